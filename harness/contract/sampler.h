@@ -1,0 +1,42 @@
+// The contract of a system under test: what it says of itself, and the one call that runs it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "harness/contract/batch.h"
+
+namespace fairdraw::harness {
+
+/// What a sampler declares. A check that needs an ability the sampler lacks is skipped, with the
+/// ability as the reason.
+struct SamplerDescription {
+  std::string name;       ///< as given to --sampler, e.g. "cpu:avx2"
+  std::string version;
+  std::string semantics;  ///< profile that it follows unless the user names another
+  bool exact_integer = false;      ///< claims the integer arithmetic: tokens are compared bit for bit
+  bool per_request_seeds = false;  ///< a token depends on nothing but row, parameters, seed, offset
+  bool float16 = false, bfloat16 = false;
+  bool allowed_mask = false, active_rows = false, indices = false, num_samples = false;
+  bool lowest_id_ties = false, joint_order = false;
+  bool reports_status = false, reports_support = false, reports_mask = false;
+  bool reports_probs = false, reports_logprobs = false;
+};
+
+class Sampler {
+ public:
+  virtual ~Sampler() = default;
+  virtual const SamplerDescription& description() const = 0;
+
+  /// Runs one batch. Returns an empty string, or why the whole call was refused.
+  virtual std::string run(const fairdraw_batch& batch) = 0;
+};
+
+/// Names of the built-in samplers that this machine can run, the default first.
+std::vector<std::string> builtin_sampler_names();
+
+/// The built-in sampler `name`. Throws UsageError (with the closest name) when there is none.
+std::unique_ptr<Sampler> make_builtin_sampler(const std::string& name);
+
+}  // namespace fairdraw::harness

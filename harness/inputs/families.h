@@ -1,0 +1,48 @@
+// Families of logits, made with integer and IEEE operations only: every machine, compiler and
+// instruction set makes the same bits. Their hashes are stored with the tests.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fairdraw::harness {
+
+/// What each family is hard for stands beside its name in families.cpp.
+enum class Family {
+  gaussian,        ///< N(0, 1): flat, the nucleus of 0.95 is three quarters of the vocabulary
+  gaussian_wide,   ///< N(0, 2^2)
+  zipf,            ///< -ln(rank), ranks in a pseudorandom order of ids
+  peaked,          ///< N(0, 2^2), 64 ids raised by an exponential of mean 4
+  flat,            ///< N(0, 0.01^2): all nearly equal, all different
+  all_equal,       ///< one value
+  ties_at_k,       ///< few distinct values, so that every cut falls inside a tie
+  mass_exactly_p,  ///< dyadic probabilities whose partial sums are 1/2, 3/4, 7/8, ... exactly
+  dyadic,          ///< integer logits: at T = 0x1.715476p0 all weights are powers of two
+  subnormal,       ///< subnormal values of both signs
+  masked,          ///< gaussian with most ids at -inf
+  single_support,  ///< one finite value, the rest -inf
+  huge_range,      ///< values across the whole exponent range of float32
+  all_negative,    ///< gaussian - 100
+  bf16_rounded,    ///< gaussian_wide rounded to bfloat16: ties everywhere
+  head_and_tail,   ///< one head and a tail at a gap of 18
+};
+
+std::span<const Family> all_families();
+const char* to_string(Family family);
+/// The family `name`; throws UsageError with the closest name when there is none.
+Family family_from_name(std::string_view name);
+
+/// Fills `row` (its size is the vocabulary) with row number `row_number` of the family's stream
+/// `seed`. The largest logit is never at id 0 for vocab > 1 unless the family cannot avoid it
+/// (all_equal, and ties).
+void generate_row(Family family, std::uint64_t seed, std::uint64_t row_number,
+                  std::span<float> row);
+
+/// Rounds to nearest even; the 16-bit patterns.
+std::uint16_t to_bfloat16(float value);
+std::uint16_t to_float16(float value);
+
+}  // namespace fairdraw::harness

@@ -1,0 +1,86 @@
+// The result record: what a run found. The only thing that reports/ sees.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fairdraw::harness {
+
+/// passed: every check held. failed: one did not. underpowered: too few draws to find the
+/// discrepancy that the case states. skipped: the sampler lacks an ability. error: the case
+/// could not be run.
+enum class Verdict { passed, failed, underpowered, skipped, error };
+
+const char* to_string(Verdict verdict);
+
+/// One case under one sampler. Exact checks have no statistic and spend no error budget.
+struct CaseRecord {
+  std::string id;         ///< unique in a run together with `sampler`
+  std::string suite;      ///< smoke, gate or nightly
+  std::string check;      ///< name of the check
+  std::string sampler;
+  std::string semantics;
+  Verdict verdict = Verdict::error;
+  std::uint64_t draws = 0;
+  std::uint64_t rows = 0;  ///< different rows of logits
+  std::uint64_t vocab = 0;
+  std::optional<double> statistic;
+  std::optional<double> dof;
+  std::optional<double> p_value;          ///< Pearson's, reported even where it does not decide
+  std::optional<double> total_variation;  ///< observed, over the pooled cells
+  std::optional<double> min_discrepancy;  ///< smallest total variation that the draws find
+  double seconds = 0;
+  std::string message;  ///< one sentence; what was observed and what was expected on failure
+  std::string replay;   ///< the command line that repeats this case
+  std::map<std::string, double> measures;  ///< further numbers by name (alpha, observed, ...)
+};
+
+/// How the run's false alarm rate was shared out.
+struct ErrorBudget {
+  double false_alarm_rate = 0;  ///< upper bound for the whole run
+  double spent = 0;             ///< sum over the checks that were really made
+};
+
+struct SamplerRecord {
+  std::string name, version, semantics;
+};
+
+struct Summary {
+  std::uint64_t passed = 0, failed = 0, underpowered = 0, skipped = 0, error = 0;
+};
+
+struct RunRecord {
+  std::string tool_version;
+  std::string suite;
+  std::uint64_t seed = 0;
+  std::string seed_source;  ///< "--seed 7", "commit 0123...", "version 0.1.0"
+  std::string shard;        ///< "1/1"
+  std::map<std::string, std::string> environment;  ///< host facts; excluded from byte equality
+  ErrorBudget error_budget;
+  std::vector<SamplerRecord> samplers;
+  std::vector<CaseRecord> cases;  ///< in the order of the case table, whatever --jobs was
+  std::uint64_t draws = 0;
+  double seconds = 0;
+
+  Summary summary() const;
+
+  /// 1 a check failed (or could not be run); 3 nothing was tested, or a case was underpowered;
+  /// 0 all passed. (2, bad usage, ends a run before there is a record.)
+  int exit_code() const;
+};
+
+/// One row of `bench --json`.
+struct BenchmarkRecord {
+  std::string backend, operation;
+  std::int64_t batch = 0, vocab = 0;
+  std::string dtype, logits;
+  double microseconds = 0;
+  std::string floor;
+  double floor_microseconds = 0;
+  double ratio = 0;
+};
+
+}  // namespace fairdraw::harness

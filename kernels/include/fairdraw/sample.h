@@ -1,0 +1,64 @@
+// sample: from raw logits to tokens in one call, with every parameter per request.
+//
+// Semantics, in this order, per row of logits:
+//   1. NaN or +inf anywhere: the row fails. -inf, or a 0 bit in `allowed`: not allowed.
+//   2. Greedy rows (temperature 0, top_k 1 or top_p 0): the largest allowed logit, lowest id.
+//   3. Logits are divided by the temperature.
+//   4. min_p: keep tokens whose probability is at least min_p times the largest. 0 is off.
+//   5. top_k: keep tokens at or above the k-th largest surviving logit. 0, -1, k >= vocab: off.
+//   6. top_p, on what survived, renormalised: keep a token if and only if the mass of survivors
+//      with a strictly larger logit is < top_p. 1 is off.
+//   7. Draw in proportion to probability.
+//
+// With per-request seeds a token is a pure function of (the row's logits, its parameters, seed,
+// offset): the same at any batch position, row stride, alignment, thread count and instruction
+// set. Weights are integers (kernels/common/exp2fix.h), so no sum depends on its order.
+#pragma once
+
+#include <cstdint>
+
+#include "fairdraw/types.h"
+
+namespace fairdraw {
+
+/// What to sample. Temperature, top_k, top_p, min_p, `allowed` and `active` belong to the row of
+/// logits; seed and offset belong to the output. Without `indices` output i is row i.
+struct SampleRequest {
+  RowsView logits;
+  PerRequest<float> temperature = 1.0F;   ///< 0 (greedy) or in [2^-126, 2^64]; length 1 or rows
+  PerRequest<std::int32_t> top_k = 0;     ///< >= -1; 0, -1 and >= vocab are off
+  PerRequest<float> top_p = 1.0F;         ///< in [0, 1]; 0 is greedy, 1 is off
+  PerRequest<float> min_p = 0.0F;         ///< in [0, 1]; 0 is off
+  PerRequest<std::uint64_t> seed = std::uint64_t{0};    ///< scalar, or one an output
+  PerRequest<std::uint64_t> offset = std::uint64_t{0};  ///< scalar, or one an output
+  TieRule tie_rule = TieRule::keep_all;
+  FilterOrder filter_order = FilterOrder::top_k_first;
+  BitRows<const std::uint32_t> allowed;   ///< optional, one row a row of logits; bit 1: allowed
+  View<const std::uint8_t> active;        ///< optional, one a row of logits; 0: padding
+  View<const std::int32_t> indices;       ///< optional: output i samples row indices[i]
+  std::int32_t num_samples = 1;           ///< tokens an output, >= 1, drawn with replacement
+  Purpose purpose = Purpose::draw;
+};
+
+/// Where results go. `tokens` is needed, the rest is optional.
+///
+/// Random bits: Philox4x32-10, key = seed, counter = {offset low, offset high, purpose, index}.
+/// With an array of seeds index is the sample's number within its output; with one scalar seed
+/// it is the number of the token in the call (output * num_samples + sample).
+struct SampleResult {
+  View<std::int32_t> tokens;        ///< [outputs, num_samples]; -1 where the status is not ok
+  View<RowStatus> statuses;         ///< [outputs]
+  View<std::int32_t> support_size;  ///< [outputs]; tokens that survive the filters, 0 on failure
+  View<float> logprob;              ///< [outputs, num_samples]; of the token at this temperature
+                                    ///< (1 where it is 0), before min_p, top_k and top_p
+  View<float> logprob_filtered;     ///< [outputs, num_samples]; among the survivors, <= 0
+  BitRows<std::uint32_t> mask;      ///< one row a row of logits: the survivors
+  FloatRows probs;                  ///< one row a row of logits: renormalised, 0 outside the mask
+};                                  ///< mask and probs of a failed row are 0; inactive: untouched
+
+/// Samples. On an error (a field out of its range, an array of the wrong length) nothing is
+/// written. Bad values inside a row, or in its parameters, fail that output alone.
+Error sample(const SampleRequest& request, const SampleResult& result,
+             const Execution& execution = {});
+
+}  // namespace fairdraw

@@ -1,0 +1,109 @@
+// The operations of flashinfer.sampling, by their names and with their meanings.
+//
+// Each is a view of the same engine as `sample` (fairdraw/sample.h), with its semantics, random
+// bits, statuses and errors. Probabilities are finite and >= 0; they need not sum to 1: weights
+// are floor(p * 2^40) after scaling by the power of two that brings the row's maximum into
+// [1/2, 1), and every mass is taken relative to their sum. A probability of 0 is not allowed.
+#pragma once
+
+#include <cstdint>
+
+#include "fairdraw/types.h"
+
+namespace fairdraw {
+
+/// What draws need: seeds and offsets (scalar, or one an output), `indices` (output i samples row
+/// indices[i]; optional) and the number of tokens an output.
+struct DrawOptions {
+  PerRequest<std::uint64_t> seed = std::uint64_t{0};
+  PerRequest<std::uint64_t> offset = std::uint64_t{0};
+  View<const std::int32_t> indices;
+  std::int32_t num_samples = 1;
+};
+
+/// Results of a draw: tokens [outputs, num_samples], statuses [outputs] (optional).
+struct DrawResult {
+  View<std::int32_t> tokens;
+  View<RowStatus> statuses;
+};
+
+/// probs[i] = softmax(logits[i] / temperature), float32; temperature 0 is one-hot at the argmax.
+Error softmax(const RowsView& logits, const PerRequest<float>& temperature, const FloatRows& probs,
+              View<RowStatus> statuses = {}, const Execution& execution = {});
+
+Error sampling_from_logits(const RowsView& logits, const DrawOptions& options,
+                           const DrawResult& result, const Execution& execution = {});
+
+Error sampling_from_probs(const RowsView& probs, const DrawOptions& options,
+                          const DrawResult& result, const Execution& execution = {});
+
+Error top_k_sampling_from_probs(const RowsView& probs, const PerRequest<std::int32_t>& top_k,
+                                const DrawOptions& options, const DrawResult& result,
+                                const Execution& execution = {});
+
+Error top_p_sampling_from_probs(const RowsView& probs, const PerRequest<float>& top_p,
+                                const DrawOptions& options, const DrawResult& result,
+                                const Execution& execution = {});
+
+/// Keeps p >= min_p * (largest p), the comparison exact.
+Error min_p_sampling_from_probs(const RowsView& probs, const PerRequest<float>& min_p,
+                                const DrawOptions& options, const DrawResult& result,
+                                const Execution& execution = {});
+
+Error top_k_top_p_sampling_from_logits(const RowsView& logits,
+                                       const PerRequest<std::int32_t>& top_k,
+                                       const PerRequest<float>& top_p, FilterOrder filter_order,
+                                       const DrawOptions& options, const DrawResult& result,
+                                       const Execution& execution = {});
+
+Error top_k_top_p_sampling_from_probs(const RowsView& probs, const PerRequest<std::int32_t>& top_k,
+                                      const PerRequest<float>& top_p, FilterOrder filter_order,
+                                      const DrawOptions& options, const DrawResult& result,
+                                      const Execution& execution = {});
+
+/// Copies the logits (same dtype, rows `masked_row_stride` elements apart) with everything below
+/// the k-th largest replaced by -inf. Ties of the k-th stay, for k = 1 too. A failed row is all
+/// -inf. `masked` may be the input itself when the strides are equal.
+Error top_k_mask_logits(const RowsView& logits, const PerRequest<std::int32_t>& top_k, void* masked,
+                        std::int64_t masked_row_stride, View<RowStatus> statuses = {},
+                        const Execution& execution = {});
+
+/// renormalised[i] = probs[i] over the k largest (ties stay), float32, summing to 1.
+/// top_k 1 keeps ties here too; 0, -1 and k >= vocab are off.
+Error top_k_renorm_probs(const RowsView& probs, const PerRequest<std::int32_t>& top_k,
+                         const FloatRows& renormalised, View<RowStatus> statuses = {},
+                         const Execution& execution = {});
+
+/// renormalised[i] = probs[i] over its nucleus of mass top_p, float32, summing to 1. top_p 0 is
+/// one-hot at the argmax (lowest id).
+Error top_p_renorm_probs(const RowsView& probs, const PerRequest<float>& top_p,
+                         const FloatRows& renormalised, View<RowStatus> statuses = {},
+                         const Execution& execution = {});
+
+/// One chain of n drafted tokens a request, verified against n + 1 target rows.
+struct ChainSpeculativeRequest {
+  RowsView draft_probs;                  ///< [batch * n, vocab]: row b * n + i is position i
+  View<const std::int32_t> draft_tokens; ///< [batch, n]
+  RowsView target_probs;                 ///< [batch * (n + 1), vocab]
+  std::int64_t batch = 0;
+  std::int64_t num_draft_tokens = 0;     ///< n >= 0
+  PerRequest<std::uint64_t> seed = std::uint64_t{0};    ///< scalar, or one a request
+  PerRequest<std::uint64_t> offset = std::uint64_t{0};  ///< position i uses offset + i
+};
+
+struct ChainSpeculativeResult {
+  View<std::int32_t> tokens;    ///< [batch, n + 1], -1 after the last emitted token
+  View<std::int32_t> accepted;  ///< [batch], optional: positions that pass their own test
+  View<std::int32_t> emitted;   ///< [batch], optional: drafted tokens that were emitted
+  View<RowStatus> statuses;     ///< [batch], optional; not ok: all tokens of the request are -1
+};
+
+/// Speculative sampling (Leviathan et al. 2023; Chen et al. 2023): the output law is the
+/// target's, whatever the draft. Accepts with probability min(1, p/q), else draws from
+/// max(p - q, 0), else (all accepted) the bonus token from target row n. With a scalar seed
+/// request b uses index b of the counter, with an array index 0.
+Error chain_speculative_sampling(const ChainSpeculativeRequest& request,
+                                 const ChainSpeculativeResult& result,
+                                 const Execution& execution = {});
+
+}  // namespace fairdraw

@@ -1,0 +1,129 @@
+// Vocabulary of the public API: dtypes, views, per-request parameters, rules, statuses, errors.
+//
+// C++17, no dependency. Nothing here allocates but Error::message.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace fairdraw {
+
+/// Largest vocabulary: with weights of at most 2^40 a row's sum stays within 2^60 (uint64).
+inline constexpr std::int64_t kMaxVocab = std::int64_t{1} << 20;
+
+/// Type of logits or probabilities in memory. All are read exactly (as the float32 of equal value).
+enum class DType : std::uint32_t { float32 = 0, float16 = 1, bfloat16 = 2 };
+
+/// What happens to tokens that tie with the k-th largest logit.
+/// keep_all: all of them stay. lowest_id: exactly k stay, the lowest token ids among the tied.
+enum class TieRule : std::uint32_t { keep_all = 0, lowest_id = 1 };
+
+/// What top_p is measured on. top_k_first: the mass that survived top_k. joint: the mass before
+/// top_k; the support is then the intersection (flashinfer.sampling, filter_apply_order).
+enum class FilterOrder : std::uint32_t { top_k_first = 0, joint = 1 };
+
+/// Which draw a random word is for. No two purposes share bits. Third word of the Philox counter.
+enum class Purpose : std::uint32_t { draw = 0, draft = 1, accept = 2, recover = 3, bonus = 4 };
+
+/// Status of one output. Every status but ok comes with token -1 and leaves all others untouched.
+enum class RowStatus : std::int32_t {
+  ok = 0,
+  inactive = 1,             ///< marked as padding: nothing was read
+  nan_input = 2,            ///< NaN somewhere in the row (at a banned id too)
+  infinite_input = 3,       ///< +inf somewhere in the row (at a banned id too)
+  negative_probability = 4, ///< a probability below zero
+  no_allowed_token = 5,     ///< everything is -inf, banned, or of probability zero
+  invalid_temperature = 6,  ///< not 0 and not in [2^-126, 2^64]
+  invalid_top_k = 7,        ///< below -1
+  invalid_top_p = 8,        ///< not in [0, 1]
+  invalid_min_p = 9,        ///< not in [0, 1]
+  index_out_of_range = 10,  ///< an entry of `indices`, or a draft token, outside its range
+};
+
+/// Name of a status, as in the enum.
+const char* to_string(RowStatus status) noexcept;
+const char* to_string(DType dtype) noexcept;
+
+/// A pointer with a length in elements. Empty means: not given.
+template <class T>
+struct View {
+  T* data = nullptr;
+  std::int64_t size = 0;
+
+  constexpr View() = default;
+  constexpr View(T* data_, std::int64_t size_) : data(data_), size(size_) {}
+  constexpr bool given() const { return data != nullptr; }
+};
+
+/// A parameter with one value for the whole call, or an array with one value a row (or output).
+template <class T>
+struct PerRequest {
+  T scalar{};
+  View<const T> values{};
+
+  constexpr PerRequest() = default;
+  constexpr PerRequest(T value) : scalar(value) {}  // implicit on purpose: `request.top_k = 50`
+  constexpr PerRequest(const T* data, std::int64_t size) : values(data, size) {}
+  constexpr bool is_array() const { return values.given(); }
+  constexpr T at(std::int64_t i) const { return is_array() ? values.data[i] : scalar; }
+};
+
+/// A row-major matrix that is read: `rows` rows of `vocab` values, `row_stride` values apart.
+/// No alignment is asked of `data`.
+struct RowsView {
+  const void* data = nullptr;
+  DType dtype = DType::float32;
+  std::int64_t rows = 0;
+  std::int64_t vocab = 0;
+  std::int64_t row_stride = 0;  ///< in elements, >= vocab
+};
+
+/// A float32 matrix that is written.
+struct FloatRows {
+  float* data = nullptr;
+  std::int64_t rows = 0;
+  std::int64_t row_stride = 0;  ///< in elements, >= vocab
+
+  constexpr bool given() const { return data != nullptr; }
+};
+
+/// A matrix of bits, 32 to a word, token i at bit (i % 32) of word i / 32. Bits at or beyond
+/// `vocab` mean nothing on input and are zero on output.
+template <class Word>
+struct BitRows {
+  Word* data = nullptr;
+  std::int64_t rows = 0;
+  std::int64_t row_stride = 0;  ///< in words, >= ceil(vocab / 32)
+
+  constexpr bool given() const { return data != nullptr; }
+};
+
+enum class ErrorCode : std::int32_t { ok = 0, invalid_argument = 1, unsupported = 2 };
+
+/// Outcome of a call. Converts to true when there IS an error; then no output was written, and
+/// the message names the field, its value and the allowed range.
+struct [[nodiscard]] Error {
+  ErrorCode code = ErrorCode::ok;
+  std::string message;
+
+  explicit operator bool() const noexcept { return code != ErrorCode::ok; }
+};
+
+/// Instruction set of the CPU path. All give the same bits.
+enum class CpuTarget : std::uint32_t { best = 0, scalar = 1, avx2 = 2, avx512 = 3, neon = 4 };
+
+const char* to_string(CpuTarget target) noexcept;
+
+/// True where this build has `target` and this machine can run it. `best` and `scalar` always.
+bool is_available(CpuTarget target) noexcept;
+
+/// The target that `best` stands for on this machine.
+CpuTarget best_target() noexcept;
+
+/// How a call runs on the CPU. Results do not depend on it.
+struct Execution {
+  CpuTarget target = CpuTarget::best;
+  int threads = 0;  ///< rows in parallel; 0: as many as OpenMP would take
+};
+
+}  // namespace fairdraw
