@@ -1,0 +1,62 @@
+// Names of the public enums.
+#include "fairdraw/types.h"
+
+namespace fairdraw {
+
+const char* to_string(RowStatus status) noexcept {
+  switch (status) {
+    case RowStatus::ok:
+      return "ok";
+    case RowStatus::inactive:
+      return "inactive";
+    case RowStatus::nan_input:
+      return "nan_input";
+    case RowStatus::infinite_input:
+      return "infinite_input";
+    case RowStatus::negative_probability:
+      return "negative_probability";
+    case RowStatus::no_allowed_token:
+      return "no_allowed_token";
+    case RowStatus::invalid_temperature:
+      return "invalid_temperature";
+    case RowStatus::invalid_top_k:
+      return "invalid_top_k";
+    case RowStatus::invalid_top_p:
+      return "invalid_top_p";
+    case RowStatus::invalid_min_p:
+      return "invalid_min_p";
+    case RowStatus::index_out_of_range:
+      return "index_out_of_range";
+  }
+  return "unknown";
+}
+
+const char* to_string(DType dtype) noexcept {
+  switch (dtype) {
+    case DType::float32:
+      return "float32";
+    case DType::float16:
+      return "float16";
+    case DType::bfloat16:
+      return "bfloat16";
+  }
+  return "unknown";
+}
+
+const char* to_string(CpuTarget target) noexcept {
+  switch (target) {
+    case CpuTarget::best:
+      return "best";
+    case CpuTarget::scalar:
+      return "scalar";
+    case CpuTarget::avx2:
+      return "avx2";
+    case CpuTarget::avx512:
+      return "avx512";
+    case CpuTarget::neon:
+      return "neon";
+  }
+  return "unknown";
+}
+
+}  // namespace fairdraw
