@@ -16,15 +16,15 @@ namespace fairdraw::reference {
 enum class Membership : std::uint8_t { out = 0, in = 1, ambiguous = 2 };
 
 struct RealLaw {
-  bool defined = true;      ///< false: the profile says error or undefined for this input
-  bool must_fail = false;   ///< the row must be reported as failed (and give no token)
+  bool defined = true;     ///< false: the profile says error or undefined for this input
+  bool must_fail = false;  ///< the row must be reported as failed (and give no token)
   std::vector<Membership> membership;  ///< [vocab]
   std::vector<double> probability;     ///< [vocab] the law with ambiguous tokens decided as in
                                        ///< exact arithmetic on the float64 values; sums to 1
-  double ambiguous_mass = 0;   ///< mass of ambiguous tokens before renormalisation, over kept mass
+  double ambiguous_mass = 0;  ///< mass of ambiguous tokens before renormalisation, over kept mass
   double total_variation_bound = 0;  ///< distance of a sampler within the weight bound from it
   std::int32_t support_low = 0, support_high = 0;  ///< range of the support size
-  double log_normalizer = 0;   ///< ln sum exp((x - max) / T) over allowed tokens
+  double log_normalizer = 0;  ///< ln sum exp((x - max) / T) over allowed tokens
 };
 
 /// The bound on relative weight errors: constant + per_octave * |y| + 2^(|y| - 40) where y is the
