@@ -1,0 +1,115 @@
+#include "harness/run/check.h"
+
+#include <fmt/format.h>
+
+#include "harness/run/random_words.h"
+
+namespace fairdraw::harness {
+
+bool CheckInput::exact() const {
+  return sampler->description().exact_integer && semantics.name == "fairdraw";
+}
+
+CheckOutcome& CheckOutcome::fail(std::string what) {
+  if (!failed()) message = std::move(what);
+  verdict = Verdict::failed;
+  return *this;
+}
+
+CheckOutcome skipped(std::string reason) {
+  CheckOutcome outcome;
+  outcome.verdict = Verdict::skipped;
+  outcome.message = std::move(reason);
+  return outcome;
+}
+
+CheckOutcome underpowered(std::string reason) {
+  CheckOutcome outcome;
+  outcome.verdict = Verdict::underpowered;
+  outcome.message = std::move(reason);
+  return outcome;
+}
+
+Request make_request(const CheckInput& input, std::int64_t first, std::int64_t count) {
+  Request request;
+  request.dtype = input.logits->dtype();
+  request.rows = count;
+  request.vocab = input.logits->vocab();
+  request.tie_rule = input.tie_rule;
+  request.filter_order = input.filter_order;
+  const auto vocab = static_cast<std::size_t>(request.vocab);
+  request.logits.resize(static_cast<std::size_t>(count) * vocab);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t row = first + i;
+    input.logits->fill(row, std::span(request.logits).subspan(static_cast<std::size_t>(i) * vocab,
+                                                              vocab));
+    request.parameters.push_back(
+        input.parameters[static_cast<std::size_t>(row) % input.parameters.size()]);
+    request.seed.push_back(mixed(input.seed, static_cast<std::uint64_t>(row)));
+    request.offset.push_back(0);
+    if (!input.banned_tokens) continue;
+    for (std::int64_t word = 0; word < words_for(request.vocab); ++word) {
+      const auto index = static_cast<std::uint64_t>(row * words_for(request.vocab) + word);
+      request.allowed.push_back(static_cast<std::uint32_t>(mixed(~input.seed, index)));
+    }
+  }
+  return request;
+}
+
+reference::Semantics effective_semantics(const CheckInput& input) {
+  reference::Semantics semantics = input.semantics;
+  if (input.tie_rule == TieRule::lowest_id) semantics.top_k_ties = reference::TopKTies::lowest_id;
+  if (input.filter_order == FilterOrder::joint) semantics.top_p_base = reference::TopPBase::joint;
+  return semantics;
+}
+
+namespace {
+
+std::span<const std::uint32_t> allowed_of(const Request& request, std::int64_t row) {
+  if (request.allowed.empty()) return {};
+  const auto words = static_cast<std::size_t>(words_for(request.vocab));
+  return std::span(request.allowed).subspan(static_cast<std::size_t>(row) * words, words);
+}
+
+}  // namespace
+
+reference::IntegerRow model_of(const Request& request, std::int64_t row) {
+  return reference::integer_model(
+      std::span(request.row(row), static_cast<std::size_t>(request.vocab)),
+      allowed_of(request, row), request.parameters[static_cast<std::size_t>(row)],
+      request.tie_rule, request.filter_order);
+}
+
+reference::RealLaw law_of(const CheckInput& input, const Request& request, std::int64_t row) {
+  reference::WeightBound bound;
+  if (!input.exact()) {
+    bound.constant += effective_semantics(input).relative_weight_error;
+  }
+  return reference::real_oracle(
+      std::span(request.row(row), static_cast<std::size_t>(request.vocab)),
+      allowed_of(request, row), request.parameters[static_cast<std::size_t>(row)],
+      effective_semantics(input), bound);
+}
+
+ExpectedToken expected_token(const Request& request, const reference::IntegerRow& model,
+                             std::int64_t output, std::int32_t sample) {
+  const std::int64_t row = request.row_of(output);
+  if (row < 0 || row >= request.rows) return {-1, RowStatus::index_out_of_range};
+  if (!request.active.empty() && request.active[static_cast<std::size_t>(row)] == 0) {
+    return {-1, RowStatus::inactive};
+  }
+  if (model.status != RowStatus::ok) return {-1, model.status};
+  const auto at = static_cast<std::size_t>(request.seed_is_scalar ? 0 : output);
+  const std::int64_t index =
+      request.seed_is_scalar ? output * request.num_samples + sample : sample;
+  const std::uint64_t word = random_word(request.seed[at], request.offset[at], Purpose::draw,
+                                         static_cast<std::uint32_t>(index));
+  return {model.token_for(word), RowStatus::ok};
+}
+
+std::string describe(const reference::RowParameters& parameters) {
+  return fmt::format("temperature {}, top_k {}, top_p {}, min_p {}", parameters.temperature,
+                     parameters.top_k, parameters.top_p, parameters.min_p);
+}
+
+}  // namespace fairdraw::harness

@@ -1,0 +1,79 @@
+// What every check is given and what it hands back.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/contract/sampler.h"
+#include "harness/run/logits_source.h"
+#include "harness/run/record.h"
+#include "harness/run/request.h"
+#include "reference/real_oracle.h"
+#include "reference/semantics.h"
+
+namespace fairdraw::harness {
+
+/// A sampler, the rows that it gets, and the error budget of the case.
+struct CheckInput {
+  Sampler* sampler = nullptr;
+  reference::Semantics semantics;  ///< the profile that the sampler is judged by
+  const LogitsSource* logits = nullptr;
+  std::vector<reference::RowParameters> parameters;  ///< row i takes parameters[i % size]
+  TieRule tie_rule = TieRule::keep_all;
+  FilterOrder filter_order = FilterOrder::top_k_first;
+  bool banned_tokens = false;  ///< half of the ids are banned by the bitmask, chosen per row
+  std::int64_t rows = 1;
+  std::uint64_t draws = 0;
+  double declared_discrepancy = 0;  ///< what the case must find
+  std::uint64_t seed = 0;
+  double false_fail_rate = 0;  ///< what the whole case may spend
+
+  bool exact() const;  ///< tokens and masks are compared with the integer model
+};
+
+/// Miss probability at the declared discrepancy, in all checks.
+inline constexpr double kFalsePassRate = 1e-6;
+
+struct CheckOutcome {
+  Verdict verdict = Verdict::passed;
+  std::string message;
+  std::uint64_t draws = 0;
+  std::uint64_t rows = 0;
+  std::optional<double> statistic, dof, p_value, total_variation, min_discrepancy;
+  double spent = 0;  ///< sum of the levels that p-values were compared with
+  std::map<std::string, double> measures;
+
+  CheckOutcome& fail(std::string what);  ///< keeps the first failure's message
+  bool failed() const { return verdict == Verdict::failed; }
+};
+
+CheckOutcome skipped(std::string reason);
+CheckOutcome underpowered(std::string reason);
+
+/// Rows [first, first + count) of the input with their parameters, one output a row, an array of
+/// seeds that are all different, and offsets of 0.
+Request make_request(const CheckInput& input, std::int64_t first, std::int64_t count);
+
+/// Profile of the input with the request's tie rule and filter order written into it.
+reference::Semantics effective_semantics(const CheckInput& input);
+
+/// What the oracles say of one row of a request.
+reference::IntegerRow model_of(const Request& request, std::int64_t row);
+reference::RealLaw law_of(const CheckInput& input, const Request& request, std::int64_t row);
+
+/// Token that the integer model gives for sample `sample` of `output`, with the status that
+/// belongs to it. -1 where the status is not ok.
+struct ExpectedToken {
+  std::int32_t token = -1;
+  RowStatus status = RowStatus::ok;
+};
+ExpectedToken expected_token(const Request& request, const reference::IntegerRow& model,
+                             std::int64_t output, std::int32_t sample);
+
+/// "temperature 0.7, top_k 50, top_p 0.9, min_p 0": for messages.
+std::string describe(const reference::RowParameters& parameters);
+
+}  // namespace fairdraw::harness

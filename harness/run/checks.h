@@ -1,0 +1,55 @@
+// The checks of the gate. Each judges one sampler on one input and spends no more than the
+// input's error budget; most spend nothing, because they are exact.
+//
+// None can see what its input does not provoke: the case table decides which rows they get.
+#pragma once
+
+#include "harness/run/check.h"
+
+namespace fairdraw::harness {
+
+/// Masks and support sizes: equal to the integer model's (exact samplers), and never against the
+/// real oracle's in and out (all samplers).
+CheckOutcome check_mask(const CheckInput& input);
+
+/// Tokens, statuses: equal to the integer model's, draw by draw. Exact samplers only.
+CheckOutcome check_tokens(const CheckInput& input);
+
+/// No token outside of the support or the vocabulary; -1 if and only if the status is not ok.
+CheckOutcome check_support(const CheckInput& input);
+
+/// Every kind of bad row and bad parameter gets its status and -1; its batch-mates get the tokens
+/// that they get alone.
+CheckOutcome check_status(const CheckInput& input);
+
+/// The same request gives the same token: again, alone, in any batch, at any position, with any
+/// stride, alignment, number of threads, through `indices`, beside greedy and padding rows.
+CheckOutcome check_replay(const CheckInput& input);
+
+/// Different seeds, offsets, samples and outputs give different draws: no 3-gram of tokens comes
+/// back among 64 draws from a flat row of a large vocabulary.
+CheckOutcome check_streams(const CheckInput& input);
+
+/// Relations between calls: a shift of all logits that is exact, a permutation of the vocabulary,
+/// -inf columns at the end, filters that are off in different ways, an empty batch.
+CheckOutcome check_metamorphic(const CheckInput& input);
+
+/// FTZ, DAZ and the four rounding modes of the caller change no token and no mask, and the call
+/// leaves them as they were.
+CheckOutcome check_float_environment(const CheckInput& input);
+
+/// Renormalised probabilities and log-probabilities, against their specification and the oracle.
+CheckOutcome check_probabilities(const CheckInput& input);
+
+/// Draws from one row against its law: G with a finite-sample bound, DKWM in two orderings,
+/// Pearson's chi-squared where it is valid; exact zero mass.
+CheckOutcome check_chi_squared(const CheckInput& input);
+
+/// Exact binomial tests of named tokens and groups: most likely, first, last, boundary token,
+/// tail, and each lane of 16.
+CheckOutcome check_binomial(const CheckInput& input);
+
+/// Draws from many different rows, through their laws, against the uniform law.
+CheckOutcome check_pit(const CheckInput& input);
+
+}  // namespace fairdraw::harness

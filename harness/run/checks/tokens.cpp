@@ -1,0 +1,165 @@
+// Tokens one by one: against the integer model, and against the support.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "harness/run/checks.h"
+#include "harness/run/random_words.h"
+
+namespace fairdraw::harness {
+namespace {
+
+using reference::Membership;
+
+// `draws` draws from each row of a chunk: as many outputs a row as the sampler's abilities allow.
+// Odd rows draw through `indices`, so that outputs and rows have different numbers.
+Request with_draws(Request request, std::int64_t draws, const SamplerDescription& sampler) {
+  if (draws <= 1) return request;
+  if (sampler.indices) {
+    request.with_indices = true;
+    request.indices.clear();
+    const std::vector<std::uint64_t> row_seed = std::move(request.seed);
+    request.seed.clear();
+    request.offset.clear();
+    for (std::int64_t draw = 0; draw < draws; ++draw) {
+      for (std::int64_t i = 0; i < request.rows; ++i) {
+        const std::int64_t row = draw % 2 == 0 ? i : request.rows - 1 - i;
+        request.indices.push_back(static_cast<std::int32_t>(row));
+        request.seed.push_back(row_seed[static_cast<std::size_t>(row)]);
+        request.offset.push_back(static_cast<std::uint64_t>(draw) * 0x100000001ULL);
+      }
+    }
+  } else if (sampler.num_samples) {
+    request.num_samples = static_cast<std::int32_t>(draws);
+  }
+  return request;
+}
+
+std::int64_t draws_per_row(const CheckInput& input) {
+  return std::max<std::int64_t>(1, static_cast<std::int64_t>(input.draws) / input.rows);
+}
+
+std::int64_t rows_per_chunk(const CheckInput& input) {
+  return std::max<std::int64_t>(1, (std::int64_t{1} << 20) / input.logits->vocab());
+}
+
+std::string at(const Request& request, std::int64_t first, std::int64_t row, std::int64_t output) {
+  const auto seed_at = static_cast<std::size_t>(request.seed_is_scalar ? 0 : output);
+  return fmt::format("row {} ({}), seed {}, offset {}", first + row,
+                     describe(request.parameters[static_cast<std::size_t>(row)]),
+                     request.seed[seed_at], request.offset[seed_at]);
+}
+
+void compare_tokens(const Request& request, const Response& response, std::int64_t first,
+                    CheckOutcome& outcome) {
+  std::vector<reference::IntegerRow> models;
+  for (std::int64_t row = 0; row < request.rows; ++row) models.push_back(model_of(request, row));
+  for (std::int64_t output = 0; output < request.outputs(); ++output) {
+    const std::int64_t row = request.row_of(output);
+    for (std::int32_t sample = 0; sample < request.num_samples; ++sample) {
+      const ExpectedToken expected =
+          expected_token(request, models[static_cast<std::size_t>(row)], output, sample);
+      const auto i = static_cast<std::size_t>(output * request.num_samples + sample);
+      ++outcome.draws;
+      if (response.tokens[i] != expected.token) {
+        outcome.fail(fmt::format("{}: token {}, the integer model says {}",
+                                 at(request, first, row, output), response.tokens[i],
+                                 expected.token));
+        return;
+      }
+      if (response.statuses.empty()) continue;
+      const std::int32_t status = response.statuses[static_cast<std::size_t>(output)];
+      if (status != static_cast<std::int32_t>(expected.status)) {
+        outcome.fail(fmt::format("{}: status {}, expected {}", at(request, first, row, output),
+                                 status, to_string(expected.status)));
+        return;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+CheckOutcome check_tokens(const CheckInput& input) {
+  const SamplerDescription& sampler = input.sampler->description();
+  if (!input.exact()) return skipped("does not claim the exact integer arithmetic");
+  CheckOutcome outcome;
+  const std::int64_t chunk = rows_per_chunk(input);
+  std::int64_t number = 0;
+  for (std::int64_t first = 0; first < input.rows && !outcome.failed(); first += chunk, ++number) {
+    Request request = make_request(input, first, std::min(chunk, input.rows - first));
+    request = with_draws(std::move(request), draws_per_row(input), sampler);
+    if (number % 4 == 3) {  // one seed for the whole call: the output's number is the index
+      request.seed_is_scalar = true;
+      request.seed.resize(1);
+      request.offset.resize(1);
+    }
+    if (const std::string lacks = missing_ability(sampler, request); !lacks.empty()) {
+      return skipped(lacks);
+    }
+    const Response response =
+        run_request(*input.sampler, request, reported(sampler, {.statuses = true}));
+    if (!response.ran()) return outcome.fail(response.trouble());
+    compare_tokens(request, response, first, outcome);
+    outcome.rows += static_cast<std::uint64_t>(request.rows);
+  }
+  if (!outcome.failed()) {
+    outcome.message = fmt::format("{} tokens of {} rows agree", outcome.draws, outcome.rows);
+  }
+  return outcome;
+}
+
+CheckOutcome check_support(const CheckInput& input) {
+  const SamplerDescription& sampler = input.sampler->description();
+  CheckOutcome outcome;
+  const std::int64_t chunk = rows_per_chunk(input);
+  for (std::int64_t first = 0; first < input.rows && !outcome.failed(); first += chunk) {
+    Request request = make_request(input, first, std::min(chunk, input.rows - first));
+    request = with_draws(std::move(request), draws_per_row(input), sampler);
+    if (const std::string lacks = missing_ability(sampler, request); !lacks.empty()) {
+      return skipped(lacks);
+    }
+    const Response response =
+        run_request(*input.sampler, request, reported(sampler, {.statuses = true}));
+    if (!response.ran()) return outcome.fail(response.trouble());
+    std::vector<reference::RealLaw> laws;
+    for (std::int64_t row = 0; row < request.rows; ++row) {
+      laws.push_back(law_of(input, request, row));
+    }
+    for (std::int64_t output = 0; output < request.outputs(); ++output) {
+      const std::int64_t row = request.row_of(output);
+      const reference::RealLaw& law = laws[static_cast<std::size_t>(row)];
+      if (!law.defined) continue;
+      for (std::int32_t sample = 0; sample < request.num_samples; ++sample) {
+        const std::int32_t token =
+            response.tokens[static_cast<std::size_t>(output * request.num_samples + sample)];
+        ++outcome.draws;
+        const bool in_range = token >= 0 && token < request.vocab;
+        const char* what = nullptr;
+        if (law.must_fail) {
+          if (token != -1) what = "for a row that must fail";
+        } else if (!in_range) {
+          what = "outside of the vocabulary";
+        } else if (law.membership[static_cast<std::size_t>(token)] == Membership::out) {
+          what = "outside of the support";
+        }
+        if (what == nullptr && !response.statuses.empty()) {
+          const bool ok = response.statuses[static_cast<std::size_t>(output)] == 0;
+          if (ok != in_range) what = "against its status";
+        }
+        if (what == nullptr) continue;
+        return outcome.fail(
+            fmt::format("{}: token {} {}", at(request, first, row, output), token, what));
+      }
+    }
+    outcome.rows += static_cast<std::uint64_t>(request.rows);
+  }
+  if (outcome.draws == 0) {
+    return skipped("semantics " + input.semantics.name + " defines none of these rows");
+  }
+  outcome.message = fmt::format("{} tokens of {} rows are in the support", outcome.draws,
+                                outcome.rows);
+  return outcome;
+}
+
+}  // namespace fairdraw::harness

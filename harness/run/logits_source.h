@@ -1,0 +1,37 @@
+// Where a case's rows of logits come from: a generated family, or a captured file.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "fairdraw/types.h"
+#include "harness/inputs/families.h"
+#include "harness/inputs/npy.h"
+
+namespace fairdraw::harness {
+
+/// Rows of logits, as the float32 of the value that is stored in `dtype` (exact).
+class LogitsSource {
+ public:
+  virtual ~LogitsSource() = default;
+  virtual std::string name() const = 0;
+  virtual DType dtype() const = 0;
+  virtual std::int64_t vocab() const = 0;
+  /// How many different rows there are.
+  virtual std::int64_t rows() const = 0;
+  /// Writes row `row % rows()`; `out` has vocab() elements.
+  virtual void fill(std::int64_t row, std::span<float> out) const = 0;
+};
+
+/// Rows of a family, rounded to `dtype`.
+std::unique_ptr<LogitsSource> family_source(Family family, std::uint64_t seed, std::int64_t vocab,
+                                            DType dtype);
+
+std::unique_ptr<LogitsSource> captured_source(std::shared_ptr<const CapturedLogits> captured);
+
+/// `value` rounded to dtype and widened again.
+float rounded_to(DType dtype, float value);
+
+}  // namespace fairdraw::harness

@@ -1,0 +1,73 @@
+// One call of a sampler, owned: what is asked, and what came back, with guards around both.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "fairdraw/types.h"
+#include "harness/contract/sampler.h"
+#include "reference/integer_model.h"
+
+namespace fairdraw::harness {
+
+/// Owning form of fairdraw_batch. Outputs are rows, or entries of `indices` where given.
+struct Request {
+  DType dtype = DType::float32;
+  std::int64_t rows = 0;
+  std::int64_t vocab = 0;
+  std::vector<float> logits;  ///< [rows, vocab], each exactly a value of dtype
+  std::int64_t row_stride = 0;    ///< in elements; 0: vocab. The gap between rows holds NaN
+  std::int64_t misalignment = 0;  ///< bytes from a 64-byte boundary to the first logit, 0 to 63
+  std::vector<reference::RowParameters> parameters;  ///< [rows]
+  TieRule tie_rule = TieRule::keep_all;
+  FilterOrder filter_order = FilterOrder::top_k_first;
+  std::vector<std::uint32_t> allowed;  ///< [rows, words_for(vocab)], or empty
+  std::vector<std::uint8_t> active;    ///< [rows], or empty
+  bool with_indices = false;
+  std::vector<std::int32_t> indices;  ///< [outputs] where with_indices
+  bool seed_is_scalar = false;
+  std::vector<std::uint64_t> seed;    ///< [outputs], or [1] where seed_is_scalar
+  std::vector<std::uint64_t> offset;  ///< as seed
+  std::int32_t num_samples = 1;
+
+  std::int64_t outputs() const;
+  /// Row of logits of an output; may be out of range, as `indices` may be.
+  std::int64_t row_of(std::int64_t output) const;
+  const float* row(std::int64_t row) const { return logits.data() + row * vocab; }
+};
+
+constexpr std::int64_t words_for(std::int64_t vocab) { return (vocab + 31) / 32; }
+
+/// Which optional results to ask for, besides tokens.
+struct Wanted {
+  bool statuses = false, support_size = false, mask = false, probs = false, logprobs = false;
+};
+
+/// Results. Arrays that were not wanted are empty. Everything is filled with kUnwritten patterns
+/// before the call, so that what the sampler leaves out cannot pass for an answer.
+struct Response {
+  std::string refused;  ///< why the whole call was refused; empty: it ran
+  std::string damage;   ///< what was written outside of the arrays; empty: nothing
+  std::vector<std::int32_t> tokens, statuses, support_size;
+  std::vector<float> logprob, logprob_filtered, probs;
+  std::vector<std::uint32_t> mask;
+
+  bool ran() const { return refused.empty() && damage.empty(); }
+  std::string trouble() const { return refused.empty() ? damage : "call refused: " + refused; }
+  bool kept(std::int64_t row, std::int64_t vocab, std::int64_t token) const;
+};
+
+/// Value that tokens, statuses and sizes hold before the call.
+inline constexpr std::int32_t kUnwritten = INT32_MIN;
+
+Response run_request(Sampler& sampler, const Request& request, const Wanted& wanted);
+
+/// The ability that the request needs and the sampler does not declare, as a reason for a skip;
+/// empty when there is none.
+std::string missing_ability(const SamplerDescription& sampler, const Request& request);
+
+/// `wanted`, less what the sampler does not report.
+Wanted reported(const SamplerDescription& sampler, Wanted wanted);
+
+}  // namespace fairdraw::harness

@@ -1,0 +1,91 @@
+#include "harness/run/runner.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <fstream>
+#include <mutex>
+#include <thread>
+
+namespace fairdraw::harness {
+namespace {
+
+void run_job(const Job& job, CaseRecord& record) {
+  const auto start = std::chrono::steady_clock::now();
+  record = job.record;
+  try {
+    const std::unique_ptr<Sampler> sampler = job.make_sampler();
+    CheckOutcome outcome = job.check(*sampler);
+    record.verdict = outcome.verdict;
+    record.message = std::move(outcome.message);
+    record.draws = outcome.draws;
+    record.rows = outcome.rows;
+    record.statistic = outcome.statistic;
+    record.dof = outcome.dof;
+    record.p_value = outcome.p_value;
+    record.total_variation = outcome.total_variation;
+    record.min_discrepancy = outcome.min_discrepancy;
+    record.measures = std::move(outcome.measures);
+    if (outcome.spent > 0) record.measures["spent"] = outcome.spent;
+  } catch (const std::exception& exception) {
+    record.verdict = Verdict::error;
+    record.message = exception.what();
+  }
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  record.seconds = elapsed.count();
+}
+
+std::string cpu_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with("model name")) continue;
+    const std::size_t colon = line.find(": ");
+    if (colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown";
+}
+
+}  // namespace
+
+std::vector<CaseRecord> run_jobs(const std::vector<Job>& jobs, unsigned threads,
+                                 const Progress& progress) {
+  std::vector<CaseRecord> records(jobs.size());
+  std::atomic<std::size_t> next = 0;
+  std::mutex mutex;
+  std::size_t done = 0;
+  const unsigned hardware = std::max(1U, std::thread::hardware_concurrency());
+  const unsigned workers = std::max(1U, threads);
+  const auto work = [&] {
+    omp_set_num_threads(static_cast<int>(std::max(1U, hardware / workers)));
+    for (std::size_t i = next++; i < jobs.size(); i = next++) {
+      run_job(jobs[i], records[i]);
+      const std::lock_guard lock(mutex);
+      ++done;
+      if (progress) progress(records[i], done, jobs.size());
+    }
+  };
+  std::vector<std::thread> pool;
+  for (unsigned i = 0; i < workers; ++i) pool.emplace_back(work);
+  for (std::thread& thread : pool) thread.join();
+  return records;
+}
+
+std::map<std::string, std::string> host_environment() {
+  std::map<std::string, std::string> environment;
+  environment["cpu"] = cpu_name();
+  environment["hardware_threads"] = std::to_string(std::thread::hardware_concurrency());
+#if defined(__clang__)
+  environment["compiler"] = "clang " __clang_version__;
+#elif defined(__GNUC__)
+  environment["compiler"] = "gcc " __VERSION__;
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+  environment["sanitizer"] = "address";
+#endif
+  return environment;
+}
+
+}  // namespace fairdraw::harness

@@ -1,0 +1,39 @@
+// Runs jobs in parallel and makes the record. It knows nothing of case tables: a job brings its
+// identity and what to call.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "harness/contract/sampler.h"
+#include "harness/run/check.h"
+#include "harness/run/record.h"
+
+namespace fairdraw::harness {
+
+/// A fresh instance of a sampler; each job has its own, so that samplers need not be thread-safe.
+using SamplerFactory = std::function<std::unique_ptr<Sampler>()>;
+
+/// One case under one sampler.
+struct Job {
+  CaseRecord record;  ///< identity filled in: id, suite, check, sampler, semantics, vocab, replay
+  SamplerFactory make_sampler;
+  std::function<CheckOutcome(Sampler&)> check;
+};
+
+/// Called after each job, one call at a time, in the order in which jobs end.
+using Progress = std::function<void(const CaseRecord&, std::size_t done, std::size_t all)>;
+
+/// Records in the order of the jobs, whatever `threads` is. An exception out of a job is a case
+/// with verdict error. A sampler's own OpenMP threads share the machine: each job may use
+/// hardware threads / `threads` of them.
+std::vector<CaseRecord> run_jobs(const std::vector<Job>& jobs, unsigned threads,
+                                 const Progress& progress);
+
+/// Facts about the host: cpu, compiler, threads, sanitizers.
+std::map<std::string, std::string> host_environment();
+
+}  // namespace fairdraw::harness
