@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""Checks every #include of the source tree against the arrows between the boxes.
+
+Usage: include_boundaries.py ROOT. Prints one line for each forbidden include, and exits with 1 if
+there is one; with 0 if there is none; with 2 if ROOT holds no source of some box.
+
+What it cannot see: an include that a macro computes, and code that is copied instead of included.
+"""
+
+import os
+import re
+import sys
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+SOURCE_SUFFIXES = {".h", ".hpp", ".cuh", ".inc", ".c", ".cc", ".cpp", ".cu"}
+
+# The parts of the tree that have a rule of their own, the longest prefix first: a file belongs to
+# the first of them that contains it.
+PARTS = {
+    "kernels/include": "api",  # the public headers
+    "kernels/example": "example",  # a user's program
+    "kernels": "kernels",
+    "reference": "reference",
+    "harness/run/record.h": "record",
+    "harness/run/record.cpp": "record",
+    "harness": "harness",
+    "reports": "reports",
+    "suites": "suites",
+}
+
+# "May include", by part.
+ALLOWED = {
+    "api": {"api"},
+    "example": {"api"},
+    "kernels": {"api", "kernels"},
+    "reference": {"api", "reference"},
+    "record": {"record"},
+    "harness": {"api", "reference", "record", "harness"},
+    "reports": {"record", "reports"},
+    "suites": {"api", "kernels", "reference", "record", "harness", "reports", "suites"},
+}
+
+# Headers of others that a part must not see, as prefixes. The reference shares no random numbers
+# and no vector code with what it judges; the public headers need a C++17 compiler alone.
+CUDA = ("cuda", "curand", "cub/", "thrust/", "cooperative_groups")
+FORBIDDEN_LIBRARIES = {
+    "reference": CUDA + ("Random123/", "hwy/"),
+    "reports": CUDA + ("Random123/", "hwy/", "Eigen/", "boost/math/"),
+    "record": CUDA + ("Random123/", "hwy/", "Eigen/", "boost/"),
+}
+STANDARD_LIBRARY_ONLY = {"api", "example"}
+
+# Folders that a box puts on the include path of its own sources, so that a bare name reaches them.
+PRIVATE_FOLDERS = ("kernels/common", "kernels/cpu", "kernels/cuda")
+
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
+
+
+class Violation(NamedTuple):
+    file: str
+    line: int
+    include: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: #include {self.include}: {self.reason}"
+
+
+def part_of(path: str) -> str | None:
+    """The part that holds `path` (relative to the root), or None for a path outside all of them."""
+    for prefix, part in PARTS.items():
+        if path == prefix or path.startswith(prefix + "/"):
+            return part
+    return None
+
+
+def source_files(root: Path):
+    """Paths of all sources below the boxes, relative to `root`, in a fixed order."""
+    for box in sorted({prefix.split("/")[0] for prefix in PARTS}):
+        for folder, _, names in sorted(os.walk(root / box)):
+            for name in sorted(names):
+                if Path(name).suffix in SOURCE_SUFFIXES:
+                    yield (Path(folder) / name).relative_to(root).as_posix()
+
+
+def resolve(root: Path, file: str, name: str) -> str | None:
+    """The file of the tree that `name` means inside `file`, relative to the root; None: not ours."""
+    candidates = [PurePosixPath(file).parent / name, PurePosixPath(name)]
+    candidates.append(PurePosixPath("kernels/include") / name)
+    candidates += [PurePosixPath(folder) / name for folder in PRIVATE_FOLDERS]
+    for candidate in candidates:
+        path = os.path.normpath(candidate)
+        # A box's name in front means that box, also where the file is not there (yet).
+        if (root / path).is_file() or (path == str(candidate) == name and part_of(path)):
+            return path
+    return None
+
+
+def violations(root: Path) -> list[Violation]:
+    found = []
+    for file in source_files(root):
+        part = part_of(file)
+        text = (root / file).read_text(encoding="utf-8")
+        for match in INCLUDE.finditer(text):
+            quote, name = match.groups()
+            shown = match.group(0).split("include", 1)[1].strip()
+            line = text.count("\n", 0, match.start()) + 1
+            target = resolve(root, file, name)
+            if target is None:
+                reason = library_violation(part, quote, name)
+            else:
+                target_part = part_of(target)
+                reason = None
+                if target_part not in ALLOWED[part]:
+                    reason = f"{part} must not include {target_part or 'what is outside the boxes'}"
+            if reason:
+                found.append(Violation(file, line, shown, reason))
+    return found
+
+
+def library_violation(part: str, quote: str, name: str) -> str | None:
+    """Why `part` must not include the library header `name`; None where it may."""
+    if quote == '"':
+        return "no file of the tree has this name (headers of libraries go in <>)"
+    if name.startswith(FORBIDDEN_LIBRARIES.get(part, ())):
+        return f"{part} must not use this library"
+    if part in STANDARD_LIBRARY_ONLY and ("/" in name or "." in name):
+        return f"{part} uses the C++ standard library alone"
+    return None
+
+
+def main(arguments: list[str]) -> int:
+    if len(arguments) != 1:
+        print(__doc__, file=sys.stderr)
+        return 2
+    root = Path(arguments[0])
+    files = list(source_files(root))
+    for part in ALLOWED:
+        if not any(part_of(file) == part for file in files):
+            print(f"{root} holds no source of {part}: is it the root of the tree?", file=sys.stderr)
+            return 2
+    found = violations(root)
+    for violation in found:
+        print(violation)
+    print(f"{len(files)} files, {len(found)} forbidden includes")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

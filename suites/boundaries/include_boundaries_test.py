@@ -1,0 +1,122 @@
+"""The include check on trial: each forbidden arrow is found in a small tree that has just that one,
+and each allowed one is left alone."""
+
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import include_boundaries as subject
+
+# A tree with one file in each place that a rule speaks of.
+TREE = {
+    "kernels/include/fairdraw/types.h": "",
+    "kernels/include/fairdraw/sample.h": '#include "fairdraw/types.h"\n#include <cstdint>\n',
+    "kernels/common/philox.h": "#include <Random123/philox.h>\n",
+    "kernels/cpu/passes.h": '#include "philox.h"\n#include <hwy/highway.h>\n',
+    "kernels/example/sample.cpp": '#include <fairdraw/sample.h>\n#include <vector>\n',
+    "reference/integer_model.h": '#include "fairdraw/types.h"\n#include <Eigen/Core>\n',
+    "harness/run/record.h": "#include <string>\n",
+    "harness/run/checks.h": '#include "harness/run/record.h"\n#include <Random123/philox.h>\n',
+    "harness/adapters/cpu.cpp": '#include "fairdraw/sample.h"\n#include "reference/integer_model.h"\n',
+    "reports/json.h": '#include "harness/run/record.h"\n#include <nlohmann/json.hpp>\n',
+    "suites/cli/main.cpp": '#include "reports/json.h"\n#include "harness/run/checks.h"\n',
+}
+
+# (file, include that must be found there)
+FORBIDDEN = [
+    ("kernels/include/fairdraw/types.h", '"../../common/philox.h"'),
+    ("kernels/include/fairdraw/types.h", '"philox.h"'),
+    ("kernels/include/fairdraw/types.h", "<fmt/format.h>"),
+    ("kernels/include/fairdraw/types.h", "<omp.h>"),
+    ("kernels/common/philox.h", '"reference/integer_model.h"'),
+    ("kernels/common/philox.h", '"harness/run/record.h"'),
+    ("kernels/cpu/passes.h", '"harness/run/checks.h"'),
+    ("kernels/cpu/passes.h", '"../../reference/integer_model.h"'),
+    ("kernels/cpu/passes.h", '"reports/json.h"'),
+    ("kernels/cpu/passes.h", '"suites/cli/main.cpp"'),
+    ("kernels/cpu/passes.h", "<reference/integer_model.h>"),
+    ("kernels/example/sample.cpp", '"kernels/common/philox.h"'),
+    ("kernels/example/sample.cpp", "<Random123/philox.h>"),
+    ("reference/integer_model.h", '"kernels/common/philox.h"'),
+    ("reference/integer_model.h", '"common/philox.h"'),
+    ("reference/integer_model.h", '"philox.h"'),
+    ("reference/integer_model.h", '"../kernels/cpu/passes.h"'),
+    ("reference/integer_model.h", "<Random123/philox.h>"),
+    ("reference/integer_model.h", "<curand_kernel.h>"),
+    ("reference/integer_model.h", "<cuda_runtime.h>"),
+    ("reference/integer_model.h", "<hwy/highway.h>"),
+    ("reference/integer_model.h", '"harness/run/record.h"'),
+    ("reference/integer_model.h", '"reports/json.h"'),
+    ("reference/integer_model.h", '"suites/cli/main.cpp"'),
+    ("harness/run/record.h", '"fairdraw/types.h"'),
+    ("harness/run/record.h", '"harness/run/checks.h"'),
+    ("harness/run/checks.h", '"kernels/common/philox.h"'),
+    ("harness/run/checks.h", '"reports/json.h"'),
+    ("harness/run/checks.h", '"suites/cli/main.cpp"'),
+    ("harness/adapters/cpu.cpp", '"kernels/cpu/passes.h"'),
+    ("harness/adapters/cpu.cpp", '"passes.h"'),
+    ("reports/json.h", '"harness/run/checks.h"'),
+    ("reports/json.h", '"checks.h"'),  # not found beside it, and in no box: no such file
+    ("reports/json.h", '"fairdraw/types.h"'),
+    ("reports/json.h", '"reference/integer_model.h"'),
+    ("reports/json.h", '"kernels/common/philox.h"'),
+    ("reports/json.h", '"suites/cli/main.cpp"'),
+    ("suites/cli/main.cpp", '"kernels/example/sample.cpp"'),
+    ("suites/cli/main.cpp", '"../../../outside.h"'),
+]
+
+
+def write_tree(root: Path, file: str = "", include: str = "") -> None:
+    for path, text in TREE.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        if path == file:
+            text = f"// a comment\n{text}#  include {include}\n"
+        (root / path).write_text(text, encoding="utf-8")
+
+
+class IncludeBoundaries(unittest.TestCase):
+    def check(self, file: str = "", include: str = "") -> list[subject.Violation]:
+        with tempfile.TemporaryDirectory() as folder:
+            write_tree(Path(folder), file, include)
+            return subject.violations(Path(folder))
+
+    def test_the_allowed_arrows_are_allowed(self):
+        self.assertEqual(self.check(), [])
+
+    def test_each_forbidden_arrow_is_found_once_at_its_line(self):
+        for file, include in FORBIDDEN:
+            with self.subTest(file=file, include=include):
+                found = self.check(file, include)
+                self.assertEqual([(v.file, v.include) for v in found], [(file, include)])
+                # a comment, the lines that the file has, and then this one
+                self.assertEqual(found[0].line, TREE[file].count("\n") + 2)
+
+    def test_every_pair_of_parts_is_allowed_or_forbidden_as_the_table_says(self):
+        header_of = {subject.part_of(path): path for path in TREE}
+        for part, file in header_of.items():
+            for target_part, target in header_of.items():
+                if file == target:
+                    continue
+                with self.subTest(part=part, target=target_part):
+                    allowed = target_part in subject.ALLOWED[part]
+                    self.assertEqual(self.check(file, f'"{target}"') == [], allowed)
+
+    def test_exit_codes(self):
+        script = Path(subject.__file__)
+
+        def exit_code(root: str) -> int:
+            command = [sys.executable, str(script), root]
+            return subprocess.run(command, capture_output=True, check=False).returncode
+
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertEqual(exit_code(folder), 2)  # nothing to check is not a pass
+            write_tree(Path(folder))
+            self.assertEqual(exit_code(folder), 0)
+            write_tree(Path(folder), *FORBIDDEN[0])
+            self.assertEqual(exit_code(folder), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
