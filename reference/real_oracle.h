@@ -16,19 +16,25 @@ namespace fairdraw::reference {
 enum class Membership : std::uint8_t { out = 0, in = 1, ambiguous = 2 };
 
 struct RealLaw {
-  bool defined = true;     ///< false: the profile says error or undefined for this input
+  bool defined = true;     ///< false: the profile says error or undefined for this input; then
+                           ///< every token is out, of probability 0
   bool must_fail = false;  ///< the row must be reported as failed (and give no token)
-  std::vector<Membership> membership;  ///< [vocab]
+  std::vector<Membership> membership;  ///< [vocab] of the support
   std::vector<double> probability;     ///< [vocab] the law with ambiguous tokens decided as in
-                                       ///< exact arithmetic on the float64 values; sums to 1
+                                       ///< exact arithmetic on the float64 values (the lowest ids
+                                       ///< of an open tie are in); sums to 1
   double ambiguous_mass = 0;  ///< mass of ambiguous tokens before renormalisation, over kept mass
-  double total_variation_bound = 0;  ///< distance of a sampler within the weight bound from it
+  double total_variation_bound = 0;  ///< distance of a sampler within the weight bound from
+                                     ///< `probability`, whatever it does with ambiguous tokens
   std::int32_t support_low = 0, support_high = 0;  ///< range of the support size
-  double log_normalizer = 0;  ///< ln sum exp((x - max) / T) over allowed tokens
+  double log_normalizer = 0;  ///< ln sum exp((x - max) / T) over allowed tokens; T = 1 where
+                              ///< the temperature is 0
 };
 
 /// The bound on relative weight errors: constant + per_octave * |y| + 2^(|y| - 40) where y is the
 /// distance to the maximum in octaves. For fairdraw's kernels: 2^-21, 3 * 2^-24 * ln 2.
+/// truncation = false leaves the last term out, for samplers that work in float32: below 2^-126
+/// their weights may be flushed to zero.
 struct WeightBound {
   double constant = 0x1p-21;
   double per_octave = 3 * 0x1p-24 * 0.69314718055994530942;
@@ -36,8 +42,16 @@ struct WeightBound {
   double at(double octaves) const;
 };
 
+/// One row of logits. `allowed`: packed bits, or empty. The profile's relative_weight_error is
+/// added to the bound here, callers need not do it. O(vocab log vocab).
 RealLaw real_oracle(std::span<const float> logits, std::span<const std::uint32_t> allowed,
                     const RowParameters& parameters, const Semantics& semantics,
                     const WeightBound& bound = {});
+
+/// One row of probabilities, taken exactly and normalised by their sum; the temperature is not
+/// used. `truncation`: weights are floor(p * 2^40) after scaling the maximum into [1/2, 1), as in
+/// fairdraw. Rows where that loses nothing have no ambiguous token under a profile without slack.
+RealLaw real_oracle_from_probs(std::span<const float> probs, const RowParameters& parameters,
+                               const Semantics& semantics, bool truncation = true);
 
 }  // namespace fairdraw::reference

@@ -1,0 +1,163 @@
+#include "reference/ranked_weights.h"
+
+#include <algorithm>
+#include <cfloat>
+#include <cmath>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+namespace fairdraw::reference {
+namespace {
+
+using Eigen::ArrayXd;
+using Eigen::Index;
+
+// Sums of weights that are multiples of 2^-40 and add up to less than 2^20 are exact in it.
+static_assert(LDBL_MANT_DIG >= 64, "the oracle sums in a long double of at least 64 bits");
+
+constexpr double kLog2E = 0x1.71547652b82fep0;
+constexpr double kHalfUlp = 0x1p-24;  // largest relative error of one float32 rounding
+
+void rank(RankedWeights& row) {
+  std::vector<std::pair<float, std::int32_t>> tokens(row.size());
+  for (std::size_t i = 0; i < row.size(); ++i) tokens[i] = {row.value[i], row.id[i]};
+  std::stable_sort(tokens.begin(), tokens.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  for (std::size_t i = 0; i < row.size(); ++i) std::tie(row.value[i], row.id[i]) = tokens[i];
+}
+
+void add_up(RankedWeights& row, const ArrayXd& error) {
+  row.mass.assign(row.size() + 1, 0);
+  row.mass_error.assign(row.size() + 1, 0);
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    row.mass[i + 1] = row.mass[i] + row.weight_at(i);
+    row.mass_error[i + 1] = row.mass_error[i] + error[static_cast<Index>(i)];
+  }
+}
+
+// Our own sums: each of the n additions rounds by at most half an ulp of the total.
+double own_sum_error(std::size_t n) { return static_cast<double>(n) * 0x1p-64; }
+
+// exp(e) - 1: the relative error of a weight whose logarithm is off by e. Capped, because an
+// infinite error times an underflowed weight would be NaN.
+ArrayXd relative_error(const ArrayXd& log_error) {
+  return log_error.min(600.0).unaryExpr([](double e) { return std::expm1(e); });
+}
+
+}  // namespace
+
+double WeightBound::at(double octaves) const {
+  const double distance = std::abs(octaves);
+  return constant + per_octave * distance + (truncation ? std::exp2(distance - 40) : 0.0);
+}
+
+bool RankedWeights::may_tie(std::size_t i, std::size_t j) const {
+  if (value[i] == value[j]) return true;
+  const double error = tie_error[static_cast<Index>(i)] + tie_error[static_cast<Index>(j)];
+  if (error == 0) return false;
+  const double low = std::min(weight_at(i), weight_at(j));
+  const double high = std::max(weight_at(i), weight_at(j));
+  return high <= low * (1 + error);
+}
+
+RankedWeights rank_logits(std::span<const float> logits, std::span<const std::uint32_t> allowed,
+                          double temperature, double min_p, const Semantics& semantics,
+                          const WeightBound& bound) {
+  RankedWeights row;
+  for (std::size_t id = 0; id < logits.size(); ++id) {
+    const bool is_allowed = allowed.empty() || ((allowed[id / 32] >> (id % 32)) & 1U) != 0;
+    if (is_allowed && logits[id] != -std::numeric_limits<float>::infinity()) {
+      row.id.push_back(static_cast<std::int32_t>(id));
+      row.value.push_back(logits[id]);
+    }
+  }
+  rank(row);
+  if (row.size() == 0) return row;
+
+  const auto n = static_cast<Index>(row.size());
+  const ArrayXd x = Eigen::Map<const Eigen::ArrayXf>(row.value.data(), n).cast<double>();
+  const ArrayXd nats = (x - x[0]) / temperature;
+  const ArrayXd octaves = nats.abs() * kLog2E;  // distance to the maximum
+  row.weight = nats.exp();
+
+  // Logits that are divided by T and rounded before the maximum is subtracted: one rounding of
+  // 1 / T, one of each product, one of the difference, each relative to the scaled logits.
+  ArrayXd scaling = ArrayXd::Zero(n);
+  if (semantics.rounds_scaled_logits) {
+    scaling = (x.abs() + std::abs(x[0])) * (3 * kHalfUlp / temperature);
+  }
+  // Our own float64: difference, quotient and exponential, half an ulp of the argument each and
+  // two ulps of the result.
+  const ArrayXd own = (nats.abs() + 4) * 0x1p-51;
+
+  const ArrayXd log_error =
+      semantics.relative_weight_error + bound.constant + bound.per_octave * octaves + scaling + own;
+  // Truncation drops less than one unit, whatever the weight.
+  const double unit = bound.truncation ? 0x1p-40 : static_cast<double>(FLT_MIN);
+  add_up(row, row.weight * relative_error(log_error) + unit);
+  row.sum_slack = semantics.relative_weight_error + own_sum_error(row.size());
+
+  row.tie_error = ArrayXd::Zero(n);
+  if (semantics.rounds_scaled_logits) {
+    row.tie_error =
+        relative_error(semantics.relative_weight_error + bound.per_octave * octaves + scaling);
+  }
+
+  // min_p compares octaves, because weights next to 1 are all 1 in float64. The sampler's distance
+  // is off by `per_octave` (float32 difference, factor, product), by a subnormal's ulp, and by what
+  // scaling adds; its threshold by at most 0.5001 ulp, which is below 1.0002 * 2^-24 of it.
+  const double threshold = -std::log2(min_p);
+  for (Index i = 0; i < n; ++i) {
+    const double distance = octaves[i];
+    const double band = distance * (bound.per_octave * kLog2E + 0x1p-50) +
+                        threshold * 1.0002 * kHalfUlp + static_cast<double>(FLT_TRUE_MIN) +
+                        (semantics.relative_weight_error + scaling[i]) * kLog2E;
+    const bool is_maximum = row.value[static_cast<std::size_t>(i)] == row.value[0];
+    if (is_maximum || threshold - distance > band) ++row.min_p.certain;
+    if (is_maximum || threshold >= distance) ++row.min_p.exact;
+    if (is_maximum || distance - threshold <= band) ++row.min_p.possible;
+  }
+  return row;
+}
+
+RankedWeights rank_probs(std::span<const float> probs, double min_p, const Semantics& semantics,
+                         bool truncation) {
+  RankedWeights row;
+  for (std::size_t id = 0; id < probs.size(); ++id) {
+    if (probs[id] > 0) {
+      row.id.push_back(static_cast<std::int32_t>(id));
+      row.value.push_back(probs[id]);
+    }
+  }
+  rank(row);
+  if (row.size() == 0) return row;
+
+  const auto n = static_cast<Index>(row.size());
+  const double largest = row.value[0];
+  int exponent = 0;
+  std::ignore = std::frexp(largest, &exponent);
+  row.weight = ArrayXd(n);
+  row.tie_error = ArrayXd::Zero(n);
+  ArrayXd error = ArrayXd::Zero(n);
+  bool sums_are_exact = true;
+  const double slack = semantics.relative_weight_error;
+  for (Index i = 0; i < n; ++i) {
+    const double probability = row.value[static_cast<std::size_t>(i)];
+    const double units = std::ldexp(probability, 40 - exponent);
+    const double lost = units - std::floor(units);
+    row.weight[i] = std::ldexp(units, -40);
+    error[i] = slack * row.weight[i] + (truncation ? std::ldexp(lost, -40) : 0.0);
+    if (lost != 0) sums_are_exact = false;
+    // The product of two float32 values is exact; a sampler with slack may round it.
+    const double least = min_p * largest;
+    if (i == 0 || probability * (1 - slack) >= least) ++row.min_p.certain;
+    if (i == 0 || probability >= least) ++row.min_p.exact;
+    if (i == 0 || probability * (1 + slack) >= least) ++row.min_p.possible;
+  }
+  add_up(row, error);
+  row.sum_slack = slack + (sums_are_exact ? 0.0 : own_sum_error(row.size()));
+  return row;
+}
+
+}  // namespace fairdraw::reference

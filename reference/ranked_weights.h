@@ -1,0 +1,45 @@
+// The row of the real-number oracle: tokens ranked by value, with real weights and their errors.
+#pragma once
+
+#include <Eigen/Core>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "reference/real_oracle.h"
+
+namespace fairdraw::reference {
+
+/// Prefixes of the ranking that min_p keeps: surely, in exact arithmetic, possibly.
+struct MinPPrefixes {
+  std::size_t certain = 0, exact = 0, possible = 0;
+};
+
+/// Allowed tokens, largest first, lowest id among equals.
+struct RankedWeights {
+  std::vector<std::int32_t> id;
+  std::vector<float> value;       ///< logit or probability: what filters compare, exactly
+  Eigen::ArrayXd weight;          ///< 1 (logits) or in [1/2, 1) (probabilities) for the largest
+  Eigen::ArrayXd tie_error;       ///< relative; two weights within their sum may tie in the sampler
+  std::vector<long double> mass;  ///< [size + 1] sum of the weights in front
+  std::vector<long double> mass_error;  ///< [size + 1] bound on a sampler's error of that sum
+  double sum_slack = 0;  ///< further error of every sum, as a fraction of the row's sum
+  MinPPrefixes min_p;
+
+  std::size_t size() const { return id.size(); }
+  double weight_at(std::size_t i) const { return weight[static_cast<Eigen::Index>(i)]; }
+  /// True where a sampler may take the two for equal; always so for equal values.
+  bool may_tie(std::size_t i, std::size_t j) const;
+};
+
+/// `temperature` > 0. Tokens that are banned or -inf are left out.
+RankedWeights rank_logits(std::span<const float> logits, std::span<const std::uint32_t> allowed,
+                          double temperature, double min_p, const Semantics& semantics,
+                          const WeightBound& bound);
+
+/// Tokens of probability 0 are left out.
+RankedWeights rank_probs(std::span<const float> probs, double min_p, const Semantics& semantics,
+                         bool truncation);
+
+}  // namespace fairdraw::reference

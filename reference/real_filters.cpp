@@ -1,0 +1,170 @@
+// The decision of top_p. Let F be the mass in front of a token (above it, or up to it, by the
+// profile), R the rest of the base and Z = F + R. The rule "F < p Z" reads
+//
+//     margin = p R - (1 - p) F = p Z - F > 0.
+//
+// A sampler has F' and R' in their place. They are sums over different tokens, so their errors are
+// independent: |F' - F| <= EF and |R' - R| <= ER, sums of the errors of single weights, and its
+// margin is within (1 - p) EF + p ER of ours. Where that band does not contain 0 every sampler
+// within the bound decides alike. Further terms: what is uncertain of the base itself (p times its
+// mass), rounding of sums in a float32 sampler and in ours (`sum_slack` of Z), and the mass that a
+// sampler may take for tied, and so not count as strictly above.
+//
+// A weight that is an integer (probabilities that are multiples of 2^-40) has no error, the sums
+// and the margin are exact then, and equality at the boundary is decided, not ambiguous.
+#include "reference/real_filters.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace fairdraw::reference {
+namespace {
+
+std::size_t tie_begin(const RankedWeights& row, std::size_t i) {
+  std::size_t begin = i;
+  while (begin > 0 && row.may_tie(begin - 1, i)) --begin;
+  return begin;
+}
+
+std::size_t tie_end(const RankedWeights& row, std::size_t i) {
+  std::size_t end = i + 1;
+  while (end < row.size() && row.may_tie(end, i)) ++end;
+  return end;
+}
+
+std::size_t equal_end(const RankedWeights& row, std::size_t i) {
+  std::size_t end = i + 1;
+  while (end < row.size() && row.value[end] == row.value[i]) ++end;
+  return end;
+}
+
+Cut prefix_cut(const RankedWeights& row, std::size_t certain, std::size_t exact,
+               std::size_t possible) {
+  return {certain, exact, possible, certain, possible, row.mass[certain], row.mass[possible]};
+}
+
+enum class Decision { in, maybe_in, maybe_out, out };
+
+// top_p with everything that does not change along the row.
+class TopPRule {
+ public:
+  TopPRule(const RankedWeights& row, const Cut& base, float top_p, TopPBoundary boundary)
+      : top_p_(top_p),
+        equality_stays_(boundary != TopPBoundary::mass_above_below_p),
+        inclusive_(boundary == TopPBoundary::inclusive_mass_at_most_p) {
+    const long double total = row.mass[base.exact];
+    total_error_ = row.mass_error[base.exact];
+    // p * total without rounding, as the sum of two.
+    target_ = top_p_ * total;
+    target_rest_ = std::fma(top_p_, total, -target_);
+    base_error_ = std::max(total - base.mass_low, base.mass_high - total);
+    sum_error_ = row.sum_slack * total;
+  }
+
+  bool inclusive() const { return inclusive_; }
+
+  // `tied`: mass in front that the sampler may count as tied rather than in front.
+  Decision decide(long double front, long double front_error, long double tied) const {
+    const long double margin = (target_ - front) + target_rest_;
+    const long double rest_error = std::max(total_error_ - front_error, 0.0L);
+    const long double band =
+        (1 - top_p_) * front_error + top_p_ * (rest_error + base_error_) + sum_error_ + tied;
+    // With p = 1 every token has less than the whole in front, even where float64 underflows.
+    const bool stays = margin > 0 || (equality_stays_ && margin == 0) || top_p_ == 1;
+    if (stays) return margin > band || band == 0 ? Decision::in : Decision::maybe_in;
+    return margin < -band || band == 0 ? Decision::out : Decision::maybe_out;
+  }
+
+ private:
+  long double top_p_, target_ = 0, target_rest_ = 0;
+  long double total_error_ = 0, base_error_ = 0, sum_error_ = 0;
+  bool equality_stays_, inclusive_;
+};
+
+}  // namespace
+
+Cut whole_row(const RankedWeights& row) {
+  return prefix_cut(row, row.size(), row.size(), row.size());
+}
+
+Cut greedy_cut(const RankedWeights& row, GreedyTies ties, bool of_weights) {
+  Cut cut = prefix_cut(row, 1, 1, 1);
+  const std::size_t end = of_weights ? tie_end(row, 0) : equal_end(row, 0);
+  if (ties == GreedyTies::any && end > 1) {
+    cut.certain = 0;
+    cut.possible = end;
+  }
+  return cut;
+}
+
+Cut min_p_cut(const RankedWeights& row) {
+  return prefix_cut(row, row.min_p.certain, row.min_p.exact, row.min_p.possible);
+}
+
+Cut top_k_cut(const RankedWeights& row, std::size_t k, TopKTies ties) {
+  if (k >= row.size()) return whole_row(row);
+  const std::size_t last = k - 1;
+  if (ties == TopKTies::keep_all) {
+    const std::size_t end = equal_end(row, last);
+    return prefix_cut(row, end, end, tie_end(row, last));
+  }
+  Cut cut = prefix_cut(row, k, k, k);
+  // Exactly k stay. Which ones is open among real ties (any_k) and among those that the sampler's
+  // rounding may make.
+  const std::size_t begin = tie_begin(row, last);
+  const std::size_t end = tie_end(row, last);
+  const bool all_equal = row.value[begin] == row.value[end - 1];
+  if (end > k && (ties == TopKTies::any_k || !all_equal)) {
+    cut.certain = begin;
+    cut.possible = end;
+    const auto chosen = static_cast<long double>(k - begin);
+    cut.mass_low = std::min(cut.mass_low, row.mass[begin] + chosen * row.weight_at(end - 1));
+  }
+  return cut;
+}
+
+Cut top_p_cut(const RankedWeights& row, const Cut& base, float top_p, const Semantics& semantics) {
+  const TopPRule rule(row, base, top_p, semantics.top_p_boundary);
+  const bool ties_stay = semantics.top_p_ties == TopPTies::keep_all;
+  const std::size_t positions = base.count_high;
+  std::size_t certain = 0, exact = 0, possible = 0;
+  std::size_t tied_from = 0;  // first token that may tie with the one at `begin`
+  for (std::size_t begin = 0; begin < positions;) {
+    const std::size_t end = ties_stay ? std::min(equal_end(row, begin), positions) : begin + 1;
+    while (!row.may_tie(tied_from, begin)) ++tied_from;
+    const long double tied = ties_stay ? row.mass[begin] - row.mass[tied_from] : 0.0L;
+    const std::size_t front = rule.inclusive() ? end : begin;
+    const Decision decision =
+        begin == 0 ? Decision::in : rule.decide(row.mass[front], row.mass_error[front], tied);
+    if (decision == Decision::out) break;
+    if (decision == Decision::in && certain == begin) certain = end;
+    if (decision != Decision::maybe_out && exact == begin) exact = end;
+    possible = end;
+    begin = end;
+  }
+  Cut cut = prefix_cut(row, certain, exact, possible);
+  // Inside a tie it is open which tokens take the positions.
+  if (!ties_stay || base.open()) {
+    if (certain < row.size() && certain > 0 && row.may_tie(certain - 1, certain)) {
+      cut.certain = tie_begin(row, certain);
+    }
+    if (possible < row.size() && row.may_tie(possible - 1, possible)) {
+      cut.possible = tie_end(row, possible - 1);
+    }
+  }
+  return intersection(cut, base);
+}
+
+Cut intersection(const Cut& a, const Cut& b) {
+  Cut cut;
+  cut.certain = std::min(a.certain, b.certain);
+  cut.exact = std::min(a.exact, b.exact);
+  cut.possible = std::min(a.possible, b.possible);
+  cut.count_low = std::min(a.count_low, b.count_low);
+  cut.count_high = std::min(a.count_high, b.count_high);
+  cut.mass_low = std::min(a.mass_low, b.mass_low);
+  cut.mass_high = std::min(a.mass_high, b.mass_high);
+  return cut;
+}
+
+}  // namespace fairdraw::reference
