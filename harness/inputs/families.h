@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "harness/inputs/narrow_floats.h"
+
 namespace fairdraw::harness {
 
 /// What each family is hard for stands beside its name in families.cpp.
@@ -18,7 +20,7 @@ enum class Family {
   peaked,          ///< N(0, 2^2), 64 ids raised by an exponential of mean 4
   flat,            ///< N(0, 0.01^2): all nearly equal, all different
   all_equal,       ///< one value
-  ties_at_k,       ///< few distinct values, so that every cut falls inside a tie
+  ties_at_k,       ///< groups of equal values of 3, 9, 36, 144, ...: the usual cuts fall inside
   mass_exactly_p,  ///< dyadic probabilities whose partial sums are 1/2, 3/4, 7/8, ... exactly
   dyadic,          ///< integer logits: at T = 0x1.715476p0 all weights are powers of two
   subnormal,       ///< subnormal values of both signs
@@ -32,17 +34,16 @@ enum class Family {
 
 std::span<const Family> all_families();
 const char* to_string(Family family);
+/// What the family is hard for, in one line.
+const char* description(Family family);
 /// The family `name`; throws UsageError with the closest name when there is none.
 Family family_from_name(std::string_view name);
 
 /// Fills `row` (its size is the vocabulary) with row number `row_number` of the family's stream
-/// `seed`. The largest logit is never at id 0 for vocab > 1 unless the family cannot avoid it
-/// (all_equal, and ties).
+/// `seed`: a pure function of the four, whatever the caller's rounding mode, FTZ and DAZ. The
+/// largest logit is never at id 0 where the row has two different values. Throws UsageError for an
+/// empty row or more than kMaxVocab values.
 void generate_row(Family family, std::uint64_t seed, std::uint64_t row_number,
                   std::span<float> row);
-
-/// Rounds to nearest even; the 16-bit patterns.
-std::uint16_t to_bfloat16(float value);
-std::uint16_t to_float16(float value);
 
 }  // namespace fairdraw::harness
