@@ -50,11 +50,12 @@ struct SampleResult {
   View<RowStatus> statuses;         ///< [outputs]
   View<std::int32_t> support_size;  ///< [outputs]; tokens that survive the filters, 0 on failure
   View<float> logprob;              ///< [outputs, num_samples]; of the token at this temperature
-                                    ///< (1 where it is 0), before min_p, top_k and top_p
+                                    ///< (1 where it is 0), before min_p, top_k and top_p;
   View<float> logprob_filtered;     ///< [outputs, num_samples]; among the survivors, <= 0
   BitRows<std::uint32_t> mask;      ///< one row a row of logits: the survivors
   FloatRows probs;                  ///< one row a row of logits: renormalised, 0 outside the mask
-};                                  ///< mask and probs of a failed row are 0; inactive: untouched
+};  // Failed outputs: log-probabilities are -inf. Failed rows: mask and probs are 0; inactive ones
+    // are left untouched.
 
 /// Samples. On an error (a field out of its range, an array of the wrong length) nothing is
 /// written. Bad values inside a row, or in its parameters, fail that output alone.

@@ -1,0 +1,116 @@
+// The built-in samplers behind the contract: fairdraw::sample on each instruction set.
+#include <algorithm>
+
+#include "fairdraw/sample.h"
+#include "harness/contract/sampler.h"
+#include "harness/contract/usage_error.h"
+
+namespace fairdraw::harness {
+namespace {
+
+class CpuSampler final : public Sampler {
+ public:
+  CpuSampler(std::string name, CpuTarget target) {
+    // One thread a call: the runner has its own, one a case.
+    execution_.target = target;
+    execution_.threads = 1;
+    description_.name = std::move(name);
+    description_.version = std::string("fairdraw ") + FAIRDRAW_VERSION;
+    description_.semantics = "fairdraw";
+    description_.exact_integer = true;
+    description_.per_request_seeds = true;
+    description_.float16 = description_.bfloat16 = true;
+    description_.allowed_mask = description_.active_rows = true;
+    description_.indices = description_.num_samples = true;
+    description_.lowest_id_ties = description_.joint_order = true;
+    description_.reports_status = description_.reports_support = true;
+    description_.reports_mask = description_.reports_probs = true;
+    description_.reports_logprobs = true;
+  }
+
+  const SamplerDescription& description() const override { return description_; }
+
+  std::string run(const fairdraw_batch& batch) override {
+    SampleRequest request;
+    request.logits = {batch.logits, static_cast<DType>(batch.dtype), batch.rows, batch.vocab,
+                      batch.row_stride};
+    request.temperature = {batch.temperature, batch.rows};
+    request.top_k = {batch.top_k, batch.rows};
+    request.top_p = {batch.top_p, batch.rows};
+    request.min_p = {batch.min_p, batch.rows};
+    request.tie_rule = static_cast<TieRule>(batch.tie_rule);
+    request.filter_order = static_cast<FilterOrder>(batch.filter_order);
+    request.num_samples = batch.num_samples;
+    if (batch.seed_is_scalar != 0) {
+      request.seed = batch.seed[0];
+      request.offset = batch.offset[0];
+    } else {
+      request.seed = {batch.seed, batch.outputs};
+      request.offset = {batch.offset, batch.outputs};
+    }
+    if (batch.allowed != nullptr) {
+      request.allowed = {batch.allowed, batch.rows, batch.allowed_stride};
+    }
+    if (batch.active != nullptr) request.active = {batch.active, batch.rows};
+    if (batch.indices != nullptr) request.indices = {batch.indices, batch.outputs};
+
+    const std::int64_t tokens = batch.outputs * batch.num_samples;
+    SampleResult result;
+    result.tokens = {batch.tokens, tokens};
+    std::vector<RowStatus> statuses;  // the contract has plain integers
+    if (batch.statuses != nullptr) {
+      statuses.resize(static_cast<std::size_t>(batch.outputs));
+      result.statuses = {statuses.data(), batch.outputs};
+    }
+    if (batch.support_size != nullptr) result.support_size = {batch.support_size, batch.outputs};
+    if (batch.logprob != nullptr) result.logprob = {batch.logprob, tokens};
+    if (batch.logprob_filtered != nullptr) {
+      result.logprob_filtered = {batch.logprob_filtered, tokens};
+    }
+    if (batch.mask != nullptr) result.mask = {batch.mask, batch.rows, batch.mask_stride};
+    if (batch.probs != nullptr) result.probs = {batch.probs, batch.rows, batch.probs_stride};
+
+    const Error error = sample(request, result, execution_);
+    if (error) return error.message;
+    std::transform(statuses.begin(), statuses.end(), batch.statuses,
+                   [](RowStatus status) { return static_cast<std::int32_t>(status); });
+    return {};
+  }
+
+ private:
+  SamplerDescription description_;
+  Execution execution_;
+};
+
+struct Builtin {
+  std::string name;
+  CpuTarget target;
+};
+
+std::vector<Builtin> builtins() {
+  std::vector<Builtin> available;
+  for (const Builtin& builtin :
+       {Builtin{"cpu", CpuTarget::best}, Builtin{"cpu:scalar", CpuTarget::scalar},
+        Builtin{"cpu:avx2", CpuTarget::avx2}, Builtin{"cpu:avx512", CpuTarget::avx512},
+        Builtin{"cpu:neon", CpuTarget::neon}}) {
+    if (is_available(builtin.target)) available.push_back(builtin);
+  }
+  return available;
+}
+
+}  // namespace
+
+std::vector<std::string> builtin_sampler_names() {
+  std::vector<std::string> names;
+  for (const Builtin& builtin : builtins()) names.push_back(builtin.name);
+  return names;
+}
+
+std::unique_ptr<Sampler> make_builtin_sampler(const std::string& name) {
+  for (const Builtin& builtin : builtins()) {
+    if (builtin.name == name) return std::make_unique<CpuSampler>(name, builtin.target);
+  }
+  throw UsageError(unknown_name_message("sampler", name, builtin_sampler_names()));
+}
+
+}  // namespace fairdraw::harness

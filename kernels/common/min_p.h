@@ -1,0 +1,36 @@
+// The threshold of min_p on y, the distance to the maximum in octaves: log2(min_p) as float32.
+//
+// Double arithmetic with IEEE operations only (no libm), so that host and device agree: the
+// argument is m * 2^e with m in [sqrt(1/2), sqrt(2)), log2(m) = 2 / ln 2 * atanh((m - 1)/(m + 1))
+// by its series in s^2. |s| < 0.1716, s^2 < 0.02944; the first term left out, s^26 / 27 relative,
+// is below 4e-21. m - 1 is exact, so min_p close to 1 keeps its relative accuracy. Rounding to
+// float32 leaves at most 0.5001 ulp.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "host_device.h"
+
+namespace fairdraw {
+
+/// min_p in (0, 1].
+FAIRDRAW_HOST_DEVICE inline float min_p_octaves(float min_p) {
+  // A float is exact in double, and normal there: exponent and mantissa can be read off.
+  const auto bits = std::bit_cast<std::uint64_t>(static_cast<double>(min_p));
+  auto exponent = static_cast<std::int32_t>(bits >> 52) - 1023;
+  double mantissa =
+      std::bit_cast<double>((bits & 0xfffffffffffffULL) | 0x3ff0000000000000ULL);  // [1, 2)
+  if (mantissa > 0x1.6a09e667f3bcdp0) {  // sqrt(2)
+    mantissa *= 0.5;
+    exponent += 1;
+  }
+  const double s = (mantissa - 1.0) / (mantissa + 1.0);
+  const double square = s * s;
+  double series = 1.0 / 25.0;
+  for (int k = 23; k >= 1; k -= 2) series = series * square + 1.0 / static_cast<double>(k);
+  const double log2_mantissa = 0x1.71547652b82fep1 * s * series;  // 2 / ln 2
+  return static_cast<float>(static_cast<double>(exponent) + log2_mantissa);
+}
+
+}  // namespace fairdraw

@@ -1,0 +1,46 @@
+// Ranges of the per-request parameters, and what a row of logits is asked for.
+#pragma once
+
+#include <cstdint>
+
+#include "fairdraw/types.h"
+#include "host_device.h"
+
+namespace fairdraw {
+
+inline constexpr float kSmallestTemperature = 0x1p-126F;
+inline constexpr float kLargestTemperature = 0x1p64F;
+
+/// The filters of one row.
+struct RowParameters {
+  float temperature = 1.0F;
+  std::int32_t top_k = 0;
+  float top_p = 1.0F;
+  float min_p = 0.0F;
+};
+
+/// ok, or which parameter is out of its range: the first of temperature, top_k, top_p, min_p.
+/// NaN compares false, so it is out of every range.
+FAIRDRAW_HOST_DEVICE inline RowStatus check(const RowParameters& parameters) {
+  const float temperature = parameters.temperature;
+  const bool temperature_ok =
+      temperature == 0.0F ||
+      (temperature >= kSmallestTemperature && temperature <= kLargestTemperature);
+  if (!temperature_ok) return RowStatus::invalid_temperature;
+  if (parameters.top_k < -1) return RowStatus::invalid_top_k;
+  if (!(parameters.top_p >= 0.0F && parameters.top_p <= 1.0F)) return RowStatus::invalid_top_p;
+  if (!(parameters.min_p >= 0.0F && parameters.min_p <= 1.0F)) return RowStatus::invalid_min_p;
+  return RowStatus::ok;
+}
+
+/// True where top_k keeps fewer than all of `vocab` tokens.
+FAIRDRAW_HOST_DEVICE inline bool top_k_is_on(std::int32_t top_k, std::int64_t vocab) {
+  return top_k > 0 && top_k < vocab;
+}
+
+/// Greedy rows take the largest value, lowest id among equals.
+FAIRDRAW_HOST_DEVICE inline bool is_greedy(const RowParameters& parameters) {
+  return parameters.temperature == 0.0F || parameters.top_k == 1 || parameters.top_p == 0.0F;
+}
+
+}  // namespace fairdraw

@@ -1,0 +1,30 @@
+// Random words: Philox4x32-10 (Salmon et al. 2011), by Random123.
+//
+// Key: the request's 64-bit seed. Counter: {offset low, offset high, purpose, index}. One 64-bit
+// word a counter, out0 | out1 << 32, so no two purposes, offsets or indices share bits.
+#pragma once
+
+#include <Random123/philox.h>
+
+#include <cstdint>
+
+#include "fairdraw/types.h"
+#include "host_device.h"
+
+namespace fairdraw {
+
+FAIRDRAW_HOST_DEVICE inline std::uint64_t random_word(std::uint64_t seed, std::uint64_t offset,
+                                                      Purpose purpose, std::uint32_t index) {
+  r123::Philox4x32::ctr_type counter{};
+  counter[0] = static_cast<std::uint32_t>(offset);
+  counter[1] = static_cast<std::uint32_t>(offset >> 32);
+  counter[2] = static_cast<std::uint32_t>(purpose);
+  counter[3] = index;
+  r123::Philox4x32::key_type key{};
+  key[0] = static_cast<std::uint32_t>(seed);
+  key[1] = static_cast<std::uint32_t>(seed >> 32);
+  const auto out = philox4x32(counter, key);
+  return out[0] | (static_cast<std::uint64_t>(out[1]) << 32);
+}
+
+}  // namespace fairdraw

@@ -1,0 +1,308 @@
+#include "batch.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "float_environment.h"
+#include "philox.h"
+
+namespace fairdraw::cpu {
+namespace {
+
+/// Which outputs draw from which row: outputs of row r are output[begin[r] .. begin[r + 1]).
+struct OutputsByRow {
+  std::vector<std::int64_t> begin;
+  std::vector<std::int64_t> output;
+};
+
+/// Groups `indices` by row. Entries out of range are left out.
+OutputsByRow group_by_row(const View<const std::int32_t>& indices, std::int64_t rows) {
+  OutputsByRow grouped;
+  grouped.begin.assign(static_cast<std::size_t>(rows) + 1, 0);
+  const auto in_range = [rows](std::int32_t row) { return row >= 0 && row < rows; };
+  for (std::int64_t i = 0; i < indices.size; ++i) {
+    if (in_range(indices.data[i])) ++grouped.begin[static_cast<std::size_t>(indices.data[i]) + 1];
+  }
+  std::partial_sum(grouped.begin.begin(), grouped.begin.end(), grouped.begin.begin());
+  grouped.output.resize(static_cast<std::size_t>(grouped.begin.back()));
+  std::vector<std::int64_t> next(grouped.begin.begin(), grouped.begin.end() - 1);
+  for (std::int64_t i = 0; i < indices.size; ++i) {
+    if (!in_range(indices.data[i])) continue;
+    std::int64_t& slot = next[static_cast<std::size_t>(indices.data[i])];
+    grouped.output[static_cast<std::size_t>(slot++)] = i;
+  }
+  return grouped;
+}
+
+std::int64_t words_of(std::int64_t vocab) { return (vocab + 31) / 32; }
+
+/// Work on one call: the request, its results, and how rows map to outputs.
+struct Batch {
+  const SampleRequest& request;
+  const SampleResult& result;
+  const FilterOptions& options;
+  bool wants_tokens;
+  OutputsByRow grouped;  // empty without indices: output i is row i
+
+  void write_failure(std::int64_t output, RowStatus status) const {
+    const std::int64_t samples = request.num_samples;
+    const float none = -std::numeric_limits<float>::infinity();
+    if (wants_tokens) std::fill_n(result.tokens.data + output * samples, samples, -1);
+    if (result.statuses.given()) result.statuses.data[output] = status;
+    if (result.support_size.given()) result.support_size.data[output] = 0;
+    if (result.logprob.given()) std::fill_n(result.logprob.data + output * samples, samples, none);
+    if (result.logprob_filtered.given()) {
+      std::fill_n(result.logprob_filtered.data + output * samples, samples, none);
+    }
+  }
+
+  void write_output(std::int64_t output, RowSampler& sampler) const {
+    const std::int64_t samples = request.num_samples;
+    if (result.statuses.given()) result.statuses.data[output] = RowStatus::ok;
+    if (result.support_size.given()) {
+      result.support_size.data[output] = static_cast<std::int32_t>(sampler.support_size());
+    }
+    if (!wants_tokens) return;
+    const std::uint64_t seed = request.seed.at(output);
+    const std::uint64_t offset = request.offset.at(output);
+    for (std::int64_t s = 0; s < samples; ++s) {
+      const std::int64_t at = output * samples + s;
+      const auto index = static_cast<std::uint32_t>(request.seed.is_array() ? s : at);
+      const std::int32_t token =
+          sampler.draw(random_word(seed, offset, request.purpose, index));
+      result.tokens.data[at] = token;
+      if (result.logprob.given()) result.logprob.data[at] = sampler.logprob(token);
+      if (result.logprob_filtered.given()) {
+        result.logprob_filtered.data[at] = sampler.logprob_filtered(token);
+      }
+    }
+  }
+
+  RowStatus filter_row(std::int64_t row, Worker& worker) const {
+    const RowParameters parameters{request.temperature.at(row), request.top_k.at(row),
+                                   request.top_p.at(row), request.min_p.at(row)};
+    RowStatus status = check(parameters);
+    if (status != RowStatus::ok) return status;
+    const std::uint32_t* allowed =
+        request.allowed.given() ? request.allowed.data + row * request.allowed.row_stride : nullptr;
+    const float* values = worker.reader.read(*worker.passes, request.logits, row, allowed,
+                                             options.from_probs, status);
+    if (status != RowStatus::ok) return status;
+    return worker.sampler.filter(values, static_cast<std::size_t>(request.logits.vocab),
+                                 parameters, options);
+  }
+
+  void run_row(std::int64_t row, Worker& worker) const {
+    const bool indexed = request.indices.given();
+    const auto r = static_cast<std::size_t>(row);
+    const std::int64_t first = indexed ? grouped.begin[r] : row;
+    const std::int64_t last = indexed ? grouped.begin[r + 1] : row + 1;
+    const auto output_at = [&](std::int64_t i) {
+      return indexed ? grouped.output[static_cast<std::size_t>(i)] : i;
+    };
+    if (request.active.given() && request.active.data[row] == 0) {
+      for (std::int64_t i = first; i < last; ++i) write_failure(output_at(i), RowStatus::inactive);
+      return;
+    }
+    if (first == last && !result.mask.given() && !result.probs.given()) return;
+    const RowStatus status = filter_row(row, worker);
+    const bool ok = status == RowStatus::ok;
+    for (std::int64_t i = first; i < last; ++i) {
+      ok ? write_output(output_at(i), worker.sampler) : write_failure(output_at(i), status);
+    }
+    const std::int64_t vocab = request.logits.vocab;
+    if (result.mask.given()) {
+      std::uint32_t* words = result.mask.data + row * result.mask.row_stride;
+      ok ? worker.sampler.write_mask(words)
+         : static_cast<void>(std::fill_n(words, words_of(vocab), 0U));
+    }
+    if (result.probs.given()) {
+      float* probs = result.probs.data + row * result.probs.row_stride;
+      ok ? worker.sampler.write_probabilities(probs)
+         : static_cast<void>(std::fill_n(probs, vocab, 0.0F));
+    }
+  }
+};
+
+Error check_matrix(const std::string& name, std::int64_t rows, std::int64_t stride,
+                   std::int64_t expected_rows, std::int64_t smallest_stride,
+                   const std::string& stride_meaning) {
+  if (Error error = check_length(name + ".rows", rows, expected_rows, "one a row of logits")) {
+    return error;
+  }
+  return check_stride(name + ".row_stride", stride, smallest_stride, stride_meaning);
+}
+
+Error check_request(const SampleRequest& request, const char* rows_name) {
+  if (Error error = check_rows(request.logits, rows_name)) return error;
+  const std::int64_t rows = request.logits.rows;
+  const std::int64_t outputs = request.indices.given() ? request.indices.size : rows;
+  const std::int64_t words = words_of(request.logits.vocab);
+  const char* a_row = "one a row";
+  const char* an_output = "one an output";
+  if (Error e = check_per_request(request.temperature, "temperature", rows, a_row)) return e;
+  if (Error e = check_per_request(request.top_k, "top_k", rows, a_row)) return e;
+  if (Error e = check_per_request(request.top_p, "top_p", rows, a_row)) return e;
+  if (Error e = check_per_request(request.min_p, "min_p", rows, a_row)) return e;
+  if (Error e = check_per_request(request.seed, "seed", outputs, an_output)) return e;
+  if (Error e = check_per_request(request.offset, "offset", outputs, an_output)) return e;
+  if (Error e = check_optional(request.active, "active", rows, a_row)) return e;
+  if (request.indices.size < 0) {
+    return out_of_range("indices.size", std::to_string(request.indices.size), ">= 0");
+  }
+  if (request.num_samples < 1) {
+    return out_of_range("num_samples", std::to_string(request.num_samples), ">= 1");
+  }
+  constexpr std::int64_t kMostTokens = std::int64_t{1} << 32;  // the counter's index has 32 bits
+  if (outputs > kMostTokens / request.num_samples) {
+    return out_of_range("outputs * num_samples",
+                        std::to_string(outputs) + " * " + std::to_string(request.num_samples),
+                        "<= 2^32");
+  }
+  if (static_cast<std::uint32_t>(request.tie_rule) > 1) {
+    return out_of_range("tie_rule", std::to_string(static_cast<std::uint32_t>(request.tie_rule)),
+                        "0 (keep_all) or 1 (lowest_id)");
+  }
+  if (static_cast<std::uint32_t>(request.filter_order) > 1) {
+    return out_of_range("filter_order",
+                        std::to_string(static_cast<std::uint32_t>(request.filter_order)),
+                        "0 (top_k_first) or 1 (joint)");
+  }
+  if (request.allowed.given()) {
+    return check_matrix("allowed", request.allowed.rows, request.allowed.row_stride, rows, words,
+                        "words of a row, ceil(vocab / 32)");
+  }
+  return {};
+}
+
+Error check_result(const SampleRequest& request, const SampleResult& result, bool wants_tokens) {
+  const std::int64_t rows = request.logits.rows;
+  const std::int64_t outputs = request.indices.given() ? request.indices.size : rows;
+  const std::int64_t tokens = outputs * request.num_samples;
+  const char* a_token = "outputs * num_samples";
+  const char* an_output = "one an output";
+  if (wants_tokens) {
+    if (!result.tokens.given() && tokens > 0) return out_of_range("tokens", "null", "an array");
+    if (Error e = check_length("tokens", result.tokens.size, tokens, a_token)) return e;
+  }
+  if (Error e = check_optional(result.statuses, "statuses", outputs, an_output)) return e;
+  if (Error e = check_optional(result.support_size, "support_size", outputs, an_output)) return e;
+  if (Error e = check_optional(result.logprob, "logprob", tokens, a_token)) return e;
+  if (Error e = check_optional(result.logprob_filtered, "logprob_filtered", tokens, a_token)) {
+    return e;
+  }
+  if (result.mask.given()) {
+    if (Error e = check_matrix("mask", result.mask.rows, result.mask.row_stride, rows,
+                               words_of(request.logits.vocab),
+                               "words of a row, ceil(vocab / 32)")) {
+      return e;
+    }
+  }
+  if (result.probs.given()) {
+    return check_matrix("probs", result.probs.rows, result.probs.row_stride, rows,
+                        request.logits.vocab, "vocab");
+  }
+  return {};
+}
+
+}  // namespace
+
+void for_each_row(std::int64_t rows, const Execution& execution,
+                  const std::function<void(std::int64_t, Worker&)>& work) {
+  const Passes& passes = passes_for(execution.target);
+  const int most = execution.threads > 0 ? execution.threads : omp_get_max_threads();
+  const int threads = static_cast<int>(std::clamp<std::int64_t>(rows, 1, most));
+  const auto run = [&](std::int64_t row) {
+    thread_local Worker worker;
+    const FloatEnvironment environment;
+    worker.passes = &passes;
+    worker.sampler.use(passes);
+    work(row, worker);
+  };
+  if (threads == 1) {
+    for (std::int64_t row = 0; row < rows; ++row) run(row);
+    return;
+  }
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
+  for (std::int64_t row = 0; row < rows; ++row) run(row);
+}
+
+Error run_batch(const SampleRequest& request, const SampleResult& result,
+                const Execution& execution, const char* rows_name, const FilterOptions& options,
+                bool wants_tokens) {
+  if (Error error = check_execution(execution)) return error;
+  if (Error error = check_request(request, rows_name)) return error;
+  if (Error error = check_result(request, result, wants_tokens)) return error;
+
+  Batch batch{request, result, options, wants_tokens, {}};
+  if (request.indices.given()) {
+    batch.grouped = group_by_row(request.indices, request.logits.rows);
+    for (std::int64_t i = 0; i < request.indices.size; ++i) {
+      const std::int32_t row = request.indices.data[i];
+      if (row < 0 || row >= request.logits.rows) {
+        batch.write_failure(i, RowStatus::index_out_of_range);
+      }
+    }
+  }
+  for_each_row(request.logits.rows, execution,
+               [&batch](std::int64_t row, Worker& worker) { batch.run_row(row, worker); });
+  return {};
+}
+
+Error out_of_range(const std::string& field, const std::string& value, const std::string& range) {
+  return {ErrorCode::invalid_argument, field + " is " + value + "; allowed: " + range};
+}
+
+Error check_length(const std::string& name, std::int64_t length, std::int64_t expected,
+                   const std::string& meaning) {
+  if (length == expected) return {};
+  return out_of_range("length of " + name, std::to_string(length),
+                      std::to_string(expected) + " (" + meaning + ")");
+}
+
+Error check_stride(const std::string& name, std::int64_t stride, std::int64_t smallest,
+                   const std::string& meaning) {
+  if (stride >= smallest) return {};
+  return out_of_range(name, std::to_string(stride),
+                      ">= " + std::to_string(smallest) + " (" + meaning + ")");
+}
+
+Error check_rows(const RowsView& rows, const std::string& name) {
+  if (rows.vocab < 1 || rows.vocab > kMaxVocab) {
+    return out_of_range(name + ".vocab", std::to_string(rows.vocab),
+                        "1 to " + std::to_string(kMaxVocab));
+  }
+  if (rows.rows < 0 || rows.rows > std::numeric_limits<std::int32_t>::max()) {
+    return out_of_range(name + ".rows", std::to_string(rows.rows), "0 to 2^31 - 1");
+  }
+  if (static_cast<std::uint32_t>(rows.dtype) > 2) {
+    return out_of_range(name + ".dtype", std::to_string(static_cast<std::uint32_t>(rows.dtype)),
+                        "0 (float32), 1 (float16) or 2 (bfloat16)");
+  }
+  if (rows.data == nullptr && rows.rows > 0) {
+    return out_of_range(name + ".data", "null", "a pointer to rows of values");
+  }
+  return check_stride(name + ".row_stride", rows.row_stride, rows.vocab, "vocab");
+}
+
+Error check_execution(const Execution& execution) {
+  if (execution.threads < 0) {
+    return out_of_range("threads", std::to_string(execution.threads), ">= 0 (0: as OpenMP takes)");
+  }
+  if (!is_available(execution.target)) {
+    std::string known;
+    for (const CpuTarget target : {CpuTarget::best, CpuTarget::scalar, CpuTarget::avx2,
+                                   CpuTarget::avx512, CpuTarget::neon}) {
+      if (is_available(target)) known += std::string(known.empty() ? "" : ", ") + to_string(target);
+    }
+    return {ErrorCode::unsupported, std::string("target is ") + to_string(execution.target) +
+                                        "; available here: " + known};
+  }
+  return {};
+}
+
+}  // namespace fairdraw::cpu

@@ -1,0 +1,202 @@
+// chain_speculative_sampling (fairdraw/sampling.h): verification of drafted tokens, in integers.
+//
+// Contract: see the declaration. Semantics: Leviathan et al. 2023, Chen et al. 2023. With target
+// weights P (sum Zp) and draft weights Q (sum Zq) at a position whose drafted token is x:
+//   accept    if P_x > 0 and (P_x Zq >= Q_x Zp or floor(r Q_x Zp / 2^64) < P_x Zq),
+//   residual  R_j = max(P_j Zq - Q_j Zp, 0), drawn by its prefix sums in token-id order,
+// both without division, so that what is compared is exact: products have up to 100 bits, sums
+// of residuals 120, products with a random word 192.
+//
+// Algorithm: two weight passes a position; the residual is summed and searched only where a
+// draft is rejected. When P is not Q and x is rejected, P_x Zq < Q_x Zp; both sides sum to Zp Zq
+// over all tokens, so another token has a positive residual: the draw cannot fail.
+//
+// Randomness: position i of a request uses offset + i; purposes accept, recover and bonus.
+// Determinism: integers throughout, no dependence on order, thread or instruction set.
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "batch.h"
+#include "fairdraw/sampling.h"
+#include "philox.h"
+#include "wide_integers.h"
+
+namespace fairdraw {
+namespace {
+
+using cpu::Worker;
+
+/// Integer weights of a row of probabilities.
+struct WeightRow {
+  std::vector<std::uint64_t> weight;
+  std::uint64_t total = 0;
+};
+
+/// What a thread keeps between requests.
+struct Buffers {
+  WeightRow target, draft;
+};
+
+RowStatus read_weights(const RowsView& probs, std::int64_t row, Worker& worker, WeightRow& out) {
+  RowStatus status = RowStatus::ok;
+  const auto vocab = static_cast<std::size_t>(probs.vocab);
+  const float* values = worker.reader.read(*worker.passes, probs, row, nullptr, true, status);
+  cpu::FilterOptions options;
+  options.from_probs = true;
+  status = worker.sampler.filter(values, vocab, RowParameters{}, options);
+  if (status != RowStatus::ok) return status;
+  if (out.weight.size() < vocab) out.weight.resize(vocab);
+  out.total = worker.sampler.write_weights(out.weight.data());
+  return RowStatus::ok;
+}
+
+class Chain {
+ public:
+  Chain(const ChainSpeculativeRequest& request, const ChainSpeculativeResult& result)
+      : request_(request), result_(result), vocab_(request.target_probs.vocab) {}
+
+  void run(std::int64_t b, Worker& worker) const {
+    thread_local Buffers buffers;
+    const std::int64_t n = request_.num_draft_tokens;
+    std::int32_t* tokens = result_.tokens.data + b * (n + 1);
+    std::fill_n(tokens, n + 1, -1);
+    std::int32_t accepted = 0;
+    std::int32_t emitted = 0;
+    const RowStatus status = verify(b, worker, buffers, tokens, accepted, emitted);
+    if (status != RowStatus::ok) {
+      std::fill_n(tokens, n + 1, -1);
+      accepted = emitted = 0;
+    }
+    if (result_.accepted.given()) result_.accepted.data[b] = accepted;
+    if (result_.emitted.given()) result_.emitted.data[b] = emitted;
+    if (result_.statuses.given()) result_.statuses.data[b] = status;
+  }
+
+ private:
+  std::uint64_t word(std::int64_t b, std::int64_t position, Purpose purpose) const {
+    const std::uint64_t offset = request_.offset.at(b) + static_cast<std::uint64_t>(position);
+    const auto index = static_cast<std::uint32_t>(request_.seed.is_array() ? 0 : b);
+    return random_word(request_.seed.at(b), offset, purpose, index);
+  }
+
+  RowStatus verify(std::int64_t b, Worker& worker, Buffers& buffers, std::int32_t* tokens,
+                   std::int32_t& accepted, std::int32_t& emitted) const {
+    const std::int64_t n = request_.num_draft_tokens;
+    const std::int32_t* drafted = request_.draft_tokens.data + b * n;
+    for (std::int64_t i = 0; i < n; ++i) {
+      if (drafted[i] < 0 || drafted[i] >= vocab_) return RowStatus::index_out_of_range;
+    }
+    bool rejected = false;
+    for (std::int64_t i = 0; i < n; ++i) {
+      RowStatus status =
+          read_weights(request_.draft_probs, b * n + i, worker, buffers.draft);
+      if (status != RowStatus::ok) return status;
+      status = read_weights(request_.target_probs, b * (n + 1) + i, worker, buffers.target);
+      if (status != RowStatus::ok) return status;
+      const bool accepts = accept(buffers, drafted[i], word(b, i, Purpose::accept));
+      accepted += accepts ? 1 : 0;
+      if (rejected) continue;
+      if (accepts) {
+        tokens[i] = drafted[i];
+        ++emitted;
+      } else {
+        tokens[i] = recover(buffers, word(b, i, Purpose::recover));
+        rejected = true;
+      }
+    }
+    const RowStatus status =
+        read_weights(request_.target_probs, b * (n + 1) + n, worker, buffers.target);
+    if (status != RowStatus::ok) return status;
+    if (!rejected) tokens[n] = worker.sampler.draw(word(b, n, Purpose::bonus));
+    return RowStatus::ok;
+  }
+
+  static bool accept(const Buffers& buffers, std::int32_t token, std::uint64_t random) {
+    const auto x = static_cast<std::size_t>(token);
+    const std::uint64_t p = buffers.target.weight[x];
+    const uint128_t a = static_cast<uint128_t>(p) * buffers.draft.total;
+    const uint128_t b = static_cast<uint128_t>(buffers.draft.weight[x]) * buffers.target.total;
+    return p > 0 && (a >= b || multiply_high(random, b) < a);
+  }
+
+  std::int32_t recover(const Buffers& buffers, std::uint64_t random) const {
+    const auto residual = [&](std::size_t j) {
+      const uint128_t p = static_cast<uint128_t>(buffers.target.weight[j]) * buffers.draft.total;
+      const uint128_t q = static_cast<uint128_t>(buffers.draft.weight[j]) * buffers.target.total;
+      return p > q ? p - q : uint128_t{0};
+    };
+    uint128_t total = 0;
+    for (std::int64_t j = 0; j < vocab_; ++j) total += residual(static_cast<std::size_t>(j));
+    const uint128_t t = multiply_high(random, total);
+    uint128_t sum = 0;
+    std::int64_t token = 0;
+    while ((sum += residual(static_cast<std::size_t>(token))) <= t) ++token;
+    return static_cast<std::int32_t>(token);
+  }
+
+  const ChainSpeculativeRequest& request_;
+  const ChainSpeculativeResult& result_;
+  std::int64_t vocab_;
+};
+
+Error check_call(const ChainSpeculativeRequest& request, const ChainSpeculativeResult& result) {
+  using cpu::check_length;
+  using cpu::check_optional;
+  const std::int64_t batch = request.batch;
+  const std::int64_t n = request.num_draft_tokens;
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  if (batch < 0 || batch > kMost) {
+    return cpu::out_of_range("batch", std::to_string(batch), "0 to 2^31 - 1");
+  }
+  if (n < 0 || n >= kMost) {
+    return cpu::out_of_range("num_draft_tokens", std::to_string(n), "0 to 2^31 - 2");
+  }
+  if (Error e = cpu::check_rows(request.target_probs, "target_probs")) return e;
+  if (Error e = check_length("target_probs", request.target_probs.rows, batch * (n + 1),
+                             "batch * (num_draft_tokens + 1)")) {
+    return e;
+  }
+  if (n > 0) {
+    if (Error e = cpu::check_rows(request.draft_probs, "draft_probs")) return e;
+    if (Error e = check_length("draft_probs", request.draft_probs.rows, batch * n,
+                               "batch * num_draft_tokens")) {
+      return e;
+    }
+    if (request.draft_probs.vocab != request.target_probs.vocab) {
+      return cpu::out_of_range("draft_probs.vocab", std::to_string(request.draft_probs.vocab),
+                               std::to_string(request.target_probs.vocab) +
+                                   " (the vocabulary of target_probs)");
+    }
+  }
+  if (Error e = check_length("draft_tokens", request.draft_tokens.size, batch * n,
+                             "batch * num_draft_tokens")) {
+    return e;
+  }
+  if (Error e = check_length("tokens", result.tokens.size, batch * (n + 1),
+                             "batch * (num_draft_tokens + 1)")) {
+    return e;
+  }
+  const char* a_request = "one a request";
+  if (Error e = cpu::check_per_request(request.seed, "seed", batch, a_request)) return e;
+  if (Error e = cpu::check_per_request(request.offset, "offset", batch, a_request)) return e;
+  if (Error e = check_optional(result.accepted, "accepted", batch, a_request)) return e;
+  if (Error e = check_optional(result.emitted, "emitted", batch, a_request)) return e;
+  return check_optional(result.statuses, "statuses", batch, a_request);
+}
+
+}  // namespace
+
+Error chain_speculative_sampling(const ChainSpeculativeRequest& request,
+                                 const ChainSpeculativeResult& result,
+                                 const Execution& execution) {
+  if (Error error = cpu::check_execution(execution)) return error;
+  if (Error error = check_call(request, result)) return error;
+  const Chain chain(request, result);
+  cpu::for_each_row(request.batch, execution,
+                    [&chain](std::int64_t b, Worker& worker) { chain.run(b, worker); });
+  return {};
+}
+
+}  // namespace fairdraw

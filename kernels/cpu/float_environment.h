@@ -1,0 +1,51 @@
+// The floating-point environment that the specification asks for: round to nearest, subnormals
+// kept. Whatever the caller had set (FTZ, DAZ, a rounding mode, unmasked exceptions) comes back
+// when the guard ends.
+#pragma once
+
+#include <cfenv>
+#include <cstdint>
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+namespace fairdraw::cpu {
+
+/// Sets the environment of the calling thread. Code between must be reached through a call that
+/// the compiler cannot move across (the passes are called through pointers).
+class FloatEnvironment {
+ public:
+#if defined(__x86_64__)
+  FloatEnvironment() : saved_(_mm_getcsr()) {
+    constexpr unsigned kNearestMaskedNoFlush = 0x1f80;  // the processor's reset value
+    _mm_setcsr(kNearestMaskedNoFlush);
+  }
+  ~FloatEnvironment() { _mm_setcsr(saved_); }
+#elif defined(__aarch64__)
+  FloatEnvironment() {
+    asm volatile("mrs %0, fpcr" : "=r"(saved_));
+    asm volatile("msr fpcr, %0" : : "r"(std::uint64_t{0}) : "memory");
+  }
+  ~FloatEnvironment() { asm volatile("msr fpcr, %0" : : "r"(saved_) : "memory"); }
+#else
+  FloatEnvironment() {
+    std::fegetenv(&saved_);
+    std::fesetenv(FE_DFL_ENV);
+  }
+  ~FloatEnvironment() { std::fesetenv(&saved_); }
+#endif
+  FloatEnvironment(const FloatEnvironment&) = delete;
+  FloatEnvironment& operator=(const FloatEnvironment&) = delete;
+
+ private:
+#if defined(__x86_64__)
+  unsigned saved_;
+#elif defined(__aarch64__)
+  std::uint64_t saved_ = 0;
+#else
+  std::fenv_t saved_;
+#endif
+};
+
+}  // namespace fairdraw::cpu

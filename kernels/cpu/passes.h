@@ -1,0 +1,91 @@
+// The passes over a row of float32 that the CPU sampler is composed of.
+//
+// Each instruction set has the same table of passes and gives the same bits: sums are integers,
+// selections are exact. Values are not NaN but in `scan`. No alignment is asked of any pointer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "fairdraw/types.h"
+
+namespace fairdraw::cpu {
+
+/// Values a block: its weights fit L1 together with what else a pass touches there.
+inline constexpr std::size_t kBlock = 512;
+/// `scan` keeps this many maxima a block: element i of a block counts for maximum i % kGroups.
+/// It is the widest vector (16 floats), so that no pass has to shuffle lanes.
+inline constexpr std::size_t kGroups = 16;
+/// Room that passes may overwrite behind the values that they report (a vector's width).
+inline constexpr std::size_t kSlack = 64;
+
+/// How a value becomes a weight, a float in [0, 2^40] that is then truncated.
+/// logits: exp2_scaled((x - shift) * scale). Probabilities: (x * scale) * scale2.
+struct WeightRule {
+  bool from_probs = false;
+  float shift = 0;   ///< the largest allowed logit
+  float scale = 1;   ///< logit_scale(T), or the first power of two
+  float scale2 = 1;  ///< the second power of two
+};
+
+struct RowScan {
+  float max = 0;         ///< over values that are not NaN; -inf for an empty range
+  bool has_nan = false;
+};
+
+/// Weights of values at or above `low`, and of those above `split` (>= low).
+struct SplitSum {
+  std::uint64_t total = 0;
+  std::uint64_t above = 0;
+};
+
+struct Passes {
+  /// Maximum and NaN check. group_max: kGroups floats a block of kBlock values (the last block
+  /// may be partial; a group without values gets -inf); may be null.
+  RowScan (*scan)(const float* x, std::size_t n, float* group_max);
+
+  /// How many values are >= pivot.
+  std::size_t (*count_at_least)(const float* x, std::size_t n, float pivot);
+
+  /// Copies values in [low, high], in order. Returns how many; writes up to kSlack values behind
+  /// them.
+  std::size_t (*collect)(const float* x, std::size_t n, float low, float high, float* out);
+
+  /// Writes the numbers of blocks that have a group maximum >= pivot; returns how many.
+  std::size_t (*blocks_at_least)(const float* group_max, std::size_t blocks, float pivot,
+                                 std::uint32_t* out);
+
+  /// Weight of each value, 0 below `low`.
+  void (*weigh)(const float* x, std::size_t n, const WeightRule& rule, float low,
+                std::uint64_t* out);
+
+  /// Sum of the weights of values >= low.
+  std::uint64_t (*sum)(const float* x, std::size_t n, const WeightRule& rule, float low);
+
+  /// Sums of the weights of values >= low, and of values > split.
+  SplitSum (*sum_split)(const float* x, std::size_t n, const WeightRule& rule, float low,
+                        float split);
+
+  /// Sum of given weights where the value is >= low.
+  std::uint64_t (*sum_listed)(const float* x, const std::uint64_t* weight, std::size_t n,
+                              float low);
+
+  /// (float)((double)weight / total) of values >= low, 0 for the others.
+  void (*probabilities)(const float* x, std::size_t n, const WeightRule& rule, float low,
+                        double total, float* out);
+
+  /// Bit i % 32 of word i / 32: x[i] >= low. Writes ceil(n / 32) words.
+  void (*mask_bits)(const float* x, std::size_t n, float low, std::uint32_t* out);
+
+  /// Exact conversions to float32.
+  void (*from_float16)(const std::uint16_t* in, std::size_t n, float* out);
+  void (*from_bfloat16)(const std::uint16_t* in, std::size_t n, float* out);
+};
+
+/// The passes of a target that is available (best resolves to the best one).
+const Passes& passes_for(CpuTarget target);
+
+/// Portable C++, no intrinsics: std::fma where the others have an instruction.
+extern const Passes kScalarPasses;
+
+}  // namespace fairdraw::cpu

@@ -1,0 +1,31 @@
+// From a row as the caller holds it (dtype, stride, alignment, banned tokens) to float32.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "fairdraw/types.h"
+#include "passes.h"
+
+namespace fairdraw::cpu {
+
+class RowReader {
+ public:
+  /// The row as floats: the caller's own memory where that is float32, aligned and without banned
+  /// tokens; else a buffer that lives until the next call. Banned tokens become -inf (0 for
+  /// probabilities). A row with banned tokens is checked before they vanish: the status says
+  /// what is wrong with it, and the pointer is not to be used unless it is ok.
+  const float* read(const Passes& passes, const RowsView& rows, std::int64_t row,
+                    const std::uint32_t* allowed, bool from_probs, RowStatus& status);
+
+ private:
+  const float* convert(const Passes& passes, const RowsView& rows, std::int64_t row);
+
+  std::vector<float> values_;
+  std::vector<std::uint16_t> narrow_;
+};
+
+/// Bytes of one value.
+std::int64_t size_of(DType dtype);
+
+}  // namespace fairdraw::cpu

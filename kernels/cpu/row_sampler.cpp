@@ -1,0 +1,533 @@
+#include "row_sampler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "exp2fix.h"
+#include "float_order.h"
+#include "min_p.h"
+#include "wide_integers.h"
+
+namespace fairdraw::cpu {
+namespace {
+
+constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+constexpr float kLargestFinite = std::numeric_limits<float>::max();
+
+/// Rows up to this length are listed whole: a guess would cost more than it saves.
+constexpr std::size_t kShortRow = 4096;
+/// The head of a row for top_p: so many group maxima, and at most so many values.
+constexpr std::size_t kHeadSize = 512;
+constexpr std::size_t kHeadLimit = 8 * kHeadSize;
+/// A sample of a row: pieces of consecutive values, spread evenly.
+constexpr std::size_t kSamplePieces = 64;
+constexpr std::size_t kSamplePieceSize = 64;
+/// Half the width of a guessed bracket in standard deviations of the sample: a miss costs one
+/// more pass, so one in 10^4 rows is rare enough.
+constexpr double kBracketDeviations = 4.0;
+
+/// A list pays while it is shorter than this part of the row.
+std::size_t list_limit(std::size_t n) { return std::max(kShortRow, n / 4); }
+
+void reserve(std::vector<float>& values, std::size_t n) {
+  if (values.size() < n + kSlack) values.resize(n + kSlack);
+}
+
+float previous_below(float value) { return from_order_key(order_key(value) - 1); }
+
+}  // namespace
+
+RowStatus RowSampler::filter(const float* x, std::size_t n, const RowParameters& parameters,
+                             const FilterOptions& options) {
+  row_ = x;
+  n_ = n;
+  blocks_ = (n + kBlock - 1) / kBlock;
+  from_probs_ = options.from_probs;
+  greedy_token_ = -1;
+  total_ = unfiltered_ = 0;
+  use_row();
+
+  if (group_max_.size() < blocks_ * kGroups) group_max_.resize(blocks_ * kGroups);
+  const RowScan found = passes_->scan(x, n, group_max_.data());
+  max_ = found.max;
+  if (found.has_nan) return RowStatus::nan_input;
+  if (max_ > kLargestFinite) return RowStatus::infinite_input;
+  if (from_probs_ && passes_->count_at_least(x, n, 0.0F) != n) {
+    return RowStatus::negative_probability;
+  }
+  low_ = smallest_allowed();
+  tie_end_ = tie_end_in_domain_ = n;
+  if (!(max_ >= low_)) return RowStatus::no_allowed_token;
+  set_weight_rule(parameters);
+
+  const bool ties_of_largest = options.top_k_1_keeps_ties && parameters.top_k == 1;
+  if (is_greedy(parameters) && !ties_of_largest) {
+    greedy_token_ = first_at_maximum();
+    return RowStatus::ok;
+  }
+  if (parameters.min_p > 0.0F) low_ = std::max(low_, min_p_threshold(parameters.min_p));
+  const float base = low_;
+  if (top_k_is_on(parameters.top_k, static_cast<std::int64_t>(n))) {
+    apply_top_k(static_cast<std::size_t>(parameters.top_k), options.tie_rule);
+  } else if (parameters.min_p > 0.0F && collect_list(low_, kLargestFinite, list_limit(n))) {
+    use_list(low_);
+  }
+  if (parameters.top_p < 1.0F) apply_top_p(parameters.top_p, options.filter_order, base);
+  return RowStatus::ok;
+}
+
+void RowSampler::set_weight_rule(const RowParameters& parameters) {
+  rule_ = WeightRule{};
+  rule_.from_probs = from_probs_;
+  if (from_probs_) {
+    // Two powers of two, because their product may exceed the exponent range: together they
+    // bring the maximum into [2^39, 2^40).
+    int exponent = 0;
+    std::frexp(max_, &exponent);  // max in [2^(exponent - 1), 2^exponent)
+    const int shift = kWeightBits - exponent;
+    const int first = std::clamp(shift, -126, 126);
+    rule_.scale = std::ldexp(1.0F, first);
+    rule_.scale2 = std::ldexp(1.0F, shift - first);
+  } else {
+    // Log-probabilities of a greedy row with temperature 0 are those at temperature 1.
+    const float temperature = parameters.temperature == 0.0F ? 1.0F : parameters.temperature;
+    temperature_ = static_cast<double>(temperature);
+    rule_.shift = max_;
+    rule_.scale = logit_scale(temperature);
+  }
+}
+
+float RowSampler::smallest_allowed() const {
+  return from_probs_ ? std::numeric_limits<float>::denorm_min() : -kLargestFinite;
+}
+
+/// The smallest float that min_p keeps.
+float RowSampler::min_p_threshold(float min_p) const {
+  if (from_probs_) {
+    // 24 by 24 bits: the product is exact in double.
+    const double exact = static_cast<double>(min_p) * static_cast<double>(max_);
+    const auto nearest = static_cast<float>(exact);
+    return static_cast<double>(nearest) < exact ? next_above(nearest) : nearest;
+  }
+  // y does not fall as x grows, so the values that are kept are those above one float.
+  const float octaves = min_p_octaves(min_p);
+  std::int64_t below = std::int64_t{order_key(-kLargestFinite)} - 1;
+  std::int64_t kept = order_key(max_);
+  while (kept - below > 1) {
+    const std::int64_t middle = (below + kept) >> 1;
+    const float x = from_order_key(static_cast<std::int32_t>(middle));
+    const float y = (x - rule_.shift) * rule_.scale;
+    (y >= octaves ? kept : below) = middle;
+  }
+  return from_order_key(static_cast<std::int32_t>(kept));
+}
+
+std::int32_t RowSampler::first_at_maximum() {
+  if (hot_blocks_.size() < blocks_) hot_blocks_.resize(blocks_);
+  passes_->blocks_at_least(group_max_.data(), blocks_, max_, hot_blocks_.data());
+  const float* begin = row_ + hot_blocks_[0] * kBlock;
+  return static_cast<std::int32_t>(std::find(begin, row_ + n_, max_) - row_);
+}
+
+/// Lists the values in [low, high]. False, and no list, when there are more than `limit`.
+bool RowSampler::collect_list(float low, float high, std::size_t limit) {
+  if (hot_blocks_.size() < blocks_) hot_blocks_.resize(blocks_);
+  const std::size_t hot =
+      passes_->blocks_at_least(group_max_.data(), blocks_, low, hot_blocks_.data());
+  reserve(list_, std::min(limit, n_) + kBlock);
+  list_runs_.clear();
+  list_size_ = 0;
+  for (std::size_t i = 0; i < hot; ++i) {
+    const std::size_t begin = hot_blocks_[i] * kBlock;
+    list_runs_.push_back({begin, list_size_});
+    list_size_ += passes_->collect(row_ + begin, std::min(kBlock, n_ - begin), low, high,
+                                   list_.data() + list_size_);
+    if (list_size_ > limit) return false;
+  }
+  return true;
+}
+
+void RowSampler::use_list(float low) {
+  on_list_ = true;
+  list_low_ = low;
+  tie_end_in_domain_ = list_size_;
+  prefix_.clear();
+}
+
+void RowSampler::use_row() {
+  on_list_ = false;
+  tie_end_in_domain_ = tie_end_;
+  prefix_.clear();
+}
+
+// --- top_k -------------------------------------------------------------------------------------
+
+void RowSampler::apply_top_k(std::size_t k, TieRule tie_rule) {
+  const float bound =
+      bound_of_kth_largest(group_max_.data(), blocks_ * kGroups, *passes_, k, low_, max_);
+  const float list_from = std::max(low_, bound);
+  if (collect_list(list_from, kLargestFinite, list_limit(n_))) {
+    low_ = list_size_ <= k ? list_from
+                           : select_threshold(list_.data(), list_size_, {passes_, nullptr},
+                                              list_from, max_, k, scratch_);
+    use_list(list_from);
+  } else {
+    low_ = kth_largest_of_row(k);
+    use_row();
+  }
+  if (tie_rule == TieRule::lowest_id) {
+    const std::size_t kept = passes_->count_at_least(domain(), domain_size(), low_);
+    const std::size_t above =
+        passes_->count_at_least(domain(), domain_size(), next_above(low_));
+    if (kept > k) cut_ties(k - above);
+  }
+}
+
+/// The k-th largest value of a row whose candidates are too many to list; low_ when fewer than k
+/// values reach it.
+float RowSampler::kth_largest_of_row(std::size_t k) {
+  const Measure count{passes_, nullptr};
+  float bracket_low = low_;
+  float bracket_high = max_;
+  if (n_ > kShortRow) {
+    take_sample(low_, max_);
+    const double rank = static_cast<double>(k) * static_cast<double>(sample_taken_) /
+                        static_cast<double>(n_);
+    const double margin = kBracketDeviations * std::sqrt(rank) + 1.0;
+    const auto sample_value = [&](double wanted, float otherwise) {
+      const auto target = static_cast<std::uint64_t>(wanted);
+      if (wanted < 1.0 || target > sample_size_) return otherwise;
+      return select_threshold(sample_.data(), sample_size_, count, low_, max_, target, scratch_);
+    };
+    bracket_high = sample_value(rank - margin, max_);
+    bracket_low = sample_value(rank + margin, low_);
+  }
+  std::size_t above = passes_->count_at_least(row_, n_, next_above(bracket_high));
+  if (above >= k) {  // the guess was too low
+    bracket_low = next_above(bracket_high);
+    bracket_high = max_;
+    above = 0;
+  }
+  collect_list(bracket_low, bracket_high, n_);
+  if (above + list_size_ < k) {  // the guess was too high, or there are not that many
+    above += list_size_;
+    if (order_key(bracket_low) <= order_key(low_)) return low_;
+    bracket_high = previous_below(bracket_low);
+    bracket_low = low_;
+    collect_list(bracket_low, bracket_high, n_);
+    if (above + list_size_ < k) return low_;
+  }
+  return select_threshold(list_.data(), list_size_, count, bracket_low, bracket_high, k - above,
+                          scratch_);
+}
+
+/// Of the values equal to low_, only the first `ties_kept` stay (at least one).
+void RowSampler::cut_ties(std::size_t ties_kept) {
+  const float* values = domain();
+  std::size_t position = 0;
+  for (std::size_t seen = 0; seen < ties_kept; ++position) seen += values[position] == low_ ? 1 : 0;
+  tie_end_in_domain_ = position;
+  tie_end_ = row_position(position - 1) + 1;
+}
+
+// --- top_p -------------------------------------------------------------------------------------
+
+void RowSampler::apply_top_p(float top_p, FilterOrder filter_order, float base) {
+  if (on_list_) {
+    cut_list_to_nucleus(top_p, filter_order, base);
+  } else {
+    cut_row_to_nucleus(top_p, filter_order, base);
+  }
+}
+
+void RowSampler::cut_list_to_nucleus(float top_p, FilterOrder filter_order, float base) {
+  const bool joint = filter_order == FilterOrder::joint;
+  const std::uint64_t mass = joint ? sum_of_row(base) : survivors_sum(0, list_size_);
+  const std::uint64_t target = nucleus_target(top_p, mass);
+  // Jointly, what top_k keeps may hold less than the nucleus needs: then all of it stays.
+  if (joint && passes_->sum(list_.data(), list_size_, rule_, low_) < target) return;
+  const float threshold = select_threshold(list_.data(), list_size_, {passes_, &rule_}, low_, max_,
+                                           target, scratch_);
+  if (threshold > low_) {
+    low_ = threshold;
+    tie_end_ = n_;
+    tie_end_in_domain_ = list_size_;
+  } else if (!joint) {
+    total_ = mass;
+  }
+}
+
+/// Spreads pieces over the row and lists their values in [low, high].
+void RowSampler::take_sample(float low, float high) {
+  reserve(sample_, kSamplePieces * kSamplePieceSize);
+  sample_size_ = 0;
+  sample_taken_ = 0;
+  for (std::size_t piece = 0; piece < kSamplePieces; ++piece) {
+    const std::size_t begin = (n_ - kSamplePieceSize) * piece / (kSamplePieces - 1);
+    sample_size_ += passes_->collect(row_ + begin, kSamplePieceSize, low, high,
+                                     sample_.data() + sample_size_);
+    sample_taken_ += kSamplePieceSize;
+  }
+}
+
+/// Where the nucleus ends, from exact weights of the largest values and a sample of the rest.
+RowSampler::Bracket RowSampler::guess_nucleus(float top_p, float base) {
+  if (n_ <= kShortRow) return {base, max_, false};
+  const std::size_t groups = blocks_ * kGroups;
+  const float head_low = bound_of_kth_largest(group_max_.data(), groups, *passes_,
+                                              std::min(kHeadSize, groups / 4), base, max_);
+  const bool has_head =
+      head_low > kMinusInfinity && collect_list(head_low, kLargestFinite, kHeadLimit);
+  const double head =
+      has_head ? static_cast<double>(passes_->sum(list_.data(), list_size_, rule_, base)) : 0.0;
+  const float tail_high = has_head ? previous_below(head_low) : max_;
+  take_sample(base, tail_high);
+  const double scale = static_cast<double>(n_) / static_cast<double>(sample_taken_);
+
+  // Weights of the sample, and the sum of their squares on both sides of the estimate.
+  if (block_weights_.size() < sample_size_) block_weights_.resize(sample_size_);
+  passes_->weigh(sample_.data(), sample_size_, rule_, base, block_weights_.data());
+  double tail = 0;
+  for (std::size_t i = 0; i < sample_size_; ++i) tail += static_cast<double>(block_weights_[i]);
+  const double p = static_cast<double>(top_p);
+  const double target = p * (head + scale * tail);
+  const auto sample_value = [&](double wanted, float when_none, float when_all) {
+    const double from_tail = (wanted - head) / scale;
+    if (from_tail < 1.0) return when_none;
+    if (from_tail > tail) return when_all;
+    return select_threshold(sample_.data(), sample_size_, {passes_, &rule_}, base, tail_high,
+                            static_cast<std::uint64_t>(from_tail), scratch_);
+  };
+  // The bracket is decided by W(>= v) - p W: values above v count 1 - p in it, the others -p.
+  const float estimate = sample_value(target, head_low, base);
+  double variance = 0;
+  for (std::size_t i = 0; i < sample_size_; ++i) {
+    const double share = sample_[i] >= estimate ? 1.0 - p : p;
+    const double term = share * static_cast<double>(block_weights_[i]);
+    variance += term * term;
+  }
+  const double margin = kBracketDeviations * scale * std::sqrt(variance);
+  if (has_head && head > target + margin) return {head_low, max_, true};
+  const float least = sample_value(head + scale * tail, base, base);  // smallest of the sample
+  return {sample_value(target + margin, base, base), sample_value(target - margin, max_, least),
+          false};
+}
+
+void RowSampler::cut_row_to_nucleus(float top_p, FilterOrder filter_order, float base) {
+  const bool joint = filter_order == FilterOrder::joint;
+  const Measure weight{passes_, &rule_};
+  // What the nucleus is measured on: everything from `base` up, or the survivors of top_k.
+  const float from = joint ? base : low_;
+  const std::size_t cut = joint ? n_ : tie_end_;
+  const Bracket guess = guess_nucleus(top_p, from);
+
+  SplitSum sums;
+  std::size_t ties = 0;  // of a bracket that is one value
+  const bool one_value = guess.low == guess.high;
+  const bool collects = !guess.in_list && !one_value;
+  if (collects) {
+    reserve(list_, n_ + kBlock);
+    list_runs_.clear();
+    list_size_ = 0;
+  }
+  for (std::size_t begin = 0; begin < n_; begin += kBlock) {
+    const float* x = row_ + begin;
+    const std::size_t length = std::min(kBlock, n_ - begin);
+    const std::size_t with_ties = std::clamp(cut, begin, begin + length) - begin;
+    const SplitSum first = passes_->sum_split(x, with_ties, rule_, from, guess.high);
+    sums.total += first.total;
+    sums.above += first.above;
+    if (with_ties < length) {
+      const SplitSum rest = passes_->sum_split(x + with_ties, length - with_ties, rule_,
+                                               next_above(from), guess.high);
+      sums.total += rest.total;
+      sums.above += rest.above;
+    }
+    if (collects) {
+      list_runs_.push_back({begin, list_size_});
+      list_size_ += passes_->collect(x, length, guess.low, guess.high, list_.data() + list_size_);
+    } else if (one_value) {
+      ties += passes_->count_at_least(x, length, guess.low) -
+              passes_->count_at_least(x, length, next_above(guess.low));
+    }
+  }
+  const std::uint64_t target = nucleus_target(top_p, sums.total);
+  std::uint64_t inside = 0;
+  if (one_value) {
+    std::uint64_t single = 0;
+    passes_->weigh(&guess.low, 1, rule_, from, &single);
+    inside = ties * single;
+  } else {
+    inside = passes_->sum(list_.data(), list_size_, rule_, guess.low);
+  }
+
+  float threshold = guess.low;
+  std::uint64_t above = sums.above;
+  bool list_is_the_top = !one_value && guess.high == max_;
+  if (above >= target) {  // the guess was too low
+    threshold = next_above(guess.high);
+    collect_list(threshold, kLargestFinite, n_);
+    list_low_ = threshold;
+    list_is_the_top = true;
+    threshold = select_threshold(list_.data(), list_size_, weight, threshold, max_, target,
+                                 scratch_);
+    above = 0;
+  } else if (above + inside < target && guess.low > from) {  // the guess was too high
+    above += inside;
+    const float high = previous_below(guess.low);
+    collect_list(from, high, n_);
+    threshold = select_threshold(list_.data(), list_size_, weight, from, high, target - above,
+                                 scratch_);
+    list_is_the_top = false;
+  } else {
+    list_low_ = guess.low;
+    if (!one_value) {
+      threshold = select_threshold(list_.data(), list_size_, weight, guess.low, guess.high,
+                                   target - above, scratch_);
+    }
+  }
+  if (threshold <= low_) {  // nothing is cut; ties that top_k cut stay cut
+    if (!joint) total_ = sums.total;
+    return;
+  }
+  low_ = threshold;
+  tie_end_ = n_;
+  if (list_is_the_top) {
+    use_list(list_low_);
+  } else {
+    use_row();
+    total_ = above + (one_value ? inside
+                                : passes_->sum(list_.data(), list_size_, rule_, threshold));
+  }
+}
+
+// --- Sums and draws ----------------------------------------------------------------------------
+
+std::uint64_t RowSampler::sum_of_row(float low) const {
+  return passes_->sum(row_, n_, rule_, low);
+}
+
+/// Weight of the survivors at positions [begin, begin + n) of the domain.
+std::uint64_t RowSampler::survivors_sum(std::size_t begin, std::size_t n) const {
+  const float* x = domain() + begin;
+  const std::size_t with_ties = std::clamp(tie_end_in_domain_, begin, begin + n) - begin;
+  std::uint64_t sum = passes_->sum(x, with_ties, rule_, low_);
+  if (with_ties < n) sum += passes_->sum(x + with_ties, n - with_ties, rule_, next_above(low_));
+  return sum;
+}
+
+void RowSampler::weigh_survivors(std::size_t begin, std::size_t n) {
+  if (block_weights_.size() < n) block_weights_.resize(n);
+  const float* x = domain() + begin;
+  const std::size_t with_ties = std::clamp(tie_end_in_domain_, begin, begin + n) - begin;
+  passes_->weigh(x, with_ties, rule_, low_, block_weights_.data());
+  passes_->weigh(x + with_ties, n - with_ties, rule_, next_above(low_),
+                 block_weights_.data() + with_ties);
+}
+
+void RowSampler::extend_prefix() {
+  const std::size_t begin = prefix_.size() * kBlock;
+  const std::uint64_t before = prefix_.empty() ? 0 : prefix_.back();
+  prefix_.push_back(before + survivors_sum(begin, std::min(kBlock, domain_size() - begin)));
+}
+
+std::int32_t RowSampler::draw(std::uint64_t word) {
+  if (greedy_token_ >= 0) return greedy_token_;
+  const std::size_t domain_blocks = (domain_size() + kBlock - 1) / kBlock;
+  if (total_ == 0) {
+    while (prefix_.size() < domain_blocks) extend_prefix();
+    total_ = prefix_.back();
+  }
+  const std::uint64_t t = multiply_high(word, total_);
+  while (prefix_.empty() || prefix_.back() <= t) extend_prefix();
+  const auto found = std::upper_bound(prefix_.begin(), prefix_.end(), t);
+  const auto block = static_cast<std::size_t>(found - prefix_.begin());
+  std::uint64_t before = block == 0 ? 0 : prefix_[block - 1];
+  const std::size_t begin = block * kBlock;
+  weigh_survivors(begin, std::min(kBlock, domain_size() - begin));
+  std::size_t position = 0;
+  while (before + block_weights_[position] <= t) before += block_weights_[position++];
+  return static_cast<std::int32_t>(row_position(begin + position));
+}
+
+/// Position in the row of a position of the domain.
+std::size_t RowSampler::row_position(std::size_t domain_position) const {
+  if (!on_list_) return domain_position;
+  const auto after = std::upper_bound(
+      list_runs_.begin(), list_runs_.end(), domain_position,
+      [](std::size_t position, const ListRun& run) { return position < run.list_begin; });
+  const ListRun& run = *std::prev(after);
+  std::size_t position = run.row_begin;
+  for (std::size_t skip = domain_position - run.list_begin;; ++position) {
+    if (row_[position] >= list_low_ && skip-- == 0) return position;
+  }
+}
+
+// --- Outputs -----------------------------------------------------------------------------------
+
+bool RowSampler::keeps(std::int32_t token) const {
+  if (greedy_token_ >= 0) return token == greedy_token_;
+  const auto position = static_cast<std::size_t>(token);
+  return row_[position] > low_ || (row_[position] == low_ && position < tie_end_);
+}
+
+std::int64_t RowSampler::support_size() const {
+  if (greedy_token_ >= 0) return 1;
+  const float* x = domain();
+  return static_cast<std::int64_t>(
+      passes_->count_at_least(x, tie_end_in_domain_, low_) +
+      passes_->count_at_least(x + tie_end_in_domain_, domain_size() - tie_end_in_domain_,
+                              next_above(low_)));
+}
+
+void RowSampler::write_mask(std::uint32_t* words) const {
+  if (greedy_token_ >= 0) {
+    std::fill_n(words, (n_ + 31) / 32, 0U);
+    words[greedy_token_ / 32] = 1U << (greedy_token_ % 32);
+    return;
+  }
+  passes_->mask_bits(row_, n_, low_, words);
+  for (std::size_t i = tie_end_; i < n_; ++i) {
+    if (row_[i] == low_) words[i / 32] &= ~(1U << (i % 32));
+  }
+}
+
+void RowSampler::write_probabilities(float* probabilities) const {
+  if (greedy_token_ >= 0) {
+    std::fill_n(probabilities, n_, 0.0F);
+    probabilities[greedy_token_] = 1.0F;
+    return;
+  }
+  const std::uint64_t total = total_ != 0 ? total_ : survivors_sum(0, domain_size());
+  passes_->probabilities(row_, n_, rule_, low_, static_cast<double>(total), probabilities);
+  for (std::size_t i = tie_end_; i < n_; ++i) {
+    if (row_[i] == low_) probabilities[i] = 0.0F;
+  }
+}
+
+std::uint64_t RowSampler::write_weights(std::uint64_t* weights) const {
+  passes_->weigh(row_, n_, rule_, low_, weights);
+  for (std::size_t i = tie_end_; i < n_; ++i) {
+    if (row_[i] == low_) weights[i] = 0;
+  }
+  return std::accumulate(weights, weights + n_, std::uint64_t{0});
+}
+
+float RowSampler::logprob(std::int32_t token) {
+  if (unfiltered_ == 0) unfiltered_ = sum_of_row(smallest_allowed());
+  const double distance = static_cast<double>(row_[token]) - static_cast<double>(max_);
+  const double mass = static_cast<double>(unfiltered_) / static_cast<double>(kLargestWeight);
+  return static_cast<float>(distance / temperature_ - std::log(mass));
+}
+
+float RowSampler::logprob_filtered(std::int32_t token) const {
+  if (greedy_token_ >= 0) return 0.0F;
+  const std::uint64_t total = total_ != 0 ? total_ : survivors_sum(0, domain_size());
+  const double distance = static_cast<double>(row_[token]) - static_cast<double>(max_);
+  const double mass = static_cast<double>(total) / static_cast<double>(kLargestWeight);
+  return static_cast<float>(std::min(0.0, distance / temperature_ - std::log(mass)));
+}
+
+}  // namespace fairdraw::cpu
