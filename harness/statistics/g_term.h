@@ -1,0 +1,26 @@
+// One cell's share of G = 2 sum o ln(o / e), written so that no share is negative.
+#pragma once
+
+#include <boost/math/special_functions/log1p.hpp>
+#include <cmath>
+
+#include "harness/statistics/policy.h"
+
+namespace fairdraw::statistics {
+
+/// 2 (o ln(o / e) - o + e) for an observed count o >= 0 and an expected one e > 0. The terms -o + e
+/// cancel over all cells. With t = (o - e) / e it is 2 e ((1 + t) ln(1 + t) - t), and both of
+/// ln(1 + t) - t and t ln(1 + t) keep their digits where t is small: plain o ln(o / e) loses as
+/// many as the draws have, and sums of it can come out below zero.
+inline double g_term(double observed, double expected) {
+  if (observed == 0) return 2 * expected;
+  const double excess = (observed - expected) / expected;
+  // Near -1 ln(1 + t) would see a rounded ratio; there nothing cancels, so plain it is.
+  if (excess < -0.5) {
+    return 2 * (observed * std::log(observed / expected) - observed + expected);
+  }
+  return 2 * expected *
+         (boost::math::log1pmx(excess, Policy()) + excess * boost::math::log1p(excess, Policy()));
+}
+
+}  // namespace fairdraw::statistics

@@ -1,0 +1,210 @@
+// Under the null every p-value is at least as large as a uniform one: P(p <= a) <= a for every a.
+// By listing every outcome of small laws, so nothing here is left to chance.
+//
+// Cannot see: an error that only large numbers of draws bring out; known_answers_test has those.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "harness/statistics/statistics.h"
+#include "harness/statistics/tests/outcomes.h"
+
+namespace fairdraw::statistics {
+namespace {
+
+const std::vector<std::vector<double>> kLaws = {
+    {0.5, 0.5},
+    {0.9, 0.1},
+    {0.01, 0.99},
+    {0.25, 0.25, 0.5},
+    {0.98, 0.01, 0.01},
+    {0.4, 0.3, 0.2, 0.1},
+    {0.125, 0.125, 0.25, 0.375, 0.125},
+    {0.97, 0.01, 0.01, 0.01},
+};
+const std::array<std::uint64_t, 5> kDraws = {1, 2, 5, 12, 25};
+
+template <class PValue>
+double worst_ratio_over_laws(const PValue& p_value) {
+  double worst = 0;
+  for (const auto& law : kLaws) {
+    for (const std::uint64_t draws : kDraws) {
+      std::vector<Atom> atoms;
+      for_each_outcome(law, draws, [&](std::span<const std::uint64_t> counts, double probability) {
+        atoms.push_back({p_value(counts, law), probability});
+      });
+      worst = std::max(worst, worst_ratio(atoms));
+    }
+  }
+  return worst;
+}
+
+TEST(Calibration, OutcomesAddUpToOne) {
+  for (const auto& law : kLaws) {
+    double sum = 0;
+    for_each_outcome(law, 25, [&](std::span<const std::uint64_t>, double p) { sum += p; });
+    EXPECT_LE(std::abs(sum - 1), kRounding);
+  }
+}
+
+TEST(Calibration, BinomialPValueIsValid) {
+  double worst = 0;
+  for (const std::uint64_t trials : {1U, 2U, 5U, 10U, 30U, 100U, 300U}) {
+    for (const double p : {0.001, 0.02, 0.1, 0.25, 0.5, 0.77, 0.999}) {
+      const std::array<double, 2> law = {p, 1 - p};
+      std::vector<Atom> atoms;
+      for_each_outcome(law, trials, [&](std::span<const std::uint64_t> counts, double mass) {
+        atoms.push_back({binomial_p_value(counts[0], trials, p), mass});
+      });
+      worst = std::max(worst, worst_ratio(atoms));
+    }
+  }
+  EXPECT_LE(worst, 1 + kRounding);
+  EXPECT_GT(worst, 0.5);  // each tail is used up to its half: not conservative by a factor
+}
+
+TEST(Calibration, BinomialPValueOfCertainOutcomes) {
+  EXPECT_EQ(binomial_p_value(0, 1000, 0), 1);
+  EXPECT_EQ(binomial_p_value(1, 1000, 0), 0);
+  EXPECT_EQ(binomial_p_value(1000, 1000, 1), 1);
+  EXPECT_EQ(binomial_p_value(999, 1000, 1), 0);
+  EXPECT_EQ(binomial_p_value(0, 0, 0.3), 1);
+}
+
+TEST(Calibration, DkwmPValueIsValid) {
+  const double worst = worst_ratio_over_laws([](auto counts, const std::vector<double>& law) {
+    std::uint64_t draws = 0;
+    for (const std::uint64_t count : counts) draws += count;
+    return dkwm_p_value(cdf_distance(counts, law), draws);
+  });
+  EXPECT_LE(worst, 1 + kRounding);
+}
+
+TEST(Calibration, GBoundIsValid) {
+  const double worst = worst_ratio_over_laws([](auto counts, const std::vector<double>& law) {
+    return goodness_of_fit(counts, law).g_p_bound;
+  });
+  EXPECT_LE(worst, 1 + kRounding);
+}
+
+TEST(Calibration, ExactMultinomialPValueIsExact) {
+  const double worst = worst_ratio_over_laws([](auto counts, const std::vector<double>& law) {
+    return exact_multinomial_p_value(counts, law);
+  });
+  EXPECT_LE(worst, 1 + kRounding);
+  EXPECT_GE(worst, 1 - kRounding);  // P(p <= a) == a at every atom a: exact, not only valid
+}
+
+// Why Pearson's p-value does not decide: at small expected counts its false alarms are many times
+// too many, and this is how many in one small case. (Two draws of a token of 1 in 100 suffice.)
+TEST(Calibration, ChiSquaredPValueIsNotValidForSmallExpectedCounts) {
+  const double worst = worst_ratio_over_laws([](auto counts, const std::vector<double>& law) {
+    return goodness_of_fit(counts, law).chi_squared_p_value;
+  });
+  EXPECT_GT(worst, 1000);
+}
+
+TEST(Calibration, ClopperPearsonCovers) {
+  for (const double rate : {0.5, 0.1, 1e-3, 1e-6}) {
+    for (const std::uint64_t trials : {1U, 5U, 40U}) {
+      for (const double p : {0.0, 0.001, 0.1, 0.3, 0.5, 0.9, 1.0}) {
+        const std::array<double, 2> law = {p, 1 - p};
+        double missed = 0;
+        for_each_outcome(law, trials, [&](std::span<const std::uint64_t> counts, double mass) {
+          const Interval interval = clopper_pearson_interval(counts[0], trials, rate);
+          if (p < interval.lower || p > interval.upper) missed += mass;
+        });
+        EXPECT_LE(missed, rate * (1 + kRounding)) << p << " " << trials << " " << rate;
+      }
+    }
+  }
+}
+
+TEST(Calibration, TotalVariationIntervalCovers) {
+  // The sampler's law is each of the laws, the target each other one of its size.
+  for (const double rate : {0.5, 0.1, 0.01}) {
+    for (const auto& truth : kLaws) {
+      for (const auto& target : kLaws) {
+        if (truth.size() != target.size()) continue;
+        const double distance = total_variation(truth, target);
+        double missed = 0;
+        for_each_outcome(truth, 25, [&](std::span<const std::uint64_t> counts, double mass) {
+          const double observed = goodness_of_fit(counts, target).total_variation;
+          const Interval interval = total_variation_interval(
+              observed, static_cast<std::uint32_t>(target.size()), 25, rate);
+          if (distance < interval.lower || distance > interval.upper) missed += mass;
+        });
+        EXPECT_LE(missed, rate);
+      }
+    }
+  }
+}
+
+TEST(Calibration, TotalVariationSlackIsRarelyExceeded) {
+  for (const double rate : {0.5, 0.1, 0.01, 1e-6}) {
+    for (const auto& law : kLaws) {
+      const double slack = total_variation_slack(law, 25, rate);
+      double exceeded = 0;
+      for_each_outcome(law, 25, [&](std::span<const std::uint64_t> counts, double mass) {
+        if (goodness_of_fit(counts, law).total_variation > slack) exceeded += mass;
+      });
+      EXPECT_LE(exceeded, rate);
+    }
+  }
+}
+
+// Two independent binomial tests: all pairs of outcomes.
+TEST(Calibration, CombinationsAreValid) {
+  std::vector<Atom> fisher, bonferroni, global;
+  const std::array<double, 2> first = {0.3, 0.7}, second = {0.5, 0.5};
+  for_each_outcome(first, 40, [&](std::span<const std::uint64_t> a, double mass_a) {
+    for_each_outcome(second, 30, [&](std::span<const std::uint64_t> b, double mass_b) {
+      const double pair[] = {binomial_p_value(a[0], 40, 0.3), binomial_p_value(b[0], 30, 0.5)};
+      fisher.push_back({fisher_p_value(pair), mass_a * mass_b});
+      bonferroni.push_back({bonferroni_p_value(pair), mass_a * mass_b});
+      global.push_back({global_p_value(pair), mass_a * mass_b});
+    });
+  });
+  EXPECT_LE(worst_ratio(fisher), 1 + kRounding);
+  EXPECT_LE(worst_ratio(bonferroni), 1 + kRounding);
+  EXPECT_LE(worst_ratio(global), 1 + kRounding);
+}
+
+// G from its definition, term by term in long double, against the form that does not cancel.
+TEST(Calibration, GoodnessOfFitIsItsDefinition) {
+  const std::vector<double> law = {0.4, 0.3, 0.2, 0.1};
+  for_each_outcome(law, 12, [&](std::span<const std::uint64_t> counts, double) {
+    const GoodnessOfFit fit = goodness_of_fit(counts, law);
+    long double g = 0, pearson = 0, distance = 0;
+    for (std::size_t i = 0; i < law.size(); ++i) {
+      const long double expected = 12.0L * law[i];
+      const long double observed = static_cast<long double>(counts[i]);
+      if (counts[i] > 0) g += 2 * observed * std::log(observed / expected);
+      pearson += (observed - expected) * (observed - expected) / expected;
+      distance += std::abs(observed - expected) / 24;
+    }
+    // The terms of the definition are below 24 ln(10) * 4 < 2^8 and lose 2^-53 of that each.
+    EXPECT_LE(std::abs(fit.g - static_cast<double>(g)), 0x1p-42);
+    EXPECT_LE(std::abs(fit.chi_squared - static_cast<double>(pearson)), 0x1p-42);
+    EXPECT_LE(std::abs(fit.total_variation - static_cast<double>(distance)), 0x1p-42);
+    EXPECT_GE(fit.g, 0);
+    EXPECT_EQ(fit.dof, 3);
+  });
+}
+
+TEST(Calibration, OneCellCanNotBeWrong) {
+  const std::uint64_t counts[] = {17};
+  const double law[] = {1.0};
+  const GoodnessOfFit fit = goodness_of_fit(counts, law);
+  EXPECT_EQ(fit.g_p_bound, 1);
+  EXPECT_EQ(fit.chi_squared_p_value, 1);
+  EXPECT_EQ(fit.dof, 0);
+  EXPECT_EQ(exact_multinomial_p_value(counts, law), 1);
+}
+
+}  // namespace
+}  // namespace fairdraw::statistics

@@ -1,0 +1,102 @@
+// What the tests of this folder share: every outcome of a small law, and draws from a large one.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <span>
+#include <vector>
+
+namespace fairdraw::statistics {
+
+/// Calls visit(counts, probability of counts) for every outcome of `draws` draws from `law`.
+template <class Visit>
+void for_each_outcome(std::span<const double> law, std::uint64_t draws, const Visit& visit) {
+  std::vector<std::uint64_t> counts(law.size(), 0);
+  const auto extend = [&](const auto& self, std::size_t cell, std::uint64_t left,
+                          double probability) -> void {
+    if (cell + 1 == law.size()) {
+      counts[cell] = left;
+      visit(std::span<const std::uint64_t>(counts),
+            probability * std::pow(law[cell], static_cast<double>(left)));
+      return;
+    }
+    double term = probability;  // times C(left, x) law^x
+    for (std::uint64_t x = 0; x <= left; ++x) {
+      counts[cell] = x;
+      self(self, cell + 1, left - x, term);
+      term *= static_cast<double>(left - x) / static_cast<double>(x + 1) * law[cell];
+    }
+  };
+  extend(extend, 0, draws, 1.0);
+}
+
+/// A value of a statistic with its probability.
+struct Atom {
+  double value = 0;
+  double probability = 0;
+};
+
+/// Plain sums of up to this many terms below 1 are off by at most terms * 2^-53, relatively; so
+/// are products of up to 400 factors. 2^-30 is above both for every enumeration here (< 2^22).
+inline constexpr double kRounding = 0x1p-30;
+
+/// Largest of P(value <= a) / a over all a, for the atoms of a p-value: at most 1 when it is valid.
+inline double worst_ratio(std::vector<Atom> atoms) {
+  std::sort(atoms.begin(), atoms.end(),
+            [](const Atom& a, const Atom& b) { return a.value < b.value; });
+  double sum = 0, worst = 0;
+  for (std::size_t i = 0; i < atoms.size(); ++i) {
+    sum += atoms[i].probability;
+    // Values that differ by rounding alone are one value.
+    const bool last_of_value =
+        i + 1 == atoms.size() || atoms[i + 1].value > atoms[i].value * (1 + kRounding);
+    if (last_of_value) worst = std::max(worst, sum / atoms[i].value);
+  }
+  return worst;
+}
+
+/// Uniform on [0, 1) from the generator's top 53 bits: the same on every standard library.
+inline double uniform(std::mt19937_64& generator) {
+  return static_cast<double>(generator() >> 11) * 0x1p-53;
+}
+
+/// Counts of `draws` draws from `law` by inverse transform.
+inline std::vector<std::uint64_t> draw_counts(std::span<const double> law, std::uint64_t draws,
+                                              std::mt19937_64& generator) {
+  std::vector<double> upto;
+  double sum = 0;
+  for (const double p : law) upto.push_back(sum += p);
+  std::vector<std::uint64_t> counts(law.size(), 0);
+  for (std::uint64_t i = 0; i < draws; ++i) {
+    const auto at = std::upper_bound(upto.begin(), upto.end(), uniform(generator) * sum);
+    ++counts[std::min<std::size_t>(static_cast<std::size_t>(at - upto.begin()), law.size() - 1)];
+  }
+  return counts;
+}
+
+/// Zipf(1) over `size` tokens.
+inline std::vector<double> zipf_law(std::size_t size) {
+  std::vector<double> law(size);
+  double sum = 0;
+  for (std::size_t i = 0; i < size; ++i) sum += law[i] = 1 / static_cast<double>(i + 1);
+  for (double& p : law) p /= sum;
+  return law;
+}
+
+/// `law` times 1 / its sum.
+inline std::vector<double> normalized(std::vector<double> law) {
+  double sum = 0;
+  for (const double p : law) sum += p;
+  for (double& p : law) p /= sum;
+  return law;
+}
+
+inline double total_variation(std::span<const double> a, std::span<const double> b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += std::abs(a[i] - b[i]);
+  return sum / 2;
+}
+
+}  // namespace fairdraw::statistics
