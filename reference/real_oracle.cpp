@@ -197,8 +197,9 @@ RealLaw make_law(const RankedWeights& row, std::size_t vocab, const Plan& plan,
   law.support_low = static_cast<std::int32_t>(cut.count_low);
   law.support_high = static_cast<std::int32_t>(cut.count_high);
   law.ambiguous_mass = static_cast<double>((row.mass[cut.possible] - row.mass[cut.certain]) / kept);
+  // One token has all of the mass, whatever its weight.
   law.total_variation_bound =
-      plan.greedy && cut.possible == 1 ? 0 : total_variation_bound(row, cut, law.ambiguous_mass);
+      cut.possible == 1 ? 0 : total_variation_bound(row, cut, law.ambiguous_mass);
   law.log_normalizer = static_cast<double>(std::log(row.mass.back() / row.weight_at(0)));
   if (semantics.masked_probability_floor > 0 && !plan.greedy) {
     apply_floor(law, semantics.masked_probability_floor);

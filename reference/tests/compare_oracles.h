@@ -1,0 +1,21 @@
+// What the two oracles owe each other on one row.
+#pragma once
+
+#include <string>
+
+#include "reference/integer_model.h"
+#include "reference/real_oracle.h"
+
+namespace fairdraw::reference {
+
+/// Empty, or how the integer model contradicts the real-number oracle: a token that must be in or
+/// out and is not, a support size outside its range, a law further away than the bound.
+std::string contradiction(const IntegerRow& row, const RealLaw& law);
+
+/// The fairdraw profile with these options.
+Semantics fairdraw_semantics(TieRule tie_rule, FilterOrder filter_order);
+
+/// Total variation distance between the integer law and the real one.
+double total_variation(const IntegerRow& row, const RealLaw& law);
+
+}  // namespace fairdraw::reference
