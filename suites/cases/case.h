@@ -52,11 +52,11 @@ struct Input {
 };
 
 struct Case {
-  std::string id;  ///< check/input/vVOCAB[/dtype]/operations/tTEMPERATURE[/more]
+  std::string id = {};  ///< check/input/vVOCAB[/dtype]/operations/tTEMPERATURE[/more]
   Suite suite = Suite::gate;
   Check check = Check::mask;
-  Input input;
-  std::vector<Operation> operations;  ///< row i is asked operations[i % size]; tie rule and
+  Input input = {};
+  std::vector<Operation> operations = {};  ///< row i is asked operations[i % size]; tie rule and
                                       ///< filter order are the first one's
   bool banned_tokens = false;  ///< a bitmask bans half of the ids
   std::int64_t rows = 1;

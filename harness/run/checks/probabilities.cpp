@@ -143,7 +143,8 @@ CheckOutcome check_probabilities(const CheckInput& input) {
     return skipped("reports neither probabilities nor log-probabilities");
   }
   reference::WeightBound bound;
-  if (!input.exact()) bound.constant += input.semantics.relative_weight_error;
+  bound.truncation = input.exact();
+  bound.constant += input.semantics.relative_weight_error;
   CheckOutcome outcome;
   const std::int64_t chunk = std::max<std::int64_t>(1, (std::int64_t{1} << 20) /
                                                            input.logits->vocab());

@@ -1,0 +1,59 @@
+#include "suites/cases/operation_lists.h"
+
+#include <cmath>
+
+namespace fairdraw::suites {
+
+std::vector<Operation> everyday_operations() {
+  std::vector<Operation> list;
+  for (const char* name :
+       {"top_k_50+top_p_0.9/t0.7", "no_filter/t1", "greedy", "top_p_0.95/t1.2", "top_k_1000/t1",
+        "min_p_0.05/t1.5", "top_k_1/t1", "top_p_0.5/t0.3", "min_p_0.1+top_k_40+top_p_0.95/t0.8",
+        "no_filter/t0.6", "top_k_5/t2", "top_p_0.9/t1", "min_p_0.3/t1", "top_k_200+top_p_0.99/t1",
+        "top_p_0/t1", "top_k_20+top_p_0.8/t0.7"}) {
+    list.push_back(parse_operation(name));
+  }
+  return list;
+}
+
+std::vector<Operation> edge_operations(std::int64_t vocab) {
+  const auto v = static_cast<std::int32_t>(vocab);
+  const float below_one = 1 - 0x1p-24F;
+  const std::int32_t top_k[] = {0, 1, -1, v - 1, v, v + 1, 2, 50};
+  const float top_p[] = {1, 0, 0x1p-149F, below_one, 0.9F, 0.5F};
+  const float temperature[] = {1, 0, 0x1p-126F, 1e-4F, 5, 0x1p64F, 0.7F};
+  const float min_p[] = {0, 0x1p-149F, below_one, 1, 0.05F};
+  std::vector<Operation> list;
+  const auto add = [&list](const reference::RowParameters& parameters) {
+    list.push_back({.parameters = parameters});
+  };
+  for (const std::int32_t k : top_k) add({.top_k = k});
+  for (const float p : top_p) add({.top_p = p});
+  for (const float t : temperature) add({.temperature = t});
+  for (const float m : min_p) add({.min_p = m});
+  // Together: lengths without a common factor, so that all pairs come up within 56 rows.
+  for (std::size_t i = 0; i < 14; ++i) {
+    add({.temperature = temperature[(3 * i + 2) % 7],
+         .top_k = top_k[(5 * i + 3) % 8],
+         .top_p = top_p[(i + 2) % 6],
+         .min_p = min_p[(2 * i) % 5]});
+  }
+  return list;
+}
+
+std::vector<Operation> partial_sum_operations() {
+  std::vector<Operation> list;
+  for (const float sum : {0.5F, 0.75F, 0.875F}) {
+    for (const float top_p : {std::nextafter(sum, 0.0F), sum, std::nextafter(sum, 1.0F)}) {
+      list.push_back({.parameters = {.temperature = kDyadicTemperature, .top_p = top_p}});
+      list.push_back(
+          {.parameters = {.temperature = kDyadicTemperature, .top_k = 6, .top_p = top_p}});
+    }
+  }
+  for (const float min_p : {0.5F, std::nextafter(0.5F, 0.0F), std::nextafter(0.5F, 1.0F), 0.25F}) {
+    list.push_back({.parameters = {.temperature = kDyadicTemperature, .min_p = min_p}});
+  }
+  return list;
+}
+
+}  // namespace fairdraw::suites

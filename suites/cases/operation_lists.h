@@ -1,0 +1,27 @@
+// Lists of operations that a batch mixes, one a row.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "suites/cases/operation.h"
+
+namespace fairdraw::suites {
+
+/// Everyday requests, all different, greedy ones among them.
+std::vector<Operation> everyday_operations();
+
+/// Every parameter at the ends of its range and next to them, alone and together: top_k 1, 0, -1,
+/// vocab - 1, vocab, vocab + 1; top_p 0, 2^-149, 1 - 2^-24, 1; temperature 0, 2^-126, 1e-4, 1, 5,
+/// 2^64; min_p 0, 2^-149, 1 - 2^-24, 1.
+std::vector<Operation> edge_operations(std::int64_t vocab);
+
+/// top_p exactly at the partial sums 1/2, 3/4, 7/8 of mass_exactly_p, and one float32 to each
+/// side, at the temperature that makes integer logits dyadic weights.
+std::vector<Operation> partial_sum_operations();
+
+/// 0x1.715476p0, the float32 nearest to log2(e): c = 1 in the specification, so that a logit is
+/// an exponent of 2.
+inline constexpr float kDyadicTemperature = 0x1.715476p0F;
+
+}  // namespace fairdraw::suites

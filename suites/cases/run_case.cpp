@@ -1,0 +1,92 @@
+#include "suites/cases/run_case.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "harness/run/checks.h"
+#include "harness/run/logits_source.h"
+#include "harness/run/random_words.h"
+
+namespace fairdraw::suites {
+namespace {
+
+using harness::CheckInput;
+using harness::CheckOutcome;
+
+CheckOutcome run_check(Check check, const CheckInput& input) {
+  switch (check) {
+    case Check::mask:
+      return harness::check_mask(input);
+    case Check::tokens:
+      return harness::check_tokens(input);
+    case Check::support:
+      return harness::check_support(input);
+    case Check::status:
+      return harness::check_status(input);
+    case Check::replay:
+      return harness::check_replay(input);
+    case Check::streams:
+      return harness::check_streams(input);
+    case Check::metamorphic:
+      return harness::check_metamorphic(input);
+    case Check::float_environment:
+      return harness::check_float_environment(input);
+    case Check::probabilities:
+      return harness::check_probabilities(input);
+    case Check::chi_squared:
+      return harness::check_chi_squared(input);
+    case Check::binomial:
+      return harness::check_binomial(input);
+    case Check::pit:
+      return harness::check_pit(input);
+  }
+  return harness::skipped("unknown check");
+}
+
+CheckOutcome run_case(const Case& entry, harness::Sampler& sampler,
+                      const reference::Semantics& semantics, std::uint64_t seed,
+                      double false_fail_rate) {
+  const std::unique_ptr<harness::LogitsSource> logits =
+      entry.input.captured
+          ? harness::captured_source(entry.input.captured)
+          : harness::family_source(entry.input.family, seed, entry.input.vocab, entry.input.dtype);
+  CheckInput input;
+  input.sampler = &sampler;
+  input.semantics = semantics;
+  input.logits = logits.get();
+  for (const Operation& operation : entry.operations) {
+    input.parameters.push_back(operation.parameters);
+  }
+  input.tie_rule = entry.operations.front().tie_rule;
+  input.filter_order = entry.operations.front().filter_order;
+  input.banned_tokens = entry.banned_tokens;
+  input.rows = entry.rows;
+  input.draws = entry.draws;
+  input.declared_discrepancy = entry.declared_discrepancy;
+  input.seed = seed;
+  input.false_fail_rate = false_fail_rate;
+  return run_check(entry.check, input);
+}
+
+}  // namespace
+
+harness::Job make_job(const Case& entry, const std::string& sampler_name,
+                      harness::SamplerFactory make_sampler,
+                      const reference::Semantics& semantics, std::uint64_t run_seed,
+                      double false_fail_rate) {
+  harness::Job job;
+  job.record.id = entry.id;
+  job.record.suite = to_string(entry.suite);
+  job.record.check = to_string(entry.check);
+  job.record.sampler = sampler_name;
+  job.record.semantics = semantics.name;
+  job.record.vocab = static_cast<std::uint64_t>(entry.input.vocab);
+  job.make_sampler = std::move(make_sampler);
+  const std::uint64_t seed = harness::case_seed(run_seed, entry.id);
+  job.check = [entry, semantics, seed, false_fail_rate](harness::Sampler& sampler) {
+    return run_case(entry, sampler, semantics, seed, false_fail_rate);
+  };
+  return job;
+}
+
+}  // namespace fairdraw::suites

@@ -1,0 +1,20 @@
+// From a case and a sampler to a job that the runner takes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "harness/run/runner.h"
+#include "reference/semantics.h"
+#include "suites/cases/case.h"
+
+namespace fairdraw::suites {
+
+/// `run_seed`: the case draws from its own, derived from it and the id. `false_fail_rate`: what
+/// the case may spend. The job keeps `entry` and `semantics`.
+harness::Job make_job(const Case& entry, const std::string& sampler_name,
+                      harness::SamplerFactory make_sampler,
+                      const reference::Semantics& semantics, std::uint64_t run_seed,
+                      double false_fail_rate);
+
+}  // namespace fairdraw::suites

@@ -1,0 +1,65 @@
+// fairdraw: the command line. Exit codes: 0 all passed; 1 a check failed; 2 bad usage or bad
+// input; 3 nothing was tested, or a case had too few draws.
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <exception>
+#include <map>
+
+#include "harness/contract/usage_error.h"
+#include "suites/cli/verbs.h"
+
+namespace fairdraw::cli {
+namespace {
+
+constexpr int kExitUsage = 2;
+
+constexpr const char* kDescription =
+    "fairdraw judges LLM token samplers: exact masks and tokens, sound statistics, replayable "
+    "seeds.";
+
+constexpr const char* kFooter = R"(
+Start here:
+  fairdraw verify                            judge the built-in samplers, write fairdraw-report/
+  fairdraw verify --suite smoke              the same in seconds
+  fairdraw list cases                        what is judged
+  fairdraw sample --logits logits.npy --top-p 0.9 --seed 7
+  fairdraw VERB --help                       everything a verb takes
+
+Exit codes: 0 all passed; 1 a check failed; 2 bad usage or bad input; 3 nothing was tested, or a
+case had too few draws to find what it states.)";
+
+int run(int argc, char** argv) {
+  CLI::App app(kDescription, "fairdraw");
+  app.footer(kFooter);
+  app.require_subcommand(1);
+  app.set_version_flag("--version", "fairdraw " FAIRDRAW_VERSION);
+  std::map<std::string, Verb> verbs;
+  const auto add = [&](const char* name, const char* what, Verb (*options)(CLI::App&)) {
+    verbs[name] = options(*app.add_subcommand(name, what));
+  };
+  add("verify", "Judge samplers, and write a report", add_verify);
+  add("replay", "Run one case again, as a report's replay line says", add_replay);
+  add("list", "Show cases, samplers, families, operations or profiles", add_list);
+  add("sample", "Draw tokens from a file of logits", add_sample);
+  add("bench", "Measure samplers", add_bench);
+  add("report", "Render a report.json again", add_report);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kExitUsage;
+  }
+  return verbs.at(app.get_subcommands().front()->get_name())();
+}
+
+}  // namespace
+}  // namespace fairdraw::cli
+
+int main(int argc, char** argv) {
+  try {
+    return fairdraw::cli::run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "fairdraw: %s\n", error.what());
+    return fairdraw::cli::kExitUsage;
+  }
+}

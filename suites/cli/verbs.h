@@ -1,0 +1,22 @@
+// The verbs of the command line. Each adds its options to the parser and returns what to call when
+// it was chosen; that call returns the exit code. harness::UsageError means exit code 2.
+#pragma once
+
+#include <functional>
+
+namespace CLI {
+class App;
+}
+
+namespace fairdraw::cli {
+
+using Verb = std::function<int()>;
+
+Verb add_verify(CLI::App& app);
+Verb add_replay(CLI::App& app);
+Verb add_list(CLI::App& app);
+Verb add_sample(CLI::App& app);
+Verb add_bench(CLI::App& app);
+Verb add_report(CLI::App& app);
+
+}  // namespace fairdraw::cli
