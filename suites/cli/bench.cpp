@@ -1,0 +1,51 @@
+// bench: the speed of samplers, measured by suites/benchmarks.
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "harness/contract/usage_error.h"
+#include "suites/cli/verbs.h"
+
+#if __has_include("suites/benchmarks/benchmarks.h")
+#include <fmt/format.h>
+
+#include <fstream>
+
+#include "reports/report.h"
+#include "suites/benchmarks/benchmarks.h"
+#define FAIRDRAW_HAS_BENCHMARKS 1
+#endif
+
+namespace fairdraw::cli {
+
+#ifdef FAIRDRAW_HAS_BENCHMARKS
+namespace {
+
+int bench(const suites::BenchmarkOptions& options, const std::string& json) {
+  const std::vector<harness::BenchmarkRecord> rows = suites::run_benchmarks(options);
+  fmt::print("{}", reports::to_text_table(rows));
+  if (json.empty()) return 0;
+  std::ofstream file(json);
+  file << reports::to_json(rows);
+  if (!file.flush()) {
+    throw harness::UsageError(fmt::format("--json: cannot write '{}'", json));
+  }
+  return 0;
+}
+
+}  // namespace
+#endif
+
+Verb add_bench(CLI::App& app) {
+#ifdef FAIRDRAW_HAS_BENCHMARKS
+  const auto options = std::make_shared<suites::BenchmarkOptions>();
+  const auto json = std::make_shared<std::string>();
+  suites::add_benchmark_options(app, *options);
+  app.add_option("--json", *json, "Write the rows as a JSON array")->type_name("FILE");
+  return [options, json] { return bench(*options, *json); };
+#else
+  app.group("");  // hidden: this build holds no benchmarks
+  return []() -> int { throw harness::UsageError("bench: this build holds no benchmarks"); };
+#endif
+}
+
+}  // namespace fairdraw::cli

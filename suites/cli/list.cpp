@@ -1,0 +1,116 @@
+// list: the names that other verbs take.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "harness/contract/sampler.h"
+#include "harness/contract/usage_error.h"
+#include "harness/inputs/families.h"
+#include "reference/semantics.h"
+#include "suites/cases/case.h"
+#include "suites/cli/captured_files.h"
+#include "suites/cli/verbs.h"
+
+namespace fairdraw::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct ListOptions {
+  std::string what = "cases";
+  std::string suite = "gate";
+  std::vector<std::string> logits;
+  std::string dtype;
+  bool json = false;
+};
+
+Json case_entry(const suites::Case& entry) {
+  return {{"id", entry.id},
+          {"suite", to_string(entry.suite)},
+          {"check", to_string(entry.check)},
+          {"vocab", entry.input.vocab},
+          {"dtype", to_string(entry.input.dtype)},
+          {"rows", entry.rows},
+          {"draws", entry.draws},
+          {"declared_discrepancy",
+           suites::is_statistical(entry.check) && entry.declared_discrepancy > 0
+               ? Json(entry.declared_discrepancy)
+               : Json()}};
+}
+
+// An array of objects, each with an "id" or "name" first.
+Json entries(const ListOptions& options) {
+  Json list = Json::array();
+  if (options.what == "cases") {
+    const suites::Suite suite = suites::suite_from_name(options.suite);
+    const auto captured = load_all_captured(options.logits, options.dtype);
+    for (const suites::Case& entry : suites::case_table(suite, captured)) {
+      list.push_back(case_entry(entry));
+    }
+  } else if (options.what == "samplers") {
+    for (const std::string& name : harness::builtin_sampler_names()) {
+      const auto sampler = harness::make_builtin_sampler(name);
+      list.push_back({{"name", name},
+                      {"version", sampler->description().version},
+                      {"semantics", sampler->description().semantics}});
+    }
+  } else if (options.what == "families") {
+    for (const harness::Family family : harness::all_families()) {
+      list.push_back({{"name", harness::to_string(family)}});
+    }
+  } else if (options.what == "operations") {
+    for (const suites::Operation& operation : suites::named_operations()) {
+      list.push_back({{"name", suites::operation_name(operation)}});
+    }
+  } else if (options.what == "profiles") {
+    for (const std::string& name : reference::profile_names()) list.push_back({{"name", name}});
+  } else {
+    const std::vector<std::string> known = {"cases", "samplers", "families", "operations",
+                                            "profiles"};
+    throw harness::UsageError(harness::unknown_name_message("list", options.what, known));
+  }
+  return list;
+}
+
+int list(const ListOptions& options) {
+  const Json all = entries(options);
+  if (options.json) {
+    fmt::print("{}\n", all.dump(2));
+    return 0;
+  }
+  for (const Json& entry : all) {
+    std::string line = entry.begin()->get<std::string>();
+    if (entry.contains("suite")) {
+      line = fmt::format("{:<8} {}", entry["suite"].get<std::string>(), line);
+    }
+    if (entry.contains("version")) {
+      line = fmt::format("{:<12} {}, semantics {}", line, entry["version"].get<std::string>(),
+                         entry["semantics"].get<std::string>());
+    }
+    fmt::print("{}\n", line);
+  }
+  return 0;
+}
+
+}  // namespace
+
+Verb add_list(CLI::App& app) {
+  const auto options = std::make_shared<ListOptions>();
+  app.add_option("what", options->what, "cases, samplers, families, operations or profiles")
+      ->type_name("WHAT")
+      ->capture_default_str();
+  app.add_option("--suite", options->suite, "Cases of this suite: smoke, gate or nightly")
+      ->type_name("SUITE")
+      ->capture_default_str();
+  app.add_option("--logits", options->logits, "Cases on these captured logits")
+      ->type_name("FILE.npy")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--dtype", options->dtype, "Type of the captured logits")->type_name("DTYPE");
+  app.add_flag("--json", options->json, "As a JSON array");
+  return [options] { return list(*options); };
+}
+
+}  // namespace fairdraw::cli

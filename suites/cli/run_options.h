@@ -1,0 +1,37 @@
+// Options that verify and replay share, and the run itself.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "suites/cases/plan.h"
+
+namespace CLI {
+class App;
+}
+
+namespace fairdraw::cli {
+
+/// As they stand on the command line.
+struct RunOptions {
+  std::vector<std::string> samplers;
+  std::string semantics;
+  std::vector<std::string> logits;
+  std::string dtype;
+  std::optional<std::string> seed, seed_from;
+};
+
+void add_run_options(CLI::App& app, RunOptions& options);
+
+/// Resolves seed, samplers (default: all built-in ones) and files into a plan's options.
+suites::PlanOptions plan_options(const RunOptions& options);
+
+/// "--shard I/N" into shard and shards. Throws harness::UsageError.
+void parse_shard(const std::string& text, suites::PlanOptions& options);
+
+/// Prints the cases that are not passed, with their replay lines, and the summary line.
+void print_outcome(const harness::RunRecord& record);
+
+}  // namespace fairdraw::cli
