@@ -1,4 +1,4 @@
-#include "tests/compare_oracles.h"
+#include "reference/tests/compare_oracles.h"
 
 #include <fmt/format.h>
 

@@ -9,7 +9,7 @@
 
 #include "reference/integer_model.h"
 #include "reference/real_oracle.h"
-#include "tests/compare_oracles.h"
+#include "reference/tests/compare_oracles.h"
 
 namespace fairdraw::reference {
 namespace {

@@ -1,0 +1,242 @@
+// The profiles against float32 emulations of what each engine does (written from its published
+// algorithm, sort order of equals drawn at random): no emulation may leave what the oracle says
+// under the engine's profile. And the other way round: where two definitions differ the oracle must
+// tell an emulation from a profile that is not its own.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+
+#include "reference/real_oracle.h"
+#include "reference/tests/random_rows.h"
+
+namespace fairdraw::reference {
+namespace {
+
+constexpr float kMasked = -std::numeric_limits<float>::infinity();
+using Floats = std::vector<float>;
+
+void divide(Floats& x, float temperature) {
+  for (float& v : x) v /= temperature;
+}
+
+Floats softmax(const Floats& x) {
+  const float largest = *std::max_element(x.begin(), x.end());
+  Floats p(x.size());
+  float sum = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) sum += p[i] = std::exp(x[i] - largest);
+  for (float& v : p) v /= sum;
+  return p;
+}
+
+// Everything below the k-th largest is masked.
+void mask_top_k(Floats& x, std::int32_t top_k) {
+  if (top_k <= 0 || static_cast<std::size_t>(top_k) >= x.size()) return;
+  Floats sorted = x;
+  std::sort(sorted.begin(), sorted.end(), std::greater<>());
+  const float cut = sorted[static_cast<std::size_t>(top_k) - 1];
+  for (float& v : x) v = v < cut ? kMasked : v;
+}
+
+void mask_min_p(Floats& x, float min_p) {
+  const Floats p = softmax(x);
+  const float least = min_p * *std::max_element(p.begin(), p.end());
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = p[i] < least ? kMasked : x[i];
+}
+
+std::vector<std::size_t> sorted_ids(const Floats& x, bool descending, RandomRows& random) {
+  std::vector<std::size_t> ids(x.size());
+  std::iota(ids.begin(), ids.end(), std::size_t{0});
+  for (std::size_t i = ids.size(); i > 1; --i) std::swap(ids[i - 1], ids[random.below(i)]);
+  std::stable_sort(ids.begin(), ids.end(), [&](std::size_t a, std::size_t b) {
+    return descending ? x[a] > x[b] : x[a] < x[b];
+  });
+  return ids;
+}
+
+// vLLM's and Hugging Face's: from the small end of the sort, drop what has cumulative mass
+// <= 1 - p, never the last one.
+void mask_top_p_ascending(Floats& x, float top_p, RandomRows& random) {
+  const Floats p = softmax(x);
+  const std::vector<std::size_t> ids = sorted_ids(x, false, random);
+  float sum = 0;
+  for (std::size_t i = 0; i + 1 < ids.size(); ++i) {
+    sum += p[ids[i]];
+    if (sum <= 1 - top_p) x[ids[i]] = kMasked;
+  }
+}
+
+// RoseLLM's: drop what has inclusive cumulative mass > p, never the first one.
+void mask_top_p_inclusive(Floats& x, float top_p, RandomRows& random) {
+  if (top_p <= 0 || top_p >= 1) return;
+  const Floats p = softmax(x);
+  const std::vector<std::size_t> ids = sorted_ids(x, true, random);
+  float sum = 0;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    sum += p[ids[i]];
+    if (i > 0 && sum > top_p) x[ids[i]] = kMasked;
+  }
+}
+
+// FlashInfer's: a token is accepted while the mass of strictly larger probabilities is < p.
+void mask_top_p_by_pivot(Floats& x, float top_p) {
+  const Floats p = softmax(x);
+  Floats masked = x;
+  for (std::size_t t = 0; t < x.size(); ++t) {
+    float above = 0;
+    for (const float other : p) above += other > p[t] ? other : 0;
+    if (!(above < top_p)) masked[t] = kMasked;
+  }
+  x = masked;
+}
+
+Floats vllm_torch(Floats x, const RowParameters& parameters, RandomRows& random) {
+  divide(x, parameters.temperature);
+  if (parameters.min_p > 0) mask_min_p(x, parameters.min_p);
+  mask_top_k(x, parameters.top_k);
+  mask_top_p_ascending(x, parameters.top_p, random);
+  return x;
+}
+
+Floats hf(Floats x, const RowParameters& parameters, RandomRows& random) {
+  divide(x, parameters.temperature);
+  mask_top_k(x, parameters.top_k);
+  if (parameters.top_p < 1) mask_top_p_ascending(x, parameters.top_p, random);
+  if (parameters.min_p > 0) mask_min_p(x, parameters.min_p);
+  return x;
+}
+
+Floats flashinfer(Floats x, const RowParameters& parameters, RandomRows&) {
+  const float inverse = 1 / parameters.temperature;
+  for (float& v : x) v *= inverse;
+  mask_top_k(x, parameters.top_k);
+  mask_top_p_by_pivot(x, parameters.top_p);
+  if (parameters.min_p > 0) mask_min_p(x, parameters.min_p);
+  return x;
+}
+
+Floats rosellm(Floats x, const RowParameters& parameters, RandomRows& random) {
+  divide(x, parameters.temperature);
+  mask_top_k(x, parameters.top_k);
+  mask_top_p_inclusive(x, parameters.top_p, random);
+  return x;
+}
+
+struct Engine {
+  const char* profile;
+  Floats (*emulation)(Floats, const RowParameters&, RandomRows&);
+};
+const Engine kEngines[] = {
+    {"vllm_torch", vllm_torch}, {"hf", hf}, {"flashinfer", flashinfer}, {"rosellm", rosellm}};
+
+// Empty, or the first token on which the masked logits leave the law. Tokens of probability 0 are
+// out of the support whatever the filters say.
+std::string outside(const Floats& masked, const RealLaw& law) {
+  const Floats p = softmax(masked);
+  std::int32_t support = 0;
+  for (std::size_t id = 0; id < masked.size(); ++id) {
+    const bool kept = masked[id] != kMasked;
+    if (kept) ++support;
+    // Underflow to 0 in float32 may take a token out of the engine's mask.
+    const bool sure = law.membership[id] == Membership::out ||
+                      (law.membership[id] == Membership::in && law.probability[id] > 0x1p-126);
+    if (sure && kept != (law.membership[id] == Membership::in)) {
+      return "token " + std::to_string(id) + (kept ? " is kept" : " is dropped");
+    }
+    if (kept && law.membership[id] == Membership::out && p[id] > 0) {
+      return "token " + std::to_string(id) + " is outside the support";
+    }
+  }
+  if (support > law.support_high) return "more tokens than the law allows";
+  return "";
+}
+
+RowParameters random_parameters(RandomRows& random, std::size_t vocab) {
+  RowParameters parameters;
+  const float temperatures[] = {1, 0.7F, 2.5F};
+  parameters.temperature = temperatures[random.below(std::size(temperatures))];
+  parameters.top_k = 1 + static_cast<std::int32_t>(random.below(vocab));
+  if (random.chance(0.5)) parameters.top_p = random.chance(0.3) ? 0.5F : random.unit();
+  if (parameters.top_p == 0) parameters.top_p = 1;
+  if (random.chance(0.5)) parameters.min_p = 0.3F * random.unit();
+  return parameters;
+}
+
+RowKind random_kind(RandomRows& random) {
+  const RowKind kinds[] = {RowKind::smooth, RowKind::tied, RowKind::peaked, RowKind::masked,
+                           RowKind::flat};
+  return kinds[random.below(std::size(kinds))];
+}
+
+bool has_finite(const Floats& x) {
+  return std::any_of(x.begin(), x.end(), [](float v) { return v != kMasked; });
+}
+
+// The mask without the clamp, which makes every token drawable.
+Semantics masks_of(const char* profile) {
+  Semantics semantics = *find_profile(profile);
+  semantics.masked_probability_floor = 0;
+  return semantics;
+}
+
+TEST(EngineEmulations, StayWithinTheirProfiles) {
+  RandomRows random(5);
+  const std::size_t vocabs[] = {1, 2, 3, 8, 50, 128, 257};
+  for (int i = 0; i < 8000; ++i) {
+    const std::size_t vocab = vocabs[random.below(std::size(vocabs))];
+    const RowKind kind = random_kind(random);
+    const Floats logits = random.logits(kind, vocab);
+    if (!has_finite(logits)) continue;
+    const RowParameters parameters = random_parameters(random, vocab);
+    for (const Engine& engine : kEngines) {
+      const RealLaw law = real_oracle(logits, {}, parameters, masks_of(engine.profile));
+      ASSERT_TRUE(law.defined);
+      ASSERT_EQ(outside(engine.emulation(logits, parameters, random), law), "")
+          << engine.profile << " row " << i << " kind " << static_cast<int>(kind) << " vocab "
+          << vocab << " T " << parameters.temperature << " top_k " << parameters.top_k << " top_p "
+          << parameters.top_p << " min_p " << parameters.min_p;
+    }
+  }
+}
+
+// Rows in which an emulation leaves the given profile.
+int rows_outside(const Engine& engine, const Semantics& semantics, RowKind kind,
+                 const std::function<void(RowParameters&)>& restrict) {
+  RandomRows random(6);
+  int outside_rows = 0;
+  for (int i = 0; i < 300; ++i) {
+    const Floats logits = random.logits(kind, 50);
+    RowParameters parameters = random_parameters(random, 50);
+    restrict(parameters);
+    const RealLaw law = real_oracle(logits, {}, parameters, semantics);
+    if (!outside(engine.emulation(logits, parameters, random), law).empty()) ++outside_rows;
+  }
+  return outside_rows;
+}
+
+TEST(EngineEmulations, AreToldFromOtherDefinitions) {
+  const auto only_top_p = [](RowParameters& parameters) {
+    parameters.top_k = 0;
+    parameters.min_p = 0;
+    parameters.top_p = 0.6F;
+  };
+  const auto top_p_and_min_p = [](RowParameters& parameters) {
+    parameters.top_k = 0;
+    parameters.min_p = 0.1F;
+    parameters.top_p = 0.8F;
+  };
+  const Semantics usual = masks_of("fairdraw");
+  // The crossing token is dropped in every row whose nucleus has more than one token.
+  EXPECT_GT(rows_outside({"rosellm", rosellm}, usual, RowKind::smooth, only_top_p), 0);
+  EXPECT_EQ(rows_outside({"rosellm", rosellm}, masks_of("rosellm"), RowKind::smooth, only_top_p),
+            0);
+  // A sort splits the ties at the boundary, the usual definition keeps them.
+  EXPECT_GT(rows_outside({"vllm_torch", vllm_torch}, usual, RowKind::tied, only_top_p), 0);
+  // min_p after top_p leaves more of the nucleus than min_p before it.
+  EXPECT_GT(rows_outside({"hf", hf}, masks_of("vllm_torch"), RowKind::smooth, top_p_and_min_p), 0);
+}
+
+}  // namespace
+}  // namespace fairdraw::reference
