@@ -1,0 +1,215 @@
+// Statuses and their order, greedy rows, draws, and the values that have no row in the known
+// answers.
+#include "reference/integer_model.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+namespace fairdraw::reference {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+const float kNan = std::nanf("");
+constexpr float kOctaves = 0x1.715476p0F;  // temperature at which integer logits are octaves
+
+RowStatus status_of(std::vector<float> logits, RowParameters parameters = {},
+                    std::vector<std::uint32_t> allowed = {}) {
+  const IntegerRow row = integer_model(logits, allowed, parameters);
+  EXPECT_EQ(row.mask.size(), logits.size());
+  if (row.status != RowStatus::ok) {
+    EXPECT_EQ(row.total, 0U);
+    EXPECT_EQ(row.support_size, 0);
+    EXPECT_EQ(row.token_for(12345), -1);
+    EXPECT_EQ(std::count(row.mask.begin(), row.mask.end(), 1), 0);
+  }
+  return row.status;
+}
+
+RowStatus probs_status_of(std::vector<float> probs, RowParameters parameters = {}) {
+  return integer_model_from_probs(probs, parameters).status;
+}
+
+TEST(IntegerModel, ValuesFailARowInOrder) {
+  EXPECT_EQ(status_of({0, 1}), RowStatus::ok);
+  EXPECT_EQ(status_of({kInfinity, 0, kNan}), RowStatus::nan_input);
+  EXPECT_EQ(status_of({kInfinity, 0}), RowStatus::infinite_input);
+  EXPECT_EQ(status_of({-kInfinity, -kInfinity}), RowStatus::no_allowed_token);
+  EXPECT_EQ(status_of({}), RowStatus::no_allowed_token);
+  // At banned ids too, before anything is said of the allowed ones.
+  EXPECT_EQ(status_of({kNan, 0}, {}, {2}), RowStatus::nan_input);
+  EXPECT_EQ(status_of({kInfinity, 0}, {}, {2}), RowStatus::infinite_input);
+  EXPECT_EQ(status_of({kNan, 0}, {}, {0}), RowStatus::nan_input);
+  EXPECT_EQ(status_of({0, 0}, {}, {0}), RowStatus::no_allowed_token);
+  EXPECT_EQ(status_of({0, 0}, {}, {~3U}), RowStatus::no_allowed_token);  // bits beyond the row
+}
+
+TEST(IntegerModel, ProbabilitiesFailARowInOrder) {
+  EXPECT_EQ(probs_status_of({0.5F, -0.0F}), RowStatus::ok);
+  EXPECT_EQ(probs_status_of({-1, kInfinity, kNan}), RowStatus::nan_input);
+  EXPECT_EQ(probs_status_of({-1, kInfinity}), RowStatus::infinite_input);
+  EXPECT_EQ(probs_status_of({-0x1p-149F, 1}), RowStatus::negative_probability);
+  EXPECT_EQ(probs_status_of({-kInfinity, 1}), RowStatus::negative_probability);
+  EXPECT_EQ(probs_status_of({0, -0.0F}), RowStatus::no_allowed_token);
+  EXPECT_EQ(probs_status_of({}), RowStatus::no_allowed_token);
+  // The temperature is not looked at.
+  EXPECT_EQ(probs_status_of({1}, {.temperature = kNan}), RowStatus::ok);
+}
+
+TEST(IntegerModel, ParametersAreCheckedFirstAndInOrder) {
+  const std::vector<float> bad = {kNan};
+  EXPECT_EQ(status_of(bad, {.temperature = -1, .top_k = -2}), RowStatus::invalid_temperature);
+  EXPECT_EQ(status_of(bad, {.top_k = -2, .top_p = 2}), RowStatus::invalid_top_k);
+  EXPECT_EQ(status_of(bad, {.top_p = 2, .min_p = 2}), RowStatus::invalid_top_p);
+  EXPECT_EQ(status_of(bad, {.min_p = 2}), RowStatus::invalid_min_p);
+  EXPECT_EQ(status_of(bad), RowStatus::nan_input);
+  // Greedy rows are checked like all others.
+  EXPECT_EQ(status_of({0}, {.temperature = 0, .min_p = -1}), RowStatus::invalid_min_p);
+}
+
+TEST(IntegerModel, RangesOfParametersAreClosed) {
+  for (const float good : {0.0F, -0.0F, 0x1p-126F, 1.0F, 0x1p64F}) {
+    EXPECT_EQ(status_of({0, 1}, {.temperature = good}), RowStatus::ok) << good;
+  }
+  for (const float bad : {0x1.fffffcp-127F, -0x1p-126F, 0x1.000002p64F, kInfinity, kNan}) {
+    EXPECT_EQ(status_of({0, 1}, {.temperature = bad}), RowStatus::invalid_temperature) << bad;
+  }
+  for (const float good : {0.0F, -0.0F, 0x1p-149F, 1.0F}) {
+    EXPECT_EQ(status_of({0, 1}, {.top_p = good}), RowStatus::ok) << good;
+    EXPECT_EQ(status_of({0, 1}, {.min_p = good}), RowStatus::ok) << good;
+  }
+  for (const float bad : {-0x1p-149F, 0x1.000002p0F, kInfinity, kNan}) {
+    EXPECT_EQ(status_of({0, 1}, {.top_p = bad}), RowStatus::invalid_top_p) << bad;
+    EXPECT_EQ(status_of({0, 1}, {.min_p = bad}), RowStatus::invalid_min_p) << bad;
+  }
+  const std::int32_t least = std::numeric_limits<std::int32_t>::min();
+  EXPECT_EQ(status_of({0}, {.top_k = -1}), RowStatus::ok);
+  EXPECT_EQ(status_of({0}, {.top_k = std::numeric_limits<std::int32_t>::max()}), RowStatus::ok);
+  EXPECT_EQ(status_of({0}, {.top_k = -2}), RowStatus::invalid_top_k);
+  EXPECT_EQ(status_of({0}, {.top_k = least}), RowStatus::invalid_top_k);
+}
+
+TEST(IntegerModel, GreedyRowsKeepOneTokenOfFullWeight) {
+  const std::vector<float> logits = {1, 3, -kInfinity, 3};
+  for (const RowParameters parameters :
+       {RowParameters{.temperature = -0.0F}, RowParameters{.top_k = 1}, RowParameters{.top_p = 0},
+        RowParameters{.temperature = 0, .top_k = 3, .top_p = 0.5F, .min_p = 1}}) {
+    const IntegerRow row = integer_model(logits, {}, parameters);
+    EXPECT_EQ(row.greedy_token, 1);
+    EXPECT_EQ(row.mask, (std::vector<std::uint8_t>{0, 1, 0, 0}));
+    EXPECT_EQ(row.total, std::uint64_t{1} << 40);
+    EXPECT_EQ(row.token_for(0), 1);
+    EXPECT_EQ(row.token_for(~std::uint64_t{0}), 1);
+    EXPECT_EQ(row.probability(1), 1);
+    EXPECT_EQ(row.probability(3), 0);
+  }
+  const IntegerRow banned = integer_model(logits, std::vector<std::uint32_t>{0b1001}, {.top_k = 1});
+  EXPECT_EQ(banned.greedy_token, 3);
+}
+
+TEST(IntegerModel, DrawsTheFirstTokenWhosePrefixSumExceedsThePosition) {
+  // Weights 2^39, 2^40, (banned), 2^38 and 2^38; top_k 4 drops nothing.
+  const std::vector<float> logits = {-1, 0, 5, -2, -2};
+  const IntegerRow row =
+      integer_model(logits, std::vector<std::uint32_t>{0b11011}, {.temperature = kOctaves});
+  const std::uint64_t half = std::uint64_t{1} << 39;
+  EXPECT_EQ(row.total, 4 * half);
+  EXPECT_EQ(row.total_unfiltered, row.total);
+  EXPECT_EQ(row.token_at(0), 0);
+  EXPECT_EQ(row.token_at(half - 1), 0);
+  EXPECT_EQ(row.token_at(half), 1);
+  EXPECT_EQ(row.token_at(3 * half - 1), 1);
+  EXPECT_EQ(row.token_at(3 * half), 3);
+  EXPECT_EQ(row.token_at(3 * half + half / 2 - 1), 3);
+  EXPECT_EQ(row.token_at(3 * half + half / 2), 4);
+  EXPECT_EQ(row.token_at(4 * half - 1), 4);
+  EXPECT_THROW(row.token_at(4 * half), std::out_of_range);
+  // total = 2^41, so that the position is the top 41 bits of the word.
+  const std::uint64_t quarter_of_words = std::uint64_t{1} << 62;
+  EXPECT_EQ(row.token_for(quarter_of_words - 1), 0);
+  EXPECT_EQ(row.token_for(quarter_of_words), 1);
+  EXPECT_EQ(row.token_for(~std::uint64_t{0}), 4);
+  EXPECT_EQ(row.probability(1), 0.5F);
+  EXPECT_EQ(row.probability(2), 0);
+}
+
+TEST(IntegerModel, FilteredTokensKeepTheirWeightButCannotBeDrawn) {
+  const std::vector<float> logits = {-3, 0, -1};
+  const IntegerRow row = integer_model(logits, {}, {.temperature = kOctaves, .top_k = 2});
+  EXPECT_EQ(row.weight[0], std::uint64_t{1} << 37);
+  EXPECT_EQ(row.total, 3 * (std::uint64_t{1} << 39));
+  EXPECT_EQ(row.total_unfiltered - row.total, std::uint64_t{1} << 37);
+  EXPECT_EQ(row.token_for(0), 1);
+  EXPECT_EQ(row.probability(0), 0);
+  EXPECT_EQ(row.probability(2), static_cast<float>(1.0 / 3.0));
+}
+
+TEST(IntegerModel, TopKMaskKeepsTiesForEveryK) {
+  const std::vector<float> logits = {1, 2, -kInfinity, 2, 0};
+  using Mask = std::vector<std::uint8_t>;
+  EXPECT_EQ(top_k_mask(logits, 1), (Mask{0, 1, 0, 1, 0}));
+  EXPECT_EQ(top_k_mask(logits, 2), (Mask{0, 1, 0, 1, 0}));
+  EXPECT_EQ(top_k_mask(logits, 3), (Mask{1, 1, 0, 1, 0}));
+  for (const std::int32_t off : {0, -1, 4, 5, 6}) {
+    EXPECT_EQ(top_k_mask(logits, off), (Mask{1, 1, 0, 1, 1})) << off;
+  }
+  EXPECT_EQ(top_k_mask(logits, -2), Mask(5, 0));
+  EXPECT_EQ(top_k_mask(std::vector<float>{0, kNan}, 1), Mask(2, 0));
+  EXPECT_EQ(top_k_mask(std::vector<float>{0, kInfinity}, 1), Mask(2, 0));
+  EXPECT_EQ(top_k_mask(std::vector<float>{-kInfinity}, 1), Mask(1, 0));
+}
+
+TEST(IntegerModel, RefusesWhatItsCallerGotWrong) {
+  const std::vector<float> logits(33, 0.0F);
+  const std::vector<std::uint32_t> one_word = {1};
+  EXPECT_THROW(integer_model(logits, one_word, {}), std::invalid_argument);
+  const std::vector<float> too_long(static_cast<std::size_t>(kMaxVocab) + 1, 0.0F);
+  EXPECT_THROW(integer_model(too_long, {}, {}), std::invalid_argument);
+}
+
+TEST(Float16, HalfIsItsDefinition) {
+  for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const float value = float_from_half(static_cast<std::uint16_t>(bits));
+    const int exponent = static_cast<int>((bits >> 10) & 31);
+    const auto fraction = static_cast<float>(bits & 1023);
+    float expected = 0;
+    if (exponent == 31) {
+      expected = fraction == 0 ? kInfinity : kNan;
+    } else if (exponent == 0) {
+      expected = std::ldexp(fraction, -24);
+    } else {
+      expected = std::ldexp(1024 + fraction, exponent - 25);
+    }
+    if ((bits & 0x8000) != 0) expected = -expected;
+    ASSERT_EQ(std::isnan(value), std::isnan(expected)) << bits;
+    if (std::isnan(expected)) continue;
+    ASSERT_EQ(value, expected) << bits;
+    ASSERT_EQ(std::signbit(value), std::signbit(expected)) << bits;
+  }
+}
+
+TEST(Float16, Bfloat16IsItsDefinition) {
+  for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const float value = float_from_bfloat16(static_cast<std::uint16_t>(bits));
+    const int exponent = static_cast<int>((bits >> 7) & 255);
+    const auto fraction = static_cast<float>(bits & 127);
+    float expected = 0;
+    if (exponent == 255) {
+      expected = fraction == 0 ? kInfinity : kNan;
+    } else if (exponent == 0) {
+      expected = std::ldexp(fraction, -133);
+    } else {
+      expected = std::ldexp(128 + fraction, exponent - 134);
+    }
+    if ((bits & 0x8000) != 0) expected = -expected;
+    ASSERT_EQ(std::isnan(value), std::isnan(expected)) << bits;
+    if (std::isnan(expected)) continue;
+    ASSERT_EQ(value, expected) << bits;
+    ASSERT_EQ(std::signbit(value), std::signbit(expected)) << bits;
+  }
+}
+
+}  // namespace
+}  // namespace fairdraw::reference
