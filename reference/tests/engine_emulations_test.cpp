@@ -7,7 +7,11 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iterator>
+#include <limits>
 #include <numeric>
+#include <string>
+#include <vector>
 
 #include "reference/real_oracle.h"
 #include "reference/tests/random_rows.h"

@@ -2,10 +2,14 @@
 // that need more than a dozen tokens; rows that large are compared oracle against oracle.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "reference/integer_model.h"
 #include "reference/real_oracle.h"

@@ -7,7 +7,12 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include <cmath>
 #include <cstdlib>
+#include <iterator>
+#include <limits>
+#include <string>
+#include <vector>
 
 #include "reference/integer_model.h"
 #include "reference/real_oracle.h"

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
 #include <limits>
-#include <set>
+#include <string>
+#include <vector>
 
 #include "reference/real_oracle.h"
 

@@ -2,8 +2,10 @@
 // grid every count is exact, so the output must be the target's law to the last one.
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <limits>
 #include <stdexcept>
+#include <vector>
 
 #include "reference/integer_model.h"
 
