@@ -56,11 +56,11 @@ std::vector<IntegerRow> weigh_rows(std::span<const float> probs, std::size_t row
   return weighed;
 }
 
+// By position: the draft's row, then the target's.
 RowStatus first_failure(std::span<const IntegerRow> draft, std::span<const IntegerRow> target) {
-  for (const auto rows : {draft, target}) {
-    for (const IntegerRow& row : rows) {
-      if (row.status != RowStatus::ok) return row.status;
-    }
+  for (std::size_t i = 0; i < target.size(); ++i) {
+    if (i < draft.size() && draft[i].status != RowStatus::ok) return draft[i].status;
+    if (target[i].status != RowStatus::ok) return target[i].status;
   }
   return RowStatus::ok;
 }

@@ -8,8 +8,10 @@
 // of residuals 120, products with a random word 192.
 //
 // Algorithm: two weight passes a position; the residual is summed and searched only where a
-// draft is rejected. When P is not Q and x is rejected, P_x Zq < Q_x Zp; both sides sum to Zp Zq
-// over all tokens, so another token has a positive residual: the draw cannot fail.
+// draft is rejected. Both P_j Zq and Q_j Zp sum to Zp Zq, so where x is rejected because
+// P_x Zq < Q_x Zp another token has a positive residual. All residuals are 0 only where the two
+// laws are equal and x has probability 0 in both, which no drawn token has; then the token is
+// drawn from the target itself.
 //
 // Randomness: position i of a request uses offset + i; purposes accept, recover and bonus.
 // Determinism: integers throughout, no dependence on order, thread or instruction set.
@@ -129,11 +131,15 @@ class Chain {
     };
     uint128_t total = 0;
     for (std::int64_t j = 0; j < vocab_; ++j) total += residual(static_cast<std::size_t>(j));
+    const bool equal_laws = total == 0;
+    if (equal_laws) total = buffers.target.total;
     const uint128_t t = multiply_high(random, total);
     uint128_t sum = 0;
-    std::int64_t token = 0;
-    while ((sum += residual(static_cast<std::size_t>(token))) <= t) ++token;
-    return static_cast<std::int32_t>(token);
+    for (std::int64_t token = 0;; ++token) {
+      const auto j = static_cast<std::size_t>(token);
+      sum += equal_laws ? buffers.target.weight[j] : residual(j);
+      if (sum > t) return static_cast<std::int32_t>(token);
+    }
   }
 
   const ChainSpeculativeRequest& request_;

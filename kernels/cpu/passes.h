@@ -33,6 +33,11 @@ struct RowScan {
   bool has_nan = false;
 };
 
+struct Range {
+  float min = 0;
+  float max = 0;
+};
+
 /// Weights of values at or above `low`, and of those above `split` (>= low).
 struct SplitSum {
   std::uint64_t total = 0;
@@ -43,6 +48,9 @@ struct Passes {
   /// Maximum and NaN check. group_max: kGroups floats a block of kBlock values (the last block
   /// may be partial; a group without values gets -inf); may be null.
   RowScan (*scan)(const float* x, std::size_t n, float* group_max);
+
+  /// Smallest and largest of n >= 1 values.
+  Range (*range)(const float* x, std::size_t n);
 
   /// How many values are >= pivot.
   std::size_t (*count_at_least)(const float* x, std::size_t n, float pivot);

@@ -35,6 +35,11 @@ RowScan scan(const float* x, std::size_t n, float* group_max) {
   return result;
 }
 
+Range range(const float* x, std::size_t n) {
+  const auto [smallest, largest] = std::minmax_element(x, x + n);
+  return {*smallest, *largest};
+}
+
 std::size_t count_at_least(const float* x, std::size_t n, float pivot) {
   return static_cast<std::size_t>(
       std::count_if(x, x + n, [pivot](float value) { return value >= pivot; }));
@@ -119,7 +124,7 @@ void from_bfloat16(const std::uint16_t* in, std::size_t n, float* out) {
 
 }  // namespace
 
-const Passes kScalarPasses = Passes{scan, count_at_least, collect,      blocks_at_least, weigh,        sum,
+const Passes kScalarPasses = Passes{scan, range, count_at_least, collect,      blocks_at_least, weigh,        sum,
            sum_split, sum_listed, probabilities, mask_bits,  from_float16, from_bfloat16};
 
 }  // namespace fairdraw::cpu

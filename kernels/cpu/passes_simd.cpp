@@ -86,19 +86,20 @@ HWY_INLINE VecF scaled_weight(VecF x, const VectorRule& rule) {
     const VecF octaves = hn::Max(y, hn::Set(f32, kSmallestOctave));
     const VecF whole = hn::Floor(octaves);
     const VecF fraction = hn::Sub(octaves, whole);
-    VecF power = hn::Set(f32, kExp2Coefficients[5]);
-    power = hn::MulAdd(power, fraction, hn::Set(f32, kExp2Coefficients[4]));
-    power = hn::MulAdd(power, fraction, hn::Set(f32, kExp2Coefficients[3]));
-    power = hn::MulAdd(power, fraction, hn::Set(f32, kExp2Coefficients[2]));
-    power = hn::MulAdd(power, fraction, hn::Set(f32, kExp2Coefficients[1]));
-    power = hn::MulAdd(power, fraction, hn::Set(f32, kExp2Coefficients[0]));
+    // Coefficients times 2^40: every product and sum is the specified one times 2^40, exactly.
+    constexpr float kUnit = static_cast<float>(kLargestWeight);
+    VecF power = hn::Set(f32, kUnit * kExp2Coefficients[5]);
+    power = hn::MulAdd(power, fraction, hn::Set(f32, kUnit * kExp2Coefficients[4]));
+    power = hn::MulAdd(power, fraction, hn::Set(f32, kUnit * kExp2Coefficients[3]));
+    power = hn::MulAdd(power, fraction, hn::Set(f32, kUnit * kExp2Coefficients[2]));
+    power = hn::MulAdd(power, fraction, hn::Set(f32, kUnit * kExp2Coefficients[1]));
+    power = hn::MulAdd(power, fraction, hn::Set(f32, kUnit * kExp2Coefficients[0]));
 #if FAIRDRAW_IS_AVX512
-    const VecF exponent = hn::Add(whole, hn::Set(f32, static_cast<float>(kWeightBits)));
-    return VecF{_mm512_scalef_ps(power.raw, exponent.raw)};
+    return VecF{_mm512_scalef_ps(power.raw, whole.raw)};
 #else
     const I32 i32;
-    const auto exponent = hn::Add(hn::ConvertTo(i32, whole), hn::Set(i32, kWeightBits));
-    return hn::BitCast(f32, hn::Add(hn::BitCast(i32, power), hn::ShiftLeft<23>(exponent)));
+    return hn::BitCast(
+        f32, hn::Add(hn::BitCast(i32, power), hn::ShiftLeft<23>(hn::ConvertTo(i32, whole))));
 #endif
   }
 }
@@ -120,13 +121,42 @@ HWY_INLINE void truncate(VecF scaled, VecU64& low, VecU64& high) {
 #endif
 }
 
+/// Whether any of the values seen was NaN.
+class NanWatch {
+ public:
+#if FAIRDRAW_IS_AVX512
+  HWY_INLINE NanWatch() {}
+#else
+  HWY_INLINE NanWatch() : seen_(hn::IsNaN(hn::Zero(F32()))) {}
+#endif
+  HWY_INLINE void see(VecF a, VecF b, VecF c, VecF d) {
+#if FAIRDRAW_IS_AVX512
+    // One comparison answers for two vectors.
+    seen_ |= static_cast<unsigned>(_mm512_cmp_ps_mask(a.raw, b.raw, _CMP_UNORD_Q)) |
+             static_cast<unsigned>(_mm512_cmp_ps_mask(c.raw, d.raw, _CMP_UNORD_Q));
+#else
+    seen_ = hn::Or(seen_, hn::Or(hn::Or(hn::IsNaN(a), hn::IsNaN(b)),
+                                 hn::Or(hn::IsNaN(c), hn::IsNaN(d))));
+#endif
+  }
+#if FAIRDRAW_IS_AVX512
+  HWY_INLINE bool any() const { return seen_ != 0; }
+
+ private:
+  unsigned seen_ = 0;
+#else
+  HWY_INLINE bool any() const { return !hn::AllFalse(F32(), seen_); }
+
+ private:
+  hn::Mask<F32> seen_;
+#endif
+};
+
 RowScan scan(const float* x, std::size_t n, float* group_max) {
   const F32 f32;
   const std::size_t step = lanes();
-  constexpr std::size_t kMaxVectors = kGroups / 4;  // NEON: 4 lanes
-  const std::size_t vectors = kGroups / step;
   VecF total = hn::Set(f32, kMinusInfinity);
-  auto nan = hn::IsNaN(total);
+  NanWatch nan;
   for (std::size_t begin = 0; begin < n; begin += kBlock) {
     const float* block = x + begin;
     float padded[kBlock];
@@ -135,22 +165,20 @@ RowScan scan(const float* x, std::size_t n, float* group_max) {
       std::copy_n(block, n - begin, padded);
       block = padded;
     }
-    for (std::size_t v = 0; v < vectors && v < kMaxVectors; ++v) {
+    for (std::size_t v = 0; v < kGroups; v += step) {
       // Four chains, so that the latency of max does not bound the pass.
-      const float* lane = block + v * step;
+      const float* lane = block + v;
       VecF chain0 = hn::LoadU(f32, lane);
       VecF chain1 = hn::LoadU(f32, lane + kGroups);
       VecF chain2 = hn::LoadU(f32, lane + 2 * kGroups);
       VecF chain3 = hn::LoadU(f32, lane + 3 * kGroups);
-      nan = hn::Or(nan, hn::Or(hn::Or(hn::IsNaN(chain0), hn::IsNaN(chain1)),
-                               hn::Or(hn::IsNaN(chain2), hn::IsNaN(chain3))));
+      nan.see(chain0, chain1, chain2, chain3);
       for (std::size_t i = 4 * kGroups; i < kBlock; i += 4 * kGroups) {
         const VecF value0 = hn::LoadU(f32, lane + i);
         const VecF value1 = hn::LoadU(f32, lane + i + kGroups);
         const VecF value2 = hn::LoadU(f32, lane + i + 2 * kGroups);
         const VecF value3 = hn::LoadU(f32, lane + i + 3 * kGroups);
-        nan = hn::Or(nan, hn::Or(hn::Or(hn::IsNaN(value0), hn::IsNaN(value1)),
-                                 hn::Or(hn::IsNaN(value2), hn::IsNaN(value3))));
+        nan.see(value0, value1, value2, value3);
         chain0 = hn::Max(chain0, value0);
         chain1 = hn::Max(chain1, value1);
         chain2 = hn::Max(chain2, value2);
@@ -158,11 +186,30 @@ RowScan scan(const float* x, std::size_t n, float* group_max) {
       }
       const VecF maximum = hn::Max(hn::Max(chain0, chain1), hn::Max(chain2, chain3));
       total = hn::Max(total, maximum);
-      if (group_max != nullptr) hn::StoreU(maximum, f32, group_max + v * step);
+      if (group_max != nullptr) hn::StoreU(maximum, f32, group_max + v);
     }
     if (group_max != nullptr) group_max += kGroups;
   }
-  return {hn::GetLane(hn::MaxOfLanes(f32, total)), !hn::AllFalse(f32, nan)};
+  return {hn::GetLane(hn::MaxOfLanes(f32, total)), nan.any()};
+}
+
+Range range(const float* x, std::size_t n) {
+  const F32 f32;
+  const std::size_t step = lanes();
+  VecF low = hn::Set(f32, x[0]);
+  VecF high = low;
+  std::size_t i = 0;
+  for (; i + step <= n; i += step) {
+    const VecF value = hn::LoadU(f32, x + i);
+    low = hn::Min(low, value);
+    high = hn::Max(high, value);
+  }
+  Range result{hn::GetLane(hn::MinOfLanes(f32, low)), hn::GetLane(hn::MaxOfLanes(f32, high))};
+  for (; i < n; ++i) {
+    result.min = std::min(result.min, x[i]);
+    result.max = std::max(result.max, x[i]);
+  }
+  return result;
 }
 
 std::size_t count_at_least(const float* x, std::size_t n, float pivot) {
@@ -224,8 +271,8 @@ std::size_t collect(const float* x, std::size_t n, float low, float high, float*
   for (; i + step <= n; i += step) {
     const VecF value = hn::LoadU(f32, x + i);
     const auto inside = hn::And(hn::Ge(value, from), hn::Le(value, to));
-    // No branch on an empty mask: at a density of one in ten it would mispredict.
-    count += store_compressed(value, inside, out + count);
+    // Most vectors have nothing to store; up to one value in ten the branch pays (Zen 4).
+    if (!hn::AllFalse(f32, inside)) count += store_compressed(value, inside, out + count);
   }
   for (; i < n; ++i) {
     if (x[i] >= low && x[i] <= high) out[count++] = x[i];
@@ -283,16 +330,15 @@ void weigh(const float* x, std::size_t n, const WeightRule& rule, float low, std
                   : weigh_rule<false>(x, n, rule, low, out);
 }
 
-/// Running sums of SplitSum, two accumulators each for the two halves of a vector.
+/// Running sums of SplitSum, an accumulator for each half of a vector.
 template <bool kFromProbs, bool kSplit>
 struct SplitAccumulator {
   VectorRule rule;
-  VecF low;
-  double split;
+  VecF low, split;
   VecU64 total_low, total_high, above_low, above_high;
 
   HWY_INLINE SplitAccumulator(const WeightRule& weight_rule, float low_value, float split_value)
-      : rule(weight_rule), low(hn::Set(F32(), low_value)), split(static_cast<double>(split_value)) {
+      : rule(weight_rule), low(hn::Set(F32(), low_value)), split(hn::Set(F32(), split_value)) {
     total_low = total_high = above_low = above_high = hn::Zero(U64());
   }
 
@@ -304,18 +350,28 @@ struct SplitAccumulator {
     truncate(scaled, first, second);
     total_low = hn::Add(total_low, first);
     total_high = hn::Add(total_high, second);
-    if constexpr (kSplit) {
-      // Compared as doubles, so that the mask has the weights' width.
-      const F64 f64;
-      const U64 u64;
-      const auto limit = hn::Set(f64, split);
-      const auto value_low = hn::PromoteTo(f64, hn::LowerHalf(HalfF32(), value));
-      const auto value_high = hn::PromoteTo(f64, hn::UpperHalf(HalfF32(), value));
-      above_low = hn::Add(
-          above_low, hn::IfThenElseZero(hn::RebindMask(u64, hn::Gt(value_low, limit)), first));
-      above_high = hn::Add(
-          above_high, hn::IfThenElseZero(hn::RebindMask(u64, hn::Gt(value_high, limit)), second));
-    }
+    if constexpr (kSplit) add_above(value, first, second);
+  }
+
+  HWY_INLINE void add_above(VecF value, VecU64 first, VecU64 second) {
+    const auto above = hn::Gt(value, split);
+#if FAIRDRAW_IS_AVX512
+    const unsigned bits = above.raw;
+    above_low.raw = _mm512_mask_add_epi64(above_low.raw, static_cast<__mmask8>(bits),
+                                          above_low.raw, first.raw);
+    above_high.raw = _mm512_mask_add_epi64(above_high.raw, static_cast<__mmask8>(bits >> 8),
+                                           above_high.raw, second.raw);
+#else
+    // All ones or all zeros, widened with the sign.
+    const U64 u64;
+    const hn::RebindToSigned<U64> i64;
+    const hn::Half<I32> half;
+    const auto wide = hn::BitCast(I32(), hn::VecFromMask(F32(), above));
+    above_low = hn::Add(above_low, hn::And(first, hn::BitCast(u64, hn::PromoteTo(
+                                                      i64, hn::LowerHalf(half, wide)))));
+    above_high = hn::Add(above_high, hn::And(second, hn::BitCast(u64, hn::PromoteTo(
+                                                         i64, hn::UpperHalf(half, wide)))));
+#endif
   }
 
   HWY_INLINE SplitSum result() const {
@@ -451,7 +507,7 @@ void from_bfloat16(const std::uint16_t* in, std::size_t n, float* out) {
 
 // Defined for each target, named in dispatch.h.
 extern const Passes kPasses;
-const Passes kPasses = Passes{scan, count_at_least, collect,      blocks_at_least, weigh,        sum,
+const Passes kPasses = Passes{scan, range, count_at_least, collect,      blocks_at_least, weigh,        sum,
            sum_split, sum_listed, probabilities, mask_bits,  from_float16, from_bfloat16};
 
 }  // namespace HWY_NAMESPACE

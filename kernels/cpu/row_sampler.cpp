@@ -19,8 +19,8 @@ constexpr float kLargestFinite = std::numeric_limits<float>::max();
 /// Rows up to this length are listed whole: a guess would cost more than it saves.
 constexpr std::size_t kShortRow = 4096;
 /// The head of a row for top_p: so many group maxima, and at most so many values.
-constexpr std::size_t kHeadSize = 512;
-constexpr std::size_t kHeadLimit = 8 * kHeadSize;
+constexpr std::size_t kHeadSize = 128;
+constexpr std::size_t kHeadLimit = 16 * kHeadSize;
 /// A sample of a row: pieces of consecutive values, spread evenly.
 constexpr std::size_t kSamplePieces = 64;
 constexpr std::size_t kSamplePieceSize = 64;
@@ -168,7 +168,9 @@ void RowSampler::apply_top_k(std::size_t k, TieRule tie_rule) {
   const float bound =
       bound_of_kth_largest(group_max_.data(), blocks_ * kGroups, *passes_, k, low_, max_);
   const float list_from = std::max(low_, bound);
-  if (collect_list(list_from, kLargestFinite, list_limit(n_))) {
+  if (bound == max_) {  // k values share the maximum: too many to list, perhaps
+    low_ = max_;
+  } else if (collect_list(list_from, kLargestFinite, list_limit(n_))) {
     low_ = list_size_ <= k ? list_from
                            : select_threshold(list_.data(), list_size_, {passes_, nullptr},
                                               list_from, max_, k, scratch_);
@@ -272,6 +274,17 @@ void RowSampler::take_sample(float low, float high) {
   }
 }
 
+/// Sums of squared weights of the sample over 2^40: of values >= low, and of those > split.
+SplitSum RowSampler::sample_squares(float split, float low) const {
+  WeightRule squared = rule_;
+  if (!from_probs_) {
+    squared.scale *= 2;  // the square of 2^y is 2^(2y)
+    return passes_->sum_split(sample_.data(), sample_size_, squared, low, split);
+  }
+  // At most the sum times the largest weight: a wider bracket than needed.
+  return passes_->sum_split(sample_.data(), sample_size_, rule_, low, split);
+}
+
 /// Where the nucleus ends, from exact weights of the largest values and a sample of the rest.
 RowSampler::Bracket RowSampler::guess_nucleus(float top_p, float base) {
   if (n_ <= kShortRow) return {base, max_, false};
@@ -286,11 +299,8 @@ RowSampler::Bracket RowSampler::guess_nucleus(float top_p, float base) {
   take_sample(base, tail_high);
   const double scale = static_cast<double>(n_) / static_cast<double>(sample_taken_);
 
-  // Weights of the sample, and the sum of their squares on both sides of the estimate.
-  if (block_weights_.size() < sample_size_) block_weights_.resize(sample_size_);
-  passes_->weigh(sample_.data(), sample_size_, rule_, base, block_weights_.data());
-  double tail = 0;
-  for (std::size_t i = 0; i < sample_size_; ++i) tail += static_cast<double>(block_weights_[i]);
+  const auto tail =
+      static_cast<double>(passes_->sum(sample_.data(), sample_size_, rule_, base));
   const double p = static_cast<double>(top_p);
   const double target = p * (head + scale * tail);
   const auto sample_value = [&](double wanted, float when_none, float when_all) {
@@ -302,13 +312,12 @@ RowSampler::Bracket RowSampler::guess_nucleus(float top_p, float base) {
   };
   // The bracket is decided by W(>= v) - p W: values above v count 1 - p in it, the others -p.
   const float estimate = sample_value(target, head_low, base);
-  double variance = 0;
-  for (std::size_t i = 0; i < sample_size_; ++i) {
-    const double share = sample_[i] >= estimate ? 1.0 - p : p;
-    const double term = share * static_cast<double>(block_weights_[i]);
-    variance += term * term;
-  }
-  const double margin = kBracketDeviations * scale * std::sqrt(variance);
+  const SplitSum squares = sample_squares(previous_below(estimate), base);
+  const double variance =
+      (1.0 - p) * (1.0 - p) * static_cast<double>(squares.above) +
+      p * p * static_cast<double>(squares.total - squares.above);
+  const double margin =
+      kBracketDeviations * scale * std::sqrt(variance * static_cast<double>(kLargestWeight));
   if (has_head && head > target + margin) return {head_low, max_, true};
   const float least = sample_value(head + scale * tail, base, base);  // smallest of the sample
   return {sample_value(target + margin, base, base), sample_value(target - margin, max_, least),
@@ -320,45 +329,16 @@ void RowSampler::cut_row_to_nucleus(float top_p, FilterOrder filter_order, float
   const Measure weight{passes_, &rule_};
   // What the nucleus is measured on: everything from `base` up, or the survivors of top_k.
   const float from = joint ? base : low_;
-  const std::size_t cut = joint ? n_ : tie_end_;
   const Bracket guess = guess_nucleus(top_p, from);
 
-  SplitSum sums;
-  std::size_t ties = 0;  // of a bracket that is one value
-  const bool one_value = guess.low == guess.high;
-  const bool collects = !guess.in_list && !one_value;
-  if (collects) {
-    reserve(list_, n_ + kBlock);
-    list_runs_.clear();
-    list_size_ = 0;
-  }
-  for (std::size_t begin = 0; begin < n_; begin += kBlock) {
-    const float* x = row_ + begin;
-    const std::size_t length = std::min(kBlock, n_ - begin);
-    const std::size_t with_ties = std::clamp(cut, begin, begin + length) - begin;
-    const SplitSum first = passes_->sum_split(x, with_ties, rule_, from, guess.high);
-    sums.total += first.total;
-    sums.above += first.above;
-    if (with_ties < length) {
-      const SplitSum rest = passes_->sum_split(x + with_ties, length - with_ties, rule_,
-                                               next_above(from), guess.high);
-      sums.total += rest.total;
-      sums.above += rest.above;
-    }
-    if (collects) {
-      list_runs_.push_back({begin, list_size_});
-      list_size_ += passes_->collect(x, length, guess.low, guess.high, list_.data() + list_size_);
-    } else if (one_value) {
-      ties += passes_->count_at_least(x, length, guess.low) -
-              passes_->count_at_least(x, length, next_above(guess.low));
-    }
-  }
+  const SplitSum sums = measure_bracket(guess, from, joint ? n_ : tie_end_);
+  const bool one_value = guess.one_value();
   const std::uint64_t target = nucleus_target(top_p, sums.total);
+  std::uint64_t weight_of_tie = 0;
   std::uint64_t inside = 0;
   if (one_value) {
-    std::uint64_t single = 0;
-    passes_->weigh(&guess.low, 1, rule_, from, &single);
-    inside = ties * single;
+    passes_->weigh(&guess.low, 1, rule_, from, &weight_of_tie);
+    for (const std::uint32_t ties : ties_by_block_) inside += ties * weight_of_tie;
   } else {
     inside = passes_->sum(list_.data(), list_size_, rule_, guess.low);
   }
@@ -366,6 +346,7 @@ void RowSampler::cut_row_to_nucleus(float top_p, FilterOrder filter_order, float
   float threshold = guess.low;
   std::uint64_t above = sums.above;
   bool list_is_the_top = !one_value && guess.high == max_;
+  bool guess_holds = false;
   if (above >= target) {  // the guess was too low
     threshold = next_above(guess.high);
     collect_list(threshold, kLargestFinite, n_);
@@ -382,6 +363,7 @@ void RowSampler::cut_row_to_nucleus(float top_p, FilterOrder filter_order, float
                                  scratch_);
     list_is_the_top = false;
   } else {
+    guess_holds = true;
     list_low_ = guess.low;
     if (!one_value) {
       threshold = select_threshold(list_.data(), list_size_, weight, guess.low, guess.high,
@@ -398,9 +380,70 @@ void RowSampler::cut_row_to_nucleus(float top_p, FilterOrder filter_order, float
     use_list(list_low_);
   } else {
     use_row();
-    total_ = above + (one_value ? inside
-                                : passes_->sum(list_.data(), list_size_, rule_, threshold));
+    if (guess_holds) build_prefix(threshold, weight_of_tie);
   }
+}
+
+/// One pass: the weight of the values >= from (before tie_end; > from behind it), and of those
+/// above the bracket; lists the bracket's values, or counts them where they are all equal.
+SplitSum RowSampler::measure_bracket(const Bracket& bracket, float from, std::size_t tie_end) {
+  SplitSum sums;
+  const bool one_value = bracket.one_value();
+  above_by_block_.clear();
+  ties_by_block_.clear();
+  if (!bracket.in_list) {
+    reserve(list_, n_ + kBlock);
+    list_runs_.clear();
+    list_size_ = 0;
+  }
+  for (std::size_t begin = 0; begin < n_; begin += kBlock) {
+    const float* x = row_ + begin;
+    const std::size_t length = std::min(kBlock, n_ - begin);
+    const std::size_t with_ties = std::clamp(tie_end, begin, begin + length) - begin;
+    const std::size_t without = length - with_ties;
+    if (bracket.in_list) {  // it reaches up to the maximum: nothing is above it
+      sums.total += passes_->sum(x, with_ties, rule_, from) +
+                    passes_->sum(x + with_ties, without, rule_, next_above(from));
+      continue;
+    }
+    const SplitSum first = passes_->sum_split(x, with_ties, rule_, from, bracket.high);
+    const SplitSum rest =
+        passes_->sum_split(x + with_ties, without, rule_, next_above(from), bracket.high);
+    sums.total += first.total + rest.total;
+    sums.above += first.above + rest.above;
+    above_by_block_.push_back(first.above + rest.above);
+    if (one_value) {
+      ties_by_block_.push_back(static_cast<std::uint32_t>(
+          passes_->count_at_least(x, length, bracket.low) -
+          passes_->count_at_least(x, length, next_above(bracket.low))));
+    } else {
+      list_runs_.push_back({begin, list_size_});
+      list_size_ +=
+          passes_->collect(x, length, bracket.low, bracket.high, list_.data() + list_size_);
+    }
+  }
+  return sums;
+}
+
+/// Prefix sums of the row's survivors from what measure_bracket kept: no pass over the row.
+void RowSampler::build_prefix(float threshold, std::uint64_t weight_of_tie) {
+  const bool one_value = !ties_by_block_.empty();
+  if (!one_value) {
+    if (block_weights_.size() < list_size_) block_weights_.resize(list_size_);
+    passes_->weigh(list_.data(), list_size_, rule_, threshold, block_weights_.data());
+  }
+  std::uint64_t before = 0;
+  for (std::size_t b = 0; b < blocks_; ++b) {
+    before += above_by_block_[b];
+    if (one_value) {
+      before += ties_by_block_[b] * weight_of_tie;
+    } else {
+      const std::size_t end = b + 1 < blocks_ ? list_runs_[b + 1].list_begin : list_size_;
+      for (std::size_t i = list_runs_[b].list_begin; i < end; ++i) before += block_weights_[i];
+    }
+    prefix_.push_back(before);
+  }
+  total_ = before;
 }
 
 // --- Sums and draws ----------------------------------------------------------------------------

@@ -75,6 +75,7 @@ class RowSampler {
   struct Bracket {
     float low, high;
     bool in_list;
+    bool one_value() const { return !in_list && low == high; }
   };
 
   void set_weight_rule(const RowParameters& parameters);
@@ -90,7 +91,10 @@ class RowSampler {
   void cut_list_to_nucleus(float top_p, FilterOrder filter_order, float base);
   void cut_row_to_nucleus(float top_p, FilterOrder filter_order, float base);
   void take_sample(float low, float high);
+  SplitSum sample_squares(float split, float low) const;
   Bracket guess_nucleus(float top_p, float base);
+  SplitSum measure_bracket(const Bracket& bracket, float from, std::size_t tie_end);
+  void build_prefix(float threshold, std::uint64_t weight_of_tie);
 
   const float* domain() const { return on_list_ ? list_.data() : row_; }
   std::size_t domain_size() const { return on_list_ ? list_size_ : n_; }
@@ -131,6 +135,8 @@ class RowSampler {
   std::vector<std::uint64_t> prefix_;  // inclusive, by block of the domain, as far as needed
   std::vector<float> group_max_;
   std::vector<std::uint32_t> hot_blocks_;
+  std::vector<std::uint64_t> above_by_block_;  // of a bracket: weight above it, block by block
+  std::vector<std::uint32_t> ties_by_block_;   // of a bracket that is one value: how many
   std::vector<float> sample_;
   std::size_t sample_size_ = 0;   // values of the row in [low, high] among those looked at
   std::size_t sample_taken_ = 0;  // values looked at

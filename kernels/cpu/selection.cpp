@@ -33,6 +33,16 @@ float select_threshold(const float* values, std::size_t n, const Measure& measur
   std::uint64_t above_high = 0;   // measure of what lies above high_key, `above` not included
   bool weights_are_current = false;
   int buffer = 0;
+  // Bisect between values that are there: equal ones end the search at once.
+  const auto tighten = [&] {
+    if (n == 0) return;
+    const Range range = passes.range(values, n);
+    const std::int32_t least = order_key(range.min);
+    const std::int32_t largest = order_key(range.max);
+    if (least > low_key && least <= high_key) low_key = least;
+    if (largest < high_key && largest >= low_key) high_key = largest;
+  };
+  tighten();
   for (int step = 1; low_key < high_key; ++step) {
     if (weighted && !weights_are_current) {
       if (scratch.weights.size() < n + kSlack) scratch.weights.resize(n + kSlack);
@@ -61,7 +71,7 @@ float select_threshold(const float* values, std::size_t n, const Measure& measur
       above += above_high;
       above_high = 0;
       weights_are_current = false;
-      if (n <= 1) break;  // one value in the bracket: it stays, whatever float is the threshold
+      tighten();
     }
   }
   return from_order_key(low_key);
@@ -74,7 +84,7 @@ float bound_of_kth_largest(const float* group_max, std::size_t groups, const Pas
   }
   // A bound that lets in a sixteenth more maxima than needed is close enough.
   const std::size_t enough = k + k / 16;
-  std::int32_t low_key = order_key(low);
+  std::int32_t low_key = order_key(std::max(low, passes.range(group_max, groups).min));
   std::int32_t high_key = order_key(high);
   while (low_key < high_key) {
     const std::int32_t middle = midpoint_above(low_key, high_key);

@@ -1,0 +1,39 @@
+// Rows and parameters for differential tests: hard ones on purpose, all from one seed.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "fairdraw/types.h"
+#include "reference/integer_model.h"
+
+namespace fairdraw::suites {
+
+/// One row of logits with its filters.
+struct RandomRow {
+  std::uint64_t number = 0;  ///< what it was made from, to name it in a failure
+  std::vector<float> logits;
+  std::vector<std::uint32_t> allowed;  ///< packed; empty in three rows of four
+  reference::RowParameters parameters;
+  TieRule tie_rule = TieRule::keep_all;
+  FilterOrder filter_order = FilterOrder::top_k_first;
+  std::uint64_t seed = 0, offset = 0;
+};
+
+/// Sizes of the vocabulary: half of the rows have at least 128 tokens.
+RandomRow random_row(std::uint64_t number);
+
+/// The same parameters over a given vocabulary.
+RandomRow random_row_of(std::uint64_t number, std::size_t vocab);
+
+/// Probabilities with ties, zeros, subnormals and a random scale; they do not sum to 1.
+std::vector<float> random_probs(std::mt19937_64& random, std::size_t vocab);
+
+/// A sentence that names the row.
+std::string describe(const RandomRow& row);
+
+/// The targets that this machine runs.
+std::vector<CpuTarget> available_targets();
+
+}  // namespace fairdraw::suites
