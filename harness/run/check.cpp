@@ -41,7 +41,7 @@ Request make_request(const CheckInput& input, std::int64_t first, std::int64_t c
   request.logits.resize(static_cast<std::size_t>(count) * vocab);
   for (std::int64_t i = 0; i < count; ++i) {
     const std::int64_t row = first + i;
-    input.logits->fill(row, std::span(request.logits).subspan(static_cast<std::size_t>(i) * vocab,
+    input.logits->fill(input.first_row + row, std::span(request.logits).subspan(static_cast<std::size_t>(i) * vocab,
                                                               vocab));
     request.parameters.push_back(
         input.parameters[static_cast<std::size_t>(row) % input.parameters.size()]);

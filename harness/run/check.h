@@ -25,6 +25,7 @@ struct CheckInput {
   TieRule tie_rule = TieRule::keep_all;
   FilterOrder filter_order = FilterOrder::top_k_first;
   bool banned_tokens = false;  ///< half of the ids are banned by the bitmask, chosen per row
+  std::int64_t first_row = 0;  ///< of `logits`; parameters count from here
   std::int64_t rows = 1;
   std::uint64_t draws = 0;
   double declared_discrepancy = 0;  ///< what the case must find
@@ -53,7 +54,7 @@ struct CheckOutcome {
 CheckOutcome skipped(std::string reason);
 CheckOutcome underpowered(std::string reason);
 
-/// Rows [first, first + count) of the input with their parameters, one output a row, an array of
+/// Rows [first, first + count) of the input, counted from first_row, with their parameters, one output a row, an array of
 /// seeds that are all different, and offsets of 0.
 Request make_request(const CheckInput& input, std::int64_t first, std::int64_t count);
 

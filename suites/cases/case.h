@@ -59,6 +59,7 @@ struct Case {
   std::vector<Operation> operations = {};  ///< row i is asked operations[i % size]; tie rule and
                                       ///< filter order are the first one's
   bool banned_tokens = false;  ///< a bitmask bans half of the ids
+  std::int64_t first_row = 0;
   std::int64_t rows = 1;
   std::uint64_t draws = 0;
   double declared_discrepancy = 0;  ///< what a statistical check must find

@@ -46,10 +46,14 @@ CheckOutcome run_check(Check check, const CheckInput& input) {
 CheckOutcome run_case(const Case& entry, harness::Sampler& sampler,
                       const reference::Semantics& semantics, std::uint64_t seed,
                       double false_fail_rate) {
+  // What draws find depends on the row: statistical cases keep theirs, and fresh seeds bring fresh
+  // draws. Exact checks lose nothing by fresh rows.
+  const std::uint64_t rows_seed =
+      is_statistical(entry.check) ? harness::seed_from_text(entry.id) : seed;
   const std::unique_ptr<harness::LogitsSource> logits =
-      entry.input.captured
-          ? harness::captured_source(entry.input.captured)
-          : harness::family_source(entry.input.family, seed, entry.input.vocab, entry.input.dtype);
+      entry.input.captured ? harness::captured_source(entry.input.captured)
+                           : harness::family_source(entry.input.family, rows_seed,
+                                                    entry.input.vocab, entry.input.dtype);
   CheckInput input;
   input.sampler = &sampler;
   input.semantics = semantics;
@@ -60,6 +64,7 @@ CheckOutcome run_case(const Case& entry, harness::Sampler& sampler,
   input.tie_rule = entry.operations.front().tie_rule;
   input.filter_order = entry.operations.front().filter_order;
   input.banned_tokens = entry.banned_tokens;
+  input.first_row = entry.first_row;
   input.rows = entry.rows;
   input.draws = entry.draws;
   input.declared_discrepancy = entry.declared_discrepancy;

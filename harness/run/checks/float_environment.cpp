@@ -51,13 +51,19 @@ CheckOutcome check_float_environment(const CheckInput& input) {
   }
   const Wanted wanted = reported(
       sampler, {.statuses = true, .support_size = true, .mask = true, .probs = true});
+  const unsigned before = get_mode();
   const Response expected = run_request(*input.sampler, request, wanted);
+  const unsigned after_default = get_mode();
+  set_mode(before);
   CheckOutcome outcome;
   if (!expected.ran()) return outcome.fail(expected.trouble());
   outcome.rows = static_cast<std::uint64_t>(input.rows);
   outcome.draws = outcome.rows;
 
-  const unsigned before = get_mode();
+  if (after_default != before) {
+    return outcome.fail(fmt::format("the call changed the caller's mode from {:#x} to {:#x}",
+                                    before, after_default));
+  }
   for (const Mode& mode : kModes) {
     const unsigned set = with(before, mode);
     set_mode(set);

@@ -18,7 +18,7 @@ using reference::Membership;
 // Rows are rotations of base rows: row i holds base[(i + shift) mod vocab]. A sampler sees a
 // different row each time, at other ids and other vector lanes, and the law costs one oracle for
 // all of them: in the order of ids, rotation shifts the transform by a constant, modulo 1.
-constexpr std::int64_t kRotations = 256;
+constexpr std::int64_t kRotations = 64;
 constexpr std::int64_t kRowsPerCall = 32;
 constexpr double kStatistics = 4;  // two orderings, two lags
 

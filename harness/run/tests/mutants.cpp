@@ -1,0 +1,209 @@
+// Bugs that samplers have had, one step each.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <stdexcept>
+
+#include "harness/run/random_words.h"
+#include "harness/run/tests/model_sampler.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace fairdraw::harness {
+namespace {
+
+using reference::IntegerRow;
+
+void keep_only(IntegerRow& row, const std::function<bool(std::size_t)>& kept) {
+  if (row.status != RowStatus::ok) return;
+  for (std::size_t token = 0; token < row.mask.size(); ++token) {
+    if (row.mask[token] == 0 || kept(token)) continue;
+    row.mask[token] = 0;
+    --row.support_size;
+    row.total -= row.weight[token];
+  }
+}
+
+struct TemperatureOff : ModelSampler {
+  IntegerRow model(const Row& row) override {
+    Row warmer = row;
+    warmer.parameters.temperature *= 1.05F;
+    return ModelSampler::model(warmer);
+  }
+};
+
+// What these two draw and what they report differ: masks stay right.
+struct LaneLost : ModelSampler {
+  std::int32_t choose(const IntegerRow& row, std::uint64_t word) override {
+    const std::int32_t token = row.token_for(word);
+    return token % 16 == 11 ? row.token_for(~word) / 16 * 16 : token;
+  }
+};
+
+struct TailLost : ModelSampler {
+  std::int32_t choose(const IntegerRow& row, std::uint64_t word) override {
+    if (row.weight != last_weight_) {  // one sort a row, not one a token
+      last_weight_ = row.weight;
+      std::vector<std::uint64_t> weights = row.weight;
+      std::nth_element(weights.begin(), weights.begin() + 999, weights.end(), std::greater<>());
+      drawn_ = row;
+      keep_only(drawn_, [&](std::size_t token) { return row.weight[token] >= weights[999]; });
+    }
+    return drawn_.token_for(word);
+  }
+
+ private:
+  std::vector<std::uint64_t> last_weight_;
+  IntegerRow drawn_;
+};
+
+struct CrossingTokenDropped : ModelSampler {
+  IntegerRow model(const Row& row) override {
+    IntegerRow result = ModelSampler::model(row);
+    if (row.parameters.top_p >= 1 || result.support_size < 2) return result;
+    std::uint64_t smallest = ~std::uint64_t{0};
+    for (std::size_t token = 0; token < result.mask.size(); ++token) {
+      if (result.mask[token] != 0) smallest = std::min(smallest, result.weight[token]);
+    }
+    if (smallest * static_cast<std::uint64_t>(result.support_size) == result.total) return result;
+    keep_only(result, [&](std::size_t token) { return result.weight[token] > smallest; });
+    return result;
+  }
+};
+
+struct TiesAtKDropped : ModelSampler {
+  IntegerRow model(const Row& row) override {
+    Row exact_k = row;
+    exact_k.tie_rule = TieRule::lowest_id;
+    return ModelSampler::model(exact_k);
+  }
+};
+
+struct FirstSeedForAll : ModelSampler {
+  std::int64_t seed_index(const fairdraw_batch&, std::int64_t) override { return 0; }
+};
+
+struct FirstParametersForAll : ModelSampler {
+  std::int64_t parameters_row(const fairdraw_batch&, std::int64_t) override { return 0; }
+};
+
+struct OffsetIgnored : ModelSampler {
+  std::uint64_t word(std::uint64_t seed, std::uint64_t, std::uint32_t index) override {
+    return ModelSampler::word(seed, 0, index);
+  }
+};
+
+struct OffsetAddedToIndex : ModelSampler {
+  std::uint64_t word(std::uint64_t seed, std::uint64_t offset, std::uint32_t index) override {
+    return ModelSampler::word(seed, 0, index + static_cast<std::uint32_t>(offset));
+  }
+};
+
+struct StatusMissing : ModelSampler {
+  std::int32_t report_status(RowStatus) override { return 0; }
+};
+
+struct BatchSizeInSeed : ModelSampler {
+  std::string run(const fairdraw_batch& batch) override {
+    outputs_ = static_cast<std::uint64_t>(batch.outputs);
+    return ModelSampler::run(batch);
+  }
+  std::uint64_t word(std::uint64_t seed, std::uint64_t offset, std::uint32_t index) override {
+    return ModelSampler::word(seed + outputs_, offset, index);
+  }
+
+ private:
+  std::uint64_t outputs_ = 0;
+};
+
+struct ProbabilityBeforeFilters : ModelSampler {
+  float report_probability(const IntegerRow& row, std::int32_t token) override {
+    return static_cast<float>(static_cast<double>(row.weight[static_cast<std::size_t>(token)]) /
+                              static_cast<double>(row.total_unfiltered));
+  }
+};
+
+struct BannedTokenDrawn : ModelSampler {
+  std::int32_t choose(const IntegerRow& row, std::uint64_t word) override {
+    if (word % 64 != 0) return row.token_for(word);
+    const auto outside = std::find(row.mask.begin(), row.mask.end(), 0);
+    return outside == row.mask.end() ? row.token_for(word)
+                                     : static_cast<std::int32_t>(outside - row.mask.begin());
+  }
+};
+
+struct VocabIsAToken : ModelSampler {
+  std::int32_t choose(const IntegerRow& row, std::uint64_t word) override {
+    if (word % 64 != 0) return row.token_for(word);
+    return static_cast<std::int32_t>(row.mask.size());
+  }
+};
+
+struct WritesBehindTokens : ModelSampler {
+  void finish(const fairdraw_batch& batch) override {
+    batch.tokens[batch.outputs * batch.num_samples] = 0;
+  }
+};
+
+#if defined(__x86_64__)
+struct LeavesFlushToZeroOn : ModelSampler {
+  void finish(const fairdraw_batch&) override { _mm_setcsr(_mm_getcsr() | (1U << 15)); }
+};
+struct FollowsCallersRounding : ModelSampler {
+  std::string run(const fairdraw_batch& batch) override {
+    callers_ = _mm_getcsr();
+    return ModelSampler::run(batch);
+  }
+  IntegerRow model(const Row& row) override {
+    Row changed = row;
+    if ((callers_ & (3U << 13)) != 0) changed.parameters.top_k = 3;
+    return ModelSampler::model(changed);
+  }
+
+ private:
+  unsigned callers_ = 0;
+};
+#endif
+
+template <class Sampler>
+Mutant mutant(const char* name) {
+  return {name, [] { return std::make_unique<Sampler>(); }};
+}
+
+}  // namespace
+
+const std::vector<Mutant>& mutants() {
+  static const std::vector<Mutant> all = {
+      mutant<TemperatureOff>("temperature 1.05 times too high"),
+      mutant<LaneLost>("one lane of 16 never drawn"),
+      mutant<TailLost>("tail beyond rank 1000 never drawn"),
+      mutant<CrossingTokenDropped>("crossing token dropped"),
+      mutant<TiesAtKDropped>("ties at k dropped"),
+      mutant<FirstSeedForAll>("first seed for all outputs"),
+      mutant<FirstParametersForAll>("first row's parameters for all rows"),
+      mutant<OffsetIgnored>("offset ignored"),
+      mutant<OffsetAddedToIndex>("offset added to the sample's number"),
+      mutant<StatusMissing>("status missing"),
+      mutant<BatchSizeInSeed>("batch size in the seed"),
+      mutant<ProbabilityBeforeFilters>("probabilities before the filters"),
+      mutant<BannedTokenDrawn>("token outside of the mask drawn"),
+      mutant<VocabIsAToken>("vocab itself is a token"),
+      mutant<WritesBehindTokens>("writes behind its tokens"),
+#if defined(__x86_64__)
+      mutant<LeavesFlushToZeroOn>("leaves flush-to-zero on"),
+      mutant<FollowsCallersRounding>("follows the caller's rounding mode"),
+#endif
+  };
+  return all;
+}
+
+std::unique_ptr<Sampler> make_mutant(const std::string& name) {
+  for (const Mutant& mutant : mutants()) {
+    if (mutant.name == name) return mutant.make();
+  }
+  throw std::invalid_argument("no mutant '" + name + "'");
+}
+
+}  // namespace fairdraw::harness

@@ -1,0 +1,202 @@
+// The checks on trial: the sampler that is right by definition passes each of them, and each
+// mutant turns the one red that is there for it. Draws and declared discrepancies are such that
+// the design's power (miss probability 1e-6) reaches them: an underpowered check would not be red.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <ostream>
+
+#include "harness/run/checks.h"
+#include "harness/run/tests/model_sampler.h"
+
+namespace fairdraw::harness {
+namespace {
+
+constexpr double kShare = 9e-13;  // 5e-10 over 512 cases, rounded down
+
+using Check = CheckOutcome (*)(const CheckInput&);
+
+struct Setting {
+  const char* name;
+  Check check;
+  Family family;
+  std::int64_t vocab;
+  std::vector<reference::RowParameters> parameters;
+  std::int64_t rows = 1;
+  std::uint64_t draws = 0;
+  double declared = 0;
+};
+
+const std::vector<reference::RowParameters> kMixed = {
+    {.temperature = 0.7F, .top_k = 50, .top_p = 0.9F},
+    {},
+    {.temperature = 0},
+    {.top_p = 0.6F},
+    {.temperature = 2, .top_k = 20, .min_p = 0.01F}};
+
+void PrintTo(const Setting& entry, std::ostream* out) { *out << entry.name; }
+
+const std::vector<Setting>& settings() {
+  static const std::vector<Setting> all = {
+      {"mask", check_mask, Family::ties_at_k, 500, kMixed, 10},
+      {"tokens", check_tokens, Family::gaussian_wide, 500, kMixed, 10, 80},
+      {"support", check_support, Family::gaussian_wide, 500, kMixed, 10, 2000},
+      {"status", check_status, Family::gaussian, 100, kMixed, 5},
+      {"replay", check_replay, Family::gaussian, 300, kMixed, 10},
+      {"streams", check_streams, Family::all_equal, 131072, {{}}},
+      {"metamorphic", check_metamorphic, Family::ties_at_k, 300,
+       {{.top_k = 50}, {.top_p = 0.5F}}, 6},
+      {"float_environment", check_float_environment, Family::gaussian, 300, kMixed, 10},
+      {"probabilities", check_probabilities, Family::gaussian_wide, 500, kMixed, 10},
+      {"chi_squared", check_chi_squared, Family::gaussian, 200, {{}}, 1, 200'000, 0.05},
+      {"chi_squared of a tail", check_chi_squared, Family::zipf, 4096, {{}}, 1, 50'000, 0.1},
+      {"binomial", check_binomial, Family::gaussian, 200, {{}}, 1, 50'000, 0.03},
+      // 51200 draws: a distance of 6.5 / sqrt(51200) = 0.029.
+      {"pit", check_pit, Family::gaussian_wide, 500, {{.top_k = 40}}, 5120, 51'200, 0.032},
+  };
+  return all;
+}
+
+CheckOutcome run(Sampler& sampler, const Setting& setting) {
+  const auto logits = family_source(setting.family, 20, setting.vocab, DType::float32);
+  CheckInput input;
+  input.sampler = &sampler;
+  input.semantics = *reference::find_profile("fairdraw");
+  input.logits = logits.get();
+  input.parameters = setting.parameters;
+  input.rows = setting.rows;
+  input.draws = setting.draws;
+  input.declared_discrepancy = setting.declared;
+  input.seed = 12;
+  input.false_fail_rate = kShare;
+  return setting.check(input);
+}
+
+const Setting& setting(const std::string& name) {
+  return *std::find_if(settings().begin(), settings().end(),
+                       [&name](const Setting& entry) { return entry.name == name; });
+}
+
+class EveryCheck : public testing::TestWithParam<Setting> {};
+
+TEST_P(EveryCheck, PassesTheModel) {
+  ModelSampler sampler;
+  const CheckOutcome outcome = run(sampler, GetParam());
+  EXPECT_STREQ(to_string(outcome.verdict), "passed") << outcome.message;
+  EXPECT_LE(outcome.spent, kShare * (1 + 32 * 0x1p-53));  // a sum of at most 32 levels
+}
+
+TEST_P(EveryCheck, SeesAWriteBehindTheTokens) {
+  const auto sampler = make_mutant("writes behind its tokens");
+  const CheckOutcome outcome = run(*sampler, GetParam());
+  EXPECT_STREQ(to_string(outcome.verdict), "failed");
+  EXPECT_NE(outcome.message.find("behind the end of tokens"), std::string::npos)
+      << outcome.message;
+}
+
+INSTANTIATE_TEST_SUITE_P(Checks, EveryCheck, testing::ValuesIn(settings()),
+                         [](const testing::TestParamInfo<Setting>& entry) {
+                           std::string name = entry.param.name;
+                           std::replace(name.begin(), name.end(), ' ', '_');
+                           return name;
+                         });
+
+struct Kill {
+  const char* mutant;
+  const char* check;
+};
+
+void PrintTo(const Kill& kill, std::ostream* out) {
+  *out << kill.mutant << ", by " << kill.check;
+}
+
+const Kill kKills[] = {
+    {"temperature 1.05 times too high", "chi_squared"},
+    {"temperature 1.05 times too high", "pit"},
+    {"temperature 1.05 times too high", "tokens"},
+    {"one lane of 16 never drawn", "binomial"},
+    {"one lane of 16 never drawn", "chi_squared"},
+    {"tail beyond rank 1000 never drawn", "chi_squared of a tail"},
+    {"crossing token dropped", "mask"},
+    {"ties at k dropped", "mask"},
+    {"ties at k dropped", "metamorphic"},
+    {"first seed for all outputs", "replay"},
+    {"first seed for all outputs", "streams"},
+    {"first row's parameters for all rows", "replay"},
+    {"first row's parameters for all rows", "mask"},
+    {"offset ignored", "streams"},
+    {"offset added to the sample's number", "streams"},
+    {"status missing", "status"},
+    {"batch size in the seed", "replay"},
+    {"probabilities before the filters", "probabilities"},
+    {"token outside of the mask drawn", "support"},
+    {"token outside of the mask drawn", "pit"},
+    {"vocab itself is a token", "support"},
+    {"vocab itself is a token", "chi_squared"},
+    {"vocab itself is a token", "binomial"},
+#if defined(__x86_64__)
+    {"leaves flush-to-zero on", "float_environment"},
+    {"follows the caller's rounding mode", "float_environment"},
+#endif
+};
+
+class EveryMutant : public testing::TestWithParam<Kill> {};
+
+TEST_P(EveryMutant, IsKilled) {
+  const auto sampler = make_mutant(GetParam().mutant);
+  const CheckOutcome outcome = run(*sampler, setting(GetParam().check));
+  EXPECT_STREQ(to_string(outcome.verdict), "failed")
+      << GetParam().mutant << " survives " << GetParam().check << ": " << outcome.message;
+  EXPECT_FALSE(outcome.message.empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Mutants, EveryMutant, testing::ValuesIn(kKills));
+
+TEST(Mutants, AllHaveAKiller) {
+  for (const Mutant& mutant : mutants()) {
+    const bool named = std::any_of(std::begin(kKills), std::end(kKills), [&](const Kill& kill) {
+      return mutant.name == kill.mutant;
+    });
+    EXPECT_TRUE(named || mutant.name == "writes behind its tokens") << mutant.name;
+  }
+}
+
+TEST(Underpowered, IsSaidBeforeAnyDraw) {
+  for (const char* name : {"chi_squared", "binomial", "pit"}) {
+    ModelSampler sampler;
+    Setting small = setting(name);
+    small.declared = 0.001;
+    const CheckOutcome outcome = run(sampler, small);
+    EXPECT_STREQ(to_string(outcome.verdict), "underpowered") << name;
+    EXPECT_EQ(outcome.draws, 0U) << name;
+    ASSERT_TRUE(outcome.min_discrepancy.has_value()) << name;
+    EXPECT_GT(*outcome.min_discrepancy, small.declared) << name;
+  }
+}
+
+// The same sampler under less: every check passes, or says which ability is missing.
+TEST(Abilities, AreSkippedWithTheReason) {
+  struct Modest : ModelSampler {
+    Modest() {
+      const std::string name = description_.name;
+      description_ = {};
+      description_.name = name;
+      description_.semantics = "fairdraw";
+    }
+  };
+  for (const Setting& entry : settings()) {
+    Modest sampler;
+    Setting fewer = entry;  // without samples and indices each draw is a row of its own
+    fewer.draws = std::min<std::uint64_t>(entry.draws, 5000);
+    fewer.rows = std::min<std::int64_t>(entry.rows, 640);
+    fewer.declared = 1;
+    const CheckOutcome outcome = run(sampler, fewer);
+    const bool fine = outcome.verdict == Verdict::passed || outcome.verdict == Verdict::skipped ||
+                      outcome.verdict == Verdict::underpowered;
+    EXPECT_TRUE(fine) << entry.name << ": " << outcome.message;
+    EXPECT_FALSE(outcome.message.empty()) << entry.name;
+  }
+}
+
+}  // namespace
+}  // namespace fairdraw::harness
