@@ -1,6 +1,7 @@
 // Exact multinomial test of a small support: every outcome is looked at.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 

@@ -15,10 +15,6 @@ namespace fairdraw::statistics {
 inline double g_term(double observed, double expected) {
   if (observed == 0) return 2 * expected;
   const double excess = (observed - expected) / expected;
-  // Near -1 ln(1 + t) would see a rounded ratio; there nothing cancels, so plain it is.
-  if (excess < -0.5) {
-    return 2 * (observed * std::log(observed / expected) - observed + expected);
-  }
   return 2 * expected *
          (boost::math::log1pmx(excess, Policy()) + excess * boost::math::log1p(excess, Policy()));
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 #include <stdexcept>
+#include <utility>
 
 #include "harness/statistics/argument.h"
 #include "harness/statistics/compensated_sum.h"

@@ -157,6 +157,20 @@ TEST(Calibration, TotalVariationSlackIsRarelyExceeded) {
   }
 }
 
+// 1000 equal cells and 100 draws: whatever comes out, at least 900 cells are empty, and the
+// observed law is 0.9 or more away from the right one it was drawn from. No bound may hold that
+// against it.
+TEST(Calibration, ManyCellsAndFewDrawsProveNothing) {
+  const std::vector<double> law(1000, 0.001);
+  std::vector<std::uint64_t> counts(1000, 0);
+  std::fill(counts.begin(), counts.begin() + 100, 1);
+  const double observed = goodness_of_fit(counts, law).total_variation;
+  EXPECT_LE(std::abs(observed - 0.9), kRounding);
+  EXPECT_EQ(total_variation_interval(observed, 1000, 100, 0.5).lower, 0);
+  EXPECT_GE(total_variation_slack(law, 100, 0.5), observed);
+  EXPECT_EQ(goodness_of_fit(counts, law).g_p_bound, 1);
+}
+
 // Two independent binomial tests: all pairs of outcomes.
 TEST(Calibration, CombinationsAreValid) {
   std::vector<Atom> fisher, bonferroni, global;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/math/distributions/normal.hpp>
 #include <cmath>
+#include <numbers>
 #include <random>
 
 #include "harness/statistics/statistics.h"
@@ -134,7 +135,7 @@ TEST(Dependence, TheEvalueOfLagCorrelationHasMeanOne) {
       const double z2 = (step + 0.5) / 64;
       // e times the normal density, in one exponent: each alone would overflow or vanish.
       const double exponent = z1 * z1 * z2 * z2 / (2 * spread) - z2 * z2 / 2;
-      mean += std::sqrt(prior / spread) * std::exp(exponent) / std::sqrt(2 * M_PI) / 64;
+      mean += std::sqrt(prior / spread) * std::exp(exponent) / std::sqrt(2 * std::numbers::pi) / 64;
     }
     EXPECT_LE(std::abs(mean - 1), kRounding);
     for (const double z2 : {-3.0, 0.5, 5.0}) {
@@ -152,7 +153,8 @@ TEST(Dependence, CorrelationIsFound) {
   const std::vector<double> wrong = stream(15000, 0.1, lag, 8);
   EXPECT_LE(lag_correlation_p_value(wrong, lag), 1e-12);
   EXPECT_GT(lag_correlation_p_value(wrong, 1), 1e-12);
-  const std::uint64_t draws = binomial_min_num_samples(std::asin(0.1) / M_PI, 0.5, 1e-12, 1e-6);
+  const std::uint64_t draws =
+      binomial_min_num_samples(std::asin(0.1) / std::numbers::pi, 0.5, 1e-12, 1e-6);
   EXPECT_LE(lag_agreement_p_value(stream(draws + lag, 0.1, lag, 9), lag), 1e-12);
   EXPECT_GT(lag_agreement_p_value(stream(draws + lag, 0.0, lag, 10), lag), 1e-12);
   EXPECT_LE(lag_agreement_p_value(stream(draws + lag, -0.1, lag, 11), lag), 1e-12);

@@ -122,6 +122,26 @@ TEST(Design, BinomialFindsNothingWithoutDraws) {
   EXPECT_EQ(binomial_power(1000000, 1e-5, 0, 1e-12), 0);
 }
 
+// Two draws at 0.52: two of two are no alarm (2 * 0.27 > 1/2), none of two is (2 * 0.23). So no
+// excess is found, and the discrepancy must be one that no excess has: above 0.48.
+TEST(Design, BinomialDiscrepancyLeavesNoRoomOnTheSideThatIsNotFound) {
+  for (const double p : {0.52, 0.48}) {
+    const DetectableProbabilities found = binomial_detectable(2, p, 0.5, 0.5);
+    EXPECT_EQ(found.above.has_value(), p < 0.5);
+    EXPECT_EQ(found.below.has_value(), p > 0.5);
+    const double discrepancy = binomial_min_discrepancy(2, p, 0.5, 0.5);
+    EXPECT_GT(discrepancy, 0.48);
+    EXPECT_LT(discrepancy, 0.52);
+  }
+}
+
+TEST(Design, DkwmIsTheCriticalDistanceAndAMargin) {
+  const double margin = std::sqrt(std::log(1e6) / 2000);  // exp(-2 n margin^2) = 1e-6
+  const double critical = dkwm_min_discrepancy(1000, 1e-12, 1e-6) - margin;
+  // exp amplifies the rounding of its argument, 28.3 * 2^-50.
+  EXPECT_LE(std::abs(dkwm_p_value(critical, 1000) / 1e-12 - 1), kRounding);
+}
+
 TEST(Design, DkwmMissesNoMoreThanItSays) {
   // Two cells: the distance of the distribution functions is that of the first probability.
   const std::vector<double> target = {0.5, 0.5};

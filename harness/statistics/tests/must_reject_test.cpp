@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "harness/statistics/statistics.h"
 #include "harness/statistics/tests/outcomes.h"
