@@ -1,0 +1,52 @@
+// From the record of a run to what people and machines read. Nothing here runs a sampler; every
+// function is pure but write_report, and gives the same bytes for the same record.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "harness/run/record.h"
+
+namespace fairdraw::reports {
+
+/// report.json, schema version 1 (schema/report.schema.json). Keys in a fixed order, numbers so
+/// that they come back bit for bit, null for what is absent or not finite. Equal records give equal
+/// bytes but for "seconds" and "environment".
+std::string to_json(const harness::RunRecord& record);
+
+/// The record of a report.json. Throws std::runtime_error naming the field that is missing, of the
+/// wrong type, out of range, unknown, or at odds with the cases (summary). Where null stands for a
+/// number that is not optional, it comes back as NaN.
+harness::RunRecord from_json(const std::string& text);
+
+/// junit.xml: one testsuite a sampler. Underpowered is a failure of type "underpowered".
+std::string to_junit_xml(const harness::RunRecord& record);
+
+/// summary.md, GitHub-flavoured Markdown.
+std::string to_markdown(const harness::RunRecord& record);
+
+/// index.html: one page without script that loads nothing.
+std::string to_html(const harness::RunRecord& record);
+
+/// "failed   cpu:avx2  sample/gaussian: expected 3, observed 4", without a newline.
+std::string terminal_line(const harness::CaseRecord& record);
+
+/// "fairdraw: 12 passed, 0 failed, 0 underpowered, 1 skipped, 0 error", without a newline.
+std::string terminal_summary(const harness::RunRecord& record);
+
+/// A line for each case, under each that is red the line that replays it, and the summary line.
+std::string to_terminal(const harness::RunRecord& record);
+
+/// Writes report.json, junit.xml, summary.md and index.html into `folder`, which is created. Each
+/// file appears whole or not at all, report.json last. Throws std::runtime_error with the path and
+/// the reason.
+void write_report(const std::filesystem::path& folder, const harness::RunRecord& record);
+
+/// A JSON array with one object a row, keys in the order of the struct.
+std::string to_json(const std::vector<harness::BenchmarkRecord>& rows);
+
+/// The rows as a table for a terminal, columns aligned, a header line first.
+std::string to_text_table(const std::vector<harness::BenchmarkRecord>& rows);
+
+}  // namespace fairdraw::reports

@@ -1,0 +1,128 @@
+"""The sample reports are valid, and every way of breaking them that the schema forbids is found."""
+
+import argparse
+import copy
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+
+
+def fields(schema, path=()):
+    """Yields (path, schema) of every value that the schema describes; '*' is an array's item or a
+    map's value."""
+    yield path, schema
+    for name, child in schema.get("properties", {}).items():
+        yield from fields(child, path + (name,))
+    for key in ("items", "additionalProperties"):
+        if isinstance(schema.get(key), dict):
+            yield from fields(schema[key], path + ("*",))
+
+
+def places(value, path):
+    """Yields (container, key) of the values in a report that the path of a field leads to."""
+    head, rest = path[0], path[1:]
+    if head == "*":
+        keys = list(value) if isinstance(value, dict) else range(len(value))
+    else:
+        keys = [head]
+    for key in keys:
+        if rest:
+            yield from places(value[key], rest)
+        else:
+            yield value, key
+
+
+def wrong_values(schema):
+    """Values that the field must not have, each for one keyword of its schema."""
+    types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    examples = {"string": "text", "number": 0.5, "object": {}, "array": [], "boolean": True}
+    for name, example in examples.items():
+        if name not in types:
+            yield example
+    if "null" not in types:
+        yield None
+    if "enum" in schema:
+        yield "maybe"
+    if "const" in schema:
+        yield 2 if isinstance(schema["const"], int) else "other"
+    if "minimum" in schema:
+        yield schema["minimum"] - 1
+    if "maximum" in schema:
+        yield schema["maximum"] + 1
+    if schema.get("minLength"):
+        yield ""
+    if "pattern" in schema:
+        yield from ("", "-1", "1/0", "0/1", "01", " 1", "1e3")
+
+
+def broken_reports(schema, report):
+    """Yields (what was done, broken report)."""
+    for path, field in fields(schema):
+        if not path:
+            continue
+        if "description" not in field:
+            sys.exit(f"{'.'.join(path)}: the schema does not describe it")
+        for wrong in wrong_values(field):
+            broken = copy.deepcopy(report)
+            found = list(places(broken, path))
+            for container, key in found[:1]:
+                container[key] = wrong
+                yield f"{'.'.join(path)} = {wrong!r}", broken
+        if "*" not in path[-1:]:
+            broken = copy.deepcopy(report)
+            for container, key in list(places(broken, path))[:1]:
+                del container[key]
+                yield f"{'.'.join(path)} removed", broken
+        if field.get("additionalProperties") is False:
+            broken = copy.deepcopy(report)
+            for container, key in list(places(broken, path))[:1]:
+                container[key]["unknown"] = 1
+                yield f"{'.'.join(path)} with an unknown field", broken
+    broken = copy.deepcopy(report)
+    broken["unknown"] = 1
+    yield "an unknown field", broken
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--schema", type=Path, required=True)
+    parser.add_argument("--samples", required=True, help="the program that prints the samples")
+    arguments = parser.parse_args()
+
+    schema = json.loads(arguments.schema.read_text(encoding="utf-8"))
+    validator_class = jsonschema.Draft202012Validator
+    validator_class.check_schema(schema)
+    validator = validator_class(schema)
+    output = subprocess.run([arguments.samples], check=True, capture_output=True).stdout
+    samples = {name: json.loads(sample["report"]) for name, sample in json.loads(output).items()}
+
+    problems = []
+    for name, report in samples.items():
+        for error in validator.iter_errors(report):
+            problems.append(f"{name}: {error.json_path}: {error.message}")
+    # Keys stand in the order of the schema, which is the order of the format.
+    for name, report in samples.items():
+        if list(report) != list(schema["properties"]):
+            problems.append(f"{name}: top-level keys are out of order: {list(report)}")
+        for case in report["cases"]:
+            if list(case) != list(schema["properties"]["cases"]["items"]["properties"]):
+                problems.append(f"{name}: keys of a case are out of order: {list(case)}")
+    broken_count = 0
+    for what, broken in broken_reports(schema, samples["small"]):
+        broken_count += 1
+        if validator.is_valid(broken):
+            problems.append(f"not found: {what}")
+    # Every described field gives at least the broken report in which it is missing.
+    if broken_count < sum(1 for _ in fields(schema)):
+        problems.append(f"only {broken_count} broken reports were made")
+    for problem in problems:
+        print(problem)
+    print(f"{len(samples)} reports, {broken_count} broken ones, {len(problems)} problems")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

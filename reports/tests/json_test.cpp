@@ -1,0 +1,190 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "reports/report.h"
+#include "sample_records.h"
+
+namespace fairdraw::reports {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using harness::RunRecord;
+
+std::string reading_error(const std::string& text) {
+  try {
+    from_json(text);
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+/// The error of the small report after `change`.
+std::string error_after(const std::function<void(Json&)>& change) {
+  Json json = Json::parse(to_json(small_record()));
+  change(json);
+  return reading_error(json.dump());
+}
+
+TEST(ReportJson, a_report_comes_back_byte_for_byte) {
+  const std::string text = to_json(small_record());
+  EXPECT_EQ(to_json(from_json(text)), text);
+  const std::string nasty = to_json(nasty_record());
+  EXPECT_EQ(to_json(from_json(nasty)), nasty);
+  EXPECT_EQ(to_json(from_json(to_json(RunRecord()))), to_json(RunRecord()));
+}
+
+TEST(ReportJson, every_field_comes_back) {
+  const RunRecord record = from_json(to_json(small_record()));
+  EXPECT_EQ(record.tool_version, "0.1.0");
+  EXPECT_EQ(record.suite, "smoke");
+  EXPECT_EQ(record.seed, std::numeric_limits<std::uint64_t>::max());
+  EXPECT_EQ(record.seed_source, "commit 0123abc");
+  EXPECT_EQ(record.shard, "1/2");
+  EXPECT_EQ(record.environment, small_record().environment);
+  EXPECT_EQ(record.error_budget.false_alarm_rate, 1e-9);
+  EXPECT_EQ(record.error_budget.spent, 3.25e-10);
+  ASSERT_EQ(record.samplers.size(), 2u);
+  EXPECT_EQ(record.samplers[1].semantics, "vllm_torch");
+  ASSERT_EQ(record.cases.size(), small_record().cases.size());
+  const harness::CaseRecord& first = record.cases[0];
+  EXPECT_EQ(first.id, "sample/top_p/gaussian/v1000");
+  EXPECT_EQ(first.draws, 1'000'000u);
+  EXPECT_EQ(first.p_value, 0.1);
+  EXPECT_EQ(first.measures.at("alpha"), 5e-13);
+  EXPECT_FALSE(record.cases[1].statistic.has_value());
+  EXPECT_EQ(record.draws, 2'000'100u);
+  EXPECT_EQ(record.seconds, 1.5);
+}
+
+TEST(ReportJson, doubles_come_back_bit_for_bit) {
+  RunRecord record = small_record();
+  for (const double value : {0.1, 1.0 / 3, 5e-324, 2.2250738585072014e-308, 1.7976931348623157e308,
+                             123456789012345680.0, 1e-12, -0.0}) {
+    record.cases[0].statistic = value;
+    const double back = *from_json(to_json(record)).cases[0].statistic;
+    EXPECT_EQ(back, value);
+    EXPECT_EQ(std::signbit(back), std::signbit(value));
+  }
+}
+
+TEST(ReportJson, numbers_that_json_lacks_are_null) {
+  RunRecord record = small_record();
+  record.cases[0].p_value = std::numeric_limits<double>::quiet_NaN();
+  record.cases[0].statistic = -std::numeric_limits<double>::infinity();
+  record.cases[0].measures["alpha"] = std::numeric_limits<double>::infinity();
+  record.seconds = std::numeric_limits<double>::quiet_NaN();
+  const Json json = Json::parse(to_json(record));
+  EXPECT_TRUE(json["cases"][0]["p_value"].is_null());
+  EXPECT_TRUE(json["cases"][0]["statistic"].is_null());
+  EXPECT_TRUE(json["cases"][0]["measures"]["alpha"].is_null());
+  EXPECT_TRUE(json["seconds"].is_null());
+  const RunRecord back = from_json(to_json(record));
+  EXPECT_FALSE(back.cases[0].p_value.has_value());
+  EXPECT_TRUE(std::isnan(back.cases[0].measures.at("alpha")));
+  EXPECT_TRUE(std::isnan(back.seconds));
+}
+
+TEST(ReportJson, equal_records_give_equal_bytes_but_for_time_and_host) {
+  RunRecord other = small_record();
+  EXPECT_EQ(to_json(other), to_json(small_record()));
+  other.seconds = 99;
+  other.environment = {{"host", "another"}};
+  for (harness::CaseRecord& one : other.cases) one.seconds = 7;
+  EXPECT_NE(to_json(other), to_json(small_record()));
+  Json a = Json::parse(to_json(other)), b = Json::parse(to_json(small_record()));
+  for (Json* json : {&a, &b}) {
+    (*json)["seconds"] = (*json)["environment"] = nullptr;
+    for (Json& one : (*json)["cases"]) one["seconds"] = nullptr;
+  }
+  EXPECT_EQ(a.dump(), b.dump());
+}
+
+TEST(ReportJson, a_field_that_is_wrong_is_named) {
+  EXPECT_EQ(error_after([](Json& json) { json["seed"].erase("value"); }),
+            "report: field 'seed.value' is missing");
+  EXPECT_EQ(error_after([](Json& json) { json["cases"][2]["draws"] = -1; }),
+            "report: field 'cases[2].draws' is -1; expected an integer from 0 to 2^64 - 1");
+  EXPECT_EQ(error_after([](Json& json) { json["cases"][2]["rows"] = 1.5; }),
+            "report: field 'cases[2].rows' is 1.5; expected an integer from 0 to 2^64 - 1");
+  EXPECT_EQ(error_after([](Json& json) { json["cases"][0]["verdict"] = "maybe"; }),
+            "report: field 'cases[0].verdict' is \"maybe\"; allowed: passed, failed, underpowered, "
+            "skipped, error");
+  EXPECT_EQ(error_after([](Json& json) { json["cases"][1]["p_value"] = "0.1"; }),
+            "report: field 'cases[1].p_value' is \"0.1\"; expected a number or null");
+  EXPECT_EQ(error_after([](Json& json) { json["cases"][1]["measures"]["x"] = true; }),
+            "report: field 'cases[1].measures.x' is true; expected a number or null");
+  EXPECT_EQ(error_after([](Json& json) { json["samplers"][1]["version"] = nullptr; }),
+            "report: field 'samplers[1].version' is null; expected a string");
+  EXPECT_EQ(error_after([](Json& json) { json["samplers"] = Json::object(); }),
+            "report: field 'samplers' is {}; expected an array");
+  EXPECT_EQ(error_after([](Json& json) { json["tool"] = 1; }),
+            "report: field 'tool' is 1; expected an object");
+  EXPECT_EQ(error_after([](Json& json) { json["tool"]["name"] = "other"; }),
+            "report: field 'tool.name' is \"other\"; expected \"fairdraw\"");
+  EXPECT_EQ(error_after([](Json& json) { json["schema_version"] = 2; }),
+            "report: field 'schema_version' is 2; this version reads 1");
+  EXPECT_EQ(error_after([](Json& json) { json["cases"][0]["color"] = 1; }),
+            "report: field 'cases[0].color' is unknown");
+  EXPECT_EQ(error_after([](Json& json) { json["extra"] = 1; }), "report: field 'extra' is unknown");
+  EXPECT_EQ(error_after([](Json& json) { json["summary"]["passed"] = 3; }),
+            "report: field 'summary.passed' is 3, but 2 of the cases are passed");
+  EXPECT_EQ(reading_error("[]"), "report: field '(root)' is []; expected an object");
+}
+
+TEST(ReportJson, every_missing_field_is_found) {
+  const Json whole = Json::parse(to_json(small_record()));
+  const Json leaves = whole.flatten();
+  int removed = 0;
+  for (const auto& [pointer, value] : leaves.items()) {
+    const Json::json_pointer place(pointer);
+    const std::string name = place.back();
+    const std::string parent = place.parent_pointer().to_string();
+    // The keys of the two maps are free.
+    if (parent == "/environment" || parent.ends_with("/measures")) continue;
+    Json json = whole;
+    json[place.parent_pointer()].erase(name);
+    const std::string field = (parent.empty() ? "'" : ".") + name;
+    EXPECT_NE(reading_error(json.dump()).find(field + "' is missing"), std::string::npos)
+        << pointer;
+    ++removed;
+  }
+  EXPECT_GT(removed, 6 * 17);  // 17 fields with one value in each of the six cases, and more
+}
+
+TEST(ReportJson, seeds_are_exact_decimal) {
+  for (const std::string seed :
+       {"", "-1", "+1", "01", "1.0", " 1", "1 ", "0x1", "18446744073709551616"}) {
+    EXPECT_EQ(
+        error_after([&](Json& json) { json["seed"]["value"] = seed; }),
+        "report: field 'seed.value' is \"" + seed + "\"; expected an integer from 0 to 2^64 - 1");
+  }
+}
+
+TEST(ReportJson, text_that_is_not_json_is_refused_without_echoing_escapes) {
+  EXPECT_TRUE(reading_error("").starts_with("report: not JSON: "));
+  EXPECT_TRUE(reading_error("{\"a\":").starts_with("report: not JSON: "));
+  EXPECT_TRUE(reading_error("{\"seconds\": 1e999}").starts_with("report: not JSON: "));
+  const std::string error = reading_error("{\"\x1b[31m\": 1}");
+  EXPECT_EQ(error.find('\x1b'), std::string::npos) << error;
+  EXPECT_EQ(reading_error(std::string(100'000, '[') + std::string(100'000, ']')),
+            "report: nested deeper than 16 levels");
+}
+
+TEST(BenchmarkJson, has_one_object_a_row_with_the_fields_in_order) {
+  const Json json = Json::parse(to_json(benchmark_rows()));
+  ASSERT_EQ(json.size(), 2u);
+  EXPECT_EQ(json[0].dump(),
+            R"({"backend":"cpu:avx512","operation":"top_k_top_p_sampling_from_logits","batch":1,)"
+            R"("vocab":131072,"dtype":"float32","logits":"peaked","microseconds":98.25,)"
+            R"("floor":"max","floor_microseconds":2.125,"ratio":46.25})");
+  EXPECT_EQ(to_json(std::vector<harness::BenchmarkRecord>()), "[]\n");
+}
+
+}  // namespace
+}  // namespace fairdraw::reports

@@ -1,0 +1,23 @@
+// Records for the tests of reports/: nothing in them was measured.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "harness/run/record.h"
+
+namespace fairdraw::reports {
+
+/// One case of each verdict on two samplers, every optional number both present and absent.
+harness::RunRecord small_record();
+
+/// Text that breaks out of every medium: quotes, markup, newlines, pipes, backticks, terminal
+/// escapes, bidirectional marks, NUL, and bytes that are not UTF-8.
+std::string nasty_text();
+
+/// small_record with nasty_text in every string that a sampler or a user can choose.
+harness::RunRecord nasty_record();
+
+std::vector<harness::BenchmarkRecord> benchmark_rows();
+
+}  // namespace fairdraw::reports

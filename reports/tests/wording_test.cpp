@@ -1,0 +1,86 @@
+#include "reports/wording.h"
+
+#include <gtest/gtest.h>
+
+#include "sample_records.h"
+
+namespace fairdraw::reports {
+namespace {
+
+using harness::RunRecord;
+using harness::Verdict;
+
+RunRecord record_of(std::initializer_list<Verdict> verdicts) {
+  RunRecord record;
+  for (const Verdict verdict : verdicts) {
+    record.cases.emplace_back();
+    record.cases.back().verdict = verdict;
+  }
+  return record;
+}
+
+TEST(VerdictSentence, says_what_the_exit_code_says) {
+  constexpr auto passed = Verdict::passed, failed = Verdict::failed, skipped = Verdict::skipped,
+                 underpowered = Verdict::underpowered, error = Verdict::error;
+  const struct {
+    std::initializer_list<Verdict> verdicts;
+    const char* sentence;
+    Verdict verdict;
+    int exit_code;
+  } kRows[] = {
+      {{}, "Nothing was tested: there was no case.", skipped, 3},
+      {{skipped}, "Nothing was tested: 1 was skipped.", skipped, 3},
+      {{skipped, skipped}, "Nothing was tested: 2 were skipped.", skipped, 3},
+      {{passed}, "The only case passed.", passed, 0},
+      {{passed, passed}, "All 2 cases passed.", passed, 0},
+      {{passed, skipped}, "1 of 2 cases passed; 1 was skipped.", passed, 0},
+      {{passed, failed}, "1 of 2 cases failed.", failed, 1},
+      {{failed, error, underpowered, skipped, skipped},
+       "1 of 5 cases failed; 1 could not be run; 1 had too few draws to decide; 2 were skipped.",
+       failed,
+       1},
+      {{passed, error}, "1 of 2 cases could not be run.", error, 1},
+      {{passed, underpowered},
+       "Nothing failed, but 1 of 2 cases had too few draws to decide.",
+       underpowered,
+       3},
+  };
+  for (const auto& row : kRows) {
+    const RunRecord record = record_of(row.verdicts);
+    EXPECT_EQ(verdict_sentence(record), row.sentence);
+    EXPECT_EQ(run_verdict(record), row.verdict) << row.sentence;
+    EXPECT_EQ(record.exit_code(), row.exit_code) << row.sentence;
+  }
+}
+
+TEST(RedCases, failed_come_first_then_error_then_underpowered) {
+  const RunRecord record = record_of(
+      {Verdict::underpowered, Verdict::passed, Verdict::error, Verdict::failed, Verdict::skipped});
+  const auto red = red_cases(record);
+  ASSERT_EQ(red.size(), 3u);
+  EXPECT_EQ(red[0], &record.cases[3]);
+  EXPECT_EQ(red[1], &record.cases[2]);
+  EXPECT_EQ(red[2], &record.cases[0]);
+}
+
+TEST(Grouped, thousands) {
+  EXPECT_EQ(grouped(0), "0");
+  EXPECT_EQ(grouped(999), "999");
+  EXPECT_EQ(grouped(1000), "1,000");
+  EXPECT_EQ(grouped(18446744073709551615u), "18,446,744,073,709,551,615");
+}
+
+TEST(Unnoticed, takes_the_largest_of_the_passed_statistical_cases) {
+  RunRecord record = small_record();
+  record.cases.push_back(record.cases[0]);
+  record.cases.back().min_discrepancy = 0.02;
+  const auto lines = unnoticed(record);
+  ASSERT_EQ(lines.size(), 1u);  // not the exact, the failed, or the underpowered case
+  EXPECT_EQ(lines[0].sampler, "cpu:avx2");
+  EXPECT_EQ(lines[0].check, "dkwm");
+  EXPECT_EQ(lines[0].cases, 2u);
+  EXPECT_EQ(lines[0].min_discrepancy, 0.02);
+}
+
+}  // namespace
+}  // namespace fairdraw::reports

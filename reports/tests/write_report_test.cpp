@@ -1,0 +1,97 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <stdexcept>
+
+#include "reports/report.h"
+#include "sample_records.h"
+
+namespace fairdraw::reports {
+namespace {
+
+class WriteReport : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = std::filesystem::path(testing::TempDir()) /
+              (std::string("fairdraw_report_") + test->name());
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directory(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  static std::string content(const std::filesystem::path& path) {
+    std::ifstream stream(path, std::ios::binary);
+    std::ostringstream text;
+    text << stream.rdbuf();
+    return text.str();
+  }
+
+  static std::set<std::string> names(const std::filesystem::path& folder) {
+    std::set<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      names.insert(entry.path().filename().string());
+    }
+    return names;
+  }
+
+  static std::string writing_error(const std::filesystem::path& folder) {
+    try {
+      write_report(folder, small_record());
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(WriteReport, creates_the_folder_and_four_files) {
+  const auto target = folder_ / "a" / "b";
+  write_report(target, small_record());
+  EXPECT_EQ(names(target),
+            (std::set<std::string>{"index.html", "junit.xml", "report.json", "summary.md"}));
+  EXPECT_EQ(content(target / "report.json"), to_json(small_record()));
+  EXPECT_EQ(content(target / "junit.xml"), to_junit_xml(small_record()));
+  EXPECT_EQ(content(target / "summary.md"), to_markdown(small_record()));
+  EXPECT_EQ(content(target / "index.html"), to_html(small_record()));
+}
+
+TEST_F(WriteReport, replaces_an_older_report_and_leaves_other_files) {
+  std::ofstream(folder_ / "report.json") << "old and much longer than nothing";
+  std::ofstream(folder_ / "notes.txt") << "mine";
+  write_report(folder_, small_record());
+  EXPECT_EQ(content(folder_ / "report.json"), to_json(small_record()));
+  EXPECT_EQ(content(folder_ / "notes.txt"), "mine");
+}
+
+TEST_F(WriteReport, a_folder_that_cannot_be_made_is_named_with_the_reason) {
+  std::ofstream(folder_ / "file") << "x";
+  EXPECT_EQ(writing_error(folder_ / "file"),
+            "cannot write report '" + (folder_ / "file").string() + "': Not a directory");
+  EXPECT_EQ(writing_error(folder_ / "file" / "sub"),
+            "cannot write report '" + (folder_ / "file" / "sub").string() + "': Not a directory");
+}
+
+TEST_F(WriteReport, a_file_that_cannot_be_replaced_is_named_and_nothing_is_left_behind) {
+  std::filesystem::create_directories(folder_ / "report.json" / "in the way");
+  EXPECT_EQ(writing_error(folder_),
+            "cannot write report '" + (folder_ / "report.json").string() + "': Is a directory");
+  for (const std::string& name : names(folder_)) {
+    EXPECT_EQ(name.find(".tmp"), std::string::npos) << name;
+  }
+}
+
+TEST_F(WriteReport, a_folder_where_no_file_can_be_made_is_an_error) {
+  // Not even root makes files in /proc.
+  if (!std::filesystem::is_directory("/proc/self")) GTEST_SKIP() << "no /proc here";
+  EXPECT_TRUE(
+      writing_error("/proc/self").starts_with("cannot write report '/proc/self/index.html': "));
+}
+
+}  // namespace
+}  // namespace fairdraw::reports

@@ -1,0 +1,108 @@
+#include "reports/wording.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace fairdraw::reports {
+
+using harness::Verdict;
+
+namespace {
+
+std::string of_cases(std::uint64_t count, std::uint64_t total) {
+  return fmt::format("{} of {} case{}", grouped(count), grouped(total), total == 1 ? "" : "s");
+}
+
+/// "1 was" or "3 were".
+std::string were(std::uint64_t count) { return grouped(count) + (count == 1 ? " was" : " were"); }
+
+}  // namespace
+
+bool is_red(const harness::CaseRecord& record) {
+  return record.verdict == Verdict::failed || record.verdict == Verdict::error ||
+         record.verdict == Verdict::underpowered;
+}
+
+harness::Verdict run_verdict(const harness::RunRecord& record) {
+  const harness::Summary counts = record.summary();
+  if (counts.failed > 0) return Verdict::failed;
+  if (counts.error > 0) return Verdict::error;
+  if (counts.underpowered > 0) return Verdict::underpowered;
+  return counts.passed > 0 ? Verdict::passed : Verdict::skipped;
+}
+
+std::string verdict_sentence(const harness::RunRecord& record) {
+  const harness::Summary counts = record.summary();
+  const std::uint64_t total = record.cases.size();
+  std::string sentence;
+  switch (run_verdict(record)) {
+    case Verdict::failed:
+      sentence = of_cases(counts.failed, total) + " failed";
+      break;
+    case Verdict::error:
+      sentence = of_cases(counts.error, total) + " could not be run";
+      break;
+    case Verdict::underpowered:
+      sentence = fmt::format("Nothing failed, but {} had too few draws to decide",
+                             of_cases(counts.underpowered, total));
+      break;
+    case Verdict::passed:
+      sentence = counts.passed < total ? of_cases(counts.passed, total) + " passed"
+                 : total == 1          ? "The only case passed"
+                                       : fmt::format("All {} cases passed", grouped(total));
+      break;
+    case Verdict::skipped:
+      if (total == 0) return "Nothing was tested: there was no case.";
+      return fmt::format("Nothing was tested: {} skipped.", were(counts.skipped));
+  }
+  const Verdict verdict = run_verdict(record);
+  if (verdict == Verdict::failed && counts.error > 0) {
+    sentence += fmt::format("; {} could not be run", grouped(counts.error));
+  }
+  if (verdict != Verdict::underpowered && counts.underpowered > 0) {
+    sentence += fmt::format("; {} had too few draws to decide", grouped(counts.underpowered));
+  }
+  if (counts.skipped > 0) sentence += fmt::format("; {} skipped", were(counts.skipped));
+  return sentence + ".";
+}
+
+std::vector<const harness::CaseRecord*> red_cases(const harness::RunRecord& record) {
+  std::vector<const harness::CaseRecord*> cases;
+  for (const Verdict verdict : {Verdict::failed, Verdict::error, Verdict::underpowered}) {
+    for (const harness::CaseRecord& one : record.cases) {
+      if (one.verdict == verdict) cases.push_back(&one);
+    }
+  }
+  return cases;
+}
+
+std::string grouped(std::uint64_t value) {
+  const std::string digits = std::to_string(value);
+  std::string text;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
+  }
+  return text;
+}
+
+std::string number_text(const std::optional<double>& value) {
+  return value ? fmt::format("{:.4g}", *value) : "-";
+}
+
+std::vector<Unnoticed> unnoticed(const harness::RunRecord& record) {
+  std::vector<Unnoticed> lines;
+  for (const harness::CaseRecord& one : record.cases) {
+    if (one.verdict != Verdict::passed || !one.min_discrepancy) continue;
+    auto line = std::find_if(lines.begin(), lines.end(), [&one](const Unnoticed& known) {
+      return known.sampler == one.sampler && known.check == one.check;
+    });
+    if (line == lines.end()) line = lines.insert(line, {one.sampler, one.check, 0, 0});
+    ++line->cases;
+    line->min_discrepancy = std::max(line->min_discrepancy, *one.min_discrepancy);
+  }
+  return lines;
+}
+
+}  // namespace fairdraw::reports

@@ -1,0 +1,42 @@
+// What the pages for people have in common: the verdict in a sentence, numbers, and what a run
+// could have missed.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/run/record.h"
+
+namespace fairdraw::reports {
+
+/// "2 of 14 cases failed.", "All 12 cases passed; 1 was skipped.", ...: plain text.
+std::string verdict_sentence(const harness::RunRecord& record);
+
+/// How the run as a whole ended: the verdict that its exit code stands for.
+harness::Verdict run_verdict(const harness::RunRecord& record);
+
+/// The case must be looked at: failed, error or underpowered.
+bool is_red(const harness::CaseRecord& record);
+
+/// Red cases in the order of the record, but failed before error before underpowered.
+std::vector<const harness::CaseRecord*> red_cases(const harness::RunRecord& record);
+
+/// 1234567 as "1,234,567".
+std::string grouped(std::uint64_t value);
+
+/// Four significant digits; "-" where absent.
+std::string number_text(const std::optional<double>& value);
+
+/// One line of "what could have gone unnoticed": how small a deviation the passed statistical cases
+/// of one check on one sampler would have found.
+struct Unnoticed {
+  std::string sampler, check;
+  std::uint64_t cases = 0;
+  double min_discrepancy = 0;  ///< the largest over these cases, a total variation distance
+};
+
+/// In the order in which sampler and check first appear.
+std::vector<Unnoticed> unnoticed(const harness::RunRecord& record);
+
+}  // namespace fairdraw::reports
