@@ -169,8 +169,8 @@ RowParameters random_parameters(RandomRows& random, std::size_t vocab) {
 }
 
 RowKind random_kind(RandomRows& random) {
-  const RowKind kinds[] = {RowKind::smooth, RowKind::tied, RowKind::peaked, RowKind::masked,
-                           RowKind::flat};
+  const RowKind kinds[] = {RowKind::smooth, RowKind::tied,  RowKind::peaked, RowKind::masked,
+                           RowKind::flat,   RowKind::close, RowKind::shifted};
   return kinds[random.below(std::size(kinds))];
 }
 

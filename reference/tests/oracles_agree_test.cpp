@@ -130,6 +130,78 @@ TEST(OraclesAgree, OnWhateverRapidCheckFinds) {
   EXPECT_TRUE(holds);
 }
 
+// The three tests below look for rows on which integers and real numbers do decide differently:
+// there the band is needed, and has to say ambiguous.
+
+struct Scaled {
+  float logit, temperature;
+  double octaves, error;  // real distance to a logit of 0, and what float32 makes of it
+};
+
+Scaled scaled(float logit, float temperature) {
+  const auto scale = static_cast<float>(0x1.71547652b82fep0 / static_cast<double>(temperature));
+  const double octaves =
+      static_cast<double>(logit) / static_cast<double>(temperature) * 0x1.71547652b82fep0;
+  return {logit, temperature, octaves, static_cast<double>(logit * scale) - octaves};
+}
+
+TEST(OraclesAgree, AndRoundedDistancesAreInTheBandOfTopP) {
+  // A maximum and 2^16 equal tokens 16 octaves below it, at the temperature with the largest
+  // error of the distance: the mass above them is 1 / (1 + 2^16 2^y).
+  RandomRows random(7);
+  Scaled worst{};
+  for (int i = 0; i < 2000; ++i) {
+    const float temperature = 0.5F + random.unit();
+    const Scaled tail = scaled(-11.0903549F * temperature, temperature);
+    if (std::abs(tail.error) > std::abs(worst.error)) worst = tail;
+  }
+  // At least half of the 3 half ulps that the bound allows.
+  ASSERT_GE(std::abs(worst.error), 1.5 * 0x1p-24 * 16);
+  std::vector<float> logits(65537, worst.logit);
+  logits[5] = 0;
+  const double tail = 65536 * std::exp2(worst.octaves);
+  const double rounded_tail = 65536 * std::exp2(worst.octaves + worst.error);
+  RowParameters parameters;
+  parameters.temperature = worst.temperature;
+  parameters.top_p = static_cast<float>((1 / (1 + tail) + 1 / (1 + rounded_tail)) / 2);
+  const IntegerRow row = integer_model(logits, {}, parameters);
+  const RealLaw law = real_oracle(logits, {}, parameters, *find_profile("fairdraw"));
+  EXPECT_NE(row.mask[0] != 0, law.probability[0] > 0);
+  EXPECT_EQ(law.membership[0], Membership::ambiguous);
+  EXPECT_EQ(contradiction(row, law), "");
+}
+
+TEST(OraclesAgree, AndRoundedDistancesAreInTheBandOfMinP) {
+  RandomRows random(8);
+  int different = 0;
+  for (int i = 0; i < 5000; ++i) {
+    const float temperature = 0.5F + random.unit();
+    const Scaled tail = scaled(-20 * random.unit(), temperature);
+    RowParameters parameters;
+    parameters.temperature = temperature;
+    parameters.min_p = static_cast<float>(std::exp2(tail.octaves));  // as near as float32 gets
+    const std::vector<float> logits = {tail.logit, 0};
+    const IntegerRow row = integer_model(logits, {}, parameters);
+    const RealLaw law = real_oracle(logits, {}, parameters, *find_profile("fairdraw"));
+    ASSERT_EQ(contradiction(row, law), "") << i;
+    if ((row.mask[0] != 0) != (law.probability[0] > 0)) ++different;
+  }
+  EXPECT_GT(different, 0);
+}
+
+TEST(OraclesAgree, AndTruncationIsInTheBound) {
+  // 2^20 - 1 tokens of weight just below 2^-40: nothing is left of them in integers, and the
+  // distance is their mass of 2^-20, twice what the other terms of the bound allow.
+  std::vector<float> logits(static_cast<std::size_t>(kMaxVocab), -40.01F);
+  logits[1] = 0;
+  RowParameters parameters;
+  parameters.temperature = 0x1.715476p0F;
+  const IntegerRow row = integer_model(logits, {}, parameters);
+  const RealLaw law = real_oracle(logits, {}, parameters, *find_profile("fairdraw"));
+  EXPECT_GT(total_variation(row, law), 1.9 * 0x1p-21);
+  EXPECT_EQ(contradiction(row, law), "");
+}
+
 // The band must be narrow, or nothing would be tested. At temperature 1 over 1000 tokens of
 // N(0, 2^2) the band of top_p is below 2 * (2^-21 + 3 * 2^-24 ln 2 * 20 octaves) = 6e-6 of the
 // mass to either side, and a token of the body holds about 1e-3 of it, so one row in a hundred has

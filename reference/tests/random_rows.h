@@ -14,9 +14,10 @@
 namespace fairdraw::reference {
 
 /// Hard in a different way each: nothing special; ties everywhere; a few far above the rest;
-/// half of it -inf; subnormal; the whole range of float32; nearly equal; integer octaves.
-enum class RowKind { smooth, tied, peaked, masked, subnormal, huge, flat, octaves };
-inline constexpr int kRowKinds = 8;
+/// half of it -inf; subnormal; the whole range of float32; nearly equal; integer octaves; a few
+/// ulps apart, so that dividing by a temperature makes ties; far from zero, so that it rounds.
+enum class RowKind { smooth, tied, peaked, masked, subnormal, huge, flat, octaves, close, shifted };
+inline constexpr int kRowKinds = 10;
 
 class RandomRows {
  public:
@@ -91,6 +92,10 @@ class RandomRows {
         return 0.01F * bell();
       case RowKind::octaves:
         return -static_cast<float>(below(45));
+      case RowKind::close:
+        return 1 + static_cast<float>(below(6)) * 0x1p-23F;
+      case RowKind::shifted:
+        return 2 * bell() - 1000;
     }
     return 0;
   }
