@@ -87,16 +87,22 @@ double agreement_p_value(std::span<const double> first, std::span<const double> 
 
 }  // namespace
 
-std::vector<double> prefix_sums(std::span<const double> probability) {
-  require_law("probability", probability);
+std::vector<double> prefix_sums(std::span<const double> weights) {
   std::vector<double> sums;
-  sums.reserve(probability.size());
+  sums.reserve(weights.size());
   CompensatedSum sum;
   double last = 0;
-  for (const double p : probability) {
-    sum.add(p);
+  for (const double weight : weights) {
+    require_statistic("weights", weight);
+    sum.add(weight);
+    if (!std::isfinite(sum.value())) {
+      throw std::invalid_argument("sum of weights is infinite; it must be positive and finite");
+    }
     last = std::max(last, sum.value());  // rounding of the two words may step back by an ulp
     sums.push_back(last);
+  }
+  if (last == 0) {
+    throw std::invalid_argument("sum of weights is 0; it must be positive and finite");
   }
   return sums;
 }

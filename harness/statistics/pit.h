@@ -13,9 +13,10 @@
 
 namespace fairdraw::statistics {
 
-/// Inclusive prefix sums of a law [vocab], non-decreasing, each right to two ulp of 1. Reorder the
-/// law first to test in another order than that of token ids.
-std::vector<double> prefix_sums(std::span<const double> probability);
+/// Inclusive prefix sums [vocab] of weights, non-decreasing, each right to two ulp of the total.
+/// Weights are finite and at least 0, one of them above 0; they need not add up to 1. Reorder them
+/// first to test in another order than that of token ids.
+std::vector<double> prefix_sums(std::span<const double> weights);
 
 /// u for `token` under the law with inclusive prefix sums `prefix` [vocab]; the law is divided by
 /// the last entry. v = (top 52 bits of random_word + 1/2) * 2^-52, so it is never 0 or 1. The

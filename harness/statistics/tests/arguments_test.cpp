@@ -98,6 +98,12 @@ TEST(Arguments, LawsAndCountsAreChecked) {
 
 TEST(Arguments, StreamsAreChecked) {
   const std::vector<double> prefix = {0.25, 0.25, 1.0};
+  EXPECT_EQ(refusal([] { prefix_sums(std::vector<double>{0.0, 0.0}); }),
+            "sum of weights is 0; it must be positive and finite");
+  EXPECT_EQ(refusal([] { prefix_sums(std::vector<double>{0.5, -1.0}); }),
+            "weights is -1; it must be finite and at least 0");
+  EXPECT_EQ(refusal([] { prefix_sums(std::vector<double>{1e308, 1e308}); }),
+            "sum of weights is infinite; it must be positive and finite");
   EXPECT_EQ(refusal([&] { randomized_pit(prefix, 3, 0); }), "token is 3; it must be in [0, 3)");
   EXPECT_EQ(refusal([&] { randomized_pit(prefix, -1, 0); }), "token is -1; it must be in [0, 3)");
   EXPECT_NE(refusal([] { randomized_pit(std::vector<double>{0.5, 0.25}, 1, 0); }), "not refused");
