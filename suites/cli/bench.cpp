@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "harness/contract/usage_error.h"
+#include "suites/cli/captured_files.h"
 #include "suites/cli/verbs.h"
 
 #if __has_include("suites/benchmarks/benchmarks.h")
@@ -38,6 +39,7 @@ int bench(const suites::BenchmarkOptions& options, const std::string& json) {
 Verb add_bench(CLI::App& app) {
 #ifdef FAIRDRAW_HAS_BENCHMARKS
   const auto options = std::make_shared<suites::BenchmarkOptions>();
+  options->data_directory = data_folder();
   const auto json = std::make_shared<std::string>();
   suites::add_benchmark_options(app, *options);
   app.add_option("--json", *json, "Write the rows as a JSON array")->type_name("FILE");

@@ -10,17 +10,14 @@
 #include "harness/contract/usage_error.h"
 
 namespace fairdraw::cli {
-namespace {
 
 using harness::CapturedLogits;
 using harness::UsageError;
 
-std::filesystem::path data_folder() {
+std::string data_folder() {
   const char* const chosen = std::getenv("FAIRDRAW_DATA");
   return chosen != nullptr && *chosen != '\0' ? chosen : FAIRDRAW_DATA_DIR;
 }
-
-}  // namespace
 
 DType dtype_from_name(const std::string& name) {
   constexpr std::array kAll = {DType::float32, DType::float16, DType::bfloat16};
@@ -47,7 +44,7 @@ std::vector<std::shared_ptr<const CapturedLogits>> load_all_captured(
     const std::vector<std::string>& paths, const std::string& dtype) {
   std::vector<std::shared_ptr<const CapturedLogits>> all;
   if (paths.empty()) {
-    const std::filesystem::path folder = data_folder();
+    const std::filesystem::path folder(data_folder());
     all.push_back(load_captured(folder / "lm_logits_f32.npy", ""));
     all.push_back(load_captured(folder / "lm_logits_bf16_as_u16.npy", "bfloat16"));
     return all;
