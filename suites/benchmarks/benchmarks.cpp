@@ -1,0 +1,268 @@
+#include "suites/benchmarks/benchmarks.h"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "fairdraw/sample.h"
+#include "harness/contract/sampler.h"
+#include "harness/contract/usage_error.h"
+#include "harness/inputs/families.h"
+#include "harness/inputs/npy.h"
+#include "suites/benchmarks/floors.h"
+#include "suites/benchmarks/peers.h"
+#include "suites/cases/operation.h"
+
+namespace fairdraw::suites {
+namespace {
+
+using harness::UsageError;
+
+constexpr int kFewestRepetitions = 15;
+const std::vector<std::string> kLogits = {"peaked", "flat", "equal", "captured"};
+const std::vector<std::string> kDtypes = {"float32", "float16", "bfloat16"};
+
+/// Rows of logits in a dtype, and as float32 for the floors and the peers.
+struct Rows {
+  std::vector<float> values;
+  std::vector<std::uint16_t> narrow;
+  DType dtype = DType::float32;
+  std::int64_t batch = 0, vocab = 0;
+
+  RowsView view() const {
+    const void* data = narrow.empty() ? static_cast<const void*>(values.data()) : narrow.data();
+    return {data, dtype, batch, vocab, vocab};
+  }
+  const float* row(std::int64_t i) const { return values.data() + i * vocab; }
+};
+
+void narrow_to(Rows& rows, const std::string& dtype) {
+  if (dtype == "float32") return;
+  rows.dtype = dtype == "float16" ? DType::float16 : DType::bfloat16;
+  for (float& value : rows.values) {
+    const std::uint16_t bits = rows.dtype == DType::float16 ? harness::to_float16(value)
+                                                            : harness::to_bfloat16(value);
+    rows.narrow.push_back(bits);
+  }
+}
+
+Rows make_rows(const BenchmarkOptions& options, const std::string& kind, std::int64_t batch,
+               std::int64_t vocab, const std::string& dtype) {
+  Rows rows;
+  rows.batch = batch;
+  rows.vocab = vocab;
+  if (kind == "captured") {
+    const harness::CapturedLogits captured =
+        harness::load_npy(options.data_directory + "/lm_logits_f32.npy", /*bfloat16=*/false);
+    rows.vocab = captured.vocab;
+    for (std::int64_t i = 0; i < batch; ++i) {
+      // From the middle of the file on: its first rows are nearly certain of one token.
+      const std::vector<float> row = captured.row((captured.rows / 2 + i) % captured.rows);
+      rows.values.insert(rows.values.end(), row.begin(), row.end());
+    }
+  } else {
+    rows.values.resize(static_cast<std::size_t>(batch * vocab));
+    const harness::Family family = kind == "peaked" ? harness::Family::peaked
+                                   : kind == "flat" ? harness::Family::gaussian
+                                                    : harness::Family::all_equal;
+    for (std::int64_t i = 0; i < batch; ++i) {
+      harness::generate_row(family, 1, static_cast<std::uint64_t>(i),
+                            {rows.values.data() + i * vocab, static_cast<std::size_t>(vocab)});
+    }
+  }
+  narrow_to(rows, dtype);
+  return rows;
+}
+
+double microseconds_of(const std::function<void()>& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin)
+      .count();
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+struct Measured {
+  double microseconds, floor;
+};
+
+/// Operation and floor in turns, so that a busy machine slows both.
+Measured measure(const std::function<void()>& work, const std::function<void()>& floor,
+                 double milliseconds) {
+  std::vector<double> work_times;
+  std::vector<double> floor_times;
+  floor();
+  work();
+  double spent = 0;
+  while (spent < milliseconds * 1e3 || work_times.size() < kFewestRepetitions) {
+    floor_times.push_back(microseconds_of(floor));
+    work_times.push_back(microseconds_of(work));
+    spent += floor_times.back() + work_times.back();
+  }
+  return {median(work_times), median(floor_times)};
+}
+
+/// F1 where few tokens survive, F2 where the law of the whole row is needed, or everything ties.
+bool needs_weights(const Operation& operation, const std::string& logits) {
+  if (logits == "equal") return true;
+  const reference::RowParameters& p = operation.parameters;
+  return p.temperature != 0 && p.top_k == 0 && p.min_p == 0;
+}
+
+/// What is timed: one call over all rows, with another offset each time.
+std::function<void()> work_of(const std::string& backend, int threads, const Operation& operation,
+                              const Rows& rows) {
+  const reference::RowParameters parameters = operation.parameters;
+  if (backend == "peer:sort" || backend == "peer:softmax") {
+    const bool sorts = backend == "peer:sort";
+    return [&rows, parameters, sorts, sorting = std::make_shared<SortingPeer>(),
+            softmax = std::make_shared<SoftmaxPeer>(), call = 0U]() mutable {
+      const float uniform = static_cast<float>(call++ * 2654435761U >> 8) * 0x1p-24F;
+      for (std::int64_t i = 0; i < rows.batch; ++i) {
+        const auto vocab = static_cast<std::size_t>(rows.vocab);
+        volatile const std::int32_t token =
+            sorts ? sorting->sample(rows.row(i), vocab, parameters, uniform)
+                  : softmax->sample(rows.row(i), vocab, parameters.temperature, uniform);
+        static_cast<void>(token);
+      }
+    };
+  }
+  Execution execution;
+  for (const CpuTarget target :
+       {CpuTarget::scalar, CpuTarget::avx2, CpuTarget::avx512, CpuTarget::neon}) {
+    if (backend == std::string("cpu:") + to_string(target)) execution.target = target;
+  }
+  execution.threads = threads;
+  SampleRequest request;
+  request.logits = rows.view();
+  request.temperature = parameters.temperature;
+  request.top_k = parameters.top_k;
+  request.top_p = parameters.top_p;
+  request.min_p = parameters.min_p;
+  request.tie_rule = operation.tie_rule;
+  request.filter_order = operation.filter_order;
+  request.seed = std::uint64_t{1};
+  return [request, execution, call = std::uint64_t{0},
+          tokens = std::vector<std::int32_t>(static_cast<std::size_t>(rows.batch))]() mutable {
+    request.offset = call++;
+    SampleResult result;
+    result.tokens = {tokens.data(), static_cast<std::int64_t>(tokens.size())};
+    const Error error = sample(request, result, execution);
+    if (error) throw UsageError(error.message);
+  };
+}
+
+void check_names(const std::vector<std::string>& given, const std::vector<std::string>& known,
+                 const char* what) {
+  for (const std::string& name : given) {
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      throw UsageError(harness::unknown_name_message(what, name, known));
+    }
+  }
+}
+
+void check_range(const std::vector<std::int64_t>& values, const char* field, std::int64_t largest) {
+  for (const std::int64_t value : values) {
+    if (value < 1 || value > largest) {
+      throw UsageError(fmt::format("{} is {}; allowed: 1 to {}", field, value, largest));
+    }
+  }
+}
+
+std::vector<Operation> operations_of(const BenchmarkOptions& options) {
+  if (options.operations.empty()) return named_operations();
+  std::vector<Operation> operations;
+  for (const std::string& name : options.operations) {
+    const std::string prefix = "sample/";
+    const bool prefixed = name.rfind(prefix, 0) == 0;
+    operations.push_back(parse_operation(prefixed ? name.substr(prefix.size()) : name));
+  }
+  return operations;
+}
+
+}  // namespace
+
+void add_benchmark_options(CLI::App& app, BenchmarkOptions& options) {
+  app.add_option("--backend", options.backends,
+                 "Samplers by name, peer:sort, peer:softmax (default: cpu)")
+      ->delimiter(',');
+  app.add_option("--operation", options.operations,
+                 "Operations, e.g. top_k_50+top_p_0.9 (default: those of the README)")
+      ->delimiter(',');
+  app.add_option("--vocab", options.vocabs, "Tokens a row")->delimiter(',')->capture_default_str();
+  app.add_option("--batch", options.batches, "Rows a call")->delimiter(',')->capture_default_str();
+  app.add_option("--dtype", options.dtypes, "float32, float16, bfloat16")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--logits", options.logits, "peaked, flat, equal, captured")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--threads", options.threads, "Rows in parallel")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--milliseconds", options.milliseconds, "Time to spend on each row of the table")
+      ->capture_default_str();
+}
+
+std::vector<harness::BenchmarkRecord> run_benchmarks(const BenchmarkOptions& options) {
+  std::vector<std::string> known = harness::builtin_sampler_names();
+  known.insert(known.end(), {"peer:sort", "peer:softmax"});
+  const std::vector<std::string> backends =
+      options.backends.empty() ? std::vector<std::string>{"cpu"} : options.backends;
+  check_names(backends, known, "backend");
+  check_names(options.logits, kLogits, "logits");
+  check_names(options.dtypes, kDtypes, "dtype");
+  check_range(options.vocabs, "--vocab", kMaxVocab);
+  check_range(options.batches, "--batch", 65536);
+  const std::vector<Operation> operations = operations_of(options);
+
+  std::vector<harness::BenchmarkRecord> records;
+  for (const std::string& kind : options.logits) {
+    for (const std::string& dtype : options.dtypes) {
+      for (const std::int64_t vocab : options.vocabs) {
+        for (const std::int64_t batch : options.batches) {
+          const Rows rows = make_rows(options, kind, batch, vocab, dtype);
+          for (const Operation& operation : operations) {
+            const bool weights = needs_weights(operation, kind);
+            const auto floor = [&rows, weights] {
+              for (std::int64_t i = 0; i < rows.batch; ++i) {
+                const auto n = static_cast<std::size_t>(rows.vocab);
+                volatile const double sink =
+                    weights ? static_cast<double>(
+                                  max_and_weights(rows.row(i), n, CpuTarget::best))
+                            : static_cast<double>(max_reduction(rows.row(i), n));
+                static_cast<void>(sink);
+              }
+            };
+            for (const std::string& backend : backends) {
+              for (const int threads : options.threads) {
+                const Measured measured = measure(work_of(backend, threads, operation, rows),
+                                                  floor, options.milliseconds);
+                records.push_back(
+                    {threads == 1 ? backend : fmt::format("{}@{}", backend, threads),
+                     "sample/" + operation_name(operation), batch, rows.vocab, dtype, kind,
+                     measured.microseconds, weights ? "max+weights" : "max", measured.floor,
+                     measured.microseconds / measured.floor});
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+  return records;
+}
+
+}  // namespace fairdraw::suites
