@@ -1,0 +1,228 @@
+"""The command line from end to end: exit codes, messages, replays, reports.
+
+Usage: cli_test.py FAIRDRAW_BINARY
+"""
+
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BINARY = None
+
+
+def npy(shape, values, descr="<f4", code="f"):
+    header = "{'descr': '%s', 'fortran_order': False, 'shape': %s, }" % (descr, shape)
+    header += " " * (64 - (10 + len(header) + 1) % 64) + "\n"
+    head = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode()
+    return head + struct.pack("<%d%s" % (len(values), code), *values)
+
+
+class CommandLine(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.logits = self.path("logits.npy")
+        with open(self.logits, "wb") as file:
+            file.write(npy("(2, 8)", [0, 1, 2, 3, 2, 1, 0, -1, 5, 0, 0, 0, 0, 0, 0, 0]))
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def run_fairdraw(self, *arguments):
+        return subprocess.run([BINARY, *arguments], cwd=self.folder.name, capture_output=True,
+                              text=True, timeout=300, check=False)
+
+    def expect_usage_error(self, *arguments, says):
+        result = self.run_fairdraw(*arguments)
+        self.assertEqual(result.returncode, 2, result.stdout + result.stderr)
+        for word in says:
+            self.assertIn(word, result.stderr)
+
+    # --- bad usage and bad input ---
+
+    def test_parameters_out_of_range(self):
+        for option, value, allowed in [
+            ("--top-p", "1.5", "0 to 1"),
+            ("--top-p", "-0.1", "0 to 1"),
+            ("--top-p", "nan", "0 to 1"),
+            ("--min-p", "2", "0 to 1"),
+            ("--temperature", "-1", "2^-126"),
+            ("--temperature", "inf", "2^-126"),
+            ("--temperature", "nan", "2^-126"),
+            ("--top-k", "-2", "-1 to"),
+            ("--num-samples", "0", "1 to"),
+            ("--row", "2", "0 to 1"),
+        ]:
+            with self.subTest(option=option, value=value):
+                self.expect_usage_error("sample", "--logits", self.logits, f"{option}={value}",
+                                        says=[option, value, allowed])
+
+    def test_values_that_are_no_numbers(self):
+        for option in ["--top-p", "--min-p", "--temperature", "--top-k", "--seed", "--offset"]:
+            with self.subTest(option=option):
+                self.expect_usage_error("sample", "--logits", self.logits, f"{option}=abc",
+                                        says=[option, "abc"])
+
+    def test_unknown_names_come_with_the_closest(self):
+        smoke = ["verify", "--suite", "smoke"]
+        self.expect_usage_error("verify", "--suite", "smok", says=["'smok'", "'smoke'"])
+        self.expect_usage_error(*smoke, "--sampler", "cpu:scalr", says=["'cpu:scalr'", "'cpu:scalar'"])
+        self.expect_usage_error(*smoke, "--semantics", "vllm_toch", says=["'vllm_torch'"])
+        self.expect_usage_error(*smoke, "--case", "mask/gaussian/v7", says=["mask/gaussian/v7"])
+        self.expect_usage_error("list", "familys", says=["'families'"])
+        self.expect_usage_error("sample", "--logits", self.logits, "--tie-rule", "lowest",
+                                says=["'lowest_id'"])
+        self.expect_usage_error("replay", "mask/x", "--seed", "1", says=["mask/x"])
+        self.assertEqual(self.run_fairdraw("verfy").returncode, 2)
+        self.assertEqual(self.run_fairdraw("verify", "--no-such-option").returncode, 2)
+        self.assertEqual(self.run_fairdraw().returncode, 2)
+
+    def test_seeds_and_shards(self):
+        for seed in ["-1", "18446744073709551616", "1.5", "0x", ""]:
+            self.expect_usage_error("verify", "--suite", "smoke", f"--seed={seed}", says=["--seed"])
+        self.expect_usage_error("verify", "--seed", "1", "--seed-from", "x", says=["--seed-from"])
+        for shard in ["0/2", "3/2", "1", "1/0", "a/b", "-1/2"]:
+            self.expect_usage_error("verify", f"--shard={shard}", says=["--shard", shard])
+        self.assertEqual(self.run_fairdraw("verify", "--jobs", "0").returncode, 2)
+
+    def test_bad_files(self):
+        whole = npy("(2, 8)", [0.0] * 16)
+        bad = {
+            "truncated.npy": whole[:-1],
+            "header.npy": whole[:20],
+            "magic.npy": b"hello" + whole[5:],
+            "dtype.npy": npy("(1, 2)", [0.0] * 2, descr="<f8", code="d"),
+            "empty.npy": b"",
+        }
+        for name, content in bad.items():
+            with open(self.path(name), "wb") as file:
+                file.write(content)
+            for verb in (["sample"], ["verify", "--suite", "smoke"]):
+                with self.subTest(name=name, verb=verb[0]):
+                    self.expect_usage_error(*verb, "--logits", self.path(name), says=[name])
+        self.expect_usage_error("sample", "--logits", self.path("none.npy"), says=["none.npy"])
+        self.expect_usage_error("sample", "--logits", self.logits, "--dtype", "bfloat16",
+                                says=["bfloat16"])
+
+    def test_report_folder_that_cannot_be_written(self):
+        with open(self.path("file"), "w", encoding="utf-8") as file:
+            file.write("not a folder")
+        self.expect_usage_error("verify", "--suite", "smoke", "--case", "mask/*/v31/*",
+                                "--report", self.path("file"), says=["--report", "file"])
+        self.expect_usage_error("report", self.path("none.json"), says=["none.json"])
+        self.expect_usage_error("report", self.logits, says=["logits.npy"])
+
+    # --- what is right ---
+
+    def test_sample_is_a_function_of_its_arguments(self):
+        arguments = ["sample", "--logits", self.logits, "--seed", "7", "--num-samples", "50",
+                     "--top-k", "3", "--json"]
+        first = self.run_fairdraw(*arguments)
+        self.assertEqual(first.returncode, 0, first.stderr)
+        rows = json.loads(first.stdout)
+        self.assertEqual([row["status"] for row in rows], ["ok", "ok"])
+        # Row 0: 3 is the largest logit, and the 2s at ids 2 and 4 tie for second place.
+        self.assertEqual(rows[0]["support_size"], 3)
+        self.assertEqual(set(rows[0]["tokens"]), {2, 3, 4})
+        # Row 1: 5 at id 0, and seven zeros tie at the cut.
+        self.assertEqual(rows[1]["support_size"], 8)
+        self.assertEqual(self.run_fairdraw(*arguments).stdout, first.stdout)
+        alone = self.run_fairdraw(*arguments, "--row", "1")
+        self.assertEqual(json.loads(alone.stdout), rows[1:])
+        greedy = self.run_fairdraw("sample", "--logits", self.logits, "--temperature", "0", "--json")
+        self.assertEqual([row["tokens"] for row in json.loads(greedy.stdout)], [[3], [0]])
+
+    def test_list_names_what_others_take(self):
+        for what in ["cases", "samplers", "families", "operations", "profiles"]:
+            result = self.run_fairdraw("list", what, "--json")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            entries = json.loads(result.stdout)
+            self.assertGreater(len(entries), 0)
+            lines = self.run_fairdraw("list", what).stdout.splitlines()
+            self.assertEqual(len(lines), len(entries))
+
+    def verify(self, folder, *more):
+        return self.run_fairdraw("verify", "--suite", "smoke", "--seed", "11", "--case",
+                                 "*/v31/*", "--report", self.path(folder), *more)
+
+    def report(self, folder):
+        with open(os.path.join(self.path(folder), "report.json"), encoding="utf-8") as file:
+            report = json.load(file)
+        report.pop("environment")
+        report.pop("seconds")
+        for entry in report["cases"]:
+            entry.pop("seconds")
+        return report
+
+    def test_same_seed_same_report_whatever_the_jobs(self):
+        first = self.verify("first", "--jobs", "1")
+        self.assertEqual(first.returncode, 0, first.stdout + first.stderr)
+        self.assertEqual(self.verify("second", "--jobs", "3").returncode, 0)
+        report = self.report("first")
+        self.assertEqual(report, self.report("second"))
+        self.assertEqual(report["summary"]["failed"], 0)
+        self.assertGreater(report["summary"]["passed"], 5)
+        self.assertEqual(report["seed"], {"value": "11", "source": "--seed 11"})
+        for name in ["index.html", "junit.xml", "summary.md"]:
+            self.assertTrue(os.path.getsize(os.path.join(self.path("first"), name)) > 0)
+        again = self.run_fairdraw("report", os.path.join(self.path("first"), "report.json"),
+                                  self.path("again"))
+        self.assertEqual(again.returncode, 0, again.stderr)
+        for name in ["report.json", "index.html", "junit.xml", "summary.md"]:
+            with open(os.path.join(self.path("first"), name), "rb") as one:
+                with open(os.path.join(self.path("again"), name), "rb") as other:
+                    self.assertEqual(one.read(), other.read(), name)
+
+    def test_shards_make_the_whole(self):
+        self.assertEqual(self.verify("whole").returncode, 0)
+        cases = {}
+        for shard in (1, 2):
+            self.assertEqual(self.verify("part", "--shard", f"{shard}/2").returncode, 0)
+            for entry in self.report("part")["cases"]:
+                self.assertNotIn((entry["id"], entry["sampler"]), cases)
+                cases[entry["id"], entry["sampler"]] = entry
+        whole = {(entry["id"], entry["sampler"]): entry for entry in self.report("whole")["cases"]}
+        self.assertEqual(cases, whole)
+
+    def test_replay_lines_repeat_their_case(self):
+        self.assertEqual(self.verify("report").returncode, 0)
+        for entry in self.report("report")["cases"][:4]:
+            words = entry["replay"].split()
+            self.assertEqual(words[0], "./fairdraw")
+            result = self.run_fairdraw(*words[1:])
+            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+            self.assertIn(entry["message"], result.stdout)
+
+    def test_captured_logits_are_judged(self):
+        result = self.run_fairdraw("verify", "--logits", self.logits, "--case", "*/logits/*",
+                                   "--sampler", "cpu")
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertIn("mask/logits/v8/everyday", result.stdout)
+        self.assertTrue(os.path.exists(self.path("fairdraw-report/report.json")))
+
+    def test_nothing_tested_is_no_pass(self):
+        result = self.run_fairdraw("verify", "--suite", "smoke", "--case", "*no such case*")
+        self.assertEqual(result.returncode, 3, result.stdout + result.stderr)
+
+    def test_another_profile_finds_the_difference(self):
+        # rosellm drops the token that crosses p: by its book fairdraw's masks are wrong.
+        result = self.run_fairdraw("verify", "--suite", "smoke", "--sampler", "cpu", "--semantics",
+                                   "rosellm", "--case", "mask/gaussian_wide/v1000/edges")
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        self.assertIn("replay:", result.stdout)
+        self.assertIn("--semantics rosellm", result.stdout)
+
+    def test_help_and_version(self):
+        for arguments in [["--help"], ["--version"], ["verify", "--help"], ["sample", "--help"]]:
+            result = self.run_fairdraw(*arguments)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn("airdraw" if arguments[0].startswith("--") else "--logits", result.stdout)
+
+
+if __name__ == "__main__":
+    BINARY = os.path.abspath(sys.argv.pop(1))
+    unittest.main()
