@@ -82,8 +82,9 @@ TEST(ChainSpeculativeModel, ReportsTheFirstFailure) {
   EXPECT_EQ(status_of({1, 1}, {0}, {infinity, 1, nan, 1}), RowStatus::infinite_input);
   // The bonus row too, although this chain does not reach it.
   EXPECT_EQ(status_of({1, 1}, {0}, {0, 1, nan, 1}), RowStatus::nan_input);
-  // Draft rows come before target rows, whatever their position.
-  EXPECT_EQ(status_of({1, 1, -1, 1}, {0, 0}, {nan, 1, 1, 1, 1, 1}),
+  // By position, at each one the draft's row first.
+  EXPECT_EQ(status_of({1, 1, -1, 1}, {0, 0}, {nan, 1, 1, 1, 1, 1}), RowStatus::nan_input);
+  EXPECT_EQ(status_of({1, 1, -1, 1}, {0, 0}, {1, 1, nan, 1, 1, 1}),
             RowStatus::negative_probability);
 }
 
