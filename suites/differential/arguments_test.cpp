@@ -1,0 +1,210 @@
+// What a call refuses, and with which words: the field, its value, the allowed range.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "fairdraw/sample.h"
+#include "fairdraw/sampling.h"
+
+namespace fairdraw::suites {
+namespace {
+
+/// A valid call on two rows of four logits; tests break one thing at a time.
+struct Call {
+  std::vector<float> logits = {0, 1, 2, 3, 3, 2, 1, 0};
+  std::vector<std::int32_t> tokens = std::vector<std::int32_t>(2, -7);
+  SampleRequest request;
+  SampleResult result;
+  Execution execution;
+
+  Call() {
+    request.logits = {logits.data(), DType::float32, 2, 4, 4};
+    result.tokens = {tokens.data(), 2};
+  }
+
+  /// The call must be refused with a message that holds all of `parts`, and write nothing.
+  void expect_refused(const std::vector<std::string>& parts) {
+    const Error error = sample(request, result, execution);
+    EXPECT_TRUE(error);
+    for (const std::string& part : parts) {
+      EXPECT_NE(error.message.find(part), std::string::npos) << error.message;
+    }
+    EXPECT_EQ(tokens, std::vector<std::int32_t>(2, -7)) << error.message;
+  }
+};
+
+TEST(Arguments, AValidCallIsTaken) {
+  Call call;
+  EXPECT_FALSE(sample(call.request, call.result));
+  for (const std::int32_t token : call.tokens) EXPECT_TRUE(token >= 0 && token < 4);
+}
+
+TEST(Arguments, ShapeOfTheLogits) {
+  for (const std::int64_t vocab : {std::int64_t{0}, std::int64_t{-3}, kMaxVocab + 1}) {
+    Call call;
+    call.request.logits.vocab = vocab;
+    call.request.logits.row_stride = std::max<std::int64_t>(4, vocab);
+    call.expect_refused({"logits.vocab", std::to_string(vocab), "1 to 1048576"});
+  }
+  Call stride;
+  stride.request.logits.row_stride = 3;
+  stride.expect_refused({"logits.row_stride is 3", ">= 4"});
+  Call rows;
+  rows.request.logits.rows = -1;
+  rows.expect_refused({"logits.rows is -1"});
+  Call data;
+  data.request.logits.data = nullptr;
+  data.expect_refused({"logits.data is null"});
+  Call dtype;
+  dtype.request.logits.dtype = static_cast<DType>(3);
+  dtype.expect_refused({"logits.dtype is 3", "float32", "bfloat16"});
+}
+
+TEST(Arguments, ArraysOfTheWrongLength) {
+  const std::vector<float> three(3, 1.0F);
+  const std::vector<std::int32_t> ints(3, 1);
+  const std::vector<std::uint64_t> words(3, 1);
+  const std::vector<std::uint8_t> bytes(3, 1);
+  const auto refuse = [](const char* field, auto change) {
+    Call call;
+    change(call);
+    call.expect_refused({std::string("length of ") + field, "is 3", "allowed: 2"});
+  };
+  refuse("temperature", [&](Call& c) { c.request.temperature = {three.data(), 3}; });
+  refuse("top_k", [&](Call& c) { c.request.top_k = {ints.data(), 3}; });
+  refuse("top_p", [&](Call& c) { c.request.top_p = {three.data(), 3}; });
+  refuse("min_p", [&](Call& c) { c.request.min_p = {three.data(), 3}; });
+  refuse("seed", [&](Call& c) { c.request.seed = {words.data(), 3}; });
+  refuse("offset", [&](Call& c) { c.request.offset = {words.data(), 3}; });
+  refuse("active", [&](Call& c) { c.request.active = {bytes.data(), 3}; });
+  refuse("tokens", [&](Call& c) { c.result.tokens.size = 3; });
+  std::vector<RowStatus> statuses(3);
+  refuse("statuses", [&](Call& c) { c.result.statuses = {statuses.data(), 3}; });
+  std::vector<float> logprobs(3);
+  refuse("logprob", [&](Call& c) { c.result.logprob = {logprobs.data(), 3}; });
+}
+
+TEST(Arguments, OptionalMatrices) {
+  std::vector<std::uint32_t> words(8);
+  std::vector<float> probs(8);
+  Call mask;
+  mask.result.mask = {words.data(), 2, 0};
+  mask.expect_refused({"mask.row_stride is 0", ">= 1"});
+  Call mask_rows;
+  mask_rows.result.mask = {words.data(), 1, 1};
+  mask_rows.expect_refused({"mask.rows is 1", "allowed: 2"});
+  Call narrow;
+  narrow.result.probs = {probs.data(), 2, 3};
+  narrow.expect_refused({"probs.row_stride is 3", ">= 4"});
+  Call allowed;
+  allowed.request.allowed = {words.data(), 3, 1};
+  allowed.expect_refused({"allowed.rows is 3", "allowed: 2"});
+}
+
+TEST(Arguments, Numbers) {
+  Call samples;
+  samples.request.num_samples = 0;
+  samples.expect_refused({"num_samples is 0", ">= 1"});
+  Call threads;
+  threads.execution.threads = -1;
+  threads.expect_refused({"threads is -1", ">= 0"});
+  Call rule;
+  rule.request.tie_rule = static_cast<TieRule>(2);
+  rule.expect_refused({"tie_rule is 2", "keep_all"});
+  Call order;
+  order.request.filter_order = static_cast<FilterOrder>(9);
+  order.expect_refused({"filter_order is 9", "joint"});
+  Call target;
+  target.execution.target = is_available(CpuTarget::neon) ? CpuTarget::avx2 : CpuTarget::neon;
+  target.expect_refused({"target is", "available here: best, scalar"});
+}
+
+TEST(Arguments, BadParametersFailTheirRowAloneWithAStatusOfTheirOwn) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float inf = std::numeric_limits<float>::infinity();
+  struct Bad {
+    RowStatus status;
+    float temperature, top_p, min_p;
+    std::int32_t top_k;
+  };
+  const std::vector<Bad> all = {
+      {RowStatus::invalid_temperature, -1, 1, 0, 0},
+      {RowStatus::invalid_temperature, nan, 1, 0, 0},
+      {RowStatus::invalid_temperature, inf, 1, 0, 0},
+      {RowStatus::invalid_temperature, 0x1.fffffcp-127F, 1, 0, 0},
+      {RowStatus::invalid_temperature, 0x1.000002p64F, 1, 0, 0},
+      {RowStatus::invalid_top_k, 1, 1, 0, -2},
+      {RowStatus::invalid_top_k, 1, 1, 0, std::numeric_limits<std::int32_t>::min()},
+      {RowStatus::invalid_top_p, 1, -0x1p-149F, 0, 0},
+      {RowStatus::invalid_top_p, 1, 0x1.000002p0F, 0, 0},
+      {RowStatus::invalid_top_p, 1, nan, 0, 0},
+      {RowStatus::invalid_min_p, 1, 1, -0x1p-149F, 0},
+      {RowStatus::invalid_min_p, 1, 1, 0x1.000002p0F, 0},
+      {RowStatus::invalid_min_p, 1, 1, nan, 0},
+  };
+  Call alone;
+  const std::uint64_t seeds[] = {5, 6};
+  alone.request.seed = {seeds, 2};
+  ASSERT_FALSE(sample(alone.request, alone.result));
+  for (const Bad& bad : all) {
+    for (const std::size_t row : {0U, 1U}) {
+      Call call;
+      std::vector<float> temperature(2, 1.0F);
+      std::vector<float> top_p(2, 1.0F);
+      std::vector<float> min_p(2, 0.0F);
+      std::vector<std::int32_t> top_k(2, 0);
+      std::vector<RowStatus> statuses(2, RowStatus::inactive);
+      temperature[row] = bad.temperature;
+      top_p[row] = bad.top_p;
+      min_p[row] = bad.min_p;
+      top_k[row] = bad.top_k;
+      call.request.seed = {seeds, 2};
+      call.request.temperature = {temperature.data(), 2};
+      call.request.top_p = {top_p.data(), 2};
+      call.request.min_p = {min_p.data(), 2};
+      call.request.top_k = {top_k.data(), 2};
+      call.result.statuses = {statuses.data(), 2};
+      ASSERT_FALSE(sample(call.request, call.result));
+      EXPECT_EQ(statuses[row], bad.status);
+      EXPECT_EQ(call.tokens[row], -1);
+      EXPECT_EQ(statuses[1 - row], RowStatus::ok);
+      EXPECT_EQ(call.tokens[1 - row], alone.tokens[1 - row]);
+    }
+  }
+}
+
+TEST(Arguments, EmptyBatchWritesNothing) {
+  Call call;
+  call.request.logits.rows = 0;
+  call.request.logits.data = nullptr;
+  call.result.tokens.size = 0;
+  EXPECT_FALSE(sample(call.request, call.result));
+  EXPECT_EQ(call.tokens, std::vector<std::int32_t>(2, -7));
+}
+
+TEST(Arguments, OtherOperationsNameTheirOwnFields) {
+  std::vector<float> probs = {0.5F, 0.5F};
+  std::vector<std::int32_t> tokens(1, -7);
+  const RowsView narrow{probs.data(), DType::float32, 1, 2, 1};
+  const Error from_probs = sampling_from_probs(narrow, {}, {{tokens.data(), 1}, {}});
+  EXPECT_NE(from_probs.message.find("probs.row_stride is 1"), std::string::npos);
+  const RowsView rows{probs.data(), DType::float32, 1, 2, 2};
+  const Error masked = top_k_mask_logits(rows, 1, probs.data(), 1);
+  EXPECT_NE(masked.message.find("masked_row_stride is 1"), std::string::npos);
+  const Error nothing = softmax(rows, 1.0F, {});
+  EXPECT_NE(nothing.message.find("null"), std::string::npos);
+
+  ChainSpeculativeRequest chain;
+  chain.target_probs = rows;
+  chain.batch = 1;
+  chain.num_draft_tokens = 1;
+  const Error short_target = chain_speculative_sampling(chain, {});
+  EXPECT_NE(short_target.message.find("length of target_probs is 1; allowed: 2"),
+            std::string::npos)
+      << short_target.message;
+}
+
+}  // namespace
+}  // namespace fairdraw::suites
