@@ -63,7 +63,7 @@ class Permutation {
       : size_(size),
         bits_(static_cast<int>(std::bit_width(size - 1))),
         mask_((std::uint64_t{1} << bits_) - 1) {
-    for (unsigned round = 0; round < kRounds; ++round) {
+    for (std::uint64_t round = 0; round < kRounds; ++round) {
       multiplier_[round] = random.word(2 * round) | 1;
       increment_[round] = random.word(2 * round + 1);
     }
@@ -72,7 +72,7 @@ class Permutation {
   std::uint64_t operator()(std::uint64_t index) const {
     do {
       // Odd multiplication, addition, and xor with the upper half are each a bijection.
-      for (unsigned round = 0; round < kRounds; ++round) {
+      for (std::uint64_t round = 0; round < kRounds; ++round) {
         index = (index * multiplier_[round] + increment_[round]) & mask_;
         index ^= index >> ((bits_ + 1) / 2);
       }
@@ -81,7 +81,7 @@ class Permutation {
   }
 
  private:
-  static constexpr unsigned kRounds = 4;
+  static constexpr std::uint64_t kRounds = 4;
   std::uint64_t size_;
   int bits_;
   std::uint64_t mask_;

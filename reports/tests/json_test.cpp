@@ -67,7 +67,7 @@ TEST(ReportJson, doubles_come_back_bit_for_bit) {
   for (const double value : {0.1, 1.0 / 3, 5e-324, 2.2250738585072014e-308, 1.7976931348623157e308,
                              123456789012345680.0, 1e-12, -0.0}) {
     record.cases[0].statistic = value;
-    const double back = *from_json(to_json(record)).cases[0].statistic;
+    const double back = from_json(to_json(record)).cases[0].statistic.value();
     EXPECT_EQ(back, value);
     EXPECT_EQ(std::signbit(back), std::signbit(value));
   }
@@ -143,7 +143,7 @@ TEST(ReportJson, every_missing_field_is_found) {
   int removed = 0;
   for (const auto& [pointer, value] : leaves.items()) {
     const Json::json_pointer place(pointer);
-    const std::string name = place.back();
+    const std::string& name = place.back();
     const std::string parent = place.parent_pointer().to_string();
     // The keys of the two maps are free.
     if (parent == "/environment" || parent.ends_with("/measures")) continue;

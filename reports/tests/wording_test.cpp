@@ -27,7 +27,7 @@ TEST(VerdictSentence, says_what_the_exit_code_says) {
     const char* sentence;
     Verdict verdict;
     int exit_code;
-  } kRows[] = {
+  } rows[] = {
       {{}, "Nothing was tested: there was no case.", skipped, 3},
       {{skipped}, "Nothing was tested: 1 was skipped.", skipped, 3},
       {{skipped, skipped}, "Nothing was tested: 2 were skipped.", skipped, 3},
@@ -45,7 +45,7 @@ TEST(VerdictSentence, says_what_the_exit_code_says) {
        underpowered,
        3},
   };
-  for (const auto& row : kRows) {
+  for (const auto& row : rows) {
     const RunRecord record = record_of(row.verdicts);
     EXPECT_EQ(verdict_sentence(record), row.sentence);
     EXPECT_EQ(run_verdict(record), row.verdict) << row.sentence;

@@ -98,7 +98,7 @@ TEST_F(Npy, float32_comes_back_bit_for_bit) {
   EXPECT_EQ(logits.rows, 2);
   EXPECT_EQ(logits.vocab, 3);
   EXPECT_EQ(logits.data.size(), 24u);
-  for (int row = 0; row < 2; ++row) {
+  for (std::ptrdiff_t row = 0; row < 2; ++row) {
     const std::vector<float> loaded = logits.row(row);
     ASSERT_EQ(loaded.size(), 3u);
     EXPECT_EQ(std::memcmp(loaded.data(), values.data() + 3 * row, 12), 0);
