@@ -210,7 +210,7 @@ void add_goodness_of_fit(Table& table) {
       {Suite::smoke, Family::gaussian_wide, 1000, "no_filter/t1", 100'000, 0.05},
       {Suite::smoke, Family::gaussian, 1000, "top_k_50+top_p_0.9/t0.7", 100'000, 0.04},
       {Suite::smoke, Family::zipf, 1000, "min_p_0.05/t1", 100'000, 0.04},
-      {Suite::gate, Family::peaked, 32000, "top_k_50+top_p_0.9/t3", 1'000'000, 0.012},
+      {Suite::gate, Family::peaked, 32000, "top_k_50+top_p_0.9/t5", 1'000'000, 0.012},
       {Suite::gate, Family::gaussian, 1000, "no_filter/t1", 1'000'000, 0.015},
       {Suite::gate, Family::gaussian, 1000, "no_filter/t5", 1'000'000, 0.015},
       {Suite::gate, Family::zipf, 1000, "no_filter/t0.7", 1'000'000, 0.015},
@@ -225,7 +225,7 @@ void add_goodness_of_fit(Table& table) {
       {Suite::gate, Family::gaussian_wide, 1000, "top_k_50+top_p_0.7+joint/t1", 1'000'000, 0.012},
       {Suite::gate, Family::ties_at_k, 1000, "top_k_50+lowest_id/t1", 1'000'000, 0.012},
       {Suite::nightly, Family::gaussian, 1000, "no_filter/t1", 20'000'000, 0.004},
-      {Suite::nightly, Family::peaked, 32000, "top_p_0.9/t3", 5'000'000, 0.008},
+      {Suite::nightly, Family::peaked, 32000, "top_p_0.9/t5", 5'000'000, 0.008},
       {Suite::nightly, Family::gaussian_wide, 1000, "top_p_0.9/t0.7", 20'000'000, 0.004},
   };
   const Row binomial[] = {
