@@ -252,6 +252,13 @@ def probs_cases():
                      top_p=BELOW_ONE)
     yield probs_case("top_p_tie_at_boundary_stays", [1 / 4, 1 / 8, 1 / 8, 1 / 8, 1 / 8, 1 / 4],
                      top_p=0.625)
+    # Z = 2^40 + 1, then 2^40 - 1: p Z is half a unit above the mass of the first, then below.
+    yield probs_case("top_p_half_a_unit_above", [1 / 2, 1 / 4, 1 / 4, ldexp(1, -40)], top_p=0.5)
+    yield probs_case("top_p_half_a_unit_below",
+                     [1 / 2, ldexp(1, -40), 1 / 4, 1 / 4 - ldexp(1, -25), ldexp(1, -25) - ldexp(1, -39)],
+                     top_p=0.5)
+    for exponent in (-103, -104, -105, -106):
+        yield probs_case(f"top_p_2^{exponent}", [1 / 4, 1 / 2, 1 / 4], top_p=ldexp(1, exponent))
     yield probs_case("top_p_sum_is_not_one", [3, 3, 2, 1, 1], top_p=0.75)
     for k in [0, -1, 1, 2, 3, 4, 5, 6, 7]:
         yield probs_case(f"top_k_{k}_of_6_with_ties", [1 / 8, 1 / 4, 1 / 8, 1 / 4, 1 / 8, 1 / 8],

@@ -159,7 +159,7 @@ std::string outside(const Floats& masked, const RealLaw& law) {
 
 RowParameters random_parameters(RandomRows& random, std::size_t vocab) {
   RowParameters parameters;
-  const float temperatures[] = {1, 0.7F, 2.5F};
+  const float temperatures[] = {1, 0.7F, 1.9F, 2.5F};
   parameters.temperature = temperatures[random.below(std::size(temperatures))];
   parameters.top_k = 1 + static_cast<std::int32_t>(random.below(vocab));
   if (random.chance(0.5)) parameters.top_p = random.chance(0.3) ? 0.5F : random.unit();

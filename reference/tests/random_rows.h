@@ -93,9 +93,9 @@ class RandomRows {
       case RowKind::octaves:
         return -static_cast<float>(below(45));
       case RowKind::close:
-        return 1 + static_cast<float>(below(6)) * 0x1p-23F;
+        return 1.95F + static_cast<float>(below(6)) * 0x1p-23F;
       case RowKind::shifted:
-        return 2 * bell() - 1000;
+        return 2 * bell() - 30000;
     }
     return 0;
   }
