@@ -41,8 +41,9 @@ Request make_request(const CheckInput& input, std::int64_t first, std::int64_t c
   request.logits.resize(static_cast<std::size_t>(count) * vocab);
   for (std::int64_t i = 0; i < count; ++i) {
     const std::int64_t row = first + i;
-    input.logits->fill(input.first_row + row, std::span(request.logits).subspan(static_cast<std::size_t>(i) * vocab,
-                                                              vocab));
+    input.logits->fill(
+        input.first_row + row,
+        std::span(request.logits).subspan(static_cast<std::size_t>(i) * vocab, vocab));
     request.parameters.push_back(
         input.parameters[static_cast<std::size_t>(row) % input.parameters.size()]);
     request.seed.push_back(mixed(input.seed, static_cast<std::uint64_t>(row)));
@@ -76,8 +77,8 @@ std::span<const std::uint32_t> allowed_of(const Request& request, std::int64_t r
 reference::IntegerRow model_of(const Request& request, std::int64_t row) {
   return reference::integer_model(
       std::span(request.row(row), static_cast<std::size_t>(request.vocab)),
-      allowed_of(request, row), request.parameters[static_cast<std::size_t>(row)],
-      request.tie_rule, request.filter_order);
+      allowed_of(request, row), request.parameters[static_cast<std::size_t>(row)], request.tie_rule,
+      request.filter_order);
 }
 
 reference::RealLaw law_of(const CheckInput& input, const Request& request, std::int64_t row) {

@@ -54,8 +54,8 @@ struct CheckOutcome {
 CheckOutcome skipped(std::string reason);
 CheckOutcome underpowered(std::string reason);
 
-/// Rows [first, first + count) of the input, counted from first_row, with their parameters, one output a row, an array of
-/// seeds that are all different, and offsets of 0.
+/// Rows [first, first + count) of the input, counted from first_row, with their parameters, one
+/// output a row, an array of seeds that are all different, and offsets of 0.
 Request make_request(const CheckInput& input, std::int64_t first, std::int64_t count);
 
 /// Profile of the input with the request's tie rule and filter order written into it.

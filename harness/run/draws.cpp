@@ -48,8 +48,7 @@ void add(const Response& response, Counts& counts) {
   }
   for (const std::int32_t token : response.tokens) {
     ++counts.draws;
-    const bool in_range =
-        token >= 0 && static_cast<std::size_t>(token) < counts.of_token.size();
+    const bool in_range = token >= 0 && static_cast<std::size_t>(token) < counts.of_token.size();
     if (in_range) {
       ++counts.of_token[static_cast<std::size_t>(token)];
     } else {

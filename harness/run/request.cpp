@@ -23,10 +23,9 @@ class Guarded {
   T* data() { return values_.empty() ? nullptr : values_.data(); }
   bool damaged() const {
     if (values_.empty()) return false;
-    return std::any_of(values_.end() - static_cast<std::ptrdiff_t>(kGuard), values_.end(),
-                       [this](const T& value) {
-                         return std::memcmp(&value, &pattern_, sizeof(T)) != 0;
-                       });
+    return std::any_of(
+        values_.end() - static_cast<std::ptrdiff_t>(kGuard), values_.end(),
+        [this](const T& value) { return std::memcmp(&value, &pattern_, sizeof(T)) != 0; });
   }
   std::vector<T> take() {
     if (!values_.empty()) values_.resize(values_.size() - kGuard);
@@ -45,8 +44,8 @@ class EncodedLogits {
  public:
   explicit EncodedLogits(const Request& request)
       : stride_(request.row_stride == 0 ? request.vocab : request.row_stride) {
-    const bool as_it_is = request.dtype == DType::float32 && stride_ == request.vocab &&
-                          request.misalignment == 0;
+    const bool as_it_is =
+        request.dtype == DType::float32 && stride_ == request.vocab && request.misalignment == 0;
     if (as_it_is) {
       data_ = request.logits.data();
       return;
@@ -69,8 +68,8 @@ class EncodedLogits {
         continue;
       }
       for (std::size_t i = 0; i < vocab; ++i) {
-        const std::uint16_t bits = request.dtype == DType::float16 ? to_float16(values[i])
-                                                                   : to_bfloat16(values[i]);
+        const std::uint16_t bits =
+            request.dtype == DType::float16 ? to_float16(values[i]) : to_bfloat16(values[i]);
         std::memcpy(target + i * size, &bits, size);
       }
     }

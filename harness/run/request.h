@@ -16,7 +16,7 @@ struct Request {
   DType dtype = DType::float32;
   std::int64_t rows = 0;
   std::int64_t vocab = 0;
-  std::vector<float> logits;  ///< [rows, vocab], each exactly a value of dtype
+  std::vector<float> logits;      ///< [rows, vocab], each exactly a value of dtype
   std::int64_t row_stride = 0;    ///< in elements; 0: vocab. The gap between rows holds NaN
   std::int64_t misalignment = 0;  ///< bytes from a 64-byte boundary to the first logit, 0 to 63
   std::vector<reference::RowParameters> parameters;  ///< [rows]

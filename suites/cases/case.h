@@ -57,8 +57,8 @@ struct Case {
   Check check = Check::mask;
   Input input = {};
   std::vector<Operation> operations = {};  ///< row i is asked operations[i % size]; tie rule and
-                                      ///< filter order are the first one's
-  bool banned_tokens = false;  ///< a bitmask bans half of the ids
+                                           ///< filter order are the first one's
+  bool banned_tokens = false;              ///< a bitmask bans half of the ids
   std::int64_t first_row = 0;
   std::int64_t rows = 1;
   std::uint64_t draws = 0;
@@ -68,8 +68,7 @@ struct Case {
 
 /// All cases of `suite`, the ones on captured logits last. Ids are unique.
 std::vector<Case> case_table(
-    Suite suite,
-    const std::vector<std::shared_ptr<const harness::CapturedLogits>>& captured = {});
+    Suite suite, const std::vector<std::shared_ptr<const harness::CapturedLogits>>& captured = {});
 
 /// Statistical cases that the error budget is shared out to. A constant, so that a case has the
 /// same share, and with it the same verdict, in every suite, shard and replay.

@@ -22,8 +22,8 @@ class Table {
   // Adds a case, unless the suite that was asked for does not hold it.
   void add(Case entry, const std::string& operations_name) {
     if (entry.suite > suite_) return;
-    const std::string input = entry.input.captured ? entry.input.captured->name
-                                                   : harness::to_string(entry.input.family);
+    const std::string input =
+        entry.input.captured ? entry.input.captured->name : harness::to_string(entry.input.family);
     entry.id = fmt::format("{}/{}/v{}", to_string(entry.check), input, entry.input.vocab);
     if (entry.input.dtype != DType::float32) {
       entry.id += fmt::format("/{}", to_string(entry.input.dtype));
@@ -40,8 +40,8 @@ class Table {
   void add(Case entry, const char* operation) {
     entry.operations = {parse_operation(operation)};
     const Operation& parsed = entry.operations.front();
-    add(std::move(entry), operation_name(parsed) + "/" +
-                              temperature_tag(parsed.parameters.temperature));
+    add(std::move(entry),
+        operation_name(parsed) + "/" + temperature_tag(parsed.parameters.temperature));
   }
 
   // A list of them, row by row; as many rows as it takes to use each once.
@@ -62,16 +62,19 @@ Input family_input(Family family, std::int64_t vocab, DType dtype = DType::float
   return {.family = family, .captured = nullptr, .vocab = vocab, .dtype = dtype};
 }
 
-// --- Exact checks ---------------------------------------------------------------------------------
+// --- Exact checks
+// ---------------------------------------------------------------------------------
 
 void add_masks_and_tokens(Table& table) {
   const auto add_both = [&table](Suite suite, const Input& input, const std::string& name,
                                  const std::vector<Operation>& operations, bool banned = false) {
-    table.add_list({.suite = suite, .check = Check::mask, .input = input,
-                    .banned_tokens = banned},
+    table.add_list({.suite = suite, .check = Check::mask, .input = input, .banned_tokens = banned},
                    name, operations);
-    table.add_list({.suite = suite, .check = Check::tokens, .input = input,
-                    .banned_tokens = banned, .draws = 8 * operations.size()},
+    table.add_list({.suite = suite,
+                    .check = Check::tokens,
+                    .input = input,
+                    .banned_tokens = banned,
+                    .draws = 8 * operations.size()},
                    name, operations);
   };
   for (const Family family : harness::all_families()) {
@@ -89,8 +92,8 @@ void add_masks_and_tokens(Table& table) {
                "partial_sums", partial_sum_operations());
     }
   }
-  for (const Family family : {Family::gaussian, Family::peaked, Family::flat, Family::ties_at_k,
-                              Family::bf16_rounded}) {
+  for (const Family family :
+       {Family::gaussian, Family::peaked, Family::flat, Family::ties_at_k, Family::bf16_rounded}) {
     add_both(Suite::gate, family_input(family, kLargeVocab), "everyday", everyday_operations());
   }
   for (const DType dtype : {DType::bfloat16, DType::float16}) {
@@ -114,8 +117,7 @@ void add_masks_and_tokens(Table& table) {
         operation.filter_order = rules.filter_order;
         operations.push_back(operation);
       }
-      add_both(Suite::gate, family_input(family, 1000), std::string("edges+") + option,
-               operations);
+      add_both(Suite::gate, family_input(family, 1000), std::string("edges+") + option, operations);
     }
   }
 }
@@ -124,23 +126,29 @@ void add_contracts(Table& table) {
   for (const std::int64_t vocab : {1, 2, 31, 1000, 50304}) {
     table.add_list({.suite = vocab > 1000 ? Suite::gate : Suite::smoke,
                     .check = Check::status,
-                    .input = family_input(Family::gaussian, vocab), .rows = 5},
-                   "everyday", {parse_operation("top_k_50+top_p_0.9/t0.7"),
-                                parse_operation("no_filter/t1"), parse_operation("greedy")});
+                    .input = family_input(Family::gaussian, vocab),
+                    .rows = 5},
+                   "everyday",
+                   {parse_operation("top_k_50+top_p_0.9/t0.7"), parse_operation("no_filter/t1"),
+                    parse_operation("greedy")});
   }
   for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
-    table.add_list({.suite = Suite::smoke, .check = Check::replay,
+    table.add_list({.suite = Suite::smoke,
+                    .check = Check::replay,
                     .input = family_input(Family::gaussian_wide, 1000, dtype)},
                    "everyday", everyday_operations());
-    table.add_list({.suite = Suite::gate, .check = Check::replay,
+    table.add_list({.suite = Suite::gate,
+                    .check = Check::replay,
                     .input = family_input(Family::peaked, 32000, dtype)},
                    "everyday", everyday_operations());
   }
-  table.add_list({.suite = Suite::smoke, .check = Check::replay,
+  table.add_list({.suite = Suite::smoke,
+                  .check = Check::replay,
                   .input = family_input(Family::gaussian, 31),
                   .banned_tokens = true},
                  "everyday", everyday_operations());
-  table.add_list({.suite = Suite::gate, .check = Check::replay,
+  table.add_list({.suite = Suite::gate,
+                  .check = Check::replay,
                   .input = family_input(Family::gaussian, kLargeVocab)},
                  "everyday", everyday_operations());
 
@@ -152,45 +160,52 @@ void add_contracts(Table& table) {
                       .input = family_input(family, vocab)},
                      "everyday", everyday_operations());
     }
-    table.add_list({.suite = Suite::smoke, .check = Check::metamorphic,
-                    .input = family_input(family, 1000)},
-                   "partial_sums", partial_sum_operations());
+    table.add_list(
+        {.suite = Suite::smoke, .check = Check::metamorphic, .input = family_input(family, 1000)},
+        "partial_sums", partial_sum_operations());
   }
   for (const Family family : {Family::subnormal, Family::huge_range, Family::gaussian_wide}) {
-    table.add_list({.suite = Suite::smoke, .check = Check::float_environment,
+    table.add_list({.suite = Suite::smoke,
+                    .check = Check::float_environment,
                     .input = family_input(family, 1000)},
                    "edges", edge_operations(1000));
-    table.add_list({.suite = Suite::gate, .check = Check::float_environment,
+    table.add_list({.suite = Suite::gate,
+                    .check = Check::float_environment,
                     .input = family_input(family, 32000)},
                    "everyday", everyday_operations());
   }
   for (const Family family : {Family::gaussian_wide, Family::peaked, Family::ties_at_k}) {
-    table.add_list({.suite = Suite::smoke, .check = Check::probabilities,
-                    .input = family_input(family, 1000)},
-                   "edges", edge_operations(1000));
-    table.add_list({.suite = Suite::gate, .check = Check::probabilities,
-                    .input = family_input(family, 32000)},
-                   "everyday", everyday_operations());
+    table.add_list(
+        {.suite = Suite::smoke, .check = Check::probabilities, .input = family_input(family, 1000)},
+        "edges", edge_operations(1000));
+    table.add_list(
+        {.suite = Suite::gate, .check = Check::probabilities, .input = family_input(family, 32000)},
+        "everyday", everyday_operations());
   }
   for (const Family family : {Family::peaked, Family::masked, Family::ties_at_k,
                               Family::single_support, Family::head_and_tail}) {
     for (const std::int64_t vocab : {1000, 32000}) {
       table.add_list({.suite = vocab == 1000 ? Suite::smoke : Suite::gate,
-                      .check = Check::support, .input = family_input(family, vocab), .draws = 64 * 16},
+                      .check = Check::support,
+                      .input = family_input(family, vocab),
+                      .draws = 64 * 16},
                      "everyday", everyday_operations());
     }
   }
 }
 
-// --- Statistical checks ---------------------------------------------------------------------------
+// --- Statistical checks
+// ---------------------------------------------------------------------------
 
 void add_streams(Table& table) {
   for (const char* operation : {"no_filter/t1", "top_p_0.999/t1", "min_p_0.5/t1"}) {
-    table.add({.suite = Suite::smoke, .check = Check::streams,
+    table.add({.suite = Suite::smoke,
+               .check = Check::streams,
                .input = family_input(Family::all_equal, kLargeVocab)},
               operation);
   }
-  table.add({.suite = Suite::gate, .check = Check::streams,
+  table.add({.suite = Suite::gate,
+             .check = Check::streams,
              .input = family_input(Family::flat, kMaxVocab)},
             "no_filter/t1");
 }
@@ -238,9 +253,11 @@ void add_goodness_of_fit(Table& table) {
       {Suite::gate, Family::gaussian_wide, 50304, "min_p_0.02/t1", 200'000, 0.015},
   };
   const auto add = [&table](Check check, const Row& row) {
-    table.add({.suite = row.suite, .check = check,
+    table.add({.suite = row.suite,
+               .check = check,
                .input = family_input(row.family, row.vocab),
-               .draws = row.draws, .declared_discrepancy = row.declared,
+               .draws = row.draws,
+               .declared_discrepancy = row.declared,
                .once = true},
               fmt::format("{}", row.operation).c_str());
   };
@@ -269,8 +286,10 @@ void add_pit(Table& table) {
   };
   for (const Row& row : rows) {
     const auto draws = static_cast<std::uint64_t>(row.rows) * 10;
-    table.add({.suite = row.suite, .check = Check::pit,
-               .input = family_input(row.family, row.vocab), .rows = row.rows,
+    table.add({.suite = row.suite,
+               .check = Check::pit,
+               .input = family_input(row.family, row.vocab),
+               .rows = row.rows,
                .draws = draws,
                .declared_discrepancy = 1.1 * 6.5 / std::sqrt(static_cast<double>(draws)),
                .once = true},
@@ -278,7 +297,8 @@ void add_pit(Table& table) {
   }
 }
 
-// --- Nightly: ten million rows, sampler against integer model --------------------------------------
+// --- Nightly: ten million rows, sampler against integer model
+// --------------------------------------
 
 void add_differential(Table& table) {
   struct Row {
@@ -286,11 +306,13 @@ void add_differential(Table& table) {
     std::int64_t rows;
   };
   for (const Family family : harness::all_families()) {
-    for (const Row& row : {Row{17, 156'250}, Row{63, 156'250}, Row{128, 156'250},
-                           Row{257, 156'250}, Row{1000, 20'000}}) {
-      table.add_list({.suite = Suite::nightly, .check = Check::tokens,
+    for (const Row& row : {Row{17, 156'250}, Row{63, 156'250}, Row{128, 156'250}, Row{257, 156'250},
+                           Row{1000, 20'000}}) {
+      table.add_list({.suite = Suite::nightly,
+                      .check = Check::tokens,
                       .input = family_input(family, row.vocab),
-                      .rows = row.rows, .draws = static_cast<std::uint64_t>(row.rows)},
+                      .rows = row.rows,
+                      .draws = static_cast<std::uint64_t>(row.rows)},
                      "edges+many", edge_operations(row.vocab));
     }
   }
@@ -312,22 +334,33 @@ std::int64_t typical_row(const harness::CapturedLogits& captured) {
 }
 
 void add_captured(Table& table, const std::shared_ptr<const harness::CapturedLogits>& captured) {
-  const Input input{.family = Family::gaussian, .captured = captured, .vocab = captured->vocab,
+  const Input input{.family = Family::gaussian,
+                    .captured = captured,
+                    .vocab = captured->vocab,
                     .dtype = captured->dtype};
   for (const Check check : {Check::mask, Check::tokens, Check::replay}) {
-    table.add_list({.suite = Suite::gate, .check = check, .input = input,
-                    .rows = check == Check::replay ? 0 : captured->rows,
-                    .draws = check == Check::tokens ? 4 * static_cast<std::uint64_t>(captured->rows)
-                                                    : 0},
-                   "everyday", everyday_operations());
+    table.add_list(
+        {.suite = Suite::gate,
+         .check = check,
+         .input = input,
+         .rows = check == Check::replay ? 0 : captured->rows,
+         .draws = check == Check::tokens ? 4 * static_cast<std::uint64_t>(captured->rows) : 0},
+        "everyday", everyday_operations());
   }
-  table.add_list({.suite = Suite::gate, .check = Check::support, .input = input,
-                  .rows = captured->rows, .draws = 16 * static_cast<std::uint64_t>(captured->rows)},
+  table.add_list({.suite = Suite::gate,
+                  .check = Check::support,
+                  .input = input,
+                  .rows = captured->rows,
+                  .draws = 16 * static_cast<std::uint64_t>(captured->rows)},
                  "everyday", everyday_operations());
   const std::int64_t typical = typical_row(*captured);
   for (const char* operation : {"top_k_50+top_p_0.9/t1", "no_filter/t1"}) {
-    table.add({.suite = Suite::gate, .check = Check::binomial, .input = input,
-               .first_row = typical, .draws = 200'000, .declared_discrepancy = 0.015,
+    table.add({.suite = Suite::gate,
+               .check = Check::binomial,
+               .input = input,
+               .first_row = typical,
+               .draws = 200'000,
+               .declared_discrepancy = 0.015,
                .once = true},
               operation);
   }

@@ -67,8 +67,9 @@ void expect_known_case(const PlanOptions& options, const std::vector<Case>& tabl
   std::vector<std::string> ids;
   for (const Case& entry : table) ids.push_back(entry.id);
   if (std::find(ids.begin(), ids.end(), *options.case_glob) != ids.end()) return;
-  throw UsageError(fmt::format("unknown case '{}' in suite {}; `fairdraw list cases` shows them all",
-                               *options.case_glob, to_string(options.suite)));
+  throw UsageError(
+      fmt::format("unknown case '{}' in suite {}; `fairdraw list cases` shows them all",
+                  *options.case_glob, to_string(options.suite)));
 }
 
 }  // namespace
@@ -97,9 +98,8 @@ Plan make_plan(const PlanOptions& options) {
   }
 
   Plan plan;
-  plan.statistical_cases = options.statistical_cases > 0
-                               ? options.statistical_cases
-                               : std::max(kStatisticalCases, statistical);
+  plan.statistical_cases = options.statistical_cases > 0 ? options.statistical_cases
+                                                         : std::max(kStatisticalCases, statistical);
   const double share = statistics::ErrorLedger(plan.statistical_cases).case_share();
   for (const Judged& judged : samplers) {
     plan.samplers.push_back({judged.name, judged.description.version, judged.semantics.name});
@@ -114,10 +114,9 @@ Plan make_plan(const PlanOptions& options) {
     harness::Job job = make_job(
         *entries[i].entry, name, [maker = options.make_sampler, name] { return maker(name); },
         judged.semantics, options.seed, share);
-    job.record.replay = fmt::format("./fairdraw replay {} --sampler {} --seed {}{}{}",
-                                    job.record.id, name, options.seed,
-                                    options.semantics ? " --semantics " + *options.semantics : "",
-                                    more);
+    job.record.replay = fmt::format(
+        "./fairdraw replay {} --sampler {} --seed {}{}{}", job.record.id, name, options.seed,
+        options.semantics ? " --semantics " + *options.semantics : "", more);
     plan.jobs.push_back(std::move(job));
   }
   return plan;

@@ -24,10 +24,10 @@ struct PlanOptions {
   std::vector<std::shared_ptr<const harness::CapturedLogits>> captured;
   std::uint64_t seed = 0;
   std::string seed_source;
-  std::uint32_t shard = 1, shards = 1;    ///< job i belongs to shard i % shards + 1
-  std::optional<std::string> case_glob;   ///< '*' and '?' match any characters, '/' too
-  std::uint64_t statistical_cases = 0;    ///< 0: as many as the run has, at least kStatisticalCases
-  std::string replay_options;             ///< added to each replay line, with a leading blank
+  std::uint32_t shard = 1, shards = 1;   ///< job i belongs to shard i % shards + 1
+  std::optional<std::string> case_glob;  ///< '*' and '?' match any characters, '/' too
+  std::uint64_t statistical_cases = 0;   ///< 0: as many as the run has, at least kStatisticalCases
+  std::string replay_options;            ///< added to each replay line, with a leading blank
 };
 
 struct Plan {

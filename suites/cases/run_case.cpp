@@ -76,9 +76,8 @@ CheckOutcome run_case(const Case& entry, harness::Sampler& sampler,
 }  // namespace
 
 harness::Job make_job(const Case& entry, const std::string& sampler_name,
-                      harness::SamplerFactory make_sampler,
-                      const reference::Semantics& semantics, std::uint64_t run_seed,
-                      double false_fail_rate) {
+                      harness::SamplerFactory make_sampler, const reference::Semantics& semantics,
+                      std::uint64_t run_seed, double false_fail_rate) {
   harness::Job job;
   job.record.id = entry.id;
   job.record.suite = to_string(entry.suite);

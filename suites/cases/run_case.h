@@ -13,8 +13,7 @@ namespace fairdraw::suites {
 /// `run_seed`: the case draws from its own, derived from it and the id. `false_fail_rate`: what
 /// the case may spend. The job keeps `entry` and `semantics`.
 harness::Job make_job(const Case& entry, const std::string& sampler_name,
-                      harness::SamplerFactory make_sampler,
-                      const reference::Semantics& semantics, std::uint64_t run_seed,
-                      double false_fail_rate);
+                      harness::SamplerFactory make_sampler, const reference::Semantics& semantics,
+                      std::uint64_t run_seed, double false_fail_rate);
 
 }  // namespace fairdraw::suites

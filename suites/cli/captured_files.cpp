@@ -53,8 +53,8 @@ std::vector<std::shared_ptr<const CapturedLogits>> load_all_captured(
   for (const std::string& path : paths) {
     all.push_back(load_captured(path, dtype));
     if (!names.insert(all.back()->name).second) {
-      throw UsageError(fmt::format("--logits: two files are named '{}'; names must differ",
-                                   all.back()->name));
+      throw UsageError(
+          fmt::format("--logits: two files are named '{}'; names must differ", all.back()->name));
     }
   }
   return all;

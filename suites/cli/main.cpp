@@ -1,7 +1,6 @@
 // fairdraw: the command line. Exit codes: 0 all passed; 1 a check failed; 2 bad usage or bad
 // input; 3 nothing was tested, or a case had too few draws.
 #include <CLI/CLI.hpp>
-
 #include <cstdio>
 #include <exception>
 #include <map>

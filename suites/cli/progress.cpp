@@ -15,8 +15,8 @@ constexpr std::size_t kBarWidth = 30;
 
 void draw_bar(const harness::CaseRecord& record, std::size_t done, std::size_t all) {
   const std::size_t filled = kBarWidth * done / all;
-  const bool red = record.verdict == harness::Verdict::failed ||
-                   record.verdict == harness::Verdict::error;
+  const bool red =
+      record.verdict == harness::Verdict::failed || record.verdict == harness::Verdict::error;
   // \x1b[K erases what a longer line left behind.
   if (red) fmt::print(stderr, "\r\x1b[K{}\n", reports::terminal_line(record));
   fmt::print(stderr, "\r\x1b[K[{}{}] {}/{}", std::string(filled, '#'),

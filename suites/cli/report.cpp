@@ -1,4 +1,6 @@
 // report: render a report.json again. It reads numbers and text, and runs nothing.
+#include "reports/report.h"
+
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -7,7 +9,6 @@
 #include <sstream>
 
 #include "harness/contract/usage_error.h"
-#include "reports/report.h"
 #include "suites/cli/verbs.h"
 
 namespace fairdraw::cli {

@@ -40,8 +40,9 @@ void add_run_options(CLI::App& app, RunOptions& options) {
       ->type_name("FILE.npy")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option("--dtype", options.dtype, "Type of the captured logits: bfloat16, or what the "
-                                           "file says")
+  app.add_option("--dtype", options.dtype,
+                 "Type of the captured logits: bfloat16, or what the "
+                 "file says")
       ->type_name("DTYPE");
   app.add_option("--seed", options.seed,
                  "Seed of the run, 64 bits (default: made from the commit of the current "
@@ -86,8 +87,8 @@ void parse_shard(const std::string& text, suites::PlanOptions& options) {
 
 void print_outcome(const harness::RunRecord& record) {
   for (const harness::CaseRecord& result : record.cases) {
-    const bool quiet = result.verdict == harness::Verdict::passed ||
-                       result.verdict == harness::Verdict::skipped;
+    const bool quiet =
+        result.verdict == harness::Verdict::passed || result.verdict == harness::Verdict::skipped;
     if (quiet) continue;
     fmt::print("{}\n    replay: {}\n", reports::terminal_line(result), result.replay);
   }

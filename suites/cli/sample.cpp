@@ -52,17 +52,19 @@ float probability(const char* field, const std::string& text) {
 reference::RowParameters row_parameters(const SampleOptions& options) {
   reference::RowParameters parameters;
   parameters.temperature = parse_float("--temperature", options.temperature);
-  const bool in_range = parameters.temperature == 0 || (parameters.temperature >= 0x1p-126F &&
-                                                        parameters.temperature <= 0x1p64F);
+  const bool in_range = parameters.temperature == 0 ||
+                        (parameters.temperature >= 0x1p-126F && parameters.temperature <= 0x1p64F);
   if (!in_range) {
-    throw UsageError(fmt::format("--temperature: {} is out of range; 0 (greedy), or 2^-126 to 2^64 "
-                                 "is allowed",
-                                 options.temperature));
+    throw UsageError(
+        fmt::format("--temperature: {} is out of range; 0 (greedy), or 2^-126 to 2^64 "
+                    "is allowed",
+                    options.temperature));
   }
   if (options.top_k < -1 || options.top_k > INT32_MAX) {
-    throw UsageError(fmt::format("--top-k: {} is out of range; -1 to 2^31 - 1 is allowed (-1 and 0 "
-                                 "are off)",
-                                 options.top_k));
+    throw UsageError(
+        fmt::format("--top-k: {} is out of range; -1 to 2^31 - 1 is allowed (-1 and 0 "
+                    "are off)",
+                    options.top_k));
   }
   parameters.top_k = static_cast<std::int32_t>(options.top_k);
   parameters.top_p = probability("--top-p", options.top_p);
@@ -96,10 +98,10 @@ harness::Request make_request(const SampleOptions& options,
   }
   const auto rows = static_cast<std::size_t>(request.rows);
   request.parameters.assign(rows, row_parameters(options));
-  request.tie_rule = rule_from_name<TieRule>("tie rule", options.tie_rule,
-                                             {"keep_all", "lowest_id"});
-  request.filter_order = rule_from_name<FilterOrder>("filter order", options.filter_order,
-                                                     {"top_k_first", "joint"});
+  request.tie_rule =
+      rule_from_name<TieRule>("tie rule", options.tie_rule, {"keep_all", "lowest_id"});
+  request.filter_order =
+      rule_from_name<FilterOrder>("filter order", options.filter_order, {"top_k_first", "joint"});
   request.seed.assign(rows, parse_uint64("--seed", options.seed));
   const std::uint64_t offset = parse_uint64("--offset", options.offset);
   for (std::size_t i = 0; i < rows; ++i) {
@@ -129,16 +131,15 @@ int sample(const SampleOptions& options) {
   for (std::size_t i = 0; i < static_cast<std::size_t>(request.rows); ++i) {
     const auto first = response.tokens.begin() + static_cast<std::ptrdiff_t>(i * samples);
     const std::vector<std::int32_t> tokens(first, first + static_cast<std::ptrdiff_t>(samples));
-    const char* const status =
-        response.statuses.empty() ? "unknown"
-                                  : to_string(static_cast<RowStatus>(response.statuses[i]));
+    const char* const status = response.statuses.empty()
+                                   ? "unknown"
+                                   : to_string(static_cast<RowStatus>(response.statuses[i]));
     const std::int32_t support = response.support_size.empty() ? -1 : response.support_size[i];
     const std::int64_t row = options.row.value_or(0) + static_cast<std::int64_t>(i);
-    all.push_back({{"row", row}, {"status", status}, {"support_size", support},
-                   {"tokens", tokens}});
+    all.push_back(
+        {{"row", row}, {"status", status}, {"support_size", support}, {"tokens", tokens}});
     if (options.json) continue;
-    fmt::print("row {}: {}, support {}, tokens {}\n", row, status, support,
-               fmt::join(tokens, " "));
+    fmt::print("row {}: {}, support {}, tokens {}\n", row, status, support, fmt::join(tokens, " "));
   }
   if (options.json) fmt::print("{}\n", all.dump(2));
   return 0;
@@ -164,7 +165,9 @@ Verb add_sample(CLI::App& app) {
       ->type_name("P")
       ->capture_default_str();
   app.add_option("--min-p", options->min_p, "0 is off")->type_name("P")->capture_default_str();
-  app.add_option("--seed", options->seed, "Seed of all rows")->type_name("N")->capture_default_str();
+  app.add_option("--seed", options->seed, "Seed of all rows")
+      ->type_name("N")
+      ->capture_default_str();
   app.add_option("--offset", options->offset, "Offset of row 0; row i has this plus i")
       ->type_name("N")
       ->capture_default_str();

@@ -24,8 +24,8 @@ std::string current_commit() {
   if (std::fgets(buffer.data(), buffer.size(), pipe.get()) == nullptr) return {};
   std::string commit = buffer.data();
   while (!commit.empty() && commit.back() == '\n') commit.pop_back();
-  const bool is_hash = commit.size() >= 40 &&
-                       commit.find_first_not_of("0123456789abcdef") == std::string::npos;
+  const bool is_hash =
+      commit.size() >= 40 && commit.find_first_not_of("0123456789abcdef") == std::string::npos;
   return is_hash ? commit : std::string();
 }
 
@@ -38,8 +38,8 @@ std::uint64_t parse_uint64(const std::string& field, const std::string& text) {
   const std::uint64_t value = std::strtoull(text.c_str(), &end, hexadecimal ? 16 : 10);
   const bool starts_well = !text.empty() && text.front() >= '0' && text.front() <= '9';
   if (!starts_well || *end != '\0' || errno != 0) {
-    throw harness::UsageError(
-        fmt::format("{}: '{}' is not a number from 0 to 2^64 - 1 (decimal, or 0x...)", field, text));
+    throw harness::UsageError(fmt::format(
+        "{}: '{}' is not a number from 0 to 2^64 - 1 (decimal, or 0x...)", field, text));
   }
   return value;
 }

@@ -52,8 +52,7 @@ int verify(const VerifyOptions& options) {
   const unsigned threads = options.jobs == 0 ? hardware : static_cast<unsigned>(options.jobs);
   fmt::print("fairdraw {}: suite {}, {} cases, seed {} ({})\n", FAIRDRAW_VERSION, options.suite,
              plan.jobs.size(), planned.seed, planned.seed_source);
-  const harness::RunRecord record =
-      suites::run_plan(plan, planned, threads, make_progress());
+  const harness::RunRecord record = suites::run_plan(plan, planned, threads, make_progress());
   reports::write_report(options.report, record);
   print_outcome(record);
   fmt::print("{:.1f} s, {} draws, report in {}\n", record.seconds, record.draws,
@@ -66,8 +65,7 @@ int verify(const VerifyOptions& options) {
 Verb add_verify(CLI::App& app) {
   const auto options = std::make_shared<VerifyOptions>();
   add_run_options(app, options->run);
-  app.add_option("--suite", options->suite,
-                 "smoke (seconds), gate (two minutes), nightly (hours)")
+  app.add_option("--suite", options->suite, "smoke (seconds), gate (two minutes), nightly (hours)")
       ->type_name("SUITE")
       ->capture_default_str();
   app.add_option("--case", options->case_glob,

@@ -71,10 +71,11 @@ Drawn draw(const CheckInput& input, const Request& request, const reference::Rea
   Drawn drawn;
   for (std::size_t token = 0; token < counts.of_token.size(); ++token) {
     if (law.membership[token] == Membership::out && counts.of_token[token] > 0) {
-      outcome.fail(fmt::format("token {} (logit {}) was drawn {} times and is outside of the "
-                               "support ({})",
-                               token, request.row(0)[token], counts.of_token[token],
-                               describe(request.parameters.front())));
+      outcome.fail(
+          fmt::format("token {} (logit {}) was drawn {} times and is outside of the "
+                      "support ({})",
+                      token, request.row(0)[token], counts.of_token[token],
+                      describe(request.parameters.front())));
     }
     if (law.membership[token] != Membership::in) counts.of_token[token] = 0;
     drawn.draws += counts.of_token[token];
@@ -99,10 +100,9 @@ void judge_orderings(const CheckInput& input, const Drawn& drawn, const CertainL
   std::vector<std::uint32_t> by_id(law.probability.size());
   std::iota(by_id.begin(), by_id.end(), 0U);
   std::vector<std::uint32_t> by_probability = by_id;
-  std::stable_sort(by_probability.begin(), by_probability.end(),
-                   [&law](std::uint32_t a, std::uint32_t b) {
-                     return law.probability[a] > law.probability[b];
-                   });
+  std::stable_sort(
+      by_probability.begin(), by_probability.end(),
+      [&law](std::uint32_t a, std::uint32_t b) { return law.probability[a] > law.probability[b]; });
   const double level = input.false_fail_rate * kDkwmShare / kOrderings;
   const auto judge = [&](const char* name, const std::vector<std::uint32_t>& order) {
     const double distance = distance_in_order(order, drawn, law);
@@ -111,9 +111,10 @@ void judge_orderings(const CheckInput& input, const Drawn& drawn, const CertainL
     outcome.measures[fmt::format("dkwm_{}_distance", name)] = distance;
     outcome.measures[fmt::format("dkwm_{}_p_value", name)] = p_value;
     if (p_value >= level) return;
-    outcome.fail(fmt::format("the distribution function over tokens by {} is off by {:.4g} after "
-                             "{} draws (p {:.2e}, level {:.1e})",
-                             name, distance, drawn.draws, p_value, level));
+    outcome.fail(
+        fmt::format("the distribution function over tokens by {} is off by {:.4g} after "
+                    "{} draws (p {:.2e}, level {:.1e})",
+                    name, distance, drawn.draws, p_value, level));
   };
   judge("probability", by_probability);
   judge("id", by_id);
@@ -151,10 +152,9 @@ CheckOutcome check_chi_squared(const CheckInput& input) {
   double min_discrepancy = statistics::g_min_discrepancy(
       design_draws, static_cast<std::uint32_t>(cells), g_level, kFalsePassRate);
   if (pearson_decides) {
-    min_discrepancy = std::min(
-        min_discrepancy, statistics::chi_squared_min_discrepancy(design_draws, dof,
-                                                                 chi_squared_level,
-                                                                 kFalsePassRate));
+    min_discrepancy =
+        std::min(min_discrepancy, statistics::chi_squared_min_discrepancy(
+                                      design_draws, dof, chi_squared_level, kFalsePassRate));
   }
   if (min_discrepancy > input.declared_discrepancy) {
     CheckOutcome outcome = underpowered(
@@ -190,18 +190,19 @@ CheckOutcome check_chi_squared(const CheckInput& input) {
   outcome.measures["total_variation_slack"] = fit.total_variation_slack;
   outcome.spent += g_level;
   if (fit.g_p_bound < g_level) {
-    outcome.fail(fmt::format("G = {:.1f} over {} cells after {} draws (p at most {:.2e}, level "
-                             "{:.1e}); total variation {:.4f}",
-                             fit.g, cells, drawn.draws, fit.g_p_bound, g_level,
-                             fit.total_variation));
+    outcome.fail(
+        fmt::format("G = {:.1f} over {} cells after {} draws (p at most {:.2e}, level "
+                    "{:.1e}); total variation {:.4f}",
+                    fit.g, cells, drawn.draws, fit.g_p_bound, g_level, fit.total_variation));
   }
   if (pearson_decides) {
     outcome.spent += chi_squared_level;
     if (fit.chi_squared_p_value < chi_squared_level) {
-      outcome.fail(fmt::format("chi-squared = {:.1f} with {} degrees of freedom after {} draws (p "
-                               "{:.2e}, level {:.1e}); total variation {:.4f}",
-                               fit.chi_squared, fit.dof, drawn.draws, fit.chi_squared_p_value,
-                               chi_squared_level, fit.total_variation));
+      outcome.fail(
+          fmt::format("chi-squared = {:.1f} with {} degrees of freedom after {} draws (p "
+                      "{:.2e}, level {:.1e}); total variation {:.4f}",
+                      fit.chi_squared, fit.dof, drawn.draws, fit.chi_squared_p_value,
+                      chi_squared_level, fit.total_variation));
     }
   }
   judge_orderings(input, drawn, certain, outcome);
@@ -226,10 +227,9 @@ std::vector<Group> named_groups(const CertainLaw& law) {
     if (law.probability[token] > 0) support.push_back(token);
   }
   std::vector<std::uint32_t> by_probability = support;
-  std::stable_sort(by_probability.begin(), by_probability.end(),
-                   [&law](std::uint32_t a, std::uint32_t b) {
-                     return law.probability[a] > law.probability[b];
-                   });
+  std::stable_sort(
+      by_probability.begin(), by_probability.end(),
+      [&law](std::uint32_t a, std::uint32_t b) { return law.probability[a] > law.probability[b]; });
   std::vector<Group> groups = {{"the most likely token", {by_probability.front()}},
                                {"the first token", {support.front()}},
                                {"the last token", {support.back()}},
@@ -265,7 +265,8 @@ CheckOutcome check_binomial(const CheckInput& input) {
     return skipped("semantics " + input.semantics.name + " gives this row no law");
   }
   const CertainLaw certain = certain_law(law);
-  if (certain.support < 2 || certain_draws(input.draws, law) == 0) return skipped("the support is one token: nothing to count");
+  if (certain.support < 2 || certain_draws(input.draws, law) == 0)
+    return skipped("the support is one token: nothing to count");
   const std::vector<Group> groups = named_groups(certain);
   const double level = input.false_fail_rate / static_cast<double>(groups.size());
 
@@ -277,9 +278,9 @@ CheckOutcome check_binomial(const CheckInput& input) {
     double sum = 0;
     for (const std::uint32_t token : group.tokens) sum += certain.probability[token];
     probability.push_back(std::min(sum, 1.0));
-    min_discrepancy = std::max(min_discrepancy,
-                               statistics::binomial_min_discrepancy(
-                                   certain_draws(input.draws, law), probability.back(), level, kFalsePassRate));
+    min_discrepancy = std::max(min_discrepancy, statistics::binomial_min_discrepancy(
+                                                    certain_draws(input.draws, law),
+                                                    probability.back(), level, kFalsePassRate));
   }
   if (min_discrepancy > input.declared_discrepancy) {
     outcome = underpowered(
@@ -302,14 +303,14 @@ CheckOutcome check_binomial(const CheckInput& input) {
     outcome.spent += level;
     smallest = std::min(smallest, p_value);
     if (p_value >= level) continue;
-    outcome.fail(fmt::format("{} was drawn {} times in {}, expected {:.1f} (p {:.2e}, level {:.1e})",
-                             groups[i].name, count, drawn.draws,
-                             static_cast<double>(drawn.draws) * probability[i], p_value, level));
+    outcome.fail(fmt::format(
+        "{} was drawn {} times in {}, expected {:.1f} (p {:.2e}, level {:.1e})", groups[i].name,
+        count, drawn.draws, static_cast<double>(drawn.draws) * probability[i], p_value, level));
   }
   outcome.measures["smallest_p_value"] = smallest;
   if (!outcome.failed()) {
-    outcome.message = fmt::format("{} groups of tokens are drawn as often as they must be",
-                                  groups.size());
+    outcome.message =
+        fmt::format("{} groups of tokens are drawn as often as they must be", groups.size());
   }
   return outcome;
 }

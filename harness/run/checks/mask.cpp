@@ -26,8 +26,8 @@ void compare_with_model(const Request& request, const Response& response, std::i
   }
   if (response.mask.empty()) return;
   for (std::int64_t token = 0; token < request.vocab; ++token) {
-    const bool expected = model.status == RowStatus::ok &&
-                          model.mask[static_cast<std::size_t>(token)] != 0;
+    const bool expected =
+        model.status == RowStatus::ok && model.mask[static_cast<std::size_t>(token)] != 0;
     if (response.kept(row, request.vocab, token) == expected) continue;
     outcome.fail(fmt::format("{}: token {} (logit {}) is {}, the integer model {} it",
                              where(request, first, row), token, request.row(row)[token],
@@ -46,9 +46,8 @@ void compare_with_law(const CheckInput& input, const Request& request, const Res
   if (!response.support_size.empty()) {
     const std::int32_t size = response.support_size[static_cast<std::size_t>(row)];
     if (size < law.support_low || size > law.support_high) {
-      outcome.fail(fmt::format("{}: support size {}, expected {} to {}",
-                               where(request, first, row), size, law.support_low,
-                               law.support_high));
+      outcome.fail(fmt::format("{}: support size {}, expected {} to {}", where(request, first, row),
+                               size, law.support_low, law.support_high));
     }
   }
   if (response.mask.empty()) return;
@@ -73,16 +72,16 @@ CheckOutcome check_mask(const CheckInput& input) {
     return skipped("reports neither masks nor support sizes");
   }
   CheckOutcome outcome;
-  const std::int64_t chunk = std::max<std::int64_t>(1, (std::int64_t{1} << 21) /
-                                                           input.logits->vocab());
+  const std::int64_t chunk =
+      std::max<std::int64_t>(1, (std::int64_t{1} << 21) / input.logits->vocab());
   for (std::int64_t first = 0; first < input.rows && !outcome.failed(); first += chunk) {
     const Request request = make_request(input, first, std::min(chunk, input.rows - first));
     if (const std::string lacks = missing_ability(sampler, request); !lacks.empty()) {
       return skipped(lacks);
     }
-    const Response response = run_request(
-        *input.sampler, request,
-        reported(sampler, {.statuses = true, .support_size = true, .mask = true}));
+    const Response response =
+        run_request(*input.sampler, request,
+                    reported(sampler, {.statuses = true, .support_size = true, .mask = true}));
     if (!response.ran()) return outcome.fail(response.trouble());
     for (std::int64_t row = 0; row < request.rows && !outcome.failed(); ++row) {
       if (input.exact()) compare_with_model(request, response, first, row, outcome);

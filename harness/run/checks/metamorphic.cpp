@@ -100,8 +100,7 @@ void compare_padding(const Request& base, const Response& expected, Relations& r
     padded.logits.clear();
     for (std::int64_t row = 0; row < base.rows; ++row) {
       padded.logits.insert(padded.logits.end(), base.row(row), base.row(row) + base.vocab);
-      padded.logits.insert(padded.logits.end(), static_cast<std::size_t>(columns),
-                           kMinusInfinity);
+      padded.logits.insert(padded.logits.end(), static_cast<std::size_t>(columns), kMinusInfinity);
     }
     relations.expect_same("columns of -inf at the end", base, expected, padded);
   }
@@ -112,7 +111,8 @@ void compare_filters_off(const Request& base, Relations& relations) {
   Request plain = base;
   for (reference::RowParameters& row : plain.parameters) row.top_k = 0;
   const Response expected = relations.run(plain, "top_k 0");
-  for (const std::int32_t top_k : {-1, vocab, vocab + 1, std::numeric_limits<std::int32_t>::max()}) {
+  for (const std::int32_t top_k :
+       {-1, vocab, vocab + 1, std::numeric_limits<std::int32_t>::max()}) {
     if (top_k == 1) continue;  // a vocabulary of one
     Request off = plain;
     for (reference::RowParameters& row : off.parameters) row.top_k = top_k;
@@ -150,18 +150,16 @@ void compare_permuted(const CheckInput& input, const Request& base, const Respon
   }
   const Response response = relations.run(permuted, "permuted vocabulary");
   for (std::int64_t row = 0; row < base.rows && !outcome.failed(); ++row) {
-    const reference::RowParameters& row_parameters =
-        base.parameters[static_cast<std::size_t>(row)];
-    const bool greedy = row_parameters.temperature == 0 || row_parameters.top_k == 1 ||
-                        row_parameters.top_p == 0;
+    const reference::RowParameters& row_parameters = base.parameters[static_cast<std::size_t>(row)];
+    const bool greedy =
+        row_parameters.temperature == 0 || row_parameters.top_k == 1 || row_parameters.top_p == 0;
     if (greedy) continue;  // the lowest id among equals is not a matter of values
     for (std::int64_t id = 0; id < base.vocab; ++id) {
       const std::int64_t before = id_of[static_cast<std::size_t>(id)];
       if (response.kept(row, base.vocab, id) == expected.kept(row, base.vocab, before)) continue;
-      outcome.fail(fmt::format("permuted vocabulary: row {}: token {} is {} as {}, and not as {}",
-                               row, before,
-                               expected.kept(row, base.vocab, before) ? "kept" : "dropped", before,
-                               id));
+      outcome.fail(fmt::format(
+          "permuted vocabulary: row {}: token {} is {} as {}, and not as {}", row, before,
+          expected.kept(row, base.vocab, before) ? "kept" : "dropped", before, id));
       return;
     }
   }
@@ -197,8 +195,8 @@ CheckOutcome check_metamorphic(const CheckInput& input) {
   empty.seed_is_scalar = true;
   relations.run(empty, "empty batch");
   if (!outcome.failed()) {
-    outcome.message = fmt::format("{} relations hold on {} rows", outcome.measures["relations"],
-                                  outcome.rows);
+    outcome.message =
+        fmt::format("{} relations hold on {} rows", outcome.measures["relations"], outcome.rows);
   }
   return outcome;
 }

@@ -1,5 +1,7 @@
 // Draws from many different rows: each is put through the law of its own row, and what comes out
 // must be uniform and independent.
+#include "harness/statistics/pit.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,7 +9,6 @@
 
 #include "harness/run/checks.h"
 #include "harness/run/random_words.h"
-#include "harness/statistics/pit.h"
 #include "harness/statistics/statistics.h"
 
 namespace fairdraw::harness {
@@ -58,8 +59,8 @@ struct Streams {
 };
 
 // One call: `count` rotations of the base row, whose shifts are given.
-Request rotations(const Request& base, const std::vector<std::int64_t>& shifts,
-                  std::uint64_t seed, std::int32_t num_samples) {
+Request rotations(const Request& base, const std::vector<std::int64_t>& shifts, std::uint64_t seed,
+                  std::int32_t num_samples) {
   Request request = base;
   request.rows = static_cast<std::int64_t>(shifts.size());
   request.num_samples = num_samples;
@@ -105,8 +106,8 @@ void transform(const BaseLaw& law, const Request& request, const Response& respo
     if (by_id < 0) by_id += 1;
     // Rounding may land exactly on an end, where normal scores are infinite.
     streams.by_id.push_back(std::clamp(by_id, 0x1p-53, 1 - 0x1p-53));
-    streams.by_rank.push_back(statistics::randomized_pit(law.prefix_by_rank, law.rank_of[at],
-                                                         mixed(~seed, i)));
+    streams.by_rank.push_back(
+        statistics::randomized_pit(law.prefix_by_rank, law.rank_of[at], mixed(~seed, i)));
   }
 }
 
@@ -125,9 +126,9 @@ CheckOutcome check_pit(const CheckInput& input) {
   const double level = input.false_fail_rate / kStatistics;
   const double min_discrepancy = statistics::dkwm_min_discrepancy(draws, level, kFalsePassRate);
   if (min_discrepancy > input.declared_discrepancy) {
-    CheckOutcome outcome = underpowered(
-        fmt::format("{} draws find a distance of {:.5f}, the case states {:.5f}", draws,
-                    min_discrepancy, input.declared_discrepancy));
+    CheckOutcome outcome =
+        underpowered(fmt::format("{} draws find a distance of {:.5f}, the case states {:.5f}",
+                                 draws, min_discrepancy, input.declared_discrepancy));
     outcome.min_discrepancy = min_discrepancy;
     return outcome;
   }
@@ -176,9 +177,10 @@ CheckOutcome check_pit(const CheckInput& input) {
   judge(fmt::format("lag_{}", next_row),
         statistics::lag_correlation_p_value(streams.by_id, next_row));
   if (!outcome.failed()) {
-    outcome.message = fmt::format("{} draws of {} rows are uniform through their laws: distance "
-                                  "{:.5f}",
-                                  outcome.draws, outcome.rows, *outcome.statistic);
+    outcome.message = fmt::format(
+        "{} draws of {} rows are uniform through their laws: distance "
+        "{:.5f}",
+        outcome.draws, outcome.rows, *outcome.statistic);
   }
   return outcome;
 }

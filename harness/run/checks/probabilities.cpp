@@ -13,8 +13,8 @@ using reference::Membership;
 
 struct RealRow {
   reference::RealLaw law;
-  double largest = 0;      // largest allowed logit
-  double inverse_ln2 = 0;  // octaves a unit of logit: 1 / (T ln 2)
+  double largest = 0;                    // largest allowed logit
+  double inverse_ln2 = 0;                // octaves a unit of logit: 1 / (T ln 2)
   double normalizer_error = 0;           // relative, of the sum over all allowed tokens
   double filtered_normalizer_error = 0;  // relative, of the sum over the survivors
   double filtered_share = 0;             // mass of the survivors among all allowed tokens
@@ -58,9 +58,9 @@ RealRow real_row(const CheckInput& input, const Request& request, std::int64_t r
     if (probability == 0) continue;
     probability /= sum;
     // A weight is never off by more than itself: truncation only takes away.
-    const double off = probability *
-                       std::min(1.0, weight_error(bound, real,
-                                                  static_cast<double>(request.row(row)[id])));
+    const double off =
+        probability *
+        std::min(1.0, weight_error(bound, real, static_cast<double>(request.row(row)[id])));
     error += off;
     if (real.law.membership[static_cast<std::size_t>(id)] != Membership::in) continue;
     kept += probability;
@@ -79,8 +79,8 @@ double log_bound(double weight, double sum, double log_probability) {
          3 * 0x1p-24 * std::max(1.0, std::fabs(log_probability));
 }
 
-std::string compare_probs(const CheckInput& input, const Request& request,
-                          const Response& response, std::int64_t row, const RealRow& real,
+std::string compare_probs(const CheckInput& input, const Request& request, const Response& response,
+                          std::int64_t row, const RealRow& real,
                           const reference::WeightBound& bound) {
   const reference::IntegerRow model = model_of(request, row);
   for (std::int64_t id = 0; id < request.vocab; ++id) {
@@ -96,8 +96,8 @@ std::string compare_probs(const CheckInput& input, const Request& request,
     const Membership membership = real.law.membership[at];
     if (real.law.ambiguous_mass > 0 || membership == Membership::ambiguous) continue;
     const double expected = membership == Membership::in ? real.law.probability[at] : 0;
-    const double weight = std::min(
-        1.0, weight_error(bound, real, static_cast<double>(request.row(row)[id])));
+    const double weight =
+        std::min(1.0, weight_error(bound, real, static_cast<double>(request.row(row)[id])));
     const double slack = expected * (weight + real.filtered_normalizer_error + 0x1p-23) +
                          0x1p-149;  // two roundings of float32, and its smallest step
     if (std::fabs(static_cast<double>(observed) - expected) <= slack) continue;
@@ -113,8 +113,7 @@ std::string compare_logprobs(const Request& request, const Response& response, s
   const auto output = static_cast<std::size_t>(row);
   const std::int32_t token = response.tokens[output];
   const double probability = real.unfiltered[static_cast<std::size_t>(token)];
-  const double weight =
-      weight_error(bound, real, static_cast<double>(request.row(row)[token]));
+  const double weight = weight_error(bound, real, static_cast<double>(request.row(row)[token]));
   if (probability == 0 || weight >= 0.5) return {};  // truncation leaves too little of it
   ++outcome.measures["logprobs"];
   const double expected = std::log(probability);
@@ -146,15 +145,15 @@ CheckOutcome check_probabilities(const CheckInput& input) {
   bound.truncation = input.exact();
   bound.constant += input.semantics.relative_weight_error;
   CheckOutcome outcome;
-  const std::int64_t chunk = std::max<std::int64_t>(1, (std::int64_t{1} << 20) /
-                                                           input.logits->vocab());
+  const std::int64_t chunk =
+      std::max<std::int64_t>(1, (std::int64_t{1} << 20) / input.logits->vocab());
   for (std::int64_t first = 0; first < input.rows; first += chunk) {
     const Request request = make_request(input, first, std::min(chunk, input.rows - first));
     if (const std::string lacks = missing_ability(sampler, request); !lacks.empty()) {
       return skipped(lacks);
     }
-    const Response response = run_request(
-        *input.sampler, request, reported(sampler, {.probs = true, .logprobs = true}));
+    const Response response =
+        run_request(*input.sampler, request, reported(sampler, {.probs = true, .logprobs = true}));
     if (!response.ran()) return outcome.fail(response.trouble());
     for (std::int64_t row = 0; row < request.rows; ++row) {
       const RealRow real = real_row(input, request, row, bound);

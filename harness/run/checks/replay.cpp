@@ -133,9 +133,9 @@ void compare_batches(const Request& base, std::uint64_t seed, Replay& replay,
   for (const std::int64_t size : {2, 5, 33}) {
     std::vector<std::int64_t> mixture;
     for (std::int64_t i = 0; i < size; ++i) {
-      mixture.push_back(static_cast<std::int64_t>(
-          mixed(seed, static_cast<std::uint64_t>(size * 64 + i)) %
-          static_cast<std::uint64_t>(base.rows)));
+      mixture.push_back(
+          static_cast<std::int64_t>(mixed(seed, static_cast<std::uint64_t>(size * 64 + i)) %
+                                    static_cast<std::uint64_t>(base.rows)));
     }
     replay.expect_same("other batch-mates", pick_rows(base, mixture), mixture, outcome);
   }
@@ -158,10 +158,10 @@ void compare_batches(const Request& base, std::uint64_t seed, Replay& replay,
                        request.parameters[i] = {.temperature = 3, .top_k = 7, .top_p = 0.3F};
                      }),
                      every_second, outcome);
-  replay.expect_same("batch-mates with other seeds", with_mates([](Request& request, std::size_t i) {
-                       request.seed[i] = ~request.seed[i];
-                     }),
-                     every_second, outcome);
+  replay.expect_same(
+      "batch-mates with other seeds",
+      with_mates([](Request& request, std::size_t i) { request.seed[i] = ~request.seed[i]; }),
+      every_second, outcome);
   Request padded = base;
   padded.active.assign(static_cast<std::size_t>(base.rows), 1);
   for (std::size_t i = 1; i < padded.active.size(); i += 2) padded.active[i] = 0;

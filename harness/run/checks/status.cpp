@@ -49,9 +49,9 @@ void add_logit_faults(std::int64_t vocab, std::vector<Fault>& faults) {
     float value;
     RowStatus status;
   };
-  for (const Value& bad : {Value{"NaN", kNan, RowStatus::nan_input},
-                           Value{"-NaN", -kNan, RowStatus::nan_input},
-                           Value{"+inf", kInfinity, RowStatus::infinite_input}}) {
+  for (const Value& bad :
+       {Value{"NaN", kNan, RowStatus::nan_input}, Value{"-NaN", -kNan, RowStatus::nan_input},
+        Value{"+inf", kInfinity, RowStatus::infinite_input}}) {
     for (const std::int64_t token : {std::int64_t{0}, vocab / 2, vocab - 1}) {
       const float value = bad.value;
       faults.push_back({fmt::format("{} at id {}", bad.name, token), bad.status,
@@ -66,12 +66,13 @@ void add_logit_faults(std::int64_t vocab, std::vector<Fault>& faults) {
                         }});
     }
   }
-  faults.push_back({"all -inf", RowStatus::no_allowed_token,
-                    [](Request& request, std::int64_t row) { fill_row(request, row, -kInfinity); }});
-  faults.push_back({"all banned", RowStatus::no_allowed_token,
-                    [](Request& request, std::int64_t row) {
-                      for (std::int64_t id = 0; id < request.vocab; ++id) ban(request, row, id);
-                    }});
+  faults.push_back(
+      {"all -inf", RowStatus::no_allowed_token,
+       [](Request& request, std::int64_t row) { fill_row(request, row, -kInfinity); }});
+  faults.push_back(
+      {"all banned", RowStatus::no_allowed_token, [](Request& request, std::int64_t row) {
+         for (std::int64_t id = 0; id < request.vocab; ++id) ban(request, row, id);
+       }});
   faults.push_back({"the only allowed id is -inf", RowStatus::no_allowed_token,
                     [](Request& request, std::int64_t row) {
                       for (std::int64_t id = 1; id < request.vocab; ++id) ban(request, row, id);
@@ -82,8 +83,8 @@ void add_logit_faults(std::int64_t vocab, std::vector<Fault>& faults) {
 void add_parameter_faults(std::vector<Fault>& faults) {
   const float below_range = std::nextafter(0x1p-126F, 0.0F);
   const float above_range = std::nextafter(0x1p64F, kInfinity);
-  for (const float value : {-1.0F, -kSmallest, kSmallest, below_range, above_range, kInfinity,
-                            -kInfinity, kNan}) {
+  for (const float value :
+       {-1.0F, -kSmallest, kSmallest, below_range, above_range, kInfinity, -kInfinity, kNan}) {
     faults.push_back({fmt::format("temperature {}", value), RowStatus::invalid_temperature,
                       [value](Request& request, std::int64_t row) {
                         request.parameters[static_cast<std::size_t>(row)].temperature = value;
@@ -139,8 +140,7 @@ std::string judge(const Request& request, const Response& response, const Respon
     const auto expected = static_cast<std::int32_t>(bad ? status : RowStatus::ok);
     if (response.statuses[at] != expected) {
       return fmt::format("{} {} has status {}, expected {}", bad ? "the row" : "batch-mate", i,
-                         response.statuses[at],
-                         to_string(static_cast<RowStatus>(expected)));
+                         response.statuses[at], to_string(static_cast<RowStatus>(expected)));
     }
     if (response.tokens[at] != token) {
       return fmt::format("{} {} gives token {}, expected {}", bad ? "the row" : "batch-mate", i,
@@ -175,8 +175,7 @@ CheckOutcome check_status(const CheckInput& input) {
   if (const std::string lacks = missing_ability(sampler, base); !lacks.empty()) {
     return skipped(lacks);
   }
-  const Wanted wanted =
-      reported(sampler, {.statuses = true, .support_size = true, .mask = true});
+  const Wanted wanted = reported(sampler, {.statuses = true, .support_size = true, .mask = true});
   const Response good = run_request(*input.sampler, base, wanted);
   CheckOutcome outcome;
   if (!good.ran()) return outcome.fail(good.trouble());
@@ -196,9 +195,8 @@ CheckOutcome check_status(const CheckInput& input) {
     ++outcome.measures["faults"];
     outcome.draws += static_cast<std::uint64_t>(base.rows);
     const Response response = run_request(*input.sampler, request, wanted);
-    const std::string wrong = response.ran()
-                                  ? judge(request, response, good, row, fault.status)
-                                  : response.trouble();
+    const std::string wrong =
+        response.ran() ? judge(request, response, good, row, fault.status) : response.trouble();
     if (!wrong.empty()) {
       return outcome.fail(fmt::format("{} in row {} of {}: {}", fault.name, row, base.rows, wrong));
     }

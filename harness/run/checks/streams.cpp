@@ -109,8 +109,8 @@ CheckOutcome check_streams(const CheckInput& input) {
                       gram[0], gram[1], gram[2], entry->second, place, null_rate));
     }
   }
-  outcome.message = fmt::format("{} draws of {} streams hold no 3-gram twice", outcome.draws,
-                                all.size());
+  outcome.message =
+      fmt::format("{} draws of {} streams hold no 3-gram twice", outcome.draws, all.size());
   return outcome;
 }
 

@@ -157,8 +157,8 @@ CheckOutcome check_support(const CheckInput& input) {
   if (outcome.draws == 0) {
     return skipped("semantics " + input.semantics.name + " defines none of these rows");
   }
-  outcome.message = fmt::format("{} tokens of {} rows are in the support", outcome.draws,
-                                outcome.rows);
+  outcome.message =
+      fmt::format("{} tokens of {} rows are in the support", outcome.draws, outcome.rows);
   return outcome;
 }
 

@@ -20,8 +20,7 @@ float decode(const fairdraw_batch& batch, std::int64_t row, std::int64_t token) 
   }
   std::uint16_t bits = 0;
   std::memcpy(&bits, source, sizeof(bits));
-  return batch.dtype == 1 ? reference::float_from_half(bits)
-                          : reference::float_from_bfloat16(bits);
+  return batch.dtype == 1 ? reference::float_from_half(bits) : reference::float_from_bfloat16(bits);
 }
 
 // The oracles compute in the float environment that they find, so the caller's is put aside.

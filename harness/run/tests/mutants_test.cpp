@@ -44,8 +44,12 @@ const std::vector<Setting>& settings() {
       {"status", check_status, Family::gaussian, 100, kMixed, 5},
       {"replay", check_replay, Family::gaussian, 300, kMixed, 10},
       {"streams", check_streams, Family::all_equal, 131072, {{}}},
-      {"metamorphic", check_metamorphic, Family::ties_at_k, 300,
-       {{.top_k = 50}, {.top_p = 0.5F}}, 6},
+      {"metamorphic",
+       check_metamorphic,
+       Family::ties_at_k,
+       300,
+       {{.top_k = 50}, {.top_p = 0.5F}},
+       6},
       {"float_environment", check_float_environment, Family::gaussian, 300, kMixed, 10},
       {"probabilities", check_probabilities, Family::gaussian_wide, 500, kMixed, 10},
       {"chi_squared", check_chi_squared, Family::gaussian, 200, {{}}, 1, 200'000, 0.05},
@@ -90,8 +94,7 @@ TEST_P(EveryCheck, SeesAWriteBehindTheTokens) {
   const auto sampler = make_mutant("writes behind its tokens");
   const CheckOutcome outcome = run(*sampler, GetParam());
   EXPECT_STREQ(to_string(outcome.verdict), "failed");
-  EXPECT_NE(outcome.message.find("behind the end of tokens"), std::string::npos)
-      << outcome.message;
+  EXPECT_NE(outcome.message.find("behind the end of tokens"), std::string::npos) << outcome.message;
 }
 
 INSTANTIATE_TEST_SUITE_P(Checks, EveryCheck, testing::ValuesIn(settings()),
@@ -106,9 +109,7 @@ struct Kill {
   const char* check;
 };
 
-void PrintTo(const Kill& kill, std::ostream* out) {
-  *out << kill.mutant << ", by " << kill.check;
-}
+void PrintTo(const Kill& kill, std::ostream* out) { *out << kill.mutant << ", by " << kill.check; }
 
 const Kill kKills[] = {
     {"temperature 1.05 times too high", "chi_squared"},
@@ -154,9 +155,8 @@ INSTANTIATE_TEST_SUITE_P(Mutants, EveryMutant, testing::ValuesIn(kKills));
 
 TEST(Mutants, AllHaveAKiller) {
   for (const Mutant& mutant : mutants()) {
-    const bool named = std::any_of(std::begin(kKills), std::end(kKills), [&](const Kill& kill) {
-      return mutant.name == kill.mutant;
-    });
+    const bool named = std::any_of(std::begin(kKills), std::end(kKills),
+                                   [&](const Kill& kill) { return mutant.name == kill.mutant; });
     EXPECT_TRUE(named || mutant.name == "writes behind its tokens") << mutant.name;
   }
 }
