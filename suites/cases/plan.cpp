@@ -11,6 +11,7 @@
 #include "harness/contract/usage_error.h"
 #include "harness/statistics/statistics.h"
 #include "reference/semantics.h"
+#include "suites/cases/global_case.h"
 #include "suites/cases/run_case.h"
 
 namespace fairdraw::suites {
@@ -134,6 +135,23 @@ harness::RunRecord run_plan(const Plan& plan, const PlanOptions& options, unsign
   record.environment = harness::host_environment();
   record.samplers = plan.samplers;
   record.cases = harness::run_jobs(plan.jobs, threads, progress);
+
+  // A part of the cases has another law than the whole: shards and choices go without.
+  if (options.shards == 1 && !options.case_glob) {
+    const std::vector<harness::CaseRecord> cases = record.cases;
+    for (const harness::SamplerRecord& sampler : record.samplers) {
+      auto global = global_case(
+          cases, sampler,
+          statistics::ErrorLedger::kGlobalShare / static_cast<double>(record.samplers.size()));
+      if (!global) continue;
+      global->suite = record.suite;
+      global->replay = fmt::format("./fairdraw verify --suite {} --sampler {} --seed {}{}{}",
+                                   record.suite, sampler.name, options.seed,
+                                   options.semantics ? " --semantics " + *options.semantics : "",
+                                   options.replay_options);
+      record.cases.push_back(std::move(*global));
+    }
+  }
 
   statistics::ErrorLedger ledger(plan.statistical_cases);
   for (const harness::CaseRecord& result : record.cases) {

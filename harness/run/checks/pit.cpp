@@ -161,8 +161,10 @@ CheckOutcome check_pit(const CheckInput& input) {
     }
   }
 
+  double smallest = 1;
   const auto judge = [&](const std::string& name, double p_value) {
     outcome.spent += level;
+    smallest = std::min(smallest, p_value);
     outcome.measures[name + "_p_value"] = p_value;
     if (p_value >= level) return;
     outcome.fail(fmt::format("{} after {} draws of {} rows: p {:.2e}, level {:.1e}", name,
@@ -176,6 +178,7 @@ CheckOutcome check_pit(const CheckInput& input) {
   const auto next_row = static_cast<std::size_t>(std::max(samples, 2));
   judge(fmt::format("lag_{}", next_row),
         statistics::lag_correlation_p_value(streams.by_id, next_row));
+  outcome.p_value = std::min(1.0, smallest * kStatistics);
   if (!outcome.failed()) {
     outcome.message = fmt::format(
         "{} draws of {} rows are uniform through their laws: distance "

@@ -101,6 +101,13 @@ struct OffsetAddedToIndex : ModelSampler {
   }
 };
 
+// Words in steps of the golden ratio: every stretch of them is spread evenly.
+struct DrawsTooEven : ModelSampler {
+  std::uint64_t word(std::uint64_t seed, std::uint64_t offset, std::uint32_t index) override {
+    return seed + (offset + index) * 0x9e3779b97f4a7c15ULL;
+  }
+};
+
 struct StatusMissing : ModelSampler {
   std::int32_t report_status(RowStatus) override { return 0; }
 };
@@ -185,6 +192,7 @@ const std::vector<Mutant>& mutants() {
       mutant<FirstParametersForAll>("first row's parameters for all rows"),
       mutant<OffsetIgnored>("offset ignored"),
       mutant<OffsetAddedToIndex>("offset added to the sample's number"),
+      mutant<DrawsTooEven>("draws too even"),
       mutant<StatusMissing>("status missing"),
       mutant<BatchSizeInSeed>("batch size in the seed"),
       mutant<ProbabilityBeforeFilters>("probabilities before the filters"),

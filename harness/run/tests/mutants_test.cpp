@@ -127,6 +127,8 @@ const Kill kKills[] = {
     {"first row's parameters for all rows", "mask"},
     {"offset ignored", "streams"},
     {"offset added to the sample's number", "streams"},
+    {"draws too even", "chi_squared"},
+    {"draws too even", "tokens"},
     {"status missing", "status"},
     {"batch size in the seed", "replay"},
     {"probabilities before the filters", "probabilities"},
@@ -159,6 +161,14 @@ TEST(Mutants, AllHaveAKiller) {
                                    [&](const Kill& kill) { return mutant.name == kill.mutant; });
     EXPECT_TRUE(named || mutant.name == "writes behind its tokens") << mutant.name;
   }
+}
+
+TEST(TooGood, IsConfirmedOnFreshDraws) {
+  const auto sampler = make_mutant("draws too even");
+  const CheckOutcome outcome = run(*sampler, setting("chi_squared"));
+  EXPECT_EQ(outcome.draws, 2 * setting("chi_squared").draws);
+  EXPECT_NE(outcome.message.find("too good for independent draws"), std::string::npos)
+      << outcome.message;
 }
 
 TEST(Underpowered, IsSaidBeforeAnyDraw) {

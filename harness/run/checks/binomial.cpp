@@ -1,0 +1,113 @@
+// Named tokens and groups of them, each by its exact binomial law.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "harness/run/checks.h"
+#include "harness/run/checks/certain_law.h"
+#include "harness/statistics/statistics.h"
+
+namespace fairdraw::harness {
+namespace {
+
+struct Group {
+  std::string name;
+  std::vector<std::uint32_t> tokens;
+};
+
+// Tokens and groups that sampler bugs are known to hit.
+std::vector<Group> named_groups(const CertainLaw& law) {
+  std::vector<std::uint32_t> support;
+  for (std::uint32_t token = 0; token < law.probability.size(); ++token) {
+    if (law.probability[token] > 0) support.push_back(token);
+  }
+  std::vector<std::uint32_t> by_probability = support;
+  std::stable_sort(
+      by_probability.begin(), by_probability.end(),
+      [&law](std::uint32_t a, std::uint32_t b) { return law.probability[a] > law.probability[b]; });
+  std::vector<Group> groups = {{"the most likely token", {by_probability.front()}},
+                               {"the first token", {support.front()}},
+                               {"the last token", {support.back()}},
+                               {"the boundary token", {by_probability.back()}}};
+  Group tail{"the tail of mass 1/16", {}};
+  double mass = 0;
+  for (auto token = by_probability.rbegin(); token != by_probability.rend(); ++token) {
+    mass += law.probability[*token];
+    if (mass > 1.0 / 16 && !tail.tokens.empty()) break;
+    tail.tokens.push_back(*token);
+  }
+  groups.push_back(std::move(tail));
+  for (std::uint32_t lane = 0; lane < 16; ++lane) {
+    Group group{fmt::format("lane {} of 16", lane), {}};
+    for (const std::uint32_t token : support) {
+      if (token % 16 == lane) group.tokens.push_back(token);
+    }
+    if (!group.tokens.empty()) groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+}  // namespace
+
+CheckOutcome check_binomial(const CheckInput& input) {
+  const SamplerDescription& sampler = input.sampler->description();
+  const Request request = make_request(input, 0, 1);
+  if (const std::string lacks = missing_ability(sampler, request); !lacks.empty()) {
+    return skipped(lacks);
+  }
+  const reference::RealLaw law = law_of(input, request, 0);
+  if (!law.defined || law.must_fail) {
+    return skipped("semantics " + input.semantics.name + " gives this row no law");
+  }
+  const CertainLaw certain = certain_law(law);
+  if (certain.support < 2 || certain_draws(input.draws, law) == 0)
+    return skipped("the support is one token: nothing to count");
+  const std::vector<Group> groups = named_groups(certain);
+  const double level = input.false_fail_rate / static_cast<double>(groups.size());
+
+  CheckOutcome outcome;
+  outcome.rows = 1;
+  std::vector<double> probability;
+  double min_discrepancy = 0;
+  for (const Group& group : groups) {
+    double sum = 0;
+    for (const std::uint32_t token : group.tokens) sum += certain.probability[token];
+    probability.push_back(std::min(sum, 1.0));
+    min_discrepancy = std::max(min_discrepancy, statistics::binomial_min_discrepancy(
+                                                    certain_draws(input.draws, law),
+                                                    probability.back(), level, kFalsePassRate));
+  }
+  if (min_discrepancy > input.declared_discrepancy) {
+    outcome = underpowered(
+        fmt::format("{} draws find a difference of {:.5f} in a probability, the case states {:.5f}",
+                    input.draws, min_discrepancy, input.declared_discrepancy));
+    outcome.min_discrepancy = min_discrepancy;
+    return outcome;
+  }
+  outcome.min_discrepancy = min_discrepancy;
+  outcome.measures["alpha"] = input.false_fail_rate;
+  outcome.measures["groups"] = static_cast<double>(groups.size());
+  const Drawn drawn = draw_row(input, request, law, input.seed, outcome);
+  if (outcome.failed()) return outcome;
+
+  double smallest = 1;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    std::uint64_t count = 0;
+    for (const std::uint32_t token : groups[i].tokens) count += drawn.of_token[token];
+    const double p_value = statistics::binomial_p_value(count, drawn.draws, probability[i]);
+    outcome.spent += level;
+    smallest = std::min(smallest, p_value);
+    if (p_value >= level) continue;
+    outcome.fail(fmt::format(
+        "{} was drawn {} times in {}, expected {:.1f} (p {:.2e}, level {:.1e})", groups[i].name,
+        count, drawn.draws, static_cast<double>(drawn.draws) * probability[i], p_value, level));
+  }
+  outcome.p_value = std::min(1.0, smallest * static_cast<double>(groups.size()));
+  if (!outcome.failed()) {
+    outcome.message =
+        fmt::format("{} groups of tokens are drawn as often as they must be", groups.size());
+  }
+  return outcome;
+}
+
+}  // namespace fairdraw::harness

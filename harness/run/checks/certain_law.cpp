@@ -1,0 +1,59 @@
+#include "harness/run/checks/certain_law.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "harness/run/draws.h"
+
+namespace fairdraw::harness {
+
+using reference::Membership;
+
+CertainLaw certain_law(const reference::RealLaw& law) {
+  CertainLaw certain;
+  certain.ambiguous_mass = law.ambiguous_mass;
+  certain.probability.assign(law.probability.size(), 0);
+  double sum = 0;
+  for (std::size_t token = 0; token < law.probability.size(); ++token) {
+    if (law.membership[token] != Membership::in || law.probability[token] <= 0) continue;
+    certain.probability[token] = law.probability[token];
+    sum += law.probability[token];
+    ++certain.support;
+  }
+  for (double& probability : certain.probability) probability /= sum;
+  return certain;
+}
+
+std::uint64_t certain_draws(std::uint64_t draws, const reference::RealLaw& law) {
+  return static_cast<std::uint64_t>(static_cast<double>(draws) *
+                                    std::max(0.0, 1 - law.ambiguous_mass));
+}
+
+Drawn draw_row(const CheckInput& input, const Request& request, const reference::RealLaw& law,
+               std::uint64_t seed, CheckOutcome& outcome) {
+  Counts counts = count_draws(*input.sampler, request, input.draws, seed);
+  outcome.draws += counts.draws;
+  if (!counts.trouble.empty()) outcome.fail(counts.trouble);
+  if (counts.no_token > 0) {
+    outcome.fail(fmt::format("{} of {} draws gave no token of the vocabulary", counts.no_token,
+                             counts.draws));
+  }
+  Drawn drawn;
+  for (std::size_t token = 0; token < counts.of_token.size(); ++token) {
+    if (law.membership[token] == Membership::out && counts.of_token[token] > 0) {
+      outcome.fail(
+          fmt::format("token {} (logit {}) was drawn {} times and is outside of the "
+                      "support ({})",
+                      token, request.row(0)[token], counts.of_token[token],
+                      describe(request.parameters.front())));
+    }
+    if (law.membership[token] != Membership::in) counts.of_token[token] = 0;
+    drawn.draws += counts.of_token[token];
+  }
+  drawn.of_token = std::move(counts.of_token);
+  if (drawn.draws == 0) outcome.fail("no draw gave a token that certainly belongs to the support");
+  return drawn;
+}
+
+}  // namespace fairdraw::harness

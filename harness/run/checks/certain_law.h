@@ -1,0 +1,36 @@
+// Draws of one row, counted against what its law is sure of. For checks/chi_squared.cpp and
+// checks/binomial.cpp.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "harness/run/check.h"
+
+namespace fairdraw::harness {
+
+/// The law over the tokens that belong to the support beyond doubt, as a law of its own: draws
+/// that fall on an ambiguous token are left out on both sides, so their part cannot matter.
+struct CertainLaw {
+  std::vector<double> probability;  ///< [vocab], 0 for tokens that are out or ambiguous
+  std::size_t support = 0;
+  double ambiguous_mass = 0;
+};
+
+CertainLaw certain_law(const reference::RealLaw& law);
+
+/// How many of `draws` draws fall on certain tokens, expected.
+std::uint64_t certain_draws(std::uint64_t draws, const reference::RealLaw& law);
+
+/// Counts of the tokens that are certain.
+struct Drawn {
+  std::vector<std::uint64_t> of_token;  ///< [vocab], 0 for tokens that are not certain
+  std::uint64_t draws = 0;              ///< their sum
+};
+
+/// input.draws draws of row 0, from random words of their own for each `seed`. Judges what needs no
+/// statistics: tokens outside of the support or of the vocabulary, and no certain token at all.
+Drawn draw_row(const CheckInput& input, const Request& request, const reference::RealLaw& law,
+               std::uint64_t seed, CheckOutcome& outcome);
+
+}  // namespace fairdraw::harness
