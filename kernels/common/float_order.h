@@ -26,4 +26,9 @@ FAIRDRAW_HOST_DEVICE inline float next_above(float value) {
   return from_order_key(order_key(value) + 1);
 }
 
+/// The next smaller float; of the smallest finite one, -inf.
+FAIRDRAW_HOST_DEVICE inline float previous_below(float value) {
+  return from_order_key(order_key(value) - 1);
+}
+
 }  // namespace fairdraw

@@ -38,10 +38,10 @@ struct Range {
   float max = 0;
 };
 
-/// Weights of values at or above `low`, and of those above `split` (>= low).
-struct SplitSum {
-  std::uint64_t total = 0;
-  std::uint64_t above = 0;
+struct BracketSums {
+  std::uint64_t total = 0;  ///< weight of values >= from
+  std::uint64_t above = 0;  ///< weight of values > high
+  std::size_t inside = 0;   ///< how many values lie in [low, high]
 };
 
 struct Passes {
@@ -70,9 +70,11 @@ struct Passes {
   /// Sum of the weights of values >= low.
   std::uint64_t (*sum)(const float* x, std::size_t n, const WeightRule& rule, float low);
 
-  /// Sums of the weights of values >= low, and of values > split.
-  SplitSum (*sum_split)(const float* x, std::size_t n, const WeightRule& rule, float low,
-                        float split);
+  /// One pass for a bracket [low, high] of the row: the weight of values >= from and of values
+  /// above `high`, and the bracket's values copied in order (`dense`: many are expected). Writes
+  /// up to kSlack values behind them.
+  BracketSums (*measure)(const float* x, std::size_t n, const WeightRule& rule, float from,
+                         float low, float high, bool dense, float* out);
 
   /// Sum of given weights where the value is >= low.
   std::uint64_t (*sum_listed)(const float* x, const std::uint64_t* weight, std::size_t n,

@@ -66,19 +66,26 @@ void weigh(const float* x, std::size_t n, const WeightRule& rule, float low, std
   for (std::size_t i = 0; i < n; ++i) out[i] = x[i] >= low ? weight_of(x[i], rule) : 0;
 }
 
-SplitSum sum_split(const float* x, std::size_t n, const WeightRule& rule, float low, float split) {
-  SplitSum sums;
-  for (std::size_t i = 0; i < n; ++i) {
-    if (!(x[i] >= low)) continue;
-    const std::uint64_t weight = weight_of(x[i], rule);
-    sums.total += weight;
-    if (x[i] > split) sums.above += weight;
-  }
-  return sums;
+std::uint64_t sum(const float* x, std::size_t n, const WeightRule& rule, float low) {
+  std::uint64_t total = 0;
+  for (std::size_t i = 0; i < n; ++i) total += x[i] >= low ? weight_of(x[i], rule) : 0;
+  return total;
 }
 
-std::uint64_t sum(const float* x, std::size_t n, const WeightRule& rule, float low) {
-  return sum_split(x, n, rule, low, low).total;
+BracketSums measure(const float* x, std::size_t n, const WeightRule& rule, float from, float low,
+                    float high, bool /*dense*/, float* out) {
+  BracketSums sums;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (!(x[i] >= from)) continue;
+    const std::uint64_t weight = weight_of(x[i], rule);
+    sums.total += weight;
+    if (x[i] > high) {
+      sums.above += weight;
+    } else if (x[i] >= low) {
+      out[sums.inside++] = x[i];
+    }
+  }
+  return sums;
 }
 
 std::uint64_t sum_listed(const float* x, const std::uint64_t* weight, std::size_t n, float low) {
@@ -125,6 +132,6 @@ void from_bfloat16(const std::uint16_t* in, std::size_t n, float* out) {
 }  // namespace
 
 const Passes kScalarPasses = Passes{scan, range, count_at_least, collect,      blocks_at_least, weigh,        sum,
-           sum_split, sum_listed, probabilities, mask_bits,  from_float16, from_bfloat16};
+           measure, sum_listed, probabilities, mask_bits,  from_float16, from_bfloat16};
 
 }  // namespace fairdraw::cpu

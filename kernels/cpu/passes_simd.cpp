@@ -330,76 +330,109 @@ void weigh(const float* x, std::size_t n, const WeightRule& rule, float low, std
                   : weigh_rule<false>(x, n, rule, low, out);
 }
 
-/// Running sums of SplitSum, an accumulator for each half of a vector.
-template <bool kFromProbs, bool kSplit>
-struct SplitAccumulator {
-  VectorRule rule;
-  VecF low, split;
-  VecU64 total_low, total_high, above_low, above_high;
+/// A sum of weights, an accumulator for each half of a vector.
+struct WeightSum {
+  VecU64 low, high;
 
-  HWY_INLINE SplitAccumulator(const WeightRule& weight_rule, float low_value, float split_value)
-      : rule(weight_rule), low(hn::Set(F32(), low_value)), split(hn::Set(F32(), split_value)) {
-    total_low = total_high = above_low = above_high = hn::Zero(U64());
+  HWY_INLINE WeightSum() { low = high = hn::Zero(U64()); }
+
+  HWY_INLINE void add(VecU64 first, VecU64 second) {
+    low = hn::Add(low, first);
+    high = hn::Add(high, second);
   }
 
-  HWY_INLINE void add(VecF value) {
-    const VecF scaled =
-        hn::IfThenElseZero(hn::Ge(value, low), scaled_weight<kFromProbs>(value, rule));
-    VecU64 first;
-    VecU64 second;
-    truncate(scaled, first, second);
-    total_low = hn::Add(total_low, first);
-    total_high = hn::Add(total_high, second);
-    if constexpr (kSplit) add_above(value, first, second);
-  }
-
-  HWY_INLINE void add_above(VecF value, VecU64 first, VecU64 second) {
-    const auto above = hn::Gt(value, split);
+  /// Adds the weights of the lanes that `mask` has set.
+  HWY_INLINE void add_where(hn::Mask<F32> mask, VecU64 first, VecU64 second) {
 #if FAIRDRAW_IS_AVX512
-    const unsigned bits = above.raw;
-    above_low.raw = _mm512_mask_add_epi64(above_low.raw, static_cast<__mmask8>(bits),
-                                          above_low.raw, first.raw);
-    above_high.raw = _mm512_mask_add_epi64(above_high.raw, static_cast<__mmask8>(bits >> 8),
-                                           above_high.raw, second.raw);
+    const unsigned bits = mask.raw;
+    low.raw =
+        _mm512_mask_add_epi64(low.raw, static_cast<__mmask8>(bits), low.raw, first.raw);
+    high.raw =
+        _mm512_mask_add_epi64(high.raw, static_cast<__mmask8>(bits >> 8), high.raw, second.raw);
 #else
     // All ones or all zeros, widened with the sign.
     const U64 u64;
     const hn::RebindToSigned<U64> i64;
     const hn::Half<I32> half;
-    const auto wide = hn::BitCast(I32(), hn::VecFromMask(F32(), above));
-    above_low = hn::Add(above_low, hn::And(first, hn::BitCast(u64, hn::PromoteTo(
-                                                      i64, hn::LowerHalf(half, wide)))));
-    above_high = hn::Add(above_high, hn::And(second, hn::BitCast(u64, hn::PromoteTo(
-                                                         i64, hn::UpperHalf(half, wide)))));
+    const auto wide = hn::BitCast(I32(), hn::VecFromMask(F32(), mask));
+    const auto first_mask = hn::PromoteTo(i64, hn::LowerHalf(half, wide));
+    const auto second_mask = hn::PromoteTo(i64, hn::UpperHalf(half, wide));
+    add(hn::And(first, hn::BitCast(u64, first_mask)),
+        hn::And(second, hn::BitCast(u64, second_mask)));
 #endif
   }
 
-  HWY_INLINE SplitSum result() const {
-    const U64 u64;
-    return {hn::GetLane(hn::SumOfLanes(u64, hn::Add(total_low, total_high))),
-            hn::GetLane(hn::SumOfLanes(u64, hn::Add(above_low, above_high)))};
+  HWY_INLINE std::uint64_t total() const {
+    return hn::GetLane(hn::SumOfLanes(U64(), hn::Add(low, high)));
   }
 };
 
-template <bool kFromProbs, bool kSplit>
-SplitSum sum_rule(const float* x, std::size_t n, const WeightRule& rule, float low, float split) {
+template <bool kFromProbs>
+std::uint64_t sum_rule(const float* x, std::size_t n, const WeightRule& rule, float low) {
   const F32 f32;
   const std::size_t step = lanes();
-  SplitAccumulator<kFromProbs, kSplit> sums(rule, low, split);
-  std::size_t i = 0;
-  for (; i + step <= n; i += step) sums.add(hn::LoadU(f32, x + i));
-  if (i < n) sums.add(load_tail(x + i, n - i));
-  return sums.result();
+  const VectorRule vector_rule(rule);
+  const VecF threshold = hn::Set(f32, low);
+  WeightSum sum;
+  for (std::size_t i = 0; i < n; i += step) {
+    const VecF value = HWY_LIKELY(i + step <= n) ? hn::LoadU(f32, x + i) : load_tail(x + i, n - i);
+    VecU64 first;
+    VecU64 second;
+    truncate(hn::IfThenElseZero(hn::Ge(value, threshold),
+                                scaled_weight<kFromProbs>(value, vector_rule)),
+             first, second);
+    sum.add(first, second);
+  }
+  return sum.total();
 }
 
 std::uint64_t sum(const float* x, std::size_t n, const WeightRule& rule, float low) {
-  return rule.from_probs ? sum_rule<true, false>(x, n, rule, low, low).total
-                         : sum_rule<false, false>(x, n, rule, low, low).total;
+  return rule.from_probs ? sum_rule<true>(x, n, rule, low) : sum_rule<false>(x, n, rule, low);
 }
 
-SplitSum sum_split(const float* x, std::size_t n, const WeightRule& rule, float low, float split) {
-  return rule.from_probs ? sum_rule<true, true>(x, n, rule, low, split)
-                         : sum_rule<false, true>(x, n, rule, low, split);
+template <bool kFromProbs, bool kDense>
+BracketSums measure_rule(const float* x, std::size_t n, const WeightRule& rule, float from,
+                         float low, float high, float* out) {
+  const F32 f32;
+  const std::size_t step = lanes();
+  const VectorRule vector_rule(rule);
+  const VecF threshold = hn::Set(f32, from);
+  const VecF bracket_low = hn::Set(f32, low);
+  const VecF bracket_high = hn::Set(f32, high);
+  WeightSum total;
+  WeightSum up_to_high;
+  std::size_t inside = 0;
+  for (std::size_t i = 0; i < n; i += step) {
+    const VecF value = HWY_LIKELY(i + step <= n) ? hn::LoadU(f32, x + i) : load_tail(x + i, n - i);
+    VecU64 first;
+    VecU64 second;
+    truncate(hn::IfThenElseZero(hn::Ge(value, threshold),
+                                scaled_weight<kFromProbs>(value, vector_rule)),
+             first, second);
+    total.add(first, second);
+    const auto not_above = hn::Le(value, bracket_high);
+    up_to_high.add_where(not_above, first, second);
+#if FAIRDRAW_IS_AVX512
+    const hn::Mask<F32> in_bracket{
+        _mm512_mask_cmp_ps_mask(not_above.raw, value.raw, bracket_low.raw, _CMP_GE_OQ)};
+#else
+    const auto in_bracket = hn::And(not_above, hn::Ge(value, bracket_low));
+#endif
+    if (kDense || !hn::AllFalse(f32, in_bracket)) {
+      inside += store_compressed(value, in_bracket, out + inside);
+    }
+  }
+  return {total.total(), total.total() - up_to_high.total(), inside};
+}
+
+BracketSums measure(const float* x, std::size_t n, const WeightRule& rule, float from, float low,
+                    float high, bool dense, float* out) {
+  if (rule.from_probs) {
+    return dense ? measure_rule<true, true>(x, n, rule, from, low, high, out)
+                 : measure_rule<true, false>(x, n, rule, from, low, high, out);
+  }
+  return dense ? measure_rule<false, true>(x, n, rule, from, low, high, out)
+               : measure_rule<false, false>(x, n, rule, from, low, high, out);
 }
 
 std::uint64_t sum_listed(const float* x, const std::uint64_t* weight, std::size_t n, float low) {
@@ -508,7 +541,7 @@ void from_bfloat16(const std::uint16_t* in, std::size_t n, float* out) {
 // Defined for each target, named in dispatch.h.
 extern const Passes kPasses;
 const Passes kPasses = Passes{scan, range, count_at_least, collect,      blocks_at_least, weigh,        sum,
-           sum_split, sum_listed, probabilities, mask_bits,  from_float16, from_bfloat16};
+           measure, sum_listed, probabilities, mask_bits,  from_float16, from_bfloat16};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace fairdraw::cpu

@@ -10,9 +10,9 @@
 //      lower bound of the k-th largest value. Blocks that reach it are collected: little more
 //      than k values, among which the k-th is selected.
 //   4. top_p: the total weight needs one pass over the weights. In the same pass a bracket,
-//      guessed from the head and a sample of the tail, is collected; the sums decide, exactly,
-//      whether the threshold lies in it, and it is selected there. A guess that fails costs
-//      another pass over the side that it missed, never a wrong answer.
+//      guessed from the group maxima and a sample of the rest (row_nucleus.cpp), is collected;
+//      the sums decide, exactly, whether the threshold lies in it, and it is selected there. A
+//      guess that fails costs another pass over the side that it missed, never a wrong answer.
 //   5. draws: prefix sums by block, built as far as draws need them, then a scan of one block.
 //
 // When the survivors lie in the collected list, sums and draws run over that list alone.
@@ -31,6 +31,14 @@
 #include "selection.h"
 
 namespace fairdraw::cpu {
+
+/// Rows up to this length are listed whole: a guess would cost more than it saves.
+inline constexpr std::size_t kShortRow = 4096;
+
+/// Room for n values and what passes overwrite behind them.
+inline void reserve(std::vector<float>& values, std::size_t n) {
+  if (values.size() < n + kSlack) values.resize(n + kSlack);
+}
 
 struct FilterOptions {
   TieRule tie_rule = TieRule::keep_all;
@@ -71,11 +79,24 @@ class RowSampler {
     std::size_t row_begin;
     std::size_t list_begin;
   };
-  /// Where the nucleus is guessed to end. `in_list`: the list already holds all values >= low.
+  /// The largest values of a row, from `low` up, and their exact weight.
+  struct Head {
+    float low;
+    double weight;
+  };
+  /// listed: list_ holds all values >= low already. one_value: many ties of one value, which are
+  /// counted. Else values are listed, few (sparse) or many (dense).
+  enum class BracketKind { listed, one_value, sparse, dense };
+  /// Where the nucleus is guessed to end: the values in [low, high].
   struct Bracket {
     float low, high;
-    bool in_list;
-    bool one_value() const { return !in_list && low == high; }
+    BracketKind kind;
+    bool one_value() const { return kind == BracketKind::one_value; }
+  };
+  /// A bracket, measured: weights, and whether it holds the end of a nucleus.
+  struct MeasuredBracket {
+    std::uint64_t total, above, inside;
+    std::uint64_t weight_of_tie;  ///< of a bracket that is one value
   };
 
   void set_weight_rule(const RowParameters& parameters);
@@ -91,9 +112,14 @@ class RowSampler {
   void cut_list_to_nucleus(float top_p, FilterOrder filter_order, float base);
   void cut_row_to_nucleus(float top_p, FilterOrder filter_order, float base);
   void take_sample(float low, float high);
-  SplitSum sample_squares(float split, float low) const;
+  float value_of_octave(float octave) const;
+  Head weigh_head(float base);
+  double sample_squares(float base) const;
   Bracket guess_nucleus(float top_p, float base);
-  SplitSum measure_bracket(const Bracket& bracket, float from, std::size_t tie_end);
+  Bracket guess_in_tail(double p, float base, const Head& head, double target, double times);
+  void list_and_measure(const Bracket& bracket, float from, std::size_t tie_end,
+                        MeasuredBracket& measured);
+  MeasuredBracket measure_bracket(const Bracket& bracket, float from, std::size_t tie_end);
   void build_prefix(float threshold, std::uint64_t weight_of_tie);
 
   const float* domain() const { return on_list_ ? list_.data() : row_; }
@@ -141,6 +167,7 @@ class RowSampler {
   std::size_t sample_size_ = 0;   // values of the row in [low, high] among those looked at
   std::size_t sample_taken_ = 0;  // values looked at
   std::vector<std::uint64_t> block_weights_;
+  std::vector<float> known_values_;  // the sample's values in a bracket
   SelectionScratch scratch_;
 };
 

@@ -62,9 +62,9 @@ Rows make_rows(const BenchmarkOptions& options, const std::string& kind, std::in
     const harness::CapturedLogits captured =
         harness::load_npy(options.data_directory + "/lm_logits_f32.npy", /*bfloat16=*/false);
     rows.vocab = captured.vocab;
+    if (batch == 1) batch = rows.batch = captured.rows;  // each alone, see benchmark()
     for (std::int64_t i = 0; i < batch; ++i) {
-      // From the middle of the file on: its first rows are nearly certain of one token.
-      const std::vector<float> row = captured.row((captured.rows / 2 + i) % captured.rows);
+      const std::vector<float> row = captured.row(i % captured.rows);
       rows.values.insert(rows.values.end(), row.begin(), row.end());
     }
   } else {
@@ -95,7 +95,7 @@ double median(std::vector<double> values) {
 }
 
 struct Measured {
-  double microseconds, floor;
+  double microseconds = 0, floor = 0;
 };
 
 /// Operation and floor in turns, so that a busy machine slows both.
@@ -162,6 +162,62 @@ std::function<void()> work_of(const std::string& backend, int threads, const Ope
     const Error error = sample(request, result, execution);
     if (error) throw UsageError(error.message);
   };
+}
+
+/// Row `i` of rows, as a batch of one.
+Rows single_row(const Rows& rows, std::int64_t i) {
+  Rows single;
+  single.dtype = rows.dtype;
+  single.batch = 1;
+  single.vocab = rows.vocab;
+  single.values.assign(rows.row(i), rows.row(i) + rows.vocab);
+  if (!rows.narrow.empty()) {
+    const auto begin = rows.narrow.begin() + static_cast<std::ptrdiff_t>(i * rows.vocab);
+    single.narrow.assign(begin, begin + static_cast<std::ptrdiff_t>(rows.vocab));
+  }
+  return single;
+}
+
+harness::BenchmarkRecord benchmark(const BenchmarkOptions& options, const std::string& backend,
+                                   int threads, const Operation& operation,
+                                   const std::string& kind, const std::string& dtype,
+                                   const Rows& rows) {
+  const bool weights = needs_weights(operation, kind);
+  const auto time = [&](const Rows& timed, double milliseconds) {
+    const auto floor = [&timed, weights] {
+      for (std::int64_t i = 0; i < timed.batch; ++i) {
+        const auto n = static_cast<std::size_t>(timed.vocab);
+        volatile const double sink =
+            weights ? static_cast<double>(max_and_weights(timed.row(i), n, CpuTarget::best))
+                    : static_cast<double>(max_reduction(timed.row(i), n));
+        static_cast<void>(sink);
+      }
+    };
+    return measure(work_of(backend, threads, operation, timed), floor, milliseconds);
+  };
+  Measured measured;
+  std::int64_t batch = rows.batch;
+  if (kind == "captured" && options.batches == std::vector<std::int64_t>{1}) {
+    // Every row of the file alone, so that each stays in L2; their mean.
+    for (std::int64_t i = 0; i < rows.batch; ++i) {
+      const Measured one = time(single_row(rows, i), options.milliseconds / 8);
+      measured.microseconds += one.microseconds / static_cast<double>(rows.batch);
+      measured.floor += one.floor / static_cast<double>(rows.batch);
+    }
+    batch = 1;
+  } else {
+    measured = time(rows, options.milliseconds);
+  }
+  return {threads == 1 ? backend : fmt::format("{}@{}", backend, threads),
+          "sample/" + operation_name(operation),
+          batch,
+          rows.vocab,
+          dtype,
+          kind,
+          measured.microseconds,
+          weights ? "max+weights" : "max",
+          measured.floor,
+          measured.microseconds / measured.floor};
 }
 
 void check_names(const std::vector<std::string>& given, const std::vector<std::string>& known,
@@ -235,26 +291,10 @@ std::vector<harness::BenchmarkRecord> run_benchmarks(const BenchmarkOptions& opt
         for (const std::int64_t batch : options.batches) {
           const Rows rows = make_rows(options, kind, batch, vocab, dtype);
           for (const Operation& operation : operations) {
-            const bool weights = needs_weights(operation, kind);
-            const auto floor = [&rows, weights] {
-              for (std::int64_t i = 0; i < rows.batch; ++i) {
-                const auto n = static_cast<std::size_t>(rows.vocab);
-                volatile const double sink =
-                    weights ? static_cast<double>(
-                                  max_and_weights(rows.row(i), n, CpuTarget::best))
-                            : static_cast<double>(max_reduction(rows.row(i), n));
-                static_cast<void>(sink);
-              }
-            };
             for (const std::string& backend : backends) {
               for (const int threads : options.threads) {
-                const Measured measured = measure(work_of(backend, threads, operation, rows),
-                                                  floor, options.milliseconds);
                 records.push_back(
-                    {threads == 1 ? backend : fmt::format("{}@{}", backend, threads),
-                     "sample/" + operation_name(operation), batch, rows.vocab, dtype, kind,
-                     measured.microseconds, weights ? "max+weights" : "max", measured.floor,
-                     measured.microseconds / measured.floor});
+                    benchmark(options, backend, threads, operation, kind, dtype, rows));
               }
             }
           }
