@@ -27,7 +27,7 @@
 #elif HWY_TARGET == HWY_AVX2
 #define FAIRDRAW_TARGET avx2
 #define FAIRDRAW_IS_AVX512 0
-#elif HWY_ARCH_ARM_A64
+#elif HWY_ARCH_ARM_A64 && HWY_TARGET == HWY_STATIC_TARGET  // NEON; vectors of SVE have no size
 #define FAIRDRAW_TARGET neon
 #define FAIRDRAW_IS_AVX512 0
 #endif
@@ -561,7 +561,7 @@ const Passes* simd_passes(CpuTarget target) {
   if (target == CpuTarget::avx512) return &N_AVX3::kPasses;
 #endif
 #if HWY_ARCH_ARM_A64
-  if (target == CpuTarget::neon) return &HWY_STATIC_NAMESPACE::kPasses;
+  if (target == CpuTarget::neon) return &HWY_STATIC_DISPATCH(kPasses);
 #endif
   return nullptr;
 }
