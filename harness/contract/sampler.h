@@ -12,10 +12,10 @@ namespace fairdraw::harness {
 /// What a sampler declares. A check that needs an ability the sampler lacks is skipped, with the
 /// ability as the reason.
 struct SamplerDescription {
-  std::string name;       ///< as given to --sampler, e.g. "cpu:avx2"
+  std::string name;  ///< as given to --sampler, e.g. "cpu:avx2"
   std::string version;
-  std::string semantics;  ///< profile that it follows unless the user names another
-  bool exact_integer = false;      ///< claims the integer arithmetic: tokens are compared bit for bit
+  std::string semantics;       ///< profile that it follows unless the user names another
+  bool exact_integer = false;  ///< claims the integer arithmetic: tokens are compared bit for bit
   bool per_request_seeds = false;  ///< a token depends on nothing but row, parameters, seed, offset
   bool float16 = false, bfloat16 = false;
   bool allowed_mask = false, active_rows = false, indices = false, num_samples = false;

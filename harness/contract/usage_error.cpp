@@ -29,10 +29,10 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 std::string unknown_name_message(std::string_view what, std::string_view given,
                                  std::span<const std::string> known) {
   std::string message = "unknown " + std::string(what) + " '" + std::string(given) + "'";
-  const auto closest = std::min_element(
-      known.begin(), known.end(), [given](const std::string& a, const std::string& b) {
-        return edit_distance(given, a) < edit_distance(given, b);
-      });
+  const auto closest = std::min_element(known.begin(), known.end(),
+                                        [given](const std::string& a, const std::string& b) {
+                                          return edit_distance(given, a) < edit_distance(given, b);
+                                        });
   if (closest == known.end()) return message + "; none is known";
   message += "; did you mean '" + *closest + "'? Known:";
   for (const std::string& name : known) message += " " + name;

@@ -21,7 +21,7 @@ FAIRDRAW_HOST_DEVICE inline float min_p_octaves(float min_p) {
   auto exponent = static_cast<std::int32_t>(bits >> 52) - 1023;
   double mantissa =
       std::bit_cast<double>((bits & 0xfffffffffffffULL) | 0x3ff0000000000000ULL);  // [1, 2)
-  if (mantissa > 0x1.6a09e667f3bcdp0) {  // sqrt(2)
+  if (mantissa > 0x1.6a09e667f3bcdp0) {                                            // sqrt(2)
     mantissa *= 0.5;
     exponent += 1;
   }

@@ -23,9 +23,8 @@ struct RowParameters {
 /// NaN compares false, so it is out of every range.
 FAIRDRAW_HOST_DEVICE inline RowStatus check(const RowParameters& parameters) {
   const float temperature = parameters.temperature;
-  const bool temperature_ok =
-      temperature == 0.0F ||
-      (temperature >= kSmallestTemperature && temperature <= kLargestTemperature);
+  const bool temperature_ok = temperature == 0.0F || (temperature >= kSmallestTemperature &&
+                                                      temperature <= kLargestTemperature);
   if (!temperature_ok) return RowStatus::invalid_temperature;
   if (parameters.top_k < -1) return RowStatus::invalid_top_k;
   if (!(parameters.top_p >= 0.0F && parameters.top_p <= 1.0F)) return RowStatus::invalid_top_p;

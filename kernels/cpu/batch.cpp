@@ -72,8 +72,7 @@ struct Batch {
     for (std::int64_t s = 0; s < samples; ++s) {
       const std::int64_t at = output * samples + s;
       const auto index = static_cast<std::uint32_t>(request.seed.is_array() ? s : at);
-      const std::int32_t token =
-          sampler.draw(random_word(seed, offset, request.purpose, index));
+      const std::int32_t token = sampler.draw(random_word(seed, offset, request.purpose, index));
       result.tokens.data[at] = token;
       if (result.logprob.given()) result.logprob.data[at] = sampler.logprob(token);
       if (result.logprob_filtered.given()) {
@@ -92,8 +91,8 @@ struct Batch {
     const float* values = worker.reader.read(*worker.passes, request.logits, row, allowed,
                                              options.from_probs, status);
     if (status != RowStatus::ok) return status;
-    return worker.sampler.filter(values, static_cast<std::size_t>(request.logits.vocab),
-                                 parameters, options);
+    return worker.sampler.filter(values, static_cast<std::size_t>(request.logits.vocab), parameters,
+                                 options);
   }
 
   void run_row(std::int64_t row, Worker& worker) const {
@@ -196,9 +195,9 @@ Error check_result(const SampleRequest& request, const SampleResult& result, boo
     return e;
   }
   if (result.mask.given()) {
-    if (Error e = check_matrix("mask", result.mask.rows, result.mask.row_stride, rows,
-                               words_of(request.logits.vocab),
-                               "words of a row, ceil(vocab / 32)")) {
+    if (Error e =
+            check_matrix("mask", result.mask.rows, result.mask.row_stride, rows,
+                         words_of(request.logits.vocab), "words of a row, ceil(vocab / 32)")) {
       return e;
     }
   }
@@ -299,8 +298,8 @@ Error check_execution(const Execution& execution) {
                                    CpuTarget::avx512, CpuTarget::neon}) {
       if (is_available(target)) known += std::string(known.empty() ? "" : ", ") + to_string(target);
     }
-    return {ErrorCode::unsupported, std::string("target is ") + to_string(execution.target) +
-                                        "; available here: " + known};
+    return {ErrorCode::unsupported,
+            std::string("target is ") + to_string(execution.target) + "; available here: " + known};
   }
   return {};
 }

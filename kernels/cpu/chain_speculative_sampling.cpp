@@ -92,8 +92,7 @@ class Chain {
     }
     bool rejected = false;
     for (std::int64_t i = 0; i < n; ++i) {
-      RowStatus status =
-          read_weights(request_.draft_probs, b * n + i, worker, buffers.draft);
+      RowStatus status = read_weights(request_.draft_probs, b * n + i, worker, buffers.draft);
       if (status != RowStatus::ok) return status;
       status = read_weights(request_.target_probs, b * (n + 1) + i, worker, buffers.target);
       if (status != RowStatus::ok) return status;
@@ -171,9 +170,9 @@ Error check_call(const ChainSpeculativeRequest& request, const ChainSpeculativeR
       return e;
     }
     if (request.draft_probs.vocab != request.target_probs.vocab) {
-      return cpu::out_of_range("draft_probs.vocab", std::to_string(request.draft_probs.vocab),
-                               std::to_string(request.target_probs.vocab) +
-                                   " (the vocabulary of target_probs)");
+      return cpu::out_of_range(
+          "draft_probs.vocab", std::to_string(request.draft_probs.vocab),
+          std::to_string(request.target_probs.vocab) + " (the vocabulary of target_probs)");
     }
   }
   if (Error e = check_length("draft_tokens", request.draft_tokens.size, batch * n,
@@ -195,8 +194,7 @@ Error check_call(const ChainSpeculativeRequest& request, const ChainSpeculativeR
 }  // namespace
 
 Error chain_speculative_sampling(const ChainSpeculativeRequest& request,
-                                 const ChainSpeculativeResult& result,
-                                 const Execution& execution) {
+                                 const ChainSpeculativeResult& result, const Execution& execution) {
   if (Error error = cpu::check_execution(execution)) return error;
   if (Error error = check_call(request, result)) return error;
   const Chain chain(request, result);

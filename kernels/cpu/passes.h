@@ -29,7 +29,7 @@ struct WeightRule {
 };
 
 struct RowScan {
-  float max = 0;         ///< over values that are not NaN; -inf for an empty range
+  float max = 0;  ///< over values that are not NaN; -inf for an empty range
   bool has_nan = false;
 };
 

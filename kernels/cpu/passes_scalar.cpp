@@ -13,8 +13,8 @@ namespace {
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 std::uint64_t weight_of(float x, const WeightRule& rule) {
-  const float scaled = rule.from_probs ? x * rule.scale * rule.scale2
-                                       : exp2_scaled((x - rule.shift) * rule.scale);
+  const float scaled =
+      rule.from_probs ? x * rule.scale * rule.scale2 : exp2_scaled((x - rule.shift) * rule.scale);
   return static_cast<std::uint64_t>(scaled);
 }
 
@@ -131,7 +131,8 @@ void from_bfloat16(const std::uint16_t* in, std::size_t n, float* out) {
 
 }  // namespace
 
-const Passes kScalarPasses = Passes{scan, range, count_at_least, collect,      blocks_at_least, weigh,        sum,
-           measure, sum_listed, probabilities, mask_bits,  from_float16, from_bfloat16};
+const Passes kScalarPasses =
+    Passes{scan,    range,      count_at_least, collect,   blocks_at_least, weigh,        sum,
+           measure, sum_listed, probabilities,  mask_bits, from_float16,    from_bfloat16};
 
 }  // namespace fairdraw::cpu

@@ -135,8 +135,8 @@ class NanWatch {
     seen_ |= static_cast<unsigned>(_mm512_cmp_ps_mask(a.raw, b.raw, _CMP_UNORD_Q)) |
              static_cast<unsigned>(_mm512_cmp_ps_mask(c.raw, d.raw, _CMP_UNORD_Q));
 #else
-    seen_ = hn::Or(seen_, hn::Or(hn::Or(hn::IsNaN(a), hn::IsNaN(b)),
-                                 hn::Or(hn::IsNaN(c), hn::IsNaN(d))));
+    seen_ = hn::Or(seen_,
+                   hn::Or(hn::Or(hn::IsNaN(a), hn::IsNaN(b)), hn::Or(hn::IsNaN(c), hn::IsNaN(d))));
 #endif
   }
 #if FAIRDRAW_IS_AVX512
@@ -249,8 +249,7 @@ HWY_INLINE std::size_t store_compressed(VecF value, hn::Mask<F32> inside, float*
 #if HWY_TARGET == HWY_AVX2
   // Highway 1.0.3 copies its table to the stack for every vector when compiled with GCC.
   const auto bits = static_cast<unsigned>(_mm256_movemask_ps(inside.raw));
-  const __m128i bytes =
-      _mm_cvtsi64_si128(static_cast<std::int64_t>(kCompressTable.lanes_of[bits]));
+  const __m128i bytes = _mm_cvtsi64_si128(static_cast<std::int64_t>(kCompressTable.lanes_of[bits]));
   _mm256_storeu_ps(out, _mm256_permutevar8x32_ps(value.raw, _mm256_cvtepu8_epi32(bytes)));
   static_cast<void>(f32);
   return static_cast<std::size_t>(__builtin_popcount(bits));
@@ -310,9 +309,9 @@ void weigh_rule(const float* x, std::size_t n, const WeightRule& rule, float low
     const VecF value = full ? hn::LoadU(f32, x + i) : load_tail(x + i, n - i);
     VecU64 first;
     VecU64 second;
-    truncate(hn::IfThenElseZero(hn::Ge(value, threshold),
-                                scaled_weight<kFromProbs>(value, vector_rule)),
-             first, second);
+    truncate(
+        hn::IfThenElseZero(hn::Ge(value, threshold), scaled_weight<kFromProbs>(value, vector_rule)),
+        first, second);
     if (full) {
       hn::StoreU(first, u64, out + i);
       hn::StoreU(second, u64, out + i + step / 2);
@@ -345,8 +344,7 @@ struct WeightSum {
   HWY_INLINE void add_where(hn::Mask<F32> mask, VecU64 first, VecU64 second) {
 #if FAIRDRAW_IS_AVX512
     const unsigned bits = mask.raw;
-    low.raw =
-        _mm512_mask_add_epi64(low.raw, static_cast<__mmask8>(bits), low.raw, first.raw);
+    low.raw = _mm512_mask_add_epi64(low.raw, static_cast<__mmask8>(bits), low.raw, first.raw);
     high.raw =
         _mm512_mask_add_epi64(high.raw, static_cast<__mmask8>(bits >> 8), high.raw, second.raw);
 #else
@@ -378,9 +376,9 @@ std::uint64_t sum_rule(const float* x, std::size_t n, const WeightRule& rule, fl
     const VecF value = HWY_LIKELY(i + step <= n) ? hn::LoadU(f32, x + i) : load_tail(x + i, n - i);
     VecU64 first;
     VecU64 second;
-    truncate(hn::IfThenElseZero(hn::Ge(value, threshold),
-                                scaled_weight<kFromProbs>(value, vector_rule)),
-             first, second);
+    truncate(
+        hn::IfThenElseZero(hn::Ge(value, threshold), scaled_weight<kFromProbs>(value, vector_rule)),
+        first, second);
     sum.add(first, second);
   }
   return sum.total();
@@ -406,9 +404,9 @@ BracketSums measure_rule(const float* x, std::size_t n, const WeightRule& rule, 
     const VecF value = HWY_LIKELY(i + step <= n) ? hn::LoadU(f32, x + i) : load_tail(x + i, n - i);
     VecU64 first;
     VecU64 second;
-    truncate(hn::IfThenElseZero(hn::Ge(value, threshold),
-                                scaled_weight<kFromProbs>(value, vector_rule)),
-             first, second);
+    truncate(
+        hn::IfThenElseZero(hn::Ge(value, threshold), scaled_weight<kFromProbs>(value, vector_rule)),
+        first, second);
     total.add(first, second);
     const auto not_above = hn::Le(value, bracket_high);
     up_to_high.add_where(not_above, first, second);
@@ -466,8 +464,8 @@ void probabilities_rule(const float* x, std::size_t n, const WeightRule& rule, f
   for (std::size_t i = 0; i < n; i += step) {
     const bool full = i + step <= n;
     const VecF value = full ? hn::LoadU(f32, x + i) : load_tail(x + i, n - i);
-    const VecF scaled = hn::IfThenElseZero(hn::Ge(value, threshold),
-                                           scaled_weight<kFromProbs>(value, vector_rule));
+    const VecF scaled =
+        hn::IfThenElseZero(hn::Ge(value, threshold), scaled_weight<kFromProbs>(value, vector_rule));
     // Weights are below 2^53: the truncated double is the integer.
     const auto first = hn::Trunc(hn::PromoteTo(f64, hn::LowerHalf(half, scaled)));
     const auto second = hn::Trunc(hn::PromoteTo(f64, hn::UpperHalf(half, scaled)));
@@ -540,8 +538,9 @@ void from_bfloat16(const std::uint16_t* in, std::size_t n, float* out) {
 
 // Defined for each target, named in dispatch.h.
 extern const Passes kPasses;
-const Passes kPasses = Passes{scan, range, count_at_least, collect,      blocks_at_least, weigh,        sum,
-           measure, sum_listed, probabilities, mask_bits,  from_float16, from_bfloat16};
+const Passes kPasses =
+    Passes{scan,    range,      count_at_least, collect,   blocks_at_least, weigh,        sum,
+           measure, sum_listed, probabilities,  mask_bits, from_float16,    from_bfloat16};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace fairdraw::cpu

@@ -69,8 +69,8 @@ void RowSampler::cut_list_to_nucleus(float top_p, FilterOrder filter_order, floa
   const std::uint64_t target = nucleus_target(top_p, mass);
   // Jointly, what top_k keeps may hold less than the nucleus needs: then all of it stays.
   if (joint && passes_->sum(list_.data(), list_size_, rule_, low_) < target) return;
-  const float threshold = select_threshold(list_.data(), list_size_, {passes_, &rule_}, low_, max_,
-                                           target, scratch_);
+  const float threshold =
+      select_threshold(list_.data(), list_size_, {passes_, &rule_}, low_, max_, target, scratch_);
   if (threshold > low_) {
     low_ = threshold;
     tie_end_ = n_;
@@ -130,8 +130,8 @@ RowSampler::Bracket RowSampler::guess_nucleus(float top_p, float base) {
 }
 
 /// The bracket for a nucleus that ends below the head.
-RowSampler::Bracket RowSampler::guess_in_tail(double p, float base, const Head& head,
-                                              double target, double times) {
+RowSampler::Bracket RowSampler::guess_in_tail(double p, float base, const Head& head, double target,
+                                              double times) {
   if (sample_size_ == 0) return {base, max_, BracketKind::dense};
   if (block_weights_.size() < sample_size_) block_weights_.resize(sample_size_);
   passes_->weigh(sample_.data(), sample_size_, rule_, base, block_weights_.data());
@@ -143,8 +143,8 @@ RowSampler::Bracket RowSampler::guess_in_tail(double p, float base, const Head& 
   Histogram histogram;
   for (std::size_t i = 0; i < sample_size_; ++i) {
     const double place = (static_cast<double>(sample_[i]) - origin) * per_unit;
-    const auto bin = static_cast<std::size_t>(
-        std::clamp(place, 0.0, static_cast<double>(kBins - 1)));
+    const auto bin =
+        static_cast<std::size_t>(std::clamp(place, 0.0, static_cast<double>(kBins - 1)));
     const double weight = times * static_cast<double>(static_cast<std::int64_t>(block_weights_[i]));
     histogram.weight[bin] += weight;
     histogram.square[bin] += weight * weight;

@@ -28,8 +28,7 @@ const float* RowReader::convert(const Passes& passes, const RowsView& rows, std:
     std::memcpy(narrow_.data(), bytes, n * sizeof(std::uint16_t));
     narrow = narrow_.data();
   }
-  const auto widen =
-      rows.dtype == DType::float16 ? passes.from_float16 : passes.from_bfloat16;
+  const auto widen = rows.dtype == DType::float16 ? passes.from_float16 : passes.from_bfloat16;
   widen(narrow, n, values_.data());
   return values_.data();
 }

@@ -166,8 +166,7 @@ void RowSampler::apply_top_k(std::size_t k, TieRule tie_rule) {
   }
   if (tie_rule == TieRule::lowest_id) {
     const std::size_t kept = passes_->count_at_least(domain(), domain_size(), low_);
-    const std::size_t above =
-        passes_->count_at_least(domain(), domain_size(), next_above(low_));
+    const std::size_t above = passes_->count_at_least(domain(), domain_size(), next_above(low_));
     if (kept > k) cut_ties(k - above);
   }
 }
@@ -180,8 +179,8 @@ float RowSampler::kth_largest_of_row(std::size_t k) {
   float bracket_high = max_;
   if (n_ > kShortRow) {
     take_sample(low_, max_);
-    const double rank = static_cast<double>(k) * static_cast<double>(sample_taken_) /
-                        static_cast<double>(n_);
+    const double rank =
+        static_cast<double>(k) * static_cast<double>(sample_taken_) / static_cast<double>(n_);
     const double margin = kBracketDeviations * std::sqrt(rank) + 1.0;
     const auto sample_value = [&](double wanted, float otherwise) {
       const auto target = static_cast<std::uint64_t>(wanted);
@@ -221,9 +220,7 @@ void RowSampler::cut_ties(std::size_t ties_kept) {
 
 // --- Sums and draws ----------------------------------------------------------------------------
 
-std::uint64_t RowSampler::sum_of_row(float low) const {
-  return passes_->sum(row_, n_, rule_, low);
-}
+std::uint64_t RowSampler::sum_of_row(float low) const { return passes_->sum(row_, n_, rule_, low); }
 
 /// Weight of the survivors at positions [begin, begin + n) of the domain.
 std::uint64_t RowSampler::survivors_sum(std::size_t begin, std::size_t n) const {
@@ -292,10 +289,10 @@ bool RowSampler::keeps(std::int32_t token) const {
 std::int64_t RowSampler::support_size() const {
   if (greedy_token_ >= 0) return 1;
   const float* x = domain();
-  return static_cast<std::int64_t>(
-      passes_->count_at_least(x, tie_end_in_domain_, low_) +
-      passes_->count_at_least(x + tie_end_in_domain_, domain_size() - tie_end_in_domain_,
-                              next_above(low_)));
+  return static_cast<std::int64_t>(passes_->count_at_least(x, tie_end_in_domain_, low_) +
+                                   passes_->count_at_least(x + tie_end_in_domain_,
+                                                           domain_size() - tie_end_in_domain_,
+                                                           next_above(low_)));
 }
 
 void RowSampler::write_mask(std::uint32_t* words) const {

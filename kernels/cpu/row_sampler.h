@@ -61,8 +61,8 @@ class RowSampler {
   std::int32_t draw(std::uint64_t word);
 
   std::int64_t support_size() const;
-  void write_mask(std::uint32_t* words) const;          ///< ceil(n / 32) words
-  void write_probabilities(float* probabilities) const; ///< n floats
+  void write_mask(std::uint32_t* words) const;           ///< ceil(n / 32) words
+  void write_probabilities(float* probabilities) const;  ///< n floats
   bool keeps(std::int32_t token) const;
 
   /// Integer weights of the survivors of a row that is not greedy, n of them; returns their sum.

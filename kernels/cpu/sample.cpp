@@ -5,8 +5,7 @@
 
 namespace fairdraw {
 
-Error sample(const SampleRequest& request, const SampleResult& result,
-             const Execution& execution) {
+Error sample(const SampleRequest& request, const SampleResult& result, const Execution& execution) {
   cpu::FilterOptions options;
   options.tie_rule = request.tie_rule;
   options.filter_order = request.filter_order;

@@ -179,8 +179,7 @@ Error top_k_mask_logits(const RowsView& logits, const PerRequest<std::int32_t>& 
     options.top_k_1_keeps_ties = true;
     RowStatus status = check(parameters);
     if (status == RowStatus::ok) {
-      const float* values =
-          worker.reader.read(*worker.passes, logits, row, nullptr, false, status);
+      const float* values = worker.reader.read(*worker.passes, logits, row, nullptr, false, status);
       status = worker.sampler.filter(values, vocab, parameters, options);
     }
     const auto byte_of = [&](std::int64_t stride) {

@@ -29,8 +29,8 @@ float select_threshold(const float* values, std::size_t n, const Measure& measur
   const bool weighted = measure.rule != nullptr;
   std::int32_t low_key = order_key(low);
   std::int32_t high_key = order_key(high);
-  std::uint64_t above = 0;        // measure of what lies above the list's bracket
-  std::uint64_t above_high = 0;   // measure of what lies above high_key, `above` not included
+  std::uint64_t above = 0;       // measure of what lies above the list's bracket
+  std::uint64_t above_high = 0;  // measure of what lies above high_key, `above` not included
   bool weights_are_current = false;
   int buffer = 0;
   // Bisect between values that are there: equal ones end the search at once.
@@ -51,9 +51,9 @@ float select_threshold(const float* values, std::size_t n, const Measure& measur
     }
     const std::int32_t middle = midpoint_above(low_key, high_key);
     const float pivot = from_order_key(middle);
-    const std::uint64_t measured =
-        weighted ? passes.sum_listed(values, scratch.weights.data(), n, pivot)
-                 : passes.count_at_least(values, n, pivot);
+    const std::uint64_t measured = weighted
+                                       ? passes.sum_listed(values, scratch.weights.data(), n, pivot)
+                                       : passes.count_at_least(values, n, pivot);
     if (above + measured >= target) {
       low_key = middle;
       // Exactly k values: any threshold between the k-th and the next keeps the same ones.

@@ -1,15 +1,14 @@
 #include "suites/benchmarks/benchmarks.h"
 
-#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <functional>
 #include <memory>
 #include <optional>
-
-#include <fmt/format.h>
 
 #include "fairdraw/sample.h"
 #include "harness/contract/sampler.h"
@@ -47,8 +46,8 @@ void narrow_to(Rows& rows, const std::string& dtype) {
   if (dtype == "float32") return;
   rows.dtype = dtype == "float16" ? DType::float16 : DType::bfloat16;
   for (float& value : rows.values) {
-    const std::uint16_t bits = rows.dtype == DType::float16 ? harness::to_float16(value)
-                                                            : harness::to_bfloat16(value);
+    const std::uint16_t bits =
+        rows.dtype == DType::float16 ? harness::to_float16(value) : harness::to_bfloat16(value);
     rows.narrow.push_back(bits);
   }
 }
@@ -179,9 +178,8 @@ Rows single_row(const Rows& rows, std::int64_t i) {
 }
 
 harness::BenchmarkRecord benchmark(const BenchmarkOptions& options, const std::string& backend,
-                                   int threads, const Operation& operation,
-                                   const std::string& kind, const std::string& dtype,
-                                   const Rows& rows) {
+                                   int threads, const Operation& operation, const std::string& kind,
+                                   const std::string& dtype, const Rows& rows) {
   const bool weights = needs_weights(operation, kind);
   const auto time = [&](const Rows& timed, double milliseconds) {
     const auto floor = [&timed, weights] {

@@ -20,8 +20,8 @@ struct BenchmarkOptions {
   std::vector<std::string> dtypes = {"float32"};
   std::vector<std::string> logits = {"peaked", "flat"};
   std::vector<int> threads = {1};
-  double milliseconds = 60;   ///< to spend on each row, at least 15 repetitions
-  std::string data_directory; ///< where the captured logits are
+  double milliseconds = 60;    ///< to spend on each row, at least 15 repetitions
+  std::string data_directory;  ///< where the captured logits are
 };
 
 /// Declares the options of the verb.

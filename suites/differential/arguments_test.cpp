@@ -201,8 +201,7 @@ TEST(Arguments, OtherOperationsNameTheirOwnFields) {
   chain.batch = 1;
   chain.num_draft_tokens = 1;
   const Error short_target = chain_speculative_sampling(chain, {});
-  EXPECT_NE(short_target.message.find("length of target_probs is 1; allowed: 2"),
-            std::string::npos)
+  EXPECT_NE(short_target.message.find("length of target_probs is 1; allowed: 2"), std::string::npos)
       << short_target.message;
 }
 

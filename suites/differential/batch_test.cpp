@@ -178,7 +178,7 @@ TEST(Batch, OneScalarSeedUsesTheNumberOfTheTokenInTheCall) {
 
 TEST(Batch, InactiveRowsCostNothingAndTouchNothing) {
   const std::vector<std::uint8_t> active = {1, 0, 1};
-  std::vector<float> logits(3 * 4, 0.0F);
+  std::vector<float> logits(12, 0.0F);
   for (std::size_t i = 4; i < 8; ++i) logits[i] = std::nanf("");  // not even read
   std::vector<std::int32_t> tokens(3, -7);
   std::vector<RowStatus> statuses(3, RowStatus::ok);

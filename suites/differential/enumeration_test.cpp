@@ -55,8 +55,7 @@ TEST(Enumeration, SimdWeightOfEveryFloatEqualsTheModels) {
     EXPECT_EQ(count_wrong_weights(passes, 0, kLastBits, stride), 0U) << to_string(target);
     EXPECT_EQ(count_wrong_weights(passes, 0x7f800000U, 0x7f800000U, 1), 0U) << to_string(target);
     // The rest of the floats in steps: all weigh 0.
-    EXPECT_EQ(count_wrong_weights(passes, kLastBits, 0x7f7fffffU, 65537), 0U)
-        << to_string(target);
+    EXPECT_EQ(count_wrong_weights(passes, kLastBits, 0x7f7fffffU, 65537), 0U) << to_string(target);
   }
 }
 
@@ -103,8 +102,8 @@ TEST(Enumeration, EveryCumulativeBoundaryOfSmallVocabulariesGivesTheModelsToken)
   for (std::uint64_t number = 0; number < (reduced() ? 300U : 6000U); ++number) {
     const RandomRow row = random_row_of(5000000 + number, 1 + number % 40);
     if (!row.allowed.empty()) continue;
-    const reference::IntegerRow expected = reference::integer_model(
-        row.logits, {}, row.parameters, row.tie_rule, row.filter_order);
+    const reference::IntegerRow expected =
+        reference::integer_model(row.logits, {}, row.parameters, row.tie_rule, row.filter_order);
     if (expected.status != RowStatus::ok) continue;
     const std::vector<std::uint64_t> words = boundary_words(expected);
     for (const CpuTarget target : available_targets()) {

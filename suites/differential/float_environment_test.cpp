@@ -46,7 +46,8 @@ std::vector<std::int64_t> outcomes(const std::vector<RandomRow>& rows, CpuTarget
 /// Rows with subnormals and values next to each other among them.
 std::vector<RandomRow> rows() {
   std::vector<RandomRow> made;
-  for (std::uint64_t number = 0; number < 400; ++number) made.push_back(random_row(6000000 + number));
+  for (std::uint64_t number = 0; number < 400; ++number)
+    made.push_back(random_row(6000000 + number));
   return made;
 }
 
@@ -62,9 +63,9 @@ TEST(FloatEnvironment, FlushingAndRoundingOfTheCallerChangeNothing) {
   for (const CpuTarget target : available_targets()) {
     const std::vector<std::int64_t> expected = outcomes(inputs, target, 1);
     ASSERT_FALSE(expected.empty());
-    for (const unsigned bits : {kFlushToZero, kDenormalsAreZero, kFlushToZero | kDenormalsAreZero,
-                                kRoundDown, kRoundUp, kRoundToZero,
-                                kRoundUp | kFlushToZero | kDenormalsAreZero}) {
+    for (const unsigned bits :
+         {kFlushToZero, kDenormalsAreZero, kFlushToZero | kDenormalsAreZero, kRoundDown, kRoundUp,
+          kRoundToZero, kRoundUp | kFlushToZero | kDenormalsAreZero}) {
       constexpr unsigned kExceptionFlags = 0x3f;
       const unsigned set = (original | bits) & ~kExceptionFlags;
       _mm_setcsr(set);

@@ -69,9 +69,9 @@ TEST(ProbsDifferential, SamplingFromProbabilitiesEqualsTheIntegerModel) {
     const std::uint64_t seed = random();
     const std::uint64_t offset = random();
     for (const CpuTarget target : available_targets()) {
-      SCOPED_TRACE(::testing::Message() << "row " << i << " vocab " << vocab << " on "
-                                        << to_string(target) << " top_k " << top_k << " top_p "
-                                        << top_p << " min_p " << min_p);
+      SCOPED_TRACE(::testing::Message()
+                   << "row " << i << " vocab " << vocab << " on " << to_string(target) << " top_k "
+                   << top_k << " top_p " << top_p << " min_p " << min_p);
       const Execution execution{target, 1};
       const RowsView view = view_of(probs);
       RowParameters none;
@@ -81,17 +81,20 @@ TEST(ProbsDifferential, SamplingFromProbabilitiesEqualsTheIntegerModel) {
 
       RowParameters k = none;
       k.top_k = top_k;
-      ASSERT_FALSE(top_k_sampling_from_probs(view, top_k, draw.options(), draw.result(), execution));
+      ASSERT_FALSE(
+          top_k_sampling_from_probs(view, top_k, draw.options(), draw.result(), execution));
       draw.expect(integer_model_from_probs(probs, k), "top_k_sampling_from_probs");
 
       RowParameters p = none;
       p.top_p = top_p;
-      ASSERT_FALSE(top_p_sampling_from_probs(view, top_p, draw.options(), draw.result(), execution));
+      ASSERT_FALSE(
+          top_p_sampling_from_probs(view, top_p, draw.options(), draw.result(), execution));
       draw.expect(integer_model_from_probs(probs, p), "top_p_sampling_from_probs");
 
       RowParameters m = none;
       m.min_p = min_p;
-      ASSERT_FALSE(min_p_sampling_from_probs(view, min_p, draw.options(), draw.result(), execution));
+      ASSERT_FALSE(
+          min_p_sampling_from_probs(view, min_p, draw.options(), draw.result(), execution));
       draw.expect(integer_model_from_probs(probs, m), "min_p_sampling_from_probs");
 
       RowParameters both = k;
@@ -99,7 +102,8 @@ TEST(ProbsDifferential, SamplingFromProbabilitiesEqualsTheIntegerModel) {
       for (const FilterOrder order : {FilterOrder::top_k_first, FilterOrder::joint}) {
         ASSERT_FALSE(top_k_top_p_sampling_from_probs(view, top_k, top_p, order, draw.options(),
                                                      draw.result(), execution));
-        draw.expect(integer_model_from_probs(probs, both, order), "top_k_top_p_sampling_from_probs");
+        draw.expect(integer_model_from_probs(probs, both, order),
+                    "top_k_top_p_sampling_from_probs");
       }
     }
     if (::testing::Test::HasFailure()) break;

@@ -1,10 +1,10 @@
 #include "random_rows.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <string>
-
-#include <fmt/format.h>
 
 #include "harness/inputs/families.h"
 
@@ -22,19 +22,18 @@ float uniform(std::mt19937_64& random) { return static_cast<float>(random() >> 4
 void randomise_parameters(RandomRow& row, std::mt19937_64& random) {
   const auto vocab = static_cast<std::int32_t>(row.logits.size());
   reference::RowParameters& parameters = row.parameters;
-  parameters.temperature = pick<float>(
-      random, {1, 1, 1, 1, 0.7F, 2, 5, 0, 1e-4F, 0x1p-126F, 0x1p64F, 0x1.715476p0F,
-               0.1F + 3 * uniform(random)});
+  parameters.temperature =
+      pick<float>(random, {1, 1, 1, 1, 0.7F, 2, 5, 0, 1e-4F, 0x1p-126F, 0x1p64F, 0x1.715476p0F,
+                           0.1F + 3 * uniform(random)});
   parameters.top_k = pick<std::int32_t>(
       random, {0, 0, -1, 1, 2, 50, vocab - 1, vocab, vocab + 1, std::max(1, vocab / 2),
                1 + static_cast<std::int32_t>(random() % static_cast<std::uint64_t>(vocab)),
                1 + static_cast<std::int32_t>(random() % static_cast<std::uint64_t>(vocab))});
   parameters.top_k = std::max(parameters.top_k, -1);
-  parameters.top_p =
-      pick<float>(random, {1, 1, 1, 0, 0x1p-149F, 1 - 0x1p-24F, 0.5F, 0.75F, 0.9F, 0.95F,
-                           uniform(random), uniform(random)});
-  parameters.min_p = pick<float>(
-      random, {0, 0, 0, 0x1p-149F, 1 - 0x1p-24F, 1, 0.05F, 0.5F, uniform(random)});
+  parameters.top_p = pick<float>(random, {1, 1, 1, 0, 0x1p-149F, 1 - 0x1p-24F, 0.5F, 0.75F, 0.9F,
+                                          0.95F, uniform(random), uniform(random)});
+  parameters.min_p =
+      pick<float>(random, {0, 0, 0, 0x1p-149F, 1 - 0x1p-24F, 1, 0.05F, 0.5F, uniform(random)});
   row.tie_rule = random() % 2 == 0 ? TieRule::keep_all : TieRule::lowest_id;
   row.filter_order = random() % 4 == 0 ? FilterOrder::joint : FilterOrder::top_k_first;
   row.seed = random();
@@ -52,7 +51,8 @@ RandomRow random_row_of(std::uint64_t number, std::size_t vocab) {
   harness::generate_row(families[random() % families.size()], number, random() % 1000, row.logits);
   switch (random() % 8) {
     case 0:  // few distinct values: every cut falls inside a tie
-      for (float& x : row.logits) x = std::isfinite(x) ? std::nearbyint(std::clamp(x, -9.F, 9.F)) : x;
+      for (float& x : row.logits)
+        x = std::isfinite(x) ? std::nearbyint(std::clamp(x, -9.F, 9.F)) : x;
       break;
     case 1:  // zeros of both signs
       for (float& x : row.logits) {

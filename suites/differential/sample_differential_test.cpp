@@ -1,14 +1,14 @@
 // `sample` on every instruction set against the integer model, bit for bit.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <mutex>
 #include <string>
-
-#include <fmt/format.h>
 
 #include "fairdraw/sample.h"
 #include "philox.h"
@@ -80,8 +80,8 @@ double logprob_bound(const reference::IntegerRow& expected, double value) {
 }
 
 /// Empty, or the first difference.
-std::string compare(const RandomRow& row, const reference::IntegerRow& expected,
-                    const Sampled& got, bool whole) {
+std::string compare(const RandomRow& row, const reference::IntegerRow& expected, const Sampled& got,
+                    bool whole) {
   if (got.status != expected.status) {
     return fmt::format("status {} instead of {}", to_string(got.status),
                        to_string(expected.status));
@@ -115,7 +115,7 @@ std::string compare(const RandomRow& row, const reference::IntegerRow& expected,
   }
   // Log-probabilities: (x - max) / T - ln(sum), T = 1 for greedy rows at temperature 0.
   const float temperature = row.parameters.temperature;
-  double largest = -INFINITY;
+  double largest = -std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < row.logits.size(); ++i) {
     if (expected.mask[i] != 0) largest = std::max(largest, static_cast<double>(row.logits[i]));
   }
@@ -127,8 +127,7 @@ std::string compare(const RandomRow& row, const reference::IntegerRow& expected,
       if (got.logprob_filtered[s] != 0.0F) return "log-probability of a greedy token is not 0";
       continue;
     }
-    const double filtered =
-        scaled - std::log(static_cast<double>(expected.total) / 0x1p40);
+    const double filtered = scaled - std::log(static_cast<double>(expected.total) / 0x1p40);
     const double unfiltered =
         scaled - std::log(static_cast<double>(expected.total_unfiltered) / 0x1p40);
     if (std::fabs(static_cast<double>(got.logprob_filtered[s]) - filtered) >

@@ -25,18 +25,18 @@ namespace fairdraw {
 /// logits; seed and offset belong to the output. Without `indices` output i is row i.
 struct SampleRequest {
   RowsView logits;
-  PerRequest<float> temperature = 1.0F;   ///< 0 (greedy) or in [2^-126, 2^64]; length 1 or rows
-  PerRequest<std::int32_t> top_k = 0;     ///< >= -1; 0, -1 and >= vocab are off
-  PerRequest<float> top_p = 1.0F;         ///< in [0, 1]; 0 is greedy, 1 is off
-  PerRequest<float> min_p = 0.0F;         ///< in [0, 1]; 0 is off
+  PerRequest<float> temperature = 1.0F;  ///< 0 (greedy) or in [2^-126, 2^64]; length 1 or rows
+  PerRequest<std::int32_t> top_k = 0;    ///< >= -1; 0, -1 and >= vocab are off
+  PerRequest<float> top_p = 1.0F;        ///< in [0, 1]; 0 is greedy, 1 is off
+  PerRequest<float> min_p = 0.0F;        ///< in [0, 1]; 0 is off
   PerRequest<std::uint64_t> seed = std::uint64_t{0};    ///< scalar, or one an output
   PerRequest<std::uint64_t> offset = std::uint64_t{0};  ///< scalar, or one an output
   TieRule tie_rule = TieRule::keep_all;
   FilterOrder filter_order = FilterOrder::top_k_first;
-  BitRows<const std::uint32_t> allowed;   ///< optional, one row a row of logits; bit 1: allowed
-  View<const std::uint8_t> active;        ///< optional, one a row of logits; 0: padding
-  View<const std::int32_t> indices;       ///< optional: output i samples row indices[i]
-  std::int32_t num_samples = 1;           ///< tokens an output, >= 1, drawn with replacement
+  BitRows<const std::uint32_t> allowed;  ///< optional, one row a row of logits; bit 1: allowed
+  View<const std::uint8_t> active;       ///< optional, one a row of logits; 0: padding
+  View<const std::int32_t> indices;      ///< optional: output i samples row indices[i]
+  std::int32_t num_samples = 1;          ///< tokens an output, >= 1, drawn with replacement
   Purpose purpose = Purpose::draw;
 };
 

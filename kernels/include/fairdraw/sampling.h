@@ -82,11 +82,11 @@ Error top_p_renorm_probs(const RowsView& probs, const PerRequest<float>& top_p,
 
 /// One chain of n drafted tokens a request, verified against n + 1 target rows.
 struct ChainSpeculativeRequest {
-  RowsView draft_probs;                  ///< [batch * n, vocab]: row b * n + i is position i
-  View<const std::int32_t> draft_tokens; ///< [batch, n]
-  RowsView target_probs;                 ///< [batch * (n + 1), vocab]
+  RowsView draft_probs;                   ///< [batch * n, vocab]: row b * n + i is position i
+  View<const std::int32_t> draft_tokens;  ///< [batch, n]
+  RowsView target_probs;                  ///< [batch * (n + 1), vocab]
   std::int64_t batch = 0;
-  std::int64_t num_draft_tokens = 0;     ///< n >= 0
+  std::int64_t num_draft_tokens = 0;                    ///< n >= 0
   PerRequest<std::uint64_t> seed = std::uint64_t{0};    ///< scalar, or one a request
   PerRequest<std::uint64_t> offset = std::uint64_t{0};  ///< position i uses offset + i
 };

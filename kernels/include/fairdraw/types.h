@@ -28,16 +28,16 @@ enum class Purpose : std::uint32_t { draw = 0, draft = 1, accept = 2, recover = 
 /// Status of one output. Every status but ok comes with token -1 and leaves all others untouched.
 enum class RowStatus : std::int32_t {
   ok = 0,
-  inactive = 1,             ///< marked as padding: nothing was read
-  nan_input = 2,            ///< NaN somewhere in the row (at a banned id too)
-  infinite_input = 3,       ///< +inf somewhere in the row (at a banned id too)
-  negative_probability = 4, ///< a probability below zero
-  no_allowed_token = 5,     ///< everything is -inf, banned, or of probability zero
-  invalid_temperature = 6,  ///< not 0 and not in [2^-126, 2^64]
-  invalid_top_k = 7,        ///< below -1
-  invalid_top_p = 8,        ///< not in [0, 1]
-  invalid_min_p = 9,        ///< not in [0, 1]
-  index_out_of_range = 10,  ///< an entry of `indices`, or a draft token, outside its range
+  inactive = 1,              ///< marked as padding: nothing was read
+  nan_input = 2,             ///< NaN somewhere in the row (at a banned id too)
+  infinite_input = 3,        ///< +inf somewhere in the row (at a banned id too)
+  negative_probability = 4,  ///< a probability below zero
+  no_allowed_token = 5,      ///< everything is -inf, banned, or of probability zero
+  invalid_temperature = 6,   ///< not 0 and not in [2^-126, 2^64]
+  invalid_top_k = 7,         ///< below -1
+  invalid_top_p = 8,         ///< not in [0, 1]
+  invalid_min_p = 9,         ///< not in [0, 1]
+  index_out_of_range = 10,   ///< an entry of `indices`, or a draft token, outside its range
 };
 
 /// Name of a status, as in the enum.
