@@ -83,7 +83,7 @@ reference::IntegerRow model_of(const Request& request, std::int64_t row) {
 
 reference::RealLaw law_of(const CheckInput& input, const Request& request, std::int64_t row) {
   reference::WeightBound bound;
-  bound.truncation = input.exact();
+  bound.truncation = input.sampler->description().exact_integer;
   return reference::real_oracle(
       std::span(request.row(row), static_cast<std::size_t>(request.vocab)),
       allowed_of(request, row), request.parameters[static_cast<std::size_t>(row)],

@@ -58,7 +58,9 @@ struct Case {
   Input input = {};
   std::vector<Operation> operations = {};  ///< row i is asked operations[i % size]; tie rule and
                                            ///< filter order are the first one's
-  bool banned_tokens = false;              ///< a bitmask bans half of the ids
+  bool literal = false;  ///< asks for top_k 0 even where the profile calls it an error; else the
+                         ///< vocabulary stands for 0 there
+  bool banned_tokens = false;  ///< a bitmask bans half of the ids
   std::int64_t first_row = 0;
   std::int64_t rows = 1;
   std::uint64_t draws = 0;

@@ -48,6 +48,7 @@ class Table {
   void add_list(Case entry, const std::string& name, std::vector<Operation> operations) {
     entry.rows = std::max(entry.rows, static_cast<std::int64_t>(operations.size()));
     entry.operations = std::move(operations);
+    entry.literal = name.starts_with("edges");
     add(std::move(entry), name);
   }
 

@@ -60,6 +60,11 @@ CheckOutcome run_case(const Case& entry, harness::Sampler& sampler,
   input.logits = logits.get();
   for (const Operation& operation : entry.operations) {
     input.parameters.push_back(operation.parameters);
+    reference::RowParameters& parameters = input.parameters.back();
+    const bool off_is_zero = semantics.top_k_zero == reference::TopKZero::off;
+    if (!entry.literal && !off_is_zero && parameters.top_k == 0) {
+      parameters.top_k = static_cast<std::int32_t>(entry.input.vocab);
+    }
   }
   input.tie_rule = entry.operations.front().tie_rule;
   input.filter_order = entry.operations.front().filter_order;

@@ -142,6 +142,7 @@ CheckOutcome check_pit(const CheckInput& input) {
       return skipped(lacks);
     }
     const BaseLaw law = base_law(input, base);
+    if (law.prefix_by_id.back() <= 0) continue;  // undefined, a failure, or all ambiguous
     const std::uint64_t seed = mixed(input.seed, static_cast<std::uint64_t>(base_row));
     const std::int64_t step = vocab / rotations_per_base;  // shifts differ: one a block of `step`
     for (std::int64_t first = 0; first < rotations_per_base; first += kRowsPerCall) {
@@ -161,6 +162,17 @@ CheckOutcome check_pit(const CheckInput& input) {
     }
   }
 
+  if (outcome.draws == 0) {
+    return skipped("semantics " + input.semantics.name + " gives these rows no law");
+  }
+  const auto certain = static_cast<std::uint64_t>(streams.by_id.size());
+  if (statistics::dkwm_min_discrepancy(std::max<std::uint64_t>(certain, 1), level, kFalsePassRate) >
+      input.declared_discrepancy * 1.1) {
+    return underpowered(
+        fmt::format("only {} of {} draws fell on tokens that certainly belong to "
+                    "their support",
+                    certain, outcome.draws));
+  }
   double smallest = 1;
   const auto judge = [&](const std::string& name, double p_value) {
     outcome.spent += level;

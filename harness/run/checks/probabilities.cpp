@@ -142,7 +142,7 @@ CheckOutcome check_probabilities(const CheckInput& input) {
     return skipped("reports neither probabilities nor log-probabilities");
   }
   reference::WeightBound bound;
-  bound.truncation = input.exact();
+  bound.truncation = input.sampler->description().exact_integer;
   bound.constant += input.semantics.relative_weight_error;
   CheckOutcome outcome;
   const std::int64_t chunk =
