@@ -189,7 +189,7 @@ void add_contracts(Table& table) {
       table.add_list({.suite = vocab == 1000 ? Suite::smoke : Suite::gate,
                       .check = Check::support,
                       .input = family_input(family, vocab),
-                      .draws = 64 * 16},
+                      .draws = 1024},
                      "everyday", everyday_operations());
     }
   }

@@ -21,20 +21,19 @@ std::vector<Group> named_groups(const CertainLaw& law) {
   for (std::uint32_t token = 0; token < law.probability.size(); ++token) {
     if (law.probability[token] > 0) support.push_back(token);
   }
-  std::vector<std::uint32_t> by_probability = support;
-  std::stable_sort(
-      by_probability.begin(), by_probability.end(),
-      [&law](std::uint32_t a, std::uint32_t b) { return law.probability[a] > law.probability[b]; });
+  std::vector<std::uint32_t> by_probability = by_falling_probability(law.probability);
+  by_probability.resize(support.size());  // the others have probability 0
   std::vector<Group> groups = {{"the most likely token", {by_probability.front()}},
                                {"the first token", {support.front()}},
                                {"the last token", {support.back()}},
                                {"the boundary token", {by_probability.back()}}};
   Group tail{"the tail of mass 1/16", {}};
   double mass = 0;
-  for (auto token = by_probability.rbegin(); token != by_probability.rend(); ++token) {
-    mass += law.probability[*token];
+  for (std::size_t i = by_probability.size(); i > 0; --i) {
+    const std::uint32_t token = by_probability[i - 1];
+    mass += law.probability[token];
     if (mass > 1.0 / 16 && !tail.tokens.empty()) break;
-    tail.tokens.push_back(*token);
+    tail.tokens.push_back(token);
   }
   groups.push_back(std::move(tail));
   for (std::uint32_t lane = 0; lane < 16; ++lane) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "harness/run/draws.h"
 
@@ -23,6 +24,15 @@ CertainLaw certain_law(const reference::RealLaw& law) {
   }
   for (double& probability : certain.probability) probability /= sum;
   return certain;
+}
+
+std::vector<std::uint32_t> by_falling_probability(std::span<const double> probability) {
+  std::vector<std::uint32_t> order(probability.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::sort(order.begin(), order.end(), [probability](std::uint32_t a, std::uint32_t b) {
+    return probability[a] != probability[b] ? probability[a] > probability[b] : a < b;
+  });
+  return order;
 }
 
 std::uint64_t certain_draws(std::uint64_t draws, const reference::RealLaw& law) {

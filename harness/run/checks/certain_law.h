@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "harness/run/check.h"
@@ -18,6 +19,9 @@ struct CertainLaw {
 };
 
 CertainLaw certain_law(const reference::RealLaw& law);
+
+/// All tokens [vocab], largest probability first, lower id first among equals.
+std::vector<std::uint32_t> by_falling_probability(std::span<const double> probability);
 
 /// How many of `draws` draws fall on certain tokens, expected.
 std::uint64_t certain_draws(std::uint64_t draws, const reference::RealLaw& law);

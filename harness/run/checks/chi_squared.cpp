@@ -40,10 +40,7 @@ void judge_orderings(const CheckInput& input, const Drawn& drawn, const CertainL
                      CheckOutcome& outcome) {
   std::vector<std::uint32_t> by_id(law.probability.size());
   std::iota(by_id.begin(), by_id.end(), 0U);
-  std::vector<std::uint32_t> by_probability = by_id;
-  std::stable_sort(
-      by_probability.begin(), by_probability.end(),
-      [&law](std::uint32_t a, std::uint32_t b) { return law.probability[a] > law.probability[b]; });
+  const std::vector<std::uint32_t> by_probability = by_falling_probability(law.probability);
   const double level = input.false_fail_rate * kDkwmShare / kOrderings;
   const auto judge = [&](const char* name, const std::vector<std::uint32_t>& order) {
     const double distance = distance_in_order(order, drawn, law);

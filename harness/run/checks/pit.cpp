@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "harness/run/checks.h"
+#include "harness/run/checks/certain_law.h"
 #include "harness/run/random_words.h"
 #include "harness/statistics/statistics.h"
 
@@ -37,11 +37,7 @@ BaseLaw base_law(const CheckInput& input, const Request& base) {
   for (std::size_t token = 0; token < probability.size(); ++token) {
     if (law.membership[token] != Membership::in) probability[token] = 0;
   }
-  std::vector<std::uint32_t> order(probability.size());
-  std::iota(order.begin(), order.end(), 0U);
-  std::stable_sort(order.begin(), order.end(), [&probability](std::uint32_t a, std::uint32_t b) {
-    return probability[a] > probability[b];
-  });
+  const std::vector<std::uint32_t> order = by_falling_probability(probability);
   result.rank_of.resize(order.size());
   std::vector<double> ranked(order.size());
   for (std::uint32_t rank = 0; rank < order.size(); ++rank) {

@@ -39,16 +39,15 @@ TEST(CaseSeed, DependsOnRunAndCase) {
   EXPECT_NE(case_seed(7, "mask/gaussian"), case_seed(7, "mask/gaussiam"));
 }
 
-// Records what it was given, and answers nothing.
-class Recorder : public ModelSampler {
- public:
+// Records what it was given.
+struct Recorder : ModelSampler {
   std::string run(const fairdraw_batch& batch) override {
-    address_ = reinterpret_cast<std::uintptr_t>(batch.logits);
-    stride_ = batch.row_stride;
+    address = reinterpret_cast<std::uintptr_t>(batch.logits);
+    stride = batch.row_stride;
     return ModelSampler::run(batch);
   }
-  std::uintptr_t address_ = 0;
-  std::int64_t stride_ = 0;
+  std::uintptr_t address = 0;
+  std::int64_t stride = 0;
 };
 
 Request small_request() {
@@ -66,7 +65,7 @@ TEST(Request, LaysRowsOutAsAsked) {
   const Request plain = small_request();
   Recorder sampler;
   const Response expected = run_request(sampler, plain, {.mask = true});
-  EXPECT_EQ(sampler.stride_, 5);
+  EXPECT_EQ(sampler.stride, 5);
   for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16}) {
     for (const std::int64_t misalignment : {0, 1, 63}) {
       Request request = plain;
@@ -74,8 +73,8 @@ TEST(Request, LaysRowsOutAsAsked) {
       request.misalignment = misalignment;
       request.row_stride = 9;
       const Response response = run_request(sampler, request, {.mask = true});
-      EXPECT_EQ(sampler.stride_, 9);
-      EXPECT_EQ(sampler.address_ % 64, static_cast<std::uintptr_t>(misalignment));
+      EXPECT_EQ(sampler.stride, 9);
+      EXPECT_EQ(sampler.address % 64, static_cast<std::uintptr_t>(misalignment));
       EXPECT_EQ(response.tokens, expected.tokens);  // small integers are the same in all dtypes
       EXPECT_EQ(response.mask, expected.mask);
     }
