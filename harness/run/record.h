@@ -18,9 +18,9 @@ const char* to_string(Verdict verdict);
 
 /// One case under one sampler. Exact checks have no statistic and spend no error budget.
 struct CaseRecord {
-  std::string id;         ///< unique in a run together with `sampler`
-  std::string suite;      ///< smoke, gate or nightly
-  std::string check;      ///< name of the check
+  std::string id;     ///< unique in a run together with `sampler`
+  std::string suite;  ///< smoke, gate or nightly
+  std::string check;  ///< name of the check
   std::string sampler;
   std::string semantics;
   Verdict verdict = Verdict::error;

@@ -105,7 +105,7 @@ void add_masks_and_tokens(Table& table) {
   }
   const std::vector<Operation> largest = {parse_operation("top_k_50+top_p_0.9/t0.7"),
                                           parse_operation("top_p_0.95/t1"),
-                                          parse_operation("no_filter/t1")};
+                                          parse_operation("none/t1")};
   add_both(Suite::gate, family_input(Family::gaussian, kMaxVocab), "largest", largest);
 
   // Tie rule and filter order hold for a whole call.
@@ -130,7 +130,7 @@ void add_contracts(Table& table) {
                     .input = family_input(Family::gaussian, vocab),
                     .rows = 5},
                    "everyday",
-                   {parse_operation("top_k_50+top_p_0.9/t0.7"), parse_operation("no_filter/t1"),
+                   {parse_operation("top_k_50+top_p_0.9/t0.7"), parse_operation("none/t1"),
                     parse_operation("greedy")});
   }
   for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
@@ -199,7 +199,7 @@ void add_contracts(Table& table) {
 // ---------------------------------------------------------------------------
 
 void add_streams(Table& table) {
-  for (const char* operation : {"no_filter/t1", "top_p_0.999/t1", "min_p_0.5/t1"}) {
+  for (const char* operation : {"none/t1", "top_p_0.999/t1", "min_p_0.5/t1"}) {
     table.add({.suite = Suite::smoke,
                .check = Check::streams,
                .input = family_input(Family::all_equal, kLargeVocab)},
@@ -208,7 +208,7 @@ void add_streams(Table& table) {
   table.add({.suite = Suite::gate,
              .check = Check::streams,
              .input = family_input(Family::flat, kMaxVocab)},
-            "no_filter/t1");
+            "none/t1");
 }
 
 void add_goodness_of_fit(Table& table) {
@@ -223,32 +223,32 @@ void add_goodness_of_fit(Table& table) {
   // Declared: for chi_squared a total variation, for binomial a difference in a probability. The
   // design's power decides whether the draws reach it.
   const Row chi_squared[] = {
-      {Suite::smoke, Family::gaussian_wide, 1000, "no_filter/t1", 100'000, 0.05},
+      {Suite::smoke, Family::gaussian_wide, 1000, "none/t1", 100'000, 0.05},
       {Suite::smoke, Family::gaussian, 1000, "top_k_50+top_p_0.9/t0.7", 100'000, 0.04},
       {Suite::smoke, Family::zipf, 1000, "min_p_0.05/t1", 100'000, 0.04},
       {Suite::gate, Family::peaked, 32000, "top_k_50+top_p_0.9/t5", 1'000'000, 0.012},
-      {Suite::gate, Family::gaussian, 1000, "no_filter/t1", 1'000'000, 0.015},
-      {Suite::gate, Family::gaussian, 1000, "no_filter/t5", 1'000'000, 0.015},
-      {Suite::gate, Family::zipf, 1000, "no_filter/t0.7", 1'000'000, 0.015},
+      {Suite::gate, Family::gaussian, 1000, "none/t1", 1'000'000, 0.015},
+      {Suite::gate, Family::gaussian, 1000, "none/t5", 1'000'000, 0.015},
+      {Suite::gate, Family::zipf, 1000, "none/t0.7", 1'000'000, 0.015},
       {Suite::gate, Family::gaussian_wide, 1000, "top_p_0.9/t1", 1'000'000, 0.015},
       {Suite::gate, Family::ties_at_k, 1000, "top_k_50/t1", 1'000'000, 0.015},
       {Suite::gate, Family::bf16_rounded, 1000, "top_k_200+top_p_0.95/t1", 1'000'000, 0.015},
       {Suite::gate, Family::gaussian_wide, 1000, "min_p_0.05+top_k_40+top_p_0.95/t1", 1'000'000,
        0.012},
-      {Suite::gate, Family::gaussian, 31, "no_filter/t1", 1'000'000, 0.012},
+      {Suite::gate, Family::gaussian, 31, "none/t1", 1'000'000, 0.012},
       {Suite::gate, Family::mass_exactly_p, 31, "top_p_0.875/t1.442695", 1'000'000, 0.012},
-      {Suite::gate, Family::gaussian, 2, "no_filter/t1", 1'000'000, 0.008},
+      {Suite::gate, Family::gaussian, 2, "none/t1", 1'000'000, 0.008},
       {Suite::gate, Family::gaussian_wide, 1000, "top_k_50+top_p_0.7+joint/t1", 1'000'000, 0.012},
       {Suite::gate, Family::ties_at_k, 1000, "top_k_50+lowest_id/t1", 1'000'000, 0.012},
-      {Suite::nightly, Family::gaussian, 1000, "no_filter/t1", 20'000'000, 0.004},
+      {Suite::nightly, Family::gaussian, 1000, "none/t1", 20'000'000, 0.004},
       {Suite::nightly, Family::peaked, 32000, "top_p_0.9/t5", 5'000'000, 0.008},
       {Suite::nightly, Family::gaussian_wide, 1000, "top_p_0.9/t0.7", 20'000'000, 0.004},
   };
   const Row binomial[] = {
       {Suite::smoke, Family::peaked, 1000, "top_k_50+top_p_0.9/t3", 100'000, 0.03},
-      {Suite::smoke, Family::gaussian, 1000, "no_filter/t1", 100'000, 0.02},
-      {Suite::gate, Family::zipf, 1000, "no_filter/t1", 1'000'000, 0.008},
-      {Suite::gate, Family::head_and_tail, kLargeVocab, "no_filter/t1", 200'000, 0.015},
+      {Suite::smoke, Family::gaussian, 1000, "none/t1", 100'000, 0.02},
+      {Suite::gate, Family::zipf, 1000, "none/t1", 1'000'000, 0.008},
+      {Suite::gate, Family::head_and_tail, kLargeVocab, "none/t1", 200'000, 0.015},
       {Suite::gate, Family::peaked, 32000, "top_p_0.9/t3", 200'000, 0.015},
       {Suite::gate, Family::ties_at_k, 1000, "top_k_50/t1", 1'000'000, 0.008},
       {Suite::gate, Family::gaussian_wide, 50304, "min_p_0.02/t1", 200'000, 0.015},
@@ -278,12 +278,12 @@ void add_pit(Table& table) {
   // level 2.4e-13 and miss probability 1e-6), stated with a tenth to spare.
   const Row rows[] = {
       {Suite::smoke, Family::gaussian_wide, 1000, "top_p_0.9/t1", 2560},
-      {Suite::gate, Family::gaussian_wide, 32000, "no_filter/t1", 51200},
+      {Suite::gate, Family::gaussian_wide, 32000, "none/t1", 51200},
       {Suite::gate, Family::gaussian_wide, 32000, "top_k_50+top_p_0.9/t0.7", 25600},
       {Suite::gate, Family::gaussian, 32000, "top_p_0.9/t1", 15360},
       {Suite::gate, Family::zipf, 32000, "min_p_0.001/t1", 12800},
       {Suite::gate, Family::peaked, kLargeVocab, "top_k_1000/t1", 5120},
-      {Suite::nightly, Family::gaussian_wide, 131072, "no_filter/t1", 102400},
+      {Suite::nightly, Family::gaussian_wide, 131072, "none/t1", 102400},
   };
   for (const Row& row : rows) {
     const auto draws = static_cast<std::uint64_t>(row.rows) * 10;
@@ -355,7 +355,7 @@ void add_captured(Table& table, const std::shared_ptr<const harness::CapturedLog
                   .draws = 16 * static_cast<std::uint64_t>(captured->rows)},
                  "everyday", everyday_operations());
   const std::int64_t typical = typical_row(*captured);
-  for (const char* operation : {"top_k_50+top_p_0.9/t1", "no_filter/t1"}) {
+  for (const char* operation : {"top_k_50+top_p_0.9/t1", "none/t1"}) {
     table.add({.suite = Suite::gate,
                .check = Check::binomial,
                .input = input,

@@ -14,7 +14,7 @@ namespace {
 using harness::UsageError;
 
 constexpr std::string_view kGrammar =
-    "parts joined by '+': no_filter, greedy, min_p_X, top_k_N, top_p_X, lowest_id, joint; then "
+    "parts joined by '+': none, greedy, min_p_X, top_k_N, top_p_X, lowest_id, joint; then "
     "optionally /tX for the temperature";
 
 [[noreturn]] void fail(std::string_view name, std::string_view part) {
@@ -58,7 +58,7 @@ std::string operation_name(const Operation& operation) {
   if (p.top_p != 1) add(fmt::format("top_p_{}", p.top_p));
   if (operation.tie_rule == TieRule::lowest_id) add("lowest_id");
   if (operation.filter_order == FilterOrder::joint) add("joint");
-  return name.empty() ? "no_filter" : name;
+  return name.empty() ? "none" : name;
 }
 
 std::string temperature_tag(float temperature) { return fmt::format("t{}", temperature); }
@@ -90,7 +90,7 @@ Operation parse_operation(std::string_view name) {
       operation.parameters.top_k = parse_int(name, part, top_k);
     } else if (const auto top_p = number_after("top_p_"); !top_p.empty()) {
       operation.parameters.top_p = parse_float(name, part, top_p);
-    } else if (part != "no_filter") {
+    } else if (part != "none") {
       fail(name, part);
     }
     if (plus == std::string_view::npos) return operation;
@@ -102,7 +102,7 @@ const std::vector<Operation>& named_operations() {
   static const std::vector<Operation> operations = [] {
     std::vector<Operation> list;
     for (const char* name :
-         {"no_filter", "greedy", "top_k_50", "top_k_1000", "top_p_0.95", "top_p_0.9", "min_p_0.05",
+         {"none", "greedy", "top_k_50", "top_k_1000", "top_p_0.95", "top_p_0.9", "min_p_0.05",
           "top_k_50+top_p_0.9", "min_p_0.05+top_k_50+top_p_0.9", "top_k_50+lowest_id",
           "top_k_50+top_p_0.9+joint"}) {
       list.push_back(parse_operation(name));

@@ -18,7 +18,7 @@ struct Operation {
 };
 
 /// Parts joined by '+', in this order, each left out at its default: `greedy` (temperature 0),
-/// `min_p_X`, `top_k_N`, `top_p_X`, `lowest_id`, `joint`; `no_filter` when nothing is left. The
+/// `min_p_X`, `top_k_N`, `top_p_X`, `lowest_id`, `joint`; `none` when nothing is left. The
 /// temperature has a tag of its own. Numbers are the shortest decimals that give the same float32.
 std::string operation_name(const Operation& operation);
 

@@ -7,9 +7,9 @@ namespace fairdraw::suites {
 std::vector<Operation> everyday_operations() {
   std::vector<Operation> list;
   for (const char* name :
-       {"top_k_50+top_p_0.9/t0.7", "no_filter/t1", "greedy", "top_p_0.95/t1.2", "top_k_1000/t1",
+       {"top_k_50+top_p_0.9/t0.7", "none/t1", "greedy", "top_p_0.95/t1.2", "top_k_1000/t1",
         "min_p_0.05/t1.5", "top_k_1/t1", "top_p_0.5/t0.3", "min_p_0.1+top_k_40+top_p_0.95/t0.8",
-        "no_filter/t0.6", "top_k_5/t2", "top_p_0.9/t1", "min_p_0.3/t1", "top_k_200+top_p_0.99/t1",
+        "none/t0.6", "top_k_5/t2", "top_p_0.9/t1", "min_p_0.3/t1", "top_k_200+top_p_0.99/t1",
         "top_p_0/t1", "top_k_20+top_p_0.8/t0.7"}) {
     list.push_back(parse_operation(name));
   }

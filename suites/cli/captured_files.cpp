@@ -44,6 +44,10 @@ std::vector<std::shared_ptr<const CapturedLogits>> load_all_captured(
     const std::vector<std::string>& paths, const std::string& dtype) {
   std::vector<std::shared_ptr<const CapturedLogits>> all;
   if (paths.empty()) {
+    if (!dtype.empty()) {
+      throw UsageError(fmt::format("--dtype: {} is given without --logits, whose files it is for",
+                                   to_string(dtype_from_name(dtype))));
+    }
     const std::filesystem::path folder(data_folder());
     all.push_back(load_captured(folder / "lm_logits_f32.npy", ""));
     all.push_back(load_captured(folder / "lm_logits_bf16_as_u16.npy", "bfloat16"));

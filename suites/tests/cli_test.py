@@ -73,6 +73,8 @@ class CommandLine(unittest.TestCase):
         self.expect_usage_error(*smoke, "--sampler", "cpu:scalr", says=["'cpu:scalr'", "'cpu:scalar'"])
         self.expect_usage_error(*smoke, "--semantics", "vllm_toch", says=["'vllm_torch'"])
         self.expect_usage_error(*smoke, "--case", "mask/gaussian/v7", says=["mask/gaussian/v7"])
+        self.expect_usage_error(*smoke, "--dtype", "bf16", says=["'bf16'", "'bfloat16'"])
+        self.expect_usage_error(*smoke, "--dtype", "bfloat16", says=["--dtype", "--logits"])
         self.expect_usage_error("list", "familys", says=["'families'"])
         self.expect_usage_error("sample", "--logits", self.logits, "--tie-rule", "lowest",
                                 says=["'lowest_id'"])

@@ -29,7 +29,7 @@ TEST(OperationName, IsReadBack) {
 }
 
 TEST(OperationName, LeavesDefaultsOut) {
-  EXPECT_EQ(operation_name({}), "no_filter");
+  EXPECT_EQ(operation_name({}), "none");
   EXPECT_EQ(operation_name({.parameters = {.top_k = 50, .top_p = 0.9F}}), "top_k_50+top_p_0.9");
   EXPECT_EQ(operation_name({.parameters = {.temperature = 0}}), "greedy");
   EXPECT_EQ(operation_name({.parameters = {.top_k = -1},
@@ -42,7 +42,7 @@ TEST(OperationName, LeavesDefaultsOut) {
 TEST(ParseOperation, RefusesWhatIsNoName) {
   for (const char* name : {"", "top_k", "top_k_", "top_k_x", "top_k_1.5", "top_k_99999999999",
                            "top_p_0.9x", "top_p_ 0.9", "top_k_50+", "+top_k_50", "topk_50",
-                           "no_filter/", "no_filter/0.7", "no_filter/t", "no_filter/tx"}) {
+                           "none/", "none/0.7", "none/t", "none/tx"}) {
     EXPECT_THROW(parse_operation(name), harness::UsageError) << name;
   }
 }
