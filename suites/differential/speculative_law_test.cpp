@@ -1,0 +1,90 @@
+// Speculative sampling gives the target's law, whatever the draft: first and second tokens.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <vector>
+
+#include "fairdraw/sampling.h"
+#include "harness/statistics/statistics.h"
+#include "philox.h"
+#include "reference/integer_model.h"
+
+namespace fairdraw::suites {
+namespace {
+
+constexpr std::int64_t kVocab = 5;
+constexpr std::int64_t kDrafts = 2;
+
+/// Probabilities of five tokens, one row after another.
+using Rows = std::vector<float>;
+
+/// Three rows, one a position.
+const Rows kTarget = {0.5F,  0.25F, 0.125F, 0.125F, 0.0F, 0.1F, 0.2F, 0.3F,
+                      0.15F, 0.25F, 0.2F,   0.2F,   0.2F, 0.2F, 0.2F};
+
+/// Drafts: near the target, far from it, without some of its tokens, and equal to it.
+const std::vector<Rows> kDraftRows = {
+    {0.4F, 0.3F, 0.2F, 0.05F, 0.05F, 0.2F, 0.2F, 0.2F, 0.2F, 0.2F},
+    {0.01F, 0.01F, 0.01F, 0.01F, 0.96F, 0.9F, 0.025F, 0.025F, 0.025F, 0.025F},
+    {0.0F, 0.0F, 1.0F, 0.0F, 0.0F, 0.0F, 0.5F, 0.5F, 0.0F, 0.0F},
+    {0.5F, 0.25F, 0.125F, 0.125F, 0.0F, 0.1F, 0.2F, 0.3F, 0.15F, 0.25F},
+};
+
+reference::IntegerRow law_of(const Rows& rows, std::int64_t row) {
+  return reference::integer_model_from_probs(
+      {rows.data() + row * kVocab, static_cast<std::size_t>(kVocab)}, {});
+}
+
+TEST(SpeculativeLaw, FirstAndSecondTokensFollowTheTargetWhateverTheDraft) {
+  const std::uint64_t chains = std::getenv("FAIRDRAW_REDUCED") != nullptr ? 20000 : 200000;
+  // 1e-9 over four drafts and two statistics each.
+  const double level = 1e-9 / (4 * 2);
+  for (const Rows& draft : kDraftRows) {
+    const reference::IntegerRow first = law_of(draft, 0);
+    const reference::IntegerRow second = law_of(draft, 1);
+    std::vector<std::uint64_t> tokens_seen(kVocab);
+    std::vector<std::uint64_t> second_seen(kVocab);
+    std::uint64_t seconds = 0;
+    for (std::uint64_t seed = 0; seed < chains; ++seed) {
+      // Drafted with the request's own seed, at the offsets of its positions, as an engine does.
+      const std::vector<std::int32_t> drafted = {
+          first.token_for(random_word(seed, 0, Purpose::draft, 0)),
+          second.token_for(random_word(seed, 1, Purpose::draft, 0))};
+      ChainSpeculativeRequest request;
+      request.draft_probs = {draft.data(), DType::float32, kDrafts, kVocab, kVocab};
+      request.draft_tokens = {drafted.data(), kDrafts};
+      request.target_probs = {kTarget.data(), DType::float32, kDrafts + 1, kVocab, kVocab};
+      request.batch = 1;
+      request.num_draft_tokens = kDrafts;
+      request.seed = {&seed, 1};
+      std::vector<std::int32_t> out(kDrafts + 1);
+      ASSERT_FALSE(
+          chain_speculative_sampling(request, {{out.data(), kDrafts + 1}, {}, {}, {}}, {}));
+      ++tokens_seen[static_cast<std::size_t>(out[0])];
+      if (out[1] < 0) continue;  // the chain ended at the first position
+      ++seconds;
+      ++second_seen[static_cast<std::size_t>(out[1])];
+    }
+    const reference::IntegerRow target = law_of(kTarget, 0);
+    const reference::IntegerRow next = law_of(kTarget, 1);
+    EXPECT_EQ(tokens_seen[4], 0U);  // of probability 0 in the target
+    std::vector<std::uint64_t> counts(tokens_seen.begin(), tokens_seen.end() - 1);
+    std::vector<double> law;
+    for (std::size_t t = 0; t + 1 < kVocab; ++t) {
+      law.push_back(static_cast<double>(target.weight[t]) / static_cast<double>(target.total));
+    }
+    EXPECT_GE(statistics::goodness_of_fit(counts, law).g_p_bound, level);
+    if (seconds == 0) continue;
+    // The second token given that there is one: the target's second row, whatever the first was.
+    std::vector<double> second_law;
+    for (std::size_t t = 0; t < kVocab; ++t) {
+      second_law.push_back(static_cast<double>(next.weight[t]) / static_cast<double>(next.total));
+    }
+    EXPECT_GE(statistics::goodness_of_fit(second_seen, second_law).g_p_bound, level)
+        << "of " << seconds << " second tokens";
+  }
+}
+
+}  // namespace
+}  // namespace fairdraw::suites
