@@ -41,8 +41,8 @@ TEST(OperationName, LeavesDefaultsOut) {
 
 TEST(ParseOperation, RefusesWhatIsNoName) {
   for (const char* name : {"", "top_k", "top_k_", "top_k_x", "top_k_1.5", "top_k_99999999999",
-                           "top_p_0.9x", "top_p_ 0.9", "top_k_50+", "+top_k_50", "topk_50",
-                           "none/", "none/0.7", "none/t", "none/tx"}) {
+                           "top_p_0.9x", "top_p_ 0.9", "top_k_50+", "+top_k_50", "topk_50", "none/",
+                           "none/0.7", "none/t", "none/tx"}) {
     EXPECT_THROW(parse_operation(name), harness::UsageError) << name;
   }
 }
