@@ -34,16 +34,17 @@ constexpr double kBracketDeviations = 3.0;
 /// The head: so many group maxima, and at most so many values.
 constexpr std::size_t kHeadSize = 128;
 constexpr std::size_t kHeadLimit = 16 * kHeadSize;
-/// The sample of the tail: pieces of consecutive values, spread evenly.
-constexpr std::size_t kPieces = 64;
+/// The sample of the tail: pieces of consecutive values, spread evenly. A small row has a small
+/// sample: looking at it costs as much as the longer list that a wider bracket brings.
 constexpr std::size_t kPieceSize = 32;
+constexpr std::size_t pieces_of(std::size_t n) { return n < (1U << 16U) ? 32 : 64; }
 static_assert(kPieceSize <= kShortRow);
 constexpr std::size_t kBins = 256;
 /// Further below the maximum, in octaves, weights are nearly 0.
 constexpr float kOctaves = 41;
-/// A bracket that holds more than this share of the row is dense: one vector of sixteen in four
-/// has such a value.
-constexpr double kDenseShare = 1.0 / 64;
+/// A bracket that holds more than this share of the row is dense: every other vector of sixteen has
+/// such a value, and a branch on it would be mispredicted.
+constexpr double kDenseShare = 1.0 / 32;
 /// A bracket that holds more than this share may be one value with its ties.
 constexpr double kTieShare = 1.0 / 16;
 
@@ -92,14 +93,15 @@ RowSampler::Head RowSampler::weigh_head(float base) {
 
 /// Spreads pieces over the row and lists their values in [low, high].
 void RowSampler::take_sample(float low, float high) {
-  reserve(sample_, kPieces * kPieceSize);
+  const std::size_t pieces = pieces_of(n_);
+  reserve(sample_, pieces * kPieceSize);
   sample_size_ = 0;
-  for (std::size_t piece = 0; piece < kPieces; ++piece) {
-    const std::size_t begin = (n_ - kPieceSize) * piece / (kPieces - 1);
+  for (std::size_t piece = 0; piece < pieces; ++piece) {
+    const std::size_t begin = (n_ - kPieceSize) * piece / (pieces - 1);
     sample_size_ +=
         passes_->collect(row_ + begin, kPieceSize, low, high, sample_.data() + sample_size_);
   }
-  sample_taken_ = kPieces * kPieceSize;
+  sample_taken_ = pieces * kPieceSize;
 }
 
 /// Estimate of the sum of squared weights of the sample, in units of 2^80.
