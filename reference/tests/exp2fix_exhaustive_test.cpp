@@ -104,7 +104,8 @@ TEST(MinPThreshold, IsTheNearestFloatToTheLogarithm) {
   // of at most one ulp of a 64-bit significand, 2^-63 of the result.
   std::int64_t wrong = 0;
 #pragma omp parallel for reduction(+ : wrong) schedule(static)
-  for (std::int64_t bits = 1; bits <= pattern(1.0F); bits += 4096 * (kStride == 1 ? 1 : 64)) {
+  for (std::int64_t bits = 1; bits <= pattern(1.0F);
+       bits += std::int64_t{4096} * (kStride == 1 ? 1 : 64)) {
     const auto min_p = std::bit_cast<float>(static_cast<std::uint32_t>(bits));
     const long double exact = std::log2(static_cast<long double>(min_p));
     const float threshold = min_p_threshold(min_p);

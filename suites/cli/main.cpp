@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <exception>
 #include <map>
+#include <string>
+#include <vector>
 
 #include "harness/contract/usage_error.h"
 #include "suites/cli/verbs.h"
@@ -43,6 +45,12 @@ int run(int argc, char** argv) {
   add("sample", "Draw tokens from a file of logits", add_sample);
   add("bench", "Measure samplers", add_bench);
   add("report", "Render a report.json again", add_report);
+  // A first word that is no verb is a verb misspelt: CLI11 would only say that one is missing.
+  if (argc > 1 && argv[1][0] != '-' && verbs.count(argv[1]) == 0) {
+    std::vector<std::string> names;
+    for (const auto& [name, verb] : verbs) names.push_back(name);
+    throw harness::UsageError(harness::unknown_name_message("verb", argv[1], names));
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -79,7 +79,7 @@ class CommandLine(unittest.TestCase):
         self.expect_usage_error("sample", "--logits", self.logits, "--tie-rule", "lowest",
                                 says=["'lowest_id'"])
         self.expect_usage_error("replay", "mask/x", "--seed", "1", says=["mask/x"])
-        self.assertEqual(self.run_fairdraw("verfy").returncode, 2)
+        self.expect_usage_error("verfy", says=["'verfy'", "'verify'"])
         self.assertEqual(self.run_fairdraw("verify", "--no-such-option").returncode, 2)
         self.assertEqual(self.run_fairdraw().returncode, 2)
 
