@@ -183,9 +183,9 @@ float RowSampler::kth_largest_of_row(std::size_t k) {
         static_cast<double>(k) * static_cast<double>(sample_taken_) / static_cast<double>(n_);
     const double margin = kBracketDeviations * std::sqrt(rank) + 1.0;
     const auto sample_value = [&](double wanted, float otherwise) {
-      const auto target = static_cast<std::uint64_t>(wanted);
-      if (wanted < 1.0 || target > sample_size_) return otherwise;
-      return select_threshold(sample_.data(), sample_size_, count, low_, max_, target, scratch_);
+      if (wanted < 1.0 || wanted > static_cast<double>(sample_size_)) return otherwise;
+      return select_threshold(sample_.data(), sample_size_, count, low_, max_,
+                              static_cast<std::uint64_t>(wanted), scratch_);
     };
     bracket_high = sample_value(rank - margin, max_);
     bracket_low = sample_value(rank + margin, low_);
