@@ -5,9 +5,6 @@
 
 namespace fairdraw::cpu {
 
-/// Passes of a target that passes_simd.cpp was compiled for; null for the others.
-const Passes* simd_passes(CpuTarget target);
-
 namespace {
 
 bool machine_runs(CpuTarget target) {

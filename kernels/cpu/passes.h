@@ -95,6 +95,9 @@ struct Passes {
 /// The passes of a target that is available (best resolves to the best one).
 const Passes& passes_for(CpuTarget target);
 
+/// The passes of a target that passes_simd.cpp was compiled for; null for the others.
+const Passes* simd_passes(CpuTarget target);
+
 /// Portable C++, no intrinsics: std::fma where the others have an instruction.
 extern const Passes kScalarPasses;
 

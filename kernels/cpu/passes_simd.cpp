@@ -536,7 +536,7 @@ void from_bfloat16(const std::uint16_t* in, std::size_t n, float* out) {
 
 }  // namespace
 
-// Defined for each target, named in dispatch.h.
+// One a target; simd_passes() below names them.
 extern const Passes kPasses;
 const Passes kPasses =
     Passes{scan,    range,      count_at_least, collect,   blocks_at_least, weigh,        sum,

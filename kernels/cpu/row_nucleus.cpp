@@ -108,8 +108,8 @@ void RowSampler::take_sample(float low, float high) {
 double RowSampler::sample_squares(float base) const {
   WeightRule squared = rule_;
   squared.scale *= 2;  // the square of 2^y is 2^(2y)
-  // A probability is at most 1/2^40 of the largest weight's square more than its own weight says:
-  // a wider bracket than needed.
+  // Of probabilities the rule cannot make squares: a weight times the largest one, 2^40, is at
+  // least its square, and makes a wider bracket than needed.
   const std::uint64_t sum =
       passes_->sum(sample_.data(), sample_size_, from_probs_ ? rule_ : squared, base);
   return static_cast<double>(sum) * static_cast<double>(kLargestWeight);

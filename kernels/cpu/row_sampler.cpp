@@ -13,7 +13,6 @@
 namespace fairdraw::cpu {
 namespace {
 
-constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 constexpr float kLargestFinite = std::numeric_limits<float>::max();
 
 /// How far a guessed rank may be off, in standard deviations of the sample.

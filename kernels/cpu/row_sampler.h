@@ -93,7 +93,7 @@ class RowSampler {
     BracketKind kind;
     bool one_value() const { return kind == BracketKind::one_value; }
   };
-  /// A bracket, measured: weights, and whether it holds the end of a nucleus.
+  /// Weights of the row, of what lies above a bracket, and of what lies in it.
   struct MeasuredBracket {
     std::uint64_t total, above, inside;
     std::uint64_t weight_of_tie;  ///< of a bracket that is one value

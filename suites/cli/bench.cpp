@@ -1,24 +1,17 @@
 // bench: the speed of samplers, measured by suites/benchmarks.
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <fstream>
 #include <memory>
 
 #include "harness/contract/usage_error.h"
+#include "reports/report.h"
+#include "suites/benchmarks/benchmarks.h"
 #include "suites/cli/captured_files.h"
 #include "suites/cli/verbs.h"
 
-#if __has_include("suites/benchmarks/benchmarks.h")
-#include <fmt/format.h>
-
-#include <fstream>
-
-#include "reports/report.h"
-#include "suites/benchmarks/benchmarks.h"
-#define FAIRDRAW_HAS_BENCHMARKS 1
-#endif
-
 namespace fairdraw::cli {
-
-#ifdef FAIRDRAW_HAS_BENCHMARKS
 namespace {
 
 int bench(const suites::BenchmarkOptions& options, const std::string& json) {
@@ -34,20 +27,14 @@ int bench(const suites::BenchmarkOptions& options, const std::string& json) {
 }
 
 }  // namespace
-#endif
 
 Verb add_bench(CLI::App& app) {
-#ifdef FAIRDRAW_HAS_BENCHMARKS
   const auto options = std::make_shared<suites::BenchmarkOptions>();
   options->data_directory = data_folder();
   const auto json = std::make_shared<std::string>();
   suites::add_benchmark_options(app, *options);
   app.add_option("--json", *json, "Write the rows as a JSON array")->type_name("FILE");
   return [options, json] { return bench(*options, *json); };
-#else
-  app.group("");  // hidden: this build holds no benchmarks
-  return []() -> int { throw harness::UsageError("bench: this build holds no benchmarks"); };
-#endif
 }
 
 }  // namespace fairdraw::cli
