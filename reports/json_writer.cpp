@@ -76,16 +76,18 @@ std::string to_json(const harness::RunRecord& record) {
 std::string to_json(const std::vector<harness::BenchmarkRecord>& rows) {
   Json json = Json::array();
   for (const harness::BenchmarkRecord& row : rows) {
-    json.push_back({{"backend", row.backend},
-                    {"operation", row.operation},
-                    {"batch", row.batch},
-                    {"vocab", row.vocab},
-                    {"dtype", row.dtype},
-                    {"logits", row.logits},
-                    {"microseconds", number(row.microseconds)},
-                    {"floor", row.floor},
-                    {"floor_microseconds", number(row.floor_microseconds)},
-                    {"ratio", number(row.ratio)}});
+    Json entry = {{"backend", row.backend},
+                  {"operation", row.operation},
+                  {"batch", row.batch},
+                  {"vocab", row.vocab},
+                  {"dtype", row.dtype},
+                  {"logits", row.logits},
+                  {"microseconds", number(row.microseconds)},
+                  {"floor", row.floor},
+                  {"floor_microseconds", number(row.floor_microseconds)},
+                  {"ratio", number(row.ratio)}};
+    if (!row.machine.empty()) entry["machine"] = row.machine;
+    json.push_back(std::move(entry));
   }
   return dump(json);
 }

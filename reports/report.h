@@ -43,7 +43,8 @@ std::string to_terminal(const harness::RunRecord& record);
 /// the reason.
 void write_report(const std::filesystem::path& folder, const harness::RunRecord& record);
 
-/// A JSON array with one object a row, keys in the order of the struct.
+/// A JSON array with one object a row, keys in the order of the struct; without "machine" where it
+/// is empty.
 std::string to_json(const std::vector<harness::BenchmarkRecord>& rows);
 
 /// The rows as a table for a terminal, columns aligned, a header line first.

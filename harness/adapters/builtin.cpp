@@ -1,7 +1,9 @@
-// The built-in samplers behind the contract: fairdraw::sample on each instruction set.
+// The built-in samplers behind the contract: fairdraw::sample on each instruction set, and by name
+// those of the GPU.
 #include <algorithm>
 
 #include "fairdraw/sample.h"
+#include "harness/adapters/cuda.h"
 #include "harness/contract/sampler.h"
 #include "harness/contract/usage_error.h"
 
@@ -103,6 +105,7 @@ std::vector<Builtin> builtins() {
 std::vector<std::string> builtin_sampler_names() {
   std::vector<std::string> names;
   for (const Builtin& builtin : builtins()) names.push_back(builtin.name);
+  for (std::string& name : cuda_sampler_names()) names.push_back(std::move(name));
   return names;
 }
 
@@ -110,6 +113,7 @@ std::unique_ptr<Sampler> make_builtin_sampler(const std::string& name) {
   for (const Builtin& builtin : builtins()) {
     if (builtin.name == name) return std::make_unique<CpuSampler>(name, builtin.target);
   }
+  if (std::unique_ptr<Sampler> sampler = make_cuda_sampler(name)) return sampler;
   throw UsageError(unknown_name_message("sampler", name, builtin_sampler_names()));
 }
 

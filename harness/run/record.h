@@ -81,6 +81,7 @@ struct BenchmarkRecord {
   std::string floor;
   double floor_microseconds = 0;
   double ratio = 0;
+  std::string machine;  ///< GPU, driver, commit and date, where the backend says; may be empty
 };
 
 }  // namespace fairdraw::harness

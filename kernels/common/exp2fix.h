@@ -45,13 +45,23 @@ FAIRDRAW_HOST_DEVICE inline float logit_scale(float temperature) {
   return static_cast<float>(0x1.71547652b82fep0 / static_cast<double>(temperature));
 }
 
+/// 2^f for f in [0, 1], by Horner. (Spelled out, because a device has no host array to index.)
+FAIRDRAW_HOST_DEVICE inline float exp2_polynomial(float f) {
+  constexpr float c0 = kExp2Coefficients[0];
+  constexpr float c1 = kExp2Coefficients[1];
+  constexpr float c2 = kExp2Coefficients[2];
+  constexpr float c3 = kExp2Coefficients[3];
+  constexpr float c4 = kExp2Coefficients[4];
+  constexpr float c5 = kExp2Coefficients[5];
+  return std::fma(std::fma(std::fma(std::fma(std::fma(c5, f, c4), f, c3), f, c2), f, c1), f, c0);
+}
+
 /// The weight in units of 2^-40, not yet truncated: a float in [0, 2^40].
 FAIRDRAW_HOST_DEVICE inline float exp2_scaled(float y) {
   const float octaves = y < kSmallestOctave ? kSmallestOctave : y;
   const float whole = std::floor(octaves);
   const float fraction = octaves - whole;
-  float power = kExp2Coefficients[5];
-  for (int i = 4; i >= 0; --i) power = std::fma(power, fraction, kExp2Coefficients[i]);
+  const float power = exp2_polynomial(fraction);
   const auto exponent = static_cast<std::uint32_t>(static_cast<std::int32_t>(whole) + kWeightBits);
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(power) + (exponent << 23));
 }

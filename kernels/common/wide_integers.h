@@ -29,13 +29,21 @@ FAIRDRAW_HOST_DEVICE inline std::uint64_t nucleus_target(float top_p, std::uint6
       exponent == 0 ? bits : ((bits & 0x7fffffU) | 0x800000U);  // top_p = mantissa * 2^-shift
   const int shift = 150 - static_cast<int>(exponent == 0 ? 1 : exponent);
   const uint128_t product = static_cast<uint128_t>(mantissa) * total;  // below 2^84
+  const auto low = static_cast<std::uint64_t>(product);
+  const auto high = static_cast<std::uint64_t>(product >> 64);
+  // In words of 64 bits, because a GPU shifts 128 slowly. shift is at least 23.
   std::uint64_t target = 0;
-  if (shift >= 128) {
-    target = product == 0 ? 0 : 1;
+  std::uint64_t below = 0;  // what is shifted out
+  if (shift < 64) {
+    target = (low >> shift) | (high << (64 - shift));
+    below = low << (64 - shift);
+  } else if (shift < 128) {
+    target = shift == 64 ? high : high >> (shift - 64);
+    below = low | (shift == 64 ? 0 : high << (128 - shift));
   } else {
-    const uint128_t below = (static_cast<uint128_t>(1) << shift) - 1;
-    target = static_cast<std::uint64_t>((product >> shift) + ((product & below) != 0 ? 1 : 0));
+    below = low | high;
   }
+  target += below != 0 ? 1 : 0;
   return target == 0 ? 1 : target;
 }
 

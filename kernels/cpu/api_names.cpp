@@ -1,4 +1,5 @@
 // Names of the public enums.
+#include "fairdraw/cuda.h"
 #include "fairdraw/types.h"
 
 namespace fairdraw {
@@ -55,6 +56,18 @@ const char* to_string(CpuTarget target) noexcept {
       return "avx512";
     case CpuTarget::neon:
       return "neon";
+  }
+  return "unknown";
+}
+
+const char* cuda::to_string(Path path) noexcept {
+  switch (path) {
+    case Path::best:
+      return "best";
+    case Path::cluster:
+      return "cluster";
+    case Path::block:
+      return "block";
   }
   return "unknown";
 }

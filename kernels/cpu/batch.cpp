@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <string>
 #include <vector>
 
+#include "arguments.h"
 #include "float_environment.h"
 #include "philox.h"
 
@@ -37,8 +39,6 @@ OutputsByRow group_by_row(const View<const std::int32_t>& indices, std::int64_t 
   }
   return grouped;
 }
-
-std::int64_t words_of(std::int64_t vocab) { return (vocab + 31) / 32; }
 
 /// Work on one call: the request, its results, and how rows map to outputs.
 struct Batch {
@@ -127,87 +127,6 @@ struct Batch {
   }
 };
 
-Error check_matrix(const std::string& name, std::int64_t rows, std::int64_t stride,
-                   std::int64_t expected_rows, std::int64_t smallest_stride,
-                   const std::string& stride_meaning) {
-  if (Error error = check_length(name + ".rows", rows, expected_rows, "one a row of logits")) {
-    return error;
-  }
-  return check_stride(name + ".row_stride", stride, smallest_stride, stride_meaning);
-}
-
-Error check_request(const SampleRequest& request, const char* rows_name) {
-  if (Error error = check_rows(request.logits, rows_name)) return error;
-  const std::int64_t rows = request.logits.rows;
-  const std::int64_t outputs = request.indices.given() ? request.indices.size : rows;
-  const std::int64_t words = words_of(request.logits.vocab);
-  const char* a_row = "one a row";
-  const char* an_output = "one an output";
-  if (Error e = check_per_request(request.temperature, "temperature", rows, a_row)) return e;
-  if (Error e = check_per_request(request.top_k, "top_k", rows, a_row)) return e;
-  if (Error e = check_per_request(request.top_p, "top_p", rows, a_row)) return e;
-  if (Error e = check_per_request(request.min_p, "min_p", rows, a_row)) return e;
-  if (Error e = check_per_request(request.seed, "seed", outputs, an_output)) return e;
-  if (Error e = check_per_request(request.offset, "offset", outputs, an_output)) return e;
-  if (Error e = check_optional(request.active, "active", rows, a_row)) return e;
-  if (request.indices.size < 0) {
-    return out_of_range("indices.size", std::to_string(request.indices.size), ">= 0");
-  }
-  if (request.num_samples < 1) {
-    return out_of_range("num_samples", std::to_string(request.num_samples), ">= 1");
-  }
-  constexpr std::int64_t kMostTokens = std::int64_t{1} << 32;  // the counter's index has 32 bits
-  if (outputs > kMostTokens / request.num_samples) {
-    return out_of_range("outputs * num_samples",
-                        std::to_string(outputs) + " * " + std::to_string(request.num_samples),
-                        "<= 2^32");
-  }
-  if (static_cast<std::uint32_t>(request.tie_rule) > 1) {
-    return out_of_range("tie_rule", std::to_string(static_cast<std::uint32_t>(request.tie_rule)),
-                        "0 (keep_all) or 1 (lowest_id)");
-  }
-  if (static_cast<std::uint32_t>(request.filter_order) > 1) {
-    return out_of_range("filter_order",
-                        std::to_string(static_cast<std::uint32_t>(request.filter_order)),
-                        "0 (top_k_first) or 1 (joint)");
-  }
-  if (request.allowed.given()) {
-    return check_matrix("allowed", request.allowed.rows, request.allowed.row_stride, rows, words,
-                        "words of a row, ceil(vocab / 32)");
-  }
-  return {};
-}
-
-Error check_result(const SampleRequest& request, const SampleResult& result, bool wants_tokens) {
-  const std::int64_t rows = request.logits.rows;
-  const std::int64_t outputs = request.indices.given() ? request.indices.size : rows;
-  const std::int64_t tokens = outputs * request.num_samples;
-  const char* a_token = "outputs * num_samples";
-  const char* an_output = "one an output";
-  if (wants_tokens) {
-    if (!result.tokens.given() && tokens > 0) return out_of_range("tokens", "null", "an array");
-    if (Error e = check_length("tokens", result.tokens.size, tokens, a_token)) return e;
-  }
-  if (Error e = check_optional(result.statuses, "statuses", outputs, an_output)) return e;
-  if (Error e = check_optional(result.support_size, "support_size", outputs, an_output)) return e;
-  if (Error e = check_optional(result.logprob, "logprob", tokens, a_token)) return e;
-  if (Error e = check_optional(result.logprob_filtered, "logprob_filtered", tokens, a_token)) {
-    return e;
-  }
-  if (result.mask.given()) {
-    if (Error e =
-            check_matrix("mask", result.mask.rows, result.mask.row_stride, rows,
-                         words_of(request.logits.vocab), "words of a row, ceil(vocab / 32)")) {
-      return e;
-    }
-  }
-  if (result.probs.given()) {
-    return check_matrix("probs", result.probs.rows, result.probs.row_stride, rows,
-                        request.logits.vocab, "vocab");
-  }
-  return {};
-}
-
 }  // namespace
 
 void for_each_row(std::int64_t rows, const Execution& execution,
@@ -250,42 +169,6 @@ Error run_batch(const SampleRequest& request, const SampleResult& result,
   for_each_row(request.logits.rows, execution,
                [&batch](std::int64_t row, Worker& worker) { batch.run_row(row, worker); });
   return {};
-}
-
-Error out_of_range(const std::string& field, const std::string& value, const std::string& range) {
-  return {ErrorCode::invalid_argument, field + " is " + value + "; allowed: " + range};
-}
-
-Error check_length(const std::string& name, std::int64_t length, std::int64_t expected,
-                   const std::string& meaning) {
-  if (length == expected) return {};
-  return out_of_range("length of " + name, std::to_string(length),
-                      std::to_string(expected) + " (" + meaning + ")");
-}
-
-Error check_stride(const std::string& name, std::int64_t stride, std::int64_t smallest,
-                   const std::string& meaning) {
-  if (stride >= smallest) return {};
-  return out_of_range(name, std::to_string(stride),
-                      ">= " + std::to_string(smallest) + " (" + meaning + ")");
-}
-
-Error check_rows(const RowsView& rows, const std::string& name) {
-  if (rows.vocab < 1 || rows.vocab > kMaxVocab) {
-    return out_of_range(name + ".vocab", std::to_string(rows.vocab),
-                        "1 to " + std::to_string(kMaxVocab));
-  }
-  if (rows.rows < 0 || rows.rows > std::numeric_limits<std::int32_t>::max()) {
-    return out_of_range(name + ".rows", std::to_string(rows.rows), "0 to 2^31 - 1");
-  }
-  if (static_cast<std::uint32_t>(rows.dtype) > 2) {
-    return out_of_range(name + ".dtype", std::to_string(static_cast<std::uint32_t>(rows.dtype)),
-                        "0 (float32), 1 (float16) or 2 (bfloat16)");
-  }
-  if (rows.data == nullptr && rows.rows > 0) {
-    return out_of_range(name + ".data", "null", "a pointer to rows of values");
-  }
-  return check_stride(name + ".row_stride", rows.row_stride, rows.vocab, "vocab");
 }
 
 Error check_execution(const Execution& execution) {

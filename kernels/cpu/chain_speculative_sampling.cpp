@@ -16,10 +16,9 @@
 // Randomness: position i of a request uses offset + i; purposes accept, recover and bonus.
 // Determinism: integers throughout, no dependence on order, thread or instruction set.
 #include <algorithm>
-#include <limits>
-#include <string>
 #include <vector>
 
+#include "arguments.h"
 #include "batch.h"
 #include "fairdraw/sampling.h"
 #include "philox.h"
@@ -146,57 +145,12 @@ class Chain {
   std::int64_t vocab_;
 };
 
-Error check_call(const ChainSpeculativeRequest& request, const ChainSpeculativeResult& result) {
-  using cpu::check_length;
-  using cpu::check_optional;
-  const std::int64_t batch = request.batch;
-  const std::int64_t n = request.num_draft_tokens;
-  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
-  if (batch < 0 || batch > kMost) {
-    return cpu::out_of_range("batch", std::to_string(batch), "0 to 2^31 - 1");
-  }
-  if (n < 0 || n >= kMost) {
-    return cpu::out_of_range("num_draft_tokens", std::to_string(n), "0 to 2^31 - 2");
-  }
-  if (Error e = cpu::check_rows(request.target_probs, "target_probs")) return e;
-  if (Error e = check_length("target_probs", request.target_probs.rows, batch * (n + 1),
-                             "batch * (num_draft_tokens + 1)")) {
-    return e;
-  }
-  if (n > 0) {
-    if (Error e = cpu::check_rows(request.draft_probs, "draft_probs")) return e;
-    if (Error e = check_length("draft_probs", request.draft_probs.rows, batch * n,
-                               "batch * num_draft_tokens")) {
-      return e;
-    }
-    if (request.draft_probs.vocab != request.target_probs.vocab) {
-      return cpu::out_of_range(
-          "draft_probs.vocab", std::to_string(request.draft_probs.vocab),
-          std::to_string(request.target_probs.vocab) + " (the vocabulary of target_probs)");
-    }
-  }
-  if (Error e = check_length("draft_tokens", request.draft_tokens.size, batch * n,
-                             "batch * num_draft_tokens")) {
-    return e;
-  }
-  if (Error e = check_length("tokens", result.tokens.size, batch * (n + 1),
-                             "batch * (num_draft_tokens + 1)")) {
-    return e;
-  }
-  const char* a_request = "one a request";
-  if (Error e = cpu::check_per_request(request.seed, "seed", batch, a_request)) return e;
-  if (Error e = cpu::check_per_request(request.offset, "offset", batch, a_request)) return e;
-  if (Error e = check_optional(result.accepted, "accepted", batch, a_request)) return e;
-  if (Error e = check_optional(result.emitted, "emitted", batch, a_request)) return e;
-  return check_optional(result.statuses, "statuses", batch, a_request);
-}
-
 }  // namespace
 
 Error chain_speculative_sampling(const ChainSpeculativeRequest& request,
                                  const ChainSpeculativeResult& result, const Execution& execution) {
   if (Error error = cpu::check_execution(execution)) return error;
-  if (Error error = check_call(request, result)) return error;
+  if (Error error = check_chain(request, result)) return error;
   const Chain chain(request, result);
   cpu::for_each_row(request.batch, execution,
                     [&chain](std::int64_t b, Worker& worker) { chain.run(b, worker); });

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "arguments.h"
 #include "batch.h"
 #include "fairdraw/sample.h"
 
@@ -42,9 +43,7 @@ Error draw_from_probs(SampleRequest request, FilterOrder filter_order, const Dra
 Error renormalise(const SampleRequest& request, const char* rows_name, const FloatRows& probs,
                   View<RowStatus> statuses, const FilterOptions& options,
                   const Execution& execution) {
-  if (!probs.given() && request.logits.rows > 0) {
-    return cpu::out_of_range("output", "null", "a matrix of float32");
-  }
+  if (Error error = check_renormalised(probs, request.logits.rows)) return error;
   SampleResult result;
   result.probs = probs;
   result.statuses = statuses;
@@ -156,17 +155,9 @@ Error top_p_renorm_probs(const RowsView& probs, const PerRequest<float>& top_p,
 Error top_k_mask_logits(const RowsView& logits, const PerRequest<std::int32_t>& top_k, void* masked,
                         std::int64_t masked_row_stride, View<RowStatus> statuses,
                         const Execution& execution) {
-  using cpu::check_optional;
   if (Error error = cpu::check_execution(execution)) return error;
-  if (Error error = cpu::check_rows(logits, "logits")) return error;
-  if (Error error = cpu::check_per_request(top_k, "top_k", logits.rows, "one a row")) return error;
-  if (Error error = check_optional(statuses, "statuses", logits.rows, "one a row")) return error;
-  if (Error error =
-          cpu::check_stride("masked_row_stride", masked_row_stride, logits.vocab, "vocab")) {
+  if (Error error = check_top_k_mask_logits(logits, top_k, masked, masked_row_stride, statuses)) {
     return error;
-  }
-  if (masked == nullptr && logits.rows > 0) {
-    return cpu::out_of_range("masked", "null", "a matrix of the dtype of logits");
   }
   const auto value_size = static_cast<std::size_t>(cpu::size_of(logits.dtype));
   const std::uint32_t dropped = minus_infinity_bits(logits.dtype);

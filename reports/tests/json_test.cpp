@@ -184,6 +184,8 @@ TEST(BenchmarkJson, has_one_object_a_row_with_the_fields_in_order) {
             R"({"backend":"cpu:avx512","operation":"top_k_top_p_sampling_from_logits","batch":1,)"
             R"("vocab":131072,"dtype":"float32","logits":"peaked","microseconds":98.25,)"
             R"("floor":"max","floor_microseconds":2.125,"ratio":46.25})");
+  EXPECT_FALSE(json[0].contains("machine"));
+  EXPECT_EQ(json[1]["machine"], benchmark_rows()[1].machine);
   EXPECT_EQ(to_json(std::vector<harness::BenchmarkRecord>()), "[]\n");
 }
 

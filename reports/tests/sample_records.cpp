@@ -115,10 +115,10 @@ RunRecord nasty_record() {
 }
 
 std::vector<harness::BenchmarkRecord> benchmark_rows() {
-  return {
-      {"cpu:avx512", "top_k_top_p_sampling_from_logits", 1, 131072, "float32", "peaked", 98.25,
-       "max", 2.125, 46.25},
-      {"scalar", "softmax", 64, 32000, "bfloat16", "gaussian", 1234.5, "max_and_sum", 26, 47.5}};
+  return {{"cpu:avx512", "top_k_top_p_sampling_from_logits", 1, 131072, "float32", "peaked", 98.25,
+           "max", 2.125, 46.25, ""},
+          {"scalar", "softmax", 64, 32000, "bfloat16", "gaussian", 1234.5, "max_and_sum", 26, 47.5,
+           "NVIDIA H200, driver 580.1, commit 0123abcd, 2026-11-21"}};
 }
 
 }  // namespace fairdraw::reports

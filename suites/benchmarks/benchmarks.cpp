@@ -13,8 +13,8 @@
 #include "fairdraw/sample.h"
 #include "harness/contract/sampler.h"
 #include "harness/contract/usage_error.h"
-#include "harness/inputs/families.h"
-#include "harness/inputs/npy.h"
+#include "suites/benchmarks/benchmark_rows.h"
+#include "suites/benchmarks/cuda_benchmarks.h"
 #include "suites/benchmarks/floors.h"
 #include "suites/benchmarks/peers.h"
 #include "suites/cases/operation.h"
@@ -25,60 +25,6 @@ namespace {
 using harness::UsageError;
 
 constexpr int kFewestRepetitions = 15;
-const std::vector<std::string> kLogits = {"peaked", "flat", "equal", "captured"};
-const std::vector<std::string> kDtypes = {"float32", "float16", "bfloat16"};
-
-/// Rows of logits in a dtype, and as float32 for the floors and the peers.
-struct Rows {
-  std::vector<float> values;
-  std::vector<std::uint16_t> narrow;
-  DType dtype = DType::float32;
-  std::int64_t batch = 0, vocab = 0;
-
-  RowsView view() const {
-    const void* data = narrow.empty() ? static_cast<const void*>(values.data()) : narrow.data();
-    return {data, dtype, batch, vocab, vocab};
-  }
-  const float* row(std::int64_t i) const { return values.data() + i * vocab; }
-};
-
-void narrow_to(Rows& rows, const std::string& dtype) {
-  if (dtype == "float32") return;
-  rows.dtype = dtype == "float16" ? DType::float16 : DType::bfloat16;
-  for (float& value : rows.values) {
-    const std::uint16_t bits =
-        rows.dtype == DType::float16 ? harness::to_float16(value) : harness::to_bfloat16(value);
-    rows.narrow.push_back(bits);
-  }
-}
-
-Rows make_rows(const BenchmarkOptions& options, const std::string& kind, std::int64_t batch,
-               std::int64_t vocab, const std::string& dtype) {
-  Rows rows;
-  rows.batch = batch;
-  rows.vocab = vocab;
-  if (kind == "captured") {
-    const harness::CapturedLogits captured =
-        harness::load_npy(options.data_directory + "/lm_logits_f32.npy", /*bfloat16=*/false);
-    rows.vocab = captured.vocab;
-    if (batch == 1) batch = rows.batch = captured.rows;  // each alone, see benchmark()
-    for (std::int64_t i = 0; i < batch; ++i) {
-      const std::vector<float> row = captured.row(i % captured.rows);
-      rows.values.insert(rows.values.end(), row.begin(), row.end());
-    }
-  } else {
-    rows.values.resize(static_cast<std::size_t>(batch * vocab));
-    const harness::Family family = kind == "peaked" ? harness::Family::peaked
-                                   : kind == "flat" ? harness::Family::gaussian
-                                                    : harness::Family::all_equal;
-    for (std::int64_t i = 0; i < batch; ++i) {
-      harness::generate_row(family, 1, static_cast<std::uint64_t>(i),
-                            {rows.values.data() + i * vocab, static_cast<std::size_t>(vocab)});
-    }
-  }
-  narrow_to(rows, dtype);
-  return rows;
-}
 
 double microseconds_of(const std::function<void()>& work) {
   const auto begin = std::chrono::steady_clock::now();
@@ -163,23 +109,9 @@ std::function<void()> work_of(const std::string& backend, int threads, const Ope
   };
 }
 
-/// Row `i` of rows, as a batch of one.
-Rows single_row(const Rows& rows, std::int64_t i) {
-  Rows single;
-  single.dtype = rows.dtype;
-  single.batch = 1;
-  single.vocab = rows.vocab;
-  single.values.assign(rows.row(i), rows.row(i) + rows.vocab);
-  if (!rows.narrow.empty()) {
-    const auto begin = rows.narrow.begin() + static_cast<std::ptrdiff_t>(i * rows.vocab);
-    single.narrow.assign(begin, begin + static_cast<std::ptrdiff_t>(rows.vocab));
-  }
-  return single;
-}
-
 harness::BenchmarkRecord benchmark(const BenchmarkOptions& options, const std::string& backend,
                                    int threads, const Operation& operation, const std::string& kind,
-                                   const std::string& dtype, const Rows& rows) {
+                                   const std::string& dtype, const Rows& rows, bool batch_of_one) {
   const bool weights = needs_weights(operation, kind);
   const auto time = [&](const Rows& timed, double milliseconds) {
     const auto floor = [&timed, weights] {
@@ -195,7 +127,7 @@ harness::BenchmarkRecord benchmark(const BenchmarkOptions& options, const std::s
   };
   Measured measured;
   std::int64_t batch = rows.batch;
-  if (kind == "captured" && options.batches == std::vector<std::int64_t>{1}) {
+  if (kind == "captured" && batch_of_one) {
     // Every row of the file alone, so that each stays in L2; their mean.
     for (std::int64_t i = 0; i < rows.batch; ++i) {
       const Measured one = time(single_row(rows, i), options.milliseconds / 8);
@@ -215,7 +147,8 @@ harness::BenchmarkRecord benchmark(const BenchmarkOptions& options, const std::s
           measured.microseconds,
           weights ? "max+weights" : "max",
           measured.floor,
-          measured.microseconds / measured.floor};
+          measured.microseconds / measured.floor,
+          /*machine=*/{}};
 }
 
 void check_names(const std::vector<std::string>& given, const std::vector<std::string>& known,
@@ -235,8 +168,46 @@ void check_range(const std::vector<std::int64_t>& values, const char* field, std
   }
 }
 
-std::vector<Operation> operations_of(const BenchmarkOptions& options) {
-  if (options.operations.empty()) return named_operations();
+/// The lists of the CPU's table, where none are given.
+BenchmarkOptions with_cpu_lists(BenchmarkOptions options) {
+  if (options.vocabs.empty()) options.vocabs = {131072};
+  if (options.batches.empty()) options.batches = {1};
+  if (options.dtypes.empty()) options.dtypes = {"float32"};
+  if (options.logits.empty()) options.logits = {"peaked", "flat"};
+  return options;
+}
+
+std::vector<harness::BenchmarkRecord> run_cpu_benchmarks(const BenchmarkOptions& options,
+                                                         const std::vector<std::string>& backends) {
+  const std::vector<Operation> operations = operations_of(options, named_operations());
+  std::vector<harness::BenchmarkRecord> records;
+  for (const std::string& kind : options.logits) {
+    for (const std::string& dtype : options.dtypes) {
+      for (const std::int64_t vocab : options.vocabs) {
+        for (const std::int64_t batch : options.batches) {
+          const bool batch_of_one = batch == 1;  // captured rows: each alone, see benchmark()
+          const Rows rows = make_rows(kind, kind == "captured" && batch_of_one ? 0 : batch, vocab,
+                                      dtype, options.data_directory);
+          for (const Operation& operation : operations) {
+            for (const std::string& backend : backends) {
+              for (const int threads : options.threads) {
+                records.push_back(benchmark(options, backend, threads, operation, kind, dtype, rows,
+                                            batch_of_one));
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+  return records;
+}
+
+}  // namespace
+
+std::vector<Operation> operations_of(const BenchmarkOptions& options,
+                                     const std::vector<Operation>& defaults) {
+  if (options.operations.empty()) return defaults;
   std::vector<Operation> operations;
   for (const std::string& name : options.operations) {
     const std::string prefix = "sample/";
@@ -246,61 +217,65 @@ std::vector<Operation> operations_of(const BenchmarkOptions& options) {
   return operations;
 }
 
-}  // namespace
-
 void add_benchmark_options(CLI::App& app, BenchmarkOptions& options) {
   app.add_option("--backend", options.backends,
-                 "Samplers by name, peer:sort, peer:softmax (default: cpu)")
+                 "Samplers by name (cpu, cuda, ...), peer:sort, peer:softmax (default: cpu)")
       ->delimiter(',');
   app.add_option("--operation", options.operations,
                  "Operations, e.g. top_k_50+top_p_0.9 (default: those of the README)")
       ->delimiter(',');
-  app.add_option("--vocab", options.vocabs, "Tokens a row")->delimiter(',')->capture_default_str();
-  app.add_option("--batch", options.batches, "Rows a call")->delimiter(',')->capture_default_str();
-  app.add_option("--dtype", options.dtypes, "float32, float16, bfloat16")
+  app.add_option("--vocab", options.vocabs,
+                 "Tokens a row (default: 131072; on a GPU 32000,128256,262144)")
+      ->delimiter(',');
+  app.add_option("--batch", options.batches, "Rows a call (default: 1; on a GPU 1,8,64,256)")
+      ->delimiter(',');
+  app.add_option("--dtype", options.dtypes,
+                 "float32, float16, bfloat16 (default: float32; on a GPU float32,bfloat16)")
+      ->delimiter(',');
+  app.add_option("--logits", options.logits, "peaked, flat, equal, captured (default: peaked,flat)")
+      ->delimiter(',');
+  app.add_option("--threads", options.threads, "On the CPU: rows in parallel")
       ->delimiter(',')
       ->capture_default_str();
-  app.add_option("--logits", options.logits, "peaked, flat, equal, captured")
-      ->delimiter(',')
+  app.add_option("--milliseconds", options.milliseconds,
+                 "On the CPU: time to spend on each row of the table")
       ->capture_default_str();
-  app.add_option("--threads", options.threads, "Rows in parallel")
-      ->delimiter(',')
-      ->capture_default_str();
-  app.add_option("--milliseconds", options.milliseconds, "Time to spend on each row of the table")
+  app.add_option("--parameters", options.parameters,
+                 "On a GPU: every parameter, seed and offset as an array in device memory, one "
+                 "value a row (array), or one a call (scalar)")
       ->capture_default_str();
 }
 
-std::vector<harness::BenchmarkRecord> run_benchmarks(const BenchmarkOptions& options) {
+std::vector<harness::BenchmarkRecord> run_benchmarks(const BenchmarkOptions& options,
+                                                     std::vector<std::string>& failures) {
   std::vector<std::string> known = harness::builtin_sampler_names();
   known.insert(known.end(), {"peer:sort", "peer:softmax"});
-  const std::vector<std::string> backends =
-      options.backends.empty() ? std::vector<std::string>{"cpu"} : options.backends;
-  check_names(backends, known, "backend");
-  check_names(options.logits, kLogits, "logits");
-  check_names(options.dtypes, kDtypes, "dtype");
+  std::vector<std::string> cpu_backends, cuda_backends;
+  for (const std::string& backend : options.backends) {
+    (is_cuda_backend(backend) ? cuda_backends : cpu_backends).push_back(backend);
+  }
+  if (options.backends.empty()) cpu_backends = {"cpu"};
+  check_names(cpu_backends, known, "backend");
+  check_names(options.logits, logits_names(), "logits");
+  check_names(options.dtypes, dtype_names(), "dtype");
+  check_names({options.parameters}, {"array", "scalar"}, "parameters");
   check_range(options.vocabs, "--vocab", kMaxVocab);
   check_range(options.batches, "--batch", 65536);
-  const std::vector<Operation> operations = operations_of(options);
 
   std::vector<harness::BenchmarkRecord> records;
-  for (const std::string& kind : options.logits) {
-    for (const std::string& dtype : options.dtypes) {
-      for (const std::int64_t vocab : options.vocabs) {
-        for (const std::int64_t batch : options.batches) {
-          const Rows rows = make_rows(options, kind, batch, vocab, dtype);
-          for (const Operation& operation : operations) {
-            for (const std::string& backend : backends) {
-              for (const int threads : options.threads) {
-                records.push_back(
-                    benchmark(options, backend, threads, operation, kind, dtype, rows));
-              }
-            }
-          }
-        }
-      }
+  if (!cpu_backends.empty()) {
+    records = run_cpu_benchmarks(with_cpu_lists(options), cpu_backends);
+  }
+  if (!cuda_backends.empty()) {
+    for (harness::BenchmarkRecord& record : run_cuda_benchmarks(options, cuda_backends, failures)) {
+      records.push_back(std::move(record));
     }
   }
   return records;
+}
+
+bool is_cuda_backend(const std::string& backend) {
+  return backend == "cuda" || backend == "cuda:cluster" || backend == "cuda:block";
 }
 
 }  // namespace fairdraw::suites

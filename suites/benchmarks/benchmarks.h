@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "harness/run/record.h"
+#include "suites/cases/operation.h"
 
 namespace CLI {
 class App;
@@ -12,22 +13,30 @@ class App;
 
 namespace fairdraw::suites {
 
+/// Empty lists: those of the backend's table in README.md.
 struct BenchmarkOptions {
-  std::vector<std::string> backends;    ///< sampler names, peer:sort, peer:softmax; empty: cpu
-  std::vector<std::string> operations;  ///< names of operations; empty: the list of the README
-  std::vector<std::int64_t> vocabs = {131072};
-  std::vector<std::int64_t> batches = {1};
-  std::vector<std::string> dtypes = {"float32"};
-  std::vector<std::string> logits = {"peaked", "flat"};
-  std::vector<int> threads = {1};
-  double milliseconds = 60;    ///< to spend on each row, at least 15 repetitions
-  std::string data_directory;  ///< where the captured logits are
+  std::vector<std::string> backends;  ///< sampler names, peer:sort, peer:softmax; empty: cpu
+  std::vector<std::string> operations;
+  std::vector<std::int64_t> vocabs;
+  std::vector<std::int64_t> batches;
+  std::vector<std::string> dtypes;
+  std::vector<std::string> logits;
+  std::vector<int> threads = {1};    ///< on the CPU
+  double milliseconds = 60;          ///< on the CPU, to spend on each row, at least 15 repetitions
+  std::string parameters = "array";  ///< on a GPU: one value a row (array), or one a call (scalar)
+  std::string data_directory;        ///< where the captured logits are
 };
 
 /// Declares the options of the verb.
 void add_benchmark_options(CLI::App& app, BenchmarkOptions& options);
 
-/// Measures; one record a combination. Throws harness::UsageError for unknown names.
-std::vector<harness::BenchmarkRecord> run_benchmarks(const BenchmarkOptions& options);
+/// The operations that the options name, or `defaults`.
+std::vector<Operation> operations_of(const BenchmarkOptions& options,
+                                     const std::vector<Operation>& defaults);
+
+/// Measures; one record a combination. Throws harness::UsageError for unknown names. Tokens that
+/// are wrong are added to `failures`, a line each (looked at on GPUs alone: verify judges the CPU).
+std::vector<harness::BenchmarkRecord> run_benchmarks(const BenchmarkOptions& options,
+                                                     std::vector<std::string>& failures);
 
 }  // namespace fairdraw::suites

@@ -42,10 +42,12 @@ ALLOWED = {
 }
 
 # Headers of others that a part must not see, as prefixes. The reference shares no random numbers
-# and no vector code with what it judges; the public headers need a C++17 compiler alone.
+# and no vector code with what it judges; the harness builds without the CUDA Toolkit; the public
+# headers need a C++17 compiler alone.
 CUDA = ("cuda", "curand", "cub/", "thrust/", "cooperative_groups")
 FORBIDDEN_LIBRARIES = {
     "reference": CUDA + ("Random123/", "hwy/"),
+    "harness": CUDA,
     "reports": CUDA + ("Random123/", "hwy/", "Eigen/", "boost/math/"),
     "record": CUDA + ("Random123/", "hwy/", "Eigen/", "boost/"),
 }

@@ -14,9 +14,16 @@
 namespace fairdraw::cli {
 namespace {
 
+constexpr int kExitFailed = 1;
+
 int bench(const suites::BenchmarkOptions& options, const std::string& json) {
-  const std::vector<harness::BenchmarkRecord> rows = suites::run_benchmarks(options);
+  std::vector<std::string> failures;
+  const std::vector<harness::BenchmarkRecord> rows = suites::run_benchmarks(options, failures);
   fmt::print("{}", reports::to_text_table(rows));
+  if (!failures.empty()) {  // times of wrong tokens are no baseline: no file
+    for (const std::string& failure : failures) fmt::print(stderr, "fairdraw: {}\n", failure);
+    return kExitFailed;
+  }
   if (json.empty()) return 0;
   std::ofstream file(json);
   file << reports::to_json(rows);

@@ -83,6 +83,41 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(self.run_fairdraw("verify", "--no-such-option").returncode, 2)
         self.assertEqual(self.run_fairdraw().returncode, 2)
 
+    def test_gpu_samplers_give_the_cpus_tokens_or_say_why_they_cannot_run(self):
+        available = self.run_fairdraw("list", "samplers").stdout.split()
+        draw = ("sample", "--logits", self.logits, "--num-samples", "50", "--seed", "7")
+        for name in ["cuda", "cuda:cluster", "cuda:block"]:
+            with self.subTest(name=name):
+                if name in available:
+                    on_cpu = self.run_fairdraw(*draw, "--sampler", "cpu")
+                    on_gpu = self.run_fairdraw(*draw, "--sampler", name)
+                    self.assertEqual(on_gpu.returncode, 0, on_gpu.stderr)
+                    self.assertEqual(on_gpu.stdout, on_cpu.stdout)
+                    continue
+                says = [f"'{name}' cannot run here: "]
+                self.expect_usage_error(*draw, "--sampler", name, says=says)
+                self.expect_usage_error("verify", "--sampler", name, says=says)
+                self.expect_usage_error("bench", "--backend", name, says=says)
+
+    def test_bench_writes_rows(self):
+        rows = self.path("rows.json")
+        arguments = ["--operation", "greedy,top_p_0.99999994", "--vocab", "500", "--milliseconds",
+                     "1", "--json", rows]
+        result = self.run_fairdraw("bench", *arguments)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        with open(rows, encoding="utf-8") as file:
+            written = json.load(file)
+        self.assertEqual([(row["logits"], row["operation"]) for row in written],
+                         [(logits, f"sample/{operation}") for logits in ["peaked", "flat"]
+                          for operation in ["greedy", "top_p_0.99999994"]])
+        for row in written:
+            self.assertGreater(row["microseconds"], 0)
+            self.assertGreater(row["floor_microseconds"], 0)
+        for option, value in [("--backend", "gpu"), ("--dtype", "int8"), ("--logits", "odd"),
+                              ("--parameters", "both"), ("--vocab", "0"), ("--batch", "65537")]:
+            with self.subTest(option=option):
+                self.expect_usage_error("bench", option, value, says=[value])
+
     def test_seeds_and_shards(self):
         for seed in ["-1", "18446744073709551616", "1.5", "0x", ""]:
             self.expect_usage_error("verify", "--suite", "smoke", f"--seed={seed}", says=["--seed"])

@@ -1,0 +1,85 @@
+# The CUDA part of the build: whether there is one, with which nvcc, and its flags.
+#
+# FAIRDRAW_CUDA is AUTO (where there is an nvcc), ON or OFF. Sets FAIRDRAW_CUDA_ENABLED; where that
+# is true, CUDA is an enabled language and CUDA::cudart_static can be linked.
+# Lines that begin with "fairdraw:" are shown by ./fairdraw too.
+
+set(kFairdrawOldestNvcc 12.0)  # C++20
+
+set(FAIRDRAW_CUDA_ENABLED FALSE)
+set(no_cuda_reason "")
+if(NOT FAIRDRAW_CUDA MATCHES "^(AUTO|ON|OFF)$")
+  message(FATAL_ERROR "FAIRDRAW_CUDA is '${FAIRDRAW_CUDA}'; allowed: AUTO, ON, OFF")
+elseif(FAIRDRAW_CUDA STREQUAL OFF)
+  set(no_cuda_reason "FAIRDRAW_CUDA is OFF")
+elseif(FAIRDRAW_SANITIZE)
+  # Device code has sanitizers of its own (suites/gpu), and g++'s say nothing about it.
+  set(no_cuda_reason "sanitizers are on")
+else()
+  find_program(FAIRDRAW_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH
+    PATHS /usr/local/cuda PATH_SUFFIXES bin)
+  if(NOT FAIRDRAW_NVCC)
+    set(no_cuda_reason "no nvcc")
+  else()
+    execute_process(COMMAND ${FAIRDRAW_NVCC} --version
+      OUTPUT_VARIABLE nvcc_version ERROR_VARIABLE nvcc_version)
+    if(NOT nvcc_version MATCHES "release ([0-9]+\\.[0-9]+)")
+      set(no_cuda_reason "${FAIRDRAW_NVCC} does not run")
+    elseif(CMAKE_MATCH_1 VERSION_LESS kFairdrawOldestNvcc)
+      set(no_cuda_reason "nvcc ${CMAKE_MATCH_1} is older than ${kFairdrawOldestNvcc}")
+    else()
+      set(FAIRDRAW_CUDA_ENABLED TRUE)
+      message(STATUS "fairdraw: nvcc ${CMAKE_MATCH_1}: building the CUDA part too")
+    endif()
+  endif()
+endif()
+
+if(NOT FAIRDRAW_CUDA_ENABLED)
+  if(FAIRDRAW_CUDA STREQUAL ON)
+    message(FATAL_ERROR "FAIRDRAW_CUDA is ON, but: ${no_cuda_reason} "
+      "(looked for it on PATH, in CUDA_HOME, CUDA_PATH and /usr/local/cuda)")
+  endif()
+  message(STATUS "fairdraw: ${no_cuda_reason}: building the CPU part")
+  return()
+endif()
+
+# Machine code for Ampere's and Hopper's features, and PTX that newer GPUs compile for themselves.
+if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+  set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 90-virtual)
+endif()
+if(NOT DEFINED CMAKE_CUDA_COMPILER)
+  set(CMAKE_CUDA_COMPILER ${FAIRDRAW_NVCC})
+endif()
+if(NOT DEFINED CMAKE_CUDA_HOST_COMPILER AND NOT DEFINED ENV{CUDAHOSTCXX})
+  set(CMAKE_CUDA_HOST_COMPILER ${CMAKE_CXX_COMPILER})
+endif()
+if(CMAKE_CXX_COMPILER_LAUNCHER AND NOT DEFINED CMAKE_CUDA_COMPILER_LAUNCHER)
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
+endif()
+set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
+enable_language(CUDA)
+if(NOT DEFINED CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25.1 (Debian 12) does not know it
+  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+  set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+endif()
+set(CMAKE_CUDA_STANDARD 20)
+set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+set(CMAKE_CUDA_EXTENSIONS OFF)
+find_package(CUDAToolkit REQUIRED)
+
+# Adds the flags of CUDA sources to an interface library.
+function(fairdraw_cuda_options target)
+  # Without g++'s warnings of conversions: it sees what nvcc made of the source, with casts lost.
+  # No contraction on the device either. constexpr functions of the standard library run there.
+  set(flags --fmad=false --expt-relaxed-constexpr
+    $<$<CONFIG:RelWithDebInfo>:-lineinfo>
+    -Xcompiler=-ffp-contract=off,-Wall,-Wextra,-Wshadow)
+  # The library is static: every program has a copy of the kernels. A fifth of the size.
+  if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.8)
+    list(APPEND flags --compress-mode=size)
+  endif()
+  if(FAIRDRAW_WERROR)
+    list(APPEND flags -Werror=all-warnings -Xcompiler=-Werror)
+  endif()
+  target_compile_options(${target} INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:${flags}>")
+endfunction()

@@ -1,0 +1,283 @@
+// fairdraw::cuda::sample behind the contract, whose arrays lie in host memory: a call copies them
+// to the device, results included, so that what the sampler leaves untouched comes back as it was.
+// Everything else in the block is NaN, so that a read outside a row shows.
+#include "harness/adapters/cuda.h"
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+
+#include "fairdraw/cuda.h"
+#include "fairdraw/cuda_memory.h"
+#include "fairdraw/sample.h"
+#include "harness/contract/usage_error.h"
+
+namespace fairdraw::harness {
+namespace {
+
+// Addresses keep their residue modulo this, so that a misaligned row is misaligned there too.
+constexpr std::int64_t kAlignment = 64;
+constexpr std::int64_t kSlotAlignment = 256;
+
+/// What a call needs on the device. Kept from call to call, and from sampler to sampler.
+struct DeviceState {
+  cuda::Stream stream;
+  cuda::DeviceBuffer arrays, workspace;
+};
+
+/// Device states that no call is using. The runner's threads each take one.
+class DeviceStates {
+ public:
+  std::unique_ptr<DeviceState> take(Error& error) {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (!idle_.empty()) {
+        std::unique_ptr<DeviceState> state = std::move(idle_.back());
+        idle_.pop_back();
+        return state;
+      }
+    }
+    auto state = std::make_unique<DeviceState>();
+    error = state->stream.create();
+    return state;
+  }
+  void give_back(std::unique_ptr<DeviceState> state) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    idle_.push_back(std::move(state));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<DeviceState>> idle_;
+};
+
+DeviceStates& device_states() {
+  static DeviceStates states;
+  return states;
+}
+
+/// Bytes from the first element of a matrix to the end of its last row.
+std::int64_t extent(std::int64_t rows, std::int64_t stride, std::int64_t width, std::int64_t size) {
+  const bool sensible = rows > 0 && width > 0 && stride >= 0;  // else: the call refuses it
+  return sensible ? ((rows - 1) * stride + width) * size : 0;
+}
+
+std::int64_t element_size(std::uint32_t dtype) {
+  return static_cast<DType>(dtype) == DType::float32 ? 4 : 2;
+}
+
+/// The arrays of a call, each at a place of its own in one block of device memory.
+class DeviceArrays {
+ public:
+  /// Plans a place for `bytes` bytes at `host`; null stays null. Returns its number.
+  std::size_t add(const void* host, std::int64_t bytes) {
+    Array array;
+    array.host = host;
+    array.bytes = std::max<std::int64_t>(bytes, 0);
+    const auto address = reinterpret_cast<std::uintptr_t>(host);
+    array.offset = end_ + static_cast<std::int64_t>(address % kAlignment);
+    if (host != nullptr) {
+      const std::int64_t last = array.offset + std::max<std::int64_t>(array.bytes, 1);
+      end_ = (last + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
+    }
+    arrays_[count_] = array;
+    return count_++;
+  }
+
+  /// As add, for a result: download() brings it back.
+  std::size_t add_result(void* host, std::int64_t bytes) {
+    const std::size_t number = add(host, bytes);
+    arrays_[number].result = host;
+    return number;
+  }
+
+  Error upload(DeviceState& state) {
+    if (Error error = state.arrays.reserve(end_)) return error;
+    if (Error error = state.arrays.fill(0, 0xFF, end_, state.stream)) return error;
+    for (std::size_t i = 0; i < count_; ++i) {
+      const Array& array = arrays_[i];
+      if (array.host == nullptr) continue;
+      Error error = state.arrays.upload(array.offset, array.host, array.bytes, state.stream);
+      if (error) return error;
+    }
+    base_ = static_cast<char*>(state.arrays.data());
+    return {};
+  }
+
+  Error download(DeviceState& state) const {
+    for (std::size_t i = 0; i < count_; ++i) {
+      const Array& array = arrays_[i];
+      if (array.result == nullptr) continue;
+      Error error = state.arrays.download(array.result, array.offset, array.bytes, state.stream);
+      if (error) return error;
+    }
+    return {};
+  }
+
+  /// Where array `number` lies on the device, after upload().
+  template <class T>
+  T* at(std::size_t number) const {
+    const Array& array = arrays_[number];
+    return array.host == nullptr ? nullptr : reinterpret_cast<T*>(base_ + array.offset);
+  }
+
+ private:
+  struct Array {
+    const void* host = nullptr;
+    void* result = nullptr;
+    std::int64_t offset = 0, bytes = 0;
+  };
+  std::array<Array, 24> arrays_{};
+  std::size_t count_ = 0;
+  std::int64_t end_ = 0;
+  char* base_ = nullptr;
+};
+
+class CudaSampler final : public Sampler {
+ public:
+  CudaSampler(std::string name, cuda::Path path) : path_(path) {
+    description_.name = std::move(name);
+    description_.version = std::string("fairdraw ") + FAIRDRAW_VERSION;
+    description_.semantics = "fairdraw";
+    description_.exact_integer = true;
+    description_.per_request_seeds = true;
+    description_.float16 = description_.bfloat16 = true;
+    description_.allowed_mask = description_.active_rows = true;
+    description_.indices = description_.num_samples = true;
+    description_.lowest_id_ties = description_.joint_order = true;
+    description_.reports_status = description_.reports_support = true;
+    description_.reports_mask = description_.reports_probs = true;
+    description_.reports_logprobs = true;
+  }
+
+  const SamplerDescription& description() const override { return description_; }
+
+  std::string run(const fairdraw_batch& batch) override {
+    Error error;
+    std::unique_ptr<DeviceState> state = device_states().take(error);
+    if (!error) error = run_on(*state, batch);
+    // Whatever was enqueued reads host memory of the caller: it has to be over before returning.
+    const Error unfinished = state->stream.get() == nullptr ? Error{} : state->stream.synchronise();
+    if (!error) error = unfinished;
+    if (!error) device_states().give_back(std::move(state));
+    return error.message;
+  }
+
+ private:
+  Error run_on(DeviceState& state, const fairdraw_batch& batch) const {
+    const std::int64_t rows = batch.rows;
+    const std::int64_t outputs = batch.outputs;
+    const std::int64_t tokens = outputs * batch.num_samples;
+    const std::int64_t words = (batch.vocab + 31) / 32;
+    const bool one_seed = batch.seed_is_scalar != 0;
+
+    DeviceArrays arrays;
+    const auto logits = arrays.add(
+        batch.logits, extent(rows, batch.row_stride, batch.vocab, element_size(batch.dtype)));
+    const auto temperature = arrays.add(batch.temperature, rows * 4);
+    const auto top_k = arrays.add(batch.top_k, rows * 4);
+    const auto top_p = arrays.add(batch.top_p, rows * 4);
+    const auto min_p = arrays.add(batch.min_p, rows * 4);
+    const auto allowed = arrays.add(batch.allowed, extent(rows, batch.allowed_stride, words, 4));
+    const auto active = arrays.add(batch.active, rows);
+    const auto indices = arrays.add(batch.indices, outputs * 4);
+    const auto seed = arrays.add(one_seed ? nullptr : batch.seed, outputs * 8);
+    const auto offset = arrays.add(one_seed ? nullptr : batch.offset, outputs * 8);
+    const auto token = arrays.add_result(batch.tokens, tokens * 4);
+    const auto statuses = arrays.add_result(batch.statuses, outputs * 4);
+    const auto support_size = arrays.add_result(batch.support_size, outputs * 4);
+    const auto logprob = arrays.add_result(batch.logprob, tokens * 4);
+    const auto logprob_filtered = arrays.add_result(batch.logprob_filtered, tokens * 4);
+    const auto mask = arrays.add_result(batch.mask, extent(rows, batch.mask_stride, words, 4));
+    const auto probs =
+        arrays.add_result(batch.probs, extent(rows, batch.probs_stride, batch.vocab, 4));
+    if (Error error = arrays.upload(state)) return error;
+
+    SampleRequest request;
+    request.logits = {arrays.at<void>(logits), static_cast<DType>(batch.dtype), rows, batch.vocab,
+                      batch.row_stride};
+    request.temperature = {arrays.at<float>(temperature), rows};
+    request.top_k = {arrays.at<std::int32_t>(top_k), rows};
+    request.top_p = {arrays.at<float>(top_p), rows};
+    request.min_p = {arrays.at<float>(min_p), rows};
+    request.tie_rule = static_cast<TieRule>(batch.tie_rule);
+    request.filter_order = static_cast<FilterOrder>(batch.filter_order);
+    request.num_samples = batch.num_samples;
+    if (one_seed) {
+      request.seed = batch.seed[0];
+      request.offset = batch.offset[0];
+    } else {
+      request.seed = {arrays.at<std::uint64_t>(seed), outputs};
+      request.offset = {arrays.at<std::uint64_t>(offset), outputs};
+    }
+    if (batch.allowed != nullptr) {
+      request.allowed = {arrays.at<std::uint32_t>(allowed), rows, batch.allowed_stride};
+    }
+    if (batch.active != nullptr) request.active = {arrays.at<std::uint8_t>(active), rows};
+    if (batch.indices != nullptr) request.indices = {arrays.at<std::int32_t>(indices), outputs};
+
+    SampleResult result;
+    result.tokens = {arrays.at<std::int32_t>(token), tokens};
+    if (batch.statuses != nullptr) result.statuses = {arrays.at<RowStatus>(statuses), outputs};
+    if (batch.support_size != nullptr) {
+      result.support_size = {arrays.at<std::int32_t>(support_size), outputs};
+    }
+    if (batch.logprob != nullptr) result.logprob = {arrays.at<float>(logprob), tokens};
+    if (batch.logprob_filtered != nullptr) {
+      result.logprob_filtered = {arrays.at<float>(logprob_filtered), tokens};
+    }
+    if (batch.mask != nullptr) {
+      result.mask = {arrays.at<std::uint32_t>(mask), rows, batch.mask_stride};
+    }
+    if (batch.probs != nullptr) {
+      result.probs = {arrays.at<float>(probs), rows, batch.probs_stride};
+    }
+
+    cuda::Execution execution;
+    execution.stream = state.stream.get();
+    execution.path = path_;
+    execution.workspace_bytes = cuda::workspace_bytes(std::max<std::int64_t>(rows, 0));
+    constexpr std::int64_t kFewestBytes = 256;  // a block, not null, in an empty batch too
+    if (Error error = state.workspace.reserve(std::max(execution.workspace_bytes, kFewestBytes))) {
+      return error;
+    }
+    execution.workspace = state.workspace.data();
+    if (Error error = cuda::sample(request, result, execution)) return error;
+    return arrays.download(state);
+  }
+
+  SamplerDescription description_;
+  cuda::Path path_;
+};
+
+struct Named {
+  const char* name;
+  cuda::Path path;
+};
+constexpr std::array<Named, 3> kSamplers = {{{"cuda", cuda::Path::best},
+                                             {"cuda:cluster", cuda::Path::cluster},
+                                             {"cuda:block", cuda::Path::block}}};
+
+}  // namespace
+
+std::vector<std::string> cuda_sampler_names() {
+  std::vector<std::string> names;
+  for (const Named& sampler : kSamplers) {
+    if (cuda::is_available(sampler.path)) names.emplace_back(sampler.name);
+  }
+  return names;
+}
+
+std::unique_ptr<Sampler> make_cuda_sampler(const std::string& name) {
+  for (const Named& sampler : kSamplers) {
+    if (name != sampler.name) continue;
+    if (!cuda::is_available(sampler.path)) {
+      throw UsageError("sampler '" + name +
+                       "' cannot run here: " + cuda::why_not_available(sampler.path));
+    }
+    return std::make_unique<CudaSampler>(name, sampler.path);
+  }
+  return nullptr;
+}
+
+}  // namespace fairdraw::harness

@@ -1,0 +1,19 @@
+// The built-in samplers on a GPU: fairdraw::cuda::sample on each path.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "harness/contract/sampler.h"
+
+namespace fairdraw::harness {
+
+/// Those that this build and this machine's GPU can run; empty without a GPU.
+std::vector<std::string> cuda_sampler_names();
+
+/// The sampler "cuda", "cuda:cluster" or "cuda:block"; null for any other name. Throws UsageError
+/// with the reason where it cannot run here.
+std::unique_ptr<Sampler> make_cuda_sampler(const std::string& name);
+
+}  // namespace fairdraw::harness

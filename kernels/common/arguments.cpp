@@ -1,0 +1,194 @@
+#include "arguments.h"
+
+#include <limits>
+
+namespace fairdraw {
+namespace {
+
+Error check_matrix(const std::string& name, std::int64_t rows, std::int64_t stride,
+                   std::int64_t expected_rows, std::int64_t smallest_stride,
+                   const std::string& stride_meaning) {
+  if (Error error = check_length(name + ".rows", rows, expected_rows, "one a row of logits")) {
+    return error;
+  }
+  return check_stride(name + ".row_stride", stride, smallest_stride, stride_meaning);
+}
+
+}  // namespace
+
+std::int64_t outputs_of(const SampleRequest& request) {
+  return request.indices.given() ? request.indices.size : request.logits.rows;
+}
+
+Error out_of_range(const std::string& field, const std::string& value, const std::string& range) {
+  return {ErrorCode::invalid_argument, field + " is " + value + "; allowed: " + range};
+}
+
+Error check_length(const std::string& name, std::int64_t length, std::int64_t expected,
+                   const std::string& meaning) {
+  if (length == expected) return {};
+  return out_of_range("length of " + name, std::to_string(length),
+                      std::to_string(expected) + " (" + meaning + ")");
+}
+
+Error check_stride(const std::string& name, std::int64_t stride, std::int64_t smallest,
+                   const std::string& meaning) {
+  if (stride >= smallest) return {};
+  return out_of_range(name, std::to_string(stride),
+                      ">= " + std::to_string(smallest) + " (" + meaning + ")");
+}
+
+Error check_rows(const RowsView& rows, const std::string& name) {
+  if (rows.vocab < 1 || rows.vocab > kMaxVocab) {
+    return out_of_range(name + ".vocab", std::to_string(rows.vocab),
+                        "1 to " + std::to_string(kMaxVocab));
+  }
+  if (rows.rows < 0 || rows.rows > std::numeric_limits<std::int32_t>::max()) {
+    return out_of_range(name + ".rows", std::to_string(rows.rows), "0 to 2^31 - 1");
+  }
+  if (static_cast<std::uint32_t>(rows.dtype) > 2) {
+    return out_of_range(name + ".dtype", std::to_string(static_cast<std::uint32_t>(rows.dtype)),
+                        "0 (float32), 1 (float16) or 2 (bfloat16)");
+  }
+  if (rows.data == nullptr && rows.rows > 0) {
+    return out_of_range(name + ".data", "null", "a pointer to rows of values");
+  }
+  return check_stride(name + ".row_stride", rows.row_stride, rows.vocab, "vocab");
+}
+
+Error check_request(const SampleRequest& request, const std::string& rows_name) {
+  if (Error error = check_rows(request.logits, rows_name)) return error;
+  const std::int64_t rows = request.logits.rows;
+  const std::int64_t outputs = outputs_of(request);
+  const std::int64_t words = words_of(request.logits.vocab);
+  const char* a_row = "one a row";
+  const char* an_output = "one an output";
+  if (Error e = check_per_request(request.temperature, "temperature", rows, a_row)) return e;
+  if (Error e = check_per_request(request.top_k, "top_k", rows, a_row)) return e;
+  if (Error e = check_per_request(request.top_p, "top_p", rows, a_row)) return e;
+  if (Error e = check_per_request(request.min_p, "min_p", rows, a_row)) return e;
+  if (Error e = check_per_request(request.seed, "seed", outputs, an_output)) return e;
+  if (Error e = check_per_request(request.offset, "offset", outputs, an_output)) return e;
+  if (Error e = check_optional(request.active, "active", rows, a_row)) return e;
+  if (request.indices.size < 0) {
+    return out_of_range("indices.size", std::to_string(request.indices.size), ">= 0");
+  }
+  if (request.num_samples < 1) {
+    return out_of_range("num_samples", std::to_string(request.num_samples), ">= 1");
+  }
+  constexpr std::int64_t kMostTokens = std::int64_t{1} << 32;  // the counter's index has 32 bits
+  if (outputs > kMostTokens / request.num_samples) {
+    return out_of_range("outputs * num_samples",
+                        std::to_string(outputs) + " * " + std::to_string(request.num_samples),
+                        "<= 2^32");
+  }
+  if (static_cast<std::uint32_t>(request.tie_rule) > 1) {
+    return out_of_range("tie_rule", std::to_string(static_cast<std::uint32_t>(request.tie_rule)),
+                        "0 (keep_all) or 1 (lowest_id)");
+  }
+  if (static_cast<std::uint32_t>(request.filter_order) > 1) {
+    return out_of_range("filter_order",
+                        std::to_string(static_cast<std::uint32_t>(request.filter_order)),
+                        "0 (top_k_first) or 1 (joint)");
+  }
+  if (request.allowed.given()) {
+    return check_matrix("allowed", request.allowed.rows, request.allowed.row_stride, rows, words,
+                        "words of a row, ceil(vocab / 32)");
+  }
+  return {};
+}
+
+Error check_result(const SampleRequest& request, const SampleResult& result, bool wants_tokens) {
+  const std::int64_t rows = request.logits.rows;
+  const std::int64_t outputs = outputs_of(request);
+  const std::int64_t tokens = outputs * request.num_samples;
+  const char* a_token = "outputs * num_samples";
+  const char* an_output = "one an output";
+  if (wants_tokens) {
+    if (!result.tokens.given() && tokens > 0) return out_of_range("tokens", "null", "an array");
+    if (Error e = check_length("tokens", result.tokens.size, tokens, a_token)) return e;
+  }
+  if (Error e = check_optional(result.statuses, "statuses", outputs, an_output)) return e;
+  if (Error e = check_optional(result.support_size, "support_size", outputs, an_output)) return e;
+  if (Error e = check_optional(result.logprob, "logprob", tokens, a_token)) return e;
+  if (Error e = check_optional(result.logprob_filtered, "logprob_filtered", tokens, a_token)) {
+    return e;
+  }
+  if (result.mask.given()) {
+    if (Error e =
+            check_matrix("mask", result.mask.rows, result.mask.row_stride, rows,
+                         words_of(request.logits.vocab), "words of a row, ceil(vocab / 32)")) {
+      return e;
+    }
+  }
+  if (result.probs.given()) {
+    return check_matrix("probs", result.probs.rows, result.probs.row_stride, rows,
+                        request.logits.vocab, "vocab");
+  }
+  return {};
+}
+
+Error check_renormalised(const FloatRows& renormalised, std::int64_t rows) {
+  if (renormalised.given() || rows <= 0) return {};
+  return out_of_range("output", "null", "a matrix of float32");
+}
+
+Error check_top_k_mask_logits(const RowsView& logits, const PerRequest<std::int32_t>& top_k,
+                              const void* masked, std::int64_t masked_row_stride,
+                              const View<RowStatus>& statuses) {
+  if (Error error = check_rows(logits, "logits")) return error;
+  if (Error error = check_per_request(top_k, "top_k", logits.rows, "one a row")) return error;
+  if (Error error = check_optional(statuses, "statuses", logits.rows, "one a row")) return error;
+  if (Error error = check_stride("masked_row_stride", masked_row_stride, logits.vocab, "vocab")) {
+    return error;
+  }
+  if (masked == nullptr && logits.rows > 0) {
+    return out_of_range("masked", "null", "a matrix of the dtype of logits");
+  }
+  return {};
+}
+
+Error check_chain(const ChainSpeculativeRequest& request, const ChainSpeculativeResult& result) {
+  const std::int64_t batch = request.batch;
+  const std::int64_t n = request.num_draft_tokens;
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  if (batch < 0 || batch > kMost) {
+    return out_of_range("batch", std::to_string(batch), "0 to 2^31 - 1");
+  }
+  if (n < 0 || n >= kMost) {
+    return out_of_range("num_draft_tokens", std::to_string(n), "0 to 2^31 - 2");
+  }
+  if (Error e = check_rows(request.target_probs, "target_probs")) return e;
+  if (Error e = check_length("target_probs", request.target_probs.rows, batch * (n + 1),
+                             "batch * (num_draft_tokens + 1)")) {
+    return e;
+  }
+  if (n > 0) {
+    if (Error e = check_rows(request.draft_probs, "draft_probs")) return e;
+    if (Error e = check_length("draft_probs", request.draft_probs.rows, batch * n,
+                               "batch * num_draft_tokens")) {
+      return e;
+    }
+    if (request.draft_probs.vocab != request.target_probs.vocab) {
+      return out_of_range(
+          "draft_probs.vocab", std::to_string(request.draft_probs.vocab),
+          std::to_string(request.target_probs.vocab) + " (the vocabulary of target_probs)");
+    }
+  }
+  if (Error e = check_length("draft_tokens", request.draft_tokens.size, batch * n,
+                             "batch * num_draft_tokens")) {
+    return e;
+  }
+  if (Error e = check_length("tokens", result.tokens.size, batch * (n + 1),
+                             "batch * (num_draft_tokens + 1)")) {
+    return e;
+  }
+  const char* a_request = "one a request";
+  if (Error e = check_per_request(request.seed, "seed", batch, a_request)) return e;
+  if (Error e = check_per_request(request.offset, "offset", batch, a_request)) return e;
+  if (Error e = check_optional(result.accepted, "accepted", batch, a_request)) return e;
+  if (Error e = check_optional(result.emitted, "emitted", batch, a_request)) return e;
+  return check_optional(result.statuses, "statuses", batch, a_request);
+}
+
+}  // namespace fairdraw

@@ -1,0 +1,58 @@
+// Checks of a call's arguments, the same for every backend: no error, or one that names the
+// field, its value and the allowed range. They read no array, so they hold for device memory too.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "fairdraw/sample.h"
+#include "fairdraw/sampling.h"
+
+namespace fairdraw {
+
+/// Words of a row of bits.
+constexpr std::int64_t words_of(std::int64_t vocab) { return (vocab + 31) / 32; }
+
+/// Outputs of a call: one a row, or one an index.
+std::int64_t outputs_of(const SampleRequest& request);
+
+Error out_of_range(const std::string& field, const std::string& value, const std::string& range);
+Error check_rows(const RowsView& rows, const std::string& name);
+Error check_length(const std::string& name, std::int64_t length, std::int64_t expected,
+                   const std::string& meaning);
+Error check_stride(const std::string& name, std::int64_t stride, std::int64_t smallest,
+                   const std::string& meaning);
+
+/// Checks an array of one value a row (or output) by its length; a scalar always passes.
+template <class T>
+Error check_per_request(const PerRequest<T>& parameter, const std::string& name,
+                        std::int64_t expected, const std::string& meaning) {
+  if (!parameter.is_array()) return {};
+  return check_length(name, parameter.values.size, expected, meaning);
+}
+
+/// An optional array must be absent or have the right length.
+template <class T>
+Error check_optional(const View<T>& view, const std::string& name, std::int64_t expected,
+                     const std::string& meaning) {
+  if (!view.given()) return {};
+  return check_length(name, view.size, expected, meaning);
+}
+
+// Whole calls. `rows_name` is what errors call `request.logits`.
+
+Error check_request(const SampleRequest& request, const std::string& rows_name);
+
+/// Tokens may be left out when the caller wants masks or probabilities only.
+Error check_result(const SampleRequest& request, const SampleResult& result, bool wants_tokens);
+
+/// The matrix that softmax and the renormalisations write.
+Error check_renormalised(const FloatRows& renormalised, std::int64_t rows);
+
+Error check_top_k_mask_logits(const RowsView& logits, const PerRequest<std::int32_t>& top_k,
+                              const void* masked, std::int64_t masked_row_stride,
+                              const View<RowStatus>& statuses);
+
+Error check_chain(const ChainSpeculativeRequest& request, const ChainSpeculativeResult& result);
+
+}  // namespace fairdraw

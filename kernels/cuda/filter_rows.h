@@ -1,0 +1,54 @@
+// The row kernel's interface: from rows of logits or probabilities to filtered rows, and to tokens.
+//
+// Private to kernels/cuda. The kernel itself, with its essay, is filter_rows.cuh.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "fairdraw/cuda.h"
+
+namespace fairdraw::cuda {
+
+/// A filtered row. Its survivors are the allowed tokens with a value above `low`, and those equal
+/// to `low` at a position before `tie_end`; a greedy row has one survivor, `greedy_token`.
+struct RowRecord {
+  RowStatus status;
+  std::int32_t greedy_token;  ///< -1 for rows that are not greedy
+  float max;                  ///< the largest allowed value
+  float low;
+  std::int32_t tie_end;  ///< vocab where no tie is cut
+  std::int32_t unused;
+  std::uint64_t total;  ///< weight of the survivors (not set for greedy rows)
+};
+
+/// What a launch filters, as the device sees it. Everything is in range but for what lies in
+/// device memory.
+struct RowsTask {
+  RowsView rows;
+  bool from_probs = false;
+  bool top_k_1_keeps_ties = false;  ///< the mask and renorm operations
+  TieRule tie_rule = TieRule::keep_all;
+  FilterOrder filter_order = FilterOrder::top_k_first;
+  PerRequest<float> temperature = 1.0F;
+  PerRequest<std::int32_t> top_k = 0;
+  PerRequest<float> top_p = 1.0F;
+  PerRequest<float> min_p = 0.0F;
+  BitRows<const std::uint32_t> allowed;
+  View<const std::uint8_t> active;
+
+  // One draw a row, in the same launch: output i is row i. Not wanted where `tokens` is null.
+  PerRequest<std::uint64_t> seed = std::uint64_t{0};
+  PerRequest<std::uint64_t> offset = std::uint64_t{0};
+  Purpose purpose = Purpose::draw;
+  std::int32_t* tokens = nullptr;  ///< [rows]; random bits as for num_samples = 1
+  RowStatus* statuses = nullptr;   ///< [rows], optional; written with the tokens
+
+  RowRecord* records = nullptr;  ///< [rows], optional: for the kernels that come after
+};
+
+/// Enqueues the row kernel. rows.rows in [1, 65536]. Returns the launch's error.
+cudaError_t filter_rows(const RowsTask& task, Path path, cudaStream_t stream);
+
+}  // namespace fairdraw::cuda

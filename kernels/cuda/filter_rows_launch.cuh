@@ -1,0 +1,42 @@
+// Launches of the row kernel for one dtype. Each is compiled in a file of its own, because they
+// take long.
+#pragma once
+
+#include "filter_rows.cuh"
+#include "row_shape.h"
+
+namespace fairdraw::cuda {
+
+template <DType kType, bool kFromProbs, int kThreads>
+cudaError_t launch_with_threads(const RowsTask& task, const RowShape& shape, cudaStream_t stream) {
+  const auto kernel = filter_rows_kernel<kType, kFromProbs, kThreads>;
+  const int bytes = dynamic_bytes(shape, kThreads);
+  cudaError_t error =
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+  if (error == cudaSuccess && shape.blocks > 8) {
+    error = cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+  }
+  if (error != cudaSuccess) return error;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(task.rows.rows * shape.blocks));
+  config.blockDim = dim3(kThreads);
+  config.dynamicSmemBytes = static_cast<std::size_t>(bytes);
+  config.stream = stream;
+  cudaLaunchAttribute cluster{};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim.x = static_cast<unsigned>(shape.blocks);
+  cluster.val.clusterDim.y = 1;
+  cluster.val.clusterDim.z = 1;
+  config.attrs = &cluster;
+  config.numAttrs = shape.blocks > 1 ? 1 : 0;
+  return cudaLaunchKernelEx(&config, kernel, task, shape);
+}
+
+template <DType kType, bool kFromProbs>
+cudaError_t launch_filter_rows(const RowsTask& task, const RowShape& shape, int threads,
+                               cudaStream_t stream) {
+  return threads == 1024 ? launch_with_threads<kType, kFromProbs, 1024>(task, shape, stream)
+                         : launch_with_threads<kType, kFromProbs, 512>(task, shape, stream);
+}
+
+}  // namespace fairdraw::cuda

@@ -1,0 +1,13 @@
+// Probabilities, of all dtypes.
+#include "filter_rows_launch.cuh"
+
+namespace fairdraw::cuda {
+
+template cudaError_t launch_filter_rows<DType::float32, true>(const RowsTask&, const RowShape&, int,
+                                                              cudaStream_t);
+template cudaError_t launch_filter_rows<DType::float16, true>(const RowsTask&, const RowShape&, int,
+                                                              cudaStream_t);
+template cudaError_t launch_filter_rows<DType::bfloat16, true>(const RowsTask&, const RowShape&,
+                                                               int, cudaStream_t);
+
+}  // namespace fairdraw::cuda

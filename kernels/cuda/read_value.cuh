@@ -1,0 +1,104 @@
+// Values of a row in device memory: any dtype, any stride, any byte address, read exactly.
+//
+// For kernels that read a row once or twice beside other work: a load a value, coalesced over the
+// lanes of a warp. visit_values reads 16 bytes at a time where addresses allow it.
+#pragma once
+
+#include <cuda_fp16.h>
+
+#include <cstdint>
+
+#include "fairdraw/types.h"
+
+namespace fairdraw::cuda {
+
+/// Bytes of one value.
+__host__ __device__ constexpr std::int64_t value_size(DType dtype) {
+  return dtype == DType::float32 ? 4 : 2;
+}
+
+/// The float32 of equal value. `bits`: the value's own, in the low end of the word.
+__device__ inline float float_of(std::uint32_t bits, DType dtype) {
+  switch (dtype) {
+    case DType::float16:
+      return __half2float(__ushort_as_half(static_cast<unsigned short>(bits)));
+    case DType::bfloat16:
+      return __uint_as_float(bits << 16);
+    case DType::float32:
+      break;
+  }
+  return __uint_as_float(bits);
+}
+
+/// True where `pointer` is a multiple of `bytes`, a power of two.
+__device__ inline bool is_aligned(const void* pointer, std::int64_t bytes) {
+  return (reinterpret_cast<std::uintptr_t>(pointer) & static_cast<std::uintptr_t>(bytes - 1)) == 0;
+}
+
+/// One row. Loads are plain ones, not of the read-only kind: top_k_mask_logits may write where it
+/// reads.
+struct RowValues {
+  const unsigned char* bytes;
+  DType dtype;
+  bool aligned;  ///< to the size of a value
+
+  __device__ static RowValues of(const RowsView& rows, std::int64_t row) {
+    const std::int64_t size = value_size(rows.dtype);
+    const auto* bytes = static_cast<const unsigned char*>(rows.data) + row * rows.row_stride * size;
+    return {bytes, rows.dtype, is_aligned(bytes, size)};
+  }
+
+  /// The bits of value i, in the low end of the word.
+  __device__ std::uint32_t bits(std::int64_t i) const {
+    const unsigned char* at = bytes + i * value_size(dtype);
+    if (dtype == DType::float32) {
+      if (aligned) return *reinterpret_cast<const std::uint32_t*>(at);
+      return at[0] | (std::uint32_t{at[1]} << 8) | (std::uint32_t{at[2]} << 16) |
+             (std::uint32_t{at[3]} << 24);
+    }
+    if (aligned) return *reinterpret_cast<const std::uint16_t*>(at);
+    return at[0] | (std::uint32_t{at[1]} << 8);
+  }
+
+  __device__ float operator[](std::int64_t i) const { return float_of(bits(i), dtype); }
+};
+
+/// Calls visit(value) once for each of the row's first n values, spread over `threads` threads of
+/// which this is number `thread`, in no particular order.
+template <class Visit>
+__device__ void visit_values(const RowValues& row, std::int64_t n, int thread, int threads,
+                             const Visit& visit) {
+  if (!row.aligned) {
+    for (std::int64_t i = thread; i < n; i += threads) visit(row[i]);
+    return;
+  }
+  constexpr std::int64_t kVectorBytes = 16;
+  const std::int64_t size = value_size(row.dtype);
+  const std::int64_t per_vector = kVectorBytes / size;
+  const auto misalignment = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(row.bytes) %
+                                                      static_cast<std::uintptr_t>(kVectorBytes));
+  const std::int64_t to_boundary = (kVectorBytes - misalignment) % kVectorBytes / size;
+  const std::int64_t head = to_boundary < n ? to_boundary : n;
+  const std::int64_t vectors = (n - head) / per_vector;
+  const auto* body = reinterpret_cast<const uint4*>(row.bytes + head * size);
+
+  if (thread < head) visit(row[thread]);  // at most 7 values, and a block has at least 32 threads
+#pragma unroll 4
+  for (std::int64_t v = thread; v < vectors; v += threads) {
+    const uint4 loaded = body[v];
+    const std::uint32_t words[4] = {loaded.x, loaded.y, loaded.z, loaded.w};
+#pragma unroll
+    for (const std::uint32_t word : words) {
+      if (row.dtype == DType::float32) {
+        visit(__uint_as_float(word));
+      } else {
+        visit(float_of(word & 0xffffU, row.dtype));
+        visit(float_of(word >> 16, row.dtype));
+      }
+    }
+  }
+  const std::int64_t tail = head + vectors * per_vector + thread;
+  if (tail < n) visit(row[tail]);  // at most 7 values
+}
+
+}  // namespace fairdraw::cuda

@@ -1,0 +1,421 @@
+// The part of a row that a block owns: how it gets on chip, and how threads walk over it.
+//
+// A row is cut into vectors of 16 bytes, aligned in memory; where the row does not start or end at
+// a boundary, the first and last vector hold values that are absent. A warp owns `steps` * 32
+// consecutive vectors, lane l of step i the vector i * 32 + l: so blocks, warps, steps, lanes and
+// components follow one another in token-id order.
+//
+// The first `resident` steps of every warp lie in shared memory. On compute capability 9.0 one
+// bulk copy a warp brings them, without registers and with one instruction; elsewhere each lane
+// copies its own (cp.async). The other steps are read from global memory each time, which is L2
+// after the first.
+//
+// Banned tokens become absent in the first scan, which has seen their values for NaN and +inf.
+// Every later walk sees values that are finite, or absent: -inf for logits, 0 for probabilities.
+#pragma once
+
+#include <cuda_fp16.h>
+
+#include <cstdint>
+
+#include "fairdraw/types.h"
+#include "row_shape.h"
+
+namespace fairdraw::cuda {
+
+inline constexpr int kWarp = 32;
+inline constexpr unsigned kAllLanes = 0xffffffffU;
+
+/// The largest of two, NaN where one is NaN.
+__device__ inline float max_or_nan(float a, float b) {
+  float largest = 0;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(largest) : "f"(a), "f"(b));
+  return largest;
+}
+
+template <DType kType, bool kFromProbs, int kThreads>
+class RowSegment {
+ public:
+  static constexpr int kPerVector = kType == DType::float32 ? 4 : 8;
+  static constexpr int kValueBytes = kType == DType::float32 ? 4 : 2;
+  static constexpr int kWarps = kThreads / kWarp;
+  static constexpr std::uint32_t kAbsent = kFromProbs                  ? 0U
+                                           : kType == DType::float32   ? 0xff800000U
+                                           : kType == DType::float16 ? 0xfc00fc00U
+                                                                       : 0xff80ff80U;
+
+  /// What the first scan finds in one thread's vectors.
+  struct Found {
+    float max;       ///< largest allowed value
+    float resident_max;  ///< largest allowed value of the resident steps
+    float raw_max;   ///< largest value, banned or not; NaN where there is one
+    bool negative;   ///< some value is below zero (probabilities only)
+  };
+
+  /// Reads of steps that are not resident, kAhead of them under way.
+  static constexpr int kAhead = 4;
+  struct Stream {
+    uint4 ahead[kAhead];
+    int vector, end, step;
+  };
+
+  /// `store`: shared memory of the block, resident * kWarps * 512 bytes, 16-byte aligned.
+  __device__ __forceinline__ RowSegment(const RowsView& rows, std::int64_t row, const std::uint32_t* allowed,
+                        const RowShape& shape, int rank, uint4* store)
+      : allowed_(allowed),
+        store_(store),
+        vocab_(static_cast<int>(rows.vocab)),
+        steps_(shape.steps),
+        resident_(shape.resident),
+        rank_(rank) {
+    row_ = static_cast<const std::uint8_t*>(rows.data) + row * rows.row_stride * kValueBytes;
+    const auto address = reinterpret_cast<std::uintptr_t>(row_);
+    const bool element_aligned = address % kValueBytes == 0;
+    head_ = element_aligned ? static_cast<int>(address % 16) / kValueBytes : 0;
+    vectors_ = (vocab_ + head_ + kPerVector - 1) / kPerVector;
+    whole_begin_ = head_ > 0 ? 1 : 0;
+    whole_end_ = element_aligned ? (vocab_ + head_) / kPerVector : whole_begin_;
+  }
+
+  /// Starts bringing the resident steps of this warp. `loaded` is this warp's barrier.
+  __device__ __forceinline__ void start_load(std::uint64_t* loaded, bool bulk_copies) {
+    const int warp = static_cast<int>(threadIdx.x) / kWarp;
+    const int lane = static_cast<int>(threadIdx.x) % kWarp;
+    const int begin = first_vector(warp);
+    const int end = min(begin + resident_ * kWarp, vectors_);
+    const int whole_begin = max(begin, whole_begin_);
+    const int whole_end = max(whole_begin, min(end, whole_end_));
+    uint4* mine = store_ + warp * resident_ * kWarp;
+    bool bulk = false;
+#if __CUDA_ARCH__ >= 900
+    bulk = bulk_copies;
+    if (bulk && lane == 0) {
+      const auto barrier = static_cast<std::uint32_t>(__cvta_generic_to_shared(loaded));
+      const std::uint32_t bytes = static_cast<std::uint32_t>(whole_end - whole_begin) * 16U;
+      asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier) : "memory");
+      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+      asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+      asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier),
+                   "r"(bytes)
+                   : "memory");
+      if (bytes > 0) {
+        const auto to =
+            static_cast<std::uint32_t>(__cvta_generic_to_shared(mine + (whole_begin - begin)));
+        asm volatile(
+            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, "
+            "[%3];" ::"r"(to),
+            "l"(vector_address(whole_begin)), "r"(bytes), "r"(barrier)
+            : "memory");
+      }
+    }
+    __syncwarp();  // the barrier is initialised
+#endif
+    if (bulk && whole_begin == begin && whole_end == begin + resident_ * kWarp) return;
+    for (int step = 0; step < resident_; ++step) {
+      const int vector = begin + step * kWarp + lane;
+      uint4* slot = mine + step * kWarp + lane;
+      if (vector >= whole_begin && vector < whole_end) {
+        if (!bulk) {
+          asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
+                           static_cast<std::uint32_t>(__cvta_generic_to_shared(slot))),
+                       "l"(vector_address(vector))
+                       : "memory");
+        }
+      } else {
+        *slot = load_edge(vector);
+      }
+    }
+  }
+
+  /// Waits for the resident steps of this warp.
+  __device__ __forceinline__ void finish_load(std::uint64_t* loaded, bool bulk_copies) const {
+#if __CUDA_ARCH__ >= 900
+    if (bulk_copies) {
+      const auto barrier = static_cast<std::uint32_t>(__cvta_generic_to_shared(loaded));
+      std::uint32_t done = 0;
+      while (done == 0) {
+        asm volatile(
+            "{\n\t.reg .pred p;\n\t"
+            "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], 0;\n\t"
+            "selp.u32 %0, 1, 0, p;\n\t}"
+            : "=r"(done)
+            : "r"(barrier)
+            : "memory");
+      }
+      return;
+    }
+#endif
+    asm volatile("cp.async.wait_all;" ::: "memory");
+  }
+
+  /// Starts to read the steps that are not resident.
+  __device__ __forceinline__ Stream open_stream(bool wanted) const {
+    Stream stream;
+    stream.vector = first_vector(static_cast<int>(threadIdx.x) / kWarp) + lane_of() +
+                    resident_ * kWarp;
+    stream.end = wanted ? vectors_ : 0;
+    stream.step = resident_;
+    if (resident_ >= steps_) return stream;
+#pragma unroll
+    for (int i = 0; i < kAhead; ++i) stream.ahead[i] = fetch(stream, i);
+    return stream;
+  }
+
+  /// Waits for the load and takes the first walk: the largest values, and banned tokens out of the
+  /// way. sample is called with each resident
+  /// vector and the thread's largest value so far.
+  template <class Sample>
+  __device__ __forceinline__ Found scan(Stream& stream, std::uint64_t* loaded, bool bulk_copies,
+                                        Sample&& sample) {
+    constexpr float kNone = kFromProbs ? 0.0F : -INFINITY;
+    Found found{kNone, kNone, kNone, false};
+    const int warp = static_cast<int>(threadIdx.x) / kWarp;
+    const auto look = [&](uint4 raw, int vector, bool resident) {
+      float x[kPerVector];
+      unpack(raw, x);
+#pragma unroll
+      for (int j = 0; j < kPerVector; ++j) {
+        found.raw_max = max_or_nan(found.raw_max, x[j]);
+        if constexpr (kFromProbs) found.negative |= x[j] < 0.0F;
+      }
+      if (allowed_ == nullptr) {
+        if (resident) sample(x, found.raw_max);
+        return raw;
+      }
+      raw = ban(raw, vector);
+      unpack(raw, x);
+#pragma unroll
+      for (int j = 0; j < kPerVector; ++j) found.max = fmaxf(found.max, x[j]);
+      if (resident) sample(x, found.max);
+      return raw;
+    };
+    const int begin = first_vector(warp) + lane_of();
+    uint4* slot = own_slot(warp);
+    finish_load(loaded, bulk_copies);
+#pragma unroll 4
+    for (int step = 0; step < resident_; ++step) {
+      const uint4 raw = look(slot[step * kWarp], begin + step * kWarp, true);
+      if (allowed_ != nullptr) slot[step * kWarp] = raw;
+    }
+    found.resident_max = allowed_ == nullptr ? found.raw_max : found.max;
+    drain(stream, [&](uint4 raw, int, int vector) { look(raw, vector, false); });
+    if (allowed_ == nullptr) found.max = found.raw_max;
+    return found;
+  }
+
+  /// Calls visit(x, position of x[0]) for each vector of this thread, in order. A thread that wants
+  /// nothing sees absent values where looking would cost a read of global memory.
+  template <class Visit>
+  __device__ __forceinline__ void for_each(Visit&& visit, bool wanted = true) const {
+    Stream stream = open_stream(wanted);
+    const int warp = static_cast<int>(threadIdx.x) / kWarp;
+    const int position = position_of(warp, 0);
+    const uint4* slot = own_slot(warp);
+#pragma unroll 2
+    for (int step = 0; step < resident_; ++step) {
+      float x[kPerVector];
+      unpack(slot[step * kWarp], x);
+      visit(x, position + step * kWarp * kPerVector);
+    }
+    drain(stream, [&](uint4 raw, int step, int vector) {
+      if (allowed_ != nullptr) raw = ban(raw, vector);
+      float x[kPerVector];
+      unpack(raw, x);
+      visit(x, position + step * kWarp * kPerVector);
+    });
+  }
+
+  /// This lane's vector of any warp and step of the block; absent behind the last step.
+  __device__ __forceinline__ void read(int warp, int step, float (&x)[kPerVector]) const {
+    uint4 raw = absent_vector();
+    if (step < resident_) {
+      raw = own_slot(warp)[step * kWarp];
+    } else if (step < steps_) {
+      const int vector = first_vector(warp) + step * kWarp + lane_of();
+      raw = load(vector);
+      if (allowed_ != nullptr) raw = ban(raw, vector);
+    }
+    unpack(raw, x);
+  }
+
+  /// A vector of this thread's warp; absent behind the last step.
+  __device__ __forceinline__ void read_of_lane(int lane, int step, float (&x)[kPerVector]) const {
+    const int warp = static_cast<int>(threadIdx.x) / kWarp;
+    uint4 raw = absent_vector();
+    if (step < resident_) {
+      raw = store_[(warp * resident_ + step) * kWarp + lane];
+    } else if (step < steps_) {
+      const int vector = first_vector(warp) + step * kWarp + lane;
+      raw = load(vector);
+      if (allowed_ != nullptr) raw = ban(raw, vector);
+    }
+    unpack(raw, x);
+  }
+
+  /// A value of a warp by its number there: (step * 32 + lane) * kPerVector + component. Not banned.
+  __device__ __forceinline__ float value(int warp, int number) const {
+    const auto* of_warp = reinterpret_cast<const std::uint8_t*>(store_ + warp * resident_ * kWarp);
+    const std::uint8_t* at = of_warp + number * kValueBytes;
+    if (number >= resident_ * kWarp * kPerVector) {
+      const int vector = first_vector(warp) + number / kPerVector;
+      at = vector_address(vector) + number % kPerVector * kValueBytes;
+      if (vector < whole_begin_ || vector >= whole_end_) return value_of_bytes(at);
+    }
+    if constexpr (kType == DType::float32) {
+      return *reinterpret_cast<const float*>(at);
+    } else {
+      return widen(*reinterpret_cast<const std::uint16_t*>(at));
+    }
+  }
+  /// Token id of a warp's value number 0.
+  __device__ __forceinline__ int first_position(int warp) const {
+    return first_vector(warp) * kPerVector - head_;
+  }
+
+  /// Token id of component 0 of this lane's vector.
+  __device__ __forceinline__ int position_of(int warp, int step) const {
+    return (first_vector(warp) + step * kWarp + lane_of()) * kPerVector - head_;
+  }
+
+  __device__ __forceinline__ int steps() const { return steps_; }
+  __device__ __forceinline__ int resident() const { return resident_; }
+
+ private:
+  __device__ __forceinline__ static int lane_of() { return static_cast<int>(threadIdx.x) % kWarp; }
+
+  __device__ __forceinline__ int first_vector(int warp) const { return (rank_ * kWarps + warp) * steps_ * kWarp; }
+
+  __device__ __forceinline__ uint4* own_slot(int warp) const {
+    return store_ + warp * resident_ * kWarp + lane_of();
+  }
+
+  __device__ __forceinline__ static uint4 absent_vector() { return make_uint4(kAbsent, kAbsent, kAbsent, kAbsent); }
+
+  /// Of an element-aligned row.
+  __device__ __forceinline__ const std::uint8_t* vector_address(int vector) const {
+    return row_ + (static_cast<std::int64_t>(vector) * kPerVector - head_) * kValueBytes;
+  }
+
+  /// Any vector; behind the row's end it is absent.
+  __device__ __forceinline__ uint4 load(int vector) const {
+    if (vector >= whole_begin_ && vector < whole_end_) {
+      // Volatile, so that reads that were started early stay early.
+      uint4 raw;
+      asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+                   : "=r"(raw.x), "=r"(raw.y), "=r"(raw.z), "=r"(raw.w)
+                   : "l"(vector_address(vector)));
+      return raw;
+    }
+    return load_edge(vector);
+  }
+
+  __device__ __forceinline__ uint4 load_edge(int vector) const {
+    if (vector >= vectors_) return absent_vector();
+    return read_bytes(row_, vector * kPerVector - head_, vocab_);
+  }
+
+  /// A vector that is not whole, or of a row whose values are not aligned: byte by byte.
+  __device__ __noinline__ static uint4 read_bytes(const std::uint8_t* row, int first, int vocab) {
+    constexpr int kPerWord = 4 / kValueBytes;
+    std::uint32_t words[4];
+    for (int w = 0; w < 4; ++w) {
+      std::uint32_t word = 0;
+      for (int part = 0; part < kPerWord; ++part) {
+        const int position = first + w * kPerWord + part;
+        std::uint32_t bits = kValueBytes == 4 ? kAbsent : kAbsent & 0xffffU;
+        if (position >= 0 && position < vocab) {
+          bits = 0;
+          const std::uint8_t* at = row + static_cast<std::int64_t>(position) * kValueBytes;
+          for (int byte = 0; byte < kValueBytes; ++byte) {
+            bits |= static_cast<std::uint32_t>(at[byte]) << (8 * byte);
+          }
+        }
+        word |= bits << (16 * part);
+      }
+      words[w] = word;
+    }
+    return make_uint4(words[0], words[1], words[2], words[3]);
+  }
+
+  __device__ __forceinline__ uint4 ban(uint4 raw, int vector) const {
+    return without_banned(raw, allowed_, vector * kPerVector - head_, vocab_);
+  }
+
+  /// Banned tokens of a vector made absent. Bits beyond the vocabulary mean nothing.
+  __device__ __noinline__ static uint4 without_banned(uint4 raw, const std::uint32_t* allowed,
+                                                      int first, int vocab) {
+    std::uint32_t words[4] = {raw.x, raw.y, raw.z, raw.w};
+#pragma unroll
+    for (int j = 0; j < kPerVector; ++j) {
+      const int position = first + j;
+      if (position < 0 || position >= vocab) continue;
+      if (((allowed[position / 32] >> (position % 32)) & 1U) != 0) continue;
+      if constexpr (kValueBytes == 4) {
+        words[j] = kAbsent;
+      } else {
+        const std::uint32_t half = j % 2 == 0 ? 0xffffU : 0xffff0000U;
+        words[j / 2] = (words[j / 2] & ~half) | (kAbsent & half);
+      }
+    }
+    return make_uint4(words[0], words[1], words[2], words[3]);
+  }
+
+  __device__ __noinline__ static float value_of_bytes(const std::uint8_t* at) {
+    std::uint32_t bits = 0;
+    for (int byte = 0; byte < kValueBytes; ++byte) {
+      bits |= static_cast<std::uint32_t>(at[byte]) << (8 * byte);
+    }
+    if constexpr (kType == DType::float32) {
+      return __uint_as_float(bits);
+    } else {
+      return widen(static_cast<std::uint16_t>(bits));
+    }
+  }
+
+  /// A 16-bit value as the float of equal value.
+  __device__ __forceinline__ static float widen(std::uint16_t bits) {
+    if constexpr (kType == DType::float16) return __half2float(__ushort_as_half(bits));
+    return __uint_as_float(static_cast<std::uint32_t>(bits) << 16);
+  }
+
+  __device__ __forceinline__ static void unpack(const uint4& raw, float (&x)[kPerVector]) {
+    const std::uint32_t words[4] = {raw.x, raw.y, raw.z, raw.w};
+#pragma unroll
+    for (int w = 0; w < 4; ++w) {
+      if constexpr (kType == DType::float32) {
+        x[w] = __uint_as_float(words[w]);
+      } else if constexpr (kType == DType::bfloat16) {
+        x[2 * w] = __uint_as_float(words[w] << 16);
+        x[2 * w + 1] = __uint_as_float(words[w] & 0xffff0000U);
+      } else {
+        x[2 * w] = widen(static_cast<std::uint16_t>(words[w]));
+        x[2 * w + 1] = widen(static_cast<std::uint16_t>(words[w] >> 16));
+      }
+    }
+  }
+
+  __device__ __forceinline__ uint4 fetch(const Stream& stream, int ahead) const {
+    const int vector = stream.vector + ahead * kWarp;
+    return stream.step + ahead < steps_ && vector < stream.end ? load(vector) : absent_vector();
+  }
+  template <class Visit>
+  __device__ __forceinline__ void drain(Stream& stream, Visit&& visit) const {
+#pragma unroll 1
+    while (stream.step < steps_) {
+      const uint4 raw = stream.ahead[0];
+#pragma unroll
+      for (int i = 0; i + 1 < kAhead; ++i) stream.ahead[i] = stream.ahead[i + 1];
+      stream.ahead[kAhead - 1] = fetch(stream, kAhead);
+      visit(raw, stream.step, stream.vector);
+      ++stream.step;
+      stream.vector += kWarp;
+    }
+  }
+
+  const std::uint8_t* row_;
+  const std::uint32_t* allowed_;
+  uint4* store_;
+  int vocab_, vectors_, whole_begin_, whole_end_, head_, steps_, resident_, rank_;
+};
+
+}  // namespace fairdraw::cuda

@@ -1,0 +1,31 @@
+// What `sample` and the operations of fairdraw/sampling.h share on the GPU (sample.cpp).
+#pragma once
+
+#include <cstdint>
+
+#include "fairdraw/cuda.h"
+#include "filtered_rows.h"
+
+namespace fairdraw::cuda {
+
+/// Largest batch: the row kernel's grid.
+inline constexpr std::int64_t kMostRows = 65536;
+
+struct SampleOptions {
+  const char* rows_name = "logits";  ///< what errors call `request.logits`
+  bool from_probs = false;
+  bool top_k_1_keeps_ties = false;  ///< the mask and renorm operations
+  bool wants_tokens = true;         ///< else the result has masks or probabilities only
+};
+
+Error sample_rows(const SampleRequest& request, const SampleResult& result,
+                  const Execution& execution, const SampleOptions& options);
+
+/// No error, or one for a batch that is too large. `name` as in rows_name.
+Error check_batch(const RowsView& rows, const char* name);
+
+inline cudaStream_t stream_of(const Execution& execution) {
+  return static_cast<cudaStream_t>(execution.stream);
+}
+
+}  // namespace fairdraw::cuda

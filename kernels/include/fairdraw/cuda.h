@@ -1,0 +1,106 @@
+// The operations of fairdraw/sample.h and fairdraw/sampling.h on an NVIDIA GPU.
+//
+// Same requests, same results, same tokens, bit for bit: a request's token does not depend on
+// where it is computed. What differs is the contract of a call:
+//
+//   - Every pointer of a request and of a result is device memory (or managed memory): rows, and
+//     arrays of parameters, seeds and offsets too. Scalars are taken at the call. A pointer of
+//     another kind is an error that names it.
+//   - Calls enqueue work on a stream and return. They never synchronise and never allocate, so
+//     they can be captured in a CUDA graph; a replay reads arrays of parameters, seeds and offsets
+//     anew, so it can advance them in device memory.
+//   - The caller brings a workspace of at least workspace_bytes(rows) bytes. It is free again when
+//     the work on the stream has run. Calls on different streams need different workspaces.
+//   - Errors of arguments are found before anything is enqueued. Bad values inside a row, or among
+//     parameters and indices in device memory, fail that output alone, with its status.
+//
+// This header needs no CUDA header, so that it can be included without the toolkit.
+#pragma once
+
+#include <cstdint>
+
+#include "fairdraw/sample.h"
+#include "fairdraw/sampling.h"
+#include "fairdraw/types.h"
+
+namespace fairdraw::cuda {
+
+/// How a row is spread over the GPU. All give the same bits.
+/// cluster: up to 16 thread blocks a row, exchanging through distributed shared memory (compute
+/// capability 9.0 and newer). block: one thread block a row (8.0 and newer). best: by the device,
+/// the number of rows and the vocabulary.
+enum class Path : std::uint32_t { best = 0, cluster = 1, block = 2 };
+
+const char* to_string(Path path) noexcept;
+
+/// True where this build has CUDA kernels and the current device can run `path`.
+bool is_available(Path path = Path::best) noexcept;
+
+/// Why is_available() is false, e.g. "this build has no CUDA kernels"; empty when it is true.
+std::string why_not_available(Path path = Path::best);
+
+/// Bytes of workspace for a call over `rows` rows of logits or probabilities (chains: of target
+/// and draft rows together). 0 rows: 0.
+std::int64_t workspace_bytes(std::int64_t rows) noexcept;
+
+/// Where and how a call runs.
+struct Execution {
+  void* stream = nullptr;            ///< a cudaStream_t of the current device; null: the default one
+  void* workspace = nullptr;         ///< device memory, aligned to 256 bytes
+  std::int64_t workspace_bytes = 0;  ///< at least cuda::workspace_bytes(rows)
+  Path path = Path::best;
+};
+
+/// See fairdraw/sample.h. Up to 65536 rows and as many outputs as tokens have room.
+Error sample(const SampleRequest& request, const SampleResult& result, const Execution& execution);
+
+// See fairdraw/sampling.h for each of these.
+
+Error softmax(const RowsView& logits, const PerRequest<float>& temperature, const FloatRows& probs,
+              View<RowStatus> statuses, const Execution& execution);
+
+Error sampling_from_logits(const RowsView& logits, const DrawOptions& options,
+                           const DrawResult& result, const Execution& execution);
+
+Error sampling_from_probs(const RowsView& probs, const DrawOptions& options,
+                          const DrawResult& result, const Execution& execution);
+
+Error top_k_sampling_from_probs(const RowsView& probs, const PerRequest<std::int32_t>& top_k,
+                                const DrawOptions& options, const DrawResult& result,
+                                const Execution& execution);
+
+Error top_p_sampling_from_probs(const RowsView& probs, const PerRequest<float>& top_p,
+                                const DrawOptions& options, const DrawResult& result,
+                                const Execution& execution);
+
+Error min_p_sampling_from_probs(const RowsView& probs, const PerRequest<float>& min_p,
+                                const DrawOptions& options, const DrawResult& result,
+                                const Execution& execution);
+
+Error top_k_top_p_sampling_from_logits(const RowsView& logits,
+                                       const PerRequest<std::int32_t>& top_k,
+                                       const PerRequest<float>& top_p, FilterOrder filter_order,
+                                       const DrawOptions& options, const DrawResult& result,
+                                       const Execution& execution);
+
+Error top_k_top_p_sampling_from_probs(const RowsView& probs, const PerRequest<std::int32_t>& top_k,
+                                      const PerRequest<float>& top_p, FilterOrder filter_order,
+                                      const DrawOptions& options, const DrawResult& result,
+                                      const Execution& execution);
+
+Error top_k_mask_logits(const RowsView& logits, const PerRequest<std::int32_t>& top_k, void* masked,
+                        std::int64_t masked_row_stride, View<RowStatus> statuses,
+                        const Execution& execution);
+
+Error top_k_renorm_probs(const RowsView& probs, const PerRequest<std::int32_t>& top_k,
+                         const FloatRows& renormalised, View<RowStatus> statuses,
+                         const Execution& execution);
+
+Error top_p_renorm_probs(const RowsView& probs, const PerRequest<float>& top_p,
+                         const FloatRows& renormalised, View<RowStatus> statuses,
+                         const Execution& execution);
+
+Error chain_speculative_sampling(const ChainSpeculativeRequest& request,
+                                 const ChainSpeculativeResult& result, const Execution& execution);
+
+}  // namespace fairdraw::cuda

@@ -1,0 +1,57 @@
+// Device memory and a stream, for tests, tools and examples: what a program without a CUDA header
+// needs to call fairdraw/cuda.h. Programs that have memory and streams of their own keep those.
+//
+// Without CUDA kernels in the build, or without a GPU, every call gives the error that
+// why_not_available() explains.
+#pragma once
+
+#include <cstdint>
+
+#include "fairdraw/types.h"
+
+namespace fairdraw::cuda {
+
+/// A stream of the current device. Not blocked by the default stream. Moves, does not copy.
+class Stream {
+ public:
+  Stream() = default;
+  ~Stream();
+  Stream(Stream&& other) noexcept;
+  Stream& operator=(Stream&& other) noexcept;
+
+  Error create();       ///< once, before use
+  Error synchronise();  ///< waits until all work on it has run; reports its errors
+
+  void* get() const noexcept { return stream_; }  ///< a cudaStream_t
+
+ private:
+  void* stream_ = nullptr;
+};
+
+/// A block of device memory, aligned to 256 bytes, that grows and is freed with the object.
+/// Copies and fills are enqueued on a stream; host memory must stay until that has run. A range
+/// outside the block is an error, and nothing is enqueued.
+class DeviceBuffer {
+ public:
+  DeviceBuffer() = default;
+  ~DeviceBuffer();
+  DeviceBuffer(DeviceBuffer&& other) noexcept;
+  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept;
+
+  /// Makes room for at least `bytes`. Where that takes a new block, the contents are lost, and the
+  /// call waits for the device.
+  Error reserve(std::int64_t bytes);
+
+  Error upload(std::int64_t offset, const void* source, std::int64_t bytes, const Stream& stream);
+  Error download(void* target, std::int64_t offset, std::int64_t bytes, const Stream& stream) const;
+  Error fill(std::int64_t offset, std::uint8_t value, std::int64_t bytes, const Stream& stream);
+
+  void* data() const noexcept { return data_; }          ///< null where nothing was reserved
+  std::int64_t size() const noexcept { return bytes_; }  ///< in bytes
+
+ private:
+  void* data_ = nullptr;
+  std::int64_t bytes_ = 0;
+};
+
+}  // namespace fairdraw::cuda

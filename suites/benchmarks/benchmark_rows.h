@@ -1,0 +1,40 @@
+// The logits that benchmarks run on.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "fairdraw/types.h"
+
+namespace fairdraw::suites {
+
+/// The names that --logits takes: peaked, flat, equal, captured.
+const std::vector<std::string>& logits_names();
+
+/// The names that --dtype takes.
+const std::vector<std::string>& dtype_names();
+
+/// Rows of logits in a dtype, and as float32 for the floors and the peers.
+struct Rows {
+  std::vector<float> values;
+  std::vector<std::uint16_t> narrow;
+  DType dtype = DType::float32;
+  std::int64_t batch = 0, vocab = 0;
+
+  RowsView view() const {
+    const void* data = narrow.empty() ? static_cast<const void*>(values.data()) : narrow.data();
+    return {data, dtype, batch, vocab, vocab};
+  }
+  const float* row(std::int64_t i) const { return values.data() + i * vocab; }
+};
+
+/// `batch` different rows of the kind `logits`, generated on all cores. Captured ones have the
+/// file's vocabulary and come again where it ends; a batch of 0 is all of them once.
+Rows make_rows(const std::string& logits, std::int64_t batch, std::int64_t vocab,
+               const std::string& dtype, const std::string& data_directory);
+
+/// Row `i` of rows, as a batch of one.
+Rows single_row(const Rows& rows, std::int64_t i);
+
+}  // namespace fairdraw::suites

@@ -1,0 +1,377 @@
+#include "suites/benchmarks/cuda_benchmarks.h"
+
+#include <cuda_runtime_api.h>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+
+#include "fairdraw/cuda.h"
+#include "fairdraw/cuda_memory.h"
+#include "fairdraw/sample.h"
+#include "harness/contract/usage_error.h"
+#include "suites/benchmarks/benchmark_rows.h"
+#include "suites/benchmarks/cuda_floor.h"
+#include "suites/benchmarks/cuda_timing.h"
+
+namespace fairdraw::suites {
+namespace {
+
+constexpr int kRepetitions = 30;
+constexpr int kFloorTrials = 10;            // of each shape, before the best one is measured
+constexpr std::int64_t kDistinctRows = 64;  // repeated to fill a batch: generating takes longer
+constexpr std::int64_t kCheckedRows = 8;    // of a cell, compared with the CPU
+
+cuda::Path path_of(const std::string& backend) {
+  if (backend == "cuda:cluster") return cuda::Path::cluster;
+  return backend == "cuda:block" ? cuda::Path::block : cuda::Path::best;
+}
+
+std::int64_t element_size(DType dtype) { return dtype == DType::float32 ? 4 : 2; }
+
+/// First line that a command prints; empty where it prints none.
+std::string first_line_of(const char* command) {
+  const auto close = [](std::FILE* pipe) { return pclose(pipe); };
+  const std::unique_ptr<std::FILE, decltype(close)> pipe(popen(command, "r"), close);
+  std::array<char, 256> buffer{};
+  if (!pipe || std::fgets(buffer.data(), buffer.size(), pipe.get()) == nullptr) return {};
+  std::string line = buffer.data();
+  while (!line.empty() && (line.back() == '\n' || line.back() == '\r')) line.pop_back();
+  return line;
+}
+
+cudaDeviceProp device_properties() {
+  int device = 0;
+  cudaDeviceProp properties{};
+  expect_success(cudaGetDevice(&device), "the current device");
+  expect_success(cudaGetDeviceProperties(&properties, device), "properties of the device");
+  return properties;
+}
+
+/// GPU, driver, commit and date.
+std::string machine_text(const cudaDeviceProp& properties) {
+  std::string driver =
+      first_line_of("nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null");
+  if (driver.empty()) driver = "unknown";
+  // Where there is no repository, run_on_gpu hands the commit over.
+  const char* const given = std::getenv("FAIRDRAW_COMMIT");
+  std::string commit = given != nullptr ? given : "";
+  if (commit.empty()) commit = first_line_of("git rev-parse --short=12 HEAD 2>/dev/null");
+  if (commit.empty()) commit = "unknown";
+  return fmt::format("{}, driver {}, commit {}, {:%Y-%m-%d}", properties.name, driver, commit,
+                     fmt::gmtime(std::chrono::system_clock::now()));
+}
+
+/// Rows of logits in device memory, the host's rows again and again.
+class DeviceRows {
+ public:
+  DeviceRows(const Rows& host, std::int64_t batch, const cuda::Stream& stream) : host_(host) {
+    const std::int64_t row_bytes = host.vocab * element_size(host.dtype);
+    const std::int64_t bytes = batch * row_bytes;
+    const std::int64_t period = host.batch * row_bytes;
+    expect_success(values_.reserve(bytes), "the batch of logits");
+    for (std::int64_t done = 0; done < bytes; done += period) {
+      const std::int64_t part = std::min(period, bytes - done);
+      expect_success(values_.upload(done, host.view().data, part, stream), "the batch of logits");
+    }
+  }
+
+  const Rows& host() const { return host_; }
+  RowsView view(std::int64_t batch) const {
+    return {values_.data(), host_.dtype, batch, host_.vocab, host_.vocab};
+  }
+  std::int64_t bytes(std::int64_t batch) const {
+    return batch * host_.vocab * element_size(host_.dtype);
+  }
+
+ private:
+  const Rows& host_;
+  cuda::DeviceBuffer values_;
+};
+
+/// One array in device memory.
+template <class T>
+class DeviceArray {
+ public:
+  DeviceArray(const std::vector<T>& values, const cuda::Stream& stream)
+      : size_(static_cast<std::int64_t>(values.size())) {
+    const std::int64_t bytes = size_ * std::int64_t{sizeof(T)};
+    expect_success(buffer_.reserve(bytes), "an array of parameters");
+    expect_success(buffer_.upload(0, values.data(), bytes, stream), "an array of parameters");
+    expect_success(cudaStreamSynchronize(handle(stream)), "an array of parameters");
+  }
+
+  T* data() const { return static_cast<T*>(buffer_.data()); }
+  PerRequest<T> per_request() const { return {data(), size_}; }
+  View<T> view() const { return {data(), size_}; }
+  std::vector<T> download(const cuda::Stream& stream) const {
+    std::vector<T> values(static_cast<std::size_t>(size_));
+    expect_success(buffer_.download(values.data(), 0, size_ * std::int64_t{sizeof(T)}, stream),
+                   "an array of results");
+    expect_success(cudaStreamSynchronize(handle(stream)), "an array of results");
+    return values;
+  }
+
+ private:
+  cuda::DeviceBuffer buffer_;
+  std::int64_t size_;
+};
+
+/// The request of a cell, by arrays with one value a row or by scalars, and its results.
+class Cell {
+ public:
+  Cell(const DeviceRows& rows, std::int64_t batch, const Operation& operation, bool by_arrays,
+       const cuda::Stream& stream)
+      : rows_(rows),
+        stream_(stream),
+        batch_(batch),
+        by_arrays_(by_arrays),
+        temperature_(repeated(operation.parameters.temperature), stream),
+        top_k_(repeated(operation.parameters.top_k), stream),
+        top_p_(repeated(operation.parameters.top_p), stream),
+        min_p_(repeated(operation.parameters.min_p), stream),
+        seed_(counted_from(1), stream),
+        offset_(counted_from(1000), stream),
+        tokens_(repeated(std::int32_t{-1}), stream),
+        statuses_(repeated(RowStatus::inactive), stream) {
+    request_.tie_rule = operation.tie_rule;
+    request_.filter_order = operation.filter_order;
+    request_.temperature = operation.parameters.temperature;
+    request_.top_k = operation.parameters.top_k;
+    request_.top_p = operation.parameters.top_p;
+    request_.min_p = operation.parameters.min_p;
+    request_.seed = std::uint64_t{1};
+    request_.offset = std::uint64_t{1000};
+    expect_success(workspace_.reserve(cuda::workspace_bytes(batch)), "the workspace");
+  }
+
+  void enqueue(cuda::Path path) const {
+    SampleRequest request = request_;
+    request.logits = rows_.view(batch_);
+    if (by_arrays_) {
+      request.temperature = temperature_.per_request();
+      request.top_k = top_k_.per_request();
+      request.top_p = top_p_.per_request();
+      request.min_p = min_p_.per_request();
+      request.seed = seed_.per_request();
+      request.offset = offset_.per_request();
+    }
+    SampleResult result;
+    result.tokens = tokens_.view();
+    result.statuses = statuses_.view();
+    cuda::Execution execution;
+    execution.stream = stream_.get();
+    execution.workspace = workspace_.data();
+    execution.workspace_bytes = workspace_.size();
+    execution.path = path;
+    expect_success(cuda::sample(request, result, execution), "the call");
+  }
+
+  /// Between replays: every row's offset moves on, in device memory.
+  void advance() const {
+    if (!by_arrays_) return;
+    expect_success(advance_offsets(offset_.data(), batch_, handle(stream_)), "new offsets");
+  }
+
+  /// What is wrong with the tokens of the last replay; empty: nothing.
+  std::string trouble() const {
+    const std::vector<std::int32_t> tokens = tokens_.download(stream_);
+    const std::vector<RowStatus> statuses = statuses_.download(stream_);
+    const std::vector<std::uint64_t> offsets = offset_.download(stream_);
+    for (std::size_t row = 0; row < statuses.size(); ++row) {
+      if (statuses[row] != RowStatus::ok) {
+        return fmt::format("row {} has status {}", row, to_string(statuses[row]));
+      }
+    }
+    const std::int64_t checked = std::min(batch_, kCheckedRows);
+    for (std::int64_t i = 0; i < checked; ++i) {
+      // With one seed for the call a token depends on its row's number: there the first rows.
+      const bool spread = by_arrays_ && checked > 1;
+      const std::int64_t row = spread ? i * (batch_ - 1) / (checked - 1) : i;
+      const auto at = static_cast<std::size_t>(row);
+      const std::int32_t expected = cpu_token(row, offsets[at]);
+      if (tokens[at] != expected) {
+        return fmt::format("row {} has token {}, on the CPU {}", row, tokens[at], expected);
+      }
+    }
+    return {};
+  }
+
+ private:
+  template <class T>
+  std::vector<T> repeated(T value) const {
+    return std::vector<T>(static_cast<std::size_t>(batch_), value);
+  }
+  std::vector<std::uint64_t> counted_from(std::uint64_t first) const {
+    std::vector<std::uint64_t> values(static_cast<std::size_t>(batch_));
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = first + i;
+    return values;
+  }
+
+  std::int32_t cpu_token(std::int64_t row, std::uint64_t offset) const {
+    const Rows& host = rows_.host();
+    // A scalar seed counts the outputs of the call: the rows up to this one, the last token.
+    const std::int64_t outputs = by_arrays_ ? 1 : row + 1;
+    const std::uint64_t seed = 1 + static_cast<std::uint64_t>(row);
+    std::vector<std::int32_t> indices(static_cast<std::size_t>(outputs), 0);
+    indices.back() = static_cast<std::int32_t>(row % host.batch);
+    std::vector<std::int32_t> tokens(indices.size());
+    SampleRequest request = request_;
+    request.logits = host.view();
+    request.indices = {indices.data(), outputs};
+    if (by_arrays_) {
+      request.seed = {&seed, 1};
+      request.offset = {&offset, 1};
+    }
+    SampleResult result;
+    result.tokens = {tokens.data(), outputs};
+    expect_success(sample(request, result), "the CPU's token");
+    return tokens.back();
+  }
+
+  const DeviceRows& rows_;
+  const cuda::Stream& stream_;
+  std::int64_t batch_;
+  bool by_arrays_;
+  SampleRequest request_;  ///< without logits; every parameter a scalar
+  DeviceArray<float> temperature_;
+  DeviceArray<std::int32_t> top_k_;
+  DeviceArray<float> top_p_, min_p_;
+  DeviceArray<std::uint64_t> seed_, offset_;
+  DeviceArray<std::int32_t> tokens_;
+  DeviceArray<RowStatus> statuses_;
+  cuda::DeviceBuffer workspace_;
+};
+
+/// The fastest read-once kernel for a batch, captured.
+class Floor {
+ public:
+  Floor(const DeviceRows& rows, std::int64_t batch, int multiprocessors, const cuda::Stream& stream,
+        ColdTimer& timer) {
+    const std::int64_t bytes = rows.bytes(batch);
+    const std::vector<FloorShape> shapes = floor_shapes(bytes, multiprocessors);
+    std::int64_t most_blocks = 0;
+    for (const FloorShape& shape : shapes) most_blocks = std::max(most_blocks, shape.blocks);
+    expect_success(largest_.reserve(most_blocks * 4), "the floor's results");
+    std::vector<std::unique_ptr<CapturedCall>> captured;
+    std::vector<TimedCall> trials;
+    for (const FloorShape& shape : shapes) {
+      captured.push_back(std::make_unique<CapturedCall>(stream, [&] {
+        expect_success(read_once(rows.view(batch).data, rows.host().dtype, bytes, shape,
+                                 static_cast<float*>(largest_.data()), handle(stream)),
+                       "the floor");
+      }));
+      trials.push_back({captured.back().get(), {}});
+    }
+    const std::vector<double> times = timer.medians(trials, kFloorTrials);
+    const auto best = std::min_element(times.begin(), times.end()) - times.begin();
+    call_ = std::move(captured[static_cast<std::size_t>(best)]);
+  }
+
+  const CapturedCall& call() const { return *call_; }
+
+ private:
+  cuda::DeviceBuffer largest_;
+  std::unique_ptr<CapturedCall> call_;
+};
+
+BenchmarkOptions with_cuda_lists(BenchmarkOptions options) {
+  if (options.vocabs.empty()) options.vocabs = {32000, 128256, 262144};
+  if (options.batches.empty()) options.batches = {1, 8, 64, 256};
+  if (options.dtypes.empty()) options.dtypes = {"float32", "bfloat16"};
+  if (options.logits.empty()) options.logits = {"peaked", "flat"};
+  return options;
+}
+
+/// Captured rows have the vocabulary of their file, whatever the list says.
+std::vector<std::int64_t> vocabs_for(const std::string& logits, const BenchmarkOptions& options) {
+  if (logits == "captured") return {options.vocabs.front()};
+  return options.vocabs;
+}
+
+std::vector<Operation> table_operations() {
+  std::vector<Operation> operations;
+  for (const char* name : {"top_k_50+top_p_0.9", "top_p_0.9", "top_k_50", "top_k_1000",
+                           "min_p_0.05", "none", "greedy"}) {
+    operations.push_back(parse_operation(name));
+  }
+  return operations;
+}
+
+void expect_available(const std::vector<std::string>& backends) {
+  for (const std::string& backend : backends) {
+    if (cuda::is_available(path_of(backend))) continue;
+    throw harness::UsageError(fmt::format("backend '{}' cannot run here: {}", backend,
+                                          cuda::why_not_available(path_of(backend))));
+  }
+}
+
+}  // namespace
+
+std::vector<harness::BenchmarkRecord> run_cuda_benchmarks(const BenchmarkOptions& given,
+                                                          const std::vector<std::string>& backends,
+                                                          std::vector<std::string>& failures) {
+  expect_available(backends);
+  const BenchmarkOptions options = with_cuda_lists(given);
+  const std::vector<Operation> operations = operations_of(options, table_operations());
+  const bool by_arrays = options.parameters == "array";
+  const cudaDeviceProp properties = device_properties();
+  const std::string machine = machine_text(properties);
+  const std::int64_t largest_batch =
+      *std::max_element(options.batches.begin(), options.batches.end());
+  cuda::Stream stream;
+  expect_success(stream.create(), "a stream");
+  ColdTimer timer(stream);
+  timer.warm_up();
+
+  std::vector<harness::BenchmarkRecord> records;
+  const auto measure = [&](const DeviceRows& rows, const Floor& floor, std::int64_t batch,
+                           const Operation& operation, const std::string& backend,
+                           const std::string& dtype, const std::string& kind) {
+    const std::string cell =
+        fmt::format("{} sample/{} batch {} vocab {} {} {}", backend, operation_name(operation),
+                    batch, rows.host().vocab, dtype, kind);
+    try {
+      const Cell work(rows, batch, operation, by_arrays, stream);
+      const auto enqueue = [&] { work.enqueue(path_of(backend)); };
+      enqueue();  // loads the kernel: not a part of the capture
+      const CapturedCall captured(stream, enqueue);
+      const std::vector<double> times = timer.medians(
+          {{&floor.call(), {}}, {&captured, [&work] { work.advance(); }}}, kRepetitions);
+      if (const std::string trouble = work.trouble(); !trouble.empty()) {
+        failures.push_back(cell + ": " + trouble);
+      }
+      records.push_back({by_arrays ? backend : backend + "@scalar",
+                         "sample/" + operation_name(operation), batch, rows.host().vocab, dtype,
+                         kind, times[1], "read_once", times[0], times[1] / times[0], machine});
+    } catch (const std::runtime_error& error) {
+      throw std::runtime_error(cell + ": " + error.what());
+    }
+  };
+  for (const std::string& kind : options.logits) {
+    for (const std::string& dtype : options.dtypes) {
+      for (const std::int64_t vocab : vocabs_for(kind, options)) {
+        const Rows host = make_rows(kind, std::min(largest_batch, kDistinctRows), vocab, dtype,
+                                    options.data_directory);
+        const DeviceRows rows(host, largest_batch, stream);
+        fmt::print(stderr, "fairdraw: bench: {} {} vocab {}\n", kind, dtype, host.vocab);
+        for (const std::int64_t batch : options.batches) {
+          const Floor floor(rows, batch, properties.multiProcessorCount, stream, timer);
+          for (const Operation& operation : operations) {
+            for (const std::string& backend : backends) {
+              measure(rows, floor, batch, operation, backend, dtype, kind);
+            }
+          }
+        }
+      }
+    }
+  }
+  return records;
+}
+
+}  // namespace fairdraw::suites

@@ -1,0 +1,66 @@
+// How a call on a GPU is timed: captured in a CUDA graph, replayed with a cold L2, median of many.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "fairdraw/cuda_memory.h"
+
+namespace fairdraw::suites {
+
+/// Throws std::runtime_error with `what` and the error's text, where there is one.
+void expect_success(cudaError_t status, const std::string& what);
+void expect_success(const Error& error, const std::string& what);
+
+inline cudaStream_t handle(const cuda::Stream& stream) {
+  return static_cast<cudaStream_t>(stream.get());
+}
+
+/// What a call enqueued, to be replayed. Throws std::runtime_error where it cannot be captured.
+class CapturedCall {
+ public:
+  CapturedCall(const cuda::Stream& stream, const std::function<void()>& call);
+  ~CapturedCall();
+  CapturedCall(const CapturedCall&) = delete;
+  CapturedCall& operator=(const CapturedCall&) = delete;
+
+  void replay(const cuda::Stream& stream) const;
+
+ private:
+  cudaGraphExec_t graph_ = nullptr;
+};
+
+/// One of the calls that are timed in turns.
+struct TimedCall {
+  const CapturedCall* call = nullptr;
+  std::function<void()> before;  ///< enqueued before each replay, not timed; may be empty
+};
+
+/// Times replays between two events on the stream. Before each, outside the events, a fill of a
+/// buffer larger than any L2 drives the inputs out of it; that takes longer than the host needs to
+/// enqueue the replay, so the host's launch latency is not in the time. The graph's own start is:
+/// about 3 us, for an empty kernel.
+class ColdTimer {
+ public:
+  explicit ColdTimer(const cuda::Stream& stream);
+  ~ColdTimer();
+  ColdTimer(const ColdTimer&) = delete;
+  ColdTimer& operator=(const ColdTimer&) = delete;
+
+  /// Keeps the device busy until its clocks have left their idle state.
+  void warm_up();
+
+  /// Median microseconds of each call, over `repetitions` replays in turns (and one more before
+  /// them, which is not counted).
+  std::vector<double> medians(const std::vector<TimedCall>& calls, int repetitions);
+
+ private:
+  const cuda::Stream& stream_;
+  cuda::DeviceBuffer flushed_;
+  std::vector<cudaEvent_t> events_;
+};
+
+}  // namespace fairdraw::suites

@@ -1,0 +1,167 @@
+// Arrays in device memory for tests: they come from host vectors and go back to them.
+//
+// Guard bytes stand before and behind every array that a kernel may write, the workspace too. An
+// array that is only read lies in a block of its own, so that compute-sanitizer sees a read beyond
+// its end.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fairdraw/cuda.h"
+
+namespace fairdraw::suites {
+
+/// Throws where a call of the CUDA runtime failed: a test without its device must not pass.
+inline void require(cudaError_t error, const char* call) {
+  if (error == cudaSuccess) return;
+  throw std::runtime_error(std::string(call) + ": " + cudaGetErrorString(error));
+}
+
+/// A block of device memory.
+class DeviceBlock {
+ public:
+  DeviceBlock() = default;
+  explicit DeviceBlock(std::size_t bytes) : bytes_(bytes) {
+    require(cudaMalloc(&data_, bytes), "cudaMalloc");
+  }
+  ~DeviceBlock() { static_cast<void>(cudaFree(data_)); }
+  DeviceBlock(DeviceBlock&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+  DeviceBlock& operator=(DeviceBlock&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+
+  std::uint8_t* data() const { return static_cast<std::uint8_t*>(data_); }
+  std::size_t size() const { return bytes_; }
+
+ private:
+  void* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+/// Where the arrays of a call are put (sample_calls.h); HostArrays is the same for the CPU.
+class DeviceArrays {
+ public:
+  /// A copy of `values`; null where there are none.
+  template <class T>
+  const T* in(const std::vector<T>& values) {
+    return reinterpret_cast<const T*>(place(values.data(), values.size() * sizeof(T), 0));
+  }
+
+  /// A copy of `values` that a kernel may write. fetch() brings it back to `values`, which must
+  /// stay where it is until then.
+  template <class T>
+  T* out(std::vector<T>& values) {
+    const std::size_t bytes = values.size() * sizeof(T);
+    std::uint8_t* data = place(values.data(), bytes, kGuard);
+    if (data != nullptr) {
+      outputs_.push_back({data, bytes, reinterpret_cast<std::uint8_t*>(values.data())});
+    }
+    return reinterpret_cast<T*>(data);
+  }
+
+  /// How to run a call over `rows` rows, with a workspace of exactly the size that is asked for.
+  cuda::Execution execution(std::int64_t rows, cuda::Path path, void* stream = nullptr) {
+    const std::int64_t bytes = cuda::workspace_bytes(rows);
+    // Not filled: a read of what no kernel wrote is for compute-sanitizer to find.
+    std::uint8_t* data = place(nullptr, static_cast<std::size_t>(bytes), kGuard);
+    if (data != nullptr) outputs_.push_back({data, static_cast<std::size_t>(bytes), nullptr});
+    return {stream, data, bytes, path};
+  }
+
+  /// Waits for the device and copies all arrays that were given by out() back. Throws where a
+  /// kernel failed, or wrote outside of an array.
+  void fetch() {
+    require(cudaDeviceSynchronize(), "a kernel");
+    std::vector<std::uint8_t> guard(kGuard);
+    for (std::size_t i = 0; i < outputs_.size(); ++i) {
+      const Output& output = outputs_[i];
+      for (const std::uint8_t* at : {output.data - kGuard, output.data + output.bytes}) {
+        require(cudaMemcpy(guard.data(), at, kGuard, cudaMemcpyDeviceToHost), "cudaMemcpy");
+        if (std::count(guard.begin(), guard.end(), kGuardByte) != static_cast<long>(kGuard)) {
+          throw std::runtime_error("bytes outside of array " + std::to_string(i) + " of " +
+                                   std::to_string(outputs_.size()) + " were written");
+        }
+      }
+      if (output.host == nullptr) continue;
+      require(cudaMemcpy(output.host, output.data, output.bytes, cudaMemcpyDeviceToHost),
+              "cudaMemcpy");
+    }
+  }
+
+  /// What run_operation and run_chain do once all arrays are in place, before the call itself.
+  void when_ready(std::function<void()> action) { when_ready_ = std::move(action); }
+  void ready() const {
+    if (when_ready_) when_ready_();
+  }
+
+  /// Forgets the arrays, keeps their memory for the next ones.
+  void rewind() {
+    next_ = 0;
+    outputs_.clear();
+  }
+
+ private:
+  static constexpr std::size_t kGuard = 256;  // keeps the alignment of cudaMalloc
+  static constexpr std::uint8_t kGuardByte = 0xa5;
+
+  struct Output {
+    std::uint8_t* data;
+    std::size_t bytes;
+    std::uint8_t* host;
+  };
+
+  std::uint8_t* place(const void* source, std::size_t bytes, std::size_t guard) {
+    if (bytes == 0) return nullptr;
+    const std::size_t needed = bytes + 2 * guard;
+    if (next_ == blocks_.size()) blocks_.emplace_back();
+    DeviceBlock& block = blocks_[next_++];
+    if (block.size() < needed) block = DeviceBlock(needed);
+    std::uint8_t* data = block.data() + guard;
+    if (guard > 0) {
+      require(cudaMemset(data - guard, kGuardByte, guard), "cudaMemset");
+      require(cudaMemset(data + bytes, kGuardByte, guard), "cudaMemset");
+    }
+    if (source != nullptr) {
+      require(cudaMemcpy(data, source, bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
+    }
+    // A copy from pageable memory may still be on its way when cudaMemcpy returns, and streams that
+    // do not wait for the default one would not see it.
+    require(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
+    return data;
+  }
+
+  std::vector<DeviceBlock> blocks_;
+  std::vector<Output> outputs_;
+  std::function<void()> when_ready_;
+  std::size_t next_ = 0;
+};
+
+/// The paths that this machine runs.
+inline std::vector<cuda::Path> available_paths() {
+  std::vector<cuda::Path> paths;
+  for (const cuda::Path path : {cuda::Path::cluster, cuda::Path::block}) {
+    if (cuda::is_available(path)) paths.push_back(path);
+  }
+  return paths;
+}
+
+}  // namespace fairdraw::suites
+
+/// First line of a test that needs a GPU.
+#define FAIRDRAW_SKIP_WITHOUT_GPU()                                                     \
+  if (!::fairdraw::cuda::is_available()) {                                              \
+    GTEST_SKIP() << "not run without a GPU: " << ::fairdraw::cuda::why_not_available(); \
+  }                                                                                     \
+  static_assert(true, "so that it ends with a semicolon")

@@ -1,0 +1,176 @@
+// `sample` on the GPU against the CPU path, which is judged by the integer model: every result of
+// every kind of call, bit for bit, on every path through the kernels.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cuda_arrays.h"
+#include "fairdraw/cuda.h"
+#include "sample_calls.h"
+
+namespace fairdraw::suites {
+namespace {
+
+constexpr std::size_t kMostReported = 20;
+
+/// Under compute-sanitizer kernels are 20 to 100 times slower.
+bool is_reduced() { return std::getenv("FAIRDRAW_REDUCED") != nullptr; }
+
+/// Statuses of outputs over a test: what never occurred was not compared.
+using StatusCounts = std::array<std::int64_t, 11>;
+
+/// Results that a call asks for: each set takes another way through the kernels.
+std::vector<Wanted> wanted_sets(std::uint64_t number) {
+  std::vector<Wanted> sets = {kEverything, kTokensAndStatuses};
+  const std::uint64_t bits = number * 0x9e3779b97f4a7c15 >> 59;  // five bits, in another order
+  sets.push_back(
+      {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, (bits & 8) != 0, (bits & 16) != 0});
+  return sets;
+}
+
+/// Runs a call on both sides and reports differences.
+void compare_call(std::uint64_t number, const SampleCall& call, DeviceArrays& arrays,
+                  StatusCounts& statuses) {
+  SampleOutputs expected(call, kEverything);
+  HostArrays host;
+  const Error refused = sample(request_in(call, host), result_in(call, expected, host));
+  ASSERT_FALSE(refused) << refused.message;
+  for (const RowStatus status : expected.statuses) ++statuses.at(static_cast<std::size_t>(status));
+  for (const cuda::Path path : available_paths()) {
+    for (const Wanted& wanted : wanted_sets(number)) {
+      SampleOutputs got(call, wanted);
+      arrays.rewind();
+      const SampleRequest request = request_in(call, arrays);
+      const SampleResult result = result_in(call, got, arrays);
+      const Error error = cuda::sample(request, result, arrays.execution(call.rows, path));
+      ASSERT_FALSE(error) << "call " << number << ": " << error.message;
+      arrays.fetch();
+      for (const Difference& difference : differences(call, expected, got, kMostReported)) {
+        ADD_FAILURE() << "call " << number << " on " << cuda::to_string(path) << ": "
+                      << difference.what << "\n  " << describe_row(call, difference.row);
+      }
+      if (::testing::Test::HasFailure()) return;
+    }
+  }
+}
+
+void expect_mostly_ok(const StatusCounts& statuses) {
+  std::int64_t all = 0;
+  for (const std::int64_t count : statuses) all += count;
+  EXPECT_GT(statuses[0], all / 2) << "of " << all << " outputs: the comparison says little";
+}
+
+TEST(CudaDifferential, EveryResultOfSmallVocabulariesEqualsTheCpus) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  DeviceArrays arrays;
+  StatusCounts statuses{};
+  const std::uint64_t calls = is_reduced() ? 6 : 600;
+  for (std::uint64_t i = 0; i < calls && !HasFailure(); ++i) {
+    std::mt19937_64 random(~i);
+    const bool large = i % 2 == 0;
+    const auto vocab =
+        static_cast<std::int64_t>(large ? 128 + random() % 1920 : 1 + random() % 127);
+    const auto rows = static_cast<std::int64_t>(1 + random() % (is_reduced() ? 40 : 400));
+    compare_call(i, random_sample_call(i, rows, vocab), arrays, statuses);
+  }
+  expect_mostly_ok(statuses);
+  if (is_reduced()) return;
+  for (std::size_t status = 0; status < statuses.size(); ++status) {
+    const auto name = static_cast<RowStatus>(status);
+    // Logits are never negative probabilities: the operations from probabilities have those.
+    if (name == RowStatus::negative_probability) continue;
+    EXPECT_GT(statuses[status], 0) << to_string(name) << " never occurred";
+  }
+}
+
+/// Around a warp, a vector of any dtype, a step of a warp or block, and what a block or a cluster
+/// of blocks holds at once.
+std::vector<std::int64_t> edge_sizes() {
+  std::set<std::int64_t> sizes = {1, 2, 3, 5, 7, 8, 32000, 50304, 128256, 151936};
+  for (std::int64_t power = 16; power <= 8192; power *= 2) {
+    sizes.insert({power - 1, power, power + 1});
+  }
+  for (const std::int64_t multiple : {1, 2, 3, 4, 5, 7, 8, 12, 16, 24, 32, 48, 63, 64}) {
+    const std::int64_t size = 16384 * multiple;
+    sizes.insert({size - 1, size, size + 1});
+  }
+  sizes.erase(kMaxVocab + 1);
+  return {sizes.begin(), sizes.end()};
+}
+
+TEST(CudaDifferential, EveryResultAtSizesAroundEveryGranularityEqualsTheCpus) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  DeviceArrays arrays;
+  StatusCounts statuses{};
+  std::uint64_t number = 5000000;
+  std::uint64_t sizes_met = 0;
+  for (const std::int64_t vocab : edge_sizes()) {
+    ++sizes_met;
+    if (is_reduced() && (sizes_met % 10 != 0 || vocab > 40000)) continue;
+    const int calls = is_reduced() ? 1 : 6;  // each dtype twice
+    for (int i = 0; i < calls; ++i) {
+      ++number;
+      // The number of rows decides how many blocks of threads share one. Not too many values.
+      const std::int64_t most = is_reduced() ? 5 : 6000000 / vocab;
+      const std::array<std::int64_t, 6> batches = {1, 70, 5, 300, 2, 20};
+      const std::int64_t rows =
+          std::min(most, batches[(sizes_met + static_cast<std::uint64_t>(i)) % batches.size()]);
+      compare_call(number, random_sample_call(number, rows, vocab), arrays, statuses);
+      if (HasFailure()) return;
+    }
+  }
+  expect_mostly_ok(statuses);
+}
+
+TEST(CudaDifferential, LargestVocabularyEqualsTheCpus) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  DeviceArrays arrays;
+  StatusCounts statuses{};
+  const std::uint64_t calls = is_reduced() ? 1 : 12;
+  for (std::uint64_t i = 0; i < calls && !HasFailure(); ++i) {
+    const std::uint64_t number = 6000000 + i;
+    compare_call(number, random_sample_call(number, is_reduced() ? 2 : 16, kMaxVocab), arrays,
+                 statuses);
+  }
+  expect_mostly_ok(statuses);
+}
+
+TEST(CudaDifferential, StrideAndAddressChangeNothingInAnyDtype) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  DeviceArrays arrays;
+  StatusCounts statuses{};
+  std::vector<std::int64_t> vocabs = {1003, 33001};
+  if (is_reduced()) vocabs.pop_back();
+  for (const std::int64_t vocab : vocabs) {
+    for (std::uint64_t number = 7000000; number < 7000003; ++number) {  // one a dtype
+      const SampleCall base = random_sample_call(number, 9, vocab);
+      const std::size_t size = base.dtype == DType::float32 ? 4 : 2;
+      for (std::size_t shift = 0; shift < (is_reduced() ? 4U : 33U); ++shift) {
+        SampleCall call = base;
+        call.allocate(base.dtype, base.rows, vocab, vocab + static_cast<std::int64_t>(shift % 5),
+                      shift);
+        for (std::int64_t row = 0; row < base.rows; ++row) {
+          const auto stride = [size](const SampleCall& of) {
+            return static_cast<std::ptrdiff_t>(of.row_stride) * static_cast<std::ptrdiff_t>(size);
+          };
+          const auto from =
+              base.values.begin() + static_cast<std::ptrdiff_t>(base.shift) + row * stride(base);
+          std::copy(from, from + vocab * static_cast<std::ptrdiff_t>(size),
+                    call.values.begin() + static_cast<std::ptrdiff_t>(shift) + row * stride(call));
+        }
+        compare_call(number, call, arrays, statuses);
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace fairdraw::suites
