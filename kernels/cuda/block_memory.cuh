@@ -63,7 +63,7 @@ struct BlockMemory {
   std::int32_t offset[kMostBlocks + 1];
   std::uint64_t cut_above;
   std::int32_t cut_bin, gathered, first, tie_end;
-  float edge[2];
+  std::uint32_t edge[2];  ///< keys of a bracket's ends: high, low
   union alignas(16) {
     float thread_max[kThreads];
     WeightBins bins;

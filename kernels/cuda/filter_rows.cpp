@@ -2,6 +2,7 @@
 #include "filter_rows.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "row_shape.h"
 
@@ -10,10 +11,85 @@ namespace {
 
 /// Shared memory that the runtime keeps of every block.
 constexpr int kReservedBytes = 1024;
-/// Static shared memory of the kernel, rounded up (BlockMemory).
-constexpr int kStaticBytes = 11264;
+/// Vectors of a row that 512 threads read at once, in two steps.
+constexpr std::int64_t kNarrowRow = 1024;
+/// What two blocks of 512 threads read in eight steps: two rows of that size share two
+/// multiprocessors, and one row's loads hide the other's sums.
+constexpr std::int64_t kHalfBlockRow = 8192;
+/// The bracket of a nucleus grows with the vocabulary.
+constexpr std::int64_t kWideVocab = 160000;
 
-int value_bytes(DType dtype) { return dtype == DType::float32 ? 4 : 2; }
+int values_of_vector(DType dtype) { return dtype == DType::float32 ? 4 : 8; }
+
+/// Vectors that the widest of the rows touches. Where not every row starts at a boundary, up to one
+/// vector less one value comes before it.
+std::int64_t vectors_of(const RowsView& rows) {
+  const int values = values_of_vector(rows.dtype);
+  const bool aligned = reinterpret_cast<std::uintptr_t>(rows.data) % 16 == 0 &&
+                       (rows.rows == 1 || rows.row_stride % values == 0);
+  return (rows.vocab + (aligned ? values - 1 : 2 * values - 2)) / values;
+}
+
+cudaError_t limits_of_device(GpuLimits& gpu) {
+  int device = 0;
+  cudaError_t error = cudaGetDevice(&device);
+  const auto ask = [&](int& value, cudaDeviceAttr attribute) {
+    if (error == cudaSuccess) error = cudaDeviceGetAttribute(&value, attribute, device);
+  };
+  ask(gpu.multiprocessors, cudaDevAttrMultiProcessorCount);
+  ask(gpu.shared_bytes_of_block, cudaDevAttrMaxSharedMemoryPerBlockOptin);
+  ask(gpu.shared_bytes_of_multiprocessor, cudaDevAttrMaxSharedMemoryPerMultiprocessor);
+  return error;
+}
+
+cudaError_t launch(const RowsTask& task, const Spread& spread, cudaStream_t stream) {
+  if (task.from_probs) {
+    switch (task.rows.dtype) {
+      case DType::float16:
+        return launch_filter_rows<DType::float16, true>(task, spread, stream);
+      case DType::bfloat16:
+        return launch_filter_rows<DType::bfloat16, true>(task, spread, stream);
+      case DType::float32:
+        break;
+    }
+    return launch_filter_rows<DType::float32, true>(task, spread, stream);
+  }
+  switch (task.rows.dtype) {
+    case DType::float16:
+      return launch_filter_rows<DType::float16, false>(task, spread, stream);
+    case DType::bfloat16:
+      return launch_filter_rows<DType::bfloat16, false>(task, spread, stream);
+    case DType::float32:
+      break;
+  }
+  return launch_filter_rows<DType::float32, false>(task, spread, stream);
+}
+
+/// How many blocks of how many threads, and how many of them share a multiprocessor.
+struct Blocks {
+  int of_row, threads, on_multiprocessor;
+};
+
+/// One block a row. A narrow row does not keep 1024 threads busy.
+Blocks single_block(std::int64_t vectors) {
+  return vectors <= kNarrowRow ? Blocks{1, 512, 2} : Blocks{1, 1024, 1};
+}
+
+/// By measurement (reports/baselines): few rows are cut into many parts, because time is what one
+/// row takes; many rows into few, because every part costs its exchanges. One block a
+/// multiprocessor where the rows leave room, or need it: it has all shared memory.
+Blocks cluster_blocks(std::int64_t rows, std::int64_t vectors, int multiprocessors) {
+  if (vectors <= kNarrowRow) return single_block(vectors);
+  const auto most_blocks = [&](int most, int threads) {  // each thread has a vector
+    int blocks = 1;
+    while (blocks < most && blocks * 2 * threads <= vectors) blocks *= 2;
+    return blocks;
+  };
+  if (rows * 8 <= multiprocessors) return {most_blocks(8, 512), 512, 1};
+  if (rows * 5 <= multiprocessors) return {most_blocks(4, 1024), 1024, 1};
+  if (rows * 2 > multiprocessors && vectors <= kHalfBlockRow) return {most_blocks(2, 512), 512, 2};
+  return {most_blocks(2, 1024), 1024, 1};
+}
 
 }  // namespace
 
@@ -24,24 +100,36 @@ int dynamic_bytes(const RowShape& shape, int threads) {
 
 Spread spread_rows(const RowsTask& task, int blocks, int threads, int blocks_per_multiprocessor,
                    bool bulk_copies, const GpuLimits& gpu) {
-  const int per_vector = 16 / value_bytes(task.rows.dtype);
-  // A row that starts anywhere: up to per_vector - 1 absent values before it.
-  const auto vectors = static_cast<int>((task.rows.vocab + 2 * per_vector - 2) / per_vector);
-  const int vectors_a_step = blocks * threads;
+  const auto vectors = static_cast<int>(vectors_of(task.rows));
+  const int warps = blocks * threads / 32;
   Spread spread{};
   spread.threads = threads;
   RowShape& shape = spread.shape;
   shape.blocks = blocks;
   shape.bulk_copies = bulk_copies;
-  shape.list_capacity = blocks >= 8 ? 4096 : 2048;
-  shape.steps = (vectors + vectors_a_step - 1) / vectors_a_step;
+  shape.list_capacity = blocks >= 8 || task.rows.vocab > kWideVocab ? 4096 : 2048;
+  shape.warp_vectors = (vectors + warps - 1) / warps;
+  shape.steps = (shape.warp_vectors + 31) / 32;
   const int of_block =
       std::min(gpu.shared_bytes_of_block,
                gpu.shared_bytes_of_multiprocessor / blocks_per_multiprocessor - kReservedBytes);
+  spread.most_dynamic_bytes = gpu.shared_bytes_of_block - kStaticBytes;
   shape.resident = 0;
   const int room = of_block - kStaticBytes - dynamic_bytes(shape, threads);
   shape.resident = std::clamp(room / (threads * 16), 0, shape.steps);
   return spread;
+}
+
+cudaError_t filter_rows(const RowsTask& task, Path path, cudaStream_t stream) {
+  GpuLimits gpu{};
+  if (const cudaError_t error = limits_of_device(gpu); error != cudaSuccess) return error;
+  const bool clusters = path != Path::block;
+  const std::int64_t vectors = vectors_of(task.rows);
+  const Blocks blocks = clusters ? cluster_blocks(task.rows.rows, vectors, gpu.multiprocessors)
+                                 : single_block(vectors);
+  const Spread spread =
+      spread_rows(task, blocks.of_row, blocks.threads, blocks.on_multiprocessor, clusters, gpu);
+  return launch(task, spread, stream);
 }
 
 }  // namespace fairdraw::cuda

@@ -8,14 +8,14 @@
 namespace fairdraw::cuda {
 
 template <DType kType, bool kFromProbs, int kThreads>
-cudaError_t launch_with_threads(const RowsTask& task, const RowShape& shape, cudaStream_t stream) {
+cudaError_t launch_with_threads(const RowsTask& task, const Spread& spread, cudaStream_t stream) {
+  static_assert(sizeof(BlockMemory<kThreads>) <= kStaticBytes);
+  const RowShape& shape = spread.shape;
   const auto kernel = filter_rows_kernel<kType, kFromProbs, kThreads>;
   const int bytes = dynamic_bytes(shape, kThreads);
-  cudaError_t error =
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-  if (error == cudaSuccess && shape.blocks > 8) {
-    error = cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
-  }
+  // The device's limit, not this launch's bytes: the attribute is the kernel's, for all threads.
+  const cudaError_t error = cudaFuncSetAttribute(
+      kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, spread.most_dynamic_bytes);
   if (error != cudaSuccess) return error;
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(static_cast<unsigned>(task.rows.rows * shape.blocks));
@@ -33,10 +33,9 @@ cudaError_t launch_with_threads(const RowsTask& task, const RowShape& shape, cud
 }
 
 template <DType kType, bool kFromProbs>
-cudaError_t launch_filter_rows(const RowsTask& task, const RowShape& shape, int threads,
-                               cudaStream_t stream) {
-  return threads == 1024 ? launch_with_threads<kType, kFromProbs, 1024>(task, shape, stream)
-                         : launch_with_threads<kType, kFromProbs, 512>(task, shape, stream);
+cudaError_t launch_filter_rows(const RowsTask& task, const Spread& spread, cudaStream_t stream) {
+  return spread.threads == 1024 ? launch_with_threads<kType, kFromProbs, 1024>(task, spread, stream)
+                                : launch_with_threads<kType, kFromProbs, 512>(task, spread, stream);
 }
 
 }  // namespace fairdraw::cuda

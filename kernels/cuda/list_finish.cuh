@@ -43,12 +43,11 @@ class ListFinish {
                                                     std::uint64_t target) {
     write_offsets(sums);
     const int blocks = work_.cluster.blocks;
-    const auto each = [&](auto&& visit) {
-      each_entry(room, [&](int slot, int) { visit(slot); });
+    const auto each = [&](auto&& visit) { each_entry(room, [&](int slot, int) { visit(slot); }); };
+    const auto weight_of = [&](int slot) {
+      return integer_weight(work_.weight(list_.value[slot]));
     };
-    const auto weight_of = [&](int slot) { return integer_weight(work_.weight(list_.value[slot])); };
     const float low = select(range, target, each, weight_of).value;
-    STAMP(26);
     std::uint64_t sum = 0;
     each([&](int slot) {
       if (list_.value[slot] >= low) sum += weight_of(slot);
@@ -69,8 +68,7 @@ class ListFinish {
   /// Where each block's entries begin among all; returns their number.
   __device__ __forceinline__ int write_offsets(const PartSums* sums) {
     const int blocks = work_.cluster.blocks;
-    const int count =
-        work_.lane < blocks ? static_cast<int>(sums[work_.lane].count) : 0;
+    const int count = work_.lane < blocks ? static_cast<int>(sums[work_.lane].count) : 0;
     const int inclusive = warp_inclusive_sum(count);
     if (work_.warp == 0 && work_.lane < blocks) memory_.offset[work_.lane + 1] = inclusive;
     if (work_.thread == 0) memory_.offset[0] = 0;
@@ -206,9 +204,7 @@ class ListFinish {
       ranked.id[entry] = list_.id[slot];
       ranked.weight[entry] = integer_weight(work_.weight(x));
     });
-    STAMP(10);
     sort_ranked(n);
-    STAMP(11);
     if (work_.warp != 0) return;
     const int k = work_.parameters.top_k;
     const bool lowest_id = work_.task.tie_rule == TieRule::lowest_id;
@@ -230,7 +226,6 @@ class ListFinish {
         work_.tie_end = work_.vocab;
       }
     }
-    STAMP(12);
     // The list is in token-id order: consecutive entries a lane.
     const int per_lane = (n + kWarp - 1) / kWarp;
     const int begin = min(work_.lane * per_lane, n);
@@ -308,11 +303,9 @@ class ListFinish {
         if (range.holds(key)) memory_.bins.add_weight(range.bin_of(key), weigh(slot));
       });
       __syncthreads();
-      STAMP(22);
       above = find_cut_bin<kThreads>(
           memory_, work_.thread < kBins ? memory_.bins.weight(work_.thread) : 0, above, target);
       range = range.of_bin(memory_.cut_bin);
-      STAMP(23);
       if (range.single()) return {from_unsigned_key(range.low), above};
       // The bins are no longer needed: what fell into this one takes their place.
       each([&](int slot) {
@@ -327,9 +320,7 @@ class ListFinish {
       if (memory_.gathered <= kMostRanked) break;
     }
     const int n = memory_.gathered;
-    STAMP(24);
     sort_ranked(n);
-    STAMP(25);
     const Reached cut = reach(sum_sorted(n), target - above);
     const float value = sorted_value(cut.place);
     std::uint64_t before = above + cut.before;
@@ -362,11 +353,10 @@ class ListFinish {
       std::uint64_t total = 0;
       __syncthreads();
       block_inclusive_sum<kThreads>(sum, total, memory_.scan_slots);
-      const std::uint64_t target =
-          nucleus_target(work_.parameters.top_p, row_mass ? mass : total);
+      const std::uint64_t target = nucleus_target(work_.parameters.top_p, row_mass ? mass : total);
       if (total >= target) {
-        const Selected cut = select({unsigned_key(work_.low), unsigned_key(work_.max)}, target,
-                                    each, kept_weight);
+        const Selected cut =
+            select({unsigned_key(work_.low), unsigned_key(work_.max)}, target, each, kept_weight);
         if (cut.value > work_.low) {
           work_.low = cut.value;
           work_.tie_end = work_.vocab;

@@ -7,8 +7,8 @@
 
 namespace fairdraw::cuda {
 
-/// Most blocks a row: the largest cluster that compute capability 9.0 can schedule.
-inline constexpr int kMostBlocks = 16;
+/// Most blocks a row: the largest cluster that every device with clusters can schedule.
+inline constexpr int kMostBlocks = 8;
 
 struct RowCluster {
   int blocks;  ///< that share the row
@@ -58,7 +58,10 @@ struct RowCluster {
   }
   __device__ void await_all() const {
 #if __CUDA_ARCH__ >= 900
-    if (blocks > 1) asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
+    if (blocks > 1) {
+      __syncwarp();
+      asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
+    }
 #endif
   }
 

@@ -1,9 +1,9 @@
 // The part of a row that a block owns: how it gets on chip, and how threads walk over it.
 //
 // A row is cut into vectors of 16 bytes, aligned in memory; where the row does not start or end at
-// a boundary, the first and last vector hold values that are absent. A warp owns `steps` * 32
-// consecutive vectors, lane l of step i the vector i * 32 + l: so blocks, warps, steps, lanes and
-// components follow one another in token-id order.
+// a boundary, the first and last vector hold values that are absent. All warps of the row's blocks
+// own as many consecutive vectors, lane l of step i a warp's vector i * 32 + l: so blocks, warps,
+// steps, lanes and components follow one another in token-id order.
 //
 // The first `resident` steps of every warp lie in shared memory. On compute capability 9.0 one
 // bulk copy a warp brings them, without registers and with one instruction; elsewhere each lane
@@ -39,17 +39,18 @@ class RowSegment {
   static constexpr int kPerVector = kType == DType::float32 ? 4 : 8;
   static constexpr int kValueBytes = kType == DType::float32 ? 4 : 2;
   static constexpr int kWarps = kThreads / kWarp;
-  static constexpr std::uint32_t kAbsent = kFromProbs                  ? 0U
-                                           : kType == DType::float32   ? 0xff800000U
+  static constexpr std::uint32_t kAbsent = kFromProbs                ? 0U
+                                           : kType == DType::float32 ? 0xff800000U
                                            : kType == DType::float16 ? 0xfc00fc00U
-                                                                       : 0xff80ff80U;
+                                                                     : 0xff80ff80U;
 
   /// What the first scan finds in one thread's vectors.
   struct Found {
-    float max;       ///< largest allowed value
-    float resident_max;  ///< largest allowed value of the resident steps
-    float raw_max;   ///< largest value, banned or not; NaN where there is one
-    bool negative;   ///< some value is below zero (probabilities only)
+    float max;           ///< largest allowed value
+    float resident_max;  ///< of the resident steps
+    float streamed_max;  ///< of the others
+    float raw_max;       ///< largest value, banned or not; NaN where there is one
+    bool negative;       ///< some value is below zero (probabilities only)
   };
 
   /// Reads of steps that are not resident, kAhead of them under way.
@@ -60,11 +61,13 @@ class RowSegment {
   };
 
   /// `store`: shared memory of the block, resident * kWarps * 512 bytes, 16-byte aligned.
-  __device__ __forceinline__ RowSegment(const RowsView& rows, std::int64_t row, const std::uint32_t* allowed,
-                        const RowShape& shape, int rank, uint4* store)
+  __device__ __forceinline__ RowSegment(const RowsView& rows, std::int64_t row,
+                                        const std::uint32_t* allowed, const RowShape& shape,
+                                        int rank, uint4* store)
       : allowed_(allowed),
         store_(store),
         vocab_(static_cast<int>(rows.vocab)),
+        warp_vectors_(shape.warp_vectors),
         steps_(shape.steps),
         resident_(shape.resident),
         rank_(rank) {
@@ -82,7 +85,7 @@ class RowSegment {
     const int warp = static_cast<int>(threadIdx.x) / kWarp;
     const int lane = static_cast<int>(threadIdx.x) % kWarp;
     const int begin = first_vector(warp);
-    const int end = min(begin + resident_ * kWarp, vectors_);
+    const int end = min(begin + min(resident_ * kWarp, warp_vectors_), vectors_);
     const int whole_begin = max(begin, whole_begin_);
     const int whole_end = max(whole_begin, min(end, whole_end_));
     uint4* mine = store_ + warp * resident_ * kWarp;
@@ -122,7 +125,7 @@ class RowSegment {
                        : "memory");
         }
       } else {
-        *slot = load_edge(vector);
+        *slot = vector < end ? load_edge(vector) : absent_vector();
       }
     }
   }
@@ -151,9 +154,9 @@ class RowSegment {
   /// Starts to read the steps that are not resident.
   __device__ __forceinline__ Stream open_stream(bool wanted) const {
     Stream stream;
-    stream.vector = first_vector(static_cast<int>(threadIdx.x) / kWarp) + lane_of() +
-                    resident_ * kWarp;
-    stream.end = wanted ? vectors_ : 0;
+    stream.vector =
+        first_vector(static_cast<int>(threadIdx.x) / kWarp) + lane_of() + resident_ * kWarp;
+    stream.end = wanted ? end_of(static_cast<int>(threadIdx.x) / kWarp) : 0;
     stream.step = resident_;
     if (resident_ >= steps_) return stream;
 #pragma unroll
@@ -168,7 +171,7 @@ class RowSegment {
   __device__ __forceinline__ Found scan(Stream& stream, std::uint64_t* loaded, bool bulk_copies,
                                         Sample&& sample) {
     constexpr float kNone = kFromProbs ? 0.0F : -INFINITY;
-    Found found{kNone, kNone, kNone, false};
+    Found found{kNone, kNone, kNone, kNone, false};
     const int warp = static_cast<int>(threadIdx.x) / kWarp;
     const auto look = [&](uint4 raw, int vector, bool resident) {
       float x[kPerVector];
@@ -197,9 +200,16 @@ class RowSegment {
       const uint4 raw = look(slot[step * kWarp], begin + step * kWarp, true);
       if (allowed_ != nullptr) slot[step * kWarp] = raw;
     }
-    found.resident_max = allowed_ == nullptr ? found.raw_max : found.max;
+    // The streamed steps apart: where they hold nothing of interest they are not read again.
+    const Found resident = found;
+    found = {kNone, kNone, kNone, kNone, false};
     drain(stream, [&](uint4 raw, int, int vector) { look(raw, vector, false); });
     if (allowed_ == nullptr) found.max = found.raw_max;
+    found.streamed_max = found.max;
+    found.resident_max = allowed_ == nullptr ? resident.raw_max : resident.max;
+    found.max = fmaxf(found.streamed_max, found.resident_max);
+    found.raw_max = max_or_nan(found.raw_max, resident.raw_max);
+    found.negative |= resident.negative;
     return found;
   }
 
@@ -230,10 +240,8 @@ class RowSegment {
     uint4 raw = absent_vector();
     if (step < resident_) {
       raw = own_slot(warp)[step * kWarp];
-    } else if (step < steps_) {
-      const int vector = first_vector(warp) + step * kWarp + lane_of();
-      raw = load(vector);
-      if (allowed_ != nullptr) raw = ban(raw, vector);
+    } else {
+      raw = read_from_memory(warp, step * kWarp + lane_of());
     }
     unpack(raw, x);
   }
@@ -244,15 +252,14 @@ class RowSegment {
     uint4 raw = absent_vector();
     if (step < resident_) {
       raw = store_[(warp * resident_ + step) * kWarp + lane];
-    } else if (step < steps_) {
-      const int vector = first_vector(warp) + step * kWarp + lane;
-      raw = load(vector);
-      if (allowed_ != nullptr) raw = ban(raw, vector);
+    } else {
+      raw = read_from_memory(warp, step * kWarp + lane);
     }
     unpack(raw, x);
   }
 
-  /// A value of a warp by its number there: (step * 32 + lane) * kPerVector + component. Not banned.
+  /// A value of a warp by its number there: (step * 32 + lane) * kPerVector + component. Not
+  /// banned.
   __device__ __forceinline__ float value(int warp, int number) const {
     const auto* of_warp = reinterpret_cast<const std::uint8_t*>(store_ + warp * resident_ * kWarp);
     const std::uint8_t* at = of_warp + number * kValueBytes;
@@ -283,13 +290,28 @@ class RowSegment {
  private:
   __device__ __forceinline__ static int lane_of() { return static_cast<int>(threadIdx.x) % kWarp; }
 
-  __device__ __forceinline__ int first_vector(int warp) const { return (rank_ * kWarps + warp) * steps_ * kWarp; }
+  __device__ __forceinline__ int first_vector(int warp) const {
+    return (rank_ * kWarps + warp) * warp_vectors_;
+  }
+  __device__ __forceinline__ int end_of(int warp) const {
+    return min(first_vector(warp) + warp_vectors_, vectors_);
+  }
+
+  /// A vector of a warp by its number there; absent behind the last.
+  __device__ __forceinline__ uint4 read_from_memory(int warp, int number) const {
+    const int vector = first_vector(warp) + number;
+    if (vector >= end_of(warp)) return absent_vector();
+    const uint4 raw = load(vector);
+    return allowed_ == nullptr ? raw : ban(raw, vector);
+  }
 
   __device__ __forceinline__ uint4* own_slot(int warp) const {
     return store_ + warp * resident_ * kWarp + lane_of();
   }
 
-  __device__ __forceinline__ static uint4 absent_vector() { return make_uint4(kAbsent, kAbsent, kAbsent, kAbsent); }
+  __device__ __forceinline__ static uint4 absent_vector() {
+    return make_uint4(kAbsent, kAbsent, kAbsent, kAbsent);
+  }
 
   /// Of an element-aligned row.
   __device__ __forceinline__ const std::uint8_t* vector_address(int vector) const {
@@ -396,7 +418,7 @@ class RowSegment {
 
   __device__ __forceinline__ uint4 fetch(const Stream& stream, int ahead) const {
     const int vector = stream.vector + ahead * kWarp;
-    return stream.step + ahead < steps_ && vector < stream.end ? load(vector) : absent_vector();
+    return vector < stream.end ? load(vector) : absent_vector();
   }
   template <class Visit>
   __device__ __forceinline__ void drain(Stream& stream, Visit&& visit) const {
@@ -415,7 +437,7 @@ class RowSegment {
   const std::uint8_t* row_;
   const std::uint32_t* allowed_;
   uint4* store_;
-  int vocab_, vectors_, whole_begin_, whole_end_, head_, steps_, resident_, rank_;
+  int vocab_, vectors_, whole_begin_, whole_end_, head_, warp_vectors_, steps_, resident_, rank_;
 };
 
 }  // namespace fairdraw::cuda

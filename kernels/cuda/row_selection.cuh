@@ -24,7 +24,7 @@ class RowSelection {
     if (work_.top_k_on()) cut_to_top_k();
     if (work_.top_p_on()) cut_to_nucleus();
     ExactSum sum;
-    segment_.for_each([&](const float (&x)[kPerVector], int position) {
+    segment_.for_each([&](const float(&x)[kPerVector], int position) {
 #pragma unroll
       for (int j = 0; j < kPerVector; ++j) {
         sum.add(work_.kept(x[j], position + j) ? work_.weight(x[j]) : 0.0F);
@@ -74,7 +74,7 @@ class RowSelection {
       // Neighbours that fall into one bin are added at once: ties would wait for one another.
       int open_bin = -1;
       std::uint64_t sum = 0;
-      segment_.for_each([&](const float (&x)[kPerVector], int position) {
+      segment_.for_each([&](const float(&x)[kPerVector], int position) {
 #pragma unroll
         for (int j = 0; j < kPerVector; ++j) {
           const std::uint32_t key = unsigned_key(x[j]);
@@ -116,7 +116,7 @@ class RowSelection {
   __device__ __forceinline__ void cut_to_nucleus() {
     const bool joint = work_.top_k_on() && work_.task.filter_order == FilterOrder::joint;
     ExactSum sum;
-    segment_.for_each([&](const float (&x)[kPerVector], int position) {
+    segment_.for_each([&](const float(&x)[kPerVector], int position) {
 #pragma unroll
       for (int j = 0; j < kPerVector; ++j) {
         const bool counts = joint ? x[j] >= work_.base : work_.kept(x[j], position + j);
@@ -135,16 +135,15 @@ class RowSelection {
   /// Of the row's values equal to low, only the first `ties_kept` stay.
   __device__ __forceinline__ void cut_ties(std::uint64_t ties_kept) {
     std::uint64_t ties = 0;
-    segment_.for_each([&](const float (&x)[kPerVector], int) {
+    segment_.for_each([&](const float(&x)[kPerVector], int) {
 #pragma unroll
       for (int j = 0; j < kPerVector; ++j) ties += x[j] == work_.low ? 1 : 0;
     });
     const PartSums* sums = exchange_total(ties);
     std::uint64_t left = ties_kept - 1;
     if (work_.owner_of(sums, left) == work_.cluster.rank) {
-      const int position = work_.locate(segment_, left, [&](float x, int) {
-        return std::uint64_t{x == work_.low ? 1U : 0U};
-      });
+      const int position = work_.locate(
+          segment_, left, [&](float x, int) { return std::uint64_t{x == work_.low ? 1U : 0U}; });
       if (work_.thread < work_.cluster.blocks) {
         *work_.cluster.at(&memory_.tie_position, work_.thread) = position;
       }

@@ -10,7 +10,8 @@ namespace fairdraw::cuda {
 /// How a launch spreads a row. The same for all of its rows.
 struct RowShape {
   int blocks;         ///< that share a row
-  int steps;          ///< of each warp: 32 vectors of 16 bytes
+  int warp_vectors;   ///< vectors of 16 bytes that a warp owns
+  int steps;          ///< of each warp: 32 vectors, the last perhaps fewer
   int resident;       ///< steps in shared memory
   int list_capacity;  ///< candidates that a row can list
   bool bulk_copies;   ///< compute capability 9.0
@@ -18,7 +19,8 @@ struct RowShape {
 
 struct Spread {
   RowShape shape;
-  int threads;  ///< of a block: 512 or 1024
+  int threads;             ///< of a block: 512 or 1024
+  int most_dynamic_bytes;  ///< of a block, on this device
 };
 
 struct GpuLimits {
@@ -41,6 +43,9 @@ constexpr int scratch_bytes(int threads, int blocks) {
   const int staged = threads / 32 * kStagedPerWarp * 2;
   return samples > staged ? samples : staged;
 }
+/// Static shared memory of the kernel, rounded up (BlockMemory).
+inline constexpr int kStaticBytes = 11264;
+
 /// All dynamic shared memory.
 int dynamic_bytes(const RowShape& shape, int threads);
 
@@ -49,7 +54,6 @@ Spread spread_rows(const RowsTask& task, int blocks, int threads, int blocks_per
                    bool bulk_copies, const GpuLimits& gpu);
 
 template <DType kType, bool kFromProbs>
-cudaError_t launch_filter_rows(const RowsTask& task, const RowShape& shape, int threads,
-                               cudaStream_t stream);
+cudaError_t launch_filter_rows(const RowsTask& task, const Spread& spread, cudaStream_t stream);
 
 }  // namespace fairdraw::cuda

@@ -16,15 +16,6 @@
 
 namespace fairdraw::cuda {
 
-#ifdef STAMPS
-__device__ long long g_stamps[32];
-#define STAMP(i) do { if (threadIdx.x == 0 && blockIdx.x == STAMPS) g_stamps[i] = clock64(); } while (0)
-#define STAMP_END if (blockIdx.x / cluster.blocks == STAMPS / cluster.blocks) g_stamps[15] = clock64();
-#else
-#define STAMP(i)
-#define STAMP_END
-#endif
-
 /// A row's work in one thread.
 template <bool kFromProbs, int kThreads>
 class RowWork {
@@ -83,7 +74,8 @@ class RowWork {
 
   /// Sum of a member over all blocks.
   template <class T>
-  __device__ __forceinline__ std::uint64_t total_of(const PartSums* sums, T PartSums::*member) const {
+  __device__ __forceinline__ std::uint64_t total_of(const PartSums* sums,
+                                                    T PartSums::*member) const {
     std::uint64_t total = 0;
 #pragma unroll 4
     for (int block = 0; block < cluster.blocks; ++block) {
@@ -170,7 +162,6 @@ class RowWork {
 
   /// One thread of the row's.
   __device__ __forceinline__ void write(const RowRecord& record, int token) const {
-    STAMP_END
     if (task.records != nullptr) task.records[row] = record;
     if (draws()) {
       task.tokens[row] = token;

@@ -58,8 +58,8 @@ struct LogitWeight {
   __device__ float operator()(float x) const {
     return of_distance(fmaxf(distance(x), kSmallestOctave));
   }
-  /// The same for x >= lowest, 0 for smaller ones (after truncation). What is at least `lowest` is
-  /// less than -kSmallestOctave octaves below the maximum.
+  /// The same for x >= lowest, 0 (after truncation) for smaller ones. What is at least `lowest` is
+  /// some 50 octaves below the maximum, at most 100 by rounding, and needs no clamp.
   __device__ float operator()(float x, float lowest) const {
     return of_distance(x >= lowest ? distance(x) : kSmallestOctave);
   }

@@ -36,7 +36,9 @@ struct KeyRange {
     const int bits = 32 - __clz(static_cast<int>(high - low));
     return bits > kBinBits ? bits - kBinBits : 0;
   }
-  __device__ int bin_of(std::uint32_t key) const { return static_cast<int>((high - key) >> shift()); }
+  __device__ int bin_of(std::uint32_t key) const {
+    return static_cast<int>((high - key) >> shift());
+  }
   /// The keys of one bin.
   __device__ KeyRange of_bin(int bin) const {
     const std::uint32_t top = high - (static_cast<std::uint32_t>(bin) << shift());

@@ -1,0 +1,56 @@
+// What the ways through a row share, in one thread: the work, the segment, and what the first walk
+// found.
+#pragma once
+
+#include "row_walk.cuh"
+
+namespace fairdraw::cuda {
+
+/// Weights this many octaves below the maximum are 0: more than kWeightBits, and less than
+/// kSmallestOctave, so that what is kept needs no clamp.
+inline constexpr float kWeightlessOctaves = 50.0F;
+
+template <DType kType, bool kFromProbs, int kThreads>
+class RowState {
+ public:
+  using Segment = RowSegment<kType, kFromProbs, kThreads>;
+  using Work = RowWork<kFromProbs, kThreads>;
+  static constexpr int kPerVector = Segment::kPerVector;
+  static constexpr int kWarps = kThreads / kWarp;
+  static constexpr float kSmallestAllowed = Work::kSmallestAllowed;
+
+  __device__ __forceinline__ RowState(const RowsTask& task, const RowShape& shape,
+                                      BlockMemory<kThreads>& memory, uint4* dynamic)
+      : work_(task, shape.blocks, memory),
+        memory_(memory),
+        dynamic_(dynamic, shape, kThreads),
+        segment_(task.rows, work_.row,
+                 task.allowed.given() ? task.allowed.data + work_.row * task.allowed.row_stride
+                                      : nullptr,
+                 shape, work_.cluster.rank, dynamic),
+        bulk_(shape.bulk_copies) {}
+
+  __device__ __forceinline__ Work& work() { return work_; }
+
+ protected:
+  /// A value below which nothing weighs, or `low` where that is larger.
+  __device__ __forceinline__ float lowest_with_weight(float low) const {
+    if constexpr (kFromProbs) return low;
+    return fmaxf(low, work_.max - kWeightlessOctaves / work_.weight.scale);
+  }
+
+  Work work_;
+  BlockMemory<kThreads>& memory_;
+  DynamicMemory dynamic_;
+  Segment segment_;
+  bool bulk_;
+  bool greedy_ = false, needs_sample_ = false;
+  float min_p_octaves_ = 0;
+  std::uint64_t word_ = 0;  ///< the output's random word
+  float thread_max_ = 0;    ///< the largest of this thread's values,
+  float resident_max_ = 0;  ///< of those of resident steps,
+  float streamed_max_ = 0;  ///< and of the others
+  float head_end_ = 0;      ///< at least as many values as asked for reach it; -inf: all
+};
+
+}  // namespace fairdraw::cuda
