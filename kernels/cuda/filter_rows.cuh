@@ -122,11 +122,13 @@ class RowFilter : public RowNuclei<kType, kFromProbs, kThreads> {
       row_mass = work_.top_p_on() && work_.task.filter_order == FilterOrder::joint;
       // More would not be found among thread maxima.
       if (work_.parameters.top_k > kThreads * work_.cluster.blocks / 2) return false;
-    } else {
-      if (!is_head_enough()) {
-        const Bracket bracket = guess_nucleus();
-        if (bracket.low < head_end_) return finish_by_bracket(bracket);
-      }
+    }
+    if (head_end_ >= work_.max) {
+      // The bound is the maximum: k values or more share it. They may be too many to list.
+      if (finish_by_ties()) return true;
+    } else if (!work_.top_k_on() && !is_head_enough()) {
+      const Bracket bracket = guess_nucleus();
+      if (bracket.low < head_end_) return finish_by_bracket(bracket);
     }
     return finish_by_list(fmaxf(head_end_, work_.base), row_mass);
   }
@@ -368,6 +370,51 @@ class RowFilter : public RowNuclei<kType, kFromProbs, kThreads> {
       }
       return from_order_key(static_cast<std::int32_t>(kept));
     }
+  }
+
+  // --- Ties of the maximum -----------------------------------------------------------------------
+
+  /// Of a row in which the maximum stands as often as top_k asks, or often at all. False where its
+  /// ties are not the survivors, or not all of them.
+  __device__ __forceinline__ bool finish_by_ties() {
+    if (work_.top_k_on()) {
+      // No cut of top_p is above the maximum.
+      if (work_.task.tie_rule == TieRule::lowest_id) return false;
+    } else if (!ties_hold_nucleus()) {
+      return false;
+    }
+    work_.low = work_.max;
+    finish_by_sum();
+    return true;
+  }
+
+  /// True where the ties of the maximum weigh what top_p asks.
+  __device__ __forceinline__ bool ties_hold_nucleus() {
+    ExactSum total;
+    std::uint64_t ties = 0;
+    const float lowest = lowest_with_weight(work_.base);
+    segment_.for_each([&](const float(&x)[kPerVector], int) {
+#pragma unroll
+      for (int j = 0; j < kPerVector; ++j) {
+        total.add(work_.weight(x[j], lowest));
+        ties += x[j] == work_.max ? 1 : 0;
+      }
+    });
+    const std::uint64_t warp_total = warp_sum(total.value());
+    ties = warp_sum(ties);
+    if (work_.lane == 0) {
+      memory_.warp_sum[0][work_.warp] = warp_total;
+      memory_.warp_sum[1][work_.warp] = ties;
+    }
+    __syncthreads();
+    PartSums mine{};
+    mine.total = work_.block_sum(0);
+    mine.inside = work_.block_sum(1);
+    const PartSums* sums = work_.exchange(mine);
+    const std::uint64_t weight_of_ties =
+        work_.total_of(sums, &PartSums::inside) * integer_weight(work_.weight(work_.max));
+    return weight_of_ties >=
+           nucleus_target(work_.parameters.top_p, work_.total_of(sums, &PartSums::total));
   }
 
   // --- No filter, or min_p alone -----------------------------------------------------------------
