@@ -45,8 +45,8 @@ std::int64_t workspace_bytes(std::int64_t rows) noexcept;
 
 /// Where and how a call runs.
 struct Execution {
-  void* stream = nullptr;            ///< a cudaStream_t of the current device; null: the default one
-  void* workspace = nullptr;         ///< device memory, aligned to 256 bytes
+  void* stream = nullptr;     ///< a cudaStream_t of the current device; null: the default one
+  void* workspace = nullptr;  ///< device memory, aligned to 256 bytes
   std::int64_t workspace_bytes = 0;  ///< at least cuda::workspace_bytes(rows)
   Path path = Path::best;
 };
