@@ -82,7 +82,7 @@ Blocks cluster_blocks(std::int64_t rows, std::int64_t vectors, int multiprocesso
   if (vectors <= kNarrowRow) return single_block(vectors);
   const auto most_blocks = [&](int most, int threads) {  // each thread has a vector
     int blocks = 1;
-    while (blocks < most && blocks * 2 * threads <= vectors) blocks *= 2;
+    while (blocks < most && std::int64_t{2} * blocks * threads <= vectors) blocks *= 2;
     return blocks;
   };
   if (rows * 8 <= multiprocessors) return {most_blocks(8, 512), 512, 1};
