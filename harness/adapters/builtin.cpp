@@ -4,6 +4,7 @@
 
 #include "fairdraw/sample.h"
 #include "harness/adapters/cuda.h"
+#include "harness/adapters/describe.h"
 #include "harness/contract/sampler.h"
 #include "harness/contract/usage_error.h"
 
@@ -12,22 +13,10 @@ namespace {
 
 class CpuSampler final : public Sampler {
  public:
-  CpuSampler(std::string name, CpuTarget target) {
+  CpuSampler(std::string name, CpuTarget target) : description_(describe(std::move(name))) {
     // One thread a call: the runner has its own, one a case.
     execution_.target = target;
     execution_.threads = 1;
-    description_.name = std::move(name);
-    description_.version = std::string("fairdraw ") + FAIRDRAW_VERSION;
-    description_.semantics = "fairdraw";
-    description_.exact_integer = true;
-    description_.per_request_seeds = true;
-    description_.float16 = description_.bfloat16 = true;
-    description_.allowed_mask = description_.active_rows = true;
-    description_.indices = description_.num_samples = true;
-    description_.lowest_id_ties = description_.joint_order = true;
-    description_.reports_status = description_.reports_support = true;
-    description_.reports_mask = description_.reports_probs = true;
-    description_.reports_logprobs = true;
   }
 
   const SamplerDescription& description() const override { return description_; }

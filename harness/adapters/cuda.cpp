@@ -10,6 +10,7 @@
 #include "fairdraw/cuda.h"
 #include "fairdraw/cuda_memory.h"
 #include "fairdraw/sample.h"
+#include "harness/adapters/describe.h"
 #include "harness/contract/usage_error.h"
 
 namespace fairdraw::harness {
@@ -135,20 +136,8 @@ class DeviceArrays {
 
 class CudaSampler final : public Sampler {
  public:
-  CudaSampler(std::string name, cuda::Path path) : path_(path) {
-    description_.name = std::move(name);
-    description_.version = std::string("fairdraw ") + FAIRDRAW_VERSION;
-    description_.semantics = "fairdraw";
-    description_.exact_integer = true;
-    description_.per_request_seeds = true;
-    description_.float16 = description_.bfloat16 = true;
-    description_.allowed_mask = description_.active_rows = true;
-    description_.indices = description_.num_samples = true;
-    description_.lowest_id_ties = description_.joint_order = true;
-    description_.reports_status = description_.reports_support = true;
-    description_.reports_mask = description_.reports_probs = true;
-    description_.reports_logprobs = true;
-  }
+  CudaSampler(std::string name, cuda::Path path)
+      : description_(describe(std::move(name))), path_(path) {}
 
   const SamplerDescription& description() const override { return description_; }
 

@@ -6,29 +6,14 @@
 
 #include "arguments.h"
 #include "batch.h"
+#include "draw_calls.h"
 #include "fairdraw/sample.h"
+#include "minus_infinity.h"
 
 namespace fairdraw {
 namespace {
 
 using cpu::FilterOptions;
-
-SampleRequest request_of(const RowsView& rows, const DrawOptions& options) {
-  SampleRequest request;
-  request.logits = rows;
-  request.seed = options.seed;
-  request.offset = options.offset;
-  request.indices = options.indices;
-  request.num_samples = options.num_samples;
-  return request;
-}
-
-SampleResult result_of(const DrawResult& draws) {
-  SampleResult result;
-  result.tokens = draws.tokens;
-  result.statuses = draws.statuses;
-  return result;
-}
 
 Error draw_from_probs(SampleRequest request, FilterOrder filter_order, const DrawResult& draws,
                       const Execution& execution) {
@@ -48,19 +33,6 @@ Error renormalise(const SampleRequest& request, const char* rows_name, const Flo
   result.probs = probs;
   result.statuses = statuses;
   return cpu::run_batch(request, result, execution, rows_name, options, /*wants_tokens=*/false);
-}
-
-/// -inf in the bits of a dtype.
-std::uint32_t minus_infinity_bits(DType dtype) {
-  switch (dtype) {
-    case DType::float16:
-      return 0xfc00U;
-    case DType::bfloat16:
-      return 0xff80U;
-    case DType::float32:
-      break;
-  }
-  return 0xff800000U;
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Device memory and streams of fairdraw/cuda_memory.h, by the CUDA runtime.
 #include <cuda_runtime_api.h>
 
-#include <utility>
+#include <string>
 
 #include "fairdraw/cuda.h"
 #include "fairdraw/cuda_memory.h"
@@ -33,13 +33,6 @@ Stream::~Stream() {
   if (stream_ != nullptr) static_cast<void>(cudaStreamDestroy(static_cast<cudaStream_t>(stream_)));
 }
 
-Stream::Stream(Stream&& other) noexcept : stream_(std::exchange(other.stream_, nullptr)) {}
-
-Stream& Stream::operator=(Stream&& other) noexcept {
-  std::swap(stream_, other.stream_);
-  return *this;
-}
-
 Error Stream::create() {
   if (!is_available()) return {ErrorCode::unsupported, why_not_available()};
   if (stream_ != nullptr) return {ErrorCode::invalid_argument, "the stream is there already"};
@@ -55,15 +48,6 @@ Error Stream::synchronise() {
 }
 
 DeviceBuffer::~DeviceBuffer() { static_cast<void>(cudaFree(data_)); }
-
-DeviceBuffer::DeviceBuffer(DeviceBuffer&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
-
-DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
-  std::swap(data_, other.data_);
-  std::swap(bytes_, other.bytes_);
-  return *this;
-}
 
 Error DeviceBuffer::reserve(std::int64_t bytes) {
   if (!is_available()) return {ErrorCode::unsupported, why_not_available()};

@@ -4,28 +4,12 @@
 #include "availability.h"
 #include "chain_speculative_sampling.h"
 #include "device_pointers.h"
+#include "draw_calls.h"
 #include "sample_rows.h"
 #include "write_rows.h"
 
 namespace fairdraw::cuda {
 namespace {
-
-SampleRequest request_of(const RowsView& rows, const DrawOptions& options) {
-  SampleRequest request;
-  request.logits = rows;
-  request.seed = options.seed;
-  request.offset = options.offset;
-  request.indices = options.indices;
-  request.num_samples = options.num_samples;
-  return request;
-}
-
-SampleResult result_of(const DrawResult& draws) {
-  SampleResult result;
-  result.tokens = draws.tokens;
-  result.statuses = draws.statuses;
-  return result;
-}
 
 Error draw_from_probs(const SampleRequest& request, const DrawResult& draws,
                       const Execution& execution) {

@@ -17,6 +17,7 @@
 
 #include "block_sums.cuh"
 #include "filtered_row.cuh"
+#include "minus_infinity.h"
 #include "write_rows.h"
 
 namespace fairdraw::cuda {
@@ -26,19 +27,6 @@ constexpr int kThreads = 256;
 constexpr int kWordsAWarp = 8;
 constexpr int kTokensAWarp = kWordsAWarp * kWarpSize;
 constexpr int kTokensABlock = kThreads / kWarpSize * kTokensAWarp;
-
-/// -inf in the bits of a dtype.
-__device__ std::uint32_t minus_infinity_bits(DType dtype) {
-  switch (dtype) {
-    case DType::float16:
-      return 0xfc00U;
-    case DType::bfloat16:
-      return 0xff80U;
-    case DType::float32:
-      break;
-  }
-  return 0xff800000U;
-}
 
 /// Stores a value's bits at any byte address.
 __device__ void store_bits(unsigned char* at, std::uint32_t bits, std::int64_t size) {

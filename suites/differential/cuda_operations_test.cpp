@@ -13,6 +13,7 @@
 #include "operation_calls.h"
 #include "philox.h"
 #include "reference/integer_model.h"
+#include "speculative_rows.h"
 
 namespace fairdraw::suites {
 namespace {
@@ -154,27 +155,6 @@ TEST(CudaOperations, ChainSpeculativeSamplingEqualsTheCpusToTheBit) {
 }
 
 // --- The law of chains -----------------------------------------------------------------------
-
-constexpr std::int64_t kVocab = 5;
-constexpr std::int64_t kDrafts = 2;
-using Rows = std::vector<float>;
-
-/// Three rows of five tokens, one a position.
-const Rows kTarget = {0.5F,  0.25F, 0.125F, 0.125F, 0.0F, 0.1F, 0.2F, 0.3F,
-                      0.15F, 0.25F, 0.2F,   0.2F,   0.2F, 0.2F, 0.2F};
-
-/// Drafts: near the target, far from it, without some of its tokens, and equal to it.
-const std::vector<Rows> kDraftRows = {
-    {0.4F, 0.3F, 0.2F, 0.05F, 0.05F, 0.2F, 0.2F, 0.2F, 0.2F, 0.2F},
-    {0.01F, 0.01F, 0.01F, 0.01F, 0.96F, 0.9F, 0.025F, 0.025F, 0.025F, 0.025F},
-    {0.0F, 0.0F, 1.0F, 0.0F, 0.0F, 0.0F, 0.5F, 0.5F, 0.0F, 0.0F},
-    {0.5F, 0.25F, 0.125F, 0.125F, 0.0F, 0.1F, 0.2F, 0.3F, 0.15F, 0.25F},
-};
-
-reference::IntegerRow law_of(const Rows& rows, std::int64_t row) {
-  return reference::integer_model_from_probs(
-      {rows.data() + row * kVocab, static_cast<std::size_t>(kVocab)}, {});
-}
 
 std::vector<double> probabilities_of(const reference::IntegerRow& row) {
   std::vector<double> law;

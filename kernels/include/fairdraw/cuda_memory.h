@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "fairdraw/types.h"
 
@@ -16,8 +17,11 @@ class Stream {
  public:
   Stream() = default;
   ~Stream();
-  Stream(Stream&& other) noexcept;
-  Stream& operator=(Stream&& other) noexcept;
+  Stream(Stream&& other) noexcept : stream_(std::exchange(other.stream_, nullptr)) {}
+  Stream& operator=(Stream&& other) noexcept {
+    std::swap(stream_, other.stream_);
+    return *this;
+  }
 
   Error create();       ///< once, before use
   Error synchronise();  ///< waits until all work on it has run; reports its errors
@@ -35,8 +39,13 @@ class DeviceBuffer {
  public:
   DeviceBuffer() = default;
   ~DeviceBuffer();
-  DeviceBuffer(DeviceBuffer&& other) noexcept;
-  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept;
+  DeviceBuffer(DeviceBuffer&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
 
   /// Makes room for at least `bytes`. Where that takes a new block, the contents are lost, and the
   /// call waits for the device.

@@ -1,0 +1,24 @@
+// What a dropped logit becomes, in any dtype.
+#pragma once
+
+#include <cstdint>
+
+#include "fairdraw/types.h"
+#include "host_device.h"
+
+namespace fairdraw {
+
+/// -inf in the bits of a dtype.
+FAIRDRAW_HOST_DEVICE inline std::uint32_t minus_infinity_bits(DType dtype) {
+  switch (dtype) {
+    case DType::float16:
+      return 0xfc00U;
+    case DType::bfloat16:
+      return 0xff80U;
+    case DType::float32:
+      break;
+  }
+  return 0xff800000U;
+}
+
+}  // namespace fairdraw
