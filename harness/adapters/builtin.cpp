@@ -5,6 +5,7 @@
 #include "fairdraw/sample.h"
 #include "harness/adapters/cuda.h"
 #include "harness/adapters/describe.h"
+#include "harness/adapters/model_sampler.h"
 #include "harness/contract/sampler.h"
 #include "harness/contract/usage_error.h"
 
@@ -95,6 +96,7 @@ std::vector<std::string> builtin_sampler_names() {
   std::vector<std::string> names;
   for (const Builtin& builtin : builtins()) names.push_back(builtin.name);
   for (std::string& name : cuda_sampler_names()) names.push_back(std::move(name));
+  names.emplace_back("model");
   return names;
 }
 
@@ -102,6 +104,7 @@ std::unique_ptr<Sampler> make_builtin_sampler(const std::string& name) {
   for (const Builtin& builtin : builtins()) {
     if (builtin.name == name) return std::make_unique<CpuSampler>(name, builtin.target);
   }
+  if (name == "model") return std::make_unique<ModelSampler>();
   if (std::unique_ptr<Sampler> sampler = make_cuda_sampler(name)) return sampler;
   throw UsageError(unknown_name_message("sampler", name, builtin_sampler_names()));
 }

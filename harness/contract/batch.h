@@ -1,4 +1,5 @@
-/* The batch that every sampler under test is given: built-in, plugin or Python.
+/* What every sampler under test is given: built-in, plugin or Python. A batch of rows to sample,
+ * or a batch of drafted chains to verify.
  *
  * Plain C11, no dependency. All pointers are host memory, unless a sampler's description says
  * otherwise. Optional arrays are NULL. Numbers of enums are those of fairdraw/types.h.
@@ -15,6 +16,9 @@ extern "C" {
 typedef struct fairdraw_batch {
   uint32_t struct_size; /* sizeof(fairdraw_batch) of the caller */
 
+  /* what the rows hold: 0 logits; 1 probabilities, finite and >= 0, in any scale: then the
+     temperature means nothing */
+  uint32_t input;
   /* logits: rows x vocab values of dtype, row_stride values apart, any alignment */
   uint32_t dtype; /* 0 float32, 1 float16, 2 bfloat16 */
   const void* logits;
@@ -45,6 +49,9 @@ typedef struct fairdraw_batch {
   int32_t seed_is_scalar;
   const uint64_t* seed;
   const uint64_t* offset;
+  /* [outputs, num_samples]: random words to draw with instead of those of the seeds; optional, and
+     only for samplers that declare scripted_words */
+  const uint64_t* words;
 
   /* results; all but tokens optional (NULL) */
   int32_t* tokens;         /* [outputs, num_samples] */
@@ -57,6 +64,31 @@ typedef struct fairdraw_batch {
   float* probs; /* [rows, probs_stride], renormalised */
   int64_t probs_stride;
 } fairdraw_batch;
+
+/* Chains of drafted tokens, verified against the target's law: n drafted tokens a request, n + 1
+ * rows of the target. */
+typedef struct fairdraw_chain {
+  uint32_t struct_size; /* sizeof(fairdraw_chain) of the caller */
+  uint32_t dtype;       /* of both matrices of probabilities */
+  int64_t batch;
+  int64_t num_draft_tokens; /* n >= 0 */
+  int64_t vocab;
+  const void* draft_probs;     /* [batch * n, vocab]: row b * n + i is position i */
+  const int32_t* draft_tokens; /* [batch, n] */
+  const void* target_probs;    /* [batch * (n + 1), vocab] */
+  int32_t seed_is_scalar;
+  const uint64_t* seed;   /* [batch], or [1] */
+  const uint64_t* offset; /* as seed; position i uses offset + i */
+  /* random words instead of those of the seeds: NULL, or all three */
+  const uint64_t* accept_words;  /* [batch, n] */
+  const uint64_t* recover_words; /* [batch, n] */
+  const uint64_t* bonus_words;   /* [batch] */
+
+  int32_t* tokens;   /* [batch, n + 1], -1 after the last emitted one */
+  int32_t* accepted; /* [batch]: positions that pass their own test; optional */
+  int32_t* emitted;  /* [batch]: drafted tokens that were emitted; optional */
+  int32_t* statuses; /* [batch], fairdraw::RowStatus; optional */
+} fairdraw_chain;
 
 #ifdef __cplusplus
 }

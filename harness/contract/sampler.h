@@ -9,6 +9,18 @@
 
 namespace fairdraw::harness {
 
+/// Which draws must be independent of each other, and which equal: what a sampler promises of its
+/// random bits. Where a promise is not made, neither is tested.
+struct RandomnessContract {
+  bool seeds = true;    ///< different seeds (neighbours too): independent
+  bool offsets = true;  ///< different offsets of one seed, as steps of serving have: independent
+  bool outputs = true;  ///< outputs of a call that share one scalar seed: independent
+  bool samples = true;  ///< samples of one output: independent
+  bool purposes =
+      true;  ///< draft, acceptance, recovery and bonus of one (seed, offset): independent
+  bool replays = true;  ///< the same seeds and offsets again: equal
+};
+
 /// What a sampler declares. A check that needs an ability the sampler lacks is skipped, with the
 /// ability as the reason.
 struct SamplerDescription {
@@ -18,6 +30,11 @@ struct SamplerDescription {
   bool exact_integer = false;  ///< claims the integer arithmetic: tokens are compared bit for bit
   bool per_request_seeds = false;  ///< a token depends on nothing but row, parameters, seed, offset
   bool float16 = false, bfloat16 = false;
+  bool from_probs = false;      ///< takes rows of probabilities
+  bool chains = false;          ///< verifies drafted chains: run_chain()
+  bool scripted_words = false;  ///< draws with given random words, as the specification does: t =
+                                ///< floor(word * total / 2^64), first prefix sum above t
+  RandomnessContract randomness;
   bool allowed_mask = false, active_rows = false, indices = false, num_samples = false;
   bool lowest_id_ties = false, joint_order = false;
   bool reports_status = false, reports_support = false, reports_mask = false;
@@ -31,9 +48,13 @@ class Sampler {
 
   /// Runs one batch. Returns an empty string, or why the whole call was refused.
   virtual std::string run(const fairdraw_batch& batch) = 0;
+
+  /// Verifies drafted chains; the same return value. Only where description().chains.
+  virtual std::string run_chain(const fairdraw_chain& chain);
 };
 
-/// Names of the built-in samplers that this machine can run, the default first.
+/// Names of the built-in samplers that this machine can run, the default first. The last one is
+/// `model`, the integer model itself: slow, and right by definition.
 std::vector<std::string> builtin_sampler_names();
 
 /// The built-in sampler `name`. Throws UsageError (with the closest name) when there is none.

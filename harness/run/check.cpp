@@ -75,6 +75,11 @@ std::span<const std::uint32_t> allowed_of(const Request& request, std::int64_t r
 }  // namespace
 
 reference::IntegerRow model_of(const Request& request, std::int64_t row) {
+  if (request.input == RowInput::probabilities) {
+    return reference::integer_model_from_probs(
+        std::span(request.row(row), static_cast<std::size_t>(request.vocab)),
+        request.parameters[static_cast<std::size_t>(row)], request.filter_order);
+  }
   return reference::integer_model(
       std::span(request.row(row), static_cast<std::size_t>(request.vocab)),
       allowed_of(request, row), request.parameters[static_cast<std::size_t>(row)], request.tie_rule,
@@ -82,6 +87,12 @@ reference::IntegerRow model_of(const Request& request, std::int64_t row) {
 }
 
 reference::RealLaw law_of(const CheckInput& input, const Request& request, std::int64_t row) {
+  if (request.input == RowInput::probabilities) {
+    return reference::real_oracle_from_probs(
+        std::span(request.row(row), static_cast<std::size_t>(request.vocab)),
+        request.parameters[static_cast<std::size_t>(row)], effective_semantics(input),
+        input.sampler->description().exact_integer);
+  }
   reference::WeightBound bound;
   bound.truncation = input.sampler->description().exact_integer;
   return reference::real_oracle(
@@ -98,6 +109,10 @@ ExpectedToken expected_token(const Request& request, const reference::IntegerRow
     return {-1, RowStatus::inactive};
   }
   if (model.status != RowStatus::ok) return {-1, model.status};
+  if (!request.words.empty()) {
+    const auto at = static_cast<std::size_t>(output * request.num_samples + sample);
+    return {model.token_for(request.words[at]), RowStatus::ok};
+  }
   const auto at = static_cast<std::size_t>(request.seed_is_scalar ? 0 : output);
   const std::int64_t index =
       request.seed_is_scalar ? output * request.num_samples + sample : sample;

@@ -127,6 +127,7 @@ Response run_request(Sampler& sampler, const Request& request, const Wanted& wan
   fairdraw_batch batch{};
   batch.struct_size = sizeof(batch);
   batch.dtype = static_cast<std::uint32_t>(request.dtype);
+  batch.input = static_cast<std::uint32_t>(request.input);
   batch.logits = logits.data();
   batch.rows = request.rows;
   batch.vocab = request.vocab;
@@ -146,6 +147,7 @@ Response run_request(Sampler& sampler, const Request& request, const Wanted& wan
   batch.seed_is_scalar = request.seed_is_scalar ? 1 : 0;
   batch.seed = request.seed.data();
   batch.offset = request.offset.data();
+  batch.words = request.words.empty() ? nullptr : request.words.data();
   batch.tokens = tokens.data();
   batch.statuses = statuses.data();
   batch.support_size = support_size.data();
@@ -178,10 +180,60 @@ Response run_request(Sampler& sampler, const Request& request, const Wanted& wan
   return response;
 }
 
+ChainResponse run_chain_request(Sampler& sampler, const ChainRequest& request) {
+  const std::int64_t tokens_out = request.batch * (request.num_draft_tokens + 1);
+  Guarded<std::int32_t> tokens(true, tokens_out, kUnwritten);
+  Guarded<std::int32_t> accepted(true, request.batch, kUnwritten);
+  Guarded<std::int32_t> emitted(true, request.batch, kUnwritten);
+  Guarded<std::int32_t> statuses(sampler.description().reports_status, request.batch, kUnwritten);
+
+  const auto words = [](const std::vector<std::uint64_t>& given) {
+    return given.empty() ? nullptr : given.data();
+  };
+  fairdraw_chain chain{};
+  chain.struct_size = sizeof(chain);
+  chain.dtype = static_cast<std::uint32_t>(DType::float32);
+  chain.batch = request.batch;
+  chain.num_draft_tokens = request.num_draft_tokens;
+  chain.vocab = request.vocab;
+  chain.draft_probs = request.draft_probs.data();
+  chain.draft_tokens = request.draft_tokens.data();
+  chain.target_probs = request.target_probs.data();
+  chain.seed_is_scalar = request.seed_is_scalar ? 1 : 0;
+  chain.seed = request.seed.data();
+  chain.offset = request.offset.data();
+  chain.accept_words = words(request.accept_words);
+  chain.recover_words = words(request.recover_words);
+  chain.bonus_words = words(request.bonus_words);
+  chain.tokens = tokens.data();
+  chain.accepted = accepted.data();
+  chain.emitted = emitted.data();
+  chain.statuses = statuses.data();
+
+  ChainResponse response;
+  response.refused = sampler.run_chain(chain);
+  const auto note = [&response](bool damaged, const char* array) {
+    if (damaged) response.damage = std::string("wrote behind the end of ") + array;
+  };
+  note(tokens.damaged(), "tokens");
+  note(accepted.damaged(), "accepted");
+  note(emitted.damaged(), "emitted");
+  note(statuses.damaged(), "statuses");
+  response.tokens = tokens.take();
+  response.accepted = accepted.take();
+  response.emitted = emitted.take();
+  response.statuses = statuses.take();
+  return response;
+}
+
 std::string missing_ability(const SamplerDescription& sampler, const Request& request) {
   const auto lacks = [](bool needed, bool declared) { return needed && !declared; };
   if (lacks(request.dtype == DType::float16, sampler.float16)) return "takes no float16 logits";
   if (lacks(request.dtype == DType::bfloat16, sampler.bfloat16)) return "takes no bfloat16 logits";
+  if (lacks(request.input == RowInput::probabilities, sampler.from_probs)) {
+    return "takes no probabilities";
+  }
+  if (lacks(!request.words.empty(), sampler.scripted_words)) return "takes no random words";
   if (lacks(!request.allowed.empty(), sampler.allowed_mask)) return "takes no mask of allowed ids";
   if (lacks(!request.active.empty(), sampler.active_rows)) return "takes no inactive rows";
   if (lacks(request.with_indices, sampler.indices)) return "takes no indices";

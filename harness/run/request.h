@@ -11,8 +11,12 @@
 
 namespace fairdraw::harness {
 
+/// What the rows of a request hold.
+enum class RowInput : std::uint32_t { logits = 0, probabilities = 1 };
+
 /// Owning form of fairdraw_batch. Outputs are rows, or entries of `indices` where given.
 struct Request {
+  RowInput input = RowInput::logits;
   DType dtype = DType::float32;
   std::int64_t rows = 0;
   std::int64_t vocab = 0;
@@ -29,6 +33,7 @@ struct Request {
   bool seed_is_scalar = false;
   std::vector<std::uint64_t> seed;    ///< [outputs], or [1] where seed_is_scalar
   std::vector<std::uint64_t> offset;  ///< as seed
+  std::vector<std::uint64_t> words;   ///< [outputs, num_samples] random words, or empty
   std::int32_t num_samples = 1;
 
   std::int64_t outputs() const;
@@ -62,6 +67,28 @@ struct Response {
 inline constexpr std::int32_t kUnwritten = INT32_MIN;
 
 Response run_request(Sampler& sampler, const Request& request, const Wanted& wanted);
+
+/// Owning form of fairdraw_chain, float32. Words: all empty, or [batch, n], [batch, n], [batch].
+struct ChainRequest {
+  std::int64_t batch = 0, num_draft_tokens = 0, vocab = 0;
+  std::vector<float> draft_probs;          ///< [batch * n, vocab]
+  std::vector<std::int32_t> draft_tokens;  ///< [batch, n]
+  std::vector<float> target_probs;         ///< [batch * (n + 1), vocab]
+  bool seed_is_scalar = false;
+  std::vector<std::uint64_t> seed, offset;  ///< [batch], or [1]
+  std::vector<std::uint64_t> accept_words, recover_words, bonus_words;
+};
+
+struct ChainResponse {
+  std::string refused, damage;  ///< as in Response
+  std::vector<std::int32_t> tokens, accepted, emitted, statuses;
+
+  bool ran() const { return refused.empty() && damage.empty(); }
+  std::string trouble() const { return refused.empty() ? damage : "call refused: " + refused; }
+};
+
+/// Asks for everything. `statuses`: only where the sampler reports them.
+ChainResponse run_chain_request(Sampler& sampler, const ChainRequest& request);
 
 /// The ability that the request needs and the sampler does not declare, as a reason for a skip;
 /// empty when there is none.

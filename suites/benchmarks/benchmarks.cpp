@@ -249,6 +249,7 @@ void add_benchmark_options(CLI::App& app, BenchmarkOptions& options) {
 std::vector<harness::BenchmarkRecord> run_benchmarks(const BenchmarkOptions& options,
                                                      std::vector<std::string>& failures) {
   std::vector<std::string> known = harness::builtin_sampler_names();
+  std::erase(known, "model");
   known.insert(known.end(), {"peer:sort", "peer:softmax"});
   std::vector<std::string> cpu_backends, cuda_backends;
   for (const std::string& backend : options.backends) {

@@ -54,7 +54,11 @@ void add_run_options(CLI::App& app, RunOptions& options) {
 
 suites::PlanOptions plan_options(const RunOptions& options) {
   suites::PlanOptions plan;
-  plan.samplers = options.samplers.empty() ? harness::builtin_sampler_names() : options.samplers;
+  plan.samplers = options.samplers;
+  if (plan.samplers.empty()) {
+    plan.samplers = harness::builtin_sampler_names();
+    std::erase(plan.samplers, "model");  // it is what the others are compared with
+  }
   plan.make_sampler = harness::make_builtin_sampler;
   if (!options.semantics.empty()) plan.semantics = options.semantics;
   plan.captured = load_all_captured(options.logits, options.dtype);

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "harness/contract/usage_error.h"
-#include "harness/run/tests/model_sampler.h"
+#include "harness/run/tests/mutants.h"
 #include "suites/cases/case.h"
 #include "suites/cases/operation_lists.h"
 #include "suites/cases/plan.h"

@@ -1,11 +1,12 @@
 // Bugs that samplers have had, one step each.
+#include "harness/run/tests/mutants.h"
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <stdexcept>
 
 #include "harness/run/random_words.h"
-#include "harness/run/tests/model_sampler.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

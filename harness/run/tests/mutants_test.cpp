@@ -1,13 +1,14 @@
 // The checks on trial: the sampler that is right by definition passes each of them, and each
 // mutant turns the one red that is there for it. Draws and declared discrepancies are such that
 // the design's power (miss probability 1e-6) reaches them: an underpowered check would not be red.
+#include "harness/run/tests/mutants.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <ostream>
 
 #include "harness/run/checks.h"
-#include "harness/run/tests/model_sampler.h"
 
 namespace fairdraw::harness {
 namespace {

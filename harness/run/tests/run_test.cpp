@@ -6,7 +6,7 @@
 #include "harness/run/check.h"
 #include "harness/run/random_words.h"
 #include "harness/run/runner.h"
-#include "harness/run/tests/model_sampler.h"
+#include "harness/run/tests/mutants.h"
 
 namespace fairdraw::harness {
 namespace {

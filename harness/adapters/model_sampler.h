@@ -1,10 +1,9 @@
 // A sampler made of the integer model: right by definition, slow, and easy to spoil. Mutants are
-// this sampler with one step overridden.
+// this sampler with one step overridden. `--sampler model`.
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,11 +17,13 @@ class ModelSampler : public Sampler {
   ModelSampler();
   const SamplerDescription& description() const override { return description_; }
   std::string run(const fairdraw_batch& batch) override;
+  std::string run_chain(const fairdraw_chain& chain) override;
 
  protected:
   /// The row of logits and the parameters that output `row` is computed from.
   struct Row {
-    std::vector<float> logits;
+    std::vector<float> logits;  ///< or probabilities
+    bool from_probs = false;
     std::vector<std::uint32_t> allowed;
     reference::RowParameters parameters;
     TieRule tie_rule = TieRule::keep_all;
@@ -34,9 +35,22 @@ class ModelSampler : public Sampler {
   virtual reference::IntegerRow model(const Row& row);
   virtual std::int64_t seed_index(const fairdraw_batch& batch, std::int64_t output);
   virtual std::uint64_t word(std::uint64_t seed, std::uint64_t offset, std::uint32_t index);
+  /// The word that decides: the given one where the batch has words, else word().
+  virtual std::uint64_t decisive_word(const fairdraw_batch& batch, std::int64_t output,
+                                      std::int32_t sample);
   virtual std::int32_t choose(const reference::IntegerRow& row, std::uint64_t word);
   virtual std::int32_t report_status(RowStatus status) { return static_cast<std::int32_t>(status); }
   virtual float report_probability(const reference::IntegerRow& row, std::int32_t token);
+  /// Random words of a chain, in the purposes accept, recover and bonus.
+  virtual std::uint64_t chain_word(std::uint64_t seed, std::uint64_t offset, Purpose purpose,
+                                   std::uint32_t index);
+  /// One chain of the batch.
+  virtual reference::ChainOutcome verify(std::span<const float> draft_probs,
+                                         std::span<const std::int32_t> draft_tokens,
+                                         std::span<const float> target_probs, std::size_t vocab,
+                                         std::span<const std::uint64_t> accept_words,
+                                         std::span<const std::uint64_t> recover_words,
+                                         std::uint64_t bonus_word);
   virtual void finish(const fairdraw_batch&) {}  ///< in the caller's float environment
 
   SamplerDescription description_;
@@ -44,14 +58,5 @@ class ModelSampler : public Sampler {
  private:
   void sample(const fairdraw_batch& batch);
 };
-
-/// A mutant: what is wrong with it, and how to make it.
-struct Mutant {
-  std::string name;
-  std::function<std::unique_ptr<Sampler>()> make;
-};
-
-const std::vector<Mutant>& mutants();
-std::unique_ptr<Sampler> make_mutant(const std::string& name);
 
 }  // namespace fairdraw::harness

@@ -1,5 +1,6 @@
-#include "harness/run/tests/model_sampler.h"
+#include "harness/adapters/model_sampler.h"
 
+#include <algorithm>
 #include <cfenv>
 #include <cmath>
 #include <cstring>
@@ -9,10 +10,10 @@
 namespace fairdraw::harness {
 namespace {
 
-float decode(const fairdraw_batch& batch, std::int64_t row, std::int64_t token) {
-  const bool wide = batch.dtype == 0;
-  const auto at = static_cast<std::size_t>(row * batch.row_stride + token) * (wide ? 4 : 2);
-  const std::byte* const source = static_cast<const std::byte*>(batch.logits) + at;
+float decode(const void* values, std::uint32_t dtype, std::int64_t index) {
+  const bool wide = dtype == 0;
+  const auto at = static_cast<std::size_t>(index) * (wide ? 4 : 2);
+  const std::byte* const source = static_cast<const std::byte*>(values) + at;
   if (wide) {
     float value = 0;
     std::memcpy(&value, source, sizeof(value));
@@ -20,7 +21,7 @@ float decode(const fairdraw_batch& batch, std::int64_t row, std::int64_t token) 
   }
   std::uint16_t bits = 0;
   std::memcpy(&bits, source, sizeof(bits));
-  return batch.dtype == 1 ? reference::float_from_half(bits) : reference::float_from_bfloat16(bits);
+  return dtype == 1 ? reference::float_from_half(bits) : reference::float_from_bfloat16(bits);
 }
 
 // The oracles compute in the float environment that they find, so the caller's is put aside.
@@ -48,17 +49,21 @@ float log_share(std::uint64_t weight, std::uint64_t total) {
 
 ModelSampler::ModelSampler() {
   description_.name = "model";
-  description_.version = "test";
+  description_.version = std::string("fairdraw ") + FAIRDRAW_VERSION;
   description_.semantics = "fairdraw";
   description_.exact_integer = description_.per_request_seeds = true;
   description_.float16 = description_.bfloat16 = true;
   description_.allowed_mask = description_.active_rows = description_.indices = true;
+  description_.from_probs = description_.chains = description_.scripted_words = true;
   description_.num_samples = description_.lowest_id_ties = description_.joint_order = true;
   description_.reports_status = description_.reports_support = true;
   description_.reports_mask = description_.reports_probs = description_.reports_logprobs = true;
 }
 
 reference::IntegerRow ModelSampler::model(const Row& row) {
+  if (row.from_probs) {
+    return reference::integer_model_from_probs(row.logits, row.parameters, row.filter_order);
+  }
   return reference::integer_model(row.logits, row.allowed, row.parameters, row.tie_rule,
                                   row.filter_order);
 }
@@ -69,6 +74,30 @@ std::int64_t ModelSampler::seed_index(const fairdraw_batch& batch, std::int64_t 
 
 std::uint64_t ModelSampler::word(std::uint64_t seed, std::uint64_t offset, std::uint32_t index) {
   return random_word(seed, offset, Purpose::draw, index);
+}
+
+std::uint64_t ModelSampler::decisive_word(const fairdraw_batch& batch, std::int64_t output,
+                                          std::int32_t sample) {
+  const std::int64_t at = output * batch.num_samples + sample;
+  if (batch.words != nullptr) return batch.words[at];
+  const std::int64_t s = seed_index(batch, output);
+  const std::int64_t index = batch.seed_is_scalar != 0 ? at : sample;
+  return word(batch.seed[s], batch.offset[s], static_cast<std::uint32_t>(index));
+}
+
+std::uint64_t ModelSampler::chain_word(std::uint64_t seed, std::uint64_t offset, Purpose purpose,
+                                       std::uint32_t index) {
+  return random_word(seed, offset, purpose, index);
+}
+
+reference::ChainOutcome ModelSampler::verify(std::span<const float> draft_probs,
+                                             std::span<const std::int32_t> draft_tokens,
+                                             std::span<const float> target_probs, std::size_t vocab,
+                                             std::span<const std::uint64_t> accept_words,
+                                             std::span<const std::uint64_t> recover_words,
+                                             std::uint64_t bonus_word) {
+  return reference::chain_speculative_model(draft_probs, draft_tokens, target_probs, vocab,
+                                            accept_words, recover_words, bonus_word);
 }
 
 std::int32_t ModelSampler::choose(const reference::IntegerRow& row, std::uint64_t word) {
@@ -97,8 +126,10 @@ void ModelSampler::sample(const fairdraw_batch& batch) {
       continue;
     }
     Row row;
+    row.from_probs = batch.input != 0;
     for (std::size_t token = 0; token < vocab; ++token) {
-      row.logits.push_back(decode(batch, r, static_cast<std::int64_t>(token)));
+      row.logits.push_back(decode(batch.logits, batch.dtype,
+                                  r * batch.row_stride + static_cast<std::int64_t>(token)));
     }
     if (batch.allowed != nullptr) {
       const std::uint32_t* const first = batch.allowed + r * batch.allowed_stride;
@@ -136,13 +167,9 @@ void ModelSampler::sample(const fairdraw_batch& batch) {
     const bool ok = status == RowStatus::ok;
     if (batch.statuses != nullptr) batch.statuses[output] = report_status(status);
     if (batch.support_size != nullptr) batch.support_size[output] = ok ? row->support_size : 0;
-    const std::int64_t s = seed_index(batch, output);
     for (std::int32_t sample = 0; sample < batch.num_samples; ++sample) {
       const std::int64_t at = output * batch.num_samples + sample;
-      const std::int64_t index = batch.seed_is_scalar != 0 ? at : sample;
-      const std::int32_t token =
-          ok ? choose(*row, word(batch.seed[s], batch.offset[s], static_cast<std::uint32_t>(index)))
-             : -1;
+      const std::int32_t token = ok ? choose(*row, decisive_word(batch, output, sample)) : -1;
       batch.tokens[at] = token;
       if (batch.logprob == nullptr || token < 0) continue;
       const std::uint64_t weight = row->weight[static_cast<std::size_t>(token)];
@@ -150,6 +177,43 @@ void ModelSampler::sample(const fairdraw_batch& batch) {
       batch.logprob_filtered[at] = log_share(weight, row->total);
     }
   }
+}
+
+std::string ModelSampler::run_chain(const fairdraw_chain& chain) {
+  const DefaultFloatEnvironment scope;
+  const auto n = static_cast<std::size_t>(chain.num_draft_tokens);
+  const auto vocab = static_cast<std::size_t>(chain.vocab);
+  const auto decoded = [&chain, vocab](const void* values, std::size_t first, std::size_t rows) {
+    std::vector<float> result(rows * vocab);
+    for (std::size_t i = 0; i < result.size(); ++i) {
+      result[i] = decode(values, chain.dtype, static_cast<std::int64_t>(first * vocab + i));
+    }
+    return result;
+  };
+  for (std::size_t b = 0; b < static_cast<std::size_t>(chain.batch); ++b) {
+    const std::vector<float> draft = decoded(chain.draft_probs, b * n, n);
+    const std::vector<float> target = decoded(chain.target_probs, b * (n + 1), n + 1);
+    const std::size_t s = chain.seed_is_scalar != 0 ? 0 : b;
+    const auto index = static_cast<std::uint32_t>(chain.seed_is_scalar != 0 ? b : 0);
+    const auto word = [&](const std::uint64_t* given, std::size_t at, std::size_t position,
+                          Purpose purpose) {
+      if (given != nullptr) return given[at];
+      return chain_word(chain.seed[s], chain.offset[s] + position, purpose, index);
+    };
+    std::vector<std::uint64_t> accept(n), recover(n);
+    for (std::size_t i = 0; i < n; ++i) {
+      accept[i] = word(chain.accept_words, b * n + i, i, Purpose::accept);
+      recover[i] = word(chain.recover_words, b * n + i, i, Purpose::recover);
+    }
+    const reference::ChainOutcome outcome =
+        verify(draft, std::span(chain.draft_tokens + b * n, n), target, vocab, accept, recover,
+               word(chain.bonus_words, b, n, Purpose::bonus));
+    std::copy(outcome.tokens.begin(), outcome.tokens.end(), chain.tokens + b * (n + 1));
+    if (chain.accepted != nullptr) chain.accepted[b] = outcome.accepted;
+    if (chain.emitted != nullptr) chain.emitted[b] = outcome.emitted;
+    if (chain.statuses != nullptr) chain.statuses[b] = report_status(outcome.status);
+  }
+  return {};
 }
 
 }  // namespace fairdraw::harness

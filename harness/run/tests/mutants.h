@@ -1,0 +1,22 @@
+// Samplers with one step spoiled, to put the checks on trial.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "harness/adapters/model_sampler.h"
+
+namespace fairdraw::harness {
+
+/// A mutant: what is wrong with it, and how to make it.
+struct Mutant {
+  std::string name;
+  std::function<std::unique_ptr<Sampler>()> make;
+};
+
+const std::vector<Mutant>& mutants();
+std::unique_ptr<Sampler> make_mutant(const std::string& name);
+
+}  // namespace fairdraw::harness
