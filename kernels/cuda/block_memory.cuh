@@ -47,6 +47,9 @@ struct Ranked {
 template <int kThreads>
 struct BlockMemory {
   static constexpr int kWarps = kThreads / kWarp;
+  /// Maxima that a thread can show for the head: of its even and its odd components where blocks
+  /// are small, so that 1024 threads a row are enough for a top_k of 1000.
+  static constexpr int kMaximaOfThread = kThreads <= 512 ? 2 : 1;
 
   std::uint64_t loaded[kWarps];  ///< barriers of bulk copies
   std::uint64_t warp_sum[3][kWarp];
@@ -65,7 +68,7 @@ struct BlockMemory {
   std::int32_t cut_bin, gathered, first, tie_end;
   std::uint32_t edge[2];  ///< keys of a bracket's ends: high, low
   union alignas(16) {
-    float thread_max[kThreads];
+    float thread_max[kMaximaOfThread * kThreads];
     WeightBins bins;
     Ranked ranked;
   };

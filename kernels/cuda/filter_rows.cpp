@@ -13,10 +13,11 @@ namespace {
 constexpr int kReservedBytes = 1024;
 /// Vectors of a row that 512 threads read at once, in two steps.
 constexpr std::int64_t kNarrowRow = 1024;
-/// What two blocks of 512 threads read in eight steps: two rows of that size share two
-/// multiprocessors, and one row's loads hide the other's sums.
-constexpr std::int64_t kHalfBlockRow = 8192;
-/// The bracket of a nucleus grows with the vocabulary.
+/// What two blocks of 512 threads read in sixteen steps: two rows of that size share two
+/// multiprocessors, most of both on chip, and one row's loads hide the other's sums.
+constexpr std::int64_t kHalfBlockRow = 16384;
+/// The bracket of a nucleus grows with the vocabulary: a row of peaked logits has 9000 values in it
+/// at 262144, which the list holds without their ids.
 constexpr std::int64_t kWideVocab = 160000;
 
 int values_of_vector(DType dtype) { return dtype == DType::float32 ? 4 : 8; }
@@ -107,7 +108,7 @@ Spread spread_rows(const RowsTask& task, int blocks, int threads, int blocks_per
   RowShape& shape = spread.shape;
   shape.blocks = blocks;
   shape.bulk_copies = bulk_copies;
-  shape.list_capacity = blocks >= 8 || task.rows.vocab > kWideVocab ? 4096 : 2048;
+  shape.list_capacity = task.rows.vocab > kWideVocab ? 6144 : blocks >= 8 ? kMostListed : 2048;
   shape.warp_vectors = (vectors + warps - 1) / warps;
   shape.steps = (shape.warp_vectors + 31) / 32;
   const int of_block =

@@ -25,7 +25,7 @@
 //             the first block finds the cut and says who draws (3)
 //             that block searches (row_nuclei.cuh); a nucleus among the largest values: as top_k
 //   else      a selection over the row by four levels of bins at most (row_selection.cuh): top_k of
-//             more than half of the threads, lists that overflow, guesses that fail
+//             more than half of the thread maxima, lists that overflow, guesses that fail
 // (n): barriers of the cluster up to there. Cost: one walk over V / (blocks * threads) values a
 // thread for the maximum, one with 16 instructions a value for weights; nothing depends on k or on
 // the values but which way is taken, and every loop is bounded.
@@ -55,6 +55,12 @@
 //   all of a vector's values counted in the head by its own thread: 5000 cycles; by the warp: 2000
 //   4 blocks of 512 threads, two a multiprocessor, at B = 256: 89 to 94 instead of 79 to 88 for 2
 //     blocks of 1024; their phases do not overlap either
+//   a bracket guessed from the resident steps alone: at V = 262144 its list overflows, and rows of
+//     peaked logits need a selection, 330 instead of 85 at B = 64
+//   one maximum a thread where two blocks of 512 share a row: a top_k of 1000 needs a selection, 114
+//     instead of 48 at V = 32000, B = 256; two a thread everywhere: 1.5 slower at B = 1
+//   bfloat16 of V = 128256, B = 256: 62 with 1 block of 512 and 65 with 2 of 512, two a
+//     multiprocessor, 71 with 2 of 1024; the first has a selection for every top_k above 512
 //   blocks that take one row after the other and load the next while they end one, for B = 256: the
 //     compiler keeps what does not depend on the row in registers, and spills 4 KiB a thread
 // What bounds it: at B = 1 instructions that are fetched from L2 for the first time (a fifth to a
@@ -81,6 +87,7 @@ class RowFilter : public RowNuclei<kType, kFromProbs, kThreads> {
   using Base::kWarps;
   using typename Base::Segment;
   using typename Base::Work;
+  static constexpr int kMaxima = kThreads * BlockMemory<kThreads>::kMaximaOfThread;
 
   /// Up to the row's maximum. The status, where it is decided; all blocks agree.
   __device__ __forceinline__ RowStatus find_maximum() {
@@ -98,7 +105,6 @@ class RowFilter : public RowNuclei<kType, kFromProbs, kThreads> {
           if (needs_sample_) take_sample(x, thread_max);
         });
     thread_max_ = found.max;
-    resident_max_ = found.resident_max;
     streamed_max_ = found.streamed_max;
     return share_maximum(found);
   }
@@ -113,23 +119,26 @@ class RowFilter : public RowNuclei<kType, kFromProbs, kThreads> {
     if (work_.parameters.min_p > 0.0F) {
       work_.base = work_.low = fmaxf(kSmallestAllowed, lowest_kept_by_min_p());
     }
-    if (!work_.top_k_on() && !work_.top_p_on()) {
+    const bool filtered = work_.top_k_on() || work_.top_p_on();
+    // More would not be found among thread maxima.
+    if (work_.top_k_on() && work_.parameters.top_k > kMaxima * work_.cluster.blocks / 2) {
+      return false;
+    }
+    // Where the bound is the maximum, k values or more share it: too many to list, perhaps.
+    const bool tied = filtered && head_end_ >= work_.max;
+    const bool ties_survive = tied && are_ties_survivors();
+    if (ties_survive) work_.low = work_.max;
+    if (!filtered || ties_survive) {
       finish_by_sum();
       return true;
     }
-    bool row_mass = true;  // top_p is measured on the row
-    if (work_.top_k_on()) {
-      row_mass = work_.top_p_on() && work_.task.filter_order == FilterOrder::joint;
-      // More would not be found among thread maxima.
-      if (work_.parameters.top_k > kThreads * work_.cluster.blocks / 2) return false;
-    }
-    if (head_end_ >= work_.max) {
-      // The bound is the maximum: k values or more share it. They may be too many to list.
-      if (finish_by_ties()) return true;
-    } else if (!work_.top_k_on() && !is_head_enough()) {
+    if (!tied && !work_.top_k_on() && !is_head_enough()) {
       const Bracket bracket = guess_nucleus();
       if (bracket.low < head_end_) return finish_by_bracket(bracket);
     }
+    // What top_p is measured on.
+    const bool row_mass =
+        work_.top_p_on() && (!work_.top_k_on() || work_.task.filter_order == FilterOrder::joint);
     return finish_by_list(fmaxf(head_end_, work_.base), row_mass);
   }
 
@@ -148,7 +157,6 @@ class RowFilter : public RowNuclei<kType, kFromProbs, kThreads> {
   using Base::memory_;
   using Base::min_p_octaves_;
   using Base::needs_sample_;
-  using Base::resident_max_;
   using Base::segment_;
   using Base::send_sample;
   using Base::streamed_max_;
@@ -196,13 +204,18 @@ class RowFilter : public RowNuclei<kType, kFromProbs, kThreads> {
     }
     const RowParameters& parameters = work_.parameters;
     const bool needs_head = !greedy_ && (work_.top_k_on() || work_.top_p_on());
-    // A quarter of the blocks may have few values, or small ones: the others have enough.
+    // One block may have few values, or small ones: the others have enough.
     const int relied_on = work_.cluster.blocks - spare_blocks();
     const int wanted =
         ((work_.top_k_on() ? parameters.top_k : kHeadSize) + relied_on - 1) / relied_on;
+    // Few are found faster among the maxima of four threads, and many among two of each thread.
     const bool in_fours = 8 * wanted <= kThreads;
+    const bool in_halves = kMaxima > kThreads && 2 * wanted > kThreads;
     if (needs_head) {
-      if (in_fours) {
+      if (in_halves) {
+        memory_.thread_max[work_.thread] = found.even;
+        memory_.thread_max[kMaxima - kThreads + work_.thread] = found.odd;
+      } else if (in_fours) {
         float most = fmaxf(thread_max_, __shfl_xor_sync(kAllLanes, thread_max_, 1));
         most = fmaxf(most, __shfl_xor_sync(kAllLanes, most, 2));
         if (work_.lane % 4 == 0) memory_.thread_max[work_.thread / 4] = most;
@@ -220,7 +233,8 @@ class RowFilter : public RowNuclei<kType, kFromProbs, kThreads> {
       mine.first = memory_.first;
     }
     if (needs_head) {
-      const float tail = end_of_head(wanted, in_fours, best);
+      const int maxima = in_halves ? kMaxima : in_fours ? kThreads / 4 : kThreads;
+      const float tail = end_of_head(wanted, maxima / kWarp, best);
       mine.tail_key = unsigned_key(tail);
       if (needs_sample_) {
         mine.top = bin_of(best);
@@ -238,7 +252,7 @@ class RowFilter : public RowNuclei<kType, kFromProbs, kThreads> {
   }
 
   /// Blocks whose part of the row may be unlike the others'.
-  __device__ __forceinline__ int spare_blocks() const { return work_.cluster.blocks / 4; }
+  __device__ __forceinline__ int spare_blocks() const { return work_.cluster.blocks >= 4 ? 1 : 0; }
 
   /// Greedy rows: the first of the thread's values that equals the block's maximum.
   __device__ __forceinline__ void find_first(float best) {
@@ -253,12 +267,11 @@ class RowFilter : public RowNuclei<kType, kFromProbs, kThreads> {
   }
 
   /// A value that at least `wanted` of the block's values reach, and not many more: two rounds of
-  /// one pivot a warp, over the thread maxima, or over those of four threads where few are wanted.
-  /// -inf where there are not that many.
-  __device__ __forceinline__ float end_of_head(int wanted, bool in_fours, float most) {
+  /// one pivot a warp, over `maxima` numbers for each lane in memory_.thread_max. -inf where there
+  /// are not that many.
+  __device__ __forceinline__ float end_of_head(int wanted, int maxima, float most) {
     const std::uint32_t least =
         warp_min(work_.lane < kWarps ? memory_.warp_key[1][work_.lane] : 0xffffffffU);
-    const int maxima = in_fours ? kWarps / 4 : kWarps;  // of each lane
     float low = from_unsigned_key(least);
     float high = most;
     // The first pivot is the smallest maximum, however small: the others lie where values weigh
@@ -374,18 +387,12 @@ class RowFilter : public RowNuclei<kType, kFromProbs, kThreads> {
 
   // --- Ties of the maximum -----------------------------------------------------------------------
 
-  /// Of a row in which the maximum stands as often as top_k asks, or often at all. False where its
-  /// ties are not the survivors, or not all of them.
-  __device__ __forceinline__ bool finish_by_ties() {
-    if (work_.top_k_on()) {
-      // No cut of top_p is above the maximum.
-      if (work_.task.tie_rule == TieRule::lowest_id) return false;
-    } else if (!ties_hold_nucleus()) {
-      return false;
-    }
-    work_.low = work_.max;
-    finish_by_sum();
-    return true;
+  /// Of a row in which the maximum stands as often as top_k asks, or often at all: whether its ties
+  /// are the survivors, all of them.
+  __device__ __forceinline__ bool are_ties_survivors() {
+    // No cut of top_p is above the maximum.
+    if (work_.top_k_on()) return work_.task.tie_rule != TieRule::lowest_id;
+    return ties_hold_nucleus();
   }
 
   /// True where the ties of the maximum weigh what top_p asks.

@@ -258,7 +258,7 @@ class ListFinish {
   /// Puts the blocks' entries one behind the other.
   __device__ __forceinline__ void close_gaps(int n, int room) {
     if (work_.cluster.blocks == 1) return;
-    constexpr int kMostPerThread = 4096 / kThreads;
+    constexpr int kMostPerThread = kMostListed / kThreads;
     float x[kMostPerThread];
     std::int32_t id[kMostPerThread];
 #pragma unroll

@@ -57,7 +57,7 @@ class RowLists : public RowState<kType, kFromProbs, kThreads> {
     const int count = __shfl_sync(kAllLanes, of_warps, kWarps - 1);
     mine.count = count;
     const int before = __shfl_sync(kAllLanes, of_warps, work_.warp) - hits;
-    const int room = dynamic_.list.capacity / work_.cluster.blocks;
+    const int room = min(dynamic_.list.capacity, kMostListed) / work_.cluster.blocks;
     if (count <= room && hits > 0) send_list(from, hits, work_.cluster.rank * room + before);
     if (row_mass) {
       mine.total = work_.block_sum(0);

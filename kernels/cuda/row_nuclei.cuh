@@ -43,8 +43,8 @@ class RowNuclei : public RowLists<kType, kFromProbs, kThreads> {
   using Base::head_end_;
   using Base::lowest_with_weight;
   using Base::memory_;
-  using Base::resident_max_;
   using Base::segment_;
+  using Base::streamed_max_;
   using Base::thread_max_;
   using Base::word_;
   using Base::work_;
@@ -73,19 +73,18 @@ class RowNuclei : public RowLists<kType, kFromProbs, kThreads> {
   }
 
   /// Counts the values above the head's end, and takes them out of the sample. Those are of few
-  /// threads, whose vectors the lanes of their warp share. Of the steps that are not resident, and
-  /// so not sampled, a thread's largest value is enough.
+  /// threads, whose vectors the lanes of their warp share.
   __device__ __forceinline__ void count_head(float tail) {
     if constexpr (kFromProbs) tail = fmaxf(tail, 0.0F);  // absent values are 0
-    if (thread_max_ > tail && thread_max_ > resident_max_) {
-      atomicAdd(&dynamic_.ring->head[ring_place(bin_of(thread_max_))], 1U);
-    }
-    unsigned threads = __ballot_sync(kAllLanes, resident_max_ > tail);
+    unsigned threads = __ballot_sync(kAllLanes, thread_max_ > tail);
+    const unsigned streamed = __ballot_sync(kAllLanes, streamed_max_ > tail);
 #pragma unroll 1
     for (; threads != 0; threads &= threads - 1) {
       const int owner = __ffs(static_cast<int>(threads)) - 1;
+      // A value above the head's end among them was sampled by its thread: it has to be found.
+      const int steps = ((streamed >> owner) & 1U) != 0 ? segment_.steps() : segment_.resident();
 #pragma unroll 1
-      for (int step = work_.lane; step < segment_.resident(); step += kWarp) {
+      for (int step = work_.lane; step < steps; step += kWarp) {
         float x[kPerVector];
         segment_.read_of_lane(owner, step, x);
 #pragma unroll
@@ -156,17 +155,15 @@ class RowNuclei : public RowLists<kType, kFromProbs, kThreads> {
     const float top_p = work_.parameters.top_p;
     const float octave = (top - bin + 0.5F) / kBinsPerOctave - max_octave;
     const float weight = exp2f(fminf(octave, 0.0F));
-    // One value stands for this many: the sample looks at one in four of the resident steps.
-    const float stands_for = static_cast<float>(kSampleStride * segment_.steps()) /
-                             static_cast<float>(::max(segment_.resident(), 1));
-    const float mass = (sampled * stands_for + head) * weight;
+    constexpr float kStandsFor = kSampleStride;
+    const float mass = (sampled * kStandsFor + head) * weight;
     float total = 0;
     const float inclusive = block_inclusive_sum<kThreads>(mass, total, memory_.float_slots[0]);
     const float target = top_p * total;
     // What is decided is W(>= v) - p W: values above v count 1 - p in it, the others -p.
     const float share = inclusive < target ? 1.0F - top_p : top_p;
-    const float one_value = stands_for * weight * share;
-    const float not_sampled = (stands_for - 1.0F) / stands_for;
+    const float one_value = kStandsFor * weight * share;
+    const float not_sampled = (kStandsFor - 1.0F) / kStandsFor;
     const float square_of_warp = warp_sum(sampled * one_value * one_value * not_sampled);
     if (work_.lane == 0) memory_.float_slots[1][work_.warp] = square_of_warp;
     if (work_.thread < 2) memory_.edge[work_.thread] = work_.thread == 0 ? 0U : 0xffffffffU;

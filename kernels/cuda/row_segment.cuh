@@ -47,8 +47,8 @@ class RowSegment {
   /// What the first scan finds in one thread's vectors.
   struct Found {
     float max;           ///< largest allowed value
-    float resident_max;  ///< of the resident steps
-    float streamed_max;  ///< of the others
+    float even, odd;     ///< the same of the even and of the odd components alone
+    float streamed_max;  ///< of the steps that are not resident
     float raw_max;       ///< largest value, banned or not; NaN where there is one
     bool negative;       ///< some value is below zero (probabilities only)
   };
@@ -165,31 +165,40 @@ class RowSegment {
   }
 
   /// Waits for the load and takes the first walk: the largest values, and banned tokens out of the
-  /// way. sample is called with each resident
-  /// vector and the thread's largest value so far.
+  /// way. sample is called with each vector
+  /// and the thread's largest value so far.
   template <class Sample>
   __device__ __forceinline__ Found scan(Stream& stream, std::uint64_t* loaded, bool bulk_copies,
                                         Sample&& sample) {
     constexpr float kNone = kFromProbs ? 0.0F : -INFINITY;
-    Found found{kNone, kNone, kNone, kNone, false};
+    struct Largest {
+      float even = kNone, odd = kNone;
+    };
+    Largest seen;  // banned or not, NaN where there is one
+    Largest kept;  // allowed
+    bool negative = false;
     const int warp = static_cast<int>(threadIdx.x) / kWarp;
-    const auto look = [&](uint4 raw, int vector, bool resident) {
+    const auto look = [&](uint4 raw, int vector) {
       float x[kPerVector];
       unpack(raw, x);
 #pragma unroll
       for (int j = 0; j < kPerVector; ++j) {
-        found.raw_max = max_or_nan(found.raw_max, x[j]);
-        if constexpr (kFromProbs) found.negative |= x[j] < 0.0F;
+        float& largest = j % 2 == 0 ? seen.even : seen.odd;
+        largest = max_or_nan(largest, x[j]);
+        if constexpr (kFromProbs) negative |= x[j] < 0.0F;
       }
       if (allowed_ == nullptr) {
-        if (resident) sample(x, found.raw_max);
+        sample(x, fmaxf(seen.even, seen.odd));
         return raw;
       }
       raw = ban(raw, vector);
       unpack(raw, x);
 #pragma unroll
-      for (int j = 0; j < kPerVector; ++j) found.max = fmaxf(found.max, x[j]);
-      if (resident) sample(x, found.max);
+      for (int j = 0; j < kPerVector; ++j) {
+        float& largest = j % 2 == 0 ? kept.even : kept.odd;
+        largest = fmaxf(largest, x[j]);
+      }
+      sample(x, fmaxf(kept.even, kept.odd));
       return raw;
     };
     const int begin = first_vector(warp) + lane_of();
@@ -197,19 +206,22 @@ class RowSegment {
     finish_load(loaded, bulk_copies);
 #pragma unroll 4
     for (int step = 0; step < resident_; ++step) {
-      const uint4 raw = look(slot[step * kWarp], begin + step * kWarp, true);
+      const uint4 raw = look(slot[step * kWarp], begin + step * kWarp);
       if (allowed_ != nullptr) slot[step * kWarp] = raw;
     }
     // The streamed steps apart: where they hold nothing of interest they are not read again.
-    const Found resident = found;
-    found = {kNone, kNone, kNone, kNone, false};
-    drain(stream, [&](uint4 raw, int, int vector) { look(raw, vector, false); });
-    if (allowed_ == nullptr) found.max = found.raw_max;
-    found.streamed_max = found.max;
-    found.resident_max = allowed_ == nullptr ? resident.raw_max : resident.max;
-    found.max = fmaxf(found.streamed_max, found.resident_max);
-    found.raw_max = max_or_nan(found.raw_max, resident.raw_max);
-    found.negative |= resident.negative;
+    const Largest resident = allowed_ == nullptr ? seen : kept;
+    const float resident_raw_max = max_or_nan(seen.even, seen.odd);
+    seen = kept = {};
+    drain(stream, [&](uint4 raw, int, int vector) { look(raw, vector); });
+    const Largest streamed = allowed_ == nullptr ? seen : kept;
+    Found found;
+    found.even = fmaxf(resident.even, streamed.even);
+    found.odd = fmaxf(resident.odd, streamed.odd);
+    found.max = fmaxf(found.even, found.odd);
+    found.streamed_max = fmaxf(streamed.even, streamed.odd);
+    found.raw_max = max_or_nan(resident_raw_max, max_or_nan(seen.even, seen.odd));
+    found.negative = negative;
     return found;
   }
 

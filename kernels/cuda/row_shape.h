@@ -13,7 +13,7 @@ struct RowShape {
   int warp_vectors;   ///< vectors of 16 bytes that a warp owns
   int steps;          ///< of each warp: 32 vectors, the last perhaps fewer
   int resident;       ///< steps in shared memory
-  int list_capacity;  ///< candidates that a row can list
+  int list_capacity;  ///< candidates that a row has room for, ids included
   bool bulk_copies;   ///< compute capability 9.0
 };
 
@@ -29,6 +29,8 @@ struct GpuLimits {
   int shared_bytes_of_multiprocessor;  ///< shared by its blocks
 };
 
+/// Most candidates that are listed with their ids.
+inline constexpr int kMostListed = 4096;
 /// Bins of the sample that guesses a nucleus (filter_rows.cuh): a word each, from every block.
 inline constexpr int kSampleBins = 512;
 /// Listed values that a warp can note before they are sent (filter_rows.cuh).

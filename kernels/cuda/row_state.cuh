@@ -47,9 +47,8 @@ class RowState {
   bool greedy_ = false, needs_sample_ = false;
   float min_p_octaves_ = 0;
   std::uint64_t word_ = 0;  ///< the output's random word
-  float thread_max_ = 0;    ///< the largest of this thread's values,
-  float resident_max_ = 0;  ///< of those of resident steps,
-  float streamed_max_ = 0;  ///< and of the others
+  float thread_max_ = 0;    ///< the largest of this thread's values
+  float streamed_max_ = 0;  ///< and of those of steps that are not resident
   float head_end_ = 0;      ///< at least as many values as asked for reach it; -inf: all
 };
 
