@@ -41,6 +41,16 @@ CheckOutcome check_float_environment(const CheckInput& input);
 /// Renormalised probabilities and log-probabilities, against their specification and the oracle.
 CheckOutcome check_probabilities(const CheckInput& input);
 
+/// Drafted chains: tokens, counts and statuses equal to the integer model's for zero-probability
+/// drafts, equal laws, single tokens, bad tokens and bad rows (exact samplers); the same chain gives
+/// the same tokens again, alone and in any batch (per-request seeds); given random words at every
+/// boundary of acceptance, recovery and bonus (where the sampler takes them).
+CheckOutcome check_chain(const CheckInput& input);
+
+/// Chains drafted from their law give the target's law, in the first token and in pairs; what is
+/// accepted, recovered and drawn behind it is independent.
+CheckOutcome check_chain_law(const CheckInput& input);
+
 /// Draws from one row against its law: G with a finite-sample bound, DKWM in two orderings,
 /// Pearson's chi-squared where it is valid; exact zero mass.
 CheckOutcome check_chi_squared(const CheckInput& input);

@@ -30,6 +30,10 @@ const char* to_string(Check check) {
       return "replay";
     case Check::streams:
       return "streams";
+    case Check::chain:
+      return "chain";
+    case Check::chain_law:
+      return "chain_law";
     case Check::metamorphic:
       return "metamorphic";
     case Check::float_environment:
@@ -57,7 +61,7 @@ Suite suite_from_name(std::string_view name) {
 
 bool is_statistical(Check check) {
   return check == Check::streams || check == Check::chi_squared || check == Check::binomial ||
-         check == Check::pit;
+         check == Check::pit || check == Check::chain_law;
 }
 
 }  // namespace fairdraw::suites

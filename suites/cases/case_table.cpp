@@ -7,6 +7,7 @@
 
 #include "suites/cases/case.h"
 #include "suites/cases/operation_lists.h"
+#include "suites/cases/probability_cases.h"
 
 namespace fairdraw::suites {
 namespace {
@@ -29,6 +30,7 @@ class Table {
       entry.id += fmt::format("/{}", to_string(entry.input.dtype));
     }
     entry.id += "/" + operations_name;
+    if (entry.from_probs) entry.id += "/probs";
     if (entry.banned_tokens) entry.id += "/banned";
     if (is_statistical(entry.check) && entry.draws > 0) {
       entry.id += fmt::format("/n{}", entry.draws);
@@ -378,6 +380,9 @@ std::vector<Case> case_table(
   add_goodness_of_fit(table);
   add_pit(table);
   add_differential(table);
+  for (NamedCase& named : probability_cases()) {
+    table.add(std::move(named.entry), named.operations_name);
+  }
   for (const auto& file : captured) add_captured(table, file);
   return table.take();
 }
