@@ -243,7 +243,7 @@ class ChainLaw {
                                p_value, level));
     };
     rate("acceptance", emitted_some_, position_[0].acceptance);
-    rate("full_acceptance", passed_all_, position_[0].acceptance * position_[1].acceptance);
+    rate("second_acceptance", second_passed_, position_[1].acceptance);
   }
 
  private:
@@ -313,7 +313,8 @@ class ChainLaw {
       second_.count(emitted > 0 ? second_.pair(at(tokens[0]), at(tokens[1])) : second_.rest());
       bonus_.count(emitted == 2 ? bonus_.pair(at(tokens[1]), at(tokens[2])) : bonus_.rest());
       if (emitted > 0) ++emitted_some_;
-      if (response.accepted[b] == 2) ++passed_all_;
+      // Positions behind a rejection are tested too; well_formed() leaves 0 or 1 here.
+      second_passed_ += static_cast<std::uint64_t>(response.accepted[b] - (emitted > 0 ? 1 : 0));
       if (before >= 0) {
         neighbours_.count(neighbours_.pair(static_cast<std::size_t>(before), at(tokens[0])));
         before = -1;
@@ -347,7 +348,7 @@ class ChainLaw {
   std::size_t width_;
   Position position_[kDrafts];
   Table first_, recovery_, second_, bonus_, neighbours_;
-  std::uint64_t chains_ = 0, emitted_some_ = 0, passed_all_ = 0;
+  std::uint64_t chains_ = 0, emitted_some_ = 0, second_passed_ = 0;
 };
 
 }  // namespace
