@@ -26,8 +26,13 @@ CheckOutcome check_status(const CheckInput& input);
 /// stride, alignment, number of threads, through `indices`, beside greedy and padding rows.
 CheckOutcome check_replay(const CheckInput& input);
 
-/// Different seeds, offsets, samples and outputs give different draws: no 3-gram of tokens comes
-/// back among 64 draws from a flat row of a large vocabulary.
+/// What the sampler promises of its random bits (SamplerDescription::randomness), axis by axis:
+/// seeds that are neighbours or differ in one bit, offsets, samples, outputs with one seed, calls of
+/// a generator of its own. On a flat row of a large vocabulary no gram of tokens, no step between
+/// tokens and no difference between sequences comes back among a thousand draws; the first 64 of
+/// them show what is shared, frozen, shifted or affine. With `draws`, long streams through their
+/// law: uniform, uncorrelated at small lags and between streams, and independent in tables of
+/// pairs. The same seeds and offsets again give the same tokens.
 CheckOutcome check_streams(const CheckInput& input);
 
 /// Relations between calls: a shift of all logits that is exact, a permutation of the vocabulary,
