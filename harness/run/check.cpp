@@ -16,6 +16,10 @@ CheckOutcome& CheckOutcome::fail(std::string what) {
   return *this;
 }
 
+void CheckOutcome::watch_out(const std::string& what) {
+  watch += watch.empty() ? what : "; " + what;
+}
+
 CheckOutcome skipped(std::string reason) {
   CheckOutcome outcome;
   outcome.verdict = Verdict::skipped;
