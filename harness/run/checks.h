@@ -41,15 +41,22 @@ CheckOutcome check_float_environment(const CheckInput& input);
 /// Renormalised probabilities and log-probabilities, against their specification and the oracle.
 CheckOutcome check_probabilities(const CheckInput& input);
 
-/// Draws from one row against its law: G with a finite-sample bound, DKWM in two orderings,
-/// Pearson's chi-squared where it is valid; exact zero mass.
+/// Draws from one row against its law: G with a finite-sample bound, DKWM in four orderings
+/// (probability, id, lane of 1024, a hash of the id), the exact multinomial law where the support
+/// is small, Pearson's chi-squared where it is valid, both ways; exact zero mass.
 CheckOutcome check_chi_squared(const CheckInput& input);
+
+/// Bets against one row's law: on the whole of it over up to 64 cells, and on some thousand sets of
+/// tokens (lanes, tiles, head, tail, boundary, ties, single tokens). Draws in growing batches, ends
+/// red as soon as the evidence suffices, goes on to four times the draws while it is suspicious.
+CheckOutcome check_bets(const CheckInput& input);
 
 /// Exact binomial tests of named tokens and groups: most likely, first, last, boundary token,
 /// tail, and each lane of 16.
 CheckOutcome check_binomial(const CheckInput& input);
 
-/// Draws from many different rows, through their laws, against the uniform law.
+/// Draws from many different rows, through their laws: uniform, and independent along the stream,
+/// between neighbouring rows and between calls.
 CheckOutcome check_pit(const CheckInput& input);
 
 }  // namespace fairdraw::harness

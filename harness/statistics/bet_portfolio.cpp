@@ -157,8 +157,10 @@ BetPortfolio::Strongest BetPortfolio::strongest() const {
     const double log_e = bet.log_weight + log_e_of(bet, static_cast<double>(count),
                                                    static_cast<double>(draws_ - count));
     if (found && log_e <= best.log_e) continue;
-    best = {sets_[bet.family].name, bet.group, count, static_cast<double>(draws_) * bet.probability,
-            log_e};
+    const std::string& name = sets_[bet.family].name;
+    const bool is_alone = counts_[bet.family].size() == 1;
+    best = {is_alone ? name : fmt::format("{}, number {}", name, bet.group), count,
+            static_cast<double>(draws_) * bet.probability, log_e};
     found = true;
   }
   return best;

@@ -43,8 +43,7 @@ class BetPortfolio {
 
   /// The set whose own bets have won most, by the last add().
   struct Strongest {
-    std::string name;  ///< of its TokenSets
-    std::uint32_t group = 0;
+    std::string name;  ///< "lane of 32, number 5", "the last token"
     std::uint64_t count = 0;
     double expected = 0;
     double log_e = 0;  ///< with its weight: its part of E
