@@ -29,8 +29,7 @@ std::vector<const harness::CaseRecord*> watched_cases(const harness::RunRecord& 
 /// Heads the list of them.
 inline constexpr std::string_view kWatchSentence =
     "Suspicious in one look and not confirmed on more draws. Chance does that to one case in a "
-    "hundred at most; hardly ever to the same case twice."; the same case "
-    "again and again is not.";
+    "hundred at most; hardly ever to the same case twice.";
 
 /// 1234567 as "1,234,567".
 std::string grouped(std::uint64_t value);

@@ -30,6 +30,7 @@ enum class Check {
   float_environment,
   probabilities,
   chi_squared,
+  bets,
   binomial,
   pit,
 };

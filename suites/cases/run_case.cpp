@@ -35,6 +35,8 @@ CheckOutcome run_check(Check check, const CheckInput& input) {
       return harness::check_probabilities(input);
     case Check::chi_squared:
       return harness::check_chi_squared(input);
+    case Check::bets:
+      return harness::check_bets(input);
     case Check::binomial:
       return harness::check_binomial(input);
     case Check::pit:

@@ -39,7 +39,7 @@ TEST(Design, EveryStatisticalCaseHasThePowerThatItStates) {
                       std::make_shared<harness::CapturedLogits>(
                           harness::load_npy(data / "lm_logits_bf16_as_u16.npy", true))};
   std::size_t judged = 0;
-  for (const char* check : {"chi_squared/*", "binomial/*", "pit/*", "streams/*"}) {
+  for (const char* check : {"chi_squared/*", "bets/*", "binomial/*", "pit/*", "streams/*"}) {
     options.case_glob = check;
     const Plan plan = make_plan(options);
     EXPECT_EQ(plan.statistical_cases, kStatisticalCases);
