@@ -92,6 +92,17 @@ std::string red_section(const harness::RunRecord& record) {
   return html + "</section>\n";
 }
 
+std::string watch_section(const harness::RunRecord& record) {
+  const auto watched = watched_cases(record);
+  if (watched.empty()) return "";
+  std::string html = fmt::format("<section>\n<h2>Watch</h2>\n<p>{}</p>\n<ul>\n", kWatchSentence);
+  for (const harness::CaseRecord* one : watched) {
+    html += fmt::format("<li><code>{}</code> {}: {}</li>\n", html_text(one->sampler),
+                        html_text(one->id), html_text(one->watch));
+  }
+  return html + "</ul>\n</section>\n";
+}
+
 std::string unnoticed_section(const harness::RunRecord& record) {
   const auto lines = unnoticed(record);
   if (lines.empty()) return "";
@@ -144,8 +155,9 @@ std::string to_html(const harness::RunRecord& record) {
              "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
              "<title>fairdraw: {}</title>\n<style>{}</style>\n</head>\n<body>\n",
              to_string(run_verdict(record)), kStyle) +
-         first_screen(record) + "<main>\n" + red_section(record) + unnoticed_section(record) +
-         all_cases_section(record) + environment_section(record) + "</main>\n</body>\n</html>\n";
+         first_screen(record) + "<main>\n" + red_section(record) + watch_section(record) +
+         unnoticed_section(record) + all_cases_section(record) + environment_section(record) +
+         "</main>\n</body>\n</html>\n";
 }
 
 }  // namespace fairdraw::reports

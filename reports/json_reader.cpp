@@ -138,6 +138,7 @@ harness::CaseRecord case_of(ObjectReader reader) {
   record.min_discrepancy = reader.optional_number("min_discrepancy");
   record.seconds = reader.number("seconds");
   record.message = reader.text("message");
+  record.watch = reader.text("watch");
   record.replay = reader.text("replay");
   ObjectReader measures = reader.object("measures");
   for (const std::string& name : measures.keys()) record.measures[name] = measures.number(name);
@@ -164,8 +165,8 @@ void expect_summary(ObjectReader reader, const harness::Summary& counted) {
 
 harness::RunRecord record_of(const Json& json) {
   ObjectReader root(json, "");
-  if (const Json& version = root.at("schema_version"); version != 1) {
-    fail("schema_version", "is " + shown(version) + "; this version reads 1");
+  if (const Json& version = root.at("schema_version"); version != 2) {
+    fail("schema_version", "is " + shown(version) + "; this version reads 2");
   }
   harness::RunRecord record;
 

@@ -33,6 +33,7 @@ Json case_json(const harness::CaseRecord& record) {
   json["min_discrepancy"] = number(record.min_discrepancy);
   json["seconds"] = number(record.seconds);
   json["message"] = record.message;
+  json["watch"] = record.watch;
   json["replay"] = record.replay;
   json["measures"] = std::move(measures);
   return json;
@@ -48,7 +49,7 @@ std::string dump(const Json& json) {
 std::string to_json(const harness::RunRecord& record) {
   const harness::Summary counts = record.summary();
   Json json = Json::object();
-  json["schema_version"] = 1;
+  json["schema_version"] = 2;
   json["tool"] = {{"name", "fairdraw"}, {"version", record.tool_version}};
   json["environment"] = record.environment;
   json["seed"] = {{"value", std::to_string(record.seed)}, {"source", record.seed_source}};

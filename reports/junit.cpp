@@ -65,6 +65,7 @@ std::string testcase(const harness::CaseRecord& record) {
                      std::isfinite(record.seconds) ? record.seconds : 0.0) +
          "<properties>\n" + property("check", record.check) +
          property("semantics", record.semantics) + property("draws", std::to_string(record.draws)) +
+         (record.watch.empty() ? "" : property("watch", record.watch)) +
          property("p_value", record.p_value) + property("min_discrepancy", record.min_discrepancy) +
          "</properties>\n" + outcome(record) + "</testcase>\n";
 }

@@ -45,6 +45,13 @@ std::string to_markdown(const harness::RunRecord& record) {
     text += "\n## What went wrong\n\n";
     for (const harness::CaseRecord* one : red) text += red_case(*one);
   }
+  if (const auto watched = watched_cases(record); !watched.empty()) {
+    text += fmt::format("\n## Watch\n\n{}\n\n", kWatchSentence);
+    for (const harness::CaseRecord* one : watched) {
+      text += fmt::format("- {} on {}: {}\n", markdown_code(one->id), markdown_code(one->sampler),
+                          markdown_text(one->watch));
+    }
+  }
   if (const auto lines = unnoticed(record); !lines.empty()) {
     text +=
         "\n## What could have gone unnoticed\n\n"

@@ -10,7 +10,7 @@
 
 namespace fairdraw::reports {
 
-/// report.json, schema version 1 (schema/report.schema.json). Keys in a fixed order, numbers so
+/// report.json, schema version 2 (schema/report.schema.json). Keys in a fixed order, numbers so
 /// that they come back bit for bit, null for what is absent or not finite. Equal records give equal
 /// bytes but for "seconds" and "environment".
 std::string to_json(const harness::RunRecord& record);
@@ -29,7 +29,8 @@ std::string to_markdown(const harness::RunRecord& record);
 /// index.html: one page without script that loads nothing.
 std::string to_html(const harness::RunRecord& record);
 
-/// "failed   cpu:avx2  sample/gaussian: expected 3, observed 4", without a newline.
+/// "failed   cpu:avx2  sample/gaussian: expected 3, observed 4", with what there is to watch at its
+/// end, without a newline.
 std::string terminal_line(const harness::CaseRecord& record);
 
 /// "fairdraw: 12 passed, 0 failed, 0 underpowered, 1 skipped, 0 error", without a newline.

@@ -16,6 +16,7 @@ std::string terminal_line(const harness::CaseRecord& record) {
   if (record.verdict != harness::Verdict::passed && !record.message.empty()) {
     line += ": " + terminal_text(record.message);
   }
+  if (!record.watch.empty()) line += "  watch: " + terminal_text(record.watch);
   return line;
 }
 

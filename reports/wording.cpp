@@ -77,6 +77,14 @@ std::vector<const harness::CaseRecord*> red_cases(const harness::RunRecord& reco
   return cases;
 }
 
+std::vector<const harness::CaseRecord*> watched_cases(const harness::RunRecord& record) {
+  std::vector<const harness::CaseRecord*> cases;
+  for (const harness::CaseRecord& one : record.cases) {
+    if (!one.watch.empty()) cases.push_back(&one);
+  }
+  return cases;
+}
+
 std::string grouped(std::uint64_t value) {
   const std::string digits = std::to_string(value);
   std::string text;

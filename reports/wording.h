@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "harness/run/record.h"
@@ -21,6 +22,14 @@ bool is_red(const harness::CaseRecord& record);
 
 /// Red cases in the order of the record, but failed before error before underpowered.
 std::vector<const harness::CaseRecord*> red_cases(const harness::RunRecord& record);
+
+/// Cases that hold something to watch, in the order of the record.
+std::vector<const harness::CaseRecord*> watched_cases(const harness::RunRecord& record);
+
+/// Heads the list of them.
+inline constexpr std::string_view kWatchSentence =
+    "Suspicious in one look and not confirmed on more draws. Chance does that to one case in a "
+    "hundred at most; hardly ever to the same case twice.";
 
 /// 1234567 as "1,234,567".
 std::string grouped(std::uint64_t value);

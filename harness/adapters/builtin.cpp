@@ -3,9 +3,11 @@
 #include <algorithm>
 
 #include "fairdraw/sample.h"
+#include "fairdraw/sampling.h"
 #include "harness/adapters/cuda.h"
 #include "harness/adapters/describe.h"
 #include "harness/adapters/model_sampler.h"
+#include "harness/adapters/probs_operation.h"
 #include "harness/contract/sampler.h"
 #include "harness/contract/usage_error.h"
 
@@ -23,6 +25,7 @@ class CpuSampler final : public Sampler {
   const SamplerDescription& description() const override { return description_; }
 
   std::string run(const fairdraw_batch& batch) override {
+    if (batch.words != nullptr) return "takes no random words";
     SampleRequest request;
     request.logits = {batch.logits, static_cast<DType>(batch.dtype), batch.rows, batch.vocab,
                       batch.row_stride};
@@ -62,14 +65,59 @@ class CpuSampler final : public Sampler {
     if (batch.mask != nullptr) result.mask = {batch.mask, batch.rows, batch.mask_stride};
     if (batch.probs != nullptr) result.probs = {batch.probs, batch.rows, batch.probs_stride};
 
-    const Error error = sample(request, result, execution_);
+    Error error;
+    if (batch.input == 0) {
+      error = sample(request, result, execution_);
+    } else {
+      const ProbsOperation operation = probs_operation(batch);
+      if (!operation.refused.empty()) return operation.refused;
+      error = sample_from_probs(operation, request, result, execution_);
+    }
     if (error) return error.message;
-    std::transform(statuses.begin(), statuses.end(), batch.statuses,
-                   [](RowStatus status) { return static_cast<std::int32_t>(status); });
+    write_statuses(statuses, batch.statuses);
+    return {};
+  }
+
+  std::string run_chain(const fairdraw_chain& chain) override {
+    if (chain.accept_words != nullptr) return "takes no random words";
+    const std::int64_t n = chain.num_draft_tokens;
+    const auto dtype = static_cast<DType>(chain.dtype);
+    ChainSpeculativeRequest request;
+    request.draft_probs = {chain.draft_probs, dtype, chain.batch * n, chain.vocab, chain.vocab};
+    request.draft_tokens = {chain.draft_tokens, chain.batch * n};
+    request.target_probs = {chain.target_probs, dtype, chain.batch * (n + 1), chain.vocab,
+                            chain.vocab};
+    request.batch = chain.batch;
+    request.num_draft_tokens = n;
+    if (chain.seed_is_scalar != 0) {
+      request.seed = chain.seed[0];
+      request.offset = chain.offset[0];
+    } else {
+      request.seed = {chain.seed, chain.batch};
+      request.offset = {chain.offset, chain.batch};
+    }
+    ChainSpeculativeResult result;
+    result.tokens = {chain.tokens, chain.batch * (n + 1)};
+    if (chain.accepted != nullptr) result.accepted = {chain.accepted, chain.batch};
+    if (chain.emitted != nullptr) result.emitted = {chain.emitted, chain.batch};
+    std::vector<RowStatus> statuses;
+    if (chain.statuses != nullptr) {
+      statuses.resize(static_cast<std::size_t>(chain.batch));
+      result.statuses = {statuses.data(), chain.batch};
+    }
+    if (const Error error = chain_speculative_sampling(request, result, execution_)) {
+      return error.message;
+    }
+    write_statuses(statuses, chain.statuses);
     return {};
   }
 
  private:
+  static void write_statuses(const std::vector<RowStatus>& statuses, std::int32_t* target) {
+    std::transform(statuses.begin(), statuses.end(), target,
+                   [](RowStatus status) { return static_cast<std::int32_t>(status); });
+  }
+
   SamplerDescription description_;
   Execution execution_;
 };

@@ -1,16 +1,18 @@
-// fairdraw::cuda::sample behind the contract, whose arrays lie in host memory: a call copies them
-// to the device, results included, so that what the sampler leaves untouched comes back as it was.
-// Everything else in the block is NaN, so that a read outside a row shows.
+// The operations of fairdraw/cuda.h behind the contract, whose arrays lie in host memory: a call
+// copies them to the device, results included, so that what the sampler leaves untouched comes back
+// as it was. Everything else in the block is NaN, so that a read outside a row shows.
 #include "harness/adapters/cuda.h"
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <mutex>
 
 #include "fairdraw/cuda.h"
 #include "fairdraw/cuda_memory.h"
 #include "fairdraw/sample.h"
 #include "harness/adapters/describe.h"
+#include "harness/adapters/probs_operation.h"
 #include "harness/contract/usage_error.h"
 
 namespace fairdraw::harness {
@@ -142,9 +144,23 @@ class CudaSampler final : public Sampler {
   const SamplerDescription& description() const override { return description_; }
 
   std::string run(const fairdraw_batch& batch) override {
+    if (batch.words != nullptr) return "takes no random words";
+    ProbsOperation operation;
+    if (batch.input != 0) operation = probs_operation(batch);
+    if (!operation.refused.empty()) return operation.refused;
+    return on_device([&](DeviceState& state) { return run_on(state, batch, operation); });
+  }
+
+  std::string run_chain(const fairdraw_chain& chain) override {
+    if (chain.accept_words != nullptr) return "takes no random words";
+    return on_device([&](DeviceState& state) { return run_chain_on(state, chain); });
+  }
+
+ private:
+  static std::string on_device(const std::function<Error(DeviceState&)>& call) {
     Error error;
     std::unique_ptr<DeviceState> state = device_states().take(error);
-    if (!error) error = run_on(*state, batch);
+    if (!error) error = call(*state);
     // Whatever was enqueued reads host memory of the caller: it has to be over before returning.
     const Error unfinished = state->stream.get() == nullptr ? Error{} : state->stream.synchronise();
     if (!error) error = unfinished;
@@ -152,8 +168,8 @@ class CudaSampler final : public Sampler {
     return error.message;
   }
 
- private:
-  Error run_on(DeviceState& state, const fairdraw_batch& batch) const {
+  Error run_on(DeviceState& state, const fairdraw_batch& batch,
+               const ProbsOperation& operation) const {
     const std::int64_t rows = batch.rows;
     const std::int64_t outputs = batch.outputs;
     const std::int64_t tokens = outputs * batch.num_samples;
@@ -223,6 +239,60 @@ class CudaSampler final : public Sampler {
     }
 
     cuda::Execution execution;
+    if (Error error = prepare(state, rows, execution)) return error;
+    Error error = batch.input == 0 ? cuda::sample(request, result, execution)
+                                   : sample_from_probs(operation, request, result, execution);
+    if (error) return error;
+    return arrays.download(state);
+  }
+
+  Error run_chain_on(DeviceState& state, const fairdraw_chain& chain) const {
+    const std::int64_t n = chain.num_draft_tokens;
+    const std::int64_t batch = chain.batch;
+    const std::int64_t tokens = batch * (n + 1);
+    const std::int64_t row_bytes = chain.vocab * element_size(chain.dtype);
+    const bool one_seed = chain.seed_is_scalar != 0;
+    DeviceArrays arrays;
+    const auto draft_probs = arrays.add(chain.draft_probs, batch * n * row_bytes);
+    const auto draft_tokens = arrays.add(chain.draft_tokens, batch * n * 4);
+    const auto target_probs = arrays.add(chain.target_probs, tokens * row_bytes);
+    const auto seed = arrays.add(one_seed ? nullptr : chain.seed, batch * 8);
+    const auto offset = arrays.add(one_seed ? nullptr : chain.offset, batch * 8);
+    const auto token = arrays.add_result(chain.tokens, tokens * 4);
+    const auto accepted = arrays.add_result(chain.accepted, batch * 4);
+    const auto emitted = arrays.add_result(chain.emitted, batch * 4);
+    const auto statuses = arrays.add_result(chain.statuses, batch * 4);
+    if (Error error = arrays.upload(state)) return error;
+
+    const auto dtype = static_cast<DType>(chain.dtype);
+    ChainSpeculativeRequest request;
+    request.draft_probs = {arrays.at<void>(draft_probs), dtype, batch * n, chain.vocab,
+                           chain.vocab};
+    request.draft_tokens = {arrays.at<std::int32_t>(draft_tokens), batch * n};
+    request.target_probs = {arrays.at<void>(target_probs), dtype, tokens, chain.vocab, chain.vocab};
+    request.batch = batch;
+    request.num_draft_tokens = n;
+    if (one_seed) {
+      request.seed = chain.seed[0];
+      request.offset = chain.offset[0];
+    } else {
+      request.seed = {arrays.at<std::uint64_t>(seed), batch};
+      request.offset = {arrays.at<std::uint64_t>(offset), batch};
+    }
+    ChainSpeculativeResult result;
+    result.tokens = {arrays.at<std::int32_t>(token), tokens};
+    if (chain.accepted != nullptr) result.accepted = {arrays.at<std::int32_t>(accepted), batch};
+    if (chain.emitted != nullptr) result.emitted = {arrays.at<std::int32_t>(emitted), batch};
+    if (chain.statuses != nullptr) result.statuses = {arrays.at<RowStatus>(statuses), batch};
+
+    cuda::Execution execution;
+    if (Error error = prepare(state, batch * (2 * n + 1), execution)) return error;
+    if (Error error = cuda::chain_speculative_sampling(request, result, execution)) return error;
+    return arrays.download(state);
+  }
+
+  // The stream, and a workspace for `rows` rows of logits or probabilities.
+  Error prepare(DeviceState& state, std::int64_t rows, cuda::Execution& execution) const {
     execution.stream = state.stream.get();
     execution.path = path_;
     execution.workspace_bytes = cuda::workspace_bytes(std::max<std::int64_t>(rows, 0));
@@ -231,8 +301,7 @@ class CudaSampler final : public Sampler {
       return error;
     }
     execution.workspace = state.workspace.data();
-    if (Error error = cuda::sample(request, result, execution)) return error;
-    return arrays.download(state);
+    return {};
   }
 
   SamplerDescription description_;

@@ -16,6 +16,7 @@ inline SamplerDescription describe(std::string name) {
   description.exact_integer = true;
   description.per_request_seeds = true;
   description.float16 = description.bfloat16 = true;
+  description.from_probs = description.chains = true;
   description.allowed_mask = description.active_rows = true;
   description.indices = description.num_samples = true;
   description.lowest_id_ties = description.joint_order = true;

@@ -54,7 +54,8 @@ ModelSampler::ModelSampler() {
   description_.exact_integer = description_.per_request_seeds = true;
   description_.float16 = description_.bfloat16 = true;
   description_.allowed_mask = description_.active_rows = description_.indices = true;
-  description_.from_probs = description_.chains = description_.scripted_words = true;
+  description_.from_probs = description_.from_probs_all_filters = true;
+  description_.chains = description_.scripted_words = true;
   description_.num_samples = description_.lowest_id_ties = description_.joint_order = true;
   description_.reports_status = description_.reports_support = true;
   description_.reports_mask = description_.reports_probs = description_.reports_logprobs = true;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "harness/run/random_words.h"
+#include "harness/run/row_probabilities.h"
 
 namespace fairdraw::harness {
 
@@ -14,6 +15,10 @@ CheckOutcome& CheckOutcome::fail(std::string what) {
   if (!failed()) message = std::move(what);
   verdict = Verdict::failed;
   return *this;
+}
+
+void CheckOutcome::watch_out(const std::string& what) {
+  watch += watch.empty() ? what : "; " + what;
 }
 
 CheckOutcome skipped(std::string reason) {
@@ -30,8 +35,24 @@ CheckOutcome underpowered(std::string reason) {
   return outcome;
 }
 
+namespace {
+
+// Half of the ids, chosen anew for each row, as packed bits of the others.
+std::vector<std::uint32_t> allowed_ids(const CheckInput& input, std::int64_t row) {
+  std::vector<std::uint32_t> words;
+  const std::int64_t size = words_for(input.logits->vocab());
+  for (std::int64_t word = 0; word < size; ++word) {
+    const auto index = static_cast<std::uint64_t>(row * size + word);
+    words.push_back(static_cast<std::uint32_t>(mixed(~input.seed, index)));
+  }
+  return words;
+}
+
+}  // namespace
+
 Request make_request(const CheckInput& input, std::int64_t first, std::int64_t count) {
   Request request;
+  request.input = input.row_input;
   request.dtype = input.logits->dtype();
   request.rows = count;
   request.vocab = input.logits->vocab();
@@ -41,17 +62,22 @@ Request make_request(const CheckInput& input, std::int64_t first, std::int64_t c
   request.logits.resize(static_cast<std::size_t>(count) * vocab);
   for (std::int64_t i = 0; i < count; ++i) {
     const std::int64_t row = first + i;
-    input.logits->fill(
-        input.first_row + row,
-        std::span(request.logits).subspan(static_cast<std::size_t>(i) * vocab, vocab));
+    const auto values =
+        std::span(request.logits).subspan(static_cast<std::size_t>(i) * vocab, vocab);
+    input.logits->fill(input.first_row + row, values);
     request.parameters.push_back(
         input.parameters[static_cast<std::size_t>(row) % input.parameters.size()]);
     request.seed.push_back(mixed(input.seed, static_cast<std::uint64_t>(row)));
     request.offset.push_back(0);
-    if (!input.banned_tokens) continue;
-    for (std::int64_t word = 0; word < words_for(request.vocab); ++word) {
-      const auto index = static_cast<std::uint64_t>(row * words_for(request.vocab) + word);
-      request.allowed.push_back(static_cast<std::uint32_t>(mixed(~input.seed, index)));
+    std::vector<std::uint32_t> allowed;
+    if (input.banned_tokens) allowed = allowed_ids(input, row);
+    if (input.row_input == RowInput::logits) {
+      request.allowed.insert(request.allowed.end(), allowed.begin(), allowed.end());
+      continue;
+    }
+    to_probabilities(values, request.parameters.back().temperature, request.dtype);
+    for (std::size_t id = 0; !allowed.empty() && id < vocab; ++id) {
+      if (((allowed[id / 32] >> (id % 32)) & 1U) == 0) values[id] = 0;
     }
   }
   return request;

@@ -24,8 +24,10 @@ struct CheckInput {
   std::vector<reference::RowParameters> parameters;  ///< row i takes parameters[i % size]
   TieRule tie_rule = TieRule::keep_all;
   FilterOrder filter_order = FilterOrder::top_k_first;
-  RowInput row_input = RowInput::logits;  ///< probabilities: softmax of the logits, in float32
-  bool banned_tokens = false;  ///< half of the ids are banned by the bitmask, chosen per row
+  RowInput row_input = RowInput::logits;  ///< probabilities: of the logits at the row's
+                                          ///< temperature (row_probabilities.h)
+  bool banned_tokens = false;  ///< half of the ids are banned by the bitmask, chosen per row; in
+                               ///< rows of probabilities they have 0
   std::int64_t first_row = 0;  ///< of `logits`; parameters count from here
   std::int64_t rows = 1;
   std::uint64_t draws = 0;
@@ -42,13 +44,15 @@ inline constexpr double kFalsePassRate = 1e-6;
 struct CheckOutcome {
   Verdict verdict = Verdict::passed;
   std::string message;
+  std::string watch;  ///< what looked suspicious and was not confirmed: shown, and never red
   std::uint64_t draws = 0;
   std::uint64_t rows = 0;
   std::optional<double> statistic, dof, p_value, total_variation, min_discrepancy;
   double spent = 0;  ///< sum of the levels that p-values were compared with
   std::map<std::string, double> measures;
 
-  CheckOutcome& fail(std::string what);  ///< keeps the first failure's message
+  CheckOutcome& fail(std::string what);     ///< keeps the first failure's message
+  void watch_out(const std::string& what);  ///< adds to `watch`
   bool failed() const { return verdict == Verdict::failed; }
 };
 

@@ -26,8 +26,13 @@ CheckOutcome check_status(const CheckInput& input);
 /// stride, alignment, number of threads, through `indices`, beside greedy and padding rows.
 CheckOutcome check_replay(const CheckInput& input);
 
-/// Different seeds, offsets, samples and outputs give different draws: no 3-gram of tokens comes
-/// back among 64 draws from a flat row of a large vocabulary.
+/// What the sampler promises of its random bits (SamplerDescription::randomness), axis by axis:
+/// seeds that are neighbours or differ in one bit, offsets, samples, outputs with one seed, calls of
+/// a generator of its own. On a flat row of a large vocabulary no gram of tokens, no step between
+/// tokens and no difference between sequences comes back among a thousand draws; the first 64 of
+/// them show what is shared, frozen, shifted or affine. With `draws`, long streams through their
+/// law: uniform, uncorrelated at small lags and between streams, and independent in tables of
+/// pairs. The same seeds and offsets again give the same tokens.
 CheckOutcome check_streams(const CheckInput& input);
 
 /// Relations between calls: a shift of all logits that is exact, a permutation of the vocabulary,
@@ -41,15 +46,32 @@ CheckOutcome check_float_environment(const CheckInput& input);
 /// Renormalised probabilities and log-probabilities, against their specification and the oracle.
 CheckOutcome check_probabilities(const CheckInput& input);
 
-/// Draws from one row against its law: G with a finite-sample bound, DKWM in two orderings,
-/// Pearson's chi-squared where it is valid; exact zero mass.
+/// Drafted chains: tokens, counts and statuses equal to the integer model's for zero-probability
+/// drafts, equal laws, single tokens, bad tokens and bad rows (exact samplers); the same chain gives
+/// the same tokens again, alone and in any batch (per-request seeds); given random words at every
+/// boundary of acceptance, recovery and bonus (where the sampler takes them).
+CheckOutcome check_chain(const CheckInput& input);
+
+/// Chains drafted from their law give the target's law, in the first token and in pairs; what is
+/// accepted, recovered and drawn behind it is independent.
+CheckOutcome check_chain_law(const CheckInput& input);
+
+/// Draws from one row against its law: G with a finite-sample bound, DKWM in four orderings
+/// (probability, id, lane of 1024, a hash of the id), the exact multinomial law where the support
+/// is small, Pearson's chi-squared where it is valid, both ways; exact zero mass.
 CheckOutcome check_chi_squared(const CheckInput& input);
+
+/// Bets against one row's law: on the whole of it over up to 64 cells, and on some thousand sets of
+/// tokens (lanes, tiles, head, tail, boundary, ties, single tokens). Draws in growing batches, ends
+/// red as soon as the evidence suffices, goes on to four times the draws while it is suspicious.
+CheckOutcome check_bets(const CheckInput& input);
 
 /// Exact binomial tests of named tokens and groups: most likely, first, last, boundary token,
 /// tail, and each lane of 16.
 CheckOutcome check_binomial(const CheckInput& input);
 
-/// Draws from many different rows, through their laws, against the uniform law.
+/// Draws from many different rows, through their laws: uniform, and independent along the stream,
+/// between neighbouring rows and between calls.
 CheckOutcome check_pit(const CheckInput& input);
 
 }  // namespace fairdraw::harness

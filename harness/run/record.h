@@ -34,7 +34,8 @@ struct CaseRecord {
   std::optional<double> min_discrepancy;  ///< smallest total variation that the draws find
   double seconds = 0;
   std::string message;  ///< one sentence; what was observed and what was expected on failure
-  std::string replay;   ///< the command line that repeats this case
+  std::string watch;   ///< what looked suspicious and was not confirmed; empty: nothing. No verdict
+  std::string replay;  ///< the command line that repeats this case
   std::map<std::string, double> measures;  ///< further numbers by name (alpha, observed, ...)
 };
 

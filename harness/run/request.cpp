@@ -226,12 +226,34 @@ ChainResponse run_chain_request(Sampler& sampler, const ChainRequest& request) {
   return response;
 }
 
+namespace {
+
+std::string missing_for_probabilities(const SamplerDescription& sampler, const Request& request) {
+  if (!sampler.from_probs) return "takes no probabilities";
+  if (request.tie_rule == TieRule::lowest_id) return "lowest_id is no rule for probabilities";
+  if (!request.allowed.empty()) return "probabilities come without a mask of allowed ids";
+  if (!request.active.empty()) return "probabilities come without inactive rows";
+  bool min_p = false, others = false;
+  for (const reference::RowParameters& row : request.parameters) {
+    min_p = min_p || row.min_p != 0;
+    others = others || row.top_k != 0 || row.top_p != 1;
+  }
+  if (min_p && others && !sampler.from_probs_all_filters) {
+    return "has no min_p beside top_k or top_p for probabilities";
+  }
+  return {};
+}
+
+}  // namespace
+
 std::string missing_ability(const SamplerDescription& sampler, const Request& request) {
   const auto lacks = [](bool needed, bool declared) { return needed && !declared; };
   if (lacks(request.dtype == DType::float16, sampler.float16)) return "takes no float16 logits";
   if (lacks(request.dtype == DType::bfloat16, sampler.bfloat16)) return "takes no bfloat16 logits";
-  if (lacks(request.input == RowInput::probabilities, sampler.from_probs)) {
-    return "takes no probabilities";
+  if (request.input == RowInput::probabilities) {
+    if (const std::string reason = missing_for_probabilities(sampler, request); !reason.empty()) {
+      return reason;
+    }
   }
   if (lacks(!request.words.empty(), sampler.scripted_words)) return "takes no random words";
   if (lacks(!request.allowed.empty(), sampler.allowed_mask)) return "takes no mask of allowed ids";
@@ -254,6 +276,11 @@ Wanted reported(const SamplerDescription& sampler, Wanted wanted) {
   wanted.probs = wanted.probs && sampler.reports_probs;
   wanted.logprobs = wanted.logprobs && sampler.reports_logprobs;
   return wanted;
+}
+
+Wanted reported(const SamplerDescription& sampler, const Request& request, Wanted wanted) {
+  if (request.input == RowInput::probabilities) wanted = {.statuses = wanted.statuses};
+  return reported(sampler, wanted);
 }
 
 }  // namespace fairdraw::harness

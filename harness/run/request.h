@@ -94,7 +94,9 @@ ChainResponse run_chain_request(Sampler& sampler, const ChainRequest& request);
 /// empty when there is none.
 std::string missing_ability(const SamplerDescription& sampler, const Request& request);
 
-/// `wanted`, less what the sampler does not report.
+/// `wanted`, less what the sampler does not report: of logits, or of what `request` holds. Draws
+/// from probabilities give tokens and statuses, as those of every library do.
 Wanted reported(const SamplerDescription& sampler, Wanted wanted);
+Wanted reported(const SamplerDescription& sampler, const Request& request, Wanted wanted);
 
 }  // namespace fairdraw::harness

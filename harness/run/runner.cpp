@@ -21,6 +21,7 @@ void run_job(const Job& job, CaseRecord& record) {
     CheckOutcome outcome = job.check(*sampler);
     record.verdict = outcome.verdict;
     record.message = std::move(outcome.message);
+    record.watch = std::move(outcome.watch);
     record.draws = outcome.draws;
     record.rows = outcome.rows;
     record.statistic = outcome.statistic;

@@ -77,6 +77,12 @@ void require_lag(std::span<const double> values, std::size_t lag) {
   }
 }
 
+void require_bins(std::uint32_t bins) {
+  if (bins < 2 || bins > 1024) {
+    throw std::invalid_argument(fmt::format("bins is {}; it must be in [2, 1024]", bins));
+  }
+}
+
 double agreement_p_value(std::span<const double> first, std::span<const double> second) {
   std::uint64_t same = 0;
   for (std::size_t i = 0; i < first.size(); ++i) {
@@ -153,23 +159,33 @@ double pair_correlation_p_value(std::span<const double> first, std::span<const d
                   2 * cdf(complement(boost::math::normal_distribution<double, Policy>(), score)));
 }
 
-std::vector<std::uint64_t> pair_counts(std::span<const double> values, std::size_t lag,
-                                       std::uint32_t bins) {
-  require_lag(values, lag);
-  if (bins < 2 || bins > 1024) {
-    throw std::invalid_argument(fmt::format("bins is {}; it must be in [2, 1024]", bins));
-  }
+std::vector<std::uint64_t> pair_counts(std::span<const double> first,
+                                       std::span<const double> second, std::uint32_t bins) {
+  require_same_size("first", first.size(), "second", second.size());
+  require_stream("first", first);
+  require_stream("second", second);
+  require_bins(bins);
   const auto bin = [&](double u) {
     const auto number = static_cast<std::size_t>(u * static_cast<double>(bins));
     return std::min<std::size_t>(number, bins - 1);  // u = 1 belongs to the last
   };
   std::vector<std::uint64_t> counts(std::size_t{bins} * bins, 0);
-  for (std::size_t begin = 0; begin + 2 * lag <= values.size(); begin += 2 * lag) {
-    for (std::size_t i = begin; i < begin + lag; ++i) {
-      ++counts[bin(values[i]) * bins + bin(values[i + lag])];
-    }
-  }
+  for (std::size_t i = 0; i < first.size(); ++i) ++counts[bin(first[i]) * bins + bin(second[i])];
   return counts;
+}
+
+std::vector<std::uint64_t> pair_counts(std::span<const double> values, std::size_t lag,
+                                       std::uint32_t bins) {
+  require_lag(values, lag);
+  require_bins(bins);
+  std::vector<double> first, second;
+  for (std::size_t begin = 0; begin + 2 * lag <= values.size(); begin += 2 * lag) {
+    const auto pairs = values.subspan(begin, 2 * lag);
+    first.insert(first.end(), pairs.begin(), pairs.begin() + static_cast<std::ptrdiff_t>(lag));
+    second.insert(second.end(), pairs.begin() + static_cast<std::ptrdiff_t>(lag), pairs.end());
+  }
+  if (first.empty()) return std::vector<std::uint64_t>(std::size_t{bins} * bins, 0);
+  return pair_counts(first, second, bins);
 }
 
 }  // namespace fairdraw::statistics

@@ -56,5 +56,8 @@ double pair_correlation_p_value(std::span<const double> first, std::span<const d
 /// correlation shows. bins in [2, 1024]; values beyond the last whole block of 2 lag are unused.
 std::vector<std::uint64_t> pair_counts(std::span<const double> values, std::size_t lag,
                                        std::uint32_t bins);
+/// The same table of the pairs (first_i, second_i) of two streams of equal size.
+std::vector<std::uint64_t> pair_counts(std::span<const double> first,
+                                       std::span<const double> second, std::uint32_t bins);
 
 }  // namespace fairdraw::statistics

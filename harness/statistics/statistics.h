@@ -6,10 +6,12 @@
 // std::invalid_argument with the field, its value and its range.
 #pragma once
 
+#include "harness/statistics/bet_portfolio.h"          // directed bets: E, at any number of draws
 #include "harness/statistics/binomial.h"               // one bucket: exact
 #include "harness/statistics/chi_squared.h"            // tails and power, for explanation
 #include "harness/statistics/combination.h"            // many p-values, one verdict
 #include "harness/statistics/distribution_function.h"  // DKWM, in any order of the cells
+#include "harness/statistics/e_process.h"              // Dirichlet bets, and rules for e-values
 #include "harness/statistics/error_ledger.h"           // who may be wrong how often
 #include "harness/statistics/exact_multinomial.h"      // small supports: exact
 #include "harness/statistics/g_test.h"                 // fixed cells: G with a finite-sample bound

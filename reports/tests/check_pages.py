@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 VOID_ELEMENTS = {"meta", "br"}
 ALLOWED_ELEMENTS = set(
     "html head meta title style body header main section article h1 h2 h3 p dl dt dd div table"
-    " caption thead tbody tr th td span code pre br".split()
+    " caption thead tbody tr th td span code pre br ul li".split()
 )
 ALLOWED_ATTRIBUTES = {"lang", "charset", "http-equiv", "content", "name", "class", "scope"}
 

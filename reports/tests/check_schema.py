@@ -47,7 +47,7 @@ def wrong_values(schema):
     if "enum" in schema:
         yield "maybe"
     if "const" in schema:
-        yield 2 if isinstance(schema["const"], int) else "other"
+        yield schema["const"] + 1 if isinstance(schema["const"], int) else "other"
     if "minimum" in schema:
         yield schema["minimum"] - 1
     if "maximum" in schema:

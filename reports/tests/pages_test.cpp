@@ -42,7 +42,7 @@ TEST(Golden, benchmark_txt) { expect_golden("benchmark.txt", to_text_table(bench
 
 TEST(Terminal, the_summary_line_counts_verdicts) {
   EXPECT_EQ(terminal_summary(small_record()),
-            "fairdraw: 2 passed, 1 failed, 1 underpowered, 1 skipped, 1 error");
+            "fairdraw: 3 passed, 1 failed, 1 underpowered, 1 skipped, 1 error");
   EXPECT_EQ(terminal_summary(harness::RunRecord()),
             "fairdraw: 0 passed, 0 failed, 0 underpowered, 0 skipped, 0 error");
 }
@@ -56,7 +56,7 @@ TEST(Terminal, hostile_text_stays_on_its_line_and_moves_no_cursor) {
   }
   const std::string text = to_terminal(record);
   // A line a case, a replay line under each of the three red ones, the summary.
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 6 + 3 + 1);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 7 + 3 + 1);
 }
 
 TEST(Markdown, hostile_text_adds_no_line_and_no_cell) {
@@ -70,7 +70,7 @@ TEST(Markdown, hostile_text_adds_no_line_and_no_cell) {
     ++rows;
     EXPECT_EQ(std::count(line.begin(), line.end(), '|'), 7) << line;
   }
-  EXPECT_EQ(rows, 2 + 6);
+  EXPECT_EQ(rows, 2 + 7);
 }
 
 TEST(Html, the_same_record_gives_the_same_bytes) {

@@ -37,6 +37,10 @@ RunRecord small_record() {
   passed.seconds = 0.25;
   passed.measures = {{"alpha", 5e-13}, {"observed", 0.0004}};
 
+  CaseRecord watched = passed;
+  watched.id = "sample/top_p/gaussian/v32000";
+  watched.watch = "G over 31 cells: p 2.1e-08, and 0.43 on fresh draws";
+
   CaseRecord exact = passed;
   exact.id = "sample/mask/ties_at_k/v32000";
   exact.check = "mask";
@@ -75,7 +79,7 @@ RunRecord small_record() {
   error.verdict = Verdict::error;
   error.message = "sample returned -5";
 
-  record.cases = {passed, exact, failed, underpowered, skipped, error};
+  record.cases = {passed, exact, failed, underpowered, skipped, error, watched};
   for (CaseRecord& one : record.cases) {
     if (one.verdict != Verdict::skipped) one.replay = "fairdraw replay --case " + one.id;
   }
@@ -108,6 +112,7 @@ RunRecord nasty_record() {
     one.sampler += nasty;
     one.semantics = nasty;
     one.message = nasty;
+    one.watch = nasty;
     one.replay = nasty;
     one.measures[nasty] = std::numeric_limits<double>::quiet_NaN();
   }

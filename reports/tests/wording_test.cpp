@@ -78,8 +78,16 @@ TEST(Unnoticed, takes_the_largest_of_the_passed_statistical_cases) {
   ASSERT_EQ(lines.size(), 1u);  // not the exact, the failed, or the underpowered case
   EXPECT_EQ(lines[0].sampler, "cpu:avx2");
   EXPECT_EQ(lines[0].check, "dkwm");
-  EXPECT_EQ(lines[0].cases, 2u);
+  EXPECT_EQ(lines[0].cases, 3u);
   EXPECT_EQ(lines[0].min_discrepancy, 0.02);
+}
+
+TEST(Watch, is_listed_whatever_the_verdict_is) {
+  harness::RunRecord record = small_record();
+  EXPECT_EQ(watched_cases(record), std::vector<const harness::CaseRecord*>{&record.cases.back()});
+  EXPECT_FALSE(is_red(record.cases.back()));
+  record.cases[2].watch = "also";
+  EXPECT_EQ(watched_cases(record).front(), &record.cases[2]);
 }
 
 }  // namespace

@@ -30,6 +30,10 @@ const char* to_string(Check check) {
       return "replay";
     case Check::streams:
       return "streams";
+    case Check::chain:
+      return "chain";
+    case Check::chain_law:
+      return "chain_law";
     case Check::metamorphic:
       return "metamorphic";
     case Check::float_environment:
@@ -38,6 +42,8 @@ const char* to_string(Check check) {
       return "probabilities";
     case Check::chi_squared:
       return "chi_squared";
+    case Check::bets:
+      return "bets";
     case Check::binomial:
       return "binomial";
     case Check::pit:
@@ -56,8 +62,8 @@ Suite suite_from_name(std::string_view name) {
 }
 
 bool is_statistical(Check check) {
-  return check == Check::streams || check == Check::chi_squared || check == Check::binomial ||
-         check == Check::pit;
+  return check == Check::streams || check == Check::chi_squared || check == Check::bets ||
+         check == Check::binomial || check == Check::pit || check == Check::chain_law;
 }
 
 }  // namespace fairdraw::suites

@@ -26,10 +26,13 @@ enum class Check {
   status,
   replay,
   streams,
+  chain,
+  chain_law,
   metamorphic,
   float_environment,
   probabilities,
   chi_squared,
+  bets,
   binomial,
   pit,
 };
@@ -61,6 +64,7 @@ struct Case {
   bool literal = false;  ///< asks for top_k 0 even where the profile calls it an error; else the
                          ///< vocabulary stands for 0 there
   bool banned_tokens = false;  ///< a bitmask bans half of the ids
+  bool from_probs = false;     ///< the sampler is given probabilities instead of logits
   std::int64_t first_row = 0;
   std::int64_t rows = 1;
   std::uint64_t draws = 0;

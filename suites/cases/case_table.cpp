@@ -7,6 +7,7 @@
 
 #include "suites/cases/case.h"
 #include "suites/cases/operation_lists.h"
+#include "suites/cases/probability_cases.h"
 
 namespace fairdraw::suites {
 namespace {
@@ -29,6 +30,7 @@ class Table {
       entry.id += fmt::format("/{}", to_string(entry.input.dtype));
     }
     entry.id += "/" + operations_name;
+    if (entry.from_probs) entry.id += "/probs";
     if (entry.banned_tokens) entry.id += "/banned";
     if (is_statistical(entry.check) && entry.draws > 0) {
       entry.id += fmt::format("/n{}", entry.draws);
@@ -209,6 +211,22 @@ void add_streams(Table& table) {
              .check = Check::streams,
              .input = family_input(Family::flat, kMaxVocab)},
             "none/t1");
+  // Long streams: 0.17, 0.076 and 0.017 is what 16 x 16 tables of their pairs find.
+  struct Row {
+    Suite suite;
+    std::uint64_t draws;
+    double declared;
+  };
+  for (const Row& row : {Row{Suite::smoke, 100'000, 0.18}, Row{Suite::gate, 500'000, 0.08},
+                         Row{Suite::nightly, 10'000'000, 0.018}}) {
+    table.add({.suite = row.suite,
+               .check = Check::streams,
+               .input = family_input(Family::gaussian, 1000),
+               .draws = row.draws,
+               .declared_discrepancy = row.declared,
+               .once = true},
+              "none/t1");
+  }
 }
 
 void add_goodness_of_fit(Table& table) {
@@ -244,6 +262,22 @@ void add_goodness_of_fit(Table& table) {
       {Suite::nightly, Family::peaked, 32000, "top_p_0.9/t5", 5'000'000, 0.008},
       {Suite::nightly, Family::gaussian_wide, 1000, "top_p_0.9/t0.7", 20'000'000, 0.004},
   };
+  // A total variation over at most 64 cells; losing any of some thousand sets of tokens shows
+  // earlier (measure sets_whose_loss_is_found).
+  const Row bets[] = {
+      {Suite::smoke, Family::gaussian_wide, 1000, "none/t1", 100'000, 0.04},
+      {Suite::smoke, Family::ties_at_k, 1000, "top_k_50+top_p_0.9/t0.7", 100'000, 0.04},
+      {Suite::gate, Family::zipf, kLargeVocab, "none/t1", 200'000, 0.03},
+      {Suite::gate, Family::gaussian, 32000, "none/t1", 500'000, 0.02},
+      {Suite::gate, Family::gaussian_wide, 50304, "top_p_0.9/t1", 200'000, 0.03},
+      {Suite::gate, Family::peaked, 32000, "top_k_50+top_p_0.9/t5", 500'000, 0.02},
+      {Suite::gate, Family::bf16_rounded, 1000, "top_k_200+top_p_0.95/t1", 500'000, 0.02},
+      {Suite::gate, Family::head_and_tail, 32000, "none/t3", 200'000, 0.03},
+      {Suite::gate, Family::gaussian, 31, "none/t1", 500'000, 0.015},
+      {Suite::nightly, Family::zipf, kLargeVocab, "none/t1", 5'000'000, 0.006},
+      {Suite::nightly, Family::gaussian, 1000, "none/t1", 20'000'000, 0.003},
+      {Suite::nightly, Family::gaussian_wide, 32000, "top_p_0.95/t0.7", 10'000'000, 0.004},
+  };
   const Row binomial[] = {
       {Suite::smoke, Family::peaked, 1000, "top_k_50+top_p_0.9/t3", 100'000, 0.03},
       {Suite::smoke, Family::gaussian, 1000, "none/t1", 100'000, 0.02},
@@ -263,7 +297,14 @@ void add_goodness_of_fit(Table& table) {
               fmt::format("{}", row.operation).c_str());
   };
   for (const Row& row : chi_squared) add(Check::chi_squared, row);
+  for (const Row& row : bets) add(Check::bets, row);
   for (const Row& row : binomial) add(Check::binomial, row);
+}
+
+// The distance that n draws find is 5.6 / sqrt(n): DKWM in two looks at the root of half of 9.8e-14
+// (a tenth of a case's share), missed by one of them with 5e-7. Stated with a tenth to spare.
+double pit_discrepancy(std::uint64_t draws) {
+  return 1.1 * 5.6 / std::sqrt(static_cast<double>(draws));
 }
 
 void add_pit(Table& table) {
@@ -274,8 +315,7 @@ void add_pit(Table& table) {
     const char* operation;
     std::int64_t rows;
   };
-  // Ten draws a row; the distance that n draws find is 6.5 / sqrt(n) (statistics of DKWM at
-  // level 2.4e-13 and miss probability 1e-6), stated with a tenth to spare.
+  // Ten draws a row.
   const Row rows[] = {
       {Suite::smoke, Family::gaussian_wide, 1000, "top_p_0.9/t1", 2560},
       {Suite::gate, Family::gaussian_wide, 32000, "none/t1", 51200},
@@ -292,7 +332,7 @@ void add_pit(Table& table) {
                .input = family_input(row.family, row.vocab),
                .rows = row.rows,
                .draws = draws,
-               .declared_discrepancy = 1.1 * 6.5 / std::sqrt(static_cast<double>(draws)),
+               .declared_discrepancy = pit_discrepancy(draws),
                .once = true},
               row.operation);
   }
@@ -365,6 +405,24 @@ void add_captured(Table& table, const std::shared_ptr<const harness::CapturedLog
                .once = true},
               operation);
   }
+  table.add({.suite = Suite::gate,
+             .check = Check::bets,
+             .input = input,
+             .first_row = typical,
+             .draws = 200'000,
+             .declared_discrepancy = 0.03,
+             .once = true},
+            "none/t1");
+  // One draw a row, and no row twice: what a serving engine sees.
+  constexpr std::int64_t kRows = 12288;
+  table.add({.suite = Suite::gate,
+             .check = Check::pit,
+             .input = input,
+             .rows = kRows,
+             .draws = kRows,
+             .declared_discrepancy = pit_discrepancy(kRows),
+             .once = true},
+            "top_p_0.95/t1");
 }
 
 }  // namespace
@@ -378,6 +436,9 @@ std::vector<Case> case_table(
   add_goodness_of_fit(table);
   add_pit(table);
   add_differential(table);
+  for (NamedCase& named : probability_cases()) {
+    table.add(std::move(named.entry), named.operations_name);
+  }
   for (const auto& file : captured) add_captured(table, file);
   return table.take();
 }

@@ -1,6 +1,8 @@
 #include "suites/cases/operation_lists.h"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 namespace fairdraw::suites {
 
@@ -53,6 +55,22 @@ std::vector<Operation> partial_sum_operations() {
   for (const float min_p : {0.5F, std::nextafter(0.5F, 0.0F), std::nextafter(0.5F, 1.0F), 0.25F}) {
     list.push_back({.parameters = {.temperature = kDyadicTemperature, .min_p = min_p}});
   }
+  return list;
+}
+
+std::vector<Operation> without_min_p(const std::vector<Operation>& operations) {
+  std::vector<Operation> list;
+  std::copy_if(operations.begin(), operations.end(), std::back_inserter(list),
+               [](const Operation& operation) { return operation.parameters.min_p == 0; });
+  return list;
+}
+
+std::vector<Operation> min_p_alone(const std::vector<Operation>& operations) {
+  std::vector<Operation> list;
+  std::copy_if(operations.begin(), operations.end(), std::back_inserter(list),
+               [](const Operation& operation) {
+                 return operation.parameters.top_k == 0 && operation.parameters.top_p == 1;
+               });
   return list;
 }
 

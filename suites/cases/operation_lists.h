@@ -20,6 +20,11 @@ std::vector<Operation> edge_operations(std::int64_t vocab);
 /// side, at the temperature that makes integer logits dyadic weights.
 std::vector<Operation> partial_sum_operations();
 
+/// Those without min_p, and those with nothing but min_p (or no filter): what the operations on
+/// probabilities can do in one call.
+std::vector<Operation> without_min_p(const std::vector<Operation>& operations);
+std::vector<Operation> min_p_alone(const std::vector<Operation>& operations);
+
 /// 0x1.715476p0, the float32 nearest to log2(e): c = 1 in the specification, so that a logit is
 /// an exponent of 2.
 inline constexpr float kDyadicTemperature = 0x1.715476p0F;

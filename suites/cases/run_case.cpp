@@ -27,6 +27,10 @@ CheckOutcome run_check(Check check, const CheckInput& input) {
       return harness::check_replay(input);
     case Check::streams:
       return harness::check_streams(input);
+    case Check::chain:
+      return harness::check_chain(input);
+    case Check::chain_law:
+      return harness::check_chain_law(input);
     case Check::metamorphic:
       return harness::check_metamorphic(input);
     case Check::float_environment:
@@ -35,6 +39,8 @@ CheckOutcome run_check(Check check, const CheckInput& input) {
       return harness::check_probabilities(input);
     case Check::chi_squared:
       return harness::check_chi_squared(input);
+    case Check::bets:
+      return harness::check_bets(input);
     case Check::binomial:
       return harness::check_binomial(input);
     case Check::pit:
@@ -69,6 +75,7 @@ CheckOutcome run_case(const Case& entry, harness::Sampler& sampler,
   input.tie_rule = entry.operations.front().tie_rule;
   input.filter_order = entry.operations.front().filter_order;
   input.banned_tokens = entry.banned_tokens;
+  if (entry.from_probs) input.row_input = harness::RowInput::probabilities;
   input.first_row = entry.first_row;
   input.rows = entry.rows;
   input.draws = entry.draws;

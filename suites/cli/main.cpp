@@ -44,6 +44,7 @@ int run(int argc, char** argv) {
   add("list", "Show cases, samplers, families, operations or profiles", add_list);
   add("sample", "Draw tokens from a file of logits", add_sample);
   add("bench", "Measure samplers", add_bench);
+  add("calibrate", "Show that the gate's statistics are right where the sampler is", add_calibrate);
   add("report", "Render a report.json again", add_report);
   // A first word that is no verb is a verb misspelt: CLI11 would only say that one is missing.
   if (argc > 1 && argv[1][0] != '-' && verbs.count(argv[1]) == 0) {

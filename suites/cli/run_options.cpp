@@ -93,6 +93,7 @@ void print_outcome(const harness::RunRecord& record) {
   for (const harness::CaseRecord& result : record.cases) {
     const bool quiet =
         result.verdict == harness::Verdict::passed || result.verdict == harness::Verdict::skipped;
+    if (quiet && !result.watch.empty()) fmt::print("{}\n", reports::terminal_line(result));
     if (quiet) continue;
     fmt::print("{}\n    replay: {}\n", reports::terminal_line(result), result.replay);
   }

@@ -31,7 +31,8 @@ suites::PlanOptions plan_options(const RunOptions& options);
 /// "--shard I/N" into shard and shards. Throws harness::UsageError.
 void parse_shard(const std::string& text, suites::PlanOptions& options);
 
-/// Prints the cases that are not passed, with their replay lines, and the summary line.
+/// Prints the cases that are not passed, with their replay lines, those to watch, and the summary
+/// line.
 void print_outcome(const harness::RunRecord& record);
 
 }  // namespace fairdraw::cli

@@ -17,6 +17,7 @@ Verb add_replay(CLI::App& app);
 Verb add_list(CLI::App& app);
 Verb add_sample(CLI::App& app);
 Verb add_bench(CLI::App& app);
+Verb add_calibrate(CLI::App& app);
 Verb add_report(CLI::App& app);
 
 }  // namespace fairdraw::cli

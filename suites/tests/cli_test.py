@@ -99,6 +99,24 @@ class CommandLine(unittest.TestCase):
                 self.expect_usage_error("verify", "--sampler", name, says=says)
                 self.expect_usage_error("bench", "--backend", name, says=says)
 
+    def test_calibrate_writes_rows(self):
+        rows = self.path("calibration.json")
+        arguments = ["--runs", "100", "--seed", "7", "--json", rows]
+        result = self.run_fairdraw("calibrate", *arguments)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        with open(rows, encoding="utf-8") as file:
+            written = json.load(file)
+        self.assertEqual(written["seed"], "7")
+        for row in written["rows"]:
+            self.assertEqual((row["runs"], row["reds"], row["passed"]), (100, 0, True), row)
+            self.assertEqual("e_at_least_100" in row, row["validity"] == "bet")
+            self.assertIn(row["statistic"], result.stdout)
+        for option, value, allowed in [("--runs", "7", "100"), ("--seed", "x", "--seed"),
+                                       ("--json", self.path("no/folder"), "cannot write")]:
+            with self.subTest(option=option):
+                self.expect_usage_error("calibrate", option, value,
+                                        says=[allowed])
+
     def test_bench_writes_rows(self):
         rows = self.path("rows.json")
         arguments = ["--operation", "greedy,top_p_0.99999994", "--vocab", "500", "--milliseconds",

@@ -5,6 +5,8 @@
 
 #include "harness/run/checks.h"
 #include "harness/run/checks/certain_law.h"
+#include "harness/run/checks/two_stages.h"
+#include "harness/run/random_words.h"
 #include "harness/statistics/statistics.h"
 
 namespace fairdraw::harness {
@@ -72,9 +74,10 @@ CheckOutcome check_binomial(const CheckInput& input) {
     double sum = 0;
     for (const std::uint32_t token : group.tokens) sum += certain.probability[token];
     probability.push_back(std::min(sum, 1.0));
-    min_discrepancy = std::max(min_discrepancy, statistics::binomial_min_discrepancy(
-                                                    certain_draws(input.draws, law),
-                                                    probability.back(), level, kFalsePassRate));
+    min_discrepancy = std::max(
+        min_discrepancy,
+        statistics::binomial_min_discrepancy(certain_draws(input.draws, law), probability.back(),
+                                             TwoStages(level).each, kFalsePassRateOfALook));
   }
   if (min_discrepancy > input.declared_discrepancy) {
     outcome = underpowered(
@@ -86,22 +89,27 @@ CheckOutcome check_binomial(const CheckInput& input) {
   outcome.min_discrepancy = min_discrepancy;
   outcome.measures["alpha"] = input.false_fail_rate;
   outcome.measures["groups"] = static_cast<double>(groups.size());
-  const Drawn drawn = draw_row(input, request, law, input.seed, outcome);
-  if (outcome.failed()) return outcome;
-
-  double smallest = 1;
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    std::uint64_t count = 0;
-    for (const std::uint32_t token : groups[i].tokens) count += drawn.of_token[token];
-    const double p_value = statistics::binomial_p_value(count, drawn.draws, probability[i]);
-    outcome.spent += level;
-    smallest = std::min(smallest, p_value);
-    if (p_value >= level) continue;
-    outcome.fail(fmt::format(
-        "{} was drawn {} times in {}, expected {:.1f} (p {:.2e}, level {:.1e})", groups[i].name,
-        count, drawn.draws, static_cast<double>(drawn.draws) * probability[i], p_value, level));
-  }
-  outcome.p_value = std::min(1.0, smallest * static_cast<double>(groups.size()));
+  const auto look_at = [&](int look) {
+    const std::uint64_t seed = look == 0 ? input.seed : mixed(input.seed, 1);
+    const Drawn drawn = draw_row(input, request, law, seed, outcome);
+    std::vector<Finding> findings;
+    double smallest = 1;
+    for (std::size_t i = 0; i < groups.size() && !outcome.failed(); ++i) {
+      std::uint64_t count = 0;
+      for (const std::uint32_t token : groups[i].tokens) count += drawn.of_token[token];
+      const double p_value = statistics::binomial_p_value(count, drawn.draws, probability[i]);
+      smallest = std::min(smallest, p_value);
+      findings.push_back({.name = groups[i].name,
+                          .p_value = p_value,
+                          .level = level,
+                          .what = fmt::format("{} was drawn {} times in {}, expected {:.1f}",
+                                              groups[i].name, count, drawn.draws,
+                                              static_cast<double>(drawn.draws) * probability[i])});
+    }
+    if (look == 0) outcome.p_value = std::min(1.0, smallest * static_cast<double>(groups.size()));
+    return findings;
+  };
+  judge_in_two_stages(look_at, outcome);
   if (!outcome.failed()) {
     outcome.message =
         fmt::format("{} groups of tokens are drawn as often as they must be", groups.size());

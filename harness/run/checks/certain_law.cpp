@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "harness/run/draws.h"
+#include "harness/statistics/statistics.h"
 
 namespace fairdraw::harness {
 
@@ -64,6 +66,30 @@ Drawn draw_row(const CheckInput& input, const Request& request, const reference:
   drawn.of_token = std::move(counts.of_token);
   if (drawn.draws == 0) outcome.fail("no draw gave a token that certainly belongs to the support");
   return drawn;
+}
+
+std::vector<double> weight_errors(const CheckInput& input, const CertainLaw& law) {
+  reference::WeightBound bound;
+  bound.truncation = input.sampler->description().exact_integer;
+  bound.constant += input.semantics.relative_weight_error;
+  const double largest = *std::max_element(law.probability.begin(), law.probability.end());
+  std::vector<double> errors(law.probability.size(), 0);
+  for (std::size_t token = 0; token < errors.size(); ++token) {
+    if (law.probability[token] == 0) continue;
+    // One octave more than the distance: rows of probabilities are scaled to [1/2, 1).
+    errors[token] = std::min(1.0, bound.at(1 + std::log2(largest / law.probability[token])));
+  }
+  return errors;
+}
+
+void note_total_variation(double observed, std::size_t cells, std::uint64_t draws,
+                          CheckOutcome& outcome) {
+  constexpr double kMissRate = 0.01;
+  const statistics::Interval interval = statistics::total_variation_interval(
+      observed, static_cast<std::uint32_t>(cells), draws, kMissRate);
+  outcome.total_variation = observed;
+  outcome.measures["total_variation_lower"] = interval.lower;
+  outcome.measures["total_variation_upper"] = interval.upper;
 }
 
 }  // namespace fairdraw::harness

@@ -1,5 +1,5 @@
-// Draws of one row, counted against what its law is sure of. For checks/chi_squared.cpp and
-// checks/binomial.cpp.
+// Draws of one row, counted against what its law is sure of. For checks/chi_squared.cpp,
+// checks/binomial.cpp and checks/bets.cpp.
 #pragma once
 
 #include <cstdint>
@@ -36,5 +36,16 @@ struct Drawn {
 /// statistics: tokens outside of the support or of the vocabulary, and no certain token at all.
 Drawn draw_row(const CheckInput& input, const Request& request, const reference::RealLaw& law,
                std::uint64_t seed, CheckOutcome& outcome);
+
+/// Bounds on the relative error [vocab] of the weights of a sampler that is right within its
+/// profile: the oracle's own bound at each token's distance from the most likely one, at most 1.
+/// 0 for tokens that are not certain.
+std::vector<double> weight_errors(const CheckInput& input, const CertainLaw& law);
+
+/// The effect size: the observed total variation over `cells` cells, with an interval for the true
+/// one as measures total_variation_lower and _upper, which misses it in 1 of 100 cases. It decides
+/// nothing.
+void note_total_variation(double observed, std::size_t cells, std::uint64_t draws,
+                          CheckOutcome& outcome);
 
 }  // namespace fairdraw::harness

@@ -50,7 +50,7 @@ CheckOutcome check_float_environment(const CheckInput& input) {
     return skipped(lacks);
   }
   const Wanted wanted =
-      reported(sampler, {.statuses = true, .support_size = true, .mask = true, .probs = true});
+      reported(sampler, request, {.statuses = true, .support_size = true, .mask = true, .probs = true});
   const unsigned before = get_mode();
   const Response expected = run_request(*input.sampler, request, wanted);
   const unsigned after_default = get_mode();

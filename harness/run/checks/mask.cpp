@@ -71,6 +71,9 @@ CheckOutcome check_mask(const CheckInput& input) {
   if (!sampler.reports_mask && !sampler.reports_support) {
     return skipped("reports neither masks nor support sizes");
   }
+  if (input.row_input == RowInput::probabilities) {
+    return skipped("draws from probabilities report no masks");
+  }
   CheckOutcome outcome;
   const std::int64_t chunk =
       std::max<std::int64_t>(1, (std::int64_t{1} << 21) / input.logits->vocab());

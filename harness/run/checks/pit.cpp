@@ -5,9 +5,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <span>
 
 #include "harness/run/checks.h"
 #include "harness/run/checks/certain_law.h"
+#include "harness/run/checks/two_stages.h"
 #include "harness/run/random_words.h"
 #include "harness/statistics/statistics.h"
 
@@ -21,7 +26,8 @@ using reference::Membership;
 // all of them: in the order of ids, rotation shifts the transform by a constant, modulo 1.
 constexpr std::int64_t kRotations = 64;
 constexpr std::int64_t kRowsPerCall = 32;
-constexpr double kStatistics = 4;  // two orderings, two lags
+// Two orderings and two lags; three statistics of pairs of rows, and of pairs of calls.
+constexpr std::size_t kSerialStatistics = 4, kPairStatistics = 6;
 
 struct BaseLaw {
   std::vector<Membership> membership;
@@ -50,9 +56,26 @@ BaseLaw base_law(const CheckInput& input, const Request& base) {
   return result;
 }
 
+// Values of two streams that a sampler must draw independently, place by place.
+struct Pairs {
+  std::vector<double> first, second;
+};
+
 struct Streams {
   std::vector<double> by_id, by_rank;
+  Pairs rows;   ///< neighbouring outputs of a call
+  Pairs calls;  ///< the same output of two calls that follow each other
 };
+
+constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();  // an ambiguous token's
+
+void add_pairs(std::span<const double> first, std::span<const double> second, Pairs& pairs) {
+  for (std::size_t i = 0; i < std::min(first.size(), second.size()); ++i) {
+    if (std::isnan(first[i]) || std::isnan(second[i])) continue;
+    pairs.first.push_back(first[i]);
+    pairs.second.push_back(second[i]);
+  }
+}
 
 // One call: `count` rotations of the base row, whose shifts are given.
 Request rotations(const Request& base, const std::vector<std::int64_t>& shifts, std::uint64_t seed,
@@ -73,17 +96,20 @@ Request rotations(const Request& base, const std::vector<std::int64_t>& shifts, 
   return request;
 }
 
-void transform(const BaseLaw& law, const Request& request, const Response& response,
-               const std::vector<std::int64_t>& shifts, std::uint64_t seed, Streams& streams,
-               CheckOutcome& outcome) {
+// Adds a call's tokens to the streams; returns their values by id [tokens], kNoValue where the
+// token is ambiguous.
+std::vector<double> transform(const BaseLaw& law, const Request& request, const Response& response,
+                              const std::vector<std::int64_t>& shifts, std::uint64_t seed,
+                              Streams& streams, CheckOutcome& outcome) {
   const double total = law.prefix_by_id.back();
+  std::vector<double> values(response.tokens.size(), kNoValue);
   for (std::size_t i = 0; i < response.tokens.size(); ++i) {
     ++outcome.draws;
     const std::size_t output = i / static_cast<std::size_t>(request.num_samples);
     const std::int64_t token = response.tokens[i];
     if (token < 0 || token >= request.vocab) {
       outcome.fail(fmt::format("token {} is outside of the vocabulary", token));
-      return;
+      return values;
     }
     const std::int64_t base_token = (token + shifts[output]) % request.vocab;
     const auto at = static_cast<std::size_t>(base_token);
@@ -91,7 +117,7 @@ void transform(const BaseLaw& law, const Request& request, const Response& respo
       outcome.fail(fmt::format("token {} (logit {}) is outside of the support ({})", token,
                                request.row(static_cast<std::int64_t>(output))[token],
                                describe(request.parameters[output])));
-      return;
+      return values;
     }
     if (law.membership[at] != Membership::in) continue;
     const std::uint64_t word = mixed(seed, i);
@@ -101,92 +127,171 @@ void transform(const BaseLaw& law, const Request& request, const Response& respo
     double by_id = statistics::randomized_pit(law.prefix_by_id, base_token, word) - start;
     if (by_id < 0) by_id += 1;
     // Rounding may land exactly on an end, where normal scores are infinite.
-    streams.by_id.push_back(std::clamp(by_id, 0x1p-53, 1 - 0x1p-53));
+    values[i] = std::clamp(by_id, 0x1p-53, 1 - 0x1p-53);
+    streams.by_id.push_back(values[i]);
     streams.by_rank.push_back(
         statistics::randomized_pit(law.prefix_by_rank, law.rank_of[at], mixed(~seed, i)));
   }
+  return values;
+}
+
+struct Plan {
+  std::int64_t rotations = 0;  ///< of each base row
+  std::int64_t bases = 0;
+  std::int32_t samples = 0;
+  std::size_t statistics = 0;  ///< that share the level
+  bool pairs = false;          ///< different seeds must give independent draws
+};
+
+// All draws, in calls of kRowsPerCall rotations. `seed` gives the shifts and the random words.
+Streams gather(const CheckInput& input, const Plan& plan, std::uint64_t seed,
+               CheckOutcome& outcome) {
+  Streams streams;
+  std::vector<double> previous;  // of a call that waits for its partner
+  const std::int64_t vocab = input.logits->vocab();
+  for (std::int64_t base_row = 0; base_row < plan.bases; ++base_row) {
+    const Request base = make_request(input, base_row, 1);
+    const BaseLaw law = base_law(input, base);
+    if (law.prefix_by_id.back() <= 0) continue;  // undefined, a failure, or all ambiguous
+    const std::uint64_t row_seed = mixed(seed, static_cast<std::uint64_t>(base_row));
+    const std::int64_t step = vocab / plan.rotations;  // shifts differ: one a block of `step`
+    for (std::int64_t first = 0; first < plan.rotations; first += kRowsPerCall) {
+      std::vector<std::int64_t> shifts;
+      for (std::int64_t i = first; i < std::min(first + kRowsPerCall, plan.rotations); ++i) {
+        const auto at = static_cast<std::uint64_t>(i);
+        shifts.push_back(i * step + static_cast<std::int64_t>(mixed(row_seed, at) %
+                                                              static_cast<std::uint64_t>(step)));
+      }
+      const std::uint64_t call_seed = mixed(~row_seed, static_cast<std::uint64_t>(first));
+      const Request request = rotations(base, shifts, call_seed, plan.samples);
+      const Response response = run_request(*input.sampler, request, {});
+      if (!response.ran()) outcome.fail(response.trouble());
+      if (outcome.failed()) return streams;
+      const std::vector<double> values =
+          transform(law, request, response, shifts, ~call_seed, streams, outcome);
+      if (outcome.failed()) return streams;
+      outcome.rows += static_cast<std::uint64_t>(request.rows);
+
+      const std::span all(values);
+      const auto samples = static_cast<std::size_t>(plan.samples);
+      for (std::size_t at = 0; at + 2 * samples <= values.size(); at += 2 * samples) {
+        add_pairs(all.subspan(at, samples), all.subspan(at + samples, samples), streams.rows);
+      }
+      if (previous.empty()) {
+        previous = values;
+      } else {
+        add_pairs(previous, values, streams.calls);
+        previous.clear();
+      }
+    }
+  }
+  return streams;
+}
+
+constexpr std::uint32_t kBins = 16;
+
+// What dependence between streams shows in: their correlation, its sign alone (which no outlier
+// moves), and a table of 16 x 16 cells, for dependence without correlation.
+void judge_pairs(const std::string& name, const Pairs& pairs,
+                 const std::function<void(const std::string&, double)>& judge) {
+  if (pairs.first.empty()) return;
+  judge(name + "_correlation", statistics::pair_correlation_p_value(pairs.first, pairs.second));
+  judge(name + "_agreement", statistics::pair_agreement_p_value(pairs.first, pairs.second));
+  const std::vector<double> uniform(std::size_t{kBins} * kBins, 1.0 / (kBins * kBins));
+  judge(name + "_table", statistics::goodness_of_fit(
+                             statistics::pair_counts(pairs.first, pairs.second, kBins), uniform)
+                             .g_p_bound);
+}
+
+std::vector<Finding> findings_of(const CheckInput& input, const Plan& plan, const Streams& streams,
+                                 const CheckOutcome& outcome) {
+  std::vector<Finding> findings;
+  const std::function<void(const std::string&, double)> judge = [&](const std::string& name,
+                                                                    double p_value) {
+    findings.push_back(
+        {.name = name,
+         .p_value = p_value,
+         .level = input.false_fail_rate / static_cast<double>(plan.statistics),
+         .what = fmt::format("{} after {} draws of {} rows", name, outcome.draws, outcome.rows)});
+  };
+  judge("uniformity_by_probability", statistics::uniformity_p_value(streams.by_rank));
+  judge("uniformity_by_id", statistics::uniformity_p_value(streams.by_id));
+  const auto lag = [&](std::size_t distance) {
+    if (distance >= streams.by_id.size()) return;
+    judge(fmt::format("lag_{}", distance),
+          statistics::lag_correlation_p_value(streams.by_id, distance));
+  };
+  lag(1);
+  lag(static_cast<std::size_t>(std::max(plan.samples, 2)));
+  if (plan.pairs) {
+    judge_pairs("rows", streams.rows, judge);
+    judge_pairs("calls", streams.calls, judge);
+  }
+  return findings;
 }
 
 }  // namespace
 
 CheckOutcome check_pit(const CheckInput& input) {
   const SamplerDescription& sampler = input.sampler->description();
-  const std::int64_t vocab = input.logits->vocab();
-  const std::int64_t rotations_per_base = std::min({kRotations, vocab, input.rows});
-  const std::int64_t bases = input.rows / rotations_per_base;
-  const auto samples = static_cast<std::int32_t>(
+  const Request one = make_request(input, 0, 1);
+  if (const std::string lacks = missing_ability(sampler, one); !lacks.empty()) {
+    return skipped(lacks);
+  }
+  // Captured rows are few: they are turned more often, so that the whole file is used once.
+  const std::int64_t per_base =
+      std::max(kRotations, (input.rows + input.logits->rows() - 1) / input.logits->rows());
+  Plan plan;
+  plan.rotations = std::min({per_base, input.logits->vocab(), input.rows});
+  plan.bases = input.rows / plan.rotations;
+  plan.samples = static_cast<std::int32_t>(
       sampler.num_samples
           ? std::max<std::int64_t>(1, static_cast<std::int64_t>(input.draws) / input.rows)
           : 1);
-  const auto draws = static_cast<std::uint64_t>(bases * rotations_per_base * samples);
-  const double level = input.false_fail_rate / kStatistics;
-  const double min_discrepancy = statistics::dkwm_min_discrepancy(draws, level, kFalsePassRate);
-  if (min_discrepancy > input.declared_discrepancy) {
+  plan.pairs = sampler.randomness.seeds;
+  plan.statistics = plan.pairs ? kSerialStatistics + kPairStatistics : kSerialStatistics;
+  const auto draws = static_cast<std::uint64_t>(plan.bases * plan.rotations * plan.samples);
+  const TwoStages levels(input.false_fail_rate / static_cast<double>(plan.statistics));
+  const auto found_by = [&](std::uint64_t number) {
+    return statistics::dkwm_min_discrepancy(std::max<std::uint64_t>(number, 1), levels.each,
+                                            kFalsePassRateOfALook);
+  };
+  if (found_by(draws) > input.declared_discrepancy) {
     CheckOutcome outcome =
         underpowered(fmt::format("{} draws find a distance of {:.5f}, the case states {:.5f}",
-                                 draws, min_discrepancy, input.declared_discrepancy));
-    outcome.min_discrepancy = min_discrepancy;
+                                 draws, found_by(draws), input.declared_discrepancy));
+    outcome.min_discrepancy = found_by(draws);
     return outcome;
   }
 
   CheckOutcome outcome;
-  outcome.min_discrepancy = min_discrepancy;
-  Streams streams;
-  for (std::int64_t base_row = 0; base_row < bases && !outcome.failed(); ++base_row) {
-    const Request base = make_request(input, base_row, 1);
-    if (const std::string lacks = missing_ability(sampler, base); !lacks.empty()) {
-      return skipped(lacks);
-    }
-    const BaseLaw law = base_law(input, base);
-    if (law.prefix_by_id.back() <= 0) continue;  // undefined, a failure, or all ambiguous
-    const std::uint64_t seed = mixed(input.seed, static_cast<std::uint64_t>(base_row));
-    const std::int64_t step = vocab / rotations_per_base;  // shifts differ: one a block of `step`
-    for (std::int64_t first = 0; first < rotations_per_base; first += kRowsPerCall) {
-      std::vector<std::int64_t> shifts;
-      for (std::int64_t i = first; i < std::min(first + kRowsPerCall, rotations_per_base); ++i) {
-        const auto at = static_cast<std::uint64_t>(i);
-        shifts.push_back(i * step + static_cast<std::int64_t>(mixed(seed, at) %
-                                                              static_cast<std::uint64_t>(step)));
-      }
-      const std::uint64_t call_seed = mixed(~seed, static_cast<std::uint64_t>(first));
-      const Request request = rotations(base, shifts, call_seed, samples);
-      const Response response = run_request(*input.sampler, request, {});
-      if (!response.ran()) return outcome.fail(response.trouble());
-      transform(law, request, response, shifts, ~call_seed, streams, outcome);
-      if (outcome.failed()) return outcome;
-      outcome.rows += static_cast<std::uint64_t>(request.rows);
-    }
-  }
-
+  outcome.min_discrepancy = found_by(draws);
+  Streams streams = gather(input, plan, input.seed, outcome);
+  if (outcome.failed()) return outcome;
   if (outcome.draws == 0) {
     return skipped("semantics " + input.semantics.name + " gives these rows no law");
   }
   const auto certain = static_cast<std::uint64_t>(streams.by_id.size());
-  if (statistics::dkwm_min_discrepancy(std::max<std::uint64_t>(certain, 1), level, kFalsePassRate) >
-      input.declared_discrepancy * 1.1) {
+  if (found_by(certain) > input.declared_discrepancy * 1.1) {
     return underpowered(
         fmt::format("only {} of {} draws fell on tokens that certainly belong to "
                     "their support",
                     certain, outcome.draws));
   }
-  double smallest = 1;
-  const auto judge = [&](const std::string& name, double p_value) {
-    outcome.spent += level;
-    smallest = std::min(smallest, p_value);
-    outcome.measures[name + "_p_value"] = p_value;
-    if (p_value >= level) return;
-    outcome.fail(fmt::format("{} after {} draws of {} rows: p {:.2e}, level {:.1e}", name,
-                             outcome.draws, outcome.rows, p_value, level));
-  };
   outcome.measures["alpha"] = input.false_fail_rate;
   outcome.statistic = statistics::uniform_distance(streams.by_rank);
-  judge("uniformity_by_probability", statistics::uniformity_p_value(streams.by_rank));
-  judge("uniformity_by_id", statistics::uniformity_p_value(streams.by_id));
-  judge("lag_1", statistics::lag_correlation_p_value(streams.by_id, 1));
-  const auto next_row = static_cast<std::size_t>(std::max(samples, 2));
-  judge(fmt::format("lag_{}", next_row),
-        statistics::lag_correlation_p_value(streams.by_id, next_row));
-  outcome.p_value = std::min(1.0, smallest * kStatistics);
+  const auto look_at = [&](int look) {
+    if (look > 0) streams = gather(input, plan, mixed(input.seed, ~std::uint64_t{0}), outcome);
+    if (outcome.failed() || streams.by_id.empty()) return std::vector<Finding>();
+    std::vector<Finding> findings = findings_of(input, plan, streams, outcome);
+    if (look > 0) return findings;
+    note_p_values(findings, outcome);
+    std::vector<double> p_values;
+    for (const Finding& finding : findings) p_values.push_back(finding.p_value);
+    outcome.p_value = statistics::bonferroni_p_value(p_values);
+    return findings;
+  };
+  judge_in_two_stages(look_at, outcome);
   if (!outcome.failed()) {
     outcome.message = fmt::format(
         "{} draws of {} rows are uniform through their laws: distance "

@@ -141,6 +141,9 @@ CheckOutcome check_probabilities(const CheckInput& input) {
   if (!sampler.reports_probs && !sampler.reports_logprobs) {
     return skipped("reports neither probabilities nor log-probabilities");
   }
+  if (input.row_input == RowInput::probabilities) {
+    return skipped("draws from probabilities report none");
+  }
   reference::WeightBound bound;
   bound.truncation = input.sampler->description().exact_integer;
   bound.constant += input.semantics.relative_weight_error;

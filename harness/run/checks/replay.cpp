@@ -15,6 +15,7 @@ namespace {
 // parameters, seed and offset.
 Request pick_rows(const Request& base, const std::vector<std::int64_t>& picks) {
   Request request;
+  request.input = base.input;
   request.dtype = base.dtype;
   request.vocab = base.vocab;
   request.rows = static_cast<std::int64_t>(picks.size());

@@ -66,6 +66,9 @@ void add_logit_faults(std::int64_t vocab, std::vector<Fault>& faults) {
                         }});
     }
   }
+}
+
+void add_empty_rows(std::vector<Fault>& faults) {
   faults.push_back(
       {"all -inf", RowStatus::no_allowed_token,
        [](Request& request, std::int64_t row) { fill_row(request, row, -kInfinity); }});
@@ -80,7 +83,25 @@ void add_logit_faults(std::int64_t vocab, std::vector<Fault>& faults) {
                     }});
 }
 
-void add_parameter_faults(std::vector<Fault>& faults) {
+void add_probability_faults(std::int64_t vocab, std::vector<Fault>& faults) {
+  for (const float value : {-kSmallest, -0.25F, -kInfinity}) {
+    for (const std::int64_t token : {std::int64_t{0}, vocab / 2, vocab - 1}) {
+      faults.push_back({fmt::format("probability {} at id {}", value, token),
+                        RowStatus::negative_probability,
+                        [token, value](Request& request, std::int64_t row) {
+                          set_logit(request, row, token, value);
+                        }});
+      if (vocab == 1) break;
+    }
+  }
+  for (const float zero : {0.0F, -0.0F}) {
+    faults.push_back(
+        {fmt::format("all {}", zero), RowStatus::no_allowed_token,
+         [zero](Request& request, std::int64_t row) { fill_row(request, row, zero); }});
+  }
+}
+
+void add_temperature_faults(std::vector<Fault>& faults) {
   const float below_range = std::nextafter(0x1p-126F, 0.0F);
   const float above_range = std::nextafter(0x1p64F, kInfinity);
   for (const float value :
@@ -90,6 +111,9 @@ void add_parameter_faults(std::vector<Fault>& faults) {
                         request.parameters[static_cast<std::size_t>(row)].temperature = value;
                       }});
   }
+}
+
+void add_filter_faults(std::vector<Fault>& faults) {
   for (const std::int32_t value : {-2, -50, std::numeric_limits<std::int32_t>::min()}) {
     faults.push_back({fmt::format("top_k {}", value), RowStatus::invalid_top_k,
                       [value](Request& request, std::int64_t row) {
@@ -109,10 +133,16 @@ void add_parameter_faults(std::vector<Fault>& faults) {
   }
 }
 
-std::vector<Fault> all_faults(std::int64_t vocab) {
+std::vector<Fault> all_faults(RowInput input, std::int64_t vocab) {
   std::vector<Fault> faults;
   add_logit_faults(vocab, faults);
-  add_parameter_faults(faults);
+  if (input == RowInput::logits) {
+    add_empty_rows(faults);
+    add_temperature_faults(faults);
+  } else {
+    add_probability_faults(vocab, faults);
+  }
+  add_filter_faults(faults);
   faults.push_back({"inactive", RowStatus::inactive, [](Request& request, std::int64_t row) {
                       request.active.assign(static_cast<std::size_t>(request.rows), 1);
                       request.active[static_cast<std::size_t>(row)] = 0;
@@ -175,7 +205,8 @@ CheckOutcome check_status(const CheckInput& input) {
   if (const std::string lacks = missing_ability(sampler, base); !lacks.empty()) {
     return skipped(lacks);
   }
-  const Wanted wanted = reported(sampler, {.statuses = true, .support_size = true, .mask = true});
+  const Wanted wanted =
+      reported(sampler, base, {.statuses = true, .support_size = true, .mask = true});
   const Response good = run_request(*input.sampler, base, wanted);
   CheckOutcome outcome;
   if (!good.ran()) return outcome.fail(good.trouble());
@@ -187,7 +218,7 @@ CheckOutcome check_status(const CheckInput& input) {
   }
 
   std::int64_t row = 0;
-  for (const Fault& fault : all_faults(base.vocab)) {
+  for (const Fault& fault : all_faults(base.input, base.vocab)) {
     row = (row + 1) % base.rows;
     Request request = base;
     fault.spoil(request, row);

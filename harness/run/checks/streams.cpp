@@ -1,68 +1,159 @@
-// Streams: what must not be equal. On a flat law over a large vocabulary one repeated 3-gram of
-// tokens is proof of shared random bits.
+// Streams: what a sampler promises of its random bits. Short sequences of a flat row must not
+// repeat themselves or each other in any way that independent draws do not; long ones, through
+// their law, must be uniform and uncorrelated, within themselves and in pairs.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <map>
+#include <cmath>
 
 #include "harness/run/checks.h"
+#include "harness/run/checks/stream_axes.h"
+#include "harness/run/checks/stream_probes.h"
 #include "harness/run/random_words.h"
+#include "harness/statistics/statistics.h"
 
 namespace fairdraw::harness {
 namespace {
 
-constexpr std::int64_t kLength = 16;  // tokens of a sequence
+constexpr double kShortShare = 0.6;  // of the case's budget; the rest is for the long streams
+constexpr std::size_t kFirstPlans = 8;
+constexpr std::uint32_t kBins = 16;  // of each draw, in tables of pairs
 
-struct Sequence {
-  std::string name;
-  Request request;  // whose tokens, in order, are the sequence
-};
+// --- Short sequences
+// ------------------------------------------------------------------------------------
 
-Request one_row(const Request& row, std::int64_t outputs, const SamplerDescription& sampler) {
-  Request request = row;
-  request.seed.assign(static_cast<std::size_t>(outputs), row.seed.front());
-  request.offset.assign(static_cast<std::size_t>(outputs), 0);
-  if (outputs == 1) return request;
-  if (sampler.indices) {
-    request.with_indices = true;
-    request.indices.assign(static_cast<std::size_t>(outputs), 0);
-    return request;
-  }
-  request.rows = outputs;
-  request.parameters.assign(static_cast<std::size_t>(outputs), row.parameters.front());
-  for (std::int64_t i = 1; i < outputs; ++i) {
-    request.logits.insert(request.logits.end(), row.logits.begin(), row.logits.end());
-  }
-  return request;
+void probe(const CheckInput& input, const Request& row, const std::vector<StreamPlan>& plans,
+           const ProbeDesign& design, CheckOutcome& outcome) {
+  StreamProbes probes(design, row.vocab);
+  std::size_t looked_at = 0;
+  const auto look = [&](std::size_t first, std::size_t last) {
+    const std::vector<StreamPlan> part(plans.begin() + static_cast<std::ptrdiff_t>(first),
+                                       plans.begin() + static_cast<std::ptrdiff_t>(last));
+    const auto streams = draw_streams(input, row, part, kStreamLength, outcome);
+    for (std::size_t i = 0; i < streams.size() && !outcome.failed(); ++i) {
+      looked_at += streams[i].size();
+      outcome.measures["axis_" + part[i].axis] += static_cast<double>(streams[i].size());
+      const std::string wrong = probes.add(part[i].name, streams[i]);
+      if (wrong.empty()) continue;
+      outcome.measures["draws_to_red"] = static_cast<double>(looked_at);
+      outcome.fail(
+          fmt::format("after {} draws {}; independent draws do any of this with "
+                      "probability below {:.1e}",
+                      looked_at, wrong, design.null_rate));
+    }
+  };
+  // The first ones meet every axis: most faults show before the others are drawn.
+  const std::size_t first = std::min(kFirstPlans, plans.size());
+  look(0, first);
+  if (!outcome.failed()) look(first, plans.size());
 }
 
-// Offsets, seeds and sample numbers overlap on purpose: where two of them were added up, the
-// sequences would share their random bits.
-std::vector<Sequence> sequences(const Request& row, const SamplerDescription& sampler) {
-  std::vector<Sequence> list;
-  const std::uint64_t seed = row.seed.front();
-  if (sampler.per_request_seeds) {
-    Request offsets = one_row(row, kLength, sampler);
-    Request seeds = offsets;
-    for (std::size_t i = 0; i < static_cast<std::size_t>(kLength); ++i) {
-      offsets.offset[i] = 8 + i;
-      seeds.seed[i] = seed + 8 + i;
+// The same seeds and offsets again.
+void expect_replay(const CheckInput& input, const Request& row, const StreamPlan& plan,
+                   CheckOutcome& outcome) {
+  const auto once = draw_streams(input, row, {plan}, kStreamLength, outcome);
+  const auto again = draw_streams(input, row, {plan}, kStreamLength, outcome);
+  if (outcome.failed() || once == again) return;
+  outcome.fail(fmt::format("{}: the same seeds and offsets give other tokens again", plan.name));
+}
+
+// --- Long streams
+// ---------------------------------------------------------------------------------------
+
+// One draw through the law of its row: uniform, with random bits of our own within the token.
+std::vector<double> transformed(const std::vector<double>& prefix,
+                                const std::vector<std::int32_t>& tokens, std::uint64_t seed) {
+  std::vector<double> values;
+  values.reserve(tokens.size());
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    values.push_back(statistics::randomized_pit(prefix, tokens[i], mixed(seed, i)));
+  }
+  return values;
+}
+
+// Values of two streams in turn, so that pair_counts() at lag 1 counts what comes together.
+std::vector<double> in_turn(const std::vector<double>& one, const std::vector<double>& other) {
+  std::vector<double> values;
+  for (std::size_t i = 0; i < one.size(); ++i) values.insert(values.end(), {one[i], other[i]});
+  return values;
+}
+
+double table_p_bound(const std::vector<double>& values) {
+  const std::vector<double> law(std::size_t{kBins} * kBins, 1.0 / (kBins * kBins));
+  return statistics::goodness_of_fit(statistics::pair_counts(values, 1, kBins), law).g_p_bound;
+}
+
+class LongStreams {
+ public:
+  LongStreams(double level, CheckOutcome& outcome) : level_(level), outcome_(outcome) {}
+
+  static std::size_t tests(std::size_t streams) {
+    return streams * kAlone + streams * (streams - 1) / 2 * kTogether;
+  }
+
+  void judge_alone(const std::string& name, const std::vector<double>& values) {
+    judge(name + ": uniform", statistics::uniformity_p_value(values));
+    for (std::size_t lag = 1; lag <= 3; ++lag) {
+      judge(fmt::format("{}: correlation at lag {}", name, lag),
+            statistics::lag_correlation_p_value(values, lag));
     }
-    list.push_back({"consecutive offsets", std::move(offsets)});
-    list.push_back({"consecutive seeds", std::move(seeds)});
+    judge(name + ": table of neighbours", table_p_bound(values));
   }
-  if (sampler.num_samples) {
-    Request samples = one_row(row, 1, sampler);
-    samples.num_samples = static_cast<std::int32_t>(kLength);
-    list.push_back({"samples of one output", std::move(samples)});
+
+  void judge_together(const std::string& name, const std::vector<double>& one,
+                      const std::vector<double>& other) {
+    const auto first = std::span(one), second = std::span(other);
+    const std::size_t less = one.size() - 1;
+    judge(name + ": correlation", statistics::pair_correlation_p_value(first, second));
+    judge(name + ": correlation with the next one",
+          statistics::pair_correlation_p_value(first.first(less), second.last(less)));
+    judge(name + ": correlation with the one before",
+          statistics::pair_correlation_p_value(first.last(less), second.first(less)));
+    judge(name + ": table", table_p_bound(in_turn(one, other)));
   }
-  Request outputs = one_row(row, kLength, sampler);
-  outputs.seed_is_scalar = true;
-  outputs.seed.assign(1, seed);
-  outputs.offset.assign(1, 1000);
-  list.push_back({"outputs with one scalar seed", std::move(outputs)});
-  return list;
+
+  double smallest() const { return smallest_; }
+
+ private:
+  static constexpr std::size_t kAlone = 5, kTogether = 4;
+
+  void judge(const std::string& name, double p_value) {
+    outcome_.spent += level_;
+    smallest_ = std::min(smallest_, p_value);
+    if (p_value >= level_) return;
+    outcome_.fail(fmt::format("{} (p {:.2e}, level {:.1e})", name, p_value, level_));
+  }
+
+  double level_;
+  CheckOutcome& outcome_;
+  double smallest_ = 1;
+};
+
+void judge_long(const CheckInput& input, const Request& row, const reference::RealLaw& law,
+                const std::vector<StreamPlan>& plans, std::size_t length, double budget,
+                CheckOutcome& outcome) {
+  const auto tokens = draw_streams(input, row, plans, length, outcome);
+  if (outcome.failed()) return;
+  const std::vector<double> prefix = statistics::prefix_sums(law.probability);
+  std::vector<std::vector<double>> streams;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    outcome.measures["axis_" + plans[i].axis] += static_cast<double>(tokens[i].size());
+    for (const std::int32_t token : tokens[i]) {
+      if (law.membership[static_cast<std::size_t>(token)] != reference::Membership::out) continue;
+      outcome.fail(fmt::format("{}: token {} is outside of the support", plans[i].name, token));
+      return;
+    }
+    streams.push_back(transformed(prefix, tokens[i], mixed(~input.seed, i)));
+  }
+  const std::size_t tests = LongStreams::tests(streams.size());
+  LongStreams judge(budget / static_cast<double>(tests), outcome);
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    judge.judge_alone(plans[i].name, streams[i]);
+    for (std::size_t j = 0; j < i; ++j) {
+      judge.judge_together(plans[j].name + " and " + plans[i].name, streams[j], streams[i]);
+    }
+  }
+  outcome.p_value = std::min(1.0, judge.smallest() * static_cast<double>(tests));
 }
 
 }  // namespace
@@ -73,44 +164,64 @@ CheckOutcome check_streams(const CheckInput& input) {
   if (const std::string lacks = missing_ability(sampler, row); !lacks.empty()) {
     return skipped(lacks);
   }
+  const std::vector<StreamPlan> shorts = short_streams(input);
+  if (shorts.size() < 2) return skipped("promises no independent draws");
   const reference::RealLaw law = law_of(input, row, 0);
-  const double most_likely = *std::max_element(law.probability.begin(), law.probability.end());
-
-  // Null probability: 3-grams within the sequences only. Two that do not overlap are equal with
-  // probability (sum p^2)^3 <= max p^3; two that overlap force one token to repeat: sum p^(3+lag)
-  // over the lag's cycle, again <= max p^3. A union bound over all pairs.
-  const std::vector<Sequence> all = sequences(row, sampler);
-  const double grams = static_cast<double>(all.size()) * (kLength - 2);
-  const double null_rate = grams * (grams - 1) / 2 * std::pow(most_likely, 3);
-  if (null_rate > input.false_fail_rate) {
+  if (!law.defined || law.must_fail) {
+    return skipped("semantics " + input.semantics.name + " gives this row no law");
+  }
+  // What an ambiguous token would have if it were in: no token has more.
+  const double most_likely =
+      *std::max_element(law.probability.begin(), law.probability.end()) + law.total_variation_bound;
+  const auto design =
+      design_probes(shorts.size(), kStreamLength, most_likely, input.false_fail_rate * kShortShare);
+  const std::vector<StreamPlan> longs = long_streams(input);
+  const std::size_t length = longs.empty() ? 0 : input.draws / longs.size();
+  if (!design && length == 0) {
     return underpowered(fmt::format(
-        "a repeated 3-gram has null probability up to {:.2e}, above the case's share of {:.2e}",
-        null_rate, input.false_fail_rate));
+        "the most likely token has {:.2e}: no repetition in {} sequences of {} tokens is proof",
+        most_likely, shorts.size(), kStreamLength));
   }
 
   CheckOutcome outcome;
   outcome.rows = 1;
-  outcome.spent = null_rate;
-  outcome.measures["null_rate"] = null_rate;
-  std::map<std::array<std::int32_t, 3>, std::string> seen;
-  for (const Sequence& sequence : all) {
-    const Response response = run_request(*input.sampler, sequence.request, {});
-    if (!response.ran()) return outcome.fail(response.trouble());
-    const std::vector<std::int32_t>& tokens = response.tokens;
-    outcome.draws += tokens.size();
-    for (std::size_t i = 0; i + 3 <= tokens.size(); ++i) {
-      const std::array<std::int32_t, 3> gram = {tokens[i], tokens[i + 1], tokens[i + 2]};
-      const std::string place = fmt::format("{} at {}", sequence.name, i);
-      const auto [entry, is_new] = seen.emplace(gram, place);
-      if (is_new) continue;
-      return outcome.fail(
-          fmt::format("tokens {} {} {} come twice: {}, and {}; independent draws do that with "
-                      "probability below {:.1e}",
-                      gram[0], gram[1], gram[2], entry->second, place, null_rate));
+  outcome.measures["alpha"] = input.false_fail_rate;
+  const double long_budget = input.false_fail_rate * (1 - kShortShare);
+  if (length > 0) {
+    if (law.ambiguous_mass > 0) return skipped("the row has ambiguous tokens");
+    outcome.min_discrepancy = statistics::g_min_discrepancy(
+        length / 2, kBins * kBins,
+        long_budget / static_cast<double>(LongStreams::tests(longs.size())), kFalsePassRate);
+    if (*outcome.min_discrepancy > input.declared_discrepancy) {
+      CheckOutcome weak = underpowered(fmt::format(
+          "{} draws a stream find a total variation of {:.4f} in a table of pairs, the case states "
+          "{:.4f}",
+          length, *outcome.min_discrepancy, input.declared_discrepancy));
+      weak.min_discrepancy = outcome.min_discrepancy;
+      return weak;
     }
   }
-  outcome.message =
-      fmt::format("{} draws of {} streams hold no 3-gram twice", outcome.draws, all.size());
+  if (design) {
+    outcome.spent += design->null_rate;
+    outcome.measures["null_rate"] = design->null_rate;
+    outcome.measures["gram"] = static_cast<double>(design->gram);
+    outcome.measures["equal_steps"] = static_cast<double>(design->within);
+    outcome.measures["equal_differences"] = static_cast<double>(design->across);
+    probe(input, row, shorts, *design, outcome);
+  }
+  if (sampler.per_request_seeds && sampler.randomness.replays && !outcome.failed()) {
+    expect_replay(input, row, shorts.front(), outcome);
+  }
+  if (length > 0 && !outcome.failed()) {
+    judge_long(input, row, law, longs, length, long_budget, outcome);
+  }
+  if (!outcome.failed()) {
+    std::string axes;
+    for (const auto& [name, value] : outcome.measures) {
+      if (name.starts_with("axis_")) axes += (axes.empty() ? "" : ", ") + name.substr(5);
+    }
+    outcome.message = fmt::format("{} draws show nothing shared ({})", outcome.draws, axes);
+  }
   return outcome;
 }
 

@@ -98,7 +98,7 @@ CheckOutcome check_tokens(const CheckInput& input) {
       return skipped(lacks);
     }
     const Response response =
-        run_request(*input.sampler, request, reported(sampler, {.statuses = true}));
+        run_request(*input.sampler, request, reported(sampler, request, {.statuses = true}));
     if (!response.ran()) return outcome.fail(response.trouble());
     compare_tokens(request, response, first, outcome);
     outcome.rows += static_cast<std::uint64_t>(request.rows);
@@ -120,7 +120,7 @@ CheckOutcome check_support(const CheckInput& input) {
       return skipped(lacks);
     }
     const Response response =
-        run_request(*input.sampler, request, reported(sampler, {.statuses = true}));
+        run_request(*input.sampler, request, reported(sampler, request, {.statuses = true}));
     if (!response.ran()) return outcome.fail(response.trouble());
     std::vector<reference::RealLaw> laws;
     for (std::int64_t row = 0; row < request.rows; ++row) {

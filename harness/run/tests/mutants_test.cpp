@@ -55,6 +55,8 @@ const std::vector<Setting>& settings() {
       {"probabilities", check_probabilities, Family::gaussian_wide, 500, kMixed, 10},
       {"chi_squared", check_chi_squared, Family::gaussian, 200, {{}}, 1, 200'000, 0.05},
       {"chi_squared of a tail", check_chi_squared, Family::zipf, 4096, {{}}, 1, 50'000, 0.1},
+      {"bets", check_bets, Family::gaussian, 200, {{}}, 1, 100'000, 0.05},
+      {"bets on a tail", check_bets, Family::zipf, 4096, {{}}, 1, 50'000, 0.1},
       {"binomial", check_binomial, Family::gaussian, 200, {{}}, 1, 50'000, 0.03},
       // 51200 draws: a distance of 6.5 / sqrt(51200) = 0.029.
       {"pit", check_pit, Family::gaussian_wide, 500, {{.top_k = 40}}, 5120, 51'200, 0.032},
@@ -114,16 +116,20 @@ void PrintTo(const Kill& kill, std::ostream* out) { *out << kill.mutant << ", by
 
 const Kill kKills[] = {
     {"temperature 1.05 times too high", "chi_squared"},
+    {"temperature 1.05 times too high", "bets"},
     {"temperature 1.05 times too high", "pit"},
     {"temperature 1.05 times too high", "tokens"},
     {"one lane of 16 never drawn", "binomial"},
     {"one lane of 16 never drawn", "chi_squared"},
+    {"one lane of 16 never drawn", "bets"},
+    {"tail beyond rank 1000 never drawn", "bets on a tail"},
     {"tail beyond rank 1000 never drawn", "chi_squared of a tail"},
     {"crossing token dropped", "mask"},
     {"ties at k dropped", "mask"},
     {"ties at k dropped", "metamorphic"},
     {"first seed for all outputs", "replay"},
     {"first seed for all outputs", "streams"},
+    {"first seed for all outputs", "pit"},
     {"first row's parameters for all rows", "replay"},
     {"first row's parameters for all rows", "mask"},
     {"offset ignored", "streams"},
@@ -137,6 +143,7 @@ const Kill kKills[] = {
     {"token outside of the mask drawn", "pit"},
     {"vocab itself is a token", "support"},
     {"vocab itself is a token", "chi_squared"},
+    {"vocab itself is a token", "bets"},
     {"vocab itself is a token", "binomial"},
 #if defined(__x86_64__)
     {"leaves flush-to-zero on", "float_environment"},
@@ -172,8 +179,81 @@ TEST(TooGood, IsConfirmedOnFreshDraws) {
       << outcome.message;
 }
 
+// A gross fault ends the case with its first batches.
+TEST(Bets, EndAsSoonAsTheyKnow) {
+  const auto sampler = make_mutant("one lane of 16 never drawn");
+  const CheckOutcome outcome = run(*sampler, setting("bets"));
+  EXPECT_LT(outcome.draws, setting("bets").draws / 4);
+  EXPECT_NE(outcome.message.find("was drawn 0 times"), std::string::npos) << outcome.message;
+}
+
+// A fault that is too small for the draws is suspicious at their end, and worth more of them: it
+// ends red, or at four times the draws as something to watch. Between the draws that show nothing
+// and those that suffice there are such.
+TEST(Bets, GoOnWhileTheyAreSuspicious) {
+  int went_on = 0;
+  for (std::uint64_t draws = 16'000; draws <= 64'000; draws += draws / 4) {
+    const auto sampler = make_mutant("temperature 1.05 times too high");
+    Setting few = setting("bets");
+    few.draws = draws;
+    few.declared = 0.2;
+    const CheckOutcome outcome = run(*sampler, few);
+    EXPECT_LE(outcome.draws, 4 * draws);
+    if (outcome.draws <= draws) continue;
+    ++went_on;
+    EXPECT_TRUE(outcome.failed() || !outcome.watch.empty()) << outcome.message;
+  }
+  EXPECT_GT(went_on, 0);
+}
+
+// The effect size of a wrong sampler: an interval that excludes 0, and holds the distance of the
+// two laws, whose largest probability differs the most.
+TEST(EffectSize, IsAnInterval) {
+  ModelSampler fair;
+  const CheckOutcome right = run(fair, setting("chi_squared"));
+  EXPECT_EQ(right.measures.at("total_variation_lower"), 0);
+  EXPECT_GT(right.measures.at("total_variation_upper"), *right.total_variation);
+  const auto sampler = make_mutant("one lane of 16 never drawn");
+  const CheckOutcome wrong = run(*sampler, setting("chi_squared"));
+  EXPECT_GT(wrong.measures.at("total_variation_lower"), 0);
+  EXPECT_LT(wrong.measures.at("total_variation_lower"), *wrong.total_variation);
+}
+
+TEST(Orderings, AreFourWhereLanesAreNotIds) {
+  ModelSampler sampler;
+  const CheckOutcome few = run(sampler, setting("chi_squared"));
+  EXPECT_EQ(few.measures.count("dkwm_lane_p_value"), 0U);
+  const CheckOutcome outcome = run(sampler, setting("chi_squared of a tail"));
+  for (const char* name : {"probability", "id", "lane", "hash"}) {
+    EXPECT_EQ(outcome.measures.count(std::string("dkwm_") + name + "_p_value"), 1U) << name;
+  }
+}
+
+// Two tokens: the exact law of 200 further draws is looked at as well.
+TEST(SmallSupports, AreJudgedExactly) {
+  ModelSampler sampler;
+  Setting two = setting("chi_squared");
+  two.parameters = {{.top_k = 2}};
+  const CheckOutcome outcome = run(sampler, two);
+  EXPECT_STREQ(to_string(outcome.verdict), "passed") << outcome.message;
+  EXPECT_EQ(outcome.draws, two.draws + 200);
+  EXPECT_EQ(outcome.measures.count("exact_multinomial_p_value"), 1U);
+}
+
+// No pairs where seeds are not promised to be independent.
+TEST(Pairs, AreJudgedWhereTheSamplerPromisesThem) {
+  struct NoPromise : ModelSampler {
+    NoPromise() { description_.randomness.seeds = false; }
+  };
+  ModelSampler promising;
+  NoPromise silent;
+  EXPECT_EQ(run(promising, setting("pit")).measures.count("rows_table_p_value"), 1U);
+  EXPECT_EQ(run(promising, setting("pit")).measures.count("calls_correlation_p_value"), 1U);
+  EXPECT_EQ(run(silent, setting("pit")).measures.count("rows_table_p_value"), 0U);
+}
+
 TEST(Underpowered, IsSaidBeforeAnyDraw) {
-  for (const char* name : {"chi_squared", "binomial", "pit"}) {
+  for (const char* name : {"chi_squared", "bets", "binomial", "pit"}) {
     ModelSampler sampler;
     Setting small = setting(name);
     small.declared = 0.001;

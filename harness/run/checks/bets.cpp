@@ -1,0 +1,195 @@
+// Bets against the law of one row: draws in growing batches, red as soon as the evidence suffices.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+
+#include "harness/run/checks.h"
+#include "harness/run/checks/certain_law.h"
+#include "harness/run/random_words.h"
+#include "harness/statistics/statistics.h"
+
+namespace fairdraw::harness {
+namespace {
+
+// Half of the level is for Ville's bound, half for what the sampler's own rounding might win.
+constexpr double kBetShare = 0.5, kLawErrorShare = 0.5;
+// 64 cells find a total variation of 0.01 with a million draws; each expects 100 or more, because
+// the design pays for cells that expect less.
+constexpr std::uint32_t kLargestCells = 64;
+constexpr double kSmallestExpected = 100;
+// Batches grow by half: a fault that n draws find ends the case with at most 1.5 n.
+constexpr std::uint64_t kFirstBatch = 4096;
+constexpr double kGrowth = 0.5;
+// Evidence that is worth more draws. A right sampler reaches it with probability at most 0.01.
+const double kSuspicious = std::log(100.0);
+constexpr std::uint64_t kLongest = 4;  // times the case's draws
+
+// The whole law over cells, half of the stake, and the sets, the other half.
+class Evidence {
+ public:
+  Evidence(const CheckInput& input, const CertainLaw& law, std::uint64_t draws)
+      : pooling_(statistics::pool_by_probability(law.probability, draws, kSmallestExpected,
+                                                 kLargestCells)),
+        cells_(pooling_.probability),
+        cell_counts_(pooling_.probability.size(), 0),
+        portfolio_(law.probability, statistics::directed_sets(law.probability)) {
+    const double rate = input.false_fail_rate * kLawErrorShare / 2;
+    const std::vector<double> errors = weight_errors(input, law);
+    portfolio_.allow_law_error(errors, draws * kLongest, rate);
+    // Weights are off by factors 1 +- e_x: a cell's mass by 1 +- (e + all) / (1 - all), e the mean
+    // of e_x over the cell, all over the law.
+    std::vector<double> by_cell(cell_counts_.size(), 0);
+    double all = 0;
+    for (std::size_t token = 0; token < errors.size(); ++token) {
+      if (law.probability[token] == 0) continue;
+      const double error = law.probability[token] * errors[token];
+      by_cell[pooling_.cell_of[token]] += error;
+      all += error;
+    }
+    double largest = 0, chi_squared = 0;
+    for (std::size_t cell = 0; cell < by_cell.size(); ++cell) {
+      const double p = pooling_.probability[cell];
+      const double relative = all < 1 ? (by_cell[cell] / p + all) / (1 - all) : 1;
+      largest = std::max(largest, relative);
+      chi_squared += p * relative * relative;
+    }
+    cells_payment_ = statistics::law_error_payment(largest, chi_squared, draws * kLongest, rate);
+  }
+
+  void add(const Drawn& drawn) {
+    const statistics::PooledCounts pooled = statistics::pool_counts(pooling_, drawn.of_token);
+    cells_.add(pooled.counts);
+    portfolio_.add(drawn.of_token);
+    for (std::size_t cell = 0; cell < cell_counts_.size(); ++cell) {
+      cell_counts_[cell] += pooled.counts[cell];
+    }
+    const std::array<double, 2> parts = {cells_.log_e() - cells_payment_, portfolio_.log_e()};
+    const std::array<double, 2> weights = {0.5, 0.5};
+    log_e_ = statistics::mean_log_e(parts, weights);
+    max_log_e_ = std::max(max_log_e_, log_e_);
+  }
+
+  double log_e() const { return log_e_; }
+  double max_log_e() const { return max_log_e_; }
+
+  /// What has won most.
+  std::string culprit() const {
+    const statistics::GoodnessOfFit fit =
+        statistics::goodness_of_fit(cell_counts_, pooling_.probability);
+    if (cells_.log_e() - cells_payment_ > portfolio_.log_e()) {
+      return fmt::format("the law over {} cells is off by a total variation of {:.4f}",
+                         cell_counts_.size(), fit.total_variation);
+    }
+    const auto set = portfolio_.strongest();
+    return fmt::format("{} was drawn {} times in {}, expected {:.1f}", set.name, set.count,
+                       portfolio_.draws(), set.expected);
+  }
+
+  const std::vector<std::uint64_t>& cell_counts() const { return cell_counts_; }
+  const std::vector<double>& cell_law() const { return pooling_.probability; }
+  const statistics::BetPortfolio& portfolio() const { return portfolio_; }
+  double cells_payment() const { return cells_payment_; }
+
+ private:
+  statistics::Pooling pooling_;
+  statistics::DirichletMixture cells_;
+  std::vector<std::uint64_t> cell_counts_;
+  statistics::BetPortfolio portfolio_;
+  double cells_payment_ = 0;
+  double log_e_ = 0, max_log_e_ = 0;
+};
+
+void describe(const Evidence& evidence, CheckOutcome& outcome) {
+  constexpr double kLn10 = 2.302585092994046;  // ln 10
+  outcome.statistic = evidence.max_log_e() / kLn10;
+  outcome.p_value = statistics::e_to_p_value(evidence.max_log_e());
+  outcome.measures["log10_e"] = evidence.log_e() / kLn10;
+  outcome.measures["max_log10_e"] = evidence.max_log_e() / kLn10;
+  const auto fit = statistics::goodness_of_fit(evidence.cell_counts(), evidence.cell_law());
+  const auto draws = evidence.portfolio().draws();
+  note_total_variation(fit.total_variation, evidence.cell_law().size(), draws, outcome);
+}
+
+// Draws until the evidence suffices, or the case's draws are made and nothing is suspicious, or
+// four times of them.
+void draw_and_bet(const CheckInput& input, const Request& request, const reference::RealLaw& law,
+                  double needed, Evidence& evidence, CheckOutcome& outcome) {
+  std::uint64_t drawn = 0;
+  for (std::uint64_t batch = 0;; ++batch) {
+    const bool goes_on =
+        drawn < input.draws || (drawn < kLongest * input.draws && evidence.log_e() >= kSuspicious);
+    if (!goes_on) break;
+    const std::uint64_t end = drawn < input.draws ? input.draws : kLongest * input.draws;
+    const auto grown = static_cast<std::uint64_t>(kGrowth * static_cast<double>(drawn));
+    CheckInput part = input;
+    part.draws = std::min(std::max(kFirstBatch, grown), end - drawn);
+    evidence.add(draw_row(part, request, law, mixed(input.seed, batch), outcome));
+    if (outcome.failed()) return;
+    drawn += part.draws;
+    if (evidence.log_e() < needed) continue;
+    outcome.fail(fmt::format("{}: evidence 10^{:.1f} to 1 after {} draws, 10^{:.1f} is enough",
+                             evidence.culprit(), evidence.log_e() / std::log(10.0), drawn,
+                             needed / std::log(10.0)));
+    return;
+  }
+  if (evidence.max_log_e() < kSuspicious) return;
+  outcome.watch_out(fmt::format("{}: evidence was {:.0f} to 1, and is {:.2g} after {} draws",
+                                evidence.culprit(), std::exp(evidence.max_log_e()),
+                                std::exp(evidence.log_e()), drawn));
+}
+
+}  // namespace
+
+CheckOutcome check_bets(const CheckInput& input) {
+  const SamplerDescription& sampler = input.sampler->description();
+  const Request request = make_request(input, 0, 1);
+  if (const std::string lacks = missing_ability(sampler, request); !lacks.empty()) {
+    return skipped(lacks);
+  }
+  const reference::RealLaw law = law_of(input, request, 0);
+  if (!law.defined || law.must_fail) {
+    return skipped("semantics " + input.semantics.name + " gives this row no law");
+  }
+  const CertainLaw certain = certain_law(law);
+  const std::uint64_t design_draws = certain_draws(input.draws, law);
+  if (certain.support < 2 || design_draws == 0) {
+    return skipped("the support is one token: nothing to bet on");
+  }
+  Evidence evidence(input, certain, design_draws);
+  const double needed = -std::log(input.false_fail_rate * kBetShare);
+  const double needed_by_half = needed + std::log(2.0);
+
+  CheckOutcome outcome;
+  outcome.min_discrepancy = statistics::dirichlet_min_discrepancy(
+      design_draws, evidence.cell_law(), needed_by_half + evidence.cells_payment(), kFalsePassRate);
+  if (*outcome.min_discrepancy > input.declared_discrepancy) {
+    CheckOutcome weak = underpowered(
+        fmt::format("{} draws find a total variation of {:.4f}, the case states {:.4f}",
+                    input.draws, *outcome.min_discrepancy, input.declared_discrepancy));
+    weak.min_discrepancy = outcome.min_discrepancy;
+    return weak;
+  }
+  outcome.rows = 1;
+  outcome.spent = input.false_fail_rate;
+  outcome.measures["alpha"] = input.false_fail_rate;
+  outcome.measures["cells"] = static_cast<double>(evidence.cell_law().size());
+  outcome.measures["support"] = static_cast<double>(certain.support);
+  outcome.measures["ambiguous_mass"] = certain.ambiguous_mass;
+  outcome.measures["sets"] = static_cast<double>(evidence.portfolio().bets());
+  outcome.measures["sets_whose_loss_is_found"] =
+      static_cast<double>(evidence.portfolio().losses_found(design_draws, needed_by_half));
+  draw_and_bet(input, request, law, needed, evidence, outcome);
+  if (evidence.portfolio().draws() > 0) describe(evidence, outcome);
+  if (!outcome.failed()) {
+    outcome.message = fmt::format(
+        "no bet against the law wins: total variation {:.4f} over {} "
+        "cells, {} sets of tokens",
+        *outcome.total_variation, evidence.cell_law().size(), evidence.portfolio().bets());
+  }
+  return outcome;
+}
+
+}  // namespace fairdraw::harness

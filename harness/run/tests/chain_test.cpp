@@ -1,0 +1,234 @@
+// The checks of drafted chains on trial: right samplers pass, and each way to be wrong is red in
+// the check that is there for it.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+
+#include "harness/adapters/model_sampler.h"
+#include "harness/run/checks.h"
+
+namespace fairdraw::harness {
+namespace {
+
+constexpr double kShare = 9e-13;  // 5e-10 over 512 cases, rounded down
+
+CheckOutcome judge(Sampler& sampler, CheckOutcome (*check)(const CheckInput&)) {
+  const auto logits = family_source(Family::gaussian, 4, 5, DType::float32);
+  CheckInput input;
+  input.sampler = &sampler;
+  input.semantics = *reference::find_profile("fairdraw");
+  input.logits = logits.get();
+  input.parameters = {{}};
+  input.rows = 300;
+  input.draws = 50'000;
+  input.declared_discrepancy = 0.055;
+  input.seed = 9;
+  input.false_fail_rate = kShare;
+  return check(input);
+}
+
+TEST(Chains, PassWhereTheyAreRight) {
+  for (const std::string& name : builtin_sampler_names()) {
+    for (const auto check : {check_chain, check_chain_law}) {
+      const auto sampler = make_builtin_sampler(name);
+      const CheckOutcome outcome = judge(*sampler, check);
+      EXPECT_STREQ(to_string(outcome.verdict), "passed") << name << ": " << outcome.message;
+      EXPECT_LE(outcome.spent, kShare * (1 + 8 * 0x1p-53));  // a sum of seven levels
+    }
+  }
+}
+
+using Words = std::span<const std::uint64_t>;
+
+// One random word serves two purposes.
+struct SharedPurpose : ModelSampler {
+  SharedPurpose(Purpose from, Purpose to) : from_(from), to_(to) {}
+  std::uint64_t chain_word(std::uint64_t seed, std::uint64_t offset, Purpose purpose,
+                           std::uint32_t index) override {
+    return ModelSampler::chain_word(seed, offset, purpose == from_ ? to_ : purpose, index);
+  }
+
+ private:
+  Purpose from_, to_;
+};
+
+// The bonus comes from the word that accepted the position before it.
+struct BonusSharesAcceptance : ModelSampler {
+  reference::ChainOutcome verify(std::span<const float> draft, std::span<const std::int32_t> tokens,
+                                 std::span<const float> target, std::size_t vocab, Words accept,
+                                 Words recover, std::uint64_t bonus) override {
+    return ModelSampler::verify(draft, tokens, target, vocab, accept, recover,
+                                accept.empty() ? bonus : accept.back());
+  }
+};
+
+struct PositionsShareWords : ModelSampler {
+  reference::ChainOutcome verify(std::span<const float> draft, std::span<const std::int32_t> tokens,
+                                 std::span<const float> target, std::size_t vocab, Words accept,
+                                 Words recover, std::uint64_t bonus) override {
+    const std::vector<std::uint64_t> first(accept.size(), accept.empty() ? 0 : accept.front());
+    return ModelSampler::verify(draft, tokens, target, vocab, first, recover, bonus);
+  }
+};
+
+// Every second chain draws with the words of its neighbour; seeds of a call are ignored.
+struct NeighboursShareWords : ModelSampler {
+  std::string run_chain(const fairdraw_chain& chain) override {
+    std::vector<std::uint64_t> seed(static_cast<std::size_t>(chain.batch)), offset(seed.size());
+    for (std::size_t b = 0; b < seed.size(); ++b) {
+      const std::size_t s = chain.seed_is_scalar != 0 ? 0 : b / 2 * 2;
+      seed[b] = chain.seed[s] + (chain.seed_is_scalar != 0 ? b / 2 : 0);
+      offset[b] = chain.offset[s];
+    }
+    fairdraw_chain changed = chain;
+    changed.seed_is_scalar = 0;
+    changed.seed = seed.data();
+    changed.offset = offset.data();
+    return ModelSampler::run_chain(changed);
+  }
+};
+
+// On rejection draws from the target, not from what the draft left of it.
+struct RecoversFromTarget : ModelSampler {
+  reference::ChainOutcome verify(std::span<const float> draft, std::span<const std::int32_t> tokens,
+                                 std::span<const float> target, std::size_t vocab, Words accept,
+                                 Words recover, std::uint64_t bonus) override {
+    reference::ChainOutcome outcome =
+        ModelSampler::verify(draft, tokens, target, vocab, accept, recover, bonus);
+    const auto at = static_cast<std::size_t>(outcome.emitted);
+    if (outcome.status != RowStatus::ok || at == tokens.size()) return outcome;
+    outcome.tokens[at] = reference::integer_model_from_probs(target.subspan(at * vocab, vocab), {})
+                             .token_for(recover[at]);
+    return outcome;
+  }
+};
+
+// Takes every drafted token that the target can give.
+struct AcceptsEverything : ModelSampler {
+  reference::ChainOutcome verify(std::span<const float> draft, std::span<const std::int32_t> tokens,
+                                 std::span<const float> target, std::size_t vocab, Words accept,
+                                 Words recover, std::uint64_t bonus) override {
+    const std::vector<std::uint64_t> zeros(accept.size(), 0);
+    return ModelSampler::verify(draft, tokens, target, vocab, zeros, recover, bonus);
+  }
+};
+
+// Off by one at the boundary of acceptance, one word in 2^64: only given words can show it.
+struct BoundaryOffByOne : ModelSampler {
+  reference::ChainOutcome verify(std::span<const float> draft, std::span<const std::int32_t> tokens,
+                                 std::span<const float> target, std::size_t vocab, Words accept,
+                                 Words recover, std::uint64_t bonus) override {
+    std::vector<std::uint64_t> below(accept.begin(), accept.end());
+    for (std::uint64_t& word : below) word -= word > 0 ? 1 : 0;
+    return ModelSampler::verify(draft, tokens, target, vocab, below, recover, bonus);
+  }
+};
+
+struct RecoveryWordIsNeverZero : ModelSampler {
+  reference::ChainOutcome verify(std::span<const float> draft, std::span<const std::int32_t> tokens,
+                                 std::span<const float> target, std::size_t vocab, Words accept,
+                                 Words recover, std::uint64_t bonus) override {
+    std::vector<std::uint64_t> above(recover.begin(), recover.end());
+    for (std::uint64_t& word : above) word += word < ~std::uint64_t{0} ? 1 : 0;
+    return ModelSampler::verify(draft, tokens, target, vocab, accept, above, bonus);
+  }
+};
+
+struct CountsStopAtTheFirstRejection : ModelSampler {
+  reference::ChainOutcome verify(std::span<const float> draft, std::span<const std::int32_t> tokens,
+                                 std::span<const float> target, std::size_t vocab, Words accept,
+                                 Words recover, std::uint64_t bonus) override {
+    reference::ChainOutcome outcome =
+        ModelSampler::verify(draft, tokens, target, vocab, accept, recover, bonus);
+    outcome.accepted = outcome.emitted;
+    return outcome;
+  }
+};
+
+struct ChainStatusMissing : ModelSampler {
+  std::int32_t report_status(RowStatus) override { return 0; }
+};
+
+struct BatchSizeMatters : ModelSampler {
+  std::string run_chain(const fairdraw_chain& chain) override {
+    batch_ = static_cast<std::uint64_t>(chain.batch);
+    return ModelSampler::run_chain(chain);
+  }
+  std::uint64_t chain_word(std::uint64_t seed, std::uint64_t offset, Purpose purpose,
+                           std::uint32_t index) override {
+    return ModelSampler::chain_word(seed + batch_, offset, purpose, index);
+  }
+
+ private:
+  std::uint64_t batch_ = 0;
+};
+
+struct Wrong {
+  const char* name;
+  std::function<std::unique_ptr<Sampler>()> make;
+  bool exact_sees, law_sees;
+};
+
+void PrintTo(const Wrong& wrong, std::ostream* out) { *out << wrong.name; }
+
+template <class Mutant, class... Arguments>
+std::function<std::unique_ptr<Sampler>()> maker(Arguments... arguments) {
+  return [=] { return std::make_unique<Mutant>(arguments...); };
+}
+
+// The law sees what is wrong with draws, for samplers of any arithmetic.
+const Wrong kWrong[] = {
+    {"recovery uses the word of acceptance",
+     maker<SharedPurpose>(Purpose::recover, Purpose::accept), true, true},
+    {"acceptance uses the word of the draft", maker<SharedPurpose>(Purpose::accept, Purpose::draft),
+     true, true},
+    {"acceptance uses the word of sampling", maker<SharedPurpose>(Purpose::accept, Purpose::draw),
+     true, true},
+    {"the bonus uses the word of acceptance", maker<BonusSharesAcceptance>(), true, true},
+    {"all positions use the first one's word", maker<PositionsShareWords>(), true, true},
+    {"two chains use the same words", maker<NeighboursShareWords>(), true, true},
+    {"recovery draws from the target", maker<RecoversFromTarget>(), true, true},
+    {"every possible draft is accepted", maker<AcceptsEverything>(), true, true},
+    {"acceptance is off by one word", maker<BoundaryOffByOne>(), true, false},
+    {"recovery is off by one word", maker<RecoveryWordIsNeverZero>(), true, false},
+    {"accepted stops at the first rejection", maker<CountsStopAtTheFirstRejection>(), true, true},
+    {"status missing", maker<ChainStatusMissing>(), true, false},
+    {"batch size in the seed", maker<BatchSizeMatters>(), true, false},
+};
+
+class WrongChains : public testing::TestWithParam<Wrong> {};
+
+TEST_P(WrongChains, AreRed) {
+  const auto exact = GetParam().make();
+  EXPECT_EQ(judge(*exact, check_chain).failed(), GetParam().exact_sees);
+  const auto law = GetParam().make();
+  const CheckOutcome outcome = judge(*law, check_chain_law);
+  EXPECT_EQ(outcome.failed(), GetParam().law_sees) << outcome.message;
+}
+
+INSTANTIATE_TEST_SUITE_P(Mutants, WrongChains, testing::ValuesIn(kWrong));
+
+// A sampler that claims neither arithmetic nor seeds is judged by its law alone.
+TEST(Chains, OfASamplerWithItsOwnGeneratorAreJudgedByTheirLaw) {
+  struct Own : ModelSampler {
+    Own() {
+      description_.exact_integer = description_.per_request_seeds = false;
+      description_.scripted_words = false;
+    }
+    std::uint64_t chain_word(std::uint64_t, std::uint64_t, Purpose, std::uint32_t) override {
+      return ModelSampler::chain_word(1, ++calls_, Purpose::draw, 0);
+    }
+    std::uint64_t word(std::uint64_t, std::uint64_t, std::uint32_t) override {
+      return ModelSampler::chain_word(1, ++calls_, Purpose::draw, 0);
+    }
+    std::uint64_t calls_ = 0;
+  };
+  Own sampler;
+  EXPECT_STREQ(to_string(judge(sampler, check_chain).verdict), "skipped");
+  const CheckOutcome outcome = judge(sampler, check_chain_law);
+  EXPECT_STREQ(to_string(outcome.verdict), "passed") << outcome.message;
+}
+
+}  // namespace
+}  // namespace fairdraw::harness

@@ -1,0 +1,346 @@
+// Bets: E has mean 1 at every number of draws, its maximum keeps to Ville's bound, and wrong laws
+// are found with the draws that the designs state.
+//
+// Cannot see: an error in ln E that only more than 2^20 draws bring out.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "harness/statistics/argument.h"
+#include "harness/statistics/statistics.h"
+#include "harness/statistics/tests/outcomes.h"
+
+namespace fairdraw::statistics {
+namespace {
+
+const std::vector<std::vector<double>> kLaws = {
+    {0.5, 0.5}, {0.01, 0.99}, {0.25, 0.25, 0.5}, {0.98, 0.01, 0.01}, {0.125, 0.125, 0.25, 0.5}};
+
+TEST(Betting, RisingFactorialIsItsProduct) {
+  for (const double x : {0.003, 0.7, 3.0, 15.9, 16.0, 100.5, 1e5, 1e12}) {
+    double product = 0;
+    for (int m = 0; m <= 300; ++m) {
+      // 300 logarithms and sums of one sign, each right to 2^-52; two values of lgamma below
+      // 316 ln 316 < 2^11, each right to a few ulp; the last term of the series.
+      const double slack = product * 300 * 0x1p-52 + 0x1p-38 + 0x1p-46;
+      ASSERT_LE(std::abs(log_rising_factorial(x, m) - product), slack) << x << " " << m;
+      product += std::log(x + m);
+    }
+  }
+}
+
+// The mean of E, over every outcome.
+template <class LogE>
+double mean_e(std::span<const double> law, std::uint64_t draws, const LogE& log_e) {
+  double mean = 0;
+  for_each_outcome(law, draws, [&](std::span<const std::uint64_t> counts, double probability) {
+    mean += probability * std::exp(log_e(counts));
+  });
+  return mean;
+}
+
+TEST(Betting, DirichletMixtureHasMeanOne) {
+  for (const auto& law : kLaws) {
+    for (const std::uint64_t draws : {1U, 2U, 5U, 20U}) {
+      const double mean = mean_e(law, draws, [&](auto counts) {
+        DirichletMixture mixture(law);
+        mixture.add(counts);
+        return mixture.log_e();
+      });
+      EXPECT_LE(std::abs(mean - 1), kRounding) << law.size() << " " << draws;
+    }
+  }
+}
+
+std::vector<TokenSets> some_sets(std::size_t vocab) {
+  std::vector<std::uint32_t> each(vocab), last(vocab, kNoCell);
+  std::iota(each.begin(), each.end(), 0U);
+  last.back() = 0;
+  return {{"each", each, 1}, {"last", last, 0.25}};
+}
+
+TEST(Betting, PortfolioHasMeanOne) {
+  for (const auto& law : kLaws) {
+    for (const std::uint64_t draws : {1U, 2U, 5U, 20U}) {
+      for (const auto& sets : {some_sets(law.size()), directed_sets(law)}) {
+        const double mean = mean_e(law, draws, [&](auto counts) {
+          BetPortfolio portfolio(law, sets);
+          portfolio.add(counts);
+          return portfolio.log_e();
+        });
+        EXPECT_LE(std::abs(mean - 1), kRounding) << law.size() << " " << draws;
+      }
+    }
+  }
+}
+
+// Against another truth the mean of E is far from 1: the tests above can fail.
+TEST(Betting, MeanOfEIsNotOneUnderAnotherLaw) {
+  const std::vector<double> target = {0.25, 0.25, 0.5}, truth = {0.3, 0.25, 0.45};
+  const double mean = mean_e(truth, 20, [&](auto counts) {
+    BetPortfolio portfolio(target, some_sets(3));
+    portfolio.add(counts);
+    return portfolio.log_e();
+  });
+  EXPECT_GT(mean, 1 + 1000 * kRounding);
+}
+
+TEST(Betting, BatchesAddUp) {
+  const std::vector<double> law = {0.2, 0.3, 0.5};
+  DirichletMixture once(law), twice(law);
+  BetPortfolio sets_once(law, some_sets(3)), sets_twice(law, some_sets(3));
+  const std::vector<std::uint64_t> first = {90, 5, 5}, second = {1, 89, 160}, both = {91, 94, 165};
+  once.add(both);
+  sets_once.add(both);
+  for (const auto& counts : {first, second}) {
+    twice.add(counts);
+    sets_twice.add(counts);
+  }
+  EXPECT_EQ(once.log_e(), twice.log_e());
+  EXPECT_EQ(sets_once.log_e(), sets_twice.log_e());
+  EXPECT_EQ(twice.draws(), 350U);
+  // After the first batch the evidence was larger; the maximum remembers it.
+  EXPECT_GT(twice.max_log_e(), twice.log_e());
+  EXPECT_GT(sets_twice.max_log_e(), sets_twice.log_e());
+}
+
+// Ville: P(max E >= 100) <= 0.01 over 30 looks, judged by the exact binomial law of the number of
+// runs in which it happens. The same looks with a p-value at 0.01 break that bound.
+TEST(Betting, LookingOftenCostsNothing) {
+  const std::vector<double> law = {0.4, 0.3, 0.2, 0.06, 0.04};
+  constexpr std::uint64_t kRuns = 3000;
+  constexpr double kLevel = 1e-9;
+  std::mt19937_64 generator(31);
+  std::uint64_t by_cells = 0, by_sets = 0, by_p_value = 0;
+  for (std::uint64_t run = 0; run < kRuns; ++run) {
+    DirichletMixture mixture(law);
+    BetPortfolio portfolio(law, some_sets(law.size()));
+    std::vector<std::uint64_t> total(law.size(), 0);
+    bool p_value_was_small = false;
+    for (int look = 0; look < 30; ++look) {
+      const auto counts = draw_counts(law, 20, generator);
+      mixture.add(counts);
+      portfolio.add(counts);
+      for (std::size_t i = 0; i < law.size(); ++i) total[i] += counts[i];
+      const double p =
+          binomial_p_value(total[0], std::accumulate(total.begin(), total.end(), 0ULL), law[0]);
+      p_value_was_small = p_value_was_small || p <= 0.01;
+    }
+    by_cells += mixture.max_log_e() >= std::log(100.0) ? 1U : 0U;
+    by_sets += portfolio.max_log_e() >= std::log(100.0) ? 1U : 0U;
+    by_p_value += p_value_was_small ? 1U : 0U;
+  }
+  EXPECT_GT(binomial_upper_tail(by_cells, kRuns, 0.01), kLevel) << by_cells;
+  EXPECT_GT(binomial_upper_tail(by_sets, kRuns, 0.01), kLevel) << by_sets;
+  EXPECT_LT(binomial_upper_tail(by_p_value, kRuns, 0.01), kLevel) << by_p_value;
+}
+
+// 10 equal cells, every second one too heavy: total variation 0.02. The fixed test needs
+// lambda* / (4 TV^2) = 1.08e5 draws at 1e-12 and 1e-6; half of the runs must end with half of
+// them, as bets stop when they know.
+TEST(Betting, DirichletMixtureStopsEarly) {
+  const std::vector<double> law(10, 0.1);
+  std::vector<double> wrong;
+  for (int i = 0; i < 10; ++i) wrong.push_back(0.1 * (i % 2 == 0 ? 1.04 : 0.96));
+  ASSERT_LE(std::abs(total_variation(law, wrong) - 0.02), kRounding);
+  const std::uint64_t fixed = chi_squared_min_num_samples(0.02, 9, 1e-12, 1e-6);
+  std::mt19937_64 generator(32);
+  std::vector<std::uint64_t> needed;
+  for (int run = 0; run < 41; ++run) {
+    DirichletMixture mixture(law);
+    while (mixture.log_e() < -std::log(1e-12)) {
+      mixture.add(draw_counts(wrong, 2000, generator));
+      ASSERT_LT(mixture.draws(), 2 * fixed);
+    }
+    needed.push_back(mixture.draws());
+  }
+  std::sort(needed.begin(), needed.end());
+  RecordProperty("median_draws", static_cast<int>(needed[needed.size() / 2]));
+  RecordProperty("most_draws", static_cast<int>(needed.back()));
+  EXPECT_LE(needed[needed.size() / 2], fixed / 2 + 2000);  // and one batch
+  EXPECT_LE(needed.back(), fixed);
+}
+
+// The design's promise, at rates where a miss can be met: every law at that distance, in the
+// directions of cells against cells.
+TEST(Betting, DirichletMissesNoMoreThanItSays) {
+  const std::vector<double> target = {0.3, 0.3, 0.4};
+  const std::uint64_t draws = 400;
+  for (const double fail : {0.1, 1e-3}) {
+    for (const double pass : {0.1, 1e-3}) {
+      const double shift = dirichlet_min_discrepancy(draws, target, -std::log(fail), pass);
+      ASSERT_LT(shift, 0.3);
+      const std::vector<std::vector<double>> laws = {
+          {0.3 - shift, 0.3, 0.4 + shift},
+          {0.3 - shift, 0.3 + shift, 0.4},
+          {0.3 + shift / 2, 0.3 + shift / 2, 0.4 - shift}};
+      for (const std::vector<double>& actual : laws) {
+        double missed = 0;
+        for_each_outcome(actual, draws, [&](std::span<const std::uint64_t> counts, double mass) {
+          DirichletMixture mixture(target);
+          mixture.add(counts);
+          if (mixture.log_e() < -std::log(fail)) missed += mass;
+        });
+        EXPECT_LE(missed, pass) << fail << " " << pass;
+      }
+    }
+  }
+}
+
+TEST(Betting, MoreDrawsFindLess) {
+  const std::vector<double> law(64, 1.0 / 64);
+  double before = 1;
+  for (const std::uint64_t draws : {100'000U, 1'000'000U, 10'000'000U, 100'000'000U}) {
+    const double found = dirichlet_min_discrepancy(draws, law, 29, 1e-6);
+    EXPECT_LT(found, before / 2);  // sqrt(10) > 2: the rate of the root, but for the logarithm
+    before = found;
+  }
+}
+
+// One of 1024 lanes is never drawn, Zipf(1) over 131072 tokens: it has 4.3e-4 of the mass, and
+// E can not fall short, as no draw falls into it.
+TEST(Betting, PortfolioFindsALostLane) {
+  const std::vector<double> target = zipf_law(131072);
+  std::vector<double> wrong = target;
+  for (std::size_t token = 1023; token < wrong.size(); token += 1024) wrong[token] = 0;
+  wrong = normalized(wrong);
+  BetPortfolio portfolio(target, directed_sets(target));
+  ASSERT_GT(portfolio.bets(), 1000U);
+  std::mt19937_64 generator(33);
+  portfolio.add(draw_counts(wrong, 100'000, generator));
+  EXPECT_GE(portfolio.log_e(), -std::log(1e-12));
+  const BetPortfolio::Strongest strongest = portfolio.strongest();
+  EXPECT_EQ(strongest.name, "lane of 1024, number 1023");
+  EXPECT_EQ(strongest.count, 0U);
+  EXPECT_GE(portfolio.log_e(), strongest.log_e);
+
+  BetPortfolio fair(target, directed_sets(target));
+  fair.add(draw_counts(target, 100'000, generator));
+  EXPECT_LT(fair.log_e(), std::log(1e9));  // more with a rate of 1e-9
+}
+
+TEST(Betting, LossesFoundAreFound) {
+  const std::vector<double> law = {0.5, 0.3, 0.15, 0.05};
+  const BetPortfolio portfolio(law, some_sets(4));
+  ASSERT_EQ(portfolio.bets(), 5U);
+  const double needed = -std::log(1e-6);
+  // Losing 0.05 takes 13.8 nats and the weights of it over 0.0513 a draw, 269 draws at the least.
+  EXPECT_EQ(portfolio.losses_found(10, needed), 0U);
+  EXPECT_EQ(portfolio.losses_found(600, needed), 5U);
+  BetPortfolio drawn(law, some_sets(4));
+  drawn.add(std::vector<std::uint64_t>{400, 150, 50, 0});
+  EXPECT_GE(drawn.log_e(), needed);
+}
+
+// P(L >= payment) <= rate, L the sum of ln(p' / p), by listing every outcome; at d = 1e-6 and 1e7
+// draws it is a thirtieth of a nat.
+TEST(Betting, LawErrorPaymentCovers) {
+  for (const double off : {0.05, 0.2}) {
+    for (const double rate : {0.3, 0.01, 1e-4}) {
+      const std::vector<double> target = {0.3, 0.7}, actual = {0.3 * (1 + off), 0.7 - 0.3 * off};
+      const double chi_squared = off * off * 0.3 / 0.7;
+      const std::uint64_t draws = 300;
+      const double payment = law_error_payment(off, chi_squared, draws, rate);
+      double exceeded = 0;
+      for_each_outcome(actual, draws, [&](std::span<const std::uint64_t> counts, double mass) {
+        const double gain = static_cast<double>(counts[0]) * std::log(actual[0] / target[0]) +
+                            static_cast<double>(counts[1]) * std::log(actual[1] / target[1]);
+        if (gain >= payment) exceeded += mass;
+      });
+      EXPECT_LE(exceeded, rate) << off << " " << rate;
+    }
+  }
+  EXPECT_LE(law_error_payment(1e-6, 1e-12, 10'000'000, 1e-12), 0.03);
+  EXPECT_EQ(law_error_payment(0, 0, 10'000'000, 1e-12), 0);
+  EXPECT_EQ(law_error_payment(1, 1, 10, 1e-12), std::numeric_limits<double>::infinity());
+}
+
+// A sampler in float32 whose weights are off by as much as it may be never wins from it.
+TEST(Betting, AllowedLawErrorsWinNothing) {
+  const std::vector<double> target = {0.5, 0.3, 0.15, 0.05};
+  const std::vector<double> error(4, 0.02);
+  BetPortfolio plain(target, some_sets(4)), allowing(target, some_sets(4));
+  allowing.allow_law_error(error, 200'000, 1e-12);
+  const std::vector<std::uint64_t> shifted = {102'000, 58'800, 29'400, 9'800};  // weights +-2 %
+  plain.add(shifted);
+  allowing.add(shifted);
+  EXPECT_GT(plain.log_e(), std::log(1e12));
+  EXPECT_LT(allowing.log_e(), 0);
+}
+
+TEST(Betting, EvidenceIsMerged) {
+  const std::vector<double> parts = {0, 700, 1400}, weights = {0.5, 0.25, 0.25};
+  EXPECT_LE(std::abs(mean_log_e(parts, weights) - (1400 + std::log(0.25))), 1400 * 0x1p-52);
+  EXPECT_EQ(product_log_e(parts), 2100);
+  EXPECT_EQ(e_to_p_value(-3), 1);
+  EXPECT_EQ(e_to_p_value(2), std::exp(-2.0));
+  const double nothing = -std::numeric_limits<double>::infinity();
+  EXPECT_EQ(mean_log_e(std::vector<double>{nothing, nothing}, std::vector<double>{0.5, 0.5}),
+            nothing);
+}
+
+TEST(Betting, RefusesWhatIsNoLawAndNoCount) {
+  EXPECT_THROW(DirichletMixture(std::vector<double>{1, 0}), std::invalid_argument);
+  EXPECT_THROW(DirichletMixture(std::vector<double>(101, 1.0 / 101)), std::invalid_argument);
+  DirichletMixture mixture(std::vector<double>{0.5, 0.5});
+  EXPECT_THROW(mixture.add(std::vector<std::uint64_t>{1}), std::invalid_argument);
+  EXPECT_THROW(mixture.add(std::vector<std::uint64_t>{kMaxBetDraws, 1}), std::invalid_argument);
+  BetPortfolio portfolio(std::vector<double>{0.5, 0.5, 0}, some_sets(3));
+  EXPECT_EQ(portfolio.bets(), 2U);  // no bet on the token that cannot be drawn
+  EXPECT_THROW(portfolio.add(std::vector<std::uint64_t>{1, 1, 1}), std::invalid_argument);
+  EXPECT_THROW(portfolio.add(std::vector<std::uint64_t>{kMaxBetDraws, 1, 0}),
+               std::invalid_argument);
+  EXPECT_THROW(BetPortfolio(std::vector<double>{0.5, 0.5}, some_sets(3)), std::invalid_argument);
+}
+
+// Every token of the support is in its lanes, ranks and buckets; tokens without probability are
+// in no set; the special tokens are where they should be.
+TEST(TokenSets, FollowTheLaw) {
+  std::vector<double> law = zipf_law(3000);
+  for (std::size_t token = 3; token < 3000; token += 7) law[token] = 0;
+  law[2999] = law[2998];  // a tie at the boundary
+  law = normalized(law);
+  std::size_t whole = 0;
+  for (const TokenSets& sets : directed_sets(law)) {
+    ASSERT_EQ(sets.group_of.size(), law.size());
+    std::size_t in_a_set = 0, support = 0;
+    for (std::size_t token = 0; token < law.size(); ++token) {
+      if (law[token] == 0) {
+        EXPECT_EQ(sets.group_of[token], kNoCell) << sets.name;
+      }
+      support += law[token] > 0 ? 1U : 0U;
+      in_a_set += sets.group_of[token] != kNoCell ? 1U : 0U;
+    }
+    EXPECT_GT(in_a_set, 0U) << sets.name;
+    whole += in_a_set == support && sets.weight == 1 ? 1U : 0U;
+    if (sets.name == "the last token") {
+      EXPECT_EQ(sets.group_of[2999], 0U);
+      EXPECT_EQ(in_a_set, 1U);
+    }
+    if (sets.name == "tokens tied with the least likely") {
+      EXPECT_EQ(in_a_set, 2U);
+    }
+    if (sets.name == "lane of 32") {
+      EXPECT_EQ(sets.group_of[2999], 2999U % 32);
+    }
+  }
+  EXPECT_EQ(whole, 7U);  // three kinds of lanes, two of tiles, ranks, buckets
+}
+
+TEST(TokenSets, OfSmallVocabulariesAreSound) {
+  for (const std::vector<double>& law :
+       {std::vector<double>{1}, std::vector<double>{0.5, 0.5}, std::vector<double>{0, 1}}) {
+    BetPortfolio portfolio(law, directed_sets(law));
+    std::vector<std::uint64_t> counts(law.size(), 0);
+    counts.back() = 5;
+    portfolio.add(counts);
+    EXPECT_EQ(portfolio.bets() == 0, law.size() == 1 || law[0] == 0);
+    EXPECT_GE(portfolio.log_e(), law.size() == 2 && law[0] > 0 ? -5 : 0);
+  }
+}
+
+}  // namespace
+}  // namespace fairdraw::statistics
