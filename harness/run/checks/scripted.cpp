@@ -27,8 +27,11 @@ std::uint64_t first_word_at(std::uint64_t position, std::uint64_t total) {
   return word > kOnes ? kOnes : static_cast<std::uint64_t>(word);
 }
 
-// Words around each boundary between two tokens that can be drawn, and the ends.
-std::vector<std::uint64_t> words_for_row(const reference::IntegerRow& row, std::uint64_t seed) {
+// Words around each boundary between two tokens that can be drawn, and the ends. `band`: how far
+// from a boundary, as a part of the unit interval, either token may come; words just outside of it
+// too, where one of them must.
+std::vector<std::uint64_t> words_for_row(const reference::IntegerRow& row, std::uint64_t seed,
+                                         double band) {
   std::vector<std::uint64_t> words = {0, 1, kOnes, kOnes - 1};
   if (row.status != RowStatus::ok) return words;
   std::vector<std::uint64_t> ends;  // prefix sums, the total left out
@@ -48,6 +51,10 @@ std::vector<std::uint64_t> words_for_row(const reference::IntegerRow& row, std::
     }
     const std::uint64_t word = first_word_at(ends[at], row.total);
     for (const std::uint64_t near : {word - 1, word, word + 1}) words.push_back(near);
+    if (band <= 0 || band >= 0.25) continue;
+    const auto beyond = static_cast<std::uint64_t>(std::ldexp(band * (1 + 0x1p-10), 64));
+    if (word > beyond) words.push_back(word - beyond);
+    if (word < kOnes - beyond) words.push_back(word + beyond);
   }
   return words;
 }
@@ -101,6 +108,8 @@ class Intervals {
     for (const double probability : law.probability) ends_.push_back(sum += probability);
   }
 
+  double error() const { return error_; }
+
   bool may_give(std::uint64_t word, std::int32_t token) const {
     const auto at = static_cast<std::size_t>(token);
     if (law_.membership[at] == reference::Membership::out) return false;
@@ -124,15 +133,16 @@ CheckOutcome check_scripted(const CheckInput& input) {
   const Request rows = make_request(input, 0, input.rows);
   for (std::int64_t row = 0; row < input.rows; ++row) {
     const reference::IntegerRow model = model_of(rows, row);
+    const reference::RealLaw law = law_of(input, rows, row);
+    if (!input.exact() && (!law.defined || law.must_fail)) continue;
+    const Intervals intervals(law, input.semantics);
     const std::vector<std::uint64_t> words =
-        words_for_row(model, mixed(input.seed, static_cast<std::uint64_t>(row)));
+        words_for_row(model, mixed(input.seed, static_cast<std::uint64_t>(row)),
+                      input.exact() ? 0 : intervals.error());
     const Request request = scripted(rows, row, words, sampler);
     if (const std::string lacks = missing_ability(sampler, request); !lacks.empty()) {
       return skipped(lacks);
     }
-    const reference::RealLaw law = law_of(input, rows, row);
-    if (!input.exact() && (!law.defined || law.must_fail)) continue;
-    const Intervals intervals(law, input.semantics);
     const Response response = run_request(*input.sampler, request, {});
     if (!response.ran()) return outcome.fail(response.trouble());
     ++outcome.rows;
