@@ -96,7 +96,7 @@ RankedWeights rank_logits(std::span<const float> logits, std::span<const std::ui
   // Truncation drops less than one unit, whatever the weight.
   const double unit = bound.truncation ? 0x1p-40 : static_cast<double>(FLT_MIN);
   add_up(row, row.weight * relative_error(log_error) + unit);
-  row.sum_slack = semantics.relative_weight_error + own_sum_error(row.size());
+  row.sum_slack = semantics.relative_sum_error + own_sum_error(row.size());
 
   row.tie_error = ArrayXd::Zero(n);
   if (semantics.rounds_scaled_logits) {
@@ -106,13 +106,14 @@ RankedWeights rank_logits(std::span<const float> logits, std::span<const std::ui
 
   // min_p compares octaves, because weights next to 1 are all 1 in float64. The sampler's distance
   // is off by `per_octave` (float32 difference, factor, product), by a subnormal's ulp, and by what
-  // scaling adds; its threshold by at most 0.5001 ulp, which is below 1.0002 * 2^-24 of it.
+  // scaling adds; its threshold by at most 0.5001 ulp, which is below 1.0002 * 2^-24 of it. One
+  // that compares probabilities sees two weights and a product.
   const double threshold = -std::log2(min_p);
   for (Index i = 0; i < n; ++i) {
     const double distance = octaves[i];
     const double band = distance * (bound.per_octave * kLog2E + 0x1p-50) +
                         threshold * 1.0002 * kHalfUlp + static_cast<double>(FLT_TRUE_MIN) +
-                        (semantics.relative_weight_error + scaling[i]) * kLog2E;
+                        (2 * semantics.relative_weight_error + scaling[i]) * kLog2E;
     const bool is_maximum = row.value[static_cast<std::size_t>(i)] == row.value[0];
     if (is_maximum || threshold - distance > band) ++row.min_p.certain;
     if (is_maximum || threshold >= distance) ++row.min_p.exact;
@@ -156,7 +157,7 @@ RankedWeights rank_probs(std::span<const float> probs, double min_p, const Seman
     if (i == 0 || probability * (1 + slack) >= least) ++row.min_p.possible;
   }
   add_up(row, error);
-  row.sum_slack = slack + (sums_are_exact ? 0.0 : own_sum_error(row.size()));
+  row.sum_slack = semantics.relative_sum_error + (sums_are_exact ? 0.0 : own_sum_error(row.size()));
   return row;
 }
 

@@ -58,7 +58,7 @@ class TopPRule {
     target_ = top_p_ * total;
     target_rest_ = std::fma(top_p_, total, -target_);
     base_error_ = std::max(total - base.mass_low, base.mass_high - total);
-    sum_error_ = row.sum_slack * total;
+    sum_error_ = row.sum_slack * (total + total_error_);  // of the sampler's own weights
   }
 
   bool inclusive() const { return inclusive_; }

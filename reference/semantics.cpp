@@ -4,18 +4,18 @@
 #include <array>
 #include <vector>
 
+#include "reference/float32_bound.h"
+
 namespace fairdraw::reference {
 namespace {
 
-// Slack of samplers that work in float32, as a number of roundings of 2^-24 in the worst sum.
-//
-// PyTorch: softmax (exp within 2 ulp, one division: 5 half-ulps), then a cumulative sum. On the
-// GPU that scans blocks of 1024 by a tree of 10 levels and carries over V / 1024 blocks: at
-// V = 2^18, 5 + 10 + 256 = 271 roundings. On the CPU it accumulates in float64.
-constexpr double kTorchSlack = 271 * 0x1p-24;
+// PyTorch: softmax with an exponential within 2 ulp, then a cumulative sum. On the GPU that scans
+// blocks of 1024 by a tree of 10 levels and carries over V / 1024 blocks: at V = 2^18, 10 + 256
+// additions. On the CPU it accumulates in float64.
+constexpr Float32Arithmetic kTorch = {.exp_ulps = 2, .additions = 10 + 256};
 // FlashInfer: the same softmax, then one block of 1024 threads sums 4 values a thread a step by a
-// tree of 12 levels and adds up V / 4096 = 64 steps: 5 + 12 + 64 = 81 roundings.
-constexpr double kFlashInferSlack = 81 * 0x1p-24;
+// tree of 12 levels and adds up V / 4096 = 64 steps.
+constexpr Float32Arithmetic kFlashInfer = {.exp_ulps = 2, .additions = 12 + 64};
 
 Semantics fairdraw_profile() {
   Semantics semantics;  // the defaults are the specification
@@ -51,9 +51,7 @@ Semantics vllm_torch_profile() {
   semantics.greedy_ties = GreedyTies::any;
   // NaN are counted at best; a row without any allowed token is not detected.
   semantics.nan_logit = NanLogit::undefined;
-  semantics.relative_weight_error = kTorchSlack;
-  semantics.rounds_scaled_logits = true;
-  return semantics;
+  return in_float32(semantics, kTorch);
 }
 
 // softmax and the *_from_probs samplers, renorm and mask functions, with top_k_first.
@@ -81,9 +79,7 @@ Semantics flashinfer_profile() {
   semantics.greedy_ties = GreedyTies::any;
   semantics.nan_logit = NanLogit::undefined;
   semantics.invalid_parameter = InvalidParameter::undefined;
-  semantics.relative_weight_error = kFlashInferSlack;
-  semantics.rounds_scaled_logits = true;
-  return semantics;
+  return in_float32(semantics, kFlashInfer);
 }
 
 // The warpers of Hugging Face transformers, then softmax and torch.multinomial.
@@ -109,9 +105,7 @@ Semantics hf_profile() {
   semantics.greedy_ties = GreedyTies::any;
   // torch.multinomial refuses NaN, which +inf and an empty row turn into.
   semantics.nan_logit = NanLogit::row_error;
-  semantics.relative_weight_error = kTorchSlack;
-  semantics.rounds_scaled_logits = true;
-  return semantics;
+  return in_float32(semantics, kTorch);
 }
 
 // RoseLLM: two deviations from the usual definitions, the crossing token and the clamp.
@@ -138,9 +132,7 @@ Semantics rosellm_profile() {
   semantics.invalid_parameter = InvalidParameter::undefined;
   // clamp_min(1e-9) on the probabilities, masked ones included, before the draw.
   semantics.masked_probability_floor = 1e-9;
-  semantics.relative_weight_error = kTorchSlack;
-  semantics.rounds_scaled_logits = true;
-  return semantics;
+  return in_float32(semantics, kTorch);
 }
 
 const std::array<Semantics, 5>& profiles() {

@@ -69,9 +69,11 @@ struct Semantics {
   /// Weight that a masked token keeps: a floor under the filtered probabilities, before the draw
   /// normalises them. 0 for all sound samplers.
   double masked_probability_floor = 0;
-  /// Numeric slack of a float32 sampler: bound on the relative error of one weight, and on the
-  /// error of a sum of weights relative to the sum of the row. The oracle adds it to its bound.
+  /// Numeric slack of a float32 sampler, derived in float32_bound.h: bound on the relative error of
+  /// one weight, and on the error of a sum of weights relative to the sum of the row. The oracle
+  /// adds them to its bounds.
   double relative_weight_error = 0;
+  double relative_sum_error = 0;
   /// Logits are divided by the temperature and rounded to float32 before anything else (and
   /// filters may compare the float32 probabilities made from them): an extra error that grows with
   /// the size of the logits, and ties between logits that differ.

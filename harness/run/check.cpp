@@ -4,6 +4,7 @@
 
 #include "harness/run/random_words.h"
 #include "harness/run/row_probabilities.h"
+#include "reference/float32_bound.h"
 
 namespace fairdraw::harness {
 
@@ -119,12 +120,11 @@ reference::RealLaw law_of(const CheckInput& input, const Request& request, std::
         request.parameters[static_cast<std::size_t>(row)], effective_semantics(input),
         input.sampler->description().exact_integer);
   }
-  reference::WeightBound bound;
-  bound.truncation = input.sampler->description().exact_integer;
+  const bool exact = input.sampler->description().exact_integer;
   return reference::real_oracle(
       std::span(request.row(row), static_cast<std::size_t>(request.vocab)),
       allowed_of(request, row), request.parameters[static_cast<std::size_t>(row)],
-      effective_semantics(input), bound);
+      effective_semantics(input), exact ? reference::WeightBound{} : reference::kFloat32Weights);
 }
 
 ExpectedToken expected_token(const Request& request, const reference::IntegerRow& model,

@@ -35,6 +35,11 @@ CheckOutcome check_replay(const CheckInput& input);
 /// pairs. The same seeds and offsets again give the same tokens.
 CheckOutcome check_streams(const CheckInput& input);
 
+/// Given random words at every end of a token's interval, at 0 and at all ones: the integer model's
+/// token (exact samplers), or one whose interval reaches the word within the error that float32 may
+/// make (all others). Samplers that take words only.
+CheckOutcome check_scripted(const CheckInput& input);
+
 /// Relations between calls: a shift of all logits that is exact, a permutation of the vocabulary,
 /// -inf columns at the end, filters that are off in different ways, an empty batch.
 CheckOutcome check_metamorphic(const CheckInput& input);

@@ -19,7 +19,7 @@ using Ids = std::vector<std::size_t>;
 // A profile as its definitions have it, without the float32 slack of its engine.
 Semantics exactly(const char* name) {
   Semantics semantics = *find_profile(name);
-  semantics.relative_weight_error = 0;
+  semantics.relative_weight_error = semantics.relative_sum_error = 0;
   semantics.rounds_scaled_logits = false;
   semantics.masked_probability_floor = 0;
   return semantics;

@@ -30,6 +30,8 @@ const char* to_string(Check check) {
       return "replay";
     case Check::streams:
       return "streams";
+    case Check::scripted:
+      return "scripted";
     case Check::chain:
       return "chain";
     case Check::chain_law:

@@ -26,6 +26,7 @@ enum class Check {
   status,
   replay,
   streams,
+  scripted,
   chain,
   chain_law,
   metamorphic,

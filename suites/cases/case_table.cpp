@@ -212,21 +212,18 @@ void add_streams(Table& table) {
              .input = family_input(Family::flat, kMaxVocab)},
             "none/t1");
   // Long streams: 0.17, 0.076 and 0.017 is what 16 x 16 tables of their pairs find.
-  struct Row {
-    Suite suite;
-    std::uint64_t draws;
-    double declared;
-  };
-  for (const Row& row : {Row{Suite::smoke, 100'000, 0.18}, Row{Suite::gate, 500'000, 0.08},
-                         Row{Suite::nightly, 10'000'000, 0.018}}) {
-    table.add({.suite = row.suite,
+  const auto add_long = [&table](Suite suite, std::uint64_t draws, double declared) {
+    table.add({.suite = suite,
                .check = Check::streams,
                .input = family_input(Family::gaussian, 1000),
-               .draws = row.draws,
-               .declared_discrepancy = row.declared,
+               .draws = draws,
+               .declared_discrepancy = declared,
                .once = true},
               "none/t1");
-  }
+  };
+  add_long(Suite::smoke, 100'000, 0.18);
+  add_long(Suite::gate, 500'000, 0.08);
+  add_long(Suite::nightly, 10'000'000, 0.018);
 }
 
 void add_goodness_of_fit(Table& table) {

@@ -199,6 +199,35 @@ void add_chains(std::vector<NamedCase>& cases) {
   }
 }
 
+// Words at the ends of intervals: of logits and of probabilities.
+void add_scripted(std::vector<NamedCase>& cases) {
+  struct Row {
+    Suite suite;
+    Family family;
+    std::int64_t vocab;
+    bool banned;
+  };
+  const Row rows[] = {
+      {Suite::smoke, Family::gaussian, 1, false},
+      {Suite::smoke, Family::gaussian, 31, false},
+      {Suite::smoke, Family::gaussian, 100, true},
+      {Suite::smoke, Family::masked, 1000, false},
+      {Suite::smoke, Family::dyadic, 1000, false},
+      {Suite::smoke, Family::mass_exactly_p, 31, false},
+      {Suite::gate, Family::head_and_tail, 1000, false},
+      {Suite::gate, Family::ties_at_k, 32000, false},
+  };
+  for (const Row& row : rows) {
+    Case entry{.suite = row.suite,
+               .check = Check::scripted,
+               .input = input_of(row.family, row.vocab),
+               .banned_tokens = row.banned};
+    add_list(cases, entry, "everyday", everyday_operations());
+    entry.from_probs = true;
+    add_lists(cases, entry, "everyday", everyday_operations());
+  }
+}
+
 }  // namespace
 
 std::vector<NamedCase> probability_cases() {
@@ -206,6 +235,7 @@ std::vector<NamedCase> probability_cases() {
   add_exact(cases);
   add_statistical(cases);
   add_chains(cases);
+  add_scripted(cases);
   return cases;
 }
 

@@ -1,4 +1,4 @@
-// The part of the table on probabilities and drafted chains.
+// The part of the table on probabilities, drafted chains and given random words.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ struct NamedCase {
   std::string operations_name;
 };
 
-/// Draws from probabilities, and chains. Ids are not filled in; nothing is left out for a suite.
+/// Draws from probabilities, chains, given random words. Ids are not filled in; nothing is left out for a suite.
 std::vector<NamedCase> probability_cases();
 
 }  // namespace fairdraw::suites

@@ -27,6 +27,8 @@ CheckOutcome run_check(Check check, const CheckInput& input) {
       return harness::check_replay(input);
     case Check::streams:
       return harness::check_streams(input);
+    case Check::scripted:
+      return harness::check_scripted(input);
     case Check::chain:
       return harness::check_chain(input);
     case Check::chain_law:

@@ -146,7 +146,7 @@ CheckOutcome check_probabilities(const CheckInput& input) {
   }
   reference::WeightBound bound;
   bound.truncation = input.sampler->description().exact_integer;
-  bound.constant += input.semantics.relative_weight_error;
+  bound.constant += input.semantics.relative_weight_error + input.semantics.relative_sum_error;
   CheckOutcome outcome;
   const std::int64_t chunk =
       std::max<std::int64_t>(1, (std::int64_t{1} << 20) / input.logits->vocab());

@@ -217,12 +217,12 @@ TEST(Chains, OfASamplerWithItsOwnGeneratorAreJudgedByTheirLaw) {
       description_.scripted_words = false;
     }
     std::uint64_t chain_word(std::uint64_t, std::uint64_t, Purpose, std::uint32_t) override {
-      return ModelSampler::chain_word(1, ++calls_, Purpose::draw, 0);
+      return ModelSampler::chain_word(1, ++calls, Purpose::draw, 0);
     }
     std::uint64_t word(std::uint64_t, std::uint64_t, std::uint32_t) override {
-      return ModelSampler::chain_word(1, ++calls_, Purpose::draw, 0);
+      return ModelSampler::chain_word(1, ++calls, Purpose::draw, 0);
     }
-    std::uint64_t calls_ = 0;
+    std::uint64_t calls = 0;
   };
   Own sampler;
   EXPECT_STREQ(to_string(judge(sampler, check_chain).verdict), "skipped");

@@ -234,9 +234,9 @@ TEST(Streams, OfASamplerWithItsOwnGenerator) {
 TEST(Streams, SeeSeedsThatDoNotRepeat) {
   struct Counting : ModelSampler {
     std::uint64_t word(std::uint64_t seed, std::uint64_t offset, std::uint32_t index) override {
-      return right(seed ^ ++calls_, offset, index);
+      return right(seed ^ ++calls, offset, index);
     }
-    std::uint64_t calls_ = 0;
+    std::uint64_t calls = 0;
   };
   Counting sampler;
   const CheckOutcome outcome = judge_short(sampler);
