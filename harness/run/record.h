@@ -29,7 +29,9 @@ struct CaseRecord {
   std::uint64_t vocab = 0;
   std::optional<double> statistic;
   std::optional<double> dof;
-  std::optional<double> p_value;          ///< Pearson's, reported even where it does not decide
+  /// chi_squared: Pearson's, reported even where it does not decide. Others: a valid one of the
+  /// case as a whole (bets: 1 over its largest evidence).
+  std::optional<double> p_value;
   std::optional<double> total_variation;  ///< observed, over the pooled cells
   std::optional<double> min_discrepancy;  ///< smallest total variation that the draws find
   double seconds = 0;

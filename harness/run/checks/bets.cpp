@@ -159,6 +159,10 @@ CheckOutcome check_bets(const CheckInput& input) {
     return skipped("the support is one token: nothing to bet on");
   }
   Evidence evidence(input, certain, design_draws);
+  if (evidence.cell_law().size() < 2) {
+    return underpowered(fmt::format("{} draws leave one cell of expected count {}", input.draws,
+                                    kSmallestExpected));
+  }
   const double needed = -std::log(input.false_fail_rate * kBetShare);
   const double needed_by_half = needed + std::log(2.0);
 

@@ -100,7 +100,9 @@ CheckOutcome judge(CheckOutcome (*check)(const CheckInput&), bool drops_crossing
   input.logits = logits.get();
   input.parameters = {{.top_k = 100, .top_p = 0.9F}, {.temperature = 0.8F, .top_k = 150}};
   input.rows = check == check_pit ? 5120 : 40;
-  input.draws = check == check_chi_squared || check == check_binomial ? 100'000 : 51'200;
+  input.draws = check == check_chi_squared || check == check_bets || check == check_binomial
+                    ? 100'000
+                    : 51'200;
   input.declared_discrepancy = 0.05;
   input.seed = 3;
   input.false_fail_rate = 9e-13;
@@ -109,7 +111,7 @@ CheckOutcome judge(CheckOutcome (*check)(const CheckInput&), bool drops_crossing
 
 TEST(FloatSampler, PassesUnderItsProfile) {
   for (const auto check :
-       {check_mask, check_support, check_chi_squared, check_binomial, check_pit}) {
+       {check_mask, check_support, check_chi_squared, check_bets, check_binomial, check_pit}) {
     const CheckOutcome outcome = judge(check, false);
     EXPECT_STREQ(to_string(outcome.verdict), "passed") << outcome.message;
   }
