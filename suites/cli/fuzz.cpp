@@ -10,9 +10,10 @@
 
 #include "harness/contract/sampler.h"
 #include "harness/contract/usage_error.h"
-#include "suites/cli/capsule_files.h"
+#include "suites/cli/run_options.h"
 #include "suites/cli/seed.h"
 #include "suites/cli/verbs.h"
+#include "suites/fuzz/capsule_files.h"
 #include "suites/fuzz/fuzzer.h"
 
 namespace fairdraw::cli {
@@ -61,19 +62,6 @@ class ShowProgress {
   double shown_ = 0;
 };
 
-suites::fuzz::Capsule capsule_of(const Finding& finding, harness::Sampler& sampler,
-                                 const reference::Semantics& semantics) {
-  suites::fuzz::Capsule capsule;
-  capsule.tool_version = FAIRDRAW_VERSION;
-  capsule.sampler = sampler.description().name;
-  capsule.semantics = semantics.name;
-  capsule.property = finding.property;
-  capsule.message = finding.message;
-  capsule.fuzz_case = finding.shrunk;
-  add_drawn_law(capsule, sampler, semantics);
-  return capsule;
-}
-
 void print_finding(const Finding& finding, const VerbOptions& options, harness::Sampler& sampler,
                    const reference::Semantics& semantics) {
   fmt::print(
@@ -82,7 +70,8 @@ void print_finding(const Finding& finding, const VerbOptions& options, harness::
       describe(finding.original), finding.evaluations, describe(finding.shrunk));
   const std::string name = sampler.description().name;
   try {
-    const auto path = save_capsule(options.corpus, capsule_of(finding, sampler, semantics));
+    const auto path = suites::fuzz::save_capsule(
+        options.corpus, suites::fuzz::capsule_of(finding, sampler, semantics));
     fmt::print("    replay: fairdraw replay {} --sampler {}\n", path.string(), name);
   } catch (const std::length_error& error) {
     fmt::print(

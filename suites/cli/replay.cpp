@@ -7,9 +7,9 @@
 
 #include "harness/contract/sampler.h"
 #include "harness/contract/usage_error.h"
-#include "suites/cli/capsule_files.h"
 #include "suites/cli/run_options.h"
 #include "suites/cli/verbs.h"
+#include "suites/fuzz/capsule_files.h"
 
 namespace fairdraw::cli {
 namespace {
@@ -26,7 +26,7 @@ int replay_capsule(const ReplayOptions& options) {
     throw harness::UsageError(
         "--sampler: name the sampler that the capsule is replayed on; a file cannot choose it");
   }
-  const suites::fuzz::Capsule capsule = load_capsule(options.id);
+  const suites::fuzz::Capsule capsule = suites::fuzz::load_capsule(options.id);
   const auto sampler = harness::make_builtin_sampler(options.run.samplers.front());
   const reference::Semantics& semantics =
       semantics_of(options.run.semantics, sampler->description());
@@ -52,7 +52,7 @@ int replay_capsule(const ReplayOptions& options) {
 }
 
 int replay(const ReplayOptions& options) {
-  if (is_capsule(options.id)) return replay_capsule(options);
+  if (suites::fuzz::is_capsule(options.id)) return replay_capsule(options);
   suites::PlanOptions planned = plan_options(options.run);
   planned.suite = suites::Suite::nightly;  // holds all the others
   planned.case_glob = options.id;

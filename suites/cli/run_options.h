@@ -34,4 +34,8 @@ void parse_shard(const std::string& text, suites::PlanOptions& options);
 /// Prints the cases that are not passed, with their replay lines, and the summary line.
 void print_outcome(const harness::RunRecord& record);
 
+/// The profile `given`, or the sampler's own where that is empty. Throws harness::UsageError.
+const reference::Semantics& semantics_of(const std::string& given,
+                                         const harness::SamplerDescription& sampler);
+
 }  // namespace fairdraw::cli

@@ -138,4 +138,17 @@ FuzzResult fuzz(harness::Sampler& sampler, const reference::Semantics& semantics
   return Run(sampler, semantics, options).run(progress);
 }
 
+Capsule capsule_of(const Finding& finding, harness::Sampler& sampler,
+                   const reference::Semantics& semantics) {
+  Capsule capsule;
+  capsule.tool_version = FAIRDRAW_VERSION;
+  capsule.sampler = sampler.description().name;
+  capsule.semantics = semantics.name;
+  capsule.property = finding.property;
+  capsule.message = finding.message;
+  capsule.fuzz_case = finding.shrunk;
+  add_drawn_law(capsule, sampler, semantics);
+  return capsule;
+}
+
 }  // namespace fairdraw::suites::fuzz

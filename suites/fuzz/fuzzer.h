@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "suites/fuzz/capsule.h"
 #include "suites/fuzz/generate.h"
 #include "suites/fuzz/properties.h"
 
@@ -52,5 +53,9 @@ using FuzzProgress = std::function<void(const FuzzStatistics&)>;
 /// property has such a name.
 FuzzResult fuzz(harness::Sampler& sampler, const reference::Semantics& semantics,
                 const FuzzOptions& options, const FuzzProgress& progress = {});
+
+/// The shrunk case as a capsule; of a law with what the sampler draws.
+Capsule capsule_of(const Finding& finding, harness::Sampler& sampler,
+                   const reference::Semantics& semantics);
 
 }  // namespace fairdraw::suites::fuzz

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <utility>
 
 #include "harness/run/logits_source.h"
 #include "suites/fuzz/generate.h"
@@ -142,24 +143,37 @@ std::vector<float> ranked(const std::vector<float>& row) {
   return sorted;
 }
 
-// A top_p that is exactly the mass of the tokens above one of the row's values, where weights are
-// powers of two within 2^-24 of the sum (else the nearest float32 to it).
-float mass_at_a_cut(Dice& dice, const std::vector<float>& sorted, bool probabilities) {
-  const auto mass = [&](float value) {
-    return probabilities
-               ? static_cast<double>(value)
-               : std::exp2(static_cast<double>(value) - static_cast<double>(sorted.front()));
-  };
-  const std::size_t cut = dice.below(sorted.size());
-  double above = 0, total = 0;
-  for (const float value : sorted) {
-    total += mass(value);
-    if (value > sorted[cut]) above += mass(value);
+// Octaves of a row whose masses are powers of two and sum to 1: one token of mass 1, split in
+// halves again and again. None is below 2^-20, so that every mass of a group is a float32.
+std::vector<int> dyadic_octaves(Dice& dice, std::size_t vocab) {
+  constexpr int kDeepest = 20;  // 2^20 tokens: no vocabulary is too large for it
+  std::vector<int> octaves = {0};
+  while (octaves.size() < vocab) {
+    std::size_t place = dice.below(octaves.size());
+    while (octaves[place] == kDeepest) place = (place + 1) % octaves.size();
+    ++octaves[place];
+    octaves.push_back(octaves[place]);
   }
-  const auto exact = static_cast<float>(above / total);
-  const float chosen =
-      dice.pick({exact, exact, std::nextafter(exact, 0.0F), std::nextafter(exact, 1.0F)});
-  return std::isfinite(chosen) ? std::clamp(chosen, 0.0F, 1.0F) : 1.0F;
+  for (std::size_t i = octaves.size(); i > 1; --i) {
+    std::swap(octaves[i - 1], octaves[dice.below(i)]);
+  }
+  return octaves;
+}
+
+// Makes the row dyadic, and top_p the mass above one of its values, or a float32 beside it.
+void meet_top_p(Dice& dice, std::vector<float>& row, bool probabilities,
+                RowParameters& parameters) {
+  const std::vector<int> octaves = dyadic_octaves(dice, row.size());
+  const int cut = dice.pick(octaves);
+  double above = 0;
+  for (std::size_t id = 0; id < row.size(); ++id) {
+    row[id] = probabilities ? std::ldexp(1.0F, -octaves[id]) : -static_cast<float>(octaves[id]);
+    if (octaves[id] < cut) above += std::ldexp(1.0, -octaves[id]);
+  }
+  const auto exact = static_cast<float>(above);
+  parameters = {.temperature = kOctave};
+  parameters.top_p =
+      dice.pick({exact, exact, exact, std::nextafter(exact, 0.0F), std::nextafter(exact, 1.0F)});
 }
 
 std::int32_t any_top_k(Dice& dice, std::int64_t vocab) {
@@ -264,10 +278,7 @@ RowParameters generate_parameters(Dice& dice, std::vector<float>& row, harness::
       break;
     }
     case 1:  // the mass in front of a token is exactly p
-      parameters.temperature = probabilities ? parameters.temperature : kOctave;
-      parameters.top_k = 0;
-      parameters.min_p = 0;
-      parameters.top_p = mass_at_a_cut(dice, sorted, probabilities);
+      meet_top_p(dice, row, probabilities, parameters);
       break;
     case 2: {  // min_p at a token's distance to the maximum
       const double largest = sorted.front(), value = dice.pick(sorted);

@@ -42,6 +42,7 @@ Judgement judge(const Property& property, Subject& subject) {
       !lacks.empty()) {
     return not_applicable(std::move(lacks));
   }
+  const FloatEnvironment scope;
   try {
     if (property.kind == CaseKind::batch && !subject.response().ran()) {
       return fails(subject.response().trouble());

@@ -42,14 +42,17 @@ std::vector<std::int64_t> all_but(std::int64_t count, std::int64_t first, std::i
   return kept;
 }
 
-// Stretches to leave out of `count` things: everything but one thing, halves, quarters, ... single
-// ones. `singles`: the largest count of which single ones are left out.
+// Stretches to leave out of `count` things: lengths are powers of two, from the largest below
+// `count` down, as the lanes that a failure may depend on are. `singles`: the largest count of
+// which single ones are left out.
 struct Stretch {
   std::int64_t first, length;
 };
 std::vector<Stretch> stretches(std::int64_t count, std::int64_t singles) {
   std::vector<Stretch> all;
-  for (std::int64_t length = count / 2; length >= 1; length /= 2) {
+  const auto longest =
+      std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(1, count - 1)));
+  for (auto length = static_cast<std::int64_t>(longest); length >= 1; length /= 2) {
     if (length == 1 && count > singles) break;
     if (count / length > 64 && count > singles) break;
     for (std::int64_t first = 0; first + length <= count; first += length) {
@@ -90,10 +93,22 @@ void add_row_steps(const FuzzCase& fuzz_case, std::vector<Step>& steps) {
         return true;
       });
     }
-    steps.emplace_back([](FuzzCase& c) {  // to rows alone, where the lengths allow it
-      if (c.request.outputs() != c.request.rows) return false;
-      c.request.with_indices = false;
-      c.request.indices.clear();
+    steps.emplace_back([](FuzzCase& c) {  // each row is an output, with the first one's bits
+      Request& r = c.request;
+      if (r.outputs() == 0) return false;
+      const auto rows = static_cast<std::size_t>(r.rows);
+      if (!r.seed_is_scalar) {
+        r.seed.assign(rows, r.seed.front());
+        r.offset.assign(rows, r.offset.front());
+      }
+      std::vector<std::uint64_t> words = std::move(r.words);
+      words.resize(words.empty() ? 0 : static_cast<std::size_t>(r.num_samples));
+      r.words.clear();
+      for (std::size_t i = 0; i < rows; ++i) {
+        r.words.insert(r.words.end(), words.begin(), words.end());
+      }
+      r.with_indices = false;
+      r.indices.clear();
       return true;
     });
   }

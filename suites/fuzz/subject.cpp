@@ -6,6 +6,9 @@ namespace fairdraw::suites::fuzz {
 
 using harness::Request;
 
+FloatEnvironment::FloatEnvironment() { std::fegetenv(&before_); }
+FloatEnvironment::~FloatEnvironment() { std::fesetenv(&before_); }
+
 // The rows of a request, as the checks of the harness take them.
 class Subject::RowsOfRequest final : public harness::LogitsSource {
  public:
@@ -44,10 +47,12 @@ const harness::Response& Subject::response() {
 harness::Response Subject::run(const Request& request) {
   const harness::Wanted everything = {
       .statuses = true, .support_size = true, .mask = true, .probs = true, .logprobs = true};
+  const FloatEnvironment scope;
   return harness::run_request(sampler_, request, harness::reported(description(), everything));
 }
 
 harness::ChainResponse Subject::run_chain(const harness::ChainRequest& chain) {
+  const FloatEnvironment scope;
   return harness::run_chain_request(sampler_, chain);
 }
 

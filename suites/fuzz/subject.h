@@ -1,6 +1,7 @@
 // A case before a sampler. What several properties ask for is worked out once.
 #pragma once
 
+#include <cfenv>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -11,6 +12,19 @@
 #include "suites/fuzz/fuzz_case.h"
 
 namespace fairdraw::suites::fuzz {
+
+/// Puts the float environment back at its end: what a sampler leaves behind must not reach the
+/// oracles. (That it leaves anything is what the property environment.kept finds.)
+class FloatEnvironment {
+ public:
+  FloatEnvironment();
+  ~FloatEnvironment();
+  FloatEnvironment(const FloatEnvironment&) = delete;
+  FloatEnvironment& operator=(const FloatEnvironment&) = delete;
+
+ private:
+  std::fenv_t before_{};
+};
 
 class Subject {
  public:

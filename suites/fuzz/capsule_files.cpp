@@ -1,4 +1,4 @@
-#include "suites/cli/capsule_files.h"
+#include "suites/fuzz/capsule_files.h"
 
 #include <fmt/format.h>
 
@@ -8,29 +8,28 @@
 #include "harness/contract/usage_error.h"
 #include "harness/run/random_words.h"
 
-namespace fairdraw::cli {
+namespace fairdraw::suites::fuzz {
 
 using harness::UsageError;
-using suites::fuzz::Capsule;
 
 bool is_capsule(const std::string& argument) { return argument.ends_with(".json"); }
 
 Capsule load_capsule(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
-  std::string text(suites::fuzz::kMaxCapsuleBytes + 1, '\0');
+  std::string text(kMaxCapsuleBytes + 1, '\0');
   if (!file) throw UsageError(fmt::format("cannot read '{}'", path.string()));
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (file.bad()) throw UsageError(fmt::format("cannot read '{}'", path.string()));
   text.resize(static_cast<std::size_t>(file.gcount()));
   try {
-    return suites::fuzz::from_json(text);
+    return from_json(text);
   } catch (const UsageError& error) {
     throw UsageError(fmt::format("{}: {}", path.string(), error.what()));
   }
 }
 
 std::filesystem::path save_capsule(const std::filesystem::path& folder, const Capsule& capsule) {
-  const std::string text = suites::fuzz::to_json(capsule);
+  const std::string text = to_json(capsule);
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   const std::filesystem::path path =
@@ -41,23 +40,14 @@ std::filesystem::path save_capsule(const std::filesystem::path& folder, const Ca
     file << text;
     file.close();
     if (!file) {
-      throw UsageError(fmt::format("--corpus: cannot write '{}'", part.string()));
+      throw UsageError(fmt::format("cannot write '{}'", part.string()));
     }
   }
   std::filesystem::rename(part, path, error);
   if (error) {
-    throw UsageError(
-        fmt::format("--corpus: cannot write '{}': {}", path.string(), error.message()));
+    throw UsageError(fmt::format("cannot write '{}': {}", path.string(), error.message()));
   }
   return path;
 }
 
-const reference::Semantics& semantics_of(const std::string& given,
-                                         const harness::SamplerDescription& sampler) {
-  const std::string& name = given.empty() ? sampler.semantics : given;
-  if (const reference::Semantics* const found = reference::find_profile(name)) return *found;
-  const auto names = reference::profile_names();
-  throw UsageError(harness::unknown_name_message("semantics", name, names));
-}
-
-}  // namespace fairdraw::cli
+}  // namespace fairdraw::suites::fuzz
