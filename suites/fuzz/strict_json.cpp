@@ -81,6 +81,10 @@ Json parse_strictly(std::string_view text) {
     return Json::parse(text, std::ref(watch));
   } catch (const Json::parse_error& error) {
     // Its message quotes the text: only the place is taken from it.
+    if (error.byte > text.size()) {
+      throw harness::UsageError(fmt::format(
+          "capsule: truncated: it ends at byte {}, and its JSON does not", text.size()));
+    }
     throw harness::UsageError(
         fmt::format("capsule: not JSON from byte {} of {} on", error.byte, text.size()));
   } catch (const Json::exception& error) {

@@ -142,7 +142,10 @@ TEST(BadCapsules, AreTruncated) {
   for (const Capsule& capsule : all_kinds()) {
     const std::string text = to_json(capsule);
     for (std::size_t size = 0; size + 2 < text.size(); ++size) {  // "}\n" ends it
-      ASSERT_NE(complaint(text.substr(0, size)).find("byte"), std::string::npos) << size;
+      ASSERT_NE(complaint(text.substr(0, size))
+                    .find("truncated: it ends at byte " + std::to_string(size)),
+                std::string::npos)
+          << complaint(text.substr(0, size));
     }
   }
 }
