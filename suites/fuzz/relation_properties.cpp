@@ -36,8 +36,10 @@ bool is_greedy(const Request& request, std::int64_t row) {
   return cold || p.top_k == 1 || p.top_p == 0;
 }
 
-// Asks again, and expects the same answer.
+// Asks again, and expects the same answer: of samplers that draw with the seeds that they are
+// given.
 Judgement expect_same(Subject& subject, const char* what, const Request& changed) {
+  if (!subject.description().per_request_seeds) return not_applicable("has no per-request seeds");
   const Response again = subject.run(changed);
   if (!again.ran()) return fails(fmt::format("{}: {}", what, again.trouble()));
   const std::string wrong = difference(changed, again, subject.response());
@@ -90,7 +92,9 @@ Judgement alone(Subject& subject) {
 // The rows in another order, and each output through `indices`.
 Judgement through_indices(Subject& subject) {
   const Request& request = subject.request();
-  if (!subject.description().indices) return not_applicable("takes no indices");
+  const harness::SamplerDescription& sampler = subject.description();
+  if (!sampler.per_request_seeds) return not_applicable("has no per-request seeds");
+  if (!sampler.indices) return not_applicable("takes no indices");
   if (request.with_indices || request.rows < 1) return not_applicable("has no rows to move");
   std::vector<std::int64_t> order(static_cast<std::size_t>(request.rows));
   std::iota(order.begin(), order.end(), 0);
