@@ -134,7 +134,7 @@ Verb add_fuzz(CLI::App& app) {
   app.add_option("--seconds", options->seconds,
                  "How long to search (default: 60, or no limit with --cases)")
       ->type_name("N")
-      ->check(CLI::Range(0.0, 1e7));
+      ->check(CLI::Range(1e-3, 1e7));
   app.add_option("--cases", options->cases, "How many cases; the same ones on every machine")
       ->type_name("N")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 48));

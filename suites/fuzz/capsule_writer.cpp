@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
@@ -26,7 +27,8 @@ Json runs(const std::vector<T>& values) {
   for (std::size_t i = 0; i < values.size();) {
     const std::string text = digits(values[i]);
     std::size_t end = i + 1;
-    while (end < values.size() && digits(values[end]) == text) ++end;
+    // Bits, not values: -0 is not 0, and a NaN is equal to itself.
+    while (end < values.size() && std::memcmp(&values[end], &values[i], sizeof(T)) == 0) ++end;
     list.push_back(end - i == 1 ? text : fmt::format("{}*{}", text, end - i));
     i = end;
   }
