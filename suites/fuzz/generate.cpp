@@ -57,7 +57,7 @@ void append_row(Dice& dice, const SamplerDescription& sampler, Request& request)
 }
 
 void choose_outputs(Dice& dice, const SamplerDescription& sampler, Request& request) {
-  if (sampler.active_rows && dice.once_in(6)) {
+  if (sampler.active_rows && request.input == RowInput::logits && dice.once_in(6)) {
     for (std::int64_t row = 0; row < request.rows; ++row) {
       request.active.push_back(dice.once_in(3) ? 0 : 1);
     }
@@ -90,6 +90,21 @@ void choose_outputs(Dice& dice, const SamplerDescription& sampler, Request& requ
   }
 }
 
+// Operations on probabilities have min_p alone, or top_k and top_p: all three at once is for
+// samplers that say so.
+void choose_filters(Dice& dice, Request& request) {
+  if (request.input == RowInput::logits || dice.once_in(6)) return;
+  const bool only_min_p = dice.once_in(3);
+  for (reference::RowParameters& p : request.parameters) {
+    if (only_min_p) {
+      p.top_k = 0;
+      p.top_p = 1;
+    } else {
+      p.min_p = 0;
+    }
+  }
+}
+
 FuzzCase batch_case(Dice& dice, const SamplerDescription& sampler, const GenerateOptions& options) {
   FuzzCase result;
   result.salt = dice.bits();
@@ -105,6 +120,7 @@ FuzzCase batch_case(Dice& dice, const SamplerDescription& sampler, const Generat
   if (dice.once_in(4)) request.misalignment = dice.between(0, 63);
   const std::int64_t rows = dice.once_in(50) ? 0 : dice.between(1, request.vocab > 300 ? 2 : 5);
   while (request.rows < rows) append_row(dice, sampler, request);
+  choose_filters(dice, request);
   choose_outputs(dice, sampler, request);
   return result;
 }
@@ -183,6 +199,7 @@ FuzzCase law_case(Dice& dice, const SamplerDescription& sampler, const GenerateO
   if (dice.once_in(3)) parameters.top_p = dice.pick({0.5F, 0.8F, 0.9F, 0.95F});
   if (dice.once_in(4)) parameters.min_p = dice.pick({0.01F, 0.1F, 0.3F});
   request.parameters = {parameters};
+  choose_filters(dice, request);
   if (sampler.allowed_mask && logits && dice.once_in(5)) {
     append_allowed(dice, request.vocab, request.allowed);
   }

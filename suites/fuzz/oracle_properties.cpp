@@ -18,6 +18,13 @@ bool is_active(const Request& request, std::int64_t row) {
   return request.active.empty() || request.active[static_cast<std::size_t>(row)] != 0;
 }
 
+// The one property that a refused call, or one that writes where it must not, breaks: the others
+// have no answer to judge then.
+Judgement call_runs(Subject& subject) {
+  const Response& response = subject.response();
+  return response.ran() ? holds() : fails(response.trouble());
+}
+
 Judgement tokens_of_the_model(Subject& subject) {
   if (!subject.exact()) return not_applicable("claims no integer arithmetic");
   const Request& request = subject.request();
@@ -56,6 +63,7 @@ Judgement rows_of_the_model(Subject& subject) {
   if (!subject.exact()) return not_applicable("claims no integer arithmetic");
   const Request& request = subject.request();
   const Response& response = subject.response();
+  if (response.mask.empty() && response.probs.empty()) return not_applicable("reports no rows");
   for (std::int64_t row = 0; row < request.rows; ++row) {
     if (!is_active(request, row)) continue;
     const reference::IntegerRow& model = subject.model(row);
@@ -220,6 +228,8 @@ Judgement float_environment(Subject& subject) {
 
 std::vector<Property> oracle_properties() {
   return {
+      {kCallRuns, "a call that the sampler must take runs, and writes nothing beside its results",
+       CaseKind::batch, 1, call_runs},
       {"model.tokens", "tokens, statuses and support sizes are those of the integer model",
        CaseKind::batch, 1, tokens_of_the_model},
       {"model.rows", "masks and probabilities are those of the integer model, bit for bit",

@@ -39,8 +39,8 @@ const std::vector<Property>& properties();
 /// The property of that name; throws harness::UsageError with the closest name.
 const Property& find_property(const std::string& name);
 
-/// Judges a case: not_applicable where the sampler lacks an ability that the case needs, fails
-/// where the sampler refuses the call, damages memory around its results, or throws.
+/// Judges a case: not_applicable where the sampler lacks an ability that the case needs, or the
+/// case's own call does not run (which call.runs judges); fails where something throws.
 Judgement judge(const Property& property, Subject& subject);
 
 }  // namespace fairdraw::suites::fuzz

@@ -7,6 +7,9 @@
 
 namespace fairdraw::suites::fuzz {
 
+/// Name of the property that judges whether a call runs at all.
+inline constexpr const char* kCallRuns = "call.runs";
+
 std::vector<Property> oracle_properties();       ///< the integer model and the real-number oracle
 std::vector<Property> relation_properties();     ///< the sampler itself, asked in another way
 std::vector<Property> probability_properties();  ///< rows of probabilities
@@ -14,7 +17,8 @@ std::vector<Property> chain_properties();        ///< drafted chains
 std::vector<Property> law_properties();          ///< draws, by evidence
 
 /// The first difference between two answers to `request` that must be alike: tokens, statuses,
-/// support sizes, masks, probabilities, bit for bit. Empty: there is none.
+/// support sizes, masks, probabilities, bit for bit, as far as both answers have them. Empty: there
+/// is none.
 std::string difference(const harness::Request& request, const harness::Response& a,
                        const harness::Response& b);
 

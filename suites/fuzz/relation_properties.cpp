@@ -308,24 +308,24 @@ std::string difference(const Request& request, const Response& a, const Response
       return fmt::format("token {} of the call is {}, was {}", at, a.tokens[at], b.tokens[at]);
     }
   }
-  for (std::size_t at = 0; at < a.statuses.size(); ++at) {
+  for (std::size_t at = 0; at < std::min(a.statuses.size(), b.statuses.size()); ++at) {
     if (a.statuses[at] != b.statuses[at]) {
       return fmt::format("output {} has status {}, had {}", at, a.statuses[at], b.statuses[at]);
     }
   }
-  for (std::size_t at = 0; at < a.support_size.size(); ++at) {
+  for (std::size_t at = 0; at < std::min(a.support_size.size(), b.support_size.size()); ++at) {
     if (a.support_size[at] != b.support_size[at]) {
       return fmt::format("output {} has support size {}, had {}", at, a.support_size[at],
                          b.support_size[at]);
     }
   }
-  if (!b.mask.empty() && a.mask != b.mask) {
+  if (!a.mask.empty() && !b.mask.empty() && a.mask != b.mask) {
     const auto place = std::mismatch(a.mask.begin(), a.mask.end(), b.mask.begin());
     const auto word = place.first - a.mask.begin();
     return fmt::format("word {} of the masks is {:#x}, was {:#x}", word, *place.first,
                        *place.second);
   }
-  for (std::size_t at = 0; at < b.probs.size(); ++at) {
+  for (std::size_t at = 0; at < std::min(a.probs.size(), b.probs.size()); ++at) {
     if (std::memcmp(&a.probs[at], &b.probs[at], sizeof(float)) == 0) continue;
     const auto vocab = static_cast<std::size_t>(request.vocab);
     return fmt::format("row {}: probability of token {} is {}, was {}", at / vocab, at % vocab,

@@ -45,10 +45,12 @@ const harness::Response& Subject::response() {
 }
 
 harness::Response Subject::run(const Request& request) {
-  const harness::Wanted everything = {
+  harness::Wanted wanted = {
       .statuses = true, .support_size = true, .mask = true, .probs = true, .logprobs = true};
+  // Draws from probabilities give tokens and statuses, as those of every library do.
+  if (request.input == harness::RowInput::probabilities) wanted = {.statuses = true};
   const FloatEnvironment scope;
-  return harness::run_request(sampler_, request, harness::reported(description(), everything));
+  return harness::run_request(sampler_, request, harness::reported(description(), wanted));
 }
 
 harness::ChainResponse Subject::run_chain(const harness::ChainRequest& chain) {

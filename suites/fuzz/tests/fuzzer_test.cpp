@@ -32,13 +32,16 @@ TEST(Fuzzer, FindsEveryMutant) {
     if (needs_long_rows(mutant)) continue;
     SCOPED_TRACE(mutant.name);
     const auto sampler = mutant.make();
-    // Each is found within 100 cases here; a tenth of that chance in a case is enough.
+    // Most are found by the first three cases; the one on the caller's float environment by the
+    // seventeenth, which is the second that is asked about it.
     const FuzzResult result = fuzz(*sampler, fairdraw_semantics(), options(1000));
     ASSERT_EQ(result.findings.size(), 1U);
     const Finding& finding = result.findings.front();
     EXPECT_FALSE(finding.message.empty());
-    // No mutant needs more than the lane 11 of 16: twelve tokens.
-    EXPECT_LE(vocab_of(finding.shrunk), 12);
+    // The one with the most needs a token of lane 11 of 16, drawn by a word that stays as it is:
+    // two rounds of lanes at most. The others need four tokens or fewer.
+    const bool lanes = mutant.name == "one lane of 16 never drawn";
+    EXPECT_LE(vocab_of(finding.shrunk), lanes ? 32 : 4);
     EXPECT_LE(rows_of(finding.shrunk), 3);
     const Capsule capsule = from_json(to_json(capsule_of(finding, *sampler, fairdraw_semantics())));
     EXPECT_TRUE(replay(capsule, *sampler, fairdraw_semantics()).failed());
