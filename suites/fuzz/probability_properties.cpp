@@ -63,12 +63,6 @@ Judgement dyadic(Subject& subject) {
       if (p.min_p > 0 && p.min_p < 1) p.min_p = std::exp2(std::floor(std::log2(p.min_p)));
     }
   }
-  for (const Request* const request : {&logits, &probs}) {
-    if (const std::string lacks = harness::missing_ability(subject.description(), *request);
-        !lacks.empty()) {
-      return not_applicable(lacks);
-    }
-  }
   const Response from_logits = subject.run(logits);
   const Response from_probs = subject.run(probs);
   if (!from_logits.ran()) return fails("from logits: " + from_logits.trouble());

@@ -49,6 +49,8 @@ Judgement judge(const Property& property, Subject& subject) {
     return property.judge(subject);
   } catch (const harness::UsageError&) {
     throw;  // of whoever asked, not of the sampler
+  } catch (const MissingAbility& missing) {
+    return not_applicable(missing.what());
   } catch (const std::exception& error) {
     return fails(std::string("threw: ") + error.what());
   }

@@ -45,6 +45,9 @@ const harness::Response& Subject::response() {
 }
 
 harness::Response Subject::run(const Request& request) {
+  if (const std::string lacks = harness::missing_ability(description(), request); !lacks.empty()) {
+    throw MissingAbility(lacks);
+  }
   harness::Wanted wanted = {
       .statuses = true, .support_size = true, .mask = true, .probs = true, .logprobs = true};
   // Draws from probabilities give tokens and statuses, as those of every library do.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,12 @@ class FloatEnvironment {
   std::fenv_t before_{};
 };
 
+/// A relation would ask for what the sampler does not offer: it says nothing about this case.
+class MissingAbility : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 class Subject {
  public:
   /// All three must outlive the subject.
@@ -45,7 +52,7 @@ class Subject {
 
   /// The answer to the case's request, with everything that the sampler reports.
   const harness::Response& response();
-  /// The same call for another request.
+  /// The same call for another request. Throws MissingAbility.
   harness::Response run(const harness::Request& request);
   harness::ChainResponse run_chain(const harness::ChainRequest& chain);
   harness::Sampler& sampler() { return sampler_; }
