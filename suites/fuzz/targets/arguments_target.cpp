@@ -13,6 +13,7 @@
 #include "suites/cli/run_options.h"
 #include "suites/cli/seed.h"
 #include "suites/fuzz/properties.h"
+#include "suites/fuzz/targets/target.h"
 
 namespace {
 
@@ -29,6 +30,7 @@ void try_to(Parse parse) {
 
 }  // namespace
 
+// NOLINTNEXTLINE(readability-identifier-naming): the name is libFuzzer's.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   try_to([&] {

@@ -8,7 +8,9 @@
 
 #include "harness/contract/usage_error.h"
 #include "suites/fuzz/capsule.h"
+#include "suites/fuzz/targets/target.h"
 
+// NOLINTNEXTLINE(readability-identifier-naming): the name is libFuzzer's.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace fairdraw::suites::fuzz;
   try {

@@ -9,6 +9,7 @@
 
 #include "harness/contract/usage_error.h"
 #include "harness/inputs/npy.h"
+#include "suites/fuzz/targets/target.h"
 
 namespace {
 
@@ -35,6 +36,7 @@ class MemoryFile {
 
 }  // namespace
 
+// NOLINTNEXTLINE(readability-identifier-naming): the name is libFuzzer's.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const MemoryFile file;
   file.hold(data, size);

@@ -8,7 +8,7 @@
 #include <iterator>
 #include <vector>
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+#include "suites/fuzz/targets/target.h"
 
 int main(int argc, char** argv) {
   std::size_t files = 0;

@@ -7,7 +7,9 @@
 #include <string>
 
 #include "reports/report.h"
+#include "suites/fuzz/targets/target.h"
 
+// NOLINTNEXTLINE(readability-identifier-naming): the name is libFuzzer's.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace fairdraw;
   harness::RunRecord record;
