@@ -40,7 +40,8 @@ int run(int argc, char** argv) {
     verbs[name] = options(*app.add_subcommand(name, what));
   };
   add("verify", "Judge samplers, and write a report", add_verify);
-  add("replay", "Run one case again, as a report's replay line says", add_replay);
+  add("replay", "Run one case again, as a replay line says, or a capsule of fuzz", add_replay);
+  add("fuzz", "Search for a call that breaks a property, and shrink it", add_fuzz);
   add("list", "Show cases, samplers, families, operations or profiles", add_list);
   add("sample", "Draw tokens from a file of logits", add_sample);
   add("bench", "Measure samplers", add_bench);

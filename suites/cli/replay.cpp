@@ -1,10 +1,15 @@
-// replay: one case again, from the line that a report prints. It takes its sampler from the
-// command line, and loads nothing that a report names.
+// replay: one case again, from the line that a report prints, or from a capsule of the fuzzer. It
+// takes its sampler from the command line, and loads nothing that a report or a capsule names.
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "harness/contract/sampler.h"
+#include "harness/contract/usage_error.h"
 #include "suites/cli/run_options.h"
 #include "suites/cli/verbs.h"
+#include "suites/fuzz/capsule_files.h"
 
 namespace fairdraw::cli {
 namespace {
@@ -15,7 +20,39 @@ struct ReplayOptions {
   std::uint64_t statistical_cases = suites::kStatisticalCases;
 };
 
+// 0: the property holds. 1: it fails, as the capsule says. 3: it says nothing about this sampler.
+int replay_capsule(const ReplayOptions& options) {
+  if (options.run.samplers.size() != 1) {
+    throw harness::UsageError(
+        "--sampler: name the sampler that the capsule is replayed on; a file cannot choose it");
+  }
+  const suites::fuzz::Capsule capsule = suites::fuzz::load_capsule(options.id);
+  const auto sampler = harness::make_builtin_sampler(options.run.samplers.front());
+  const reference::Semantics& semantics =
+      semantics_of(options.run.semantics, sampler->description());
+  suites::fuzz::Judgement judgement;
+  try {
+    judgement = suites::fuzz::replay(capsule, *sampler, semantics);
+  } catch (const harness::UsageError& error) {
+    throw harness::UsageError(fmt::format("{}: {}", options.id, error.what()));
+  }
+  const std::string name = fmt::format("{} on {}", capsule.property, sampler->description().name);
+  switch (judgement.outcome) {
+    case suites::fuzz::Outcome::holds:
+      fmt::print("passed: {}\n", name);
+      return 0;
+    case suites::fuzz::Outcome::fails:
+      fmt::print("failed: {}: {}\n", name, judgement.message);
+      return 1;
+    case suites::fuzz::Outcome::not_applicable:
+      fmt::print("skipped: {}: {}\n", name, judgement.message);
+      return 3;
+  }
+  return 3;
+}
+
 int replay(const ReplayOptions& options) {
+  if (suites::fuzz::is_capsule(options.id)) return replay_capsule(options);
   suites::PlanOptions planned = plan_options(options.run);
   planned.suite = suites::Suite::nightly;  // holds all the others
   planned.case_glob = options.id;
@@ -38,7 +75,12 @@ int replay(const ReplayOptions& options) {
 
 Verb add_replay(CLI::App& app) {
   const auto options = std::make_shared<ReplayOptions>();
-  app.add_option("case", options->id, "Id of the case")->required()->type_name("CASE");
+  app.add_option(
+         "case", options->id,
+         "Id of the case, or a capsule that `fairdraw fuzz` saved; a capsule is replayed on "
+         "the one --sampler given")
+      ->required()
+      ->type_name("CASE|FILE.json");
   add_run_options(app, options->run);
   app.add_option("--statistical-cases", options->statistical_cases,
                  "Cases that the error budget is shared out to, where the replay line says so")

@@ -100,4 +100,12 @@ void print_outcome(const harness::RunRecord& record) {
   fmt::print("{}\n", reports::terminal_summary(record));
 }
 
+const reference::Semantics& semantics_of(const std::string& given,
+                                         const harness::SamplerDescription& sampler) {
+  const std::string& name = given.empty() ? sampler.semantics : given;
+  if (const reference::Semantics* const found = reference::find_profile(name)) return *found;
+  const auto names = reference::profile_names();
+  throw harness::UsageError(harness::unknown_name_message("semantics", name, names));
+}
+
 }  // namespace fairdraw::cli

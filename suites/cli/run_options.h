@@ -35,4 +35,8 @@ void parse_shard(const std::string& text, suites::PlanOptions& options);
 /// line.
 void print_outcome(const harness::RunRecord& record);
 
+/// The profile `given`, or the sampler's own where that is empty. Throws harness::UsageError.
+const reference::Semantics& semantics_of(const std::string& given,
+                                         const harness::SamplerDescription& sampler);
+
 }  // namespace fairdraw::cli

@@ -271,6 +271,85 @@ class CommandLine(unittest.TestCase):
         self.assertIn("replay:", result.stdout)
         self.assertIn("--semantics rosellm", result.stdout)
 
+    # --- fuzz, and capsules ---
+
+    def fuzz(self, *arguments):
+        return self.run_fairdraw("fuzz", "--sampler", "cpu", "--cases", "200", "--seed", "7",
+                                 "--corpus", self.path("capsules"), *arguments)
+
+    def test_fuzz_is_a_function_of_its_seed(self):
+        def counts(result):  # without what the clock says
+            return result.stdout.split(" a second")[0].rsplit(",", 1)[0]
+        first = self.fuzz()
+        self.assertEqual(first.returncode, 0, first.stdout + first.stderr)
+        self.assertIn("no failure on cpu: 200 cases", first.stdout)
+        self.assertEqual(counts(self.fuzz()), counts(first))
+        self.assertFalse(os.path.exists(self.path("capsules")))
+        laws = self.fuzz("--statistical", "--max-vocab", "33", "--max-draws", "1024")
+        self.assertEqual(laws.returncode, 0, laws.stdout + laws.stderr)
+        only = self.fuzz("--property", "mask.*", "--max-vocab", "1")
+        self.assertEqual(only.returncode, 0, only.stdout + only.stderr)
+        self.assertIn("mask.nested", self.run_fairdraw("fuzz", "--list").stdout)
+
+    def test_fuzz_finds_shrinks_and_saves(self):
+        # By the book of another profile the sampler is wrong: it keeps the token that crosses p.
+        search = ("--semantics", "rosellm")
+        result = self.fuzz(*search)
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        self.assertIn("FAILED oracle.intervals", result.stdout)
+        replay = [line for line in result.stdout.splitlines() if "replay: fairdraw " in line]
+        self.assertEqual(len(replay), 1, result.stdout)
+        words = replay[0].split()[2:]
+        for semantics, code, says in [
+            (search, 1, "failed: oracle.intervals on cpu"),
+            ((), 2, "/semantics is rosellm, and cpu is judged by fairdraw"),
+        ]:
+            again = self.run_fairdraw(*words, *semantics)
+            self.assertEqual(again.returncode, code, again.stdout + again.stderr)
+            self.assertIn(says, again.stdout + again.stderr)
+        file = os.path.join(self.path("capsules"), os.listdir(self.path("capsules"))[0])
+        self.assertLess(os.path.getsize(file), 1 << 16)
+        with open(file, encoding="utf-8") as text:
+            capsule = json.load(text)
+        self.assertLessEqual(capsule["case"]["vocab"], 4)
+
+        # The user names the sampler; what a file names is never loaded or run.
+        self.expect_usage_error("replay", file, says=["--sampler"])
+        self.expect_usage_error("replay", file, "--sampler", "cpu,model", says=["--sampler"])
+        proof = self.path("proof")
+        for change, says in [
+            ({"plugin": self.path("evil.so")}, "/plugin is unknown"),
+            ({"command": "touch " + proof}, "/command is unknown"),
+            ({"schema_version": 2}, "/schema_version is 2"),
+            ({"property": "$(touch " + proof + ")"}, "/property"),
+        ]:
+            bad = self.path("bad.json")
+            with open(bad, "w", encoding="utf-8") as text:
+                json.dump({**capsule, **change}, text)
+            self.expect_usage_error("replay", bad, "--sampler", "cpu", says=["bad.json", says])
+        renamed = self.path("renamed.json")
+        with open(renamed, "w", encoding="utf-8") as text:
+            json.dump({**capsule, "sampler": "; touch " + proof}, text)
+        result = self.run_fairdraw("replay", renamed, "--sampler", "cpu", *search)
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        self.assertFalse(os.path.exists(proof))
+        with open(bad, "w", encoding="utf-8") as text:
+            text.write(json.dumps(capsule)[:-20])
+        self.expect_usage_error("replay", bad, "--sampler", "cpu", says=["truncated", "byte"])
+
+    def test_fuzz_bad_usage(self):
+        self.expect_usage_error("fuzz", "--property", "no.such", says=["no.such"])
+        self.expect_usage_error("fuzz", "--sampler", "cpu:scalr", says=["'cpu:scalar'"])
+        self.expect_usage_error("fuzz", "--semantics", "hff", says=["'hf'"])
+        self.expect_usage_error("fuzz", "--seed", "x", says=["--seed"])
+        self.expect_usage_error("replay", self.path("none.json"), "--sampler", "cpu",
+                                says=["none.json"])
+        for option, value in [("--max-vocab", "0"), ("--cases", "0"), ("--seconds", "-1"),
+                              ("--max-draws", "1")]:
+            self.expect_usage_error("fuzz", option, value, says=[value])
+        # Nothing judged is no pass: every property of this name is for draws.
+        self.expect_usage_error("fuzz", "--property", "law.*", says=["law.*"])
+
     def test_help_and_version(self):
         for arguments in [["--help"], ["--version"], ["verify", "--help"], ["sample", "--help"]]:
             result = self.run_fairdraw(*arguments)

@@ -76,6 +76,8 @@ bool shift_logits(Request& request, float shift) {
   for (float& logit : request.logits) {
     if (std::isinf(logit)) continue;
     const double sum = static_cast<double>(logit) + static_cast<double>(shift);
+    // Two float32 values may be further apart than 53 bits: then float64 rounds their sum too.
+    if (sum - static_cast<double>(shift) != static_cast<double>(logit)) return false;
     if (rounded_to(request.dtype, static_cast<float>(sum)) != sum) return false;
     logit = static_cast<float>(sum);
   }

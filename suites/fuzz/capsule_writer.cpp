@@ -1,0 +1,148 @@
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "suites/fuzz/capsule.h"
+
+namespace fairdraw::suites::fuzz {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string digits(float value) {
+  return fmt::format("{:08x}", std::bit_cast<std::uint32_t>(value));
+}
+std::string digits(double value) {
+  return fmt::format("{:016x}", std::bit_cast<std::uint64_t>(value));
+}
+std::string digits(std::uint32_t value) { return fmt::format("{:08x}", value); }
+
+// Values with their runs: ["00000000*40", "3f800000"].
+template <class T>
+Json runs(const std::vector<T>& values) {
+  Json list = Json::array();
+  for (std::size_t i = 0; i < values.size();) {
+    const std::string text = digits(values[i]);
+    std::size_t end = i + 1;
+    // Bits, not values: -0 is not 0, and a NaN is equal to itself.
+    while (end < values.size() && std::memcmp(&values[end], &values[i], sizeof(T)) == 0) ++end;
+    list.push_back(end - i == 1 ? text : fmt::format("{}*{}", text, end - i));
+    i = end;
+  }
+  return list;
+}
+
+Json decimals(const std::vector<std::uint64_t>& values) {
+  Json list = Json::array();
+  for (const std::uint64_t value : values) list.push_back(std::to_string(value));
+  return list;
+}
+
+template <class T>
+Json plain(const std::vector<T>& values) {
+  Json list = Json::array();
+  for (const T value : values) list.push_back(static_cast<std::int64_t>(value));
+  return list;
+}
+
+// Optional parts are written where they are there: the reader takes their absence for "not given".
+Json request_json(const FuzzCase& fuzz_case) {
+  const harness::Request& request = fuzz_case.request;
+  Json parameters = Json::array();
+  for (const reference::RowParameters& p : request.parameters) {
+    parameters.push_back({{"temperature", digits(p.temperature)},
+                          {"top_k", p.top_k},
+                          {"top_p", digits(p.top_p)},
+                          {"min_p", digits(p.min_p)}});
+  }
+  Json json = {
+      {"salt", std::to_string(fuzz_case.salt)},
+      {"input", request.input == harness::RowInput::logits ? "logits" : "probabilities"},
+      {"dtype", to_string(request.dtype)},
+      {"rows", request.rows},
+      {"vocab", request.vocab},
+      {"row_stride", request.row_stride},
+      {"misalignment", request.misalignment},
+      {"tie_rule", request.tie_rule == TieRule::keep_all ? "keep_all" : "lowest_id"},
+      {"filter_order", request.filter_order == FilterOrder::top_k_first ? "top_k_first" : "joint"},
+      {"values", runs(request.logits)},
+      {"parameters", parameters},
+  };
+  if (!request.allowed.empty()) json["allowed"] = runs(request.allowed);
+  if (fuzz_case.kind == CaseKind::law) {
+    json["draws"] = fuzz_case.draws;
+    return json;
+  }
+  if (!request.active.empty()) json["active"] = plain(request.active);
+  if (request.with_indices) json["indices"] = plain(request.indices);
+  json["num_samples"] = request.num_samples;
+  json["seed_is_scalar"] = request.seed_is_scalar;
+  json["seed"] = decimals(request.seed);
+  json["offset"] = decimals(request.offset);
+  if (!request.words.empty()) json["words"] = decimals(request.words);
+  return json;
+}
+
+Json chain_json(const FuzzCase& fuzz_case) {
+  const harness::ChainRequest& chain = fuzz_case.chain;
+  Json json = {
+      {"salt", std::to_string(fuzz_case.salt)},
+      {"batch", chain.batch},
+      {"num_draft_tokens", chain.num_draft_tokens},
+      {"vocab", chain.vocab},
+      {"draft_probs", runs(chain.draft_probs)},
+      {"draft_tokens", plain(chain.draft_tokens)},
+      {"target_probs", runs(chain.target_probs)},
+      {"seed_is_scalar", chain.seed_is_scalar},
+      {"seed", decimals(chain.seed)},
+      {"offset", decimals(chain.offset)},
+  };
+  if (!chain.bonus_words.empty()) {
+    json["accept_words"] = decimals(chain.accept_words);
+    json["recover_words"] = decimals(chain.recover_words);
+    json["bonus_words"] = decimals(chain.bonus_words);
+  }
+  return json;
+}
+
+}  // namespace
+
+void add_drawn_law(Capsule& capsule, harness::Sampler& sampler,
+                   const reference::Semantics& semantics) {
+  if (capsule.fuzz_case.kind != CaseKind::law) return;
+  Subject subject(sampler, semantics, capsule.fuzz_case);
+  capsule.law = law_of_case(subject);
+  if (!capsule.law) return;
+  const DrawEvidence evidence = draw_evidence(subject, *capsule.law);
+  capsule.counts = evidence.counts;
+  capsule.counted_draws = evidence.draws;
+}
+
+std::string to_json(const Capsule& capsule) {
+  Json json = {
+      {"schema_version", kCapsuleVersion},
+      {"kind", to_string(capsule.fuzz_case.kind)},
+      {"tool", {{"name", "fairdraw"}, {"version", capsule.tool_version}}},
+      {"sampler", capsule.sampler},
+      {"semantics", capsule.semantics},
+      {"property", capsule.property},
+      {"message", capsule.message},
+      {"case", capsule.fuzz_case.kind == CaseKind::chain ? chain_json(capsule.fuzz_case)
+                                                         : request_json(capsule.fuzz_case)},
+  };
+  if (capsule.law) {
+    json["oracle"] = {{"probability", runs(capsule.law->probability)}};
+    json["drawn"] = {{"draws", capsule.counted_draws}, {"counts", plain(capsule.counts)}};
+  }
+  std::string text = json.dump(1, ' ', true, Json::error_handler_t::replace) + "\n";
+  if (text.size() > kMaxCapsuleBytes) {
+    throw std::length_error(fmt::format("the case needs {} bytes; a capsule has at most {}",
+                                        text.size(), kMaxCapsuleBytes));
+  }
+  return text;
+}
+
+}  // namespace fairdraw::suites::fuzz

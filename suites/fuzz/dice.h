@@ -1,0 +1,41 @@
+// Choices of the generators, from the random numbers of RapidCheck.
+#pragma once
+
+#include <rapidcheck/Random.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <vector>
+
+namespace fairdraw::suites::fuzz {
+
+class Dice {
+ public:
+  explicit Dice(const rc::Random& random) : random_(random) {}
+
+  std::uint64_t bits() { return random_.next(); }
+  /// In [0, bound); the bias of the remainder is below bound / 2^64.
+  std::uint64_t below(std::uint64_t bound) { return bits() % bound; }
+  std::int64_t between(std::int64_t low, std::int64_t high) {
+    return low + static_cast<std::int64_t>(below(static_cast<std::uint64_t>(high - low) + 1));
+  }
+  /// True once in `times`.
+  bool once_in(std::uint64_t times) { return below(times) == 0; }
+  /// In [0, 1), a multiple of 2^-53.
+  double unit() { return static_cast<double>(bits() >> 11) * 0x1p-53; }
+  /// Irwin-Hall of four uniforms, variance 1: bell-shaped, within +-3.5, the same bits everywhere.
+  double bell() { return (unit() + unit() + unit() + unit() - 2) * 1.7320508075688772; }
+  template <class T>
+  T pick(std::initializer_list<T> values) {
+    return values.begin()[below(values.size())];
+  }
+  template <class T>
+  const T& pick(const std::vector<T>& values) {
+    return values[below(values.size())];
+  }
+
+ private:
+  rc::Random random_;
+};
+
+}  // namespace fairdraw::suites::fuzz
