@@ -4,6 +4,7 @@
 #include <cfenv>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "harness/run/random_words.h"
 
@@ -172,7 +173,11 @@ void ModelSampler::sample(const fairdraw_batch& batch) {
       const std::int64_t at = output * batch.num_samples + sample;
       const std::int32_t token = ok ? choose(*row, decisive_word(batch, output, sample)) : -1;
       batch.tokens[at] = token;
-      if (batch.logprob == nullptr || token < 0) continue;
+      if (batch.logprob == nullptr) continue;
+      if (token < 0) {
+        batch.logprob[at] = batch.logprob_filtered[at] = -std::numeric_limits<float>::infinity();
+        continue;
+      }
       const std::uint64_t weight = row->weight[static_cast<std::size_t>(token)];
       batch.logprob[at] = log_share(weight, row->total_unfiltered);
       batch.logprob_filtered[at] = log_share(weight, row->total);

@@ -141,7 +141,11 @@ Response run_request(Sampler& sampler, const Request& request, const Wanted& wan
   batch.allowed = request.allowed.empty() ? nullptr : request.allowed.data();
   batch.allowed_stride = words;
   batch.active = request.active.empty() ? nullptr : request.active.data();
-  batch.indices = request.with_indices ? request.indices.data() : nullptr;
+  // Never NULL where there are indices, in an empty batch too: NULL means that there are none.
+  constexpr std::int32_t kNoIndex = 0;
+  batch.indices = !request.with_indices     ? nullptr
+                  : request.indices.empty() ? &kNoIndex
+                                            : request.indices.data();
   batch.outputs = outputs;
   batch.num_samples = request.num_samples;
   batch.seed_is_scalar = request.seed_is_scalar ? 1 : 0;

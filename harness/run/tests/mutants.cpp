@@ -44,13 +44,16 @@ struct LaneLost : ModelSampler {
 };
 
 struct TailLost : ModelSampler {
+  static constexpr std::size_t kRank = 1000;
   std::int32_t choose(const IntegerRow& row, std::uint64_t word) override {
+    if (row.weight.size() <= kRank) return row.token_for(word);
     if (row.weight != last_weight_) {  // one sort a row, not one a token
       last_weight_ = row.weight;
       std::vector<std::uint64_t> weights = row.weight;
-      std::nth_element(weights.begin(), weights.begin() + 999, weights.end(), std::greater<>());
+      std::nth_element(weights.begin(), weights.begin() + kRank - 1, weights.end(),
+                       std::greater<>());
       drawn_ = row;
-      keep_only(drawn_, [&](std::size_t token) { return row.weight[token] >= weights[999]; });
+      keep_only(drawn_, [&](std::size_t token) { return row.weight[token] >= weights[kRank - 1]; });
     }
     return drawn_.token_for(word);
   }
