@@ -1,11 +1,11 @@
 #include "harness/adapters/model_sampler.h"
 
 #include <algorithm>
-#include <cfenv>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
+#include "harness/adapters/default_float_environment.h"
 #include "harness/run/random_words.h"
 
 namespace fairdraw::harness {
@@ -24,21 +24,6 @@ float decode(const void* values, std::uint32_t dtype, std::int64_t index) {
   std::memcpy(&bits, source, sizeof(bits));
   return dtype == 1 ? reference::float_from_half(bits) : reference::float_from_bfloat16(bits);
 }
-
-// The oracles compute in the float environment that they find, so the caller's is put aside.
-class DefaultFloatEnvironment {
- public:
-  DefaultFloatEnvironment() {
-    std::fegetenv(&callers_);
-    std::fesetenv(FE_DFL_ENV);
-  }
-  ~DefaultFloatEnvironment() { std::fesetenv(&callers_); }
-  DefaultFloatEnvironment(const DefaultFloatEnvironment&) = delete;
-  DefaultFloatEnvironment& operator=(const DefaultFloatEnvironment&) = delete;
-
- private:
-  std::fenv_t callers_{};
-};
 
 // ln of the share of a token among weights that sum to `total`.
 float log_share(std::uint64_t weight, std::uint64_t total) {

@@ -40,8 +40,9 @@ CheckOutcome check_streams(const CheckInput& input);
 /// make (all others). Samplers that take words only.
 CheckOutcome check_scripted(const CheckInput& input);
 
-/// Relations between calls: a shift of all logits that is exact, a permutation of the vocabulary,
-/// -inf columns at the end, filters that are off in different ways, an empty batch.
+/// Relations between calls: a shift of all logits that is exact, or a scale of all probabilities; a
+/// permutation of the vocabulary, columns of nothing at the end, filters that are off in different
+/// ways, an empty batch.
 CheckOutcome check_metamorphic(const CheckInput& input);
 
 /// FTZ, DAZ and the four rounding modes of the caller change no token and no mask, and the call

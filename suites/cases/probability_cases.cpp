@@ -84,6 +84,12 @@ void add_exact(std::vector<NamedCase>& cases) {
     support.draws = 1024;
     add_lists(cases, support, "everyday", everyday_operations());
   }
+  for (const Family family : {Family::gaussian, Family::ties_at_k, Family::mass_exactly_p}) {
+    for (const std::int64_t vocab : {31, 1000}) {
+      add_lists(cases, entry(Suite::smoke, Check::metamorphic, input_of(family, vocab)), "everyday",
+                everyday_operations());
+    }
+  }
   for (const std::int64_t vocab : {1, 31, 1000, 50304}) {
     const Suite suite = vocab > 1000 ? Suite::gate : Suite::smoke;
     for (const char* filters : {"top_k_50+top_p_0.9/t0.7", "min_p_0.05/t1"}) {

@@ -47,6 +47,7 @@ int run(int argc, char** argv) {
   add("bench", "Measure samplers", add_bench);
   add("calibrate", "Show that the gate's statistics are right where the sampler is", add_calibrate);
   add("report", "Render a report.json again", add_report);
+  add("mutants", "Put the gate on trial: wrong samplers that it must find", add_mutants);
   // A first word that is no verb is a verb misspelt: CLI11 would only say that one is missing.
   if (argc > 1 && argv[1][0] != '-' && verbs.count(argv[1]) == 0) {
     std::vector<std::string> names;

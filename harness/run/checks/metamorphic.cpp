@@ -16,14 +16,11 @@ constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 class Relations {
  public:
-  Relations(const CheckInput& input, CheckOutcome& outcome)
-      : input_(input),
-        outcome_(outcome),
-        wanted_(reported(input.sampler->description(),
-                         {.statuses = true, .support_size = true, .mask = true})) {}
+  Relations(const CheckInput& input, CheckOutcome& outcome) : input_(input), outcome_(outcome) {}
 
   Response run(const Request& request, const char* name) {
-    Response response = run_request(*input_.sampler, request, wanted_);
+    const Wanted wanted = reported(input_.sampler->description(), request, kWanted);
+    Response response = run_request(*input_.sampler, request, wanted);
     if (!response.ran()) outcome_.fail(fmt::format("{}: {}", name, response.trouble()));
     outcome_.draws += static_cast<std::uint64_t>(request.rows);
     ++outcome_.measures["relations"];
@@ -68,7 +65,7 @@ class Relations {
 
   const CheckInput& input_;
   CheckOutcome& outcome_;
-  Wanted wanted_;
+  static constexpr Wanted kWanted = {.statuses = true, .support_size = true, .mask = true};
 };
 
 // Adds `shift` to every logit; false where a sum is not exact in float32.
@@ -94,7 +91,32 @@ void compare_shifts(const Request& base, const Response& expected, Relations& re
   }
 }
 
+// Probabilities come in any scale. A power of two changes none of their bits, as long as nothing
+// is lost below: here the largest sums that float32 cannot hold, and small ones.
+void compare_scales(const Request& base, const Response& expected, Relations& relations,
+                    CheckOutcome& outcome) {
+  for (const int octaves : {-8, 9, 126}) {
+    Request scaled = base;
+    bool exact = true;
+    for (std::int64_t row = 0; row < base.rows; ++row) {
+      float* const first = scaled.logits.data() + row * base.vocab;
+      const float largest = *std::max_element(first, first + base.vocab);
+      // To 2^126: a sum of five is above the largest float32 then.
+      const int shift = octaves == 126 ? octaves - std::ilogb(largest) : octaves;
+      for (std::int64_t id = 0; id < base.vocab; ++id) {
+        const double value = std::ldexp(static_cast<double>(first[id]), shift);
+        first[id] = static_cast<float>(value);
+        exact = exact && static_cast<double>(rounded_to(base.dtype, first[id])) == value;
+      }
+    }
+    if (!exact) continue;
+    ++outcome.measures["exact_scales"];
+    relations.expect_same("all probabilities times a power of two", base, expected, scaled);
+  }
+}
+
 void compare_padding(const Request& base, const Response& expected, Relations& relations) {
+  const float nothing = base.input == RowInput::logits ? kMinusInfinity : 0.0F;
   for (const std::int64_t columns : {1, 31, 64}) {
     if (base.vocab + columns > kMaxVocab || !base.allowed.empty()) return;
     Request padded = base;
@@ -102,9 +124,10 @@ void compare_padding(const Request& base, const Response& expected, Relations& r
     padded.logits.clear();
     for (std::int64_t row = 0; row < base.rows; ++row) {
       padded.logits.insert(padded.logits.end(), base.row(row), base.row(row) + base.vocab);
-      padded.logits.insert(padded.logits.end(), static_cast<std::size_t>(columns), kMinusInfinity);
+      padded.logits.insert(padded.logits.end(), static_cast<std::size_t>(columns), nothing);
     }
-    relations.expect_same("columns of -inf at the end", base, expected, padded);
+    relations.expect_same("columns that nothing can be drawn from at the end", base, expected,
+                          padded);
   }
 }
 
@@ -120,15 +143,36 @@ void compare_filters_off(const Request& base, Relations& relations) {
     for (reference::RowParameters& row : off.parameters) row.top_k = top_k;
     relations.expect_same("top_k that is off", plain, expected, off);
   }
-  // -0 is 0 in every parameter, and a logit of -0 is one of +0.
+}
+
+// Makes 0 of the largest logit of each row; the rest moves along as far as float32 lets it.
+void move_maximum_to_zero(Request& request) {
+  for (std::int64_t row = 0; row < request.rows; ++row) {
+    float* const first = request.logits.data() + row * request.vocab;
+    const float largest = *std::max_element(first, first + request.vocab);
+    for (std::int64_t id = 0; id < request.vocab; ++id) {
+      first[id] = rounded_to(request.dtype, first[id] - largest);
+    }
+  }
+}
+
+// -0 is 0 in every parameter, and a logit of -0 is one of +0: in rows whose largest logits are
+// zeros, every second one of either sign.
+void compare_signs(const Request& base, Relations& relations) {
+  Request plain = base;
+  move_maximum_to_zero(plain);
+  const Response expected = relations.run(plain, "largest logit of 0");
   Request signs = plain;
   for (reference::RowParameters& row : signs.parameters) {
     if (row.min_p == 0) row.min_p = -0.0F;
     if (row.temperature == 0) row.temperature = -0.0F;
     if (row.top_p == 0) row.top_p = -0.0F;
   }
+  bool flips = true;
   for (float& logit : signs.logits) {
-    if (logit == 0) logit = -logit;
+    if (logit != 0) continue;
+    if (flips) logit = -logit;
+    flips = !flips;
   }
   relations.expect_same("the sign of zeros", plain, expected, signs);
 }
@@ -172,9 +216,6 @@ void compare_permuted(const CheckInput& input, const Request& base, const Respon
 CheckOutcome check_metamorphic(const CheckInput& input) {
   const SamplerDescription& sampler = input.sampler->description();
   if (!sampler.per_request_seeds) return skipped("has no per-request seeds");
-  if (input.row_input == RowInput::probabilities) {
-    return skipped("the relations are those of logits");
-  }
   const Request base = make_request(input, 0, input.rows);
   if (const std::string lacks = missing_ability(sampler, base); !lacks.empty()) {
     return skipped(lacks);
@@ -185,9 +226,14 @@ CheckOutcome check_metamorphic(const CheckInput& input) {
   const Response expected = relations.run(base, "the request itself");
   if (outcome.failed()) return outcome;
   if (input.exact()) {  // float32 arithmetic may round differently at another place
-    compare_shifts(base, expected, relations, outcome);
     compare_padding(base, expected, relations);
-    compare_filters_off(base, relations);
+    if (input.row_input == RowInput::probabilities) {
+      compare_scales(base, expected, relations, outcome);
+    } else {
+      compare_shifts(base, expected, relations, outcome);
+      compare_filters_off(base, relations);
+      compare_signs(base, relations);
+    }
   }
   compare_permuted(input, base, expected, relations, outcome);
   Request empty = base;

@@ -1,0 +1,23 @@
+// Samplers that compute in whatever float environment they find put the caller's aside.
+#pragma once
+
+#include <cfenv>
+
+namespace fairdraw::harness {
+
+/// The default rounding mode, no flush to zero, until the end of the scope.
+class DefaultFloatEnvironment {
+ public:
+  DefaultFloatEnvironment() {
+    std::fegetenv(&callers_);
+    std::fesetenv(FE_DFL_ENV);
+  }
+  ~DefaultFloatEnvironment() { std::fesetenv(&callers_); }
+  DefaultFloatEnvironment(const DefaultFloatEnvironment&) = delete;
+  DefaultFloatEnvironment& operator=(const DefaultFloatEnvironment&) = delete;
+
+ private:
+  std::fenv_t callers_{};
+};
+
+}  // namespace fairdraw::harness

@@ -1,0 +1,102 @@
+#include "suites/mutants/catalogue.h"
+
+#include <iterator>
+#include <utility>
+
+namespace fairdraw::suites {
+namespace {
+
+using Claim = SpoiledModel::Claim;
+using Order = FloatSampler::Order;
+using Draw = FloatSampler::Draw;
+
+std::string float_twin_name(Order order, Draw draw) {
+  constexpr const char* kOrders[] = {"vllm_torch", "hf", "rosellm"};
+  constexpr const char* kDraws[] = {"inverse_cdf", "race"};
+  return std::string("float:") + kOrders[static_cast<std::size_t>(order)] + ":" +
+         kDraws[static_cast<std::size_t>(draw)];
+}
+
+Mutant described(MutantText text, std::string twin, Maker make) {
+  return {std::move(text.name),     std::move(text.source),
+          std::move(text.kind),     std::move(text.wrong),
+          std::move(text.expected), std::move(twin),
+          std::move(make),          std::move(text.unreachable_reason)};
+}
+
+Mutant spoiled_model(MutantText text, Claim claim, std::function<void(Spoil&)> spoil) {
+  return described(std::move(text), claim == Claim::integers ? "model:integers" : "model:law",
+                   [claim, spoil = std::move(spoil)] {
+                     Spoil steps;
+                     spoil(steps);
+                     return std::make_unique<SpoiledModel>(claim, std::move(steps));
+                   });
+}
+
+}  // namespace
+
+const char* to_string(EntryState state) {
+  switch (state) {
+    case EntryState::mutant:
+      return "mutant";
+    case EntryState::unreachable:
+      return "unreachable";
+    case EntryState::later:
+      return "later";
+  }
+  return "unknown";
+}
+
+Mutant spoiled_integers(MutantText text, std::function<void(Spoil&)> spoil) {
+  return spoiled_model(std::move(text), Claim::integers, std::move(spoil));
+}
+
+Mutant spoiled_law(MutantText text, std::function<void(Spoil&)> spoil) {
+  return spoiled_model(std::move(text), Claim::law, std::move(spoil));
+}
+
+Mutant spoiled_float(MutantText text, Order order, Draw draw,
+                     std::function<void(FloatSpoil&)> spoil) {
+  return described(std::move(text), float_twin_name(order, draw),
+                   [order, draw, spoil = std::move(spoil)] {
+                     FloatSpoil steps;
+                     spoil(steps);
+                     return std::make_unique<FloatSampler>(order, draw, std::move(steps));
+                   });
+}
+
+const std::vector<Twin>& twins() {
+  static const std::vector<Twin> all = [] {
+    std::vector<Twin> list;
+    list.push_back({"model:integers",
+                    [] { return std::make_unique<SpoiledModel>(Claim::integers, Spoil{}); }});
+    list.push_back(
+        {"model:law", [] { return std::make_unique<SpoiledModel>(Claim::law, Spoil{}); }});
+    for (const Order order : {Order::vllm_torch, Order::hf, Order::rosellm}) {
+      for (const Draw draw : {Draw::inverse_cdf, Draw::race}) {
+        list.push_back({float_twin_name(order, draw), [order, draw] {
+                          return std::make_unique<FloatSampler>(order, draw, FloatSpoil{});
+                        }});
+      }
+    }
+    return list;
+  }();
+  return all;
+}
+
+const std::vector<Mutant>& catalogue() {
+  static const std::vector<Mutant> all = [] {
+    std::vector<Mutant> list;
+    for (const auto part : {mask_mutants, distribution_mutants, random_mutants, seed_mutants,
+                            edge_mutants, bad_value_mutants, numeric_mutants, chain_mutants,
+                            batch_mutants, range_mutants, systematic_mutants}) {
+      std::vector<Mutant> mutants = part();
+      list.insert(list.end(), std::make_move_iterator(mutants.begin()),
+                  std::make_move_iterator(mutants.end()));
+    }
+    return list;
+  }();
+  return all;
+}
+
+}  // namespace fairdraw::suites

@@ -1,0 +1,88 @@
+// Bugs that samplers have had, as small wrong samplers: the harness on trial. The gate must turn
+// each of them red, and none of the right samplers that they were made from.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/contract/sampler.h"
+#include "suites/mutants/float_sampler.h"
+#include "suites/mutants/spoiled_model.h"
+
+namespace fairdraw::suites {
+
+using Maker = std::function<std::unique_ptr<harness::Sampler>()>;
+
+/// A right sampler that mutants are made from.
+struct Twin {
+  std::string name;
+  Maker make;
+};
+
+struct Mutant {
+  std::string name;
+  std::string source;  ///< project and issue, pull request or file; "systematic" for the others
+  std::string kind;    ///< class of the bug: mask, distribution, rng, ...
+  std::string wrong;   ///< in one sentence
+  /// Cases that are expected to find it, likeliest first; '*' and '?' match any characters.
+  std::vector<std::string> expected;
+  std::string twin;  ///< name of the right sampler
+  Maker make;
+  std::string unreachable_reason = {};  ///< why it cannot be told from outside; empty: it can
+};
+
+const std::vector<Twin>& twins();
+
+/// All mutants, class by class. Names are unique.
+const std::vector<Mutant>& catalogue();
+
+/// What became of a documented bug.
+enum class EntryState {
+  mutant,       ///< `name` stands in the catalogue, and must be killed
+  unreachable,  ///< no test from outside can find it
+  later,        ///< concerns an operation that does not exist here
+};
+const char* to_string(EntryState state);
+
+struct KnownBug {
+  std::string name;
+  EntryState state;
+  std::string reason;  ///< for the last two
+};
+
+/// The documented bugs that the catalogue was made from, all of them.
+const std::vector<KnownBug>& known_bugs();
+
+// --- For the files of the catalogue --------------------------------------------------------------
+
+/// A mutant without its maker.
+struct MutantText {
+  std::string name, source, kind, wrong;
+  std::vector<std::string> expected;
+  std::string unreachable_reason = {};
+};
+
+/// `spoil` sets what is wrong; it is called for each sampler made, so that what its steps remember
+/// is the sampler's own. integers: the sampler claims the exact arithmetic. law: it does not.
+Mutant spoiled_integers(MutantText text, std::function<void(Spoil&)> spoil);
+Mutant spoiled_law(MutantText text, std::function<void(Spoil&)> spoil);
+Mutant spoiled_float(MutantText text, FloatSampler::Order order, FloatSampler::Draw draw,
+                     std::function<void(FloatSpoil&)> spoil);
+
+std::vector<Mutant> mask_mutants();
+std::vector<Mutant> distribution_mutants();
+std::vector<Mutant> random_mutants();
+std::vector<Mutant> seed_mutants();
+std::vector<Mutant> edge_mutants();
+std::vector<Mutant> bad_value_mutants();
+std::vector<Mutant> numeric_mutants();
+std::vector<Mutant> chain_mutants();
+std::vector<Mutant> batch_mutants();
+std::vector<Mutant> range_mutants();
+std::vector<Mutant> systematic_mutants();
+
+}  // namespace fairdraw::suites
