@@ -30,9 +30,9 @@ struct SamplerDescription {
   bool exact_integer = false;  ///< claims the integer arithmetic: tokens are compared bit for bit
   bool per_request_seeds = false;  ///< a token depends on nothing but row, parameters, seed, offset
   bool float16 = false, bfloat16 = false;
-  bool from_probs = false;      ///< takes rows of probabilities
+  bool from_probs = false;              ///< takes rows of probabilities
   bool from_probs_all_filters = false;  ///< there min_p beside top_k or top_p too
-  bool chains = false;          ///< verifies drafted chains: run_chain()
+  bool chains = false;                  ///< verifies drafted chains: run_chain()
   bool scripted_words = false;  ///< draws with given random words, as the specification does: t =
                                 ///< floor(word * total / 2^64), first prefix sum above t
   RandomnessContract randomness;

@@ -27,11 +27,11 @@ CheckOutcome check_status(const CheckInput& input);
 CheckOutcome check_replay(const CheckInput& input);
 
 /// What the sampler promises of its random bits (SamplerDescription::randomness), axis by axis:
-/// seeds that are neighbours or differ in one bit, offsets, samples, outputs with one seed, calls of
-/// a generator of its own. On a flat row of a large vocabulary no gram of tokens, no step between
-/// tokens and no difference between sequences comes back among a thousand draws; the first 64 of
-/// them show what is shared, frozen, shifted or affine. With `draws`, long streams through their
-/// law: uniform, uncorrelated at small lags and between streams, and independent in tables of
+/// seeds that are neighbours or differ in one bit, offsets, samples, outputs with one seed, calls
+/// of a generator of its own. On a flat row of a large vocabulary no gram of tokens, no step
+/// between tokens and no difference between sequences comes back among a thousand draws; the first
+/// 64 of them show what is shared, frozen, shifted or affine. With `draws`, long streams through
+/// their law: uniform, uncorrelated at small lags and between streams, and independent in tables of
 /// pairs. The same seeds and offsets again give the same tokens.
 CheckOutcome check_streams(const CheckInput& input);
 
@@ -53,9 +53,9 @@ CheckOutcome check_float_environment(const CheckInput& input);
 CheckOutcome check_probabilities(const CheckInput& input);
 
 /// Drafted chains: tokens, counts and statuses equal to the integer model's for zero-probability
-/// drafts, equal laws, single tokens, bad tokens and bad rows (exact samplers); the same chain gives
-/// the same tokens again, alone and in any batch (per-request seeds); given random words at every
-/// boundary of acceptance, recovery and bonus (where the sampler takes them).
+/// drafts, equal laws, single tokens, bad tokens and bad rows (exact samplers); the same chain
+/// gives the same tokens again, alone and in any batch (per-request seeds); given random words at
+/// every boundary of acceptance, recovery and bonus (where the sampler takes them).
 CheckOutcome check_chain(const CheckInput& input);
 
 /// Chains drafted from their law give the target's law, in the first token and in pairs; what is

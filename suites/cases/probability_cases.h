@@ -14,7 +14,8 @@ struct NamedCase {
   std::string operations_name;
 };
 
-/// Draws from probabilities, chains, given random words. Ids are not filled in; nothing is left out for a suite.
+/// Draws from probabilities, chains, given random words. Ids are not filled in; nothing is left out
+/// for a suite.
 std::vector<NamedCase> probability_cases();
 
 }  // namespace fairdraw::suites

@@ -22,7 +22,6 @@ namespace fairdraw::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using suites::CheckKill;
 using suites::KillMatrix;
 using suites::Mutant;
 using suites::MutantOutcome;

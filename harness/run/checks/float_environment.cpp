@@ -49,8 +49,8 @@ CheckOutcome check_float_environment(const CheckInput& input) {
   if (const std::string lacks = missing_ability(sampler, request); !lacks.empty()) {
     return skipped(lacks);
   }
-  const Wanted wanted =
-      reported(sampler, request, {.statuses = true, .support_size = true, .mask = true, .probs = true});
+  const Wanted wanted = reported(
+      sampler, request, {.statuses = true, .support_size = true, .mask = true, .probs = true});
   const unsigned before = get_mode();
   const Response expected = run_request(*input.sampler, request, wanted);
   const unsigned after_default = get_mode();
