@@ -57,8 +57,7 @@
 //     blocks of 1024; their phases do not overlap either
 //   a bracket guessed from the resident steps alone: at V = 262144 its list overflows, and rows of
 //     peaked logits need a selection, 330 instead of 85 at B = 64
-//   one maximum a thread where two blocks of 512 share a row: a top_k of 1000 needs a selection,
-//   114
+//   one maximum a thread where two blocks of 512 share a row: top_k 1000 needs a selection, 114
 //     instead of 48 at V = 32000, B = 256; two a thread everywhere: 1.5 slower at B = 1
 //   bfloat16 of V = 128256, B = 256: 62 with 1 block of 512 and 65 with 2 of 512, two a
 //     multiprocessor, 71 with 2 of 1024; the first has a selection for every top_k above 512

@@ -137,7 +137,7 @@ void add_option_steps(std::vector<Step>& steps) {
     for (std::size_t i = 0; i < c.request.words.size(); i += static_cast<std::size_t>(samples)) {
       first.push_back(c.request.words[i]);
     }
-    c.request.words = first;
+    c.request.words = std::move(first);
     c.request.num_samples = 1;
     return true;
   });
