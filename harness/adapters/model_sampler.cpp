@@ -159,7 +159,8 @@ void ModelSampler::sample(const fairdraw_batch& batch) {
       const std::int32_t token = ok ? choose(*row, decisive_word(batch, output, sample)) : -1;
       batch.tokens[at] = token;
       if (batch.logprob == nullptr) continue;
-      if (token < 0) {
+      const bool in_vocab = token >= 0 && token < batch.vocab;  // a spoiled step may leave it
+      if (!in_vocab) {
         batch.logprob[at] = batch.logprob_filtered[at] = -std::numeric_limits<float>::infinity();
         continue;
       }

@@ -151,7 +151,9 @@ FloatSampler::Row FloatSampler::prepare(const fairdraw_batch& batch, std::int64_
   if (!result.active) return result;
   const auto vocab = static_cast<std::size_t>(batch.vocab);
   Logits logits(vocab);
-  std::memcpy(logits.data(), static_cast<const float*>(batch.logits) + row * batch.row_stride,
+  // Rows may lie at any alignment.
+  const auto* const bytes = static_cast<const std::byte*>(batch.logits);
+  std::memcpy(logits.data(), bytes + row * batch.row_stride * std::int64_t{sizeof(float)},
               vocab * sizeof(float));
   for (std::size_t id = 0; id < vocab; ++id) {
     if (!is_allowed(batch, row, static_cast<std::int64_t>(id))) {

@@ -239,8 +239,9 @@ CheckOutcome check_pit(const CheckInput& input) {
     return skipped(lacks);
   }
   // Captured rows are few: they are turned more often, so that the whole file is used once.
+  const std::int64_t files_rows = input.logits->rows();
   const std::int64_t per_base =
-      std::max(kRotations, (input.rows + input.logits->rows() - 1) / input.logits->rows());
+      std::max(kRotations, input.rows / files_rows + (input.rows % files_rows == 0 ? 0 : 1));
   Plan plan;
   plan.rotations = std::min({per_base, input.logits->vocab(), input.rows});
   plan.bases = input.rows / plan.rotations;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstring>
 #include <random>
 #include <vector>
 
@@ -60,12 +62,15 @@ class FloatSampler : public harness::Sampler {
 
   // Weights of the tokens that stay, kDropped for the others: for all where the row fails.
   std::vector<double> survivors(const fairdraw_batch& batch, std::int64_t row) const {
-    const float* const logits = static_cast<const float*>(batch.logits) + row * batch.row_stride;
     const auto vocab = static_cast<std::size_t>(batch.vocab);
+    std::vector<float> logits(vocab);  // a copy: rows may lie at any alignment
+    const auto* const bytes = static_cast<const std::byte*>(batch.logits);
+    std::memcpy(logits.data(), bytes + row * batch.row_stride * std::int64_t{sizeof(float)},
+                vocab * sizeof(float));
     std::vector<double> weights(vocab, kDropped);
     const reference::RowParameters p = {batch.temperature[row], batch.top_k[row], batch.top_p[row],
                                         batch.min_p[row]};
-    const reference::IntegerRow checked = reference::integer_model({logits, vocab}, {}, p);
+    const reference::IntegerRow checked = reference::integer_model(logits, {}, p);
     if (checked.status != RowStatus::ok) return weights;
     if (checked.greedy_token >= 0) {
       weights[static_cast<std::size_t>(checked.greedy_token)] = 1;
