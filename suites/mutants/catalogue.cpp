@@ -24,13 +24,17 @@ Mutant described(MutantText text, std::string twin, Maker make) {
           std::move(make),          std::move(text.unreachable_reason)};
 }
 
+std::string model_twin_name(Claim claim) {
+  constexpr const char* kClaims[] = {"integers", "law", "generator"};
+  return std::string("model:") + kClaims[static_cast<std::size_t>(claim)];
+}
+
 Mutant spoiled_model(MutantText text, Claim claim, std::function<void(Spoil&)> spoil) {
-  return described(std::move(text), claim == Claim::integers ? "model:integers" : "model:law",
-                   [claim, spoil = std::move(spoil)] {
-                     Spoil steps;
-                     spoil(steps);
-                     return std::make_unique<SpoiledModel>(claim, std::move(steps));
-                   });
+  return described(std::move(text), model_twin_name(claim), [claim, spoil = std::move(spoil)] {
+    Spoil steps;
+    spoil(steps);
+    return std::make_unique<SpoiledModel>(claim, std::move(steps));
+  });
 }
 
 }  // namespace
@@ -55,6 +59,10 @@ Mutant spoiled_law(MutantText text, std::function<void(Spoil&)> spoil) {
   return spoiled_model(std::move(text), Claim::law, std::move(spoil));
 }
 
+Mutant spoiled_generator(MutantText text, std::function<void(Spoil&)> spoil) {
+  return spoiled_model(std::move(text), Claim::generator, std::move(spoil));
+}
+
 Mutant spoiled_float(MutantText text, Order order, Draw draw,
                      std::function<void(FloatSpoil&)> spoil) {
   return described(std::move(text), float_twin_name(order, draw),
@@ -68,10 +76,10 @@ Mutant spoiled_float(MutantText text, Order order, Draw draw,
 const std::vector<Twin>& twins() {
   static const std::vector<Twin> all = [] {
     std::vector<Twin> list;
-    list.push_back({"model:integers",
-                    [] { return std::make_unique<SpoiledModel>(Claim::integers, Spoil{}); }});
-    list.push_back(
-        {"model:law", [] { return std::make_unique<SpoiledModel>(Claim::law, Spoil{}); }});
+    for (const Claim claim : {Claim::integers, Claim::law, Claim::generator}) {
+      list.push_back({model_twin_name(claim),
+                      [claim] { return std::make_unique<SpoiledModel>(claim, Spoil{}); }});
+    }
     for (const Order order : {Order::vllm_torch, Order::hf, Order::rosellm}) {
       for (const Draw draw : {Draw::inverse_cdf, Draw::race}) {
         list.push_back({float_twin_name(order, draw), [order, draw] {
@@ -87,9 +95,11 @@ const std::vector<Twin>& twins() {
 const std::vector<Mutant>& catalogue() {
   static const std::vector<Mutant> all = [] {
     std::vector<Mutant> list;
-    for (const auto part : {mask_mutants, distribution_mutants, random_mutants, seed_mutants,
-                            edge_mutants, bad_value_mutants, numeric_mutants, chain_mutants,
-                            batch_mutants, range_mutants, systematic_mutants}) {
+    for (const auto part :
+         {mask_mutants, distribution_mutants, random_mutants, seed_mutants, edge_mutants,
+          bad_value_mutants, numeric_mutants, chain_mutants, batch_mutants, range_mutants,
+          systematic_mutants, shape_mutants, state_mutants, result_mutants, parameter_mutants,
+          counter_mutants, generator_mutants, chain_shape_mutants}) {
       std::vector<Mutant> mutants = part();
       list.insert(list.end(), std::make_move_iterator(mutants.begin()),
                   std::make_move_iterator(mutants.end()));

@@ -68,8 +68,10 @@ struct MutantText {
 
 /// `spoil` sets what is wrong; it is called for each sampler made, so that what its steps remember
 /// is the sampler's own. integers: the sampler claims the exact arithmetic. law: it does not.
+/// generator: nor does it take seeds.
 Mutant spoiled_integers(MutantText text, std::function<void(Spoil&)> spoil);
 Mutant spoiled_law(MutantText text, std::function<void(Spoil&)> spoil);
+Mutant spoiled_generator(MutantText text, std::function<void(Spoil&)> spoil);
 Mutant spoiled_float(MutantText text, FloatSampler::Order order, FloatSampler::Draw draw,
                      std::function<void(FloatSpoil&)> spoil);
 
@@ -84,5 +86,12 @@ std::vector<Mutant> chain_mutants();
 std::vector<Mutant> batch_mutants();
 std::vector<Mutant> range_mutants();
 std::vector<Mutant> systematic_mutants();
+std::vector<Mutant> shape_mutants();
+std::vector<Mutant> state_mutants();
+std::vector<Mutant> result_mutants();
+std::vector<Mutant> parameter_mutants();
+std::vector<Mutant> counter_mutants();
+std::vector<Mutant> generator_mutants();
+std::vector<Mutant> chain_shape_mutants();
 
 }  // namespace fairdraw::suites

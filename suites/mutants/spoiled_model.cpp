@@ -19,12 +19,15 @@ std::int32_t Drawn::token_at(std::uint64_t position) const {
   return static_cast<std::int32_t>(found - prefix.begin());
 }
 
-SpoiledModel::SpoiledModel(Claim claim, Spoil spoil) : spoil_(std::move(spoil)) {
+SpoiledModel::SpoiledModel(Claim claim, Spoil spoil) : claim_(claim), spoil_(std::move(spoil)) {
   if (claim == Claim::integers) return;
   description_.exact_integer = false;
   // Weights are truncated at 2^-40 of the largest: more than what is judged without the claim
   // may lose, and not to be seen in draws.
   description_.reports_probs = description_.reports_logprobs = false;
+  if (claim == Claim::law) return;
+  description_.per_request_seeds = description_.scripted_words = description_.chains = false;
+  description_.randomness.replays = false;
 }
 
 std::string SpoiledModel::run(const fairdraw_batch& batch) {
@@ -62,6 +65,7 @@ std::int64_t SpoiledModel::seed_index(const fairdraw_batch& batch, std::int64_t 
 }
 
 std::uint64_t SpoiledModel::word(std::uint64_t seed, std::uint64_t offset, std::uint32_t index) {
+  if (claim_ == Claim::generator) seed = 0, offset = words_drawn_++, index = 0;
   return spoil_.word ? spoil_.word(seed, offset, index, output_)
                      : ModelSampler::word(seed, offset, index);
 }

@@ -96,8 +96,10 @@ class SpoiledModel final : public harness::ModelSampler {
 
   /// What the sampler says of itself. integers: the exact arithmetic, so that one wrong bit shows.
   /// law: no more than the right law, as samplers of other arithmetic do; then only checks that
-  /// judge by the law, and relations between calls, can find a bug.
-  enum class Claim { integers, law };
+  /// judge by the law, and relations between calls, can find a bug. generator: the right law, from
+  /// a stream of random words of its own whatever the seeds are, as engines have; no draw can be
+  /// asked for again.
+  enum class Claim { integers, law, generator };
 
   SpoiledModel(Claim claim, Spoil spoil);
   std::string run(const fairdraw_batch& batch) override;
@@ -130,7 +132,9 @@ class SpoiledModel final : public harness::ModelSampler {
     std::int32_t token;
   };
 
+  Claim claim_;
   Spoil spoil_;
+  std::uint64_t words_drawn_ = 0;  // by the generator
   Storage storage_;
   Place place_;
   std::int64_t output_ = 0, at_ = 0;
