@@ -59,7 +59,7 @@ typedef struct fairdraw_batch {
   int32_t* support_size;   /* [outputs] */
   float* logprob;          /* [outputs, num_samples], before filtering */
   float* logprob_filtered; /* [outputs, num_samples] */
-  uint32_t* mask;          /* [rows, mask_stride] words, the survivors */
+  uint32_t* mask;          /* [rows, mask_stride] words, the survivors; bits beyond vocab are 0 */
   int64_t mask_stride;
   float* probs; /* [rows, probs_stride], renormalised */
   int64_t probs_stride;

@@ -50,6 +50,10 @@ constexpr auto kFamilies = std::to_array<FamilyName>({
     {Family::bf16_rounded, "bf16_rounded", "ties everywhere, as engines with bfloat16 logits see"},
     {Family::head_and_tail, "head_and_tail",
      "tail weights below half an ulp of the head: float32 sums drop a mass of V e^-18"},
+    {Family::tile_ends, "tile_ends",
+     "mass and maximum where loops over vectors, tiles and warps begin and end"},
+    {Family::signed_zeros, "signed_zeros",
+     "a tie of +0 and -0: keys made of the bits tell them apart"},
 });
 
 /// The default rounding mode, no flush to zero, until the end of the scope.
@@ -226,6 +230,46 @@ void fill_head_and_tail(const CounterRandom& random, std::span<float> row) {
   row[random.below(row.size(), 0)] = head;
 }
 
+bool is_at_an_end(std::size_t id, std::size_t vocab) {
+  constexpr std::size_t kTile = 256, kMargin = 40;  // the margin holds a vector of 32 and more
+  return id % kTile == 0 || id % kTile == kTile - 1 || id < kMargin || id + kMargin >= vocab;
+}
+
+// The id that holds the row's maximum: the first or the last of a block of 2^2 to 2^16 ids, or one
+// of the last four of the row, each as likely.
+std::size_t end_of_a_block(const CounterRandom& random, std::size_t vocab) {
+  constexpr std::uint64_t kSizes = 15, kLast = 4;
+  const std::uint64_t kind = random.below(2 * kSizes + kLast, 0);
+  const std::size_t block = std::size_t{4} << kind / 2;
+  if (kind >= 2 * kSizes || block >= vocab) {
+    return vocab - 1 - std::min<std::size_t>(random.below(kLast, 1), vocab - 1);
+  }
+  const std::size_t start = block * (1 + random.below((vocab - 1) / block, 2));  // > 0, < vocab
+  return kind % 2 == 0 ? start : start - 1;
+}
+
+void fill_tile_ends(const CounterRandom& random, std::span<float> row) {
+  constexpr float kGap = 12.0f;  // 2^20 ids behind it have the mass of 6
+  fill_gaussian(random, 0.0, 1.0, row);
+  for (std::size_t id = 0; id < row.size(); ++id) {
+    if (!is_at_an_end(id, row.size())) row[id] -= kGap;
+  }
+  const std::size_t best = end_of_a_block(random.substream(kOrderStream), row.size());
+  row[best] = *std::max_element(row.begin(), row.end()) + 1.0f;
+}
+
+void fill_signed_zeros(const CounterRandom& random, std::span<float> row) {
+  fill_gaussian(random, 0.0, 1.0, row);
+  const CounterRandom kind = random.substream(kAmountStream);
+  for (std::size_t id = 0; id < row.size(); ++id) {
+    const std::uint64_t word = kind.word(id);
+    // Never between -2^-10 and 0, so that no dtype rounds to a zero.
+    const float below = -0x1p-10f - std::max(row[id], -row[id]);
+    const float zero = (word >> 32 & 1) != 0 ? -0.0f : 0.0f;
+    row[id] = id > 0 && word % 3 == 0 ? zero : below;
+  }
+}
+
 void fill(Family family, const CounterRandom& random, std::span<float> row) {
   switch (family) {
     case Family::gaussian:
@@ -262,6 +306,10 @@ void fill(Family family, const CounterRandom& random, std::span<float> row) {
       return;
     case Family::head_and_tail:
       return fill_head_and_tail(random, row);
+    case Family::tile_ends:
+      return fill_tile_ends(random, row);
+    case Family::signed_zeros:
+      return fill_signed_zeros(random, row);
   }
   throw UsageError("family " + std::to_string(static_cast<int>(family)) + " does not exist");
 }

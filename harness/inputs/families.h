@@ -30,6 +30,8 @@ enum class Family {
   all_negative,    ///< gaussian - 100
   bf16_rounded,    ///< gaussian_wide rounded to bfloat16: ties everywhere
   head_and_tail,   ///< one head and a tail at a gap of 18
+  tile_ends,       ///< the mass at the ends of vectors, tiles and the row, the rest at a gap of 12
+  signed_zeros,    ///< a third of the ids ties at the maximum, as +0 and as -0; the rest below 0
 };
 
 std::span<const Family> all_families();

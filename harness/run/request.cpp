@@ -1,91 +1,11 @@
 #include "harness/run/request.h"
 
-#include <algorithm>
-#include <cstring>
 #include <limits>
 #include <memory>
 
-#include "harness/inputs/families.h"
+#include "harness/run/request_arrays.h"
 
 namespace fairdraw::harness {
-namespace {
-
-constexpr std::size_t kGuard = 16;  // elements after each result array that must stay untouched
-
-// A result array with a guard behind it. Null when it is not wanted.
-template <class T>
-class Guarded {
- public:
-  Guarded(bool wanted, std::int64_t size, T pattern) : pattern_(pattern) {
-    if (!wanted) return;
-    values_.assign(static_cast<std::size_t>(size) + kGuard, pattern);
-  }
-  T* data() { return values_.empty() ? nullptr : values_.data(); }
-  bool damaged() const {
-    if (values_.empty()) return false;
-    return std::any_of(
-        values_.end() - static_cast<std::ptrdiff_t>(kGuard), values_.end(),
-        [this](const T& value) { return std::memcmp(&value, &pattern_, sizeof(T)) != 0; });
-  }
-  std::vector<T> take() {
-    if (!values_.empty()) values_.resize(values_.size() - kGuard);
-    return std::move(values_);
-  }
-
- private:
-  T pattern_;
-  std::vector<T> values_;
-};
-
-std::size_t element_size(DType dtype) { return dtype == DType::float32 ? 4 : 2; }
-
-// The logits in their dtype, at the alignment and stride that the request asks for.
-class EncodedLogits {
- public:
-  explicit EncodedLogits(const Request& request)
-      : stride_(request.row_stride == 0 ? request.vocab : request.row_stride) {
-    const bool as_it_is =
-        request.dtype == DType::float32 && stride_ == request.vocab && request.misalignment == 0;
-    if (as_it_is) {
-      data_ = request.logits.data();
-      return;
-    }
-    const std::size_t size = element_size(request.dtype);
-    const auto stride = static_cast<std::size_t>(stride_);
-    const auto rows = static_cast<std::size_t>(request.rows);
-    const auto vocab = static_cast<std::size_t>(request.vocab);
-    storage_ = std::make_unique<std::byte[]>(rows * stride * size + 128);
-    void* aligned = storage_.get();
-    std::size_t space = 64 + rows * stride * size;
-    aligned = std::align(64, rows * stride * size, aligned, space);
-    std::byte* const first = static_cast<std::byte*>(aligned) + request.misalignment;
-    std::memset(first, 0xff, rows * stride * size);  // NaN in all three dtypes
-    for (std::size_t row = 0; row < rows; ++row) {
-      const float* const values = request.logits.data() + row * vocab;
-      std::byte* const target = first + row * stride * size;
-      if (request.dtype == DType::float32) {
-        std::memcpy(target, values, vocab * size);
-        continue;
-      }
-      for (std::size_t i = 0; i < vocab; ++i) {
-        const std::uint16_t bits =
-            request.dtype == DType::float16 ? to_float16(values[i]) : to_bfloat16(values[i]);
-        std::memcpy(target + i * size, &bits, size);
-      }
-    }
-    data_ = first;
-  }
-  const void* data() const { return data_; }
-  std::int64_t stride() const { return stride_; }
-
- private:
-  std::int64_t stride_;
-  std::unique_ptr<std::byte[]> storage_;
-  const void* data_ = nullptr;
-};
-
-}  // namespace
-
 std::int64_t Request::outputs() const {
   return with_indices ? static_cast<std::int64_t>(indices.size()) : rows;
 }
@@ -98,6 +18,38 @@ bool Response::kept(std::int64_t row, std::int64_t vocab, std::int64_t token) co
   const auto word = static_cast<std::size_t>(row * words_for(vocab) + token / 32);
   return ((mask[word] >> (token % 32)) & 1U) != 0;
 }
+
+bool Response::kept_beyond(std::int64_t row, std::int64_t vocab) const {
+  const auto last = static_cast<std::size_t>((row + 1) * words_for(vocab) - 1);
+  return vocab % 32 != 0 && mask[last] >> (vocab % 32) != 0;
+}
+
+namespace {
+
+// Rows of the bitmask as they lie in memory: bits in the gaps allow everything.
+std::vector<std::uint32_t> spread(const std::vector<std::uint32_t>& words, std::int64_t width,
+                                  std::int64_t gap) {
+  if (gap == 0) return words;
+  std::vector<std::uint32_t> result;
+  for (std::size_t at = 0; at < words.size(); at += static_cast<std::size_t>(width)) {
+    const auto first = words.begin() + static_cast<std::ptrdiff_t>(at);
+    result.insert(result.end(), first, first + static_cast<std::ptrdiff_t>(width));
+    result.insert(result.end(), static_cast<std::size_t>(gap), 0xffffffffU);
+  }
+  return result;
+}
+
+template <class... Arrays>
+std::string damage_of(const ReadOnly& inputs, const std::pair<const char*, Arrays*>&... results) {
+  std::string damage = inputs.damage();
+  const auto add = [&damage](const std::string& more) {
+    if (damage.empty()) damage = more;
+  };
+  (add(results.second->damage(results.first)), ...);
+  return damage;
+}
+
+}  // namespace
 
 Response run_request(Sampler& sampler, const Request& request, const Wanted& wanted) {
   const EncodedLogits logits(request);
@@ -114,6 +66,7 @@ Response run_request(Sampler& sampler, const Request& request, const Wanted& wan
 
   const std::int64_t outputs = request.outputs();
   const std::int64_t tokens_out = outputs * request.num_samples;
+  const std::int64_t gap = request.gap;
   const float unwritten = std::numeric_limits<float>::quiet_NaN();
   Guarded<std::int32_t> tokens(true, tokens_out, kUnwritten);
   Guarded<std::int32_t> statuses(wanted.statuses, outputs, kUnwritten);
@@ -121,8 +74,9 @@ Response run_request(Sampler& sampler, const Request& request, const Wanted& wan
   Guarded<float> logprob(wanted.logprobs, tokens_out, unwritten);
   Guarded<float> logprob_filtered(wanted.logprobs, tokens_out, unwritten);
   const std::int64_t words = words_for(request.vocab);
-  Guarded<std::uint32_t> mask(wanted.mask, request.rows * words, 0xdeadbeefU);
-  Guarded<float> probs(wanted.probs, request.rows * request.vocab, unwritten);
+  Guarded<std::uint32_t> mask(wanted.mask, request.rows, words, gap, kUnwrittenMask);
+  Guarded<float> probs(wanted.probs, request.rows, request.vocab, gap, unwritten);
+  const std::vector<std::uint32_t> allowed = spread(request.allowed, words, gap);
 
   fairdraw_batch batch{};
   batch.struct_size = sizeof(batch);
@@ -138,8 +92,8 @@ Response run_request(Sampler& sampler, const Request& request, const Wanted& wan
   batch.min_p = min_p.data();
   batch.tie_rule = static_cast<std::uint32_t>(request.tie_rule);
   batch.filter_order = static_cast<std::uint32_t>(request.filter_order);
-  batch.allowed = request.allowed.empty() ? nullptr : request.allowed.data();
-  batch.allowed_stride = words;
+  batch.allowed = allowed.empty() ? nullptr : allowed.data();
+  batch.allowed_stride = words + gap;
   batch.active = request.active.empty() ? nullptr : request.active.data();
   // Never NULL where there are indices, in an empty batch too: NULL means that there are none.
   constexpr std::int32_t kNoIndex = 0;
@@ -158,22 +112,30 @@ Response run_request(Sampler& sampler, const Request& request, const Wanted& wan
   batch.logprob = logprob.data();
   batch.logprob_filtered = logprob_filtered.data();
   batch.mask = mask.data();
-  batch.mask_stride = words;
+  batch.mask_stride = words + gap;
   batch.probs = probs.data();
-  batch.probs_stride = request.vocab;
+  batch.probs_stride = request.vocab + gap;
+
+  ReadOnly inputs;
+  inputs.watch_bytes("the logits", logits.data(), logits.size());
+  inputs.watch("temperature", batch.temperature, rows);
+  inputs.watch("top_k", batch.top_k, rows);
+  inputs.watch("top_p", batch.top_p, rows);
+  inputs.watch("min_p", batch.min_p, rows);
+  inputs.watch("the bitmask", batch.allowed, allowed.size());
+  inputs.watch("active", batch.active, request.active.size());
+  inputs.watch("indices", batch.indices, request.indices.size());
+  inputs.watch("seed", batch.seed, request.seed.size());
+  inputs.watch("offset", batch.offset, request.offset.size());
+  inputs.watch("the random words", batch.words, request.words.size());
 
   Response response;
   response.refused = sampler.run(batch);
-  const auto note = [&response](bool damaged, const char* array) {
-    if (damaged) response.damage = std::string("wrote behind the end of ") + array;
-  };
-  note(tokens.damaged(), "tokens");
-  note(statuses.damaged(), "statuses");
-  note(support_size.damaged(), "support_size");
-  note(logprob.damaged(), "logprob");
-  note(logprob_filtered.damaged(), "logprob_filtered");
-  note(mask.damaged(), "mask");
-  note(probs.damaged(), "probs");
+  response.damage =
+      damage_of(inputs, std::pair("tokens", &tokens), std::pair("statuses", &statuses),
+                std::pair("support_size", &support_size), std::pair("logprob", &logprob),
+                std::pair("logprob_filtered", &logprob_filtered), std::pair("mask", &mask),
+                std::pair("probs", &probs));
   response.tokens = tokens.take();
   response.statuses = statuses.take();
   response.support_size = support_size.take();
@@ -187,22 +149,33 @@ Response run_request(Sampler& sampler, const Request& request, const Wanted& wan
 ChainResponse run_chain_request(Sampler& sampler, const ChainRequest& request) {
   const std::int64_t tokens_out = request.batch * (request.num_draft_tokens + 1);
   Guarded<std::int32_t> tokens(true, tokens_out, kUnwritten);
-  Guarded<std::int32_t> accepted(true, request.batch, kUnwritten);
-  Guarded<std::int32_t> emitted(true, request.batch, kUnwritten);
-  Guarded<std::int32_t> statuses(sampler.description().reports_status, request.batch, kUnwritten);
+  Guarded<std::int32_t> accepted(request.counts, request.batch, kUnwritten);
+  Guarded<std::int32_t> emitted(request.counts, request.batch, kUnwritten);
+  Guarded<std::int32_t> statuses(request.counts && sampler.description().reports_status,
+                                 request.batch, kUnwritten);
 
+  const auto in_dtype = [&request](const std::vector<float>& values) {
+    std::vector<std::byte> bytes;
+    if (request.dtype == DType::float32) return bytes;
+    bytes.resize(values.size() * element_size(request.dtype));
+    encode(request.dtype, values.data(), values.size(), bytes.data());
+    return bytes;
+  };
+  const std::vector<std::byte> draft = in_dtype(request.draft_probs);
+  const std::vector<std::byte> target = in_dtype(request.target_probs);
   const auto words = [](const std::vector<std::uint64_t>& given) {
     return given.empty() ? nullptr : given.data();
   };
   fairdraw_chain chain{};
   chain.struct_size = sizeof(chain);
-  chain.dtype = static_cast<std::uint32_t>(DType::float32);
+  chain.dtype = static_cast<std::uint32_t>(request.dtype);
   chain.batch = request.batch;
   chain.num_draft_tokens = request.num_draft_tokens;
   chain.vocab = request.vocab;
-  chain.draft_probs = request.draft_probs.data();
+  const bool wide = request.dtype == DType::float32;
+  chain.draft_probs = wide ? static_cast<const void*>(request.draft_probs.data()) : draft.data();
   chain.draft_tokens = request.draft_tokens.data();
-  chain.target_probs = request.target_probs.data();
+  chain.target_probs = wide ? static_cast<const void*>(request.target_probs.data()) : target.data();
   chain.seed_is_scalar = request.seed_is_scalar ? 1 : 0;
   chain.seed = request.seed.data();
   chain.offset = request.offset.data();
@@ -214,15 +187,22 @@ ChainResponse run_chain_request(Sampler& sampler, const ChainRequest& request) {
   chain.emitted = emitted.data();
   chain.statuses = statuses.data();
 
+  ReadOnly inputs;
+  const std::size_t size = element_size(request.dtype);
+  inputs.watch_bytes("draft_probs", chain.draft_probs, request.draft_probs.size() * size);
+  inputs.watch_bytes("target_probs", chain.target_probs, request.target_probs.size() * size);
+  inputs.watch("draft_tokens", chain.draft_tokens, request.draft_tokens.size());
+  inputs.watch("seed", chain.seed, request.seed.size());
+  inputs.watch("offset", chain.offset, request.offset.size());
+  inputs.watch("accept_words", chain.accept_words, request.accept_words.size());
+  inputs.watch("recover_words", chain.recover_words, request.recover_words.size());
+  inputs.watch("bonus_words", chain.bonus_words, request.bonus_words.size());
+
   ChainResponse response;
   response.refused = sampler.run_chain(chain);
-  const auto note = [&response](bool damaged, const char* array) {
-    if (damaged) response.damage = std::string("wrote behind the end of ") + array;
-  };
-  note(tokens.damaged(), "tokens");
-  note(accepted.damaged(), "accepted");
-  note(emitted.damaged(), "emitted");
-  note(statuses.damaged(), "statuses");
+  response.damage =
+      damage_of(inputs, std::pair("tokens", &tokens), std::pair("accepted", &accepted),
+                std::pair("emitted", &emitted), std::pair("statuses", &statuses));
   response.tokens = tokens.take();
   response.accepted = accepted.take();
   response.emitted = emitted.take();

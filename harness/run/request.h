@@ -23,6 +23,7 @@ struct Request {
   std::vector<float> logits;      ///< [rows, vocab], each exactly a value of dtype
   std::int64_t row_stride = 0;    ///< in elements; 0: vocab. The gap between rows holds NaN
   std::int64_t misalignment = 0;  ///< bytes from a 64-byte boundary to the first logit, 0 to 63
+  std::int64_t gap = 0;           ///< values between two rows of mask, probs and the bitmask
   std::vector<reference::RowParameters> parameters;  ///< [rows]
   TieRule tie_rule = TieRule::keep_all;
   FilterOrder filter_order = FilterOrder::top_k_first;
@@ -50,10 +51,11 @@ struct Wanted {
 };
 
 /// Results. Arrays that were not wanted are empty. Everything is filled with kUnwritten patterns
-/// before the call, so that what the sampler leaves out cannot pass for an answer.
+/// before the call, so that what the sampler leaves out cannot pass for an answer, and what it is
+/// given to read is looked at again behind it.
 struct Response {
   std::string refused;  ///< why the whole call was refused; empty: it ran
-  std::string damage;   ///< what was written outside of the arrays; empty: nothing
+  std::string damage;   ///< what was written that is no result; empty: nothing
   std::vector<std::int32_t> tokens, statuses, support_size;
   std::vector<float> logprob, logprob_filtered, probs;
   std::vector<std::uint32_t> mask;
@@ -61,15 +63,21 @@ struct Response {
   bool ran() const { return refused.empty() && damage.empty(); }
   std::string trouble() const { return refused.empty() ? damage : "call refused: " + refused; }
   bool kept(std::int64_t row, std::int64_t vocab, std::int64_t token) const;
+  /// True where a bit of the row's mask at or beyond `vocab` is set.
+  bool kept_beyond(std::int64_t row, std::int64_t vocab) const;
 };
 
 /// Value that tokens, statuses and sizes hold before the call.
 inline constexpr std::int32_t kUnwritten = INT32_MIN;
+/// What words of the mask hold before it.
+inline constexpr std::uint32_t kUnwrittenMask = 0xdeadbeefU;
 
 Response run_request(Sampler& sampler, const Request& request, const Wanted& wanted);
 
-/// Owning form of fairdraw_chain, float32. Words: all empty, or [batch, n], [batch, n], [batch].
+/// Owning form of fairdraw_chain. Probabilities are exactly values of dtype. Words: all empty, or
+/// [batch, n], [batch, n], [batch].
 struct ChainRequest {
+  DType dtype = DType::float32;
   std::int64_t batch = 0, num_draft_tokens = 0, vocab = 0;
   std::vector<float> draft_probs;          ///< [batch * n, vocab]
   std::vector<std::int32_t> draft_tokens;  ///< [batch, n]
@@ -77,6 +85,7 @@ struct ChainRequest {
   bool seed_is_scalar = false;
   std::vector<std::uint64_t> seed, offset;  ///< [batch], or [1]
   std::vector<std::uint64_t> accept_words, recover_words, bonus_words;
+  bool counts = true;  ///< asks for counts and statuses, not for tokens alone
 };
 
 struct ChainResponse {
@@ -87,7 +96,7 @@ struct ChainResponse {
   std::string trouble() const { return refused.empty() ? damage : "call refused: " + refused; }
 };
 
-/// Asks for everything. `statuses`: only where the sampler reports them.
+/// `statuses`: only where the sampler reports them.
 ChainResponse run_chain_request(Sampler& sampler, const ChainRequest& request);
 
 /// The ability that the request needs and the sampler does not declare, as a reason for a skip;

@@ -169,12 +169,17 @@ GoldenRow row_of(const ordered_json& json) {
 
 }  // namespace
 
+std::span<const harness::Family> golden_families() {
+  // Those that there were when the tokens were stored: further ones would renumber the rows.
+  return harness::all_families().first(16);
+}
+
 std::vector<GoldenInput> golden_inputs() {
   constexpr std::uint64_t kStream = 20;
   std::vector<GoldenInput> inputs;
   std::uint64_t number = 0;
   for (int round = 0; round < kRounds; ++round) {
-    for (const harness::Family family : harness::all_families()) {
+    for (const harness::Family family : golden_families()) {
       for (int dtype = 0; dtype < kDTypes; ++dtype) {
         for (int filter = 0; filter < kFilters; ++filter) {
           const CounterRandom random = CounterRandom::of(2000, kStream, number);

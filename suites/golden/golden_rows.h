@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,9 @@ struct GoldenFile {
 /// The table: every family in every dtype with every filter, four times, in vocabularies from 1 to
 /// 131072. Always the same.
 std::vector<GoldenInput> golden_inputs();
+
+/// The families of these rows.
+std::span<const harness::Family> golden_families();
 
 /// The call of one row.
 SampleCall golden_call(const GoldenInput& input);

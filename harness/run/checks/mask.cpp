@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "harness/run/checks.h"
+#include "harness/run/random_words.h"
 
 namespace fairdraw::harness {
 namespace {
@@ -64,6 +65,63 @@ void compare_with_law(const CheckInput& input, const Request& request, const Res
   }
 }
 
+// What a mask is beside its bits: a token that was drawn is in it, and bits beyond the vocabulary
+// are not.
+void compare_with_tokens(const Request& request, const Response& response, std::int64_t first,
+                         std::int64_t row, CheckOutcome& outcome) {
+  if (response.mask.empty()) return;
+  const std::int32_t token = response.tokens[static_cast<std::size_t>(row)];
+  const bool drawn = token >= 0 && token < request.vocab;
+  if (drawn && !response.kept(row, request.vocab, token)) {
+    outcome.fail(fmt::format("{}: token {} was drawn, and is not in the mask of the same call",
+                             where(request, first, row), token));
+  } else if (response.kept_beyond(row, request.vocab)) {
+    outcome.fail(fmt::format("{}: bits of the mask beyond the vocabulary are set",
+                             where(request, first, row)));
+  }
+}
+
+// Twice as many outputs as rows, in another order, and gaps between the rows of the mask: masks
+// belong to rows, sizes to outputs, and both are what they were.
+void compare_through_indices(const CheckInput& input, const Request& rows, const Response& expected,
+                             std::int64_t first, CheckOutcome& outcome) {
+  Request request = rows;
+  request.gap = 5;
+  request.with_indices = true;
+  request.seed.clear();
+  request.offset.clear();
+  for (std::int64_t i = 0; i < 2 * rows.rows; ++i) {
+    const std::int64_t row = i % 2 == 0 ? rows.rows - 1 - i / 2 : i / 2;
+    request.indices.push_back(static_cast<std::int32_t>(row));
+    request.seed.push_back(mixed(input.seed, static_cast<std::uint64_t>(i)));
+    request.offset.push_back(0);
+  }
+  const SamplerDescription& sampler = input.sampler->description();
+  if (outcome.failed() || !missing_ability(sampler, request).empty()) return;
+  const Response response =
+      run_request(*input.sampler, request, reported(sampler, {.support_size = true, .mask = true}));
+  if (!response.ran()) {
+    outcome.fail(response.trouble());
+    return;
+  }
+  for (std::size_t i = 0; i < response.support_size.size(); ++i) {
+    const std::int64_t row = request.indices[i];
+    const std::int32_t size = expected.support_size[static_cast<std::size_t>(row)];
+    if (response.support_size[i] == size) continue;
+    outcome.fail(fmt::format("{}: support size {} as output {}, and {} as output {}",
+                             where(request, first, row), response.support_size[i], i, size, row));
+    return;
+  }
+  for (std::int64_t row = 0; row < rows.rows && !response.mask.empty(); ++row) {
+    const auto words = static_cast<std::ptrdiff_t>(words_for(rows.vocab));
+    const auto begin = response.mask.begin() + row * words;
+    if (std::equal(begin, begin + words, expected.mask.begin() + row * words)) continue;
+    outcome.fail(fmt::format("{}: the mask is another one with indices and gaps between rows",
+                             where(request, first, row)));
+    return;
+  }
+}
+
 }  // namespace
 
 CheckOutcome check_mask(const CheckInput& input) {
@@ -89,8 +147,10 @@ CheckOutcome check_mask(const CheckInput& input) {
     for (std::int64_t row = 0; row < request.rows && !outcome.failed(); ++row) {
       if (input.exact()) compare_with_model(request, response, first, row, outcome);
       compare_with_law(input, request, response, first, row, outcome);
+      compare_with_tokens(request, response, first, row, outcome);
       ++outcome.rows;
     }
+    compare_through_indices(input, request, response, first, outcome);
   }
   if (outcome.failed()) return outcome;
   if (!input.exact() && outcome.measures["rows_judged"] == 0) {

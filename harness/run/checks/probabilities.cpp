@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "harness/run/checks.h"
+#include "harness/run/random_words.h"
 
 namespace fairdraw::harness {
 namespace {
@@ -107,18 +108,18 @@ std::string compare_probs(const CheckInput& input, const Request& request, const
   return {};
 }
 
+// `at`: the token's place among those of the response.
 std::string compare_logprobs(const Request& request, const Response& response, std::int64_t row,
-                             const RealRow& real, const reference::WeightBound& bound,
-                             CheckOutcome& outcome) {
-  const auto output = static_cast<std::size_t>(row);
-  const std::int32_t token = response.tokens[output];
+                             std::size_t at, const RealRow& real,
+                             const reference::WeightBound& bound, CheckOutcome& outcome) {
+  const std::int32_t token = response.tokens[at];
   const double probability = real.unfiltered[static_cast<std::size_t>(token)];
   const double weight = weight_error(bound, real, static_cast<double>(request.row(row)[token]));
   if (probability == 0 || weight >= 0.5) return {};  // truncation leaves too little of it
   ++outcome.measures["logprobs"];
   const double expected = std::log(probability);
   const double slack = log_bound(weight, real.normalizer_error, expected);
-  const double observed = static_cast<double>(response.logprob[output]);
+  const double observed = static_cast<double>(response.logprob[at]);
   if (!(std::fabs(observed - expected) <= slack)) {
     return fmt::format("logprob of token {} is {}, expected {:.9g} within {:.1e}", token, observed,
                        expected, slack);
@@ -126,10 +127,43 @@ std::string compare_logprobs(const Request& request, const Response& response, s
   if (real.law.ambiguous_mass > 0) return {};
   const double filtered = std::log(probability / real.filtered_share);
   const double filtered_slack = log_bound(weight, real.filtered_normalizer_error, filtered);
-  const double observed_filtered = static_cast<double>(response.logprob_filtered[output]);
+  const double observed_filtered = static_cast<double>(response.logprob_filtered[at]);
   if (!(std::fabs(observed_filtered - filtered) <= filtered_slack) || observed_filtered > 0) {
     return fmt::format("logprob_filtered of token {} is {}, expected {:.9g} within {:.1e}", token,
                        observed_filtered, filtered, filtered_slack);
+  }
+  return {};
+}
+
+// Three samples of two outputs a row, in another order than the rows: each has its own
+// log-probability.
+std::string compare_samples(const CheckInput& input, const Request& rows,
+                            const std::vector<RealRow>& laws, const reference::WeightBound& bound,
+                            CheckOutcome& outcome) {
+  Request request = rows;
+  request.with_indices = true;
+  request.num_samples = 3;
+  request.seed.clear();
+  request.offset.clear();
+  for (std::int64_t i = 0; i < 2 * rows.rows; ++i) {
+    request.indices.push_back(static_cast<std::int32_t>(rows.rows - 1 - i / 2));
+    request.seed.push_back(mixed(input.seed, static_cast<std::uint64_t>(i)));
+    request.offset.push_back(0);
+  }
+  const SamplerDescription& sampler = input.sampler->description();
+  const Wanted wanted = reported(sampler, {.logprobs = true});
+  if (!wanted.logprobs || !missing_ability(sampler, request).empty()) return {};
+  const Response response = run_request(*input.sampler, request, wanted);
+  if (!response.ran()) return response.trouble();
+  for (std::size_t at = 0; at < response.tokens.size(); ++at) {
+    const std::int64_t row = request.indices[at / 3];
+    const RealRow& real = laws[static_cast<std::size_t>(row)];
+    const std::int32_t token = response.tokens[at];
+    if (!real.law.defined || real.law.must_fail || token < 0 || token >= request.vocab) continue;
+    const std::string wrong = compare_logprobs(request, response, row, at, real, bound, outcome);
+    if (!wrong.empty()) {
+      return fmt::format("output {} of row {}, sample {}: {}", at / 3, row, at % 3, wrong);
+    }
   }
   return {};
 }
@@ -158,8 +192,10 @@ CheckOutcome check_probabilities(const CheckInput& input) {
     const Response response =
         run_request(*input.sampler, request, reported(sampler, {.probs = true, .logprobs = true}));
     if (!response.ran()) return outcome.fail(response.trouble());
+    std::vector<RealRow> laws;
     for (std::int64_t row = 0; row < request.rows; ++row) {
-      const RealRow real = real_row(input, request, row, bound);
+      laws.push_back(real_row(input, request, row, bound));
+      const RealRow& real = laws.back();
       const std::int32_t token = response.tokens[static_cast<std::size_t>(row)];
       if (!real.law.defined || real.law.must_fail || token < 0 || token >= request.vocab) continue;
       ++outcome.rows;
@@ -169,13 +205,16 @@ CheckOutcome check_probabilities(const CheckInput& input) {
         wrong = compare_probs(input, request, response, row, real, bound);
       }
       if (wrong.empty() && !response.logprob.empty()) {
-        wrong = compare_logprobs(request, response, row, real, bound, outcome);
+        wrong = compare_logprobs(request, response, row, static_cast<std::size_t>(row), real, bound,
+                                 outcome);
       }
       if (wrong.empty()) continue;
       return outcome.fail(fmt::format("row {} ({}): {}", first + row,
                                       describe(request.parameters[static_cast<std::size_t>(row)]),
                                       wrong));
     }
+    const std::string wrong = compare_samples(input, request, laws, bound, outcome);
+    if (!wrong.empty()) return outcome.fail(wrong);
   }
   if (outcome.rows == 0) {
     return skipped("semantics " + input.semantics.name + " defines none of these rows");

@@ -192,6 +192,53 @@ std::string judge(const Request& request, const Response& response, const Respon
   return {};
 }
 
+// The same rows through `indices`, two outputs a row and in falling order, three samples each: a
+// status belongs to the output, and all of its samples are -1, or none is. Without statuses too: no
+// row becomes good because nobody asks.
+std::string judge_outputs(Sampler& sampler, const Request& rows, std::int64_t bad,
+                          RowStatus status) {
+  Request request = rows;
+  if (request.with_indices) return {};  // the fault is in the indices
+  request.with_indices = true;
+  request.num_samples = 3;
+  request.seed.clear();
+  request.offset.clear();
+  for (std::int64_t i = 0; i < 2 * rows.rows; ++i) {
+    const std::int64_t row = rows.rows - 1 - i / 2;
+    request.indices.push_back(static_cast<std::int32_t>(row));
+    request.seed.push_back(static_cast<std::uint64_t>(i));
+    request.offset.push_back(0);
+  }
+  if (!missing_ability(sampler.description(), request).empty()) return {};
+  for (const bool asked : {true, false}) {
+    const Wanted wanted =
+        reported(sampler.description(), request, {.statuses = asked, .logprobs = asked});
+    const Response response = run_request(sampler, request, wanted);
+    if (!response.ran()) return response.trouble();
+    for (std::size_t i = 0; i < request.indices.size(); ++i) {
+      const bool fails = request.indices[i] == bad;
+      const auto expected = static_cast<std::int32_t>(fails ? status : RowStatus::ok);
+      if (asked && response.statuses[i] != expected) {
+        return fmt::format("output {} of row {} has status {}, expected {}", i, request.indices[i],
+                           response.statuses[i], to_string(static_cast<RowStatus>(expected)));
+      }
+      for (std::size_t at = 3 * i; at < 3 * i + 3; ++at) {
+        const std::int32_t token = response.tokens[at];
+        if (fails ? token != -1 : token < 0 || token >= request.vocab) {
+          return fmt::format("output {} of row {} gives token {} as sample {}{}", i,
+                             request.indices[i], token, at - 3 * i,
+                             asked ? "" : ", where no status is asked for");
+        }
+        if (fails && !response.logprob.empty() && response.logprob[at] != -kInfinity) {
+          return fmt::format("output {} of row {} has log-probability {}, expected -inf", i,
+                             request.indices[i], response.logprob[at]);
+        }
+      }
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 CheckOutcome check_status(const CheckInput& input) {
@@ -226,8 +273,9 @@ CheckOutcome check_status(const CheckInput& input) {
     ++outcome.measures["faults"];
     outcome.draws += static_cast<std::uint64_t>(base.rows);
     const Response response = run_request(*input.sampler, request, wanted);
-    const std::string wrong =
+    std::string wrong =
         response.ran() ? judge(request, response, good, row, fault.status) : response.trouble();
+    if (wrong.empty()) wrong = judge_outputs(*input.sampler, request, row, fault.status);
     if (!wrong.empty()) {
       return outcome.fail(fmt::format("{} in row {} of {}: {}", fault.name, row, base.rows, wrong));
     }

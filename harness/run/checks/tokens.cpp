@@ -50,15 +50,22 @@ std::string at(const Request& request, std::int64_t first, std::int64_t row, std
                      request.seed[seed_at], request.offset[seed_at]);
 }
 
-void compare_tokens(const Request& request, const Response& response, std::int64_t first,
-                    CheckOutcome& outcome) {
-  std::vector<reference::IntegerRow> models;
+using Models = std::vector<reference::IntegerRow>;
+
+Models models_of(const Request& request) {
+  Models models;
   for (std::int64_t row = 0; row < request.rows; ++row) models.push_back(model_of(request, row));
+  return models;
+}
+
+// `models[row % size]` is row `row`.
+void compare_tokens(const Request& request, const Response& response, const Models& models,
+                    std::int64_t first, CheckOutcome& outcome) {
   for (std::int64_t output = 0; output < request.outputs(); ++output) {
     const std::int64_t row = request.row_of(output);
     for (std::int32_t sample = 0; sample < request.num_samples; ++sample) {
-      const ExpectedToken expected =
-          expected_token(request, models[static_cast<std::size_t>(row)], output, sample);
+      const ExpectedToken expected = expected_token(
+          request, models[static_cast<std::size_t>(row) % models.size()], output, sample);
       const auto i = static_cast<std::size_t>(output * request.num_samples + sample);
       ++outcome.draws;
       if (response.tokens[i] != expected.token) {
@@ -78,6 +85,85 @@ void compare_tokens(const Request& request, const Response& response, std::int64
   }
 }
 
+void run_and_compare(const CheckInput& input, const Request& request, const Models& models,
+                     std::int64_t first, CheckOutcome& outcome) {
+  const SamplerDescription& sampler = input.sampler->description();
+  if (outcome.failed() || !missing_ability(sampler, request).empty()) return;
+  const Response response =
+      run_request(*input.sampler, request, reported(sampler, request, {.statuses = true}));
+  if (response.ran()) {
+    compare_tokens(request, response, models, first, outcome);
+  } else {
+    outcome.fail(response.trouble());
+  }
+}
+
+// One seed for the whole call: the token's number in it tells draws apart.
+Request with_one_seed(Request request) {
+  request.seed_is_scalar = true;
+  request.seed.resize(1);
+  request.offset.resize(1);
+  return request;
+}
+
+// `outputs` outputs, row after row.
+Request through_indices(Request request, std::int64_t outputs, std::uint64_t seed) {
+  request.with_indices = true;
+  request.indices.clear();
+  request.seed.clear();
+  request.offset.clear();
+  for (std::int64_t i = 0; i < outputs; ++i) {
+    request.indices.push_back(static_cast<std::int32_t>((i * 3 + 1) % request.rows));
+    request.seed.push_back(mixed(seed, static_cast<std::uint64_t>(i)));
+    request.offset.push_back(0);
+  }
+  return request;
+}
+
+// The number of a draw within its call, in every way that a call has to have many; and seeds that
+// might be special.
+void compare_numbers(const CheckInput& input, const Request& rows, const Models& models,
+                     std::int64_t first, CheckOutcome& outcome) {
+  const auto compare = [&](const Request& request) {
+    run_and_compare(input, request, models, first, outcome);
+  };
+  Request samples = rows;
+  samples.num_samples = 5;
+  compare(samples);
+  compare(with_one_seed(rows));
+  compare(with_one_seed(samples));
+  samples = through_indices(samples, rows.rows + 3, input.seed);
+  compare(samples);
+  compare(with_one_seed(samples));
+  Request special = rows;
+  const std::uint64_t seeds[] = {0, ~std::uint64_t{0}, 0xffffffff, 0x80000000,
+                                 std::uint64_t{1} << 63};
+  for (std::size_t i = 0; i < special.seed.size(); ++i) {
+    special.seed[i] = seeds[i % std::size(seeds)];
+    special.offset[i] = seeds[i / std::size(seeds) % std::size(seeds)];
+  }
+  compare(special);
+
+  // Numbers of more than 16 bits: of rows, outputs and samples. Rows that cost little only.
+  constexpr std::int64_t kVocab = 64, kMany = 70'000;
+  if (rows.vocab > kVocab) return;
+  samples = rows;
+  samples.num_samples = static_cast<std::int32_t>(1 + kMany / rows.rows);
+  compare(with_one_seed(samples));
+  compare(with_one_seed(through_indices(rows, kMany, input.seed)));
+  samples.num_samples = kMany;
+  samples = through_indices(samples, 2, input.seed);
+  compare(samples);
+  Request many = rows;
+  while (many.rows < kMany) {
+    many.rows += rows.rows;
+    many.logits.insert(many.logits.end(), rows.logits.begin(), rows.logits.end());
+    many.parameters.insert(many.parameters.end(), rows.parameters.begin(), rows.parameters.end());
+    many.allowed.insert(many.allowed.end(), rows.allowed.begin(), rows.allowed.end());
+  }
+  compare(with_one_seed(many));
+}
+
 }  // namespace
 
 CheckOutcome check_tokens(const CheckInput& input) {
@@ -87,20 +173,15 @@ CheckOutcome check_tokens(const CheckInput& input) {
   const std::int64_t chunk = rows_per_chunk(input);
   std::int64_t number = 0;
   for (std::int64_t first = 0; first < input.rows && !outcome.failed(); first += chunk, ++number) {
-    Request request = make_request(input, first, std::min(chunk, input.rows - first));
-    request = with_draws(std::move(request), draws_per_row(input), sampler);
-    if (number % 4 == 3) {  // one seed for the whole call: the output's number is the index
-      request.seed_is_scalar = true;
-      request.seed.resize(1);
-      request.offset.resize(1);
-    }
+    const Request rows = make_request(input, first, std::min(chunk, input.rows - first));
+    Request request = with_draws(rows, draws_per_row(input), sampler);
+    if (number % 4 == 3) request = with_one_seed(std::move(request));
     if (const std::string lacks = missing_ability(sampler, request); !lacks.empty()) {
       return skipped(lacks);
     }
-    const Response response =
-        run_request(*input.sampler, request, reported(sampler, request, {.statuses = true}));
-    if (!response.ran()) return outcome.fail(response.trouble());
-    compare_tokens(request, response, first, outcome);
+    const Models models = models_of(request);
+    run_and_compare(input, request, models, first, outcome);
+    if (number == 0) compare_numbers(input, rows, models, first, outcome);
     outcome.rows += static_cast<std::uint64_t>(request.rows);
   }
   if (!outcome.failed()) {

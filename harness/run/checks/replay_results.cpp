@@ -1,0 +1,161 @@
+// What else a call asks for, how its results lie, and how many rows it has.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "harness/run/checks/replay_relations.h"
+#include "harness/run/random_words.h"
+#include "harness/run/request_arrays.h"
+
+namespace fairdraw::harness {
+namespace {
+
+constexpr Wanted kEverything = {
+    .statuses = true, .support_size = true, .mask = true, .probs = true, .logprobs = true};
+
+void expect_equal_results(const std::string& name, const Response& one, const Response& other,
+                          CheckOutcome& outcome) {
+  const auto bits = [](const std::vector<float>& values) {
+    std::vector<std::uint32_t> result(values.size());
+    if (!values.empty()) std::memcpy(result.data(), values.data(), values.size() * sizeof(float));
+    return result;
+  };
+  const auto expect = [&](bool equal, const char* what) {
+    if (!equal) outcome.fail(fmt::format("{}: {} differ", name, what));
+  };
+  expect(one.mask == other.mask, "masks");
+  expect(bits(one.probs) == bits(other.probs), "probabilities");
+  expect(one.support_size == other.support_size, "support sizes");
+  expect(one.statuses == other.statuses, "statuses");
+}
+
+// Bits of the bitmask at and beyond the vocabulary mean nothing.
+void set_beyond(Request& request, bool value) {
+  const auto words = static_cast<std::size_t>(words_for(request.vocab));
+  const std::uint32_t beyond = request.vocab % 32 == 0 ? 0 : ~0U << (request.vocab % 32);
+  for (std::size_t last = words - 1; last < request.allowed.size(); last += words) {
+    request.allowed[last] =
+        value ? request.allowed[last] | beyond : request.allowed[last] & ~beyond;
+  }
+}
+
+// Batches of a few rows, in which a row has one of these seeds: none of them is special.
+void compare_special_seeds(Replay& replay) {
+  const std::uint64_t special[] = {0,
+                                   1,
+                                   0x7fffffff,
+                                   0x80000000,
+                                   0xffffffff,
+                                   0x100000000,
+                                   0x7fffffffffffffff,
+                                   0x8000000000000000,
+                                   0xffffffffffffffff};
+  const Request& base = replay.base();
+  Request request = base;
+  std::vector<std::int64_t> picks;
+  for (std::size_t i = 0; i < std::size(special); ++i) {
+    picks.push_back(static_cast<std::int64_t>(i) % base.rows);
+  }
+  request = pick_rows(base, picks);
+  request.num_samples = 1;
+  request.seed.assign(std::begin(special), std::end(special));
+  const Response once = replay.run("special seeds", request);
+  for (int again = 0; again < 2 && !replay.outcome().failed(); ++again) {
+    const Response response = replay.run("special seeds", request);
+    ++replay.outcome().measures["relations"];
+    for (std::size_t i = 0; i < picks.size() && !replay.outcome().failed(); ++i) {
+      if (response.tokens[i] == once.tokens[i]) continue;
+      replay.outcome().fail(fmt::format("seed {}: the same call gives token {}, and {} before",
+                                        special[i], response.tokens[i], once.tokens[i]));
+    }
+  }
+}
+
+}  // namespace
+
+void compare_results(Replay& replay) {
+  const Request& base = replay.base();
+  const std::vector<std::int64_t> all = all_rows(base.rows);
+  const Wanted one_by_one[] = {{.statuses = true},
+                               {.support_size = true},
+                               {.mask = true},
+                               {.probs = true},
+                               {.logprobs = true}};
+  for (const Wanted& wanted : one_by_one) {
+    replay.expect_same("another result asked for", base, all, wanted);
+  }
+  const Response compact = replay.expect_same("all results asked for", base, all, kEverything);
+  Request spread = base;
+  spread.gap = 3;
+  spread.row_stride = base.vocab + 3;
+  const Response with_gaps = replay.expect_same("gaps between rows", spread, all, kEverything);
+  if (!replay.outcome().failed()) {
+    expect_equal_results("gaps between rows", compact, with_gaps, replay.outcome());
+  }
+
+  if (base.input == RowInput::logits) {
+    Request open = base;
+    if (base.allowed.empty()) {
+      open.allowed.assign(static_cast<std::size_t>(base.rows * words_for(base.vocab)), ~0U);
+    }
+    for (const bool value : {false, true}) {
+      set_beyond(open, value);
+      replay.expect_same("bits of the bitmask beyond the vocabulary", open, all);
+    }
+    Request marked = base;
+    const std::uint8_t not_zero[] = {1, 2, 128, 255};
+    for (std::size_t i = 0; i < all.size(); ++i) marked.active.push_back(not_zero[i % 4]);
+    replay.expect_same("active rows marked by other bytes than 1", marked, all);
+  }
+  compare_special_seeds(replay);
+}
+
+void compare_sizes(Replay& replay) {
+  Request base = replay.base();
+  base.num_samples = 1;
+  // Cheap rows only: each of 70000 is a pass over the vocabulary.
+  constexpr std::int64_t kVocab = 64, kMany = 70'000;
+  if (base.vocab > kVocab || base.rows < 3) return;
+  std::vector<std::int64_t> picks;
+  for (std::int64_t i = 0; i < kMany; ++i) picks.push_back(i * 5 % base.rows);
+  Request many = pick_rows(base, picks);
+  replay.expect_same("70000 rows", many, picks);
+  // Outputs that sample the last of them, in falling order.
+  std::vector<std::int64_t> of_output;
+  many.with_indices = true;
+  for (std::int64_t row = kMany - 1; row >= kMany - 6000; row -= 7) {
+    const auto at = static_cast<std::size_t>(row);
+    many.indices.push_back(static_cast<std::int32_t>(row));
+    of_output.push_back(picks[at]);
+  }
+  Request last = many;
+  last.seed.clear();
+  last.offset.clear();
+  for (const std::int32_t index : many.indices) {
+    last.seed.push_back(many.seed[static_cast<std::size_t>(index)]);
+    last.offset.push_back(many.offset[static_cast<std::size_t>(index)]);
+  }
+  replay.expect_same("indices of rows behind the 65536th", last, of_output);
+
+  Request outputs = base;
+  outputs.with_indices = true;
+  outputs.seed.clear();
+  outputs.offset.clear();
+  for (const std::int64_t pick : picks) {
+    const auto at = static_cast<std::size_t>(pick);
+    outputs.indices.push_back(static_cast<std::int32_t>(pick));
+    outputs.seed.push_back(base.seed[at]);
+    outputs.offset.push_back(base.offset[at]);
+  }
+  replay.expect_same("70000 outputs", outputs, picks);
+
+  // Rows 2^31 + 1 elements apart: a 32-bit product wraps, to below 0 at row 1 and to row 0 at 2.
+  constexpr std::int64_t kFar = (std::int64_t{1} << 31) + 1;
+  Request far = pick_rows(base, {0, 1, 2});
+  far.row_stride = kFar;
+  const auto bytes = static_cast<std::size_t>(3 * kFar) * element_size(base.dtype);
+  if (SparseMemory(bytes + 64).data() == nullptr) return;  // no such address space here
+  replay.expect_same("rows 2^31 elements apart", far, {0, 1, 2});
+}
+
+}  // namespace fairdraw::harness
