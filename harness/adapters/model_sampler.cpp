@@ -88,7 +88,18 @@ reference::ChainOutcome ModelSampler::verify(std::span<const float> draft_probs,
 }
 
 std::int32_t ModelSampler::choose(const reference::IntegerRow& row, std::uint64_t word) {
-  return row.token_for(word);
+  if (drawn_ != &row) {
+    drawn_ = &row;
+    prefix_.clear();
+    std::uint64_t sum = 0;
+    for (std::size_t id = 0; id < row.mask.size(); ++id) {
+      prefix_.push_back(sum += row.mask[id] != 0 ? row.weight[id] : 0);
+    }
+  }
+  __extension__ typedef unsigned __int128 Wide;
+  const auto position = static_cast<std::uint64_t>((static_cast<Wide>(word) * row.total) >> 64);
+  const auto found = std::upper_bound(prefix_.begin(), prefix_.end(), position);
+  return static_cast<std::int32_t>(found - prefix_.begin());
 }
 
 float ModelSampler::report_probability(const reference::IntegerRow& row, std::int32_t token) {
@@ -103,6 +114,7 @@ std::string ModelSampler::run(const fairdraw_batch& batch) {
 
 void ModelSampler::sample(const fairdraw_batch& batch) {
   const DefaultFloatEnvironment scope;
+  drawn_ = nullptr;
   std::vector<reference::IntegerRow> rows;
   const auto vocab = static_cast<std::size_t>(batch.vocab);
   for (std::int64_t r = 0; r < batch.rows; ++r) {

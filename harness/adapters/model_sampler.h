@@ -57,6 +57,10 @@ class ModelSampler : public Sampler {
 
  private:
   void sample(const fairdraw_batch& batch);
+
+  // Prefix sums of the row that the last token was chosen from: draws often share one.
+  const reference::IntegerRow* drawn_ = nullptr;
+  std::vector<std::uint64_t> prefix_;
 };
 
 }  // namespace fairdraw::harness

@@ -77,6 +77,10 @@ Request make_request(const CheckInput& input, std::int64_t first, std::int64_t c
       continue;
     }
     to_probabilities(values, request.parameters.back().temperature, request.dtype);
+    // Probabilities come in any scale: here to a sum of about 1/32, 1 or 8.
+    constexpr float kScales[] = {0x1p-5F, 1, 8};
+    const float scale = kScales[static_cast<std::size_t>(input.first_row + row) % 3];
+    for (float& value : values) value = rounded_to(request.dtype, value * scale);
     for (std::size_t id = 0; !allowed.empty() && id < vocab; ++id) {
       if (((allowed[id / 32] >> (id % 32)) & 1U) == 0) values[id] = 0;
     }

@@ -21,7 +21,10 @@ class FamilySource final : public LogitsSource {
   void fill(std::int64_t row, std::span<float> out) const override {
     generate_row(family_, seed_, static_cast<std::uint64_t>(row), out);
     if (dtype_ == DType::float32) return;
-    for (float& value : out) value = rounded_to(dtype_, value);
+    // What is subnormal in float32 is 0 in float16: there the family is that of its own ones, below
+    // 2^-14. In bfloat16, which has the exponents of float32, it stays what it is.
+    const bool moved = family_ == Family::subnormal && dtype_ == DType::float16;
+    for (float& value : out) value = rounded_to(dtype_, moved ? value * 0x1p112F : value);
   }
 
  private:

@@ -8,6 +8,7 @@
 #include "suites/cases/case.h"
 #include "suites/cases/operation_lists.h"
 #include "suites/cases/probability_cases.h"
+#include "suites/cases/range_cases.h"
 
 namespace fairdraw::suites {
 namespace {
@@ -449,6 +450,9 @@ std::vector<Case> case_table(
   add_pit(table);
   add_differential(table);
   for (NamedCase& named : probability_cases()) {
+    table.add(std::move(named.entry), named.operations_name);
+  }
+  for (NamedCase& named : range_cases()) {
     table.add(std::move(named.entry), named.operations_name);
   }
   for (const auto& file : captured) add_captured(table, file);

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
+
+#include "harness/run/random_words.h"
 
 namespace fairdraw::suites {
 
@@ -14,6 +17,53 @@ std::vector<Operation> everyday_operations() {
         "none/t0.6", "top_k_5/t2", "top_p_0.9/t1", "min_p_0.3/t1", "top_k_200+top_p_0.99/t1",
         "top_p_0/t1", "top_k_20+top_p_0.8/t0.7"}) {
     list.push_back(parse_operation(name));
+  }
+  return list;
+}
+
+std::vector<Operation> large_k_operations(std::int64_t vocab) {
+  std::vector<Operation> list;
+  const auto v = static_cast<std::int32_t>(vocab);
+  for (const std::int32_t k : {255,    256,       257,
+                               1023,   1024,      1025,
+                               2047,   2048,      2049,
+                               4097,   10'000,    32'768,
+                               65'535, 65'536,    65'537,
+                               v / 2,  v / 2 + 1, v - 1,
+                               v,      v + 1,     std::numeric_limits<std::int32_t>::max()}) {
+    list.push_back({.parameters = {.top_k = k}});
+    list.push_back({.parameters = {.temperature = 0.8F, .top_k = k, .top_p = 0.95F}});
+  }
+  return list;
+}
+
+std::vector<Operation> scattered_operations(std::int64_t vocab, std::size_t count) {
+  // Values of a counter, made by IEEE operations: the same in every run. Half of all filters are
+  // off, so that each of them comes alone, in pairs and with all the others.
+  std::vector<Operation> list;
+  const int octaves_of_vocab = std::ilogb(static_cast<double>(vocab)) + 1;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const auto word = [i](std::uint64_t which) { return harness::mixed(which, i); };
+    const auto on = [&word](std::uint64_t which) { return word(which) % 2 == 0; };
+    // In [1, 2), and in [2^low, 2^high) evenly in the logarithm's whole part.
+    const auto mantissa = [&word](std::uint64_t which) {
+      return std::ldexp(static_cast<double>((word(which) >> 40) + (1U << 24)), -24);
+    };
+    const auto scaled = [&](std::uint64_t which, int low, int high) {
+      const auto octaves = static_cast<std::uint64_t>(high - low);
+      return std::ldexp(mantissa(which), low + static_cast<int>(word(which + 1) % octaves));
+    };
+    const auto fraction = [&](std::uint64_t which) {
+      const double near = scaled(which + 1, -21, 0) / 2;
+      const double values[] = {mantissa(which) - 1, near, 1 - near};
+      return static_cast<float>(values[word(which + 3) % 3]);
+    };
+    reference::RowParameters row;
+    if (on(0)) row.temperature = static_cast<float>(scaled(1, -8, 5));
+    if (on(3)) row.top_k = static_cast<std::int32_t>(scaled(4, 0, octaves_of_vocab));
+    if (on(6)) row.top_p = fraction(7);
+    if (on(11)) row.min_p = fraction(12);
+    list.push_back({.parameters = row});
   }
   return list;
 }

@@ -1,6 +1,7 @@
 // Lists of operations that a batch mixes, one a row.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -15,6 +16,14 @@ std::vector<Operation> everyday_operations();
 /// vocab - 1, vocab, vocab + 1; top_p 0, 2^-149, 1 - 2^-24, 1; temperature 0, 2^-126, 1e-4, 1, 5,
 /// 2^64; min_p 0, 2^-149, 1 - 2^-24, 1.
 std::vector<Operation> edge_operations(std::int64_t vocab);
+
+/// top_k from 255 to the largest int, around what bytes, blocks and 16 bits hold and around the
+/// vocabulary; each alone, and before a temperature and top_p.
+std::vector<Operation> large_k_operations(std::int64_t vocab);
+
+/// `count` combinations from all over the ranges: temperatures from 2^-8 to 2^5, top_k from 1 to
+/// beyond the vocabulary, top_p and min_p in the middle and within 2^-21 of both ends.
+std::vector<Operation> scattered_operations(std::int64_t vocab, std::size_t count);
 
 /// top_p exactly at the partial sums 1/2, 3/4, 7/8 of mass_exactly_p, and one float32 to each
 /// side, at the temperature that makes integer logits dyadic weights.

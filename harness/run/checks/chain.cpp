@@ -8,6 +8,7 @@
 
 #include "harness/run/checks.h"
 #include "harness/run/checks/chain_rows.h"
+#include "harness/run/logits_source.h"
 #include "harness/run/random_words.h"
 
 namespace fairdraw::harness {
@@ -98,6 +99,51 @@ void compare_batches(const CheckInput& input, const ChainRequest& request, Check
   for (std::int64_t chain = 0; chain < std::min<std::int64_t>(request.batch, 8); ++chain) {
     expect_same("alone", {chain});
   }
+}
+
+// Chains that are unlike the others: in the other dtypes, longer than a warp's half, more than 16
+// bits count, and with nothing asked for but tokens.
+void compare_shapes(const CheckInput& input, std::int64_t first, std::int64_t count,
+                    CheckOutcome& outcome) {
+  const SamplerDescription& sampler = input.sampler->description();
+  const auto compare = [&](const ChainRequest& request) {
+    if (!outcome.failed()) compare_with_model(input, request, first, outcome);
+  };
+  const auto supported = [&sampler](DType dtype) {
+    return dtype == DType::float16 ? sampler.float16 : sampler.bfloat16;
+  };
+  for (const DType dtype : {DType::float16, DType::bfloat16}) {
+    if (!supported(dtype)) continue;
+    ChainRequest request = make_chains(input, first, count, 2);
+    request.dtype = dtype;
+    for (float& p : request.draft_probs) p = rounded_to(dtype, p);
+    for (float& p : request.target_probs) p = rounded_to(dtype, p);
+    compare(request);
+  }
+  constexpr std::int64_t kLongVocab = 300;
+  for (const std::int64_t n : {9, 17, 33}) {
+    if (input.logits->vocab() <= kLongVocab) {
+      compare(make_chains(input, first, std::max<std::int64_t>(1, count / 8), n));
+    }
+  }
+  ChainRequest request = make_chains(input, first, count, 2);
+  const ChainResponse with_counts = run_chain_request(*input.sampler, request);
+  request.counts = false;
+  const ChainResponse tokens_alone = run_chain_request(*input.sampler, request);
+  if (!outcome.failed() && with_counts.tokens != tokens_alone.tokens) {
+    outcome.fail("chains give other tokens where no counts are asked for");
+  }
+
+  constexpr std::int64_t kManyVocab = 8, kMany = 70'000;
+  if (input.logits->vocab() > kManyVocab) return;
+  std::vector<std::int64_t> picks;
+  for (std::int64_t i = 0; i < kMany; ++i) picks.push_back(i * 5 % count);
+  request = pick_chains(make_chains(input, first, count, 1), picks);
+  compare(request);
+  request.seed_is_scalar = true;
+  request.seed.resize(1);
+  request.offset.resize(1);
+  compare(request);
 }
 
 // --- Given random words
@@ -210,6 +256,7 @@ CheckOutcome check_chain(const CheckInput& input) {
     request.offset.resize(1);
     if (!outcome.failed()) compare_with_model(input, request, first, outcome);
   }
+  if (input.exact() && !outcome.failed()) compare_shapes(input, first, a_call, outcome);
   if (input.exact() && sampler.scripted_words) {
     // Few tokens: the model is asked 64 times for each boundary.
     constexpr std::int64_t kScriptedVocab = 64, kScriptedChains = 8;

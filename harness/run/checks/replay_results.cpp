@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 
 #include "harness/run/checks/replay_relations.h"
 #include "harness/run/random_words.h"
@@ -69,6 +71,42 @@ void compare_special_seeds(Replay& replay) {
                                         special[i], response.tokens[i], once.tokens[i]));
     }
   }
+}
+
+// With one seed for all, draws of a row are independent. They are not where each of them is the
+// one 65536 outputs before it: over `pairs` pairs from laws in which two draws agree with 9/10 at
+// most, that comes with probability 0.9^pairs.
+void expect_no_repeat(Replay& replay, Request outputs) {
+  constexpr std::size_t kApart = 65536;
+  constexpr double kMostAgreement = 0.9;
+  constexpr int kPairs = 400;  // 0.9^400 = 5e-19
+  outputs.seed_is_scalar = true;
+  outputs.seed.resize(1);
+  outputs.offset.resize(1);
+  if (!replay.sampler().randomness.outputs || !replay.may_ask(outputs)) return;
+  std::vector<bool> random;  // rows that are
+  for (std::int64_t row = 0; row < outputs.rows; ++row) {
+    const reference::RealLaw law = law_of(replay.input(), outputs, row);
+    double agreement = 0;
+    for (const double p : law.probability) agreement += p * p;
+    const double slack = 2 * law.total_variation_bound;  // either draw is of another law by that
+    random.push_back(law.defined && !law.must_fail && agreement + 2 * slack <= kMostAgreement);
+  }
+  const Response response = replay.run("70000 outputs with one seed", outputs);
+  if (replay.outcome().failed()) return;
+  int pairs = 0, agreeing = 0;
+  for (std::size_t i = kApart; i < response.tokens.size(); ++i) {
+    const std::int32_t row = outputs.indices[i];
+    if (!random[static_cast<std::size_t>(row)] || outputs.indices[i - kApart] != row) continue;
+    ++pairs;
+    agreeing += response.tokens[i] == response.tokens[i - kApart] ? 1 : 0;
+  }
+  if (pairs < kPairs) return;
+  replay.outcome().spent += std::pow(kMostAgreement, pairs);
+  if (agreeing < pairs) return;
+  replay.outcome().fail(fmt::format(
+      "70000 outputs with one seed: those from the 65536th on repeat the first ones ({} of {})",
+      agreeing, pairs));
 }
 
 }  // namespace
@@ -148,6 +186,7 @@ void compare_sizes(Replay& replay) {
     outputs.offset.push_back(base.offset[at]);
   }
   replay.expect_same("70000 outputs", outputs, picks);
+  expect_no_repeat(replay, outputs);
 
   // Rows 2^31 + 1 elements apart: a 32-bit product wraps, to below 0 at row 1 and to row 0 at 2.
   constexpr std::int64_t kFar = (std::int64_t{1} << 31) + 1;

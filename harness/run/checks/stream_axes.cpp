@@ -64,16 +64,65 @@ void add_axes(const SamplerDescription& sampler, std::uint64_t seed,
   }
 }
 
+// Seeds that some take for "none", or for their neighbours'; and the offset's bits under the seed
+// whose own were flipped, so that a mixture of the two shows.
+void add_special_seeds(const SamplerDescription& sampler, std::uint64_t seed,
+                       std::vector<StreamPlan>& plans) {
+  if (!sampler.randomness.seeds || !sampler.randomness.offsets) return;
+  const std::uint64_t seeds[] = {0,       1,        0x7fffffff, 0xffffffff, ~std::uint64_t{0},
+                                 bit(63), ~seed + 1};
+  for (const std::uint64_t special : seeds) {
+    plans.push_back({Kind::offsets, "seeds", fmt::format("seed {:#x}", special), special, kOffset});
+  }
+  for (int number = 13; number < 64; ++number) {  // above those of the first sequences
+    if (number == 32) continue;
+    plans.push_back({Kind::offsets, "offsets",
+                     fmt::format("offset with bit {} flipped, of the first seed", number), seed,
+                     kOffset ^ bit(number)});
+  }
+}
+
+// Other shapes of a call with one seed, and the far end of a long one.
+void add_shapes(const SamplerDescription& sampler, std::uint64_t seed,
+                std::vector<StreamPlan>& plans) {
+  const RandomnessContract& contract = sampler.randomness;
+  if (!contract.seeds) return;  // they use further seeds to tell themselves apart
+  const bool samples = contract.samples && sampler.num_samples;
+  if (contract.outputs) {
+    plans.push_back({Kind::rows, "outputs", "rows with one seed", seed + 2, kOffset});
+    if (contract.offsets) {
+      plans.push_back({.kind = Kind::outputs,
+                       .axis = "outputs",
+                       .name = "calls of two outputs with one seed",
+                       .seed = seed + 2,
+                       .offset = kOffset + bit(16),
+                       .a_call = 2});
+    }
+  }
+  if (contract.outputs && samples) {
+    plans.push_back({Kind::grid, "samples", "samples of outputs with one seed", seed + 3, kOffset});
+  }
+  if (!samples) return;
+  for (const std::size_t skip : {std::size_t{0}, std::size_t{1} << 16}) {
+    plans.push_back({.kind = Kind::samples,
+                     .axis = "samples",
+                     .name = fmt::format("samples from the {}th on", skip),
+                     .seed = seed + 3,
+                     .offset = kOffset + bit(16),
+                     .skip = skip});
+  }
+}
+
 // One call of draws with a seed and an offset each, of the first row.
 Request outputs_of(const Request& row, const std::vector<std::uint64_t>& seeds,
                    const std::vector<std::uint64_t>& offsets, std::size_t outputs,
-                   const SamplerDescription& sampler) {
+                   const SamplerDescription& sampler, bool through_indices = true) {
   Request request = row;
   request.seed = seeds;
   request.offset = offsets;
   request.seed_is_scalar = seeds.size() != outputs || !sampler.per_request_seeds;
   if (outputs == 1) return request;
-  if (sampler.indices) {
+  if (sampler.indices && through_indices) {
     request.with_indices = true;
     request.indices.assign(outputs, 0);
     return request;
@@ -118,21 +167,29 @@ class Drawing {
   std::vector<std::int32_t> of_one_seed(const StreamPlan& plan, std::size_t length) {
     std::vector<std::int32_t> tokens;
     const bool samples = plan.kind == Kind::samples;
-    const std::size_t most = samples                    ? std::size_t{1} << 16
-                             : plan.kind == Kind::calls ? kStreamLength
-                                                        : most_outputs_;
+    std::size_t most = samples                    ? std::size_t{1} << 16
+                       : plan.kind == Kind::calls ? kStreamLength
+                                                  : most_outputs_;
+    if (plan.a_call > 0) most = std::min(most, plan.a_call);
     for (std::uint64_t call = 0; tokens.size() < length && !outcome_.failed(); ++call) {
       const std::size_t draws = std::min(most, length - tokens.size());
       Request request;
       if (samples) {
         request = outputs_of(row_, {plan.seed}, {plan.offset + call}, 1, sampler_);
-        request.num_samples = static_cast<std::int32_t>(draws);
+        request.num_samples = static_cast<std::int32_t>(plan.skip + draws);
       } else {
-        request = outputs_of(row_, {plan.seed}, {plan.offset + call}, draws, sampler_);
+        const bool grid = plan.kind == Kind::grid;
+        request = outputs_of(row_, {plan.seed}, {plan.offset + call},
+                             grid ? (draws + 1) / 2 : draws, sampler_, plan.kind != Kind::rows);
         request.seed_is_scalar = true;
+        if (grid) request.num_samples = 2;
       }
-      append(run(request), tokens);
+      std::vector<std::int32_t> drawn = run(request);
+      drawn.erase(drawn.begin(),
+                  drawn.begin() + static_cast<std::ptrdiff_t>(std::min(plan.skip, drawn.size())));
+      append(drawn, tokens);
     }
+    tokens.resize(std::min(tokens.size(), length));
     return tokens;
   }
 
@@ -171,6 +228,8 @@ std::vector<StreamPlan> short_streams(const CheckInput& input) {
   std::vector<StreamPlan> plans;
   if (sampler.per_request_seeds) {
     add_axes(sampler, seed, plans);
+    add_special_seeds(sampler, seed, plans);
+    add_shapes(sampler, seed, plans);
     return plans;
   }
   if (!sampler.randomness.outputs) return plans;

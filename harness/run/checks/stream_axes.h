@@ -19,18 +19,23 @@ struct StreamPlan {
     seeds,    ///< consecutive seeds, one offset
     samples,  ///< of one output
     outputs,  ///< of one call with a scalar seed
+    rows,     ///< the same, each output with a row of its own
+    grid,     ///< two samples an output, of one call with a scalar seed
     calls,    ///< outputs of a call with a scalar seed, of a sampler with its own generator
   };
   Kind kind = Kind::offsets;
   std::string axis, name;
   std::uint64_t seed = 0, offset = 0;  ///< of the first draw
+  std::size_t a_call = 0;              ///< draws of one call at most; 0: what the sampler takes
+  std::size_t skip = 0;                ///< draws of the call in front of the sequence
 };
 
 /// The sequences that the contract of the input's sampler lets be compared with each other. No two
 /// of them hold the same draw (seed, offset and number within the call), so by the contract all
 /// draws of all sequences are independent. They are near on purpose: where a seed, an offset and a
 /// sample's number were added up, or the upper bits of one were lost, sequences would coincide.
-/// The first eight meet every axis; behind them each bit of seed and offset is flipped by itself.
+/// The first eight meet every axis; behind them each bit of seed and offset is flipped by itself,
+/// seeds are special to some, and draws have numbers of more than 16 bits.
 std::vector<StreamPlan> short_streams(const CheckInput& input);
 
 /// A few long ones, one an axis (two for offsets: of two neighbouring seeds).

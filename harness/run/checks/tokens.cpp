@@ -145,7 +145,7 @@ void compare_numbers(const CheckInput& input, const Request& rows, const Models&
   compare(special);
 
   // Numbers of more than 16 bits: of rows, outputs and samples. Rows that cost little only.
-  constexpr std::int64_t kVocab = 64, kMany = 70'000;
+  constexpr std::int64_t kVocab = 2, kMany = 70'000;
   if (rows.vocab > kVocab) return;
   samples = rows;
   samples.num_samples = static_cast<std::int32_t>(1 + kMany / rows.rows);
@@ -162,6 +162,89 @@ void compare_numbers(const CheckInput& input, const Request& rows, const Models&
     many.allowed.insert(many.allowed.end(), rows.allowed.begin(), rows.allowed.end());
   }
   compare(with_one_seed(many));
+}
+
+// Why no sampler may give this token as a sample of this output; null: it may.
+const char* fault_of(const Request& request, const Response& response,
+                     const reference::RealLaw& law, std::int64_t output, std::int32_t token) {
+  const bool in_range = token >= 0 && token < request.vocab;
+  const std::int64_t row = request.row_of(output);
+  const bool active = request.active.empty() || request.active[static_cast<std::size_t>(row)] != 0;
+  if (law.must_fail || !active) {
+    if (token != -1) return active ? "for a row that must fail" : "for an inactive row";
+  } else if (!in_range) {
+    return "outside of the vocabulary";
+  } else if (law.membership[static_cast<std::size_t>(token)] == Membership::out) {
+    return "outside of the support";
+  }
+  const bool judged = !response.statuses.empty();
+  const bool ok = judged && response.statuses[static_cast<std::size_t>(output)] == 0;
+  return judged && ok != in_range ? "against its status" : nullptr;
+}
+
+// `laws[row % size]` is that of row `row`.
+void expect_in_support(const CheckInput& input, const Request& request,
+                       const std::vector<reference::RealLaw>& laws, const std::string& how,
+                       std::int64_t first, CheckOutcome& outcome) {
+  const SamplerDescription& sampler = input.sampler->description();
+  if (outcome.failed() || !missing_ability(sampler, request).empty()) return;
+  const Response response =
+      run_request(*input.sampler, request, reported(sampler, request, {.statuses = true}));
+  if (!response.ran()) {
+    outcome.fail(how + response.trouble());
+    return;
+  }
+  for (std::int64_t output = 0; output < request.outputs(); ++output) {
+    const std::int64_t row = request.row_of(output);
+    const reference::RealLaw& law = laws[static_cast<std::size_t>(row) % laws.size()];
+    if (!law.defined) continue;
+    for (std::int32_t sample = 0; sample < request.num_samples; ++sample) {
+      const auto i = static_cast<std::size_t>(output * request.num_samples + sample);
+      ++outcome.draws;
+      const char* const what = fault_of(request, response, law, output, response.tokens[i]);
+      if (what == nullptr) continue;
+      outcome.fail(fmt::format("{}{}: token {} {}", how, at(request, first, row, output),
+                               response.tokens[i], what));
+      return;
+    }
+  }
+}
+
+// The same rows in other layouts and batches. Relations between calls would show more; they need
+// draws that can be repeated, and this does not.
+void compare_layouts(const CheckInput& input, const Request& rows,
+                     const std::vector<reference::RealLaw>& laws, std::int64_t first,
+                     CheckOutcome& outcome) {
+  const auto expect = [&](const char* how, const Request& request) {
+    expect_in_support(input, request, laws, how, first, outcome);
+  };
+  Request request = rows;
+  request.row_stride = rows.vocab + 5;
+  request.gap = 2;
+  expect("rows with gaps between them: ", request);
+  request.misalignment = rows.dtype == DType::float32 ? 4 : 2;
+  expect("misaligned rows: ", request);
+  request = rows;
+  for (std::int64_t i = 0; i < rows.rows; ++i) request.active.push_back(i % 2 == 0 ? 1 : 0);
+  expect("padding between rows: ", request);
+  request = rows;
+  request.num_samples = 3;
+  expect("three samples: ", request);
+  request = rows;
+  constexpr std::int64_t kMany = 80;
+  while (request.rows < kMany) {
+    request.rows += rows.rows;
+    request.logits.insert(request.logits.end(), rows.logits.begin(), rows.logits.end());
+    request.parameters.insert(request.parameters.end(), rows.parameters.begin(),
+                              rows.parameters.end());
+    request.allowed.insert(request.allowed.end(), rows.allowed.begin(), rows.allowed.end());
+  }
+  for (auto i = static_cast<std::uint64_t>(rows.rows);
+       request.seed.size() < static_cast<std::size_t>(request.rows); ++i) {
+    request.seed.push_back(mixed(input.seed, i));
+    request.offset.push_back(0);
+  }
+  expect("many rows: ", request);
 }
 
 }  // namespace
@@ -195,51 +278,24 @@ CheckOutcome check_support(const CheckInput& input) {
   CheckOutcome outcome;
   const std::int64_t chunk = rows_per_chunk(input);
   for (std::int64_t first = 0; first < input.rows && !outcome.failed(); first += chunk) {
-    Request request = make_request(input, first, std::min(chunk, input.rows - first));
-    request = with_draws(std::move(request), draws_per_row(input), sampler);
+    const Request rows = make_request(input, first, std::min(chunk, input.rows - first));
+    const Request request = with_draws(rows, draws_per_row(input), sampler);
     if (const std::string lacks = missing_ability(sampler, request); !lacks.empty()) {
       return skipped(lacks);
     }
-    const Response response =
-        run_request(*input.sampler, request, reported(sampler, request, {.statuses = true}));
-    if (!response.ran()) return outcome.fail(response.trouble());
     std::vector<reference::RealLaw> laws;
-    for (std::int64_t row = 0; row < request.rows; ++row) {
-      laws.push_back(law_of(input, request, row));
-    }
-    for (std::int64_t output = 0; output < request.outputs(); ++output) {
-      const std::int64_t row = request.row_of(output);
-      const reference::RealLaw& law = laws[static_cast<std::size_t>(row)];
-      if (!law.defined) continue;
-      for (std::int32_t sample = 0; sample < request.num_samples; ++sample) {
-        const std::int32_t token =
-            response.tokens[static_cast<std::size_t>(output * request.num_samples + sample)];
-        ++outcome.draws;
-        const bool in_range = token >= 0 && token < request.vocab;
-        const char* what = nullptr;
-        if (law.must_fail) {
-          if (token != -1) what = "for a row that must fail";
-        } else if (!in_range) {
-          what = "outside of the vocabulary";
-        } else if (law.membership[static_cast<std::size_t>(token)] == Membership::out) {
-          what = "outside of the support";
-        }
-        if (what == nullptr && !response.statuses.empty()) {
-          const bool ok = response.statuses[static_cast<std::size_t>(output)] == 0;
-          if (ok != in_range) what = "against its status";
-        }
-        if (what == nullptr) continue;
-        return outcome.fail(
-            fmt::format("{}: token {} {}", at(request, first, row, output), token, what));
-      }
-    }
-    outcome.rows += static_cast<std::uint64_t>(request.rows);
+    for (std::int64_t row = 0; row < rows.rows; ++row) laws.push_back(law_of(input, rows, row));
+    expect_in_support(input, request, laws, "", first, outcome);
+    if (first == 0) compare_layouts(input, rows, laws, first, outcome);
+    outcome.rows += static_cast<std::uint64_t>(rows.rows);
   }
-  if (outcome.draws == 0) {
+  if (outcome.draws == 0 && !outcome.failed()) {
     return skipped("semantics " + input.semantics.name + " defines none of these rows");
   }
-  outcome.message =
-      fmt::format("{} tokens of {} rows are in the support", outcome.draws, outcome.rows);
+  if (!outcome.failed()) {
+    outcome.message =
+        fmt::format("{} tokens of {} rows are in the support", outcome.draws, outcome.rows);
+  }
   return outcome;
 }
 
