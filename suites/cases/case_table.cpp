@@ -259,6 +259,7 @@ void add_goodness_of_fit(Table& table) {
       {Suite::gate, Family::gaussian, 1000, "none/t1", 1'000'000, 0.015},
       {Suite::gate, Family::gaussian, 1000, "none/t5", 1'000'000, 0.015},
       {Suite::gate, Family::zipf, 1000, "none/t0.7", 1'000'000, 0.015},
+      {Suite::gate, Family::gaussian_wide, 1000, "none/t1.05", 1'000'000, 0.015},
       {Suite::gate, Family::gaussian_wide, 1000, "top_p_0.9/t1", 1'000'000, 0.015},
       {Suite::gate, Family::ties_at_k, 1000, "top_k_50/t1", 1'000'000, 0.015},
       {Suite::gate, Family::bf16_rounded, 1000, "top_k_200+top_p_0.95/t1", 1'000'000, 0.015},

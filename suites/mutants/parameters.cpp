@@ -104,6 +104,7 @@ void add_floats(std::vector<Mutant>& list) {
                         [](Parameters& p, std::size_t) {
                           if (std::fabs(p.temperature - 1) < 0.1F) p.temperature = 1;
                         }));
+  list.back().expected = {"chi_squared/gaussian_wide/v1000/none/t1.05/*"};
   list.push_back(spoiled_law(
       {"temperature-of-zeros-twice",
        "sglang-jax PR #1563",

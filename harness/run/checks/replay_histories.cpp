@@ -134,6 +134,39 @@ void take_turns(const Other& other, Replay& replay) {
   replay.expect_same(behind, replay.base(), all);
 }
 
+// Rows of a larger vocabulary whose first columns cannot be drawn: what a buffer of the smaller
+// size held of them is nothing. The first call of an instance may have set that size, and what
+// comes behind it be wrong always.
+void expect_late_columns(Replay& replay) {
+  const Request& base = replay.base();
+  const std::int64_t front = base.vocab + 1;
+  Request late = base;
+  late.vocab = front + base.vocab;
+  late.allowed.clear();
+  late.logits.clear();
+  const float nothing =
+      base.input == RowInput::logits ? -std::numeric_limits<float>::infinity() : 0.0F;
+  for (std::int64_t row = 0; row < base.rows; ++row) {
+    late.logits.insert(late.logits.end(), static_cast<std::size_t>(front), nothing);
+    late.logits.insert(late.logits.end(), base.row(row), base.row(row) + base.vocab);
+  }
+  if (!base.allowed.empty() || late.vocab > kMaxVocab || !replay.may_ask(late)) return;
+  const std::string name = fmt::format("{} columns in front that cannot be drawn", front);
+  const Response response = replay.run(name, late);
+  if (replay.outcome().failed()) return;
+  ++replay.outcome().measures["relations"];
+  const auto samples = static_cast<std::size_t>(base.num_samples);
+  for (std::size_t at = 0; at < response.tokens.size(); ++at) {
+    const bool fails = replay.alone(at / samples).front() < 0;
+    const std::int32_t token = response.tokens[at];
+    if (fails ? token < 0 : token >= front && token < late.vocab) continue;
+    replay.outcome().fail(
+        fmt::format("{}: row {} gives token {}, expected {}", name, at / samples, token,
+                    fails ? "none, as without them" : fmt::format("one from {} on", front)));
+    return;
+  }
+}
+
 }  // namespace
 
 void compare_histories(Replay& replay) {
@@ -144,6 +177,7 @@ void compare_histories(Replay& replay) {
   std::thread([&] { replay.expect_same("a call from another thread", base, all); }).join();
   if (base.vocab > kLongest) return;
   for (const Other& other : other_calls(base)) take_turns(other, replay);
+  expect_late_columns(replay);
 }
 
 }  // namespace fairdraw::harness

@@ -30,6 +30,9 @@ class Replay {
   /// Draws each row alone: what the rest is compared with.
   void draw_alone();
 
+  /// Tokens of a base row alone, all samples.
+  const std::vector<std::int32_t>& alone(std::size_t row) const { return alone_[row]; }
+
   /// True where the sampler has what the request needs, and nothing has failed yet.
   bool may_ask(const Request& request) const;
 

@@ -13,6 +13,10 @@ using Kind = StreamPlan::Kind;
 
 constexpr std::uint64_t bit(int number) { return std::uint64_t{1} << number; }
 
+// Of an output of Kind::grid. Three outputs of three: where sample s of output i is drawn as number
+// i + s, four of eight draws repeat others.
+constexpr std::int32_t kGridSamples = 3;
+
 // Offsets are apart by more than the length of any sequence where their upper bits are equal.
 constexpr std::uint64_t kOffset = 0x1000;
 
@@ -180,9 +184,10 @@ class Drawing {
       } else {
         const bool grid = plan.kind == Kind::grid;
         request = outputs_of(row_, {plan.seed}, {plan.offset + call},
-                             grid ? (draws + 1) / 2 : draws, sampler_, plan.kind != Kind::rows);
+                             grid ? (draws + kGridSamples - 1) / kGridSamples : draws, sampler_,
+                             plan.kind != Kind::rows);
         request.seed_is_scalar = true;
-        if (grid) request.num_samples = 2;
+        if (grid) request.num_samples = kGridSamples;
       }
       std::vector<std::int32_t> drawn = run(request);
       drawn.erase(drawn.begin(),

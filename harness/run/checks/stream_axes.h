@@ -20,7 +20,7 @@ struct StreamPlan {
     samples,  ///< of one output
     outputs,  ///< of one call with a scalar seed
     rows,     ///< the same, each output with a row of its own
-    grid,     ///< two samples an output, of one call with a scalar seed
+    grid,     ///< three samples an output, of one call with a scalar seed
     calls,    ///< outputs of a call with a scalar seed, of a sampler with its own generator
   };
   Kind kind = Kind::offsets;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 namespace fairdraw::harness {
 namespace {
@@ -42,7 +43,7 @@ std::optional<ProbeDesign> design_probes(std::size_t sequences, std::size_t leng
                                          double most_likely, double false_fail_rate) {
   const auto s = static_cast<double>(sequences);
   const auto n = static_cast<double>(length);
-  const double share = false_fail_rate / 3;
+  const double share = false_fail_rate / 4;
   const auto grams = [&](double g) {
     return choose(s * (n - g + 1), 2) * std::pow(most_likely, g);
   };
@@ -52,19 +53,25 @@ std::optional<ProbeDesign> design_probes(std::size_t sequences, std::size_t leng
   };
   const auto steps = [&](double k) { return choose(s * (n - 1), k) * equal(k); };
   const auto differences = [&](double k) { return choose(s, 2) * choose(n, k) * equal(k); };
+  const auto repeats = [&](double k) {
+    return s * choose(n * (n - 1) / 2, k) * std::pow(most_likely, k);
+  };
   const auto gram = smallest(3, length, share, grams);
   const auto within = smallest(3, 2 * (length - 1), share, steps);
   const auto across = smallest(3, length, share, differences);
-  if (!gram || !within || !across) return std::nullopt;
-  return ProbeDesign{*gram, *within, *across,
+  const auto again = smallest(2, length - 1, share, repeats);
+  if (!gram || !within || !across || !again) return std::nullopt;
+  return ProbeDesign{*gram, *within, *across, *again,
                      grams(static_cast<double>(*gram)) + steps(static_cast<double>(*within)) +
-                         differences(static_cast<double>(*across))};
+                         differences(static_cast<double>(*across)) +
+                         repeats(static_cast<double>(*again))};
 }
 
 std::string StreamProbes::add(const std::string& name, std::span<const std::int32_t> tokens) {
   const Sequence sequence{name, {tokens.begin(), tokens.end()}};
   std::string wrong = repeated_gram(sequence);
   if (wrong.empty()) wrong = repeated_step(sequence);
+  if (wrong.empty()) wrong = repeated_tokens(sequence);
   for (const Sequence& other : sequences_) {
     if (wrong.empty()) wrong = repeated_difference(other, sequence);
   }
@@ -104,6 +111,14 @@ std::string StreamProbes::repeated_step(const Sequence& sequence) {
     }
   }
   return {};
+}
+
+std::string StreamProbes::repeated_tokens(const Sequence& sequence) const {
+  const std::set<std::int32_t> different(sequence.tokens.begin(), sequence.tokens.end());
+  const std::size_t repeats = sequence.tokens.size() - different.size();
+  if (repeats < design_.again) return {};
+  return fmt::format("{} of the tokens {} of {} stand there before", repeats,
+                     fmt::join(sequence.tokens, " "), sequence.name);
 }
 
 std::string StreamProbes::repeated_difference(const Sequence& one, const Sequence& other) const {

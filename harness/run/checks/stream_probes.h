@@ -13,10 +13,14 @@
 //   probability at most (3 m)^(k - 1): summed over the value d of that one, the first in time is in
 //   d - 1, d, d + 1 (three times 1 in all), the others are (3 m each), and d itself is m. There are
 //   k choices of it. The same with exclusive or in the place of the difference, and m for 3 m.
+// - Tokens of one sequence that it had before. Draw j is one of those before it with probability at
+//   most (j - 1) m, whatever they are; that k draws are, with at most the sum over sets of k draws
+//   of the products, which is at most choose(n (n - 1) / 2, k) m^k: one pair for each of them.
 //
-// A shared or frozen stream repeats grams, at any lag; an affine one (a linear congruence of seed
-// plus step, noise read at a stride) repeats steps; a hash that is linear over bits repeats the
-// exclusive or between two seeds.
+// A shared or frozen stream repeats grams, at any lag; outputs or samples that share some of their
+// bits repeat tokens; an affine stream (a linear congruence of seed plus step, noise read at a
+// stride) repeats steps; a hash that is linear over bits repeats the exclusive or between two
+// seeds.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +37,7 @@ struct ProbeDesign {
   std::size_t gram = 0;    ///< tokens of a gram that comes twice
   std::size_t within = 0;  ///< equal steps, over all sequences
   std::size_t across = 0;  ///< equal differences between the tokens of two sequences
+  std::size_t again = 0;   ///< tokens of a sequence that stand in it before
   double null_rate = 0;    ///< bound on the rate at which independent draws do any of it
 };
 
@@ -57,6 +62,7 @@ class StreamProbes {
   };
   std::string repeated_gram(const Sequence& sequence);
   std::string repeated_step(const Sequence& sequence);
+  std::string repeated_tokens(const Sequence& sequence) const;
   std::string repeated_difference(const Sequence& one, const Sequence& other) const;
 
   ProbeDesign design_;

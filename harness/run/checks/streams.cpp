@@ -207,6 +207,7 @@ CheckOutcome check_streams(const CheckInput& input) {
     outcome.measures["gram"] = static_cast<double>(design->gram);
     outcome.measures["equal_steps"] = static_cast<double>(design->within);
     outcome.measures["equal_differences"] = static_cast<double>(design->across);
+    outcome.measures["repeated_tokens"] = static_cast<double>(design->again);
     probe(input, row, shorts, *design, outcome);
   }
   if (sampler.per_request_seeds && sampler.randomness.replays && !outcome.failed()) {
