@@ -20,7 +20,7 @@ class Refusing : public harness::Sampler {
     description_.bfloat16 = description_.float16 = true;
     description_.lowest_id_ties = description_.joint_order = true;
     description_.num_samples = description_.indices = true;
-    description_.from_probs = description_.chains = true;
+    description_.from_probs = description_.chains = description_.allowed_mask = true;
   }
   const harness::SamplerDescription& description() const override { return description_; }
   std::string run(const fairdraw_batch&) override { return "by design"; }

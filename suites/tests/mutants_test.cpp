@@ -79,12 +79,30 @@ TEST(Catalogue, AccountsForEveryDocumentedBug) {
 // One of each class, of those that die quickly. The twins are judged by the same cases.
 std::vector<const Mutant*> one_a_class() {
   std::vector<const Mutant*> mutants;
-  for (const char* name :
-       {"topp-drops-crossing", "n-samples-without-replacement", "rng-offset-not-advanced",
-        "dp-ranks-same-seed", "only-seed0-read", "topk-zero-is-greedy",
-        "topk-threshold-keeps-ties-by-batch", "nan-to-zero-logit", "bf16-cumsum-topp",
-        "always-accept", "row-stride-assumed", "logprobs-after-filters", "writes-behind-tokens",
-        "lane-of-32-lost", "k-plus-one", "sample-number-ignored", "neighbours-parameters"}) {
+  for (const char* name : {"topp-drops-crossing",
+                           "n-samples-without-replacement",
+                           "rng-offset-not-advanced",
+                           "dp-ranks-same-seed",
+                           "only-seed0-read",
+                           "topk-zero-is-greedy",
+                           "topk-threshold-keeps-ties-by-batch",
+                           "nan-to-zero-logit",
+                           "bf16-cumsum-topp",
+                           "always-accept",
+                           "row-stride-assumed",
+                           "logprobs-after-filters",
+                           "writes-behind-tokens",
+                           "lane-of-32-lost",
+                           "k-plus-one",
+                           "sample-number-ignored",
+                           "neighbours-parameters",
+                           "chain-target-zeroed-in-place",
+                           "sample-number-added-to-offset",
+                           "generator-indices-ignored",
+                           "temperature-at-most-2",
+                           "support-size-by-row",
+                           "tile-of-one-lost",
+                           "greedy-temperature-patched"}) {
     mutants.push_back(&named(name));
   }
   return mutants;

@@ -107,7 +107,7 @@ struct WithChoice : ModelSampler {
 
 class WrongChoice : public testing::TestWithParam<Wrong> {};
 
-// Random words do not see them: twelve thousand tokens agree with the model's.
+// Random words do not see them: more than twelve thousand tokens agree with the model's.
 TEST_P(WrongChoice, DiesByGivenWordsAlone) {
   WithChoice sampler(GetParam().choose);
   EXPECT_TRUE(judge_exact(sampler, RowInput::logits, true).failed()) << GetParam().name;
@@ -115,7 +115,7 @@ TEST_P(WrongChoice, DiesByGivenWordsAlone) {
   const CheckOutcome random =
       judge(sampler, *reference::find_profile("fairdraw"), RowInput::logits, true, check_tokens);
   EXPECT_STREQ(to_string(random.verdict), "passed") << random.message;
-  EXPECT_EQ(random.draws, 12'000U);
+  EXPECT_GE(random.draws, 12'000U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Mutants, WrongChoice, testing::ValuesIn(kWrong));
