@@ -48,7 +48,7 @@ struct RowsTask {
   RowRecord* records = nullptr;  ///< [rows], optional: for the kernels that come after
 };
 
-/// Enqueues the row kernel. rows.rows in [1, 65536]. Returns the launch's error.
+/// Enqueues the row kernel. rows.rows in [1, 2^22). Returns the launch's error.
 cudaError_t filter_rows(const RowsTask& task, Path path, cudaStream_t stream);
 
 }  // namespace fairdraw::cuda

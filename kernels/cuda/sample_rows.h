@@ -8,8 +8,9 @@
 
 namespace fairdraw::cuda {
 
-/// Largest batch: the row kernel's grid.
-inline constexpr std::int64_t kMostRows = 65536;
+/// Largest batch: with 512 tiles a row, the most that kMaxVocab has, write_rows' grid is still below
+/// 2^31 blocks.
+inline constexpr std::int64_t kMostRows = (std::int64_t{1} << 22) - 1;
 
 struct SampleOptions {
   const char* rows_name = "logits";  ///< what errors call `request.logits`

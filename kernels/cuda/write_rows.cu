@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(kThreads)
 
 cudaError_t write_rows(const RowsOutputTask& task, cudaStream_t stream) {
   const std::int64_t blocks_a_row = (task.filtered.rows.vocab + kTokensABlock - 1) / kTokensABlock;
-  // At most 65536 rows of 512 tiles: well below the largest grid.
+  // Less than 2^22 rows of 512 tiles: below the largest grid, 2^31 - 1.
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(static_cast<unsigned>(task.filtered.rows.rows * blocks_a_row));
   config.blockDim = dim3(kThreads);

@@ -163,7 +163,7 @@ TEST(CudaArguments, ManagedMemoryIsTaken) {
 TEST(CudaArguments, Workspace) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   EXPECT_EQ(cuda::workspace_bytes(0), 0);
-  EXPECT_GE(cuda::workspace_bytes(65536), cuda::workspace_bytes(1));
+  EXPECT_GE(cuda::workspace_bytes((1 << 22) - 1), cuda::workspace_bytes(1));
   Call null;
   null.execution.workspace = nullptr;
   null.expect_refused({"workspace is null", "device memory"});
@@ -191,7 +191,7 @@ TEST(CudaArguments, ShapesAndTypes) {
     call.expect_refused({"logits.vocab is " + std::to_string(vocab), "1 to 1048576"});
   }
   Call many;
-  many.request.logits.rows = 65537;
+  many.request.logits.rows = 1 << 22;
   // Lengths would be wrong too; without arrays the number of rows is what is left.
   many.request.temperature = 1.0F;
   many.request.top_k = 0;
@@ -201,7 +201,7 @@ TEST(CudaArguments, ShapesAndTypes) {
   many.request.active = {};
   many.result.mask = {};
   many.result.probs = {};
-  many.expect_refused({"logits.rows is 65537", "65536"});
+  many.expect_refused({"logits.rows is 4194304", "4194303"});
   Call rows;
   rows.request.logits.rows = -1;
   rows.expect_refused({"logits.rows is -1"});

@@ -51,7 +51,7 @@ struct Execution {
   Path path = Path::best;
 };
 
-/// See fairdraw/sample.h. Up to 65536 rows and as many outputs as tokens have room.
+/// See fairdraw/sample.h. Less than 2^22 rows and as many outputs as tokens have room.
 Error sample(const SampleRequest& request, const SampleResult& result, const Execution& execution);
 
 // See fairdraw/sampling.h for each of these.
