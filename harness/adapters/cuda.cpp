@@ -1,140 +1,19 @@
 // The operations of fairdraw/cuda.h behind the contract, whose arrays lie in host memory: a call
-// copies them to the device, results included, so that what the sampler leaves untouched comes back
-// as it was. Everything else in the block is NaN, so that a read outside a row shows.
+// copies them to the device and its results back (device_arrays.h).
 #include "harness/adapters/cuda.h"
 
 #include <algorithm>
 #include <array>
-#include <functional>
-#include <mutex>
 
 #include "fairdraw/cuda.h"
-#include "fairdraw/cuda_memory.h"
 #include "fairdraw/sample.h"
 #include "harness/adapters/describe.h"
+#include "harness/adapters/device_arrays.h"
 #include "harness/adapters/probs_operation.h"
 #include "harness/contract/usage_error.h"
 
 namespace fairdraw::harness {
 namespace {
-
-// Addresses keep their residue modulo this, so that a misaligned row is misaligned there too.
-constexpr std::int64_t kAlignment = 64;
-constexpr std::int64_t kSlotAlignment = 256;
-
-/// What a call needs on the device. Kept from call to call, and from sampler to sampler.
-struct DeviceState {
-  cuda::Stream stream;
-  cuda::DeviceBuffer arrays, workspace;
-};
-
-/// Device states that no call is using. The runner's threads each take one.
-class DeviceStates {
- public:
-  std::unique_ptr<DeviceState> take(Error& error) {
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      if (!idle_.empty()) {
-        std::unique_ptr<DeviceState> state = std::move(idle_.back());
-        idle_.pop_back();
-        return state;
-      }
-    }
-    auto state = std::make_unique<DeviceState>();
-    error = state->stream.create();
-    return state;
-  }
-  void give_back(std::unique_ptr<DeviceState> state) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    idle_.push_back(std::move(state));
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<DeviceState>> idle_;
-};
-
-DeviceStates& device_states() {
-  static DeviceStates states;
-  return states;
-}
-
-/// Bytes from the first element of a matrix to the end of its last row.
-std::int64_t extent(std::int64_t rows, std::int64_t stride, std::int64_t width, std::int64_t size) {
-  const bool sensible = rows > 0 && width > 0 && stride >= 0;  // else: the call refuses it
-  return sensible ? ((rows - 1) * stride + width) * size : 0;
-}
-
-std::int64_t element_size(std::uint32_t dtype) {
-  return static_cast<DType>(dtype) == DType::float32 ? 4 : 2;
-}
-
-/// The arrays of a call, each at a place of its own in one block of device memory.
-class DeviceArrays {
- public:
-  /// Plans a place for `bytes` bytes at `host`; null stays null. Returns its number.
-  std::size_t add(const void* host, std::int64_t bytes) {
-    Array array;
-    array.host = host;
-    array.bytes = std::max<std::int64_t>(bytes, 0);
-    const auto address = reinterpret_cast<std::uintptr_t>(host);
-    array.offset = end_ + static_cast<std::int64_t>(address % kAlignment);
-    if (host != nullptr) {
-      const std::int64_t last = array.offset + std::max<std::int64_t>(array.bytes, 1);
-      end_ = (last + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
-    }
-    arrays_[count_] = array;
-    return count_++;
-  }
-
-  /// As add, for a result: download() brings it back.
-  std::size_t add_result(void* host, std::int64_t bytes) {
-    const std::size_t number = add(host, bytes);
-    arrays_[number].result = host;
-    return number;
-  }
-
-  Error upload(DeviceState& state) {
-    if (Error error = state.arrays.reserve(end_)) return error;
-    if (Error error = state.arrays.fill(0, 0xFF, end_, state.stream)) return error;
-    for (std::size_t i = 0; i < count_; ++i) {
-      const Array& array = arrays_[i];
-      if (array.host == nullptr) continue;
-      Error error = state.arrays.upload(array.offset, array.host, array.bytes, state.stream);
-      if (error) return error;
-    }
-    base_ = static_cast<char*>(state.arrays.data());
-    return {};
-  }
-
-  Error download(DeviceState& state) const {
-    for (std::size_t i = 0; i < count_; ++i) {
-      const Array& array = arrays_[i];
-      if (array.result == nullptr) continue;
-      Error error = state.arrays.download(array.result, array.offset, array.bytes, state.stream);
-      if (error) return error;
-    }
-    return {};
-  }
-
-  /// Where array `number` lies on the device, after upload().
-  template <class T>
-  T* at(std::size_t number) const {
-    const Array& array = arrays_[number];
-    return array.host == nullptr ? nullptr : reinterpret_cast<T*>(base_ + array.offset);
-  }
-
- private:
-  struct Array {
-    const void* host = nullptr;
-    void* result = nullptr;
-    std::int64_t offset = 0, bytes = 0;
-  };
-  std::array<Array, 24> arrays_{};
-  std::size_t count_ = 0;
-  std::int64_t end_ = 0;
-  char* base_ = nullptr;
-};
 
 class CudaSampler final : public Sampler {
  public:
@@ -157,17 +36,6 @@ class CudaSampler final : public Sampler {
   }
 
  private:
-  static std::string on_device(const std::function<Error(DeviceState&)>& call) {
-    Error error;
-    std::unique_ptr<DeviceState> state = device_states().take(error);
-    if (!error) error = call(*state);
-    // Whatever was enqueued reads host memory of the caller: it has to be over before returning.
-    const Error unfinished = state->stream.get() == nullptr ? Error{} : state->stream.synchronise();
-    if (!error) error = unfinished;
-    if (!error) device_states().give_back(std::move(state));
-    return error.message;
-  }
-
   Error run_on(DeviceState& state, const fairdraw_batch& batch,
                const ProbsOperation& operation) const {
     const std::int64_t rows = batch.rows;
@@ -178,7 +46,7 @@ class CudaSampler final : public Sampler {
 
     DeviceArrays arrays;
     const auto logits = arrays.add(
-        batch.logits, extent(rows, batch.row_stride, batch.vocab, element_size(batch.dtype)));
+        batch.logits, extent(rows, batch.row_stride, batch.vocab, element_bytes(batch.dtype)));
     const auto temperature = arrays.add(batch.temperature, rows * 4);
     const auto top_k = arrays.add(batch.top_k, rows * 4);
     const auto top_p = arrays.add(batch.top_p, rows * 4);
@@ -250,7 +118,7 @@ class CudaSampler final : public Sampler {
     const std::int64_t n = chain.num_draft_tokens;
     const std::int64_t batch = chain.batch;
     const std::int64_t tokens = batch * (n + 1);
-    const std::int64_t row_bytes = chain.vocab * element_size(chain.dtype);
+    const std::int64_t row_bytes = chain.vocab * element_bytes(chain.dtype);
     const bool one_seed = chain.seed_is_scalar != 0;
     DeviceArrays arrays;
     const auto draft_probs = arrays.add(chain.draft_probs, batch * n * row_bytes);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <memory_resource>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,7 @@ struct SamplerDescription {
   bool scripted_words = false;  ///< draws with given random words, as the specification does: t =
                                 ///< floor(word * total / 2^64), first prefix sum above t
   RandomnessContract randomness;
+  bool top_k = true, top_p = true, min_p = true;  ///< filters with these
   bool allowed_mask = false, active_rows = false, indices = false, num_samples = false;
   bool lowest_id_ties = false, joint_order = false;
   bool reports_status = false, reports_support = false, reports_mask = false;
@@ -52,6 +54,16 @@ class Sampler {
 
   /// Verifies drafted chains; the same return value. Only where description().chains.
   virtual std::string run_chain(const fairdraw_chain& chain);
+
+  /// Memory that the arrays of a call are to lie in. A sampler in another process has its own, and
+  /// gets no copies of arrays then.
+  virtual std::pmr::memory_resource* memory() { return std::pmr::get_default_resource(); }
+
+  /// Why the sampler gives no answers any more: it crashed, ran out of time, printed, ...; empty:
+  /// it stands. A case whose sampler breaks has failed, and makes no further call.
+  virtual std::string broken() const { return {}; }
+  /// Forgets that it broke: the next call starts anew.
+  virtual void recover() {}
 };
 
 /// Names of the built-in samplers that this machine can run, the default first. The last one is

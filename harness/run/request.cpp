@@ -49,14 +49,27 @@ std::string damage_of(const ReadOnly& inputs, const std::pair<const char*, Array
   return damage;
 }
 
+// A sampler that broke has neither refused the call nor answered it.
+template <class Answer>
+bool broke(const Sampler& sampler, Answer& response) {
+  const std::string why = sampler.broken();
+  if (why.empty()) return false;
+  response.refused.clear();
+  response.damage = why;
+  return true;
+}
+
 }  // namespace
 
 Response run_request(Sampler& sampler, const Request& request, const Wanted& wanted) {
-  const EncodedLogits logits(request);
+  Response response;
+  if (broke(sampler, response)) return response;
+  Memory* const memory = sampler.memory();
+  const EncodedLogits logits(memory, request);
   const auto rows = static_cast<std::size_t>(request.rows);
   const std::size_t length = std::max<std::size_t>(rows, 1);  // never NULL, in an empty batch too
-  std::vector<float> temperature(length), top_p(length), min_p(length);
-  std::vector<std::int32_t> top_k(length);
+  std::pmr::vector<float> temperature(length, memory), top_p(length, memory), min_p(length, memory);
+  std::pmr::vector<std::int32_t> top_k(length, memory);
   for (std::size_t row = 0; row < rows; ++row) {
     temperature[row] = request.parameters[row].temperature;
     top_k[row] = request.parameters[row].top_k;
@@ -68,15 +81,22 @@ Response run_request(Sampler& sampler, const Request& request, const Wanted& wan
   const std::int64_t tokens_out = outputs * request.num_samples;
   const std::int64_t gap = request.gap;
   const float unwritten = std::numeric_limits<float>::quiet_NaN();
-  Guarded<std::int32_t> tokens(true, tokens_out, kUnwritten);
-  Guarded<std::int32_t> statuses(wanted.statuses, outputs, kUnwritten);
-  Guarded<std::int32_t> support_size(wanted.support_size, outputs, kUnwritten);
-  Guarded<float> logprob(wanted.logprobs, tokens_out, unwritten);
-  Guarded<float> logprob_filtered(wanted.logprobs, tokens_out, unwritten);
+  Guarded<std::int32_t> tokens(memory, true, tokens_out, kUnwritten);
+  Guarded<std::int32_t> statuses(memory, wanted.statuses, outputs, kUnwritten);
+  Guarded<std::int32_t> support_size(memory, wanted.support_size, outputs, kUnwritten);
+  Guarded<float> logprob(memory, wanted.logprobs, tokens_out, unwritten);
+  Guarded<float> logprob_filtered(memory, wanted.logprobs, tokens_out, unwritten);
   const std::int64_t words = words_for(request.vocab);
-  Guarded<std::uint32_t> mask(wanted.mask, request.rows, words, gap, kUnwrittenMask);
-  Guarded<float> probs(wanted.probs, request.rows, request.vocab, gap, unwritten);
-  const std::vector<std::uint32_t> allowed = spread(request.allowed, words, gap);
+  Guarded<std::uint32_t> mask(memory, wanted.mask, request.rows, words, gap, kUnwrittenMask);
+  Guarded<float> probs(memory, wanted.probs, request.rows, request.vocab, gap, unwritten);
+  const std::vector<std::uint32_t> spread_allowed = spread(request.allowed, words, gap);
+  const Placed allowed(memory, spread_allowed);
+  const Placed active(memory, request.active);
+  // Never NULL where there are indices, in an empty batch too: NULL means that there are none.
+  const std::vector<std::int32_t> no_index = {0};
+  const Placed indices(memory, request.indices.empty() ? no_index : request.indices);
+  const Placed seed(memory, request.seed), offset(memory, request.offset);
+  const Placed random_words(memory, request.words);
 
   fairdraw_batch batch{};
   batch.struct_size = sizeof(batch);
@@ -92,20 +112,16 @@ Response run_request(Sampler& sampler, const Request& request, const Wanted& wan
   batch.min_p = min_p.data();
   batch.tie_rule = static_cast<std::uint32_t>(request.tie_rule);
   batch.filter_order = static_cast<std::uint32_t>(request.filter_order);
-  batch.allowed = allowed.empty() ? nullptr : allowed.data();
+  batch.allowed = spread_allowed.empty() ? nullptr : allowed.data();
   batch.allowed_stride = words + gap;
-  batch.active = request.active.empty() ? nullptr : request.active.data();
-  // Never NULL where there are indices, in an empty batch too: NULL means that there are none.
-  constexpr std::int32_t kNoIndex = 0;
-  batch.indices = !request.with_indices     ? nullptr
-                  : request.indices.empty() ? &kNoIndex
-                                            : request.indices.data();
+  batch.active = request.active.empty() ? nullptr : active.data();
+  batch.indices = request.with_indices ? indices.data() : nullptr;
   batch.outputs = outputs;
   batch.num_samples = request.num_samples;
   batch.seed_is_scalar = request.seed_is_scalar ? 1 : 0;
-  batch.seed = request.seed.data();
-  batch.offset = request.offset.data();
-  batch.words = request.words.empty() ? nullptr : request.words.data();
+  batch.seed = seed.data();
+  batch.offset = offset.data();
+  batch.words = request.words.empty() ? nullptr : random_words.data();
   batch.tokens = tokens.data();
   batch.statuses = statuses.data();
   batch.support_size = support_size.data();
@@ -122,15 +138,15 @@ Response run_request(Sampler& sampler, const Request& request, const Wanted& wan
   inputs.watch("top_k", batch.top_k, rows);
   inputs.watch("top_p", batch.top_p, rows);
   inputs.watch("min_p", batch.min_p, rows);
-  inputs.watch("the bitmask", batch.allowed, allowed.size());
+  inputs.watch("the bitmask", batch.allowed, spread_allowed.size());
   inputs.watch("active", batch.active, request.active.size());
   inputs.watch("indices", batch.indices, request.indices.size());
   inputs.watch("seed", batch.seed, request.seed.size());
   inputs.watch("offset", batch.offset, request.offset.size());
   inputs.watch("the random words", batch.words, request.words.size());
 
-  Response response;
   response.refused = sampler.run(batch);
+  if (broke(sampler, response)) return response;
   response.damage =
       damage_of(inputs, std::pair("tokens", &tokens), std::pair("statuses", &statuses),
                 std::pair("support_size", &support_size), std::pair("logprob", &logprob),
@@ -147,11 +163,14 @@ Response run_request(Sampler& sampler, const Request& request, const Wanted& wan
 }
 
 ChainResponse run_chain_request(Sampler& sampler, const ChainRequest& request) {
+  ChainResponse response;
+  if (broke(sampler, response)) return response;
+  Memory* const memory = sampler.memory();
   const std::int64_t tokens_out = request.batch * (request.num_draft_tokens + 1);
-  Guarded<std::int32_t> tokens(true, tokens_out, kUnwritten);
-  Guarded<std::int32_t> accepted(request.counts, request.batch, kUnwritten);
-  Guarded<std::int32_t> emitted(request.counts, request.batch, kUnwritten);
-  Guarded<std::int32_t> statuses(request.counts && sampler.description().reports_status,
+  Guarded<std::int32_t> tokens(memory, true, tokens_out, kUnwritten);
+  Guarded<std::int32_t> accepted(memory, request.counts, request.batch, kUnwritten);
+  Guarded<std::int32_t> emitted(memory, request.counts, request.batch, kUnwritten);
+  Guarded<std::int32_t> statuses(memory, request.counts && sampler.description().reports_status,
                                  request.batch, kUnwritten);
 
   const auto in_dtype = [&request](const std::vector<float>& values) {
@@ -161,27 +180,36 @@ ChainResponse run_chain_request(Sampler& sampler, const ChainRequest& request) {
     encode(request.dtype, values.data(), values.size(), bytes.data());
     return bytes;
   };
-  const std::vector<std::byte> draft = in_dtype(request.draft_probs);
-  const std::vector<std::byte> target = in_dtype(request.target_probs);
-  const auto words = [](const std::vector<std::uint64_t>& given) {
-    return given.empty() ? nullptr : given.data();
-  };
+  const std::vector<std::byte> narrow_draft = in_dtype(request.draft_probs);
+  const std::vector<std::byte> narrow_target = in_dtype(request.target_probs);
+  const bool wide = request.dtype == DType::float32;
+  const std::vector<float> none;
+  const Placed draft(memory, narrow_draft), target(memory, narrow_target);
+  const Placed wide_draft(memory, wide ? request.draft_probs : none);
+  const Placed wide_target(memory, wide ? request.target_probs : none);
+  const Placed draft_tokens(memory, request.draft_tokens);
+  const Placed seed(memory, request.seed), offset(memory, request.offset);
+  const Placed accept_words(memory, request.accept_words);
+  const Placed recover_words(memory, request.recover_words);
+  const Placed bonus_words(memory, request.bonus_words);
   fairdraw_chain chain{};
   chain.struct_size = sizeof(chain);
   chain.dtype = static_cast<std::uint32_t>(request.dtype);
   chain.batch = request.batch;
   chain.num_draft_tokens = request.num_draft_tokens;
   chain.vocab = request.vocab;
-  const bool wide = request.dtype == DType::float32;
-  chain.draft_probs = wide ? static_cast<const void*>(request.draft_probs.data()) : draft.data();
-  chain.draft_tokens = request.draft_tokens.data();
-  chain.target_probs = wide ? static_cast<const void*>(request.target_probs.data()) : target.data();
+  chain.draft_probs = wide ? static_cast<const void*>(wide_draft.data()) : draft.data();
+  chain.draft_tokens = draft_tokens.data();
+  chain.target_probs = wide ? static_cast<const void*>(wide_target.data()) : target.data();
   chain.seed_is_scalar = request.seed_is_scalar ? 1 : 0;
-  chain.seed = request.seed.data();
-  chain.offset = request.offset.data();
-  chain.accept_words = words(request.accept_words);
-  chain.recover_words = words(request.recover_words);
-  chain.bonus_words = words(request.bonus_words);
+  const auto words = [](const Placed<std::uint64_t>& placed, const auto& given) {
+    return given.empty() ? nullptr : placed.data();
+  };
+  chain.seed = seed.data();
+  chain.offset = offset.data();
+  chain.accept_words = words(accept_words, request.accept_words);
+  chain.recover_words = words(recover_words, request.recover_words);
+  chain.bonus_words = words(bonus_words, request.bonus_words);
   chain.tokens = tokens.data();
   chain.accepted = accepted.data();
   chain.emitted = emitted.data();
@@ -198,8 +226,8 @@ ChainResponse run_chain_request(Sampler& sampler, const ChainRequest& request) {
   inputs.watch("recover_words", chain.recover_words, request.recover_words.size());
   inputs.watch("bonus_words", chain.bonus_words, request.bonus_words.size());
 
-  ChainResponse response;
   response.refused = sampler.run_chain(chain);
+  if (broke(sampler, response)) return response;
   response.damage =
       damage_of(inputs, std::pair("tokens", &tokens), std::pair("accepted", &accepted),
                 std::pair("emitted", &emitted), std::pair("statuses", &statuses));
@@ -238,6 +266,12 @@ std::string missing_ability(const SamplerDescription& sampler, const Request& re
     if (const std::string reason = missing_for_probabilities(sampler, request); !reason.empty()) {
       return reason;
     }
+  }
+  for (const reference::RowParameters& row : request.parameters) {
+    const bool top_k_off = row.top_k == 0 || row.top_k == -1 || row.top_k >= request.vocab;
+    if (lacks(!top_k_off, sampler.top_k)) return "has no top_k";
+    if (lacks(row.top_p != 1, sampler.top_p)) return "has no top_p";
+    if (lacks(row.min_p != 0, sampler.min_p)) return "has no min_p";
   }
   if (lacks(!request.words.empty(), sampler.scripted_words)) return "takes no random words";
   if (lacks(!request.allowed.empty(), sampler.allowed_mask)) return "takes no mask of allowed ids";

@@ -55,7 +55,8 @@ struct Wanted {
 /// given to read is looked at again behind it.
 struct Response {
   std::string refused;  ///< why the whole call was refused; empty: it ran
-  std::string damage;   ///< what was written that is no result; empty: nothing
+  std::string damage;   ///< what was written that is no result, or how the sampler broke; empty:
+                        ///< nothing
   std::vector<std::int32_t> tokens, statuses, support_size;
   std::vector<float> logprob, logprob_filtered, probs;
   std::vector<std::uint32_t> mask;

@@ -39,24 +39,32 @@ void encode(DType dtype, const float* values, std::size_t count, std::byte* targ
   }
 }
 
-SparseMemory::SparseMemory(std::size_t size) : size_(size) {
+SparseMemory::SparseMemory(Memory* memory, std::size_t size) : memory_(memory), size_(size) {
+  if (memory != std::pmr::get_default_resource()) {  // that of a sampler is sparse itself
+    data_ = static_cast<std::byte*>(memory->allocate(size));
+    return;
+  }
   void* const mapped = mmap(nullptr, size, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped != MAP_FAILED) data_ = static_cast<std::byte*>(mapped);
 }
 
 SparseMemory::~SparseMemory() {
+  if (memory_ != std::pmr::get_default_resource()) {
+    memory_->deallocate(data_, size_);
+    return;
+  }
   if (data_ != nullptr) munmap(data_, size_);
 }
 
-EncodedLogits::EncodedLogits(const Request& request)
-    : stride_(request.row_stride == 0 ? request.vocab : request.row_stride) {
+EncodedLogits::EncodedLogits(Memory* memory, const Request& request)
+    : stride_(request.row_stride == 0 ? request.vocab : request.row_stride), storage_(memory) {
   const std::size_t size = element_size(request.dtype);
   const auto stride = static_cast<std::size_t>(stride_);
   const auto rows = static_cast<std::size_t>(request.rows);
   const auto vocab = static_cast<std::size_t>(request.vocab);
-  const bool as_it_is =
-      request.dtype == DType::float32 && stride_ == request.vocab && request.misalignment == 0;
+  const bool as_it_is = request.dtype == DType::float32 && stride_ == request.vocab &&
+                        request.misalignment == 0 && memory == std::pmr::get_default_resource();
   if (as_it_is) {
     data_ = request.logits.data();
     size_ = rows * vocab * size;
@@ -65,7 +73,7 @@ EncodedLogits::EncodedLogits(const Request& request)
   const std::size_t bytes = rows * stride * size;
   std::byte* first = nullptr;
   if (bytes >= kSparseFrom) {
-    sparse_ = std::make_unique<SparseMemory>(bytes + 64);
+    sparse_ = std::make_unique<SparseMemory>(memory, bytes + 64);
     if (sparse_->data() == nullptr) throw std::bad_alloc();
     first = sparse_->data() + request.misalignment;
   } else {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <memory_resource>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,19 +16,24 @@
 
 namespace fairdraw::harness {
 
+using Memory = std::pmr::memory_resource;
+
 /// A result array of `rows` rows of `width` values, `gap` values apart, with guards in front,
 /// behind and between: whatever is not a result keeps its pattern. Null when it is not wanted.
 template <class T>
 class Guarded {
  public:
-  Guarded(bool wanted, std::int64_t rows, std::int64_t width, std::int64_t gap, T pattern)
+  Guarded(Memory* memory, bool wanted, std::int64_t rows, std::int64_t width, std::int64_t gap,
+          T pattern)
       : rows_(static_cast<std::size_t>(rows)),
         width_(static_cast<std::size_t>(width)),
         stride_(static_cast<std::size_t>(width + gap)),
-        pattern_(pattern) {
+        pattern_(pattern),
+        values_(memory) {
     if (wanted) values_.assign(rows_ * stride_ + 2 * kGuard, pattern);
   }
-  Guarded(bool wanted, std::int64_t size, T pattern) : Guarded(wanted, 1, size, 0, pattern) {}
+  Guarded(Memory* memory, bool wanted, std::int64_t size, T pattern)
+      : Guarded(memory, wanted, 1, size, 0, pattern) {}
 
   T* data() { return values_.empty() ? nullptr : values_.data() + kGuard; }
 
@@ -67,7 +73,25 @@ class Guarded {
 
   std::size_t rows_, width_, stride_;
   T pattern_;
-  std::vector<T> values_;
+  std::pmr::vector<T> values_;
+};
+
+/// Values that a call reads: where they are, or, for a sampler that has memory of its own, there.
+template <class T>
+class Placed {
+ public:
+  Placed(Memory* memory, const std::vector<T>& values) : data_(values.data()), copy_(memory) {
+    if (memory == std::pmr::get_default_resource() || values.empty()) return;
+    copy_.assign(values.begin(), values.end());
+    data_ = copy_.data();
+  }
+  Placed(const Placed&) = delete;
+  Placed& operator=(const Placed&) = delete;
+  const T* data() const { return data_; }
+
+ private:
+  const T* data_;
+  std::pmr::vector<T> copy_;
 };
 
 /// Values in a dtype, as bytes.
@@ -77,13 +101,14 @@ std::size_t element_size(DType dtype);
 /// Memory that costs what is touched of it: for rows that lie gigabytes apart.
 class SparseMemory {
  public:
-  explicit SparseMemory(std::size_t size);  ///< data() is null where the system gives none
+  SparseMemory(Memory* memory, std::size_t size);  ///< data() is null where the system gives none
   ~SparseMemory();
   SparseMemory(const SparseMemory&) = delete;
   SparseMemory& operator=(const SparseMemory&) = delete;
   std::byte* data() const { return data_; }
 
  private:
+  Memory* memory_;
   std::byte* data_ = nullptr;
   std::size_t size_;
 };
@@ -91,14 +116,14 @@ class SparseMemory {
 /// The logits in their dtype, at the alignment and stride that the request asks for.
 class EncodedLogits {
  public:
-  explicit EncodedLogits(const Request& request);
+  EncodedLogits(Memory* memory, const Request& request);
   const void* data() const { return data_; }
   std::int64_t stride() const { return stride_; }
   std::size_t size() const { return size_; }  ///< in bytes, from data() on; 0: too many to look at
 
  private:
   std::int64_t stride_;
-  std::vector<std::byte> storage_;
+  std::pmr::vector<std::byte> storage_;
   std::unique_ptr<SparseMemory> sparse_;
   const void* data_ = nullptr;
   std::size_t size_ = 0;

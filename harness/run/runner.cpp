@@ -19,6 +19,8 @@ void run_job(const Job& job, CaseRecord& record) {
   try {
     const std::unique_ptr<Sampler> sampler = job.make_sampler();
     CheckOutcome outcome = job.check(*sampler);
+    // Whatever the check made of it.
+    if (const std::string why = sampler->broken(); !why.empty()) outcome.fail(why);
     record.verdict = outcome.verdict;
     record.message = std::move(outcome.message);
     record.watch = std::move(outcome.watch);

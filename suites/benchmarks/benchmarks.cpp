@@ -13,10 +13,12 @@
 #include "fairdraw/sample.h"
 #include "harness/contract/sampler.h"
 #include "harness/contract/usage_error.h"
+#include "harness/plugin/plugin_sampler.h"
 #include "suites/benchmarks/benchmark_rows.h"
 #include "suites/benchmarks/cuda_benchmarks.h"
 #include "suites/benchmarks/floors.h"
 #include "suites/benchmarks/peers.h"
+#include "suites/benchmarks/plugin_overhead.h"
 #include "suites/cases/operation.h"
 
 namespace fairdraw::suites {
@@ -219,7 +221,8 @@ std::vector<Operation> operations_of(const BenchmarkOptions& options,
 
 void add_benchmark_options(CLI::App& app, BenchmarkOptions& options) {
   app.add_option("--backend", options.backends,
-                 "Samplers by name (cpu, cuda, ...), peer:sort, peer:softmax (default: cpu)")
+                 "Samplers by name (cpu, cuda, ...), peer:sort, peer:softmax (default: cpu); "
+                 "plugin:PATH: what a call of a plugin costs beside its own time")
       ->delimiter(',');
   app.add_option("--operation", options.operations,
                  "Operations, e.g. top_k_50+top_p_0.9 (default: those of the README)")
@@ -251,9 +254,12 @@ std::vector<harness::BenchmarkRecord> run_benchmarks(const BenchmarkOptions& opt
   std::vector<std::string> known = harness::builtin_sampler_names();
   std::erase(known, "model");
   known.insert(known.end(), {"peer:sort", "peer:softmax"});
-  std::vector<std::string> cpu_backends, cuda_backends;
+  std::vector<std::string> cpu_backends, cuda_backends, plugins;
   for (const std::string& backend : options.backends) {
-    (is_cuda_backend(backend) ? cuda_backends : cpu_backends).push_back(backend);
+    (is_cuda_backend(backend)              ? cuda_backends
+     : harness::plugin::is_plugin(backend) ? plugins
+                                           : cpu_backends)
+        .push_back(backend);
   }
   if (options.backends.empty()) cpu_backends = {"cpu"};
   check_names(cpu_backends, known, "backend");
@@ -270,6 +276,15 @@ std::vector<harness::BenchmarkRecord> run_benchmarks(const BenchmarkOptions& opt
   if (!cuda_backends.empty()) {
     for (harness::BenchmarkRecord& record : run_cuda_benchmarks(options, cuda_backends, failures)) {
       records.push_back(std::move(record));
+    }
+  }
+  for (const std::string& plugin : plugins) {
+    const std::vector<std::int64_t> small = {16};
+    for (const std::int64_t vocab : options.vocabs.empty() ? small : options.vocabs) {
+      for (harness::BenchmarkRecord& record :
+           plugin_overhead(plugin, vocab, options.milliseconds)) {
+        records.push_back(std::move(record));
+      }
     }
   }
   return records;

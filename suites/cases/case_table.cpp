@@ -211,6 +211,38 @@ void add_contracts(Table& table) {
   }
 }
 
+// For samplers that lack a filter, and so skip every list in which it occurs.
+void add_fewer_filters(Table& table) {
+  const std::pair<const char*, Filters> lists[] = {
+      {"unfiltered", {}},
+      {"top_k_alone", {.top_k = true}},
+      {"top_p_alone", {.top_p = true}},
+      {"min_p_alone", {.min_p = true}},
+      {"top_k_and_top_p", {.top_k = true, .top_p = true}}};
+  constexpr std::int64_t kVocab = 1000;
+  for (const auto& [name, filters] : lists) {
+    const std::vector<Operation> operations = operations_with(filters, kVocab);
+    const auto add = [&](Check check, bool banned, DType dtype) {
+      table.add_list({.suite = Suite::smoke,
+                      .check = check,
+                      .input = family_input(Family::gaussian_wide, kVocab, dtype),
+                      .banned_tokens = banned,
+                      .draws = (check == Check::support ? 64 : 8) * operations.size()},
+                     name, operations);
+    };
+    for (const Check check :
+         {Check::mask, Check::tokens, Check::support, Check::status, Check::replay,
+          Check::metamorphic, Check::probabilities, Check::float_environment}) {
+      add(check, false, DType::float32);
+    }
+    for (const Check check : {Check::mask, Check::tokens, Check::support}) {
+      add(check, true, DType::float32);
+      add(check, false, DType::bfloat16);
+      add(check, false, DType::float16);
+    }
+  }
+}
+
 // --- Statistical checks
 // ---------------------------------------------------------------------------
 
@@ -446,6 +478,7 @@ std::vector<Case> case_table(
   Table table(suite);
   add_masks_and_tokens(table);
   add_contracts(table);
+  add_fewer_filters(table);
   add_streams(table);
   add_goodness_of_fit(table);
   add_pit(table);

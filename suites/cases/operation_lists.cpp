@@ -93,6 +93,21 @@ std::vector<Operation> edge_operations(std::int64_t vocab) {
   return list;
 }
 
+std::vector<Operation> operations_with(const Filters& filters, std::int64_t vocab) {
+  std::vector<Operation> list;
+  const auto add_from = [&](const std::vector<Operation>& operations) {
+    std::copy_if(operations.begin(), operations.end(), std::back_inserter(list),
+                 [&filters](const Operation& operation) {
+                   const reference::RowParameters& row = operation.parameters;
+                   return (filters.top_k || row.top_k == 0) && (filters.top_p || row.top_p == 1) &&
+                          (filters.min_p || row.min_p == 0);
+                 });
+  };
+  add_from(edge_operations(vocab));
+  add_from(everyday_operations());
+  return list;
+}
+
 std::vector<Operation> partial_sum_operations() {
   std::vector<Operation> list;
   for (const float sum : {0.5F, 0.75F, 0.875F}) {

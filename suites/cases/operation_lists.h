@@ -29,6 +29,15 @@ std::vector<Operation> scattered_operations(std::int64_t vocab, std::size_t coun
 /// side, at the temperature that makes integer logits dyadic weights.
 std::vector<Operation> partial_sum_operations();
 
+/// Filters that an operation may use.
+struct Filters {
+  bool top_k = false, top_p = false, min_p = false;
+};
+
+/// Those of the edge and everyday operations that use no other filters: for samplers that have no
+/// others, and skip every list in which one occurs.
+std::vector<Operation> operations_with(const Filters& filters, std::int64_t vocab);
+
 /// Those without min_p, and those with nothing but min_p (or no filter): what the operations on
 /// probabilities can do in one call.
 std::vector<Operation> without_min_p(const std::vector<Operation>& operations);

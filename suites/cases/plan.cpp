@@ -8,22 +8,17 @@
 #include <set>
 #include <string_view>
 
+#include "harness/contract/semantics_text.h"
 #include "harness/contract/usage_error.h"
 #include "harness/statistics/statistics.h"
-#include "reference/semantics.h"
 #include "suites/cases/global_case.h"
 #include "suites/cases/run_case.h"
+#include "suites/cases/shell_word.h"
 
 namespace fairdraw::suites {
 namespace {
 
 using harness::UsageError;
-
-const reference::Semantics& profile(const std::string& name) {
-  if (const reference::Semantics* found = reference::find_profile(name)) return *found;
-  const auto names = reference::profile_names();
-  throw UsageError(harness::unknown_name_message("semantics profile", name, names));
-}
 
 struct Judged {
   std::string name;
@@ -39,13 +34,18 @@ std::vector<Judged> describe_samplers(const PlanOptions& options) {
       throw UsageError(fmt::format("--sampler: '{}' is given twice", name));
     }
     Judged judged{name, options.make_sampler(name)->description(), {}};
-    judged.semantics = profile(options.semantics.value_or(judged.description.semantics));
+    judged.semantics =
+        harness::semantics_from_text(options.semantics.value_or(judged.description.semantics));
     samplers.push_back(std::move(judged));
   }
   return samplers;
 }
 
-std::string_view family(std::string_view sampler) { return sampler.substr(0, sampler.find(':')); }
+// Plugins have nothing in common but the way they are loaded.
+std::string_view family(std::string_view sampler) {
+  if (sampler.starts_with("plugin:")) return sampler;
+  return sampler.substr(0, sampler.find(':'));
+}
 
 // Cases of many draws are judged for one of several samplers whose exact cases prove that they
 // give the same bits: "cpu" stands for "cpu:avx2" then.
@@ -116,8 +116,9 @@ Plan make_plan(const PlanOptions& options) {
         *entries[i].entry, name, [maker = options.make_sampler, name] { return maker(name); },
         judged.semantics, options.seed, share);
     job.record.replay = fmt::format(
-        "./fairdraw replay {} --sampler {} --seed {}{}{}", job.record.id, name, options.seed,
-        options.semantics ? " --semantics " + *options.semantics : "", more);
+        "./fairdraw replay {} --sampler {} --seed {}{}{}", job.record.id, shell_word(name),
+        options.seed, options.semantics ? " --semantics " + shell_word(*options.semantics) : "",
+        more);
     plan.jobs.push_back(std::move(job));
   }
   return plan;
@@ -145,10 +146,11 @@ harness::RunRecord run_plan(const Plan& plan, const PlanOptions& options, unsign
           statistics::ErrorLedger::kGlobalShare / static_cast<double>(record.samplers.size()));
       if (!global) continue;
       global->suite = record.suite;
-      global->replay = fmt::format("./fairdraw verify --suite {} --sampler {} --seed {}{}{}",
-                                   record.suite, sampler.name, options.seed,
-                                   options.semantics ? " --semantics " + *options.semantics : "",
-                                   options.replay_options);
+      global->replay =
+          fmt::format("./fairdraw verify --suite {} --sampler {} --seed {}{}{}", record.suite,
+                      shell_word(sampler.name), options.seed,
+                      options.semantics ? " --semantics " + shell_word(*options.semantics) : "",
+                      options.replay_options);
       record.cases.push_back(std::move(*global));
     }
   }

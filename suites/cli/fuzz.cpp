@@ -10,6 +10,7 @@
 
 #include "harness/contract/sampler.h"
 #include "harness/contract/usage_error.h"
+#include "suites/cases/shell_word.h"
 #include "suites/cli/run_options.h"
 #include "suites/cli/seed.h"
 #include "suites/cli/verbs.h"
@@ -29,6 +30,7 @@ struct VerbOptions {
   std::optional<std::uint64_t> cases;
   std::optional<double> seconds;
   bool list = false;
+  harness::plugin::Options plugins;
 };
 
 double rate(const FuzzStatistics& statistics) {
@@ -68,17 +70,18 @@ void print_finding(const Finding& finding, const VerbOptions& options, harness::
       "FAILED {}: {}\n    case {} of seed {}: {}\n    shrunk, by judging {} simpler ones, to: {}\n",
       finding.property, finding.message, finding.case_number, options.fuzz.seed,
       describe(finding.original), finding.evaluations, describe(finding.shrunk));
-  const std::string name = sampler.description().name;
+  const std::string name = suites::shell_word(sampler.description().name);
+  const std::string more = replay_text(options.plugins);
   try {
     const auto path = suites::fuzz::save_capsule(
         options.corpus, suites::fuzz::capsule_of(finding, sampler, semantics));
-    fmt::print("    replay: fairdraw replay {} --sampler {}\n", path.string(), name);
+    fmt::print("    replay: fairdraw replay {} --sampler {}{}\n", path.string(), name, more);
   } catch (const std::length_error& error) {
     fmt::print(
         "    no capsule: {}\n    replay: fairdraw fuzz --sampler {} --seed {} --first-case {} "
-        "--cases 1 --property {}{}\n",
+        "--cases 1 --property {}{}{}\n",
         error.what(), name, options.fuzz.seed, finding.case_number, finding.property,
-        options.fuzz.statistical ? " --statistical" : "");
+        options.fuzz.statistical ? " --statistical" : "", more);
   }
 }
 
@@ -93,8 +96,8 @@ int fuzz(VerbOptions options) {
   if (options.list) return list_properties();
   const std::string name =
       options.sampler.empty() ? harness::builtin_sampler_names().front() : options.sampler;
-  const auto sampler = harness::make_builtin_sampler(name);
-  const reference::Semantics& semantics = semantics_of(options.semantics, sampler->description());
+  const auto sampler = sampler_maker(options.plugins)(name);
+  const reference::Semantics semantics = semantics_of(options.semantics, sampler->description());
   const SeedChoice seed = choose_seed(options.seed, options.seed_from);
   options.fuzz.seed = seed.value;
   if (options.cases) options.fuzz.cases = *options.cases;
@@ -128,6 +131,7 @@ Verb add_fuzz(CLI::App& app) {
   const auto options = std::make_shared<VerbOptions>();
   app.add_option("--sampler", options->sampler, "Sampler (default: the best built-in one)")
       ->type_name("NAME");
+  add_plugin_options(app, options->plugins);
   app.add_option("--semantics", options->semantics,
                  "Profile to judge by, instead of the sampler's own (`fairdraw list profiles`)")
       ->type_name("PROFILE");

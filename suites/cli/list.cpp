@@ -8,9 +8,11 @@
 #include "harness/contract/sampler.h"
 #include "harness/contract/usage_error.h"
 #include "harness/inputs/families.h"
+#include "harness/plugin/library.h"
 #include "reference/semantics.h"
 #include "suites/cases/case.h"
 #include "suites/cli/captured_files.h"
+#include "suites/cli/samplers.h"
 #include "suites/cli/verbs.h"
 
 namespace fairdraw::cli {
@@ -24,6 +26,8 @@ struct ListOptions {
   std::vector<std::string> logits;
   std::string dtype;
   bool json = false;
+  std::vector<std::string> samplers;
+  harness::plugin::Options plugins;
 };
 
 Json case_entry(const suites::Case& entry) {
@@ -50,11 +54,14 @@ Json entries(const ListOptions& options) {
       list.push_back(case_entry(entry));
     }
   } else if (options.what == "samplers") {
-    for (const std::string& name : harness::builtin_sampler_names()) {
-      const auto sampler = harness::make_builtin_sampler(name);
+    const suites::SamplerMaker maker = sampler_maker(options.plugins);
+    for (const std::string& name :
+         options.samplers.empty() ? harness::builtin_sampler_names() : options.samplers) {
+      const auto sampler = maker(name);
       list.push_back({{"name", name},
                       {"version", sampler->description().version},
-                      {"semantics", sampler->description().semantics}});
+                      {"semantics", sampler->description().semantics},
+                      {"abilities", harness::plugin::ability_names(sampler->description())}});
     }
   } else if (options.what == "families") {
     for (const harness::Family family : harness::all_families()) {
@@ -88,6 +95,7 @@ int list(const ListOptions& options) {
     if (entry.contains("version")) {
       line = fmt::format("{:<12} {}, semantics {}", line, entry["version"].get<std::string>(),
                          entry["semantics"].get<std::string>());
+      if (!options.samplers.empty()) line += "\n    " + entry["abilities"].get<std::string>();
     }
     fmt::print("{}\n", line);
   }
@@ -109,6 +117,12 @@ Verb add_list(CLI::App& app) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--dtype", options->dtype, "Type of the captured logits")->type_name("DTYPE");
+  app.add_option("--sampler", options->samplers,
+                 "Samplers to show with their abilities, plugin:PATH too (default: the built-in "
+                 "ones)")
+      ->delimiter(',')
+      ->type_name("NAME");
+  add_plugin_options(app, options->plugins);
   app.add_flag("--json", options->json, "As a JSON array");
   return [options] { return list(*options); };
 }

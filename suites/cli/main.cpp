@@ -5,9 +5,12 @@
 #include <exception>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "harness/contract/usage_error.h"
+#include "harness/plugin/host.h"
+#include "suites/cli/seed.h"
 #include "suites/cli/verbs.h"
 
 namespace fairdraw::cli {
@@ -30,7 +33,17 @@ Start here:
 Exit codes: 0 all passed; 1 a check failed; 2 bad usage or bad input; 3 nothing was tested, or a
 case had too few draws to find what it states.)";
 
+// What a run starts for a plugin (harness/plugin/host.h): no verb for people.
+constexpr std::string_view kPluginHost = "plugin-host";
+
+int host_plugin(const std::vector<std::string>& words) {
+  if (words.size() != 3) throw harness::UsageError("plugin-host is started by fairdraw itself");
+  return harness::plugin::host_plugin(words[0], parse_uint64("address", words[1]),
+                                      parse_uint64("memory", words[2]));
+}
+
 int run(int argc, char** argv) {
+  if (argc > 1 && argv[1] == kPluginHost) return host_plugin({argv + 2, argv + argc});
   CLI::App app(kDescription, "fairdraw");
   app.footer(kFooter);
   app.require_subcommand(1);

@@ -27,8 +27,8 @@ int replay_capsule(const ReplayOptions& options) {
         "--sampler: name the sampler that the capsule is replayed on; a file cannot choose it");
   }
   const suites::fuzz::Capsule capsule = suites::fuzz::load_capsule(options.id);
-  const auto sampler = harness::make_builtin_sampler(options.run.samplers.front());
-  const reference::Semantics& semantics =
+  const auto sampler = sampler_maker(options.run.plugins)(options.run.samplers.front());
+  const reference::Semantics semantics =
       semantics_of(options.run.semantics, sampler->description());
   suites::fuzz::Judgement judgement;
   try {

@@ -5,32 +5,21 @@
 #include <CLI/CLI.hpp>
 
 #include "harness/contract/sampler.h"
+#include "harness/contract/semantics_text.h"
 #include "harness/contract/usage_error.h"
 #include "reports/report.h"
+#include "suites/cases/shell_word.h"
 #include "suites/cli/captured_files.h"
 #include "suites/cli/seed.h"
 
 namespace fairdraw::cli {
-namespace {
-
-// A word of a POSIX shell command line.
-std::string quoted(const std::string& word) {
-  constexpr const char* kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,/:@%";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
-}
-
-}  // namespace
-
 void add_run_options(CLI::App& app, RunOptions& options) {
   app.add_option("--sampler", options.samplers,
-                 "Samplers to judge, separated by commas (default: all built-in ones; "
-                 "`fairdraw list samplers`)")
+                 "Samplers to judge, separated by commas: names of `fairdraw list samplers`, or "
+                 "plugin:PATH for one in a shared library (default: all built-in ones)")
       ->delimiter(',')
       ->type_name("NAME");
+  add_plugin_options(app, options.plugins);
   app.add_option("--semantics", options.semantics,
                  "Profile to judge by, instead of the sampler's own (`fairdraw list profiles`)")
       ->type_name("PROFILE");
@@ -59,13 +48,15 @@ suites::PlanOptions plan_options(const RunOptions& options) {
     plan.samplers = harness::builtin_sampler_names();
     std::erase(plan.samplers, "model");  // it is what the others are compared with
   }
-  plan.make_sampler = harness::make_builtin_sampler;
+  plan.make_sampler = sampler_maker(options.plugins);
+  plan.replay_options += replay_text(options.plugins);
   if (!options.semantics.empty()) plan.semantics = options.semantics;
   plan.captured = load_all_captured(options.logits, options.dtype);
   const SeedChoice seed = choose_seed(options.seed, options.seed_from);
   plan.seed = seed.value;
   plan.seed_source = seed.source;
-  for (const std::string& path : options.logits) plan.replay_options += " --logits " + quoted(path);
+  for (const std::string& path : options.logits)
+    plan.replay_options += " --logits " + suites::shell_word(path);
   if (!options.dtype.empty()) plan.replay_options += " --dtype " + options.dtype;
   return plan;
 }
@@ -100,12 +91,9 @@ void print_outcome(const harness::RunRecord& record) {
   fmt::print("{}\n", reports::terminal_summary(record));
 }
 
-const reference::Semantics& semantics_of(const std::string& given,
-                                         const harness::SamplerDescription& sampler) {
-  const std::string& name = given.empty() ? sampler.semantics : given;
-  if (const reference::Semantics* const found = reference::find_profile(name)) return *found;
-  const auto names = reference::profile_names();
-  throw harness::UsageError(harness::unknown_name_message("semantics", name, names));
+reference::Semantics semantics_of(const std::string& given,
+                                  const harness::SamplerDescription& sampler) {
+  return harness::semantics_from_text(given.empty() ? sampler.semantics : given);
 }
 
 }  // namespace fairdraw::cli

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "suites/cases/plan.h"
+#include "suites/cli/samplers.h"
 
 namespace CLI {
 class App;
@@ -21,6 +22,7 @@ struct RunOptions {
   std::vector<std::string> logits;
   std::string dtype;
   std::optional<std::string> seed, seed_from;
+  harness::plugin::Options plugins;
 };
 
 void add_run_options(CLI::App& app, RunOptions& options);
@@ -35,8 +37,8 @@ void parse_shard(const std::string& text, suites::PlanOptions& options);
 /// line.
 void print_outcome(const harness::RunRecord& record);
 
-/// The profile `given`, or the sampler's own where that is empty. Throws harness::UsageError.
-const reference::Semantics& semantics_of(const std::string& given,
-                                         const harness::SamplerDescription& sampler);
+/// The semantics `given`, or the sampler's own where that is empty. Throws harness::UsageError.
+reference::Semantics semantics_of(const std::string& given,
+                                  const harness::SamplerDescription& sampler);
 
 }  // namespace fairdraw::cli

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 
+#include "harness/contract/semantics_text.h"
 #include "harness/contract/usage_error.h"
 #include "harness/run/logits_source.h"
 #include "harness/statistics/compensated_sum.h"
@@ -213,8 +214,10 @@ Capsule from_json(std::string_view text) {
   capsule.message = root.text("message", kLongestText);
 
   capsule.semantics = root.text("semantics", kLongestText);
-  if (reference::find_profile(capsule.semantics) == nullptr) {
-    bad_input("/semantics", "is " + shown(Json(capsule.semantics)) + ", which is no profile");
+  try {
+    harness::semantics_from_text(capsule.semantics);
+  } catch (const harness::UsageError& error) {
+    bad_input("/semantics", "is " + shown(Json(capsule.semantics)) + ": " + error.what());
   }
   capsule.property = root.text("property", kLongestText);
   const Property* property = nullptr;

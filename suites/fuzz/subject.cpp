@@ -29,6 +29,7 @@ class Subject::RowsOfRequest final : public harness::LogitsSource {
 Subject::Subject(harness::Sampler& sampler, const reference::Semantics& semantics,
                  const FuzzCase& fuzz_case)
     : sampler_(sampler), semantics_(semantics), case_(fuzz_case) {
+  sampler_.recover();  // what another case did to it is that case's
   models_.resize(static_cast<std::size_t>(fuzz_case.request.rows));
 }
 

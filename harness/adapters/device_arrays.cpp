@@ -1,0 +1,111 @@
+#include "harness/adapters/device_arrays.h"
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace fairdraw::harness {
+namespace {
+
+// Addresses keep their residue modulo this, so that a misaligned row is misaligned there too.
+constexpr std::int64_t kAlignment = 64;
+constexpr std::int64_t kSlotAlignment = 256;
+
+/// Device states that no call is using. The runner's threads each take one.
+class DeviceStates {
+ public:
+  std::unique_ptr<DeviceState> take(Error& error) {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (!idle_.empty()) {
+        std::unique_ptr<DeviceState> state = std::move(idle_.back());
+        idle_.pop_back();
+        return state;
+      }
+    }
+    auto state = std::make_unique<DeviceState>();
+    error = state->stream.create();
+    return state;
+  }
+  void give_back(std::unique_ptr<DeviceState> state) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    idle_.push_back(std::move(state));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<DeviceState>> idle_;
+};
+
+DeviceStates& device_states() {
+  static DeviceStates states;
+  return states;
+}
+
+}  // namespace
+
+std::string on_device(const std::function<Error(DeviceState&)>& call) {
+  Error error;
+  std::unique_ptr<DeviceState> state = device_states().take(error);
+  if (!error) error = call(*state);
+  // Whatever was enqueued reads host memory of the caller: it has to be over before returning.
+  const Error unfinished = state->stream.get() == nullptr ? Error{} : state->stream.synchronise();
+  if (!error) error = unfinished;
+  if (!error) device_states().give_back(std::move(state));
+  return error.message;
+}
+
+std::int64_t extent(std::int64_t rows, std::int64_t stride, std::int64_t width, std::int64_t size) {
+  const bool sensible = rows > 0 && width > 0 && stride >= 0;
+  return sensible ? ((rows - 1) * stride + width) * size : 0;
+}
+
+std::int64_t element_bytes(std::uint32_t dtype) {
+  return static_cast<DType>(dtype) == DType::float32 ? 4 : 2;
+}
+
+std::size_t DeviceArrays::add(const void* host, std::int64_t bytes) {
+  Array array;
+  array.host = host;
+  array.bytes = std::max<std::int64_t>(bytes, 0);
+  const auto address = reinterpret_cast<std::uintptr_t>(host);
+  array.offset = end_ + static_cast<std::int64_t>(address % kAlignment);
+  if (host != nullptr) {
+    const std::int64_t last = array.offset + std::max<std::int64_t>(array.bytes, 1);
+    end_ = (last + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
+  }
+  arrays_.at(count_) = array;
+  return count_++;
+}
+
+std::size_t DeviceArrays::add_result(void* host, std::int64_t bytes) {
+  const std::size_t number = add(host, bytes);
+  arrays_.at(number).result = host;
+  return number;
+}
+
+Error DeviceArrays::upload(DeviceState& state) {
+  if (Error error = state.arrays.reserve(end_)) return error;
+  if (Error error = state.arrays.fill(0, 0xFF, end_, state.stream)) return error;
+  for (std::size_t i = 0; i < count_; ++i) {
+    const Array& array = arrays_[i];
+    if (array.host == nullptr) continue;
+    Error error = state.arrays.upload(array.offset, array.host, array.bytes, state.stream);
+    if (error) return error;
+  }
+  base_ = static_cast<char*>(state.arrays.data());
+  return {};
+}
+
+Error DeviceArrays::download(DeviceState& state) const {
+  for (std::size_t i = 0; i < count_; ++i) {
+    const Array& array = arrays_[i];
+    if (array.result == nullptr) continue;
+    Error error = state.arrays.download(array.result, array.offset, array.bytes, state.stream);
+    if (error) return error;
+  }
+  return {};
+}
+
+}  // namespace fairdraw::harness

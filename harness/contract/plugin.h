@@ -1,0 +1,133 @@
+/* A sampler in a shared library, for `fairdraw verify --sampler plugin:PATH`.
+ *
+ * C11, and nothing but this file and batch.h beside it. A plugin defines three symbols, four where
+ * it verifies drafted chains:
+ *
+ *     const uint32_t fairdraw_plugin_abi = FAIRDRAW_PLUGIN_ABI;
+ *     int32_t fairdraw_plugin_describe(fairdraw_plugin_description*, char*, size_t);
+ *     int32_t fairdraw_plugin_run(const fairdraw_batch*, char*, size_t);
+ *     int32_t fairdraw_plugin_run_chain(const fairdraw_chain*, char*, size_t);
+ *
+ * and is built by `cc -shared -fPIC`. Calls come one at a time. A plugin that runs in a process of
+ * its own must not print, and reads and writes within its arrays alone: either is reported.
+ */
+#ifndef FAIRDRAW_PLUGIN_H
+#define FAIRDRAW_PLUGIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "batch.h"
+
+/* Changes when the meaning or the layout of anything in these two headers does. */
+#define FAIRDRAW_PLUGIN_ABI 1u
+
+#if defined(__GNUC__)
+#define FAIRDRAW_PLUGIN_EXPORT __attribute__((visibility("default")))
+#else
+#define FAIRDRAW_PLUGIN_EXPORT
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Abilities: a check that needs one which is not declared is skipped, with that reason. One that is
+   declared is judged. */
+#define FAIRDRAW_CAN_TOP_K (UINT64_C(1) << 0)
+#define FAIRDRAW_CAN_TOP_P (UINT64_C(1) << 1)
+#define FAIRDRAW_CAN_MIN_P (UINT64_C(1) << 2)
+#define FAIRDRAW_CAN_ALLOWED_MASK (UINT64_C(1) << 3) /* fairdraw_batch.allowed */
+#define FAIRDRAW_CAN_ACTIVE_ROWS (UINT64_C(1) << 4)  /* fairdraw_batch.active */
+#define FAIRDRAW_CAN_INDICES (UINT64_C(1) << 5)      /* fairdraw_batch.indices */
+#define FAIRDRAW_CAN_NUM_SAMPLES (UINT64_C(1) << 6)  /* num_samples above 1 */
+#define FAIRDRAW_CAN_FLOAT16 (UINT64_C(1) << 7)
+#define FAIRDRAW_CAN_BFLOAT16 (UINT64_C(1) << 8)
+#define FAIRDRAW_CAN_LOWEST_ID_TIES (UINT64_C(1) << 9) /* tie_rule 1 */
+#define FAIRDRAW_CAN_JOINT_ORDER (UINT64_C(1) << 10)   /* filter_order 1 */
+#define FAIRDRAW_CAN_FROM_PROBS (UINT64_C(1) << 11)    /* input 1 */
+/* there min_p beside top_k or top_p too */
+#define FAIRDRAW_CAN_FROM_PROBS_ALL_FILTERS (UINT64_C(1) << 12)
+#define FAIRDRAW_CAN_CHAINS (UINT64_C(1) << 13) /* fairdraw_plugin_run_chain */
+/* given random words: the token is the first one whose prefix sum exceeds floor(word * total /
+   2^64) */
+#define FAIRDRAW_CAN_SCRIPTED_WORDS (UINT64_C(1) << 14)
+#define FAIRDRAW_REPORTS_STATUS (UINT64_C(1) << 15)
+#define FAIRDRAW_REPORTS_SUPPORT (UINT64_C(1) << 16)
+#define FAIRDRAW_REPORTS_MASK (UINT64_C(1) << 17)
+#define FAIRDRAW_REPORTS_PROBS (UINT64_C(1) << 18)
+#define FAIRDRAW_REPORTS_LOGPROBS (UINT64_C(1) << 19)
+/* a token is a function of its row, parameters, seed and offset, and of nothing else */
+#define FAIRDRAW_PER_REQUEST_SEEDS (UINT64_C(1) << 20)
+/* the integer arithmetic of fairdraw's specification: tokens are compared bit for bit */
+#define FAIRDRAW_EXACT_INTEGER (UINT64_C(1) << 21)
+
+/* The randomness contract: what is promised of random bits. Where a promise is not made, neither is
+   tested. */
+#define FAIRDRAW_SEEDS_INDEPENDENT (UINT64_C(1) << 0)   /* different seeds, neighbours too */
+#define FAIRDRAW_OFFSETS_INDEPENDENT (UINT64_C(1) << 1) /* different offsets of one seed */
+#define FAIRDRAW_OUTPUTS_INDEPENDENT (UINT64_C(1) << 2) /* outputs of a call with a scalar seed */
+#define FAIRDRAW_SAMPLES_INDEPENDENT (UINT64_C(1) << 3) /* samples of one output */
+/* acceptance, recovery and bonus of a chain */
+#define FAIRDRAW_PURPOSES_INDEPENDENT (UINT64_C(1) << 4)
+#define FAIRDRAW_REPLAYS_EQUAL (UINT64_C(1) << 5) /* the same seeds and offsets again */
+
+/* NOLINTBEGIN(readability-identifier-naming): names as C has them */
+/* fairdraw_batch.statuses, under the semantics fairdraw: why a row has no token. */
+enum fairdraw_row_status {
+  FAIRDRAW_ROW_OK = 0,
+  FAIRDRAW_ROW_INACTIVE = 1,
+  FAIRDRAW_ROW_NAN_INPUT = 2,      /* NaN somewhere in the row, at a banned id too */
+  FAIRDRAW_ROW_INFINITE_INPUT = 3, /* +inf somewhere, likewise */
+  FAIRDRAW_ROW_NEGATIVE_PROBABILITY = 4,
+  FAIRDRAW_ROW_NO_ALLOWED_TOKEN = 5,    /* everything is -inf, banned, or of probability zero */
+  FAIRDRAW_ROW_INVALID_TEMPERATURE = 6, /* not 0 and not in [2^-126, 2^64] */
+  FAIRDRAW_ROW_INVALID_TOP_K = 7,       /* below -1 */
+  FAIRDRAW_ROW_INVALID_TOP_P = 8,       /* not in [0, 1] */
+  FAIRDRAW_ROW_INVALID_MIN_P = 9,       /* not in [0, 1] */
+  FAIRDRAW_ROW_INDEX_OUT_OF_RANGE = 10
+};
+
+/* Where the arrays of a call lie: in host memory, or on CUDA device 0, and then the call returns
+   when its results are there. The structs themselves are host memory. */
+#define FAIRDRAW_HOST_POINTERS 0u
+#define FAIRDRAW_DEVICE_POINTERS 1u
+
+typedef struct fairdraw_plugin_description {
+  uint32_t struct_size; /* of the caller: write no field beyond it */
+  uint32_t pointers;    /* FAIRDRAW_HOST_POINTERS or FAIRDRAW_DEVICE_POINTERS */
+  /* text of the plugin, valid until it is unloaded */
+  const char* name;
+  const char* version;
+  const char* semantics; /* a profile: `fairdraw list profiles` */
+  const char* overrides; /* where it differs: "top_k_ties=any_k,greedy_below=1e-5"; NULL: nowhere */
+  uint64_t abilities;
+  uint64_t randomness;
+} fairdraw_plugin_description;
+
+/* FAIRDRAW_PLUGIN_ABI at the time of the build. */
+extern FAIRDRAW_PLUGIN_EXPORT const uint32_t fairdraw_plugin_abi;
+/* NOLINTEND(readability-identifier-naming) */
+
+/* All three return 0, or something else after they wrote a message, with its 0, into
+   message[0 ... message_size). */
+
+/* Fills the description, which comes zeroed but for struct_size. */
+FAIRDRAW_PLUGIN_EXPORT int32_t fairdraw_plugin_describe(fairdraw_plugin_description* description,
+                                                        char* message, size_t message_size);
+
+/* Samples one batch. Arrays are aligned to their type and no more, the logits not even that. Writes
+   the results that are not NULL; a row that has no token gets -1 and a status. Not 0: the whole
+   call is refused. */
+FAIRDRAW_PLUGIN_EXPORT int32_t fairdraw_plugin_run(const fairdraw_batch* batch, char* message,
+                                                   size_t message_size);
+
+/* Verifies drafted chains. Only with FAIRDRAW_CAN_CHAINS. */
+FAIRDRAW_PLUGIN_EXPORT int32_t fairdraw_plugin_run_chain(const fairdraw_chain* chain, char* message,
+                                                         size_t message_size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

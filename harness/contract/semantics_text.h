@@ -1,0 +1,16 @@
+// Semantics by name, as a command line, a plugin or a capsule says them.
+#pragma once
+
+#include <string_view>
+
+#include "reference/semantics.h"
+
+namespace fairdraw::harness {
+
+/// A profile, and where it differs: "hf", or "hf,top_k_ties=any_k,greedy_below=1e-5"; the fields
+/// and values of reference/semantics.h by their names. What it returns has the whole text as its
+/// name, so that it is never taken for the profile itself. Throws UsageError for a name that there
+/// is none of (with the closest), a value that is no number, and a field that is given twice.
+reference::Semantics semantics_from_text(std::string_view text);
+
+}  // namespace fairdraw::harness

@@ -1,0 +1,42 @@
+// The arrays of a call by name, for messages about addresses.
+#pragma once
+
+#include <vector>
+
+#include "harness/contract/batch.h"
+
+namespace fairdraw::harness::plugin {
+
+struct NamedArray {
+  const char* name;
+  const void* first;
+};
+
+inline std::vector<NamedArray> array_names(const fairdraw_batch& batch) {
+  return {{"logits", batch.logits},     {"temperature", batch.temperature},
+          {"top_k", batch.top_k},       {"top_p", batch.top_p},
+          {"min_p", batch.min_p},       {"allowed", batch.allowed},
+          {"active", batch.active},     {"indices", batch.indices},
+          {"seed", batch.seed},         {"offset", batch.offset},
+          {"words", batch.words},       {"tokens", batch.tokens},
+          {"statuses", batch.statuses}, {"support_size", batch.support_size},
+          {"logprob", batch.logprob},   {"logprob_filtered", batch.logprob_filtered},
+          {"mask", batch.mask},         {"probs", batch.probs}};
+}
+
+inline std::vector<NamedArray> array_names(const fairdraw_chain& chain) {
+  return {{"draft_probs", chain.draft_probs},
+          {"draft_tokens", chain.draft_tokens},
+          {"target_probs", chain.target_probs},
+          {"seed", chain.seed},
+          {"offset", chain.offset},
+          {"accept_words", chain.accept_words},
+          {"recover_words", chain.recover_words},
+          {"bonus_words", chain.bonus_words},
+          {"tokens", chain.tokens},
+          {"accepted", chain.accepted},
+          {"emitted", chain.emitted},
+          {"statuses", chain.statuses}};
+}
+
+}  // namespace fairdraw::harness::plugin

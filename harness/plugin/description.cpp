@@ -1,0 +1,133 @@
+// The bits of a plugin's description, and what they mean to the harness.
+#include <fmt/format.h>
+
+#include "fairdraw/types.h"
+#include "harness/contract/semantics_text.h"
+#include "harness/contract/usage_error.h"
+#include "harness/plugin/library.h"
+
+namespace fairdraw::harness::plugin {
+namespace {
+
+struct Ability {
+  std::uint64_t bit;
+  const char* name;
+  bool SamplerDescription::*member;
+};
+
+constexpr Ability kAbilities[] = {
+    {FAIRDRAW_CAN_TOP_K, "top_k", &SamplerDescription::top_k},
+    {FAIRDRAW_CAN_TOP_P, "top_p", &SamplerDescription::top_p},
+    {FAIRDRAW_CAN_MIN_P, "min_p", &SamplerDescription::min_p},
+    {FAIRDRAW_CAN_ALLOWED_MASK, "allowed_mask", &SamplerDescription::allowed_mask},
+    {FAIRDRAW_CAN_ACTIVE_ROWS, "active_rows", &SamplerDescription::active_rows},
+    {FAIRDRAW_CAN_INDICES, "indices", &SamplerDescription::indices},
+    {FAIRDRAW_CAN_NUM_SAMPLES, "num_samples", &SamplerDescription::num_samples},
+    {FAIRDRAW_CAN_FLOAT16, "float16", &SamplerDescription::float16},
+    {FAIRDRAW_CAN_BFLOAT16, "bfloat16", &SamplerDescription::bfloat16},
+    {FAIRDRAW_CAN_LOWEST_ID_TIES, "lowest_id_ties", &SamplerDescription::lowest_id_ties},
+    {FAIRDRAW_CAN_JOINT_ORDER, "joint_order", &SamplerDescription::joint_order},
+    {FAIRDRAW_CAN_FROM_PROBS, "from_probs", &SamplerDescription::from_probs},
+    {FAIRDRAW_CAN_FROM_PROBS_ALL_FILTERS, "from_probs_all_filters",
+     &SamplerDescription::from_probs_all_filters},
+    {FAIRDRAW_CAN_CHAINS, "chains", &SamplerDescription::chains},
+    {FAIRDRAW_CAN_SCRIPTED_WORDS, "scripted_words", &SamplerDescription::scripted_words},
+    {FAIRDRAW_REPORTS_STATUS, "status", &SamplerDescription::reports_status},
+    {FAIRDRAW_REPORTS_SUPPORT, "support_size", &SamplerDescription::reports_support},
+    {FAIRDRAW_REPORTS_MASK, "mask", &SamplerDescription::reports_mask},
+    {FAIRDRAW_REPORTS_PROBS, "probs", &SamplerDescription::reports_probs},
+    {FAIRDRAW_REPORTS_LOGPROBS, "logprobs", &SamplerDescription::reports_logprobs},
+    {FAIRDRAW_PER_REQUEST_SEEDS, "per_request_seeds", &SamplerDescription::per_request_seeds},
+    {FAIRDRAW_EXACT_INTEGER, "exact_integer", &SamplerDescription::exact_integer},
+};
+
+struct Promise {
+  std::uint64_t bit;
+  bool RandomnessContract::*member;
+};
+
+constexpr Promise kPromises[] = {
+    {FAIRDRAW_SEEDS_INDEPENDENT, &RandomnessContract::seeds},
+    {FAIRDRAW_OFFSETS_INDEPENDENT, &RandomnessContract::offsets},
+    {FAIRDRAW_OUTPUTS_INDEPENDENT, &RandomnessContract::outputs},
+    {FAIRDRAW_SAMPLES_INDEPENDENT, &RandomnessContract::samples},
+    {FAIRDRAW_PURPOSES_INDEPENDENT, &RandomnessContract::purposes},
+    {FAIRDRAW_REPLAYS_EQUAL, &RandomnessContract::replays},
+};
+
+// One definition for C and one for C++.
+constexpr bool same(fairdraw_row_status plugin, RowStatus status) {
+  return static_cast<std::int32_t>(plugin) == static_cast<std::int32_t>(status);
+}
+static_assert(same(FAIRDRAW_ROW_OK, RowStatus::ok) &&
+              same(FAIRDRAW_ROW_INACTIVE, RowStatus::inactive) &&
+              same(FAIRDRAW_ROW_NAN_INPUT, RowStatus::nan_input) &&
+              same(FAIRDRAW_ROW_INFINITE_INPUT, RowStatus::infinite_input) &&
+              same(FAIRDRAW_ROW_NEGATIVE_PROBABILITY, RowStatus::negative_probability) &&
+              same(FAIRDRAW_ROW_NO_ALLOWED_TOKEN, RowStatus::no_allowed_token) &&
+              same(FAIRDRAW_ROW_INVALID_TEMPERATURE, RowStatus::invalid_temperature) &&
+              same(FAIRDRAW_ROW_INVALID_TOP_K, RowStatus::invalid_top_k) &&
+              same(FAIRDRAW_ROW_INVALID_TOP_P, RowStatus::invalid_top_p) &&
+              same(FAIRDRAW_ROW_INVALID_MIN_P, RowStatus::invalid_min_p) &&
+              same(FAIRDRAW_ROW_INDEX_OUT_OF_RANGE, RowStatus::index_out_of_range));
+
+// `known`: all bits that mean something.
+void expect_known_bits(const char* field, std::uint64_t given, std::uint64_t known,
+                       const std::string& sampler) {
+  const std::uint64_t unknown = given & ~known;
+  if (unknown == 0) return;
+  int bit = 0;
+  while (((unknown >> bit) & 1U) == 0) ++bit;
+  throw UsageError(
+      fmt::format("plugin '{}': its {} have bit {}, which version {} of the ABI "
+                  "gives no meaning",
+                  sampler, field, bit, FAIRDRAW_PLUGIN_ABI));
+}
+
+}  // namespace
+
+SamplerDescription to_sampler_description(const Description& description,
+                                          const std::string& sampler_name) {
+  const auto refuse = [&sampler_name](const std::string& why) {
+    throw UsageError(fmt::format("plugin '{}': {}", sampler_name, why));
+  };
+  if (description.name.empty()) refuse("its description has no name");
+  SamplerDescription sampler;
+  sampler.name = sampler_name;
+  sampler.version = description.name;
+  if (!description.version.empty()) sampler.version += " " + description.version;
+  sampler.semantics = description.semantics;
+  if (!description.overrides.empty()) sampler.semantics += "," + description.overrides;
+  try {
+    semantics_from_text(sampler.semantics);
+  } catch (const UsageError& error) {
+    refuse(error.what());
+  }
+  std::uint64_t known = 0;
+  for (const Ability& ability : kAbilities) {
+    sampler.*ability.member = (description.abilities & ability.bit) != 0;
+    known |= ability.bit;
+  }
+  expect_known_bits("abilities", description.abilities, known, sampler_name);
+  known = 0;
+  for (const Promise& promise : kPromises) {
+    sampler.randomness.*promise.member = (description.randomness & promise.bit) != 0;
+    known |= promise.bit;
+  }
+  expect_known_bits("promises of randomness", description.randomness, known, sampler_name);
+  if (description.pointers > FAIRDRAW_DEVICE_POINTERS) {
+    refuse(fmt::format("pointers is {}; allowed: 0 (host), 1 (device)", description.pointers));
+  }
+  return sampler;
+}
+
+std::string ability_names(const SamplerDescription& sampler) {
+  std::string names;
+  for (const Ability& ability : kAbilities) {
+    if (!(sampler.*ability.member)) continue;
+    names += names.empty() ? ability.name : std::string(" ") + ability.name;
+  }
+  return names;
+}
+
+}  // namespace fairdraw::harness::plugin

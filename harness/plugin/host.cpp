@@ -1,0 +1,182 @@
+#include "harness/plugin/host.h"
+
+#include <omp.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <fstream>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "harness/plugin/library.h"
+#include "harness/plugin/message.h"
+#include "harness/plugin/shared_arrays.h"
+
+namespace fairdraw::harness::plugin {
+namespace {
+
+constexpr int kExitUsage = 2;
+
+// Functions that a signal handler may call, and nothing else.
+void report_fault(int signal, siginfo_t* info, void* /*context*/) {
+  Answer answer;
+  answer.kind = AnswerKind::fault;
+  answer.signal = signal;
+  const bool of_an_instruction = info->si_code > 0;  // not of raise() or kill()
+  if (of_an_instruction) answer.address = reinterpret_cast<std::uintptr_t>(info->si_addr);
+  send(kSocketFile, &answer, kAnswerHead, MSG_DONTWAIT | MSG_NOSIGNAL);
+  // The instruction runs again, and ends the process as it would have without this handler.
+  std::signal(signal, SIG_DFL);
+  if (!of_an_instruction) std::raise(signal);
+}
+
+// Where the handler runs when it is the stack that overflowed.
+constexpr std::size_t kSignalStack = std::size_t{1} << 16;
+
+void catch_faults() {
+  stack_t stack{};
+  sigaltstack(nullptr, &stack);
+  if ((static_cast<unsigned>(stack.ss_flags) & SS_DISABLE) != 0) {  // sanitizers have made one
+    static std::vector<std::byte> memory(kSignalStack);
+    stack = {};
+    stack.ss_sp = memory.data();
+    stack.ss_size = memory.size();
+    sigaltstack(&stack, nullptr);
+  }
+  struct sigaction action {};
+  action.sa_sigaction = report_fault;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  for (const int signal : {SIGSEGV, SIGBUS}) sigaction(signal, &action, nullptr);
+}
+
+// A judge that is gone reads no verdict: whatever the plugin does then, everything that it started
+// ends with it.
+void end_with_the_judge() {
+  std::thread([] {
+    pollfd judge{kSocketFile, POLLRDHUP, 0};
+    while (poll(&judge, 1, -1) <= 0 && errno == EINTR) {
+    }
+    kill(0, SIGKILL);  // this process leads its group
+  }).detach();
+}
+
+std::uint64_t mapped_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::uint64_t pages = 0;
+  file >> pages;
+  return pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+void limit_memory(std::uint64_t mebibytes) {
+  rlimit limit{};
+  getrlimit(RLIMIT_AS, &limit);
+  const std::uint64_t allowed = mapped_bytes() + (mebibytes << 20);
+  limit.rlim_cur = mebibytes == 0 ? limit.rlim_max : std::min<rlim_t>(allowed, limit.rlim_max);
+  setrlimit(RLIMIT_AS, &limit);
+}
+
+void leave_no_core() {
+  const rlimit none{0, 0};
+  setrlimit(RLIMIT_CORE, &none);
+}
+
+void set_text(Answer& answer, const std::string& text) {
+  answer.text_bytes = static_cast<std::uint32_t>(std::min(text.size(), sizeof(answer.text)));
+  std::memcpy(answer.text, text.data(), answer.text_bytes);
+}
+
+bool reply(const Answer& answer) {
+  // What the plugin printed must be in the pipe before the judge looks there.
+  std::fflush(nullptr);
+  const std::size_t size = kAnswerHead + answer.text_bytes;
+  return send(kSocketFile, &answer, size, MSG_NOSIGNAL) == static_cast<ssize_t>(size);
+}
+
+Answer not_loaded(const std::string& why) {
+  Answer answer;
+  answer.kind = AnswerKind::not_loaded;
+  set_text(answer, why);
+  return answer;
+}
+
+Answer described(const Description& description) {
+  Answer answer;
+  answer.kind = AnswerKind::described;
+  answer.abilities = description.abilities;
+  answer.randomness = description.randomness;
+  answer.pointers = description.pointers;
+  std::string text;
+  for (const std::string* field :
+       {&description.name, &description.version, &description.semantics, &description.overrides}) {
+    text += *field;
+    text += '\0';
+  }
+  set_text(answer, text);
+  return answer;
+}
+
+Answer execute(Library& library, const Command& command) {
+  Answer answer;
+  std::string refused;
+  omp_set_num_threads(command.threads);
+  std::fenv_t own{};
+  std::fegetenv(&own);
+  std::fesetenv(&command.environment);
+  try {
+    refused = command.kind == CommandKind::run ? library.run(command.batch)
+                                               : library.run_chain(command.chain);
+    std::fegetenv(&answer.environment);
+    std::fesetenv(&own);
+  } catch (const std::exception& error) {
+    std::fegetenv(&answer.environment);
+    std::fesetenv(&own);
+    refused = std::string("threw an exception through the C interface: ") + error.what();
+  }
+  answer.kind = refused.empty() ? AnswerKind::ran : AnswerKind::refused;
+  set_text(answer, refused);
+  return answer;
+}
+
+}  // namespace
+
+int host_plugin(const std::string& path, std::uint64_t address, std::uint64_t mebibytes) {
+  int type = 0;
+  socklen_t size = sizeof(type);
+  if (getsockopt(kSocketFile, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_SEQPACKET) {
+    std::fprintf(stderr, "fairdraw: plugin-host is started by fairdraw itself\n");
+    return kExitUsage;
+  }
+  end_with_the_judge();
+  leave_no_core();
+  if (!SharedArrays::map_in_child(kArraysFile, address)) {
+    reply(not_loaded("the address range of its arrays is taken in the process that holds it"));
+    return kExitUsage;
+  }
+  limit_memory(mebibytes);
+  catch_faults();
+  std::unique_ptr<Library> library;
+  try {
+    library = std::make_unique<Library>(path);
+  } catch (const std::exception& error) {
+    reply(not_loaded(error.what()));
+    return kExitUsage;
+  }
+  // The CUDA driver reserves address space without end, and takes little of it.
+  if (library->description().pointers == FAIRDRAW_DEVICE_POINTERS) limit_memory(0);
+  if (!reply(described(library->description()))) return kExitUsage;
+  for (Command command; recv(kSocketFile, &command, sizeof(command), 0) == sizeof(command);) {
+    if (!reply(execute(*library, command))) break;
+  }
+  return 0;
+}
+
+}  // namespace fairdraw::harness::plugin

@@ -1,0 +1,143 @@
+#include "harness/plugin/library.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "harness/contract/usage_error.h"
+#include "harness/plugin/device_call.h"
+
+namespace fairdraw::harness::plugin {
+namespace {
+
+constexpr std::size_t kMessageBytes = 1024;
+using Message = std::array<char, kMessageBytes>;
+
+// What a plugin wrote, up to its 0 or the end of the buffer.
+std::string text_of(const Message& message) {
+  return {message.data(), strnlen(message.data(), message.size())};
+}
+
+// Never empty: an empty string is what a call gives that ran.
+std::string refusal(const std::string& text) {
+  return text.empty() ? "the plugin gives no reason" : text;
+}
+
+std::string bounded(const char* text) {
+  constexpr std::size_t kMostBytes = 400;  // four of them fit into one message to the judge
+  return text == nullptr ? std::string() : std::string(text, strnlen(text, kMostBytes));
+}
+
+template <class Function>
+Function* as_function(void* symbol) {
+  return reinterpret_cast<Function*>(symbol);
+}
+
+}  // namespace
+
+void expect_file(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) {
+    throw UsageError(fmt::format("plugin '{}': there is no such file", path));
+  }
+  if (std::filesystem::is_directory(path, error)) {
+    throw UsageError(fmt::format("plugin '{}': is a folder, not a shared library", path));
+  }
+  // A pipe would keep whoever opens it waiting.
+  if (!std::filesystem::is_regular_file(path, error)) {
+    throw UsageError(fmt::format("plugin '{}': is no regular file", path));
+  }
+  if (!std::ifstream(path)) throw UsageError(fmt::format("plugin '{}': cannot be read", path));
+}
+
+Library::Library(const std::string& path) : path_(path) {
+  expect_file(path);
+  // A path without a slash would be looked for where the system keeps its libraries.
+  handle_ = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle_ == nullptr) {
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): glibc keeps it for each thread
+    const char* const reason = dlerror();
+    throw UsageError(fmt::format("plugin '{}': is not a shared library that can be loaded here: {}",
+                                 path, reason == nullptr ? "no reason given" : reason));
+  }
+  try {
+    const auto abi = *static_cast<const std::uint32_t*>(needed_symbol("fairdraw_plugin_abi"));
+    if (abi != FAIRDRAW_PLUGIN_ABI) {
+      throw UsageError(fmt::format(
+          "plugin '{}': is built for version {} of the plugin ABI; this fairdraw has version {}",
+          path, abi, FAIRDRAW_PLUGIN_ABI));
+    }
+    run_ = as_function<decltype(fairdraw_plugin_run)>(needed_symbol("fairdraw_plugin_run"));
+    describe();
+    to_sampler_description(description_, path);  // refuses what it cannot mean
+    if ((description_.abilities & FAIRDRAW_CAN_CHAINS) != 0) {
+      run_chain_ = as_function<decltype(fairdraw_plugin_run_chain)>(
+          needed_symbol("fairdraw_plugin_run_chain"));
+    }
+    if (description_.pointers == FAIRDRAW_DEVICE_POINTERS) {
+      device_ = std::make_unique<DeviceCall>();
+    }
+  } catch (...) {
+    dlclose(handle_);
+    throw;
+  }
+}
+
+Library::~Library() { dlclose(handle_); }
+
+void* Library::symbol(const char* name) const { return dlsym(handle_, name); }
+
+void* Library::needed_symbol(const char* name) const {
+  if (void* const found = symbol(name)) return found;
+  throw UsageError(fmt::format("plugin '{}': exports no symbol '{}'", path_, name));
+}
+
+void Library::describe() {
+  const auto function =
+      as_function<decltype(fairdraw_plugin_describe)>(needed_symbol("fairdraw_plugin_describe"));
+  fairdraw_plugin_description raw{};
+  raw.struct_size = sizeof(raw);
+  Message message{};
+  if (function(&raw, message.data(), message.size()) != 0) {
+    throw UsageError(
+        fmt::format("plugin '{}': does not describe itself: {}", path_, text_of(message)));
+  }
+  description_ = {bounded(raw.name),
+                  bounded(raw.version),
+                  bounded(raw.semantics),
+                  bounded(raw.overrides),
+                  raw.abilities,
+                  raw.randomness,
+                  raw.pointers};
+}
+
+std::string Library::run(const fairdraw_batch& batch) {
+  Message message{};
+  if (device_) {
+    return device_->run(batch, [&](const fairdraw_batch& there) {
+      return run_(&there, message.data(), message.size()) == 0 ? std::string()
+                                                               : refusal(text_of(message));
+    });
+  }
+  if (run_(&batch, message.data(), message.size()) == 0) return {};
+  return refusal(text_of(message));
+}
+
+std::string Library::run_chain(const fairdraw_chain& chain) {
+  if (run_chain_ == nullptr) return "verifies no drafted chains";
+  Message message{};
+  if (device_) {
+    return device_->run_chain(chain, [&](const fairdraw_chain& there) {
+      return run_chain_(&there, message.data(), message.size()) == 0 ? std::string()
+                                                                     : refusal(text_of(message));
+    });
+  }
+  if (run_chain_(&chain, message.data(), message.size()) == 0) return {};
+  return refusal(text_of(message));
+}
+
+}  // namespace fairdraw::harness::plugin

@@ -1,0 +1,63 @@
+// A plugin's shared library, in this process: loaded, described, called.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "harness/contract/plugin.h"
+#include "harness/contract/sampler.h"
+
+namespace fairdraw::harness::plugin {
+
+/// What a plugin says of itself, as it says it.
+struct Description {
+  std::string name, version, semantics, overrides;
+  std::uint64_t abilities = 0, randomness = 0;
+  std::uint32_t pointers = 0;
+  friend bool operator==(const Description&, const Description&) = default;
+};
+
+/// As the harness says it: `sampler_name` is what --sampler was given. Throws UsageError for a
+/// profile, an override, an ability or a place of pointers that there is none of.
+SamplerDescription to_sampler_description(const Description& description,
+                                          const std::string& sampler_name);
+
+/// The names of the abilities that a sampler declares, separated by blanks.
+std::string ability_names(const SamplerDescription& sampler);
+
+class DeviceCall;
+
+class Library {
+ public:
+  /// Throws UsageError, which names the file, where it cannot be loaded, lacks a symbol, was built
+  /// for another version of the ABI, or will not describe itself.
+  explicit Library(const std::string& path);
+  ~Library();
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+
+  const Description& description() const { return description_; }
+
+  /// Returns an empty string, or why the call was refused. Arrays are host memory; where the plugin
+  /// takes device pointers they are copied there and back.
+  std::string run(const fairdraw_batch& batch);
+  std::string run_chain(const fairdraw_chain& chain);
+
+ private:
+  void* symbol(const char* name) const;  ///< null where there is none
+  void* needed_symbol(const char* name) const;
+  void describe();
+
+  std::string path_;
+  void* handle_ = nullptr;
+  decltype(&fairdraw_plugin_run) run_ = nullptr;
+  decltype(&fairdraw_plugin_run_chain) run_chain_ = nullptr;
+  std::unique_ptr<DeviceCall> device_;
+  Description description_;
+};
+
+/// Throws UsageError where there is no file at `path`, or none that can be read.
+void expect_file(const std::string& path);
+
+}  // namespace fairdraw::harness::plugin

@@ -1,0 +1,49 @@
+// What the judge and the process that holds a plugin say to each other, over a socket that keeps
+// the bounds of messages. Both sides are the same executable: the layouts agree. Arrays are not in
+// the messages; they lie in shared memory at the same addresses on both sides.
+#pragma once
+
+#include <cfenv>
+#include <cstddef>
+#include <cstdint>
+
+#include "harness/contract/batch.h"
+
+namespace fairdraw::harness::plugin {
+
+// Open in the child when it starts.
+inline constexpr int kSocketFile = 3;
+inline constexpr int kArraysFile = 4;
+
+enum class CommandKind : std::uint32_t { run, run_chain };
+
+struct Command {
+  CommandKind kind = CommandKind::run;
+  std::int32_t threads = 1;   ///< OpenMP threads that the call may use
+  std::fenv_t environment{};  ///< of the caller: rounding mode, flush to zero
+  fairdraw_batch batch{};
+  fairdraw_chain chain{};
+};
+
+enum class AnswerKind : std::uint32_t {
+  described,   ///< loaded; text: name, version, semantics and overrides, each with its 0
+  not_loaded,  ///< text: why
+  ran,
+  refused,  ///< text: why
+  fault,    ///< a signal whose address is known; the process ends of it
+};
+
+struct Answer {
+  AnswerKind kind = AnswerKind::ran;
+  std::int32_t signal = 0;
+  std::uint64_t address = 0;
+  std::uint64_t abilities = 0, randomness = 0;
+  std::uint32_t pointers = 0;
+  std::uint32_t text_bytes = 0;
+  std::fenv_t environment{};  ///< as the call left it
+  char text[2048] = {};
+};
+
+inline constexpr std::size_t kAnswerHead = offsetof(Answer, text);
+
+}  // namespace fairdraw::harness::plugin

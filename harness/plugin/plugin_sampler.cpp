@@ -1,0 +1,152 @@
+#include "harness/plugin/plugin_sampler.h"
+
+#include <fmt/format.h>
+#include <omp.h>
+
+#include <optional>
+#include <utility>
+
+#include "harness/contract/usage_error.h"
+#include "harness/plugin/array_names.h"
+
+namespace fairdraw::harness::plugin {
+namespace {
+
+std::string path_of(const std::string& name) { return name.substr(std::string(kPrefix).size()); }
+
+/// Straight into the library.
+class TrustedSampler final : public Sampler {
+ public:
+  TrustedSampler(const std::string& name, SamplerDescription description)
+      : library_(path_of(name)), description_(std::move(description)) {}
+
+  const SamplerDescription& description() const override { return description_; }
+  std::string run(const fairdraw_batch& batch) override { return library_.run(batch); }
+  std::string run_chain(const fairdraw_chain& chain) override { return library_.run_chain(chain); }
+
+ private:
+  Library library_;
+  SamplerDescription description_;
+};
+
+/// In a process of its own.
+class IsolatedSampler final : public Sampler {
+ public:
+  IsolatedSampler(const std::string& name, Description said, SamplerDescription description,
+                  Options options)
+      : path_(path_of(name)),
+        said_(std::move(said)),
+        description_(std::move(description)),
+        options_(std::move(options)) {}
+
+  const SamplerDescription& description() const override { return description_; }
+
+  std::pmr::memory_resource* memory() override { return &arrays(); }
+
+  std::string run(const fairdraw_batch& batch) override {
+    Command command;
+    command.kind = CommandKind::run;
+    command.batch = batch;
+    return ask(command, array_names(batch));
+  }
+
+  std::string run_chain(const fairdraw_chain& chain) override {
+    Command command;
+    command.kind = CommandKind::run_chain;
+    command.chain = chain;
+    return ask(command, array_names(chain));
+  }
+
+  std::string broken() const override { return broken_; }
+  void recover() override { broken_.clear(); }
+
+ private:
+  SharedArrays& arrays() {
+    if (!arrays_) arrays_.emplace();
+    return *arrays_;
+  }
+
+  std::string ask(Command& command, const std::vector<NamedArray>& named) {
+    if (!broken_.empty()) return broken_;
+    if (!process_) {
+      try {
+        process_.emplace(path_, options_, arrays());
+      } catch (const UsageError& error) {
+        return give_up(error.what());  // it was loaded once, so this is for the sampler to answer
+      }
+      if (process_->description() != said_) {
+        return give_up("describes itself in another way than before");
+      }
+    }
+    command.threads = omp_get_max_threads();
+    std::fegetenv(&command.environment);
+    const std::variant<Answer, Ended> outcome = process_->ask(command);
+    if (const Ended* const end = std::get_if<Ended>(&outcome)) {
+      const std::string place = end->address == 0 ? std::string() : place_of(end->address, named);
+      return give_up(end->how + place + end->printed);
+    }
+    const Answer& answer = std::get<Answer>(outcome);
+    std::fesetenv(&answer.environment);
+    return {answer.text, answer.text_bytes};
+  }
+
+  // " at address 0x..., 64 bytes behind the start of tokens"
+  std::string place_of(std::uint64_t address, const std::vector<NamedArray>& named) {
+    std::string place = fmt::format(" at address {:#x}", address);
+    const auto near = reinterpret_cast<std::uintptr_t>(arrays().array_near(address));
+    if (near == 0) return place;
+    for (const NamedArray& array : named) {
+      const auto first = reinterpret_cast<std::uintptr_t>(array.first);
+      // Guards lie in front of the first element: the array begins a little behind its memory.
+      constexpr std::uintptr_t kGuardBytes = 256;
+      if (first < near || first - near > kGuardBytes) continue;
+      const bool behind = address >= first;
+      return fmt::format("{}, {} bytes {} the start of {}", place,
+                         behind ? address - first : first - address,
+                         behind ? "behind" : "in front of", array.name);
+    }
+    return place;
+  }
+
+  std::string give_up(const std::string& how) {
+    process_.reset();
+    broken_ = "the plugin " + how;
+    return broken_;
+  }
+
+  std::string path_;
+  Description said_;
+  SamplerDescription description_;
+  Options options_;
+  std::optional<SharedArrays> arrays_;
+  std::optional<Process> process_;
+  std::string broken_;
+};
+
+}  // namespace
+
+Description Loader::describe(const std::string& name) {
+  const std::string path = path_of(name);
+  if (path.empty()) throw UsageError("--sampler: plugin: needs a path, as in plugin:./sampler.so");
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = known_.find(name);
+  if (found != known_.end()) return found->second;
+  Description description;
+  if (options_.trusted) {
+    description = Library(path).description();
+  } else {
+    const SharedArrays arrays;
+    description = Process(path, options_, arrays).description();
+  }
+  known_.emplace(name, description);
+  return description;
+}
+
+std::unique_ptr<Sampler> Loader::make(const std::string& name) {
+  const Description said = describe(name);
+  SamplerDescription description = to_sampler_description(said, name);
+  if (options_.trusted) return std::make_unique<TrustedSampler>(name, std::move(description));
+  return std::make_unique<IsolatedSampler>(name, said, std::move(description), options_);
+}
+
+}  // namespace fairdraw::harness::plugin

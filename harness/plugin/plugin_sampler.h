@@ -1,0 +1,36 @@
+// `--sampler plugin:PATH`: anybody's sampler, in a shared library.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "harness/contract/sampler.h"
+#include "harness/plugin/process.h"
+
+namespace fairdraw::harness::plugin {
+
+inline constexpr const char* kPrefix = "plugin:";
+
+inline bool is_plugin(const std::string& sampler) { return sampler.starts_with(kPrefix); }
+
+/// Makes samplers of plugins. Describes each plugin once; a sampler starts its process at its first
+/// call and has it for itself, so that a verdict depends on no other case.
+class Loader {
+ public:
+  explicit Loader(Options options) : options_(std::move(options)) {}
+
+  /// `name` with its prefix. Throws UsageError, which names the file and what is wrong with it.
+  std::unique_ptr<Sampler> make(const std::string& name);
+
+  /// As make() has found it.
+  Description describe(const std::string& name);
+
+ private:
+  Options options_;
+  std::mutex mutex_;
+  std::map<std::string, Description> known_;
+};
+
+}  // namespace fairdraw::harness::plugin

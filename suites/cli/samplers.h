@@ -1,0 +1,24 @@
+// Samplers by name: built in, or in a shared library.
+#pragma once
+
+#include <string>
+
+#include "harness/plugin/process.h"
+#include "suites/cases/plan.h"
+
+namespace CLI {
+class App;
+}
+
+namespace fairdraw::cli {
+
+/// --plugin-trusted, --plugin-timeout, --plugin-memory.
+void add_plugin_options(CLI::App& app, harness::plugin::Options& options);
+
+/// Makes the sampler that --sampler names. Throws harness::UsageError.
+suites::SamplerMaker sampler_maker(const harness::plugin::Options& options);
+
+/// Those of the options that are not the default, as words of a replay line with a leading blank.
+std::string replay_text(const harness::plugin::Options& options);
+
+}  // namespace fairdraw::cli

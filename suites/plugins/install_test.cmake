@@ -1,0 +1,63 @@
+# Builds an example plugin from the installed headers alone, as its author would, and puts it through
+# the smoke suite. Needs: example (c or cuda), build, source, scratch (folders), c_compiler,
+# cxx_compiler, fairdraw; cuda: nvcc, and cuda_enabled where fairdraw has its CUDA part.
+# Prints "skipped: REASON" where something needed is not there.
+
+file(REMOVE_RECURSE ${scratch})
+file(MAKE_DIRECTORY ${scratch})
+
+function(run)
+  execute_process(COMMAND ${ARGN} WORKING_DIRECTORY ${scratch} RESULT_VARIABLE status
+    OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(NOT status EQUAL 0)
+    list(JOIN ARGN " " command)
+    message(FATAL_ERROR "${command}\nended with ${status}:\n${output}")
+  endif()
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+function(expect_output pattern)
+  if(NOT output MATCHES "${pattern}")
+    message(FATAL_ERROR "expected ${pattern} in\n${output}")
+  endif()
+endfunction()
+
+run(${CMAKE_COMMAND} --install ${build} --component plugin --prefix ${scratch}/prefix)
+file(GLOB_RECURSE installed RELATIVE ${scratch}/prefix ${scratch}/prefix/*)
+list(SORT installed)
+if(NOT installed STREQUAL "include/fairdraw/batch.h;include/fairdraw/plugin.h")
+  message(FATAL_ERROR "the component holds ${installed}")
+endif()
+file(COPY ${source}/examples/ DESTINATION ${scratch})  # nothing of the tree beside them
+set(strict -Wall -Wextra -Werror -pedantic -I ${scratch}/prefix/include)
+
+# The header is C11, and C++ as well.
+file(WRITE ${scratch}/header.cpp "#include <fairdraw/plugin.h>\n")
+run(${cxx_compiler} -std=c++11 ${strict} -fsyntax-only header.cpp)
+
+if(example STREQUAL c)
+  run(${c_compiler} -std=c11 -O2 ${strict} -shared -fPIC greedy_and_categorical.c -lm -o sampler.so)
+else()
+  if(NOT nvcc)
+    message("skipped: no nvcc")
+    return()
+  endif()
+  run(${nvcc} -std=c++17 -O2 -shared -Xcompiler -fPIC -I ${scratch}/prefix/include
+    greedy_and_categorical.cu -o sampler.so)
+endif()
+run(${fairdraw} list samplers --sampler plugin:./sampler.so)
+expect_output("plugin:./sampler.so greedy_and_categorical.* 1.0, semantics fairdraw")
+expect_output("indices num_samples status per_request_seeds")
+
+if(example STREQUAL cuda)
+  execute_process(COMMAND nvidia-smi -L OUTPUT_VARIABLE gpus ERROR_QUIET RESULT_VARIABLE status)
+  if(NOT cuda_enabled)
+    message("skipped: built and described, not run: fairdraw is built without its CUDA part")
+    return()
+  elseif(NOT status EQUAL 0 OR NOT gpus MATCHES "GPU")
+    message("skipped: built and described, not run: no GPU")
+    return()
+  endif()
+endif()
+run(${fairdraw} verify --suite smoke --sampler plugin:./sampler.so --seed 7)
+expect_output("fairdraw: [0-9][0-9]+ passed, 0 failed, 0 underpowered, [0-9]+ skipped, 0 error")
