@@ -46,7 +46,11 @@ Semantics in_float32(Semantics semantics, const Float32Arithmetic& arithmetic) {
 }
 
 double interval_error(const RealLaw& law, const Semantics& semantics) {
-  return law.total_variation_bound + semantics.relative_sum_error + 0x1p-23;
+  double sums = semantics.relative_sum_error;
+  if (semantics.sequential_sums) {
+    sums += sum_error({.additions = sequential_additions(law.membership.size())});
+  }
+  return law.total_variation_bound + sums + 0x1p-23;
 }
 
 }  // namespace fairdraw::reference

@@ -7,6 +7,8 @@
 #include <tuple>
 #include <utility>
 
+#include "reference/float32_bound.h"
+
 namespace fairdraw::reference {
 namespace {
 
@@ -38,6 +40,13 @@ void add_up(RankedWeights& row, const ArrayXd& error) {
 
 // Our own sums: each of the n additions rounds by at most half an ulp of the total.
 double own_sum_error(std::size_t n) { return static_cast<double>(n) * 0x1p-64; }
+
+// What a sampler's sums over a row of n tokens are off by, relative to the row's sum.
+double sampler_sum_error(const Semantics& semantics, std::size_t n) {
+  double error = semantics.relative_sum_error;
+  if (semantics.sequential_sums) error += sum_error({.additions = sequential_additions(n)});
+  return error;
+}
 
 // exp(e) - 1: the relative error of a weight whose logarithm is off by e. Capped, because an
 // infinite error times an underflowed weight would be NaN.
@@ -96,7 +105,7 @@ RankedWeights rank_logits(std::span<const float> logits, std::span<const std::ui
   // Truncation drops less than one unit, whatever the weight.
   const double unit = bound.truncation ? 0x1p-40 : static_cast<double>(FLT_MIN);
   add_up(row, row.weight * relative_error(log_error) + unit);
-  row.sum_slack = semantics.relative_sum_error + own_sum_error(row.size());
+  row.sum_slack = sampler_sum_error(semantics, row.size()) + own_sum_error(row.size());
 
   row.tie_error = ArrayXd::Zero(n);
   if (semantics.rounds_scaled_logits) {
@@ -109,6 +118,7 @@ RankedWeights rank_logits(std::span<const float> logits, std::span<const std::ui
   // scaling adds; its threshold by at most 0.5001 ulp, which is below 1.0002 * 2^-24 of it. One
   // that compares probabilities sees two weights and a product.
   const double threshold = -std::log2(min_p);
+  const bool equality_stays = semantics.min_p_boundary == MinPBoundary::at_least;
   for (Index i = 0; i < n; ++i) {
     const double distance = octaves[i];
     const double band = distance * (bound.per_octave * kLog2E + 0x1p-50) +
@@ -116,7 +126,9 @@ RankedWeights rank_logits(std::span<const float> logits, std::span<const std::ui
                         (2 * semantics.relative_weight_error + scaling[i]) * kLog2E;
     const bool is_maximum = row.value[static_cast<std::size_t>(i)] == row.value[0];
     if (is_maximum || threshold - distance > band) ++row.min_p.certain;
-    if (is_maximum || threshold >= distance) ++row.min_p.exact;
+    if (is_maximum || threshold > distance || (equality_stays && threshold == distance)) {
+      ++row.min_p.exact;
+    }
     if (is_maximum || distance - threshold <= band) ++row.min_p.possible;
   }
   return row;
@@ -143,6 +155,7 @@ RankedWeights rank_probs(std::span<const float> probs, double min_p, const Seman
   ArrayXd error = ArrayXd::Zero(n);
   bool sums_are_exact = true;
   const double slack = semantics.relative_weight_error;
+  const bool equality_stays = semantics.min_p_boundary == MinPBoundary::at_least;
   for (Index i = 0; i < n; ++i) {
     const double probability = row.value[static_cast<std::size_t>(i)];
     const double units = std::ldexp(probability, 40 - exponent);
@@ -152,12 +165,16 @@ RankedWeights rank_probs(std::span<const float> probs, double min_p, const Seman
     if (lost != 0) sums_are_exact = false;
     // The product of two float32 values is exact; a sampler with slack may round it.
     const double least = min_p * largest;
-    if (i == 0 || probability * (1 - slack) >= least) ++row.min_p.certain;
-    if (i == 0 || probability >= least) ++row.min_p.exact;
-    if (i == 0 || probability * (1 + slack) >= least) ++row.min_p.possible;
+    const auto stays = [&](double value) {
+      return i == 0 || value > least || (equality_stays && value == least);
+    };
+    if (stays(probability * (1 - slack))) ++row.min_p.certain;
+    if (stays(probability)) ++row.min_p.exact;
+    if (stays(probability * (1 + slack))) ++row.min_p.possible;
   }
   add_up(row, error);
-  row.sum_slack = semantics.relative_sum_error + (sums_are_exact ? 0.0 : own_sum_error(row.size()));
+  row.sum_slack =
+      sampler_sum_error(semantics, row.size()) + (sums_are_exact ? 0.0 : own_sum_error(row.size()));
   return row;
 }
 

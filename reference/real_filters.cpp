@@ -81,6 +81,21 @@ class TopPRule {
   bool equality_stays_, inclusive_;
 };
 
+// The end of the nucleus is found up to `resolution` of the largest weight: what is that close to
+// its last token, or to the first one behind it, may be on either side. The maximum stays.
+void widen(const RankedWeights& row, double resolution, Cut& cut) {
+  if (cut.exact == 0) return;
+  const double reach = resolution * row.weight_at(0);
+  const double last = row.weight_at(cut.exact - 1);
+  const double next = cut.exact < row.size() ? row.weight_at(cut.exact) : last;
+  while (cut.certain > 1 && row.weight_at(cut.certain - 1) <= next + reach) --cut.certain;
+  while (cut.possible < row.size() && row.weight_at(cut.possible) >= last - reach) ++cut.possible;
+  cut.count_low = cut.certain;
+  cut.count_high = cut.possible;
+  cut.mass_low = row.mass[cut.certain];
+  cut.mass_high = row.mass[cut.possible];
+}
+
 }  // namespace
 
 Cut whole_row(const RankedWeights& row) {
@@ -143,14 +158,18 @@ Cut top_p_cut(const RankedWeights& row, const Cut& base, float top_p, const Sema
     begin = end;
   }
   Cut cut = prefix_cut(row, certain, exact, possible);
-  // Inside a tie it is open which tokens take the positions.
+  if (semantics.top_p_resolution > 0) widen(row, semantics.top_p_resolution, cut);
+  // Inside a tie it is open which tokens take the positions; where equals are taken by id, only
+  // among those that the sampler's rounding may make equal.
+  certain = cut.certain, possible = cut.possible;
   if (!ties_stay || base.open()) {
-    if (certain < row.size() && certain > 0 && row.may_tie(certain - 1, certain)) {
-      cut.certain = tie_begin(row, certain);
-    }
-    if (possible < row.size() && row.may_tie(possible - 1, possible)) {
-      cut.possible = tie_end(row, possible - 1);
-    }
+    const bool by_id = semantics.top_p_ties == TopPTies::lowest_id && !base.open();
+    const auto open_at = [&](std::size_t end) {
+      if (end == 0 || end >= row.size() || !row.may_tie(end - 1, end)) return false;
+      return !by_id || row.value[tie_begin(row, end)] != row.value[tie_end(row, end) - 1];
+    };
+    if (open_at(certain)) cut.certain = tie_begin(row, certain);
+    if (open_at(possible)) cut.possible = tie_end(row, possible - 1);
   }
   return intersection(cut, base);
 }

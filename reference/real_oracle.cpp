@@ -20,25 +20,42 @@ struct Plan {
   bool greedy = false;             // argmax of the logits
   bool greedy_of_weights = false;  // the nucleus of mass 0
   bool uniform = false;
+  double temperature = 1;
   std::optional<std::size_t> top_k;
+  TopKTies top_k_ties = TopKTies::keep_all;
   std::optional<float> top_p;
   bool min_p = false;
 };
 
 bool in_unit_interval(float value) { return value >= 0 && value <= 1; }
 
+bool temperature_within_range(float temperature, const Semantics& semantics) {
+  if (temperature < 0) return semantics.temperature_below_zero == TemperatureBelowZero::greedy;
+  return temperature == 0 || (temperature >= 0x1p-126F && temperature <= 0x1p64F);
+}
+
 bool within_ranges(const RowParameters& parameters, const Semantics& semantics) {
-  const float temperature = parameters.temperature;
-  return (temperature == 0 || (temperature >= 0x1p-126F && temperature <= 0x1p64F)) &&
-         (parameters.top_k >= -1 || semantics.top_k_negative != TopKNegative::minus_one_off) &&
-         in_unit_interval(parameters.top_p) && in_unit_interval(parameters.min_p);
+  const bool top_k_ends_at_minus_one = semantics.top_k_negative == TopKNegative::minus_one_off ||
+                                       semantics.top_k_negative == TopKNegative::first_255;
+  const bool top_p_off = parameters.top_p > 1 && semantics.top_p_above_one == TopPAboveOne::off;
+  return temperature_within_range(parameters.temperature, semantics) &&
+         (parameters.top_k >= -1 || !top_k_ends_at_minus_one) &&
+         (top_p_off || in_unit_interval(parameters.top_p)) && in_unit_interval(parameters.min_p);
 }
 
 void plan_temperature(Plan& plan, float temperature, const Semantics& semantics) {
-  if (temperature == 0) {
+  if (temperature > 0)
+    plan.temperature = std::max<double>(temperature, semantics.least_temperature);
+  if (temperature < 0) {
+    plan.greedy = true;
+  } else if (temperature == 0) {
     switch (semantics.temperature_zero) {
       case TemperatureZero::greedy:
         plan.greedy = true;
+        break;
+      case TemperatureZero::clamped:
+        plan.temperature = semantics.least_temperature;
+        if (plan.temperature <= 0) plan.outcome = Plan::Outcome::undefined;
         break;
       case TemperatureZero::uniform:
         plan.uniform = true;
@@ -53,8 +70,12 @@ void plan_temperature(Plan& plan, float temperature, const Semantics& semantics)
 }
 
 void plan_top_k(Plan& plan, std::int32_t top_k, std::size_t vocab, const Semantics& semantics) {
+  if (top_k == -1 && semantics.top_k_negative == TopKNegative::first_255) top_k = 255;
   if (top_k < 0) {
     if (semantics.top_k_negative == TopKNegative::error) plan.outcome = Plan::Outcome::must_fail;
+    if (semantics.top_k_negative == TopKNegative::undefined) {
+      plan.outcome = Plan::Outcome::undefined;
+    }
   } else if (top_k == 0) {
     switch (semantics.top_k_zero) {
       case TopKZero::off:
@@ -69,6 +90,8 @@ void plan_top_k(Plan& plan, std::int32_t top_k, std::size_t vocab, const Semanti
         plan.outcome = Plan::Outcome::undefined;
         break;
     }
+  } else if (semantics.top_k_limit > 0 && top_k > semantics.top_k_limit) {
+    plan.outcome = Plan::Outcome::must_fail;
   } else if (static_cast<std::size_t>(top_k) > vocab) {
     if (semantics.top_k_above_vocab == TopKAboveVocab::error) {
       plan.outcome = Plan::Outcome::must_fail;
@@ -77,13 +100,24 @@ void plan_top_k(Plan& plan, std::int32_t top_k, std::size_t vocab, const Semanti
     plan.greedy = true;
   } else {
     plan.top_k = static_cast<std::size_t>(top_k);
+    plan.top_k_ties = semantics.top_k_ties;
+    if (plan.top_k_ties == TopKTies::any_small_k) {
+      const bool small = *plan.top_k <= kSmallK && vocab >= kSmallKVocab;
+      plan.top_k_ties = small ? TopKTies::any_k : TopKTies::keep_all;
+    }
   }
 }
 
-void plan_top_p(Plan& plan, float top_p, const Semantics& semantics) {
+void plan_top_p(Plan& plan, float top_p, std::int32_t top_k, const Semantics& semantics) {
   if (top_p == 0) {
     switch (semantics.top_p_zero) {
       case TopPZero::off:
+        break;
+      case TopPZero::off_beside_top_k:
+        plan.greedy_of_weights = top_k <= 0;
+        break;
+      case TopPZero::filter:
+        plan.top_p = top_p;
         break;
       case TopPZero::greedy:
         plan.greedy_of_weights = true;
@@ -95,7 +129,7 @@ void plan_top_p(Plan& plan, float top_p, const Semantics& semantics) {
         plan.outcome = Plan::Outcome::undefined;
         break;
     }
-  } else if (top_p < 1 || semantics.top_p_one == TopPOne::filter) {
+  } else if (top_p < 1 || (top_p == 1 && semantics.top_p_one == TopPOne::filter)) {
     plan.top_p = top_p;
   }
 }
@@ -109,10 +143,18 @@ Plan make_plan(const RowParameters& parameters, std::size_t vocab, const Semanti
     return plan;
   }
   // Later ones override: an error is an error beside something undefined.
-  plan_top_p(plan, parameters.top_p, semantics);
+  plan_top_p(plan, parameters.top_p, parameters.top_k, semantics);
   plan_top_k(plan, parameters.top_k, vocab, semantics);
   plan_temperature(plan, parameters.temperature, semantics);
   plan.min_p = parameters.min_p > 0 && semantics.min_p_place != MinPPlace::none;
+  if (plan.min_p && parameters.min_p == 1) {
+    if (semantics.min_p_one == MinPOne::greedy) plan.greedy = true;
+    // Nothing is above the maximum: an empty row.
+    const bool nothing_stays = semantics.min_p_boundary == MinPBoundary::above && !plan.greedy;
+    if (nothing_stays && plan.outcome == Plan::Outcome::law) {
+      plan.outcome = Plan::Outcome::undefined;
+    }
+  }
   return plan;
 }
 
@@ -129,30 +171,53 @@ RealLaw no_law(std::size_t vocab, const Plan& plan) {
   return no_law(vocab, plan.outcome == Plan::Outcome::must_fail);
 }
 
+// Of a row that no law can be made of.
 RealLaw no_law(std::size_t vocab, const Semantics& semantics) {
-  return no_law(vocab, semantics.nan_logit == NanLogit::row_error);
+  RealLaw law = no_law(vocab, semantics.nan_logit == NanLogit::row_error);
+  if (semantics.nan_logit == NanLogit::last_token && vocab > 0) {
+    law.defined = true;
+    law.membership.back() = Membership::in;
+    law.probability.back() = 1;
+    law.support_low = law.support_high = 1;
+  }
+  return law;
 }
 
-Cut filter(const RankedWeights& row, const Plan& plan, const Semantics& semantics) {
-  if (plan.greedy || plan.greedy_of_weights) {
-    return greedy_cut(row, semantics.greedy_ties, !plan.greedy);
-  }
+// What the filters keep, and what top_p measured its mass on.
+struct Filtered {
+  Cut kept, base;
+};
+
+bool is_joint(const Plan& plan, const Semantics& semantics) {
+  return semantics.top_p_base == TopPBase::joint ||
+         (semantics.top_p_base == TopPBase::joint_without_min_p && !plan.min_p);
+}
+
+Filtered filter(const RankedWeights& row, const Plan& plan, const Semantics& semantics) {
   const Cut whole = whole_row(row);
+  if (plan.greedy || plan.greedy_of_weights) {
+    return {greedy_cut(row, semantics.greedy_ties, !plan.greedy), whole};
+  }
   const Cut of_min_p = plan.min_p ? min_p_cut(row) : whole;
-  const Cut of_top_k = plan.top_k ? top_k_cut(row, *plan.top_k, semantics.top_k_ties) : whole;
+  const Cut of_top_k = plan.top_k ? top_k_cut(row, *plan.top_k, plan.top_k_ties) : whole;
 
   // top_k counts ranks, so that it cuts at the same place with or without min_p before it.
   const bool min_p_first = semantics.min_p_place == MinPPlace::before_top_k;
+  const bool joint = is_joint(plan, semantics);
   Cut base = min_p_first ? of_min_p : whole;
-  if (semantics.top_p_base == TopPBase::renormalised) base = intersection(base, of_top_k);
+  if (!joint) base = intersection(base, of_top_k);
   const Cut of_top_p = plan.top_p ? top_p_cut(row, base, *plan.top_p, semantics) : base;
 
   Cut cut = intersection(intersection(of_top_p, of_top_k), of_min_p);
   // Two filters that choose apart from each other among the same tied tokens may meet in less.
-  if (semantics.top_p_base == TopPBase::joint && of_top_k.open() && of_top_p.open()) {
-    cut.count_low = cut.certain;
+  if (joint && of_top_k.open() && of_top_p.open()) cut.count_low = cut.certain;
+  const bool cuts = plan.top_k || plan.top_p;
+  if (cuts && semantics.equal_row == EqualRow::may_stay && row.may_tie(0, row.size() - 1)) {
+    cut.possible = of_min_p.possible;
+    cut.count_high = of_min_p.count_high;
+    cut.mass_high = of_min_p.mass_high;
   }
-  return cut;
+  return {cut, base};
 }
 
 // Distance of the law of a sampler from ours. It keeps a set S' between the certain and the
@@ -170,6 +235,42 @@ double total_variation_bound(const RankedWeights& row, const Cut& cut, double am
   return static_cast<double>(std::min(bound, 1.0L));
 }
 
+// The mass that the draw walks through where the last token has what is left of p times the base:
+// each token's part of it, and a bound on a sampler's error of that last part, which is a
+// difference of two sums.
+struct Walk {
+  std::vector<long double> weight;  // by rank, up to cut.exact
+  long double total = 0, last_error = 0;
+  bool truncated = false;
+};
+
+Walk walk(const RankedWeights& row, const Filtered& filtered, const Plan& plan,
+          const Semantics& semantics) {
+  const Cut& cut = filtered.kept;
+  Walk result;
+  for (std::size_t i = 0; i < cut.exact; ++i) {
+    result.weight.emplace_back(row.weight_at(i));
+  }
+  result.total = row.mass[cut.exact];
+  const bool truncates = semantics.boundary_mass == BoundaryMass::truncated && plan.top_p &&
+                         *plan.top_p < 1 && !plan.greedy && !plan.greedy_of_weights;
+  if (!truncates || cut.exact == 0) return result;
+  result.truncated = true;
+  const Cut& base = filtered.base;
+  const long double p = *plan.top_p;
+  const long double budget = p * row.mass[base.exact];
+  const long double in_front = row.mass[cut.exact - 1];
+  if (budget >= result.total) return result;
+  result.weight.back() = std::max(budget - in_front, 0.0L);
+  result.total = in_front + result.weight.back();
+  result.last_error = row.mass_error[cut.possible] + p * row.mass_error[base.possible] +
+                      2 * row.sum_slack * row.mass.back() + p * (base.mass_high - base.mass_low);
+  return result;
+}
+
+// Every token is drawn now; how often, stays open where it was. Raising to the floor brings two
+// laws no further apart, and dividing by sums above 1 that differ by no more than that at most
+// doubles their distance.
 void apply_floor(RealLaw& law, double floor) {
   double sum = 0;
   for (double& p : law.probability) {
@@ -177,34 +278,58 @@ void apply_floor(RealLaw& law, double floor) {
     sum += p;
   }
   for (double& p : law.probability) p /= sum;
-  law.membership.assign(law.membership.size(), Membership::in);
+  for (Membership& membership : law.membership) {
+    if (membership == Membership::out) membership = Membership::in;
+  }
   law.support_low = law.support_high = static_cast<std::int32_t>(law.membership.size());
-  law.ambiguous_mass = 0;
+  law.total_variation_bound = std::min(1.0, 2 * law.total_variation_bound);
 }
 
-RealLaw make_law(const RankedWeights& row, std::size_t vocab, const Plan& plan,
-                 const Semantics& semantics) {
-  const Cut cut = filter(row, plan, semantics);
+// `filters`: the row that the filters see; `row`: the one that is drawn from, ranked alike.
+RealLaw make_law(const RankedWeights& filters, const RankedWeights& row, std::size_t vocab,
+                 const Plan& plan, const Semantics& semantics) {
+  const Filtered filtered = filter(filters, plan, semantics);
+  const Cut& cut = filtered.kept;
+  const Walk drawn = walk(row, filtered, plan, semantics);
   RealLaw law;
   law.membership.assign(vocab, Membership::out);
   law.probability.assign(vocab, 0.0);
-  const long double kept = row.mass[cut.exact];
   for (std::size_t i = 0; i < cut.possible; ++i) {
     const auto id = static_cast<std::size_t>(row.id[i]);
     law.membership[id] = i < cut.certain ? Membership::in : Membership::ambiguous;
-    if (i < cut.exact) law.probability[id] = static_cast<double>(row.weight_at(i) / kept);
+    if (i < cut.exact) law.probability[id] = static_cast<double>(drawn.weight[i] / drawn.total);
   }
+  // The last token that is certain to stay may be the one that crosses.
+  if (drawn.truncated && cut.certain > 1) law.partly_drawn = row.id[cut.certain - 1];
   law.support_low = static_cast<std::int32_t>(cut.count_low);
   law.support_high = static_cast<std::int32_t>(cut.count_high);
-  law.ambiguous_mass = static_cast<double>((row.mass[cut.possible] - row.mass[cut.certain]) / kept);
+  law.ambiguous_mass =
+      static_cast<double>((row.mass[cut.possible] - row.mass[cut.certain]) / drawn.total);
   // One token has all of the mass, whatever its weight.
-  law.total_variation_bound =
-      cut.possible == 1 ? 0 : total_variation_bound(row, cut, law.ambiguous_mass);
+  if (cut.possible > 1) {
+    const double walked = static_cast<double>(2 * drawn.last_error / drawn.total);
+    law.total_variation_bound =
+        std::min(1.0, total_variation_bound(row, cut, law.ambiguous_mass) + walked);
+    if (drawn.last_error > 0) {
+      // Relative to what is walked through, which is less than what is kept.
+      const auto scale = static_cast<double>(row.mass[cut.exact] / drawn.total);
+      law.total_variation_bound = std::min(1.0, law.total_variation_bound * scale);
+    }
+  }
   law.log_normalizer = static_cast<double>(std::log(row.mass.back() / row.weight_at(0)));
   if (semantics.masked_probability_floor > 0 && !plan.greedy) {
     apply_floor(law, semantics.masked_probability_floor);
   }
   return law;
+}
+
+std::vector<float> with_banned(std::span<const float> logits,
+                               std::span<const std::uint32_t> allowed, float banned_logit) {
+  std::vector<float> filled(logits.begin(), logits.end());
+  for (std::size_t id = 0; id < filled.size(); ++id) {
+    if (((allowed[id / 32] >> (id % 32)) & 1U) == 0) filled[id] = banned_logit;
+  }
+  return filled;
 }
 
 bool has_nan_or_infinity(std::span<const float> values) {
@@ -230,11 +355,22 @@ RealLaw real_oracle(std::span<const float> logits, std::span<const std::uint32_t
   }
   const Plan plan = make_plan(parameters, vocab, semantics);
   if (plan.outcome != Plan::Outcome::law) return no_law(vocab, plan);
+  if (!allowed.empty() && std::isfinite(semantics.banned_logit)) {
+    const std::vector<float> filled = with_banned(logits, allowed, semantics.banned_logit);
+    RealLaw law = real_oracle(filled, {}, parameters, semantics, bound);
+    // Far below the rest they are never drawn: whether a mask holds them is open.
+    for (std::size_t id = 0; id < vocab && law.defined; ++id) {
+      const bool is_banned = ((allowed[id / 32] >> (id % 32)) & 1U) == 0;
+      if (!is_banned || law.membership[id] != Membership::in || law.probability[id] > 0) continue;
+      law.membership[id] = Membership::ambiguous;
+      --law.support_low;
+    }
+    return law;
+  }
   if (has_nan_or_infinity(logits)) return no_law(vocab, semantics);
 
-  const double temperature = parameters.temperature == 0 ? 1 : parameters.temperature;
   const double min_p = plan.min_p ? parameters.min_p : 1;
-  RankedWeights row = rank_logits(logits, allowed, temperature, min_p, semantics, bound);
+  RankedWeights row = rank_logits(logits, allowed, plan.temperature, min_p, semantics, bound);
   if (row.size() == 0) return no_law(vocab, semantics);
   if (plan.uniform) {
     // The factor 0 makes NaN of -inf.
@@ -242,10 +378,14 @@ RealLaw real_oracle(std::span<const float> logits, std::span<const std::uint32_t
     const std::vector<float> zeros(vocab, 0.0F);
     row = rank_logits(zeros, {}, 1, min_p, semantics, bound);
   } else if (semantics.rounds_scaled_logits && !plan.greedy &&
-             scaling_overflows(row, temperature)) {
+             scaling_overflows(row, plan.temperature)) {
     return no_law(vocab, false);
   }
-  return make_law(row, vocab, plan, semantics);
+  if (semantics.temperature_place == TemperaturePlace::after_filters && plan.temperature != 1) {
+    const RankedWeights filters = rank_logits(logits, allowed, 1, min_p, semantics, bound);
+    return make_law(filters, row, vocab, plan, semantics);
+  }
+  return make_law(row, row, vocab, plan, semantics);
 }
 
 RealLaw real_oracle_from_probs(std::span<const float> probs, const RowParameters& parameters,
@@ -260,7 +400,14 @@ RealLaw real_oracle_from_probs(std::span<const float> probs, const RowParameters
   const RankedWeights row =
       rank_probs(probs, plan.min_p ? parameters.min_p : 1, semantics, truncation);
   if (row.size() == 0) return no_law(vocab, semantics);
-  return make_law(row, vocab, plan, semantics);
+  if (semantics.probability_sum == ProbabilitySum::one) {
+    // Probabilities that were rounded to float32 sum to 1 within 2^-24, and a sampler's sum of them
+    // is off by its own error.
+    double sum = 0;
+    for (const float p : probs) sum += static_cast<double>(p);
+    if (std::abs(sum - 1) > 0x1p-24 + semantics.relative_sum_error) return no_law(vocab, false);
+  }
+  return make_law(row, row, vocab, plan, semantics);
 }
 
 }  // namespace fairdraw::reference

@@ -23,12 +23,20 @@ struct RealLaw {
   std::vector<double> probability;     ///< [vocab] the law with ambiguous tokens decided as in
                                        ///< exact arithmetic on the float64 values (the lowest ids
                                        ///< of an open tie are in); sums to 1
+  std::int32_t partly_drawn = -1;      ///< token of the support that is drawn with a part of its
+                                       ///< mass: what a right sampler gives it is not known to
+                                       ///< within the weight bound. -1: none
   double ambiguous_mass = 0;  ///< mass of ambiguous tokens before renormalisation, over kept mass
   double total_variation_bound = 0;  ///< distance of a sampler within the weight bound from
                                      ///< `probability`, whatever it does with ambiguous tokens
   std::int32_t support_low = 0, support_high = 0;  ///< range of the support size
   double log_normalizer = 0;  ///< ln sum exp((x - max) / T) over allowed tokens; T = 1 where
                               ///< the temperature is 0
+
+  /// In the support, and with a frequency among such tokens that is its weight.
+  bool has_frequency(std::size_t token) const {
+    return membership[token] == Membership::in && static_cast<std::int64_t>(token) != partly_drawn;
+  }
 };
 
 /// The bound on relative weight errors: constant + per_octave * |y| + 2^(|y| - 40) where y is the

@@ -2,80 +2,57 @@
 
 #include <cmath>
 #include <cstdlib>
-#include <functional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "harness/contract/usage_error.h"
+#include "reference/semantic_choices.h"
 
 namespace fairdraw::harness {
 namespace {
 
 using reference::Semantics;
 
-struct Field {
-  std::string name;
-  std::function<void(Semantics&, const std::string& value)> set;
+// Members that may be any number; the others have the values that have names.
+struct Number {
+  const char* name;
+  double Semantics::*member;
+};
+constexpr Number kNumbers[] = {
+    {"greedy_below", &Semantics::greedy_below},
+    {"least_temperature", &Semantics::least_temperature},
+    {"masked_probability_floor", &Semantics::masked_probability_floor},
 };
 
-// `values` are the enumerators, in their order.
-template <class Enum>
-Field choice(const char* name, Enum Semantics::*member, std::vector<std::string> values) {
-  return {name,
-          [name, member, values = std::move(values)](Semantics& target, const std::string& value) {
-            for (std::size_t i = 0; i < values.size(); ++i) {
-              if (values[i] == value) {
-                target.*member = static_cast<Enum>(i);
-                return;
-              }
-            }
-            throw UsageError(unknown_name_message(std::string("value of ") + name, value, values));
-          }};
+double number_of(const std::string& name, const std::string& value) {
+  char* end = nullptr;
+  const double number = std::strtod(value.c_str(), &end);
+  if (value.empty() || *end != '\0' || !std::isfinite(number) || number < 0) {
+    throw UsageError(name + ": '" + value + "' is no finite number >= 0");
+  }
+  return number;
 }
 
-Field greedy_below() {
-  return {"greedy_below", [](Semantics& target, const std::string& value) {
-            char* end = nullptr;
-            const double number = std::strtod(value.c_str(), &end);
-            if (value.empty() || *end != '\0' || !std::isfinite(number) || number < 0) {
-              throw UsageError("greedy_below: '" + value + "' is no finite number >= 0");
-            }
-            target.greedy_below = number;
-          }};
-}
-
-const std::vector<Field>& fields() {
-  static const std::vector<Field> all = {
-      choice("top_k_ties", &Semantics::top_k_ties, {"keep_all", "lowest_id", "any_k"}),
-      choice("top_p_ties", &Semantics::top_p_ties, {"keep_all", "any"}),
-      choice("top_p_boundary", &Semantics::top_p_boundary,
-             {"mass_above_below_p", "mass_above_at_most_p", "inclusive_mass_at_most_p"}),
-      choice("top_p_base", &Semantics::top_p_base, {"renormalised", "joint"}),
-      choice("min_p_place", &Semantics::min_p_place, {"before_top_k", "after_top_p", "none"}),
-      choice("top_k_zero", &Semantics::top_k_zero, {"off", "error", "greedy", "undefined"}),
-      choice("top_k_negative", &Semantics::top_k_negative, {"off", "minus_one_off", "error"}),
-      choice("top_k_one", &Semantics::top_k_one, {"greedy", "filter"}),
-      choice("top_k_above_vocab", &Semantics::top_k_above_vocab, {"off", "error"}),
-      choice("top_p_zero", &Semantics::top_p_zero, {"greedy", "off", "error", "undefined"}),
-      choice("top_p_one", &Semantics::top_p_one, {"off", "filter"}),
-      choice("temperature_zero", &Semantics::temperature_zero, {"greedy", "error", "uniform"}),
-      choice("greedy_ties", &Semantics::greedy_ties, {"lowest_id", "any"}),
-      choice("nan_logit", &Semantics::nan_logit, {"row_error", "undefined"}),
-      choice("invalid_parameter", &Semantics::invalid_parameter, {"row_error", "undefined"}),
-      greedy_below(),
-  };
-  return all;
+void set_choice(Semantics& semantics, const reference::Choice& choice, const std::string& value) {
+  std::vector<std::string> values;
+  for (const reference::ChoiceValue& one : choice.values) {
+    if (one.name == value) return one.set(semantics);
+    values.push_back(one.name);
+  }
+  throw UsageError(unknown_name_message("value of " + choice.name, value, values));
 }
 
 void apply(Semantics& semantics, const std::string& name, const std::string& value) {
+  for (const Number& number : kNumbers) {
+    if (number.name != name) continue;
+    semantics.*number.member = number_of(name, value);
+    return;
+  }
   std::vector<std::string> names;
-  for (const Field& field : fields()) {
-    if (field.name == name) {
-      field.set(semantics, value);
-      return;
-    }
-    names.push_back(field.name);
+  for (const reference::Choice& choice : reference::semantic_choices()) {
+    if (choice.name == name) return set_choice(semantics, choice, value);
+    names.push_back(choice.name);
   }
   throw UsageError(unknown_name_message("field of semantics", name, names));
 }

@@ -124,11 +124,60 @@ reference::RealLaw law_of(const CheckInput& input, const Request& request, std::
         request.parameters[static_cast<std::size_t>(row)], effective_semantics(input),
         input.sampler->description().exact_integer);
   }
-  const bool exact = input.sampler->description().exact_integer;
+  reference::Semantics semantics = effective_semantics(input);
+  reference::WeightBound bound;
+  if (!input.sampler->description().exact_integer) {
+    bound = reference::kFloat32Weights;
+    if (semantics.relative_weight_error == 0) {
+      // A profile that says nothing of rounding, because its own arithmetic has none: what another
+      // sampler that follows it may do is usual float32 with sums by halves, or integer weights.
+      const std::size_t additions =
+          reference::tree_additions(static_cast<std::size_t>(request.vocab));
+      semantics = reference::in_float32(semantics, {.additions = additions});
+      bound.constant = reference::WeightBound{}.constant;
+    }
+  }
   return reference::real_oracle(
       std::span(request.row(row), static_cast<std::size_t>(request.vocab)),
-      allowed_of(request, row), request.parameters[static_cast<std::size_t>(row)],
-      effective_semantics(input), exact ? reference::WeightBound{} : reference::kFloat32Weights);
+      allowed_of(request, row), request.parameters[static_cast<std::size_t>(row)], semantics,
+      bound);
+}
+
+bool must_fail(const reference::RowParameters& parameters, const reference::Semantics& semantics,
+               RowInput row_input, std::int64_t vocab) {
+  // Rows that nothing is wrong with: all alike.
+  const auto size = static_cast<std::size_t>(vocab);
+  if (row_input == RowInput::probabilities) {
+    const std::vector<float> probs(size, 1 / static_cast<float>(vocab));
+    return reference::real_oracle_from_probs(probs, parameters, semantics).must_fail;
+  }
+  const std::vector<float> logits(size, 0.0F);
+  return reference::real_oracle(logits, {}, parameters, semantics).must_fail;
+}
+
+bool may_refuse(const CheckInput& input, const Request& request) {
+  if (input.sampler->description().reports_status) return false;
+  for (std::int64_t row = 0; row < request.rows; ++row) {
+    const reference::RealLaw law = law_of(input, request, row);
+    if (!law.defined || law.must_fail) return true;
+  }
+  return false;
+}
+
+void expect_refusals(const CheckInput& input, CheckOutcome& outcome) {
+  for (const reference::RowParameters& parameters : input.refused) {
+    CheckInput alone = input;
+    alone.parameters = {parameters};
+    const Request request = make_request(alone, 0, 1);
+    const SamplerDescription& sampler = input.sampler->description();
+    if (outcome.failed() || !missing_ability(sampler, request).empty()) return;
+    const Response response = run_request(*input.sampler, request, {});
+    ++outcome.measures["refused"];
+    if (!response.damage.empty()) outcome.fail(response.damage);
+    if (!response.ran() || response.tokens.front() == -1) continue;
+    outcome.fail(fmt::format("row 0 ({}): token {} for a row that must fail under {}",
+                             describe(parameters), response.tokens.front(), input.semantics.name));
+  }
 }
 
 ExpectedToken expected_token(const Request& request, const reference::IntegerRow& model,

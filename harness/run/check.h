@@ -22,6 +22,9 @@ struct CheckInput {
   reference::Semantics semantics;  ///< the profile that the sampler is judged by
   const LogitsSource* logits = nullptr;
   std::vector<reference::RowParameters> parameters;  ///< row i takes parameters[i % size]
+  /// Parameters that fail under the profile, whatever the row. Kept apart where the sampler reports
+  /// no statuses: it may refuse the whole call for one of them (expect_refusals).
+  std::vector<reference::RowParameters> refused;
   TieRule tie_rule = TieRule::keep_all;
   FilterOrder filter_order = FilterOrder::top_k_first;
   RowInput row_input = RowInput::logits;  ///< probabilities: of the logits at the row's
@@ -69,6 +72,18 @@ reference::Semantics effective_semantics(const CheckInput& input);
 /// What the oracles say of one row of a request.
 reference::IntegerRow model_of(const Request& request, std::int64_t row);
 reference::RealLaw law_of(const CheckInput& input, const Request& request, std::int64_t row);
+
+/// True where the profile gives no row with these parameters a token.
+bool must_fail(const reference::RowParameters& parameters, const reference::Semantics& semantics,
+               RowInput row_input, std::int64_t vocab);
+
+/// True where the sampler reports no statuses, so that it can only refuse a whole call, and a row
+/// of the request must fail under the profile, or may do anything.
+bool may_refuse(const CheckInput& input, const Request& request);
+
+/// Asks for the first row with each of input.refused, alone: the call is refused or gives no token,
+/// or the outcome fails.
+void expect_refusals(const CheckInput& input, CheckOutcome& outcome);
 
 /// Token that the integer model gives for sample `sample` of `output`, with the status that
 /// belongs to it. -1 where the status is not ok.

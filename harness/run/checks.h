@@ -76,6 +76,15 @@ CheckOutcome check_bets(const CheckInput& input);
 /// tail, and each lane of 16.
 CheckOutcome check_binomial(const CheckInput& input);
 
+/// Draws of two samplers from one row: no difference in the law over cells of probability, nor in
+/// any of some thousand sets of tokens, beyond what the profile lets two right samplers differ by.
+/// The row's law chooses cells and sets; that it is right is no part of the question.
+CheckOutcome check_same_law(const CheckInput& input, Sampler& other);
+
+/// The same masks and support sizes from two samplers, where both report them, but for tokens that
+/// the profile leaves open; the same tokens and statuses where both claim the integer arithmetic.
+CheckOutcome check_same_results(const CheckInput& input, Sampler& other);
+
 /// Draws from many different rows, through their laws: uniform, and independent along the stream,
 /// between neighbouring rows and between calls.
 CheckOutcome check_pit(const CheckInput& input);

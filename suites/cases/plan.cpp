@@ -81,6 +81,7 @@ Plan make_plan(const PlanOptions& options) {
                                  options.shard, options.shards));
   }
   const std::vector<Judged> samplers = describe_samplers(options);
+  if (options.against) options.make_sampler(*options.against);  // an unknown name ends the run here
   const std::vector<Case> table = case_table(options.suite, options.captured);
   expect_known_case(options, table);
 
@@ -91,6 +92,7 @@ Plan make_plan(const PlanOptions& options) {
   std::vector<Entry> entries;
   std::uint64_t statistical = 0;
   for (const Case& entry : table) {
+    if (options.against && !is_comparable(entry)) continue;
     for (std::size_t i = 0; i < samplers.size(); ++i) {
       if (entry.once && stands_for(samplers, i)) continue;
       if (is_statistical(entry.check)) ++statistical;
@@ -106,15 +108,22 @@ Plan make_plan(const PlanOptions& options) {
     plan.samplers.push_back({judged.name, judged.description.version, judged.semantics.name});
   }
   std::string more = options.replay_options;
+  if (options.against) more += " --against " + *options.against;
   if (plan.statistical_cases != kStatisticalCases) {
     more += fmt::format(" --statistical-cases {}", plan.statistical_cases);
   }
   for (std::size_t i = options.shard - 1; i < entries.size(); i += options.shards) {
     const Judged& judged = *entries[i].sampler;
     const std::string name = judged.name;
-    harness::Job job = make_job(
-        *entries[i].entry, name, [maker = options.make_sampler, name] { return maker(name); },
-        judged.semantics, options.seed, share);
+    const auto factory = [&options](const std::string& of) {
+      return [maker = options.make_sampler, of] { return maker(of); };
+    };
+    const Case& entry = *entries[i].entry;
+    harness::Job job =
+        options.against
+            ? make_comparison(entry, name, factory(name), factory(*options.against),
+                              judged.semantics, options.seed, share)
+            : make_job(entry, name, factory(name), judged.semantics, options.seed, share);
     job.record.replay = fmt::format(
         "./fairdraw replay {} --sampler {} --seed {}{}{}", job.record.id, shell_word(name),
         options.seed, options.semantics ? " --semantics " + shell_word(*options.semantics) : "",
@@ -137,8 +146,9 @@ harness::RunRecord run_plan(const Plan& plan, const PlanOptions& options, unsign
   record.samplers = plan.samplers;
   record.cases = harness::run_jobs(plan.jobs, threads, progress);
 
-  // A part of the cases has another law than the whole: shards and choices go without.
-  if (options.shards == 1 && !options.case_glob) {
+  // A part of the cases has another law than the whole: shards and choices go without. What two
+  // samplers differ by has one bound a case, and no exact p-values to combine.
+  if (options.shards == 1 && !options.case_glob && !options.against) {
     const std::vector<harness::CaseRecord> cases = record.cases;
     for (const harness::SamplerRecord& sampler : record.samplers) {
       auto global = global_case(

@@ -21,6 +21,7 @@ struct PlanOptions {
   std::vector<std::string> samplers;
   SamplerMaker make_sampler;
   std::optional<std::string> semantics;  ///< instead of each sampler's own
+  std::optional<std::string> against;    ///< compare each sampler with this one, instead of judging
   std::vector<std::shared_ptr<const harness::CapturedLogits>> captured;
   std::uint64_t seed = 0;
   std::string seed_source;

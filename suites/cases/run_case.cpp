@@ -1,6 +1,7 @@
 #include "suites/cases/run_case.h"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 
 #include "harness/run/checks.h"
@@ -51,9 +52,11 @@ CheckOutcome run_check(Check check, const CheckInput& input) {
   return harness::skipped("unknown check");
 }
 
+// `check` is given the case as the checks take it.
 CheckOutcome run_case(const Case& entry, harness::Sampler& sampler,
                       const reference::Semantics& semantics, std::uint64_t seed,
-                      double false_fail_rate) {
+                      double false_fail_rate,
+                      const std::function<CheckOutcome(const CheckInput&)>& check) {
   // What draws find depends on the row: statistical cases keep theirs, and fresh seeds bring fresh
   // draws. Exact checks lose nothing by fresh rows.
   const std::uint64_t rows_seed =
@@ -66,25 +69,49 @@ CheckOutcome run_case(const Case& entry, harness::Sampler& sampler,
   input.sampler = &sampler;
   input.semantics = semantics;
   input.logits = logits.get();
+  if (entry.from_probs) input.row_input = harness::RowInput::probabilities;
+  const bool fails_by_row = sampler.description().reports_status;
   for (const Operation& operation : entry.operations) {
-    input.parameters.push_back(operation.parameters);
-    reference::RowParameters& parameters = input.parameters.back();
+    reference::RowParameters parameters = operation.parameters;
     const bool off_is_zero = semantics.top_k_zero == reference::TopKZero::off;
     if (!entry.literal && !off_is_zero && parameters.top_k == 0) {
       parameters.top_k = static_cast<std::int32_t>(entry.input.vocab);
     }
+    const bool refused = !fails_by_row && harness::must_fail(parameters, semantics, input.row_input,
+                                                             entry.input.vocab);
+    (refused ? input.refused : input.parameters).push_back(parameters);
   }
   input.tie_rule = entry.operations.front().tie_rule;
   input.filter_order = entry.operations.front().filter_order;
   input.banned_tokens = entry.banned_tokens;
-  if (entry.from_probs) input.row_input = harness::RowInput::probabilities;
   input.first_row = entry.first_row;
   input.rows = entry.rows;
   input.draws = entry.draws;
   input.declared_discrepancy = entry.declared_discrepancy;
   input.seed = seed;
   input.false_fail_rate = false_fail_rate;
-  return run_check(entry.check, input);
+  if (input.parameters.empty()) {
+    return harness::skipped("semantics " + semantics.name + " refuses these parameters");
+  }
+  return check(input);
+}
+
+harness::Job named_job(const Case& entry, const char* check, const std::string& sampler_name,
+                       harness::SamplerFactory make_sampler,
+                       const reference::Semantics& semantics) {
+  harness::Job job;
+  job.record.id = entry.id;
+  job.record.suite = to_string(entry.suite);
+  job.record.check = check;
+  job.record.sampler = sampler_name;
+  job.record.semantics = semantics.name;
+  job.record.vocab = static_cast<std::uint64_t>(entry.input.vocab);
+  job.make_sampler = std::move(make_sampler);
+  return job;
+}
+
+bool compares_results(const Case& entry) {
+  return entry.check == Check::mask || entry.check == Check::tokens;
 }
 
 }  // namespace
@@ -92,17 +119,39 @@ CheckOutcome run_case(const Case& entry, harness::Sampler& sampler,
 harness::Job make_job(const Case& entry, const std::string& sampler_name,
                       harness::SamplerFactory make_sampler, const reference::Semantics& semantics,
                       std::uint64_t run_seed, double false_fail_rate) {
-  harness::Job job;
-  job.record.id = entry.id;
-  job.record.suite = to_string(entry.suite);
-  job.record.check = to_string(entry.check);
-  job.record.sampler = sampler_name;
-  job.record.semantics = semantics.name;
-  job.record.vocab = static_cast<std::uint64_t>(entry.input.vocab);
-  job.make_sampler = std::move(make_sampler);
+  harness::Job job =
+      named_job(entry, to_string(entry.check), sampler_name, std::move(make_sampler), semantics);
   const std::uint64_t seed = harness::case_seed(run_seed, entry.id);
   job.check = [entry, semantics, seed, false_fail_rate](harness::Sampler& sampler) {
-    return run_case(entry, sampler, semantics, seed, false_fail_rate);
+    return run_case(entry, sampler, semantics, seed, false_fail_rate,
+                    [&entry](const CheckInput& input) { return run_check(entry.check, input); });
+  };
+  return job;
+}
+
+bool is_comparable(const Case& entry) {
+  return compares_results(entry) || entry.check == Check::chi_squared ||
+         entry.check == Check::bets || entry.check == Check::binomial;
+}
+
+harness::Job make_comparison(const Case& entry, const std::string& sampler_name,
+                             harness::SamplerFactory make_sampler,
+                             harness::SamplerFactory make_other,
+                             const reference::Semantics& semantics, std::uint64_t run_seed,
+                             double false_fail_rate) {
+  const bool results = compares_results(entry);
+  harness::Job job = named_job(entry, results ? "same_results" : "same_law", sampler_name,
+                               std::move(make_sampler), semantics);
+  const std::uint64_t seed = harness::case_seed(run_seed, entry.id);
+  job.check = [entry, results, semantics, seed, false_fail_rate,
+               make_other](harness::Sampler& sampler) {
+    const std::unique_ptr<harness::Sampler> other = make_other();
+    return run_case(entry, sampler, semantics, seed, false_fail_rate, [&](const CheckInput& input) {
+      if (results) return harness::check_same_results(input, *other);
+      CheckInput wider = input;
+      wider.declared_discrepancy *= 2;
+      return harness::check_same_law(wider, *other);
+    });
   };
   return job;
 }

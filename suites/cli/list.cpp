@@ -9,6 +9,7 @@
 #include "harness/contract/usage_error.h"
 #include "harness/inputs/families.h"
 #include "harness/plugin/library.h"
+#include "reference/semantic_choices.h"
 #include "reference/semantics.h"
 #include "suites/cases/case.h"
 #include "suites/cli/captured_files.h"
@@ -44,6 +45,25 @@ Json case_entry(const suites::Case& entry) {
                                    : Json()}};
 }
 
+Json profile_entry(const std::string& name) {
+  Json choices = Json::object();
+  for (const reference::Choice& choice : reference::semantic_choices()) {
+    choices[choice.name] = choice.of(*reference::find_profile(name)).name;
+  }
+  return {{"name", name}, {"choices", choices}};
+}
+
+// The choices in which a profile is not fairdraw's.
+std::string differences(const Json& profile) {
+  std::string text;
+  const Json usual = profile_entry("fairdraw")["choices"];
+  for (const auto& [choice, value] : profile["choices"].items()) {
+    if (value == usual[choice]) continue;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", choice, value.get<std::string>());
+  }
+  return text.empty() ? "the definitions of the README" : text;
+}
+
 // An array of objects, each with an "id" or "name" first.
 Json entries(const ListOptions& options) {
   Json list = Json::array();
@@ -72,7 +92,7 @@ Json entries(const ListOptions& options) {
       list.push_back({{"name", suites::operation_name(operation)}});
     }
   } else if (options.what == "profiles") {
-    for (const std::string& name : reference::profile_names()) list.push_back({{"name", name}});
+    for (const std::string& name : reference::profile_names()) list.push_back(profile_entry(name));
   } else {
     const std::vector<std::string> known = {"cases", "samplers", "families", "operations",
                                             "profiles"};
@@ -97,6 +117,7 @@ int list(const ListOptions& options) {
                          entry["semantics"].get<std::string>());
       if (!options.samplers.empty()) line += "\n    " + entry["abilities"].get<std::string>();
     }
+    if (entry.contains("choices")) line = fmt::format("{:<18} {}", line, differences(entry));
     fmt::print("{}\n", line);
   }
   return 0;

@@ -54,6 +54,7 @@ int run(int argc, char** argv) {
   };
   add("verify", "Judge samplers, and write a report", add_verify);
   add("replay", "Run one case again, as a replay line says, or a capsule of fuzz", add_replay);
+  add("identify", "Say which definitions a sampler follows", add_identify);
   add("fuzz", "Search for a call that breaks a property, and shrink it", add_fuzz);
   add("list", "Show cases, samplers, families, operations or profiles", add_list);
   add("sample", "Draw tokens from a file of logits", add_sample);

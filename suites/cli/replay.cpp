@@ -10,6 +10,7 @@
 #include "suites/cli/run_options.h"
 #include "suites/cli/verbs.h"
 #include "suites/fuzz/capsule_files.h"
+#include "suites/identify/profile_sampler.h"
 
 namespace fairdraw::cli {
 namespace {

@@ -15,14 +15,19 @@
 namespace fairdraw::cli {
 void add_run_options(CLI::App& app, RunOptions& options) {
   app.add_option("--sampler", options.samplers,
-                 "Samplers to judge, separated by commas: names of `fairdraw list samplers`, or "
-                 "plugin:PATH for one in a shared library (default: all built-in ones)")
+                 "Samplers to judge, separated by commas: names of `fairdraw list samplers`, "
+                 "plugin:PATH for one in a shared library, profile:NAME for one made of a profile "
+                 "(default: all built-in ones)")
       ->delimiter(',')
       ->type_name("NAME");
   add_plugin_options(app, options.plugins);
   app.add_option("--semantics", options.semantics,
                  "Profile to judge by, instead of the sampler's own (`fairdraw list profiles`)")
       ->type_name("PROFILE");
+  app.add_option("--against", options.against,
+                 "Compare each sampler with this one, instead of judging it: the same law, masks "
+                 "and tokens, for a change that must not change them")
+      ->type_name("OTHER");
   app.add_option("--logits", options.logits,
                  "Captured logits, [rows, vocab] in a .npy of float32 or float16, or of uint16 "
                  "with --dtype bfloat16; repeatable (default: those that ship with the suites)")
@@ -51,6 +56,7 @@ suites::PlanOptions plan_options(const RunOptions& options) {
   plan.make_sampler = sampler_maker(options.plugins);
   plan.replay_options += replay_text(options.plugins);
   if (!options.semantics.empty()) plan.semantics = options.semantics;
+  if (!options.against.empty()) plan.against = options.against;
   plan.captured = load_all_captured(options.logits, options.dtype);
   const SeedChoice seed = choose_seed(options.seed, options.seed_from);
   plan.seed = seed.value;

@@ -19,6 +19,7 @@ namespace fairdraw::cli {
 struct RunOptions {
   std::vector<std::string> samplers;
   std::string semantics;
+  std::string against;
   std::vector<std::string> logits;
   std::string dtype;
   std::optional<std::string> seed, seed_from;

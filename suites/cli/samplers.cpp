@@ -5,8 +5,8 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "harness/contract/sampler.h"
 #include "harness/plugin/plugin_sampler.h"
+#include "suites/identify/profile_sampler.h"
 
 namespace fairdraw::cli {
 
@@ -30,8 +30,7 @@ void add_plugin_options(CLI::App& app, Options& options) {
 
 suites::SamplerMaker sampler_maker(const Options& options) {
   return [loader = std::make_shared<Loader>(options)](const std::string& name) {
-    return harness::plugin::is_plugin(name) ? loader->make(name)
-                                            : harness::make_builtin_sampler(name);
+    return harness::plugin::is_plugin(name) ? loader->make(name) : suites::make_named_sampler(name);
   };
 }
 

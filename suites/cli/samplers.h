@@ -1,4 +1,4 @@
-// Samplers by name: built in, or in a shared library.
+// Samplers by name: built in, made of a profile, or in a shared library.
 #pragma once
 
 #include <string>

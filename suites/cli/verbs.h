@@ -15,6 +15,7 @@ using Verb = std::function<int()>;
 Verb add_verify(CLI::App& app);
 Verb add_replay(CLI::App& app);
 Verb add_list(CLI::App& app);
+Verb add_identify(CLI::App& app);
 Verb add_fuzz(CLI::App& app);
 Verb add_sample(CLI::App& app);
 Verb add_bench(CLI::App& app);

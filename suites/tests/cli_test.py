@@ -273,6 +273,55 @@ class CommandLine(unittest.TestCase):
         self.assertIn("replay:", result.stdout)
         self.assertIn("--semantics rosellm", result.stdout)
 
+    # --- identify, and one sampler against another ---
+
+    def test_identify_names_the_profile_and_its_evidence(self):
+        found = self.path("found.json")
+        for sampler, profile, ties in [("cpu", "fairdraw", "keep_all"),
+                                       ("profile:llamacpp", "llamacpp", "any_k")]:
+            with self.subTest(sampler=sampler):
+                result = self.run_fairdraw("identify", "--sampler", sampler, "--seed", "7",
+                                           "--json", found)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                with open(found, encoding="utf-8") as file:
+                    written = json.load(file)
+                self.assertEqual(written["seed"], "7")
+                self.assertEqual(written["profiles"][0]["profile"], profile)
+                self.assertEqual(written["profiles"][0]["contradictions"], [])
+                choices = {entry["choice"]: entry for entry in written["choices"]}
+                self.assertEqual(choices["top_k_ties"]["value"], ties)
+                observed = {entry["probe"]: entry for entry in written["observations"]}
+                for name in choices["top_k_ties"]["probes"]:
+                    self.assertGreater(observed[name]["draws"], 0)
+                    self.assertGreaterEqual(len(observed[name]["tokens"]), 3)
+                self.assertIn(profile, result.stdout.splitlines()[2])
+        self.expect_usage_error("identify", "--sampler", "cpuu", says=["'cpuu'", "'cpu"])
+        self.expect_usage_error("identify", "--sampler", "profile:llamacp", says=["'llamacpp'"])
+        self.expect_usage_error("identify", "--sampler", "cpu", "--json", self.path("no/folder"),
+                                says=["cannot write"])
+        self.expect_usage_error("identify", says=["--sampler"])
+
+    def test_one_sampler_against_another(self):
+        compare = ("verify", "--suite", "smoke", "--sampler", "cpu", "--against")
+        result = self.run_fairdraw(*compare, "model", "--case", "*/gaussian*/v1000/*")
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        entries = self.report("fairdraw-report")["cases"]
+        self.assertEqual({entry["check"] for entry in entries}, {"same_law", "same_results"})
+        law = next(entry for entry in entries if entry["check"] == "same_law")
+        self.assertIn("--against model", law["replay"])
+        again = self.run_fairdraw(*law["replay"].split()[1:])
+        self.assertEqual(again.returncode, 0, again.stdout + again.stderr)
+        self.assertIn(law["message"], again.stdout)
+        self.expect_usage_error(*compare, "modell", says=["'modell'", "'model'"])
+
+    def test_profiles_are_listed_with_what_sets_them_apart(self):
+        listed = self.run_fairdraw("list", "profiles").stdout
+        self.assertIn("temperature_place after_filters", listed)
+        entries = json.loads(self.run_fairdraw("list", "profiles", "--json").stdout)
+        choices = {entry["name"]: entry["choices"] for entry in entries}
+        self.assertEqual(choices["fairdraw"]["top_k_ties"], "keep_all")
+        self.assertEqual(choices["rosellm"]["masked_probability_floor"], "1e-9")
+
     # --- fuzz, and capsules ---
 
     def fuzz(self, *arguments):
@@ -370,9 +419,9 @@ class CommandLine(unittest.TestCase):
             ("write-far-behind-tokens", 4, "behind the start of tokens"),
             ("write-behind-tokens", 4, "wrote behind the end of tokens"),
             ("claims-masks", 1, "mask"),
-            ("ids-beyond-vocab", 1, "1000"),
-            ("ids-far-beyond-vocab", 1, "2147483647"),
-            ("ids-negative", 1, "-2147483647"),
+            ("ids-beyond-vocab", 2, "1000"),
+            ("ids-far-beyond-vocab", 2, "2147483647"),
+            ("ids-negative", 2, "-2147483647"),
         ]:
             with self.subTest(bad=bad):
                 result, verdicts = self.verify_plugin(bad)

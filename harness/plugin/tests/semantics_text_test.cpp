@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "harness/contract/usage_error.h"
+#include "reference/semantic_choices.h"
 
 namespace fairdraw::harness {
 namespace {
@@ -35,26 +36,20 @@ TEST(SemanticsText, overridesChangeTheirFieldsAlone) {
   EXPECT_EQ(changed.relative_weight_error, hf.relative_weight_error);
 }
 
-// One override for each field: it must reach that field, at the last of its values.
-TEST(SemanticsText, everyFieldHasItsName) {
-  const auto of = [](const std::string& item) { return semantics_from_text("fairdraw," + item); };
-  using namespace reference;
-  EXPECT_EQ(of("top_k_ties=any_k").top_k_ties, TopKTies::any_k);
-  EXPECT_EQ(of("top_p_ties=any").top_p_ties, TopPTies::any);
-  EXPECT_EQ(of("top_p_boundary=inclusive_mass_at_most_p").top_p_boundary,
-            TopPBoundary::inclusive_mass_at_most_p);
-  EXPECT_EQ(of("top_p_base=joint").top_p_base, TopPBase::joint);
-  EXPECT_EQ(of("min_p_place=none").min_p_place, MinPPlace::none);
-  EXPECT_EQ(of("top_k_zero=undefined").top_k_zero, TopKZero::undefined);
-  EXPECT_EQ(of("top_k_negative=error").top_k_negative, TopKNegative::error);
-  EXPECT_EQ(of("top_k_one=filter").top_k_one, TopKOne::filter);
-  EXPECT_EQ(of("top_k_above_vocab=error").top_k_above_vocab, TopKAboveVocab::error);
-  EXPECT_EQ(of("top_p_zero=undefined").top_p_zero, TopPZero::undefined);
-  EXPECT_EQ(of("top_p_one=filter").top_p_one, TopPOne::filter);
-  EXPECT_EQ(of("temperature_zero=uniform").temperature_zero, TemperatureZero::uniform);
-  EXPECT_EQ(of("greedy_ties=any").greedy_ties, GreedyTies::any);
-  EXPECT_EQ(of("nan_logit=undefined").nan_logit, NanLogit::undefined);
-  EXPECT_EQ(of("invalid_parameter=undefined").invalid_parameter, InvalidParameter::undefined);
+// Every value of every choice reaches its field, and no other.
+TEST(SemanticsText, everyChoiceHasItsName) {
+  const Semantics& fairdraw = *reference::find_profile("fairdraw");
+  for (const reference::Choice& choice : reference::semantic_choices()) {
+    for (const reference::ChoiceValue& value : choice.values) {
+      const std::string text = "fairdraw," + choice.name + "=" + value.name;
+      const Semantics changed = semantics_from_text(text);
+      EXPECT_TRUE(value.is_set(changed)) << text;
+      for (const reference::Choice& other : reference::semantic_choices()) {
+        if (other.name == choice.name) continue;
+        EXPECT_EQ(other.of(changed).name, other.of(fairdraw).name) << text << ": " << other.name;
+      }
+    }
+  }
 }
 
 TEST(SemanticsText, whatItCannotMeanIsNamed) {

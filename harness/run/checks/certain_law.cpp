@@ -19,7 +19,7 @@ CertainLaw certain_law(const reference::RealLaw& law) {
   certain.probability.assign(law.probability.size(), 0);
   double sum = 0;
   for (std::size_t token = 0; token < law.probability.size(); ++token) {
-    if (law.membership[token] != Membership::in || law.probability[token] <= 0) continue;
+    if (!law.has_frequency(token) || law.probability[token] <= 0) continue;
     certain.probability[token] = law.probability[token];
     sum += law.probability[token];
     ++certain.support;
@@ -38,8 +38,10 @@ std::vector<std::uint32_t> by_falling_probability(std::span<const double> probab
 }
 
 std::uint64_t certain_draws(std::uint64_t draws, const reference::RealLaw& law) {
+  const double partly =
+      law.partly_drawn < 0 ? 0 : law.probability[static_cast<std::size_t>(law.partly_drawn)];
   return static_cast<std::uint64_t>(static_cast<double>(draws) *
-                                    std::max(0.0, 1 - law.ambiguous_mass));
+                                    std::max(0.0, 1 - law.ambiguous_mass - partly));
 }
 
 Drawn draw_row(const CheckInput& input, const Request& request, const reference::RealLaw& law,
@@ -60,7 +62,7 @@ Drawn draw_row(const CheckInput& input, const Request& request, const reference:
                       token, request.row(0)[token], counts.of_token[token],
                       describe(request.parameters.front())));
     }
-    if (law.membership[token] != Membership::in) counts.of_token[token] = 0;
+    if (!law.has_frequency(token)) counts.of_token[token] = 0;
     drawn.draws += counts.of_token[token];
   }
   drawn.of_token = std::move(counts.of_token);

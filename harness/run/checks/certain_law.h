@@ -11,7 +11,8 @@
 namespace fairdraw::harness {
 
 /// The law over the tokens that belong to the support beyond doubt, as a law of its own: draws
-/// that fall on an ambiguous token are left out on both sides, so their part cannot matter.
+/// that fall on an ambiguous token, or one that is partly drawn, are left out on both sides, so
+/// their part cannot matter.
 struct CertainLaw {
   std::vector<double> probability;  ///< [vocab], 0 for tokens that are out or ambiguous
   std::size_t support = 0;

@@ -152,6 +152,7 @@ CheckOutcome check_mask(const CheckInput& input) {
     }
     compare_through_indices(input, request, response, first, outcome);
   }
+  expect_refusals(input, outcome);
   if (outcome.failed()) return outcome;
   if (!input.exact() && outcome.measures["rows_judged"] == 0) {
     return skipped("semantics " + input.semantics.name + " defines none of these rows");

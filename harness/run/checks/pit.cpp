@@ -31,6 +31,7 @@ constexpr std::size_t kSerialStatistics = 4, kPairStatistics = 6;
 
 struct BaseLaw {
   std::vector<Membership> membership;
+  std::vector<bool> has_frequency;
   std::vector<double> prefix_by_id;
   std::vector<double> prefix_by_rank;
   std::vector<std::uint32_t> rank_of;
@@ -41,7 +42,8 @@ BaseLaw base_law(const CheckInput& input, const Request& base) {
   BaseLaw result;
   std::vector<double>& probability = law.probability;
   for (std::size_t token = 0; token < probability.size(); ++token) {
-    if (law.membership[token] != Membership::in) probability[token] = 0;
+    result.has_frequency.push_back(law.has_frequency(token));
+    if (!result.has_frequency.back()) probability[token] = 0;
   }
   const std::vector<std::uint32_t> order = by_falling_probability(probability);
   result.rank_of.resize(order.size());
@@ -119,7 +121,7 @@ std::vector<double> transform(const BaseLaw& law, const Request& request, const 
                                describe(request.parameters[output])));
       return values;
     }
-    if (law.membership[at] != Membership::in) continue;
+    if (!law.has_frequency[at]) continue;
     const std::uint64_t word = mixed(seed, i);
     const std::int64_t shift = shifts[output];
     const double start =

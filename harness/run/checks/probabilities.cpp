@@ -96,6 +96,7 @@ std::string compare_probs(const CheckInput& input, const Request& request, const
     }
     const Membership membership = real.law.membership[at];
     if (real.law.ambiguous_mass > 0 || membership == Membership::ambiguous) continue;
+    if (real.law.partly_drawn >= 0) continue;  // all of them depend on its part
     const double expected = membership == Membership::in ? real.law.probability[at] : 0;
     const double weight =
         std::min(1.0, weight_error(bound, real, static_cast<double>(request.row(row)[id])));

@@ -30,13 +30,11 @@ class Replay {
   /// Draws each row alone: what the rest is compared with.
   void draw_alone();
 
-  /// Tokens of a base row alone, all samples.
-  const std::vector<std::int32_t>& alone(std::size_t row) const { return alone_[row]; }
-
   /// True where the sampler has what the request needs, and nothing has failed yet.
   bool may_ask(const Request& request) const;
 
-  /// Runs the request; a call that fails, fails the outcome.
+  /// Runs the request. A call that does not run fails the outcome, unless it was refused and may be
+  /// (may_refuse).
   Response run(const std::string& name, const Request& request, const Wanted& wanted = {});
 
   /// `pick_of_output[i]`: base row of output i, or -1 where the output is not compared. At most as

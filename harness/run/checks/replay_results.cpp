@@ -62,8 +62,10 @@ void compare_special_seeds(Replay& replay) {
   request.num_samples = 1;
   request.seed.assign(std::begin(special), std::end(special));
   const Response once = replay.run("special seeds", request);
+  if (!once.ran()) return;
   for (int again = 0; again < 2 && !replay.outcome().failed(); ++again) {
     const Response response = replay.run("special seeds", request);
+    if (!response.ran()) return;
     ++replay.outcome().measures["relations"];
     for (std::size_t i = 0; i < picks.size() && !replay.outcome().failed(); ++i) {
       if (response.tokens[i] == once.tokens[i]) continue;
@@ -73,27 +75,43 @@ void compare_special_seeds(Replay& replay) {
   }
 }
 
-// With one seed for all, draws of a row are independent. They are not where each of them is the
-// one 65536 outputs before it: over `pairs` pairs from laws in which two draws agree with 9/10 at
+// Draws of one seed whose numbers are 65536 apart are independent. They are not where each of them
+// is the one 65536 before it: over `pairs` pairs from laws in which two draws agree with 9/10 at
 // most, that comes with probability 0.9^pairs.
-void expect_no_repeat(Replay& replay, Request outputs) {
-  constexpr std::size_t kApart = 65536;
-  constexpr double kMostAgreement = 0.9;
+constexpr std::size_t kApart = 65536;
+constexpr double kMostAgreement = 0.9;
+
+void judge_repeats(Replay& replay, const char* name, int pairs, int agreeing) {
   constexpr int kPairs = 400;  // 0.9^400 = 5e-19
-  outputs.seed_is_scalar = true;
-  outputs.seed.resize(1);
-  outputs.offset.resize(1);
-  if (!replay.sampler().randomness.outputs || !replay.may_ask(outputs)) return;
-  std::vector<bool> random;  // rows that are
-  for (std::int64_t row = 0; row < outputs.rows; ++row) {
-    const reference::RealLaw law = law_of(replay.input(), outputs, row);
+  if (pairs < kPairs) return;
+  replay.outcome().spent += std::pow(kMostAgreement, pairs);
+  if (agreeing < pairs) return;
+  replay.outcome().fail(fmt::format(
+      "{}: those from the 65536th on repeat the first ones ({} of {})", name, agreeing, pairs));
+}
+
+// Rows from whose law two draws agree with 9/10 at most.
+std::vector<bool> random_rows(Replay& replay, const Request& request) {
+  std::vector<bool> random;
+  for (std::int64_t row = 0; row < request.rows; ++row) {
+    const reference::RealLaw law = law_of(replay.input(), request, row);
     double agreement = 0;
     for (const double p : law.probability) agreement += p * p;
     const double slack = 2 * law.total_variation_bound;  // either draw is of another law by that
     random.push_back(law.defined && !law.must_fail && agreement + 2 * slack <= kMostAgreement);
   }
-  const Response response = replay.run("70000 outputs with one seed", outputs);
-  if (replay.outcome().failed()) return;
+  return random;
+}
+
+void expect_no_repeated_outputs(Replay& replay, Request outputs) {
+  constexpr const char* kName = "70000 outputs with one seed";
+  outputs.seed_is_scalar = true;
+  outputs.seed.resize(1);
+  outputs.offset.resize(1);
+  if (!replay.sampler().randomness.outputs || !replay.may_ask(outputs)) return;
+  const std::vector<bool> random = random_rows(replay, outputs);
+  const Response response = replay.run(kName, outputs);
+  if (!response.ran()) return;
   int pairs = 0, agreeing = 0;
   for (std::size_t i = kApart; i < response.tokens.size(); ++i) {
     const std::int32_t row = outputs.indices[i];
@@ -101,12 +119,25 @@ void expect_no_repeat(Replay& replay, Request outputs) {
     ++pairs;
     agreeing += response.tokens[i] == response.tokens[i - kApart] ? 1 : 0;
   }
-  if (pairs < kPairs) return;
-  replay.outcome().spent += std::pow(kMostAgreement, pairs);
-  if (agreeing < pairs) return;
-  replay.outcome().fail(fmt::format(
-      "70000 outputs with one seed: those from the 65536th on repeat the first ones ({} of {})",
-      agreeing, pairs));
+  judge_repeats(replay, kName, pairs, agreeing);
+}
+
+void expect_no_repeated_samples(Replay& replay, const Request& base, std::int32_t many) {
+  constexpr const char* kName = "70000 samples of one output";
+  if (!replay.sampler().randomness.samples) return;
+  const std::vector<bool> random = random_rows(replay, base);
+  const auto row = std::find(random.begin(), random.end(), true);
+  if (row == random.end()) return;
+  Request request = pick_rows(base, {row - random.begin()});
+  request.num_samples = many;
+  if (!replay.may_ask(request)) return;
+  const Response response = replay.run(kName, request);
+  if (!response.ran()) return;
+  int agreeing = 0;
+  for (std::size_t i = kApart; i < response.tokens.size(); ++i) {
+    agreeing += response.tokens[i] == response.tokens[i - kApart] ? 1 : 0;
+  }
+  judge_repeats(replay, kName, many - static_cast<int>(kApart), agreeing);
 }
 
 }  // namespace
@@ -127,7 +158,7 @@ void compare_results(Replay& replay) {
   spread.gap = 3;
   spread.row_stride = base.vocab + 3;
   const Response with_gaps = replay.expect_same("gaps between rows", spread, all, kEverything);
-  if (!replay.outcome().failed()) {
+  if (compact.ran() && with_gaps.ran() && !replay.outcome().failed()) {
     expect_equal_results("gaps between rows", compact, with_gaps, replay.outcome());
   }
 
@@ -152,7 +183,8 @@ void compare_sizes(Replay& replay) {
   Request base = replay.base();
   base.num_samples = 1;
   // Cheap rows only: each of 70000 is a pass over the vocabulary.
-  constexpr std::int64_t kVocab = 64, kMany = 70'000;
+  constexpr std::int64_t kVocab = 64;
+  constexpr std::int32_t kMany = 70'000;
   if (base.vocab > kVocab || base.rows < 3) return;
   std::vector<std::int64_t> picks;
   // Row 65536 is not row 0 again, however many rows there are.
@@ -180,14 +212,18 @@ void compare_sizes(Replay& replay) {
   outputs.with_indices = true;
   outputs.seed.clear();
   outputs.offset.clear();
-  for (const std::int64_t pick : picks) {
+  // Here output 65536 has the row of output 0 again, so that their tokens can be compared.
+  for (std::int64_t i = 0; i < kMany; ++i) {
+    const std::int64_t pick = i % 65536 * 5 % base.rows;
+    picks[static_cast<std::size_t>(i)] = pick;
     const auto at = static_cast<std::size_t>(pick);
     outputs.indices.push_back(static_cast<std::int32_t>(pick));
     outputs.seed.push_back(base.seed[at]);
     outputs.offset.push_back(base.offset[at]);
   }
   replay.expect_same("70000 outputs", outputs, picks);
-  expect_no_repeat(replay, outputs);
+  expect_no_repeated_outputs(replay, outputs);
+  expect_no_repeated_samples(replay, base, kMany);
 
   // Rows 2^31 + 1 elements apart: a 32-bit product wraps, to below 0 at row 1 and to row 0 at 2.
   constexpr std::int64_t kFar = (std::int64_t{1} << 31) + 1;

@@ -86,7 +86,7 @@ void add_special_seeds(const SamplerDescription& sampler, std::uint64_t seed,
   }
 }
 
-// Other shapes of a call with one seed, and the far end of a long one.
+// Other shapes of a call with one seed.
 void add_shapes(const SamplerDescription& sampler, std::uint64_t seed,
                 std::vector<StreamPlan>& plans) {
   const RandomnessContract& contract = sampler.randomness;
@@ -105,15 +105,6 @@ void add_shapes(const SamplerDescription& sampler, std::uint64_t seed,
   }
   if (contract.outputs && samples) {
     plans.push_back({Kind::grid, "samples", "samples of outputs with one seed", seed + 3, kOffset});
-  }
-  if (!samples) return;
-  for (const std::size_t skip : {std::size_t{0}, std::size_t{1} << 16}) {
-    plans.push_back({.kind = Kind::samples,
-                     .axis = "samples",
-                     .name = fmt::format("samples from the {}th on", skip),
-                     .seed = seed + 3,
-                     .offset = kOffset + bit(16),
-                     .skip = skip});
   }
 }
 
@@ -180,7 +171,7 @@ class Drawing {
       Request request;
       if (samples) {
         request = outputs_of(row_, {plan.seed}, {plan.offset + call}, 1, sampler_);
-        request.num_samples = static_cast<std::int32_t>(plan.skip + draws);
+        request.num_samples = static_cast<std::int32_t>(draws);
       } else {
         const bool grid = plan.kind == Kind::grid;
         request = outputs_of(row_, {plan.seed}, {plan.offset + call},
@@ -189,10 +180,7 @@ class Drawing {
         request.seed_is_scalar = true;
         if (grid) request.num_samples = kGridSamples;
       }
-      std::vector<std::int32_t> drawn = run(request);
-      drawn.erase(drawn.begin(),
-                  drawn.begin() + static_cast<std::ptrdiff_t>(std::min(plan.skip, drawn.size())));
-      append(drawn, tokens);
+      append(run(request), tokens);
     }
     tokens.resize(std::min(tokens.size(), length));
     return tokens;

@@ -27,7 +27,6 @@ struct StreamPlan {
   std::string axis, name;
   std::uint64_t seed = 0, offset = 0;  ///< of the first draw
   std::size_t a_call = 0;              ///< draws of one call at most; 0: what the sampler takes
-  std::size_t skip = 0;                ///< draws of the call in front of the sequence
 };
 
 /// The sequences that the contract of the input's sampler lets be compared with each other. No two
@@ -35,7 +34,7 @@ struct StreamPlan {
 /// draws of all sequences are independent. They are near on purpose: where a seed, an offset and a
 /// sample's number were added up, or the upper bits of one were lost, sequences would coincide.
 /// The first eight meet every axis; behind them each bit of seed and offset is flipped by itself,
-/// seeds are special to some, and draws have numbers of more than 16 bits.
+/// and seeds are special to some.
 std::vector<StreamPlan> short_streams(const CheckInput& input);
 
 /// A few long ones, one an axis (two for offsets: of two neighbouring seeds).

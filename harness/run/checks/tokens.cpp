@@ -289,6 +289,7 @@ CheckOutcome check_support(const CheckInput& input) {
     if (first == 0) compare_layouts(input, rows, laws, first, outcome);
     outcome.rows += static_cast<std::uint64_t>(rows.rows);
   }
+  expect_refusals(input, outcome);
   if (outcome.draws == 0 && !outcome.failed()) {
     return skipped("semantics " + input.semantics.name + " defines none of these rows");
   }

@@ -227,7 +227,7 @@ TEST(BadCapsules, SayWhatIsAllowed) {
       {"/schema_version", 2, "/schema_version is 2; this version reads 1"},
       {"/kind", "plugin", "allowed: batch, chain, law"},
       {"/tool/name", "other", "/tool/name"},
-      {"/semantics", "fairdrow", "/semantics is \"fairdrow\", which is no profile"},
+      {"/semantics", "fairdrow", "/semantics is \"fairdrow\": unknown semantics profile"},
       {"/property", "model.token", "which is no property"},
       {"/property", "chain.model", "which is not for kind batch"},
       {"/case/vocab", 1048577, "/case/vocab is 1048577; expected an integer from 1 to 1048576"},

@@ -1,0 +1,83 @@
+// FlashInfer, and SGLang, whose sampler calls it.
+#include "reference/float32_bound.h"
+#include "reference/profiles.h"
+
+namespace fairdraw::reference {
+namespace {
+
+// softmax with an exponential within 2 ulp, then one block of 1024 threads sums 4 values a thread a
+// step by a tree of 12 levels and adds up V / 4096 = 64 steps.
+constexpr Float32Arithmetic kFlashInfer = {.exp_ulps = 2, .additions = 12 + 64};
+
+}  // namespace
+
+// softmax and the *_from_probs samplers, renorm and mask functions, with top_k_first.
+Semantics flashinfer_profile() {
+  Semantics semantics;
+  semantics.name = "flashinfer";
+  // Accepts while fewer than k values are strictly larger, for k = 1 too: every tie stays
+  // (emulated, and told in issue 3774). flashinfer_fast has the path that differs.
+  semantics.top_k_ties = TopKTies::keep_all;
+  semantics.top_k_one = TopKOne::filter;
+  // Accepts while the mass strictly above is < p, ties included; with p = 1 too.
+  semantics.top_p_boundary = TopPBoundary::mass_above_below_p;
+  semantics.top_p_ties = TopPTies::keep_all;
+  semantics.top_p_base = TopPBase::renormalised;
+  semantics.top_p_one = TopPOne::filter;
+  // A function of its own, which callers chain after top-k and top-p.
+  semantics.min_p_place = MinPPlace::after_top_p;
+  // k = 0 and p = 0 give token 0 with valid = false (emulated), or a row of nothing, by the
+  // function called.
+  semantics.top_k_zero = TopKZero::undefined;
+  semantics.top_p_zero = TopPZero::undefined;
+  // A negative k is read as a huge unsigned one.
+  semantics.top_k_negative = TopKNegative::off;
+  // softmax multiplies by an inverse temperature of 0: all alike, not the maximum.
+  semantics.temperature_zero = TemperatureZero::uniform;
+  semantics.greedy_ties = GreedyTies::any;
+  // NaN logits reset the maximum, +inf skips its tile, empty rows give what they give.
+  semantics.nan_logit = NanLogit::undefined;
+  semantics.invalid_parameter = InvalidParameter::undefined;
+  // Never divides by the sum: what is missing of 1 goes to the last token (emulated).
+  semantics.probability_sum = ProbabilitySum::one;
+  return in_float32(semantics, kFlashInfer);
+}
+
+// top_k_top_p_sampling_from_logits with an integer k, where _top_k_first_fast_path_applicable: a
+// sorted top-k of exactly k values, an arbitrary choice among ties. Everywhere else flashinfer.
+Semantics flashinfer_fast_profile() {
+  Semantics semantics = flashinfer_profile();
+  semantics.name = "flashinfer_fast";
+  semantics.top_k_ties = TopKTies::any_small_k;
+  return semantics;
+}
+
+// filter_apply_order = "joint": top-p on the mass of the whole row.
+Semantics flashinfer_joint_profile() {
+  Semantics semantics = flashinfer_profile();
+  semantics.name = "flashinfer_joint";
+  semantics.top_p_base = TopPBase::joint;
+  return semantics;
+}
+
+// SGLang with its default backend on CUDA. Without min_p in the batch
+// top_k_top_p_sampling_from_probs(joint); with it top_k_renorm, top_p_renorm, min_p_sampling, one
+// after the other. The oracle goes by the row, so batches are judged that agree in having min_p.
+Semantics sglang_profile() {
+  Semantics semantics = flashinfer_profile();
+  semantics.name = "sglang";
+  semantics.top_p_base = TopPBase::joint_without_min_p;
+  // Requests: -1 is off; 0, other negative values and p = 0 are refused (assumed).
+  semantics.top_k_zero = TopKZero::error;
+  semantics.top_k_negative = TopKNegative::minus_one_off;
+  semantics.top_p_zero = TopPZero::error;
+  semantics.invalid_parameter = InvalidParameter::row_error;
+  // Temperatures below 1e-6 become 1 with k = 1 (which draws among the ties), or argmax where the
+  // whole batch is greedy.
+  semantics.temperature_zero = TemperatureZero::greedy;
+  semantics.greedy_below = 1e-6;
+  semantics.greedy_ties = GreedyTies::any;
+  return semantics;
+}
+
+}  // namespace fairdraw::reference

@@ -1,0 +1,155 @@
+// Samplers written in PyTorch, or beside it: vLLM's two, SGLang's PyTorch backend, transformers,
+// RoseLLM.
+#include "reference/float32_bound.h"
+#include "reference/profiles.h"
+
+namespace fairdraw::reference {
+namespace {
+
+// PyTorch: softmax with an exponential within 2 ulp, then a cumulative sum. On the GPU that scans
+// blocks of 1024 by a tree of 10 levels and carries over V / 1024 blocks: at V = 2^18, 10 + 256
+// additions. On the CPU it accumulates in float64.
+constexpr Float32Arithmetic kTorch = {.exp_ulps = 2, .additions = 10 + 256};
+
+}  // namespace
+
+// apply_top_k_top_p_pytorch with the processors that run before it. What a request may ask for is
+// narrowed before that, and no part of this: temperatures in [1e-5, 0.01) are raised to 0.01 (the
+// choice least_temperature says so), p = 0 is refused.
+Semantics vllm_torch_profile() {
+  Semantics semantics;
+  semantics.name = "vllm_torch";
+  // Masks what is below the k-th largest value, for k = 1 too, so ties stay.
+  semantics.top_k_ties = TopKTies::keep_all;
+  semantics.top_k_one = TopKOne::filter;
+  // Drops, from the small end of a sort, what has cumulative mass <= 1 - p: that is the rule "mass
+  // in front < p" on the renormalised survivors of top-k. The sort is not stable: any of the ties.
+  semantics.top_p_boundary = TopPBoundary::mass_above_below_p;
+  semantics.top_p_ties = TopPTies::any;
+  semantics.top_p_base = TopPBase::renormalised;
+  // Runs for rows with p = 1 as well when another row of the batch has p < 1, and then masks what
+  // underflowed to zero.
+  semantics.top_p_one = TopPOne::filter;
+  // A request with p = 0 is refused before; the function itself keeps the last of the sort.
+  semantics.top_p_zero = TopPZero::greedy;
+  // A processor after the temperature, before top-k and top-p.
+  semantics.min_p_place = MinPPlace::before_top_k;
+  // 0 and -1 become the vocabulary size; below that the request is refused.
+  semantics.top_k_zero = TopKZero::off;
+  semantics.top_k_negative = TopKNegative::minus_one_off;
+  // Temperatures below 1e-5 take torch.argmax of the logits, which names no winner among equals.
+  semantics.temperature_zero = TemperatureZero::greedy;
+  semantics.greedy_below = 1e-5;
+  semantics.greedy_ties = GreedyTies::any;
+  // NaN are counted at best; a row without any allowed token is not detected.
+  semantics.nan_logit = NanLogit::undefined;
+  return in_float32(semantics, kTorch);
+}
+
+// topk_topp_triton.py, which vLLM's PyTorch sampler hands batches of 8 rows and more to: the same
+// requests, ties by another rule, an approximate search.
+Semantics vllm_triton_profile() {
+  Semantics semantics = vllm_torch_profile();
+  semantics.name = "vllm_triton";
+  // Exactly k: the boundary's duplicates are trimmed, the lowest index wins.
+  semantics.top_k_ties = TopKTies::lowest_id;
+  // Duplicates at the end of the nucleus are trimmed to as many as p needs. Which of them stay:
+  // assumed open.
+  semantics.top_p_ties = TopPTies::any;
+  // The pivot is searched for among the probabilities by bisection, 18 steps at most. That the
+  // interval is not longer than the largest probability: assumed. So an end that 18 halvings do not
+  // separate is open, and with it most tails of less than 2^-18 of the largest probability.
+  semantics.top_p_resolution = 0x1p-18;
+  // p = 1 does not come to the kernel's search.
+  semantics.top_p_one = TopPOne::off;
+  // A pivot that is not below the largest logit skips the masking: its tests call rows of one value
+  // a safe fallback, which may keep more than k.
+  semantics.equal_row = EqualRow::may_stay;
+  return semantics;
+}
+
+// --sampling-backend pytorch: top_k_top_p_min_p_sampling_from_probs_torch.
+Semantics sglang_torch_profile() {
+  Semantics semantics;
+  semantics.name = "sglang_torch";
+  // Sorts, keeps ranks below k: exactly k.
+  semantics.top_k_ties = TopKTies::any_k;
+  semantics.top_k_one = TopKOne::filter;
+  // Drops where the mass in front is > p: at equality one more stays than in vLLM. The cumulative
+  // sum is that of the whole row, whatever top-k drops.
+  semantics.top_p_boundary = TopPBoundary::mass_above_at_most_p;
+  semantics.top_p_ties = TopPTies::any;
+  semantics.top_p_base = TopPBase::joint;
+  // Float32 sums above 1 may drop the far tail at p = 1 as well.
+  semantics.top_p_one = TopPOne::filter;
+  // Against the largest probability, last.
+  semantics.min_p_place = MinPPlace::after_top_p;
+  // Requests: -1 is off; 0, other negative values and p = 0 are refused (assumed).
+  semantics.top_k_zero = TopKZero::error;
+  semantics.top_k_negative = TopKNegative::minus_one_off;
+  semantics.top_p_zero = TopPZero::error;
+  // Temperatures below 1e-6 become 1 with k = 1, or argmax where the whole batch is greedy.
+  semantics.temperature_zero = TemperatureZero::greedy;
+  semantics.greedy_below = 1e-6;
+  semantics.greedy_ties = GreedyTies::any;
+  // NaN are replaced, if anything is done about them.
+  semantics.nan_logit = NanLogit::undefined;
+  return in_float32(semantics, kTorch);
+}
+
+// The warpers of Hugging Face transformers (logits_process.py), then softmax and torch.multinomial.
+Semantics hf_profile() {
+  Semantics semantics;
+  semantics.name = "hf";
+  // Masks scores below the k-th: ties stay. k must be > 0 and is clipped to the vocabulary.
+  semantics.top_k_ties = TopKTies::keep_all;
+  semantics.top_k_one = TopKOne::filter;
+  semantics.top_k_zero = TopKZero::error;
+  semantics.top_k_negative = TopKNegative::error;
+  // Drops, from the small end of a sort, what has cumulative mass <= 1 - p and keeps the last one;
+  // p = 0 leaves that one. generate() leaves the warper out for p = 1.
+  semantics.top_p_boundary = TopPBoundary::mass_above_below_p;
+  semantics.top_p_ties = TopPTies::any;
+  semantics.top_p_base = TopPBase::renormalised;
+  semantics.top_p_zero = TopPZero::greedy;
+  semantics.top_p_one = TopPOne::off;
+  // The order is temperature, top-k, top-p, min-p (from memory of generate()).
+  semantics.min_p_place = MinPPlace::after_top_p;
+  // The temperature must be > 0; greedy decoding is another option.
+  semantics.temperature_zero = TemperatureZero::error;
+  semantics.greedy_ties = GreedyTies::any;
+  // torch.multinomial refuses NaN, which +inf and an empty row turn into.
+  semantics.nan_logit = NanLogit::row_error;
+  return in_float32(semantics, kTorch);
+}
+
+// RoseLLM: two deviations from the usual definitions, the crossing token and the clamp.
+Semantics rosellm_profile() {
+  Semantics semantics;
+  semantics.name = "rosellm";
+  // Masks what is below the k-th largest: ties stay. k <= 0 is off; torch.topk refuses k > V.
+  semantics.top_k_ties = TopKTies::keep_all;
+  semantics.top_k_one = TopKOne::filter;
+  semantics.top_k_negative = TopKNegative::off;
+  semantics.top_k_above_vocab = TopKAboveVocab::error;
+  // Masks every token whose inclusive cumulative mass is > p, except the first: the token that
+  // crosses p is dropped. p <= 0 and p >= 1 are off.
+  semantics.top_p_boundary = TopPBoundary::inclusive_mass_at_most_p;
+  semantics.top_p_ties = TopPTies::any;
+  semantics.top_p_base = TopPBase::renormalised;
+  semantics.top_p_zero = TopPZero::off;
+  semantics.top_p_above_one = TopPAboveOne::off;
+  semantics.min_p_place = MinPPlace::none;
+  // A temperature <= 0 takes argmax.
+  semantics.temperature_zero = TemperatureZero::greedy;
+  semantics.temperature_below_zero = TemperatureBelowZero::greedy;
+  semantics.greedy_ties = GreedyTies::any;
+  // Nothing in it looks for NaN, and other ranges are not checked.
+  semantics.nan_logit = NanLogit::undefined;
+  semantics.invalid_parameter = InvalidParameter::undefined;
+  // clamp_min(1e-9) on the probabilities, masked ones included, before the draw.
+  semantics.masked_probability_floor = 1e-9;
+  return in_float32(semantics, kTorch);
+}
+
+}  // namespace fairdraw::reference
