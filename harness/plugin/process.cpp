@@ -111,6 +111,11 @@ std::string printable(const std::string& text) {
 
 }  // namespace
 
+std::vector<std::string>& host_command() {
+  static std::vector<std::string> words = {"/proc/self/exe", "plugin-host"};
+  return words;
+}
+
 Process::Process(const std::string& path, const Options& options, const SharedArrays& arrays)
     : seconds_(options.seconds) {
   expect_file(path);

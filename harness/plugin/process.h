@@ -15,13 +15,17 @@
 
 namespace fairdraw::harness::plugin {
 
+/// What becomes a process that calls host_plugin(); a path, an address and a limit are added. This
+/// executable with the word "plugin-host"; a program of another shape (a Python interpreter) sets it
+/// before it loads the first plugin.
+std::vector<std::string>& host_command();
+
 struct Options {
   bool trusted = false;             ///< in this process: nothing guards it
   double seconds = 60;              ///< that each call may take
   double load_seconds = 60;         ///< that starting the process and loading the plugin may take
   std::uint64_t mebibytes = 16384;  ///< of memory, beyond the arrays of a call; 0: no limit
-  /// What becomes a process that calls host_plugin(); a path, an address and a limit are added.
-  std::vector<std::string> host = {"/proc/self/exe", "plugin-host"};
+  std::vector<std::string> host = host_command();
 };
 
 /// How a process ended, or was ended, and where it was when it did.

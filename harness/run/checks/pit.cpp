@@ -140,7 +140,8 @@ std::vector<double> transform(const BaseLaw& law, const Request& request, const 
 struct Plan {
   std::int64_t rotations = 0;  ///< of each base row
   std::int64_t bases = 0;
-  std::int32_t samples = 0;
+  std::int64_t samples = 1;    ///< of an output
+  std::int64_t repeats = 1;    ///< of a call, where a sampler draws one token an output
   std::size_t statistics = 0;  ///< that share the level
   bool pairs = false;          ///< different seeds must give independent draws
 };
@@ -164,26 +165,30 @@ Streams gather(const CheckInput& input, const Plan& plan, std::uint64_t seed,
         shifts.push_back(i * step + static_cast<std::int64_t>(mixed(row_seed, at) %
                                                               static_cast<std::uint64_t>(step)));
       }
-      const std::uint64_t call_seed = mixed(~row_seed, static_cast<std::uint64_t>(first));
-      const Request request = rotations(base, shifts, call_seed, plan.samples);
-      const Response response = run_request(*input.sampler, request, {});
-      if (!response.ran()) outcome.fail(response.trouble());
-      if (outcome.failed()) return streams;
-      const std::vector<double> values =
-          transform(law, request, response, shifts, ~call_seed, streams, outcome);
-      if (outcome.failed()) return streams;
-      outcome.rows += static_cast<std::uint64_t>(request.rows);
+      for (std::int64_t repeat = 0; repeat < plan.repeats; ++repeat) {
+        std::uint64_t call_seed = mixed(~row_seed, static_cast<std::uint64_t>(first));
+        if (repeat > 0) call_seed = mixed(call_seed, static_cast<std::uint64_t>(repeat));
+        const Request request =
+            rotations(base, shifts, call_seed, static_cast<std::int32_t>(plan.samples));
+        const Response response = run_request(*input.sampler, request, {});
+        if (!response.ran()) outcome.fail(response.trouble());
+        if (outcome.failed()) return streams;
+        const std::vector<double> values =
+            transform(law, request, response, shifts, ~call_seed, streams, outcome);
+        if (outcome.failed()) return streams;
+        if (repeat == 0) outcome.rows += static_cast<std::uint64_t>(request.rows);
 
-      const std::span all(values);
-      const auto samples = static_cast<std::size_t>(plan.samples);
-      for (std::size_t at = 0; at + 2 * samples <= values.size(); at += 2 * samples) {
-        add_pairs(all.subspan(at, samples), all.subspan(at + samples, samples), streams.rows);
-      }
-      if (previous.empty()) {
-        previous = values;
-      } else {
-        add_pairs(previous, values, streams.calls);
-        previous.clear();
+        const std::span all(values);
+        const auto samples = static_cast<std::size_t>(plan.samples);
+        for (std::size_t at = 0; at + 2 * samples <= values.size(); at += 2 * samples) {
+          add_pairs(all.subspan(at, samples), all.subspan(at + samples, samples), streams.rows);
+        }
+        if (previous.empty()) {
+          previous = values;
+        } else {
+          add_pairs(previous, values, streams.calls);
+          previous.clear();
+        }
       }
     }
   }
@@ -224,7 +229,7 @@ std::vector<Finding> findings_of(const CheckInput& input, const Plan& plan, cons
           statistics::lag_correlation_p_value(streams.by_id, distance));
   };
   lag(1);
-  lag(static_cast<std::size_t>(std::max(plan.samples, 2)));
+  lag(static_cast<std::size_t>(std::max<std::int64_t>(plan.samples, 2)));
   if (plan.pairs) {
     judge_pairs("rows", streams.rows, judge);
     judge_pairs("calls", streams.calls, judge);
@@ -247,13 +252,14 @@ CheckOutcome check_pit(const CheckInput& input) {
   Plan plan;
   plan.rotations = std::min({per_base, input.logits->vocab(), input.rows});
   plan.bases = input.rows / plan.rotations;
-  plan.samples = static_cast<std::int32_t>(
-      sampler.num_samples
-          ? std::max<std::int64_t>(1, static_cast<std::int64_t>(input.draws) / input.rows)
-          : 1);
+  // The same number of draws of each row, whether they come from one output or from many calls.
+  const std::int64_t draws_a_row =
+      std::max<std::int64_t>(1, static_cast<std::int64_t>(input.draws) / input.rows);
+  (sampler.num_samples ? plan.samples : plan.repeats) = draws_a_row;
   plan.pairs = sampler.randomness.seeds;
   plan.statistics = plan.pairs ? kSerialStatistics + kPairStatistics : kSerialStatistics;
-  const auto draws = static_cast<std::uint64_t>(plan.bases * plan.rotations * plan.samples);
+  const auto draws =
+      static_cast<std::uint64_t>(plan.bases * plan.rotations * plan.samples * plan.repeats);
   const TwoStages levels(input.false_fail_rate / static_cast<double>(plan.statistics));
   const auto found_by = [&](std::uint64_t number) {
     return statistics::dkwm_min_discrepancy(std::max<std::uint64_t>(number, 1), levels.each,

@@ -252,6 +252,27 @@ TEST(Pairs, AreJudgedWhereTheSamplerPromisesThem) {
   EXPECT_EQ(run(silent, setting("pit")).measures.count("rows_table_p_value"), 0U);
 }
 
+// One token an output: as many draws of as many rows, in more calls.
+TEST(RowsThroughTheirLaws, AreDrawnInCallsWhereOutputsHaveOneSample) {
+  struct OneSample : ModelSampler {
+    OneSample() { description_.num_samples = false; }
+    std::string run(const fairdraw_batch& batch) override {
+      most_samples = std::max(most_samples, batch.num_samples);
+      return ModelSampler::run(batch);
+    }
+    std::int32_t most_samples = 0;
+  };
+  OneSample one;
+  ModelSampler many;
+  const CheckOutcome in_calls = run(one, setting("pit"));
+  const CheckOutcome in_samples = run(many, setting("pit"));
+  EXPECT_STREQ(to_string(in_calls.verdict), "passed") << in_calls.message;
+  EXPECT_EQ(one.most_samples, 1);
+  EXPECT_EQ(in_calls.draws, in_samples.draws);
+  EXPECT_EQ(in_calls.rows, in_samples.rows);
+  EXPECT_EQ(in_calls.min_discrepancy, in_samples.min_discrepancy);
+}
+
 TEST(Underpowered, IsSaidBeforeAnyDraw) {
   for (const char* name : {"chi_squared", "bets", "binomial", "pit"}) {
     ModelSampler sampler;

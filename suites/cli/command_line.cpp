@@ -1,5 +1,5 @@
-// fairdraw: the command line. Exit codes: 0 all passed; 1 a check failed; 2 bad usage or bad
-// input; 3 nothing was tested, or a case had too few draws.
+#include "suites/cli/command_line.h"
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
@@ -77,13 +77,14 @@ int run(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace fairdraw::cli
 
-int main(int argc, char** argv) {
+int command_line(int argc, char** argv) {
   try {
-    return fairdraw::cli::run(argc, argv);
+    return run(argc, argv);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "fairdraw: %s\n", error.what());
-    return fairdraw::cli::kExitUsage;
+    return kExitUsage;
   }
 }
+
+}  // namespace fairdraw::cli

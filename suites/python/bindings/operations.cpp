@@ -1,0 +1,439 @@
+// The operations of fairdraw/sample.h, fairdraw/sampling.h and fairdraw/cuda.h on arrays.
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+#include "fairdraw/cuda.h"
+#include "fairdraw/sample.h"
+#include "fairdraw/sampling.h"
+#include "suites/python/bindings/arrays.h"
+#include "suites/python/bindings/bindings.h"
+
+namespace fairdraw::python {
+namespace {
+
+using Handle = nb::handle;
+
+// A scalar is a mistake of the call and raises. An entry of an array fails its own row, with a
+// status, as in C++.
+void expect_scalar(bool in_range, const char* name, const auto& parameter, const char* allowed) {
+  if (parameter.value.is_array() || in_range) return;
+  throw_value_error(fmt::format("{} is {}; allowed: {}", name, parameter.value.scalar, allowed));
+}
+
+void expect_probability(const char* name, const Parameter<float>& parameter) {
+  const float value = parameter.value.scalar;
+  expect_scalar(value >= 0 && value <= 1, name, parameter, "0 to 1");
+}
+
+Parameter<float> probability(const char* name, Handle object, const Place& place) {
+  Parameter<float> parameter;
+  read_parameter(name, object, place, parameter);
+  expect_probability(name, parameter);
+  return parameter;
+}
+
+Parameter<float> temperature_of(Handle object, const Place& place) {
+  Parameter<float> parameter;
+  read_parameter("temperature", object, place, parameter);
+  const float value = parameter.value.scalar;
+  expect_scalar(value == 0 || (value >= 0x1p-126F && value <= 0x1p64F), "temperature", parameter,
+                "0 (greedy), or 2^-126 to 2^64");
+  return parameter;
+}
+
+Parameter<std::int32_t> top_k_of(Handle object, const Place& place) {
+  Parameter<std::int32_t> parameter;
+  read_parameter("top_k", object, place, parameter);
+  expect_scalar(parameter.value.scalar >= -1, "top_k", parameter, ">= -1 (0 and -1 are off)");
+  return parameter;
+}
+
+/// Seeds, offsets and indices, and the arrays that they live in.
+struct Options {
+  Parameter<std::uint64_t> seed, offset;
+  Indices indices;
+  DrawOptions draw;
+
+  Options(Handle seed_object, Handle offset_object, Handle indices_object, std::int32_t num_samples,
+          const Place& place) {
+    read_parameter("seed", seed_object, place, seed);
+    read_parameter("offset", offset_object, place, offset);
+    read_indices("indices", indices_object, place, indices);
+    draw = {seed.value, offset.value, indices.view, num_samples};
+  }
+  // `draw` points into the other members.
+  Options(const Options&) = delete;
+  Options& operator=(const Options&) = delete;
+
+  std::int64_t outputs(const RowsView& rows) const {
+    return indices.view.given() ? indices.view.size : rows.rows;
+  }
+};
+
+/// A result array of T, or an empty view for None.
+template <class T, class Stored = T>
+class Output {
+ public:
+  Output(const char* name, Handle object, std::int64_t size, const Place& place) {
+    if (object.is_none()) return;
+    array_ = output_array(name, object, nb::dtype<Stored>(), size, place);
+    view = {static_cast<T*>(array_.data()), size};
+  }
+  View<T> view;
+
+ private:
+  OutputArray array_;
+};
+using Statuses = Output<RowStatus, std::int32_t>;
+
+// Calls without the interpreter's lock: `call` gets the place's way to run.
+template <class OnCpu, class OnCuda>
+void run(const Place& place, OnCpu on_cpu, OnCuda on_cuda) {
+  Error error;
+  {
+    const nb::gil_scoped_release others_may_run;
+    error = place.on_cuda() ? on_cuda(place.cuda) : on_cpu(place.cpu);
+  }
+  raise(error);
+}
+
+void softmax_rows(Handle logits, Handle temperature, Handle probs, Handle statuses,
+                  std::uint64_t stream, Handle workspace) {
+  const Rows rows = rows_of("logits", logits);
+  const Place place = place_of(rows.array, stream, workspace);
+  const auto t = temperature_of(temperature, place);
+  OutputArray keep;
+  const FloatRows out = float_rows("probs", probs, rows.view, place, keep);
+  const Statuses status("statuses", statuses, rows.view.rows, place);
+  const auto call = [&](auto function) {
+    return [&, function](const auto& how) {
+      return function(rows.view, t.value, out, status.view, how);
+    };
+  };
+  run(place, call([](const auto&... a) { return fairdraw::softmax(a...); }),
+      call([](const auto&... a) { return cuda::softmax(a...); }));
+}
+
+// A draw that takes rows, parameters of its own, options and results.
+template <class OnCpu, class OnCuda>
+void draw(const Rows& rows, const Place& place, const Options& options, Handle tokens,
+          Handle statuses, OnCpu on_cpu, OnCuda on_cuda) {
+  const std::int64_t outputs = options.outputs(rows.view);
+  const Output<std::int32_t> token("tokens", tokens, outputs * options.draw.num_samples, place);
+  const Statuses status("statuses", statuses, outputs, place);
+  const DrawResult result{token.view, status.view};
+  run(
+      place, [&](const fairdraw::Execution& how) { return on_cpu(options.draw, result, how); },
+      [&](const cuda::Execution& how) { return on_cuda(options.draw, result, how); });
+}
+
+enum class Kind {
+  from_logits,
+  from_probs,
+  top_k,
+  top_p,
+  min_p,
+  logits_top_k_top_p,
+  probs_top_k_top_p
+};
+
+struct DrawArguments {
+  Handle top_k, top_p;  // top_p holds min_p for Kind::min_p
+  bool joint = false;
+};
+
+void draw_kind(Kind kind, Handle rows_object, const DrawArguments& arguments, Handle seed,
+               Handle offset, Handle indices, Handle tokens, Handle statuses, std::uint64_t stream,
+               Handle workspace) {
+  const bool logits = kind == Kind::from_logits || kind == Kind::logits_top_k_top_p;
+  const Rows rows = rows_of(logits ? "logits" : "probs", rows_object);
+  const Place place = place_of(rows.array, stream, workspace);
+  const Options options(seed, offset, indices, 1, place);
+  Parameter<std::int32_t> top_k;
+  Parameter<float> top_p;
+  if (!arguments.top_k.is_none()) top_k = top_k_of(arguments.top_k, place);
+  if (!arguments.top_p.is_none()) {
+    top_p = probability(kind == Kind::min_p ? "min_p" : "top_p", arguments.top_p, place);
+  }
+  // The views point into what moved along with them: a vector's elements stay where they are.
+  const FilterOrder order = arguments.joint ? FilterOrder::joint : FilterOrder::top_k_first;
+  const RowsView& view = rows.view;
+  const auto go = [&](auto on_cpu, auto on_cuda) {
+    draw(rows, place, options, tokens, statuses, on_cpu, on_cuda);
+  };
+#define FAIRDRAW_BOTH(function, ...)                                          \
+  go([&](const auto&... a) { return fairdraw::function(__VA_ARGS__, a...); }, \
+     [&](const auto&... a) { return cuda::function(__VA_ARGS__, a...); })
+  switch (kind) {
+    case Kind::from_logits:
+      return FAIRDRAW_BOTH(sampling_from_logits, view);
+    case Kind::from_probs:
+      return FAIRDRAW_BOTH(sampling_from_probs, view);
+    case Kind::top_k:
+      return FAIRDRAW_BOTH(top_k_sampling_from_probs, view, top_k.value);
+    case Kind::top_p:
+      return FAIRDRAW_BOTH(top_p_sampling_from_probs, view, top_p.value);
+    case Kind::min_p:
+      return FAIRDRAW_BOTH(min_p_sampling_from_probs, view, top_p.value);
+    case Kind::logits_top_k_top_p:
+      return FAIRDRAW_BOTH(top_k_top_p_sampling_from_logits, view, top_k.value, top_p.value, order);
+    case Kind::probs_top_k_top_p:
+      return FAIRDRAW_BOTH(top_k_top_p_sampling_from_probs, view, top_k.value, top_p.value, order);
+  }
+#undef FAIRDRAW_BOTH
+}
+
+void top_k_mask_rows(Handle logits, Handle top_k, Handle masked, Handle statuses,
+                     std::uint64_t stream, Handle workspace) {
+  const Rows rows = rows_of("logits", logits);
+  const Place place = place_of(rows.array, stream, workspace);
+  const auto k = top_k_of(top_k, place);
+  const OutputArray out =
+      output_array("masked", masked, rows.array.dtype(), rows.view.rows * rows.view.vocab, place);
+  const Statuses status("statuses", statuses, rows.view.rows, place);
+  const auto call = [&](auto function) {
+    return [&, function](const auto& how) {
+      return function(rows.view, k.value, out.data(), rows.view.vocab, status.view, how);
+    };
+  };
+  run(place, call([](const auto&... a) { return fairdraw::top_k_mask_logits(a...); }),
+      call([](const auto&... a) { return cuda::top_k_mask_logits(a...); }));
+}
+
+void renorm_rows(bool by_top_k, Handle probs, Handle parameter, Handle renormalised,
+                 Handle statuses, std::uint64_t stream, Handle workspace) {
+  const Rows rows = rows_of("probs", probs);
+  const Place place = place_of(rows.array, stream, workspace);
+  OutputArray keep;
+  const FloatRows out = float_rows("renormalised", renormalised, rows.view, place, keep);
+  const Statuses status("statuses", statuses, rows.view.rows, place);
+  const auto go = [&](const auto& value, auto on_cpu, auto on_cuda) {
+    run(
+        place,
+        [&](const fairdraw::Execution& how) {
+          return on_cpu(rows.view, value, out, status.view, how);
+        },
+        [&](const cuda::Execution& how) {
+          return on_cuda(rows.view, value, out, status.view, how);
+        });
+  };
+  if (by_top_k) {
+    go(top_k_of(parameter, place).value, fairdraw::top_k_renorm_probs, cuda::top_k_renorm_probs);
+  } else {
+    go(probability("top_p", parameter, place).value, fairdraw::top_p_renorm_probs,
+       cuda::top_p_renorm_probs);
+  }
+}
+
+/// Bits of a matrix of words: [rows, >= ceil(vocab / 32)] of uint32, or of int32 as torch has them.
+template <class Word, class Array>
+BitRows<Word> bit_rows(const char* name, const Array& array, const RowsView& rows) {
+  const bool words =
+      array.dtype().bits == 32 && array.dtype().lanes == 1 &&
+      (array.dtype() == nb::dtype<std::uint32_t>() || array.dtype() == nb::dtype<std::int32_t>());
+  if (!words) {
+    throw_type_error(fmt::format("{} holds {}; packed words of uint32 or int32 are needed", name,
+                                 dtype_name(array.dtype())));
+  }
+  if (array.ndim() != 2) {
+    throw_type_error(
+        fmt::format("{} has {} axes; 2 are needed: [rows, ceil(vocab / 32)]", name, array.ndim()));
+  }
+  const auto needed = (rows.vocab + 31) / 32;
+  const auto columns = static_cast<std::int64_t>(array.shape(1));
+  const auto count = static_cast<std::int64_t>(array.shape(0));
+  const bool apart = count > 0 && columns > 1 && array.stride(1) != 1;
+  if (columns < needed || apart) {
+    throw_value_error(
+        fmt::format("{}: {} words a row, {} apart; allowed: >= {} (ceil(vocab / 32)), side by side",
+                    name, columns, array.stride(1), needed));
+  }
+  return {static_cast<Word*>(array.data()), count, count > 1 ? array.stride(0) : columns};
+}
+
+struct SampleOutputs {
+  Handle tokens, statuses, support_size, logprob, logprob_filtered, mask, probs;
+};
+
+void sample_rows(Handle logits, const std::array<Handle, 4>& parameters, Handle seed, Handle offset,
+                 Handle indices, std::int32_t num_samples, bool lowest_id, bool joint,
+                 Handle allowed, Handle active, const SampleOutputs& outputs, std::uint64_t stream,
+                 Handle workspace) {
+  const Rows rows = rows_of("logits", logits);
+  const Place place = place_of(rows.array, stream, workspace);
+  if (num_samples < 1) {
+    throw_value_error(fmt::format("num_samples is {}; allowed: >= 1", num_samples));
+  }
+  const Options options(seed, offset, indices, num_samples, place);
+  const auto temperature = temperature_of(parameters[0], place);
+  const auto top_k = top_k_of(parameters[1], place);
+  const auto top_p = probability("top_p", parameters[2], place);
+  const auto min_p = probability("min_p", parameters[3], place);
+
+  SampleRequest request;
+  request.logits = rows.view;
+  request.temperature = temperature.value;
+  request.top_k = top_k.value;
+  request.top_p = top_p.value;
+  request.min_p = min_p.value;
+  request.seed = options.draw.seed;
+  request.offset = options.draw.offset;
+  request.indices = options.draw.indices;
+  request.num_samples = num_samples;
+  request.tie_rule = lowest_id ? TieRule::lowest_id : TieRule::keep_all;
+  request.filter_order = joint ? FilterOrder::joint : FilterOrder::top_k_first;
+  InputArray allowed_array, active_array;
+  if (!allowed.is_none()) {
+    allowed_array = input_array("allowed", allowed, &place);
+    request.allowed = bit_rows<const std::uint32_t>("allowed", allowed_array, rows.view);
+  }
+  if (!active.is_none()) {
+    active_array = input_array("active", active, &place);
+    const bool bytes = active_array.dtype().bits == 8 && active_array.ndim() == 1 &&
+                       (active_array.size() <= 1 || active_array.stride(0) == 1);
+    if (!bytes) {
+      throw_type_error(
+          fmt::format("active holds {} along {} axes; contiguous bool or uint8 along "
+                      "one axis is needed",
+                      dtype_name(active_array.dtype()), active_array.ndim()));
+    }
+    request.active = {static_cast<const std::uint8_t*>(active_array.data()),
+                      static_cast<std::int64_t>(active_array.size())};
+  }
+
+  const std::int64_t count = options.outputs(rows.view);
+  const std::int64_t drawn = count * num_samples;
+  const Output<std::int32_t> tokens("out", outputs.tokens, drawn, place);
+  const Statuses statuses("statuses", outputs.statuses, count, place);
+  const Output<std::int32_t> support("support_size", outputs.support_size, count, place);
+  const Output<float> logprob("logprob", outputs.logprob, drawn, place);
+  const Output<float> filtered("logprob_filtered", outputs.logprob_filtered, drawn, place);
+  SampleResult result;
+  result.tokens = tokens.view;
+  result.statuses = statuses.view;
+  result.support_size = support.view;
+  result.logprob = logprob.view;
+  result.logprob_filtered = filtered.view;
+  OutputArray mask, probs;
+  if (!outputs.mask.is_none()) {
+    mask = nb::cast<OutputArray>(outputs.mask);
+    result.mask = bit_rows<std::uint32_t>("mask", mask, rows.view);
+  }
+  if (!outputs.probs.is_none()) {
+    result.probs = float_rows("probs", outputs.probs, rows.view, place, probs);
+  }
+  run(
+      place, [&](const fairdraw::Execution& how) { return fairdraw::sample(request, result, how); },
+      [&](const cuda::Execution& how) { return cuda::sample(request, result, how); });
+}
+
+void chain_rows(Handle draft_probs, Handle draft_tokens, Handle target_probs, Handle seed,
+                Handle offset, Handle tokens, Handle accepted, Handle emitted, Handle statuses,
+                std::uint64_t stream, Handle workspace) {
+  const Rows target = rows_of("target_probs", target_probs, 3);
+  const Rows draft = rows_of("draft_probs", draft_probs, 3);
+  const Place place = place_of(target.array, stream, workspace);
+  if (draft.array.device_type() != place.device_type ||
+      draft.array.device_id() != place.device_id) {
+    throw_value_error(fmt::format("draft_probs is on {}; target_probs is on {}",
+                                  device_name(draft.array.device_type(), draft.array.device_id()),
+                                  device_name(place.device_type, place.device_id)));
+  }
+  const InputArray ids = input_array("draft_token_ids", draft_tokens, &place);
+  const std::int64_t batch = draft.batch;
+  const std::int64_t n = draft.positions;
+  if (ids.dtype() != nb::dtype<std::int32_t>() || ids.ndim() != 2) {
+    throw_type_error(
+        fmt::format("draft_token_ids holds {} along {} axes; int32 [batch, n] is "
+                    "needed",
+                    dtype_name(ids.dtype()), ids.ndim()));
+  }
+  const auto axis = [&ids](std::size_t i) { return static_cast<std::int64_t>(ids.shape(i)); };
+  const bool contiguous = ids.size() <= 1 || ((axis(1) <= 1 || ids.stride(1) == 1) &&
+                                              (axis(0) <= 1 || ids.stride(0) == axis(1)));
+  if (axis(0) != batch || axis(1) != n || !contiguous) {
+    throw_value_error(fmt::format("draft_token_ids is [{}, {}]; [{}, {}] is needed, contiguous",
+                                  axis(0), axis(1), batch, n));
+  }
+  if (target.batch != batch || target.positions != n + 1) {
+    throw_value_error(
+        fmt::format("target_probs has {} positions of {} requests; {} of {} are "
+                    "needed (one more than drafted)",
+                    target.positions, target.batch, n + 1, batch));
+  }
+  const Options options(seed, offset, nb::none(), 1, place);
+  ChainSpeculativeRequest request;
+  request.draft_probs = draft.view;
+  request.draft_tokens = {static_cast<const std::int32_t*>(ids.data()), batch * n};
+  request.target_probs = target.view;
+  request.batch = batch;
+  request.num_draft_tokens = n;
+  request.seed = options.draw.seed;
+  request.offset = options.draw.offset;
+  const Output<std::int32_t> out("tokens", tokens, batch * (n + 1), place);
+  const Output<std::int32_t> accept("accepted", accepted, batch, place);
+  const Output<std::int32_t> emit("emitted", emitted, batch, place);
+  const Statuses status("statuses", statuses, batch, place);
+  const ChainSpeculativeResult result{out.view, accept.view, emit.view, status.view};
+  run(
+      place,
+      [&](const fairdraw::Execution& how) {
+        return fairdraw::chain_speculative_sampling(request, result, how);
+      },
+      [&](const cuda::Execution& how) {
+        return cuda::chain_speculative_sampling(request, result, how);
+      });
+}
+
+}  // namespace
+
+// Every object may be None as far as nanobind sees: what must not be is told by name.
+template <class Function, class... Names>
+void define(nb::module_& module, const char* name, Function function, Names... names) {
+  module.def(name, function, nb::arg(names).none()...);
+}
+
+void bind_operations(nb::module_& module) {
+  define(module, "softmax", &softmax_rows, "logits", "temperature", "probs", "statuses", "stream",
+         "workspace");
+  define(
+      module, "draw",
+      [](int kind, Handle rows, Handle top_k, Handle top_p, bool joint, Handle seed, Handle offset,
+         Handle indices, Handle tokens, Handle statuses, std::uint64_t stream, Handle workspace) {
+        draw_kind(static_cast<Kind>(kind), rows, {top_k, top_p, joint}, seed, offset, indices,
+                  tokens, statuses, stream, workspace);
+      },
+      "kind", "rows", "top_k", "top_p", "joint", "seed", "offset", "indices", "tokens", "statuses",
+      "stream", "workspace");
+  define(module, "top_k_mask_logits", &top_k_mask_rows, "logits", "top_k", "masked", "statuses",
+         "stream", "workspace");
+  define(module, "renorm_probs", &renorm_rows, "by_top_k", "probs", "parameter", "renormalised",
+         "statuses", "stream", "workspace");
+  define(
+      module, "sample",
+      [](Handle logits, Handle temperature, Handle top_k, Handle top_p, Handle min_p, Handle seed,
+         Handle offset, Handle indices, std::int32_t num_samples, bool lowest_id, bool joint,
+         Handle allowed, Handle active, Handle tokens, Handle statuses, Handle support_size,
+         Handle logprob, Handle logprob_filtered, Handle mask, Handle probs, std::uint64_t stream,
+         Handle workspace) {
+        sample_rows(logits, {temperature, top_k, top_p, min_p}, seed, offset, indices, num_samples,
+                    lowest_id, joint, allowed, active,
+                    {tokens, statuses, support_size, logprob, logprob_filtered, mask, probs},
+                    stream, workspace);
+      },
+      "logits", "temperature", "top_k", "top_p", "min_p", "seed", "offset", "indices",
+      "num_samples", "lowest_id", "joint", "allowed", "active", "tokens", "statuses",
+      "support_size", "logprob", "logprob_filtered", "mask", "probs", "stream", "workspace");
+  define(module, "chain_speculative_sampling", &chain_rows, "draft_probs", "draft_tokens",
+         "target_probs", "seed", "offset", "tokens", "accepted", "emitted", "statuses", "stream",
+         "workspace");
+  module.def("cuda_workspace_bytes", [](std::int64_t rows) { return cuda::workspace_bytes(rows); });
+  module.def("why_no_cuda", [] {
+    const std::string reason = cuda::why_not_available();
+    return nb::str(reason.c_str());
+  });
+}
+
+}  // namespace fairdraw::python

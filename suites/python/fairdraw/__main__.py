@@ -1,0 +1,18 @@
+"""`python -m fairdraw`: the command line."""
+
+import os
+import sys
+
+from . import _core
+from .verification import data_folder
+
+
+def main() -> int:
+    # The command line looks for its captured logits there.
+    os.environ["FAIRDRAW_DATA"] = str(data_folder())
+    sys.stdout.flush()
+    return _core.command_line(["fairdraw", *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

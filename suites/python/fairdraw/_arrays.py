@@ -1,0 +1,211 @@
+"""What differs between NumPy and torch: new arrays, devices, streams, fresh seeds.
+
+torch is never imported here: whoever hands over a tensor has done so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import sys
+from typing import Any
+
+import numpy as np
+
+from . import _core
+
+
+def length(array: Any) -> int:
+    """Values along the first axis. 0 where there is none: the kernels then say what is wrong."""
+    shape: tuple[int, ...] = tuple(getattr(array, "shape", ()))
+    return int(shape[0]) if shape else 0
+
+
+def _is_torch(value: Any, name: str) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, getattr(torch, name))
+
+
+def _torch_seed(generator: Any) -> int:
+    torch = sys.modules["torch"]
+    if generator is not None and generator.device.type == "cuda":
+        return _cuda_generator_seed(generator)
+    # int64 is all that torch draws: its 64 bits, as an unsigned number.
+    word = torch.empty((), dtype=torch.int64)
+    return int(word.random_(-(2**63), None, generator=generator).item()) & (2**64 - 1)
+
+
+def _cuda_generator_seed(generator: Any) -> int:
+    # Numbers drawn on the GPU would have to be waited for. The generator's state lives on the host:
+    # its seed and its offset, which moves on by 4, the step of all who draw from it. A hash of both,
+    # because torch's own kernels use the same function of them for their bits.
+    seed, offset = generator.initial_seed(), generator.get_offset()
+    generator.set_offset(offset + 4)
+    state = b"%d %d" % (seed, offset)
+    return int.from_bytes(hashlib.blake2b(state, digest_size=8).digest(), "little")
+
+
+class NumpyBackend:
+    """Arrays of NumPy, and of every other library whose arrays live on the CPU."""
+
+    stream = 0
+
+    def lend(self, array: Any) -> Any:
+        return array
+
+    indices = lend
+
+    def parameter(self, value: Any, dtype: str) -> Any:
+        return value
+
+    def seed(self, value: Any, outputs: int) -> Any:
+        return value
+
+    def call(self, operation: Any, *arguments: Any) -> None:
+        operation(*arguments)
+
+    def workspace(self, rows: int) -> Any:
+        return None
+
+    def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
+        return np.empty(shape, dtype)
+
+    def empty_words(self, shape: tuple[int, ...]) -> Any:
+        return np.empty(shape, np.uint32)
+
+    def empty_like(self, rows: Any) -> Any:
+        return np.empty(rows.shape, rows.dtype)
+
+    def cast(self, array: Any, dtype: str) -> Any:
+        return array.astype(dtype)
+
+    def fresh_seed(self, generator: Any) -> int:
+        if generator is None:
+            return secrets.randbits(64)
+        if isinstance(generator, np.random.Generator):
+            return int(generator.integers(0, 2**64, dtype=np.uint64))
+        if _is_torch(generator, "Generator"):
+            return _torch_seed(generator)
+        raise TypeError(
+            "generator: a numpy.random.Generator or a torch.Generator is needed, not "
+            + type(generator).__name__
+        )
+
+
+class TorchBackend:
+    """Tensors of torch on one device: new ones are made there, work goes to its current stream.
+
+    On a GPU tensors are lent without synchronisation (stream -1 of DLPack): the work goes to the
+    stream that is current anyway, and other streams' events have no place in a graph capture.
+    Parameters are converted there to the types that the kernels read from device memory, so that a
+    replay of a graph reads what they hold by then.
+    """
+
+    def __init__(self, tensor: Any) -> None:
+        self._torch = sys.modules["torch"]
+        self._device = tensor.device
+        self._rows = tensor.shape[:1]
+        self._cuda = tensor.device.type == "cuda"
+        self.stream = 0
+        if self._cuda:
+            self.stream = self._torch.cuda.current_stream(self._device).cuda_stream
+
+    def lend(self, tensor: Any) -> Any:
+        if not _is_torch(tensor, "Tensor"):
+            return tensor
+        if tensor.requires_grad:  # DLPack takes no graph of gradients along
+            tensor = tensor.detach()
+        return tensor.__dlpack__(stream=-1) if tensor.is_cuda else tensor
+
+    def _on_gpu(self, value: Any) -> bool:
+        return self._cuda and _is_torch(value, "Tensor") and bool(value.is_cuda)
+
+    def _converted(self, tensor: Any, dtype: str) -> Any:
+        return self.lend(tensor.to(getattr(self._torch, dtype)).contiguous())
+
+    def parameter(self, value: Any, dtype: str) -> Any:
+        if not self._on_gpu(value) or not self._becomes(value, dtype):
+            return self.lend(value)
+        if value.numel() == 1:  # one value for all rows
+            value = value.reshape(1).expand(self._rows)
+        if dtype == "int32" and value.dtype == self._torch.int64:
+            value = value.clamp(-(2**31), 2**31 - 1)
+        return self._converted(value, dtype)
+
+    def seed(self, value: Any, outputs: int) -> Any:
+        if not self._on_gpu(value) or not self._becomes(value, "int64"):
+            return self.lend(value)
+        if value.numel() == 1 and outputs != 1:
+            # One seed for the call is an argument of the kernels: this waits for the GPU. (Of one
+            # output both kinds mean the same bits.)
+            return int(value.item()) & (2**64 - 1)
+        return self._converted(value.reshape(-1) if value.dim() == 0 else value, "int64")
+
+    def indices(self, value: Any) -> Any:
+        if not self._on_gpu(value) or not self._becomes(value, "int32"):
+            return self.lend(value)
+        if value.dtype == self._torch.int64:
+            value = value.clamp(-1, 2**31 - 1)
+        return self._converted(value, "int32")
+
+    def _becomes(self, value: Any, dtype: str) -> bool:
+        # What does not is lent as it is, and refused by name.
+        if value.dtype == self._torch.bool or value.is_complex():
+            return False
+        return dtype == "float32" or not value.is_floating_point()
+
+    def call(self, operation: Any, *arguments: Any) -> None:
+        cuda = self._torch.cuda
+        if not self._cuda or self._device.index == cuda.current_device():
+            operation(*arguments)
+            return
+        with cuda.device(self._device):  # kernels run on the current device
+            operation(*arguments)
+
+    def workspace(self, rows: int) -> Any:
+        if not self._cuda:
+            return None
+        # The caching allocator hands it on only to later work of the same stream.
+        size = max(_core.cuda_workspace_bytes(rows), 1)
+        return self.lend(self.empty((size,), "uint8"))
+
+    def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
+        return self._torch.empty(shape, dtype=getattr(self._torch, dtype), device=self._device)
+
+    def empty_words(self, shape: tuple[int, ...]) -> Any:
+        return self.empty(shape, "int32")
+
+    def empty_like(self, rows: Any) -> Any:
+        return self._torch.empty(rows.shape, dtype=rows.dtype, device=self._device)
+
+    def cast(self, array: Any, dtype: str) -> Any:
+        return array.to(getattr(self._torch, dtype))
+
+    def fresh_seed(self, generator: Any) -> int:
+        if self._cuda and self._torch.cuda.is_current_stream_capturing():
+            raise RuntimeError(
+                "seed: is needed while a CUDA graph is captured, or each replay would draw the same "
+                "numbers; give a tensor of seeds on the GPU, and change it between replays"
+            )
+        if generator is None or _is_torch(generator, "Generator"):
+            return _torch_seed(generator)
+        return _NUMPY.fresh_seed(generator)
+
+
+_NUMPY = NumpyBackend()
+
+Backend = NumpyBackend | TorchBackend
+
+
+def backend_of(rows: Any, name: str) -> Backend:
+    """The backend of an array of rows. TypeError where it is no array at all."""
+    if isinstance(rows, np.ndarray):
+        return _NUMPY
+    if _is_torch(rows, "Tensor"):
+        return TorchBackend(rows)
+    if hasattr(rows, "__dlpack__"):
+        return _NUMPY
+    raise TypeError(
+        f"{name}: a NumPy array, a torch tensor or another array that speaks DLPack is needed, "
+        f"not {type(rows).__name__}"
+    )

@@ -1,0 +1,448 @@
+"""The operations of flashinfer.sampling, by their names and with their arguments, and `sample`.
+
+Arrays are NumPy's, torch's on the CPU or an NVIDIA GPU, or any that speak DLPack; results are of
+the same library and on the same device. Rows are float32, float16 or bfloat16 and are never copied.
+
+- Unseeded calls draw fresh seeds: from `generator` where given; else from torch's default generator
+  for tensors (so torch.manual_seed governs them) and from the operating system for other arrays.
+  `seed` without `offset` means offset 0.
+- On a GPU nothing waits, and calls can be captured in a CUDA graph, with seeds in a tensor there.
+- One `seed` for a call gives every output bits of its own. An array holds one an output; then a
+  token depends on nothing but its row, parameters, seed and offset. An array of one value is one
+  seed for the call.
+- `indices`: output i samples row indices[i]. top_k, top_p, min_p and temperature are numbers, or
+  arrays with one value a row. Their dtype (int32 or int64) is that of the tokens.
+- `deterministic` changes nothing: results always are.
+- A row that cannot be sampled (NaN, +inf, no token left, a parameter out of range) gets token -1
+  and valid False; no other row is affected. A number out of range, a wrong dtype, rank, device,
+  stride or length raises ValueError or TypeError. `check_nan=True` raises for NaN, too, and waits
+  for the GPU to look.
+- Rows of probabilities need not sum to 1. Renormalised ones are float32.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+from . import _core
+from ._arrays import Backend, backend_of, length
+
+FilterOrder = Literal["top_k_first", "joint"]
+TieRule = Literal["keep_all", "lowest_id"]
+
+_NAN_INPUT = 2  # RowStatus::nan_input of fairdraw/types.h
+
+# Numbers of _core.draw.
+_FROM_LOGITS, _FROM_PROBS, _TOP_K, _TOP_P, _MIN_P = range(5)
+_LOGITS_TOP_K_TOP_P, _PROBS_TOP_K_TOP_P = 5, 6
+
+
+class SampleDetails(NamedTuple):
+    """All that `sample` can tell. Shapes with [outputs, num_samples] lose the second axis at 1."""
+
+    tokens: Any  #: [outputs, num_samples]; -1 where the status is not 0
+    statuses: Any  #: [outputs] int32, RowStatus of fairdraw/types.h; 0 is ok
+    support_size: Any  #: [outputs] int32: tokens that survive the filters
+    logprob: Any  #: [outputs, num_samples] float32, natural logarithm, before filtering
+    logprob_filtered: Any  #: [outputs, num_samples] float32, among the survivors
+    mask: Any  #: [rows, ceil(vocab / 32)] uint32 (torch: int32), a bit a token: the survivors
+    probs: Any  #: [rows, vocab] float32, renormalised, 0 outside the mask
+
+
+def _is_joint(order: str) -> bool:
+    if order == "top_k_first":
+        return False
+    if order == "joint":
+        return True
+    raise ValueError(f"filter_apply_order is {order!r}; allowed: 'top_k_first', 'joint'")
+
+
+def _seed_and_offset(
+    backend: Backend, generator: Any, seed: Any, offset: Any, outputs: int
+) -> tuple[Any, Any]:
+    if seed is None:
+        if offset is not None:
+            raise ValueError("offset: is given without a seed")
+        return backend.fresh_seed(generator), 0
+    return backend.seed(seed, outputs), 0 if offset is None else backend.seed(offset, outputs)
+
+
+def _raise_on_nan(name: str, statuses: Any) -> None:
+    if bool((statuses == _NAN_INPUT).any()):
+        raise ValueError(f"{name} contains NaN")
+
+
+def _draw(
+    kind: int,
+    name: str,
+    rows: Any,
+    top_k: Any,
+    top_p: Any,
+    joint: bool,
+    indices: Any,
+    generator: Any,
+    check_nan: bool,
+    seed: Any,
+    offset: Any,
+    return_valid: bool,
+) -> Any:
+    backend = backend_of(rows, name)
+    outputs = length(rows) if indices is None else length(indices)
+    seed, offset = _seed_and_offset(backend, generator, seed, offset, outputs)
+    tokens = backend.empty((outputs,), "int32")
+    statuses = backend.empty((outputs,), "int32") if check_nan or return_valid else None
+    backend.call(
+        _core.draw,
+        kind,
+        backend.lend(rows),
+        backend.parameter(top_k, "int32"),
+        backend.parameter(top_p, "float32"),
+        joint,
+        seed,
+        offset,
+        backend.indices(indices),
+        backend.lend(tokens),
+        backend.lend(statuses),
+        backend.stream,
+        backend.workspace(length(rows)),
+    )
+    if check_nan:
+        _raise_on_nan(name, statuses)
+    if indices is not None and str(indices.dtype).endswith("int64"):
+        tokens = backend.cast(tokens, "int64")
+    return (tokens, statuses == 0) if return_valid else tokens
+
+
+def sampling_from_logits(
+    logits: Any,
+    indices: Any = None,
+    deterministic: bool = True,
+    generator: Any = None,
+    check_nan: bool = False,
+    seed: Any = None,
+    offset: Any = None,
+) -> Any:
+    """One token an output, in proportion to exp(logits)."""
+    return _draw(
+        _FROM_LOGITS, "logits", logits, None, None, False, indices, generator, check_nan, seed,
+        offset, False,
+    )  # fmt: skip
+
+
+def sampling_from_probs(
+    probs: Any,
+    indices: Any = None,
+    deterministic: bool = True,
+    generator: Any = None,
+    check_nan: bool = False,
+    seed: Any = None,
+    offset: Any = None,
+    return_valid: bool = False,
+) -> Any:
+    """One token an output, in proportion to probs."""
+    return _draw(
+        _FROM_PROBS, "probs", probs, None, None, False, indices, generator, check_nan, seed,
+        offset, return_valid,
+    )  # fmt: skip
+
+
+def top_p_sampling_from_probs(
+    probs: Any,
+    top_p: Any,
+    indices: Any = None,
+    deterministic: bool = True,
+    generator: Any = None,
+    check_nan: bool = False,
+    seed: Any = None,
+    offset: Any = None,
+    return_valid: bool = False,
+) -> Any:
+    """From the nucleus: tokens with less than top_p of the mass strictly above them."""
+    return _draw(
+        _TOP_P, "probs", probs, None, top_p, False, indices, generator, check_nan, seed, offset,
+        return_valid,
+    )  # fmt: skip
+
+
+def top_k_sampling_from_probs(
+    probs: Any,
+    top_k: Any,
+    indices: Any = None,
+    deterministic: bool = True,
+    generator: Any = None,
+    check_nan: bool = False,
+    seed: Any = None,
+    offset: Any = None,
+    return_valid: bool = False,
+) -> Any:
+    """From the k largest; ties of the k-th stay. 0, -1 and k >= vocab are off."""
+    return _draw(
+        _TOP_K, "probs", probs, top_k, None, False, indices, generator, check_nan, seed, offset,
+        return_valid,
+    )  # fmt: skip
+
+
+def min_p_sampling_from_probs(
+    probs: Any,
+    min_p: Any,
+    indices: Any = None,
+    deterministic: bool = True,
+    generator: Any = None,
+    check_nan: bool = False,
+    seed: Any = None,
+    offset: Any = None,
+    return_valid: bool = False,
+) -> Any:
+    """From the probabilities of at least min_p times the largest."""
+    return _draw(
+        _MIN_P, "probs", probs, None, min_p, False, indices, generator, check_nan, seed, offset,
+        return_valid,
+    )  # fmt: skip
+
+
+def top_k_top_p_sampling_from_logits(
+    logits: Any,
+    top_k: Any,
+    top_p: Any,
+    indices: Any = None,
+    filter_apply_order: FilterOrder = "top_k_first",
+    deterministic: bool = True,
+    generator: Any = None,
+    check_nan: bool = False,
+    seed: Any = None,
+    offset: Any = None,
+) -> Any:
+    """top_k, then top_p of what is left renormalised; "joint": both of the whole row."""
+    return _draw(
+        _LOGITS_TOP_K_TOP_P, "logits", logits, top_k, top_p, _is_joint(filter_apply_order),
+        indices, generator, check_nan, seed, offset, False,
+    )  # fmt: skip
+
+
+def top_k_top_p_sampling_from_probs(
+    probs: Any,
+    top_k: Any,
+    top_p: Any,
+    indices: Any = None,
+    filter_apply_order: FilterOrder = "top_k_first",
+    deterministic: bool = True,
+    generator: Any = None,
+    check_nan: bool = False,
+    seed: Any = None,
+    offset: Any = None,
+    return_valid: bool = False,
+) -> Any:
+    """As top_k_top_p_sampling_from_logits, from rows of probabilities."""
+    return _draw(
+        _PROBS_TOP_K_TOP_P, "probs", probs, top_k, top_p, _is_joint(filter_apply_order), indices,
+        generator, check_nan, seed, offset, return_valid,
+    )  # fmt: skip
+
+
+def softmax(logits: Any, temperature: Any = None, enable_pdl: Any = None) -> Any:
+    """softmax(logits / temperature) as float32; temperature 0 is one-hot at the argmax.
+
+    Rows that cannot be normalised (NaN, +inf, nothing but -inf) are zero. `enable_pdl` is a hint
+    to another library's kernels and changes nothing.
+    """
+    backend = backend_of(logits, "logits")
+    probs = backend.empty(tuple(logits.shape), "float32")
+    backend.call(
+        _core.softmax,
+        backend.lend(logits),
+        1.0 if temperature is None else backend.parameter(temperature, "float32"),
+        backend.lend(probs),
+        None,
+        backend.stream,
+        backend.workspace(length(logits)),
+    )
+    return probs
+
+
+def top_k_mask_logits(logits: Any, top_k: Any) -> Any:
+    """The logits, in their dtype, with -inf below the k-th largest. Ties of the k-th stay."""
+    backend = backend_of(logits, "logits")
+    masked = backend.empty_like(logits)
+    backend.call(
+        _core.top_k_mask_logits,
+        backend.lend(logits),
+        backend.parameter(top_k, "int32"),
+        backend.lend(masked),
+        None,
+        backend.stream,
+        backend.workspace(length(logits)),
+    )
+    return masked
+
+
+def _renorm(by_top_k: bool, probs: Any, parameter: Any) -> Any:
+    backend = backend_of(probs, "probs")
+    renormalised = backend.empty(tuple(probs.shape), "float32")
+    backend.call(
+        _core.renorm_probs,
+        by_top_k,
+        backend.lend(probs),
+        backend.parameter(parameter, "int32" if by_top_k else "float32"),
+        backend.lend(renormalised),
+        None,
+        backend.stream,
+        backend.workspace(length(probs)),
+    )
+    return renormalised
+
+
+def top_k_renorm_probs(probs: Any, top_k: Any) -> Any:
+    """The k largest probabilities (ties stay), scaled to sum to 1; 0 elsewhere."""
+    return _renorm(True, probs, top_k)
+
+
+def top_p_renorm_probs(probs: Any, top_p: Any, is_deterministic: bool = False) -> Any:
+    """The probabilities of the nucleus, scaled to sum to 1; 0 elsewhere."""
+    return _renorm(False, probs, top_p)
+
+
+top_k_renorm_prob = top_k_renorm_probs
+top_p_renorm_prob = top_p_renorm_probs
+
+
+def sample(
+    logits: Any,
+    temperature: Any = 1.0,
+    top_k: Any = 0,
+    top_p: Any = 1.0,
+    min_p: Any = 0.0,
+    indices: Any = None,
+    *,
+    allowed: Any = None,
+    active: Any = None,
+    num_samples: int = 1,
+    tie_rule: TieRule = "keep_all",
+    filter_apply_order: FilterOrder = "top_k_first",
+    generator: Any = None,
+    seed: Any = None,
+    offset: Any = None,
+    check_nan: bool = False,
+    return_valid: bool = False,
+    return_details: bool = False,
+    out: Any = None,
+) -> Any:
+    """From raw logits to tokens in one call: temperature, min_p, top_k, top_p, draw, in this order.
+
+    temperature 0 is greedy; top_k 0, top_p 1 and min_p 0 are off. `allowed`: [rows, ceil(vocab /
+    32)] packed words of uint32 or int32, bit 1 where a token may be drawn. `active`: [rows] bool,
+    False for padding, which gets token -1. `num_samples`: tokens an output, with replacement.
+    `out`: a contiguous int32 array for the tokens.
+
+    Returns tokens [outputs] int32 (int64 where `indices` are), or [outputs, num_samples] where that
+    is more than 1; with `return_valid` also a bool array; with `return_details` SampleDetails.
+    """
+    backend = backend_of(logits, "logits")
+    joint = _is_joint(filter_apply_order)
+    if tie_rule not in ("keep_all", "lowest_id"):
+        raise ValueError(f"tie_rule is {tie_rule!r}; allowed: 'keep_all', 'lowest_id'")
+    outputs = length(logits) if indices is None else length(indices)
+    seed, offset = _seed_and_offset(backend, generator, seed, offset, outputs)
+    shape = (outputs,) if num_samples == 1 else (outputs, max(num_samples, 0))
+    tokens = backend.empty(shape, "int32") if out is None else out
+    statuses = support = logprob = filtered = mask = probs = None
+    if check_nan or return_valid or return_details:
+        statuses = backend.empty((outputs,), "int32")
+    if return_details:
+        support = backend.empty((outputs,), "int32")
+        logprob = backend.empty(shape, "float32")
+        filtered = backend.empty(shape, "float32")
+        rows, vocab = logits.shape
+        mask = backend.empty_words((rows, (vocab + 31) // 32))
+        probs = backend.empty((rows, vocab), "float32")
+    backend.call(
+        _core.sample,
+        backend.lend(logits),
+        backend.parameter(temperature, "float32"),
+        backend.parameter(top_k, "int32"),
+        backend.parameter(top_p, "float32"),
+        backend.parameter(min_p, "float32"),
+        seed,
+        offset,
+        backend.indices(indices),
+        num_samples,
+        tie_rule == "lowest_id",
+        joint,
+        backend.lend(allowed),
+        backend.lend(active),
+        backend.lend(tokens),
+        backend.lend(statuses),
+        backend.lend(support),
+        backend.lend(logprob),
+        backend.lend(filtered),
+        backend.lend(mask),
+        backend.lend(probs),
+        backend.stream,
+        backend.workspace(length(logits)),
+    )
+    if check_nan:
+        _raise_on_nan("logits", statuses)
+    if out is None and indices is not None and str(indices.dtype).endswith("int64"):
+        tokens = backend.cast(tokens, "int64")
+    if return_details:
+        return SampleDetails(tokens, statuses, support, logprob, filtered, mask, probs)
+    return (tokens, statuses == 0) if return_valid else tokens
+
+
+def _add(name: str, total: Any, counted: Any) -> Any:
+    if total is None:
+        return counted
+    if getattr(getattr(total, "flags", None), "writeable", True) is False:
+        raise ValueError(f"{name} is read-only; a writable array is needed")
+    total += counted
+    return total
+
+
+def chain_speculative_sampling(
+    draft_probs: Any,
+    draft_token_ids: Any,
+    target_probs: Any,
+    maybe_output_accepted_token_num: Any = None,
+    maybe_output_emitted_draft_token_num: Any = None,
+    deterministic: bool = True,
+    generator: Any = None,
+    seed: Any = None,
+    offset: Any = None,
+) -> tuple[Any, Any, Any]:
+    """Verifies chains of drafted tokens; the law of what comes out is the target's.
+
+    draft_probs [batch, n, vocab], draft_token_ids [batch, n], target_probs [batch, n + 1, vocab].
+    Returns tokens [batch, n + 1] (-1 after the last), the number of positions that pass their own
+    test, and the number of drafted tokens that were emitted. The counts are added to the
+    `maybe_output_*` arrays where these are given. Position i of a chain uses offset + i.
+    """
+    backend = backend_of(target_probs, "target_probs")
+    if len(draft_probs.shape) != 3:
+        raise TypeError(
+            f"draft_probs has {len(draft_probs.shape)} axes; 3 are needed: [batch, n, vocab]"
+        )
+    batch, n = draft_probs.shape[:2]
+    seed, offset = _seed_and_offset(backend, generator, seed, offset, batch)
+    tokens = backend.empty((batch, n + 1), "int32")
+    accepted = backend.empty((batch,), "int32")
+    emitted = backend.empty((batch,), "int32")
+    if str(draft_token_ids.dtype).endswith("int64"):
+        draft_token_ids = backend.cast(draft_token_ids, "int32")
+    backend.call(
+        _core.chain_speculative_sampling,
+        backend.lend(draft_probs),
+        backend.lend(draft_token_ids),
+        backend.lend(target_probs),
+        seed,
+        offset,
+        backend.lend(tokens),
+        backend.lend(accepted),
+        backend.lend(emitted),
+        None,
+        backend.stream,
+        backend.workspace(batch * (2 * n + 1)),
+    )
+    accepted = _add("maybe_output_accepted_token_num", maybe_output_accepted_token_num, accepted)
+    emitted = _add(
+        "maybe_output_emitted_draft_token_num", maybe_output_emitted_draft_token_num, emitted
+    )
+    return tokens, accepted, emitted

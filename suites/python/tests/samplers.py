@@ -1,0 +1,129 @@
+"""Samplers for the tests: one on fairdraw's kernels, one in plain NumPy, and ways to be wrong."""
+
+import numpy as np
+
+import fairdraw
+
+#: What fairdraw.sample can do that a callable may claim.
+EXACT = {
+    "abilities": (
+        "exact_integer",
+        "per_request_seeds",
+        "float16",
+        "allowed_mask",
+        "active_rows",
+        "indices",
+        "num_samples",
+        "lowest_id_ties",
+        "joint_order",
+        "reports_status",
+        "reports_support",
+        "reports_mask",
+        "reports_probs",
+        "reports_logprobs",
+    ),
+    "randomness": ("seeds", "offsets", "outputs", "samples", "replays"),
+}
+
+
+def exact(batch):
+    """fairdraw.sample behind the contract: every result is written where the judge has it."""
+    scalar = batch.seed_is_scalar
+    details = fairdraw.sample(
+        batch.logits,
+        batch.temperature,
+        batch.top_k,
+        batch.top_p,
+        batch.min_p,
+        batch.indices,
+        allowed=batch.allowed,
+        active=batch.active,
+        num_samples=batch.num_samples,
+        tie_rule=batch.tie_rule,
+        filter_apply_order=batch.filter_apply_order,
+        seed=int(batch.seed[0]) % 2**64 if scalar else batch.seed,
+        offset=int(batch.offset[0]) % 2**64 if scalar else batch.offset,
+        return_details=True,
+    )
+    batch.out_tokens[...] = details.tokens.reshape(batch.out_tokens.shape)
+    for target, values in (
+        (batch.out_statuses, details.statuses),
+        (batch.out_support_size, details.support_size),
+        (batch.out_logprob, details.logprob),
+        (batch.out_logprob_filtered, details.logprob_filtered),
+        (batch.out_mask, details.mask),
+        (batch.out_probs, details.probs),
+    ):
+        if target is not None:
+            target[...] = values.reshape(target.shape)
+    return batch
+
+
+class Textbook:
+    """Softmax, sort, cumulative sum, in float64; its own random numbers, whatever the seeds are."""
+
+    def __init__(self, seed=1, temperature_error=1.0):
+        self.random = np.random.default_rng(seed)
+        self.temperature_error = temperature_error
+
+    def __call__(self, batch):
+        tokens = np.empty(batch.outputs, np.int64)
+        for row in range(batch.rows):
+            tokens[row] = self.draw(
+                batch.logits[row].astype(np.float64),
+                float(batch.temperature[row]),
+                int(batch.top_k[row]),
+                float(batch.top_p[row]),
+                float(batch.min_p[row]),
+            )
+        return tokens
+
+    def draw(self, x, temperature, top_k, top_p, min_p):
+        if temperature == 0 or top_k == 1 or top_p == 0:
+            return int(np.argmax(x))
+        p = np.exp((x - x.max()) / (temperature * self.temperature_error))
+        p[p < min_p * p.max()] = 0
+        if 0 < top_k < len(p):
+            p[p < np.partition(p, -top_k)[-top_k]] = 0
+        p /= p.sum()
+        if top_p < 1:
+            order = np.argsort(-p, kind="stable")
+            above = np.cumsum(p[order]) - p[order]
+            first = np.maximum.accumulate(np.where(np.diff(p[order], prepend=2.0) != 0, above, 0))
+            p[order[first >= top_p]] = 0
+        return int(np.searchsorted(np.cumsum(p), self.random.random() * p.sum(), side="right"))
+
+
+#: What the operations on probabilities can do.
+EXACT_PROBS = {
+    "abilities": (
+        "exact_integer",
+        "per_request_seeds",
+        "float16",
+        "from_probs",
+        "indices",
+        "joint_order",
+    ),
+    "randomness": ("seeds", "offsets", "outputs", "samples", "replays"),
+}
+
+
+def exact_probs(batch):
+    """The operations of flashinfer.sampling on rows of probabilities, and `exact` on logits."""
+    if batch.input == "logits":
+        return exact(batch)
+    scalar = batch.seed_is_scalar
+    bits = {
+        "indices": batch.indices,
+        "seed": int(batch.seed[0]) % 2**64 if scalar else batch.seed,
+        "offset": int(batch.offset[0]) % 2**64 if scalar else batch.offset,
+    }
+    if batch.min_p.any():
+        return fairdraw.min_p_sampling_from_probs(batch.logits, batch.min_p, **bits)
+    return fairdraw.top_k_top_p_sampling_from_probs(
+        batch.logits,
+        batch.top_k,
+        batch.top_p,
+        filter_apply_order=batch.filter_apply_order,
+        **bits,
+    )

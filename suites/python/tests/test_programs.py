@@ -1,0 +1,126 @@
+"""What runs as a program: the command line, the pytest plugin, the example, the benchmark."""
+
+import importlib.metadata
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import fairdraw
+from fairdraw import _core
+from fairdraw.examples import generate
+
+
+def python(*arguments, cwd=None):
+    return subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, cwd=cwd, env=os.environ
+    )
+
+
+def test_command_line(tmp_path):
+    profiles = python("-m", "fairdraw", "list", "profiles")
+    assert profiles.returncode == 0 and "vllm_torch" in profiles.stdout
+    report = tmp_path / "report"
+    run = python(
+        "-m", "fairdraw", "verify", "--suite", "smoke", "--case", "support/*", "--sampler",
+        "cpu:scalar", "--seed", "1", "--report", str(report),
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    assert json.loads((report / "report.json").read_text())["summary"]["failed"] == 0
+    wrong = python("-m", "fairdraw", "verfy")
+    assert wrong.returncode == 2 and "did you mean 'verify'" in wrong.stderr
+
+
+ITEMS = """
+import numpy as np
+import pytest
+
+@pytest.mark.fairdraw(suite="smoke", case="support/*", seed=1)
+def test_right(fairdraw_case):
+    fairdraw_case(lambda batch: np.argmax(batch.logits, axis=1))
+
+@pytest.mark.fairdraw(suite="smoke", case="support/*", seed=1)
+def test_wrong(fairdraw_case):
+    fairdraw_case(lambda batch: None)
+
+@pytest.mark.fairdraw(suite="smoke", case="replay/*/bfloat16/*", seed=1)
+def test_unable(fairdraw_case):
+    fairdraw_case(lambda batch: np.argmax(batch.logits, axis=1))
+"""
+
+
+def run_items(folder, text):
+    (folder / "test_items.py").write_text(text)
+    plugin = ["-p", "no:cacheprovider"]
+    if not importlib.metadata.entry_points(group="pytest11", name="fairdraw"):
+        plugin += ["-p", "fairdraw.pytest_plugin"]  # the build tree's package is not installed
+    return python("-m", "pytest", "-q", "-rs", *plugin, "test_items.py", cwd=folder)
+
+
+def test_pytest_plugin_has_an_item_for_each_case(tmp_path):
+    count = len([case for case in fairdraw.case_ids("smoke") if case.startswith("support/")])
+    result = run_items(tmp_path, ITEMS)
+    assert result.returncode == 1
+    summary = result.stdout.splitlines()[-1]
+    numbers = {
+        word: int(n)
+        for n, word in (part.split()[:2] for part in summary.split(" in ")[0].split(", "))
+    }
+    assert numbers == {"passed": count, "failed": count, "skipped": 1}
+    assert "has no per-request seeds" in result.stdout
+    assert "the callable returned None" in result.stdout
+    assert "replay: fairdraw.verify(" in result.stdout
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("def test_x(fairdraw_case): pass", "needs pytest.mark.fairdraw"),
+        (ITEMS.replace("support/*", "none/*"), "no case of suite smoke matches 'none/"),
+        (ITEMS.replace('suite="smoke", case', '"smoke", case'), "takes arguments by name only"),
+    ],
+)
+def test_pytest_plugin_names_bad_use(tmp_path, text, message):
+    result = run_items(tmp_path, text)
+    assert result.returncode != 0 and message in result.stdout + result.stderr
+
+
+def test_example_is_the_integer_model():
+    shape = generate.Shape()
+    weights = generate.random_weights(shape)
+    sampling = generate.Sampling(do_sample=True, temperature=0.8, top_k=30, top_p=0.9, seed=7)
+    prompt = generate.encode("Once upon a time")
+    text = list(generate.generate(generate.Model(weights, shape), prompt, sampling, 40))
+    assert len(text) == 40
+    for step, (token, logits) in enumerate(text):
+        assert token == _core.expected_token(logits[0], 0.8, 30, 0.9, 0.0, 7, step)
+
+
+def test_example_decodes_what_a_prefill_of_the_whole_text_says():
+    # The cache is right if one pass over prompt and new tokens ends in the logits of the last step.
+    # float32 sums of at most 256 terms in other orders: each value is off by 256 ulps of 2^-24 of
+    # its terms at most, through two layers; the logits are of order 1.
+    shape = generate.Shape()
+    weights = generate.random_weights(shape)
+    prompt = generate.encode("the cache")
+    steps = list(generate.generate(generate.Model(weights, shape), prompt, generate.Sampling(), 10))
+    tokens = [token for token, _ in steps]
+    whole = generate.Model(weights, shape).step(prompt + tokens[:-1])
+    assert np.abs(whole - steps[-1][1]).max() < 2 * 256 * 2.0**-24 * 8
+
+
+def test_example_program_repeats_its_text():
+    flags = ["--do-sample", "--temperature", "0.8", "--top-k", "20", "--top-p", "0.95"]
+    flags += ["--max-new-tokens", "30"]
+    run = lambda *more: python("-m", "fairdraw.examples.generate", *flags, *more)  # noqa: E731
+    first, again, other = run("--seed", "1"), run("--seed", "1"), run("--seed", "2")
+    assert first.returncode == 0 and first.stdout.startswith("Once upon a time")
+    assert first.stdout == again.stdout != other.stdout
+    fresh = run()
+    seed = fresh.stderr.split()[1]
+    assert run("--seed", seed).stdout == fresh.stdout
+    bad = run("--seed", "1", "--top-p", "2")
+    assert bad.returncode == 2 and "top_p is 2; allowed: 0 to 1" in bad.stderr

@@ -1,0 +1,72 @@
+"""The examples of README.md run, as they stand there."""
+
+import re
+import types
+from pathlib import Path
+
+import pytest
+
+import fairdraw
+
+VERIFY = fairdraw.verify
+README = Path(__file__).parent.parent / "README.md"
+
+
+def example(beginning):
+    """The block of Python whose text starts like this."""
+    blocks = re.findall(r"^```python\n(.*?)^```$", README.read_text(), re.MULTILINE | re.DOTALL)
+    (found,) = [block for block in blocks if block.startswith(beginning)]
+    return found
+
+
+def run_one_case(monkeypatch, block, case, **names):
+    """Runs a block whose call of fairdraw.verify has this case alone; returns the report."""
+    reports = []
+
+    def verify(*arguments, **named):
+        reports.append(VERIFY(*arguments, **{**named, "case": case, "seed": 1, "suite": "smoke"}))
+        return types.SimpleNamespace(raise_for_failures=lambda: None)
+
+    monkeypatch.setattr(fairdraw, "verify", verify)
+    exec(block, {"fairdraw": fairdraw, **names})
+    (report,) = reports
+    return report
+
+
+def smoke_case(check, operation):
+    """A case of one operation on float32 logits: its id names both."""
+    ids = [case for case in fairdraw.case_ids("smoke") if case.startswith(check + "/")]
+    return next(case for case in ids if f"/{operation}/" in case and "/probs" not in case)
+
+
+def test_sampling():
+    pytest.importorskip("torch", reason="torch is not installed")
+    names = {}
+    exec(example("import fairdraw, torch"), names)
+    assert names["tokens"].shape == (8,) and names["valid"].all()
+
+
+def test_a_sampler_in_torch_samples_and_has_no_top_p(monkeypatch):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    block = example("def mine(batch):\n    probs = torch")
+    torch.manual_seed(1)
+    unfiltered = run_one_case(monkeypatch, block, smoke_case("chi_squared", "none"), torch=torch)
+    assert unfiltered.verdict == "passed", unfiltered.failures
+    with_top_p = run_one_case(
+        monkeypatch, block, smoke_case("bets", "top_k_50+top_p_0.9"), torch=torch
+    )
+    assert with_top_p.verdict == "failed"
+
+
+def test_a_sampler_in_cuda(monkeypatch):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    if not torch.cuda.is_available():
+        pytest.skip("torch has no CUDA device")
+    kernels = types.SimpleNamespace(
+        top_p_sample=lambda logits, top_p, seed: fairdraw.top_p_sampling_from_probs(
+            fairdraw.softmax(logits), top_p, seed=seed
+        )
+    )
+    block = example("def mine(batch):\n    tokens = my_kernels")
+    case = smoke_case("pit", "top_p_0.9")
+    assert run_one_case(monkeypatch, block, case, my_kernels=kernels).verdict == "passed"

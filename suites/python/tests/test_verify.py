@@ -1,0 +1,332 @@
+"""fairdraw.verify: right callables pass, wrong ones fail, and bad ones are told what they did."""
+
+import gc
+import json
+import re
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fairdraw
+from fairdraw import _core
+from samplers import EXACT, EXACT_PROBS, Textbook, exact, exact_probs
+
+SEED = 1  # of all runs here: what follows was seen with it, and holds for it again
+
+
+def one_case(check, suite="smoke", **more):
+    """A case of the check that a callable on float32 logits can take."""
+    ids = [case for case in fairdraw.case_ids(suite) if case.startswith(check + "/")]
+    return next(c for c in ids if "/probs" not in c and "float16" not in c and "/banned" not in c)
+
+
+def reasons_for_skips(report):
+    return {case.message for case in report.cases if case.verdict == "skipped"}
+
+
+def test_exact_callable_passes_the_smoke_suite():
+    report = fairdraw.verify(exact, suite="smoke", seed=SEED, **EXACT)
+    assert report.verdict == "passed", str(report.failures)
+    report.raise_for_failures()
+    assert reasons_for_skips(report) == {
+        "takes no bfloat16 logits",
+        "takes no probabilities",
+        "takes no random words",
+        "verifies no drafted chains",
+    }
+
+
+def test_exact_callable_passes_on_probabilities():
+    report = fairdraw.verify(exact_probs, suite="smoke", case="*/probs*", seed=SEED, **EXACT_PROBS)
+    assert report.verdict == "passed", str(report.failures)
+    assert reasons_for_skips(report) == {
+        "takes no bfloat16 logits",
+        "takes no random words",
+        "reports no statuses",
+    }
+
+
+def test_exact_callable_passes_on_torch_tensors():
+    pytest.importorskip("torch", reason="torch is not installed")
+    able = {**EXACT, "abilities": [*EXACT["abilities"], "bfloat16"]}
+    for case in ("*16/*", "metamorphic/*"):
+        report = fairdraw.verify(exact, suite="smoke", case=case, seed=SEED, arrays="torch", **able)
+        assert report.verdict == "passed", str(report.failures)
+        assert reasons_for_skips(report) == {"takes no probabilities"}
+
+
+def test_textbook_sampler_passes_and_a_wrong_temperature_does_not():
+    case = one_case("chi_squared")
+    right = fairdraw.verify(Textbook(), suite="smoke", case=case, seed=SEED)
+    assert [c.verdict for c in right.cases] == ["passed"], right.cases
+    wrong = fairdraw.verify(Textbook(temperature_error=1.3), suite="smoke", case=case, seed=SEED)
+    assert wrong.verdict == "failed" and wrong.exit_code == 1
+    with pytest.raises(fairdraw.VerificationFailed, match="replay: fairdraw.verify"):
+        wrong.raise_for_failures()
+
+
+def constant(value):
+    return lambda batch: value
+
+
+def out_of_range(batch):
+    return [batch.vocab] * batch.outputs
+
+
+def raises(batch):
+    raise KeyError("weights")
+
+
+def exits(batch):
+    raise SystemExit(0)
+
+
+class NoText(Exception):
+    def __str__(self):
+        raise RuntimeError("no text")
+
+
+def raises_without_text(batch):
+    raise NoText
+
+
+@pytest.mark.parametrize(
+    "function, message",
+    [
+        (raises, "the callable raised KeyError: 'weights'"),
+        (raises_without_text, "the callable raised NoText"),
+        (exits, "the callable raised SystemExit: 0"),
+        (constant(None), "the callable returned None"),
+        (constant("abc"), "returned a str; an array or a list"),
+        (constant(3), "returned a int"),
+        (constant([]), "returned 0 tokens"),
+        (lambda b: [1.0] * b.outputs, "returned a float at position 0; token ids are integers"),
+        (lambda b: ["1"] * b.outputs, "returned a str at position 0"),
+        (lambda b: [2**40] * b.outputs, "returned id 1099511627776 at position 0"),
+        (lambda b: [[1, 2]] * b.outputs, "returned 2 samples of an output; 1 are needed"),
+        (lambda b: np.zeros(b.outputs, np.float32), "returned float32 values"),
+        (lambda b: np.zeros(b.outputs, bool), "returned bool values"),
+        (lambda b: np.zeros(b.outputs - 1, int), r"returned tokens of shape \[\d+\]; \[\d+\] is"),
+        (lambda b: np.zeros((b.outputs, 2), int), r"returned tokens of shape \[\d+, 2\]"),
+        (lambda b: np.full(b.outputs, -(2**40)), "returned id -1099511627776"),
+        (lambda b: np.zeros(b.outputs, object), "returned a ndarray"),
+    ],
+)
+def test_bad_results_fail_the_case_by_name(function, message):
+    report = fairdraw.verify(
+        function, suite="smoke", case=one_case("support"), seed=SEED, name="bad"
+    )
+    (case,) = report.cases
+    assert case.verdict == "failed"
+    assert re.search(message, case.message), case.message
+    assert case.replay == (
+        f'fairdraw.verify(bad, semantics="fairdraw", suite="smoke", case="{case.id}", seed={SEED})'
+    )
+
+
+@pytest.mark.parametrize("check", ["support", "chi_squared"])
+@pytest.mark.parametrize("function", [out_of_range, lambda b: [-5] * b.outputs])
+def test_ids_outside_the_vocabulary_fail(function, check):
+    report = fairdraw.verify(function, suite="smoke", case=one_case(check), seed=SEED, name="bad")
+    assert [case.verdict for case in report.cases] == ["failed"]
+
+
+def test_a_failing_callable_fails_each_case_and_the_run_goes_on():
+    calls = []
+
+    def sometimes(batch):
+        calls.append(batch.rows)
+        if len(calls) == 1:
+            raise RuntimeError("the first call only")
+        return np.argmax(batch.logits, axis=1)
+
+    report = fairdraw.verify(sometimes, suite="smoke", case="support/*", seed=SEED, jobs=1)
+    verdicts = [case.verdict for case in report.cases if case.verdict != "skipped"]
+    assert verdicts[0] == "failed" and "passed" in verdicts
+
+
+def test_arrays_are_lent_and_not_copied():
+    seen = []
+
+    def look(batch):
+        address = batch.logits.__array_interface__["data"][0]
+        again = batch.logits.__array_interface__["data"][0]
+        seen.append(address == again and not batch.logits.flags.writeable)
+        seen.append(batch.logits.flags.owndata is False)
+        with pytest.raises(ValueError, match="read-only"):
+            batch.logits[0, 0] = 1
+        batch.out_tokens[:, 0] = np.argmax(batch.logits, axis=1)
+        return batch
+
+    report = fairdraw.verify(look, suite="smoke", case=one_case("support"), seed=SEED)
+    assert report.verdict == "passed" and seen and all(seen)
+
+
+def test_keeping_an_array_is_a_failure_that_says_so():
+    kept = []
+
+    def keep(batch):
+        kept.append(batch.temperature)
+        return np.argmax(batch.logits, axis=1)
+
+    report = fairdraw.verify(keep, suite="smoke", case="support/*", seed=SEED)
+    red = [case for case in report.cases if case.verdict != "skipped"]
+    assert red and all("kept an array of an earlier batch" in case.message for case in red)
+    assert len(kept) == 1  # it is not called again with memory that it may mistake
+    kept.clear()
+
+
+def test_a_batch_that_is_over_says_so():
+    kept = []
+
+    def keep(batch):
+        kept.append(batch)
+        return np.argmax(batch.logits, axis=1)
+
+    report = fairdraw.verify(keep, suite="smoke", case=one_case("support"), seed=SEED)
+    assert report.verdict == "passed"
+    with pytest.raises(RuntimeError, match="this batch is over"):
+        _ = kept[0].logits
+    gc.collect()
+
+
+def test_one_call_at_a_time_whatever_jobs_is():
+    inside = threading.Semaphore(1)
+
+    def alone(batch):
+        assert inside.acquire(blocking=False), "two calls at once"
+        try:
+            return Textbook()(batch)
+        finally:
+            inside.release()
+
+    report = fairdraw.verify(alone, suite="smoke", case="support/*", seed=SEED, jobs=4)
+    assert not any("two calls at once" in case.message for case in report.cases)
+    assert "passed" in {case.verdict for case in report.cases}
+
+
+def test_same_seed_same_report_whatever_jobs_is():
+    def records(jobs):
+        report = fairdraw.verify(
+            "cpu:scalar", suite="smoke", case="support/*", seed=SEED, jobs=jobs
+        )
+        return [{**case.raw, "seconds": 0} for case in report.cases]
+
+    assert records(1) == records(3)
+
+
+def test_report_files(tmp_path):
+    report = fairdraw.verify("cpu:scalar", suite="smoke", case=one_case("support"), seed=SEED)
+    folder = report.write(tmp_path / "report")
+    names = {path.name for path in folder.iterdir()}
+    assert names == {"index.html", "summary.md", "junit.xml", "report.json"}
+    assert (folder / "report.json").read_text() == report.to_json()
+    assert json.loads(report.to_json())["seed"]["value"] == str(SEED)
+    assert "1 passed" in str(report) and "passed" in repr(report)
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    with pytest.raises(RuntimeError, match="cannot write report"):
+        report.write(blocked)
+
+
+def test_progress_sees_every_case_and_its_exception_ends_the_run():
+    lines = []
+    report = fairdraw.verify(
+        "cpu:scalar",
+        suite="smoke",
+        case="support/*",
+        seed=SEED,
+        progress=lambda line, done, all_cases: lines.append((done, all_cases)),
+    )
+    count = len(report.cases)
+    assert lines == [(i + 1, count) for i in range(count)]
+
+    def stop(line, done, all_cases):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fairdraw.verify(Textbook(), suite="smoke", case="support/*", seed=SEED, progress=stop)
+
+
+@pytest.mark.parametrize(
+    "arguments, error, message",
+    [
+        ({"sampler": 3}, TypeError, "sampler: a callable or the name"),
+        ({"sampler": "cpu:avx3"}, ValueError, "unknown sampler 'cpu:avx3'"),
+        ({"semantics": "vlm_torch"}, ValueError, "did you mean 'vllm_torch'"),
+        ({"suite": "gates"}, ValueError, "did you mean 'gate'"),
+        ({"abilities": ["indexes"]}, ValueError, "did you mean 'indices'"),
+        ({"abilities": "indices"}, TypeError, "abilities: a sequence of names"),
+        ({"randomness": ["seed"]}, ValueError, "did you mean 'seeds'"),
+        ({"arrays": "tensor"}, ValueError, "unknown arrays 'tensor'"),
+        ({"case": "support/none"}, ValueError, "unknown case 'support/none'"),
+        ({"seed": -1}, ValueError, "--seed: '-1' is not a number"),
+        ({"seed": 1, "seed_from": "x"}, ValueError, "give one of them"),
+        ({"logits": ["/nowhere.npy"]}, ValueError, "nowhere.npy"),
+        ({"jobs": -1}, ValueError, "jobs is -1"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, error, message):
+    call = {"sampler": exact, "suite": "smoke", "case": "support/*", **arguments}
+    with pytest.raises(error, match=message):
+        fairdraw.verify(**call)
+
+
+def test_stub_names_what_the_module_has():
+    stub = (Path(fairdraw.__file__).parent / "_core.pyi").read_text()
+    for name in dir(_core):
+        if not name.startswith("__"):
+            assert f"def {name}(" in stub or f"class {name}:" in stub, name
+    for name in dir(fairdraw.Batch):
+        if not name.startswith("__"):
+            assert f"def {name}(self)" in stub, name
+
+
+def test_torch_batches():
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    types = set()
+
+    def greedy(batch):
+        types.add((batch.logits.dtype, batch.seed.dtype, batch.allowed))
+        return batch.logits.argmax(dim=1)
+
+    report = fairdraw.verify(
+        greedy, suite="smoke", case="support/*", seed=SEED, arrays="torch", abilities=["bfloat16"]
+    )
+    assert "passed" in {case.verdict for case in report.cases}
+    assert (torch.float32, torch.int64, None) in types
+
+
+def test_torch_writes_into_inputs_are_seen():
+    pytest.importorskip("torch", reason="torch is not installed")
+
+    def scales_in_place(batch):
+        return batch.logits.div_(2).argmax(dim=1)
+
+    report = fairdraw.verify(
+        scales_in_place, suite="smoke", case=one_case("support"), seed=SEED, arrays="torch"
+    )
+    assert [case.verdict for case in report.cases] == ["failed"]
+    assert "changed the logits, which it may only read" in report.cases[0].message
+
+
+def test_a_callable_that_claims_nothing_passes():
+    # No case is left that such a sampler has too few draws for, or that needs what it does not have.
+    def tokens(batch):
+        scalar = batch.seed_is_scalar
+        return fairdraw.sample(
+            batch.logits,
+            batch.temperature,
+            batch.top_k,
+            batch.top_p,
+            batch.min_p,
+            seed=int(batch.seed[0]) if scalar else batch.seed,
+            offset=int(batch.offset[0]) if scalar else batch.offset,
+        )
+
+    report = fairdraw.verify(tokens, suite="smoke", seed=SEED)
+    assert report.verdict == "passed", str(report.failures)
+    checks = {case.check for case in report.cases if case.verdict == "passed"}
+    assert checks >= {"support", "streams", "chi_squared", "bets", "binomial", "pit", "global"}
