@@ -62,6 +62,8 @@ Semantics vllm_triton_profile() {
   semantics.top_p_resolution = 0x1p-18;
   // p = 1 does not come to the kernel's search.
   semantics.top_p_one = TopPOne::off;
+  // A request with p = 0 is refused; the kernel itself masks the whole row (run).
+  semantics.top_p_zero = TopPZero::undefined;
   // A pivot that is not below the largest logit skips the masking: its tests call rows of one value
   // a safe fallback, which may keep more than k.
   semantics.equal_row = EqualRow::may_stay;

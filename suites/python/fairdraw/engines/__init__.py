@@ -1,0 +1,50 @@
+"""Samplers of other engines behind fairdraw.verify, an adapter each: `python -m fairdraw.engines`.
+
+Importing this imports no engine. `ENGINES` has them by name; `available` says which can run here.
+"""
+
+from __future__ import annotations
+
+from . import (
+    flashinfer,
+    hf,
+    llamacpp,
+    plain,
+    rosellm,
+    sglang_torch,
+    vllm_package,
+    vllm_torch,
+    vllm_triton,
+)
+from ._engine import Engine, Unavailable
+
+ENGINES: dict[str, Engine] = {
+    engine.name: engine
+    for engine in (
+        hf.ENGINE,
+        vllm_torch.ENGINE,
+        vllm_package.ENGINE,
+        vllm_triton.ENGINE,
+        llamacpp.ENGINE,
+        flashinfer.PROBS,
+        flashinfer.PROBS_JOINT,
+        flashinfer.LOGITS,
+        flashinfer.LOGITS_JOINT,
+        sglang_torch.ENGINE,
+        rosellm.ENGINE,
+        plain.TORCH,
+        plain.NUMPY,
+    )
+}
+
+
+def why_not(engine: Engine) -> str:
+    """Why an engine cannot run here; empty where it can."""
+    try:
+        engine.version()
+    except Unavailable as reason:
+        return str(reason)
+    return ""
+
+
+__all__ = ["ENGINES", "Engine", "Unavailable", "why_not"]

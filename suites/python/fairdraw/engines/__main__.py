@@ -1,0 +1,100 @@
+"""`python -m fairdraw.engines`: which engines can run here, one case again, the whole matrix."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from .._core import profile_names, suite_names
+from . import ENGINES, Engine, Unavailable, why_not
+from .matrix import is_about, judge, masks_by_profile, matching_cases, run_engine, updated, write
+
+
+def _chosen(names: str) -> list[Engine]:
+    if names == "all":
+        return list(ENGINES.values())
+    wrong = [name for name in names.split(",") if name not in ENGINES]
+    if wrong:
+        raise SystemExit(f"unknown engine {wrong[0]!r}; there are {', '.join(ENGINES)}")
+    return [ENGINES[name] for name in names.split(",")]
+
+
+def _list() -> int:
+    for engine in ENGINES.values():
+        reason = why_not(engine)
+        state = f"not here: {reason}" if reason else engine.version()
+        print(f"{engine.name:24} {engine.semantics:18} {state}\n    {engine.calls}")
+    return 0
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    """0: no case is red; 1: one is; 3: an engine is not to be had here."""
+    worst = 0
+    engines, cases = _chosen(arguments.engines), matching_cases(arguments.suite, arguments.case)
+    for engine in engines:
+        semantics = arguments.semantics or engine.semantics
+        try:
+            engine.version()
+            for case in cases:
+                if not is_about(engine, case):
+                    print(f"{engine.name} skipped {case}: the engine has no such filters")
+                    continue
+                for result in judge(engine, semantics, arguments.suite, case, arguments.seed).cases:
+                    print(f"{engine.name} {result.verdict} {result.id}: {result.message}")
+                    worst = max(worst, int(result.red))
+        except Unavailable as reason:
+            print(f"{engine.name} skipped: {reason}", file=sys.stderr)
+            worst = max(worst, 3)
+    return worst
+
+
+def _matrix(arguments: argparse.Namespace) -> int:
+    records = []
+    for engine in _chosen(arguments.engines):
+        record = run_engine(
+            engine, arguments.suite, arguments.case, arguments.seed, arguments.semantics
+        )
+        if record["version"] and "reports_mask" in engine.abilities and engine.cases == ("*",):
+            record["masks_by_profile"] = masks_by_profile(engine, profile_names(), arguments.seed)
+        records.append(record)
+    before = json.loads(arguments.add.read_text()) if arguments.add else None
+    print(write(updated(before, records), arguments.add or arguments.out))
+    return 0
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m fairdraw.engines", description=__doc__)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    verbs.add_parser("list", help="the engines, and why one is not to be had here")
+    for verb, text in (
+        ("run", "judges engines and prints a line a case"),
+        ("matrix", "judges engines and writes the conformance matrix"),
+    ):
+        sub = verbs.add_parser(verb, help=text)
+        sub.add_argument("engines", help="names, separated by commas, or all")
+        sub.add_argument("--suite", default="smoke", choices=suite_names())
+        sub.add_argument("--case", action="append", help="a glob of case ids; may be repeated")
+        sub.add_argument("--seed", type=int, default=1)
+        sub.add_argument("--semantics", help="a profile instead of the engine's own")
+        if verb == "matrix":
+            sub.add_argument("--out", type=Path, default="conformance.json", metavar="FILE")
+            sub.add_argument("--add", type=Path, metavar="FILE", help="a matrix to add these to")
+    arguments = parser.parse_args(words)
+    if arguments.verb == "list":
+        return _list()
+    arguments.case = arguments.case or ["*"]
+    if arguments.semantics and arguments.semantics not in profile_names():
+        parser.error(
+            f"unknown profile {arguments.semantics!r}; there are {', '.join(profile_names())}"
+        )
+    try:
+        return _run(arguments) if arguments.verb == "run" else _matrix(arguments)
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,95 @@
+"""What an adapter is, and what adapters of tensors share."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._core import Batch
+
+#: One call of an engine: tokens of a batch, an array or the batch itself.
+Sampler = Callable[[Batch], Any]
+
+
+class Unavailable(Exception):
+    """Why an engine cannot run here: a package, a file or a device is missing."""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """An engine of the field behind the contract of `fairdraw.verify`.
+
+    `make(seed)` gives a sampler whose own random generator starts from that seed, so that a case
+    comes out the same whenever it is run alone. Both `version` and `make` raise Unavailable where
+    the engine is not to be had.
+    """
+
+    name: str
+    semantics: str  # the profile that it is judged by
+    calls: str  # what of the engine is called, for readers
+    version: Callable[[], str]
+    make: Callable[[int], Sampler]
+    arrays: str = "torch"
+    abilities: Sequence[str] = ()
+    #: Globs of the case ids that are about something it does; others are skipped by name.
+    cases: Sequence[str] = ("*",)
+
+
+#: What an adapter on float32 tensors can do: other dtypes are read as float32, as engines do;
+#: excluded tokens get -inf; a row is filtered once, and any number of tokens drawn from it one by
+#: one.
+TENSOR_ABILITIES = (
+    "float16",
+    "bfloat16",
+    "allowed_mask",
+    "indices",
+    "num_samples",
+    "reports_mask",
+    "reports_support",
+)
+
+
+def package(name: str) -> Any:
+    """The module `name`; Unavailable where it is not installed or does not import."""
+    try:
+        return importlib.import_module(name)
+    except Exception as error:  # a CUDA package may raise anything where there is no driver
+        raise Unavailable(f"{name} cannot be imported: {type(error).__name__}: {error}") from error
+
+
+def version_of(*distributions: str) -> str:
+    """"transformers 5.23.0, torch 2.13.0+cpu"; Unavailable where one is not installed."""
+    try:
+        return ", ".join(f"{name} {importlib.metadata.version(name)}" for name in distributions)
+    except importlib.metadata.PackageNotFoundError as error:
+        raise Unavailable(f"{error.name} is not installed") from error
+
+
+def allowed_ids(batch: Batch) -> np.ndarray[Any, Any] | None:
+    """[rows, vocab] bool of the batch's bitmask, or None."""
+    if batch.allowed is None:
+        return None
+    words = np.ascontiguousarray(np.asarray(batch.allowed)).view(np.uint32)
+    bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")
+    return bits[:, : batch.vocab].astype(bool)
+
+
+def report_kept(batch: Batch, kept: np.ndarray[Any, Any]) -> None:
+    """Writes the survivors, [rows, vocab] bool, where the judge asked for them."""
+    if batch.out_mask is not None:
+        words = (batch.vocab + 31) // 32
+        padded = np.zeros((batch.rows, words * 32), bool)
+        padded[:, : batch.vocab] = kept
+        bits = np.packbits(padded, axis=1, bitorder="little").view(np.uint32)
+        target = np.asarray(batch.out_mask)
+        target[...] = bits.view(target.dtype)
+    if batch.out_support_size is not None:
+        sizes = kept.sum(axis=1)
+        if batch.indices is not None:
+            sizes = sizes[np.asarray(batch.indices)]
+        np.asarray(batch.out_support_size)[...] = sizes

@@ -1,0 +1,274 @@
+"""The conformance matrix: engines, each under its profile, case by case; JSON, and a page of it."""
+
+from __future__ import annotations
+
+import datetime
+import fnmatch
+import json
+import os
+import platform
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from .. import __version__
+from ..verification import Report, case_ids, data_folder, verify
+from ._engine import Engine, Unavailable
+
+VERDICTS = ("passed", "failed", "underpowered", "skipped", "error")
+Record = dict[str, Any]
+#: Of the suite smoke: rows on which profiles differ.
+MASKS = ("mask/*/partial_sums", "mask/gaussian/v1000/edges", "mask/ties_at_k/v1000/edges")
+
+
+def _captured_files(case: str) -> list[Any] | None:
+    """Files of captured logits that the case is about; reading none of them saves their scan."""
+    return None if re.search(r"/lm_logits", case) else []
+
+
+def replay_command(engine: str, semantics: str, suite: str, case: str, seed: int) -> str:
+    """The command that repeats one case, with the same draws."""
+    return (
+        f"python -m fairdraw.engines run {engine} --semantics {semantics} --suite {suite} "
+        f"--case '{case}' --seed {seed}"
+    )
+
+
+def judge(engine: Engine, semantics: str, suite: str, case: str, seed: int) -> Report:
+    """One case, of a sampler whose generator starts anew: the same whatever ran before."""
+    return verify(
+        engine.make(seed),
+        semantics,
+        suite,
+        name=engine.name,
+        version=engine.version(),
+        arrays=engine.arrays,  # type: ignore[arg-type]
+        abilities=engine.abilities,
+        case=case,
+        logits=_captured_files(case),
+        seed=seed,
+    )
+
+
+def is_about(engine: Engine, case: str) -> bool:
+    """Whether the case asks for nothing that the engine does not have."""
+    return any(fnmatch.fnmatchcase(case, glob) for glob in engine.cases)
+
+
+def _new_record(
+    engine: Engine, suite: str, globs: Sequence[str], seed: int, profile: str
+) -> Record:
+    return {
+        "engine": engine.name,
+        "calls": engine.calls,
+        "semantics": profile,
+        "own_profile": profile == engine.semantics,
+        "version": "",
+        "date": datetime.date.today().isoformat(),
+        "tool": f"fairdraw {__version__}",
+        "environment": f"Python {platform.python_version()}, {_processor()}",
+        "suite": suite,
+        "case_globs": list(globs),
+        "seed": seed,
+        "skipped_because": "",
+        "checks": {},
+        "skip_reasons": {},
+        "red": [],
+        "masks_by_profile": {},
+        "seconds": 0.0,
+    }
+
+
+def run_engine(
+    engine: Engine, suite: str, globs: Sequence[str], seed: int, semantics: str | None = None
+) -> Record:
+    """The engine's record: counts by check and verdict, reasons of skips, and the red cases.
+
+    Of the cases of the suite that match one of the globs. An engine that is not to be had here has
+    the reason in `skipped_because`, and no checks.
+    """
+    cases = matching_cases(suite, globs)
+    profile = semantics or engine.semantics
+    record = _new_record(engine, suite, globs, seed, profile)
+    try:
+        record["version"] = engine.version()
+    except Unavailable as reason:
+        record["skipped_because"] = str(reason)
+        return record
+    checks: dict[str, Counter[str]] = {}
+    reasons: Counter[str] = Counter()
+    for case in cases:
+        counts = checks.setdefault(case.partition("/")[0], Counter())
+        if not is_about(engine, case):
+            counts["skipped"] += 1
+            reasons["about filters that the engine does not have"] += 1
+            continue
+        (result,) = judge(engine, profile, suite, case, seed).cases
+        print(f"{engine.name} {profile} {result.verdict} {case}", file=sys.stderr, flush=True)
+        counts[result.verdict] += 1
+        record["seconds"] += result.seconds
+        if result.verdict == "skipped":
+            reasons[result.message] += 1
+        elif result.red:
+            record["red"].append(
+                {
+                    "case": case,
+                    "verdict": result.verdict,
+                    "message": result.message,
+                    "replay": replay_command(engine.name, profile, suite, case, seed),
+                }
+            )
+    record["seconds"] = round(record["seconds"], 1)
+    record["checks"] = {
+        check: {verdict: counts[verdict] for verdict in VERDICTS if counts[verdict]}
+        for check, counts in sorted(checks.items())
+    }
+    record["skip_reasons"] = dict(reasons.most_common())
+    return record
+
+
+def masks_by_profile(engine: Engine, profiles: Iterable[str], seed: int) -> Record:
+    """profile -> [cases passed, cases judged], by masks: whose definitions an engine keeps."""
+    table: Record = {}
+    for profile in profiles:
+        verdicts = Counter(
+            judge(engine, profile, "smoke", case, seed).cases[0].verdict
+            for case in matching_cases("smoke", MASKS)
+        )
+        table[profile] = [verdicts["passed"], verdicts.total() - verdicts["skipped"]]
+    return table
+
+
+def matching_cases(suite: str, globs: Sequence[str]) -> list[str]:
+    """Ids of the suite's cases that match one of the globs, in the order of the table.
+
+    ValueError where there is none.
+    """
+    ids = case_ids(suite, logits=None if data_folder().is_dir() else [])
+    cases = [case for case in ids if any(fnmatch.fnmatchcase(case, glob) for glob in globs)]
+    if not cases:
+        raise ValueError(f"no case of suite {suite} matches {', '.join(globs)}")
+    return cases
+
+
+def updated(matrix: Record | None, records: Iterable[Record]) -> Record:
+    """The matrix with these records in the place of those of the same engine and profile."""
+    fresh = {(record["engine"], record["semantics"]): record for record in records}
+    kept = [] if matrix is None else matrix["engines"]
+    return {
+        "schema_version": 1,
+        "engines": [fresh.pop((r["engine"], r["semantics"]), r) for r in kept] + [*fresh.values()],
+    }
+
+
+def _processor() -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return platform.processor()
+    found = re.search(r"model name\s*:\s*(.*)", text)
+    return found[1] if found else platform.processor()
+
+
+def _cell(counts: dict[str, int]) -> str:
+    """"12", "10, 2 failed", "-": passed first, skipped ones left out."""
+    passed = counts.get("passed", 0)
+    parts = [str(passed)] if passed else []
+    parts += [f"**{counts[v]} {v}**" for v in ("failed", "error") if counts.get(v)]
+    parts += [f"{counts['underpowered']} underpowered"] if counts.get("underpowered") else []
+    return ", ".join(parts) or "-"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def _by_profile(ran: Sequence[Record]) -> list[str]:
+    """Profiles down, engines across."""
+    tables = {r["engine"]: r["masks_by_profile"] for r in ran if r["masks_by_profile"]}
+    if not tables:
+        return []
+    lines = [
+        "",
+        "## Whose definitions an engine keeps",
+        "",
+        f"Masks ({', '.join(f'`{glob}`' for glob in MASKS)}) under every profile: cases passed of "
+        "those that the profile defines.",
+        "",
+        f"| profile | {' | '.join(tables)} |",
+        "|---|" + "---|" * len(tables),
+    ]
+    for profile in next(iter(tables.values())):
+        counts = [table.get(profile, [0, 0]) for table in tables.values()]
+        cells = [f"**{p}/{n}**" if p == n else f"{p}/{n}" for p, n in counts]
+        lines.append(f"| {profile} | {' | '.join(cells)} |")
+    return lines
+
+
+def _runs(ran: Sequence[Record]) -> list[str]:
+    lines = ["", "## What was run", "", "| engine | calls | versions | cases | seed | date |"]
+    lines += ["|---|---|---|---|---|---|"]
+    for r in ran:
+        cases = f"{r['suite']}: {', '.join(f'`{glob}`' for glob in r['case_globs'])}"
+        lines.append(
+            f"| {r['engine']} | {_escaped(r['calls'])} | {_escaped(r['version'])} "
+            f"| {cases} | {r['seed']} | {r['date']} |"
+        )
+    places = sorted({f"{r['tool']}, {r['environment']}" for r in ran})
+    return [*lines, "", *places]
+
+
+def _reds(ran: Sequence[Record]) -> list[str]:
+    lines: list[str] = []
+    for engine in ran:
+        if engine["red"]:
+            lines += ["", f"## {engine['engine']} under {engine['semantics']}", ""]
+        for red in engine["red"]:
+            lines += [f"- {red['verdict']} `{red['case']}`: {_escaped(red['message'])}"]
+            lines += [f"  `{red['replay']}`"]
+    return lines
+
+
+def to_markdown(matrix: Record) -> str:
+    """The matrix for a reader: a row an engine, a column a check; then every red case."""
+    ran = [e for e in matrix["engines"] if not e["skipped_because"]]
+    absent = [e for e in matrix["engines"] if e["skipped_because"]]
+    checks = sorted({check for e in ran for check in e["checks"]})
+    # A check that every engine skips says nothing here.
+    checks = [c for c in checks if any(set(e["checks"].get(c, {})) - {"skipped"} for e in ran)]
+    lines = [
+        "# Conformance",
+        "",
+        "Written by `python -m fairdraw.engines matrix`; `suites/python/engines.md` reads it. "
+        "Cases passed, a column a check; skipped ones are counted at the end of a row.",
+        "",
+        "| engine | profile | " + " | ".join(checks) + " | skipped |",
+        "|---|---|" + "---|" * (len(checks) + 1),
+    ]
+    for engine in ran:
+        cells = [_cell(engine["checks"].get(check, {})) for check in checks]
+        skipped = sum(counts.get("skipped", 0) for counts in engine["checks"].values())
+        lines.append(
+            f"| {engine['engine']} | {engine['semantics']} | {' | '.join(cells)} | {skipped} |"
+        )
+    if absent:
+        lines += ["", f"## Not run: {len(absent)}", "", "| engine | why |", "|---|---|"]
+        lines += [f"| {e['engine']} | {_escaped(e['skipped_because'])} |" for e in absent]
+    lines += [*_by_profile(ran), *_runs(ran), *_reds(ran)]
+    lines += ["", "## Why cases were skipped", "", "| engine | cases | reason |", "|---|---|---|"]
+    for engine in ran:
+        for reason, count in engine["skip_reasons"].items():
+            lines.append(f"| {engine['engine']} | {count} | {_escaped(reason)} |")
+    return "\n".join(lines) + "\n"
+
+
+def write(matrix: Record, json_file: str | os.PathLike[str]) -> Path:
+    """Writes the JSON, and the page beside it under the same name; returns the page's path."""
+    path = Path(json_file)
+    path.write_text(json.dumps(matrix, indent=1) + "\n")
+    page = path.with_suffix(".md")
+    page.write_text(to_markdown(matrix))
+    return page

@@ -1,0 +1,201 @@
+"""Adapters of other engines: each under its own profile, and the matrix that is made of them.
+
+An engine whose package or device is not there is skipped, and says what is missing.
+"""
+
+import importlib
+import json
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from fairdraw import _core
+from fairdraw.engines import ENGINES, Unavailable, __main__, _engine, matrix, why_not
+
+SEED = 1
+BASELINE = Path(__file__).parents[3] / "reports" / "baselines" / "conformance.json"
+
+#: A mask and a law of each, where the engine has filters; the law alone where it has none.
+CASES = [
+    "mask/gaussian/v1000/edges",
+    "mask/mass_exactly_p/v31/partial_sums",
+    "support/ties_at_k/v1000/everyday",
+    "chi_squared/gaussian/v1000/top_k_50+top_p_0.9/t0.7/n100000",
+    "chi_squared/gaussian_wide/v1000/none/t1/n100000",
+]
+
+
+def engine_or_skip(name):
+    engine = ENGINES[name]
+    reason = why_not(engine)
+    if reason:
+        pytest.skip(f"{name}: {reason}")
+    return engine
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_engine_keeps_its_profile(name):
+    engine = engine_or_skip(name)
+    record = matrix.run_engine(engine, "smoke", CASES, SEED)
+    assert record["red"] == []
+    verdicts = Counter()
+    for counts in record["checks"].values():
+        verdicts.update(counts)
+    assert verdicts.total() == len(CASES) and set(verdicts) <= {"passed", "skipped"}
+    if engine.cases == ("*",) and "reports_mask" in engine.abilities:
+        assert verdicts["passed"] == len(CASES)
+    assert verdicts["passed"] >= 1
+
+
+@pytest.mark.parametrize("engine", ENGINES.values(), ids=lambda engine: engine.name)
+def test_engine_says_what_it_is(engine):
+    assert engine.semantics in _core.profile_names()
+    assert set(engine.abilities) <= set(_core.ability_names())
+    module = engine.make.func if hasattr(engine.make, "func") else engine.make
+    page = importlib.import_module(module.__module__).__doc__
+    assert f"`{engine.semantics}`" in page and engine.calls
+
+
+def test_the_tests_of_engines_can_fail():
+    # Two engines that drop the token that crosses p or keep it: each under the other's profile.
+    engine = engine_or_skip("rosellm")
+    case = "mask/mass_exactly_p/v31/partial_sums"
+    filters = "chi_squared/gaussian/v1000/top_k_50+top_p_0.9/t0.7/n100000"
+    record = matrix.run_engine(engine, "smoke", [case, filters], SEED, semantics="hf")
+    assert [red["verdict"] for red in record["red"]] == ["failed", "failed"]
+    assert not record["own_profile"]
+
+
+def tilted(seed):
+    """numpy's choice from weights that are too small by half for odd ids."""
+
+    def sample(batch):
+        weights = np.exp(batch.logits.astype(np.float64) / batch.temperature[:, None])
+        weights[:, 1::2] /= 2
+        random = np.random.default_rng(seed)
+        rows = np.arange(batch.rows) if batch.indices is None else batch.indices
+        tokens = np.empty((batch.outputs, batch.num_samples), np.int64)
+        for output, row in enumerate(rows):
+            law = weights[row] / weights[row].sum()
+            tokens[output] = random.choice(batch.vocab, size=batch.num_samples, p=law)
+        return tokens
+
+    return sample
+
+
+def engine_of(make, **more):
+    fields = {"name": "numpy_choice", "semantics": "fairdraw", "calls": "a test's sampler"}
+    return _engine.Engine(
+        **fields, version=lambda: "0", make=make, arrays="numpy",
+        abilities=("indices", "num_samples"), **more
+    )  # fmt: skip
+
+
+def test_a_red_case_comes_with_the_command_that_repeats_it(monkeypatch, capsys):
+    case = "chi_squared/gaussian_wide/v1000/none/t1/n100000"
+    wrong = engine_of(tilted)
+    record = matrix.run_engine(wrong, "smoke", [case], SEED)
+    (red,) = record["red"]
+    monkeypatch.setitem(ENGINES, wrong.name, wrong)
+    words = red["replay"].replace("'", "").split()[3:]
+    assert red["replay"].startswith("python -m fairdraw.engines run numpy_choice ")
+    assert __main__.main(words) == 1
+    assert f"numpy_choice failed {case}: {red['message']}" in capsys.readouterr().out
+
+
+def test_matrix_counts_every_case_and_says_why_some_were_left_out(tmp_path):
+    def missing():
+        raise Unavailable("no such package")
+
+    absent = _engine.Engine("absent", "hf", "nothing", missing, tilted)
+    without = engine_of(tilted, cases=("*/none/t*",))
+    globs = ["chi_squared/*", "replay/*"]
+    judged, skipped = (matrix.run_engine(e, "smoke", globs, SEED) for e in (without, absent))
+    made = matrix.updated(None, [judged, skipped])
+    total = sum(sum(counts.values()) for counts in judged["checks"].values())
+    assert total == len(matrix.matching_cases("smoke", globs)) > 4
+    assert sum(judged["skip_reasons"].values()) == sum(
+        counts.get("skipped", 0) for counts in judged["checks"].values()
+    )
+    assert skipped["skipped_because"] == "no such package" and not skipped["checks"]
+    page = matrix.write(made, tmp_path / "m.json").read_text()
+    assert json.loads((tmp_path / "m.json").read_text()) == made
+    assert "## Not run: 1" in page and "| absent | no such package |" in page
+    assert all(red["replay"] in page for red in judged["red"]) and judged["red"]
+    again = matrix.updated(made, [{**skipped, "skipped_because": "still none"}])
+    assert [r["skipped_because"] for r in again["engines"]] == ["", "still none"]
+
+
+def test_masks_are_written_where_the_judge_reads_them():
+    vocab, rows = 70, 3
+    kept = np.random.default_rng(1).random((rows, vocab)) < 0.5
+    words = np.zeros((rows, (vocab + 31) // 32), np.uint32)
+    sizes = np.zeros(2, np.int32)
+    batch = SimpleNamespace(
+        rows=rows, vocab=vocab, out_mask=words, out_support_size=sizes, indices=np.array([2, 0])
+    )
+    _engine.report_kept(batch, kept)
+    bits = [[(int(words[r, t // 32]) >> (t % 32)) & 1 for t in range(vocab)] for r in range(rows)]
+    assert np.array_equal(np.array(bits, bool), kept)
+    assert sizes.tolist() == [kept[2].sum(), kept[0].sum()]
+    batch.allowed = words
+    assert np.array_equal(_engine.allowed_ids(batch), kept)
+    batch.allowed = None
+    assert _engine.allowed_ids(batch) is None
+
+
+def test_committed_page_is_that_of_the_committed_matrix():
+    made = json.loads(BASELINE.read_text())
+    assert BASELINE.with_suffix(".md").read_text() == matrix.to_markdown(made)
+    ran = {record["engine"] for record in made["engines"] if record["checks"]}
+    assert len(ran) >= 4
+    for record in made["engines"]:
+        reds = sum(
+            count
+            for counts in record["checks"].values()
+            for verdict, count in counts.items()
+            if verdict not in ("passed", "skipped")
+        )
+        assert reds == len(record["red"])
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["run", "nothing"], "unknown engine 'nothing'"),
+        (["run", "hf", "--case", "none/*"], "no case of suite smoke matches none/"),
+        (["run", "hf", "--semantics", "hff"], "unknown profile 'hff'"),
+        (["matrix", "hf", "--suite", "all"], "invalid choice"),
+    ],
+)
+def test_bad_words_are_named(words, message, capsys):
+    with pytest.raises(SystemExit) as ended:
+        __main__.main(words)
+    assert message in capsys.readouterr().err + str(ended.value)
+
+
+def test_list_names_every_engine(capsys):
+    assert __main__.main(["list"]) == 0
+    lines = capsys.readouterr().out.splitlines()[::2]
+    assert [line.split()[0] for line in lines] == list(ENGINES)
+    here = [name for name, engine in ENGINES.items() if not why_not(engine)]
+    assert [line.split()[0] for line in lines if "not here:" not in line] == here
+
+
+@pytest.mark.parametrize(
+    "wheel, message",
+    [
+        ("", "names no wheel"),
+        ("nothing-1.0-py3-none-any.whl", "not named as a wheel of vllm"),
+        ("vllm-1.0-py3-none-any.whl", "No such file"),
+    ],
+)
+def test_a_wheel_that_is_not_there_is_named(wheel, message, tmp_path, monkeypatch):
+    from fairdraw.engines import vllm_package
+
+    monkeypatch.setenv(vllm_package.WHEEL, str(tmp_path / wheel) if wheel else "")
+    with pytest.raises(Unavailable, match=message):
+        vllm_package.wheel_source("vllm/__init__.py")
