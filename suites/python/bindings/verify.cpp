@@ -346,15 +346,16 @@ void bind_verify(nb::module_& module) {
       "run",
       [](nb::object function, const std::string& name, const std::string& version,
          const std::string& semantics, const std::string& suite, const std::string& arrays,
-         const Names& able, const Names& random, const Files& logits, const Text& case_glob,
-         const Text& seed, const Text& seed_from, unsigned jobs, const nb::object& progress) {
-        return run({std::move(function), name, version, semantics, suite, arrays, able, random,
-                    logits, case_glob, seed, seed_from, jobs},
+         const Names& able, const Names& lacks, const Names& random, const Files& logits,
+         const Text& case_glob, const Text& seed, const Text& seed_from, unsigned jobs,
+         const nb::object& progress) {
+        return run({std::move(function), name, version, semantics, suite, arrays, able, lacks,
+                    random, logits, case_glob, seed, seed_from, jobs},
                    progress);
       },
       nb::arg("function"), nb::arg("name"), nb::arg("version"), nb::arg("semantics"),
-      nb::arg("suite"), nb::arg("arrays"), nb::arg("abilities"), nb::arg("lacks"), nb::arg("randomness"),
-      nb::arg("logits"), nb::arg("case").none(), nb::arg("seed").none(),
+      nb::arg("suite"), nb::arg("arrays"), nb::arg("abilities"), nb::arg("lacks"),
+      nb::arg("randomness"), nb::arg("logits"), nb::arg("case").none(), nb::arg("seed").none(),
       nb::arg("seed_from").none(), nb::arg("jobs"), nb::arg("progress").none());
   module.def("case_ids", &case_ids);
   module.def("profile_names", [] {

@@ -299,7 +299,7 @@ def test_a_sampler_on_the_gpu_is_judged():
 
     report = fairdraw.verify(
         mine, suite="smoke", case="replay/*", seed=1, arrays="torch",
-        abilities=["exact_integer"], randomness=["seeds", "offsets", "outputs", "replays"],
+        abilities=["exact_integer", "per_request_seeds"], randomness=["seeds", "offsets", "outputs", "replays"],
     )  # fmt: skip
     assert report.verdict == "passed", str(report.failures)
     stays = fairdraw.verify(

@@ -63,7 +63,7 @@ def package(name: str) -> Any:
 
 
 def version_of(*distributions: str) -> str:
-    """"transformers 5.23.0, torch 2.13.0+cpu"; Unavailable where one is not installed."""
+    """ "transformers 5.23.0, torch 2.13.0+cpu"; Unavailable where one is not installed."""
     try:
         return ", ".join(f"{name} {importlib.metadata.version(name)}" for name in distributions)
     except importlib.metadata.PackageNotFoundError as error:

@@ -65,7 +65,8 @@ def draw_outputs(
         wanted = wanted[~refused.cpu()[rows]]
     for part in torch.split(wanted, max(1, CHUNK // batch.vocab)):
         tokens[part] = draw(weights[rows[part].to(weights.device)]).cpu()
-    return tokens.numpy().reshape(batch.outputs, batch.num_samples)
+    array: np.ndarray[Any, Any] = tokens.numpy().reshape(batch.outputs, batch.num_samples)
+    return array
 
 
 def exponential_race(probs: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

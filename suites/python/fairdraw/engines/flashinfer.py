@@ -78,7 +78,15 @@ def make(draw: Any, order: str, seed: int) -> Sampler:
 
 ABILITIES = ("float16", "bfloat16", "allowed_mask", "indices", "num_samples")
 #: No ids with min_p in them, nor lists of operations that hold some.
-WITHOUT_MIN_P = ("*/none/t*", "*/top_k_*/t*", "*/top_p_*/t*")
+WITHOUT_MIN_P = (
+    "*/none/t*",
+    "*/top_k_*/t*",
+    "*/top_p_*/t*",
+    "*/unfiltered*",
+    "*/top_k_alone*",
+    "*/top_p_alone*",
+    "*/top_k_and_top_p*",
+)
 
 
 def _engine(name: str, semantics: str, calls: str, draw: Any, order: str, cases: Any) -> Engine:

@@ -47,9 +47,7 @@ class Chain:
 
     def __init__(self, library: Any, samplers: list[Any]) -> None:
         self._library = library
-        self._chain = library.llama_sampler_chain_init(
-            library.llama_sampler_chain_default_params()
-        )
+        self._chain = library.llama_sampler_chain_init(library.llama_sampler_chain_default_params())
         for sampler in samplers:
             library.llama_sampler_chain_add(self._chain, sampler)
 
@@ -67,9 +65,7 @@ def filtered(library: Any, row: np.ndarray[Any, Any], parameters: tuple[Any, ...
     memory["id"] = np.arange(len(row))
     memory["logit"] = row
     data = memory.ctypes.data_as(ctypes.POINTER(library.llama_token_data))
-    candidates = library.llama_token_data_array(
-        data=data, size=len(row), selected=-1, sorted=False
-    )
+    candidates = library.llama_token_data_array(data=data, size=len(row), selected=-1, sorted=False)
     Chain(
         library,
         [

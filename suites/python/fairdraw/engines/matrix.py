@@ -174,7 +174,7 @@ def _processor() -> str:
 
 
 def _cell(counts: dict[str, int]) -> str:
-    """"12", "10, 2 failed", "-": passed first, skipped ones left out."""
+    """ "12", "10, 2 failed", "-": passed first, skipped ones left out."""
     passed = counts.get("passed", 0)
     parts = [str(passed)] if passed else []
     parts += [f"**{counts[v]} {v}**" for v in ("failed", "error") if counts.get(v)]
