@@ -16,8 +16,8 @@
 namespace fairdraw::harness::plugin {
 
 /// What becomes a process that calls host_plugin(); a path, an address and a limit are added. This
-/// executable with the word "plugin-host"; a program of another shape (a Python interpreter) sets it
-/// before it loads the first plugin.
+/// executable with the word "plugin-host"; a program of another shape (a Python interpreter) sets
+/// it before it loads the first plugin.
 std::vector<std::string>& host_command();
 
 struct Options {

@@ -8,8 +8,8 @@
 
 namespace fairdraw::cuda {
 
-/// Largest batch: with 512 tiles a row, the most that kMaxVocab has, write_rows' grid is still below
-/// 2^31 blocks.
+/// Largest batch: with 512 tiles a row, the most that kMaxVocab has, write_rows' grid is still
+/// below 2^31 blocks.
 inline constexpr std::int64_t kMostRows = (std::int64_t{1} << 22) - 1;
 
 struct SampleOptions {
