@@ -14,7 +14,7 @@ struct Named {
 
 template <class T>
 Choice choice(const char* name, const char* meaning, T Semantics::*member,
-              std::vector<Named<T>> values) {
+              const std::vector<Named<T>>& values) {
   Choice result{name, meaning, {}};
   for (const Named<T>& named : values) {
     const T value = named.value;

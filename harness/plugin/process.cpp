@@ -243,7 +243,11 @@ std::variant<Answer, Ended> Process::wait_for_answer(double seconds) {
       }
     }
     if (files[0].revents == 0 && files[2].revents == 0) continue;
-    // The process is gone, or about to: its end of the socket is closed.
+    // The process is gone, or about to: its end of the socket is closed. It has a moment to say by
+    // its exit code how it went.
+    constexpr int kLastMoment = 2000;  // milliseconds
+    pollfd gone{exit_, POLLIN, 0};
+    if (exit_ >= 0 && files[2].revents == 0) poll(&gone, 1, kLastMoment);
     const int status = end_group();
     read_output();
     const bool killed_here = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;

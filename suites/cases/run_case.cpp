@@ -144,7 +144,7 @@ harness::Job make_comparison(const Case& entry, const std::string& sampler_name,
                                std::move(make_sampler), semantics);
   const std::uint64_t seed = harness::case_seed(run_seed, entry.id);
   job.check = [entry, results, semantics, seed, false_fail_rate,
-               make_other](harness::Sampler& sampler) {
+               make_other = std::move(make_other)](harness::Sampler& sampler) {
     const std::unique_ptr<harness::Sampler> other = make_other();
     return run_case(entry, sampler, semantics, seed, false_fail_rate, [&](const CheckInput& input) {
       if (results) return harness::check_same_results(input, *other);
