@@ -132,6 +132,10 @@ void add_bans_and_ties(Cases& cases) {
   for (const Family family : {Family::ties_at_k, Family::bf16_rounded}) {
     cases.add_both(gate(input_of(family, kOddVocab)), "everyday+lowest_id", lowest);
   }
+  // A rule for ties that comes from another call shows where there are ties.
+  cases.add(gate(input_of(Family::ties_at_k, 1000), Check::replay), "everyday",
+            everyday_operations());
+  cases.add(gate(input_of(Family::ties_at_k, 1000), Check::replay), "everyday+lowest_id", lowest);
   cases.add_both(gate(input_of(Family::all_equal, kLargeVocab)), "everyday", everyday_operations());
   for (const DType dtype : {DType::bfloat16, DType::float16}) {
     for (const Family family : {Family::subnormal, Family::signed_zeros, Family::masked,
