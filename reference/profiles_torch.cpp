@@ -129,11 +129,12 @@ Semantics hf_profile() {
 Semantics rosellm_profile() {
   Semantics semantics;
   semantics.name = "rosellm";
-  // Masks what is below the k-th largest: ties stay. k <= 0 is off; torch.topk refuses k > V.
+  // Masks what is below the k-th largest: ties stay. k <= 0 is off; torch.topk refuses k > V, and
+  // argmax comes before it.
   semantics.top_k_ties = TopKTies::keep_all;
   semantics.top_k_one = TopKOne::filter;
   semantics.top_k_negative = TopKNegative::off;
-  semantics.top_k_above_vocab = TopKAboveVocab::error;
+  semantics.top_k_above_vocab = TopKAboveVocab::error_when_random;
   // Masks every token whose inclusive cumulative mass is > p, except the first: the token that
   // crosses p is dropped. p <= 0 and p >= 1 are off.
   semantics.top_p_boundary = TopPBoundary::inclusive_mass_at_most_p;

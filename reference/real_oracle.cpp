@@ -146,6 +146,10 @@ Plan make_plan(const RowParameters& parameters, std::size_t vocab, const Semanti
   plan_top_p(plan, parameters.top_p, parameters.top_k, semantics);
   plan_top_k(plan, parameters.top_k, vocab, semantics);
   plan_temperature(plan, parameters.temperature, semantics);
+  if (semantics.top_k_above_vocab == TopKAboveVocab::error_when_random && !plan.greedy &&
+      parameters.top_k > 0 && static_cast<std::size_t>(parameters.top_k) > vocab) {
+    plan.outcome = Plan::Outcome::must_fail;
+  }
   plan.min_p = parameters.min_p > 0 && semantics.min_p_place != MinPPlace::none;
   if (plan.min_p && parameters.min_p == 1) {
     if (semantics.min_p_one == MinPOne::greedy) plan.greedy = true;

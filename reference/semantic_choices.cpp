@@ -47,7 +47,8 @@ std::vector<Choice> filter_choices() {
            FAIRDRAW_NAMED(TopKNegative, undefined)}),
       choice<TopKAboveVocab>(
           "top_k_above_vocab", "top_k above the vocabulary", &Semantics::top_k_above_vocab,
-          {FAIRDRAW_NAMED(TopKAboveVocab, off), FAIRDRAW_NAMED(TopKAboveVocab, error)}),
+          {FAIRDRAW_NAMED(TopKAboveVocab, off), FAIRDRAW_NAMED(TopKAboveVocab, error),
+           FAIRDRAW_NAMED(TopKAboveVocab, error_when_random)}),
       choice<std::int32_t>("top_k_limit", "largest top_k", &Semantics::top_k_limit,
                            {{"none", 0}, {"1024", 1024}}),
       choice<TopPBoundary>("top_p_boundary", "mass exactly at top_p", &Semantics::top_p_boundary,

@@ -46,7 +46,8 @@ enum class TopKNegative { off, minus_one_off, first_255, error, undefined };
 /// What top_k == 1 means. filter: no more than top_k in general, so ties follow `top_k_ties`.
 enum class TopKOne { greedy, filter };
 /// What top_k above the vocabulary means.
-enum class TopKAboveVocab { off, error };
+// error_when_random: greedy rows end before the filter that refuses.
+enum class TopKAboveVocab { off, error, error_when_random };
 /// What top_p == 0 means. greedy: one of the maxima, as `greedy_ties` says. filter: the rule runs
 /// with p = 0, ties follow `top_p_ties`. off_beside_top_k: off where top_k is positive, else
 /// greedy.

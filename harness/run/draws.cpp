@@ -7,7 +7,11 @@
 namespace fairdraw::harness {
 namespace {
 
-constexpr std::uint64_t kChunk = 1U << 16;  // tokens of a call
+// Tokens of a call: 2^16, and at most 2^30 logits for a sampler that reads the row again for each
+// of them, which are a few seconds of a plain loop: a call of a plugin may take a minute.
+std::uint64_t tokens_a_call(std::uint64_t vocab) {
+  return std::clamp<std::uint64_t>((1U << 30) / std::max<std::uint64_t>(vocab, 1), 1, 1U << 16);
+}
 
 // A call that gives `draws` tokens of one output.
 Request samples_of_one_output(const Request& row, std::uint64_t draws, std::uint64_t seed) {
@@ -72,7 +76,7 @@ Counts count_draws(Sampler& sampler, const Request& row, std::uint64_t draws, st
     by_outputs = std::min(draws / 4, std::max<std::uint64_t>(64, (1U << 25) / vocab));
   }
   const std::uint64_t outputs_a_call =
-      description.indices ? kChunk : std::max<std::uint64_t>(1, (1U << 21) / vocab);
+      description.indices ? tokens_a_call(vocab) : std::max<std::uint64_t>(1, (1U << 21) / vocab);
   std::uint64_t call = 0;
   while (counts.draws < draws && counts.trouble.empty()) {
     const std::uint64_t call_seed = mixed(seed, call);
@@ -87,7 +91,9 @@ Counts count_draws(Sampler& sampler, const Request& row, std::uint64_t draws, st
           counts);
     } else {
       const std::uint64_t left = draws - counts.draws;
-      add(run_request(sampler, samples_of_one_output(row, std::min(left, kChunk), call_seed), {}),
+      add(run_request(sampler,
+                      samples_of_one_output(row, std::min(left, tokens_a_call(vocab)), call_seed),
+                      {}),
           counts);
     }
     ++call;

@@ -192,6 +192,10 @@ TEST(Profiles, DifferInWhatTheyRefuse) {
     EXPECT_EQ(answer_of(row.name, {.top_k = 2}, {-kInfinity, -kInfinity}), row.nan);
     EXPECT_EQ(answer_of(row.name, {.top_k = 2, .top_p = 1.5F}), row.p_above_1);
   }
+  // RoseLLM's argmax comes before torch.topk, which refuses; in llama.cpp's graph it comes after.
+  const RowParameters greedy = {.temperature = 0, .top_k = 5};
+  EXPECT_EQ(answer_of("rosellm", greedy), law);
+  EXPECT_EQ(answer_of("llamacpp_backend", greedy), fails);
 }
 
 TEST(Profiles, DifferInGreedyRows) {

@@ -76,6 +76,8 @@ void add_top_k(Table& table) {
   table.add("k = -2", kHalvesText, {"top_k_negative"}, octaves(kHalves), {.top_k = -2});
   table.add("k = V", kHalvesText, {"top_k_above_vocab"}, octaves(kHalves), {.top_k = 4});
   table.add("k = V + 1", kHalvesText, {"top_k_above_vocab"}, octaves(kHalves), {.top_k = 5});
+  table.add("k = V + 1 beside T = 0", kHalvesText, {"top_k_above_vocab"}, octaves(kHalves),
+            {.temperature = 0, .top_k = 5});
   table.add("k = 1025", "five of 2048 tokens, the others -inf", {"top_k_limit"},
             spread(ties, 2048, 400), {.top_k = 1025});
 }

@@ -1,5 +1,6 @@
 // Random words whose key or counter is made wrongly: at values that are special, at ends of ranges,
 // and where two of its parts are mixed.
+#include <functional>
 #include <memory>
 
 #include "harness/run/random_words.h"
@@ -35,6 +36,19 @@ Mutant of_special_seed(const char* name, const char* source, const char* wrong,
                          return draw(seed, offset, index);
                        };
                      });
+}
+
+// Calls with one seed, one sample an output, for which `where` holds draw all of them with one
+// word.
+std::function<void(Spoil&)> sharing_where(bool (*where)(const fairdraw_batch&)) {
+  return [where](Spoil& spoil) {
+    const auto shared = std::make_shared<bool>(false);
+    spoil.call = [where, shared](fairdraw_batch& batch, Storage&) {
+      *shared = batch.seed_is_scalar != 0 && batch.num_samples == 1 && where(batch);
+    };
+    spoil.word = [shared](std::uint64_t seed, std::uint64_t offset, std::uint32_t index,
+                          std::int64_t) { return draw(seed, offset, *shared ? 0 : index); };
+  };
 }
 
 void add_seeds(std::vector<Mutant>& list) {
@@ -155,28 +169,14 @@ void add_samples(std::vector<Mutant>& list) {
        kKind,
        "with one seed and no indices, all rows draw with the same word",
        {"streams/*"}},
-      [](Spoil& spoil) {
-        const auto shared = std::make_shared<bool>(false);
-        spoil.call = [shared](fairdraw_batch& batch, Storage&) {
-          *shared = batch.seed_is_scalar != 0 && batch.indices == nullptr && batch.num_samples == 1;
-        };
-        spoil.word = [shared](std::uint64_t seed, std::uint64_t offset, std::uint32_t index,
-                              std::int64_t) { return draw(seed, offset, *shared ? 0 : index); };
-      }));
-  list.push_back(spoiled_law(
-      {"few-outputs-share",
-       "systematic",
-       kKind,
-       "in calls of at most four outputs with one seed, all draw with the same word",
-       {"streams/*"}},
-      [](Spoil& spoil) {
-        const auto shared = std::make_shared<bool>(false);
-        spoil.call = [shared](fairdraw_batch& batch, Storage&) {
-          *shared = batch.seed_is_scalar != 0 && batch.outputs <= 4 && batch.num_samples == 1;
-        };
-        spoil.word = [shared](std::uint64_t seed, std::uint64_t offset, std::uint32_t index,
-                              std::int64_t) { return draw(seed, offset, *shared ? 0 : index); };
-      }));
+      sharing_where([](const fairdraw_batch& batch) { return batch.indices == nullptr; })));
+  list.push_back(
+      spoiled_law({"few-outputs-share",
+                   "systematic",
+                   kKind,
+                   "in calls of at most four outputs with one seed, all draw with the same word",
+                   {"streams/*"}},
+                  sharing_where([](const fairdraw_batch& batch) { return batch.outputs <= 4; })));
   list.push_back(
       of_word("antithetic-samples", "systematic",
               "every second sample is drawn with one minus the uniform of the first",

@@ -103,13 +103,12 @@ std::vector<bool> random_rows(Replay& replay, const Request& request) {
   return random;
 }
 
-void expect_no_repeated_outputs(Replay& replay, Request outputs) {
+void expect_no_repeated_outputs(Replay& replay, Request outputs, const std::vector<bool>& random) {
   constexpr const char* kName = "70000 outputs with one seed";
   outputs.seed_is_scalar = true;
   outputs.seed.resize(1);
   outputs.offset.resize(1);
   if (!replay.sampler().randomness.outputs || !replay.may_ask(outputs)) return;
-  const std::vector<bool> random = random_rows(replay, outputs);
   const Response response = replay.run(kName, outputs);
   if (!response.ran()) return;
   int pairs = 0, agreeing = 0;
@@ -122,10 +121,10 @@ void expect_no_repeated_outputs(Replay& replay, Request outputs) {
   judge_repeats(replay, kName, pairs, agreeing);
 }
 
-void expect_no_repeated_samples(Replay& replay, const Request& base, std::int32_t many) {
+void expect_no_repeated_samples(Replay& replay, const Request& base, std::int32_t many,
+                                const std::vector<bool>& random) {
   constexpr const char* kName = "70000 samples of one output";
   if (!replay.sampler().randomness.samples) return;
-  const std::vector<bool> random = random_rows(replay, base);
   const auto row = std::find(random.begin(), random.end(), true);
   if (row == random.end()) return;
   Request request = pick_rows(base, {row - random.begin()});
@@ -222,8 +221,9 @@ void compare_sizes(Replay& replay) {
     outputs.offset.push_back(base.offset[at]);
   }
   replay.expect_same("70000 outputs", outputs, picks);
-  expect_no_repeated_outputs(replay, outputs);
-  expect_no_repeated_samples(replay, base, kMany);
+  const std::vector<bool> random = random_rows(replay, base);  // outputs have the same rows
+  expect_no_repeated_outputs(replay, outputs, random);
+  expect_no_repeated_samples(replay, base, kMany, random);
 
   // Rows 2^31 + 1 elements apart: a 32-bit product wraps, to below 0 at row 1 and to row 0 at 2.
   constexpr std::int64_t kFar = (std::int64_t{1} << 31) + 1;

@@ -77,6 +77,13 @@ def exponential_race(probs: torch.Tensor, generator: torch.Generator) -> torch.T
     return (probs / noise).argmax(dim=-1)
 
 
+def multinomial(probs: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """torch.multinomial, one draw a row: [n]."""
+    import torch
+
+    return torch.multinomial(probs, num_samples=1, generator=generator).squeeze(1)
+
+
 def generator_of(seed: int, device: str = "cpu") -> torch.Generator:
     """A torch generator of its own."""
     import torch

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._core import Batch
 from ._engine import TENSOR_ABILITIES, Engine, Sampler, package, version_of
-from ._tensors import draw_outputs, float32_logits, generator_of
+from ._tensors import draw_outputs, float32_logits, generator_of, multinomial
 
 if TYPE_CHECKING:
     import torch
@@ -56,7 +56,7 @@ def make(seed: int) -> Sampler:
         return draw_outputs(
             batch,
             probs,
-            lambda p: torch.multinomial(p, num_samples=1, generator=generator).squeeze(1),
+            lambda p: multinomial(p, generator),
             scores > float("-inf"),
             refused,
         )

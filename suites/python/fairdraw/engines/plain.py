@@ -12,14 +12,13 @@ import numpy as np
 
 from .._core import Batch
 from ._engine import Engine, Sampler, allowed_ids, version_of
-from ._tensors import draw_outputs, float32_logits, generator_of
+from ._tensors import draw_outputs, float32_logits, generator_of, multinomial
 
 #: One operation for all rows, and no filter.
 WITHOUT_FILTERS = ("*/none/t*",)
 
 
 def make_torch(seed: int) -> Sampler:
-    import torch
 
     generator = generator_of(seed)
 
@@ -28,7 +27,7 @@ def make_torch(seed: int) -> Sampler:
         return draw_outputs(
             batch,
             probs,
-            lambda p: torch.multinomial(p, num_samples=1, generator=generator).squeeze(1),
+            lambda p: multinomial(p, generator),
             probs > 0,
         )
 

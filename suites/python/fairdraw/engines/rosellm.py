@@ -11,7 +11,7 @@ from typing import Any
 
 from .._core import Batch
 from ._engine import TENSOR_ABILITIES, Engine, Sampler, version_of
-from ._tensors import draw_outputs, float32_logits, generator_of
+from ._tensors import draw_outputs, float32_logits, generator_of, multinomial
 
 
 def probabilities(logits: Any, temperature: float, top_k: int, top_p: float) -> Any:
@@ -58,7 +58,7 @@ def make(seed: int) -> Sampler:
         return draw_outputs(
             batch,
             probs,
-            lambda p: torch.multinomial(p, num_samples=1, generator=generator).squeeze(1),
+            lambda p: multinomial(p, generator),
             probs > 0,
             refused,
         )

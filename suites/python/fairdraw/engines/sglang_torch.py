@@ -11,7 +11,7 @@ from typing import Any
 
 from .._core import Batch
 from ._engine import TENSOR_ABILITIES, Engine, Sampler, version_of
-from ._tensors import draw_outputs, float32_logits, generator_of
+from ._tensors import draw_outputs, float32_logits, generator_of, multinomial
 
 SAMPLING_EPS = 1e-6
 TOP_K_ALL = 1 << 30
@@ -42,7 +42,7 @@ def make(seed: int) -> Sampler:
         return draw_outputs(
             batch,
             by_id,
-            lambda p: torch.multinomial(p, num_samples=1, generator=generator).squeeze(1),
+            lambda p: multinomial(p, generator),
             by_id > 0,
             refused,
         )
