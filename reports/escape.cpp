@@ -178,6 +178,33 @@ std::string html_text(std::string_view text) {
   });
 }
 
+std::string script_string(std::string_view text) {
+  // What escaped() spells out begins with a backslash of its own: only after it are backslashes and
+  // quotes JSON's.
+  const std::string visible =
+      escaped(text, [](char32_t c) -> const char* { return c == '\n' ? "\n" : nullptr; });
+  std::string out = "\"";
+  for (const char c : visible) {
+    switch (c) {
+      case '"':
+        out += "\\\"";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '<':
+        out += "\\u003c";
+        break;
+      default:
+        out += c;
+    }
+  }
+  return out + "\"";
+}
+
 std::string xml_text(std::string_view text) {
   return escaped(text, [](char32_t c) -> const char* {
     if (c == '\n') return "&#10;";

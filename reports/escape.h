@@ -15,6 +15,9 @@ namespace fairdraw::reports {
 /// For HTML elements and quoted attributes. Newlines and tabs stay.
 std::string html_text(std::string_view text);
 
+/// A JSON string in quotes for a data block of a page: what follows "<" cannot end the block.
+std::string script_string(std::string_view text);
+
 /// For XML elements and quoted attributes; newlines and tabs as character references, which
 /// attributes keep.
 std::string xml_text(std::string_view text);

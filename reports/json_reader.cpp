@@ -2,111 +2,26 @@
 
 #include <array>
 #include <charconv>
-#include <limits>
-#include <nlohmann/json.hpp>
-#include <set>
 #include <stdexcept>
 
-#include "reports/escape.h"
+#include "reports/evidence_json.h"
+#include "reports/object_reader.h"
 #include "reports/report.h"
 
 namespace fairdraw::reports {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using harness::Verdict;
 
-/// A report is four levels deep. Functions that walk a value recurse, so what is much deeper than
-/// any version of the format would end the stack.
-constexpr int kDeepest = 16;
-
-[[noreturn]] void fail(const std::string& path, const std::string& what) {
-  throw std::runtime_error(fmt::format("report: field '{}' {}", terminal_text(path), what));
-}
-
-/// A value for a message: cut, and safe to print.
-std::string shown(const Json& value) {
-  constexpr std::size_t kLongest = 60;
-  const std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
-  return text.size() > kLongest ? text.substr(0, kLongest) + "..." : text;
-}
-
-/// An object whose fields are all asked for, each by its type, and which has no others.
-class ObjectReader {
- public:
-  ObjectReader(const Json& value, std::string path) : value_(value), path_(std::move(path)) {
-    if (!value_.is_object()) {
-      fail(path_.empty() ? "(root)" : path_, "is " + shown(value_) + "; expected an object");
-    }
-  }
-
-  std::string path(const std::string& key) const { return path_.empty() ? key : path_ + "." + key; }
-
-  const Json& at(const std::string& key) {
-    asked_.insert(key);
-    const auto found = value_.find(key);
-    if (found == value_.end()) fail(path(key), "is missing");
-    return *found;
-  }
-
-  std::string text(const std::string& key) {
-    const Json& value = at(key);
-    if (!value.is_string()) fail(path(key), "is " + shown(value) + "; expected a string");
-    return value.get<std::string>();
-  }
-
-  std::uint64_t count(const std::string& key) {
-    const Json& value = at(key);
-    if (!value.is_number_unsigned()) {
-      fail(path(key), "is " + shown(value) + "; expected an integer from 0 to 2^64 - 1");
-    }
-    return value.get<std::uint64_t>();
-  }
-
-  std::optional<double> optional_number(const std::string& key) {
-    const Json& value = at(key);
-    if (value.is_null()) return std::nullopt;
-    if (!value.is_number()) fail(path(key), "is " + shown(value) + "; expected a number or null");
-    return value.get<double>();
-  }
-
-  double number(const std::string& key) {
-    return optional_number(key).value_or(std::numeric_limits<double>::quiet_NaN());
-  }
-
-  ObjectReader object(const std::string& key) { return {at(key), path(key)}; }
-
-  const Json& array(const std::string& key) {
-    const Json& value = at(key);
-    if (!value.is_array()) fail(path(key), "is " + shown(value) + "; expected an array");
-    return value;
-  }
-
-  /// The keys of an object that is a map.
-  std::vector<std::string> keys() const {
-    std::vector<std::string> keys;
-    for (const auto& item : value_.items()) keys.push_back(item.key());
-    return keys;
-  }
-
-  void expect_no_other_field() const {
-    for (const std::string& key : keys()) {
-      if (!asked_.contains(key)) fail(path(key), "is unknown");
-    }
-  }
-
- private:
-  const Json& value_;
-  std::string path_;
-  std::set<std::string> asked_;
-};
+constexpr int kOldestMajor = 2;
 
 Verdict verdict_of(const std::string& name, const std::string& path) {
   for (const Verdict verdict : {Verdict::passed, Verdict::failed, Verdict::underpowered,
                                 Verdict::skipped, Verdict::error}) {
     if (name == to_string(verdict)) return verdict;
   }
-  fail(path, "is " + shown(Json(name)) + "; allowed: passed, failed, underpowered, skipped, error");
+  fail_at(path,
+          "is " + shown(Json(name)) + "; allowed: passed, failed, underpowered, skipped, error");
 }
 
 std::uint64_t seed_of(const std::string& decimal, const std::string& path) {
@@ -115,7 +30,7 @@ std::uint64_t seed_of(const std::string& decimal, const std::string& path) {
   const auto [stop, error] = std::from_chars(decimal.data(), end, seed);
   // Equal to its own spelling: no sign, no leading zero, nothing after it.
   if (error != std::errc() || stop != end || std::to_string(seed) != decimal) {
-    fail(path, "is " + shown(Json(decimal)) + "; expected an integer from 0 to 2^64 - 1");
+    fail_at(path, "is " + shown(Json(decimal)) + "; expected an integer from 0 to 2^64 - 1");
   }
   return seed;
 }
@@ -127,6 +42,7 @@ harness::CaseRecord case_of(ObjectReader reader) {
   record.check = reader.text("check");
   record.sampler = reader.text("sampler");
   record.semantics = reader.text("semantics");
+  if (reader.format().major >= 3) record.filter = reader.text("filter");
   record.verdict = verdict_of(reader.text("verdict"), reader.path("verdict"));
   record.draws = reader.count("draws");
   record.rows = reader.count("rows");
@@ -142,6 +58,7 @@ harness::CaseRecord case_of(ObjectReader reader) {
   record.replay = reader.text("replay");
   ObjectReader measures = reader.object("measures");
   for (const std::string& name : measures.keys()) record.measures[name] = measures.number(name);
+  if (reader.has("evidence")) record.evidence = evidence_of(reader.object("evidence"));
   reader.expect_no_other_field();
   return record;
 }
@@ -156,23 +73,59 @@ void expect_summary(ObjectReader reader, const harness::Summary& counted) {
   for (const auto& [name, count] : fields) {
     const std::uint64_t stated = reader.count(name);
     if (stated != count) {
-      fail(reader.path(name),
-           fmt::format("is {}, but {} of the cases are {}", stated, count, name));
+      fail_at(reader.path(name),
+              fmt::format("is {}, but {} of the cases are {}", stated, count, name));
     }
   }
   reader.expect_no_other_field();
 }
 
-harness::RunRecord record_of(const Json& json) {
-  ObjectReader root(json, "");
-  if (const Json& version = root.at("schema_version"); version != 2) {
-    fail("schema_version", "is " + shown(version) + "; this version reads 2");
+/// "3.1" is major 3, minor 1; versions before 3 are plain integers.
+Format format_of(const Json& version) {
+  const std::string reads = fmt::format("this version of fairdraw reads {} to {}.{}", kOldestMajor,
+                                        kSchemaMajor, kSchemaMinor);
+  if (version.is_number_unsigned() && version.get<std::uint64_t>() == kOldestMajor) {
+    return {.major = kOldestMajor};
   }
+  if (!version.is_string()) fail_at("schema_version", "is " + shown(version) + "; " + reads);
+  const std::string text = version.get<std::string>();
+  int major = 0, minor = 0;
+  const char* const end = text.data() + text.size();
+  const auto [dot, wrong] = std::from_chars(text.data(), end, major);
+  bool right = wrong == std::errc() && dot != end && *dot == '.';
+  if (right) {
+    const auto [stop, error] = std::from_chars(dot + 1, end, minor);
+    right = error == std::errc() && stop == end && minor >= 0;
+  }
+  if (!right || text != fmt::format("{}.{}", major, minor) || major < kSchemaMajor) {
+    fail_at("schema_version", "is " + shown(version) + "; " + reads);
+  }
+  if (major > kSchemaMajor) {
+    fail_at("schema_version", "is " + shown(version) +
+                                  ": the record was written by a newer fairdraw, in a format that "
+                                  "is not compatible; " +
+                                  reads);
+  }
+  return {.major = major, .open = minor > kSchemaMinor};
+}
+
+void read_budget(ObjectReader budget, harness::ErrorBudget& to) {
+  to.false_alarm_rate = budget.number("false_alarm_rate");
+  to.spent = budget.number("spent");
+  if (budget.format().major >= 3) to.statistical_cases = budget.count("statistical_cases");
+  budget.expect_no_other_field();
+}
+
+harness::RunRecord record_of(const Json& json) {
+  // The version decides how all else is read, so it is looked at first.
+  const Format format = format_of(ObjectReader(json, "", {}).at("schema_version"));
+  ObjectReader root(json, "", format);
+  root.at("schema_version");
   harness::RunRecord record;
 
   ObjectReader tool = root.object("tool");
   if (tool.text("name") != "fairdraw") {
-    fail("tool.name", "is " + shown(tool.at("name")) + "; expected \"fairdraw\"");
+    fail_at("tool.name", "is " + shown(tool.at("name")) + "; expected \"fairdraw\"");
   }
   record.tool_version = tool.text("version");
   tool.expect_no_other_field();
@@ -189,23 +142,18 @@ harness::RunRecord record_of(const Json& json) {
 
   record.suite = root.text("suite");
   record.shard = root.text("shard");
-
-  ObjectReader budget = root.object("error_budget");
-  record.error_budget.false_alarm_rate = budget.number("false_alarm_rate");
-  record.error_budget.spent = budget.number("spent");
-  budget.expect_no_other_field();
-
-  const Json& samplers = root.array("samplers");
-  for (std::size_t i = 0; i < samplers.size(); ++i) {
-    ObjectReader sampler(samplers[i], fmt::format("samplers[{}]", i));
+  if (format.major >= 3) {
+    record.commit = root.text("commit");
+    record.selection = root.text("selection");
+    record.options = root.text("options");
+  }
+  read_budget(root.object("error_budget"), record.error_budget);
+  for (ObjectReader& sampler : root.objects("samplers")) {
     record.samplers.push_back(
         {sampler.text("name"), sampler.text("version"), sampler.text("semantics")});
     sampler.expect_no_other_field();
   }
-  const Json& cases = root.array("cases");
-  for (std::size_t i = 0; i < cases.size(); ++i) {
-    record.cases.push_back(case_of(ObjectReader(cases[i], fmt::format("cases[{}]", i))));
-  }
+  for (const ObjectReader& one : root.objects("cases")) record.cases.push_back(case_of(one));
   record.draws = root.count("draws");
   record.seconds = root.number("seconds");
   expect_summary(root.object("summary"), record.summary());
@@ -215,20 +163,6 @@ harness::RunRecord record_of(const Json& json) {
 
 }  // namespace
 
-harness::RunRecord from_json(const std::string& text) {
-  const Json::parser_callback_t refuse_depth = [](int depth, Json::parse_event_t, Json&) {
-    if (depth > kDeepest) {
-      throw std::runtime_error(fmt::format("report: nested deeper than {} levels", kDeepest));
-    }
-    return true;
-  };
-  Json json;
-  try {
-    json = Json::parse(text, refuse_depth);
-  } catch (const Json::exception& error) {
-    throw std::runtime_error("report: not JSON: " + terminal_text(error.what()));
-  }
-  return record_of(json);
-}
+harness::RunRecord from_json(const std::string& text) { return record_of(parse_json(text)); }
 
 }  // namespace fairdraw::reports

@@ -1,47 +1,67 @@
-#include <cmath>
-#include <nlohmann/json.hpp>
+#include <fmt/format.h>
 
+#include "reports/evidence_json.h"
 #include "reports/report.h"
 
 namespace fairdraw::reports {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-/// JSON has no NaN and no infinity.
-Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-
-Json number(const std::optional<double>& value) { return value ? number(*value) : Json(nullptr); }
-
 Json case_json(const harness::CaseRecord& record) {
   Json measures = Json::object();
-  for (const auto& [name, value] : record.measures) measures[name] = number(value);
+  for (const auto& [name, value] : record.measures) measures[name] = number_json(value);
   Json json = Json::object();
   json["id"] = record.id;
   json["suite"] = record.suite;
   json["check"] = record.check;
   json["sampler"] = record.sampler;
   json["semantics"] = record.semantics;
+  json["filter"] = record.filter;
   json["verdict"] = to_string(record.verdict);
   json["draws"] = record.draws;
   json["rows"] = record.rows;
   json["vocab"] = record.vocab;
-  json["statistic"] = number(record.statistic);
-  json["dof"] = number(record.dof);
-  json["p_value"] = number(record.p_value);
-  json["total_variation"] = number(record.total_variation);
-  json["min_discrepancy"] = number(record.min_discrepancy);
-  json["seconds"] = number(record.seconds);
+  json["statistic"] = number_json(record.statistic);
+  json["dof"] = number_json(record.dof);
+  json["p_value"] = number_json(record.p_value);
+  json["total_variation"] = number_json(record.total_variation);
+  json["min_discrepancy"] = number_json(record.min_discrepancy);
+  json["seconds"] = number_json(record.seconds);
   json["message"] = record.message;
   json["watch"] = record.watch;
   json["replay"] = record.replay;
   json["measures"] = std::move(measures);
+  if (record.evidence) json["evidence"] = evidence_json(*record.evidence);
   return json;
 }
 
-/// Indented; bytes that are not UTF-8 become U+FFFD.
-std::string dump(const Json& json) {
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+/// Bytes that are not UTF-8 become U+FFFD. Indented by `indent`, or in one line.
+std::string dump(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+/// An array with an element a line: lines can be compared, and thousands of cases stay small.
+std::string lines_of(const std::vector<harness::CaseRecord>& cases) {
+  std::string text = "[";
+  for (const harness::CaseRecord& one : cases) {
+    text += text.size() > 1 ? ",\n    " : "\n    ";
+    text += dump(case_json(one), -1);
+  }
+  return text + (cases.empty() ? "]" : "\n  ]");
+}
+
+/// An object of the fields, indented, but for `key`, whose value is `lines`.
+std::string with_lines(const Json& json, const std::string& key, const std::string& lines) {
+  std::string text = "{";
+  for (const auto& [name, value] : json.items()) {
+    text += text.size() > 1 ? ",\n  " : "\n  ";
+    text += dump(Json(name), -1) + ": ";
+    if (name == key) {
+      text += lines;
+      continue;
+    }
+    for (const char c : dump(value, 2)) text += c == '\n' ? std::string("\n  ") : std::string(1, c);
+  }
+  return text + "\n}\n";
 }
 
 }  // namespace
@@ -49,29 +69,32 @@ std::string dump(const Json& json) {
 std::string to_json(const harness::RunRecord& record) {
   const harness::Summary counts = record.summary();
   Json json = Json::object();
-  json["schema_version"] = 2;
+  json["schema_version"] = fmt::format("{}.{}", kSchemaMajor, kSchemaMinor);
   json["tool"] = {{"name", "fairdraw"}, {"version", record.tool_version}};
   json["environment"] = record.environment;
   json["seed"] = {{"value", std::to_string(record.seed)}, {"source", record.seed_source}};
   json["suite"] = record.suite;
+  json["commit"] = record.commit;
   json["shard"] = record.shard;
-  json["error_budget"] = {{"false_alarm_rate", number(record.error_budget.false_alarm_rate)},
-                          {"spent", number(record.error_budget.spent)}};
+  json["selection"] = record.selection;
+  json["options"] = record.options;
+  json["error_budget"] = {{"false_alarm_rate", number_json(record.error_budget.false_alarm_rate)},
+                          {"spent", number_json(record.error_budget.spent)},
+                          {"statistical_cases", record.error_budget.statistical_cases}};
   json["samplers"] = Json::array();
   for (const harness::SamplerRecord& sampler : record.samplers) {
     json["samplers"].push_back(
         {{"name", sampler.name}, {"version", sampler.version}, {"semantics", sampler.semantics}});
   }
-  json["cases"] = Json::array();
-  for (const harness::CaseRecord& one : record.cases) json["cases"].push_back(case_json(one));
+  json["cases"] = nullptr;  // in lines of their own
   json["draws"] = record.draws;
-  json["seconds"] = number(record.seconds);
+  json["seconds"] = number_json(record.seconds);
   json["summary"] = {{"passed", counts.passed},
                      {"failed", counts.failed},
                      {"underpowered", counts.underpowered},
                      {"skipped", counts.skipped},
                      {"error", counts.error}};
-  return dump(json);
+  return with_lines(json, "cases", lines_of(record.cases));
 }
 
 std::string to_json(const std::vector<harness::BenchmarkRecord>& rows) {
@@ -83,14 +106,14 @@ std::string to_json(const std::vector<harness::BenchmarkRecord>& rows) {
                   {"vocab", row.vocab},
                   {"dtype", row.dtype},
                   {"logits", row.logits},
-                  {"microseconds", number(row.microseconds)},
+                  {"microseconds", number_json(row.microseconds)},
                   {"floor", row.floor},
-                  {"floor_microseconds", number(row.floor_microseconds)},
-                  {"ratio", number(row.ratio)}};
+                  {"floor_microseconds", number_json(row.floor_microseconds)},
+                  {"ratio", number_json(row.ratio)}};
     if (!row.machine.empty()) entry["machine"] = row.machine;
     json.push_back(std::move(entry));
   }
-  return dump(json);
+  return dump(json, 2) + "\n";
 }
 
 }  // namespace fairdraw::reports

@@ -39,6 +39,30 @@ std::string property(std::string_view name, const std::optional<double>& value) 
   return value ? property(name, fmt::format("{}", *value)) : "";
 }
 
+/// What the evidence says in a few words: each as a property of its own, so that a CI system's
+/// searches find it.
+std::string evidence_properties(const harness::Evidence& evidence) {
+  const auto text = [](std::string_view name, std::string_view value) {
+    return value.empty() ? "" : property(name, value);
+  };
+  std::string xml = text("observed", evidence.observed) + text("expected", evidence.expected) +
+                    text("smallest_case", evidence.smallest);
+  if (evidence.effect) {
+    xml += text("effect", evidence.effect->name) +
+           property("effect_value", std::optional(evidence.effect->value)) +
+           property("effect_low", std::optional(evidence.effect->low)) +
+           property("effect_high", std::optional(evidence.effect->high));
+  }
+  if (evidence.decisive) {
+    xml += text("decisive_statistic", evidence.decisive->statistic) +
+           property("decisive_p_value", evidence.decisive->p_value) +
+           property("decisive_log10_e", evidence.decisive->log10_e) +
+           property("decisive_level", std::optional(evidence.decisive->level));
+  }
+  for (const harness::Suspect& suspect : evidence.suspects) xml += text("suspect", suspect.bug);
+  return xml;
+}
+
 /// The element that says why the case did not pass; empty where it did.
 std::string outcome(const harness::CaseRecord& record) {
   const std::string message = xml_text(record.message);
@@ -59,15 +83,24 @@ std::string outcome(const harness::CaseRecord& record) {
   return fmt::format("<error type=\"{}\" message=\"{}\">{}</error>\n", verdict, message, body);
 }
 
+/// What was suspicious and not confirmed, in the element that runners have for a test that failed
+/// once and then passed (Surefire's flakyFailure): no failure, and not hidden either.
+std::string watch(const harness::CaseRecord& record) {
+  if (record.watch.empty()) return "";
+  return fmt::format("<flakyFailure type=\"watch\" message=\"{}\"/>\n", xml_text(record.watch));
+}
+
 std::string testcase(const harness::CaseRecord& record) {
   return fmt::format("<testcase classname=\"{}\" name=\"{}\" time=\"{:.3f}\">\n",
                      xml_text(record.sampler), xml_text(record.id),
                      std::isfinite(record.seconds) ? record.seconds : 0.0) +
          "<properties>\n" + property("check", record.check) +
-         property("semantics", record.semantics) + property("draws", std::to_string(record.draws)) +
-         (record.watch.empty() ? "" : property("watch", record.watch)) +
-         property("p_value", record.p_value) + property("min_discrepancy", record.min_discrepancy) +
-         "</properties>\n" + outcome(record) + "</testcase>\n";
+         property("semantics", record.semantics) +
+         (record.filter.empty() ? "" : property("filter", record.filter)) +
+         property("draws", std::to_string(record.draws)) + property("p_value", record.p_value) +
+         property("min_discrepancy", record.min_discrepancy) +
+         (record.evidence ? evidence_properties(*record.evidence) : "") + "</properties>\n" +
+         outcome(record) + watch(record) + "</testcase>\n";
 }
 
 }  // namespace
@@ -99,8 +132,9 @@ std::string to_junit_xml(const harness::RunRecord& record) {
             property("version", sampler.version) + property("semantics", sampler.semantics) +
             property("suite", record.suite) + property("shard", record.shard) +
             property("seed", std::to_string(record.seed)) +
-            property("seed_source", record.seed_source) + "</properties>\n" + cases +
-            "</testsuite>\n";
+            property("seed_source", record.seed_source) +
+            (record.commit.empty() ? "" : property("commit", record.commit)) + "</properties>\n" +
+            cases + "</testsuite>\n";
   }
   return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"fairdraw\" " +
          total.attributes() + ">\n" + body + "</testsuites>\n";

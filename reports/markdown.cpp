@@ -18,20 +18,74 @@ std::string facts(const harness::RunRecord& record) {
   return fmt::format(
       "- Samplers: {}\n"
       "- Suite: {}, shard {}, fairdraw {}\n"
-      "- Seed: {} ({})\n"
+      "- Seed: {} ({}){}\n"
       "- Cases: {} passed, {} failed, {} underpowered, {} skipped, {} error; {} draws\n"
       "- Error budget: at most {} false alarms a run, {} spent\n",
       samplers.empty() ? "none" : samplers, markdown_text(record.suite),
       markdown_text(record.shard), markdown_text(record.tool_version), record.seed,
-      markdown_text(record.seed_source), counts.passed, counts.failed, counts.underpowered,
-      counts.skipped, counts.error, grouped(record.draws),
+      markdown_text(record.seed_source),
+      record.commit.empty() ? "" : ", commit " + markdown_code(record.commit), counts.passed,
+      counts.failed, counts.underpowered, counts.skipped, counts.error, grouped(record.draws),
       number_text(record.error_budget.false_alarm_rate), number_text(record.error_budget.spent));
+}
+
+// A job's summary on GitHub holds 1 MiB and is dropped whole beyond that. What is most wanted comes
+// first and is given room first; each list says how much of it is left out.
+constexpr std::size_t kMostBytes = 1 << 20;
+constexpr std::size_t kMostRedBytes = kMostBytes / 2;
+constexpr std::size_t kMostListBytes = kMostBytes / 8;
+constexpr std::size_t kEndBytes = 200;  // more than the line that says what was left out
+
+/// Collects lines while they fit; after the first that does not, only counts.
+class Lines {
+ public:
+  explicit Lines(std::size_t most_bytes) : most_bytes_(most_bytes) {}
+
+  void add(const std::string& line) {
+    if (left_out_ > 0 || text_.size() + line.size() + kEndBytes > most_bytes_) {
+      ++left_out_;
+    } else {
+      text_ += line;
+    }
+  }
+
+  /// The lines, and what is missing.
+  std::string text() const {
+    if (left_out_ == 0) return text_;
+    return text_ +
+           fmt::format("\n{} more: index.html and report.json have them.\n", grouped(left_out_));
+  }
+
+ private:
+  std::size_t most_bytes_;
+  std::string text_;
+  std::uint64_t left_out_ = 0;
+};
+
+std::string evidence_lines(const harness::Evidence& evidence) {
+  std::string text;
+  if (!evidence.suspects.empty()) {
+    text +=
+        fmt::format("  <br>Looks like **{}**: {}\n", markdown_text(evidence.suspects.front().bug),
+                    markdown_text(evidence.suspects.front().reason));
+  }
+  if (!evidence.observed.empty() || !evidence.expected.empty()) {
+    text += fmt::format("  <br>Observed {}; expected {}\n", markdown_text(evidence.observed),
+                        markdown_text(evidence.expected));
+  }
+  if (evidence.effect) {
+    text += fmt::format("  <br>Effect: {} {} \\[{}, {}\\]\n", markdown_text(evidence.effect->name),
+                        number_text(evidence.effect->value), number_text(evidence.effect->low),
+                        number_text(evidence.effect->high));
+  }
+  return text;
 }
 
 std::string red_case(const harness::CaseRecord& record) {
   std::string text =
       fmt::format("- **{}** {} on {}: {}\n", to_string(record.verdict), markdown_code(record.id),
                   markdown_code(record.sampler), markdown_text(record.message));
+  if (record.evidence) text += evidence_lines(*record.evidence);
   if (!record.replay.empty()) text += fmt::format("  <br>{}\n", markdown_code(record.replay));
   return text;
 }
@@ -39,41 +93,50 @@ std::string red_case(const harness::CaseRecord& record) {
 }  // namespace
 
 std::string to_markdown(const harness::RunRecord& record) {
-  std::string text = fmt::format("# fairdraw: {}\n\n{}\n\n{}", to_string(run_verdict(record)),
-                                 verdict_sentence(record), facts(record));
+  std::string text = fmt::format("# fairdraw: {}\n\n{}\n\n", to_string(run_verdict(record)),
+                                 verdict_sentence(record));
+  // Texts that are not bounded, of the run itself, too.
+  Lines head(kMostListBytes);
+  head.add(facts(record));
+  text += head.text();
   if (const auto red = red_cases(record); !red.empty()) {
-    text += "\n## What went wrong\n\n";
-    for (const harness::CaseRecord* one : red) text += red_case(*one);
+    Lines lines(kMostRedBytes);
+    for (const harness::CaseRecord* one : red) lines.add(red_case(*one));
+    text += "\n## What went wrong\n\n" + lines.text();
   }
   if (const auto watched = watched_cases(record); !watched.empty()) {
-    text += fmt::format("\n## Watch\n\n{}\n\n", kWatchSentence);
+    Lines lines(kMostListBytes);
     for (const harness::CaseRecord* one : watched) {
-      text += fmt::format("- {} on {}: {}\n", markdown_code(one->id), markdown_code(one->sampler),
-                          markdown_text(one->watch));
+      lines.add(fmt::format("- {} on {}: {}\n", markdown_code(one->id), markdown_code(one->sampler),
+                            markdown_text(one->watch)));
     }
+    text += fmt::format("\n## Watch\n\n{}\n\n{}", kWatchSentence, lines.text());
   }
-  if (const auto lines = unnoticed(record); !lines.empty()) {
+  if (const auto unseen = unnoticed(record); !unseen.empty()) {
+    Lines lines(kMostListBytes);
+    for (const Unnoticed& line : unseen) {
+      lines.add(fmt::format("| {} | {} | {} | {} |\n", markdown_cell_code(line.sampler),
+                            markdown_cell_code(line.check), line.cases,
+                            number_text(line.min_discrepancy)));
+    }
     text +=
         "\n## What could have gone unnoticed\n\n"
         "A smaller deviation than this total variation distance may have passed.\n\n"
-        "| sampler | check | cases | total variation |\n|---|---|--:|--:|\n";
-    for (const Unnoticed& line : lines) {
-      text += fmt::format("| {} | {} | {} | {} |\n", markdown_cell_code(line.sampler),
-                          markdown_cell_code(line.check), line.cases,
-                          number_text(line.min_discrepancy));
-    }
+        "| sampler | check | cases | total variation |\n|---|---|--:|--:|\n" +
+        lines.text();
   }
   text +=
       "\n## All cases\n\n"
       "| verdict | sampler | case | draws | p value | total variation |\n"
       "|---|---|---|--:|--:|--:|\n";
+  Lines lines(kMostBytes - text.size());
   for (const harness::CaseRecord& one : record.cases) {
-    text +=
-        fmt::format("| {} | {} | {} | {} | {} | {} |\n", to_string(one.verdict),
-                    markdown_cell_code(one.sampler), markdown_cell_code(one.id), grouped(one.draws),
-                    number_text(one.p_value), number_text(one.total_variation));
+    lines.add(fmt::format("| {} | {} | {} | {} | {} | {} |\n", to_string(one.verdict),
+                          markdown_cell_code(one.sampler), markdown_cell_code(one.id),
+                          grouped(one.draws), number_text(one.p_value),
+                          number_text(one.total_variation)));
   }
-  return text;
+  return text + lines.text();
 }
 
 }  // namespace fairdraw::reports

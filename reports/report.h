@@ -7,27 +7,36 @@
 #include <vector>
 
 #include "harness/run/record.h"
+#include "reports/extras.h"
 
 namespace fairdraw::reports {
 
-/// report.json, schema version 2 (schema/report.schema.json). Keys in a fixed order, numbers so
-/// that they come back bit for bit, null for what is absent or not finite. Equal records give equal
+/// Version of the format of report.json; schema/README.md says what may change when.
+inline constexpr int kSchemaMajor = 3, kSchemaMinor = 0;
+
+/// report.json (schema/report.schema.json). Keys in a fixed order, a case a line, numbers so that
+/// they come back bit for bit, null for what is absent or not finite. Equal records give equal
 /// bytes but for "seconds" and "environment".
 std::string to_json(const harness::RunRecord& record);
 
-/// The record of a report.json. Throws std::runtime_error naming the field that is missing, of the
-/// wrong type, out of range, unknown, or at odds with the cases (summary). Where null stands for a
-/// number that is not optional, it comes back as NaN.
+/// The record of a report.json of this version, of one before (from 2), or of a later minor one,
+/// whose additions are passed over. Throws std::runtime_error: a text that is truncated, or of a
+/// newer format; or naming the field that is missing, of the wrong type, out of range, unknown, or
+/// at odds with the cases (summary). Where null stands for a number that is not optional, it comes
+/// back as NaN.
 harness::RunRecord from_json(const std::string& text);
 
-/// junit.xml: one testsuite a sampler. Underpowered is a failure of type "underpowered".
+/// junit.xml: one testsuite a sampler. Underpowered is a failure of type "underpowered"; what is to
+/// be watched is a flakyFailure, seed and evidence are properties.
 std::string to_junit_xml(const harness::RunRecord& record);
 
-/// summary.md, GitHub-flavoured Markdown.
+/// summary.md, GitHub-flavoured Markdown: what went wrong first, and at most 1 MiB, as much as
+/// GitHub shows of a job.
 std::string to_markdown(const harness::RunRecord& record);
 
-/// index.html: one page without script that loads nothing.
-std::string to_html(const harness::RunRecord& record);
+/// index.html: one page that loads nothing. Its one script filters and sorts; without it, all is
+/// there to read.
+std::string to_html(const harness::RunRecord& record, const ReportExtras& extras = {});
 
 /// "failed   cpu:avx2  sample/gaussian: expected 3, observed 4", with what there is to watch at its
 /// end, without a newline.
@@ -39,10 +48,15 @@ std::string terminal_summary(const harness::RunRecord& record);
 /// A line for each case, under each that is red the line that replays it, and the summary line.
 std::string to_terminal(const harness::RunRecord& record);
 
+/// Workflow commands of GitHub Actions, one a check that is red or to be watched (ten of each at
+/// most), with the first of its cases. Empty where there is neither.
+std::string to_annotations(const harness::RunRecord& record);
+
 /// Writes report.json, junit.xml, summary.md and index.html into `folder`, which is created. Each
 /// file appears whole or not at all, report.json last. Throws std::runtime_error with the path and
 /// the reason.
-void write_report(const std::filesystem::path& folder, const harness::RunRecord& record);
+void write_report(const std::filesystem::path& folder, const harness::RunRecord& record,
+                  const ReportExtras& extras = {});
 
 /// A JSON array with one object a row, keys in the order of the struct; without "machine" where it
 /// is empty.

@@ -58,14 +58,15 @@ class PendingFile {
 
 }  // namespace
 
-void write_report(const std::filesystem::path& folder, const harness::RunRecord& record) {
+void write_report(const std::filesystem::path& folder, const harness::RunRecord& record,
+                  const ReportExtras& extras) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) fail(folder, error.message());
   if (!std::filesystem::is_directory(folder)) fail(folder, "is not a folder");
 
   // All are written before the first is renamed: a full disk leaves an older report whole.
-  PendingFile html(folder / "index.html", to_html(record));
+  PendingFile html(folder / "index.html", to_html(record, extras));
   PendingFile markdown(folder / "summary.md", to_markdown(record));
   PendingFile junit(folder / "junit.xml", to_junit_xml(record));
   PendingFile json(folder / "report.json", to_json(record));

@@ -53,6 +53,7 @@ struct CheckOutcome {
   std::optional<double> statistic, dof, p_value, total_variation, min_discrepancy;
   double spent = 0;  ///< sum of the levels that p-values were compared with
   std::map<std::string, double> measures;
+  Evidence evidence;  ///< for cards and pictures; decides nothing
 
   CheckOutcome& fail(std::string what);     ///< keeps the first failure's message
   void watch_out(const std::string& what);  ///< adds to `watch`

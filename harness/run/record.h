@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "harness/run/evidence.h"
+
 namespace fairdraw::harness {
 
 /// passed: every check held. failed: one did not. underpowered: too few draws to find the
@@ -23,6 +25,7 @@ struct CaseRecord {
   std::string check;  ///< name of the check
   std::string sampler;
   std::string semantics;
+  std::string filter;  ///< what rows are asked for: "none", "top_k+top_p", ..., "mixed"
   Verdict verdict = Verdict::error;
   std::uint64_t draws = 0;
   std::uint64_t rows = 0;  ///< different rows of logits
@@ -39,12 +42,14 @@ struct CaseRecord {
   std::string watch;   ///< what looked suspicious and was not confirmed; empty: nothing. No verdict
   std::string replay;  ///< the command line that repeats this case
   std::map<std::string, double> measures;  ///< further numbers by name (alpha, observed, ...)
+  std::optional<Evidence> evidence;        ///< what cards and pictures are drawn from
 };
 
 /// How the run's false alarm rate was shared out.
 struct ErrorBudget {
-  double false_alarm_rate = 0;  ///< upper bound for the whole run
-  double spent = 0;             ///< sum over the checks that were really made
+  double false_alarm_rate = 0;          ///< upper bound for the whole run
+  double spent = 0;                     ///< sum over the checks that were really made
+  std::uint64_t statistical_cases = 0;  ///< of all shards: what the rate was shared out to
 };
 
 struct SamplerRecord {
@@ -60,7 +65,10 @@ struct RunRecord {
   std::string suite;
   std::uint64_t seed = 0;
   std::string seed_source;  ///< "--seed 7", "commit 0123...", "version 0.1.0"
+  std::string commit;       ///< of the repository that the run was made in; empty: in none
   std::string shard;        ///< "1/1"
+  std::string selection;    ///< --case: the glob that cases were chosen by; empty: all
+  std::string options;      ///< further options that a repetition needs: "--semantics hf"
   std::map<std::string, std::string> environment;  ///< host facts; excluded from byte equality
   ErrorBudget error_budget;
   std::vector<SamplerRecord> samplers;
@@ -74,6 +82,17 @@ struct RunRecord {
   /// 0 all passed. (2, bad usage, ends a run before there is a record.)
   int exit_code() const;
 };
+
+/// False where every part of it is empty.
+bool has_something(const Evidence& evidence);
+
+/// Points of pictures (bins, places of a grid, cells of a matrix, tokens) that a run may hold.
+inline constexpr std::uint64_t kMostRunPoints = 60'000;
+
+/// Drops the pictures (not the words and numbers of the cards) of cases until no more than
+/// kMostRunPoints are left: red cases keep theirs first, then the others, each in the order of the
+/// record. 60,000 points are about 1 MB of JSON.
+void keep_evidence_within_bounds(std::vector<CaseRecord>& cases);
 
 /// One row of `bench --json`.
 struct BenchmarkRecord {

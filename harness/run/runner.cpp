@@ -10,6 +10,8 @@
 #include <mutex>
 #include <thread>
 
+#include "harness/run/checks/suspects.h"
+
 namespace fairdraw::harness {
 namespace {
 
@@ -33,6 +35,8 @@ void run_job(const Job& job, CaseRecord& record) {
     record.min_discrepancy = outcome.min_discrepancy;
     record.measures = std::move(outcome.measures);
     if (outcome.spent > 0) record.measures["spent"] = outcome.spent;
+    add_suspects(record.check, outcome);
+    if (has_something(outcome.evidence)) record.evidence = std::move(outcome.evidence);
   } catch (const std::exception& exception) {
     record.verdict = Verdict::error;
     record.message = exception.what();

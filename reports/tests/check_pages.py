@@ -2,18 +2,53 @@
 from outside is text, whatever is in it."""
 
 import argparse
+import base64
+import hashlib
 import json
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
 
-VOID_ELEMENTS = {"meta", "br"}
+VOID_ELEMENTS = {"meta", "br", "input"}
 ALLOWED_ELEMENTS = set(
-    "html head meta title style body header main section article h1 h2 h3 p dl dt dd div table"
-    " caption thead tbody tr th td span code pre br ul li".split()
+    "html head meta title style body header main section article details summary h1 h2 h3 p dl dt"
+    " dd div table caption thead tbody tr th td span b sup code kbd pre br ul li a label input"
+    " select option button noscript script svg desc text path circle rect g".split()
 )
-ALLOWED_ATTRIBUTES = {"lang", "charset", "http-equiv", "content", "name", "class", "scope"}
+ALLOWED_ATTRIBUTES = set(
+    "lang charset http-equiv content name class scope id href hidden open role tabindex type value"
+    " placeholder aria-label data-column data-verdict data-sampler data-filter"
+    # of pictures
+    " viewbox width height x y d cx cy r transform".split()
+)
+
+# What readers of JUnit files take (Jenkins' junit-10.xsd, and what GitLab, Jenkins and GitHub's
+# reporters read beyond it: properties and <error> of a test case): attributes, those that must be
+# there, and children in their order.
+JUNIT = {
+    "testsuites": ("name tests failures errors skipped time", "", ["testsuite"]),
+    "testsuite": (
+        "name tests failures errors skipped time",
+        "name tests failures errors",
+        ["properties", "testcase"],
+    ),
+    "properties": ("", "", ["property"]),
+    "property": ("name value", "name value", []),
+    "testcase": (
+        "name classname time",
+        "name classname",
+        ["properties", "skipped", "error", "failure", "flakyFailure"],
+    ),
+    "skipped": ("message type", "", []),
+    "error": ("message type", "type", []),
+    "failure": ("message type", "type", []),
+    "flakyFailure": ("message type", "type", []),
+}
+AT_MOST_ONCE = {"properties", "skipped", "error", "failure"}
+COUNT = re.compile("[0-9]+")
+TIME = re.compile(r"[0-9]+\.[0-9]{3}")
 
 
 class Page(HTMLParser):
@@ -38,6 +73,11 @@ class Page(HTMLParser):
         if not self.open or self.open.pop() != tag:
             self.problems.append(f"</{tag}> closes another element")
 
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID_ELEMENTS:
+            self.open.pop()
+
     def handle_comment(self, data):
         self.problems.append(f"comment {data!r}")
 
@@ -55,9 +95,12 @@ def html_problems(html, report):
     page.feed(html)
     page.close()
     problems = list(page.problems)
+    problems += script_problems(html)
     for marker in ("http:", "https:", "url(", "@import", "src="):
         if marker in html.split("<body>")[0]:
             problems.append(f"the head names {marker}")
+    if "NaN" in html.split("<script")[0] or "nan" in "".join(re.findall(r'd="[^"]*"', html)):
+        problems.append("a picture has no number")
     for case in report["cases"]:
         if case["check"].split('"')[0] not in page.text:
             problems.append(f"the page lacks {case['check']!r}")
@@ -68,9 +111,55 @@ def html_problems(html, report):
     return problems
 
 
+def script_problems(html):
+    """One script, which is the one that the page's policy names, and data that are JSON."""
+    scripts = re.findall(r"<script>(.*?)</script>", html, re.DOTALL)
+    if len(scripts) != 1 or html.count("<script") != 2:
+        return [f"{html.count('<script')} scripts, {len(scripts)} of them code"]
+    problems = []
+    digest = base64.b64encode(hashlib.sha256(scripts[0].encode()).digest()).decode()
+    if f"script-src 'sha256-{digest}'" not in html:
+        problems.append(f"kScriptHash is not the script's hash: sha256-{digest}")
+    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)
+    cases = json.loads(data.group(1))["cases"]
+    if html.count("<tr><td>") < len(cases):
+        problems.append("a case is missing from the plain table")
+    return problems
+
+
+def junit_format_problems(element):
+    """What the format does not allow in `element` and below."""
+    if element.tag not in JUNIT:
+        return [f"element <{element.tag}>"]
+    allowed, required, children = JUNIT[element.tag]
+    problems = []
+    for name, value in element.attrib.items():
+        if name not in allowed.split():
+            problems.append(f"attribute {name} of <{element.tag}>")
+        if name in ("tests", "failures", "errors", "skipped") and not COUNT.fullmatch(value):
+            problems.append(f"{name}={value!r} of <{element.tag}>")
+        if name == "time" and not TIME.fullmatch(value):
+            problems.append(f"time={value!r} of <{element.tag}>")
+    for name in required.split():
+        if name not in element.attrib:
+            problems.append(f"<{element.tag}> has no {name}")
+    tags = [child.tag for child in element]
+    order = [children.index(tag) for tag in tags if tag in children]
+    if len(order) < len(tags) or order != sorted(order):
+        problems.append(f"children of <{element.tag}>: {tags[:6]}")
+    if any(tags.count(tag) > 1 for tag in AT_MOST_ONCE):
+        problems.append(f"an element more than once in <{element.tag}>: {tags[:6]}")
+    for child in element:
+        problems += junit_format_problems(child)
+    return problems
+
+
 def junit_problems(xml, report):
     root = ElementTree.fromstring(xml)
-    problems = []
+    problems = junit_format_problems(root)
+    watched = sum(1 for case in report["cases"] if case["watch"])
+    if len(list(root.iter("flakyFailure"))) != watched:
+        problems.append(f"not {watched} <flakyFailure>")
     cases = list(root.iter("testcase"))
     if len(cases) != len(report["cases"]):
         problems.append(f"{len(cases)} testcases for {len(report['cases'])} cases")
@@ -113,15 +202,27 @@ def main():
         report = json.loads(sample["report"])
         problems += [f"{name} index.html: {p}" for p in html_problems(sample["html"], report)]
         problems += [f"{name} junit.xml: {p}" for p in junit_problems(sample["junit"], report)]
+        if len(sample["markdown"].encode()) > 1 << 20:
+            problems.append(f"{name} summary.md is larger than GitHub shows")
     # The checks above must be able to fail.
     small = json.loads(samples["small"]["report"])
-    for spoiled in ("<script>", "<b onclick=x>", "</p>", "<!-- x -->", "\u202e", "\x1b"):
+    for spoiled in ("<script>x</script>", "<b onclick=x>", "</p>", "<!-- x -->", "\u202e", "\x1b"):
         html = samples["small"]["html"].replace("</body>", spoiled + "</body>")
         if not html_problems(html, small):
             problems.append(f"a page with {spoiled!r} was accepted")
-    junit = samples["small"]["junit"].replace("<failure type=\"failed\"", "<failure type=\"x\"")
-    if not junit_problems(junit, small):
-        problems.append("a junit.xml with an unknown type of failure was accepted")
+    html = samples["small"]["html"].replace('"use strict"', '"use sloppy"')
+    if not html_problems(html, small):
+        problems.append("a script that the policy does not name was accepted")
+    for right, wrong in (
+        ('<failure type="failed"', '<failure type="x"'),
+        ("<failure ", "<failure nobody='knows' "),
+        ("<flakyFailure ", "<flaky "),
+        ("<properties>", "<system-out/><properties>"),
+        (' time="0.250"', ' time="a while"'),
+    ):
+        junit = samples["small"]["junit"].replace(right, wrong)
+        if junit == samples["small"]["junit"] or not junit_problems(junit, small):
+            problems.append(f"a junit.xml with {wrong!r} was accepted")
     for problem in problems:
         print(problem)
     print(f"{len(samples)} records, {len(problems)} problems")

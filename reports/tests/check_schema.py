@@ -10,12 +10,12 @@ from pathlib import Path
 import jsonschema
 
 
-def fields(schema, path=()):
-    """Yields (path, schema) of every value that the schema describes; '*' is an array's item or a
-    map's value."""
-    yield path, schema
+def fields(schema, path=(), required=True):
+    """Yields (path, schema, whether it must be there) of every value that the schema describes; '*'
+    is an array's item or a map's value."""
+    yield path, schema, required
     for name, child in schema.get("properties", {}).items():
-        yield from fields(child, path + (name,))
+        yield from fields(child, path + (name,), name in schema["required"])
     for key in ("items", "additionalProperties"):
         if isinstance(schema.get(key), dict):
             yield from fields(schema[key], path + ("*",))
@@ -29,6 +29,8 @@ def places(value, path):
     else:
         keys = [head]
     for key in keys:
+        if isinstance(value, dict) and key not in value:
+            continue  # an optional field
         if rest:
             yield from places(value[key], rest)
         else:
@@ -54,13 +56,15 @@ def wrong_values(schema):
         yield schema["maximum"] + 1
     if schema.get("minLength"):
         yield ""
+    if "minItems" in schema:
+        yield from ([], [0.0] * (schema["maxItems"] + 1))
     if "pattern" in schema:
         yield from ("", "-1", "1/0", "0/1", "01", " 1", "1e3")
 
 
 def broken_reports(schema, report):
     """Yields (what was done, broken report)."""
-    for path, field in fields(schema):
+    for path, field, required in fields(schema):
         if not path:
             continue
         if "description" not in field:
@@ -71,7 +75,9 @@ def broken_reports(schema, report):
             for container, key in found[:1]:
                 container[key] = wrong
                 yield f"{'.'.join(path)} = {wrong!r}", broken
-        if "*" not in path[-1:]:
+        if not list(places(report, path)):
+            sys.exit(f"{'.'.join(path)}: the sample has no such field")
+        if required and "*" not in path[-1:]:
             broken = copy.deepcopy(report)
             for container, key in list(places(broken, path))[:1]:
                 del container[key]
@@ -108,7 +114,8 @@ def main():
         if list(report) != list(schema["properties"]):
             problems.append(f"{name}: top-level keys are out of order: {list(report)}")
         for case in report["cases"]:
-            if list(case) != list(schema["properties"]["cases"]["items"]["properties"]):
+            known = schema["properties"]["cases"]["items"]["properties"]
+            if list(case) != [key for key in known if key in case]:
                 problems.append(f"{name}: keys of a case are out of order: {list(case)}")
     broken_count = 0
     for what, broken in broken_reports(schema, samples["small"]):

@@ -63,6 +63,14 @@ TEST(HtmlText, markup_and_quotes_are_references) {
   EXPECT_EQ(html_text("two\nlines\there"), "two\nlines\there");
 }
 
+TEST(ScriptString, is_json_that_cannot_end_its_block) {
+  EXPECT_EQ(script_string("</script>"), R"("\u003c/script>")");
+  EXPECT_EQ(script_string("<!-- \"a\\b\"\n"), R"("\u003c!-- \"a\\b\"\n")");
+  // What is spelled out stays spelled out when the string is read.
+  EXPECT_EQ(script_string("\x1b[31m"), R"("\\x1b[31m")");
+  EXPECT_EQ(script_string("\xff"), "\"" + kReplacement + "\"");
+}
+
 TEST(XmlText, markup_is_references_and_controls_are_replaced) {
   EXPECT_EQ(xml_text("]]><a b='1' c=\"2\">&"),
             "]]&gt;&lt;a b=&#39;1&#39; c=&quot;2&quot;&gt;&amp;");

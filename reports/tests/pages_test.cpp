@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
+#include "evidence_samples.h"
 #include "reports/escape.h"
 #include "reports/report.h"
 #include "sample_records.h"
@@ -23,20 +25,32 @@ std::string content(const std::filesystem::path& path) {
   return text.str();
 }
 
-/// On a difference the page is left beside the build, with the command that stores it.
+/// On a difference the page is left beside the build. FAIRDRAW_STORE_GOLDEN=1 stores all anew:
+/// tests/golden/README.md.
 void expect_golden(const std::string& name, const std::string& page) {
   const auto golden = std::filesystem::path(FAIRDRAW_GOLDEN) / name;
+  if (std::getenv("FAIRDRAW_STORE_GOLDEN") != nullptr) {
+    std::ofstream(golden, std::ios::binary) << page;
+    return;
+  }
   if (std::filesystem::exists(golden) && content(golden) == page) return;
   const auto actual = std::filesystem::path(testing::TempDir()) / ("actual_" + name);
   std::ofstream(actual, std::ios::binary) << page;
-  ADD_FAILURE() << "the page differs from the stored one; if the new one is right:\n  cp "
-                << actual.string() << " " << golden.string();
+  ADD_FAILURE() << "the page differs from the stored one; see\n  diff " << actual.string() << " "
+                << golden.string()
+                << "\nand if the new one is right, FAIRDRAW_STORE_GOLDEN=1 with "
+                   "--gtest_filter='Golden.*' stores all of them";
 }
 
 TEST(Golden, report_json) { expect_golden("report.json", to_json(small_record())); }
 TEST(Golden, junit_xml) { expect_golden("junit.xml", to_junit_xml(small_record())); }
 TEST(Golden, summary_md) { expect_golden("summary.md", to_markdown(small_record())); }
 TEST(Golden, index_html) { expect_golden("index.html", to_html(small_record())); }
+TEST(Golden, evidence_html) {
+  expect_golden("evidence.html", to_html(evidence_record(), sample_extras()));
+}
+TEST(Golden, evidence_junit_xml) { expect_golden("evidence.xml", to_junit_xml(evidence_record())); }
+TEST(Golden, evidence_md) { expect_golden("evidence.md", to_markdown(evidence_record())); }
 TEST(Golden, terminal_txt) { expect_golden("terminal.txt", to_terminal(small_record())); }
 TEST(Golden, benchmark_txt) { expect_golden("benchmark.txt", to_text_table(benchmark_rows())); }
 
@@ -73,7 +87,50 @@ TEST(Markdown, hostile_text_adds_no_line_and_no_cell) {
   EXPECT_EQ(rows, 2 + 7);
 }
 
+TEST(Markdown, is_no_larger_than_github_shows_and_names_what_is_left_out) {
+  harness::RunRecord record = green_record(20'000);
+  for (harness::CaseRecord& one : record.cases) {
+    one.verdict = harness::Verdict::failed;
+    one.watch = "suspicious";
+  }
+  const std::string text = to_markdown(record);
+  EXPECT_LE(text.size(), std::size_t{1} << 20);
+  // Each list has room, and says that it is not whole.
+  for (const char* heading : {"## What went wrong", "## Watch", "## All cases"}) {
+    const std::size_t from = text.find(heading);
+    ASSERT_NE(from, std::string::npos) << heading;
+    const std::size_t to = std::min(text.find("\n## ", from), text.size());
+    EXPECT_GT(to - from, std::size_t{50'000}) << heading;
+    EXPECT_NE(text.substr(from, to - from).find(" more: index.html"), std::string::npos) << heading;
+  }
+  record.cases.resize(1);
+  record.cases[0].message = std::string(3 << 20, 'x');
+  EXPECT_LE(to_markdown(record).size(), std::size_t{1} << 20);
+}
+
+TEST(Html, a_long_run_stays_a_page_that_opens) {
+  // Promised: 2 MB for a gate run of some 2,500 cases, and 20 MB for 10^5, so 200 bytes a case.
+  EXPECT_LE(to_html(green_record(2'500)).size(), std::size_t{2'000'000});
+  const std::string small = to_html(green_record(10'001)), large = to_html(green_record(20'001));
+  EXPECT_LE((large.size() - small.size()) / 10'000, std::size_t{20'000'000 / 100'000});
+}
+
+TEST(Html, numbers_that_are_none_are_not_drawn) {
+  const std::string html = to_html(nasty_evidence_record(), sample_extras());
+  for (const char* attribute : {" d=\"", " x=\"", " y=\"", " cx=\"", " cy=\"", " width=\""}) {
+    for (std::size_t at = html.find(attribute); at != std::string::npos;
+         at = html.find(attribute, at + 1)) {
+      const std::size_t from = at + std::string(attribute).size();
+      const std::string value = html.substr(from, html.find('"', from) - from);
+      EXPECT_EQ(value.find("nan"), std::string::npos) << value;
+      EXPECT_EQ(value.find("inf"), std::string::npos) << value;
+    }
+  }
+}
+
 TEST(Html, the_same_record_gives_the_same_bytes) {
+  EXPECT_EQ(to_html(evidence_record(), sample_extras()),
+            to_html(evidence_record(), sample_extras()));
   EXPECT_EQ(to_html(nasty_record()), to_html(nasty_record()));
 }
 

@@ -8,15 +8,44 @@ using harness::CaseRecord;
 using harness::RunRecord;
 using harness::Verdict;
 
+harness::Evidence sample_evidence() {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  harness::Evidence evidence;
+  evidence.observed = "token 17 in 31 of 1000000 draws";
+  evidence.expected = "0";
+  evidence.smallest = "1 row of 1000 tokens, 4096 draws";
+  evidence.effect = {"probability of token 17", 3.1e-5, 1.9e-5, 4.7e-5, 0.0, 0.99};
+  evidence.decisive = {"g", 2.5e-31, std::nullopt, 4.5e-13};
+  evidence.suspects = {{"lost lane", "lane 3 of 16 was never drawn"}, {"temperature", "the head"}};
+  evidence.profiles = {
+      {"rank", 0, 1'000'000, {{0, 9, 625000.5, 625100}, {10, 999, 374999.5, 374900}}},
+      {"id", 0, 1'000'000, {{0, 499, 5e5, 500100}, {500, 999, 5e5, 499900}}},
+      {"lane", 2, 1'000'000, {{0, 0, 5e5, 1'000'000}, {1, 1, 5e5, 0}}}};
+  evidence.pit = {{"by probability", 4096, 0.09, 0.011, {0, 0.01, -0.003, 0}}};
+  evidence.growth = {{"the law over 64 cells and 2000 sets", 12.5, {{4096, -0.5}, {10240, 13.75}}}};
+  evidence.dependence = {
+      {"streams by lag", {"offsets", "seeds"}, {"lag 1", "lag 2"}, {0.5, -9.25, 1.5, kNan}, 7.5}};
+  evidence.boundary = {{3,
+                        "temperature 1, top_k 0, top_p 0.9, min_p 0",
+                        {{12, 1.5, 0.85, 0.9, harness::Oracle::in, true, 4},
+                         {17, 1.25, 0.9, 0.9001, harness::Oracle::ambiguous, false, std::nullopt},
+                         {5, -0.5, 0.9001, 0.95, harness::Oracle::out, std::nullopt, 31}}}};
+  evidence.power = {{"g", 32, 4.5e-13, 1e-6, 0.02, {{500'000, 0.012}, {1'000'000, 0.0085}}}};
+  return evidence;
+}
+
 RunRecord small_record() {
   RunRecord record;
   record.tool_version = "0.1.0";
   record.suite = "smoke";
   record.seed = 18446744073709551615u;
   record.seed_source = "commit 0123abc";
+  record.commit = "0123abc";
   record.shard = "1/2";
+  record.selection = "sample/*";
+  record.options = " --semantics vllm_torch";
   record.environment = {{"compiler", "g++ 12.2.0"}, {"cpu", "a CPU with <wide> lanes & more"}};
-  record.error_budget = {1e-9, 3.25e-10};
+  record.error_budget = {1e-9, 3.25e-10, 512};
   record.samplers = {{"cpu:avx2", "0.1.0", "fairdraw"}, {"plugin:demo", "", "vllm_torch"}};
 
   CaseRecord passed;
@@ -25,6 +54,7 @@ RunRecord small_record() {
   passed.check = "dkwm";
   passed.sampler = "cpu:avx2";
   passed.semantics = "fairdraw";
+  passed.filter = "top_p";
   passed.verdict = Verdict::passed;
   passed.draws = 1'000'000;
   passed.rows = 1;
@@ -59,6 +89,7 @@ RunRecord small_record() {
   failed.p_value = 2.5e-31;
   failed.statistic = std::numeric_limits<double>::infinity();
   failed.message = "token 17 was drawn 31 times; expected 0";
+  failed.evidence = sample_evidence();
 
   CaseRecord underpowered = passed;
   underpowered.id = "sample/min_p/peaked/v1000";
@@ -95,11 +126,31 @@ std::string nasty_text() {
          "\x7f\xc2\x9b\xff\xc0\xaf\xed\xa0\x80\xef\xbf\xbf\xf0\x9f\x8e\xb2\xe2";
 }
 
+namespace {
+
+void spoil(harness::Evidence& evidence) {
+  const std::string nasty = nasty_text();
+  evidence.observed = evidence.expected = evidence.smallest = nasty;
+  evidence.effect->name = evidence.decisive->statistic = nasty;
+  for (harness::Suspect& suspect : evidence.suspects) suspect.bug = suspect.reason = nasty;
+  for (harness::PitEcdf& pit : evidence.pit) pit.name = nasty;
+  for (harness::Growth& growth : evidence.growth) growth.name = nasty;
+  for (harness::Dependence& dependence : evidence.dependence) {
+    dependence.name = nasty;
+    for (std::string& label : dependence.rows) label = nasty;
+    for (std::string& label : dependence.columns) label = nasty;
+  }
+  evidence.boundary->filters = evidence.power->statistic = nasty;
+}
+
+}  // namespace
+
 RunRecord nasty_record() {
   RunRecord record = small_record();
   const std::string nasty = nasty_text();
   record.tool_version = nasty;
   record.seed_source = nasty;
+  record.commit = record.selection = record.options = nasty;
   record.environment = {{nasty, nasty}};
   for (auto& sampler : record.samplers) {
     sampler.name += nasty;
@@ -114,7 +165,9 @@ RunRecord nasty_record() {
     one.message = nasty;
     one.watch = nasty;
     one.replay = nasty;
+    one.filter = nasty;
     one.measures[nasty] = std::numeric_limits<double>::quiet_NaN();
+    if (one.evidence) spoil(*one.evidence);
   }
   return record;
 }

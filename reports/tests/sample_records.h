@@ -8,6 +8,9 @@
 
 namespace fairdraw::reports {
 
+/// Evidence with every part in it.
+harness::Evidence sample_evidence();
+
 /// One case of each verdict on two samplers, every optional number both present and absent.
 harness::RunRecord small_record();
 

@@ -22,6 +22,7 @@ PARTS = {
     "kernels/example": "example",  # a user's program
     "kernels": "kernels",
     "reference": "reference",
+    "harness/run/evidence.h": "record",
     "harness/run/record.h": "record",
     "harness/run/record.cpp": "record",
     "harness": "harness",

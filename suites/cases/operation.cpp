@@ -61,6 +61,17 @@ std::string operation_name(const Operation& operation) {
   return name.empty() ? "none" : name;
 }
 
+std::string filter_name(const Operation& operation) {
+  const reference::RowParameters& p = operation.parameters;
+  if (p.temperature == 0) return "greedy";
+  std::string name;
+  for (const auto& [part, on] : {std::pair{"min_p", p.min_p != 0}, std::pair{"top_k", p.top_k != 0},
+                                 std::pair{"top_p", p.top_p != 1}}) {
+    if (on) name += name.empty() ? part : std::string("+") + part;
+  }
+  return name.empty() ? "none" : name;
+}
+
 std::string temperature_tag(float temperature) { return fmt::format("t{}", temperature); }
 
 Operation parse_operation(std::string_view name) {

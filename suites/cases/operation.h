@@ -22,6 +22,10 @@ struct Operation {
 /// temperature has a tag of its own. Numbers are the shortest decimals that give the same float32.
 std::string operation_name(const Operation& operation);
 
+/// The filters of it without their numbers: `greedy`, or what is on of `min_p`, `top_k` and
+/// `top_p`, joined by '+'; `none` where all are off.
+std::string filter_name(const Operation& operation);
+
 /// `t1`, `t0.7`, `t1e-04`: the temperature as the last part of a case's id.
 std::string temperature_tag(float temperature);
 

@@ -11,7 +11,8 @@
 #include "harness/contract/semantics_text.h"
 #include "harness/contract/usage_error.h"
 #include "harness/statistics/statistics.h"
-#include "suites/cases/global_case.h"
+#include "reference/semantics.h"
+#include "suites/cases/complete_record.h"
 #include "suites/cases/run_case.h"
 #include "suites/cases/shell_word.h"
 
@@ -108,7 +109,7 @@ Plan make_plan(const PlanOptions& options) {
     plan.samplers.push_back({judged.name, judged.description.version, judged.semantics.name});
   }
   std::string more = options.replay_options;
-  if (options.against) more += " --against " + *options.against;
+  if (options.against) more += " --against " + shell_word(*options.against);
   if (plan.statistical_cases != kStatisticalCases) {
     more += fmt::format(" --statistical-cases {}", plan.statistical_cases);
   }
@@ -143,36 +144,17 @@ harness::RunRecord run_plan(const Plan& plan, const PlanOptions& options, unsign
   record.seed_source = options.seed_source;
   record.shard = fmt::format("{}/{}", options.shard, options.shards);
   record.environment = harness::host_environment();
+  record.commit = options.commit;
+  record.selection = options.case_glob.value_or("");
+  if (options.semantics) {
+    record.options = " --semantics " + shell_word(*options.semantics);
+  }
+  record.options += options.replay_options;
+  if (options.against) record.options += " --against " + shell_word(*options.against);
   record.samplers = plan.samplers;
+  record.error_budget.statistical_cases = plan.statistical_cases;
   record.cases = harness::run_jobs(plan.jobs, threads, progress);
-
-  // A part of the cases has another law than the whole: shards and choices go without. What two
-  // samplers differ by has one bound a case, and no exact p-values to combine.
-  if (options.shards == 1 && !options.case_glob && !options.against) {
-    const std::vector<harness::CaseRecord> cases = record.cases;
-    for (const harness::SamplerRecord& sampler : record.samplers) {
-      auto global = global_case(
-          cases, sampler,
-          statistics::ErrorLedger::kGlobalShare / static_cast<double>(record.samplers.size()));
-      if (!global) continue;
-      global->suite = record.suite;
-      global->replay =
-          fmt::format("./fairdraw verify --suite {} --sampler {} --seed {}{}{}", record.suite,
-                      shell_word(sampler.name), options.seed,
-                      options.semantics ? " --semantics " + shell_word(*options.semantics) : "",
-                      options.replay_options);
-      record.cases.push_back(std::move(*global));
-    }
-  }
-
-  statistics::ErrorLedger ledger(plan.statistical_cases);
-  for (const harness::CaseRecord& result : record.cases) {
-    record.draws += result.draws;
-    const auto spent = result.measures.find("spent");
-    if (spent != result.measures.end()) ledger.spend(spent->second);
-  }
-  record.error_budget.false_alarm_rate = statistics::ErrorLedger::kRunFalseAlarmRate;
-  record.error_budget.spent = ledger.spent();
+  complete_record(record);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   record.seconds = elapsed.count();
   return record;

@@ -25,6 +25,7 @@ struct PlanOptions {
   std::vector<std::shared_ptr<const harness::CapturedLogits>> captured;
   std::uint64_t seed = 0;
   std::string seed_source;
+  std::string commit;  ///< of the repository that the run is made in; empty: in none
   std::uint32_t shard = 1, shards = 1;   ///< job i belongs to shard i % shards + 1
   std::optional<std::string> case_glob;  ///< '*' and '?' match any characters, '/' too
   std::uint64_t statistical_cases = 0;   ///< 0: as many as the run has, at least kStatisticalCases

@@ -96,6 +96,17 @@ CheckOutcome run_case(const Case& entry, harness::Sampler& sampler,
   return check(input);
 }
 
+// Sections of a report are by filter: what the rows ask for, without the numbers.
+std::string filter_of(const std::vector<Operation>& operations) {
+  std::string filter;
+  for (const Operation& operation : operations) {
+    const std::string name = filter_name(operation);
+    if (!filter.empty() && name != filter) return "mixed";
+    filter = name;
+  }
+  return filter;
+}
+
 harness::Job named_job(const Case& entry, const char* check, const std::string& sampler_name,
                        harness::SamplerFactory make_sampler,
                        const reference::Semantics& semantics) {
@@ -105,6 +116,7 @@ harness::Job named_job(const Case& entry, const char* check, const std::string& 
   job.record.check = check;
   job.record.sampler = sampler_name;
   job.record.semantics = semantics.name;
+  job.record.filter = filter_of(entry.operations);
   job.record.vocab = static_cast<std::uint64_t>(entry.input.vocab);
   job.make_sampler = std::move(make_sampler);
   return job;

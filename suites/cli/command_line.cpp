@@ -27,6 +27,7 @@ Start here:
   fairdraw verify                            judge the built-in samplers, write fairdraw-report/
   fairdraw verify --suite smoke              the same in seconds
   fairdraw list cases                        what is judged
+  fairdraw compare BASE.json HEAD.json       what changed; exit code 1 on a regression
   fairdraw sample --logits logits.npy --top-p 0.9 --seed 7
   fairdraw VERB --help                       everything a verb takes
 
@@ -61,6 +62,8 @@ int run(int argc, char** argv) {
   add("bench", "Measure samplers", add_bench);
   add("calibrate", "Show that the gate's statistics are right where the sampler is", add_calibrate);
   add("report", "Render a report.json again", add_report);
+  add("compare", "Show what changed between two runs, or two benchmarks", add_compare);
+  add("merge", "Join the shards of a run to one report", add_merge);
   add("mutants", "Put the gate on trial: wrong samplers that it must find", add_mutants);
   // A first word that is no verb is a verb misspelt: CLI11 would only say that one is missing.
   if (argc > 1 && argv[1][0] != '-' && verbs.count(argv[1]) == 0) {

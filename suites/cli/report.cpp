@@ -4,11 +4,10 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <fstream>
 #include <memory>
-#include <sstream>
 
 #include "harness/contract/usage_error.h"
+#include "suites/cli/record_files.h"
 #include "suites/cli/verbs.h"
 
 namespace fairdraw::cli {
@@ -16,22 +15,36 @@ namespace {
 
 struct ReportOptions {
   std::string file;
-  std::string folder = "fairdraw-report";
+  std::string folder;
+  std::string benchmark, mutants;
+  std::vector<std::string> conformance;
+  bool github = false;
 };
 
-int report(const ReportOptions& options) {
-  std::ifstream file(options.file, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file) throw harness::UsageError(fmt::format("cannot read '{}'", options.file));
-  harness::RunRecord record;
+template <class Read>
+auto read_extra(const std::string& option, const std::string& path, const Read& read) {
   try {
-    record = reports::from_json(text.str());
+    return read(read_text(path));
   } catch (const std::runtime_error& error) {
-    throw harness::UsageError(fmt::format("{}: {}", options.file, error.what()));
+    throw harness::UsageError(fmt::format("{}: {}: {}", option, path, error.what()));
   }
-  reports::write_report(options.folder, record);
+}
+
+int report(const ReportOptions& options) {
+  const harness::RunRecord record = read_record(options.file);
+  reports::ReportExtras extras;
+  if (!options.benchmark.empty()) {
+    extras.benchmark = read_extra("--benchmark", options.benchmark, reports::benchmark_from_json);
+  }
+  if (!options.mutants.empty()) {
+    extras.mutants = read_extra("--mutants", options.mutants, reports::kill_matrix_from_json);
+  }
+  for (const std::string& path : options.conformance) {
+    extras.conformance.push_back(read_record(path));
+  }
+  reports::write_report(options.folder, record, extras);
   fmt::print("{}", reports::to_terminal(record));
+  if (options.github) publish_to_github(record);
   return record.exit_code();
 }
 
@@ -39,10 +52,22 @@ int report(const ReportOptions& options) {
 
 Verb add_report(CLI::App& app) {
   const auto options = std::make_shared<ReportOptions>();
+  options->folder = "fairdraw-report";
   app.add_option("file", options->file, "A report.json")->required()->type_name("FILE");
-  app.add_option("folder", options->folder, "Where the rendered report goes")
+  app.add_option("--report,folder", options->folder, "Where the rendered report goes")
       ->type_name("DIR")
       ->capture_default_str();
+  app.add_option("--benchmark", options->benchmark, "Show the rows of `fairdraw bench --json` too")
+      ->type_name("FILE");
+  app.add_option("--mutants", options->mutants,
+                 "Show the kill matrix of `fairdraw mutants --json` too")
+      ->type_name("FILE");
+  app.add_option("--conformance", options->conformance,
+                 "Show the samplers of another report.json beside this one's; repeatable")
+      ->type_name("FILE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_flag("--github", options->github, "Annotations and step summary of GitHub Actions");
   return [options] { return report(*options); };
 }
 

@@ -61,6 +61,7 @@ suites::PlanOptions plan_options(const RunOptions& options) {
   const SeedChoice seed = choose_seed(options.seed, options.seed_from);
   plan.seed = seed.value;
   plan.seed_source = seed.source;
+  plan.commit = current_commit();
   for (const std::string& path : options.logits)
     plan.replay_options += " --logits " + suites::shell_word(path);
   if (!options.dtype.empty()) plan.replay_options += " --dtype " + options.dtype;

@@ -12,9 +12,7 @@
 #include "harness/run/random_words.h"
 
 namespace fairdraw::cli {
-namespace {
 
-// Commit of the current directory's repository; empty where there is none, or no git.
 std::string current_commit() {
   const auto close = [](std::FILE* pipe) { return pclose(pipe); };
   const std::unique_ptr<std::FILE, decltype(close)> pipe(
@@ -28,8 +26,6 @@ std::string current_commit() {
       commit.size() >= 40 && commit.find_first_not_of("0123456789abcdef") == std::string::npos;
   return is_hash ? commit : std::string();
 }
-
-}  // namespace
 
 std::uint64_t parse_uint64(const std::string& field, const std::string& text) {
   char* end = nullptr;

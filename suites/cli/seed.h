@@ -18,6 +18,9 @@ struct SeedChoice {
 SeedChoice choose_seed(const std::optional<std::string>& seed,
                        const std::optional<std::string>& seed_from);
 
+/// Commit of the current directory's repository; empty where there is none, or no git.
+std::string current_commit();
+
 /// An unsigned 64-bit number, decimal or 0x; throws harness::UsageError naming `field`.
 std::uint64_t parse_uint64(const std::string& field, const std::string& text);
 

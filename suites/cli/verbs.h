@@ -21,6 +21,8 @@ Verb add_sample(CLI::App& app);
 Verb add_bench(CLI::App& app);
 Verb add_calibrate(CLI::App& app);
 Verb add_report(CLI::App& app);
+Verb add_compare(CLI::App& app);
+Verb add_merge(CLI::App& app);
 Verb add_mutants(CLI::App& app);
 
 }  // namespace fairdraw::cli

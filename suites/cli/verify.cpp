@@ -10,6 +10,7 @@
 #include "harness/contract/usage_error.h"
 #include "reports/report.h"
 #include "suites/cli/progress.h"
+#include "suites/cli/record_files.h"
 #include "suites/cli/run_options.h"
 #include "suites/cli/verbs.h"
 
@@ -23,6 +24,7 @@ struct VerifyOptions {
   std::string report = "fairdraw-report";
   std::string case_glob;
   int jobs = 0;
+  bool github = false;
 };
 
 // Before a run of minutes, not after it: can the report be written?
@@ -55,6 +57,7 @@ int verify(const VerifyOptions& options) {
   const harness::RunRecord record = suites::run_plan(plan, planned, threads, make_progress());
   reports::write_report(options.report, record);
   print_outcome(record);
+  if (options.github) publish_to_github(record);
   fmt::print("{:.1f} s, {} draws, report in {}\n", record.seconds, record.draws,
              std::filesystem::path(options.report).string());
   return record.exit_code();
@@ -80,6 +83,7 @@ Verb add_verify(CLI::App& app) {
   app.add_option("--jobs", options->jobs, "Cases at a time (default: one a core)")
       ->type_name("N")
       ->check(CLI::Range(1, 1024));
+  app.add_flag("--github", options->github, "Annotations and step summary of GitHub Actions");
   return [options] { return verify(*options); };
 }
 

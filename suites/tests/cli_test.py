@@ -245,6 +245,134 @@ class CommandLine(unittest.TestCase):
         whole = {(entry["id"], entry["sampler"]): entry for entry in self.report("whole")["cases"]}
         self.assertEqual(cases, whole)
 
+    def record(self, folder):
+        return os.path.join(self.path(folder), "report.json")
+
+    def edited(self, name, folder, change):
+        """The path of a record of `folder` after `change`."""
+        with open(self.record(folder), encoding="utf-8") as file:
+            record = json.load(file)
+        change(record)
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            json.dump(record, file)
+        return self.path(name)
+
+    def test_merge_joins_shards_to_the_run_without_shards(self):
+        self.assertEqual(self.verify("whole").returncode, 0)
+        shards = []
+        for shard in (2, 1, 3):
+            self.assertEqual(self.verify(str(shard), "--shard", f"{shard}/3").returncode, 0)
+            shards.append(self.record(str(shard)))
+        result = self.run_fairdraw("merge", *shards, "--report", self.path("merged"))
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertEqual(self.report("merged"), self.report("whole"))
+        self.assertTrue(os.path.getsize(os.path.join(self.path("merged"), "index.html")) > 0)
+
+        self.expect_usage_error("merge", *shards[:2], "--report", self.path("x"),
+                                says=["1 of 3 shards are missing: 3/3"])
+        self.expect_usage_error("merge", *shards, shards[0], "--report", self.path("x"),
+                                says=["are both shard 2/3"])
+        other = self.edited("other.json", "2", lambda record: record["seed"].update(value="12"))
+        self.expect_usage_error("merge", other, *shards[1:], "--report", self.path("x"),
+                                says=["other.json", "are not of one run: seed '12", "'11"])
+        other = self.edited("other.json", "2", lambda record: record.update(commit="f" * 40))
+        self.expect_usage_error("merge", other, *shards[1:], "--report", self.path("x"),
+                                says=["other.json", "commit"])
+        self.expect_usage_error("merge", self.path("none.json"), says=["none.json"])
+        self.assertFalse(os.path.exists(self.path("x")))
+
+    def test_records_that_cannot_be_read(self):
+        self.assertEqual(self.verify("base").returncode, 0)
+        good = self.record("base")
+        newer = self.edited("newer.json", "base",
+                            lambda record: record.update(schema_version="4.0"))
+        with open(good, "rb") as file:
+            half = file.read()
+        with open(self.path("half.json"), "wb") as file:
+            file.write(half[: len(half) // 2])
+        with open(self.path("empty.json"), "wb"):
+            pass
+        for verb in (["report"], ["merge"], ["compare", good]):
+            self.expect_usage_error(*verb, newer,
+                                    says=["newer.json", "4.0", "written by a newer fairdraw"])
+            self.expect_usage_error(*verb, self.path("half.json"),
+                                    says=["half.json", "the file is truncated"])
+            self.expect_usage_error(*verb, self.path("empty.json"), says=["empty.json"])
+            self.expect_usage_error(*verb, self.folder.name, says=[self.folder.name])
+        # A later minor version adds fields, and is read.
+        later = self.edited("later.json", "base",
+                            lambda record: record.update(schema_version="3.99", planet="Mars"))
+        self.assertEqual(self.run_fairdraw("report", later).returncode, 0)
+
+    def test_compare_shows_what_changed_and_fails_on_a_regression(self):
+        self.assertEqual(self.verify("base").returncode, 0)
+        good = self.record("base")
+        result = self.run_fairdraw("compare", good, good)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("No change in", result.stdout)
+
+        def worse(record):
+            record["cases"][0]["verdict"] = "failed"
+            record["cases"][0]["message"] = "token 3 instead of 4"
+            record["summary"]["passed"] -= 1
+            record["summary"]["failed"] += 1
+
+        bad = self.edited("bad.json", "base", worse)
+        files = [self.path(name) for name in ("c.json", "c.md", "c.html")]
+        result = self.run_fairdraw("compare", good, bad, "--json", files[0], "--markdown",
+                                   files[1], "--html", files[2])
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("1 regression; 1 change", result.stdout)
+        with open(files[0], encoding="utf-8") as file:
+            self.assertEqual(json.load(file)["verdicts"][0]["head"], "failed")
+        for path in files[1:]:
+            with open(path, encoding="utf-8") as file:
+                self.assertIn("token 3 instead of 4", file.read())
+        # The other way round something got better.
+        self.assertEqual(self.run_fairdraw("compare", bad, good).returncode, 0)
+        self.expect_usage_error("compare", good, bad, "--html", "/no/such/place", says=["--html"])
+
+    def test_compare_of_benchmarks(self):
+        row = {"backend": "cpu", "operation": "sample/none", "batch": 1, "vocab": 1000,
+               "dtype": "float32", "logits": "peaked", "microseconds": 4.0, "floor": "max",
+               "floor_microseconds": 2.0, "ratio": 2.0}
+        for name, ratio in (("base", 2.0), ("same", 2.1), ("slow", 2.5)):
+            with open(self.path(name + ".json"), "w", encoding="utf-8") as file:
+                json.dump([dict(row, ratio=ratio)], file)
+        base = self.path("base.json")
+        self.assertEqual(self.run_fairdraw("compare", base, self.path("same.json")).returncode, 0)
+        slower = self.run_fairdraw("compare", base, self.path("slow.json"))
+        self.assertEqual(slower.returncode, 1, slower.stderr)
+        self.assertIn("2.5 x floor", slower.stdout)
+        self.assertEqual(self.run_fairdraw("compare", base, self.path("slow.json"),
+                                           "--speed-tolerance", "0.3").returncode, 0)
+        self.assertEqual(self.verify("run").returncode, 0)
+        self.expect_usage_error("compare", base, self.record("run"), says=["fairdraw bench"])
+
+    def test_github_gets_annotations_and_a_summary(self):
+        summary = self.path("step_summary.md")
+        with open(summary, "w", encoding="utf-8") as file:
+            file.write("of the step before\n")
+        result = subprocess.run(
+            [BINARY, "verify", "--suite", "smoke", "--sampler", "cpu", "--semantics", "rosellm",
+             "--case", "mask/gaussian_wide/v1000/edges", "--github"],
+            cwd=self.folder.name, capture_output=True, text=True, timeout=300, check=False,
+            env=dict(os.environ, GITHUB_STEP_SUMMARY=summary))
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        errors = [line for line in result.stdout.splitlines() if line.startswith("::error ")]
+        self.assertEqual(len(errors), 1, result.stdout)
+        self.assertIn("mask/gaussian_wide/v1000/edges", errors[0])
+        with open(summary, encoding="utf-8") as file:
+            text = file.read()
+        self.assertTrue(text.startswith("of the step before\n"))
+        self.assertIn("mask/gaussian_wide/v1000/edges", text)
+        # The card of the failure: what, how small, and which class of bug.
+        evidence = self.report("fairdraw-report")["cases"][0]["evidence"]
+        self.assertIn("in the mask", evidence["observed"])
+        self.assertIn("alone in a call", evidence["smallest"])
+        self.assertGreater(len(evidence["boundary"]["tokens"]), 1)
+        self.assertGreater(len(evidence["suspects"]), 0)
+
     def test_replay_lines_repeat_their_case(self):
         self.assertEqual(self.verify("report").returncode, 0)
         for entry in self.report("report")["cases"][:4]:

@@ -8,6 +8,7 @@
 
 #include "harness/run/checks.h"
 #include "harness/run/checks/certain_law.h"
+#include "harness/run/checks/pictures.h"
 #include "harness/run/random_words.h"
 #include "harness/statistics/statistics.h"
 
@@ -28,9 +29,9 @@ const double kSuspicious = std::log(100.0);
 constexpr std::uint64_t kLongest = 4;  // times the case's draws
 
 // The whole law over cells, half of the stake, and the sets, the other half.
-class Evidence {
+class Bets {
  public:
-  Evidence(const CheckInput& input, const CertainLaw& law, std::uint64_t draws)
+  Bets(const CheckInput& input, const CertainLaw& law, std::uint64_t draws)
       : pooling_(statistics::pool_by_probability(law.probability, draws, kSmallestExpected,
                                                  kLargestCells)),
         cells_(pooling_.probability),
@@ -102,7 +103,7 @@ class Evidence {
   double log_e_ = 0, max_log_e_ = 0;
 };
 
-void describe(const Evidence& evidence, CheckOutcome& outcome) {
+void describe(const Bets& evidence, CheckOutcome& outcome) {
   constexpr double kLn10 = 2.302585092994046;  // ln 10
   outcome.statistic = evidence.max_log_e() / kLn10;
   outcome.p_value = statistics::e_to_p_value(evidence.max_log_e());
@@ -111,13 +112,18 @@ void describe(const Evidence& evidence, CheckOutcome& outcome) {
   const auto fit = statistics::goodness_of_fit(evidence.cell_counts(), evidence.cell_law());
   const auto draws = evidence.portfolio().draws();
   note_total_variation(fit.total_variation, evidence.cell_law().size(), draws, outcome);
+  note_effect(outcome);
+  if (evidence.max_log_e() >= kSuspicious) outcome.evidence.observed = evidence.culprit();
 }
 
 // Draws until the evidence suffices, or the case's draws are made and nothing is suspicious, or
 // four times of them.
 void draw_and_bet(const CheckInput& input, const Request& request, const reference::RealLaw& law,
-                  double needed, Evidence& evidence, CheckOutcome& outcome) {
+                  double needed, Bets& evidence, Drawn& all, CheckOutcome& outcome) {
   std::uint64_t drawn = 0;
+  outcome.evidence.growth.push_back(
+      {"the law over cells, and sets of tokens", for_picture(needed / std::log(10.0)), {}});
+  Growth& growth = outcome.evidence.growth.back();
   for (std::uint64_t batch = 0;; ++batch) {
     const bool goes_on =
         drawn < input.draws || (drawn < kLongest * input.draws && evidence.log_e() >= kSuspicious);
@@ -126,9 +132,15 @@ void draw_and_bet(const CheckInput& input, const Request& request, const referen
     const auto grown = static_cast<std::uint64_t>(kGrowth * static_cast<double>(drawn));
     CheckInput part = input;
     part.draws = std::min(std::max(kFirstBatch, grown), end - drawn);
-    evidence.add(draw_row(part, request, law, mixed(input.seed, batch), outcome));
+    const Drawn more = draw_row(part, request, law, mixed(input.seed, batch), outcome);
+    for (std::size_t token = 0; token < more.of_token.size(); ++token) {
+      all.of_token[token] += more.of_token[token];
+    }
+    all.draws += more.draws;
+    evidence.add(more);
     if (outcome.failed()) return;
     drawn += part.draws;
+    growth.points.push_back({drawn, for_picture(evidence.log_e() / std::log(10.0))});
     if (evidence.log_e() < needed) continue;
     outcome.fail(fmt::format("{}: evidence 10^{:.1f} to 1 after {} draws, 10^{:.1f} is enough",
                              evidence.culprit(), evidence.log_e() / std::log(10.0), drawn,
@@ -158,7 +170,7 @@ CheckOutcome check_bets(const CheckInput& input) {
   if (certain.support < 2 || design_draws == 0) {
     return skipped("the support is one token: nothing to bet on");
   }
-  Evidence evidence(input, certain, design_draws);
+  Bets evidence(input, certain, design_draws);
   if (evidence.cell_law().size() < 2) {
     return underpowered(fmt::format("{} draws leave one cell of expected count {}", input.draws,
                                     kSmallestExpected));
@@ -185,8 +197,19 @@ CheckOutcome check_bets(const CheckInput& input) {
   outcome.measures["sets"] = static_cast<double>(evidence.portfolio().bets());
   outcome.measures["sets_whose_loss_is_found"] =
       static_cast<double>(evidence.portfolio().losses_found(design_draws, needed_by_half));
-  draw_and_bet(input, request, law, needed, evidence, outcome);
+  outcome.evidence.power = power_of(
+      "dirichlet", evidence.cell_law().size(), input.false_fail_rate * kBetShare, kFalsePassRate,
+      input.declared_discrepancy, design_draws, [&](std::uint64_t draws) {
+        return statistics::dirichlet_min_discrepancy(
+            draws, evidence.cell_law(), needed_by_half + evidence.cells_payment(), kFalsePassRate);
+      });
+  Drawn all{.of_token = std::vector<std::uint64_t>(certain.probability.size(), 0)};
+  draw_and_bet(input, request, law, needed, evidence, all, outcome);
+  outcome.evidence.profiles = profiles_of(certain, all);
   if (evidence.portfolio().draws() > 0) describe(evidence, outcome);
+  outcome.evidence.decisive = {"bets", std::nullopt,
+                               for_picture(evidence.max_log_e() / std::log(10.0)),
+                               input.false_fail_rate * kBetShare};
   if (!outcome.failed()) {
     outcome.message = fmt::format(
         "no bet against the law wins: total variation {:.4f} over {} "

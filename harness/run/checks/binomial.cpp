@@ -5,6 +5,7 @@
 
 #include "harness/run/checks.h"
 #include "harness/run/checks/certain_law.h"
+#include "harness/run/checks/pictures.h"
 #include "harness/run/checks/two_stages.h"
 #include "harness/run/random_words.h"
 #include "harness/statistics/statistics.h"
@@ -93,11 +94,16 @@ CheckOutcome check_binomial(const CheckInput& input) {
     const std::uint64_t seed = look == 0 ? input.seed : mixed(input.seed, 1);
     const Drawn drawn = draw_row(input, request, law, seed, outcome);
     std::vector<Finding> findings;
-    double smallest = 1;
+    double smallest = 2;  // above every p-value
+    if (look == 0 && !outcome.failed()) outcome.evidence.profiles = profiles_of(certain, drawn);
     for (std::size_t i = 0; i < groups.size() && !outcome.failed(); ++i) {
       std::uint64_t count = 0;
       for (const std::uint32_t token : groups[i].tokens) count += drawn.of_token[token];
       const double p_value = statistics::binomial_p_value(count, drawn.draws, probability[i]);
+      if (look == 0 && p_value < smallest) {
+        outcome.evidence.effect =
+            probability_effect(groups[i].name, count, drawn.draws, probability[i]);
+      }
       smallest = std::min(smallest, p_value);
       findings.push_back({.name = groups[i].name,
                           .p_value = p_value,

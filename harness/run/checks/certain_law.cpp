@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "harness/run/checks/pictures.h"
 #include "harness/run/draws.h"
 #include "harness/statistics/statistics.h"
 
@@ -44,6 +45,24 @@ std::uint64_t certain_draws(std::uint64_t draws, const reference::RealLaw& law) 
                                     std::max(0.0, 1 - law.ambiguous_mass - partly));
 }
 
+namespace {
+
+// The first token outside of the support that was drawn, and those around it.
+void note_outside(const Request& request, const reference::RealLaw& law, std::size_t token,
+                  const Counts& counts, CheckOutcome& outcome) {
+  if (outcome.evidence.boundary) return;
+  outcome.evidence.observed =
+      fmt::format("token {}, {} times in {} draws", token, counts.of_token[token], counts.draws);
+  outcome.evidence.expected = "never: it is outside of the support";
+  outcome.evidence.boundary =
+      boundary_around(request, law, 0, 0, static_cast<std::int64_t>(token), {});
+  for (BoundaryToken& entry : outcome.evidence.boundary->tokens) {
+    entry.drawn = counts.of_token[entry.token];
+  }
+}
+
+}  // namespace
+
 Drawn draw_row(const CheckInput& input, const Request& request, const reference::RealLaw& law,
                std::uint64_t seed, CheckOutcome& outcome) {
   Counts counts = count_draws(*input.sampler, request, input.draws, seed);
@@ -61,6 +80,7 @@ Drawn draw_row(const CheckInput& input, const Request& request, const reference:
                       "support ({})",
                       token, request.row(0)[token], counts.of_token[token],
                       describe(request.parameters.front())));
+      note_outside(request, law, token, counts, outcome);
     }
     if (!law.has_frequency(token)) counts.of_token[token] = 0;
     drawn.draws += counts.of_token[token];

@@ -19,6 +19,7 @@
 
 #include "harness/run/checks.h"
 #include "harness/run/checks/chain_rows.h"
+#include "harness/run/checks/pictures.h"
 #include "harness/run/random_words.h"
 #include "harness/statistics/statistics.h"
 
@@ -87,6 +88,7 @@ class Table {
     outcome.spent += level;
     outcome.measures[name_ + "_g"] = fit.g;
     outcome.measures[name_ + "_p_bound"] = fit.g_p_bound;
+    note_decisive(name_, fit.g_p_bound, level, outcome);
     if (fit.g_p_bound >= level) return;
     outcome.total_variation = fit.total_variation;
     outcome.fail(fmt::format(
@@ -237,6 +239,7 @@ class ChainLaw {
       const double p_value = statistics::binomial_p_value(count, chains_, probability);
       outcome.spent += level;
       outcome.measures[std::string(name) + "_p_value"] = p_value;
+      note_decisive(name, p_value, level, outcome);
       if (p_value >= level) return;
       outcome.fail(fmt::format("{}: {} of {} chains, expected {:.1f} (p {:.2e}, level {:.1e})",
                                name, count, chains_, probability * static_cast<double>(chains_),

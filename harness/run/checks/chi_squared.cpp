@@ -7,6 +7,7 @@
 
 #include "harness/run/checks.h"
 #include "harness/run/checks/certain_law.h"
+#include "harness/run/checks/pictures.h"
 #include "harness/run/checks/two_stages.h"
 #include "harness/run/random_words.h"
 #include "harness/statistics/statistics.h"
@@ -105,6 +106,7 @@ void describe_fit(const statistics::GoodnessOfFit& fit, const Experiment& experi
   outcome.measures["g"] = fit.g;
   outcome.measures["total_variation_slack"] = fit.total_variation_slack;
   note_total_variation(fit.total_variation, experiment.cells(), draws, outcome);
+  note_effect(outcome);
 }
 
 // A few cells and a few draws of their own: every outcome is listed.
@@ -138,7 +140,10 @@ std::vector<Finding> look_at(const Experiment& experiment, int look, CheckOutcom
   std::vector<Finding> findings;
   if (outcome.failed()) return findings;
   const statistics::GoodnessOfFit fit = fit_cells(drawn, experiment.pooling);
-  if (look == 0) describe_fit(fit, experiment, drawn.draws, outcome);
+  if (look == 0) {
+    describe_fit(fit, experiment, drawn.draws, outcome);
+    outcome.evidence.profiles = profiles_of(experiment.certain, drawn);
+  }
   findings.push_back(
       {.name = "g",
        .p_value = fit.g_p_bound,
@@ -219,6 +224,14 @@ CheckOutcome check_chi_squared(const CheckInput& input) {
   outcome.measures["support"] = static_cast<double>(experiment.certain.support);
   outcome.measures["ambiguous_mass"] = experiment.certain.ambiguous_mass;
   outcome.measures["smallest_expected"] = experiment.pooling.smallest_expected;
+  outcome.evidence.power =
+      power_of("g", experiment.cells(), experiment.level(kGShare), kFalsePassRate,
+               input.declared_discrepancy, certain_draws(input.draws, experiment.law),
+               [&experiment](std::uint64_t draws) {
+                 return statistics::g_min_discrepancy(
+                     draws, static_cast<std::uint32_t>(experiment.cells()),
+                     TwoStages(experiment.level(kGShare)).each, kFalsePassRateOfALook);
+               });
   judge_in_two_stages([&](int look) { return look_at(experiment, look, outcome); }, outcome);
   if (!outcome.failed()) {
     outcome.message =

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "harness/run/checks.h"
+#include "harness/run/checks/pictures.h"
 #include "harness/run/random_words.h"
 
 namespace fairdraw::harness {
@@ -16,8 +17,38 @@ std::string where(const Request& request, std::int64_t first, std::int64_t row) 
                      describe(request.parameters[static_cast<std::size_t>(row)]));
 }
 
-void compare_with_model(const Request& request, const Response& response, std::int64_t first,
-                        std::int64_t row, CheckOutcome& outcome) {
+// A token that is wrongly in the mask or not: the tokens around it, and how small a call shows it.
+void note_wrong_token(const CheckInput& input, const Request& request, const Response& response,
+                      std::int64_t first, std::int64_t row, std::int64_t token, bool expected,
+                      CheckOutcome& outcome) {
+  Evidence& evidence = outcome.evidence;
+  if (evidence.boundary) return;
+  const auto side = [token](bool kept) {
+    return fmt::format("token {} is {} the mask", token, kept ? "in" : "not in");
+  };
+  evidence.observed = side(!expected);
+  evidence.expected = side(expected);
+  evidence.boundary = boundary_around(
+      request, law_of(input, request, row), row, static_cast<std::uint64_t>(first + row), token,
+      [&](std::int64_t id) { return response.kept(row, request.vocab, id); });
+  // Where the row by itself is right, its neighbours in the batch matter.
+  const Request one = make_request(input, first + row, 1);
+  const Response again =
+      run_request(*input.sampler, one, reported(input.sampler->description(), {.mask = true}));
+  const bool wrong =
+      again.ran() && !again.mask.empty() && again.kept(0, one.vocab, token) != expected;
+  evidence.smallest =
+      wrong ? fmt::format("this row of {} tokens alone in a call", request.vocab)
+            : fmt::format("the batch of {} rows of {} tokens: alone in a call the row is right",
+                          request.rows, request.vocab);
+  if (!wrong) {
+    evidence.suspects.push_back(
+        {"batch dependence", "alone in a call the same row gets another mask"});
+  }
+}
+
+void compare_with_model(const CheckInput& input, const Request& request, const Response& response,
+                        std::int64_t first, std::int64_t row, CheckOutcome& outcome) {
   const reference::IntegerRow model = model_of(request, row);
   if (!response.support_size.empty() &&
       response.support_size[static_cast<std::size_t>(row)] != model.support_size) {
@@ -34,6 +65,7 @@ void compare_with_model(const Request& request, const Response& response, std::i
                              where(request, first, row), token, request.row(row)[token],
                              expected ? "missing from the mask" : "in the mask",
                              expected ? "keeps" : "drops"));
+    note_wrong_token(input, request, response, first, row, token, expected, outcome);
     return;
   }
 }
@@ -61,6 +93,7 @@ void compare_with_law(const CheckInput& input, const Request& request, const Res
                              where(request, first, row), token, request.row(row)[token],
                              kept ? "in the mask" : "missing from the mask",
                              kept ? "excludes" : "includes"));
+    note_wrong_token(input, request, response, first, row, token, !kept, outcome);
     return;
   }
 }
@@ -145,7 +178,7 @@ CheckOutcome check_mask(const CheckInput& input) {
                     reported(sampler, {.statuses = true, .support_size = true, .mask = true}));
     if (!response.ran()) return outcome.fail(response.trouble());
     for (std::int64_t row = 0; row < request.rows && !outcome.failed(); ++row) {
-      if (input.exact()) compare_with_model(request, response, first, row, outcome);
+      if (input.exact()) compare_with_model(input, request, response, first, row, outcome);
       compare_with_law(input, request, response, first, row, outcome);
       compare_with_tokens(request, response, first, row, outcome);
       ++outcome.rows;

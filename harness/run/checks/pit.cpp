@@ -12,6 +12,7 @@
 
 #include "harness/run/checks.h"
 #include "harness/run/checks/certain_law.h"
+#include "harness/run/checks/pictures.h"
 #include "harness/run/checks/two_stages.h"
 #include "harness/run/random_words.h"
 #include "harness/statistics/statistics.h"
@@ -237,6 +238,31 @@ std::vector<Finding> findings_of(const CheckInput& input, const Plan& plan, cons
   return findings;
 }
 
+// The p-values of dependence as scores: of pairs of streams, and along the stream.
+void note_dependence(const std::vector<Finding>& findings, CheckOutcome& outcome) {
+  Dependence pairs{
+      "pairs of streams", {"rows", "calls"}, {"correlation", "agreement", "table"}, {}, 0};
+  Dependence lags{"along the stream", {"draws by id"}, {}, {}, 0};
+  pairs.z.assign(6, std::numeric_limits<double>::quiet_NaN());
+  bool has_pairs = false;
+  for (const Finding& finding : findings) {
+    const double bound = score_of(TwoStages(finding.level).each);
+    if (finding.name.starts_with("lag_")) {
+      lags.columns.push_back("lag " + finding.name.substr(4));
+      lags.z.push_back(score_of(finding.p_value));
+      lags.bound = bound;
+    }
+    for (std::size_t i = 0; i < pairs.z.size(); ++i) {
+      if (finding.name != pairs.rows[i / 3] + "_" + pairs.columns[i % 3]) continue;
+      pairs.z[i] = score_of(finding.p_value);
+      pairs.bound = bound;
+      has_pairs = true;
+    }
+  }
+  if (has_pairs) outcome.evidence.dependence.push_back(std::move(pairs));
+  if (!lags.z.empty()) outcome.evidence.dependence.push_back(std::move(lags));
+}
+
 }  // namespace
 
 CheckOutcome check_pit(const CheckInput& input) {
@@ -295,6 +321,12 @@ CheckOutcome check_pit(const CheckInput& input) {
     std::vector<Finding> findings = findings_of(input, plan, streams, outcome);
     if (look > 0) return findings;
     note_p_values(findings, outcome);
+    note_dependence(findings, outcome);
+    const double each = findings.front().level;
+    outcome.evidence.pit = {pit_ecdf("by probability", streams.by_rank, TwoStages(each).each),
+                            pit_ecdf("by id", streams.by_id, TwoStages(each).each)};
+    outcome.evidence.power = power_of("dkwm", 0, each, kFalsePassRate, input.declared_discrepancy,
+                                      streams.by_id.size(), found_by);
     std::vector<double> p_values;
     for (const Finding& finding : findings) p_values.push_back(finding.p_value);
     outcome.p_value = statistics::bonferroni_p_value(p_values);

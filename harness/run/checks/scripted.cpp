@@ -155,6 +155,9 @@ CheckOutcome check_scripted(const CheckInput& input) {
         right = token >= 0 && token < rows.vocab && intervals.may_give(words[i], token);
       }
       if (right) continue;
+      outcome.evidence.observed = fmt::format("token {} for the word {:#018x}", token, words[i]);
+      outcome.evidence.expected = fmt::format("token {}", expected);
+      outcome.evidence.smallest = fmt::format("one draw from one row of {} tokens", rows.vocab);
       return outcome.fail(fmt::format(
           "row {} ({}), word {:#018x}: token {}, {} {}", row,
           describe(rows.parameters[static_cast<std::size_t>(row)]), words[i], token,

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "harness/run/checks.h"
+#include "harness/run/checks/pictures.h"
 #include "harness/run/checks/stream_axes.h"
 #include "harness/run/checks/stream_probes.h"
 #include "harness/run/random_words.h"
@@ -36,6 +38,14 @@ void probe(const CheckInput& input, const Request& row, const std::vector<Stream
       const std::string wrong = probes.add(part[i].name, streams[i]);
       if (wrong.empty()) continue;
       outcome.measures["draws_to_red"] = static_cast<double>(looked_at);
+      outcome.evidence.observed = wrong;
+      outcome.evidence.expected = fmt::format(
+          "no repetition: {} equal tokens in a row, {} equal steps, {} equal differences or {} "
+          "tokens that stood there before are proof",
+          design.gram, design.within, design.across, design.again);
+      outcome.evidence.smallest =
+          fmt::format("the first {} draws from one row of {} tokens", looked_at, row.vocab);
+      outcome.evidence.decisive = {"repetition", design.null_rate, std::nullopt, design.null_rate};
       outcome.fail(
           fmt::format("after {} draws {}; independent draws do any of this with "
                       "probability below {:.1e}",
@@ -91,7 +101,29 @@ class LongStreams {
     return streams * kAlone + streams * (streams - 1) / 2 * kTogether;
   }
 
+  /// Scores of every test, as two tables: a stream and its lags, and streams by streams.
+  void note(CheckOutcome& outcome, const std::vector<std::string>& names) const {
+    Dependence alone{"streams by themselves",
+                     names,
+                     {"uniform", "lag 1", "lag 2", "lag 3", "table of neighbours"},
+                     alone_,
+                     score_of(level_)};
+    outcome.evidence.dependence.push_back(std::move(alone));
+    const std::size_t n = names.size();
+    Dependence pairs{"streams in pairs: correlation", names, names,
+                     std::vector<double>(n * n, std::numeric_limits<double>::quiet_NaN()),
+                     score_of(level_)};
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      for (std::size_t j = 0; j < i && next < pairs_.size(); ++j, ++next) {
+        pairs.z[i * n + j] = pairs.z[j * n + i] = pairs_[next];
+      }
+    }
+    if (n > 1) outcome.evidence.dependence.push_back(std::move(pairs));
+  }
+
   void judge_alone(const std::string& name, const std::vector<double>& values) {
+    into_ = &alone_;
     judge(name + ": uniform", statistics::uniformity_p_value(values));
     for (std::size_t lag = 1; lag <= 3; ++lag) {
       judge(fmt::format("{}: correlation at lag {}", name, lag),
@@ -104,7 +136,9 @@ class LongStreams {
                       const std::vector<double>& other) {
     const auto first = std::span(one), second = std::span(other);
     const std::size_t less = one.size() - 1;
+    into_ = &pairs_;
     judge(name + ": correlation", statistics::pair_correlation_p_value(first, second));
+    into_ = nullptr;
     judge(name + ": correlation with the next one",
           statistics::pair_correlation_p_value(first.first(less), second.last(less)));
     judge(name + ": correlation with the one before",
@@ -119,6 +153,8 @@ class LongStreams {
 
   void judge(const std::string& name, double p_value) {
     outcome_.spent += level_;
+    if (into_ != nullptr) into_->push_back(score_of(p_value));
+    note_decisive(name, p_value, level_, outcome_);
     smallest_ = std::min(smallest_, p_value);
     if (p_value >= level_) return;
     outcome_.fail(fmt::format("{} (p {:.2e}, level {:.1e})", name, p_value, level_));
@@ -127,6 +163,8 @@ class LongStreams {
   double level_;
   CheckOutcome& outcome_;
   double smallest_ = 1;
+  std::vector<double> alone_, pairs_;  ///< scores, in the order of the tests
+  std::vector<double>* into_ = nullptr;
 };
 
 void judge_long(const CheckInput& input, const Request& row, const reference::RealLaw& law,
@@ -154,6 +192,9 @@ void judge_long(const CheckInput& input, const Request& row, const reference::Re
     }
   }
   outcome.p_value = std::min(1.0, judge.smallest() * static_cast<double>(tests));
+  std::vector<std::string> names;
+  for (const StreamPlan& plan : plans) names.push_back(plan.name);
+  judge.note(outcome, names);
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "harness/run/checks.h"
+#include "harness/run/checks/pictures.h"
+#include "harness/run/checks/token_suspects.h"
 #include "harness/run/random_words.h"
 
 namespace fairdraw::harness {
@@ -59,8 +61,8 @@ Models models_of(const Request& request) {
 }
 
 // `models[row % size]` is row `row`.
-void compare_tokens(const Request& request, const Response& response, const Models& models,
-                    std::int64_t first, CheckOutcome& outcome) {
+void compare_tokens(const CheckInput& input, const Request& request, const Response& response,
+                    const Models& models, std::int64_t first, CheckOutcome& outcome) {
   for (std::int64_t output = 0; output < request.outputs(); ++output) {
     const std::int64_t row = request.row_of(output);
     for (std::int32_t sample = 0; sample < request.num_samples; ++sample) {
@@ -72,6 +74,7 @@ void compare_tokens(const Request& request, const Response& response, const Mode
         outcome.fail(fmt::format("{}: token {}, the integer model says {}",
                                  at(request, first, row, output), response.tokens[i],
                                  expected.token));
+        note_wrong_draw(input, request, response, models, first, output, sample, outcome);
         return;
       }
       if (response.statuses.empty()) continue;
@@ -92,7 +95,7 @@ void run_and_compare(const CheckInput& input, const Request& request, const Mode
   const Response response =
       run_request(*input.sampler, request, reported(sampler, request, {.statuses = true}));
   if (response.ran()) {
-    compare_tokens(request, response, models, first, outcome);
+    compare_tokens(input, request, response, models, first, outcome);
   } else {
     outcome.fail(response.trouble());
   }
@@ -205,6 +208,15 @@ void expect_in_support(const CheckInput& input, const Request& request,
       if (what == nullptr) continue;
       outcome.fail(fmt::format("{}{}: token {} {}", how, at(request, first, row, output),
                                response.tokens[i], what));
+      outcome.evidence.observed = fmt::format("token {} {}", response.tokens[i], what);
+      outcome.evidence.expected = "a token of the support, or -1 where the row must fail";
+      if (response.tokens[i] >= 0 && response.tokens[i] < request.vocab) {
+        outcome.evidence.boundary = boundary_around(
+            request, law, row, static_cast<std::uint64_t>(first + row), response.tokens[i], {});
+        for (BoundaryToken& entry : outcome.evidence.boundary->tokens) {
+          if (entry.token == static_cast<std::uint64_t>(response.tokens[i])) entry.drawn = 1;
+        }
+      }
       return;
     }
   }

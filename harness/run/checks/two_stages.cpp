@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "harness/run/checks/pictures.h"
+
 namespace fairdraw::harness {
 namespace {
 
@@ -28,6 +30,10 @@ void judge_in_two_stages(const std::function<std::vector<Finding>(int)>& look,
   const std::vector<Finding> first = look(0);
   if (outcome.failed()) return;
   for (const Finding& finding : first) {
+    note_decisive(finding.name, finding.p_value, finding.level, outcome);
+    if (is_suspicious(finding) && outcome.evidence.observed.empty()) {
+      outcome.evidence.observed = finding.what;
+    }
     outcome.spent += finding.level;
     if (!is_overwhelming(finding)) continue;
     outcome.fail(

@@ -1,0 +1,220 @@
+// Evidence: what pictures are drawn from adds up, and the class of bug that it points to is the one
+// that the sampler has.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "harness/run/checks.h"
+#include "harness/run/checks/pictures.h"
+#include "harness/run/checks/suspects.h"
+#include "harness/run/tests/mutants.h"
+
+namespace fairdraw::harness {
+namespace {
+
+constexpr double kShare = 9e-13;  // 5e-10 over 512 cases, rounded down
+
+CheckInput input_of(Sampler& sampler, const LogitsSource& logits) {
+  CheckInput input;
+  input.sampler = &sampler;
+  input.semantics = *reference::find_profile("fairdraw");
+  input.logits = &logits;
+  input.parameters = {{}};
+  input.draws = 200'000;
+  input.declared_discrepancy = 0.1;
+  input.seed = 12;
+  input.false_fail_rate = kShare;
+  return input;
+}
+
+TEST(Profiles, hold_every_draw_once_along_each_axis) {
+  CertainLaw law;
+  Drawn drawn;
+  for (int token = 0; token < 1000; ++token) {
+    law.probability.push_back(token % 3 == 0 ? 0 : (token % 7 + 1) / 1024.0);
+    drawn.of_token.push_back(token % 3 == 0 ? 0 : static_cast<std::uint64_t>(token % 5));
+    drawn.draws += drawn.of_token.back();
+    law.support += token % 3 == 0 ? 0U : 1U;
+  }
+  double sum = 0;
+  for (const double probability : law.probability) sum += probability;
+  for (double& probability : law.probability) probability /= sum;
+  const std::vector<Profile> profiles = profiles_of(law, drawn);
+  ASSERT_EQ(profiles.size(), 3u);
+  for (const Profile& profile : profiles) {
+    double expected = 0, observed = 0;
+    std::uint64_t next = 0;
+    for (const ProfileBin& bin : profile.bins) {
+      EXPECT_GE(bin.first, next) << profile.axis;
+      EXPECT_GE(bin.last, bin.first);
+      next = bin.last + 1;
+      expected += bin.expected;
+      observed += bin.observed;
+    }
+    EXPECT_EQ(observed, static_cast<double>(drawn.draws)) << profile.axis;
+    // Each bin is rounded to six digits: by at most half of one in a million of it.
+    const auto draws = static_cast<double>(drawn.draws);
+    EXPECT_NEAR(expected, draws, draws * 5e-6) << profile.axis;
+    EXPECT_LE(profile.bins.size(), kMostPoints);
+  }
+  EXPECT_EQ(profiles[0].bins.front().first, 0u);
+  EXPECT_EQ(profiles[0].bins.back().last, law.support - 1);
+}
+
+TEST(Profiles, of_one_token_and_of_none) {
+  EXPECT_TRUE(profiles_of({{1.0}, 0, 0}, {{0}, 0}).empty());
+  const std::vector<Profile> one = profiles_of({{1.0}, 1, 0}, {{7}, 7});
+  ASSERT_FALSE(one.empty());
+  for (const Profile& profile : one) {
+    ASSERT_EQ(profile.bins.size(), 1u);
+    EXPECT_EQ(profile.bins[0].observed, 7);
+  }
+}
+
+TEST(PitEcdf, is_the_distance_from_the_diagonal) {
+  // 1/8, 3/8, 5/8, 7/8: the empirical function strays by 1/8 at each of them.
+  const PitEcdf pit = pit_ecdf("x", {0.875, 0.125, 0.625, 0.375}, 2 * std::exp(-8.0));
+  EXPECT_EQ(pit.draws, 4u);
+  EXPECT_EQ(pit.band, 1);  // sqrt(8 / (2 * 4))
+  EXPECT_EQ(pit.distance, 0.125);
+  EXPECT_EQ(pit.difference.front(), 0);
+  EXPECT_EQ(pit.difference.back(), 0);
+  EXPECT_EQ(pit.difference[pit.difference.size() / 2], 0);
+  // At 8 of 64 the first value is counted: 1/4 - 1/8.
+  EXPECT_EQ(pit.difference[8], 0.125);
+}
+
+TEST(Scores, are_normal_and_end) {
+  EXPECT_EQ(score_of(1), 0);
+  EXPECT_NEAR(score_of(0.05), 1.959964, 5e-6);  // the two-sided 5 % point, to six digits
+  EXPECT_GT(score_of(0), 37);
+  EXPECT_LT(score_of(0), 38);
+}
+
+struct Clue {
+  const char* mutant;
+  CheckOutcome (*check)(const CheckInput&);
+  Family family;
+  std::int64_t vocab;
+  reference::RowParameters parameters;
+  std::int64_t rows;
+  const char* bug;  ///< of the first suspect
+};
+
+void PrintTo(const Clue& clue, std::ostream* out) { *out << clue.mutant; }
+
+class EveryClue : public testing::TestWithParam<Clue> {};
+
+TEST_P(EveryClue, PointsToTheBug) {
+  const Clue& clue = GetParam();
+  const auto sampler = make_mutant(clue.mutant);
+  const auto logits = family_source(clue.family, 20, clue.vocab, DType::float32);
+  CheckInput input = input_of(*sampler, *logits);
+  input.parameters = {clue.parameters};
+  input.rows = clue.rows;
+  CheckOutcome outcome = clue.check(input);
+  ASSERT_TRUE(outcome.failed()) << outcome.message;
+  add_suspects("chi_squared", outcome);
+  ASSERT_FALSE(outcome.evidence.suspects.empty());
+  EXPECT_EQ(outcome.evidence.suspects.front().bug, clue.bug)
+      << outcome.evidence.suspects.front().reason;
+  EXPECT_FALSE(outcome.evidence.observed.empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Mutants, EveryClue,
+    testing::Values(
+        Clue{"one lane of 16 never drawn",
+             check_chi_squared,
+             Family::gaussian,
+             200,
+             {},
+             1,
+             "lost tokens: a lane is never drawn"},
+        Clue{"one lane of 16 never drawn",
+             check_bets,
+             Family::gaussian,
+             200,
+             {},
+             1,
+             "lost tokens: a lane is never drawn"},
+        Clue{"temperature 1.05 times too high",
+             check_chi_squared,
+             Family::gaussian,
+             200,
+             {},
+             1,
+             "temperature: the law is too flat"},
+        Clue{"tail beyond rank 1000 never drawn",
+             check_chi_squared,
+             Family::zipf,
+             4096,
+             {},
+             1,
+             "truncation: the tail is cut off"},
+        Clue{"crossing token dropped",
+             check_mask,
+             Family::gaussian_wide,
+             500,
+             {.top_p = 0.9F},
+             4,
+             "boundary of the mask: the boundary token is dropped"},
+        Clue{"ties at k dropped", check_mask, Family::ties_at_k, 500, {.top_k = 50}, 4, "ties"}));
+
+TEST(Suspects, a_wrong_token_is_explained_by_the_seed_that_gives_it) {
+  const auto sampler = make_mutant("first seed for all outputs");
+  const auto logits = family_source(Family::gaussian, 20, 500, DType::float32);
+  CheckInput input = input_of(*sampler, *logits);
+  input.rows = 8;
+  input.draws = 8;
+  CheckOutcome outcome = check_tokens(input);
+  ASSERT_TRUE(outcome.failed());
+  add_suspects("tokens", outcome);
+  EXPECT_EQ(outcome.evidence.suspects.front().bug, "shared random bits");
+  EXPECT_NE(outcome.evidence.suspects.front().reason.find("seed of the first one"),
+            std::string::npos);
+  EXPECT_NE(outcome.evidence.smallest.find("alone in a call the token is right"),
+            std::string::npos);
+  EXPECT_TRUE(outcome.evidence.observed.starts_with("token "));
+}
+
+TEST(Suspects, nobody_is_suspected_where_nothing_failed) {
+  ModelSampler sampler;
+  const auto logits = family_source(Family::gaussian, 20, 200, DType::float32);
+  CheckOutcome outcome = check_chi_squared(input_of(sampler, *logits));
+  ASSERT_STREQ(to_string(outcome.verdict), "passed");
+  add_suspects("chi_squared", outcome);
+  EXPECT_TRUE(outcome.evidence.suspects.empty());
+  EXPECT_EQ(outcome.evidence.profiles.size(), 3u);
+  ASSERT_TRUE(outcome.evidence.effect.has_value());
+  EXPECT_LE(outcome.evidence.effect->low, outcome.evidence.effect->value);
+  ASSERT_TRUE(outcome.evidence.power.has_value());
+  // The curve falls, and passes through what the case itself finds, rounded to six digits.
+  const std::vector<PowerPoint>& curve = outcome.evidence.power->curve;
+  for (std::size_t i = 1; i < curve.size(); ++i) {
+    EXPECT_LT(curve[i].min_discrepancy, curve[i - 1].min_discrepancy);
+  }
+  EXPECT_GE(curve[curve.size() / 2].min_discrepancy, *outcome.min_discrepancy * (1 - 5e-6));
+}
+
+TEST(Bounds, red_cases_keep_their_pictures_first) {
+  std::vector<CaseRecord> cases(4);
+  for (CaseRecord& one : cases) {
+    one.verdict = Verdict::passed;
+    one.evidence.emplace();
+    one.evidence->pit.resize(1);
+    one.evidence->pit[0].difference.resize(kMostRunPoints / 2);
+    one.evidence->observed = "kept";
+  }
+  cases[3].verdict = Verdict::failed;
+  keep_evidence_within_bounds(cases);
+  EXPECT_EQ(cases[0].evidence->pit.size(), 1u);
+  EXPECT_TRUE(cases[1].evidence->pit.empty());
+  EXPECT_TRUE(cases[2].evidence->pit.empty());
+  EXPECT_EQ(cases[3].evidence->pit.size(), 1u);
+  EXPECT_EQ(cases[2].evidence->observed, "kept");
+}
+
+}  // namespace
+}  // namespace fairdraw::harness

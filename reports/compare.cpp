@@ -1,0 +1,182 @@
+#include "reports/compare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+namespace fairdraw::reports {
+namespace {
+
+using harness::CaseRecord;
+using harness::RunRecord;
+using harness::Verdict;
+using Key = std::pair<std::string, std::string>;
+
+std::map<Key, const CaseRecord*> by_key(const RunRecord& record) {
+  std::map<Key, const CaseRecord*> cases;
+  for (const CaseRecord& one : record.cases) cases.emplace(Key{one.id, one.sampler}, &one);
+  return cases;
+}
+
+std::string title(const RunRecord& record) {
+  std::string text = record.commit.empty() ? record.seed_source : "commit " + record.commit;
+  text += fmt::format(", {}", record.suite);
+  if (!record.selection.empty()) text += fmt::format(", cases {}", record.selection);
+  if (record.shard != "1/1") text += fmt::format(", shard {}", record.shard);
+  return text + fmt::format(", seed {}", record.seed);
+}
+
+bool meet(const harness::Effect& one, const harness::Effect& other, double widened) {
+  const auto low = [widened](const harness::Effect& effect) {
+    return effect.value - widened * (effect.value - effect.low);
+  };
+  const auto high = [widened](const harness::Effect& effect) {
+    return effect.value + widened * (effect.high - effect.value);
+  };
+  // What is not a number meets everything.
+  return !(low(one) > high(other) || low(other) > high(one));
+}
+
+std::optional<EffectChange> effect_change(const CaseRecord& base, const CaseRecord& head) {
+  if (!base.evidence || !head.evidence) return std::nullopt;
+  const auto& one = base.evidence->effect;
+  const auto& other = head.evidence->effect;
+  if (!one || !other || one->name != other->name || meet(*one, *other, 1)) return std::nullopt;
+  constexpr double kWidened = 3;
+  const double before = std::abs(one->value - one->expected.value_or(0));
+  const double after = std::abs(other->value - other->expected.value_or(0));
+  return EffectChange{head.id, head.sampler, *one, *other,
+                      after > before && !meet(*one, *other, kWidened)};
+}
+
+VerdictChange verdict_change(const CaseRecord* base, const CaseRecord* head, bool same_choice) {
+  const CaseRecord& any = head != nullptr ? *head : *base;
+  VerdictChange change{any.id, any.sampler, std::nullopt, std::nullopt, {}, {}};
+  if (base != nullptr) change.base = base->verdict;
+  if (head != nullptr) {
+    change.head = head->verdict;
+    change.message = head->message;
+    change.replay = head->replay;
+  }
+  const bool passed = change.base == Verdict::passed;
+  const bool red =
+      change.head && *change.head != Verdict::passed && *change.head != Verdict::skipped;
+  if (head == nullptr) {
+    change.regression = passed && same_choice;
+  } else {
+    // A red case that is new is one too: nobody has seen it green.
+    change.regression = passed || (red && (!change.base || *change.base == Verdict::skipped));
+  }
+  return change;
+}
+
+std::map<std::string, double> seconds_by_check(const RunRecord& record) {
+  std::map<std::string, double> seconds;
+  for (const CaseRecord& one : record.cases) {
+    if (std::isfinite(one.seconds)) seconds[one.check] += one.seconds;
+  }
+  return seconds;
+}
+
+void compare_seconds(const RunRecord& base, const RunRecord& head, Comparison& comparison) {
+  const auto cpu = [](const RunRecord& record) {
+    const auto found = record.environment.find("cpu");
+    return found == record.environment.end() ? std::string() : found->second;
+  };
+  if (cpu(base) != cpu(head)) return;
+  constexpr double kFactor = 1.5, kSeconds = 1;
+  const auto before = seconds_by_check(base);
+  for (const auto& [check, after] : seconds_by_check(head)) {
+    const auto found = before.find(check);
+    if (found == before.end() || std::abs(after - found->second) < kSeconds) continue;
+    if (after < kFactor * found->second && found->second < kFactor * after) continue;
+    comparison.speeds.push_back({"check " + check, "s", found->second, after, false});
+  }
+}
+
+template <class Change>
+void regressions_first(std::vector<Change>& changes) {
+  std::stable_partition(changes.begin(), changes.end(),
+                        [](const Change& change) { return change.regression; });
+}
+
+std::string row_name(const harness::BenchmarkRecord& row) {
+  return fmt::format("{} {} {} x {} {} {}", row.backend, row.operation, row.batch, row.vocab,
+                     row.dtype, row.logits);
+}
+
+std::string title(const std::vector<harness::BenchmarkRecord>& rows) {
+  if (rows.empty()) return "no rows";
+  return fmt::format("{} rows{}{}", rows.size(), rows.front().machine.empty() ? "" : ", ",
+                     rows.front().machine);
+}
+
+}  // namespace
+
+std::uint64_t Comparison::regressions() const {
+  std::uint64_t count = 0;
+  for (const VerdictChange& change : verdicts) count += change.regression ? 1U : 0U;
+  for (const EffectChange& change : effects) count += change.regression ? 1U : 0U;
+  for (const SpeedChange& change : speeds) count += change.regression ? 1U : 0U;
+  return count;
+}
+
+Comparison compare(const RunRecord& base, const RunRecord& head) {
+  Comparison comparison;
+  comparison.base = title(base);
+  comparison.head = title(head);
+  const bool same_choice =
+      base.suite == head.suite && base.selection == head.selection && base.shard == head.shard;
+  const auto before = by_key(base), after = by_key(head);
+  for (const CaseRecord& one : head.cases) {
+    const auto found = before.find({one.id, one.sampler});
+    const CaseRecord* const known = found == before.end() ? nullptr : found->second;
+    if (known != nullptr) ++comparison.compared;
+    const bool same = known != nullptr && known->verdict == one.verdict;
+    // New cases that are green are no news.
+    const bool news = known != nullptr || one.verdict != Verdict::passed;
+    if (!same && news) comparison.verdicts.push_back(verdict_change(known, &one, same_choice));
+    if (known == nullptr) continue;
+    if (auto change = effect_change(*known, one)) comparison.effects.push_back(std::move(*change));
+  }
+  for (const CaseRecord& one : base.cases) {
+    if (after.contains({one.id, one.sampler})) continue;
+    comparison.verdicts.push_back(verdict_change(&one, nullptr, same_choice));
+  }
+  compare_seconds(base, head, comparison);
+  regressions_first(comparison.verdicts);
+  regressions_first(comparison.effects);
+  return comparison;
+}
+
+Comparison compare(const std::vector<harness::BenchmarkRecord>& base,
+                   const std::vector<harness::BenchmarkRecord>& head, double tolerance) {
+  Comparison comparison;
+  comparison.base = title(base);
+  comparison.head = title(head);
+  std::map<std::string, const harness::BenchmarkRecord*> after;
+  for (const harness::BenchmarkRecord& row : head) after.emplace(row_name(row), &row);
+  for (const harness::BenchmarkRecord& row : base) {
+    const auto found = after.find(row_name(row));
+    if (found == after.end()) {
+      comparison.verdicts.push_back(
+          {row_name(row), row.backend, Verdict::passed, std::nullopt, {}, {}, true});
+      continue;
+    }
+    ++comparison.compared;
+    const harness::BenchmarkRecord& now = *found->second;
+    const bool floors = row.floor_microseconds > 0 && now.floor_microseconds > 0;
+    const double one = floors ? row.ratio : row.microseconds;
+    const double other = floors ? now.ratio : now.microseconds;
+    if (!(std::abs(other - one) > tolerance * one)) continue;
+    comparison.speeds.push_back(
+        {row_name(row), floors ? "x floor" : "us", one, other, other > one});
+  }
+  regressions_first(comparison.speeds);
+  return comparison;
+}
+
+}  // namespace fairdraw::reports

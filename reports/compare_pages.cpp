@@ -1,0 +1,153 @@
+// A comparison as Markdown, HTML and JSON.
+#include <fmt/format.h>
+
+#include <functional>
+
+#include "reports/compare.h"
+#include "reports/escape.h"
+#include "reports/evidence_json.h"
+#include "reports/html_style.h"
+#include "reports/wording.h"
+
+namespace fairdraw::reports {
+namespace {
+
+using harness::Verdict;
+
+std::string verdict_text(const std::optional<Verdict>& verdict) {
+  return verdict ? to_string(*verdict) : "absent";
+}
+
+std::string headline(const Comparison& comparison) {
+  const std::uint64_t worse = comparison.regressions(), all = comparison.changes();
+  if (all == 0) {
+    return fmt::format("No change in {} compared.", grouped(comparison.compared));
+  }
+  return fmt::format("{} regression{}; {} change{} in {} compared.", grouped(worse),
+                     worse == 1 ? "" : "s", grouped(all), all == 1 ? "" : "s",
+                     grouped(comparison.compared));
+}
+
+std::string effect_text(const harness::Effect& effect) {
+  return fmt::format("{:.4g} [{:.4g}, {:.4g}]", effect.value, effect.low, effect.high);
+}
+
+/// A change as the cells of a table: what, of which sampler, base, head, note.
+struct Row {
+  bool regression = false;
+  std::string what, sampler, base, head, note;
+};
+
+std::vector<Row> rows_of(const Comparison& comparison) {
+  std::vector<Row> rows;
+  for (const VerdictChange& change : comparison.verdicts) {
+    rows.push_back({change.regression, change.id, change.sampler, verdict_text(change.base),
+                    verdict_text(change.head), change.message});
+  }
+  for (const EffectChange& change : comparison.effects) {
+    rows.push_back({change.regression, change.id, change.sampler, effect_text(change.base),
+                    effect_text(change.head), change.head.name});
+  }
+  for (const SpeedChange& change : comparison.speeds) {
+    rows.push_back({change.regression,
+                    change.name,
+                    {},
+                    fmt::format("{:.4g} {}", change.base, change.unit),
+                    fmt::format("{:.4g} {}", change.head, change.unit),
+                    fmt::format("{:+.1f} %", 100 * (change.head / change.base - 1))});
+  }
+  return rows;
+}
+
+std::string cell(const std::string& text) {
+  return text.empty() ? std::string() : markdown_cell_code(text);
+}
+
+}  // namespace
+
+std::string to_markdown(const Comparison& comparison) {
+  constexpr std::size_t kLongest = 60 * 1024;
+  constexpr std::size_t kRoom = 200;  // for the line that says what is left out
+  std::string text = fmt::format("### fairdraw: {}\n\n{} → {}\n", headline(comparison),
+                                 markdown_text(comparison.base), markdown_text(comparison.head));
+  const std::vector<Row> rows = rows_of(comparison);
+  if (rows.empty()) return text;
+  text += "\n| | what | sampler | base | head | |\n|---|---|---|---|---|---|\n";
+  std::size_t shown_rows = 0;
+  for (const Row& row : rows) {
+    const std::string line =
+        fmt::format("| {} | {} | {} | {} | {} | {} |\n", row.regression ? "**worse**" : "",
+                    cell(row.what), cell(row.sampler), markdown_text(row.base),
+                    markdown_text(row.head), markdown_text(row.note));
+    if (text.size() + line.size() + kRoom > kLongest) break;
+    text += line;
+    ++shown_rows;
+  }
+  if (shown_rows < rows.size()) {
+    text +=
+        fmt::format("\n{} more changes are not shown here.\n", grouped(rows.size() - shown_rows));
+  }
+  return text;
+}
+
+std::string to_html(const Comparison& comparison) {
+  std::string text = fmt::format(
+      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
+      "<title>fairdraw: comparison</title>\n<style>{}</style></head>\n<body><main>\n"
+      "<h1 class=\"{}\">{}</h1>\n<dl><dt>Base</dt><dd>{}</dd><dt>Head</dt><dd>{}</dd></dl>\n",
+      kStyle, comparison.regressions() > 0 ? "failed" : "passed", html_text(headline(comparison)),
+      html_text(comparison.base), html_text(comparison.head));
+  const std::vector<Row> rows = rows_of(comparison);
+  if (!rows.empty()) {
+    text +=
+        "<div class=\"scroll\" role=\"region\" aria-label=\"Changes\" tabindex=\"0\"><table>"
+        "<caption>What changed</caption><thead><tr>"
+        "<th scope=\"col\">Change</th><th scope=\"col\">What</th><th scope=\"col\">Sampler</th>"
+        "<th scope=\"col\">Base</th><th scope=\"col\">Head</th><th scope=\"col\">Note</th>"
+        "</tr></thead>\n<tbody>\n";
+    for (const Row& row : rows) {
+      text += fmt::format(
+          "<tr><td class=\"verdict {}\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>"
+          "<td>{}</td></tr>\n",
+          row.regression ? "failed" : "skipped", row.regression ? "worse" : "changed",
+          html_text(row.what), html_text(row.sampler), html_text(row.base), html_text(row.head),
+          html_text(row.note));
+    }
+    text += "</tbody></table></div>\n";
+  }
+  return text + "</main></body></html>\n";
+}
+
+std::string to_json(const Comparison& comparison) {
+  Json json = {{"base", comparison.base},         {"head", comparison.head},
+               {"compared", comparison.compared}, {"regressions", comparison.regressions()},
+               {"verdicts", Json::array()},       {"effects", Json::array()},
+               {"speeds", Json::array()}};
+  for (const VerdictChange& change : comparison.verdicts) {
+    json["verdicts"].push_back({{"id", change.id},
+                                {"sampler", change.sampler},
+                                {"base", change.base ? Json(to_string(*change.base)) : Json()},
+                                {"head", change.head ? Json(to_string(*change.head)) : Json()},
+                                {"message", change.message},
+                                {"replay", change.replay},
+                                {"regression", change.regression}});
+  }
+  for (const EffectChange& change : comparison.effects) {
+    json["effects"].push_back({{"id", change.id},
+                               {"sampler", change.sampler},
+                               {"base", effect_json(change.base)},
+                               {"head", effect_json(change.head)},
+                               {"regression", change.regression}});
+  }
+  for (const SpeedChange& change : comparison.speeds) {
+    json["speeds"].push_back({{"name", change.name},
+                              {"unit", change.unit},
+                              {"base", number_json(change.base)},
+                              {"head", number_json(change.head)},
+                              {"regression", change.regression}});
+  }
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace fairdraw::reports

@@ -1,0 +1,178 @@
+// All cases: as data for the page's script, and as plain rows for a reader without it.
+//
+// A table of 10^5 rows takes a browser seconds to lay out, and its markup is three times as large
+// as what it says. So the cases are compact JSON, of which the script shows a page of rows at a
+// time; the plain rows stand in <noscript>, which a browser with script does not even parse.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "reports/escape.h"
+#include "reports/html_parts.h"
+#include "reports/wording.h"
+
+namespace fairdraw::reports::html {
+namespace {
+
+// Plain rows: at some 170 bytes each under a megabyte.
+constexpr std::size_t kMostPlainRows = 5000;
+// With more cases than that, the data leave out the measures, which are most of a statistical
+// case's bytes; report.json has them.
+constexpr std::size_t kMostCasesWithMeasures = 10'000;
+
+/// JSON values that many cases share, each stored once: in the order in which they appear.
+class Dictionary {
+ public:
+  std::size_t index(const std::string& json) {
+    const auto [at, is_new] = index_.emplace(json, index_.size());
+    if (is_new) list_ += (list_.empty() ? "" : ",") + json;
+    return at->second;
+  }
+  std::string json() const { return "[" + list_ + "]"; }
+
+ private:
+  std::map<std::string, std::size_t> index_;
+  std::string list_;
+};
+
+std::string number(const std::optional<double>& value) {
+  // Of what is not finite, JSON has nothing.
+  return value && std::isfinite(*value) ? fmt::format("{:.4g}", *value) : "null";
+}
+
+/// `text` as a JSON array: strings, and `mark` for each occurrence of `part`.
+void append_parts(std::string& json, std::string_view text, std::string_view part, int mark) {
+  const auto append = [&json](const std::string& element) {
+    json += (json.size() > 1 ? "," : "") + element;
+  };
+  for (std::size_t at = part.empty() ? text.npos : text.find(part); at != text.npos;
+       at = text.find(part)) {
+    if (at > 0) append(script_string(text.substr(0, at)));
+    append(std::to_string(mark));
+    text.remove_prefix(at + part.size());
+  }
+  if (!text.empty()) append(script_string(text));
+}
+
+/// A replay line says its case (0) and sampler (1), which the row has already: what is left is the
+/// same for all cases of a run.
+std::string replay_template(const harness::CaseRecord& record) {
+  std::string json = "[";
+  const std::string_view line = record.replay;
+  const std::size_t id = record.id.empty() ? line.npos : line.find(record.id);
+  if (id == line.npos) {
+    append_parts(json, line, record.sampler, 1);
+  } else {
+    append_parts(json, line.substr(0, id), record.sampler, 1);
+    append_parts(json, record.id, record.id, 0);
+    append_parts(json, line.substr(id + record.id.size()), record.sampler, 1);
+  }
+  return json + "]";
+}
+
+std::string data(const harness::RunRecord& record) {
+  Dictionary samplers, checks, filters, replays, names;
+  const bool with_measures = record.cases.size() <= kMostCasesWithMeasures;
+  std::string rows;
+  for (const harness::CaseRecord& one : record.cases) {
+    rows += fmt::format("{}[{},{},{},{},{},{},{},{},{},{},{},{}", rows.empty() ? "" : ",\n",
+                        static_cast<int>(one.verdict), samplers.index(script_string(one.sampler)),
+                        script_string(one.id), checks.index(script_string(one.check)),
+                        filters.index(script_string(one.filter)), one.rows, one.vocab, one.draws,
+                        number(one.p_value), number(one.total_variation),
+                        number(one.min_discrepancy), replays.index(replay_template(one)));
+    std::string measures;
+    if (with_measures) {
+      for (const auto& [name, value] : one.measures) {
+        measures += fmt::format("{}{},{}", measures.empty() ? "" : ",",
+                                names.index(script_string(name)), number(value));
+      }
+    }
+    rows += fmt::format(",{}", script_string(one.message));
+    if (!one.watch.empty() || !measures.empty()) rows.append(",").append(script_string(one.watch));
+    if (!measures.empty()) rows.append(",[").append(measures).append("]");
+    rows += ']';
+  }
+  std::string verdicts;
+  for (const harness::Verdict verdict :
+       {harness::Verdict::passed, harness::Verdict::failed, harness::Verdict::underpowered,
+        harness::Verdict::skipped, harness::Verdict::error}) {
+    verdicts += fmt::format("{}\"{}\"", verdicts.empty() ? "" : ",", to_string(verdict));
+  }
+  return fmt::format(
+      "{{\"verdicts\":[{}],\"samplers\":{},\"checks\":{},\"filters\":{},\"replays\":{},"
+      "\"measures\":{},\"cases\":[\n{}]}}",
+      verdicts, samplers.json(), checks.json(), filters.json(), replays.json(), names.json(), rows);
+}
+
+constexpr std::string_view kColumns[] = {"Verdict",  "Sampler",    "Case",   "Check",
+                                         "Filter",   "#Rows",      "#Vocab", "#Draws",
+                                         "#p value", "#Variation", "#Finds"};
+
+std::string plain_table(const harness::RunRecord& record) {
+  std::string html = table_head("", {std::begin(kColumns), std::end(kColumns)});
+  const std::size_t count = std::min(record.cases.size(), kMostPlainRows);
+  for (std::size_t i = 0; i < count; ++i) {
+    const harness::CaseRecord& one = record.cases[i];
+    html += fmt::format(
+        "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}"
+        "</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+        to_string(one.verdict), html_text(one.sampler), html_text(one.id), html_text(one.check),
+        html_text(one.filter), one.rows, one.vocab, one.draws, number_text(one.p_value),
+        number_text(one.total_variation), number_text(one.min_discrepancy));
+  }
+  html += kTableEnd;
+  if (count < record.cases.size()) {
+    html += fmt::format(
+        "<p>The first {} of {} cases; report.json has all, and with script this "
+        "page has them too.</p>\n",
+        grouped(count), grouped(record.cases.size()));
+  }
+  return html;
+}
+
+std::string select(std::string_view id, std::string_view label) {
+  return fmt::format(
+      "<label>{0}<select id=\"f-{1}\"><option value=\"\">all</option></select></label>\n", label,
+      id);
+}
+
+}  // namespace
+
+std::string cases_section(const harness::RunRecord& record) {
+  std::string head;
+  std::size_t index = 0;
+  for (std::string_view column : kColumns) {
+    const bool numeric = column.starts_with('#');
+    if (numeric) column.remove_prefix(1);
+    head += fmt::format(
+        "<th scope=\"col\"{}><button type=\"button\" data-column=\"{}\">{}</button></th>",
+        numeric ? " class=\"number\"" : "", index++, column);
+  }
+  return "<section id=\"cases\">\n<h2>All cases</h2>\n"
+         "<p>The p value is Pearson's, reported where it does not decide too. Variation is the "
+         "total "
+         "variation that was observed; finds, the smallest that the case's draws find.</p>\n"
+         "<div id=\"table\" hidden>\n<div class=\"tools\" role=\"search\">\n"
+         "<label>Search<input id=\"f-text\" type=\"search\" placeholder=\"case or "
+         "message\"></label>\n" +
+         select("verdict", "Verdict") + select("sampler", "Sampler") + select("check", "Check") +
+         select("filter", "Filter") +
+         "<button type=\"button\" id=\"f-clear\">Clear</button>\n</div>\n"
+         "<p class=\"hint\"><span id=\"shown\" role=\"status\"></span> Keys: <kbd>/</kbd> search, "
+         "<kbd>\u2191</kbd> <kbd>\u2193</kbd> rows, <kbd>Enter</kbd> details, "
+         "<kbd>PgUp</kbd> <kbd>PgDn</kbd> pages.</p>\n"
+         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Table of all cases\">\n"
+         "<table class=\"cases\"><thead><tr>" +
+         head +
+         "</tr></thead><tbody id=\"rows\"></tbody></table></div>\n"
+         "<p class=\"pages\"><button type=\"button\" id=\"previous\">Previous</button> "
+         "<span id=\"page\"></span> <button type=\"button\" id=\"next\">Next</button></p>\n</div>\n"
+         "<noscript>\n" +
+         plain_table(record) + "</noscript>\n<script type=\"application/json\" id=\"data\">" +
+         data(record) + "</script>\n</section>\n";
+}
+
+}  // namespace fairdraw::reports::html

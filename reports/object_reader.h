@@ -1,0 +1,68 @@
+// A JSON object read field by field: each is asked for by its type, and what nobody asked for is an
+// error. For json_reader.cpp and evidence_reader.cpp.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace fairdraw::reports {
+
+using Json = nlohmann::ordered_json;
+
+/// "report: field 'PATH' WHAT" as std::runtime_error.
+[[noreturn]] void fail_at(const std::string& path, const std::string& what);
+
+/// A value for a message: cut, and safe to print.
+std::string shown(const Json& value);
+
+/// What a text of the format may hold.
+struct Format {
+  int major = 0;
+  bool open = false;  ///< of a later minor version: fields that are unknown here are passed over
+};
+
+/// The text as JSON. Throws std::runtime_error: not JSON, ends too early, or nested too deep.
+Json parse_json(const std::string& text);
+
+/// An object whose fields are all asked for, each by its type, and which has no others.
+class ObjectReader {
+ public:
+  ObjectReader(const Json& value, std::string path, Format format);
+
+  const Format& format() const { return format_; }
+  std::string path(const std::string& key) const { return path_.empty() ? key : path_ + "." + key; }
+
+  bool has(const std::string& key) const { return value_.contains(key); }
+  const Json& at(const std::string& key);
+  std::string text(const std::string& key);
+  std::string optional_text(const std::string& key);  ///< empty where it is absent
+  std::uint64_t count(const std::string& key);
+  std::optional<double> optional_number(const std::string& key);
+  double number(const std::string& key);  ///< null is NaN
+  bool boolean(const std::string& key);
+  ObjectReader object(const std::string& key);
+  const Json& array(const std::string& key);
+
+  /// Each value of an array of `key`, as a reader of its own.
+  std::vector<ObjectReader> objects(const std::string& key);
+  std::vector<double> numbers(const std::string& key);
+  std::vector<std::string> texts(const std::string& key);
+  /// An array of arrays of `width` numbers each; null is NaN.
+  std::vector<std::vector<double>> tuples(const std::string& key, std::size_t width);
+
+  /// The keys of an object that is a map.
+  std::vector<std::string> keys() const;
+  void expect_no_other_field() const;
+
+ private:
+  const Json& value_;
+  std::string path_;
+  Format format_;
+  std::set<std::string> asked_;
+};
+
+}  // namespace fairdraw::reports

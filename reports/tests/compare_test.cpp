@@ -1,0 +1,191 @@
+#include "reports/compare.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+
+#include "reports/report.h"
+#include "sample_records.h"
+
+namespace fairdraw::reports {
+namespace {
+
+using harness::RunRecord;
+using harness::Verdict;
+
+TEST(Compare, a_record_has_not_changed_from_itself) {
+  const Comparison same = compare(small_record(), small_record());
+  EXPECT_EQ(same.changes(), 0u);
+  EXPECT_EQ(same.compared, small_record().cases.size());
+  EXPECT_NE(to_markdown(same).find("No change in 7 compared."), std::string::npos);
+}
+
+TEST(Compare, what_turned_red_is_a_regression_and_what_turned_green_is_none) {
+  RunRecord head = small_record();
+  head.cases[0].verdict = Verdict::failed;
+  head.cases[0].message = "token 4 instead of 5";
+  head.cases[2].verdict = Verdict::passed;
+  const Comparison changed = compare(small_record(), head);
+  ASSERT_EQ(changed.verdicts.size(), 2u);
+  EXPECT_EQ(changed.regressions(), 1u);
+  EXPECT_EQ(changed.verdicts[0].id, small_record().cases[0].id);
+  EXPECT_TRUE(changed.verdicts[0].regression);
+  EXPECT_EQ(changed.verdicts[1].base, Verdict::failed);
+  EXPECT_FALSE(changed.verdicts[1].regression);
+  EXPECT_NE(to_markdown(changed).find("token 4 instead of 5"), std::string::npos);
+}
+
+TEST(Compare, a_case_that_is_gone_is_a_regression_of_the_same_choice_only) {
+  RunRecord head = small_record();
+  head.cases.erase(head.cases.begin());
+  EXPECT_EQ(compare(small_record(), head).regressions(), 1u);
+  head.selection = "other/*";
+  const Comparison chosen = compare(small_record(), head);
+  EXPECT_EQ(chosen.regressions(), 0u);
+  ASSERT_EQ(chosen.verdicts.size(), 1u);
+  EXPECT_FALSE(chosen.verdicts[0].head.has_value());
+}
+
+TEST(Compare, a_new_case_is_news_only_when_it_is_not_green) {
+  RunRecord base = small_record();
+  base.cases.erase(base.cases.begin(), base.cases.begin() + 3);  // passed, passed, failed
+  const Comparison changed = compare(base, small_record());
+  ASSERT_EQ(changed.verdicts.size(), 1u);
+  EXPECT_EQ(changed.verdicts[0].head, Verdict::failed);
+  EXPECT_TRUE(changed.verdicts[0].regression);
+}
+
+TEST(Compare, effects_change_where_their_intervals_do_not_meet) {
+  RunRecord base = small_record(), head = small_record();
+  const auto set = [](RunRecord& record, double value, double half) {
+    record.cases[2].evidence->effect = {"total variation", value, value - half,
+                                        value + half,      0.0,   0.99};
+  };
+  set(base, 0.010, 0.001);
+  set(head, 0.0119, 0.001);  // meet at 0.011
+  EXPECT_EQ(compare(base, head).effects.size(), 0u);
+  set(head, 0.0125, 0.001);  // apart, but not three times as wide: chance
+  ASSERT_EQ(compare(base, head).effects.size(), 1u);
+  EXPECT_EQ(compare(base, head).regressions(), 0u);
+  set(head, 0.0165, 0.001);  // apart by more than 3 * 0.001 on both sides
+  EXPECT_EQ(compare(base, head).regressions(), 1u);
+  EXPECT_EQ(compare(head, base).regressions(), 0u);  // nearer to what is expected
+  head.cases[2].evidence->effect->name = "another thing";
+  EXPECT_EQ(compare(base, head).effects.size(), 0u);
+}
+
+TEST(Compare, seconds_of_a_check_are_shown_and_are_no_regression) {
+  RunRecord head = small_record();
+  for (harness::CaseRecord& one : head.cases) one.seconds *= 20;
+  const Comparison slower = compare(small_record(), head);
+  EXPECT_FALSE(slower.speeds.empty());
+  EXPECT_EQ(slower.regressions(), 0u);
+  head.environment["cpu"] = "another";
+  EXPECT_TRUE(compare(small_record(), head).speeds.empty());
+}
+
+TEST(Compare, benchmarks_are_compared_by_their_ratio_to_the_floor) {
+  auto head = benchmark_rows();
+  head[0].ratio *= 1.09;
+  head[0].microseconds *= 3;  // with the floor of a slower machine
+  EXPECT_EQ(compare(benchmark_rows(), head, kSpeedTolerance).changes(), 0u);
+  head[0].ratio *= 1.1;
+  const Comparison slower = compare(benchmark_rows(), head, kSpeedTolerance);
+  ASSERT_EQ(slower.speeds.size(), 1u);
+  EXPECT_EQ(slower.regressions(), 1u);
+  EXPECT_EQ(compare(head, benchmark_rows(), kSpeedTolerance).regressions(), 0u);
+  head.pop_back();
+  EXPECT_EQ(compare(benchmark_rows(), head, 10).regressions(), 1u);  // a row is gone
+}
+
+TEST(Compare, hostile_names_add_no_row_and_no_markup) {
+  RunRecord head = nasty_record();
+  for (harness::CaseRecord& one : head.cases) {
+    one.verdict = one.verdict == Verdict::passed ? Verdict::failed : Verdict::passed;
+  }
+  const Comparison changed = compare(nasty_record(), head);
+  ASSERT_EQ(changed.verdicts.size(), head.cases.size());
+  const std::string markdown = to_markdown(changed), html = to_html(changed);
+  std::size_t rows = 0, bars = 0;
+  std::istringstream lines(markdown);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.empty() || line.front() != '|') continue;  // text may hold bars
+    ++rows;
+    bars += static_cast<std::size_t>(std::count(line.begin(), line.end(), '|'));
+  }
+  EXPECT_EQ(rows, 2 + head.cases.size());
+  EXPECT_EQ(bars, 7 * rows);
+  EXPECT_EQ(html.find("<script"), std::string::npos);
+  EXPECT_EQ(html.find("<b onload"), std::string::npos);
+  for (const std::string& page : {markdown, html, to_json(changed)}) {
+    EXPECT_EQ(page.find('\x1b'), std::string::npos);
+  }
+}
+
+TEST(Compare, a_comment_stays_below_its_limit_and_says_what_is_left_out) {
+  RunRecord base = small_record();
+  const harness::CaseRecord one = base.cases[0];
+  for (int i = 0; i < 2000; ++i) {
+    base.cases.push_back(one);
+    base.cases.back().id += std::to_string(i);
+  }
+  RunRecord head = base;
+  for (harness::CaseRecord& changed : head.cases) changed.verdict = Verdict::failed;
+  const std::string markdown = to_markdown(compare(base, head));
+  EXPECT_LE(markdown.size(), 60u * 1024);
+  EXPECT_NE(markdown.find("more changes are not shown here"), std::string::npos);
+}
+
+TEST(Compare, json_holds_every_change) {
+  RunRecord head = small_record();
+  head.cases[0].verdict = Verdict::failed;
+  const auto json = nlohmann::json::parse(to_json(compare(small_record(), head)));
+  EXPECT_EQ(json["regressions"], 1);
+  EXPECT_EQ(json["verdicts"][0]["base"], "passed");
+  EXPECT_EQ(json["verdicts"][0]["head"], "failed");
+  EXPECT_EQ(json["verdicts"][0]["replay"], small_record().cases[0].replay);
+}
+
+TEST(Annotations, one_a_check_and_ten_of_a_kind) {
+  RunRecord record = small_record();
+  const std::string text = to_annotations(record);
+  // g_test failed, mask error, dkwm underpowered; dkwm watched.
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4);
+  EXPECT_NE(text.find("::error title=fairdraw%3A g_test is red::sample/top_k/zipf/v1000 on "
+                      "plugin:demo: token 17 was drawn 31 times; expected 0"),
+            std::string::npos)
+      << text;
+  for (int i = 0; i < 30; ++i) {
+    record.cases.push_back(record.cases[2]);
+    record.cases.back().check = "check " + std::to_string(i);
+  }
+  const std::string many = to_annotations(record);
+  EXPECT_EQ(std::count(many.begin(), many.end(), '\n'), 10 + 1);
+  EXPECT_EQ(to_annotations(RunRecord()), "");
+}
+
+TEST(Annotations, hostile_text_starts_no_command) {
+  RunRecord record = nasty_record();
+  for (harness::CaseRecord& one : record.cases) {
+    one.message = "50% of\n::error::forged\r::set-output name=x::y" + nasty_text();
+    one.check = "a,title=b::c\n";
+  }
+  const std::string text = to_annotations(record);
+  std::size_t lines = 0;
+  for (std::size_t at = 0; at < text.size(); at = text.find('\n', at) + 1, ++lines) {
+    const std::string line = text.substr(at, text.find('\n', at) - at);
+    EXPECT_TRUE(line.starts_with("::error title=") || line.starts_with("::warning title=")) << line;
+    EXPECT_EQ(line.find('\r'), std::string::npos);
+    // The title ends at the first "::" behind it: what the check is called cannot.
+    const std::string title = line.substr(line.find("title="), line.find("::", 2));
+    EXPECT_EQ(title.substr(0, title.find("::")).find(','), std::string::npos);
+  }
+  EXPECT_EQ(lines, 2u);  // one check, red and watched
+  EXPECT_NE(text.find("50%25 of"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace fairdraw::reports
