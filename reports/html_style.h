@@ -131,9 +131,10 @@ svg .faint { opacity: .35; }
 svg .limit { fill: none; stroke: var(--outside); stroke-dasharray: 5 3; }
 svg .observed { fill: var(--observed); } svg .outside { fill: var(--outside); }
 svg .line { fill: none; stroke-width: 1.75; }
-svg .observed.line, svg .observed.stem { stroke: var(--observed); }
+svg .observed.line, svg .observed.stem, svg .observed.dots { stroke: var(--observed); }
 svg .outside.line, svg .outside.stem { stroke: var(--outside); }
 svg .stem { fill: none; stroke-width: 1.5; }
+svg .dots { fill: none; stroke-width: 5; stroke-linecap: round; }
 svg .interval { fill: none; stroke: var(--observed); stroke-width: 1.75; }
 svg path.mark { stroke: var(--outside); stroke-width: 1.5; stroke-dasharray: 3 2; }
 svg rect.good { fill: var(--passed-soft); } svg rect.bad { fill: var(--failed-soft); }

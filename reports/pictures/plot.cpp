@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "reports/escape.h"
 
@@ -69,6 +70,13 @@ double share_of(const Axis& axis, double value) {
                                  (std::log(axis.high) - std::log(axis.low))
                            : (value - axis.low) / (axis.high - axis.low);
   return std::clamp(share, 0.0, 1.0);
+}
+
+/// A tenth of a unit is less than a pixel shows.
+std::string coordinate(double value) {
+  std::string text = fmt::format("{:.1f}", value);
+  if (text.ends_with(".0")) text.resize(text.size() - 2);
+  return text;
 }
 
 }  // namespace
@@ -145,11 +153,21 @@ double Plot::y_of(double value) const {
 }
 
 std::string Plot::path_of(const std::vector<Point>& points, char first) const {
-  std::string path;
+  std::string path, last_x, last_y;
   for (const Point point : points) {
     if (!finite(point)) continue;
-    path +=
-        fmt::format("{}{:.1f} {:.1f}", path.empty() ? first : 'L', x_of(point.x), y_of(point.y));
+    std::string x = coordinate(x_of(point.x)), y = coordinate(y_of(point.y));
+    if (path.empty()) {
+      path = first + x + " " + y;
+    } else if (y == last_y) {
+      path += "H" + x;
+    } else if (x == last_x) {
+      path += "V" + y;
+    } else {
+      path += "L" + x + " " + y;
+    }
+    last_x = std::move(x);
+    last_y = std::move(y);
   }
   return path;
 }
@@ -163,7 +181,10 @@ void Plot::area(const std::vector<Point>& low, const std::vector<Point>& high,
 }
 
 void Plot::line(const std::vector<Point>& points, std::string_view kind) {
-  const std::string path = path_of(points, 'M');
+  std::vector<Point> within;
+  std::copy_if(points.begin(), points.end(), std::back_inserter(within),
+               [this](Point point) { return point.x >= x_.low && point.x <= x_.high; });
+  const std::string path = path_of(within, 'M');
   if (!path.empty()) shapes_ += fmt::format("<path class=\"{}\" d=\"{}\"/>\n", kind, path);
 }
 
@@ -177,7 +198,20 @@ void Plot::level(double y, std::string_view label, std::string_view kind) {
                          width_ - kRight - 2, at, html_text(label));
 }
 
-void Plot::stroke(Point from, Point to, std::string_view kind) { line({from, to}, kind); }
+void Plot::stems(const std::vector<Point>& points, std::string_view kind) {
+  std::string path;
+  for (const Point point : points) path += path_of({{point.x, 0}, point}, 'M');
+  if (!path.empty()) shapes_ += fmt::format("<path class=\"stem {}\" d=\"{}\"/>\n", kind, path);
+}
+
+void Plot::dots(const std::vector<Point>& points, std::string_view kind) {
+  std::string path;
+  for (const Point point : points) {
+    const std::string at = path_of({point}, 'M');
+    if (!at.empty()) path += at + "h0";  // a stroke without length has its round ends
+  }
+  if (!path.empty()) shapes_ += fmt::format("<path class=\"dots {}\" d=\"{}\"/>\n", kind, path);
+}
 
 void Plot::dot(Point at, std::string_view kind, std::string_view tip) {
   if (!finite(at)) return;

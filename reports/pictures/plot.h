@@ -55,11 +55,14 @@ class Plot {
 
   /// The area between two lines over the same abscissas.
   void area(const std::vector<Point>& low, const std::vector<Point>& high, std::string_view kind);
+  /// Points to the left or to the right of the plot are left out.
   void line(const std::vector<Point>& points, std::string_view kind);
   /// A line across the plot at `y`, with what it is at its end.
   void level(double y, std::string_view label, std::string_view kind);
-  /// A stroke from `from` to `to`.
-  void stroke(Point from, Point to, std::string_view kind);
+  /// Strokes from the ordinate 0 to each point.
+  void stems(const std::vector<Point>& points, std::string_view kind);
+  /// Dots without tips: one path, where hundreds of them would be most of a page.
+  void dots(const std::vector<Point>& points, std::string_view kind);
   void dot(Point at, std::string_view kind, std::string_view tip = "");
   /// A diamond: the shape of what lies outside of where it should.
   void diamond(Point at, std::string_view kind, std::string_view tip = "");

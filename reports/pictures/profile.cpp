@@ -73,15 +73,18 @@ std::string residual_plot(const harness::Profile& profile, double most) {
   plot.level(0, "", "axis");
   plot.level(kOutside, "", "limit");
   plot.level(-kOutside, "", "limit");
+  std::vector<Point> inside, beyond;
   for (std::size_t i = 0; i < profile.bins.size(); ++i) {
     double residual = residual_of(profile, profile.bins[i]);
     if (std::isnan(residual)) continue;
     const bool outside = std::abs(residual) > kOutside;
     residual = std::clamp(residual, -most, most);
     const Point at{static_cast<double>(i), residual};
-    plot.stroke({at.x, 0}, at, outside ? "stem outside" : "stem observed");
+    (outside ? beyond : inside).push_back(at);
     if (outside) plot.diamond(at, "outside", tip_of(profile, profile.bins[i]));
   }
+  plot.stems(inside, "observed");
+  plot.stems(beyond, "outside");
   return plot.svg();
 }
 
@@ -111,15 +114,17 @@ std::string profile(const harness::Profile& profile) {
   }
   plot.area(low, high, "band");
   plot.line(middle, "expected");
+  std::vector<Point> inside;
   for (std::size_t i = 0; i < profile.bins.size(); ++i) {
     const harness::ProfileBin& bin = profile.bins[i];
     const Point at{static_cast<double>(i), bin.observed};
     if (std::abs(residual_of(profile, bin)) > kOutside) {
       plot.diamond(at, "outside", tip_of(profile, bin));
     } else {
-      plot.dot(at, "observed");
+      inside.push_back(at);
     }
   }
+  plot.dots(inside, "observed");
   return plot.svg();
 }
 

@@ -114,7 +114,13 @@ TEST(Compare, hostile_names_add_no_row_and_no_markup) {
   for (std::string line; std::getline(lines, line);) {
     if (line.empty() || line.front() != '|') continue;  // text may hold bars
     ++rows;
-    bars += static_cast<std::size_t>(std::count(line.begin(), line.end(), '|'));
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      if (line[i] == '\\') {
+        ++i;  // what is behind a backslash is text
+      } else if (line[i] == '|') {
+        ++bars;
+      }
+    }
   }
   EXPECT_EQ(rows, 2 + head.cases.size());
   EXPECT_EQ(bars, 7 * rows);

@@ -16,7 +16,8 @@ namespace fairdraw::cli {
 void add_run_options(CLI::App& app, RunOptions& options) {
   app.add_option("--sampler", options.samplers,
                  "Samplers to judge, separated by commas: names of `fairdraw list samplers`, "
-                 "plugin:PATH for one in a shared library, profile:NAME for one made of a profile "
+                 "plugin:PATH for one in a shared library, profile:NAME for one made of a profile, "
+                 "mutant:NAME for a wrong one (`fairdraw mutants --list`) "
                  "(default: all built-in ones)")
       ->delimiter(',')
       ->type_name("NAME");

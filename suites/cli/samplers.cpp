@@ -4,9 +4,11 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <string_view>
 
 #include "harness/plugin/plugin_sampler.h"
 #include "suites/identify/profile_sampler.h"
+#include "suites/mutants/catalogue.h"
 
 namespace fairdraw::cli {
 
@@ -30,6 +32,8 @@ void add_plugin_options(CLI::App& app, Options& options) {
 
 suites::SamplerMaker sampler_maker(const Options& options) {
   return [loader = std::make_shared<Loader>(options)](const std::string& name) {
+    constexpr std::string_view kMutant = "mutant:";
+    if (name.starts_with(kMutant)) return suites::make_mutant(name.substr(kMutant.size()));
     return harness::plugin::is_plugin(name) ? loader->make(name) : suites::make_named_sampler(name);
   };
 }

@@ -3,6 +3,8 @@
 #include <iterator>
 #include <utility>
 
+#include "harness/contract/usage_error.h"
+
 namespace fairdraw::suites {
 namespace {
 
@@ -38,6 +40,15 @@ Mutant spoiled_model(MutantText text, Claim claim, std::function<void(Spoil&)> s
 }
 
 }  // namespace
+
+std::unique_ptr<harness::Sampler> make_mutant(std::string_view name) {
+  std::vector<std::string> names;
+  for (const Mutant& mutant : catalogue()) {
+    if (mutant.name == name) return mutant.make();
+    names.push_back(mutant.name);
+  }
+  throw harness::UsageError(harness::unknown_name_message("mutant", std::string(name), names));
+}
 
 const char* to_string(EntryState state) {
   switch (state) {

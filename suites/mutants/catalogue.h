@@ -40,6 +40,9 @@ const std::vector<Twin>& twins();
 /// All mutants, class by class. Names are unique.
 const std::vector<Mutant>& catalogue();
 
+/// The wrong sampler of that name, to look at what the gate says of it. Throws harness::UsageError.
+std::unique_ptr<harness::Sampler> make_mutant(std::string_view name);
+
 /// What became of a documented bug.
 enum class EntryState {
   mutant,       ///< `name` stands in the catalogue, and must be killed

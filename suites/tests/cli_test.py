@@ -5,6 +5,7 @@ Usage: cli_test.py FAIRDRAW_BINARY BAD_PLUGIN
 
 import json
 import os
+import shlex
 import struct
 import subprocess
 import sys
@@ -372,6 +373,17 @@ class CommandLine(unittest.TestCase):
         self.assertIn("alone in a call", evidence["smallest"])
         self.assertGreater(len(evidence["boundary"]["tokens"]), 1)
         self.assertGreater(len(evidence["suspects"]), 0)
+
+    def test_a_mutant_can_be_judged_by_its_name(self):
+        result = self.run_fairdraw("verify", "--sampler", "mutant:lane-of-32-lost", "--suite",
+                                   "smoke", "--report", self.path("report"), "--seed", "1")
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        wrong = [case for case in self.report("report")["cases"] if case["verdict"] == "failed"]
+        self.assertTrue(wrong)
+        replayed = self.run_fairdraw(*shlex.split(wrong[0]["replay"])[1:])
+        self.assertEqual(replayed.returncode, 1, replayed.stdout + replayed.stderr)
+        self.expect_usage_error("verify", "--sampler", "mutant:lane-of-32-lots",
+                                says=["'lane-of-32-lost'"])
 
     def test_replay_lines_repeat_their_case(self):
         self.assertEqual(self.verify("report").returncode, 0)
