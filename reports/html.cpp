@@ -148,9 +148,9 @@ std::string to_html(const harness::RunRecord& record, const ReportExtras& extras
              "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
              "<title>fairdraw: {}</title>\n<style>{}</style>\n</head>\n<body>\n",
              kScriptHash, to_string(run_verdict(record)), kStyle) +
-         html::first_screen(record) + "<main>\n" + "<section class=\"panels\">\n" +
-         html::unnoticed_panel(record) + html::ledger(record) + "</section>\n" +
-         html::red_section(record) + html::watch_section(record) +
+         html::first_screen(record) + "<main>\n" + html::common_section(record) +
+         "<section class=\"panels\">\n" + html::unnoticed_panel(record) + html::ledger(record) +
+         "</section>\n" + html::red_section(record) + html::watch_section(record) +
          html::overview_section(record, extras) + html::cases_section(record) +
          html::filters_section(record) + html::evidence_section(record) +
          html::environment_section(record) + "</main>\n<script>" + std::string(kScript) +

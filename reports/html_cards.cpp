@@ -121,6 +121,31 @@ std::string card(const harness::CaseRecord& record, bool open) {
 
 }  // namespace
 
+std::string common_section(const harness::RunRecord& record) {
+  constexpr std::size_t kMostBugs = 4;
+  const harness::Summary counts = record.summary();
+  if (counts.failed == 0) return "";
+  std::string bugs, failing, passing;
+  std::size_t shown = 0;
+  for (const SuspectedBug& bug : suspected_bugs(record)) {
+    if (++shown > kMostBugs) break;
+    bugs += fmt::format("<li><b>{}</b> in {} of {} failed cases. {}</li>\n", html_text(bug.bug),
+                        grouped(bug.cases), grouped(counts.failed), html_text(bug.reason));
+  }
+  for (const CheckOutcomes& check : outcomes_of_checks(record)) {
+    if (check.failed > 0) {
+      failing +=
+          fmt::format("{}<b>{}</b> {} of {}", failing.empty() ? "" : ", ", html_text(check.check),
+                      grouped(check.failed), grouped(check.failed + check.passed));
+    } else if (check.passed > 0) {
+      passing += (passing.empty() ? "" : ", ") + html_text(check.check);
+    }
+  }
+  return "<section class=\"panel common\" id=\"common\">\n<h2>What the failures look like</h2>\n" +
+         (bugs.empty() ? "" : "<ol>\n" + bugs + "</ol>\n") + "<dl>\n" + entry("Failed", failing) +
+         (passing.empty() ? "" : entry("All passed", passing)) + "</dl>\n</section>\n";
+}
+
 std::string red_section(const harness::RunRecord& record) {
   const auto red = red_cases(record);
   if (red.empty()) return "";

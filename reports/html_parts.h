@@ -32,6 +32,9 @@ std::string replay_line(const std::string& replay);
 /// A list of pictures side by side; empty for none.
 std::string figures(const std::string& pictures);
 
+/// What the failures of a run have in common: suspected bugs, and which checks they are of.
+std::string common_section(const harness::RunRecord& record);
+
 /// What went wrong, a card a case, and what is to be watched.
 std::string red_section(const harness::RunRecord& record);
 std::string watch_section(const harness::RunRecord& record);

@@ -61,6 +61,8 @@ dl.numbers { grid-template-columns: repeat(auto-fill, minmax(9rem, max-content) 
 .verdict.underpowered { color: var(--underpowered); } .verdict.underpowered::before { content: "?"; }
 .verdict.skipped { color: var(--skipped); } .verdict.skipped::before { content: "\2013"; }
 .tiles .none .verdict { color: var(--soft); }
+.common { margin-top: 1.5rem; border-left: .35rem solid var(--failed); }
+.common ol { margin: .4rem 0; padding-left: 1.4rem; }
 .panels { display: grid; grid-template-columns: minmax(0, 2fr) minmax(0, 1fr); gap: 1rem;
   margin-top: 1.5rem; align-items: start; }
 .panel { padding: 1rem 1.25rem; background: var(--card); border: 1px solid var(--line);

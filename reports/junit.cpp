@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "reports/escape.h"
 #include "reports/report.h"
@@ -26,8 +29,8 @@ struct Counts {
   }
 
   std::string attributes() const {
-    return fmt::format(R"(tests="{}" failures="{}" errors="{}" skipped="{}" time="{:.3f}")", tests,
-                       failures, errors, skipped, seconds);
+    return fmt::format(R"(tests="{}" failures="{}" errors="{}" time="{:.3f}")", tests, failures,
+                       errors, seconds);
   }
 };
 
@@ -35,32 +38,66 @@ std::string property(std::string_view name, std::string_view value) {
   return fmt::format("<property name=\"{}\" value=\"{}\"/>\n", xml_text(name), xml_text(value));
 }
 
-std::string property(std::string_view name, const std::optional<double>& value) {
-  return value ? property(name, fmt::format("{}", *value)) : "";
-}
+/// What is known of a case beside its verdict, by name. A test case has no properties in the format
+/// that most readers share (Jenkins' junit-10.xsd): it stands in its <system-out>, which they show.
+class Facts {
+ public:
+  void add(std::string_view name, std::string_view value) {
+    if (!value.empty()) facts_.emplace_back(name, value);
+  }
+  void add(std::string_view name, const std::optional<double>& value) {
+    if (value) facts_.emplace_back(name, fmt::format("{}", *value));
+  }
 
-/// What the evidence says in a few words: each as a property of its own, so that a CI system's
-/// searches find it.
-std::string evidence_properties(const harness::Evidence& evidence) {
-  const auto text = [](std::string_view name, std::string_view value) {
-    return value.empty() ? "" : property(name, value);
-  };
-  std::string xml = text("observed", evidence.observed) + text("expected", evidence.expected) +
-                    text("smallest_case", evidence.smallest);
+  /// One a line, or in a line.
+  std::string text(std::string_view separator) const {
+    std::string text;
+    for (const auto& [name, value] : facts_) {
+      text += fmt::format("{}{}: {}", text.empty() ? "" : separator, name, terminal_text(value));
+    }
+    return text;
+  }
+
+ private:
+  std::vector<std::pair<std::string, std::string>> facts_;
+};
+
+void add_evidence(Facts& facts, const harness::Evidence& evidence) {
+  facts.add("observed", evidence.observed);
+  facts.add("expected", evidence.expected);
+  facts.add("smallest_case", evidence.smallest);
   if (evidence.effect) {
-    xml += text("effect", evidence.effect->name) +
-           property("effect_value", std::optional(evidence.effect->value)) +
-           property("effect_low", std::optional(evidence.effect->low)) +
-           property("effect_high", std::optional(evidence.effect->high));
+    facts.add("effect", evidence.effect->name);
+    facts.add("effect_value", std::optional(evidence.effect->value));
+    facts.add("effect_low", std::optional(evidence.effect->low));
+    facts.add("effect_high", std::optional(evidence.effect->high));
   }
   if (evidence.decisive) {
-    xml += text("decisive_statistic", evidence.decisive->statistic) +
-           property("decisive_p_value", evidence.decisive->p_value) +
-           property("decisive_log10_e", evidence.decisive->log10_e) +
-           property("decisive_level", std::optional(evidence.decisive->level));
+    facts.add("decisive_statistic", evidence.decisive->statistic);
+    facts.add("decisive_p_value", evidence.decisive->p_value);
+    facts.add("decisive_log10_e", evidence.decisive->log10_e);
+    facts.add("decisive_level", std::optional(evidence.decisive->level));
   }
-  for (const harness::Suspect& suspect : evidence.suspects) xml += text("suspect", suspect.bug);
-  return xml;
+  for (const harness::Suspect& suspect : evidence.suspects) facts.add("suspect", suspect.bug);
+}
+
+Facts facts_of(const harness::CaseRecord& record) {
+  Facts facts;
+  facts.add("check", record.check);
+  facts.add("semantics", record.semantics);
+  facts.add("filter", record.filter);
+  facts.add("draws", std::to_string(record.draws));
+  facts.add("p_value", record.p_value);
+  facts.add("min_discrepancy", record.min_discrepancy);
+  if (record.evidence) add_evidence(facts, *record.evidence);
+  return facts;
+}
+
+/// The evidence of cases that are red or to be watched, as properties of their suite, where the
+/// format has them.
+std::string evidence_property(const harness::CaseRecord& record) {
+  const bool shown = record.verdict == Verdict::failed || !record.watch.empty();
+  return shown ? property("evidence of " + record.id, facts_of(record).text("; ")) : "";
 }
 
 /// The element that says why the case did not pass; empty where it did.
@@ -94,13 +131,8 @@ std::string testcase(const harness::CaseRecord& record) {
   return fmt::format("<testcase classname=\"{}\" name=\"{}\" time=\"{:.3f}\">\n",
                      xml_text(record.sampler), xml_text(record.id),
                      std::isfinite(record.seconds) ? record.seconds : 0.0) +
-         "<properties>\n" + property("check", record.check) +
-         property("semantics", record.semantics) +
-         (record.filter.empty() ? "" : property("filter", record.filter)) +
-         property("draws", std::to_string(record.draws)) + property("p_value", record.p_value) +
-         property("min_discrepancy", record.min_discrepancy) +
-         (record.evidence ? evidence_properties(*record.evidence) : "") + "</properties>\n" +
-         outcome(record) + watch(record) + "</testcase>\n";
+         outcome(record) + watch(record) + "<system-out>" + xml_text(facts_of(record).text("\n")) +
+         "</system-out>\n</testcase>\n";
 }
 
 }  // namespace
@@ -120,21 +152,22 @@ std::string to_junit_xml(const harness::RunRecord& record) {
   std::string body;
   for (const harness::SamplerRecord& sampler : samplers) {
     Counts counts;
-    std::string cases;
+    std::string cases, evidence;
     for (const harness::CaseRecord& one : record.cases) {
       if (one.sampler != sampler.name) continue;
       counts.add(one);
       total.add(one);
       cases += testcase(one);
+      evidence += evidence_property(one);
     }
-    body += fmt::format("<testsuite name=\"{}\" {}>\n<properties>\n", xml_text(sampler.name),
-                        counts.attributes()) +
+    body += fmt::format("<testsuite name=\"{}\" {} skipped=\"{}\">\n<properties>\n",
+                        xml_text(sampler.name), counts.attributes(), counts.skipped) +
             property("version", sampler.version) + property("semantics", sampler.semantics) +
             property("suite", record.suite) + property("shard", record.shard) +
             property("seed", std::to_string(record.seed)) +
             property("seed_source", record.seed_source) +
-            (record.commit.empty() ? "" : property("commit", record.commit)) + "</properties>\n" +
-            cases + "</testsuite>\n";
+            (record.commit.empty() ? "" : property("commit", record.commit)) + evidence +
+            "</properties>\n" + cases + "</testsuite>\n";
   }
   return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"fairdraw\" " +
          total.attributes() + ">\n" + body + "</testsuites>\n";

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "reports/escape.h"
 #include "reports/report.h"
 #include "reports/wording.h"
@@ -99,6 +101,15 @@ std::string to_markdown(const harness::RunRecord& record) {
   Lines head(kMostListBytes);
   head.add(facts(record));
   text += head.text();
+  if (const auto bugs = suspected_bugs(record); !bugs.empty()) {
+    constexpr std::size_t kMostBugs = 4;
+    Lines lines(kMostListBytes);
+    for (std::size_t i = 0; i < std::min(bugs.size(), kMostBugs); ++i) {
+      lines.add(fmt::format("- **{}** in {} of {} failed cases. {}\n", markdown_text(bugs[i].bug),
+                            bugs[i].cases, record.summary().failed, markdown_text(bugs[i].reason)));
+    }
+    text += "\n## What the failures look like\n\n" + lines.text();
+  }
   if (const auto red = red_cases(record); !red.empty()) {
     Lines lines(kMostRedBytes);
     for (const harness::CaseRecord* one : red) lines.add(red_case(*one));

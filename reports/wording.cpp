@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 namespace fairdraw::reports {
 
@@ -70,11 +72,50 @@ std::string verdict_sentence(const harness::RunRecord& record) {
 std::vector<const harness::CaseRecord*> red_cases(const harness::RunRecord& record) {
   std::vector<const harness::CaseRecord*> cases;
   for (const Verdict verdict : {Verdict::failed, Verdict::error, Verdict::underpowered}) {
+    std::set<std::string> checks;
+    std::vector<const harness::CaseRecord*> others;
     for (const harness::CaseRecord& one : record.cases) {
-      if (one.verdict == verdict) cases.push_back(&one);
+      if (one.verdict != verdict) continue;
+      (checks.insert(one.check).second ? cases : others).push_back(&one);
     }
+    cases.insert(cases.end(), others.begin(), others.end());
   }
   return cases;
+}
+
+std::vector<SuspectedBug> suspected_bugs(const harness::RunRecord& record) {
+  std::vector<SuspectedBug> bugs;
+  for (const harness::CaseRecord& one : record.cases) {
+    if (one.verdict != harness::Verdict::failed || !one.evidence) continue;
+    std::set<std::string> named;  // a case counts once for a bug
+    for (const harness::Suspect& suspect : one.evidence->suspects) {
+      if (!named.insert(suspect.bug).second) continue;
+      const auto known =
+          std::find_if(bugs.begin(), bugs.end(),
+                       [&suspect](const SuspectedBug& bug) { return bug.bug == suspect.bug; });
+      if (known == bugs.end()) {
+        bugs.push_back({suspect.bug, suspect.reason, 1});
+      } else {
+        ++known->cases;
+      }
+    }
+  }
+  std::stable_sort(bugs.begin(), bugs.end(),
+                   [](const SuspectedBug& a, const SuspectedBug& b) { return a.cases > b.cases; });
+  return bugs;
+}
+
+std::vector<CheckOutcomes> outcomes_of_checks(const harness::RunRecord& record) {
+  std::vector<CheckOutcomes> checks;
+  for (const harness::CaseRecord& one : record.cases) {
+    auto known = std::find_if(checks.begin(), checks.end(), [&one](const CheckOutcomes& check) {
+      return check.check == one.check;
+    });
+    if (known == checks.end()) known = checks.insert(checks.end(), {one.check, 0, 0});
+    known->failed += one.verdict == harness::Verdict::failed;
+    known->passed += one.verdict == harness::Verdict::passed;
+  }
+  return checks;
 }
 
 std::vector<const harness::CaseRecord*> watched_cases(const harness::RunRecord& record) {

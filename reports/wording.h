@@ -20,8 +20,27 @@ harness::Verdict run_verdict(const harness::RunRecord& record);
 /// The case must be looked at: failed, error or underpowered.
 bool is_red(const harness::CaseRecord& record);
 
-/// Red cases in the order of the record, but failed before error before underpowered.
+/// Red cases: failed before error before underpowered, of these the first of each check before the
+/// others, and else in the order of the record: the first few show all there is to see.
 std::vector<const harness::CaseRecord*> red_cases(const harness::RunRecord& record);
+
+/// A bug that failed cases are suspected of: how many name it, and the reason of the first.
+struct SuspectedBug {
+  std::string bug, reason;
+  std::uint64_t cases = 0;
+};
+
+/// Named by most cases first, among equals in the order of the record.
+std::vector<SuspectedBug> suspected_bugs(const harness::RunRecord& record);
+
+/// How the cases of one check ended.
+struct CheckOutcomes {
+  std::string check;
+  std::uint64_t failed = 0, passed = 0;
+};
+
+/// In the order in which checks first appear.
+std::vector<CheckOutcomes> outcomes_of_checks(const harness::RunRecord& record);
 
 /// Cases that hold something to watch, in the order of the record.
 std::vector<const harness::CaseRecord*> watched_cases(const harness::RunRecord& record);

@@ -118,13 +118,18 @@ reference::IntegerRow model_of(const Request& request, std::int64_t row) {
 }
 
 reference::RealLaw law_of(const CheckInput& input, const Request& request, std::int64_t row) {
+  return law_under(effective_semantics(input), input, request, row);
+}
+
+reference::RealLaw law_under(const reference::Semantics& profile, const CheckInput& input,
+                             const Request& request, std::int64_t row) {
   if (request.input == RowInput::probabilities) {
     return reference::real_oracle_from_probs(
         std::span(request.row(row), static_cast<std::size_t>(request.vocab)),
-        request.parameters[static_cast<std::size_t>(row)], effective_semantics(input),
+        request.parameters[static_cast<std::size_t>(row)], profile,
         input.sampler->description().exact_integer);
   }
-  reference::Semantics semantics = effective_semantics(input);
+  reference::Semantics semantics = profile;
   reference::WeightBound bound;
   if (!input.sampler->description().exact_integer) {
     bound = reference::kFloat32Weights;

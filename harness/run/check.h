@@ -74,6 +74,10 @@ reference::Semantics effective_semantics(const CheckInput& input);
 reference::IntegerRow model_of(const Request& request, std::int64_t row);
 reference::RealLaw law_of(const CheckInput& input, const Request& request, std::int64_t row);
 
+/// The same under another profile, taken as it is: without the request's tie rule and filter order.
+reference::RealLaw law_under(const reference::Semantics& semantics, const CheckInput& input,
+                             const Request& request, std::int64_t row);
+
 /// True where the profile gives no row with these parameters a token.
 bool must_fail(const reference::RowParameters& parameters, const reference::Semantics& semantics,
                RowInput row_input, std::int64_t vocab);

@@ -25,8 +25,49 @@ std::vector<std::int32_t> tokens_of(const ChainRequest& request, const ChainResp
 
 std::string name_of(const ChainRequest& request, std::int64_t first, std::int64_t chain) {
   const auto s = static_cast<std::size_t>(request.seed_is_scalar ? 0 : chain);
-  return fmt::format("chain {} of {} drafted tokens, seed {}, offset {}", first + chain,
-                     request.num_draft_tokens, request.seed[s], request.offset[s]);
+  return fmt::format("chain number {}, {} drafted token{}, seed {}, offset {}", first + chain,
+                     request.num_draft_tokens, request.num_draft_tokens == 1 ? "" : "s",
+                     request.seed[s], request.offset[s]);
+}
+
+// Which step gives the first token that is not the model's.
+void note_wrong_token(const ChainRequest& request, std::int64_t chain,
+                      const std::vector<std::int32_t>& tokens,
+                      const reference::ChainOutcome& expected, CheckOutcome& outcome) {
+  Evidence& evidence = outcome.evidence;
+  evidence.observed = fmt::format("tokens {}", fmt::join(tokens, " "));
+  evidence.expected = fmt::format("tokens {}", fmt::join(expected.tokens, " "));
+  const auto drafts = static_cast<std::size_t>(request.num_draft_tokens);
+  const auto first = request.draft_tokens.begin() + chain * request.num_draft_tokens;
+  const std::vector<std::int32_t> drafted(first, first + request.num_draft_tokens);
+  evidence.smallest = fmt::format("drafts {} over {} tokens; {} of them are to be accepted",
+                                  fmt::join(drafted, " "), request.vocab, expected.emitted);
+  const auto wrong = static_cast<std::size_t>(
+      std::mismatch(tokens.begin(), tokens.end(), expected.tokens.begin()).first - tokens.begin());
+  const auto emitted = static_cast<std::size_t>(expected.emitted);
+  const auto suspect = [&evidence](const char* what, const std::string& why) {
+    evidence.suspects.push_back({std::string("speculative decoding: ") + what, why});
+  };
+  if (wrong < emitted) {
+    suspect("a draft is rejected that must be accepted",
+            fmt::format("position {} emits {} and not its draft {}", wrong, tokens[wrong],
+                        drafted[wrong]));
+  } else if (wrong > emitted) {
+    suspect(
+        "tokens behind the end of the chain",
+        fmt::format("position {} holds {}, the chain ends at {}", wrong, tokens[wrong], emitted));
+  } else if (emitted == drafts) {
+    suspect("the bonus token",
+            fmt::format("all {} drafts are accepted, and what follows is {}, not {}", drafts,
+                        tokens[wrong], expected.tokens[wrong]));
+  } else if (tokens[wrong] == drafted[wrong]) {
+    suspect("a draft is accepted that must be rejected",
+            fmt::format("position {} emits its draft {}", wrong, drafted[wrong]));
+  } else {
+    suspect("the token after a rejection",
+            fmt::format("position {} rejects its draft, as it must, and draws {}, not {}", wrong,
+                        tokens[wrong], expected.tokens[wrong]));
+  }
 }
 
 // Runs the request and compares all of it with the integer model.
@@ -50,6 +91,7 @@ void compare_with_model(const CheckInput& input, const ChainRequest& request, st
       outcome.fail(fmt::format("{}: tokens {}, the integer model says {}",
                                name_of(request, first, chain), fmt::join(tokens, " "),
                                fmt::join(expected.tokens, " ")));
+      note_wrong_token(request, chain, tokens, expected, outcome);
     } else if (response.accepted[at] != expected.accepted ||
                response.emitted[at] != expected.emitted) {
       outcome.fail(fmt::format("{}: {} accepted and {} emitted, the integer model says {} and {}",

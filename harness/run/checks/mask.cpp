@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "harness/run/checks.h"
+#include "harness/run/checks/mask_suspects.h"
 #include "harness/run/checks/pictures.h"
 #include "harness/run/random_words.h"
 
@@ -79,8 +80,11 @@ void compare_with_law(const CheckInput& input, const Request& request, const Res
   if (!response.support_size.empty()) {
     const std::int32_t size = response.support_size[static_cast<std::size_t>(row)];
     if (size < law.support_low || size > law.support_high) {
-      outcome.fail(fmt::format("{}: support size {}, expected {} to {}", where(request, first, row),
-                               size, law.support_low, law.support_high));
+      const std::string expected = law.support_low == law.support_high
+                                       ? fmt::format("{}", law.support_low)
+                                       : fmt::format("{} to {}", law.support_low, law.support_high);
+      outcome.fail(fmt::format("{}: support size {}, expected {}", where(request, first, row), size,
+                               expected));
     }
   }
   if (response.mask.empty()) return;
@@ -183,6 +187,7 @@ CheckOutcome check_mask(const CheckInput& input) {
       compare_with_tokens(request, response, first, row, outcome);
       ++outcome.rows;
     }
+    if (outcome.failed()) note_mask_mistakes(input, request, response, outcome);
     compare_through_indices(input, request, response, first, outcome);
   }
   expect_refusals(input, outcome);

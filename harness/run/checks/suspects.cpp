@@ -161,16 +161,20 @@ void judge_profiles(const std::vector<Profile>& profiles, std::vector<Suspect>& 
   for (Weighed& one : weighed) suspects.push_back(std::move(one.suspect));
 }
 
+bool is_wrong(const BoundaryToken& token) {
+  const bool kept = token.kept.value_or(token.drawn.value_or(0) > 0);
+  const bool judged = token.kept || token.drawn;
+  return judged && token.oracle != Oracle::ambiguous && kept != (token.oracle == Oracle::in);
+}
+
 // The wrong token that is nearest to the boundary.
 void judge_boundary(const Boundary& boundary, std::vector<Suspect>& suspects) {
   const auto& tokens = boundary.tokens;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const BoundaryToken& token = tokens[i];
-    const bool kept = token.kept.value_or(token.drawn.value_or(0) > 0);
-    const bool judged = token.kept || token.drawn;
-    if (!judged || token.oracle == Oracle::ambiguous || kept == (token.oracle == Oracle::in)) {
-      continue;
-    }
+    if (!is_wrong(token)) continue;
+    const bool kept = token.oracle == Oracle::out;
+    const auto wrong = std::count_if(tokens.begin(), tokens.end(), is_wrong);
     const auto same_logit = [&](std::size_t at) { return tokens[at].logit == token.logit; };
     if ((i > 0 && same_logit(i - 1)) || (i + 1 < tokens.size() && same_logit(i + 1))) {
       suspects.push_back({"ties", fmt::format("token {} has the logit of its neighbour, and is {}",
@@ -178,7 +182,11 @@ void judge_boundary(const Boundary& boundary, std::vector<Suspect>& suspects) {
     }
     const bool edge = kept ? i > 0 && tokens[i - 1].oracle != Oracle::out
                            : i + 1 < tokens.size() && tokens[i + 1].oracle != Oracle::in;
-    if (edge && kept) {
+    if (edge && wrong > 1) {
+      suspects.push_back({kept ? "mask: too many tokens" : "mask: too few tokens",
+                          fmt::format("of the {} tokens beside the boundary {} are {}",
+                                      tokens.size(), wrong, kept ? "kept" : "dropped")});
+    } else if (edge && kept) {
       suspects.push_back(
           {"boundary of the mask: one token too many",
            fmt::format("token {} is the first one behind the boundary", token.token)});
@@ -237,7 +245,10 @@ void judge_check(const std::string& check, std::vector<Suspect>& suspects) {
       {"chain", {"speculative decoding", "a chain is not what its drafts and words give"}},
       {"chain_law", {"speculative decoding", "committed tokens do not have the target's law"}},
       {"support", {"out of support", "a token that the filters exclude was drawn"}},
-      {"tokens", {"numbers of a draw", "a token is not that of its seed, offset and number"}}};
+      {"tokens",
+       {"numbers of a draw",
+        "the masks are right, and a token is not that of its seed, "
+        "offset and number"}}};
   const auto found = classes.find(check);
   if (found != classes.end()) suspects.push_back(found->second);
 }
@@ -248,7 +259,8 @@ void add_suspects(const std::string& check, CheckOutcome& outcome) {
   if (!outcome.failed()) return;
   Evidence& evidence = outcome.evidence;
   std::vector<Suspect>& suspects = evidence.suspects;
-  if (evidence.boundary) judge_boundary(*evidence.boundary, suspects);
+  // Where a mistake is known that gives the masks, their boundary adds nothing.
+  if (evidence.boundary && suspects.empty()) judge_boundary(*evidence.boundary, suspects);
   judge_profiles(evidence.profiles, suspects);
   judge_pit(evidence, suspects);
   if (suspects.empty()) judge_check(check, suspects);

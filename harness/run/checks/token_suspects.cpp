@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "harness/run/checks/mask_suspects.h"
 #include "harness/run/checks/pictures.h"
 
 namespace fairdraw::harness {
@@ -140,7 +141,19 @@ void note_wrong_draw(const CheckInput& input, const Request& request, const Resp
       if (entry.token == static_cast<std::uint64_t>(token)) entry.drawn = 1;
     }
   }
-  if (auto suspect = explained(request, response, models)) evidence.suspects.push_back(*suspect);
+  if (auto suspect = explained(request, response, models)) {
+    evidence.suspects.push_back(*suspect);
+  } else if (const SamplerDescription& sampler = input.sampler->description();
+             sampler.reports_mask && request.input == RowInput::logits) {
+    // A draw from another set of tokens is another token.
+    const Response masks = run_request(*input.sampler, request,
+                                       reported(sampler, {.support_size = true, .mask = true}));
+    const std::size_t before = evidence.suspects.size();
+    if (masks.ran() && note_mask_mistakes(input, request, masks, outcome) &&
+        evidence.suspects.size() == before) {
+      evidence.suspects.push_back({"mask", "the mask of the same call is wrong too"});
+    }
+  }
   if (request.seed_is_scalar || !request.words.empty() || !request.active.empty()) {
     evidence.smallest = fmt::format("{} outputs of {} rows of {} tokens", request.outputs(),
                                     request.rows, request.vocab);

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "harness/run/checks.h"
+#include "harness/run/checks/mask_suspects.h"
 #include "harness/run/checks/pictures.h"
 #include "harness/run/checks/suspects.h"
 #include "harness/run/tests/mutants.h"
@@ -122,45 +123,49 @@ TEST_P(EveryClue, PointsToTheBug) {
   EXPECT_FALSE(outcome.evidence.observed.empty());
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Mutants, EveryClue,
-    testing::Values(
-        Clue{"one lane of 16 never drawn",
-             check_chi_squared,
-             Family::gaussian,
-             200,
-             {},
-             1,
-             "lost tokens: a lane is never drawn"},
-        Clue{"one lane of 16 never drawn",
-             check_bets,
-             Family::gaussian,
-             200,
-             {},
-             1,
-             "lost tokens: a lane is never drawn"},
-        Clue{"temperature 1.05 times too high",
-             check_chi_squared,
-             Family::gaussian,
-             200,
-             {},
-             1,
-             "temperature: the law is too flat"},
-        Clue{"tail beyond rank 1000 never drawn",
-             check_chi_squared,
-             Family::zipf,
-             4096,
-             {},
-             1,
-             "truncation: the tail is cut off"},
-        Clue{"crossing token dropped",
-             check_mask,
-             Family::gaussian_wide,
-             500,
-             {.top_p = 0.9F},
-             4,
-             "boundary of the mask: the boundary token is dropped"},
-        Clue{"ties at k dropped", check_mask, Family::ties_at_k, 500, {.top_k = 50}, 4, "ties"}));
+INSTANTIATE_TEST_SUITE_P(Mutants, EveryClue,
+                         testing::Values(Clue{"one lane of 16 never drawn",
+                                              check_chi_squared,
+                                              Family::gaussian,
+                                              200,
+                                              {},
+                                              1,
+                                              "lost tokens: a lane is never drawn"},
+                                         Clue{"one lane of 16 never drawn",
+                                              check_bets,
+                                              Family::gaussian,
+                                              200,
+                                              {},
+                                              1,
+                                              "lost tokens: a lane is never drawn"},
+                                         Clue{"temperature 1.05 times too high",
+                                              check_chi_squared,
+                                              Family::gaussian,
+                                              200,
+                                              {},
+                                              1,
+                                              "temperature: the law is too flat"},
+                                         Clue{"tail beyond rank 1000 never drawn",
+                                              check_chi_squared,
+                                              Family::zipf,
+                                              4096,
+                                              {},
+                                              1,
+                                              "truncation: the tail is cut off"},
+                                         Clue{"crossing token dropped",
+                                              check_mask,
+                                              Family::gaussian_wide,
+                                              500,
+                                              {.top_p = 0.9F},
+                                              4,
+                                              "definition of mass exactly at top_p"},
+                                         Clue{"ties at k dropped",
+                                              check_mask,
+                                              Family::ties_at_k,
+                                              500,
+                                              {.top_k = 50},
+                                              4,
+                                              "definition of ties with the k-th largest"}));
 
 TEST(Suspects, a_wrong_token_is_explained_by_the_seed_that_gives_it) {
   const auto sampler = make_mutant("first seed for all outputs");
@@ -177,6 +182,53 @@ TEST(Suspects, a_wrong_token_is_explained_by_the_seed_that_gives_it) {
   EXPECT_NE(outcome.evidence.smallest.find("alone in a call the token is right"),
             std::string::npos);
   EXPECT_TRUE(outcome.evidence.observed.starts_with("token "));
+}
+
+// The masks that are right for a request.
+Response masks_of(const Request& request, const CheckInput& input) {
+  Response response;
+  const auto words = static_cast<std::size_t>(words_for(request.vocab));
+  response.mask.assign(static_cast<std::size_t>(request.rows) * words, 0);
+  for (std::int64_t row = 0; row < request.rows; ++row) {
+    const reference::RealLaw law = law_of(input, request, row);
+    for (std::size_t id = 0; id < law.membership.size(); ++id) {
+      if (law.membership[id] != reference::Membership::in) continue;
+      response.mask[static_cast<std::size_t>(row) * words + id / 32] |= 1U << (id % 32);
+    }
+  }
+  return response;
+}
+
+TEST(Suspects, wrong_masks_are_explained_by_the_parameter_that_gives_them) {
+  ModelSampler sampler;
+  const auto logits = family_source(Family::gaussian, 20, 1000, DType::float32);
+  CheckInput input = input_of(sampler, *logits);
+  input.rows = 16;
+  input.parameters = {{.temperature = 0.7F, .top_p = 0.9F}, {.temperature = 0.7F, .top_k = 50}};
+  struct {
+    const char *bug, *what;
+    void (*change)(reference::RowParameters&);
+  } const mistakes[] = {
+      {"temperature", "1 % larger",
+       [](reference::RowParameters& one) { one.temperature *= 1.01F; }},
+      {"temperature", "ignored", [](reference::RowParameters& one) { one.temperature = 1; }},
+      {"top_k", "one more", [](reference::RowParameters& one) { one.top_k += one.top_k > 0; }},
+      {"top_p", "1 % smaller", [](reference::RowParameters& one) { one.top_p *= 1 / 1.01F; }},
+  };
+  const Request asked = make_request(input, 0, input.rows);
+  for (const auto& mistake : mistakes) {
+    Request read = asked;
+    for (reference::RowParameters& one : read.parameters) mistake.change(one);
+    CheckOutcome outcome;
+    EXPECT_TRUE(note_mask_mistakes(input, asked, masks_of(read, input), outcome));
+    ASSERT_FALSE(outcome.evidence.suspects.empty()) << mistake.bug << " " << mistake.what;
+    EXPECT_EQ(outcome.evidence.suspects.front().bug, mistake.bug);
+    EXPECT_TRUE(outcome.evidence.suspects.front().reason.starts_with(mistake.what))
+        << outcome.evidence.suspects.front().reason;
+  }
+  CheckOutcome right;
+  EXPECT_FALSE(note_mask_mistakes(input, asked, masks_of(asked, input), right));
+  EXPECT_TRUE(right.evidence.suspects.empty());
 }
 
 TEST(Suspects, nobody_is_suspected_where_nothing_failed) {
