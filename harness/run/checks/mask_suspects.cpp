@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <string>
 #include <vector>
@@ -18,7 +19,7 @@ using reference::RowParameters;
 using reference::Semantics;
 
 struct Mistake {
-  std::string bug, what;
+  std::string bug;
   std::function<void(RowParameters&)> parameter;  ///< either of the two
   std::function<void(Semantics&)> definition;
 };
@@ -28,7 +29,7 @@ struct Mistake {
 std::vector<Mistake> wrong_parameters() {
   std::vector<Mistake> mistakes;
   const auto add = [&mistakes](const char* bug, const char* what, auto change) {
-    mistakes.push_back({bug, what, change, {}});
+    mistakes.push_back({fmt::format("{}: {}", bug, what), change, {}});
   };
   const auto add_factors = [&add](const char* name, float RowParameters::*member) {
     for (const auto& [factor, text] :
@@ -52,6 +53,10 @@ std::vector<Mistake> wrong_parameters() {
   add("top_p", "1 - p", [](RowParameters& one) { one.top_p = 1 - one.top_p; });
   add("min_p", "ignored", [](RowParameters& one) { one.min_p = 0; });
   add_factors("min_p", &RowParameters::min_p);
+  add("min_p", "measured before the temperature", [](RowParameters& one) {
+    // At temperature 1 a logit is kept that is at most -ln(min_p) below the largest.
+    if (one.temperature > 0) one.min_p = std::pow(one.min_p, 1 / one.temperature);
+  });
   add("min_p", "read as a percentage", [](RowParameters& one) { one.min_p /= 100; });
   return mistakes;
 }
@@ -62,10 +67,8 @@ std::vector<Mistake> wrong_definitions(const Semantics& semantics) {
   for (const reference::Choice& choice : reference::semantic_choices()) {
     for (const reference::ChoiceValue& value : choice.values) {
       if (value.is_set(semantics)) continue;
-      mistakes.push_back({"definition of " + choice.meaning,
-                          fmt::format("{} = {}", choice.name, value.name),
-                          {},
-                          value.set});
+      mistakes.push_back(
+          {fmt::format("definition of {}: {}", choice.meaning, value.name), {}, value.set});
     }
   }
   return mistakes;
@@ -160,8 +163,8 @@ bool note_mask_mistakes(const CheckInput& input, const Request& request, const R
   constexpr std::size_t kMost = 3;
   for (std::size_t i = 0; i < std::min(found.size(), kMost); ++i) {
     if (found[i].rows < found.front().rows) break;
-    std::string reason = fmt::format("{}: that gives {} of the {} wrong masks that were looked at",
-                                     found[i].mistake->what, found[i].rows, rows.wrong.size());
+    std::string reason = fmt::format("That gives {} of the {} wrong masks that were looked at",
+                                     found[i].rows, rows.wrong.size());
     if (!rows.right.empty()) reason += fmt::format(", and the {} right ones", rows.right.size());
     outcome.evidence.suspects.push_back({found[i].mistake->bug, reason});
   }

@@ -123,49 +123,50 @@ TEST_P(EveryClue, PointsToTheBug) {
   EXPECT_FALSE(outcome.evidence.observed.empty());
 }
 
-INSTANTIATE_TEST_SUITE_P(Mutants, EveryClue,
-                         testing::Values(Clue{"one lane of 16 never drawn",
-                                              check_chi_squared,
-                                              Family::gaussian,
-                                              200,
-                                              {},
-                                              1,
-                                              "lost tokens: a lane is never drawn"},
-                                         Clue{"one lane of 16 never drawn",
-                                              check_bets,
-                                              Family::gaussian,
-                                              200,
-                                              {},
-                                              1,
-                                              "lost tokens: a lane is never drawn"},
-                                         Clue{"temperature 1.05 times too high",
-                                              check_chi_squared,
-                                              Family::gaussian,
-                                              200,
-                                              {},
-                                              1,
-                                              "temperature: the law is too flat"},
-                                         Clue{"tail beyond rank 1000 never drawn",
-                                              check_chi_squared,
-                                              Family::zipf,
-                                              4096,
-                                              {},
-                                              1,
-                                              "truncation: the tail is cut off"},
-                                         Clue{"crossing token dropped",
-                                              check_mask,
-                                              Family::gaussian_wide,
-                                              500,
-                                              {.top_p = 0.9F},
-                                              4,
-                                              "definition of mass exactly at top_p"},
-                                         Clue{"ties at k dropped",
-                                              check_mask,
-                                              Family::ties_at_k,
-                                              500,
-                                              {.top_k = 50},
-                                              4,
-                                              "definition of ties with the k-th largest"}));
+INSTANTIATE_TEST_SUITE_P(
+    Mutants, EveryClue,
+    testing::Values(Clue{"one lane of 16 never drawn",
+                         check_chi_squared,
+                         Family::gaussian,
+                         200,
+                         {},
+                         1,
+                         "lost tokens: a lane is never drawn"},
+                    Clue{"one lane of 16 never drawn",
+                         check_bets,
+                         Family::gaussian,
+                         200,
+                         {},
+                         1,
+                         "lost tokens: a lane is never drawn"},
+                    Clue{"temperature 1.05 times too high",
+                         check_chi_squared,
+                         Family::gaussian,
+                         200,
+                         {},
+                         1,
+                         "temperature: the law is too flat"},
+                    Clue{"tail beyond rank 1000 never drawn",
+                         check_chi_squared,
+                         Family::zipf,
+                         4096,
+                         {},
+                         1,
+                         "truncation: the tail is cut off"},
+                    Clue{"crossing token dropped",
+                         check_mask,
+                         Family::gaussian_wide,
+                         500,
+                         {.top_p = 0.9F},
+                         4,
+                         "definition of mass exactly at top_p: inclusive_mass_at_most_p"},
+                    Clue{"ties at k dropped",
+                         check_mask,
+                         Family::ties_at_k,
+                         500,
+                         {.top_k = 50},
+                         4,
+                         "definition of ties with the k-th largest: lowest_id"}));
 
 TEST(Suspects, a_wrong_token_is_explained_by_the_seed_that_gives_it) {
   const auto sampler = make_mutant("first seed for all outputs");
@@ -206,14 +207,13 @@ TEST(Suspects, wrong_masks_are_explained_by_the_parameter_that_gives_them) {
   input.rows = 16;
   input.parameters = {{.temperature = 0.7F, .top_p = 0.9F}, {.temperature = 0.7F, .top_k = 50}};
   struct {
-    const char *bug, *what;
+    const char* bug;
     void (*change)(reference::RowParameters&);
   } const mistakes[] = {
-      {"temperature", "1 % larger",
-       [](reference::RowParameters& one) { one.temperature *= 1.01F; }},
-      {"temperature", "ignored", [](reference::RowParameters& one) { one.temperature = 1; }},
-      {"top_k", "one more", [](reference::RowParameters& one) { one.top_k += one.top_k > 0; }},
-      {"top_p", "1 % smaller", [](reference::RowParameters& one) { one.top_p *= 1 / 1.01F; }},
+      {"temperature: 1 % larger", [](reference::RowParameters& one) { one.temperature *= 1.01F; }},
+      {"temperature: ignored", [](reference::RowParameters& one) { one.temperature = 1; }},
+      {"top_k: one more", [](reference::RowParameters& one) { one.top_k += one.top_k > 0; }},
+      {"top_p: 1 % smaller", [](reference::RowParameters& one) { one.top_p *= 1 / 1.01F; }},
   };
   const Request asked = make_request(input, 0, input.rows);
   for (const auto& mistake : mistakes) {
@@ -221,10 +221,8 @@ TEST(Suspects, wrong_masks_are_explained_by_the_parameter_that_gives_them) {
     for (reference::RowParameters& one : read.parameters) mistake.change(one);
     CheckOutcome outcome;
     EXPECT_TRUE(note_mask_mistakes(input, asked, masks_of(read, input), outcome));
-    ASSERT_FALSE(outcome.evidence.suspects.empty()) << mistake.bug << " " << mistake.what;
+    ASSERT_FALSE(outcome.evidence.suspects.empty()) << mistake.bug;
     EXPECT_EQ(outcome.evidence.suspects.front().bug, mistake.bug);
-    EXPECT_TRUE(outcome.evidence.suspects.front().reason.starts_with(mistake.what))
-        << outcome.evidence.suspects.front().reason;
   }
   CheckOutcome right;
   EXPECT_FALSE(note_mask_mistakes(input, asked, masks_of(asked, input), right));
