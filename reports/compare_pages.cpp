@@ -66,7 +66,7 @@ std::string cell(const std::string& text) {
 }  // namespace
 
 std::string to_markdown(const Comparison& comparison) {
-  constexpr std::size_t kLongest = 60 * 1024;
+  constexpr std::size_t kLongest = std::size_t{60} * 1024;
   constexpr std::size_t kRoom = 200;  // for the line that says what is left out
   std::string text = fmt::format("### fairdraw: {}\n\n{} → {}\n", headline(comparison),
                                  markdown_text(comparison.base), markdown_text(comparison.head));

@@ -9,7 +9,7 @@ namespace fairdraw::reports {
 /// The page's policy lets only the script run that has this hash: SHA-256 of kScript, base64. A
 /// test (tests/check_pages.py) computes it anew and says the right one.
 inline constexpr std::string_view kScriptHash =
-    "sha256-WRbWsOUnRI3eetehDa3CSS9FNyIld8DdH7Zuv6RVvs4=";
+    "sha256-9CQZlAxa6b73tng6ikb8wDACLuyhxGuvan7vBv4bCPE=";
 
 inline constexpr std::string_view kScript = R"script(
 "use strict";
@@ -57,7 +57,7 @@ for (const [id, column] of Object.entries(selects)) {
     $("f-" + id).append(option);
   });
 }
-const state = {sort: -1, down: false, page: 0};
+const state = {sort: VERDICT, down: false, page: 0};
 let shown = [];
 const words = (one) => [one[ID], one[MESSAGE], one[WATCH] || ""].join("\n").toLowerCase();
 let index = null;

@@ -115,7 +115,8 @@ td.number, th.number { text-align: right; white-space: nowrap; font-variant-nume
 .cases th[aria-sort=descending] button::after { content: " \2193"; opacity: 1; }
 .cases tbody tr:hover { background: var(--sunk); }
 .cases td { white-space: nowrap; padding: .28rem .5rem; }
-button.row { padding: 0; border: 0; background: none; text-align: left; white-space: nowrap;
+.cases td:nth-child(3) { white-space: normal; min-width: 14rem; }
+button.row { padding: 0; border: 0; background: none; text-align: left; overflow-wrap: anywhere;
   color: var(--accent); }
 button.row::before { content: "\25B8"; display: inline-block; width: 1em; color: var(--soft); }
 button.row[aria-expanded=true]::before { content: "\25BE"; }

@@ -28,9 +28,11 @@ std::vector<const harness::CaseRecord*> red_cases(const harness::RunRecord& reco
 struct SuspectedBug {
   std::string bug, reason;
   std::uint64_t cases = 0;
+  bool exact = false;  ///< named by a case of a check that compares, and counts nothing
 };
 
-/// Named by most cases first, among equals in the order of the record.
+/// Those of exact checks first, then those that most cases name, among equals in the order of the
+/// record.
 std::vector<SuspectedBug> suspected_bugs(const harness::RunRecord& record);
 
 /// How the cases of one check ended.

@@ -15,7 +15,7 @@ VOID_ELEMENTS = {"meta", "br", "input"}
 ALLOWED_ELEMENTS = set(
     "html head meta title style body header main section article details summary h1 h2 h3 p dl dt"
     " dd div table caption thead tbody tr th td span b sup code kbd pre br ul li a label input"
-    " select option button noscript script svg desc text path circle rect g".split()
+    " select option button noscript script ol svg desc text path circle rect g".split()
 )
 ALLOWED_ATTRIBUTES = set(
     "lang charset http-equiv content name class scope id href hidden open role tabindex type value"

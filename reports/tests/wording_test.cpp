@@ -63,6 +63,43 @@ TEST(RedCases, failed_come_first_then_error_then_underpowered) {
   EXPECT_EQ(red[2], &record.cases[0]);
 }
 
+TEST(RedCases, show_each_check_before_any_twice) {
+  RunRecord record = record_of({Verdict::failed, Verdict::failed, Verdict::failed});
+  const char* const checks[] = {"mask", "mask", "streams"};
+  for (std::size_t i = 0; i < 3; ++i) record.cases[i].check = checks[i];
+  const auto red = red_cases(record);
+  ASSERT_EQ(red.size(), 3u);
+  EXPECT_EQ(red[0], &record.cases[0]);
+  EXPECT_EQ(red[1], &record.cases[2]);
+  EXPECT_EQ(red[2], &record.cases[1]);
+}
+
+TEST(SuspectedBugs, exact_checks_come_before_what_more_cases_say) {
+  RunRecord record =
+      record_of({Verdict::failed, Verdict::failed, Verdict::failed, Verdict::passed});
+  const auto suspect = [&record](std::size_t at, const char* check,
+                                 std::vector<harness::Suspect> suspects) {
+    record.cases[at].check = check;
+    record.cases[at].evidence.emplace();
+    record.cases[at].evidence->suspects = std::move(suspects);
+  };
+  suspect(0, "chi_squared", {{"temperature", "first"}, {"temperature", "again"}});
+  suspect(1, "bets", {{"temperature", "second"}});
+  suspect(2, "mask", {{"ties", "third"}});
+  suspect(3, "mask", {{"nothing", "it passed"}});
+  const auto bugs = suspected_bugs(record);
+  ASSERT_EQ(bugs.size(), 2u);
+  EXPECT_EQ(bugs[0].bug, "ties");
+  EXPECT_EQ(bugs[1].bug, "temperature");
+  EXPECT_EQ(bugs[1].reason, "first");
+  EXPECT_EQ(bugs[1].cases, 2u);
+  const auto checks = outcomes_of_checks(record);
+  ASSERT_EQ(checks.size(), 3u);
+  EXPECT_EQ(checks[2].check, "mask");
+  EXPECT_EQ(checks[2].failed, 1u);
+  EXPECT_EQ(checks[2].passed, 1u);
+}
+
 TEST(Grouped, thousands) {
   EXPECT_EQ(grouped(0), "0");
   EXPECT_EQ(grouped(999), "999");

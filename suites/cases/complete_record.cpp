@@ -142,9 +142,9 @@ void complete_record(RunRecord& record) {
           cases, sampler, ErrorLedger::kGlobalShare / static_cast<double>(record.samplers.size()));
       if (!global) continue;
       global->suite = record.suite;
-      global->replay = fmt::format("./fairdraw verify --suite {} --sampler {} --seed {}{}",
-                                   record.suite, shell_word(sampler.name), record.seed,
-                                   record.options);
+      global->replay =
+          fmt::format("./fairdraw verify --suite {} --sampler {} --seed {}{}", record.suite,
+                      shell_word(sampler.name), record.seed, record.options);
       record.cases.push_back(std::move(*global));
     }
   }

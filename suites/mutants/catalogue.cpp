@@ -47,7 +47,7 @@ std::unique_ptr<harness::Sampler> make_mutant(std::string_view name) {
     if (mutant.name == name) return mutant.make();
     names.push_back(mutant.name);
   }
-  throw harness::UsageError(harness::unknown_name_message("mutant", std::string(name), names));
+  throw harness::UsageError(harness::unknown_name_message("mutant", name, names));
 }
 
 const char* to_string(EntryState state) {

@@ -112,6 +112,8 @@ void compare_with_tokens(const Request& request, const Response& response, std::
   if (drawn && !response.kept(row, request.vocab, token)) {
     outcome.fail(fmt::format("{}: token {} was drawn, and is not in the mask of the same call",
                              where(request, first, row), token));
+    outcome.evidence.suspects.push_back(
+        {"the draw leaves its own mask", "what is drawn does not follow from what was kept"});
   } else if (response.kept_beyond(row, request.vocab)) {
     outcome.fail(fmt::format("{}: bits of the mask beyond the vocabulary are set",
                              where(request, first, row)));

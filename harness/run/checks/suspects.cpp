@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "harness/statistics/binomial.h"
 
@@ -264,6 +265,9 @@ void add_suspects(const std::string& check, CheckOutcome& outcome) {
   judge_profiles(evidence.profiles, suspects);
   judge_pit(evidence, suspects);
   if (suspects.empty()) judge_check(check, suspects);
+  // A bug is named once, for its first reason.
+  std::set<std::string> named;
+  std::erase_if(suspects, [&named](const Suspect& one) { return !named.insert(one.bug).second; });
 }
 
 }  // namespace fairdraw::harness

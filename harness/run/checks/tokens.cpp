@@ -60,6 +60,11 @@ Models models_of(const Request& request) {
   return models;
 }
 
+void suspect_status(CheckOutcome& outcome) {
+  outcome.evidence.suspects.push_back(
+      {"bad values", "whether a row has a token and its status do not agree"});
+}
+
 // `models[row % size]` is row `row`.
 void compare_tokens(const CheckInput& input, const Request& request, const Response& response,
                     const Models& models, std::int64_t first, CheckOutcome& outcome) {
@@ -74,6 +79,7 @@ void compare_tokens(const CheckInput& input, const Request& request, const Respo
         outcome.fail(fmt::format("{}: token {}, the integer model says {}",
                                  at(request, first, row, output), response.tokens[i],
                                  expected.token));
+        if (expected.token < 0 || response.tokens[i] == -1) suspect_status(outcome);
         note_wrong_draw(input, request, response, models, first, output, sample, outcome);
         return;
       }
@@ -82,6 +88,7 @@ void compare_tokens(const CheckInput& input, const Request& request, const Respo
       if (status != static_cast<std::int32_t>(expected.status)) {
         outcome.fail(fmt::format("{}: status {}, expected {}", at(request, first, row, output),
                                  status, to_string(expected.status)));
+        suspect_status(outcome);
         return;
       }
     }
@@ -208,6 +215,7 @@ void expect_in_support(const CheckInput& input, const Request& request,
       if (what == nullptr) continue;
       outcome.fail(fmt::format("{}{}: token {} {}", how, at(request, first, row, output),
                                response.tokens[i], what));
+      if (response.tokens[i] == -1) suspect_status(outcome);
       outcome.evidence.observed = fmt::format("token {} {}", response.tokens[i], what);
       outcome.evidence.expected = "a token of the support, or -1 where the row must fail";
       if (response.tokens[i] >= 0 && response.tokens[i] < request.vocab) {
