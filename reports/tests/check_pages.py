@@ -66,10 +66,18 @@ class Page(HTMLParser):
         for name, _ in attrs:
             if name not in ALLOWED_ATTRIBUTES:
                 self.problems.append(f"attribute {name} of <{tag}>")
+        self.end_implied(tag, {"td": ["td"], "tr": ["td", "tr"]})
         if tag not in VOID_ELEMENTS:
             self.open.append(tag)
 
+    def end_implied(self, tag, elements):
+        """Cells and rows may go without their end tags."""
+        for element in elements.get(tag, []):
+            if self.open and self.open[-1] == element:
+                self.open.pop()
+
     def handle_endtag(self, tag):
+        self.end_implied(tag, {"tbody": ["td", "tr"]})
         if not self.open or self.open.pop() != tag:
             self.problems.append(f"</{tag}> closes another element")
 
