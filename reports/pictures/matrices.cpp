@@ -31,8 +31,9 @@ class Matrix {
         top_(width_of(columns) + 22),
         cell_width_(cell_width),
         cell_height_(cell_height) {
+    constexpr double kBold = 1.2;  // what a bold letter takes of one that is not
     const double width = std::max(left_ + cell_width * static_cast<double>(columns.size()) + 8,
-                                  kLetter * static_cast<double>(code_points(title)) + 16);
+                                  kBold * kLetter * static_cast<double>(code_points(title)) + 16);
     svg_ = svg_head(title, description, width,
                     top_ + cell_height * static_cast<double>(rows.size()) + 8) +
            fmt::format("<text class=\"title\" x=\"4\" y=\"14\">{}</text>\n", html_text(title));
