@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/run/checks/replay_relations.h"
 #include "reference/semantic_choices.h"
 
 namespace fairdraw::harness {
@@ -135,15 +136,11 @@ bool note_mask_mistakes(const CheckInput& input, const Request& request, const R
   std::vector<Explained> found;
   for (const Mistake& mistake : mistakes) {
     const auto agrees = [&](std::int64_t row) {
-      Request other = request;  // of this row alone
+      Request other;  // what a law is made of, of this row alone
+      other.input = request.input;
+      other.vocab = request.vocab;
       other.rows = 1;
-      other.logits.assign(request.row(row), request.row(row) + request.vocab);
-      other.parameters = {request.parameters[static_cast<std::size_t>(row)]};
-      if (!request.allowed.empty()) {
-        const auto words = static_cast<std::ptrdiff_t>(words_for(request.vocab));
-        const auto first = request.allowed.begin() + row * words;
-        other.allowed.assign(first, first + words);
-      }
+      append_row(request, row, other);
       Semantics changed = semantics;
       if (mistake.parameter) mistake.parameter(other.parameters.front());
       if (mistake.definition) mistake.definition(changed);

@@ -11,6 +11,15 @@
 
 namespace fairdraw::harness {
 
+void append_row(const Request& base, std::int64_t row, Request& request) {
+  request.logits.insert(request.logits.end(), base.row(row), base.row(row) + base.vocab);
+  request.parameters.push_back(base.parameters[static_cast<std::size_t>(row)]);
+  if (base.allowed.empty()) return;
+  const std::int64_t words = words_for(base.vocab);
+  const auto first = base.allowed.begin() + row * words;
+  request.allowed.insert(request.allowed.end(), first, first + words);
+}
+
 Request pick_rows(const Request& base, const std::vector<std::int64_t>& picks) {
   Request request;
   request.input = base.input;
@@ -20,16 +29,10 @@ Request pick_rows(const Request& base, const std::vector<std::int64_t>& picks) {
   request.tie_rule = base.tie_rule;
   request.filter_order = base.filter_order;
   request.num_samples = base.num_samples;
-  const std::int64_t words = words_for(base.vocab);
   for (const std::int64_t pick : picks) {
-    const auto i = static_cast<std::size_t>(pick);
-    request.logits.insert(request.logits.end(), base.row(pick), base.row(pick) + base.vocab);
-    request.parameters.push_back(base.parameters[i]);
-    request.seed.push_back(base.seed[i]);
-    request.offset.push_back(base.offset[i]);
-    if (base.allowed.empty()) continue;
-    const auto first = base.allowed.begin() + pick * words;
-    request.allowed.insert(request.allowed.end(), first, first + words);
+    append_row(base, pick, request);
+    request.seed.push_back(base.seed[static_cast<std::size_t>(pick)]);
+    request.offset.push_back(base.offset[static_cast<std::size_t>(pick)]);
   }
   return request;
 }

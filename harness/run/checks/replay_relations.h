@@ -10,6 +10,10 @@
 
 namespace fairdraw::harness {
 
+/// Adds row `row` of `base` to `request`: its logits, parameters and bans. Not seed and offset,
+/// which belong to outputs.
+void append_row(const Request& base, std::int64_t row, Request& request);
+
 /// A batch made of rows of `base`: output i is base row `picks[i]` with its own parameters, seed
 /// and offset.
 Request pick_rows(const Request& base, const std::vector<std::int64_t>& picks);

@@ -8,6 +8,7 @@
 
 #include "harness/run/checks/mask_suspects.h"
 #include "harness/run/checks/pictures.h"
+#include "harness/run/checks/replay_relations.h"
 
 namespace fairdraw::harness {
 namespace {
@@ -101,21 +102,17 @@ std::optional<Suspect> explained(const Request& request, const Response& respons
 
 // The row and the seed of one output, alone.
 Request alone(const Request& request, std::int64_t output) {
-  const std::int64_t row = request.row_of(output);
-  const auto at = static_cast<std::size_t>(row), place = static_cast<std::size_t>(output);
+  const auto place = static_cast<std::size_t>(output);
   Request one = request;
   one.rows = 1;
-  one.logits.assign(request.row(row), request.row(row) + request.vocab);
-  one.parameters = {request.parameters[at]};
+  one.logits.clear();
+  one.parameters.clear();
+  one.allowed.clear();
+  append_row(request, request.row_of(output), one);
   one.seed = {request.seed[place]};
   one.offset = {request.offset[place]};
   one.with_indices = false;
   one.indices.clear();
-  if (!request.allowed.empty()) {
-    const auto words = static_cast<std::ptrdiff_t>(words_for(request.vocab));
-    const auto first = request.allowed.begin() + row * words;
-    one.allowed.assign(first, first + words);
-  }
   return one;
 }
 
