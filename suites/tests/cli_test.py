@@ -1,50 +1,19 @@
 """The command line from end to end: exit codes, messages, replays, reports.
 
-Usage: cli_test.py FAIRDRAW_BINARY BAD_PLUGIN
+Usage: cli_test.py FAIRDRAW_BINARY. Plugins have cli_plugin_test.py.
 """
 
 import json
 import os
 import shlex
-import struct
 import subprocess
-import sys
-import tempfile
 import unittest
 
-BINARY = None
-BAD_PLUGIN = None
+import command_line_case
+from command_line_case import CommandLineCase, npy
 
 
-def npy(shape, values, descr="<f4", code="f"):
-    header = "{'descr': '%s', 'fortran_order': False, 'shape': %s, }" % (descr, shape)
-    header += " " * (64 - (10 + len(header) + 1) % 64) + "\n"
-    head = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode()
-    return head + struct.pack("<%d%s" % (len(values), code), *values)
-
-
-class CommandLine(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        self.logits = self.path("logits.npy")
-        with open(self.logits, "wb") as file:
-            file.write(npy("(2, 8)", [0, 1, 2, 3, 2, 1, 0, -1, 5, 0, 0, 0, 0, 0, 0, 0]))
-
-    def path(self, name):
-        return os.path.join(self.folder.name, name)
-
-    def run_fairdraw(self, *arguments, bad=None):
-        environment = dict(os.environ, **({"FAIRDRAW_BAD": bad} if bad else {}))
-        return subprocess.run([BINARY, *arguments], cwd=self.folder.name, capture_output=True,
-                              text=True, timeout=300, check=False, env=environment)
-
-    def expect_usage_error(self, *arguments, says):
-        result = self.run_fairdraw(*arguments)
-        self.assertEqual(result.returncode, 2, result.stdout + result.stderr)
-        for word in says:
-            self.assertIn(word, result.stderr)
-
+class CommandLine(CommandLineCase):
     # --- bad usage and bad input ---
 
     def test_parameters_out_of_range(self):
@@ -206,15 +175,6 @@ class CommandLine(unittest.TestCase):
     def verify(self, folder, *more):
         return self.run_fairdraw("verify", "--suite", "smoke", "--seed", "11", "--case",
                                  "*/v31/*", "--report", self.path(folder), *more)
-
-    def report(self, folder):
-        with open(os.path.join(self.path(folder), "report.json"), encoding="utf-8") as file:
-            report = json.load(file)
-        report.pop("environment")
-        report.pop("seconds")
-        for entry in report["cases"]:
-            entry.pop("seconds")
-        return report
 
     def test_same_seed_same_report_whatever_the_jobs(self):
         first = self.verify("first", "--jobs", "1")
@@ -528,127 +488,6 @@ class CommandLine(unittest.TestCase):
             text.write(json.dumps(capsule)[:-20])
         self.expect_usage_error("replay", bad, "--sampler", "cpu", says=["truncated", "byte"])
 
-    # --- plugins ---
-
-    # Those of its cases that a plugin without any filter or law can pass.
-    def verify_plugin(self, bad, *more, cases="*/gaussian_wide/v1000/unfiltered"):
-        result = self.run_fairdraw("verify", "--suite", "smoke", "--case", cases,
-                                   "--sampler", "plugin:" + BAD_PLUGIN, "--seed", "7",
-                                   "--report", self.path("report"), *more, bad=bad)
-        verdicts = {}
-        for case in self.report("report")["cases"]:
-            verdicts.setdefault(case["verdict"], []).append(case)
-        return result, verdicts
-
-    def test_a_plugin_is_judged_in_its_own_process_and_in_this_one(self):
-        for more in [(), ("--plugin-trusted",)]:
-            result, verdicts = self.verify_plugin(None, *more)
-            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
-            self.assertEqual({name: len(cases) for name, cases in verdicts.items()},
-                             {"passed": 4, "skipped": 4})
-            replay = verdicts["passed"][0]["replay"]
-            self.assertEqual("--plugin-trusted" in replay, bool(more))
-            again = self.run_fairdraw(*replay.split()[1:])
-            self.assertEqual(again.returncode, 0, again.stdout + again.stderr)
-
-    def test_a_bad_plugin_fails_its_cases_and_the_run_goes_on(self):
-        for bad, fails, says in [
-            ("crash", 4, "crashed with SIGSEGV"),
-            ("exit", 4, "ended its process with exit code 7"),
-            ("print", 4, "it printed \"debug: top_k = 50\""),
-            ("write-far-behind-tokens", 4, "behind the start of tokens"),
-            ("write-behind-tokens", 4, "wrote behind the end of tokens"),
-            ("claims-masks", 1, "mask"),
-            ("ids-beyond-vocab", 2, "token (1000|2001)"),
-            ("ids-far-beyond-vocab", 2, "2147483647"),
-            ("ids-negative", 2, "-2147483647"),
-        ]:
-            with self.subTest(bad=bad):
-                result, verdicts = self.verify_plugin(bad)
-                self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
-                self.assertEqual(sum(len(cases) for cases in verdicts.values()), 8)
-                self.assertEqual(len(verdicts["failed"]), fails)
-                for case in verdicts["failed"]:
-                    self.assertRegex(case["message"], says)
-                    self.assertIn(case["replay"], result.stdout)
-                    self.assertIn("--sampler plugin:" + BAD_PLUGIN, case["replay"])
-        again = self.run_fairdraw(*verdicts["failed"][0]["replay"].split()[1:], bad="ids-negative")
-        self.assertEqual(again.returncode, 1, again.stdout + again.stderr)
-
-    def test_a_plugin_that_claims_what_it_cannot_do_fails(self):
-        result, verdicts = self.verify_plugin(None, cases="*/unfiltered*")
-        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
-        self.assertEqual(sorted(verdicts), ["passed", "skipped"])
-        for bit, ability in [  # of plugin.h; in others the largest logit is a true answer
-            (3, "allowed_mask"), (4, "active_rows"), (7, "float16"), (8, "bfloat16"),
-            (15, "status"), (16, "support_size"), (17, "mask"), (18, "probs"), (19, "logprobs"),
-            (21, "exact_integer"),
-        ]:
-            with self.subTest(ability=ability):
-                result, verdicts = self.verify_plugin(f"claims-bit-{bit}", cases="*/unfiltered*")
-                self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
-                for case in verdicts["failed"]:
-                    self.assertIn(case["replay"], result.stdout)
-
-    def test_a_plugin_that_hangs_costs_its_time_and_no_more(self):
-        result, verdicts = self.verify_plugin("hang", "--plugin-timeout", "1")
-        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
-        self.assertEqual(len(verdicts["failed"]), 4)
-        for case in verdicts["failed"]:
-            self.assertIn("gave no answer in 1 s", case["message"])
-            self.assertIn(" --plugin-timeout 1", case["replay"])
-
-    def test_plugins_that_cannot_be_loaded(self):
-        for sampler, bad, says in [
-            ("plugin:./absent.so", None, ["'./absent.so'", "there is no such file"]),
-            ("plugin:" + self.logits, None, [self.logits, "is not a shared library"]),
-            ("plugin:" + BAD_PLUGIN, "unknown-profile", ["'vllm_toch'", "'vllm_torch'"]),
-            ("plugin:" + BAD_PLUGIN, "unknown-ability", ["bit 40"]),
-            ("plugin:" + BAD_PLUGIN, "describe-crashes", ["crashed with SIGABRT"]),
-        ]:
-            for verb in [("verify",), ("fuzz", "--cases", "1"), ("list", "samplers")]:
-                with self.subTest(sampler=sampler, bad=bad, verb=verb):
-                    result = self.run_fairdraw(*verb, "--sampler", sampler, bad=bad)
-                    self.assertEqual(result.returncode, 2, result.stdout + result.stderr)
-                    for word in says:
-                        self.assertIn(word, result.stderr)
-        self.expect_usage_error("plugin-host", "x", says=["started by fairdraw itself"])
-        self.expect_usage_error("plugin-host", "x", "0", "0", says=["started by fairdraw itself"])
-
-    def test_fuzz_of_a_plugin_and_nothing_loads_what_a_file_names(self):
-        sampler = "plugin:" + BAD_PLUGIN
-        result = self.run_fairdraw("fuzz", "--sampler", sampler, "--cases", "200", "--seed", "7",
-                                   "--corpus", self.path("capsules"), "--max-vocab", "33",
-                                   bad="crash")
-        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
-        self.assertIn("FAILED call.runs: the plugin crashed with SIGSEGV", result.stdout)
-        capsule = os.path.join(self.path("capsules"), os.listdir(self.path("capsules"))[0])
-        with open(capsule, encoding="utf-8") as file:
-            self.assertIn(BAD_PLUGIN, file.read())
-        self.verify_plugin("crash")
-        proof = self.path("proof")
-        os.environ["FAIRDRAW_BAD_PROOF"] = proof
-        self.addCleanup(os.environ.pop, "FAIRDRAW_BAD_PROOF")
-        replayed = self.run_fairdraw("replay", capsule, "--sampler", "cpu")
-        self.assertEqual(replayed.returncode, 0, replayed.stdout + replayed.stderr)
-        rendered = self.run_fairdraw("report", os.path.join(self.path("report"), "report.json"),
-                                     self.path("again"))
-        self.assertEqual(rendered.returncode, 1, rendered.stderr)  # as the report says
-        self.assertFalse(os.path.exists(proof))
-        replayed = self.run_fairdraw("replay", capsule, "--sampler", sampler, bad="crash")
-        self.assertEqual(replayed.returncode, 1, replayed.stdout + replayed.stderr)
-        self.assertTrue(os.path.exists(proof))
-
-    def test_bench_measures_the_way_to_a_plugin(self):
-        rows = self.path("rows.json")
-        result = self.run_fairdraw("bench", "--backend", "plugin:" + BAD_PLUGIN, "--milliseconds",
-                                   "5", "--json", rows)
-        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
-        with open(rows, encoding="utf-8") as file:
-            backends = [row["backend"] for row in json.load(file)]
-        self.assertEqual(backends, ["plugin:" + BAD_PLUGIN + "@trusted",
-                                    "plugin:" + BAD_PLUGIN + "@isolated"])
-
     def test_fuzz_bad_usage(self):
         self.expect_usage_error("fuzz", "--property", "no.such", says=["no.such"])
         self.expect_usage_error("fuzz", "--sampler", "cpu:scalr", says=["'cpu:scalar'"])
@@ -670,6 +509,5 @@ class CommandLine(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    BINARY = os.path.abspath(sys.argv.pop(1))
-    BAD_PLUGIN = os.path.abspath(sys.argv.pop(1))
+    command_line_case.take_binary()
     unittest.main()

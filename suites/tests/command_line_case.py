@@ -1,0 +1,56 @@
+"""What the tests of the command line share: a folder, a call of the program, its report."""
+
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BINARY = None
+
+
+def take_binary():
+    """Takes the program's path, the first argument, off the command line."""
+    global BINARY
+    BINARY = os.path.abspath(sys.argv.pop(1))
+
+
+def npy(shape, values, descr="<f4", code="f"):
+    header = "{'descr': '%s', 'fortran_order': False, 'shape': %s, }" % (descr, shape)
+    header += " " * (64 - (10 + len(header) + 1) % 64) + "\n"
+    head = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode()
+    return head + struct.pack("<%d%s" % (len(values), code), *values)
+
+
+class CommandLineCase(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.logits = self.path("logits.npy")
+        with open(self.logits, "wb") as file:
+            file.write(npy("(2, 8)", [0, 1, 2, 3, 2, 1, 0, -1, 5, 0, 0, 0, 0, 0, 0, 0]))
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def run_fairdraw(self, *arguments, bad=None):
+        environment = dict(os.environ, **({"FAIRDRAW_BAD": bad} if bad else {}))
+        return subprocess.run([BINARY, *arguments], cwd=self.folder.name, capture_output=True,
+                              text=True, timeout=300, check=False, env=environment)
+
+    def expect_usage_error(self, *arguments, says):
+        result = self.run_fairdraw(*arguments)
+        self.assertEqual(result.returncode, 2, result.stdout + result.stderr)
+        for word in says:
+            self.assertIn(word, result.stderr)
+
+    def report(self, folder):
+        with open(os.path.join(self.path(folder), "report.json"), encoding="utf-8") as file:
+            report = json.load(file)
+        report.pop("environment")
+        report.pop("seconds")
+        for entry in report["cases"]:
+            entry.pop("seconds")
+        return report
