@@ -69,7 +69,18 @@ static_assert(same(FAIRDRAW_ROW_OK, RowStatus::ok) &&
               same(FAIRDRAW_ROW_INVALID_TOP_K, RowStatus::invalid_top_k) &&
               same(FAIRDRAW_ROW_INVALID_TOP_P, RowStatus::invalid_top_p) &&
               same(FAIRDRAW_ROW_INVALID_MIN_P, RowStatus::invalid_min_p) &&
-              same(FAIRDRAW_ROW_INDEX_OUT_OF_RANGE, RowStatus::index_out_of_range));
+              same(FAIRDRAW_ROW_INDEX_OUT_OF_RANGE, RowStatus::index_out_of_range) &&
+              same(FAIRDRAW_ROW_INVALID_HISTORY, RowStatus::invalid_history) &&
+              same(FAIRDRAW_ROW_INVALID_PENALTY, RowStatus::invalid_penalty) &&
+              same(FAIRDRAW_ROW_INVALID_LOGIT_BIAS, RowStatus::invalid_logit_bias) &&
+              same(FAIRDRAW_ROW_INVALID_MIN_TOKENS, RowStatus::invalid_min_tokens) &&
+              same(FAIRDRAW_ROW_INVALID_BAD_WORDS, RowStatus::invalid_bad_words) &&
+              same(FAIRDRAW_ROW_INVALID_ALLOWED_IDS, RowStatus::invalid_allowed_ids) &&
+              same(FAIRDRAW_ROW_PROCESSING_OVERFLOW, RowStatus::processing_overflow) &&
+              same(FAIRDRAW_ROW_INVALID_DRAFT_LENGTH, RowStatus::invalid_draft_length) &&
+              same(FAIRDRAW_ROW_IMPOSSIBLE_DRAFT, RowStatus::impossible_draft) &&
+              same(FAIRDRAW_ROW_INVALID_DRAFT_TREE, RowStatus::invalid_draft_tree) &&
+              kRowStatuses == static_cast<int>(RowStatus::invalid_draft_tree) + 1);
 
 // `known`: all bits that mean something.
 void expect_known_bits(const char* field, std::uint64_t given, std::uint64_t known,

@@ -28,6 +28,26 @@ const char* to_string(RowStatus status) noexcept {
       return "invalid_min_p";
     case RowStatus::index_out_of_range:
       return "index_out_of_range";
+    case RowStatus::invalid_history:
+      return "invalid_history";
+    case RowStatus::invalid_penalty:
+      return "invalid_penalty";
+    case RowStatus::invalid_logit_bias:
+      return "invalid_logit_bias";
+    case RowStatus::invalid_min_tokens:
+      return "invalid_min_tokens";
+    case RowStatus::invalid_bad_words:
+      return "invalid_bad_words";
+    case RowStatus::invalid_allowed_ids:
+      return "invalid_allowed_ids";
+    case RowStatus::processing_overflow:
+      return "processing_overflow";
+    case RowStatus::invalid_draft_length:
+      return "invalid_draft_length";
+    case RowStatus::impossible_draft:
+      return "impossible_draft";
+    case RowStatus::invalid_draft_tree:
+      return "invalid_draft_tree";
   }
   return "unknown";
 }

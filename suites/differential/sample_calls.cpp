@@ -132,9 +132,7 @@ class Comparison {
   }
   static std::string shown(RowStatus value) {
     const auto number = static_cast<std::int32_t>(value);
-    return number >= 0 && number <= static_cast<std::int32_t>(RowStatus::index_out_of_range)
-               ? to_string(value)
-               : std::to_string(number);
+    return number >= 0 && number < kRowStatuses ? to_string(value) : std::to_string(number);
   }
 
   const SampleCall& call_;

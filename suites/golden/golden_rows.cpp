@@ -110,7 +110,7 @@ DType dtype_from_name(const std::string& name) {
 }
 
 RowStatus status_from_name(const std::string& name) {
-  for (int i = 0; i <= static_cast<int>(RowStatus::index_out_of_range); ++i) {
+  for (int i = 0; i < kRowStatuses; ++i) {
     if (name == to_string(static_cast<RowStatus>(i))) return static_cast<RowStatus>(i);
   }
   throw std::runtime_error("golden tokens: status '" + name + "'");

@@ -17,6 +17,7 @@
 
 #include <cstdint>
 
+#include "fairdraw/logits_processing.h"
 #include "fairdraw/types.h"
 
 namespace fairdraw {
@@ -34,6 +35,7 @@ struct SampleRequest {
   TieRule tie_rule = TieRule::keep_all;
   FilterOrder filter_order = FilterOrder::top_k_first;
   BitRows<const std::uint32_t> allowed;  ///< optional, one row a row of logits; bit 1: allowed
+  LogitsProcessing processing;           ///< penalties, bias and bans, before the temperature
   View<const std::uint8_t> active;       ///< optional, one a row of logits; 0: padding
   View<const std::int32_t> indices;      ///< optional: output i samples row indices[i]
   std::int32_t num_samples = 1;          ///< tokens an output, >= 1, drawn with replacement
