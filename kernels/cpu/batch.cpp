@@ -46,7 +46,8 @@ struct Batch {
   const SampleResult& result;
   const FilterOptions& options;
   bool wants_tokens;
-  OutputsByRow grouped;  // empty without indices: output i is row i
+  OutputsByRow grouped;            // empty without indices: output i is row i
+  const std::int64_t* logit_rows;  // null: row i of the call is row i of the logits
 
   void write_failure(std::int64_t output, RowStatus status) const {
     const std::int64_t samples = request.num_samples;
@@ -88,8 +89,9 @@ struct Batch {
     if (status != RowStatus::ok) return status;
     const std::uint32_t* allowed =
         request.allowed.given() ? request.allowed.data + row * request.allowed.row_stride : nullptr;
-    const float* values = worker.reader.read(*worker.passes, request.logits, row, allowed,
-                                             options.from_probs, status);
+    const std::int64_t at = logit_rows == nullptr ? row : logit_rows[row];
+    const float* values =
+        worker.reader.read(*worker.passes, request.logits, at, allowed, options.from_probs, status);
     if (status != RowStatus::ok) return status;
     return worker.sampler.filter(values, static_cast<std::size_t>(request.logits.vocab), parameters,
                                  options);
@@ -151,12 +153,12 @@ void for_each_row(std::int64_t rows, const Execution& execution,
 
 Error run_batch(const SampleRequest& request, const SampleResult& result,
                 const Execution& execution, const char* rows_name, const FilterOptions& options,
-                bool wants_tokens) {
+                bool wants_tokens, const std::int64_t* logit_rows) {
   if (Error error = check_execution(execution)) return error;
   if (Error error = check_request(request, rows_name)) return error;
   if (Error error = check_result(request, result, wants_tokens)) return error;
 
-  Batch batch{request, result, options, wants_tokens, {}};
+  Batch batch{request, result, options, wants_tokens, {}, logit_rows};
   if (request.indices.given()) {
     batch.grouped = group_by_row(request.indices, request.logits.rows);
     for (std::int64_t i = 0; i < request.indices.size; ++i) {

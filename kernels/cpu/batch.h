@@ -24,9 +24,11 @@ void for_each_row(std::int64_t rows, const Execution& execution,
 
 /// The operations that `sample` and its relatives share. `rows_name` is what errors call
 /// `request.logits`. Tokens may be left out when the caller wants masks or probabilities only.
+/// With `logit_rows` [rows] the values of row i are read at row logit_rows[i], which is not
+/// checked.
 Error run_batch(const SampleRequest& request, const SampleResult& result,
                 const Execution& execution, const char* rows_name, const FilterOptions& options,
-                bool wants_tokens);
+                bool wants_tokens, const std::int64_t* logit_rows = nullptr);
 
 /// The check of what only the CPU path takes; the others are in kernels/common/arguments.h.
 Error check_execution(const Execution& execution);

@@ -1,0 +1,63 @@
+#include "slot_arrays.h"
+
+#include "arguments.h"
+
+namespace fairdraw::serving {
+namespace {
+
+constexpr std::int64_t kAlignment = 64;  // a cache line; no array shares one with another
+
+/// Hands out places of a block one behind the other.
+class Places {
+ public:
+  explicit Places(std::byte* block) : block_(block) {}
+
+  template <class T>
+  void give(T*& array, std::int64_t count) {
+    array = block_ == nullptr ? nullptr : reinterpret_cast<T*>(block_ + used_);
+    const std::int64_t bytes = count * static_cast<std::int64_t>(sizeof(T));
+    used_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  std::int64_t used() const { return used_; }
+
+ private:
+  std::byte* block_;
+  std::int64_t used_ = 0;
+};
+
+}  // namespace
+
+SlotArrays place_slot_arrays(const BatchStateOptions& options, std::byte* block) {
+  const std::int64_t capacity = options.capacity;
+  SlotArrays arrays;
+  Places places(block);
+  arrays.for_each_of_table([&](auto*& array) { places.give(array, capacity); });
+  arrays.table_bytes = places.used();
+
+  const auto give_list = [&](ListName name, std::int64_t room) {
+    ListArrays& list = arrays.lists[name];
+    list.room = room;
+    list.size = capacity * room;
+    // One element where there is none, so that data is a pointer: lists of length 0 are lists.
+    places.give(list.data, list.size > 0 ? list.size : 1);
+  };
+  give_list(kPrompt, options.max_length);
+  ListArrays& output = arrays.lists[kOutput];
+  output.data = arrays.lists[kPrompt].data;
+  output.room = arrays.lists[kPrompt].room;
+  output.size = arrays.lists[kPrompt].size;
+  give_list(kBias, options.max_bias);
+  places.give(arrays.bias_values, arrays.lists[kBias].size > 0 ? arrays.lists[kBias].size : 1);
+  give_list(kStopIds, options.max_stop_ids);
+  give_list(kBadWords, options.max_bad_word_tokens);
+  give_list(kBadWordLengths, options.max_bad_words);
+  give_list(kAllowedIds, options.max_allowed_ids);
+  if (options.history == HistoryForm::dense) {
+    places.give(arrays.output_counts, capacity * options.vocab);
+    places.give(arrays.prompt_mask, capacity * words_of(options.vocab));
+  }
+  arrays.bytes = places.used();
+  return arrays;
+}
+
+}  // namespace fairdraw::serving
