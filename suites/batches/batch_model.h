@@ -1,0 +1,84 @@
+// A batch as a person would write it down: maps, and every step from scratch.
+//
+// The model knows no slots' memory, no offsets that advance, no views: a request is what it was
+// given and the tokens that it has. A step asks for each row alone, in a call of one row whose
+// parameters are scalars and whose lists are made for it. It is slow and has no state to go wrong.
+//
+// Cannot see: what `sample` does wrong with a single row. The suites of `sample` are for that.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fairdraw/batch_state.h"
+#include "fairdraw/fused_sampling_processor.h"
+
+namespace fairdraw::suites::batches {
+
+struct Drawn {
+  RowStatus status = RowStatus::inactive;
+  std::int32_t token = -1;
+};
+
+/// A request's next token from a row of logits, in a call of its own.
+Drawn draw_alone(const RequestSnapshot& request, const std::vector<float>& logits);
+
+/// The logits of a step, and which rows belong to whom.
+struct StepInput {
+  std::vector<float> logits;  ///< [rows, vocab]
+  std::int64_t rows = 0;
+  std::vector<std::int64_t> offsets;  ///< empty: identity
+  StepRows sampled = StepRows::last;
+};
+
+/// True where two requests, or snapshots, are the same in every bit.
+bool same(const BatchRequest& a, const BatchRequest& b);
+bool same(const RequestSnapshot& a, const RequestSnapshot& b);
+
+class BatchModel {
+ public:
+  explicit BatchModel(const BatchStateOptions& options) : options_(options) {}
+
+  // As BatchState and FusedSamplingProcessor; false: refused. Which values a request may have is
+  // the caller's knowledge: `add` and `restore` are given good ones.
+  bool add(RequestId id, const BatchRequest& request, std::int32_t slot);
+  bool remove(RequestId id);
+  bool swap(std::int32_t first, std::int32_t second);
+  void compact();
+  bool evict(RequestId id);
+  bool restore(RequestId id, std::int32_t slot);
+  bool append(RequestId id, const std::vector<std::int32_t>& tokens);
+  bool append_step(const std::vector<std::int32_t>& tokens);
+  bool set_allowed(const std::vector<std::uint32_t>& packed, std::int32_t rows);
+  void clear_allowed();
+  bool step(const StepInput& input);
+  bool start_copy();
+
+  const BatchStateOptions& options() const { return options_; }
+  std::int64_t words() const { return (options_.vocab + 31) / 32; }
+  std::int32_t slots() const;
+  const std::map<std::int32_t, RequestSnapshot>& by_slot() const { return by_slot_; }
+  const std::map<RequestId, RequestSnapshot>& evicted() const { return evicted_; }
+
+  /// What is wrong with a state, or with a processor over it; empty: nothing.
+  std::string difference(const BatchState& state) const;
+  std::string difference(const FusedSamplingProcessor& processor) const;
+
+ private:
+  std::optional<std::int32_t> slot_of(RequestId id) const;
+  std::optional<std::int32_t> free_slot(std::int32_t wanted) const;
+  bool has_room(const RequestSnapshot& request, std::size_t tokens) const;
+
+  BatchStateOptions options_;
+  std::map<std::int32_t, RequestSnapshot> by_slot_;
+  std::map<RequestId, RequestSnapshot> evicted_;
+  std::vector<std::int32_t> new_tokens_, new_counts_;
+  std::vector<RowStatus> statuses_;
+  std::optional<std::vector<std::int32_t>> copied_;
+  bool has_stepped_ = false;
+};
+
+}  // namespace fairdraw::suites::batches
