@@ -41,6 +41,14 @@ Error check_pointers(const SampleRequest& request, const SampleResult& result,
   return pointers.error();
 }
 
+/// The row kernel reads logits as they are.
+Error check_no_processing(const LogitsProcessing& processing) {
+  if (!processing.given()) return {};
+  return {
+      ErrorCode::unsupported,
+      "processing is given; on the GPU it must be empty (fairdraw::sample takes it on the CPU)"};
+}
+
 /// Which kernels a call needs.
 struct Plan {
   bool draws_in_row_kernel;     ///< tokens and statuses, one draw a row
@@ -121,6 +129,7 @@ Error sample_rows(const SampleRequest& request, const SampleResult& result,
   Path path = execution.path;
   if (Error error = check_path(path)) return error;
   if (Error error = check_request(request, options.rows_name)) return error;
+  if (Error error = check_no_processing(request.processing)) return error;
   if (Error error = check_batch(request.logits, options.rows_name)) return error;
   if (Error error = check_result(request, result, options.wants_tokens)) return error;
   if (Error error = check_pointers(request, result, execution, options)) return error;
