@@ -1,10 +1,8 @@
-// A batch as a person would write it down: maps, and every step from scratch.
+// A batch as a person would write it down: maps, and every token from scratch.
 //
 // The model knows no slots' memory, no offsets that advance, no views: a request is what it was
-// given and the tokens that it has. A step asks for each row alone, in a call of one row whose
-// parameters are scalars and whose lists are made for it. It is slow and has no state to go wrong.
-//
-// Cannot see: what `sample` does wrong with a single row. The suites of `sample` are for that.
+// given and the tokens that it has. The next token comes from the integer model of that request
+// alone (reference/processing_model.h). It is slow and has no state to go wrong.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +21,7 @@ struct Drawn {
   std::int32_t token = -1;
 };
 
-/// A request's next token from a row of logits, in a call of its own.
+/// A request's next token from a row of logits, whatever else is in the batch.
 Drawn draw_alone(const RequestSnapshot& request, const std::vector<float>& logits);
 
 /// The logits of a step, and which rows belong to whom.
