@@ -34,6 +34,12 @@ Error check_between(const std::string& field, float value, float least, float mo
   return out_of_range(field, text_of(value), range);
 }
 
+Error no_token(const std::string& field, std::int32_t token, std::int32_t least,
+               std::int64_t vocab) {
+  return out_of_range(field, std::to_string(token),
+                      std::to_string(least) + " to " + std::to_string(vocab - 1));
+}
+
 Error check_room(const char* field, std::size_t length, std::int64_t room, const char* option) {
   if (length <= static_cast<std::size_t>(room)) return {};
   return out_of_range(std::string("length of ") + field, std::to_string(length),
@@ -84,8 +90,8 @@ Error check_bias(const BatchRequest& request, const BatchStateOptions& options) 
   for (std::size_t i = 0; i < request.bias.size(); ++i) {
     const TokenBias& entry = request.bias[i];
     const std::string place = place_in("bias", i);
-    if (Error error = check_tokens((place + ".token").c_str(), &entry.token, 1, 0, options.vocab)) {
-      return error;
+    if (entry.token < 0 || entry.token >= options.vocab) {
+      return no_token(place + ".token", entry.token, 0, options.vocab);
     }
     if (entry.bias == -std::numeric_limits<float>::infinity()) continue;
     if (Error error = check_between(place + ".bias", entry.bias, -kLargestPenalty, kLargestPenalty,
@@ -121,9 +127,7 @@ Error check_tokens(const char* field, const std::int32_t* tokens, std::int64_t c
                    std::int32_t least, std::int64_t vocab) {
   for (std::int64_t i = 0; i < count; ++i) {
     if (tokens[i] >= least && tokens[i] < vocab) continue;
-    return out_of_range(count == 1 ? field : place_in(field, static_cast<std::size_t>(i)),
-                        std::to_string(tokens[i]),
-                        std::to_string(least) + " to " + std::to_string(vocab - 1));
+    return no_token(place_in(field, static_cast<std::size_t>(i)), tokens[i], least, vocab);
   }
   return {};
 }

@@ -45,6 +45,11 @@ BatchState::~BatchState() = default;
 Error BatchState::make(const BatchStateOptions& options, std::unique_ptr<BatchState>& state) {
   if (Error error = serving::check_options(options)) return error;
   const std::int64_t bytes = serving::place_slot_arrays(options, nullptr).bytes;
+  if (bytes > serving::kMostBytes) {
+    return out_of_range("memory of the batch state", "more than 2^40 bytes",
+                        "0 to 2^40 bytes; capacity, max_length, vocab of dense histories and the "
+                        "other sizes decide");
+  }
   try {
     state.reset(new BatchState(std::make_unique<Slots>(options)));
   } catch (const std::bad_alloc&) {

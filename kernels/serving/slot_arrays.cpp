@@ -1,5 +1,7 @@
 #include "slot_arrays.h"
 
+#include <algorithm>
+
 #include "arguments.h"
 
 namespace fairdraw::serving {
@@ -15,7 +17,8 @@ class Places {
   template <class T>
   void give(T*& array, std::int64_t count) {
     array = block_ == nullptr ? nullptr : reinterpret_cast<T*>(block_ + used_);
-    const std::int64_t bytes = count * static_cast<std::int64_t>(sizeof(T));
+    constexpr std::int64_t kSize = sizeof(T);
+    const std::int64_t bytes = std::min(count, kMostBytes / kSize + kAlignment) * kSize;
     used_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
   }
   std::int64_t used() const { return used_; }

@@ -90,7 +90,11 @@ struct SlotArrays {
   }
 };
 
-/// Places the arrays in a block at `block`, which is aligned to 64 bytes; null: sizes alone.
+/// Most bytes of a block: more than machines have, and far from where sizes overflow.
+inline constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;
+
+/// Places the arrays in a block at `block`, which is aligned to 64 bytes; null: sizes alone, which
+/// stop growing beyond kMostBytes.
 SlotArrays place_slot_arrays(const BatchStateOptions& options, std::byte* block);
 
 }  // namespace fairdraw::serving
