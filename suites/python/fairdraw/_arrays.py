@@ -70,6 +70,9 @@ class NumpyBackend:
     def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
         return np.empty(shape, dtype)
 
+    def from_ints(self, values: list[int]) -> Any:
+        return np.array(values, np.int32)
+
     def empty_words(self, shape: tuple[int, ...]) -> Any:
         return np.empty(shape, np.uint32)
 
@@ -171,6 +174,9 @@ class TorchBackend:
 
     def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
         return self._torch.empty(shape, dtype=getattr(self._torch, dtype), device=self._device)
+
+    def from_ints(self, values: list[int]) -> Any:
+        return self._torch.tensor(values, dtype=self._torch.int32, device=self._device)
 
     def empty_words(self, shape: tuple[int, ...]) -> Any:
         return self.empty(shape, "int32")
