@@ -26,7 +26,7 @@ def _is_torch(value: Any, name: str) -> bool:
     return torch is not None and isinstance(value, getattr(torch, name))
 
 
-def _torch_seed(generator: Any) -> int:
+def torch_seed(generator: Any) -> int:
     torch = sys.modules["torch"]
     if generator is not None and generator.device.type == "cuda":
         return _cuda_generator_seed(generator)
@@ -88,7 +88,7 @@ class NumpyBackend:
         if isinstance(generator, np.random.Generator):
             return int(generator.integers(0, 2**64, dtype=np.uint64))
         if _is_torch(generator, "Generator"):
-            return _torch_seed(generator)
+            return torch_seed(generator)
         raise TypeError(
             "generator: a numpy.random.Generator or a torch.Generator is needed, not "
             + type(generator).__name__
@@ -194,7 +194,7 @@ class TorchBackend:
                 "numbers; give a tensor of seeds on the GPU, and change it between replays"
             )
         if generator is None or _is_torch(generator, "Generator"):
-            return _torch_seed(generator)
+            return torch_seed(generator)
         return _NUMPY.fresh_seed(generator)
 
 
