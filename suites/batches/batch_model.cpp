@@ -34,13 +34,16 @@ bool BatchModel::add(RequestId id, const BatchRequest& request, std::int32_t wan
   RequestSnapshot& made = by_slot_[*slot];
   made.id = id;
   made.request = request;
+  if (mistake_ == Mistake::bitmask_is_inherited) made.allowed = left_bitmasks_[*slot];
   return true;
 }
 
 bool BatchModel::remove(RequestId id) {
   const std::optional<std::int32_t> slot = slot_of(id);
-  if (slot) by_slot_.erase(*slot);
-  return slot.has_value();
+  if (!slot) return false;
+  left_bitmasks_[*slot] = by_slot_[*slot].allowed;
+  by_slot_.erase(*slot);
+  return true;
 }
 
 bool BatchModel::swap(std::int32_t first, std::int32_t second) {
@@ -50,6 +53,10 @@ bool BatchModel::swap(std::int32_t first, std::int32_t second) {
   std::map<std::int32_t, RequestSnapshot> swapped;
   for (const auto& [slot, request] : by_slot_) {
     swapped[slot == first ? second : slot == second ? first : slot] = request;
+  }
+  if (mistake_ == Mistake::bitmask_stays_in_slot &&
+      by_slot_.count(first) + by_slot_.count(second) == 2) {
+    std::swap(swapped[first].allowed, swapped[second].allowed);
   }
   by_slot_ = swapped;
   return true;
@@ -75,6 +82,12 @@ bool BatchModel::restore(RequestId id, std::int32_t wanted) {
   const std::optional<std::int32_t> slot = free_slot(wanted);
   if (slot_of(id) || !slot) return false;
   by_slot_[*slot] = evicted_.at(id);
+  RequestSnapshot& restored = by_slot_[*slot];
+  if (mistake_ == Mistake::offset_restarts) restored.request.first_offset -= restored.output.size();
+  if (mistake_ == Mistake::history_is_lost) {
+    restored.request.first_offset += restored.output.size();
+    restored.output.clear();
+  }
   return true;
 }
 
@@ -117,6 +130,30 @@ void BatchModel::clear_allowed() {
   for (auto& [slot, request] : by_slot_) request.allowed.clear();
 }
 
+Drawn BatchModel::draw(std::int32_t slot, std::size_t length,
+                       const std::vector<float>& logits) const {
+  RequestSnapshot request = by_slot_.at(slot);
+  const std::size_t drawn = request.output.size();
+  switch (mistake_) {
+    case Mistake::slot_in_the_seed:
+      request.request.seed += static_cast<std::uint64_t>(slot);
+      break;
+    case Mistake::offset_stays:
+      request.request.first_offset -= drawn;
+      break;
+    case Mistake::rows_see_no_new_tokens:
+      request.output.resize(length);
+      request.request.first_offset += drawn - length;
+      break;
+    case Mistake::prompt_counts_as_output:
+      request.request.min_tokens -= static_cast<std::int32_t>(request.request.prompt.size());
+      break;
+    default:
+      break;
+  }
+  return draw_alone(request, logits);
+}
+
 bool BatchModel::step(const StepInput& input) {
   std::vector<std::int64_t> offsets = input.offsets;
   if (offsets.empty()) {
@@ -135,21 +172,29 @@ bool BatchModel::step(const StepInput& input) {
     const auto s = static_cast<std::size_t>(slot);
     std::int64_t row = offsets[s];
     const std::int64_t end = offsets[s + 1];
-    if (input.sampled == StepRows::last) row = std::max(row, end - 1);
+    const bool takes_first = mistake_ == Mistake::first_row_is_sampled;
+    if (input.sampled == StepRows::last && !takes_first) row = std::max(row, end - 1);
+    const std::size_t length = request.output.size();
     for (; row < end; ++row) {
       if (!has_room(request, 1)) {
         statuses_[s] = RowStatus::invalid_history;
+        if (mistake_ == Mistake::full_history_fails_all) return true;
         break;
       }
       const auto first = input.logits.begin() + row * options_.vocab;
-      const Drawn drawn = draw_alone(request, {first, first + options_.vocab});
+      const Drawn drawn = draw(slot, length, {first, first + options_.vocab});
       statuses_[s] = drawn.status;
-      if (drawn.status != RowStatus::ok) break;
+      if (drawn.status != RowStatus::ok) {
+        if (mistake_ == Mistake::failed_row_advances) ++request.request.first_offset;
+        break;
+      }
       request.output.push_back(drawn.token);
       new_tokens_[s] = drawn.token;
       ++new_counts_[s];
+      if (input.sampled == StepRows::last) break;
     }
   }
+  if (mistake_ == Mistake::copy_follows && copied_) copied_ = new_tokens_;
   return true;
 }
 

@@ -16,6 +16,25 @@
 
 namespace fairdraw::suites::batches {
 
+/// Mistakes that engines have made with batches; a model that makes one is a batch that is kept
+/// wrongly, and the state machine must notice.
+enum class Mistake {
+  none,
+  slot_in_the_seed,         ///< a token depends on its row (TensorRT-LLM pull 1742, MAX)
+  offset_stays,             ///< every step draws the same bits (TensorRT-Edge-LLM issue 211)
+  offset_restarts,          ///< a request that was preempted draws its first bits again
+  history_is_lost,          ///< one that was preempted has no penalties for what it had drawn
+  failed_row_advances,      ///< a row without a token moves the offset
+  first_row_is_sampled,     ///< with several rows a request, the wrong one (MAX's penalties)
+  rows_see_no_new_tokens,   ///< drafted rows have the history of the step's beginning
+  prompt_counts_as_output,  ///< min_tokens counts it
+  bitmask_stays_in_slot,    ///< when requests are exchanged (vLLM issue 23401)
+  bitmask_is_inherited,     ///< by the next request in the slot
+  copy_follows,             ///< a copy of tokens shows those of later steps
+  full_history_fails_all,   ///< one full request ends the step for the others
+};
+inline constexpr int kMistakes = 13;
+
 struct Drawn {
   RowStatus status = RowStatus::inactive;
   std::int32_t token = -1;
@@ -38,7 +57,8 @@ bool same(const RequestSnapshot& a, const RequestSnapshot& b);
 
 class BatchModel {
  public:
-  explicit BatchModel(const BatchStateOptions& options) : options_(options) {}
+  explicit BatchModel(const BatchStateOptions& options, Mistake mistake = Mistake::none)
+      : options_(options), mistake_(mistake) {}
 
   // As BatchState and FusedSamplingProcessor; false: refused. Which values a request may have is
   // the caller's knowledge: `add` and `restore` are given good ones.
@@ -69,10 +89,14 @@ class BatchModel {
   std::optional<std::int32_t> slot_of(RequestId id) const;
   std::optional<std::int32_t> free_slot(std::int32_t wanted) const;
   bool has_room(const RequestSnapshot& request, std::size_t tokens) const;
+  /// A row of a step for the request of a slot, which had `length` tokens when the step began.
+  Drawn draw(std::int32_t slot, std::size_t length, const std::vector<float>& logits) const;
 
   BatchStateOptions options_;
+  Mistake mistake_;
   std::map<std::int32_t, RequestSnapshot> by_slot_;
   std::map<RequestId, RequestSnapshot> evicted_;
+  std::map<std::int32_t, std::vector<std::uint32_t>> left_bitmasks_;  // of Mistake alone
   std::vector<std::int32_t> new_tokens_, new_counts_;
   std::vector<RowStatus> statuses_;
   std::optional<std::vector<std::int32_t>> copied_;

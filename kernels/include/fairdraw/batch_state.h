@@ -28,9 +28,11 @@ namespace fairdraw {
 using RequestId = std::uint64_t;
 
 /// How histories are handed to `sample`. Tokens are the same.
-/// lists: prompt and output as they are; counting costs a call as much as they are long.
-/// dense: a bitmask of the prompt and counts of the output, kept from token to token; it takes
-/// capacity * vocab * 4 1/8 bytes.
+/// lists: prompt and output as they are; a call counts in those that have a penalty, which costs
+/// their length.
+/// dense: a bitmask of the prompt and counts of the output, kept from token to token. A call reads
+/// them whole, whatever the length, so that on a CPU they pay for histories about as long as the
+/// vocabulary alone; they take capacity * vocab * 4 1/8 bytes.
 enum class HistoryForm : std::uint32_t { lists = 0, dense = 1 };
 
 /// Sizes of a state. None changes while it lives.

@@ -125,7 +125,8 @@ class BatchState:
 
     Ids are the caller's, 0 to 2^64 - 1. `max_length` is the most tokens of a request, prompt and
     output together. `history="dense"` keeps counts of the whole vocabulary for each slot instead of
-    counting in a request's tokens at each step; tokens are the same.
+    counting in the histories of requests with penalties; it pays where those are about as long as
+    the vocabulary. Tokens are the same.
     """
 
     def __init__(
