@@ -25,6 +25,36 @@ struct CallParameter {
   }
 };
 
+/// Lists of tokens, one a row; not given where `lengths` is empty.
+struct CallLists {
+  std::vector<std::int32_t> ids;
+  std::vector<std::int64_t> begins;
+  std::vector<std::int32_t> lengths;
+
+  void add(const std::vector<std::int32_t>& list) {
+    begins.push_back(static_cast<std::int64_t>(ids.size()));
+    lengths.push_back(static_cast<std::int32_t>(list.size()));
+    ids.insert(ids.end(), list.begin(), list.end());
+  }
+};
+
+/// Logits processing of a call. Vectors that are empty are not given.
+struct CallProcessing {
+  CallParameter<float> repetition_penalty{1.0F, {}};
+  CallParameter<float> frequency_penalty{0.0F, {}}, presence_penalty{0.0F, {}};
+  CallLists prompt, output;
+  std::vector<std::uint32_t> prompt_mask;
+  std::int64_t mask_stride = 0;
+  std::vector<std::int32_t> output_counts;
+  std::int64_t counts_stride = 0;
+  CallLists bias_ids;
+  std::vector<float> bias_values;
+  CallParameter<std::int32_t> min_tokens{0, {}};
+  CallLists stop_ids;
+  std::vector<std::int32_t> output_lengths;
+  CallLists bad_words, bad_word_lengths, allowed_ids;
+};
+
 /// One call. Vectors that are empty are not given.
 struct SampleCall {
   DType dtype = DType::float32;
@@ -39,6 +69,7 @@ struct SampleCall {
   Purpose purpose = Purpose::draw;
   std::vector<std::uint32_t> allowed;
   std::int64_t allowed_stride = 0;
+  CallProcessing processing;
   std::vector<std::uint8_t> active;
   std::vector<std::int32_t> indices;
   std::int32_t num_samples = 1;
@@ -96,6 +127,42 @@ PerRequest<T> parameter_in(const CallParameter<T>& parameter, Arrays& arrays) {
   return {arrays.in(parameter.values), static_cast<std::int64_t>(parameter.values.size())};
 }
 
+template <class Arrays>
+TokenLists lists_in(const CallLists& lists, Arrays& arrays) {
+  const auto view = [&arrays](const auto& values) {
+    return View(arrays.in(values), static_cast<std::int64_t>(values.size()));
+  };
+  return {arrays.in(lists.ids), static_cast<std::int64_t>(lists.ids.size()), view(lists.begins),
+          view(lists.lengths)};
+}
+
+template <class Arrays>
+LogitsProcessing processing_in(const CallProcessing& call, std::int64_t rows, Arrays& arrays) {
+  LogitsProcessing processing;
+  processing.repetition_penalty = parameter_in(call.repetition_penalty, arrays);
+  processing.frequency_penalty = parameter_in(call.frequency_penalty, arrays);
+  processing.presence_penalty = parameter_in(call.presence_penalty, arrays);
+  processing.prompt = lists_in(call.prompt, arrays);
+  processing.output = lists_in(call.output, arrays);
+  if (!call.prompt_mask.empty()) {
+    processing.prompt_mask = {arrays.in(call.prompt_mask), rows, call.mask_stride};
+  }
+  if (!call.output_counts.empty()) {
+    processing.output_counts = {arrays.in(call.output_counts), rows, call.counts_stride};
+  }
+  processing.bias_ids = lists_in(call.bias_ids, arrays);
+  processing.bias_values = {arrays.in(call.bias_values),
+                            static_cast<std::int64_t>(call.bias_values.size())};
+  processing.min_tokens = parameter_in(call.min_tokens, arrays);
+  processing.stop_ids = lists_in(call.stop_ids, arrays);
+  processing.output_lengths = {arrays.in(call.output_lengths),
+                               static_cast<std::int64_t>(call.output_lengths.size())};
+  processing.bad_words = lists_in(call.bad_words, arrays);
+  processing.bad_word_lengths = lists_in(call.bad_word_lengths, arrays);
+  processing.allowed_ids = lists_in(call.allowed_ids, arrays);
+  return processing;
+}
+
 /// The request over arrays in host or device memory (DeviceArrays, HostArrays).
 template <class Arrays>
 SampleRequest request_in(const SampleCall& call, Arrays& arrays) {
@@ -113,6 +180,7 @@ SampleRequest request_in(const SampleCall& call, Arrays& arrays) {
   if (!call.allowed.empty()) {
     request.allowed = {arrays.in(call.allowed), call.rows, call.allowed_stride};
   }
+  request.processing = processing_in(call.processing, call.rows, arrays);
   request.active = {arrays.in(call.active), static_cast<std::int64_t>(call.active.size())};
   request.indices = {arrays.in(call.indices), static_cast<std::int64_t>(call.indices.size())};
   request.num_samples = call.num_samples;
@@ -144,6 +212,11 @@ SampleResult result_in(const SampleCall& call, SampleOutputs& outputs, Arrays& a
 /// parameters of their own in and out of range, NaN, padding, masks, `indices` out of range,
 /// several samples, strides, odd addresses. The dtype is number % 3.
 SampleCall random_sample_call(std::uint64_t number, std::int64_t rows, std::int64_t vocab);
+
+/// Logits processing for a call, from a number: every feature in about half of the calls, with
+/// lists of all lengths, ids that repeat, placeholders; and, in some rows, each fault that a row
+/// can have.
+CallProcessing random_processing(std::uint64_t number, const SampleCall& call);
 
 /// The parameters of a row, to run it again.
 std::string describe_row(const SampleCall& call, std::int64_t row);
