@@ -22,6 +22,14 @@ struct Worker {
 void for_each_row(std::int64_t rows, const Execution& execution,
                   const std::function<void(std::int64_t row, Worker& worker)>& work);
 
+/// The rules of a call of `sample`.
+inline FilterOptions filter_options_of(const SampleRequest& request) {
+  FilterOptions options;
+  options.tie_rule = request.tie_rule;
+  options.filter_order = request.filter_order;
+  return options;
+}
+
 /// The operations that `sample` and its relatives share. `rows_name` is what errors call
 /// `request.logits`. Tokens may be left out when the caller wants masks or probabilities only.
 /// With `logit_rows` [rows] the values of row i are read at row logit_rows[i], which is not

@@ -144,11 +144,15 @@ Error check_options(const BatchStateOptions& options) {
   if (Error e = check_at_least("max_bad_words", options.max_bad_words, 0)) return e;
   if (Error e = check_at_least("max_bad_word_tokens", options.max_bad_word_tokens, 0)) return e;
   if (Error e = check_at_least("max_allowed_ids", options.max_allowed_ids, 0)) return e;
-  if (static_cast<std::uint32_t>(options.history) > 1) {
-    return out_of_range("history", std::to_string(static_cast<std::uint32_t>(options.history)),
-                        "0 (lists) or 1 (dense)");
+  const auto check_choice = [](const char* field, auto choice, const char* choices) -> Error {
+    const auto number = static_cast<std::uint32_t>(choice);
+    return number <= 1 ? Error{} : out_of_range(field, std::to_string(number), choices);
+  };
+  if (Error e = check_choice("history", options.history, "0 (lists) or 1 (dense)")) return e;
+  if (Error e = check_choice("tie_rule", options.tie_rule, "0 (keep_all) or 1 (lowest_id)")) {
+    return e;
   }
-  return {};
+  return check_choice("filter_order", options.filter_order, "0 (top_k_first) or 1 (joint)");
 }
 
 Error check_batch_request(const BatchRequest& request, const BatchStateOptions& options) {

@@ -49,7 +49,8 @@ Error BatchSlots::check_slot(const char* field, std::int32_t slot) const {
 }
 
 Error BatchSlots::check_room_for(std::int32_t slot, std::int64_t count) const {
-  const std::int64_t length = std::int64_t{list(kPrompt).length(slot)} + list(kOutput).length(slot);
+  const std::int64_t length =
+      std::int64_t{list(ListName::prompt).length(slot)} + list(ListName::output).length(slot);
   if (count <= options.max_length - length) return {};
   return out_of_range("history of request " + text_of(arrays.id[slot]),
                       std::to_string(length) + " + " + std::to_string(count) + " tokens",
@@ -78,8 +79,8 @@ Error BatchSlots::choose_slot(RequestId id, std::int32_t& slot) const {
 
 void BatchSlots::write_list(ListName name, std::int32_t slot,
                             const std::vector<std::int32_t>& values) {
-  std::copy(values.begin(), values.end(), arrays.lists[name].list(slot));
-  arrays.lists[name].lengths[slot] = static_cast<std::int32_t>(values.size());
+  std::copy(values.begin(), values.end(), arrays.list(name).list(slot));
+  arrays.list(name).lengths[slot] = static_cast<std::int32_t>(values.size());
 }
 
 /// An empty slot: neutral parameters and empty lists in its lane.
@@ -99,8 +100,8 @@ void BatchSlots::for_each_dense(std::int32_t slot, OfOutput of_output, OfPrompt 
   if (options.history != HistoryForm::dense) return;
   std::int32_t* counts = arrays.output_counts + slot * options.vocab;
   std::uint32_t* mask = arrays.prompt_mask + slot * words();
-  const View<const std::int32_t> output = tokens(kOutput, slot);
-  const View<const std::int32_t> prompt = tokens(kPrompt, slot);
+  const View<const std::int32_t> output = tokens(ListName::output, slot);
+  const View<const std::int32_t> prompt = tokens(ListName::prompt, slot);
   for (std::int64_t i = 0; i < output.size; ++i) of_output(counts[output.data[i]]);
   for (std::int64_t i = 0; i < prompt.size; ++i) {
     const std::int32_t token = prompt.data[i];
@@ -134,29 +135,30 @@ void BatchSlots::enter(std::int32_t slot, RequestId id, const BatchRequest& requ
   arrays.frequency_penalty[slot] = request.frequency_penalty;
   arrays.presence_penalty[slot] = request.presence_penalty;
   arrays.min_tokens[slot] = request.min_tokens;
-  write_list(kPrompt, slot, request.prompt);
-  write_list(kStopIds, slot, request.stop_ids);
-  write_list(kAllowedIds, slot, request.allowed_ids);
-  arrays.lists[kOutput].begins[slot] =
-      list(kPrompt).begins[slot] + static_cast<std::int64_t>(request.prompt.size());
+  write_list(ListName::prompt, slot, request.prompt);
+  write_list(ListName::stop_ids, slot, request.stop_ids);
+  write_list(ListName::allowed_ids, slot, request.allowed_ids);
+  arrays.list(ListName::output).begins[slot] =
+      list(ListName::prompt).begins[slot] + static_cast<std::int64_t>(request.prompt.size());
 
-  std::int32_t* bias_ids = list(kBias).list(slot);
-  float* bias_values = arrays.bias_values + list(kBias).begins[slot];
+  std::int32_t* bias_ids = list(ListName::bias).list(slot);
+  float* bias_values = arrays.bias_values + list(ListName::bias).begins[slot];
   for (const TokenBias& entry : request.bias) {
     *bias_ids++ = entry.token;
     *bias_values++ = entry.bias;
   }
-  arrays.lists[kBias].lengths[slot] = static_cast<std::int32_t>(request.bias.size());
+  arrays.list(ListName::bias).lengths[slot] = static_cast<std::int32_t>(request.bias.size());
 
-  std::int32_t* word_tokens = list(kBadWords).list(slot);
-  std::int32_t* word_lengths = list(kBadWordLengths).list(slot);
+  std::int32_t* word_tokens = list(ListName::bad_words).list(slot);
+  std::int32_t* word_lengths = list(ListName::bad_word_lengths).list(slot);
   for (const std::vector<std::int32_t>& word : request.bad_words) {
     word_tokens = std::copy(word.begin(), word.end(), word_tokens);
     *word_lengths++ = static_cast<std::int32_t>(word.size());
   }
-  arrays.lists[kBadWords].lengths[slot] =
-      static_cast<std::int32_t>(word_tokens - list(kBadWords).list(slot));
-  arrays.lists[kBadWordLengths].lengths[slot] = static_cast<std::int32_t>(request.bad_words.size());
+  arrays.list(ListName::bad_words).lengths[slot] =
+      static_cast<std::int32_t>(word_tokens - list(ListName::bad_words).list(slot));
+  arrays.list(ListName::bad_word_lengths).lengths[slot] =
+      static_cast<std::int32_t>(request.bad_words.size());
 
   count_tokens(slot);
 }
@@ -184,8 +186,9 @@ void BatchSlots::exchange(std::int32_t first, std::int32_t second) {
 }
 
 void BatchSlots::push(std::int32_t slot, const std::int32_t* drawn, std::int64_t count) {
-  std::copy_n(drawn, count, list(kOutput).list(slot) + list(kOutput).length(slot));
-  arrays.lists[kOutput].lengths[slot] += static_cast<std::int32_t>(count);
+  std::copy_n(drawn, count,
+              list(ListName::output).list(slot) + list(ListName::output).length(slot));
+  arrays.list(ListName::output).lengths[slot] += static_cast<std::int32_t>(count);
   arrays.offset[slot] += static_cast<std::uint64_t>(count);
   if (options.history != HistoryForm::dense) return;
   std::int32_t* counts = arrays.output_counts + slot * options.vocab;
@@ -205,7 +208,7 @@ std::vector<std::int32_t> BatchSlots::copy_of(ListName name, std::int32_t slot) 
 RequestSnapshot BatchSlots::snapshot_of(std::int32_t slot) const {
   RequestSnapshot snapshot;
   snapshot.id = arrays.id[slot];
-  snapshot.output = copy_of(kOutput, slot);
+  snapshot.output = copy_of(ListName::output, slot);
   if (!allowed.empty()) {
     const auto row = allowed.begin() + slot * words();
     const bool all = std::all_of(row, row + words(), [](auto word) { return word == kAllAllowed; });
@@ -222,17 +225,17 @@ RequestSnapshot BatchSlots::snapshot_of(std::int32_t slot) const {
   request.seed = arrays.seed[slot];
   request.first_offset = arrays.offset[slot] - snapshot.output.size();
   request.min_tokens = arrays.min_tokens[slot];
-  request.stop_ids = copy_of(kStopIds, slot);
-  request.allowed_ids = copy_of(kAllowedIds, slot);
-  request.prompt = copy_of(kPrompt, slot);
+  request.stop_ids = copy_of(ListName::stop_ids, slot);
+  request.allowed_ids = copy_of(ListName::allowed_ids, slot);
+  request.prompt = copy_of(ListName::prompt, slot);
 
-  const View<const std::int32_t> bias_ids = tokens(kBias, slot);
-  const float* bias_values = arrays.bias_values + list(kBias).begins[slot];
+  const View<const std::int32_t> bias_ids = tokens(ListName::bias, slot);
+  const float* bias_values = arrays.bias_values + list(ListName::bias).begins[slot];
   for (std::int64_t i = 0; i < bias_ids.size; ++i) {
     request.bias.push_back({bias_ids.data[i], bias_values[i]});
   }
-  const std::int32_t* word = list(kBadWords).list(slot);
-  for (const std::int32_t length : copy_of(kBadWordLengths, slot)) {
+  const std::int32_t* word = list(ListName::bad_words).list(slot);
+  for (const std::int32_t length : copy_of(ListName::bad_word_lengths, slot)) {
     request.bad_words.emplace_back(word, word + length);
     word += length;
   }

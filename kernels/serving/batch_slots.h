@@ -42,7 +42,7 @@ struct BatchSlots {
   std::int64_t words() const { return words_of(options.vocab); }
   bool is_slot(std::int32_t slot) const { return slot >= 0 && slot < options.capacity; }
   bool is_occupied(std::int32_t slot) const { return arrays.active[slot] != 0; }
-  const ListArrays& list(ListName name) const { return arrays.lists[name]; }
+  const ListArrays& list(ListName name) const { return arrays.list(name); }
   View<const std::int32_t> tokens(ListName name, std::int32_t slot) const {
     return {list(name).list(slot), list(name).length(slot)};
   }

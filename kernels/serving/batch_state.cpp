@@ -27,13 +27,7 @@
 namespace fairdraw {
 
 using serving::kAllAllowed;
-using serving::kAllowedIds;
-using serving::kBadWordLengths;
-using serving::kBadWords;
-using serving::kBias;
-using serving::kOutput;
-using serving::kPrompt;
-using serving::kStopIds;
+using serving::ListName;
 
 struct BatchState::Slots : serving::BatchSlots {
   using BatchSlots::BatchSlots;
@@ -200,11 +194,11 @@ RequestId BatchState::id_at(std::int32_t slot) const noexcept {
 }
 
 View<const std::int32_t> BatchState::prompt(std::int32_t slot) const noexcept {
-  return is_occupied(slot) ? slots_->tokens(kPrompt, slot) : View<const std::int32_t>{};
+  return is_occupied(slot) ? slots_->tokens(ListName::prompt, slot) : View<const std::int32_t>{};
 }
 
 View<const std::int32_t> BatchState::output(std::int32_t slot) const noexcept {
-  return is_occupied(slot) ? slots_->tokens(kOutput, slot) : View<const std::int32_t>{};
+  return is_occupied(slot) ? slots_->tokens(ListName::output, slot) : View<const std::int32_t>{};
 }
 
 std::uint64_t BatchState::offset(std::int32_t slot) const noexcept {
@@ -212,7 +206,7 @@ std::uint64_t BatchState::offset(std::int32_t slot) const noexcept {
 }
 
 TokenLists BatchState::outputs(std::int32_t rows) const noexcept {
-  return slots_->list(kOutput).view(std::clamp(rows, 0, slots_->options.capacity));
+  return slots_->list(ListName::output).view(std::clamp(rows, 0, slots_->options.capacity));
 }
 
 Error BatchState::sample_request(const RowsView& logits, SampleRequest& request) const {
@@ -237,27 +231,29 @@ Error BatchState::sample_request(const RowsView& logits, SampleRequest& request)
   request.seed = {a.seed, rows};
   request.offset = {a.offset, rows};
   request.active = {a.active, rows};
+  request.tie_rule = s.options.tie_rule;
+  request.filter_order = s.options.filter_order;
   if (!s.allowed.empty()) request.allowed = {s.allowed.data(), rows, s.words()};
 
   LogitsProcessing& processing = request.processing;
   processing.repetition_penalty = {a.repetition_penalty, rows};
   processing.frequency_penalty = {a.frequency_penalty, rows};
   processing.presence_penalty = {a.presence_penalty, rows};
-  processing.output = s.list(kOutput).view(rows);
+  processing.output = s.list(ListName::output).view(rows);
   if (s.options.history == HistoryForm::dense) {
     processing.output_counts = {a.output_counts, rows, s.options.vocab};
     processing.prompt_mask = {a.prompt_mask, rows, s.words()};
   } else {
-    processing.prompt = s.list(kPrompt).view(rows);
+    processing.prompt = s.list(ListName::prompt).view(rows);
   }
-  processing.bias_ids = s.list(kBias).view(rows);
-  processing.bias_values = {a.bias_values, s.list(kBias).size};
+  processing.bias_ids = s.list(ListName::bias).view(rows);
+  processing.bias_values = {a.bias_values, s.list(ListName::bias).size};
   processing.min_tokens = {a.min_tokens, rows};
-  processing.stop_ids = s.list(kStopIds).view(rows);
-  processing.output_lengths = {s.list(kOutput).lengths, rows};
-  processing.bad_words = s.list(kBadWords).view(rows);
-  processing.bad_word_lengths = s.list(kBadWordLengths).view(rows);
-  processing.allowed_ids = s.list(kAllowedIds).view(rows);
+  processing.stop_ids = s.list(ListName::stop_ids).view(rows);
+  processing.output_lengths = {s.list(ListName::output).lengths, rows};
+  processing.bad_words = s.list(ListName::bad_words).view(rows);
+  processing.bad_word_lengths = s.list(ListName::bad_word_lengths).view(rows);
+  processing.allowed_ids = s.list(ListName::allowed_ids).view(rows);
   return {};
 }
 

@@ -178,8 +178,9 @@ Error FusedSamplingProcessor::sample_chosen_rows(const RowsView& logits) {
   SampleResult result;
   result.tokens = {b.drawn.data(), b.slots};
   result.statuses = {b.drawn_statuses.data(), b.slots};
-  if (Error error = cpu::run_batch(request, result, execution_, "logits", {}, /*wants_tokens=*/true,
-                                   b.logit_rows.data())) {
+  if (Error error =
+          cpu::run_batch(request, result, execution_, "logits", cpu::filter_options_of(request),
+                         /*wants_tokens=*/true, b.logit_rows.data())) {
     return error;
   }
   if (Error error = state_.append_step({b.drawn.data(), b.slots})) return error;

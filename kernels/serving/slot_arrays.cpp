@@ -38,23 +38,24 @@ SlotArrays place_slot_arrays(const BatchStateOptions& options, std::byte* block)
   arrays.table_bytes = places.used();
 
   const auto give_list = [&](ListName name, std::int64_t room) {
-    ListArrays& list = arrays.lists[name];
+    ListArrays& list = arrays.list(name);
     list.room = room;
     list.size = capacity * room;
     // One element where there is none, so that data is a pointer: lists of length 0 are lists.
     places.give(list.data, list.size > 0 ? list.size : 1);
   };
-  give_list(kPrompt, options.max_length);
-  ListArrays& output = arrays.lists[kOutput];
-  output.data = arrays.lists[kPrompt].data;
-  output.room = arrays.lists[kPrompt].room;
-  output.size = arrays.lists[kPrompt].size;
-  give_list(kBias, options.max_bias);
-  places.give(arrays.bias_values, arrays.lists[kBias].size > 0 ? arrays.lists[kBias].size : 1);
-  give_list(kStopIds, options.max_stop_ids);
-  give_list(kBadWords, options.max_bad_word_tokens);
-  give_list(kBadWordLengths, options.max_bad_words);
-  give_list(kAllowedIds, options.max_allowed_ids);
+  give_list(ListName::prompt, options.max_length);
+  ListArrays& output = arrays.list(ListName::output);
+  output.data = arrays.list(ListName::prompt).data;
+  output.room = arrays.list(ListName::prompt).room;
+  output.size = arrays.list(ListName::prompt).size;
+  give_list(ListName::bias, options.max_bias);
+  places.give(arrays.bias_values,
+              arrays.list(ListName::bias).size > 0 ? arrays.list(ListName::bias).size : 1);
+  give_list(ListName::stop_ids, options.max_stop_ids);
+  give_list(ListName::bad_words, options.max_bad_word_tokens);
+  give_list(ListName::bad_word_lengths, options.max_bad_words);
+  give_list(ListName::allowed_ids, options.max_allowed_ids);
   if (options.history == HistoryForm::dense) {
     places.give(arrays.output_counts, capacity * options.vocab);
     places.give(arrays.prompt_mask, capacity * words_of(options.vocab));

@@ -19,16 +19,16 @@
 namespace fairdraw::serving {
 
 /// The lists of a request. The output's room begins behind the prompt, in the same lane.
-enum ListName : std::size_t {
-  kPrompt,
-  kOutput,
-  kBias,
-  kStopIds,
-  kBadWords,
-  kBadWordLengths,
-  kAllowedIds,
-  kLists
+enum class ListName : std::size_t {
+  prompt,
+  output,
+  bias,
+  stop_ids,
+  bad_words,
+  bad_word_lengths,
+  allowed_ids,
 };
+inline constexpr std::size_t kLists = 7;
 
 /// One list a slot.
 struct ListArrays {
@@ -60,7 +60,10 @@ struct SlotArrays {
   std::uint8_t* active = nullptr;
   std::array<ListArrays, kLists> lists;
 
-  float* bias_values = nullptr;  ///< beside lists[kBias].data
+  ListArrays& list(ListName name) { return lists[static_cast<std::size_t>(name)]; }
+  const ListArrays& list(ListName name) const { return lists[static_cast<std::size_t>(name)]; }
+
+  float* bias_values = nullptr;  ///< beside list(ListName::bias).data
 
   // HistoryForm::dense only.
   std::int32_t* output_counts = nullptr;  ///< [capacity, vocab]

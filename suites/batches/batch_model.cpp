@@ -1,6 +1,7 @@
 #include "suites/batches/batch_model.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace fairdraw::suites::batches {
 
@@ -58,7 +59,7 @@ bool BatchModel::swap(std::int32_t first, std::int32_t second) {
       by_slot_.count(first) + by_slot_.count(second) == 2) {
     std::swap(swapped[first].allowed, swapped[second].allowed);
   }
-  by_slot_ = swapped;
+  by_slot_ = std::move(swapped);
   return true;
 }
 
@@ -111,7 +112,7 @@ bool BatchModel::append_step(const std::vector<std::int32_t>& tokens) {
     if (request == by_slot_.end()) return false;
     if (!after.append(request->second.id, {tokens[slot]})) return false;
   }
-  *this = after;
+  *this = std::move(after);
   return true;
 }
 
@@ -151,7 +152,7 @@ Drawn BatchModel::draw(std::int32_t slot, std::size_t length,
     default:
       break;
   }
-  return draw_alone(request, logits);
+  return draw_alone(request, logits, options_);
 }
 
 bool BatchModel::step(const StepInput& input) {

@@ -40,8 +40,10 @@ struct Drawn {
   std::int32_t token = -1;
 };
 
-/// A request's next token from a row of logits, whatever else is in the batch.
-Drawn draw_alone(const RequestSnapshot& request, const std::vector<float>& logits);
+/// A request's next token from a row of logits, whatever else is in the batch. Of the options the
+/// rules count.
+Drawn draw_alone(const RequestSnapshot& request, const std::vector<float>& logits,
+                 const BatchStateOptions& options);
 
 /// The logits of a step, and which rows belong to whom.
 struct StepInput {

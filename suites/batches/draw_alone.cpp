@@ -6,7 +6,8 @@
 
 namespace fairdraw::suites::batches {
 
-Drawn draw_alone(const RequestSnapshot& of, const std::vector<float>& logits) {
+Drawn draw_alone(const RequestSnapshot& of, const std::vector<float>& logits,
+                 const BatchStateOptions& options) {
   const BatchRequest& request = of.request;
   reference::RowProcessing processing;
   processing.repetition_penalty = request.repetition_penalty;
@@ -28,7 +29,8 @@ Drawn draw_alone(const RequestSnapshot& of, const std::vector<float>& logits) {
 
   const reference::IntegerRow row =
       reference::integer_model(logits, of.allowed, processing,
-                               {request.temperature, request.top_k, request.top_p, request.min_p});
+                               {request.temperature, request.top_k, request.top_p, request.min_p},
+                               options.tie_rule, options.filter_order);
   const std::uint64_t offset = request.first_offset + of.output.size();
   return {row.status, row.token_for(random_word(request.seed, offset, Purpose::draw, 0))};
 }

@@ -46,6 +46,8 @@ struct BatchStateOptions {
   std::int32_t max_bad_word_tokens = 1024;  ///< most tokens of all of them together, >= 0
   std::int32_t max_allowed_ids = 1024;      ///< most allowed ids, >= 0
   HistoryForm history = HistoryForm::lists;
+  TieRule tie_rule = TieRule::keep_all;  ///< of every call, as is the next one
+  FilterOrder filter_order = FilterOrder::top_k_first;
 };
 
 /// A token and what is added to its logit. -inf bans it.

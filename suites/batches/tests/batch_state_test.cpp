@@ -70,6 +70,10 @@ TEST(BatchState, RefusesOptionsOutOfTheirRanges) {
       {[](auto& o) { o.max_allowed_ids = -1; }, "max_allowed_ids is -1; allowed: >= 0"},
       {[](auto& o) { o.history = static_cast<HistoryForm>(2); },
        "history is 2; allowed: 0 (lists) or 1 (dense)"},
+      {[](auto& o) { o.tie_rule = static_cast<TieRule>(2); },
+       "tie_rule is 2; allowed: 0 (keep_all) or 1 (lowest_id)"},
+      {[](auto& o) { o.filter_order = static_cast<FilterOrder>(2); },
+       "filter_order is 2; allowed: 0 (top_k_first) or 1 (joint)"},
   };
   for (const Row& row : rows) {
     BatchStateOptions spoiled = options();

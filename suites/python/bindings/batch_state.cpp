@@ -27,7 +27,8 @@ struct OwnedState {
 
   OwnedState(std::int64_t vocab, std::int32_t capacity, std::int32_t max_length,
              std::int32_t max_bias, std::int32_t max_stop_ids, std::int32_t max_bad_words,
-             std::int32_t max_bad_word_tokens, std::int32_t max_allowed_ids, bool dense) {
+             std::int32_t max_bad_word_tokens, std::int32_t max_allowed_ids, bool dense,
+             bool lowest_id, bool joint) {
     BatchStateOptions options;
     options.vocab = vocab;
     options.capacity = capacity;
@@ -38,6 +39,8 @@ struct OwnedState {
     options.max_bad_word_tokens = max_bad_word_tokens;
     options.max_allowed_ids = max_allowed_ids;
     options.history = dense ? HistoryForm::dense : HistoryForm::lists;
+    options.tie_rule = lowest_id ? TieRule::lowest_id : TieRule::keep_all;
+    options.filter_order = joint ? FilterOrder::joint : FilterOrder::top_k_first;
     raise(BatchState::make(options, state));
   }
 };
@@ -145,7 +148,7 @@ void step(OwnedProcessor& self, Handle logits, Handle offsets, bool all) {
 void bind_batch_state(nb::module_& module) {
   nb::class_<OwnedState>(module, "BatchState")
       .def(nb::init<std::int64_t, std::int32_t, std::int32_t, std::int32_t, std::int32_t,
-                    std::int32_t, std::int32_t, std::int32_t, bool>())
+                    std::int32_t, std::int32_t, std::int32_t, bool, bool, bool>())
       .def("add",
            [](OwnedState& self, RequestId id, const Fields& fields, std::int32_t slot) {
              raise(self.state->add(id, fields.request, slot));

@@ -110,6 +110,8 @@ class BatchState:
         max_bad_word_tokens: int,
         max_allowed_ids: int,
         dense: bool,
+        lowest_id: bool,
+        joint: bool,
         /,
     ) -> None: ...
     def add(self, id: int, request: BatchRequest, slot: int, /) -> int: ...

@@ -43,6 +43,12 @@ def _integer(name: str, value: int, least: int, most: int) -> int:
     return int(value)
 
 
+def _is_second(name: str, value: str, first: str, second: str) -> bool:
+    if value not in (first, second):
+        raise ValueError(f"{name} is {value!r}; allowed: {first!r}, {second!r}")
+    return value == second
+
+
 def _int32(name: str, value: int) -> int:
     return _integer(name, value, int(_INT32.min), int(_INT32.max))
 
@@ -127,6 +133,7 @@ class BatchState:
     output together. `history="dense"` keeps counts of the whole vocabulary for each slot instead of
     counting in the histories of requests with penalties; it pays where those are about as long as
     the vocabulary. Tokens are the same.
+    `tie_rule` and `filter_apply_order` are those of `sample`.
     """
 
     def __init__(
@@ -141,9 +148,13 @@ class BatchState:
         max_bad_word_tokens: int = 1024,
         max_allowed_ids: int = 1024,
         history: Literal["lists", "dense"] = "lists",
+        tie_rule: Literal["keep_all", "lowest_id"] = "keep_all",
+        filter_apply_order: Literal["top_k_first", "joint"] = "top_k_first",
     ) -> None:
-        if history not in ("lists", "dense"):
-            raise ValueError(f"history is {history!r}; allowed: 'lists', 'dense'")
+        dense = _is_second("history", history, "lists", "dense")
+        lowest_id = _is_second("tie_rule", tie_rule, "keep_all", "lowest_id")
+        order = filter_apply_order
+        joint = _is_second("filter_apply_order", order, "top_k_first", "joint")
         self._core = _core.BatchState(
             _integer("vocab", vocab, 1, 2**20),
             _int32("capacity", capacity),
@@ -153,7 +164,9 @@ class BatchState:
             _int32("max_bad_words", max_bad_words),
             _int32("max_bad_word_tokens", max_bad_word_tokens),
             _int32("max_allowed_ids", max_allowed_ids),
-            history == "dense",
+            dense,
+            lowest_id,
+            joint,
         )
 
     def add(self, id: int, request: BatchRequest | None = None, slot: int | None = None) -> int:
@@ -264,15 +277,14 @@ class FusedSamplingProcessor:
 
         A row that fails (`statuses`) leaves its request as it was.
         """
-        if rows not in ("last", "all"):
-            raise ValueError(f"rows is {rows!r}; allowed: 'last', 'all'")
+        sample_all = _is_second("rows", rows, "last", "all")
         backend = backend_of(logits, "logits")
         offsets = (
             None
             if logit_offsets is None
             else backend_of(logit_offsets, "logit_offsets").lend(logit_offsets)
         )
-        self._core.step(backend.lend(logits), offsets, rows == "all")
+        self._core.step(backend.lend(logits), offsets, sample_all)
         self._backend = backend
 
     __call__ = step
