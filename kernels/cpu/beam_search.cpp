@@ -31,6 +31,8 @@ namespace {
 using cpu::BeamCandidate;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
+/// So few candidates are ranked sooner by one thread than others are woken.
+constexpr std::size_t kFewCandidates = std::size_t{1} << 14;
 
 /// One request of the call, checked.
 struct Request {
@@ -56,6 +58,7 @@ struct Workspace {
   std::vector<Request> requests;
   std::vector<Row> rows;
   std::vector<BeamCandidate> candidates;
+  std::size_t planned = 0;  // places for candidates in this call
 };
 
 RowStatus read_parameters(const BeamStepRequest& step, const BeamStepResult& result, std::int64_t r,
@@ -126,6 +129,7 @@ void plan(const BeamStepRequest& step, const BeamStepResult& result, Workspace& 
     }
     work.requests.push_back(request);
   }
+  work.planned = places;
   if (work.candidates.size() < places) work.candidates.resize(places);
 }
 
@@ -315,7 +319,9 @@ Error beam_search_step(const BeamStepRequest& request, const BeamStepResult& res
                     [&](std::int64_t i, cpu::Worker& worker) {
                       find_candidates(request, work, static_cast<std::size_t>(i), worker);
                     });
-  cpu::for_each_row(request.requests, execution, [&](std::int64_t r, cpu::Worker&) {
+  Execution finish = execution;
+  if (work.planned < kFewCandidates) finish.threads = 1;
+  cpu::for_each_row(request.requests, finish, [&](std::int64_t r, cpu::Worker&) {
     finish_request(request, result, work, r);
   });
   return {};
