@@ -134,6 +134,8 @@ const std::vector<BeamCandidate>& BeamCandidates::find(const Passes& passes, con
   if (blocks_.size() < blocks + kSlack) blocks_.resize(blocks + kSlack);
   const std::size_t found = passes.blocks_at_least(group_max_.data(), blocks, cut_, blocks_.data());
   for (std::size_t i = 0; i < found; ++i) {
+    const float* group = group_max_.data() + blocks_[i] * kGroups;
+    if (*std::max_element(group, group + kGroups) < cut_) continue;  // the cut has risen since
     const std::size_t begin = blocks_[i] * kBlock;
     scan(x, begin, std::min(n, begin + kBlock));
   }
