@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "fairdraw/process_logits.h"
 #include "fairdraw/sample.h"
 #include "fairdraw/sampling.h"
 
@@ -39,9 +40,17 @@ Error check_optional(const View<T>& view, const std::string& name, std::int64_t 
   return check_length(name, view.size, expected, meaning);
 }
 
+/// Lists must be absent altogether, or have a begin and a length for each row.
+Error check_token_lists(const TokenLists& lists, const std::string& name, std::int64_t rows,
+                        const std::string& meaning);
+
 // Whole calls. `rows_name` is what errors call `request.logits`.
 
 Error check_request(const SampleRequest& request, const std::string& rows_name);
+
+Error check_processing(const LogitsProcessing& processing, std::int64_t rows, std::int64_t vocab);
+
+Error check_process_logits(const ProcessLogitsRequest& request, const ProcessLogitsResult& result);
 
 /// Tokens may be left out when the caller wants masks or probabilities only.
 Error check_result(const SampleRequest& request, const SampleResult& result, bool wants_tokens);

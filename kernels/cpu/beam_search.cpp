@@ -23,7 +23,7 @@
 #include "beam_candidates.h"
 #include "beam_scores.h"
 #include "float_environment.h"
-#include "token_list_checks.h"
+#include "processing_rules.h"
 
 namespace fairdraw {
 namespace {
@@ -41,7 +41,7 @@ struct Request {
   std::int32_t width = 0, live = 0, length = 0, max_tokens = 0, early_stopping = 0;
   float norm = 1;             // of the length with this step
   float attainable_norm = 1;  // of the length that early stopping looks at
-  TokenSpan end_ids;
+  RowList end_ids;
   std::size_t most = 0;       // candidates that count
   std::size_t first_row = 0;  // of its rows among all rows of the call
 };
@@ -69,9 +69,9 @@ RowStatus read_parameters(const BeamStepRequest& step, const BeamStepResult& res
   request.early_stopping = given.early_stopping.at(r);
   const float penalty = given.length_penalty.at(r);
   if (request.width < 1 || request.width > step.max_width) return RowStatus::invalid_top_k;
+  request.end_ids = list_of(given.end_ids, r);
   if (request.max_tokens < 1 || request.early_stopping < 0 || request.early_stopping > 2 ||
-      !list_of(given.end_ids, r, request.end_ids) ||
-      !all_are_tokens(request.end_ids, step.rows.vocab)) {
+      !request.end_ids.in_buffer || !all_are_tokens(request.end_ids, step.rows.vocab)) {
     return RowStatus::invalid_min_tokens;
   }
   if (!std::isfinite(penalty)) return RowStatus::invalid_penalty;
@@ -108,7 +108,7 @@ Request read_request(const BeamStepRequest& step, const BeamStepResult& result, 
     request.status = read_parameters(step, result, r, request);
   }
   if (request.status != RowStatus::ok) return request;
-  const auto ends = static_cast<std::size_t>(std::max<std::int64_t>(1, request.end_ids.size));
+  const auto ends = static_cast<std::size_t>(std::max(1, request.end_ids.length));
   request.most = (1 + ends) * static_cast<std::size_t>(request.width);
   return request;
 }
@@ -207,13 +207,13 @@ void write_step(const BeamStepRequest& step, const BeamStepResult& result, std::
                 const Request& request, const std::vector<BeamCandidate>& ranked) {
   const std::int64_t begin = r * step.max_width;
   const auto width = static_cast<std::size_t>(request.width);
-  const std::int32_t* ends = request.end_ids.data;
+  const std::int32_t* ends = request.end_ids.ids;
   std::int32_t pooled = result.pool.counts.data[r];
   std::int32_t live = 0;
   for (std::size_t i = 0; i < ranked.size() && live < request.width; ++i) {
     const BeamCandidate& candidate = ranked[i];
-    if (std::find(ends, ends + request.end_ids.size, candidate.token) !=
-        ends + request.end_ids.size) {
+    if (std::find(ends, ends + request.end_ids.length, candidate.token) !=
+        ends + request.end_ids.length) {
       if (i >= width) continue;
       add_to_pool(result.pool, begin, request.width, pooled,
                   {candidate.score / request.norm, candidate.score, request.length, candidate.beam,

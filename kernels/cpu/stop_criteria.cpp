@@ -14,7 +14,7 @@
 #include <string>
 
 #include "arguments.h"
-#include "token_list_checks.h"
+#include "processing_rules.h"
 
 namespace fairdraw {
 namespace {
@@ -23,18 +23,18 @@ namespace {
 struct Criteria {
   std::int32_t eos_id = -1;
   std::int32_t min_tokens = 0, max_tokens = kNoMaxTokens;
-  TokenSpan stop_ids, sequences, sequence_lengths;
+  RowList stop_ids, sequences, sequence_lengths;
 };
 
 /// The output with the tokens of the step behind it, as far as they are known.
 struct Text {
-  TokenSpan before, step;
+  RowList before, step;
 
   /// The id `back` places before the step's token i; -1 where that is not known.
   std::int32_t id(std::int64_t i, std::int64_t back) const {
     const std::int64_t at = i - back;
-    if (at >= 0) return step.data[at];
-    return before.size + at >= 0 ? before.data[before.size + at] : -1;
+    if (at >= 0) return step.ids[at];
+    return before.length + at >= 0 ? before.ids[before.length + at] : kPlaceholder;
   }
 };
 
@@ -46,11 +46,11 @@ struct Outcome {
 };
 
 /// True where the list's lengths are those of words that fill it.
-bool lengths_fill(const TokenSpan& lengths, std::int64_t size) {
-  std::int64_t left = size;
-  for (std::int64_t i = 0; i < lengths.size; ++i) {
-    if (lengths.data[i] < 1 || lengths.data[i] > left) return false;
-    left -= lengths.data[i];
+bool lengths_fill(const RowList& lengths, std::int32_t size) {
+  std::int32_t left = size;
+  for (std::int32_t i = 0; i < lengths.length; ++i) {
+    if (lengths.ids[i] < 1 || lengths.ids[i] > left) return false;
+    left -= lengths.ids[i];
   }
   return left == 0;
 }
@@ -63,19 +63,20 @@ bool read_criteria(const StopRequest& request, std::int64_t r, Criteria& criteri
   if (criteria.min_tokens < 0 || criteria.max_tokens < criteria.min_tokens) return false;
   if (eos_id < -1 || eos_id >= request.vocab) return false;
   criteria.eos_id = given.ignore_eos.at(r) != 0 ? -1 : eos_id;
-  return list_of(given.stop_ids, r, criteria.stop_ids) &&
-         list_of(given.stop_sequences, r, criteria.sequences) &&
-         list_of(given.stop_sequence_lengths, r, criteria.sequence_lengths) &&
-         all_are_tokens(criteria.stop_ids, request.vocab) &&
+  criteria.stop_ids = list_of(given.stop_ids, r);
+  criteria.sequences = list_of(given.stop_sequences, r);
+  criteria.sequence_lengths = list_of(given.stop_sequence_lengths, r);
+  return criteria.stop_ids.in_buffer && criteria.sequences.in_buffer &&
+         criteria.sequence_lengths.in_buffer && all_are_tokens(criteria.stop_ids, request.vocab) &&
          all_are_tokens(criteria.sequences, request.vocab) &&
-         lengths_fill(criteria.sequence_lengths, criteria.sequences.size);
+         lengths_fill(criteria.sequence_lengths, criteria.sequences.length);
 }
 
 /// The number of the first sequence that the text up to the step's token i ends with; -1: none.
 std::int32_t sequence_at_end(const Text& text, std::int64_t i, const Criteria& criteria) {
-  const std::int32_t* begin = criteria.sequences.data;
-  for (std::int64_t s = 0; s < criteria.sequence_lengths.size; ++s) {
-    const std::int32_t length = criteria.sequence_lengths.data[s];
+  const std::int32_t* begin = criteria.sequences.ids;
+  for (std::int64_t s = 0; s < criteria.sequence_lengths.length; ++s) {
+    const std::int32_t length = criteria.sequence_lengths.ids[s];
     std::int32_t back = 0;
     while (back < length && text.id(i, back) == begin[length - 1 - back]) ++back;
     if (back == length) return static_cast<std::int32_t>(s);
@@ -87,18 +88,18 @@ std::int32_t sequence_at_end(const Text& text, std::int64_t i, const Criteria& c
 /// Whether the step's token i, output number m, ends the request.
 bool ends_at(const Text& text, std::int64_t i, std::int64_t m, const Criteria& criteria,
              Outcome& outcome) {
-  const std::int32_t token = text.step.data[i];
+  const std::int32_t token = text.step.ids[i];
   if (m >= criteria.min_tokens) {
     if (token == criteria.eos_id) {
       outcome.reason = FinishReason::eos;
       outcome.matched_length = 1;
       return true;
     }
-    const std::int32_t* end = criteria.stop_ids.data + criteria.stop_ids.size;
-    const std::int32_t* found = std::find(criteria.stop_ids.data, end, token);
+    const std::int32_t* end = criteria.stop_ids.ids + criteria.stop_ids.length;
+    const std::int32_t* found = std::find(criteria.stop_ids.ids, end, token);
     if (found != end) {
       outcome.reason = FinishReason::stop_id;
-      outcome.matched = static_cast<std::int32_t>(found - criteria.stop_ids.data);
+      outcome.matched = static_cast<std::int32_t>(found - criteria.stop_ids.ids);
       outcome.matched_length = 1;
       return true;
     }
@@ -106,7 +107,7 @@ bool ends_at(const Text& text, std::int64_t i, std::int64_t m, const Criteria& c
     if (sequence >= 0) {
       outcome.reason = FinishReason::stop_sequence;
       outcome.matched = sequence;
-      outcome.matched_length = criteria.sequence_lengths.data[sequence];
+      outcome.matched_length = criteria.sequence_lengths.ids[sequence];
       return true;
     }
   }
@@ -118,17 +119,20 @@ bool ends_at(const Text& text, std::int64_t i, std::int64_t m, const Criteria& c
 Outcome look_at(const StopRequest& request, std::int64_t r) {
   Outcome outcome;
   Text text;
-  const bool history_ok = list_of(request.output, r, text.before);
+  text.before = list_of(request.output, r);
   const std::int64_t length =
-      request.output_lengths.given() ? request.output_lengths.data[r] : text.before.size;
+      request.output_lengths.given() ? request.output_lengths.data[r] : text.before.length;
   outcome.output_length = std::max<std::int64_t>(length, 0);
   if (request.active.given() && request.active.data[r] == 0) {
     outcome.status = RowStatus::inactive;
     return outcome;
   }
   const std::int32_t* step = request.step_tokens.data + r * request.tokens_per_step;
-  text.step = {step, std::find(step, step + request.tokens_per_step, -1) - step};
-  if (!history_ok || length < text.before.size || !all_are_tokens(text.step, request.vocab)) {
+  text.step.ids = step;
+  text.step.length = static_cast<std::int32_t>(
+      std::find(step, step + request.tokens_per_step, kPlaceholder) - step);
+  if (!text.before.in_buffer || length < text.before.length ||
+      !all_are_tokens(text.step, request.vocab)) {
     outcome.status = RowStatus::invalid_history;
     return outcome;
   }
@@ -141,7 +145,7 @@ Outcome look_at(const StopRequest& request, std::int64_t r) {
     outcome.reason = FinishReason::length;
     return outcome;
   }
-  for (std::int64_t i = 0; i < text.step.size; ++i) {
+  for (std::int64_t i = 0; i < text.step.length; ++i) {
     ++outcome.kept;
     ++outcome.output_length;
     if (ends_at(text, i, length + i + 1, criteria, outcome)) break;
