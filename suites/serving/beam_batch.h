@@ -3,24 +3,13 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "fairdraw/beam_search.h"
-#include "reference/beam_model.h"
+#include "suites/serving/beam_problems.h"
 #include "suites/serving/token_list_rows.h"
 
 namespace fairdraw::suites {
-
-using reference::BeamHypothesis;
-using reference::BeamRules;
-using reference::TokenSequence;
-
-/// One request: its rules, and the row of logits (or log-probabilities) after a sequence.
-struct BeamProblem {
-  BeamRules rules;
-  std::function<std::vector<float>(const TokenSequence&)> row;
-};
 
 /// All problems have rows of `vocab` values.
 class BeamBatch {
