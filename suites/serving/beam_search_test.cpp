@@ -131,6 +131,20 @@ TEST(BeamSearch, ScoresThatRoundToATieAreOrderedByToken) {
   EXPECT_EQ(batch.live(0), (std::vector<BeamHypothesis>{{{0, 0}, -0x1p24F, 0}}));
 }
 
+TEST(BeamSearch, ASumThatLeavesFloat32IsNoCandidate) {
+  const auto row = [](std::size_t length, std::int32_t) {
+    const float low = -3e38F;  // two of them are -inf
+    if (length == 0) return std::vector<float>{low, -kInfinity};
+    return length == 1 ? std::vector<float>{low, -1} : std::vector<float>{low, low};
+  };
+  BeamBatch batch(one(problem_of(rules_of(2, 9, {}), row)), 2, BeamInput::logprobs);
+  ASSERT_FALSE(batch.step());
+  ASSERT_FALSE(batch.step());
+  EXPECT_EQ(batch.live(0), (std::vector<BeamHypothesis>{{{0, 1}, -3e38F, 0}}));
+  ASSERT_FALSE(batch.step());
+  EXPECT_EQ(batch.status(0), RowStatus::no_allowed_token);
+}
+
 /// The model's step, on the rows that the batch's step reads.
 void step_model(BeamModelState& model, const BeamProblem& problem, BeamInput input) {
   std::vector<std::vector<float>> rows;
