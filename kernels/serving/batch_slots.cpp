@@ -91,6 +91,7 @@ void BatchSlots::clear(std::int32_t slot) {
   arrays.temperature[slot] = 1.0F;
   arrays.top_p[slot] = 1.0F;
   arrays.repetition_penalty[slot] = 1.0F;
+  arrays.repetition_of_prompt[slot] = 1;
   for (ListArrays& each : arrays.lists) each.begins[slot] = lane * each.room;
 }
 
@@ -101,7 +102,8 @@ void BatchSlots::for_each_dense(std::int32_t slot, OfOutput of_output, OfPrompt 
   std::int32_t* counts = arrays.output_counts + slot * options.vocab;
   std::uint32_t* mask = arrays.prompt_mask + slot * words();
   const View<const std::int32_t> output = tokens(ListName::output, slot);
-  const View<const std::int32_t> prompt = tokens(ListName::prompt, slot);
+  const View<const std::int32_t> prompt = {list(ListName::prompt).list(slot),
+                                           arrays.penalised_prompt[slot]};
   for (std::int64_t i = 0; i < output.size; ++i) of_output(counts[output.data[i]]);
   for (std::int64_t i = 0; i < prompt.size; ++i) {
     const std::int32_t token = prompt.data[i];
@@ -136,6 +138,9 @@ void BatchSlots::enter(std::int32_t slot, RequestId id, const BatchRequest& requ
   arrays.presence_penalty[slot] = request.presence_penalty;
   arrays.min_tokens[slot] = request.min_tokens;
   write_list(ListName::prompt, slot, request.prompt);
+  arrays.repetition_of_prompt[slot] = request.repetition_of_prompt ? 1 : 0;
+  arrays.penalised_prompt[slot] =
+      request.repetition_of_prompt ? list(ListName::prompt).length(slot) : 0;
   write_list(ListName::stop_ids, slot, request.stop_ids);
   write_list(ListName::allowed_ids, slot, request.allowed_ids);
   arrays.list(ListName::output).begins[slot] =
@@ -220,6 +225,7 @@ RequestSnapshot BatchSlots::snapshot_of(std::int32_t slot) const {
   request.top_p = arrays.top_p[slot];
   request.min_p = arrays.min_p[slot];
   request.repetition_penalty = arrays.repetition_penalty[slot];
+  request.repetition_of_prompt = arrays.repetition_of_prompt[slot] != 0;
   request.frequency_penalty = arrays.frequency_penalty[slot];
   request.presence_penalty = arrays.presence_penalty[slot];
   request.seed = arrays.seed[slot];

@@ -245,6 +245,7 @@ Error BatchState::sample_request(const RowsView& logits, SampleRequest& request)
     processing.prompt_mask = {a.prompt_mask, rows, s.words()};
   } else {
     processing.prompt = s.list(ListName::prompt).view(rows);
+    processing.prompt.lengths = {a.penalised_prompt, rows};
   }
   processing.bias_ids = s.list(ListName::bias).view(rows);
   processing.bias_values = {a.bias_values, s.list(ListName::bias).size};

@@ -57,6 +57,9 @@ struct SlotArrays {
   float* frequency_penalty = nullptr;
   float* presence_penalty = nullptr;
   std::int32_t* min_tokens = nullptr;
+  std::int32_t* penalised_prompt =
+      nullptr;  ///< its tokens, or none: where not repetition_of_prompt
+  std::uint8_t* repetition_of_prompt = nullptr;
   std::uint8_t* active = nullptr;
   std::array<ListArrays, kLists> lists;
 
@@ -89,6 +92,8 @@ struct SlotArrays {
     visit(presence_penalty);
     visit(min_tokens);
     for (ListArrays& list : lists) visit(list.lengths);
+    visit(penalised_prompt);
+    visit(repetition_of_prompt);
     visit(active);
   }
 };

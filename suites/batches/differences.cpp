@@ -118,6 +118,7 @@ bool same(const BatchRequest& a, const BatchRequest& b) {
   return bits(a.temperature) == bits(b.temperature) && a.top_k == b.top_k &&
          bits(a.top_p) == bits(b.top_p) && bits(a.min_p) == bits(b.min_p) &&
          bits(a.repetition_penalty) == bits(b.repetition_penalty) &&
+         a.repetition_of_prompt == b.repetition_of_prompt &&
          bits(a.frequency_penalty) == bits(b.frequency_penalty) &&
          bits(a.presence_penalty) == bits(b.presence_penalty) && a.seed == b.seed &&
          a.first_offset == b.first_offset && a.min_tokens == b.min_tokens &&
@@ -165,6 +166,8 @@ std::string BatchModel::difference(const BatchState& state) const {
     RequestSnapshot read = read_back(call, slot);
     read.id = state.id_at(slot);
     read.request.prompt = values_of(state.prompt(slot));
+    read.request.repetition_of_prompt = expected.request.repetition_of_prompt;  // in `penalised`
+    const Ids penalised = expected.request.repetition_of_prompt ? expected.request.prompt : Ids();
     differences.expect(place + "prompt", read.request.prompt, expected.request.prompt);
     differences.expect(place + "output", values_of(state.output(slot)), expected.output);
     differences.expect(place + "offset", state.offset(slot),
@@ -174,9 +177,9 @@ std::string BatchModel::difference(const BatchState& state) const {
     differences.expect(place + "prompt as a list", p.prompt.given(), !dense);
     differences.expect(place + "output_counts given", p.output_counts.given(), dense);
     if (dense) {
-      expect_dense(p, slot, vocab, expected.request.prompt, expected.output, differences);
+      expect_dense(p, slot, vocab, penalised, expected.output, differences);
     } else {
-      differences.expect(place + "prompt", list_of(p.prompt, slot), expected.request.prompt);
+      differences.expect(place + "prompt", list_of(p.prompt, slot), penalised);
     }
     const std::vector<std::uint32_t> all(static_cast<std::size_t>(words()), 0xffffffffU);
     if (call.allowed.given()) {

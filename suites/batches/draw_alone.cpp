@@ -14,7 +14,7 @@ Drawn draw_alone(const RequestSnapshot& of, const std::vector<float>& logits,
   processing.frequency_penalty = request.frequency_penalty;
   processing.presence_penalty = request.presence_penalty;
   processing.min_tokens = request.min_tokens;
-  processing.prompt = request.prompt;
+  if (request.repetition_of_prompt) processing.prompt = request.prompt;
   processing.output = of.output;
   processing.output_length = static_cast<std::int32_t>(of.output.size());
   for (const TokenBias& entry : request.bias) {

@@ -50,6 +50,7 @@ BatchRequest random_request(fuzz::Dice& dice, const BatchStateOptions& options) 
   request.top_p = dice.pick({0.0F, 0.3F, 0.9F, 1.0F, 1.0F});
   request.min_p = dice.pick({0.0F, 0.0F, 0.2F, 1.0F});
   request.repetition_penalty = dice.pick({1.0F, 1.0F, 1.3F, 0.5F, 0x1p-64F, 0x1p64F});
+  request.repetition_of_prompt = !dice.once_in(4);
   request.frequency_penalty = dice.pick({0.0F, 0.0F, 0.7F, -1.5F});
   request.presence_penalty = dice.pick({0.0F, 0.0F, 1.1F, -0.4F});
   request.seed = dice.bits();

@@ -63,9 +63,10 @@ struct BatchRequest {
   float top_p = 1.0F;        ///< in [0, 1]
   float min_p = 0.0F;        ///< in [0, 1]
 
-  float repetition_penalty = 1.0F;  ///< in [2^-64, 2^64]
-  float frequency_penalty = 0.0F;   ///< in [-2^64, 2^64]
-  float presence_penalty = 0.0F;    ///< in [-2^64, 2^64]
+  float repetition_penalty = 1.0F;   ///< in [2^-64, 2^64]
+  bool repetition_of_prompt = true;  ///< the penalty counts the prompt's tokens (SGLang's does not)
+  float frequency_penalty = 0.0F;    ///< in [-2^64, 2^64]
+  float presence_penalty = 0.0F;     ///< in [-2^64, 2^64]
 
   std::uint64_t seed = 0;
   std::uint64_t first_offset = 0;  ///< tokens drawn from this seed before the output begins

@@ -55,8 +55,9 @@ nb::tuple tuple_of(const BatchRequest& r) {
   std::vector<std::pair<std::int32_t, float>> bias;
   for (const TokenBias& entry : r.bias) bias.emplace_back(entry.token, entry.bias);
   return nb::make_tuple(r.temperature, r.top_k, r.top_p, r.min_p, r.repetition_penalty,
-                        r.frequency_penalty, r.presence_penalty, r.seed, r.first_offset,
-                        r.min_tokens, r.stop_ids, bias, r.bad_words, r.allowed_ids, r.prompt);
+                        r.repetition_of_prompt, r.frequency_penalty, r.presence_penalty, r.seed,
+                        r.first_offset, r.min_tokens, r.stop_ids, bias, r.bad_words, r.allowed_ids,
+                        r.prompt);
 }
 
 /// The fields of BatchRequest, in its order.
@@ -64,8 +65,8 @@ struct Fields {
   BatchRequest request;
 
   Fields(float temperature, std::int32_t top_k, float top_p, float min_p, float repetition_penalty,
-         float frequency_penalty, float presence_penalty, std::uint64_t seed,
-         std::uint64_t first_offset, std::int32_t min_tokens, Ids stop_ids,
+         bool repetition_of_prompt, float frequency_penalty, float presence_penalty,
+         std::uint64_t seed, std::uint64_t first_offset, std::int32_t min_tokens, Ids stop_ids,
          const std::vector<std::pair<std::int32_t, float>>& bias, std::vector<Ids> bad_words,
          Ids allowed_ids, Ids prompt) {
     request.temperature = temperature;
@@ -73,6 +74,7 @@ struct Fields {
     request.top_p = top_p;
     request.min_p = min_p;
     request.repetition_penalty = repetition_penalty;
+    request.repetition_of_prompt = repetition_of_prompt;
     request.frequency_penalty = frequency_penalty;
     request.presence_penalty = presence_penalty;
     request.seed = seed;
@@ -202,7 +204,7 @@ void bind_batch_state(nb::module_& module) {
            [](const OwnedState& self, std::int32_t slot) { return self.state->offset(slot); });
 
   nb::class_<Fields>(module, "BatchRequest")
-      .def(nb::init<float, std::int32_t, float, float, float, float, float, std::uint64_t,
+      .def(nb::init<float, std::int32_t, float, float, float, bool, float, float, std::uint64_t,
                     std::uint64_t, std::int32_t, Ids,
                     const std::vector<std::pair<std::int32_t, float>>&, std::vector<Ids>, Ids,
                     Ids>());

@@ -85,6 +85,7 @@ class BatchRequest:
         top_p: float,
         min_p: float,
         repetition_penalty: float,
+        repetition_of_prompt: bool,
         frequency_penalty: float,
         presence_penalty: float,
         seed: int,

@@ -63,6 +63,7 @@ class BatchRequest:
 
     temperature 0 (greedy), or 2^-126 to 2^64; top_k >= -1 (0 and -1: off); top_p, min_p in [0, 1];
     repetition_penalty in [2^-64, 2^64]; frequency_penalty and presence_penalty in [-2^64, 2^64].
+    `repetition_of_prompt`: whether the repetition penalty counts the prompt's tokens.
     `bias`: what is added to a token's logit; -inf bans it. `stop_ids` are banned until the output
     has `min_tokens`; `bad_words` are sequences of ids; `allowed_ids` empty: all are allowed. In
     `prompt` -1 is a position that is no text. `first_offset`: tokens drawn from `seed` before.
@@ -73,6 +74,7 @@ class BatchRequest:
     top_p: float = 1.0
     min_p: float = 0.0
     repetition_penalty: float = 1.0
+    repetition_of_prompt: bool = True
     frequency_penalty: float = 0.0
     presence_penalty: float = 0.0
     seed: int = 0
@@ -92,6 +94,7 @@ class BatchRequest:
             float(self.top_p),
             float(self.min_p),
             float(self.repetition_penalty),
+            bool(self.repetition_of_prompt),
             float(self.frequency_penalty),
             float(self.presence_penalty),
             _uint64("seed", self.seed),

@@ -70,6 +70,7 @@ def test_every_field_of_a_request_changes_its_tokens():
     largest, second = 7, 99
     assert tokens() == [largest] * 3
     assert tokens(repetition_penalty=4.0)[0] == second  # 7 is in the prompt
+    assert tokens(repetition_penalty=4.0, repetition_of_prompt=False)[:2] == [largest, second]
     assert tokens(frequency_penalty=3.0) == [largest, second, 98]
     assert tokens(presence_penalty=3.0) == [largest, second, 98]
     assert tokens(bias={50: 100.0})[0] == 50
