@@ -45,21 +45,25 @@ std::vector<std::int32_t> random_tokens(fuzz::Dice& dice, const BatchStateOption
 
 BatchRequest random_request(fuzz::Dice& dice, const BatchStateOptions& options) {
   BatchRequest request;
-  request.temperature = dice.pick({0.0F, 0.5F, 1.0F, 2.0F, 0x1p-126F, 0x1p64F});
-  request.top_k = dice.pick({-1, 0, 0, 1, 3, 1000000});
-  request.top_p = dice.pick({0.0F, 0.3F, 0.9F, 1.0F, 1.0F});
+  // Extreme values leave no choice to draw: now and then.
+  request.temperature =
+      dice.once_in(4) ? dice.pick({0.0F, 0x1p-126F, 0x1p64F}) : dice.pick({0.5F, 1.0F, 2.0F, 5.0F});
+  request.top_k = dice.pick({-1, 0, 0, 1, 2, 3, 5, 1000000});
+  request.top_p = dice.once_in(8) ? 0.0F : dice.pick({0.3F, 0.7F, 0.9F, 1.0F, 1.0F});
   request.min_p = dice.pick({0.0F, 0.0F, 0.2F, 1.0F});
-  request.repetition_penalty = dice.pick({1.0F, 1.0F, 1.3F, 0.5F, 0x1p-64F, 0x1p64F});
+  request.repetition_penalty =
+      dice.once_in(8) ? dice.pick({0x1p-64F, 0x1p64F}) : dice.pick({1.0F, 1.3F, 0.5F});
   request.repetition_of_prompt = !dice.once_in(4);
-  request.frequency_penalty = dice.pick({0.0F, 0.0F, 0.7F, -1.5F});
-  request.presence_penalty = dice.pick({0.0F, 0.0F, 1.1F, -0.4F});
+  request.frequency_penalty = dice.pick({0.0F, 0.7F, 4.0F, -1.5F});
+  request.presence_penalty = dice.pick({0.0F, 1.1F, 4.0F, -0.4F});
   request.seed = dice.bits();
   // Sometimes the offset wraps within the request's life.
   request.first_offset = dice.pick({std::uint64_t{0}, std::uint64_t{7}, ~std::uint64_t{1}});
   request.min_tokens = static_cast<std::int32_t>(dice.between(0, 4));
   request.stop_ids = random_list(dice, options, options.max_stop_ids);
   for (const std::int32_t token : random_list(dice, options, options.max_bias)) {
-    request.bias.push_back({token, dice.pick({-kInfinity, -3.0F, 0.0F, 2.5F, 0x1p64F})});
+    request.bias.push_back(
+        {token, dice.once_in(16) ? 0x1p64F : dice.pick({-kInfinity, -3.0F, 0.0F, 2.5F})});
   }
   request.bad_words = random_words(dice, options);
   if (dice.once_in(4)) request.allowed_ids = random_list(dice, options, options.max_allowed_ids);
@@ -138,8 +142,10 @@ StepInput random_step(fuzz::Dice& dice, const BatchStateOptions& options, std::i
   }
   const std::int64_t vocab = options.vocab;
   for (std::int64_t row = 0; row < step.rows; ++row) {
+    const std::uint64_t ties =
+        dice.pick<std::uint64_t>({1, 3});  // one logit in so many is a whole number
     for (std::int64_t t = 0; t < vocab; ++t) {
-      const bool tied = dice.once_in(3);
+      const bool tied = dice.once_in(ties);
       const auto value = static_cast<float>(dice.bell() * 3);
       step.logits.push_back(dice.once_in(8) ? -kInfinity : tied ? std::round(value) : value);
     }
