@@ -11,6 +11,7 @@
 #include "availability.h"
 #include "device_pointers.h"
 #include "draw_outputs.h"
+#include "edit_rows.h"
 #include "sample_rows.h"
 #include "workspace.h"
 #include "write_rows.h"
@@ -162,6 +163,9 @@ Error sample_rows(const SampleRequest& request, const SampleResult& result,
   const bool filters = plan.draws_in_row_kernel || plan.needs_records();
   if (request.logits.rows > 0 && filters) {
     const RowsTask task = rows_task(request, result, options, plan, workspace);
+    if (task.edits.given()) {
+      if (Error error = check_launch("edit_rows", edit_rows(task, stream))) return error;
+    }
     if (Error error = check_launch("filter_rows", filter_rows(task, path, stream))) return error;
   }
   const FilteredRows filtered{
