@@ -1,6 +1,7 @@
 #include "suites/benchmarks/benchmark_rows.h"
 
 #include <algorithm>
+#include <random>
 
 #include "harness/inputs/families.h"
 #include "harness/inputs/npy.h"
@@ -60,6 +61,35 @@ Rows make_rows(const std::string& logits, std::int64_t batch, std::int64_t vocab
   }
   narrow_to(rows, dtype);
   return rows;
+}
+
+ProcessedRows::ProcessedRows(std::int64_t batch, std::int64_t vocab) {
+  constexpr std::size_t kHistory = 256;
+  constexpr std::size_t kBiases = 64;
+  std::mt19937_64 random(1);
+  const auto id = [&random, vocab] {
+    return static_cast<std::int32_t>(random() % static_cast<std::uint64_t>(vocab));
+  };
+  std::vector<reference::RowProcessing> rows(static_cast<std::size_t>(batch));
+  for (reference::RowProcessing& row : rows) {
+    row.repetition_penalty = 1.1F;
+    row.frequency_penalty = 0.2F;
+    row.presence_penalty = 0.3F;
+    for (std::size_t i = 0; i < kHistory; ++i) {
+      row.prompt.push_back(id());
+      row.output.push_back(id());
+    }
+    for (std::size_t i = 0; i < kBiases; ++i) row.biases.push_back({id(), -1.0F});
+    for (std::int64_t word = 0; word < (vocab + 31) / 32; ++word) {
+      allowed_.push_back(static_cast<std::uint32_t>(random() | random()));
+    }
+  }
+  arrays_ = harness::pack(rows, vocab);
+}
+
+BitRows<const std::uint32_t> ProcessedRows::allowed_view() const {
+  const auto rows = static_cast<std::int64_t>(arrays_.min_tokens.size());
+  return {allowed_.data(), rows, (arrays_.vocab + 31) / 32};
 }
 
 Rows single_row(const Rows& rows, std::int64_t i) {

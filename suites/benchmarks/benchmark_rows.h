@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "fairdraw/logits_processing.h"
 #include "fairdraw/types.h"
+#include "harness/inputs/processing_rows.h"
 
 namespace fairdraw::suites {
 
@@ -33,6 +35,19 @@ struct Rows {
 /// file's vocabulary and come again where it ends; a batch of 0 is all of them once.
 Rows make_rows(const std::string& logits, std::int64_t batch, std::int64_t vocab,
                const std::string& dtype, const std::string& data_directory);
+
+/// What an engine has of a request in the middle of its answer: three penalties over a prompt and
+/// an output of 256 tokens each, 64 biases, and a bitmask that allows three tokens of four.
+class ProcessedRows {
+ public:
+  ProcessedRows(std::int64_t batch, std::int64_t vocab);
+  LogitsProcessing view() const { return arrays_.view(); }
+  BitRows<const std::uint32_t> allowed_view() const;
+
+ private:
+  harness::ProcessingArrays arrays_;
+  std::vector<std::uint32_t> allowed_;
+};
 
 /// Row `i` of rows, as a batch of one.
 Rows single_row(const Rows& rows, std::int64_t i);

@@ -70,7 +70,7 @@ bool needs_weights(const Operation& operation, const std::string& logits) {
 
 /// What is timed: one call over all rows, with another offset each time.
 std::function<void()> work_of(const std::string& backend, int threads, const Operation& operation,
-                              const Rows& rows) {
+                              const Rows& rows, const ProcessedRows* processing) {
   const reference::RowParameters parameters = operation.parameters;
   if (backend == "peer:sort" || backend == "peer:softmax") {
     const bool sorts = backend == "peer:sort";
@@ -101,6 +101,10 @@ std::function<void()> work_of(const std::string& backend, int threads, const Ope
   request.tie_rule = operation.tie_rule;
   request.filter_order = operation.filter_order;
   request.seed = std::uint64_t{1};
+  if (processing != nullptr) {
+    request.processing = processing->view();
+    request.allowed = processing->allowed_view();
+  }
   return [request, execution, call = std::uint64_t{0},
           tokens = std::vector<std::int32_t>(static_cast<std::size_t>(rows.batch))]() mutable {
     request.offset = call++;
@@ -113,7 +117,8 @@ std::function<void()> work_of(const std::string& backend, int threads, const Ope
 
 harness::BenchmarkRecord benchmark(const BenchmarkOptions& options, const std::string& backend,
                                    int threads, const Operation& operation, const std::string& kind,
-                                   const std::string& dtype, const Rows& rows, bool batch_of_one) {
+                                   const std::string& dtype, const Rows& rows, bool batch_of_one,
+                                   const ProcessedRows* processing) {
   const bool weights = needs_weights(operation, kind);
   const auto time = [&](const Rows& timed, double milliseconds) {
     const auto floor = [&timed, weights] {
@@ -125,7 +130,7 @@ harness::BenchmarkRecord benchmark(const BenchmarkOptions& options, const std::s
         static_cast<void>(sink);
       }
     };
-    return measure(work_of(backend, threads, operation, timed), floor, milliseconds);
+    return measure(work_of(backend, threads, operation, timed, processing), floor, milliseconds);
   };
   Measured measured;
   std::int64_t batch = rows.batch;
@@ -141,7 +146,7 @@ harness::BenchmarkRecord benchmark(const BenchmarkOptions& options, const std::s
     measured = time(rows, options.milliseconds);
   }
   return {threads == 1 ? backend : fmt::format("{}@{}", backend, threads),
-          "sample/" + operation_name(operation),
+          "sample/" + operation_name(operation) + (processing == nullptr ? "" : "/processing"),
           batch,
           rows.vocab,
           dtype,
@@ -190,11 +195,18 @@ std::vector<harness::BenchmarkRecord> run_cpu_benchmarks(const BenchmarkOptions&
           const bool batch_of_one = batch == 1;  // captured rows: each alone, see benchmark()
           const Rows rows = make_rows(kind, kind == "captured" && batch_of_one ? 0 : batch, vocab,
                                       dtype, options.data_directory);
+          std::optional<ProcessedRows> processing;
+          if (options.processing) processing.emplace(rows.batch, rows.vocab);
           for (const Operation& operation : operations) {
             for (const std::string& backend : backends) {
               for (const int threads : options.threads) {
-                records.push_back(benchmark(options, backend, threads, operation, kind, dtype, rows,
-                                            batch_of_one));
+                const auto add = [&](const ProcessedRows* processed) {
+                  records.push_back(benchmark(options, backend, threads, operation, kind, dtype,
+                                              rows, batch_of_one, processed));
+                };
+                add(nullptr);
+                const bool takes_it = backend.starts_with("cpu") && kind != "captured";
+                if (processing && takes_it) add(&*processing);
               }
             }
           }
@@ -240,6 +252,9 @@ void add_benchmark_options(CLI::App& app, BenchmarkOptions& options) {
   app.add_option("--threads", options.threads, "On the CPU: rows in parallel")
       ->delimiter(',')
       ->capture_default_str();
+  app.add_flag("--processing", options.processing,
+               "On the CPU: each operation with logits processing too (penalties over 512 tokens, "
+               "64 biases, a bitmask)");
   app.add_option("--milliseconds", options.milliseconds,
                  "On the CPU: time to spend on each row of the table")
       ->capture_default_str();

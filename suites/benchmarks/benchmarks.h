@@ -22,6 +22,7 @@ struct BenchmarkOptions {
   std::vector<std::string> dtypes;
   std::vector<std::string> logits;
   std::vector<int> threads = {1};    ///< on the CPU
+  bool processing = false;           ///< on the CPU, each operation with logits processing too
   double milliseconds = 60;          ///< on the CPU, to spend on each row, at least 15 repetitions
   std::string parameters = "array";  ///< on a GPU: one value a row (array), or one a call (scalar)
   std::string data_directory;        ///< where the captured logits are
