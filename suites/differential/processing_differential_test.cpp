@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <cfenv>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -14,6 +15,10 @@
 #include <mutex>
 #include <string>
 #include <vector>
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
 
 #include "fairdraw/process_logits.h"
 #include "fairdraw/sample.h"
@@ -273,6 +278,40 @@ TEST(ProcessingDifferential, RowsAtEngineVocabulariesEqualTheReference) {
   StatusCounts counts{};
   for (const std::size_t vocab : {32000U, 128256U}) {
     compare_many(6000000 + vocab, std::max<std::uint64_t>(2, budget(20)), vocab, counts);
+  }
+}
+
+// Steps on subnormals and halves of a last place: what a caller's rounding mode or flush to zero
+// would change, were it not set aside.
+TEST(ProcessingDifferential, TheCallersFloatEnvironmentChangesNothing) {
+  for (const CpuTarget target : available_targets()) {
+    for (std::uint64_t number = 7000000; number < 7000100; ++number) {
+      ProcessedBatch batch = random_batch(number, 40);
+      for (RandomRow& row : batch.rows) {
+        for (std::size_t t = 0; t < row.logits.size(); t += 3) row.logits[t] *= 0x1p-140F;
+      }
+      write_logits(batch, 0);
+      const Outcome expected = run(batch, target);
+      const auto expect_same = [&](const char* what) {
+        const Outcome got = run(batch, target);
+        std::fesetenv(FE_DFL_ENV);
+        ASSERT_EQ(got.statuses, expected.statuses) << what;
+        ASSERT_EQ(got.tokens, expected.tokens) << what;
+        ASSERT_EQ(std::memcmp(got.processed.data(), expected.processed.data(),
+                              expected.processed.size() * sizeof(float)),
+                  0)
+            << what << " on " << to_string(target) << ", batch " << number;
+      };
+      for (const int mode : {FE_DOWNWARD, FE_UPWARD, FE_TOWARDZERO}) {
+        ASSERT_EQ(std::fesetround(mode), 0);
+        expect_same("rounding mode");
+      }
+#if defined(__x86_64__)
+      constexpr unsigned kFlushToZeroAndDenormalsAreZero = 0x8040;
+      _mm_setcsr(_mm_getcsr() | kFlushToZeroAndDenormalsAreZero);
+      expect_same("flush to zero");
+#endif
+    }
   }
 }
 
