@@ -81,7 +81,8 @@ ProcessedRows::ProcessedRows(std::int64_t batch, std::int64_t vocab) {
     }
     for (std::size_t i = 0; i < kBiases; ++i) row.biases.push_back({id(), -1.0F});
     for (std::int64_t word = 0; word < (vocab + 31) / 32; ++word) {
-      allowed_.push_back(static_cast<std::uint32_t>(random() | random()));
+      const std::uint64_t either = random();
+      allowed_.push_back(static_cast<std::uint32_t>(either | random()));
     }
   }
   arrays_ = harness::pack(rows, vocab);

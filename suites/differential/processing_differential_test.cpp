@@ -113,7 +113,8 @@ ProcessedBatch random_batch(std::uint64_t number, std::size_t vocab) {
     batch.seed.push_back(row.seed);
     batch.offset.push_back(row.offset);
     for (std::int64_t w = 0; banned && w < batch.words(); ++w) {
-      batch.allowed.push_back(static_cast<std::uint32_t>(random() | random()));
+      const std::uint64_t either = random();
+      batch.allowed.push_back(static_cast<std::uint32_t>(either | random()));
     }
   }
   batch.arrays = harness::pack(batch.given, batch.vocab, {random() % 4 == 0, random() % 4 == 0});

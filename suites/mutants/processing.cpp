@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <utility>
 
 #include "suites/mutants/catalogue.h"
 
@@ -272,7 +273,7 @@ void add_bans(std::vector<Mutant>& list) {
                            last.push_back(processing.bad_words[end - 1]);
                          }
                          processing.bad_word_lengths.assign(last.size(), 1);
-                         processing.bad_words = last;
+                         processing.bad_words = std::move(last);
                        })));
   list.push_back(wrong("empty-allowed-ids-ban-all-but-one", "systematic",
                        "an empty list of allowed ids allows id 0 alone",
