@@ -8,6 +8,7 @@
 #include "harness/adapters/describe.h"
 #include "harness/adapters/model_sampler.h"
 #include "harness/adapters/probs_operation.h"
+#include "harness/adapters/processing_view.h"
 #include "harness/contract/sampler.h"
 #include "harness/contract/usage_error.h"
 
@@ -20,6 +21,7 @@ class CpuSampler final : public Sampler {
     // One thread a call: the runner has its own, one a case.
     execution_.target = target;
     execution_.threads = 1;
+    description_.processing = true;
   }
 
   const SamplerDescription& description() const override { return description_; }
@@ -48,6 +50,8 @@ class CpuSampler final : public Sampler {
     }
     if (batch.active != nullptr) request.active = {batch.active, batch.rows};
     if (batch.indices != nullptr) request.indices = {batch.indices, batch.outputs};
+
+    request.processing = processing_of(batch);
 
     const std::int64_t tokens = batch.outputs * batch.num_samples;
     SampleResult result;

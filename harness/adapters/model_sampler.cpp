@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "harness/adapters/default_float_environment.h"
+#include "harness/adapters/processing_view.h"
 #include "harness/run/random_words.h"
 
 namespace fairdraw::harness {
@@ -40,6 +41,7 @@ ModelSampler::ModelSampler() {
   description_.exact_integer = description_.per_request_seeds = true;
   description_.float16 = description_.bfloat16 = true;
   description_.allowed_mask = description_.active_rows = description_.indices = true;
+  description_.processing = true;
   description_.from_probs = description_.from_probs_all_filters = true;
   description_.chains = description_.scripted_words = true;
   description_.num_samples = description_.lowest_id_ties = description_.joint_order = true;
@@ -50,6 +52,10 @@ ModelSampler::ModelSampler() {
 reference::IntegerRow ModelSampler::model(const Row& row) {
   if (row.from_probs) {
     return reference::integer_model_from_probs(row.logits, row.parameters, row.filter_order);
+  }
+  if (row.processing) {
+    return reference::integer_model(row.logits, row.allowed, *row.processing, row.parameters,
+                                    row.tie_rule, row.filter_order);
   }
   return reference::integer_model(row.logits, row.allowed, row.parameters, row.tie_rule,
                                   row.filter_order);
@@ -133,6 +139,9 @@ void ModelSampler::sample(const fairdraw_batch& batch) {
     if (batch.allowed != nullptr) {
       const std::uint32_t* const first = batch.allowed + r * batch.allowed_stride;
       row.allowed.assign(first, first + (batch.vocab + 31) / 32);
+    }
+    if (const LogitsProcessing processing = processing_of(batch); processing.given()) {
+      row.processing = reference::processing_of_row(processing, r, vocab);
     }
     const std::int64_t p = parameters_row(batch, r);
     row.parameters = {batch.temperature[p], batch.top_k[p], batch.top_p[p], batch.min_p[p]};

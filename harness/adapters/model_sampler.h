@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "harness/contract/sampler.h"
 #include "reference/integer_model.h"
+#include "reference/processing_model.h"
 
 namespace fairdraw::harness {
 
@@ -25,6 +27,7 @@ class ModelSampler : public Sampler {
     std::vector<float> logits;  ///< or probabilities
     bool from_probs = false;
     std::vector<std::uint32_t> allowed;
+    std::optional<reference::RowProcessing> processing;  ///< of logits
     reference::RowParameters parameters;
     TieRule tie_rule = TieRule::keep_all;
     FilterOrder filter_order = FilterOrder::top_k_first;

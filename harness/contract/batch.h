@@ -13,6 +13,35 @@
 extern "C" {
 #endif
 
+/* One list of token ids a row, all in one buffer: list r is data[begins[r]] to data[begins[r] +
+ * lengths[r]], exclusive. A list that does not lie in [0, size) fails its row. */
+typedef struct fairdraw_token_lists {
+  const int32_t* data;
+  int64_t size;           /* of data */
+  const int64_t* begins;  /* [rows] */
+  const int32_t* lengths; /* [rows]; NULL: no lists */
+} fairdraw_token_lists;
+
+/* What happens to the logits before temperature and filters: fairdraw/logits_processing.h says each
+ * step, its order and its arithmetic. Neutral values and empty lists change nothing. */
+typedef struct fairdraw_processing {
+  const float* repetition_penalty; /* [rows], as all parameters; NULL: no processing at all */
+  const float* frequency_penalty;
+  const float* presence_penalty;
+  const int32_t* min_tokens;
+  fairdraw_token_lists prompt;    /* -1 is a position whose token is not known yet */
+  fairdraw_token_lists output;    /* likewise; oldest first */
+  const uint32_t* prompt_mask;    /* [rows, ceil(vocab / 32)], instead of prompt; optional */
+  const int32_t* output_counts;   /* [rows, vocab], instead of counting in output; optional */
+  const int32_t* output_lengths;  /* [rows], for min_tokens */
+  fairdraw_token_lists bias_ids;  /* of an id listed twice the last counts */
+  const float* bias_values;       /* [bias_ids.size]; -inf bans */
+  fairdraw_token_lists stop_ids;  /* banned while the output is shorter than min_tokens */
+  fairdraw_token_lists bad_words; /* the words of a row, one behind the other */
+  fairdraw_token_lists bad_word_lengths;
+  fairdraw_token_lists allowed_ids; /* empty: all */
+} fairdraw_processing;
+
 typedef struct fairdraw_batch {
   uint32_t struct_size; /* sizeof(fairdraw_batch) of the caller */
 
@@ -63,6 +92,9 @@ typedef struct fairdraw_batch {
   int64_t mask_stride;
   float* probs; /* [rows, probs_stride], renormalised */
   int64_t probs_stride;
+
+  /* only for samplers that declare processing, and only of logits */
+  fairdraw_processing processing;
 } fairdraw_batch;
 
 /* Chains of drafted tokens, verified against the target's law: n drafted tokens a request, n + 1

@@ -19,7 +19,9 @@
 
 #include "batch.h"
 
-/* Changes when the meaning or the layout of anything in these two headers does. */
+/* Changes when the meaning or the layout of anything in these two headers does. Fields added at the
+   end of a struct change neither: struct_size says how many there are, and an ability who reads
+   them. */
 #define FAIRDRAW_PLUGIN_ABI 1u
 
 #if defined(__GNUC__)
@@ -61,6 +63,7 @@ extern "C" {
 #define FAIRDRAW_PER_REQUEST_SEEDS (UINT64_C(1) << 20)
 /* the integer arithmetic of fairdraw's specification: tokens are compared bit for bit */
 #define FAIRDRAW_EXACT_INTEGER (UINT64_C(1) << 21)
+#define FAIRDRAW_CAN_PROCESSING (UINT64_C(1) << 22) /* fairdraw_batch.processing; host memory */
 
 /* The randomness contract: what is promised of random bits. Where a promise is not made, neither is
    tested. */

@@ -12,16 +12,39 @@ struct NamedArray {
   const void* first;
 };
 
+inline std::vector<NamedArray> array_names(const fairdraw_processing& processing) {
+  return {{"repetition_penalty", processing.repetition_penalty},
+          {"frequency_penalty", processing.frequency_penalty},
+          {"presence_penalty", processing.presence_penalty},
+          {"min_tokens", processing.min_tokens},
+          {"prompt", processing.prompt.data},
+          {"output", processing.output.data},
+          {"prompt_mask", processing.prompt_mask},
+          {"output_counts", processing.output_counts},
+          {"output_lengths", processing.output_lengths},
+          {"bias_ids", processing.bias_ids.data},
+          {"bias_values", processing.bias_values},
+          {"stop_ids", processing.stop_ids.data},
+          {"bad_words", processing.bad_words.data},
+          {"bad_word_lengths", processing.bad_word_lengths.data},
+          {"allowed_ids", processing.allowed_ids.data}};
+}
+
 inline std::vector<NamedArray> array_names(const fairdraw_batch& batch) {
-  return {{"logits", batch.logits},     {"temperature", batch.temperature},
-          {"top_k", batch.top_k},       {"top_p", batch.top_p},
-          {"min_p", batch.min_p},       {"allowed", batch.allowed},
-          {"active", batch.active},     {"indices", batch.indices},
-          {"seed", batch.seed},         {"offset", batch.offset},
-          {"words", batch.words},       {"tokens", batch.tokens},
-          {"statuses", batch.statuses}, {"support_size", batch.support_size},
-          {"logprob", batch.logprob},   {"logprob_filtered", batch.logprob_filtered},
-          {"mask", batch.mask},         {"probs", batch.probs}};
+  std::vector<NamedArray> names = {
+      {"logits", batch.logits},     {"temperature", batch.temperature},
+      {"top_k", batch.top_k},       {"top_p", batch.top_p},
+      {"min_p", batch.min_p},       {"allowed", batch.allowed},
+      {"active", batch.active},     {"indices", batch.indices},
+      {"seed", batch.seed},         {"offset", batch.offset},
+      {"words", batch.words},       {"tokens", batch.tokens},
+      {"statuses", batch.statuses}, {"support_size", batch.support_size},
+      {"logprob", batch.logprob},   {"logprob_filtered", batch.logprob_filtered},
+      {"mask", batch.mask},         {"probs", batch.probs}};
+  for (const NamedArray& array : array_names(batch.processing)) {
+    if (array.first != nullptr) names.push_back(array);
+  }
+  return names;
 }
 
 inline std::vector<NamedArray> array_names(const fairdraw_chain& chain) {

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "harness/run/request_arrays.h"
+#include "harness/run/request_processing.h"
 
 namespace fairdraw::harness {
 std::int64_t Request::outputs() const {
@@ -133,6 +134,8 @@ Response run_request(Sampler& sampler, const Request& request, const Wanted& wan
   batch.probs_stride = request.vocab + gap;
 
   ReadOnly inputs;
+  PlacedProcessing processing(memory, request);
+  processing.give(batch.processing, inputs);
   inputs.watch_bytes("the logits", logits.data(), logits.size());
   inputs.watch("temperature", batch.temperature, rows);
   inputs.watch("top_k", batch.top_k, rows);
@@ -245,6 +248,7 @@ std::string missing_for_probabilities(const SamplerDescription& sampler, const R
   if (request.tie_rule == TieRule::lowest_id) return "lowest_id is no rule for probabilities";
   if (!request.allowed.empty()) return "probabilities come without a mask of allowed ids";
   if (!request.active.empty()) return "probabilities come without inactive rows";
+  if (!request.processing.empty()) return "probabilities are not processed";
   bool min_p = false, others = false;
   for (const reference::RowParameters& row : request.parameters) {
     min_p = min_p || row.min_p != 0;
@@ -275,6 +279,7 @@ std::string missing_ability(const SamplerDescription& sampler, const Request& re
   }
   if (lacks(!request.words.empty(), sampler.scripted_words)) return "takes no random words";
   if (lacks(!request.allowed.empty(), sampler.allowed_mask)) return "takes no mask of allowed ids";
+  if (lacks(!request.processing.empty(), sampler.processing)) return "takes no logits processing";
   if (lacks(!request.active.empty(), sampler.active_rows)) return "takes no inactive rows";
   if (lacks(request.with_indices, sampler.indices)) return "takes no indices";
   if (lacks(request.num_samples > 1, sampler.num_samples)) return "draws one token an output";

@@ -7,6 +7,7 @@
 
 #include "fairdraw/types.h"
 #include "harness/contract/sampler.h"
+#include "harness/inputs/processing_rows.h"
 #include "reference/integer_model.h"
 
 namespace fairdraw::harness {
@@ -27,8 +28,10 @@ struct Request {
   std::vector<reference::RowParameters> parameters;  ///< [rows]
   TieRule tie_rule = TieRule::keep_all;
   FilterOrder filter_order = FilterOrder::top_k_first;
-  std::vector<std::uint32_t> allowed;  ///< [rows, words_for(vocab)], or empty
-  std::vector<std::uint8_t> active;    ///< [rows], or empty
+  std::vector<reference::RowProcessing> processing;  ///< [rows], or empty
+  HistoryForm history_form;                          ///< how its histories are given
+  std::vector<std::uint32_t> allowed;                ///< [rows, words_for(vocab)], or empty
+  std::vector<std::uint8_t> active;                  ///< [rows], or empty
   bool with_indices = false;
   std::vector<std::int32_t> indices;  ///< [outputs] where with_indices
   bool seed_is_scalar = false;

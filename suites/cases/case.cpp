@@ -26,6 +26,8 @@ const char* to_string(Check check) {
       return "support";
     case Check::status:
       return "status";
+    case Check::processing:
+      return "processing";
     case Check::replay:
       return "replay";
     case Check::streams:

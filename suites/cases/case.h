@@ -24,6 +24,7 @@ enum class Check {
   tokens,
   support,
   status,
+  processing,
   replay,
   streams,
   scripted,

@@ -211,6 +211,37 @@ void add_contracts(Table& table) {
   }
 }
 
+// Penalties, bias and bans, in front of all filters and of none.
+void add_processing(Table& table) {
+  const auto add = [&table](Suite suite, const Input& input, std::int64_t rows,
+                            bool banned = false) {
+    table.add_list({.suite = suite,
+                    .check = Check::processing,
+                    .input = input,
+                    .banned_tokens = banned,
+                    .rows = rows},
+                   "everyday", everyday_operations());
+  };
+  for (const Family family : {Family::gaussian, Family::ties_at_k, Family::subnormal}) {
+    add(Suite::smoke, family_input(family, 31), 512);
+    add(Suite::gate, family_input(family, 1000), 512);
+  }
+  add(Suite::smoke, family_input(Family::gaussian_wide, 1000), 128);
+  add(Suite::smoke, family_input(Family::gaussian_wide, 1003), 128, /*banned=*/true);
+  add(Suite::gate, family_input(Family::huge_range, 1000), 256);
+  for (const DType dtype : {DType::bfloat16, DType::float16}) {
+    add(Suite::smoke, family_input(Family::gaussian, 65, dtype), 256);
+    add(Suite::gate, family_input(Family::peaked, 32000, dtype), 32, /*banned=*/true);
+  }
+  add(Suite::gate, family_input(Family::gaussian, 32000), 32);
+  add(Suite::gate, family_input(Family::peaked, kLargeVocab), 16);
+  table.add_list({.suite = Suite::smoke,
+                  .check = Check::processing,
+                  .input = family_input(Family::gaussian, 33),
+                  .rows = 256},
+                 "unfiltered", operations_with({}, 33));
+}
+
 // For samplers that lack a filter, and so skip every list in which it occurs.
 void add_fewer_filters(Table& table) {
   const std::pair<const char*, Filters> lists[] = {
@@ -478,6 +509,7 @@ std::vector<Case> case_table(
   Table table(suite);
   add_masks_and_tokens(table);
   add_contracts(table);
+  add_processing(table);
   add_fewer_filters(table);
   add_streams(table);
   add_goodness_of_fit(table);

@@ -24,6 +24,8 @@ CheckOutcome run_check(Check check, const CheckInput& input) {
       return harness::check_support(input);
     case Check::status:
       return harness::check_status(input);
+    case Check::processing:
+      return harness::check_processing(input);
     case Check::replay:
       return harness::check_replay(input);
     case Check::streams:

@@ -67,7 +67,7 @@ class Plugins(CommandLineCase):
         for bit, ability in [  # of plugin.h; in others the largest logit is a true answer
             (3, "allowed_mask"), (4, "active_rows"), (7, "float16"), (8, "bfloat16"),
             (15, "status"), (16, "support_size"), (17, "mask"), (18, "probs"), (19, "logprobs"),
-            (21, "exact_integer"),
+            (21, "exact_integer"), (22, "processing"),
         ]:
             with self.subTest(ability=ability):
                 result, verdicts = self.verify_plugin(f"claims-bit-{bit}", cases="*/unfiltered*")
