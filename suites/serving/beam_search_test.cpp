@@ -31,7 +31,7 @@ BeamRules rules_of(std::int32_t width, std::int32_t max_tokens, std::vector<std:
 
 /// A row by the number of tokens before it and the last of them (-1: none).
 BeamProblem problem_of(const BeamRules& rules,
-                       std::function<std::vector<float>(std::size_t, std::int32_t)> row) {
+                       const std::function<std::vector<float>(std::size_t, std::int32_t)>& row) {
   return {rules, [row](const TokenSequence& sequence) {
             return row(sequence.size(), sequence.empty() ? -1 : sequence.back());
           }};
@@ -329,7 +329,7 @@ TEST(BeamSearch, FewerCandidatesThanBeams) {
 
 /// Two requests; `spoil` breaks the second. The first must not notice.
 void expect_status(RowStatus status, const std::function<void(BeamBatch&)>& spoil,
-                   std::vector<float> second_row = {0, 1, 2}) {
+                   const std::vector<float>& second_row = {0, 1, 2}) {
   const BeamRules rules = rules_of(2, 4, {0});
   const auto good = [](const TokenSequence&) { return std::vector<float>{0, 1, 2}; };
   const auto bad = [second_row](const TokenSequence&) { return second_row; };
