@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cfenv>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -292,6 +293,33 @@ TEST(BeamSearch, TargetsThreadsAndNeighboursDoNotShow) {
     for (int step = 0; step < 3; ++step) ASSERT_FALSE(alone.step());
     EXPECT_EQ(alone.live(0), together.live(r));
     EXPECT_EQ(alone.state(0), together.state(r));
+  }
+}
+
+TEST(BeamSearch, TheCallersRoundingModeDoesNotShow) {
+  std::mt19937_64 random(6);
+  std::vector<BeamProblem> problems;
+  for (int i = 0; i < 20; ++i) problems.push_back(random_problem(random, 9));
+  for (const int mode : {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO}) {
+    BeamBatch nearest(problems, 9, BeamInput::logits);
+    BeamBatch other(problems, 9, BeamInput::logits);
+    while (!nearest.all_done()) {
+      ASSERT_FALSE(nearest.step());
+      std::fesetround(mode);
+      const Error error = other.step();
+      EXPECT_EQ(std::fegetround(), mode);
+      std::fesetround(FE_TONEAREST);
+      ASSERT_FALSE(error) << error.message;
+    }
+    for (std::size_t r = 0; r < problems.size(); ++r) {
+      EXPECT_EQ(other.live(r), nearest.live(r)) << mode;
+      EXPECT_EQ(other.pool(r), nearest.pool(r)) << mode;
+      const std::vector<BeamHypothesis> expected = nearest.best(r, nearest.max_width);
+      std::fesetround(mode);
+      const std::vector<BeamHypothesis> best = other.best(r, other.max_width);
+      std::fesetround(FE_TONEAREST);
+      EXPECT_EQ(best, expected) << mode;
+    }
   }
 }
 
