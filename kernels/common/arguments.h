@@ -40,6 +40,10 @@ Error check_optional(const View<T>& view, const std::string& name, std::int64_t 
   return check_length(name, view.size, expected, meaning);
 }
 
+/// Lists must be absent altogether, or have a begin and a length for each row.
+Error check_token_lists(const TokenLists& lists, const std::string& name, std::int64_t rows,
+                        const std::string& meaning);
+
 // Whole calls. `rows_name` is what errors call `request.logits`.
 
 Error check_request(const SampleRequest& request, const std::string& rows_name);

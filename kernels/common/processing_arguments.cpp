@@ -6,23 +6,13 @@ namespace {
 
 const char* const kARow = "one a row of logits";
 
-Error check_lists(const TokenLists& lists, const std::string& name, std::int64_t rows) {
-  if (!lists.given()) {
-    if (!lists.begins.given() && lists.data == nullptr) return {};
-    return out_of_range(name + ".lengths", "null", "an array, because other parts are given");
-  }
-  if (lists.size < 0) return out_of_range(name + ".size", std::to_string(lists.size), ">= 0");
-  if (lists.data == nullptr && lists.size > 0) {
-    return out_of_range(name + ".data", "null", "a pointer to size ids");
-  }
-  if (!lists.begins.given()) return out_of_range(name + ".begins", "null", "an array");
-  if (Error e = check_length(name + ".begins", lists.begins.size, rows, kARow)) return e;
-  return check_length(name + ".lengths", lists.lengths.size, rows, kARow);
+Error check_row_lists(const TokenLists& lists, const std::string& name, std::int64_t rows) {
+  return check_token_lists(lists, name, rows, kARow);
 }
 
 Error check_histories(const LogitsProcessing& processing, std::int64_t rows, std::int64_t vocab) {
-  if (Error e = check_lists(processing.prompt, "prompt", rows)) return e;
-  if (Error e = check_lists(processing.output, "output", rows)) return e;
+  if (Error e = check_row_lists(processing.prompt, "prompt", rows)) return e;
+  if (Error e = check_row_lists(processing.output, "output", rows)) return e;
   const auto& mask = processing.prompt_mask;
   if (mask.given()) {
     if (processing.prompt.given()) {
@@ -45,7 +35,7 @@ Error check_histories(const LogitsProcessing& processing, std::int64_t rows, std
 }
 
 Error check_bias(const LogitsProcessing& processing, std::int64_t rows) {
-  if (Error e = check_lists(processing.bias_ids, "bias_ids", rows)) return e;
+  if (Error e = check_row_lists(processing.bias_ids, "bias_ids", rows)) return e;
   if (!processing.bias_ids.given()) {
     if (!processing.bias_values.given()) return {};
     return out_of_range("bias_values", "given", "null where bias_ids is not given");
@@ -58,8 +48,8 @@ Error check_bias(const LogitsProcessing& processing, std::int64_t rows) {
 }
 
 Error check_bad_words(const LogitsProcessing& processing, std::int64_t rows) {
-  if (Error e = check_lists(processing.bad_words, "bad_words", rows)) return e;
-  if (Error e = check_lists(processing.bad_word_lengths, "bad_word_lengths", rows)) return e;
+  if (Error e = check_row_lists(processing.bad_words, "bad_words", rows)) return e;
+  if (Error e = check_row_lists(processing.bad_word_lengths, "bad_word_lengths", rows)) return e;
   if (processing.bad_words.given() != processing.bad_word_lengths.given()) {
     return processing.bad_words.given()
                ? out_of_range("bad_word_lengths", "null", "lists, because bad_words is given")
@@ -73,6 +63,21 @@ Error check_bad_words(const LogitsProcessing& processing, std::int64_t rows) {
 
 }  // namespace
 
+Error check_token_lists(const TokenLists& lists, const std::string& name, std::int64_t rows,
+                        const std::string& meaning) {
+  if (!lists.given()) {
+    if (!lists.begins.given() && lists.data == nullptr) return {};
+    return out_of_range(name + ".lengths", "null", "an array, because other parts are given");
+  }
+  if (lists.size < 0) return out_of_range(name + ".size", std::to_string(lists.size), ">= 0");
+  if (lists.data == nullptr && lists.size > 0) {
+    return out_of_range(name + ".data", "null", "a pointer to size ids");
+  }
+  if (!lists.begins.given()) return out_of_range(name + ".begins", "null", "an array");
+  if (Error e = check_length(name + ".begins", lists.begins.size, rows, meaning)) return e;
+  return check_length(name + ".lengths", lists.lengths.size, rows, meaning);
+}
+
 Error check_processing(const LogitsProcessing& processing, std::int64_t rows, std::int64_t vocab) {
   const auto check_parameter = [rows](const auto& parameter, const char* name) {
     return check_per_request(parameter, name, rows, kARow);
@@ -83,7 +88,7 @@ Error check_processing(const LogitsProcessing& processing, std::int64_t rows, st
   if (Error e = check_parameter(processing.min_tokens, "min_tokens")) return e;
   if (Error e = check_histories(processing, rows, vocab)) return e;
   if (Error e = check_bias(processing, rows)) return e;
-  if (Error e = check_lists(processing.stop_ids, "stop_ids", rows)) return e;
+  if (Error e = check_row_lists(processing.stop_ids, "stop_ids", rows)) return e;
   const bool counts_tokens = processing.min_tokens.is_array() || processing.min_tokens.scalar != 0;
   const bool has_lengths = processing.output_lengths.given() || processing.output.given();
   if (processing.stop_ids.given() && counts_tokens && !has_lengths) {
@@ -91,7 +96,7 @@ Error check_processing(const LogitsProcessing& processing, std::int64_t rows, st
                         "an array, or lists in output, because min_tokens counts their tokens");
   }
   if (Error e = check_bad_words(processing, rows)) return e;
-  return check_lists(processing.allowed_ids, "allowed_ids", rows);
+  return check_row_lists(processing.allowed_ids, "allowed_ids", rows);
 }
 
 }  // namespace fairdraw

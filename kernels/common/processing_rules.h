@@ -106,6 +106,14 @@ FAIRDRAW_HOST_DEVICE inline bool is_token(std::int32_t id, std::int64_t vocab) {
   return id >= 0 && id < vocab;
 }
 
+/// Whether every id of a list is a token.
+FAIRDRAW_HOST_DEVICE inline bool all_are_tokens(const RowList& list, std::int64_t vocab) {
+  for (std::int32_t i = 0; i < list.length; ++i) {
+    if (!is_token(list.ids[i], vocab)) return false;
+  }
+  return true;
+}
+
 /// A position of a history whose token is not known yet.
 inline constexpr std::int32_t kPlaceholder = -1;
 

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 
@@ -14,6 +15,7 @@
 #include "harness/contract/sampler.h"
 #include "harness/contract/usage_error.h"
 #include "harness/plugin/plugin_sampler.h"
+#include "suites/benchmarks/beam_benchmarks.h"
 #include "suites/benchmarks/benchmark_processing.h"
 #include "suites/benchmarks/benchmark_rows.h"
 #include "suites/benchmarks/cuda_benchmarks.h"
@@ -40,26 +42,6 @@ double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
-}
-
-struct Measured {
-  double microseconds = 0, floor = 0;
-};
-
-/// Operation and floor in turns, so that a busy machine slows both.
-Measured measure(const std::function<void()>& work, const std::function<void()>& floor,
-                 double milliseconds) {
-  std::vector<double> work_times;
-  std::vector<double> floor_times;
-  floor();
-  work();
-  double spent = 0;
-  while (spent < milliseconds * 1e3 || work_times.size() < kFewestRepetitions) {
-    floor_times.push_back(microseconds_of(floor));
-    work_times.push_back(microseconds_of(work));
-    spent += floor_times.back() + work_times.back();
-  }
-  return {median(work_times), median(floor_times)};
 }
 
 /// F1 where few tokens survive, F2 where the law of the whole row is needed, or everything ties.
@@ -125,16 +107,9 @@ harness::BenchmarkRecord benchmark(const BenchmarkOptions& options, const std::s
                                    const std::string& dtype, const Rows& rows, bool batch_of_one) {
   const bool weights = needs_weights(operation, kind);
   const auto time = [&](const Rows& timed, double milliseconds) {
-    const auto floor = [&timed, weights] {
-      for (std::int64_t i = 0; i < timed.batch; ++i) {
-        const auto n = static_cast<std::size_t>(timed.vocab);
-        volatile const double sink =
-            weights ? static_cast<double>(max_and_weights(timed.row(i), n, CpuTarget::best))
-                    : static_cast<double>(max_reduction(timed.row(i), n));
-        static_cast<void>(sink);
-      }
-    };
-    return measure(work_of(backend, threads, operation, processing, timed), floor, milliseconds);
+    return measure(
+        work_of(backend, threads, operation, processing, timed),
+        [&timed, weights] { run_floor(timed, weights); }, milliseconds);
   };
   Measured measured;
   std::int64_t batch = rows.batch;
@@ -225,6 +200,31 @@ std::vector<harness::BenchmarkRecord> run_cpu_benchmarks(const BenchmarkOptions&
 
 }  // namespace
 
+Measured measure(const std::function<void()>& work, const std::function<void()>& floor,
+                 double milliseconds) {
+  std::vector<double> work_times;
+  std::vector<double> floor_times;
+  floor();
+  work();
+  double spent = 0;
+  while (spent < milliseconds * 1e3 || work_times.size() < kFewestRepetitions) {
+    floor_times.push_back(microseconds_of(floor));
+    work_times.push_back(microseconds_of(work));
+    spent += floor_times.back() + work_times.back();
+  }
+  return {median(work_times), median(floor_times)};
+}
+
+void run_floor(const Rows& rows, bool weights) {
+  const auto n = static_cast<std::size_t>(rows.vocab);
+  for (std::int64_t i = 0; i < rows.batch; ++i) {
+    volatile const double sink =
+        weights ? static_cast<double>(max_and_weights(rows.row(i), n, CpuTarget::best))
+                : static_cast<double>(max_reduction(rows.row(i), n));
+    static_cast<void>(sink);
+  }
+}
+
 std::vector<Operation> operations_of(const BenchmarkOptions& options,
                                      const std::vector<Operation>& defaults) {
   if (options.operations.empty()) return defaults;
@@ -248,7 +248,8 @@ void add_benchmark_options(CLI::App& app, BenchmarkOptions& options) {
                  "plugin:PATH: what a call of a plugin costs beside its own time")
       ->delimiter(',');
   app.add_option("--operation", options.operations,
-                 "Operations, e.g. top_k_50+top_p_0.9 (default: those of the README)")
+                 "Operations, e.g. top_k_50+top_p_0.9 (default: those of the README); beam_4 and "
+                 "beam_4/logprobs: a step of beam search, --batch requests of 4 beams")
       ->delimiter(',');
   app.add_option("--vocab", options.vocabs,
                  "Tokens a row (default: 131072; on a GPU 32000,128256,262144)")
@@ -277,8 +278,13 @@ void add_benchmark_options(CLI::App& app, BenchmarkOptions& options) {
       ->capture_default_str();
 }
 
-std::vector<harness::BenchmarkRecord> run_benchmarks(const BenchmarkOptions& options,
+std::vector<harness::BenchmarkRecord> run_benchmarks(const BenchmarkOptions& given,
                                                      std::vector<std::string>& failures) {
+  BenchmarkOptions options = given;
+  std::vector<std::string> beam_operations;
+  std::copy_if(given.operations.begin(), given.operations.end(),
+               std::back_inserter(beam_operations), is_beam_operation);
+  std::erase_if(options.operations, is_beam_operation);
   std::vector<std::string> known = harness::builtin_sampler_names();
   std::erase(known, "model");
   known.insert(known.end(), {"peer:sort", "peer:softmax"});
@@ -298,6 +304,12 @@ std::vector<harness::BenchmarkRecord> run_benchmarks(const BenchmarkOptions& opt
   check_range(options.vocabs, "--vocab", kMaxVocab);
   check_range(options.batches, "--batch", 65536);
 
+  if (!beam_operations.empty()) {
+    if (!options.operations.empty() || cpu_backends != std::vector<std::string>{"cpu"}) {
+      throw UsageError("beam operations are measured alone, on the backend cpu");
+    }
+    return beam_benchmarks(with_cpu_lists(options), beam_operations);
+  }
   std::vector<harness::BenchmarkRecord> records;
   if (!cpu_backends.empty()) {
     records = run_cpu_benchmarks(with_cpu_lists(options), cpu_backends);

@@ -1,6 +1,7 @@
 // fairdraw bench: samplers beside their floor and their peers.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,20 @@ struct BenchmarkOptions {
   std::string parameters = "array";  ///< on a GPU: one value a row (array), or one a call (scalar)
   std::string data_directory;        ///< where the captured logits are
 };
+
+struct Rows;
+
+/// Medians of an operation and of its floor.
+struct Measured {
+  double microseconds = 0, floor = 0;
+};
+
+/// Operation and floor in turns, so that a busy machine slows both.
+Measured measure(const std::function<void()>& work, const std::function<void()>& floor,
+                 double milliseconds);
+
+/// A floor over all rows: F2 with weights, else F1.
+void run_floor(const Rows& rows, bool weights);
 
 /// Declares the options of the verb.
 void add_benchmark_options(CLI::App& app, BenchmarkOptions& options);

@@ -1,0 +1,60 @@
+// Normalised scores of finished beams, and pools that keep the best of them.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "fairdraw/beam_search.h"
+
+namespace fairdraw {
+
+/// What a cumulative score is divided by: (float)pow(length, length_penalty). Not a positive finite
+/// number where the power leaves float32.
+inline float beam_length_norm(std::int32_t length, float length_penalty) {
+  if (length_penalty == 0.0F || length == 1) return 1.0F;
+  return static_cast<float>(
+      std::pow(static_cast<double>(length), static_cast<double>(length_penalty)));
+}
+
+inline bool is_length_norm(float norm) {
+  return norm > 0.0F && norm <= std::numeric_limits<float>::max();
+}
+
+/// One finished sequence.
+struct FinishedBeam {
+  float score = 0, cumulative = 0;
+  std::int32_t length = 0, beam = 0, token = 0;
+};
+
+/// Puts a finished sequence in its place in a request's pool of at most `width`, the best first.
+/// `begin` is the request's first place in the arrays of `pool`, `count` how many it holds.
+inline void add_to_pool(const BeamPool& pool, std::int64_t begin, std::int32_t width,
+                        std::int32_t& count, const FinishedBeam& finished) {
+  const float* scores = pool.scores.data + begin;
+  if (count == width && !(finished.score > scores[count - 1])) return;
+  std::int64_t place = count < width ? count : width - 1;  // the last one leaves a full pool
+  if (count < width) ++count;
+  for (; place > 0 && finished.score > scores[place - 1]; --place) {
+    const std::int64_t to = begin + place;
+    pool.scores.data[to] = pool.scores.data[to - 1];
+    pool.cumulative.data[to] = pool.cumulative.data[to - 1];
+    pool.lengths.data[to] = pool.lengths.data[to - 1];
+    pool.beams.data[to] = pool.beams.data[to - 1];
+    pool.tokens.data[to] = pool.tokens.data[to - 1];
+  }
+  pool.scores.data[begin + place] = finished.score;
+  pool.cumulative.data[begin + place] = finished.cumulative;
+  pool.lengths.data[begin + place] = finished.length;
+  pool.beams.data[begin + place] = finished.beam;
+  pool.tokens.data[begin + place] = finished.token;
+}
+
+/// Checks a pool's arrays, and a history's unless it is absent.
+Error check_beam_pool(const BeamPool& pool, std::int64_t requests, std::int32_t max_width);
+Error check_beam_history(const BeamHistory& history, std::int64_t requests, std::int32_t max_width);
+
+/// Checks the size of a batch of beams.
+Error check_beam_shape(std::int64_t requests, std::int32_t max_width);
+
+}  // namespace fairdraw

@@ -1,0 +1,107 @@
+// When a request ends: stop ids, stop sequences, lengths; and how much of a step's tokens stays.
+//
+// A step gives a request one token, or several (speculation, multi-step scheduling). They are
+// looked at one after another; the first that ends the request ends it, and what comes after it
+// in the same step is not part of the output (vLLM, vllm/v1/core/sched/scheduler.py, drops the
+// tokens behind a stop; TensorRT-LLM marks the request finished in its kernel). Of a token that
+// would be output number m of its request (the first is 1) it is asked, in this order:
+//   1. eos:           m >= min_tokens, it is the eos id, and ignore_eos is 0.
+//   2. stop_id:       m >= min_tokens, and it is one of the stop ids.
+//   3. stop_sequence: m >= min_tokens, and the output ends with one of the stop sequences. A
+//                     sequence may begin in an earlier step, and before min_tokens; it never
+//                     begins in the prompt.
+//   4. length:        m >= max_tokens.
+// So a stop wins over the length, and a sequence counts where it ends first. That is the order of
+// vLLM (check_stop in vllm/v1/core/sched/utils.py; stop strings overrule its length), and that of
+// TensorRT-LLM's TorchSampler (end id, length, stop words) up to the reason's name at the last
+// token. Where min_tokens bans stop ids in the logits too (logits_processing.h), the ban is the
+// stronger rule by one token: it looks at the output before the token, this at the output with it.
+//
+// ignore_eos is about the eos id alone: a stop id that equals it still stops, as in vLLM.
+//
+// Stop strings are text, whose tokens are not unique, and belong to whoever detokenises; this
+// knows ids alone. A stop string that is given as ids (TensorRT-LLM's stop words) is a stop
+// sequence.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include "fairdraw/token_lists.h"
+#include "fairdraw/types.h"
+
+namespace fairdraw {
+
+/// Why a request has ended.
+enum class FinishReason : std::int32_t {
+  none = 0,           ///< it goes on
+  eos = 1,            ///< the eos id
+  stop_id = 2,        ///< `matched`: its place in the request's stop ids
+  stop_sequence = 3,  ///< `matched`: the number of the sequence in the request's list
+  length = 4,         ///< max_tokens
+};
+
+inline constexpr int kFinishReasons = 5;
+
+/// Name of a reason, as in the enum.
+const char* to_string(FinishReason reason) noexcept;
+
+/// What an API that knows "stop" and "length" alone calls it (OpenAI, vLLM, SGLang); null for none.
+const char* finish_reason_name(FinishReason reason) noexcept;
+
+/// A request's `max_tokens` where the output may have any length.
+inline constexpr std::int32_t kNoMaxTokens = std::numeric_limits<std::int32_t>::max();
+
+/// When requests end. Lists are optional, and belong to the request.
+struct StopCriteria {
+  PerRequest<std::int32_t> eos_id = -1;  ///< -1: none
+  PerRequest<std::uint8_t> ignore_eos = std::uint8_t{0};
+  TokenLists stop_ids;
+  TokenLists stop_sequences;         ///< the sequences of a request, one behind the other
+  TokenLists stop_sequence_lengths;  ///< of each sequence, >= 1; their sum is the list's length
+  PerRequest<std::int32_t> min_tokens = 0;             ///< >= 0
+  PerRequest<std::int32_t> max_tokens = kNoMaxTokens;  ///< >= 0 and >= min_tokens. Where the model
+                                                       ///< has a limit: the smaller of the two
+};
+
+/// One step of a batch of requests.
+struct StopRequest {
+  std::int64_t requests = 0;
+  std::int64_t vocab = kMaxVocab;  ///< ids of criteria and of the step lie in [0, vocab)
+
+  View<const std::int32_t> step_tokens;  ///< [requests, tokens_per_step]; -1 after a request's last
+  std::int64_t tokens_per_step = 1;
+
+  /// Ids generated before this step, oldest first. Needed for sequences that straddle steps; the
+  /// last ids suffice, one less than the longest sequence. An id of -1 (not known yet) never
+  /// matches.
+  TokenLists output;
+  View<const std::int32_t> output_lengths;  ///< [requests] of the output before this step; without
+                                            ///< it, the lengths of `output`
+
+  StopCriteria criteria;
+  View<const std::uint8_t> active;  ///< optional, [requests]; 0: has ended before, or is padding
+};
+
+/// Results, one a request. `reasons` and `kept` are needed, the rest is optional.
+///
+/// Statuses: invalid_history (`output` outside its buffer or longer than its length, an id of the
+/// step that is no token), invalid_min_tokens (any of the criteria: a length out of its range, a
+/// stop id or an id of a sequence that is no token, a sequence of length 0 or beyond its list).
+/// Then reason is none, and none of the step's tokens is kept. Inactive requests: none and 0.
+struct StopResult {
+  View<FinishReason> reasons;
+  View<std::int32_t> kept;     ///< tokens of this step that belong to the output, the stop included
+  View<std::int32_t> matched;  ///< which stop id or sequence (the first in its list); else -1
+  View<std::int32_t> matched_lengths;  ///< ids of the match, for those who cut it off: 1 for eos
+                                       ///< and stop_id, the sequence's length, else 0
+  View<std::int32_t> output_lengths;   ///< of the output with the tokens that are kept
+  View<RowStatus> statuses;
+};
+
+/// Applies the criteria. On an error (an array of the wrong length) nothing is written; what is
+/// wrong with one request fails that request alone. A request whose output has max_tokens already
+/// ends with `length` and keeps nothing.
+Error check_stop(const StopRequest& request, const StopResult& result);
+
+}  // namespace fairdraw

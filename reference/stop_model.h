@@ -1,0 +1,31 @@
+// When a request ends, written a second time: every criterion asked of every output of a step.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "fairdraw/stop_criteria.h"
+
+namespace fairdraw::reference {
+
+/// The criteria of one request, in plain lists.
+struct StopRules {
+  std::int32_t eos_id = -1;
+  bool ignore_eos = false;
+  std::vector<std::int32_t> stop_ids;
+  std::vector<std::vector<std::int32_t>> stop_sequences;
+  std::int32_t min_tokens = 0;
+  std::int32_t max_tokens = kNoMaxTokens;
+};
+
+struct StopAnswer {
+  FinishReason reason = FinishReason::none;
+  std::int32_t kept = 0, matched = -1, matched_length = 0;
+  bool operator==(const StopAnswer&) const = default;
+};
+
+/// What becomes of a step with these tokens, after `output` (all of it).
+StopAnswer stop_model(const std::vector<std::int32_t>& output,
+                      const std::vector<std::int32_t>& step_tokens, const StopRules& rules);
+
+}  // namespace fairdraw::reference

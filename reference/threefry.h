@@ -1,0 +1,14 @@
+// Threefry2x32-20 (Salmon, Moraes, Dror, Shaw 2011), written from the paper, for children's seeds.
+#pragma once
+
+#include <cstdint>
+
+namespace fairdraw::reference {
+
+/// The block of a counter under a key, each two 32-bit words, the low one first.
+std::uint64_t threefry2x32(std::uint64_t key, std::uint64_t counter);
+
+/// The seed of a prompt's output number `child`: ChildSeedRule::threefry.
+std::uint64_t child_seed_model(std::uint64_t seed, std::uint64_t child);
+
+}  // namespace fairdraw::reference

@@ -1,0 +1,44 @@
+// Beam searches over language models that are hashes of what was generated.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <random>
+#include <vector>
+
+#include "fairdraw/beam_search.h"
+#include "reference/beam_model.h"
+
+namespace fairdraw::suites {
+
+using reference::BeamHypothesis;
+using reference::BeamRules;
+using reference::TokenSequence;
+
+/// One request: its rules, and the row of logits (or log-probabilities) after a sequence.
+struct BeamProblem {
+  BeamRules rules;
+  std::function<std::vector<float>(const TokenSequence&)> row;
+};
+
+/// A row that is a function of the sequence. `ties`: of four values; `bans`: one in eight is -inf.
+std::vector<float> hashed_row(std::uint64_t seed, const TokenSequence& sequence, std::size_t vocab,
+                              bool ties, bool bans = true);
+
+/// Rules of all kinds over `vocab` tokens, in half of the problems with ties.
+BeamProblem random_problem(std::mt19937_64& random, std::size_t vocab);
+
+/// The other rules at their defaults.
+BeamRules rules_of(std::int32_t width, std::int32_t max_tokens, std::vector<std::int32_t> end_ids);
+
+/// A row by the number of tokens before it and the last of them (-1: none).
+BeamProblem problem_of(const BeamRules& rules,
+                       const std::function<std::vector<float>(std::size_t, std::int32_t)>& row);
+
+std::vector<BeamProblem> one(const BeamProblem& problem);
+
+/// Three tokens, of which 2 is meant to end; log-probabilities whose sums are exact.
+std::vector<float> row_by_hand(std::size_t length, std::int32_t last);
+
+}  // namespace fairdraw::suites
