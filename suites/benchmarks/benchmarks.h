@@ -21,10 +21,11 @@ struct BenchmarkOptions {
   std::vector<std::int64_t> batches;
   std::vector<std::string> dtypes;
   std::vector<std::string> logits;
-  std::vector<int> threads = {1};    ///< on the CPU
-  double milliseconds = 60;          ///< on the CPU, to spend on each row, at least 15 repetitions
-  std::string parameters = "array";  ///< on a GPU: one value a row (array), or one a call (scalar)
-  std::string data_directory;        ///< where the captured logits are
+  std::vector<int> threads = {1};     ///< on the CPU
+  std::vector<std::string> logprobs;  ///< on the CPU: MODE/N, timed beside the plain call
+  double milliseconds = 60;           ///< on the CPU, to spend on each row, at least 15 repetitions
+  std::string parameters = "array";   ///< on a GPU: one value a row (array), or one a call (scalar)
+  std::string data_directory;         ///< where the captured logits are
 };
 
 /// Declares the options of the verb.
