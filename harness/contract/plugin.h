@@ -20,7 +20,7 @@
 #include "batch.h"
 
 /* Changes when the meaning or the layout of anything in these two headers does. */
-#define FAIRDRAW_PLUGIN_ABI 1u
+#define FAIRDRAW_PLUGIN_ABI 2u
 
 #if defined(__GNUC__)
 #define FAIRDRAW_PLUGIN_EXPORT __attribute__((visibility("default")))
@@ -61,6 +61,11 @@ extern "C" {
 #define FAIRDRAW_PER_REQUEST_SEEDS (UINT64_C(1) << 20)
 /* the integer arithmetic of fairdraw's specification: tokens are compared bit for bit */
 #define FAIRDRAW_EXACT_INTEGER (UINT64_C(1) << 21)
+/* fairdraw_batch.report_*: modes 0 and 1, modes 2 and 3, and which ranks */
+#define FAIRDRAW_REPORTS_RAW (UINT64_C(1) << 40)
+#define FAIRDRAW_REPORTS_PROCESSED (UINT64_C(1) << 41)
+#define FAIRDRAW_RANKS_POSITION (UINT64_C(1) << 42)
+#define FAIRDRAW_RANKS_AT_LEAST (UINT64_C(1) << 43)
 
 /* The randomness contract: what is promised of random bits. Where a promise is not made, neither is
    tested. */

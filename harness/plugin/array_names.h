@@ -13,15 +13,29 @@ struct NamedArray {
 };
 
 inline std::vector<NamedArray> array_names(const fairdraw_batch& batch) {
-  return {{"logits", batch.logits},     {"temperature", batch.temperature},
-          {"top_k", batch.top_k},       {"top_p", batch.top_p},
-          {"min_p", batch.min_p},       {"allowed", batch.allowed},
-          {"active", batch.active},     {"indices", batch.indices},
-          {"seed", batch.seed},         {"offset", batch.offset},
-          {"words", batch.words},       {"tokens", batch.tokens},
-          {"statuses", batch.statuses}, {"support_size", batch.support_size},
-          {"logprob", batch.logprob},   {"logprob_filtered", batch.logprob_filtered},
-          {"mask", batch.mask},         {"probs", batch.probs}};
+  return {{"logits", batch.logits},
+          {"temperature", batch.temperature},
+          {"top_k", batch.top_k},
+          {"top_p", batch.top_p},
+          {"min_p", batch.min_p},
+          {"allowed", batch.allowed},
+          {"active", batch.active},
+          {"indices", batch.indices},
+          {"seed", batch.seed},
+          {"offset", batch.offset},
+          {"words", batch.words},
+          {"tokens", batch.tokens},
+          {"statuses", batch.statuses},
+          {"support_size", batch.support_size},
+          {"logprob", batch.logprob},
+          {"logprob_filtered", batch.logprob_filtered},
+          {"mask", batch.mask},
+          {"probs", batch.probs},
+          {"report_values", batch.report_values},
+          {"report_ranks", batch.report_ranks},
+          {"report_top_ids", batch.report_top_ids},
+          {"report_top_values", batch.report_top_values},
+          {"report_all", batch.report_all}};
 }
 
 inline std::vector<NamedArray> array_names(const fairdraw_chain& chain) {
