@@ -14,10 +14,9 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kLargestFinite = std::numeric_limits<float>::max();
 
-/// -inf is kept for what has no value: a number beyond float32 becomes the last one before it.
-float finite(double value) {
-  constexpr auto kLargest = static_cast<double>(kLargestFinite);
-  return static_cast<float>(std::clamp(value, -kLargest, kLargest));
+/// -inf is kept for what has no value: a number below float32's range becomes its lowest.
+inline float finite(double value) {
+  return static_cast<float>(std::max(-static_cast<double>(kLargestFinite), value));
 }
 
 }  // namespace
@@ -52,25 +51,35 @@ void RowLogprobs::begin(const ScannedRow& row, LogprobsMode mode, RankRule rank_
   mode_ = mode;
   rank_rule_ = rank_rule;
   temperature_ = temperature;
-  divisor_ = temperature == 0.0F ? 1.0 : static_cast<double>(temperature);
   log_mass_ = log_mass;
   top_size_ = 0;
   top_.clear();
 }
 
-/// The value of a logit that counts.
-float RowLogprobs::value_of(float x) const {
-  switch (mode_) {
-    case LogprobsMode::raw_logits:
-      return x;
-    case LogprobsMode::processed_logits:
-      return temperature_ == 0.0F ? x
-                                  : std::clamp(x / temperature_, -kLargestFinite, kLargestFinite);
-    case LogprobsMode::raw_logprobs:
-    case LogprobsMode::processed_logprobs:
-      break;
+/// Calls `use` with the function from a logit that counts to its value.
+template <class Use>
+void RowLogprobs::with_value_of(const Use& use) const {
+  const float temperature = temperature_;
+  const float max = row_.max;
+  const double divisor = temperature == 0.0F ? 1.0 : static_cast<double>(temperature);
+  const double log_mass = log_mass_;
+  if (!is_logprobs(mode_)) {
+    if (mode_ == LogprobsMode::raw_logits || temperature == 0.0F) {
+      use([](float x) { return x; });
+    } else {
+      use([=](float x) {
+        return std::max(-kLargestFinite, std::min(kLargestFinite, x / temperature));
+      });
+    }
+    return;
   }
-  return finite(std::min(0.0, log_probability(x, row_.max, divisor_, log_mass_)));
+  use([=](float x) { return finite(std::min(0.0, log_probability(x, max, divisor, log_mass))); });
+}
+
+float RowLogprobs::value_of(float x) const {
+  float value = 0;
+  with_value_of([&value, x](const auto& function) { value = function(x); });
+  return value;
 }
 
 float RowLogprobs::value(std::int32_t token) const {
@@ -79,8 +88,17 @@ float RowLogprobs::value(std::int32_t token) const {
 }
 
 void RowLogprobs::write_all(float* values) const {
-  for (std::size_t i = 0; i < row_.n; ++i) {
-    values[i] = counts(i) ? value_of(row_.x[i]) : -kInfinity;
+  const float* x = row_.x;
+  const std::size_t n = row_.n;
+  const float low = row_.low;
+  with_value_of([=](const auto& function) {
+    for (std::size_t i = 0; i < n; ++i) {
+      const float value = function(x[i]);  // of what does not count too, so that no branch is left
+      values[i] = x[i] >= low ? value : -kInfinity;
+    }
+  });
+  for (std::size_t i = row_.tie_end; i < n; ++i) {
+    if (x[i] == low) values[i] = -kInfinity;
   }
 }
 

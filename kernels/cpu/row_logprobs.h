@@ -81,6 +81,8 @@ class RowLogprobs {
     const float x = row_.x[position];
     return x > row_.low || (x == row_.low && position < row_.tie_end);
   }
+  template <class Use>
+  void with_value_of(const Use& use) const;
   float value_of(float x) const;
   std::size_t blocks() const { return (row_.n + kBlock - 1) / kBlock; }
   std::size_t find_hot_blocks(float low);
@@ -94,7 +96,6 @@ class RowLogprobs {
   LogprobsMode mode_ = LogprobsMode::raw_logprobs;
   RankRule rank_rule_ = RankRule::position;
   float temperature_ = 1;
-  double divisor_ = 1;  // of log-probabilities: the temperature, 1 where that is 0
   double log_mass_ = 0;
 
   std::size_t top_size_ = 0;  // how many were looked for; 0: none yet

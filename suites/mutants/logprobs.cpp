@@ -121,13 +121,24 @@ void add_values(std::vector<Mutant>& list) {
 
 // --- What is written -----------------------------------------------------------------------------
 
-// A mutant of what is written, behind a right call that reports.
-Mutant of_reports(MutantText text, void (*change)(const fairdraw_batch&)) {
-  return spoiled_integers(std::move(text), [change](Spoil& spoil) {
+using Change = void (*)(const fairdraw_batch&);
+
+std::function<void(Spoil&)> at_the_end(Change change) {
+  return [change](Spoil& spoil) {
     spoil.finish = [change](const fairdraw_batch& batch) {
       if (batch.report_values != nullptr) change(batch);
     };
-  });
+  };
+}
+
+// A mutant of what is written, behind a right call that reports.
+Mutant of_reports(MutantText text, Change change) {
+  return spoiled_integers(std::move(text), at_the_end(change));
+}
+
+// The same, of a sampler that claims no more than the law: it is given the slack of float32.
+Mutant of_law_reports(MutantText text, Change change) {
+  return spoiled_law(std::move(text), at_the_end(change));
 }
 
 std::int64_t tokens_of(const fairdraw_batch& batch) { return batch.outputs * batch.num_samples; }
@@ -144,17 +155,17 @@ void change_values(const fairdraw_batch& batch, const Change& change) {
 }
 
 void add_ranks(std::vector<Mutant>& list) {
-  list.push_back(of_reports({"rank-constant-or-shifted",
-                             "TensorRT-LLM PR #7296; vLLM PR #36746",
-                             kKind,
-                             "the rank of every token is 1",
-                             {"logprobs/*"}},
-                            [](const fairdraw_batch& batch) {
-                              if (batch.report_ranks == nullptr) return;
-                              for (std::int64_t i = 0; i < tokens_of(batch); ++i) {
-                                if (batch.tokens[i] >= 0) batch.report_ranks[i] = 1;
-                              }
-                            }));
+  list.push_back(of_law_reports({"rank-constant-or-shifted",
+                                 "TensorRT-LLM PR #7296; vLLM PR #36746",
+                                 kKind,
+                                 "the rank of every token is 1",
+                                 {"logprobs/*"}},
+                                [](const fairdraw_batch& batch) {
+                                  if (batch.report_ranks == nullptr) return;
+                                  for (std::int64_t i = 0; i < tokens_of(batch); ++i) {
+                                    if (batch.tokens[i] >= 0) batch.report_ranks[i] = 1;
+                                  }
+                                }));
   list.push_back(
       of_reports({"rank-from-zero", "systematic", kKind, "ranks count from 0", {"logprobs/*"}},
                  [](const fairdraw_batch& batch) {
@@ -177,23 +188,23 @@ void add_ranks(std::vector<Mutant>& list) {
 }
 
 void add_top(std::vector<Mutant>& list) {
-  list.push_back(
-      of_reports({"top-n-with-the-sampled-token",
-                  "vLLM issue #36660",
-                  kKind,
-                  "the drawn token takes the last place of the top where it is not in it",
-                  {"logprobs/*"}},
-                 [](const fairdraw_batch& batch) {
-                   for (std::int64_t i = 0; i < batch.outputs && batch.top_n > 0; ++i) {
-                     const std::int64_t at = i * batch.num_samples;
-                     std::int32_t* const ids = batch.report_top_ids + i * batch.top_n;
-                     if (std::count(ids, ids + batch.top_n, batch.tokens[at]) != 0) {
-                       continue;
-                     }
-                     ids[batch.top_n - 1] = batch.tokens[at];
-                     batch.report_top_values[(i + 1) * batch.top_n - 1] = batch.report_values[at];
-                   }
-                 }));
+  list.push_back(of_law_reports(
+      {"top-n-with-the-sampled-token",
+       "vLLM issue #36660",
+       kKind,
+       "the drawn token takes the last place of the top where it is not in it",
+       {"logprobs/*"}},
+      [](const fairdraw_batch& batch) {
+        for (std::int64_t i = 0; i < batch.outputs && batch.top_n > 0; ++i) {
+          const std::int64_t at = i * batch.num_samples;
+          std::int32_t* const ids = batch.report_top_ids + i * batch.top_n;
+          if (std::count(ids, ids + batch.top_n, batch.tokens[at]) != 0) {
+            continue;
+          }
+          ids[batch.top_n - 1] = batch.tokens[at];
+          batch.report_top_values[(i + 1) * batch.top_n - 1] = batch.report_values[at];
+        }
+      }));
   list.push_back(
       of_reports({"top-n-by-row",
                   "systematic",
@@ -273,7 +284,7 @@ void add_numbers(std::vector<Mutant>& list) {
                             [](const fairdraw_batch& batch) {
                               change_values(batch, [](float& x) { x = std::isinf(x) ? NAN : x; });
                             }));
-  list.push_back(of_reports(
+  list.push_back(of_law_reports(
       {"logprobs-in-bfloat16", "systematic", kKind, "values pass through bfloat16", {"logprobs/*"}},
       [](const fairdraw_batch& batch) { change_values(batch, [](float& x) { x = to_bf16(x); }); }));
   list.push_back(of_reports({"logprobs-of-failed-rows-stale",

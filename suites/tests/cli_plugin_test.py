@@ -88,7 +88,7 @@ class Plugins(CommandLineCase):
             ("plugin:./absent.so", None, ["'./absent.so'", "there is no such file"]),
             ("plugin:" + self.logits, None, [self.logits, "is not a shared library"]),
             ("plugin:" + BAD_PLUGIN, "unknown-profile", ["'vllm_toch'", "'vllm_torch'"]),
-            ("plugin:" + BAD_PLUGIN, "unknown-ability", ["bit 40"]),
+            ("plugin:" + BAD_PLUGIN, "unknown-ability", ["bit 62"]),
             ("plugin:" + BAD_PLUGIN, "describe-crashes", ["crashed with SIGABRT"]),
         ]:
             for verb in [("verify",), ("fuzz", "--cases", "1"), ("list", "samplers")]:

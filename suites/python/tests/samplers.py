@@ -21,6 +21,10 @@ EXACT = {
         "reports_mask",
         "reports_probs",
         "reports_logprobs",
+        "reports_raw",
+        "reports_processed",
+        "ranks_position",
+        "ranks_at_least",
     ),
     "randomness": ("seeds", "offsets", "outputs", "samples", "replays"),
 }
@@ -44,6 +48,9 @@ def exact(batch):
         seed=int(batch.seed[0]) % 2**64 if scalar else batch.seed,
         offset=int(batch.offset[0]) % 2**64 if scalar else batch.offset,
         return_details=True,
+        logprobs=None if batch.out_report_values is None else batch.top_n,
+        logprobs_mode=batch.report_mode,
+        rank_rule=batch.rank_rule,
     )
     batch.out_tokens[...] = details.tokens.reshape(batch.out_tokens.shape)
     for target, values in (
@@ -56,7 +63,34 @@ def exact(batch):
     ):
         if target is not None:
             target[...] = values.reshape(target.shape)
+    if details.logprobs is not None:
+        report(batch, details.logprobs)
     return batch
+
+
+def report(batch, logprobs):
+    """Writes Logprobs where the judge has them; whole rows by a second call, because of `top_n`."""
+    batch.out_report_values[...] = logprobs.values.reshape(batch.out_report_values.shape)
+    if batch.out_report_ranks is not None:
+        batch.out_report_ranks[...] = logprobs.ranks.reshape(batch.out_report_ranks.shape)
+    if batch.top_n > 0:
+        batch.out_report_top_ids[...] = logprobs.top_ids
+        batch.out_report_top_values[...] = logprobs.top_values
+    if batch.out_report_all is not None:
+        batch.out_report_all[...] = fairdraw.log_probabilities(
+            batch.logits,
+            np.zeros(batch.rows, np.int32),
+            -1,
+            batch.report_mode,
+            temperature=batch.temperature,
+            top_k=batch.top_k,
+            top_p=batch.top_p,
+            min_p=batch.min_p,
+            allowed=batch.allowed,
+            active=batch.active,
+            tie_rule=batch.tie_rule,
+            filter_apply_order=batch.filter_apply_order,
+        ).all
 
 
 class Textbook:
