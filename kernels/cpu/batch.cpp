@@ -12,6 +12,7 @@
 #include "batch_logprobs.h"
 #include "float_environment.h"
 #include "philox.h"
+#include "processing_rules.h"
 
 namespace fairdraw::cpu {
 namespace {
@@ -106,11 +107,15 @@ struct Batch {
     const RowParameters parameters{request.temperature.at(row), request.top_k.at(row),
                                    request.top_p.at(row), request.min_p.at(row)};
     RowStatus status = check(parameters);
+    if (status == RowStatus::ok) status = check(parameters_of(request.processing, row));
     if (status != RowStatus::ok) return status;
     const std::uint32_t* allowed =
         request.allowed.given() ? request.allowed.data + row * request.allowed.row_stride : nullptr;
-    values = worker.reader.read(*worker.passes, request.logits, row, allowed, options.from_probs,
-                                status);
+    values = request.processing.given()
+                 ? worker.reader.read_processed(*worker.passes, request.logits, row,
+                                                request.processing, allowed, status)
+                 : worker.reader.read(*worker.passes, request.logits, row, allowed,
+                                      options.from_probs, status);
     if (status != RowStatus::ok) return status;
     return worker.sampler.filter(values, static_cast<std::size_t>(request.logits.vocab), parameters,
                                  options);

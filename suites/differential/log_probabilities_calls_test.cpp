@@ -124,6 +124,34 @@ TEST(LogProbabilityCalls, RawModesPassByWhatProcessedOnesSee) {
   }
 }
 
+TEST(LogProbabilityCalls, RawModesAreOfTheRowBeforeProcessing) {
+  // Row 0: token 3 gets -10. Row 1: token 0 is banned. Row 2: nothing.
+  const Ids ids = {3, 0};
+  const Floats bias = {-10, -kInfinity};
+  const std::vector<std::int64_t> begins = {0, 1, 2};
+  const std::vector<std::int32_t> lengths = {1, 1, 0};
+  for (const LogprobsMode mode : {LogprobsMode::raw_logits, LogprobsMode::processed_logits}) {
+    Call call;
+    call.request.processing.bias_ids = {ids.data(), 2, {begins.data(), 3}, {lengths.data(), 3}};
+    call.request.processing.bias_values = {bias.data(), 2};
+    call.result.logprobs.mode = mode;
+    ASSERT_FALSE(sample(call.request, call.result));
+    const bool raw = mode == LogprobsMode::raw_logits;
+    EXPECT_EQ(call.top_ids, raw ? (Ids{3, 2, 0, 1, 1, 0}) : (Ids{2, 1, 1, 2, 1, 0}));
+    EXPECT_EQ(call.row_of_all(0)[3], raw ? 3.0F : -7.0F);
+    EXPECT_EQ(call.row_of_all(1)[0], raw ? 9.0F : -kInfinity);
+    for (std::size_t i = 0; i < call.tokens.size(); ++i) {
+      const float* row = call.logits.data() + i / 2 * 4;
+      const bool biased = !raw && i < 2 && call.tokens[i] == 3;
+      EXPECT_EQ(call.values[i], row[call.tokens[i]] + (biased ? -10.0F : 0.0F));
+    }
+    // Of given tokens the same.
+    const Ids given = {3, 0, 0, 1, 0, 1};
+    ASSERT_FALSE(log_probabilities(call.request, {given.data(), 6}, call.result.logprobs));
+    EXPECT_EQ(call.values, raw ? (Floats{3, 0, 9, 8, 5, 7}) : (Floats{-7, 0, -kInfinity, 8, 5, 7}));
+  }
+}
+
 TEST(LogProbabilityCalls, GreedyRowsKeepOneToken) {
   Call call;
   call.request.temperature = 0.0F;

@@ -303,7 +303,7 @@ TEST(LogProbabilities, OfRowsAtEngineVocabulariesAreTheOracles) {
 
 TEST(LogProbabilities, SizesAroundTheBlockAndTheTopAreTheOracles) {
   for (const std::size_t vocab : {1U, 2U, 31U, 33U, 127U, 128U, 129U, 511U, 513U, 4096U, 4097U}) {
-    judge_many(3000000 + vocab * 1000, std::max<std::uint64_t>(8, budget(168)), vocab);
+    judge_many(3000000 + vocab * 1000, std::max<std::uint64_t>(56, budget(168)), vocab);
   }
 }
 
