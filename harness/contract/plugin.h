@@ -19,8 +19,10 @@
 
 #include "batch.h"
 
-/* Changes when the meaning or the layout of anything in these two headers does. */
-#define FAIRDRAW_PLUGIN_ABI 2u
+/* Changes when the meaning or the layout of anything in these two headers does. Fields added at the
+   end of a struct change neither: struct_size says how many there are, and an ability who reads
+   them. */
+#define FAIRDRAW_PLUGIN_ABI 1u
 
 #if defined(__GNUC__)
 #define FAIRDRAW_PLUGIN_EXPORT __attribute__((visibility("default")))
