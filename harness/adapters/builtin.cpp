@@ -22,6 +22,8 @@ class CpuSampler final : public Sampler {
     execution_.target = target;
     execution_.threads = 1;
     description_.processing = true;
+    description_.reports_raw = description_.reports_processed = true;
+    description_.ranks_position = description_.ranks_at_least = true;
   }
 
   const SamplerDescription& description() const override { return description_; }
@@ -68,6 +70,7 @@ class CpuSampler final : public Sampler {
     }
     if (batch.mask != nullptr) result.mask = {batch.mask, batch.rows, batch.mask_stride};
     if (batch.probs != nullptr) result.probs = {batch.probs, batch.rows, batch.probs_stride};
+    set_reports(batch, result.logprobs);
 
     Error error;
     if (batch.input == 0) {
@@ -117,6 +120,23 @@ class CpuSampler final : public Sampler {
   }
 
  private:
+  static void set_reports(const fairdraw_batch& batch, LogprobsResult& logprobs) {
+    const std::int64_t tokens = batch.outputs * batch.num_samples;
+    const std::int64_t entries = batch.outputs * batch.top_n;
+    logprobs.mode = static_cast<LogprobsMode>(batch.report_mode);
+    logprobs.rank_rule = static_cast<RankRule>(batch.rank_rule);
+    logprobs.top_n = batch.top_n;
+    if (batch.report_values != nullptr) logprobs.values = {batch.report_values, tokens};
+    if (batch.report_ranks != nullptr) logprobs.ranks = {batch.report_ranks, tokens};
+    if (batch.report_top_ids != nullptr) logprobs.top_ids = {batch.report_top_ids, entries};
+    if (batch.report_top_values != nullptr) {
+      logprobs.top_values = {batch.report_top_values, entries};
+    }
+    if (batch.report_all != nullptr) {
+      logprobs.all = {batch.report_all, batch.rows, batch.report_all_stride};
+    }
+  }
+
   static void write_statuses(const std::vector<RowStatus>& statuses, std::int32_t* target) {
     std::transform(statuses.begin(), statuses.end(), target,
                    [](RowStatus status) { return static_cast<std::int32_t>(status); });

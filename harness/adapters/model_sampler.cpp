@@ -47,6 +47,8 @@ ModelSampler::ModelSampler() {
   description_.num_samples = description_.lowest_id_ties = description_.joint_order = true;
   description_.reports_status = description_.reports_support = true;
   description_.reports_mask = description_.reports_probs = description_.reports_logprobs = true;
+  description_.reports_raw = description_.reports_processed = true;
+  description_.ranks_position = description_.ranks_at_least = true;
 }
 
 reference::IntegerRow ModelSampler::model(const Row& row) {
@@ -122,12 +124,14 @@ void ModelSampler::sample(const fairdraw_batch& batch) {
   const DefaultFloatEnvironment scope;
   drawn_ = nullptr;
   std::vector<reference::IntegerRow> rows;
+  std::vector<Row> given;  // the same rows, for what is reported of them
   const auto vocab = static_cast<std::size_t>(batch.vocab);
   for (std::int64_t r = 0; r < batch.rows; ++r) {
     const bool active = batch.active == nullptr || batch.active[r] != 0;
     if (!active) {
       rows.emplace_back();
       rows.back().status = RowStatus::inactive;
+      given.emplace_back();
       continue;
     }
     Row row;
@@ -148,6 +152,7 @@ void ModelSampler::sample(const fairdraw_batch& batch) {
     row.tie_rule = static_cast<TieRule>(batch.tie_rule);
     row.filter_order = static_cast<FilterOrder>(batch.filter_order);
     rows.push_back(model(row));
+    given.push_back(std::move(row));
     const reference::IntegerRow& result = rows.back();
     const bool ok = result.status == RowStatus::ok;
     for (std::size_t i = 0; batch.mask != nullptr && i < (vocab + 31) / 32; ++i) {
@@ -190,6 +195,7 @@ void ModelSampler::sample(const fairdraw_batch& batch) {
       batch.logprob_filtered[at] = log_share(weight, row->total);
     }
   }
+  report(batch, given, rows);
 }
 
 std::string ModelSampler::run_chain(const fairdraw_chain& chain) {

@@ -11,6 +11,7 @@
 #include "harness/contract/sampler.h"
 #include "reference/integer_model.h"
 #include "reference/processing_model.h"
+#include "reference/log_probabilities.h"
 
 namespace fairdraw::harness {
 
@@ -44,6 +45,9 @@ class ModelSampler : public Sampler {
   virtual std::int32_t choose(const reference::IntegerRow& row, std::uint64_t word);
   virtual std::int32_t report_status(RowStatus status) { return static_cast<std::int32_t>(status); }
   virtual float report_probability(const reference::IntegerRow& row, std::int32_t token);
+  /// Values and order of a row's tokens.
+  virtual reference::RealLogprobs report_values(const Row& row, const reference::IntegerRow& result,
+                                                LogprobsMode mode);
   /// Random words of a chain, in the purposes accept, recover and bonus.
   virtual std::uint64_t chain_word(std::uint64_t seed, std::uint64_t offset, Purpose purpose,
                                    std::uint32_t index);
@@ -60,6 +64,8 @@ class ModelSampler : public Sampler {
 
  private:
   void sample(const fairdraw_batch& batch);
+  void report(const fairdraw_batch& batch, const std::vector<Row>& rows,
+              const std::vector<reference::IntegerRow>& results);
 
   // Prefix sums of the row that the last token was chosen from: draws often share one.
   const reference::IntegerRow* drawn_ = nullptr;

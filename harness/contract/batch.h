@@ -95,6 +95,18 @@ typedef struct fairdraw_batch {
 
   /* only for samplers that declare processing, and only of logits */
   fairdraw_processing processing;
+  /* log-probabilities as engines report them (fairdraw/log_probabilities.h), all optional: only for
+     samplers that declare the mode, and of ranks the rule. Outputs that have no token get values
+     -inf, ids -1 and ranks 0 */
+  uint32_t report_mode; /* 0 raw_logits, 1 raw_logprobs, 2 processed_logits, 3 processed_logprobs */
+  uint32_t rank_rule;   /* 0 position, 1 at_least */
+  int32_t top_n;        /* 0 to 128 */
+  float* report_values; /* [outputs, num_samples], of the tokens */
+  int32_t* report_ranks;    /* [outputs, num_samples], from 1 on; 0: the value is -inf */
+  int32_t* report_top_ids;  /* [outputs, top_n], value descending, then id; -1: there are less */
+  float* report_top_values; /* [outputs, top_n]; -inf: there are less */
+  float* report_all;        /* [rows, report_all_stride], of every token */
+  int64_t report_all_stride;
 } fairdraw_batch;
 
 /* Chains of drafted tokens, verified against the target's law: n drafted tokens a request, n + 1

@@ -64,6 +64,11 @@ extern "C" {
 /* the integer arithmetic of fairdraw's specification: tokens are compared bit for bit */
 #define FAIRDRAW_EXACT_INTEGER (UINT64_C(1) << 21)
 #define FAIRDRAW_CAN_PROCESSING (UINT64_C(1) << 22) /* fairdraw_batch.processing; host memory */
+/* fairdraw_batch.report_*: modes 0 and 1, modes 2 and 3, and which ranks */
+#define FAIRDRAW_REPORTS_RAW (UINT64_C(1) << 40)
+#define FAIRDRAW_REPORTS_PROCESSED (UINT64_C(1) << 41)
+#define FAIRDRAW_RANKS_POSITION (UINT64_C(1) << 42)
+#define FAIRDRAW_RANKS_AT_LEAST (UINT64_C(1) << 43)
 
 /* The randomness contract: what is promised of random bits. Where a promise is not made, neither is
    tested. */

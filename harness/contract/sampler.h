@@ -43,6 +43,8 @@ struct SamplerDescription {
   bool processing = false;  ///< penalties, bias and bans before the temperature
   bool reports_status = false, reports_support = false, reports_mask = false;
   bool reports_probs = false, reports_logprobs = false;
+  bool reports_raw = false, reports_processed = false;  ///< fairdraw_batch.report_*, by mode
+  bool ranks_position = false, ranks_at_least = false;  ///< and the ranks in it, by rule
 };
 
 class Sampler {

@@ -40,7 +40,12 @@ inline std::vector<NamedArray> array_names(const fairdraw_batch& batch) {
       {"words", batch.words},       {"tokens", batch.tokens},
       {"statuses", batch.statuses}, {"support_size", batch.support_size},
       {"logprob", batch.logprob},   {"logprob_filtered", batch.logprob_filtered},
-      {"mask", batch.mask},         {"probs", batch.probs}};
+      {"mask", batch.mask},         {"probs", batch.probs},
+      {"report_values", batch.report_values},
+      {"report_ranks", batch.report_ranks},
+      {"report_top_ids", batch.report_top_ids},
+      {"report_top_values", batch.report_top_values},
+      {"report_all", batch.report_all}};
   for (const NamedArray& array : array_names(batch.processing)) {
     if (array.first != nullptr) names.push_back(array);
   }

@@ -40,6 +40,10 @@ constexpr Ability kAbilities[] = {
     {FAIRDRAW_PER_REQUEST_SEEDS, "per_request_seeds", &SamplerDescription::per_request_seeds},
     {FAIRDRAW_EXACT_INTEGER, "exact_integer", &SamplerDescription::exact_integer},
     {FAIRDRAW_CAN_PROCESSING, "processing", &SamplerDescription::processing},
+    {FAIRDRAW_REPORTS_RAW, "raw_reports", &SamplerDescription::reports_raw},
+    {FAIRDRAW_REPORTS_PROCESSED, "processed_reports", &SamplerDescription::reports_processed},
+    {FAIRDRAW_RANKS_POSITION, "rank_position", &SamplerDescription::ranks_position},
+    {FAIRDRAW_RANKS_AT_LEAST, "rank_at_least", &SamplerDescription::ranks_at_least},
 };
 
 struct Promise {

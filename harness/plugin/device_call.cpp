@@ -73,6 +73,11 @@ std::string DeviceCall::run(const fairdraw_batch& batch, const Batch& call) cons
   moved.result(&B::logprob_filtered, tokens * 4);
   moved.result(&B::mask, extent(rows, batch.mask_stride, words, 4));
   moved.result(&B::probs, extent(rows, batch.probs_stride, batch.vocab, 4));
+  moved.result(&B::report_values, tokens * 4);
+  moved.result(&B::report_ranks, tokens * 4);
+  moved.result(&B::report_top_ids, outputs * batch.top_n * 4);
+  moved.result(&B::report_top_values, outputs * batch.top_n * 4);
+  moved.result(&B::report_all, extent(rows, batch.report_all_stride, batch.vocab, 4));
   return moved.run(call);
 }
 

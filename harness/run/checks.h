@@ -59,6 +59,11 @@ CheckOutcome check_float_environment(const CheckInput& input);
 /// Renormalised probabilities and log-probabilities, against their specification and the oracle.
 CheckOutcome check_probabilities(const CheckInput& input);
 
+/// Log-probabilities as engines report them, in every mode that the sampler declares: values within
+/// the oracle's bound, ranks, the top n and whole rows; equal tokens in order of their ids (exact
+/// samplers), or in any (all others); nothing for outputs without a token.
+CheckOutcome check_logprobs(const CheckInput& input);
+
 /// Drafted chains: tokens, counts and statuses equal to the integer model's for zero-probability
 /// drafts, equal laws, single tokens, bad tokens and bad rows (exact samplers); the same chain
 /// gives the same tokens again, alone and in any batch (per-request seeds); given random words at

@@ -90,6 +90,14 @@ Response run_request(Sampler& sampler, const Request& request, const Wanted& wan
   const std::int64_t words = words_for(request.vocab);
   Guarded<std::uint32_t> mask(memory, wanted.mask, request.rows, words, gap, kUnwrittenMask);
   Guarded<float> probs(memory, wanted.probs, request.rows, request.vocab, gap, unwritten);
+  const WantedReport& report = wanted.report;
+  const std::int64_t entries = outputs * report.top_n;
+  const bool wants_all = report.values && report.all;
+  Guarded<float> report_values(memory, report.values, tokens_out, unwritten);
+  Guarded<std::int32_t> report_ranks(memory, report.values && report.ranks, tokens_out, kUnwritten);
+  Guarded<std::int32_t> report_top_ids(memory, report.values, entries, kUnwritten);
+  Guarded<float> report_top_values(memory, report.values, entries, unwritten);
+  Guarded<float> report_all(memory, wants_all, request.rows, request.vocab, gap, unwritten);
   const std::vector<std::uint32_t> spread_allowed = spread(request.allowed, words, gap);
   const Placed allowed(memory, spread_allowed);
   const Placed active(memory, request.active);
@@ -132,6 +140,15 @@ Response run_request(Sampler& sampler, const Request& request, const Wanted& wan
   batch.mask_stride = words + gap;
   batch.probs = probs.data();
   batch.probs_stride = request.vocab + gap;
+  batch.report_mode = static_cast<std::uint32_t>(report.mode);
+  batch.rank_rule = static_cast<std::uint32_t>(report.rank_rule);
+  batch.top_n = report.values ? report.top_n : 0;
+  batch.report_values = report_values.data();
+  batch.report_ranks = report_ranks.data();
+  batch.report_top_ids = report_top_ids.data();
+  batch.report_top_values = report_top_values.data();
+  batch.report_all = report_all.data();
+  batch.report_all_stride = request.vocab + gap;
 
   ReadOnly inputs;
   PlacedProcessing processing(memory, request);
@@ -150,11 +167,13 @@ Response run_request(Sampler& sampler, const Request& request, const Wanted& wan
 
   response.refused = sampler.run(batch);
   if (broke(sampler, response)) return response;
-  response.damage =
-      damage_of(inputs, std::pair("tokens", &tokens), std::pair("statuses", &statuses),
-                std::pair("support_size", &support_size), std::pair("logprob", &logprob),
-                std::pair("logprob_filtered", &logprob_filtered), std::pair("mask", &mask),
-                std::pair("probs", &probs));
+  response.damage = damage_of(
+      inputs, std::pair("tokens", &tokens), std::pair("statuses", &statuses),
+      std::pair("support_size", &support_size), std::pair("logprob", &logprob),
+      std::pair("logprob_filtered", &logprob_filtered), std::pair("mask", &mask),
+      std::pair("probs", &probs), std::pair("report_values", &report_values),
+      std::pair("report_ranks", &report_ranks), std::pair("report_top_ids", &report_top_ids),
+      std::pair("report_top_values", &report_top_values), std::pair("report_all", &report_all));
   response.tokens = tokens.take();
   response.statuses = statuses.take();
   response.support_size = support_size.take();
@@ -162,6 +181,11 @@ Response run_request(Sampler& sampler, const Request& request, const Wanted& wan
   response.logprob_filtered = logprob_filtered.take();
   response.mask = mask.take();
   response.probs = probs.take();
+  response.report_values = report_values.take();
+  response.report_ranks = report_ranks.take();
+  response.report_top_ids = report_top_ids.take();
+  response.report_top_values = report_top_values.take();
+  response.report_all = report_all.take();
   return response;
 }
 
@@ -298,6 +322,11 @@ Wanted reported(const SamplerDescription& sampler, Wanted wanted) {
   wanted.mask = wanted.mask && sampler.reports_mask;
   wanted.probs = wanted.probs && sampler.reports_probs;
   wanted.logprobs = wanted.logprobs && sampler.reports_logprobs;
+  WantedReport& report = wanted.report;
+  report.values =
+      report.values && (is_raw(report.mode) ? sampler.reports_raw : sampler.reports_processed);
+  report.ranks = report.ranks && (report.rank_rule == RankRule::position ? sampler.ranks_position
+                                                                         : sampler.ranks_at_least);
   return wanted;
 }
 

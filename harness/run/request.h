@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "fairdraw/log_probabilities.h"
 #include "fairdraw/types.h"
 #include "harness/contract/sampler.h"
 #include "harness/inputs/processing_rows.h"
@@ -48,9 +49,19 @@ struct Request {
 
 constexpr std::int64_t words_for(std::int64_t vocab) { return (vocab + 31) / 32; }
 
+/// Log-probabilities as engines report them (fairdraw/log_probabilities.h).
+struct WantedReport {
+  bool values = false;  ///< and the top n; false: nothing of it
+  bool ranks = false, all = false;
+  LogprobsMode mode = LogprobsMode::raw_logprobs;
+  RankRule rank_rule = RankRule::position;
+  std::int32_t top_n = 0;
+};
+
 /// Which optional results to ask for, besides tokens.
 struct Wanted {
   bool statuses = false, support_size = false, mask = false, probs = false, logprobs = false;
+  WantedReport report = {};
 };
 
 /// Results. Arrays that were not wanted are empty. Everything is filled with kUnwritten patterns
@@ -63,6 +74,8 @@ struct Response {
   std::vector<std::int32_t> tokens, statuses, support_size;
   std::vector<float> logprob, logprob_filtered, probs;
   std::vector<std::uint32_t> mask;
+  std::vector<float> report_values, report_top_values, report_all;
+  std::vector<std::int32_t> report_ranks, report_top_ids;
 
   bool ran() const { return refused.empty() && damage.empty(); }
   std::string trouble() const { return refused.empty() ? damage : "call refused: " + refused; }

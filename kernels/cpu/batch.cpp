@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "arguments.h"
+#include "batch_logprobs.h"
 #include "float_environment.h"
 #include "philox.h"
 #include "processing_rules.h"
@@ -47,6 +48,8 @@ struct Batch {
   const SampleResult& result;
   const FilterOptions& options;
   bool wants_tokens;
+  View<const std::int32_t> given_tokens;  // instead of draws
+  BatchLogprobs logprobs;
   OutputsByRow grouped;  // empty without indices: output i is row i
 
   void write_failure(std::int64_t output, RowStatus status) const {
@@ -59,6 +62,7 @@ struct Batch {
     if (result.logprob_filtered.given()) {
       std::fill_n(result.logprob_filtered.data + output * samples, samples, none);
     }
+    logprobs.write_failed_output(output);
   }
 
   void write_output(std::int64_t output, RowSampler& sampler) const {
@@ -82,7 +86,24 @@ struct Batch {
     }
   }
 
-  RowStatus filter_row(std::int64_t row, Worker& worker) const {
+  /// Of a row that begin_row() has seen: log-probabilities of its tokens.
+  void write_logprobs(std::int64_t output, Worker& worker) const {
+    const std::int64_t samples = request.num_samples;
+    if (!given_tokens.given()) {
+      logprobs.write_output(output, result.tokens.data + output * samples, worker);
+      return;
+    }
+    const std::int32_t* tokens = given_tokens.data + output * samples;
+    const std::int64_t vocab = request.logits.vocab;
+    const bool known = std::all_of(tokens, tokens + samples, [vocab](std::int32_t token) {
+      return token >= 0 && token < vocab;
+    });
+    known ? logprobs.write_output(output, tokens, worker)
+          : write_failure(output, RowStatus::index_out_of_range);
+  }
+
+  /// The row that was filtered; null where there is none.
+  RowStatus filter_row(std::int64_t row, Worker& worker, const float*& values) const {
     const RowParameters parameters{request.temperature.at(row), request.top_k.at(row),
                                    request.top_p.at(row), request.min_p.at(row)};
     RowStatus status = check(parameters);
@@ -90,11 +111,11 @@ struct Batch {
     if (status != RowStatus::ok) return status;
     const std::uint32_t* allowed =
         request.allowed.given() ? request.allowed.data + row * request.allowed.row_stride : nullptr;
-    const float* values = request.processing.given()
-                              ? worker.reader.read_processed(*worker.passes, request.logits, row,
-                                                             request.processing, allowed, status)
-                              : worker.reader.read(*worker.passes, request.logits, row, allowed,
-                                                   options.from_probs, status);
+    values = request.processing.given()
+                 ? worker.reader.read_processed(*worker.passes, request.logits, row,
+                                                request.processing, allowed, status)
+                 : worker.reader.read(*worker.passes, request.logits, row, allowed,
+                                      options.from_probs, status);
     if (status != RowStatus::ok) return status;
     return worker.sampler.filter(values, static_cast<std::size_t>(request.logits.vocab), parameters,
                                  options);
@@ -112,11 +133,24 @@ struct Batch {
       for (std::int64_t i = first; i < last; ++i) write_failure(output_at(i), RowStatus::inactive);
       return;
     }
-    if (first == last && !result.mask.given() && !result.probs.given()) return;
-    const RowStatus status = filter_row(row, worker);
+    const bool wants_row =
+        result.mask.given() || result.probs.given() || result.logprobs.all.given();
+    if (first == last && !wants_row) return;
+    const float* values = nullptr;
+    const RowStatus status = filter_row(row, worker, values);
     const bool ok = status == RowStatus::ok;
     for (std::int64_t i = first; i < last; ++i) {
       ok ? write_output(output_at(i), worker.sampler) : write_failure(output_at(i), status);
+    }
+    if (result.logprobs.given()) {
+      if (ok) {
+        logprobs.begin_row(row, values, request.allowed.given() || request.processing.given(),
+                           worker);
+        for (std::int64_t i = first; i < last; ++i) write_logprobs(output_at(i), worker);
+        logprobs.write_row(row, worker);
+      } else {
+        logprobs.write_failed_row(row);
+      }
     }
     const std::int64_t vocab = request.logits.vocab;
     if (result.mask.given()) {
@@ -144,6 +178,7 @@ void for_each_row(std::int64_t rows, const Execution& execution,
     const FloatEnvironment environment;
     worker.passes = &passes;
     worker.sampler.use(passes);
+    worker.logprobs.use(passes);
     work(row, worker);
   };
   if (threads == 1) {
@@ -156,12 +191,13 @@ void for_each_row(std::int64_t rows, const Execution& execution,
 
 Error run_batch(const SampleRequest& request, const SampleResult& result,
                 const Execution& execution, const char* rows_name, const FilterOptions& options,
-                bool wants_tokens) {
+                bool wants_tokens, View<const std::int32_t> given_tokens) {
   if (Error error = check_execution(execution)) return error;
   if (Error error = check_request(request, rows_name)) return error;
   if (Error error = check_result(request, result, wants_tokens)) return error;
+  if (Error error = check_logprobs(request, result.logprobs)) return error;
 
-  Batch batch{request, result, options, wants_tokens, {}};
+  Batch batch{request, result, options, wants_tokens, given_tokens, {request, result.logprobs}, {}};
   if (request.indices.given()) {
     batch.grouped = group_by_row(request.indices, request.logits.rows);
     for (std::int64_t i = 0; i < request.indices.size; ++i) {

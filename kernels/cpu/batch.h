@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "fairdraw/sample.h"
+#include "row_logprobs.h"
 #include "row_reader.h"
 #include "row_sampler.h"
 
@@ -15,6 +16,8 @@ struct Worker {
   const Passes* passes = nullptr;
   RowReader reader;
   RowSampler sampler;
+  RowReader raw_reader;  ///< of rows that processing or bans changed in `reader`
+  RowLogprobs logprobs;
 };
 
 /// Calls `work` for every row in [0, rows), in parallel, with round-to-nearest and subnormals
@@ -24,9 +27,11 @@ void for_each_row(std::int64_t rows, const Execution& execution,
 
 /// The operations that `sample` and its relatives share. `rows_name` is what errors call
 /// `request.logits`. Tokens may be left out when the caller wants masks or probabilities only.
+/// `given_tokens`, [outputs, num_samples], stand for those that would be drawn: their
+/// log-probabilities are reported.
 Error run_batch(const SampleRequest& request, const SampleResult& result,
                 const Execution& execution, const char* rows_name, const FilterOptions& options,
-                bool wants_tokens);
+                bool wants_tokens, View<const std::int32_t> given_tokens = {});
 
 /// The check of what only the CPU path takes; the others are in kernels/common/arguments.h.
 Error check_execution(const Execution& execution);

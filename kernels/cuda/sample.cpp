@@ -155,6 +155,10 @@ Error sample_rows(const SampleRequest& request, const SampleResult& result,
   if (Error error = check_request(request, options.rows_name)) return error;
   if (Error error = check_batch(request.logits, options.rows_name)) return error;
   if (Error error = check_result(request, result, options.wants_tokens)) return error;
+  if (result.logprobs.given()) {
+    return {ErrorCode::unsupported,
+            "logprobs is given; the GPU reports logprob and logprob_filtered"};
+  }
   if (Error error = check_pointers(request, result, execution, options)) return error;
 
   const Plan plan = plan_of(request, result, options);

@@ -44,6 +44,8 @@ const char* to_string(Check check) {
       return "float_environment";
     case Check::probabilities:
       return "probabilities";
+    case Check::logprobs:
+      return "logprobs";
     case Check::chi_squared:
       return "chi_squared";
     case Check::bets:

@@ -33,6 +33,7 @@ enum class Check {
   metamorphic,
   float_environment,
   probabilities,
+  logprobs,
   chi_squared,
   bets,
   binomial,

@@ -242,6 +242,45 @@ void add_processing(Table& table) {
                  "unfiltered", operations_with({}, 33));
 }
 
+// Log-probabilities as engines report them.
+void add_logprobs(Table& table) {
+  const auto add = [&table](Suite suite, const Input& input, const char* name,
+                            const std::vector<Operation>& operations, bool banned = false) {
+    table.add_list(
+        {.suite = suite, .check = Check::logprobs, .input = input, .banned_tokens = banned}, name,
+        operations);
+  };
+  // Few ids and many: a top n beyond the vocabulary, beyond what is allowed, beyond what is kept.
+  for (const std::int64_t vocab : {1, 2, 31}) {
+    add(Suite::smoke, family_input(Family::gaussian, vocab), "edges", edge_operations(vocab));
+  }
+  for (const Family family : {Family::gaussian_wide, Family::ties_at_k, Family::masked}) {
+    add(Suite::smoke, family_input(family, 1000), "edges", edge_operations(1000));
+    add(Suite::smoke, family_input(family, 1000), "everyday", everyday_operations(), true);
+  }
+  for (const Family family : {Family::huge_range, Family::subnormal, Family::all_equal}) {
+    add(Suite::gate, family_input(family, 1000), "edges", edge_operations(1000));
+  }
+  for (const Family family : {Family::peaked, Family::bf16_rounded}) {
+    add(Suite::gate, family_input(family, 32000), "everyday", everyday_operations());
+  }
+  for (const DType dtype : {DType::bfloat16, DType::float16}) {
+    add(Suite::smoke, family_input(Family::gaussian_wide, 1000, dtype), "everyday",
+        everyday_operations());
+    add(Suite::gate, family_input(Family::gaussian_wide, 1000, dtype), "everyday",
+        everyday_operations(), true);
+  }
+  for (const char* rule : {"lowest_id", "joint"}) {
+    std::vector<Operation> operations = edge_operations(1000);
+    for (Operation& operation : operations) {
+      operation.tie_rule = parse_operation(rule).tie_rule;
+      operation.filter_order = parse_operation(rule).filter_order;
+    }
+    const std::string name = std::string("edges+") + rule;
+    add(Suite::gate, family_input(Family::ties_at_k, 1000), name.c_str(), operations);
+  }
+}
+
 // For samplers that lack a filter, and so skip every list in which it occurs.
 void add_fewer_filters(Table& table) {
   const std::pair<const char*, Filters> lists[] = {
@@ -263,7 +302,7 @@ void add_fewer_filters(Table& table) {
     };
     for (const Check check :
          {Check::mask, Check::tokens, Check::support, Check::status, Check::replay,
-          Check::metamorphic, Check::probabilities, Check::float_environment}) {
+          Check::metamorphic, Check::probabilities, Check::logprobs, Check::float_environment}) {
       add(check, false, DType::float32);
     }
     for (const Check check : {Check::mask, Check::tokens, Check::support}) {
@@ -510,6 +549,7 @@ std::vector<Case> case_table(
   add_masks_and_tokens(table);
   add_contracts(table);
   add_processing(table);
+  add_logprobs(table);
   add_fewer_filters(table);
   add_streams(table);
   add_goodness_of_fit(table);

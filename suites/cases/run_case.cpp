@@ -42,6 +42,8 @@ CheckOutcome run_check(Check check, const CheckInput& input) {
       return harness::check_float_environment(input);
     case Check::probabilities:
       return harness::check_probabilities(input);
+    case Check::logprobs:
+      return harness::check_logprobs(input);
     case Check::chi_squared:
       return harness::check_chi_squared(input);
     case Check::bets:

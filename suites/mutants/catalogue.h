@@ -92,6 +92,7 @@ std::vector<Mutant> systematic_mutants();
 std::vector<Mutant> shape_mutants();
 std::vector<Mutant> state_mutants();
 std::vector<Mutant> result_mutants();
+std::vector<Mutant> logprob_mutants();
 std::vector<Mutant> parameter_mutants();
 std::vector<Mutant> counter_mutants();
 std::vector<Mutant> generator_mutants();

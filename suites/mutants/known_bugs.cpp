@@ -96,7 +96,7 @@ const std::vector<KnownBug>& known_bugs() {
       {"penalty-window-first-n", mutant, ""},
       {"freq-presence-swapped", mutant, ""},
       {"logprob-zero-with-spec", mutant, ""},
-      {"rank-constant-or-shifted", later, "no rank of the chosen token is reported yet"},
+      {"rank-constant-or-shifted", mutant, ""},
       {"logprobs-after-filters", mutant, ""},
       {"mask-swap-aliases", mutant, ""},
       {"stale-mask-in-recycled-row", mutant, ""},

@@ -113,6 +113,13 @@ std::string SpoiledModel::run_chain(const fairdraw_chain& chain) {
   return ModelSampler::run_chain(call);
 }
 
+reference::RealLogprobs SpoiledModel::report_values(const Row& row,
+                                                    const reference::IntegerRow& result,
+                                                    LogprobsMode mode) {
+  return spoil_.report_values ? spoil_.report_values(row, result, mode)
+                              : ModelSampler::report_values(row, result, mode);
+}
+
 std::uint64_t SpoiledModel::chain_word(std::uint64_t seed, std::uint64_t offset, Purpose purpose,
                                        std::uint32_t index) {
   return spoil_.chain_word ? spoil_.chain_word(seed, offset, purpose, index)

@@ -84,6 +84,8 @@ class SpoiledModel final : public harness::ModelSampler {
     std::function<std::int32_t(const Drawn&, std::uint64_t word)> pick;
     std::function<std::int32_t(RowStatus)> status;
     std::function<float(const Result&, std::int32_t token)> probability;
+    /// Values and order of a row's tokens.
+    std::function<reference::RealLogprobs(const Row&, const Result&, LogprobsMode)> report_values;
     /// Changes results, in the caller's float environment.
     std::function<void(const fairdraw_batch&)> finish;
 
@@ -115,6 +117,8 @@ class SpoiledModel final : public harness::ModelSampler {
   std::int32_t choose(const reference::IntegerRow& row, std::uint64_t word) override;
   std::int32_t report_status(RowStatus status) override;
   float report_probability(const reference::IntegerRow& row, std::int32_t token) override;
+  reference::RealLogprobs report_values(const Row& row, const reference::IntegerRow& result,
+                                        LogprobsMode mode) override;
   std::uint64_t chain_word(std::uint64_t seed, std::uint64_t offset, Purpose purpose,
                            std::uint32_t index) override;
   reference::ChainOutcome verify(std::span<const float> draft_probs,

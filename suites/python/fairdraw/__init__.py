@@ -12,8 +12,10 @@ import sys as _sys
 from . import _core
 from ._core import Batch, __version__
 from .sampling import (
+    Logprobs,
     SampleDetails,
     chain_speculative_sampling,
+    log_probabilities,
     min_p_sampling_from_probs,
     sample,
     sampling_from_logits,
@@ -37,12 +39,14 @@ _core.set_plugin_host([_sys.executable, "-m", "fairdraw", "plugin-host"])
 __all__ = [
     "Batch",
     "Case",
+    "Logprobs",
     "Report",
     "SampleDetails",
     "VerificationFailed",
     "__version__",
     "case_ids",
     "chain_speculative_sampling",
+    "log_probabilities",
     "min_p_sampling_from_probs",
     "sample",
     "sampling_from_logits",
