@@ -50,7 +50,12 @@ struct Batch {
   bool wants_tokens;
   View<const std::int32_t> given_tokens;  // instead of draws
   BatchLogprobs logprobs;
-  OutputsByRow grouped;  // empty without indices: output i is row i
+  OutputsByRow grouped;            // empty without indices: output i is row i
+  const std::int64_t* logit_rows;  // null: row i of the call is row i of the logits
+
+  std::int64_t row_of_logits(std::int64_t row) const {
+    return logit_rows == nullptr ? row : logit_rows[row];
+  }
 
   void write_failure(std::int64_t output, RowStatus status) const {
     const std::int64_t samples = request.num_samples;
@@ -111,11 +116,13 @@ struct Batch {
     if (status != RowStatus::ok) return status;
     const std::uint32_t* allowed =
         request.allowed.given() ? request.allowed.data + row * request.allowed.row_stride : nullptr;
-    values = request.processing.given()
-                 ? worker.reader.read_processed(*worker.passes, request.logits, row,
-                                                request.processing, allowed, status)
-                 : worker.reader.read(*worker.passes, request.logits, row, allowed,
-                                      options.from_probs, status);
+    const RowsView& logits = request.logits;
+    const std::int64_t at = row_of_logits(row);
+    values =
+        request.processing.given()
+            ? worker.reader.read_processed(*worker.passes, logits, at, request.processing, row,
+                                           allowed, status)
+            : worker.reader.read(*worker.passes, logits, at, allowed, options.from_probs, status);
     if (status != RowStatus::ok) return status;
     return worker.sampler.filter(values, static_cast<std::size_t>(request.logits.vocab), parameters,
                                  options);
@@ -144,8 +151,8 @@ struct Batch {
     }
     if (result.logprobs.given()) {
       if (ok) {
-        logprobs.begin_row(row, values, request.allowed.given() || request.processing.given(),
-                           worker);
+        logprobs.begin_row(row, row_of_logits(row), values,
+                           request.allowed.given() || request.processing.given(), worker);
         for (std::int64_t i = first; i < last; ++i) write_logprobs(output_at(i), worker);
         logprobs.write_row(row, worker);
       } else {
@@ -191,13 +198,15 @@ void for_each_row(std::int64_t rows, const Execution& execution,
 
 Error run_batch(const SampleRequest& request, const SampleResult& result,
                 const Execution& execution, const char* rows_name, const FilterOptions& options,
-                bool wants_tokens, View<const std::int32_t> given_tokens) {
+                bool wants_tokens, View<const std::int32_t> given_tokens,
+                const std::int64_t* logit_rows) {
   if (Error error = check_execution(execution)) return error;
   if (Error error = check_request(request, rows_name)) return error;
   if (Error error = check_result(request, result, wants_tokens)) return error;
   if (Error error = check_logprobs(request, result.logprobs)) return error;
 
-  Batch batch{request, result, options, wants_tokens, given_tokens, {request, result.logprobs}, {}};
+  Batch batch{request, result,    options, wants_tokens, given_tokens, {request, result.logprobs},
+              {},      logit_rows};
   if (request.indices.given()) {
     batch.grouped = group_by_row(request.indices, request.logits.rows);
     for (std::int64_t i = 0; i < request.indices.size; ++i) {

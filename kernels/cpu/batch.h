@@ -25,13 +25,23 @@ struct Worker {
 void for_each_row(std::int64_t rows, const Execution& execution,
                   const std::function<void(std::int64_t row, Worker& worker)>& work);
 
+/// The rules of a call of `sample`.
+inline FilterOptions filter_options_of(const SampleRequest& request) {
+  FilterOptions options;
+  options.tie_rule = request.tie_rule;
+  options.filter_order = request.filter_order;
+  return options;
+}
+
 /// The operations that `sample` and its relatives share. `rows_name` is what errors call
 /// `request.logits`. Tokens may be left out when the caller wants masks or probabilities only.
 /// `given_tokens`, [outputs, num_samples], stand for those that would be drawn: their
-/// log-probabilities are reported.
+/// log-probabilities are reported. With `logit_rows` [rows] the values of row i are read at row
+/// logit_rows[i], which is not checked.
 Error run_batch(const SampleRequest& request, const SampleResult& result,
                 const Execution& execution, const char* rows_name, const FilterOptions& options,
-                bool wants_tokens, View<const std::int32_t> given_tokens = {});
+                bool wants_tokens, View<const std::int32_t> given_tokens = {},
+                const std::int64_t* logit_rows = nullptr);
 
 /// The check of what only the CPU path takes; the others are in kernels/common/arguments.h.
 Error check_execution(const Execution& execution);

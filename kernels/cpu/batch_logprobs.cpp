@@ -15,8 +15,8 @@ void fill(const View<T>& view, std::int64_t begin, std::int64_t count, T value) 
 
 }  // namespace
 
-void BatchLogprobs::begin_row(std::int64_t row, const float* values, bool processed,
-                              Worker& worker) const {
+void BatchLogprobs::begin_row(std::int64_t row, std::int64_t logit_row, const float* values,
+                              bool processed, Worker& worker) const {
   if (!result_.given()) return;
   RowSampler& sampler = worker.sampler;
   RowLogprobs& logprobs = worker.logprobs;
@@ -32,7 +32,8 @@ void BatchLogprobs::begin_row(std::int64_t row, const float* values, bool proces
   const float* raw = values;
   if (processed) {
     RowStatus status = RowStatus::ok;
-    raw = worker.raw_reader.read(*worker.passes, request_.logits, row, nullptr, false, status);
+    raw =
+        worker.raw_reader.read(*worker.passes, request_.logits, logit_row, nullptr, false, status);
   }
   if (raw == values) {
     // At temperature 0 the sampler's weights are those of temperature 1.

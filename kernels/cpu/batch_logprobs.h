@@ -16,8 +16,9 @@ class BatchLogprobs {
 
   /// A row whose filters ran (worker.sampler); its outputs have been drawn, so that the sums that
   /// they needed are known. `values`: the row that was filtered. `processed`: it may differ from
-  /// the caller's, which raw modes then read again.
-  void begin_row(std::int64_t row, const float* values, bool processed, Worker& worker) const;
+  /// the caller's, row `logit_row` of the logits, which raw modes then read again.
+  void begin_row(std::int64_t row, std::int64_t logit_row, const float* values, bool processed,
+                 Worker& worker) const;
   /// Of the row's output, with its num_samples tokens.
   void write_output(std::int64_t output, const std::int32_t* tokens, Worker& worker) const;
   /// Of the row itself.

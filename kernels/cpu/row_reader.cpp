@@ -70,10 +70,11 @@ RowStatus RowReader::prepare(const Passes& passes, const float* values, std::siz
 
 const float* RowReader::read_processed(const Passes& passes, const RowsView& rows, std::int64_t row,
                                        const LogitsProcessing& processing,
-                                       const std::uint32_t* allowed, RowStatus& status) {
+                                       std::int64_t processed_as, const std::uint32_t* allowed,
+                                       RowStatus& status) {
   const auto n = static_cast<std::size_t>(rows.vocab);
   const float* values = convert(passes, rows, row);
-  status = prepare(passes, values, n, processing, row);
+  status = prepare(passes, values, n, processing, processed_as);
   // Where nothing changes, whoever samples the row looks at its values.
   if (status != RowStatus::ok || (allowed == nullptr && !processor_.changes())) return values;
   if (values_.size() < n) values_.resize(n);

@@ -20,10 +20,11 @@ class RowReader {
   const float* read(const Passes& passes, const RowsView& rows, std::int64_t row,
                     const std::uint32_t* allowed, bool from_probs, RowStatus& status);
 
-  /// The same for logits, processed. The caller's own memory where nothing changes.
+  /// The same for logits, processed as row `processed_as` of `processing` says. The caller's own
+  /// memory where nothing changes.
   const float* read_processed(const Passes& passes, const RowsView& rows, std::int64_t row,
-                              const LogitsProcessing& processing, const std::uint32_t* allowed,
-                              RowStatus& status);
+                              const LogitsProcessing& processing, std::int64_t processed_as,
+                              const std::uint32_t* allowed, RowStatus& status);
 
   /// Writes the processed row to `out` (vocab floats, which may be the row itself) unless the
   /// returned status says what is wrong with it.

@@ -6,10 +6,8 @@
 namespace fairdraw {
 
 Error sample(const SampleRequest& request, const SampleResult& result, const Execution& execution) {
-  cpu::FilterOptions options;
-  options.tie_rule = request.tie_rule;
-  options.filter_order = request.filter_order;
-  return cpu::run_batch(request, result, execution, "logits", options, /*wants_tokens=*/true);
+  return cpu::run_batch(request, result, execution, "logits", cpu::filter_options_of(request),
+                        /*wants_tokens=*/true);
 }
 
 }  // namespace fairdraw

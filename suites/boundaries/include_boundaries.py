@@ -55,7 +55,7 @@ FORBIDDEN_LIBRARIES = {
 STANDARD_LIBRARY_ONLY = {"api", "example"}
 
 # Folders that a box puts on the include path of its own sources, so that a bare name reaches them.
-PRIVATE_FOLDERS = ("kernels/common", "kernels/cpu", "kernels/cuda")
+PRIVATE_FOLDERS = ("kernels/common", "kernels/cpu", "kernels/cuda", "kernels/serving")
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
 

@@ -4,7 +4,8 @@
 >>> fairdraw.verify(my_sampler, semantics="vllm_torch").raise_for_failures()
 
 The operations have the names and arguments of flashinfer.sampling (fairdraw/sampling.py); `verify`
-judges a callable (fairdraw/verification.py); `python -m fairdraw` is the command line.
+judges a callable (fairdraw/verification.py); `BatchState` keeps a running batch
+(fairdraw/serving.py); `python -m fairdraw` is the command line.
 """
 
 import sys as _sys
@@ -31,6 +32,7 @@ from .sampling import (
     top_p_renorm_probs,
     top_p_sampling_from_probs,
 )
+from .serving import BatchRequest, BatchState, FusedSamplingProcessor, RequestSnapshot
 from .verification import Case, Report, VerificationFailed, case_ids, verify
 
 # A plugin is judged in a process of its own, which is this interpreter started afresh.
@@ -38,9 +40,13 @@ _core.set_plugin_host([_sys.executable, "-m", "fairdraw", "plugin-host"])
 
 __all__ = [
     "Batch",
+    "BatchRequest",
+    "BatchState",
     "Case",
+    "FusedSamplingProcessor",
     "Logprobs",
     "Report",
+    "RequestSnapshot",
     "SampleDetails",
     "VerificationFailed",
     "__version__",

@@ -26,7 +26,7 @@ def _is_torch(value: Any, name: str) -> bool:
     return torch is not None and isinstance(value, getattr(torch, name))
 
 
-def _torch_seed(generator: Any) -> int:
+def torch_seed(generator: Any) -> int:
     torch = sys.modules["torch"]
     if generator is not None and generator.device.type == "cuda":
         return _cuda_generator_seed(generator)
@@ -70,6 +70,9 @@ class NumpyBackend:
     def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
         return np.empty(shape, dtype)
 
+    def from_ints(self, values: list[int]) -> Any:
+        return np.array(values, np.int32)
+
     def empty_words(self, shape: tuple[int, ...]) -> Any:
         return np.empty(shape, np.uint32)
 
@@ -85,7 +88,7 @@ class NumpyBackend:
         if isinstance(generator, np.random.Generator):
             return int(generator.integers(0, 2**64, dtype=np.uint64))
         if _is_torch(generator, "Generator"):
-            return _torch_seed(generator)
+            return torch_seed(generator)
         raise TypeError(
             "generator: a numpy.random.Generator or a torch.Generator is needed, not "
             + type(generator).__name__
@@ -172,6 +175,9 @@ class TorchBackend:
     def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
         return self._torch.empty(shape, dtype=getattr(self._torch, dtype), device=self._device)
 
+    def from_ints(self, values: list[int]) -> Any:
+        return self._torch.tensor(values, dtype=self._torch.int32, device=self._device)
+
     def empty_words(self, shape: tuple[int, ...]) -> Any:
         return self.empty(shape, "int32")
 
@@ -188,7 +194,7 @@ class TorchBackend:
                 "numbers; give a tensor of seeds on the GPU, and change it between replays"
             )
         if generator is None or _is_torch(generator, "Generator"):
-            return _torch_seed(generator)
+            return torch_seed(generator)
         return _NUMPY.fresh_seed(generator)
 
 

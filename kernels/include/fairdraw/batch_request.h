@@ -1,0 +1,30 @@
+// From an engine's request to a request of a batch: the step between request_parameters.h and
+// batch_state.h.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "fairdraw/batch_state.h"
+#include "fairdraw/request_parameters.h"
+
+namespace fairdraw {
+
+/// What a request has beside its parameters.
+struct RequestContext {
+  std::vector<std::int32_t> prompt;
+  std::int32_t eos_id = -1;      ///< banned by min_tokens too, unless ignore_eos; -1: none
+  std::uint64_t fresh_seed = 0;  ///< for requests without a seed of their own
+  std::int32_t child = 0;        ///< which of the n outputs of the prompt, >= 0
+};
+
+/// The request of one output. The seed is child_seed() of the request's, or of fresh_seed.
+///
+/// unsupported, with the field: what a state cannot do (frequency and presence penalties that count
+/// the prompt, a window of penalties), and rules for ties and for the order of filters that are not
+/// those of the state's options. Lengths, stops and log-probabilities are not a state's affair
+/// (stop_criteria.h). Ranges are BatchState::add's to check.
+Error batch_request_from(const RequestParameters& parameters, const RequestContext& context,
+                         const BatchStateOptions& options, BatchRequest& request);
+
+}  // namespace fairdraw

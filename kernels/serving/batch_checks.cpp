@@ -1,0 +1,196 @@
+#include "batch_checks.h"
+
+#include <array>
+#include <cstdio>
+#include <limits>
+#include <string>
+
+#include "arguments.h"
+#include "parameters.h"
+
+namespace fairdraw::serving {
+namespace {
+
+/// Nine digits tell every float from every other.
+std::string text_of(float value) {
+  std::array<char, 32> text{};
+  static_cast<void>(std::snprintf(text.data(), text.size(), "%.9g", static_cast<double>(value)));
+  return text.data();
+}
+
+std::string place_in(const char* list, std::size_t i) {
+  return std::string(list) + "[" + std::to_string(i) + "]";
+}
+
+Error check_at_least(const char* field, std::int64_t value, std::int64_t least) {
+  if (value >= least) return {};
+  return out_of_range(field, std::to_string(value), ">= " + std::to_string(least));
+}
+
+/// NaN compares false, so it is out of every range.
+Error check_between(const std::string& field, float value, float least, float most,
+                    const char* range) {
+  if (value >= least && value <= most) return {};
+  return out_of_range(field, text_of(value), range);
+}
+
+Error no_token(const std::string& field, std::int32_t token, std::int32_t least,
+               std::int64_t vocab) {
+  return out_of_range(field, std::to_string(token),
+                      std::to_string(least) + " to " + std::to_string(vocab - 1));
+}
+
+Error check_room(const char* field, std::size_t length, std::int64_t room, const char* option) {
+  if (length <= static_cast<std::size_t>(room)) return {};
+  return out_of_range(std::string("length of ") + field, std::to_string(length),
+                      "0 to " + std::to_string(room) + " (" + option + ")");
+}
+
+/// A list of ids with its room.
+Error check_list(const char* field, const std::vector<std::int32_t>& ids, std::int64_t room,
+                 const char* option, std::int64_t vocab) {
+  if (Error error = check_room(field, ids.size(), room, option)) return error;
+  return check_tokens(field, ids.data(), static_cast<std::int64_t>(ids.size()), 0, vocab);
+}
+
+Error check_filters(const BatchRequest& request) {
+  const RowParameters parameters{request.temperature, request.top_k, request.top_p, request.min_p};
+  switch (check(parameters)) {
+    case RowStatus::ok:
+      return {};
+    case RowStatus::invalid_temperature:
+      return out_of_range("temperature", text_of(request.temperature), "0, or 2^-126 to 2^64");
+    case RowStatus::invalid_top_k:
+      return out_of_range("top_k", std::to_string(request.top_k), ">= -1");
+    case RowStatus::invalid_top_p:
+      return out_of_range("top_p", text_of(request.top_p), "0 to 1");
+    default:
+      return out_of_range("min_p", text_of(request.min_p), "0 to 1");
+  }
+}
+
+Error check_penalties(const BatchRequest& request) {
+  constexpr const char* kRange = "-2^64 to 2^64";
+  if (Error error = check_between("repetition_penalty", request.repetition_penalty,
+                                  kSmallestRepetitionPenalty, kLargestPenalty, "2^-64 to 2^64")) {
+    return error;
+  }
+  if (Error error = check_between("frequency_penalty", request.frequency_penalty, -kLargestPenalty,
+                                  kLargestPenalty, kRange)) {
+    return error;
+  }
+  return check_between("presence_penalty", request.presence_penalty, -kLargestPenalty,
+                       kLargestPenalty, kRange);
+}
+
+Error check_bias(const BatchRequest& request, const BatchStateOptions& options) {
+  if (Error error = check_room("bias", request.bias.size(), options.max_bias, "max_bias")) {
+    return error;
+  }
+  for (std::size_t i = 0; i < request.bias.size(); ++i) {
+    const TokenBias& entry = request.bias[i];
+    const std::string place = place_in("bias", i);
+    if (entry.token < 0 || entry.token >= options.vocab) {
+      return no_token(place + ".token", entry.token, 0, options.vocab);
+    }
+    if (entry.bias == -std::numeric_limits<float>::infinity()) continue;
+    if (Error error = check_between(place + ".bias", entry.bias, -kLargestPenalty, kLargestPenalty,
+                                    "-inf, or -2^64 to 2^64")) {
+      return error;
+    }
+  }
+  return {};
+}
+
+Error check_bad_words(const BatchRequest& request, const BatchStateOptions& options) {
+  const auto& words = request.bad_words;
+  if (Error error = check_room("bad_words", words.size(), options.max_bad_words, "max_bad_words")) {
+    return error;
+  }
+  std::size_t tokens = 0;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string place = place_in("bad_words", i);
+    if (words[i].empty()) return out_of_range("length of " + place, "0", ">= 1");
+    if (Error error = check_tokens(place.c_str(), words[i].data(),
+                                   static_cast<std::int64_t>(words[i].size()), 0, options.vocab)) {
+      return error;
+    }
+    tokens += words[i].size();
+  }
+  return check_room("all bad_words together", tokens, options.max_bad_word_tokens,
+                    "max_bad_word_tokens");
+}
+
+}  // namespace
+
+Error check_tokens(const char* field, const std::int32_t* tokens, std::int64_t count,
+                   std::int32_t least, std::int64_t vocab) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (tokens[i] >= least && tokens[i] < vocab) continue;
+    return no_token(place_in(field, static_cast<std::size_t>(i)), tokens[i], least, vocab);
+  }
+  return {};
+}
+
+Error check_options(const BatchStateOptions& options) {
+  if (options.vocab < 1 || options.vocab > kMaxVocab) {
+    return out_of_range("vocab", std::to_string(options.vocab),
+                        "1 to " + std::to_string(kMaxVocab));
+  }
+  if (Error e = check_at_least("capacity", options.capacity, 1)) return e;
+  if (Error e = check_at_least("max_length", options.max_length, 1)) return e;
+  if (Error e = check_at_least("max_bias", options.max_bias, 0)) return e;
+  if (Error e = check_at_least("max_stop_ids", options.max_stop_ids, 0)) return e;
+  if (Error e = check_at_least("max_bad_words", options.max_bad_words, 0)) return e;
+  if (Error e = check_at_least("max_bad_word_tokens", options.max_bad_word_tokens, 0)) return e;
+  if (Error e = check_at_least("max_allowed_ids", options.max_allowed_ids, 0)) return e;
+  const auto check_choice = [](const char* field, auto choice, const char* choices) -> Error {
+    const auto number = static_cast<std::uint32_t>(choice);
+    return number <= 1 ? Error{} : out_of_range(field, std::to_string(number), choices);
+  };
+  if (Error e = check_choice("history", options.history, "0 (lists) or 1 (dense)")) return e;
+  if (Error e = check_choice("tie_rule", options.tie_rule, "0 (keep_all) or 1 (lowest_id)")) {
+    return e;
+  }
+  return check_choice("filter_order", options.filter_order, "0 (top_k_first) or 1 (joint)");
+}
+
+Error check_batch_request(const BatchRequest& request, const BatchStateOptions& options) {
+  if (Error error = check_filters(request)) return error;
+  if (Error error = check_penalties(request)) return error;
+  if (Error error = check_at_least("min_tokens", request.min_tokens, 0)) return error;
+  if (Error error = check_list("stop_ids", request.stop_ids, options.max_stop_ids, "max_stop_ids",
+                               options.vocab)) {
+    return error;
+  }
+  if (Error error = check_bias(request, options)) return error;
+  if (Error error = check_bad_words(request, options)) return error;
+  if (Error error = check_list("allowed_ids", request.allowed_ids, options.max_allowed_ids,
+                               "max_allowed_ids", options.vocab)) {
+    return error;
+  }
+  if (Error error = check_room("prompt", request.prompt.size(), options.max_length, "max_length")) {
+    return error;
+  }
+  return check_tokens("prompt", request.prompt.data(),
+                      static_cast<std::int64_t>(request.prompt.size()), -1, options.vocab);
+}
+
+Error check_snapshot(const RequestSnapshot& snapshot, const BatchStateOptions& options) {
+  if (Error error = check_batch_request(snapshot.request, options)) return error;
+  const std::size_t length = snapshot.request.prompt.size() + snapshot.output.size();
+  if (Error error =
+          check_room("prompt and output together", length, options.max_length, "max_length")) {
+    return error;
+  }
+  if (Error error =
+          check_tokens("output", snapshot.output.data(),
+                       static_cast<std::int64_t>(snapshot.output.size()), 0, options.vocab)) {
+    return error;
+  }
+  if (snapshot.allowed.empty()) return {};
+  return check_length("allowed", static_cast<std::int64_t>(snapshot.allowed.size()),
+                      words_of(options.vocab), "ceil(vocab / 32), or none");
+}
+
+}  // namespace fairdraw::serving

@@ -1,0 +1,232 @@
+// FusedSamplingProcessor: steps over a BatchState.
+//
+// Contract. fairdraw/fused_sampling_processor.h.
+//
+// Algorithm. A step is one call of `sample` with a row a slot. Rows of logits are not gathered: the
+// call reads row logit_rows[slot] of the caller's matrix for slot i (run_batch), while parameters,
+// histories and bitmask are the state's own arrays, row by row as they lie. With StepRows::all
+// there is one such call for the first rows of all requests, one for the second rows and so on,
+// because a row's history holds the token before it. Between calls the tokens are appended to the
+// state.
+//
+// Cost. That of `sample`, and a few stores a slot. No allocation after the first step.
+//
+// Randomness. That of BatchState: seeds and offsets a request, purpose draw, index 0.
+//
+// Determinism. A token is a function of its row, the request's parameters and history, seed and
+// offset; not of the slot, other requests, threads or the instruction set.
+#include "fairdraw/fused_sampling_processor.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "arguments.h"
+#include "batch.h"
+
+namespace fairdraw {
+
+/// Arrays of one value a slot, as long as the state has slots.
+struct FusedSamplingProcessor::Buffers {
+  explicit Buffers(std::size_t capacity)
+      : begins(capacity + 1),
+        logit_rows(capacity),
+        active(capacity),
+        drawn(capacity),
+        drawn_statuses(capacity),
+        tokens(capacity),
+        counts(capacity),
+        statuses(capacity),
+        copied_tokens(capacity) {}
+
+  // The step: request i has rows begins[i] to begins[i + 1], exclusive.
+  std::vector<std::int64_t> begins;
+  // One call of it.
+  std::vector<std::int64_t> logit_rows;
+  std::vector<std::uint8_t> active;
+  std::vector<std::int32_t> drawn;
+  std::vector<RowStatus> drawn_statuses;
+  // Results of the step.
+  std::int64_t slots = 0;
+  bool has_stepped = false;
+  std::vector<std::int32_t> tokens;
+  std::vector<std::int32_t> counts;
+  std::vector<RowStatus> statuses;
+  // Results of the copy.
+  std::int64_t copied = -1;
+  std::vector<std::int32_t> copied_tokens;
+};
+
+namespace {
+
+Error check_slots(const char* field, std::int64_t slots, const BatchState& state) {
+  if (slots >= state.slots() && slots <= state.options().capacity) return {};
+  return out_of_range(field, std::to_string(slots),
+                      std::to_string(state.slots()) + " (slots in use) to " +
+                          std::to_string(state.options().capacity) + " (capacity)");
+}
+
+/// From offsets, or without any one row a slot. Nothing is written on an error.
+template <class Offset>
+Error read_offsets(const RowsView& logits, View<const Offset> offsets, const BatchState& state,
+                   std::vector<std::int64_t>& begins, std::int64_t& slots) {
+  if (!offsets.given()) {
+    if (Error error = check_slots("logits.rows", logits.rows, state)) return error;
+    slots = logits.rows;
+    std::iota(begins.begin(), begins.begin() + slots + 1, std::int64_t{0});
+    return {};
+  }
+  if (Error error = check_slots("length of logit_offsets - 1", offsets.size - 1, state)) {
+    return error;
+  }
+  std::uint64_t before = 0;
+  for (std::int64_t i = 0; i < offsets.size; ++i) {
+    const auto most = static_cast<std::uint64_t>(i == 0 ? 0 : logits.rows);
+    const auto offset = static_cast<std::uint64_t>(offsets.data[i]);  // below 0: beyond any row
+    if (offset < before || offset > most) {
+      return out_of_range("logit_offsets[" + std::to_string(i) + "]",
+                          std::to_string(offsets.data[i]),
+                          std::to_string(before) + " to " + std::to_string(most));
+    }
+    before = offset;
+  }
+  slots = offsets.size - 1;
+  std::copy_n(offsets.data, offsets.size, begins.begin());
+  return {};
+}
+
+bool is_full(const BatchState& state, std::int32_t slot) {
+  return state.prompt(slot).size + state.output(slot).size >= state.options().max_length;
+}
+
+}  // namespace
+
+FusedSamplingProcessor::FusedSamplingProcessor(BatchState& state, const Execution& execution)
+    : state_(state),
+      execution_(execution),
+      buffers_(std::make_unique<Buffers>(static_cast<std::size_t>(state.options().capacity))) {}
+
+FusedSamplingProcessor::~FusedSamplingProcessor() = default;
+
+Error FusedSamplingProcessor::step(const RowsView& logits, View<const std::int64_t> logit_offsets,
+                                   StepRows rows) {
+  return step_with(logits, logit_offsets, rows);
+}
+
+Error FusedSamplingProcessor::step(const RowsView& logits, View<const std::uint32_t> logit_offsets,
+                                   StepRows rows) {
+  return step_with(logits, logit_offsets, rows);
+}
+
+template <class Offset>
+Error FusedSamplingProcessor::step_with(const RowsView& logits, View<const Offset> logit_offsets,
+                                        StepRows rows) {
+  if (Error error = cpu::check_execution(execution_)) return error;
+  if (Error error = check_rows(logits, "logits")) return error;
+  if (Error error = check_length("a row of logits", logits.vocab, state_.options().vocab,
+                                 "vocab of the batch state")) {
+    return error;
+  }
+  if (static_cast<std::uint32_t>(rows) > 1) {
+    return out_of_range("rows", std::to_string(static_cast<std::uint32_t>(rows)),
+                        "0 (last) or 1 (all)");
+  }
+  Buffers& b = *buffers_;
+  if (Error error = read_offsets(logits, logit_offsets, state_, b.begins, b.slots)) return error;
+
+  const auto slots = static_cast<std::ptrdiff_t>(b.slots);
+  b.has_stepped = true;
+  std::fill_n(b.tokens.begin(), slots, -1);
+  std::fill_n(b.counts.begin(), slots, 0);
+  std::fill_n(b.statuses.begin(), slots, RowStatus::inactive);
+  for (std::int64_t call = 0;; ++call) {
+    if (!choose_rows(rows, call)) return {};
+    if (Error error = sample_chosen_rows(logits)) return error;
+  }
+}
+
+/// The rows of one call: of each request its last, or the one of this number. False: no more.
+bool FusedSamplingProcessor::choose_rows(StepRows rows, std::int64_t call) {
+  if (rows == StepRows::last && call > 0) return false;
+  Buffers& b = *buffers_;
+  bool any = false;
+  for (std::int32_t slot = 0; slot < b.slots; ++slot) {
+    const auto s = static_cast<std::size_t>(slot);
+    const std::int64_t row = rows == StepRows::last ? b.begins[s + 1] - 1 : b.begins[s] + call;
+    b.active[s] = 0;
+    if (!state_.is_occupied(slot) || row < b.begins[s] || row >= b.begins[s + 1]) continue;
+    if (call > 0 && b.statuses[s] != RowStatus::ok) continue;
+    if (is_full(state_, slot)) {
+      b.statuses[s] = RowStatus::invalid_history;
+      continue;
+    }
+    b.logit_rows[s] = row;
+    b.active[s] = 1;
+    any = true;
+  }
+  return any;
+}
+
+Error FusedSamplingProcessor::sample_chosen_rows(const RowsView& logits) {
+  Buffers& b = *buffers_;
+  RowsView rows = logits;
+  rows.rows = b.slots;
+  SampleRequest request;
+  if (Error error = state_.sample_request(rows, request)) return error;
+  request.active = {b.active.data(), b.slots};
+  SampleResult result;
+  result.tokens = {b.drawn.data(), b.slots};
+  result.statuses = {b.drawn_statuses.data(), b.slots};
+  if (Error error =
+          cpu::run_batch(request, result, execution_, "logits", cpu::filter_options_of(request),
+                         /*wants_tokens=*/true, /*given_tokens=*/{}, b.logit_rows.data())) {
+    return error;
+  }
+  if (Error error = state_.append_step({b.drawn.data(), b.slots})) return error;
+  for (std::size_t s = 0; s < static_cast<std::size_t>(b.slots); ++s) {
+    if (b.active[s] == 0) continue;
+    b.statuses[s] = b.drawn_statuses[s];
+    if (b.drawn[s] < 0) continue;
+    b.tokens[s] = b.drawn[s];
+    ++b.counts[s];
+  }
+  return {};
+}
+
+TokenLists FusedSamplingProcessor::generated_tokens() const noexcept {
+  return state_.outputs(static_cast<std::int32_t>(buffers_->slots));
+}
+
+View<const std::int32_t> FusedSamplingProcessor::new_tokens() const noexcept {
+  return {buffers_->tokens.data(), buffers_->slots};
+}
+
+View<const std::int32_t> FusedSamplingProcessor::new_token_counts() const noexcept {
+  return {buffers_->counts.data(), buffers_->slots};
+}
+
+View<const RowStatus> FusedSamplingProcessor::statuses() const noexcept {
+  return {buffers_->statuses.data(), buffers_->slots};
+}
+
+Error FusedSamplingProcessor::update_bitmask(const BitRows<const std::uint32_t>& packed) {
+  return state_.set_allowed(packed);
+}
+
+void FusedSamplingProcessor::clear_bitmask() { state_.clear_allowed(); }
+
+Error FusedSamplingProcessor::start_async_token_copy() {
+  Buffers& b = *buffers_;
+  if (!b.has_stepped) return out_of_range("number of steps", "0", ">= 1 before tokens are copied");
+  std::copy_n(b.tokens.begin(), static_cast<std::ptrdiff_t>(b.slots), b.copied_tokens.begin());
+  b.copied = b.slots;
+  return {};
+}
+
+View<const std::int32_t> FusedSamplingProcessor::wait_for_tokens() const noexcept {
+  if (buffers_->copied < 0) return {};
+  return {buffers_->copied_tokens.data(), buffers_->copied};
+}
+
+}  // namespace fairdraw

@@ -1,0 +1,255 @@
+// BatchState and FusedSamplingProcessor, as fairdraw/serving.py needs them: requests by position,
+// results as arrays that the caller made.
+#include "fairdraw/batch_state.h"
+
+#include <fmt/format.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "fairdraw/fused_sampling_processor.h"
+#include "suites/python/bindings/arrays.h"
+#include "suites/python/bindings/bindings.h"
+
+namespace fairdraw::python {
+namespace {
+
+using Handle = nb::handle;
+using Ids = std::vector<std::int32_t>;
+
+/// A state, and how Python makes one.
+struct OwnedState {
+  std::unique_ptr<BatchState> state;
+
+  OwnedState(std::int64_t vocab, std::int32_t capacity, std::int32_t max_length,
+             std::int32_t max_bias, std::int32_t max_stop_ids, std::int32_t max_bad_words,
+             std::int32_t max_bad_word_tokens, std::int32_t max_allowed_ids, bool dense,
+             bool lowest_id, bool joint) {
+    BatchStateOptions options;
+    options.vocab = vocab;
+    options.capacity = capacity;
+    options.max_length = max_length;
+    options.max_bias = max_bias;
+    options.max_stop_ids = max_stop_ids;
+    options.max_bad_words = max_bad_words;
+    options.max_bad_word_tokens = max_bad_word_tokens;
+    options.max_allowed_ids = max_allowed_ids;
+    options.history = dense ? HistoryForm::dense : HistoryForm::lists;
+    options.tie_rule = lowest_id ? TieRule::lowest_id : TieRule::keep_all;
+    options.filter_order = joint ? FilterOrder::joint : FilterOrder::top_k_first;
+    raise(BatchState::make(options, state));
+  }
+};
+
+struct OwnedProcessor {
+  FusedSamplingProcessor processor;
+
+  explicit OwnedProcessor(OwnedState& owned) : processor(*owned.state) {}
+};
+
+nb::tuple tuple_of(const BatchRequest& r) {
+  std::vector<std::pair<std::int32_t, float>> bias;
+  for (const TokenBias& entry : r.bias) bias.emplace_back(entry.token, entry.bias);
+  return nb::make_tuple(r.temperature, r.top_k, r.top_p, r.min_p, r.repetition_penalty,
+                        r.repetition_of_prompt, r.frequency_penalty, r.presence_penalty, r.seed,
+                        r.first_offset, r.min_tokens, r.stop_ids, bias, r.bad_words, r.allowed_ids,
+                        r.prompt);
+}
+
+/// The fields of BatchRequest, in its order.
+struct Fields {
+  BatchRequest request;
+
+  Fields(float temperature, std::int32_t top_k, float top_p, float min_p, float repetition_penalty,
+         bool repetition_of_prompt, float frequency_penalty, float presence_penalty,
+         std::uint64_t seed, std::uint64_t first_offset, std::int32_t min_tokens, Ids stop_ids,
+         const std::vector<std::pair<std::int32_t, float>>& bias, std::vector<Ids> bad_words,
+         Ids allowed_ids, Ids prompt) {
+    request.temperature = temperature;
+    request.top_k = top_k;
+    request.top_p = top_p;
+    request.min_p = min_p;
+    request.repetition_penalty = repetition_penalty;
+    request.repetition_of_prompt = repetition_of_prompt;
+    request.frequency_penalty = frequency_penalty;
+    request.presence_penalty = presence_penalty;
+    request.seed = seed;
+    request.first_offset = first_offset;
+    request.min_tokens = min_tokens;
+    request.stop_ids = std::move(stop_ids);
+    for (const auto& [token, value] : bias) request.bias.push_back({token, value});
+    request.bad_words = std::move(bad_words);
+    request.allowed_ids = std::move(allowed_ids);
+    request.prompt = std::move(prompt);
+  }
+};
+
+Ids list_of(View<const std::int32_t> view) { return {view.data, view.data + view.size}; }
+
+/// Packed bits of a call: [rows, words] of 32-bit words side by side.
+BitRows<const std::uint32_t> bits_of(const InputArray& array) {
+  if (array.dtype().bits != 32 || array.ndim() != 2) {
+    throw_type_error(fmt::format(
+        "packed holds {} along {} axes; uint32 or int32 [rows, ceil(vocab / 32)] is needed",
+        dtype_name(array.dtype()), array.ndim()));
+  }
+  const auto length = [&array](std::size_t axis) {
+    return static_cast<std::int64_t>(array.shape(axis));
+  };
+  if (length(1) > 1 && array.stride(1) != 1) {
+    throw_value_error(fmt::format(
+        "packed: the words of a row must lie side by side; their stride is {}", array.stride(1)));
+  }
+  // The stride of a single row says nothing.
+  const std::int64_t stride = length(0) > 1 ? array.stride(0) : length(1);
+  if (stride < length(1)) {
+    throw_value_error(
+        fmt::format("packed: the stride between rows is {}; allowed: >= {}", stride, length(1)));
+  }
+  return {static_cast<const std::uint32_t*>(array.data()), length(0), stride};
+}
+
+void step(OwnedProcessor& self, Handle logits, Handle offsets, bool all) {
+  const Rows rows = rows_of("logits", logits);
+  const Place place = place_of(rows.array, 0, nb::none());
+  if (place.on_cuda()) {
+    throw_value_error(fmt::format("logits is on {}; a batch state lives on the CPU",
+                                  device_name(place.device_type, place.device_id)));
+  }
+  const StepRows which = all ? StepRows::all : StepRows::last;
+  const auto run = [&](auto view) {
+    Error error;
+    {
+      const nb::gil_scoped_release others_may_run;
+      error = self.processor.step(rows.view, view, which);
+    }
+    raise(error);
+  };
+  if (offsets.is_none()) return run(View<const std::int64_t>{});
+  const InputArray array = input_array("logit_offsets", offsets, &place);
+  const bool contiguous =
+      array.ndim() == 1 && array.size() > 0 && (array.size() == 1 || array.stride(0) == 1);
+  const auto size = static_cast<std::int64_t>(array.size());
+  if (contiguous && array.dtype() == nb::dtype<std::int64_t>()) {
+    return run(View<const std::int64_t>{static_cast<const std::int64_t*>(array.data()), size});
+  }
+  if (contiguous && array.dtype() == nb::dtype<std::uint32_t>()) {
+    return run(View<const std::uint32_t>{static_cast<const std::uint32_t*>(array.data()), size});
+  }
+  throw_type_error(fmt::format(
+      "logit_offsets holds {} along {} axes; contiguous int64 or uint32 [requests + 1] is needed",
+      dtype_name(array.dtype()), array.ndim()));
+}
+
+}  // namespace
+
+void bind_batch_state(nb::module_& module) {
+  nb::class_<OwnedState>(module, "BatchState")
+      .def(nb::init<std::int64_t, std::int32_t, std::int32_t, std::int32_t, std::int32_t,
+                    std::int32_t, std::int32_t, std::int32_t, bool, bool, bool>())
+      .def("add",
+           [](OwnedState& self, RequestId id, const Fields& fields, std::int32_t slot) {
+             raise(self.state->add(id, fields.request, slot));
+             return self.state->slot_of(id);
+           })
+      .def("remove", [](OwnedState& self, RequestId id) { raise(self.state->remove(id)); })
+      .def("swap",
+           [](OwnedState& self, std::int32_t a, std::int32_t b) { raise(self.state->swap(a, b)); })
+      .def("compact",
+           [](OwnedState& self) {
+             std::vector<std::pair<std::int32_t, std::int32_t>> moves;
+             for (const SlotMove move : self.state->compact())
+               moves.emplace_back(move.from, move.to);
+             return moves;
+           })
+      .def("evict",
+           [](OwnedState& self, RequestId id) {
+             RequestSnapshot snapshot;
+             raise(self.state->evict(id, snapshot));
+             return nb::make_tuple(tuple_of(snapshot.request), snapshot.output, snapshot.allowed);
+           })
+      .def("restore",
+           [](OwnedState& self, RequestId id, const Fields& fields, Ids output,
+              std::vector<std::uint32_t> allowed, std::int32_t slot) {
+             raise(self.state->restore({id, fields.request, std::move(output), std::move(allowed)},
+                                       slot));
+             return self.state->slot_of(id);
+           })
+      .def("append",
+           [](OwnedState& self, RequestId id, const Ids& tokens) {
+             raise(self.state->append(id, tokens.data(), static_cast<std::int64_t>(tokens.size())));
+           })
+      .def("append_step",
+           [](OwnedState& self, const Ids& tokens) {
+             raise(self.state->append_step(
+                 {tokens.data(), static_cast<std::int64_t>(tokens.size())}));
+           })
+      .def("size", [](const OwnedState& self) { return self.state->size(); })
+      .def("slots", [](const OwnedState& self) { return self.state->slots(); })
+      .def("capacity", [](const OwnedState& self) { return self.state->options().capacity; })
+      .def("slot_of", [](const OwnedState& self, RequestId id) { return self.state->slot_of(id); })
+      .def("is_occupied",
+           [](const OwnedState& self, std::int32_t slot) { return self.state->is_occupied(slot); })
+      .def("id_at",
+           [](const OwnedState& self, std::int32_t slot) { return self.state->id_at(slot); })
+      .def("prompt", [](const OwnedState& self,
+                        std::int32_t slot) { return list_of(self.state->prompt(slot)); })
+      .def("output", [](const OwnedState& self,
+                        std::int32_t slot) { return list_of(self.state->output(slot)); })
+      .def("offset",
+           [](const OwnedState& self, std::int32_t slot) { return self.state->offset(slot); });
+
+  nb::class_<Fields>(module, "BatchRequest")
+      .def(nb::init<float, std::int32_t, float, float, float, bool, float, float, std::uint64_t,
+                    std::uint64_t, std::int32_t, Ids,
+                    const std::vector<std::pair<std::int32_t, float>>&, std::vector<Ids>, Ids,
+                    Ids>());
+
+  nb::class_<OwnedProcessor>(module, "FusedSamplingProcessor")
+      .def(nb::init<OwnedState&>(), nb::keep_alive<1, 2>())
+      .def("step", &step, nb::arg("logits").none(), nb::arg("logit_offsets").none(), nb::arg("all"))
+      .def("new_tokens",
+           [](const OwnedProcessor& self) { return list_of(self.processor.new_tokens()); })
+      .def("new_token_counts",
+           [](const OwnedProcessor& self) { return list_of(self.processor.new_token_counts()); })
+      .def("statuses",
+           [](const OwnedProcessor& self) {
+             Ids numbers;
+             const View<const RowStatus> statuses = self.processor.statuses();
+             for (std::int64_t i = 0; i < statuses.size; ++i) {
+               numbers.push_back(static_cast<std::int32_t>(statuses.data[i]));
+             }
+             return numbers;
+           })
+      .def(
+          "generated_tokens",
+          [](const OwnedProcessor& self) {
+            const TokenLists lists = self.processor.generated_tokens();
+            std::vector<Ids> tokens;
+            for (std::int64_t i = 0; i < lists.lengths.size; ++i) {
+              tokens.push_back(list_of({lists.data + lists.begins.data[i], lists.lengths.data[i]}));
+            }
+            return tokens;
+          })
+      .def(
+          "update_bitmask",
+          [](OwnedProcessor& self, Handle packed) {
+            Place cpu;
+            const InputArray array = input_array("packed", packed, &cpu);
+            raise(self.processor.update_bitmask(bits_of(array)));
+          },
+          nb::arg("packed").none())
+      .def("clear_bitmask", [](OwnedProcessor& self) { self.processor.clear_bitmask(); })
+      .def("start_async_token_copy",
+           [](OwnedProcessor& self) { raise(self.processor.start_async_token_copy()); })
+      .def("wait_for_tokens",
+           [](const OwnedProcessor& self) { return list_of(self.processor.wait_for_tokens()); })
+      .def("has_copy",
+           [](const OwnedProcessor& self) { return self.processor.wait_for_tokens().given(); });
+}
+
+}  // namespace fairdraw::python

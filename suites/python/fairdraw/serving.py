@@ -1,0 +1,333 @@
+"""A batch that lives: `BatchState` and `FusedSamplingProcessor` (fairdraw/batch_state.h).
+
+>>> state = fairdraw.BatchState(vocab=32000, capacity=8, max_length=4096)
+>>> state.add(1, fairdraw.BatchRequest(temperature=0.7, top_p=0.9, seed=7, prompt=[1, 529, 29871]))
+0
+>>> processor = fairdraw.FusedSamplingProcessor(state)
+>>> processor.step(logits)  # [slots, vocab], of NumPy or torch on the CPU
+>>> processor.new_tokens()
+array([3124], dtype=int32)
+
+A request's tokens depend on its logits, parameters and seed; not on its slot, its neighbours, or
+how often it was evicted and restored. ValueError says which value is out of its range, and then
+nothing has changed. One thread at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from dataclasses import fields as dataclass_fields
+from typing import Any, Literal
+
+import numpy as np
+
+from . import _core
+from ._arrays import Backend, NumpyBackend, backend_of
+
+_INT32 = np.iinfo(np.int32)
+
+
+def _ids(name: str, values: Iterable[Any]) -> list[int]:
+    """A list of ids out of whatever holds integers. ValueError beyond int32."""
+    ids = [int(value) for value in values]
+    for place, value in enumerate(ids):
+        if not _INT32.min <= value <= _INT32.max:
+            raise ValueError(f"{name}[{place}] is {value}; allowed: an id of the vocabulary")
+    return ids
+
+
+def _integer(name: str, value: int, least: int, most: int) -> int:
+    if not least <= value <= most:
+        raise ValueError(f"{name} is {value}; allowed: {least} to {most}")
+    return int(value)
+
+
+def _is_second(name: str, value: str, first: str, second: str) -> bool:
+    if value not in (first, second):
+        raise ValueError(f"{name} is {value!r}; allowed: {first!r}, {second!r}")
+    return value == second
+
+
+def _int32(name: str, value: int) -> int:
+    return _integer(name, value, int(_INT32.min), int(_INT32.max))
+
+
+def _uint64(name: str, value: int) -> int:
+    return _integer(name, value, 0, 2**64 - 1)
+
+
+@dataclass(frozen=True)
+class BatchRequest:
+    """A request as it enters a batch. Default values are neutral.
+
+    temperature 0 (greedy), or 2^-126 to 2^64; top_k >= -1 (0 and -1: off); top_p, min_p in [0, 1];
+    repetition_penalty in [2^-64, 2^64]; frequency_penalty and presence_penalty in [-2^64, 2^64].
+    `repetition_of_prompt`: whether the repetition penalty counts the prompt's tokens.
+    `bias`: what is added to a token's logit; -inf bans it. `stop_ids` are banned until the output
+    has `min_tokens`; `bad_words` are sequences of ids; `allowed_ids` empty: all are allowed. In
+    `prompt` -1 is a position that is no text. `first_offset`: tokens drawn from `seed` before.
+    """
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    repetition_of_prompt: bool = True
+    frequency_penalty: float = 0.0
+    presence_penalty: float = 0.0
+    seed: int = 0
+    first_offset: int = 0
+    min_tokens: int = 0
+    stop_ids: Sequence[int] = ()
+    bias: Mapping[int, float] = field(default_factory=dict)
+    bad_words: Sequence[Sequence[int]] = ()
+    allowed_ids: Sequence[int] = ()
+    prompt: Sequence[int] = ()
+
+    def _fields(self) -> _core.BatchRequest:
+        biased = zip(_ids("bias", self.bias), self.bias.values(), strict=True)
+        return _core.BatchRequest(
+            float(self.temperature),
+            _int32("top_k", self.top_k),
+            float(self.top_p),
+            float(self.min_p),
+            float(self.repetition_penalty),
+            bool(self.repetition_of_prompt),
+            float(self.frequency_penalty),
+            float(self.presence_penalty),
+            _uint64("seed", self.seed),
+            _uint64("first_offset", self.first_offset),
+            _int32("min_tokens", self.min_tokens),
+            _ids("stop_ids", self.stop_ids),
+            [(token, float(bias)) for token, bias in biased],
+            [_ids(f"bad_words[{i}]", word) for i, word in enumerate(self.bad_words)],
+            _ids("allowed_ids", self.allowed_ids),
+            _ids("prompt", self.prompt),
+        )
+
+    @classmethod
+    def _of(cls, fields: tuple[Any, ...]) -> BatchRequest:
+        values: dict[str, Any] = dict(
+            zip((each.name for each in dataclass_fields(cls)), fields, strict=True)
+        )
+        for name in ("stop_ids", "allowed_ids", "prompt"):
+            values[name] = tuple(values[name])
+        values["bad_words"] = tuple(tuple(word) for word in values["bad_words"])
+        values["bias"] = dict(values["bias"])
+        return cls(**values)
+
+
+@dataclass(frozen=True)
+class RequestSnapshot:
+    """All that a request needs to go on in another slot, state or process: it can be pickled."""
+
+    id: int
+    request: BatchRequest
+    output: tuple[int, ...]
+    allowed: tuple[int, ...]  #: words of its bitmask; empty: all are allowed
+
+
+class BatchState:
+    """The requests of a running batch, in `capacity` slots; slot i is row i of the logits.
+
+    Ids are the caller's, 0 to 2^64 - 1. `max_length` is the most tokens of a request, prompt and
+    output together. `history="dense"` keeps counts of the whole vocabulary for each slot instead of
+    counting in the histories of requests with penalties; it pays where those are about as long as
+    the vocabulary. Tokens are the same.
+    `tie_rule` and `filter_apply_order` are those of `sample`.
+    """
+
+    def __init__(
+        self,
+        vocab: int,
+        capacity: int,
+        max_length: int,
+        *,
+        max_bias: int = 1024,
+        max_stop_ids: int = 128,
+        max_bad_words: int = 128,
+        max_bad_word_tokens: int = 1024,
+        max_allowed_ids: int = 1024,
+        history: Literal["lists", "dense"] = "lists",
+        tie_rule: Literal["keep_all", "lowest_id"] = "keep_all",
+        filter_apply_order: Literal["top_k_first", "joint"] = "top_k_first",
+    ) -> None:
+        dense = _is_second("history", history, "lists", "dense")
+        lowest_id = _is_second("tie_rule", tie_rule, "keep_all", "lowest_id")
+        order = filter_apply_order
+        joint = _is_second("filter_apply_order", order, "top_k_first", "joint")
+        self._core = _core.BatchState(
+            _integer("vocab", vocab, 1, 2**20),
+            _int32("capacity", capacity),
+            _int32("max_length", max_length),
+            _int32("max_bias", max_bias),
+            _int32("max_stop_ids", max_stop_ids),
+            _int32("max_bad_words", max_bad_words),
+            _int32("max_bad_word_tokens", max_bad_word_tokens),
+            _int32("max_allowed_ids", max_allowed_ids),
+            dense,
+            lowest_id,
+            joint,
+        )
+
+    def add(self, id: int, request: BatchRequest | None = None, slot: int | None = None) -> int:
+        """Into the lowest free slot, or into `slot`, which must be free. Returns the slot."""
+        fields = (BatchRequest() if request is None else request)._fields()
+        return self._core.add(_uint64("request id", id), fields, self._wanted(slot))
+
+    def remove(self, id: int) -> None:
+        self._core.remove(_uint64("request id", id))
+
+    def swap(self, first: int, second: int) -> None:
+        """Exchanges what is in two slots; one of them may be empty."""
+        self._core.swap(_int32("first", first), _int32("second", second))
+
+    def compact(self) -> list[tuple[int, int]]:
+        """Moves the highest requests into the lowest free slots; the moves (from, to) in order."""
+        return self._core.compact()
+
+    def evict(self, id: int) -> RequestSnapshot:
+        """As remove, with what it takes to go on."""
+        fields, output, allowed = self._core.evict(_uint64("request id", id))
+        return RequestSnapshot(id, BatchRequest._of(fields), tuple(output), tuple(allowed))
+
+    def restore(self, snapshot: RequestSnapshot, slot: int | None = None) -> int:
+        """As add, with the snapshot's id and what the request had drawn. Returns the slot."""
+        return self._core.restore(
+            _uint64("request id", snapshot.id),
+            snapshot.request._fields(),
+            _ids("output", snapshot.output),
+            list(snapshot.allowed),
+            self._wanted(slot),
+        )
+
+    def append(self, id: int, tokens: Iterable[int]) -> None:
+        """Appends tokens that were drawn elsewhere; the request's offset advances."""
+        self._core.append(_uint64("request id", id), _ids("tokens", tokens))
+
+    def append_step(self, tokens: Iterable[int]) -> None:
+        """Appends tokens[slot] to the request of each slot; -1: none for this one."""
+        self._core.append_step(_ids("tokens", tokens))
+
+    def __len__(self) -> int:
+        return self._core.size()
+
+    def __contains__(self, id: int) -> bool:
+        return self.slot_of(id) is not None
+
+    @property
+    def slots(self) -> int:
+        """One more than the highest occupied slot: the rows that a step needs at least."""
+        return self._core.slots()
+
+    @property
+    def capacity(self) -> int:
+        return self._core.capacity()
+
+    def slot_of(self, id: int) -> int | None:
+        slot = self._core.slot_of(_uint64("request id", id))
+        return None if slot < 0 else slot
+
+    def id_at(self, slot: int) -> int | None:
+        """The request in a slot; None where it is empty."""
+        number = _int32("slot", slot)
+        return self._core.id_at(number) if self._core.is_occupied(number) else None
+
+    def prompt(self, id: int) -> list[int]:
+        return self._core.prompt(self._known(id))
+
+    def output(self, id: int) -> list[int]:
+        """The tokens that it has drawn, oldest first."""
+        return self._core.output(self._known(id))
+
+    def offset(self, id: int) -> int:
+        """Where the random bits of its next token are: first_offset plus the tokens drawn."""
+        return self._core.offset(self._known(id))
+
+    def _known(self, id: int) -> int:
+        slot = self.slot_of(id)
+        if slot is None:
+            raise ValueError(f"request id is {id}; allowed: the id of a request in the batch")
+        return slot
+
+    def _wanted(self, slot: int | None) -> int:
+        if slot is None:
+            return -1  # any
+        return _integer("slot", slot, 0, self.capacity - 1)
+
+
+class FusedSamplingProcessor:
+    """Steps over a BatchState, in the verbs of MAX: draws a token for each request and appends it.
+
+    Results are in slot order, and arrays of the library whose logits the last step was given.
+    """
+
+    def __init__(self, state: BatchState) -> None:
+        self._core = _core.FusedSamplingProcessor(state._core)
+        self._backend: Backend = NumpyBackend()
+
+    def step(
+        self, logits: Any, logit_offsets: Any = None, rows: Literal["last", "all"] = "last"
+    ) -> None:
+        """One step. logits [rows, vocab]: float32, float16 or bfloat16 on the CPU.
+
+        `logit_offsets` [n + 1] (int64 or uint32): the request of slot i has the rows from
+        logit_offsets[i] to logit_offsets[i + 1]; none: it sits the step out. Without it row i
+        belongs to slot i. `rows`: the last row of each request is sampled, or all, in order, each
+        with the token of the row before in its history.
+
+        A row that fails (`statuses`) leaves its request as it was.
+        """
+        sample_all = _is_second("rows", rows, "last", "all")
+        backend = backend_of(logits, "logits")
+        offsets = (
+            None
+            if logit_offsets is None
+            else backend_of(logit_offsets, "logit_offsets").lend(logit_offsets)
+        )
+        self._core.step(backend.lend(logits), offsets, sample_all)
+        self._backend = backend
+
+    __call__ = step
+
+    def new_tokens(self) -> Any:
+        """[n] int32: the last token of the last step; -1: none."""
+        return self._array(self._core.new_tokens())
+
+    def new_token_counts(self) -> Any:
+        """[n] int32: how many tokens each request got in the last step."""
+        return self._array(self._core.new_token_counts())
+
+    def statuses(self) -> Any:
+        """[n] int32: 0, or why there is no token (RowStatus in fairdraw/types.h)."""
+        return self._array(self._core.statuses())
+
+    def generated_tokens(self) -> list[Any]:
+        """All tokens that the request of each slot has drawn."""
+        return [self._array(tokens) for tokens in self._core.generated_tokens()]
+
+    def update_bitmask(self, packed: Any) -> None:
+        """Row i: the tokens that the request of slot i may draw, until they are updated.
+
+        uint32 or int32 [n, ceil(vocab / 32)], token t at bit t % 32 of word t // 32, 1: allowed.
+        """
+        self._core.update_bitmask(backend_of(packed, "packed").lend(packed))
+
+    def clear_bitmask(self) -> None:
+        """All tokens are allowed again."""
+        self._core.clear_bitmask()
+
+    def start_async_token_copy(self) -> None:
+        """Copies new_tokens() to the host; later steps leave the copy alone."""
+        self._core.start_async_token_copy()
+
+    def wait_for_tokens(self) -> Any:
+        """The tokens of the copy that was started last; waits for that copy and nothing else."""
+        if not self._core.has_copy():
+            raise RuntimeError("no copy was started: call start_async_token_copy() after a step")
+        return self._array(self._core.wait_for_tokens())
+
+    def _array(self, values: list[int]) -> Any:
+        return self._backend.from_ints(values)

@@ -1,0 +1,189 @@
+"""Samplers in the shapes that engines call: vLLM, Hugging Face transformers, TensorRT-LLM.
+
+`import fairdraw.torch` imports torch. What each draws is what `fairdraw.sample` draws.
+
+- `TopKTopPSampler`: vllm/v1/sample/ops/topk_topp_sampler.py, the same arguments and results.
+- `GenerationSampler`: a logits processor for `model.generate(..., logits_processor=[it])`.
+- `RequestSampler`: a TensorRT-LLM logits processor (tensorrt_llm.sampling_params), one a request.
+
+The last two draw in place of the engine: they leave the drawn token alone with a finite score, so
+that whatever the engine samples with (greedy too) takes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Literal
+
+import torch
+
+from ._arrays import torch_seed
+from .sampling import sample
+
+LogprobsMode = Literal["raw_logits", "raw_logprobs", "processed_logits", "processed_logprobs"]
+
+_LOGPROBS_MODES = ("raw_logits", "raw_logprobs", "processed_logits", "processed_logprobs")
+
+
+def _to_device(values: Sequence[Sequence[int]], device: Any) -> Any:
+    """64-bit numbers [sets, rows] as one tensor of the same bits; on a GPU by one copy that nothing
+    waits for."""
+    signed = [[v - 2**64 if v >= 2**63 else v for v in each] for each in values]
+    tensor = torch.tensor(signed, dtype=torch.int64)
+    if device.type == "cuda":
+        tensor = tensor.pin_memory().to(device, non_blocking=True)
+    return tensor
+
+
+def _survivors(mask: Any, vocab: int) -> Any:
+    """[rows, vocab] bool, out of packed words."""
+    bits = torch.arange(32, dtype=torch.int32, device=mask.device)
+    return ((mask[:, :, None] >> bits) & 1).bool().flatten(1)[:, :vocab]
+
+
+class TopKTopPSampler:
+    """vLLM's TopKTopPSampler: top-k, then top-p, then a draw.
+
+    Every row is sampled by the same kernels, seeded or not, greedy neighbours or not. A row with a
+    generator in `generators` draws from it, and from nothing else: one 64-bit seed a step, which
+    moves the generator on. A generator on a GPU is not asked for numbers there: its seed and offset
+    live on the host, and the offset moves on by 4 as with any use (vLLM goes back by 4 where it
+    discards a token). Nothing waits for the device. Rows without one share a seed from torch's
+    default generator, each with an offset of its own.
+
+    Different from vLLM: ties at the k-th largest logit and at the end of the nucleus all stay,
+    whatever the size of the batch; a row with NaN, +inf or no token at all gives -1, and no other
+    row suffers.
+    """
+
+    def __init__(self, logprobs_mode: LogprobsMode = "raw_logprobs") -> None:
+        if logprobs_mode not in _LOGPROBS_MODES:
+            allowed = ", ".join(repr(mode) for mode in _LOGPROBS_MODES)
+            raise ValueError(f"logprobs_mode is {logprobs_mode!r}; allowed: {allowed}")
+        self.logprobs_mode = logprobs_mode
+
+    def forward(
+        self,
+        logits: Any,
+        generators: Mapping[int, Any],
+        k: Any | None,
+        p: Any | None,
+    ) -> tuple[Any, Any | None]:
+        """Tokens [rows] int64, and what `logprobs_mode` wants of the processed row, or None.
+
+        logits [rows, vocab], the temperature already applied; k [rows] and p [rows], or None where
+        no row has one. processed_logits: dropped tokens are -inf; processed_logprobs: log_softmax
+        of that, float32.
+        """
+        rows, vocab = logits.shape
+        seed, offset = self._seeds(rows, generators, logits.device)
+        top_k = 0 if k is None else k
+        top_p = 1.0 if p is None else p
+        if not self.logprobs_mode.startswith("processed_"):
+            tokens = sample(logits, top_k=top_k, top_p=top_p, seed=seed, offset=offset)
+            return tokens.to(torch.int64), None
+        details = sample(
+            logits, top_k=top_k, top_p=top_p, seed=seed, offset=offset, return_details=True
+        )
+        kept = _survivors(details.mask, vocab)
+        processed = logits.masked_fill(~kept, float("-inf"))
+        if self.logprobs_mode == "processed_logprobs":
+            processed = processed.log_softmax(dim=-1, dtype=torch.float32)
+        return details.tokens.to(torch.int64), processed
+
+    __call__ = forward
+
+    @staticmethod
+    def _seeds(rows: int, generators: Mapping[int, Any], device: Any) -> tuple[Any, Any]:
+        for row in generators:
+            if not 0 <= row < rows:
+                raise ValueError(f"generators has row {row}; allowed: 0 to {rows - 1}")
+        shared = torch_seed(None) if len(generators) < rows else 0
+        seeds = [shared] * rows
+        offsets = list(range(rows))
+        for row, generator in generators.items():
+            seeds[row] = torch_seed(generator)
+            offsets[row] = 0
+        seed, offset = _to_device((seeds, offsets), device)
+        return seed, offset
+
+
+def _only(scores: Any, tokens: Any) -> Any:
+    """Scores under which only these tokens can be drawn. Rows that failed (-1) keep theirs."""
+    ids = tokens.to(torch.int64)[:, None]
+    alone = torch.full_like(scores, float("-inf")).scatter_(1, ids.clamp(min=0), 0.0)
+    return torch.where(ids >= 0, alone, scores)
+
+
+class GenerationSampler:
+    """Draws in `generate`: `model.generate(ids, logits_processor=[GenerationSampler(seed=7)])`.
+
+    `seed`: a number, and row i of the batch draws with offset and index of its own; or one a row
+    ([rows]), and a row's text depends on its logits and its seed alone, whatever the batch. The
+    offset is the number of tokens in front of the drawn one, so that a generation that goes on
+    later goes on with the same draws.
+
+    transformers applies its own processors (penalties, bans) before this one and its warpers
+    (temperature, top_k, top_p) after it, where one token is left: give those parameters here. Not
+    for beam search.
+    """
+
+    def __init__(
+        self,
+        temperature: Any = 1.0,
+        top_k: Any = 0,
+        top_p: Any = 1.0,
+        min_p: Any = 0.0,
+        *,
+        seed: Any,
+    ) -> None:
+        self._parameters = (temperature, top_k, top_p, min_p)
+        self._seed = seed
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        """input_ids [rows, length], scores [rows, vocab]; returns scores."""
+        tokens = sample(scores, *self._parameters, seed=self._seed, offset=input_ids.shape[1])
+        return _only(scores, tokens)
+
+
+class RequestSampler:
+    """Draws in TensorRT-LLM: `SamplingParams(logits_processor=RequestSampler(seed=7))`.
+
+    One a request, beam width 1. The offset is the number of tokens in front of the drawn one, so
+    that a request that was preempted goes on with the same draws.
+    """
+
+    def __init__(
+        self,
+        temperature: float = 1.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        min_p: float = 0.0,
+        *,
+        seed: int,
+    ) -> None:
+        self._parameters = (temperature, top_k, top_p, min_p)
+        self._seed = seed
+
+    def __call__(
+        self,
+        req_id: int,
+        logits: Any,
+        token_ids: Sequence[Sequence[int]],
+        stream_ptr: int | None,
+        client_id: int | None = None,
+    ) -> None:
+        """Changes logits [1, 1, vocab] (or with fewer axes) in place, on the engine's stream."""
+        rows = logits.reshape(-1, logits.shape[-1])
+        if rows.shape[0] != 1 or len(token_ids) != 1:
+            raise ValueError(
+                f"logits of request {req_id} has {rows.shape[0]} rows for {len(token_ids)} beams; "
+                "allowed: 1 for 1"
+            )
+        on_stream: AbstractContextManager[Any] = nullcontext()
+        if logits.is_cuda and stream_ptr is not None:
+            on_stream = torch.cuda.stream(torch.cuda.ExternalStream(stream_ptr))
+        with on_stream:
+            tokens = sample(rows, *self._parameters, seed=self._seed, offset=len(token_ids[0]))
+            logits.copy_(_only(rows, tokens).reshape(logits.shape))

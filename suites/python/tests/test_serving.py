@@ -1,0 +1,261 @@
+"""BatchState and FusedSamplingProcessor: equal to `sample` and to each other, whatever happens to a
+batch. The state machine of suites/batches has the sequences; here it is what Python adds."""
+
+import pickle
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fairdraw
+
+VOCAB = 100
+
+
+def logits_of(step, rows=1):
+    return np.random.default_rng(step).standard_normal((rows, VOCAB), np.float32) * 3
+
+
+def state_of(**options):
+    return fairdraw.BatchState(**{"vocab": VOCAB, "capacity": 4, "max_length": 64, **options})
+
+
+def test_steps_are_sample_with_an_offset_that_advances():
+    state = state_of()
+    request = fairdraw.BatchRequest(
+        temperature=0.7, top_k=40, top_p=0.9, min_p=0.01, seed=2**64 - 1, first_offset=5
+    )
+    assert state.add(9, request) == 0
+    processor = fairdraw.FusedSamplingProcessor(state)
+    drawn = []
+    for step in range(5):
+        processor.step(logits_of(step))
+        tokens = processor.new_tokens()
+        assert tokens.dtype == np.int32
+        drawn += tokens.tolist()
+        assert state.offset(9) == 5 + len(drawn)
+    # One seed an output: an array.
+    want = [
+        fairdraw.sample(
+            logits_of(step),
+            0.7,
+            40,
+            0.9,
+            0.01,
+            seed=np.array([2**64 - 1], np.uint64),
+            offset=5 + step,
+        )[0]
+        for step in range(5)
+    ]
+    assert drawn == want == state.output(9)
+    assert [tokens.tolist() for tokens in processor.generated_tokens()] == [drawn]
+
+
+def test_every_field_of_a_request_changes_its_tokens():
+    """A parameter that is accepted and then ignored would go unnoticed otherwise."""
+    row = np.linspace(0, 2, VOCAB, dtype=np.float32)[None, :]
+    row[0, 7] = 4.0  # the greedy token
+    base = {"seed": 3, "prompt": [7]}
+    neutral = {"temperature": 1e-3}  # all but certain of its largest logit
+
+    def tokens(**fields):
+        state = state_of()
+        state.add(1, fairdraw.BatchRequest(**{**base, **neutral, **fields}))
+        processor = fairdraw.FusedSamplingProcessor(state)
+        for _ in range(3):
+            processor.step(row)
+        return state.output(1)
+
+    largest, second = 7, 99
+    assert tokens() == [largest] * 3
+    assert tokens(repetition_penalty=4.0)[0] == second  # 7 is in the prompt
+    assert tokens(repetition_penalty=4.0, repetition_of_prompt=False)[:2] == [largest, second]
+    assert tokens(frequency_penalty=3.0) == [largest, second, 98]
+    assert tokens(presence_penalty=3.0) == [largest, second, 98]
+    assert tokens(bias={50: 100.0})[0] == 50
+    assert tokens(bias={largest: -np.inf})[0] == second
+    assert tokens(stop_ids=[largest], min_tokens=2) == [second, second, largest]
+    assert tokens(bad_words=[[largest, largest]]) == [largest, second, largest]
+    assert tokens(allowed_ids=[3]) == [3] * 3
+    hot = tokens(temperature=100.0)
+    assert hot != [largest] * 3
+    assert tokens(temperature=100.0, top_k=1) == [largest] * 3
+    assert tokens(temperature=100.0, top_p=0.0) == [largest] * 3
+    assert tokens(temperature=100.0, min_p=1.0) == [largest] * 3
+    assert tokens(temperature=100.0, seed=4) != hot
+    assert tokens(temperature=100.0, first_offset=1)[:2] == hot[1:]
+
+
+@pytest.mark.parametrize("history", ["lists", "dense"])
+def test_a_request_goes_on_where_it_was(history):
+    request = fairdraw.BatchRequest(
+        seed=11,
+        frequency_penalty=0.5,
+        bias={3: -1.5, 4: -np.inf},
+        bad_words=[[5], [6, 7]],
+        stop_ids=[1],
+        min_tokens=4,
+        allowed_ids=range(50),
+        prompt=np.arange(10),
+    )
+    alone = state_of()
+    alone.add(1, request)
+    processor = fairdraw.FusedSamplingProcessor(alone)
+    for step in range(6):
+        processor.step(logits_of(step))
+
+    state = state_of(history=history)
+    state.add(1, request)
+    processor = fairdraw.FusedSamplingProcessor(state)
+    for step in range(3):
+        processor.step(logits_of(step))
+    snapshot = pickle.loads(pickle.dumps(state.evict(1)))
+    assert 1 not in state and len(state) == 0
+    assert snapshot.output == tuple(alone.output(1)[:3])
+    elsewhere = state_of(capacity=3)
+    elsewhere.add(2, fairdraw.BatchRequest(seed=5))
+    assert elsewhere.restore(snapshot, slot=2) == 2
+    processor = fairdraw.FusedSamplingProcessor(elsewhere)
+    for step in range(3, 6):
+        rows = np.concatenate([logits_of(100), logits_of(101), logits_of(step)])
+        processor.step(rows)
+        if step == 4:
+            assert elsewhere.compact() == [(2, 1)]
+            elsewhere.swap(1, 2)
+    assert elsewhere.output(1) == alone.output(1)
+    assert elsewhere.prompt(1) == list(range(10))
+
+
+def test_offsets_and_rows():
+    def run(rows):
+        state = state_of()
+        for number in range(3):
+            state.add(number, fairdraw.BatchRequest(seed=number))
+        processor = fairdraw.FusedSamplingProcessor(state)
+        offsets = np.array([0, 3, 3, 5], np.uint32)
+        processor.step(logits_of(1, rows=6), offsets, rows=rows)
+        return state, processor
+
+    state, processor = run("last")
+    assert processor.new_token_counts().tolist() == [1, 0, 1]
+    assert processor.statuses().tolist() == [0, 1, 0]
+    assert processor.new_tokens()[1] == -1
+    everything, processor = run("all")
+    assert processor.new_token_counts().tolist() == [3, 0, 2]
+    assert everything.output(1) == []
+    assert processor.new_tokens().tolist() == [
+        everything.output(0)[-1],
+        -1,
+        everything.output(2)[-1],
+    ]
+
+
+def test_bitmask_and_copy():
+    state = state_of()
+    state.add(1)
+    processor = fairdraw.FusedSamplingProcessor(state)
+    packed = np.zeros((1, 4), np.int32)
+    packed[0, 1] = 1 << 5  # token 37
+    processor.update_bitmask(packed)
+    processor.step(logits_of(1))
+    with pytest.raises(RuntimeError, match="no copy was started"):
+        processor.wait_for_tokens()
+    processor.start_async_token_copy()
+    processor.clear_bitmask()
+    processor.step(logits_of(2))
+    processor.step(logits_of(3))
+    assert processor.wait_for_tokens().tolist() == [37]
+    assert len(state.output(1)) == 3
+
+
+def test_what_is_refused_names_the_field_and_changes_nothing():
+    state = state_of(capacity=1)
+    processor = fairdraw.FusedSamplingProcessor(state)
+    bad = [
+        ({"temperature": -1.0}, "temperature is -1; allowed: 0, or 2^-126 to 2^64"),
+        ({"top_k": 2**40}, "top_k is 1099511627776; allowed: -2147483648 to 2147483647"),
+        ({"seed": -1}, "seed is -1; allowed: 0 to 18446744073709551615"),
+        ({"bias": {0: float("nan")}}, "bias[0].bias is nan; allowed: -inf, or -2^64 to 2^64"),
+        ({"stop_ids": [5, 2**33]}, "stop_ids[1] is 8589934592; allowed: an id of the vocabulary"),
+        ({"bad_words": [[1], []]}, "length of bad_words[1] is 0; allowed: >= 1"),
+        ({"prompt": [VOCAB]}, "prompt[0] is 100; allowed: -1 to 99"),
+    ]
+    for fields, message in bad:
+        with pytest.raises(ValueError) as error:
+            state.add(1, fairdraw.BatchRequest(**fields))
+        assert str(error.value) == message
+        assert len(state) == 0
+    state.add(1)
+    calls = [
+        (lambda: state.add(1), "request id is 1; allowed: an id that is not in the batch"),
+        (lambda: state.add(2), "number of requests is 2; allowed: 0 to 1 (capacity)"),
+        (lambda: state.add(2, slot=-1), "slot is -1; allowed: 0 to 0"),
+        (lambda: state.add(2, slot=0), "slot is 0; allowed: a free slot; request 1 is in this one"),
+        (lambda: state.remove(2), "request id is 2; allowed: the id of a request in the batch"),
+        (lambda: state.evict(2), "request id is 2; allowed: the id of a request in the batch"),
+        (lambda: state.output(2), "request id is 2; allowed: the id of a request in the batch"),
+        (lambda: state.append(1, [VOCAB]), "tokens[0] is 100; allowed: 0 to 99"),
+        (lambda: state.append_step([0, -1]), "length of tokens is 2; allowed: 0 to 1"),
+        (lambda: state.swap(0, 1), "second is 1; allowed: 0 to 0 (capacity - 1)"),
+        (lambda: fairdraw.BatchState(0, 1, 1), "vocab is 0; allowed: 1 to 1048576"),
+        (lambda: state_of(history="sparse"), "history is 'sparse'; allowed: 'lists', 'dense'"),
+        (
+            lambda: processor.step(logits_of(1, 2)),
+            "logits.rows is 2; allowed: 1 (slots in use) to 1",
+        ),
+        (lambda: processor.step(logits_of(1)[:, :99]), "length of a row of logits is 99"),
+        (lambda: processor.step(logits_of(1), rows="first"), "rows is 'first'; allowed: 'last'"),
+        (
+            lambda: processor.step(logits_of(1), np.array([0, 2])),
+            "logit_offsets[1] is 2; allowed: 0 to 1",
+        ),
+        (
+            lambda: processor.update_bitmask(np.zeros((1, 3), np.uint32)),
+            "packed.row_stride is 3; allowed: >= 4",
+        ),
+    ]
+    for call, message in calls:
+        with pytest.raises(ValueError) as error:
+            call()
+        assert message in str(error.value)
+        assert state.output(1) == [] and len(state) == 1
+    with pytest.raises(TypeError, match="logit_offsets holds float64"):
+        processor.step(logits_of(1), np.array([0.0, 1.0]))
+    with pytest.raises(TypeError, match="packed holds uint8"):
+        processor.update_bitmask(np.zeros((1, 4), np.uint8))
+
+
+def test_torch_gives_tensors_and_the_same_tokens():
+    torch = pytest.importorskip("torch")
+    outputs = []
+    for convert in (np.asarray, torch.from_numpy):
+        state = state_of()
+        state.add(1, fairdraw.BatchRequest(seed=2), slot=1)
+        processor = fairdraw.FusedSamplingProcessor(state)
+        for step in range(4):
+            offsets = convert(np.array([0, 0, 2]))
+            processor.step(convert(logits_of(step, 2)), offsets)
+        outputs.append(state.output(1))
+    assert outputs[0] == outputs[1]
+    assert processor.new_tokens().dtype == torch.int32
+    assert processor.new_tokens().tolist() == [-1, outputs[0][-1]]
+    narrow = torch.from_numpy(logits_of(1, 2)).bfloat16()
+    processor.step(narrow)
+    wide = state.output(1)[-1]
+    assert processor.new_tokens().tolist() == [-1, wide]
+
+
+def test_a_processor_keeps_its_state():
+    processor = fairdraw.FusedSamplingProcessor(state_of())
+    processor.step(np.empty((0, VOCAB), np.float32))
+    assert processor.new_tokens().tolist() == []
+
+
+def test_the_readmes_example(capsys):
+    text = (Path(__file__).parent.parent / "README.md").read_text()
+    (block,) = re.findall(r"^```python\n([^`]*BatchState\(.*?)^```$", text, re.M | re.S)
+    names = {}
+    exec(block, names)
+    assert len(names["state"].output(17)) == 3
+    assert capsys.readouterr().out.startswith(str(names["state"].output(17)))
