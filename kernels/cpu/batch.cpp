@@ -81,20 +81,6 @@ struct Batch {
     }
   }
 
-  RowStatus filter_row(std::int64_t row, Worker& worker) const {
-    const RowParameters parameters{request.temperature.at(row), request.top_k.at(row),
-                                   request.top_p.at(row), request.min_p.at(row)};
-    RowStatus status = check(parameters);
-    if (status != RowStatus::ok) return status;
-    const std::uint32_t* allowed =
-        request.allowed.given() ? request.allowed.data + row * request.allowed.row_stride : nullptr;
-    const float* values = worker.reader.read(*worker.passes, request.logits, row, allowed,
-                                             options.from_probs, status);
-    if (status != RowStatus::ok) return status;
-    return worker.sampler.filter(values, static_cast<std::size_t>(request.logits.vocab), parameters,
-                                 options);
-  }
-
   void run_row(std::int64_t row, Worker& worker) const {
     const bool indexed = request.indices.given();
     const auto r = static_cast<std::size_t>(row);
@@ -108,7 +94,9 @@ struct Batch {
       return;
     }
     if (first == last && !result.mask.given() && !result.probs.given()) return;
-    const RowStatus status = filter_row(row, worker);
+    const RowParameters parameters{request.temperature.at(row), request.top_k.at(row),
+                                   request.top_p.at(row), request.min_p.at(row)};
+    const RowStatus status = filter_row(request, row, parameters, options, worker);
     const bool ok = status == RowStatus::ok;
     for (std::int64_t i = first; i < last; ++i) {
       ok ? write_output(output_at(i), worker.sampler) : write_failure(output_at(i), status);
@@ -147,6 +135,20 @@ void for_each_row(std::int64_t rows, const Execution& execution,
   }
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
   for (std::int64_t row = 0; row < rows; ++row) run(row);
+}
+
+RowStatus filter_row(const SampleRequest& request, std::int64_t row,
+                     const RowParameters& parameters, const FilterOptions& options,
+                     Worker& worker) {
+  RowStatus status = check(parameters);
+  if (status != RowStatus::ok) return status;
+  const std::uint32_t* allowed =
+      request.allowed.given() ? request.allowed.data + row * request.allowed.row_stride : nullptr;
+  const float* values =
+      worker.reader.read(*worker.passes, request.logits, row, allowed, options.from_probs, status);
+  if (status != RowStatus::ok) return status;
+  return worker.sampler.filter(values, static_cast<std::size_t>(request.logits.vocab), parameters,
+                               options);
 }
 
 Error run_batch(const SampleRequest& request, const SampleResult& result,

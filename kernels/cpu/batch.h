@@ -22,6 +22,11 @@ struct Worker {
 void for_each_row(std::int64_t rows, const Execution& execution,
                   const std::function<void(std::int64_t row, Worker& worker)>& work);
 
+/// Reads row `row` of the request's logits with its bans, and filters it with `parameters`, those
+/// of the request that the row belongs to: worker.sampler has the row's law where the status is ok.
+RowStatus filter_row(const SampleRequest& request, std::int64_t row,
+                     const RowParameters& parameters, const FilterOptions& options, Worker& worker);
+
 /// The operations that `sample` and its relatives share. `rows_name` is what errors call
 /// `request.logits`. Tokens may be left out when the caller wants masks or probabilities only.
 Error run_batch(const SampleRequest& request, const SampleResult& result,
