@@ -40,7 +40,6 @@ Error check_target(const TargetRows& target, std::int64_t max_draft,
                    const View<const std::int32_t>& draft_lengths) {
   const std::int64_t batch = target.batch;
   if (Error e = check_count("target.batch", batch, kMost, "0 to 2^31 - 1")) return e;
-  if (Error e = check_request(rows_of(target), "target.logits")) return e;
   if (Error e = check_filters(target.filters, "target.filters.", batch)) return e;
   if (Error e = check_per_request(target.seed, "target.seed", batch, kARequest)) return e;
   if (Error e = check_per_request(target.offset, "target.offset", batch, kARequest)) return e;
@@ -53,13 +52,21 @@ Error check_target(const TargetRows& target, std::int64_t max_draft,
     return out_of_range("draft_tokens", "null", "an array");
   }
   if (target.row_begins.given()) {
-    return check_length("target.row_begins", target.row_begins.size, batch + 1, "batch + 1");
+    if (Error e =
+            check_length("target.row_begins", target.row_begins.size, batch + 1, "batch + 1")) {
+      return e;
+    }
+  } else {
+    if (Error e = check_length("target.logits", target.logits.rows, batch * (max_draft + 1),
+                               "batch * (max_draft + 1)")) {
+      return e;
+    }
+    if (Error e = check_length("draft_tokens", draft_tokens.size, batch * max_draft,
+                               "batch * max_draft")) {
+      return e;
+    }
   }
-  if (Error e = check_length("target.logits", target.logits.rows, batch * (max_draft + 1),
-                             "batch * (max_draft + 1)")) {
-    return e;
-  }
-  return check_length("draft_tokens", draft_tokens.size, batch * max_draft, "batch * max_draft");
+  return check_request(rows_of(target), "target.logits");
 }
 
 Error check_outcome(const View<std::int32_t>& tokens, std::int64_t batch, std::int64_t width,

@@ -1,0 +1,224 @@
+// verify_chain and verify_tree equal the model bit for bit, on every target; and `sample`, where
+// the draft's law is unknown.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdlib>
+#include <functional>
+#include <set>
+
+#include "fairdraw/sample.h"
+#include "fairdraw/speculative.h"
+#include "random_rows.h"
+#include "verify_calls.h"
+
+namespace fairdraw::suites {
+namespace {
+
+std::uint64_t calls_in_a_test() { return std::getenv("FAIRDRAW_REDUCED") != nullptr ? 2000 : 6000; }
+
+std::int64_t vocab_of(std::uint64_t number) {
+  constexpr std::array<std::int64_t, 8> kVocabs = {1, 2, 5, 31, 33, 64, 130, 257};
+  return kVocabs.at((number / 3) % kVocabs.size());
+}
+
+TEST(VerifyDifferential, ChainsEqualTheModelOnEveryTarget) {
+  HostArrays arrays;
+  std::set<RowStatus> seen;
+  std::array<std::int64_t, 3> accepted{}, rejected{};  // by law of the draft
+  for (std::uint64_t number = 0; number < calls_in_a_test(); ++number) {
+    const VerifyCall call = random_verify_call(number, vocab_of(number));
+    VerifyOutputs expected = expected_chain_outputs(call);
+    std::fill(expected.nodes.begin(), expected.nodes.end(), 0);
+    for (const CpuTarget target : available_targets()) {
+      VerifyOutputs got(call, call.max_draft);
+      std::fill(got.nodes.begin(), got.nodes.end(), 0);
+      const Error error =
+          verify_chain(chain_in(call, arrays), verify_result_in<VerifyChainResult>(got, arrays),
+                       {target, static_cast<int>(number % 3)});
+      ASSERT_FALSE(error) << error.message;
+      ASSERT_EQ(difference(expected, got), "") << "call " << number << ", " << to_string(target);
+    }
+    VerifyOutputs tokens_alone(call, call.max_draft, false);
+    ASSERT_FALSE(verify_chain(chain_in(call, arrays),
+                              verify_result_in<VerifyChainResult>(tokens_alone, arrays)));
+    ASSERT_EQ(tokens_alone.tokens, expected.tokens);
+    seen.insert(expected.statuses.begin(), expected.statuses.end());
+    const auto law = static_cast<std::size_t>(call.draft_law);
+    for (std::size_t b = 0; b < expected.statuses.size(); ++b) {
+      if (expected.statuses[b] != RowStatus::ok) continue;
+      accepted.at(law) += expected.accepted[b];
+      rejected.at(law) += expected.accepted[b] < call.max_draft ? 1 : 0;
+    }
+  }
+  // The calls are what they claim to be: every status of a chain, and both outcomes of each law.
+  for (const RowStatus status :
+       {RowStatus::ok, RowStatus::inactive, RowStatus::nan_input, RowStatus::infinite_input,
+        RowStatus::no_allowed_token, RowStatus::invalid_temperature, RowStatus::invalid_top_k,
+        RowStatus::invalid_top_p, RowStatus::invalid_min_p, RowStatus::index_out_of_range,
+        RowStatus::invalid_draft_length, RowStatus::impossible_draft}) {
+    EXPECT_EQ(seen.count(status), 1U) << to_string(status);
+  }
+  for (std::size_t law = 0; law < 3; ++law) {
+    EXPECT_GT(accepted.at(law), 20) << law;
+    EXPECT_GT(rejected.at(law), 20) << law;
+  }
+}
+
+TEST(VerifyDifferential, TreesEqualTheModelOnEveryTarget) {
+  HostArrays arrays;
+  std::set<RowStatus> seen;
+  std::int64_t branches = 0;  // paths that take another child than the node behind their own
+  for (std::uint64_t number = 0; number < calls_in_a_test(); ++number) {
+    const VerifyCall call = random_verify_call(number, vocab_of(number));
+    const VerifyOutputs expected = expected_tree_outputs(call);
+    for (const CpuTarget target : available_targets()) {
+      VerifyOutputs got(call, call.max_depth);
+      const Error error =
+          verify_tree(tree_in(call, arrays), verify_result_in<VerifyTreeResult>(got, arrays),
+                      {target, static_cast<int>(number % 3)});
+      ASSERT_FALSE(error) << error.message;
+      ASSERT_EQ(difference(expected, got), "") << "call " << number << ", " << to_string(target);
+    }
+    VerifyOutputs tokens_alone(call, call.max_depth, false);
+    ASSERT_FALSE(verify_tree(tree_in(call, arrays),
+                             verify_result_in<VerifyTreeResult>(tokens_alone, arrays)));
+    ASSERT_EQ(tokens_alone.tokens, expected.tokens);
+    seen.insert(expected.statuses.begin(), expected.statuses.end());
+    for (std::size_t b = 0; call.max_depth > 0 && b < expected.statuses.size(); ++b) {
+      branches += expected.nodes[b * static_cast<std::size_t>(call.max_depth)] > 0 ? 1 : 0;
+    }
+  }
+  for (const RowStatus status : {RowStatus::ok, RowStatus::index_out_of_range,
+                                 RowStatus::invalid_draft_length, RowStatus::invalid_draft_tree}) {
+    EXPECT_EQ(seen.count(status), 1U) << to_string(status);
+  }
+  EXPECT_GT(branches, 20);
+}
+
+// Speculation without a law changes nothing but the speed: token after token is what `sample` gives
+// for the row at its offset. With seeds in an array; a request without drafts under any law too.
+TEST(VerifyDifferential, ChainsWithoutALawEmitTheTokensOfSample) {
+  HostArrays arrays;
+  std::int64_t compared = 0;
+  for (std::uint64_t number = 0; number < calls_in_a_test(); ++number) {
+    VerifyCall call = random_verify_call(number, vocab_of(number));
+    if (!call.target.seed.is_array || !call.target.offset.is_array) continue;
+    if (call.draft_law != DraftLaw::none) {
+      call.draft_lengths.assign(static_cast<std::size_t>(call.batch), 0);
+    }
+    VerifyOutputs got(call, call.max_draft);
+    const VerifyChainRequest request = chain_in(call, arrays);
+    ASSERT_FALSE(verify_chain(request, verify_result_in<VerifyChainResult>(got, arrays)));
+    for (std::int64_t b = 0; b < call.batch; ++b) {
+      if (got.statuses[static_cast<std::size_t>(b)] != RowStatus::ok) continue;
+      const std::int64_t begin = call.row_begins.empty()
+                                     ? b * (call.max_draft + 1)
+                                     : call.row_begins[static_cast<std::size_t>(b)];
+      for (std::int64_t i = 0; i <= got.accepted[static_cast<std::size_t>(b)]; ++i) {
+        SampleRequest one;
+        one.logits = request.target.logits;
+        one.temperature = call.target.temperature.at(b);
+        one.top_k = call.target.top_k.at(b);
+        one.top_p = call.target.top_p.at(b);
+        one.min_p = call.target.min_p.at(b);
+        one.tie_rule = call.target.tie_rule;
+        one.filter_order = call.target.filter_order;
+        one.allowed = request.target.allowed;
+        const auto row = static_cast<std::int32_t>(begin + i);
+        one.indices = {&row, 1};
+        const std::uint64_t seed = call.target.seed.at(b);
+        const std::uint64_t offset = call.target.offset.at(b) + static_cast<std::uint64_t>(i);
+        one.seed = {&seed, 1};
+        one.offset = {&offset, 1};
+        std::int32_t token = -7;
+        ASSERT_FALSE(sample(one, {{&token, 1}, {}, {}, {}, {}, {}, {}}));
+        ASSERT_EQ(got.tokens[static_cast<std::size_t>(b * (call.max_draft + 1) + i)], token)
+            << "call " << number << ", request " << b << ", position " << i;
+        ++compared;
+      }
+    }
+  }
+  EXPECT_GT(compared, static_cast<std::int64_t>(calls_in_a_test()) / 2);
+}
+
+TEST(VerifyTree, SgLangsLinksBecomeParents) {
+  // Root 0 with children 1 and 2; 1 has 3 and 4, 3 has 5. And a request whose links are wrong.
+  const std::vector<std::int32_t> child = {1, 3, -1, 5, -1, -1, /**/ 1, 1, 9, -1, -1, -1};
+  const std::vector<std::int32_t> sibling = {-1, 2, -1, 4, -1, -1, /**/ -1, 2, -1, 4, -1, -1};
+  std::vector<std::int32_t> parents(10, -77);
+  ASSERT_FALSE(
+      parents_from_links({child.data(), 12}, {sibling.data(), 12}, 2, 6, {parents.data(), 10}));
+  EXPECT_EQ(std::vector<std::int32_t>(parents.begin(), parents.begin() + 5),
+            (std::vector<std::int32_t>{-1, -1, 0, 0, 2}));
+  // Node 1 points at itself, 2 out of the tree; 3 is reached by nothing, and 4 through it alone.
+  EXPECT_LT(parents[5], -1);
+  EXPECT_LT(parents[6], -1);
+  EXPECT_LT(parents[7], -1);
+  const Error error =
+      parents_from_links({child.data(), 12}, {sibling.data(), 11}, 2, 6, {parents.data(), 10});
+  EXPECT_NE(error.message.find("next_sibling"), std::string::npos);
+}
+
+// An error names the field, its value and what is allowed, and nothing is written.
+TEST(VerifyArguments, ErrorsNameTheField) {
+  HostArrays arrays;
+  VerifyCall call;
+  for (std::uint64_t number = 2;; number += 3) {  // logits of the draft, padded, with drafts
+    call = random_verify_call(number, 5);
+    if (call.row_begins.empty() && call.max_draft > 0 && !call.draft_lengths.empty()) break;
+  }
+  const VerifyOutputs untouched(call, call.max_draft);
+  VerifyOutputs outputs = untouched;
+  struct Case {
+    const char* name;
+    std::function<void(VerifyChainRequest&, VerifyChainResult&)> set;
+  };
+  using Request = VerifyChainRequest&;
+  using Result = VerifyChainResult&;
+  const std::vector<Case> cases = {
+      {"max_draft", [](Request r, Result) { r.max_draft = -1; }},
+      {"batch", [](Request r, Result) { r.target.batch = -1; }},
+      {"target.logits", [](Request r, Result) { r.target.logits.rows -= 1; }},
+      {"target.logits.vocab", [](Request r, Result) { r.target.logits.vocab = 0; }},
+      {"target.filters.top_k", [](Request r, Result) { r.target.filters.top_k.values.size += 1; }},
+      {"target.filters.tie_rule",
+       [](Request r, Result) { r.target.filters.tie_rule = static_cast<TieRule>(2); }},
+      {"target.row_begins",
+       [](Request r, Result) {
+         static const std::int64_t begin = 0;
+         r.target.row_begins = {&begin, 1};
+       }},
+      {"target.seed", [](Request r, Result) { r.target.seed = {r.target.seed.values.data, 99}; }},
+      {"draft_tokens", [](Request r, Result) { r.draft_tokens.size += 1; }},
+      {"draft_tokens", [](Request r, Result) { r.draft_tokens.data = nullptr; }},
+      {"draft_lengths", [](Request r, Result) { r.draft_lengths.size += 1; }},
+      {"draft_law", [](Request r, Result) { r.draft_law = static_cast<DraftLaw>(3); }},
+      {"draft", [](Request r, Result) { r.draft.rows -= 1; }},
+      {"draft.vocab", [](Request r, Result) { r.draft.vocab -= 1; }},
+      {"draft_filters.min_p", [](Request r, Result) { r.draft_filters.min_p.values.size += 1; }},
+      {"tokens", [](Request, Result r) { r.tokens.size -= 1; }},
+      {"tokens", [](Request, Result r) { r.tokens.data = nullptr; }},
+      {"accepted", [](Request, Result r) { r.accepted.size += 1; }},
+      {"statuses", [](Request, Result r) { r.statuses.size += 1; }}};
+  static const std::uint64_t seed = 0;
+  for (const Case& bad : cases) {
+    VerifyChainRequest request = chain_in(call, arrays);
+    if (!request.target.seed.is_array()) request.target.seed = {&seed, call.batch};
+    VerifyChainResult result = verify_result_in<VerifyChainResult>(outputs, arrays);
+    bad.set(request, result);
+    const Error error = verify_chain(request, result);
+    EXPECT_EQ(error.code, ErrorCode::invalid_argument) << bad.name;
+    EXPECT_NE(error.message.find(bad.name), std::string::npos) << error.message;
+    EXPECT_NE(error.message.find("allowed: "), std::string::npos) << error.message;
+  }
+  VerifyTreeRequest tree = tree_in(call, arrays);
+  tree.parents.size -= 1;
+  EXPECT_NE(verify_tree(tree, verify_result_in<VerifyTreeResult>(outputs, arrays))
+                .message.find("parents"),
+            std::string::npos);
+  EXPECT_EQ(outputs, untouched);
+}
+
+}  // namespace
+}  // namespace fairdraw::suites
