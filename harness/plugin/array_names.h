@@ -39,4 +39,29 @@ inline std::vector<NamedArray> array_names(const fairdraw_chain& chain) {
           {"statuses", chain.statuses}};
 }
 
+inline std::vector<NamedArray> array_names(const fairdraw_verification& call) {
+  return {{"target", call.target},
+          {"temperature", call.temperature},
+          {"top_k", call.top_k},
+          {"top_p", call.top_p},
+          {"min_p", call.min_p},
+          {"allowed", call.allowed},
+          {"row_begins", call.row_begins},
+          {"active", call.active},
+          {"seed", call.seed},
+          {"offset", call.offset},
+          {"draft_tokens", call.draft_tokens},
+          {"draft_lengths", call.draft_lengths},
+          {"parents", call.parents},
+          {"draft", call.draft},
+          {"draft_temperature", call.draft_temperature},
+          {"draft_top_k", call.draft_top_k},
+          {"draft_top_p", call.draft_top_p},
+          {"draft_min_p", call.draft_min_p},
+          {"tokens", call.tokens},
+          {"nodes", call.nodes},
+          {"accepted", call.accepted},
+          {"statuses", call.statuses}};
+}
+
 }  // namespace fairdraw::harness::plugin

@@ -39,6 +39,8 @@ constexpr Ability kAbilities[] = {
     {FAIRDRAW_REPORTS_LOGPROBS, "logprobs", &SamplerDescription::reports_logprobs},
     {FAIRDRAW_PER_REQUEST_SEEDS, "per_request_seeds", &SamplerDescription::per_request_seeds},
     {FAIRDRAW_EXACT_INTEGER, "exact_integer", &SamplerDescription::exact_integer},
+    {FAIRDRAW_CAN_VERIFY, "verification", &SamplerDescription::verification},
+    {FAIRDRAW_CAN_DRAFT_TREES, "draft_trees", &SamplerDescription::draft_trees},
 };
 
 struct Promise {
