@@ -14,6 +14,13 @@ Error check_matrix(const std::string& name, std::int64_t rows, std::int64_t stri
   return check_stride(name + ".row_stride", stride, smallest_stride, stride_meaning);
 }
 
+Error check_allowed(const BitRows<const std::uint32_t>& allowed, std::int64_t rows,
+                    std::int64_t words) {
+  if (!allowed.given()) return {};
+  return check_matrix("allowed", allowed.rows, allowed.row_stride, rows, words,
+                      "words of a row, ceil(vocab / 32)");
+}
+
 }  // namespace
 
 std::int64_t outputs_of(const SampleRequest& request) {
@@ -91,11 +98,23 @@ Error check_request(const SampleRequest& request, const std::string& rows_name) 
                         std::to_string(static_cast<std::uint32_t>(request.filter_order)),
                         "0 (top_k_first) or 1 (joint)");
   }
-  if (request.allowed.given()) {
-    return check_matrix("allowed", request.allowed.rows, request.allowed.row_stride, rows, words,
-                        "words of a row, ceil(vocab / 32)");
+  if (Error e = check_processing(request.processing, rows, request.logits.vocab)) return e;
+  return check_allowed(request.allowed, rows, words);
+}
+
+Error check_process_logits(const ProcessLogitsRequest& request, const ProcessLogitsResult& result) {
+  if (Error e = check_rows(request.logits, "logits")) return e;
+  const std::int64_t rows = request.logits.rows;
+  const std::int64_t vocab = request.logits.vocab;
+  if (Error e = check_optional(request.active, "active", rows, "one a row")) return e;
+  if (Error e = check_processing(request.processing, rows, vocab)) return e;
+  if (Error e = check_allowed(request.allowed, rows, words_of(vocab))) return e;
+  if (!result.processed.given() && rows > 0) {
+    return out_of_range("processed", "null", "a matrix of float32");
   }
-  return {};
+  if (Error e = check_optional(result.statuses, "statuses", rows, "one a row")) return e;
+  return check_matrix("processed", result.processed.rows, result.processed.row_stride, rows, vocab,
+                      "vocab");
 }
 
 Error check_result(const SampleRequest& request, const SampleResult& result, bool wants_tokens) {

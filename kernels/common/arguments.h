@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "fairdraw/process_logits.h"
 #include "fairdraw/sample.h"
 #include "fairdraw/sampling.h"
 
@@ -42,6 +43,10 @@ Error check_optional(const View<T>& view, const std::string& name, std::int64_t 
 // Whole calls. `rows_name` is what errors call `request.logits`.
 
 Error check_request(const SampleRequest& request, const std::string& rows_name);
+
+Error check_processing(const LogitsProcessing& processing, std::int64_t rows, std::int64_t vocab);
+
+Error check_process_logits(const ProcessLogitsRequest& request, const ProcessLogitsResult& result);
 
 /// Tokens may be left out when the caller wants masks or probabilities only.
 Error check_result(const SampleRequest& request, const SampleResult& result, bool wants_tokens);

@@ -11,6 +11,7 @@
 #include "arguments.h"
 #include "float_environment.h"
 #include "philox.h"
+#include "processing_rules.h"
 
 namespace fairdraw::cpu {
 namespace {
@@ -141,11 +142,15 @@ RowStatus filter_row(const SampleRequest& request, std::int64_t row,
                      const RowParameters& parameters, const FilterOptions& options,
                      Worker& worker) {
   RowStatus status = check(parameters);
+  if (status == RowStatus::ok) status = check(parameters_of(request.processing, row));
   if (status != RowStatus::ok) return status;
   const std::uint32_t* allowed =
       request.allowed.given() ? request.allowed.data + row * request.allowed.row_stride : nullptr;
-  const float* values =
-      worker.reader.read(*worker.passes, request.logits, row, allowed, options.from_probs, status);
+  const float* values = request.processing.given()
+                            ? worker.reader.read_processed(*worker.passes, request.logits, row,
+                                                           request.processing, allowed, status)
+                            : worker.reader.read(*worker.passes, request.logits, row, allowed,
+                                                 options.from_probs, status);
   if (status != RowStatus::ok) return status;
   return worker.sampler.filter(values, static_cast<std::size_t>(request.logits.vocab), parameters,
                                options);

@@ -87,6 +87,11 @@ struct Passes {
   /// Bit i % 32 of word i / 32: x[i] >= low. Writes ceil(n / 32) words.
   void (*mask_bits)(const float* x, std::size_t n, float low, std::uint32_t* out);
 
+  /// Copies values, `banned` where the bit of `allowed` (as in mask_bits; null: all are 1) is 0.
+  /// `out` may be x.
+  void (*copy_allowed)(const float* x, std::size_t n, const std::uint32_t* allowed, float banned,
+                       float* out);
+
   /// Exact conversions to float32.
   void (*from_float16)(const std::uint16_t* in, std::size_t n, float* out);
   void (*from_bfloat16)(const std::uint16_t* in, std::size_t n, float* out);

@@ -107,6 +107,17 @@ void mask_bits(const float* x, std::size_t n, float low, std::uint32_t* out) {
   for (std::size_t i = 0; i < n; ++i) out[i / 32] |= (x[i] >= low ? 1U : 0U) << (i % 32);
 }
 
+void copy_allowed(const float* x, std::size_t n, const std::uint32_t* allowed, float banned,
+                  float* out) {
+  if (allowed == nullptr) {
+    if (out != x) std::copy_n(x, n, out);
+    return;
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    out[i] = ((allowed[i / 32] >> (i % 32)) & 1U) != 0 ? x[i] : banned;
+  }
+}
+
 float from_half(std::uint16_t half) {
   const std::uint32_t sign = (half & 0x8000U) << 16;
   const std::uint32_t exponent = (half >> 10) & 0x1fU;
@@ -131,8 +142,8 @@ void from_bfloat16(const std::uint16_t* in, std::size_t n, float* out) {
 
 }  // namespace
 
-const Passes kScalarPasses =
-    Passes{scan,    range,      count_at_least, collect,   blocks_at_least, weigh,        sum,
-           measure, sum_listed, probabilities,  mask_bits, from_float16,    from_bfloat16};
+const Passes kScalarPasses = Passes{
+    scan,    range,      count_at_least, collect,   blocks_at_least, weigh,        sum,
+    measure, sum_listed, probabilities,  mask_bits, copy_allowed,    from_float16, from_bfloat16};
 
 }  // namespace fairdraw::cpu

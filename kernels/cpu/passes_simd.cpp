@@ -15,6 +15,7 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include "exp2fix.h"
@@ -505,6 +506,32 @@ void mask_bits(const float* x, std::size_t n, float low, std::uint32_t* out) {
   }
 }
 
+void copy_allowed(const float* x, std::size_t n, const std::uint32_t* allowed, float banned,
+                  float* out) {
+  if (allowed == nullptr) {
+    if (out != x) std::copy_n(x, n, out);
+    return;
+  }
+  const F32 f32;
+  const VecF other = hn::Set(f32, banned);
+  const std::size_t step = lanes();
+  for (std::size_t begin = 0; begin < n; begin += 32) {
+    const std::uint32_t word = allowed[begin / 32];
+    const std::size_t length = std::min<std::size_t>(32, n - begin);
+    std::size_t i = 0;
+    for (; i + step <= length; i += step) {
+      const std::uint64_t bits = word >> i;  // LoadMaskBits may read 8 bytes
+      std::uint8_t bytes[sizeof(bits)];
+      std::memcpy(bytes, &bits, sizeof(bits));
+      const VecF value = hn::LoadU(f32, x + begin + i);
+      hn::StoreU(hn::IfThenElse(hn::LoadMaskBits(f32, bytes), value, other), f32, out + begin + i);
+    }
+    for (; i < length; ++i) {
+      out[begin + i] = ((word >> i) & 1U) != 0 ? x[begin + i] : banned;
+    }
+  }
+}
+
 /// Widens 16-bit floats of a Highway type (float16_t, bfloat16_t).
 template <class Narrow>
 void widen(const std::uint16_t* in, std::size_t n, float* out) {
@@ -538,9 +565,9 @@ void from_bfloat16(const std::uint16_t* in, std::size_t n, float* out) {
 
 // One a target; simd_passes() below names them.
 extern const Passes kPasses;
-const Passes kPasses =
-    Passes{scan,    range,      count_at_least, collect,   blocks_at_least, weigh,        sum,
-           measure, sum_listed, probabilities,  mask_bits, from_float16,    from_bfloat16};
+const Passes kPasses = Passes{
+    scan,    range,      count_at_least, collect,   blocks_at_least, weigh,        sum,
+    measure, sum_listed, probabilities,  mask_bits, copy_allowed,    from_float16, from_bfloat16};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace fairdraw::cpu

@@ -1,6 +1,5 @@
 #include "row_reader.h"
 
-#include <algorithm>
 #include <cstring>
 #include <limits>
 
@@ -33,6 +32,18 @@ const float* RowReader::convert(const Passes& passes, const RowsView& rows, std:
   return values_.data();
 }
 
+namespace {
+
+/// NaN and +inf of a row, banned tokens included.
+RowStatus status_of_values(const Passes& passes, const float* values, std::size_t n) {
+  const RowScan found = passes.scan(values, n, nullptr);
+  if (found.has_nan) return RowStatus::nan_input;
+  return found.max == std::numeric_limits<float>::infinity() ? RowStatus::infinite_input
+                                                             : RowStatus::ok;
+}
+
+}  // namespace
+
 const float* RowReader::read(const Passes& passes, const RowsView& rows, std::int64_t row,
                              const std::uint32_t* allowed, bool from_probs, RowStatus& status) {
   const float* values = convert(passes, rows, row);
@@ -40,28 +51,56 @@ const float* RowReader::read(const Passes& passes, const RowsView& rows, std::in
   if (allowed == nullptr) return values;
 
   const auto n = static_cast<std::size_t>(rows.vocab);
-  const RowScan found = passes.scan(values, n, nullptr);
-  if (found.has_nan) {
-    status = RowStatus::nan_input;
-  } else if (found.max == std::numeric_limits<float>::infinity()) {
-    status = RowStatus::infinite_input;
-  } else if (from_probs && passes.count_at_least(values, n, 0.0F) != n) {
+  status = status_of_values(passes, values, n);
+  if (status == RowStatus::ok && from_probs && passes.count_at_least(values, n, 0.0F) != n) {
     status = RowStatus::negative_probability;
   }
   if (status != RowStatus::ok) return values;
 
   if (values_.size() < n) values_.resize(n);
-  float* out = values_.data();
   const float banned = from_probs ? 0.0F : -std::numeric_limits<float>::infinity();
-  for (std::size_t begin = 0; begin < n; begin += 32) {
-    const std::uint32_t word = allowed[begin / 32];
-    const std::size_t end = std::min(n, begin + 32);
-    if (word == 0xffffffffU && out == values) continue;
-    for (std::size_t i = begin; i < end; ++i) {
-      out[i] = ((word >> (i - begin)) & 1U) != 0 ? values[i] : banned;
-    }
+  passes.copy_allowed(values, n, allowed, banned, values_.data());
+  return values_.data();
+}
+
+/// The row as floats, and its edits. `check_values`: all of them may vanish before anybody else
+/// looks at them. Without it only values that an edit replaces are looked at here.
+const float* RowReader::prepare(const Passes& passes, const RowsView& rows, std::int64_t row,
+                                const LogitsProcessing& processing, bool check_values,
+                                RowStatus& status) {
+  const auto n = static_cast<std::size_t>(rows.vocab);
+  const float* values = convert(passes, rows, row);
+  status = processor_.prepare(processing, row, values, n);
+  if (check_values || processor_.met_bad_value() || processor_.keeps_few() ||
+      status != RowStatus::ok) {
+    const RowStatus of_values = status_of_values(passes, values, n);
+    if (of_values != RowStatus::ok) status = of_values;
   }
-  return out;
+  return values;
+}
+
+const float* RowReader::read_processed(const Passes& passes, const RowsView& rows, std::int64_t row,
+                                       const LogitsProcessing& processing,
+                                       const std::uint32_t* allowed, RowStatus& status) {
+  const float* values = prepare(passes, rows, row, processing, allowed != nullptr, status);
+  if (status != RowStatus::ok || (allowed == nullptr && !processor_.changes())) return values;
+  const auto n = static_cast<std::size_t>(rows.vocab);
+  if (values_.size() < n) values_.resize(n);
+  processor_.write(passes, values, n, allowed, values_.data());
+  return values_.data();
+}
+
+RowStatus RowReader::write_processed(const Passes& passes, const RowsView& rows, std::int64_t row,
+                                     const LogitsProcessing& processing,
+                                     const std::uint32_t* allowed, float* out) {
+  RowStatus status = RowStatus::ok;
+  const float* values = prepare(passes, rows, row, processing, /*check_values=*/true, status);
+  if (status != RowStatus::ok) return status;
+  const auto n = static_cast<std::size_t>(rows.vocab);
+  processor_.write(passes, values, n, allowed, out);
+  const float largest = passes.scan(out, n, nullptr).max;
+  return largest == -std::numeric_limits<float>::infinity() ? RowStatus::no_allowed_token
+                                                            : RowStatus::ok;
 }
 
 }  // namespace fairdraw::cpu

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "fairdraw/logits_processing.h"
 #include "fairdraw/types.h"
+#include "logits_processor.h"
 #include "passes.h"
 
 namespace fairdraw::cpu {
@@ -18,9 +20,23 @@ class RowReader {
   const float* read(const Passes& passes, const RowsView& rows, std::int64_t row,
                     const std::uint32_t* allowed, bool from_probs, RowStatus& status);
 
+  /// The same for logits, processed. The caller's own memory where nothing changes.
+  const float* read_processed(const Passes& passes, const RowsView& rows, std::int64_t row,
+                              const LogitsProcessing& processing, const std::uint32_t* allowed,
+                              RowStatus& status);
+
+  /// Writes the processed row to `out` (vocab floats, which may be the row itself) unless the
+  /// returned status says what is wrong with it.
+  RowStatus write_processed(const Passes& passes, const RowsView& rows, std::int64_t row,
+                            const LogitsProcessing& processing, const std::uint32_t* allowed,
+                            float* out);
+
  private:
+  const float* prepare(const Passes& passes, const RowsView& rows, std::int64_t row,
+                       const LogitsProcessing& processing, bool check_values, RowStatus& status);
   const float* convert(const Passes& passes, const RowsView& rows, std::int64_t row);
 
+  LogitsProcessor processor_;
   std::vector<float> values_;
   std::vector<std::uint16_t> narrow_;
 };

@@ -13,7 +13,6 @@
 
 #include "arguments.h"
 #include "device_pointers.h"
-#include "filter_rows.h"
 #include "write_rows.h"
 
 namespace fairdraw::cuda {
@@ -21,7 +20,6 @@ namespace {
 
 constexpr int kSmallestCapability = 80;         // 10 * major + minor
 constexpr int kSmallestClusterCapability = 90;  // thread-block clusters
-constexpr std::int64_t kWorkspaceStep = 256;
 
 /// What is known of a device.
 struct DeviceCode {
@@ -124,12 +122,6 @@ bool is_available(Path path) noexcept { return can_run(current_device(), path); 
 std::string why_not_available(Path path) {
   const DeviceCode device = current_device();
   return can_run(device, path) ? std::string() : reason(device, path);
-}
-
-std::int64_t workspace_bytes(std::int64_t rows) noexcept {
-  if (rows <= 0) return 0;
-  const std::int64_t bytes = rows * static_cast<std::int64_t>(sizeof(RowRecord));
-  return (bytes + kWorkspaceStep - 1) / kWorkspaceStep * kWorkspaceStep;
 }
 
 Error check_path(Path& path) {

@@ -14,12 +14,11 @@ inline constexpr int kMostRanked = 256;
 
 /// What one block tells the others of its part of the row, first.
 struct PartMaximum {
-  std::uint32_t max_key;   ///< of its largest allowed value
-  std::uint32_t trouble;   ///< 3 NaN, 2 +inf, 1 a negative probability, 0 none
+  std::uint32_t max_key;   ///< of its largest allowed value, or its trouble (filter_rows.cuh)
   std::uint32_t tail_key;  ///< key of the head's end
   std::int32_t first;      ///< greedy rows: where the maximum is first
   std::int32_t top;        ///< nuclei: the bin of the maximum, on a scale that all blocks share
-  std::int32_t unused[3];
+  std::int32_t unused[4];
 };
 
 /// Weights of a part of the row, and a number of values.

@@ -91,8 +91,8 @@ void DevicePointers::check_needed(const std::string& field, const void* pointer,
   check(field, pointer, alignment);
 }
 
-void DevicePointers::check_workspace(const Execution& execution, std::int64_t rows) {
-  const std::int64_t needed = workspace_bytes(rows);
+void DevicePointers::check_workspace(const Execution& execution, std::int64_t needed,
+                                     std::int64_t rows) {
   if (error_ || needed == 0) return;
   if (execution.workspace == nullptr) {
     error_ = out_of_range("workspace", "null",

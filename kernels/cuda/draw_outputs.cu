@@ -50,7 +50,7 @@ struct RowMeasures {
 __device__ RowMeasures measure(const FilteredRow& row, bool wants_unfiltered, Shared& shared) {
   RowMeasures mine;
   sum_ranges(shared.sums, row.vocab, [&](std::int64_t token) -> std::uint64_t {
-    const float x = row.values[token];
+    const float x = row.value(token);
     const bool kept = row.keeps(token, x);
     mine.survivors += kept ? 1 : 0;
     const bool counts = wants_unfiltered && row.is_allowed(token, x);
@@ -106,11 +106,11 @@ __device__ void write_samples(const OutputsTask& task, std::int64_t output, std:
     if (!task.tokens_are_drawn) task.tokens[at] = token;
     if (task.logprob != nullptr) {
       task.logprob[at] = static_cast<float>(
-          log_probability(row.values[token], record.max, temperature, measures.unfiltered));
+          log_probability(row.value(token), record.max, temperature, measures.unfiltered));
     }
     if (task.logprob_filtered != nullptr) {
       const double filtered = row.greedy_token >= 0 ? 0.0
-                                                    : log_probability(row.values[token], record.max,
+                                                    : log_probability(row.value(token), record.max,
                                                                       temperature, record.total);
       task.logprob_filtered[at] = static_cast<float>(fmin(0.0, filtered));
     }

@@ -43,27 +43,23 @@ cudaError_t limits_of_device(GpuLimits& gpu) {
   return error;
 }
 
-cudaError_t launch(const RowsTask& task, const Spread& spread, cudaStream_t stream) {
-  if (task.from_probs) {
-    switch (task.rows.dtype) {
-      case DType::float16:
-        return launch_filter_rows<DType::float16, true>(task, spread, stream);
-      case DType::bfloat16:
-        return launch_filter_rows<DType::bfloat16, true>(task, spread, stream);
-      case DType::float32:
-        break;
-    }
-    return launch_filter_rows<DType::float32, true>(task, spread, stream);
-  }
+template <bool kFromProbs, bool kProcessed>
+cudaError_t launch_for_dtype(const RowsTask& task, const Spread& spread, cudaStream_t stream) {
   switch (task.rows.dtype) {
     case DType::float16:
-      return launch_filter_rows<DType::float16, false>(task, spread, stream);
+      return launch_filter_rows<DType::float16, kFromProbs, kProcessed>(task, spread, stream);
     case DType::bfloat16:
-      return launch_filter_rows<DType::bfloat16, false>(task, spread, stream);
+      return launch_filter_rows<DType::bfloat16, kFromProbs, kProcessed>(task, spread, stream);
     case DType::float32:
       break;
   }
-  return launch_filter_rows<DType::float32, false>(task, spread, stream);
+  return launch_filter_rows<DType::float32, kFromProbs, kProcessed>(task, spread, stream);
+}
+
+cudaError_t launch(const RowsTask& task, const Spread& spread, cudaStream_t stream) {
+  if (task.from_probs) return launch_for_dtype<true, false>(task, spread, stream);
+  if (task.edits.given()) return launch_for_dtype<false, true>(task, spread, stream);
+  return launch_for_dtype<false, false>(task, spread, stream);
 }
 
 /// How many blocks of how many threads, and how many of them share a multiprocessor.

@@ -69,18 +69,22 @@
 #pragma once
 
 #include "min_p.h"
+#include "row_edits.cuh"
 #include "row_nuclei.cuh"
 #include "row_selection.cuh"
+#include "trouble.h"
 
 namespace fairdraw::cuda {
 
 /// Thread maxima that make the head of a row with top_p alone.
 inline constexpr int kHeadSize = 96;
+/// Above the keys of all values.
+inline constexpr std::uint32_t kTroubleKey = 0xffffff00U;
 
-template <DType kType, bool kFromProbs, int kThreads>
-class RowFilter : public RowNuclei<kType, kFromProbs, kThreads> {
+template <DType kType, bool kFromProbs, int kThreads, bool kProcessed>
+class RowFilter : public RowNuclei<kType, kFromProbs, kThreads, kProcessed> {
  public:
-  using Base = RowNuclei<kType, kFromProbs, kThreads>;
+  using Base = RowNuclei<kType, kFromProbs, kThreads, kProcessed>;
   using Base::Base;
   using Base::kPerVector;
   using Base::kSmallestAllowed;
@@ -100,13 +104,19 @@ class RowFilter : public RowNuclei<kType, kFromProbs, kThreads> {
     segment_.start_load(loaded, bulk_);
     typename Segment::Stream stream = segment_.open_stream(true);
     prepare();
+    std::uint32_t trouble = 0;
+    if constexpr (kProcessed) {
+      trouble = edit_row<Segment, kThreads>(work_.task, shape_, work_.row, work_.cluster.rank);
+      segment_.use(edits_of(work_.task.edits, work_.row));
+      __syncthreads();
+    }
     const typename Segment::Found found =
         segment_.scan(stream, loaded, bulk_, [&](const float(&x)[kPerVector], float thread_max) {
           if (needs_sample_) take_sample(x, thread_max);
         });
     thread_max_ = found.max;
     streamed_max_ = found.streamed_max;
-    return share_maximum(found);
+    return share_maximum(found, trouble);
   }
 
   /// Of a row whose maximum is known and allowed. False where it needs a selection over the row.
@@ -159,6 +169,7 @@ class RowFilter : public RowNuclei<kType, kFromProbs, kThreads> {
   using Base::needs_sample_;
   using Base::segment_;
   using Base::send_sample;
+  using Base::shape_;
   using Base::streamed_max_;
   using Base::take_sample;
   using Base::thread_max_;
@@ -187,13 +198,16 @@ class RowFilter : public RowNuclei<kType, kFromProbs, kThreads> {
     if (!kFromProbs && parameters.min_p > 0.0F) min_p_octaves_ = min_p_octaves(parameters.min_p);
   }
 
-  __device__ __forceinline__ RowStatus share_maximum(const typename Segment::Found& found) {
-    const std::uint32_t trouble = found.raw_max != found.raw_max ? 3U
-                                  : found.raw_max > FLT_MAX      ? 2U
-                                  : found.negative               ? 1U
-                                                                 : 0U;
+  /// `trouble`: of the row's lists.
+  __device__ __forceinline__ RowStatus share_maximum(const typename Segment::Found& found,
+                                                     std::uint32_t trouble) {
+    const Trouble of_values = found.raw_max != found.raw_max ? Trouble::nan_input
+                              : found.raw_max > FLT_MAX      ? Trouble::infinite_input
+                              : found.negative               ? Trouble::negative_probability
+                                                             : Trouble::none;
+    trouble = max(trouble, static_cast<std::uint32_t>(of_values));
     // One key for both: trouble stands above all values.
-    const std::uint32_t key = trouble > 0 ? 0xfffffff0U + trouble : unsigned_key(thread_max_);
+    const std::uint32_t key = trouble > 0 ? kTroubleKey + trouble : unsigned_key(thread_max_);
     const std::uint32_t key_of_warp = warp_max(key);
     // Threads without a value are left out of the smallest thread maximum.
     const std::uint32_t least_of_warp =
@@ -311,15 +325,16 @@ class RowFilter : public RowNuclei<kType, kFromProbs, kThreads> {
 
   /// What the blocks found, put together. The same in all blocks.
   __device__ __forceinline__ RowStatus meet_maxima() {
-    const RowStatus invalid = check(work_.parameters);
+    RowStatus invalid = check(work_.parameters);
+    if constexpr (kProcessed) {
+      if (invalid == RowStatus::ok) {
+        invalid = check(parameters_of(work_.task.processing, work_.row));
+      }
+    }
     if (invalid != RowStatus::ok) return invalid;
     const bool there = work_.lane < work_.cluster.blocks;
     const std::uint32_t key = warp_max(there ? memory_.maximum[work_.lane].max_key : 0U);
-    if (key > 0xfffffff0U) {
-      return key == 0xfffffff3U   ? RowStatus::nan_input
-             : key == 0xfffffff2U ? RowStatus::infinite_input
-                                  : RowStatus::negative_probability;
-    }
+    if (key > kTroubleKey) return status_of(static_cast<Trouble>(key - kTroubleKey));
     work_.max = from_unsigned_key(key);
     if (!(work_.max >= kSmallestAllowed)) return RowStatus::no_allowed_token;
     work_.weight.set_max(work_.max);
@@ -474,16 +489,17 @@ class RowFilter : public RowNuclei<kType, kFromProbs, kThreads> {
 
 /// Rows that need a selection over the row: the state is made anew from a few numbers, so that the
 /// common ways do not keep it for this one.
-template <DType kType, bool kFromProbs, int kThreads>
+template <DType kType, bool kFromProbs, int kThreads, bool kProcessed>
 __device__ __noinline__ void select_over_row(const RowsTask& task, const RowShape& shape,
                                              BlockMemory<kThreads>& memory, uint4* dynamic,
                                              float max, float base, int exchanges) {
-  using Segment = RowSegment<kType, kFromProbs, kThreads>;
+  using Segment = RowSegment<kType, kFromProbs, kThreads, kProcessed>;
   RowWork<kFromProbs, kThreads> work(task, shape.blocks, memory);
-  const Segment segment(
+  Segment segment(
       task.rows, work.row,
       task.allowed.given() ? task.allowed.data + work.row * task.allowed.row_stride : nullptr,
       shape, work.cluster.rank, dynamic);
+  if constexpr (kProcessed) segment.use(edits_of(task.edits, work.row));
   work.max = max;
   work.base = work.low = base;
   work.exchanges = exchanges;
@@ -492,19 +508,21 @@ __device__ __noinline__ void select_over_row(const RowsTask& task, const RowShap
   RowSelection<Segment, kFromProbs, kThreads>(work, segment).finish();
 }
 
-template <DType kType, bool kFromProbs, int kThreads>
+/// kProcessed: with logits processing, apart so that calls without it do not pay for it.
+template <DType kType, bool kFromProbs, int kThreads, bool kProcessed>
 __global__ void __launch_bounds__(kThreads, kThreads == 1024 ? 1 : 2)
     filter_rows_kernel(const __grid_constant__ RowsTask task,
                        const __grid_constant__ RowShape shape) {
   extern __shared__ uint4 dynamic[];
   __shared__ BlockMemory<kThreads> memory;
-  RowFilter<kType, kFromProbs, kThreads> filter(task, shape, memory, dynamic);
+  RowFilter<kType, kFromProbs, kThreads, kProcessed> filter(task, shape, memory, dynamic);
   const RowStatus status = filter.find_maximum();
   if (status != RowStatus::ok) {
     filter.work().fail(status);
   } else if (!filter.finish()) {
-    select_over_row<kType, kFromProbs, kThreads>(task, shape, memory, dynamic, filter.work().max,
-                                                 filter.work().base, filter.work().exchanges);
+    select_over_row<kType, kFromProbs, kThreads, kProcessed>(task, shape, memory, dynamic,
+                                                             filter.work().max, filter.work().base,
+                                                             filter.work().exchanges);
   }
 }
 

@@ -2,7 +2,7 @@
 
 namespace fairdraw::cuda {
 
-template cudaError_t launch_filter_rows<DType::float32, false>(const RowsTask&, const Spread&,
-                                                               cudaStream_t);
+template cudaError_t launch_filter_rows<DType::float32, false, false>(const RowsTask&,
+                                                                      const Spread&, cudaStream_t);
 
 }  // namespace fairdraw::cuda

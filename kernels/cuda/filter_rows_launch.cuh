@@ -7,11 +7,11 @@
 
 namespace fairdraw::cuda {
 
-template <DType kType, bool kFromProbs, int kThreads>
+template <DType kType, bool kFromProbs, bool kProcessed, int kThreads>
 cudaError_t launch_with_threads(const RowsTask& task, const Spread& spread, cudaStream_t stream) {
   static_assert(sizeof(BlockMemory<kThreads>) <= kStaticBytes);
   const RowShape& shape = spread.shape;
-  const auto kernel = filter_rows_kernel<kType, kFromProbs, kThreads>;
+  const auto kernel = filter_rows_kernel<kType, kFromProbs, kThreads, kProcessed>;
   const int bytes = dynamic_bytes(shape, kThreads);
   // The device's limit, not this launch's bytes: the attribute is the kernel's, for all threads.
   const cudaError_t error = cudaFuncSetAttribute(
@@ -32,10 +32,11 @@ cudaError_t launch_with_threads(const RowsTask& task, const Spread& spread, cuda
   return cudaLaunchKernelEx(&config, kernel, task, shape);
 }
 
-template <DType kType, bool kFromProbs>
+template <DType kType, bool kFromProbs, bool kProcessed>
 cudaError_t launch_filter_rows(const RowsTask& task, const Spread& spread, cudaStream_t stream) {
-  return spread.threads == 1024 ? launch_with_threads<kType, kFromProbs, 1024>(task, spread, stream)
-                                : launch_with_threads<kType, kFromProbs, 512>(task, spread, stream);
+  return spread.threads == 1024
+             ? launch_with_threads<kType, kFromProbs, kProcessed, 1024>(task, spread, stream)
+             : launch_with_threads<kType, kFromProbs, kProcessed, 512>(task, spread, stream);
 }
 
 }  // namespace fairdraw::cuda

@@ -24,28 +24,47 @@ struct FilteredRow {
   std::int64_t tie_end;
   std::int32_t greedy_token;
   WeightRule weigh;
+  const EditBits* edit_bits;  ///< null: no edits
+  const float* edited_values;
+  int head;  ///< place of token 0
+
+  /// The value of a token, processed where the call is; a banned one may have any.
+  __device__ float value(std::int64_t token) const {
+    const float x = values[token];
+    if (edit_bits == nullptr) return x;
+    const std::int64_t place = token + head;
+    return is_set(edit_bits[place / 32].x, place) ? edited_values[place] : x;
+  }
 
   /// A row whose status is ok.
   __device__ static FilteredRow of(const FilteredRows& filtered, std::int64_t row) {
     const RowRecord& record = filtered.records[row];
     const bool from_probs = filtered.from_probs;
-    FilteredRow result{
-        RowValues::of(filtered.rows, row),
-        filtered.rows.vocab,
-        filtered.allowed.given() ? filtered.allowed.data + row * filtered.allowed.row_stride
-                                 : nullptr,
-        from_probs ? kSmallestProbability : -FLT_MAX,
-        record.low,
-        record.tie_end,
-        record.greedy_token,
-        from_probs ? WeightRule::of_probs(record.max)
-                   : WeightRule::of_logits(record.max, filtered.temperature.at(row))};
+    FilteredRow result{};
+    result.values = RowValues::of(filtered.rows, row);
+    result.vocab = filtered.rows.vocab;
+    if (filtered.allowed.given()) {
+      result.allowed = filtered.allowed.data + row * filtered.allowed.row_stride;
+    }
+    result.smallest = from_probs ? kSmallestProbability : -FLT_MAX;
+    result.low = record.low;
+    result.tie_end = record.tie_end;
+    result.greedy_token = record.greedy_token;
+    result.weigh = from_probs ? WeightRule::of_probs(record.max)
+                              : WeightRule::of_logits(record.max, filtered.temperature.at(row));
+    if (filtered.edits.given()) {
+      result.edit_bits = filtered.edits.bits + row * filtered.edits.words_of_row();
+      result.edited_values = filtered.edits.values + row * filtered.edits.places_of_row;
+      result.head = place_of_first_token(result.values.bytes, filtered.rows.dtype);
+    }
     return result;
   }
 
   __device__ bool is_allowed(std::int64_t token, float x) const {
     if (!(x >= smallest)) return false;
-    return allowed == nullptr || ((allowed[token / 32] >> (token % 32)) & 1U) != 0;
+    if (edit_bits != nullptr && is_set(edit_bits[(token + head) / 32].y, token + head))
+      return false;
+    return allowed == nullptr || is_set(allowed[token / 32], token);
   }
 
   __device__ bool keeps(std::int64_t token, float x) const {
@@ -55,8 +74,13 @@ struct FilteredRow {
 
   /// 0 for tokens that do not survive. Not for greedy rows, which weigh nothing.
   __device__ std::uint64_t survivor_weight(std::int64_t token) const {
-    const float x = values[token];
+    const float x = value(token);
     return keeps(token, x) ? weigh(x) : 0;
+  }
+
+ private:
+  __device__ static bool is_set(std::uint32_t word, std::int64_t number) {
+    return ((word >> (number % 32)) & 1U) != 0;
   }
 };
 

@@ -9,7 +9,8 @@ struct FilteredRows {
   RowsView rows;
   bool from_probs = false;
   PerRequest<float> temperature = 1.0F;
-  BitRows<const std::uint32_t> allowed;  ///< optional
+  BitRows<const std::uint32_t> allowed;  ///< optional; null where there are edits, which hold it
+  EditPlanes edits;                      ///< of a processed call
   const RowRecord* records = nullptr;    ///< one a row
 };
 

@@ -16,6 +16,8 @@ std::string why_not_available(Path) { return kReason; }
 
 std::int64_t workspace_bytes(std::int64_t) noexcept { return 0; }
 
+std::int64_t workspace_bytes(const SampleRequest&) noexcept { return 0; }
+
 Error sample(const SampleRequest&, const SampleResult&, const Execution&) { return no_cuda(); }
 
 Error softmax(const RowsView&, const PerRequest<float>&, const FloatRows&, View<RowStatus>,

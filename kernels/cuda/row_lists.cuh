@@ -13,10 +13,10 @@
 
 namespace fairdraw::cuda {
 
-template <DType kType, bool kFromProbs, int kThreads>
-class RowLists : public RowState<kType, kFromProbs, kThreads> {
+template <DType kType, bool kFromProbs, int kThreads, bool kProcessed>
+class RowLists : public RowState<kType, kFromProbs, kThreads, kProcessed> {
  public:
-  using Base = RowState<kType, kFromProbs, kThreads>;
+  using Base = RowState<kType, kFromProbs, kThreads, kProcessed>;
   using Base::Base;
   using Base::kPerVector;
   using Base::kWarps;

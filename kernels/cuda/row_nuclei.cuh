@@ -27,10 +27,10 @@ inline constexpr float kBracketDeviations = 3.5F;
 /// The sample looks at one value in four.
 inline constexpr int kSampleStride = 4;
 
-template <DType kType, bool kFromProbs, int kThreads>
-class RowNuclei : public RowLists<kType, kFromProbs, kThreads> {
+template <DType kType, bool kFromProbs, int kThreads, bool kProcessed>
+class RowNuclei : public RowLists<kType, kFromProbs, kThreads, kProcessed> {
  public:
-  using Base = RowLists<kType, kFromProbs, kThreads>;
+  using Base = RowLists<kType, kFromProbs, kThreads, kProcessed>;
   using Base::Base;
   using Base::kPerVector;
   using Base::kSmallestAllowed;

@@ -12,12 +12,18 @@
 //
 // Banned tokens become absent in the first scan, which has seen their values for NaN and +inf.
 // Every later walk sees values that are finite, or absent: -inf for logits, 0 for probabilities.
+//
+// A processed row (row_edits.cuh) differs from memory at its edits. Where a float32 is resident the
+// first scan writes its edited value into its slot; values that come from memory, and those of 16
+// bits, which a float32 does not fit into, are edited each time they are read. That costs a load of
+// 8 bytes for each vector, of a word that its neighbours share.
 #pragma once
 
 #include <cuda_fp16.h>
 
 #include <cstdint>
 
+#include "edit_planes.h"
 #include "fairdraw/types.h"
 #include "row_shape.h"
 
@@ -33,7 +39,13 @@ __device__ inline float max_or_nan(float a, float b) {
   return largest;
 }
 
-template <DType kType, bool kFromProbs, int kThreads>
+/// The edits of one row. `bits` null: the row is as the caller has it.
+struct RowEditsView {
+  const EditBits* bits = nullptr;
+  const float* values = nullptr;
+};
+
+template <DType kType, bool kFromProbs, int kThreads, bool kProcessed>
 class RowSegment {
  public:
   static constexpr int kPerVector = kType == DType::float32 ? 4 : 8;
@@ -60,6 +72,9 @@ class RowSegment {
     int vector, end, step;
   };
 
+  /// Resident steps hold processed values after the scan.
+  static constexpr bool kStoresEdits = kType == DType::float32;
+
   /// `store`: shared memory of the block, resident * kWarps * 512 bytes, 16-byte aligned.
   __device__ __forceinline__ RowSegment(const RowsView& rows, std::int64_t row,
                                         const std::uint32_t* allowed, const RowShape& shape,
@@ -72,9 +87,8 @@ class RowSegment {
         resident_(shape.resident),
         rank_(rank) {
     row_ = static_cast<const std::uint8_t*>(rows.data) + row * rows.row_stride * kValueBytes;
-    const auto address = reinterpret_cast<std::uintptr_t>(row_);
-    const bool element_aligned = address % kValueBytes == 0;
-    head_ = element_aligned ? static_cast<int>(address % 16) / kValueBytes : 0;
+    const bool element_aligned = reinterpret_cast<std::uintptr_t>(row_) % kValueBytes == 0;
+    head_ = place_of_first_token(row_, kType);
     vectors_ = (vocab_ + head_ + kPerVector - 1) / kPerVector;
     whole_begin_ = head_ > 0 ? 1 : 0;
     whole_end_ = element_aligned ? (vocab_ + head_) / kPerVector : whole_begin_;
@@ -127,6 +141,30 @@ class RowSegment {
       } else {
         *slot = vector < end ? load_edge(vector) : absent_vector();
       }
+    }
+  }
+
+  /// From here on the row is seen with its edits. Those of processed rows hold the caller's
+  /// `allowed` too.
+  __device__ __forceinline__ void use(const RowEditsView& edits) {
+    edits_ = edits;
+    allowed_ = nullptr;
+  }
+
+  /// Places (edit_planes.h) of the block: [begin, end), whole words.
+  __device__ __forceinline__ int places_begin() const { return first_vector(0) * kPerVector; }
+  __device__ __forceinline__ int places_end() const { return first_vector(kWarps) * kPerVector; }
+  /// The place of token 0.
+  __device__ __forceinline__ int head() const { return head_; }
+
+  /// A token's value in memory, not processed.
+  __device__ __forceinline__ float raw_value(int token) const {
+    const std::uint8_t* at = row_ + static_cast<std::int64_t>(token) * kValueBytes;
+    if (whole_end_ <= whole_begin_) return value_of_bytes(at);  // perhaps not aligned
+    if constexpr (kType == DType::float32) {
+      return *reinterpret_cast<const float*>(at);
+    } else {
+      return widen(*reinterpret_cast<const std::uint16_t*>(at));
     }
   }
 
@@ -187,12 +225,18 @@ class RowSegment {
         largest = max_or_nan(largest, x[j]);
         if constexpr (kFromProbs) negative |= x[j] < 0.0F;
       }
-      if (allowed_ == nullptr) {
+      if (!differs()) {
         sample(x, fmaxf(seen.even, seen.odd));
         return raw;
       }
-      raw = ban(raw, vector);
-      unpack(raw, x);
+      if (allowed_ != nullptr) {
+        raw = ban(raw, vector);
+        unpack(raw, x);
+      }
+      if constexpr (kProcessed) {
+        edit(x, vector, end_of(warp));
+        raw = pack_over(raw, x);
+      }
 #pragma unroll
       for (int j = 0; j < kPerVector; ++j) {
         float& largest = j % 2 == 0 ? kept.even : kept.odd;
@@ -207,14 +251,14 @@ class RowSegment {
 #pragma unroll 4
     for (int step = 0; step < resident_; ++step) {
       const uint4 raw = look(slot[step * kWarp], begin + step * kWarp);
-      if (allowed_ != nullptr) slot[step * kWarp] = raw;
+      if (differs()) slot[step * kWarp] = raw;
     }
     // The streamed steps apart: where they hold nothing of interest they are not read again.
-    const Largest resident = allowed_ == nullptr ? seen : kept;
+    const Largest resident = differs() ? kept : seen;
     const float resident_raw_max = max_or_nan(seen.even, seen.odd);
     seen = kept = {};
     drain(stream, [&](uint4 raw, int, int vector) { look(raw, vector); });
-    const Largest streamed = allowed_ == nullptr ? seen : kept;
+    const Largest streamed = differs() ? kept : seen;
     Found found;
     found.even = fmaxf(resident.even, streamed.even);
     found.odd = fmaxf(resident.odd, streamed.odd);
@@ -237,12 +281,14 @@ class RowSegment {
     for (int step = 0; step < resident_; ++step) {
       float x[kPerVector];
       unpack(slot[step * kWarp], x);
+      if constexpr (kProcessed && !kStoresEdits) edit_read(warp, step, lane_of(), x);
       visit(x, position + step * kWarp * kPerVector);
     }
     drain(stream, [&](uint4 raw, int step, int vector) {
       if (allowed_ != nullptr) raw = ban(raw, vector);
       float x[kPerVector];
       unpack(raw, x);
+      if constexpr (kProcessed) edit(x, vector, end_of(warp));
       visit(x, position + step * kWarp * kPerVector);
     });
   }
@@ -256,6 +302,7 @@ class RowSegment {
       raw = read_from_memory(warp, step * kWarp + lane_of());
     }
     unpack(raw, x);
+    edit_read(warp, step, lane_of(), x);
   }
 
   /// A vector of this thread's warp; absent behind the last step.
@@ -268,6 +315,7 @@ class RowSegment {
       raw = read_from_memory(warp, step * kWarp + lane);
     }
     unpack(raw, x);
+    edit_read(warp, step, lane, x);
   }
 
   /// A value of a warp by its number there: (step * 32 + lane) * kPerVector + component. Not
@@ -275,7 +323,15 @@ class RowSegment {
   __device__ __forceinline__ float value(int warp, int number) const {
     const auto* of_warp = reinterpret_cast<const std::uint8_t*>(store_ + warp * resident_ * kWarp);
     const std::uint8_t* at = of_warp + number * kValueBytes;
-    if (number >= resident_ * kWarp * kPerVector) {
+    const bool in_memory = number >= resident_ * kWarp * kPerVector;
+    if constexpr (kProcessed) {
+      if (edits_.bits != nullptr && (in_memory || !kStoresEdits)) {
+        const int place = first_vector(warp) * kPerVector + number;
+        const EditBits word = edits_.bits[place / 32];
+        if (((word.x >> (place % 32)) & 1U) != 0) return edits_.values[place];
+      }
+    }
+    if (in_memory) {
       const int vector = first_vector(warp) + number / kPerVector;
       at = vector_address(vector) + number % kPerVector * kValueBytes;
       if (vector < whole_begin_ || vector >= whole_end_) return value_of_bytes(at);
@@ -371,6 +427,59 @@ class RowSegment {
     return make_uint4(words[0], words[1], words[2], words[3]);
   }
 
+  /// Whether the row that is seen may differ from the caller's.
+  __device__ __forceinline__ bool differs() const {
+    return allowed_ != nullptr || (kProcessed && edits_.bits != nullptr);
+  }
+
+  /// A vector's values as its edits make them. `end`: of the warp that owns it; behind it are
+  /// absent values, whose places are another warp's.
+  __device__ __forceinline__ void edit(float (&x)[kPerVector], int vector, int end) const {
+    if (edits_.bits == nullptr || vector >= end) return;
+    constexpr unsigned kOfVector = (1U << kPerVector) - 1U;
+    const int place = vector * kPerVector;
+    const EditBits word = edits_.bits[place / 32];
+    const unsigned edited = (word.x >> (place % 32)) & kOfVector;
+    const unsigned banned = (word.y >> (place % 32)) & kOfVector;
+    if ((edited | banned) == 0) return;
+#pragma unroll
+    for (int quad = 0; quad < kPerVector; quad += 4) {
+      const float4 made = edited_quad(make_float4(x[quad], x[quad + 1], x[quad + 2], x[quad + 3]),
+                                      edited >> quad, banned >> quad, edits_.values + place + quad);
+      x[quad] = made.x;
+      x[quad + 1] = made.y;
+      x[quad + 2] = made.z;
+      x[quad + 3] = made.w;
+    }
+  }
+  __device__ __noinline__ static float4 edited_quad(float4 x, unsigned edited, unsigned banned,
+                                                    const float* values) {
+    const auto made = [&](float value, int j) {
+      if (((banned >> j) & 1U) != 0) return -INFINITY;
+      return ((edited >> j) & 1U) != 0 ? values[j] : value;
+    };
+    return make_float4(made(x.x, 0), made(x.y, 1), made(x.z, 2), made(x.w, 3));
+  }
+
+  /// What the scan stores of an edited vector: float32 values, or the 16 bits as they are.
+  __device__ __forceinline__ static uint4 pack_over(uint4 raw, const float (&x)[kPerVector]) {
+    if constexpr (kStoresEdits) {
+      return make_uint4(__float_as_uint(x[0]), __float_as_uint(x[1]), __float_as_uint(x[2]),
+                        __float_as_uint(x[3]));
+    } else {
+      return raw;
+    }
+  }
+
+  /// The edits of what read() gives.
+  __device__ __forceinline__ void edit_read(int warp, int step, int lane,
+                                            float (&x)[kPerVector]) const {
+    if constexpr (kProcessed) {
+      if (step < resident_ && kStoresEdits) return;
+      edit(x, first_vector(warp) + step * kWarp + lane, end_of(warp));
+    }
+  }
+
   __device__ __forceinline__ uint4 ban(uint4 raw, int vector) const {
     return without_banned(raw, allowed_, vector * kPerVector - head_, vocab_);
   }
@@ -448,6 +557,7 @@ class RowSegment {
 
   const std::uint8_t* row_;
   const std::uint32_t* allowed_;
+  RowEditsView edits_;
   uint4* store_;
   int vocab_, vectors_, whole_begin_, whole_end_, head_, warp_vectors_, steps_, resident_, rank_;
 };

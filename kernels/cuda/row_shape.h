@@ -55,7 +55,8 @@ int dynamic_bytes(const RowShape& shape, int threads);
 Spread spread_rows(const RowsTask& task, int blocks, int threads, int blocks_per_multiprocessor,
                    bool bulk_copies, const GpuLimits& gpu);
 
-template <DType kType, bool kFromProbs>
+/// kProcessed: task.edits is given.
+template <DType kType, bool kFromProbs, bool kProcessed>
 cudaError_t launch_filter_rows(const RowsTask& task, const Spread& spread, cudaStream_t stream);
 
 }  // namespace fairdraw::cuda

@@ -10,10 +10,10 @@ namespace fairdraw::cuda {
 /// kSmallestOctave, so that what is kept needs no clamp.
 inline constexpr float kWeightlessOctaves = 50.0F;
 
-template <DType kType, bool kFromProbs, int kThreads>
+template <DType kType, bool kFromProbs, int kThreads, bool kProcessed>
 class RowState {
  public:
-  using Segment = RowSegment<kType, kFromProbs, kThreads>;
+  using Segment = RowSegment<kType, kFromProbs, kThreads, kProcessed>;
   using Work = RowWork<kFromProbs, kThreads>;
   static constexpr int kPerVector = Segment::kPerVector;
   static constexpr int kWarps = kThreads / kWarp;
@@ -22,6 +22,7 @@ class RowState {
   __device__ __forceinline__ RowState(const RowsTask& task, const RowShape& shape,
                                       BlockMemory<kThreads>& memory, uint4* dynamic)
       : work_(task, shape.blocks, memory),
+        shape_(shape),
         memory_(memory),
         dynamic_(dynamic, shape, kThreads),
         segment_(task.rows, work_.row,
@@ -40,6 +41,7 @@ class RowState {
   }
 
   Work work_;
+  const RowShape& shape_;
   BlockMemory<kThreads>& memory_;
   DynamicMemory dynamic_;
   Segment segment_;

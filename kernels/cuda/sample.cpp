@@ -12,10 +12,36 @@
 #include "device_pointers.h"
 #include "draw_outputs.h"
 #include "sample_rows.h"
+#include "workspace.h"
 #include "write_rows.h"
 
 namespace fairdraw::cuda {
 namespace {
+
+void check_processing(DevicePointers& pointers, const LogitsProcessing& processing) {
+  const auto check_lists = [&pointers](const std::string& name, const TokenLists& lists) {
+    if (lists.size > 0) pointers.check(name + ".data", lists.data, alignof(std::int32_t));
+    pointers.check(name + ".begins", lists.begins);
+    pointers.check(name + ".lengths", lists.lengths);
+  };
+  pointers.check("repetition_penalty", processing.repetition_penalty);
+  pointers.check("frequency_penalty", processing.frequency_penalty);
+  pointers.check("presence_penalty", processing.presence_penalty);
+  check_lists("prompt", processing.prompt);
+  check_lists("output", processing.output);
+  pointers.check("prompt_mask", processing.prompt_mask);
+  if (processing.output_counts.rows > 0) {
+    pointers.check("output_counts", processing.output_counts.data, alignof(std::int32_t));
+  }
+  check_lists("bias_ids", processing.bias_ids);
+  pointers.check("bias_values", processing.bias_values);
+  pointers.check("min_tokens", processing.min_tokens);
+  check_lists("stop_ids", processing.stop_ids);
+  pointers.check("output_lengths", processing.output_lengths);
+  check_lists("bad_words", processing.bad_words);
+  check_lists("bad_word_lengths", processing.bad_word_lengths);
+  check_lists("allowed_ids", processing.allowed_ids);
+}
 
 Error check_pointers(const SampleRequest& request, const SampleResult& result,
                      const Execution& execution, const SampleOptions& options) {
@@ -28,6 +54,7 @@ Error check_pointers(const SampleRequest& request, const SampleResult& result,
   pointers.check("seed", request.seed);
   pointers.check("offset", request.offset);
   pointers.check("allowed", request.allowed);
+  check_processing(pointers, request.processing);
   pointers.check("active", request.active);
   pointers.check("indices", request.indices);
   if (options.wants_tokens) pointers.check("tokens", result.tokens);
@@ -37,7 +64,7 @@ Error check_pointers(const SampleRequest& request, const SampleResult& result,
   pointers.check("logprob_filtered", result.logprob_filtered);
   pointers.check("mask", result.mask);
   pointers.check(options.wants_tokens ? "probs" : "output", result.probs);
-  pointers.check_workspace(execution, request.logits.rows);
+  pointers.check_workspace(execution, workspace_bytes(request), request.logits.rows);
   return pointers.error();
 }
 
@@ -47,6 +74,8 @@ struct Plan {
   bool has_outputs;             ///< draw_outputs
   bool has_rows;                ///< write_rows
   bool writes_statuses_by_row;  ///< of a call without tokens
+
+  bool needs_records() const { return has_outputs || has_rows; }
 };
 
 Plan plan_of(const SampleRequest& request, const SampleResult& result,
@@ -65,7 +94,7 @@ Plan plan_of(const SampleRequest& request, const SampleResult& result,
 }
 
 RowsTask rows_task(const SampleRequest& request, const SampleResult& result,
-                   const SampleOptions& options, const Plan& plan, RowRecord* records) {
+                   const SampleOptions& options, const Plan& plan, const Workspace& workspace) {
   RowsTask task;
   task.rows = request.logits;
   task.from_probs = options.from_probs;
@@ -85,7 +114,9 @@ RowsTask rows_task(const SampleRequest& request, const SampleResult& result,
     task.tokens = result.tokens.data;
     task.statuses = result.statuses.data;
   }
-  task.records = records;
+  if (plan.needs_records()) task.records = workspace.records;
+  task.processing = request.processing;
+  task.edits = workspace.edits;
   return task;
 }
 
@@ -126,16 +157,20 @@ Error sample_rows(const SampleRequest& request, const SampleResult& result,
   if (Error error = check_pointers(request, result, execution, options)) return error;
 
   const Plan plan = plan_of(request, result, options);
-  const bool needs_records = plan.has_outputs || plan.has_rows;
   const cudaStream_t stream = stream_of(execution);
-  auto* records = needs_records ? static_cast<RowRecord*>(execution.workspace) : nullptr;
-  const bool filters = plan.draws_in_row_kernel || needs_records;
+  const Workspace workspace = Workspace::of(request, execution.workspace);
+  const bool filters = plan.draws_in_row_kernel || plan.needs_records();
   if (request.logits.rows > 0 && filters) {
-    const RowsTask task = rows_task(request, result, options, plan, records);
+    const RowsTask task = rows_task(request, result, options, plan, workspace);
     if (Error error = check_launch("filter_rows", filter_rows(task, path, stream))) return error;
   }
-  const FilteredRows filtered{request.logits, options.from_probs, request.temperature,
-                              request.allowed, records};
+  const FilteredRows filtered{
+      request.logits,
+      options.from_probs,
+      request.temperature,
+      is_processed(request.processing) ? BitRows<const std::uint32_t>{} : request.allowed,
+      workspace.edits,
+      workspace.records};
   if (plan.has_outputs) {
     const OutputsTask task = outputs_task(request, result, plan, filtered);
     if (Error error = check_launch("draw_outputs", draw_outputs(task, stream))) return error;

@@ -44,7 +44,7 @@ Error check_pointers(const ChainSpeculativeRequest& request, const ChainSpeculat
   pointers.check("accepted", result.accepted);
   pointers.check("emitted", result.emitted);
   pointers.check("statuses", result.statuses);
-  pointers.check_workspace(execution, rows);
+  pointers.check_workspace(execution, workspace_bytes(rows), rows);
   return pointers.error();
 }
 
@@ -154,7 +154,7 @@ Error top_k_mask_logits(const RowsView& logits, const PerRequest<std::int32_t>& 
   pointers.check("top_k", top_k);
   if (logits.rows > 0) pointers.check("masked", masked, 1);
   pointers.check("statuses", statuses);
-  pointers.check_workspace(execution, logits.rows);
+  pointers.check_workspace(execution, workspace_bytes(logits.rows), logits.rows);
   if (pointers.error()) return pointers.error();
   if (logits.rows == 0) return {};
 

@@ -53,8 +53,7 @@ __device__ float probability_of(const FilteredRow& row, const RowRecord& record,
 __device__ bool write_token(const RowsOutputTask& task, std::int64_t number, const FilteredRow& row,
                             const RowRecord& record, std::int64_t token) {
   const bool ok = record.status == RowStatus::ok;
-  const std::uint32_t bits = row.values.bits(token);
-  const float x = float_of(bits, row.values.dtype);
+  const float x = ok ? row.value(token) : 0.0F;
   const bool kept = ok && row.keeps(token, x);
   if (task.probs.given()) {
     task.probs.data[number * task.probs.row_stride + token] =
@@ -64,7 +63,8 @@ __device__ bool write_token(const RowsOutputTask& task, std::int64_t number, con
     const std::int64_t size = value_size(row.values.dtype);
     unsigned char* at =
         static_cast<unsigned char*>(task.masked) + (number * task.masked_row_stride + token) * size;
-    store_bits(at, kept ? bits : minus_infinity_bits(row.values.dtype), size);
+    // Masked logits are the caller's own: no call of theirs is processed.
+    store_bits(at, kept ? row.values.bits(token) : minus_infinity_bits(row.values.dtype), size);
   }
   return kept;
 }

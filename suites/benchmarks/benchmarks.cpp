@@ -14,6 +14,7 @@
 #include "harness/contract/sampler.h"
 #include "harness/contract/usage_error.h"
 #include "harness/plugin/plugin_sampler.h"
+#include "suites/benchmarks/benchmark_processing.h"
 #include "suites/benchmarks/benchmark_rows.h"
 #include "suites/benchmarks/cuda_benchmarks.h"
 #include "suites/benchmarks/floors.h"
@@ -70,7 +71,7 @@ bool needs_weights(const Operation& operation, const std::string& logits) {
 
 /// What is timed: one call over all rows, with another offset each time.
 std::function<void()> work_of(const std::string& backend, int threads, const Operation& operation,
-                              const Rows& rows) {
+                              const std::string& processing, const Rows& rows) {
   const reference::RowParameters parameters = operation.parameters;
   if (backend == "peer:sort" || backend == "peer:softmax") {
     const bool sorts = backend == "peer:sort";
@@ -101,7 +102,14 @@ std::function<void()> work_of(const std::string& backend, int threads, const Ope
   request.tie_rule = operation.tie_rule;
   request.filter_order = operation.filter_order;
   request.seed = std::uint64_t{1};
-  return [request, execution, call = std::uint64_t{0},
+  const auto made = std::make_shared<const BatchProcessing>(
+      make_processing(processing, rows.batch, rows.batch, rows.vocab));
+  HostArrays arrays;
+  if (processing != "none") request.processing = processing_in(made->lists, rows.batch, arrays);
+  if (!made->allowed.empty()) {
+    request.allowed = {made->allowed.data(), rows.batch, made->allowed_stride};
+  }
+  return [request, execution, made, call = std::uint64_t{0},
           tokens = std::vector<std::int32_t>(static_cast<std::size_t>(rows.batch))]() mutable {
     request.offset = call++;
     SampleResult result;
@@ -112,7 +120,8 @@ std::function<void()> work_of(const std::string& backend, int threads, const Ope
 }
 
 harness::BenchmarkRecord benchmark(const BenchmarkOptions& options, const std::string& backend,
-                                   int threads, const Operation& operation, const std::string& kind,
+                                   int threads, const Operation& operation,
+                                   const std::string& processing, const std::string& kind,
                                    const std::string& dtype, const Rows& rows, bool batch_of_one) {
   const bool weights = needs_weights(operation, kind);
   const auto time = [&](const Rows& timed, double milliseconds) {
@@ -125,7 +134,7 @@ harness::BenchmarkRecord benchmark(const BenchmarkOptions& options, const std::s
         static_cast<void>(sink);
       }
     };
-    return measure(work_of(backend, threads, operation, timed), floor, milliseconds);
+    return measure(work_of(backend, threads, operation, processing, timed), floor, milliseconds);
   };
   Measured measured;
   std::int64_t batch = rows.batch;
@@ -141,7 +150,7 @@ harness::BenchmarkRecord benchmark(const BenchmarkOptions& options, const std::s
     measured = time(rows, options.milliseconds);
   }
   return {threads == 1 ? backend : fmt::format("{}@{}", backend, threads),
-          "sample/" + operation_name(operation),
+          call_name(operation, processing),
           batch,
           rows.vocab,
           dtype,
@@ -179,6 +188,13 @@ BenchmarkOptions with_cpu_lists(BenchmarkOptions options) {
   return options;
 }
 
+/// Peers know no processing.
+std::vector<std::string> processing_for(const std::string& backend,
+                                        const BenchmarkOptions& options) {
+  if (backend.rfind("peer:", 0) == 0) return {"none"};
+  return options.processing;
+}
+
 std::vector<harness::BenchmarkRecord> run_cpu_benchmarks(const BenchmarkOptions& options,
                                                          const std::vector<std::string>& backends) {
   const std::vector<Operation> operations = operations_of(options, named_operations());
@@ -193,8 +209,10 @@ std::vector<harness::BenchmarkRecord> run_cpu_benchmarks(const BenchmarkOptions&
           for (const Operation& operation : operations) {
             for (const std::string& backend : backends) {
               for (const int threads : options.threads) {
-                records.push_back(benchmark(options, backend, threads, operation, kind, dtype, rows,
-                                            batch_of_one));
+                for (const std::string& processing : processing_for(backend, options)) {
+                  records.push_back(benchmark(options, backend, threads, operation, processing,
+                                              kind, dtype, rows, batch_of_one));
+                }
               }
             }
           }
@@ -219,6 +237,11 @@ std::vector<Operation> operations_of(const BenchmarkOptions& options,
   return operations;
 }
 
+std::string call_name(const Operation& operation, const std::string& processing) {
+  const std::string name = "sample/" + operation_name(operation);
+  return processing == "none" ? name : name + "/" + processing;
+}
+
 void add_benchmark_options(CLI::App& app, BenchmarkOptions& options) {
   app.add_option("--backend", options.backends,
                  "Samplers by name (cpu, cuda, ...), peer:sort, peer:softmax (default: cpu); "
@@ -237,6 +260,11 @@ void add_benchmark_options(CLI::App& app, BenchmarkOptions& options) {
       ->delimiter(',');
   app.add_option("--logits", options.logits, "peaked, flat, equal, captured (default: peaked,flat)")
       ->delimiter(',');
+  app.add_option("--processing", options.processing,
+                 "Logits processing of all rows: none, penalties, bias, bitmask, bans, allowed, "
+                 "all, mixed")
+      ->delimiter(',')
+      ->capture_default_str();
   app.add_option("--threads", options.threads, "On the CPU: rows in parallel")
       ->delimiter(',')
       ->capture_default_str();
@@ -265,6 +293,7 @@ std::vector<harness::BenchmarkRecord> run_benchmarks(const BenchmarkOptions& opt
   check_names(cpu_backends, known, "backend");
   check_names(options.logits, logits_names(), "logits");
   check_names(options.dtypes, dtype_names(), "dtype");
+  check_names(options.processing, processing_names(), "processing");
   check_names({options.parameters}, {"array", "scalar"}, "parameters");
   check_range(options.vocabs, "--vocab", kMaxVocab);
   check_range(options.batches, "--batch", 65536);

@@ -21,7 +21,8 @@ struct BenchmarkOptions {
   std::vector<std::int64_t> batches;
   std::vector<std::string> dtypes;
   std::vector<std::string> logits;
-  std::vector<int> threads = {1};    ///< on the CPU
+  std::vector<std::string> processing = {"none"};  ///< benchmark_processing.h
+  std::vector<int> threads = {1};                  ///< on the CPU
   double milliseconds = 60;          ///< on the CPU, to spend on each row, at least 15 repetitions
   std::string parameters = "array";  ///< on a GPU: one value a row (array), or one a call (scalar)
   std::string data_directory;        ///< where the captured logits are
@@ -33,6 +34,9 @@ void add_benchmark_options(CLI::App& app, BenchmarkOptions& options);
 /// The operations that the options name, or `defaults`.
 std::vector<Operation> operations_of(const BenchmarkOptions& options,
                                      const std::vector<Operation>& defaults);
+
+/// Name of a measured call in records: `sample/top_k_50`, `sample/top_k_50/penalties`.
+std::string call_name(const Operation& operation, const std::string& processing);
 
 /// Measures; one record a combination. Throws harness::UsageError for unknown names. Tokens that
 /// are wrong are added to `failures`, a line each (looked at on GPUs alone: verify judges the CPU).

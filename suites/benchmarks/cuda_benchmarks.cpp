@@ -15,6 +15,7 @@
 #include "fairdraw/cuda_memory.h"
 #include "fairdraw/sample.h"
 #include "harness/contract/usage_error.h"
+#include "suites/benchmarks/benchmark_processing.h"
 #include "suites/benchmarks/benchmark_rows.h"
 #include "suites/benchmarks/cuda_floor.h"
 #include "suites/benchmarks/cuda_timing.h"
@@ -122,15 +123,41 @@ class DeviceArray {
   std::int64_t size_;
 };
 
+/// Where the arrays of logits processing lie on the device: HostArrays' like.
+class ProcessingArrays {
+ public:
+  explicit ProcessingArrays(const cuda::Stream& stream) : stream_(stream) {}
+
+  template <class T>
+  const T* in(const std::vector<T>& values) {
+    if (values.empty()) return nullptr;
+    cuda::DeviceBuffer& buffer = *buffers_.emplace_back(std::make_unique<cuda::DeviceBuffer>());
+    const auto bytes = static_cast<std::int64_t>(values.size() * sizeof(T));
+    expect_success(buffer.reserve(bytes), "an array of logits processing");
+    expect_success(buffer.upload(0, values.data(), bytes, stream_),
+                   "an array of logits processing");
+    expect_success(cudaStreamSynchronize(handle(stream_)), "an array of logits processing");
+    return static_cast<const T*>(buffer.data());
+  }
+
+ private:
+  const cuda::Stream& stream_;
+  std::vector<std::unique_ptr<cuda::DeviceBuffer>> buffers_;
+};
+
 /// The request of a cell, by arrays with one value a row or by scalars, and its results.
 class Cell {
  public:
-  Cell(const DeviceRows& rows, std::int64_t batch, const Operation& operation, bool by_arrays,
-       const cuda::Stream& stream)
+  Cell(const DeviceRows& rows, std::int64_t batch, const Operation& operation,
+       const std::string& processing, bool by_arrays, const cuda::Stream& stream)
       : rows_(rows),
         stream_(stream),
         batch_(batch),
         by_arrays_(by_arrays),
+        host_processing_(
+            make_processing(processing, rows.host().batch, rows.host().batch, rows.host().vocab)),
+        processing_(make_processing(processing, batch, rows.host().batch, rows.host().vocab)),
+        arrays_(stream),
         temperature_(repeated(operation.parameters.temperature), stream),
         top_k_(repeated(operation.parameters.top_k), stream),
         top_p_(repeated(operation.parameters.top_p), stream),
@@ -147,12 +174,21 @@ class Cell {
     request_.min_p = operation.parameters.min_p;
     request_.seed = std::uint64_t{1};
     request_.offset = std::uint64_t{1000};
-    expect_success(workspace_.reserve(cuda::workspace_bytes(batch)), "the workspace");
+    if (processing != "none") {
+      on_device_.processing = processing_in(processing_.lists, batch, arrays_);
+    }
+    if (!processing_.allowed.empty()) {
+      on_device_.allowed = {arrays_.in(processing_.allowed), batch, processing_.allowed_stride};
+    }
+    on_device_.logits = rows.view(batch);
+    expect_success(workspace_.reserve(cuda::workspace_bytes(on_device_)), "the workspace");
   }
 
   void enqueue(cuda::Path path) const {
     SampleRequest request = request_;
-    request.logits = rows_.view(batch_);
+    request.logits = on_device_.logits;
+    request.processing = on_device_.processing;
+    request.allowed = on_device_.allowed;
     if (by_arrays_) {
       request.temperature = temperature_.per_request();
       request.top_k = top_k_.per_request();
@@ -223,6 +259,14 @@ class Cell {
     std::vector<std::int32_t> tokens(indices.size());
     SampleRequest request = request_;
     request.logits = host.view();
+    HostArrays arrays;
+    if (on_device_.processing.given()) {
+      request.processing = processing_in(host_processing_.lists, host.batch, arrays);
+    }
+    if (on_device_.allowed.given()) {
+      request.allowed = {host_processing_.allowed.data(), host.batch,
+                         host_processing_.allowed_stride};
+    }
     request.indices = {indices.data(), outputs};
     if (by_arrays_) {
       request.seed = {&seed, 1};
@@ -238,7 +282,11 @@ class Cell {
   const cuda::Stream& stream_;
   std::int64_t batch_;
   bool by_arrays_;
-  SampleRequest request_;  ///< without logits; every parameter a scalar
+  BatchProcessing host_processing_;  ///< of the host's rows
+  BatchProcessing processing_;
+  ProcessingArrays arrays_;
+  SampleRequest request_;    ///< without logits; every parameter a scalar
+  SampleRequest on_device_;  ///< logits, processing and bitmask alone
   DeviceArray<float> temperature_;
   DeviceArray<std::int32_t> top_k_;
   DeviceArray<float> top_p_, min_p_;
@@ -331,13 +379,14 @@ std::vector<harness::BenchmarkRecord> run_cuda_benchmarks(const BenchmarkOptions
 
   std::vector<harness::BenchmarkRecord> records;
   const auto measure = [&](const DeviceRows& rows, const Floor& floor, std::int64_t batch,
-                           const Operation& operation, const std::string& backend,
-                           const std::string& dtype, const std::string& kind) {
-    const std::string cell =
-        fmt::format("{} sample/{} batch {} vocab {} {} {}", backend, operation_name(operation),
-                    batch, rows.host().vocab, dtype, kind);
+                           const Operation& operation, const std::string& processing,
+                           const std::string& backend, const std::string& dtype,
+                           const std::string& kind) {
+    const std::string call = call_name(operation, processing);
+    const std::string cell = fmt::format("{} {} batch {} vocab {} {} {}", backend, call, batch,
+                                         rows.host().vocab, dtype, kind);
     try {
-      const Cell work(rows, batch, operation, by_arrays, stream);
+      const Cell work(rows, batch, operation, processing, by_arrays, stream);
       const auto enqueue = [&] { work.enqueue(path_of(backend)); };
       enqueue();  // loads the kernel: not a part of the capture
       const CapturedCall captured(stream, enqueue);
@@ -346,9 +395,9 @@ std::vector<harness::BenchmarkRecord> run_cuda_benchmarks(const BenchmarkOptions
       if (const std::string trouble = work.trouble(); !trouble.empty()) {
         failures.push_back(cell + ": " + trouble);
       }
-      records.push_back({by_arrays ? backend : backend + "@scalar",
-                         "sample/" + operation_name(operation), batch, rows.host().vocab, dtype,
-                         kind, times[1], "read_once", times[0], times[1] / times[0], machine});
+      records.push_back({by_arrays ? backend : backend + "@scalar", call, batch, rows.host().vocab,
+                         dtype, kind, times[1], "read_once", times[0], times[1] / times[0],
+                         machine});
     } catch (const std::runtime_error& error) {
       throw std::runtime_error(cell + ": " + error.what());
     }
@@ -364,7 +413,9 @@ std::vector<harness::BenchmarkRecord> run_cuda_benchmarks(const BenchmarkOptions
           const Floor floor(rows, batch, properties.multiProcessorCount, stream, timer);
           for (const Operation& operation : operations) {
             for (const std::string& backend : backends) {
-              measure(rows, floor, batch, operation, backend, dtype, kind);
+              for (const std::string& processing : options.processing) {
+                measure(rows, floor, batch, operation, processing, backend, dtype, kind);
+              }
             }
           }
         }

@@ -73,11 +73,10 @@ class DeviceArrays {
 
   /// How to run a call over `rows` rows, with a workspace of exactly the size that is asked for.
   cuda::Execution execution(std::int64_t rows, cuda::Path path, void* stream = nullptr) {
-    const std::int64_t bytes = cuda::workspace_bytes(rows);
-    // Not filled: a read of what no kernel wrote is for compute-sanitizer to find.
-    std::uint8_t* data = place(nullptr, static_cast<std::size_t>(bytes), kGuard);
-    if (data != nullptr) outputs_.push_back({data, static_cast<std::size_t>(bytes), nullptr});
-    return {stream, data, bytes, path};
+    return execution_of(cuda::workspace_bytes(rows), path, stream);
+  }
+  cuda::Execution execution(const SampleRequest& request, cuda::Path path, void* stream = nullptr) {
+    return execution_of(cuda::workspace_bytes(request), path, stream);
   }
 
   /// Waits for the device and copies all arrays that were given by out() back. Throws where a
@@ -121,6 +120,13 @@ class DeviceArrays {
     std::size_t bytes;
     std::uint8_t* host;
   };
+
+  cuda::Execution execution_of(std::int64_t bytes, cuda::Path path, void* stream) {
+    // Not filled: a read of what no kernel wrote is for compute-sanitizer to find.
+    std::uint8_t* data = place(nullptr, static_cast<std::size_t>(bytes), kGuard);
+    if (data != nullptr) outputs_.push_back({data, static_cast<std::size_t>(bytes), nullptr});
+    return {stream, data, bytes, path};
+  }
 
   std::uint8_t* place(const void* source, std::size_t bytes, std::size_t guard) {
     if (bytes == 0) return nullptr;

@@ -7,23 +7,9 @@
 #include <vector>
 
 #include "fairdraw/sample.h"
+#include "suites/cases/call_arrays.h"
 
 namespace fairdraw::suites {
-
-/// A parameter of a request: an array where `values` has any, else the scalar.
-template <class T>
-struct CallParameter {
-  T scalar{};
-  std::vector<T> values;
-  bool is_array = false;
-
-  T at(std::int64_t i) const { return is_array ? values[static_cast<std::size_t>(i)] : scalar; }
-  T& set(std::int64_t i) { return values[static_cast<std::size_t>(i)]; }
-  void make_array(std::int64_t size) {
-    values.assign(static_cast<std::size_t>(size), scalar);
-    is_array = true;
-  }
-};
 
 /// One call. Vectors that are empty are not given.
 struct SampleCall {
@@ -39,6 +25,7 @@ struct SampleCall {
   Purpose purpose = Purpose::draw;
   std::vector<std::uint32_t> allowed;
   std::int64_t allowed_stride = 0;
+  CallProcessing processing;
   std::vector<std::uint8_t> active;
   std::vector<std::int32_t> indices;
   std::int32_t num_samples = 1;
@@ -76,26 +63,6 @@ struct SampleOutputs {
   SampleOutputs(const SampleCall& call, const Wanted& wanted);
 };
 
-/// Where the CPU has the arrays of a call: the vectors themselves. DeviceArrays is its like.
-class HostArrays {
- public:
-  template <class T>
-  const T* in(const std::vector<T>& values) {
-    return values.empty() ? nullptr : values.data();
-  }
-  template <class T>
-  T* out(std::vector<T>& values) {
-    return values.empty() ? nullptr : values.data();
-  }
-  void ready() const {}
-};
-
-template <class T, class Arrays>
-PerRequest<T> parameter_in(const CallParameter<T>& parameter, Arrays& arrays) {
-  if (!parameter.is_array) return parameter.scalar;
-  return {arrays.in(parameter.values), static_cast<std::int64_t>(parameter.values.size())};
-}
-
 /// The request over arrays in host or device memory (DeviceArrays, HostArrays).
 template <class Arrays>
 SampleRequest request_in(const SampleCall& call, Arrays& arrays) {
@@ -113,6 +80,7 @@ SampleRequest request_in(const SampleCall& call, Arrays& arrays) {
   if (!call.allowed.empty()) {
     request.allowed = {arrays.in(call.allowed), call.rows, call.allowed_stride};
   }
+  request.processing = processing_in(call.processing, call.rows, arrays);
   request.active = {arrays.in(call.active), static_cast<std::int64_t>(call.active.size())};
   request.indices = {arrays.in(call.indices), static_cast<std::int64_t>(call.indices.size())};
   request.num_samples = call.num_samples;
@@ -144,6 +112,11 @@ SampleResult result_in(const SampleCall& call, SampleOutputs& outputs, Arrays& a
 /// parameters of their own in and out of range, NaN, padding, masks, `indices` out of range,
 /// several samples, strides, odd addresses. The dtype is number % 3.
 SampleCall random_sample_call(std::uint64_t number, std::int64_t rows, std::int64_t vocab);
+
+/// Logits processing for a call, from a number: every feature in about half of the calls, with
+/// lists of all lengths, ids that repeat, placeholders; and, in some rows, each fault that a row
+/// can have.
+CallProcessing random_processing(std::uint64_t number, const SampleCall& call);
 
 /// The parameters of a row, to run it again.
 std::string describe_row(const SampleCall& call, std::int64_t row);

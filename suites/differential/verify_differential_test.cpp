@@ -7,6 +7,7 @@
 #include <functional>
 #include <set>
 
+#include "fairdraw/process_logits.h"
 #include "fairdraw/sample.h"
 #include "fairdraw/speculative.h"
 #include "random_rows.h"
@@ -35,7 +36,7 @@ TEST(VerifyDifferential, ChainsEqualTheModelOnEveryTarget) {
       std::fill(got.nodes.begin(), got.nodes.end(), 0);
       const Error error =
           verify_chain(chain_in(call, arrays), verify_result_in<VerifyChainResult>(got, arrays),
-                       {target, static_cast<int>(number % 3)});
+                       {target, number % 16 == 0 ? 2 : 1});
       ASSERT_FALSE(error) << error.message;
       ASSERT_EQ(difference(expected, got), "") << "call " << number << ", " << to_string(target);
     }
@@ -76,7 +77,7 @@ TEST(VerifyDifferential, TreesEqualTheModelOnEveryTarget) {
       VerifyOutputs got(call, call.max_depth);
       const Error error =
           verify_tree(tree_in(call, arrays), verify_result_in<VerifyTreeResult>(got, arrays),
-                      {target, static_cast<int>(number % 3)});
+                      {target, number % 16 == 0 ? 2 : 1});
       ASSERT_FALSE(error) << error.message;
       ASSERT_EQ(difference(expected, got), "") << "call " << number << ", " << to_string(target);
     }
@@ -140,6 +141,81 @@ TEST(VerifyDifferential, ChainsWithoutALawEmitTheTokensOfSample) {
     }
   }
   EXPECT_GT(compared, static_cast<std::int64_t>(calls_in_a_test()) / 2);
+}
+
+// Target rows are processed, each with the history behind its own draft: lists of rows overlap in
+// one buffer of prompt, output and drafts. The same as verifying the processed rows.
+TEST(VerifyDifferential, TargetRowsAreProcessedWithTheGrowingPrefix) {
+  HostArrays arrays;
+  std::int64_t changed = 0;
+  for (std::uint64_t number = 0; number < calls_in_a_test() / 4; ++number) {
+    VerifyCall call = random_verify_call(number, vocab_of(number));
+    const std::int64_t rows = call.target.rows;
+    // All histories are one: ten tokens, and the call's drafts behind them where they are tokens.
+    std::vector<std::int32_t> history;
+    for (std::int32_t i = 0; i < 10; ++i) {
+      history.push_back(static_cast<std::int32_t>((number + 7U * static_cast<unsigned>(i)) %
+                                                  static_cast<std::uint64_t>(call.target.vocab)));
+    }
+    for (const std::int32_t token : call.draft_tokens) {
+      const bool is_token = token >= 0 && token < call.target.vocab;
+      history.push_back(is_token ? token : -1);
+    }
+    std::vector<std::int64_t> begins(static_cast<std::size_t>(rows), 0);
+    std::vector<std::int32_t> lengths;
+    std::vector<float> repetition, frequency;
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const auto most = static_cast<std::int64_t>(history.size());
+      lengths.push_back(static_cast<std::int32_t>(std::min(10 + row % 6, most)));
+      repetition.push_back(row % 7 == 6 ? -1.0F : 1.0F + static_cast<float>(row % 3) / 4);
+      frequency.push_back(static_cast<float>(row % 4) / 8);
+    }
+    VerifyChainRequest request = chain_in(call, arrays);
+    LogitsProcessing& processing = request.target.processing;
+    processing.repetition_penalty = {repetition.data(), rows};
+    processing.frequency_penalty = {frequency.data(), rows};
+    processing.output = {history.data(),
+                         static_cast<std::int64_t>(history.size()),
+                         {begins.data(), rows},
+                         {lengths.data(), rows}};
+    VerifyOutputs processed_there(call, call.max_draft), plain(call, call.max_draft);
+    const Execution one_thread{CpuTarget::best, 1};
+    Error error = verify_chain(
+        request, verify_result_in<VerifyChainResult>(processed_there, arrays), one_thread);
+    ASSERT_FALSE(error) << error.message;
+    VerifyChainRequest unprocessed = chain_in(call, arrays);
+    ASSERT_FALSE(verify_chain(unprocessed, verify_result_in<VerifyChainResult>(plain, arrays)));
+    changed += plain == processed_there ? 0 : 1;
+
+    std::vector<float> logits(static_cast<std::size_t>(rows * call.target.vocab));
+    std::vector<RowStatus> row_statuses(static_cast<std::size_t>(rows));
+    error = process_logits({request.target.logits, processing, request.target.allowed, {}},
+                           {{logits.data(), rows, call.target.vocab}, {row_statuses.data(), rows}});
+    ASSERT_FALSE(error) << error.message;
+    unprocessed.target.logits = {logits.data(), DType::float32, rows, call.target.vocab,
+                                 call.target.vocab};
+    unprocessed.target.allowed = {};
+    VerifyOutputs processed_before(call, call.max_draft);
+    ASSERT_FALSE(
+        verify_chain(unprocessed, verify_result_in<VerifyChainResult>(processed_before, arrays)));
+    for (std::size_t b = 0; b < processed_there.statuses.size(); ++b) {
+      // A row that fails in processing is all -inf there, which is another status here.
+      const RowStatus there = processed_there.statuses[b], before = processed_before.statuses[b];
+      const bool failed_row = before == RowStatus::no_allowed_token;
+      if (failed_row) {
+        ASSERT_NE(there, RowStatus::ok) << "call " << number << ", request " << b;
+        continue;
+      }
+      ASSERT_EQ(there, before) << "call " << number << ", request " << b;
+      for (std::int64_t i = 0; i <= call.max_draft; ++i) {
+        const auto at =
+            b * static_cast<std::size_t>(call.max_draft + 1) + static_cast<std::size_t>(i);
+        ASSERT_EQ(processed_there.tokens[at], processed_before.tokens[at])
+            << "call " << number << ", request " << b;
+      }
+    }
+  }
+  EXPECT_GT(changed, static_cast<std::int64_t>(calls_in_a_test()) / 40);
 }
 
 TEST(VerifyTree, SgLangsLinksBecomeParents) {

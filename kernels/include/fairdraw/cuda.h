@@ -9,7 +9,7 @@
 //   - Calls enqueue work on a stream and return. They never synchronise and never allocate, so
 //     they can be captured in a CUDA graph; a replay reads arrays of parameters, seeds and offsets
 //     anew, so it can advance them in device memory.
-//   - The caller brings a workspace of at least workspace_bytes(rows) bytes. It is free again when
+//   - The caller brings a workspace of at least workspace_bytes(...) bytes. It is free again when
 //     the work on the stream has run. Calls on different streams need different workspaces.
 //   - Errors of arguments are found before anything is enqueued. Bad values inside a row, or among
 //     parameters and indices in device memory, fail that output alone, with its status.
@@ -43,11 +43,15 @@ std::string why_not_available(Path path = Path::best);
 /// and draft rows together). 0 rows: 0.
 std::int64_t workspace_bytes(std::int64_t rows) noexcept;
 
+/// Bytes of workspace for a call of `sample`: with logits processing (request.processing) about
+/// 4.4 bytes a value of the rows more, of which only those of edited tokens are touched.
+std::int64_t workspace_bytes(const SampleRequest& request) noexcept;
+
 /// Where and how a call runs.
 struct Execution {
   void* stream = nullptr;     ///< a cudaStream_t of the current device; null: the default one
   void* workspace = nullptr;  ///< device memory, aligned to 256 bytes
-  std::int64_t workspace_bytes = 0;  ///< at least cuda::workspace_bytes(rows)
+  std::int64_t workspace_bytes = 0;  ///< at least what cuda::workspace_bytes says of the call
   Path path = Path::best;
 };
 

@@ -1,0 +1,238 @@
+#include "harness/inputs/processing_rows.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace fairdraw::harness {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+template <class T>
+T pick(std::mt19937_64& random, std::initializer_list<T> values) {
+  return values.begin()[random() % values.size()];
+}
+
+std::int32_t random_id(std::mt19937_64& random, std::int64_t vocab) {
+  const auto last = static_cast<std::int32_t>(vocab - 1);
+  const auto any = static_cast<std::int32_t>(random() % static_cast<std::uint64_t>(vocab));
+  return pick(random, {0, last, any, any, any, any});
+}
+
+std::vector<std::int32_t> random_ids(std::mt19937_64& random, std::int64_t vocab,
+                                     std::uint64_t most) {
+  std::vector<std::int32_t> ids(random() % 4 == 0 ? 0 : random() % (most + 1));
+  for (std::int32_t& id : ids) id = random_id(random, vocab);
+  return ids;
+}
+
+std::vector<std::int32_t> random_history(std::mt19937_64& random, std::int64_t vocab) {
+  std::vector<std::int32_t> ids = random_ids(random, vocab, pick<std::uint64_t>(random, {4, 40}));
+  for (std::int32_t& id : ids) {
+    if (random() % 16 == 0)
+      id = -1;
+    else if (random() % 4 == 0)
+      id = ids.front();  // a count above 1
+  }
+  return ids;
+}
+
+void add_words(reference::RowProcessing& row, std::mt19937_64& random, std::int64_t vocab) {
+  for (std::uint64_t words = random() % 4; words > 0; --words) {
+    std::vector<std::int32_t> word = random_ids(random, vocab, 3);
+    if (random() % 2 == 0) {  // begins as the output ends
+      const std::size_t length = std::min<std::size_t>(random() % 3, row.output.size());
+      word.assign(row.output.end() - static_cast<std::ptrdiff_t>(length), row.output.end());
+      if (std::ranges::find(word, -1) != word.end()) word.clear();
+    }
+    word.push_back(random_id(random, vocab));
+    row.bad_words.insert(row.bad_words.end(), word.begin(), word.end());
+    row.bad_word_lengths.push_back(static_cast<std::int32_t>(word.size()));
+  }
+}
+
+}  // namespace
+
+reference::RowProcessing random_processing(std::mt19937_64& random, std::int64_t vocab,
+                                           const ProcessingSteps& steps) {
+  reference::RowProcessing row;
+  row.prompt = random_history(random, vocab);
+  row.output = random_history(random, vocab);
+  row.output_length = static_cast<std::int32_t>(row.output.size());
+  const float fraction = static_cast<float>(random() >> 40) * 0x1p-24F;  // in [0, 1)
+  if (steps.penalties && random() % 4 != 0) {
+    row.repetition_penalty =
+        pick(random, {1.0F, 1.0F, 1.1F, 2.0F, 0.5F, 1 + fraction, 0x1p-64F, 0x1p20F});
+    row.frequency_penalty =
+        pick(random, {0.0F, 0.0F, -0.0F, 0.1F, 2.0F, -2.0F, fraction, 0x1p-149F, 1e4F});
+    row.presence_penalty = pick(random, {0.0F, 0.0F, 0.7F, -1.5F, 2 * fraction, -1e4F});
+  }
+  if (steps.bias && random() % 2 == 0) {
+    for (const std::int32_t id : random_ids(random, vocab, 6)) {
+      const float value =
+          pick(random, {0.0F, -0.0F, 0.25F, 5.0F, -100.0F, 100.0F, fraction, -kInfinity, -0x1p64F});
+      row.biases.push_back({id, value});
+      // Of an id listed twice the last counts.
+      if (random() % 4 == 0) row.biases.push_back({id, pick(random, {1.0F, -3.0F, -kInfinity})});
+    }
+  }
+  if (steps.min_tokens && random() % 2 == 0) {
+    row.stop_ids = random_ids(random, vocab, 3);
+    row.min_tokens = row.output_length + pick(random, {-1, 0, 1, 1, 7});
+    row.min_tokens = std::max(row.min_tokens, 0);
+  }
+  if (steps.bad_words && random() % 2 == 0) add_words(row, random, vocab);
+  if (steps.allowed_ids && random() % 4 == 0) {
+    row.allowed_ids = random_ids(random, vocab, pick<std::uint64_t>(random, {3, 30}));
+  }
+  return row;
+}
+
+void spoil(reference::RowProcessing& row, ProcessingFault fault, std::span<float> logits) {
+  const auto vocab = static_cast<std::int32_t>(logits.size());
+  const auto make_penalised = [&row] { row.repetition_penalty = 1.5F; };
+  const auto word = [&row](std::int32_t id, std::int32_t length) {
+    row.bad_words.push_back(id);
+    row.bad_word_lengths.push_back(length);
+  };
+  switch (fault) {
+    case ProcessingFault::none:
+      break;
+    case ProcessingFault::nan_penalty:
+      row.presence_penalty = kNaN;
+      break;
+    case ProcessingFault::zero_repetition:
+      row.repetition_penalty = 0;
+      break;
+    case ProcessingFault::negative_min_tokens:
+      row.min_tokens = -1;
+      break;
+    case ProcessingFault::prompt_id:
+      make_penalised();
+      row.prompt.push_back(vocab);
+      break;
+    case ProcessingFault::output_id:
+      make_penalised();
+      row.output.insert(row.output.begin(), -2);
+      break;
+    case ProcessingFault::negative_output_length:
+      row.output_length = -1;
+      break;
+    case ProcessingFault::nan_bias:
+      row.biases.push_back({0, kNaN});
+      break;
+    case ProcessingFault::infinite_bias:
+      row.biases.insert(row.biases.begin(), {vocab - 1, kInfinity});
+      break;
+    case ProcessingFault::bias_id:
+      row.biases.push_back({vocab, 1});
+      break;
+    case ProcessingFault::stop_id:
+      row.stop_ids.push_back(-1);
+      break;
+    case ProcessingFault::empty_word:
+      row.bad_word_lengths.push_back(0);
+      break;
+    case ProcessingFault::word_beyond_list:
+      word(0, 2);
+      break;
+    case ProcessingFault::word_id:
+      word(vocab, 1);
+      break;
+    case ProcessingFault::allowed_id:
+      row.allowed_ids.push_back(std::numeric_limits<std::int32_t>::max());
+      break;
+    case ProcessingFault::overflow:
+      // Half of the last place of the largest float is 2^103; 2^64 would be lost in it. A penalty
+      // below 1 multiplies.
+      logits.back() = std::numeric_limits<float>::max();
+      row.prompt.push_back(vocab - 1);
+      row.repetition_penalty = 0.5F;
+      break;
+  }
+}
+
+void OwnedLists::add(const std::vector<std::int32_t>& ids) {
+  begins.push_back(static_cast<std::int64_t>(data.size()));
+  lengths.push_back(static_cast<std::int32_t>(ids.size()));
+  data.insert(data.end(), ids.begin(), ids.end());
+}
+
+TokenLists OwnedLists::view() const {
+  if (lengths.empty()) return {};
+  const auto rows = static_cast<std::int64_t>(lengths.size());
+  return {data.data(),
+          static_cast<std::int64_t>(data.size()),
+          {begins.data(), rows},
+          {lengths.data(), rows}};
+}
+
+LogitsProcessing ProcessingArrays::view() const {
+  const auto rows = static_cast<std::int64_t>(min_tokens.size());
+  LogitsProcessing view;
+  if (rows == 0) return view;
+  view.repetition_penalty = {repetition_penalty.data(), rows};
+  view.frequency_penalty = {frequency_penalty.data(), rows};
+  view.presence_penalty = {presence_penalty.data(), rows};
+  view.min_tokens = {min_tokens.data(), rows};
+  view.prompt = prompt.view();
+  view.output = output.view();
+  if (!prompt_mask.empty()) view.prompt_mask = {prompt_mask.data(), rows, (vocab + 31) / 32};
+  if (!output_counts.empty()) view.output_counts = {output_counts.data(), rows, vocab};
+  view.bias_ids = bias_ids.view();
+  // No null for no values: then the whole array would be missing.
+  view.bias_values = {bias_values.data(), static_cast<std::int64_t>(bias_values.size())};
+  view.stop_ids = stop_ids.view();
+  view.output_lengths = {output_lengths.data(), rows};
+  view.bad_words = bad_words.view();
+  view.bad_word_lengths = bad_word_lengths.view();
+  view.allowed_ids = allowed_ids.view();
+  return view;
+}
+
+ProcessingArrays pack(std::span<const reference::RowProcessing> rows, std::int64_t vocab,
+                      const HistoryForm& form) {
+  ProcessingArrays arrays;
+  arrays.vocab = vocab;
+  const auto is_token = [vocab](std::int32_t id) { return id >= 0 && id < vocab; };
+  for (const reference::RowProcessing& row : rows) {
+    arrays.repetition_penalty.push_back(row.repetition_penalty);
+    arrays.frequency_penalty.push_back(row.frequency_penalty);
+    arrays.presence_penalty.push_back(row.presence_penalty);
+    arrays.min_tokens.push_back(row.min_tokens);
+    arrays.output_lengths.push_back(row.output_length);
+    arrays.output.add(row.output);
+    if (form.prompt_mask) {
+      std::vector<std::uint32_t> words(static_cast<std::size_t>((vocab + 31) / 32), 0);
+      // Bits beyond the vocabulary mean nothing, so they are set.
+      if (vocab % 32 != 0) words.back() = ~((1U << (vocab % 32)) - 1U);
+      for (const std::int32_t id : row.prompt) {
+        if (is_token(id)) words[static_cast<std::size_t>(id / 32)] |= 1U << (id % 32);
+      }
+      arrays.prompt_mask.insert(arrays.prompt_mask.end(), words.begin(), words.end());
+    } else {
+      arrays.prompt.add(row.prompt);
+    }
+    if (form.output_counts) {
+      std::vector<std::int32_t> counts(static_cast<std::size_t>(vocab), 0);
+      for (const std::int32_t id : row.output) {
+        if (is_token(id)) ++counts[static_cast<std::size_t>(id)];
+      }
+      arrays.output_counts.insert(arrays.output_counts.end(), counts.begin(), counts.end());
+    }
+    std::vector<std::int32_t> bias_ids;
+    for (const reference::RowProcessing::Bias& bias : row.biases) {
+      bias_ids.push_back(bias.id);
+      arrays.bias_values.push_back(bias.value);
+    }
+    arrays.bias_ids.add(bias_ids);
+    arrays.stop_ids.add(row.stop_ids);
+    arrays.bad_words.add(row.bad_words);
+    arrays.bad_word_lengths.add(row.bad_word_lengths);
+    arrays.allowed_ids.add(row.allowed_ids);
+  }
+  return arrays;
+}
+
+}  // namespace fairdraw::harness

@@ -1,0 +1,97 @@
+// Checks of LogitsProcessing that read no array: lengths, strides, what belongs together.
+#include "arguments.h"
+
+namespace fairdraw {
+namespace {
+
+const char* const kARow = "one a row of logits";
+
+Error check_lists(const TokenLists& lists, const std::string& name, std::int64_t rows) {
+  if (!lists.given()) {
+    if (!lists.begins.given() && lists.data == nullptr) return {};
+    return out_of_range(name + ".lengths", "null", "an array, because other parts are given");
+  }
+  if (lists.size < 0) return out_of_range(name + ".size", std::to_string(lists.size), ">= 0");
+  if (lists.data == nullptr && lists.size > 0) {
+    return out_of_range(name + ".data", "null", "a pointer to size ids");
+  }
+  if (!lists.begins.given()) return out_of_range(name + ".begins", "null", "an array");
+  if (Error e = check_length(name + ".begins", lists.begins.size, rows, kARow)) return e;
+  return check_length(name + ".lengths", lists.lengths.size, rows, kARow);
+}
+
+Error check_histories(const LogitsProcessing& processing, std::int64_t rows, std::int64_t vocab) {
+  if (Error e = check_lists(processing.prompt, "prompt", rows)) return e;
+  if (Error e = check_lists(processing.output, "output", rows)) return e;
+  const auto& mask = processing.prompt_mask;
+  if (mask.given()) {
+    if (processing.prompt.given()) {
+      return out_of_range("prompt_mask", "given", "null where prompt is given");
+    }
+    if (Error e = check_length("prompt_mask.rows", mask.rows, rows, kARow)) return e;
+    if (Error e = check_stride("prompt_mask.row_stride", mask.row_stride, words_of(vocab),
+                               "words of a row, ceil(vocab / 32)")) {
+      return e;
+    }
+  }
+  const TokenCounts& counts = processing.output_counts;
+  if (counts.given()) {
+    if (Error e = check_length("output_counts.rows", counts.rows, rows, kARow)) return e;
+    if (Error e = check_stride("output_counts.row_stride", counts.row_stride, vocab, "vocab")) {
+      return e;
+    }
+  }
+  return check_optional(processing.output_lengths, "output_lengths", rows, kARow);
+}
+
+Error check_bias(const LogitsProcessing& processing, std::int64_t rows) {
+  if (Error e = check_lists(processing.bias_ids, "bias_ids", rows)) return e;
+  if (!processing.bias_ids.given()) {
+    if (!processing.bias_values.given()) return {};
+    return out_of_range("bias_values", "given", "null where bias_ids is not given");
+  }
+  if (!processing.bias_values.given() && processing.bias_ids.size > 0) {
+    return out_of_range("bias_values", "null", "an array, because bias_ids is given");
+  }
+  return check_length("bias_values", processing.bias_values.size, processing.bias_ids.size,
+                      "bias_ids.size");
+}
+
+Error check_bad_words(const LogitsProcessing& processing, std::int64_t rows) {
+  if (Error e = check_lists(processing.bad_words, "bad_words", rows)) return e;
+  if (Error e = check_lists(processing.bad_word_lengths, "bad_word_lengths", rows)) return e;
+  if (processing.bad_words.given() != processing.bad_word_lengths.given()) {
+    return processing.bad_words.given()
+               ? out_of_range("bad_word_lengths", "null", "lists, because bad_words is given")
+               : out_of_range("bad_words", "null", "lists, because bad_word_lengths is given");
+  }
+  if (processing.bad_words.given() && !processing.output.given()) {
+    return out_of_range("output", "null", "lists, because bad_words compares with their ends");
+  }
+  return {};
+}
+
+}  // namespace
+
+Error check_processing(const LogitsProcessing& processing, std::int64_t rows, std::int64_t vocab) {
+  const auto check_parameter = [rows](const auto& parameter, const char* name) {
+    return check_per_request(parameter, name, rows, kARow);
+  };
+  if (Error e = check_parameter(processing.repetition_penalty, "repetition_penalty")) return e;
+  if (Error e = check_parameter(processing.frequency_penalty, "frequency_penalty")) return e;
+  if (Error e = check_parameter(processing.presence_penalty, "presence_penalty")) return e;
+  if (Error e = check_parameter(processing.min_tokens, "min_tokens")) return e;
+  if (Error e = check_histories(processing, rows, vocab)) return e;
+  if (Error e = check_bias(processing, rows)) return e;
+  if (Error e = check_lists(processing.stop_ids, "stop_ids", rows)) return e;
+  const bool counts_tokens = processing.min_tokens.is_array() || processing.min_tokens.scalar != 0;
+  const bool has_lengths = processing.output_lengths.given() || processing.output.given();
+  if (processing.stop_ids.given() && counts_tokens && !has_lengths) {
+    return out_of_range("output_lengths", "null",
+                        "an array, or lists in output, because min_tokens counts their tokens");
+  }
+  if (Error e = check_bad_words(processing, rows)) return e;
+  return check_lists(processing.allowed_ids, "allowed_ids", rows);
+}
+
+}  // namespace fairdraw

@@ -1,0 +1,188 @@
+// Logits processing: the arithmetic of every step, what is checked, and in which order.
+//
+// Contract. fairdraw/logits_processing.h says what the steps mean; this is the one place that
+// says how they are computed, for host and device. A processed logit is a function of the row's
+// logit, the request's parameters and its lists; the order of a list matters for `bias_ids` alone
+// (of an id listed twice the last counts) and for words.
+//
+// Numerics. Each operation below is one float32 operation, rounded to nearest, with subnormals:
+//   1. x / r or x * r;   2. float(count), f * that, x - that;   x - p;   3. x + b.
+// float(count) is the nearest float32, which differs from the count from 2^24 + 1 on. With
+// parameters in their ranges no step makes a NaN: products stay below 2^(64 + 31), no penalty is
+// infinite, and -inf minus or plus something finite is -inf. Only x itself can grow infinite.
+//
+// Precedence of statuses: the first of these that applies, whatever else is wrong with the row.
+//   inactive
+//   parameters, a scalar as well as an array, whether a list makes use of them or not:
+//     temperature, top_k, top_p, min_p (parameters.h), then
+//     repetition, frequency, presence penalty: invalid_penalty;   min_tokens: invalid_min_tokens
+//   values of the row, all of them, banned or not: nan_input, infinite_input
+//   lists, in the order of the steps:
+//     invalid_history      prompt, output, output_counts, output_lengths
+//     invalid_logit_bias   bias_ids, bias_values (of an id that is listed again later, too)
+//     invalid_min_tokens   stop_ids
+//     invalid_bad_words    bad_words, bad_word_lengths
+//     invalid_allowed_ids  allowed_ids
+//   processing_overflow    of any token, one that a later step bans as well
+//   no_allowed_token
+//
+// What is read is what is checked. Where a list begins and ends is checked wherever it is given.
+// Its entries are checked whole, but for histories: ids of `prompt` only where the repetition
+// penalty is not 1; ids of `output`, or `output_counts`, only where some penalty is not neutral. So
+// a row without penalties pays nothing for its history. Words compare with the ids at the end of
+// `output` as they are: one that is no token equals none.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "fairdraw/logits_processing.h"
+#include "host_device.h"
+
+namespace fairdraw {
+
+/// The parameters of one row's processing.
+struct ProcessingParameters {
+  float repetition = 1.0F;
+  float frequency = 0.0F;
+  float presence = 0.0F;
+  std::int32_t min_tokens = 0;
+};
+
+FAIRDRAW_HOST_DEVICE inline ProcessingParameters parameters_of(const LogitsProcessing& processing,
+                                                               std::int64_t row) {
+  return {processing.repetition_penalty.at(row), processing.frequency_penalty.at(row),
+          processing.presence_penalty.at(row), processing.min_tokens.at(row)};
+}
+
+/// NaN compares false, so it is out of every range.
+FAIRDRAW_HOST_DEVICE inline bool is_penalty(float value) {
+  return value >= -kLargestPenalty && value <= kLargestPenalty;
+}
+
+FAIRDRAW_HOST_DEVICE inline RowStatus check(const ProcessingParameters& parameters) {
+  const float repetition = parameters.repetition;
+  if (!(repetition >= kSmallestRepetitionPenalty && repetition <= kLargestPenalty) ||
+      !is_penalty(parameters.frequency) || !is_penalty(parameters.presence)) {
+    return RowStatus::invalid_penalty;
+  }
+  return parameters.min_tokens < 0 ? RowStatus::invalid_min_tokens : RowStatus::ok;
+}
+
+/// Whether the ids of the prompt, and those (or the counts) of the output, make a difference.
+FAIRDRAW_HOST_DEVICE inline bool reads_prompt(const ProcessingParameters& parameters) {
+  return parameters.repetition != 1.0F;
+}
+FAIRDRAW_HOST_DEVICE inline bool reads_output(const ProcessingParameters& parameters) {
+  return parameters.repetition != 1.0F || parameters.frequency != 0.0F ||
+         parameters.presence != 0.0F;
+}
+
+// --- Checks of lists ---------------------------------------------------------------------------
+
+/// One row's list, and whether it lies in its buffer. Else it is empty.
+struct RowList {
+  const std::int32_t* ids = nullptr;
+  std::int64_t begin = 0;  ///< in the buffer
+  std::int32_t length = 0;
+  bool in_buffer = true;
+};
+
+/// The list of a row; an empty one where there are no lists.
+FAIRDRAW_HOST_DEVICE inline RowList list_of(const TokenLists& lists, std::int64_t row) {
+  RowList list;
+  if (!lists.given()) return list;
+  const std::int64_t begin = lists.begins.data[row];
+  const std::int32_t length = lists.lengths.data[row];
+  list.in_buffer = begin >= 0 && begin <= lists.size && length >= 0 && length <= lists.size - begin;
+  if (!list.in_buffer) return list;
+  list.ids = lists.data + begin;
+  list.begin = begin;
+  list.length = length;
+  return list;
+}
+
+FAIRDRAW_HOST_DEVICE inline bool is_token(std::int32_t id, std::int64_t vocab) {
+  return id >= 0 && id < vocab;
+}
+
+/// A position of a history whose token is not known yet.
+inline constexpr std::int32_t kPlaceholder = -1;
+
+FAIRDRAW_HOST_DEVICE inline bool is_history_id(std::int32_t id, std::int64_t vocab) {
+  return id >= kPlaceholder && id < vocab;
+}
+
+/// A bias that bans.
+FAIRDRAW_HOST_DEVICE inline bool is_ban(float bias) {
+  return std::bit_cast<std::uint32_t>(bias) == 0xff800000U;
+}
+
+FAIRDRAW_HOST_DEVICE inline bool is_bias(float bias) { return is_penalty(bias) || is_ban(bias); }
+
+/// The tokens of an output that `min_tokens` counts.
+FAIRDRAW_HOST_DEVICE inline std::int32_t output_length(const LogitsProcessing& processing,
+                                                       std::int64_t row) {
+  if (processing.output_lengths.given()) return processing.output_lengths.data[row];
+  return processing.output.given() ? processing.output.lengths.data[row] : 0;
+}
+
+/// Whether an output of `length` ids ends with the word's ids but its last one.
+FAIRDRAW_HOST_DEVICE inline bool completes_word(const std::int32_t* word, std::int32_t word_length,
+                                                const std::int32_t* output, std::int32_t length) {
+  const std::int32_t prefix = word_length - 1;
+  if (prefix > length) return false;
+  for (std::int32_t i = 0; i < prefix; ++i) {
+    if (word[i] != output[length - prefix + i]) return false;
+  }
+  return true;
+}
+
+// --- Arithmetic --------------------------------------------------------------------------------
+
+namespace rounded {
+
+// On the host nothing is contracted (-ffp-contract=off); a device has instructions of that name.
+#if defined(__CUDA_ARCH__)
+__device__ inline float multiply(float a, float b) { return __fmul_rn(a, b); }
+__device__ inline float divide(float a, float b) { return __fdiv_rn(a, b); }
+__device__ inline float add(float a, float b) { return __fadd_rn(a, b); }
+__device__ inline float subtract(float a, float b) { return __fsub_rn(a, b); }
+__device__ inline float of_count(std::int32_t count) { return __int2float_rn(count); }
+#else
+FAIRDRAW_HOST_DEVICE inline float multiply(float a, float b) { return a * b; }
+FAIRDRAW_HOST_DEVICE inline float divide(float a, float b) { return a / b; }
+FAIRDRAW_HOST_DEVICE inline float add(float a, float b) { return a + b; }
+FAIRDRAW_HOST_DEVICE inline float subtract(float a, float b) { return a - b; }
+FAIRDRAW_HOST_DEVICE inline float of_count(std::int32_t count) { return static_cast<float>(count); }
+#endif
+
+}  // namespace rounded
+
+/// Steps 1 and 2, of a token in prompt or output; `count`: how often in the output.
+FAIRDRAW_HOST_DEVICE inline float penalised(float x, std::int32_t count,
+                                            const ProcessingParameters& parameters) {
+  if (parameters.repetition != 1.0F) {
+    x = x > 0.0F ? rounded::divide(x, parameters.repetition)
+                 : rounded::multiply(x, parameters.repetition);
+  }
+  if (count == 0) return x;
+  if (parameters.frequency != 0.0F) {
+    x = rounded::subtract(x, rounded::multiply(parameters.frequency, rounded::of_count(count)));
+  }
+  return parameters.presence != 0.0F ? rounded::subtract(x, parameters.presence) : x;
+}
+
+/// Step 3, of a bias that is no ban.
+FAIRDRAW_HOST_DEVICE inline float biased(float x, float bias) { return rounded::add(x, bias); }
+
+FAIRDRAW_HOST_DEVICE inline bool is_finite(float x) {
+  return (std::bit_cast<std::uint32_t>(x) & 0x7f800000U) != 0x7f800000U;
+}
+
+/// Whether a step made a finite logit infinite.
+FAIRDRAW_HOST_DEVICE inline bool overflowed(float before, float after) {
+  return is_finite(before) && !is_finite(after);
+}
+
+}  // namespace fairdraw

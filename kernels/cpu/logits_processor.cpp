@@ -1,0 +1,219 @@
+#include "logits_processor.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+namespace fairdraw::cpu {
+namespace {
+
+constexpr float kBanned = -std::numeric_limits<float>::infinity();
+constexpr float kLargestFinite = std::numeric_limits<float>::max();
+
+/// Counts of this many tokens are looked at together: most are 0.
+constexpr std::size_t kCountsAtOnce = 64;
+
+bool is_allowed(const std::uint32_t* allowed, std::int32_t id) {
+  return allowed == nullptr || ((allowed[id / 32] >> (id % 32)) & 1U) != 0;
+}
+
+bool all_tokens(const RowList& list, std::int64_t vocab) {
+  return std::all_of(list.ids, list.ids + list.length,
+                     [vocab](std::int32_t id) { return is_token(id, vocab); });
+}
+
+}  // namespace
+
+RowStatus LogitsProcessor::prepare(const LogitsProcessing& processing, std::int64_t row,
+                                   const float* x, std::size_t n) {
+  clear(n);
+  x_ = x;
+  vocab_ = static_cast<std::int64_t>(n);
+  const ProcessingParameters parameters = parameters_of(processing, row);
+  if (const RowStatus status = tally_histories(processing, row, parameters);
+      status != RowStatus::ok) {
+    return status;
+  }
+  apply_penalties(parameters);
+  if (const RowStatus status = apply_bias(processing, row); status != RowStatus::ok) return status;
+  if (const RowStatus status = ban_stop_ids(processing, row, parameters); status != RowStatus::ok) {
+    return status;
+  }
+  if (const RowStatus status = ban_bad_words(processing, row); status != RowStatus::ok) {
+    return status;
+  }
+  if (const RowStatus status = keep_allowed_ids(processing, row); status != RowStatus::ok) {
+    return status;
+  }
+  return overflow_ ? RowStatus::processing_overflow : RowStatus::ok;
+}
+
+void LogitsProcessor::clear(std::size_t n) {
+  for (const Edit& edit : edits_) slot_[static_cast<std::size_t>(edit.id)] = 0;
+  edits_.clear();
+  if (slot_.size() < n) slot_.resize(n, 0);
+  met_bad_value_ = overflow_ = false;
+  allowed_ids_ = {};
+}
+
+LogitsProcessor::Edit& LogitsProcessor::edit_of(std::int32_t id) {
+  std::uint32_t& slot = slot_[static_cast<std::size_t>(id)];
+  if (slot == 0) {
+    const float value = x_[id];
+    if (!(value <= kLargestFinite)) met_bad_value_ = true;
+    edits_.push_back({id, 0, value, false});
+    slot = static_cast<std::uint32_t>(edits_.size());
+  }
+  return edits_[slot - 1];
+}
+
+float LogitsProcessor::value_of(std::int32_t id) const {
+  const std::uint32_t slot = slot_[static_cast<std::size_t>(id)];
+  return slot == 0 ? x_[id] : edits_[slot - 1].value;
+}
+
+void LogitsProcessor::ban(std::int32_t id) { edit_of(id).value = kBanned; }
+
+// --- Penalties ---------------------------------------------------------------------------------
+
+RowStatus LogitsProcessor::tally_histories(const LogitsProcessing& processing, std::int64_t row,
+                                           const ProcessingParameters& parameters) {
+  const RowList prompt = list_of(processing.prompt, row);
+  const RowList output = list_of(processing.output, row);
+  if (!prompt.in_buffer || !output.in_buffer || output_length(processing, row) < 0) {
+    return RowStatus::invalid_history;
+  }
+  if (reads_prompt(parameters)) {
+    for (std::int32_t i = 0; i < prompt.length; ++i) {
+      if (!is_history_id(prompt.ids[i], vocab_)) return RowStatus::invalid_history;
+      if (prompt.ids[i] != kPlaceholder) edit_of(prompt.ids[i]);
+    }
+    const auto& mask = processing.prompt_mask;
+    if (mask.given()) tally_mask(mask.data + row * mask.row_stride);
+  }
+  if (!reads_output(parameters)) return RowStatus::ok;
+  const TokenCounts& counts = processing.output_counts;
+  if (counts.given()) {
+    return tally_counts(counts.data + row * counts.row_stride) ? RowStatus::ok
+                                                               : RowStatus::invalid_history;
+  }
+  for (std::int32_t i = 0; i < output.length; ++i) {
+    if (!is_history_id(output.ids[i], vocab_)) return RowStatus::invalid_history;
+    if (output.ids[i] != kPlaceholder) ++edit_of(output.ids[i]).count;
+  }
+  return RowStatus::ok;
+}
+
+/// False where a count is below 0.
+bool LogitsProcessor::tally_counts(const std::int32_t* counts) {
+  const auto n = static_cast<std::size_t>(vocab_);
+  for (std::size_t begin = 0; begin < n; begin += kCountsAtOnce) {
+    const std::size_t end = std::min(n, begin + kCountsAtOnce);
+    std::uint32_t any = 0;
+    for (std::size_t i = begin; i < end; ++i) any |= static_cast<std::uint32_t>(counts[i]);
+    if (any == 0) continue;
+    if ((any >> 31) != 0) return false;  // a sign bit
+    for (std::size_t i = begin; i < end; ++i) {
+      if (counts[i] != 0) edit_of(static_cast<std::int32_t>(i)).count = counts[i];
+    }
+  }
+  return true;
+}
+
+void LogitsProcessor::tally_mask(const std::uint32_t* words) {
+  for (std::int64_t first = 0; first < vocab_; first += 32) {
+    std::uint32_t word = words[first / 32];
+    if (vocab_ - first < 32) word &= (1U << (vocab_ - first)) - 1U;  // bits beyond vocab
+    for (; word != 0; word &= word - 1U) {
+      edit_of(static_cast<std::int32_t>(first) + std::countr_zero(word));
+    }
+  }
+}
+
+/// All edits so far are of tokens in prompt or output.
+void LogitsProcessor::apply_penalties(const ProcessingParameters& parameters) {
+  for (Edit& edit : edits_) {
+    const float before = edit.value;
+    edit.value = penalised(before, edit.count, parameters);
+    if (overflowed(before, edit.value)) overflow_ = true;
+  }
+}
+
+// --- Bias and bans -----------------------------------------------------------------------------
+
+RowStatus LogitsProcessor::apply_bias(const LogitsProcessing& processing, std::int64_t row) {
+  const RowList ids = list_of(processing.bias_ids, row);
+  if (!ids.in_buffer || !all_tokens(ids, vocab_)) return RowStatus::invalid_logit_bias;
+  if (ids.length == 0) return RowStatus::ok;
+  const float* values = processing.bias_values.data + ids.begin;
+  if (!std::all_of(values, values + ids.length, is_bias)) return RowStatus::invalid_logit_bias;
+  for (std::int32_t i = ids.length - 1; i >= 0; --i) {  // the last of an id counts
+    Edit& edit = edit_of(ids.ids[i]);
+    if (edit.has_bias) continue;
+    edit.has_bias = true;
+    const float before = edit.value;
+    edit.value = is_ban(values[i]) ? kBanned : biased(before, values[i]);
+    if (!is_ban(values[i]) && overflowed(before, edit.value)) overflow_ = true;
+  }
+  return RowStatus::ok;
+}
+
+RowStatus LogitsProcessor::ban_stop_ids(const LogitsProcessing& processing, std::int64_t row,
+                                        const ProcessingParameters& parameters) {
+  const RowList stops = list_of(processing.stop_ids, row);
+  if (!stops.in_buffer || !all_tokens(stops, vocab_)) return RowStatus::invalid_min_tokens;
+  if (output_length(processing, row) >= parameters.min_tokens) return RowStatus::ok;
+  for (std::int32_t i = 0; i < stops.length; ++i) ban(stops.ids[i]);
+  return RowStatus::ok;
+}
+
+RowStatus LogitsProcessor::ban_bad_words(const LogitsProcessing& processing, std::int64_t row) {
+  const RowList ids = list_of(processing.bad_words, row);
+  const RowList lengths = list_of(processing.bad_word_lengths, row);
+  if (!ids.in_buffer || !lengths.in_buffer || !all_tokens(ids, vocab_)) {
+    return RowStatus::invalid_bad_words;
+  }
+  std::int64_t sum = 0;
+  for (std::int32_t i = 0; i < lengths.length; ++i) {
+    if (lengths.ids[i] < 1) return RowStatus::invalid_bad_words;
+    sum += lengths.ids[i];
+  }
+  if (sum != ids.length) return RowStatus::invalid_bad_words;
+  const RowList output = list_of(processing.output, row);
+  const std::int32_t* word = ids.ids;
+  for (std::int32_t i = 0; i < lengths.length; ++i) {
+    const std::int32_t length = lengths.ids[i];
+    if (completes_word(word, length, output.ids, output.length)) ban(word[length - 1]);
+    word += length;
+  }
+  return RowStatus::ok;
+}
+
+RowStatus LogitsProcessor::keep_allowed_ids(const LogitsProcessing& processing, std::int64_t row) {
+  allowed_ids_ = list_of(processing.allowed_ids, row);
+  const bool valid = allowed_ids_.in_buffer && all_tokens(allowed_ids_, vocab_);
+  return valid ? RowStatus::ok : RowStatus::invalid_allowed_ids;
+}
+
+// --- The row -----------------------------------------------------------------------------------
+
+void LogitsProcessor::write(const Passes& passes, const float* x, std::size_t n,
+                            const std::uint32_t* allowed, float* out) {
+  if (allowed_ids_.length > 0) {
+    const auto kept = static_cast<std::size_t>(allowed_ids_.length);
+    kept_.resize(kept);
+    for (std::size_t i = 0; i < kept; ++i) kept_[i] = value_of(allowed_ids_.ids[i]);
+    std::fill_n(out, n, kBanned);
+    for (std::size_t i = 0; i < kept; ++i) {
+      const std::int32_t id = allowed_ids_.ids[i];
+      if (is_allowed(allowed, id)) out[id] = kept_[i];
+    }
+    return;
+  }
+  passes.copy_allowed(x, n, allowed, kBanned, out);
+  for (const Edit& edit : edits_) {
+    if (is_allowed(allowed, edit.id)) out[edit.id] = edit.value;
+  }
+}
+
+}  // namespace fairdraw::cpu

@@ -1,0 +1,73 @@
+// Logits processing of one row (fairdraw/logits_processing.h, common/processing_rules.h) as a list
+// of edits: tokens whose logit differs from the caller's, each with its new value.
+//
+// Cost. Histories, biases, words and stop ids cost their lengths, whatever the vocabulary; a dense
+// prompt_mask its words and dense output_counts one read. The row is copied once, by write(), and
+// not at all where there is nothing to change.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "passes.h"
+#include "processing_rules.h"
+
+namespace fairdraw::cpu {
+
+class LogitsProcessor {
+ public:
+  /// Works out the edits of `row`, whose n logits are x. Returns what is wrong with its lists, or
+  /// processing_overflow. Values of the row come first in the order of statuses: where
+  /// met_bad_value() holds, or the status is not ok, the caller looks at all of them.
+  RowStatus prepare(const LogitsProcessing& processing, std::int64_t row, const float* x,
+                    std::size_t n);
+
+  /// True where an edited logit was NaN or +inf.
+  bool met_bad_value() const { return met_bad_value_; }
+
+  /// True where the row differs from x.
+  bool changes() const { return !edits_.empty() || allowed_ids_.length > 0; }
+
+  /// True where only listed ids stay, so that all other logits vanish unseen.
+  bool keeps_few() const { return allowed_ids_.length > 0; }
+
+  /// The processed row, with `allowed` (may be null) as the last step. `out` may be x.
+  void write(const Passes& passes, const float* x, std::size_t n, const std::uint32_t* allowed,
+             float* out);
+
+ private:
+  struct Edit {
+    std::int32_t id;
+    std::int32_t count;  // in the output
+    float value;
+    bool has_bias;
+  };
+
+  void clear(std::size_t n);
+  Edit& edit_of(std::int32_t id);
+  float value_of(std::int32_t id) const;
+  void ban(std::int32_t id);
+
+  RowStatus tally_histories(const LogitsProcessing& processing, std::int64_t row,
+                            const ProcessingParameters& parameters);
+  bool tally_counts(const std::int32_t* counts);
+  void tally_mask(const std::uint32_t* words);
+  void apply_penalties(const ProcessingParameters& parameters);
+  RowStatus apply_bias(const LogitsProcessing& processing, std::int64_t row);
+  RowStatus ban_stop_ids(const LogitsProcessing& processing, std::int64_t row,
+                         const ProcessingParameters& parameters);
+  RowStatus ban_bad_words(const LogitsProcessing& processing, std::int64_t row);
+  RowStatus keep_allowed_ids(const LogitsProcessing& processing, std::int64_t row);
+
+  const float* x_ = nullptr;
+  std::int64_t vocab_ = 0;
+  bool met_bad_value_ = false;
+  bool overflow_ = false;
+  RowList allowed_ids_;
+  std::vector<Edit> edits_;
+  std::vector<std::uint32_t> slot_;  // of a token: 1 + its place in edits_; 0: none
+  std::vector<float> kept_;          // values of allowed_ids_
+};
+
+}  // namespace fairdraw::cpu

@@ -1,0 +1,32 @@
+// process_logits: the processed rows themselves, for what needs more of them than a token.
+//
+// `sample` never stores a processed row. Log-probabilities of processed logits, verification of
+// drafts and beam search need one: this writes it, with the same bits that `sample` works on.
+#pragma once
+
+#include <cstdint>
+
+#include "fairdraw/logits_processing.h"
+#include "fairdraw/types.h"
+
+namespace fairdraw {
+
+struct ProcessLogitsRequest {
+  RowsView logits;
+  LogitsProcessing processing;
+  BitRows<const std::uint32_t> allowed;  ///< optional, one row a row of logits; bit 1: allowed
+  View<const std::uint8_t> active;       ///< optional, one a row of logits; 0: padding
+};
+
+struct ProcessLogitsResult {
+  /// One row a row of logits; banned tokens are -inf. A failed row is all -inf, an inactive one is
+  /// left untouched. May be the logits themselves, where those are float32 and the strides equal.
+  FloatRows processed;
+  View<RowStatus> statuses;  ///< [rows], optional; no_allowed_token where all are -inf
+};
+
+/// Writes processed rows. On an error nothing is written; bad values fail their row alone.
+Error process_logits(const ProcessLogitsRequest& request, const ProcessLogitsResult& result,
+                     const Execution& execution = {});
+
+}  // namespace fairdraw

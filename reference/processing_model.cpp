@@ -1,0 +1,254 @@
+// Every fault of the lists is collected first, whatever comes of it, and the first one in the order
+// of the statuses counts. Then each step goes over the whole vocabulary. Nothing is shared with the
+// kernels.
+#include "reference/processing_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+#include <stdexcept>
+
+namespace fairdraw::reference {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kLargest = 0x1p64F;
+
+std::vector<std::int32_t> ids_of_row(const TokenLists& lists, std::int64_t row, RowStatus fault,
+                                     std::vector<RowStatus>& outside) {
+  if (!lists.given()) return {};
+  const std::int64_t begin = lists.begins.data[row];
+  const std::int64_t length = lists.lengths.data[row];
+  // No sum of a begin and a length: a begin may be as large as its type allows.
+  if (begin < 0 || length < 0 || begin > lists.size || length > lists.size - begin) {
+    outside.push_back(fault);
+    return {};
+  }
+  if (length == 0) return {};
+  return {lists.data + begin, lists.data + begin + length};
+}
+
+bool within(float value, float low, float high) { return value >= low && value <= high; }
+
+bool has_penalty(const RowProcessing& row) {
+  return row.repetition_penalty != 1 || row.frequency_penalty != 0 || row.presence_penalty != 0;
+}
+
+/// Ids that are neither tokens nor (in histories) placeholders.
+bool any_stranger(const std::vector<std::int32_t>& ids, std::size_t vocab, std::int32_t lowest) {
+  return std::ranges::any_of(ids, [vocab, lowest](std::int32_t id) {
+    return id < lowest || static_cast<std::int64_t>(id) >= static_cast<std::int64_t>(vocab);
+  });
+}
+
+RowStatus check_parameters(const RowProcessing& row) {
+  if (!within(row.repetition_penalty, 0x1p-64F, kLargest) ||
+      !within(row.frequency_penalty, -kLargest, kLargest) ||
+      !within(row.presence_penalty, -kLargest, kLargest)) {
+    return RowStatus::invalid_penalty;
+  }
+  return row.min_tokens < 0 ? RowStatus::invalid_min_tokens : RowStatus::ok;
+}
+
+RowStatus check_values(std::span<const float> logits) {
+  if (std::ranges::any_of(logits, [](float x) { return std::isnan(x); })) {
+    return RowStatus::nan_input;
+  }
+  if (std::ranges::find(logits, kInfinity) != logits.end()) return RowStatus::infinite_input;
+  return RowStatus::ok;
+}
+
+RowStatus check_lists(const RowProcessing& row, std::size_t vocab) {
+  std::set<RowStatus> faults(row.outside.begin(), row.outside.end());
+  constexpr std::int32_t kPlaceholder = -1;
+  if (row.repetition_penalty != 1 && any_stranger(row.prompt, vocab, kPlaceholder)) {
+    faults.insert(RowStatus::invalid_history);
+  }
+  if (has_penalty(row)) {
+    const bool bad = row.output_counts
+                         ? std::ranges::any_of(*row.output_counts, [](auto n) { return n < 0; })
+                         : any_stranger(row.output, vocab, kPlaceholder);
+    if (bad) faults.insert(RowStatus::invalid_history);
+  }
+  if (row.output_length < 0) faults.insert(RowStatus::invalid_history);
+  for (const RowProcessing::Bias& bias : row.biases) {
+    const bool value_ok = bias.value == -kInfinity || within(bias.value, -kLargest, kLargest);
+    if (!value_ok || any_stranger({bias.id}, vocab, 0)) {
+      faults.insert(RowStatus::invalid_logit_bias);
+    }
+  }
+  if (any_stranger(row.stop_ids, vocab, 0)) faults.insert(RowStatus::invalid_min_tokens);
+  std::int64_t words_length = 0;
+  for (const std::int32_t length : row.bad_word_lengths) {
+    if (length < 1) faults.insert(RowStatus::invalid_bad_words);
+    words_length += length;
+  }
+  if (words_length != static_cast<std::int64_t>(row.bad_words.size()) ||
+      any_stranger(row.bad_words, vocab, 0)) {
+    faults.insert(RowStatus::invalid_bad_words);
+  }
+  if (any_stranger(row.allowed_ids, vocab, 0)) faults.insert(RowStatus::invalid_allowed_ids);
+  for (const RowStatus status :
+       {RowStatus::invalid_history, RowStatus::invalid_logit_bias, RowStatus::invalid_min_tokens,
+        RowStatus::invalid_bad_words, RowStatus::invalid_allowed_ids}) {
+    if (faults.contains(status)) return status;
+  }
+  return RowStatus::ok;
+}
+
+std::map<std::int32_t, std::int32_t> counts_of(const RowProcessing& row) {
+  std::map<std::int32_t, std::int32_t> counts;
+  if (!row.output_counts) {
+    for (const std::int32_t id : row.output) ++counts[id];
+    return counts;
+  }
+  for (std::size_t id = 0; id < row.output_counts->size(); ++id) {
+    if ((*row.output_counts)[id] > 0)
+      counts[static_cast<std::int32_t>(id)] = (*row.output_counts)[id];
+  }
+  return counts;
+}
+
+/// Steps 1 to 3, in place. False where a finite logit becomes infinite.
+bool change_values(std::vector<float>& logits, const RowProcessing& row) {
+  const std::set<std::int32_t> prompt(row.prompt.begin(), row.prompt.end());
+  const std::map<std::int32_t, std::int32_t> counts = counts_of(row);
+  std::map<std::int32_t, float> biases;
+  for (const RowProcessing::Bias& bias : row.biases) biases[bias.id] = bias.value;
+  bool finite = true;
+  for (std::size_t token = 0; token < logits.size(); ++token) {
+    const auto id = static_cast<std::int32_t>(token);
+    float& x = logits[token];
+    if (x == -kInfinity) continue;  // nothing changes it
+    const bool in_output = counts.contains(id);
+    if (row.repetition_penalty != 1 && (in_output || prompt.contains(id))) {
+      x = x > 0 ? x / row.repetition_penalty : x * row.repetition_penalty;
+    }
+    if (in_output) {
+      const float amount = row.frequency_penalty * static_cast<float>(counts.at(id));
+      if (row.frequency_penalty != 0) x = x - amount;
+      if (row.presence_penalty != 0) x = x - row.presence_penalty;
+    }
+    finite = finite && std::isfinite(x);
+    const auto bias = biases.find(id);
+    if (bias == biases.end()) continue;
+    if (bias->second == -kInfinity) {
+      x = -kInfinity;
+      continue;
+    }
+    x = x + bias->second;
+    finite = finite && std::isfinite(x);
+  }
+  return finite;
+}
+
+bool ends_with(const std::vector<std::int32_t>& ids, std::span<const std::int32_t> end) {
+  return ids.size() >= end.size() &&
+         std::equal(end.begin(), end.end(), ids.end() - static_cast<std::ptrdiff_t>(end.size()));
+}
+
+/// Steps 4 to 7.
+std::set<std::int32_t> banned_tokens(const RowProcessing& row, std::size_t vocab,
+                                     std::span<const std::uint32_t> allowed) {
+  std::set<std::int32_t> banned;
+  if (row.output_length < row.min_tokens) banned.insert(row.stop_ids.begin(), row.stop_ids.end());
+  std::size_t begin = 0;
+  for (const std::int32_t length : row.bad_word_lengths) {
+    const auto word = std::span(row.bad_words).subspan(begin, static_cast<std::size_t>(length));
+    if (ends_with(row.output, word.first(word.size() - 1))) banned.insert(word.back());
+    begin += word.size();
+  }
+  const std::set<std::int32_t> listed(row.allowed_ids.begin(), row.allowed_ids.end());
+  for (std::size_t token = 0; token < vocab; ++token) {
+    const auto id = static_cast<std::int32_t>(token);
+    const bool bit = allowed.empty() || ((allowed[token / 32] >> (token % 32)) & 1U) != 0;
+    if (!bit || (!listed.empty() && !listed.contains(id))) banned.insert(id);
+  }
+  return banned;
+}
+
+}  // namespace
+
+RowProcessing processing_of_row(const LogitsProcessing& processing, std::int64_t row,
+                                std::size_t vocab) {
+  RowProcessing result;
+  result.repetition_penalty = processing.repetition_penalty.at(row);
+  result.frequency_penalty = processing.frequency_penalty.at(row);
+  result.presence_penalty = processing.presence_penalty.at(row);
+  result.min_tokens = processing.min_tokens.at(row);
+  const auto ids = [&](const TokenLists& lists, RowStatus fault) {
+    return ids_of_row(lists, row, fault, result.outside);
+  };
+  result.prompt = ids(processing.prompt, RowStatus::invalid_history);
+  result.output = ids(processing.output, RowStatus::invalid_history);
+  if (processing.prompt_mask.given()) {
+    const std::uint32_t* words =
+        processing.prompt_mask.data + row * processing.prompt_mask.row_stride;
+    for (std::size_t id = 0; id < vocab; ++id) {
+      if (((words[id / 32] >> (id % 32)) & 1U) != 0) {
+        result.prompt.push_back(static_cast<std::int32_t>(id));
+      }
+    }
+  }
+  if (processing.output_counts.given()) {
+    const std::int32_t* counts =
+        processing.output_counts.data + row * processing.output_counts.row_stride;
+    result.output_counts.emplace(counts, counts + vocab);
+  }
+  result.output_length = static_cast<std::int32_t>(result.output.size());
+  if (processing.output_lengths.given()) {
+    result.output_length = processing.output_lengths.data[row];
+  }
+  const auto bias_ids = ids(processing.bias_ids, RowStatus::invalid_logit_bias);
+  for (std::size_t i = 0; i < bias_ids.size(); ++i) {
+    const std::int64_t at = processing.bias_ids.begins.data[row] + static_cast<std::int64_t>(i);
+    result.biases.push_back({bias_ids[i], processing.bias_values.data[at]});
+  }
+  result.stop_ids = ids(processing.stop_ids, RowStatus::invalid_min_tokens);
+  result.bad_words = ids(processing.bad_words, RowStatus::invalid_bad_words);
+  result.bad_word_lengths = ids(processing.bad_word_lengths, RowStatus::invalid_bad_words);
+  result.allowed_ids = ids(processing.allowed_ids, RowStatus::invalid_allowed_ids);
+  return result;
+}
+
+ProcessedRow process_row(std::span<const float> logits, std::span<const std::uint32_t> allowed,
+                         const RowProcessing& processing) {
+  if (!allowed.empty() && allowed.size() < (logits.size() + 31) / 32) {
+    throw std::invalid_argument("allowed has less than ceil(vocab / 32) words");
+  }
+  ProcessedRow result;
+  result.status = check_parameters(processing);
+  if (result.status == RowStatus::ok) result.status = check_values(logits);
+  if (result.status == RowStatus::ok) result.status = check_lists(processing, logits.size());
+  if (result.status == RowStatus::ok) {
+    result.logits.assign(logits.begin(), logits.end());
+    if (!change_values(result.logits, processing)) result.status = RowStatus::processing_overflow;
+  }
+  if (result.status != RowStatus::ok) {
+    result.logits.assign(logits.size(), -kInfinity);
+    return result;
+  }
+  for (const std::int32_t id : banned_tokens(processing, logits.size(), allowed)) {
+    result.logits[static_cast<std::size_t>(id)] = -kInfinity;
+  }
+  const bool any = std::ranges::any_of(result.logits, [](float x) { return x != -kInfinity; });
+  if (!any) result.status = RowStatus::no_allowed_token;
+  return result;
+}
+
+IntegerRow integer_model(std::span<const float> logits, std::span<const std::uint32_t> allowed,
+                         const RowProcessing& processing, const RowParameters& parameters,
+                         TieRule tie_rule, FilterOrder filter_order) {
+  // A row of one zero fails by its parameters alone: they come before everything else.
+  const float zero = 0;
+  const bool parameters_ok =
+      integer_model(std::span(&zero, 1), {}, parameters).status == RowStatus::ok;
+  const ProcessedRow processed = process_row(logits, allowed, processing);
+  IntegerRow row = integer_model(processed.logits, {}, parameters, tie_rule, filter_order);
+  if (parameters_ok) row.status = processed.status;
+  return row;
+}
+
+}  // namespace fairdraw::reference

@@ -1,0 +1,60 @@
+// Logits processing a second time: maps and plain loops over one row, from the definitions in
+// fairdraw/logits_processing.h. Needs the default floating-point environment.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "fairdraw/logits_processing.h"
+#include "fairdraw/types.h"
+#include "reference/integer_model.h"
+
+namespace fairdraw::reference {
+
+/// What one row's processing is given, out of its buffers.
+struct RowProcessing {
+  float repetition_penalty = 1;
+  float frequency_penalty = 0;
+  float presence_penalty = 0;
+  std::int32_t min_tokens = 0;
+
+  std::vector<std::int32_t> prompt;  ///< of a mask: its ids, each once
+  std::vector<std::int32_t> output;
+  std::optional<std::vector<std::int32_t>> output_counts;  ///< [vocab]
+  std::int32_t output_length = 0;                          ///< for min_tokens
+
+  struct Bias {
+    std::int32_t id;
+    float value;
+  };
+  std::vector<Bias> biases;
+  std::vector<std::int32_t> stop_ids;
+  std::vector<std::int32_t> bad_words;  ///< one behind the other
+  std::vector<std::int32_t> bad_word_lengths;
+  std::vector<std::int32_t> allowed_ids;
+
+  std::vector<RowStatus> outside;  ///< of lists that do not lie in their buffers
+};
+
+/// Row `row` of a call. Reads nothing outside of the buffers.
+RowProcessing processing_of_row(const LogitsProcessing& processing, std::int64_t row,
+                                std::size_t vocab);
+
+struct ProcessedRow {
+  RowStatus status = RowStatus::ok;
+  std::vector<float> logits;  ///< [vocab], banned tokens -inf; all -inf where the status is not ok
+};
+
+/// The processed row, with the packed bits `allowed` (or none) as the last step.
+ProcessedRow process_row(std::span<const float> logits, std::span<const std::uint32_t> allowed,
+                         const RowProcessing& processing);
+
+/// The integer model of a processed row.
+IntegerRow integer_model(std::span<const float> logits, std::span<const std::uint32_t> allowed,
+                         const RowProcessing& processing, const RowParameters& parameters,
+                         TieRule tie_rule = TieRule::keep_all,
+                         FilterOrder filter_order = FilterOrder::top_k_first);
+
+}  // namespace fairdraw::reference

@@ -1,0 +1,107 @@
+#include "suites/benchmarks/benchmark_processing.h"
+
+#include <algorithm>
+#include <array>
+
+#include "harness/inputs/counter_random.h"
+
+namespace fairdraw::suites {
+namespace {
+
+constexpr std::int64_t kHistory = 512;
+constexpr std::int64_t kBiases = 64;
+constexpr std::int64_t kStopIds = 4;
+constexpr std::int64_t kWords = 8;
+constexpr std::int64_t kAllowedIds = 1000;
+
+/// What one row has.
+struct Features {
+  bool penalties = false, bias = false, bitmask = false, bans = false, allowed = false;
+};
+
+Features features_of(const std::string& name, std::int64_t row) {
+  const bool all = name == "all";
+  Features features{all || name == "penalties", all || name == "bias", all || name == "bitmask",
+                    name == "bans", name == "allowed"};
+  if (name != "mixed") return features;
+  const std::vector<std::string>& names = processing_names();
+  return features_of(names[static_cast<std::size_t>(row) % (names.size() - 1)], row);
+}
+
+class RowMaker {
+ public:
+  RowMaker(std::int64_t row, std::int64_t vocab)
+      : random_(static_cast<std::uint64_t>(row)), vocab_(static_cast<std::uint64_t>(vocab)) {}
+
+  std::int32_t token() { return static_cast<std::int32_t>(random_.below(vocab_, counter_++)); }
+  std::vector<std::int32_t> tokens(std::int64_t count) {
+    std::vector<std::int32_t> list(static_cast<std::size_t>(count));
+    std::generate(list.begin(), list.end(), [this] { return token(); });
+    return list;
+  }
+
+ private:
+  harness::CounterRandom random_;
+  std::uint64_t counter_ = 0;
+  std::uint64_t vocab_;
+};
+
+void add_row(BatchProcessing& batch, const Features& features, RowMaker make, std::int64_t vocab) {
+  CallProcessing& lists = batch.lists;
+  const auto listed = [&make](bool wanted, std::int64_t count) {
+    return make.tokens(wanted ? count : 0);
+  };
+  lists.output.add(listed(features.penalties || features.bans, kHistory));
+  lists.repetition_penalty.values.push_back(features.penalties ? 1.1F : 1.0F);
+  lists.frequency_penalty.values.push_back(features.penalties ? 0.1F : 0.0F);
+  lists.presence_penalty.values.push_back(features.penalties ? 0.2F : 0.0F);
+  lists.bias_ids.add(listed(features.bias, kBiases));
+  for (std::int64_t i = 0; features.bias && i < kBiases; ++i) {
+    lists.bias_values.push_back(i % 2 == 0 ? 1.5F : -1.5F);
+  }
+  lists.stop_ids.add(listed(features.bans, kStopIds));
+  lists.min_tokens.values.push_back(features.bans ? static_cast<std::int32_t>(kHistory) + 1 : 0);
+  std::vector<std::int32_t> words;
+  std::vector<std::int32_t> lengths;
+  for (std::int64_t word = 0; features.bans && word < kWords; ++word) {
+    lengths.push_back(static_cast<std::int32_t>(1 + word % 3));
+    for (std::int32_t i = 0; i < lengths.back(); ++i) words.push_back(make.token());
+  }
+  lists.bad_words.add(words);
+  lists.bad_word_lengths.add(lengths);
+  lists.allowed_ids.add(listed(features.allowed, kAllowedIds));
+  if (batch.allowed_stride == 0) return;
+  for (std::int64_t word = 0; word < batch.allowed_stride; ++word) batch.allowed.push_back(~0U);
+  for (std::int64_t i = 0; features.bitmask && i < vocab / 10; ++i) {
+    const std::int32_t banned = make.token();
+    std::uint32_t* row = batch.allowed.data() + batch.allowed.size() - batch.allowed_stride;
+    row[banned / 32] &= ~(1U << (banned % 32));
+  }
+}
+
+}  // namespace
+
+const std::vector<std::string>& processing_names() {
+  static const std::vector<std::string> names = {"none", "penalties", "bias", "bitmask",
+                                                 "bans", "allowed",   "all",  "mixed"};
+  return names;
+}
+
+BatchProcessing make_processing(const std::string& name, std::int64_t rows, std::int64_t period,
+                                std::int64_t vocab) {
+  BatchProcessing batch;
+  if (name == "none") return batch;
+  if (name == "mixed" || features_of(name, 0).bitmask) batch.allowed_stride = (vocab + 31) / 32;
+  for (auto* penalty : {&batch.lists.repetition_penalty, &batch.lists.frequency_penalty,
+                        &batch.lists.presence_penalty}) {
+    penalty->is_array = true;
+  }
+  batch.lists.min_tokens.is_array = true;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const std::int64_t alike = row % period;
+    add_row(batch, features_of(name, alike), RowMaker(alike, vocab), vocab);
+  }
+  return batch;
+}
+
+}  // namespace fairdraw::suites

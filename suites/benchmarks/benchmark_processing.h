@@ -1,0 +1,28 @@
+// The logits processing that benchmarks run with.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "suites/cases/call_arrays.h"
+
+namespace fairdraw::suites {
+
+/// The names that --processing takes:
+/// none; penalties: all three, over 512 tokens of output; bias: 64 ids; bitmask: one token in ten
+/// banned; bans: minimum tokens with 4 stop ids, and 8 bad words of 1 to 3 ids; allowed: 1000 ids;
+/// all: penalties, bias and bitmask; mixed: every row another one of all the others.
+const std::vector<std::string>& processing_names();
+
+struct BatchProcessing {
+  CallProcessing lists;
+  std::vector<std::uint32_t> allowed;  ///< empty: no bitmask
+  std::int64_t allowed_stride = 0;
+};
+
+/// For `rows` rows. Those whose numbers are equal modulo `period` have the same.
+BatchProcessing make_processing(const std::string& name, std::int64_t rows, std::int64_t period,
+                                std::int64_t vocab);
+
+}  // namespace fairdraw::suites
