@@ -16,6 +16,9 @@
 namespace fairdraw::suites {
 namespace {
 
+// A call takes less than to start threads: they are for one call of 16.
+constexpr Execution kOneThread{CpuTarget::best, 1};
+
 std::uint64_t calls_in_a_test() { return std::getenv("FAIRDRAW_REDUCED") != nullptr ? 2000 : 6000; }
 
 std::int64_t vocab_of(std::uint64_t number) {
@@ -42,7 +45,8 @@ TEST(VerifyDifferential, ChainsEqualTheModelOnEveryTarget) {
     }
     VerifyOutputs tokens_alone(call, call.max_draft, false);
     ASSERT_FALSE(verify_chain(chain_in(call, arrays),
-                              verify_result_in<VerifyChainResult>(tokens_alone, arrays)));
+                              verify_result_in<VerifyChainResult>(tokens_alone, arrays),
+                              kOneThread));
     ASSERT_EQ(tokens_alone.tokens, expected.tokens);
     seen.insert(expected.statuses.begin(), expected.statuses.end());
     const auto law = static_cast<std::size_t>(call.draft_law);
@@ -83,7 +87,7 @@ TEST(VerifyDifferential, TreesEqualTheModelOnEveryTarget) {
     }
     VerifyOutputs tokens_alone(call, call.max_depth, false);
     ASSERT_FALSE(verify_tree(tree_in(call, arrays),
-                             verify_result_in<VerifyTreeResult>(tokens_alone, arrays)));
+                             verify_result_in<VerifyTreeResult>(tokens_alone, arrays), kOneThread));
     ASSERT_EQ(tokens_alone.tokens, expected.tokens);
     seen.insert(expected.statuses.begin(), expected.statuses.end());
     for (std::size_t b = 0; call.max_depth > 0 && b < expected.statuses.size(); ++b) {
@@ -110,7 +114,8 @@ TEST(VerifyDifferential, ChainsWithoutALawEmitTheTokensOfSample) {
     }
     VerifyOutputs got(call, call.max_draft);
     const VerifyChainRequest request = chain_in(call, arrays);
-    ASSERT_FALSE(verify_chain(request, verify_result_in<VerifyChainResult>(got, arrays)));
+    ASSERT_FALSE(
+        verify_chain(request, verify_result_in<VerifyChainResult>(got, arrays), kOneThread));
     for (std::int64_t b = 0; b < call.batch; ++b) {
       if (got.statuses[static_cast<std::size_t>(b)] != RowStatus::ok) continue;
       const std::int64_t begin = call.row_begins.empty()
@@ -133,7 +138,7 @@ TEST(VerifyDifferential, ChainsWithoutALawEmitTheTokensOfSample) {
         one.seed = {&seed, 1};
         one.offset = {&offset, 1};
         std::int32_t token = -7;
-        ASSERT_FALSE(sample(one, {{&token, 1}, {}, {}, {}, {}, {}, {}}));
+        ASSERT_FALSE(sample(one, {{&token, 1}, {}, {}, {}, {}, {}, {}}, kOneThread));
         ASSERT_EQ(got.tokens[static_cast<std::size_t>(b * (call.max_draft + 1) + i)], token)
             << "call " << number << ", request " << b << ", position " << i;
         ++compared;
@@ -179,25 +184,26 @@ TEST(VerifyDifferential, TargetRowsAreProcessedWithTheGrowingPrefix) {
                          {begins.data(), rows},
                          {lengths.data(), rows}};
     VerifyOutputs processed_there(call, call.max_draft), plain(call, call.max_draft);
-    const Execution one_thread{CpuTarget::best, 1};
     Error error = verify_chain(
-        request, verify_result_in<VerifyChainResult>(processed_there, arrays), one_thread);
+        request, verify_result_in<VerifyChainResult>(processed_there, arrays), kOneThread);
     ASSERT_FALSE(error) << error.message;
     VerifyChainRequest unprocessed = chain_in(call, arrays);
-    ASSERT_FALSE(verify_chain(unprocessed, verify_result_in<VerifyChainResult>(plain, arrays)));
+    ASSERT_FALSE(
+        verify_chain(unprocessed, verify_result_in<VerifyChainResult>(plain, arrays), kOneThread));
     changed += plain == processed_there ? 0 : 1;
 
     std::vector<float> logits(static_cast<std::size_t>(rows * call.target.vocab));
     std::vector<RowStatus> row_statuses(static_cast<std::size_t>(rows));
     error = process_logits({request.target.logits, processing, request.target.allowed, {}},
-                           {{logits.data(), rows, call.target.vocab}, {row_statuses.data(), rows}});
+                           {{logits.data(), rows, call.target.vocab}, {row_statuses.data(), rows}},
+                           kOneThread);
     ASSERT_FALSE(error) << error.message;
     unprocessed.target.logits = {logits.data(), DType::float32, rows, call.target.vocab,
                                  call.target.vocab};
     unprocessed.target.allowed = {};
     VerifyOutputs processed_before(call, call.max_draft);
-    ASSERT_FALSE(
-        verify_chain(unprocessed, verify_result_in<VerifyChainResult>(processed_before, arrays)));
+    ASSERT_FALSE(verify_chain(
+        unprocessed, verify_result_in<VerifyChainResult>(processed_before, arrays), kOneThread));
     for (std::size_t b = 0; b < processed_there.statuses.size(); ++b) {
       // A row that fails in processing is all -inf there, which is another status here.
       const RowStatus there = processed_there.statuses[b], before = processed_before.statuses[b];
