@@ -4,6 +4,7 @@
 
 #include "fairdraw/sample.h"
 #include "fairdraw/sampling.h"
+#include "fairdraw/speculative.h"
 #include "harness/adapters/cuda.h"
 #include "harness/adapters/describe.h"
 #include "harness/adapters/model_sampler.h"
@@ -24,6 +25,7 @@ class CpuSampler final : public Sampler {
     description_.processing = true;
     description_.reports_raw = description_.reports_processed = true;
     description_.ranks_position = description_.ranks_at_least = true;
+    description_.verification = description_.draft_trees = true;
   }
 
   const SamplerDescription& description() const override { return description_; }
@@ -116,6 +118,72 @@ class CpuSampler final : public Sampler {
       return error.message;
     }
     write_statuses(statuses, chain.statuses);
+    return {};
+  }
+
+  std::string run_verification(const fairdraw_verification& call) override {
+    const std::int64_t batch = call.batch;
+    TargetRows target;
+    target.logits = {call.target, static_cast<DType>(call.dtype), call.rows, call.vocab,
+                     call.vocab};
+    target.filters.temperature = {call.temperature, batch};
+    target.filters.top_k = {call.top_k, batch};
+    target.filters.top_p = {call.top_p, batch};
+    target.filters.min_p = {call.min_p, batch};
+    target.filters.tie_rule = static_cast<TieRule>(call.tie_rule);
+    target.filters.filter_order = static_cast<FilterOrder>(call.filter_order);
+    if (call.allowed != nullptr) target.allowed = {call.allowed, call.rows, (call.vocab + 31) / 32};
+    target.batch = batch;
+    if (call.row_begins != nullptr) target.row_begins = {call.row_begins, batch + 1};
+    if (call.active != nullptr) target.active = {call.active, batch};
+    if (call.seed_is_scalar != 0) {
+      target.seed = call.seed[0];
+      target.offset = call.offset[0];
+    } else {
+      target.seed = {call.seed, batch};
+      target.offset = {call.offset, batch};
+    }
+    const View<const std::int32_t> draft_tokens{call.draft_tokens, call.places};
+    View<const std::int32_t> draft_lengths;
+    if (call.draft_lengths != nullptr) draft_lengths = {call.draft_lengths, batch};
+    View<std::int32_t> accepted;
+    if (call.accepted != nullptr) accepted = {call.accepted, batch};
+    std::vector<RowStatus> statuses(static_cast<std::size_t>(call.statuses != nullptr ? batch : 0));
+    View<RowStatus> status_view;
+    if (call.statuses != nullptr) status_view = {statuses.data(), batch};
+
+    Error error;
+    if (call.parents != nullptr) {
+      const VerifyTreeRequest request{
+          target,       call.max_draft, call.max_depth, draft_tokens, {call.parents, call.places},
+          draft_lengths};
+      VerifyTreeResult result{
+          {call.tokens, batch * (call.max_depth + 1)}, {}, accepted, status_view};
+      if (call.nodes != nullptr) result.nodes = {call.nodes, batch * call.max_depth};
+      error = verify_tree(request, result, execution_);
+    } else {
+      VerifyChainRequest request;
+      request.target = target;
+      request.max_draft = call.max_draft;
+      request.draft_tokens = draft_tokens;
+      request.draft_lengths = draft_lengths;
+      request.draft_law = static_cast<DraftLaw>(call.draft_law);
+      request.draft = {call.draft, static_cast<DType>(call.dtype), call.places, call.vocab,
+                       call.vocab};
+      if (request.draft_law == DraftLaw::logits) {
+        request.draft_filters.temperature = {call.draft_temperature, batch};
+        request.draft_filters.top_k = {call.draft_top_k, batch};
+        request.draft_filters.top_p = {call.draft_top_p, batch};
+        request.draft_filters.min_p = {call.draft_min_p, batch};
+      }
+      request.draft_filters.tie_rule = target.filters.tie_rule;
+      request.draft_filters.filter_order = target.filters.filter_order;
+      error = verify_chain(request,
+                           {{call.tokens, batch * (call.max_draft + 1)}, accepted, status_view},
+                           execution_);
+    }
+    if (error) return error.message;
+    if (call.statuses != nullptr) write_statuses(statuses, call.statuses);
     return {};
   }
 

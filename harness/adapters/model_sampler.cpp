@@ -5,26 +5,13 @@
 #include <cstring>
 #include <limits>
 
+#include "harness/adapters/decode.h"
 #include "harness/adapters/default_float_environment.h"
 #include "harness/adapters/processing_view.h"
 #include "harness/run/random_words.h"
 
 namespace fairdraw::harness {
 namespace {
-
-float decode(const void* values, std::uint32_t dtype, std::int64_t index) {
-  const bool wide = dtype == 0;
-  const auto at = static_cast<std::size_t>(index) * (wide ? 4 : 2);
-  const std::byte* const source = static_cast<const std::byte*>(values) + at;
-  if (wide) {
-    float value = 0;
-    std::memcpy(&value, source, sizeof(value));
-    return value;
-  }
-  std::uint16_t bits = 0;
-  std::memcpy(&bits, source, sizeof(bits));
-  return dtype == 1 ? reference::float_from_half(bits) : reference::float_from_bfloat16(bits);
-}
 
 // ln of the share of a token among weights that sum to `total`.
 float log_share(std::uint64_t weight, std::uint64_t total) {
@@ -44,6 +31,7 @@ ModelSampler::ModelSampler() {
   description_.processing = true;
   description_.from_probs = description_.from_probs_all_filters = true;
   description_.chains = description_.scripted_words = true;
+  description_.verification = description_.draft_trees = true;
   description_.num_samples = description_.lowest_id_ties = description_.joint_order = true;
   description_.reports_status = description_.reports_support = true;
   description_.reports_mask = description_.reports_probs = description_.reports_logprobs = true;

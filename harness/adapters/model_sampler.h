@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "harness/contract/sampler.h"
+#include "harness/run/verification_request.h"
 #include "reference/integer_model.h"
 #include "reference/processing_model.h"
 #include "reference/log_probabilities.h"
@@ -21,6 +22,7 @@ class ModelSampler : public Sampler {
   const SamplerDescription& description() const override { return description_; }
   std::string run(const fairdraw_batch& batch) override;
   std::string run_chain(const fairdraw_chain& chain) override;
+  std::string run_verification(const fairdraw_verification& verification) override;
 
  protected:
   /// The row of logits and the parameters that output `row` is computed from.
@@ -58,6 +60,8 @@ class ModelSampler : public Sampler {
                                          std::span<const std::uint64_t> accept_words,
                                          std::span<const std::uint64_t> recover_words,
                                          std::uint64_t bonus_word);
+  /// One request of a verification, which it may change.
+  virtual reference::VerificationOutcome verify_request(DraftedRequest& request);
   virtual void finish(const fairdraw_batch&) {}  ///< in the caller's float environment
 
   SamplerDescription description_;

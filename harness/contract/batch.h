@@ -1,5 +1,5 @@
-/* What every sampler under test is given: built-in, plugin or Python. A batch of rows to sample,
- * or a batch of drafted chains to verify.
+/* What every sampler under test is given: built-in, plugin or Python. A batch of rows to sample, a
+ * batch of drafted chains to verify, or requests of an engine with drafted tokens.
  *
  * Plain C11, no dependency. All pointers are host memory, unless a sampler's description says
  * otherwise. Optional arrays are NULL. Numbers of enums are those of fairdraw/types.h.
@@ -133,6 +133,51 @@ typedef struct fairdraw_chain {
   int32_t* emitted;  /* [batch]: drafted tokens that were emitted; optional */
   int32_t* statuses; /* [batch], fairdraw::RowStatus; optional */
 } fairdraw_chain;
+
+/* Requests with drafted tokens, verified against the target's logits: fairdraw/speculative.h says
+ * what each array means. Request b has drafts and one row more; its rows are row_begins[b] to
+ * row_begins[b + 1], exclusive, and its drafts start at place row_begins[b] - b. Without
+ * row_begins it has max_draft + 1 rows and max_draft places. */
+typedef struct fairdraw_verification {
+  uint32_t struct_size; /* sizeof(fairdraw_verification) of the caller */
+  uint32_t dtype;       /* of both matrices */
+  int64_t batch;        /* requests */
+  int64_t max_draft;    /* most drafts of a request */
+  int64_t max_depth;    /* most drafts on a path of a tree */
+  int64_t rows;
+  int64_t places; /* for drafts */
+  int64_t vocab;
+
+  const void* target; /* logits, [rows, vocab] */
+  /* filters of the target, one value a request; never NULL */
+  const float* temperature;
+  const int32_t* top_k;
+  const float* top_p;
+  const float* min_p;
+  uint32_t tie_rule, filter_order; /* of both laws */
+  const uint32_t* allowed;         /* [rows, ceil(vocab / 32)] packed bits; optional */
+  const int64_t* row_begins;       /* [batch + 1]; optional */
+  const uint8_t* active;           /* [batch], 0: padding; optional */
+  int32_t seed_is_scalar;
+  const uint64_t* seed;   /* [batch], or [1] */
+  const uint64_t* offset; /* as seed; position i uses offset + i */
+
+  const int32_t* draft_tokens;  /* [places] */
+  const int32_t* draft_lengths; /* [batch]; optional */
+  const int32_t* parents;       /* [places]: trees; NULL: chains */
+  uint32_t draft_law;           /* 0 none, 1 probabilities, 2 logits; of trees: 0 */
+  const void* draft;            /* [places, vocab]; NULL where the law is none */
+  /* filters of the draft's logits, one value a request; NULL where the law is another */
+  const float* draft_temperature;
+  const int32_t* draft_top_k;
+  const float* draft_top_p;
+  const float* draft_min_p;
+
+  int32_t* tokens; /* [batch, max_draft + 1], of trees [batch, max_depth + 1]; -1 behind the last */
+  int32_t* nodes;  /* [batch, max_depth] of trees: which drafts stand; optional */
+  int32_t* accepted; /* [batch]: how many drafts stand; optional */
+  int32_t* statuses; /* [batch], fairdraw::RowStatus; optional */
+} fairdraw_verification;
 
 #ifdef __cplusplus
 }

@@ -44,6 +44,8 @@ constexpr Ability kAbilities[] = {
     {FAIRDRAW_REPORTS_PROCESSED, "processed_reports", &SamplerDescription::reports_processed},
     {FAIRDRAW_RANKS_POSITION, "rank_position", &SamplerDescription::ranks_position},
     {FAIRDRAW_RANKS_AT_LEAST, "rank_at_least", &SamplerDescription::ranks_at_least},
+    {FAIRDRAW_CAN_VERIFY, "verification", &SamplerDescription::verification},
+    {FAIRDRAW_CAN_DRAFT_TREES, "draft_trees", &SamplerDescription::draft_trees},
 };
 
 struct Promise {

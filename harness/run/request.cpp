@@ -40,26 +40,6 @@ std::vector<std::uint32_t> spread(const std::vector<std::uint32_t>& words, std::
   return result;
 }
 
-template <class... Arrays>
-std::string damage_of(const ReadOnly& inputs, const std::pair<const char*, Arrays*>&... results) {
-  std::string damage = inputs.damage();
-  const auto add = [&damage](const std::string& more) {
-    if (damage.empty()) damage = more;
-  };
-  (add(results.second->damage(results.first)), ...);
-  return damage;
-}
-
-// A sampler that broke has neither refused the call nor answered it.
-template <class Answer>
-bool broke(const Sampler& sampler, Answer& response) {
-  const std::string why = sampler.broken();
-  if (why.empty()) return false;
-  response.refused.clear();
-  response.damage = why;
-  return true;
-}
-
 }  // namespace
 
 Response run_request(Sampler& sampler, const Request& request, const Wanted& wanted) {

@@ -107,27 +107,6 @@ struct Batch {
           : write_failure(output, RowStatus::index_out_of_range);
   }
 
-  /// The row that was filtered; null where there is none.
-  RowStatus filter_row(std::int64_t row, Worker& worker, const float*& values) const {
-    const RowParameters parameters{request.temperature.at(row), request.top_k.at(row),
-                                   request.top_p.at(row), request.min_p.at(row)};
-    RowStatus status = check(parameters);
-    if (status == RowStatus::ok) status = check(parameters_of(request.processing, row));
-    if (status != RowStatus::ok) return status;
-    const std::uint32_t* allowed =
-        request.allowed.given() ? request.allowed.data + row * request.allowed.row_stride : nullptr;
-    const RowsView& logits = request.logits;
-    const std::int64_t at = row_of_logits(row);
-    values =
-        request.processing.given()
-            ? worker.reader.read_processed(*worker.passes, logits, at, request.processing, row,
-                                           allowed, status)
-            : worker.reader.read(*worker.passes, logits, at, allowed, options.from_probs, status);
-    if (status != RowStatus::ok) return status;
-    return worker.sampler.filter(values, static_cast<std::size_t>(request.logits.vocab), parameters,
-                                 options);
-  }
-
   void run_row(std::int64_t row, Worker& worker) const {
     const bool indexed = request.indices.given();
     const auto r = static_cast<std::size_t>(row);
@@ -144,7 +123,10 @@ struct Batch {
         result.mask.given() || result.probs.given() || result.logprobs.all.given();
     if (first == last && !wants_row) return;
     const float* values = nullptr;
-    const RowStatus status = filter_row(row, worker, values);
+    const RowParameters parameters{request.temperature.at(row), request.top_k.at(row),
+                                   request.top_p.at(row), request.min_p.at(row)};
+    const RowStatus status =
+        filter_row(request, row, row_of_logits(row), parameters, options, worker, values);
     const bool ok = status == RowStatus::ok;
     for (std::int64_t i = first; i < last; ++i) {
       ok ? write_output(output_at(i), worker.sampler) : write_failure(output_at(i), status);
@@ -194,6 +176,31 @@ void for_each_row(std::int64_t rows, const Execution& execution,
   }
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
   for (std::int64_t row = 0; row < rows; ++row) run(row);
+}
+
+RowStatus filter_row(const SampleRequest& request, std::int64_t row, std::int64_t logit_row,
+                     const RowParameters& parameters, const FilterOptions& options, Worker& worker,
+                     const float*& values) {
+  RowStatus status = check(parameters);
+  if (status == RowStatus::ok) status = check(parameters_of(request.processing, row));
+  if (status != RowStatus::ok) return status;
+  const std::uint32_t* allowed =
+      request.allowed.given() ? request.allowed.data + row * request.allowed.row_stride : nullptr;
+  const RowsView& logits = request.logits;
+  values = request.processing.given()
+               ? worker.reader.read_processed(*worker.passes, logits, logit_row, request.processing,
+                                              row, allowed, status)
+               : worker.reader.read(*worker.passes, logits, logit_row, allowed, options.from_probs,
+                                    status);
+  if (status != RowStatus::ok) return status;
+  return worker.sampler.filter(values, static_cast<std::size_t>(logits.vocab), parameters, options);
+}
+
+RowStatus filter_row(const SampleRequest& request, std::int64_t row,
+                     const RowParameters& parameters, const FilterOptions& options,
+                     Worker& worker) {
+  const float* values = nullptr;
+  return filter_row(request, row, row, parameters, options, worker, values);
 }
 
 Error run_batch(const SampleRequest& request, const SampleResult& result,

@@ -33,6 +33,16 @@ inline FilterOptions filter_options_of(const SampleRequest& request) {
   return options;
 }
 
+/// Reads row `logit_row` of the request's logits, processed and with the bans of row `row`, and
+/// filters it with `parameters`, those of the request that the row belongs to: where the status is
+/// ok worker.sampler has the row's law, and `values` is the row that was filtered.
+RowStatus filter_row(const SampleRequest& request, std::int64_t row, std::int64_t logit_row,
+                     const RowParameters& parameters, const FilterOptions& options, Worker& worker,
+                     const float*& values);
+/// The same of the logits' own row.
+RowStatus filter_row(const SampleRequest& request, std::int64_t row,
+                     const RowParameters& parameters, const FilterOptions& options, Worker& worker);
+
 /// The operations that `sample` and its relatives share. `rows_name` is what errors call
 /// `request.logits`. Tokens may be left out when the caller wants masks or probabilities only.
 /// `given_tokens`, [outputs, num_samples], stand for those that would be drawn: their

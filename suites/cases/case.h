@@ -30,6 +30,8 @@ enum class Check {
   scripted,
   chain,
   chain_law,
+  verify,
+  verify_law,
   metamorphic,
   float_environment,
   probabilities,

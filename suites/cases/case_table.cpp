@@ -9,6 +9,7 @@
 #include "suites/cases/operation_lists.h"
 #include "suites/cases/probability_cases.h"
 #include "suites/cases/range_cases.h"
+#include "suites/cases/verification_cases.h"
 
 namespace fairdraw::suites {
 namespace {
@@ -559,6 +560,9 @@ std::vector<Case> case_table(
     table.add(std::move(named.entry), named.operations_name);
   }
   for (NamedCase& named : range_cases()) {
+    table.add(std::move(named.entry), named.operations_name);
+  }
+  for (NamedCase& named : verification_cases()) {
     table.add(std::move(named.entry), named.operations_name);
   }
   for (const auto& file : captured) add_captured(table, file);

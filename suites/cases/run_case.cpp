@@ -7,6 +7,7 @@
 #include "harness/run/checks.h"
 #include "harness/run/logits_source.h"
 #include "harness/run/random_words.h"
+#include "harness/run/verification_checks.h"
 
 namespace fairdraw::suites {
 namespace {
@@ -36,6 +37,10 @@ CheckOutcome run_check(Check check, const CheckInput& input) {
       return harness::check_chain(input);
     case Check::chain_law:
       return harness::check_chain_law(input);
+    case Check::verify:
+      return harness::check_verify(input);
+    case Check::verify_law:
+      return harness::check_verify_law(input);
     case Check::metamorphic:
       return harness::check_metamorphic(input);
     case Check::float_environment:

@@ -94,6 +94,11 @@ class SpoiledModel final : public harness::ModelSampler {
                                 std::uint32_t index)>
         chain_word;
     std::function<void(Chain&)> chain;
+
+    std::function<void(fairdraw_verification&, Storage&)> verification_call;
+    /// Changes a request with drafts before it is verified, or what became of it.
+    std::function<void(harness::DraftedRequest&)> drafted;
+    std::function<void(reference::VerificationOutcome&, const harness::DraftedRequest&)> verified;
   };
 
   /// What the sampler says of itself. integers: the exact arithmetic, so that one wrong bit shows.
@@ -106,6 +111,7 @@ class SpoiledModel final : public harness::ModelSampler {
   SpoiledModel(Claim claim, Spoil spoil);
   std::string run(const fairdraw_batch& batch) override;
   std::string run_chain(const fairdraw_chain& chain) override;
+  std::string run_verification(const fairdraw_verification& verification) override;
 
  protected:
   std::int64_t parameters_row(const fairdraw_batch& batch, std::int64_t row) override;
@@ -127,6 +133,7 @@ class SpoiledModel final : public harness::ModelSampler {
                                  std::span<const std::uint64_t> accept_words,
                                  std::span<const std::uint64_t> recover_words,
                                  std::uint64_t bonus_word) override;
+  reference::VerificationOutcome verify_request(harness::DraftedRequest& request) override;
   void finish(const fairdraw_batch& batch) override;
 
  private:
