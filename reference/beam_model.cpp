@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "reference/integer_model.h"
 
@@ -100,7 +101,7 @@ void beam_step_model(BeamModelState& state, const std::vector<std::vector<float>
     }
   }
   state.live = next;
-  state.parents = parents;
+  state.parents = std::move(parents);
   if (pool_is_done(state, rules, all.front().score, length)) {
     state.state = BeamState::pool_done;
   } else if (length == static_cast<std::size_t>(rules.max_tokens) || next.empty()) {

@@ -5,25 +5,13 @@
 #include <cstring>
 #include <limits>
 
+#include "harness/adapters/decode.h"
 #include "harness/adapters/default_float_environment.h"
+#include "harness/adapters/processing_view.h"
 #include "harness/run/random_words.h"
 
 namespace fairdraw::harness {
 namespace {
-
-float decode(const void* values, std::uint32_t dtype, std::int64_t index) {
-  const bool wide = dtype == 0;
-  const auto at = static_cast<std::size_t>(index) * (wide ? 4 : 2);
-  const std::byte* const source = static_cast<const std::byte*>(values) + at;
-  if (wide) {
-    float value = 0;
-    std::memcpy(&value, source, sizeof(value));
-    return value;
-  }
-  std::uint16_t bits = 0;
-  std::memcpy(&bits, source, sizeof(bits));
-  return dtype == 1 ? reference::float_from_half(bits) : reference::float_from_bfloat16(bits);
-}
 
 // ln of the share of a token among weights that sum to `total`.
 float log_share(std::uint64_t weight, std::uint64_t total) {
@@ -40,16 +28,24 @@ ModelSampler::ModelSampler() {
   description_.exact_integer = description_.per_request_seeds = true;
   description_.float16 = description_.bfloat16 = true;
   description_.allowed_mask = description_.active_rows = description_.indices = true;
+  description_.processing = true;
   description_.from_probs = description_.from_probs_all_filters = true;
   description_.chains = description_.scripted_words = true;
+  description_.verification = description_.draft_trees = true;
   description_.num_samples = description_.lowest_id_ties = description_.joint_order = true;
   description_.reports_status = description_.reports_support = true;
   description_.reports_mask = description_.reports_probs = description_.reports_logprobs = true;
+  description_.reports_raw = description_.reports_processed = true;
+  description_.ranks_position = description_.ranks_at_least = true;
 }
 
 reference::IntegerRow ModelSampler::model(const Row& row) {
   if (row.from_probs) {
     return reference::integer_model_from_probs(row.logits, row.parameters, row.filter_order);
+  }
+  if (row.processing) {
+    return reference::integer_model(row.logits, row.allowed, *row.processing, row.parameters,
+                                    row.tie_rule, row.filter_order);
   }
   return reference::integer_model(row.logits, row.allowed, row.parameters, row.tie_rule,
                                   row.filter_order);
@@ -116,12 +112,14 @@ void ModelSampler::sample(const fairdraw_batch& batch) {
   const DefaultFloatEnvironment scope;
   drawn_ = nullptr;
   std::vector<reference::IntegerRow> rows;
+  std::vector<Row> given;  // the same rows, for what is reported of them
   const auto vocab = static_cast<std::size_t>(batch.vocab);
   for (std::int64_t r = 0; r < batch.rows; ++r) {
     const bool active = batch.active == nullptr || batch.active[r] != 0;
     if (!active) {
       rows.emplace_back();
       rows.back().status = RowStatus::inactive;
+      given.emplace_back();
       continue;
     }
     Row row;
@@ -134,11 +132,15 @@ void ModelSampler::sample(const fairdraw_batch& batch) {
       const std::uint32_t* const first = batch.allowed + r * batch.allowed_stride;
       row.allowed.assign(first, first + (batch.vocab + 31) / 32);
     }
+    if (const LogitsProcessing processing = processing_of(batch); processing.given()) {
+      row.processing = reference::processing_of_row(processing, r, vocab);
+    }
     const std::int64_t p = parameters_row(batch, r);
     row.parameters = {batch.temperature[p], batch.top_k[p], batch.top_p[p], batch.min_p[p]};
     row.tie_rule = static_cast<TieRule>(batch.tie_rule);
     row.filter_order = static_cast<FilterOrder>(batch.filter_order);
     rows.push_back(model(row));
+    given.push_back(std::move(row));
     const reference::IntegerRow& result = rows.back();
     const bool ok = result.status == RowStatus::ok;
     for (std::size_t i = 0; batch.mask != nullptr && i < (vocab + 31) / 32; ++i) {
@@ -181,6 +183,7 @@ void ModelSampler::sample(const fairdraw_batch& batch) {
       batch.logprob_filtered[at] = log_share(weight, row->total);
     }
   }
+  report(batch, given, rows);
 }
 
 std::string ModelSampler::run_chain(const fairdraw_chain& chain) {

@@ -3,12 +3,16 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "harness/contract/sampler.h"
+#include "harness/run/verification_request.h"
 #include "reference/integer_model.h"
+#include "reference/processing_model.h"
+#include "reference/log_probabilities.h"
 
 namespace fairdraw::harness {
 
@@ -18,6 +22,7 @@ class ModelSampler : public Sampler {
   const SamplerDescription& description() const override { return description_; }
   std::string run(const fairdraw_batch& batch) override;
   std::string run_chain(const fairdraw_chain& chain) override;
+  std::string run_verification(const fairdraw_verification& verification) override;
 
  protected:
   /// The row of logits and the parameters that output `row` is computed from.
@@ -25,6 +30,7 @@ class ModelSampler : public Sampler {
     std::vector<float> logits;  ///< or probabilities
     bool from_probs = false;
     std::vector<std::uint32_t> allowed;
+    std::optional<reference::RowProcessing> processing;  ///< of logits
     reference::RowParameters parameters;
     TieRule tie_rule = TieRule::keep_all;
     FilterOrder filter_order = FilterOrder::top_k_first;
@@ -41,6 +47,9 @@ class ModelSampler : public Sampler {
   virtual std::int32_t choose(const reference::IntegerRow& row, std::uint64_t word);
   virtual std::int32_t report_status(RowStatus status) { return static_cast<std::int32_t>(status); }
   virtual float report_probability(const reference::IntegerRow& row, std::int32_t token);
+  /// Values and order of a row's tokens.
+  virtual reference::RealLogprobs report_values(const Row& row, const reference::IntegerRow& result,
+                                                LogprobsMode mode);
   /// Random words of a chain, in the purposes accept, recover and bonus.
   virtual std::uint64_t chain_word(std::uint64_t seed, std::uint64_t offset, Purpose purpose,
                                    std::uint32_t index);
@@ -51,12 +60,16 @@ class ModelSampler : public Sampler {
                                          std::span<const std::uint64_t> accept_words,
                                          std::span<const std::uint64_t> recover_words,
                                          std::uint64_t bonus_word);
+  /// One request of a verification, which it may change.
+  virtual reference::VerificationOutcome verify_request(DraftedRequest& request);
   virtual void finish(const fairdraw_batch&) {}  ///< in the caller's float environment
 
   SamplerDescription description_;
 
  private:
   void sample(const fairdraw_batch& batch);
+  void report(const fairdraw_batch& batch, const std::vector<Row>& rows,
+              const std::vector<reference::IntegerRow>& results);
 
   // Prefix sums of the row that the last token was chosen from: draws often share one.
   const reference::IntegerRow* drawn_ = nullptr;

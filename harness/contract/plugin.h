@@ -1,12 +1,14 @@
 /* A sampler in a shared library, for `fairdraw verify --sampler plugin:PATH`.
  *
- * C11, and nothing but this file and batch.h beside it. A plugin defines three symbols, four where
- * it verifies drafted chains:
+ * C11, and nothing but this file and batch.h beside it. A plugin defines the first three symbols,
+ * the fourth where it verifies drafted chains, and the fifth where it verifies requests with
+ * drafts:
  *
  *     const uint32_t fairdraw_plugin_abi = FAIRDRAW_PLUGIN_ABI;
  *     int32_t fairdraw_plugin_describe(fairdraw_plugin_description*, char*, size_t);
  *     int32_t fairdraw_plugin_run(const fairdraw_batch*, char*, size_t);
  *     int32_t fairdraw_plugin_run_chain(const fairdraw_chain*, char*, size_t);
+ *     int32_t fairdraw_plugin_run_verification(const fairdraw_verification*, char*, size_t);
  *
  * and is built by `cc -shared -fPIC`. Calls come one at a time. A plugin that runs in a process of
  * its own must not print, and reads and writes within its arrays alone: either is reported.
@@ -19,7 +21,9 @@
 
 #include "batch.h"
 
-/* Changes when the meaning or the layout of anything in these two headers does. */
+/* Changes when the meaning or the layout of anything in these two headers does. Fields added at the
+   end of a struct change neither: struct_size says how many there are, and an ability who reads
+   them. */
 #define FAIRDRAW_PLUGIN_ABI 1u
 
 #if defined(__GNUC__)
@@ -61,6 +65,14 @@ extern "C" {
 #define FAIRDRAW_PER_REQUEST_SEEDS (UINT64_C(1) << 20)
 /* the integer arithmetic of fairdraw's specification: tokens are compared bit for bit */
 #define FAIRDRAW_EXACT_INTEGER (UINT64_C(1) << 21)
+#define FAIRDRAW_CAN_PROCESSING (UINT64_C(1) << 22)  /* fairdraw_batch.processing; host memory */
+#define FAIRDRAW_CAN_VERIFY (UINT64_C(1) << 23)      /* fairdraw_plugin_run_verification */
+#define FAIRDRAW_CAN_DRAFT_TREES (UINT64_C(1) << 24) /* there, fairdraw_verification.parents */
+/* fairdraw_batch.report_*: modes 0 and 1, modes 2 and 3, and which ranks */
+#define FAIRDRAW_REPORTS_RAW (UINT64_C(1) << 40)
+#define FAIRDRAW_REPORTS_PROCESSED (UINT64_C(1) << 41)
+#define FAIRDRAW_RANKS_POSITION (UINT64_C(1) << 42)
+#define FAIRDRAW_RANKS_AT_LEAST (UINT64_C(1) << 43)
 
 /* The randomness contract: what is promised of random bits. Where a promise is not made, neither is
    tested. */
@@ -119,7 +131,7 @@ typedef struct fairdraw_plugin_description {
 extern FAIRDRAW_PLUGIN_EXPORT const uint32_t fairdraw_plugin_abi;
 /* NOLINTEND(readability-identifier-naming) */
 
-/* All three return 0, or something else after they wrote a message, with its 0, into
+/* All of them return 0, or something else after they wrote a message, with its 0, into
    message[0 ... message_size). */
 
 /* Fills the description, which comes zeroed but for struct_size. */
@@ -135,6 +147,10 @@ FAIRDRAW_PLUGIN_EXPORT int32_t fairdraw_plugin_run(const fairdraw_batch* batch, 
 /* Verifies drafted chains. Only with FAIRDRAW_CAN_CHAINS. */
 FAIRDRAW_PLUGIN_EXPORT int32_t fairdraw_plugin_run_chain(const fairdraw_chain* chain, char* message,
                                                          size_t message_size);
+
+/* Verifies requests with drafted tokens. Only with FAIRDRAW_CAN_VERIFY. */
+FAIRDRAW_PLUGIN_EXPORT int32_t fairdraw_plugin_run_verification(
+    const fairdraw_verification* verification, char* message, size_t message_size);
 
 #ifdef __cplusplus
 }

@@ -6,4 +6,8 @@ std::string Sampler::run_chain(const fairdraw_chain& /*chain*/) {
   return description().name + " verifies no drafted chains";
 }
 
+std::string Sampler::run_verification(const fairdraw_verification& /*verification*/) {
+  return description().name + " verifies no requests";
+}
+
 }  // namespace fairdraw::harness

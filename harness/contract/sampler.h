@@ -40,8 +40,13 @@ struct SamplerDescription {
   bool top_k = true, top_p = true, min_p = true;  ///< filters with these
   bool allowed_mask = false, active_rows = false, indices = false, num_samples = false;
   bool lowest_id_ties = false, joint_order = false;
+  bool processing = false;  ///< penalties, bias and bans before the temperature
   bool reports_status = false, reports_support = false, reports_mask = false;
   bool reports_probs = false, reports_logprobs = false;
+  bool reports_raw = false, reports_processed = false;  ///< fairdraw_batch.report_*, by mode
+  bool ranks_position = false, ranks_at_least = false;  ///< and the ranks in it, by rule
+  bool verification = false;  ///< verifies drafts of requests against logits: run_verification()
+  bool draft_trees = false;   ///< there, trees of drafts too
 };
 
 class Sampler {
@@ -54,6 +59,10 @@ class Sampler {
 
   /// Verifies drafted chains; the same return value. Only where description().chains.
   virtual std::string run_chain(const fairdraw_chain& chain);
+
+  /// Verifies requests with drafted tokens; the same return value. Only where
+  /// description().verification.
+  virtual std::string run_verification(const fairdraw_verification& verification);
 
   /// Memory that the arrays of a call are to lie in. A sampler in another process has its own, and
   /// gets no copies of arrays then.

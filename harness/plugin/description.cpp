@@ -39,6 +39,13 @@ constexpr Ability kAbilities[] = {
     {FAIRDRAW_REPORTS_LOGPROBS, "logprobs", &SamplerDescription::reports_logprobs},
     {FAIRDRAW_PER_REQUEST_SEEDS, "per_request_seeds", &SamplerDescription::per_request_seeds},
     {FAIRDRAW_EXACT_INTEGER, "exact_integer", &SamplerDescription::exact_integer},
+    {FAIRDRAW_CAN_PROCESSING, "processing", &SamplerDescription::processing},
+    {FAIRDRAW_REPORTS_RAW, "raw_reports", &SamplerDescription::reports_raw},
+    {FAIRDRAW_REPORTS_PROCESSED, "processed_reports", &SamplerDescription::reports_processed},
+    {FAIRDRAW_RANKS_POSITION, "rank_position", &SamplerDescription::ranks_position},
+    {FAIRDRAW_RANKS_AT_LEAST, "rank_at_least", &SamplerDescription::ranks_at_least},
+    {FAIRDRAW_CAN_VERIFY, "verification", &SamplerDescription::verification},
+    {FAIRDRAW_CAN_DRAFT_TREES, "draft_trees", &SamplerDescription::draft_trees},
 };
 
 struct Promise {
@@ -128,6 +135,9 @@ SamplerDescription to_sampler_description(const Description& description,
   expect_known_bits("promises of randomness", description.randomness, known, sampler_name);
   if (description.pointers > FAIRDRAW_DEVICE_POINTERS) {
     refuse(fmt::format("pointers is {}; allowed: 0 (host), 1 (device)", description.pointers));
+  }
+  if (sampler.processing && description.pointers == FAIRDRAW_DEVICE_POINTERS) {
+    refuse("takes processing in device memory; allowed: in host memory");
   }
   return sampler;
 }

@@ -73,6 +73,11 @@ std::string DeviceCall::run(const fairdraw_batch& batch, const Batch& call) cons
   moved.result(&B::logprob_filtered, tokens * 4);
   moved.result(&B::mask, extent(rows, batch.mask_stride, words, 4));
   moved.result(&B::probs, extent(rows, batch.probs_stride, batch.vocab, 4));
+  moved.result(&B::report_values, tokens * 4);
+  moved.result(&B::report_ranks, tokens * 4);
+  moved.result(&B::report_top_ids, outputs * batch.top_n * 4);
+  moved.result(&B::report_top_values, outputs * batch.top_n * 4);
+  moved.result(&B::report_all, extent(rows, batch.report_all_stride, batch.vocab, 4));
   return moved.run(call);
 }
 
@@ -94,6 +99,39 @@ std::string DeviceCall::run_chain(const fairdraw_chain& chain, const Chain& call
   moved.result(&C::accepted, batch * 4);
   moved.result(&C::emitted, batch * 4);
   moved.result(&C::statuses, batch * 4);
+  return moved.run(call);
+}
+
+std::string DeviceCall::run_verification(const fairdraw_verification& verification,
+                                         const Verification& call) const {
+  using V = fairdraw_verification;
+  const std::int64_t batch = verification.batch, places = verification.places;
+  const std::int64_t row_bytes = verification.vocab * element_bytes(verification.dtype);
+  const std::int64_t words = (verification.vocab + 31) / 32;
+  const std::int64_t seeds = verification.seed_is_scalar != 0 ? 1 : batch;
+  const bool trees = verification.parents != nullptr;
+  const std::int64_t width = trees ? verification.max_depth : verification.max_draft;
+  Moved<V> moved(verification);
+  moved.input(&V::target, verification.rows * row_bytes);
+  for (const auto field : {&V::temperature, &V::top_p, &V::min_p, &V::draft_temperature,
+                           &V::draft_top_p, &V::draft_min_p}) {
+    moved.input(field, batch * 4);
+  }
+  moved.input(&V::top_k, batch * 4);
+  moved.input(&V::draft_top_k, batch * 4);
+  moved.input(&V::allowed, verification.rows * words * 4);
+  moved.input(&V::row_begins, (batch + 1) * 8);
+  moved.input(&V::active, batch);
+  moved.input(&V::seed, seeds * 8);
+  moved.input(&V::offset, seeds * 8);
+  moved.input(&V::draft_tokens, places * 4);
+  moved.input(&V::draft_lengths, batch * 4);
+  moved.input(&V::parents, places * 4);
+  moved.input(&V::draft, places * row_bytes);
+  moved.result(&V::tokens, batch * (width + 1) * 4);
+  moved.result(&V::nodes, batch * width * 4);
+  moved.result(&V::accepted, batch * 4);
+  moved.result(&V::statuses, batch * 4);
   return moved.run(call);
 }
 

@@ -132,8 +132,17 @@ Answer execute(Library& library, const Command& command) {
   std::fegetenv(&own);
   std::fesetenv(&command.environment);
   try {
-    refused = command.kind == CommandKind::run ? library.run(command.batch)
-                                               : library.run_chain(command.chain);
+    switch (command.kind) {
+      case CommandKind::run:
+        refused = library.run(command.batch);
+        break;
+      case CommandKind::run_chain:
+        refused = library.run_chain(command.chain);
+        break;
+      case CommandKind::run_verification:
+        refused = library.run_verification(command.verification);
+        break;
+    }
     std::fegetenv(&answer.environment);
     std::fesetenv(&own);
   } catch (const std::exception& error) {

@@ -78,6 +78,10 @@ Library::Library(const std::string& path) : path_(path) {
       run_chain_ = as_function<decltype(fairdraw_plugin_run_chain)>(
           needed_symbol("fairdraw_plugin_run_chain"));
     }
+    if ((description_.abilities & FAIRDRAW_CAN_VERIFY) != 0) {
+      run_verification_ = as_function<decltype(fairdraw_plugin_run_verification)>(
+          needed_symbol("fairdraw_plugin_run_verification"));
+    }
     if (description_.pointers == FAIRDRAW_DEVICE_POINTERS) {
       device_ = std::make_unique<DeviceCall>();
     }
@@ -137,6 +141,20 @@ std::string Library::run_chain(const fairdraw_chain& chain) {
     });
   }
   if (run_chain_(&chain, message.data(), message.size()) == 0) return {};
+  return refusal(text_of(message));
+}
+
+std::string Library::run_verification(const fairdraw_verification& verification) {
+  if (run_verification_ == nullptr) return "verifies no requests";
+  Message message{};
+  if (device_) {
+    return device_->run_verification(verification, [&](const fairdraw_verification& there) {
+      return run_verification_(&there, message.data(), message.size()) == 0
+                 ? std::string()
+                 : refusal(text_of(message));
+    });
+  }
+  if (run_verification_(&verification, message.data(), message.size()) == 0) return {};
   return refusal(text_of(message));
 }
 

@@ -23,6 +23,9 @@ class TrustedSampler final : public Sampler {
   const SamplerDescription& description() const override { return description_; }
   std::string run(const fairdraw_batch& batch) override { return library_.run(batch); }
   std::string run_chain(const fairdraw_chain& chain) override { return library_.run_chain(chain); }
+  std::string run_verification(const fairdraw_verification& verification) override {
+    return library_.run_verification(verification);
+  }
 
  private:
   Library library_;
@@ -55,6 +58,13 @@ class IsolatedSampler final : public Sampler {
     command.kind = CommandKind::run_chain;
     command.chain = chain;
     return ask(command, array_names(chain));
+  }
+
+  std::string run_verification(const fairdraw_verification& verification) override {
+    Command command;
+    command.kind = CommandKind::run_verification;
+    command.verification = verification;
+    return ask(command, array_names(verification));
   }
 
   std::string broken() const override { return broken_; }

@@ -31,7 +31,7 @@ class SharedArrays final : public std::pmr::memory_resource {
   static bool map_in_child(int file, std::uint64_t address);
 
  private:
-  static constexpr std::size_t kWideSlots = 2, kSlots = 32;
+  static constexpr std::size_t kWideSlots = 2, kSlots = 64;
 
   void* do_allocate(std::size_t bytes, std::size_t alignment) override;  // std::bad_alloc: no slot
   void do_deallocate(void* array, std::size_t bytes, std::size_t alignment) override;

@@ -111,10 +111,22 @@ reference::IntegerRow model_of(const Request& request, std::int64_t row) {
         std::span(request.row(row), static_cast<std::size_t>(request.vocab)),
         request.parameters[static_cast<std::size_t>(row)], request.filter_order);
   }
+  if (!request.processing.empty()) {
+    return reference::integer_model(
+        std::span(request.row(row), static_cast<std::size_t>(request.vocab)),
+        allowed_of(request, row), request.processing[static_cast<std::size_t>(row)],
+        request.parameters[static_cast<std::size_t>(row)], request.tie_rule, request.filter_order);
+  }
   return reference::integer_model(
       std::span(request.row(row), static_cast<std::size_t>(request.vocab)),
       allowed_of(request, row), request.parameters[static_cast<std::size_t>(row)], request.tie_rule,
       request.filter_order);
+}
+
+reference::ProcessedRow processed_row(const Request& request, std::int64_t row) {
+  return reference::process_row(
+      std::span(request.row(row), static_cast<std::size_t>(request.vocab)),
+      allowed_of(request, row), request.processing[static_cast<std::size_t>(row)]);
 }
 
 reference::RealLaw law_of(const CheckInput& input, const Request& request, std::int64_t row) {

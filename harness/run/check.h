@@ -74,6 +74,9 @@ reference::Semantics effective_semantics(const CheckInput& input);
 reference::IntegerRow model_of(const Request& request, std::int64_t row);
 reference::RealLaw law_of(const CheckInput& input, const Request& request, std::int64_t row);
 
+/// The row after its processing, the bitmask included. Only where the request has processing.
+reference::ProcessedRow processed_row(const Request& request, std::int64_t row);
+
 /// The same under another profile, taken as it is: without the request's tie rule and filter order.
 reference::RealLaw law_under(const reference::Semantics& semantics, const CheckInput& input,
                              const Request& request, std::int64_t row);

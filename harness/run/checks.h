@@ -22,6 +22,13 @@ CheckOutcome check_support(const CheckInput& input);
 /// that they get alone.
 CheckOutcome check_status(const CheckInput& input);
 
+/// Penalties, bias and bans before the temperature, in every mixture: tokens, statuses and masks of
+/// the integer model (exact samplers), or of the oracle on the row that was processed beforehand
+/// (all others). Histories as lists, masks or counts, lists in any order, rows at any place of the
+/// batch, alone, and rows that were processed beforehand give the same. Every bad value gets its
+/// status, and its batch-mates go on.
+CheckOutcome check_processing(const CheckInput& input);
+
 /// The same request gives the same token: again, alone, in any batch, at any position, with any
 /// stride, alignment, number of threads, through `indices`, beside greedy and padding rows.
 CheckOutcome check_replay(const CheckInput& input);
@@ -51,6 +58,11 @@ CheckOutcome check_float_environment(const CheckInput& input);
 
 /// Renormalised probabilities and log-probabilities, against their specification and the oracle.
 CheckOutcome check_probabilities(const CheckInput& input);
+
+/// Log-probabilities as engines report them, in every mode that the sampler declares: values within
+/// the oracle's bound, ranks, the top n and whole rows; equal tokens in order of their ids (exact
+/// samplers), or in any (all others); nothing for outputs without a token.
+CheckOutcome check_logprobs(const CheckInput& input);
 
 /// Drafted chains: tokens, counts and statuses equal to the integer model's for zero-probability
 /// drafts, equal laws, single tokens, bad tokens and bad rows (exact samplers); the same chain

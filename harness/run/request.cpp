@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "harness/run/request_arrays.h"
+#include "harness/run/request_processing.h"
 
 namespace fairdraw::harness {
 std::int64_t Request::outputs() const {
@@ -39,26 +40,6 @@ std::vector<std::uint32_t> spread(const std::vector<std::uint32_t>& words, std::
   return result;
 }
 
-template <class... Arrays>
-std::string damage_of(const ReadOnly& inputs, const std::pair<const char*, Arrays*>&... results) {
-  std::string damage = inputs.damage();
-  const auto add = [&damage](const std::string& more) {
-    if (damage.empty()) damage = more;
-  };
-  (add(results.second->damage(results.first)), ...);
-  return damage;
-}
-
-// A sampler that broke has neither refused the call nor answered it.
-template <class Answer>
-bool broke(const Sampler& sampler, Answer& response) {
-  const std::string why = sampler.broken();
-  if (why.empty()) return false;
-  response.refused.clear();
-  response.damage = why;
-  return true;
-}
-
 }  // namespace
 
 Response run_request(Sampler& sampler, const Request& request, const Wanted& wanted) {
@@ -89,6 +70,14 @@ Response run_request(Sampler& sampler, const Request& request, const Wanted& wan
   const std::int64_t words = words_for(request.vocab);
   Guarded<std::uint32_t> mask(memory, wanted.mask, request.rows, words, gap, kUnwrittenMask);
   Guarded<float> probs(memory, wanted.probs, request.rows, request.vocab, gap, unwritten);
+  const WantedReport& report = wanted.report;
+  const std::int64_t entries = outputs * report.top_n;
+  const bool wants_all = report.values && report.all;
+  Guarded<float> report_values(memory, report.values, tokens_out, unwritten);
+  Guarded<std::int32_t> report_ranks(memory, report.values && report.ranks, tokens_out, kUnwritten);
+  Guarded<std::int32_t> report_top_ids(memory, report.values, entries, kUnwritten);
+  Guarded<float> report_top_values(memory, report.values, entries, unwritten);
+  Guarded<float> report_all(memory, wants_all, request.rows, request.vocab, gap, unwritten);
   const std::vector<std::uint32_t> spread_allowed = spread(request.allowed, words, gap);
   const Placed allowed(memory, spread_allowed);
   const Placed active(memory, request.active);
@@ -131,8 +120,19 @@ Response run_request(Sampler& sampler, const Request& request, const Wanted& wan
   batch.mask_stride = words + gap;
   batch.probs = probs.data();
   batch.probs_stride = request.vocab + gap;
+  batch.report_mode = static_cast<std::uint32_t>(report.mode);
+  batch.rank_rule = static_cast<std::uint32_t>(report.rank_rule);
+  batch.top_n = report.values ? report.top_n : 0;
+  batch.report_values = report_values.data();
+  batch.report_ranks = report_ranks.data();
+  batch.report_top_ids = report_top_ids.data();
+  batch.report_top_values = report_top_values.data();
+  batch.report_all = report_all.data();
+  batch.report_all_stride = request.vocab + gap;
 
   ReadOnly inputs;
+  PlacedProcessing processing(memory, request);
+  processing.give(batch.processing, inputs);
   inputs.watch_bytes("the logits", logits.data(), logits.size());
   inputs.watch("temperature", batch.temperature, rows);
   inputs.watch("top_k", batch.top_k, rows);
@@ -147,11 +147,13 @@ Response run_request(Sampler& sampler, const Request& request, const Wanted& wan
 
   response.refused = sampler.run(batch);
   if (broke(sampler, response)) return response;
-  response.damage =
-      damage_of(inputs, std::pair("tokens", &tokens), std::pair("statuses", &statuses),
-                std::pair("support_size", &support_size), std::pair("logprob", &logprob),
-                std::pair("logprob_filtered", &logprob_filtered), std::pair("mask", &mask),
-                std::pair("probs", &probs));
+  response.damage = damage_of(
+      inputs, std::pair("tokens", &tokens), std::pair("statuses", &statuses),
+      std::pair("support_size", &support_size), std::pair("logprob", &logprob),
+      std::pair("logprob_filtered", &logprob_filtered), std::pair("mask", &mask),
+      std::pair("probs", &probs), std::pair("report_values", &report_values),
+      std::pair("report_ranks", &report_ranks), std::pair("report_top_ids", &report_top_ids),
+      std::pair("report_top_values", &report_top_values), std::pair("report_all", &report_all));
   response.tokens = tokens.take();
   response.statuses = statuses.take();
   response.support_size = support_size.take();
@@ -159,6 +161,11 @@ Response run_request(Sampler& sampler, const Request& request, const Wanted& wan
   response.logprob_filtered = logprob_filtered.take();
   response.mask = mask.take();
   response.probs = probs.take();
+  response.report_values = report_values.take();
+  response.report_ranks = report_ranks.take();
+  response.report_top_ids = report_top_ids.take();
+  response.report_top_values = report_top_values.take();
+  response.report_all = report_all.take();
   return response;
 }
 
@@ -245,6 +252,7 @@ std::string missing_for_probabilities(const SamplerDescription& sampler, const R
   if (request.tie_rule == TieRule::lowest_id) return "lowest_id is no rule for probabilities";
   if (!request.allowed.empty()) return "probabilities come without a mask of allowed ids";
   if (!request.active.empty()) return "probabilities come without inactive rows";
+  if (!request.processing.empty()) return "probabilities are not processed";
   bool min_p = false, others = false;
   for (const reference::RowParameters& row : request.parameters) {
     min_p = min_p || row.min_p != 0;
@@ -275,6 +283,7 @@ std::string missing_ability(const SamplerDescription& sampler, const Request& re
   }
   if (lacks(!request.words.empty(), sampler.scripted_words)) return "takes no random words";
   if (lacks(!request.allowed.empty(), sampler.allowed_mask)) return "takes no mask of allowed ids";
+  if (lacks(!request.processing.empty(), sampler.processing)) return "takes no logits processing";
   if (lacks(!request.active.empty(), sampler.active_rows)) return "takes no inactive rows";
   if (lacks(request.with_indices, sampler.indices)) return "takes no indices";
   if (lacks(request.num_samples > 1, sampler.num_samples)) return "draws one token an output";
@@ -293,6 +302,11 @@ Wanted reported(const SamplerDescription& sampler, Wanted wanted) {
   wanted.mask = wanted.mask && sampler.reports_mask;
   wanted.probs = wanted.probs && sampler.reports_probs;
   wanted.logprobs = wanted.logprobs && sampler.reports_logprobs;
+  WantedReport& report = wanted.report;
+  report.values =
+      report.values && (is_raw(report.mode) ? sampler.reports_raw : sampler.reports_processed);
+  report.ranks = report.ranks && (report.rank_rule == RankRule::position ? sampler.ranks_position
+                                                                         : sampler.ranks_at_least);
   return wanted;
 }
 

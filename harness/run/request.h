@@ -5,8 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "fairdraw/log_probabilities.h"
 #include "fairdraw/types.h"
 #include "harness/contract/sampler.h"
+#include "harness/inputs/processing_rows.h"
 #include "reference/integer_model.h"
 
 namespace fairdraw::harness {
@@ -27,8 +29,10 @@ struct Request {
   std::vector<reference::RowParameters> parameters;  ///< [rows]
   TieRule tie_rule = TieRule::keep_all;
   FilterOrder filter_order = FilterOrder::top_k_first;
-  std::vector<std::uint32_t> allowed;  ///< [rows, words_for(vocab)], or empty
-  std::vector<std::uint8_t> active;    ///< [rows], or empty
+  std::vector<reference::RowProcessing> processing;  ///< [rows], or empty
+  HistoryForm history_form;                          ///< how its histories are given
+  std::vector<std::uint32_t> allowed;                ///< [rows, words_for(vocab)], or empty
+  std::vector<std::uint8_t> active;                  ///< [rows], or empty
   bool with_indices = false;
   std::vector<std::int32_t> indices;  ///< [outputs] where with_indices
   bool seed_is_scalar = false;
@@ -45,9 +49,19 @@ struct Request {
 
 constexpr std::int64_t words_for(std::int64_t vocab) { return (vocab + 31) / 32; }
 
+/// Log-probabilities as engines report them (fairdraw/log_probabilities.h).
+struct WantedReport {
+  bool values = false;  ///< and the top n; false: nothing of it
+  bool ranks = false, all = false;
+  LogprobsMode mode = LogprobsMode::raw_logprobs;
+  RankRule rank_rule = RankRule::position;
+  std::int32_t top_n = 0;
+};
+
 /// Which optional results to ask for, besides tokens.
 struct Wanted {
   bool statuses = false, support_size = false, mask = false, probs = false, logprobs = false;
+  WantedReport report = {};
 };
 
 /// Results. Arrays that were not wanted are empty. Everything is filled with kUnwritten patterns
@@ -60,6 +74,8 @@ struct Response {
   std::vector<std::int32_t> tokens, statuses, support_size;
   std::vector<float> logprob, logprob_filtered, probs;
   std::vector<std::uint32_t> mask;
+  std::vector<float> report_values, report_top_values, report_all;
+  std::vector<std::int32_t> report_ranks, report_top_ids;
 
   bool ran() const { return refused.empty() && damage.empty(); }
   std::string trouble() const { return refused.empty() ? damage : "call refused: " + refused; }

@@ -150,4 +150,25 @@ class ReadOnly {
   std::vector<Array> arrays_;
 };
 
+/// What was written that is no result; empty: nothing.
+template <class... Arrays>
+std::string damage_of(const ReadOnly& inputs, const std::pair<const char*, Arrays*>&... results) {
+  std::string damage = inputs.damage();
+  const auto add = [&damage](const std::string& more) {
+    if (damage.empty()) damage = more;
+  };
+  (add(results.second->damage(results.first)), ...);
+  return damage;
+}
+
+/// A sampler that broke has neither refused the call nor answered it.
+template <class Answer>
+bool broke(const Sampler& sampler, Answer& response) {
+  const std::string why = sampler.broken();
+  if (why.empty()) return false;
+  response.refused.clear();
+  response.damage = why;
+  return true;
+}
+
 }  // namespace fairdraw::harness

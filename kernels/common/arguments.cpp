@@ -147,6 +147,40 @@ Error check_result(const SampleRequest& request, const SampleResult& result, boo
   return {};
 }
 
+Error check_logprobs(const SampleRequest& request, const LogprobsResult& result) {
+  const std::int64_t outputs = outputs_of(request);
+  const std::int64_t tokens = outputs * request.num_samples;
+  const std::int64_t entries = outputs * result.top_n;
+  if (static_cast<std::uint32_t>(result.mode) > 3) {
+    return out_of_range("logprobs.mode", std::to_string(static_cast<std::uint32_t>(result.mode)),
+                        "0 (raw_logits), 1 (raw_logprobs), 2 (processed_logits) or "
+                        "3 (processed_logprobs)");
+  }
+  if (static_cast<std::uint32_t>(result.rank_rule) > 1) {
+    return out_of_range("logprobs.rank_rule",
+                        std::to_string(static_cast<std::uint32_t>(result.rank_rule)),
+                        "0 (position) or 1 (at_least)");
+  }
+  if (result.top_n < 0 || result.top_n > kLargestTopN) {
+    return out_of_range("logprobs.top_n", std::to_string(result.top_n),
+                        "0 to " + std::to_string(kLargestTopN));
+  }
+  if (result.top_n > 0 && entries > 0 && !result.top_ids.given()) {
+    return out_of_range("logprobs.top_ids", "null", "an array, where top_n is above 0");
+  }
+  const char* a_token = "outputs * num_samples";
+  const char* an_entry = "outputs * top_n";
+  if (Error e = check_optional(result.values, "logprobs.values", tokens, a_token)) return e;
+  if (Error e = check_optional(result.ranks, "logprobs.ranks", tokens, a_token)) return e;
+  if (Error e = check_optional(result.top_ids, "logprobs.top_ids", entries, an_entry)) return e;
+  if (Error e = check_optional(result.top_values, "logprobs.top_values", entries, an_entry)) {
+    return e;
+  }
+  if (!result.all.given()) return {};
+  return check_matrix("logprobs.all", result.all.rows, result.all.row_stride, request.logits.rows,
+                      request.logits.vocab, "vocab");
+}
+
 Error check_renormalised(const FloatRows& renormalised, std::int64_t rows) {
   if (renormalised.given() || rows <= 0) return {};
   return out_of_range("output", "null", "a matrix of float32");

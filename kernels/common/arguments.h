@@ -55,6 +55,8 @@ Error check_process_logits(const ProcessLogitsRequest& request, const ProcessLog
 /// Tokens may be left out when the caller wants masks or probabilities only.
 Error check_result(const SampleRequest& request, const SampleResult& result, bool wants_tokens);
 
+Error check_logprobs(const SampleRequest& request, const LogprobsResult& result);
+
 /// The matrix that softmax and the renormalisations write.
 Error check_renormalised(const FloatRows& renormalised, std::int64_t rows);
 

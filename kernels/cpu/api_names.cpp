@@ -1,5 +1,6 @@
 // Names of the public enums.
 #include "fairdraw/cuda.h"
+#include "fairdraw/log_probabilities.h"
 #include "fairdraw/types.h"
 
 namespace fairdraw {
@@ -60,6 +61,30 @@ const char* to_string(DType dtype) noexcept {
       return "float16";
     case DType::bfloat16:
       return "bfloat16";
+  }
+  return "unknown";
+}
+
+const char* to_string(LogprobsMode mode) noexcept {
+  switch (mode) {
+    case LogprobsMode::raw_logits:
+      return "raw_logits";
+    case LogprobsMode::raw_logprobs:
+      return "raw_logprobs";
+    case LogprobsMode::processed_logits:
+      return "processed_logits";
+    case LogprobsMode::processed_logprobs:
+      return "processed_logprobs";
+  }
+  return "unknown";
+}
+
+const char* to_string(RankRule rule) noexcept {
+  switch (rule) {
+    case RankRule::position:
+      return "position";
+    case RankRule::at_least:
+      return "at_least";
   }
   return "unknown";
 }

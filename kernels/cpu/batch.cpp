@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "arguments.h"
+#include "batch_logprobs.h"
 #include "float_environment.h"
 #include "philox.h"
 #include "processing_rules.h"
@@ -47,8 +48,14 @@ struct Batch {
   const SampleResult& result;
   const FilterOptions& options;
   bool wants_tokens;
+  View<const std::int32_t> given_tokens;  // instead of draws
+  BatchLogprobs logprobs;
   OutputsByRow grouped;            // empty without indices: output i is row i
   const std::int64_t* logit_rows;  // null: row i of the call is row i of the logits
+
+  std::int64_t row_of_logits(std::int64_t row) const {
+    return logit_rows == nullptr ? row : logit_rows[row];
+  }
 
   void write_failure(std::int64_t output, RowStatus status) const {
     const std::int64_t samples = request.num_samples;
@@ -60,6 +67,7 @@ struct Batch {
     if (result.logprob_filtered.given()) {
       std::fill_n(result.logprob_filtered.data + output * samples, samples, none);
     }
+    logprobs.write_failed_output(output);
   }
 
   void write_output(std::int64_t output, RowSampler& sampler) const {
@@ -83,24 +91,20 @@ struct Batch {
     }
   }
 
-  RowStatus filter_row(std::int64_t row, Worker& worker) const {
-    const RowParameters parameters{request.temperature.at(row), request.top_k.at(row),
-                                   request.top_p.at(row), request.min_p.at(row)};
-    RowStatus status = check(parameters);
-    if (status == RowStatus::ok) status = check(parameters_of(request.processing, row));
-    if (status != RowStatus::ok) return status;
-    const std::uint32_t* allowed =
-        request.allowed.given() ? request.allowed.data + row * request.allowed.row_stride : nullptr;
-    const RowsView& logits = request.logits;
-    const std::int64_t at = logit_rows == nullptr ? row : logit_rows[row];
-    const float* values =
-        request.processing.given()
-            ? worker.reader.read_processed(*worker.passes, logits, at, request.processing, row,
-                                           allowed, status)
-            : worker.reader.read(*worker.passes, logits, at, allowed, options.from_probs, status);
-    if (status != RowStatus::ok) return status;
-    return worker.sampler.filter(values, static_cast<std::size_t>(request.logits.vocab), parameters,
-                                 options);
+  /// Of a row that begin_row() has seen: log-probabilities of its tokens.
+  void write_logprobs(std::int64_t output, Worker& worker) const {
+    const std::int64_t samples = request.num_samples;
+    if (!given_tokens.given()) {
+      logprobs.write_output(output, result.tokens.data + output * samples, worker);
+      return;
+    }
+    const std::int32_t* tokens = given_tokens.data + output * samples;
+    const std::int64_t vocab = request.logits.vocab;
+    const bool known = std::all_of(tokens, tokens + samples, [vocab](std::int32_t token) {
+      return token >= 0 && token < vocab;
+    });
+    known ? logprobs.write_output(output, tokens, worker)
+          : write_failure(output, RowStatus::index_out_of_range);
   }
 
   void run_row(std::int64_t row, Worker& worker) const {
@@ -115,11 +119,27 @@ struct Batch {
       for (std::int64_t i = first; i < last; ++i) write_failure(output_at(i), RowStatus::inactive);
       return;
     }
-    if (first == last && !result.mask.given() && !result.probs.given()) return;
-    const RowStatus status = filter_row(row, worker);
+    const bool wants_row =
+        result.mask.given() || result.probs.given() || result.logprobs.all.given();
+    if (first == last && !wants_row) return;
+    const float* values = nullptr;
+    const RowParameters parameters{request.temperature.at(row), request.top_k.at(row),
+                                   request.top_p.at(row), request.min_p.at(row)};
+    const RowStatus status =
+        filter_row(request, row, row_of_logits(row), parameters, options, worker, values);
     const bool ok = status == RowStatus::ok;
     for (std::int64_t i = first; i < last; ++i) {
       ok ? write_output(output_at(i), worker.sampler) : write_failure(output_at(i), status);
+    }
+    if (result.logprobs.given()) {
+      if (ok) {
+        logprobs.begin_row(row, row_of_logits(row), values,
+                           request.allowed.given() || request.processing.given(), worker);
+        for (std::int64_t i = first; i < last; ++i) write_logprobs(output_at(i), worker);
+        logprobs.write_row(row, worker);
+      } else {
+        logprobs.write_failed_row(row);
+      }
     }
     const std::int64_t vocab = request.logits.vocab;
     if (result.mask.given()) {
@@ -147,6 +167,7 @@ void for_each_row(std::int64_t rows, const Execution& execution,
     const FloatEnvironment environment;
     worker.passes = &passes;
     worker.sampler.use(passes);
+    worker.logprobs.use(passes);
     work(row, worker);
   };
   if (threads == 1) {
@@ -157,14 +178,42 @@ void for_each_row(std::int64_t rows, const Execution& execution,
   for (std::int64_t row = 0; row < rows; ++row) run(row);
 }
 
+RowStatus filter_row(const SampleRequest& request, std::int64_t row, std::int64_t logit_row,
+                     const RowParameters& parameters, const FilterOptions& options, Worker& worker,
+                     const float*& values) {
+  RowStatus status = check(parameters);
+  if (status == RowStatus::ok) status = check(parameters_of(request.processing, row));
+  if (status != RowStatus::ok) return status;
+  const std::uint32_t* allowed =
+      request.allowed.given() ? request.allowed.data + row * request.allowed.row_stride : nullptr;
+  const RowsView& logits = request.logits;
+  values = request.processing.given()
+               ? worker.reader.read_processed(*worker.passes, logits, logit_row, request.processing,
+                                              row, allowed, status)
+               : worker.reader.read(*worker.passes, logits, logit_row, allowed, options.from_probs,
+                                    status);
+  if (status != RowStatus::ok) return status;
+  return worker.sampler.filter(values, static_cast<std::size_t>(logits.vocab), parameters, options);
+}
+
+RowStatus filter_row(const SampleRequest& request, std::int64_t row,
+                     const RowParameters& parameters, const FilterOptions& options,
+                     Worker& worker) {
+  const float* values = nullptr;
+  return filter_row(request, row, row, parameters, options, worker, values);
+}
+
 Error run_batch(const SampleRequest& request, const SampleResult& result,
                 const Execution& execution, const char* rows_name, const FilterOptions& options,
-                bool wants_tokens, const std::int64_t* logit_rows) {
+                bool wants_tokens, View<const std::int32_t> given_tokens,
+                const std::int64_t* logit_rows) {
   if (Error error = check_execution(execution)) return error;
   if (Error error = check_request(request, rows_name)) return error;
   if (Error error = check_result(request, result, wants_tokens)) return error;
+  if (Error error = check_logprobs(request, result.logprobs)) return error;
 
-  Batch batch{request, result, options, wants_tokens, {}, logit_rows};
+  Batch batch{request, result,    options, wants_tokens, given_tokens, {request, result.logprobs},
+              {},      logit_rows};
   if (request.indices.given()) {
     batch.grouped = group_by_row(request.indices, request.logits.rows);
     for (std::int64_t i = 0; i < request.indices.size; ++i) {

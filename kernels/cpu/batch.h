@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "fairdraw/sample.h"
+#include "row_logprobs.h"
 #include "row_reader.h"
 #include "row_sampler.h"
 
@@ -15,6 +16,8 @@ struct Worker {
   const Passes* passes = nullptr;
   RowReader reader;
   RowSampler sampler;
+  RowReader raw_reader;  ///< of rows that processing or bans changed in `reader`
+  RowLogprobs logprobs;
 };
 
 /// Calls `work` for every row in [0, rows), in parallel, with round-to-nearest and subnormals
@@ -30,13 +33,25 @@ inline FilterOptions filter_options_of(const SampleRequest& request) {
   return options;
 }
 
+/// Reads row `logit_row` of the request's logits, processed and with the bans of row `row`, and
+/// filters it with `parameters`, those of the request that the row belongs to: where the status is
+/// ok worker.sampler has the row's law, and `values` is the row that was filtered.
+RowStatus filter_row(const SampleRequest& request, std::int64_t row, std::int64_t logit_row,
+                     const RowParameters& parameters, const FilterOptions& options, Worker& worker,
+                     const float*& values);
+/// The same of the logits' own row.
+RowStatus filter_row(const SampleRequest& request, std::int64_t row,
+                     const RowParameters& parameters, const FilterOptions& options, Worker& worker);
+
 /// The operations that `sample` and its relatives share. `rows_name` is what errors call
 /// `request.logits`. Tokens may be left out when the caller wants masks or probabilities only.
-/// With `logit_rows` [rows] the values of row i are read at row logit_rows[i], which is not
-/// checked.
+/// `given_tokens`, [outputs, num_samples], stand for those that would be drawn: their
+/// log-probabilities are reported. With `logit_rows` [rows] the values of row i are read at row
+/// logit_rows[i], which is not checked.
 Error run_batch(const SampleRequest& request, const SampleResult& result,
                 const Execution& execution, const char* rows_name, const FilterOptions& options,
-                bool wants_tokens, const std::int64_t* logit_rows = nullptr);
+                bool wants_tokens, View<const std::int32_t> given_tokens = {},
+                const std::int64_t* logit_rows = nullptr);
 
 /// The check of what only the CPU path takes; the others are in kernels/common/arguments.h.
 Error check_execution(const Execution& execution);

@@ -7,40 +7,31 @@
 // both without division, so that what is compared is exact: products have up to 100 bits, sums
 // of residuals 120, products with a random word 192.
 //
-// Algorithm: two weight passes a position; the residual is summed and searched only where a
-// draft is rejected. Both P_j Zq and Q_j Zp sum to Zp Zq, so where x is rejected because
-// P_x Zq < Q_x Zp another token has a positive residual. All residuals are 0 only where the two
-// laws are equal and x has probability 0 in both, which no drawn token has; then the token is
-// drawn from the target itself.
+// Algorithm: two weight passes a position; law_weights.h accepts and recovers, and says why there
+// is always something to draw. The residual is summed and searched only where a draft is rejected.
 //
 // Randomness: position i of a request uses offset + i; purposes accept, recover and bonus.
 // Determinism: integers throughout, no dependence on order, thread or instruction set.
 #include <algorithm>
-#include <vector>
 
 #include "arguments.h"
 #include "batch.h"
 #include "fairdraw/sampling.h"
+#include "law_weights.h"
 #include "philox.h"
-#include "wide_integers.h"
 
 namespace fairdraw {
 namespace {
 
+using cpu::LawWeights;
 using cpu::Worker;
-
-/// Integer weights of a row of probabilities.
-struct WeightRow {
-  std::vector<std::uint64_t> weight;
-  std::uint64_t total = 0;
-};
 
 /// What a thread keeps between requests.
 struct Buffers {
-  WeightRow target, draft;
+  LawWeights target, draft;
 };
 
-RowStatus read_weights(const RowsView& probs, std::int64_t row, Worker& worker, WeightRow& out) {
+RowStatus read_weights(const RowsView& probs, std::int64_t row, Worker& worker, LawWeights& out) {
   RowStatus status = RowStatus::ok;
   const auto vocab = static_cast<std::size_t>(probs.vocab);
   const float* values = worker.reader.read(*worker.passes, probs, row, nullptr, true, status);
@@ -48,7 +39,7 @@ RowStatus read_weights(const RowsView& probs, std::int64_t row, Worker& worker, 
   options.from_probs = true;
   status = worker.sampler.filter(values, vocab, RowParameters{}, options);
   if (status != RowStatus::ok) return status;
-  if (out.weight.size() < vocab) out.weight.resize(vocab);
+  out.make_room(vocab);
   out.total = worker.sampler.write_weights(out.weight.data());
   return RowStatus::ok;
 }
@@ -95,14 +86,16 @@ class Chain {
       if (status != RowStatus::ok) return status;
       status = read_weights(request_.target_probs, b * (n + 1) + i, worker, buffers.target);
       if (status != RowStatus::ok) return status;
-      const bool accepts = accept(buffers, drafted[i], word(b, i, Purpose::accept));
+      const bool accepts =
+          cpu::accepts(buffers.target, buffers.draft, drafted[i], word(b, i, Purpose::accept));
       accepted += accepts ? 1 : 0;
       if (rejected) continue;
       if (accepts) {
         tokens[i] = drafted[i];
         ++emitted;
       } else {
-        tokens[i] = recover(buffers, word(b, i, Purpose::recover));
+        tokens[i] = cpu::recover(buffers.target, buffers.draft, static_cast<std::size_t>(vocab_),
+                                 word(b, i, Purpose::recover));
         rejected = true;
       }
     }
@@ -111,33 +104,6 @@ class Chain {
     if (status != RowStatus::ok) return status;
     if (!rejected) tokens[n] = worker.sampler.draw(word(b, n, Purpose::bonus));
     return RowStatus::ok;
-  }
-
-  static bool accept(const Buffers& buffers, std::int32_t token, std::uint64_t random) {
-    const auto x = static_cast<std::size_t>(token);
-    const std::uint64_t p = buffers.target.weight[x];
-    const uint128_t a = static_cast<uint128_t>(p) * buffers.draft.total;
-    const uint128_t b = static_cast<uint128_t>(buffers.draft.weight[x]) * buffers.target.total;
-    return p > 0 && (a >= b || multiply_high(random, b) < a);
-  }
-
-  std::int32_t recover(const Buffers& buffers, std::uint64_t random) const {
-    const auto residual = [&](std::size_t j) {
-      const uint128_t p = static_cast<uint128_t>(buffers.target.weight[j]) * buffers.draft.total;
-      const uint128_t q = static_cast<uint128_t>(buffers.draft.weight[j]) * buffers.target.total;
-      return p > q ? p - q : uint128_t{0};
-    };
-    uint128_t total = 0;
-    for (std::int64_t j = 0; j < vocab_; ++j) total += residual(static_cast<std::size_t>(j));
-    const bool equal_laws = total == 0;
-    if (equal_laws) total = buffers.target.total;
-    const uint128_t t = multiply_high(random, total);
-    uint128_t sum = 0;
-    for (std::int64_t token = 0;; ++token) {
-      const auto j = static_cast<std::size_t>(token);
-      sum += equal_laws ? buffers.target.weight[j] : residual(j);
-      if (sum > t) return static_cast<std::int32_t>(token);
-    }
   }
 
   const ChainSpeculativeRequest& request_;

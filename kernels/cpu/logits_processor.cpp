@@ -8,7 +8,6 @@ namespace fairdraw::cpu {
 namespace {
 
 constexpr float kBanned = -std::numeric_limits<float>::infinity();
-constexpr float kLargestFinite = std::numeric_limits<float>::max();
 
 /// Counts of this many tokens are looked at together: most are 0.
 constexpr std::size_t kCountsAtOnce = 64;
@@ -52,16 +51,14 @@ void LogitsProcessor::clear(std::size_t n) {
   for (const Edit& edit : edits_) slot_[static_cast<std::size_t>(edit.id)] = 0;
   edits_.clear();
   if (slot_.size() < n) slot_.resize(n, 0);
-  met_bad_value_ = overflow_ = false;
+  overflow_ = false;
   allowed_ids_ = {};
 }
 
 LogitsProcessor::Edit& LogitsProcessor::edit_of(std::int32_t id) {
   std::uint32_t& slot = slot_[static_cast<std::size_t>(id)];
   if (slot == 0) {
-    const float value = x_[id];
-    if (!(value <= kLargestFinite)) met_bad_value_ = true;
-    edits_.push_back({id, 0, value, false});
+    edits_.push_back({id, 0, x_[id], false});
     slot = static_cast<std::uint32_t>(edits_.size());
   }
   return edits_[slot - 1];
@@ -197,9 +194,10 @@ RowStatus LogitsProcessor::keep_allowed_ids(const LogitsProcessing& processing, 
 
 // --- The row -----------------------------------------------------------------------------------
 
-void LogitsProcessor::write(const Passes& passes, const float* x, std::size_t n,
-                            const std::uint32_t* allowed, float* out) {
+RowScan LogitsProcessor::write(const Passes& passes, const float* x, std::size_t n,
+                               const std::uint32_t* allowed, float* out) {
   if (allowed_ids_.length > 0) {
+    const RowScan found = passes.scan(x, n, nullptr);
     const auto kept = static_cast<std::size_t>(allowed_ids_.length);
     kept_.resize(kept);
     for (std::size_t i = 0; i < kept; ++i) kept_[i] = value_of(allowed_ids_.ids[i]);
@@ -208,12 +206,13 @@ void LogitsProcessor::write(const Passes& passes, const float* x, std::size_t n,
       const std::int32_t id = allowed_ids_.ids[i];
       if (is_allowed(allowed, id)) out[id] = kept_[i];
     }
-    return;
+    return found;
   }
-  passes.copy_allowed(x, n, allowed, kBanned, out);
+  const RowScan found = passes.copy_allowed(x, n, allowed, kBanned, out);
   for (const Edit& edit : edits_) {
     if (is_allowed(allowed, edit.id)) out[edit.id] = edit.value;
   }
+  return found;
 }
 
 }  // namespace fairdraw::cpu

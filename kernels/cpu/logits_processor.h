@@ -18,23 +18,18 @@ namespace fairdraw::cpu {
 class LogitsProcessor {
  public:
   /// Works out the edits of `row`, whose n logits are x. Returns what is wrong with its lists, or
-  /// processing_overflow. Values of the row come first in the order of statuses: where
-  /// met_bad_value() holds, or the status is not ok, the caller looks at all of them.
+  /// processing_overflow. Values of the row come first in the order of statuses: where the status
+  /// is not ok, the caller looks at all of them.
   RowStatus prepare(const LogitsProcessing& processing, std::int64_t row, const float* x,
                     std::size_t n);
-
-  /// True where an edited logit was NaN or +inf.
-  bool met_bad_value() const { return met_bad_value_; }
 
   /// True where the row differs from x.
   bool changes() const { return !edits_.empty() || allowed_ids_.length > 0; }
 
-  /// True where only listed ids stay, so that all other logits vanish unseen.
-  bool keeps_few() const { return allowed_ids_.length > 0; }
-
-  /// The processed row, with `allowed` (may be null) as the last step. `out` may be x.
-  void write(const Passes& passes, const float* x, std::size_t n, const std::uint32_t* allowed,
-             float* out);
+  /// The processed row, with `allowed` (may be null) as the last step. `out` may be x. Returns the
+  /// scan of x: what was NaN or +inf may not be in the row any more.
+  RowScan write(const Passes& passes, const float* x, std::size_t n, const std::uint32_t* allowed,
+                float* out);
 
  private:
   struct Edit {
@@ -62,7 +57,6 @@ class LogitsProcessor {
 
   const float* x_ = nullptr;
   std::int64_t vocab_ = 0;
-  bool met_bad_value_ = false;
   bool overflow_ = false;
   RowList allowed_ids_;
   std::vector<Edit> edits_;

@@ -88,9 +88,10 @@ struct Passes {
   void (*mask_bits)(const float* x, std::size_t n, float low, std::uint32_t* out);
 
   /// Copies values, `banned` where the bit of `allowed` (as in mask_bits; null: all are 1) is 0.
-  /// `out` may be x.
-  void (*copy_allowed)(const float* x, std::size_t n, const std::uint32_t* allowed, float banned,
-                       float* out);
+  /// Returns the scan of all of x, which is the last time that anybody sees what is banned. `out`
+  /// may be x.
+  RowScan (*copy_allowed)(const float* x, std::size_t n, const std::uint32_t* allowed, float banned,
+                          float* out);
 
   /// Exact conversions to float32.
   void (*from_float16)(const std::uint16_t* in, std::size_t n, float* out);

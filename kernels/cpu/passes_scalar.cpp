@@ -107,15 +107,14 @@ void mask_bits(const float* x, std::size_t n, float low, std::uint32_t* out) {
   for (std::size_t i = 0; i < n; ++i) out[i / 32] |= (x[i] >= low ? 1U : 0U) << (i % 32);
 }
 
-void copy_allowed(const float* x, std::size_t n, const std::uint32_t* allowed, float banned,
-                  float* out) {
-  if (allowed == nullptr) {
-    if (out != x) std::copy_n(x, n, out);
-    return;
-  }
+RowScan copy_allowed(const float* x, std::size_t n, const std::uint32_t* allowed, float banned,
+                     float* out) {
+  const RowScan found = scan(x, n, nullptr);
   for (std::size_t i = 0; i < n; ++i) {
-    out[i] = ((allowed[i / 32] >> (i % 32)) & 1U) != 0 ? x[i] : banned;
+    const bool stays = allowed == nullptr || ((allowed[i / 32] >> (i % 32)) & 1U) != 0;
+    out[i] = stays ? x[i] : banned;
   }
+  return found;
 }
 
 float from_half(std::uint16_t half) {

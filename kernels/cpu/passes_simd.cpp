@@ -506,17 +506,16 @@ void mask_bits(const float* x, std::size_t n, float low, std::uint32_t* out) {
   }
 }
 
-void copy_allowed(const float* x, std::size_t n, const std::uint32_t* allowed, float banned,
-                  float* out) {
-  if (allowed == nullptr) {
-    if (out != x) std::copy_n(x, n, out);
-    return;
-  }
+RowScan copy_allowed(const float* x, std::size_t n, const std::uint32_t* allowed, float banned,
+                     float* out) {
   const F32 f32;
   const VecF other = hn::Set(f32, banned);
   const std::size_t step = lanes();
+  VecF maximum = hn::Set(f32, kMinusInfinity);
+  auto nan = hn::IsNaN(hn::Zero(f32));  // none yet
+  RowScan rest{kMinusInfinity, false};
   for (std::size_t begin = 0; begin < n; begin += 32) {
-    const std::uint32_t word = allowed[begin / 32];
+    const std::uint32_t word = allowed == nullptr ? 0xffffffffU : allowed[begin / 32];
     const std::size_t length = std::min<std::size_t>(32, n - begin);
     std::size_t i = 0;
     for (; i + step <= length; i += step) {
@@ -524,12 +523,19 @@ void copy_allowed(const float* x, std::size_t n, const std::uint32_t* allowed, f
       std::uint8_t bytes[sizeof(bits)];
       std::memcpy(bytes, &bits, sizeof(bits));
       const VecF value = hn::LoadU(f32, x + begin + i);
+      maximum = hn::Max(maximum, value);
+      nan = hn::Or(nan, hn::IsNaN(value));
       hn::StoreU(hn::IfThenElse(hn::LoadMaskBits(f32, bytes), value, other), f32, out + begin + i);
     }
     for (; i < length; ++i) {
-      out[begin + i] = ((word >> i) & 1U) != 0 ? x[begin + i] : banned;
+      const float value = x[begin + i];
+      rest.max = std::max(rest.max, value);  // keeps the left one on NaN
+      rest.has_nan |= value != value;
+      out[begin + i] = ((word >> i) & 1U) != 0 ? value : banned;
     }
   }
+  return {std::max(rest.max, hn::GetLane(hn::MaxOfLanes(f32, maximum))),
+          rest.has_nan || !hn::AllFalse(f32, nan)};
 }
 
 /// Widens 16-bit floats of a Highway type (float16_t, bfloat16_t).

@@ -203,6 +203,7 @@ void RowSampler::cut_row_to_nucleus(float top_p, FilterOrder filter_order, float
   const Bracket guess = guess_nucleus(top_p, from);
   const MeasuredBracket measured = measure_bracket(guess, from, joint ? n_ : tie_end_);
   const std::uint64_t target = nucleus_target(top_p, measured.total);
+  if (from == smallest_allowed() && (joint || !ties_are_cut())) unfiltered_ = measured.total;
 
   float threshold = guess.low;
   bool list_is_the_top = !guess.one_value() && guess.high == max_;

@@ -34,9 +34,8 @@ const float* RowReader::convert(const Passes& passes, const RowsView& rows, std:
 
 namespace {
 
-/// NaN and +inf of a row, banned tokens included.
-RowStatus status_of_values(const Passes& passes, const float* values, std::size_t n) {
-  const RowScan found = passes.scan(values, n, nullptr);
+/// What a scan says of all values of a row, banned tokens included.
+RowStatus status_of(const RowScan& found) {
   if (found.has_nan) return RowStatus::nan_input;
   return found.max == std::numeric_limits<float>::infinity() ? RowStatus::infinite_input
                                                              : RowStatus::ok;
@@ -51,55 +50,48 @@ const float* RowReader::read(const Passes& passes, const RowsView& rows, std::in
   if (allowed == nullptr) return values;
 
   const auto n = static_cast<std::size_t>(rows.vocab);
-  status = status_of_values(passes, values, n);
-  if (status == RowStatus::ok && from_probs && passes.count_at_least(values, n, 0.0F) != n) {
-    status = RowStatus::negative_probability;
-  }
-  if (status != RowStatus::ok) return values;
-
+  // Negative ones are looked for before they can vanish, and told after NaN and +inf.
+  const bool negative = from_probs && passes.count_at_least(values, n, 0.0F) != n;
   if (values_.size() < n) values_.resize(n);
   const float banned = from_probs ? 0.0F : -std::numeric_limits<float>::infinity();
-  passes.copy_allowed(values, n, allowed, banned, values_.data());
+  status = status_of(passes.copy_allowed(values, n, allowed, banned, values_.data()));
+  if (status == RowStatus::ok && negative) status = RowStatus::negative_probability;
   return values_.data();
 }
 
-/// The row as floats, and its edits. `check_values`: all of them may vanish before anybody else
-/// looks at them. Without it only values that an edit replaces are looked at here.
-const float* RowReader::prepare(const Passes& passes, const RowsView& rows, std::int64_t row,
-                                const LogitsProcessing& processing, std::int64_t processed_as,
-                                bool check_values, RowStatus& status) {
-  const auto n = static_cast<std::size_t>(rows.vocab);
-  const float* values = convert(passes, rows, row);
-  status = processor_.prepare(processing, processed_as, values, n);
-  if (check_values || processor_.met_bad_value() || processor_.keeps_few() ||
-      status != RowStatus::ok) {
-    const RowStatus of_values = status_of_values(passes, values, n);
-    if (of_values != RowStatus::ok) status = of_values;
-  }
-  return values;
+/// Values come before lists: a row whose lists are wrong is looked at for that alone.
+RowStatus RowReader::prepare(const Passes& passes, const float* values, std::size_t n,
+                             const LogitsProcessing& processing, std::int64_t row) {
+  const RowStatus of_lists = processor_.prepare(processing, row, values, n);
+  if (of_lists == RowStatus::ok) return of_lists;
+  const RowStatus of_values = status_of(passes.scan(values, n, nullptr));
+  return of_values != RowStatus::ok ? of_values : of_lists;
 }
 
 const float* RowReader::read_processed(const Passes& passes, const RowsView& rows, std::int64_t row,
                                        const LogitsProcessing& processing,
                                        std::int64_t processed_as, const std::uint32_t* allowed,
                                        RowStatus& status) {
-  const float* values =
-      prepare(passes, rows, row, processing, processed_as, allowed != nullptr, status);
-  if (status != RowStatus::ok || (allowed == nullptr && !processor_.changes())) return values;
   const auto n = static_cast<std::size_t>(rows.vocab);
+  const float* values = convert(passes, rows, row);
+  status = prepare(passes, values, n, processing, processed_as);
+  // Where nothing changes, whoever samples the row looks at its values.
+  if (status != RowStatus::ok || (allowed == nullptr && !processor_.changes())) return values;
   if (values_.size() < n) values_.resize(n);
-  processor_.write(passes, values, n, allowed, values_.data());
+  status = status_of(processor_.write(passes, values, n, allowed, values_.data()));
   return values_.data();
 }
 
 RowStatus RowReader::write_processed(const Passes& passes, const RowsView& rows, std::int64_t row,
                                      const LogitsProcessing& processing,
                                      const std::uint32_t* allowed, float* out) {
-  RowStatus status = RowStatus::ok;
-  const float* values = prepare(passes, rows, row, processing, row, /*check_values=*/true, status);
-  if (status != RowStatus::ok) return status;
   const auto n = static_cast<std::size_t>(rows.vocab);
-  processor_.write(passes, values, n, allowed, out);
+  const float* values = convert(passes, rows, row);
+  RowStatus status = prepare(passes, values, n, processing, row);
+  if (status == RowStatus::ok) {
+    status = status_of(processor_.write(passes, values, n, allowed, out));
+  }
+  if (status != RowStatus::ok) return status;
   const float largest = passes.scan(out, n, nullptr).max;
   return largest == -std::numeric_limits<float>::infinity() ? RowStatus::no_allowed_token
                                                             : RowStatus::ok;

@@ -33,9 +33,8 @@ class RowReader {
                             float* out);
 
  private:
-  const float* prepare(const Passes& passes, const RowsView& rows, std::int64_t row,
-                       const LogitsProcessing& processing, std::int64_t processed_as,
-                       bool check_values, RowStatus& status);
+  RowStatus prepare(const Passes& passes, const float* values, std::size_t n,
+                    const LogitsProcessing& processing, std::int64_t row);
   const float* convert(const Passes& passes, const RowsView& rows, std::int64_t row);
 
   LogitsProcessor processor_;

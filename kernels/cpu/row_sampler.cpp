@@ -312,8 +312,8 @@ void RowSampler::write_probabilities(float* probabilities) const {
     probabilities[greedy_token_] = 1.0F;
     return;
   }
-  const std::uint64_t total = total_ != 0 ? total_ : survivors_sum(0, domain_size());
-  passes_->probabilities(row_, n_, rule_, low_, static_cast<double>(total), probabilities);
+  const auto total = static_cast<double>(survivors_weight());
+  passes_->probabilities(row_, n_, rule_, low_, total, probabilities);
   for (std::size_t i = tie_end_; i < n_; ++i) {
     if (row_[i] == low_) probabilities[i] = 0.0F;
   }
@@ -328,18 +328,49 @@ std::uint64_t RowSampler::write_weights(std::uint64_t* weights) const {
 }
 
 float RowSampler::logprob(std::int32_t token) {
-  if (unfiltered_ == 0) unfiltered_ = sum_of_row(smallest_allowed());
-  const double distance = static_cast<double>(row_[token]) - static_cast<double>(max_);
-  const double mass = static_cast<double>(unfiltered_) / static_cast<double>(kLargestWeight);
-  return static_cast<float>(distance / temperature_ - std::log(mass));
+  return static_cast<float>(
+      log_probability(row_[token], max_, temperature_, log_mass_of(unfiltered_weight())));
 }
 
 float RowSampler::logprob_filtered(std::int32_t token) const {
   if (greedy_token_ >= 0) return 0.0F;
-  const std::uint64_t total = total_ != 0 ? total_ : survivors_sum(0, domain_size());
-  const double distance = static_cast<double>(row_[token]) - static_cast<double>(max_);
-  const double mass = static_cast<double>(total) / static_cast<double>(kLargestWeight);
-  return static_cast<float>(std::min(0.0, distance / temperature_ - std::log(mass)));
+  return static_cast<float>(std::min(
+      0.0, log_probability(row_[token], max_, temperature_, log_mass_of(survivors_weight()))));
+}
+
+std::uint64_t RowSampler::unfiltered_weight() {
+  if (unfiltered_ != 0) return unfiltered_;
+  const bool all_survive = greedy_token_ < 0 && low_ == smallest_allowed() && !ties_are_cut();
+  unfiltered_ = all_survive && total_ != 0 ? total_ : sum_of_row(smallest_allowed());
+  return unfiltered_;
+}
+
+std::uint64_t RowSampler::survivors_weight() const {
+  if (greedy_token_ >= 0) return kLargestWeight;
+  return total_ != 0 ? total_ : survivors_sum(0, domain_size());
+}
+
+ScannedRow RowSampler::unfiltered_row() const {
+  ScannedRow row;
+  row.x = row_;
+  row.n = n_;
+  row.group_max = group_max_.data();
+  row.max = max_;
+  row.low = smallest_allowed();
+  row.tie_end = n_;
+  if (on_list_) {
+    row.list = list_.data();
+    row.list_size = list_size_;
+    row.list_low = list_low_;
+  }
+  return row;
+}
+
+ScannedRow RowSampler::survivors_row() const {
+  ScannedRow row = unfiltered_row();
+  row.low = greedy_token_ >= 0 ? max_ : low_;
+  row.tie_end = greedy_token_ >= 0 ? static_cast<std::size_t>(greedy_token_) + 1 : tie_end_;
+  return row;
 }
 
 }  // namespace fairdraw::cpu

@@ -28,6 +28,7 @@
 #include "fairdraw/types.h"
 #include "parameters.h"
 #include "passes.h"
+#include "row_logprobs.h"
 #include "selection.h"
 
 namespace fairdraw::cpu {
@@ -72,6 +73,13 @@ class RowSampler {
   /// among the survivors. Logits only.
   float logprob(std::int32_t token);
   float logprob_filtered(std::int32_t token) const;
+
+  /// The row with all values that may be drawn before filtering, and with the survivors alone.
+  ScannedRow unfiltered_row() const;
+  ScannedRow survivors_row() const;
+  /// Weight of the former at the row's temperature, and of the latter. Logits only.
+  std::uint64_t unfiltered_weight();
+  std::uint64_t survivors_weight() const;
 
  private:
   /// A run of the list: which block of the row it was collected from.

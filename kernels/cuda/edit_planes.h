@@ -22,10 +22,11 @@ using EditBits = uint2;
 
 /// The edits of a call's rows. Absent where `bits` is null.
 struct EditPlanes {
-  EditBits* bits = nullptr;        ///< [rows, words_of_row]
-  float* values = nullptr;         ///< [rows, places_of_row]; counts while a row is being edited
-  std::uint32_t* later = nullptr;  ///< [rows, words_of_row]; what a block notes for itself
-  std::int64_t places_of_row = 0;  ///< 32 * words_of_row
+  EditBits* bits = nullptr;           ///< [rows, words_of_row]
+  float* values = nullptr;            ///< [rows, places_of_row]; counts while a row is being edited
+  std::uint32_t* later = nullptr;     ///< [rows, words_of_row]; what a block notes for itself
+  std::uint32_t* troubles = nullptr;  ///< [rows]: trouble.h
+  std::int64_t places_of_row = 0;     ///< 32 * words_of_row
 
   constexpr bool given() const { return bits != nullptr; }
   __host__ __device__ std::int64_t words_of_row() const { return places_of_row / 32; }

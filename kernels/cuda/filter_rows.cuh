@@ -69,7 +69,7 @@
 #pragma once
 
 #include "min_p.h"
-#include "row_edits.cuh"
+#include "processing_rules.h"
 #include "row_nuclei.cuh"
 #include "row_selection.cuh"
 #include "trouble.h"
@@ -101,22 +101,17 @@ class RowFilter : public RowNuclei<kType, kFromProbs, kThreads, kProcessed> {
       return RowStatus::inactive;
     }
     std::uint64_t* loaded = &memory_.loaded[work_.warp];
+    segment_.prefetch_changes();
     segment_.start_load(loaded, bulk_);
     typename Segment::Stream stream = segment_.open_stream(true);
     prepare();
-    std::uint32_t trouble = 0;
-    if constexpr (kProcessed) {
-      trouble = edit_row<Segment, kThreads>(work_.task, shape_, work_.row, work_.cluster.rank);
-      segment_.use(edits_of(work_.task.edits, work_.row));
-      __syncthreads();
-    }
     const typename Segment::Found found =
         segment_.scan(stream, loaded, bulk_, [&](const float(&x)[kPerVector], float thread_max) {
           if (needs_sample_) take_sample(x, thread_max);
         });
     thread_max_ = found.max;
     streamed_max_ = found.streamed_max;
-    return share_maximum(found, trouble);
+    return share_maximum(found);
   }
 
   /// Of a row whose maximum is known and allowed. False where it needs a selection over the row.
@@ -169,7 +164,6 @@ class RowFilter : public RowNuclei<kType, kFromProbs, kThreads, kProcessed> {
   using Base::needs_sample_;
   using Base::segment_;
   using Base::send_sample;
-  using Base::shape_;
   using Base::streamed_max_;
   using Base::take_sample;
   using Base::thread_max_;
@@ -198,14 +192,13 @@ class RowFilter : public RowNuclei<kType, kFromProbs, kThreads, kProcessed> {
     if (!kFromProbs && parameters.min_p > 0.0F) min_p_octaves_ = min_p_octaves(parameters.min_p);
   }
 
-  /// `trouble`: of the row's lists.
-  __device__ __forceinline__ RowStatus share_maximum(const typename Segment::Found& found,
-                                                     std::uint32_t trouble) {
+  __device__ __forceinline__ RowStatus share_maximum(const typename Segment::Found& found) {
     const Trouble of_values = found.raw_max != found.raw_max ? Trouble::nan_input
                               : found.raw_max > FLT_MAX      ? Trouble::infinite_input
                               : found.negative               ? Trouble::negative_probability
                                                              : Trouble::none;
-    trouble = max(trouble, static_cast<std::uint32_t>(of_values));
+    auto trouble = static_cast<std::uint32_t>(of_values);
+    if constexpr (kProcessed) trouble = max(trouble, work_.task.edits.troubles[work_.row]);
     // One key for both: trouble stands above all values.
     const std::uint32_t key = trouble > 0 ? kTroubleKey + trouble : unsigned_key(thread_max_);
     const std::uint32_t key_of_warp = warp_max(key);
@@ -495,11 +488,8 @@ __device__ __noinline__ void select_over_row(const RowsTask& task, const RowShap
                                              float max, float base, int exchanges) {
   using Segment = RowSegment<kType, kFromProbs, kThreads, kProcessed>;
   RowWork<kFromProbs, kThreads> work(task, shape.blocks, memory);
-  Segment segment(
-      task.rows, work.row,
-      task.allowed.given() ? task.allowed.data + work.row * task.allowed.row_stride : nullptr,
-      shape, work.cluster.rank, dynamic);
-  if constexpr (kProcessed) segment.use(edits_of(task.edits, work.row));
+  const Segment segment(task.rows, work.row, allowed_of<kProcessed>(task, work.row),
+                        edits_of(task.edits, work.row), shape, work.cluster.rank, dynamic);
   work.max = max;
   work.base = work.low = base;
   work.exchanges = exchanges;

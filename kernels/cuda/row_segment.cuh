@@ -13,7 +13,7 @@
 // Banned tokens become absent in the first scan, which has seen their values for NaN and +inf.
 // Every later walk sees values that are finite, or absent: -inf for logits, 0 for probabilities.
 //
-// A processed row (row_edits.cuh) differs from memory at its edits. Where a float32 is resident the
+// A processed row (edit_rows.cu) differs from memory at its edits. Where a float32 is resident the
 // first scan writes its edited value into its slot; values that come from memory, and those of 16
 // bits, which a float32 does not fit into, are edited each time they are read. That costs a load of
 // 8 bytes for each vector, of a word that its neighbours share.
@@ -75,11 +75,13 @@ class RowSegment {
   /// Resident steps hold processed values after the scan.
   static constexpr bool kStoresEdits = kType == DType::float32;
 
-  /// `store`: shared memory of the block, resident * kWarps * 512 bytes, 16-byte aligned.
+  /// `allowed`: null where there are edits, which hold it. `store`: shared memory of the block,
+  /// resident * kWarps * 512 bytes, 16-byte aligned.
   __device__ __forceinline__ RowSegment(const RowsView& rows, std::int64_t row,
-                                        const std::uint32_t* allowed, const RowShape& shape,
-                                        int rank, uint4* store)
+                                        const std::uint32_t* allowed, const RowEditsView& edits,
+                                        const RowShape& shape, int rank, uint4* store)
       : allowed_(allowed),
+        edits_(edits),
         store_(store),
         vocab_(static_cast<int>(rows.vocab)),
         warp_vectors_(shape.warp_vectors),
@@ -144,30 +146,6 @@ class RowSegment {
     }
   }
 
-  /// From here on the row is seen with its edits. Those of processed rows hold the caller's
-  /// `allowed` too.
-  __device__ __forceinline__ void use(const RowEditsView& edits) {
-    edits_ = edits;
-    allowed_ = nullptr;
-  }
-
-  /// Places (edit_planes.h) of the block: [begin, end), whole words.
-  __device__ __forceinline__ int places_begin() const { return first_vector(0) * kPerVector; }
-  __device__ __forceinline__ int places_end() const { return first_vector(kWarps) * kPerVector; }
-  /// The place of token 0.
-  __device__ __forceinline__ int head() const { return head_; }
-
-  /// A token's value in memory, not processed.
-  __device__ __forceinline__ float raw_value(int token) const {
-    const std::uint8_t* at = row_ + static_cast<std::int64_t>(token) * kValueBytes;
-    if (whole_end_ <= whole_begin_) return value_of_bytes(at);  // perhaps not aligned
-    if constexpr (kType == DType::float32) {
-      return *reinterpret_cast<const float*>(at);
-    } else {
-      return widen(*reinterpret_cast<const std::uint16_t*>(at));
-    }
-  }
-
   /// Waits for the resident steps of this warp.
   __device__ __forceinline__ void finish_load(std::uint64_t* loaded, bool bulk_copies) const {
 #if __CUDA_ARCH__ >= 900
@@ -187,6 +165,18 @@ class RowSegment {
     }
 #endif
     asm volatile("cp.async.wait_all;" ::: "memory");
+  }
+
+  /// Starts to bring the warp's words of bits into L2, before the row is asked for.
+  __device__ __forceinline__ void prefetch_changes() const {
+    if (allowed_ == nullptr) return;  // edits are there: they have just been written
+    constexpr int kTokensOfLine = 1024;
+    const int warp = static_cast<int>(threadIdx.x) / kWarp;
+    const int end = min(end_of(warp) * kPerVector, vocab_);
+    for (int token = first_vector(warp) * kPerVector + lane_of() * kTokensOfLine; token < end;
+         token += kWarp * kTokensOfLine) {
+      asm volatile("prefetch.global.L2 [%0];" ::"l"(allowed_ + token / 32));
+    }
   }
 
   /// Starts to read the steps that are not resident.
@@ -216,43 +206,73 @@ class RowSegment {
     Largest kept;  // allowed
     bool negative = false;
     const int warp = static_cast<int>(threadIdx.x) / kWarp;
-    const auto look = [&](uint4 raw, int vector) {
-      float x[kPerVector];
-      unpack(raw, x);
+    const auto see = [&](const float(&x)[kPerVector]) {
 #pragma unroll
       for (int j = 0; j < kPerVector; ++j) {
         float& largest = j % 2 == 0 ? seen.even : seen.odd;
         largest = max_or_nan(largest, x[j]);
         if constexpr (kFromProbs) negative |= x[j] < 0.0F;
       }
-      if (!differs()) {
-        sample(x, fmaxf(seen.even, seen.odd));
-        return raw;
-      }
-      if (allowed_ != nullptr) {
-        raw = ban(raw, vector);
-        unpack(raw, x);
-      }
-      if constexpr (kProcessed) {
-        edit(x, vector, end_of(warp));
-        raw = pack_over(raw, x);
-      }
+    };
+    const auto keep = [&](const float(&x)[kPerVector]) {
 #pragma unroll
       for (int j = 0; j < kPerVector; ++j) {
         float& largest = j % 2 == 0 ? kept.even : kept.odd;
         largest = fmaxf(largest, x[j]);
       }
       sample(x, fmaxf(kept.even, kept.odd));
-      return raw;
     };
     const int begin = first_vector(warp) + lane_of();
     uint4* slot = own_slot(warp);
     finish_load(loaded, bulk_copies);
+    if (!differs()) {
 #pragma unroll 4
-    for (int step = 0; step < resident_; ++step) {
-      const uint4 raw = look(slot[step * kWarp], begin + step * kWarp);
-      if (differs()) slot[step * kWarp] = raw;
+      for (int step = 0; step < resident_; ++step) {
+        float x[kPerVector];
+        unpack(slot[step * kWarp], x);
+        see(x);
+        sample(x, fmaxf(seen.even, seen.odd));
+      }
+    } else {
+      // Edited values come apart, from memory: few vectors have one.
+      std::uint32_t edited_steps = 0;
+      const int end = end_of(warp);
+      const ChangeWalk walk = walk_changes(begin);
+#pragma unroll 4
+      for (int step = 0; step < resident_; ++step) {
+        const Changes changes = walk.at(step, begin + step * kWarp < end);
+        uint4 raw = slot[step * kWarp];
+        float x[kPerVector];
+        unpack(raw, x);
+        see(x);
+        raw = without(raw, changes.banned | changes.edited);
+        unpack(raw, x);
+        keep(x);
+        slot[step * kWarp] = raw;
+        if constexpr (kProcessed) edited_steps |= (changes.edited != 0 ? 1U : 0U) << step;
+      }
+      if constexpr (kProcessed) {
+        for (; edited_steps != 0; edited_steps &= edited_steps - 1) {
+          const int step = __ffs(static_cast<int>(edited_steps)) - 1;
+          float x[kPerVector];
+          edited_alone(begin + step * kWarp, x);
+          keep(x);
+          if constexpr (kStoresEdits) store_over(slot[step * kWarp], x);
+        }
+      }
     }
+    const auto look = [&](uint4 raw, int vector) {
+      float x[kPerVector];
+      unpack(raw, x);
+      see(x);
+      if (!differs()) {
+        sample(x, fmaxf(seen.even, seen.odd));
+        return;
+      }
+      unpack(allowed_ == nullptr ? raw : ban(raw, vector), x);
+      if constexpr (kProcessed) edit(x, vector, end_of(warp));
+      keep(x);
+    };
     // The streamed steps apart: where they hold nothing of interest they are not read again.
     const Largest resident = differs() ? kept : seen;
     const float resident_raw_max = max_or_nan(seen.even, seen.odd);
@@ -432,43 +452,111 @@ class RowSegment {
     return allowed_ != nullptr || (kProcessed && edits_.bits != nullptr);
   }
 
-  /// A vector's values as its edits make them. `end`: of the warp that owns it; behind it are
-  /// absent values, whose places are another warp's.
-  __device__ __forceinline__ void edit(float (&x)[kPerVector], int vector, int end) const {
-    if (edits_.bits == nullptr || vector >= end) return;
-    constexpr unsigned kOfVector = (1U << kPerVector) - 1U;
+  /// What of a vector differs from memory, a bit a component. Edited ones are not banned.
+  struct Changes {
+    unsigned banned, edited;
+  };
+
+  /// The changes of a lane's vectors, step by step: 32 vectors on, bits lie in the same place of a
+  /// word.
+  struct ChangeWalk {
+    static constexpr int kWordsOfStep = kPerVector;
+    static constexpr unsigned kOfVector = (1U << kPerVector) - 1U;
+
+    const EditBits* edits;         ///< of step 0; null: of a row that is not processed
+    const std::uint32_t* allowed;  ///< of the row
+    int word, words, shift;        ///< of `allowed`: of step 0, of the row
+
+    /// `there`: the vector is the warp's own. Behind its end are absent values, whose places are
+    /// another warp's.
+    __device__ __forceinline__ Changes at(int step, bool there) const {
+      if (kProcessed && edits != nullptr) {
+        const EditBits bits = there ? edits[step * kWordsOfStep] : make_uint2(0U, 0U);
+        const unsigned banned = (bits.y >> shift) & kOfVector;
+        return {banned, (bits.x >> shift) & kOfVector & ~banned};
+      }
+      // Bits beyond the vocabulary mean nothing: there is no value either.
+      const int first = word + step * kWordsOfStep;
+      const auto read = [&](int i) { return i >= 0 && i < words ? allowed[i] : ~0U; };
+      const unsigned low = read(first);
+      const unsigned high = shift > 32 - kPerVector ? read(first + 1) : 0U;
+      return {~__funnelshift_r(low, high, shift) & kOfVector, 0U};
+    }
+  };
+
+  __device__ __forceinline__ ChangeWalk walk_changes(int vector) const {
     const int place = vector * kPerVector;
-    const EditBits word = edits_.bits[place / 32];
-    const unsigned edited = (word.x >> (place % 32)) & kOfVector;
-    const unsigned banned = (word.y >> (place % 32)) & kOfVector;
-    if ((edited | banned) == 0) return;
+    if (kProcessed && edits_.bits != nullptr) {
+      return {edits_.bits + place / 32, nullptr, 0, 0, place % 32};
+    }
+    const int token = place - head_;
+    return {nullptr, allowed_, token >> 5, (vocab_ + 31) / 32, token & 31};
+  }
+
+  /// Of one vector; `end`: of the warp that owns it.
+  __device__ __forceinline__ Changes changes_of(int vector, int end) const {
+    return walk_changes(vector).at(0, vector < end);
+  }
+
+  /// A vector with some components made absent.
+  __device__ __forceinline__ static uint4 without(const uint4& raw, unsigned components) {
+    std::uint32_t words[4] = {raw.x, raw.y, raw.z, raw.w};
+#pragma unroll
+    for (int w = 0; w < 4; ++w) {
+      if constexpr (kValueBytes == 4) {
+        words[w] = ((components >> w) & 1U) != 0 ? kAbsent : words[w];
+      } else {
+        const std::uint32_t mask = (((components >> (2 * w)) & 1U) != 0 ? 0xffffU : 0U) |
+                                   (((components >> (2 * w + 1)) & 1U) != 0 ? 0xffff0000U : 0U);
+        words[w] = (words[w] & ~mask) | (kAbsent & mask);
+      }
+    }
+    return make_uint4(words[0], words[1], words[2], words[3]);
+  }
+
+  /// The edited values of a vector; the others are absent.
+  __device__ __forceinline__ void edited_alone(int vector, float (&x)[kPerVector]) const {
+    const Changes changes = changes_of(vector, vector + 1);
+#pragma unroll
+    for (int j = 0; j < kPerVector; ++j) {
+      const bool edited = ((changes.edited >> j) & 1U) != 0;
+      x[j] = edited ? edits_.values[vector * kPerVector + j] : -INFINITY;
+    }
+  }
+  __device__ __forceinline__ static void store_over(uint4& slot, const float (&x)[kPerVector]) {
+    std::uint32_t* words = &slot.x;
+#pragma unroll
+    for (int j = 0; j < kPerVector; ++j) {
+      if (x[j] != -INFINITY) words[j] = __float_as_uint(x[j]);
+    }
+  }
+
+  /// A vector's values as its edits make them. `end`: as for changes_of.
+  __device__ __forceinline__ void edit(float (&x)[kPerVector], int vector, int end) const {
+    if (edits_.bits == nullptr) return;
+    const Changes changes = changes_of(vector, end);
+#pragma unroll
+    for (int j = 0; j < kPerVector; ++j) {
+      x[j] = ((changes.banned >> j) & 1U) != 0 ? -INFINITY : x[j];
+    }
+    if (changes.edited == 0) return;
 #pragma unroll
     for (int quad = 0; quad < kPerVector; quad += 4) {
-      const float4 made = edited_quad(make_float4(x[quad], x[quad + 1], x[quad + 2], x[quad + 3]),
-                                      edited >> quad, banned >> quad, edits_.values + place + quad);
+      const float4 made =
+          edited_quad(make_float4(x[quad], x[quad + 1], x[quad + 2], x[quad + 3]),
+                      changes.edited >> quad, edits_.values + vector * kPerVector + quad);
       x[quad] = made.x;
       x[quad + 1] = made.y;
       x[quad + 2] = made.z;
       x[quad + 3] = made.w;
     }
   }
-  __device__ __noinline__ static float4 edited_quad(float4 x, unsigned edited, unsigned banned,
+  __device__ __noinline__ static float4 edited_quad(float4 x, unsigned edited,
                                                     const float* values) {
     const auto made = [&](float value, int j) {
-      if (((banned >> j) & 1U) != 0) return -INFINITY;
       return ((edited >> j) & 1U) != 0 ? values[j] : value;
     };
     return make_float4(made(x.x, 0), made(x.y, 1), made(x.z, 2), made(x.w, 3));
-  }
-
-  /// What the scan stores of an edited vector: float32 values, or the 16 bits as they are.
-  __device__ __forceinline__ static uint4 pack_over(uint4 raw, const float (&x)[kPerVector]) {
-    if constexpr (kStoresEdits) {
-      return make_uint4(__float_as_uint(x[0]), __float_as_uint(x[1]), __float_as_uint(x[2]),
-                        __float_as_uint(x[3]));
-    } else {
-      return raw;
-    }
   }
 
   /// The edits of what read() gives.

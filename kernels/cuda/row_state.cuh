@@ -10,6 +10,18 @@ namespace fairdraw::cuda {
 /// kSmallestOctave, so that what is kept needs no clamp.
 inline constexpr float kWeightlessOctaves = 50.0F;
 
+/// The row's bits of `allowed`; null where all are, and where edits hold them.
+template <bool kProcessed>
+__device__ __forceinline__ const std::uint32_t* allowed_of(const RowsTask& task, std::int64_t row) {
+  if (kProcessed || !task.allowed.given()) return nullptr;
+  return task.allowed.data + row * task.allowed.row_stride;
+}
+
+__device__ __forceinline__ RowEditsView edits_of(const EditPlanes& planes, std::int64_t row) {
+  if (!planes.given()) return {};
+  return {planes.bits + row * planes.words_of_row(), planes.values + row * planes.places_of_row};
+}
+
 template <DType kType, bool kFromProbs, int kThreads, bool kProcessed>
 class RowState {
  public:
@@ -22,13 +34,10 @@ class RowState {
   __device__ __forceinline__ RowState(const RowsTask& task, const RowShape& shape,
                                       BlockMemory<kThreads>& memory, uint4* dynamic)
       : work_(task, shape.blocks, memory),
-        shape_(shape),
         memory_(memory),
         dynamic_(dynamic, shape, kThreads),
-        segment_(task.rows, work_.row,
-                 task.allowed.given() ? task.allowed.data + work_.row * task.allowed.row_stride
-                                      : nullptr,
-                 shape, work_.cluster.rank, dynamic),
+        segment_(task.rows, work_.row, allowed_of<kProcessed>(task, work_.row),
+                 edits_of(task.edits, work_.row), shape, work_.cluster.rank, dynamic),
         bulk_(shape.bulk_copies) {}
 
   __device__ __forceinline__ Work& work() { return work_; }
@@ -41,7 +50,6 @@ class RowState {
   }
 
   Work work_;
-  const RowShape& shape_;
   BlockMemory<kThreads>& memory_;
   DynamicMemory dynamic_;
   Segment segment_;

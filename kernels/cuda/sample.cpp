@@ -11,6 +11,7 @@
 #include "availability.h"
 #include "device_pointers.h"
 #include "draw_outputs.h"
+#include "edit_rows.h"
 #include "sample_rows.h"
 #include "workspace.h"
 #include "write_rows.h"
@@ -154,6 +155,10 @@ Error sample_rows(const SampleRequest& request, const SampleResult& result,
   if (Error error = check_request(request, options.rows_name)) return error;
   if (Error error = check_batch(request.logits, options.rows_name)) return error;
   if (Error error = check_result(request, result, options.wants_tokens)) return error;
+  if (result.logprobs.given()) {
+    return {ErrorCode::unsupported,
+            "logprobs is given; the GPU reports logprob and logprob_filtered"};
+  }
   if (Error error = check_pointers(request, result, execution, options)) return error;
 
   const Plan plan = plan_of(request, result, options);
@@ -162,6 +167,9 @@ Error sample_rows(const SampleRequest& request, const SampleResult& result,
   const bool filters = plan.draws_in_row_kernel || plan.needs_records();
   if (request.logits.rows > 0 && filters) {
     const RowsTask task = rows_task(request, result, options, plan, workspace);
+    if (task.edits.given()) {
+      if (Error error = check_launch("edit_rows", edit_rows(task, stream))) return error;
+    }
     if (Error error = check_launch("filter_rows", filter_rows(task, path, stream))) return error;
   }
   const FilteredRows filtered{

@@ -15,19 +15,20 @@ std::int64_t rows_of(const SampleRequest& request) {
 
 /// Where each part begins, in bytes; `end`: of the last.
 struct Layout {
-  std::int64_t bits, later, values, end;
+  std::int64_t bits, later, troubles, values, end;
 };
 
 Layout layout_of(const SampleRequest& request) {
   Layout layout{};
   const std::int64_t rows = rows_of(request);
   layout.bits = workspace_bytes(rows);
-  layout.later = layout.values = layout.end = layout.bits;
+  layout.later = layout.troubles = layout.values = layout.end = layout.bits;
   if (!is_processed(request.processing) || rows == 0) return layout;
   const std::int64_t places = rows * places_of(request.logits.vocab);
   const auto words = static_cast<std::int64_t>(places / 32);
   layout.later = layout.bits + whole_steps(words * static_cast<std::int64_t>(sizeof(EditBits)));
-  layout.values = layout.later + whole_steps(words * 4);
+  layout.troubles = layout.later + whole_steps(words * 4);
+  layout.values = layout.troubles + whole_steps(rows * 4);
   layout.end = layout.values + whole_steps(places * 4);
   return layout;
 }
@@ -59,6 +60,7 @@ Workspace Workspace::of(const SampleRequest& request, void* memory) {
   if (layout.end == layout.bits) return workspace;
   workspace.edits.bits = reinterpret_cast<EditBits*>(bytes + layout.bits);
   workspace.edits.later = reinterpret_cast<std::uint32_t*>(bytes + layout.later);
+  workspace.edits.troubles = reinterpret_cast<std::uint32_t*>(bytes + layout.troubles);
   workspace.edits.values = reinterpret_cast<float*>(bytes + layout.values);
   workspace.edits.places_of_row = places_of(request.logits.vocab);
   return workspace;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <utility>
 
 #include "arguments.h"
 #include "fairdraw/logits_processing.h"
@@ -162,7 +163,7 @@ Error finish(const RequestParameters& given, RequestParameters& result) {
                          -most, most, "-2^64 to 2^64")) {
     return e;
   }
-  result = parameters;
+  result = std::move(parameters);
   return {};
 }
 

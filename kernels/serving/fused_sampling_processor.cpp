@@ -180,7 +180,7 @@ Error FusedSamplingProcessor::sample_chosen_rows(const RowsView& logits) {
   result.statuses = {b.drawn_statuses.data(), b.slots};
   if (Error error =
           cpu::run_batch(request, result, execution_, "logits", cpu::filter_options_of(request),
-                         /*wants_tokens=*/true, b.logit_rows.data())) {
+                         /*wants_tokens=*/true, /*given_tokens=*/{}, b.logit_rows.data())) {
     return error;
   }
   if (Error error = state_.append_step({b.drawn.data(), b.slots})) return error;

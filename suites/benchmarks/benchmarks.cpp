@@ -44,16 +44,41 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
+/// What a call reports beside its tokens: log-probabilities of these, and of the `top_n` largest.
+struct Reports {
+  std::string name;  ///< MODE/N; empty: nothing
+  LogprobsMode mode = LogprobsMode::raw_logprobs;
+  std::int32_t top_n = 0;
+
+  bool given() const { return !name.empty(); }
+};
+
+Reports parse_reports(const std::string& name) {
+  for (const LogprobsMode mode :
+       {LogprobsMode::raw_logits, LogprobsMode::raw_logprobs, LogprobsMode::processed_logits,
+        LogprobsMode::processed_logprobs}) {
+    for (std::int32_t top_n = 0; top_n <= kLargestTopN; ++top_n) {
+      if (name == fmt::format("{}/{}", to_string(mode), top_n)) return {name, mode, top_n};
+    }
+  }
+  throw UsageError(
+      fmt::format("--logprobs is {}; allowed: raw_logits/N, raw_logprobs/N, "
+                  "processed_logits/N or processed_logprobs/N, N from 0 to {}",
+                  name, kLargestTopN));
+}
+
 /// F1 where few tokens survive, F2 where the law of the whole row is needed, or everything ties.
-bool needs_weights(const Operation& operation, const std::string& logits) {
+bool needs_weights(const Operation& operation, const Reports& reports, const std::string& logits) {
   if (logits == "equal") return true;
+  if (reports.given() && reports.mode == LogprobsMode::raw_logprobs) return true;
   const reference::RowParameters& p = operation.parameters;
   return p.temperature != 0 && p.top_k == 0 && p.min_p == 0;
 }
 
 /// What is timed: one call over all rows, with another offset each time.
 std::function<void()> work_of(const std::string& backend, int threads, const Operation& operation,
-                              const std::string& processing, const Rows& rows) {
+                              const std::string& processing, const Reports& reports,
+                              const Rows& rows) {
   const reference::RowParameters parameters = operation.parameters;
   if (backend == "peer:sort" || backend == "peer:softmax") {
     const bool sorts = backend == "peer:sort";
@@ -91,11 +116,26 @@ std::function<void()> work_of(const std::string& backend, int threads, const Ope
   if (!made->allowed.empty()) {
     request.allowed = {made->allowed.data(), rows.batch, made->allowed_stride};
   }
-  return [request, execution, made, call = std::uint64_t{0},
-          tokens = std::vector<std::int32_t>(static_cast<std::size_t>(rows.batch))]() mutable {
+  const auto batch = static_cast<std::size_t>(rows.batch);
+  const auto entries = batch * static_cast<std::size_t>(reports.top_n);
+  return [request, execution, made, reports, call = std::uint64_t{0},
+          tokens = std::vector<std::int32_t>(batch), ranks = std::vector<std::int32_t>(batch),
+          values = std::vector<float>(batch), top_ids = std::vector<std::int32_t>(entries),
+          top_values = std::vector<float>(entries)]() mutable {
     request.offset = call++;
+    const auto view = [](auto& array) {
+      return View(array.data(), static_cast<std::int64_t>(array.size()));
+    };
     SampleResult result;
-    result.tokens = {tokens.data(), static_cast<std::int64_t>(tokens.size())};
+    result.tokens = view(tokens);
+    if (reports.given()) {
+      result.logprobs.mode = reports.mode;
+      result.logprobs.top_n = reports.top_n;
+      result.logprobs.values = view(values);
+      result.logprobs.ranks = view(ranks);
+      result.logprobs.top_ids = view(top_ids);
+      result.logprobs.top_values = view(top_values);
+    }
     const Error error = sample(request, result, execution);
     if (error) throw UsageError(error.message);
   };
@@ -103,12 +143,13 @@ std::function<void()> work_of(const std::string& backend, int threads, const Ope
 
 harness::BenchmarkRecord benchmark(const BenchmarkOptions& options, const std::string& backend,
                                    int threads, const Operation& operation,
-                                   const std::string& processing, const std::string& kind,
-                                   const std::string& dtype, const Rows& rows, bool batch_of_one) {
-  const bool weights = needs_weights(operation, kind);
+                                   const std::string& processing, const Reports& reports,
+                                   const std::string& kind, const std::string& dtype,
+                                   const Rows& rows, bool batch_of_one) {
+  const bool weights = needs_weights(operation, reports, kind);
   const auto time = [&](const Rows& timed, double milliseconds) {
     return measure(
-        work_of(backend, threads, operation, processing, timed),
+        work_of(backend, threads, operation, processing, reports, timed),
         [&timed, weights] { run_floor(timed, weights); }, milliseconds);
   };
   Measured measured;
@@ -125,7 +166,7 @@ harness::BenchmarkRecord benchmark(const BenchmarkOptions& options, const std::s
     measured = time(rows, options.milliseconds);
   }
   return {threads == 1 ? backend : fmt::format("{}@{}", backend, threads),
-          call_name(operation, processing),
+          call_name(operation, processing) + (reports.given() ? "/" + reports.name : ""),
           batch,
           rows.vocab,
           dtype,
@@ -173,6 +214,8 @@ std::vector<std::string> processing_for(const std::string& backend,
 std::vector<harness::BenchmarkRecord> run_cpu_benchmarks(const BenchmarkOptions& options,
                                                          const std::vector<std::string>& backends) {
   const std::vector<Operation> operations = operations_of(options, named_operations());
+  std::vector<Reports> reports(1);  // the plain call first
+  for (const std::string& name : options.logprobs) reports.push_back(parse_reports(name));
   std::vector<harness::BenchmarkRecord> records;
   for (const std::string& kind : options.logits) {
     for (const std::string& dtype : options.dtypes) {
@@ -185,8 +228,11 @@ std::vector<harness::BenchmarkRecord> run_cpu_benchmarks(const BenchmarkOptions&
             for (const std::string& backend : backends) {
               for (const int threads : options.threads) {
                 for (const std::string& processing : processing_for(backend, options)) {
-                  records.push_back(benchmark(options, backend, threads, operation, processing,
-                                              kind, dtype, rows, batch_of_one));
+                  for (const Reports& report : reports) {
+                    if (report.given() && backend.rfind("peer:", 0) == 0) continue;
+                    records.push_back(benchmark(options, backend, threads, operation, processing,
+                                                report, kind, dtype, rows, batch_of_one));
+                  }
                 }
               }
             }
@@ -269,6 +315,10 @@ void add_benchmark_options(CLI::App& app, BenchmarkOptions& options) {
   app.add_option("--threads", options.threads, "On the CPU: rows in parallel")
       ->delimiter(',')
       ->capture_default_str();
+  app.add_option("--logprobs", options.logprobs,
+                 "On the CPU: log-probabilities as MODE/N, e.g. raw_logprobs/20, beside the plain "
+                 "call")
+      ->delimiter(',');
   app.add_option("--milliseconds", options.milliseconds,
                  "On the CPU: time to spend on each row of the table")
       ->capture_default_str();

@@ -23,10 +23,11 @@ struct BenchmarkOptions {
   std::vector<std::string> dtypes;
   std::vector<std::string> logits;
   std::vector<std::string> processing = {"none"};  ///< benchmark_processing.h
-  std::vector<int> threads = {1};                  ///< on the CPU
-  double milliseconds = 60;          ///< on the CPU, to spend on each row, at least 15 repetitions
-  std::string parameters = "array";  ///< on a GPU: one value a row (array), or one a call (scalar)
-  std::string data_directory;        ///< where the captured logits are
+  std::vector<std::string> logprobs;  ///< on the CPU: MODE/N, timed beside the plain call
+  std::vector<int> threads = {1};     ///< on the CPU
+  double milliseconds = 60;           ///< on the CPU, to spend on each row, at least 15 repetitions
+  std::string parameters = "array";   ///< on a GPU: one value a row (array), or one a call (scalar)
+  std::string data_directory;         ///< where the captured logits are
 };
 
 struct Rows;

@@ -26,6 +26,8 @@ const char* to_string(Check check) {
       return "support";
     case Check::status:
       return "status";
+    case Check::processing:
+      return "processing";
     case Check::replay:
       return "replay";
     case Check::streams:
@@ -36,12 +38,18 @@ const char* to_string(Check check) {
       return "chain";
     case Check::chain_law:
       return "chain_law";
+    case Check::verify:
+      return "verify";
+    case Check::verify_law:
+      return "verify_law";
     case Check::metamorphic:
       return "metamorphic";
     case Check::float_environment:
       return "float_environment";
     case Check::probabilities:
       return "probabilities";
+    case Check::logprobs:
+      return "logprobs";
     case Check::chi_squared:
       return "chi_squared";
     case Check::bets:
@@ -65,7 +73,8 @@ Suite suite_from_name(std::string_view name) {
 
 bool is_statistical(Check check) {
   return check == Check::streams || check == Check::chi_squared || check == Check::bets ||
-         check == Check::binomial || check == Check::pit || check == Check::chain_law;
+         check == Check::binomial || check == Check::pit || check == Check::chain_law ||
+         check == Check::verify_law;
 }
 
 }  // namespace fairdraw::suites

@@ -9,6 +9,7 @@
 #include "suites/cases/operation_lists.h"
 #include "suites/cases/probability_cases.h"
 #include "suites/cases/range_cases.h"
+#include "suites/cases/verification_cases.h"
 
 namespace fairdraw::suites {
 namespace {
@@ -211,6 +212,76 @@ void add_contracts(Table& table) {
   }
 }
 
+// Penalties, bias and bans, in front of all filters and of none.
+void add_processing(Table& table) {
+  const auto add = [&table](Suite suite, const Input& input, std::int64_t rows,
+                            bool banned = false) {
+    table.add_list({.suite = suite,
+                    .check = Check::processing,
+                    .input = input,
+                    .banned_tokens = banned,
+                    .rows = rows},
+                   "everyday", everyday_operations());
+  };
+  for (const Family family : {Family::gaussian, Family::ties_at_k, Family::subnormal}) {
+    add(Suite::smoke, family_input(family, 31), 512);
+    add(Suite::gate, family_input(family, 1000), 512);
+  }
+  add(Suite::smoke, family_input(Family::gaussian_wide, 1000), 128);
+  add(Suite::smoke, family_input(Family::gaussian_wide, 1003), 128, /*banned=*/true);
+  add(Suite::gate, family_input(Family::huge_range, 1000), 256);
+  for (const DType dtype : {DType::bfloat16, DType::float16}) {
+    add(Suite::smoke, family_input(Family::gaussian, 65, dtype), 256);
+    add(Suite::gate, family_input(Family::peaked, 32000, dtype), 32, /*banned=*/true);
+  }
+  add(Suite::gate, family_input(Family::gaussian, 32000), 32);
+  add(Suite::gate, family_input(Family::peaked, kLargeVocab), 16);
+  table.add_list({.suite = Suite::smoke,
+                  .check = Check::processing,
+                  .input = family_input(Family::gaussian, 33),
+                  .rows = 256},
+                 "unfiltered", operations_with({}, 33));
+}
+
+// Log-probabilities as engines report them.
+void add_logprobs(Table& table) {
+  const auto add = [&table](Suite suite, const Input& input, const char* name,
+                            const std::vector<Operation>& operations, bool banned = false) {
+    table.add_list(
+        {.suite = suite, .check = Check::logprobs, .input = input, .banned_tokens = banned}, name,
+        operations);
+  };
+  // Few ids and many: a top n beyond the vocabulary, beyond what is allowed, beyond what is kept.
+  for (const std::int64_t vocab : {1, 2, 31}) {
+    add(Suite::smoke, family_input(Family::gaussian, vocab), "edges", edge_operations(vocab));
+  }
+  for (const Family family : {Family::gaussian_wide, Family::ties_at_k, Family::masked}) {
+    add(Suite::smoke, family_input(family, 1000), "edges", edge_operations(1000));
+    add(Suite::smoke, family_input(family, 1000), "everyday", everyday_operations(), true);
+  }
+  for (const Family family : {Family::huge_range, Family::subnormal, Family::all_equal}) {
+    add(Suite::gate, family_input(family, 1000), "edges", edge_operations(1000));
+  }
+  for (const Family family : {Family::peaked, Family::bf16_rounded}) {
+    add(Suite::gate, family_input(family, 32000), "everyday", everyday_operations());
+  }
+  for (const DType dtype : {DType::bfloat16, DType::float16}) {
+    add(Suite::smoke, family_input(Family::gaussian_wide, 1000, dtype), "everyday",
+        everyday_operations());
+    add(Suite::gate, family_input(Family::gaussian_wide, 1000, dtype), "everyday",
+        everyday_operations(), true);
+  }
+  for (const char* rule : {"lowest_id", "joint"}) {
+    std::vector<Operation> operations = edge_operations(1000);
+    for (Operation& operation : operations) {
+      operation.tie_rule = parse_operation(rule).tie_rule;
+      operation.filter_order = parse_operation(rule).filter_order;
+    }
+    const std::string name = std::string("edges+") + rule;
+    add(Suite::gate, family_input(Family::ties_at_k, 1000), name.c_str(), operations);
+  }
+}
+
 // For samplers that lack a filter, and so skip every list in which it occurs.
 void add_fewer_filters(Table& table) {
   const std::pair<const char*, Filters> lists[] = {
@@ -232,7 +303,7 @@ void add_fewer_filters(Table& table) {
     };
     for (const Check check :
          {Check::mask, Check::tokens, Check::support, Check::status, Check::replay,
-          Check::metamorphic, Check::probabilities, Check::float_environment}) {
+          Check::metamorphic, Check::probabilities, Check::logprobs, Check::float_environment}) {
       add(check, false, DType::float32);
     }
     for (const Check check : {Check::mask, Check::tokens, Check::support}) {
@@ -478,6 +549,8 @@ std::vector<Case> case_table(
   Table table(suite);
   add_masks_and_tokens(table);
   add_contracts(table);
+  add_processing(table);
+  add_logprobs(table);
   add_fewer_filters(table);
   add_streams(table);
   add_goodness_of_fit(table);
@@ -487,6 +560,9 @@ std::vector<Case> case_table(
     table.add(std::move(named.entry), named.operations_name);
   }
   for (NamedCase& named : range_cases()) {
+    table.add(std::move(named.entry), named.operations_name);
+  }
+  for (NamedCase& named : verification_cases()) {
     table.add(std::move(named.entry), named.operations_name);
   }
   for (const auto& file : captured) add_captured(table, file);

@@ -7,6 +7,7 @@
 #include "harness/run/checks.h"
 #include "harness/run/logits_source.h"
 #include "harness/run/random_words.h"
+#include "harness/run/verification_checks.h"
 
 namespace fairdraw::suites {
 namespace {
@@ -24,6 +25,8 @@ CheckOutcome run_check(Check check, const CheckInput& input) {
       return harness::check_support(input);
     case Check::status:
       return harness::check_status(input);
+    case Check::processing:
+      return harness::check_processing(input);
     case Check::replay:
       return harness::check_replay(input);
     case Check::streams:
@@ -34,12 +37,18 @@ CheckOutcome run_check(Check check, const CheckInput& input) {
       return harness::check_chain(input);
     case Check::chain_law:
       return harness::check_chain_law(input);
+    case Check::verify:
+      return harness::check_verify(input);
+    case Check::verify_law:
+      return harness::check_verify_law(input);
     case Check::metamorphic:
       return harness::check_metamorphic(input);
     case Check::float_environment:
       return harness::check_float_environment(input);
     case Check::probabilities:
       return harness::check_probabilities(input);
+    case Check::logprobs:
+      return harness::check_logprobs(input);
     case Check::chi_squared:
       return harness::check_chi_squared(input);
     case Check::bets:

@@ -220,6 +220,8 @@ Judgement log_probabilities(Subject& subject) {
   return from_check(subject, harness::check_probabilities);
 }
 
+Judgement reports(Subject& subject) { return from_check(subject, harness::check_logprobs); }
+
 Judgement float_environment(Subject& subject) {
   return from_check(subject, harness::check_float_environment);
 }
@@ -242,6 +244,8 @@ std::vector<Property> oracle_properties() {
        CaseKind::batch, 1, answers_agree},
       {"oracle.logprobs", "probabilities and log-probabilities are within their bounds",
        CaseKind::batch, 8, log_probabilities},
+      {"oracle.reports", "values, ranks and largest tokens are those of the oracle, in every mode",
+       CaseKind::batch, 8, reports},
       {"environment.kept", "the caller's rounding mode and flushing change nothing, and stay",
        CaseKind::batch, 16, float_environment},
   };

@@ -92,9 +92,12 @@ std::vector<Mutant> systematic_mutants();
 std::vector<Mutant> shape_mutants();
 std::vector<Mutant> state_mutants();
 std::vector<Mutant> result_mutants();
+std::vector<Mutant> logprob_mutants();
 std::vector<Mutant> parameter_mutants();
 std::vector<Mutant> counter_mutants();
 std::vector<Mutant> generator_mutants();
 std::vector<Mutant> chain_shape_mutants();
+std::vector<Mutant> processing_mutants();
+std::vector<Mutant> verification_mutants();
 
 }  // namespace fairdraw::suites

@@ -29,6 +29,7 @@ double seconds_since(Clock::time_point start) {
 double cost(const Case& entry) {
   const std::map<Check, double> calls_a_row = {{Check::status, 70},
                                                {Check::replay, 60},
+                                               {Check::processing, 4},
                                                {Check::metamorphic, 30},
                                                {Check::float_environment, 10}};
   const auto calls = calls_a_row.find(entry.check);

@@ -27,6 +27,7 @@ SpoiledModel::SpoiledModel(Claim claim, Spoil spoil) : claim_(claim), spoil_(std
   description_.reports_probs = description_.reports_logprobs = false;
   if (claim == Claim::law) return;
   description_.per_request_seeds = description_.scripted_words = description_.chains = false;
+  description_.verification = description_.draft_trees = false;
   description_.randomness.replays = false;
 }
 
@@ -111,6 +112,27 @@ std::string SpoiledModel::run_chain(const fairdraw_chain& chain) {
   storage_.clear();
   if (spoil_.chain_call) spoil_.chain_call(call, storage_);
   return ModelSampler::run_chain(call);
+}
+
+reference::RealLogprobs SpoiledModel::report_values(const Row& row,
+                                                    const reference::IntegerRow& result,
+                                                    LogprobsMode mode) {
+  return spoil_.report_values ? spoil_.report_values(row, result, mode)
+                              : ModelSampler::report_values(row, result, mode);
+}
+
+std::string SpoiledModel::run_verification(const fairdraw_verification& verification) {
+  fairdraw_verification call = verification;
+  storage_.clear();
+  if (spoil_.verification_call) spoil_.verification_call(call, storage_);
+  return ModelSampler::run_verification(call);
+}
+
+reference::VerificationOutcome SpoiledModel::verify_request(harness::DraftedRequest& request) {
+  if (spoil_.drafted && request.status == RowStatus::ok) spoil_.drafted(request);
+  reference::VerificationOutcome outcome = ModelSampler::verify_request(request);
+  if (spoil_.verified) spoil_.verified(outcome, request);
+  return outcome;
 }
 
 std::uint64_t SpoiledModel::chain_word(std::uint64_t seed, std::uint64_t offset, Purpose purpose,

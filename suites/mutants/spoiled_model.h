@@ -84,6 +84,8 @@ class SpoiledModel final : public harness::ModelSampler {
     std::function<std::int32_t(const Drawn&, std::uint64_t word)> pick;
     std::function<std::int32_t(RowStatus)> status;
     std::function<float(const Result&, std::int32_t token)> probability;
+    /// Values and order of a row's tokens.
+    std::function<reference::RealLogprobs(const Row&, const Result&, LogprobsMode)> report_values;
     /// Changes results, in the caller's float environment.
     std::function<void(const fairdraw_batch&)> finish;
 
@@ -92,6 +94,11 @@ class SpoiledModel final : public harness::ModelSampler {
                                 std::uint32_t index)>
         chain_word;
     std::function<void(Chain&)> chain;
+
+    std::function<void(fairdraw_verification&, Storage&)> verification_call;
+    /// Changes a request with drafts before it is verified, or what became of it.
+    std::function<void(harness::DraftedRequest&)> drafted;
+    std::function<void(reference::VerificationOutcome&, const harness::DraftedRequest&)> verified;
   };
 
   /// What the sampler says of itself. integers: the exact arithmetic, so that one wrong bit shows.
@@ -104,6 +111,7 @@ class SpoiledModel final : public harness::ModelSampler {
   SpoiledModel(Claim claim, Spoil spoil);
   std::string run(const fairdraw_batch& batch) override;
   std::string run_chain(const fairdraw_chain& chain) override;
+  std::string run_verification(const fairdraw_verification& verification) override;
 
  protected:
   std::int64_t parameters_row(const fairdraw_batch& batch, std::int64_t row) override;
@@ -115,6 +123,8 @@ class SpoiledModel final : public harness::ModelSampler {
   std::int32_t choose(const reference::IntegerRow& row, std::uint64_t word) override;
   std::int32_t report_status(RowStatus status) override;
   float report_probability(const reference::IntegerRow& row, std::int32_t token) override;
+  reference::RealLogprobs report_values(const Row& row, const reference::IntegerRow& result,
+                                        LogprobsMode mode) override;
   std::uint64_t chain_word(std::uint64_t seed, std::uint64_t offset, Purpose purpose,
                            std::uint32_t index) override;
   reference::ChainOutcome verify(std::span<const float> draft_probs,
@@ -123,6 +133,7 @@ class SpoiledModel final : public harness::ModelSampler {
                                  std::span<const std::uint64_t> accept_words,
                                  std::span<const std::uint64_t> recover_words,
                                  std::uint64_t bonus_word) override;
+  reference::VerificationOutcome verify_request(harness::DraftedRequest& request) override;
   void finish(const fairdraw_batch& batch) override;
 
  private:

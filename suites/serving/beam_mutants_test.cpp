@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "suites/serving/beam_problems.h"
@@ -146,7 +147,7 @@ void spoiled_step(BeamModelState& state, const std::vector<std::vector<float>>& 
     next.push_back(grown);
   }
   state.live = next;
-  state.parents = parents;
+  state.parents = std::move(parents);
   if (is_done(state, rules, all.front().score, length, mistake)) {
     state.state = BeamState::pool_done;
   } else if (length == static_cast<std::size_t>(rules.max_tokens) || next.empty()) {

@@ -40,4 +40,29 @@ BeamProblem random_problem(std::mt19937_64& random, std::size_t vocab) {
           }};
 }
 
+BeamRules rules_of(std::int32_t width, std::int32_t max_tokens, std::vector<std::int32_t> end_ids) {
+  BeamRules rules;
+  rules.width = width;
+  rules.max_tokens = max_tokens;
+  rules.end_ids = std::move(end_ids);
+  return rules;
+}
+
+BeamProblem problem_of(const BeamRules& rules,
+                       const std::function<std::vector<float>(std::size_t, std::int32_t)>& row) {
+  return {rules, [row](const TokenSequence& sequence) {
+            return row(sequence.size(), sequence.empty() ? -1 : sequence.back());
+          }};
+}
+
+std::vector<BeamProblem> one(const BeamProblem& problem) { return {problem}; }
+
+std::vector<float> row_by_hand(std::size_t length, std::int32_t last) {
+  if (length == 0) return {-1, -2, -3};
+  if (length == 1) {
+    return last == 0 ? std::vector<float>{-1, -1, -0.5F} : std::vector<float>{-0.25F, -4, -4};
+  }
+  return last == 0 ? std::vector<float>{-2, -2, -0.5F} : std::vector<float>{-2, -1, -0.25F};
+}
+
 }  // namespace fairdraw::suites

@@ -1,6 +1,7 @@
 // Beam searches over language models that are hashes of what was generated.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <random>
@@ -27,5 +28,17 @@ std::vector<float> hashed_row(std::uint64_t seed, const TokenSequence& sequence,
 
 /// Rules of all kinds over `vocab` tokens, in half of the problems with ties.
 BeamProblem random_problem(std::mt19937_64& random, std::size_t vocab);
+
+/// The other rules at their defaults.
+BeamRules rules_of(std::int32_t width, std::int32_t max_tokens, std::vector<std::int32_t> end_ids);
+
+/// A row by the number of tokens before it and the last of them (-1: none).
+BeamProblem problem_of(const BeamRules& rules,
+                       const std::function<std::vector<float>(std::size_t, std::int32_t)>& row);
+
+std::vector<BeamProblem> one(const BeamProblem& problem);
+
+/// Three tokens, of which 2 is meant to end; log-probabilities whose sums are exact.
+std::vector<float> row_by_hand(std::size_t length, std::int32_t last);
 
 }  // namespace fairdraw::suites

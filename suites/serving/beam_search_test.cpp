@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cfenv>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -20,33 +21,6 @@ namespace {
 using reference::BeamModelState;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
-BeamRules rules_of(std::int32_t width, std::int32_t max_tokens, std::vector<std::int32_t> end_ids) {
-  BeamRules rules;
-  rules.width = width;
-  rules.max_tokens = max_tokens;
-  rules.end_ids = std::move(end_ids);
-  return rules;
-}
-
-/// A row by the number of tokens before it and the last of them (-1: none).
-BeamProblem problem_of(const BeamRules& rules,
-                       std::function<std::vector<float>(std::size_t, std::int32_t)> row) {
-  return {rules, [row](const TokenSequence& sequence) {
-            return row(sequence.size(), sequence.empty() ? -1 : sequence.back());
-          }};
-}
-
-std::vector<BeamProblem> one(const BeamProblem& problem) { return {problem}; }
-
-// Width 2, end id 2, log-probabilities that are exact.
-std::vector<float> row_by_hand(std::size_t length, std::int32_t last) {
-  if (length == 0) return {-1, -2, -3};
-  if (length == 1) {
-    return last == 0 ? std::vector<float>{-1, -1, -0.5F} : std::vector<float>{-0.25F, -4, -4};
-  }
-  return last == 0 ? std::vector<float>{-2, -2, -0.5F} : std::vector<float>{-2, -1, -0.25F};
-}
 
 TEST(BeamSearch, ByHand) {
   BeamRules rules = rules_of(2, 3, {2});
@@ -295,6 +269,33 @@ TEST(BeamSearch, TargetsThreadsAndNeighboursDoNotShow) {
   }
 }
 
+TEST(BeamSearch, TheCallersRoundingModeDoesNotShow) {
+  std::mt19937_64 random(6);
+  std::vector<BeamProblem> problems;
+  for (int i = 0; i < 20; ++i) problems.push_back(random_problem(random, 9));
+  for (const int mode : {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO}) {
+    BeamBatch nearest(problems, 9, BeamInput::logits);
+    BeamBatch other(problems, 9, BeamInput::logits);
+    while (!nearest.all_done()) {
+      ASSERT_FALSE(nearest.step());
+      std::fesetround(mode);
+      const Error error = other.step();
+      EXPECT_EQ(std::fegetround(), mode);
+      std::fesetround(FE_TONEAREST);
+      ASSERT_FALSE(error) << error.message;
+    }
+    for (std::size_t r = 0; r < problems.size(); ++r) {
+      EXPECT_EQ(other.live(r), nearest.live(r)) << mode;
+      EXPECT_EQ(other.pool(r), nearest.pool(r)) << mode;
+      const std::vector<BeamHypothesis> expected = nearest.best(r, nearest.max_width);
+      std::fesetround(mode);
+      const std::vector<BeamHypothesis> best = other.best(r, other.max_width);
+      std::fesetround(FE_TONEAREST);
+      EXPECT_EQ(best, expected) << mode;
+    }
+  }
+}
+
 TEST(BeamSearch, RowsOfHalfPrecision) {
   const std::vector<std::uint16_t> bfloat16 = {0x3f80, 0x4000, 0xff80, 0x3f80};  // 1, 2, -inf, 1
   const BeamProblem problem = {rules_of(3, 2, {}), [](const TokenSequence&) {
@@ -325,148 +326,6 @@ TEST(BeamSearch, FewerCandidatesThanBeams) {
   EXPECT_EQ(batch.live(0), std::vector<BeamHypothesis>{});
   EXPECT_EQ(batch.state(0), BeamState::length_done);
   EXPECT_EQ(batch.best(0, 4), (std::vector<BeamHypothesis>{{{1, 2}, 0, 0}}));
-}
-
-/// Two requests; `spoil` breaks the second. The first must not notice.
-void expect_status(RowStatus status, const std::function<void(BeamBatch&)>& spoil,
-                   std::vector<float> second_row = {0, 1, 2}) {
-  const BeamRules rules = rules_of(2, 4, {0});
-  const auto good = [](const TokenSequence&) { return std::vector<float>{0, 1, 2}; };
-  const auto bad = [second_row](const TokenSequence&) { return second_row; };
-  BeamBatch alone({{rules, good}}, 3, BeamInput::logits);
-  ASSERT_FALSE(alone.step());
-  BeamBatch batch({{rules, good}, {rules, bad}}, 3, BeamInput::logits);
-  spoil(batch);
-  const Error error = batch.step();
-  ASSERT_FALSE(error) << error.message;
-  EXPECT_EQ(batch.status(1), status) << to_string(batch.status(1));
-  EXPECT_TRUE(batch.live(1).empty());
-  EXPECT_EQ(batch.status(0), RowStatus::ok);
-  EXPECT_EQ(batch.live(0), alone.live(0));
-}
-
-TEST(BeamSearch, WhatIsWrongWithOneRequestFailsItAlone) {
-  const auto nothing = [](BeamBatch&) {};
-  const float nan = std::numeric_limits<float>::quiet_NaN();
-  expect_status(RowStatus::nan_input, nothing, {0, nan, 2});
-  expect_status(RowStatus::infinite_input, nothing, {0, kInfinity, 2});
-  expect_status(RowStatus::no_allowed_token, nothing, {-kInfinity, -kInfinity, -kInfinity});
-
-  static std::vector<float> floats;
-  static std::vector<std::int32_t> ids;
-  static std::vector<std::int64_t> begins;
-  static TokenListRows lists({});
-  const auto with_scores = [&](float value) {
-    return [value](BeamBatch& b) {
-      floats.assign(4, 0);
-      floats[2] = value;
-      b.request.scores = {floats.data(), 4};
-    };
-  };
-  expect_status(RowStatus::nan_input, with_scores(nan));
-  expect_status(RowStatus::infinite_input, with_scores(kInfinity));
-  expect_status(RowStatus::no_allowed_token, with_scores(-kInfinity));
-  const auto with_penalty = [&](float value) {
-    return [value](BeamBatch& b) {
-      floats = {0, value};
-      b.request.parameters.length_penalty = {floats.data(), 2};
-      b.request.parameters.early_stopping = 2;
-    };
-  };
-  expect_status(RowStatus::invalid_penalty, with_penalty(nan));
-  expect_status(RowStatus::invalid_penalty, with_penalty(kInfinity));
-  expect_status(RowStatus::invalid_penalty, with_penalty(100));  // 4^100 is no float32
-  const auto with = [](auto member, std::int32_t value) {
-    return [member, value](BeamBatch& b) {
-      ids = {member(b).at(0), value};
-      member(b) = {ids.data(), 2};
-    };
-  };
-  const auto width = [](BeamBatch& b) -> auto& { return b.request.parameters.width; };
-  const auto length = [](BeamBatch& b) -> auto& { return b.request.parameters.max_tokens; };
-  const auto stopping = [](BeamBatch& b) -> auto& { return b.request.parameters.early_stopping; };
-  expect_status(RowStatus::invalid_top_k, with(width, 0));
-  expect_status(RowStatus::invalid_top_k, with(width, 3));  // max_width is 2
-  expect_status(RowStatus::invalid_min_tokens, with(length, 0));
-  expect_status(RowStatus::invalid_min_tokens, with(stopping, -1));
-  expect_status(RowStatus::invalid_min_tokens, with(stopping, 3));
-  for (const std::int32_t live : {-1, 3}) {
-    expect_status(RowStatus::index_out_of_range, [live](BeamBatch& b) {
-      ids = {1, live};
-      b.request.live_beams = {ids.data(), 2};
-    });
-  }
-  for (const std::int64_t begin : {std::int64_t{-1}, std::int64_t{5}, std::int64_t{1} << 62}) {
-    expect_status(RowStatus::index_out_of_range, [begin](BeamBatch& b) {
-      begins = {b.request.row_begins.data[0], begin};
-      b.request.row_begins = {begins.data(), 2};
-    });
-  }
-  for (const std::int32_t generated : {-1, 4}) {
-    expect_status(RowStatus::invalid_history, [generated](BeamBatch& b) {
-      ids = {0, generated};
-      b.request.generated = {ids.data(), 2};
-    });
-  }
-  for (const std::int32_t end_id : {-1, 3}) {
-    expect_status(RowStatus::invalid_min_tokens, [end_id](BeamBatch& b) {
-      lists = TokenListRows({{0}, {end_id}});
-      b.request.parameters.end_ids = lists.lists();
-    });
-  }
-}
-
-TEST(BeamSearch, APoolThatIsTooLargeIsRefused) {
-  for (const std::int32_t count : {-1, 3}) {
-    BeamBatch batch(one(problem_of(rules_of(2, 3, {2}), row_by_hand)), 3, BeamInput::logprobs);
-    batch.result.pool.counts.data[0] = count;
-    ASSERT_FALSE(batch.step());
-    EXPECT_EQ(batch.status(0), RowStatus::invalid_history);
-    EXPECT_EQ(batch.result.pool.counts.data[0], count);
-  }
-}
-
-void expect_refused(ErrorCode code, const std::string& part,
-                    const std::function<void(BeamBatch&)>& spoil) {
-  BeamBatch batch(one(problem_of(rules_of(2, 3, {2}), row_by_hand)), 3, BeamInput::logprobs);
-  const std::int32_t* tokens = batch.result.tokens.data;
-  spoil(batch);
-  const Error error = batch.step();
-  EXPECT_EQ(error.code, code);
-  EXPECT_NE(error.message.find(part), std::string::npos) << error.message;
-  EXPECT_EQ(std::vector<std::int32_t>(tokens, tokens + 2), std::vector<std::int32_t>(2, -7));
-}
-
-TEST(BeamSearch, WhatIsRefused) {
-  const ErrorCode invalid = ErrorCode::invalid_argument;
-  expect_refused(ErrorCode::unsupported, "diversity_rate is 0.5",
-                 [](BeamBatch& b) { b.request.parameters.diversity_rate = 0.5F; });
-  static const std::vector<float> rates = {std::nanf("")};
-  expect_refused(ErrorCode::unsupported, "diversity_rate[0] is nan; allowed: 0",
-                 [](BeamBatch& b) { b.request.parameters.diversity_rate = {rates.data(), 1}; });
-  expect_refused(invalid, "max_width is 0; allowed: 1 to 1024",
-                 [](BeamBatch& b) { b.request.max_width = 0; });
-  expect_refused(invalid, "max_width is 1025", [](BeamBatch& b) { b.request.max_width = 1025; });
-  expect_refused(invalid, "requests is -1", [](BeamBatch& b) { b.request.requests = -1; });
-  expect_refused(invalid, "input is 2", [](BeamBatch& b) { b.request.input = BeamInput{2}; });
-  expect_refused(invalid, "rows.vocab is 0", [](BeamBatch& b) { b.request.rows.vocab = 0; });
-  expect_refused(invalid, "length of scores is 1", [](BeamBatch& b) { b.request.scores.size = 1; });
-  expect_refused(invalid, "length of tokens is 3", [](BeamBatch& b) { b.result.tokens.size = 3; });
-  expect_refused(invalid, "pool.beams", [](BeamBatch& b) { b.result.pool.beams = {}; });
-  expect_refused(invalid, "history.parents", [](BeamBatch& b) { b.result.history.parents = {}; });
-  expect_refused(invalid, "end_ids.begins",
-                 [](BeamBatch& b) { b.request.parameters.end_ids.begins.size = 2; });
-  expect_refused(ErrorCode::invalid_argument, "length of width is 3",
-                 [](BeamBatch& b) { b.request.parameters.width.values.size = 3; });
-}
-
-TEST(BeamSearch, AResultOfABrokenHistoryIsRefused) {
-  BeamBatch batch(one(problem_of(rules_of(2, 3, {2}), row_by_hand)), 3, BeamInput::logprobs);
-  while (!batch.all_done()) ASSERT_FALSE(batch.step());
-  ASSERT_EQ(batch.best(0, 2).size(), 2U);
-  batch.result.history.parents.data[2] = 2;  // of beams after two tokens: no beam of max_width 2
-  batch.result.history.parents.data[3] = 2;
-  EXPECT_THROW(static_cast<void>(batch.best(0, 2)), std::runtime_error);
 }
 
 }  // namespace

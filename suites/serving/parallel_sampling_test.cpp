@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cfenv>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -126,6 +127,42 @@ TEST(ChildSeeds, OutputsOfAPromptDoNotDependOnHowManyThereAre) {
   EXPECT_GT(std::unordered_set<std::int32_t>(many.begin(), many.end()).size(), 4U);
 }
 
+/// best_of on arrays of its own.
+struct BestOf {
+  std::vector<double> cumulative;
+  std::vector<std::int32_t> lengths;
+  std::vector<RowStatus> candidate_statuses;
+  std::int32_t candidates = 1, n = 1;
+  PerRequest<double> length_penalty = 0;
+
+  std::vector<std::int32_t> chosen;
+  std::vector<double> scores;
+  std::vector<RowStatus> statuses;
+  Error error;
+
+  void run() {
+    const auto prompts = static_cast<std::int64_t>(cumulative.size()) / candidates;
+    chosen.assign(static_cast<std::size_t>(prompts * n), -7);
+    scores.assign(chosen.size(), 7);
+    statuses.assign(static_cast<std::size_t>(prompts), RowStatus{-7});
+    BestOfRequest request;
+    request.prompts = prompts;
+    request.candidates = candidates;
+    request.n = n;
+    request.cumulative = {cumulative.data(), static_cast<std::int64_t>(cumulative.size())};
+    if (!lengths.empty()) request.lengths = {lengths.data(), prompts * candidates};
+    if (!candidate_statuses.empty()) {
+      request.statuses = {candidate_statuses.data(), prompts * candidates};
+    }
+    request.length_penalty = length_penalty;
+    BestOfResult result;
+    result.chosen = {chosen.data(), prompts * n};
+    result.scores = {scores.data(), prompts * n};
+    result.statuses = {statuses.data(), prompts};
+    error = best_of(request, result);
+  }
+};
+
 TEST(AddLogprobs, InTheOrderOfSteps) {
   // In double 2^53 + 1 + 1 is 2^53 from the left (each 1 is half of the spacing, and rounds to
   // even), and 2^53 + 2 in another order.
@@ -138,6 +175,37 @@ TEST(AddLogprobs, InTheOrderOfSteps) {
     ASSERT_FALSE(add_logprobs({{values.data() + i, 1}, 1, {}}, {&one_by_one, 1}));
   }
   EXPECT_EQ(one_by_one, at_once);
+}
+
+TEST(AddLogprobs, TheCallersRoundingModeDoesNotShow) {
+  std::mt19937_64 random(4);
+  std::vector<float> values(64);
+  for (float& value : values) value = -static_cast<float>(random() >> 40) * 0x1p-21F;
+  const auto run = [&](int mode, std::vector<double>& sums, BestOf& best) {
+    sums.assign(8, -1.0 / 3);
+    best.candidates = 8;
+    best.n = 8;
+    best.lengths = {3, 5, 7, 9, 11, 13, 15, 17};
+    best.length_penalty = 1;
+    std::fesetround(mode);
+    const Error error = add_logprobs({{values.data(), 64}, 8, {}}, {sums.data(), 8});
+    best.cumulative = sums;
+    best.run();
+    std::fesetround(FE_TONEAREST);
+    EXPECT_FALSE(error) << error.message;
+  };
+  std::vector<double> nearest_sums, sums;
+  BestOf nearest, other;
+  run(FE_TONEAREST, nearest_sums, nearest);
+  double exact_sum = -1.0 / 3;  // in the order of the specification
+  for (std::size_t i = 0; i < 8; ++i) exact_sum += static_cast<double>(values[i]);
+  EXPECT_EQ(nearest_sums[0], exact_sum);
+  for (const int mode : {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO}) {
+    run(mode, sums, other);
+    EXPECT_EQ(sums, nearest_sums) << mode;
+    EXPECT_EQ(other.scores, nearest.scores) << mode;
+    EXPECT_EQ(other.chosen, nearest.chosen) << mode;
+  }
 }
 
 TEST(AddLogprobs, OnlyTokensThatAreKeptCount) {
@@ -176,42 +244,6 @@ TEST(AddLogprobs, ArraysOfTheWrongLengthAreRefused) {
   EXPECT_NE(error.message.find("tokens_per_step is -1"), std::string::npos);
   EXPECT_EQ(sum, 0);
 }
-
-/// best_of on arrays of its own.
-struct BestOf {
-  std::vector<double> cumulative;
-  std::vector<std::int32_t> lengths;
-  std::vector<RowStatus> candidate_statuses;
-  std::int32_t candidates = 1, n = 1;
-  PerRequest<double> length_penalty = 0;
-
-  std::vector<std::int32_t> chosen;
-  std::vector<double> scores;
-  std::vector<RowStatus> statuses;
-  Error error;
-
-  void run() {
-    const auto prompts = static_cast<std::int64_t>(cumulative.size()) / candidates;
-    chosen.assign(static_cast<std::size_t>(prompts * n), -7);
-    scores.assign(chosen.size(), 7);
-    statuses.assign(static_cast<std::size_t>(prompts), RowStatus{-7});
-    BestOfRequest request;
-    request.prompts = prompts;
-    request.candidates = candidates;
-    request.n = n;
-    request.cumulative = {cumulative.data(), static_cast<std::int64_t>(cumulative.size())};
-    if (!lengths.empty()) request.lengths = {lengths.data(), prompts * candidates};
-    if (!candidate_statuses.empty()) {
-      request.statuses = {candidate_statuses.data(), prompts * candidates};
-    }
-    request.length_penalty = length_penalty;
-    BestOfResult result;
-    result.chosen = {chosen.data(), prompts * n};
-    result.scores = {scores.data(), prompts * n};
-    result.statuses = {statuses.data(), prompts};
-    error = best_of(request, result);
-  }
-};
 
 TEST(BestOfN, BestFirstAndTiesByNumber) {
   BestOf call;

@@ -30,7 +30,7 @@ class Plugins(CommandLineCase):
             result, verdicts = self.verify_plugin(None, *more)
             self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
             self.assertEqual({name: len(cases) for name, cases in verdicts.items()},
-                             {"passed": 4, "skipped": 4})
+                             {"passed": 4, "skipped": 5})
             replay = verdicts["passed"][0]["replay"]
             self.assertEqual("--plugin-trusted" in replay, bool(more))
             again = self.run_fairdraw(*replay.split()[1:])
@@ -51,7 +51,7 @@ class Plugins(CommandLineCase):
             with self.subTest(bad=bad):
                 result, verdicts = self.verify_plugin(bad)
                 self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
-                self.assertEqual(sum(len(cases) for cases in verdicts.values()), 8)
+                self.assertEqual(sum(len(cases) for cases in verdicts.values()), 9)
                 self.assertEqual(len(verdicts["failed"]), fails)
                 for case in verdicts["failed"]:
                     self.assertRegex(case["message"], says)
@@ -67,7 +67,9 @@ class Plugins(CommandLineCase):
         for bit, ability in [  # of plugin.h; in others the largest logit is a true answer
             (3, "allowed_mask"), (4, "active_rows"), (7, "float16"), (8, "bfloat16"),
             (15, "status"), (16, "support_size"), (17, "mask"), (18, "probs"), (19, "logprobs"),
+            (21, "exact_integer"), (22, "processing"),
             (21, "exact_integer"),
+            (40, "raw_reports"), (41, "processed_reports"),
         ]:
             with self.subTest(ability=ability):
                 result, verdicts = self.verify_plugin(f"claims-bit-{bit}", cases="*/unfiltered*")
@@ -88,7 +90,7 @@ class Plugins(CommandLineCase):
             ("plugin:./absent.so", None, ["'./absent.so'", "there is no such file"]),
             ("plugin:" + self.logits, None, [self.logits, "is not a shared library"]),
             ("plugin:" + BAD_PLUGIN, "unknown-profile", ["'vllm_toch'", "'vllm_torch'"]),
-            ("plugin:" + BAD_PLUGIN, "unknown-ability", ["bit 40"]),
+            ("plugin:" + BAD_PLUGIN, "unknown-ability", ["bit 62"]),
             ("plugin:" + BAD_PLUGIN, "describe-crashes", ["crashed with SIGABRT"]),
         ]:
             for verb in [("verify",), ("fuzz", "--cases", "1"), ("list", "samplers")]:

@@ -21,10 +21,12 @@ class Refusing : public harness::Sampler {
     description_.lowest_id_ties = description_.joint_order = true;
     description_.num_samples = description_.indices = true;
     description_.from_probs = description_.chains = description_.allowed_mask = true;
+    description_.verification = true;
   }
   const harness::SamplerDescription& description() const override { return description_; }
   std::string run(const fairdraw_batch&) override { return "by design"; }
   std::string run_chain(const fairdraw_chain&) override { return "by design"; }
+  std::string run_verification(const fairdraw_verification&) override { return "by design"; }
 
  private:
   harness::SamplerDescription description_;
@@ -41,8 +43,8 @@ TEST(Design, EveryStatisticalCaseHasThePowerThatItStates) {
                       std::make_shared<harness::CapturedLogits>(
                           harness::load_npy(data / "lm_logits_bf16_as_u16.npy", true))};
   std::size_t judged = 0;
-  for (const char* check :
-       {"chi_squared/*", "bets/*", "binomial/*", "pit/*", "streams/*", "chain_law/*"}) {
+  for (const char* check : {"chi_squared/*", "bets/*", "binomial/*", "pit/*", "streams/*",
+                            "chain_law/*", "verify_law/*"}) {
     options.case_glob = check;
     const Plan plan = make_plan(options);
     EXPECT_EQ(plan.statistical_cases, kStatisticalCases);

@@ -102,7 +102,8 @@ std::vector<const Mutant*> one_a_class() {
                            "temperature-at-most-2",
                            "support-size-by-row",
                            "tile-of-one-lost",
-                           "greedy-temperature-patched"}) {
+                           "greedy-temperature-patched",
+                           "reppen-negative-logits"}) {
     mutants.push_back(&named(name));
   }
   return mutants;

@@ -58,7 +58,7 @@ int32_t fairdraw_plugin_describe(fairdraw_plugin_description* description, char*
   const char* const bit = after("claims-bit-"); /* whatever it is, nothing is done for it */
   if (bit != NULL) description->abilities |= UINT64_C(1) << strtoul(bit, NULL, 10);
   if (is("claims-chains")) description->abilities |= FAIRDRAW_CAN_CHAINS;
-  if (is("unknown-ability")) description->abilities |= UINT64_C(1) << 40;
+  if (is("unknown-ability")) description->abilities |= UINT64_C(1) << 62;
   if (is("unknown-promise")) description->randomness |= UINT64_C(1) << 9;
   if (is("unknown-pointers")) description->pointers = 7;
   if (is("nameless")) description->name = NULL;

@@ -1,6 +1,9 @@
 // Plugins that behave badly, in every way that the harness promises to survive. This binary is the
 // process that holds them, too: main() at the end.
+#include "harness/contract/plugin.h"
+
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -124,7 +127,8 @@ TEST(Plugin, whatCannotBeLoadedIsNamed) {
     expect_parts(why_not_loaded(options, std::string("plugin:") + FAIRDRAW_BAD_PLUGIN_NO_RUN),
                  {"exports no symbol 'fairdraw_plugin_run'"});
     expect_parts(why_not_loaded(options, std::string("plugin:") + FAIRDRAW_BAD_PLUGIN_ABI),
-                 {"version 2 of the plugin ABI", "this fairdraw has version 1"});
+                 {fmt::format("version {} of the plugin ABI", FAIRDRAW_PLUGIN_ABI + 1),
+                  fmt::format("this fairdraw has version {}", FAIRDRAW_PLUGIN_ABI)});
   }
 }
 
@@ -133,7 +137,7 @@ TEST(Plugin, whatItsDescriptionCannotMeanIsNamed) {
       {"describe-fails", {"does not describe itself: no licence found"}},
       {"unknown-profile", {"'vllm_toch'", "did you mean 'vllm_torch'"}},
       {"unknown-override", {"greedy_ties", "'some'", "lowest_id", "any"}},
-      {"unknown-ability", {"abilities have bit 40"}},
+      {"unknown-ability", {"abilities have bit 62"}},
       {"unknown-promise", {"randomness have bit 9"}},
       {"unknown-pointers", {"pointers is 7", "0 (host), 1 (device)"}},
       {"nameless", {"no name"}},

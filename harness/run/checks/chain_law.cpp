@@ -19,6 +19,7 @@
 
 #include "harness/run/checks.h"
 #include "harness/run/checks/chain_rows.h"
+#include "harness/run/checks/chain_tables.h"
 #include "harness/run/checks/pictures.h"
 #include "harness/run/random_words.h"
 #include "harness/statistics/statistics.h"
@@ -29,111 +30,6 @@ namespace {
 constexpr std::size_t kDrafts = 2;
 constexpr std::int64_t kChainsPerCall = 4096;
 constexpr double kTables = 5, kBinomials = 2;
-
-using Law = std::vector<double>;
-
-Law law_of_row(const reference::IntegerRow& model) {
-  Law law(model.weight.size(), 0);
-  for (std::size_t id = 0; id < law.size(); ++id) {
-    law[id] = static_cast<double>(model.weight[id]) / static_cast<double>(model.total);
-  }
-  return law;
-}
-
-// Cells by name, with their probabilities and counts; a cell of probability 0 must stay empty.
-class Table {
- public:
-  Table(std::string name, std::size_t width)
-      : name_(std::move(name)), width_(width), probability_(width * width + width + 1, 0) {}
-
-  std::size_t single(std::size_t x) const { return width_ * width_ + x; }
-  std::size_t pair(std::size_t x, std::size_t y) const { return x * width_ + y; }
-  std::size_t rest() const { return probability_.size() - 1; }
-
-  void expect(std::size_t cell, double probability) { probability_[cell] += probability; }
-  // What is left of 1 is the rest's.
-  void expect_rest() {
-    double sum = 0;
-    for (const double p : probability_) sum += p;
-    probability_[rest()] += std::max(0.0, 1 - sum);
-  }
-  void count(std::size_t cell) {
-    if (counts_.empty()) counts_.resize(probability_.size());
-    ++counts_[cell];
-  }
-
-  std::uint32_t cells() const {
-    return static_cast<std::uint32_t>(
-        std::count_if(probability_.begin(), probability_.end(), [](double p) { return p > 0; }));
-  }
-
-  void judge(double level, CheckOutcome& outcome) const {
-    std::vector<std::uint64_t> counts;
-    Law law;
-    double sum = 0;
-    for (std::size_t cell = 0; cell < probability_.size(); ++cell) {
-      if (probability_[cell] > 0) {
-        counts.push_back(counts_.empty() ? 0 : counts_[cell]);
-        law.push_back(probability_[cell]);
-        sum += probability_[cell];
-      } else if (!counts_.empty() && counts_[cell] > 0) {
-        outcome.fail(fmt::format("{}: {} came {} times and has probability 0", name_, name_of(cell),
-                                 counts_[cell]));
-        return;
-      }
-    }
-    for (double& p : law) p /= sum;
-    if (law.size() < 2) return;
-    const statistics::GoodnessOfFit fit = statistics::goodness_of_fit(counts, law);
-    outcome.spent += level;
-    outcome.measures[name_ + "_g"] = fit.g;
-    outcome.measures[name_ + "_p_bound"] = fit.g_p_bound;
-    note_decisive(name_, fit.g_p_bound, level, outcome);
-    if (fit.g_p_bound >= level) return;
-    outcome.total_variation = fit.total_variation;
-    outcome.fail(fmt::format(
-        "{}: G = {:.1f} over {} cells (p at most {:.2e}, level {:.1e}); total variation {:.4f}",
-        name_, fit.g, law.size(), fit.g_p_bound, level, fit.total_variation));
-  }
-
- private:
-  std::string name_of(std::size_t cell) const {
-    if (cell == rest()) return "the rest";
-    if (cell >= width_ * width_) return fmt::format("token {}", cell - width_ * width_);
-    return fmt::format("the pair of tokens {} and {}", cell / width_, cell % width_);
-  }
-
-  std::string name_;
-  std::size_t width_;
-  Law probability_;
-  std::vector<std::uint64_t> counts_;
-};
-
-// One position: what is accepted, what is rejected, and what is recovered then. The differences are
-// taken in integers, as P_x Zq - Q_x Zp, so that equal probabilities leave none.
-struct Position {
-  Position(const reference::IntegerRow& target, const reference::IntegerRow& draft)
-      : accepted(target.weight.size()),
-        rejected(target.weight.size()),
-        recovered(target.weight.size()) {
-    __extension__ typedef unsigned __int128 Wide;
-    const double unit = static_cast<double>(target.total) * static_cast<double>(draft.total);
-    double residual = 0;
-    for (std::size_t x = 0; x < accepted.size(); ++x) {
-      const Wide p = static_cast<Wide>(target.weight[x]) * draft.total;
-      const Wide q = static_cast<Wide>(draft.weight[x]) * target.total;
-      accepted[x] = static_cast<double>(std::min(p, q)) / unit;
-      rejected[x] = q > p ? static_cast<double>(q - p) / unit : 0;
-      recovered[x] = p > q ? static_cast<double>(p - q) / unit : 0;
-      acceptance += accepted[x];
-      residual += recovered[x];
-    }
-    for (double& r : recovered) r = residual > 0 ? r / residual : 0;
-    acceptance = std::min(acceptance, 1.0);
-  }
-  Law accepted, rejected, recovered;
-  double acceptance = 0;
-};
 
 struct Rows {
   std::vector<std::vector<float>> draft, target;

@@ -43,6 +43,7 @@ const std::vector<Setting>& settings() {
       {"tokens", check_tokens, Family::gaussian_wide, 500, kMixed, 10, 80},
       {"support", check_support, Family::gaussian_wide, 500, kMixed, 10, 2000},
       {"status", check_status, Family::gaussian, 100, kMixed, 5},
+      {"processing", check_processing, Family::gaussian, 65, kMixed, 64},
       {"replay", check_replay, Family::gaussian, 300, kMixed, 10},
       {"streams", check_streams, Family::all_equal, 131072, {{}}},
       {"metamorphic",

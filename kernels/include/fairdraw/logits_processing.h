@@ -17,7 +17,9 @@
 //   7. SampleRequest::allowed, the packed bitmask.
 // A row is checked for NaN and +inf before all of this, and a finite logit that a step makes
 // infinite fails its row (processing_overflow). Steps that are neutral (r = 1; f = 0; p = 0) do
-// not touch the logit. A row that has no token left fails with no_allowed_token.
+// not touch the logit. A row that has no token left fails with no_allowed_token. Of several faults
+// the first counts: parameters, values of the row, lists in the order of the steps, overflow
+// (kernels/common/processing_rules.h has the order in full, and which lists are read when).
 #pragma once
 
 #include <cstdint>

@@ -17,6 +17,7 @@
 
 #include <cstdint>
 
+#include "fairdraw/log_probabilities.h"
 #include "fairdraw/logits_processing.h"
 #include "fairdraw/types.h"
 
@@ -56,6 +57,7 @@ struct SampleResult {
   View<float> logprob_filtered;     ///< [outputs, num_samples]; among the survivors, <= 0
   BitRows<std::uint32_t> mask;      ///< one row a row of logits: the survivors
   FloatRows probs;                  ///< one row a row of logits: renormalised, 0 outside the mask
+  LogprobsResult logprobs;          ///< in an engine's form: modes, ranks, top n, whole rows
 };  // Failed outputs: log-probabilities are -inf. Failed rows: mask and probs are 0; inactive ones
     // are left untouched.
 

@@ -95,7 +95,7 @@ struct StopResult {
   View<std::int32_t> matched;  ///< which stop id or sequence (the first in its list); else -1
   View<std::int32_t> matched_lengths;  ///< ids of the match, for those who cut it off: 1 for eos
                                        ///< and stop_id, the sequence's length, else 0
-  View<std::int32_t> output_lengths;  ///< of the output with the tokens that are kept
+  View<std::int32_t> output_lengths;   ///< of the output with the tokens that are kept
   View<RowStatus> statuses;
 };
 

@@ -207,9 +207,38 @@ void bind_batch(nb::module_& module) {
                      return v.matrix(b.mask, b.rows, harness::words_for(b.vocab), b.mask_stride,
                                      unsigned_32(v), true);
                    })
-      .def_prop_ro("out_probs", [](const View& v) {
+      .def_prop_ro("out_probs",
+                   [](const View& v) {
+                     const Batch& b = v.get();
+                     return v.matrix(b.probs, b.rows, b.vocab, b.probs_stride, kFloat, true);
+                   })
+      .def_prop_ro("report_mode",
+                   [](const View& v) {
+                     return nb::str(to_string(static_cast<LogprobsMode>(v.get().report_mode)));
+                   })
+      .def_prop_ro("rank_rule",
+                   [](const View& v) {
+                     return nb::str(to_string(static_cast<RankRule>(v.get().rank_rule)));
+                   })
+      .def_prop_ro("top_n", read(&Batch::top_n))
+      .def_prop_ro("out_report_values",
+                   [](const View& v) { return per_token(v, v.get().report_values, kFloat, true); })
+      .def_prop_ro("out_report_ranks",
+                   [](const View& v) { return per_token(v, v.get().report_ranks, kInt, true); })
+      .def_prop_ro("out_report_top_ids",
+                   [](const View& v) {
+                     const Batch& b = v.get();
+                     return v.matrix(b.report_top_ids, b.outputs, b.top_n, b.top_n, kInt, true);
+                   })
+      .def_prop_ro("out_report_top_values",
+                   [](const View& v) {
+                     const Batch& b = v.get();
+                     return v.matrix(b.report_top_values, b.outputs, b.top_n, b.top_n, kFloat,
+                                     true);
+                   })
+      .def_prop_ro("out_report_all", [](const View& v) {
         const Batch& b = v.get();
-        return v.matrix(b.probs, b.rows, b.vocab, b.probs_stride, kFloat, true);
+        return v.matrix(b.report_all, b.rows, b.vocab, b.report_all_stride, kFloat, true);
       });
 }
 

@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "fairdraw/cuda.h"
+#include "fairdraw/log_probabilities.h"
 #include "fairdraw/sample.h"
 #include "fairdraw/sampling.h"
 #include "suites/python/bindings/arrays.h"
@@ -255,7 +257,58 @@ BitRows<Word> bit_rows(const char* name, const Array& array, const RowsView& row
 
 struct SampleOutputs {
   Handle tokens, statuses, support_size, logprob, logprob_filtered, mask, probs;
+  Handle reports;    ///< what Reports reads, or None
+  Handle token_ids;  ///< of log_probabilities: instead of draws; else None
 };
+
+/// Log-probabilities in the forms of engines: (mode, rank rule, top n, values, ranks, ids and
+/// values of the top, whole rows); each of the arrays may be None.
+class Reports {
+ public:
+  Reports(Handle object, std::int64_t outputs, std::int64_t tokens, const RowsView& rows,
+          const Place& place) {
+    if (object.is_none()) return;
+    const auto parts = nb::cast<nb::tuple>(object);
+    view.mode = static_cast<LogprobsMode>(nb::cast<std::uint32_t>(parts[0]));
+    view.rank_rule = static_cast<RankRule>(nb::cast<std::uint32_t>(parts[1]));
+    view.top_n = nb::cast<std::int32_t>(parts[2]);
+    values_.emplace("values", parts[3], tokens, place);
+    ranks_.emplace("ranks", parts[4], tokens, place);
+    top_ids_.emplace("top_ids", parts[5], outputs * view.top_n, place);
+    top_values_.emplace("top_values", parts[6], outputs * view.top_n, place);
+    view.values = values_->view;
+    view.ranks = ranks_->view;
+    view.top_ids = top_ids_->view;
+    view.top_values = top_values_->view;
+    if (!nb::object(parts[7]).is_none()) {
+      view.all = float_rows("all", parts[7], rows, place, all_);
+    }
+  }
+  LogprobsResult view;
+
+ private:
+  std::optional<Output<float>> values_, top_values_;
+  std::optional<Output<std::int32_t>> ranks_, top_ids_;
+  OutputArray all_;
+};
+
+View<const std::int32_t> token_ids_of(Handle object, std::int64_t size, const Place& place,
+                                      InputArray& keep) {
+  keep = input_array("token_ids", object, &place);
+  bool contiguous = true;
+  std::int64_t stride = 1;
+  for (std::size_t axis = keep.ndim(); axis-- > 0;
+       stride *= static_cast<std::int64_t>(keep.shape(axis))) {
+    contiguous = contiguous && (keep.shape(axis) <= 1 || keep.stride(axis) == stride);
+  }
+  if (keep.dtype() != nb::dtype<std::int32_t>() || !contiguous || stride != size) {
+    throw_type_error(
+        fmt::format("token_ids holds {} values of {}; {} of int32 or int64 are needed, "
+                    "contiguous",
+                    stride, dtype_name(keep.dtype()), size));
+  }
+  return {static_cast<const std::int32_t*>(keep.data()), size};
+}
 
 void sample_rows(Handle logits, const std::array<Handle, 4>& parameters, Handle seed, Handle offset,
                  Handle indices, std::int32_t num_samples, bool lowest_id, bool joint,
@@ -323,6 +376,21 @@ void sample_rows(Handle logits, const std::array<Handle, 4>& parameters, Handle 
   }
   if (!outputs.probs.is_none()) {
     result.probs = float_rows("probs", outputs.probs, rows.view, place, probs);
+  }
+  const Reports reports(outputs.reports, count, drawn, rows.view, place);
+  result.logprobs = reports.view;
+  if (!outputs.token_ids.is_none()) {
+    InputArray keep;
+    const View<const std::int32_t> ids = token_ids_of(outputs.token_ids, drawn, place, keep);
+    run(
+        place,
+        [&](const fairdraw::Execution& how) {
+          return log_probabilities(request, ids, result.logprobs, result.statuses, how);
+        },
+        [](const cuda::Execution&) {
+          return Error{ErrorCode::unsupported, "log_probabilities takes arrays in host memory"};
+        });
+    return;
   }
   run(
       place, [&](const fairdraw::Execution& how) { return fairdraw::sample(request, result, how); },
@@ -416,16 +484,18 @@ void bind_operations(nb::module_& module) {
       [](Handle logits, Handle temperature, Handle top_k, Handle top_p, Handle min_p, Handle seed,
          Handle offset, Handle indices, std::int32_t num_samples, bool lowest_id, bool joint,
          Handle allowed, Handle active, Handle tokens, Handle statuses, Handle support_size,
-         Handle logprob, Handle logprob_filtered, Handle mask, Handle probs, std::uint64_t stream,
-         Handle workspace) {
+         Handle logprob, Handle logprob_filtered, Handle mask, Handle probs, Handle reports,
+         Handle token_ids, std::uint64_t stream, Handle workspace) {
         sample_rows(logits, {temperature, top_k, top_p, min_p}, seed, offset, indices, num_samples,
                     lowest_id, joint, allowed, active,
-                    {tokens, statuses, support_size, logprob, logprob_filtered, mask, probs},
+                    {tokens, statuses, support_size, logprob, logprob_filtered, mask, probs,
+                     reports, token_ids},
                     stream, workspace);
       },
       "logits", "temperature", "top_k", "top_p", "min_p", "seed", "offset", "indices",
       "num_samples", "lowest_id", "joint", "allowed", "active", "tokens", "statuses",
-      "support_size", "logprob", "logprob_filtered", "mask", "probs", "stream", "workspace");
+      "support_size", "logprob", "logprob_filtered", "mask", "probs", "reports", "token_ids",
+      "stream", "workspace");
   define(module, "chain_speculative_sampling", &chain_rows, "draft_probs", "draft_tokens",
          "target_probs", "seed", "offset", "tokens", "accepted", "emitted", "statuses", "stream",
          "workspace");

@@ -58,7 +58,11 @@ const std::map<std::string, Ability>& abilities() {
       {"reports_support", &SamplerDescription::reports_support},
       {"reports_mask", &SamplerDescription::reports_mask},
       {"reports_probs", &SamplerDescription::reports_probs},
-      {"reports_logprobs", &SamplerDescription::reports_logprobs}};
+      {"reports_logprobs", &SamplerDescription::reports_logprobs},
+      {"reports_raw", &SamplerDescription::reports_raw},
+      {"reports_processed", &SamplerDescription::reports_processed},
+      {"ranks_position", &SamplerDescription::ranks_position},
+      {"ranks_at_least", &SamplerDescription::ranks_at_least}};
   return all;
 }
 

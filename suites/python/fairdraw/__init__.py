@@ -13,8 +13,10 @@ import sys as _sys
 from . import _core
 from ._core import Batch, __version__
 from .sampling import (
+    Logprobs,
     SampleDetails,
     chain_speculative_sampling,
+    log_probabilities,
     min_p_sampling_from_probs,
     sample,
     sampling_from_logits,
@@ -42,6 +44,7 @@ __all__ = [
     "BatchState",
     "Case",
     "FusedSamplingProcessor",
+    "Logprobs",
     "Report",
     "RequestSnapshot",
     "SampleDetails",
@@ -49,6 +52,7 @@ __all__ = [
     "__version__",
     "case_ids",
     "chain_speculative_sampling",
+    "log_probabilities",
     "min_p_sampling_from_probs",
     "sample",
     "sampling_from_logits",

@@ -76,6 +76,27 @@ class Batch:
     def out_mask(self) -> Any: ...
     @property
     def out_probs(self) -> Any: ...
+    @property
+    def report_mode(self) -> str:
+        """ "raw_logits", "raw_logprobs", "processed_logits" or "processed_logprobs"."""
+    @property
+    def rank_rule(self) -> str:
+        """ "position", or "at_least": how many values are at least the token's own."""
+    @property
+    def top_n(self) -> int: ...
+    @property
+    def out_report_values(self) -> Any:
+        """[outputs, num_samples] float32: of the tokens, in `report_mode`; None: not asked for."""
+    @property
+    def out_report_ranks(self) -> Any: ...
+    @property
+    def out_report_top_ids(self) -> Any:
+        """[outputs, top_n] int32, -1 where there are less."""
+    @property
+    def out_report_top_values(self) -> Any: ...
+    @property
+    def out_report_all(self) -> Any:
+        """[rows, vocab] float32."""
 
 class BatchRequest:
     def __init__(

@@ -29,12 +29,28 @@ from ._arrays import Backend, backend_of, length
 
 FilterOrder = Literal["top_k_first", "joint"]
 TieRule = Literal["keep_all", "lowest_id"]
+LogprobsMode = Literal["raw_logits", "raw_logprobs", "processed_logits", "processed_logprobs"]
+RankRule = Literal["position", "at_least"]
 
 _NAN_INPUT = 2  # RowStatus::nan_input of fairdraw/types.h
+
+# In the order of the enums of fairdraw/log_probabilities.h.
+_LOGPROBS_MODES = ("raw_logits", "raw_logprobs", "processed_logits", "processed_logprobs")
+_RANK_RULES = ("position", "at_least")
 
 # Numbers of _core.draw.
 _FROM_LOGITS, _FROM_PROBS, _TOP_K, _TOP_P, _MIN_P = range(5)
 _LOGITS_TOP_K_TOP_P, _PROBS_TOP_K_TOP_P = 5, 6
+
+
+class Logprobs(NamedTuple):
+    """Log-probabilities as engines report them; fairdraw/log_probabilities.h defines each value."""
+
+    values: Any  #: [outputs, num_samples] float32, of the tokens; -inf where there is none
+    ranks: Any  #: [outputs, num_samples] int32, from 1 on; 0 where the value is -inf
+    top_ids: Any  #: [outputs, n] int32, value descending, then id; -1: fewer tokens have a value
+    top_values: Any  #: [outputs, n] float32
+    all: Any  #: [rows, vocab] float32 where n is -1, else None
 
 
 class SampleDetails(NamedTuple):
@@ -47,6 +63,7 @@ class SampleDetails(NamedTuple):
     logprob_filtered: Any  #: [outputs, num_samples] float32, among the survivors
     mask: Any  #: [rows, ceil(vocab / 32)] uint32 (torch: int32), a bit a token: the survivors
     probs: Any  #: [rows, vocab] float32, renormalised, 0 outside the mask
+    logprobs: Any = None  #: Logprobs, where they are asked for
 
 
 def _is_joint(order: str) -> bool:
@@ -305,6 +322,39 @@ top_k_renorm_prob = top_k_renorm_probs
 top_p_renorm_prob = top_p_renorm_probs
 
 
+def _number_of(name: str, value: str, names: tuple[str, ...]) -> int:
+    if value not in names:
+        raise ValueError(f"{name} is {value!r}; allowed: {', '.join(map(repr, names))}")
+    return names.index(value)
+
+
+def _reports(
+    backend: Backend,
+    logits: Any,
+    outputs: int,
+    shape: tuple[int, ...],
+    n: int,
+    mode: str,
+    rank_rule: str,
+) -> tuple[Logprobs, tuple[Any, ...]]:
+    """The arrays of the results, and what the compiled module takes."""
+    if not -1 <= n <= 128:
+        raise ValueError(f"logprobs is {n}; allowed: 0 to 128, or -1 (whole rows)")
+    number = _number_of("logprobs_mode", mode, _LOGPROBS_MODES)
+    rule = _number_of("rank_rule", rank_rule, _RANK_RULES)
+    top_n = max(n, 0)
+    result = Logprobs(
+        backend.empty(shape, "float32"),
+        backend.empty(shape, "int32"),
+        backend.empty((outputs, top_n), "int32"),
+        backend.empty((outputs, top_n), "float32"),
+        backend.empty(tuple(logits.shape), "float32") if n == -1 else None,
+    )
+    if result.all is not None:
+        result.all[...] = -float("inf")  # of inactive rows, too
+    return result, (number, rule, top_n, *(backend.lend(array) for array in result))
+
+
 def sample(
     logits: Any,
     temperature: Any = 1.0,
@@ -325,6 +375,9 @@ def sample(
     return_valid: bool = False,
     return_details: bool = False,
     out: Any = None,
+    logprobs: int | None = None,
+    logprobs_mode: LogprobsMode = "raw_logprobs",
+    rank_rule: RankRule = "position",
 ) -> Any:
     """From raw logits to tokens in one call: temperature, min_p, top_k, top_p, draw, in this order.
 
@@ -335,6 +388,8 @@ def sample(
 
     Returns tokens [outputs] int32 (int64 where `indices` are), or [outputs, num_samples] where that
     is more than 1; with `return_valid` also a bool array; with `return_details` SampleDetails.
+    With `logprobs`, Logprobs as the last of these: of the tokens, and of the n largest (0 to 128),
+    or with -1 of every token; the mode's names are those of vLLM.
     """
     backend = backend_of(logits, "logits")
     joint = _is_joint(filter_apply_order)
@@ -342,8 +397,13 @@ def sample(
         raise ValueError(f"tie_rule is {tie_rule!r}; allowed: 'keep_all', 'lowest_id'")
     outputs = length(logits) if indices is None else length(indices)
     seed, offset = _seed_and_offset(backend, generator, seed, offset, outputs)
+    report = reports = None
     shape = (outputs,) if num_samples == 1 else (outputs, max(num_samples, 0))
     tokens = backend.empty(shape, "int32") if out is None else out
+    if logprobs is not None:
+        report, reports = _reports(
+            backend, logits, outputs, shape, logprobs, logprobs_mode, rank_rule
+        )
     statuses = support = logprob = filtered = mask = probs = None
     if check_nan or return_valid or return_details:
         statuses = backend.empty((outputs,), "int32")
@@ -376,6 +436,8 @@ def sample(
         backend.lend(filtered),
         backend.lend(mask),
         backend.lend(probs),
+        reports,
+        None,
         backend.stream,
         backend.workspace(length(logits)),
     )
@@ -384,8 +446,69 @@ def sample(
     if out is None and indices is not None and str(indices.dtype).endswith("int64"):
         tokens = backend.cast(tokens, "int64")
     if return_details:
-        return SampleDetails(tokens, statuses, support, logprob, filtered, mask, probs)
-    return (tokens, statuses == 0) if return_valid else tokens
+        return SampleDetails(tokens, statuses, support, logprob, filtered, mask, probs, report)
+    results = (tokens, *((statuses == 0,) if return_valid else ()))
+    if report is not None:
+        results += (report,)
+    return results if len(results) > 1 else tokens
+
+
+def log_probabilities(
+    logits: Any,
+    token_ids: Any,
+    logprobs: int = 0,
+    logprobs_mode: LogprobsMode = "raw_logprobs",
+    rank_rule: RankRule = "position",
+    indices: Any = None,
+    *,
+    temperature: Any = 1.0,
+    top_k: Any = 0,
+    top_p: Any = 1.0,
+    min_p: Any = 0.0,
+    allowed: Any = None,
+    active: Any = None,
+    tie_rule: TieRule = "keep_all",
+    filter_apply_order: FilterOrder = "top_k_first",
+) -> Logprobs:
+    """Logprobs of given tokens, [outputs] or [outputs, m] of them; nothing is drawn.
+
+    Output i is of row indices[i]. What follows `indices` matters to the processed modes alone.
+    Outputs with an id outside the vocabulary, and rows that cannot be sampled, get -inf, -1 and 0.
+    """
+    backend = backend_of(logits, "logits")
+    joint = _is_joint(filter_apply_order)
+    _number_of("tie_rule", tie_rule, ("keep_all", "lowest_id"))
+    outputs = length(logits) if indices is None else length(indices)
+    shape = tuple(token_ids.shape)
+    if len(shape) not in (1, 2) or shape[0] != outputs:
+        raise ValueError(
+            f"token_ids has shape {list(shape)}; [{outputs}] or [{outputs}, m] is needed"
+        )
+    report, reports = _reports(backend, logits, outputs, shape, logprobs, logprobs_mode, rank_rule)
+    if str(token_ids.dtype).endswith("int64"):  # what int32 cannot hold is no token either
+        token_ids = backend.cast(token_ids.clip(-1, 2**31 - 1), "int32")
+    backend.call(
+        _core.sample,
+        backend.lend(logits),
+        backend.parameter(temperature, "float32"),
+        backend.parameter(top_k, "int32"),
+        backend.parameter(top_p, "float32"),
+        backend.parameter(min_p, "float32"),
+        0,
+        0,
+        backend.indices(indices),
+        shape[1] if len(shape) == 2 else 1,
+        tie_rule == "lowest_id",
+        joint,
+        backend.lend(allowed),
+        backend.lend(active),
+        *(None,) * 7,
+        reports,
+        backend.lend(token_ids),
+        backend.stream,
+        backend.workspace(length(logits)),
+    )
+    return report
 
 
 def _add(name: str, total: Any, counted: Any) -> Any:

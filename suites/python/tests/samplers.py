@@ -21,6 +21,10 @@ EXACT = {
         "reports_mask",
         "reports_probs",
         "reports_logprobs",
+        "reports_raw",
+        "reports_processed",
+        "ranks_position",
+        "ranks_at_least",
     ),
     "randomness": ("seeds", "offsets", "outputs", "samples", "replays"),
 }
@@ -44,6 +48,9 @@ def exact(batch):
         seed=int(batch.seed[0]) % 2**64 if scalar else batch.seed,
         offset=int(batch.offset[0]) % 2**64 if scalar else batch.offset,
         return_details=True,
+        logprobs=None if batch.out_report_values is None else batch.top_n,
+        logprobs_mode=batch.report_mode,
+        rank_rule=batch.rank_rule,
     )
     batch.out_tokens[...] = details.tokens.reshape(batch.out_tokens.shape)
     for target, values in (
@@ -56,7 +63,34 @@ def exact(batch):
     ):
         if target is not None:
             target[...] = values.reshape(target.shape)
+    if details.logprobs is not None:
+        report(batch, details.logprobs)
     return batch
+
+
+def report(batch, logprobs):
+    """Writes Logprobs where the judge has them; whole rows by a second call, because of `top_n`."""
+    batch.out_report_values[...] = logprobs.values.reshape(batch.out_report_values.shape)
+    if batch.out_report_ranks is not None:
+        batch.out_report_ranks[...] = logprobs.ranks.reshape(batch.out_report_ranks.shape)
+    if batch.top_n > 0:
+        batch.out_report_top_ids[...] = logprobs.top_ids
+        batch.out_report_top_values[...] = logprobs.top_values
+    if batch.out_report_all is not None:
+        batch.out_report_all[...] = fairdraw.log_probabilities(
+            batch.logits,
+            np.zeros(batch.rows, np.int32),
+            -1,
+            batch.report_mode,
+            temperature=batch.temperature,
+            top_k=batch.top_k,
+            top_p=batch.top_p,
+            min_p=batch.min_p,
+            allowed=batch.allowed,
+            active=batch.active,
+            tie_rule=batch.tie_rule,
+            filter_apply_order=batch.filter_apply_order,
+        ).all
 
 
 class Textbook:
@@ -127,3 +161,82 @@ def exact_probs(batch):
         filter_apply_order=batch.filter_apply_order,
         **bits,
     )
+
+
+class Reporting(Textbook):
+    """Reports log-probabilities in float32, as engines do: by log_softmax, ties in any order.
+
+    `wrong` names a mistake.
+    """
+
+    CLAIM = {
+        "abilities": ("indices", "num_samples", "reports_raw", "reports_processed",
+                      "ranks_at_least", "allowed_mask"),
+        "randomness": (),
+    }  # fmt: skip
+
+    def __init__(self, wrong=None):
+        super().__init__()
+        self.wrong = wrong
+
+    def __call__(self, batch):
+        rows = range(batch.rows) if batch.indices is None else batch.indices
+        kept = [self.filtered(batch, row) for row in range(batch.rows)]
+        for output, row in enumerate(rows):
+            sums = np.cumsum(np.exp(kept[row].astype(np.float64) - kept[row].max()))
+            uniforms = self.random.random(batch.num_samples) * sums[-1]
+            batch.out_tokens[output] = np.searchsorted(sums, uniforms, side="right")
+        if batch.out_report_values is None:
+            return batch
+        values = np.stack([self.values(batch, row, kept[row]) for row in range(batch.rows)])
+        if batch.out_report_all is not None:
+            batch.out_report_all[...] = values
+        for output, row in enumerate(rows):
+            own = values[row][batch.out_tokens[output]]
+            batch.out_report_values[output] = own
+            if batch.out_report_ranks is not None:
+                ranks = (values[row] >= own[:, None]).sum(axis=1)
+                batch.out_report_ranks[output] = ranks + (self.wrong == "rank")
+            order = np.argsort(-values[row])[: batch.top_n]
+            there = np.isfinite(values[row][order])
+            batch.out_report_top_ids[output] = -1
+            batch.out_report_top_ids[output, : len(order)] = np.where(there, order, -1)
+            batch.out_report_top_values[output] = -np.inf
+            batch.out_report_top_values[output, : len(order)] = values[row][order]
+        return batch
+
+    def filtered(self, batch, row):
+        """The row divided by its temperature, -inf outside the mask."""
+        x = batch.logits[row].copy()
+        if batch.allowed is not None:
+            bits = np.unpackbits(batch.allowed[row].view(np.uint8), bitorder="little")
+            x[bits[: len(x)] == 0] = -np.inf
+        temperature = np.float32(batch.temperature[row])
+        if temperature == 0 or batch.top_k[row] == 1 or batch.top_p[row] == 0:
+            best = int(np.argmax(x))
+            x[np.arange(len(x)) != best] = -np.inf
+            return x / (temperature or np.float32(1))
+        x = x / temperature
+        p = np.exp(x.astype(np.float64) - x.max())
+        p[p < batch.min_p[row] * p.max()] = 0
+        k = int(batch.top_k[row])
+        if 0 < k < len(p):
+            p[p < np.partition(p, -k)[-k]] = 0
+        if batch.top_p[row] < 1:
+            order = np.argsort(-p, kind="stable")
+            above = (np.cumsum(p[order]) - p[order]) / p.sum()
+            first = np.maximum.accumulate(np.where(np.diff(p[order], prepend=2.0) != 0, above, 0))
+            p[order[first >= batch.top_p[row]]] = 0
+        x[p == 0] = -np.inf
+        return x
+
+    def values(self, batch, row, kept):
+        raw = batch.report_mode.startswith("raw")
+        x = batch.logits[row] if raw else kept
+        if self.wrong == "temperature" and raw:
+            x = x / np.float32(batch.temperature[row] or 1)
+        if batch.report_mode.endswith("logits"):
+            return x.astype(np.float32)
+        shifted = x - x.max()
+        total = np.exp(shifted).sum(dtype=np.float32)
+        return shifted - np.log(total)

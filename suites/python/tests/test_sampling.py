@@ -177,6 +177,70 @@ def test_details_of_sample(logits):
     assert np.allclose(np.exp(details.logprob_filtered), drawn, rtol=2.0**-24 * (2 + 30), atol=0)
 
 
+def log_softmax(rows):
+    rows = rows.astype(np.float64)
+    shifted = rows - rows.max(axis=1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+
+
+def test_raw_logprobs_are_those_of_the_rows(logits):
+    tokens, logprobs = fairdraw.sample(logits, 0.7, top_k=5, seed=2, num_samples=3, logprobs=20)
+    expected = log_softmax(logits)
+    order = np.argsort(-logits, axis=1, kind="stable")
+    # The sum of weights is off by 2^-21 + 1.24e-7 E|y| (fairdraw/log_probabilities.h), E|y| < 10
+    # octaves here, and the value is rounded once, at most 30 in size.
+    bound = 2.0**-21 + 1.24e-6 + 30 * 2.0**-24
+    assert (np.abs(logprobs.values - np.take_along_axis(expected, tokens, 1)) < bound).all()
+    assert (logprobs.top_ids == order[:, :20]).all()
+    assert (
+        np.abs(logprobs.top_values - np.take_along_axis(expected, order, 1)[:, :20]) < bound
+    ).all()
+    rank_of = np.argsort(order, axis=1) + 1
+    assert (logprobs.ranks == np.take_along_axis(rank_of, tokens, 1)).all()
+    assert logprobs.all is None
+
+
+@pytest.mark.parametrize("mode", ["processed_logits", "processed_logprobs"])
+def test_processed_values_are_those_of_the_mask(logits, mode):
+    details = fairdraw.sample(
+        logits, 0.5, top_k=4, seed=2, return_details=True, logprobs=-1, logprobs_mode=mode
+    )
+    every = details.logprobs.all
+    assert (np.isfinite(every) == (details.probs > 0)).all()
+    drawn = np.take_along_axis(every, details.tokens[:, None], 1)[:, 0]
+    assert (details.logprobs.values == drawn).all()
+    if mode == "processed_logits":
+        assert (every[np.isfinite(every)] == (logits / np.float32(0.5))[np.isfinite(every)]).all()
+    else:
+        assert (details.logprobs.values == details.logprob_filtered).all()
+
+
+def test_log_probabilities_of_given_tokens():
+    rows = np.array([[0, 1, 2, 3], [9, 8, 8, -np.inf]], np.float32)
+    ids = np.array([[0, 3], [2, 3], [1, 7]], np.int64)
+    logprobs = fairdraw.log_probabilities(
+        rows, ids, 3, "raw_logits", "at_least", indices=np.array([0, 1, 0], np.int32)
+    )
+    assert logprobs.values.tolist() == [[0, 3], [8, -np.inf], [-np.inf, -np.inf]]
+    assert logprobs.ranks.tolist() == [[4, 1], [3, 0], [0, 0]]
+    assert logprobs.top_ids.tolist() == [[3, 2, 1], [0, 1, 2], [-1, -1, -1]]
+    every = fairdraw.log_probabilities(rows, np.zeros(2, np.int32), -1).all
+    assert every[1, 3] == -np.inf and np.abs(np.exp(every).sum(axis=1) - 1).max() < 2.0**-20
+
+
+def test_wrong_ways_to_ask_for_logprobs(logits):
+    with pytest.raises(ValueError, match="logprobs is 129; allowed: 0 to 128"):
+        fairdraw.sample(logits, logprobs=129)
+    with pytest.raises(ValueError, match="logprobs_mode is 'raw'; allowed: 'raw_logits'"):
+        fairdraw.sample(logits, logprobs=1, logprobs_mode="raw")
+    with pytest.raises(ValueError, match="rank_rule is 'first'"):
+        fairdraw.sample(logits, logprobs=1, rank_rule="first")
+    with pytest.raises(ValueError, match=r"token_ids has shape \[1\]; \[6\]"):
+        fairdraw.log_probabilities(logits, np.zeros(1, np.int32))
+    with pytest.raises(TypeError, match="token_ids holds 6 values of float32"):
+        fairdraw.log_probabilities(logits, np.zeros(6, np.float32))
+
+
 def test_allowed_active_and_out():
     flat = np.zeros((3, 70), np.float32)
     allowed = np.zeros((3, 3), np.uint32)
@@ -371,6 +435,9 @@ def test_torch_tensors():
     wide = narrow.float().numpy()
     assert fairdraw.sample(narrow, seed=5).tolist() == fairdraw.sample(wide, seed=5).tolist()
     assert fairdraw.softmax(narrow).shape == (ROWS, VOCAB)
+    reported = fairdraw.sample(tensor, seed=3, logprobs=2)[1]
+    assert reported.values.dtype == torch.float32
+    assert torch.equal(reported.top_ids[:, 0].long(), tensor.argmax(1))
     torch.manual_seed(1)
     first = fairdraw.sampling_from_logits(tensor)
     torch.manual_seed(1)

@@ -11,7 +11,7 @@ import pytest
 
 import fairdraw
 from fairdraw import _core
-from samplers import EXACT, EXACT_PROBS, Textbook, exact, exact_probs
+from samplers import EXACT, EXACT_PROBS, Reporting, Textbook, exact, exact_probs
 
 SEED = 1  # of all runs here: what follows was seen with it, and holds for it again
 
@@ -65,6 +65,28 @@ def test_textbook_sampler_passes_and_a_wrong_temperature_does_not():
     assert wrong.verdict == "failed" and wrong.exit_code == 1
     with pytest.raises(fairdraw.VerificationFailed, match="replay: fairdraw.verify"):
         wrong.raise_for_failures()
+
+
+@pytest.mark.parametrize("semantics", ["fairdraw", "vllm_torch"])
+def test_log_probabilities_in_float32_pass_and_wrong_ones_do_not(semantics):
+    def judged(wrong=None):
+        report = fairdraw.verify(
+            Reporting(wrong), semantics=semantics, suite="smoke", case="logprobs/*/everyday*",
+            seed=SEED, **Reporting.CLAIM,
+        )  # fmt: skip
+        verdicts = [case.verdict for case in report.cases if "float16" not in case.id]
+        return report, set(verdicts)
+
+    right, verdicts = judged()
+    assert verdicts == {"passed"}, str(right.failures)
+    assert "failed" in judged("rank")[1]
+    assert "failed" in judged("temperature")[1]
+
+
+def test_log_probabilities_do_not_underflow():
+    rows = np.zeros((2, 64), np.float32)
+    rows[:, 0] = 200  # e^-200 is no float32
+    assert np.isfinite(fairdraw.sample(rows, logprobs=-1)[1].all).all()
 
 
 def constant(value):

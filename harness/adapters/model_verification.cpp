@@ -1,0 +1,94 @@
+// The model's verification: the call as an owned request, taken apart, and put together again.
+#include <algorithm>
+
+#include "harness/adapters/decode.h"
+#include "harness/adapters/default_float_environment.h"
+#include "harness/adapters/model_sampler.h"
+
+namespace fairdraw::harness {
+namespace {
+
+template <class T>
+std::vector<T> copied(const T* values, std::int64_t size) {
+  if (values == nullptr) return {};
+  return {values, values + size};
+}
+
+std::vector<float> decoded(const void* values, std::uint32_t dtype, std::int64_t size) {
+  std::vector<float> result;
+  for (std::int64_t i = 0; values != nullptr && i < size; ++i) {
+    result.push_back(decode(values, dtype, i));
+  }
+  return result;
+}
+
+std::vector<reference::RowParameters> parameters(const float* temperature,
+                                                 const std::int32_t* top_k, const float* top_p,
+                                                 const float* min_p, std::int64_t batch) {
+  std::vector<reference::RowParameters> result;
+  for (std::int64_t b = 0; temperature != nullptr && b < batch; ++b) {
+    result.push_back({temperature[b], top_k[b], top_p[b], min_p[b]});
+  }
+  return result;
+}
+
+VerificationRequest owned(const fairdraw_verification& call) {
+  VerificationRequest request;
+  request.dtype = static_cast<DType>(call.dtype);
+  request.batch = call.batch;
+  request.max_draft = call.max_draft;
+  request.max_depth = call.max_depth;
+  request.vocab = call.vocab;
+  request.trees = call.parents != nullptr;
+  request.target = decoded(call.target, call.dtype, call.rows * call.vocab);
+  request.parameters = parameters(call.temperature, call.top_k, call.top_p, call.min_p, call.batch);
+  request.tie_rule = static_cast<TieRule>(call.tie_rule);
+  request.filter_order = static_cast<FilterOrder>(call.filter_order);
+  request.allowed = copied(call.allowed, call.rows * words_for(call.vocab));
+  request.row_begins = copied(call.row_begins, call.batch + 1);
+  request.active = copied(call.active, call.batch);
+  request.seed_is_scalar = call.seed_is_scalar != 0;
+  const std::int64_t seeds = request.seed_is_scalar ? 1 : call.batch;
+  request.seed = copied(call.seed, seeds);
+  request.offset = copied(call.offset, seeds);
+  request.draft_tokens = copied(call.draft_tokens, call.places);
+  request.draft_lengths = copied(call.draft_lengths, call.batch);
+  request.parents = copied(call.parents, call.places);
+  request.draft_law = static_cast<DraftLaw>(call.draft_law);
+  request.draft = decoded(call.draft, call.dtype, call.places * call.vocab);
+  request.draft_parameters = parameters(call.draft_temperature, call.draft_top_k, call.draft_top_p,
+                                        call.draft_min_p, call.batch);
+  return request;
+}
+
+}  // namespace
+
+reference::VerificationOutcome ModelSampler::verify_request(DraftedRequest& request) {
+  return outcome_of(request);
+}
+
+std::string ModelSampler::run_verification(const fairdraw_verification& verification) {
+  const DefaultFloatEnvironment scope;
+  const VerificationRequest request = owned(verification);
+  const std::int64_t width = request.width();
+  for (std::int64_t b = 0; b < request.batch; ++b) {
+    DraftedRequest taken = take_apart(request, b);
+    const reference::VerificationOutcome outcome = verify_request(taken);
+    const auto write = [](const std::vector<std::int32_t>& values, std::int64_t size,
+                          std::int32_t* to) {
+      if (to == nullptr) return;
+      std::fill_n(to, size, -1);
+      std::copy_n(values.begin(), std::min(size, static_cast<std::int64_t>(values.size())), to);
+    };
+    write(outcome.tokens, width + 1, verification.tokens + b * (width + 1));
+    write(outcome.nodes, width,
+          verification.nodes == nullptr ? nullptr : verification.nodes + b * width);
+    if (verification.accepted != nullptr) verification.accepted[b] = outcome.accepted;
+    if (verification.statuses != nullptr) {
+      verification.statuses[b] = report_status(outcome.status);
+    }
+  }
+  return {};
+}
+
+}  // namespace fairdraw::harness

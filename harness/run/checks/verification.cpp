@@ -1,0 +1,282 @@
+// Verification in serving, exactly: against the integer model, against the sampler without drafts,
+// against itself in other batches and over other padding.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "harness/run/checks/verification_rows.h"
+#include "harness/run/verification_checks.h"
+
+namespace fairdraw::harness {
+namespace {
+
+using reference::VerificationOutcome;
+
+constexpr VerificationShape kShapes[] = {
+    {DraftLaw::none, false, false},   {DraftLaw::probs, false, false},
+    {DraftLaw::logits, false, false}, {DraftLaw::none, true, false},
+    {DraftLaw::none, false, true},    {DraftLaw::probs, false, true},
+    {DraftLaw::logits, false, true},  {DraftLaw::none, true, true}};
+
+std::string name_of(const VerificationShape& shape) {
+  constexpr const char* kLaws[] = {"of unknown law", "with probabilities", "with logits"};
+  return fmt::format("{} {}, {}", shape.trees ? "trees" : "chains",
+                     kLaws[static_cast<std::size_t>(shape.law)],
+                     shape.packed ? "packed" : "padded");
+}
+
+// The part of request b in an array of `width` values a request.
+std::vector<std::int32_t> part(const std::vector<std::int32_t>& values, std::int64_t b,
+                               std::int64_t width) {
+  if (values.empty()) return {};
+  const auto first = values.begin() + b * width;
+  return {first, first + width};
+}
+
+std::vector<std::int32_t> padded(std::vector<std::int32_t> values, std::int64_t width) {
+  values.resize(static_cast<std::size_t>(width), -1);
+  return values;
+}
+
+std::string text(const std::vector<std::int32_t>& values) {
+  return fmt::format("{}", fmt::join(values, " "));
+}
+
+struct Run {
+  const CheckInput& input;
+  const VerificationRequest& request;
+  std::string name;
+  CheckOutcome& outcome;
+
+  // Nothing where the call did not run: the outcome has failed then.
+  std::optional<VerificationResponse> answer(const VerificationRequest& asked) const {
+    VerificationResponse response = run_verification(*input.sampler, asked);
+    if (response.ran()) return response;
+    outcome.fail(fmt::format("{}: {}", name, response.trouble()));
+    return std::nullopt;
+  }
+
+  void suspect(const char* what, const std::string& why) const {
+    outcome.evidence.suspects.push_back({std::string("speculative decoding: ") + what, why});
+  }
+};
+
+void note_wrong_token(const Run& run, const DraftedRequest& taken,
+                      const std::vector<std::int32_t>& tokens,
+                      const VerificationOutcome& expected) {
+  Evidence& evidence = run.outcome.evidence;
+  evidence.observed = fmt::format("tokens {}", fmt::join(tokens, " "));
+  evidence.expected = fmt::format("tokens {}", fmt::join(expected.tokens, " "));
+  evidence.smallest = fmt::format("drafts {} over {} tokens; {} of them are to stand",
+                                  fmt::join(taken.drafted, " "), taken.vocab, expected.accepted);
+  const auto right = padded(expected.tokens, static_cast<std::int64_t>(tokens.size()));
+  const auto wrong = static_cast<std::size_t>(
+      std::mismatch(tokens.begin(), tokens.end(), right.begin()).first - tokens.begin());
+  const auto stand = static_cast<std::size_t>(expected.accepted);
+  const std::string place =
+      fmt::format("position {} holds {}, not {}", wrong, tokens[wrong], right[wrong]);
+  if (wrong < stand) {
+    run.suspect("a draft is rejected that must stand", place);
+  } else if (wrong > stand) {
+    run.suspect("tokens behind the end", place);
+  } else if (tokens[wrong] == -1) {
+    run.suspect("the target's own token is missing", place);
+  } else {
+    run.suspect(stand == taken.drafted.size() ? "the bonus token" : "the token after a rejection",
+                place);
+  }
+}
+
+void compare_with_model(const Run& run) {
+  const std::optional<VerificationResponse> response = run.answer(run.request);
+  if (!response) return;
+  const std::int64_t width = run.request.width();
+  for (std::int64_t b = 0; b < run.request.batch && !run.outcome.failed(); ++b) {
+    const DraftedRequest taken = take_apart(run.request, b);
+    const VerificationOutcome expected = outcome_of(taken);
+    ++run.outcome.draws;
+    ++run.outcome.measures[std::string("status_") + to_string(expected.status)];
+    run.outcome.measures["drafts_that_stand"] += expected.accepted;
+    const auto at = static_cast<std::size_t>(b);
+    const auto fail = [&](const char* what, const std::string& got, const std::string& right) {
+      run.outcome.fail(
+          fmt::format("{}: request {} with {} drafts: {} {}, the integer model says {}", run.name,
+                      b, taken.drafted.size(), what, got, right));
+    };
+    const std::vector<std::int32_t> tokens = part(response->tokens, b, width + 1);
+    const std::vector<std::int32_t> nodes = part(response->nodes, b, width);
+    const auto right_tokens = padded(expected.tokens, width + 1);
+    if (!response->statuses.empty() &&
+        response->statuses[at] != static_cast<std::int32_t>(expected.status)) {
+      fail("status", std::to_string(response->statuses[at]), to_string(expected.status));
+    } else if (tokens != right_tokens) {
+      fail("tokens", text(tokens), text(right_tokens));
+      note_wrong_token(run, taken, tokens, expected);
+    } else if (response->accepted[at] != expected.accepted) {
+      fail("accepted", std::to_string(response->accepted[at]), std::to_string(expected.accepted));
+    } else if (run.request.trees && nodes != padded(expected.nodes, width)) {
+      fail("nodes", text(nodes), text(padded(expected.nodes, width)));
+    }
+  }
+}
+
+// Greedy requests take the largest logits whatever the arithmetic, where no two are the largest.
+void compare_greedy(const Run& run) {
+  const std::optional<VerificationResponse> response = run.answer(run.request);
+  if (!response) return;
+  const std::int64_t width = run.request.width();
+  for (std::int64_t b = 0; b < run.request.batch && !run.outcome.failed(); ++b) {
+    const DraftedRequest taken = take_apart(run.request, b);
+    if (taken.target.empty() || !is_greedy(taken.target.front().parameters)) continue;
+    const VerificationOutcome expected = outcome_of(taken);
+    if (expected.status != RowStatus::ok) continue;
+    const bool tied = std::any_of(taken.target.begin(), taken.target.end(), [](const LawRow& row) {
+      const float largest = *std::max_element(row.values.begin(), row.values.end());
+      return std::count(row.values.begin(), row.values.end(), largest) != 1;
+    });
+    if (tied) continue;
+    ++run.outcome.draws;
+    const std::vector<std::int32_t> tokens = part(response->tokens, b, width + 1);
+    const auto right = padded(expected.tokens, width + 1);
+    if (tokens == right) continue;
+    run.outcome.fail(fmt::format("{}: greedy request {}: tokens {}, the largest logits are {}",
+                                 run.name, b, fmt::join(tokens, " "), fmt::join(right, " ")));
+  }
+}
+
+// Speculation off: the rows that were reached, one output each, at the request's offsets.
+void compare_with_sampling(const Run& run) {
+  const VerificationRequest& asked = run.request;
+  if (asked.draft_law != DraftLaw::none) return;
+  const std::optional<VerificationResponse> response = run.answer(asked);
+  if (!response) return;
+  Request sampling;
+  sampling.dtype = asked.dtype;
+  sampling.vocab = asked.vocab;
+  sampling.tie_rule = asked.tie_rule;
+  sampling.filter_order = asked.filter_order;
+  std::vector<std::int32_t> emitted;
+  for (std::int64_t b = 0; b < asked.batch; ++b) {
+    const DraftedRequest taken = take_apart(asked, b);
+    const auto at = static_cast<std::size_t>(b);
+    std::size_t row = 0;
+    for (std::int64_t i = 0; i <= asked.width(); ++i) {
+      const std::int32_t token =
+          part(response->tokens, b, asked.width() + 1)[static_cast<std::size_t>(i)];
+      if (token < 0 || row >= taken.target.size()) break;
+      const LawRow& law = taken.target[row];
+      sampling.logits.insert(sampling.logits.end(), law.values.begin(), law.values.end());
+      sampling.allowed.insert(sampling.allowed.end(), law.allowed.begin(), law.allowed.end());
+      sampling.parameters.push_back(law.parameters);
+      sampling.seed.push_back(asked.seed[at]);
+      sampling.offset.push_back(asked.offset[at] + static_cast<std::uint64_t>(i));
+      emitted.push_back(token);
+      ++sampling.rows;
+      const std::int32_t node =
+          i == asked.width() ? -1
+          : asked.trees      ? part(response->nodes, b, asked.width())[static_cast<std::size_t>(i)]
+                             : static_cast<std::int32_t>(i);
+      row = static_cast<std::size_t>(node + 1);
+    }
+  }
+  const Response off = run_request(*run.input.sampler, sampling, {});
+  ++run.outcome.measures["relations"];
+  if (!off.ran()) {
+    run.outcome.fail(fmt::format("{}, without speculation: {}", run.name, off.trouble()));
+  } else if (off.tokens != emitted) {
+    const auto wrong = std::mismatch(emitted.begin(), emitted.end(), off.tokens.begin());
+    run.outcome.fail(fmt::format("{}: speculation emits token {} where sampling gives {}", run.name,
+                                 *wrong.first, *wrong.second));
+  }
+}
+
+// The same requests again, in other batches, over other padding.
+void compare_batches(const Run& run) {
+  const std::optional<VerificationResponse> whole = run.answer(run.request);
+  if (!whole) return;
+  const std::int64_t width = run.request.width();
+  const auto expect_same = [&](const char* what, const VerificationRequest& asked,
+                               const std::vector<std::int64_t>& picks) {
+    if (run.outcome.failed()) return;
+    const std::optional<VerificationResponse> response = run.answer(asked);
+    if (!response) return;
+    ++run.outcome.measures["relations"];
+    for (std::int64_t i = 0; i < asked.batch; ++i) {
+      const std::int64_t b = picks[static_cast<std::size_t>(i)];
+      const std::vector<std::int32_t> before = part(whole->tokens, b, width + 1);
+      const std::vector<std::int32_t> after = part(response->tokens, i, width + 1);
+      if (before == after) continue;
+      run.outcome.fail(fmt::format("{}, {}: request {} gives {}, and {} in the whole batch",
+                                   run.name, what, b, fmt::join(after, " "),
+                                   fmt::join(before, " ")));
+      return;
+    }
+  };
+  std::vector<std::int64_t> picks;
+  for (std::int64_t b = 0; b < run.request.batch; ++b) picks.push_back(b);
+  if (run.input.sampler->description().randomness.replays) {
+    expect_same("the same call again", run.request, picks);
+  }
+  VerificationRequest tokens_alone = run.request;
+  tokens_alone.counts = false;
+  expect_same("with nothing but tokens asked for", tokens_alone, picks);
+  VerificationRequest other_padding = run.request;
+  for (std::int64_t b = 0; run.request.row_begins.empty() && b < run.request.batch; ++b) {
+    const std::int32_t drafts = run.request.draft_lengths[static_cast<std::size_t>(b)];
+    for (std::int64_t i = std::max(drafts, 0); i < run.request.max_draft; ++i) {
+      const auto place = static_cast<std::size_t>(b * run.request.max_draft + i);
+      other_padding.draft_tokens[place] = 0;  // now a token, behind a row of zeros
+      const std::int64_t row = b * (run.request.max_draft + 1) + i + 1;
+      std::fill_n(other_padding.target.begin() + row * run.request.vocab, run.request.vocab, 0.0F);
+    }
+  }
+  expect_same("over other padding", other_padding, picks);
+  std::reverse(picks.begin(), picks.end());
+  expect_same("reversed batch", pick_requests(run.request, picks), picks);
+  picks.resize((picks.size() + 1) / 2);
+  expect_same("half of the batch", pick_requests(run.request, picks), picks);
+  for (std::int64_t b = 0; b < std::min<std::int64_t>(run.request.batch, 4); ++b) {
+    expect_same("alone", pick_requests(run.request, {b}), {b});
+  }
+}
+
+}  // namespace
+
+CheckOutcome check_verify(const CheckInput& input) {
+  const SamplerDescription& sampler = input.sampler->description();
+  if (!sampler.verification) return skipped("verifies no requests with drafts");
+  if (input.banned_tokens && !sampler.allowed_mask) return skipped("takes no bitmask");
+  CheckOutcome outcome;
+  const auto shapes = static_cast<std::int64_t>(std::size(kShapes));
+  const std::int64_t a_call = std::max<std::int64_t>(4, input.rows / shapes);
+  std::int64_t first = 0;
+  for (const VerificationShape& shape : kShapes) {
+    if (outcome.failed()) break;
+    if (shape.trees && !sampler.draft_trees) continue;
+    VerificationRequest request = make_verifications(input, first, a_call, shape);
+    if (!sampler.active_rows) request.active.clear();
+    first += a_call;
+    outcome.rows += static_cast<std::uint64_t>(request.rows() + request.places());
+    const Run run{input, request, name_of(shape), outcome};
+    if (sampler.per_request_seeds) compare_batches(run);
+    if (!input.exact()) {
+      if (!outcome.failed()) compare_greedy(run);
+      continue;
+    }
+    if (!outcome.failed()) compare_with_model(run);
+    if (!outcome.failed()) compare_with_sampling(run);
+    VerificationRequest scalar = request;
+    scalar.seed_is_scalar = true;
+    scalar.seed.resize(1);
+    scalar.offset.resize(1);
+    const Run scalar_run{input, scalar, name_of(shape) + ", one seed for the call", outcome};
+    if (!outcome.failed()) compare_with_model(scalar_run);
+  }
+  if (!outcome.failed()) {
+    outcome.message = fmt::format("{} requests with drafts", outcome.draws);
+  }
+  return outcome;
+}
+
+}  // namespace fairdraw::harness

@@ -1,0 +1,296 @@
+// The law of verification in serving. Two drafted positions, the same rows for every request;
+// drafts come from a law of their own, which the call does not know, knows as probabilities, or as
+// logits with filters. Whatever it is, what is emitted has the target's law under its filters.
+//
+// With J_i(x, y) the probability that position i drafts x and emits y (y = x: the draft stands;
+// of unknown law q(x) p(y); of known law min(p, q)(x), and (q - p)+(x) (p - q)+(y) / sum (p - q)+),
+// each table below classifies every request into one of its cells:
+//   first       the first token: p_0;
+//   step        the drafted token that stands, else the pair of it and what comes instead: J_0;
+//   second      the two first tokens where the first is a draft, else a rest: J_0(x, x) p_1(y);
+//   behind      the same as `step` at position 1, where the first draft stands, else a rest;
+//   bonus       the second draft and the bonus token where both stand, else a rest;
+//   neighbours  the first tokens of two requests that are neighbours in the batch: p_0(x) p_0(y).
+// Random words that are shared between purposes, positions or requests leave some of these.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "harness/run/checks/chain_tables.h"
+#include "harness/run/random_words.h"
+#include "harness/run/row_probabilities.h"
+#include "harness/run/verification_checks.h"
+#include "harness/run/verification_request.h"
+#include "harness/statistics/statistics.h"
+
+namespace fairdraw::harness {
+namespace {
+
+constexpr std::int64_t kDrafts = 2, kRequestsPerCall = 4096;
+constexpr std::size_t kTables = 6;
+constexpr DraftLaw kLaws[] = {DraftLaw::none, DraftLaw::probs, DraftLaw::logits};
+constexpr double kStatistics = static_cast<double>(kTables * std::size(kLaws));
+
+// A row's law without the weights that its filters drop.
+reference::IntegerRow filtered(const LawRow& row) {
+  reference::IntegerRow model = row.model();
+  for (std::size_t id = 0; id < model.weight.size(); ++id) {
+    if (model.mask[id] == 0) model.weight[id] = 0;
+  }
+  return model;
+}
+
+// What one position does: joint probabilities of the drafted and the emitted token.
+struct Joint {
+  Joint(const reference::IntegerRow& target, const reference::IntegerRow& draft, DraftLaw law)
+      : width(target.weight.size()), probability(width * width, 0) {
+    const Law p = law_of_row(target), q = law_of_row(draft);
+    const Position known(target, draft);
+    for (std::size_t x = 0; x < width; ++x) {
+      for (std::size_t y = 0; y < width; ++y) {
+        double& cell = probability[x * width + y];
+        if (law == DraftLaw::none) {
+          cell = q[x] * p[y];
+        } else {
+          cell = x == y ? known.accepted[x] : known.rejected[x] * known.recovered[y];
+        }
+      }
+      stands += at(x, x);
+    }
+  }
+  double at(std::size_t x, std::size_t y) const { return probability[x * width + y]; }
+
+  std::size_t width;
+  Law probability;
+  double stands = 0;
+};
+
+class VerificationLaw {
+ public:
+  VerificationLaw(const CheckInput& input, DraftLaw law) : input_(input), law_(law) {
+    width_ = static_cast<std::size_t>(input.logits->vocab());
+    make_rows();
+    for (const char* name : {"first", "step", "second", "behind", "bonus", "neighbours"}) {
+      constexpr const char* kNames[] = {"_unknown", "_probs", "_logits"};
+      tables_.emplace_back(std::string(name) + kNames[static_cast<std::size_t>(law)], width_);
+    }
+    std::vector<Law> p;
+    for (const LawRow& row : target_) p.push_back(law_of_row(filtered(row)));
+    const Joint one(filtered(target_[0]), draft_model_[0], law);
+    const Joint two(filtered(target_[1]), draft_model_[1], law);
+    const auto expect_joint = [&](Table& table, const Joint& joint, double before) {
+      for (std::size_t x = 0; x < width_; ++x) {
+        for (std::size_t y = 0; y < width_; ++y) {
+          table.expect(x == y ? table.single(x) : table.pair(x, y), before * joint.at(x, y));
+        }
+      }
+    };
+    expect_joint(table(1), one, 1);
+    expect_joint(table(3), two, one.stands);
+    for (std::size_t x = 0; x < width_; ++x) {
+      table(0).expect(table(0).single(x), p[0][x]);
+      for (std::size_t y = 0; y < width_; ++y) {
+        table(2).expect(table(2).pair(x, y), one.at(x, x) * p[1][y]);
+        table(4).expect(table(4).pair(x, y), one.stands * two.at(x, x) * p[2][y]);
+        table(5).expect(table(5).pair(x, y), p[0][x] * p[0][y]);
+      }
+    }
+    for (const std::size_t open : {2U, 3U, 4U}) table(open).expect_rest();
+  }
+
+  std::uint32_t largest_table() const {
+    std::uint32_t largest = 0;
+    for (const Table& table : tables_) largest = std::max(largest, table.cells());
+    return largest;
+  }
+
+  void draw(std::int64_t count, std::uint64_t call, CheckOutcome& outcome) {
+    VerificationRequest request;
+    request.batch = count;
+    request.max_draft = kDrafts;
+    request.vocab = static_cast<std::int64_t>(width_);
+    request.draft_law = law_;
+    const std::uint64_t seed = mixed(input_.seed, 3 * call + static_cast<std::uint64_t>(law_));
+    request.seed_is_scalar = !input_.sampler->description().per_request_seeds || call % 4 == 3;
+    const std::size_t seeds = request.seed_is_scalar ? 1 : static_cast<std::size_t>(count);
+    for (std::size_t i = 0; i < seeds; ++i) {
+      request.seed.push_back(call % 2 == 0 ? mixed(seed, i) : seed + i);
+      request.offset.push_back(call % 3 == 0 ? 0 : 3 * i);
+    }
+    for (std::int64_t b = 0; b < count; ++b) {
+      request.parameters.push_back(target_.front().parameters);
+      if (law_ == DraftLaw::logits) request.draft_parameters.push_back(draft_.front().parameters);
+      for (std::size_t i = 0; i < target_.size(); ++i) {
+        append(target_[i].values, request.target);
+        if (i == draft_.size()) break;
+        if (law_ != DraftLaw::none) append(draft_[i].values, request.draft);
+        request.draft_tokens.push_back(drafted(request, b, i, call));
+      }
+    }
+    const VerificationResponse response = run_verification(*input_.sampler, request);
+    if (!response.ran()) {
+      outcome.fail(response.trouble());
+      return;
+    }
+    classify(request, response, outcome);
+  }
+
+  void judge(double level, CheckOutcome& outcome) const {
+    for (const Table& table : tables_) table.judge(level, outcome);
+  }
+
+ private:
+  static void append(const std::vector<float>& row, std::vector<float>& to) {
+    to.insert(to.end(), row.begin(), row.end());
+  }
+  Table& table(std::size_t number) { return tables_[number]; }
+
+  // Rows of the source; some tokens never come in either law, so that both differ in support.
+  void make_rows() {
+    for (std::int64_t i = 0; i <= kDrafts; ++i) {
+      LawRow target;
+      target.values.resize(width_);
+      input_.logits->fill(input_.first_row + 2 * i, target.values);
+      for (auto id = static_cast<std::size_t>(i); width_ > 2 && id < width_; id += 4) {
+        target.values[id] = -INFINITY;
+      }
+      target.parameters = input_.parameters.front();
+      target.tie_rule = input_.tie_rule;
+      target.filter_order = input_.filter_order;
+      target_.push_back(target);
+      if (i == kDrafts) break;
+      LawRow draft = target;
+      input_.logits->fill(input_.first_row + 2 * i + 1, draft.values);
+      for (auto id = static_cast<std::size_t>(i + 1); width_ > 2 && id < width_; id += 3) {
+        draft.values[id] = -INFINITY;
+      }
+      draft.parameters = {};
+      draft.parameters.temperature = 1.5F;
+      draft.parameters.top_p = 0.95F;
+      if (law_ == DraftLaw::probs) {
+        to_probabilities(draft.values, 1, DType::float32);
+        draft.from_probs = true;
+        draft.parameters = {};
+      }
+      draft_.push_back(draft);
+      draft_model_.push_back(filtered(draft));
+    }
+  }
+
+  // From words of our own, or those that the specification keeps for drafts.
+  std::int32_t drafted(const VerificationRequest& request, std::int64_t b, std::size_t i,
+                       std::uint64_t call) const {
+    const std::size_t s = request.seed_is_scalar ? 0 : static_cast<std::size_t>(b);
+    const auto index = static_cast<std::uint32_t>(request.seed_is_scalar ? b : 0);
+    const std::uint64_t word =
+        call % 2 == 0
+            ? random_word(request.seed[s], request.offset[s] + i, Purpose::draft, index)
+            : mixed(mixed(~input_.seed, call), static_cast<std::uint64_t>(b * kDrafts) + i);
+    return draft_model_[i].token_for(word);
+  }
+
+  void classify(const VerificationRequest& request, const VerificationResponse& response,
+                CheckOutcome& outcome) {
+    std::int64_t before = -1;
+    for (std::int64_t b = 0; b < request.batch; ++b) {
+      const std::int32_t* const tokens = response.tokens.data() + b * (kDrafts + 1);
+      const std::int32_t* const drafted = request.draft_tokens.data() + b * kDrafts;
+      const std::int32_t stand = response.accepted[static_cast<std::size_t>(b)];
+      if (!well_formed(tokens, drafted, stand)) {
+        outcome.fail(fmt::format("a request drafted {} {} and got {} {} {} with {} accepted",
+                                 drafted[0], drafted[1], tokens[0], tokens[1], tokens[2], stand));
+        return;
+      }
+      ++outcome.draws;
+      const auto at = [](std::int32_t token) { return static_cast<std::size_t>(token); };
+      const auto joint = [&](Table& table, std::size_t i) {
+        const bool stands = stand > static_cast<std::int32_t>(i);
+        table.count(stands ? table.single(at(tokens[i]))
+                           : table.pair(at(drafted[i]), at(tokens[i])));
+      };
+      table(0).count(table(0).single(at(tokens[0])));
+      joint(table(1), 0);
+      if (stand > 0) {
+        table(2).count(table(2).pair(at(tokens[0]), at(tokens[1])));
+        joint(table(3), 1);
+      } else {
+        table(2).count(table(2).rest());
+        table(3).count(table(3).rest());
+      }
+      table(4).count(stand == kDrafts ? table(4).pair(at(tokens[1]), at(tokens[2]))
+                                      : table(4).rest());
+      if (before >= 0) {
+        table(5).count(table(5).pair(static_cast<std::size_t>(before), at(tokens[0])));
+        before = -1;
+      } else {
+        before = tokens[0];
+      }
+    }
+  }
+
+  bool well_formed(const std::int32_t* tokens, const std::int32_t* drafted,
+                   std::int32_t stand) const {
+    if (stand < 0 || stand > kDrafts) return false;
+    for (std::int32_t i = 0; i <= kDrafts; ++i) {
+      if (i < stand && tokens[i] != drafted[i]) return false;
+      if (i == stand && (tokens[i] < 0 || static_cast<std::size_t>(tokens[i]) >= width_)) {
+        return false;
+      }
+      if (i == stand && i < kDrafts && tokens[i] == drafted[i]) return false;
+      if (i > stand && tokens[i] != -1) return false;
+    }
+    return true;
+  }
+
+  const CheckInput& input_;
+  DraftLaw law_;
+  std::size_t width_ = 0;
+  std::vector<LawRow> target_, draft_;
+  std::vector<reference::IntegerRow> draft_model_;
+  std::vector<Table> tables_;
+};
+
+}  // namespace
+
+CheckOutcome check_verify_law(const CheckInput& input) {
+  const SamplerDescription& sampler = input.sampler->description();
+  if (!sampler.verification) return skipped("verifies no requests with drafts");
+  std::vector<VerificationLaw> laws;
+  laws.reserve(std::size(kLaws));
+  std::uint32_t largest = 0;
+  for (const DraftLaw law : kLaws) {
+    laws.emplace_back(input, law);
+    largest = std::max(largest, laws.back().largest_table());
+  }
+  const auto share = static_cast<std::int64_t>(input.draws / std::size(kLaws));
+  const double level = input.false_fail_rate / kStatistics;
+  CheckOutcome outcome;
+  // The widest table decides; neighbours has half of the draws, and the fewest of all.
+  outcome.min_discrepancy = statistics::g_min_discrepancy(static_cast<std::uint64_t>(share) / 2,
+                                                          largest, level, kFalsePassRate);
+  if (*outcome.min_discrepancy > input.declared_discrepancy) {
+    CheckOutcome weak = underpowered(
+        fmt::format("{} requests find a total variation of {:.4f}, the case states {:.4f}", share,
+                    *outcome.min_discrepancy, input.declared_discrepancy));
+    weak.min_discrepancy = outcome.min_discrepancy;
+    return weak;
+  }
+  outcome.rows = static_cast<std::uint64_t>(2 * kDrafts + 1) * std::size(kLaws);
+  outcome.measures["alpha"] = input.false_fail_rate;
+  for (VerificationLaw& law : laws) {
+    for (std::int64_t done = 0, call = 0; done < share && !outcome.failed();
+         done += kRequestsPerCall, ++call) {
+      law.draw(std::min(kRequestsPerCall, share - done), static_cast<std::uint64_t>(call), outcome);
+    }
+    if (!outcome.failed()) law.judge(level, outcome);
+  }
+  if (!outcome.failed()) {
+    outcome.message = fmt::format("{} requests have the target's law, token by token and in pairs",
+                                  outcome.draws);
+  }
+  return outcome;
+}
+
+}  // namespace fairdraw::harness

@@ -1,0 +1,237 @@
+#include "harness/run/checks/verification_rows.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "harness/inputs/counter_random.h"
+#include "harness/run/random_words.h"
+#include "harness/run/row_probabilities.h"
+
+namespace fairdraw::harness {
+namespace {
+
+constexpr std::int64_t kMostDrafts = 4;
+constexpr std::int64_t kRowsARequest = 2 * kMostDrafts + 1;  // of the source: no row comes twice
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+std::vector<float> source_row(const CheckInput& input, std::int64_t number) {
+  std::vector<float> row(static_cast<std::size_t>(input.logits->vocab()));
+  input.logits->fill(input.first_row + number, row);
+  return row;
+}
+
+// Logits of a draft for the target's row: its own, those without half of the tokens, or others.
+std::vector<float> draft_logits(const CheckInput& input, const std::vector<float>& target,
+                                std::int64_t number, const CounterRandom& random) {
+  std::vector<float> row = target;
+  switch (random.below(4, 0)) {
+    case 0:
+      return row;
+    case 1: {
+      const std::uint64_t kept = random.below(row.size(), 1);
+      for (std::size_t id = 0; id < row.size(); ++id) {
+        if (id != kept && random.word(2 + id) % 2 == 0) row[id] = -INFINITY;
+      }
+      return row;
+    }
+    default:
+      return source_row(input, number);
+  }
+}
+
+void append(const std::vector<float>& row, std::vector<float>& to) {
+  to.insert(to.end(), row.begin(), row.end());
+}
+
+// One fault of the last request of the arrays.
+void spoil(VerificationRequest& request, std::int64_t drafts, const CounterRandom& random) {
+  const auto vocab = static_cast<std::size_t>(request.vocab);
+  const auto n = static_cast<std::uint64_t>(drafts);
+  const std::int32_t outside[] = {-1, static_cast<std::int32_t>(vocab),
+                                  std::numeric_limits<std::int32_t>::max(),
+                                  std::numeric_limits<std::int32_t>::min()};
+  // Rows and places of this request: the padding behind them is not the request's to spoil.
+  const bool padded = request.row_begins.empty();
+  const std::size_t rows = static_cast<std::size_t>(padded ? kMostDrafts + 1 : drafts + 1);
+  const std::size_t first_row = request.target.size() / vocab - rows;
+  const std::size_t first_place = request.draft_tokens.size() - (rows - 1);
+  switch (random.below(6, 0)) {
+    case 0:
+      if (n == 0) return;
+      request.draft_tokens[first_place + random.below(n, 1)] = outside[random.below(4, 2)];
+      return;
+    case 1:
+      if (request.draft_lengths.empty()) return;
+      request.draft_lengths.back() = random.below(2, 1) == 0 ? -1 : static_cast<std::int32_t>(rows);
+      return;
+    case 2:
+    case 3:
+      if (n == 0) return;
+      if (!request.trees) {
+        if (request.draft.empty()) return;
+        request.draft[(first_place + random.below(n, 1)) * vocab + random.below(vocab, 2)] = kNan;
+        return;
+      }
+      request.parents[first_place + random.below(n, 1)] =
+          random.below(2, 2) == 0 ? -2 : static_cast<std::int32_t>(n);
+      return;
+    case 4: {
+      const auto begin = request.target.begin() +
+                         static_cast<std::ptrdiff_t>((first_row + random.below(n + 1, 1)) * vocab);
+      std::fill_n(begin, vocab, -INFINITY);
+      return;
+    }
+    default:
+      request.target[(first_row + random.below(n + 1, 1)) * vocab + random.below(vocab, 2)] =
+          random.below(2, 3) == 0 ? kNan : INFINITY;
+  }
+}
+
+// Draws the drafts of request b in their order, and gives a tree its parents.
+void draft_tokens(VerificationRequest& request, std::int64_t b, const CounterRandom& random) {
+  const DraftedRequest taken = take_apart(request, b);
+  const std::size_t first = static_cast<std::size_t>(
+      request.row_begins.empty() ? b * kMostDrafts
+                                 : request.row_begins[static_cast<std::size_t>(b)] - b);
+  const std::uint64_t vocab = taken.vocab;
+  std::vector<std::size_t> depths;
+  for (std::size_t i = 0; i < taken.drafted.size(); ++i) {
+    std::size_t depth = i;  // of the draw that the draft is to meet
+    std::size_t row = i;    // where the target is drawn
+    if (request.trees) {
+      const bool chain = random.below(2, 3 * i) == 0;
+      const auto parent = static_cast<std::int32_t>(chain ? i : random.below(i + 1, 3 * i)) - 1;
+      request.parents[first + i] = parent;
+      depth = parent < 0 ? 0 : depths[static_cast<std::size_t>(parent)] + 1;
+      row = static_cast<std::size_t>(parent + 1);
+      depths.push_back(depth);
+    }
+    std::int32_t token = -1;
+    if (random.below(12, 3 * i + 1) != 0) {
+      if (request.draft_law == DraftLaw::none) {
+        token = taken.target[row].model().token_for(taken.words[depth].draw);
+      } else {
+        const std::size_t s = static_cast<std::size_t>(b);
+        token = taken.draft[i].model().token_for(
+            random_word(request.seed[s], request.offset[s] + i, Purpose::draft, 0));
+      }
+    }
+    const bool anywhere =
+        token < 0 || (request.draft_law == DraftLaw::none && random.below(4, 3 * i + 2) == 0);
+    request.draft_tokens[first + i] =
+        anywhere ? static_cast<std::int32_t>(random.below(vocab, 100 + i)) : token;
+  }
+}
+
+}  // namespace
+
+VerificationRequest make_verifications(const CheckInput& input, std::int64_t first,
+                                       std::int64_t count, const VerificationShape& shape) {
+  VerificationRequest request;
+  request.dtype = input.logits->dtype();
+  request.max_draft = kMostDrafts;
+  request.max_depth = shape.trees ? kMostDrafts - 1 : 0;
+  request.vocab = input.logits->vocab();
+  request.trees = shape.trees;
+  request.draft_law = shape.law;
+  request.tie_rule = input.tie_rule;
+  request.filter_order = input.filter_order;
+  if (shape.packed) request.row_begins = {0};
+  const auto vocab = static_cast<std::size_t>(request.vocab);
+  const std::vector<float> padding(vocab, kNan);
+  for (std::int64_t b = 0; b < count; ++b) {
+    ++request.batch;
+    const auto number = static_cast<std::uint64_t>(first + b);
+    const CounterRandom random(mixed(~input.seed, number));
+    const auto drafts = static_cast<std::int64_t>(random.below(kMostDrafts + 1, 0));
+    const std::int64_t rows = shape.packed ? drafts + 1 : kMostDrafts + 1;
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const bool used = i <= drafts;
+      const std::int64_t row = (first + b) * kRowsARequest + i;
+      const std::vector<float> target = used ? source_row(input, row) : padding;
+      append(target, request.target);
+      if (input.banned_tokens) {
+        const CounterRandom bans = random.substream(static_cast<std::uint64_t>(10 + i));
+        for (std::int64_t w = 0; w < words_for(request.vocab); ++w) {
+          request.allowed.push_back(
+              static_cast<std::uint32_t>(bans.word(static_cast<std::uint64_t>(w))) | 1U);
+        }
+      }
+      if (i + 1 == rows) break;
+      const bool drafted = i < drafts;
+      request.draft_tokens.push_back(drafted ? 0 : -7);
+      if (shape.trees) request.parents.push_back(drafted ? -1 : -7);
+      if (shape.law == DraftLaw::none) continue;
+      std::vector<float> draft = padding;
+      if (drafted) {
+        draft = draft_logits(input, target, row + kMostDrafts + 1,
+                             random.substream(static_cast<std::uint64_t>(i)));
+        if (shape.law == DraftLaw::probs) to_probabilities(draft, 1, request.dtype);
+      }
+      append(draft, request.draft);
+    }
+    if (shape.packed) {
+      request.row_begins.push_back(request.row_begins.back() + rows);
+    } else {
+      request.draft_lengths.push_back(static_cast<std::int32_t>(drafts));
+    }
+    const std::size_t at = static_cast<std::size_t>(first + b);
+    const std::size_t parameters = input.parameters.size();
+    request.parameters.push_back(input.parameters[at % parameters]);
+    // Of the draft: another operation of the list, so that filters of all kinds meet.
+    if (shape.law == DraftLaw::logits) {
+      request.draft_parameters.push_back(input.parameters[(at + at / parameters + 1) % parameters]);
+    }
+    request.seed.push_back(random.word(1));
+    const std::uint64_t offsets[] = {0, 0xffffffffULL - random.below(3, 2), random.word(3)};
+    request.offset.push_back(offsets[b % 3]);
+    request.active.push_back(random.below(16, 4) != 0 ? 1 : 0);
+    draft_tokens(request, b, random.substream(1000));
+    if (random.below(8, 5) == 0) spoil(request, drafts, random.substream(1001));
+  }
+  return request;
+}
+
+VerificationRequest pick_requests(const VerificationRequest& request,
+                                  const std::vector<std::int64_t>& picks) {
+  VerificationRequest picked = request;
+  picked.batch = 0;
+  picked.row_begins = {0};
+  for (auto* const values : {&picked.target, &picked.draft}) values->clear();
+  for (auto* const values : {&picked.draft_tokens, &picked.draft_lengths, &picked.parents}) {
+    values->clear();
+  }
+  picked.allowed.clear();
+  picked.active.clear();
+  picked.parameters.clear();
+  picked.draft_parameters.clear();
+  picked.seed.clear();
+  picked.offset.clear();
+  const auto copy = [](const auto& from, std::int64_t first, std::int64_t size, auto& to) {
+    if (from.empty()) return;
+    to.insert(to.end(), from.begin() + first, from.begin() + first + size);
+  };
+  for (const std::int64_t b : picks) {
+    const auto at = static_cast<std::size_t>(b);
+    const bool packed = !request.row_begins.empty();
+    const std::int64_t begin = packed ? request.row_begins[at] : b * (request.max_draft + 1);
+    const std::int64_t rows = packed ? request.row_begins[at + 1] - begin : request.max_draft + 1;
+    copy(request.target, begin * request.vocab, rows * request.vocab, picked.target);
+    copy(request.allowed, begin * words_for(request.vocab), rows * words_for(request.vocab),
+         picked.allowed);
+    copy(request.draft, (begin - b) * request.vocab, (rows - 1) * request.vocab, picked.draft);
+    copy(request.draft_tokens, begin - b, rows - 1, picked.draft_tokens);
+    copy(request.parents, begin - b, rows - 1, picked.parents);
+    copy(request.draft_lengths, b, 1, picked.draft_lengths);
+    copy(request.active, b, 1, picked.active);
+    copy(request.parameters, b, 1, picked.parameters);
+    copy(request.draft_parameters, b, 1, picked.draft_parameters);
+    copy(request.seed, b, 1, picked.seed);
+    copy(request.offset, b, 1, picked.offset);
+    picked.row_begins.push_back(picked.row_begins.back() + rows);
+    ++picked.batch;
+  }
+  return picked;
+}
+
+}  // namespace fairdraw::harness

@@ -1,0 +1,30 @@
+// Requests with drafted tokens for checks/verification.cpp: drafts that meet the target in every
+// way, and some requests that fail.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "harness/run/check.h"
+#include "harness/run/verification_request.h"
+
+namespace fairdraw::harness {
+
+struct VerificationShape {
+  DraftLaw law = DraftLaw::none;
+  bool trees = false;
+  bool packed = false;  ///< else padded: places behind a request's drafts hold NaN and no token
+};
+
+/// Requests `first` to `first + count` of the input's stream: up to 4 drafts each over rows of the
+/// source, with the input's parameters on the target's side and on that of the draft's logits; an
+/// array of seeds, offsets at which offset + i carries. Drafts are mostly drawn as an engine draws
+/// them, with the request's bits. One request of 8 has a fault.
+VerificationRequest make_verifications(const CheckInput& input, std::int64_t first,
+                                       std::int64_t count, const VerificationShape& shape);
+
+/// Requests picks[0], picks[1], ... of `request`, which has an array of seeds, packed.
+VerificationRequest pick_requests(const VerificationRequest& request,
+                                  const std::vector<std::int64_t>& picks);
+
+}  // namespace fairdraw::harness

@@ -1,0 +1,30 @@
+// The processing of one call, in the memory that the sampler reads. For request.cpp.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "harness/contract/batch.h"
+#include "harness/inputs/processing_rows.h"
+#include "harness/run/request_arrays.h"
+
+namespace fairdraw::harness {
+
+class PlacedProcessing {
+ public:
+  PlacedProcessing(Memory* memory, const Request& request);
+
+  /// Fills `processing`, and has its arrays watched. Nothing where the request has none.
+  void give(fairdraw_processing& processing, ReadOnly& inputs);
+
+ private:
+  template <class T>
+  const T* place(const char* name, const std::vector<T>& values, ReadOnly& inputs);
+  fairdraw_token_lists place(const char* name, const OwnedLists& lists, ReadOnly& inputs);
+
+  Memory* memory_;
+  ProcessingArrays arrays_;
+  std::vector<std::shared_ptr<void>> placed_;
+};
+
+}  // namespace fairdraw::harness

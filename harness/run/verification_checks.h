@@ -1,0 +1,19 @@
+// The checks of speculative verification in serving (checks.h has the others).
+#pragma once
+
+#include "harness/run/check.h"
+
+namespace fairdraw::harness {
+
+/// Requests with drafts, chains and trees, packed and padded, under every law of drafts: tokens,
+/// counts and statuses equal to the integer model's, and where the draft's law is unknown to those
+/// that the sampler itself draws without drafts (exact samplers); greedy requests emit the largest
+/// logits (all samplers); the same in any batch, again, whatever the padding holds, and with
+/// nothing but tokens asked for (per-request seeds).
+CheckOutcome check_verify(const CheckInput& input);
+
+/// Whatever the drafts are, what is emitted has the target's law under the filters of both sides:
+/// first tokens, what becomes of each drafted token at two positions, pairs, bonus, neighbours.
+CheckOutcome check_verify_law(const CheckInput& input);
+
+}  // namespace fairdraw::harness

@@ -1,0 +1,144 @@
+#include "speculative_arguments.h"
+
+#include <limits>
+
+namespace fairdraw {
+namespace {
+
+constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+constexpr const char* kARequest = "one a request";
+
+Error check_count(const char* name, std::int64_t value, std::int64_t most, const char* range) {
+  if (value >= 0 && value <= most) return {};
+  return out_of_range(name, std::to_string(value), range);
+}
+
+Error check_filters(const LawFilters& filters, const std::string& prefix, std::int64_t batch) {
+  const auto name = [&prefix](const char* field) { return prefix + field; };
+  if (Error e = check_per_request(filters.temperature, name("temperature"), batch, kARequest)) {
+    return e;
+  }
+  if (Error e = check_per_request(filters.top_k, name("top_k"), batch, kARequest)) return e;
+  if (Error e = check_per_request(filters.top_p, name("top_p"), batch, kARequest)) return e;
+  if (Error e = check_per_request(filters.min_p, name("min_p"), batch, kARequest)) return e;
+  if (static_cast<std::uint32_t>(filters.tie_rule) > 1) {
+    return out_of_range(name("tie_rule"),
+                        std::to_string(static_cast<std::uint32_t>(filters.tie_rule)),
+                        "0 (keep_all) or 1 (lowest_id)");
+  }
+  if (static_cast<std::uint32_t>(filters.filter_order) > 1) {
+    return out_of_range(name("filter_order"),
+                        std::to_string(static_cast<std::uint32_t>(filters.filter_order)),
+                        "0 (top_k_first) or 1 (joint)");
+  }
+  return {};
+}
+
+// What chains and trees share. `max_draft` is in range.
+Error check_target(const TargetRows& target, std::int64_t max_draft,
+                   const View<const std::int32_t>& draft_tokens,
+                   const View<const std::int32_t>& draft_lengths) {
+  const std::int64_t batch = target.batch;
+  if (Error e = check_count("target.batch", batch, kMost, "0 to 2^31 - 1")) return e;
+  if (Error e = check_filters(target.filters, "target.filters.", batch)) return e;
+  if (Error e = check_per_request(target.seed, "target.seed", batch, kARequest)) return e;
+  if (Error e = check_per_request(target.offset, "target.offset", batch, kARequest)) return e;
+  if (Error e = check_optional(target.active, "target.active", batch, kARequest)) return e;
+  if (Error e = check_optional(draft_lengths, "draft_lengths", batch, kARequest)) return e;
+  if (draft_tokens.size < 0) {
+    return out_of_range("draft_tokens.size", std::to_string(draft_tokens.size), ">= 0");
+  }
+  if (!draft_tokens.given() && draft_tokens.size > 0) {
+    return out_of_range("draft_tokens", "null", "an array");
+  }
+  if (target.row_begins.given()) {
+    if (Error e =
+            check_length("target.row_begins", target.row_begins.size, batch + 1, "batch + 1")) {
+      return e;
+    }
+  } else {
+    if (Error e = check_length("target.logits", target.logits.rows, batch * (max_draft + 1),
+                               "batch * (max_draft + 1)")) {
+      return e;
+    }
+    if (Error e = check_length("draft_tokens", draft_tokens.size, batch * max_draft,
+                               "batch * max_draft")) {
+      return e;
+    }
+  }
+  return check_request(rows_of(target), "target.logits");
+}
+
+Error check_outcome(const View<std::int32_t>& tokens, std::int64_t batch, std::int64_t width,
+                    const char* meaning, const View<std::int32_t>& accepted,
+                    const View<RowStatus>& statuses) {
+  if (!tokens.given() && batch > 0) return out_of_range("tokens", "null", "an array");
+  if (Error e = check_length("tokens", tokens.size, batch * width, meaning)) return e;
+  if (Error e = check_optional(accepted, "accepted", batch, kARequest)) return e;
+  return check_optional(statuses, "statuses", batch, kARequest);
+}
+
+}  // namespace
+
+SampleRequest rows_of(const TargetRows& target) {
+  SampleRequest rows;
+  rows.logits = target.logits;
+  rows.tie_rule = target.filters.tie_rule;
+  rows.filter_order = target.filters.filter_order;
+  rows.allowed = target.allowed;
+  rows.processing = target.processing;
+  return rows;
+}
+
+Error check_verify_chain(const VerifyChainRequest& request, const VerifyChainResult& result) {
+  const std::int64_t batch = request.target.batch;
+  if (Error e = check_count("max_draft", request.max_draft, kMost - 1, "0 to 2^31 - 2")) return e;
+  if (Error e = check_target(request.target, request.max_draft, request.draft_tokens,
+                             request.draft_lengths)) {
+    return e;
+  }
+  if (static_cast<std::uint32_t>(request.draft_law) > 2) {
+    return out_of_range("draft_law", std::to_string(static_cast<std::uint32_t>(request.draft_law)),
+                        "0 (none), 1 (probs) or 2 (logits)");
+  }
+  if (request.draft_law != DraftLaw::none && request.draft_tokens.size > 0) {
+    if (Error e = check_rows(request.draft, "draft")) return e;
+    if (Error e = check_length("draft", request.draft.rows, request.draft_tokens.size,
+                               "one row a place for a draft")) {
+      return e;
+    }
+    if (request.draft.vocab != request.target.logits.vocab) {
+      return out_of_range(
+          "draft.vocab", std::to_string(request.draft.vocab),
+          std::to_string(request.target.logits.vocab) + " (the vocabulary of target.logits)");
+    }
+    if (Error e = check_filters(request.draft_filters, "draft_filters.", batch)) return e;
+  }
+  return check_outcome(result.tokens, batch, request.max_draft + 1, "batch * (max_draft + 1)",
+                       result.accepted, result.statuses);
+}
+
+Error check_verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult& result) {
+  const std::int64_t batch = request.target.batch;
+  if (Error e = check_count("max_draft", request.max_draft, kMost - 1, "0 to 2^31 - 2")) return e;
+  if (Error e = check_count("max_depth", request.max_depth, kMost - 1, "0 to 2^31 - 2")) return e;
+  if (Error e = check_target(request.target, request.max_draft, request.draft_tokens,
+                             request.draft_lengths)) {
+    return e;
+  }
+  if (Error e = check_length("parents", request.parents.size, request.draft_tokens.size,
+                             "as draft_tokens")) {
+    return e;
+  }
+  if (!request.parents.given() && request.parents.size > 0) {
+    return out_of_range("parents", "null", "an array");
+  }
+  if (Error e =
+          check_optional(result.nodes, "nodes", batch * request.max_depth, "batch * max_depth")) {
+    return e;
+  }
+  return check_outcome(result.tokens, batch, request.max_depth + 1, "batch * (max_depth + 1)",
+                       result.accepted, result.statuses);
+}
+
+}  // namespace fairdraw

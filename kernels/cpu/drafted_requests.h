@@ -1,0 +1,53 @@
+// Requests with drafted tokens: where their rows are, their law, their random words. What
+// verify_chain and verify_tree share.
+#pragma once
+
+#include <cstdint>
+
+#include "batch.h"
+#include "fairdraw/speculative.h"
+
+namespace fairdraw::cpu {
+
+/// What belongs to one request.
+struct DraftedRequest {
+  std::int64_t row = 0;     ///< of the target: its first
+  std::int64_t place = 0;   ///< of its first draft
+  std::int64_t drafts = 0;  ///< how many tokens are drafted
+};
+
+class DraftedRequests {
+ public:
+  DraftedRequests(const TargetRows& target, std::int64_t max_draft,
+                  const View<const std::int32_t>& draft_tokens,
+                  const View<const std::int32_t>& draft_lengths);
+
+  /// Finds a request: inactive, invalid_draft_length, index_out_of_range for a drafted token, ok.
+  RowStatus find(std::int64_t b, DraftedRequest& request) const;
+
+  /// Filters row `i` of a request by its parameters: worker.sampler has its law then.
+  RowStatus filter(std::int64_t b, const DraftedRequest& request, std::int64_t i,
+                   Worker& worker) const;
+
+  bool is_greedy(std::int64_t b) const { return fairdraw::is_greedy(parameters(b)); }
+  std::uint64_t word(std::int64_t b, std::int64_t position, Purpose purpose) const;
+  const std::int32_t* tokens(const DraftedRequest& request) const {
+    return draft_tokens_.data + request.place;
+  }
+  std::int64_t vocab() const { return rows_.logits.vocab; }
+
+ private:
+  RowParameters parameters(std::int64_t b) const;
+
+  const TargetRows& target_;
+  std::int64_t max_draft_;
+  View<const std::int32_t> draft_tokens_, draft_lengths_;
+  SampleRequest rows_;
+  FilterOptions options_;
+};
+
+/// Parameters of request b.
+RowParameters parameters_of(const LawFilters& filters, std::int64_t b);
+FilterOptions options_of(const LawFilters& filters);
+
+}  // namespace fairdraw::cpu

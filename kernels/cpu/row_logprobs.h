@@ -1,0 +1,109 @@
+// One row's log-probabilities: values of tokens, their ranks, the n largest, the whole row.
+//
+// Semantics and numerics are those of fairdraw/log_probabilities.h. A row is seen through the
+// maxima of its groups, which the filters have already found (row_sampler.h), so that no output
+// but the whole row needs a pass over all of it:
+//
+//   top n: n of the group maxima are n values of their own, so the n-th largest maximum bounds the
+//     n-th largest value; blocks that reach it are collected and the n-th is selected, as for
+//     top_k. Where the filters left a list that holds n values, that list is searched instead.
+//     Then the blocks that reach the threshold are turned into bits, and the bits into ids; n
+//     entries are sorted. No part of it grows with the number of ties.
+//   rank: in the top n where the token is among them, else counted in the blocks that reach its
+//     value.
+//   normaliser: the integer sum that the draw has taken already; of a raw row at a temperature
+//     that is not 1, a pass of its own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "fairdraw/log_probabilities.h"
+#include "passes.h"
+#include "selection.h"
+
+namespace fairdraw::cpu {
+
+/// A scanned row and the top set of it that has values: those > low, and those == low in front of
+/// position tie_end. The set is not empty.
+struct ScannedRow {
+  const float* x = nullptr;
+  std::size_t n = 0;
+  const float* group_max = nullptr;  ///< of `scan`
+  float max = 0;
+  float low = 0;
+  std::size_t tie_end = 0;
+  /// All values of the row that are >= list_low; null where there is no such list.
+  const float* list = nullptr;
+  std::size_t list_size = 0;
+  float list_low = 0;
+};
+
+/// (x - max) / T - log_mass, the one formula of log-probabilities; log_mass is ln(W / 2^40).
+inline double log_probability(float x, float max, double temperature, double log_mass) {
+  const double distance = static_cast<double>(x) - static_cast<double>(max);
+  return distance / temperature - log_mass;
+}
+
+/// ln of a sum of weights in units of the largest one.
+double log_mass_of(std::uint64_t weight);
+
+class RowLogprobs {
+ public:
+  /// The passes of the rows to come.
+  void use(const Passes& passes) { passes_ = &passes; }
+
+  /// A row that the filters have not seen: all its values above -inf count, and there is one. It
+  /// has no NaN and no +inf.
+  ScannedRow scan(const float* x, std::size_t n);
+  /// Weight of all values of a row at temperature 1.
+  std::uint64_t weight_of(const ScannedRow& row) const;
+
+  /// The row of the calls to come; it must stay alive. `temperature` as the caller gave it (raw
+  /// modes: 1); `log_mass` is used for log-probabilities only.
+  void begin(const ScannedRow& row, LogprobsMode mode, RankRule rank_rule, float temperature,
+             double log_mass);
+
+  float value(std::int32_t token) const;
+  std::int32_t rank(std::int32_t token);
+  /// The n largest, n <= kLargestTopN; looked for once a row.
+  void write_top(std::int32_t n, std::int32_t* ids, float* values);
+  void write_all(float* values) const;
+
+ private:
+  struct Entry {
+    float x;
+    std::int32_t token;
+  };
+
+  bool counts(std::size_t position) const {
+    const float x = row_.x[position];
+    return x > row_.low || (x == row_.low && position < row_.tie_end);
+  }
+  template <class Use>
+  void with_value_of(const Use& use) const;
+  float value_of(float x) const;
+  std::size_t blocks() const { return (row_.n + kBlock - 1) / kBlock; }
+  std::size_t find_hot_blocks(float low);
+  float threshold_of_top(std::size_t n);
+  void find_top(std::size_t n);
+  template <class Take>
+  void for_each_at_least(float low, const Take& take);
+
+  const Passes* passes_ = nullptr;
+  ScannedRow row_;
+  LogprobsMode mode_ = LogprobsMode::raw_logprobs;
+  RankRule rank_rule_ = RankRule::position;
+  float temperature_ = 1;
+  double log_mass_ = 0;
+
+  std::size_t top_size_ = 0;  // how many were looked for; 0: none yet
+  std::vector<Entry> top_;
+  std::vector<float> list_;
+  std::vector<std::uint32_t> hot_blocks_;
+  SelectionScratch scratch_;
+  std::vector<float> group_max_;  // of a row that was scanned here
+};
+
+}  // namespace fairdraw::cpu

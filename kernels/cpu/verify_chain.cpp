@@ -1,0 +1,148 @@
+// verify_chain (fairdraw/speculative.h): drafted tokens against the target's logits, in integers.
+//
+// Contract and semantics: see the header. Position by position, until one does not stand:
+//   - the law of the draft unknown, or the request greedy: the target's token is drawn with the
+//     word of purpose draw, and the draft stands if it is that token. One filtered row, one draw.
+//   - the law known: two filtered rows and their weights; law_weights.h accepts, or draws anew.
+//     Filters are part of both laws: P is what `sample` would draw from, Q what it drew from.
+// A greedy draft is a point mass at its largest logit.
+//
+// Cost: rows behind the first rejection are never read. The first way costs what `sample` costs for
+// the tokens that are emitted; the second adds, a position, the draft's row and two passes that
+// write weights, and the residual (two passes of 128-bit sums) once where a draft is rejected.
+//
+// Randomness: position i uses offset + i. draw, accept, recover and bonus are purposes of their
+// own, so that no two decisions share bits, at one position or at two.
+// Determinism: integers throughout, no dependence on order, thread or instruction set.
+#include <algorithm>
+
+#include "drafted_requests.h"
+#include "fairdraw/speculative.h"
+#include "law_weights.h"
+#include "speculative_arguments.h"
+
+namespace fairdraw {
+namespace {
+
+using cpu::DraftedRequest;
+using cpu::LawWeights;
+using cpu::Worker;
+
+/// What a thread keeps between requests.
+struct Laws {
+  LawWeights target, draft;
+};
+
+class Chains {
+ public:
+  Chains(const VerifyChainRequest& request, const VerifyChainResult& result)
+      : request_(request),
+        result_(result),
+        requests_(request.target, request.max_draft, request.draft_tokens, request.draft_lengths) {
+    draft_rows_.logits = request.draft;
+    draft_options_ = cpu::options_of(request.draft_filters);
+    draft_options_.from_probs = request.draft_law == DraftLaw::probs;
+  }
+
+  void run(std::int64_t b, Worker& worker) const {
+    const std::int64_t width = request_.max_draft + 1;
+    std::int32_t* const tokens = result_.tokens.data + b * width;
+    std::fill_n(tokens, width, -1);
+    std::int32_t accepted = 0;
+    DraftedRequest request;
+    RowStatus status = requests_.find(b, request);
+    if (status == RowStatus::ok) {
+      const bool by_law =
+          request_.draft_law != DraftLaw::none && request.drafts > 0 && !requests_.is_greedy(b);
+      status = by_law ? verify_by_law(b, request, worker, tokens, accepted)
+                      : verify_by_draw(b, request, worker, tokens, accepted);
+    }
+    if (status != RowStatus::ok) {
+      std::fill_n(tokens, width, -1);
+      accepted = 0;
+    }
+    if (result_.accepted.given()) result_.accepted.data[b] = accepted;
+    if (result_.statuses.given()) result_.statuses.data[b] = status;
+  }
+
+ private:
+  RowStatus verify_by_draw(std::int64_t b, const DraftedRequest& request, Worker& worker,
+                           std::int32_t* tokens, std::int32_t& accepted) const {
+    const std::int32_t* const drafted = requests_.tokens(request);
+    for (std::int64_t i = 0;; ++i) {
+      const RowStatus status = requests_.filter(b, request, i, worker);
+      if (status != RowStatus::ok) return status;
+      tokens[i] = worker.sampler.draw(requests_.word(b, i, Purpose::draw));
+      if (i == request.drafts || tokens[i] != drafted[i]) return RowStatus::ok;
+      ++accepted;
+    }
+  }
+
+  RowStatus verify_by_law(std::int64_t b, const DraftedRequest& request, Worker& worker,
+                          std::int32_t* tokens, std::int32_t& accepted) const {
+    thread_local Laws laws;
+    const std::int32_t* const drafted = requests_.tokens(request);
+    const auto vocab = static_cast<std::size_t>(requests_.vocab());
+    for (std::int64_t i = 0; i < request.drafts; ++i) {
+      RowStatus status = requests_.filter(b, request, i, worker);
+      if (status != RowStatus::ok) return status;
+      laws.target.make_room(vocab);
+      laws.target.total = worker.sampler.write_weights(laws.target.weight.data());
+      status = weigh_draft(b, request.place + i, worker, laws.draft);
+      if (status != RowStatus::ok) return status;
+      if (laws.draft.weight[static_cast<std::size_t>(drafted[i])] == 0) {
+        return RowStatus::impossible_draft;
+      }
+      const std::uint64_t word = requests_.word(b, i, Purpose::accept);
+      if (!cpu::accepts(laws.target, laws.draft, drafted[i], word)) {
+        tokens[i] =
+            cpu::recover(laws.target, laws.draft, vocab, requests_.word(b, i, Purpose::recover));
+        return RowStatus::ok;
+      }
+      tokens[i] = drafted[i];
+      ++accepted;
+    }
+    const RowStatus status = requests_.filter(b, request, request.drafts, worker);
+    if (status != RowStatus::ok) return status;
+    tokens[request.drafts] = worker.sampler.draw(requests_.word(b, request.drafts, Purpose::bonus));
+    return RowStatus::ok;
+  }
+
+  RowStatus weigh_draft(std::int64_t b, std::int64_t row, Worker& worker, LawWeights& law) const {
+    const bool probs = draft_options_.from_probs;
+    const RowParameters parameters =
+        probs ? RowParameters{} : cpu::parameters_of(request_.draft_filters, b);
+    const RowStatus status = cpu::filter_row(draft_rows_, row, parameters, draft_options_, worker);
+    if (status != RowStatus::ok) return status;
+    const auto vocab = static_cast<std::size_t>(requests_.vocab());
+    law.make_room(vocab);
+    if (is_greedy(parameters)) {
+      std::fill_n(law.weight.begin(), vocab, std::uint64_t{0});
+      law.weight[static_cast<std::size_t>(worker.sampler.draw(0))] = 1;  // any word gives it
+      law.total = 1;
+    } else {
+      law.total = worker.sampler.write_weights(law.weight.data());
+    }
+    return RowStatus::ok;
+  }
+
+  const VerifyChainRequest& request_;
+  const VerifyChainResult& result_;
+  cpu::DraftedRequests requests_;
+  SampleRequest draft_rows_;
+  cpu::FilterOptions draft_options_;
+};
+
+}  // namespace
+
+Error verify_chain(const VerifyChainRequest& request, const VerifyChainResult& result,
+                   const Execution& execution) {
+  if (Error error = cpu::check_execution(execution)) return error;
+  if (Error error = check_verify_chain(request, result)) return error;
+  const Chains chains(request, result);
+  cpu::for_each_row(request.target.batch, execution,
+                    [&chains](std::int64_t b, Worker& worker) { chains.run(b, worker); });
+  return {};
+}
+
+}  // namespace fairdraw

@@ -1,0 +1,143 @@
+// verify_tree (fairdraw/speculative.h): a tree of drafted tokens against the target's logits.
+//
+// Contract and semantics: see the header. At a node the target's token is drawn from the row behind
+// it. Where a child has that token the path goes on there; else it ends, and the token is emitted
+// all the same. That is the law of trying the children one by one, each a point mass, against what
+// the earlier ones left of the target: child x stands with probability P(x) either way, and what
+// is drawn where none stands is the target without them. Tokens are those of `sample`, whatever
+// the tree.
+//
+// Cost: a filtered row and a draw for each token that is emitted; looking for children is linear
+// in the nodes of a request, once along the whole path, because a child comes after its parent.
+//
+// Randomness: the draw at depth d uses offset + d, purpose draw.
+#include <algorithm>
+#include <vector>
+
+#include "drafted_requests.h"
+#include "fairdraw/speculative.h"
+#include "speculative_arguments.h"
+
+namespace fairdraw {
+namespace {
+
+using cpu::DraftedRequest;
+using cpu::Worker;
+
+class Trees {
+ public:
+  Trees(const VerifyTreeRequest& request, const VerifyTreeResult& result)
+      : request_(request),
+        result_(result),
+        requests_(request.target, request.max_draft, request.draft_tokens, request.draft_lengths) {}
+
+  void run(std::int64_t b, Worker& worker) const {
+    const std::int64_t depth = request_.max_depth;
+    std::int32_t* const tokens = result_.tokens.data + b * (depth + 1);
+    std::int32_t* const nodes = result_.nodes.given() ? result_.nodes.data + b * depth : nullptr;
+    const auto clear = [&] {
+      std::fill_n(tokens, depth + 1, -1);
+      if (nodes != nullptr) std::fill_n(nodes, depth, -1);
+    };
+    clear();
+    std::int32_t accepted = 0;
+    DraftedRequest request;
+    RowStatus status = requests_.find(b, request);
+    if (status == RowStatus::ok) status = check_shape(request);
+    if (status == RowStatus::ok) status = walk(b, request, worker, tokens, nodes, accepted);
+    if (status != RowStatus::ok) {
+      clear();
+      accepted = 0;
+    }
+    if (result_.accepted.given()) result_.accepted.data[b] = accepted;
+    if (result_.statuses.given()) result_.statuses.data[b] = status;
+  }
+
+ private:
+  RowStatus check_shape(const DraftedRequest& request) const {
+    thread_local std::vector<std::int64_t> depths;
+    depths.assign(static_cast<std::size_t>(request.drafts), 1);
+    const std::int32_t* const parents = request_.parents.data + request.place;
+    bool fits = true;
+    for (std::int64_t j = 0; j < request.drafts; ++j) {
+      if (parents[j] < -1 || parents[j] >= j) return RowStatus::invalid_draft_tree;
+      std::int64_t& depth = depths[static_cast<std::size_t>(j)];
+      if (parents[j] >= 0) depth += depths[static_cast<std::size_t>(parents[j])];
+      fits = fits && depth <= request_.max_depth;
+    }
+    return fits ? RowStatus::ok : RowStatus::invalid_draft_length;
+  }
+
+  RowStatus walk(std::int64_t b, const DraftedRequest& request, Worker& worker,
+                 std::int32_t* tokens, std::int32_t* nodes, std::int32_t& accepted) const {
+    const std::int32_t* const drafted = requests_.tokens(request);
+    const std::int32_t* const parents = request_.parents.data + request.place;
+    for (std::int64_t node = -1;; ++accepted) {
+      const RowStatus status = requests_.filter(b, request, node + 1, worker);
+      if (status != RowStatus::ok) return status;
+      const std::int32_t token = worker.sampler.draw(requests_.word(b, accepted, Purpose::draw));
+      tokens[accepted] = token;
+      std::int64_t child = node + 1;
+      while (child < request.drafts && (parents[child] != node || drafted[child] != token)) ++child;
+      if (child == request.drafts) return RowStatus::ok;
+      if (nodes != nullptr) nodes[accepted] = static_cast<std::int32_t>(child);
+      node = child;
+    }
+  }
+
+  const VerifyTreeRequest& request_;
+  const VerifyTreeResult& result_;
+  cpu::DraftedRequests requests_;
+};
+
+}  // namespace
+
+Error verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult& result,
+                  const Execution& execution) {
+  if (Error error = cpu::check_execution(execution)) return error;
+  if (Error error = check_verify_tree(request, result)) return error;
+  const Trees trees(request, result);
+  cpu::for_each_row(request.target.batch, execution,
+                    [&trees](std::int64_t b, Worker& worker) { trees.run(b, worker); });
+  return {};
+}
+
+Error parents_from_links(View<const std::int32_t> next_token, View<const std::int32_t> next_sibling,
+                         std::int64_t batch, std::int64_t nodes, View<std::int32_t> parents) {
+  if (batch < 0) return out_of_range("batch", std::to_string(batch), ">= 0");
+  if (nodes < 1 || nodes > kMaxVocab) {
+    return out_of_range("nodes", std::to_string(nodes), "1 to " + std::to_string(kMaxVocab));
+  }
+  if (Error e = check_length("next_token", next_token.size, batch * nodes, "batch * nodes")) {
+    return e;
+  }
+  if (Error e = check_length("next_sibling", next_sibling.size, batch * nodes, "batch * nodes")) {
+    return e;
+  }
+  if (Error e = check_length("parents", parents.size, batch * (nodes - 1), "batch * (nodes - 1)")) {
+    return e;
+  }
+  constexpr std::int32_t kNoLink = -2, kManyLinks = -3;  // verify_tree refuses both
+  for (std::int64_t b = 0; b < batch; ++b) {
+    const std::int32_t* const children = next_token.data + b * nodes;
+    const std::int32_t* const siblings = next_sibling.data + b * nodes;
+    std::int32_t* const found = parents.data + b * (nodes - 1);  // of node j at j - 1
+    std::fill_n(found, nodes - 1, kNoLink);
+    const auto link = [&](std::int64_t from, std::int32_t to, std::int32_t parent) {
+      if (to == -1) return;
+      if (to > from && to < nodes) {
+        found[to - 1] = found[to - 1] == kNoLink ? parent : kManyLinks;
+      } else if (from > 0) {
+        found[from - 1] = kManyLinks;  // of the root: node 1 is left without a link then
+      }
+    };
+    for (std::int64_t node = 0; node < nodes; ++node) {
+      link(node, children[node], static_cast<std::int32_t>(node - 1));
+      // The root has no sibling; the parent of any other is known by now, links going up.
+      if (node > 0) link(node, siblings[node], found[node - 1]);
+    }
+  }
+  return {};
+}
+
+}  // namespace fairdraw

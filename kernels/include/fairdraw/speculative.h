@@ -1,0 +1,137 @@
+// Speculative verification in serving: drafted tokens against the target's raw logits.
+//
+// A request has n drafted tokens and n + 1 rows of the target: row 0 follows its history, row
+// i + 1 follows drafted token i. What comes out has the target's law, whatever the draft: the
+// tokens that stand, and one token of the target's own behind them. With `accepted` tokens
+// standing the request has accepted + 1 new tokens, and its next step starts at offset +
+// accepted + 1.
+//
+// Two ways to be right, chosen by what is known of the draft:
+//   - Nothing (n-gram, prompt lookup, the deterministic top-k tokens of an EAGLE or Medusa head):
+//     the target's own token is drawn at each position, and the draft stands while it is that
+//     token. A drafted token x stands with probability P(x), which is what Leviathan's rule gives
+//     for a point mass; and the tokens are, bit for bit, those that `sample` draws one by one at
+//     offset, offset + 1, ...: speculation changes the speed and nothing else. The draft must not
+//     be drawn with Purpose::draw of the same seed and offsets.
+//   - Its law Q (probabilities, or logits with their filters), from which each token was drawn,
+//     independent of purposes accept, recover and bonus: Leviathan et al. 2023, Chen et al. 2023.
+//     Accepted with probability min(1, P/Q), else drawn anew from max(P - Q, 0), else (all stand)
+//     a bonus token from row n. Exact integers, as in chain_speculative_sampling (sampling.h).
+// A greedy request (temperature 0, top_k 1 or top_p 0) goes the first way: the largest logit.
+// A request without drafted tokens too: it gets the token that `sample` gives it.
+//
+// Rows of a request, and its drafted tokens: with `row_begins` request b owns target rows
+// row_begins[b] to row_begins[b + 1], exclusive, and its drafted tokens (and rows of the draft)
+// start at row_begins[b] - b: both packed, as engines keep them, one drafted token fewer a request
+// than rows. Without, every request has max_draft + 1 rows and max_draft places for drafts. In
+// both, draft_lengths may say that fewer places hold a draft; the others are padding, not read.
+//
+// Random bits: position i of a request uses offset + i, and index 0 with an array of seeds, the
+// request's number with a scalar. Position i takes one word of purpose draw (the first way), or
+// one of accept, and where it rejects one of recover; position n one of bonus. The draft's own
+// draw at position i is Purpose::draft at offset + i. Words of positions behind the first that
+// does not stand leave no trace, so that the next step may use them.
+//
+// Rows and drafted tokens behind the first rejection do not count: a NaN there fails nothing. A
+// drafted token outside the vocabulary fails its request wherever it stands.
+#pragma once
+
+#include <cstdint>
+
+#include "fairdraw/logits_processing.h"
+#include "fairdraw/types.h"
+
+namespace fairdraw {
+
+/// Filters of a law, as in SampleRequest: one value for the call, or one a request.
+struct LawFilters {
+  PerRequest<float> temperature = 1.0F;
+  PerRequest<std::int32_t> top_k = 0;
+  PerRequest<float> top_p = 1.0F;
+  PerRequest<float> min_p = 0.0F;
+  TieRule tie_rule = TieRule::keep_all;
+  FilterOrder filter_order = FilterOrder::top_k_first;
+};
+
+/// The target's side of a call.
+struct TargetRows {
+  RowsView logits;
+  LawFilters filters;
+  BitRows<const std::uint32_t> allowed;  ///< optional, one row a row of logits
+  LogitsProcessing processing;  ///< of rows of logits; the lists of a request's rows may overlap,
+                                ///< each row's history being that of the row before and one more
+  std::int64_t batch = 0;       ///< requests
+  View<const std::int64_t> row_begins;  ///< optional, [batch + 1]
+  View<const std::uint8_t> active;      ///< optional, [batch]; 0: padding, status inactive
+  PerRequest<std::uint64_t> seed = std::uint64_t{0};    ///< scalar, or one a request
+  PerRequest<std::uint64_t> offset = std::uint64_t{0};  ///< of a request's row 0
+};
+
+/// What is known of the law that drafted tokens were drawn from.
+enum class DraftLaw : std::uint32_t {
+  none = 0,   ///< they are given, or a function of the prefix
+  probs = 1,  ///< probabilities, in any scale
+  logits = 2  ///< logits, filtered as `sample` filtered them when it drew with Purpose::draft
+};
+
+/// Chains: drafted token i follows drafted token i - 1.
+struct VerifyChainRequest {
+  TargetRows target;
+  std::int64_t max_draft = 0;              ///< most drafted tokens of a request, >= 0
+  View<const std::int32_t> draft_tokens;   ///< one a place for a draft
+  View<const std::int32_t> draft_lengths;  ///< optional, [batch]
+  DraftLaw draft_law = DraftLaw::none;
+  RowsView draft;            ///< one row a place for a draft; not read where draft_law is none
+  LawFilters draft_filters;  ///< of the draft's logits
+};
+
+/// Where results of a chain go.
+struct VerifyChainResult {
+  View<std::int32_t> tokens;    ///< [batch, max_draft + 1]; -1 behind the last
+  View<std::int32_t> accepted;  ///< [batch], optional: drafted tokens that stand; 0 on failure
+  View<RowStatus> statuses;     ///< [batch], optional; not ok: all tokens of the request are -1
+};
+
+/// Verifies chains. On an error nothing is written. Statuses, of a request alone: those of
+/// `sample` for its rows and parameters; invalid_draft_length (rows that do not exist, a length
+/// below 0 or above its places or max_draft); index_out_of_range (a drafted token); and
+/// impossible_draft (a token that its own law never gives).
+Error verify_chain(const VerifyChainRequest& request, const VerifyChainResult& result,
+                   const Execution& execution = {});
+
+/// Trees: several drafted tokens may follow one. Row 0 of a request is the root, row j + 1 follows
+/// drafted token j. Nothing is known of the draft's law.
+struct VerifyTreeRequest {
+  TargetRows target;
+  std::int64_t max_draft = 0;              ///< most drafted tokens of a request, >= 0
+  std::int64_t max_depth = 0;              ///< most drafted tokens on a path, >= 0
+  View<const std::int32_t> draft_tokens;   ///< one a place for a draft
+  View<const std::int32_t> parents;        ///< as draft_tokens: the drafted token that it follows,
+                                           ///< counted in its request, before it; -1: the root
+  View<const std::int32_t> draft_lengths;  ///< optional, [batch]
+};
+
+struct VerifyTreeResult {
+  View<std::int32_t> tokens;    ///< [batch, max_depth + 1]; -1 behind the last
+  View<std::int32_t> nodes;     ///< [batch, max_depth], optional: the drafted tokens that stand, by
+                                ///< their number in the request; -1 behind the last
+  View<std::int32_t> accepted;  ///< [batch], optional: how many stand
+  View<RowStatus> statuses;     ///< [batch], optional
+};
+
+/// Verifies trees: the target's token is drawn at the root and looked for among its children, and
+/// so on. Of children with the same token the first stands. Statuses as of chains, and
+/// invalid_draft_tree (a parent that does not come before its child), invalid_draft_length (a path
+/// longer than max_depth) wherever they are in the tree.
+Error verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult& result,
+                  const Execution& execution = {});
+
+/// Parents from the links that SGLang's tree kernels take (retrieve_next_token and
+/// retrieve_next_sibling: [batch, nodes], -1: none), node 0 the root and no draft: parents is
+/// [batch, nodes - 1]. A node that no link reaches, or two do, or whose own goes down in number or
+/// out of the tree, gets a parent below -1, which verify_tree answers with invalid_draft_tree.
+/// Errors: sizes that do not fit.
+Error parents_from_links(View<const std::int32_t> next_token, View<const std::int32_t> next_sibling,
+                         std::int64_t batch, std::int64_t nodes, View<std::int32_t> parents);
+
+}  // namespace fairdraw

@@ -1,0 +1,191 @@
+// Laws of verification by enumeration. A decision is a step function of its random word: bisection
+// finds where each step ends, so that the probability of a decision is a count of words over 2^64.
+#include <algorithm>
+
+#include "reference/verification_model.h"
+
+namespace fairdraw::reference {
+namespace {
+
+using boost::multiprecision::cpp_int;
+
+struct Step {
+  std::int32_t decision;
+  std::uint64_t word;  ///< one that leads to it
+  Probability probability;
+};
+
+// Steps of a decision, each over one interval of words.
+std::vector<Step> steps_of(const std::function<std::int32_t(std::uint64_t)>& decide) {
+  const std::uint64_t last = ~std::uint64_t{0};
+  const cpp_int all = cpp_int(1) << 64;
+  std::vector<Step> steps;
+  for (std::uint64_t begin = 0;;) {
+    const std::int32_t decision = decide(begin);
+    std::uint64_t low = begin, high = last;  // the last word of the step lies in [low, high]
+    while (low < high) {
+      const std::uint64_t middle = low + (high - low) / 2 + 1;
+      if (decide(middle) == decision) {
+        low = middle;
+      } else {
+        high = middle - 1;
+      }
+    }
+    steps.push_back({decision, begin, Probability(cpp_int(low) - begin + 1, all)});
+    if (low == last) return steps;
+    begin = low + 1;
+  }
+}
+
+std::vector<Step> draws_of(const IntegerRow& row) {
+  return steps_of([&row](std::uint64_t word) { return row.token_for(word); });
+}
+
+std::vector<std::int32_t> with(std::vector<std::int32_t> tokens, std::int32_t token) {
+  tokens.push_back(token);
+  return tokens;
+}
+
+// One position of a chain, judged by the model.
+class Position {
+ public:
+  Position(const IntegerRow& target, const IntegerRow& draft, std::int32_t drafted)
+      : target_{target, target}, draft_{draft}, drafted_{drafted} {}
+
+  // The token that is drawn anew, or -1: the draft stands.
+  std::int32_t decide(std::uint64_t accept, std::uint64_t recover) const {
+    const std::vector<PositionWords> words = {{0, accept, recover, 0}, {}};
+    const VerificationOutcome outcome =
+        verify_chain_model(target_, draft_, drafted_, words, target_[0].mask.size(), false);
+    return outcome.accepted == 1 ? -1 : outcome.tokens.at(0);
+  }
+
+ private:
+  std::vector<IntegerRow> target_, draft_;
+  std::vector<std::int32_t> drafted_;
+};
+
+void extend_chain(const RowBehind& target, const RowBehind& draft, const RowBehind& drawn_from,
+                  std::size_t n, const std::vector<std::int32_t>& prefix,
+                  const Probability& probability, SequenceLaw& law) {
+  const IntegerRow row = target(prefix);
+  if (prefix.size() == n) {
+    for (const Step& bonus : draws_of(row)) {
+      law[with(prefix, bonus.decision)] += probability * bonus.probability;
+    }
+    return;
+  }
+  const IntegerRow draft_row = draft(prefix);
+  for (const Step& drafted : draws_of(drawn_from(prefix))) {
+    const Position position(row, draft_row, drafted.decision);
+    const Probability drawn = probability * drafted.probability;
+    for (const Step& accept : steps_of(
+             [&position](std::uint64_t word) { return position.decide(word, 0) == -1 ? 1 : 0; })) {
+      const Probability reached = drawn * accept.probability;
+      if (accept.decision == 1) {
+        extend_chain(target, draft, drawn_from, n, with(prefix, drafted.decision), reached, law);
+        continue;
+      }
+      for (const Step& recover :
+           steps_of([&](std::uint64_t word) { return position.decide(accept.word, word); })) {
+        law[with(prefix, recover.decision)] += reached * recover.probability;
+      }
+    }
+  }
+}
+
+void extend_tree(const RowBehind& target, std::span<const std::int32_t> drafted,
+                 std::span<const std::int32_t> parents, std::int32_t node,
+                 const std::vector<std::int32_t>& prefix, const Probability& probability,
+                 SequenceLaw& law) {
+  const IntegerRow row = target(prefix);
+  // The node's children as a tree of one level, judged by the model: the child that stands.
+  std::vector<std::int32_t> children, tokens, roots;
+  for (std::size_t j = 0; j < drafted.size(); ++j) {
+    if (parents[j] != node) continue;
+    children.push_back(static_cast<std::int32_t>(j));
+    tokens.push_back(drafted[j]);
+    roots.push_back(-1);
+  }
+  const std::vector<IntegerRow> rows(children.size() + 1, row);
+  const auto outcome_of = [&](std::uint64_t word) {
+    const std::vector<PositionWords> words = {{word, 0, 0, 0}, {}};
+    return verify_tree_model(rows, tokens, roots, words, row.mask.size(), 1);
+  };
+  for (const Step& step :
+       steps_of([&](std::uint64_t word) { return outcome_of(word).tokens.at(0); })) {
+    const VerificationOutcome outcome = outcome_of(step.word);
+    const Probability reached = probability * step.probability;
+    if (outcome.nodes.empty()) {
+      law[with(prefix, step.decision)] += reached;
+    } else {
+      extend_tree(target, drafted, parents, children[static_cast<std::size_t>(outcome.nodes[0])],
+                  with(prefix, step.decision), reached, law);
+    }
+  }
+}
+
+}  // namespace
+
+SequenceLaw chain_law(const RowBehind& target, const RowBehind& draft, const RowBehind& drawn_from,
+                      std::size_t n) {
+  SequenceLaw law;
+  extend_chain(target, draft, drawn_from, n, {}, 1, law);
+  return law;
+}
+
+SequenceLaw given_chain_law(const RowBehind& target, std::span<const std::int32_t> drafted) {
+  std::vector<std::int32_t> parents;
+  for (std::size_t i = 0; i < drafted.size(); ++i) {
+    parents.push_back(static_cast<std::int32_t>(i) - 1);
+  }
+  return tree_law(target, drafted, parents);
+}
+
+SequenceLaw tree_law(const RowBehind& target, std::span<const std::int32_t> drafted,
+                     std::span<const std::int32_t> parents) {
+  SequenceLaw law;
+  extend_tree(target, drafted, parents, -1, {}, 1, law);
+  return law;
+}
+
+SequenceLaw completed(const SequenceLaw& law, const RowBehind& target, std::size_t length) {
+  SequenceLaw whole;
+  const std::function<void(const std::vector<std::int32_t>&, const Probability&)> extend =
+      [&](const std::vector<std::int32_t>& prefix, const Probability& probability) {
+        if (prefix.size() >= length) {
+          whole[{prefix.begin(), prefix.begin() + static_cast<std::ptrdiff_t>(length)}] +=
+              probability;
+          return;
+        }
+        const IntegerRow row = target(prefix);
+        for (std::size_t token = 0; token < row.mask.size(); ++token) {
+          const std::uint64_t weight = row.mask[token] != 0 ? row.weight[token] : 0;
+          if (weight == 0) continue;
+          const Probability share = Probability(cpp_int(weight), cpp_int(row.total));
+          extend(with(prefix, static_cast<std::int32_t>(token)), probability * share);
+        }
+      };
+  for (const auto& [tokens, probability] : law) extend(tokens, probability);
+  return whole;
+}
+
+SequenceLaw sequences_of(const RowBehind& target, std::size_t length) {
+  return completed({{{}, Probability(1)}}, target, length);
+}
+
+Probability total_variation(const SequenceLaw& a, const SequenceLaw& b) {
+  Probability sum = 0;
+  for (const auto& [tokens, probability] : a) {
+    const auto other = b.find(tokens);
+    const Probability difference =
+        other == b.end() ? probability : Probability(probability - other->second);
+    sum += abs(difference);
+  }
+  for (const auto& [tokens, probability] : b) {
+    if (a.find(tokens) == a.end()) sum += probability;
+  }
+  return sum / 2;
+}
+
+}  // namespace fairdraw::reference

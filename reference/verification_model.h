@@ -1,0 +1,83 @@
+// Speculative verification in serving (fairdraw/speculative.h), a second time: from the laws of
+// rows and random words to emitted tokens. And the law of what is emitted, by enumeration.
+#pragma once
+
+#include <boost/multiprecision/cpp_int.hpp>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "reference/integer_model.h"
+
+namespace fairdraw::reference {
+
+/// The random words of one position, by purpose.
+struct PositionWords {
+  std::uint64_t draw = 0, accept = 0, recover = 0, bonus = 0;
+};
+
+struct VerificationOutcome {
+  RowStatus status = RowStatus::ok;
+  std::vector<std::int32_t> tokens;  ///< emitted ones alone; none where the request fails
+  std::vector<std::int32_t> nodes;   ///< of a tree: drafted tokens that stand
+  std::int32_t accepted = 0;         ///< drafted tokens that stand
+};
+
+/// A chain of n = drafted.size() tokens. `target`: n + 1 rows; `draft`: n rows, or none where the
+/// law is unknown; `words`: of n + 1 positions. `greedy`: of the request. The first of these that
+/// is found decides the status: a drafted token outside of the vocabulary; then, position by
+/// position and no further than the chain gets, the target's row, the draft's row, a drafted token
+/// of weight 0. Throws std::invalid_argument where lengths do not fit.
+VerificationOutcome verify_chain_model(std::span<const IntegerRow> target,
+                                       std::span<const IntegerRow> draft,
+                                       std::span<const std::int32_t> drafted,
+                                       std::span<const PositionWords> words, std::size_t vocab,
+                                       bool greedy);
+
+/// A tree of n = drafted.size() tokens, `target`: n + 1 rows, row j + 1 behind drafted token j;
+/// `words`: by depth, n + 1 of them at most used. Statuses: a drafted token outside of the
+/// vocabulary, a parent that does not come before its child, a path longer than `max_depth`; then
+/// rows along the path.
+VerificationOutcome verify_tree_model(std::span<const IntegerRow> target,
+                                      std::span<const std::int32_t> drafted,
+                                      std::span<const std::int32_t> parents,
+                                      std::span<const PositionWords> words, std::size_t vocab,
+                                      std::size_t max_depth);
+
+// --- Laws ----------------------------------------------------------------------------------------
+
+using Probability = boost::multiprecision::cpp_rational;
+
+/// Probability of each sequence of emitted tokens.
+using SequenceLaw = std::map<std::vector<std::int32_t>, Probability>;
+
+/// The row behind a prefix of tokens.
+using RowBehind = std::function<IntegerRow(std::span<const std::int32_t> prefix)>;
+
+/// What verify_chain_model emits where each random word is uniform and independent of the others:
+/// every interval of words that leads to one decision is found, so that the law is exact. Drafts
+/// of n tokens are drawn from `drawn_from`, and judged as drawn from `draft`; those two differ
+/// only to show what comes of it. Cost: vocab^n times some hundred decisions.
+SequenceLaw chain_law(const RowBehind& target, const RowBehind& draft, const RowBehind& drawn_from,
+                      std::size_t n);
+
+/// What is emitted for one given chain of tokens whose law is unknown.
+SequenceLaw given_chain_law(const RowBehind& target, std::span<const std::int32_t> drafted);
+
+/// What verify_tree_model emits for a tree of given tokens.
+SequenceLaw tree_law(const RowBehind& target, std::span<const std::int32_t> drafted,
+                     std::span<const std::int32_t> parents);
+
+/// The law of the first `length` tokens where what `law` leaves open is drawn from the target, as
+/// later steps do.
+SequenceLaw completed(const SequenceLaw& law, const RowBehind& target, std::size_t length);
+
+/// The law that speculation has to give: `length` tokens from the target, one by one.
+SequenceLaw sequences_of(const RowBehind& target, std::size_t length);
+
+/// Sum over all sequences of |a - b| / 2.
+Probability total_variation(const SequenceLaw& a, const SequenceLaw& b);
+
+}  // namespace fairdraw::reference

@@ -1,0 +1,13 @@
+// The part of the table on requests with drafted tokens.
+#pragma once
+
+#include <vector>
+
+#include "suites/cases/probability_cases.h"
+
+namespace fairdraw::suites {
+
+/// Ids are not filled in; nothing is left out for a suite.
+std::vector<NamedCase> verification_cases();
+
+}  // namespace fairdraw::suites

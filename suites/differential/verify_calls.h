@@ -1,0 +1,114 @@
+// Whole calls of verify_chain and verify_tree on host vectors, and what the model says of them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "fairdraw/speculative.h"
+#include "reference/verification_model.h"
+#include "sample_calls.h"
+
+namespace fairdraw::suites {
+
+/// One call. Vectors that are empty are not given.
+struct VerifyCall {
+  std::int64_t batch = 0, max_draft = 0, max_depth = 0;
+  SampleCall target;  ///< rows, allowed, rules; parameters, seeds, offsets, active: of requests
+  SampleCall draft;   ///< rows and rules; filters: of requests
+  DraftLaw draft_law = DraftLaw::none;
+  std::vector<std::int64_t> row_begins;
+  std::vector<std::int32_t> draft_lengths, draft_tokens, parents;
+  std::vector<std::vector<float>> target_rows, draft_rows;  ///< as they stand in memory
+};
+
+/// Requests of 0 to 5 drafts over rows of `vocab` values, hard on purpose: packed and padded,
+/// every law of drafts near the target's and far from it, filters of their own in and out of range,
+/// masks, bad rows, drafted tokens that cannot be, lengths that do not fit; parents of trees.
+VerifyCall random_verify_call(std::uint64_t number, std::int64_t vocab);
+
+struct VerifyOutputs {
+  std::vector<std::int32_t> tokens, nodes, accepted;
+  std::vector<RowStatus> statuses;
+
+  /// Over a filling of its own. `width`: drafted tokens of a path at most.
+  VerifyOutputs(const VerifyCall& call, std::int64_t width, bool optional_results = true);
+  bool operator==(const VerifyOutputs&) const = default;
+};
+
+/// What a call has to write, by the model of the reference.
+VerifyOutputs expected_chain_outputs(const VerifyCall& call);
+VerifyOutputs expected_tree_outputs(const VerifyCall& call);
+
+/// Where two results of the first request that differs are apart; empty where they are equal.
+std::string difference(const VerifyOutputs& expected, const VerifyOutputs& got);
+
+template <class Arrays>
+LawFilters filters_in(const SampleCall& call, Arrays& arrays) {
+  return {parameter_in(call.temperature, arrays),
+          parameter_in(call.top_k, arrays),
+          parameter_in(call.top_p, arrays),
+          parameter_in(call.min_p, arrays),
+          call.tie_rule,
+          call.filter_order};
+}
+
+template <class Arrays>
+TargetRows target_in(const VerifyCall& call, Arrays& arrays) {
+  const SampleRequest rows = request_in(call.target, arrays);
+  TargetRows target;
+  target.logits = rows.logits;
+  target.filters = filters_in(call.target, arrays);
+  target.allowed = rows.allowed;
+  target.batch = call.batch;
+  target.row_begins = {arrays.in(call.row_begins),
+                       static_cast<std::int64_t>(call.row_begins.size())};
+  target.active = rows.active;
+  target.seed = rows.seed;
+  target.offset = rows.offset;
+  return target;
+}
+
+template <class Arrays>
+VerifyChainRequest chain_in(const VerifyCall& call, Arrays& arrays) {
+  const auto view = [&arrays](const auto& values) {
+    return View(arrays.in(values), static_cast<std::int64_t>(values.size()));
+  };
+  VerifyChainRequest request;
+  request.target = target_in(call, arrays);
+  request.max_draft = call.max_draft;
+  request.draft_tokens = view(call.draft_tokens);
+  request.draft_lengths = view(call.draft_lengths);
+  request.draft_law = call.draft_law;
+  if (call.draft_law != DraftLaw::none) request.draft = request_in(call.draft, arrays).logits;
+  request.draft_filters = filters_in(call.draft, arrays);
+  return request;
+}
+
+template <class Arrays>
+VerifyTreeRequest tree_in(const VerifyCall& call, Arrays& arrays) {
+  const VerifyChainRequest chain = chain_in(call, arrays);
+  VerifyTreeRequest request;
+  request.target = chain.target;
+  request.max_draft = call.max_draft;
+  request.max_depth = call.max_depth;
+  request.draft_tokens = chain.draft_tokens;
+  request.draft_lengths = chain.draft_lengths;
+  request.parents = {arrays.in(call.parents), static_cast<std::int64_t>(call.parents.size())};
+  return request;
+}
+
+template <class Result, class Arrays>
+Result verify_result_in(VerifyOutputs& outputs, Arrays& arrays) {
+  const auto view = [&arrays](auto& values) {
+    return View(arrays.out(values), static_cast<std::int64_t>(values.size()));
+  };
+  Result result;
+  result.tokens = view(outputs.tokens);
+  result.accepted = view(outputs.accepted);
+  result.statuses = view(outputs.statuses);
+  if constexpr (requires { result.nodes; }) result.nodes = view(outputs.nodes);
+  return result;
+}
+
+}  // namespace fairdraw::suites
