@@ -63,8 +63,8 @@ extern "C" {
 #define FAIRDRAW_PER_REQUEST_SEEDS (UINT64_C(1) << 20)
 /* the integer arithmetic of fairdraw's specification: tokens are compared bit for bit */
 #define FAIRDRAW_EXACT_INTEGER (UINT64_C(1) << 21)
-#define FAIRDRAW_CAN_VERIFY (UINT64_C(1) << 22)      /* fairdraw_plugin_run_verification */
-#define FAIRDRAW_CAN_DRAFT_TREES (UINT64_C(1) << 23) /* there, fairdraw_verification.parents */
+#define FAIRDRAW_CAN_VERIFY (UINT64_C(1) << 24)      /* fairdraw_plugin_run_verification */
+#define FAIRDRAW_CAN_DRAFT_TREES (UINT64_C(1) << 25) /* there, fairdraw_verification.parents */
 
 /* The randomness contract: what is promised of random bits. Where a promise is not made, neither is
    tested. */
