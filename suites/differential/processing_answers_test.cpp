@@ -17,6 +17,12 @@
 namespace fairdraw::suites {
 namespace {
 
+SampleResult tokens_to(std::int32_t* tokens, std::int64_t size) {
+  SampleResult result;
+  result.tokens = {tokens, size};
+  return result;
+}
+
 using harness::ProcessingFault;
 using reference::RowProcessing;
 
@@ -367,14 +373,14 @@ TEST(ProcessingRelations, ProcessedInPlaceAndBySampleIsTheSame) {
   fused.logits = {logits.data(), DType::float32, 1, 300, 300};
   fused.processing = arrays.view();
   fused.seed = std::uint64_t{3};
-  ASSERT_FALSE(sample(fused, {{&token, 1}, {}, {}, {}, {}, {}, {}}));
+  ASSERT_FALSE(sample(fused, tokens_to(&token, 1)));
   EXPECT_EQ(logits, before);  // `sample` leaves them alone
   ProcessLogitsRequest request{fused.logits, fused.processing, {}, {}};
   ASSERT_FALSE(process_logits(request, {{logits.data(), 1, 300}, {}}));
   EXPECT_EQ(logits, process(before, row).logits);
   std::int32_t again = -7;
   fused.processing = {};
-  ASSERT_FALSE(sample(fused, {{&again, 1}, {}, {}, {}, {}, {}, {}}));
+  ASSERT_FALSE(sample(fused, tokens_to(&again, 1)));
   EXPECT_EQ(again, token);
 }
 
@@ -395,7 +401,7 @@ struct Call {
     request.processing = arrays.view();
   }
 
-  Error run() { return sample(request, {{tokens.data(), 2}, {}, {}, {}, {}, {}, {}}); }
+  Error run() { return sample(request, tokens_to(tokens.data(), 2)); }
 
   void expect_refused(const std::vector<std::string>& parts) {
     const Error error = run();

@@ -138,7 +138,9 @@ TEST(VerifyDifferential, ChainsWithoutALawEmitTheTokensOfSample) {
         one.seed = {&seed, 1};
         one.offset = {&offset, 1};
         std::int32_t token = -7;
-        ASSERT_FALSE(sample(one, {{&token, 1}, {}, {}, {}, {}, {}, {}}, kOneThread));
+        SampleResult result;
+        result.tokens = {&token, 1};
+        ASSERT_FALSE(sample(one, result, kOneThread));
         ASSERT_EQ(got.tokens[static_cast<std::size_t>(b * (call.max_draft + 1) + i)], token)
             << "call " << number << ", request " << b << ", position " << i;
         ++compared;
