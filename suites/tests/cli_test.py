@@ -315,8 +315,8 @@ class CommandLine(CommandLineCase):
         with open(summary, "w", encoding="utf-8") as file:
             file.write("of the step before\n")
         result = subprocess.run(
-            [BINARY, "verify", "--suite", "smoke", "--sampler", "cpu", "--semantics", "rosellm",
-             "--case", "mask/gaussian_wide/v1000/edges", "--github"],
+            [command_line_case.BINARY, "verify", "--suite", "smoke", "--sampler", "cpu",
+             "--semantics", "rosellm", "--case", "mask/gaussian_wide/v1000/edges", "--github"],
             cwd=self.folder.name, capture_output=True, text=True, timeout=300, check=False,
             env=dict(os.environ, GITHUB_STEP_SUMMARY=summary))
         self.assertEqual(result.returncode, 1, result.stdout + result.stderr)

@@ -32,9 +32,11 @@ def test_exact_callable_passes_the_smoke_suite():
     report.raise_for_failures()
     assert reasons_for_skips(report) == {
         "takes no bfloat16 logits",
+        "takes no logits processing",
         "takes no probabilities",
         "takes no random words",
         "verifies no drafted chains",
+        "verifies no requests with drafts",
     }
 
 
