@@ -4,12 +4,16 @@
 
 #include <algorithm>
 #include <array>
+#include <type_traits>
+#include <vector>
 
 #include "fairdraw/cuda.h"
 #include "fairdraw/sample.h"
 #include "harness/adapters/describe.h"
 #include "harness/adapters/device_arrays.h"
 #include "harness/adapters/probs_operation.h"
+#include "harness/adapters/processing_arrays.h"
+#include "harness/adapters/processing_view.h"
 #include "harness/contract/usage_error.h"
 
 namespace fairdraw::harness {
@@ -18,7 +22,9 @@ namespace {
 class CudaSampler final : public Sampler {
  public:
   CudaSampler(std::string name, cuda::Path path)
-      : description_(describe(std::move(name))), path_(path) {}
+      : description_(describe(std::move(name))), path_(path) {
+    description_.processing = true;
+  }
 
   const SamplerDescription& description() const override { return description_; }
 
@@ -64,9 +70,20 @@ class CudaSampler final : public Sampler {
     const auto mask = arrays.add_result(batch.mask, extent(rows, batch.mask_stride, words, 4));
     const auto probs =
         arrays.add_result(batch.probs, extent(rows, batch.probs_stride, batch.vocab, 4));
+    fairdraw_batch moved = batch;
+    std::vector<std::size_t> numbers;
+    each_processing_array(moved, [&](const auto& array, std::int64_t bytes) {
+      numbers.push_back(arrays.add(array, bytes));
+    });
     if (Error error = arrays.upload(state)) return error;
 
     SampleRequest request;
+    std::size_t next = 0;
+    each_processing_array(moved, [&](auto& array, std::int64_t) {
+      using Value = std::remove_pointer_t<std::remove_reference_t<decltype(array)>>;
+      array = arrays.at<Value>(numbers[next++]);
+    });
+    request.processing = processing_of(moved);
     request.logits = {arrays.at<void>(logits), static_cast<DType>(batch.dtype), rows, batch.vocab,
                       batch.row_stride};
     request.temperature = {arrays.at<float>(temperature), rows};
@@ -107,7 +124,7 @@ class CudaSampler final : public Sampler {
     }
 
     cuda::Execution execution;
-    if (Error error = prepare(state, rows, execution)) return error;
+    if (Error error = prepare(state, cuda::workspace_bytes(request), execution)) return error;
     Error error = batch.input == 0 ? cuda::sample(request, result, execution)
                                    : sample_from_probs(operation, request, result, execution);
     if (error) return error;
@@ -154,16 +171,17 @@ class CudaSampler final : public Sampler {
     if (chain.statuses != nullptr) result.statuses = {arrays.at<RowStatus>(statuses), batch};
 
     cuda::Execution execution;
-    if (Error error = prepare(state, batch * (2 * n + 1), execution)) return error;
+    const std::int64_t rows = std::max<std::int64_t>(batch * (2 * n + 1), 0);
+    if (Error error = prepare(state, cuda::workspace_bytes(rows), execution)) return error;
     if (Error error = cuda::chain_speculative_sampling(request, result, execution)) return error;
     return arrays.download(state);
   }
 
-  // The stream, and a workspace for `rows` rows of logits or probabilities.
-  Error prepare(DeviceState& state, std::int64_t rows, cuda::Execution& execution) const {
+  // The stream, and a workspace of `bytes`.
+  Error prepare(DeviceState& state, std::int64_t bytes, cuda::Execution& execution) const {
     execution.stream = state.stream.get();
     execution.path = path_;
-    execution.workspace_bytes = cuda::workspace_bytes(std::max<std::int64_t>(rows, 0));
+    execution.workspace_bytes = bytes;
     constexpr std::int64_t kFewestBytes = 256;  // a block, not null, in an empty batch too
     if (Error error = state.workspace.reserve(std::max(execution.workspace_bytes, kFewestBytes))) {
       return error;

@@ -54,7 +54,7 @@ class DeviceArrays {
     void* result = nullptr;
     std::int64_t offset = 0, bytes = 0;
   };
-  std::array<Array, 24> arrays_{};
+  std::array<Array, 64> arrays_{};
   std::size_t count_ = 0;
   std::int64_t end_ = 0;
   char* base_ = nullptr;

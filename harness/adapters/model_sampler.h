@@ -11,8 +11,8 @@
 #include "harness/contract/sampler.h"
 #include "harness/run/verification_request.h"
 #include "reference/integer_model.h"
-#include "reference/processing_model.h"
 #include "reference/log_probabilities.h"
+#include "reference/processing_model.h"
 
 namespace fairdraw::harness {
 
