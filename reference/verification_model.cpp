@@ -117,7 +117,7 @@ VerificationOutcome verify_tree_model(std::span<const IntegerRow> target,
 
   VerificationOutcome outcome;
   for (std::int32_t node = -1;;) {
-    const IntegerRow& row = target[static_cast<std::size_t>(node + 1)];
+    const IntegerRow& row = target[static_cast<std::size_t>(node) + 1];
     if (row.status != RowStatus::ok) return failed(row.status);
     const std::int32_t token = row.token_for(words[outcome.tokens.size()].draw);
     outcome.tokens.push_back(token);

@@ -161,8 +161,9 @@ TEST(VerifyDifferential, TargetRowsAreProcessedWithTheGrowingPrefix) {
     // All histories are one: ten tokens, and the call's drafts behind them where they are tokens.
     std::vector<std::int32_t> history;
     for (std::int32_t i = 0; i < 10; ++i) {
-      history.push_back(static_cast<std::int32_t>((number + 7U * static_cast<unsigned>(i)) %
-                                                  static_cast<std::uint64_t>(call.target.vocab)));
+      history.push_back(
+          static_cast<std::int32_t>((number + std::uint64_t{7} * static_cast<std::uint64_t>(i)) %
+                                    static_cast<std::uint64_t>(call.target.vocab)));
     }
     for (const std::int32_t token : call.draft_tokens) {
       const bool is_token = token >= 0 && token < call.target.vocab;

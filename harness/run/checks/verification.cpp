@@ -177,7 +177,7 @@ void compare_with_sampling(const Run& run) {
           i == asked.width() ? -1
           : asked.trees      ? part(response->nodes, b, asked.width())[static_cast<std::size_t>(i)]
                              : static_cast<std::int32_t>(i);
-      row = static_cast<std::size_t>(node + 1);
+      row = static_cast<std::size_t>(node) + 1;
     }
   }
   const Response off = run_request(*run.input.sampler, sampling, {});

@@ -103,7 +103,7 @@ void draft_tokens(VerificationRequest& request, std::int64_t b, const CounterRan
       const auto parent = static_cast<std::int32_t>(chain ? i : random.below(i + 1, 3 * i)) - 1;
       request.parents[first + i] = parent;
       depth = parent < 0 ? 0 : depths[static_cast<std::size_t>(parent)] + 1;
-      row = static_cast<std::size_t>(parent + 1);
+      row = static_cast<std::size_t>(parent) + 1;
       depths.push_back(depth);
     }
     std::int32_t token = -1;
