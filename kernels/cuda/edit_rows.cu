@@ -6,21 +6,28 @@
 // are the row kernel's to report: they are neutral here. Nothing beyond the row is touched.
 //
 // Algorithm and cost. A block a row. Every list is walked by all threads, an entry each, between
-// barriers; nothing is sorted and nothing is searched, so the cost is linear in the lists, plus the
-// row's words of bits; of the logits only those of listed tokens are read.
-//   1. The words are cleared; banned bits are what `allowed` and the allowed ids leave out.
-//   2. Output: each token's count is set to 0, then added up by atomics; then the thread that sets
-//      a token's edited bit is the one that reads its count and writes its logit.
-//   3. Prompt: tokens that are not edited yet, in the same way.
-//   4. Bias: the last entry of a token is found by an atomic maximum over places in the list.
-//   5. Stop ids, bad words: bits of bans.
-// It is a launch of its own, in front of the row kernel, so that the row kernel keeps its registers
-// and its instructions. Ten reads wait for each other here, 12 us where nothing else runs: that,
-// and not the work, is the time. What was tried inside of the row kernel, while the row comes
-// (H200, B = 64, V = 128256, top_k 50 + top_p 0.9, bitmask, 512 tokens of output, 64 biases; 30 us
-// without processing, 56 with this): a memory that brings 64 rows at once answers a read behind
-// them after 8 us. Bits in the workspace 68, in shared memory 58, streamed steps through L2 51; all
-// reads before the row's 57.
+// barriers; nothing is sorted, so the cost is linear in the lists, plus the row's words of bits; of
+// the logits only those of listed tokens are read.
+//   1. Lists, their first entries, those tokens' logits and the first words of `allowed` are read.
+//   2. The words are cleared; banned bits are what `allowed` and the allowed ids leave out.
+//   3. Penalties and biases: lists of up to kTableEntries ids together meet in a table in shared
+//      memory (edit_table.cuh), and each of its tokens is then written once. Longer ones, and dense
+//      counts and masks, work in the workspace: counts are set to 0, then added up by atomics; then
+//      the thread that sets a token's edited bit reads its count and writes its logit; of biases
+//      the last is found by an atomic maximum over places in the list.
+//   4. Stop ids, bad words: bits of bans.
+// It is a launch of its own, in front of the row kernel, which it lets start once its reads are
+// done (compute capability 9.0): so the row kernel keeps its registers and its instructions, and
+// brings its rows meanwhile. Reads and instructions that wait for each other are the time here, 10
+// us for one row, and not the work.
+//
+// What was tried (H200, B = 64, V = 128256, top_k 50 + top_p 0.9, bitmask, 512 tokens of output, 64
+// biases; microseconds; 29 without processing, 34 with the bitmask alone, 49 as it is):
+//   inside of the row kernel, while the row comes: a memory that brings 64 rows at once answers a
+//     read behind them after 8. Bits in the workspace 68, in shared memory 58, streamed steps
+//     through L2 51; all reads before the row's 57
+//   as a launch of its own that ends before the row kernel starts 56; that lets it start at once 52
+//   penalties and biases in the workspace alone instead of the table 52
 //
 // Randomness: none. Numerics. kernels/common/processing_rules.h: float32, one rounding an
 // operation. Determinism: counts are integer sums, the last entry is a maximum, each edited value
@@ -28,6 +35,7 @@
 #include <cstdint>
 
 #include "edit_rows.h"
+#include "edit_table.cuh"
 #include "processing_rules.h"
 #include "read_value.cuh"
 #include "trouble.h"
@@ -57,6 +65,7 @@ struct EditorMemory {
   RowList lists[kLists];
   ProcessingParameters parameters;
   std::int64_t output_length;  ///< that min_tokens counts
+  EditTable table;
 };
 
 /// Reads what a row is asked for and where its lists are, a warp each, before its logits are asked
@@ -81,7 +90,7 @@ __device__ inline void find_processing(const LogitsProcessing& processing, std::
 
 class RowEditor {
  public:
-  __device__ RowEditor(const RowsTask& task, std::int64_t row, const EditorMemory& memory)
+  __device__ RowEditor(const RowsTask& task, std::int64_t row, EditorMemory& memory)
       : processing_(task.processing),
         allowed_(task.allowed.given() ? task.allowed.data + row * task.allowed.row_stride
                                       : nullptr),
@@ -96,9 +105,16 @@ class RowEditor {
         words_((vocab_ + head_ + 31) / 32),
         thread_(static_cast<int>(threadIdx.x)) {}
 
-  /// Reads the lists, and the logits of the tokens in them that change one: all that comes from
-  /// memory and is waited for, but for what stands behind the first kThreads entries.
+  /// Reads the lists, and the logits of the tokens in them that change one, and what `allowed`
+  /// bans: all that comes from memory and is waited for, but for what stands behind the first
+  /// entries of long lists and the first words of large vocabularies.
   __device__ void read() {
+#pragma unroll
+    for (int i = 0; i < kFirstWords; ++i) {
+      const int word = thread_ + i * kThreads;
+      first_banned_[i] = word < words_ ? banned_by_mask(word) : 0U;
+    }
+    memory_.table.clear(thread_, kThreads);
     __syncthreads();
     const ProcessingParameters& parameters = memory_.parameters;
     // The row fails where they are not valid, and its values must stay numbers until then.
@@ -112,8 +128,12 @@ class RowEditor {
   __device__ std::uint32_t edit() {
     const ProcessingParameters& parameters = memory_.parameters;
     clear();
-    penalise();
-    add_biases();
+    if (fits_table()) {
+      edit_by_table();
+    } else {
+      penalise();
+      add_biases();
+    }
     each(kStopIds, Trouble::invalid_min_tokens, false, [&](int place, float) {
       if (memory_.output_length < parameters.min_tokens) ban(place);
     });
@@ -153,6 +173,7 @@ class RowEditor {
       const RowList& of_row = memory_.lists[name];
       first_[name].id = thread_ < of_row.length ? of_row.ids[thread_] : kPlaceholder;
     }
+    if (thread_ < list(kBiasIds).length) first_bias_ = bias_values()[thread_];
 #pragma unroll
     for (int name = 0; name <= kBiasIds; ++name) {
       first_[name].raw = is_token(first_[name].id, vocab_) ? raw(first_[name].id) : 0.0F;
@@ -160,6 +181,10 @@ class RowEditor {
   }
 
   __device__ float raw(std::int32_t token) const { return logits_[token]; }
+  __device__ const float* bias_values() const {
+    return processing_.bias_values.data + list(kBiasIds).begin;
+  }
+
   /// Calls visit(place, logit) for the tokens of a list. The logit is that of the row, of lists
   /// that change logits.
   template <class Visit>
@@ -209,7 +234,14 @@ class RowEditor {
   /// No edits yet; banned is what `allowed` and the allowed ids leave out. Ends with a barrier.
   __device__ void clear() {
     const bool few = list(kAllowedIds).length > 0;
-    each_word([&](int word) { bits_[word] = make_uint2(0U, few ? ~0U : banned_by_mask(word)); });
+#pragma unroll
+    for (int i = 0; i < kFirstWords; ++i) {
+      const int word = thread_ + i * kThreads;
+      if (word < words_) bits_[word] = make_uint2(0U, few ? ~0U : first_banned_[i]);
+    }
+    for (int word = thread_ + kFirstWords * kThreads; word < words_; word += kThreads) {
+      bits_[word] = make_uint2(0U, few ? ~0U : banned_by_mask(word));
+    }
     __syncthreads();
     if (!few) return;
     each(kAllowedIds, Trouble::invalid_allowed_ids, false,
@@ -230,6 +262,61 @@ class RowEditor {
     if (head_ == 0) return high;
     const std::uint32_t low = word > 0 && word <= words ? by_token[word - 1] : 0U;
     return __funnelshift_l(low, high, head_);
+  }
+
+  // --- Penalties and biases of lists that the table holds ----------------------------------------
+
+  __device__ bool fits_table() const {
+    const bool dense = (processing_.output_counts.given() && reads_output(parameters_)) ||
+                       (processing_.prompt_mask.given() && reads_prompt(parameters_));
+    const std::int64_t entries =
+        std::int64_t{list(kOutput).length} + list(kPrompt).length + list(kBiasIds).length;
+    return !dense && entries <= kTableEntries;
+  }
+
+  __device__ void edit_by_table() {
+    EditTable& table = memory_.table;
+    if (reads_output(parameters_)) {
+      each(kOutput, Trouble::invalid_history, true,
+           [&](int place, float logit) { table.add_output(place - head_, logit); });
+    }
+    if (reads_prompt(parameters_)) {
+      each(kPrompt, Trouble::invalid_history, true,
+           [&](int place, float logit) { table.add_prompt(place - head_, logit); });
+    }
+    for (int i = thread_; i < list(kBiasIds).length; i += kThreads) {
+      const bool first = i == thread_;
+      const std::int32_t token = first ? first_[kBiasIds].id : list(kBiasIds).ids[i];
+      const float bias = first ? first_bias_ : bias_values()[i];
+      if (!is_token(token, vocab_) || !is_bias(bias)) {
+        note(Trouble::invalid_logit_bias);
+      } else {
+        table.add_bias(token, first ? first_[kBiasIds].raw : raw(token), i, bias);
+      }
+    }
+    __syncthreads();
+    for (int slot = thread_; slot < EditTable::kSlots; slot += kThreads) {
+      if (table.token[slot] != EditTable::kNoToken) write_slot(table, slot);
+    }
+  }
+
+  __device__ void write_slot(const EditTable& table, int slot) {
+    const int place = table.token[slot] + head_;
+    const std::int32_t seen = table.count[slot];
+    const float logit = table.logit[slot];
+    float x = logit;
+    if (seen > 0) x = penalised(logit, seen % EditTable::kSeen, parameters_);
+    if (overflowed(logit, x)) note(Trouble::processing_overflow);
+    const int last = table.last_bias[slot];
+    if (last >= 0 && is_ban(table.bias[last])) {
+      ban(place);
+    } else if (last >= 0) {
+      const float before = x;
+      x = biased(x, table.bias[last]);
+      if (overflowed(before, x)) note(Trouble::processing_overflow);
+    }
+    values_[place] = x;
+    atomicOr(&bits_[place / 32].x, 1U << (place % 32));
   }
 
   // --- Penalties ---------------------------------------------------------------------------------
@@ -387,13 +474,25 @@ class RowEditor {
   float* values_;
   std::uint32_t* later_;
   RowValues logits_;
-  const EditorMemory& memory_;
+  EditorMemory& memory_;
   std::int64_t row_;
   int vocab_, head_, words_, thread_;
   ProcessingParameters parameters_;
+  /// Words of bits that a thread reads at the start: all of them up to a vocabulary of 131064.
+  static constexpr int kFirstWords = 8;
+  std::uint32_t first_banned_[kFirstWords];
   Entry first_[kLists];
+  float first_bias_ = 0.0F;
   std::uint32_t trouble_ = 0;
 };
+
+/// The row kernel brings its rows while this one ends; it waits before it looks at edits. Not
+/// before the reads above: they would wait behind the rows.
+__device__ void let_next_kernel_start() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
 
 __global__ void __launch_bounds__(kThreads)
     edit_rows_kernel(const __grid_constant__ RowsTask task) {
@@ -407,6 +506,7 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) worst = 0;
   RowEditor editor(task, row, memory);
   editor.read();
+  let_next_kernel_start();
   const std::uint32_t trouble = editor.edit();
   if (trouble > 0) atomicMax(&worst, trouble);
   __syncthreads();

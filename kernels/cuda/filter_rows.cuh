@@ -105,6 +105,7 @@ class RowFilter : public RowNuclei<kType, kFromProbs, kThreads, kProcessed> {
     segment_.start_load(loaded, bulk_);
     typename Segment::Stream stream = segment_.open_stream(true);
     prepare();
+    if constexpr (kProcessed) await_edits();
     const typename Segment::Found found =
         segment_.scan(stream, loaded, bulk_, [&](const float(&x)[kPerVector], float thread_max) {
           if (needs_sample_) take_sample(x, thread_max);
@@ -172,6 +173,13 @@ class RowFilter : public RowNuclei<kType, kFromProbs, kThreads, kProcessed> {
   using typename Base::Bracket;
 
   // --- The maximum -------------------------------------------------------------------------------
+
+  /// Waits for the kernel that makes the edits (edit_rows.cu), which lets this one start early.
+  __device__ __forceinline__ static void await_edits() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+  }
 
   /// What needs no logit, while the row comes.
   __device__ __forceinline__ void prepare() {
