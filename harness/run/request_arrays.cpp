@@ -28,6 +28,7 @@ std::uint64_t hash_of(const void* data, std::size_t size) {
 std::size_t element_size(DType dtype) { return dtype == DType::float32 ? 4 : 2; }
 
 void encode(DType dtype, const float* values, std::size_t count, std::byte* target) {
+  if (count == 0) return;  // null then, perhaps, which memcpy must not see
   if (dtype == DType::float32) {
     std::memcpy(target, values, count * sizeof(float));
     return;
