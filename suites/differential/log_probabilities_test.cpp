@@ -64,24 +64,9 @@ struct Report {
 };
 
 SampleRequest request_of(const Question& question) {
-  const RandomRow& row = question.row;
-  SampleRequest request;
-  const auto vocab = static_cast<std::int64_t>(row.logits.size());
-  const bool wide = question.dtype == DType::float32;
-  request.logits = {wide ? static_cast<const void*>(row.logits.data()) : question.narrow.data(),
-                    question.dtype, 1, vocab, vocab};
-  request.temperature = row.parameters.temperature;
-  request.top_k = row.parameters.top_k;
-  request.top_p = row.parameters.top_p;
-  request.min_p = row.parameters.min_p;
-  request.tie_rule = row.tie_rule;
-  request.filter_order = row.filter_order;
-  request.seed = {&row.seed, 1};
-  request.offset = {&row.offset, 1};
-  request.num_samples = kSamples;
-  if (!row.allowed.empty()) {
-    request.allowed = {row.allowed.data(), 1, static_cast<std::int64_t>(row.allowed.size())};
-  }
+  SampleRequest request = request_of(question.row, kSamples);
+  if (question.dtype != DType::float32) request.logits.data = question.narrow.data();
+  request.logits.dtype = question.dtype;
   return request;
 }
 

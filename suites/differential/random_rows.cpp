@@ -102,6 +102,25 @@ std::vector<float> random_probs(std::mt19937_64& random, std::size_t vocab) {
   return probs;
 }
 
+SampleRequest request_of(const RandomRow& row, std::int32_t num_samples) {
+  SampleRequest request;
+  const auto vocab = static_cast<std::int64_t>(row.logits.size());
+  request.logits = {row.logits.data(), DType::float32, 1, vocab, vocab};
+  request.temperature = row.parameters.temperature;
+  request.top_k = row.parameters.top_k;
+  request.top_p = row.parameters.top_p;
+  request.min_p = row.parameters.min_p;
+  request.tie_rule = row.tie_rule;
+  request.filter_order = row.filter_order;
+  request.seed = {&row.seed, 1};
+  request.offset = {&row.offset, 1};
+  request.num_samples = num_samples;
+  if (!row.allowed.empty()) {
+    request.allowed = {row.allowed.data(), 1, static_cast<std::int64_t>(row.allowed.size())};
+  }
+  return request;
+}
+
 std::string describe(const RandomRow& row) {
   const reference::RowParameters& p = row.parameters;
   return fmt::format(

@@ -5,6 +5,7 @@
 #include <random>
 #include <vector>
 
+#include "fairdraw/sample.h"
 #include "fairdraw/types.h"
 #include "reference/integer_model.h"
 
@@ -29,6 +30,10 @@ RandomRow random_row_of(std::uint64_t number, std::size_t vocab);
 
 /// Probabilities with ties, zeros, subnormals and a random scale; they do not sum to 1.
 std::vector<float> random_probs(std::mt19937_64& random, std::size_t vocab);
+
+/// The call of `sample` over the row alone, as float32, for num_samples tokens. It reads the row,
+/// which must outlive it.
+SampleRequest request_of(const RandomRow& row, std::int32_t num_samples);
 
 /// A sentence that names the row.
 std::string describe(const RandomRow& row);

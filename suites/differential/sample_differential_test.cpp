@@ -30,25 +30,6 @@ struct Sampled {
   std::vector<float> probs;
 };
 
-SampleRequest request_of(const RandomRow& row) {
-  SampleRequest request;
-  const auto vocab = static_cast<std::int64_t>(row.logits.size());
-  request.logits = {row.logits.data(), DType::float32, 1, vocab, vocab};
-  request.temperature = row.parameters.temperature;
-  request.top_k = row.parameters.top_k;
-  request.top_p = row.parameters.top_p;
-  request.min_p = row.parameters.min_p;
-  request.tie_rule = row.tie_rule;
-  request.filter_order = row.filter_order;
-  request.seed = {&row.seed, 1};
-  request.offset = {&row.offset, 1};
-  request.num_samples = kSamples;
-  if (!row.allowed.empty()) {
-    request.allowed = {row.allowed.data(), 1, static_cast<std::int64_t>(row.allowed.size())};
-  }
-  return request;
-}
-
 /// `whole`: masks and probabilities too, which makes the call take another way through the code.
 Sampled sample_row(const RandomRow& row, CpuTarget target, bool whole) {
   Sampled sampled;
@@ -65,7 +46,7 @@ Sampled sample_row(const RandomRow& row, CpuTarget target, bool whole) {
     result.mask = {sampled.mask.data(), 1, static_cast<std::int64_t>(sampled.mask.size())};
     result.probs = {sampled.probs.data(), 1, vocab};
   }
-  const Error error = sample(request_of(row), result, {target, 1});
+  const Error error = sample(request_of(row, kSamples), result, {target, 1});
   if (error) sampled.tokens.assign(kSamples, -99);
   return sampled;
 }
