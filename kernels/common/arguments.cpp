@@ -181,6 +181,21 @@ Error check_logprobs(const SampleRequest& request, const LogprobsResult& result)
                       request.logits.vocab, "vocab");
 }
 
+void remove_filters(SampleRequest& request) {
+  request.processing = {};
+  request.allowed = {};
+  request.temperature = 1.0F;
+  request.top_k = 0;
+  request.top_p = 1.0F;
+  request.min_p = 0.0F;
+}
+
+Error check_token_ids(const SampleRequest& request, const View<const std::int32_t>& token_ids) {
+  const std::int64_t tokens = outputs_of(request) * request.num_samples;
+  if (!token_ids.given() && tokens > 0) return out_of_range("token_ids", "null", "an array");
+  return check_length("token_ids", token_ids.size, tokens, "outputs * num_samples");
+}
+
 Error check_renormalised(const FloatRows& renormalised, std::int64_t rows) {
   if (renormalised.given() || rows <= 0) return {};
   return out_of_range("output", "null", "a matrix of float32");

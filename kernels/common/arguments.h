@@ -57,6 +57,11 @@ Error check_result(const SampleRequest& request, const SampleResult& result, boo
 
 Error check_logprobs(const SampleRequest& request, const LogprobsResult& result);
 
+/// A request as raw modes of log_probabilities see it: nothing to process, nothing to filter.
+void remove_filters(SampleRequest& request);
+/// Of a request that is checked: one token a sample of each output.
+Error check_token_ids(const SampleRequest& request, const View<const std::int32_t>& token_ids);
+
 /// The matrix that softmax and the renormalisations write.
 Error check_renormalised(const FloatRows& renormalised, std::int64_t rows);
 

@@ -6,18 +6,19 @@
 #include <limits>
 
 #include "fairdraw/beam_search.h"
+#include "host_device.h"
 
 namespace fairdraw {
 
 /// What a cumulative score is divided by: (float)pow(length, length_penalty). Not a positive finite
 /// number where the power leaves float32.
-inline float beam_length_norm(std::int32_t length, float length_penalty) {
+FAIRDRAW_HOST_DEVICE inline float beam_length_norm(std::int32_t length, float length_penalty) {
   if (length_penalty == 0.0F || length == 1) return 1.0F;
-  return static_cast<float>(
-      std::pow(static_cast<double>(length), static_cast<double>(length_penalty)));
+  // Of both backends: the power is one unit of float64 or two off, and is rounded to float32.
+  return static_cast<float>(pow(static_cast<double>(length), static_cast<double>(length_penalty)));
 }
 
-inline bool is_length_norm(float norm) {
+FAIRDRAW_HOST_DEVICE inline bool is_length_norm(float norm) {
   return norm > 0.0F && norm <= std::numeric_limits<float>::max();
 }
 
@@ -29,8 +30,9 @@ struct FinishedBeam {
 
 /// Puts a finished sequence in its place in a request's pool of at most `width`, the best first.
 /// `begin` is the request's first place in the arrays of `pool`, `count` how many it holds.
-inline void add_to_pool(const BeamPool& pool, std::int64_t begin, std::int32_t width,
-                        std::int32_t& count, const FinishedBeam& finished) {
+FAIRDRAW_HOST_DEVICE inline void add_to_pool(const BeamPool& pool, std::int64_t begin,
+                                             std::int32_t width, std::int32_t& count,
+                                             const FinishedBeam& finished) {
   const float* scores = pool.scores.data + begin;
   if (count == width && !(finished.score > scores[count - 1])) return;
   std::int64_t place = count < width ? count : width - 1;  // the last one leaves a full pool
@@ -53,6 +55,9 @@ inline void add_to_pool(const BeamPool& pool, std::int64_t begin, std::int32_t w
 /// Checks a pool's arrays, and a history's unless it is absent.
 Error check_beam_pool(const BeamPool& pool, std::int64_t requests, std::int32_t max_width);
 Error check_beam_history(const BeamHistory& history, std::int64_t requests, std::int32_t max_width);
+
+/// Checks the arguments of a step.
+Error check_beam_step(const BeamStepRequest& step, const BeamStepResult& result);
 
 /// Checks the size of a batch of beams.
 Error check_beam_shape(std::int64_t requests, std::int32_t max_width);

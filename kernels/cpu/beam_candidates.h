@@ -1,26 +1,14 @@
-// The best candidates that one live beam offers, and the order of candidates.
+// The best candidates that one live beam offers.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
-#include "fairdraw/beam_search.h"
+#include "beam_rules.h"
 #include "passes.h"
 
 namespace fairdraw::cpu {
-
-struct BeamCandidate {
-  float score = 0;
-  std::int32_t beam = 0;
-  std::int32_t token = 0;
-};
-
-/// Larger score first, then lower beam, then lower token id: a total order of candidates.
-inline bool comes_before(const BeamCandidate& a, const BeamCandidate& b) {
-  if (a.score != b.score) return a.score > b.score;
-  return a.beam != b.beam ? a.beam < b.beam : a.token < b.token;
-}
 
 /// Keeps the first `most` of the list by comes_before, in any order.
 void keep_best(std::vector<BeamCandidate>& candidates, std::size_t most);

@@ -5,16 +5,9 @@
 #include <cstdint>
 
 #include "batch.h"
-#include "fairdraw/speculative.h"
+#include "drafted_request.h"
 
 namespace fairdraw::cpu {
-
-/// What belongs to one request.
-struct DraftedRequest {
-  std::int64_t row = 0;     ///< of the target: its first
-  std::int64_t place = 0;   ///< of its first draft
-  std::int64_t drafts = 0;  ///< how many tokens are drafted
-};
 
 class DraftedRequests {
  public:
@@ -32,7 +25,7 @@ class DraftedRequests {
   bool is_greedy(std::int64_t b) const { return fairdraw::is_greedy(parameters(b)); }
   std::uint64_t word(std::int64_t b, std::int64_t position, Purpose purpose) const;
   const std::int32_t* tokens(const DraftedRequest& request) const {
-    return draft_tokens_.data + request.place;
+    return drafts_.tokens.data + request.place;
   }
   std::int64_t vocab() const { return rows_.logits.vocab; }
 
@@ -40,8 +33,7 @@ class DraftedRequests {
   RowParameters parameters(std::int64_t b) const;
 
   const TargetRows& target_;
-  std::int64_t max_draft_;
-  View<const std::int32_t> draft_tokens_, draft_lengths_;
+  Drafts drafts_;
   SampleRequest rows_;
   FilterOptions options_;
 };

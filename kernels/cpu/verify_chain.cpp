@@ -24,7 +24,6 @@
 namespace fairdraw {
 namespace {
 
-using cpu::DraftedRequest;
 using cpu::LawWeights;
 using cpu::Worker;
 

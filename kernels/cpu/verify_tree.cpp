@@ -21,7 +21,6 @@
 namespace fairdraw {
 namespace {
 
-using cpu::DraftedRequest;
 using cpu::Worker;
 
 class Trees {

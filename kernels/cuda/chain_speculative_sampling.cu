@@ -1,12 +1,7 @@
 // chain_speculative_sampling (fairdraw/sampling.h): verification of drafted tokens, in integers.
 //
 // Contract: see the declaration. Semantics: Leviathan et al. 2023, Chen et al. 2023, in the
-// arithmetic of kernels/cpu/chain_speculative_sampling.cpp. With target weights P (sum Zp) and
-// draft weights Q (sum Zq) at a position whose drafted token is x:
-//   accept    if P_x > 0 and (P_x Zq >= Q_x Zp or floor(r Q_x Zp / 2^64) < P_x Zq),
-//   residual  R_j = max(P_j Zq - Q_j Zp, 0), drawn by its prefix sums in token-id order,
-// exactly: products have up to 100 bits, sums of residuals 120, products with a random word 192.
-// Where all residuals are 0 the two laws are equal, and the token is drawn from the target.
+// arithmetic of chain_draws.cuh.
 // All positions are validated, those after a rejection too: a draft token out of range, then the
 // first bad row in the order of positions, draft before target, fails the request.
 //
@@ -25,12 +20,11 @@
 #include <cstdint>
 
 #include "block_sums.cuh"
+#include "chain_draws.cuh"
 #include "chain_speculative_sampling.h"
 #include "philox.h"
-#include "prefix_draw.cuh"
 #include "read_value.cuh"
 #include "weight_rule.cuh"
-#include "wide_integers.h"
 
 namespace fairdraw::cuda {
 namespace {
@@ -96,17 +90,16 @@ __global__ void __launch_bounds__(kThreads) measure_rows_kernel(ChainTask task) 
 // --- Second launch: requests -------------------------------------------------------------------
 
 /// Weights of a measured row.
-struct WeighedRow {
+struct RowWeight {
   RowValues values;
   WeightRule weigh;
-  std::uint64_t total;
-
-  __device__ static WeighedRow of(const RowsView& rows, std::int64_t number,
-                                  const RowRecord& record) {
-    return {RowValues::of(rows, number), WeightRule::of_probs(record.max), record.total};
-  }
-  __device__ std::uint64_t weight(std::int64_t token) const { return weigh(values[token]); }
+  __device__ std::uint64_t operator()(std::int64_t token) const { return weigh(values[token]); }
 };
+
+__device__ Law<RowWeight> law_of(const RowsView& rows, std::int64_t number,
+                                 const RowRecord& record) {
+  return {{RowValues::of(rows, number), WeightRule::of_probs(record.max)}, record.total};
+}
 
 /// One request of a call.
 struct Chain {
@@ -123,11 +116,11 @@ struct Chain {
   __device__ const RowRecord& draft_record(std::int64_t i) const {
     return task.records[task.request.target_probs.rows + b * n + i];
   }
-  __device__ WeighedRow target(std::int64_t i) const {
-    return WeighedRow::of(task.request.target_probs, b * (n + 1) + i, target_record(i));
+  __device__ Law<RowWeight> target(std::int64_t i) const {
+    return law_of(task.request.target_probs, b * (n + 1) + i, target_record(i));
   }
-  __device__ WeighedRow draft(std::int64_t i) const {
-    return WeighedRow::of(task.request.draft_probs, b * n + i, draft_record(i));
+  __device__ Law<RowWeight> draft(std::int64_t i) const {
+    return law_of(task.request.draft_probs, b * n + i, draft_record(i));
   }
   __device__ std::uint64_t word(std::int64_t position, Purpose purpose) const {
     const PerRequest<std::uint64_t>& seed = task.request.seed;
@@ -137,19 +130,13 @@ struct Chain {
   }
 
   __device__ bool accepts(std::int64_t i) const {
-    const WeighedRow target_row = target(i);
-    const WeighedRow draft_row = draft(i);
-    const std::int32_t token = drafted(i);
-    const std::uint64_t weight = target_row.weight(token);
-    const uint128_t p = static_cast<uint128_t>(weight) * draft_row.total;
-    const uint128_t q = static_cast<uint128_t>(draft_row.weight(token)) * target_row.total;
-    return weight > 0 && (p >= q || multiply_high(word(i, Purpose::accept), q) < p);
+    return accepts_draft(target(i), draft(i), drafted(i), word(i, Purpose::accept));
   }
 };
 
 struct ChainScratch {
   BlockScratch<std::uint64_t> reduction;
-  PrefixSums<uint128_t> sums;
+  ChainSums sums;
 };
 
 /// What the tests of all positions say.
@@ -195,41 +182,16 @@ __device__ Verdict test_positions(const Chain& chain, ChainScratch& scratch) {
   return {RowStatus::ok, static_cast<std::int64_t>(accepted), static_cast<std::int64_t>(rejected)};
 }
 
-/// A token by prefix sums of `weight`, or -1 where all weights are 0. For the whole block; valid
-/// in the first warp.
-template <class Weight>
-__device__ std::int32_t draw_by_block(ChainScratch& scratch, std::int64_t vocab,
-                                      std::uint64_t random, const Weight& weight) {
-  sum_ranges(scratch.sums, vocab, weight);
-  const uint128_t total = scratch.sums.inclusive[kRanges - 1];
-  std::int32_t token = -1;
-  if (total != 0 && warp_of_thread() == 0) {
-    token = draw_token(scratch.sums, vocab, multiply_high(random, total), weight);
-  }
-  __syncthreads();  // the sums may be used again
-  return token;
-}
-
 /// The token after the emitted ones: of the residual, or the bonus. Valid in the first warp.
 __device__ std::int32_t last_token(const Chain& chain, std::int64_t position,
                                    ChainScratch& scratch) {
   const std::int64_t vocab = chain.task.request.target_probs.vocab;
-  const WeighedRow target = chain.target(position);
-  const auto target_weight = [&](std::int64_t j) { return uint128_t{target.weight(j)}; };
+  const Law<RowWeight> target = chain.target(position);
   if (position == chain.n) {
-    return draw_by_block(scratch, vocab, chain.word(position, Purpose::bonus), target_weight);
+    return draw_from_target(scratch.sums, vocab, chain.word(position, Purpose::bonus), target);
   }
-  const WeighedRow draft = chain.draft(position);
-  const std::uint64_t random = chain.word(position, Purpose::recover);
-  const auto residual = [&](std::int64_t j) {
-    const uint128_t p = static_cast<uint128_t>(target.weight(j)) * draft.total;
-    const uint128_t q = static_cast<uint128_t>(draft.weight(j)) * target.total;
-    return p > q ? p - q : uint128_t{0};
-  };
-  const std::int32_t token = draw_by_block(scratch, vocab, random, residual);
-  const bool equal_laws = scratch.sums.inclusive[kRanges - 1] == 0;
-  __syncthreads();
-  return equal_laws ? draw_by_block(scratch, vocab, random, target_weight) : token;
+  return draw_residual(scratch.sums, vocab, chain.word(position, Purpose::recover), target,
+                       chain.draft(position));
 }
 
 __device__ void verify_chain(const Chain& chain, ChainScratch& scratch) {

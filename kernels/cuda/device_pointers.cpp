@@ -91,6 +91,32 @@ void DevicePointers::check_needed(const std::string& field, const void* pointer,
   check(field, pointer, alignment);
 }
 
+void DevicePointers::check(const std::string& field, const TokenLists& lists) {
+  if (lists.size > 0) check(field + ".data", lists.data, alignof(std::int32_t));
+  check(field + ".begins", lists.begins);
+  check(field + ".lengths", lists.lengths);
+}
+
+void DevicePointers::check(const LogitsProcessing& processing) {
+  check("repetition_penalty", processing.repetition_penalty);
+  check("frequency_penalty", processing.frequency_penalty);
+  check("presence_penalty", processing.presence_penalty);
+  check("prompt", processing.prompt);
+  check("output", processing.output);
+  check("prompt_mask", processing.prompt_mask);
+  if (processing.output_counts.rows > 0) {
+    check("output_counts", processing.output_counts.data, alignof(std::int32_t));
+  }
+  check("bias_ids", processing.bias_ids);
+  check("bias_values", processing.bias_values);
+  check("min_tokens", processing.min_tokens);
+  check("stop_ids", processing.stop_ids);
+  check("output_lengths", processing.output_lengths);
+  check("bad_words", processing.bad_words);
+  check("bad_word_lengths", processing.bad_word_lengths);
+  check("allowed_ids", processing.allowed_ids);
+}
+
 void DevicePointers::check_workspace(const Execution& execution, std::int64_t needed,
                                      std::int64_t rows) {
   if (error_ || needed == 0) return;

@@ -42,6 +42,8 @@ class DevicePointers {
   void check(const std::string& field, const FloatRows& floats) {
     if (floats.rows > 0) check(field, floats.data, alignof(float));
   }
+  void check(const std::string& field, const TokenLists& lists);
+  void check(const LogitsProcessing& processing);
   /// `needed` bytes, room for `rows` rows, in device memory, aligned.
   void check_workspace(const Execution& execution, std::int64_t needed, std::int64_t rows);
 

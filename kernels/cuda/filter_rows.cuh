@@ -144,7 +144,8 @@ class RowFilter : public RowNuclei<kType, kFromProbs, kThreads, kProcessed> {
     }
     // What top_p is measured on.
     const bool row_mass =
-        work_.top_p_on() && (!work_.top_k_on() || work_.task.filter_order == FilterOrder::joint);
+        work_.task.total_of_row ||
+        (work_.top_p_on() && (!work_.top_k_on() || work_.task.filter_order == FilterOrder::joint));
     return finish_by_list(fmaxf(head_end_, work_.base), row_mass);
   }
 
@@ -513,6 +514,8 @@ __global__ void __launch_bounds__(kThreads, kThreads == 1024 ? 1 : 2)
                        const __grid_constant__ RowShape shape) {
   extern __shared__ uint4 dynamic[];
   __shared__ BlockMemory<kThreads> memory;
+  // Before any exchange: all blocks of a row leave, or none does.
+  if (task.noted != nullptr && task.noted[blockIdx.x / shape.blocks] >= 0) return;
   RowFilter<kType, kFromProbs, kThreads, kProcessed> filter(task, shape, memory, dynamic);
   const RowStatus status = filter.find_maximum();
   if (status != RowStatus::ok) {

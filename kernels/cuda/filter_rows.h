@@ -24,6 +24,18 @@ struct RowRecord {
   std::uint64_t total;  ///< weight of the survivors (not set for greedy rows)
 };
 
+/// The survivors of rows that have few, in order: the largest value first, the lowest id among
+/// equals. A by-product of lists that the row kernel has sorted anyway.
+struct RowHeads {
+  static constexpr int kMost = 256;     ///< entries of a row
+  static constexpr int kNotNoted = -1;  ///< a count: the survivors are not here
+  std::int32_t* counts = nullptr;       ///< [rows]; rows that failed have 0
+  float* values = nullptr;              ///< [rows, kMost]
+  std::int32_t* ids = nullptr;          ///< [rows, kMost]
+
+  __host__ __device__ bool given() const { return counts != nullptr; }
+};
+
 /// What a launch filters, as the device sees it. Everything is in range but for what lies in
 /// device memory.
 struct RowsTask {
@@ -45,10 +57,15 @@ struct RowsTask {
   PerRequest<std::uint64_t> seed = std::uint64_t{0};
   PerRequest<std::uint64_t> offset = std::uint64_t{0};
   Purpose purpose = Purpose::draw;
-  std::int32_t* tokens = nullptr;  ///< [rows]; random bits as for num_samples = 1
-  RowStatus* statuses = nullptr;   ///< [rows], optional; written with the tokens
+  const std::uint32_t* index = nullptr;  ///< [rows], optional: of the random words, in place of 0
+  std::int32_t* tokens = nullptr;        ///< [rows]; random bits as for num_samples = 1
+  RowStatus* statuses = nullptr;         ///< [rows], optional; written with the tokens
 
   RowRecord* records = nullptr;  ///< [rows], optional: for the kernels that come after
+  bool total_of_row = false;     ///< their `total` is of all allowed tokens; with top_k alone
+  RowHeads heads;                ///< optional
+  /// [rows], optional: the call passes over rows that have a count here (and writes nothing)
+  const std::int32_t* noted = nullptr;
 };
 
 /// Enqueues the row kernel. rows.rows in [1, 2^22). Returns the launch's error.

@@ -31,7 +31,8 @@ cudaError_t launch_with_threads(const RowsTask& task, const Spread& spread, cuda
     cluster.val.clusterDim.y = 1;
     cluster.val.clusterDim.z = 1;
   }
-  if (kProcessed && shape.bulk_copies) {  // compute capability 9.0
+  // Compute capability 9.0. What a launch reads before it waits for the one before must be older.
+  if (kProcessed && shape.bulk_copies && task.noted == nullptr) {
     cudaLaunchAttribute& early = attributes[config.numAttrs++];
     early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     early.val.programmaticStreamSerializationAllowed = 1;

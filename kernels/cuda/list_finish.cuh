@@ -15,6 +15,7 @@ template <bool kFromProbs, int kThreads>
 class ListFinish {
   using Work = RowWork<kFromProbs, kThreads>;
   static constexpr int kWarps = kThreads / kWarp;
+  static_assert(kMostRanked <= RowHeads::kMost);
 
  public:
   __device__ __forceinline__ ListFinish(Work& work, const CandidateList& list, std::uint64_t word)
@@ -243,8 +244,9 @@ class ListFinish {
     }
     const std::uint64_t inclusive = warp_inclusive_sum(sum);
     const std::uint64_t total = __shfl_sync(kAllLanes, inclusive, kWarp - 1);
+    if (work_.task.heads.given()) note_head(n);
     if (!work_.draws()) {
-      if (work_.lane == 0) work_.write_cut(total, -1);
+      if (work_.lane == 0) work_.write_cut(work_.task.total_of_row ? mass : total, -1);
       return;
     }
     std::uint64_t left = multiply_high(word_, total);
@@ -253,6 +255,26 @@ class ListFinish {
     int i = begin;
     for (std::uint64_t w = kept_weight(i); left >= w; w = kept_weight(++i)) left -= w;
     work_.write_cut(total, ranked.id[i]);
+  }
+
+  /// One warp: the survivors among the n sorted values, which are the first of them.
+  __device__ __forceinline__ void note_head(int n) {
+    float* values = work_.task.heads.values + std::int64_t{work_.row} * RowHeads::kMost;
+    std::int32_t* ids = work_.task.heads.ids + std::int64_t{work_.row} * RowHeads::kMost;
+    int kept = 0;
+    for (int first = 0; first < n; first += kWarp) {
+      const int place = first + work_.lane;
+      const int entry = memory_.ranked.sorted[min(place, n - 1)];
+      const float x = memory_.ranked.value[entry];
+      const std::int32_t id = memory_.ranked.id[entry];
+      const bool keeps = place < n && work_.kept(x, id);
+      if (keeps) {
+        values[place] = x;
+        ids[place] = id;
+      }
+      kept += __popc(__ballot_sync(kAllLanes, keeps));
+    }
+    work_.in_head = kept;
   }
 
   /// Puts the blocks' entries one behind the other.
@@ -373,7 +395,7 @@ class ListFinish {
     __syncthreads();
     const std::uint64_t inclusive = block_inclusive_sum<kThreads>(sum, total, memory_.scan_slots);
     if (!work_.draws()) {
-      if (work_.thread == 0) work_.write_cut(total, -1);
+      if (work_.thread == 0) work_.write_cut(work_.task.total_of_row ? mass : total, -1);
       return;
     }
     std::uint64_t left = multiply_high(word_, total);

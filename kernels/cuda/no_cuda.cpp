@@ -18,7 +18,32 @@ std::int64_t workspace_bytes(std::int64_t) noexcept { return 0; }
 
 std::int64_t workspace_bytes(const SampleRequest&) noexcept { return 0; }
 
+std::int64_t workspace_bytes(const SampleRequest&, const LogprobsResult&) noexcept { return 0; }
+
+std::int64_t workspace_bytes(const VerifyChainRequest&) noexcept { return 0; }
+
+std::int64_t workspace_bytes(const VerifyTreeRequest&) noexcept { return 0; }
+
+Error verify_chain(const VerifyChainRequest&, const VerifyChainResult&, const Execution&) {
+  return no_cuda();
+}
+
+Error verify_tree(const VerifyTreeRequest&, const VerifyTreeResult&, const Execution&) {
+  return no_cuda();
+}
+
+std::int64_t workspace_bytes(const BeamStepRequest&) noexcept { return 0; }
+
+Error beam_search_step(const BeamStepRequest&, const BeamStepResult&, const Execution&) {
+  return no_cuda();
+}
+
 Error sample(const SampleRequest&, const SampleResult&, const Execution&) { return no_cuda(); }
+
+Error log_probabilities(const SampleRequest&, View<const std::int32_t>, const LogprobsResult&,
+                        View<RowStatus>, const Execution&) {
+  return no_cuda();
+}
 
 Error softmax(const RowsView&, const PerRequest<float>&, const FloatRows&, View<RowStatus>,
               const Execution&) {

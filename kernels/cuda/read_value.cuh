@@ -63,13 +63,13 @@ struct RowValues {
   __device__ float operator[](std::int64_t i) const { return float_of(bits(i), dtype); }
 };
 
-/// Calls visit(value) once for each of the row's first n values, spread over `threads` threads of
-/// which this is number `thread`, in no particular order.
+/// Calls visit(place, value) once for each of the row's first n values, spread over `threads`
+/// threads of which this is number `thread`, in no particular order.
 template <class Visit>
-__device__ void visit_values(const RowValues& row, std::int64_t n, int thread, int threads,
+__device__ void visit_places(const RowValues& row, std::int64_t n, int thread, int threads,
                              const Visit& visit) {
   if (!row.aligned) {
-    for (std::int64_t i = thread; i < n; i += threads) visit(row[i]);
+    for (std::int64_t i = thread; i < n; i += threads) visit(i, row[i]);
     return;
   }
   constexpr std::int64_t kVectorBytes = 16;
@@ -82,23 +82,32 @@ __device__ void visit_values(const RowValues& row, std::int64_t n, int thread, i
   const std::int64_t vectors = (n - head) / per_vector;
   const auto* body = reinterpret_cast<const uint4*>(row.bytes + head * size);
 
-  if (thread < head) visit(row[thread]);  // at most 7 values, and a block has at least 32 threads
+  // At most 7 values, and a block has at least 32 threads.
+  if (thread < head) visit(std::int64_t{thread}, row[thread]);
 #pragma unroll 4
   for (std::int64_t v = thread; v < vectors; v += threads) {
     const uint4 loaded = body[v];
     const std::uint32_t words[4] = {loaded.x, loaded.y, loaded.z, loaded.w};
+    const std::int64_t first = head + v * per_vector;
 #pragma unroll
-    for (const std::uint32_t word : words) {
+    for (int i = 0; i < 4; ++i) {
       if (row.dtype == DType::float32) {
-        visit(__uint_as_float(word));
+        visit(first + i, __uint_as_float(words[i]));
       } else {
-        visit(float_of(word & 0xffffU, row.dtype));
-        visit(float_of(word >> 16, row.dtype));
+        visit(first + 2 * i, float_of(words[i] & 0xffffU, row.dtype));
+        visit(first + 2 * i + 1, float_of(words[i] >> 16, row.dtype));
       }
     }
   }
   const std::int64_t tail = head + vectors * per_vector + thread;
-  if (tail < n) visit(row[tail]);  // at most 7 values
+  if (tail < n) visit(tail, row[tail]);  // at most 7 values
+}
+
+/// The same for visit(value).
+template <class Visit>
+__device__ void visit_values(const RowValues& row, std::int64_t n, int thread, int threads,
+                             const Visit& visit) {
+  visit_places(row, n, thread, threads, [&visit](std::int64_t, float x) { visit(x); });
 }
 
 }  // namespace fairdraw::cuda

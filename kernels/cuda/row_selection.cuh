@@ -27,7 +27,9 @@ class RowSelection {
     segment_.for_each([&](const float(&x)[kPerVector], int position) {
 #pragma unroll
       for (int j = 0; j < kPerVector; ++j) {
-        sum.add(work_.kept(x[j], position + j) ? work_.weight(x[j]) : 0.0F);
+        const bool counts =
+            work_.task.total_of_row ? x[j] >= work_.base : work_.kept(x[j], position + j);
+        sum.add(counts ? work_.weight(x[j]) : 0.0F);
       }
     });
     const PartSums* sums = exchange_total(sum.value());

@@ -49,8 +49,10 @@ class RowWork {
 
   /// The random word of the row's output, which has the row's number.
   __device__ __forceinline__ std::uint64_t word() const {
-    return random_word(seed, offset, task.purpose,
-                       task.seed.is_array() ? 0U : static_cast<std::uint32_t>(row));
+    const auto index = task.index != nullptr  ? task.index[row]
+                       : task.seed.is_array() ? 0U
+                                              : static_cast<std::uint32_t>(row);
+    return random_word(seed, offset, task.purpose, index);
   }
 
   __device__ __forceinline__ bool kept(float x, int position) const {
@@ -163,6 +165,10 @@ class RowWork {
   /// One thread of the row's.
   __device__ __forceinline__ void write(const RowRecord& record, int token) const {
     if (task.records != nullptr) task.records[row] = record;
+    if (task.heads.given()) {
+      const bool cut = record.status == RowStatus::ok && record.greedy_token < 0;
+      task.heads.counts[row] = cut ? in_head : 0;
+    }
     if (draws()) {
       task.tokens[row] = token;
       if (task.statuses != nullptr) task.statuses[row] = record.status;
@@ -189,6 +195,7 @@ class RowWork {
   float low = 0;   ///< survivors: see RowRecord
   int tie_end = 0;
   int exchanges = 0;
+  int in_head = RowHeads::kNotNoted;  ///< survivors that are noted (task.heads)
 };
 
 }  // namespace fairdraw::cuda

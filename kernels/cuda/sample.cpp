@@ -3,7 +3,8 @@
 // One draw a row, its tokens and statuses: the row kernel alone does that, and nothing is kept.
 // Everything else takes the row kernel's records, one a row in the workspace, and then
 //   draw_outputs  for `indices`, several samples, log-probabilities, support sizes;
-//   write_rows    for masks and probabilities.
+//   write_rows    for masks and probabilities;
+//   row_logprobs  for reports (log_probabilities.cpp).
 // Nothing is enqueued before all arguments are checked.
 #include <string>
 
@@ -12,37 +13,13 @@
 #include "device_pointers.h"
 #include "draw_outputs.h"
 #include "edit_rows.h"
+#include "log_probabilities.h"
 #include "sample_rows.h"
 #include "workspace.h"
 #include "write_rows.h"
 
 namespace fairdraw::cuda {
 namespace {
-
-void check_processing(DevicePointers& pointers, const LogitsProcessing& processing) {
-  const auto check_lists = [&pointers](const std::string& name, const TokenLists& lists) {
-    if (lists.size > 0) pointers.check(name + ".data", lists.data, alignof(std::int32_t));
-    pointers.check(name + ".begins", lists.begins);
-    pointers.check(name + ".lengths", lists.lengths);
-  };
-  pointers.check("repetition_penalty", processing.repetition_penalty);
-  pointers.check("frequency_penalty", processing.frequency_penalty);
-  pointers.check("presence_penalty", processing.presence_penalty);
-  check_lists("prompt", processing.prompt);
-  check_lists("output", processing.output);
-  pointers.check("prompt_mask", processing.prompt_mask);
-  if (processing.output_counts.rows > 0) {
-    pointers.check("output_counts", processing.output_counts.data, alignof(std::int32_t));
-  }
-  check_lists("bias_ids", processing.bias_ids);
-  pointers.check("bias_values", processing.bias_values);
-  pointers.check("min_tokens", processing.min_tokens);
-  check_lists("stop_ids", processing.stop_ids);
-  pointers.check("output_lengths", processing.output_lengths);
-  check_lists("bad_words", processing.bad_words);
-  check_lists("bad_word_lengths", processing.bad_word_lengths);
-  check_lists("allowed_ids", processing.allowed_ids);
-}
 
 Error check_pointers(const SampleRequest& request, const SampleResult& result,
                      const Execution& execution, const SampleOptions& options) {
@@ -55,7 +32,7 @@ Error check_pointers(const SampleRequest& request, const SampleResult& result,
   pointers.check("seed", request.seed);
   pointers.check("offset", request.offset);
   pointers.check("allowed", request.allowed);
-  check_processing(pointers, request.processing);
+  pointers.check(request.processing);
   pointers.check("active", request.active);
   pointers.check("indices", request.indices);
   if (options.wants_tokens) pointers.check("tokens", result.tokens);
@@ -63,9 +40,16 @@ Error check_pointers(const SampleRequest& request, const SampleResult& result,
   pointers.check("support_size", result.support_size);
   pointers.check("logprob", result.logprob);
   pointers.check("logprob_filtered", result.logprob_filtered);
+  pointers.check("logprobs.values", result.logprobs.values);
+  pointers.check("logprobs.ranks", result.logprobs.ranks);
+  pointers.check("logprobs.top_ids", result.logprobs.top_ids);
+  pointers.check("logprobs.top_values", result.logprobs.top_values);
+  pointers.check("logprobs.all", result.logprobs.all);
+  pointers.check("token_ids", options.given_tokens);
   pointers.check("mask", result.mask);
   pointers.check(options.wants_tokens ? "probs" : "output", result.probs);
-  pointers.check_workspace(execution, workspace_bytes(request), request.logits.rows);
+  pointers.check_workspace(execution, workspace_bytes(request, result.logprobs),
+                           request.logits.rows);
   return pointers.error();
 }
 
@@ -75,8 +59,9 @@ struct Plan {
   bool has_outputs;             ///< draw_outputs
   bool has_rows;                ///< write_rows
   bool writes_statuses_by_row;  ///< of a call without tokens
+  bool has_reports;             ///< row_logprobs
 
-  bool needs_records() const { return has_outputs || has_rows; }
+  bool needs_records() const { return has_outputs || has_rows || has_reports; }
 };
 
 Plan plan_of(const SampleRequest& request, const SampleResult& result,
@@ -88,7 +73,9 @@ Plan plan_of(const SampleRequest& request, const SampleResult& result,
   Plan plan{};
   plan.draws_in_row_kernel = options.wants_tokens && one_a_row && any_outputs;
   plan.has_outputs = options.wants_tokens && any_outputs && (!one_a_row || measures);
-  plan.writes_statuses_by_row = !options.wants_tokens && result.statuses.given();
+  plan.writes_statuses_by_row =
+      !options.wants_tokens && !options.tokens_are_given && result.statuses.given();
+  plan.has_reports = result.logprobs.given() || options.tokens_are_given;
   plan.has_rows = request.logits.rows > 0 &&
                   (result.mask.given() || result.probs.given() || plan.writes_statuses_by_row);
   return plan;
@@ -116,6 +103,7 @@ RowsTask rows_task(const SampleRequest& request, const SampleResult& result,
     task.statuses = result.statuses.data;
   }
   if (plan.needs_records()) task.records = workspace.records;
+  if (plan.has_reports && !is_raw(result.logprobs.mode)) task.heads = workspace.heads;
   task.processing = request.processing;
   task.edits = workspace.edits;
   return task;
@@ -140,6 +128,20 @@ OutputsTask outputs_task(const SampleRequest& request, const SampleResult& resul
   return task;
 }
 
+LogprobsTask logprobs_task(const SampleRequest& request, const SampleResult& result,
+                           const SampleOptions& options, const FilteredRows& filtered) {
+  LogprobsTask task;
+  task.filtered = filtered;
+  task.result = result.logprobs;
+  task.indices = request.indices;
+  task.outputs = outputs_of(request);
+  task.num_samples = request.num_samples;
+  task.tokens = options.tokens_are_given ? options.given_tokens.data : result.tokens.data;
+  task.tokens_are_given = options.tokens_are_given;
+  if (options.tokens_are_given) task.statuses = result.statuses.data;
+  return task;
+}
+
 }  // namespace
 
 Error check_batch(const RowsView& rows, const char* name) {
@@ -155,18 +157,23 @@ Error sample_rows(const SampleRequest& request, const SampleResult& result,
   if (Error error = check_request(request, options.rows_name)) return error;
   if (Error error = check_batch(request.logits, options.rows_name)) return error;
   if (Error error = check_result(request, result, options.wants_tokens)) return error;
-  if (result.logprobs.given()) {
-    return {ErrorCode::unsupported,
-            "logprobs is given; the GPU reports logprob and logprob_filtered"};
-  }
+  if (Error error = check_logprobs(request, result.logprobs)) return error;
   if (Error error = check_pointers(request, result, execution, options)) return error;
 
   const Plan plan = plan_of(request, result, options);
   const cudaStream_t stream = stream_of(execution);
-  const Workspace workspace = Workspace::of(request, execution.workspace);
+  const Workspace workspace = Workspace::of(request, result.logprobs.given(), execution.workspace);
   const bool filters = plan.draws_in_row_kernel || plan.needs_records();
+  RowsTask task = rows_task(request, result, options, plan, workspace);
+  // Nothing but reports of raw rows: one launch does for both.
+  const bool only_raw =
+      options.tokens_are_given && plan.has_reports && is_raw(result.logprobs.mode);
+  if (only_raw) {
+    keep_largest(result.logprobs.top_n, task);
+    task.total_of_row = true;
+    task.heads = workspace.heads;
+  }
   if (request.logits.rows > 0 && filters) {
-    const RowsTask task = rows_task(request, result, options, plan, workspace);
     if (task.edits.given()) {
       if (Error error = check_launch("edit_rows", edit_rows(task, stream))) return error;
     }
@@ -180,18 +187,20 @@ Error sample_rows(const SampleRequest& request, const SampleResult& result,
       workspace.edits,
       workspace.records};
   if (plan.has_outputs) {
-    const OutputsTask task = outputs_task(request, result, plan, filtered);
-    if (Error error = check_launch("draw_outputs", draw_outputs(task, stream))) return error;
+    const OutputsTask outputs = outputs_task(request, result, plan, filtered);
+    if (Error error = check_launch("draw_outputs", draw_outputs(outputs, stream))) return error;
   }
   if (plan.has_rows) {
-    RowsOutputTask task;
-    task.filtered = filtered;
-    task.mask = result.mask;
-    task.probs = result.probs;
-    task.statuses = plan.writes_statuses_by_row ? result.statuses.data : nullptr;
-    if (Error error = check_launch("write_rows", write_rows(task, stream))) return error;
+    RowsOutputTask rows;
+    rows.filtered = filtered;
+    rows.mask = result.mask;
+    rows.probs = result.probs;
+    rows.statuses = plan.writes_statuses_by_row ? result.statuses.data : nullptr;
+    if (Error error = check_launch("write_rows", write_rows(rows, stream))) return error;
   }
-  return {};
+  if (!plan.has_reports) return {};
+  return enqueue_reports(task, only_raw, logprobs_task(request, result, options, filtered),
+                         workspace, path, stream);
 }
 
 Error sample(const SampleRequest& request, const SampleResult& result, const Execution& execution) {

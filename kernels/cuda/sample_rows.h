@@ -17,6 +17,8 @@ struct SampleOptions {
   bool from_probs = false;
   bool top_k_1_keeps_ties = false;  ///< the mask and renorm operations
   bool wants_tokens = true;         ///< else the result has masks or probabilities only
+  bool tokens_are_given = false;    ///< reports are of given_tokens; wants_tokens is false
+  View<const std::int32_t> given_tokens;
 };
 
 Error sample_rows(const SampleRequest& request, const SampleResult& result,

@@ -13,6 +13,7 @@
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -75,8 +76,14 @@ class DeviceArrays {
   cuda::Execution execution(std::int64_t rows, cuda::Path path, void* stream = nullptr) {
     return execution_of(cuda::workspace_bytes(rows), path, stream);
   }
-  cuda::Execution execution(const SampleRequest& request, cuda::Path path, void* stream = nullptr) {
+  template <class Request>
+    requires std::is_class_v<Request>
+  cuda::Execution execution(const Request& request, cuda::Path path, void* stream = nullptr) {
     return execution_of(cuda::workspace_bytes(request), path, stream);
+  }
+  cuda::Execution execution(const SampleRequest& request, const LogprobsResult& logprobs,
+                            cuda::Path path, void* stream = nullptr) {
+    return execution_of(cuda::workspace_bytes(request, logprobs), path, stream);
   }
 
   /// Waits for the device and copies all arrays that were given by out() back. Throws where a

@@ -60,6 +60,7 @@ TargetRows target_in(const VerifyCall& call, Arrays& arrays) {
   target.logits = rows.logits;
   target.filters = filters_in(call.target, arrays);
   target.allowed = rows.allowed;
+  target.processing = rows.processing;
   target.batch = call.batch;
   target.row_begins = {arrays.in(call.row_begins),
                        static_cast<std::int64_t>(call.row_begins.size())};

@@ -19,8 +19,11 @@
 
 #include <cstdint>
 
+#include "fairdraw/beam_search.h"
+#include "fairdraw/log_probabilities.h"
 #include "fairdraw/sample.h"
 #include "fairdraw/sampling.h"
+#include "fairdraw/speculative.h"
 #include "fairdraw/types.h"
 
 namespace fairdraw::cuda {
@@ -47,6 +50,16 @@ std::int64_t workspace_bytes(std::int64_t rows) noexcept;
 /// 4.4 bytes a value of the rows more, of which only those of edited tokens are touched.
 std::int64_t workspace_bytes(const SampleRequest& request) noexcept;
 
+/// The same where the call reports log-probabilities: 2.1 KB a row more.
+std::int64_t workspace_bytes(const SampleRequest& request, const LogprobsResult& logprobs) noexcept;
+
+/// Of a call that verifies drafts: some 120 bytes a row, and what processing takes.
+std::int64_t workspace_bytes(const VerifyChainRequest& request) noexcept;
+std::int64_t workspace_bytes(const VerifyTreeRequest& request) noexcept;
+
+/// Of a step of beam search: 2.1 KB a row, and 3 KB a place for a beam.
+std::int64_t workspace_bytes(const BeamStepRequest& step) noexcept;
+
 /// Where and how a call runs.
 struct Execution {
   void* stream = nullptr;     ///< a cudaStream_t of the current device; null: the default one
@@ -57,6 +70,12 @@ struct Execution {
 
 /// See fairdraw/sample.h. Less than 2^22 rows and as many outputs as tokens have room.
 Error sample(const SampleRequest& request, const SampleResult& result, const Execution& execution);
+
+/// See fairdraw/log_probabilities.h. Values may differ from the CPU's by one unit in the last
+/// place; ids, ranks and statuses are the same. The workspace is that of a `sample` that reports.
+Error log_probabilities(const SampleRequest& request, View<const std::int32_t> token_ids,
+                        const LogprobsResult& result, View<RowStatus> statuses,
+                        const Execution& execution);
 
 // See fairdraw/sampling.h for each of these.
 
@@ -106,5 +125,21 @@ Error top_p_renorm_probs(const RowsView& probs, const PerRequest<float>& top_p,
 
 Error chain_speculative_sampling(const ChainSpeculativeRequest& request,
                                  const ChainSpeculativeResult& result, const Execution& execution);
+
+// See fairdraw/speculative.h. Arrays of requests lie in device memory too, so that a replayed graph
+// reads other drafts. Requests whose rows overlap (row_begins that fall) get what they would get if
+// one of them, unspecified which, owned the rows that they share.
+
+Error verify_chain(const VerifyChainRequest& request, const VerifyChainResult& result,
+                   const Execution& execution);
+
+Error verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult& result,
+                  const Execution& execution);
+
+/// See fairdraw/beam_search.h. A request may count 256 candidates, (1 + end ids) * width: one with
+/// more fails with invalid_top_k. diversity_rate is a scalar. Scores are the CPU's but for the last
+/// unit of the logarithm and the power, which are the device's.
+Error beam_search_step(const BeamStepRequest& step, const BeamStepResult& result,
+                       const Execution& execution);
 
 }  // namespace fairdraw::cuda

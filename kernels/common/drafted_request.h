@@ -1,0 +1,54 @@
+// Requests with drafted tokens: where their rows and drafts are. The same for every backend.
+#pragma once
+
+#include <cstdint>
+
+#include "fairdraw/speculative.h"
+#include "host_device.h"
+
+namespace fairdraw {
+
+/// What belongs to one request.
+struct DraftedRequest {
+  std::int64_t row = 0;     ///< of the target: its first
+  std::int64_t place = 0;   ///< of its first draft
+  std::int64_t drafts = 0;  ///< how many tokens are drafted
+};
+
+/// The drafts of a call.
+struct Drafts {
+  std::int64_t max_draft = 0;
+  View<const std::int32_t> tokens;
+  View<const std::int32_t> lengths;  ///< optional
+};
+
+/// Finds request b: inactive, invalid_draft_length, index_out_of_range for a drafted token, ok.
+FAIRDRAW_HOST_DEVICE inline RowStatus find_drafted_request(const TargetRows& target,
+                                                           const Drafts& drafts, std::int64_t b,
+                                                           DraftedRequest& request) {
+  if (target.active.given() && target.active.data[b] == 0) return RowStatus::inactive;
+  const std::int64_t most = drafts.max_draft;
+  const bool packed = target.row_begins.given();
+  const std::int64_t begin = packed ? target.row_begins.data[b] : b * (most + 1);
+  const std::int64_t end = packed ? target.row_begins.data[b + 1] : begin + most + 1;
+  // Begins of a request in front of which others have no row would put its drafts before the
+  // array; each test comes before the subtraction that it makes safe.
+  if (begin < b || end <= begin || end > target.logits.rows) {
+    return RowStatus::invalid_draft_length;
+  }
+  const std::int64_t places = end - begin - 1;
+  request.row = begin;
+  request.place = begin - b;
+  request.drafts = drafts.lengths.given() ? drafts.lengths.data[b] : places;
+  if (request.drafts < 0 || request.drafts > (places < most ? places : most) ||
+      request.drafts > drafts.tokens.size - request.place) {
+    return RowStatus::invalid_draft_length;
+  }
+  for (std::int64_t i = 0; i < request.drafts; ++i) {
+    const std::int32_t token = drafts.tokens.data[request.place + i];
+    if (token < 0 || token >= target.logits.vocab) return RowStatus::index_out_of_range;
+  }
+  return RowStatus::ok;
+}
+
+}  // namespace fairdraw

@@ -1,0 +1,34 @@
+// A step of beam search on the GPU: what its kernels hand to each other (beam_search.cu).
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "beam_rules.h"
+#include "filter_rows.h"
+
+namespace fairdraw::cuda {
+
+/// A call, as the device sees it.
+struct BeamTask {
+  BeamStepRequest step;
+  BeamStepResult result;
+
+  // In the workspace.
+  BeamTerms* terms = nullptr;           ///< [requests]
+  std::int32_t* top_k = nullptr;        ///< [rows]; 0: nobody's beam
+  std::uint8_t* active = nullptr;       ///< [rows]
+  RowRecord* records = nullptr;         ///< [rows]
+  RowHeads heads;                       ///< [rows]
+  BeamCandidate* candidates = nullptr;  ///< [requests * max_width, RowHeads::kMost]
+};
+
+/// Enqueues the kernel in front of the row kernel: reads requests, and says which rows are wanted
+/// and how many of their largest values. requests >= 1.
+cudaError_t prepare_beam_rows(const BeamTask& task, cudaStream_t stream);
+
+/// Enqueues the kernel behind it: ranks candidates and writes the step.
+cudaError_t step_beams(const BeamTask& task, cudaStream_t stream);
+
+}  // namespace fairdraw::cuda

@@ -1,0 +1,182 @@
+// The walk over a chain of drafted tokens (fairdraw/speculative.h, verify_chain).
+//
+// Contract. Tokens, the number that stand, and a status of each request, from rows of the target
+// that are filtered, with a token drawn at each, and from rows of the draft where its law is known.
+// Semantics and arithmetic: those of kernels/cpu/verify_chain.cpp and chain_draws.cuh. What lies
+// behind the first draft that does not stand counts for nothing, a bad row neither.
+//
+// Algorithm and cost. A block a request. All positions are tested side by side: with no law of the
+// draft the drawn token is compared with the drafted one; with a law the test takes two weights and
+// two sums. The first position that does not go on decides. Only a residual or a bonus reads rows
+// again: one position of a request, in one pass (two where the laws are equal).
+//
+// Randomness: position i uses offset + i; purposes draw (by the row kernel), accept, recover,
+// bonus. Determinism: integers throughout; no dependence on order, grid or batch.
+#include <cstdint>
+
+#include "block_sums.cuh"
+#include "chain_draws.cuh"
+#include "drafted_rows.h"
+#include "filtered_row.cuh"
+#include "philox.h"
+
+namespace fairdraw::cuda {
+namespace {
+
+constexpr int kThreads = 512;
+constexpr std::int64_t kMostBlocks = std::int64_t{1} << 20;  // blocks stride over what is beyond
+
+struct Shared {
+  ChainSums sums;
+  BlockScratch<std::uint64_t> reduction;
+};
+
+/// Weights of a filtered row. A greedy one is a point mass.
+struct FilteredWeight {
+  FilteredRow row;
+  __device__ std::uint64_t operator()(std::int64_t token) const {
+    if (row.greedy_token >= 0) return token == row.greedy_token ? 1 : 0;
+    return row.survivor_weight(token);
+  }
+};
+
+__device__ Law<FilteredWeight> law_of(const FilteredRows& rows, std::int64_t number) {
+  const FilteredRow row = FilteredRow::of(rows, number);
+  return {{row}, row.greedy_token >= 0 ? 1 : rows.records[number].total};
+}
+
+/// How a position ends, in the order in which they are looked for.
+enum class Ending : std::uint32_t { goes_on, fails, stops };
+
+struct Position {
+  Ending ending;
+  RowStatus status;  ///< of one that fails
+};
+
+class ChainWalk {
+ public:
+  __device__ ChainWalk(const DraftTask& task, const FilteredRows& target, const FilteredRows& draft,
+                       std::int64_t b, Shared& shared)
+      : task_(task),
+        target_(target),
+        draft_(draft),
+        b_(b),
+        state_(task.requests[b]),
+        shared_(shared) {}
+
+  __device__ void run(const VerifyChainResult& result) {
+    RowStatus status = state_.status;
+    std::int64_t stands = 0;
+    std::int32_t last = -1;
+    if (status == RowStatus::ok) {
+      stands = first_end(status);
+      if (status == RowStatus::ok) last = token_at(stands);
+    }
+    const bool ok = status == RowStatus::ok;
+    const std::int64_t width = task_.drafts.max_draft + 1;
+    std::int32_t* tokens = result.tokens.data + b_ * width;
+    for (std::int64_t i = threadIdx.x; i < width; i += kThreads) {
+      if (ok && i == stands) continue;
+      tokens[i] = ok && i < stands ? drafted(i) : -1;
+    }
+    if (threadIdx.x != 0) return;
+    if (ok) tokens[stands] = last;
+    if (result.accepted.given()) {
+      result.accepted.data[b_] = ok ? static_cast<std::int32_t>(stands) : 0;
+    }
+    if (result.statuses.given()) result.statuses.data[b_] = status;
+  }
+
+ private:
+  __device__ std::int32_t drafted(std::int64_t i) const {
+    return task_.drafts.tokens.data[state_.request.place + i];
+  }
+  __device__ std::int64_t row_of(std::int64_t i) const { return state_.request.row + i; }
+  __device__ bool by_law() const { return state_.by_law != 0; }
+  __device__ std::uint64_t word(std::int64_t position, Purpose purpose) const {
+    const PerRequest<std::uint64_t>& seed = task_.target.seed;
+    const std::uint64_t offset = task_.target.offset.at(b_) + static_cast<std::uint64_t>(position);
+    return random_word(seed.at(b_), offset, purpose,
+                       static_cast<std::uint32_t>(seed.is_array() ? 0 : b_));
+  }
+
+  __device__ Position look_at(std::int64_t i) const {
+    const RowStatus target = target_.records[row_of(i)].status;
+    if (target != RowStatus::ok) return {Ending::fails, target};
+    if (i == state_.request.drafts) return {Ending::stops, RowStatus::ok};
+    bool stands = false;
+    if (by_law()) {
+      const std::int64_t place = state_.request.place + i;
+      const RowStatus status = draft_.records[place].status;
+      if (status != RowStatus::ok) return {Ending::fails, status};
+      const Law<FilteredWeight> draft = law_of(draft_, place);
+      const std::int32_t token = drafted(i);
+      if (draft.weight(token) == 0) return {Ending::fails, RowStatus::impossible_draft};
+      stands = accepts_draft(law_of(target_, row_of(i)), draft, token, word(i, Purpose::accept));
+    } else {
+      stands = task_.draws.tokens[row_of(i)] == drafted(i);
+    }
+    return {stands ? Ending::goes_on : Ending::stops, RowStatus::ok};
+  }
+
+  /// The first position that does not go on, for all threads; the status where it fails.
+  __device__ std::int64_t first_end(RowStatus& status) {
+    constexpr int kStatusBits = 8;
+    std::uint64_t first = ~std::uint64_t{0};
+    for (std::int64_t i = threadIdx.x; i <= state_.request.drafts; i += kThreads) {
+      const Position position = look_at(i);
+      if (position.ending == Ending::goes_on) continue;
+      first = (static_cast<std::uint64_t>(i) << kStatusBits) |
+              static_cast<std::uint64_t>(position.status);
+      break;
+    }
+    first = reduce_block(first, shared_.reduction, Minimum{});
+    status = static_cast<RowStatus>(first & ((1U << kStatusBits) - 1U));
+    return static_cast<std::int64_t>(first >> kStatusBits);
+  }
+
+  /// The token that ends the chain. Valid in the first warp.
+  __device__ std::int32_t token_at(std::int64_t i) {
+    if (!by_law()) return task_.draws.tokens[row_of(i)];
+    const std::int64_t vocab = target_.rows.vocab;
+    const Law<FilteredWeight> target = law_of(target_, row_of(i));
+    if (i == state_.request.drafts) {
+      return draw_from_target(shared_.sums, vocab, word(i, Purpose::bonus), target);
+    }
+    return draw_residual(shared_.sums, vocab, word(i, Purpose::recover), target,
+                         law_of(draft_, state_.request.place + i));
+  }
+
+  const DraftTask& task_;
+  const FilteredRows& target_;
+  const FilteredRows& draft_;
+  std::int64_t b_;
+  DraftedState state_;
+  Shared& shared_;
+};
+
+__global__ void __launch_bounds__(kThreads)
+    walk_chains_kernel(const __grid_constant__ DraftTask task,
+                       const __grid_constant__ FilteredRows target,
+                       const __grid_constant__ FilteredRows draft,
+                       const __grid_constant__ VerifyChainResult result) {
+  __shared__ Shared shared;
+  for (std::int64_t b = blockIdx.x; b < task.target.batch; b += gridDim.x) {
+    ChainWalk(task, target, draft, b, shared).run(result);
+  }
+}
+
+}  // namespace
+
+cudaError_t walk_chains(const DraftTask& task, const FilteredRows& target,
+                        const FilteredRows& draft, const VerifyChainResult& result,
+                        cudaStream_t stream) {
+  const std::int64_t batch = task.target.batch;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(batch < kMostBlocks ? batch : kMostBlocks));
+  config.blockDim = dim3(kThreads);
+  config.stream = stream;
+  return cudaLaunchKernelEx(&config, walk_chains_kernel, task, target, draft, result);
+}
+
+}  // namespace fairdraw::cuda
