@@ -131,7 +131,7 @@ struct Batch {
     for (std::int64_t i = first; i < last; ++i) {
       ok ? write_output(output_at(i), worker.sampler) : write_failure(output_at(i), status);
     }
-    if (result.logprobs.given()) {
+    if (result.logprobs.given() || given_tokens.given()) {
       if (ok) {
         logprobs.begin_row(row, row_of_logits(row), values,
                            request.allowed.given() || request.processing.given(), worker);

@@ -110,7 +110,13 @@ void BeamBatch::set_views() {
 }
 
 Error BeamBatch::step(const Execution& execution) {
-  if (Error error = beam_search_step(request, result, execution)) return error;
+  return step_by([&execution](const BeamStepRequest& asked, const BeamStepResult& given) {
+    return beam_search_step(asked, given, execution);
+  });
+}
+
+Error BeamBatch::step_by(const BeamStepper& stepper) {
+  if (Error error = stepper(request, result)) return error;
   now_ = 1 - now_;
   for (std::size_t r = 0; r < problems_.size(); ++r) {
     std::vector<TokenSequence> grown;

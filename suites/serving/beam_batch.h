@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "fairdraw/beam_search.h"
@@ -10,6 +11,9 @@
 #include "suites/serving/token_list_rows.h"
 
 namespace fairdraw::suites {
+
+/// What runs a step: beam_search_step of a backend.
+using BeamStepper = std::function<Error(const BeamStepRequest&, const BeamStepResult&)>;
 
 /// All problems have rows of `vocab` values.
 class BeamBatch {
@@ -21,6 +25,7 @@ class BeamBatch {
   /// One call. Rows of a request lie together, requests in reverse order, a row of NaN between
   /// them.
   Error step(const Execution& execution = {CpuTarget::best, 1});
+  Error step_by(const BeamStepper& stepper);
   bool all_done() const;
 
   // Of request r, after the last step.
