@@ -30,6 +30,7 @@
 #include "device_pointers.h"
 #include "fairdraw/cuda_fused_sampling_processor.h"
 #include "sample_rows.h"
+#include "step_plan.h"
 #include "token_copies.h"
 
 namespace fairdraw::cuda {
@@ -61,55 +62,6 @@ Error check_options(const BatchState& state, const FusedSamplingOptions& options
   return check_path(path);
 }
 
-enum class Memory { device, page_locked, other };
-
-Error find_memory(const char* field, const void* pointer, Memory& memory) {
-  cudaPointerAttributes attributes{};
-  const cudaError_t answer = cudaPointerGetAttributes(&attributes, pointer);
-  if (answer != cudaSuccess && answer != cudaErrorInvalidValue) {
-    return check_call(std::string("memory of ") + field, answer);
-  }
-  if (answer != cudaSuccess) static_cast<void>(cudaGetLastError());
-  const bool known = answer == cudaSuccess;
-  const bool on_device = known && (attributes.type == cudaMemoryTypeDevice ||
-                                   attributes.type == cudaMemoryTypeManaged);
-  memory = on_device                                        ? Memory::device
-           : known && attributes.type == cudaMemoryTypeHost ? Memory::page_locked
-                                                            : Memory::other;
-  return {};
-}
-
-/// Offsets in host memory: as the CPU's processor has them. `most`: rows of one request.
-template <class Offset>
-Error read_offsets(View<const Offset> offsets, std::int64_t rows, std::vector<std::int64_t>& begins,
-                   std::int64_t& most) {
-  std::uint64_t before = 0;
-  most = 0;
-  for (std::int64_t i = 0; i < offsets.size; ++i) {
-    const auto limit = static_cast<std::uint64_t>(i == 0 ? 0 : rows);
-    const auto offset = static_cast<std::uint64_t>(offsets.data[i]);  // below 0: beyond any row
-    if (offset < before || offset > limit) {
-      return out_of_range("logit_offsets[" + std::to_string(i) + "]",
-                          std::to_string(offsets.data[i]),
-                          std::to_string(before) + " to " + std::to_string(limit));
-    }
-    most = std::max(most, static_cast<std::int64_t>(offset - before));
-    before = offset;
-    begins[static_cast<std::size_t>(i)] = static_cast<std::int64_t>(offset);
-  }
-  return {};
-}
-
-/// Where a step's rows are; offsets null: row i belongs to slot i.
-struct StepPlan {
-  RowsView logits;
-  std::int64_t slots = 0;
-  StepRows rows = StepRows::last;
-  const void* offsets = nullptr;  // in device memory
-  bool narrow_offsets = false;
-  std::int64_t calls = 1;
-};
-
 }  // namespace
 
 struct FusedSamplingProcessor::Device {
@@ -117,19 +69,16 @@ struct FusedSamplingProcessor::Device {
       : state(of),
         slots_of_state(serving::BatchAccess::slots_of(of)),
         options(chosen),
-        batch(slots_of_state),
-        begins(static_cast<std::size_t>(of.options().capacity) + 1) {}
+        batch(slots_of_state) {
+    plan.host_offsets.resize(static_cast<std::size_t>(of.options().capacity) + 1);
+  }
 
   Error create();
   Error find_capture(bool& is_captured) const;
-  Error check_slots(const char* field, std::int64_t slots) const;
   Error bring_changes(bool is_captured);
   Error check_features() const;
-  template <class Offset>
-  Error plan_step(const RowsView& logits, View<const Offset> offsets, StepRows rows,
-                  std::int32_t most_rows, bool is_captured, StepPlan& plan);
-  Error step(const StepPlan& plan, bool is_captured);
-  Error enqueue_call(const StepPlan& plan, std::int64_t call, bool is_captured);
+  Error step();
+  Error enqueue_call(std::int64_t call);
   template <class Offset>
   Error step_with(const RowsView& logits, View<const Offset> offsets, StepRows rows,
                   std::int32_t most_rows);
@@ -140,8 +89,8 @@ struct FusedSamplingProcessor::Device {
   BatchOnDevice batch;
   TokenCopies copies;
   DeviceBuffer per_slot, gathered, workspace;
-  std::vector<std::int64_t> begins;  // offsets, on the host
-  Error failure;                     // of CUDA, with changes under way: nothing is known any more
+  StepPlan plan;  // of the step that is being enqueued
+  Error failure;  // of CUDA, with changes under way: nothing is known any more
 
   // In `per_slot`: arrays of one value a slot.
   Choice* choices = nullptr;
@@ -192,13 +141,6 @@ Error FusedSamplingProcessor::Device::find_capture(bool& is_captured) const {
   return {};
 }
 
-Error FusedSamplingProcessor::Device::check_slots(const char* field, std::int64_t count) const {
-  if (count >= state.slots() && count <= batch.capacity()) return {};
-  return out_of_range(field, std::to_string(count),
-                      std::to_string(state.slots()) + " (slots in use) to " +
-                          std::to_string(batch.capacity()) + " (capacity)");
-}
-
 Error FusedSamplingProcessor::Device::bring_changes(bool is_captured) {
   if (failure) return failure;
   if (batch.mirror().is_current()) return check_features();
@@ -222,65 +164,16 @@ Error FusedSamplingProcessor::Device::check_features() const {
   return {};
 }
 
-template <class Offset>
-Error FusedSamplingProcessor::Device::plan_step(const RowsView& logits, View<const Offset> offsets,
-                                                StepRows rows, std::int32_t most_rows,
-                                                bool is_captured, StepPlan& plan) {
-  if (Error error = check_rows(logits, "logits")) return error;
-  if (Error error = check_length("a row of logits", logits.vocab, batch.options().vocab,
-                                 "vocab of the batch state")) {
-    return error;
-  }
-  if (static_cast<std::uint32_t>(rows) > 1) {
-    return out_of_range("rows", std::to_string(static_cast<std::uint32_t>(rows)),
-                        "0 (last) or 1 (all)");
-  }
-  DevicePointers pointers;
-  pointers.check("logits", logits);
-  if (Error error = pointers.error()) return error;
-  plan.logits = logits;
-  plan.rows = rows;
-  if (!offsets.given()) {
-    plan.slots = logits.rows;
-    return check_slots("logits.rows", logits.rows);
-  }
-  if (!options.logit_offsets) {
-    return out_of_range("logit_offsets of the options", "false", "true, for steps with offsets");
-  }
-  plan.slots = offsets.size - 1;
-  if (Error error = check_slots("length of logit_offsets - 1", plan.slots)) return error;
-  Memory memory = Memory::other;
-  if (Error error = find_memory("logit_offsets", offsets.data, memory)) return error;
-  if (memory == Memory::device) {
-    if (rows == StepRows::all && most_rows < 1) {
-      return out_of_range("most_rows", std::to_string(most_rows), ">= 1");
-    }
-    plan.offsets = offsets.data;
-    plan.narrow_offsets = sizeof(Offset) == 4;
-    plan.calls = rows == StepRows::all ? most_rows : 1;
-    return {};
-  }
-  if (is_captured) {
-    return out_of_range("logit_offsets", "host memory",
-                        "device memory while the stream is captured");
-  }
-  std::int64_t most = 0;
-  if (Error error = read_offsets(offsets, logits.rows, begins, most)) return error;
-  plan.offsets = batch.offsets();  // step() brings them
-  plan.calls = rows == StepRows::all ? std::max<std::int64_t>(most, 1) : 1;
-  return {};
-}
-
-Error FusedSamplingProcessor::Device::step(const StepPlan& plan, bool is_captured) {
+Error FusedSamplingProcessor::Device::step() {
   has_stepped = true;
   slots = plan.slots;
   if (plan.slots == 0) return {};
-  if (plan.offsets == batch.offsets() && plan.offsets != nullptr) {
-    if (Error error = batch.bring_offsets(begins.data(), plan.slots + 1)) return error;
+  if (plan.rows_by == RowsBy::host_offsets) {
+    if (Error error = batch.bring_offsets(plan.host_offsets.data(), plan.slots + 1)) return error;
   }
   for (std::int64_t call = 0; call < plan.calls; ++call) {
-    if (Error error = enqueue_call(plan, call, is_captured)) return error;
-    if (is_captured) {
+    if (Error error = enqueue_call(call)) return error;
+    if (plan.is_captured) {
       copies.calls_were_captured();
     } else {
       copies.calls_were_enqueued(1);
@@ -289,16 +182,15 @@ Error FusedSamplingProcessor::Device::step(const StepPlan& plan, bool is_capture
   return {};
 }
 
-Error FusedSamplingProcessor::Device::enqueue_call(const StepPlan& plan, std::int64_t call,
-                                                   bool is_captured) {
+Error FusedSamplingProcessor::Device::enqueue_call(std::int64_t call) {
   RowsView rows = plan.logits;
-  if (plan.offsets != nullptr) {
+  if (plan.rows_by != RowsBy::slots) {
     ChooseTask choose = batch.choose_task();
     choose.logits = plan.logits;
     choose.slots = static_cast<std::int32_t>(plan.slots);
     choose.last = plan.rows == StepRows::last;
     choose.call = call;
-    choose.offsets = plan.offsets;
+    choose.offsets = plan.rows_by == RowsBy::host_offsets ? batch.offsets() : plan.device_offsets;
     choose.narrow_offsets = plan.narrow_offsets;
     choose.statuses = statuses;
     choose.choices = choices;
@@ -310,10 +202,11 @@ Error FusedSamplingProcessor::Device::enqueue_call(const StepPlan& plan, std::in
     rows.rows = plan.slots;
     rows.row_stride = choose.row_bytes / bytes_of_value(rows.dtype);
   }
-  const bool with_processing = is_captured ? options.processing : batch.mirror().uses_processing();
-  const bool with_bitmask = is_captured ? options.bitmask : batch.uses_bitmask();
+  const bool with_processing =
+      plan.is_captured ? options.processing : batch.mirror().uses_processing();
+  const bool with_bitmask = plan.is_captured ? options.bitmask : batch.uses_bitmask();
   SampleRequest request = batch.call(rows, with_processing, with_bitmask);
-  if (plan.offsets != nullptr) request.active = {active, plan.slots};
+  if (plan.rows_by != RowsBy::slots) request.active = {active, plan.slots};
   SampleResult result;
   result.tokens = {drawn, plan.slots};
   result.statuses = {drawn_statuses, plan.slots};
@@ -324,7 +217,7 @@ Error FusedSamplingProcessor::Device::enqueue_call(const StepPlan& plan, std::in
   copies.add_to(advance);
   advance.slots = static_cast<std::int32_t>(plan.slots);
   advance.first = call == 0;
-  advance.choices = plan.offsets != nullptr ? choices : nullptr;
+  advance.choices = plan.rows_by != RowsBy::slots ? choices : nullptr;
   advance.drawn = drawn;
   advance.drawn_statuses = drawn_statuses;
   advance.tokens = tokens;
@@ -338,10 +231,11 @@ Error FusedSamplingProcessor::Device::step_with(const RowsView& logits, View<con
                                                 StepRows rows, std::int32_t most_rows) {
   bool is_captured = false;
   if (Error error = find_capture(is_captured)) return error;
-  StepPlan plan;
-  if (Error error = plan_step(logits, offsets, rows, most_rows, is_captured, plan)) return error;
+  plan.has_room_for_rows = options.logit_offsets;
+  plan.is_captured = is_captured;
+  if (Error error = plan_step(state, logits, offsets, rows, most_rows, plan)) return error;
   if (Error error = bring_changes(is_captured)) return error;
-  return step(plan, is_captured);
+  return step();
 }
 
 // --- The verbs -----------------------------------------------------------------------------------
@@ -404,19 +298,19 @@ Error FusedSamplingProcessor::update_bitmask(const BitRows<const std::uint32_t>&
   if (!d.options.bitmask) {
     return out_of_range("bitmask of the options", "false", "true, for update_bitmask()");
   }
-  if (Error error = d.check_slots("packed.rows", packed.rows)) return error;
+  if (Error error = check_slots(d.state, "packed.rows", packed.rows)) return error;
   if (Error error =
           check_stride("packed.row_stride", packed.row_stride, words_of(d.batch.options().vocab),
                        "words of a row, ceil(vocab / 32)")) {
     return error;
   }
-  Memory memory = Memory::other;
   if (packed.rows > 0) {
+    MemoryKind memory = MemoryKind::other;
     if (packed.data == nullptr) {
       return out_of_range("packed.data", "null", "a pointer to rows of words");
     }
     if (Error error = find_memory("packed.data", packed.data, memory)) return error;
-    if (memory == Memory::other) {
+    if (memory == MemoryKind::other) {
       return out_of_range("packed.data", "memory of the host that is not page-locked",
                           "page-locked memory, or memory of the device");
     }
