@@ -126,6 +126,13 @@ Error FusedSamplingProcessor::Device::create() {
   place(DevicePlaces(per_slot.data()));
   if (options.logit_offsets) {
     if (Error error = gathered.reserve(capacity * row_bytes_of(vocab, kWidestLogit))) return error;
+    // What lies between rows is read with them, and looked at by nobody.
+    if (Error error =
+            check_call("room for rows",
+                       cudaMemsetAsync(gathered.data(), 0,
+                                       static_cast<std::size_t>(gathered.size()), stream()))) {
+      return error;
+    }
   }
   const RowsView widest{nullptr, DType::float32, capacity, vocab, vocab};
   return workspace.reserve(
