@@ -1,4 +1,6 @@
 // fairdraw/cuda_fused_sampling_processor.h in a build without CUDA kernels: there is no processor.
+#include <utility>
+
 #include "fairdraw/cuda_fused_sampling_processor.h"
 
 namespace fairdraw::cuda {
