@@ -45,10 +45,14 @@ Error cuda_error(const std::string& action, cudaError_t error) {
           action + ": " + cudaGetErrorName(error) + ": " + cudaGetErrorString(error)};
 }
 
-Error check_launch(const std::string& kernel, cudaError_t launched) {
-  if (launched == cudaSuccess) return {};
+Error check_call(const std::string& action, cudaError_t status) {
+  if (status == cudaSuccess) return {};
   static_cast<void>(cudaGetLastError());
-  return cuda_error("launch of " + kernel, launched);
+  return cuda_error(action, status);
+}
+
+Error check_launch(const std::string& kernel, cudaError_t launched) {
+  return launched == cudaSuccess ? Error{} : check_call("launch of " + kernel, launched);
 }
 
 void DevicePointers::check(const std::string& field, const void* pointer, std::size_t alignment) {

@@ -57,6 +57,9 @@ class DevicePointers {
 /// An error of CUDA, `action` being what failed.
 Error cuda_error(const std::string& action, cudaError_t error);
 
+/// The outcome of a call of the CUDA runtime. Its error is not CUDA's last one any more.
+Error check_call(const std::string& action, cudaError_t status);
+
 /// The outcome of a launch; `kernel` is its name. A launch that failed leaves its error behind as
 /// CUDA's last one: that is taken away again, because this call reports it.
 Error check_launch(const std::string& kernel, cudaError_t launched);

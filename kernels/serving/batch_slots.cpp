@@ -124,8 +124,10 @@ void BatchSlots::forget_tokens(std::int32_t slot) {
 }
 
 void BatchSlots::enter(std::int32_t slot, RequestId id, const BatchRequest& request) {
+  ++changes;
   by_id.emplace(id, slot);
   arrays.id[slot] = id;
+  arrays.entry[slot] = ++entries;
   arrays.active[slot] = 1;
   arrays.seed[slot] = request.seed;
   arrays.offset[slot] = request.first_offset;
@@ -169,6 +171,7 @@ void BatchSlots::enter(std::int32_t slot, RequestId id, const BatchRequest& requ
 }
 
 void BatchSlots::leave(std::int32_t slot) {
+  ++changes;
   forget_tokens(slot);
   by_id.erase(arrays.id[slot]);
   if (!allowed.empty()) std::fill_n(allowed_row(slot), words(), kAllAllowed);
@@ -177,6 +180,7 @@ void BatchSlots::leave(std::int32_t slot) {
 
 void BatchSlots::exchange(std::int32_t first, std::int32_t second) {
   if (first == second) return;
+  ++changes;
   forget_tokens(first);
   forget_tokens(second);
   arrays.for_each_of_table([=](auto* array) { std::swap(array[first], array[second]); });
@@ -188,6 +192,11 @@ void BatchSlots::exchange(std::int32_t first, std::int32_t second) {
   for (const std::int32_t slot : {first, second}) {
     if (is_occupied(slot)) by_id[arrays.id[slot]] = slot;
   }
+}
+
+void BatchSlots::has_new_history(std::int32_t slot) {
+  ++changes;
+  arrays.entry[slot] = ++entries;
 }
 
 void BatchSlots::push(std::int32_t slot, const std::int32_t* drawn, std::int64_t count) {

@@ -39,6 +39,12 @@ struct BatchSlots {
   std::unordered_map<RequestId, std::int32_t> by_id;
   std::vector<std::uint32_t> allowed;  // [capacity, words]; empty until a bitmask is set
 
+  // What a copy of the slots elsewhere has to know: it is up to date while these stay what they are
+  // (batch_mirror.h). Tokens that are pushed leave them alone.
+  std::uint64_t entries = 0;          ///< numbers given out to requests (SlotArrays::entry)
+  std::uint64_t changes = 0;          ///< of what is in which slot
+  std::uint64_t bitmask_changes = 0;  ///< of all rows of the bitmask
+
   std::int64_t words() const { return words_of(options.vocab); }
   bool is_slot(std::int32_t slot) const { return slot >= 0 && slot < options.capacity; }
   bool is_occupied(std::int32_t slot) const { return arrays.active[slot] != 0; }
@@ -56,6 +62,9 @@ struct BatchSlots {
   void enter(std::int32_t slot, RequestId id, const BatchRequest& request);
   void leave(std::int32_t slot);
   void exchange(std::int32_t first, std::int32_t second);
+  /// The request of the slot has another history than what was drawn for it: for a copy of the
+  /// slots it is another request.
+  void has_new_history(std::int32_t slot);
   /// Tokens that were drawn: the offset advances.
   void push(std::int32_t slot, const std::int32_t* drawn, std::int64_t count);
   RequestSnapshot snapshot_of(std::int32_t slot) const;
@@ -72,6 +81,11 @@ struct BatchSlots {
   std::vector<std::int32_t> copy_of(ListName name, std::int32_t slot) const;
   template <class OfOutput, class OfPrompt>
   void for_each_dense(std::int32_t slot, OfOutput of_output, OfPrompt of_prompt);
+};
+
+/// The way of the library's own classes into a state.
+struct BatchAccess {
+  static BatchSlots& slots_of(BatchState& state);
 };
 
 }  // namespace fairdraw::serving

@@ -36,6 +36,8 @@ struct BatchState::Slots : serving::BatchSlots {
 BatchState::BatchState(std::unique_ptr<Slots> slots) : slots_(std::move(slots)) {}
 BatchState::~BatchState() = default;
 
+serving::BatchSlots& serving::BatchAccess::slots_of(BatchState& state) { return *state.slots_; }
+
 Error BatchState::make(const BatchStateOptions& options, std::unique_ptr<BatchState>& state) {
   if (Error error = serving::check_options(options)) return error;
   const std::int64_t bytes = serving::place_slot_arrays(options, nullptr).bytes;
@@ -116,6 +118,7 @@ Error BatchState::append(RequestId id, const std::int32_t* tokens, std::int64_t 
     return error;
   }
   slots_->push(slot, tokens, count);
+  if (count > 0) slots_->has_new_history(slot);
   return {};
 }
 
@@ -137,7 +140,9 @@ Error BatchState::append_step(View<const std::int32_t> tokens) {
     if (Error error = slots_->check_room_for(slot, 1)) return error;
   }
   for (std::int32_t slot = 0; slot < tokens.size; ++slot) {
-    if (tokens.data[slot] >= 0) slots_->push(slot, tokens.data + slot, 1);
+    if (tokens.data[slot] < 0) continue;
+    slots_->push(slot, tokens.data + slot, 1);
+    slots_->has_new_history(slot);
   }
   return {};
 }
@@ -157,6 +162,7 @@ Error BatchState::set_allowed(const BitRows<const std::uint32_t>& packed) {
     return error;
   }
   s.need_allowed();
+  ++s.bitmask_changes;
   for (std::int32_t slot = 0; slot < packed.rows; ++slot) {
     if (!s.is_occupied(slot)) continue;
     std::copy_n(packed.data + slot * packed.row_stride, s.words(), s.allowed_row(slot));
@@ -165,6 +171,7 @@ Error BatchState::set_allowed(const BitRows<const std::uint32_t>& packed) {
 }
 
 void BatchState::clear_allowed() {
+  ++slots_->bitmask_changes;
   std::fill(slots_->allowed.begin(), slots_->allowed.end(), kAllAllowed);
 }
 
@@ -211,7 +218,6 @@ TokenLists BatchState::outputs(std::int32_t rows) const noexcept {
 
 Error BatchState::sample_request(const RowsView& logits, SampleRequest& request) const {
   const Slots& s = *slots_;
-  const serving::SlotArrays& a = s.arrays;
   const std::int64_t rows = logits.rows;
   if (rows < slots() || rows > s.options.capacity) {
     return out_of_range("logits.rows", std::to_string(rows),
@@ -222,39 +228,8 @@ Error BatchState::sample_request(const RowsView& logits, SampleRequest& request)
                                  "vocab of the batch state")) {
     return error;
   }
-  request = {};
-  request.logits = logits;
-  request.temperature = {a.temperature, rows};
-  request.top_k = {a.top_k, rows};
-  request.top_p = {a.top_p, rows};
-  request.min_p = {a.min_p, rows};
-  request.seed = {a.seed, rows};
-  request.offset = {a.offset, rows};
-  request.active = {a.active, rows};
-  request.tie_rule = s.options.tie_rule;
-  request.filter_order = s.options.filter_order;
+  request = serving::call_over(s.arrays, s.options, logits);
   if (!s.allowed.empty()) request.allowed = {s.allowed.data(), rows, s.words()};
-
-  LogitsProcessing& processing = request.processing;
-  processing.repetition_penalty = {a.repetition_penalty, rows};
-  processing.frequency_penalty = {a.frequency_penalty, rows};
-  processing.presence_penalty = {a.presence_penalty, rows};
-  processing.output = s.list(ListName::output).view(rows);
-  if (s.options.history == HistoryForm::dense) {
-    processing.output_counts = {a.output_counts, rows, s.options.vocab};
-    processing.prompt_mask = {a.prompt_mask, rows, s.words()};
-  } else {
-    processing.prompt = s.list(ListName::prompt).view(rows);
-    processing.prompt.lengths = {a.penalised_prompt, rows};
-  }
-  processing.bias_ids = s.list(ListName::bias).view(rows);
-  processing.bias_values = {a.bias_values, s.list(ListName::bias).size};
-  processing.min_tokens = {a.min_tokens, rows};
-  processing.stop_ids = s.list(ListName::stop_ids).view(rows);
-  processing.output_lengths = {s.list(ListName::output).lengths, rows};
-  processing.bad_words = s.list(ListName::bad_words).view(rows);
-  processing.bad_word_lengths = s.list(ListName::bad_word_lengths).view(rows);
-  processing.allowed_ids = s.list(ListName::allowed_ids).view(rows);
   return {};
 }
 

@@ -64,4 +64,43 @@ SlotArrays place_slot_arrays(const BatchStateOptions& options, std::byte* block)
   return arrays;
 }
 
+SampleRequest call_over(const SlotArrays& arrays, const BatchStateOptions& options,
+                        const RowsView& logits) {
+  const SlotArrays& a = arrays;
+  const std::int64_t rows = logits.rows;
+  SampleRequest request;
+  request.logits = logits;
+  request.temperature = {a.temperature, rows};
+  request.top_k = {a.top_k, rows};
+  request.top_p = {a.top_p, rows};
+  request.min_p = {a.min_p, rows};
+  request.seed = {a.seed, rows};
+  request.offset = {a.offset, rows};
+  request.active = {a.active, rows};
+  request.tie_rule = options.tie_rule;
+  request.filter_order = options.filter_order;
+
+  LogitsProcessing& processing = request.processing;
+  processing.repetition_penalty = {a.repetition_penalty, rows};
+  processing.frequency_penalty = {a.frequency_penalty, rows};
+  processing.presence_penalty = {a.presence_penalty, rows};
+  processing.output = a.list(ListName::output).view(rows);
+  if (options.history == HistoryForm::dense) {
+    processing.output_counts = {a.output_counts, rows, options.vocab};
+    processing.prompt_mask = {a.prompt_mask, rows, words_of(options.vocab)};
+  } else {
+    processing.prompt = a.list(ListName::prompt).view(rows);
+    processing.prompt.lengths = {a.penalised_prompt, rows};
+  }
+  processing.bias_ids = a.list(ListName::bias).view(rows);
+  processing.bias_values = {a.bias_values, a.list(ListName::bias).size};
+  processing.min_tokens = {a.min_tokens, rows};
+  processing.stop_ids = a.list(ListName::stop_ids).view(rows);
+  processing.output_lengths = {a.list(ListName::output).lengths, rows};
+  processing.bad_words = a.list(ListName::bad_words).view(rows);
+  processing.bad_word_lengths = a.list(ListName::bad_word_lengths).view(rows);
+  processing.allowed_ids = a.list(ListName::allowed_ids).view(rows);
+  return request;
+}
+
 }  // namespace fairdraw::serving

@@ -48,6 +48,7 @@ struct SlotArrays {
   std::uint64_t* seed = nullptr;
   std::uint64_t* offset = nullptr;
   std::uint64_t* id = nullptr;
+  std::uint64_t* entry = nullptr;  ///< a number that each request gets as it enters; 0: empty
   std::int32_t* lane = nullptr;
   float* temperature = nullptr;
   std::int32_t* top_k = nullptr;
@@ -81,6 +82,7 @@ struct SlotArrays {
     visit(seed);
     visit(offset);
     visit(id);
+    visit(entry);
     for (ListArrays& list : lists) visit(list.begins);
     visit(lane);
     visit(temperature);
@@ -104,5 +106,10 @@ inline constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;
 /// Places the arrays in a block at `block`, which is aligned to 64 bytes; null: sizes alone, which
 /// stop growing beyond kMostBytes.
 SlotArrays place_slot_arrays(const BatchStateOptions& options, std::byte* block);
+
+/// The call of `sample` over the arrays of the first logits.rows slots, wherever they are. Without
+/// a bitmask, which lies elsewhere.
+SampleRequest call_over(const SlotArrays& arrays, const BatchStateOptions& options,
+                        const RowsView& logits);
 
 }  // namespace fairdraw::serving

@@ -19,6 +19,7 @@
 #include "suites/benchmarks/benchmark_processing.h"
 #include "suites/benchmarks/benchmark_rows.h"
 #include "suites/benchmarks/cuda_benchmarks.h"
+#include "suites/benchmarks/cuda_step_benchmarks.h"
 #include "suites/benchmarks/floors.h"
 #include "suites/benchmarks/peers.h"
 #include "suites/benchmarks/plugin_overhead.h"
@@ -295,7 +296,8 @@ void add_benchmark_options(CLI::App& app, BenchmarkOptions& options) {
       ->delimiter(',');
   app.add_option("--operation", options.operations,
                  "Operations, e.g. top_k_50+top_p_0.9 (default: those of the README); beam_4 and "
-                 "beam_4/logprobs: a step of beam search, --batch requests of 4 beams")
+                 "beam_4/logprobs: a step of beam search, --batch requests of 4 beams; "
+                 "step/top_k_50: on a GPU, a step of FusedSamplingProcessor beside `sample`")
       ->delimiter(',');
   app.add_option("--vocab", options.vocabs,
                  "Tokens a row (default: 131072; on a GPU 32000,128256,262144)")
@@ -335,6 +337,10 @@ std::vector<harness::BenchmarkRecord> run_benchmarks(const BenchmarkOptions& giv
   std::copy_if(given.operations.begin(), given.operations.end(),
                std::back_inserter(beam_operations), is_beam_operation);
   std::erase_if(options.operations, is_beam_operation);
+  std::vector<std::string> step_operations;
+  std::copy_if(options.operations.begin(), options.operations.end(),
+               std::back_inserter(step_operations), is_step_operation);
+  std::erase_if(options.operations, is_step_operation);
   std::vector<std::string> known = harness::builtin_sampler_names();
   std::erase(known, "model");
   known.insert(known.end(), {"peer:sort", "peer:softmax"});
@@ -360,6 +366,14 @@ std::vector<harness::BenchmarkRecord> run_benchmarks(const BenchmarkOptions& giv
     }
     return beam_benchmarks(with_cpu_lists(options), beam_operations);
   }
+  if (!step_operations.empty()) {
+    if (!options.operations.empty() || cuda_backends.empty() || !cpu_backends.empty()) {
+      throw UsageError(
+          "step operations are measured alone, on backends cuda, cuda:cluster and "
+          "cuda:block");
+    }
+    return run_step_benchmarks(options, cuda_backends, step_operations, failures);
+  }
   std::vector<harness::BenchmarkRecord> records;
   if (!cpu_backends.empty()) {
     records = run_cpu_benchmarks(with_cpu_lists(options), cpu_backends);
@@ -380,6 +394,8 @@ std::vector<harness::BenchmarkRecord> run_benchmarks(const BenchmarkOptions& giv
   }
   return records;
 }
+
+bool is_step_operation(const std::string& name) { return name.rfind(kStepPrefix, 0) == 0; }
 
 bool is_cuda_backend(const std::string& backend) {
   return backend == "cuda" || backend == "cuda:cluster" || backend == "cuda:block";

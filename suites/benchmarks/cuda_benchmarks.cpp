@@ -1,14 +1,10 @@
 #include "suites/benchmarks/cuda_benchmarks.h"
 
 #include <cuda_runtime_api.h>
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 
 #include "fairdraw/cuda.h"
@@ -18,6 +14,7 @@
 #include "suites/benchmarks/benchmark_processing.h"
 #include "suites/benchmarks/benchmark_rows.h"
 #include "suites/benchmarks/cuda_floor.h"
+#include "suites/benchmarks/cuda_machine.h"
 #include "suites/benchmarks/cuda_timing.h"
 
 namespace fairdraw::suites {
@@ -28,45 +25,7 @@ constexpr int kFloorTrials = 10;            // of each shape, before the best on
 constexpr std::int64_t kDistinctRows = 64;  // repeated to fill a batch: generating takes longer
 constexpr std::int64_t kCheckedRows = 8;    // of a cell, compared with the CPU
 
-cuda::Path path_of(const std::string& backend) {
-  if (backend == "cuda:cluster") return cuda::Path::cluster;
-  return backend == "cuda:block" ? cuda::Path::block : cuda::Path::best;
-}
-
 std::int64_t element_size(DType dtype) { return dtype == DType::float32 ? 4 : 2; }
-
-/// First line that a command prints; empty where it prints none.
-std::string first_line_of(const char* command) {
-  const auto close = [](std::FILE* pipe) { return pclose(pipe); };
-  const std::unique_ptr<std::FILE, decltype(close)> pipe(popen(command, "r"), close);
-  std::array<char, 256> buffer{};
-  if (!pipe || std::fgets(buffer.data(), buffer.size(), pipe.get()) == nullptr) return {};
-  std::string line = buffer.data();
-  while (!line.empty() && (line.back() == '\n' || line.back() == '\r')) line.pop_back();
-  return line;
-}
-
-cudaDeviceProp device_properties() {
-  int device = 0;
-  cudaDeviceProp properties{};
-  expect_success(cudaGetDevice(&device), "the current device");
-  expect_success(cudaGetDeviceProperties(&properties, device), "properties of the device");
-  return properties;
-}
-
-/// GPU, driver, commit and date.
-std::string machine_text(const cudaDeviceProp& properties) {
-  std::string driver =
-      first_line_of("nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null");
-  if (driver.empty()) driver = "unknown";
-  // Where there is no repository, run_on_gpu hands the commit over.
-  const char* const given = std::getenv("FAIRDRAW_COMMIT");
-  std::string commit = given != nullptr ? given : "";
-  if (commit.empty()) commit = first_line_of("git rev-parse --short=12 HEAD 2>/dev/null");
-  if (commit.empty()) commit = "unknown";
-  return fmt::format("{}, driver {}, commit {}, {:%Y-%m-%d}", properties.name, driver, commit,
-                     fmt::gmtime(std::chrono::system_clock::now()));
-}
 
 /// Rows of logits in device memory, the host's rows again and again.
 class DeviceRows {
@@ -349,14 +308,6 @@ std::vector<Operation> table_operations() {
     operations.push_back(parse_operation(name));
   }
   return operations;
-}
-
-void expect_available(const std::vector<std::string>& backends) {
-  for (const std::string& backend : backends) {
-    if (cuda::is_available(path_of(backend))) continue;
-    throw harness::UsageError(fmt::format("backend '{}' cannot run here: {}", backend,
-                                          cuda::why_not_available(path_of(backend))));
-  }
 }
 
 }  // namespace

@@ -2,11 +2,20 @@
 #include "fairdraw/cuda.h"
 #include "harness/contract/usage_error.h"
 #include "suites/benchmarks/cuda_benchmarks.h"
+#include "suites/benchmarks/cuda_step_benchmarks.h"
 
 namespace fairdraw::suites {
 
 std::vector<harness::BenchmarkRecord> run_cuda_benchmarks(const BenchmarkOptions&,
                                                           const std::vector<std::string>& backends,
+                                                          std::vector<std::string>&) {
+  throw harness::UsageError("backend '" + backends.front() +
+                            "' cannot run here: " + cuda::why_not_available());
+}
+
+std::vector<harness::BenchmarkRecord> run_step_benchmarks(const BenchmarkOptions&,
+                                                          const std::vector<std::string>& backends,
+                                                          const std::vector<std::string>&,
                                                           std::vector<std::string>&) {
   throw harness::UsageError("backend '" + backends.front() +
                             "' cannot run here: " + cuda::why_not_available());

@@ -24,6 +24,10 @@
 
 namespace fairdraw {
 
+namespace serving {
+struct BatchAccess;
+}
+
 /// The caller's name of a request: any number, unique among the requests of a state.
 using RequestId = std::uint64_t;
 
@@ -156,6 +160,7 @@ class BatchState {
   Error sample_request(const RowsView& logits, SampleRequest& request) const;
 
  private:
+  friend struct serving::BatchAccess;
   struct Slots;
   explicit BatchState(std::unique_ptr<Slots> slots);
   std::unique_ptr<Slots> slots_;

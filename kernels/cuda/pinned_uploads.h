@@ -1,0 +1,76 @@
+// Page-locked host memory, and small copies from it to the device that nobody waits for.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "fairdraw/types.h"
+
+namespace fairdraw::cuda {
+
+/// A block of page-locked memory. Moves, does not copy.
+class PinnedBuffer {
+ public:
+  PinnedBuffer() = default;
+  ~PinnedBuffer();
+  PinnedBuffer(PinnedBuffer&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
+  PinnedBuffer& operator=(PinnedBuffer&& other) noexcept {
+    std::swap(data_, other.data_);
+    return *this;
+  }
+
+  Error allocate(std::int64_t bytes);  ///< once
+  std::byte* data() const { return static_cast<std::byte*>(data_); }
+
+ private:
+  void* data_ = nullptr;
+};
+
+/// An event without a time. Moves, does not copy.
+class Event {
+ public:
+  Event() = default;
+  ~Event();
+  Event(Event&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
+  Event& operator=(Event&& other) noexcept {
+    std::swap(event_, other.event_);
+    return *this;
+  }
+
+  Error create();  ///< once
+  cudaEvent_t get() const { return event_; }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+/// Copies from the host, enqueued on one stream. The source may change as soon as put() has
+/// returned: the bytes wait in page-locked chunks, which are used in turns. put() waits for the
+/// device where all of them are on their way, which takes megabytes within a few steps.
+class PinnedUploads {
+ public:
+  Error create(cudaStream_t stream);
+  Error put(void* target, const void* source, std::int64_t bytes);
+
+ private:
+  static constexpr std::int64_t kChunkBytes = std::int64_t{1} << 20;
+  static constexpr std::size_t kChunks = 4;
+
+  struct Chunk {
+    PinnedBuffer memory;
+    Event passed;  ///< recorded when the chunk is full
+    bool is_recorded = false;
+  };
+  Error next_chunk();
+
+  cudaStream_t stream_ = nullptr;
+  std::array<Chunk, kChunks> chunks_;
+  std::size_t chunk_ = 0;
+  std::int64_t used_ = 0;
+};
+
+}  // namespace fairdraw::cuda

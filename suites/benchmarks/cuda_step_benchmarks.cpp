@@ -1,0 +1,419 @@
+#include "suites/benchmarks/cuda_step_benchmarks.h"
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+
+#include "fairdraw/cuda_fused_sampling_processor.h"
+#include "fairdraw/cuda_memory.h"
+#include "suites/benchmarks/benchmark_processing.h"
+#include "suites/benchmarks/benchmark_rows.h"
+#include "suites/benchmarks/cuda_machine.h"
+#include "suites/benchmarks/cuda_timing.h"
+
+namespace fairdraw::suites {
+namespace {
+
+constexpr int kRepetitions = 30;
+constexpr int kHostCalls = 300;
+constexpr int kStepsInARow = 8;
+constexpr std::int32_t kMaxLength = 4096;
+constexpr std::int64_t kDistinctRows = 64;  // repeated to fill a batch
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+std::vector<std::int32_t> list_at(const CallLists& lists, std::int64_t row) {
+  const auto r = static_cast<std::size_t>(row);
+  if (r >= lists.lengths.size()) return {};
+  const auto begin = lists.ids.begin() + lists.begins[r];
+  return {begin, begin + lists.lengths[r]};
+}
+
+/// A request with the filters of an operation, and the processing of a row.
+RequestSnapshot request_of(const Operation& operation, const BatchProcessing& processing,
+                           std::int64_t row) {
+  RequestSnapshot snapshot;
+  snapshot.id = static_cast<RequestId>(row);
+  BatchRequest& request = snapshot.request;
+  request.temperature = operation.parameters.temperature;
+  request.top_k = operation.parameters.top_k;
+  request.top_p = operation.parameters.top_p;
+  request.min_p = operation.parameters.min_p;
+  request.seed = 1 + static_cast<std::uint64_t>(row);
+  const CallProcessing& lists = processing.lists;
+  request.repetition_penalty = lists.repetition_penalty.at(row);
+  request.frequency_penalty = lists.frequency_penalty.at(row);
+  request.presence_penalty = lists.presence_penalty.at(row);
+  request.min_tokens = lists.min_tokens.at(row);
+  request.stop_ids = list_at(lists.stop_ids, row);
+  request.allowed_ids = list_at(lists.allowed_ids, row);
+  snapshot.output = list_at(lists.output, row);
+  const std::vector<std::int32_t> bias_ids = list_at(lists.bias_ids, row);
+  for (std::size_t i = 0; i < bias_ids.size(); ++i) {
+    const auto begin =
+        static_cast<std::size_t>(lists.bias_ids.begins[static_cast<std::size_t>(row)]);
+    request.bias.push_back({bias_ids[i], lists.bias_values[begin + i]});
+  }
+  const std::vector<std::int32_t> words = list_at(lists.bad_words, row);
+  auto word = words.begin();
+  for (const std::int32_t length : list_at(lists.bad_word_lengths, row)) {
+    request.bad_words.emplace_back(word, word + length);
+    word += length;
+  }
+  if (!processing.allowed.empty()) {
+    const auto begin = processing.allowed.begin() + row * processing.allowed_stride;
+    snapshot.allowed.assign(begin, begin + processing.allowed_stride);
+  }
+  return snapshot;
+}
+
+std::unique_ptr<BatchState> make_state(const Operation& operation, const std::string& processing,
+                                       std::int64_t batch, std::int64_t vocab) {
+  BatchStateOptions options;
+  options.vocab = vocab;
+  options.capacity = static_cast<std::int32_t>(batch);
+  options.max_length = kMaxLength;
+  options.tie_rule = operation.tie_rule;
+  options.filter_order = operation.filter_order;
+  std::unique_ptr<BatchState> state;
+  expect_success(BatchState::make(options, state), "the batch");
+  const BatchProcessing made =
+      make_processing(processing, batch, std::min(batch, kDistinctRows), vocab);
+  for (std::int64_t row = 0; row < batch; ++row) {
+    expect_success(state->restore(request_of(operation, made, row)), "a request");
+  }
+  return state;
+}
+
+/// A call of `sample` over arrays of the host, moved to the device as they are.
+class SampleOnDevice {
+ public:
+  SampleOnDevice(SampleRequest request, const cuda::Stream& stream) : stream_(stream) {
+    const std::int64_t rows = request.logits.rows;
+    move(request.temperature);
+    move(request.top_k);
+    move(request.top_p);
+    move(request.min_p);
+    move(request.seed);
+    move(request.offset);
+    move(request.active.data, request.active.size);
+    move(request.allowed.data, request.allowed.rows * request.allowed.row_stride);
+    LogitsProcessing& processing = request.processing;
+    move(processing.repetition_penalty);
+    move(processing.frequency_penalty);
+    move(processing.presence_penalty);
+    move(processing.min_tokens);
+    move(processing.bias_values.data, processing.bias_values.size);
+    move(processing.output_lengths.data, processing.output_lengths.size);
+    for (TokenLists* lists :
+         {&processing.prompt, &processing.output, &processing.bias_ids, &processing.stop_ids,
+          &processing.bad_words, &processing.bad_word_lengths, &processing.allowed_ids}) {
+      move(lists->data, lists->size);
+      move(lists->begins.data, lists->begins.size);
+      move(lists->lengths.data, lists->lengths.size);
+    }
+    request_ = request;
+    result_.tokens = {room<std::int32_t>(rows), rows};
+    result_.statuses = {room<RowStatus>(rows), rows};
+    workspace_bytes_ = cuda::workspace_bytes(request_);
+    workspace_ = room<std::byte>(workspace_bytes_);
+  }
+
+  void without_processing() { request_.processing = {}; }
+  void enqueue(cuda::Path path) const {
+    expect_success(
+        cuda::sample(request_, result_, {stream_.get(), workspace_, workspace_bytes_, path}),
+        "sample");
+  }
+
+ private:
+  template <class T>
+  T* room(std::int64_t count) {
+    cuda::DeviceBuffer& buffer = *buffers_.emplace_back(std::make_unique<cuda::DeviceBuffer>());
+    expect_success(
+        buffer.reserve(std::max<std::int64_t>(count, 1) * static_cast<std::int64_t>(sizeof(T))),
+        "an array");
+    return static_cast<T*>(buffer.data());
+  }
+  template <class T>
+  void move(const T*& data, std::int64_t count) {
+    if (data == nullptr) return;
+    T* const target = room<T>(count);
+    const std::int64_t bytes = count * static_cast<std::int64_t>(sizeof(T));
+    expect_success(buffers_.back()->upload(0, data, bytes, stream_), "an array");
+    expect_success(cudaStreamSynchronize(handle(stream_)), "an array");
+    data = target;
+  }
+  template <class T>
+  void move(PerRequest<T>& parameter) {
+    move(parameter.values.data, parameter.values.size);
+  }
+
+  const cuda::Stream& stream_;
+  std::vector<std::unique_ptr<cuda::DeviceBuffer>> buffers_;
+  SampleRequest request_;
+  SampleResult result_;
+  std::byte* workspace_ = nullptr;
+  std::int64_t workspace_bytes_ = 0;
+};
+
+/// Median microseconds that the host spends in a call which only enqueues. `before` and `after` it
+/// are not timed. The stream is waited for now and then, so that its queue is never full.
+double host_time(const cuda::Stream& stream, const std::function<void()>& call,
+                 const std::function<void()>& before = {},
+                 const std::function<void()>& after = {}) {
+  std::vector<double> times;
+  for (int i = 0; i < kHostCalls; ++i) {
+    if (i % 16 == 0) expect_success(cudaStreamSynchronize(handle(stream)), "calls");
+    if (before) before();
+    const auto begin = std::chrono::steady_clock::now();
+    call();
+    const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - begin;
+    times.push_back(time.count());
+    if (after) after();
+  }
+  expect_success(cudaStreamSynchronize(handle(stream)), "calls");
+  return median(times);
+}
+
+/// An event with a time.
+class TimedEvent {
+ public:
+  TimedEvent() { expect_success(cudaEventCreate(&event_), "an event"); }
+  ~TimedEvent() { static_cast<void>(cudaEventDestroy(event_)); }
+  TimedEvent(const TimedEvent&) = delete;
+  TimedEvent& operator=(const TimedEvent&) = delete;
+  cudaEvent_t get() const { return event_; }
+  void record(const cuda::Stream& stream) const {
+    expect_success(cudaEventRecord(event_, handle(stream)), "an event");
+  }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+/// What copies of tokens cost the steps that they are made beside.
+struct CopyTimes {
+  double with = 0, without = 0;  ///< microseconds of the steps in a row
+  int waits = 0;                 ///< for the first of the copies
+  int early = 0;                 ///< of them, how many were over before the steps were
+};
+
+class StepCell {
+ public:
+  StepCell(const Rows& rows, std::int64_t batch, const Operation& operation,
+           const std::string& processing, const std::string& backend, const cuda::Stream& stream)
+      : rows_(rows),
+        batch_(batch),
+        path_(path_of(backend)),
+        stream_(stream),
+        state_(make_state(operation, processing, batch, rows.vocab)),
+        on_cpu_(make_state(operation, processing, batch, rows.vocab)) {
+    const std::int64_t value = rows.dtype == DType::float32 ? 4 : 2;
+    const std::int64_t row_bytes = rows.vocab * value;
+    values_.resize(static_cast<std::size_t>(batch * row_bytes));
+    const auto* const source = static_cast<const std::uint8_t*>(rows.view().data);
+    for (std::int64_t row = 0; row < batch; ++row) {
+      std::copy_n(source + row % rows.batch * row_bytes, row_bytes,
+                  values_.begin() + row * row_bytes);
+    }
+    expect_success(logits_.reserve(batch * row_bytes), "logits");
+    expect_success(logits_.upload(0, values_.data(), batch * row_bytes, stream), "logits");
+    expect_success(cudaStreamSynchronize(handle(stream)), "logits");
+
+    SampleRequest request;
+    expect_success(state_->sample_request(on_host(), request), "the call");
+    request.logits = on_device();
+    sample_ = std::make_unique<SampleOnDevice>(request, stream);
+    if (processing == "none") sample_->without_processing();
+    cuda::FusedSamplingOptions options;
+    options.stream = stream.get();
+    options.path = path_;
+    options.processing = processing != "none";
+    options.bitmask = request.allowed.given();
+    options.logit_offsets = false;
+    options.most_copies = kStepsInARow;
+    expect_success(cuda::FusedSamplingProcessor::make(*state_, options, processor_),
+                   "the processor");
+  }
+
+  void sample() const { sample_->enqueue(path_); }
+  void step() const { expect_success(processor_->step(on_device()), "a step"); }
+  void copy() const { expect_success(processor_->start_async_token_copy(), "a copy"); }
+  cuda::CopiedStep wait() const {
+    cuda::CopiedStep step;
+    expect_success(processor_->wait_for_tokens(step), "tokens");
+    return step;
+  }
+  void bring_changes() const { expect_success(processor_->bring_changes(), "changes"); }
+
+  /// A first step here and on the CPU; what is wrong with its tokens, or nothing.
+  std::string trouble() const {
+    step();
+    copy();
+    const cuda::CopiedStep got = wait();
+    FusedSamplingProcessor cpu(*on_cpu_);
+    expect_success(cpu.step(on_host()), "a step on the CPU");
+    for (std::int64_t row = 0; row < batch_; ++row) {
+      if (got.statuses.data[row] != RowStatus::ok) {
+        return fmt::format("row {} has status {}", row, to_string(got.statuses.data[row]));
+      }
+      if (got.tokens.data[row] != cpu.new_tokens().data[row]) {
+        return fmt::format("row {} has token {}, on the CPU {}", row, got.tokens.data[row],
+                           cpu.new_tokens().data[row]);
+      }
+    }
+    return {};
+  }
+
+  /// Steps in a row behind a fill that takes longer than the host needs to enqueue them.
+  double steps_in_a_row(bool with_copies, cuda::DeviceBuffer& filled, CopyTimes& times) const {
+    constexpr int kFills = 8;
+    for (int i = 0; i < kFills; ++i) {
+      expect_success(filled.fill(0, static_cast<std::uint8_t>(i), filled.size(), stream_),
+                     "a fill");
+    }
+    begin_.record(stream_);
+    for (int i = 0; i < kStepsInARow; ++i) {
+      step();
+      if (with_copies) copy();
+    }
+    end_.record(stream_);
+    if (with_copies) {
+      wait();
+      ++times.waits;
+      times.early += cudaEventQuery(end_.get()) == cudaErrorNotReady ? 1 : 0;
+      for (int i = 1; i < kStepsInARow; ++i) wait();
+    }
+    expect_success(cudaEventSynchronize(end_.get()), "steps");
+    static_cast<void>(cudaGetLastError());  // of a query that came early
+    float milliseconds = 0;
+    expect_success(cudaEventElapsedTime(&milliseconds, begin_.get(), end_.get()), "steps");
+    return static_cast<double>(milliseconds) * 1e3;
+  }
+
+ private:
+  RowsView on_device() const {
+    return {logits_.data(), rows_.dtype, batch_, rows_.vocab, rows_.vocab};
+  }
+  RowsView on_host() const {
+    return {values_.data(), rows_.dtype, batch_, rows_.vocab, rows_.vocab};
+  }
+
+  const Rows& rows_;
+  std::int64_t batch_;
+  cuda::Path path_;
+  const cuda::Stream& stream_;
+  std::unique_ptr<BatchState> state_, on_cpu_;
+  std::vector<std::uint8_t> values_;
+  cuda::DeviceBuffer logits_;
+  std::unique_ptr<SampleOnDevice> sample_;
+  std::unique_ptr<cuda::FusedSamplingProcessor> processor_;
+  TimedEvent begin_, end_;
+};
+
+CopyTimes time_copies(const StepCell& cell, cuda::DeviceBuffer& filled) {
+  CopyTimes times;
+  std::vector<double> with;
+  std::vector<double> without;
+  for (int i = 0; i < kRepetitions; ++i) {
+    without.push_back(cell.steps_in_a_row(false, filled, times));
+    cell.copy();  // so that the ring has room again
+    cell.wait();
+    with.push_back(cell.steps_in_a_row(true, filled, times));
+  }
+  times.with = median(with);
+  times.without = median(without);
+  return times;
+}
+
+}  // namespace
+
+std::vector<harness::BenchmarkRecord> run_step_benchmarks(
+    const BenchmarkOptions& given, const std::vector<std::string>& backends,
+    const std::vector<std::string>& operations, std::vector<std::string>& failures) {
+  expect_available(backends);
+  BenchmarkOptions options = given;
+  if (options.vocabs.empty()) options.vocabs = {128256};
+  if (options.batches.empty()) options.batches = {64};
+  if (options.dtypes.empty()) options.dtypes = {"float32"};
+  if (options.logits.empty()) options.logits = {"peaked"};
+  const std::string machine = machine_text(device_properties());
+  cuda::Stream stream;
+  expect_success(stream.create(), "a stream");
+  ColdTimer timer(stream);
+  timer.warm_up();
+  cuda::DeviceBuffer filled;
+  expect_success(filled.reserve(std::int64_t{512} << 20U), "a buffer that is filled");
+
+  std::vector<harness::BenchmarkRecord> records;
+  const auto measure = [&](const Rows& rows, std::int64_t batch, const std::string& name,
+                           const std::string& processing, const std::string& backend,
+                           const std::string& dtype, const std::string& kind) {
+    const Operation operation = parse_operation(name.substr(std::string(kStepPrefix).size()));
+    const std::string call = processing == "none" ? name : name + "/" + processing;
+    const std::string cell_name =
+        fmt::format("{} {} batch {} vocab {} {} {}", backend, call, batch, rows.vocab, dtype, kind);
+    const StepCell cell(rows, batch, operation, processing, backend, stream);
+    if (const std::string trouble = cell.trouble(); !trouble.empty()) {
+      failures.push_back(cell_name + ": " + trouble);
+    }
+    const auto record = [&](const std::string& what, const std::string& beside, double time,
+                            double floor) {
+      records.push_back({backend, call + what, batch, rows.vocab, dtype, kind, time, beside, floor,
+                         time / floor, machine});
+    };
+    const CopyTimes copies = time_copies(cell, filled);
+    const double host_copy =
+        host_time(stream, [&] { cell.copy(); }, [&] { cell.step(); }, [&] { cell.wait(); });
+    const double host_step = host_time(stream, [&] { cell.step(); });
+    const double host_sample = host_time(stream, [&] { cell.sample(); });
+    // In a batch of its own: histories have grown in this one, and those of `sample` have not.
+    const StepCell fresh(rows, batch, operation, processing, backend, stream);
+    fresh.bring_changes();
+    const CapturedCall sample(stream, [&] { fresh.sample(); });
+    const CapturedCall step(stream, [&] { fresh.step(); });
+    const std::vector<double> device = timer.medians({{&sample, {}}, {&step, {}}}, kRepetitions);
+    record("", "sample", device[1], device[0]);
+    record("@host", "sample@host", host_step, host_sample);
+    record("@copies", "steps", copies.with, copies.without);
+    fmt::print(
+        stderr,
+        "fairdraw: bench: {}: a step adds {:.1f} us of host time to {:.1f} of sample, a copy "
+        "of its tokens {:.1f}; {} of {} waits for the first copy of {} steps were over before "
+        "the steps were\n",
+        cell_name, host_step - host_sample, host_sample, host_copy, copies.early, copies.waits,
+        kStepsInARow);
+  };
+  for (const std::string& kind : options.logits) {
+    for (const std::string& dtype : options.dtypes) {
+      for (const std::int64_t vocab : options.vocabs) {
+        const std::int64_t largest =
+            *std::max_element(options.batches.begin(), options.batches.end());
+        const Rows rows =
+            make_rows(kind, std::min(largest, kDistinctRows), vocab, dtype, options.data_directory);
+        for (const std::int64_t batch : options.batches) {
+          for (const std::string& operation : operations) {
+            for (const std::string& backend : backends) {
+              for (const std::string& processing : options.processing) {
+                measure(rows, batch, operation, processing, backend, dtype, kind);
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+  return records;
+}
+
+}  // namespace fairdraw::suites
