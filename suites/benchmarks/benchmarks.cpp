@@ -19,6 +19,7 @@
 #include "suites/benchmarks/benchmark_processing.h"
 #include "suites/benchmarks/benchmark_rows.h"
 #include "suites/benchmarks/cuda_benchmarks.h"
+#include "suites/benchmarks/cuda_serving_benchmarks.h"
 #include "suites/benchmarks/cuda_step_benchmarks.h"
 #include "suites/benchmarks/floors.h"
 #include "suites/benchmarks/peers.h"
@@ -294,10 +295,13 @@ void add_benchmark_options(CLI::App& app, BenchmarkOptions& options) {
                  "Samplers by name (cpu, cuda, ...), peer:sort, peer:softmax (default: cpu); "
                  "plugin:PATH: what a call of a plugin costs beside its own time")
       ->delimiter(',');
-  app.add_option("--operation", options.operations,
-                 "Operations, e.g. top_k_50+top_p_0.9 (default: those of the README); beam_4 and "
-                 "beam_4/logprobs: a step of beam search, --batch requests of 4 beams; "
-                 "step/top_k_50: on a GPU, a step of FusedSamplingProcessor beside `sample`")
+  app.add_option(
+         "--operation", options.operations,
+         "Operations, e.g. top_k_50+top_p_0.9 (default: those of the README); beam_4 and "
+         "beam_4/logprobs: a step of beam search, --batch requests of 4 beams; "
+         "step/top_k_50: on a GPU, a step of FusedSamplingProcessor beside `sample`; there too "
+         "logprobs/MODE/N+top_k_50, verify_chain_N[/probs|/logits], verify_tree_N and "
+         "chain_speculative_sampling_N")
       ->delimiter(',');
   app.add_option("--vocab", options.vocabs,
                  "Tokens a row (default: 131072; on a GPU 32000,128256,262144)")
@@ -333,14 +337,18 @@ void add_benchmark_options(CLI::App& app, BenchmarkOptions& options) {
 std::vector<harness::BenchmarkRecord> run_benchmarks(const BenchmarkOptions& given,
                                                      std::vector<std::string>& failures) {
   BenchmarkOptions options = given;
-  std::vector<std::string> beam_operations;
-  std::copy_if(given.operations.begin(), given.operations.end(),
-               std::back_inserter(beam_operations), is_beam_operation);
-  std::erase_if(options.operations, is_beam_operation);
-  std::vector<std::string> step_operations;
-  std::copy_if(options.operations.begin(), options.operations.end(),
-               std::back_inserter(step_operations), is_step_operation);
-  std::erase_if(options.operations, is_step_operation);
+  const auto take = [&options](const auto& belongs) {
+    std::vector<std::string> taken;
+    std::copy_if(options.operations.begin(), options.operations.end(), std::back_inserter(taken),
+                 belongs);
+    std::erase_if(options.operations, belongs);
+    return taken;
+  };
+  const bool on_gpu = std::any_of(given.backends.begin(), given.backends.end(), is_cuda_backend);
+  const std::vector<std::string> serving_operations =
+      take([on_gpu](const std::string& name) { return on_gpu && is_serving_operation(name); });
+  const std::vector<std::string> beam_operations = take(is_beam_operation);
+  const std::vector<std::string> step_operations = take(is_step_operation);
   std::vector<std::string> known = harness::builtin_sampler_names();
   std::erase(known, "model");
   known.insert(known.end(), {"peer:sort", "peer:softmax"});
@@ -360,6 +368,14 @@ std::vector<harness::BenchmarkRecord> run_benchmarks(const BenchmarkOptions& giv
   check_range(options.vocabs, "--vocab", kMaxVocab);
   check_range(options.batches, "--batch", 65536);
 
+  if (!serving_operations.empty()) {
+    if (!options.operations.empty() || !cpu_backends.empty()) {
+      throw UsageError(
+          "operations of serving are measured alone, on backends cuda, cuda:cluster and "
+          "cuda:block");
+    }
+    return run_serving_benchmarks(options, cuda_backends, serving_operations, failures);
+  }
   if (!beam_operations.empty()) {
     if (!options.operations.empty() || cpu_backends != std::vector<std::string>{"cpu"}) {
       throw UsageError("beam operations are measured alone, on the backend cpu");

@@ -16,12 +16,12 @@
 #include "suites/benchmarks/cuda_floor.h"
 #include "suites/benchmarks/cuda_machine.h"
 #include "suites/benchmarks/cuda_timing.h"
+#include "suites/benchmarks/device_values.h"
 
 namespace fairdraw::suites {
 namespace {
 
 constexpr int kRepetitions = 30;
-constexpr int kFloorTrials = 10;            // of each shape, before the best one is measured
 constexpr std::int64_t kDistinctRows = 64;  // repeated to fill a batch: generating takes longer
 constexpr std::int64_t kCheckedRows = 8;    // of a cell, compared with the CPU
 
@@ -52,34 +52,6 @@ class DeviceRows {
  private:
   const Rows& host_;
   cuda::DeviceBuffer values_;
-};
-
-/// One array in device memory.
-template <class T>
-class DeviceArray {
- public:
-  DeviceArray(const std::vector<T>& values, const cuda::Stream& stream)
-      : size_(static_cast<std::int64_t>(values.size())) {
-    const std::int64_t bytes = size_ * std::int64_t{sizeof(T)};
-    expect_success(buffer_.reserve(bytes), "an array of parameters");
-    expect_success(buffer_.upload(0, values.data(), bytes, stream), "an array of parameters");
-    expect_success(cudaStreamSynchronize(handle(stream)), "an array of parameters");
-  }
-
-  T* data() const { return static_cast<T*>(buffer_.data()); }
-  PerRequest<T> per_request() const { return {data(), size_}; }
-  View<T> view() const { return {data(), size_}; }
-  std::vector<T> download(const cuda::Stream& stream) const {
-    std::vector<T> values(static_cast<std::size_t>(size_));
-    expect_success(buffer_.download(values.data(), 0, size_ * std::int64_t{sizeof(T)}, stream),
-                   "an array of results");
-    expect_success(cudaStreamSynchronize(handle(stream)), "an array of results");
-    return values;
-  }
-
- private:
-  cuda::DeviceBuffer buffer_;
-  std::int64_t size_;
 };
 
 /// Where the arrays of logits processing lie on the device: HostArrays' like.
@@ -255,38 +227,6 @@ class Cell {
   cuda::DeviceBuffer workspace_;
 };
 
-/// The fastest read-once kernel for a batch, captured.
-class Floor {
- public:
-  Floor(const DeviceRows& rows, std::int64_t batch, int multiprocessors, const cuda::Stream& stream,
-        ColdTimer& timer) {
-    const std::int64_t bytes = rows.bytes(batch);
-    const std::vector<FloorShape> shapes = floor_shapes(bytes, multiprocessors);
-    std::int64_t most_blocks = 0;
-    for (const FloorShape& shape : shapes) most_blocks = std::max(most_blocks, shape.blocks);
-    expect_success(largest_.reserve(most_blocks * 4), "the floor's results");
-    std::vector<std::unique_ptr<CapturedCall>> captured;
-    std::vector<TimedCall> trials;
-    for (const FloorShape& shape : shapes) {
-      captured.push_back(std::make_unique<CapturedCall>(stream, [&] {
-        expect_success(read_once(rows.view(batch).data, rows.host().dtype, bytes, shape,
-                                 static_cast<float*>(largest_.data()), handle(stream)),
-                       "the floor");
-      }));
-      trials.push_back({captured.back().get(), {}});
-    }
-    const std::vector<double> times = timer.medians(trials, kFloorTrials);
-    const auto best = std::min_element(times.begin(), times.end()) - times.begin();
-    call_ = std::move(captured[static_cast<std::size_t>(best)]);
-  }
-
-  const CapturedCall& call() const { return *call_; }
-
- private:
-  cuda::DeviceBuffer largest_;
-  std::unique_ptr<CapturedCall> call_;
-};
-
 BenchmarkOptions with_cuda_lists(BenchmarkOptions options) {
   if (options.vocabs.empty()) options.vocabs = {32000, 128256, 262144};
   if (options.batches.empty()) options.batches = {1, 8, 64, 256};
@@ -361,7 +301,8 @@ std::vector<harness::BenchmarkRecord> run_cuda_benchmarks(const BenchmarkOptions
         const DeviceRows rows(host, largest_batch, stream);
         fmt::print(stderr, "fairdraw: bench: {} {} vocab {}\n", kind, dtype, host.vocab);
         for (const std::int64_t batch : options.batches) {
-          const Floor floor(rows, batch, properties.multiProcessorCount, stream, timer);
+          const Floor floor(rows.view(batch).data, rows.host().dtype, rows.bytes(batch), stream,
+                            timer);
           for (const Operation& operation : operations) {
             for (const std::string& backend : backends) {
               for (const std::string& processing : options.processing) {
