@@ -8,7 +8,8 @@
 // to its largest values and sums its weights (filter_rows.cuh): that is the cost of the call.
 //   before   a thread a request: its terms, and the number of values wanted of its rows: kMargin
 //            more than candidates that count.
-//   after    a block a request. Each beam's values become scores. A score is a sum of float32, so
+//   after    a block a request, a warp a beam where it has few values. Values become scores. A
+//   score is a sum of float32, so
 //            that values which differ may have equal scores, among which the lower id comes first:
 //            the values of a beam are sorted anew, by counting. Should the last of them still have
 //            the score of the last candidate that counts, there may be others with lower ids: the
@@ -37,11 +38,21 @@ constexpr int kThreads = 256;
 constexpr std::int64_t kMostBlocks = std::int64_t{1} << 20;  // blocks stride over what is beyond
 /// Values asked for beyond those that count: rarely have so many the same score.
 constexpr std::int32_t kMargin = 8;
+/// So many rows one block clears in no time that shows; for more there is a fill before the kernel.
+constexpr std::int64_t kFewRows = 4096;
+constexpr std::int64_t kFewRequests = 256;
 
 // --- Before the row kernel -----------------------------------------------------------------------
 
 __global__ void __launch_bounds__(kThreads)
-    prepare_beam_rows_kernel(const __grid_constant__ BeamTask task) {
+    prepare_beam_rows_kernel(const __grid_constant__ BeamTask task, bool clears) {
+  if (clears) {
+    for (std::int64_t row = threadIdx.x; row < task.step.rows.rows; row += kThreads) {
+      task.active[row] = 0;
+      task.top_k[row] = 0;
+    }
+    __syncthreads();
+  }
   const std::int64_t threads = std::int64_t{gridDim.x} * kThreads;
   for (std::int64_t r = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; r < task.step.requests;
        r += threads) {
@@ -69,7 +80,10 @@ struct Shared {
   BeamCandidate ranked[RowHeads::kMost];
   std::int32_t count[kMaxBeamWidth];  ///< candidates of each beam
   std::int32_t warp_hits[kThreads / kWarpSize];
+  std::int32_t status[kMaxBeamWidth];
 };
+/// A beam's count while it is left to the whole block.
+constexpr std::int32_t kForBlock = -1;
 
 /// From a beam's values to scores (fairdraw/beam_search.h, Arithmetic).
 struct BeamScore {
@@ -125,20 +139,65 @@ class BeamStep {
     return score == -CUDART_INF_F ? RowStatus::no_allowed_token : row;
   }
 
-  /// Each beam's first candidates, sorted; their numbers in shared memory. All threads.
+  /// Each beam's first candidates, sorted; their numbers in shared memory. All threads. Beams with
+  /// few values are a warp's each, all at once; what is left takes the block, one after the other.
   __device__ RowStatus find_candidates() {
-    for (int beam = 0; beam < terms_.live; ++beam) {
+    for (int beam = warp_of_thread(); beam < terms_.live; beam += kThreads / kWarpSize) {
       const RowStatus status = status_of(beam);
-      int count = 0;
-      if (status == RowStatus::ok) {
-        count = find_in_row(beam);
-      } else if (status != RowStatus::no_allowed_token) {
-        return status;
+      const int count = status == RowStatus::ok ? find_by_warp(beam) : 0;
+      if (lane_of_thread() == 0) {
+        shared_.status[beam] = static_cast<std::int32_t>(status);
+        shared_.count[beam] = count;
       }
+    }
+    __syncthreads();
+    for (int beam = 0; beam < terms_.live; ++beam) {
+      const auto status = static_cast<RowStatus>(shared_.status[beam]);
+      if (status != RowStatus::ok && status != RowStatus::no_allowed_token) return status;
+      if (shared_.count[beam] != kForBlock) continue;
+      const int count = find_in_row(beam);
+      __syncthreads();
       if (threadIdx.x == 0) shared_.count[beam] = count;
     }
     __syncthreads();
     return RowStatus::ok;
+  }
+
+  __device__ BeamScore score_of(int beam, const RowRecord& record) const {
+    BeamScore score{score_of_beam(beam), task_.step.input == BeamInput::logits,
+                    static_cast<double>(record.max), 0.0};
+    if (score.from_logits) {
+      score.log_mass = log(static_cast<double>(record.total) / static_cast<double>(kLargestWeight));
+    }
+    return score;
+  }
+
+  /// One warp: as find_in_row, where at most one value a lane is noted and no other can count.
+  __device__ int find_by_warp(int beam) const {
+    const std::int64_t number = row_of(beam);
+    const int n = task_.heads.counts[number];
+    if (n < 0 || n > kWarpSize) return kForBlock;
+    const int lane = lane_of_thread();
+    const std::int64_t at = number * RowHeads::kMost + lane;
+    const float x = lane < n ? task_.heads.values[at] : -CUDART_INF_F;
+    const std::int32_t id = lane < n ? task_.heads.ids[at] : -1;
+    const BeamScore score = score_of(beam, task_.records[number]);
+    const float mine = lane < n ? score(x) : -CUDART_INF_F;
+    const int finite = __popc(__ballot_sync(kWholeWarp, mine > -CUDART_INF_F));
+    const auto most = static_cast<int>(terms_.most);
+    const int wanted = finite < most ? finite : most;
+    if (wanted == 0) return 0;
+    const float last = value_of_lane(mine, wanted - 1);
+    const bool whole = n < task_.top_k[number] || n == task_.step.rows.vocab;
+    if (wanted == most && !whole && value_of_lane(mine, finite - 1) >= last) return kForBlock;
+    int before = 0;
+    for (int i = 0; i < finite; ++i) {
+      const float other = value_of_lane(mine, i);
+      const std::int32_t other_id = value_of_lane(id, i);
+      before += other > mine || (other == mine && other_id < id) ? 1 : 0;
+    }
+    if (lane < finite && before < wanted) candidates_of(beam)[before] = {mine, beam, id};
+    return wanted;
   }
 
   __device__ int find_in_row(int beam) {
@@ -158,11 +217,7 @@ class BeamStep {
     } else {
       load_head(task_.heads, number, n, shared_.head);
     }
-    BeamScore score{score_of_beam(beam), task_.step.input == BeamInput::logits,
-                    static_cast<double>(record.max), 0.0};
-    if (score.from_logits) {
-      score.log_mass = log(static_cast<double>(record.total) / static_cast<double>(kLargestWeight));
-    }
+    const BeamScore score = score_of(beam, record);
     const float mine = thread < n ? score(shared_.head.value[thread]) : -CUDART_INF_F;
     // A score of -inf is out of float32's range: no candidate. Such are the last.
     const int finite = __syncthreads_count(mine > -CUDART_INF_F ? 1 : 0);
@@ -287,13 +342,15 @@ cudaLaunchConfig_t config_for(std::int64_t blocks, cudaStream_t stream) {
 
 cudaError_t prepare_beam_rows(const BeamTask& task, cudaStream_t stream) {
   const auto rows = static_cast<std::size_t>(task.step.rows.rows);
-  cudaError_t error = cudaSuccess;
-  if (rows > 0) error = cudaMemsetAsync(task.active, 0, rows, stream);
-  if (rows > 0 && error == cudaSuccess) error = cudaMemsetAsync(task.top_k, 0, rows * 4, stream);
-  if (error != cudaSuccess) return error;
+  const bool clears = task.step.rows.rows <= kFewRows && task.step.requests <= kFewRequests;
+  if (!clears && rows > 0) {
+    cudaError_t error = cudaMemsetAsync(task.active, 0, rows, stream);
+    if (error == cudaSuccess) error = cudaMemsetAsync(task.top_k, 0, rows * 4, stream);
+    if (error != cudaSuccess) return error;
+  }
   const cudaLaunchConfig_t config =
-      config_for((task.step.requests + kThreads - 1) / kThreads, stream);
-  return cudaLaunchKernelEx(&config, prepare_beam_rows_kernel, task);
+      config_for(clears ? 1 : (task.step.requests + kThreads - 1) / kThreads, stream);
+  return cudaLaunchKernelEx(&config, prepare_beam_rows_kernel, task, clears);
 }
 
 cudaError_t step_beams(const BeamTask& task, cudaStream_t stream) {

@@ -1,29 +1,46 @@
-// What verification of a chain draws, by one block: of a residual, or of a target's row; and the
-// test of a drafted token. In integers (fairdraw/sampling.h, chain_speculative_sampling).
+// What verification of a chain draws: of a residual, or of a target's row, by 1 to 8 blocks; and
+// the test of a drafted token. In integers (fairdraw/sampling.h, chain_speculative_sampling).
 //
 // With target weights P (sum Zp) and draft weights Q (sum Zq), x the drafted token:
 //   accept    if P_x > 0 and (P_x Zq >= Q_x Zp or floor(r Q_x Zp / 2^64) < P_x Zq),
 //   residual  R_j = max(P_j Zq - Q_j Zp, 0), drawn by its prefix sums in token-id order,
 // exactly: products have up to 100 bits, sums of residuals 120, products with a random word 192.
 // Where all residuals are 0 the two laws are equal, and the token is drawn from the target.
+//
+// A draw: the row is cut into chunks of 512 tokens, a warp a chunk, of which every lane loads 16
+// values at once; the chunks' sums become prefix sums, the blocks tell each other theirs, and the
+// block in which the drawn sum lies finds the chunk, and one warp the token. The row is read once,
+// and one chunk twice.
 #pragma once
 
 #include <cstdint>
 
 #include "block_sums.cuh"
-#include "prefix_draw.cuh"
+#include "read_value.cuh"
+#include "row_cluster.cuh"
 #include "wide_integers.h"
 
 namespace fairdraw::cuda {
 
-/// Weights of a row: a function of the token, and their sum.
-template <class Weight>
+inline constexpr int kLaneTokens = 16;  ///< of a chunk
+inline constexpr int kChunk = kLaneTokens * kWarpSize;
+
+/// Blocks that share the draw from a row: each of the warps has a chunk at least.
+constexpr int blocks_of_draw(std::int64_t vocab, int warps) {
+  int blocks = 1;
+  while (blocks < kMostBlocks && vocab > std::int64_t{blocks} * warps * kChunk) blocks *= 2;
+  return blocks;
+}
+
+/// The law of a row: weigh(token, x) is the weight of a token whose value in memory is x.
+template <class Weigh>
 struct Law {
-  Weight weight;
+  RowValues values;
+  Weigh weigh;
   std::uint64_t total;
+
+  __device__ std::uint64_t weight(std::int64_t token) const { return weigh(token, values[token]); }
 };
-template <class Weight>
-Law(Weight, std::uint64_t) -> Law<Weight>;
 
 template <class Target, class Draft>
 __device__ bool accepts_draft(const Law<Target>& target, const Law<Draft>& draft,
@@ -34,45 +51,204 @@ __device__ bool accepts_draft(const Law<Target>& target, const Law<Draft>& draft
   return weight > 0 && (p >= q || multiply_high(word, q) < p);
 }
 
-/// Shared memory of a block that draws.
-using ChainSums = PrefixSums<uint128_t>;
-
-/// A token by prefix sums of `weight`, or -1 where all weights are 0. For the whole block; valid
-/// in the first warp.
-template <class Weight>
-__device__ std::int32_t draw_by_block(ChainSums& sums, std::int64_t vocab, std::uint64_t word,
-                                      const Weight& weight) {
-  sum_ranges(sums, vocab, weight);
-  const uint128_t total = sums.inclusive[kRanges - 1];
-  std::int32_t token = -1;
-  if (total != 0 && warp_of_thread() == 0) {
-    token = draw_token(sums, vocab, multiply_high(word, total), weight);
+/// This lane's values of a chunk: x[i] of token first + 32 i. Those behind the row are 0.
+__device__ inline void load_lane(const RowValues& row, std::int64_t first, std::int64_t vocab,
+                                 float (&x)[kLaneTokens]) {
+  const auto with = [&](auto&& read) {
+#pragma unroll
+    for (int i = 0; i < kLaneTokens; ++i) {
+      const std::int64_t token = first + i * kWarpSize;
+      x[i] = token < vocab ? read(token) : 0.0F;
+    }
+  };
+  if (!row.aligned) {
+    with([&row](std::int64_t token) { return row[token]; });
+  } else if (row.dtype == DType::float32) {
+    const auto* values = reinterpret_cast<const float*>(row.bytes);
+    with([values](std::int64_t token) { return values[token]; });
+  } else {
+    const auto* values = reinterpret_cast<const std::uint16_t*>(row.bytes);
+    std::uint32_t bits[kLaneTokens];
+#pragma unroll
+    for (int i = 0; i < kLaneTokens; ++i) {
+      const std::int64_t token = first + i * kWarpSize;
+      bits[i] = token < vocab ? values[token] : 0;
+    }
+#pragma unroll
+    for (int i = 0; i < kLaneTokens; ++i) x[i] = float_of(bits[i], row.dtype);
   }
-  __syncthreads();  // the sums may be used again
-  return token;
 }
+
+/// The target's own weights, as a draw takes them.
+template <class Target>
+struct TargetMeasure {
+  const Law<Target>& target;
+  struct Values {
+    float x[kLaneTokens];
+  };
+  __device__ void load(std::int64_t first, std::int64_t vocab, Values& values) const {
+    load_lane(target.values, first, vocab, values.x);
+  }
+  __device__ uint128_t operator()(std::int64_t token, const Values& values, int i) const {
+    return target.weigh(token, values.x[i]);
+  }
+};
+
+/// Residuals.
+template <class Target, class Draft>
+struct ResidualMeasure {
+  const Law<Target>& target;
+  const Law<Draft>& draft;
+  struct Values {
+    float x[kLaneTokens], y[kLaneTokens];
+  };
+  __device__ void load(std::int64_t first, std::int64_t vocab, Values& values) const {
+    load_lane(target.values, first, vocab, values.x);
+    load_lane(draft.values, first, vocab, values.y);
+  }
+  __device__ uint128_t operator()(std::int64_t token, const Values& values, int i) const {
+    const uint128_t p = static_cast<uint128_t>(target.weigh(token, values.x[i])) * draft.total;
+    const uint128_t q = static_cast<uint128_t>(draft.weigh(token, values.y[i])) * target.total;
+    return p > q ? p - q : uint128_t{0};
+  }
+};
+
+/// Shared memory of a block that draws.
+struct ChainSums {
+  static constexpr int kMostChunks = static_cast<int>(kMaxVocab / kChunk);
+  uint128_t chunk[kMostChunks];  ///< of the block: then up to the end of each
+  uint128_t of_block[kMostBlocks];
+};
+
+/// One draw from a row, shared by the blocks of a cluster.
+class ChainDraw {
+ public:
+  static constexpr std::int32_t kNothing = -1;    ///< all weights are 0; all blocks know
+  static constexpr std::int32_t kElsewhere = -2;  ///< another block has the token
+
+  __device__ ChainDraw(const RowCluster& cluster, ChainSums& sums, std::int64_t vocab)
+      : cluster_(cluster), sums_(sums), vocab_(vocab) {
+    const auto chunks = static_cast<int>((vocab + kChunk - 1) / kChunk);
+    const int of_block = (chunks + cluster.blocks - 1) / cluster.blocks;
+    begin_ = min(cluster.rank * of_block, chunks);
+    count_ = min(of_block, chunks - begin_);
+  }
+
+  /// For all threads of all blocks, which have announced themselves. The token, valid in the first
+  /// warp of the block that has it.
+  template <class Measure>
+  __device__ std::int32_t draw(std::uint64_t word, const Measure& measure) {
+    for (int i = warp_of_thread(); i < count_; i += warps_of_block()) {
+      const uint128_t sum = reduce_warp(sum_of_lane(begin_ + i, measure), Add{});
+      if (lane_of_thread() == 0) sums_.chunk[i] = sum;
+    }
+    __syncthreads();
+    if (warp_of_thread() == 0) {
+      const uint128_t mine = accumulate();
+      if (lane_of_thread() < cluster_.blocks) {
+        *cluster_.at(&sums_.of_block[cluster_.rank], lane_of_thread()) = mine;
+      }
+    }
+    cluster_.sync();
+    uint128_t total = 0;
+    for (int block = 0; block < cluster_.blocks; ++block) total += sums_.of_block[block];
+    if (total == 0) return kNothing;
+    uint128_t left = multiply_high(word, total);
+    int owner = 0;
+    for (; left >= sums_.of_block[owner]; ++owner) left -= sums_.of_block[owner];
+    if (owner != cluster_.rank || warp_of_thread() != 0) return kElsewhere;
+    return find(left, measure);
+  }
+
+  /// Before another draw: the blocks' sums have been read.
+  __device__ void again() const { cluster_.sync(); }
+
+ private:
+  template <class Measure>
+  __device__ uint128_t sum_of_lane(int chunk, const Measure& measure) const {
+    const std::int64_t first = std::int64_t{chunk} * kChunk + lane_of_thread();
+    typename Measure::Values values;
+    measure.load(first, vocab_, values);
+    uint128_t sum = 0;
+#pragma unroll
+    for (int i = 0; i < kLaneTokens; ++i) {
+      const std::int64_t token = first + i * kWarpSize;
+      if (token < vocab_) sum += measure(token, values, i);
+    }
+    return sum;
+  }
+
+  /// Prefix sums of the block's chunks, in place; one warp. The sum of all.
+  __device__ uint128_t accumulate() {
+    const int of_lane = (count_ + kWarpSize - 1) / kWarpSize;
+    const int begin = min(lane_of_thread() * of_lane, count_);
+    const int end = min(begin + of_lane, count_);
+    uint128_t sum = 0;
+    for (int i = begin; i < end; ++i) sum += sums_.chunk[i];
+    const uint128_t inclusive = inclusive_sum_of_warp(sum);
+    uint128_t before = inclusive - sum;
+    for (int i = begin; i < end; ++i) {
+      before += sums_.chunk[i];
+      sums_.chunk[i] = before;
+    }
+    __syncwarp();
+    return value_of_lane(inclusive, kWarpSize - 1);
+  }
+
+  /// One warp: the token at which the block's prefix sum exceeds `left`.
+  template <class Measure>
+  __device__ std::int32_t find(uint128_t left, const Measure& measure) const {
+    int low = 0;
+    int high = count_ - 1;
+    while (low < high) {
+      const int middle = (low + high) / 2;
+      if (sums_.chunk[middle] > left) {
+        high = middle;
+      } else {
+        low = middle + 1;
+      }
+    }
+    uint128_t before = low > 0 ? sums_.chunk[low - 1] : uint128_t{0};
+    const std::int64_t begin = std::int64_t{begin_ + low} * kChunk;
+    const std::int64_t first = begin + lane_of_thread();
+    typename Measure::Values values;
+    measure.load(first, vocab_, values);
+#pragma unroll
+    for (int i = 0; i < kLaneTokens; ++i) {
+      const std::int64_t token = first + i * kWarpSize;
+      const uint128_t mine = token < vocab_ ? measure(token, values, i) : uint128_t{0};
+      const uint128_t upto = before + inclusive_sum_of_warp(mine);
+      const unsigned passed = __ballot_sync(kWholeWarp, upto > left);
+      if (passed != 0) {
+        return static_cast<std::int32_t>(begin + i * kWarpSize + __ffs(static_cast<int>(passed)) -
+                                         1);
+      }
+      before = value_of_lane(upto, kWarpSize - 1);
+    }
+    return kNothing;  // not reached: the chunk's sum exceeds what is left
+  }
+
+  RowCluster cluster_;
+  ChainSums& sums_;
+  std::int64_t vocab_;
+  int begin_, count_;  ///< of the block's chunks
+};
 
 /// A token of the target's row.
 template <class Target>
-__device__ std::int32_t draw_from_target(ChainSums& sums, std::int64_t vocab, std::uint64_t word,
+__device__ std::int32_t draw_from_target(ChainDraw& draw, std::uint64_t word,
                                          const Law<Target>& target) {
-  return draw_by_block(sums, vocab, word,
-                       [&](std::int64_t j) { return uint128_t{target.weight(j)}; });
+  return draw.draw(word, TargetMeasure<Target>{target});
 }
 
 /// The token in place of one that does not stand.
 template <class Target, class Draft>
-__device__ std::int32_t draw_residual(ChainSums& sums, std::int64_t vocab, std::uint64_t word,
+__device__ std::int32_t draw_residual(ChainDraw& draw, std::uint64_t word,
                                       const Law<Target>& target, const Law<Draft>& draft) {
-  const auto residual = [&](std::int64_t j) {
-    const uint128_t p = static_cast<uint128_t>(target.weight(j)) * draft.total;
-    const uint128_t q = static_cast<uint128_t>(draft.weight(j)) * target.total;
-    return p > q ? p - q : uint128_t{0};
-  };
-  const std::int32_t token = draw_by_block(sums, vocab, word, residual);
-  const bool equal_laws = sums.inclusive[kRanges - 1] == 0;
-  __syncthreads();
-  return equal_laws ? draw_from_target(sums, vocab, word, target) : token;
+  const std::int32_t token = draw.draw(word, ResidualMeasure<Target, Draft>{target, draft});
+  if (token != ChainDraw::kNothing) return token;
+  draw.again();
+  return draw_from_target(draw, word, target);
 }
 
 }  // namespace fairdraw::cuda

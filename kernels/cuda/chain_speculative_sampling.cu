@@ -5,18 +5,14 @@
 // All positions are validated, those after a rejection too: a draft token out of range, then the
 // first bad row in the order of positions, draft before target, fails the request.
 //
-// Algorithm and cost. Two launches. First a block a row, all rows of all requests at once: the
-// maximum and what is wrong with the row, then the sum of its weights; two passes, the second from
-// L2. The records go to the workspace. Then a block a request: each position's test needs two
-// weights and two sums, so positions are tested side by side, and the row is read again only
-// where a token is drawn: one position of a request, in one pass (two where the laws are equal)
-// and 1/256 of another. Walking the positions with one block would read 2 n + 1 rows one after
-// the other; so the first launch takes as long as reading the rows.
+// Algorithm and cost. Two launches. First all rows of all requests at once: what is wrong with
+// each, its maximum and the sum of its weights (weigh_rows.cu, one read of everything). Then 1 to 8
+// blocks a request: each position's test needs two weights and two sums, so positions are tested
+// side by side, by every block for itself, and rows are read again only where a token is drawn: one
+// position of a request, in one pass shared by the blocks (two where the laws are equal).
 //
 // Randomness: position i of a request uses offset + i; purposes accept, recover and bonus.
 // Determinism: integers throughout; no dependence on order, grid or batch.
-#include <math_constants.h>
-
 #include <cstdint>
 
 #include "block_sums.cuh"
@@ -24,81 +20,24 @@
 #include "chain_speculative_sampling.h"
 #include "philox.h"
 #include "read_value.cuh"
+#include "row_launch.h"
+#include "weigh_rows.h"
 #include "weight_rule.cuh"
 
 namespace fairdraw::cuda {
 namespace {
 
 constexpr int kThreads = 512;
-constexpr std::int64_t kMostBlocks = std::int64_t{1} << 20;  // blocks stride over what is beyond
 
-// --- First launch: rows ------------------------------------------------------------------------
-
-enum RowFault : std::uint32_t { kNaN = 1, kInfinite = 2, kNegative = 4 };
-
-/// In the order in which faults take precedence.
-__device__ RowStatus status_of(std::uint32_t faults, float max) {
-  if ((faults & kNaN) != 0) return RowStatus::nan_input;
-  if ((faults & kInfinite) != 0) return RowStatus::infinite_input;
-  if ((faults & kNegative) != 0) return RowStatus::negative_probability;
-  return max > 0.0F ? RowStatus::ok : RowStatus::no_allowed_token;
-}
-
-struct RowScratch {
-  BlockScratch<std::uint32_t> faults;
-  BlockScratch<float> max;
-  BlockScratch<std::uint64_t> sum;
-};
-
-__device__ void measure_row(const RowsView& rows, std::int64_t number, RowRecord& record,
-                            RowScratch& scratch) {
-  const RowValues values = RowValues::of(rows, number);
-  const auto thread = static_cast<int>(threadIdx.x);
-  std::uint32_t faults = 0;
-  float max = 0.0F;
-  visit_values(values, rows.vocab, thread, kThreads, [&](float x) {
-    if (x != x) faults |= kNaN;
-    if (x == CUDART_INF_F) faults |= kInfinite;
-    if (x < 0.0F) faults |= kNegative;
-    max = fmaxf(max, x);  // keeps the other operand where one is NaN
-  });
-  faults =
-      reduce_block(faults, scratch.faults, [](std::uint32_t a, std::uint32_t b) { return a | b; });
-  max = reduce_block(max, scratch.max, Maximum{});
-  const RowStatus status = status_of(faults, max);
-  std::uint64_t sum = 0;
-  if (status == RowStatus::ok) {
-    const WeightRule weigh = WeightRule::of_probs(max);
-    visit_values(values, rows.vocab, thread, kThreads, [&](float x) { sum += weigh(x); });
-    sum = reduce_block(sum, scratch.sum, Add{});
-  }
-  if (thread != 0) return;
-  record = {status, -1, max, CUDART_MIN_DENORM_F, static_cast<std::int32_t>(rows.vocab), 0, sum};
-}
-
-__global__ void __launch_bounds__(kThreads) measure_rows_kernel(ChainTask task) {
-  __shared__ RowScratch scratch;
-  const std::int64_t targets = task.request.target_probs.rows;
-  const std::int64_t all = targets + task.draft_rows();
-  for (std::int64_t i = blockIdx.x; i < all; i += gridDim.x) {
-    const bool is_target = i < targets;
-    measure_row(is_target ? task.request.target_probs : task.request.draft_probs,
-                is_target ? i : i - targets, task.records[i], scratch);
-  }
-}
-
-// --- Second launch: requests -------------------------------------------------------------------
-
-/// Weights of a measured row.
+/// Weights of a row that was weighed.
 struct RowWeight {
-  RowValues values;
-  WeightRule weigh;
-  __device__ std::uint64_t operator()(std::int64_t token) const { return weigh(values[token]); }
+  WeightRule rule;
+  __device__ std::uint64_t operator()(std::int64_t, float x) const { return rule(x); }
 };
 
 __device__ Law<RowWeight> law_of(const RowsView& rows, std::int64_t number,
                                  const RowRecord& record) {
-  return {{RowValues::of(rows, number), WeightRule::of_probs(record.max)}, record.total};
+  return {RowValues::of(rows, number), {WeightRule::of_probs(record.max)}, record.total};
 }
 
 /// One request of a call.
@@ -182,30 +121,33 @@ __device__ Verdict test_positions(const Chain& chain, ChainScratch& scratch) {
   return {RowStatus::ok, static_cast<std::int64_t>(accepted), static_cast<std::int64_t>(rejected)};
 }
 
-/// The token after the emitted ones: of the residual, or the bonus. Valid in the first warp.
-__device__ std::int32_t last_token(const Chain& chain, std::int64_t position,
-                                   ChainScratch& scratch) {
-  const std::int64_t vocab = chain.task.request.target_probs.vocab;
+/// The token after the emitted ones: of the residual, or the bonus. As ChainDraw gives it.
+__device__ std::int32_t last_token(const Chain& chain, std::int64_t position, ChainDraw& draw) {
   const Law<RowWeight> target = chain.target(position);
   if (position == chain.n) {
-    return draw_from_target(scratch.sums, vocab, chain.word(position, Purpose::bonus), target);
+    return draw_from_target(draw, chain.word(position, Purpose::bonus), target);
   }
-  return draw_residual(scratch.sums, vocab, chain.word(position, Purpose::recover), target,
-                       chain.draft(position));
+  return draw_residual(draw, chain.word(position, Purpose::recover), target, chain.draft(position));
 }
 
-__device__ void verify_chain(const Chain& chain, ChainScratch& scratch) {
+__device__ void verify_chain(const Chain& chain, const RowCluster& cluster, ChainScratch& scratch) {
+  cluster.announce();
   const ChainSpeculativeResult& result = chain.task.result;
   const Verdict verdict = test_positions(chain, scratch);
   const bool ok = verdict.status == RowStatus::ok;
-  const std::int32_t last = ok ? last_token(chain, verdict.emitted, scratch) : -1;
   std::int32_t* tokens = result.tokens.data + chain.b * (chain.n + 1);
+  cluster.await_all();
+  if (ok) {
+    ChainDraw draw(cluster, scratch.sums, chain.task.request.target_probs.vocab);
+    const std::int32_t last = last_token(chain, verdict.emitted, draw);
+    if (threadIdx.x == 0 && last >= 0) tokens[verdict.emitted] = last;
+  }
+  if (cluster.rank != 0) return;
   for (std::int64_t i = threadIdx.x; i <= chain.n; i += blockDim.x) {
     if (ok && i == verdict.emitted) continue;
     tokens[i] = ok && i < verdict.emitted ? chain.drafted(i) : -1;
   }
   if (threadIdx.x != 0) return;
-  if (ok) tokens[verdict.emitted] = last;
   if (result.accepted.given()) {
     result.accepted.data[chain.b] = static_cast<std::int32_t>(verdict.accepted);
   }
@@ -215,30 +157,29 @@ __device__ void verify_chain(const Chain& chain, ChainScratch& scratch) {
   if (result.statuses.given()) result.statuses.data[chain.b] = verdict.status;
 }
 
-__global__ void __launch_bounds__(kThreads) verify_chains_kernel(ChainTask task) {
+__global__ void __launch_bounds__(kThreads)
+    verify_chains_kernel(const __grid_constant__ ChainTask task, int blocks) {
   __shared__ ChainScratch scratch;
-  for (std::int64_t b = blockIdx.x; b < task.request.batch; b += gridDim.x) {
-    verify_chain({task, b, task.request.num_draft_tokens}, scratch);
-  }
-}
-
-cudaLaunchConfig_t config_for(std::int64_t blocks, cudaStream_t stream) {
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(blocks < kMostBlocks ? blocks : kMostBlocks));
-  config.blockDim = dim3(kThreads);
-  config.stream = stream;
-  return config;
+  const auto of_request = static_cast<unsigned>(blocks);
+  verify_chain({task, blockIdx.x / of_request, task.request.num_draft_tokens},
+               {blocks, static_cast<int>(blockIdx.x % of_request)}, scratch);
 }
 
 }  // namespace
 
-cudaError_t verify_chains(const ChainTask& task, cudaStream_t stream) {
-  const std::int64_t rows = task.request.target_probs.rows + task.draft_rows();
-  const cudaLaunchConfig_t by_row = config_for(rows, stream);
-  const cudaError_t launched = cudaLaunchKernelEx(&by_row, measure_rows_kernel, task);
-  if (launched != cudaSuccess) return launched;
-  const cudaLaunchConfig_t by_request = config_for(task.request.batch, stream);
-  return cudaLaunchKernelEx(&by_request, verify_chains_kernel, task);
+cudaError_t verify_chains(const ChainTask& task, Path path, cudaStream_t stream) {
+  WeighTask weigh;
+  weigh.rows[0] = task.request.target_probs;
+  weigh.rows[1] = task.request.draft_probs;
+  weigh.rows[1].rows = task.draft_rows();
+  weigh.records = task.records;
+  const cudaError_t error = weigh_rows(weigh, path, stream);
+  if (error != cudaSuccess) return error;
+  const int blocks = path == Path::block
+                         ? 1
+                         : blocks_of_draw(task.request.target_probs.vocab, kThreads / kWarpSize);
+  return launch_clusters(verify_chains_kernel, task.request.batch, blocks, kThreads, stream, task,
+                         blocks);
 }
 
 }  // namespace fairdraw::cuda

@@ -20,7 +20,8 @@ struct ChainTask {
   }
 };
 
-/// Enqueues the kernels; batch >= 1. Returns the first launch error.
-cudaError_t verify_chains(const ChainTask& task, cudaStream_t stream);
+/// Enqueues the kernels; batch in [1, 2^22), fewer than 2^22 rows of each kind. Returns the first
+/// launch error.
+cudaError_t verify_chains(const ChainTask& task, Path path, cudaStream_t stream);
 
 }  // namespace fairdraw::cuda

@@ -18,8 +18,11 @@
 namespace fairdraw::cuda {
 namespace {
 
-constexpr int kThreads = 128;
+constexpr int kThreads = 256;
 constexpr int kRequestsOfBlock = kThreads / kWarpSize;
+/// So many rows one block clears in no time that shows; for more there is a fill before the kernel.
+constexpr std::int64_t kFewRows = 16384;
+constexpr std::int64_t kFewRequests = 256;
 constexpr std::int64_t kMostBlocks = std::int64_t{1} << 20;  // blocks stride over what is beyond
 
 __device__ RowParameters parameters_of(const LawFilters& filters, std::int64_t b) {
@@ -86,7 +89,16 @@ __device__ void prepare_request(const DraftTask& task, std::int64_t b) {
 }
 
 __global__ void __launch_bounds__(kThreads)
-    prepare_drafted_rows_kernel(const __grid_constant__ DraftTask task) {
+    prepare_drafted_rows_kernel(const __grid_constant__ DraftTask task, bool clears) {
+  if (clears) {
+    const auto clear = [](std::uint8_t* active, std::int64_t rows) {
+      if (active == nullptr) return;
+      for (std::int64_t row = threadIdx.x; row < rows; row += kThreads) active[row] = 0;
+    };
+    clear(task.of_target.active, task.target.logits.rows);
+    clear(task.of_draft.active, task.drafts.tokens.size);
+    __syncthreads();
+  }
   const std::int64_t first = std::int64_t{blockIdx.x} * kRequestsOfBlock + warp_of_thread();
   for (std::int64_t b = first; b < task.target.batch;
        b += std::int64_t{gridDim.x} * kRequestsOfBlock) {
@@ -97,19 +109,24 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 cudaError_t prepare_drafted_rows(const DraftTask& task, cudaStream_t stream) {
-  const auto clear = [stream](std::uint8_t* active, std::int64_t rows) {
-    if (active == nullptr || rows == 0) return cudaSuccess;
-    return cudaMemsetAsync(active, 0, static_cast<std::size_t>(rows), stream);
+  const std::int64_t rows = task.target.logits.rows + task.drafts.tokens.size;
+  const bool clears = rows <= kFewRows && task.target.batch <= kFewRequests;  // by one block
+  const auto clear = [stream](std::uint8_t* active, std::int64_t n) {
+    if (active == nullptr || n == 0) return cudaSuccess;
+    return cudaMemsetAsync(active, 0, static_cast<std::size_t>(n), stream);
   };
-  cudaError_t error = clear(task.of_target.active, task.target.logits.rows);
-  if (error == cudaSuccess) error = clear(task.of_draft.active, task.drafts.tokens.size);
-  if (error != cudaSuccess) return error;
+  if (!clears) {
+    cudaError_t error = clear(task.of_target.active, task.target.logits.rows);
+    if (error == cudaSuccess) error = clear(task.of_draft.active, task.drafts.tokens.size);
+    if (error != cudaSuccess) return error;
+  }
   const std::int64_t blocks = (task.target.batch + kRequestsOfBlock - 1) / kRequestsOfBlock;
   cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(blocks < kMostBlocks ? blocks : kMostBlocks));
+  config.gridDim =
+      dim3(clears ? 1U : static_cast<unsigned>(blocks < kMostBlocks ? blocks : kMostBlocks));
   config.blockDim = dim3(kThreads);
   config.stream = stream;
-  return cudaLaunchKernelEx(&config, prepare_drafted_rows_kernel, task);
+  return cudaLaunchKernelEx(&config, prepare_drafted_rows_kernel, task, clears);
 }
 
 }  // namespace fairdraw::cuda

@@ -58,10 +58,10 @@ struct DraftTask {
 /// Enqueues the first kernel: finds requests, and writes the settings of their rows. batch >= 1.
 cudaError_t prepare_drafted_rows(const DraftTask& task, cudaStream_t stream);
 
-/// Enqueues the walk over chains. `target` and `draft`: the rows, filtered; `draft` where the law
-/// is known.
+/// Enqueues the walk over chains; batch below 2^22. `target` and `draft`: the rows, filtered;
+/// `draft` where the law is known.
 cudaError_t walk_chains(const DraftTask& task, const FilteredRows& target,
-                        const FilteredRows& draft, const VerifyChainResult& result,
+                        const FilteredRows& draft, const VerifyChainResult& result, Path path,
                         cudaStream_t stream);
 
 /// Enqueues the walk over trees.

@@ -27,11 +27,13 @@ struct RowRecord {
 /// The survivors of rows that have few, in order: the largest value first, the lowest id among
 /// equals. A by-product of lists that the row kernel has sorted anyway.
 struct RowHeads {
-  static constexpr int kMost = 256;     ///< entries of a row
-  static constexpr int kNotNoted = -1;  ///< a count: the survivors are not here
-  std::int32_t* counts = nullptr;       ///< [rows]; rows that failed have 0
-  float* values = nullptr;              ///< [rows, kMost]
-  std::int32_t* ids = nullptr;          ///< [rows, kMost]
+  static constexpr int kMost = 256;       ///< entries of a row
+  static constexpr int kNotNoted = -1;    ///< a count: the survivors are not here
+  static constexpr int kOfTop = 1 << 16;  ///< added to a count: survivors of a call for the
+                                          ///< largest alone (RowsTask::noted)
+  std::int32_t* counts = nullptr;         ///< [rows]; rows that failed have 0
+  float* values = nullptr;                ///< [rows, kMost]
+  std::int32_t* ids = nullptr;            ///< [rows, kMost]
 
   __host__ __device__ bool given() const { return counts != nullptr; }
 };

@@ -35,7 +35,8 @@
 namespace fairdraw::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+/// Many, for the sake of passes over a row: one block has to keep enough loads in flight.
+constexpr int kThreads = 1024;
 constexpr std::int64_t kMostBlocks = std::int64_t{1} << 20;  // blocks stride over what is beyond
 constexpr std::int64_t kTile = 4096;                         // values of a whole row a block
 
@@ -100,15 +101,20 @@ class ReportedRow {
 
 // --- The largest -------------------------------------------------------------------------------
 
+/// What a block knows of a row's order.
+struct Top {
+  int n;         ///< entries in shared memory
+  bool has_all;  ///< no other token has a value
+};
+
 /// Shared memory of a block.
 struct Shared {
   HeadEntries head;
   BlockScratch<std::int32_t> count;
 };
 
-/// Puts the first entries of the row's order into shared memory and returns their number: at least
-/// top_n, or all there are.
-__device__ int find_top(const LogprobsTask& task, std::int64_t number, const ReportedRow& reported,
+/// Puts the first entries of the row's order into shared memory: at least top_n, or all there are.
+__device__ Top find_top(const LogprobsTask& task, std::int64_t number, const ReportedRow& reported,
                         Shared& shared) {
   const auto thread = static_cast<int>(threadIdx.x);
   const RowRecord& record = task.filtered.records[number];
@@ -118,21 +124,26 @@ __device__ int find_top(const LogprobsTask& task, std::int64_t number, const Rep
       shared.head.id[0] = record.greedy_token;
     }
     __syncthreads();
-    return 1;
+    return {1, true};
   }
+  bool of_top = is_raw(task.result.mode);
   int n = task.heads.given() ? task.heads.counts[number] : RowHeads::kNotNoted;
   if (n == RowHeads::kNotNoted) {
-    if (task.result.top_n == 0) return 0;
+    of_top = true;
+    if (task.result.top_n == 0) return {0, false};
     FilteredRow set = reported.row();
     set.low = task.tops[number].low;
     set.tie_end = task.tops[number].tie_end;
     n = collect_head<kThreads>(set, shared.head);
   } else {
+    of_top = of_top || n >= RowHeads::kOfTop;
+    n %= RowHeads::kOfTop;
     load_head(task.heads, number, n, shared.head);
   }
   // A set of the largest may hold what the filters drop; what they keep comes first.
-  return __syncthreads_count(
+  const int kept = __syncthreads_count(
       thread < n && reported.counts(shared.head.id[thread], shared.head.value[thread]) ? 1 : 0);
+  return {kept, !of_top || kept < n};
 }
 
 __device__ void write_top(const LogprobsTask& task, std::int64_t output,
@@ -151,18 +162,18 @@ __device__ void write_top(const LogprobsTask& task, std::int64_t output,
 
 /// The rank of a token that counts, for all threads. n: entries in shared memory.
 __device__ std::int32_t rank_of(const LogprobsTask& task, const ReportedRow& reported,
-                                std::int32_t token, float x, int n, Shared& shared) {
+                                std::int32_t token, float x, const Top& top, Shared& shared) {
   const auto thread = static_cast<int>(threadIdx.x);
   const bool at_least = task.result.rank_rule == RankRule::at_least;
   const auto comes_before = [&](float y, std::int64_t other) {
     return y > x || (y == x && (at_least || other <= token));
   };
-  const bool listed = thread < n;
+  const bool listed = thread < top.n;
   const int before = __syncthreads_count(
       listed && comes_before(shared.head.value[thread], shared.head.id[thread]) ? 1 : 0);
   const bool in_list = __syncthreads_or(listed && shared.head.id[thread] == token ? 1 : 0) != 0;
   // Behind the last entry there may be more of its value.
-  if (in_list && (!at_least || x > shared.head.value[n - 1])) return before;
+  if (in_list && (!at_least || top.has_all || x > shared.head.value[top.n - 1])) return before;
   std::int32_t count = 0;
   visit_from<kThreads>(reported.row(), x, [&](std::int64_t other, float y) {
     if (comes_before(y, other) && reported.counts(other, y)) ++count;
@@ -171,7 +182,7 @@ __device__ std::int32_t rank_of(const LogprobsTask& task, const ReportedRow& rep
 }
 
 __device__ void write_tokens(const LogprobsTask& task, std::int64_t output,
-                             const ReportedRow& reported, int n, Shared& shared) {
+                             const ReportedRow& reported, const Top& top, Shared& shared) {
   const std::int32_t* tokens = task.tokens + output * task.num_samples;
   if (task.result.values.given()) {
     for (int sample = static_cast<int>(threadIdx.x); sample < task.num_samples;
@@ -186,7 +197,7 @@ __device__ void write_tokens(const LogprobsTask& task, std::int64_t output,
     const std::int32_t token = tokens[sample];
     const float x = reported.row().value(token);
     const bool counts = reported.counts(token, x);
-    const std::int32_t rank = counts ? rank_of(task, reported, token, x, n, shared) : 0;
+    const std::int32_t rank = counts ? rank_of(task, reported, token, x, top, shared) : 0;
     if (threadIdx.x == 0) {
       task.result.ranks.data[output * task.num_samples + sample] = rank;
     }
@@ -231,10 +242,10 @@ __device__ void write_output(const LogprobsTask& task, std::int64_t output, Shar
     return;
   }
   const ReportedRow reported = ReportedRow::of(task, number);
-  const int n = find_top(task, number, reported, shared);
-  write_top(task, output, reported, n, shared);
+  const Top top = find_top(task, number, reported, shared);
+  write_top(task, output, reported, top.n, shared);
   if (task.result.values.given() || task.result.ranks.given()) {
-    write_tokens(task, output, reported, n, shared);
+    write_tokens(task, output, reported, top, shared);
   }
 }
 

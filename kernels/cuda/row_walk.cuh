@@ -167,7 +167,8 @@ class RowWork {
     if (task.records != nullptr) task.records[row] = record;
     if (task.heads.given()) {
       const bool cut = record.status == RowStatus::ok && record.greedy_token < 0;
-      task.heads.counts[row] = cut ? in_head : 0;
+      const int mark = task.noted != nullptr && in_head >= 0 ? RowHeads::kOfTop : 0;
+      task.heads.counts[row] = cut ? in_head + mark : 0;
     }
     if (draws()) {
       task.tokens[row] = token;

@@ -176,14 +176,16 @@ Error top_k_mask_logits(const RowsView& logits, const PerRequest<std::int32_t>& 
 
 Error chain_speculative_sampling(const ChainSpeculativeRequest& request,
                                  const ChainSpeculativeResult& result, const Execution& execution) {
-  Path path = execution.path;  // the kernels of a chain know one path only
+  Path path = execution.path;
   if (Error error = check_path(path)) return error;
   if (Error error = check_chain(request, result)) return error;
+  if (Error error = check_batch(request.target_probs, "target_probs")) return error;
   const ChainTask task{request, result, static_cast<RowRecord*>(execution.workspace)};
   const std::int64_t rows = request.target_probs.rows + task.draft_rows();
   if (Error error = check_pointers(request, result, execution, rows)) return error;
   if (request.batch == 0) return {};
-  return check_launch("chain_speculative_sampling", verify_chains(task, stream_of(execution)));
+  return check_launch("chain_speculative_sampling",
+                      verify_chains(task, path, stream_of(execution)));
 }
 
 }  // namespace fairdraw::cuda

@@ -17,6 +17,7 @@
 #include "edit_rows.h"
 #include "sample_rows.h"
 #include "speculative_arguments.h"
+#include "weigh_rows.h"
 #include "workspace.h"
 
 namespace fairdraw::cuda {
@@ -98,6 +99,12 @@ void check_target(DevicePointers& pointers, const TargetRows& target) {
   pointers.check("target.offset", target.offset);
 }
 
+/// Requests are blocks of a launch, eight at most each.
+Error check_requests(std::int64_t batch) {
+  if (batch <= kMostRows) return {};
+  return out_of_range("target.batch", std::to_string(batch), "0 to " + std::to_string(kMostRows));
+}
+
 template <class Request, class Result>
 void check_drafts(DevicePointers& pointers, const Request& request, const Result& result,
                   const Execution& execution) {
@@ -157,6 +164,24 @@ Error draw_target(const DraftTask& draft, const DraftWorkspace& workspace, Path 
   return check_launch("filter_rows", filter_rows(task, path, stream));
 }
 
+/// Weighs the rows of the draft: as they are, or filtered.
+Error weigh_draft(const VerifyChainRequest& request, const DraftWorkspace& workspace, Path path,
+                  cudaStream_t stream) {
+  const std::int64_t n = request.draft.rows;
+  if (request.draft_law == DraftLaw::probs) {
+    WeighTask weigh;
+    weigh.rows[1] = request.draft;
+    weigh.active = {workspace.of_draft.active, n};
+    weigh.records = workspace.draft_records;
+    return check_launch("weigh_rows", weigh_rows(weigh, path, stream));
+  }
+  RowsTask rows;
+  rows.rows = request.draft;
+  set_filters(workspace.of_draft, n, request.draft_filters, rows);
+  rows.records = workspace.draft_records;
+  return check_launch("filter_rows", filter_rows(rows, path, stream));
+}
+
 FilteredRows filtered_target(const DraftTask& draft, const DraftWorkspace& workspace) {
   const SampleRequest request = rows_of(draft.target);
   const bool processed = workspace.target.edits.given();
@@ -184,6 +209,7 @@ Error verify_chain(const VerifyChainRequest& request, const VerifyChainResult& r
   if (Error error = check_path(path)) return error;
   if (Error error = check_verify_chain(request, result)) return error;
   if (Error error = check_batch(request.target.logits, "target.logits")) return error;
+  if (Error error = check_requests(request.target.batch)) return error;
   const bool knows_law = request.draft_law != DraftLaw::none && request.draft_tokens.size > 0;
   if (knows_law) {
     if (Error error = check_batch(request.draft, "draft")) return error;
@@ -208,19 +234,14 @@ Error verify_chain(const VerifyChainRequest& request, const VerifyChainResult& r
   if (Error e = draw_target(task, workspace, path, stream)) return e;
   FilteredRows draft;
   if (knows_law) {
-    RowsTask rows;
-    rows.rows = request.draft;
-    rows.from_probs = request.draft_law == DraftLaw::probs;
-    set_filters(workspace.of_draft, request.draft.rows, request.draft_filters, rows);
-    rows.records = workspace.draft_records;
-    if (Error e = check_launch("filter_rows", filter_rows(rows, path, stream))) return e;
+    if (Error e = weigh_draft(request, workspace, path, stream)) return e;
     draft.rows = request.draft;
-    draft.from_probs = rows.from_probs;
-    draft.temperature = rows.temperature;
+    draft.from_probs = request.draft_law == DraftLaw::probs;
+    draft.temperature = {workspace.of_draft.temperature, request.draft.rows};
     draft.records = workspace.draft_records;
   }
-  return check_launch("verify_chain",
-                      walk_chains(task, filtered_target(task, workspace), draft, result, stream));
+  return check_launch("verify_chain", walk_chains(task, filtered_target(task, workspace), draft,
+                                                  result, path, stream));
 }
 
 Error verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult& result,
@@ -229,6 +250,7 @@ Error verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult& resu
   if (Error error = check_path(path)) return error;
   if (Error error = check_verify_tree(request, result)) return error;
   if (Error error = check_batch(request.target.logits, "target.logits")) return error;
+  if (Error error = check_requests(request.target.batch)) return error;
   DevicePointers pointers;
   check_drafts(pointers, request, result, execution);
   pointers.check("parents", request.parents);

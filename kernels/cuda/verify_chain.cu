@@ -5,10 +5,11 @@
 // Semantics and arithmetic: those of kernels/cpu/verify_chain.cpp and chain_draws.cuh. What lies
 // behind the first draft that does not stand counts for nothing, a bad row neither.
 //
-// Algorithm and cost. A block a request. All positions are tested side by side: with no law of the
-// draft the drawn token is compared with the drafted one; with a law the test takes two weights and
-// two sums. The first position that does not go on decides. Only a residual or a bonus reads rows
-// again: one position of a request, in one pass (two where the laws are equal).
+// Algorithm and cost. 1 to 8 blocks a request, one where no law is known. All positions are tested
+// side by side, by every block for itself: with no law of the draft the drawn token is compared
+// with the drafted one; with a law the test takes two weights and two sums. The first position that
+// does not go on decides. Only a residual or a bonus reads rows again: one position of a request,
+// in one pass shared by the blocks (two where the laws are equal).
 //
 // Randomness: position i uses offset + i; purposes draw (by the row kernel), accept, recover,
 // bonus. Determinism: integers throughout; no dependence on order, grid or batch.
@@ -19,12 +20,12 @@
 #include "drafted_rows.h"
 #include "filtered_row.cuh"
 #include "philox.h"
+#include "row_launch.h"
 
 namespace fairdraw::cuda {
 namespace {
 
 constexpr int kThreads = 512;
-constexpr std::int64_t kMostBlocks = std::int64_t{1} << 20;  // blocks stride over what is beyond
 
 struct Shared {
   ChainSums sums;
@@ -34,15 +35,17 @@ struct Shared {
 /// Weights of a filtered row. A greedy one is a point mass.
 struct FilteredWeight {
   FilteredRow row;
-  __device__ std::uint64_t operator()(std::int64_t token) const {
+  /// x: the token's value in memory.
+  __device__ std::uint64_t operator()(std::int64_t token, float x) const {
     if (row.greedy_token >= 0) return token == row.greedy_token ? 1 : 0;
-    return row.survivor_weight(token);
+    if (row.edit_bits != nullptr) return row.survivor_weight(token);
+    return row.keeps(token, x) ? row.weigh(x) : 0;
   }
 };
 
 __device__ Law<FilteredWeight> law_of(const FilteredRows& rows, std::int64_t number) {
   const FilteredRow row = FilteredRow::of(rows, number);
-  return {{row}, row.greedy_token >= 0 ? 1 : rows.records[number].total};
+  return {row.values, {row}, row.greedy_token >= 0 ? 1 : rows.records[number].total};
 }
 
 /// How a position ends, in the order in which they are looked for.
@@ -56,31 +59,34 @@ struct Position {
 class ChainWalk {
  public:
   __device__ ChainWalk(const DraftTask& task, const FilteredRows& target, const FilteredRows& draft,
-                       std::int64_t b, Shared& shared)
+                       std::int64_t b, const RowCluster& cluster, Shared& shared)
       : task_(task),
         target_(target),
         draft_(draft),
         b_(b),
         state_(task.requests[b]),
+        cluster_(cluster),
         shared_(shared) {}
 
   __device__ void run(const VerifyChainResult& result) {
+    cluster_.announce();
     RowStatus status = state_.status;
     std::int64_t stands = 0;
-    std::int32_t last = -1;
-    if (status == RowStatus::ok) {
-      stands = first_end(status);
-      if (status == RowStatus::ok) last = token_at(stands);
-    }
+    if (status == RowStatus::ok) stands = first_end(status);
     const bool ok = status == RowStatus::ok;
     const std::int64_t width = task_.drafts.max_draft + 1;
     std::int32_t* tokens = result.tokens.data + b_ * width;
+    cluster_.await_all();
+    if (ok) {
+      const std::int32_t last = token_at(stands);
+      if (threadIdx.x == 0 && last >= 0) tokens[stands] = last;
+    }
+    if (cluster_.rank != 0) return;
     for (std::int64_t i = threadIdx.x; i < width; i += kThreads) {
       if (ok && i == stands) continue;
       tokens[i] = ok && i < stands ? drafted(i) : -1;
     }
     if (threadIdx.x != 0) return;
-    if (ok) tokens[stands] = last;
     if (result.accepted.given()) {
       result.accepted.data[b_] = ok ? static_cast<std::int32_t>(stands) : 0;
     }
@@ -135,15 +141,15 @@ class ChainWalk {
     return static_cast<std::int64_t>(first >> kStatusBits);
   }
 
-  /// The token that ends the chain. Valid in the first warp.
+  /// The token that ends the chain, in one block's first warp; negative elsewhere.
   __device__ std::int32_t token_at(std::int64_t i) {
-    if (!by_law()) return task_.draws.tokens[row_of(i)];
-    const std::int64_t vocab = target_.rows.vocab;
+    if (!by_law()) return cluster_.rank == 0 ? task_.draws.tokens[row_of(i)] : -1;
+    ChainDraw draw(cluster_, shared_.sums, target_.rows.vocab);
     const Law<FilteredWeight> target = law_of(target_, row_of(i));
     if (i == state_.request.drafts) {
-      return draw_from_target(shared_.sums, vocab, word(i, Purpose::bonus), target);
+      return draw_from_target(draw, word(i, Purpose::bonus), target);
     }
-    return draw_residual(shared_.sums, vocab, word(i, Purpose::recover), target,
+    return draw_residual(draw, word(i, Purpose::recover), target,
                          law_of(draft_, state_.request.place + i));
   }
 
@@ -152,6 +158,7 @@ class ChainWalk {
   const FilteredRows& draft_;
   std::int64_t b_;
   DraftedState state_;
+  RowCluster cluster_;
   Shared& shared_;
 };
 
@@ -159,24 +166,22 @@ __global__ void __launch_bounds__(kThreads)
     walk_chains_kernel(const __grid_constant__ DraftTask task,
                        const __grid_constant__ FilteredRows target,
                        const __grid_constant__ FilteredRows draft,
-                       const __grid_constant__ VerifyChainResult result) {
+                       const __grid_constant__ VerifyChainResult result, int blocks) {
   __shared__ Shared shared;
-  for (std::int64_t b = blockIdx.x; b < task.target.batch; b += gridDim.x) {
-    ChainWalk(task, target, draft, b, shared).run(result);
-  }
+  const auto of_request = static_cast<unsigned>(blocks);
+  const RowCluster cluster{blocks, static_cast<int>(blockIdx.x % of_request)};
+  ChainWalk(task, target, draft, blockIdx.x / of_request, cluster, shared).run(result);
 }
 
 }  // namespace
 
 cudaError_t walk_chains(const DraftTask& task, const FilteredRows& target,
-                        const FilteredRows& draft, const VerifyChainResult& result,
+                        const FilteredRows& draft, const VerifyChainResult& result, Path path,
                         cudaStream_t stream) {
-  const std::int64_t batch = task.target.batch;
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(batch < kMostBlocks ? batch : kMostBlocks));
-  config.blockDim = dim3(kThreads);
-  config.stream = stream;
-  return cudaLaunchKernelEx(&config, walk_chains_kernel, task, target, draft, result);
+  const bool draws = task.draft_law != DraftLaw::none && path != Path::block;
+  const int blocks = draws ? blocks_of_draw(target.rows.vocab, kThreads / kWarpSize) : 1;
+  return launch_clusters(walk_chains_kernel, task.target.batch, blocks, kThreads, stream, task,
+                         target, draft, result, blocks);
 }
 
 }  // namespace fairdraw::cuda

@@ -1,0 +1,29 @@
+// A launch in which clusters of blocks share what they work on.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+namespace fairdraw::cuda {
+
+/// Enqueues kernel(arguments...) over count * blocks blocks; `blocks` above 1 make a cluster
+/// (compute capability 9.0). Returns the launch's error.
+template <class Kernel, class... Arguments>
+cudaError_t launch_clusters(Kernel* kernel, std::int64_t count, int blocks, int threads,
+                            cudaStream_t stream, const Arguments&... arguments) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(count * blocks));
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.stream = stream;
+  cudaLaunchAttribute cluster{};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim.x = static_cast<unsigned>(blocks);
+  cluster.val.clusterDim.y = 1;
+  cluster.val.clusterDim.z = 1;
+  config.attrs = &cluster;
+  config.numAttrs = blocks > 1 ? 1 : 0;
+  return cudaLaunchKernelEx(&config, kernel, arguments...);
+}
+
+}  // namespace fairdraw::cuda
