@@ -412,8 +412,8 @@ TEST(CudaFusedSamplingProcessor, DrawsTheCpusTokensWhateverHappensToTheBatch) {
       }
     }
   }
-  // In the batches that the runs end with; else those ran empty. They are the same everywhere: 518
-  // when reduced, and some thousands.
+  // In the batches that the runs end with; else those ran empty. They are the same everywhere, 518
+  // when reduced.
   EXPECT_GT(drawn, is_reduced() ? 400 : 1000);
 }
 
