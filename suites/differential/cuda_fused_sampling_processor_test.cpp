@@ -412,7 +412,9 @@ TEST(CudaFusedSamplingProcessor, DrawsTheCpusTokensWhateverHappensToTheBatch) {
       }
     }
   }
-  EXPECT_GT(drawn, 1000);  // at the end of the runs alone; else they ran empty
+  // In the batches that the runs end with; else those ran empty. They are the same everywhere, 518
+  // when reduced.
+  EXPECT_GT(drawn, is_reduced() ? 400 : 1000);
 }
 
 /// `count` steps with a row for every slot.
