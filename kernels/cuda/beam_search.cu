@@ -74,6 +74,9 @@ __global__ void __launch_bounds__(kThreads)
 
 // --- After it ------------------------------------------------------------------------------------
 
+/// Requests of so many beams keep their sorted candidates in shared memory, unless one has many.
+constexpr int kFewBeams = 16;
+
 struct Shared {
   HeadEntries head;
   BeamCandidate found[RowHeads::kMost];
@@ -81,6 +84,7 @@ struct Shared {
   std::int32_t count[kMaxBeamWidth];  ///< candidates of each beam
   std::int32_t warp_hits[kThreads / kWarpSize];
   std::int32_t status[kMaxBeamWidth];
+  BeamCandidate sorted[kFewBeams * kWarpSize];  ///< of requests with few beams
 };
 /// A beam's count while it is left to the whole block.
 constexpr std::int32_t kForBlock = -1;
@@ -127,12 +131,14 @@ class BeamStep {
     return task_.step.scores.data[r_ * task_.step.max_width + beam];
   }
   __device__ BeamCandidate* candidates_of(int beam) const {
+    if (terms_.live <= kFewBeams && terms_.most <= kWarpSize) {
+      return shared_.sorted + beam * kWarpSize;
+    }
     return task_.candidates + (r_ * task_.step.max_width + beam) * RowHeads::kMost;
   }
 
   /// What is wrong with a beam: with its row, or its score. no_allowed_token: it offers nothing.
-  __device__ RowStatus status_of(int beam) const {
-    const RowStatus row = task_.records[row_of(beam)].status;
+  __device__ RowStatus status_of(int beam, RowStatus row) const {
     const float score = score_of_beam(beam);
     if (row == RowStatus::nan_input || score != score) return RowStatus::nan_input;
     if (row == RowStatus::infinite_input || score == CUDART_INF_F) return RowStatus::infinite_input;
@@ -143,8 +149,10 @@ class BeamStep {
   /// few values are a warp's each, all at once; what is left takes the block, one after the other.
   __device__ RowStatus find_candidates() {
     for (int beam = warp_of_thread(); beam < terms_.live; beam += kThreads / kWarpSize) {
-      const RowStatus status = status_of(beam);
-      const int count = status == RowStatus::ok ? find_by_warp(beam) : 0;
+      const RowRecord record = task_.records[row_of(beam)];
+      const RowStatus status = status_of(beam, record.status);
+      const int found = find_by_warp(beam, record);
+      const int count = status == RowStatus::ok ? found : 0;
       if (lane_of_thread() == 0) {
         shared_.status[beam] = static_cast<std::int32_t>(status);
         shared_.count[beam] = count;
@@ -173,22 +181,26 @@ class BeamStep {
   }
 
   /// One warp: as find_in_row, where at most one value a lane is noted and no other can count.
-  __device__ int find_by_warp(int beam) const {
+  /// Nothing that is read here waits for anything else that is.
+  __device__ int find_by_warp(int beam, const RowRecord& record) const {
     const std::int64_t number = row_of(beam);
-    const int n = task_.heads.counts[number];
-    if (n < 0 || n > kWarpSize) return kForBlock;
     const int lane = lane_of_thread();
     const std::int64_t at = number * RowHeads::kMost + lane;
-    const float x = lane < n ? task_.heads.values[at] : -CUDART_INF_F;
-    const std::int32_t id = lane < n ? task_.heads.ids[at] : -1;
-    const BeamScore score = score_of(beam, task_.records[number]);
+    const int n = task_.heads.counts[number];
+    const float noted = task_.heads.values[at];  // of what is noted; else whatever lies there
+    const std::int32_t noted_id = task_.heads.ids[at];
+    const std::int32_t asked = task_.top_k[number];
+    const BeamScore score = score_of(beam, record);
+    if (n < 0 || n > kWarpSize) return kForBlock;
+    const float x = lane < n ? noted : -CUDART_INF_F;
+    const std::int32_t id = lane < n ? noted_id : -1;
     const float mine = lane < n ? score(x) : -CUDART_INF_F;
     const int finite = __popc(__ballot_sync(kWholeWarp, mine > -CUDART_INF_F));
     const auto most = static_cast<int>(terms_.most);
     const int wanted = finite < most ? finite : most;
     if (wanted == 0) return 0;
     const float last = value_of_lane(mine, wanted - 1);
-    const bool whole = n < task_.top_k[number] || n == task_.step.rows.vocab;
+    const bool whole = n < asked || n == task_.step.rows.vocab;
     if (wanted == most && !whole && value_of_lane(mine, finite - 1) >= last) return kForBlock;
     int before = 0;
     for (int i = 0; i < finite; ++i) {

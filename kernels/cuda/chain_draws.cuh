@@ -7,7 +7,7 @@
 // exactly: products have up to 100 bits, sums of residuals 120, products with a random word 192.
 // Where all residuals are 0 the two laws are equal, and the token is drawn from the target.
 //
-// A draw: the row is cut into chunks of 512 tokens, a warp a chunk, of which every lane loads 16
+// A draw: the row is cut into chunks of 512 tokens, a warp a chunk, of which every lane loads 8
 // values at once; the chunks' sums become prefix sums, the blocks tell each other theirs, and the
 // block in which the drawn sum lies finds the chunk, and one warp the token. The row is read once,
 // and one chunk twice.
@@ -22,13 +22,20 @@
 
 namespace fairdraw::cuda {
 
-inline constexpr int kLaneTokens = 16;  ///< of a chunk
-inline constexpr int kChunk = kLaneTokens * kWarpSize;
+inline constexpr int kLaneTokens = 8;  ///< that a lane loads together
+inline constexpr int kLoads = 2;       ///< of a chunk
+inline constexpr int kTokensOfLoad = kLaneTokens * kWarpSize;
+inline constexpr int kChunk = kLoads * kTokensOfLoad;
 
-/// Blocks that share the draw from a row: each of the warps has a chunk at least.
-constexpr int blocks_of_draw(std::int64_t vocab, int warps) {
+/// Blocks that share the draw from a row: each of the warps has a chunk at least; and no more than
+/// are all at work at once, two on each of some 128 multiprocessors.
+constexpr int blocks_of_draw(std::int64_t vocab, std::int64_t requests, int warps) {
+  constexpr std::int64_t kAtOnce = 256;
   int blocks = 1;
-  while (blocks < kMostBlocks && vocab > std::int64_t{blocks} * warps * kChunk) blocks *= 2;
+  while (blocks < kMostBlocks && vocab > std::int64_t{blocks} * warps * kChunk &&
+         2 * blocks * requests <= kAtOnce) {
+    blocks *= 2;
+  }
   return blocks;
 }
 
@@ -166,14 +173,18 @@ class ChainDraw {
  private:
   template <class Measure>
   __device__ uint128_t sum_of_lane(int chunk, const Measure& measure) const {
-    const std::int64_t first = std::int64_t{chunk} * kChunk + lane_of_thread();
-    typename Measure::Values values;
-    measure.load(first, vocab_, values);
     uint128_t sum = 0;
+#pragma unroll 1
+    for (int load = 0; load < kLoads; ++load) {
+      const std::int64_t first =
+          std::int64_t{chunk} * kChunk + load * kTokensOfLoad + lane_of_thread();
+      typename Measure::Values values;
+      measure.load(first, vocab_, values);
 #pragma unroll
-    for (int i = 0; i < kLaneTokens; ++i) {
-      const std::int64_t token = first + i * kWarpSize;
-      if (token < vocab_) sum += measure(token, values, i);
+      for (int i = 0; i < kLaneTokens; ++i) {
+        const std::int64_t token = first + i * kWarpSize;
+        if (token < vocab_) sum += measure(token, values, i);
+      }
     }
     return sum;
   }
@@ -209,21 +220,24 @@ class ChainDraw {
       }
     }
     uint128_t before = low > 0 ? sums_.chunk[low - 1] : uint128_t{0};
-    const std::int64_t begin = std::int64_t{begin_ + low} * kChunk;
-    const std::int64_t first = begin + lane_of_thread();
-    typename Measure::Values values;
-    measure.load(first, vocab_, values);
+#pragma unroll 1
+    for (int load = 0; load < kLoads; ++load) {
+      const std::int64_t begin = std::int64_t{begin_ + low} * kChunk + load * kTokensOfLoad;
+      const std::int64_t first = begin + lane_of_thread();
+      typename Measure::Values values;
+      measure.load(first, vocab_, values);
 #pragma unroll
-    for (int i = 0; i < kLaneTokens; ++i) {
-      const std::int64_t token = first + i * kWarpSize;
-      const uint128_t mine = token < vocab_ ? measure(token, values, i) : uint128_t{0};
-      const uint128_t upto = before + inclusive_sum_of_warp(mine);
-      const unsigned passed = __ballot_sync(kWholeWarp, upto > left);
-      if (passed != 0) {
-        return static_cast<std::int32_t>(begin + i * kWarpSize + __ffs(static_cast<int>(passed)) -
-                                         1);
+      for (int i = 0; i < kLaneTokens; ++i) {
+        const std::int64_t token = first + i * kWarpSize;
+        const uint128_t mine = token < vocab_ ? measure(token, values, i) : uint128_t{0};
+        const uint128_t upto = before + inclusive_sum_of_warp(mine);
+        const unsigned passed = __ballot_sync(kWholeWarp, upto > left);
+        if (passed != 0) {
+          const std::int64_t step = begin + i * kWarpSize;
+          return static_cast<std::int32_t>(step + __ffs(static_cast<int>(passed)) - 1);
+        }
+        before = value_of_lane(upto, kWarpSize - 1);
       }
-      before = value_of_lane(upto, kWarpSize - 1);
     }
     return kNothing;  // not reached: the chunk's sum exceeds what is left
   }

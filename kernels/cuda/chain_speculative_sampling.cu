@@ -157,7 +157,7 @@ __device__ void verify_chain(const Chain& chain, const RowCluster& cluster, Chai
   if (result.statuses.given()) result.statuses.data[chain.b] = verdict.status;
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 2)
     verify_chains_kernel(const __grid_constant__ ChainTask task, int blocks) {
   __shared__ ChainScratch scratch;
   const auto of_request = static_cast<unsigned>(blocks);
@@ -175,9 +175,9 @@ cudaError_t verify_chains(const ChainTask& task, Path path, cudaStream_t stream)
   weigh.records = task.records;
   const cudaError_t error = weigh_rows(weigh, path, stream);
   if (error != cudaSuccess) return error;
-  const int blocks = path == Path::block
-                         ? 1
-                         : blocks_of_draw(task.request.target_probs.vocab, kThreads / kWarpSize);
+  const int blocks = path == Path::block ? 1
+                                         : blocks_of_draw(task.request.target_probs.vocab,
+                                                          task.request.batch, kThreads / kWarpSize);
   return launch_clusters(verify_chains_kernel, task.request.batch, blocks, kThreads, stream, task,
                          blocks);
 }

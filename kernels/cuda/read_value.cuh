@@ -84,18 +84,27 @@ __device__ void visit_places(const RowValues& row, std::int64_t n, int thread, i
 
   // At most 7 values, and a block has at least 32 threads.
   if (thread < head) visit(std::int64_t{thread}, row[thread]);
-#pragma unroll 4
-  for (std::int64_t v = thread; v < vectors; v += threads) {
-    const uint4 loaded = body[v];
-    const std::uint32_t words[4] = {loaded.x, loaded.y, loaded.z, loaded.w};
-    const std::int64_t first = head + v * per_vector;
+  // Loads together first: a visit may write, and no load moves over a write.
+  constexpr int kTogether = 4;
+  for (std::int64_t v = thread; v < vectors; v += kTogether * threads) {
+    uint4 loaded[kTogether];
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      if (row.dtype == DType::float32) {
-        visit(first + i, __uint_as_float(words[i]));
-      } else {
-        visit(first + 2 * i, float_of(words[i] & 0xffffU, row.dtype));
-        visit(first + 2 * i + 1, float_of(words[i] >> 16, row.dtype));
+    for (int i = 0; i < kTogether; ++i) {
+      if (v + i * threads < vectors) loaded[i] = body[v + i * threads];
+    }
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i) {
+      if (v + i * threads >= vectors) break;
+      const std::uint32_t words[4] = {loaded[i].x, loaded[i].y, loaded[i].z, loaded[i].w};
+      const std::int64_t first = head + (v + i * threads) * per_vector;
+#pragma unroll
+      for (int w = 0; w < 4; ++w) {
+        if (row.dtype == DType::float32) {
+          visit(first + w, __uint_as_float(words[w]));
+        } else {
+          visit(first + 2 * w, float_of(words[w] & 0xffffU, row.dtype));
+          visit(first + 2 * w + 1, float_of(words[w] >> 16, row.dtype));
+        }
       }
     }
   }

@@ -37,11 +37,13 @@ class RowLists : public RowState<kType, kFromProbs, kThreads, kProcessed> {
   /// list does not hold all that is needed; all blocks agree on that.
   __device__ __forceinline__ bool finish_by_list(float from, bool row_mass) {
     int hits = 0;  // of the warp
-    if (row_mass) {
-      hits = list_and_sum(from);
+    const unsigned threads = __ballot_sync(kAllLanes, thread_max_ >= from);
+    const bool few = __popc(threads) <= kFewThreads;
+    if (row_mass && !few) {
+      hits = list_and_sum<true>(from);
     } else {
-      const unsigned threads = __ballot_sync(kAllLanes, thread_max_ >= from);
-      if (__popc(threads) > kFewThreads) {
+      if (row_mass) list_and_sum<false>(from);
+      if (!few) {
         segment_.for_each(
             [&](const float(&x)[kPerVector], int position) { stage(x, position, from, hits); },
             streamed_max_ >= from);
@@ -177,7 +179,9 @@ class RowLists : public RowState<kType, kFromProbs, kThreads, kProcessed> {
     return hits;
   }
 
-  /// stage() for the whole segment, with the row's weight and the list's; returns the warp's hits.
+  /// The row's weight and the list's, and where kStages stage() for the whole segment; returns the
+  /// warp's hits.
+  template <bool kStages>
   __device__ __forceinline__ int list_and_sum(float from) {
     int hits = 0;
     ExactSum total;
@@ -190,7 +194,7 @@ class RowLists : public RowState<kType, kFromProbs, kThreads, kProcessed> {
         total.add(v);
         if (x[j] >= from) listed.add(v);
       }
-      stage(x, position, from, hits);
+      if constexpr (kStages) stage(x, position, from, hits);
     });
     const std::uint64_t warp_total = warp_sum(total.value());
     const std::uint64_t warp_listed = warp_sum(listed.value());

@@ -162,7 +162,7 @@ class ChainWalk {
   Shared& shared_;
 };
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 2)
     walk_chains_kernel(const __grid_constant__ DraftTask task,
                        const __grid_constant__ FilteredRows target,
                        const __grid_constant__ FilteredRows draft,
@@ -179,7 +179,8 @@ cudaError_t walk_chains(const DraftTask& task, const FilteredRows& target,
                         const FilteredRows& draft, const VerifyChainResult& result, Path path,
                         cudaStream_t stream) {
   const bool draws = task.draft_law != DraftLaw::none && path != Path::block;
-  const int blocks = draws ? blocks_of_draw(target.rows.vocab, kThreads / kWarpSize) : 1;
+  const int blocks =
+      draws ? blocks_of_draw(target.rows.vocab, task.target.batch, kThreads / kWarpSize) : 1;
   return launch_clusters(walk_chains_kernel, task.target.batch, blocks, kThreads, stream, task,
                          target, draft, result, blocks);
 }

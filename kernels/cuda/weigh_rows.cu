@@ -6,8 +6,9 @@
 // Algorithm and cost. A weight depends on the row's largest value, so that a row has to be seen
 // twice; it is read once. 1 to 8 blocks share a row, and every thread keeps its part in registers,
 // kVectors vectors of 16 bytes that are loaded together: first their maximum, told to the other
-// blocks, then their weights. What does not fit (float32 above 131072 tokens) is read again from
-// L2. Two blocks share a multiprocessor, so that one's loads hide the other's sums.
+// blocks, then their weights, which each block adds to the record. What does not fit (float32 above
+// 131072 tokens) is read again from L2. Two blocks share a multiprocessor, so that one's loads hide
+// the other's sums.
 //
 // Randomness: none. Numerics: sums are exact (row_weights.cuh). Determinism: integers throughout.
 #include <cfloat>
@@ -38,7 +39,6 @@ struct Shared {
   Extremes of_warp[kWarps];
   Extremes of_block[kMostBlocks];
   std::uint64_t sum_of_warp[kWarps];
-  std::uint64_t sum_of_block[kMostBlocks];
 };
 
 __device__ float max_or_nan(float a, float b) {
@@ -128,19 +128,26 @@ class RowWeigher {
       const int vector = begin_ + i * kThreads;
       kept_[i] = vector < end_ ? row_.load(vector) : make_uint4(0, 0, 0, 0);
     }
+    const bool writes = cluster_.rank == 0 && threadIdx.x == 0;
+    if (writes) record.total = 0;  // before the blocks meet: then each adds its part
     const Extremes row = share_extremes();
     const RowStatus status = row.max != row.max  ? RowStatus::nan_input
                              : row.max > FLT_MAX ? RowStatus::infinite_input
                              : row.min < 0.0F    ? RowStatus::negative_probability
                              : !(row.max > 0.0F) ? RowStatus::no_allowed_token
                                                  : RowStatus::ok;
-    const bool writes = cluster_.rank == 0 && threadIdx.x == 0;
     if (status != RowStatus::ok) {
       if (writes) record = {status, -1, 0.0F, 0.0F, 0, 0, 0};
       return;
     }
-    const std::uint64_t total = sum_weights(row.max);
-    if (writes) record = {status, -1, row.max, 0x1p-149F, vocab_, 0, total};
+    if (writes) {
+      record.status = status;
+      record.greedy_token = -1;
+      record.max = row.max;
+      record.low = 0x1p-149F;
+      record.tie_end = vocab_;
+    }
+    add_weights(row.max, record.total);
   }
 
  private:
@@ -194,8 +201,8 @@ class RowWeigher {
     return mine;
   }
 
-  /// In the first block's first thread.
-  __device__ std::uint64_t sum_weights(float max) {
+  /// Adds the weight of the block's part.
+  __device__ void add_weights(float max, std::uint64_t& total) {
     ProbabilityWeight weight(1.0F);
     weight.set_max(max);
     ExactSum even;
@@ -211,16 +218,12 @@ class RowWeigher {
     const auto thread = static_cast<int>(threadIdx.x);
     if (thread % kWarp == 0) shared_.sum_of_warp[thread / kWarp] = of_warp;
     __syncthreads();
-    if (thread < kWarp) {
-      const std::uint64_t sum = warp_sum(thread < kWarps ? shared_.sum_of_warp[thread] : 0);
-      if (thread == 0) *cluster_.at(&shared_.sum_of_block[cluster_.rank], 0) = sum;
+    if (thread >= kWarp) return;
+    const std::uint64_t sum = warp_sum(thread < kWarps ? shared_.sum_of_warp[thread] : 0);
+    if (thread == 0) {
+      atomicAdd(reinterpret_cast<unsigned long long*>(&total),
+                static_cast<unsigned long long>(sum));
     }
-    cluster_.sync();
-    std::uint64_t total = 0;
-    if (cluster_.rank == 0 && thread == 0) {
-      for (int block = 0; block < cluster_.blocks; ++block) total += shared_.sum_of_block[block];
-    }
-    return total;
   }
 
   Vectors row_;
