@@ -73,6 +73,9 @@ class NumpyBackend:
     def from_ints(self, values: list[int]) -> Any:
         return np.array(values, np.int32)
 
+    def from_numpy(self, array: Any) -> Any:
+        return array.copy()
+
     def empty_words(self, shape: tuple[int, ...]) -> Any:
         return np.empty(shape, np.uint32)
 
@@ -177,6 +180,9 @@ class TorchBackend:
 
     def from_ints(self, values: list[int]) -> Any:
         return self._torch.tensor(values, dtype=self._torch.int32, device=self._device)
+
+    def from_numpy(self, array: Any) -> Any:
+        return self._torch.tensor(array, device=self._device)
 
     def empty_words(self, shape: tuple[int, ...]) -> Any:
         return self.empty(shape, "int32")

@@ -116,18 +116,8 @@ def _only(scores: Any, tokens: Any) -> Any:
     return torch.where(ids >= 0, alone, scores)
 
 
-class GenerationSampler:
-    """Draws in `generate`: `model.generate(ids, logits_processor=[GenerationSampler(seed=7)])`.
-
-    `seed`: a number, and row i of the batch draws with offset and index of its own; or one a row
-    ([rows]), and a row's text depends on its logits and its seed alone, whatever the batch. The
-    offset is the number of tokens in front of the drawn one, so that a generation that goes on
-    later goes on with the same draws.
-
-    transformers applies its own processors (penalties, bans) before this one and its warpers
-    (temperature, top_k, top_p) after it, where one token is left: give those parameters here. Not
-    for beam search.
-    """
+class _Draws:
+    """Parameters and seed of `sample`, and the draw of a token in place of an engine's own."""
 
     def __init__(
         self,
@@ -141,30 +131,35 @@ class GenerationSampler:
         self._parameters = (temperature, top_k, top_p, min_p)
         self._seed = seed
 
+    def _drawn(self, scores: Any, history: int) -> Any:
+        """Scores [rows, vocab] with the drawn tokens alone, behind `history` tokens."""
+        return _only(scores, sample(scores, *self._parameters, seed=self._seed, offset=history))
+
+
+class GenerationSampler(_Draws):
+    """Draws in `generate`: `model.generate(ids, logits_processor=[GenerationSampler(seed=7)])`.
+
+    `seed`: a number, and row i of the batch draws with offset and index of its own; or one a row
+    ([rows]), and a row's text depends on its logits and its seed alone, whatever the batch. The
+    offset is the number of tokens in front of the drawn one, so that a generation that goes on
+    later goes on with the same draws.
+
+    transformers applies its own processors (penalties, bans) before this one and its warpers
+    (temperature, top_k, top_p) after it, where one token is left: give those parameters here. Not
+    for beam search.
+    """
+
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         """input_ids [rows, length], scores [rows, vocab]; returns scores."""
-        tokens = sample(scores, *self._parameters, seed=self._seed, offset=input_ids.shape[1])
-        return _only(scores, tokens)
+        return self._drawn(scores, input_ids.shape[1])
 
 
-class RequestSampler:
+class RequestSampler(_Draws):
     """Draws in TensorRT-LLM: `SamplingParams(logits_processor=RequestSampler(seed=7))`.
 
     One a request, beam width 1. The offset is the number of tokens in front of the drawn one, so
     that a request that was preempted goes on with the same draws.
     """
-
-    def __init__(
-        self,
-        temperature: float = 1.0,
-        top_k: int = 0,
-        top_p: float = 1.0,
-        min_p: float = 0.0,
-        *,
-        seed: int,
-    ) -> None:
-        self._parameters = (temperature, top_k, top_p, min_p)
-        self._seed = seed
 
     def __call__(
         self,
@@ -185,5 +180,4 @@ class RequestSampler:
         if logits.is_cuda and stream_ptr is not None:
             on_stream = torch.cuda.stream(torch.cuda.ExternalStream(stream_ptr))
         with on_stream:
-            tokens = sample(rows, *self._parameters, seed=self._seed, offset=len(token_ids[0]))
-            logits.copy_(_only(rows, tokens).reshape(logits.shape))
+            logits.copy_(self._drawn(rows, len(token_ids[0])).reshape(logits.shape))
