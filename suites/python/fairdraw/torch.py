@@ -42,8 +42,12 @@ def _survivors(mask: Any, vocab: int) -> Any:
     return ((mask[:, :, None] >> bits) & 1).bool().flatten(1)[:, :vocab]
 
 
-class TopKTopPSampler:
+class TopKTopPSampler(torch.nn.Module):  # type: ignore[misc]  # Any, where torch is not installed
     """vLLM's TopKTopPSampler: top-k, then top-p, then a draw.
+
+    A module like vLLM's, so that it takes its place: `sampler.topk_topp_sampler = it`, or under its
+    name in vllm.v1.sample.sampler before vLLM makes its samplers. `use_fp64_gumbel` is for vLLM's
+    draw and changes nothing: this one is exact.
 
     Every row is sampled by the same kernels, seeded or not, greedy neighbours or not. A row with a
     generator in `generators` draws from it, and from nothing else: one 64-bit seed a step, which
@@ -57,7 +61,10 @@ class TopKTopPSampler:
     row suffers.
     """
 
-    def __init__(self, logprobs_mode: LogprobsMode = "raw_logprobs") -> None:
+    def __init__(
+        self, logprobs_mode: LogprobsMode = "raw_logprobs", use_fp64_gumbel: bool = False
+    ) -> None:
+        super().__init__()
         if logprobs_mode not in _LOGPROBS_MODES:
             allowed = ", ".join(repr(mode) for mode in _LOGPROBS_MODES)
             raise ValueError(f"logprobs_mode is {logprobs_mode!r}; allowed: {allowed}")
@@ -91,8 +98,6 @@ class TopKTopPSampler:
         if self.logprobs_mode == "processed_logprobs":
             processed = processed.log_softmax(dim=-1, dtype=torch.float32)
         return details.tokens.to(torch.int64), processed
-
-    __call__ = forward
 
     @staticmethod
     def _seeds(rows: int, generators: Mapping[int, Any], device: Any) -> tuple[Any, Any]:
