@@ -57,14 +57,23 @@ class TopKTopPSampler(torch.nn.Module):  # type: ignore[misc]  # Any, where torc
     default generator, each with an offset of its own.
 
     Different from vLLM: ties at the k-th largest logit and at the end of the nucleus all stay,
-    whatever the size of the batch; a row with NaN, +inf or no token at all gives -1, and no other
-    row suffers.
+    whatever the size of the batch; a row with NaN, +inf or no token at all gives `failed_token`, and
+    no other row suffers. Its default, -1, is an id that vLLM's Sampler cannot gather
+    log-probabilities of (an exception on the CPU, an assertion on a GPU, for the whole batch):
+    where requests ask for them, give an id of the vocabulary, as an end id, which ends the request.
     """
 
     def __init__(
-        self, logprobs_mode: LogprobsMode = "raw_logprobs", use_fp64_gumbel: bool = False
+        self,
+        logprobs_mode: LogprobsMode = "raw_logprobs",
+        use_fp64_gumbel: bool = False,
+        *,
+        failed_token: int = -1,
     ) -> None:
         super().__init__()
+        if failed_token < -1:
+            raise ValueError(f"failed_token is {failed_token}; allowed: -1, or an id")
+        self.failed_token = failed_token
         if logprobs_mode not in _LOGPROBS_MODES:
             allowed = ", ".join(repr(mode) for mode in _LOGPROBS_MODES)
             raise ValueError(f"logprobs_mode is {logprobs_mode!r}; allowed: {allowed}")
@@ -84,12 +93,14 @@ class TopKTopPSampler(torch.nn.Module):  # type: ignore[misc]  # Any, where torc
         of that, float32.
         """
         rows, vocab = logits.shape
+        if self.failed_token >= vocab:
+            raise ValueError(f"failed_token is {self.failed_token}; allowed: -1 to {vocab - 1}")
         seed, offset = self._seeds(rows, generators, logits.device)
         top_k = 0 if k is None else k
         top_p = 1.0 if p is None else p
         if not self.logprobs_mode.startswith("processed_"):
             tokens = sample(logits, top_k=top_k, top_p=top_p, seed=seed, offset=offset)
-            return tokens.to(torch.int64), None
+            return self._ids(tokens), None
         details = sample(
             logits, top_k=top_k, top_p=top_p, seed=seed, offset=offset, return_details=True
         )
@@ -97,7 +108,11 @@ class TopKTopPSampler(torch.nn.Module):  # type: ignore[misc]  # Any, where torc
         processed = logits.masked_fill(~kept, float("-inf"))
         if self.logprobs_mode == "processed_logprobs":
             processed = processed.log_softmax(dim=-1, dtype=torch.float32)
-        return details.tokens.to(torch.int64), processed
+        return self._ids(details.tokens), processed
+
+    def _ids(self, tokens: Any) -> Any:
+        ids = tokens.to(torch.int64)
+        return ids if self.failed_token == -1 else ids.masked_fill(ids < 0, self.failed_token)
 
     @staticmethod
     def _seeds(rows: int, generators: Mapping[int, Any], device: Any) -> tuple[Any, Any]:

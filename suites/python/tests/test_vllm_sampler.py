@@ -211,3 +211,19 @@ def test_a_row_of_nan_gets_no_token_and_the_others_theirs(vllm, monkeypatch):
     expected = expected_tokens(logits, torch.ones(ROWS), top_k, top_p, seeds)
     expected[3] = -1
     assert tokens.tolist() == expected.tolist()
+
+
+def test_a_row_of_nan_beside_logprobs_needs_an_id(vllm):
+    sampler = vllm.Sampler("raw_logprobs")
+    logits = logits_of(12)
+    logits[3, 7] = math.nan
+    metadata = metadata_of(vllm, torch.ones(ROWS), logprobs=2)
+    # What the class says of its default: vLLM gathers at -1.
+    sampler.topk_topp_sampler = drop_in.TopKTopPSampler()
+    with pytest.raises(RuntimeError, match="index -1 is out of bounds"):
+        sampler.forward(logits.clone(), metadata)
+    sampler.topk_topp_sampler = drop_in.TopKTopPSampler(failed_token=5)
+    output = sampler.forward(logits.clone(), metadata)
+    assert output.sampled_token_ids[3] == 5
+    others = [row for row in range(ROWS) if row != 3]
+    assert output.logprobs_tensors.logprobs[others].isfinite().all()
