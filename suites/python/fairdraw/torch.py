@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 import torch
 
-from ._arrays import torch_seed
+from ._arrays import torch_words
 from .sampling import sample
 
 LogprobsMode = Literal["raw_logits", "raw_logprobs", "processed_logits", "processed_logprobs"]
@@ -27,10 +27,8 @@ _LOGPROBS_MODES = ("raw_logits", "raw_logprobs", "processed_logits", "processed_
 
 
 def _to_device(values: Sequence[Sequence[int]], device: Any) -> Any:
-    """64-bit numbers [sets, rows] as one tensor of the same bits; on a GPU by one copy that nothing
-    waits for."""
-    signed = [[v - 2**64 if v >= 2**63 else v for v in each] for each in values]
-    tensor = torch.tensor(signed, dtype=torch.int64)
+    """int64 [sets, rows] as one tensor; on a GPU by one copy that nothing waits for."""
+    tensor = torch.tensor(values, dtype=torch.int64)
     if device.type == "cuda":
         tensor = tensor.pin_memory().to(device, non_blocking=True)
     return tensor
@@ -51,9 +49,9 @@ class TopKTopPSampler(torch.nn.Module):  # type: ignore[misc]  # Any, where torc
 
     Every row is sampled by the same kernels, seeded or not, greedy neighbours or not. A row with a
     generator in `generators` draws from it, and from nothing else: one 64-bit seed a step, which
-    moves the generator on. A generator on a GPU is not asked for numbers there: its seed and offset
-    live on the host, and the offset moves on by 4 as with any use (vLLM goes back by 4 where it
-    discards a token). Nothing waits for the device. Rows without one share a seed from torch's
+    moves the generator on. Generators live on the CPU, or on the GPU of the logits. One on a GPU is
+    not asked for numbers there: its seed and offset live on the host, and the offset moves on by 4
+    as with any use (vLLM goes back by 4 where it discards a token). Nothing waits for the device. Rows without one share a seed from torch's
     default generator, each with an offset of its own.
 
     Different from vLLM: ties at the k-th largest logit and at the end of the nucleus all stay,
@@ -119,11 +117,12 @@ class TopKTopPSampler(torch.nn.Module):  # type: ignore[misc]  # Any, where torc
         for row in generators:
             if not 0 <= row < rows:
                 raise ValueError(f"generators has row {row}; allowed: 0 to {rows - 1}")
-        shared = torch_seed(None) if len(generators) < rows else 0
+        on_gpu = device.type == "cuda"
+        shared = torch_words([None], on_gpu)[0] if len(generators) < rows else 0
         seeds = [shared] * rows
         offsets = list(range(rows))
-        for row, generator in generators.items():
-            seeds[row] = torch_seed(generator)
+        for row, word in zip(generators, torch_words(generators.values(), on_gpu), strict=True):
+            seeds[row] = word
             offsets[row] = 0
         seed, offset = _to_device((seeds, offsets), device)
         return seed, offset
