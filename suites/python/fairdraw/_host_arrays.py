@@ -102,8 +102,8 @@ def ids_of(name: str, values: Iterable[Any]) -> list[int]:
 
 
 def _is_flat(value: Any) -> bool:
-    """Whether a sequence holds numbers, not sequences. An empty one is empty lists' place."""
-    return len(value) > 0 and np.ndim(value[0]) == 0
+    """Whether a sequence holds numbers, or nothing, and not sequences."""
+    return len(value) == 0 or np.ndim(value[0]) == 0
 
 
 def token_lists(name: str, value: Any, count: int, lengths: Any = None) -> TokenLists | None:

@@ -123,7 +123,7 @@ def test_steps_follow_the_rules(early_stopping, penalty, ends):
         vocab,
         width,
         max_tokens=max_tokens,
-        end_ids=ends or None,
+        end_ids=ends,
         length_penalty=penalty,
         early_stopping=early_stopping,
     )
