@@ -207,7 +207,7 @@ View<const std::int32_t> token_ids_of(Handle object, std::int64_t size, const Pl
 }
 
 void sample_rows(Handle logits, const std::array<Handle, 4>& parameters, Handle seed, Handle offset,
-                 Handle indices, std::int32_t num_samples, bool lowest_id, bool joint,
+                 Handle indices, std::int32_t num_samples, bool lowest_id, bool joint, bool draft,
                  Handle allowed, Handle active, const SampleOutputs& outputs, std::uint64_t stream,
                  Handle workspace) {
   const Rows rows = rows_of("logits", logits);
@@ -231,6 +231,7 @@ void sample_rows(Handle logits, const std::array<Handle, 4>& parameters, Handle 
   request.offset = options.draw.offset;
   request.indices = options.draw.indices;
   request.num_samples = num_samples;
+  request.purpose = draft ? Purpose::draft : Purpose::draw;
   request.tie_rule = lowest_id ? TieRule::lowest_id : TieRule::keep_all;
   request.filter_order = joint ? FilterOrder::joint : FilterOrder::top_k_first;
   InputArray allowed_array, active_array;
@@ -364,17 +365,17 @@ void bind_operations(nb::module_& module) {
       module, "sample",
       [](Handle logits, Handle temperature, Handle top_k, Handle top_p, Handle min_p, Handle seed,
          Handle offset, Handle indices, std::int32_t num_samples, bool lowest_id, bool joint,
-         Handle allowed, Handle active, Handle tokens, Handle statuses, Handle support_size,
-         Handle logprob, Handle logprob_filtered, Handle mask, Handle probs, Handle reports,
-         Handle token_ids, std::uint64_t stream, Handle workspace) {
+         bool draft, Handle allowed, Handle active, Handle tokens, Handle statuses,
+         Handle support_size, Handle logprob, Handle logprob_filtered, Handle mask, Handle probs,
+         Handle reports, Handle token_ids, std::uint64_t stream, Handle workspace) {
         sample_rows(logits, {temperature, top_k, top_p, min_p}, seed, offset, indices, num_samples,
-                    lowest_id, joint, allowed, active,
+                    lowest_id, joint, draft, allowed, active,
                     {tokens, statuses, support_size, logprob, logprob_filtered, mask, probs,
                      reports, token_ids},
                     stream, workspace);
       },
       "logits", "temperature", "top_k", "top_p", "min_p", "seed", "offset", "indices",
-      "num_samples", "lowest_id", "joint", "allowed", "active", "tokens", "statuses",
+      "num_samples", "lowest_id", "joint", "draft", "allowed", "active", "tokens", "statuses",
       "support_size", "logprob", "logprob_filtered", "mask", "probs", "reports", "token_ids",
       "stream", "workspace");
   define(module, "chain_speculative_sampling", &chain_rows, "draft_probs", "draft_tokens",

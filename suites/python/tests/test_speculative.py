@@ -175,6 +175,38 @@ def test_with_a_law_every_outcome_has_its_probability():
     assert other.statuses.tolist() == [19] * 4  # RowStatus::impossible_draft
 
 
+def test_drafts_and_verification_by_the_same_seeds_have_the_targets_law():
+    """The first two tokens together, 16 outcomes, with all of Hoeffding's 1e-9."""
+    requests = 60000
+    target, draft = [[1, 2, 3, 3], [3, 1, 2, 3]], [[3, 2, 1, 3], [2, 2, 2, 2]]
+    logits = np.broadcast_to(-np.array([*target, [2] * 4], np.float32), (requests, 3, 4)).copy()
+    drafts = np.broadcast_to(-np.array(draft, np.float32), (requests, 2, 4)).copy()
+    seeds = np.arange(requests, dtype=np.uint64)
+    ids = np.stack(
+        [
+            fairdraw.sample(drafts[:, i], DYADIC, seed=seeds, offset=3 + i, purpose="draft")
+            for i in range(2)
+        ],
+        axis=1,
+    )
+    found = fairdraw.verify_chain(
+        logits, ids, draft_logits=drafts, draft_filters=fairdraw.LawFilters(DYADIC),
+        temperature=DYADIC, seed=seeds, offset=3,
+    )  # fmt: skip
+    # Where the first draft fell the second token is the next step's: drawn by `sample` one further.
+    second = fairdraw.sample(logits[:, 1], DYADIC, seed=seeds, offset=4)
+    second = np.where(found.accepted > 0, found.tokens[:, 1], second)
+    counts = np.bincount(found.tokens[:, 0] * 4 + second, minlength=16) / requests
+    bound = math.sqrt(math.log(2 * 16 / 1e-9) / (2 * requests))
+    law = [float(a * b) for a in powers(target[0]) for b in powers(target[1])]
+    assert np.abs(counts - law).max() < bound
+    # Other bits than those of the draw.
+    drawn_ids = fairdraw.sample(drafts[:, 0], DYADIC, seed=seeds, offset=3)
+    assert (drawn_ids != ids[:, 0]).any()
+    with pytest.raises(ValueError, match="purpose is 'bonus'; allowed: 'draw', 'draft'"):
+        fairdraw.sample(logits[:, 0], seed=1, purpose="bonus")
+
+
 def random_tree(random, nodes):
     return np.array([random.integers(-1, j) for j in range(nodes)])
 
