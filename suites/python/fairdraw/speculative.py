@@ -209,7 +209,8 @@ def verify_chain(
     (n-gram, prompt lookup, top-k heads: the target's own token is drawn, and the draft stands while
     it is that token), or its probabilities `draft_probs` or logits `draft_logits` are, shaped as
     the drafted tokens and [vocab]; then a draft stands with probability min(1, P / Q), and it must
-    be drawn independently of this call's bits (as `sample` does with purpose "draft"). Greedy requests always go the first way.
+    be drawn independently of this call's bits (as `sample` does with purpose "draft"). Greedy
+    requests always go the first way.
 
     `allowed`: packed words, one row a row of logits. `processing`: one RequestProcessing a request;
     row i sees the first i drafted tokens behind the output. `active` [batch]: False for padding.

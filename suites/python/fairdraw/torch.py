@@ -51,14 +51,14 @@ class TopKTopPSampler(torch.nn.Module):  # type: ignore[misc]  # Any, where torc
     generator in `generators` draws from it, and from nothing else: one 64-bit seed a step, which
     moves the generator on. Generators live on the CPU, or on the GPU of the logits. One on a GPU is
     not asked for numbers there: its seed and offset live on the host, and the offset moves on by 4
-    as with any use (vLLM goes back by 4 where it discards a token). Nothing waits for the device. Rows without one share a seed from torch's
-    default generator, each with an offset of its own.
+    as with any use (vLLM goes back by 4 where it discards a token). Nothing waits for the device.
+    Rows without one share a seed from torch's default generator, each with an offset of its own.
 
     Different from vLLM: ties at the k-th largest logit and at the end of the nucleus all stay,
     whatever the size of the batch; a row with NaN, +inf or no token at all gives `failed_token`, and
     no other row suffers. Its default, -1, is an id that vLLM's Sampler cannot gather
-    log-probabilities of (an exception on the CPU, an assertion on a GPU, for the whole batch):
-    where requests ask for them, give an id of the vocabulary, as an end id, which ends the request.
+    log-probabilities of: it raises for the whole batch (seen on the CPU). Where requests ask for
+    them, give an id of the vocabulary, as an end id, which ends the request.
     """
 
     def __init__(
