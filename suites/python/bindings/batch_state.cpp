@@ -13,6 +13,7 @@
 
 #include "fairdraw/fused_sampling_processor.h"
 #include "suites/python/bindings/arrays.h"
+#include "suites/python/bindings/batch_fields.h"
 #include "suites/python/bindings/bindings.h"
 
 namespace fairdraw::python {
@@ -50,15 +51,6 @@ struct OwnedProcessor {
 
   explicit OwnedProcessor(OwnedState& owned) : processor(*owned.state) {}
 };
-
-nb::tuple tuple_of(const BatchRequest& r) {
-  std::vector<std::pair<std::int32_t, float>> bias;
-  for (const TokenBias& entry : r.bias) bias.emplace_back(entry.token, entry.bias);
-  return nb::make_tuple(r.temperature, r.top_k, r.top_p, r.min_p, r.repetition_penalty,
-                        r.repetition_of_prompt, r.frequency_penalty, r.presence_penalty, r.seed,
-                        r.first_offset, r.min_tokens, r.stop_ids, bias, r.bad_words, r.allowed_ids,
-                        r.prompt);
-}
 
 /// The fields of BatchRequest, in its order.
 struct Fields {
@@ -146,6 +138,15 @@ void step(OwnedProcessor& self, Handle logits, Handle offsets, bool all) {
 }
 
 }  // namespace
+
+nb::tuple tuple_of(const BatchRequest& r) {
+  std::vector<std::pair<std::int32_t, float>> bias;
+  for (const TokenBias& entry : r.bias) bias.emplace_back(entry.token, entry.bias);
+  return nb::make_tuple(r.temperature, r.top_k, r.top_p, r.min_p, r.repetition_penalty,
+                        r.repetition_of_prompt, r.frequency_penalty, r.presence_penalty, r.seed,
+                        r.first_offset, r.min_tokens, r.stop_ids, bias, r.bad_words, r.allowed_ids,
+                        r.prompt);
+}
 
 void bind_batch_state(nb::module_& module) {
   nb::class_<OwnedState>(module, "BatchState")

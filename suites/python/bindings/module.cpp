@@ -10,5 +10,9 @@ NB_MODULE(_core, module) {
   fairdraw::python::bind_operations(module);
   fairdraw::python::bind_batch(module);
   fairdraw::python::bind_batch_state(module);
+  fairdraw::python::bind_beam_search(module);
+  fairdraw::python::bind_outputs_of_requests(module);
+  fairdraw::python::bind_request_parameters(module);
+  fairdraw::python::bind_speculative(module);
   fairdraw::python::bind_verify(module);
 }

@@ -9,86 +9,13 @@
 #include "fairdraw/log_probabilities.h"
 #include "fairdraw/sample.h"
 #include "fairdraw/sampling.h"
-#include "suites/python/bindings/arrays.h"
+#include "suites/python/bindings/arguments.h"
 #include "suites/python/bindings/bindings.h"
 
 namespace fairdraw::python {
 namespace {
 
 using Handle = nb::handle;
-
-// A scalar is a mistake of the call and raises. An entry of an array fails its own row, with a
-// status, as in C++.
-void expect_scalar(bool in_range, const char* name, const auto& parameter, const char* allowed) {
-  if (parameter.value.is_array() || in_range) return;
-  throw_value_error(fmt::format("{} is {}; allowed: {}", name, parameter.value.scalar, allowed));
-}
-
-void expect_probability(const char* name, const Parameter<float>& parameter) {
-  const float value = parameter.value.scalar;
-  expect_scalar(value >= 0 && value <= 1, name, parameter, "0 to 1");
-}
-
-Parameter<float> probability(const char* name, Handle object, const Place& place) {
-  Parameter<float> parameter;
-  read_parameter(name, object, place, parameter);
-  expect_probability(name, parameter);
-  return parameter;
-}
-
-Parameter<float> temperature_of(Handle object, const Place& place) {
-  Parameter<float> parameter;
-  read_parameter("temperature", object, place, parameter);
-  const float value = parameter.value.scalar;
-  expect_scalar(value == 0 || (value >= 0x1p-126F && value <= 0x1p64F), "temperature", parameter,
-                "0 (greedy), or 2^-126 to 2^64");
-  return parameter;
-}
-
-Parameter<std::int32_t> top_k_of(Handle object, const Place& place) {
-  Parameter<std::int32_t> parameter;
-  read_parameter("top_k", object, place, parameter);
-  expect_scalar(parameter.value.scalar >= -1, "top_k", parameter, ">= -1 (0 and -1 are off)");
-  return parameter;
-}
-
-/// Seeds, offsets and indices, and the arrays that they live in.
-struct Options {
-  Parameter<std::uint64_t> seed, offset;
-  Indices indices;
-  DrawOptions draw;
-
-  Options(Handle seed_object, Handle offset_object, Handle indices_object, std::int32_t num_samples,
-          const Place& place) {
-    read_parameter("seed", seed_object, place, seed);
-    read_parameter("offset", offset_object, place, offset);
-    read_indices("indices", indices_object, place, indices);
-    draw = {seed.value, offset.value, indices.view, num_samples};
-  }
-  // `draw` points into the other members.
-  Options(const Options&) = delete;
-  Options& operator=(const Options&) = delete;
-
-  std::int64_t outputs(const RowsView& rows) const {
-    return indices.view.given() ? indices.view.size : rows.rows;
-  }
-};
-
-/// A result array of T, or an empty view for None.
-template <class T, class Stored = T>
-class Output {
- public:
-  Output(const char* name, Handle object, std::int64_t size, const Place& place) {
-    if (object.is_none()) return;
-    array_ = output_array(name, object, nb::dtype<Stored>(), size, place);
-    view = {static_cast<T*>(array_.data()), size};
-  }
-  View<T> view;
-
- private:
-  OutputArray array_;
-};
-using Statuses = Output<RowStatus, std::int32_t>;
 
 // Calls without the interpreter's lock: `call` gets the place's way to run.
 template <class OnCpu, class OnCuda>
@@ -229,32 +156,6 @@ void renorm_rows(bool by_top_k, Handle probs, Handle parameter, Handle renormali
   }
 }
 
-/// Bits of a matrix of words: [rows, >= ceil(vocab / 32)] of uint32, or of int32 as torch has them.
-template <class Word, class Array>
-BitRows<Word> bit_rows(const char* name, const Array& array, const RowsView& rows) {
-  const bool words =
-      array.dtype().bits == 32 && array.dtype().lanes == 1 &&
-      (array.dtype() == nb::dtype<std::uint32_t>() || array.dtype() == nb::dtype<std::int32_t>());
-  if (!words) {
-    throw_type_error(fmt::format("{} holds {}; packed words of uint32 or int32 are needed", name,
-                                 dtype_name(array.dtype())));
-  }
-  if (array.ndim() != 2) {
-    throw_type_error(
-        fmt::format("{} has {} axes; 2 are needed: [rows, ceil(vocab / 32)]", name, array.ndim()));
-  }
-  const auto needed = (rows.vocab + 31) / 32;
-  const auto columns = static_cast<std::int64_t>(array.shape(1));
-  const auto count = static_cast<std::int64_t>(array.shape(0));
-  const bool apart = count > 0 && columns > 1 && array.stride(1) != 1;
-  if (columns < needed || apart) {
-    throw_value_error(
-        fmt::format("{}: {} words a row, {} apart; allowed: >= {} (ceil(vocab / 32)), side by side",
-                    name, columns, array.stride(1), needed));
-  }
-  return {static_cast<Word*>(array.data()), count, count > 1 ? array.stride(0) : columns};
-}
-
 struct SampleOutputs {
   Handle tokens, statuses, support_size, logprob, logprob_filtered, mask, probs;
   Handle reports;    ///< what Reports reads, or None
@@ -295,23 +196,18 @@ class Reports {
 View<const std::int32_t> token_ids_of(Handle object, std::int64_t size, const Place& place,
                                       InputArray& keep) {
   keep = input_array("token_ids", object, &place);
-  bool contiguous = true;
-  std::int64_t stride = 1;
-  for (std::size_t axis = keep.ndim(); axis-- > 0;
-       stride *= static_cast<std::int64_t>(keep.shape(axis))) {
-    contiguous = contiguous && (keep.shape(axis) <= 1 || keep.stride(axis) == stride);
-  }
-  if (keep.dtype() != nb::dtype<std::int32_t>() || !contiguous || stride != size) {
+  const auto count = static_cast<std::int64_t>(keep.size());
+  if (keep.dtype() != nb::dtype<std::int32_t>() || !is_contiguous(keep) || count != size) {
     throw_type_error(
         fmt::format("token_ids holds {} values of {}; {} of int32 or int64 are needed, "
                     "contiguous",
-                    stride, dtype_name(keep.dtype()), size));
+                    count, dtype_name(keep.dtype()), size));
   }
   return {static_cast<const std::int32_t*>(keep.data()), size};
 }
 
 void sample_rows(Handle logits, const std::array<Handle, 4>& parameters, Handle seed, Handle offset,
-                 Handle indices, std::int32_t num_samples, bool lowest_id, bool joint,
+                 Handle indices, std::int32_t num_samples, bool lowest_id, bool joint, bool draft,
                  Handle allowed, Handle active, const SampleOutputs& outputs, std::uint64_t stream,
                  Handle workspace) {
   const Rows rows = rows_of("logits", logits);
@@ -335,6 +231,7 @@ void sample_rows(Handle logits, const std::array<Handle, 4>& parameters, Handle 
   request.offset = options.draw.offset;
   request.indices = options.draw.indices;
   request.num_samples = num_samples;
+  request.purpose = draft ? Purpose::draft : Purpose::draw;
   request.tie_rule = lowest_id ? TieRule::lowest_id : TieRule::keep_all;
   request.filter_order = joint ? FilterOrder::joint : FilterOrder::top_k_first;
   InputArray allowed_array, active_array;
@@ -344,16 +241,7 @@ void sample_rows(Handle logits, const std::array<Handle, 4>& parameters, Handle 
   }
   if (!active.is_none()) {
     active_array = input_array("active", active, &place);
-    const bool bytes = active_array.dtype().bits == 8 && active_array.ndim() == 1 &&
-                       (active_array.size() <= 1 || active_array.stride(0) == 1);
-    if (!bytes) {
-      throw_type_error(
-          fmt::format("active holds {} along {} axes; contiguous bool or uint8 along "
-                      "one axis is needed",
-                      dtype_name(active_array.dtype()), active_array.ndim()));
-    }
-    request.active = {static_cast<const std::uint8_t*>(active_array.data()),
-                      static_cast<std::int64_t>(active_array.size())};
+    request.active = flags_of("active", active_array);
   }
 
   const std::int64_t count = options.outputs(rows.view);
@@ -457,12 +345,6 @@ void chain_rows(Handle draft_probs, Handle draft_tokens, Handle target_probs, Ha
 
 }  // namespace
 
-// Every object may be None as far as nanobind sees: what must not be is told by name.
-template <class Function, class... Names>
-void define(nb::module_& module, const char* name, Function function, Names... names) {
-  module.def(name, function, nb::arg(names).none()...);
-}
-
 void bind_operations(nb::module_& module) {
   define(module, "softmax", &softmax_rows, "logits", "temperature", "probs", "statuses", "stream",
          "workspace");
@@ -483,17 +365,17 @@ void bind_operations(nb::module_& module) {
       module, "sample",
       [](Handle logits, Handle temperature, Handle top_k, Handle top_p, Handle min_p, Handle seed,
          Handle offset, Handle indices, std::int32_t num_samples, bool lowest_id, bool joint,
-         Handle allowed, Handle active, Handle tokens, Handle statuses, Handle support_size,
-         Handle logprob, Handle logprob_filtered, Handle mask, Handle probs, Handle reports,
-         Handle token_ids, std::uint64_t stream, Handle workspace) {
+         bool draft, Handle allowed, Handle active, Handle tokens, Handle statuses,
+         Handle support_size, Handle logprob, Handle logprob_filtered, Handle mask, Handle probs,
+         Handle reports, Handle token_ids, std::uint64_t stream, Handle workspace) {
         sample_rows(logits, {temperature, top_k, top_p, min_p}, seed, offset, indices, num_samples,
-                    lowest_id, joint, allowed, active,
+                    lowest_id, joint, draft, allowed, active,
                     {tokens, statuses, support_size, logprob, logprob_filtered, mask, probs,
                      reports, token_ids},
                     stream, workspace);
       },
       "logits", "temperature", "top_k", "top_p", "min_p", "seed", "offset", "indices",
-      "num_samples", "lowest_id", "joint", "allowed", "active", "tokens", "statuses",
+      "num_samples", "lowest_id", "joint", "draft", "allowed", "active", "tokens", "statuses",
       "support_size", "logprob", "logprob_filtered", "mask", "probs", "reports", "token_ids",
       "stream", "workspace");
   define(module, "chain_speculative_sampling", &chain_rows, "draft_probs", "draft_tokens",

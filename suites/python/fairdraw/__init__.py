@@ -5,13 +5,34 @@
 
 The operations have the names and arguments of flashinfer.sampling (fairdraw/sampling.py); `verify`
 judges a callable (fairdraw/verification.py); `BatchState` keeps a running batch
-(fairdraw/serving.py); `python -m fairdraw` is the command line.
+(fairdraw/serving.py); `verify_chain` and `verify_tree` are speculation (fairdraw/speculative.py),
+`BeamSearch` is beams (fairdraw/beam_search.py); `check_stop` says when requests end, `best_of` which
+outputs are returned, `from_vllm` and its like what an engine's request means; `python -m fairdraw`
+is the command line.
 """
 
 import sys as _sys
 
 from . import _core
 from ._core import Batch, __version__
+from .beam_search import BeamResult, BeamSearch, BeamStep
+from .parallel_sampling import BestOf, add_logprobs, best_of, child_seeds
+from .request_parameters import (
+    HuggingFaceRequest,
+    LlamaCppRequest,
+    MaxRequest,
+    RequestParameters,
+    SglangRequest,
+    TensorRtLlmRequest,
+    VllmRequest,
+    from_hugging_face,
+    from_llama_cpp,
+    from_max,
+    from_sglang,
+    from_tensorrt_llm,
+    from_vllm,
+)
+from .request_processing import RequestProcessing
 from .sampling import (
     Logprobs,
     SampleDetails,
@@ -33,6 +54,15 @@ from .sampling import (
     top_p_sampling_from_probs,
 )
 from .serving import BatchRequest, BatchState, FusedSamplingProcessor, RequestSnapshot
+from .speculative import (
+    LawFilters,
+    VerifiedChains,
+    VerifiedTrees,
+    parents_from_links,
+    verify_chain,
+    verify_tree,
+)
+from .stop_criteria import FinishReason, StopStep, check_stop
 from .verification import Case, Report, VerificationFailed, case_ids, verify
 
 # A plugin is judged in a process of its own, which is this interpreter started afresh.
@@ -42,18 +72,46 @@ __all__ = [
     "Batch",
     "BatchRequest",
     "BatchState",
+    "BeamResult",
+    "BeamSearch",
+    "BeamStep",
+    "BestOf",
     "Case",
+    "FinishReason",
     "FusedSamplingProcessor",
+    "HuggingFaceRequest",
+    "LawFilters",
+    "LlamaCppRequest",
     "Logprobs",
+    "MaxRequest",
     "Report",
+    "RequestParameters",
+    "RequestProcessing",
     "RequestSnapshot",
     "SampleDetails",
+    "SglangRequest",
+    "StopStep",
+    "TensorRtLlmRequest",
     "VerificationFailed",
+    "VerifiedChains",
+    "VerifiedTrees",
+    "VllmRequest",
     "__version__",
+    "add_logprobs",
+    "best_of",
     "case_ids",
     "chain_speculative_sampling",
+    "check_stop",
+    "child_seeds",
+    "from_hugging_face",
+    "from_llama_cpp",
+    "from_max",
+    "from_sglang",
+    "from_tensorrt_llm",
+    "from_vllm",
     "log_probabilities",
     "min_p_sampling_from_probs",
+    "parents_from_links",
     "sample",
     "sampling_from_logits",
     "sampling_from_probs",
@@ -68,4 +126,6 @@ __all__ = [
     "top_p_renorm_probs",
     "top_p_sampling_from_probs",
     "verify",
+    "verify_chain",
+    "verify_tree",
 ]

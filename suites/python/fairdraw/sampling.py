@@ -31,6 +31,7 @@ FilterOrder = Literal["top_k_first", "joint"]
 TieRule = Literal["keep_all", "lowest_id"]
 LogprobsMode = Literal["raw_logits", "raw_logprobs", "processed_logits", "processed_logprobs"]
 RankRule = Literal["position", "at_least"]
+Purpose = Literal["draw", "draft"]
 
 _NAN_INPUT = 2  # RowStatus::nan_input of fairdraw/types.h
 
@@ -378,13 +379,15 @@ def sample(
     logprobs: int | None = None,
     logprobs_mode: LogprobsMode = "raw_logprobs",
     rank_rule: RankRule = "position",
+    purpose: Purpose = "draw",
 ) -> Any:
     """From raw logits to tokens in one call: temperature, min_p, top_k, top_p, draw, in this order.
 
     temperature 0 is greedy; top_k 0, top_p 1 and min_p 0 are off. `allowed`: [rows, ceil(vocab /
     32)] packed words of uint32 or int32, bit 1 where a token may be drawn. `active`: [rows] bool,
     False for padding, which gets token -1. `num_samples`: tokens an output, with replacement.
-    `out`: a contiguous int32 array for the tokens.
+    `out`: a contiguous int32 array for the tokens. `purpose` "draft": for tokens that `verify_chain`
+    verifies by their law, with the same seed and offset: other random bits than all that it uses.
 
     Returns tokens [outputs] int32 (int64 where `indices` are), or [outputs, num_samples] where that
     is more than 1; with `return_valid` also a bool array; with `return_details` SampleDetails.
@@ -427,6 +430,7 @@ def sample(
         num_samples,
         tie_rule == "lowest_id",
         joint,
+        _number_of("purpose", purpose, ("draw", "draft")) == 1,
         backend.lend(allowed),
         backend.lend(active),
         backend.lend(tokens),
@@ -500,6 +504,7 @@ def log_probabilities(
         shape[1] if len(shape) == 2 else 1,
         tie_rule == "lowest_id",
         joint,
+        False,
         backend.lend(allowed),
         backend.lend(active),
         *(None,) * 7,

@@ -24,17 +24,9 @@ import numpy as np
 
 from . import _core
 from ._arrays import Backend, NumpyBackend, backend_of
+from ._host_arrays import ids_of
 
 _INT32 = np.iinfo(np.int32)
-
-
-def _ids(name: str, values: Iterable[Any]) -> list[int]:
-    """A list of ids out of whatever holds integers. ValueError beyond int32."""
-    ids = [int(value) for value in values]
-    for place, value in enumerate(ids):
-        if not _INT32.min <= value <= _INT32.max:
-            raise ValueError(f"{name}[{place}] is {value}; allowed: an id of the vocabulary")
-    return ids
 
 
 def _integer(name: str, value: int, least: int, most: int) -> int:
@@ -87,7 +79,7 @@ class BatchRequest:
     prompt: Sequence[int] = ()
 
     def _fields(self) -> _core.BatchRequest:
-        biased = zip(_ids("bias", self.bias), self.bias.values(), strict=True)
+        biased = zip(ids_of("bias", self.bias), self.bias.values(), strict=True)
         return _core.BatchRequest(
             float(self.temperature),
             _int32("top_k", self.top_k),
@@ -100,11 +92,11 @@ class BatchRequest:
             _uint64("seed", self.seed),
             _uint64("first_offset", self.first_offset),
             _int32("min_tokens", self.min_tokens),
-            _ids("stop_ids", self.stop_ids),
+            ids_of("stop_ids", self.stop_ids),
             [(token, float(bias)) for token, bias in biased],
-            [_ids(f"bad_words[{i}]", word) for i, word in enumerate(self.bad_words)],
-            _ids("allowed_ids", self.allowed_ids),
-            _ids("prompt", self.prompt),
+            [ids_of(f"bad_words[{i}]", word) for i, word in enumerate(self.bad_words)],
+            ids_of("allowed_ids", self.allowed_ids),
+            ids_of("prompt", self.prompt),
         )
 
     @classmethod
@@ -198,18 +190,18 @@ class BatchState:
         return self._core.restore(
             _uint64("request id", snapshot.id),
             snapshot.request._fields(),
-            _ids("output", snapshot.output),
+            ids_of("output", snapshot.output),
             list(snapshot.allowed),
             self._wanted(slot),
         )
 
     def append(self, id: int, tokens: Iterable[int]) -> None:
         """Appends tokens that were drawn elsewhere; the request's offset advances."""
-        self._core.append(_uint64("request id", id), _ids("tokens", tokens))
+        self._core.append(_uint64("request id", id), ids_of("tokens", tokens))
 
     def append_step(self, tokens: Iterable[int]) -> None:
         """Appends tokens[slot] to the request of each slot; -1: none for this one."""
-        self._core.append_step(_ids("tokens", tokens))
+        self._core.append_step(ids_of("tokens", tokens))
 
     def __len__(self) -> int:
         return self._core.size()

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 import torch
 
-from ._arrays import torch_seed
+from ._arrays import torch_words
 from .sampling import sample
 
 LogprobsMode = Literal["raw_logits", "raw_logprobs", "processed_logits", "processed_logprobs"]
@@ -27,10 +27,8 @@ _LOGPROBS_MODES = ("raw_logits", "raw_logprobs", "processed_logits", "processed_
 
 
 def _to_device(values: Sequence[Sequence[int]], device: Any) -> Any:
-    """64-bit numbers [sets, rows] as one tensor of the same bits; on a GPU by one copy that nothing
-    waits for."""
-    signed = [[v - 2**64 if v >= 2**63 else v for v in each] for each in values]
-    tensor = torch.tensor(signed, dtype=torch.int64)
+    """int64 [sets, rows] as one tensor; on a GPU by one copy that nothing waits for."""
+    tensor = torch.tensor(values, dtype=torch.int64)
     if device.type == "cuda":
         tensor = tensor.pin_memory().to(device, non_blocking=True)
     return tensor
@@ -42,22 +40,38 @@ def _survivors(mask: Any, vocab: int) -> Any:
     return ((mask[:, :, None] >> bits) & 1).bool().flatten(1)[:, :vocab]
 
 
-class TopKTopPSampler:
+class TopKTopPSampler(torch.nn.Module):  # type: ignore[misc]  # Any, where torch is not installed
     """vLLM's TopKTopPSampler: top-k, then top-p, then a draw.
+
+    A module like vLLM's, so that it takes its place: `sampler.topk_topp_sampler = it`, or under its
+    name in vllm.v1.sample.sampler before vLLM makes its samplers. `use_fp64_gumbel` is for vLLM's
+    draw and changes nothing: this one is exact.
 
     Every row is sampled by the same kernels, seeded or not, greedy neighbours or not. A row with a
     generator in `generators` draws from it, and from nothing else: one 64-bit seed a step, which
-    moves the generator on. A generator on a GPU is not asked for numbers there: its seed and offset
-    live on the host, and the offset moves on by 4 as with any use (vLLM goes back by 4 where it
-    discards a token). Nothing waits for the device. Rows without one share a seed from torch's
-    default generator, each with an offset of its own.
+    moves the generator on. Generators live on the CPU, or on the GPU of the logits. One on a GPU is
+    not asked for numbers there: its seed and offset live on the host, and the offset moves on by 4
+    as with any use (vLLM goes back by 4 where it discards a token). Nothing waits for the device.
+    Rows without one share a seed from torch's default generator, each with an offset of its own.
 
     Different from vLLM: ties at the k-th largest logit and at the end of the nucleus all stay,
-    whatever the size of the batch; a row with NaN, +inf or no token at all gives -1, and no other
-    row suffers.
+    whatever the size of the batch; a row with NaN, +inf or no token at all gives `failed_token`, and
+    no other row suffers. Its default, -1, is an id that vLLM's Sampler cannot gather
+    log-probabilities of: it raises for the whole batch (seen on the CPU). Where requests ask for
+    them, give an id of the vocabulary, as an end id, which ends the request.
     """
 
-    def __init__(self, logprobs_mode: LogprobsMode = "raw_logprobs") -> None:
+    def __init__(
+        self,
+        logprobs_mode: LogprobsMode = "raw_logprobs",
+        use_fp64_gumbel: bool = False,
+        *,
+        failed_token: int = -1,
+    ) -> None:
+        super().__init__()
+        if failed_token < -1:
+            raise ValueError(f"failed_token is {failed_token}; allowed: -1, or an id")
+        self.failed_token = failed_token
         if logprobs_mode not in _LOGPROBS_MODES:
             allowed = ", ".join(repr(mode) for mode in _LOGPROBS_MODES)
             raise ValueError(f"logprobs_mode is {logprobs_mode!r}; allowed: {allowed}")
@@ -77,12 +91,14 @@ class TopKTopPSampler:
         of that, float32.
         """
         rows, vocab = logits.shape
+        if self.failed_token >= vocab:
+            raise ValueError(f"failed_token is {self.failed_token}; allowed: -1 to {vocab - 1}")
         seed, offset = self._seeds(rows, generators, logits.device)
         top_k = 0 if k is None else k
         top_p = 1.0 if p is None else p
         if not self.logprobs_mode.startswith("processed_"):
             tokens = sample(logits, top_k=top_k, top_p=top_p, seed=seed, offset=offset)
-            return tokens.to(torch.int64), None
+            return self._ids(tokens), None
         details = sample(
             logits, top_k=top_k, top_p=top_p, seed=seed, offset=offset, return_details=True
         )
@@ -90,20 +106,23 @@ class TopKTopPSampler:
         processed = logits.masked_fill(~kept, float("-inf"))
         if self.logprobs_mode == "processed_logprobs":
             processed = processed.log_softmax(dim=-1, dtype=torch.float32)
-        return details.tokens.to(torch.int64), processed
+        return self._ids(details.tokens), processed
 
-    __call__ = forward
+    def _ids(self, tokens: Any) -> Any:
+        ids = tokens.to(torch.int64)
+        return ids if self.failed_token == -1 else ids.masked_fill(ids < 0, self.failed_token)
 
     @staticmethod
     def _seeds(rows: int, generators: Mapping[int, Any], device: Any) -> tuple[Any, Any]:
         for row in generators:
             if not 0 <= row < rows:
                 raise ValueError(f"generators has row {row}; allowed: 0 to {rows - 1}")
-        shared = torch_seed(None) if len(generators) < rows else 0
+        on_gpu = device.type == "cuda"
+        shared = torch_words([None], on_gpu)[0] if len(generators) < rows else 0
         seeds = [shared] * rows
         offsets = list(range(rows))
-        for row, generator in generators.items():
-            seeds[row] = torch_seed(generator)
+        for row, word in zip(generators, torch_words(generators.values(), on_gpu), strict=True):
+            seeds[row] = word
             offsets[row] = 0
         seed, offset = _to_device((seeds, offsets), device)
         return seed, offset
@@ -116,18 +135,8 @@ def _only(scores: Any, tokens: Any) -> Any:
     return torch.where(ids >= 0, alone, scores)
 
 
-class GenerationSampler:
-    """Draws in `generate`: `model.generate(ids, logits_processor=[GenerationSampler(seed=7)])`.
-
-    `seed`: a number, and row i of the batch draws with offset and index of its own; or one a row
-    ([rows]), and a row's text depends on its logits and its seed alone, whatever the batch. The
-    offset is the number of tokens in front of the drawn one, so that a generation that goes on
-    later goes on with the same draws.
-
-    transformers applies its own processors (penalties, bans) before this one and its warpers
-    (temperature, top_k, top_p) after it, where one token is left: give those parameters here. Not
-    for beam search.
-    """
+class _Draws:
+    """Parameters and seed of `sample`, and the draw of a token in place of an engine's own."""
 
     def __init__(
         self,
@@ -141,30 +150,35 @@ class GenerationSampler:
         self._parameters = (temperature, top_k, top_p, min_p)
         self._seed = seed
 
+    def _drawn(self, scores: Any, history: int) -> Any:
+        """Scores [rows, vocab] with the drawn tokens alone, behind `history` tokens."""
+        return _only(scores, sample(scores, *self._parameters, seed=self._seed, offset=history))
+
+
+class GenerationSampler(_Draws):
+    """Draws in `generate`: `model.generate(ids, logits_processor=[GenerationSampler(seed=7)])`.
+
+    `seed`: a number, and row i of the batch draws with offset and index of its own; or one a row
+    ([rows]), and a row's text depends on its logits and its seed alone, whatever the batch. The
+    offset is the number of tokens in front of the drawn one, so that a generation that goes on
+    later goes on with the same draws.
+
+    transformers applies its own processors (penalties, bans) before this one and its warpers
+    (temperature, top_k, top_p) after it, where one token is left: give those parameters here. Not
+    for beam search.
+    """
+
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         """input_ids [rows, length], scores [rows, vocab]; returns scores."""
-        tokens = sample(scores, *self._parameters, seed=self._seed, offset=input_ids.shape[1])
-        return _only(scores, tokens)
+        return self._drawn(scores, input_ids.shape[1])
 
 
-class RequestSampler:
+class RequestSampler(_Draws):
     """Draws in TensorRT-LLM: `SamplingParams(logits_processor=RequestSampler(seed=7))`.
 
     One a request, beam width 1. The offset is the number of tokens in front of the drawn one, so
     that a request that was preempted goes on with the same draws.
     """
-
-    def __init__(
-        self,
-        temperature: float = 1.0,
-        top_k: int = 0,
-        top_p: float = 1.0,
-        min_p: float = 0.0,
-        *,
-        seed: int,
-    ) -> None:
-        self._parameters = (temperature, top_k, top_p, min_p)
-        self._seed = seed
 
     def __call__(
         self,
@@ -185,5 +199,4 @@ class RequestSampler:
         if logits.is_cuda and stream_ptr is not None:
             on_stream = torch.cuda.stream(torch.cuda.ExternalStream(stream_ptr))
         with on_stream:
-            tokens = sample(rows, *self._parameters, seed=self._seed, offset=len(token_ids[0]))
-            logits.copy_(_only(rows, tokens).reshape(logits.shape))
+            logits.copy_(self._drawn(rows, len(token_ids[0])).reshape(logits.shape))

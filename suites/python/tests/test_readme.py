@@ -46,6 +46,13 @@ def test_sampling():
     assert names["tokens"].shape == (8,) and names["valid"].all()
 
 
+def test_speculation_from_an_engines_request(capsys):
+    names = {}
+    exec(example("import fairdraw, numpy as np\nrequest"), names)
+    assert 1 <= names["step"].kept[0] <= 4
+    assert capsys.readouterr().out.startswith("[")
+
+
 def test_a_sampler_in_torch_samples_and_has_no_top_p(monkeypatch):
     torch = pytest.importorskip("torch", reason="torch is not installed")
     block = example("def mine(batch):\n    probs = torch")

@@ -104,6 +104,13 @@ def test_rows_that_fail_and_arguments_that_are_refused():
     logits[2, 5] = math.nan
     tokens, _ = sampler(logits, {i: seeded(i) for i in range(ROWS)}, None, None)
     assert tokens[2] == -1 and (tokens[[0, 1, 3, 4]] >= 0).all()
+    for mode in ("raw_logits", "processed_logits"):
+        ended, _ = drop_in.TopKTopPSampler(mode, failed_token=9)(logits, {}, None, None)
+        assert ended[2] == 9 and (ended >= 0).all()
+    with pytest.raises(ValueError, match="failed_token is -2; allowed: -1, or an id"):
+        drop_in.TopKTopPSampler(failed_token=-2)
+    with pytest.raises(ValueError, match="failed_token is 200; allowed: -1 to 199"):
+        drop_in.TopKTopPSampler(failed_token=200)(logits, {}, None, None)
     with pytest.raises(ValueError, match="generators has row 5; allowed: 0 to 4"):
         sampler(logits, {5: seeded(0)}, None, None)
     with pytest.raises(ValueError, match="logprobs_mode is 'raw'; allowed: 'raw_logits'"):

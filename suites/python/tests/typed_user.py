@@ -35,3 +35,32 @@ def serve(logits: npt.NDArray[np.float32]) -> list[int]:
     snapshot: fairdraw.RequestSnapshot = state.evict(1)
     slot: int = state.restore(snapshot)
     return [slot, *state.output(1)]
+
+
+def speculate(logits: npt.NDArray[np.float32], ids: npt.NDArray[np.int32]) -> list[int]:
+    found: fairdraw.VerifiedChains = fairdraw.verify_chain(
+        logits, ids, draft_logits=logits[:, 1:], draft_filters=fairdraw.LawFilters(0.7), seed=7
+    )
+    history = [fairdraw.RequestProcessing(presence_penalty=0.5, output=[1, 2])]
+    trees: fairdraw.VerifiedTrees = fairdraw.verify_tree(logits, ids, ids, processing=history)
+    return [int(found.accepted[0]), int(trees.nodes[0, 0])]
+
+
+def search(logits: npt.NDArray[np.float32]) -> float:
+    beams = fairdraw.BeamSearch(1, 4, max_tokens=8, end_ids=[2], early_stopping=2)
+    while not beams.done:
+        step: fairdraw.BeamStep = beams.step(np.repeat(logits, beams.rows, axis=0))
+        assert step.tokens.shape == (1, 4)
+    result: fairdraw.BeamResult = beams.result(2)
+    return float(result.scores[0, 0])
+
+
+def several(logits: npt.NDArray[np.float32]) -> int | None:
+    parameters = fairdraw.from_vllm(fairdraw.VllmRequest(n=2, temperature=0.7, seed=1), 32000)
+    seeds = fairdraw.child_seeds([parameters.seed or 0], parameters.n, parameters.child_seed_rule)
+    tokens = fairdraw.sample(np.repeat(logits, 2, axis=0), **parameters.filters(), seed=seeds[0])
+    stopped: fairdraw.StopStep = fairdraw.check_stop(tokens, max_tokens=parameters.max_tokens)
+    best: fairdraw.BestOf = fairdraw.best_of([[-1.0, -2.0]], 1)
+    if fairdraw.FinishReason(stopped.reasons[0]).api_name is None:
+        return None
+    return int(best.chosen[0, 0])

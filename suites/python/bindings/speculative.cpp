@@ -1,0 +1,190 @@
+// The operations of fairdraw/speculative.h, as fairdraw/speculative.py needs them.
+#include "fairdraw/speculative.h"
+
+#include <optional>
+
+#include "suites/python/bindings/arguments.h"
+#include "suites/python/bindings/bindings.h"
+
+namespace fairdraw::python {
+namespace {
+
+using Handle = nb::handle;
+
+/// Filters of a law: (temperature, top_k, top_p, min_p, lowest_id, joint).
+struct Law {
+  Parameter<float> temperature, top_p, min_p;
+  Parameter<std::int32_t> top_k;
+  LawFilters filters;
+
+  Law(Handle object, const Place& place) {
+    const auto parts = nb::cast<nb::tuple>(object);
+    temperature = temperature_of(parts[0], place);
+    top_k = top_k_of(parts[1], place);
+    top_p = probability("top_p", parts[2], place);
+    min_p = probability("min_p", parts[3], place);
+    filters = {temperature.value,
+               top_k.value,
+               top_p.value,
+               min_p.value,
+               nb::cast<bool>(parts[4]) ? TieRule::lowest_id : TieRule::keep_all,
+               nb::cast<bool>(parts[5]) ? FilterOrder::joint : FilterOrder::top_k_first};
+  }
+  // `filters` points into the other members.
+  Law(const Law&) = delete;
+  Law& operator=(const Law&) = delete;
+};
+
+/// Processing of rows: (repetition, frequency, presence penalty, prompt, output, bias ids, bias
+/// values, min_tokens, stop ids, bad words, lengths of bad words, allowed ids), or None.
+class Processing {
+ public:
+  explicit Processing(Handle object) {
+    if (object.is_none()) return;
+    const auto parts = nb::cast<nb::tuple>(object);
+    const auto penalty = [&](std::size_t part, const char* name) {
+      const View<const float> values = floats_[part].emplace(name, parts[part]).view;
+      return PerRequest<float>(values.data, values.size);
+    };
+    const auto lists = [&](std::size_t part, const char* name) {
+      return lists_[part].emplace(name, parts[part]).view;
+    };
+    view.repetition_penalty = penalty(0, "repetition_penalty");
+    view.frequency_penalty = penalty(1, "frequency_penalty");
+    view.presence_penalty = penalty(2, "presence_penalty");
+    view.prompt = lists(3, "prompt");
+    view.output = lists(4, "output");
+    view.bias_ids = lists(5, "bias");
+    view.bias_values = floats_[6].emplace("bias", parts[6]).view;
+    const View<const std::int32_t> least = min_tokens_.emplace("min_tokens", parts[7]).view;
+    view.min_tokens = PerRequest<std::int32_t>(least.data, least.size);
+    view.stop_ids = lists(8, "stop_ids");
+    view.bad_words = lists(9, "bad_words");
+    view.bad_word_lengths = lists(10, "bad_words");
+    view.allowed_ids = lists(11, "allowed_ids");
+  }
+  LogitsProcessing view;
+
+ private:
+  std::optional<Input<float>> floats_[12];
+  std::optional<Lists> lists_[12];
+  std::optional<Input<std::int32_t>> min_tokens_;
+};
+
+/// The target's side of a call: (logits, filters, allowed, processing, batch, row_begins, active,
+/// seed, offset).
+class Target {
+ public:
+  Target(const char* operation, Handle object)
+      : parts_(nb::cast<nb::tuple>(object)),
+        // Packed rows, or as many for each request.
+        rows_(rows_of("logits", parts_[0], nb::object(parts_[5]).is_none() ? 3 : 2)),
+        place_(place_of(rows_.array, 0, nb::none())),
+        law_(parts_[1], place_),
+        processing_(parts_[3]),
+        row_begins_("row_begins", parts_[5]),
+        active_("active", parts_[6]),
+        options_(parts_[7], parts_[8], nb::none(), 1, place_) {
+    expect_host(operation, place_);
+    view.logits = rows_.view;
+    view.filters = law_.filters;
+    view.processing = processing_.view;
+    view.batch = nb::cast<std::int64_t>(parts_[4]);
+    view.row_begins = row_begins_.view;
+    view.active = active_.view;
+    view.seed = options_.draw.seed;
+    view.offset = options_.draw.offset;
+    if (const nb::object allowed = parts_[2]; !allowed.is_none()) {
+      allowed_ = input_array("allowed", allowed, &place_);
+      view.allowed = bit_rows<const std::uint32_t>("allowed", allowed_, rows_.view);
+    }
+  }
+
+  const Place& place() const { return place_; }
+  TargetRows view;
+
+ private:
+  nb::tuple parts_;
+  Rows rows_;
+  Place place_;
+  Law law_;
+  Processing processing_;
+  Input<std::int64_t> row_begins_;
+  Input<std::uint8_t> active_;
+  Options options_;
+  InputArray allowed_;
+};
+
+void chains(Handle target_parts, std::int64_t max_draft, Handle draft_tokens, Handle draft_lengths,
+            int draft_law, Handle draft, Handle draft_filters, Handle tokens, Handle accepted,
+            Handle statuses) {
+  const Target target("verify_chain", target_parts);
+  const Input<std::int32_t> ids("draft_token_ids", draft_tokens);
+  const Input<std::int32_t> lengths("draft_lengths", draft_lengths);
+  VerifyChainRequest request;
+  request.target = target.view;
+  request.max_draft = max_draft;
+  request.draft_tokens = ids.view;
+  request.draft_lengths = lengths.view;
+  request.draft_law = static_cast<DraftLaw>(draft_law);
+  Rows draft_rows;
+  const Law law(draft_filters, target.place());
+  if (request.draft_law != DraftLaw::none) {
+    draft_rows = rows_of(draft_law == 1 ? "draft_probs" : "draft_logits", draft,
+                         request.target.row_begins.given() ? 2 : 3);
+    expect_host("verify_chain", place_of(draft_rows.array, 0, nb::none()));
+    request.draft = draft_rows.view;
+    request.draft_filters = law.filters;
+  }
+  const std::int64_t batch = request.target.batch;
+  const Output<std::int32_t> out("tokens", tokens, batch * (max_draft + 1), target.place());
+  const Output<std::int32_t> accept("accepted", accepted, batch, target.place());
+  const Statuses status("statuses", statuses, batch, target.place());
+  const VerifyChainResult result{out.view, accept.view, status.view};
+  run_on_host([&] { return verify_chain(request, result); });
+}
+
+void trees(Handle target_parts, std::int64_t max_draft, std::int64_t max_depth, Handle draft_tokens,
+           Handle parents, Handle draft_lengths, Handle tokens, Handle nodes, Handle accepted,
+           Handle statuses) {
+  const Target target("verify_tree", target_parts);
+  const Input<std::int32_t> ids("draft_token_ids", draft_tokens);
+  const Input<std::int32_t> links("parents", parents);
+  const Input<std::int32_t> lengths("draft_lengths", draft_lengths);
+  VerifyTreeRequest request;
+  request.target = target.view;
+  request.max_draft = max_draft;
+  request.max_depth = max_depth;
+  request.draft_tokens = ids.view;
+  request.parents = links.view;
+  request.draft_lengths = lengths.view;
+  const std::int64_t batch = request.target.batch;
+  const Output<std::int32_t> out("tokens", tokens, batch * (max_depth + 1), target.place());
+  const Output<std::int32_t> path("nodes", nodes, batch * max_depth, target.place());
+  const Output<std::int32_t> accept("accepted", accepted, batch, target.place());
+  const Statuses status("statuses", statuses, batch, target.place());
+  const VerifyTreeResult result{out.view, path.view, accept.view, status.view};
+  run_on_host([&] { return verify_tree(request, result); });
+}
+
+void links_to_parents(Handle next_token, Handle next_sibling, std::int64_t batch,
+                      std::int64_t nodes, Handle parents) {
+  const Input<std::int32_t> children("retrieve_next_token", next_token);
+  const Input<std::int32_t> siblings("retrieve_next_sibling", next_sibling);
+  const Output<std::int32_t> out("parents", parents, batch * (nodes - 1), Place());
+  run_on_host(
+      [&] { return parents_from_links(children.view, siblings.view, batch, nodes, out.view); });
+}
+
+}  // namespace
+
+void bind_speculative(nb::module_& module) {
+  define(module, "verify_chain", &chains, "target", "max_draft", "draft_tokens", "draft_lengths",
+         "draft_law", "draft", "draft_filters", "tokens", "accepted", "statuses");
+  define(module, "verify_tree", &trees, "target", "max_draft", "max_depth", "draft_tokens",
+         "parents", "draft_lengths", "tokens", "nodes", "accepted", "statuses");
+  define(module, "parents_from_links", &links_to_parents, "next_token", "next_sibling", "batch",
+         "nodes", "parents");
+}
+
+}  // namespace fairdraw::python

@@ -1,0 +1,160 @@
+"""Small arguments (ids, lengths, seeds, flags) as the compiled module takes them: NumPy's arrays.
+
+Whatever holds numbers will do: sequences, NumPy arrays, torch tensors in host memory. Integers
+beyond int32 become its nearest values, which are an error of the request that they belong to. Every
+function takes the argument's name first, and an error names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ._arrays import Backend, NumpyBackend, backend_of
+
+#: Lists of ids, as TokenLists of fairdraw/token_lists.h: ids, begins, lengths.
+TokenLists = tuple[Any, Any, Any]
+
+_INT32 = np.iinfo(np.int32)
+#: Kinds of dtypes (numpy.dtype.kind) that become a dtype, and what errors call them.
+_KINDS = {
+    **dict.fromkeys(("int32", "int64", "uint64"), ("iu", "integers")),
+    **dict.fromkeys(("float32", "float64"), ("iuf", "numbers")),
+    "uint8": ("biu", "bool or integers"),
+}
+
+
+def like(value: Any, name: str) -> Backend:
+    """The backend of results: the library of `value`, NumPy where it is no array."""
+    return backend_of(value, name) if hasattr(value, "__dlpack__") else NumpyBackend()
+
+
+def _as_numpy(name: str, value: Any) -> Any:
+    if getattr(value, "is_cuda", False):
+        raise ValueError(f"{name} is on {value.device}; allowed: host memory")
+    if hasattr(value, "detach"):  # torch: NumPy has no bfloat16
+        value = value.detach()
+        value = value.float() if value.is_floating_point() and value.itemsize < 4 else value
+        return value.numpy()
+    try:
+        return np.asarray(value)
+    except ValueError as error:  # sequences of unlike lengths
+        raise TypeError(f"{name}: an array is needed, not rows of unlike lengths") from error
+
+
+def array(name: str, value: Any, dtype: str, axes: Sequence[int] | None = None) -> Any:
+    """`value` as a contiguous array of `dtype`; TypeError where it holds something else."""
+    found = _as_numpy(name, value)
+    kinds, needed = _KINDS[dtype]
+    if found.size and found.dtype.kind not in kinds:
+        raise TypeError(f"{name} holds {found.dtype}; {needed} are needed")
+    if axes is not None and found.ndim not in axes:
+        wanted = " or ".join(map(str, axes))
+        raise TypeError(f"{name} has {found.ndim} axes; {wanted} are needed")
+    if dtype == "int32" and found.dtype.kind in "iu":
+        own = np.iinfo(found.dtype)
+        found = found.clip(max(_INT32.min, own.min), min(_INT32.max, own.max))
+    elif dtype == "uint8":  # flags
+        found = found != 0
+    return np.ascontiguousarray(found.astype(dtype, copy=False)).reshape(found.shape)
+
+
+def shaped(name: str, value: Any, dtype: str, shape: tuple[int, ...]) -> Any:
+    """As `array`, of exactly this shape."""
+    found = array(name, value, dtype)
+    if found.shape != shape:
+        raise ValueError(f"{name} has shape {list(found.shape)}; {list(shape)} is needed")
+    return found
+
+
+def each(
+    name: str,
+    value: Any,
+    dtype: str,
+    count: int,
+    allowed: tuple[float, float] | None = None,
+    meaning: str = "one a request",
+) -> Any:
+    """[count] of `dtype`, from one value for all or one each. `allowed`: the range of one value for
+    all; entries of an array fail their own request."""
+    found = array(name, value, dtype)
+    if found.ndim == 0:
+        if allowed is not None and not allowed[0] <= found <= allowed[1]:
+            least, most = (int(v) if dtype != "float32" else v for v in allowed)
+            raise ValueError(f"{name} is {value}; allowed: {least} to {most}")
+        return np.full(count, found, dtype)
+    if found.shape != (count,):
+        raise ValueError(
+            f"{name} has shape {list(found.shape)}; a number or [{count}] ({meaning}) is needed"
+        )
+    return found
+
+
+def ids_of(name: str, values: Iterable[Any]) -> list[int]:
+    """A list of ids out of whatever holds integers. ValueError beyond int32."""
+    ids = [int(value) for value in values]
+    for place, value in enumerate(ids):
+        if not _INT32.min <= value <= _INT32.max:
+            raise ValueError(f"{name}[{place}] is {value}; allowed: an id of the vocabulary")
+    return ids
+
+
+def _is_flat(value: Any) -> bool:
+    """Whether a sequence holds numbers, or nothing, and not sequences."""
+    return len(value) == 0 or np.ndim(value[0]) == 0
+
+
+def token_lists(name: str, value: Any, count: int, lengths: Any = None) -> TokenLists | None:
+    """`count` lists: a sequence of lists, or one list that all share. An array [count, m] holds
+    rows, of which the first `lengths` ids count where these are given."""
+    if value is None:
+        return None
+    if len(getattr(value, "shape", ())) == 2:
+        rows = array(name, value, "int32")
+        if rows.shape[0] != count:
+            raise ValueError(f"{name} has {rows.shape[0]} rows; {count} are needed")
+        begins = np.arange(count, dtype=np.int64) * rows.shape[1]
+        if lengths is None:
+            return rows, begins, np.full(count, rows.shape[1], np.int32)
+        for place, found in enumerate(lengths):
+            if not 0 <= found <= rows.shape[1]:
+                raise ValueError(
+                    f"{name}_lengths[{place}] is {found}; allowed: 0 to {rows.shape[1]}, the "
+                    f"columns of {name}"
+                )
+        return rows, begins, lengths
+    if _is_flat(value):
+        shared = array(name, value, "int32", axes=(1,))
+        return shared, np.zeros(count, np.int64), np.full(count, len(shared), np.int32)
+    if len(value) != count:
+        raise ValueError(f"{name} has {len(value)} lists; {count} are needed")
+    return joined([array(f"{name}[{i}]", ids, "int32", axes=(1,)) for i, ids in enumerate(value)])
+
+
+def joined(lists: Sequence[Any]) -> TokenLists:
+    """Lists of ids, one behind the other."""
+    sizes = np.array([len(ids) for ids in lists], np.int32)
+    ends = np.cumsum(sizes, dtype=np.int64)
+    ids = np.concatenate([np.empty(0, np.int32), *lists]).astype(np.int32, copy=False)
+    return ids, ends - sizes, sizes
+
+
+def sequence_lists(
+    name: str, value: Any, count: int
+) -> tuple[TokenLists | None, TokenLists | None]:
+    """Sequences of ids, several a request: (their ids, the length of each)."""
+    if value is None:
+        return None, None
+    if len(value) != count:
+        raise ValueError(f"{name} has {len(value)} lists; {count} are needed")
+    ids, lengths = [], []
+    for place, sequences in enumerate(value):
+        found = [
+            array(f"{name}[{place}][{i}]", sequence, "int32", axes=(1,))
+            for i, sequence in enumerate(sequences)
+        ]
+        ids.append(np.concatenate([np.empty(0, np.int32), *found]))
+        lengths.append(np.array([len(sequence) for sequence in found], np.int32))
+    return joined(ids), joined(lengths)

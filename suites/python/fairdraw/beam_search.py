@@ -1,0 +1,186 @@
+"""Beam search of a batch of requests (fairdraw/beam_search.h has the rules).
+
+>>> search = fairdraw.BeamSearch(requests=1, width=4, max_tokens=32, end_ids=[2])
+>>> step = search.step(logits)  # [1, vocab]: of the prompt
+>>> while not search.done:
+...     # A row a live beam, which grew from beam step.parents and ends with step.tokens.
+...     step = search.step(model(step))
+>>> best = search.result()
+>>> best.tokens[0, 0, : best.lengths[0, 0]]
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import _core
+from ._arrays import Backend, NumpyBackend, backend_of
+from ._host_arrays import each, shaped, token_lists
+
+_LIVE = 0  # BeamState::live
+
+_FLOAT32_MAX = float(np.finfo(np.float32).max)
+
+
+class BeamStep(NamedTuple):
+    """The live beams after a step. Places behind the last one have -1 and -inf."""
+
+    parents: Any  #: [requests, max_width] int32: which live beam it grew from
+    tokens: Any  #: [requests, max_width] int32: its last token
+    scores: Any  #: [requests, max_width] float32: cumulative log-probability
+    live_beams: Any  #: [requests] int32: how many there are
+    states: Any  #: [requests] int32: 0 goes on, 1 and 2 is done (by its pool, by length)
+    statuses: Any  #: [requests] int32: 0; 1: was done before; else what is wrong with it
+
+
+class BeamResult(NamedTuple):
+    """The best sequences of each request, best first."""
+
+    tokens: Any  #: [requests, best, max_tokens] int32; -1 behind the last
+    lengths: Any  #: [requests, best] int32; 0 where there is none
+    scores: Any  #: [requests, best] float32, normalised; -inf where there is none
+    cumulative: Any  #: [requests, best] float32
+    statuses: Any  #: [requests] int32
+
+
+class BeamSearch:
+    """Beams of a batch of requests, their pools of finished sequences, and what they grew from.
+
+    width (1 to 1024), max_tokens (generated tokens, the end id included), length_penalty and
+    early_stopping (0, 1 or 2): one value, or [requests]. `end_ids`: a list of ids a request, or one
+    list for all. Scores are divided by length^length_penalty (TensorRT-LLM's default is 0,
+    transformers' is 1). early_stopping: 1 ends with a full pool, 0 when no live beam seems to get
+    better, 2 when none can.
+
+    Rows are logits or log-probabilities after all processing (penalties, bans). On the CPU.
+    """
+
+    def __init__(
+        self,
+        requests: int,
+        width: Any,
+        *,
+        max_tokens: Any,
+        end_ids: Any = None,
+        length_penalty: Any = 0.0,
+        early_stopping: Any = 1,
+    ) -> None:
+        if requests < 0:
+            raise ValueError(f"requests is {requests}; allowed: >= 0")
+        widest = _core.MAX_BEAM_WIDTH
+        widths = each("width", width, "int32", requests, (1, widest))
+        lengths = each("max_tokens", max_tokens, "int32", requests, (1, _core.NO_MAX_TOKENS))
+        self._requests = requests
+        # Out of its range a width or a length fails its request; the others have their places.
+        self._max_width = int(np.clip(widths, 1, widest).max(initial=1))
+        self._max_steps = int(np.clip(lengths, 1, None).max(initial=1))
+        self._parameters = (
+            widths,
+            each("length_penalty", length_penalty, "float32", requests,
+                 (-_FLOAT32_MAX, _FLOAT32_MAX)),
+            each("early_stopping", early_stopping, "int32", requests, (0, 2)),
+            lengths,
+            token_lists("end_ids", end_ids, requests),
+        )  # fmt: skip
+        places = (requests, self._max_width)
+        self._live_beams = np.ones(requests, np.int32)
+        self._scores = np.zeros(places, np.float32)
+        self._generated = np.zeros(requests, np.int32)
+        self._states = np.full(requests, _LIVE, np.int32)
+        self._pool = (
+            np.zeros(requests, np.int32),
+            *(np.zeros(places, dtype) for dtype in (np.float32, np.float32)),
+            *(np.zeros(places, np.int32) for _ in range(3)),
+        )
+        shape = (requests, self._max_steps, self._max_width)
+        self._history = (np.empty(shape, np.int32), np.empty(shape, np.int32), self._max_steps)
+        self._backend: Backend = NumpyBackend()
+
+    def _live(self) -> tuple[Any, ...]:
+        return self._live_beams, self._scores, self._generated, self._states
+
+    @property
+    def done(self) -> bool:
+        """Whether no request has a live beam that goes on."""
+        return not bool(((self._states == _LIVE) & (self._live_beams > 0)).any())
+
+    @property
+    def rows(self) -> int:
+        """How many rows the next step takes: the live beams of requests that go on."""
+        return int(self._rows_each().sum())
+
+    def _rows_each(self) -> Any:
+        return np.where(self._states == _LIVE, self._live_beams, 0)
+
+    def step(self, rows: Any, *, logprobs: bool = False, row_begins: Any = None) -> BeamStep:
+        """One step of all requests that go on.
+
+        rows [n, vocab] float32, float16 or bfloat16: logits, or with `logprobs` log-probabilities.
+        One row a live beam, in order, request after request without those that are done; in the
+        first step one row a request. With `row_begins` [requests], request r's rows begin there.
+        A request that fails (`statuses`) has no live beams any more, and keeps its pool.
+        """
+        name = "logprobs" if logprobs else "logits"
+        backend = backend_of(rows, name)
+        if row_begins is None:
+            counts = self._rows_each()
+            wanted = int(counts.sum())
+            if rows.shape[0] != wanted:
+                raise ValueError(
+                    f"{name} has {rows.shape[0]} rows; {wanted} are needed, one a live beam"
+                )
+            begins = np.cumsum(counts, dtype=np.int64) - counts
+        else:
+            begins = shaped("row_begins", row_begins, "int64", (self._requests,))
+        places = (self._requests, self._max_width)
+        parents, tokens = (np.empty(places, np.int32) for _ in range(2))
+        scores = np.empty(places, np.float32)
+        live_beams, generated, states, statuses = (
+            np.empty(self._requests, np.int32) for _ in range(4)
+        )
+        _core.beam_search_step(
+            backend.lend(rows),
+            logprobs,
+            self._requests,
+            self._max_width,
+            begins,
+            self._live(),
+            self._parameters,
+            (parents, tokens, scores, live_beams, generated, states, statuses),
+            self._pool,
+            self._history,
+        )
+        self._live_beams, self._scores = live_beams, scores
+        self._generated, self._states = generated, states
+        self._backend = backend
+        found = (parents, tokens, scores, live_beams, states, statuses)
+        return BeamStep(*(backend.from_numpy(array) for array in found))
+
+    def result(self, best: int = 1) -> BeamResult:
+        """The `best` sequences of each request (1 to the largest width): of its pool and, unless
+        that alone is what it returns, of its live beams. Arrays of the library of the last rows."""
+        if not 1 <= best <= self._max_width:
+            raise ValueError(f"best is {best}; allowed: 1 to {self._max_width} (the largest width)")
+        shape = (self._requests, best)
+        tokens = np.empty((*shape, self._max_steps), np.int32)
+        lengths = np.empty(shape, np.int32)
+        scores, cumulative = (np.empty(shape, np.float32) for _ in range(2))
+        statuses = np.empty(self._requests, np.int32)
+        _core.beam_search_result(
+            self._requests,
+            self._max_width,
+            best,
+            self._pool,
+            self._history,
+            self._live(),
+            self._parameters[1],
+            tokens,
+            lengths,
+            scores,
+            cumulative,
+            statuses,
+        )
+        found = (tokens, lengths, scores, cumulative, statuses)
+        return BeamResult(*(self._backend.from_numpy(array) for array in found))

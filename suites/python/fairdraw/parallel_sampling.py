@@ -1,0 +1,111 @@
+"""Several outputs of one prompt: a seed for each, cumulative log-probabilities, the best n
+(fairdraw/parallel_sampling.h).
+
+>>> seeds = fairdraw.child_seeds([7], n=4)[0]          # of the four outputs of a prompt
+>>> tokens, report = fairdraw.sample(logits, seed=seeds, logprobs=0)
+>>> fairdraw.add_logprobs(cumulative, report.values)   # [4] float64, step after step
+>>> fairdraw.best_of(cumulative[None], n=2, lengths=lengths[None], length_penalty=1.0).chosen
+array([[3, 0]], dtype=int32)
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from . import _core
+from ._host_arrays import array, each, like, shaped
+
+ChildSeedRule = Literal["threefry", "seed_plus_index"]
+
+
+class BestOf(NamedTuple):
+    """The best candidates of each prompt; -1 and -inf where it has fewer."""
+
+    chosen: Any  #: [prompts, n] int32, numbers of candidates, best first
+    scores: Any  #: [prompts, n] float64
+    statuses: Any  #: [prompts] int32; not 0: nothing is chosen
+
+
+def child_seeds(seeds: Any, n: int, rule: ChildSeedRule = "threefry") -> Any:
+    """Seeds of the first n outputs of each prompt: [prompts, n] from seeds [prompts], uint64 (torch:
+    int64, the same bits).
+
+    A child's seed depends on the prompt's and its number alone. "threefry": child 0 has the
+    prompt's seed, the others are far from every prompt's. "seed_plus_index": vLLM's seed + i, so
+    that prompts with consecutive seeds share outputs.
+    """
+    if rule not in ("threefry", "seed_plus_index"):
+        raise ValueError(f"rule is {rule!r}; allowed: 'threefry', 'seed_plus_index'")
+    backend = like(seeds, "seeds")
+    parents = array("seeds", seeds, "uint64", axes=(1,))
+    children = backend.empty((len(parents), max(n, 0)), "int64")
+    _core.child_seeds(parents, n, rule == "seed_plus_index", len(parents), backend.lend(children))
+    return children.view(np.uint64) if isinstance(children, np.ndarray) else children
+
+
+def add_logprobs(cumulative: Any, logprobs: Any, kept: Any = None) -> Any:
+    """Adds a step's log-probabilities to `cumulative` [outputs] float64, in place.
+
+    logprobs [outputs] or [outputs, m], float32; `kept` [outputs]: how many of the m count (that of
+    check_stop). They are added one by one from the left, so that one token a step and several give
+    the same bits. Returns statuses [outputs] int32: not 0 where a value is NaN or +inf, or `kept`
+    not in 0 to m; that sum stays as it was.
+    """
+    backend = like(cumulative, "cumulative")
+    values = array("logprobs", logprobs, "float32", axes=(1, 2))
+    outputs = values.shape[0]
+    statuses = backend.empty((outputs,), "int32")
+    _core.add_logprobs(
+        values,
+        values.shape[1] if values.ndim == 2 else 1,
+        None if kept is None else shaped("kept", kept, "int32", (outputs,)),
+        outputs,
+        backend.lend(cumulative),
+        backend.lend(statuses),
+    )
+    return statuses
+
+
+def best_of(
+    cumulative: Any,
+    n: int,
+    *,
+    lengths: Any = None,
+    length_penalty: Any = 0.0,
+    statuses: Any = None,
+) -> BestOf:
+    """The n best candidates of each prompt, of equal scores the lower number first.
+
+    cumulative [prompts, candidates]: float64, sums of log-probabilities. A score is cumulative /
+    length^length_penalty in float64: 0 takes the sum alone, 1 is the mean. length_penalty: one
+    value, or [prompts]; `lengths` [prompts, candidates] is needed where it is not 0. `statuses`
+    [prompts, candidates]: candidates whose status is not 0 are out.
+    """
+    backend = like(cumulative, "cumulative")
+    sums = array("cumulative", cumulative, "float64", axes=(2,))
+    prompts, candidates = sums.shape
+    chosen = backend.empty((prompts, max(n, 0)), "int32")
+    scores = backend.empty((prompts, max(n, 0)), "float64")
+    prompt_statuses = backend.empty((prompts,), "int32")
+    if lengths is not None:
+        lengths = shaped("lengths", lengths, "int32", sums.shape)
+    if statuses is not None:
+        statuses = shaped("statuses", statuses, "int32", sums.shape)
+    penalty = each("length_penalty", length_penalty, "float64", prompts, meaning="one a prompt")
+    if lengths is None and bool((penalty != 0).any()):
+        raise ValueError("lengths: is needed where length_penalty is not 0")
+    _core.best_of(
+        prompts,
+        candidates,
+        n,
+        sums,
+        np.ones(sums.shape, np.int32) if lengths is None else lengths,
+        penalty,
+        statuses,
+        backend.lend(chosen),
+        backend.lend(scores),
+        backend.lend(prompt_statuses),
+    )
+    return BestOf(chosen, scores, prompt_statuses)

@@ -1,0 +1,80 @@
+"""What an engine does to the logits of a request before temperature and filters
+(fairdraw/logits_processing.h has the order and the arithmetic)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ._host_arrays import TokenLists, array, ids_of, joined
+
+
+@dataclass(frozen=True)
+class RequestProcessing:
+    """Penalties, biases and bans of a request. Default values are neutral.
+
+    repetition_penalty in [2^-64, 2^64], of tokens in prompt or output (`repetition_of_prompt`
+    False: in the output alone); frequency_penalty and presence_penalty in [-2^64, 2^64], of tokens
+    in the output. `bias`: what is added to a token's logit; -inf bans it. `stop_ids` are banned
+    until the output has `min_tokens`; `bad_words` are sequences of ids, whose last one is banned
+    behind the others; `allowed_ids` empty: all are allowed. prompt and output: ids, -1 for a
+    position whose token is not known. What is out of its range fails the request.
+    """
+
+    repetition_penalty: float = 1.0
+    repetition_of_prompt: bool = True
+    frequency_penalty: float = 0.0
+    presence_penalty: float = 0.0
+    bias: Mapping[int, float] = field(default_factory=dict)
+    min_tokens: int = 0
+    stop_ids: Sequence[int] = ()
+    bad_words: Sequence[Sequence[int]] = ()
+    allowed_ids: Sequence[int] = ()
+    prompt: Sequence[int] = ()
+    output: Sequence[int] = ()
+
+
+def _ids(name: str, values: Any) -> Any:
+    return array(name, values, "int32", axes=(1,))
+
+
+def rows_processing(
+    requests: Sequence[RequestProcessing], rows: Sequence[tuple[int, Any]]
+) -> tuple[Any, ...]:
+    """For the compiled module: each row belongs to request rows[i][0] (len(requests): to none), and
+    sees the ids rows[i][1] behind that request's output."""
+    requests = [*requests, RequestProcessing()]
+    owners = np.array([owner for owner, _ in rows], np.int64)
+
+    def numbers(name: str, dtype: str) -> Any:
+        return array(name, [getattr(request, name) for request in requests], dtype)[owners]
+
+    def lists(name: str, values: Sequence[Any]) -> TokenLists:
+        ids, begins, lengths = joined(
+            [_ids(f"processing[{i}].{name}", value) for i, value in enumerate(values)]
+        )
+        return ids, begins[owners], lengths[owners]
+
+    outputs = [_ids(f"processing[{i}].output", r.output) for i, r in enumerate(requests)]
+    bias_values = [value for request in requests for value in request.bias.values()]
+    words = [
+        [_ids(f"processing[{i}].bad_words[{j}]", word) for j, word in enumerate(r.bad_words)]
+        for i, r in enumerate(requests)
+    ]
+    return (
+        numbers("repetition_penalty", "float32"),
+        numbers("frequency_penalty", "float32"),
+        numbers("presence_penalty", "float32"),
+        lists("prompt", [r.prompt if r.repetition_of_prompt else () for r in requests]),
+        joined([np.concatenate([outputs[owner], drafted]) for owner, drafted in rows]),
+        lists("bias", [ids_of("bias", request.bias) for request in requests]),
+        array("bias", bias_values, "float32"),
+        numbers("min_tokens", "int32"),
+        lists("stop_ids", [request.stop_ids for request in requests]),
+        lists("bad_words", [np.concatenate([np.empty(0, np.int32), *each]) for each in words]),
+        lists("bad_words", [[len(word) for word in each] for each in words]),
+        lists("allowed_ids", [request.allowed_ids for request in requests]),
+    )

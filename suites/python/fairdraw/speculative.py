@@ -1,0 +1,320 @@
+"""Speculation: drafted tokens against the target's raw logits (fairdraw/speculative.h).
+
+A request has up to n drafted tokens and n + 1 rows of the target: row 0 follows its history, row
+i + 1 follows drafted token i (of a tree: node i). What comes out has the target's law, whatever the
+draft: the tokens that stand, and one token of the target's own behind them.
+
+>>> found = fairdraw.verify_chain(logits, draft_ids, temperature=0.7, top_p=0.9, seed=seeds, offset=t)
+>>> new = found.tokens[0, : found.accepted[0] + 1]     # and the next offset is t + len(new)
+
+Two layouts. As many rows for each request: logits [batch, n + 1, vocab], drafted tokens [batch, n].
+Packed, with `row_begins` [batch + 1]: request b has rows row_begins[b] to row_begins[b + 1] of
+logits [rows, vocab], and its drafted tokens begin at row_begins[b] - b, one fewer than rows.
+`draft_lengths` [batch] says that fewer places hold a draft; the others are not read.
+
+On the CPU. temperature, top_k, top_p, min_p, seed and offset as in `sample`, one value or one a
+request. With an array of seeds and no law of the draft, the tokens are those that `sample` draws
+one by one at offset, offset + 1, ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import _core
+from ._arrays import Backend, backend_of
+from ._host_arrays import array, each, shaped
+from .request_processing import RequestProcessing, rows_processing
+from .sampling import FilterOrder, TieRule, _is_joint, _number_of, _seed_and_offset
+
+_NONE, _PROBS, _LOGITS = range(3)  # DraftLaw
+
+
+class VerifiedChains(NamedTuple):
+    """What `verify_chain` found."""
+
+    tokens: Any  #: [batch, n + 1] int32; -1 behind the last
+    accepted: Any  #: [batch] int32: drafted tokens that stand; 0 on failure
+    statuses: Any  #: [batch] int32: 0, or why the request has no token (RowStatus)
+
+
+class VerifiedTrees(NamedTuple):
+    """What `verify_tree` found."""
+
+    tokens: Any  #: [batch, max_depth + 1] int32; -1 behind the last
+    nodes: Any  #: [batch, max_depth] int32: the drafted tokens that stand, by their number
+    accepted: Any  #: [batch] int32: how many stand
+    statuses: Any  #: [batch] int32
+
+
+@dataclass(frozen=True)
+class LawFilters:
+    """Filters of the draft's logits, as `sample` applied them when it drew the draft: one value, or
+    one a request."""
+
+    temperature: Any = 1.0
+    top_k: Any = 0
+    top_p: Any = 1.0
+    min_p: Any = 0.0
+    tie_rule: TieRule = "keep_all"
+    filter_apply_order: FilterOrder = "top_k_first"
+
+    def _lent(self, backend: Backend) -> tuple[Any, ...]:
+        return (
+            backend.parameter(self.temperature, "float32"),
+            backend.parameter(self.top_k, "int32"),
+            backend.parameter(self.top_p, "float32"),
+            backend.parameter(self.min_p, "float32"),
+            _number_of("tie_rule", self.tie_rule, ("keep_all", "lowest_id")) == 1,
+            _is_joint(self.filter_apply_order),
+        )
+
+
+class _Drafted:
+    """Requests with drafts in one of the two layouts."""
+
+    def __init__(
+        self, logits: Any, draft_token_ids: Any, row_begins: Any, max_draft: int | None
+    ) -> None:
+        self.backend = backend_of(logits, "logits")
+        self.axes = 3 if row_begins is None else 2
+        if len(logits.shape) != self.axes:
+            layout = "[batch, n + 1, vocab]" if row_begins is None else "[rows, vocab]"
+            raise TypeError(
+                f"logits has {len(logits.shape)} axes; {self.axes} are needed: {layout}"
+            )
+        if row_begins is None:
+            self.batch, rows = logits.shape[:2]
+            if rows < 1:
+                raise ValueError("logits has 0 rows a request; allowed: >= 1 (n + 1)")
+            self.row_begins = None
+            self.max_draft = rows - 1
+            if max_draft not in (None, self.max_draft):
+                raise ValueError(
+                    f"max_draft is {max_draft}; allowed: {self.max_draft}, or with row_begins any"
+                )
+            self.places: tuple[int, ...] = (self.batch, self.max_draft)
+            self.begins = np.arange(self.batch + 1, dtype=np.int64) * rows
+        else:
+            self.row_begins = array("row_begins", row_begins, "int64", axes=(1,))
+            if len(self.row_begins) < 1:
+                raise ValueError("row_begins has 0 values; allowed: >= 1 (batch + 1)")
+            self.batch = len(self.row_begins) - 1
+            most = int(np.diff(self.row_begins).max(initial=1)) - 1
+            self.max_draft = max(most, 0) if max_draft is None else max_draft
+            if self.max_draft < 0:
+                raise ValueError(f"max_draft is {max_draft}; allowed: >= 0")
+            self.places = tuple(np.shape(draft_token_ids))
+            self.begins = self.row_begins
+        self.ids = array("draft_token_ids", draft_token_ids, "int32")
+        if self.ids.shape != self.places or self.ids.ndim != self.axes - 1:
+            layout = str(list(self.places)) if row_begins is None else "[rows - batch]"
+            raise ValueError(
+                f"draft_token_ids has shape {list(self.ids.shape)}; {layout} is needed"
+            )
+        self.logits = logits
+
+    def lengths(self, draft_lengths: Any) -> Any:
+        if draft_lengths is None:
+            return None
+        return shaped("draft_lengths", draft_lengths, "int32", (self.batch,))
+
+    def draft(self, name: str, rows: Any) -> Any:
+        """The draft's rows, lent: one a place for a drafted token."""
+        backend = backend_of(rows, name)
+        wanted = (*self.places, self.logits.shape[-1])
+        if tuple(rows.shape) != wanted:
+            raise ValueError(f"{name} has shape {list(rows.shape)}; {list(wanted)} is needed")
+        return backend.lend(rows)
+
+    def processing(
+        self, requests: Sequence[RequestProcessing] | None, paths: Callable[[int, Any], list[Any]]
+    ) -> Any:
+        """Processing of all rows: paths(i, ids) has for each row of a request with these drafted
+        tokens, of which number i is the first, the tokens on the way to it."""
+        if requests is None:
+            return None
+        if len(requests) != self.batch:
+            raise ValueError(f"processing has {len(requests)} entries; {self.batch} are needed")
+        flat = self.ids.reshape(-1)
+        nobody = (self.batch, flat[:0])
+        rows = [nobody] * (int(np.prod(self.logits.shape[:-1])))
+        for b in range(self.batch):
+            begin, end = int(self.begins[b]), int(self.begins[b + 1])
+            if 0 <= begin < end <= len(rows):  # else the request fails, whatever its rows see
+                first = begin - b
+                rows[begin:end] = [(b, ids) for ids in paths(first, flat[first : end - b - 1])]
+        return rows_processing(requests, rows)
+
+    def empty(self, *shape: int) -> Any:
+        return self.backend.empty((self.batch, *shape), "int32")
+
+    def target(
+        self,
+        filters: LawFilters,
+        allowed: Any,
+        processing: Any,
+        active: Any,
+        generator: Any,
+        seed: Any,
+        offset: Any,
+    ) -> tuple[Any, ...]:
+        backend = self.backend
+        seed, offset = _seed_and_offset(backend, generator, seed, offset, self.batch)
+        if allowed is not None and len(allowed.shape) == 3:
+            allowed = allowed.reshape(-1, allowed.shape[-1])
+        return (
+            backend.lend(self.logits),
+            filters._lent(backend),
+            backend.lend(allowed),
+            processing,
+            self.batch,
+            self.row_begins,
+            None if active is None else each("active", active, "uint8", self.batch),
+            seed,
+            offset,
+        )
+
+
+def verify_chain(
+    logits: Any,
+    draft_token_ids: Any,
+    *,
+    draft_probs: Any = None,
+    draft_logits: Any = None,
+    draft_filters: LawFilters | None = None,
+    draft_lengths: Any = None,
+    row_begins: Any = None,
+    max_draft: int | None = None,
+    temperature: Any = 1.0,
+    top_k: Any = 0,
+    top_p: Any = 1.0,
+    min_p: Any = 0.0,
+    tie_rule: TieRule = "keep_all",
+    filter_apply_order: FilterOrder = "top_k_first",
+    allowed: Any = None,
+    processing: Sequence[RequestProcessing] | None = None,
+    active: Any = None,
+    generator: Any = None,
+    seed: Any = None,
+    offset: Any = None,
+) -> VerifiedChains:
+    """Verifies chains: drafted token i follows drafted token i - 1.
+
+    logits float32, float16 or bfloat16; ids int32 or int64. Of the draft's law nothing is known
+    (n-gram, prompt lookup, top-k heads: the target's own token is drawn, and the draft stands while
+    it is that token), or its probabilities `draft_probs` or logits `draft_logits` are, shaped as
+    the drafted tokens and [vocab]; then a draft stands with probability min(1, P / Q), and it must
+    be drawn independently of this call's bits (as `sample` does with purpose "draft"). Greedy
+    requests always go the first way.
+
+    `allowed`: packed words, one row a row of logits. `processing`: one RequestProcessing a request;
+    row i sees the first i drafted tokens behind the output. `active` [batch]: False for padding.
+    `max_draft` (packed rows): most drafted tokens of a request, which shapes the result.
+    """
+    drafted = _Drafted(logits, draft_token_ids, row_begins, max_draft)
+    law, draft = _NONE, None
+    if draft_probs is not None and draft_logits is not None:
+        raise ValueError("draft_probs and draft_logits are both given; allowed: one of them")
+    if draft_probs is not None:
+        law, draft = _PROBS, drafted.draft("draft_probs", draft_probs)
+    elif draft_logits is not None:
+        law, draft = _LOGITS, drafted.draft("draft_logits", draft_logits)
+    if draft_filters is not None and law != _LOGITS:
+        raise ValueError("draft_filters: are given without draft_logits")
+    rows = drafted.processing(processing, lambda first, ids: [ids[:i] for i in range(len(ids) + 1)])
+    filters = LawFilters(temperature, top_k, top_p, min_p, tie_rule, filter_apply_order)
+    target = drafted.target(filters, allowed, rows, active, generator, seed, offset)
+    result = VerifiedChains(drafted.empty(drafted.max_draft + 1), drafted.empty(), drafted.empty())
+    _core.verify_chain(
+        target,
+        drafted.max_draft,
+        drafted.ids,
+        drafted.lengths(draft_lengths),
+        law,
+        draft,
+        (LawFilters() if draft_filters is None else draft_filters)._lent(drafted.backend),
+        *(drafted.backend.lend(each) for each in result),
+    )
+    return result
+
+
+def _paths(ids: Any, parents: Any) -> list[Any]:
+    """For each row of a tree the drafted tokens on the way to it. (A parent that does not come
+    before its child fails the request, whatever its rows see.)"""
+    paths = [ids[:0]]
+    for node in range(len(ids)):
+        parent = int(parents[node])
+        before = paths[parent + 1] if -1 <= parent < node else paths[0]
+        paths.append(np.append(before, ids[node]))
+    return paths
+
+
+def verify_tree(
+    logits: Any,
+    draft_token_ids: Any,
+    parents: Any,
+    *,
+    max_depth: int | None = None,
+    draft_lengths: Any = None,
+    row_begins: Any = None,
+    max_draft: int | None = None,
+    temperature: Any = 1.0,
+    top_k: Any = 0,
+    top_p: Any = 1.0,
+    min_p: Any = 0.0,
+    tie_rule: TieRule = "keep_all",
+    filter_apply_order: FilterOrder = "top_k_first",
+    allowed: Any = None,
+    processing: Sequence[RequestProcessing] | None = None,
+    active: Any = None,
+    generator: Any = None,
+    seed: Any = None,
+    offset: Any = None,
+) -> VerifiedTrees:
+    """Verifies trees: drafted token j follows drafted token parents[j], which comes before it; -1
+    is the root. Row 0 of a request is the root, row j + 1 follows drafted token j.
+
+    parents int32, shaped as the drafted tokens, numbers within the request. `max_depth`: most
+    drafted tokens on a path (as many as drafted), which shapes the result. Of children with the
+    same token the first stands. The rest as in verify_chain; nothing is known of the draft's law.
+    """
+    drafted = _Drafted(logits, draft_token_ids, row_begins, max_draft)
+    links = shaped("parents", parents, "int32", drafted.ids.shape)
+    depth = drafted.max_draft if max_depth is None else max_depth
+    if depth < 0:
+        raise ValueError(f"max_depth is {depth}; allowed: >= 0")
+    flat = links.reshape(-1)
+    rows = drafted.processing(processing, lambda first, ids: _paths(ids, flat[first:]))
+    filters = LawFilters(temperature, top_k, top_p, min_p, tie_rule, filter_apply_order)
+    target = drafted.target(filters, allowed, rows, active, generator, seed, offset)
+    result = VerifiedTrees(
+        drafted.empty(depth + 1), drafted.empty(depth), drafted.empty(), drafted.empty()
+    )
+    _core.verify_tree(
+        target,
+        drafted.max_draft,
+        depth,
+        drafted.ids,
+        links,
+        drafted.lengths(draft_lengths),
+        *(drafted.backend.lend(each) for each in result),
+    )
+    return result
+
+
+def parents_from_links(retrieve_next_token: Any, retrieve_next_sibling: Any) -> Any:
+    """Parents [batch, nodes - 1] int32 for verify_tree, from the links [batch, nodes] that SGLang's
+    tree kernels take (-1: none); node 0 is the root and no draft. A node that no link reaches, or
+    two do, gets a parent below -1, which verify_tree answers with a status."""
+    backend = backend_of(retrieve_next_token, "retrieve_next_token")
+    children = array("retrieve_next_token", retrieve_next_token, "int32", axes=(2,))
+    siblings = shaped("retrieve_next_sibling", retrieve_next_sibling, "int32", children.shape)
+    batch, nodes = children.shape
+    parents = backend.empty((batch, max(nodes - 1, 0)), "int32")
+    _core.parents_from_links(children, siblings, batch, nodes, backend.lend(parents))
+    return parents

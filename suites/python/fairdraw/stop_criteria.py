@@ -1,0 +1,103 @@
+"""When requests end: stop ids, stop sequences, lengths (fairdraw/stop_criteria.h).
+
+>>> step = fairdraw.check_stop([[5, 2, 9]], output=[[7, 8]], eos_id=2, max_tokens=100)
+>>> step.reasons, step.kept
+(array([1], dtype=int32), array([2], dtype=int32))
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any, NamedTuple
+
+from . import _core
+from ._host_arrays import array, each, like, sequence_lists, token_lists
+
+
+class FinishReason(enum.IntEnum):
+    """Why a request has ended."""
+
+    NONE = 0  #: it goes on
+    EOS = 1
+    STOP_ID = 2  #: `matched`: its place in the request's stop ids
+    STOP_SEQUENCE = 3  #: `matched`: the number of the sequence in the request's list
+    LENGTH = 4
+
+    @property
+    def api_name(self) -> str | None:
+        """What an API that knows "stop" and "length" alone calls it (OpenAI, vLLM, SGLang)."""
+        if self is FinishReason.NONE:
+            return None
+        return "length" if self is FinishReason.LENGTH else "stop"
+
+
+class StopStep(NamedTuple):
+    """What a step's tokens did to each request. All [requests] int32."""
+
+    reasons: Any  #: FinishReason
+    kept: Any  #: tokens of this step that belong to the output, the stop included
+    matched: Any  #: which stop id or sequence; else -1
+    matched_lengths: Any  #: ids of the match: 1, the sequence's length, else 0
+    output_lengths: Any  #: of the output with the tokens that are kept
+    statuses: Any  #: 0, or what is wrong with the request; then it keeps nothing and goes on
+
+
+def check_stop(
+    step_tokens: Any,
+    *,
+    output: Any = None,
+    output_lengths: Any = None,
+    eos_id: Any = None,
+    ignore_eos: Any = False,
+    stop_ids: Any = None,
+    stop_sequences: Any = None,
+    min_tokens: Any = 0,
+    max_tokens: Any = None,
+    vocab: int | None = None,
+    active: Any = None,
+) -> StopStep:
+    """Applies the criteria to one step of a batch of requests.
+
+    step_tokens [requests] or [requests, n] int32: -1 behind a request's last token. `output`: the
+    ids generated before this step, needed where sequences straddle steps: a list of ids a request,
+    or an array [requests, m] of which the first `output_lengths` count; -1 is an id not known yet.
+    With lists, `output_lengths` [requests] may say that the outputs are longer than what is given.
+
+    eos_id, ignore_eos, min_tokens, max_tokens: one value, or [requests]; eos_id None or -1: none;
+    max_tokens None: any length. `stop_ids`: a list of ids a request, or one list for all;
+    `stop_sequences`: a list of sequences of ids a request. `active` [requests]: False for requests
+    that have ended before, or are padding. `vocab`: ids are below it.
+
+    A stop wins over the length; eos over stop ids over sequences. Stops count from output number
+    min_tokens on.
+    """
+    backend = like(step_tokens, "step_tokens")
+    tokens = array("step_tokens", step_tokens, "int32", axes=(1, 2))
+    requests = tokens.shape[0]
+    lengths = None
+    if output_lengths is not None:
+        lengths = each("output_lengths", output_lengths, "int32", requests)
+    sequences, sequence_lengths = sequence_lists("stop_sequences", stop_sequences, requests)
+    most = _core.NO_MAX_TOKENS
+    results = StopStep(*(backend.empty((requests,), "int32") for _ in StopStep._fields))
+    _core.check_stop(
+        requests,
+        tokens.shape[1] if tokens.ndim == 2 else 1,
+        _core.MAX_VOCAB if vocab is None else vocab,
+        tokens,
+        token_lists("output", output, requests, lengths),
+        lengths,
+        (
+            each("eos_id", -1 if eos_id is None else eos_id, "int32", requests),
+            each("ignore_eos", ignore_eos, "uint8", requests),
+            token_lists("stop_ids", stop_ids, requests),
+            sequences,
+            sequence_lengths,
+            each("min_tokens", min_tokens, "int32", requests, (0, most)),
+            each("max_tokens", most if max_tokens is None else max_tokens, "int32", requests,
+                 (0, most)),
+        ),
+        None if active is None else each("active", active, "uint8", requests),
+        tuple(backend.lend(result) for result in results),
+    )  # fmt: skip
+    return results

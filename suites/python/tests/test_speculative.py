@@ -1,0 +1,473 @@
+"""verify_chain, verify_tree: the tokens that `sample` draws one by one, or the target's law."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import fairdraw
+
+VOCAB = 40
+DYADIC = float(np.float32(1 / math.log(2)))  # temperature at which integer logits are powers of two
+FILTERS = {"temperature": 0.8, "top_k": 12, "top_p": 0.9, "min_p": 0.01}
+
+
+def logits_of(number, *shape):
+    return np.random.default_rng(number).standard_normal((*shape, VOCAB), np.float32) * 3
+
+
+def drawn(row, seed, offset, **filters):
+    """The token that `sample` draws from one row."""
+    seeds = np.array([seed, seed], np.uint64)  # an array of seeds: the index is 0
+    return int(fairdraw.sample(np.stack([row, row]), **filters, seed=seeds, offset=offset)[0])
+
+
+def chain_by_hand(rows, draft, seed, offset, **filters):
+    """The target's own tokens, up to the first that is not the draft's; without a draft's law."""
+    tokens = []
+    for i, row in enumerate(rows):
+        tokens.append(drawn(row, seed, offset + i, **filters))
+        if i == len(draft) or tokens[i] != draft[i]:
+            break
+    return tokens
+
+
+def likely_drafts(logits, seeds, offset, standing, **filters):
+    """Drafts of which the first `standing` are the target's own tokens, and the next is not."""
+    batch, rows, _ = logits.shape
+    draft = np.empty((batch, rows - 1), np.int64)
+    for b in range(batch):
+        for i in range(rows - 1):
+            token = drawn(logits[b, i], seeds[b], offset + i, **filters)
+            draft[b, i] = token if i < standing[b] else (token + 1) % VOCAB
+    return draft
+
+
+def expect_chains(found, expected, width):
+    padded = [tokens + [-1] * (width - len(tokens)) for tokens in expected]
+    assert found.tokens.tolist() == padded
+    assert found.accepted.tolist() == [len(tokens) - 1 for tokens in expected]
+    assert found.statuses.tolist() == [0] * len(expected)
+
+
+def test_without_a_law_the_tokens_are_those_of_sample():
+    seeds = np.array([5, 2**64 - 1, 9, 0], np.uint64)
+    logits = logits_of(1, 4, 4)
+    draft = likely_drafts(logits, seeds, 7, [0, 1, 2, 3], **FILTERS)
+    found = fairdraw.verify_chain(logits, draft, **FILTERS, seed=seeds, offset=7)
+    expected = [chain_by_hand(logits[b], draft[b], seeds[b], 7, **FILTERS) for b in range(4)]
+    assert [len(tokens) for tokens in expected] == [1, 2, 3, 4]
+    expect_chains(found, expected, 4)
+    assert all(array.dtype == np.int32 for array in found)
+
+    # Greedy rows beside random ones, whatever is known of the draft.
+    temperature = np.array([0, 0.8, 0, 0.8])
+    mixed = {**FILTERS, "temperature": temperature}
+    found = fairdraw.verify_chain(logits, draft, **mixed, seed=seeds, offset=7)
+    for b in range(4):
+        alone = {**FILTERS, "temperature": float(temperature[b])}
+        tokens = chain_by_hand(logits[b], draft[b], seeds[b], 7, **alone)
+        assert found.tokens[b, : len(tokens)].tolist() == tokens
+
+
+def test_packed_rows_and_lengths_are_the_same_requests():
+    seeds = np.arange(3, dtype=np.uint64)
+    logits = logits_of(2, 3, 5)
+    draft = likely_drafts(logits, seeds, 0, [4, 1, 3])
+    lengths = [2, 4, 0]
+    expected = [
+        chain_by_hand(logits[b, : n + 1], draft[b, :n], seeds[b], 0) for b, n in enumerate(lengths)
+    ]
+    found = fairdraw.verify_chain(logits, draft, draft_lengths=lengths, seed=seeds)
+    expect_chains(found, expected, 5)
+    begins = np.cumsum([0] + [n + 1 for n in lengths])
+    rows = np.concatenate([logits[b, : n + 1] for b, n in enumerate(lengths)])
+    packed = np.concatenate([draft[b, :n] for b, n in enumerate(lengths)])
+    found = fairdraw.verify_chain(rows, packed, row_begins=begins, seed=seeds)
+    expect_chains(found, expected, 5)
+    wider = fairdraw.verify_chain(rows, packed, row_begins=begins, max_draft=6, seed=seeds)
+    expect_chains(wider, expected, 7)
+
+
+def chain_law(target, draft):
+    """P(draft x, stands, token) of Leviathan's rule, in fractions."""
+    left = [max(p - q, Fraction(0)) for p, q in zip(target, draft, strict=True)]
+    law = {}
+    for x, q in enumerate(draft):
+        if q == 0:
+            continue
+        stands = min(Fraction(1), target[x] / q)
+        law[x, True, x] = q * stands
+        for token, mass in enumerate(left):
+            if mass and stands < 1:
+                law[x, False, token] = q * (1 - stands) * mass / sum(left)
+    return law
+
+
+def powers(exponents):
+    total = sum(Fraction(1, 2**e) for e in exponents)
+    return [Fraction(1, 2**e) / total for e in exponents]
+
+
+def test_with_a_law_every_outcome_has_its_probability():
+    """All outcomes (draft, stands, token) of two positions against fractions.
+
+    Hoeffding: among n draws the frequency of an outcome is off by more than
+    sqrt(ln(2 / a) / (2 n)) with probability below a. All of them together: 1e-9.
+    """
+    requests = 60000
+    target = [[1, 2, 3, 3], [3, 1, 2, 3]]  # exponents: probabilities 2^-e, exact in the draw
+    draft = [[3, 2, 1, 3], [2, 2, 2, 2]]
+    random = np.random.default_rng(1)
+    ids = np.stack([random.choice(4, requests, p=[float(p) for p in powers(e)]) for e in draft], 1)
+    rows = -np.array([*target, [2, 2, 2, 2]], np.float32)
+    logits = np.broadcast_to(rows, (requests, 3, 4)).copy()
+    probs = np.broadcast_to(2.0 ** -np.array(draft, np.float32), (requests, 2, 4)).copy()
+    seeds = np.arange(requests, dtype=np.uint64)
+    arguments = {"temperature": DYADIC, "seed": seeds, "offset": 3}
+    found = fairdraw.verify_chain(logits, ids, draft_probs=probs, **arguments)
+    assert (found.statuses == 0).all()
+
+    reached = np.arange(requests)  # requests whose drafts stood so far
+    for i in range(2):
+        law = chain_law(powers(target[i]), powers(draft[i]))
+        assert sum(law.values()) == 1
+        # The marginal of the token is the target's: Leviathan's theorem.
+        for token, p in enumerate(powers(target[i])):
+            assert sum(mass for (_, _, t), mass in law.items() if t == token) == p
+        stands = found.accepted[reached] > i
+        counts = {}
+        for outcome in zip(ids[reached, i], stands, found.tokens[reached, i], strict=True):
+            key = tuple(int(v) for v in outcome)
+            counts[key] = counts.get(key, 0) + 1
+        assert set(counts) == {tuple(int(v) for v in key) for key in law}
+        bound = math.sqrt(math.log(2 * 24 / 1e-9) / (2 * len(reached)))  # at most 24 outcomes
+        for outcome, mass in law.items():
+            frequency = counts[tuple(int(v) for v in outcome)] / len(reached)
+            assert abs(frequency - float(mass)) < bound
+        reached = reached[stands]
+    bonus = found.tokens[reached, 2]
+    bound = math.sqrt(math.log(2 * 4 / 1e-9) / (2 * len(reached)))
+    assert np.abs(np.bincount(bonus, minlength=4) / len(reached) - 0.25).max() < bound
+    # Which the target's own law would not pass where the draft is taken as it is.
+    assert (
+        max(abs(float(p - q)) for p, q in zip(powers(target[0]), powers(draft[0]), strict=True))
+        > 0.1
+    )
+
+    # Logits of the same law, filtered or not, are the same draft.
+    draft_logits = np.broadcast_to(-np.array(draft, np.float32), (requests, 2, 4)).copy()
+    same = fairdraw.verify_chain(
+        logits,
+        ids,
+        draft_logits=draft_logits,
+        draft_filters=fairdraw.LawFilters(DYADIC),
+        **arguments,
+    )
+    assert np.array_equal(same.tokens, found.tokens)
+    # A filter that drops what was drafted makes it impossible.
+    top = fairdraw.LawFilters(DYADIC, top_k=1)
+    other = fairdraw.verify_chain(
+        logits[:4], np.tile([[0, 1]], (4, 1)), draft_logits=draft_logits[:4], draft_filters=top,
+        temperature=DYADIC, seed=1,
+    )  # fmt: skip
+    assert other.statuses.tolist() == [19] * 4  # RowStatus::impossible_draft
+
+
+def test_drafts_and_verification_by_the_same_seeds_have_the_targets_law():
+    """The first two tokens together, 16 outcomes, with all of Hoeffding's 1e-9."""
+    requests = 60000
+    target, draft = [[1, 2, 3, 3], [3, 1, 2, 3]], [[3, 2, 1, 3], [2, 2, 2, 2]]
+    logits = np.broadcast_to(-np.array([*target, [2] * 4], np.float32), (requests, 3, 4)).copy()
+    drafts = np.broadcast_to(-np.array(draft, np.float32), (requests, 2, 4)).copy()
+    seeds = np.arange(requests, dtype=np.uint64)
+    ids = np.stack(
+        [
+            fairdraw.sample(drafts[:, i], DYADIC, seed=seeds, offset=3 + i, purpose="draft")
+            for i in range(2)
+        ],
+        axis=1,
+    )
+    found = fairdraw.verify_chain(
+        logits, ids, draft_logits=drafts, draft_filters=fairdraw.LawFilters(DYADIC),
+        temperature=DYADIC, seed=seeds, offset=3,
+    )  # fmt: skip
+    # Where the first draft fell the second token is the next step's: drawn by `sample` one further.
+    second = fairdraw.sample(logits[:, 1], DYADIC, seed=seeds, offset=4)
+    second = np.where(found.accepted > 0, found.tokens[:, 1], second)
+    counts = np.bincount(found.tokens[:, 0] * 4 + second, minlength=16) / requests
+    bound = math.sqrt(math.log(2 * 16 / 1e-9) / (2 * requests))
+    law = [float(a * b) for a in powers(target[0]) for b in powers(target[1])]
+    assert np.abs(counts - law).max() < bound
+    # Other bits than those of the draw.
+    drawn_ids = fairdraw.sample(drafts[:, 0], DYADIC, seed=seeds, offset=3)
+    assert (drawn_ids != ids[:, 0]).any()
+    with pytest.raises(ValueError, match="purpose is 'bonus'; allowed: 'draw', 'draft'"):
+        fairdraw.sample(logits[:, 0], seed=1, purpose="bonus")
+
+
+def random_tree(random, nodes):
+    return np.array([random.integers(-1, j) for j in range(nodes)])
+
+
+def tree_by_hand(rows, ids, parents, seed, offset, **filters):
+    tokens, nodes, at = [], [], -1
+    while True:
+        token = drawn(rows[at + 1], seed, offset + len(tokens), **filters)
+        tokens.append(token)
+        at = next((j for j in range(len(ids)) if parents[j] == at and ids[j] == token), None)
+        if at is None:
+            return tokens, nodes
+        nodes.append(at)
+
+
+def test_trees_go_where_the_targets_tokens_are():
+    random = np.random.default_rng(5)
+    batch, nodes = 40, 12
+    seeds = np.arange(batch, dtype=np.uint64)
+    logits = logits_of(3, batch, nodes + 1)
+    ids = np.empty((batch, nodes), np.int64)
+    parents = np.stack([random_tree(random, nodes) for _ in range(batch)])
+    for b in range(batch):  # half of the nodes are what the target draws behind their parent
+        depth = [-1] * (nodes + 1)
+        for j, parent in enumerate(parents[b]):
+            depth[j + 1] = depth[parent + 1] + 1
+            token = drawn(logits[b, parent + 1], seeds[b], 4 + depth[j + 1], **FILTERS)
+            ids[b, j] = token if random.random() < 0.5 else random.integers(VOCAB)
+    found = fairdraw.verify_tree(logits, ids, parents, **FILTERS, seed=seeds, offset=4)
+    longest = 0
+    for b in range(batch):
+        tokens, path = tree_by_hand(logits[b], ids[b], parents[b], seeds[b], 4, **FILTERS)
+        assert found.tokens[b].tolist() == tokens + [-1] * (nodes + 1 - len(tokens))
+        assert found.nodes[b].tolist() == path + [-1] * (nodes - len(path))
+        assert found.accepted[b] == len(path) and found.statuses[b] == 0
+        longest = max(longest, len(path))
+    assert longest >= 3  # the trees were worth it
+
+    # The same trees by SGLang's links: the first child, and the next sibling.
+    child = np.full((batch, nodes + 1), -1)
+    sibling = np.full((batch, nodes + 1), -1)
+    for b in range(batch):
+        last = {}
+        for j, parent in enumerate(parents[b]):
+            if parent in last:
+                sibling[b, last[parent] + 1] = j + 1
+            else:
+                child[b, parent + 1] = j + 1
+            last[parent] = j
+    assert np.array_equal(fairdraw.parents_from_links(child, sibling), parents)
+    child[0, 0] = -1  # nothing is reached any more
+    assert (fairdraw.parents_from_links(child, sibling)[0] < -1).any()
+
+
+def processed(row, request, prefix):
+    """RequestProcessing of a row whose output is `prefix`, in NumPy's float32."""
+    row = row.copy()
+    output = [*request.output, *prefix]
+    seen = set(output) | (set(request.prompt) if request.repetition_of_prompt else set())
+    for token in seen:
+        penalty = np.float32(request.repetition_penalty)
+        row[token] = row[token] / penalty if row[token] > 0 else row[token] * penalty
+    for token in set(output):
+        row[token] -= np.float32(request.frequency_penalty) * np.float32(output.count(token))
+        row[token] -= np.float32(request.presence_penalty)
+    for token, bias in request.bias.items():
+        row[token] += np.float32(bias)
+    banned = set(request.stop_ids) if len(output) < request.min_tokens else set()
+    for *before, last in request.bad_words:
+        if output[len(output) - len(before) :] == before:
+            banned.add(last)
+    if request.allowed_ids:
+        banned |= set(range(VOCAB)) - set(request.allowed_ids)
+    row[list(banned)] = -np.inf
+    return row
+
+
+def processing_cases():
+    return [
+        fairdraw.RequestProcessing(
+            repetition_penalty=1.7, prompt=[1, 2, 3, 3], output=[4, 5, 4], frequency_penalty=0.4
+        ),
+        fairdraw.RequestProcessing(
+            repetition_penalty=0.5, repetition_of_prompt=False, prompt=[7], presence_penalty=-1.5
+        ),
+        fairdraw.RequestProcessing(
+            bias={3: 4.0, 9: -np.inf}, min_tokens=3, stop_ids=[3, 11], output=[6]
+        ),
+        fairdraw.RequestProcessing(bad_words=[[8], [6, 3], [6, 6, 2]], allowed_ids=range(20)),
+        fairdraw.RequestProcessing(),
+    ]
+
+
+def test_processing_sees_the_growing_prefix():
+    requests = processing_cases()
+    batch = len(requests)
+    random = np.random.default_rng(8)
+    seeds = np.arange(batch, dtype=np.uint64)
+    changed = 0
+    for number in range(30):
+        logits = logits_of(100 + number, batch, 4)
+        logits[:, :, [2, 3, 4, 6, 8, 11]] += 3  # tokens that the requests speak of
+        draft = random.choice([2, 3, 4, 6, 8, 11], (batch, 3))
+        for b in range(batch):
+            for i in range(3):
+                if random.random() < 0.7:
+                    row = processed(logits[b, i], requests[b], draft[b, :i].tolist())
+                    draft[b, i] = drawn(row, seeds[b], i, top_p=0.9)
+        found = fairdraw.verify_chain(logits, draft, processing=requests, top_p=0.9, seed=seeds)
+        expected = []
+        for b in range(batch):
+            rows = [processed(logits[b, i], requests[b], draft[b, :i].tolist()) for i in range(4)]
+            expected.append(chain_by_hand(rows, draft[b].tolist(), seeds[b], 0, top_p=0.9))
+        expect_chains(found, expected, 4)
+        plain = fairdraw.verify_chain(logits, draft, top_p=0.9, seed=seeds)
+        changed += int((plain.tokens != found.tokens).any(axis=1).sum())
+    assert changed > 30  # of 120 requests that are not neutral
+
+
+def test_processing_of_trees_sees_the_path():
+    requests = processing_cases()
+    random = np.random.default_rng(9)
+    batch, nodes = len(requests), 6
+    seeds = np.arange(batch, dtype=np.uint64)
+    for number in range(20):
+        logits = logits_of(200 + number, batch, nodes + 1)
+        logits[:, :, [2, 3, 4, 6, 8, 11]] += 3
+        ids = random.choice([2, 3, 4, 6, 8, 11], (batch, nodes))
+        parents = np.stack([random_tree(random, nodes) for _ in range(batch)])
+        found = fairdraw.verify_tree(logits, ids, parents, processing=requests, seed=seeds)
+        for b in range(batch):
+            rows = []
+            for j in range(-1, nodes):
+                path, at = [], j
+                while at >= 0:
+                    path.insert(0, int(ids[b, at]))
+                    at = parents[b, at]
+                rows.append(processed(logits[b, j + 1], requests[b], path))
+            tokens, _ = tree_by_hand(rows, ids[b], parents[b], seeds[b], 0)
+            assert found.tokens[b, : len(tokens)].tolist() == tokens
+
+
+def test_what_is_wrong_with_one_request_fails_it_alone():
+    seeds = np.arange(8, dtype=np.uint64)
+    logits = logits_of(4, 8, 3)
+    good = likely_drafts(logits, seeds, 0, [2] * 8)
+    draft, lengths, top_p = good.copy(), [2] * 8, np.ones(8)
+    before = fairdraw.verify_chain(logits, draft, seed=seeds)
+    logits[0, 0, 3] = math.nan
+    logits[1, 1, 3] = math.inf
+    draft[2, 1] = VOCAB
+    draft[3, 1] = -(2**40)
+    lengths[4] = 3
+    lengths[5] = -1
+    top_p[6] = 1.5
+    found = fairdraw.verify_chain(logits, draft, draft_lengths=lengths, top_p=top_p, seed=seeds)
+    # nan_input, infinite_input, index_out_of_range twice, invalid_draft_length twice, invalid_top_p
+    assert found.statuses.tolist() == [2, 3, 10, 10, 18, 18, 8, 0]
+    assert (found.tokens[:7] == -1).all() and (found.accepted[:7] == 0).all()
+    assert found.tokens[7].tolist() == before.tokens[7].tolist()
+
+    active = np.ones(8, bool)
+    active[1] = False
+    found = fairdraw.verify_chain(logits, good, active=active, seed=seeds)
+    assert found.statuses.tolist() == [2, 1, 0, 0, 0, 0, 0, 0]
+    allowed = np.full((8, 3, 2), 2**32 - 1, np.uint32)
+    allowed[7] = 0
+    found = fairdraw.verify_chain(logits, good, allowed=allowed, seed=seeds)
+    assert found.statuses.tolist() == [2, 3, 0, 0, 0, 0, 0, 5]
+
+    tree = np.array([[-1, 0]] * 8)
+    tree[2] = [0, -1]  # a node before itself
+    tree[3] = [-1, 2]
+    found = fairdraw.verify_tree(logits, good, tree, max_depth=2, seed=seeds)
+    assert found.statuses.tolist() == [2, 3, 20, 20, 0, 0, 0, 0]
+    shallow = fairdraw.verify_tree(logits[4:], good[4:], tree[4:], max_depth=1, seed=seeds[4:])
+    assert shallow.statuses.tolist() == [18] * 4 and shallow.tokens.shape == (4, 2)
+
+    broken = [fairdraw.RequestProcessing() for _ in range(8)]
+    broken[5] = fairdraw.RequestProcessing(repetition_penalty=0.0)
+    broken[6] = fairdraw.RequestProcessing(presence_penalty=1.0, output=[VOCAB])
+    found = fairdraw.verify_chain(logits, good, processing=broken, seed=seeds)
+    assert found.statuses.tolist() == [2, 3, 0, 0, 0, 12, 11, 0]
+
+
+def test_rows_that_belong_to_nobody():
+    # A begin beyond the rows, one that goes back, and a request without rows.
+    logits = logits_of(6, 6)
+    draft = likely_drafts(logits[None, :2], [0], 0, [1])[0]
+    begins = np.array([0, 2, 2, 9])
+    ids = np.concatenate([draft, [1, 1]])
+    found = fairdraw.verify_chain(
+        logits, ids, row_begins=begins, max_draft=2, seed=np.arange(3, dtype=np.uint64),
+        processing=[fairdraw.RequestProcessing() for _ in range(3)],
+    )  # fmt: skip
+    assert found.statuses.tolist() == [0, 18, 18]
+    assert found.accepted.tolist() == [1, 0, 0]
+
+
+LOGITS, DRAFT = logits_of(1, 2, 3), np.zeros((2, 2), np.int32)
+
+
+@pytest.mark.parametrize(
+    "error, message, arguments",
+    [
+        (TypeError, "logits has 2 axes; 3 are needed", {"logits": LOGITS[0]}),
+        (TypeError, "logits has 3 axes; 2 are needed", {"row_begins": [0, 3]}),
+        (TypeError, "logits holds float64", {"logits": LOGITS.astype(np.float64)}),
+        (ValueError, r"draft_token_ids has shape \[2, 3\]; \[2, 2\]", {"ids": np.zeros((2, 3), int)}),
+        (TypeError, "draft_token_ids holds float64", {"ids": np.zeros((2, 2))}),
+        (ValueError, r"draft_lengths has shape \[3\]; \[2\]", {"draft_lengths": [1, 1, 1]}),
+        (ValueError, r"draft_probs has shape \[2, 40\]", {"draft_probs": LOGITS[:, 0]}),
+        (ValueError, "both given", {"draft_probs": LOGITS, "draft_logits": LOGITS}),
+        (ValueError, "without draft_logits", {"draft_filters": fairdraw.LawFilters()}),
+        (ValueError, "top_p is 1.5; allowed: 0 to 1", {"top_p": 1.5}),
+        (ValueError, "top_k is -2; allowed: >= -1", {"top_k": -2}),
+        (ValueError, "temperature is -1; allowed: 0", {"temperature": -1.0}),
+        (ValueError, "tie_rule is 'first'; allowed: 'keep_all'", {"tie_rule": "first"}),
+        (ValueError, "filter_apply_order is 'x'", {"filter_apply_order": "x"}),
+        (ValueError, "length of target.seed is 3; allowed: 2", {"seed": np.arange(3)}),
+        (ValueError, "offset: is given without a seed", {"seed": None, "offset": 1}),
+        (ValueError, "max_draft is 3; allowed: 2", {"max_draft": 3}),
+        (ValueError, "processing has 1 entries; 2", {"processing": [fairdraw.RequestProcessing()]}),
+        (ValueError, "allowed: 1 words a row", {"allowed": np.zeros((2, 3, 1), np.uint32)}),
+        (ValueError, "allowed.rows is 2; allowed: 6", {"allowed": np.zeros((2, 2), np.uint32)}),
+        (ValueError, r"active has shape \[3\]", {"active": np.ones(3, bool)}),
+        (TypeError, "active holds float64", {"active": np.ones(2)}),
+    ],
+)  # fmt: skip
+def test_what_is_refused_names_the_argument(error, message, arguments):
+    arguments = {"logits": LOGITS, "ids": DRAFT, "seed": 1, **arguments}
+    logits, ids = arguments.pop("logits"), arguments.pop("ids")
+    with pytest.raises(error, match=message):
+        fairdraw.verify_chain(logits, ids, **arguments)
+
+
+def test_what_trees_refuse():
+    with pytest.raises(ValueError, match=r"parents has shape \[2\]; \[2, 2\] is needed"):
+        fairdraw.verify_tree(LOGITS, DRAFT, [-1, 0], seed=1)
+    with pytest.raises(ValueError, match="max_depth is -1; allowed: >= 0"):
+        fairdraw.verify_tree(LOGITS, DRAFT, DRAFT - 1, max_depth=-1, seed=1)
+    with pytest.raises(TypeError, match="retrieve_next_token has 1 axes; 2 are needed"):
+        fairdraw.parents_from_links(np.array([-1]), np.array([-1]))
+    with pytest.raises(ValueError, match=r"retrieve_next_sibling has shape \[1, 2\]; \[1, 1\]"):
+        fairdraw.parents_from_links(np.array([[-1]]), np.array([[-1, -1]]))
+
+
+def test_torch_gives_tensors_and_the_same_tokens():
+    torch = pytest.importorskip("torch")
+    seeds = np.arange(2, dtype=np.uint64)
+    draft = likely_drafts(LOGITS, seeds, 0, [1, 2])
+    parents = np.array([[-1, 0], [-1, 0]])
+    expected = fairdraw.verify_chain(LOGITS, draft, seed=seeds)
+    logits, ids = torch.from_numpy(LOGITS), torch.from_numpy(draft)
+    found = fairdraw.verify_chain(logits, ids, seed=torch.arange(2))
+    tree = fairdraw.verify_tree(logits, ids, torch.from_numpy(parents), seed=torch.arange(2))
+    for result in (found, tree):
+        assert result.tokens.dtype == torch.int32
+        assert result.tokens.tolist() == expected.tokens.tolist()
+    half = logits.bfloat16()
+    wide = fairdraw.verify_chain(half.float(), ids, seed=torch.arange(2))
+    assert torch.equal(fairdraw.verify_chain(half, ids, seed=torch.arange(2)).tokens, wide.tokens)
+    links = fairdraw.parents_from_links(torch.tensor([[1, -1]]), torch.tensor([[-1, -1]]))
+    assert links.tolist() == [[-1]] and links.dtype == torch.int32
