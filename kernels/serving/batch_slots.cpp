@@ -83,6 +83,22 @@ void BatchSlots::write_list(ListName name, std::int32_t slot,
   arrays.list(name).lengths[slot] = static_cast<std::int32_t>(values.size());
 }
 
+/// How often a token stands in the prompt, and where, makes no difference to the penalty: a prompt
+/// is sorted once, so that a step reads each of its tokens once, in the order of the logits.
+void BatchSlots::write_distinct_prompt(std::int32_t slot, const BatchRequest& request) {
+  const bool is_read = options.history == HistoryForm::lists && request.repetition_of_prompt &&
+                       request.repetition_penalty != 1.0F;
+  std::int32_t* const ids = list(ListName::distinct_prompt).list(slot);
+  std::int32_t* end = ids;
+  if (is_read) {
+    end = std::copy_if(request.prompt.begin(), request.prompt.end(), ids,
+                       [](std::int32_t id) { return id >= 0; });  // placeholders are no tokens
+    std::sort(ids, end);
+    end = std::unique(ids, end);
+  }
+  arrays.list(ListName::distinct_prompt).lengths[slot] = static_cast<std::int32_t>(end - ids);
+}
+
 /// An empty slot: neutral parameters and empty lists in its lane.
 void BatchSlots::clear(std::int32_t slot) {
   const std::int32_t lane = arrays.lane[slot];
@@ -143,6 +159,7 @@ void BatchSlots::enter(std::int32_t slot, RequestId id, const BatchRequest& requ
   arrays.repetition_of_prompt[slot] = request.repetition_of_prompt ? 1 : 0;
   arrays.penalised_prompt[slot] =
       request.repetition_of_prompt ? list(ListName::prompt).length(slot) : 0;
+  write_distinct_prompt(slot, request);
   write_list(ListName::stop_ids, slot, request.stop_ids);
   write_list(ListName::allowed_ids, slot, request.allowed_ids);
   arrays.list(ListName::output).begins[slot] =

@@ -3,11 +3,11 @@
 // Contract. fairdraw/batch_state.h. Every call checks all that it could refuse before it writes,
 // so that a refused call changes nothing.
 //
-// Cost. add and restore: the length of what they are given. remove, swap, compact: no token moves
-// (slot_arrays.h has the lanes), but a row of the bitmask, where there is one, and with dense
-// histories the counts of the tokens that a request has, not of the vocabulary. append: a store a
-// token. sample_request: no loop at all. Requests are found by id in a hash table that add and
-// remove alone write.
+// Cost. add and restore: the length of what they are given, and a sort of the prompt where the
+// repetition penalty reads it. remove, swap, compact: no token moves (slot_arrays.h has the lanes),
+// but a row of the bitmask, where there is one, and with dense histories the counts of the tokens
+// that a request has, not of the vocabulary. append: a store a token. sample_request: no loop at
+// all. Requests are found by id in a hash table that add and remove alone write.
 //
 // Randomness. The offset of a slot is first_offset plus the length of its output. It is kept, not
 // computed on the way, because `sample` reads an array; only append and restore write it.
@@ -229,6 +229,9 @@ Error BatchState::sample_request(const RowsView& logits, SampleRequest& request)
     return error;
   }
   request = serving::call_over(s.arrays, s.options, logits);
+  if (s.options.history == HistoryForm::lists) {  // a copy on a device has no sorted prompts
+    request.processing.prompt = s.list(ListName::distinct_prompt).view(rows);
+  }
   if (!s.allowed.empty()) request.allowed = {s.allowed.data(), rows, s.words()};
   return {};
 }

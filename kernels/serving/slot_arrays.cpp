@@ -56,7 +56,9 @@ SlotArrays place_slot_arrays(const BatchStateOptions& options, std::byte* block)
   give_list(ListName::bad_words, options.max_bad_word_tokens);
   give_list(ListName::bad_word_lengths, options.max_bad_words);
   give_list(ListName::allowed_ids, options.max_allowed_ids);
-  if (options.history == HistoryForm::dense) {
+  const bool dense = options.history == HistoryForm::dense;
+  give_list(ListName::distinct_prompt, dense ? 0 : options.max_length);
+  if (dense) {
     places.give(arrays.output_counts, capacity * options.vocab);
     places.give(arrays.prompt_mask, capacity * words_of(options.vocab));
   }

@@ -27,8 +27,9 @@ enum class ListName : std::size_t {
   bad_words,
   bad_word_lengths,
   allowed_ids,
+  distinct_prompt,  ///< the prompt as the repetition penalty reads it: each token once, ascending
 };
-inline constexpr std::size_t kLists = 7;
+inline constexpr std::size_t kLists = 8;
 
 /// One list a slot.
 struct ListArrays {

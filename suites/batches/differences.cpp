@@ -5,6 +5,7 @@
 
 #include <bit>
 #include <numeric>
+#include <set>
 
 #include "suites/batches/batch_model.h"
 
@@ -82,6 +83,17 @@ RequestSnapshot read_back(const SampleRequest& call, std::int64_t row) {
   read.output = list_of(p.output, row);
   r.first_offset = call.offset.at(row) - read.output.size();
   return read;
+}
+
+/// The prompt as a call with lists has it: its different tokens, where the repetition penalty reads
+/// them.
+Ids distinct_prompt(const BatchRequest& request) {
+  std::set<std::int32_t> ids;
+  if (request.repetition_of_prompt && request.repetition_penalty != 1.0F) {
+    ids.insert(request.prompt.begin(), request.prompt.end());
+    ids.erase(-1);
+  }
+  return {ids.begin(), ids.end()};
 }
 
 /// Counts and prompt mask of a row of a dense history, against the lists.
@@ -179,7 +191,8 @@ std::string BatchModel::difference(const BatchState& state) const {
     if (dense) {
       expect_dense(p, slot, vocab, penalised, expected.output, differences);
     } else {
-      differences.expect(place + "prompt", list_of(p.prompt, slot), penalised);
+      differences.expect(place + "prompt", list_of(p.prompt, slot),
+                         distinct_prompt(expected.request));
     }
     const std::vector<std::uint32_t> all(static_cast<std::size_t>(words()), 0xffffffffU);
     if (call.allowed.given()) {

@@ -8,10 +8,6 @@
 #include "harness/run/record.h"
 #include "suites/cases/operation.h"
 
-namespace CLI {
-class App;
-}
-
 namespace fairdraw::suites {
 
 /// Empty lists: those of the backend's table in README.md.
@@ -43,9 +39,6 @@ Measured measure(const std::function<void()>& work, const std::function<void()>&
 
 /// A floor over all rows: F2 with weights, else F1.
 void run_floor(const Rows& rows, bool weights);
-
-/// Declares the options of the verb.
-void add_benchmark_options(CLI::App& app, BenchmarkOptions& options);
 
 /// The operations that the options name, or `defaults`.
 std::vector<Operation> operations_of(const BenchmarkOptions& options,

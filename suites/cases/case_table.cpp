@@ -40,13 +40,10 @@ class Table {
     cases_.push_back(std::move(entry));
   }
 
+  void add(NamedCase named) { add(std::move(named.entry), named.operations_name); }
+
   // One operation for all rows.
-  void add(Case entry, const char* operation) {
-    entry.operations = {parse_operation(operation)};
-    const Operation& parsed = entry.operations.front();
-    add(std::move(entry),
-        operation_name(parsed) + "/" + temperature_tag(parsed.parameters.temperature));
-  }
+  void add(Case entry, const char* operation) { add(named_case(std::move(entry), operation)); }
 
   // A list of them, row by row; as many rows as it takes to use each once.
   void add_list(Case entry, const std::string& name, std::vector<Operation> operations) {
@@ -62,10 +59,6 @@ class Table {
   Suite suite_;
   std::vector<Case> cases_;
 };
-
-Input family_input(Family family, std::int64_t vocab, DType dtype = DType::float32) {
-  return {.family = family, .captured = nullptr, .vocab = vocab, .dtype = dtype};
-}
 
 // --- Exact checks
 // ---------------------------------------------------------------------------------
@@ -344,17 +337,9 @@ void add_streams(Table& table) {
 }
 
 void add_goodness_of_fit(Table& table) {
-  struct Row {
-    Suite suite;
-    Family family;
-    std::int64_t vocab;
-    const char* operation;
-    std::uint64_t draws;
-    double declared;
-  };
   // Declared: for chi_squared a total variation, for binomial a difference in a probability. The
   // design's power decides whether the draws reach it.
-  const Row chi_squared[] = {
+  const LawRow chi_squared[] = {
       {Suite::smoke, Family::gaussian_wide, 1000, "none/t1", 100'000, 0.05},
       {Suite::smoke, Family::gaussian, 1000, "top_k_50+top_p_0.9/t0.7", 100'000, 0.04},
       {Suite::smoke, Family::zipf, 1000, "min_p_0.05/t1", 100'000, 0.04},
@@ -379,7 +364,7 @@ void add_goodness_of_fit(Table& table) {
   };
   // A total variation over at most 64 cells; losing any of some thousand sets of tokens shows
   // earlier (measure sets_whose_loss_is_found).
-  const Row bets[] = {
+  const LawRow bets[] = {
       {Suite::smoke, Family::gaussian_wide, 1000, "none/t1", 100'000, 0.04},
       {Suite::smoke, Family::ties_at_k, 1000, "top_k_50+top_p_0.9/t0.7", 100'000, 0.04},
       {Suite::gate, Family::zipf, kLargeVocab, "none/t1", 200'000, 0.03},
@@ -393,7 +378,7 @@ void add_goodness_of_fit(Table& table) {
       {Suite::nightly, Family::gaussian, 1000, "none/t1", 20'000'000, 0.003},
       {Suite::nightly, Family::gaussian_wide, 32000, "top_p_0.95/t0.7", 10'000'000, 0.004},
   };
-  const Row binomial[] = {
+  const LawRow binomial[] = {
       {Suite::smoke, Family::peaked, 1000, "top_k_50+top_p_0.9/t3", 100'000, 0.03},
       {Suite::smoke, Family::gaussian, 1000, "none/t1", 100'000, 0.02},
       {Suite::gate, Family::zipf, 1000, "none/t1", 1'000'000, 0.008},
@@ -404,18 +389,9 @@ void add_goodness_of_fit(Table& table) {
       {Suite::gate, Family::ties_at_k, 1000, "top_k_50/t1", 1'000'000, 0.008},
       {Suite::gate, Family::gaussian_wide, 50304, "min_p_0.02/t1", 200'000, 0.015},
   };
-  const auto add = [&table](Check check, const Row& row) {
-    table.add({.suite = row.suite,
-               .check = check,
-               .input = family_input(row.family, row.vocab),
-               .draws = row.draws,
-               .declared_discrepancy = row.declared,
-               .once = true},
-              fmt::format("{}", row.operation).c_str());
-  };
-  for (const Row& row : chi_squared) add(Check::chi_squared, row);
-  for (const Row& row : bets) add(Check::bets, row);
-  for (const Row& row : binomial) add(Check::binomial, row);
+  for (const LawRow& row : chi_squared) table.add(law_case(Check::chi_squared, row));
+  for (const LawRow& row : bets) table.add(law_case(Check::bets, row));
+  for (const LawRow& row : binomial) table.add(law_case(Check::binomial, row));
 }
 
 // The distance that n draws find is 5.6 / sqrt(n): DKWM in two looks at the root of half of 9.8e-14
@@ -556,15 +532,9 @@ std::vector<Case> case_table(
   add_goodness_of_fit(table);
   add_pit(table);
   add_differential(table);
-  for (NamedCase& named : probability_cases()) {
-    table.add(std::move(named.entry), named.operations_name);
-  }
-  for (NamedCase& named : range_cases()) {
-    table.add(std::move(named.entry), named.operations_name);
-  }
-  for (NamedCase& named : verification_cases()) {
-    table.add(std::move(named.entry), named.operations_name);
-  }
+  for (NamedCase& named : probability_cases()) table.add(std::move(named));
+  for (NamedCase& named : range_cases()) table.add(std::move(named));
+  for (NamedCase& named : verification_cases()) table.add(std::move(named));
   for (const auto& file : captured) add_captured(table, file);
   return table.take();
 }

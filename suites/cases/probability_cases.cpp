@@ -13,15 +13,8 @@ using harness::Family;
 
 constexpr std::int64_t kLargeVocab = 131072;
 
-Input input_of(Family family, std::int64_t vocab, DType dtype = DType::float32) {
-  return {.family = family, .captured = nullptr, .vocab = vocab, .dtype = dtype};
-}
-
 void add(std::vector<NamedCase>& cases, Case entry, const char* operation) {
-  entry.operations = {parse_operation(operation)};
-  const Operation& parsed = entry.operations.front();
-  cases.push_back({std::move(entry),
-                   operation_name(parsed) + "/" + temperature_tag(parsed.parameters.temperature)});
+  cases.push_back(named_case(std::move(entry), operation));
 }
 
 void add_list(std::vector<NamedCase>& cases, Case entry, const std::string& name,
@@ -45,55 +38,55 @@ void add_exact(std::vector<NamedCase>& cases) {
     return Case{.suite = suite, .check = check, .input = input, .from_probs = true};
   };
   for (const Family family : harness::all_families()) {
-    add_lists(cases, entry(Suite::smoke, Check::tokens, input_of(family, 1000)), "edges",
+    add_lists(cases, entry(Suite::smoke, Check::tokens, family_input(family, 1000)), "edges",
               edge_operations(1000));
-    add_lists(cases, entry(Suite::gate, Check::tokens, input_of(family, 31)), "edges",
+    add_lists(cases, entry(Suite::gate, Check::tokens, family_input(family, 31)), "edges",
               edge_operations(31));
   }
   for (const std::int64_t vocab : {1, 2}) {
-    add_lists(cases, entry(Suite::smoke, Check::tokens, input_of(Family::gaussian, vocab)), "edges",
-              edge_operations(vocab));
+    add_lists(cases, entry(Suite::smoke, Check::tokens, family_input(Family::gaussian, vocab)),
+              "edges", edge_operations(vocab));
   }
   for (const Family family : {Family::mass_exactly_p, Family::dyadic}) {
     for (const std::int64_t vocab : {31, 1000, 50304}) {
-      add_lists(
-          cases,
-          entry(vocab > 1000 ? Suite::gate : Suite::smoke, Check::tokens, input_of(family, vocab)),
-          "partial_sums", partial_sum_operations());
+      add_lists(cases,
+                entry(vocab > 1000 ? Suite::gate : Suite::smoke, Check::tokens,
+                      family_input(family, vocab)),
+                "partial_sums", partial_sum_operations());
     }
   }
   for (const Family family : {Family::peaked, Family::ties_at_k, Family::bf16_rounded}) {
-    add_lists(cases, entry(Suite::gate, Check::tokens, input_of(family, kLargeVocab)), "everyday",
-              everyday_operations());
+    add_lists(cases, entry(Suite::gate, Check::tokens, family_input(family, kLargeVocab)),
+              "everyday", everyday_operations());
   }
   for (const DType dtype : {DType::bfloat16, DType::float16}) {
     add_lists(cases,
-              entry(Suite::smoke, Check::tokens, input_of(Family::gaussian_wide, 1000, dtype)),
+              entry(Suite::smoke, Check::tokens, family_input(Family::gaussian_wide, 1000, dtype)),
               "edges", edge_operations(1000));
   }
-  Case banned = entry(Suite::smoke, Check::tokens, input_of(Family::gaussian, 1000));
+  Case banned = entry(Suite::smoke, Check::tokens, family_input(Family::gaussian, 1000));
   banned.banned_tokens = true;
   add_lists(cases, banned, "everyday", everyday_operations());
   std::vector<Operation> joint = without_min_p(edge_operations(1000));
   for (Operation& operation : joint) operation.filter_order = FilterOrder::joint;
-  add_list(cases, entry(Suite::gate, Check::tokens, input_of(Family::ties_at_k, 1000)),
+  add_list(cases, entry(Suite::gate, Check::tokens, family_input(Family::ties_at_k, 1000)),
            "edges+joint", joint);
 
   for (const Family family : {Family::peaked, Family::masked, Family::head_and_tail}) {
-    Case support = entry(Suite::gate, Check::support, input_of(family, 1000));
+    Case support = entry(Suite::gate, Check::support, family_input(family, 1000));
     support.draws = 1024;
     add_lists(cases, support, "everyday", everyday_operations());
   }
   for (const Family family : {Family::gaussian, Family::ties_at_k, Family::mass_exactly_p}) {
     for (const std::int64_t vocab : {31, 1000}) {
-      add_lists(cases, entry(Suite::smoke, Check::metamorphic, input_of(family, vocab)), "everyday",
-                everyday_operations());
+      add_lists(cases, entry(Suite::smoke, Check::metamorphic, family_input(family, vocab)),
+                "everyday", everyday_operations());
     }
   }
   for (const std::int64_t vocab : {1, 31, 1000, 50304}) {
     const Suite suite = vocab > 1000 ? Suite::gate : Suite::smoke;
     for (const char* filters : {"top_k_50+top_p_0.9/t0.7", "min_p_0.05/t1"}) {
-      Case status = entry(suite, Check::status, input_of(Family::gaussian, vocab));
+      Case status = entry(suite, Check::status, family_input(Family::gaussian, vocab));
       status.rows = 5;
       add_list(cases, status, operation_name(parse_operation(filters)),
                {parse_operation(filters), parse_operation("none/t1")});
@@ -102,9 +95,9 @@ void add_exact(std::vector<NamedCase>& cases) {
   for (const auto& [suite, family, vocab] :
        {std::tuple(Suite::smoke, Family::gaussian_wide, std::int64_t{1000}),
         std::tuple(Suite::gate, Family::peaked, std::int64_t{32000})}) {
-    add_lists(cases, entry(suite, Check::replay, input_of(family, vocab)), "everyday",
+    add_lists(cases, entry(suite, Check::replay, family_input(family, vocab)), "everyday",
               everyday_operations());
-    add_list(cases, entry(suite, Check::float_environment, input_of(family, vocab)), "everyday",
+    add_list(cases, entry(suite, Check::float_environment, family_input(family, vocab)), "everyday",
              without_min_p(everyday_operations()));
   }
 }
@@ -138,7 +131,7 @@ void add_statistical(std::vector<NamedCase>& cases) {
     add(cases,
         {.suite = row.suite,
          .check = row.check,
-         .input = input_of(row.family, row.vocab),
+         .input = family_input(row.family, row.vocab),
          .from_probs = true,
          .rows = row.rows,
          .draws = row.draws,
@@ -149,7 +142,7 @@ void add_statistical(std::vector<NamedCase>& cases) {
   add(cases,
       {.suite = Suite::smoke,
        .check = Check::streams,
-       .input = input_of(Family::all_equal, kLargeVocab),
+       .input = family_input(Family::all_equal, kLargeVocab),
        .from_probs = true},
       "none/t1");
 }
@@ -174,35 +167,18 @@ void add_chains(std::vector<NamedCase>& cases) {
     add(cases,
         {.suite = row.suite,
          .check = Check::chain,
-         .input = input_of(row.family, row.vocab),
+         .input = family_input(row.family, row.vocab),
          .rows = row.rows},
         row.family == Family::mass_exactly_p ? "none/t1.442695" : "none/t1");
   }
-  struct Law {
-    Suite suite;
-    Family family;
-    std::int64_t vocab;
-    const char* operation;
-    std::uint64_t draws;
-    double declared;
-  };
   // What G finds at a seventh of the share in tables of up to V^2 cells, over half of the chains,
   // is 0.0516, 0.0252 and 0.0312; stated with a little to spare, because rows depend on the id.
-  const Law laws[] = {
+  const LawRow laws[] = {
       {Suite::smoke, Family::gaussian, 5, "none/t1", 50'000, 0.055},
       {Suite::gate, Family::gaussian_wide, 8, "none/t1", 300'000, 0.026},
       {Suite::gate, Family::gaussian, 16, "none/t1", 400'000, 0.032},
   };
-  for (const Law& row : laws) {
-    add(cases,
-        {.suite = row.suite,
-         .check = Check::chain_law,
-         .input = input_of(row.family, row.vocab),
-         .draws = row.draws,
-         .declared_discrepancy = row.declared,
-         .once = true},
-        row.operation);
-  }
+  for (const LawRow& row : laws) cases.push_back(law_case(Check::chain_law, row));
 }
 
 // Words at the ends of intervals: of logits and of probabilities.
@@ -226,7 +202,7 @@ void add_scripted(std::vector<NamedCase>& cases) {
   for (const Row& row : rows) {
     Case entry{.suite = row.suite,
                .check = Check::scripted,
-               .input = input_of(row.family, row.vocab),
+               .input = family_input(row.family, row.vocab),
                .banned_tokens = row.banned};
     add_list(cases, entry, "everyday", everyday_operations());
     entry.from_probs = true;

@@ -12,10 +12,6 @@ using harness::Family;
 constexpr std::int64_t kLargeVocab = 131072;
 constexpr std::int64_t kOddVocab = 50257;  // GPT-2's: no power of two divides it
 
-Input input_of(Family family, std::int64_t vocab, DType dtype = DType::float32) {
-  return {.family = family, .captured = nullptr, .vocab = vocab, .dtype = dtype};
-}
-
 class Cases {
  public:
   // One case of a list of operations, one a row.
@@ -40,14 +36,10 @@ class Cases {
   void add_draws(Check check, const Input& input, const char* operation, std::uint64_t draws,
                  double declared, bool banned = false) {
     Case entry{.suite = Suite::gate, .check = check, .input = input, .banned_tokens = banned};
-    entry.operations = {parse_operation(operation)};
     entry.draws = draws;
     entry.declared_discrepancy = declared;
     entry.once = true;
-    const Operation& parsed = entry.operations.front();
-    const std::string name =
-        operation_name(parsed) + "/" + temperature_tag(parsed.parameters.temperature);
-    cases_.push_back({std::move(entry), name});
+    cases_.push_back(named_case(std::move(entry), operation));
   }
 
   std::vector<NamedCase> take() { return std::move(cases_); }
@@ -66,41 +58,44 @@ void add_widths(Cases& cases) {
        {3,    4,    5,    7,    8,    9,    15,    16,    17,    32,    33,    63,    64,   65,
         127,  128,  129,  255,  256,  257,  511,   512,   513,   1023,  1024,  1025,  2047, 2048,
         2049, 4095, 4096, 4097, 8191, 8193, 16383, 16385, 32767, 32769, 65535, 65536, 65537}) {
-    cases.add_both(gate(input_of(Family::tile_ends, vocab)), "everyday", everyday_operations());
+    cases.add_both(gate(family_input(Family::tile_ends, vocab)), "everyday", everyday_operations());
   }
   // 64 rows, so that the maximum of greedy ones comes to each kind of end.
-  Case many = gate(input_of(Family::tile_ends, kOddVocab));
+  Case many = gate(family_input(Family::tile_ends, kOddVocab));
   many.rows = 64;
   const std::vector<Operation> short_list = {
       parse_operation("greedy"), parse_operation("top_k_5/t2"), parse_operation("greedy"),
       parse_operation("top_p_0.5/t0.3")};
   cases.add_both(many, "short", short_list);
   for (const std::int64_t vocab : {kLargeVocab - 1, kLargeVocab + 1, std::int64_t{1048575}}) {
-    cases.add_both(gate(input_of(Family::tile_ends, vocab)), "short", short_list);
+    cases.add_both(gate(family_input(Family::tile_ends, vocab)), "short", short_list);
   }
-  cases.add(gate(input_of(Family::tile_ends, kOddVocab), Check::support), "everyday",
+  cases.add(gate(family_input(Family::tile_ends, kOddVocab), Check::support), "everyday",
             everyday_operations());
-  cases.add(gate(input_of(Family::tile_ends, kOddVocab), Check::replay), "everyday",
+  cases.add(gate(family_input(Family::tile_ends, kOddVocab), Check::replay), "everyday",
             everyday_operations());
-  Case probs = gate(input_of(Family::tile_ends, kOddVocab), Check::tokens);
+  Case probs = gate(family_input(Family::tile_ends, kOddVocab), Check::tokens);
   probs.from_probs = true;
   cases.add(probs, "everyday", without_min_p(everyday_operations()));
   // What bets and binomial tests find of a lost last token, where samplers report no masks.
-  cases.add_draws(Check::binomial, input_of(Family::tile_ends, 4097), "none/t1", 200'000, 0.015);
-  cases.add_draws(Check::bets, input_of(Family::tile_ends, kOddVocab), "none/t1", 200'000, 0.03);
+  cases.add_draws(Check::binomial, family_input(Family::tile_ends, 4097), "none/t1", 200'000,
+                  0.015);
+  cases.add_draws(Check::bets, family_input(Family::tile_ends, kOddVocab), "none/t1", 200'000,
+                  0.03);
 }
 
 void add_parameters(Cases& cases) {
   for (const Family family : {Family::gaussian, Family::bf16_rounded}) {
-    cases.add_both(gate(input_of(family, kLargeVocab)), "large_k", large_k_operations(kLargeVocab));
+    cases.add_both(gate(family_input(family, kLargeVocab)), "large_k",
+                   large_k_operations(kLargeVocab));
   }
   for (const Family family : {Family::gaussian, Family::gaussian_wide, Family::peaked,
                               Family::ties_at_k, Family::bf16_rounded, Family::tile_ends}) {
-    cases.add_both(gate(input_of(family, 1000)), "scattered", scattered_operations(1000, 96));
+    cases.add_both(gate(family_input(family, 1000)), "scattered", scattered_operations(1000, 96));
   }
-  cases.add_both(gate(input_of(Family::gaussian_wide, 32003)), "scattered",
+  cases.add_both(gate(family_input(Family::gaussian_wide, 32003)), "scattered",
                  scattered_operations(32003, 48));
-  Case banned = gate(input_of(Family::gaussian_wide, 1000));
+  Case banned = gate(family_input(Family::gaussian_wide, 1000));
   banned.banned_tokens = true;
   cases.add_both(banned, "scattered", scattered_operations(1000, 96));
   std::vector<Operation> rules = scattered_operations(1000, 96);
@@ -108,48 +103,51 @@ void add_parameters(Cases& cases) {
     operation.tie_rule = TieRule::lowest_id;
     operation.filter_order = FilterOrder::joint;
   }
-  cases.add_both(gate(input_of(Family::bf16_rounded, 1000)), "scattered+lowest_id+joint", rules);
+  cases.add_both(gate(family_input(Family::bf16_rounded, 1000)), "scattered+lowest_id+joint",
+                 rules);
 }
 
 // Bans and ties in rows of many tiles, and in every dtype.
 void add_bans_and_ties(Cases& cases) {
   for (const std::int64_t vocab : {kOddVocab, kLargeVocab}) {
-    Case banned = gate(input_of(Family::gaussian_wide, vocab));
+    Case banned = gate(family_input(Family::gaussian_wide, vocab));
     banned.banned_tokens = true;
     cases.add_both(banned, "everyday", everyday_operations());
     banned.check = Check::support;
     cases.add(banned, "everyday", everyday_operations());
   }
-  Case banned = gate(input_of(Family::gaussian_wide, 1000), Check::support);
+  Case banned = gate(family_input(Family::gaussian_wide, 1000), Check::support);
   banned.banned_tokens = true;
   cases.add(banned, "everyday", everyday_operations());
   banned.check = Check::probabilities;
   cases.add(banned, "everyday", everyday_operations());
-  cases.add_draws(Check::chi_squared, input_of(Family::gaussian_wide, 1000), "top_p_0.9/t1",
+  cases.add_draws(Check::chi_squared, family_input(Family::gaussian_wide, 1000), "top_p_0.9/t1",
                   1'000'000, 0.015, true);
   std::vector<Operation> lowest = everyday_operations();
   for (Operation& operation : lowest) operation.tie_rule = TieRule::lowest_id;
   for (const Family family : {Family::ties_at_k, Family::bf16_rounded}) {
-    cases.add_both(gate(input_of(family, kOddVocab)), "everyday+lowest_id", lowest);
+    cases.add_both(gate(family_input(family, kOddVocab)), "everyday+lowest_id", lowest);
   }
   // A rule for ties that comes from another call shows where there are ties.
-  cases.add(gate(input_of(Family::ties_at_k, 1000), Check::replay), "everyday",
+  cases.add(gate(family_input(Family::ties_at_k, 1000), Check::replay), "everyday",
             everyday_operations());
-  cases.add(gate(input_of(Family::ties_at_k, 1000), Check::replay), "everyday+lowest_id", lowest);
-  cases.add_both(gate(input_of(Family::all_equal, kLargeVocab)), "everyday", everyday_operations());
+  cases.add(gate(family_input(Family::ties_at_k, 1000), Check::replay), "everyday+lowest_id",
+            lowest);
+  cases.add_both(gate(family_input(Family::all_equal, kLargeVocab)), "everyday",
+                 everyday_operations());
   for (const DType dtype : {DType::bfloat16, DType::float16}) {
     for (const Family family : {Family::subnormal, Family::signed_zeros, Family::masked,
                                 Family::ties_at_k, Family::all_negative, Family::huge_range}) {
       // Most of its values are beyond float16.
       if (family == Family::huge_range && dtype == DType::float16) continue;
-      cases.add_both(gate(input_of(family, 1000, dtype)), "edges", edge_operations(1000));
+      cases.add_both(gate(family_input(family, 1000, dtype)), "edges", edge_operations(1000));
     }
-    Case entry = gate(input_of(Family::gaussian_wide, 1000, dtype));
+    Case entry = gate(family_input(Family::gaussian_wide, 1000, dtype));
     entry.banned_tokens = true;
     cases.add_both(entry, "everyday", everyday_operations());
-    entry = gate(input_of(Family::gaussian_wide, 1000, dtype), Check::probabilities);
+    entry = gate(family_input(Family::gaussian_wide, 1000, dtype), Check::probabilities);
     cases.add(entry, "everyday", everyday_operations());
-    entry = gate(input_of(Family::gaussian_wide, 1000, dtype), Check::replay);
+    entry = gate(family_input(Family::gaussian_wide, 1000, dtype), Check::replay);
     entry.from_probs = true;
     cases.add(entry, "everyday", without_min_p(everyday_operations()));
   }
@@ -157,7 +155,7 @@ void add_bans_and_ties(Cases& cases) {
 
 void add_chains(Cases& cases) {
   for (const std::int64_t vocab : {std::int64_t{1027}, kOddVocab, std::int64_t{70001}}) {
-    Case entry = gate(input_of(Family::tile_ends, vocab), Check::chain);
+    Case entry = gate(family_input(Family::tile_ends, vocab), Check::chain);
     entry.rows = 24;
     cases.add(entry, "none/t1", {parse_operation("none/t1")});
   }

@@ -9,10 +9,6 @@ namespace {
 
 using harness::Family;
 
-Input input_of(Family family, std::int64_t vocab, DType dtype = DType::float32) {
-  return {.family = family, .captured = nullptr, .vocab = vocab, .dtype = dtype};
-}
-
 // Eight shapes of calls share the rows; a list of operations has 16 or more.
 void add_exact(std::vector<NamedCase>& cases) {
   struct Exact {
@@ -36,7 +32,7 @@ void add_exact(std::vector<NamedCase>& cases) {
   for (const Exact& row : exact) {
     Case entry{.suite = row.suite,
                .check = Check::verify,
-               .input = input_of(row.family, row.vocab, row.dtype),
+               .input = family_input(row.family, row.vocab, row.dtype),
                .operations = row.edges ? edge_operations(row.vocab) : everyday_operations(),
                .literal = row.edges,
                .banned_tokens = row.banned,
@@ -46,39 +42,22 @@ void add_exact(std::vector<NamedCase>& cases) {
   // Rules of the request that are no default.
   Case entry{.suite = Suite::gate,
              .check = Check::verify,
-             .input = input_of(Family::ties_at_k, 100),
+             .input = family_input(Family::ties_at_k, 100),
              .operations = {parse_operation("top_k_10+top_p_0.9+lowest_id+joint/t0.7")},
              .rows = 160};
   cases.push_back({std::move(entry), "top_k_10+top_p_0.9+lowest_id+joint/t0.7"});
 }
 
 void add_laws(std::vector<NamedCase>& cases) {
-  struct Law {
-    Suite suite;
-    Family family;
-    std::int64_t vocab;
-    const char* operation;
-    std::uint64_t draws;
-    double declared;
-  };
   // What G finds at an eighteenth of the share in the largest table, over half of a third of the
   // draws, is 0.0541, 0.0268 and 0.0254; stated with a little to spare, because rows depend on the
   // id.
-  const Law laws[] = {
+  const LawRow laws[] = {
       {Suite::smoke, Family::gaussian, 5, "none/t1", 150'000, 0.056},
       {Suite::gate, Family::gaussian, 8, "top_p_0.9/t0.8", 600'000, 0.028},
       {Suite::gate, Family::gaussian_wide, 12, "top_k_6/t1.2", 900'000, 0.027},
   };
-  for (const Law& row : laws) {
-    Case entry{.suite = row.suite,
-               .check = Check::verify_law,
-               .input = input_of(row.family, row.vocab),
-               .operations = {parse_operation(row.operation)},
-               .draws = row.draws,
-               .declared_discrepancy = row.declared,
-               .once = true};
-    cases.push_back({std::move(entry), row.operation});
-  }
+  for (const LawRow& row : laws) cases.push_back(law_case(Check::verify_law, row));
 }
 
 }  // namespace

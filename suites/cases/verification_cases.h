@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "suites/cases/probability_cases.h"
+#include "suites/cases/named_case.h"
 
 namespace fairdraw::suites {
 

@@ -1,7 +1,6 @@
 // calibrate: the harness's statistics on a sampler that is right.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -11,6 +10,7 @@
 
 #include "harness/contract/usage_error.h"
 #include "suites/calibration/calibration.h"
+#include "suites/cli/app.h"
 #include "suites/cli/seed.h"
 #include "suites/cli/verbs.h"
 
@@ -75,18 +75,18 @@ int calibrate(CalibrateOptions options) {
 
 }  // namespace
 
-Verb add_calibrate(CLI::App& app) {
+Verb add_calibrate(App& app) {
   const auto options = std::make_shared<CalibrateOptions>();
   app.add_option("--runs", options->run.runs, "Null runs of each statistic")
       ->type_name("N")
-      ->check(CLI::Range(std::uint64_t{100}, std::uint64_t{10'000'000}))
+      ->range(std::uint64_t{100}, std::uint64_t{10'000'000})
       ->capture_default_str();
   app.add_option("--seed", options->seed, "Seed, 64 bits (default: as verify's)")->type_name("N");
   app.add_option("--seed-from", options->seed_from, "Make the seed from a text, such as a date")
       ->type_name("TEXT");
   app.add_option("--jobs", options->jobs, "Threads (default: one a core)")
       ->type_name("N")
-      ->check(CLI::Range(1, 1024));
+      ->range(1, 1024);
   app.add_option("--json", options->json, "Write the rows as JSON")->type_name("FILE");
   return [options] { return calibrate(*options); };
 }

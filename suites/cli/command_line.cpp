@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <deque>
 #include <exception>
 #include <map>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "harness/contract/usage_error.h"
 #include "harness/plugin/host.h"
+#include "suites/cli/app.h"
 #include "suites/cli/seed.h"
 #include "suites/cli/verbs.h"
 
@@ -49,9 +51,10 @@ int run(int argc, char** argv) {
   app.footer(kFooter);
   app.require_subcommand(1);
   app.set_version_flag("--version", "fairdraw " FAIRDRAW_VERSION);
+  std::deque<App> of_verbs;  // apps do not move
   std::map<std::string, Verb> verbs;
-  const auto add = [&](const char* name, const char* what, Verb (*options)(CLI::App&)) {
-    verbs[name] = options(*app.add_subcommand(name, what));
+  const auto add = [&](const char* name, const char* what, Verb (*options)(App&)) {
+    verbs[name] = options(of_verbs.emplace_back(app.add_subcommand(name, what)));
   };
   add("verify", "Judge samplers, and write a report", add_verify);
   add("replay", "Run one case again, as a replay line says, or a capsule of fuzz", add_replay);

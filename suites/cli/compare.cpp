@@ -3,12 +3,12 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "harness/contract/usage_error.h"
 #include "reports/extras.h"
 #include "reports/report.h"
+#include "suites/cli/app.h"
 #include "suites/cli/record_files.h"
 #include "suites/cli/verbs.h"
 
@@ -65,7 +65,7 @@ int compare(const CompareOptions& options) {
 
 }  // namespace
 
-Verb add_compare(CLI::App& app) {
+Verb add_compare(App& app) {
   const auto options = std::make_shared<CompareOptions>();
   app.add_option("base", options->base, "A report.json, or rows of `fairdraw bench --json`")
       ->required()
@@ -76,7 +76,7 @@ Verb add_compare(CLI::App& app) {
   app.add_option("--speed-tolerance", options->tolerance,
                  "Part of a benchmark's time by which it may change")
       ->type_name("PART")
-      ->check(CLI::Range(0.0, 100.0))
+      ->range(0.0, 100.0)
       ->capture_default_str();
   app.add_option("--json", options->json, "Write the changes as JSON")->type_name("FILE");
   app.add_option("--markdown", options->markdown, "Write the table that is printed, for a comment")

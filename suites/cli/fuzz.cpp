@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -11,6 +10,7 @@
 #include "harness/contract/sampler.h"
 #include "harness/contract/usage_error.h"
 #include "suites/cases/shell_word.h"
+#include "suites/cli/app.h"
 #include "suites/cli/run_options.h"
 #include "suites/cli/seed.h"
 #include "suites/cli/verbs.h"
@@ -127,7 +127,7 @@ int fuzz(VerbOptions options) {
 
 }  // namespace
 
-Verb add_fuzz(CLI::App& app) {
+Verb add_fuzz(App& app) {
   const auto options = std::make_shared<VerbOptions>();
   app.add_option("--sampler", options->sampler, "Sampler (default: the best built-in one)")
       ->type_name("NAME");
@@ -138,10 +138,10 @@ Verb add_fuzz(CLI::App& app) {
   app.add_option("--seconds", options->seconds,
                  "How long to search (default: 60, or no limit with --cases)")
       ->type_name("N")
-      ->check(CLI::Range(1e-3, 1e7));
+      ->range(1e-3, 1e7);
   app.add_option("--cases", options->cases, "How many cases; the same ones on every machine")
       ->type_name("N")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 48));
+      ->range(std::uint64_t{1}, std::uint64_t{1} << 48);
   app.add_option("--first-case", options->fuzz.first_case, "Number of the first case")
       ->type_name("N")
       ->capture_default_str();
@@ -159,12 +159,12 @@ Verb add_fuzz(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--max-vocab", options->fuzz.generate.max_vocab, "Largest vocabulary")
       ->type_name("N")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{16385}))
+      ->range(std::int64_t{1}, std::int64_t{16385})
       ->capture_default_str();
   app.add_option("--max-draws", options->fuzz.generate.max_draws,
                  "With --statistical: draws from a row at most")
       ->type_name("N")
-      ->check(CLI::Range(std::uint64_t{1024}, suites::fuzz::kMaxLawDraws))
+      ->range(std::uint64_t{1024}, suites::fuzz::kMaxLawDraws)
       ->capture_default_str();
   app.add_flag("--statistical", options->fuzz.statistical,
                "Judge the law of draws by evidence, in place of single calls");

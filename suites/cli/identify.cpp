@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -12,6 +11,7 @@
 #include <optional>
 
 #include "harness/contract/usage_error.h"
+#include "suites/cli/app.h"
 #include "suites/cli/run_options.h"
 #include "suites/cli/samplers.h"
 #include "suites/cli/seed.h"
@@ -162,7 +162,7 @@ int identify(const IdentifyOptions& options) {
 
 }  // namespace
 
-Verb add_identify(CLI::App& app) {
+Verb add_identify(App& app) {
   const auto options = std::make_shared<IdentifyOptions>();
   app.add_option("--sampler", options->sampler,
                  "Sampler to probe: a name of `fairdraw list samplers`, plugin:PATH for one in a "

@@ -1,7 +1,6 @@
 // list: the names that other verbs take.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -12,6 +11,7 @@
 #include "reference/semantic_choices.h"
 #include "reference/semantics.h"
 #include "suites/cases/case.h"
+#include "suites/cli/app.h"
 #include "suites/cli/captured_files.h"
 #include "suites/cli/samplers.h"
 #include "suites/cli/verbs.h"
@@ -125,7 +125,7 @@ int list(const ListOptions& options) {
 
 }  // namespace
 
-Verb add_list(CLI::App& app) {
+Verb add_list(App& app) {
   const auto options = std::make_shared<ListOptions>();
   app.add_option("what", options->what, "cases, samplers, families, operations or profiles")
       ->type_name("WHAT")
@@ -136,7 +136,7 @@ Verb add_list(CLI::App& app) {
   app.add_option("--logits", options->logits, "Cases on these captured logits")
       ->type_name("FILE.npy")
       ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      ->take_all();
   app.add_option("--dtype", options->dtype, "Type of the captured logits")->type_name("DTYPE");
   app.add_option("--sampler", options->samplers,
                  "Samplers to show with their abilities, plugin:PATH too (default: the built-in "

@@ -1,11 +1,11 @@
 // merge: the shards of a run as one record and one report.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "reports/report.h"
 #include "suites/cases/complete_record.h"
+#include "suites/cli/app.h"
 #include "suites/cli/record_files.h"
 #include "suites/cli/run_options.h"
 #include "suites/cli/verbs.h"
@@ -33,7 +33,7 @@ int merge(const MergeOptions& options) {
 
 }  // namespace
 
-Verb add_merge(CLI::App& app) {
+Verb add_merge(App& app) {
   const auto options = std::make_shared<MergeOptions>();
   app.add_option("files", options->files, "The report.json of every shard, in any order")
       ->required()

@@ -4,7 +4,6 @@
 #include <fnmatch.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <fstream>
 #include <memory>
@@ -13,6 +12,7 @@
 #include <thread>
 
 #include "harness/contract/usage_error.h"
+#include "suites/cli/app.h"
 #include "suites/cli/captured_files.h"
 #include "suites/cli/seed.h"
 #include "suites/cli/verbs.h"
@@ -224,7 +224,7 @@ int run(const MutantOptions& options) {
 
 }  // namespace
 
-Verb add_mutants(CLI::App& app) {
+Verb add_mutants(App& app) {
   const auto options = std::make_shared<MutantOptions>();
   app.add_option("--only", options->only, "Only mutants whose name matches; * and ? match any")
       ->type_name("GLOB");
@@ -235,7 +235,7 @@ Verb add_mutants(CLI::App& app) {
   app.add_flag("--list", options->list, "Show the mutants, and run nothing");
   app.add_option("--jobs", options->jobs, "Mutants at a time (default: one a core)")
       ->type_name("N")
-      ->check(CLI::Range(1, 1024));
+      ->range(1, 1024);
   app.add_option("--seed", options->seed,
                  "Seed of the run, 64 bits (default: made from the commit, as `verify` does)")
       ->type_name("N");

@@ -2,11 +2,11 @@
 // takes its sampler from the command line, and loads nothing that a report or a capsule names.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "harness/contract/sampler.h"
 #include "harness/contract/usage_error.h"
+#include "suites/cli/app.h"
 #include "suites/cli/run_options.h"
 #include "suites/cli/verbs.h"
 #include "suites/fuzz/capsule_files.h"
@@ -74,7 +74,7 @@ int replay(const ReplayOptions& options) {
 
 }  // namespace
 
-Verb add_replay(CLI::App& app) {
+Verb add_replay(App& app) {
   const auto options = std::make_shared<ReplayOptions>();
   app.add_option(
          "case", options->id,
@@ -86,7 +86,7 @@ Verb add_replay(CLI::App& app) {
   app.add_option("--statistical-cases", options->statistical_cases,
                  "Cases that the error budget is shared out to, where the replay line says so")
       ->type_name("N")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40))
+      ->range(std::uint64_t{1}, std::uint64_t{1} << 40)
       ->capture_default_str();
   return [options] { return replay(*options); };
 }

@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "harness/contract/usage_error.h"
+#include "suites/cli/app.h"
 #include "suites/cli/record_files.h"
 #include "suites/cli/verbs.h"
 
@@ -50,7 +50,7 @@ int report(const ReportOptions& options) {
 
 }  // namespace
 
-Verb add_report(CLI::App& app) {
+Verb add_report(App& app) {
   const auto options = std::make_shared<ReportOptions>();
   options->folder = "fairdraw-report";
   app.add_option("file", options->file, "A report.json")->required()->type_name("FILE");
@@ -66,7 +66,7 @@ Verb add_report(CLI::App& app) {
                  "Show the samplers of another report.json beside this one's; repeatable")
       ->type_name("FILE")
       ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      ->take_all();
   app.add_flag("--github", options->github, "Annotations and step summary of GitHub Actions");
   return [options] { return report(*options); };
 }

@@ -2,18 +2,17 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
-
 #include "harness/contract/sampler.h"
 #include "harness/contract/semantics_text.h"
 #include "harness/contract/usage_error.h"
 #include "reports/report.h"
 #include "suites/cases/shell_word.h"
+#include "suites/cli/app.h"
 #include "suites/cli/captured_files.h"
 #include "suites/cli/seed.h"
 
 namespace fairdraw::cli {
-void add_run_options(CLI::App& app, RunOptions& options) {
+void add_run_options(App& app, RunOptions& options) {
   app.add_option("--sampler", options.samplers,
                  "Samplers to judge, separated by commas: names of `fairdraw list samplers`, "
                  "plugin:PATH for one in a shared library, profile:NAME for one made of a profile, "
@@ -34,7 +33,7 @@ void add_run_options(CLI::App& app, RunOptions& options) {
                  "with --dtype bfloat16; repeatable (default: those that ship with the suites)")
       ->type_name("FILE.npy")
       ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      ->take_all();
   app.add_option("--dtype", options.dtype,
                  "Type of the captured logits: bfloat16, or what the "
                  "file says")

@@ -9,11 +9,9 @@
 #include "suites/cases/plan.h"
 #include "suites/cli/samplers.h"
 
-namespace CLI {
-class App;
-}
-
 namespace fairdraw::cli {
+
+class App;
 
 /// As they stand on the command line.
 struct RunOptions {
@@ -26,7 +24,7 @@ struct RunOptions {
   harness::plugin::Options plugins;
 };
 
-void add_run_options(CLI::App& app, RunOptions& options);
+void add_run_options(App& app, RunOptions& options);
 
 /// Resolves seed, samplers (default: all built-in ones) and files into a plan's options.
 suites::PlanOptions plan_options(const RunOptions& options);

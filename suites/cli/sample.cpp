@@ -1,7 +1,6 @@
 // sample: tokens from a file of logits, through the same contract that verify judges.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -10,6 +9,7 @@
 #include "harness/contract/sampler.h"
 #include "harness/contract/usage_error.h"
 #include "harness/run/request.h"
+#include "suites/cli/app.h"
 #include "suites/cli/captured_files.h"
 #include "suites/cli/seed.h"
 #include "suites/cli/verbs.h"
@@ -147,7 +147,7 @@ int sample(const SampleOptions& options) {
 
 }  // namespace
 
-Verb add_sample(CLI::App& app) {
+Verb add_sample(App& app) {
   const auto options = std::make_shared<SampleOptions>();
   app.add_option("--logits", options->logits, "Logits, [rows, vocab]")
       ->required()

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <string_view>
 
 #include "harness/plugin/plugin_sampler.h"
+#include "suites/cli/app.h"
 #include "suites/identify/profile_sampler.h"
 #include "suites/mutants/catalogue.h"
 
@@ -15,18 +15,18 @@ namespace fairdraw::cli {
 using harness::plugin::Loader;
 using harness::plugin::Options;
 
-void add_plugin_options(CLI::App& app, Options& options) {
+void add_plugin_options(App& app, Options& options) {
   app.add_flag("--plugin-trusted", options.trusted,
                "Load plugins into this process: faster by the way to another process, and nothing "
                "guards the run against them");
   app.add_option("--plugin-timeout", options.seconds, "Seconds that each call of a plugin may take")
       ->type_name("N")
-      ->check(CLI::Range(1e-3, 1e6))
+      ->range(1e-3, 1e6)
       ->capture_default_str();
   app.add_option("--plugin-memory", options.mebibytes,
                  "MiB that a plugin's process may take beside the arrays of a call; 0: no limit")
       ->type_name("MIB")
-      ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 24))
+      ->range(std::uint64_t{0}, std::uint64_t{1} << 24)
       ->capture_default_str();
 }
 

@@ -6,14 +6,12 @@
 #include "harness/plugin/process.h"
 #include "suites/cases/plan.h"
 
-namespace CLI {
-class App;
-}
-
 namespace fairdraw::cli {
 
+class App;
+
 /// --plugin-trusted, --plugin-timeout, --plugin-memory.
-void add_plugin_options(CLI::App& app, harness::plugin::Options& options);
+void add_plugin_options(App& app, harness::plugin::Options& options);
 
 /// Makes the sampler that --sampler names. Throws harness::UsageError.
 suites::SamplerMaker sampler_maker(const harness::plugin::Options& options);

@@ -1,7 +1,6 @@
 // verify: run a suite, write the report, end with its exit code.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -9,6 +8,7 @@
 
 #include "harness/contract/usage_error.h"
 #include "reports/report.h"
+#include "suites/cli/app.h"
 #include "suites/cli/progress.h"
 #include "suites/cli/record_files.h"
 #include "suites/cli/run_options.h"
@@ -65,7 +65,7 @@ int verify(const VerifyOptions& options) {
 
 }  // namespace
 
-Verb add_verify(CLI::App& app) {
+Verb add_verify(App& app) {
   const auto options = std::make_shared<VerifyOptions>();
   add_run_options(app, options->run);
   app.add_option("--suite", options->suite, "smoke (seconds), gate (two minutes), nightly (hours)")
@@ -82,7 +82,7 @@ Verb add_verify(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--jobs", options->jobs, "Cases at a time (default: one a core)")
       ->type_name("N")
-      ->check(CLI::Range(1, 1024));
+      ->range(1, 1024);
   app.add_flag("--github", options->github, "Annotations and step summary of GitHub Actions");
   return [options] { return verify(*options); };
 }

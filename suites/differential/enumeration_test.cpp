@@ -5,20 +5,18 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstdlib>
 #include <vector>
 
 #include "exp2fix.h"
 #include "min_p.h"
 #include "passes.h"
 #include "random_rows.h"
+#include "reduced.h"
 #include "reference/integer_model.h"
 #include "row_sampler.h"
 
 namespace fairdraw::suites {
 namespace {
-
-bool reduced() { return std::getenv("FAIRDRAW_REDUCED") != nullptr; }
 
 /// Compares the weights of -bits, for all bits in [first, last] by `stride`, with the model's.
 std::uint64_t count_wrong_weights(const cpu::Passes& passes, std::uint32_t first,
@@ -50,7 +48,7 @@ TEST(Enumeration, SimdWeightOfEveryFloatEqualsTheModels) {
   for (const CpuTarget target : available_targets()) {
     // The model's own weight is the cost, some 20 ns: the best target is compared on every float,
     // the others on each 31st (an odd stride meets every pattern of low bits).
-    const std::uint32_t stride = reduced() ? 9973 : target == best_target() ? 1 : 31;
+    const std::uint32_t stride = is_reduced() ? 9973 : target == best_target() ? 1 : 31;
     const cpu::Passes& passes = cpu::passes_for(target);
     EXPECT_EQ(count_wrong_weights(passes, 0, kLastBits, stride), 0U) << to_string(target);
     EXPECT_EQ(count_wrong_weights(passes, 0x7f800000U, 0x7f800000U, 1), 0U) << to_string(target);
@@ -62,7 +60,7 @@ TEST(Enumeration, SimdWeightOfEveryFloatEqualsTheModels) {
 TEST(Enumeration, MinPThresholdIsTheNearestFloatToTheLogarithm) {
   // 1.06e9 floats in (0, 1]: every 10007th, and the ones next to the powers of two, where the
   // logarithm is near an integer.
-  const std::uint32_t stride = reduced() ? 1000003 : 10007;
+  const std::uint32_t stride = is_reduced() ? 1000003 : 10007;
   for (std::uint32_t bits = 1; bits <= 0x3f800000U; bits += stride) {
     const float min_p = std::bit_cast<float>(bits);
     ASSERT_EQ(min_p_octaves(min_p), reference::min_p_threshold(min_p)) << std::hexfloat << min_p;
@@ -99,7 +97,7 @@ std::vector<std::uint64_t> boundary_words(const reference::IntegerRow& row) {
 
 TEST(Enumeration, EveryCumulativeBoundaryOfSmallVocabulariesGivesTheModelsToken) {
   std::uint64_t boundaries = 0;
-  for (std::uint64_t number = 0; number < (reduced() ? 300U : 6000U); ++number) {
+  for (std::uint64_t number = 0; number < (is_reduced() ? 300U : 6000U); ++number) {
     const RandomRow row = random_row_of(5000000 + number, 1 + number % 40);
     if (!row.allowed.empty()) continue;
     const reference::IntegerRow expected =
@@ -123,7 +121,8 @@ TEST(Enumeration, EveryCumulativeBoundaryOfSmallVocabulariesGivesTheModelsToken)
       }
     }
   }
-  EXPECT_GT(boundaries, reduced() ? 1000U : 100000U);  // 4000 rows of some 10 boundaries of 3 words
+  // 4000 rows of some 10 boundaries of 3 words.
+  EXPECT_GT(boundaries, is_reduced() ? 1000U : 100000U);
 }
 
 }  // namespace

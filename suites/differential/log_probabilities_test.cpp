@@ -9,7 +9,6 @@
 #include <atomic>
 #include <bit>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <mutex>
@@ -18,6 +17,7 @@
 #include "fairdraw/sample.h"
 #include "harness/inputs/narrow_floats.h"
 #include "random_rows.h"
+#include "reduced.h"
 #include "reference/log_probabilities.h"
 
 namespace fairdraw::suites {
@@ -252,11 +252,6 @@ std::string judge(const Question& question, const std::vector<CpuTarget>& target
     if (!wrong.empty()) return "of given tokens: " + wrong;
   }
   return {};
-}
-
-/// Under sanitizers everything is some ten times slower.
-std::uint64_t budget(std::uint64_t rows) {
-  return std::getenv("FAIRDRAW_REDUCED") != nullptr ? rows / 20 : rows;
 }
 
 void judge_many(std::uint64_t first, std::uint64_t rows, std::size_t vocab) {

@@ -4,7 +4,6 @@
 
 #include <bit>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <random>
 #include <span>
@@ -13,16 +12,13 @@
 #include "harness/inputs/families.h"
 #include "philox.h"
 #include "random_rows.h"
+#include "reduced.h"
 
 namespace fairdraw::suites {
 namespace {
 
 using reference::IntegerRow;
 using reference::RowParameters;
-
-std::uint64_t budget(std::uint64_t rows) {
-  return std::getenv("FAIRDRAW_REDUCED") != nullptr ? rows / 20 : rows;
-}
 
 std::size_t random_vocab(std::mt19937_64& random) {
   return random() % 2 == 0 ? 128 + random() % 900 : 1 + random() % 127;

@@ -9,7 +9,6 @@
 #include <bit>
 #include <cfenv>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <mutex>
@@ -26,6 +25,7 @@
 #include "harness/inputs/processing_rows.h"
 #include "philox.h"
 #include "random_rows.h"
+#include "reduced.h"
 #include "reference/processing_model.h"
 
 namespace fairdraw::suites {
@@ -35,11 +35,6 @@ using harness::ProcessingFault;
 using reference::RowProcessing;
 
 constexpr std::size_t kRows = 5;
-
-/// Under sanitizers everything is some ten times slower.
-std::uint64_t budget(std::uint64_t batches) {
-  return std::getenv("FAIRDRAW_REDUCED") != nullptr ? batches / 20 : batches;
-}
 
 /// A batch of rows with processing, as the caller holds it.
 struct ProcessedBatch {

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <bit>
 #include <cmath>
-#include <cstdlib>
 #include <limits>
 #include <mutex>
 #include <string>
@@ -13,6 +12,7 @@
 #include "fairdraw/sample.h"
 #include "philox.h"
 #include "random_rows.h"
+#include "reduced.h"
 
 namespace fairdraw::suites {
 namespace {
@@ -126,11 +126,6 @@ std::string compare(const RandomRow& row, const reference::IntegerRow& expected,
 reference::IntegerRow expectation(const RandomRow& row) {
   return reference::integer_model(row.logits, row.allowed, row.parameters, row.tie_rule,
                                   row.filter_order);
-}
-
-/// Under sanitizers everything is some ten times slower.
-std::uint64_t budget(std::uint64_t rows) {
-  return std::getenv("FAIRDRAW_REDUCED") != nullptr ? rows / 20 : rows;
 }
 
 void compare_many(std::uint64_t first, std::uint64_t rows, std::size_t vocab) {

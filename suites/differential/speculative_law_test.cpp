@@ -2,12 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <vector>
 
 #include "fairdraw/sampling.h"
 #include "harness/statistics/statistics.h"
 #include "philox.h"
+#include "reduced.h"
 #include "reference/integer_model.h"
 #include "speculative_rows.h"
 
@@ -15,7 +15,7 @@ namespace fairdraw::suites {
 namespace {
 
 TEST(SpeculativeLaw, FirstAndSecondTokensFollowTheTargetWhateverTheDraft) {
-  const std::uint64_t chains = std::getenv("FAIRDRAW_REDUCED") != nullptr ? 20000 : 200000;
+  const std::uint64_t chains = is_reduced() ? 20000 : 200000;
   // 1e-9 over four drafts and two statistics each.
   const double level = 1e-9 / (4 * 2);
   for (const Rows& draft : kDraftRows) {

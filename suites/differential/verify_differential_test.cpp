@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cstdlib>
 #include <functional>
 #include <set>
 
@@ -11,6 +10,7 @@
 #include "fairdraw/sample.h"
 #include "fairdraw/speculative.h"
 #include "random_rows.h"
+#include "reduced.h"
 #include "verify_calls.h"
 
 namespace fairdraw::suites {
@@ -19,7 +19,7 @@ namespace {
 // A call takes less than to start threads: they are for one call of 16.
 constexpr Execution kOneThread{CpuTarget::best, 1};
 
-std::uint64_t calls_in_a_test() { return std::getenv("FAIRDRAW_REDUCED") != nullptr ? 2000 : 6000; }
+std::uint64_t calls_in_a_test() { return is_reduced() ? 2000 : 6000; }
 
 std::int64_t vocab_of(std::uint64_t number) {
   constexpr std::array<std::int64_t, 8> kVocabs = {1, 2, 5, 31, 33, 64, 130, 257};

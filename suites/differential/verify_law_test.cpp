@@ -5,7 +5,6 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <map>
 #include <span>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "fairdraw/sample.h"
 #include "fairdraw/speculative.h"
 #include "harness/statistics/statistics.h"
+#include "reduced.h"
 #include "reference/verification_model.h"
 
 namespace fairdraw::suites {
@@ -156,8 +156,7 @@ class Loop {
 
 TEST(VerifyLaw, ServingWithSpeculationDrawsTriplesOfTheTarget) {
   constexpr std::uint32_t kTarget = 5;
-  const bool reduced = std::getenv("FAIRDRAW_REDUCED") != nullptr;
-  const std::int64_t loops = reduced ? 2 : 20;
+  const std::int64_t loops = is_reduced() ? 2 : 20;
   constexpr std::int64_t kRequests = 20000;
   LawFilters filters;  // of the target: with top_p, so that supports differ from row to row
   filters.temperature = 0.8F;

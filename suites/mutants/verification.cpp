@@ -1,6 +1,7 @@
 // Verification in serving: which drafts stand, what comes instead, and whose rows they are.
 #include <algorithm>
 #include <cmath>
+#include <variant>
 
 #include "suites/mutants/catalogue.h"
 
@@ -12,29 +13,6 @@ using harness::LawRow;
 using reference::IntegerRow;
 using reference::VerificationOutcome;
 __extension__ typedef unsigned __int128 Wide;
-
-const std::string kKind = "speculative";
-const std::vector<std::string> kExact = {"verify/*"};
-const std::vector<std::string> kLaw = {"verify_law/*"};
-
-// A mutant of what is read of each request. `law`: it claims no more than the right law.
-Mutant of_request(MutantText text, void (*change)(DraftedRequest&), bool law = false) {
-  const auto spoil = [change](Spoil& steps) { steps.drafted = change; };
-  return law ? spoiled_law(std::move(text), spoil) : spoiled_integers(std::move(text), spoil);
-}
-
-// A mutant of what comes out.
-Mutant of_outcome(MutantText text, void (*change)(VerificationOutcome&, const DraftedRequest&),
-                  bool law = false) {
-  const auto spoil = [change](Spoil& steps) { steps.verified = change; };
-  return law ? spoiled_law(std::move(text), spoil) : spoiled_integers(std::move(text), spoil);
-}
-
-// A mutant of the whole call.
-Mutant of_call(MutantText text, void (*change)(fairdraw_verification&, Storage&)) {
-  return spoiled_integers(std::move(text),
-                          [change](Spoil& spoil) { spoil.verification_call = change; });
-}
 
 bool is_random(const DraftedRequest& request) {
   return !request.target.empty() && !harness::is_greedy(request.target.front().parameters);
@@ -276,131 +254,117 @@ void drafts_at_row_begins(fairdraw_verification& call, Storage& storage) {
   call.draft_tokens = storage.keep(std::move(moved));
 }
 
+// --- The table -----------------------------------------------------------------------------------
+
+// What is read of each request, what comes out of it, or the whole call.
+using Change =
+    std::variant<void (*)(DraftedRequest&), void (*)(VerificationOutcome&, const DraftedRequest&),
+                 void (*)(fairdraw_verification&, Storage&)>;
+
+// How the gate is to find it: by the model's tokens, or by the law of what is emitted (then the
+// mutant does not claim the arithmetic, and is called verify-law-NAME).
+enum class Found { by_tokens, by_law, by_both };
+
+struct Wrong {
+  const char* name;  // behind "verify-"
+  const char* source;
+  const char* what;
+  Change change;
+  Found found = Found::by_tokens;
+};
+
+constexpr const char* kSystematic = "systematic";
+
+constexpr Wrong kWrong[] = {
+    {"residual-not-renormalised", kSystematic,
+     "what is left of p - q is searched as if it summed to 1", residual_not_renormalised,
+     Found::by_both},
+    {"recovers-from-target", kSystematic, "a rejected draft is replaced by a draw from the target",
+     recovers_from_target, Found::by_both},
+    {"small-residual-is-token-0", "SGLang sgl-kernel, flashinfer",
+     "a residual of less than a sixteenth counts as 0 and gives token 0",
+     small_residual_is_token_0},
+    {"positions-share-words", "FlashInfer PR #424",
+     "all positions of a request use the words of the first", shares_words_of_position_0,
+     Found::by_both},
+    {"bonus-takes-the-coin", kSystematic,
+     "the bonus token is drawn with the coin of the last draft", bonus_takes_the_last_coin,
+     Found::by_both},
+    {"recovery-takes-the-coin", kSystematic,
+     "the token after a rejection is drawn with the coin that rejected", recovery_takes_the_coin,
+     Found::by_law},
+    {"always-accepts", "vllm-ascend issue #13730, PR #13766", "the coin of every acceptance is 0",
+     coins_are_0, Found::by_both},
+    {"coin-at-most", "SGLang issue #35771",
+     "a coin of 0 in bfloat16 accepts a draft that the target excludes", coin_at_most,
+     Found::by_both},
+    {"ignores-q", "EAGLE issue #329, #283, #183",
+     "a draft that was drawn is judged as one that was given", ignores_q, Found::by_both},
+    {"target-without-params", "vLLM #9834, PR #10198; MLC-LLM PR #2940",
+     "the target's law is taken at temperature 1 without filters", takes_target_as_it_is,
+     Found::by_both},
+    {"q-not-the-sampled-one", "HF transformers issue #47932, PR #47961",
+     "the draft's law is taken at temperature 1 without filters", takes_draft_as_it_is,
+     Found::by_both},
+    {"greedy-draft-softmax-q", "HF transformers issue #32867",
+     "a draft of the largest logit is judged by its softmax", greedy_draft_by_softmax},
+    {"bonus-from-the-row-before", kSystematic,
+     "the bonus token comes from the row of the last draft", bonus_from_the_row_before,
+     Found::by_both},
+    {"mask-of-the-first-row", kSystematic, "all rows of a request have the bitmask of its first",
+     mask_of_the_first_row},
+    {"draft-beyond-vocab-clamped", kSystematic,
+     "a drafted token outside of the vocabulary becomes the nearest in it", clamps_drafts},
+    {"impossible-draft-accepted", kSystematic,
+     "a draft that its own law excludes is judged by the target alone", accepts_impossible_drafts},
+    {"greedy-without-drafts", kSystematic, "requests without drafts take the largest logit",
+     greedy_without_drafts},
+    {"no-bonus", kSystematic, "nothing is drawn where all drafts stand", no_bonus},
+    {"goes-on-behind-a-rejection", kSystematic, "the draft behind a rejection is emitted too",
+     goes_on_behind_a_rejection},
+    {"tree-words-by-node", kSystematic,
+     "a tree's draw takes the words of its node's number, not of its depth", words_by_node},
+    {"tree-first-child-alone", kSystematic,
+     "of the children of a node the first is looked at alone", first_child_alone},
+    {"tree-rows-off-by-one", kSystematic,
+     "the rows behind the nodes of a tree are those of the nodes after them",
+     rows_of_nodes_off_by_one},
+    {"greedy-compares-padding", kSystematic,
+     "greedy requests look at the padding behind their drafts", greedy_compares_padding},
+    {"parameters-of-the-next", kSystematic,
+     "requests have the temperature of the request behind them", parameters_of_the_next},
+    {"seed-of-the-first", kSystematic, "all requests of a batch have the first one's seed",
+     seed_of_the_first},
+    {"drafts-at-row-begins", kSystematic,
+     "packed drafts are looked for where the rows of their request start", drafts_at_row_begins},
+};
+
+Mutant made_of(const Wrong& wrong, bool by_law) {
+  const auto spoil = [change = wrong.change](Spoil& steps) {
+    if (const auto* const request = std::get_if<0>(&change)) steps.drafted = *request;
+    if (const auto* const outcome = std::get_if<1>(&change)) steps.verified = *outcome;
+    if (const auto* const call = std::get_if<2>(&change)) steps.verification_call = *call;
+  };
+  const std::string kind = "speculative";
+  if (by_law) {
+    return spoiled_law(
+        {std::string("verify-law-") + wrong.name, wrong.source, kind, wrong.what, {"verify_law/*"}},
+        spoil);
+  }
+  return spoiled_integers(
+      {std::string("verify-") + wrong.name, wrong.source, kind, wrong.what, {"verify/*"}}, spoil);
+}
+
 }  // namespace
 
 std::vector<Mutant> verification_mutants() {
   std::vector<Mutant> list;
-  const auto add = [&list](Mutant mutant) { list.push_back(std::move(mutant)); };
-  const auto text = [](const char* name, const char* source, const char* wrong,
-                       const std::vector<std::string>& expected) {
-    return MutantText{name, source, kKind, wrong, expected};
-  };
-  const char* const systematic = "systematic";
-
-  // Found by the model's tokens.
-  add(of_outcome(text("verify-residual-not-renormalised", systematic,
-                      "what is left of p - q is searched as if it summed to 1", kExact),
-                 residual_not_renormalised));
-  add(of_outcome(text("verify-recovers-from-target", systematic,
-                      "a rejected draft is replaced by a draw from the target", kExact),
-                 recovers_from_target));
-  add(of_outcome(text("verify-small-residual-is-token-0", "SGLang sgl-kernel, flashinfer",
-                      "a residual of less than a sixteenth counts as 0 and gives token 0", kExact),
-                 small_residual_is_token_0));
-  add(of_request(text("verify-positions-share-words", "FlashInfer PR #424",
-                      "all positions of a request use the words of the first", kExact),
-                 shares_words_of_position_0));
-  add(of_request(text("verify-bonus-takes-the-coin", systematic,
-                      "the bonus token is drawn with the coin of the last draft", kExact),
-                 bonus_takes_the_last_coin));
-  add(of_request(text("verify-always-accepts", "vllm-ascend issue #13730, PR #13766",
-                      "the coin of every acceptance is 0", kExact),
-                 coins_are_0));
-  add(of_request(text("verify-coin-at-most", "SGLang issue #35771",
-                      "a coin of 0 in bfloat16 accepts a draft that the target excludes", kExact),
-                 coin_at_most));
-  add(of_request(text("verify-ignores-q", "EAGLE issue #329, #283, #183",
-                      "a draft that was drawn is judged as one that was given", kExact),
-                 ignores_q));
-  add(of_request(text("verify-target-without-params", "vLLM #9834, PR #10198; MLC-LLM PR #2940",
-                      "the target's law is taken at temperature 1 without filters", kExact),
-                 takes_target_as_it_is));
-  add(of_request(text("verify-q-not-the-sampled-one", "HF transformers issue #47932, PR #47961",
-                      "the draft's law is taken at temperature 1 without filters", kExact),
-                 takes_draft_as_it_is));
-  add(of_request(text("verify-greedy-draft-softmax-q", "HF transformers issue #32867",
-                      "a draft of the largest logit is judged by its softmax", kExact),
-                 greedy_draft_by_softmax));
-  add(of_request(text("verify-bonus-from-the-row-before", systematic,
-                      "the bonus token comes from the row of the last draft", kExact),
-                 bonus_from_the_row_before));
-  add(of_request(text("verify-mask-of-the-first-row", systematic,
-                      "all rows of a request have the bitmask of its first", kExact),
-                 mask_of_the_first_row));
-  add(of_request(
-      text("verify-draft-beyond-vocab-clamped", systematic,
-           "a drafted token outside of the vocabulary becomes the nearest in it", kExact),
-      clamps_drafts));
-  add(of_outcome(text("verify-impossible-draft-accepted", systematic,
-                      "a draft that its own law excludes is judged by the target alone", kExact),
-                 accepts_impossible_drafts));
-  add(of_request(text("verify-greedy-without-drafts", systematic,
-                      "requests without drafts take the largest logit", kExact),
-                 greedy_without_drafts));
-  add(of_outcome(
-      text("verify-no-bonus", systematic, "nothing is drawn where all drafts stand", kExact),
-      no_bonus));
-  add(of_outcome(text("verify-goes-on-behind-a-rejection", systematic,
-                      "the draft behind a rejection is emitted too", kExact),
-                 goes_on_behind_a_rejection));
-  add(of_outcome(
-      text("verify-tree-words-by-node", systematic,
-           "a tree's draw takes the words of its node's number, not of its depth", kExact),
-      words_by_node));
-  add(of_request(text("verify-tree-first-child-alone", systematic,
-                      "of the children of a node the first is looked at alone", kExact),
-                 first_child_alone));
-  add(of_request(
-      text("verify-tree-rows-off-by-one", systematic,
-           "the rows behind the nodes of a tree are those of the nodes after them", kExact),
-      rows_of_nodes_off_by_one));
-  add(of_call(text("verify-greedy-compares-padding", systematic,
-                   "greedy requests look at the padding behind their drafts", kExact),
-              greedy_compares_padding));
-  add(of_call(text("verify-parameters-of-the-next", systematic,
-                   "requests have the temperature of the request behind them", kExact),
-              parameters_of_the_next));
-  add(of_call(text("verify-seed-of-the-first", systematic,
-                   "all requests of a batch have the first one's seed", kExact),
-              seed_of_the_first));
-  add(of_call(text("verify-drafts-at-row-begins", systematic,
-                   "packed drafts are looked for where the rows of their request start", kExact),
-              drafts_at_row_begins));
-
-  // The same without the claim of the arithmetic: found by the law of what is emitted.
-  add(of_outcome(text("verify-law-residual-not-renormalised", systematic,
-                      "what is left of p - q is searched as if it summed to 1", kLaw),
-                 residual_not_renormalised, true));
-  add(of_outcome(text("verify-law-recovers-from-target", systematic,
-                      "a rejected draft is replaced by a draw from the target", kLaw),
-                 recovers_from_target, true));
-  add(of_request(text("verify-law-positions-share-words", "FlashInfer PR #424",
-                      "all positions of a request use the words of the first", kLaw),
-                 shares_words_of_position_0, true));
-  add(of_request(text("verify-law-bonus-takes-the-coin", systematic,
-                      "the bonus token is drawn with the coin of the last draft", kLaw),
-                 bonus_takes_the_last_coin, true));
-  add(of_request(text("verify-law-recovery-takes-the-coin", systematic,
-                      "the token after a rejection is drawn with the coin that rejected", kLaw),
-                 recovery_takes_the_coin, true));
-  add(of_request(text("verify-law-always-accepts", "vllm-ascend issue #13730, PR #13766",
-                      "the coin of every acceptance is 0", kLaw),
-                 coins_are_0, true));
-  add(of_request(text("verify-law-coin-at-most", "SGLang issue #35771",
-                      "a coin of 0 in bfloat16 accepts a draft that the target excludes", kLaw),
-                 coin_at_most, true));
-  add(of_request(text("verify-law-ignores-q", "EAGLE issue #329, #283, #183",
-                      "a draft that was drawn is judged as one that was given", kLaw),
-                 ignores_q, true));
-  add(of_request(text("verify-law-target-without-params", "vLLM #9834, PR #10198; MLC-LLM PR #2940",
-                      "the target's law is taken at temperature 1 without filters", kLaw),
-                 takes_target_as_it_is, true));
-  add(of_request(text("verify-law-q-not-the-sampled-one", "HF transformers issue #47932",
-                      "the draft's law is taken at temperature 1 without filters", kLaw),
-                 takes_draft_as_it_is, true));
-  add(of_request(text("verify-law-bonus-from-the-row-before", systematic,
-                      "the bonus token comes from the row of the last draft", kLaw),
-                 bonus_from_the_row_before, true));
+  for (const Wrong& wrong : kWrong) {
+    if (wrong.found != Found::by_law) list.push_back(made_of(wrong, false));
+  }
+  for (const Wrong& wrong : kWrong) {
+    if (wrong.found != Found::by_tokens) list.push_back(made_of(wrong, true));
+  }
   return list;
 }
 

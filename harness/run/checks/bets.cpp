@@ -156,15 +156,9 @@ void draw_and_bet(const CheckInput& input, const Request& request, const referen
 }  // namespace
 
 CheckOutcome check_bets(const CheckInput& input) {
-  const SamplerDescription& sampler = input.sampler->description();
   const Request request = make_request(input, 0, 1);
-  if (const std::string lacks = missing_ability(sampler, request); !lacks.empty()) {
-    return skipped(lacks);
-  }
-  const reference::RealLaw law = law_of(input, request, 0);
-  if (!law.defined || law.must_fail) {
-    return skipped("semantics " + input.semantics.name + " gives this row no law");
-  }
+  reference::RealLaw law;
+  if (const std::string why = find_law(input, request, law); !why.empty()) return skipped(why);
   const CertainLaw certain = certain_law(law);
   const std::uint64_t design_draws = certain_draws(input.draws, law);
   if (certain.support < 2 || design_draws == 0) {

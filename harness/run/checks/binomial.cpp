@@ -52,15 +52,9 @@ std::vector<Group> named_groups(const CertainLaw& law) {
 }  // namespace
 
 CheckOutcome check_binomial(const CheckInput& input) {
-  const SamplerDescription& sampler = input.sampler->description();
   const Request request = make_request(input, 0, 1);
-  if (const std::string lacks = missing_ability(sampler, request); !lacks.empty()) {
-    return skipped(lacks);
-  }
-  const reference::RealLaw law = law_of(input, request, 0);
-  if (!law.defined || law.must_fail) {
-    return skipped("semantics " + input.semantics.name + " gives this row no law");
-  }
+  reference::RealLaw law;
+  if (const std::string why = find_law(input, request, law); !why.empty()) return skipped(why);
   const CertainLaw certain = certain_law(law);
   if (certain.support < 2 || certain_draws(input.draws, law) == 0)
     return skipped("the support is one token: nothing to count");

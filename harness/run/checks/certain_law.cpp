@@ -14,6 +14,15 @@ namespace fairdraw::harness {
 
 using reference::Membership;
 
+std::string find_law(const CheckInput& input, const Request& request, reference::RealLaw& law) {
+  if (std::string lacks = missing_ability(input.sampler->description(), request); !lacks.empty()) {
+    return lacks;
+  }
+  law = law_of(input, request, 0);
+  if (law.defined && !law.must_fail) return {};
+  return "semantics " + input.semantics.name + " gives this row no law";
+}
+
 CertainLaw certain_law(const reference::RealLaw& law) {
   CertainLaw certain;
   certain.ambiguous_mass = law.ambiguous_mass;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "harness/run/check.h"
@@ -20,6 +21,10 @@ struct CertainLaw {
 };
 
 CertainLaw certain_law(const reference::RealLaw& law);
+
+/// The law of row 0 to judge draws by. Empty, or why there are none to judge: the sampler cannot
+/// make them, or the semantics give the row no law.
+std::string find_law(const CheckInput& input, const Request& request, reference::RealLaw& law);
 
 /// All tokens [vocab], largest probability first, lower id first among equals.
 std::vector<std::uint32_t> by_falling_probability(std::span<const double> probability);

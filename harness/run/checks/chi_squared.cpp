@@ -187,15 +187,9 @@ std::vector<Finding> look_at(const Experiment& experiment, int look, CheckOutcom
 }  // namespace
 
 CheckOutcome check_chi_squared(const CheckInput& input) {
-  const SamplerDescription& sampler = input.sampler->description();
   Experiment experiment{.input = input, .request = make_request(input, 0, 1)};
-  if (const std::string lacks = missing_ability(sampler, experiment.request); !lacks.empty()) {
-    return skipped(lacks);
-  }
-  experiment.law = law_of(input, experiment.request, 0);
-  if (!experiment.law.defined || experiment.law.must_fail) {
-    return skipped("semantics " + input.semantics.name + " gives this row no law");
-  }
+  const std::string why = find_law(input, experiment.request, experiment.law);
+  if (!why.empty()) return skipped(why);
   experiment.certain = certain_law(experiment.law);
   if (experiment.certain.support == 0) return skipped("every token of the support is ambiguous");
   experiment.pooling = statistics::pool_by_probability(experiment.certain.probability,

@@ -32,8 +32,8 @@ struct BatchAccess;
 using RequestId = std::uint64_t;
 
 /// How histories are handed to `sample`. Tokens are the same.
-/// lists: prompt and output as they are; a call counts in those that have a penalty, which costs
-/// their length.
+/// lists: the output as it is, and of a prompt that the repetition penalty reads the different ids;
+/// a call goes through those that have a penalty, which costs their length.
 /// dense: a bitmask of the prompt and counts of the output, kept from token to token. A call reads
 /// them whole, whatever the length, so that on a CPU they pay for histories about as long as the
 /// vocabulary alone; they take capacity * vocab * 4 1/8 bytes.

@@ -1,0 +1,33 @@
+// What the files of the case table share.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "suites/cases/case.h"
+
+namespace fairdraw::suites {
+
+/// A case, its operations filled in, and their name as a part of its id.
+struct NamedCase {
+  Case entry;
+  std::string operations_name;
+};
+
+/// One operation for all rows of a case.
+NamedCase named_case(Case entry, const char* operation);
+
+Input family_input(harness::Family family, std::int64_t vocab, DType dtype = DType::float32);
+
+/// A row of a table of laws: draws of one operation, and the discrepancy that they are to find.
+struct LawRow {
+  Suite suite;
+  harness::Family family;
+  std::int64_t vocab;
+  const char* operation;
+  std::uint64_t draws;
+  double declared;
+};
+NamedCase law_case(Check check, const LawRow& row);
+
+}  // namespace fairdraw::suites
