@@ -27,10 +27,12 @@
 //     else R_{k+1}(j) = max(R_k(j) Z_k - Q_k(j) S_k, 0), and child k + 1 is tested against that.
 // Where none stands, a token is drawn from what is left; a leaf gives a bonus token. Q_{k+1} is Q_0
 // again (with replacement: multi-round rejection, SpecInfer, Miao et al. 2024), or Q_k without x
-// (without: EAGLE's first trees, Li et al. 2024; Sequoia, Chen et al. 2024; RSD, Jeon et al. 2024).
+// (without: EAGLE's first trees, Li et al. 2024; Sequoia, Chen et al. 2024; RSD by Gumbel top-k,
+// Jeon et al. 2024).
 // For one child that is the rule of chains, bit for bit. The weights of R_k grow by 60 bits a child
 // and stay exact: R_k(j) is max(P(j) A - Q(j) B, 0) with two long integers a node, however long.
-// So a node may have up to kMaxSiblings children; beyond it is invalid_draft_tree.
+// The cost of a child grows with the children before it, so a node may have up to kMaxSiblings;
+// beyond is invalid_draft_tree.
 // This asks of the draft that a child's number is its place in the order of drawing (Gumbel top-k:
 // perturbed logits, largest first), and that no node was kept or dropped for its token. Trees of
 // the deterministic top-k (EAGLE-2 and -3, Medusa, SGLang, TensorRT-LLM's dynamic trees) or pruned
