@@ -326,6 +326,8 @@ VerifyCall random_verify_call(std::uint64_t number, std::int64_t vocab, bool tre
       const auto above = static_cast<std::int32_t>(i) - 1;
       std::int32_t& parent = call.parents[span->place + i];
       parent = random() % 2 == 0 ? above : static_cast<std::int32_t>(random() % (i + 1)) - 1;
+      // Of known law siblings are the point.
+      if (sampled && i > 0 && random() % 2 == 0) parent = call.parents[span->place + i - 1];
       // What the target draws there, so that paths branch: the walk down from the root is at most
       // i steps, every parent so far being before its child.
       if (call.draft_law == DraftLaw::none && parent != above && random() % 2 == 0) {
