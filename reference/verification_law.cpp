@@ -125,6 +125,108 @@ void extend_tree(const RowBehind& target, std::span<const std::int32_t> drafted,
   }
 }
 
+// Trees of unknown tokens: the children of a node, one after the other.
+class SampledChildren {
+ public:
+  SampledChildren(const RowBehind& target, const RowBehind& draft, const SampledTree& tree,
+                  SequenceLaw& law)
+      : target_(target), draft_(draft), tree_(tree), law_(law) {}
+
+  // A node that was reached with `probability`.
+  void extend(std::int32_t number, const std::vector<std::int32_t>& prefix,
+              const Probability& probability) {
+    Node node;
+    node.prefix = prefix;
+    for (std::size_t j = 0; j < tree_.parents.size(); ++j) {
+      if (tree_.parents[j] == number) node.children.push_back(static_cast<std::int32_t>(j));
+    }
+    const IntegerRow target = target_(prefix), draft = draft_(prefix);
+    if (node.children.empty()) {
+      for (const Step& bonus : draws_of(target)) {
+        law_[with(prefix, bonus.decision)] += probability * bonus.probability;
+      }
+      return;
+    }
+    node.target.assign(node.children.size() + 1, target);
+    node.draft.assign(node.children.size() + 1, draft);
+    std::vector<std::uint64_t> left;
+    for (std::size_t token = 0; token < draft.mask.size(); ++token) {
+      left.push_back(draft.mask[token] != 0 ? draft.weight[token] : 0);
+    }
+    draw_next(node, left, {}, {}, probability);
+  }
+
+ private:
+  struct Node {
+    std::vector<std::int32_t> prefix, children;
+    std::vector<IntegerRow> target, draft;  // its own rows, once for itself and for each child
+  };
+  using Words = std::vector<std::uint64_t>;
+
+  // The model on the children that are drawn so far, as a tree of one level.
+  VerificationOutcome judge(const Node& node, const std::vector<std::int32_t>& drawn,
+                            const Words& accept, std::uint64_t recover) const {
+    const std::vector<std::int32_t> roots(drawn.size(), -1);
+    std::vector<PositionWords> words(2);
+    words[0].accept = accept.front();
+    words[0].accept_next.assign(accept.begin() + 1, accept.end());
+    words[0].recover = recover;
+    const std::span target(node.target), draft(node.draft);
+    return verify_tree_model(target.first(drawn.size() + 1), drawn, roots, words,
+                             node.target[0].mask.size(), 1,
+                             {draft.first(drawn.size() + 1), tree_.judged, false});
+  }
+
+  // The next child comes from the weights `left`; `drawn` do not stand, by these words of accept.
+  void draw_next(const Node& node, const std::vector<std::uint64_t>& left,
+                 const std::vector<std::int32_t>& drawn, const Words& accept,
+                 const Probability& probability) {
+    if (drawn.size() == node.children.size()) {
+      for (const Step& recover : steps_of(
+               [&](std::uint64_t word) { return judge(node, drawn, accept, word).tokens.at(0); })) {
+        law_[with(node.prefix, recover.decision)] += probability * recover.probability;
+      }
+      return;
+    }
+    cpp_int total = 0;
+    for (const std::uint64_t weight : left) total += weight;
+    for (std::size_t token = 0; token < left.size(); ++token) {
+      if (left[token] == 0) continue;
+      const Probability reached = probability * Probability(cpp_int(left[token]), total);
+      test(node, left, with(drawn, static_cast<std::int32_t>(token)), accept, reached);
+    }
+  }
+
+  // The last of `drawn` is tested.
+  void test(const Node& node, std::vector<std::uint64_t> left,
+            const std::vector<std::int32_t>& drawn, const Words& accept,
+            const Probability& probability) {
+    const auto words_with = [&accept](std::uint64_t word) {
+      Words words = accept;
+      words.push_back(word);
+      return words;
+    };
+    if (tree_.drawn == SiblingSampling::without_replacement) {
+      left[static_cast<std::size_t>(drawn.back())] = 0;
+    }
+    for (const Step& step : steps_of([&](std::uint64_t word) {
+           return judge(node, drawn, words_with(word), 0).accepted;
+         })) {
+      const Probability reached = probability * step.probability;
+      if (step.decision == 1) {
+        extend(node.children[drawn.size() - 1], with(node.prefix, drawn.back()), reached);
+      } else {
+        draw_next(node, left, drawn, words_with(step.word), reached);
+      }
+    }
+  }
+
+  const RowBehind& target_;
+  const RowBehind& draft_;
+  const SampledTree& tree_;
+  SequenceLaw& law_;
+};
+
 }  // namespace
 
 SequenceLaw chain_law(const RowBehind& target, const RowBehind& draft, const RowBehind& drawn_from,
@@ -146,6 +248,13 @@ SequenceLaw tree_law(const RowBehind& target, std::span<const std::int32_t> draf
                      std::span<const std::int32_t> parents) {
   SequenceLaw law;
   extend_tree(target, drafted, parents, -1, {}, 1, law);
+  return law;
+}
+
+SequenceLaw sampled_tree_law(const RowBehind& target, const RowBehind& draft,
+                             const SampledTree& tree) {
+  SequenceLaw law;
+  SampledChildren(target, draft, tree, law).extend(-1, {}, 1);
   return law;
 }
 

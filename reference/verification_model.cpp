@@ -47,6 +47,53 @@ std::int32_t recovered(const IntegerRow& target, const IntegerRow& draft, std::u
   return static_cast<std::int32_t>(found - prefix.begin());
 }
 
+// The weights of a law that can be taken apart.
+struct Masses {
+  std::vector<cpp_int> of;
+
+  explicit Masses(const IntegerRow& row) {
+    for (std::size_t token = 0; token < row.mask.size(); ++token) of.push_back(mass(row, token));
+  }
+  cpp_int sum() const {
+    cpp_int total = 0;
+    for (const cpp_int& value : of) total += value;
+    return total;
+  }
+};
+
+// What the children of one node leave of the target, weight by weight.
+class Residual {
+ public:
+  Residual(const IntegerRow& target, const IntegerRow& draft) : left_(target), draft_(draft) {}
+
+  bool can_be_drafted(std::size_t token) const { return draft_.of[token] != 0; }
+
+  bool stands(std::size_t token, std::uint64_t word) const {
+    const cpp_int p = left_.of[token] * draft_.sum(), q = draft_.of[token] * left_.sum();
+    return p != 0 && scale(word, q) < p;
+  }
+
+  void take_away(std::size_t token, SiblingSampling siblings) {
+    const cpp_int left = left_.sum(), drawn = draft_.sum();
+    for (std::size_t j = 0; j < left_.of.size(); ++j) {
+      const cpp_int more = left_.of[j] * drawn - draft_.of[j] * left;
+      left_.of[j] = more > 0 ? more : cpp_int(0);
+    }
+    if (siblings == SiblingSampling::without_replacement) draft_.of[token] = 0;
+  }
+
+  std::int32_t token_for(std::uint64_t word) const {
+    const cpp_int t = scale(word, left_.sum());
+    cpp_int sum = 0;
+    std::size_t token = 0;
+    while ((sum += left_.of[token]) <= t) ++token;
+    return static_cast<std::int32_t>(token);
+  }
+
+ private:
+  Masses left_, draft_;
+};
+
 bool outside(std::span<const std::int32_t> drafted, std::size_t vocab) {
   return std::any_of(drafted.begin(), drafted.end(), [vocab](std::int32_t token) {
     return token < 0 || static_cast<std::size_t>(token) >= vocab;
@@ -54,6 +101,47 @@ bool outside(std::span<const std::int32_t> drafted, std::size_t vocab) {
 }
 
 VerificationOutcome failed(RowStatus status) { return {status, {}, {}, 0}; }
+
+// A tree of known law whose shape is right.
+VerificationOutcome walk_by_law(std::span<const IntegerRow> target,
+                                std::span<const std::int32_t> drafted,
+                                std::span<const std::int32_t> parents,
+                                std::span<const PositionWords> words, const TreeDraft& draft) {
+  VerificationOutcome outcome;
+  for (std::int32_t node = -1;;) {
+    const IntegerRow& row = target[static_cast<std::size_t>(node) + 1];
+    const IntegerRow& draft_row = draft.rows[static_cast<std::size_t>(node) + 1];
+    const PositionWords& here = words[outcome.tokens.size()];
+    std::vector<std::size_t> children;
+    for (std::size_t j = 0; j < drafted.size(); ++j) {
+      if (parents[j] == node) children.push_back(j);
+    }
+    if (row.status != RowStatus::ok) return failed(row.status);
+    if (children.empty()) {
+      outcome.tokens.push_back(row.token_for(here.bonus));
+      return outcome;
+    }
+    if (draft_row.status != RowStatus::ok) return failed(draft_row.status);
+    Residual residual(row, draft_row);
+    node = -1;
+    for (std::size_t k = 0; k < children.size() && node < 0; ++k) {
+      const auto token = static_cast<std::size_t>(drafted[children[k]]);
+      if (!residual.can_be_drafted(token)) return failed(RowStatus::impossible_draft);
+      if (residual.stands(token, k == 0 ? here.accept : here.accept_next.at(k - 1))) {
+        node = static_cast<std::int32_t>(children[k]);
+      } else {
+        residual.take_away(token, draft.siblings);
+      }
+    }
+    if (node < 0) {
+      outcome.tokens.push_back(residual.token_for(here.recover));
+      return outcome;
+    }
+    outcome.tokens.push_back(drafted[static_cast<std::size_t>(node)]);
+    outcome.nodes.push_back(node);
+    ++outcome.accepted;
+  }
+}
 
 }  // namespace
 
@@ -95,15 +183,20 @@ VerificationOutcome verify_tree_model(std::span<const IntegerRow> target,
                                       std::span<const std::int32_t> drafted,
                                       std::span<const std::int32_t> parents,
                                       std::span<const PositionWords> words, std::size_t vocab,
-                                      std::size_t max_depth) {
+                                      std::size_t max_depth, const TreeDraft& draft) {
   const std::size_t n = drafted.size();
-  if (target.size() != n + 1 || parents.size() != n || words.size() < std::min(n, max_depth) + 1) {
+  if (target.size() != n + 1 || parents.size() != n || words.size() < std::min(n, max_depth) + 1 ||
+      (!draft.rows.empty() && draft.rows.size() != n + 1)) {
     throw std::invalid_argument("verify_tree_model: an array has the wrong length");
   }
   if (outside(drafted, vocab)) return failed(RowStatus::index_out_of_range);
   std::size_t deepest = 0;
   for (std::size_t j = 0; j < n; ++j) {
     if (parents[j] < -1 || parents[j] >= static_cast<std::int32_t>(j)) {
+      return failed(RowStatus::invalid_draft_tree);
+    }
+    const auto siblings = std::count(parents.begin(), parents.end(), parents[j]);
+    if (!draft.rows.empty() && siblings > kMaxSiblings) {
       return failed(RowStatus::invalid_draft_tree);
     }
     std::size_t depth = 0;
@@ -115,6 +208,9 @@ VerificationOutcome verify_tree_model(std::span<const IntegerRow> target,
   }
   if (deepest > max_depth) return failed(RowStatus::invalid_draft_length);
 
+  if (!draft.rows.empty() && n > 0 && !draft.greedy) {
+    return walk_by_law(target, drafted, parents, words, draft);
+  }
   VerificationOutcome outcome;
   for (std::int32_t node = -1;;) {
     const IntegerRow& row = target[static_cast<std::size_t>(node) + 1];

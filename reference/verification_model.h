@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "fairdraw/speculative.h"
 #include "reference/integer_model.h"
 
 namespace fairdraw::reference {
@@ -16,6 +17,7 @@ namespace fairdraw::reference {
 /// The random words of one position, by purpose.
 struct PositionWords {
   std::uint64_t draw = 0, accept = 0, recover = 0, bonus = 0;
+  std::vector<std::uint64_t> accept_next = {};  ///< of a tree: of the second child on
 };
 
 struct VerificationOutcome {
@@ -36,15 +38,23 @@ VerificationOutcome verify_chain_model(std::span<const IntegerRow> target,
                                        std::span<const PositionWords> words, std::size_t vocab,
                                        bool greedy);
 
+/// What is known of the law of a tree's drafts.
+struct TreeDraft {
+  std::span<const IntegerRow> rows;  ///< n + 1, beside the target's; none: nothing is known
+  SiblingSampling siblings = SiblingSampling::with_replacement;
+  bool greedy = false;  ///< of the request: the law is of no use then
+};
+
 /// A tree of n = drafted.size() tokens, `target`: n + 1 rows, row j + 1 behind drafted token j;
 /// `words`: by depth, n + 1 of them at most used. Statuses: a drafted token outside of the
-/// vocabulary, a parent that does not come before its child, a path longer than `max_depth`; then
-/// rows along the path.
+/// vocabulary, a parent that does not come before its child or, of known law, has too many, a path
+/// longer than `max_depth`; then, along the path, the target's row, the draft's row where there are
+/// children, a child of weight 0 that is tested.
 VerificationOutcome verify_tree_model(std::span<const IntegerRow> target,
                                       std::span<const std::int32_t> drafted,
                                       std::span<const std::int32_t> parents,
                                       std::span<const PositionWords> words, std::size_t vocab,
-                                      std::size_t max_depth);
+                                      std::size_t max_depth, const TreeDraft& draft = {});
 
 // --- Laws ----------------------------------------------------------------------------------------
 
@@ -69,6 +79,16 @@ SequenceLaw given_chain_law(const RowBehind& target, std::span<const std::int32_
 /// What verify_tree_model emits for a tree of given tokens.
 SequenceLaw tree_law(const RowBehind& target, std::span<const std::int32_t> drafted,
                      std::span<const std::int32_t> parents);
+
+/// How a tree of unknown tokens comes to its tokens.
+struct SampledTree {
+  std::span<const std::int32_t> parents;
+  SiblingSampling drawn, judged;  ///< one of them, but to show what comes of two
+};
+
+/// What verify_tree_model emits for trees whose tokens are drawn from `draft`, exactly so.
+SequenceLaw sampled_tree_law(const RowBehind& target, const RowBehind& draft,
+                             const SampledTree& tree);
 
 /// The law of the first `length` tokens where what `law` leaves open is drawn from the target, as
 /// later steps do.

@@ -85,9 +85,9 @@ std::vector<const harness::CaseRecord*> red_cases(const harness::RunRecord& reco
 
 std::vector<SuspectedBug> suspected_bugs(const harness::RunRecord& record) {
   // They look at tokens that were drawn, which every other bug spoils too.
-  static const std::set<std::string> statistical = {"bets",        "binomial", "chain_law",
-                                                    "chi_squared", "global",   "pit",
-                                                    "scripted",    "support",  "verify_law"};
+  static const std::set<std::string> statistical = {
+      "bets", "binomial", "chain_law", "chi_squared", "global",
+      "pit",  "scripted", "support",   "verify_law",  "verify_tree_law"};
   std::vector<SuspectedBug> bugs;
   for (const harness::CaseRecord& one : record.cases) {
     if (one.verdict != harness::Verdict::failed || !one.evidence) continue;

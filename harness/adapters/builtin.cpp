@@ -25,7 +25,7 @@ class CpuSampler final : public Sampler {
     description_.processing = true;
     description_.reports_raw = description_.reports_processed = true;
     description_.ranks_position = description_.ranks_at_least = true;
-    description_.verification = description_.draft_trees = true;
+    description_.verification = description_.draft_trees = description_.draft_tree_laws = true;
   }
 
   const SamplerDescription& description() const override { return description_; }
@@ -152,11 +152,32 @@ class CpuSampler final : public Sampler {
     View<RowStatus> status_view;
     if (call.statuses != nullptr) status_view = {statuses.data(), batch};
 
+    const auto draft_law = static_cast<DraftLaw>(call.draft_law);
+    const auto draft_rows = [&call](std::int64_t rows) {
+      return RowsView{call.draft, static_cast<DType>(call.dtype), rows, call.vocab, call.vocab};
+    };
+    LawFilters draft_filters;
+    if (draft_law == DraftLaw::logits) {
+      draft_filters.temperature = {call.draft_temperature, batch};
+      draft_filters.top_k = {call.draft_top_k, batch};
+      draft_filters.top_p = {call.draft_top_p, batch};
+      draft_filters.min_p = {call.draft_min_p, batch};
+    }
+    draft_filters.tie_rule = target.filters.tie_rule;
+    draft_filters.filter_order = target.filters.filter_order;
+
     Error error;
     if (call.parents != nullptr) {
-      const VerifyTreeRequest request{
-          target,       call.max_draft, call.max_depth, draft_tokens, {call.parents, call.places},
-          draft_lengths};
+      const VerifyTreeRequest request{target,
+                                      call.max_draft,
+                                      call.max_depth,
+                                      draft_tokens,
+                                      {call.parents, call.places},
+                                      draft_lengths,
+                                      draft_law,
+                                      static_cast<SiblingSampling>(call.siblings),
+                                      draft_rows(call.rows),
+                                      draft_filters};
       VerifyTreeResult result{
           {call.tokens, batch * (call.max_depth + 1)}, {}, accepted, status_view};
       if (call.nodes != nullptr) result.nodes = {call.nodes, batch * call.max_depth};
@@ -167,17 +188,9 @@ class CpuSampler final : public Sampler {
       request.max_draft = call.max_draft;
       request.draft_tokens = draft_tokens;
       request.draft_lengths = draft_lengths;
-      request.draft_law = static_cast<DraftLaw>(call.draft_law);
-      request.draft = {call.draft, static_cast<DType>(call.dtype), call.places, call.vocab,
-                       call.vocab};
-      if (request.draft_law == DraftLaw::logits) {
-        request.draft_filters.temperature = {call.draft_temperature, batch};
-        request.draft_filters.top_k = {call.draft_top_k, batch};
-        request.draft_filters.top_p = {call.draft_top_p, batch};
-        request.draft_filters.min_p = {call.draft_min_p, batch};
-      }
-      request.draft_filters.tie_rule = target.filters.tie_rule;
-      request.draft_filters.filter_order = target.filters.filter_order;
+      request.draft_law = draft_law;
+      request.draft = draft_rows(call.places);
+      request.draft_filters = draft_filters;
       error = verify_chain(request,
                            {{call.tokens, batch * (call.max_draft + 1)}, accepted, status_view},
                            execution_);

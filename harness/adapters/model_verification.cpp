@@ -55,7 +55,9 @@ VerificationRequest owned(const fairdraw_verification& call) {
   request.draft_lengths = copied(call.draft_lengths, call.batch);
   request.parents = copied(call.parents, call.places);
   request.draft_law = static_cast<DraftLaw>(call.draft_law);
-  request.draft = decoded(call.draft, call.dtype, call.places * call.vocab);
+  request.siblings = static_cast<SiblingSampling>(call.siblings);
+  request.draft =
+      decoded(call.draft, call.dtype, (request.trees ? call.rows : call.places) * call.vocab);
   request.draft_parameters = parameters(call.draft_temperature, call.draft_top_k, call.draft_top_p,
                                         call.draft_min_p, call.batch);
   return request;

@@ -165,8 +165,8 @@ typedef struct fairdraw_verification {
   const int32_t* draft_tokens;  /* [places] */
   const int32_t* draft_lengths; /* [batch]; optional */
   const int32_t* parents;       /* [places]: trees; NULL: chains */
-  uint32_t draft_law;           /* 0 none, 1 probabilities, 2 logits; of trees: 0 */
-  const void* draft;            /* [places, vocab]; NULL where the law is none */
+  uint32_t draft_law;           /* 0 none, 1 probabilities, 2 logits */
+  const void* draft; /* [places, vocab]; of trees [rows, vocab]; NULL where the law is none */
   /* filters of the draft's logits, one value a request; NULL where the law is another */
   const float* draft_temperature;
   const int32_t* draft_top_k;
@@ -177,6 +177,10 @@ typedef struct fairdraw_verification {
   int32_t* nodes;  /* [batch, max_depth] of trees: which drafts stand; optional */
   int32_t* accepted; /* [batch]: how many drafts stand; optional */
   int32_t* statuses; /* [batch], fairdraw::RowStatus; optional */
+
+  /* of trees whose draft_law is not 0: children of a node drawn 0 with replacement, 1 without. Only
+     for samplers that declare laws of trees */
+  uint32_t siblings;
 } fairdraw_verification;
 
 #ifdef __cplusplus

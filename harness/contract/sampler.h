@@ -45,8 +45,9 @@ struct SamplerDescription {
   bool reports_probs = false, reports_logprobs = false;
   bool reports_raw = false, reports_processed = false;  ///< fairdraw_batch.report_*, by mode
   bool ranks_position = false, ranks_at_least = false;  ///< and the ranks in it, by rule
-  bool verification = false;  ///< verifies drafts of requests against logits: run_verification()
-  bool draft_trees = false;   ///< there, trees of drafts too
+  bool verification = false;     ///< verifies drafts of requests against logits: run_verification()
+  bool draft_trees = false;      ///< there, trees of drafts too
+  bool draft_tree_laws = false;  ///< and trees whose drafts have a law
 };
 
 class Sampler {

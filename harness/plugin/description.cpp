@@ -46,6 +46,7 @@ constexpr Ability kAbilities[] = {
     {FAIRDRAW_RANKS_AT_LEAST, "rank_at_least", &SamplerDescription::ranks_at_least},
     {FAIRDRAW_CAN_VERIFY, "verification", &SamplerDescription::verification},
     {FAIRDRAW_CAN_DRAFT_TREES, "draft_trees", &SamplerDescription::draft_trees},
+    {FAIRDRAW_CAN_DRAFT_TREE_LAWS, "draft_tree_laws", &SamplerDescription::draft_tree_laws},
 };
 
 struct Promise {

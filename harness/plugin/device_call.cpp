@@ -127,7 +127,7 @@ std::string DeviceCall::run_verification(const fairdraw_verification& verificati
   moved.input(&V::draft_tokens, places * 4);
   moved.input(&V::draft_lengths, batch * 4);
   moved.input(&V::parents, places * 4);
-  moved.input(&V::draft, places * row_bytes);
+  moved.input(&V::draft, (trees ? verification.rows : places) * row_bytes);
   moved.result(&V::tokens, batch * (width + 1) * 4);
   moved.result(&V::nodes, batch * width * 4);
   moved.result(&V::accepted, batch * 4);

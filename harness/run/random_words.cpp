@@ -15,12 +15,12 @@ std::uint64_t finish(std::uint64_t value) {
 }  // namespace
 
 std::uint64_t random_word(std::uint64_t seed, std::uint64_t offset, Purpose purpose,
-                          std::uint32_t index) {
+                          std::uint32_t index, std::uint32_t sibling) {
   const auto low = [](std::uint64_t word) { return static_cast<std::uint32_t>(word); };
   const auto high = [](std::uint64_t word) { return static_cast<std::uint32_t>(word >> 32); };
   const r123::Philox4x32 generator;
   const r123::Philox4x32::ctr_type counter = {
-      {low(offset), high(offset), static_cast<std::uint32_t>(purpose), index}};
+      {low(offset), high(offset), static_cast<std::uint32_t>(purpose) + 256 * sibling, index}};
   const r123::Philox4x32::key_type key = {{low(seed), high(seed)}};
   const r123::Philox4x32::ctr_type out = generator(counter, key);
   return std::uint64_t{out[0]} | (std::uint64_t{out[1]} << 32);

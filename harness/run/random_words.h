@@ -10,9 +10,9 @@
 namespace fairdraw::harness {
 
 /// Word of one draw: key = seed, counter = {offset low, offset high, purpose, index}; the first
-/// two outputs, low one first.
+/// two outputs, low one first. `sibling`, of acceptance in a tree, stands above the purpose.
 std::uint64_t random_word(std::uint64_t seed, std::uint64_t offset, Purpose purpose,
-                          std::uint32_t index);
+                          std::uint32_t index, std::uint32_t sibling = 0);
 
 /// The seed that belongs to a text (FNV-1a of its bytes, finished by SplitMix64).
 std::uint64_t seed_from_text(std::string_view text);

@@ -16,4 +16,8 @@ CheckOutcome check_verify(const CheckInput& input);
 /// first tokens, what becomes of each drafted token at two positions, pairs, bonus, neighbours.
 CheckOutcome check_verify_law(const CheckInput& input);
 
+/// The same of trees whose drafts have a known law, siblings with and without replacement: first
+/// tokens, what becomes of each child, what comes where none stands, tokens behind, neighbours.
+CheckOutcome check_verify_tree_law(const CheckInput& input);
+
 }  // namespace fairdraw::harness

@@ -73,6 +73,7 @@ DraftedRequest take_apart(const VerificationRequest& request, std::int64_t b) {
   const auto at = static_cast<std::size_t>(b);
   DraftedRequest taken;
   taken.tree = request.trees;
+  taken.siblings = request.siblings;
   taken.vocab = static_cast<std::size_t>(request.vocab);
   taken.max_depth = static_cast<std::size_t>(request.max_depth);
   if (!request.active.empty() && request.active[at] == 0) {
@@ -99,24 +100,30 @@ DraftedRequest take_apart(const VerificationRequest& request, std::int64_t b) {
       row.allowed.assign(first, first + words);
     }
     taken.target.push_back(std::move(row));
-    const auto word = [&](Purpose purpose) {
+    const auto word = [&](Purpose purpose, std::int64_t sibling = 0) {
       return random_word(request.seed[s], request.offset[s] + static_cast<std::uint64_t>(i),
-                         purpose, index);
+                         purpose, index, static_cast<std::uint32_t>(sibling));
     };
     taken.words.push_back(
         {word(Purpose::draw), word(Purpose::accept), word(Purpose::recover), word(Purpose::bonus)});
-    if (i == place->drafts) break;
+    for (std::int64_t k = 1; request.trees && k < place->drafts; ++k) {
+      taken.words.back().accept_next.push_back(word(Purpose::accept, k));
+    }
+    const bool drafted = i < place->drafts;
     const std::int64_t draft = place->place + i;
+    if (request.draft_law != DraftLaw::none && (drafted || request.trees)) {
+      const bool probs = request.draft_law == DraftLaw::probs;
+      taken.draft.push_back(
+          {row_of(request.draft, request.trees ? place->row + i : draft, request.vocab),
+           probs,
+           {},
+           probs ? reference::RowParameters{} : request.draft_parameters[at],
+           request.tie_rule,
+           request.filter_order});
+    }
+    if (!drafted) break;
     taken.drafted.push_back(request.draft_tokens[static_cast<std::size_t>(draft)]);
     if (request.trees) taken.parents.push_back(request.parents[static_cast<std::size_t>(draft)]);
-    if (request.draft_law == DraftLaw::none) continue;
-    const bool probs = request.draft_law == DraftLaw::probs;
-    taken.draft.push_back({row_of(request.draft, draft, request.vocab),
-                           probs,
-                           {},
-                           probs ? reference::RowParameters{} : request.draft_parameters[at],
-                           request.tie_rule,
-                           request.filter_order});
   }
   return taken;
 }
@@ -127,8 +134,9 @@ reference::VerificationOutcome outcome_of(const DraftedRequest& request) {
   for (const LawRow& row : request.target) target.push_back(row.model());
   for (const LawRow& row : request.draft) draft.push_back(row.model());
   if (request.tree) {
-    return verify_tree_model(target, request.drafted, request.parents, request.words, request.vocab,
-                             request.max_depth);
+    return verify_tree_model(
+        target, request.drafted, request.parents, request.words, request.vocab, request.max_depth,
+        {draft, request.siblings, is_greedy(request.target.front().parameters)});
   }
   return verify_chain_model(target, draft, request.drafted, request.words, request.vocab,
                             is_greedy(request.target.front().parameters));
@@ -201,6 +209,7 @@ VerificationResponse run_verification(Sampler& sampler, const VerificationReques
   call.nodes = nodes.data();
   call.accepted = accepted.data();
   call.statuses = statuses.data();
+  call.siblings = static_cast<std::uint32_t>(request.siblings);
 
   ReadOnly inputs;
   const auto requests = static_cast<std::size_t>(batch);

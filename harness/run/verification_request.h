@@ -30,7 +30,9 @@ struct VerificationRequest {
   std::vector<std::int32_t> draft_lengths;  ///< [batch], or empty
   std::vector<std::int32_t> parents;        ///< [places] of trees
   DraftLaw draft_law = DraftLaw::none;
-  std::vector<float> draft;                                ///< [places, vocab] where there is a law
+  SiblingSampling siblings = SiblingSampling::with_replacement;  ///< of trees
+  /// Where there is a law: [places, vocab]; of trees [rows, vocab].
+  std::vector<float> draft;
   std::vector<reference::RowParameters> draft_parameters;  ///< [batch] of logits
   bool counts = true;  ///< asks for everything, not for tokens alone
 
@@ -69,8 +71,9 @@ struct DraftedRequest {
   RowStatus status = RowStatus::ok;  ///< inactive or invalid_draft_length: there is nothing else
   bool tree = false;
   std::size_t vocab = 0, max_depth = 0;
-  std::vector<LawRow> target;  ///< [n + 1]
-  std::vector<LawRow> draft;   ///< [n], or none
+  std::vector<LawRow> target;                                    ///< [n + 1]
+  std::vector<LawRow> draft;                                     ///< [n], of trees [n + 1], or none
+  SiblingSampling siblings = SiblingSampling::with_replacement;  ///< of trees
   std::vector<std::int32_t> drafted, parents;
   std::vector<reference::PositionWords> words;  ///< [n + 1]
 };

@@ -69,6 +69,24 @@ Error check_target(const TargetRows& target, std::int64_t max_draft,
   return check_request(rows_of(target), "target.logits");
 }
 
+// The draft's law, where there is one. `rows`: how many it has to have.
+Error check_draft(const RowsView& draft, const LawFilters& filters, const TargetRows& target,
+                  std::int64_t rows, const char* meaning) {
+  if (Error e = check_rows(draft, "draft")) return e;
+  if (Error e = check_length("draft", draft.rows, rows, meaning)) return e;
+  if (draft.vocab != target.logits.vocab) {
+    return out_of_range("draft.vocab", std::to_string(draft.vocab),
+                        std::to_string(target.logits.vocab) + " (the vocabulary of target.logits)");
+  }
+  return check_filters(filters, "draft_filters.", target.batch);
+}
+
+Error check_law(DraftLaw law) {
+  if (static_cast<std::uint32_t>(law) <= 2) return {};
+  return out_of_range("draft_law", std::to_string(static_cast<std::uint32_t>(law)),
+                      "0 (none), 1 (probs) or 2 (logits)");
+}
+
 Error check_outcome(const View<std::int32_t>& tokens, std::int64_t batch, std::int64_t width,
                     const char* meaning, const View<std::int32_t>& accepted,
                     const View<RowStatus>& statuses) {
@@ -97,22 +115,12 @@ Error check_verify_chain(const VerifyChainRequest& request, const VerifyChainRes
                              request.draft_lengths)) {
     return e;
   }
-  if (static_cast<std::uint32_t>(request.draft_law) > 2) {
-    return out_of_range("draft_law", std::to_string(static_cast<std::uint32_t>(request.draft_law)),
-                        "0 (none), 1 (probs) or 2 (logits)");
-  }
+  if (Error e = check_law(request.draft_law)) return e;
   if (request.draft_law != DraftLaw::none && request.draft_tokens.size > 0) {
-    if (Error e = check_rows(request.draft, "draft")) return e;
-    if (Error e = check_length("draft", request.draft.rows, request.draft_tokens.size,
-                               "one row a place for a draft")) {
+    if (Error e = check_draft(request.draft, request.draft_filters, request.target,
+                              request.draft_tokens.size, "one row a place for a draft")) {
       return e;
     }
-    if (request.draft.vocab != request.target.logits.vocab) {
-      return out_of_range(
-          "draft.vocab", std::to_string(request.draft.vocab),
-          std::to_string(request.target.logits.vocab) + " (the vocabulary of target.logits)");
-    }
-    if (Error e = check_filters(request.draft_filters, "draft_filters.", batch)) return e;
   }
   return check_outcome(result.tokens, batch, request.max_draft + 1, "batch * (max_draft + 1)",
                        result.accepted, result.statuses);
@@ -132,6 +140,17 @@ Error check_verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult
   }
   if (!request.parents.given() && request.parents.size > 0) {
     return out_of_range("parents", "null", "an array");
+  }
+  if (Error e = check_law(request.draft_law)) return e;
+  if (static_cast<std::uint32_t>(request.siblings) > 1) {
+    return out_of_range("siblings", std::to_string(static_cast<std::uint32_t>(request.siblings)),
+                        "0 (with_replacement) or 1 (without_replacement)");
+  }
+  if (request.draft_law != DraftLaw::none && request.draft_tokens.size > 0) {
+    if (Error e = check_draft(request.draft, request.draft_filters, request.target,
+                              request.target.logits.rows, "one row a row of target.logits")) {
+      return e;
+    }
   }
   if (Error e =
           check_optional(result.nodes, "nodes", batch * request.max_depth, "batch * max_depth")) {

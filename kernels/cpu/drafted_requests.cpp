@@ -33,14 +33,44 @@ RowStatus DraftedRequests::filter(std::int64_t b, const DraftedRequest& request,
   return filter_row(rows_, request.row + i, parameters(b), options_, worker);
 }
 
-std::uint64_t DraftedRequests::word(std::int64_t b, std::int64_t position, Purpose purpose) const {
+std::uint64_t DraftedRequests::word(std::int64_t b, std::int64_t position, Purpose purpose,
+                                    std::uint32_t sibling) const {
   const std::uint64_t offset = target_.offset.at(b) + static_cast<std::uint64_t>(position);
   const auto index = static_cast<std::uint32_t>(target_.seed.is_array() ? 0 : b);
-  return random_word(target_.seed.at(b), offset, purpose, index);
+  return random_word(target_.seed.at(b), offset, purpose, index, sibling);
 }
 
 RowParameters DraftedRequests::parameters(std::int64_t b) const {
   return parameters_of(target_.filters, b);
+}
+
+DraftLaws::DraftLaws(DraftLaw law, const RowsView& rows, const LawFilters& filters)
+    : filters_(filters), options_(options_of(filters)) {
+  rows_.logits = rows;
+  options_.from_probs = law == DraftLaw::probs;
+}
+
+RowStatus DraftLaws::weigh(std::int64_t b, std::int64_t row, Worker& worker,
+                           LawWeights& law) const {
+  const RowParameters parameters =
+      options_.from_probs ? RowParameters{} : parameters_of(filters_, b);
+  const RowStatus status = filter_row(rows_, row, parameters, options_, worker);
+  if (status != RowStatus::ok) return status;
+  if (!fairdraw::is_greedy(parameters)) {
+    take_weights(worker, rows_.logits.vocab, law);
+    return status;
+  }
+  const auto vocab = static_cast<std::size_t>(rows_.logits.vocab);
+  law.make_room(vocab);
+  std::fill_n(law.weight.begin(), vocab, std::uint64_t{0});
+  law.weight[static_cast<std::size_t>(worker.sampler.draw(0))] = 1;  // any word gives it
+  law.total = 1;
+  return status;
+}
+
+void take_weights(Worker& worker, std::int64_t vocab, LawWeights& law) {
+  law.make_room(static_cast<std::size_t>(vocab));
+  law.total = worker.sampler.write_weights(law.weight.data());
 }
 
 }  // namespace fairdraw::cpu

@@ -1,4 +1,4 @@
-// Requests with drafted tokens: where their rows are, their law, their random words. What
+// Requests with drafted tokens: where their rows are, their laws, their random words. What
 // verify_chain and verify_tree share.
 #pragma once
 
@@ -6,6 +6,7 @@
 
 #include "batch.h"
 #include "drafted_request.h"
+#include "law_weights.h"
 
 namespace fairdraw::cpu {
 
@@ -23,7 +24,8 @@ class DraftedRequests {
                    Worker& worker) const;
 
   bool is_greedy(std::int64_t b) const { return fairdraw::is_greedy(parameters(b)); }
-  std::uint64_t word(std::int64_t b, std::int64_t position, Purpose purpose) const;
+  std::uint64_t word(std::int64_t b, std::int64_t position, Purpose purpose,
+                     std::uint32_t sibling = 0) const;
   const std::int32_t* tokens(const DraftedRequest& request) const {
     return drafts_.tokens.data + request.place;
   }
@@ -37,6 +39,23 @@ class DraftedRequests {
   SampleRequest rows_;
   FilterOptions options_;
 };
+
+/// Rows of laws that drafts were drawn from.
+class DraftLaws {
+ public:
+  DraftLaws(DraftLaw law, const RowsView& rows, const LawFilters& filters);
+
+  /// Weights of one row under the filters of request b. A greedy draft is a point mass.
+  RowStatus weigh(std::int64_t b, std::int64_t row, Worker& worker, LawWeights& law) const;
+
+ private:
+  const LawFilters& filters_;
+  SampleRequest rows_;
+  FilterOptions options_;
+};
+
+/// Weights of the row that the worker's sampler has filtered.
+void take_weights(Worker& worker, std::int64_t vocab, LawWeights& law);
 
 /// Parameters of request b.
 RowParameters parameters_of(const LawFilters& filters, std::int64_t b);

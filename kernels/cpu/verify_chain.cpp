@@ -24,12 +24,11 @@
 namespace fairdraw {
 namespace {
 
-using cpu::LawWeights;
 using cpu::Worker;
 
 /// What a thread keeps between requests.
 struct Laws {
-  LawWeights target, draft;
+  cpu::LawWeights target, draft;
 };
 
 class Chains {
@@ -37,11 +36,8 @@ class Chains {
   Chains(const VerifyChainRequest& request, const VerifyChainResult& result)
       : request_(request),
         result_(result),
-        requests_(request.target, request.max_draft, request.draft_tokens, request.draft_lengths) {
-    draft_rows_.logits = request.draft;
-    draft_options_ = cpu::options_of(request.draft_filters);
-    draft_options_.from_probs = request.draft_law == DraftLaw::probs;
-  }
+        requests_(request.target, request.max_draft, request.draft_tokens, request.draft_lengths),
+        drafts_(request.draft_law, request.draft, request.draft_filters) {}
 
   void run(std::int64_t b, Worker& worker) const {
     const std::int64_t width = request_.max_draft + 1;
@@ -85,9 +81,8 @@ class Chains {
     for (std::int64_t i = 0; i < request.drafts; ++i) {
       RowStatus status = requests_.filter(b, request, i, worker);
       if (status != RowStatus::ok) return status;
-      laws.target.make_room(vocab);
-      laws.target.total = worker.sampler.write_weights(laws.target.weight.data());
-      status = weigh_draft(b, request.place + i, worker, laws.draft);
+      cpu::take_weights(worker, requests_.vocab(), laws.target);
+      status = drafts_.weigh(b, request.place + i, worker, laws.draft);
       if (status != RowStatus::ok) return status;
       if (laws.draft.weight[static_cast<std::size_t>(drafted[i])] == 0) {
         return RowStatus::impossible_draft;
@@ -107,29 +102,10 @@ class Chains {
     return RowStatus::ok;
   }
 
-  RowStatus weigh_draft(std::int64_t b, std::int64_t row, Worker& worker, LawWeights& law) const {
-    const bool probs = draft_options_.from_probs;
-    const RowParameters parameters =
-        probs ? RowParameters{} : cpu::parameters_of(request_.draft_filters, b);
-    const RowStatus status = cpu::filter_row(draft_rows_, row, parameters, draft_options_, worker);
-    if (status != RowStatus::ok) return status;
-    const auto vocab = static_cast<std::size_t>(requests_.vocab());
-    law.make_room(vocab);
-    if (is_greedy(parameters)) {
-      std::fill_n(law.weight.begin(), vocab, std::uint64_t{0});
-      law.weight[static_cast<std::size_t>(worker.sampler.draw(0))] = 1;  // any word gives it
-      law.total = 1;
-    } else {
-      law.total = worker.sampler.write_weights(law.weight.data());
-    }
-    return RowStatus::ok;
-  }
-
   const VerifyChainRequest& request_;
   const VerifyChainResult& result_;
   cpu::DraftedRequests requests_;
-  SampleRequest draft_rows_;
-  cpu::FilterOptions draft_options_;
+  cpu::DraftLaws drafts_;
 };
 
 }  // namespace

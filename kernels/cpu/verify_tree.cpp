@@ -1,21 +1,28 @@
 // verify_tree (fairdraw/speculative.h): a tree of drafted tokens against the target's logits.
 //
-// Contract and semantics: see the header. At a node the target's token is drawn from the row behind
-// it. Where a child has that token the path goes on there; else it ends, and the token is emitted
-// all the same. That is the law of trying the children one by one, each a point mass, against what
-// the earlier ones left of the target: child x stands with probability P(x) either way, and what
-// is drawn where none stands is the target without them. Tokens are those of `sample`, whatever
-// the tree.
+// Contract and semantics: see the header. Node by node down one path:
+//   - the law of the draft unknown, or the request greedy: the target's token is drawn from the row
+//     behind the node. Where a child has that token the path goes on there; else it ends, and the
+//     token is emitted all the same. That is the law of trying the children one by one, each a
+//     point mass, against what the earlier ones left of the target: child x stands with probability
+//     P(x) either way, and what is drawn where none stands is the target without them. Tokens are
+//     those of `sample`, whatever the tree.
+//   - the law known: two filtered rows and their weights; sibling_residual.h tests the children one
+//     by one, or draws from what they leave.
 //
 // Cost: a filtered row and a draw for each token that is emitted; looking for children is linear
 // in the nodes of a request, once along the whole path, because a child comes after its parent.
+// The second way adds, a node, the draft's row and two passes that write weights; a child that
+// stands costs no pass, one that does not one over the tokens that have something left.
 //
-// Randomness: the draw at depth d uses offset + d, purpose draw.
+// Randomness: depth d uses offset + d; purpose draw, or accept (a word a child), recover, bonus.
+// Determinism: integers throughout, no dependence on order, thread or instruction set.
 #include <algorithm>
 #include <vector>
 
 #include "drafted_requests.h"
 #include "fairdraw/speculative.h"
+#include "sibling_residual.h"
 #include "speculative_arguments.h"
 
 namespace fairdraw {
@@ -23,12 +30,19 @@ namespace {
 
 using cpu::Worker;
 
+/// What a thread keeps between requests.
+struct Laws {
+  cpu::LawWeights target, draft;
+  cpu::SiblingResidual residual;
+};
+
 class Trees {
  public:
   Trees(const VerifyTreeRequest& request, const VerifyTreeResult& result)
       : request_(request),
         result_(result),
-        requests_(request.target, request.max_draft, request.draft_tokens, request.draft_lengths) {}
+        requests_(request.target, request.max_draft, request.draft_tokens, request.draft_lengths),
+        drafts_(request.draft_law, request.draft, request.draft_filters) {}
 
   void run(std::int64_t b, Worker& worker) const {
     const std::int64_t depth = request_.max_depth;
@@ -43,7 +57,12 @@ class Trees {
     DraftedRequest request;
     RowStatus status = requests_.find(b, request);
     if (status == RowStatus::ok) status = check_shape(request);
-    if (status == RowStatus::ok) status = walk(b, request, worker, tokens, nodes, accepted);
+    if (status == RowStatus::ok) {
+      const bool by_law =
+          request_.draft_law != DraftLaw::none && request.drafts > 0 && !requests_.is_greedy(b);
+      status = by_law ? walk_by_law(b, request, worker, tokens, nodes, accepted)
+                      : walk_by_draw(b, request, worker, tokens, nodes, accepted);
+    }
     if (status != RowStatus::ok) {
       clear();
       accepted = 0;
@@ -55,11 +74,16 @@ class Trees {
  private:
   RowStatus check_shape(const DraftedRequest& request) const {
     thread_local std::vector<std::int64_t> depths;
+    thread_local std::vector<std::int32_t> children;  // of node j at j + 1
     depths.assign(static_cast<std::size_t>(request.drafts), 1);
+    children.assign(static_cast<std::size_t>(request.drafts) + 1, 0);
+    const bool known = request_.draft_law != DraftLaw::none;
     const std::int32_t* const parents = request_.parents.data + request.place;
     bool fits = true;
     for (std::int64_t j = 0; j < request.drafts; ++j) {
       if (parents[j] < -1 || parents[j] >= j) return RowStatus::invalid_draft_tree;
+      const std::int32_t siblings = ++children[static_cast<std::size_t>(parents[j] + 1)];
+      if (known && siblings > kMaxSiblings) return RowStatus::invalid_draft_tree;
       std::int64_t& depth = depths[static_cast<std::size_t>(j)];
       if (parents[j] >= 0) depth += depths[static_cast<std::size_t>(parents[j])];
       fits = fits && depth <= request_.max_depth;
@@ -67,26 +91,80 @@ class Trees {
     return fits ? RowStatus::ok : RowStatus::invalid_draft_length;
   }
 
-  RowStatus walk(std::int64_t b, const DraftedRequest& request, Worker& worker,
-                 std::int32_t* tokens, std::int32_t* nodes, std::int32_t& accepted) const {
-    const std::int32_t* const drafted = requests_.tokens(request);
+  // The first child of `node` from node `from` on; the number of nodes where there is none.
+  std::int64_t child_of(const DraftedRequest& request, std::int64_t node, std::int64_t from) const {
     const std::int32_t* const parents = request_.parents.data + request.place;
+    while (from < request.drafts && parents[from] != node) ++from;
+    return from;
+  }
+
+  RowStatus walk_by_draw(std::int64_t b, const DraftedRequest& request, Worker& worker,
+                         std::int32_t* tokens, std::int32_t* nodes, std::int32_t& accepted) const {
+    const std::int32_t* const drafted = requests_.tokens(request);
     for (std::int64_t node = -1;; ++accepted) {
       const RowStatus status = requests_.filter(b, request, node + 1, worker);
       if (status != RowStatus::ok) return status;
       const std::int32_t token = worker.sampler.draw(requests_.word(b, accepted, Purpose::draw));
       tokens[accepted] = token;
-      std::int64_t child = node + 1;
-      while (child < request.drafts && (parents[child] != node || drafted[child] != token)) ++child;
+      std::int64_t child = child_of(request, node, node + 1);
+      while (child < request.drafts && drafted[child] != token) {
+        child = child_of(request, node, child + 1);
+      }
       if (child == request.drafts) return RowStatus::ok;
       if (nodes != nullptr) nodes[accepted] = static_cast<std::int32_t>(child);
       node = child;
     }
   }
 
+  RowStatus walk_by_law(std::int64_t b, const DraftedRequest& request, Worker& worker,
+                        std::int32_t* tokens, std::int32_t* nodes, std::int32_t& accepted) const {
+    const std::int32_t* const drafted = requests_.tokens(request);
+    for (std::int64_t node = -1;; ++accepted) {
+      const RowStatus status = requests_.filter(b, request, node + 1, worker);
+      if (status != RowStatus::ok) return status;
+      std::int64_t child = child_of(request, node, node + 1);
+      if (child == request.drafts) {
+        tokens[accepted] = worker.sampler.draw(requests_.word(b, accepted, Purpose::bonus));
+        return RowStatus::ok;
+      }
+      const RowStatus found = test_children(b, request, node, accepted, worker, child, tokens);
+      if (found != RowStatus::ok || child == request.drafts) return found;
+      tokens[accepted] = drafted[child];
+      if (nodes != nullptr) nodes[accepted] = static_cast<std::int32_t>(child);
+      node = child;
+    }
+  }
+
+  // The worker's sampler has the target's law behind `node`. From the first child on: `child` is
+  // the one that stands, or the number of nodes where none does: then the token that comes instead
+  // is written.
+  RowStatus test_children(std::int64_t b, const DraftedRequest& request, std::int64_t node,
+                          std::int32_t depth, Worker& worker, std::int64_t& child,
+                          std::int32_t* tokens) const {
+    thread_local Laws laws;
+    const std::int32_t* const drafted = requests_.tokens(request);
+    cpu::take_weights(worker, requests_.vocab(), laws.target);
+    const RowStatus status = drafts_.weigh(b, request.row + node + 1, worker, laws.draft);
+    if (status != RowStatus::ok) return status;
+    laws.residual.start(laws.target, laws.draft, static_cast<std::size_t>(requests_.vocab()));
+    for (std::uint32_t sibling = 0; child < request.drafts; ++sibling) {
+      const std::int32_t token = drafted[child];
+      if (laws.draft.weight[static_cast<std::size_t>(token)] == 0) {
+        return RowStatus::impossible_draft;
+      }
+      const std::uint64_t word = requests_.word(b, depth, Purpose::accept, sibling);
+      if (laws.residual.accepts(token, word)) return RowStatus::ok;
+      laws.residual.reject(token, request_.siblings);
+      child = child_of(request, node, child + 1);
+    }
+    tokens[depth] = laws.residual.recover(requests_.word(b, depth, Purpose::recover));
+    return RowStatus::ok;
+  }
+
   const VerifyTreeRequest& request_;
   const VerifyTreeResult& result_;
   cpu::DraftedRequests requests_;
+  cpu::DraftLaws drafts_;
 };
 
 }  // namespace

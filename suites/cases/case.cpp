@@ -42,6 +42,8 @@ const char* to_string(Check check) {
       return "verify";
     case Check::verify_law:
       return "verify_law";
+    case Check::verify_tree_law:
+      return "verify_tree_law";
     case Check::metamorphic:
       return "metamorphic";
     case Check::float_environment:
@@ -74,7 +76,7 @@ Suite suite_from_name(std::string_view name) {
 bool is_statistical(Check check) {
   return check == Check::streams || check == Check::chi_squared || check == Check::bets ||
          check == Check::binomial || check == Check::pit || check == Check::chain_law ||
-         check == Check::verify_law;
+         check == Check::verify_law || check == Check::verify_tree_law;
 }
 
 }  // namespace fairdraw::suites

@@ -32,6 +32,7 @@ enum class Check {
   chain_law,
   verify,
   verify_law,
+  verify_tree_law,
   metamorphic,
   float_environment,
   probabilities,

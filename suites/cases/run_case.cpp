@@ -41,6 +41,8 @@ CheckOutcome run_check(Check check, const CheckInput& input) {
       return harness::check_verify(input);
     case Check::verify_law:
       return harness::check_verify_law(input);
+    case Check::verify_tree_law:
+      return harness::check_verify_tree_law(input);
     case Check::metamorphic:
       return harness::check_metamorphic(input);
     case Check::float_environment:

@@ -9,7 +9,7 @@ namespace {
 
 using harness::Family;
 
-// Eight shapes of calls share the rows; a list of operations has 16 or more.
+// Twelve shapes of calls share the rows; a list of operations has 16 or more.
 void add_exact(std::vector<NamedCase>& cases) {
   struct Exact {
     Suite suite;
@@ -19,15 +19,15 @@ void add_exact(std::vector<NamedCase>& cases) {
     bool banned, edges;
   };
   const Exact exact[] = {
-      {Suite::smoke, Family::gaussian, 5, 480, DType::float32, false, false},
-      {Suite::smoke, Family::gaussian_wide, 31, 320, DType::bfloat16, true, false},
-      {Suite::smoke, Family::peaked, 257, 320, DType::float16, false, true},
-      {Suite::gate, Family::gaussian, 1, 160, DType::float32, false, false},
-      {Suite::gate, Family::gaussian, 2, 480, DType::float32, true, true},
-      {Suite::gate, Family::ties_at_k, 64, 640, DType::float32, false, false},
-      {Suite::gate, Family::masked, 1000, 320, DType::float32, true, false},
-      {Suite::gate, Family::head_and_tail, 1000, 320, DType::float32, false, true},
-      {Suite::gate, Family::gaussian_wide, 32000, 24, DType::float32, false, false},
+      {Suite::smoke, Family::gaussian, 5, 720, DType::float32, false, false},
+      {Suite::smoke, Family::gaussian_wide, 31, 480, DType::bfloat16, true, false},
+      {Suite::smoke, Family::peaked, 257, 480, DType::float16, false, true},
+      {Suite::gate, Family::gaussian, 1, 240, DType::float32, false, false},
+      {Suite::gate, Family::gaussian, 2, 720, DType::float32, true, true},
+      {Suite::gate, Family::ties_at_k, 64, 960, DType::float32, false, false},
+      {Suite::gate, Family::masked, 1000, 480, DType::float32, true, false},
+      {Suite::gate, Family::head_and_tail, 1000, 480, DType::float32, false, true},
+      {Suite::gate, Family::gaussian_wide, 32000, 36, DType::float32, false, false},
   };
   for (const Exact& row : exact) {
     Case entry{.suite = row.suite,
@@ -44,7 +44,7 @@ void add_exact(std::vector<NamedCase>& cases) {
              .check = Check::verify,
              .input = family_input(Family::ties_at_k, 100),
              .operations = {parse_operation("top_k_10+top_p_0.9+lowest_id+joint/t0.7")},
-             .rows = 160};
+             .rows = 240};
   cases.push_back({std::move(entry), "top_k_10+top_p_0.9+lowest_id+joint/t0.7"});
 }
 
@@ -60,12 +60,23 @@ void add_laws(std::vector<NamedCase>& cases) {
   for (const LawRow& row : laws) cases.push_back(law_case(Check::verify_law, row));
 }
 
+void add_tree_laws(std::vector<NamedCase>& cases) {
+  // As above: a twelfth of the share, half of a half of the draws.
+  const LawRow laws[] = {
+      {Suite::smoke, Family::gaussian, 5, "none/t1", 100'000, 0.056},
+      {Suite::gate, Family::gaussian, 8, "top_p_0.9/t0.8", 400'000, 0.028},
+      {Suite::gate, Family::gaussian_wide, 12, "top_k_6/t1.2", 600'000, 0.027},
+  };
+  for (const LawRow& row : laws) cases.push_back(law_case(Check::verify_tree_law, row));
+}
+
 }  // namespace
 
 std::vector<NamedCase> verification_cases() {
   std::vector<NamedCase> cases;
   add_exact(cases);
   add_laws(cases);
+  add_tree_laws(cases);
   return cases;
 }
 

@@ -74,11 +74,11 @@ IntegerRow draft_row(const VerifyCall& call, std::int64_t b, std::size_t place) 
                                   call.draft.tie_rule, call.draft.filter_order);
 }
 
-std::uint64_t word_of(const VerifyCall& call, std::int64_t b, std::size_t position,
-                      Purpose purpose) {
+std::uint64_t word_of(const VerifyCall& call, std::int64_t b, std::size_t position, Purpose purpose,
+                      std::uint32_t sibling = 0) {
   const auto index = static_cast<std::uint32_t>(call.target.seed.is_array ? 0 : b);
   return harness::random_word(call.target.seed.at(b), call.target.offset.at(b) + position, purpose,
-                              index);
+                              index, sibling);
 }
 
 /// What of one request the model needs.
@@ -105,10 +105,16 @@ Parts parts_of(const VerifyCall& call, std::int64_t b) {
     parts.words.push_back({word_of(call, b, i, Purpose::draw), word_of(call, b, i, Purpose::accept),
                            word_of(call, b, i, Purpose::recover),
                            word_of(call, b, i, Purpose::bonus)});
+    for (std::uint32_t k = 1; call.trees && k < span->drafts; ++k) {
+      parts.words.back().accept_next.push_back(word_of(call, b, i, Purpose::accept, k));
+    }
+    if (call.trees && call.draft_law != DraftLaw::none) {
+      parts.draft.push_back(draft_row(call, b, span->row + i));
+    }
     if (i == span->drafts) break;
     parts.drafted.push_back(call.draft_tokens[span->place + i]);
     parts.parents.push_back(call.parents[span->place + i]);
-    if (call.draft_law == DraftLaw::none) continue;
+    if (call.trees || call.draft_law == DraftLaw::none) continue;
     parts.draft.push_back(draft_row(call, b, span->place + i));
   }
   return parts;
@@ -180,6 +186,34 @@ std::int32_t draft_token(const VerifyCall& call, std::int64_t b, const Span& spa
   return token < 0 || (!known && random() % 4 == 0) ? anywhere : token;
 }
 
+/// A token for a place of a tree whose law is known: most of them from what the siblings before it
+/// left of the draft's law, or all of it.
+std::int32_t sampled_token(const VerifyCall& call, std::int64_t b, const Span& span, std::size_t i,
+                           std::mt19937_64& random) {
+  const auto anywhere =
+      static_cast<std::int32_t>(random() % static_cast<std::uint64_t>(call.target.vocab));
+  if (random() % 24 == 0) return anywhere;
+  const std::int32_t parent = call.parents[span.place + i];
+  if (parent < -1 || parent >= static_cast<std::int32_t>(i)) return anywhere;
+  IntegerRow row = draft_row(call, b, span.row + static_cast<std::size_t>(parent + 1));
+  if (row.status != RowStatus::ok) return anywhere;
+  std::vector<std::size_t> kept;
+  for (std::size_t id = 0; id < row.mask.size(); ++id) {
+    if (row.mask[id] != 0) kept.push_back(id);
+  }
+  for (std::size_t j = 0; call.siblings == SiblingSampling::without_replacement && j < i; ++j) {
+    if (call.parents[span.place + j] != parent) continue;
+    std::erase(kept, static_cast<std::size_t>(call.draft_tokens[span.place + j]));
+  }
+  std::uint64_t total = 0;
+  for (const std::size_t id : kept) total += row.weight[id];
+  if (total == 0) return anywhere;
+  std::uint64_t left = random() % total;
+  std::size_t at = 0;
+  while (left >= row.weight[kept[at]]) left -= row.weight[kept[at++]];
+  return static_cast<std::int32_t>(kept[at]);
+}
+
 void lay_out(VerifyCall& call, std::mt19937_64& random) {
   std::int64_t rows = call.batch * (call.max_draft + 1), places = call.batch * call.max_draft;
   const auto width = static_cast<std::uint64_t>(call.max_draft + 1);
@@ -222,7 +256,7 @@ void lay_out(VerifyCall& call, std::mt19937_64& random) {
                        shift());
   if (call.draft_law == DraftLaw::none) return;
   const auto type = random() % 2 == 0 ? call.target.dtype : static_cast<DType>(random() % 3);
-  call.draft.allocate(type, places, vocab, vocab + sometimes(9), shift());
+  call.draft.allocate(type, call.trees ? rows : places, vocab, vocab + sometimes(9), shift());
 }
 
 void fill_rows(VerifyCall& call, std::mt19937_64& random) {
@@ -256,9 +290,11 @@ void fill_rows(VerifyCall& call, std::mt19937_64& random) {
 
 }  // namespace
 
-VerifyCall random_verify_call(std::uint64_t number, std::int64_t vocab) {
+VerifyCall random_verify_call(std::uint64_t number, std::int64_t vocab, bool trees) {
   std::mt19937_64 random(number);
   VerifyCall call;
+  call.trees = trees;
+  call.siblings = static_cast<SiblingSampling>(number / 24 % 2);
   call.draft_law = static_cast<DraftLaw>(number % 3);
   call.batch = static_cast<std::int64_t>(1 + random() % 6);
   call.max_draft = static_cast<std::int64_t>(random() % 6);
@@ -284,11 +320,14 @@ VerifyCall random_verify_call(std::uint64_t number, std::int64_t vocab) {
     const std::optional<Span> span = span_of(call, b);
     if (!span) continue;
     for (std::size_t i = 0; i < span->drafts; ++i) {
-      call.draft_tokens[span->place + i] = draft_token(call, b, *span, i, random);
+      const bool sampled = trees && call.draft_law != DraftLaw::none;
+      if (!sampled) call.draft_tokens[span->place + i] = draft_token(call, b, *span, i, random);
       // A chain in half of the requests' places, else any node before, the root among them.
       const auto above = static_cast<std::int32_t>(i) - 1;
       std::int32_t& parent = call.parents[span->place + i];
       parent = random() % 2 == 0 ? above : static_cast<std::int32_t>(random() % (i + 1)) - 1;
+      // Of known law siblings are the point.
+      if (sampled && i > 0 && random() % 2 == 0) parent = call.parents[span->place + i - 1];
       // What the target draws there, so that paths branch: the walk down from the root is at most
       // i steps, every parent so far being before its child.
       if (call.draft_law == DraftLaw::none && parent != above && random() % 2 == 0) {
@@ -301,6 +340,7 @@ VerifyCall random_verify_call(std::uint64_t number, std::int64_t vocab) {
         const std::int32_t token = row.token_for(word_of(call, b, depth, Purpose::draw));
         if (token >= 0) call.draft_tokens[span->place + i] = token;
       }
+      if (sampled) call.draft_tokens[span->place + i] = sampled_token(call, b, *span, i, random);
       if (random() % 60 == 0) parent = random() % 2 == 0 ? above + 1 : -2;
     }
   }
@@ -338,8 +378,10 @@ VerifyOutputs expected_tree_outputs(const VerifyCall& call) {
     const Parts parts = parts_of(call, b);
     VerificationOutcome outcome{parts.status, {}, {}, 0};
     if (parts.status == RowStatus::ok) {
+      const bool greedy = is_greedy(parameters_of(call.target, b));
       outcome = verify_tree_model(parts.target, parts.drafted, parts.parents, parts.words, vocab,
-                                  static_cast<std::size_t>(call.max_depth));
+                                  static_cast<std::size_t>(call.max_depth),
+                                  {parts.draft, call.siblings, greedy});
     }
     write(outcome, b, call.max_depth, outputs);
   }

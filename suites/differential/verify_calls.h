@@ -17,6 +17,8 @@ struct VerifyCall {
   SampleCall target;  ///< rows, allowed, rules; parameters, seeds, offsets, active: of requests
   SampleCall draft;   ///< rows and rules; filters: of requests
   DraftLaw draft_law = DraftLaw::none;
+  bool trees = false;  ///< rows of the draft stand beside the target's, not at the places
+  SiblingSampling siblings = SiblingSampling::with_replacement;
   std::vector<std::int64_t> row_begins;
   std::vector<std::int32_t> draft_lengths, draft_tokens, parents;
   std::vector<std::vector<float>> target_rows, draft_rows;  ///< as they stand in memory
@@ -25,7 +27,7 @@ struct VerifyCall {
 /// Requests of 0 to 5 drafts over rows of `vocab` values, hard on purpose: packed and padded,
 /// every law of drafts near the target's and far from it, filters of their own in and out of range,
 /// masks, bad rows, drafted tokens that cannot be, lengths that do not fit; parents of trees.
-VerifyCall random_verify_call(std::uint64_t number, std::int64_t vocab);
+VerifyCall random_verify_call(std::uint64_t number, std::int64_t vocab, bool trees = false);
 
 struct VerifyOutputs {
   std::vector<std::int32_t> tokens, nodes, accepted;
@@ -96,6 +98,10 @@ VerifyTreeRequest tree_in(const VerifyCall& call, Arrays& arrays) {
   request.draft_tokens = chain.draft_tokens;
   request.draft_lengths = chain.draft_lengths;
   request.parents = {arrays.in(call.parents), static_cast<std::int64_t>(call.parents.size())};
+  request.draft_law = call.draft_law;
+  request.siblings = call.siblings;
+  request.draft = chain.draft;
+  request.draft_filters = chain.draft_filters;
   return request;
 }
 

@@ -2,8 +2,11 @@
 // the draft's law is unknown.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <functional>
+#include <random>
 #include <set>
 
 #include "fairdraw/process_logits.h"
@@ -73,9 +76,11 @@ TEST(VerifyDifferential, ChainsEqualTheModelOnEveryTarget) {
 TEST(VerifyDifferential, TreesEqualTheModelOnEveryTarget) {
   HostArrays arrays;
   std::set<RowStatus> seen;
-  std::int64_t branches = 0;  // paths that take another child than the node behind their own
+  std::array<std::int64_t, 3> branches{};  // paths that take another child than the node behind
+                                           // their own, by law of the draft
+  std::array<std::int64_t, 2> rejected{};  // trees of known law that end before a leaf, by siblings
   for (std::uint64_t number = 0; number < calls_in_a_test(); ++number) {
-    const VerifyCall call = random_verify_call(number, vocab_of(number));
+    const VerifyCall call = random_verify_call(number, vocab_of(number), true);
     const VerifyOutputs expected = expected_tree_outputs(call);
     for (const CpuTarget target : available_targets()) {
       VerifyOutputs got(call, call.max_depth);
@@ -91,14 +96,163 @@ TEST(VerifyDifferential, TreesEqualTheModelOnEveryTarget) {
     ASSERT_EQ(tokens_alone.tokens, expected.tokens);
     seen.insert(expected.statuses.begin(), expected.statuses.end());
     for (std::size_t b = 0; call.max_depth > 0 && b < expected.statuses.size(); ++b) {
-      branches += expected.nodes[b * static_cast<std::size_t>(call.max_depth)] > 0 ? 1 : 0;
+      const auto first = static_cast<std::ptrdiff_t>(b) * call.max_depth;
+      bool branch = false;
+      for (std::ptrdiff_t i = 0; i < expected.accepted[b]; ++i) {
+        const std::int32_t* const node = expected.nodes.data() + first + i;
+        branch = branch || *node != (i == 0 ? 0 : node[-1] + 1);
+      }
+      branches.at(static_cast<std::size_t>(call.draft_law)) += branch ? 1 : 0;
+      if (call.draft_law == DraftLaw::none || expected.statuses[b] != RowStatus::ok) continue;
+      rejected.at(static_cast<std::size_t>(call.siblings)) += expected.accepted[b] == 0 ? 1 : 0;
     }
   }
   for (const RowStatus status : {RowStatus::ok, RowStatus::index_out_of_range,
                                  RowStatus::invalid_draft_length, RowStatus::invalid_draft_tree}) {
     EXPECT_EQ(seen.count(status), 1U) << to_string(status);
   }
-  EXPECT_GT(branches, 20);
+  EXPECT_EQ(seen.count(RowStatus::impossible_draft), 1U);
+  for (const std::int64_t count : branches) EXPECT_GT(count, 20);
+  for (const std::int64_t count : rejected) EXPECT_GT(count, 20);
+}
+
+/// One node with many children; the draft has much of what the target has little of.
+VerifyCall wide_tree(std::uint64_t number, std::int64_t children, std::int64_t vocab) {
+  std::mt19937_64 random(number);
+  VerifyCall call;
+  call.trees = true;
+  call.siblings = static_cast<SiblingSampling>(number % 2);
+  call.draft_law = number / 2 % 2 == 0 ? DraftLaw::logits : DraftLaw::probs;
+  call.batch = 1;
+  call.max_draft = children;
+  call.max_depth = 1;
+  call.target.vocab = call.draft.vocab = vocab;
+  call.target.allocate(DType::float32, children + 1, vocab, vocab, 0);
+  call.draft.allocate(DType::float32, children + 1, vocab, vocab, 0);
+  call.target.seed.scalar = random();
+  const float slope = static_cast<float>(random() % 40) / static_cast<float>(vocab);
+  const auto noise = [&random] { return static_cast<float>(random() >> 40) * 0x1p-24F; };
+  std::vector<float> target, draft, leaf(static_cast<std::size_t>(vocab), 0.0F);
+  for (std::int64_t id = 0; id < vocab; ++id) {
+    target.push_back(slope * static_cast<float>(id) + noise());
+    draft.push_back(-slope * static_cast<float>(id) + noise());
+  }
+  // The reference's weights of the draft, to draw from.
+  std::vector<std::uint64_t> weights;
+  if (call.draft_law == DraftLaw::probs) {
+    for (float& x : draft) x = std::exp(x);
+    weights = reference::integer_model_from_probs(draft, {}).weight;
+  } else {
+    weights = reference::integer_model(draft, {}, {}).weight;
+  }
+  for (std::int64_t row = 0; row <= children; ++row) {
+    call.target_rows.push_back(row == 0 ? target : leaf);
+    call.draft_rows.push_back(row == 0 ? draft : leaf);
+    call.target.set_row(row, call.target_rows.back().data());
+    call.draft.set_row(row, call.draft_rows.back().data());
+    if (row == 0) continue;
+    std::uint64_t total = 0;
+    for (const std::uint64_t weight : weights) total += weight;
+    std::uint64_t left = total == 0 ? 0 : random() % total;
+    std::size_t token = 0;
+    while (total > 0 && left >= weights[token]) left -= weights[token++];
+    call.draft_tokens.push_back(static_cast<std::int32_t>(token));
+    call.parents.push_back(-1);
+    if (call.siblings == SiblingSampling::without_replacement) weights[token] = 0;
+  }
+  return call;
+}
+
+// Residuals of many siblings, exactly: 60 bits each.
+TEST(VerifyDifferential, NodesOfManyChildrenEqualTheModel) {
+  HostArrays arrays;
+  std::array<std::int64_t, 3> ends{};  // a child far back stands; none does; there are too many
+  const std::uint64_t calls = calls_in_a_test() / 20;
+  for (std::uint64_t number = 0; number < calls; ++number) {
+    const std::int64_t vocab = std::array<std::int64_t, 4>{3, 40, 130, 257}.at(number / 4 % 4);
+    // Without replacement there are no more children than tokens.
+    const std::int64_t most = number % 2 == 0 ? 48 : std::min<std::int64_t>(vocab, 48);
+    const VerifyCall call = wide_tree(number, most, vocab);
+    const VerifyOutputs expected = expected_tree_outputs(call);
+    for (const CpuTarget target : available_targets()) {
+      VerifyOutputs got(call, 1);
+      const Error error = verify_tree(tree_in(call, arrays),
+                                      verify_result_in<VerifyTreeResult>(got, arrays), {target, 1});
+      ASSERT_FALSE(error) << error.message;
+      ASSERT_EQ(difference(expected, got), "") << "call " << number << ", " << to_string(target);
+    }
+    ends[0] += expected.nodes[0] >= 8 ? 1 : 0;
+    ends[1] += expected.accepted[0] == 0 ? 1 : 0;
+  }
+  // As many children as there may be, and one more.
+  for (const std::int64_t children : {kMaxSiblings, kMaxSiblings + 1}) {
+    const VerifyCall call = wide_tree(4, children, 3);
+    const VerifyOutputs expected = expected_tree_outputs(call);
+    VerifyOutputs got(call, 1);
+    ASSERT_FALSE(verify_tree(tree_in(call, arrays), verify_result_in<VerifyTreeResult>(got, arrays),
+                             kOneThread));
+    ASSERT_EQ(difference(expected, got), "") << children;
+    ends[2] += expected.statuses[0] == RowStatus::invalid_draft_tree ? 1 : 0;
+  }
+  EXPECT_GT(ends[0], 10);
+  EXPECT_GT(ends[1], 10);
+  EXPECT_EQ(ends[2], 1);
+}
+
+// A chain is a tree of one child a node: bit for bit what verify_chain gives with the same law.
+TEST(VerifyDifferential, ChainsAsTreesGiveWhatChainsGive) {
+  HostArrays arrays;
+  std::array<std::int64_t, 3> accepted{}, rejected{};  // by law of the draft
+  for (std::uint64_t number = 0; number < calls_in_a_test(); ++number) {
+    VerifyCall call = random_verify_call(number, vocab_of(number));
+    VerifyOutputs chain(call, call.max_draft);
+    ASSERT_FALSE(verify_chain(chain_in(call, arrays),
+                              verify_result_in<VerifyChainResult>(chain, arrays), kOneThread));
+    // The same request as a tree: rows of the draft beside those of the target.
+    const VerifyCall as_chain = call;
+    call.trees = true;
+    call.max_depth = call.max_draft;
+    call.siblings = static_cast<SiblingSampling>(number / 24 % 2);
+    if (call.draft_law != DraftLaw::none) {
+      call.draft.allocate(as_chain.draft.dtype, call.target.rows, call.draft.vocab,
+                          call.draft.vocab, 0);
+      const std::vector<float> nowhere(static_cast<std::size_t>(call.draft.vocab), std::nanf(""));
+      for (std::int64_t r = 0; r < call.draft.rows; ++r) call.draft.set_row(r, nowhere.data());
+    }
+    for (std::int64_t b = 0; b < call.batch; ++b) {
+      const auto at = static_cast<std::size_t>(b);
+      const bool packed = !call.row_begins.empty();
+      const std::int64_t begin = packed ? call.row_begins[at] : b * (call.max_draft + 1);
+      const std::int64_t end = packed ? call.row_begins[at + 1] : begin + call.max_draft + 1;
+      if (begin < b || end > call.target.rows) continue;  // no place for drafts: refused
+      for (std::int64_t row = begin; row + 1 < end; ++row) {
+        const auto place = static_cast<std::size_t>(row - b);
+        if (place >= call.parents.size()) break;
+        call.parents[place] = static_cast<std::int32_t>(row - begin) - 1;
+        if (call.draft_law != DraftLaw::none) {
+          call.draft.set_row(row, as_chain.draft_rows[place].data());
+        }
+      }
+    }
+    VerifyOutputs tree(call, call.max_depth);
+    ASSERT_FALSE(verify_tree(tree_in(call, arrays),
+                             verify_result_in<VerifyTreeResult>(tree, arrays), kOneThread));
+    tree.nodes = chain.nodes;
+    // Begins out of their order put two requests over the same places, which are chains of one.
+    if (call.row_begins.empty() || std::is_sorted(call.row_begins.begin(), call.row_begins.end())) {
+      ASSERT_EQ(difference(chain, tree), "") << "call " << number;
+    }
+    const auto law = static_cast<std::size_t>(call.draft_law);
+    for (std::size_t b = 0; b < chain.statuses.size(); ++b) {
+      if (chain.statuses[b] != RowStatus::ok) continue;
+      accepted.at(law) += chain.accepted[b];
+      rejected.at(law) += chain.accepted[b] < call.max_draft ? 1 : 0;
+    }
+  }
+  for (std::size_t law = 0; law < 3; ++law) {
+    EXPECT_GT(accepted.at(law), 20) << law;
+    EXPECT_GT(rejected.at(law), 20) << law;
+  }
 }
 
 // Speculation without a law changes nothing but the speed: token after token is what `sample` gives
@@ -297,11 +451,37 @@ TEST(VerifyArguments, ErrorsNameTheField) {
     EXPECT_NE(error.message.find(bad.name), std::string::npos) << error.message;
     EXPECT_NE(error.message.find("allowed: "), std::string::npos) << error.message;
   }
-  VerifyTreeRequest tree = tree_in(call, arrays);
-  tree.parents.size -= 1;
-  EXPECT_NE(verify_tree(tree, verify_result_in<VerifyTreeResult>(outputs, arrays))
-                .message.find("parents"),
-            std::string::npos);
+  // Logits of a draft beside those of the target.
+  VerifyCall tree_call;
+  for (std::uint64_t number = 2;; number += 3) {
+    tree_call = random_verify_call(number, 5, true);
+    if (tree_call.row_begins.empty() && tree_call.max_draft > 0) break;
+  }
+  struct TreeCase {
+    const char* name;
+    std::function<void(VerifyTreeRequest&)> set;
+  };
+  using Tree = VerifyTreeRequest&;
+  const std::vector<TreeCase> tree_cases = {
+      {"parents", [](Tree r) { r.parents.size -= 1; }},
+      {"max_depth", [](Tree r) { r.max_depth = -1; }},
+      {"draft_law", [](Tree r) { r.draft_law = static_cast<DraftLaw>(3); }},
+      {"siblings", [](Tree r) { r.siblings = static_cast<SiblingSampling>(2); }},
+      {"draft", [](Tree r) { r.draft.rows -= 1; }},
+      {"draft.vocab", [](Tree r) { r.draft.vocab -= 1; }},
+      {"draft_filters.top_p", [](Tree r) { r.draft_filters.top_p.values.size += 1; }}};
+  VerifyOutputs tree_outputs(tree_call, tree_call.max_depth);
+  const VerifyOutputs untouched_tree = tree_outputs;
+  for (const TreeCase& bad : tree_cases) {
+    VerifyTreeRequest request = tree_in(tree_call, arrays);
+    bad.set(request);
+    const Error error =
+        verify_tree(request, verify_result_in<VerifyTreeResult>(tree_outputs, arrays));
+    EXPECT_EQ(error.code, ErrorCode::invalid_argument) << bad.name;
+    EXPECT_NE(error.message.find(bad.name), std::string::npos) << error.message;
+    EXPECT_NE(error.message.find("allowed: "), std::string::npos) << error.message;
+  }
+  EXPECT_EQ(tree_outputs, untouched_tree);
   EXPECT_EQ(outputs, untouched);
 }
 

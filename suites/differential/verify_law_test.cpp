@@ -2,7 +2,7 @@
 // target's law: triples of tokens, from rows that depend on what stands before them.
 #include <gtest/gtest.h>
 
-#include <array>
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <map>
@@ -14,27 +14,12 @@
 #include "harness/statistics/statistics.h"
 #include "reduced.h"
 #include "reference/verification_model.h"
+#include "small_model.h"
 
 namespace fairdraw::suites {
 namespace {
 
-constexpr std::int64_t kTokens = 4, kLength = 3, kDrafted = 2;
-using Logits = std::array<float, kTokens>;
-
-/// A model: logits behind a prefix, from an affine walk over its tokens. The last three count,
-/// which is all that triples see.
-Logits logits_behind(const std::vector<std::int32_t>& prefix, std::uint32_t model) {
-  std::uint32_t state = model;
-  for (const std::int32_t token : prefix) {
-    state = state * 1664525U + 1013904223U + static_cast<std::uint32_t>(token) * 69069U;
-  }
-  Logits logits{};
-  for (float& x : logits) {
-    state = state * 1664525U + 1013904223U;
-    x = static_cast<float>(state >> 24) / 80;  // [0, 3.2)
-  }
-  return logits;
-}
+constexpr std::int64_t kTokens = kSmallVocab, kLength = 3, kDrafted = 2;
 
 struct Drafter {
   const char* name;

@@ -99,5 +99,6 @@ std::vector<Mutant> generator_mutants();
 std::vector<Mutant> chain_shape_mutants();
 std::vector<Mutant> processing_mutants();
 std::vector<Mutant> verification_mutants();
+std::vector<Mutant> drafted_tree_mutants();
 
 }  // namespace fairdraw::suites

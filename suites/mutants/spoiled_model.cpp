@@ -27,7 +27,7 @@ SpoiledModel::SpoiledModel(Claim claim, Spoil spoil) : claim_(claim), spoil_(std
   description_.reports_probs = description_.reports_logprobs = false;
   if (claim == Claim::law) return;
   description_.per_request_seeds = description_.scripted_words = description_.chains = false;
-  description_.verification = description_.draft_trees = false;
+  description_.verification = description_.draft_trees = description_.draft_tree_laws = false;
   description_.randomness.replays = false;
 }
 

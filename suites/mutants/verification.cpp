@@ -31,10 +31,10 @@ void make_certain(LawRow& row, std::int32_t token) {
   row.values[static_cast<std::size_t>(token)] = 1;
 }
 
-// The position whose draft was rejected by its law; -1 where none was.
+// The position of a chain whose draft was rejected by its law; -1 where none was.
 std::int64_t rejected_position(const VerificationOutcome& outcome, const DraftedRequest& request) {
-  const bool rejected = outcome.status == RowStatus::ok && !request.draft.empty() &&
-                        is_random(request) &&
+  const bool rejected = outcome.status == RowStatus::ok && !request.tree &&
+                        !request.draft.empty() && is_random(request) &&
                         static_cast<std::size_t>(outcome.accepted) < request.drafted.size();
   return rejected ? outcome.accepted : -1;
 }
@@ -123,6 +123,7 @@ void coins_are_0(DraftedRequest& request) {
 
 // A coin of bfloat16's 8 bits that is 0 passes `coin <= p / q` where p is 0.
 void coin_at_most(DraftedRequest& request) {
+  if (request.tree) return;
   for (std::size_t i = 0; i < request.draft.size(); ++i) {
     const bool zero = request.words[i].accept >> 56 == 0;
     if (zero && is_token(request, request.drafted[i])) {
@@ -132,6 +133,7 @@ void coin_at_most(DraftedRequest& request) {
 }
 
 void ignores_q(DraftedRequest& request) {
+  if (request.tree) return;
   for (std::size_t i = 0; i < request.draft.size(); ++i) {
     if (is_token(request, request.drafted[i])) make_certain(request.draft[i], request.drafted[i]);
   }
@@ -192,6 +194,7 @@ void goes_on_behind_a_rejection(VerificationOutcome& outcome, const DraftedReque
 
 void words_by_node(VerificationOutcome& outcome, const DraftedRequest& request) {
   if (outcome.status != RowStatus::ok || !request.tree || outcome.nodes.empty()) return;
+  if (!request.draft.empty()) return;
   const auto node = static_cast<std::size_t>(outcome.nodes.back()) + 1;  // its row
   outcome.tokens.back() = request.target[node].model().token_for(request.words[node].draw);
 }

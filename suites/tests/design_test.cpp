@@ -21,7 +21,7 @@ class Refusing : public harness::Sampler {
     description_.lowest_id_ties = description_.joint_order = true;
     description_.num_samples = description_.indices = true;
     description_.from_probs = description_.chains = description_.allowed_mask = true;
-    description_.verification = true;
+    description_.verification = description_.draft_tree_laws = true;
   }
   const harness::SamplerDescription& description() const override { return description_; }
   std::string run(const fairdraw_batch&) override { return "by design"; }
@@ -44,7 +44,7 @@ TEST(Design, EveryStatisticalCaseHasThePowerThatItStates) {
                           harness::load_npy(data / "lm_logits_bf16_as_u16.npy", true))};
   std::size_t judged = 0;
   for (const char* check : {"chi_squared/*", "bets/*", "binomial/*", "pit/*", "streams/*",
-                            "chain_law/*", "verify_law/*"}) {
+                            "chain_law/*", "verify_law/*", "verify_tree_law/*"}) {
     options.case_glob = check;
     const Plan plan = make_plan(options);
     EXPECT_EQ(plan.statistical_cases, kStatisticalCases);

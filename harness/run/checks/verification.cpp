@@ -18,12 +18,19 @@ constexpr VerificationShape kShapes[] = {
     {DraftLaw::logits, false, false}, {DraftLaw::none, true, false},
     {DraftLaw::none, false, true},    {DraftLaw::probs, false, true},
     {DraftLaw::logits, false, true},  {DraftLaw::none, true, true}};
+constexpr auto kWith = SiblingSampling::with_replacement;
+constexpr auto kWithout = SiblingSampling::without_replacement;
+constexpr VerificationShape kTreesOfKnownLaw[] = {{DraftLaw::probs, true, false, kWith},
+                                                  {DraftLaw::logits, true, false, kWithout},
+                                                  {DraftLaw::probs, true, true, kWithout},
+                                                  {DraftLaw::logits, true, true, kWith}};
 
 std::string name_of(const VerificationShape& shape) {
   constexpr const char* kLaws[] = {"of unknown law", "with probabilities", "with logits"};
-  return fmt::format("{} {}, {}", shape.trees ? "trees" : "chains",
-                     kLaws[static_cast<std::size_t>(shape.law)],
-                     shape.packed ? "packed" : "padded");
+  constexpr const char* kSiblings[] = {"", " without replacement"};
+  return fmt::format(
+      "{} {}{}, {}", shape.trees ? "trees" : "chains", kLaws[static_cast<std::size_t>(shape.law)],
+      kSiblings[static_cast<std::size_t>(shape.siblings)], shape.packed ? "packed" : "padded");
 }
 
 // The part of request b in an array of `width` values a request.
@@ -248,12 +255,19 @@ CheckOutcome check_verify(const CheckInput& input) {
   if (!sampler.verification) return skipped("verifies no requests with drafts");
   if (input.banned_tokens && !sampler.allowed_mask) return skipped("takes no bitmask");
   CheckOutcome outcome;
-  const auto shapes = static_cast<std::int64_t>(std::size(kShapes));
-  const std::int64_t a_call = std::max<std::int64_t>(4, input.rows / shapes);
-  std::int64_t first = 0;
+  std::vector<VerificationShape> shapes;
   for (const VerificationShape& shape : kShapes) {
+    if (!shape.trees || sampler.draft_trees) shapes.push_back(shape);
+  }
+  if (sampler.draft_tree_laws) {
+    shapes.insert(shapes.end(), std::begin(kTreesOfKnownLaw), std::end(kTreesOfKnownLaw));
+  }
+  // What a call gets does not depend on the abilities.
+  const auto all = static_cast<std::int64_t>(std::size(kShapes) + std::size(kTreesOfKnownLaw));
+  const std::int64_t a_call = std::max<std::int64_t>(4, input.rows / all);
+  std::int64_t first = 0;
+  for (const VerificationShape& shape : shapes) {
     if (outcome.failed()) break;
-    if (shape.trees && !sampler.draft_trees) continue;
     VerificationRequest request = make_verifications(input, first, a_call, shape);
     if (!sampler.active_rows) request.active.clear();
     first += a_call;

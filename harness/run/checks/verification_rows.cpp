@@ -72,6 +72,10 @@ void spoil(VerificationRequest& request, std::int64_t drafts, const CounterRando
         request.draft[(first_place + random.below(n, 1)) * vocab + random.below(vocab, 2)] = kNan;
         return;
       }
+      if (!request.draft.empty() && random.below(2, 3) == 0) {  // the root has children
+        request.draft[first_row * vocab + random.below(vocab, 2)] = kNan;
+        return;
+      }
       request.parents[first_place + random.below(n, 1)] =
           random.below(2, 2) == 0 ? -2 : static_cast<std::int32_t>(n);
       return;
@@ -87,6 +91,32 @@ void spoil(VerificationRequest& request, std::int64_t drafts, const CounterRando
   }
 }
 
+// A token of the draft's law behind `parent`, for the child `node`; without replacement, of what
+// the siblings before it left. -1 where nothing is left.
+std::int32_t sampled_child(const VerificationRequest& request, const DraftedRequest& taken,
+                           std::size_t first, std::size_t node, std::int32_t parent,
+                           std::uint64_t word) {
+  reference::IntegerRow row = taken.draft[static_cast<std::size_t>(parent + 1)].model();
+  if (row.status != RowStatus::ok) return -1;
+  std::vector<std::uint64_t> left;
+  for (std::size_t id = 0; id < row.mask.size(); ++id) {
+    left.push_back(row.mask[id] != 0 ? row.weight[id] : 0);
+  }
+  for (std::size_t j = 0; j < node; ++j) {
+    if (request.siblings == SiblingSampling::with_replacement) break;
+    if (request.parents[first + j] == parent) {
+      left[static_cast<std::size_t>(request.draft_tokens[first + j])] = 0;
+    }
+  }
+  std::uint64_t total = 0;
+  for (const std::uint64_t weight : left) total += weight;
+  if (total == 0) return -1;
+  std::uint64_t rest = word % total;
+  std::size_t id = 0;
+  while (rest >= left[id]) rest -= left[id++];
+  return static_cast<std::int32_t>(id);
+}
+
 // Draws the drafts of request b in their order, and gives a tree its parents.
 void draft_tokens(VerificationRequest& request, std::int64_t b, const CounterRandom& random) {
   const DraftedRequest taken = take_apart(request, b);
@@ -100,7 +130,11 @@ void draft_tokens(VerificationRequest& request, std::int64_t b, const CounterRan
     std::size_t row = i;    // where the target is drawn
     if (request.trees) {
       const bool chain = random.below(2, 3 * i) == 0;
-      const auto parent = static_cast<std::int32_t>(chain ? i : random.below(i + 1, 3 * i)) - 1;
+      std::int32_t parent = static_cast<std::int32_t>(chain ? i : random.below(i + 1, 3 * i)) - 1;
+      // Of known law, as many children of one node as of all others: what they leave is the point.
+      if (!request.draft.empty() && i > 0 && random.below(2, 200 + i) == 0) {
+        parent = request.parents[first + i - 1];
+      }
       request.parents[first + i] = parent;
       depth = parent < 0 ? 0 : depths[static_cast<std::size_t>(parent)] + 1;
       row = static_cast<std::size_t>(parent) + 1;
@@ -110,6 +144,9 @@ void draft_tokens(VerificationRequest& request, std::int64_t b, const CounterRan
     if (random.below(12, 3 * i + 1) != 0) {
       if (request.draft_law == DraftLaw::none) {
         token = taken.target[row].model().token_for(taken.words[depth].draw);
+      } else if (request.trees) {
+        token = sampled_child(request, taken, first, i, request.parents[first + i],
+                              random.word(300 + i));
       } else {
         const std::size_t s = static_cast<std::size_t>(b);
         token = taken.draft[i].model().token_for(
@@ -120,6 +157,16 @@ void draft_tokens(VerificationRequest& request, std::int64_t b, const CounterRan
         token < 0 || (request.draft_law == DraftLaw::none && random.below(4, 3 * i + 2) == 0);
     request.draft_tokens[first + i] =
         anywhere ? static_cast<std::int32_t>(random.below(vocab, 100 + i)) : token;
+  }
+  if (!request.trees || request.draft.empty()) return;
+  // Nobody reads the draft's row behind a leaf.
+  const std::size_t first_row = first + static_cast<std::size_t>(b);
+  const auto parents = request.parents.begin() + static_cast<std::ptrdiff_t>(first);
+  const auto drafts = static_cast<std::ptrdiff_t>(taken.drafted.size());
+  for (std::ptrdiff_t row = 0; row <= drafts; ++row) {
+    if (std::count(parents, parents + drafts, static_cast<std::int32_t>(row - 1)) > 0) continue;
+    const std::size_t at = (first_row + static_cast<std::size_t>(row)) * taken.vocab;
+    std::fill_n(request.draft.begin() + static_cast<std::ptrdiff_t>(at), taken.vocab, kNan);
   }
 }
 
@@ -134,6 +181,7 @@ VerificationRequest make_verifications(const CheckInput& input, std::int64_t fir
   request.vocab = input.logits->vocab();
   request.trees = shape.trees;
   request.draft_law = shape.law;
+  request.siblings = shape.siblings;
   request.tie_rule = input.tie_rule;
   request.filter_order = input.filter_order;
   if (shape.packed) request.row_begins = {0};
@@ -157,18 +205,20 @@ VerificationRequest make_verifications(const CheckInput& input, std::int64_t fir
               static_cast<std::uint32_t>(bans.word(static_cast<std::uint64_t>(w))) | 1U);
         }
       }
-      if (i + 1 == rows) break;
       const bool drafted = i < drafts;
+      // Laws of a tree stand beside all rows of the target; those of leaves are spoiled later.
+      if (shape.law != DraftLaw::none && (shape.trees || i + 1 < rows)) {
+        std::vector<float> draft = padding;
+        if (drafted) {
+          draft = draft_logits(input, target, row + kMostDrafts + 1,
+                               random.substream(static_cast<std::uint64_t>(i)));
+          if (shape.law == DraftLaw::probs) to_probabilities(draft, 1, request.dtype);
+        }
+        append(draft, request.draft);
+      }
+      if (i + 1 == rows) break;
       request.draft_tokens.push_back(drafted ? 0 : -7);
       if (shape.trees) request.parents.push_back(drafted ? -1 : -7);
-      if (shape.law == DraftLaw::none) continue;
-      std::vector<float> draft = padding;
-      if (drafted) {
-        draft = draft_logits(input, target, row + kMostDrafts + 1,
-                             random.substream(static_cast<std::uint64_t>(i)));
-        if (shape.law == DraftLaw::probs) to_probabilities(draft, 1, request.dtype);
-      }
-      append(draft, request.draft);
     }
     if (shape.packed) {
       request.row_begins.push_back(request.row_begins.back() + rows);
@@ -219,7 +269,11 @@ VerificationRequest pick_requests(const VerificationRequest& request,
     copy(request.target, begin * request.vocab, rows * request.vocab, picked.target);
     copy(request.allowed, begin * words_for(request.vocab), rows * words_for(request.vocab),
          picked.allowed);
-    copy(request.draft, (begin - b) * request.vocab, (rows - 1) * request.vocab, picked.draft);
+    if (request.trees) {
+      copy(request.draft, begin * request.vocab, rows * request.vocab, picked.draft);
+    } else {
+      copy(request.draft, (begin - b) * request.vocab, (rows - 1) * request.vocab, picked.draft);
+    }
     copy(request.draft_tokens, begin - b, rows - 1, picked.draft_tokens);
     copy(request.parents, begin - b, rows - 1, picked.parents);
     copy(request.draft_lengths, b, 1, picked.draft_lengths);

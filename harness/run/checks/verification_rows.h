@@ -14,12 +14,14 @@ struct VerificationShape {
   DraftLaw law = DraftLaw::none;
   bool trees = false;
   bool packed = false;  ///< else padded: places behind a request's drafts hold NaN and no token
+  SiblingSampling siblings = SiblingSampling::with_replacement;  ///< of trees with a law
 };
 
 /// Requests `first` to `first + count` of the input's stream: up to 4 drafts each over rows of the
 /// source, with the input's parameters on the target's side and on that of the draft's logits; an
 /// array of seeds, offsets at which offset + i carries. Drafts are mostly drawn as an engine draws
-/// them, with the request's bits. One request of 8 has a fault.
+/// them, with the request's bits. Rows of a draft that nobody may read hold NaN. One request of 8
+/// has a fault.
 VerificationRequest make_verifications(const CheckInput& input, std::int64_t first,
                                        std::int64_t count, const VerificationShape& shape);
 

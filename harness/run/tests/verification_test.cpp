@@ -37,7 +37,7 @@ TEST(Verification, PassesWhereItIsRight) {
   for (const std::string& name : builtin_sampler_names()) {
     const auto sampler = make_builtin_sampler(name);
     if (!sampler->description().verification) continue;
-    for (const auto check : {check_verify, check_verify_law}) {
+    for (const auto check : {check_verify, check_verify_law, check_verify_tree_law}) {
       const CheckOutcome outcome = judge(*sampler, check);
       EXPECT_STREQ(to_string(outcome.verdict), "passed") << name << ": " << outcome.message;
       EXPECT_LE(outcome.spent, kShare * (1 + 32 * 0x1p-53));  // a sum of eighteen levels
@@ -106,8 +106,10 @@ TEST_P(WrongVerification, IsRed) {
   Spoiled exact(GetParam().change, true);
   EXPECT_TRUE(judge(exact, check_verify).failed());
   Spoiled law(GetParam().change, false);
-  const CheckOutcome outcome = judge(law, check_verify_law);
-  EXPECT_TRUE(outcome.failed()) << outcome.message;
+  for (const auto check : {check_verify_law, check_verify_tree_law}) {
+    const CheckOutcome outcome = judge(law, check);
+    EXPECT_TRUE(outcome.failed()) << outcome.message;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Mutants, WrongVerification, testing::ValuesIn(kWrong));
@@ -118,6 +120,12 @@ TEST(Verification, IsSkippedWhereThereIsNone) {
   } sampler;
   EXPECT_STREQ(to_string(judge(sampler, check_verify).verdict), "skipped");
   EXPECT_STREQ(to_string(judge(sampler, check_verify_law).verdict), "skipped");
+  EXPECT_STREQ(to_string(judge(sampler, check_verify_tree_law).verdict), "skipped");
+  struct ChainsAlone : ModelSampler {
+    ChainsAlone() { description_.draft_trees = description_.draft_tree_laws = false; }
+  } chains;
+  EXPECT_STREQ(to_string(judge(chains, check_verify).verdict), "passed");
+  EXPECT_STREQ(to_string(judge(chains, check_verify_tree_law).verdict), "skipped");
 }
 
 }  // namespace

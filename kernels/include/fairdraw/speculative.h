@@ -20,6 +20,24 @@
 // A greedy request (temperature 0, top_k 1 or top_p 0) goes the first way: the largest logit.
 // A request without drafted tokens too: it gets the token that `sample` gives it.
 //
+// Trees of known law: the children of a node are tested in the order of their numbers, each against
+// what those before it left of the target. With R_0 the target's weights behind the node, Q_0 the
+// draft's, S_k and Z_k the sums of R_k and Q_k, child k with token x
+//     stands if R_k(x) > 0 and floor(word * Q_k(x) S_k / 2^64) < R_k(x) Z_k;
+//     else R_{k+1}(j) = max(R_k(j) Z_k - Q_k(j) S_k, 0), and child k + 1 is tested against that.
+// Where none stands, a token is drawn from what is left; a leaf gives a bonus token. Q_{k+1} is Q_0
+// again (with replacement: multi-round rejection, SpecInfer, Miao et al. 2024), or Q_k without x
+// (without: EAGLE's first trees, Li et al. 2024; Sequoia, Chen et al. 2024; RSD by Gumbel top-k,
+// Jeon et al. 2024).
+// For one child that is the rule of chains, bit for bit. The weights of R_k grow by 60 bits a child
+// and stay exact: R_k(j) is max(P(j) A - Q(j) B, 0) with two long integers a node, however long.
+// The cost of a child grows with the children before it, so a node may have up to kMaxSiblings;
+// beyond is invalid_draft_tree.
+// This asks of the draft that a child's number is its place in the order of drawing (Gumbel top-k:
+// perturbed logits, largest first), and that no node was kept or dropped for its token. Trees of
+// the deterministic top-k (EAGLE-2 and -3, Medusa, SGLang, TensorRT-LLM's dynamic trees) or pruned
+// by probability have no such law: `none` is right for them, as for every tree.
+//
 // Rows of a request, and its drafted tokens: with `row_begins` request b owns target rows
 // row_begins[b] to row_begins[b + 1], exclusive, and its drafted tokens (and rows of the draft)
 // start at row_begins[b] - b: both packed, as engines keep them, one drafted token fewer a request
@@ -30,7 +48,11 @@
 // request's number with a scalar. Position i takes one word of purpose draw (the first way), or
 // one of accept, and where it rejects one of recover; position n one of bonus. The draft's own
 // draw at position i is Purpose::draft at offset + i. Words of positions behind the first that
-// does not stand leave no trace, so that the next step may use them.
+// does not stand leave no trace, so that the next step may use them. In a tree the position is the
+// depth; child k of a node takes its word of accept with k in bits 8 to 31 of the counter's third
+// word, above the purpose, so that siblings share none. Siblings must be drawn with words of their
+// own too, as the samples of one output are (num_samples); nodes of one depth that are no siblings
+// may share theirs, because a path meets one of them alone.
 //
 // Rows and drafted tokens behind the first rejection do not count: a NaN there fails nothing. A
 // drafted token outside the vocabulary fails its request wherever it stands.
@@ -99,8 +121,17 @@ struct VerifyChainResult {
 Error verify_chain(const VerifyChainRequest& request, const VerifyChainResult& result,
                    const Execution& execution = {});
 
+/// How the children of one node were drawn from the draft's law.
+enum class SiblingSampling : std::uint32_t {
+  with_replacement = 0,    ///< each from the whole law: a token may come twice
+  without_replacement = 1  ///< each from what the ones before it left, renormalised
+};
+
+/// Most children of one node where the draft's law is known.
+inline constexpr std::int32_t kMaxSiblings = 1024;
+
 /// Trees: several drafted tokens may follow one. Row 0 of a request is the root, row j + 1 follows
-/// drafted token j. Nothing is known of the draft's law.
+/// drafted token j.
 struct VerifyTreeRequest {
   TargetRows target;
   std::int64_t max_draft = 0;              ///< most drafted tokens of a request, >= 0
@@ -109,6 +140,11 @@ struct VerifyTreeRequest {
   View<const std::int32_t> parents;        ///< as draft_tokens: the drafted token that it follows,
                                            ///< counted in its request, before it; -1: the root
   View<const std::int32_t> draft_lengths;  ///< optional, [batch]
+  DraftLaw draft_law = DraftLaw::none;
+  SiblingSampling siblings = SiblingSampling::with_replacement;  ///< where there is a law
+  RowsView draft;  ///< one row beside each of the target's: the law of the children of that node;
+                   ///< not read where draft_law is none, nor of a node without children
+  LawFilters draft_filters;  ///< of the draft's logits, before any token is taken out
 };
 
 struct VerifyTreeResult {
@@ -119,10 +155,12 @@ struct VerifyTreeResult {
   View<RowStatus> statuses;     ///< [batch], optional
 };
 
-/// Verifies trees: the target's token is drawn at the root and looked for among its children, and
-/// so on. Of children with the same token the first stands. Statuses as of chains, and
-/// invalid_draft_tree (a parent that does not come before its child), invalid_draft_length (a path
-/// longer than max_depth) wherever they are in the tree.
+/// Verifies trees. Of unknown law: the target's token is drawn at the root and looked for among its
+/// children, and so on; of children with the same token the first stands. Of known law: see above.
+/// Statuses as of chains (impossible_draft too of a token that a sibling before it has, without
+/// replacement), and invalid_draft_tree (a parent that does not come before its child; of known
+/// law, more than kMaxSiblings children of a node), invalid_draft_length (a path longer than
+/// max_depth) wherever they are in the tree.
 Error verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult& result,
                   const Execution& execution = {});
 

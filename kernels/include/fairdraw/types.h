@@ -22,7 +22,7 @@ enum class TieRule : std::uint32_t { keep_all = 0, lowest_id = 1 };
 /// top_k; the support is then the intersection (flashinfer.sampling, filter_apply_order).
 enum class FilterOrder : std::uint32_t { top_k_first = 0, joint = 1 };
 
-/// Which draw a random word is for. No two purposes share bits. Third word of the Philox counter.
+/// Which draw a random word is for. No two share bits. Philox counter's third word, low 8 bits.
 enum class Purpose : std::uint32_t { draw = 0, draft = 1, accept = 2, recover = 3, bonus = 4 };
 
 /// Status of one output. Every status but ok comes with token -1 and leaves all others untouched.
@@ -47,7 +47,7 @@ enum class RowStatus : std::int32_t {
   processing_overflow = 17,   ///< a penalty or bias made a finite logit infinite
   invalid_draft_length = 18,  ///< a draft longer than its buffer, or of a length below 0
   impossible_draft = 19,      ///< the draft's own law gives a drafted token probability 0
-  invalid_draft_tree = 20,    ///< a parent that does not come before its child
+  invalid_draft_tree = 20,    ///< a parent not before its child; too many children
 };
 
 /// How many statuses there are; their numbers are 0 to this, exclusive.
