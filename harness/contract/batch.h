@@ -177,6 +177,11 @@ typedef struct fairdraw_verification {
   int32_t* nodes;  /* [batch, max_depth] of trees: which drafts stand; optional */
   int32_t* accepted; /* [batch]: how many drafts stand; optional */
   int32_t* statuses; /* [batch], fairdraw::RowStatus; optional */
+
+  /* only for samplers that declare it: of rows of the target, as [rows] and not [batch] there are;
+     lists of a request's rows may share memory, each history being that of the row before and one
+     token more. Rows that hold padding have any values, which are not to be read */
+  fairdraw_processing processing;
 } fairdraw_verification;
 
 #ifdef __cplusplus

@@ -47,6 +47,7 @@ struct SamplerDescription {
   bool ranks_position = false, ranks_at_least = false;  ///< and the ranks in it, by rule
   bool verification = false;  ///< verifies drafts of requests against logits: run_verification()
   bool draft_trees = false;   ///< there, trees of drafts too
+  bool verification_processing = false;  ///< there, processing of the target's rows
 };
 
 class Sampler {

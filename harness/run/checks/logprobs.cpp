@@ -91,8 +91,10 @@ ExpectedRow expected_row(const CheckInput& input, const Request& request, std::i
       if (law.ambiguous_mass > 0 || law.partly_drawn >= 0 || temperature == 0) return expected;
       for (std::size_t id = 0; id < vocab; ++id) kept[id] = law.membership[id] == Membership::in;
     }
+    std::vector<float> processed(logits.begin(), logits.end());
+    if (!request.processing.empty()) processed = processed_row(request, row).logits;
     expected.real =
-        reference::real_log_probabilities(logits, kept, asked.report.mode, temperature, bound);
+        reference::real_log_probabilities(processed, kept, asked.report.mode, temperature, bound);
   }
   expected.judged = true;
   set_slack(expected, asked, bound, temperature, input.exact());
