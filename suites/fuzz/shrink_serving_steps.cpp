@@ -68,10 +68,8 @@ constexpr Part kParts[] = {
     },
 };
 
-using Array = std::vector<RowProcessing>& (*)(FuzzCase&);
-
-// Of all rows at once, then of the first few by themselves. `behind`: what a change asks for.
-void add_parts(std::size_t rows, Array array, void (*behind)(FuzzCase&), std::vector<Step>& steps) {
+// Of all rows of a call at once, then of the first few by themselves.
+void add_parts_of_rows(std::size_t rows, std::vector<Step>& steps) {
   constexpr std::size_t kAll = ~std::size_t{0};
   std::vector<std::size_t> chosen = {kAll};
   for (std::size_t row = 0; row < std::min<std::size_t>(rows, 8) && rows > 1; ++row) {
@@ -79,23 +77,35 @@ void add_parts(std::size_t rows, Array array, void (*behind)(FuzzCase&), std::ve
   }
   for (const std::size_t row : chosen) {
     for (const Part part : kParts) {
-      steps.emplace_back([=](FuzzCase& c) {
+      steps.emplace_back([row, part](FuzzCase& c) {
         bool changed = false;
-        for (std::size_t i = 0; i < array(c).size(); ++i) {
-          if (row == kAll || row == i) changed = part(array(c)[i]) || changed;
+        for (std::size_t i = 0; i < c.request.processing.size(); ++i) {
+          if (row == kAll || row == i) changed = part(c.request.processing[i]) || changed;
         }
-        if (changed) behind(c);
         return changed;
       });
     }
   }
 }
 
-void nothing(FuzzCase&) {}
-void grow(FuzzCase& c) { harness::grow_histories(c.verification); }
-
-std::vector<RowProcessing>& of_request(FuzzCase& c) { return c.request.processing; }
-std::vector<RowProcessing>& of_verification(FuzzCase& c) { return c.verification.processing; }
+// Of the first rows of requests: those behind them follow from these and the drafts, and are no
+// step's to change, or it would have something to do for ever.
+void add_parts_of_requests(std::vector<Step>& steps) {
+  for (const Part part : kParts) {
+    steps.emplace_back([part](FuzzCase& c) {
+      VerificationRequest& request = c.verification;
+      bool changed = false;
+      for (std::int64_t b = 0; b < request.batch && !request.processing.empty(); ++b) {
+        const std::int64_t first = request.row_begins.empty()
+                                       ? b * (request.max_draft + 1)
+                                       : request.row_begins[static_cast<std::size_t>(b)];
+        changed = part(request.processing[static_cast<std::size_t>(first)]) || changed;
+      }
+      if (changed) harness::grow_histories(request);
+      return changed;
+    });
+  }
+}
 
 // --- Requests with drafts ------------------------------------------------------------------------
 
@@ -220,7 +230,7 @@ void add_processing_steps(const FuzzCase& fuzz_case, std::vector<Step>& steps) {
     c.request.history_form = {};
     return drop_all(c.request.processing);
   });
-  add_parts(fuzz_case.request.processing.size(), of_request, nothing, steps);
+  add_parts_of_rows(fuzz_case.request.processing.size(), steps);
   steps.emplace_back([](FuzzCase& c) { return set_to(c.request.history_form.grown, false); });
 }
 
@@ -228,9 +238,7 @@ void add_verification_steps(const FuzzCase& fuzz_case, std::vector<Step>& steps)
   const VerificationRequest& request = fuzz_case.verification;
   add_shape_steps(request, steps);
   add_option_steps(steps);
-  if (!request.processing.empty()) {
-    add_parts(request.processing.size(), of_verification, grow, steps);
-  }
+  if (!request.processing.empty()) add_parts_of_requests(steps);
   add_parameter_steps(request.batch, steps,
                       [](FuzzCase& c) -> std::vector<reference::RowParameters>& {
                         return c.verification.parameters;

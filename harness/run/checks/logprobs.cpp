@@ -88,7 +88,10 @@ ExpectedRow expected_row(const CheckInput& input, const Request& request, std::i
       kept = model_of(request, row).mask;
     } else {
       // What the processed values of a greedy row are is each engine's own.
-      if (law.ambiguous_mass > 0 || law.partly_drawn >= 0 || temperature == 0) return expected;
+      // An open token's mass may be too small to count, and its value is not.
+      const bool open =
+          std::ranges::find(law.membership, Membership::ambiguous) != law.membership.end();
+      if (open || law.partly_drawn >= 0 || temperature == 0) return expected;
       for (std::size_t id = 0; id < vocab; ++id) kept[id] = law.membership[id] == Membership::in;
     }
     std::vector<float> processed(logits.begin(), logits.end());
