@@ -26,6 +26,7 @@ class CpuSampler final : public Sampler {
     description_.reports_raw = description_.reports_processed = true;
     description_.ranks_position = description_.ranks_at_least = true;
     description_.verification = description_.draft_trees = description_.draft_tree_laws = true;
+    description_.verification_processing = true;
   }
 
   const SamplerDescription& description() const override { return description_; }
@@ -133,6 +134,7 @@ class CpuSampler final : public Sampler {
     target.filters.tie_rule = static_cast<TieRule>(call.tie_rule);
     target.filters.filter_order = static_cast<FilterOrder>(call.filter_order);
     if (call.allowed != nullptr) target.allowed = {call.allowed, call.rows, (call.vocab + 31) / 32};
+    target.processing = processing_of(call.processing, call.rows, call.vocab);
     target.batch = batch;
     if (call.row_begins != nullptr) target.row_begins = {call.row_begins, batch + 1};
     if (call.active != nullptr) target.active = {call.active, batch};

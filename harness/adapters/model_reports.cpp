@@ -10,10 +10,6 @@ namespace {
 
 constexpr float kNone = -std::numeric_limits<float>::infinity();
 
-bool is_allowed(const std::vector<std::uint32_t>& words, std::size_t token) {
-  return words.empty() || ((words[token / 32] >> (token % 32)) & 1U) != 0;
-}
-
 }  // namespace
 
 reference::RealLogprobs ModelSampler::report_values(const Row& row,
@@ -22,11 +18,10 @@ reference::RealLogprobs ModelSampler::report_values(const Row& row,
   if (is_raw(mode)) {
     return reference::real_log_probabilities(row.logits, {}, mode, row.parameters.temperature);
   }
-  std::vector<float> processed = row.logits;
-  for (std::size_t token = 0; token < processed.size(); ++token) {
-    if (!is_allowed(row.allowed, token)) processed[token] = kNone;
-  }
-  return reference::real_log_probabilities(processed, result.mask, mode,
+  const reference::RowProcessing neutral;
+  const reference::ProcessedRow processed =
+      reference::process_row(row.logits, row.allowed, row.processing ? *row.processing : neutral);
+  return reference::real_log_probabilities(processed.logits, result.mask, mode,
                                            row.parameters.temperature);
 }
 

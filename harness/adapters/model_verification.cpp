@@ -4,6 +4,7 @@
 #include "harness/adapters/decode.h"
 #include "harness/adapters/default_float_environment.h"
 #include "harness/adapters/model_sampler.h"
+#include "harness/adapters/processing_view.h"
 
 namespace fairdraw::harness {
 namespace {
@@ -60,6 +61,11 @@ VerificationRequest owned(const fairdraw_verification& call) {
       decoded(call.draft, call.dtype, (request.trees ? call.rows : call.places) * call.vocab);
   request.draft_parameters = parameters(call.draft_temperature, call.draft_top_k, call.draft_top_p,
                                         call.draft_min_p, call.batch);
+  const LogitsProcessing processing = processing_of(call.processing, call.rows, call.vocab);
+  for (std::int64_t row = 0; processing.given() && row < call.rows; ++row) {
+    request.processing.push_back(
+        reference::processing_of_row(processing, row, static_cast<std::size_t>(call.vocab)));
+  }
   return request;
 }
 

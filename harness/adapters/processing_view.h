@@ -6,12 +6,11 @@
 
 namespace fairdraw::harness {
 
-/// Of a batch of host memory; neutral where it has none.
-inline LogitsProcessing processing_of(const fairdraw_batch& batch) {
-  const fairdraw_processing& given = batch.processing;
+/// Of so many rows; neutral where there is none.
+inline LogitsProcessing processing_of(const fairdraw_processing& given, std::int64_t rows,
+                                      std::int64_t vocab) {
   LogitsProcessing processing;
   if (given.repetition_penalty == nullptr) return processing;
-  const std::int64_t rows = batch.rows;
   const auto lists = [rows](const fairdraw_token_lists& all) {
     if (all.lengths == nullptr) return TokenLists{};
     return TokenLists{all.data, all.size, {all.begins, rows}, {all.lengths, rows}};
@@ -23,10 +22,10 @@ inline LogitsProcessing processing_of(const fairdraw_batch& batch) {
   processing.prompt = lists(given.prompt);
   processing.output = lists(given.output);
   if (given.prompt_mask != nullptr) {
-    processing.prompt_mask = {given.prompt_mask, rows, (batch.vocab + 31) / 32};
+    processing.prompt_mask = {given.prompt_mask, rows, (vocab + 31) / 32};
   }
   if (given.output_counts != nullptr) {
-    processing.output_counts = {given.output_counts, rows, batch.vocab};
+    processing.output_counts = {given.output_counts, rows, vocab};
   }
   processing.output_lengths = {given.output_lengths, rows};
   processing.bias_ids = lists(given.bias_ids);
@@ -36,6 +35,10 @@ inline LogitsProcessing processing_of(const fairdraw_batch& batch) {
   processing.bad_word_lengths = lists(given.bad_word_lengths);
   processing.allowed_ids = lists(given.allowed_ids);
   return processing;
+}
+
+inline LogitsProcessing processing_of(const fairdraw_batch& batch) {
+  return processing_of(batch.processing, batch.rows, batch.vocab);
 }
 
 }  // namespace fairdraw::harness

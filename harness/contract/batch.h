@@ -181,6 +181,10 @@ typedef struct fairdraw_verification {
   /* of trees whose draft_law is not 0: children of a node drawn 0 with replacement, 1 without. Only
      for samplers that declare laws of trees */
   uint32_t siblings;
+  /* only for samplers that declare it: of rows of the target, as [rows] and not [batch] there are;
+     lists of a request's rows may share memory, each history being that of the row before and one
+     token more. Rows that hold padding have any values, which are not to be read */
+  fairdraw_processing processing;
 } fairdraw_verification;
 
 #ifdef __cplusplus

@@ -70,6 +70,8 @@ extern "C" {
 #define FAIRDRAW_CAN_DRAFT_TREES (UINT64_C(1) << 25) /* there, fairdraw_verification.parents */
 /* there, of trees a draft_law that is not 0, and fairdraw_verification.siblings */
 #define FAIRDRAW_CAN_DRAFT_TREE_LAWS (UINT64_C(1) << 26)
+/* there, fairdraw_verification.processing; host memory */
+#define FAIRDRAW_CAN_VERIFY_PROCESSING (UINT64_C(1) << 27)
 /* fairdraw_batch.report_*: modes 0 and 1, modes 2 and 3, and which ranks */
 #define FAIRDRAW_REPORTS_RAW (UINT64_C(1) << 40)
 #define FAIRDRAW_REPORTS_PROCESSED (UINT64_C(1) << 41)

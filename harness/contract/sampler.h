@@ -48,6 +48,7 @@ struct SamplerDescription {
   bool verification = false;     ///< verifies drafts of requests against logits: run_verification()
   bool draft_trees = false;      ///< there, trees of drafts too
   bool draft_tree_laws = false;  ///< and trees whose drafts have a law
+  bool verification_processing = false;  ///< there, processing of the target's rows
 };
 
 class Sampler {

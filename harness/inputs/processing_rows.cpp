@@ -159,6 +159,20 @@ void OwnedLists::add(const std::vector<std::int32_t>& ids) {
   data.insert(data.end(), ids.begin(), ids.end());
 }
 
+void OwnedLists::add_grown(const std::vector<std::int32_t>& ids) {
+  const std::size_t before = lengths.empty() ? 0 : static_cast<std::size_t>(lengths.back());
+  const bool grows =
+      before > 0 && before <= ids.size() &&
+      std::equal(ids.begin(), ids.begin() + lengths.back(), data.end() - lengths.back());
+  if (!grows) {
+    add(ids);
+    return;
+  }
+  begins.push_back(begins.back());
+  data.insert(data.end(), ids.begin() + lengths.back(), ids.end());
+  lengths.push_back(static_cast<std::int32_t>(ids.size()));
+}
+
 TokenLists OwnedLists::view() const {
   if (lengths.empty()) return {};
   const auto rows = static_cast<std::int64_t>(lengths.size());
@@ -202,7 +216,7 @@ ProcessingArrays pack(std::span<const reference::RowProcessing> rows, std::int64
     arrays.presence_penalty.push_back(row.presence_penalty);
     arrays.min_tokens.push_back(row.min_tokens);
     arrays.output_lengths.push_back(row.output_length);
-    arrays.output.add(row.output);
+    form.grown ? arrays.output.add_grown(row.output) : arrays.output.add(row.output);
     if (form.prompt_mask) {
       std::vector<std::uint32_t> words(static_cast<std::size_t>((vocab + 31) / 32), 0);
       // Bits beyond the vocabulary mean nothing, so they are set.

@@ -53,6 +53,8 @@ struct OwnedLists {
   std::vector<std::int32_t> lengths;
 
   void add(const std::vector<std::int32_t>& ids);
+  /// The same in the memory of the list before, where that is how this one begins.
+  void add_grown(const std::vector<std::int32_t>& ids);
   TokenLists view() const;
 };
 
@@ -60,6 +62,7 @@ struct OwnedLists {
 struct HistoryForm {
   bool prompt_mask = false;    ///< packed bits; ids that are no tokens are left out
   bool output_counts = false;  ///< dense, beside the lists; likewise
+  bool grown = false;          ///< outputs of rows that go on from each other share memory
 };
 
 /// Owning form of LogitsProcessing, of `rows` rows.

@@ -30,6 +30,12 @@ inline std::vector<NamedArray> array_names(const fairdraw_processing& processing
           {"allowed_ids", processing.allowed_ids.data}};
 }
 
+inline void add_given(std::vector<NamedArray>& names, const fairdraw_processing& processing) {
+  for (const NamedArray& array : array_names(processing)) {
+    if (array.first != nullptr) names.push_back(array);
+  }
+}
+
 inline std::vector<NamedArray> array_names(const fairdraw_batch& batch) {
   std::vector<NamedArray> names = {{"logits", batch.logits},
                                    {"temperature", batch.temperature},
@@ -54,9 +60,7 @@ inline std::vector<NamedArray> array_names(const fairdraw_batch& batch) {
                                    {"report_top_ids", batch.report_top_ids},
                                    {"report_top_values", batch.report_top_values},
                                    {"report_all", batch.report_all}};
-  for (const NamedArray& array : array_names(batch.processing)) {
-    if (array.first != nullptr) names.push_back(array);
-  }
+  add_given(names, batch.processing);
   return names;
 }
 
@@ -76,28 +80,30 @@ inline std::vector<NamedArray> array_names(const fairdraw_chain& chain) {
 }
 
 inline std::vector<NamedArray> array_names(const fairdraw_verification& call) {
-  return {{"target", call.target},
-          {"temperature", call.temperature},
-          {"top_k", call.top_k},
-          {"top_p", call.top_p},
-          {"min_p", call.min_p},
-          {"allowed", call.allowed},
-          {"row_begins", call.row_begins},
-          {"active", call.active},
-          {"seed", call.seed},
-          {"offset", call.offset},
-          {"draft_tokens", call.draft_tokens},
-          {"draft_lengths", call.draft_lengths},
-          {"parents", call.parents},
-          {"draft", call.draft},
-          {"draft_temperature", call.draft_temperature},
-          {"draft_top_k", call.draft_top_k},
-          {"draft_top_p", call.draft_top_p},
-          {"draft_min_p", call.draft_min_p},
-          {"tokens", call.tokens},
-          {"nodes", call.nodes},
-          {"accepted", call.accepted},
-          {"statuses", call.statuses}};
+  std::vector<NamedArray> names = {{"target", call.target},
+                                   {"temperature", call.temperature},
+                                   {"top_k", call.top_k},
+                                   {"top_p", call.top_p},
+                                   {"min_p", call.min_p},
+                                   {"allowed", call.allowed},
+                                   {"row_begins", call.row_begins},
+                                   {"active", call.active},
+                                   {"seed", call.seed},
+                                   {"offset", call.offset},
+                                   {"draft_tokens", call.draft_tokens},
+                                   {"draft_lengths", call.draft_lengths},
+                                   {"parents", call.parents},
+                                   {"draft", call.draft},
+                                   {"draft_temperature", call.draft_temperature},
+                                   {"draft_top_k", call.draft_top_k},
+                                   {"draft_top_p", call.draft_top_p},
+                                   {"draft_min_p", call.draft_min_p},
+                                   {"tokens", call.tokens},
+                                   {"nodes", call.nodes},
+                                   {"accepted", call.accepted},
+                                   {"statuses", call.statuses}};
+  add_given(names, call.processing);
+  return names;
 }
 
 }  // namespace fairdraw::harness::plugin

@@ -47,6 +47,8 @@ constexpr Ability kAbilities[] = {
     {FAIRDRAW_CAN_VERIFY, "verification", &SamplerDescription::verification},
     {FAIRDRAW_CAN_DRAFT_TREES, "draft_trees", &SamplerDescription::draft_trees},
     {FAIRDRAW_CAN_DRAFT_TREE_LAWS, "draft_tree_laws", &SamplerDescription::draft_tree_laws},
+    {FAIRDRAW_CAN_VERIFY_PROCESSING, "verification_processing",
+     &SamplerDescription::verification_processing},
 };
 
 struct Promise {
@@ -137,7 +139,8 @@ SamplerDescription to_sampler_description(const Description& description,
   if (description.pointers > FAIRDRAW_DEVICE_POINTERS) {
     refuse(fmt::format("pointers is {}; allowed: 0 (host), 1 (device)", description.pointers));
   }
-  if (sampler.processing && description.pointers == FAIRDRAW_DEVICE_POINTERS) {
+  const bool processes = sampler.processing || sampler.verification_processing;
+  if (processes && description.pointers == FAIRDRAW_DEVICE_POINTERS) {
     refuse("takes processing in device memory; allowed: in host memory");
   }
   return sampler;

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
+#include <random>
+
 #include "harness/run/random_words.h"
 #include "harness/run/row_probabilities.h"
 #include "reference/float32_bound.h"
@@ -51,6 +54,33 @@ std::vector<std::uint32_t> allowed_ids(const CheckInput& input, std::int64_t row
 
 }  // namespace
 
+reference::RowProcessing processing_for_row(std::uint64_t seed, std::int64_t row,
+                                            std::int64_t vocab) {
+  ProcessingSteps steps;
+  bool* const members[] = {&steps.penalties, &steps.bias, &steps.min_tokens, &steps.bad_words,
+                           &steps.allowed_ids};
+  if (row % 2 != 0) *members[static_cast<std::size_t>(row / 2) % std::size(members)] = false;
+  std::mt19937_64 random(mixed(seed + 5, static_cast<std::uint64_t>(row)));
+  return random_processing(random, vocab, steps);
+}
+
+reference::RowProcessing processing_for_law(std::int64_t vocab) {
+  const auto id = [vocab](std::int64_t any) { return static_cast<std::int32_t>(any % vocab); };
+  reference::RowProcessing row;
+  row.repetition_penalty = 1.5F;
+  row.frequency_penalty = 0.5F;
+  row.presence_penalty = -0.75F;  // raises what came
+  row.prompt = {id(1), id(4)};
+  row.output = {id(2), id(2), -1, id(1)};
+  row.output_length = static_cast<std::int32_t>(row.output.size());
+  row.biases = {{id(2), 0.5F}, {id(vocab - 1), -0.5F}};
+  row.stop_ids = {id(3)};
+  row.min_tokens = row.output_length + 2;  // banned in front of two tokens, and no longer
+  row.bad_words = {id(2), id(2), id(5), id(6), id(1), id(5)};
+  row.bad_word_lengths = {2, 2, 2};
+  return row;
+}
+
 Request make_request(const CheckInput& input, std::int64_t first, std::int64_t count) {
   Request request;
   request.input = input.row_input;
@@ -70,6 +100,10 @@ Request make_request(const CheckInput& input, std::int64_t first, std::int64_t c
         input.parameters[static_cast<std::size_t>(row) % input.parameters.size()]);
     request.seed.push_back(mixed(input.seed, static_cast<std::uint64_t>(row)));
     request.offset.push_back(0);
+    if (!input.processing.empty()) {
+      request.processing.push_back(
+          input.processing[static_cast<std::size_t>(row) % input.processing.size()]);
+    }
     std::vector<std::uint32_t> allowed;
     if (input.banned_tokens) allowed = allowed_ids(input, row);
     if (input.row_input == RowInput::logits) {
@@ -154,10 +188,22 @@ reference::RealLaw law_under(const reference::Semantics& profile, const CheckInp
       bound.constant = reference::WeightBound{}.constant;
     }
   }
+  const reference::RowParameters& parameters = request.parameters[static_cast<std::size_t>(row)];
+  if (!request.processing.empty()) {
+    const reference::ProcessedRow processed = processed_row(request, row);
+    const bool has_bad_logits =
+        processed.status == RowStatus::nan_input || processed.status == RowStatus::infinite_input;
+    if (!has_bad_logits) {  // of such rows the profile says what becomes of them
+      reference::RealLaw law =
+          reference::real_oracle(processed.logits, {}, parameters, semantics, bound);
+      law.must_fail = law.must_fail || (processed.status != RowStatus::ok &&
+                                        processed.status != RowStatus::no_allowed_token);
+      return law;
+    }
+  }
   return reference::real_oracle(
       std::span(request.row(row), static_cast<std::size_t>(request.vocab)),
-      allowed_of(request, row), request.parameters[static_cast<std::size_t>(row)], semantics,
-      bound);
+      allowed_of(request, row), parameters, semantics, bound);
 }
 
 bool must_fail(const reference::RowParameters& parameters, const reference::Semantics& semantics,

@@ -29,6 +29,8 @@ struct CheckInput {
   FilterOrder filter_order = FilterOrder::top_k_first;
   RowInput row_input = RowInput::logits;  ///< probabilities: of the logits at the row's
                                           ///< temperature (row_probabilities.h)
+  /// Row i takes processing[i % size]; empty: none. Only of logits.
+  std::vector<reference::RowProcessing> processing;
   bool banned_tokens = false;  ///< half of the ids are banned by the bitmask, chosen per row; in
                                ///< rows of probabilities they have 0
   std::int64_t first_row = 0;  ///< of `logits`; parameters count from here
@@ -66,6 +68,16 @@ CheckOutcome underpowered(std::string reason);
 /// Rows [first, first + count) of the input, counted from first_row, with their parameters, one
 /// output a row, an array of seeds that are all different, and offsets of 0.
 Request make_request(const CheckInput& input, std::int64_t first, std::int64_t count);
+
+/// Processing of row `row` of a case: all steps in half of the rows, and one of them left out in
+/// each of the others, so that no step hides another.
+reference::RowProcessing processing_for_row(std::uint64_t seed, std::int64_t row,
+                                            std::int64_t vocab);
+
+/// Processing for cases that judge a law, the same for every seed, because what draws find depends
+/// on it: every step but allowed ids, and what is banned, biased and penalised changes with the
+/// next two tokens.
+reference::RowProcessing processing_for_law(std::int64_t vocab);
 
 /// Profile of the input with the request's tie rule and filter order written into it.
 reference::Semantics effective_semantics(const CheckInput& input);

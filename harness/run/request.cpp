@@ -131,7 +131,7 @@ Response run_request(Sampler& sampler, const Request& request, const Wanted& wan
   batch.report_all_stride = request.vocab + gap;
 
   ReadOnly inputs;
-  PlacedProcessing processing(memory, request);
+  PlacedProcessing processing(memory, request.processing, request.vocab, request.history_form);
   processing.give(batch.processing, inputs);
   inputs.watch_bytes("the logits", logits.data(), logits.size());
   inputs.watch("temperature", batch.temperature, rows);

@@ -2,8 +2,9 @@
 
 namespace fairdraw::harness {
 
-PlacedProcessing::PlacedProcessing(Memory* memory, const Request& request)
-    : memory_(memory), arrays_(pack(request.processing, request.vocab, request.history_form)) {}
+PlacedProcessing::PlacedProcessing(Memory* memory, std::span<const reference::RowProcessing> rows,
+                                   std::int64_t vocab, const HistoryForm& form)
+    : memory_(memory), arrays_(pack(rows, vocab, form)) {}
 
 template <class T>
 const T* PlacedProcessing::place(const char* name, const std::vector<T>& values, ReadOnly& inputs) {

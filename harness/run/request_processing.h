@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "harness/contract/batch.h"
@@ -12,9 +13,10 @@ namespace fairdraw::harness {
 
 class PlacedProcessing {
  public:
-  PlacedProcessing(Memory* memory, const Request& request);
+  PlacedProcessing(Memory* memory, std::span<const reference::RowProcessing> rows,
+                   std::int64_t vocab, const HistoryForm& form);
 
-  /// Fills `processing`, and has its arrays watched. Nothing where the request has none.
+  /// Fills `processing`, and has its arrays watched. Nothing where there are no rows.
   void give(fairdraw_processing& processing, ReadOnly& inputs);
 
  private:

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "harness/run/check.h"
+#include "harness/run/verification_request.h"
 
 namespace fairdraw::harness {
 
@@ -9,8 +10,18 @@ namespace fairdraw::harness {
 /// counts and statuses equal to the integer model's, and where the draft's law is unknown to those
 /// that the sampler itself draws without drafts (exact samplers); greedy requests emit the largest
 /// logits (all samplers); the same in any batch, again, whatever the padding holds, and with
-/// nothing but tokens asked for (per-request seeds).
+/// nothing but tokens asked for (per-request seeds). With logits processing a row's history goes on
+/// with the drafts before it.
 CheckOutcome check_verify(const CheckInput& input);
+
+/// Its comparisons, of one call. `input` says sampler and semantics. The second of calls whose
+/// draft's law is unknown; it and the third of arrays of seeds.
+CheckOutcome compare_verification_with_model(const CheckInput& input,
+                                             const VerificationRequest& request);
+CheckOutcome compare_verification_with_sampling(const CheckInput& input,
+                                                const VerificationRequest& request);
+CheckOutcome compare_verification_batches(const CheckInput& input,
+                                          const VerificationRequest& request);
 
 /// Whatever the drafts are, what is emitted has the target's law under the filters of both sides:
 /// first tokens, what becomes of each drafted token at two positions, pairs, bonus, neighbours.

@@ -5,6 +5,7 @@
 
 #include "harness/run/random_words.h"
 #include "harness/run/request_arrays.h"
+#include "harness/run/request_processing.h"
 
 namespace fairdraw::harness {
 namespace {
@@ -66,7 +67,28 @@ bool is_greedy(const reference::RowParameters& parameters) {
 
 reference::IntegerRow LawRow::model() const {
   if (from_probs) return reference::integer_model_from_probs(values, parameters, filter_order);
+  if (processing) {
+    return reference::integer_model(values, allowed, *processing, parameters, tie_rule,
+                                    filter_order);
+  }
   return reference::integer_model(values, allowed, parameters, tie_rule, filter_order);
+}
+
+std::vector<float> LawRow::processed() const {
+  return reference::process_row(values, allowed,
+                                processing ? *processing : reference::RowProcessing{})
+      .logits;
+}
+
+reference::RowProcessing processing_behind(const reference::RowProcessing& row,
+                                           std::span<const std::int32_t> prefix) {
+  reference::RowProcessing behind = row;
+  behind.output.insert(behind.output.end(), prefix.begin(), prefix.end());
+  for (const std::int32_t token : prefix) {
+    if (behind.output_counts) ++(*behind.output_counts)[static_cast<std::size_t>(token)];
+  }
+  behind.output_length += static_cast<std::int32_t>(prefix.size());
+  return behind;
 }
 
 DraftedRequest take_apart(const VerificationRequest& request, std::int64_t b) {
@@ -94,6 +116,9 @@ DraftedRequest take_apart(const VerificationRequest& request, std::int64_t b) {
                request.parameters[at],
                request.tie_rule,
                request.filter_order};
+    if (!request.processing.empty()) {
+      row.processing = request.processing[static_cast<std::size_t>(place->row + i)];
+    }
     if (!request.allowed.empty()) {
       const std::int64_t words = words_for(request.vocab);
       const auto first = request.allowed.begin() + (place->row + i) * words;
@@ -212,6 +237,8 @@ VerificationResponse run_verification(Sampler& sampler, const VerificationReques
   call.siblings = static_cast<std::uint32_t>(request.siblings);
 
   ReadOnly inputs;
+  PlacedProcessing processing(memory, request.processing, request.vocab, request.history_form);
+  processing.give(call.processing, inputs);
   const auto requests = static_cast<std::size_t>(batch);
   inputs.watch_bytes("target", call.target, target_bytes.size());
   inputs.watch_bytes("draft", draft.data(), draft_bytes.size());

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,6 +23,8 @@ struct VerificationRequest {
   std::vector<reference::RowParameters> parameters;  ///< [batch]
   TieRule tie_rule = TieRule::keep_all;
   FilterOrder filter_order = FilterOrder::top_k_first;
+  std::vector<reference::RowProcessing> processing;  ///< [rows] of the target, or empty
+  HistoryForm history_form;
   std::vector<std::uint32_t> allowed;    ///< [rows, words_for(vocab)], or empty
   std::vector<std::int64_t> row_begins;  ///< [batch + 1], or empty
   std::vector<std::uint8_t> active;      ///< [batch], or empty
@@ -62,8 +66,11 @@ struct LawRow {
   reference::RowParameters parameters;
   TieRule tie_rule = TieRule::keep_all;
   FilterOrder filter_order = FilterOrder::top_k_first;
+  std::optional<reference::RowProcessing> processing = {};  ///< of logits
 
   reference::IntegerRow model() const;
+  /// What the filters see of logits, where the row is right: banned tokens are -inf.
+  std::vector<float> processed() const;
 };
 
 /// One request of a verification, taken apart. Mutants change it.
@@ -77,6 +84,10 @@ struct DraftedRequest {
   std::vector<std::int32_t> drafted, parents;
   std::vector<reference::PositionWords> words;  ///< [n + 1]
 };
+
+/// The processing of the row behind `prefix`, tokens that go on from the history of `row`.
+reference::RowProcessing processing_behind(const reference::RowProcessing& row,
+                                           std::span<const std::int32_t> prefix);
 
 DraftedRequest take_apart(const VerificationRequest& request, std::int64_t b);
 

@@ -70,6 +70,7 @@ struct Case {
   bool literal = false;  ///< asks for top_k 0 even where the profile calls it an error; else the
                          ///< vocabulary stands for 0 there
   bool banned_tokens = false;  ///< a bitmask bans half of the ids
+  bool processed = false;      ///< each row has logits processing of its own
   bool from_probs = false;     ///< the sampler is given probabilities instead of logits
   std::int64_t first_row = 0;
   std::int64_t rows = 1;

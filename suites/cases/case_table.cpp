@@ -9,6 +9,7 @@
 #include "suites/cases/operation_lists.h"
 #include "suites/cases/probability_cases.h"
 #include "suites/cases/range_cases.h"
+#include "suites/cases/serving_cases.h"
 #include "suites/cases/verification_cases.h"
 
 namespace fairdraw::suites {
@@ -33,6 +34,7 @@ class Table {
     }
     entry.id += "/" + operations_name;
     if (entry.from_probs) entry.id += "/probs";
+    if (entry.processed) entry.id += "/processed";
     if (entry.banned_tokens) entry.id += "/banned";
     if (is_statistical(entry.check) && entry.draws > 0) {
       entry.id += fmt::format("/n{}", entry.draws);
@@ -202,76 +204,6 @@ void add_contracts(Table& table) {
                       .draws = 1024},
                      "everyday", everyday_operations());
     }
-  }
-}
-
-// Penalties, bias and bans, in front of all filters and of none.
-void add_processing(Table& table) {
-  const auto add = [&table](Suite suite, const Input& input, std::int64_t rows,
-                            bool banned = false) {
-    table.add_list({.suite = suite,
-                    .check = Check::processing,
-                    .input = input,
-                    .banned_tokens = banned,
-                    .rows = rows},
-                   "everyday", everyday_operations());
-  };
-  for (const Family family : {Family::gaussian, Family::ties_at_k, Family::subnormal}) {
-    add(Suite::smoke, family_input(family, 31), 512);
-    add(Suite::gate, family_input(family, 1000), 512);
-  }
-  add(Suite::smoke, family_input(Family::gaussian_wide, 1000), 128);
-  add(Suite::smoke, family_input(Family::gaussian_wide, 1003), 128, /*banned=*/true);
-  add(Suite::gate, family_input(Family::huge_range, 1000), 256);
-  for (const DType dtype : {DType::bfloat16, DType::float16}) {
-    add(Suite::smoke, family_input(Family::gaussian, 65, dtype), 256);
-    add(Suite::gate, family_input(Family::peaked, 32000, dtype), 32, /*banned=*/true);
-  }
-  add(Suite::gate, family_input(Family::gaussian, 32000), 32);
-  add(Suite::gate, family_input(Family::peaked, kLargeVocab), 16);
-  table.add_list({.suite = Suite::smoke,
-                  .check = Check::processing,
-                  .input = family_input(Family::gaussian, 33),
-                  .rows = 256},
-                 "unfiltered", operations_with({}, 33));
-}
-
-// Log-probabilities as engines report them.
-void add_logprobs(Table& table) {
-  const auto add = [&table](Suite suite, const Input& input, const char* name,
-                            const std::vector<Operation>& operations, bool banned = false) {
-    table.add_list(
-        {.suite = suite, .check = Check::logprobs, .input = input, .banned_tokens = banned}, name,
-        operations);
-  };
-  // Few ids and many: a top n beyond the vocabulary, beyond what is allowed, beyond what is kept.
-  for (const std::int64_t vocab : {1, 2, 31}) {
-    add(Suite::smoke, family_input(Family::gaussian, vocab), "edges", edge_operations(vocab));
-  }
-  for (const Family family : {Family::gaussian_wide, Family::ties_at_k, Family::masked}) {
-    add(Suite::smoke, family_input(family, 1000), "edges", edge_operations(1000));
-    add(Suite::smoke, family_input(family, 1000), "everyday", everyday_operations(), true);
-  }
-  for (const Family family : {Family::huge_range, Family::subnormal, Family::all_equal}) {
-    add(Suite::gate, family_input(family, 1000), "edges", edge_operations(1000));
-  }
-  for (const Family family : {Family::peaked, Family::bf16_rounded}) {
-    add(Suite::gate, family_input(family, 32000), "everyday", everyday_operations());
-  }
-  for (const DType dtype : {DType::bfloat16, DType::float16}) {
-    add(Suite::smoke, family_input(Family::gaussian_wide, 1000, dtype), "everyday",
-        everyday_operations());
-    add(Suite::gate, family_input(Family::gaussian_wide, 1000, dtype), "everyday",
-        everyday_operations(), true);
-  }
-  for (const char* rule : {"lowest_id", "joint"}) {
-    std::vector<Operation> operations = edge_operations(1000);
-    for (Operation& operation : operations) {
-      operation.tie_rule = parse_operation(rule).tie_rule;
-      operation.filter_order = parse_operation(rule).filter_order;
-    }
-    const std::string name = std::string("edges+") + rule;
-    add(Suite::gate, family_input(Family::ties_at_k, 1000), name.c_str(), operations);
   }
 }
 
@@ -525,8 +457,10 @@ std::vector<Case> case_table(
   Table table(suite);
   add_masks_and_tokens(table);
   add_contracts(table);
-  add_processing(table);
-  add_logprobs(table);
+  for (NamedCase& named : serving_cases()) {
+    std::vector<Operation> operations = std::move(named.entry.operations);
+    table.add_list(std::move(named.entry), named.operations_name, std::move(operations));
+  }
   add_fewer_filters(table);
   add_streams(table);
   add_goodness_of_fit(table);

@@ -21,6 +21,7 @@ NamedCase law_case(Check check, const LawRow& row) {
   return named_case({.suite = row.suite,
                      .check = check,
                      .input = family_input(row.family, row.vocab),
+                     .processed = row.processed,
                      .draws = row.draws,
                      .declared_discrepancy = row.declared,
                      .once = true},

@@ -27,6 +27,7 @@ struct LawRow {
   const char* operation;
   std::uint64_t draws;
   double declared;
+  bool processed = false;
 };
 NamedCase law_case(Check check, const LawRow& row);
 

@@ -95,6 +95,11 @@ CheckOutcome run_case(const Case& entry, harness::Sampler& sampler,
   input.tie_rule = entry.operations.front().tie_rule;
   input.filter_order = entry.operations.front().filter_order;
   input.banned_tokens = entry.banned_tokens;
+  for (std::int64_t row = 0; entry.processed && row < entry.rows; ++row) {
+    input.processing.push_back(is_statistical(entry.check)
+                                   ? harness::processing_for_law(entry.input.vocab)
+                                   : harness::processing_for_row(seed, row, entry.input.vocab));
+  }
   input.first_row = entry.first_row;
   input.rows = entry.rows;
   input.draws = entry.draws;

@@ -87,7 +87,7 @@ void print_finding(const Finding& finding, const VerbOptions& options, harness::
 
 int list_properties() {
   for (const suites::fuzz::Property& property : suites::fuzz::properties()) {
-    fmt::print("{:20}  {:5}  {}\n", property.name, to_string(property.kind), property.what);
+    fmt::print("{:22}  {:12}  {}\n", property.name, to_string(property.kind), property.what);
   }
   return 0;
 }

@@ -8,6 +8,7 @@
 #include "harness/run/logits_source.h"
 #include "harness/statistics/compensated_sum.h"
 #include "suites/fuzz/capsule.h"
+#include "suites/fuzz/serving_capsules.h"
 #include "suites/fuzz/strict_json.h"
 
 namespace fairdraw::suites::fuzz {
@@ -16,25 +17,6 @@ namespace {
 using harness::words_for;
 
 constexpr std::size_t kLongestText = 4096;
-
-std::int64_t bounded_product(const std::string& place, std::int64_t a, std::int64_t b,
-                             std::int64_t limit) {
-  // Both are at most 2^22 by the limits of their own fields: no overflow.
-  if (a * b > limit) bad_input(place, fmt::format("makes {} values; at most {}", a * b, limit));
-  return a * b;
-}
-
-reference::RowParameters parameters_of(Fields fields) {
-  reference::RowParameters parameters;
-  parameters.temperature = fields.float_bits("temperature");
-  parameters.top_k = static_cast<std::int32_t>(fields.integer("top_k", INT32_MIN, INT32_MAX));
-  parameters.top_p = fields.float_bits("top_p");
-  parameters.min_p = fields.float_bits("min_p");
-  fields.expect_no_other_field();
-  return parameters;
-}
-
-bool same_or_both_nan(float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
 void read_rows(Fields& fields, harness::Request& request) {
   request.input =
@@ -55,23 +37,8 @@ void read_rows(Fields& fields, harness::Request& request) {
   bounded_product(fields.place("row_stride"), request.rows, request.row_stride, 2 * kMaxCaseValues);
   request.misalignment = fields.integer("misalignment", 0, 63);
   request.logits = fields.floats("values", values);
-  for (std::size_t i = 0; i < request.logits.size(); ++i) {
-    const float value = request.logits[i];
-    if (same_or_both_nan(harness::rounded_to(request.dtype, value), value)) continue;
-    bad_input(fields.place("values"),
-              fmt::format("has {} for token {} of row {}, which is no {}", value,
-                          static_cast<std::int64_t>(i) % request.vocab,
-                          static_cast<std::int64_t>(i) / request.vocab, to_string(request.dtype)));
-  }
-  const Json& parameters = fields.at("parameters");
-  if (!parameters.is_array() || parameters.size() != static_cast<std::size_t>(request.rows)) {
-    bad_input(fields.place("parameters"), fmt::format("is {}; expected an array of {} objects",
-                                                      shown(parameters), request.rows));
-  }
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    request.parameters.push_back(
-        parameters_of({parameters[i], fmt::format("{}/{}", fields.place("parameters"), i)}));
-  }
+  expect_dtype(fields, "values", request.logits, request.vocab, request.dtype);
+  request.parameters = read_parameters(fields, "parameters", request.rows);
   if (fields.has("allowed")) {
     for (const std::uint64_t word :
          fields.bit_runs("allowed", 8, request.rows * words_for(request.vocab))) {
@@ -84,6 +51,13 @@ void read_batch(Fields fields, FuzzCase& fuzz_case) {
   harness::Request& request = fuzz_case.request;
   fuzz_case.salt = fields.decimal("salt");
   read_rows(fields, request);
+  if (fields.has("processing")) {
+    if (request.input != harness::RowInput::logits) {
+      bad_input(fields.place("processing"), "is there, and rows are probabilities");
+    }
+    request.processing = read_processing(fields, "processing", request.rows);
+    if (fields.has("grown")) request.history_form.grown = fields.boolean("grown");
+  }
   if (fields.has("active")) {
     for (const std::int64_t active : fields.integers("active", request.rows, 0, 1)) {
       request.active.push_back(static_cast<std::uint8_t>(active));
@@ -205,7 +179,8 @@ Capsule from_json(std::string_view text) {
     bad_input("/schema_version", "is " + shown(version) + "; this version reads 1");
   }
   Capsule capsule;
-  capsule.fuzz_case.kind = static_cast<CaseKind>(root.choice("kind", {"batch", "chain", "law"}));
+  capsule.fuzz_case.kind =
+      static_cast<CaseKind>(root.choice("kind", {"batch", "chain", "law", "verification"}));
   Fields tool = root.object("tool");
   tool.choice("name", {"fairdraw"});
   capsule.tool_version = tool.text("version", kLongestText);
@@ -242,6 +217,9 @@ Capsule from_json(std::string_view text) {
       read_law_case(root.object("case"), capsule.fuzz_case);
       read_oracle(root.object("oracle"), capsule);
       read_drawn(root.object("drawn"), capsule);
+      break;
+    case CaseKind::verification:
+      read_verification(root.object("case"), capsule.fuzz_case);
       break;
   }
   root.expect_no_other_field();

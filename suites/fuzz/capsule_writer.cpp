@@ -1,63 +1,17 @@
 #include <fmt/format.h>
 
-#include <bit>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "suites/fuzz/capsule.h"
+#include "suites/fuzz/serving_capsules.h"
 
 namespace fairdraw::suites::fuzz {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-std::string digits(float value) {
-  return fmt::format("{:08x}", std::bit_cast<std::uint32_t>(value));
-}
-std::string digits(double value) {
-  return fmt::format("{:016x}", std::bit_cast<std::uint64_t>(value));
-}
-std::string digits(std::uint32_t value) { return fmt::format("{:08x}", value); }
-
-// Values with their runs: ["00000000*40", "3f800000"].
-template <class T>
-Json runs(const std::vector<T>& values) {
-  Json list = Json::array();
-  for (std::size_t i = 0; i < values.size();) {
-    const std::string text = digits(values[i]);
-    std::size_t end = i + 1;
-    // Bits, not values: -0 is not 0, and a NaN is equal to itself.
-    while (end < values.size() && std::memcmp(&values[end], &values[i], sizeof(T)) == 0) ++end;
-    list.push_back(end - i == 1 ? text : fmt::format("{}*{}", text, end - i));
-    i = end;
-  }
-  return list;
-}
-
-Json decimals(const std::vector<std::uint64_t>& values) {
-  Json list = Json::array();
-  for (const std::uint64_t value : values) list.push_back(std::to_string(value));
-  return list;
-}
-
-template <class T>
-Json plain(const std::vector<T>& values) {
-  Json list = Json::array();
-  for (const T value : values) list.push_back(static_cast<std::int64_t>(value));
-  return list;
-}
-
 // Optional parts are written where they are there: the reader takes their absence for "not given".
 Json request_json(const FuzzCase& fuzz_case) {
   const harness::Request& request = fuzz_case.request;
-  Json parameters = Json::array();
-  for (const reference::RowParameters& p : request.parameters) {
-    parameters.push_back({{"temperature", digits(p.temperature)},
-                          {"top_k", p.top_k},
-                          {"top_p", digits(p.top_p)},
-                          {"min_p", digits(p.min_p)}});
-  }
   Json json = {
       {"salt", std::to_string(fuzz_case.salt)},
       {"input", request.input == harness::RowInput::logits ? "logits" : "probabilities"},
@@ -69,8 +23,12 @@ Json request_json(const FuzzCase& fuzz_case) {
       {"tie_rule", request.tie_rule == TieRule::keep_all ? "keep_all" : "lowest_id"},
       {"filter_order", request.filter_order == FilterOrder::top_k_first ? "top_k_first" : "joint"},
       {"values", runs(request.logits)},
-      {"parameters", parameters},
+      {"parameters", parameters_json(request.parameters)},
   };
+  if (!request.processing.empty()) {
+    json["processing"] = processing_json(request.processing);
+    if (request.history_form.grown) json["grown"] = true;
+  }
   if (!request.allowed.empty()) json["allowed"] = runs(request.allowed);
   if (fuzz_case.kind == CaseKind::law) {
     json["draws"] = fuzz_case.draws;
@@ -108,6 +66,12 @@ Json chain_json(const FuzzCase& fuzz_case) {
   return json;
 }
 
+Json case_json(const FuzzCase& fuzz_case) {
+  if (fuzz_case.kind == CaseKind::chain) return chain_json(fuzz_case);
+  if (fuzz_case.kind == CaseKind::verification) return verification_json(fuzz_case);
+  return request_json(fuzz_case);
+}
+
 }  // namespace
 
 void add_drawn_law(Capsule& capsule, harness::Sampler& sampler,
@@ -130,8 +94,7 @@ std::string to_json(const Capsule& capsule) {
       {"semantics", capsule.semantics},
       {"property", capsule.property},
       {"message", capsule.message},
-      {"case", capsule.fuzz_case.kind == CaseKind::chain ? chain_json(capsule.fuzz_case)
-                                                         : request_json(capsule.fuzz_case)},
+      {"case", case_json(capsule.fuzz_case)},
   };
   if (capsule.law) {
     json["oracle"] = {{"probability", runs(capsule.law->probability)}};

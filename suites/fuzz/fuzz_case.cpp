@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+#include <map>
+
 #include "harness/run/check.h"
 
 namespace fairdraw::suites::fuzz {
@@ -27,6 +31,7 @@ Request without_contents(const Request& request) {
   copy.vocab = request.vocab;
   copy.row_stride = request.row_stride;
   copy.misalignment = request.misalignment;
+  copy.history_form = request.history_form;
   copy.tie_rule = request.tie_rule;
   copy.filter_order = request.filter_order;
   copy.with_indices = request.with_indices;
@@ -44,6 +49,7 @@ void append_row(Request& target, const Request& source, std::int64_t row) {
   append_slice(target.logits, source.logits, row, source.vocab);
   append_slice(target.parameters, source.parameters, row, 1);
   append_slice(target.allowed, source.allowed, row, words_for(source.vocab));
+  append_slice(target.processing, source.processing, row, 1);
   append_slice(target.active, source.active, row, 1);
 }
 
@@ -64,20 +70,51 @@ const char* to_string(CaseKind kind) {
       return "chain";
     case CaseKind::law:
       return "law";
+    case CaseKind::verification:
+      return "verification";
   }
   return "unknown";
 }
 
 std::int64_t vocab_of(const FuzzCase& fuzz_case) {
+  if (fuzz_case.kind == CaseKind::verification) return fuzz_case.verification.vocab;
   return fuzz_case.kind == CaseKind::chain ? fuzz_case.chain.vocab : fuzz_case.request.vocab;
 }
 
 std::int64_t rows_of(const FuzzCase& fuzz_case) {
+  if (fuzz_case.kind == CaseKind::verification) return fuzz_case.verification.rows();
   if (fuzz_case.kind != CaseKind::chain) return fuzz_case.request.rows;
   return fuzz_case.chain.batch * (2 * fuzz_case.chain.num_draft_tokens + 1);
 }
 
+namespace {
+
+std::string missing_ability(const harness::SamplerDescription& sampler,
+                            const harness::VerificationRequest& request) {
+  if (!sampler.verification) return "verifies no requests with drafts";
+  if (request.trees && !sampler.draft_trees) return "verifies no trees";
+  if (!request.processing.empty() && !sampler.verification_processing) {
+    return "verifies without logits processing";
+  }
+  if (!request.allowed.empty() && !sampler.allowed_mask) return "takes no mask of allowed ids";
+  if (!request.active.empty() && !sampler.active_rows) return "takes no inactive rows";
+  if (request.dtype == DType::float16 && !sampler.float16) return "takes no float16";
+  if (request.dtype == DType::bfloat16 && !sampler.bfloat16) return "takes no bfloat16";
+  if (request.tie_rule == TieRule::lowest_id && !sampler.lowest_id_ties) {
+    return "has no tie rule lowest_id";
+  }
+  if (request.filter_order == FilterOrder::joint && !sampler.joint_order) {
+    return "has no joint filter order";
+  }
+  return {};
+}
+
+}  // namespace
+
 std::string missing_ability(const harness::SamplerDescription& sampler, const FuzzCase& fuzz_case) {
+  if (fuzz_case.kind == CaseKind::verification) {
+    return missing_ability(sampler, fuzz_case.verification);
+  }
   if (fuzz_case.kind != CaseKind::chain) {
     return harness::missing_ability(sampler, fuzz_case.request);
   }
@@ -131,10 +168,50 @@ Request with_outputs(const Request& request, std::span<const std::int64_t> outpu
   return copy;
 }
 
+reference::RowProcessing with_tokens(const reference::RowProcessing& row,
+                                     std::span<const std::int64_t> ids, std::int64_t vocab) {
+  std::map<std::int64_t, std::int32_t> moved;
+  for (std::size_t i = 0; i < ids.size(); ++i) moved[ids[i]] = static_cast<std::int32_t>(i);
+  const auto is_token = [vocab](std::int32_t id) { return id >= 0 && id < vocab; };
+  const auto kept = [&](std::int32_t id) { return !is_token(id) || moved.contains(id); };
+  const auto place = [&](std::int32_t id) {
+    if (is_token(id)) return moved.at(id);
+    return id < 0 ? id : static_cast<std::int32_t>(ids.size());  // outside still
+  };
+  reference::RowProcessing copy = row;
+  for (auto* const list : {&copy.prompt, &copy.output, &copy.stop_ids, &copy.allowed_ids}) {
+    const bool had_some = !list->empty();
+    std::erase_if(*list, [&](std::int32_t id) { return !kept(id); });
+    std::ranges::transform(*list, list->begin(), place);
+    // None allowed at all would mean that all are.
+    if (list == &copy.allowed_ids && had_some && list->empty()) list->push_back(0);
+  }
+  std::erase_if(copy.biases, [&](const auto& bias) { return !kept(bias.id); });
+  for (auto& bias : copy.biases) bias.id = place(bias.id);
+  copy.bad_words.clear();
+  copy.bad_word_lengths.clear();
+  std::size_t begin = 0;
+  for (const std::int32_t length : row.bad_word_lengths) {
+    const std::size_t end = begin + static_cast<std::size_t>(std::max(length, 0));
+    const auto word =
+        std::span(row.bad_words)
+            .subspan(std::min(begin, row.bad_words.size()))
+            .first(std::min(end, row.bad_words.size()) - std::min(begin, row.bad_words.size()));
+    begin = end;
+    if (!std::ranges::all_of(word, kept)) continue;
+    std::ranges::transform(word, std::back_inserter(copy.bad_words), place);
+    copy.bad_word_lengths.push_back(length);
+  }
+  return copy;
+}
+
 Request with_tokens(const Request& request, std::span<const std::int64_t> ids) {
   Request copy = request;
   const auto vocab = static_cast<std::int64_t>(ids.size());
   copy.vocab = vocab;
+  for (reference::RowProcessing& row : copy.processing) {
+    row = with_tokens(row, ids, request.vocab);
+  }
   if (request.row_stride != 0) copy.row_stride = request.row_stride - request.vocab + vocab;
   copy.logits.clear();
   copy.allowed.assign(
@@ -153,6 +230,20 @@ Request with_tokens(const Request& request, std::span<const std::int64_t> ids) {
 }
 
 std::string describe(const FuzzCase& fuzz_case) {
+  if (fuzz_case.kind == CaseKind::verification) {
+    const harness::VerificationRequest& request = fuzz_case.verification;
+    constexpr const char* kLaws[] = {"of unknown law", "with probabilities", "with logits"};
+    std::string text = fmt::format("{} requests of {} rows, {} {}, vocab {} {}", request.batch,
+                                   request.rows(), request.trees ? "trees" : "chains",
+                                   kLaws[static_cast<std::size_t>(request.draft_law)],
+                                   request.vocab, to_string(request.dtype));
+    if (!request.processing.empty()) text += ", processing";
+    if (!request.allowed.empty()) text += ", allowed ids";
+    if (!request.parameters.empty()) {
+      text += "; request 0: " + harness::describe(request.parameters.front());
+    }
+    return text;
+  }
   if (fuzz_case.kind == CaseKind::chain) {
     const harness::ChainRequest& chain = fuzz_case.chain;
     return fmt::format("{} chains of {} drafted tokens, vocab {}", chain.batch,
@@ -166,6 +257,7 @@ std::string describe(const FuzzCase& fuzz_case) {
   if (request.with_indices) text += fmt::format(", {} indices", request.indices.size());
   if (request.num_samples != 1) text += fmt::format(", {} samples", request.num_samples);
   if (!request.allowed.empty()) text += ", allowed ids";
+  if (!request.processing.empty()) text += ", processing";
   if (!request.active.empty()) text += ", active rows";
   if (request.tie_rule == TieRule::lowest_id) text += ", lowest_id";
   if (request.filter_order == FilterOrder::joint) text += ", joint";

@@ -7,12 +7,13 @@
 #include <vector>
 
 #include "harness/run/request.h"
+#include "harness/run/verification_request.h"
 
 namespace fairdraw::suites::fuzz {
 
-/// batch: one call of the sampler. chain: one verification of drafted chains. law: many draws from
-/// one row.
-enum class CaseKind { batch, chain, law };
+/// batch: one call of the sampler. chain: one verification of drafted chains, from probabilities.
+/// law: many draws from one row. verification: one of requests with drafts, from logits.
+enum class CaseKind { batch, chain, law, verification };
 
 const char* to_string(CaseKind kind);
 
@@ -22,7 +23,8 @@ struct FuzzCase {
   std::uint64_t salt = 0;
   harness::Request request;     ///< batch; law: one row, and no seeds
   harness::ChainRequest chain;  ///< chain
-  std::uint64_t draws = 0;      ///< law: at most so many
+  harness::VerificationRequest verification;
+  std::uint64_t draws = 0;  ///< law: at most so many
 };
 
 // Limits of a case. The fuzzer stays far below them; they are for capsules, which come from
@@ -52,6 +54,11 @@ harness::Request one_output(const harness::Request& request, std::int64_t output
 /// Drops outputs of a request that has `indices`; keeps those in `outputs`.
 harness::Request with_outputs(const harness::Request& request,
                               std::span<const std::int64_t> outputs);
+
+/// Processing whose token i is token ids[i] of this one. What is not among `ids` is left out, a bad
+/// word with all of its ids; what is no token stays none.
+reference::RowProcessing with_tokens(const reference::RowProcessing& row,
+                                     std::span<const std::int64_t> ids, std::int64_t vocab);
 
 /// The request whose token i is token ids[i] of this one.
 harness::Request with_tokens(const harness::Request& request, std::span<const std::int64_t> ids);

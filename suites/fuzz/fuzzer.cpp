@@ -26,6 +26,7 @@ class Run {
         options_(options),
         batches_(batch_cases(sampler.description(), options.generate)),
         chains_(chain_cases(sampler.description(), options.generate)),
+        verifications_(verification_cases(sampler.description(), options.generate)),
         laws_(law_cases(sampler.description(), options.generate)) {
     for (const Property& property : properties()) {
       const bool statistical = property.kind == CaseKind::law;
@@ -59,6 +60,9 @@ class Run {
     const rc::Random random(harness::mixed(options_.seed, number));
     constexpr int kSize = 100;  // RapidCheck's scale of sizes; the generators choose their own
     if (options_.statistical) return laws_(random, kSize);
+    if (sampler_.description().verification && number % 4 == 1) {
+      return verifications_(random, kSize);
+    }
     return sampler_.description().chains && number % 4 == 3 ? chains_(random, kSize)
                                                             : batches_(random, kSize);
   }
@@ -124,7 +128,7 @@ class Run {
   harness::Sampler& sampler_;
   const reference::Semantics& semantics_;
   const FuzzOptions& options_;
-  rc::Gen<FuzzCase> batches_, chains_, laws_;
+  rc::Gen<FuzzCase> batches_, chains_, verifications_, laws_;
   std::vector<const Property*> wanted_;
   std::map<std::string, bool> found_;
   FuzzResult result_;

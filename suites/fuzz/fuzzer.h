@@ -19,7 +19,7 @@ struct FuzzOptions {
   std::uint64_t cases = ~std::uint64_t{0};  ///< how many at most
   double seconds = 0;                       ///< 0: no limit
   std::string property_glob = "*";
-  bool statistical = false;  ///< law cases, in place of batches and chains
+  bool statistical = false;  ///< law cases, in place of calls
   bool keep_going = false;   ///< every property's first failure, instead of the first one alone
   GenerateOptions generate;
 };

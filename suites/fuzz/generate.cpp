@@ -122,6 +122,16 @@ FuzzCase batch_case(Dice& dice, const SamplerDescription& sampler, const Generat
   while (request.rows < rows) append_row(dice, sampler, request);
   choose_filters(dice, request);
   choose_outputs(dice, sampler, request);
+  // Last, so that the rest of a case is the same for samplers that take none.
+  if (sampler.processing && logits && rows > 0 && dice.once_in(3)) {
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const auto vocab = static_cast<std::size_t>(request.vocab);
+      const auto values =
+          std::span(request.logits).subspan(static_cast<std::size_t>(row) * vocab, vocab);
+      request.processing.push_back(generate_processing(dice, values, request.dtype));
+    }
+    request.history_form.grown = dice.once_in(2);
+  }
   return result;
 }
 

@@ -4,6 +4,7 @@
 
 #include <rapidcheck/Gen.h>
 
+#include <span>
 #include <vector>
 
 #include "harness/contract/sampler.h"
@@ -24,6 +25,8 @@ rc::Gen<FuzzCase> batch_cases(const harness::SamplerDescription& sampler,
                               const GenerateOptions& options);
 rc::Gen<FuzzCase> chain_cases(const harness::SamplerDescription& sampler,
                               const GenerateOptions& options);
+rc::Gen<FuzzCase> verification_cases(const harness::SamplerDescription& sampler,
+                                     const GenerateOptions& options);
 rc::Gen<FuzzCase> law_cases(const harness::SamplerDescription& sampler,
                             const GenerateOptions& options);
 
@@ -35,6 +38,10 @@ std::int64_t generate_vocab(Dice& dice, std::int64_t max_vocab);
 /// Values of one row, each exactly a value of dtype; one row in sixteen is bad.
 std::vector<float> generate_logits(Dice& dice, std::int64_t vocab, DType dtype);
 std::vector<float> generate_probabilities(Dice& dice, std::int64_t vocab, DType dtype);
+
+/// Processing of a row of that many tokens; one in sixteen is bad. `row` may get a value that a
+/// penalty makes infinite.
+reference::RowProcessing generate_processing(Dice& dice, std::span<float> row, DType dtype);
 
 /// Parameters for such a row: half of them aim at its ties, gaps and masses.
 reference::RowParameters generate_parameters(Dice& dice, std::vector<float>& row,

@@ -217,6 +217,7 @@ Judgement from_check(Subject& subject, harness::CheckOutcome (*check)(const harn
 }
 
 Judgement log_probabilities(Subject& subject) {
+  if (!subject.request().processing.empty()) return not_applicable("is of rows as they come");
   return from_check(subject, harness::check_probabilities);
 }
 

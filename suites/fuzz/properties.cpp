@@ -16,8 +16,9 @@ Judgement not_applicable(std::string why) { return {Outcome::not_applicable, std
 const std::vector<Property>& properties() {
   static const std::vector<Property> all = [] {
     std::vector<Property> list;
-    for (auto* const part : {&oracle_properties, &relation_properties, &probability_properties,
-                             &chain_properties, &law_properties}) {
+    for (auto* const part :
+         {&oracle_properties, &relation_properties, &processing_properties, &probability_properties,
+          &chain_properties, &verification_properties, &law_properties}) {
       std::vector<Property> some = part();
       list.insert(list.end(), std::make_move_iterator(some.begin()),
                   std::make_move_iterator(some.end()));

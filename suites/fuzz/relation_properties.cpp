@@ -36,16 +36,6 @@ bool is_greedy(const Request& request, std::int64_t row) {
   return cold || p.top_k == 1 || p.top_p == 0;
 }
 
-// Asks again, and expects the same answer: of samplers that draw with the seeds that they are
-// given.
-Judgement expect_same(Subject& subject, const char* what, const Request& changed) {
-  if (!subject.description().per_request_seeds) return not_applicable("has no per-request seeds");
-  const Response again = subject.run(changed);
-  if (!again.ran()) return fails(fmt::format("{}: {}", what, again.trouble()));
-  const std::string wrong = difference(changed, again, subject.response());
-  return wrong.empty() ? holds() : fails(fmt::format("{}: {}", what, wrong));
-}
-
 Judgement same_call_again(Subject& subject) {
   return expect_same(subject, "the same call again", subject.request());
 }
@@ -223,6 +213,7 @@ Judgement shifted(Subject& subject) {
   const Request& request = subject.request();
   if (!subject.exact()) return not_applicable("float32 may round differently");
   if (request.input != RowInput::logits) return not_applicable("probabilities are scaled instead");
+  if (!request.processing.empty()) return not_applicable("a penalty is no shift");
   const float shifts[] = {0.5F, 1.0F, -2.0F, 16.0F, -64.0F, 1024.0F, 0x1p-10F, -0x1p20F};
   const float shift = shifts[choice(subject, 0, std::size(shifts))];
   Request changed = request;
@@ -243,6 +234,7 @@ Judgement shifted(Subject& subject) {
 Judgement padded(Subject& subject) {
   const Request& request = subject.request();
   if (!subject.exact()) return not_applicable("float32 sums may round differently");
+  if (!has_tokens_alone(request)) return not_applicable("a column would become a token's");
   const std::int64_t columns = std::int64_t{1} << choice(subject, 0, 7);
   Request changed = request;
   changed.vocab += columns;
@@ -301,6 +293,14 @@ Judgement spelled(Subject& subject) {
 }
 
 }  // namespace
+
+Judgement expect_same(Subject& subject, const char* what, const Request& changed) {
+  if (!subject.description().per_request_seeds) return not_applicable("has no per-request seeds");
+  const Response again = subject.run(changed);
+  if (!again.ran()) return fails(fmt::format("{}: {}", what, again.trouble()));
+  const std::string wrong = difference(changed, again, subject.response());
+  return wrong.empty() ? holds() : fails(fmt::format("{}: {}", what, wrong));
+}
 
 std::string difference(const Request& request, const Response& a, const Response& b) {
   for (std::size_t at = 0; at < a.tokens.size(); ++at) {

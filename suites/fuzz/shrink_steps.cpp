@@ -1,10 +1,10 @@
 #include "suites/fuzz/shrink_steps.h"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <span>
 #include <utility>
+
+#include "suites/fuzz/shrink_parts.h"
 
 namespace fairdraw::suites::fuzz {
 namespace {
@@ -12,55 +12,6 @@ namespace {
 using harness::ChainRequest;
 using harness::Request;
 using reference::RowParameters;
-
-/// Above this many tokens values are simplified in chunks, not one by one.
-constexpr std::int64_t kSingleTokens = 96;
-
-bool same_bits(float a, float b) {
-  return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
-}
-
-template <class T>
-bool set_to(T& field, const T& value) {
-  if (field == value) return false;
-  field = value;
-  return true;
-}
-
-bool set_float(float& field, float value) {
-  if (same_bits(field, value)) return false;
-  field = value;
-  return true;
-}
-
-// [0, count) without [first, first + length).
-std::vector<std::int64_t> all_but(std::int64_t count, std::int64_t first, std::int64_t length) {
-  std::vector<std::int64_t> kept;
-  for (std::int64_t i = 0; i < count; ++i) {
-    if (i < first || i >= first + length) kept.push_back(i);
-  }
-  return kept;
-}
-
-// Stretches to leave out of `count` things: lengths are powers of two, from the largest below
-// `count` down, as the lanes that a failure may depend on are. `singles`: the largest count of
-// which single ones are left out.
-struct Stretch {
-  std::int64_t first, length;
-};
-std::vector<Stretch> stretches(std::int64_t count, std::int64_t singles) {
-  std::vector<Stretch> all;
-  const auto longest =
-      std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(1, count - 1)));
-  for (auto length = static_cast<std::int64_t>(longest); length >= 1; length /= 2) {
-    if (length == 1 && count > singles) break;
-    if (count / length > 64 && count > singles) break;
-    for (std::int64_t first = 0; first + length <= count; first += length) {
-      all.push_back({first, length});
-    }
-  }
-  return all;
-}
 
 // False where no output would be left: through `indices`, a row may have none.
 bool keep_rows(FuzzCase& c, std::span<const std::int64_t> rows) {
@@ -149,80 +100,7 @@ void add_option_steps(std::vector<Step>& steps) {
       [](FuzzCase& c) { return set_to(c.request.filter_order, FilterOrder::top_k_first); });
 }
 
-// A 64-bit number, to 0, 1, 2 or half of it: seeds, offsets, words, salt.
-void add_number_steps(std::vector<Step>& steps,
-                      const std::function<std::uint64_t*(FuzzCase&)>& at) {
-  for (std::uint64_t value = 0; value <= 3; ++value) {
-    steps.emplace_back([at, value](FuzzCase& c) {
-      std::uint64_t& number = *at(c);
-      if (number <= value) return false;
-      number = value;
-      return true;
-    });
-  }
-}
-
-void add_numbers_steps(std::vector<Step>& steps, std::size_t count,
-                       std::vector<std::uint64_t>& (*numbers)(FuzzCase&)) {
-  for (std::size_t i = 0; i < std::min<std::size_t>(count, 16); ++i) {
-    add_number_steps(steps, [numbers, i](FuzzCase& c) { return &numbers(c)[i]; });
-  }
-}
-
-void add_parameter_steps(std::int64_t rows, std::vector<Step>& steps) {
-  // All rows at once, then each by itself.
-  for (std::int64_t row = -1; row < std::min<std::int64_t>(rows, 8); ++row) {
-    const auto on_rows = [row, &steps](const std::function<bool(RowParameters&)>& change) {
-      steps.emplace_back([row, change](FuzzCase& c) {
-        bool changed = false;
-        for (std::size_t i = 0; i < c.request.parameters.size(); ++i) {
-          if (row >= 0 && i != static_cast<std::size_t>(row)) continue;
-          changed = change(c.request.parameters[i]) || changed;
-        }
-        return changed;
-      });
-    };
-    on_rows([](RowParameters& p) { return set_float(p.temperature, 1); });
-    on_rows([](RowParameters& p) { return set_to(p.top_k, 0); });
-    on_rows([](RowParameters& p) { return set_float(p.top_p, 1); });
-    on_rows([](RowParameters& p) { return set_float(p.min_p, 0); });
-    on_rows([](RowParameters& p) { return p.top_p != 1 && set_float(p.top_p, 0.5F); });
-    on_rows([](RowParameters& p) { return p.min_p != 0 && set_float(p.min_p, 0.5F); });
-    on_rows([](RowParameters& p) { return p.top_k > 2 && set_to(p.top_k, 2); });
-    on_rows([](RowParameters& p) { return p.top_k > 3 && set_to(p.top_k, p.top_k / 2); });
-    on_rows([](RowParameters& p) { return p.top_k > 2 && set_to(p.top_k, p.top_k - 1); });
-  }
-}
-
-// A value to 0, or to an integer, or to one fraction bit less: never back.
-bool simpler_value(float& value, int way) {
-  if (way == 0) return set_float(value, 0);
-  if (!std::isfinite(value) || value == 0) return false;
-  const float rounded = way == 1 ? std::nearbyint(value) : std::nearbyint(value * 16) / 16;
-  return std::isfinite(rounded) && set_float(value, rounded);
-}
-
-// `row_length`: values simplified together at first.
-void add_value_steps(std::int64_t values, std::int64_t row_length, std::vector<Step>& steps,
-                     std::vector<float>& (*array)(FuzzCase&)) {
-  const auto on = [&steps, array](std::int64_t first, std::int64_t length, int way) {
-    steps.emplace_back([=](FuzzCase& c) {
-      bool changed = false;
-      for (std::int64_t i = first; i < first + length; ++i) {
-        changed = simpler_value(array(c)[static_cast<std::size_t>(i)], way) || changed;
-      }
-      return changed;
-    });
-  };
-  const std::int64_t shortest =
-      values <= kSingleTokens ? 1 : std::max<std::int64_t>(1, row_length / 16);
-  for (std::int64_t length = values; length >= shortest && length >= 1; length /= 2) {
-    for (std::int64_t first = 0; first + length <= values; first += length) {
-      for (int way = 0; way < 3; ++way) on(first, length, way);
-    }
-  }
-}
-
+std::vector<RowParameters>& parameters_of(FuzzCase& c) { return c.request.parameters; }
 std::vector<float>& logits_of(FuzzCase& c) { return c.request.logits; }
 std::vector<float>& draft_of(FuzzCase& c) { return c.chain.draft_probs; }
 std::vector<float>& target_of(FuzzCase& c) { return c.chain.target_probs; }
@@ -238,7 +116,8 @@ void add_request_steps(const FuzzCase& fuzz_case, std::vector<Step>& steps) {
     });
   }
   add_option_steps(steps);
-  add_parameter_steps(request.rows, steps);
+  add_parameter_steps(request.rows, steps, parameters_of);
+  add_processing_steps(fuzz_case, steps);
   add_numbers_steps(steps, request.seed.size(),
                     [](FuzzCase& c) -> std::vector<std::uint64_t>& { return c.request.seed; });
   add_numbers_steps(steps, request.offset.size(),
@@ -251,17 +130,6 @@ void add_request_steps(const FuzzCase& fuzz_case, std::vector<Step>& steps) {
 
 // --- Chains
 // ---------------------------------------------------------------------------------------
-
-template <class T>
-void keep_slices(std::vector<T>& values, std::span<const std::int64_t> slices, std::int64_t width) {
-  if (values.empty()) return;
-  std::vector<T> kept;
-  for (const std::int64_t slice : slices) {
-    const auto first = values.begin() + slice * width;
-    kept.insert(kept.end(), first, first + width);
-  }
-  values = std::move(kept);
-}
 
 void keep_chain(ChainRequest& chain, std::int64_t b) {
   const std::int64_t only[] = {b};
@@ -367,6 +235,8 @@ std::vector<Step> steps_for(const FuzzCase& fuzz_case) {
   std::vector<Step> steps;
   if (fuzz_case.kind == CaseKind::chain) {
     add_chain_steps(fuzz_case, steps);
+  } else if (fuzz_case.kind == CaseKind::verification) {
+    add_verification_steps(fuzz_case, steps);
   } else {
     add_request_steps(fuzz_case, steps);
   }

@@ -87,6 +87,7 @@ std::optional<harness::CheckInput> Subject::check_input() {
   harness::CheckInput input = bare_input();
   input.logits = rows_.get();
   input.parameters = given.parameters;
+  input.processing = given.processing;
   input.rows = given.rows;
   input.seed = case_.salt;
   return input;

@@ -106,13 +106,30 @@ const std::vector<Twin>& twins() {
 const std::vector<Mutant>& catalogue() {
   static const std::vector<Mutant> all = [] {
     std::vector<Mutant> list;
-    for (const auto part :
-         {mask_mutants,         distribution_mutants, random_mutants,      seed_mutants,
-          edge_mutants,         bad_value_mutants,    numeric_mutants,     chain_mutants,
-          batch_mutants,        range_mutants,        systematic_mutants,  shape_mutants,
-          state_mutants,        result_mutants,       logprob_mutants,     parameter_mutants,
-          counter_mutants,      generator_mutants,    chain_shape_mutants, processing_mutants,
-          verification_mutants, drafted_tree_mutants}) {
+    for (const auto part : {mask_mutants,
+                            distribution_mutants,
+                            random_mutants,
+                            seed_mutants,
+                            edge_mutants,
+                            bad_value_mutants,
+                            numeric_mutants,
+                            chain_mutants,
+                            batch_mutants,
+                            range_mutants,
+                            systematic_mutants,
+                            shape_mutants,
+                            state_mutants,
+                            result_mutants,
+                            logprob_mutants,
+                            parameter_mutants,
+                            counter_mutants,
+                            generator_mutants,
+                            chain_shape_mutants,
+                            processing_mutants,
+                            verification_mutants,
+                            processed_logprob_mutants,
+                            processed_verification_mutants,
+                            drafted_tree_mutants}) {
       std::vector<Mutant> mutants = part();
       list.insert(list.end(), std::make_move_iterator(mutants.begin()),
                   std::make_move_iterator(mutants.end()));

@@ -98,6 +98,8 @@ std::vector<Mutant> counter_mutants();
 std::vector<Mutant> generator_mutants();
 std::vector<Mutant> chain_shape_mutants();
 std::vector<Mutant> processing_mutants();
+std::vector<Mutant> processed_logprob_mutants();
+std::vector<Mutant> processed_verification_mutants();
 std::vector<Mutant> verification_mutants();
 std::vector<Mutant> drafted_tree_mutants();
 

@@ -28,6 +28,7 @@ SpoiledModel::SpoiledModel(Claim claim, Spoil spoil) : claim_(claim), spoil_(std
   if (claim == Claim::law) return;
   description_.per_request_seeds = description_.scripted_words = description_.chains = false;
   description_.verification = description_.draft_trees = description_.draft_tree_laws = false;
+  description_.verification_processing = false;
   description_.randomness.replays = false;
 }
 

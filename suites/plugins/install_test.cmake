@@ -1,5 +1,5 @@
 # Builds an example plugin from the installed headers alone, as its author would, and puts it through
-# the smoke suite. Needs: example (c or cuda), build, source, scratch (folders), c_compiler,
+# the smoke suite. Needs: example (c, processing or cuda), build, source, scratch (folders), c_compiler,
 # cxx_compiler, fairdraw; cuda: nvcc, and cuda_enabled where fairdraw has its CUDA part.
 # Prints "skipped: REASON" where something needed is not there.
 
@@ -35,8 +35,14 @@ set(strict -Wall -Wextra -Werror -pedantic -I ${scratch}/prefix/include)
 file(WRITE ${scratch}/header.cpp "#include <fairdraw/plugin.h>\n")
 run(${cxx_compiler} -std=c++11 ${strict} -fsyntax-only header.cpp)
 
-if(example STREQUAL c)
-  run(${c_compiler} -std=c11 -O2 ${strict} -shared -fPIC greedy_and_categorical.c -lm -o sampler.so)
+set(name greedy_and_categorical)
+set(abilities "indices num_samples status per_request_seeds")
+if(example STREQUAL processing)
+  set(name penalties_and_bans)
+  set(abilities "allowed_mask per_request_seeds processing")
+endif()
+if(NOT example STREQUAL cuda)
+  run(${c_compiler} -std=c11 -O2 ${strict} -shared -fPIC ${name}.c -lm -o sampler.so)
 else()
   if(NOT nvcc)
     message("skipped: no nvcc")
@@ -46,8 +52,8 @@ else()
     greedy_and_categorical.cu -o sampler.so)
 endif()
 run(${fairdraw} list samplers --sampler plugin:./sampler.so)
-expect_output("plugin:./sampler.so greedy_and_categorical.* 1.0, semantics fairdraw")
-expect_output("indices num_samples status per_request_seeds")
+expect_output("plugin:./sampler.so ${name}.* 1.0, semantics fairdraw")
+expect_output("${abilities}")
 
 if(example STREQUAL cuda)
   execute_process(COMMAND nvidia-smi -L OUTPUT_VARIABLE gpus ERROR_QUIET RESULT_VARIABLE status)
@@ -61,3 +67,20 @@ if(example STREQUAL cuda)
 endif()
 run(${fairdraw} verify --suite smoke --sampler plugin:./sampler.so --seed 7)
 expect_output("fairdraw: [0-9][0-9]+ passed, 0 failed, 0 underpowered, [0-9]+ skipped, 0 error")
+if(example STREQUAL processing)
+  # It is judged by what it claims, and a step that it lacks is found.
+  run(${fairdraw} verify --suite smoke --sampler plugin:./sampler.so --seed 7
+    --case "processing/gaussian/v33/*")
+  expect_output("fairdraw: 1 passed, 0 failed")
+  file(READ ${scratch}/${name}.c text)
+  string(REPLACE "x = x - presence;" "" text "${text}")
+  file(WRITE ${scratch}/spoiled.c "${text}")
+  run(${c_compiler} -std=c11 -O2 -I ${scratch}/prefix/include -shared -fPIC spoiled.c -lm
+    -o spoiled.so)
+  execute_process(COMMAND ${fairdraw} verify --suite smoke --sampler plugin:./spoiled.so --seed 7
+    --case "processing/gaussian/v33/*" WORKING_DIRECTORY ${scratch} RESULT_VARIABLE status
+    OUTPUT_QUIET ERROR_QUIET)
+  if(NOT status EQUAL 1)
+    message(FATAL_ERROR "without the presence penalty, verify ended with ${status}")
+  endif()
+endif()

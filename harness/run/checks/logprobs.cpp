@@ -88,11 +88,16 @@ ExpectedRow expected_row(const CheckInput& input, const Request& request, std::i
       kept = model_of(request, row).mask;
     } else {
       // What the processed values of a greedy row are is each engine's own.
-      if (law.ambiguous_mass > 0 || law.partly_drawn >= 0 || temperature == 0) return expected;
+      // An open token's mass may be too small to count, and its value is not.
+      const bool open =
+          std::ranges::find(law.membership, Membership::ambiguous) != law.membership.end();
+      if (open || law.partly_drawn >= 0 || temperature == 0) return expected;
       for (std::size_t id = 0; id < vocab; ++id) kept[id] = law.membership[id] == Membership::in;
     }
+    std::vector<float> processed(logits.begin(), logits.end());
+    if (!request.processing.empty()) processed = processed_row(request, row).logits;
     expected.real =
-        reference::real_log_probabilities(logits, kept, asked.report.mode, temperature, bound);
+        reference::real_log_probabilities(processed, kept, asked.report.mode, temperature, bound);
   }
   expected.judged = true;
   set_slack(expected, asked, bound, temperature, input.exact());

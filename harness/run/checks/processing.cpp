@@ -5,8 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
-#include <random>
+#include <utility>
 
 #include "harness/run/checks.h"
 #include "harness/run/random_words.h"
@@ -18,22 +19,15 @@ using reference::Membership;
 using reference::RowProcessing;
 
 constexpr Wanted kWanted = {.statuses = true, .support_size = true, .mask = true, .probs = true};
-
-// Half of the rows have all steps, the others leave one out each, so that no step hides another.
-ProcessingSteps steps_of(std::int64_t row) {
-  ProcessingSteps steps;
-  if (row % 2 == 0) return steps;
-  bool* const members[] = {&steps.penalties, &steps.bias, &steps.min_tokens, &steps.bad_words,
-                           &steps.allowed_ids};
-  *members[static_cast<std::size_t>(row / 2) % std::size(members)] = false;
-  return steps;
-}
+// What relations compare: tokens, and what is reported of the rows that they come from.
+constexpr Wanted kRelatedResults = {
+    .report = {
+        .values = true, .ranks = true, .mode = LogprobsMode::processed_logprobs, .top_n = 5}};
 
 Request with_processing(const CheckInput& input, std::int64_t first, std::int64_t count) {
   Request request = make_request(input, first, count);
   for (std::int64_t row = first; row < first + count; ++row) {
-    std::mt19937_64 random(mixed(input.seed + 5, static_cast<std::uint64_t>(row)));
-    request.processing.push_back(random_processing(random, request.vocab, steps_of(row)));
+    request.processing.push_back(processing_for_row(input.seed, row, request.vocab));
   }
   return request;
 }
@@ -232,30 +226,57 @@ Request with_rows_reversed(const Request& request) {
   return reversed;
 }
 
+// Of one output in two calls, bit for bit.
+std::string difference_of_reports(const Response& a, std::size_t at, const Response& b,
+                                  std::size_t was) {
+  const auto same = [](float x, float y) { return std::memcmp(&x, &y, sizeof(x)) == 0; };
+  if (!same(a.report_values[at], b.report_values[was])) {
+    return fmt::format("log-probability {}, was {}", a.report_values[at], b.report_values[was]);
+  }
+  if (!a.report_ranks.empty() && a.report_ranks[at] != b.report_ranks[was]) {
+    return fmt::format("rank {}, was {}", a.report_ranks[at], b.report_ranks[was]);
+  }
+  const auto top_n = static_cast<std::size_t>(kRelatedResults.report.top_n);
+  for (std::size_t n = 0; n < top_n; ++n) {
+    const std::int32_t id = a.report_top_ids[at * top_n + n];
+    const std::int32_t before = b.report_top_ids[was * top_n + n];
+    if (id != before) return fmt::format("entry {} of the top is {}, was {}", n, id, before);
+  }
+  return {};
+}
+
 void expect_same(const CheckInput& input, const char* relation, const Response& expected,
                  const Request& changed, bool reversed, CheckOutcome& outcome) {
   if (outcome.failed()) return;
   const Response response = run_request(
-      *input.sampler, changed, reported(input.sampler->description(), changed, {.statuses = true}));
+      *input.sampler, changed, reported(input.sampler->description(), changed, kRelatedResults));
   outcome.draws += static_cast<std::uint64_t>(changed.rows);
   ++outcome.measures["relations"];
-  if (!response.ran()) {
-    outcome.fail(fmt::format("{}: {}", relation, response.trouble()));
+  if (!response.ran() || !expected.ran()) {
+    outcome.fail(fmt::format("{}: {}{}", relation, response.trouble(), expected.trouble()));
     return;
   }
   const auto rows = static_cast<std::size_t>(changed.rows);
   for (std::size_t i = 0; i < rows; ++i) {
     const std::size_t at = reversed ? rows - 1 - i : i;
-    if (response.tokens[at] == expected.tokens[i]) continue;
-    outcome.fail(fmt::format("{}: row {}: token {}, was {}", relation, i, response.tokens[at],
-                             expected.tokens[i]));
+    std::string wrong;
+    if (response.tokens[at] != expected.tokens[i]) {
+      wrong = fmt::format("token {}, was {}", response.tokens[at], expected.tokens[i]);
+    } else if (input.exact() && !expected.report_values.empty()) {
+      wrong = difference_of_reports(response, at, expected, i);
+    }
+    if (wrong.empty()) continue;
+    outcome.fail(fmt::format("{}: row {}: {}", relation, i, wrong));
     return;
   }
 }
 
 void compare_relations(const CheckInput& input, const Request& request, CheckOutcome& outcome) {
-  const Response expected = run_request(
-      *input.sampler, request, reported(input.sampler->description(), request, {.statuses = true}));
+  const auto answer = [&input](const Request& asked) {
+    return run_request(*input.sampler, asked,
+                       reported(input.sampler->description(), asked, kRelatedResults));
+  };
+  const Response expected = answer(request);
   if (!expected.ran()) {
     outcome.fail(expected.trouble());
     return;
@@ -274,9 +295,18 @@ void compare_relations(const CheckInput& input, const Request& request, CheckOut
     same("through indices", through_indices(request), /*reversed=*/true);
   }
   if (input.exact()) same("rows processed beforehand", beforehand(request));
+  Request neutral = request, none = request;
+  for (RowProcessing& row : neutral.processing) {  // histories stay, and nothing follows from them
+    const RowProcessing before = std::exchange(row, {});
+    row.prompt = before.prompt;
+    row.output = before.output;
+    row.output_length = before.output_length;
+  }
+  none.processing.clear();
+  expect_same(input, "neutral processing, against none", answer(none), neutral, false, outcome);
   constexpr std::int64_t kAlone = 8;
   for (std::int64_t row = 0; row < std::min(request.rows, kAlone) && !outcome.failed(); ++row) {
-    Response of_row;
+    Response of_row;  // tokens alone
     of_row.tokens = {expected.tokens[static_cast<std::size_t>(row)]};
     expect_same(input, "a row alone", of_row, one_row(request, row), false, outcome);
   }

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "harness/run/checks/verification_rows.h"
 #include "harness/run/verification_checks.h"
@@ -139,8 +140,9 @@ void compare_greedy(const Run& run) {
     const VerificationOutcome expected = outcome_of(taken);
     if (expected.status != RowStatus::ok) continue;
     const bool tied = std::any_of(taken.target.begin(), taken.target.end(), [](const LawRow& row) {
-      const float largest = *std::max_element(row.values.begin(), row.values.end());
-      return std::count(row.values.begin(), row.values.end(), largest) != 1;
+      const std::vector<float> values = row.processed();
+      const float largest = *std::max_element(values.begin(), values.end());
+      return largest != -INFINITY && std::count(values.begin(), values.end(), largest) != 1;
     });
     if (tied) continue;
     ++run.outcome.draws;
@@ -152,7 +154,8 @@ void compare_greedy(const Run& run) {
   }
 }
 
-// Speculation off: the rows that were reached, one output each, at the request's offsets.
+// Speculation off: the rows that were reached, one output each, at the request's offsets, their
+// histories those of the tokens that came out.
 void compare_with_sampling(const Run& run) {
   const VerificationRequest& asked = run.request;
   if (asked.draft_law != DraftLaw::none) return;
@@ -168,6 +171,7 @@ void compare_with_sampling(const Run& run) {
     const DraftedRequest taken = take_apart(asked, b);
     const auto at = static_cast<std::size_t>(b);
     std::size_t row = 0;
+    std::vector<std::int32_t> history;
     for (std::int64_t i = 0; i <= asked.width(); ++i) {
       const std::int32_t token =
           part(response->tokens, b, asked.width() + 1)[static_cast<std::size_t>(i)];
@@ -176,6 +180,14 @@ void compare_with_sampling(const Run& run) {
       sampling.logits.insert(sampling.logits.end(), law.values.begin(), law.values.end());
       sampling.allowed.insert(sampling.allowed.end(), law.allowed.begin(), law.allowed.end());
       sampling.parameters.push_back(law.parameters);
+      if (law.processing) {
+        const reference::RowProcessing grown =
+            processing_behind(*taken.target.front().processing, history);
+        sampling.processing.push_back(*law.processing);
+        sampling.processing.back().output = grown.output;
+        sampling.processing.back().output_length = grown.output_length;
+        history.push_back(token);
+      }
       sampling.seed.push_back(asked.seed[at]);
       sampling.offset.push_back(asked.offset[at] + static_cast<std::uint64_t>(i));
       emitted.push_back(token);
@@ -187,6 +199,7 @@ void compare_with_sampling(const Run& run) {
       row = static_cast<std::size_t>(node) + 1;
     }
   }
+  if (!missing_ability(run.input.sampler->description(), sampling).empty()) return;
   const Response off = run_request(*run.input.sampler, sampling, {});
   ++run.outcome.measures["relations"];
   if (!off.ran()) {
@@ -229,16 +242,36 @@ void compare_batches(const Run& run) {
   tokens_alone.counts = false;
   expect_same("with nothing but tokens asked for", tokens_alone, picks);
   VerificationRequest other_padding = run.request;
-  for (std::int64_t b = 0; run.request.row_begins.empty() && b < run.request.batch; ++b) {
+  const bool has_padding = run.request.row_begins.empty() && !run.request.draft_lengths.empty();
+  for (std::int64_t b = 0; has_padding && b < run.request.batch; ++b) {
     const std::int32_t drafts = run.request.draft_lengths[static_cast<std::size_t>(b)];
     for (std::int64_t i = std::max(drafts, 0); i < run.request.max_draft; ++i) {
       const auto place = static_cast<std::size_t>(b * run.request.max_draft + i);
       other_padding.draft_tokens[place] = 0;  // now a token, behind a row of zeros
       const std::int64_t row = b * (run.request.max_draft + 1) + i + 1;
       std::fill_n(other_padding.target.begin() + row * run.request.vocab, run.request.vocab, 0.0F);
+      if (!other_padding.processing.empty()) {
+        other_padding.processing[static_cast<std::size_t>(row)] = {};
+      }
     }
   }
   expect_same("over other padding", other_padding, picks);
+  if (!run.request.processing.empty()) {
+    VerificationRequest other_form = run.request;
+    other_form.history_form.grown = !other_form.history_form.grown;
+    expect_same("with histories in other memory", other_form, picks);
+    VerificationRequest neutral = run.request, none = run.request;
+    for (reference::RowProcessing& row : neutral.processing) row = {};
+    none.processing.clear();
+    if (!run.outcome.failed()) {
+      const std::optional<VerificationResponse> a = run.answer(neutral), b = run.answer(none);
+      if (!a || !b) return;
+      ++run.outcome.measures["relations"];
+      if (a->tokens != b->tokens) {
+        run.outcome.fail(run.name + ": neutral processing changes tokens");
+      }
+    }
+  }
   std::reverse(picks.begin(), picks.end());
   expect_same("reversed batch", pick_requests(run.request, picks), picks);
   picks.resize((picks.size() + 1) / 2);
@@ -248,12 +281,38 @@ void compare_batches(const Run& run) {
   }
 }
 
+CheckOutcome judge_one(const CheckInput& input, const VerificationRequest& request,
+                       void (*compare)(const Run&)) {
+  CheckOutcome outcome;
+  compare({input, request, request.trees ? "trees" : "chains", outcome});
+  return outcome;
+}
+
 }  // namespace
+
+CheckOutcome compare_verification_with_model(const CheckInput& input,
+                                             const VerificationRequest& request) {
+  return judge_one(input, request, compare_with_model);
+}
+
+CheckOutcome compare_verification_with_sampling(const CheckInput& input,
+                                                const VerificationRequest& request) {
+  return judge_one(input, request, compare_with_sampling);
+}
+
+CheckOutcome compare_verification_batches(const CheckInput& input,
+                                          const VerificationRequest& request) {
+  return judge_one(input, request, compare_batches);
+}
 
 CheckOutcome check_verify(const CheckInput& input) {
   const SamplerDescription& sampler = input.sampler->description();
   if (!sampler.verification) return skipped("verifies no requests with drafts");
+  if (const std::string lacks = missing_filter(input); !lacks.empty()) return skipped(lacks);
   if (input.banned_tokens && !sampler.allowed_mask) return skipped("takes no bitmask");
+  if (!input.processing.empty() && !sampler.verification_processing) {
+    return skipped("verifies without logits processing");
+  }
   CheckOutcome outcome;
   std::vector<VerificationShape> shapes;
   for (const VerificationShape& shape : kShapes) {

@@ -11,6 +11,7 @@
 //   behind      the same as `step` at position 1, where the first draft stands, else a rest;
 //   bonus       the second draft and the bonus token where both stand, else a rest;
 //   neighbours  the first tokens of two requests that are neighbours in the batch: p_0(x) p_0(y).
+// With logits processing a row depends on the drafts before it: the tables sum over them.
 // Random words that are shared between purposes, positions or requests leave some of these.
 #include <fmt/format.h>
 
@@ -19,6 +20,7 @@
 #include <memory>
 
 #include "harness/run/checks/chain_tables.h"
+#include "harness/run/checks/verification_rows.h"
 #include "harness/run/random_words.h"
 #include "harness/run/row_probabilities.h"
 #include "harness/run/verification_checks.h"
@@ -76,27 +78,7 @@ class VerificationLaw {
       constexpr const char* kNames[] = {"_unknown", "_probs", "_logits"};
       tables_.emplace_back(std::string(name) + kNames[static_cast<std::size_t>(law)], width_);
     }
-    std::vector<Law> p;
-    for (const LawRow& row : target_) p.push_back(law_of_row(filtered(row)));
-    const Joint one(filtered(target_[0]), draft_model_[0], law);
-    const Joint two(filtered(target_[1]), draft_model_[1], law);
-    const auto expect_joint = [&](Table& table, const Joint& joint, double before) {
-      for (std::size_t x = 0; x < width_; ++x) {
-        for (std::size_t y = 0; y < width_; ++y) {
-          table.expect(x == y ? table.single(x) : table.pair(x, y), before * joint.at(x, y));
-        }
-      }
-    };
-    expect_joint(table(1), one, 1);
-    expect_joint(table(3), two, one.stands);
-    for (std::size_t x = 0; x < width_; ++x) {
-      table(0).expect(table(0).single(x), p[0][x]);
-      for (std::size_t y = 0; y < width_; ++y) {
-        table(2).expect(table(2).pair(x, y), one.at(x, x) * p[1][y]);
-        table(4).expect(table(4).pair(x, y), one.stands * two.at(x, x) * p[2][y]);
-        table(5).expect(table(5).pair(x, y), p[0][x] * p[0][y]);
-      }
-    }
+    expect_laws();
     for (const std::size_t open : {2U, 3U, 4U}) table(open).expect_rest();
   }
 
@@ -112,6 +94,7 @@ class VerificationLaw {
     request.max_draft = kDrafts;
     request.vocab = static_cast<std::int64_t>(width_);
     request.draft_law = law_;
+    request.history_form.grown = call % 2 == 1;
     const std::uint64_t seed = mixed(input_.seed, 3 * call + static_cast<std::uint64_t>(law_));
     request.seed_is_scalar = !input_.sampler->description().per_request_seeds || call % 4 == 3;
     const std::size_t seeds = request.seed_is_scalar ? 1 : static_cast<std::size_t>(count);
@@ -124,6 +107,12 @@ class VerificationLaw {
       if (law_ == DraftLaw::logits) request.draft_parameters.push_back(draft_.front().parameters);
       for (std::size_t i = 0; i < target_.size(); ++i) {
         append(target_[i].values, request.target);
+        if (target_[i].processing) {
+          const auto drafts = static_cast<std::ptrdiff_t>(i);
+          request.processing.push_back(
+              *behind(i, {request.draft_tokens.end() - drafts, request.draft_tokens.end()})
+                   .processing);
+        }
         if (i == draft_.size()) break;
         if (law_ != DraftLaw::none) append(draft_[i].values, request.draft);
         request.draft_tokens.push_back(drafted(request, b, i, call));
@@ -147,6 +136,47 @@ class VerificationLaw {
   }
   Table& table(std::size_t number) { return tables_[number]; }
 
+  // Row i behind the drafts before it.
+  LawRow behind(std::size_t i, const std::vector<std::int32_t>& prefix) const {
+    LawRow row = target_[i];
+    if (row.processing) row.processing = processing_behind(*row.processing, prefix);
+    return row;
+  }
+
+  void expect_joint(Table& table, const Joint& joint, double before) const {
+    for (std::size_t x = 0; x < width_; ++x) {
+      for (std::size_t y = 0; y < width_; ++y) {
+        table.expect(x == y ? table.single(x) : table.pair(x, y), before * joint.at(x, y));
+      }
+    }
+  }
+
+  void expect_laws() {
+    const reference::IntegerRow first = filtered(behind(0, {}));
+    const Law p0 = law_of_row(first);
+    const Joint one(first, draft_model_[0], law_);
+    expect_joint(table(1), one, 1);
+    for (std::size_t x = 0; x < width_; ++x) {
+      table(0).expect(table(0).single(x), p0[x]);
+      for (std::size_t y = 0; y < width_; ++y) table(5).expect(table(5).pair(x, y), p0[x] * p0[y]);
+      if (one.at(x, x) == 0) continue;  // never stands
+      const auto drafted = static_cast<std::int32_t>(x);
+      const reference::IntegerRow second = filtered(behind(1, {drafted}));
+      const Law p1 = law_of_row(second);
+      const Joint two(second, draft_model_[1], law_);
+      expect_joint(table(3), two, one.at(x, x));
+      for (std::size_t y = 0; y < width_; ++y) {
+        table(2).expect(table(2).pair(x, y), one.at(x, x) * p1[y]);
+        const double stand = one.at(x, x) * two.at(y, y);
+        if (stand == 0) continue;
+        const Law p2 = law_of_row(filtered(behind(2, {drafted, static_cast<std::int32_t>(y)})));
+        for (std::size_t z = 0; z < width_; ++z) {
+          table(4).expect(table(4).pair(y, z), stand * p2[z]);
+        }
+      }
+    }
+  }
+
   // Rows of the source; some tokens never come in either law, so that both differ in support.
   void make_rows() {
     for (std::int64_t i = 0; i <= kDrafts; ++i) {
@@ -159,9 +189,10 @@ class VerificationLaw {
       target.parameters = input_.parameters.front();
       target.tie_rule = input_.tie_rule;
       target.filter_order = input_.filter_order;
+      LawRow draft = target;
+      if (!input_.processing.empty()) target.processing = input_.processing.front();
       target_.push_back(target);
       if (i == kDrafts) break;
-      LawRow draft = target;
       input_.logits->fill(input_.first_row + 2 * i + 1, draft.values);
       for (auto id = static_cast<std::size_t>(i + 1); width_ > 2 && id < width_; id += 3) {
         draft.values[id] = -INFINITY;
@@ -257,6 +288,10 @@ class VerificationLaw {
 CheckOutcome check_verify_law(const CheckInput& input) {
   const SamplerDescription& sampler = input.sampler->description();
   if (!sampler.verification) return skipped("verifies no requests with drafts");
+  if (const std::string lacks = missing_filter(input); !lacks.empty()) return skipped(lacks);
+  if (!input.processing.empty() && !sampler.verification_processing) {
+    return skipped("verifies without logits processing");
+  }
   std::vector<VerificationLaw> laws;
   laws.reserve(std::size(kLaws));
   std::uint32_t largest = 0;

@@ -1,6 +1,7 @@
 #include "harness/run/checks/verification_rows.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 
 #include "harness/inputs/counter_random.h"
@@ -43,8 +44,18 @@ void append(const std::vector<float>& row, std::vector<float>& to) {
   to.insert(to.end(), row.begin(), row.end());
 }
 
+// What stands behind a request's drafts: to be read by nobody.
+reference::RowProcessing padded_processing() {
+  reference::RowProcessing padding;
+  padding.repetition_penalty = padding.presence_penalty = kNan;
+  padding.output = {-9};
+  padding.output_length = -1;
+  padding.biases = {{-9, kNan}};
+  return padding;
+}
+
 // One fault of the last request of the arrays.
-void spoil(VerificationRequest& request, std::int64_t drafts, const CounterRandom& random) {
+void spoil_request(VerificationRequest& request, std::int64_t drafts, const CounterRandom& random) {
   const auto vocab = static_cast<std::size_t>(request.vocab);
   const auto n = static_cast<std::uint64_t>(drafts);
   const std::int32_t outside[] = {-1, static_cast<std::int32_t>(vocab),
@@ -55,7 +66,7 @@ void spoil(VerificationRequest& request, std::int64_t drafts, const CounterRando
   const std::size_t rows = static_cast<std::size_t>(padded ? kMostDrafts + 1 : drafts + 1);
   const std::size_t first_row = request.target.size() / vocab - rows;
   const std::size_t first_place = request.draft_tokens.size() - (rows - 1);
-  switch (random.below(6, 0)) {
+  switch (random.below(request.processing.empty() ? 6 : 8, 0)) {
     case 0:
       if (n == 0) return;
       request.draft_tokens[first_place + random.below(n, 1)] = outside[random.below(4, 2)];
@@ -83,6 +94,15 @@ void spoil(VerificationRequest& request, std::int64_t drafts, const CounterRando
       const auto begin = request.target.begin() +
                          static_cast<std::ptrdiff_t>((first_row + random.below(n + 1, 1)) * vocab);
       std::fill_n(begin, vocab, -INFINITY);
+      return;
+    }
+    case 6:
+    case 7: {
+      const std::size_t row = first_row + random.below(n + 1, 1);
+      // Of all but the last one, which is no fault of every dtype.
+      const auto fault = static_cast<int>(random.below(kProcessingFaults - 2, 2)) + 1;
+      spoil(request.processing[row], static_cast<ProcessingFault>(fault),
+            std::span(request.target).subspan(row * vocab, vocab));
       return;
     }
     default:
@@ -119,10 +139,11 @@ std::int32_t sampled_child(const VerificationRequest& request, const DraftedRequ
 
 // Draws the drafts of request b in their order, and gives a tree its parents.
 void draft_tokens(VerificationRequest& request, std::int64_t b, const CounterRandom& random) {
-  const DraftedRequest taken = take_apart(request, b);
+  DraftedRequest taken = take_apart(request, b);
   const std::size_t first = static_cast<std::size_t>(
       request.row_begins.empty() ? b * kMostDrafts
                                  : request.row_begins[static_cast<std::size_t>(b)] - b);
+  const std::size_t first_row = first + static_cast<std::size_t>(b);
   const std::uint64_t vocab = taken.vocab;
   std::vector<std::size_t> depths;
   for (std::size_t i = 0; i < taken.drafted.size(); ++i) {
@@ -155,8 +176,12 @@ void draft_tokens(VerificationRequest& request, std::int64_t b, const CounterRan
     }
     const bool anywhere =
         token < 0 || (request.draft_law == DraftLaw::none && random.below(4, 3 * i + 2) == 0);
-    request.draft_tokens[first + i] =
-        anywhere ? static_cast<std::int32_t>(random.below(vocab, 100 + i)) : token;
+    if (anywhere) token = static_cast<std::int32_t>(random.below(vocab, 100 + i));
+    request.draft_tokens[first + i] = token;
+    if (request.processing.empty()) continue;
+    taken.target[i + 1].processing =
+        processing_behind(*taken.target[row].processing, std::span(&token, 1));
+    request.processing[first_row + i + 1] = *taken.target[i + 1].processing;
   }
   if (!request.trees || request.draft.empty()) return;
   // Nobody reads the draft's row behind a leaf.
@@ -185,6 +210,7 @@ VerificationRequest make_verifications(const CheckInput& input, std::int64_t fir
   request.tie_rule = input.tie_rule;
   request.filter_order = input.filter_order;
   if (shape.packed) request.row_begins = {0};
+  request.history_form.grown = shape.packed;
   const auto vocab = static_cast<std::size_t>(request.vocab);
   const std::vector<float> padding(vocab, kNan);
   for (std::int64_t b = 0; b < count; ++b) {
@@ -198,6 +224,10 @@ VerificationRequest make_verifications(const CheckInput& input, std::int64_t fir
       const std::int64_t row = (first + b) * kRowsARequest + i;
       const std::vector<float> target = used ? source_row(input, row) : padding;
       append(target, request.target);
+      if (!input.processing.empty()) {
+        const auto at = static_cast<std::size_t>(first + b) % input.processing.size();
+        request.processing.push_back(used ? input.processing[at] : padded_processing());
+      }
       if (input.banned_tokens) {
         const CounterRandom bans = random.substream(static_cast<std::uint64_t>(10 + i));
         for (std::int64_t w = 0; w < words_for(request.vocab); ++w) {
@@ -237,9 +267,35 @@ VerificationRequest make_verifications(const CheckInput& input, std::int64_t fir
     request.offset.push_back(offsets[b % 3]);
     request.active.push_back(random.below(16, 4) != 0 ? 1 : 0);
     draft_tokens(request, b, random.substream(1000));
-    if (random.below(8, 5) == 0) spoil(request, drafts, random.substream(1001));
+    if (random.below(8, 5) == 0) spoil_request(request, drafts, random.substream(1001));
   }
   return request;
+}
+
+std::string missing_filter(const CheckInput& input) {
+  CheckInput filters = input;
+  filters.processing.clear();  // of verification it is an ability of its own
+  return missing_ability(input.sampler->description(),
+                         make_request(filters, 0, std::ssize(input.parameters)));
+}
+
+void grow_histories(VerificationRequest& request) {
+  for (std::int64_t b = 0; b < request.batch && !request.processing.empty(); ++b) {
+    const DraftedRequest taken = take_apart(request, b);
+    const std::int64_t first = request.row_begins.empty()
+                                   ? b * (request.max_draft + 1)
+                                   : request.row_begins[static_cast<std::size_t>(b)];
+    const auto row = [&](std::int64_t i) -> reference::RowProcessing& {
+      return request.processing[static_cast<std::size_t>(first + i)];
+    };
+    for (std::size_t i = 0; i < taken.drafted.size(); ++i) {
+      const auto draft = static_cast<std::int64_t>(i);
+      std::int64_t parent = draft - 1;
+      if (taken.tree && taken.parents[i] >= -1)
+        parent = std::min<std::int64_t>(taken.parents[i], parent);
+      row(draft + 1) = processing_behind(row(parent + 1), std::span(&taken.drafted[i], 1));
+    }
+  }
 }
 
 VerificationRequest pick_requests(const VerificationRequest& request,
@@ -251,6 +307,7 @@ VerificationRequest pick_requests(const VerificationRequest& request,
   for (auto* const values : {&picked.draft_tokens, &picked.draft_lengths, &picked.parents}) {
     values->clear();
   }
+  picked.processing.clear();
   picked.allowed.clear();
   picked.active.clear();
   picked.parameters.clear();
@@ -269,6 +326,7 @@ VerificationRequest pick_requests(const VerificationRequest& request,
     copy(request.target, begin * request.vocab, rows * request.vocab, picked.target);
     copy(request.allowed, begin * words_for(request.vocab), rows * words_for(request.vocab),
          picked.allowed);
+    copy(request.processing, begin, rows, picked.processing);
     if (request.trees) {
       copy(request.draft, begin * request.vocab, rows * request.vocab, picked.draft);
     } else {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "harness/run/check.h"
@@ -21,9 +22,16 @@ struct VerificationShape {
 /// source, with the input's parameters on the target's side and on that of the draft's logits; an
 /// array of seeds, offsets at which offset + i carries. Drafts are mostly drawn as an engine draws
 /// them, with the request's bits. Rows of a draft that nobody may read hold NaN. One request of 8
-/// has a fault.
+/// has a fault. Where the input has processing, a request takes that of its number, and the history
+/// of a row goes on with the drafts before it.
 VerificationRequest make_verifications(const CheckInput& input, std::int64_t first,
                                        std::int64_t count, const VerificationShape& shape);
+
+/// The filter, dtype or rule of the input that the sampler does not declare; empty: none.
+std::string missing_filter(const CheckInput& input);
+
+/// Histories of rows behind drafts anew: that of the row before, and the draft between them.
+void grow_histories(VerificationRequest& request);
 
 /// Requests picks[0], picks[1], ... of `request`, which has an array of seeds, packed.
 VerificationRequest pick_requests(const VerificationRequest& request,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <stdexcept>
 
 #include "harness/run/random_words.h"
@@ -152,6 +153,27 @@ struct VocabIsAToken : ModelSampler {
   }
 };
 
+// Bans and penalties are those of the call's first row.
+struct FirstProcessingForAll : ModelSampler {
+  IntegerRow model(const Row& row) override {
+    Row changed = row;
+    if (!first_ && row.processing) first_ = row.processing;
+    if (row.processing) changed.processing = first_;
+    return ModelSampler::model(changed);
+  }
+  void finish(const fairdraw_batch&) override { first_.reset(); }
+
+ private:
+  std::optional<reference::RowProcessing> first_;
+};
+
+struct DraftsLeaveNoHistory : ModelSampler {
+  reference::VerificationOutcome verify_request(DraftedRequest& request) override {
+    for (LawRow& row : request.target) row.processing = request.target.front().processing;
+    return ModelSampler::verify_request(request);
+  }
+};
+
 struct WritesBehindTokens : ModelSampler {
   void finish(const fairdraw_batch& batch) override {
     batch.tokens[batch.outputs * batch.num_samples] = 0;
@@ -202,6 +224,8 @@ const std::vector<Mutant>& mutants() {
       mutant<ProbabilityBeforeFilters>("probabilities before the filters"),
       mutant<BannedTokenDrawn>("token outside of the mask drawn"),
       mutant<VocabIsAToken>("vocab itself is a token"),
+      mutant<FirstProcessingForAll>("first row's processing for all rows"),
+      mutant<DraftsLeaveNoHistory>("drafts leave no history"),
       mutant<WritesBehindTokens>("writes behind its tokens"),
 #if defined(__x86_64__)
       mutant<LeavesFlushToZeroOn>("leaves flush-to-zero on"),

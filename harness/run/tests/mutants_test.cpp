@@ -9,6 +9,7 @@
 #include <ostream>
 
 #include "harness/run/checks.h"
+#include "harness/run/verification_checks.h"
 
 namespace fairdraw::harness {
 namespace {
@@ -26,6 +27,7 @@ struct Setting {
   std::int64_t rows = 1;
   std::uint64_t draws = 0;
   double declared = 0;
+  bool processed = false;
 };
 
 const std::vector<reference::RowParameters> kMixed = {
@@ -44,6 +46,8 @@ const std::vector<Setting>& settings() {
       {"support", check_support, Family::gaussian_wide, 500, kMixed, 10, 2000},
       {"status", check_status, Family::gaussian, 100, kMixed, 5},
       {"processing", check_processing, Family::gaussian, 65, kMixed, 64},
+      {"processed logprobs", check_logprobs, Family::ties_at_k, 65, kMixed, 64, 0, 0, true},
+      {"verify", check_verify, Family::gaussian, 33, kMixed, 640, 0, 0, true},
       {"replay", check_replay, Family::gaussian, 300, kMixed, 10},
       {"streams", check_streams, Family::all_equal, 131072, {{}}},
       {"metamorphic",
@@ -72,10 +76,13 @@ CheckOutcome run(Sampler& sampler, const Setting& setting) {
   input.semantics = *reference::find_profile("fairdraw");
   input.logits = logits.get();
   input.parameters = setting.parameters;
+  input.seed = 12;
   input.rows = setting.rows;
+  for (std::int64_t row = 0; setting.processed && row < setting.rows; ++row) {
+    input.processing.push_back(processing_for_row(input.seed, row, setting.vocab));
+  }
   input.draws = setting.draws;
   input.declared_discrepancy = setting.declared;
-  input.seed = 12;
   input.false_fail_rate = kShare;
   return setting.check(input);
 }
@@ -116,6 +123,9 @@ struct Kill {
 void PrintTo(const Kill& kill, std::ostream* out) { *out << kill.mutant << ", by " << kill.check; }
 
 const Kill kKills[] = {
+    {"first row's processing for all rows", "processing"},
+    {"first row's processing for all rows", "processed logprobs"},
+    {"drafts leave no history", "verify"},
     {"temperature 1.05 times too high", "chi_squared"},
     {"temperature 1.05 times too high", "bets"},
     {"temperature 1.05 times too high", "pit"},

@@ -13,7 +13,8 @@ namespace {
 
 constexpr double kShare = 9e-13;  // 5e-10 over 512 cases, rounded down
 
-CheckOutcome judge(Sampler& sampler, CheckOutcome (*check)(const CheckInput&)) {
+CheckOutcome judge(Sampler& sampler, CheckOutcome (*check)(const CheckInput&),
+                   bool processed = false) {
   const bool exact = check == check_verify;
   const auto logits = family_source(Family::gaussian, 4, 5, DType::float32);
   CheckInput input;
@@ -30,6 +31,10 @@ CheckOutcome judge(Sampler& sampler, CheckOutcome (*check)(const CheckInput&)) {
   input.banned_tokens = exact;
   input.seed = 9;
   input.false_fail_rate = kShare;
+  for (std::int64_t row = 0; processed && row < input.rows; ++row) {
+    input.processing.push_back(exact ? processing_for_row(input.seed, row, logits->vocab())
+                                     : processing_for_law(logits->vocab()));
+  }
   return check(input);
 }
 
@@ -38,9 +43,14 @@ TEST(Verification, PassesWhereItIsRight) {
     const auto sampler = make_builtin_sampler(name);
     if (!sampler->description().verification) continue;
     for (const auto check : {check_verify, check_verify_law, check_verify_tree_law}) {
-      const CheckOutcome outcome = judge(*sampler, check);
-      EXPECT_STREQ(to_string(outcome.verdict), "passed") << name << ": " << outcome.message;
-      EXPECT_LE(outcome.spent, kShare * (1 + 32 * 0x1p-53));  // a sum of eighteen levels
+      for (const bool processed : {false, true}) {
+        if (processed && check == check_verify_tree_law) continue;  // its rows are as they come
+        const CheckOutcome outcome = judge(*sampler, check, processed);
+        const bool takes_it = !processed || sampler->description().verification_processing;
+        EXPECT_STREQ(to_string(outcome.verdict), takes_it ? "passed" : "skipped")
+            << name << ": " << outcome.message;
+        EXPECT_LE(outcome.spent, kShare * (1 + 32 * 0x1p-53));  // a sum of eighteen levels
+      }
     }
   }
 }
@@ -53,6 +63,17 @@ TEST(Verification, RequestsMeetEveryStatus) {
   for (const char* status :
        {"status_ok", "status_inactive", "status_nan_input", "status_index_out_of_range",
         "status_invalid_draft_length", "status_impossible_draft", "status_invalid_draft_tree",
+        "drafts_that_stand"}) {
+    EXPECT_GT(outcome.measures.count(status), 0U) << status;
+  }
+}
+
+TEST(Verification, ProcessedRequestsMeetItsStatuses) {
+  const auto sampler = make_builtin_sampler("model");
+  const CheckOutcome outcome = judge(*sampler, check_verify, true);
+  for (const char* status :
+       {"status_invalid_history", "status_invalid_penalty", "status_invalid_logit_bias",
+        "status_invalid_min_tokens", "status_invalid_bad_words", "status_invalid_allowed_ids",
         "drafts_that_stand"}) {
     EXPECT_GT(outcome.measures.count(status), 0U) << status;
   }
@@ -111,6 +132,34 @@ TEST_P(WrongVerification, IsRed) {
     EXPECT_TRUE(outcome.failed()) << outcome.message;
   }
 }
+
+const Wrong kWrongProcessing[] = {
+    {"no processing",
+     [](DraftedRequest& request) {
+       for (LawRow& row : request.target) row.processing.reset();
+     }},
+    {"drafts leave no history",
+     [](DraftedRequest& request) {
+       for (LawRow& row : request.target) row.processing = request.target.front().processing;
+     }},
+    {"drafts behind a row count too",
+     [](DraftedRequest& request) {
+       for (LawRow& row : request.target) row.processing = request.target.back().processing;
+     }},
+};
+
+class WrongProcessing : public testing::TestWithParam<Wrong> {};
+
+TEST_P(WrongProcessing, IsRed) {
+  Spoiled exact(GetParam().change, true);
+  EXPECT_FALSE(judge(exact, check_verify).failed());
+  EXPECT_TRUE(judge(exact, check_verify, true).failed());
+  Spoiled law(GetParam().change, false);
+  const CheckOutcome outcome = judge(law, check_verify_law, true);
+  EXPECT_TRUE(outcome.failed()) << outcome.message;
+}
+
+INSTANTIATE_TEST_SUITE_P(Mutants, WrongProcessing, testing::ValuesIn(kWrongProcessing));
 
 INSTANTIATE_TEST_SUITE_P(Mutants, WrongVerification, testing::ValuesIn(kWrong));
 

@@ -53,6 +53,20 @@ Capsule batch_capsule() {
   request.offset = {0, 9, 8};
   request.words = {4, 5, 6, 7, 8, 9};
   request.num_samples = 2;
+  reference::RowProcessing processing;
+  processing.repetition_penalty = 1.5F;
+  processing.presence_penalty = -NAN;
+  processing.min_tokens = 4;
+  processing.prompt = {-1, 2, 2};
+  processing.output = {0};
+  processing.output_length = 1;
+  processing.biases = {{1, -INFINITY}, {7, 0.1F}};
+  processing.stop_ids = {2};
+  processing.bad_words = {0, 1, 2};
+  processing.bad_word_lengths = {2, 1};
+  processing.allowed_ids = {1, 2};
+  request.processing = {processing, {}};
+  request.history_form.grown = true;
   return capsule_with(c, "model.tokens");
 }
 
@@ -87,7 +101,34 @@ Capsule law_capsule() {
   return capsule;
 }
 
-std::vector<Capsule> all_kinds() { return {batch_capsule(), chain_capsule(), law_capsule()}; }
+Capsule verification_capsule() {
+  FuzzCase c;
+  c.kind = CaseKind::verification;
+  c.salt = 5;
+  harness::VerificationRequest& request = c.verification;
+  request.batch = 2;
+  request.max_draft = 2;
+  request.vocab = 2;
+  request.target = {0, 1, 2, 3, 4, -INFINITY, NAN, 1, 0.5F, 0};
+  request.parameters = {{.top_k = 1}, {.temperature = 0.5F}};
+  request.processing.resize(5);
+  request.processing[1].output = {1, 0};
+  request.allowed = {3, 3, 2, 1, 3};
+  request.row_begins = {0, 3, 5};
+  request.active = {1, 0};
+  request.seed = {1, ~std::uint64_t{0}};
+  request.offset = {7, 9};
+  request.draft_tokens = {1, 0, -1};
+  request.draft_lengths = {2, 1};
+  request.draft_law = DraftLaw::logits;
+  request.draft = {0, 0, 1, 1, 2, 2};
+  request.draft_parameters = {{}, {.top_p = 0.5F}};
+  return capsule_with(c, "verification.model");
+}
+
+std::vector<Capsule> all_kinds() {
+  return {batch_capsule(), chain_capsule(), law_capsule(), verification_capsule()};
+}
 
 // What the reader says of a text; empty: it takes it.
 std::string complaint(const std::string& text) {
@@ -120,11 +161,15 @@ TEST(Capsules, ComeBackBitForBit) {
 TEST(Capsules, GeneratedCasesComeBack) {
   const auto sampler = model();
   for (std::uint64_t number = 0; number < 400; ++number) {
-    const bool chain = number % 4 == 3;
-    const auto cases = chain ? chain_cases(sampler->description(), {.max_vocab = 65})
-                             : batch_cases(sampler->description(), {.max_vocab = 65});
+    const bool chain = number % 4 == 3, verification = number % 4 == 1;
+    const GenerateOptions small = {.max_vocab = 65};
+    const auto cases = chain          ? chain_cases(sampler->description(), small)
+                       : verification ? verification_cases(sampler->description(), small)
+                                      : batch_cases(sampler->description(), small);
     FuzzCase c = cases(rc::Random(number), 100).value();
-    const std::string text = to_json(capsule_with(c, chain ? "chain.model" : "model.tokens"));
+    const std::string text = to_json(capsule_with(c, chain          ? "chain.model"
+                                                     : verification ? "verification.model"
+                                                                    : "model.tokens"));
     ASSERT_EQ(complaint(text), "");
     ASSERT_EQ(to_json(from_json(text)), text);
   }
@@ -225,7 +270,7 @@ struct BadCase {
 TEST(BadCapsules, SayWhatIsAllowed) {
   const BadCase cases[] = {
       {"/schema_version", 2, "/schema_version is 2; this version reads 1"},
-      {"/kind", "plugin", "allowed: batch, chain, law"},
+      {"/kind", "plugin", "allowed: batch, chain, law, verification"},
       {"/tool/name", "other", "/tool/name"},
       {"/semantics", "fairdrow", "/semantics is \"fairdrow\": unknown semantics profile"},
       {"/property", "model.token", "which is no property"},
@@ -247,6 +292,15 @@ TEST(BadCapsules, SayWhatIsAllowed) {
       {"/case/seed/0", "18446744073709551616", "/case/seed/0"},
       {"/case/active/0", 2, "from 0 to 1"},
       {"/case/indices/0", 2147483648LL, "from -2147483648 to 2147483647"},
+      {"/case/processing", Json::array(), "expected an array of 2 objects"},
+      {"/case/processing/0/prompt", 3, "/case/processing/0/prompt is 3; expected an array"},
+      {"/case/processing/0/prompt/1", 2147483648LL, "/case/processing/0/prompt/1"},
+      {"/case/processing/1/min_tokens", "4", "/case/processing/1/min_tokens"},
+      {"/case/processing/1/frequency_penalty", 0.5, "/case/processing/1/frequency_penalty"},
+      {"/case/processing/0/biases/1/value", "x", "/case/processing/0/biases/1/value"},
+      {"/case/processing/0/biases/1/also", 1, "/case/processing/0/biases/1/also"},
+      {"/case/grown", 1, "/case/grown"},
+      {"/case/input", "probabilities", "rows are probabilities"},
   };
   const Json good = Json::parse(to_json(batch_capsule()));
   for (const BadCase& bad : cases) {
@@ -255,6 +309,34 @@ TEST(BadCapsules, SayWhatIsAllowed) {
     EXPECT_NE(complaint(json.dump()).find(bad.says), std::string::npos)
         << bad.pointer << " = " << bad.value.dump() << ": " << complaint(json.dump());
   }
+}
+
+TEST(BadCapsules, HaveRequestsThatDoNotFit) {
+  const BadCase cases[] = {
+      {"/case/rows", 4, "/case/target has 10 values; expected 8"},
+      {"/case/row_begins/0", 1, "/case/row_begins is not 0"},
+      {"/case/row_begins/1", 0, "/case/row_begins is not 0"},
+      {"/case/row_begins/2", 6, "from 0 to 5"},
+      {"/case/max_draft", 65, "from 0 to 64"},
+      {"/case/draft_tokens", Json::array({1}), "expected an array of 3 integers"},
+      {"/case/draft_law", "unknown", "allowed: none, probs, logits"},
+      {"/case/draft_law", "none", "/case/draft is unknown"},
+      {"/case/draft_parameters", Json::array(), "expected an array of 2 objects"},
+      {"/case/trees", true, "/case/parents"},
+      {"/case/processing", Json::array(), "expected an array of 5 objects"},
+      {"/property", "model.tokens", "which is not for kind verification"},
+  };
+  const Json good = Json::parse(to_json(verification_capsule()));
+  for (const BadCase& bad : cases) {
+    Json json = good;
+    json[Json::json_pointer(bad.pointer)] = bad.value;
+    EXPECT_NE(complaint(json.dump()).find(bad.says), std::string::npos)
+        << bad.pointer << " = " << bad.value.dump() << ": " << complaint(json.dump());
+  }
+  Json unpacked = good;
+  unpacked["case"].erase("row_begins");
+  EXPECT_NE(complaint(unpacked.dump()).find("expected 6, batch * (max_draft + 1)"),
+            std::string::npos);
 }
 
 TEST(BadCapsules, RepeatAField) {

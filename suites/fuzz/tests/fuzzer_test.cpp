@@ -218,6 +218,71 @@ TEST(Shrinking, MakesWellFormedCasesAndEnds) {
   }
 }
 
+FuzzCase generated_verification(std::uint64_t number) {
+  const auto model = harness::make_builtin_sampler("model");
+  return verification_cases(model->description(), {.max_vocab = 33})(rc::Random(number), 100)
+      .value();
+}
+
+void expect_well_formed(const harness::VerificationRequest& request) {
+  const auto rows = static_cast<std::size_t>(request.rows());
+  const auto batch = static_cast<std::size_t>(request.batch);
+  const auto vocab = static_cast<std::size_t>(request.vocab);
+  const std::size_t places = rows - batch;
+  EXPECT_EQ(request.target.size(), rows * vocab);
+  EXPECT_EQ(request.draft_tokens.size(), places);
+  EXPECT_EQ(request.draft.size(), request.draft_law == DraftLaw::none ? 0 : places * vocab);
+  EXPECT_EQ(request.parents.size(), request.trees ? places : 0);
+  EXPECT_EQ(request.parameters.size(), batch);
+  EXPECT_EQ(request.draft_parameters.size(), request.draft_law == DraftLaw::logits ? batch : 0);
+  EXPECT_EQ(request.seed.size(), request.seed_is_scalar ? 1 : batch);
+  EXPECT_TRUE(request.processing.empty() || request.processing.size() == rows);
+  const auto words = static_cast<std::size_t>(harness::words_for(request.vocab));
+  EXPECT_TRUE(request.allowed.empty() || request.allowed.size() == rows * words);
+  if (request.row_begins.empty()) {
+    EXPECT_EQ(rows, batch * static_cast<std::size_t>(request.max_draft + 1));
+  } else {
+    EXPECT_EQ(request.row_begins.size(), batch + 1);
+    EXPECT_EQ(request.row_begins.back(), request.rows());
+  }
+}
+
+TEST(Generators, MakeDraftsThatMeetTheTarget) {
+  std::uint64_t requests = 0, processed = 0, stand = 0, bad = 0;
+  for (std::uint64_t number = 0; number < 1000; ++number) {
+    const harness::VerificationRequest request = generated_verification(number).verification;
+    expect_well_formed(request);
+    for (std::int64_t b = 0; b < request.batch; ++b) {
+      ++requests;
+      const reference::VerificationOutcome outcome = outcome_of(take_apart(request, b));
+      if (!request.processing.empty()) ++processed;
+      if (outcome.accepted > 0) ++stand;
+      if (outcome.status != RowStatus::ok) ++bad;
+    }
+  }
+  EXPECT_GT(processed, requests / 3);
+  EXPECT_GT(stand, requests / 8);
+  EXPECT_GT(bad, requests / 20);
+  EXPECT_LT(bad, requests / 2);
+}
+
+TEST(Shrinking, EndsForRequestsWithDrafts) {
+  for (std::uint64_t number = 0; number < 60; ++number) {
+    const Shrunk shrunk =
+        shrink(with_shrinks(generated_verification(number)), 100000, [](FuzzCase& candidate) {
+          expect_well_formed(candidate.verification);
+          return true;
+        });
+    EXPECT_LT(shrunk.evaluations, 100000U);
+    const harness::VerificationRequest& request = shrunk.fuzz_case.verification;
+    EXPECT_EQ(request.batch, 1);
+    EXPECT_EQ(request.rows(), 1);
+    EXPECT_EQ(request.vocab, 1);
+    EXPECT_EQ(request.target.front(), 0);
+    EXPECT_TRUE(request.processing.empty());
+  }
+}
+
 TEST(Shrinking, KeepsWhatTheFailureNeeds) {
   // Fails where some row holds two equal values above 3, and top_k is 5 or more.
   const auto fails = [](FuzzCase& c) {
