@@ -18,6 +18,7 @@
 #include "block_sums.cuh"
 #include "read_value.cuh"
 #include "row_cluster.cuh"
+#include "row_weights.cuh"
 #include "wide_integers.h"
 
 namespace fairdraw::cuda {
@@ -39,15 +40,22 @@ constexpr int blocks_of_draw(std::int64_t vocab, std::int64_t requests, int warp
   return blocks;
 }
 
-/// The law of a row: weigh(token, x) is the weight of a token whose value in memory is x.
+/// The law of a row: weigh(token, x) is the weight of a token whose value in memory is x. A weight
+/// has 24 bits at most, so that it is a float: arithmetic with integers of 64 bits takes four times
+/// the instructions.
 template <class Weigh>
 struct Law {
   RowValues values;
   Weigh weigh;
   std::uint64_t total;
 
-  __device__ std::uint64_t weight(std::int64_t token) const { return weigh(token, values[token]); }
+  __device__ std::uint64_t weight(std::int64_t token) const {
+    return static_cast<std::uint64_t>(weigh(token, values[token]));
+  }
 };
+
+/// The float of an integer weight, from v in [0, 1) (row_weights.cuh).
+__device__ inline float float_weight(float v) { return truncf(v * 0x1p40F); }
 
 template <class Target, class Draft>
 __device__ bool accepts_draft(const Law<Target>& target, const Law<Draft>& draft,
@@ -86,9 +94,10 @@ __device__ inline void load_lane(const RowValues& row, std::int64_t first, std::
   }
 }
 
-/// The target's own weights, as a draw takes them.
+/// The target's own weights, as a draw takes them. A Part is what tokens weigh together.
 template <class Target>
 struct TargetMeasure {
+  using Part = double;  // exact: 512 weights of 2^40 at most
   const Law<Target>& target;
   struct Values {
     float x[kLaneTokens];
@@ -96,16 +105,30 @@ struct TargetMeasure {
   __device__ void load(std::int64_t first, std::int64_t vocab, Values& values) const {
     load_lane(target.values, first, vocab, values.x);
   }
-  __device__ uint128_t operator()(std::int64_t token, const Values& values, int i) const {
-    return target.weigh(token, values.x[i]);
+  __device__ void add(Part& part, std::int64_t token, const Values& values, int i) const {
+    part += static_cast<double>(target.weigh(token, values.x[i]));
   }
+  __device__ uint128_t of_part(Part part) const { return static_cast<std::uint64_t>(part); }
+  __device__ static Part reduce(Part part) { return reduce_warp(part, Add{}); }
 };
 
-/// Residuals.
+/// Residuals. Those of many tokens are Zq sum P - Zp sum Q over the tokens with P Zq > Q Zp, so
+/// that a token costs a comparison and two additions of 64 bits.
 template <class Target, class Draft>
 struct ResidualMeasure {
+  struct Part {
+    double p = 0, q = 0;  // exact: 512 weights of 2^40 at most
+  };
   const Law<Target>& target;
   const Law<Draft>& draft;
+  float target_total, draft_total;
+
+  __device__ ResidualMeasure(const Law<Target>& target_, const Law<Draft>& draft_)
+      : target(target_),
+        draft(draft_),
+        target_total(static_cast<float>(target.total)),
+        draft_total(static_cast<float>(draft.total)) {}
+
   struct Values {
     float x[kLaneTokens], y[kLaneTokens];
   };
@@ -113,10 +136,33 @@ struct ResidualMeasure {
     load_lane(target.values, first, vocab, values.x);
     load_lane(draft.values, first, vocab, values.y);
   }
-  __device__ uint128_t operator()(std::int64_t token, const Values& values, int i) const {
-    const uint128_t p = static_cast<uint128_t>(target.weigh(token, values.x[i])) * draft.total;
-    const uint128_t q = static_cast<uint128_t>(draft.weigh(token, values.y[i])) * target.total;
-    return p > q ? p - q : uint128_t{0};
+  __device__ void add(Part& part, std::int64_t token, const Values& values, int i) const {
+    const float p = target.weigh(token, values.x[i]);
+    const float q = draft.weigh(token, values.y[i]);
+    if (!is_positive(p, q)) return;
+    part.p += static_cast<double>(p);
+    part.q += static_cast<double>(q);
+  }
+  __device__ uint128_t of_part(const Part& part) const {
+    return static_cast<uint128_t>(static_cast<std::uint64_t>(part.p)) * draft.total -
+           static_cast<uint128_t>(static_cast<std::uint64_t>(part.q)) * target.total;
+  }
+  __device__ static Part reduce(Part part) {
+    return {reduce_warp(part.p, Add{}), reduce_warp(part.q, Add{})};
+  }
+
+ private:
+  /// P Zq > Q Zp. Each float32 product is two roundings off at most, 2 * 2^-24 of it; what lies
+  /// closer than 2^-20 is compared exactly. Products are below 2^101.
+  __device__ bool is_positive(float p, float q) const {
+    constexpr float kBand = 0x1p-20F;
+    const float a = p * draft_total;
+    const float b = q * target_total;
+    if (fabsf(a - b) > kBand * fmaxf(a, b)) return a > b;
+    return p > 0.0F && exceeds(static_cast<std::uint64_t>(p), static_cast<std::uint64_t>(q));
+  }
+  __device__ __noinline__ bool exceeds(std::uint64_t p, std::uint64_t q) const {
+    return static_cast<uint128_t>(p) * draft.total > static_cast<uint128_t>(q) * target.total;
   }
 };
 
@@ -146,8 +192,8 @@ class ChainDraw {
   template <class Measure>
   __device__ std::int32_t draw(std::uint64_t word, const Measure& measure) {
     for (int i = warp_of_thread(); i < count_; i += warps_of_block()) {
-      const uint128_t sum = reduce_warp(sum_of_lane(begin_ + i, measure), Add{});
-      if (lane_of_thread() == 0) sums_.chunk[i] = sum;
+      const auto part = Measure::reduce(part_of_lane(begin_ + i, measure));
+      if (lane_of_thread() == 0) sums_.chunk[i] = measure.of_part(part);
     }
     __syncthreads();
     if (warp_of_thread() == 0) {
@@ -172,8 +218,8 @@ class ChainDraw {
 
  private:
   template <class Measure>
-  __device__ uint128_t sum_of_lane(int chunk, const Measure& measure) const {
-    uint128_t sum = 0;
+  __device__ typename Measure::Part part_of_lane(int chunk, const Measure& measure) const {
+    typename Measure::Part part{};
 #pragma unroll 1
     for (int load = 0; load < kLoads; ++load) {
       const std::int64_t first =
@@ -183,10 +229,10 @@ class ChainDraw {
 #pragma unroll
       for (int i = 0; i < kLaneTokens; ++i) {
         const std::int64_t token = first + i * kWarpSize;
-        if (token < vocab_) sum += measure(token, values, i);
+        if (token < vocab_) measure.add(part, token, values, i);
       }
     }
-    return sum;
+    return part;
   }
 
   /// Prefix sums of the block's chunks, in place; one warp. The sum of all.
@@ -229,7 +275,9 @@ class ChainDraw {
 #pragma unroll
       for (int i = 0; i < kLaneTokens; ++i) {
         const std::int64_t token = first + i * kWarpSize;
-        const uint128_t mine = token < vocab_ ? measure(token, values, i) : uint128_t{0};
+        typename Measure::Part part{};
+        if (token < vocab_) measure.add(part, token, values, i);
+        const uint128_t mine = measure.of_part(part);
         const uint128_t upto = before + inclusive_sum_of_warp(mine);
         const unsigned passed = __ballot_sync(kWholeWarp, upto > left);
         if (passed != 0) {
@@ -259,7 +307,7 @@ __device__ std::int32_t draw_from_target(ChainDraw& draw, std::uint64_t word,
 template <class Target, class Draft>
 __device__ std::int32_t draw_residual(ChainDraw& draw, std::uint64_t word,
                                       const Law<Target>& target, const Law<Draft>& draft) {
-  const std::int32_t token = draw.draw(word, ResidualMeasure<Target, Draft>{target, draft});
+  const std::int32_t token = draw.draw(word, ResidualMeasure<Target, Draft>(target, draft));
   if (token != ChainDraw::kNothing) return token;
   draw.again();
   return draw_from_target(draw, word, target);

@@ -22,7 +22,6 @@
 #include "read_value.cuh"
 #include "row_launch.h"
 #include "weigh_rows.h"
-#include "weight_rule.cuh"
 
 namespace fairdraw::cuda {
 namespace {
@@ -31,13 +30,15 @@ constexpr int kThreads = 512;
 
 /// Weights of a row that was weighed.
 struct RowWeight {
-  WeightRule rule;
-  __device__ std::uint64_t operator()(std::int64_t, float x) const { return rule(x); }
+  ProbabilityWeight weight;
+  __device__ float operator()(std::int64_t, float x) const { return float_weight(weight(x)); }
 };
 
 __device__ Law<RowWeight> law_of(const RowsView& rows, std::int64_t number,
                                  const RowRecord& record) {
-  return {RowValues::of(rows, number), {WeightRule::of_probs(record.max)}, record.total};
+  ProbabilityWeight weight(1.0F);
+  weight.set_max(record.max);
+  return {RowValues::of(rows, number), {weight}, record.total};
 }
 
 /// One request of a call.

@@ -18,7 +18,7 @@
 namespace fairdraw::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kThreads = 1024;
 constexpr int kRequestsOfBlock = kThreads / kWarpSize;
 /// So many rows one block clears in no time that shows; for more there is a fill before the kernel.
 constexpr std::int64_t kFewRows = 16384;

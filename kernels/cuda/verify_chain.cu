@@ -35,17 +35,29 @@ struct Shared {
 /// Weights of a filtered row. A greedy one is a point mass.
 struct FilteredWeight {
   FilteredRow row;
+  bool from_probs;
+  LogitWeight of_logit;
+  ProbabilityWeight of_probability;
+
   /// x: the token's value in memory.
-  __device__ std::uint64_t operator()(std::int64_t token, float x) const {
-    if (row.greedy_token >= 0) return token == row.greedy_token ? 1 : 0;
-    if (row.edit_bits != nullptr) return row.survivor_weight(token);
-    return row.keeps(token, x) ? row.weigh(x) : 0;
+  __device__ float operator()(std::int64_t token, float x) const {
+    if (row.greedy_token >= 0) return token == row.greedy_token ? 1.0F : 0.0F;
+    if (row.edit_bits != nullptr) x = row.value(token);
+    if (!row.keeps(token, x)) return 0.0F;
+    return float_weight(from_probs ? of_probability(x) : of_logit(x));
   }
 };
 
 __device__ Law<FilteredWeight> law_of(const FilteredRows& rows, std::int64_t number) {
+  const RowRecord& record = rows.records[number];
   const FilteredRow row = FilteredRow::of(rows, number);
-  return {row.values, {row}, row.greedy_token >= 0 ? 1 : rows.records[number].total};
+  LogitWeight of_logit(rows.from_probs ? 1.0F : rows.temperature.at(number));
+  of_logit.set_max(record.max);
+  ProbabilityWeight of_probability(1.0F);
+  of_probability.set_max(record.max);
+  return {row.values,
+          {row, rows.from_probs, of_logit, of_probability},
+          row.greedy_token >= 0 ? 1 : record.total};
 }
 
 /// How a position ends, in the order in which they are looked for.

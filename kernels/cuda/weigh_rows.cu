@@ -4,7 +4,7 @@
 // its positive values survive. Semantics and weights: those of fairdraw/sampling.h, `*_from_probs`.
 //
 // Algorithm and cost. A weight depends on the row's largest value, so that a row has to be seen
-// twice; it is read once. 1 to 8 blocks share a row, and every thread keeps its part in registers,
+// twice; it is read once. 1 to 16 blocks share a row, and every thread keeps its part in registers,
 // kVectors vectors of 16 bytes that are loaded together: first their maximum, told to the other
 // blocks, then their weights, which each block adds to the record. What does not fit (float32 above
 // 131072 tokens) is read again from L2. Two blocks share a multiprocessor, so that one's loads hide
@@ -26,9 +26,11 @@
 namespace fairdraw::cuda {
 namespace {
 
-constexpr int kThreads = 512;
+constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / kWarp;
-constexpr int kVectors = 8;  // of a thread: 32 registers, so that two blocks fit
+constexpr int kVectors = 8;  // of a thread: 32 registers, so that four blocks fit
+/// Of a row; above kMostBlocks for compute capability 9 alone.
+constexpr int kMostOfRow = 16;
 constexpr int kVectorsOfBlock = kThreads * kVectors;
 
 struct Extremes {
@@ -37,7 +39,7 @@ struct Extremes {
 
 struct Shared {
   Extremes of_warp[kWarps];
-  Extremes of_block[kMostBlocks];
+  Extremes of_block[kMostOfRow];
   std::uint64_t sum_of_warp[kWarps];
 };
 
@@ -249,7 +251,7 @@ __device__ void weigh(const RowsView& rows, std::int64_t number, const RowCluste
   }
 }
 
-__global__ void __launch_bounds__(kThreads, 2)
+__global__ void __launch_bounds__(kThreads, 4)
     weigh_rows_kernel(const __grid_constant__ WeighTask task, int blocks) {
   __shared__ Shared shared;
   const std::int64_t number = blockIdx.x / static_cast<unsigned>(blocks);
@@ -270,9 +272,8 @@ __global__ void __launch_bounds__(kThreads, 2)
   weigh(task.rows[1], second, cluster, shared, record);
 }
 
-/// The fewest blocks that keep a row in registers.
-int blocks_of_row(const WeighTask& task, Path path) {
-  if (path == Path::block) return 1;
+/// The fewest blocks that keep a row in registers, as many as there may be.
+int blocks_of_row(const WeighTask& task, int most) {
   std::int64_t vectors = 0;
   for (const RowsView& rows : task.rows) {
     if (rows.rows == 0) continue;
@@ -281,14 +282,29 @@ int blocks_of_row(const WeighTask& task, Path path) {
     vectors = of_row > vectors ? of_row : vectors;
   }
   int blocks = 1;
-  while (blocks < kMostBlocks && vectors > std::int64_t{blocks} * kVectorsOfBlock) blocks *= 2;
+  while (blocks < most && vectors > std::int64_t{blocks} * kVectorsOfBlock) blocks *= 2;
   return blocks;
 }
 
 }  // namespace
 
 cudaError_t weigh_rows(const WeighTask& task, Path path, cudaStream_t stream) {
-  const int blocks = blocks_of_row(task, path);
+  int most = 1;
+  if (path != Path::block) {
+    int device = 0;
+    int major = 0;
+    cudaError_t error = cudaGetDevice(&device);
+    if (error == cudaSuccess) {
+      error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+    }
+    most = major == 9 ? kMostOfRow : kMostBlocks;
+    if (error == cudaSuccess && most > kMostBlocks) {
+      error = cudaFuncSetAttribute(weigh_rows_kernel,
+                                   cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+    }
+    if (error != cudaSuccess) return error;
+  }
+  const int blocks = blocks_of_row(task, most);
   const std::int64_t rows = task.rows[0].rows + task.rows[1].rows;
   return launch_clusters(weigh_rows_kernel, rows, blocks, kThreads, stream, task, blocks);
 }
