@@ -79,10 +79,11 @@ void add_laws(std::vector<NamedCase>& cases) {
 }
 
 void add_tree_laws(std::vector<NamedCase>& cases) {
-  // As above: a twelfth of the share, half of a half of the draws.
+  // Half of a half of the draws, at a twelfth of the share. 400000 draws of the second case would
+  // find 0.0288 (its largest table is wider than that of chains).
   const LawRow laws[] = {
       {Suite::smoke, Family::gaussian, 5, "none/t1", 100'000, 0.056},
-      {Suite::gate, Family::gaussian, 8, "top_p_0.9/t0.8", 400'000, 0.028},
+      {Suite::gate, Family::gaussian, 8, "top_p_0.9/t0.8", 450'000, 0.028},
       {Suite::gate, Family::gaussian_wide, 12, "top_k_6/t1.2", 600'000, 0.027},
   };
   for (const LawRow& row : laws) cases.push_back(law_case(Check::verify_tree_law, row));
