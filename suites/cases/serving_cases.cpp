@@ -52,7 +52,7 @@ void add_processing(std::vector<NamedCase>& cases) {
       {.suite = Suite::smoke,
        .check = Check::processing,
        .input = input_of(Family::gaussian, 33),
-       .rows = 2048},
+       .rows = 6144},
       "unfiltered", operations_with({}, 33));
   // The caller's flushing and rounding must not reach the steps either.
   for (const Family family : {Family::subnormal, Family::gaussian_wide}) {

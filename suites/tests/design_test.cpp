@@ -22,6 +22,7 @@ class Refusing : public harness::Sampler {
     description_.num_samples = description_.indices = true;
     description_.from_probs = description_.chains = description_.allowed_mask = true;
     description_.verification = description_.draft_tree_laws = true;
+    description_.verification_processing = true;
   }
   const harness::SamplerDescription& description() const override { return description_; }
   std::string run(const fairdraw_batch&) override { return "by design"; }
