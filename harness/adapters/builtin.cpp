@@ -10,6 +10,8 @@
 #include "harness/adapters/model_sampler.h"
 #include "harness/adapters/probs_operation.h"
 #include "harness/adapters/processing_view.h"
+#include "harness/adapters/reports_view.h"
+#include "harness/adapters/verification_view.h"
 #include "harness/contract/sampler.h"
 #include "harness/contract/usage_error.h"
 
@@ -73,7 +75,7 @@ class CpuSampler final : public Sampler {
     }
     if (batch.mask != nullptr) result.mask = {batch.mask, batch.rows, batch.mask_stride};
     if (batch.probs != nullptr) result.probs = {batch.probs, batch.rows, batch.probs_stride};
-    set_reports(batch, result.logprobs);
+    result.logprobs = reports_of(batch);
 
     Error error;
     if (batch.input == 0) {
@@ -123,103 +125,20 @@ class CpuSampler final : public Sampler {
   }
 
   std::string run_verification(const fairdraw_verification& call) override {
-    const std::int64_t batch = call.batch;
-    TargetRows target;
-    target.logits = {call.target, static_cast<DType>(call.dtype), call.rows, call.vocab,
-                     call.vocab};
-    target.filters.temperature = {call.temperature, batch};
-    target.filters.top_k = {call.top_k, batch};
-    target.filters.top_p = {call.top_p, batch};
-    target.filters.min_p = {call.min_p, batch};
-    target.filters.tie_rule = static_cast<TieRule>(call.tie_rule);
-    target.filters.filter_order = static_cast<FilterOrder>(call.filter_order);
-    if (call.allowed != nullptr) target.allowed = {call.allowed, call.rows, (call.vocab + 31) / 32};
-    target.processing = processing_of(call.processing, call.rows, call.vocab);
-    target.batch = batch;
-    if (call.row_begins != nullptr) target.row_begins = {call.row_begins, batch + 1};
-    if (call.active != nullptr) target.active = {call.active, batch};
-    if (call.seed_is_scalar != 0) {
-      target.seed = call.seed[0];
-      target.offset = call.offset[0];
-    } else {
-      target.seed = {call.seed, batch};
-      target.offset = {call.offset, batch};
-    }
-    const View<const std::int32_t> draft_tokens{call.draft_tokens, call.places};
-    View<const std::int32_t> draft_lengths;
-    if (call.draft_lengths != nullptr) draft_lengths = {call.draft_lengths, batch};
-    View<std::int32_t> accepted;
-    if (call.accepted != nullptr) accepted = {call.accepted, batch};
-    std::vector<RowStatus> statuses(static_cast<std::size_t>(call.statuses != nullptr ? batch : 0));
+    std::vector<RowStatus> statuses(
+        static_cast<std::size_t>(call.statuses != nullptr ? call.batch : 0));
     View<RowStatus> status_view;
-    if (call.statuses != nullptr) status_view = {statuses.data(), batch};
-
-    const auto draft_law = static_cast<DraftLaw>(call.draft_law);
-    const auto draft_rows = [&call](std::int64_t rows) {
-      return RowsView{call.draft, static_cast<DType>(call.dtype), rows, call.vocab, call.vocab};
-    };
-    LawFilters draft_filters;
-    if (draft_law == DraftLaw::logits) {
-      draft_filters.temperature = {call.draft_temperature, batch};
-      draft_filters.top_k = {call.draft_top_k, batch};
-      draft_filters.top_p = {call.draft_top_p, batch};
-      draft_filters.min_p = {call.draft_min_p, batch};
-    }
-    draft_filters.tie_rule = target.filters.tie_rule;
-    draft_filters.filter_order = target.filters.filter_order;
-
-    Error error;
-    if (call.parents != nullptr) {
-      const VerifyTreeRequest request{target,
-                                      call.max_draft,
-                                      call.max_depth,
-                                      draft_tokens,
-                                      {call.parents, call.places},
-                                      draft_lengths,
-                                      draft_law,
-                                      static_cast<SiblingSampling>(call.siblings),
-                                      draft_rows(call.rows),
-                                      draft_filters};
-      VerifyTreeResult result{
-          {call.tokens, batch * (call.max_depth + 1)}, {}, accepted, status_view};
-      if (call.nodes != nullptr) result.nodes = {call.nodes, batch * call.max_depth};
-      error = verify_tree(request, result, execution_);
-    } else {
-      VerifyChainRequest request;
-      request.target = target;
-      request.max_draft = call.max_draft;
-      request.draft_tokens = draft_tokens;
-      request.draft_lengths = draft_lengths;
-      request.draft_law = draft_law;
-      request.draft = draft_rows(call.places);
-      request.draft_filters = draft_filters;
-      error = verify_chain(request,
-                           {{call.tokens, batch * (call.max_draft + 1)}, accepted, status_view},
-                           execution_);
-    }
+    if (call.statuses != nullptr) status_view = {statuses.data(), call.batch};
+    const Error error =
+        call.parents != nullptr
+            ? verify_tree(tree_request_of(call), tree_result_of(call, status_view), execution_)
+            : verify_chain(chain_request_of(call), chain_result_of(call, status_view), execution_);
     if (error) return error.message;
     if (call.statuses != nullptr) write_statuses(statuses, call.statuses);
     return {};
   }
 
  private:
-  static void set_reports(const fairdraw_batch& batch, LogprobsResult& logprobs) {
-    const std::int64_t tokens = batch.outputs * batch.num_samples;
-    const std::int64_t entries = batch.outputs * batch.top_n;
-    logprobs.mode = static_cast<LogprobsMode>(batch.report_mode);
-    logprobs.rank_rule = static_cast<RankRule>(batch.rank_rule);
-    logprobs.top_n = batch.top_n;
-    if (batch.report_values != nullptr) logprobs.values = {batch.report_values, tokens};
-    if (batch.report_ranks != nullptr) logprobs.ranks = {batch.report_ranks, tokens};
-    if (batch.report_top_ids != nullptr) logprobs.top_ids = {batch.report_top_ids, entries};
-    if (batch.report_top_values != nullptr) {
-      logprobs.top_values = {batch.report_top_values, entries};
-    }
-    if (batch.report_all != nullptr) {
-      logprobs.all = {batch.report_all, batch.rows, batch.report_all_stride};
-    }
-  }
-
   static void write_statuses(const std::vector<RowStatus>& statuses, std::int32_t* target) {
     std::transform(statuses.begin(), statuses.end(), target,
                    [](RowStatus status) { return static_cast<std::int32_t>(status); });

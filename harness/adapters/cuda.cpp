@@ -14,6 +14,8 @@
 #include "harness/adapters/probs_operation.h"
 #include "harness/adapters/processing_arrays.h"
 #include "harness/adapters/processing_view.h"
+#include "harness/adapters/reports_view.h"
+#include "harness/adapters/verification_view.h"
 #include "harness/contract/usage_error.h"
 
 namespace fairdraw::harness {
@@ -24,6 +26,10 @@ class CudaSampler final : public Sampler {
   CudaSampler(std::string name, cuda::Path path)
       : description_(describe(std::move(name))), path_(path) {
     description_.processing = true;
+    description_.reports_raw = description_.reports_processed = true;
+    description_.ranks_position = description_.ranks_at_least = true;
+    description_.verification = description_.draft_trees = true;
+    description_.verification_processing = true;
   }
 
   const SamplerDescription& description() const override { return description_; }
@@ -39,6 +45,10 @@ class CudaSampler final : public Sampler {
   std::string run_chain(const fairdraw_chain& chain) override {
     if (chain.accept_words != nullptr) return "takes no random words";
     return on_device([&](DeviceState& state) { return run_chain_on(state, chain); });
+  }
+
+  std::string run_verification(const fairdraw_verification& call) override {
+    return on_device([&](DeviceState& state) { return run_verification_on(state, call); });
   }
 
  private:
@@ -71,6 +81,13 @@ class CudaSampler final : public Sampler {
     const auto probs =
         arrays.add_result(batch.probs, extent(rows, batch.probs_stride, batch.vocab, 4));
     fairdraw_batch moved = batch;
+    const auto report_values = arrays.add_result(batch.report_values, tokens * 4);
+    const auto report_ranks = arrays.add_result(batch.report_ranks, tokens * 4);
+    const auto report_top_ids = arrays.add_result(batch.report_top_ids, outputs * batch.top_n * 4);
+    const auto report_top_values =
+        arrays.add_result(batch.report_top_values, outputs * batch.top_n * 4);
+    const auto report_all =
+        arrays.add_result(batch.report_all, extent(rows, batch.report_all_stride, batch.vocab, 4));
     std::vector<std::size_t> numbers;
     each_processing_array(moved, [&](const auto& array, std::int64_t bytes) {
       numbers.push_back(arrays.add(array, bytes));
@@ -123,8 +140,16 @@ class CudaSampler final : public Sampler {
       result.probs = {arrays.at<float>(probs), rows, batch.probs_stride};
     }
 
+    moved.report_values = arrays.at<float>(report_values);
+    moved.report_ranks = arrays.at<std::int32_t>(report_ranks);
+    moved.report_top_ids = arrays.at<std::int32_t>(report_top_ids);
+    moved.report_top_values = arrays.at<float>(report_top_values);
+    moved.report_all = arrays.at<float>(report_all);
+    result.logprobs = reports_of(moved);
+
     cuda::Execution execution;
-    if (Error error = prepare(state, cuda::workspace_bytes(request), execution)) return error;
+    const std::int64_t workspace = cuda::workspace_bytes(request, result.logprobs);
+    if (Error error = prepare(state, workspace, execution)) return error;
     Error error = batch.input == 0 ? cuda::sample(request, result, execution)
                                    : sample_from_probs(operation, request, result, execution);
     if (error) return error;
@@ -175,6 +200,77 @@ class CudaSampler final : public Sampler {
     if (Error error = prepare(state, cuda::workspace_bytes(rows), execution)) return error;
     if (Error error = cuda::chain_speculative_sampling(request, result, execution)) return error;
     return arrays.download(state);
+  }
+
+  Error run_verification_on(DeviceState& state, const fairdraw_verification& call) const {
+    DeviceArrays arrays;
+    fairdraw_verification moved = call;
+    std::vector<std::size_t> numbers;
+    each_verification_array(
+        moved,
+        [&](const auto& array, std::int64_t bytes) { numbers.push_back(arrays.add(array, bytes)); },
+        [&](auto& array, std::int64_t bytes) {
+          numbers.push_back(arrays.add_result(array, bytes));
+        });
+    if (Error error = arrays.upload(state)) return error;
+    std::size_t next = 0;
+    const auto move = [&](auto& array, std::int64_t) {
+      using Value = std::remove_pointer_t<std::remove_reference_t<decltype(array)>>;
+      array = arrays.at<Value>(numbers[next++]);
+    };
+    each_verification_array(moved, move, move);
+    const View<RowStatus> statuses =
+        view_or_none(reinterpret_cast<RowStatus*>(moved.statuses), call.batch);
+
+    cuda::Execution execution;
+    Error error;
+    if (moved.parents != nullptr) {
+      const VerifyTreeRequest request = tree_request_of(moved);
+      error = prepare(state, cuda::workspace_bytes(request), execution);
+      if (!error) error = cuda::verify_tree(request, tree_result_of(moved, statuses), execution);
+    } else {
+      const VerifyChainRequest request = chain_request_of(moved);
+      error = prepare(state, cuda::workspace_bytes(request), execution);
+      if (!error) error = cuda::verify_chain(request, chain_result_of(moved, statuses), execution);
+    }
+    if (error) return error;
+    return arrays.download(state);
+  }
+
+  // Calls visit for every array of a call, and visit_result for those that it writes, in one order.
+  // Scalar seeds stay on the host.
+  template <class Visit, class VisitResult>
+  static void each_verification_array(fairdraw_verification& call, Visit&& visit,
+                                      VisitResult&& visit_result) {
+    const std::int64_t batch = call.batch;
+    const std::int64_t row_bytes = call.vocab * element_bytes(call.dtype);
+    const std::int64_t draft_rows = call.parents != nullptr ? call.rows : call.places;
+    const std::int64_t depth = call.parents != nullptr ? call.max_depth : call.max_draft;
+    visit(call.target, call.rows * row_bytes);
+    visit(call.temperature, batch * 4);
+    visit(call.top_k, batch * 4);
+    visit(call.top_p, batch * 4);
+    visit(call.min_p, batch * 4);
+    visit(call.allowed, call.rows * ((call.vocab + 31) / 32) * 4);
+    visit(call.row_begins, (batch + 1) * 8);
+    visit(call.active, batch);
+    if (call.seed_is_scalar == 0) {
+      visit(call.seed, batch * 8);
+      visit(call.offset, batch * 8);
+    }
+    visit(call.draft_tokens, call.places * 4);
+    visit(call.draft_lengths, batch * 4);
+    visit(call.draft, draft_rows * row_bytes);
+    visit(call.draft_temperature, batch * 4);
+    visit(call.draft_top_k, batch * 4);
+    visit(call.draft_top_p, batch * 4);
+    visit(call.draft_min_p, batch * 4);
+    each_processing_array(call.processing, call.rows, call.vocab, visit);
+    visit_result(call.tokens, batch * (depth + 1) * 4);
+    visit_result(call.nodes, batch * call.max_depth * 4);
+    visit_result(call.accepted, batch * 4);
+    visit_result(call.statuses, batch * 4);
+    visit(call.parents, call.places * 4);  // last: the sizes above ask for it
   }
 
   // The stream, and a workspace of `bytes`.

@@ -249,6 +249,9 @@ Error verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult& resu
   Path path = execution.path;
   if (Error error = check_path(path)) return error;
   if (Error error = check_verify_tree(request, result)) return error;
+  if (request.draft_law != DraftLaw::none) {
+    return {ErrorCode::unsupported, "draft_law is not none; trees of known law are the CPU's"};
+  }
   if (Error error = check_batch(request.target.logits, "target.logits")) return error;
   if (Error error = check_requests(request.target.batch)) return error;
   DevicePointers pointers;

@@ -207,6 +207,37 @@ TEST(CudaLogProbabilities, OfDrawnTokensEqualTheCpus) {
   EXPECT_GT(comparison.failed, 0);
 }
 
+TEST(CudaLogProbabilities, ArgumentsAreNamed) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  SampleCall call = random_sample_call(3, 4, 50);
+  call.indices.clear();
+  Reports reports(call, 3);
+  DeviceArrays arrays;
+  const SampleRequest request = request_in(call, arrays);
+  const SampleResult valid = reports.sample_result_in(call, arrays);
+  const cuda::Execution execution = arrays.execution(request, valid.logprobs, cuda::Path::best);
+  std::vector<std::int32_t> host(1000);
+  const auto refused = [&](const SampleResult& result, const cuda::Execution& how,
+                           const std::string& begins) {
+    const Error error = cuda::sample(request, result, how);
+    EXPECT_EQ(error.code, ErrorCode::invalid_argument);
+    EXPECT_EQ(error.message.rfind(begins, 0), 0U) << error.message;
+  };
+  SampleResult result = valid;
+  result.logprobs.ranks = {host.data(), valid.tokens.size};
+  refused(result, execution, "logprobs.ranks is ");
+  result = valid;
+  result.logprobs.top_n = 129;
+  refused(result, execution, "logprobs.top_n is 129");
+  cuda::Execution small = execution;
+  small.workspace_bytes = cuda::workspace_bytes(request);  // of a call that reports nothing
+  refused(valid, small, "workspace");
+  ASSERT_FALSE(cuda::sample(request, valid, execution));
+  const Error error = cuda::log_probabilities(request, {host.data(), valid.tokens.size},
+                                              valid.logprobs, {}, execution);
+  EXPECT_EQ(error.message.rfind("token_ids is ", 0), 0U) << error.message;
+}
+
 TEST(CudaLogProbabilities, OfGivenTokensEqualTheCpus) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   Comparison comparison;

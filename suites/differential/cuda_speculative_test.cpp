@@ -123,6 +123,52 @@ TEST_P(CudaSpeculative, ProcessedRowsEqualTheCpus) {
   }
 }
 
+// What is wrong with a call is named, and nothing is written.
+TEST(CudaSpeculativeArguments, AreNamed) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  std::uint64_t number = 0;
+  while (random_verify_call(number, 31).draft_law != DraftLaw::logits) ++number;
+  const VerifyCall call = random_verify_call(number, 31);
+  DeviceArrays arrays;
+  VerifyOutputs outputs(call, call.max_draft);
+  const VerifyChainRequest valid = chain_in(call, arrays);
+  const auto result = verify_result_in<VerifyChainResult>(outputs, arrays);
+  const cuda::Execution execution = arrays.execution(valid, cuda::Path::best);
+  std::vector<std::int32_t> host(1000);
+  const auto refused = [&](const VerifyChainRequest& request, const VerifyChainResult& to,
+                           const cuda::Execution& how, const std::string& begins) {
+    const Error error = cuda::verify_chain(request, to, how);
+    EXPECT_EQ(error.code, ErrorCode::invalid_argument);
+    EXPECT_EQ(error.message.rfind(begins, 0), 0U) << error.message;
+  };
+  VerifyChainRequest request = valid;
+  request.target.logits.data = host.data();
+  refused(request, result, execution, "target.logits.data is ");
+  request = valid;
+  request.draft.data = host.data();
+  refused(request, result, execution, "draft.data is ");
+  request = valid;
+  request.draft_tokens.data = host.data();
+  refused(request, result, execution, "draft_tokens is ");
+  VerifyChainResult on_host = result;
+  on_host.tokens.data = host.data();
+  refused(valid, on_host, execution, "tokens is ");
+  cuda::Execution small = execution;
+  --small.workspace_bytes;
+  refused(valid, result, small, "workspace");
+  arrays.fetch();
+  EXPECT_EQ(difference(VerifyOutputs(call, call.max_draft), outputs), "");
+  ASSERT_FALSE(cuda::verify_chain(valid, result, execution));
+
+  VerifyTreeRequest tree = tree_in(call, arrays);
+  tree.draft_law = DraftLaw::logits;
+  tree.draft = tree.target.logits;
+  VerifyOutputs of_tree(call, call.max_depth);
+  const Error error =
+      cuda::verify_tree(tree, verify_result_in<VerifyTreeResult>(of_tree, arrays), execution);
+  EXPECT_EQ(error.code, ErrorCode::unsupported) << error.message;
+}
+
 INSTANTIATE_TEST_SUITE_P(Drafts, CudaSpeculative, ::testing::Bool(),
                          [](const auto& of) { return of.param ? "Tree" : "Chain"; });
 

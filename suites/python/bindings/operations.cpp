@@ -275,14 +275,24 @@ void sample_rows(Handle logits, const std::array<Handle, 4>& parameters, Handle 
         [&](const fairdraw::Execution& how) {
           return log_probabilities(request, ids, result.logprobs, result.statuses, how);
         },
-        [](const cuda::Execution&) {
-          return Error{ErrorCode::unsupported, "log_probabilities takes arrays in host memory"};
+        [&](const cuda::Execution& how) {
+          return cuda::log_probabilities(request, ids, result.logprobs, result.statuses, how);
         });
     return;
   }
   run(
       place, [&](const fairdraw::Execution& how) { return fairdraw::sample(request, result, how); },
       [&](const cuda::Execution& how) { return cuda::sample(request, result, how); });
+}
+
+/// Enough for every operation over so many rows, whatever it reports.
+std::int64_t workspace_for_reports(std::int64_t rows) {
+  SampleRequest request;
+  request.logits.rows = rows;
+  float value = 0;
+  LogprobsResult reports;
+  reports.values = {&value, 1};
+  return cuda::workspace_bytes(request, reports);
 }
 
 void chain_rows(Handle draft_probs, Handle draft_tokens, Handle target_probs, Handle seed,
@@ -381,7 +391,7 @@ void bind_operations(nb::module_& module) {
   define(module, "chain_speculative_sampling", &chain_rows, "draft_probs", "draft_tokens",
          "target_probs", "seed", "offset", "tokens", "accepted", "emitted", "statuses", "stream",
          "workspace");
-  module.def("cuda_workspace_bytes", [](std::int64_t rows) { return cuda::workspace_bytes(rows); });
+  module.def("cuda_workspace_bytes", &workspace_for_reports);
   module.def("why_no_cuda", [] {
     const std::string reason = cuda::why_not_available();
     return nb::str(reason.c_str());

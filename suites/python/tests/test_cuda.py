@@ -309,3 +309,31 @@ def test_a_sampler_on_the_gpu_is_judged():
     assert "the callable returned an array on cuda:0; bring it to the CPU" in str(
         [case.message for case in stays.failures]
     )
+
+
+@pytest.mark.parametrize("mode", ["raw_logits", "raw_logprobs", "processed_logprobs"])
+@pytest.mark.parametrize("top", [0, 20, -1])
+def test_log_probabilities_are_those_of_the_cpu(logits, mode, top):
+    named = {**BY_ROW, "seed": SEEDS, "logprobs": top, "logprobs_mode": mode}
+    tokens, here = fairdraw.sample(logits, **named)
+    there_named = {name: on_gpu(value) for name, value in named.items()}
+    there_tokens, there = fairdraw.sample(logits.cuda(), **there_named)
+    assert torch.equal(tokens, there_tokens.cpu())
+    given = fairdraw.log_probabilities(
+        logits.cuda(), there_tokens, **{n: there_named[n] for n in BY_ROW}, logprobs=top,
+        logprobs_mode=mode,
+    )  # fmt: skip
+    for name in ("values", "ranks", "top_ids", "top_values", "all"):
+        want = getattr(here, name, None)
+        if want is None:
+            continue
+        for report in (there, given):
+            got = getattr(report, name)
+            if want.dtype == torch.float32:
+                # The device's own logarithm: one unit in the last place.
+                assert torch.equal(want.isinf(), got.cpu().isinf())
+                finite = want.isfinite()
+                unit = torch.finfo(torch.float32).eps * want[finite].abs()
+                assert bool(((want - got.cpu())[finite].abs() <= unit).all())
+            else:
+                assert torch.equal(want, got.cpu())
