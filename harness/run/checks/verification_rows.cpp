@@ -185,7 +185,6 @@ void draft_tokens(VerificationRequest& request, std::int64_t b, const CounterRan
   }
   if (!request.trees || request.draft.empty()) return;
   // Nobody reads the draft's row behind a leaf.
-  const std::size_t first_row = first + static_cast<std::size_t>(b);
   const auto parents = request.parents.begin() + static_cast<std::ptrdiff_t>(first);
   const auto drafts = static_cast<std::ptrdiff_t>(taken.drafted.size());
   for (std::ptrdiff_t row = 0; row <= drafts; ++row) {
