@@ -209,9 +209,11 @@ TEST(CudaLogProbabilities, OfDrawnTokensEqualTheCpus) {
 
 TEST(CudaLogProbabilities, ArgumentsAreNamed) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
-  SampleCall call = random_sample_call(3, 4, 50);
-  call.indices.clear();
-  Reports reports(call, 3);
+  std::uint64_t number = 0;  // of a report that has ranks
+  const auto call_with = [](std::uint64_t n) { return random_sample_call(n, 4, 50); };
+  while (Reports(call_with(number), number).ranks.empty()) ++number;
+  const SampleCall call = call_with(number);
+  Reports reports(call, number);
   DeviceArrays arrays;
   const SampleRequest request = request_in(call, arrays);
   const SampleResult valid = reports.sample_result_in(call, arrays);
@@ -227,7 +229,7 @@ TEST(CudaLogProbabilities, ArgumentsAreNamed) {
   result.logprobs.ranks = {host.data(), valid.tokens.size};
   refused(result, execution, "logprobs.ranks is ");
   result = valid;
-  result.logprobs.top_n = 129;
+  result.logprobs.top_n = kLargestTopN + 1;
   refused(result, execution, "logprobs.top_n is 129");
   cuda::Execution small = execution;
   small.workspace_bytes = cuda::workspace_bytes(request);  // of a call that reports nothing

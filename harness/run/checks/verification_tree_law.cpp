@@ -225,7 +225,8 @@ class TreeLaw {
         own ? mixed(mixed(~input_.seed, call), static_cast<std::uint64_t>(b * kDrafts + node))
             : random_word(request.seed[s], request.offset[s] + depth, Purpose::draft,
                           static_cast<std::uint32_t>(node % 2));
-    const reference::IntegerRow& whole = draft_model_[static_cast<std::size_t>(kParents[node] + 1)];
+    const reference::IntegerRow& whole =
+        draft_model_[static_cast<std::size_t>(std::int64_t{kParents[node]} + 1)];
     if (node == 1 && kind_.siblings == SiblingSampling::without_replacement) {
       // top_k is of the whole law: what it drops is dropped before the first child is.
       const auto gone = static_cast<std::size_t>(request.draft_tokens.back());
