@@ -82,7 +82,8 @@ class Trees {
     bool fits = true;
     for (std::int64_t j = 0; j < request.drafts; ++j) {
       if (parents[j] < -1 || parents[j] >= j) return RowStatus::invalid_draft_tree;
-      const std::int32_t siblings = ++children[static_cast<std::size_t>(parents[j] + 1)];
+      const std::int32_t siblings =
+          ++children[static_cast<std::size_t>(std::int64_t{parents[j]} + 1)];
       if (known && siblings > kMaxSiblings) return RowStatus::invalid_draft_tree;
       std::int64_t& depth = depths[static_cast<std::size_t>(j)];
       if (parents[j] >= 0) depth += depths[static_cast<std::size_t>(parents[j])];

@@ -377,7 +377,7 @@ std::optional<MakeCall> report_of(const std::string& name) {
        {LogprobsMode::raw_logits, LogprobsMode::raw_logprobs, LogprobsMode::processed_logits,
         LogprobsMode::processed_logprobs}) {
     const auto found = numbered(name, fmt::format("logprobs/{}/", to_string(mode)));
-    if (!found || found->number > kLargestTopN || !found->rest.starts_with("+")) continue;
+    if (!found || found->number > kLargestTopN || !found->rest.starts_with('+')) continue;
     const Operation operation = parse_operation(found->rest.substr(1));
     const std::int32_t top_n = found->number;
     return [=](const Rows& rows, std::int64_t batch, const cuda::Stream& stream) {

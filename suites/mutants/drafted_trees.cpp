@@ -10,7 +10,6 @@ namespace {
 
 using boost::multiprecision::cpp_int;
 using harness::DraftedRequest;
-using harness::LawRow;
 using reference::IntegerRow;
 using reference::VerificationOutcome;
 
@@ -73,7 +72,9 @@ std::vector<std::size_t> children_of(const DraftedRequest& request, std::int32_t
 }
 
 VerificationOutcome walk(const DraftedRequest& request, Fault fault) {
-  const auto behind = [](std::int32_t node) { return static_cast<std::size_t>(node + 1); };
+  const auto behind = [](std::int32_t node) {
+    return static_cast<std::size_t>(std::int64_t{node} + 1);
+  };
   VerificationOutcome outcome;
   for (std::int32_t node = -1;;) {
     const reference::PositionWords& words = request.words[outcome.tokens.size()];

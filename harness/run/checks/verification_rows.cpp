@@ -116,7 +116,8 @@ void spoil_request(VerificationRequest& request, std::int64_t drafts, const Coun
 std::int32_t sampled_child(const VerificationRequest& request, const DraftedRequest& taken,
                            std::size_t first, std::size_t node, std::int32_t parent,
                            std::uint64_t word) {
-  reference::IntegerRow row = taken.draft[static_cast<std::size_t>(parent + 1)].model();
+  reference::IntegerRow row =
+      taken.draft[static_cast<std::size_t>(std::int64_t{parent} + 1)].model();
   if (row.status != RowStatus::ok) return -1;
   std::vector<std::uint64_t> left;
   for (std::size_t id = 0; id < row.mask.size(); ++id) {
