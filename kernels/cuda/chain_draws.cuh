@@ -29,9 +29,9 @@ inline constexpr int kTokensOfLoad = kLaneTokens * kWarpSize;
 inline constexpr int kChunk = kLoads * kTokensOfLoad;
 
 /// Blocks that share the draw from a row: each of the warps has a chunk at least; and no more than
-/// are all at work at once, two on each of some 128 multiprocessors.
+/// are all at work at once, four on each of some 128 multiprocessors.
 constexpr int blocks_of_draw(std::int64_t vocab, std::int64_t requests, int warps) {
-  constexpr std::int64_t kAtOnce = 256;
+  constexpr std::int64_t kAtOnce = 512;
   int blocks = 1;
   while (blocks < kMostBlocks && vocab > std::int64_t{blocks} * warps * kChunk &&
          2 * blocks * requests <= kAtOnce) {
@@ -66,28 +66,26 @@ __device__ bool accepts_draft(const Law<Target>& target, const Law<Draft>& draft
   return weight > 0 && (p >= q || multiply_high(word, q) < p);
 }
 
-/// This lane's values of a chunk: x[i] of token first + 32 i. Those behind the row are 0.
+/// This lane's values of a load: x[i] of token first + 32 i. Those behind the row are 0.
 __device__ inline void load_lane(const RowValues& row, std::int64_t first, std::int64_t vocab,
                                  float (&x)[kLaneTokens]) {
+  // Of 32 bits, and one address: a load is one instruction.
+  const int left = static_cast<int>(min(vocab - first, std::int64_t{kTokensOfLoad}));
   const auto with = [&](auto&& read) {
 #pragma unroll
-    for (int i = 0; i < kLaneTokens; ++i) {
-      const std::int64_t token = first + i * kWarpSize;
-      x[i] = token < vocab ? read(token) : 0.0F;
-    }
+    for (int i = 0; i < kLaneTokens; ++i) x[i] = i * kWarpSize < left ? read(i * kWarpSize) : 0.0F;
   };
   if (!row.aligned) {
-    with([&row](std::int64_t token) { return row[token]; });
+    with([&](int i) { return row[first + i]; });
   } else if (row.dtype == DType::float32) {
-    const auto* values = reinterpret_cast<const float*>(row.bytes);
-    with([values](std::int64_t token) { return values[token]; });
+    const float* values = reinterpret_cast<const float*>(row.bytes) + first;
+    with([values](int i) { return values[i]; });
   } else {
-    const auto* values = reinterpret_cast<const std::uint16_t*>(row.bytes);
+    const std::uint16_t* values = reinterpret_cast<const std::uint16_t*>(row.bytes) + first;
     std::uint32_t bits[kLaneTokens];
 #pragma unroll
     for (int i = 0; i < kLaneTokens; ++i) {
-      const std::int64_t token = first + i * kWarpSize;
-      bits[i] = token < vocab ? values[token] : 0;
+      bits[i] = i * kWarpSize < left ? values[i * kWarpSize] : 0;
     }
 #pragma unroll
     for (int i = 0; i < kLaneTokens; ++i) x[i] = float_of(bits[i], row.dtype);
@@ -226,10 +224,10 @@ class ChainDraw {
           std::int64_t{chunk} * kChunk + load * kTokensOfLoad + lane_of_thread();
       typename Measure::Values values;
       measure.load(first, vocab_, values);
+      const int left = static_cast<int>(min(vocab_ - first, std::int64_t{kTokensOfLoad}));
 #pragma unroll
       for (int i = 0; i < kLaneTokens; ++i) {
-        const std::int64_t token = first + i * kWarpSize;
-        if (token < vocab_) measure.add(part, token, values, i);
+        if (i * kWarpSize < left) measure.add(part, first + i * kWarpSize, values, i);
       }
     }
     return part;

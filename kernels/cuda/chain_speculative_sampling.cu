@@ -26,7 +26,8 @@
 namespace fairdraw::cuda {
 namespace {
 
-constexpr int kThreads = 512;
+/// Few, and many blocks: what one waits for another hides.
+constexpr int kThreads = 128;
 
 /// Weights of a row that was weighed.
 struct RowWeight {
@@ -158,7 +159,7 @@ __device__ void verify_chain(const Chain& chain, const RowCluster& cluster, Chai
   if (result.statuses.given()) result.statuses.data[chain.b] = verdict.status;
 }
 
-__global__ void __launch_bounds__(kThreads, 2)
+__global__ void __launch_bounds__(kThreads, 6)
     verify_chains_kernel(const __grid_constant__ ChainTask task, int blocks) {
   __shared__ ChainScratch scratch;
   const auto of_request = static_cast<unsigned>(blocks);

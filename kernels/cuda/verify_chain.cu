@@ -25,7 +25,8 @@
 namespace fairdraw::cuda {
 namespace {
 
-constexpr int kThreads = 512;
+/// Few, and many blocks: what one waits for another hides.
+constexpr int kThreads = 256;
 
 struct Shared {
   ChainSums sums;
@@ -35,16 +36,25 @@ struct Shared {
 /// Weights of a filtered row. A greedy one is a point mass.
 struct FilteredWeight {
   FilteredRow row;
+  bool is_plain;  ///< what survives is what is at least `low`
   bool from_probs;
   LogitWeight of_logit;
   ProbabilityWeight of_probability;
 
   /// x: the token's value in memory.
   __device__ float operator()(std::int64_t token, float x) const {
+    if (!is_plain) return of_special(token, x);
+    return x >= row.low ? weight(x) : 0.0F;
+  }
+
+ private:
+  __device__ float weight(float x) const {
+    return float_weight(from_probs ? of_probability(x) : of_logit(x));
+  }
+  __device__ __noinline__ float of_special(std::int64_t token, float x) const {
     if (row.greedy_token >= 0) return token == row.greedy_token ? 1.0F : 0.0F;
     if (row.edit_bits != nullptr) x = row.value(token);
-    if (!row.keeps(token, x)) return 0.0F;
-    return float_weight(from_probs ? of_probability(x) : of_logit(x));
+    return row.keeps(token, x) ? weight(x) : 0.0F;
   }
 };
 
@@ -55,8 +65,11 @@ __device__ Law<FilteredWeight> law_of(const FilteredRows& rows, std::int64_t num
   of_logit.set_max(record.max);
   ProbabilityWeight of_probability(1.0F);
   of_probability.set_max(record.max);
+  const bool is_plain = row.greedy_token < 0 && row.edit_bits == nullptr &&
+                        row.allowed == nullptr && row.tie_end >= row.vocab &&
+                        row.low >= row.smallest;
   return {row.values,
-          {row, rows.from_probs, of_logit, of_probability},
+          {row, is_plain, rows.from_probs, of_logit, of_probability},
           row.greedy_token >= 0 ? 1 : record.total};
 }
 
@@ -174,7 +187,7 @@ class ChainWalk {
   Shared& shared_;
 };
 
-__global__ void __launch_bounds__(kThreads, 2)
+__global__ void __launch_bounds__(kThreads, 3)
     walk_chains_kernel(const __grid_constant__ DraftTask task,
                        const __grid_constant__ FilteredRows target,
                        const __grid_constant__ FilteredRows draft,
