@@ -65,4 +65,41 @@ Error log_probabilities(const SampleRequest& request, View<const std::int32_t> t
   return sample_rows(rows, reports, execution, options);
 }
 
+namespace {
+
+/// Processed rows as a report: the logits at temperature 1, nothing filtered.
+SampleRequest rows_of(const ProcessLogitsRequest& request) {
+  SampleRequest rows;
+  rows.logits = request.logits;
+  rows.processing = request.processing;
+  rows.allowed = request.allowed;
+  rows.active = request.active;
+  return rows;
+}
+
+}  // namespace
+
+std::int64_t workspace_bytes(const ProcessLogitsRequest& request) noexcept {
+  float value = 0;
+  LogprobsResult report;  // one that reports anything
+  report.values = {&value, 1};
+  return workspace_bytes(rows_of(request), report);
+}
+
+Error process_logits(const ProcessLogitsRequest& request, const ProcessLogitsResult& result,
+                     const Execution& execution) {
+  if (Error error = check_process_logits(request, result)) return error;
+  DevicePointers pointers;
+  pointers.check("processed", result.processed);
+  if (pointers.error()) return pointers.error();
+  SampleResult reports;
+  reports.statuses = result.statuses;
+  reports.logprobs.mode = LogprobsMode::processed_logits;
+  reports.logprobs.all = result.processed;
+  SampleOptions options;
+  options.wants_tokens = false;
+  options.reports_statuses = true;
+  return sample_rows(rows_of(request), reports, execution, options);
+}
+
 }  // namespace fairdraw::cuda

@@ -32,6 +32,12 @@ Error verify_tree(const VerifyTreeRequest&, const VerifyTreeResult&, const Execu
   return no_cuda();
 }
 
+std::int64_t workspace_bytes(const ProcessLogitsRequest&) noexcept { return 0; }
+
+Error process_logits(const ProcessLogitsRequest&, const ProcessLogitsResult&, const Execution&) {
+  return no_cuda();
+}
+
 std::int64_t workspace_bytes(const BeamStepRequest&) noexcept { return 0; }
 
 Error beam_search_step(const BeamStepRequest&, const BeamStepResult&, const Execution&) {

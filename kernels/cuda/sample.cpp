@@ -73,8 +73,8 @@ Plan plan_of(const SampleRequest& request, const SampleResult& result,
   Plan plan{};
   plan.draws_in_row_kernel = options.wants_tokens && one_a_row && any_outputs;
   plan.has_outputs = options.wants_tokens && any_outputs && (!one_a_row || measures);
-  plan.writes_statuses_by_row =
-      !options.wants_tokens && !options.tokens_are_given && result.statuses.given();
+  plan.writes_statuses_by_row = !options.wants_tokens && !options.tokens_are_given &&
+                                !options.reports_statuses && result.statuses.given();
   plan.has_reports = result.logprobs.given() || options.tokens_are_given;
   plan.has_rows = request.logits.rows > 0 &&
                   (result.mask.given() || result.probs.given() || plan.writes_statuses_by_row);
@@ -138,7 +138,7 @@ LogprobsTask logprobs_task(const SampleRequest& request, const SampleResult& res
   task.num_samples = request.num_samples;
   task.tokens = options.tokens_are_given ? options.given_tokens.data : result.tokens.data;
   task.tokens_are_given = options.tokens_are_given;
-  if (options.tokens_are_given) task.statuses = result.statuses.data;
+  if (options.tokens_are_given || options.reports_statuses) task.statuses = result.statuses.data;
   return task;
 }
 

@@ -207,6 +207,60 @@ TEST(CudaLogProbabilities, OfDrawnTokensEqualTheCpus) {
   EXPECT_GT(comparison.failed, 0);
 }
 
+/// process_logits: rows and statuses of a call, in place where that is allowed.
+struct ProcessedRows {
+  std::vector<float> rows;
+  std::vector<RowStatus> statuses;
+  std::int64_t stride;
+
+  explicit ProcessedRows(const SampleCall& call) : stride(call.vocab + 3) {
+    rows.assign(static_cast<std::size_t>(call.rows * stride), 77.0F);
+    statuses.assign(static_cast<std::size_t>(call.rows), RowStatus::impossible_draft);
+  }
+  template <class Arrays>
+  ProcessLogitsResult result_in(const SampleCall& call, Arrays& arrays) {
+    return {{arrays.out(rows), call.rows, stride}, {arrays.out(statuses), call.rows}};
+  }
+  /// Whether the bits are the same.
+  bool operator==(const ProcessedRows& other) const {
+    return statuses == other.statuses &&
+           std::equal(rows.begin(), rows.end(), other.rows.begin(), [](float a, float b) {
+             return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
+           });
+  }
+};
+
+template <class Arrays>
+ProcessLogitsRequest process_request_in(const SampleCall& call, Arrays& arrays) {
+  const SampleRequest request = request_in(call, arrays);
+  return {request.logits, request.processing, request.allowed, request.active};
+}
+
+TEST(CudaLogProbabilities, ProcessedRowsHaveTheCpusBits) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  DeviceArrays arrays;
+  const std::uint64_t calls = is_reduced() ? 12 : 400;
+  for (std::uint64_t i = 0; i < calls; ++i) {
+    SampleCall call = call_of(200000 + i);
+    if (i % 4 != 0) call.processing = random_processing(i, call);
+    ProcessedRows expected(call);
+    HostArrays host;
+    const Error refused =
+        process_logits(process_request_in(call, host), expected.result_in(call, host));
+    ASSERT_FALSE(refused) << refused.message;
+    for (const cuda::Path path : available_paths()) {
+      ProcessedRows got(call);
+      arrays.rewind();
+      const ProcessLogitsRequest request = process_request_in(call, arrays);
+      const Error error = cuda::process_logits(request, got.result_in(call, arrays),
+                                               arrays.execution(request, path));
+      ASSERT_FALSE(error) << error.message;
+      arrays.fetch();
+      ASSERT_TRUE(expected == got) << "call " << i << " on " << cuda::to_string(path);
+    }
+  }
+}
+
 TEST(CudaLogProbabilities, ArgumentsAreNamed) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   std::uint64_t number = 0;  // of a report that has ranks

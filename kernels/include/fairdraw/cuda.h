@@ -21,6 +21,7 @@
 
 #include "fairdraw/beam_search.h"
 #include "fairdraw/log_probabilities.h"
+#include "fairdraw/process_logits.h"
 #include "fairdraw/sample.h"
 #include "fairdraw/sampling.h"
 #include "fairdraw/speculative.h"
@@ -57,6 +58,9 @@ std::int64_t workspace_bytes(const SampleRequest& request, const LogprobsResult&
 std::int64_t workspace_bytes(const VerifyChainRequest& request) noexcept;
 std::int64_t workspace_bytes(const VerifyTreeRequest& request) noexcept;
 
+/// Of process_logits: as for a `sample` that reports.
+std::int64_t workspace_bytes(const ProcessLogitsRequest& request) noexcept;
+
 /// Of a step of beam search: 2.1 KB a row, and 3 KB a place for a beam.
 std::int64_t workspace_bytes(const BeamStepRequest& step) noexcept;
 
@@ -76,6 +80,10 @@ Error sample(const SampleRequest& request, const SampleResult& result, const Exe
 Error log_probabilities(const SampleRequest& request, View<const std::int32_t> token_ids,
                         const LogprobsResult& result, View<RowStatus> statuses,
                         const Execution& execution);
+
+/// See fairdraw/process_logits.h. Reads the rows twice and writes them once.
+Error process_logits(const ProcessLogitsRequest& request, const ProcessLogitsResult& result,
+                     const Execution& execution);
 
 // See fairdraw/sampling.h for each of these.
 
