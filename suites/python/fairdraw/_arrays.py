@@ -49,6 +49,15 @@ def torch_words(generators: Iterable[Any], on_gpu: bool) -> list[int]:
     return words
 
 
+def cuda_generator_place(generator: Any) -> tuple[int, int]:
+    """Seed and offset of the next draw by a generator on a GPU, as int64, which moves on by it.
+    torch's own kernels use the same function of both for their bits, at offsets below 2^63: this
+    one is above, so that no bits are shared, and nothing is to be hashed."""
+    seed, offset = generator.initial_seed(), generator.get_offset()
+    generator.set_offset(offset + 4)
+    return (seed - 2**64 if seed >= 2**63 else seed), offset - 2**63
+
+
 def _cuda_generator_seed(generator: Any) -> int:
     # Numbers drawn on the GPU would have to be waited for. The generator's state lives on the host:
     # its seed and its offset, which moves on by 4, the step of all who draw from it. A hash of both,

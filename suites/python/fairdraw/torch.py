@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 import torch
 
-from ._arrays import torch_words
+from ._arrays import cuda_generator_place, torch_words
 from .sampling import sample
 
 LogprobsMode = Literal["raw_logits", "raw_logprobs", "processed_logits", "processed_logprobs"]
@@ -121,7 +121,15 @@ class TopKTopPSampler(torch.nn.Module):  # type: ignore[misc]  # Any, where torc
         shared = torch_words([None], on_gpu)[0] if len(generators) < rows else 0
         seeds = [shared] * rows
         offsets = list(range(rows))
-        for row, word in zip(generators, torch_words(generators.values(), on_gpu), strict=True):
+        on_host: Mapping[int, Any] = generators
+        if on_gpu:
+            on_host = {}
+            for row, generator in generators.items():
+                if generator.device.type == "cuda":
+                    seeds[row], offsets[row] = cuda_generator_place(generator)
+                else:
+                    on_host[row] = generator
+        for row, word in zip(on_host, torch_words(on_host.values(), on_gpu), strict=True):
             seeds[row] = word
             offsets[row] = 0
         seed, offset = _to_device((seeds, offsets), device)
