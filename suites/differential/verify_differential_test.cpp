@@ -224,7 +224,8 @@ TEST(VerifyDifferential, ChainsAsTreesGiveWhatChainsGive) {
       const bool packed = !call.row_begins.empty();
       const std::int64_t begin = packed ? call.row_begins[at] : b * (call.max_draft + 1);
       const std::int64_t end = packed ? call.row_begins[at + 1] : begin + call.max_draft + 1;
-      if (begin < b || end > call.target.rows) continue;  // no place for drafts: refused
+      // No place for drafts: refused.
+      if (begin < b || end <= begin || end > call.target.rows) continue;
       for (std::int64_t row = begin; row + 1 < end; ++row) {
         const auto place = static_cast<std::size_t>(row - b);
         if (place >= call.parents.size()) break;
