@@ -20,9 +20,7 @@ BeamTask task_of(const BeamStepRequest& step, const BeamStepResult& result, Part
   task.top_k = parts.take<std::int32_t>(rows);
   task.active = parts.take<std::uint8_t>(rows);
   task.records = parts.take<RowRecord>(rows);
-  task.heads.counts = parts.take<std::int32_t>(rows);
-  task.heads.values = parts.take<float>(rows * RowHeads::kMost);
-  task.heads.ids = parts.take<std::int32_t>(rows * RowHeads::kMost);
+  task.heads = heads_of(rows, parts);
   task.candidates = parts.take<BeamCandidate>(step.requests * step.max_width * RowHeads::kMost);
   return task;
 }

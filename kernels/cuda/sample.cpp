@@ -162,7 +162,8 @@ Error sample_rows(const SampleRequest& request, const SampleResult& result,
 
   const Plan plan = plan_of(request, result, options);
   const cudaStream_t stream = stream_of(execution);
-  const Workspace workspace = Workspace::of(request, result.logprobs.given(), execution.workspace);
+  Parts parts(execution.workspace);
+  const Workspace workspace = Workspace::of(request, result.logprobs.given(), parts);
   const bool filters = plan.draws_in_row_kernel || plan.needs_records();
   RowsTask task = rows_task(request, result, options, plan, workspace);
   // Nothing but reports of raw rows: one launch does for both.

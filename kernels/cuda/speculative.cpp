@@ -47,7 +47,7 @@ struct DraftWorkspace {
     const SampleRequest rows = rows_of(target);
     const std::int64_t n = rows.logits.rows;
     DraftWorkspace workspace;
-    workspace.target = Workspace::of(rows, false, parts.take_bytes(workspace_bytes(rows)));
+    workspace.target = Workspace::of(rows, false, parts);
     workspace.requests = parts.take<DraftedState>(target.batch);
     workspace.of_target = settings(parts, n);
     workspace.draws.seed = parts.take<std::uint64_t>(n);
@@ -99,10 +99,12 @@ void check_target(DevicePointers& pointers, const TargetRows& target) {
   pointers.check("target.offset", target.offset);
 }
 
-/// Requests are blocks of a launch, eight at most each.
-Error check_requests(std::int64_t batch) {
-  if (batch <= kMostRows) return {};
-  return out_of_range("target.batch", std::to_string(batch), "0 to " + std::to_string(kMostRows));
+/// Rows and requests are blocks of launches, eight at most each.
+Error check_sizes(const TargetRows& target) {
+  if (Error error = check_batch(target.logits, "target.logits")) return error;
+  if (target.batch <= kMostRows) return {};
+  return out_of_range("target.batch", std::to_string(target.batch),
+                      "0 to " + std::to_string(kMostRows));
 }
 
 template <class Request, class Result>
@@ -117,10 +119,12 @@ void check_drafts(DevicePointers& pointers, const Request& request, const Result
   pointers.check_workspace(execution, bytes_of(request), request.target.batch);
 }
 
-DraftTask task_of(const TargetRows& target, const Drafts& drafts, const DraftWorkspace& workspace) {
+/// What chains and trees have alike.
+template <class Request>
+DraftTask task_of(const Request& request, const DraftWorkspace& workspace) {
   DraftTask task;
-  task.target = target;
-  task.drafts = drafts;
+  task.target = request.target;
+  task.drafts = {request.max_draft, request.draft_tokens, request.draft_lengths};
   task.requests = workspace.requests;
   task.of_target = workspace.of_target;
   task.draws = workspace.draws;
@@ -140,9 +144,10 @@ void set_filters(const RowSettings& settings, std::int64_t rows, const LawFilter
   task.filter_order = rules.filter_order;
 }
 
-/// Filters the target's rows and draws a token at each.
+/// Finds the rows of the requests, filters the target's and draws a token at each.
 Error draw_target(const DraftTask& draft, const DraftWorkspace& workspace, Path path,
                   cudaStream_t stream) {
+  if (Error e = check_launch("drafted_rows", prepare_drafted_rows(draft, stream))) return e;
   const SampleRequest request = rows_of(draft.target);
   const std::int64_t n = request.logits.rows;
   if (n == 0) return {};
@@ -208,8 +213,7 @@ Error verify_chain(const VerifyChainRequest& request, const VerifyChainResult& r
   Path path = execution.path;
   if (Error error = check_path(path)) return error;
   if (Error error = check_verify_chain(request, result)) return error;
-  if (Error error = check_batch(request.target.logits, "target.logits")) return error;
-  if (Error error = check_requests(request.target.batch)) return error;
+  if (Error error = check_sizes(request.target)) return error;
   const bool knows_law = request.draft_law != DraftLaw::none && request.draft_tokens.size > 0;
   if (knows_law) {
     if (Error error = check_batch(request.draft, "draft")) return error;
@@ -226,11 +230,9 @@ Error verify_chain(const VerifyChainRequest& request, const VerifyChainResult& r
   const cudaStream_t stream = stream_of(execution);
   Parts parts(execution.workspace);
   const DraftWorkspace workspace = workspace_of(request, parts);
-  DraftTask task = task_of(
-      request.target, {request.max_draft, request.draft_tokens, request.draft_lengths}, workspace);
+  DraftTask task = task_of(request, workspace);
   task.draft_law = request.draft_law;
   task.draft_filters = request.draft_filters;
-  if (Error e = check_launch("drafted_rows", prepare_drafted_rows(task, stream))) return e;
   if (Error e = draw_target(task, workspace, path, stream)) return e;
   FilteredRows draft;
   if (knows_law) {
@@ -252,8 +254,7 @@ Error verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult& resu
   if (request.draft_law != DraftLaw::none) {
     return {ErrorCode::unsupported, "draft_law is not none; trees of known law are the CPU's"};
   }
-  if (Error error = check_batch(request.target.logits, "target.logits")) return error;
-  if (Error error = check_requests(request.target.batch)) return error;
+  if (Error error = check_sizes(request.target)) return error;
   DevicePointers pointers;
   check_drafts(pointers, request, result, execution);
   pointers.check("parents", request.parents);
@@ -264,11 +265,9 @@ Error verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult& resu
   const cudaStream_t stream = stream_of(execution);
   Parts parts(execution.workspace);
   const DraftWorkspace workspace = workspace_of(request, parts);
-  DraftTask task = task_of(
-      request.target, {request.max_draft, request.draft_tokens, request.draft_lengths}, workspace);
+  DraftTask task = task_of(request, workspace);
   task.parents = request.parents;
   task.max_depth = request.max_depth;
-  if (Error e = check_launch("drafted_rows", prepare_drafted_rows(task, stream))) return e;
   if (Error e = draw_target(task, workspace, path, stream)) return e;
   return check_launch("verify_tree", walk_trees(task, result, stream));
 }

@@ -11,12 +11,6 @@
 
 namespace fairdraw::cuda {
 
-/// Bytes of a part of a workspace: whole steps of what cudaMalloc aligns to.
-constexpr std::int64_t whole_steps(std::int64_t bytes) {
-  constexpr std::int64_t kStep = 256;
-  return (bytes + kStep - 1) / kStep * kStep;
-}
-
 /// Hands out parts of a workspace, one behind the other; without memory it only counts bytes.
 class Parts {
  public:
@@ -25,31 +19,33 @@ class Parts {
   template <class T>
   T* take(std::int64_t count) {
     if (count <= 0) return nullptr;
-    return reinterpret_cast<T*>(take_bytes(count * static_cast<std::int64_t>(sizeof(T))));
-  }
-  std::byte* take_bytes(std::int64_t bytes) {
     std::byte* at = memory_ == nullptr ? nullptr : memory_ + bytes_;
-    bytes_ += whole_steps(bytes);
-    return at;
+    const std::int64_t size = count * static_cast<std::int64_t>(sizeof(T));
+    bytes_ += (size + kStep - 1) / kStep * kStep;
+    return reinterpret_cast<T*>(at);
   }
   std::int64_t bytes() const { return bytes_; }
 
  private:
+  static constexpr std::int64_t kStep = 256;  // what cudaMalloc aligns to
   std::byte* memory_;
   std::int64_t bytes_ = 0;
 };
 
+/// Room for the heads of rows.
+RowHeads heads_of(std::int64_t rows, Parts& parts);
+
 /// True where a call's rows are processed, or where its processing may be what is wrong with them.
 bool is_processed(const LogitsProcessing& processing);
 
-/// The call's parts of a workspace that is large enough.
+/// A call's parts of a workspace.
 struct Workspace {
   RowRecord* records = nullptr;  ///< [rows]
   EditPlanes edits;              ///< absent where the call is not processed
   RowRecord* tops = nullptr;     ///< [rows]; absent where nothing is reported, as are
   RowHeads heads;                ///< these
 
-  static Workspace of(const SampleRequest& request, bool reports, void* memory);
+  static Workspace of(const SampleRequest& request, bool reports, Parts& parts);
 };
 
 }  // namespace fairdraw::cuda
