@@ -27,15 +27,15 @@
 
 #include "beam_search.h"
 #include "block_sums.cuh"
-#include "exp2fix.h"
 #include "filtered_row.cuh"
+#include "log_probability.cuh"
 #include "row_heads.cuh"
+#include "row_launch.h"
 
 namespace fairdraw::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kMostBlocks = std::int64_t{1} << 20;  // blocks stride over what is beyond
 /// Values asked for beyond those that count: rarely have so many the same score.
 constexpr std::int32_t kMargin = 8;
 /// So many rows one block clears in no time that shows; for more there is a fill before the kernel.
@@ -93,12 +93,12 @@ constexpr std::int32_t kForBlock = -1;
 struct BeamScore {
   float of_beam;
   bool from_logits;
-  double max, log_mass;
+  float max;
+  double log_mass;
 
   __device__ float operator()(float x) const {
     if (!from_logits) return __fadd_rn(of_beam, x);
-    const double distance = static_cast<double>(x) - max;
-    return __fadd_rn(of_beam, static_cast<float>(distance - log_mass));
+    return __fadd_rn(of_beam, static_cast<float>(log_probability(x, max, 1.0F, log_mass)));
   }
 };
 
@@ -172,11 +172,8 @@ class BeamStep {
   }
 
   __device__ BeamScore score_of(int beam, const RowRecord& record) const {
-    BeamScore score{score_of_beam(beam), task_.step.input == BeamInput::logits,
-                    static_cast<double>(record.max), 0.0};
-    if (score.from_logits) {
-      score.log_mass = log(static_cast<double>(record.total) / static_cast<double>(kLargestWeight));
-    }
+    BeamScore score{score_of_beam(beam), task_.step.input == BeamInput::logits, record.max, 0.0};
+    if (score.from_logits) score.log_mass = log_mass_of(record.total);
     return score;
   }
 
@@ -238,7 +235,7 @@ class BeamStep {
     const auto most = static_cast<int>(terms_.most);
     const int wanted = finite < most ? finite : most;
     if (wanted == 0) return 0;
-    // Scores do not fall along the head. What is not in it may tie with the last that counts.
+    // Along the head scores fall or stay: what is not in it may tie with the last that counts.
     const float last = shared_.found[wanted - 1].score;
     const bool whole = n < task_.top_k[number] || n == row.vocab;
     const bool complete = wanted < most || whole || shared_.found[finite - 1].score < last;
@@ -342,14 +339,6 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-cudaLaunchConfig_t config_for(std::int64_t blocks, cudaStream_t stream) {
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(blocks < kMostBlocks ? blocks : kMostBlocks));
-  config.blockDim = dim3(kThreads);
-  config.stream = stream;
-  return config;
-}
-
 }  // namespace
 
 cudaError_t prepare_beam_rows(const BeamTask& task, cudaStream_t stream) {
@@ -360,14 +349,12 @@ cudaError_t prepare_beam_rows(const BeamTask& task, cudaStream_t stream) {
     if (error == cudaSuccess) error = cudaMemsetAsync(task.top_k, 0, rows * 4, stream);
     if (error != cudaSuccess) return error;
   }
-  const cudaLaunchConfig_t config =
-      config_for(clears ? 1 : (task.step.requests + kThreads - 1) / kThreads, stream);
-  return cudaLaunchKernelEx(&config, prepare_beam_rows_kernel, task, clears);
+  const std::int64_t blocks = clears ? 1 : (task.step.requests + kThreads - 1) / kThreads;
+  return launch_blocks(prepare_beam_rows_kernel, blocks, kThreads, stream, task, clears);
 }
 
 cudaError_t step_beams(const BeamTask& task, cudaStream_t stream) {
-  const cudaLaunchConfig_t config = config_for(task.step.requests, stream);
-  return cudaLaunchKernelEx(&config, step_beams_kernel, task);
+  return launch_blocks(step_beams_kernel, task.step.requests, kThreads, stream, task);
 }
 
 }  // namespace fairdraw::cuda

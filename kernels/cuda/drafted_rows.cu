@@ -14,6 +14,7 @@
 #include "block_sums.cuh"
 #include "drafted_rows.h"
 #include "parameters.h"
+#include "row_launch.h"
 
 namespace fairdraw::cuda {
 namespace {
@@ -23,7 +24,6 @@ constexpr int kRequestsOfBlock = kThreads / kWarpSize;
 /// So many rows one block clears in no time that shows; for more there is a fill before the kernel.
 constexpr std::int64_t kFewRows = 16384;
 constexpr std::int64_t kFewRequests = 256;
-constexpr std::int64_t kMostBlocks = std::int64_t{1} << 20;  // blocks stride over what is beyond
 
 __device__ RowParameters parameters_of(const LawFilters& filters, std::int64_t b) {
   return {filters.temperature.at(b), filters.top_k.at(b), filters.top_p.at(b), filters.min_p.at(b)};
@@ -121,12 +121,8 @@ cudaError_t prepare_drafted_rows(const DraftTask& task, cudaStream_t stream) {
     if (error != cudaSuccess) return error;
   }
   const std::int64_t blocks = (task.target.batch + kRequestsOfBlock - 1) / kRequestsOfBlock;
-  cudaLaunchConfig_t config{};
-  config.gridDim =
-      dim3(clears ? 1U : static_cast<unsigned>(blocks < kMostBlocks ? blocks : kMostBlocks));
-  config.blockDim = dim3(kThreads);
-  config.stream = stream;
-  return cudaLaunchKernelEx(&config, prepare_drafted_rows_kernel, task, clears);
+  return launch_blocks(prepare_drafted_rows_kernel, clears ? 1 : blocks, kThreads, stream, task,
+                       clears);
 }
 
 }  // namespace fairdraw::cuda

@@ -25,15 +25,16 @@
 #include "block_sums.cuh"
 #include "draw_outputs.h"
 #include "filtered_row.cuh"
+#include "log_probability.cuh"
 #include "philox.h"
 #include "prefix_draw.cuh"
+#include "row_launch.h"
 #include "wide_integers.h"
 
 namespace fairdraw::cuda {
 namespace {
 
 constexpr int kThreads = 512;
-constexpr std::int64_t kMostBlocks = std::int64_t{1} << 20;  // blocks stride over more outputs
 
 /// Shared memory of a block.
 struct Shared {
@@ -73,20 +74,13 @@ __device__ void write_failure(const OutputsTask& task, std::int64_t output) {
   }
 }
 
-/// log(e^((x - max) / T) / mass).
-__device__ double log_probability(float x, float max, float temperature, std::uint64_t mass) {
-  const double distance = static_cast<double>(x) - static_cast<double>(max);
-  const double scaled =
-      __ddiv_rn(distance, static_cast<double>(temperature == 0.0F ? 1.0F : temperature));
-  return scaled - log(static_cast<double>(mass) / static_cast<double>(kLargestWeight));
-}
-
 /// The samples of an output whose row is ok, a warp each.
 __device__ void write_samples(const OutputsTask& task, std::int64_t output, std::int64_t number,
                               const FilteredRow& row, const RowMeasures& measures,
                               const Shared& shared) {
   const RowRecord& record = task.filtered.records[number];
   const float temperature = task.filtered.temperature.at(number);
+  const float divisor = temperature == 0.0F ? 1.0F : temperature;
   const std::uint64_t seed = task.seed.at(output);
   const std::uint64_t offset = task.offset.at(output);
   for (std::int64_t sample = warp_of_thread(); sample < task.num_samples;
@@ -106,12 +100,13 @@ __device__ void write_samples(const OutputsTask& task, std::int64_t output, std:
     if (!task.tokens_are_drawn) task.tokens[at] = token;
     if (task.logprob != nullptr) {
       task.logprob[at] = static_cast<float>(
-          log_probability(row.value(token), record.max, temperature, measures.unfiltered));
+          log_probability(row.value(token), record.max, divisor, log_mass_of(measures.unfiltered)));
     }
     if (task.logprob_filtered != nullptr) {
-      const double filtered = row.greedy_token >= 0 ? 0.0
-                                                    : log_probability(row.value(token), record.max,
-                                                                      temperature, record.total);
+      const double filtered =
+          row.greedy_token >= 0
+              ? 0.0
+              : log_probability(row.value(token), record.max, divisor, log_mass_of(record.total));
       task.logprob_filtered[at] = static_cast<float>(fmin(0.0, filtered));
     }
   }
@@ -152,12 +147,7 @@ __global__ void __launch_bounds__(kThreads) draw_outputs_kernel(OutputsTask task
 }  // namespace
 
 cudaError_t draw_outputs(const OutputsTask& task, cudaStream_t stream) {
-  cudaLaunchConfig_t config{};
-  config.gridDim =
-      dim3(static_cast<unsigned>(task.outputs < kMostBlocks ? task.outputs : kMostBlocks));
-  config.blockDim = dim3(kThreads);
-  config.stream = stream;
-  return cudaLaunchKernelEx(&config, draw_outputs_kernel, task);
+  return launch_blocks(draw_outputs_kernel, task.outputs, kThreads, stream, task);
 }
 
 }  // namespace fairdraw::cuda

@@ -1,4 +1,4 @@
-// A launch in which clusters of blocks share what they work on.
+// Launches of kernels whose blocks work on one thing each, or share one in clusters.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -24,6 +24,15 @@ cudaError_t launch_clusters(Kernel* kernel, std::int64_t count, int blocks, int 
   config.attrs = &cluster;
   config.numAttrs = blocks > 1 ? 1 : 0;
   return cudaLaunchKernelEx(&config, kernel, arguments...);
+}
+
+/// Enqueues kernel(arguments...), a block for each of `count` >= 1 things; blocks stride over what
+/// is beyond 2^20.
+template <class Kernel, class... Arguments>
+cudaError_t launch_blocks(Kernel* kernel, std::int64_t count, int threads, cudaStream_t stream,
+                          const Arguments&... arguments) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 20;
+  return launch_clusters(kernel, count < kMost ? count : kMost, 1, threads, stream, arguments...);
 }
 
 }  // namespace fairdraw::cuda

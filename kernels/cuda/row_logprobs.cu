@@ -29,7 +29,9 @@
 
 #include "block_sums.cuh"
 #include "filtered_row.cuh"
+#include "log_probability.cuh"
 #include "row_heads.cuh"
+#include "row_launch.h"
 #include "row_logprobs.h"
 
 namespace fairdraw::cuda {
@@ -37,8 +39,7 @@ namespace {
 
 /// Many, for the sake of passes over a row: one block has to keep enough loads in flight.
 constexpr int kThreads = 1024;
-constexpr std::int64_t kMostBlocks = std::int64_t{1} << 20;  // blocks stride over what is beyond
-constexpr std::int64_t kTile = 4096;                         // values of a whole row a block
+constexpr std::int64_t kTile = 4096;  // values of a whole row a block
 
 // --- One row -----------------------------------------------------------------------------------
 
@@ -82,17 +83,12 @@ class ReportedRow {
       // 1 divides exactly: raw logits, and those of greedy rows, stay what they are.
       return fmaxf(-FLT_MAX, fminf(FLT_MAX, __fdiv_rn(x, divisor_)));
     }
-    const double distance = static_cast<double>(x) - static_cast<double>(max_);
-    const double value = __ddiv_rn(distance, static_cast<double>(divisor_)) - log_mass_;
+    const double value = log_probability(x, max_, divisor_, log_mass_);
     // -inf is kept for what has no value.
     return static_cast<float>(fmax(-static_cast<double>(FLT_MAX), fmin(0.0, value)));
   }
 
  private:
-  __device__ static double log_mass_of(std::uint64_t weight) {
-    return log(static_cast<double>(weight) / static_cast<double>(kLargestWeight));
-  }
-
   FilteredRow row_;
   float max_ = 0, divisor_ = 1.0F;
   double log_mass_ = 0;
@@ -283,14 +279,6 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-cudaLaunchConfig_t config_for(std::int64_t blocks, cudaStream_t stream) {
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(blocks));
-  config.blockDim = dim3(kThreads);
-  config.stream = stream;
-  return config;
-}
-
 }  // namespace
 
 cudaError_t report_logprobs(const LogprobsTask& task, cudaStream_t stream) {
@@ -298,16 +286,15 @@ cudaError_t report_logprobs(const LogprobsTask& task, cudaStream_t stream) {
   const bool by_output =
       result.values.given() || result.ranks.given() || result.top_n > 0 || task.statuses != nullptr;
   if (by_output && task.outputs > 0) {
-    const cudaLaunchConfig_t config =
-        config_for(task.outputs < kMostBlocks ? task.outputs : kMostBlocks, stream);
-    const cudaError_t error = cudaLaunchKernelEx(&config, report_outputs_kernel, task);
+    const cudaError_t error =
+        launch_blocks(report_outputs_kernel, task.outputs, kThreads, stream, task);
     if (error != cudaSuccess) return error;
   }
   if (!result.all.given() || task.filtered.rows.rows == 0) return cudaSuccess;
   // Less than 2^22 rows of at most 256 tiles: below the largest grid, 2^31 - 1.
   const std::int64_t tiles = (task.filtered.rows.vocab + kTile - 1) / kTile;
-  const cudaLaunchConfig_t config = config_for(task.filtered.rows.rows * tiles, stream);
-  return cudaLaunchKernelEx(&config, report_rows_kernel, task, tiles);
+  return launch_clusters(report_rows_kernel, task.filtered.rows.rows * tiles, 1, kThreads, stream,
+                         task, tiles);
 }
 
 }  // namespace fairdraw::cuda

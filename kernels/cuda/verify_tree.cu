@@ -12,13 +12,13 @@
 // Randomness: none here. Determinism: the first child of equal ones, whatever the lanes' order.
 #include "block_sums.cuh"
 #include "drafted_rows.h"
+#include "row_launch.h"
 
 namespace fairdraw::cuda {
 namespace {
 
 constexpr int kThreads = 128;
 constexpr int kRequestsOfBlock = kThreads / kWarpSize;
-constexpr std::int64_t kMostBlocks = std::int64_t{1} << 20;  // blocks stride over what is beyond
 
 /// The first draft from `from` on that follows `node` and is `token`; the number of drafts where
 /// there is none. One warp.
@@ -86,11 +86,7 @@ __global__ void __launch_bounds__(kThreads)
 
 cudaError_t walk_trees(const DraftTask& task, const VerifyTreeResult& result, cudaStream_t stream) {
   const std::int64_t blocks = (task.target.batch + kRequestsOfBlock - 1) / kRequestsOfBlock;
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(blocks < kMostBlocks ? blocks : kMostBlocks));
-  config.blockDim = dim3(kThreads);
-  config.stream = stream;
-  return cudaLaunchKernelEx(&config, walk_trees_kernel, task, result);
+  return launch_blocks(walk_trees_kernel, blocks, kThreads, stream, task, result);
 }
 
 }  // namespace fairdraw::cuda

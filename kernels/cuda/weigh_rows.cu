@@ -43,12 +43,6 @@ struct Shared {
   std::uint64_t sum_of_warp[kWarps];
 };
 
-__device__ float max_or_nan(float a, float b) {
-  float result;
-  asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
-  return result;
-}
-
 /// A row as vectors at multiples of 16 bytes, the first and the last perhaps not whole.
 template <DType kType>
 class RowVectors {
