@@ -26,6 +26,17 @@ constexpr int kRepetitions = 30;
 constexpr std::int64_t kDistinctRows = 64;  // repeated to fill a batch: generating takes longer
 constexpr float kDraftTemperature = 1.3F;   // a draft's law beside the target's
 
+template <class T>
+std::vector<T> repeated(std::int64_t n, T value) {
+  return std::vector<T>(static_cast<std::size_t>(n), value);
+}
+
+std::vector<std::uint64_t> counted_from(std::uint64_t first, std::int64_t n) {
+  std::vector<std::uint64_t> values(static_cast<std::size_t>(n));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = first + i;
+  return values;
+}
+
 /// A call whose arrays are on the device.
 class ServingCall {
  public:
@@ -79,6 +90,16 @@ class ServingCall {
   View<const T> const_view(const std::vector<T>& values) {
     return {array(values), static_cast<std::int64_t>(values.size())};
   }
+  /// The target's side of drafts, behind the inputs that are there.
+  TargetRows target_of(const Rows& host, std::int64_t batch, std::int64_t rows) {
+    TargetRows target;
+    target.logits = {add_rows(host.values, host.vocab, rows), DType::float32, rows, host.vocab,
+                     host.vocab};
+    target.batch = batch;
+    target.seed = {array(counted_from(1, batch)), batch};
+    target.offset = {array(counted_from(1000, batch)), batch};
+    return target;
+  }
   View<RowStatus> statuses(std::int64_t n) {
     statuses_ = std::make_unique<DeviceArray<RowStatus>>(
         std::vector<RowStatus>(static_cast<std::size_t>(n), RowStatus::inactive), stream_);
@@ -98,17 +119,6 @@ class ServingCall {
   std::deque<std::shared_ptr<void>> arrays_;
   std::unique_ptr<DeviceArray<RowStatus>> statuses_;
 };
-
-template <class T>
-std::vector<T> repeated(std::int64_t n, T value) {
-  return std::vector<T>(static_cast<std::size_t>(n), value);
-}
-
-std::vector<std::uint64_t> counted_from(std::uint64_t first, std::int64_t n) {
-  std::vector<std::uint64_t> values(static_cast<std::size_t>(n));
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = first + i;
-  return values;
-}
 
 // --- Log-probabilities -------------------------------------------------------------------------
 
@@ -201,11 +211,7 @@ class ChainCall final : public ServingCall {
     const std::int64_t rows = batch * (drafts + 1);
     const std::int64_t places = batch * drafts;
     reserve_inputs((rows + places) * host.vocab * 4);
-    request_.target.logits = {add_rows(host.values, host.vocab, rows), DType::float32, rows,
-                              host.vocab, host.vocab};
-    request_.target.batch = batch;
-    request_.target.seed = {array(counted_from(1, batch)), batch};
-    request_.target.offset = {array(counted_from(1000, batch)), batch};
+    request_.target = target_of(host, batch, rows);
     request_.max_draft = drafts;
     request_.draft_tokens = const_view(drafted_tokens(host, places));
     request_.draft_law = law;
@@ -238,11 +244,7 @@ class TreeCall final : public ServingCall {
       : ServingCall(stream) {
     const std::int64_t rows = batch * (drafts + 1);
     reserve_inputs(rows * host.vocab * 4);
-    request_.target.logits = {add_rows(host.values, host.vocab, rows), DType::float32, rows,
-                              host.vocab, host.vocab};
-    request_.target.batch = batch;
-    request_.target.seed = {array(counted_from(1, batch)), batch};
-    request_.target.offset = {array(counted_from(1000, batch)), batch};
+    request_.target = target_of(host, batch, rows);
     request_.max_draft = drafts;
     request_.max_depth = drafts;
     request_.draft_tokens = const_view(drafted_tokens(host, batch * drafts));
