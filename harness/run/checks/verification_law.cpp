@@ -19,18 +19,14 @@
 #include <cmath>
 #include <memory>
 
-#include "harness/run/checks/chain_tables.h"
+#include "harness/run/checks/verification_laws.h"
 #include "harness/run/checks/verification_rows.h"
-#include "harness/run/random_words.h"
 #include "harness/run/row_probabilities.h"
-#include "harness/run/verification_checks.h"
-#include "harness/run/verification_request.h"
-#include "harness/statistics/statistics.h"
 
 namespace fairdraw::harness {
 namespace {
 
-constexpr std::int64_t kDrafts = 2, kRequestsPerCall = 4096;
+constexpr std::int64_t kDrafts = 2;
 constexpr std::size_t kTables = 6;
 constexpr DraftLaw kLaws[] = {DraftLaw::none, DraftLaw::probs, DraftLaw::logits};
 constexpr double kStatistics = static_cast<double>(kTables * std::size(kLaws));
@@ -69,7 +65,7 @@ struct Joint {
   double stands = 0;
 };
 
-class VerificationLaw {
+class VerificationLaw : public LawTables {
  public:
   VerificationLaw(const CheckInput& input, DraftLaw law) : input_(input), law_(law) {
     width_ = static_cast<std::size_t>(input.logits->vocab());
@@ -82,12 +78,6 @@ class VerificationLaw {
     for (const std::size_t open : {2U, 3U, 4U}) table(open).expect_rest();
   }
 
-  std::uint32_t largest_table() const {
-    std::uint32_t largest = 0;
-    for (const Table& table : tables_) largest = std::max(largest, table.cells());
-    return largest;
-  }
-
   void draw(std::int64_t count, std::uint64_t call, CheckOutcome& outcome) {
     VerificationRequest request;
     request.batch = count;
@@ -96,17 +86,12 @@ class VerificationLaw {
     request.draft_law = law_;
     request.history_form.grown = call % 2 == 1;
     const std::uint64_t seed = mixed(input_.seed, 3 * call + static_cast<std::uint64_t>(law_));
-    request.seed_is_scalar = !input_.sampler->description().per_request_seeds || call % 4 == 3;
-    const std::size_t seeds = request.seed_is_scalar ? 1 : static_cast<std::size_t>(count);
-    for (std::size_t i = 0; i < seeds; ++i) {
-      request.seed.push_back(call % 2 == 0 ? mixed(seed, i) : seed + i);
-      request.offset.push_back(call % 3 == 0 ? 0 : 3 * i);
-    }
+    set_seeds(input_, seed, call, request);
     for (std::int64_t b = 0; b < count; ++b) {
       request.parameters.push_back(target_.front().parameters);
       if (law_ == DraftLaw::logits) request.draft_parameters.push_back(draft_.front().parameters);
       for (std::size_t i = 0; i < target_.size(); ++i) {
-        append(target_[i].values, request.target);
+        append_row(target_[i].values, request.target);
         if (target_[i].processing) {
           const auto drafts = static_cast<std::ptrdiff_t>(i);
           request.processing.push_back(
@@ -114,7 +99,7 @@ class VerificationLaw {
                    .processing);
         }
         if (i == draft_.size()) break;
-        if (law_ != DraftLaw::none) append(draft_[i].values, request.draft);
+        if (law_ != DraftLaw::none) append_row(draft_[i].values, request.draft);
         request.draft_tokens.push_back(drafted(request, b, i, call));
       }
     }
@@ -126,16 +111,7 @@ class VerificationLaw {
     classify(request, response, outcome);
   }
 
-  void judge(double level, CheckOutcome& outcome) const {
-    for (const Table& table : tables_) table.judge(level, outcome);
-  }
-
  private:
-  static void append(const std::vector<float>& row, std::vector<float>& to) {
-    to.insert(to.end(), row.begin(), row.end());
-  }
-  Table& table(std::size_t number) { return tables_[number]; }
-
   // Row i behind the drafts before it.
   LawRow behind(std::size_t i, const std::vector<std::int32_t>& prefix) const {
     LawRow row = target_[i];
@@ -280,52 +256,23 @@ class VerificationLaw {
   std::size_t width_ = 0;
   std::vector<LawRow> target_, draft_;
   std::vector<reference::IntegerRow> draft_model_;
-  std::vector<Table> tables_;
 };
 
 }  // namespace
 
 CheckOutcome check_verify_law(const CheckInput& input) {
   const SamplerDescription& sampler = input.sampler->description();
-  if (!sampler.verification) return skipped("verifies no requests with drafts");
-  if (const std::string lacks = missing_filter(input); !lacks.empty()) return skipped(lacks);
+  if (const std::string reason = reason_to_skip_laws(input); !reason.empty()) {
+    return skipped(reason);
+  }
   if (!input.processing.empty() && !sampler.verification_processing) {
     return skipped("verifies without logits processing");
   }
   std::vector<VerificationLaw> laws;
   laws.reserve(std::size(kLaws));
-  std::uint32_t largest = 0;
-  for (const DraftLaw law : kLaws) {
-    laws.emplace_back(input, law);
-    largest = std::max(largest, laws.back().largest_table());
-  }
-  const auto share = static_cast<std::int64_t>(input.draws / std::size(kLaws));
-  const double level = input.false_fail_rate / kStatistics;
-  CheckOutcome outcome;
-  // The widest table decides; neighbours has half of the draws, and the fewest of all.
-  outcome.min_discrepancy = statistics::g_min_discrepancy(static_cast<std::uint64_t>(share) / 2,
-                                                          largest, level, kFalsePassRate);
-  if (*outcome.min_discrepancy > input.declared_discrepancy) {
-    CheckOutcome weak = underpowered(
-        fmt::format("{} requests find a total variation of {:.4f}, the case states {:.4f}", share,
-                    *outcome.min_discrepancy, input.declared_discrepancy));
-    weak.min_discrepancy = outcome.min_discrepancy;
-    return weak;
-  }
-  outcome.rows = static_cast<std::uint64_t>(2 * kDrafts + 1) * std::size(kLaws);
-  outcome.measures["alpha"] = input.false_fail_rate;
-  for (VerificationLaw& law : laws) {
-    for (std::int64_t done = 0, call = 0; done < share && !outcome.failed();
-         done += kRequestsPerCall, ++call) {
-      law.draw(std::min(kRequestsPerCall, share - done), static_cast<std::uint64_t>(call), outcome);
-    }
-    if (!outcome.failed()) law.judge(level, outcome);
-  }
-  if (!outcome.failed()) {
-    outcome.message = fmt::format("{} requests have the target's law, token by token and in pairs",
-                                  outcome.draws);
-  }
-  return outcome;
+  for (const DraftLaw law : kLaws) laws.emplace_back(input, law);
+  return judge_laws(input, laws, kStatistics, (2 * kDrafts + 1) * std::ssize(kLaws),
+                    "{} requests have the target's law, token by token and in pairs");
 }
 
 }  // namespace fairdraw::harness

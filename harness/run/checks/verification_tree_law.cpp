@@ -14,12 +14,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "harness/run/checks/chain_tables.h"
-#include "harness/run/random_words.h"
+#include "harness/run/checks/verification_laws.h"
 #include "harness/run/row_probabilities.h"
-#include "harness/run/verification_checks.h"
-#include "harness/run/verification_request.h"
-#include "harness/statistics/statistics.h"
 
 namespace fairdraw::harness {
 namespace {
@@ -29,7 +25,7 @@ using Exact = std::vector<Probability>;
 __extension__ typedef unsigned __int128 Wide;
 
 constexpr std::int32_t kParents[] = {-1, -1, 1};
-constexpr std::int64_t kDrafts = 3, kDepth = 2, kRows = kDrafts + 1, kRequestsPerCall = 4096;
+constexpr std::int64_t kDrafts = 3, kDepth = 2, kRows = kDrafts + 1;
 constexpr std::size_t kTables = 6;
 
 struct Kind {
@@ -71,7 +67,7 @@ Exact without(Exact law, std::size_t token) {
 
 double rounded(const Probability& value) { return value.convert_to<double>(); }
 
-class TreeLaw {
+class TreeLaw : public LawTables {
  public:
   TreeLaw(const CheckInput& input, const Kind& kind) : input_(input), kind_(kind) {
     width_ = static_cast<std::size_t>(input.logits->vocab());
@@ -80,12 +76,6 @@ class TreeLaw {
       tables_.emplace_back(std::string(name) + kind.name, width_);
     }
     expect();
-  }
-
-  std::uint32_t largest_table() const {
-    std::uint32_t largest = 0;
-    for (const Table& table : tables_) largest = std::max(largest, table.cells());
-    return largest;
   }
 
   void draw(std::int64_t count, std::uint64_t call, CheckOutcome& outcome) {
@@ -98,20 +88,15 @@ class TreeLaw {
     request.draft_law = kind_.law;
     request.siblings = kind_.siblings;
     const std::uint64_t seed = mixed(input_.seed, 2 * call + (&kind_ == kKinds ? 0 : 1));
-    request.seed_is_scalar = !input_.sampler->description().per_request_seeds || call % 4 == 3;
-    const std::size_t seeds = request.seed_is_scalar ? 1 : static_cast<std::size_t>(count);
-    for (std::size_t i = 0; i < seeds; ++i) {
-      request.seed.push_back(call % 2 == 0 ? mixed(seed, i) : seed + i);
-      request.offset.push_back(call % 3 == 0 ? 0 : 3 * i);
-    }
+    set_seeds(input_, seed, call, request);
     for (std::int64_t b = 0; b < count; ++b) {
       request.parameters.push_back(target_.front().parameters);
       if (kind_.law == DraftLaw::logits) {
         request.draft_parameters.push_back(draft_.front().parameters);
       }
       for (std::size_t i = 0; i < target_.size(); ++i) {
-        append(target_[i].values, request.target);
-        append(draft_[i].values, request.draft);
+        append_row(target_[i].values, request.target);
+        append_row(draft_[i].values, request.draft);
       }
       for (std::int64_t j = 0; j < kDrafts; ++j) {
         request.parents.push_back(kParents[j]);
@@ -126,15 +111,7 @@ class TreeLaw {
     classify(request, response, outcome);
   }
 
-  void judge(double level, CheckOutcome& outcome) const {
-    for (const Table& table : tables_) table.judge(level, outcome);
-  }
-
  private:
-  static void append(const std::vector<float>& row, std::vector<float>& to) {
-    to.insert(to.end(), row.begin(), row.end());
-  }
-
   // Rows of the source; some tokens never come in either law, so that both differ in support. The
   // draft keeps three tokens or more: two can always be drawn.
   void make_rows() {
@@ -211,8 +188,6 @@ class TreeLaw {
     }
     for (const std::size_t open : {2U, 3U, 4U}) table(open).expect_rest();
   }
-
-  Table& table(std::size_t number) { return tables_[number]; }
 
   // From words of our own, or those that the specification keeps for drafts. The last drafts of
   // `request` are those of this one before `node`.
@@ -302,49 +277,21 @@ class TreeLaw {
   std::vector<LawRow> target_, draft_;
   std::vector<reference::IntegerRow> draft_model_;
   std::vector<Exact> p_, q_;
-  std::vector<Table> tables_;
 };
 
 }  // namespace
 
 CheckOutcome check_verify_tree_law(const CheckInput& input) {
   const SamplerDescription& sampler = input.sampler->description();
-  if (!sampler.verification) return skipped("verifies no requests with drafts");
+  if (const std::string reason = reason_to_skip_laws(input); !reason.empty()) {
+    return skipped(reason);
+  }
   if (!sampler.draft_tree_laws) return skipped("knows no law of drafted trees");
   std::vector<TreeLaw> laws;
   laws.reserve(std::size(kKinds));
-  std::uint32_t largest = 0;
-  for (const Kind& kind : kKinds) {
-    laws.emplace_back(input, kind);
-    largest = std::max(largest, laws.back().largest_table());
-  }
-  const auto share = static_cast<std::int64_t>(input.draws / std::size(kKinds));
-  const double level = input.false_fail_rate / kStatistics;
-  CheckOutcome outcome;
-  // The widest table decides; neighbours has half of the draws, and the fewest of all.
-  outcome.min_discrepancy = statistics::g_min_discrepancy(static_cast<std::uint64_t>(share) / 2,
-                                                          largest, level, kFalsePassRate);
-  if (*outcome.min_discrepancy > input.declared_discrepancy) {
-    CheckOutcome weak = underpowered(
-        fmt::format("{} requests find a total variation of {:.4f}, the case states {:.4f}", share,
-                    *outcome.min_discrepancy, input.declared_discrepancy));
-    weak.min_discrepancy = outcome.min_discrepancy;
-    return weak;
-  }
-  outcome.rows = static_cast<std::uint64_t>(2 * kRows) * std::size(kKinds);
-  outcome.measures["alpha"] = input.false_fail_rate;
-  for (TreeLaw& law : laws) {
-    for (std::int64_t done = 0, call = 0; done < share && !outcome.failed();
-         done += kRequestsPerCall, ++call) {
-      law.draw(std::min(kRequestsPerCall, share - done), static_cast<std::uint64_t>(call), outcome);
-    }
-    if (!outcome.failed()) law.judge(level, outcome);
-  }
-  if (!outcome.failed()) {
-    outcome.message =
-        fmt::format("{} trees have the target's law, child by child and in pairs", outcome.draws);
-  }
-  return outcome;
+  for (const Kind& kind : kKinds) laws.emplace_back(input, kind);
+  return judge_laws(input, laws, kStatistics, 2 * kRows * std::ssize(kKinds),
+                    "{} trees have the target's law, child by child and in pairs");
 }
 
 }  // namespace fairdraw::harness
