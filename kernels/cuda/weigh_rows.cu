@@ -4,21 +4,39 @@
 // its positive values survive. Semantics and weights: those of fairdraw/sampling.h, `*_from_probs`.
 //
 // Algorithm and cost. A weight depends on the row's largest value, so that a row has to be seen
-// twice; it is read once. 1 to 16 blocks share a row, and every thread keeps its part in registers,
-// kVectors vectors of 16 bytes that are loaded together: first their maximum, told to the other
-// blocks, then their weights, which each block adds to the record. What does not fit (float32 above
-// 131072 tokens) is read again from L2. Two blocks share a multiprocessor, so that one's loads hide
-// the other's sums.
+// twice; it is read once. 1 to 16 blocks share a row, as many as can be resident walk over the rows
+// of the call, and each walk is a pipeline:
+//   copy      cp.async into shared memory, up to kMostStages rows ahead: this is what keeps the
+//             memory busy. A thread copies what it reads itself, so that no barrier is needed;
+//   maximum   from shared memory into registers, kVectors vectors of 16 bytes a thread; each warp
+//             tells its key to all blocks of the row (row_keys.cuh);
+//   weights   one row later, when the keys have come, of the values in registers; each warp adds
+//             its sum to the record.
+// What does not fit (float32 above 131072 tokens) is read past the pipeline, the second time from
+// L2.
+//
+// What was tried, on an H200: microseconds of chain_speculative_sampling with 5 drafts, 64 requests
+// of 128256 float32 (704 rows; reading them once takes 92; some 45 are the draws')
+//   161  this
+//   186  one row a cluster, four blocks of 256 threads a multiprocessor, values in registers
+//   between
+//        both passes: most of it is waiting for the row's other blocks
+//   203  this pipeline with a barrier of the cluster for the keys: its release waits for all
+//        memory, the records' atomics too
+//   231  the same with places computed anew for each vector, shuffles for extremes, and values
+//        scaled before they are added: 33 instructions a value instead of 12
 //
 // Randomness: none. Numerics: sums are exact (row_weights.cuh). Determinism: integers throughout.
+#include <algorithm>
 #include <cfloat>
 #include <cmath>
 #include <cstdint>
 
 #include "edit_planes.h"
-#include "read_value.cuh"
 #include "row_cluster.cuh"
+#include "row_keys.cuh"
 #include "row_launch.h"
+#include "row_vectors.cuh"
 #include "row_weights.cuh"
 #include "warp_sums.cuh"
 #include "weigh_rows.h"
@@ -26,281 +44,346 @@
 namespace fairdraw::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kThreads = 512;
 constexpr int kWarps = kThreads / kWarp;
-constexpr int kVectors = 8;  // of a thread: 32 registers, so that four blocks fit
+constexpr int kVectors = 8;  // of a thread: 32 registers, twice
 /// Of a row; above kMostBlocks for compute capability 9 alone.
 constexpr int kMostOfRow = 16;
 constexpr int kVectorsOfBlock = kThreads * kVectors;
+constexpr int kStageBytes = kVectorsOfBlock * 16;
+/// Rows in flight: what a multiprocessor of compute capability 9 has room for.
+constexpr int kMostStages = 3;
 
-struct Extremes {
-  float max, min;  ///< max: NaN where there is one
-};
+/// The largest value of some of a row as one key: its bits, which for values >= 0 order as the
+/// values do; or, above all of them, the gravest fault.
+constexpr std::uint32_t kFaultKey = 0xffffff00U;
+constexpr std::uint32_t kNegative = kFaultKey + 1, kInfinite = kFaultKey + 2, kNan = kFaultKey + 3;
+constexpr std::uint32_t kInfinityBits = 0x7f800000U;
 
-struct Shared {
-  Extremes of_warp[kWarps];
-  Extremes of_block[kMostOfRow];
-  std::uint64_t sum_of_warp[kWarps];
-};
+__device__ RowStatus status_of_key(std::uint32_t key) {
+  switch (key) {
+    case 0:
+      return RowStatus::no_allowed_token;
+    case kNegative:
+      return RowStatus::negative_probability;
+    case kInfinite:
+      return RowStatus::infinite_input;
+    case kNan:
+      return RowStatus::nan_input;
+    default:
+      return RowStatus::ok;
+  }
+}
 
-/// A row as vectors at multiples of 16 bytes, the first and the last perhaps not whole.
-template <DType kType>
-class RowVectors {
+/// An ExactSum of values below 2^exponent, on that scale: it starts where a double's unit in the
+/// last place is 2^(exponent - 40), so that no value is scaled.
+class ScaledSum {
  public:
-  static constexpr int kValues = kType == DType::float32 ? 4 : 8;
-
-  __device__ RowVectors(const RowsView& rows, std::int64_t number)
-      : values_(RowValues::of(rows, number)),
-        vocab_(static_cast<int>(rows.vocab)),
-        head_(place_of_first_token(values_.bytes, kType)),
-        whole_(values_.aligned) {}
-
-  __device__ int count() const { return (vocab_ + head_ + kValues - 1) / kValues; }
-
-  /// Values outside of the row are 0: they weigh nothing.
-  __device__ uint4 load(int vector) const {
-    const int first = vector * kValues - head_;
-    if (whole_ && first >= 0 && first + kValues <= vocab_) {
-      const auto* at = values_.bytes + std::int64_t{first} * (16 / kValues);
-      uint4 raw;
-      asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
-                   : "=r"(raw.x), "=r"(raw.y), "=r"(raw.z), "=r"(raw.w)
-                   : "l"(at));
-      return raw;
-    }
-    return load_by_value(values_, first, vocab_);
+  __device__ explicit ScaledSum(int exponent) {
+    start_ = __double_as_longlong(4096.0) + (static_cast<long long>(exponent) << kMantissaBits);
+    sum_ = __longlong_as_double(start_);
+  }
+  __device__ void add(float v) { sum_ = __dadd_rz(sum_, static_cast<double>(v)); }
+  __device__ std::uint64_t value() const {
+    return static_cast<std::uint64_t>(__double_as_longlong(sum_) - start_);
   }
 
-  __device__ static void unpack(const uint4& raw, float (&x)[kValues]) {
-    const std::uint32_t words[4] = {raw.x, raw.y, raw.z, raw.w};
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      if constexpr (kType == DType::float32) {
-        x[i] = __uint_as_float(words[i]);
-      } else {
-        x[2 * i] = float_of(words[i] & 0xffffU, kType);
-        x[2 * i + 1] = float_of(words[i] >> 16, kType);
+ private:
+  static constexpr int kMantissaBits = 52;
+  long long start_;  // the bits of what the sum starts at
+  double sum_;
+};
+
+/// The e of 2^(e - 1) <= x < 2^e, of the bits of x > 0.
+__device__ inline int exponent_above(std::uint32_t bits) {
+  constexpr std::uint32_t kSmallestNormal = 0x00800000U;
+  return bits >= kSmallestNormal ? static_cast<int>(bits >> 23) - 126
+                                 : 32 - __clz(static_cast<int>(bits)) - 149;
+}
+
+/// The sum over all lanes of what each has of weights: at most 2 * 4095 of 2^40.
+__device__ inline std::uint64_t warp_sum_of_weights(std::uint64_t sum) {
+  constexpr int kLowBits = 27;  // 32 of them fit into a word, and 32 of the 26 above them
+  const auto low = static_cast<std::uint32_t>(sum) & ((1U << kLowBits) - 1);
+  const auto high = static_cast<std::uint32_t>(sum >> kLowBits);
+  return (std::uint64_t{__reduce_add_sync(kAllLanes, high)} << kLowBits) +
+         __reduce_add_sync(kAllLanes, low);
+}
+
+using Keys = RowKeys<kWarps, kMostOfRow>;
+
+/// What a launch is given beside its task.
+struct WeighShape {
+  int blocks_log2;          ///< of a row
+  int vectors_of_block[2];  ///< of a row of the first view, and of the second
+  int stages;
+  bool fits;  ///< no thread has more than kVectors vectors of a row
+};
+
+/// A block's walk over rows `first`, `first + step`, ... of the call.
+class RowsWeigher {
+ public:
+  __device__ RowsWeigher(const WeighTask& task, const WeighShape& shape, Keys& keys, uint4* ring)
+      : task_(task),
+        shape_(shape),
+        of_first_(static_cast<int>(task.rows[0].rows)),
+        rows_(of_first_ + static_cast<int>(task.rows[1].rows)),
+        first_(static_cast<int>(blockIdx.x >> shape.blocks_log2)),
+        step_(static_cast<int>(gridDim.x >> shape.blocks_log2)),
+        cluster_{1 << shape.blocks_log2,
+                 static_cast<int>(blockIdx.x & ((1U << shape.blocks_log2) - 1))},
+        keys_(keys),
+        ring_(ring + threadIdx.x) {}
+
+  __device__ void run() {
+    keys_.clear(cluster_);
+    if (cluster_.rank == 0) {  // before the blocks meet: then each adds its part
+      for (int row = first_ + static_cast<int>(threadIdx.x) * step_; row < rows_;
+           row += kThreads * step_) {
+        task_.records[row].total = 0;
       }
+    }
+    cluster_.arrive();
+    for (int stage = 0; stage < shape_.stages; ++stage) {
+      start_copy(stage, first_ + stage * step_);
+    }
+    cluster_.wait();
+    uint4 even[kVectors];
+    uint4 odd[kVectors];
+    for (int row = first_;; row += 2 * step_, ++phase_) {
+      step(0, row, even, odd);
+      if (row >= rows_) return;
+      step(1, row + step_, odd, even);
+      if (row + step_ >= rows_) return;
     }
   }
 
  private:
-  __device__ __noinline__ static uint4 load_by_value(const RowValues& values, int first,
-                                                     int vocab) {
-    std::uint32_t words[4] = {0, 0, 0, 0};
-    for (int i = 0; i < kValues; ++i) {
-      if (first + i < 0 || first + i >= vocab) continue;
-      const int shift = kType == DType::float32 ? 0 : 16 * (i % 2);
-      words[kType == DType::float32 ? i : i / 2] |= values.bits(first + i) << shift;
-    }
-    return make_uint4(words[0], words[1], words[2], words[3]);
-  }
-
-  RowValues values_;
-  int vocab_, head_;
-  bool whole_;
-};
-
-template <DType kType>
-class RowWeigher {
-  using Vectors = RowVectors<kType>;
-
- public:
-  __device__ RowWeigher(const RowsView& rows, std::int64_t number, const RowCluster& cluster,
-                        Shared& shared)
-      : row_(rows, number),
-        vocab_(static_cast<std::int32_t>(rows.vocab)),
-        cluster_(cluster),
-        shared_(shared) {
-    const int of_block = (row_.count() + cluster.blocks - 1) / cluster.blocks;
-    begin_ = cluster.rank * of_block + static_cast<int>(threadIdx.x);
-    end_ = min((cluster.rank + 1) * of_block, row_.count());
-  }
-
-  __device__ void run(RowRecord& record) {
-    cluster_.announce();
+  /// One row arrives, if there is one, and the one before it is weighed.
+  __device__ __forceinline__ void step(int parity, int row, uint4 (&arrived)[kVectors],
+                                       const uint4 (&kept)[kVectors]) {
+    const bool is_row = row < rows_;
+    const bool is_behind = row > first_;
+    std::uint32_t key = 0;
+    if (is_row) {
+      await_copy();
 #pragma unroll
-    for (int i = 0; i < kVectors; ++i) {
-      const int vector = begin_ + i * kThreads;
-      kept_[i] = vector < end_ ? row_.load(vector) : make_uint4(0, 0, 0, 0);
+      for (int i = 0; i < kVectors; ++i) arrived[i] = *slot(stage_, i);
+      start_copy(stage_, row + shape_.stages * step_);
+      stage_ = stage_ + 1 < shape_.stages ? stage_ + 1 : 0;
+      key = warp_key(row, arrived);
     }
-    const bool writes = cluster_.rank == 0 && threadIdx.x == 0;
-    if (writes) record.total = 0;  // before the blocks meet: then each adds its part
-    const Extremes row = share_extremes();
-    const RowStatus status = row.max != row.max  ? RowStatus::nan_input
-                             : row.max > FLT_MAX ? RowStatus::infinite_input
-                             : row.min < 0.0F    ? RowStatus::negative_probability
-                             : !(row.max > 0.0F) ? RowStatus::no_allowed_token
-                                                 : RowStatus::ok;
-    if (status != RowStatus::ok) {
-      if (writes) record = {status, -1, 0.0F, 0.0F, 0, 0, 0};
-      return;
+    const std::uint32_t behind =
+        is_behind ? keys_.await(cluster_, parity ^ 1, phase_ - (parity ^ 1)) : 0;
+    if (is_row) keys_.tell(cluster_, parity, key);
+    if (is_behind) finish(row - step_, behind, kept);
+  }
+
+  __device__ uint4* slot(int stage, int i) const {
+    return ring_ + (stage * kVectors + i) * kThreads;
+  }
+  __device__ const RowsView& view_of(int row) const { return task_.rows[row < of_first_ ? 0 : 1]; }
+  __device__ RowVectors vectors_of(int row) const {
+    return RowVectors(view_of(row), row < of_first_ ? row : row - of_first_);
+  }
+  __device__ int vectors_of_block(int row) const {
+    return shape_.vectors_of_block[row < of_first_ ? 0 : 1];
+  }
+  __device__ bool is_active(int row) const {
+    return !task_.active.given() || row < of_first_ || task_.active.data[row - of_first_] != 0;
+  }
+
+  /// A group of copies a row, empty ones too, so that their number tells which are over.
+  __device__ __forceinline__ void start_copy(int stage, int row) const {
+    if (row < rows_ && is_active(row)) {
+      const RowVectors vectors = vectors_of(row);
+      const int of_block = vectors_of_block(row);
+      const int begin = cluster_.rank * of_block + static_cast<int>(threadIdx.x);
+      const int left = min((cluster_.rank + 1) * of_block, vectors.count()) - begin;
+      const uint4* from = vectors.at(begin);
+      if (vectors.plain()) {
+#pragma unroll
+        for (int i = 0; i < kVectors; ++i) {
+          copy_vector(slot(stage, i), from + i * kThreads, i * kThreads < left);
+        }
+      } else {
+#pragma unroll 1
+        for (int i = 0; i < kVectors; ++i) {
+          const int vector = begin + i * kThreads;
+          if (i * kThreads >= left || vectors.is_whole(vector)) {
+            copy_vector(slot(stage, i), from + i * kThreads, i * kThreads < left);
+          } else {
+            *slot(stage, i) = vectors.load(vector);
+          }
+        }
+      }
     }
-    if (writes) {
+    asm volatile("cp.async.commit_group;" ::: "memory");
+  }
+  __device__ void await_copy() const {
+    static_assert(kMostStages == 3);
+    if (shape_.stages == 3) {
+      asm volatile("cp.async.wait_group 2;" ::: "memory");
+    } else if (shape_.stages == 2) {
+      asm volatile("cp.async.wait_group 1;" ::: "memory");
+    } else {
+      asm volatile("cp.async.wait_group 0;" ::: "memory");
+    }
+  }
+
+  /// Calls visit(x) for each value of this thread's vectors: those in registers, then the rest.
+  template <class Visit>
+  __device__ __forceinline__ void visit_part(int row, const uint4 (&kept)[kVectors],
+                                             Visit&& visit) const {
+    const auto visit_as = [&]<DType kType>() {
+#pragma unroll
+      for (int i = 0; i < kVectors; ++i) visit_vector<kType>(kept[i], visit);
+      if (shape_.fits) return;
+      const RowVectors vectors = vectors_of(row);
+      const int of_block = vectors_of_block(row);
+      const int end = min((cluster_.rank + 1) * of_block, vectors.count());
+      int vector = cluster_.rank * of_block + kVectorsOfBlock + static_cast<int>(threadIdx.x);
+#pragma unroll 4
+      for (; vector < end; vector += kThreads) visit_vector<kType>(vectors.load(vector), visit);
+    };
+    switch (view_of(row).dtype) {
+      case DType::float16:
+        visit_as.template operator()<DType::float16>();
+        return;
+      case DType::bfloat16:
+        visit_as.template operator()<DType::bfloat16>();
+        return;
+      case DType::float32:
+        visit_as.template operator()<DType::float32>();
+        return;
+    }
+  }
+
+  __device__ __forceinline__ std::uint32_t warp_key(int row, const uint4 (&kept)[kVectors]) const {
+    std::uint32_t key = 0;
+    visit_part(row, kept, [&](float x) { key = max(key, __float_as_uint(x)); });
+    key = warp_max(key);
+    if (key < kInfinityBits) return key;
+    float most = 0.0F;
+    float least = 0.0F;
+    visit_part(row, kept, [&](float x) {
+      most = max_or_nan(most, x);
+      least = fminf(least, x);
+    });
+    return warp_max(most != most     ? kNan
+                    : most > FLT_MAX ? kInfinite
+                    : least < 0.0F   ? kNegative
+                                     : __float_as_uint(most));  // there was a -0
+  }
+
+  /// The record of a row but for its total, and this warp's part of that.
+  __device__ __forceinline__ void finish(int row, std::uint32_t key,
+                                         const uint4 (&kept)[kVectors]) const {
+    const RowStatus status = is_active(row) ? status_of_key(key) : RowStatus::inactive;
+    const bool is_ok = status == RowStatus::ok;
+    RowRecord& record = task_.records[row];
+    if (cluster_.rank == 0 && threadIdx.x == 0) {
       record.status = status;
       record.greedy_token = -1;
-      record.max = row.max;
-      record.low = 0x1p-149F;
-      record.tie_end = vocab_;
+      record.max = is_ok ? __uint_as_float(key) : 0.0F;
+      record.low = is_ok ? 0x1p-149F : 0.0F;
+      record.tie_end = is_ok ? static_cast<std::int32_t>(view_of(row).vocab) : 0;
     }
-    add_weights(row.max, record.total);
-  }
-
- private:
-  /// Calls visit(x) for each vector of this thread.
-  template <class Visit>
-  __device__ void for_each(Visit&& visit) const {
-#pragma unroll
-    for (int i = 0; i < kVectors; ++i) {
-      float x[Vectors::kValues];
-      Vectors::unpack(kept_[i], x);
-      visit(x);
-    }
-#pragma unroll 4
-    for (int vector = begin_ + kVectorsOfBlock; vector < end_; vector += kThreads) {
-      float x[Vectors::kValues];
-      Vectors::unpack(row_.load(vector), x);
-      visit(x);
-    }
-  }
-
-  /// The largest and the smallest value of the row, told to all threads.
-  __device__ Extremes share_extremes() {
-    Extremes mine{0.0F, 0.0F};
-    for_each([&](const float(&x)[Vectors::kValues]) {
-#pragma unroll
-      for (int j = 0; j < Vectors::kValues; ++j) {
-        mine.max = max_or_nan(mine.max, x[j]);
-        mine.min = fminf(mine.min, x[j]);
-      }
+    if (!is_ok) return;
+    ScaledSum even(exponent_above(key));
+    ScaledSum odd(exponent_above(key));
+    bool is_odd = false;
+    visit_part(row, kept, [&](float x) {
+      (is_odd ? odd : even).add(x);
+      is_odd = !is_odd;
     });
-    const auto reduce = [](Extremes& value, int distance) {
-      value.max = max_or_nan(value.max, __shfl_xor_sync(kAllLanes, value.max, distance));
-      value.min = fminf(value.min, __shfl_xor_sync(kAllLanes, value.min, distance));
-    };
-#pragma unroll
-    for (int distance = kWarp / 2; distance > 0; distance /= 2) reduce(mine, distance);
-    const auto thread = static_cast<int>(threadIdx.x);
-    if (thread % kWarp == 0) shared_.of_warp[thread / kWarp] = mine;
-    __syncthreads();
-    mine = shared_.of_warp[thread % kWarps];
-#pragma unroll
-    for (int distance = kWarps / 2; distance > 0; distance /= 2) reduce(mine, distance);
-    cluster_.await_all();
-    if (thread < cluster_.blocks) *cluster_.at(&shared_.of_block[cluster_.rank], thread) = mine;
-    cluster_.sync();
-    mine = shared_.of_block[0];
-    for (int block = 1; block < cluster_.blocks; ++block) {
-      mine.max = max_or_nan(mine.max, shared_.of_block[block].max);
-      mine.min = fminf(mine.min, shared_.of_block[block].min);
-    }
-    return mine;
-  }
-
-  /// Adds the weight of the block's part.
-  __device__ void add_weights(float max, std::uint64_t& total) {
-    ProbabilityWeight weight(1.0F);
-    weight.set_max(max);
-    ExactSum even;
-    ExactSum odd;
-    for_each([&](const float(&x)[Vectors::kValues]) {
-#pragma unroll
-      for (int j = 0; j < Vectors::kValues; j += 2) {
-        even.add(weight(x[j]));
-        odd.add(weight(x[j + 1]));
-      }
-    });
-    const std::uint64_t of_warp = warp_sum(even.value() + odd.value());
-    const auto thread = static_cast<int>(threadIdx.x);
-    if (thread % kWarp == 0) shared_.sum_of_warp[thread / kWarp] = of_warp;
-    __syncthreads();
-    if (thread >= kWarp) return;
-    const std::uint64_t sum = warp_sum(thread < kWarps ? shared_.sum_of_warp[thread] : 0);
-    if (thread == 0) {
-      atomicAdd(reinterpret_cast<unsigned long long*>(&total),
+    const std::uint64_t sum = warp_sum_of_weights(even.value() + odd.value());
+    if (threadIdx.x % kWarp == 0) {
+      atomicAdd(reinterpret_cast<unsigned long long*>(&record.total),
                 static_cast<unsigned long long>(sum));
     }
   }
 
-  Vectors row_;
-  std::int32_t vocab_;
+  const WeighTask& task_;
+  const WeighShape& shape_;
+  int of_first_, rows_, first_, step_;
   RowCluster cluster_;
-  Shared& shared_;
-  int begin_, end_;
-  uint4 kept_[kVectors];
+  Keys& keys_;
+  uint4* ring_;  ///< this thread's first slot
+  int stage_ = 0;
+  std::uint32_t phase_ = 0;  ///< pairs of rows that are behind
 };
 
-__device__ void weigh(const RowsView& rows, std::int64_t number, const RowCluster& cluster,
-                      Shared& shared, RowRecord& record) {
-  switch (rows.dtype) {
-    case DType::float16:
-      RowWeigher<DType::float16>(rows, number, cluster, shared).run(record);
-      return;
-    case DType::bfloat16:
-      RowWeigher<DType::bfloat16>(rows, number, cluster, shared).run(record);
-      return;
-    case DType::float32:
-      RowWeigher<DType::float32>(rows, number, cluster, shared).run(record);
-      return;
-  }
+__global__ void __launch_bounds__(kThreads, 1)
+    weigh_rows_kernel(const __grid_constant__ WeighTask task,
+                      const __grid_constant__ WeighShape shape) {
+  __shared__ Keys keys;
+  extern __shared__ uint4 ring[];
+  RowsWeigher(task, shape, keys, ring).run();
 }
 
-__global__ void __launch_bounds__(kThreads, 4)
-    weigh_rows_kernel(const __grid_constant__ WeighTask task, int blocks) {
-  __shared__ Shared shared;
-  const std::int64_t number = blockIdx.x / static_cast<unsigned>(blocks);
-  const RowCluster cluster{blocks, static_cast<int>(blockIdx.x % static_cast<unsigned>(blocks))};
-  const std::int64_t first = task.rows[0].rows;
-  RowRecord& record = task.records[number];
-  if (number < first) {
-    weigh(task.rows[0], number, cluster, shared, record);
-    return;
-  }
-  const std::int64_t second = number - first;
-  if (task.active.given() && task.active.data[second] == 0) {
-    if (cluster.rank == 0 && threadIdx.x == 0) {
-      record = {RowStatus::inactive, -1, 0.0F, 0.0F, 0, 0, 0};
-    }
-    return;
-  }
-  weigh(task.rows[1], second, cluster, shared, record);
+/// Vectors of 16 bytes that a row may take, wherever it begins.
+std::int64_t vectors_of_row(const RowsView& rows) {
+  const std::int64_t values = rows.dtype == DType::float32 ? 4 : 8;
+  return rows.rows == 0 ? 0 : (rows.vocab + 2 * values - 2) / values;
 }
 
-/// The fewest blocks that keep a row in registers, as many as there may be.
-int blocks_of_row(const WeighTask& task, int most) {
-  std::int64_t vectors = 0;
-  for (const RowsView& rows : task.rows) {
-    if (rows.rows == 0) continue;
-    const std::int64_t values = rows.dtype == DType::float32 ? 4 : 8;
-    const std::int64_t of_row = (rows.vocab + 2 * values - 2) / values;
-    vectors = of_row > vectors ? of_row : vectors;
+/// What a device gives a launch.
+struct DeviceLimits {
+  int major = 0, multiprocessors = 0, shared_bytes = 0;
+
+  cudaError_t read() {
+    int device = 0;
+    cudaError_t error = cudaGetDevice(&device);
+    const auto read_one = [&](int& value, cudaDeviceAttr attribute) {
+      if (error == cudaSuccess) error = cudaDeviceGetAttribute(&value, attribute, device);
+    };
+    read_one(major, cudaDevAttrComputeCapabilityMajor);
+    read_one(multiprocessors, cudaDevAttrMultiProcessorCount);
+    read_one(shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin);
+    return error;
   }
-  int blocks = 1;
-  while (blocks < most && vectors > std::int64_t{blocks} * kVectorsOfBlock) blocks *= 2;
-  return blocks;
-}
+};
 
 }  // namespace
 
 cudaError_t weigh_rows(const WeighTask& task, Path path, cudaStream_t stream) {
-  int most = 1;
-  if (path != Path::block) {
-    int device = 0;
-    int major = 0;
-    cudaError_t error = cudaGetDevice(&device);
-    if (error == cudaSuccess) {
-      error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-    }
-    most = major == 9 ? kMostOfRow : kMostBlocks;
-    if (error == cudaSuccess && most > kMostBlocks) {
-      error = cudaFuncSetAttribute(weigh_rows_kernel,
-                                   cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
-    }
+  DeviceLimits device;
+  cudaError_t error = device.read();
+  if (error != cudaSuccess) return error;
+  const int most = path == Path::block ? 1 : device.major == 9 ? kMostOfRow : kMostBlocks;
+  const std::int64_t of_rows[] = {vectors_of_row(task.rows[0]), vectors_of_row(task.rows[1])};
+  const std::int64_t vectors = std::max(of_rows[0], of_rows[1]);
+  WeighShape shape{};
+  while (1 << shape.blocks_log2 < most && vectors > std::int64_t{kVectorsOfBlock}
+                                                        << shape.blocks_log2) {
+    ++shape.blocks_log2;
+  }
+  const int blocks = 1 << shape.blocks_log2;
+  for (int view = 0; view < 2; ++view) {
+    shape.vectors_of_block[view] = static_cast<int>((of_rows[view] + blocks - 1) / blocks);
+  }
+  shape.fits = vectors <= std::int64_t{kVectorsOfBlock} * blocks;
+  const int room = (device.shared_bytes - static_cast<int>(sizeof(Keys))) / kStageBytes;
+  shape.stages = std::min(room, kMostStages);
+  const int dynamic_bytes = shape.stages * kStageBytes;
+  error = cudaFuncSetAttribute(weigh_rows_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               dynamic_bytes);
+  if (error == cudaSuccess && blocks > kMostBlocks) {
+    error =
+        cudaFuncSetAttribute(weigh_rows_kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+  }
+  if (error != cudaSuccess) return error;
+  const std::int64_t rows = task.rows[0].rows + task.rows[1].rows;
+  int resident = device.multiprocessors;
+  if (blocks > 1) {
+    const ClusterLaunch every_row(rows, blocks, kThreads, dynamic_bytes, stream);
+    error = cudaOccupancyMaxActiveClusters(&resident, weigh_rows_kernel, &every_row.config);
     if (error != cudaSuccess) return error;
   }
-  const int blocks = blocks_of_row(task, most);
-  const std::int64_t rows = task.rows[0].rows + task.rows[1].rows;
-  return launch_clusters(weigh_rows_kernel, rows, blocks, kThreads, stream, task, blocks);
+  const ClusterLaunch launch(std::min<std::int64_t>(rows, resident), blocks, kThreads,
+                             dynamic_bytes, stream);
+  return cudaLaunchKernelEx(&launch.config, weigh_rows_kernel, task, shape);
 }
 
 }  // namespace fairdraw::cuda
