@@ -138,7 +138,7 @@ Outcome look_at(const StopRequest& request, std::int64_t r) {
   }
   Criteria criteria;
   if (!read_criteria(request, r, criteria)) {
-    outcome.status = RowStatus::invalid_min_tokens;
+    outcome.status = RowStatus::invalid_stop_criteria;
     return outcome;
   }
   if (length >= criteria.max_tokens) {

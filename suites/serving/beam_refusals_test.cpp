@@ -75,11 +75,11 @@ TEST(BeamRefusals, WhatIsWrongWithOneRequestFailsItAlone) {
   const auto width = [](BeamBatch& b) -> auto& { return b.request.parameters.width; };
   const auto length = [](BeamBatch& b) -> auto& { return b.request.parameters.max_tokens; };
   const auto stopping = [](BeamBatch& b) -> auto& { return b.request.parameters.early_stopping; };
-  expect_status(RowStatus::invalid_top_k, with(width, 0));
-  expect_status(RowStatus::invalid_top_k, with(width, 3));  // max_width is 2
-  expect_status(RowStatus::invalid_min_tokens, with(length, 0));
-  expect_status(RowStatus::invalid_min_tokens, with(stopping, -1));
-  expect_status(RowStatus::invalid_min_tokens, with(stopping, 3));
+  expect_status(RowStatus::invalid_beam, with(width, 0));
+  expect_status(RowStatus::invalid_beam, with(width, 3));  // max_width is 2
+  expect_status(RowStatus::invalid_beam, with(length, 0));
+  expect_status(RowStatus::invalid_beam, with(stopping, -1));
+  expect_status(RowStatus::invalid_beam, with(stopping, 3));
   for (const std::int32_t live : {-1, 3}) {
     expect_status(RowStatus::index_out_of_range, [live](BeamBatch& b) {
       ids = {1, live};
@@ -99,7 +99,7 @@ TEST(BeamRefusals, WhatIsWrongWithOneRequestFailsItAlone) {
     });
   }
   for (const std::int32_t end_id : {-1, 3}) {
-    expect_status(RowStatus::invalid_min_tokens, [end_id](BeamBatch& b) {
+    expect_status(RowStatus::invalid_beam, [end_id](BeamBatch& b) {
       lists = TokenListRows({{0}, {end_id}});
       b.request.parameters.end_ids = lists.lists();
     });

@@ -188,7 +188,7 @@ TEST(CudaBeamSearch, ARequestThatIsTooWideFailsAlone) {
     OnGpu on_gpu(path);
     const Error error = batch.step_by(std::ref(on_gpu));
     ASSERT_FALSE(error) << error.message;
-    EXPECT_EQ(batch.status(0), RowStatus::invalid_top_k);
+    EXPECT_EQ(batch.status(0), RowStatus::invalid_beam);
     EXPECT_EQ(batch.status(1), RowStatus::ok);
     EXPECT_EQ(batch.live(1).size(), 128U);
   }

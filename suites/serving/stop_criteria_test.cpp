@@ -323,17 +323,17 @@ TEST(StopCriteria, WhatIsWrongWithOneRequestFailsItAlone) {
       {RowStatus::invalid_history, [](Batch& b) { b.output.lengths()[1] = 1 << 30; }},
       {RowStatus::invalid_history,
        [](Batch& b) { b.output.begins()[1] = std::numeric_limits<std::int64_t>::max(); }},
-      {RowStatus::invalid_min_tokens, [](Batch& b) { b.min_tokens[1] = -1; }},
-      {RowStatus::invalid_min_tokens, [](Batch& b) { b.max_tokens[1] = -1; }},
-      {RowStatus::invalid_min_tokens, [](Batch& b) { b.min_tokens[1] = b.max_tokens[1] + 1; }},
-      {RowStatus::invalid_min_tokens, [](Batch& b) { b.eos[1] = 1000; }},
-      {RowStatus::invalid_min_tokens, [](Batch& b) { b.eos[1] = -2; }},
-      {RowStatus::invalid_min_tokens, [](Batch& b) { b.stop_ids.lengths()[1] = 2; }},  // a guard
-      {RowStatus::invalid_min_tokens, [](Batch& b) { b.sequences.begins()[1] = 1 << 20; }},
-      {RowStatus::invalid_min_tokens, [](Batch& b) { b.sequences.lengths()[1] = 1; }},
-      {RowStatus::invalid_min_tokens,
+      {RowStatus::invalid_stop_criteria, [](Batch& b) { b.min_tokens[1] = -1; }},
+      {RowStatus::invalid_stop_criteria, [](Batch& b) { b.max_tokens[1] = -1; }},
+      {RowStatus::invalid_stop_criteria, [](Batch& b) { b.min_tokens[1] = b.max_tokens[1] + 1; }},
+      {RowStatus::invalid_stop_criteria, [](Batch& b) { b.eos[1] = 1000; }},
+      {RowStatus::invalid_stop_criteria, [](Batch& b) { b.eos[1] = -2; }},
+      {RowStatus::invalid_stop_criteria, [](Batch& b) { b.stop_ids.lengths()[1] = 2; }},  // a guard
+      {RowStatus::invalid_stop_criteria, [](Batch& b) { b.sequences.begins()[1] = 1 << 20; }},
+      {RowStatus::invalid_stop_criteria, [](Batch& b) { b.sequences.lengths()[1] = 1; }},
+      {RowStatus::invalid_stop_criteria,
        [](Batch& b) { b.lengths.ids()[static_cast<std::size_t>(b.lengths.begins()[1])] = 0; }},
-      {RowStatus::invalid_min_tokens,
+      {RowStatus::invalid_stop_criteria,
        [](Batch& b) { b.lengths.ids()[static_cast<std::size_t>(b.lengths.begins()[1])] = 3; }},
   };
   StopRules rules;
