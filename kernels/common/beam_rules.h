@@ -48,9 +48,7 @@ FAIRDRAW_HOST_DEVICE inline RowStatus read_beam_parameters(const BeamStepRequest
       !request.end_ids.in_buffer || !all_are_tokens(request.end_ids, step.rows.vocab)) {
     return RowStatus::invalid_beam;
   }
-  if (!(penalty >= -std::numeric_limits<float>::max() &&
-        penalty <= std::numeric_limits<float>::max()))
-    return RowStatus::invalid_penalty;
+  if (!is_length_penalty(penalty)) return RowStatus::invalid_penalty;
   const std::int32_t generated = step.generated.data[r];
   const bool history_full = result.history.tokens.given() && generated >= result.history.max_steps;
   const std::int32_t pooled = result.pool.counts.data[r];
