@@ -24,8 +24,7 @@ bool is_reduced() { return std::getenv("FAIRDRAW_REDUCED") != nullptr; }
 // One seed gates; RC_PARAMS searches with others.
 const bool kSeedIsFixed =
     setenv("RC_PARAMS",
-           is_reduced() ? "seed=20261122 max_success=40" : "seed=20261122 max_success=1500",
-           0) == 0;
+           is_reduced() ? "seed=20261122 max_success=40" : "seed=20261122 max_success=400", 0) == 0;
 
 StopRequest request_on(DeviceCopies& device, const StopRequest& request) {
   StopRequest on = request;
@@ -138,13 +137,13 @@ TEST(CudaStopCriteria, ScalarsAndResultsThatAreNotAskedFor) {
   request.criteria.eos_id = 9;
   request.criteria.max_tokens = 2;
   OnGpu on_gpu;
-  for (const std::uint8_t ignores : {0, 1}) {
-    request.criteria.ignore_eos = ignores;
+  for (const bool ignores : {false, true}) {
+    request.criteria.ignore_eos = static_cast<std::uint8_t>(ignores);
     std::vector<FinishReason> reasons(3, FinishReason{-7});
     Ids kept(3, -7);
     const Error error = on_gpu(request, {{reasons.data(), 3}, {kept.data(), 3}, {}, {}, {}, {}});
     ASSERT_FALSE(error) << error.message;
-    const FinishReason first = ignores != 0 ? FinishReason::length : FinishReason::eos;
+    const FinishReason first = ignores ? FinishReason::length : FinishReason::eos;
     EXPECT_EQ(reasons,
               (std::vector<FinishReason>{first, FinishReason::length, FinishReason::length}));
     EXPECT_EQ(kept, (Ids{2, 2, 2}));
