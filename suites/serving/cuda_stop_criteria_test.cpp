@@ -305,12 +305,13 @@ TEST(CudaStopCriteria, AReplayedGraphCountsOn) {
   graph.expect_device_work_only("check_stop");
   arrays.fetch();
   EXPECT_EQ(kept, Ids(kRequests, -7));  // a captured call only records
+  Ids before;
   for (std::int32_t replay = 0; replay < 6; ++replay) {
     Ids tokens(kRequests);
     for (std::size_t r = 0; r < tokens.size(); ++r) {
       tokens[r] = static_cast<std::int32_t>(r) % 5 == replay ? 9 : 1;
     }
-    const Ids before = lengths;
+    before = lengths;
     require(cudaMemcpy(on_device, tokens.data(), tokens.size() * sizeof(std::int32_t),
                        cudaMemcpyHostToDevice),
             "cudaMemcpy");
