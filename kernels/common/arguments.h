@@ -32,6 +32,14 @@ Error check_per_request(const PerRequest<T>& parameter, const std::string& name,
   return check_length(name, parameter.values.size, expected, meaning);
 }
 
+/// An array that is needed must be there, and have the right length.
+template <class T>
+Error check_needed(const View<T>& view, const std::string& name, std::int64_t expected,
+                   const std::string& meaning) {
+  if (!view.given() && expected > 0) return out_of_range(name, "null", "an array");
+  return check_length(name, view.size, expected, meaning);
+}
+
 /// An optional array must be absent or have the right length.
 template <class T>
 Error check_optional(const View<T>& view, const std::string& name, std::int64_t expected,

@@ -1,4 +1,4 @@
-// Checks of the arguments of beam search that the step and the result share.
+// Checks of the arguments of beam search that both backends share.
 #include <limits>
 #include <string>
 
@@ -7,6 +7,9 @@
 
 namespace fairdraw {
 namespace {
+
+/// More than any memory holds, and far from the end of int64.
+constexpr std::int64_t kMostPlaces = std::int64_t{1} << 48;
 
 Error check_diversity(const PerRequest<float>& rate) {
   const std::int64_t n = rate.is_array() ? rate.values.size : 1;
@@ -36,12 +39,12 @@ Error check_beam_shape(std::int64_t requests, std::int32_t max_width) {
 Error check_beam_pool(const BeamPool& pool, std::int64_t requests, std::int32_t max_width) {
   const std::int64_t places = requests * max_width;
   const char* all = "requests * max_width";
-  if (Error e = check_length("pool.counts", pool.counts.size, requests, "one a request")) return e;
-  if (Error e = check_length("pool.scores", pool.scores.size, places, all)) return e;
-  if (Error e = check_length("pool.cumulative", pool.cumulative.size, places, all)) return e;
-  if (Error e = check_length("pool.lengths", pool.lengths.size, places, all)) return e;
-  if (Error e = check_length("pool.beams", pool.beams.size, places, all)) return e;
-  return check_length("pool.tokens", pool.tokens.size, places, all);
+  if (Error e = check_needed(pool.counts, "pool.counts", requests, "one a request")) return e;
+  if (Error e = check_needed(pool.scores, "pool.scores", places, all)) return e;
+  if (Error e = check_needed(pool.cumulative, "pool.cumulative", places, all)) return e;
+  if (Error e = check_needed(pool.lengths, "pool.lengths", places, all)) return e;
+  if (Error e = check_needed(pool.beams, "pool.beams", places, all)) return e;
+  return check_needed(pool.tokens, "pool.tokens", places, all);
 }
 
 Error check_beam_history(const BeamHistory& history, std::int64_t requests,
@@ -49,10 +52,15 @@ Error check_beam_history(const BeamHistory& history, std::int64_t requests,
   if (history.max_steps < 0) {
     return out_of_range("history.max_steps", std::to_string(history.max_steps), ">= 0");
   }
-  const std::int64_t places = requests * max_width * history.max_steps;
+  const std::int64_t of_a_step = requests * max_width;  // of a checked shape: at most 2^41
+  if (of_a_step > 0 && history.max_steps > kMostPlaces / of_a_step) {
+    return out_of_range("history.max_steps", std::to_string(history.max_steps),
+                        "at most 2^48 / (requests * max_width)");
+  }
+  const std::int64_t places = of_a_step * history.max_steps;
   const char* all = "requests * max_steps * max_width";
-  if (Error e = check_length("history.tokens", history.tokens.size, places, all)) return e;
-  return check_length("history.parents", history.parents.size, places, all);
+  if (Error e = check_needed(history.tokens, "history.tokens", places, all)) return e;
+  return check_needed(history.parents, "history.parents", places, all);
 }
 
 Error check_beam_step(const BeamStepRequest& step, const BeamStepResult& result) {
@@ -67,11 +75,11 @@ Error check_beam_step(const BeamStepRequest& step, const BeamStepResult& result)
   if (Error e = check_beam_shape(n, step.max_width)) return e;
   const std::int64_t places = n * step.max_width;
   const char* all = "requests * max_width";
-  if (Error e = check_length("row_begins", step.row_begins.size, n, one)) return e;
-  if (Error e = check_length("live_beams", step.live_beams.size, n, one)) return e;
-  if (Error e = check_length("scores", step.scores.size, places, all)) return e;
-  if (Error e = check_length("generated", step.generated.size, n, one)) return e;
-  if (Error e = check_length("states", step.states.size, n, one)) return e;
+  if (Error e = check_needed(step.row_begins, "row_begins", n, one)) return e;
+  if (Error e = check_needed(step.live_beams, "live_beams", n, one)) return e;
+  if (Error e = check_needed(step.scores, "scores", places, all)) return e;
+  if (Error e = check_needed(step.generated, "generated", n, one)) return e;
+  if (Error e = check_needed(step.states, "states", n, one)) return e;
   if (Error e = check_per_request(given.width, "width", n, one)) return e;
   if (Error e = check_per_request(given.length_penalty, "length_penalty", n, one)) return e;
   if (Error e = check_per_request(given.early_stopping, "early_stopping", n, one)) return e;
@@ -79,16 +87,46 @@ Error check_beam_step(const BeamStepRequest& step, const BeamStepResult& result)
   if (Error e = check_diversity(given.diversity_rate)) return e;
   if (Error e = check_per_request(given.max_tokens, "max_tokens", n, one)) return e;
   if (Error e = check_token_lists(given.end_ids, "end_ids", n, one)) return e;
-  if (Error e = check_length("parents", result.parents.size, places, all)) return e;
-  if (Error e = check_length("tokens", result.tokens.size, places, all)) return e;
-  if (Error e = check_length("result.scores", result.scores.size, places, all)) return e;
-  if (Error e = check_length("result.live_beams", result.live_beams.size, n, one)) return e;
+  if (Error e = check_needed(result.parents, "parents", places, all)) return e;
+  if (Error e = check_needed(result.tokens, "tokens", places, all)) return e;
+  if (Error e = check_needed(result.scores, "result.scores", places, all)) return e;
+  if (Error e = check_needed(result.live_beams, "result.live_beams", n, one)) return e;
   if (Error e = check_optional(result.generated, "result.generated", n, one)) return e;
-  if (Error e = check_length("result.states", result.states.size, n, one)) return e;
+  if (Error e = check_needed(result.states, "result.states", n, one)) return e;
   if (Error e = check_optional(result.statuses, "statuses", n, one)) return e;
   if (Error e = check_beam_pool(result.pool, n, step.max_width)) return e;
   if (!result.history.tokens.given()) return {};
   return check_beam_history(result.history, n, step.max_width);
+}
+
+Error check_beam_result(const BeamResultRequest& request, const BeamSequences& result) {
+  const std::int64_t n = request.requests;
+  const char* one = "one a request";
+  const char* each = "requests * best";
+  if (Error e = check_beam_shape(n, request.max_width)) return e;
+  if (request.best < 1 || request.best > request.max_width) {
+    return out_of_range("best", std::to_string(request.best),
+                        "1 to max_width (" + std::to_string(request.max_width) + ")");
+  }
+  if (Error e = check_beam_pool(request.pool, n, request.max_width)) return e;
+  if (Error e = check_beam_history(request.history, n, request.max_width)) return e;
+  if (Error e = check_needed(request.live_beams, "live_beams", n, one)) return e;
+  if (Error e =
+          check_needed(request.scores, "scores", n * request.max_width, "requests * max_width")) {
+    return e;
+  }
+  if (Error e = check_needed(request.generated, "generated", n, one)) return e;
+  if (Error e = check_needed(request.states, "states", n, one)) return e;
+  if (Error e = check_per_request(request.length_penalty, "length_penalty", n, one)) return e;
+  const std::int64_t places = n * request.best;
+  if (Error e = check_needed(result.tokens, "tokens", places * request.history.max_steps,
+                             "requests * best * max_steps")) {
+    return e;
+  }
+  if (Error e = check_needed(result.lengths, "lengths", places, each)) return e;
+  if (Error e = check_needed(result.scores, "result.scores", places, each)) return e;
+  if (Error e = check_optional(result.cumulative, "cumulative", places, each)) return e;
+  return check_optional(result.statuses, "statuses", n, one);
 }
 
 }  // namespace fairdraw

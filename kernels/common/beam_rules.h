@@ -42,15 +42,13 @@ FAIRDRAW_HOST_DEVICE inline RowStatus read_beam_parameters(const BeamStepRequest
   request.max_tokens = given.max_tokens.at(r);
   request.early_stopping = given.early_stopping.at(r);
   const float penalty = given.length_penalty.at(r);
-  if (request.width < 1 || request.width > step.max_width) return RowStatus::invalid_top_k;
+  if (request.width < 1 || request.width > step.max_width) return RowStatus::invalid_beam;
   request.end_ids = list_of(given.end_ids, r);
   if (request.max_tokens < 1 || request.early_stopping < 0 || request.early_stopping > 2 ||
       !request.end_ids.in_buffer || !all_are_tokens(request.end_ids, step.rows.vocab)) {
-    return RowStatus::invalid_min_tokens;
+    return RowStatus::invalid_beam;
   }
-  if (!(penalty >= -std::numeric_limits<float>::max() &&
-        penalty <= std::numeric_limits<float>::max()))
-    return RowStatus::invalid_penalty;
+  if (!is_length_penalty(penalty)) return RowStatus::invalid_penalty;
   const std::int32_t generated = step.generated.data[r];
   const bool history_full = result.history.tokens.given() && generated >= result.history.max_steps;
   const std::int32_t pooled = result.pool.counts.data[r];

@@ -18,6 +18,11 @@ FAIRDRAW_HOST_DEVICE inline float beam_length_norm(std::int32_t length, float le
   return static_cast<float>(pow(static_cast<double>(length), static_cast<double>(length_penalty)));
 }
 
+FAIRDRAW_HOST_DEVICE inline bool is_length_penalty(float penalty) {
+  return penalty >= -std::numeric_limits<float>::max() &&
+         penalty <= std::numeric_limits<float>::max();
+}
+
 FAIRDRAW_HOST_DEVICE inline bool is_length_norm(float norm) {
   return norm > 0.0F && norm <= std::numeric_limits<float>::max();
 }
@@ -56,8 +61,9 @@ FAIRDRAW_HOST_DEVICE inline void add_to_pool(const BeamPool& pool, std::int64_t 
 Error check_beam_pool(const BeamPool& pool, std::int64_t requests, std::int32_t max_width);
 Error check_beam_history(const BeamHistory& history, std::int64_t requests, std::int32_t max_width);
 
-/// Checks the arguments of a step.
+/// Checks the arguments of a step, and of the result.
 Error check_beam_step(const BeamStepRequest& step, const BeamStepResult& result);
+Error check_beam_result(const BeamResultRequest& request, const BeamSequences& result);
 
 /// Checks the size of a batch of beams.
 Error check_beam_shape(std::int64_t requests, std::int32_t max_width);

@@ -49,6 +49,10 @@ const char* to_string(RowStatus status) noexcept {
       return "impossible_draft";
     case RowStatus::invalid_draft_tree:
       return "invalid_draft_tree";
+    case RowStatus::invalid_stop_criteria:
+      return "invalid_stop_criteria";
+    case RowStatus::invalid_beam:
+      return "invalid_beam";
   }
   return "unknown";
 }

@@ -1,10 +1,12 @@
-// beam_search_step on the GPU (fairdraw/cuda.h): checks, workspace, launches. The kernels around
-// the row kernel are beam_search.cu.
+// beam_search_step (fairdraw/cuda.h) and beam_search_result (fairdraw/cuda_beam_result.h) on the
+// GPU: checks, workspace, launches. The kernels around the row kernel are beam_search.cu, that of
+// the end beam_result.cu.
 #include "beam_search.h"
 
 #include "availability.h"
 #include "beam_scores.h"
 #include "device_pointers.h"
+#include "fairdraw/cuda_beam_result.h"
 #include "sample_rows.h"
 #include "workspace.h"
 
@@ -23,6 +25,20 @@ BeamTask task_of(const BeamStepRequest& step, const BeamStepResult& result, Part
   task.heads = heads_of(rows, parts);
   task.candidates = parts.take<BeamCandidate>(step.requests * step.max_width * RowHeads::kMost);
   return task;
+}
+
+void check_pool(DevicePointers& pointers, const BeamPool& pool) {
+  pointers.check("pool.counts", pool.counts);
+  pointers.check("pool.scores", pool.scores);
+  pointers.check("pool.cumulative", pool.cumulative);
+  pointers.check("pool.lengths", pool.lengths);
+  pointers.check("pool.beams", pool.beams);
+  pointers.check("pool.tokens", pool.tokens);
+}
+
+void check_history(DevicePointers& pointers, const BeamHistory& history) {
+  pointers.check("history.tokens", history.tokens);
+  pointers.check("history.parents", history.parents);
 }
 
 Error check_pointers(const BeamStepRequest& step, const BeamStepResult& result,
@@ -47,15 +63,26 @@ Error check_pointers(const BeamStepRequest& step, const BeamStepResult& result,
   pointers.check("result.generated", result.generated);
   pointers.check("result.states", result.states);
   pointers.check("statuses", result.statuses);
-  pointers.check("pool.counts", result.pool.counts);
-  pointers.check("pool.scores", result.pool.scores);
-  pointers.check("pool.cumulative", result.pool.cumulative);
-  pointers.check("pool.lengths", result.pool.lengths);
-  pointers.check("pool.beams", result.pool.beams);
-  pointers.check("pool.tokens", result.pool.tokens);
-  pointers.check("history.tokens", result.history.tokens);
-  pointers.check("history.parents", result.history.parents);
+  check_pool(pointers, result.pool);
+  check_history(pointers, result.history);
   pointers.check_workspace(execution, workspace_bytes(step), step.requests);
+  return pointers.error();
+}
+
+Error check_pointers(const BeamResultRequest& request, const BeamSequences& result) {
+  DevicePointers pointers;
+  check_pool(pointers, request.pool);
+  check_history(pointers, request.history);
+  pointers.check("live_beams", request.live_beams);
+  pointers.check("scores", request.scores);
+  pointers.check("generated", request.generated);
+  pointers.check("states", request.states);
+  pointers.check("length_penalty", request.length_penalty);
+  pointers.check("tokens", result.tokens);
+  pointers.check("lengths", result.lengths);
+  pointers.check("result.scores", result.scores);
+  pointers.check("cumulative", result.cumulative);
+  pointers.check("statuses", result.statuses);
   return pointers.error();
 }
 
@@ -103,6 +130,17 @@ Error beam_search_step(const BeamStepRequest& step, const BeamStepResult& result
     if (Error e = check_launch("filter_rows", filter_rows(rows_task(task), path, stream))) return e;
   }
   return check_launch("beam_search", step_beams(task, stream));
+}
+
+Error beam_search_result(const BeamResultRequest& request, const BeamSequences& result,
+                         void* stream) {
+  Path path = Path::best;
+  if (Error error = check_path(path)) return error;
+  if (Error error = check_beam_result(request, result)) return error;
+  if (Error error = check_pointers(request, result)) return error;
+  if (request.requests == 0) return {};
+  return check_launch("beam_result",
+                      write_sequences(request, result, static_cast<cudaStream_t>(stream)));
 }
 
 }  // namespace fairdraw::cuda

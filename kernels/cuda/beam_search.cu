@@ -2,7 +2,7 @@
 //
 // Contract. As on the CPU (kernels/cpu/beam_search.cpp), by the same rules (beam_rules.h): requests
 // are independent, a bad one fails alone. A request may count at most RowHeads::kMost candidates;
-// one that counts more fails with invalid_top_k.
+// one that counts more fails with invalid_beam.
 //
 // Algorithm and cost. Two small kernels around the row kernel, which filters every live beam's row
 // to its largest values and sums its weights (filter_rows.cuh): that is the cost of the call.
@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(kThreads)
        r += threads) {
     BeamTerms terms = read_beam_terms(task.step, task.result, r);
     if (terms.status == RowStatus::ok && terms.most > RowHeads::kMost) {
-      terms.status = RowStatus::invalid_top_k;
+      terms.status = RowStatus::invalid_beam;
     }
     task.terms[r] = terms;
     if (terms.status != RowStatus::ok) continue;

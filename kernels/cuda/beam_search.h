@@ -1,4 +1,5 @@
-// A step of beam search on the GPU: what its kernels hand to each other (beam_search.cu).
+// Beam search on the GPU: what the kernels of a step hand to each other (beam_search.cu), and that
+// of the end.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -30,5 +31,9 @@ cudaError_t prepare_beam_rows(const BeamTask& task, cudaStream_t stream);
 
 /// Enqueues the kernel behind it: ranks candidates and writes the step.
 cudaError_t step_beams(const BeamTask& task, cudaStream_t stream);
+
+/// Enqueues the kernel of the end of a search (beam_result.cu). requests >= 1.
+cudaError_t write_sequences(const BeamResultRequest& request, const BeamSequences& result,
+                            cudaStream_t stream);
 
 }  // namespace fairdraw::cuda

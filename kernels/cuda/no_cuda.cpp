@@ -1,5 +1,8 @@
-// fairdraw/cuda.h in a build without CUDA kernels: every call says so, and nothing is written.
+// fairdraw/cuda.h, cuda_beam_result.h and cuda_stop_criteria.h in a build without CUDA kernels:
+// every call says so, and nothing is written.
 #include "fairdraw/cuda.h"
+#include "fairdraw/cuda_beam_result.h"
+#include "fairdraw/cuda_stop_criteria.h"
 
 namespace fairdraw::cuda {
 namespace {
@@ -43,6 +46,12 @@ std::int64_t workspace_bytes(const BeamStepRequest&) noexcept { return 0; }
 Error beam_search_step(const BeamStepRequest&, const BeamStepResult&, const Execution&) {
   return no_cuda();
 }
+
+Error beam_search_result(const BeamResultRequest&, const BeamSequences&, void*) {
+  return no_cuda();
+}
+
+Error check_stop(const StopRequest&, const StopResult&, void*) { return no_cuda(); }
 
 Error sample(const SampleRequest&, const SampleResult&, const Execution&) { return no_cuda(); }
 

@@ -151,15 +151,9 @@ std::vector<std::int32_t> BeamBatch::parents(std::size_t r) const {
   return {begin, begin + live_[now_][r]};
 }
 
-std::vector<BeamHypothesis> BeamBatch::best(std::size_t r, std::int32_t n) const {
-  const auto requests = static_cast<std::int64_t>(problems_.size());
-  const auto places = static_cast<std::size_t>(n) * problems_.size();
-  std::vector<std::int32_t> tokens(places * static_cast<std::size_t>(max_steps), kUnwritten);
-  std::vector<std::int32_t> lengths(places, kUnwritten);
-  std::vector<float> scores(places), cumulative(places);
-  std::vector<RowStatus> statuses(problems_.size());
+BeamResultRequest BeamBatch::result_request(std::int32_t n) const {
   BeamResultRequest asked;
-  asked.requests = requests;
+  asked.requests = request.requests;
   asked.max_width = max_width;
   asked.best = n;
   asked.pool = result.pool;
@@ -168,9 +162,19 @@ std::vector<BeamHypothesis> BeamBatch::best(std::size_t r, std::int32_t n) const
   asked.scores = request.scores;
   asked.generated = request.generated;
   asked.states = request.states;
-  asked.length_penalty = {length_penalty_.data(), requests};
-  const Error error = beam_search_result(asked, {view_of(tokens), view_of(lengths), view_of(scores),
-                                                 view_of(cumulative), view_of(statuses)});
+  asked.length_penalty = request.parameters.length_penalty;
+  return asked;
+}
+
+std::vector<BeamHypothesis> BeamBatch::best(std::size_t r, std::int32_t n) const {
+  const auto places = static_cast<std::size_t>(n) * problems_.size();
+  std::vector<std::int32_t> tokens(places * static_cast<std::size_t>(max_steps), kUnwritten);
+  std::vector<std::int32_t> lengths(places, kUnwritten);
+  std::vector<float> scores(places), cumulative(places);
+  std::vector<RowStatus> statuses(problems_.size());
+  const Error error = beam_search_result(
+      result_request(n),
+      {view_of(tokens), view_of(lengths), view_of(scores), view_of(cumulative), view_of(statuses)});
   if (error) throw std::runtime_error(error.message);
   if (statuses[r] != RowStatus::ok) throw std::runtime_error(to_string(statuses[r]));
   std::vector<BeamHypothesis> list;

@@ -33,6 +33,8 @@ class BeamBatch {
   std::vector<std::int32_t> parents(std::size_t r) const;
   std::vector<BeamHypothesis> pool(std::size_t r) const;
   std::vector<BeamHypothesis> best(std::size_t r, std::int32_t n) const;
+  /// The `n` best sequences of all requests, as they are asked for.
+  BeamResultRequest result_request(std::int32_t n) const;
   BeamState state(std::size_t r) const { return states_[now_][r]; }
   RowStatus status(std::size_t r) const { return statuses_[r]; }
 

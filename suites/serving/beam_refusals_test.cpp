@@ -9,8 +9,11 @@
 #include <vector>
 
 #include "fairdraw/beam_search.h"
+#include "fairdraw/cuda.h"
+#include "fairdraw/cuda_beam_result.h"
 #include "suites/serving/beam_batch.h"
 #include "suites/serving/beam_problems.h"
+#include "suites/serving/beam_result_call.h"
 
 namespace fairdraw::suites {
 namespace {
@@ -75,11 +78,11 @@ TEST(BeamRefusals, WhatIsWrongWithOneRequestFailsItAlone) {
   const auto width = [](BeamBatch& b) -> auto& { return b.request.parameters.width; };
   const auto length = [](BeamBatch& b) -> auto& { return b.request.parameters.max_tokens; };
   const auto stopping = [](BeamBatch& b) -> auto& { return b.request.parameters.early_stopping; };
-  expect_status(RowStatus::invalid_top_k, with(width, 0));
-  expect_status(RowStatus::invalid_top_k, with(width, 3));  // max_width is 2
-  expect_status(RowStatus::invalid_min_tokens, with(length, 0));
-  expect_status(RowStatus::invalid_min_tokens, with(stopping, -1));
-  expect_status(RowStatus::invalid_min_tokens, with(stopping, 3));
+  expect_status(RowStatus::invalid_beam, with(width, 0));
+  expect_status(RowStatus::invalid_beam, with(width, 3));  // max_width is 2
+  expect_status(RowStatus::invalid_beam, with(length, 0));
+  expect_status(RowStatus::invalid_beam, with(stopping, -1));
+  expect_status(RowStatus::invalid_beam, with(stopping, 3));
   for (const std::int32_t live : {-1, 3}) {
     expect_status(RowStatus::index_out_of_range, [live](BeamBatch& b) {
       ids = {1, live};
@@ -99,7 +102,7 @@ TEST(BeamRefusals, WhatIsWrongWithOneRequestFailsItAlone) {
     });
   }
   for (const std::int32_t end_id : {-1, 3}) {
-    expect_status(RowStatus::invalid_min_tokens, [end_id](BeamBatch& b) {
+    expect_status(RowStatus::invalid_beam, [end_id](BeamBatch& b) {
       lists = TokenListRows({{0}, {end_id}});
       b.request.parameters.end_ids = lists.lists();
     });
@@ -142,6 +145,8 @@ TEST(BeamRefusals, WhatIsRefused) {
   expect_refused(invalid, "rows.vocab is 0", [](BeamBatch& b) { b.request.rows.vocab = 0; });
   expect_refused(invalid, "length of scores is 1", [](BeamBatch& b) { b.request.scores.size = 1; });
   expect_refused(invalid, "length of tokens is 3", [](BeamBatch& b) { b.result.tokens.size = 3; });
+  expect_refused(invalid, "states is null; allowed: an array",
+                 [](BeamBatch& b) { b.request.states.data = nullptr; });
   expect_refused(invalid, "pool.beams", [](BeamBatch& b) { b.result.pool.beams = {}; });
   expect_refused(invalid, "history.parents", [](BeamBatch& b) { b.result.history.parents = {}; });
   expect_refused(invalid, "end_ids.begins",
@@ -157,6 +162,70 @@ TEST(BeamRefusals, AResultOfABrokenHistoryIsRefused) {
   batch.result.history.parents.data[2] = 2;  // of beams after two tokens: no beam of max_width 2
   batch.result.history.parents.data[3] = 2;
   EXPECT_THROW(static_cast<void>(batch.best(0, 2)), std::runtime_error);
+}
+
+TEST(BeamRefusals, WhatIsWrongWithTheEndOfOneRequestFailsItAlone) {
+  const BeamFound good = three_beam_results()->run_on_cpu();
+  // Of the pool, and of live beams 0 and 1 with 4 tokens: scores -2 / 4 and -8 / 4.
+  EXPECT_EQ(good.scores, (std::vector<float>{-0.5F, -1, -2, -0.5F, -1, -2, -0.5F, -1, -2}));
+  EXPECT_EQ(good.lengths, (std::vector<std::int32_t>{4, 3, 4, 4, 3, 4, 4, 3, 4}));
+  for (const auto& [status, spoil] : all_beam_result_breaks()) {
+    const auto call = three_beam_results();
+    spoil(*call);
+    const BeamFound found = call->run_on_cpu();
+    ASSERT_FALSE(call->error) << call->error.message;
+    BeamFound expected = good;
+    expected.statuses[1] = status;
+    for (std::size_t place = 3; place < 6; ++place) {
+      expected.lengths[place] = 0;
+      expected.scores[place] = expected.cumulative[place] = -kInfinity;
+      for (std::size_t step = 0; step < 4; ++step) expected.tokens[4 * place + step] = -1;
+    }
+    EXPECT_TRUE(found == expected) << to_string(status) << ", not " << to_string(found.statuses[1]);
+  }
+}
+
+TEST(BeamRefusals, AHistoryBeyondEveryMemoryIsRefused) {
+  const auto call = three_beam_results();
+  constexpr std::int64_t kRequests = std::int64_t{1} << 30;
+  BeamResultRequest& asked = call->request;
+  asked.requests = kRequests;
+  asked.max_width = kMaxBeamWidth;
+  asked.pool.counts.size = kRequests;
+  for (View<float>* part : {&asked.pool.scores, &asked.pool.cumulative}) {
+    part->size = kRequests * kMaxBeamWidth;
+  }
+  for (View<std::int32_t>* part : {&asked.pool.lengths, &asked.pool.beams, &asked.pool.tokens}) {
+    part->size = kRequests * kMaxBeamWidth;
+  }
+  asked.history.max_steps = std::int32_t{1} << 24;  // 2^64 places, 0 in 64 bits
+  asked.history.tokens.size = asked.history.parents.size = 0;
+  static_cast<void>(call->run_on_cpu());
+  EXPECT_NE(call->error.message.find("history.max_steps is 16777216; allowed: at most 2^48"),
+            std::string::npos)
+      << call->error.message;
+}
+
+// In every build: without CUDA kernels and without a GPU the calls say so, and with one they refuse
+// host memory.
+TEST(BeamRefusals, TheGpusCallsOnHostMemoryAreRefused) {
+  const auto expect_no_gpu = [](const Error& error, const char* field) {
+    if (cuda::is_available()) {
+      EXPECT_EQ(error.code, ErrorCode::invalid_argument);
+      EXPECT_EQ(error.message.rfind(field, 0), 0U) << error.message;
+    } else {
+      EXPECT_EQ(error.code, ErrorCode::unsupported);
+      EXPECT_NE(error.message.find(cuda::why_not_available()), std::string::npos) << error.message;
+    }
+  };
+  const auto call = three_beam_results();
+  const BeamFound found = call->run([](const BeamResultRequest& asked, const BeamSequences& to) {
+    return cuda::beam_search_result(asked, to);
+  });
+  expect_no_gpu(call->error, "pool.counts is ");
+  EXPECT_TRUE(found == call->nothing());
+  BeamBatch batch(one(problem_of(rules_of(2, 3, {2}), row_by_hand)), 3, BeamInput::logprobs);
+  expect_no_gpu(cuda::beam_search_step(batch.request, batch.result, {}), "rows.data is ");
 }
 
 }  // namespace

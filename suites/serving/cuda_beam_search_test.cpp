@@ -1,116 +1,64 @@
-// A step of beam search on the GPU against the CPU's, which is judged by the second writing of the
-// reference: whole searches in lockstep, every array equal after every step.
+// Beam search on the GPU against the CPU's, which is judged by the second writing of the reference:
+// whole searches in lockstep, every array equal after every step, and the sequences that the search
+// would end with there.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <deque>
+#include <functional>
 #include <random>
 #include <vector>
 
 #include "fairdraw/cuda.h"
+#include "fairdraw/cuda_beam_result.h"
 #include "harness/inputs/families.h"
-#include "suites/differential/cuda_arrays.h"
 #include "suites/serving/beam_batch.h"
 #include "suites/serving/beam_problems.h"
+#include "suites/serving/beam_result_call.h"
+#include "suites/serving/cuda_beam_calls.h"
 
 namespace fairdraw::suites {
 namespace {
 
 bool is_reduced() { return std::getenv("FAIRDRAW_REDUCED") != nullptr; }
 
-/// Runs steps whose arrays lie on the host.
+/// Runs steps, and the ends of searches, whose arrays lie on the host.
 class OnGpu {
  public:
   explicit OnGpu(cuda::Path path) : path_(path) {}
 
   Error operator()(const BeamStepRequest& request, const BeamStepResult& result) {
-    arrays_.rewind();
-    integers_.clear();
-    floats_.clear();
-    BeamStepRequest step = request;
-    const RowsView& rows = request.rows;
-    const auto* values = static_cast<const float*>(rows.data);
-    const std::vector<float> copy(values, values + rows.rows * rows.row_stride);
-    step.rows.data = arrays_.in(copy);
-    step.row_begins = in(request.row_begins);
-    step.live_beams = in(request.live_beams);
-    step.scores = in(request.scores);
-    step.generated = in(request.generated);
-    step.states = in(request.states);
-    step.parameters.width = in(request.parameters.width);
-    step.parameters.length_penalty = in(request.parameters.length_penalty);
-    step.parameters.early_stopping = in(request.parameters.early_stopping);
-    step.parameters.max_tokens = in(request.parameters.max_tokens);
-    const TokenLists& ends = request.parameters.end_ids;
-    step.parameters.end_ids = {in(View(ends.data, ends.size)).data, ends.size, in(ends.begins),
-                               in(ends.lengths)};
-    BeamStepResult out = result;
-    out.parents = out_of(result.parents);
-    out.tokens = out_of(result.tokens);
-    out.scores = out_of(result.scores);
-    out.live_beams = out_of(result.live_beams);
-    out.generated = out_of(result.generated);
-    out.states = out_of(result.states);
-    out.statuses = out_of(result.statuses);
-    out.pool.counts = out_of(result.pool.counts);
-    out.pool.scores = out_of(result.pool.scores);
-    out.pool.cumulative = out_of(result.pool.cumulative);
-    out.pool.lengths = out_of(result.pool.lengths);
-    out.pool.beams = out_of(result.pool.beams);
-    out.pool.tokens = out_of(result.pool.tokens);
-    out.history.tokens = out_of(result.history.tokens);
-    out.history.parents = out_of(result.history.parents);
-    if (Error error = cuda::beam_search_step(step, out, arrays_.execution(step, path_))) {
-      return error;
-    }
-    arrays_.fetch();
-    for (const Back<std::int32_t>& back : integers_) put(back);
-    for (const Back<float>& back : floats_) put(back);
+    device_.rewind();
+    const BeamStepRequest step = step_on(device_, request);
+    const BeamStepResult to = step_result_on(device_, result);
+    const cuda::Execution execution = device_.arrays().execution(step, path_);
+    if (Error error = cuda::beam_search_step(step, to, execution)) return error;
+    device_.fetch();
+    return {};
+  }
+
+  Error operator()(const BeamResultRequest& request, const BeamSequences& result) {
+    device_.rewind();
+    const BeamResultRequest end = end_on(device_, request);
+    const BeamSequences to = sequences_on(device_, result);
+    if (Error error = cuda::beam_search_result(end, to)) return error;
+    device_.fetch();
     return {};
   }
 
  private:
-  /// An array that comes back. Enums travel as the integers that they are.
-  template <class T>
-  struct Back {
-    std::vector<T> values;
-    T* to;
-  };
-  template <class T>
-  static void put(const Back<T>& back) {
-    std::copy(back.values.begin(), back.values.end(), back.to);
-  }
-
-  template <class T>
-  View<const T> in(const View<const T>& view) {
-    if (!view.given()) return {};
-    const std::vector<T> copy(view.data, view.data + view.size);
-    return {arrays_.in(copy), view.size};
-  }
-  template <class T>
-  PerRequest<T> in(const PerRequest<T>& parameter) {
-    if (!parameter.is_array()) return parameter;
-    return {in(parameter.values).data, parameter.values.size};
-  }
-  template <class T>
-  View<T> out_of(const View<T>& view) {
-    if (!view.given()) return {};
-    if constexpr (std::is_same_v<T, float>) {
-      floats_.push_back({{view.data, view.data + view.size}, view.data});
-      return {arrays_.out(floats_.back().values), view.size};
-    } else {
-      static_assert(sizeof(T) == sizeof(std::int32_t));
-      auto* to = reinterpret_cast<std::int32_t*>(view.data);
-      integers_.push_back({{to, to + view.size}, to});
-      return {reinterpret_cast<T*>(arrays_.out(integers_.back().values)), view.size};
-    }
-  }
-
   cuda::Path path_;
-  DeviceArrays arrays_;
-  std::deque<Back<std::int32_t>> integers_;  // addresses of their elements stay
-  std::deque<Back<float>> floats_;
+  DeviceCopies device_;
 };
+
+/// The sequences so far, by both.
+void expect_same_end(const BeamBatch& batch, OnGpu& on_gpu) {
+  BeamResultCall call(batch.result_request(batch.max_width));
+  const BeamFound expected = call.run_on_cpu();
+  ASSERT_FALSE(call.error) << call.error.message;
+  const BeamFound found = call.run(std::ref(on_gpu));
+  ASSERT_FALSE(call.error) << call.error.message;
+  EXPECT_TRUE(found == expected);
+}
 
 void expect_same(const BeamBatch& cpu, const BeamBatch& gpu, std::size_t requests) {
   for (std::size_t r = 0; r < requests; ++r) {
@@ -134,6 +82,7 @@ void run_both(const std::vector<BeamProblem>& problems, std::int64_t vocab, Beam
       const Error error = gpu.step_by(std::ref(on_gpu));
       ASSERT_FALSE(error) << error.message;
       expect_same(cpu, gpu, problems.size());
+      expect_same_end(gpu, on_gpu);
       ASSERT_FALSE(::testing::Test::HasFailure()) << cuda::to_string(path) << ", step " << step;
     }
   }
@@ -188,7 +137,7 @@ TEST(CudaBeamSearch, ARequestThatIsTooWideFailsAlone) {
     OnGpu on_gpu(path);
     const Error error = batch.step_by(std::ref(on_gpu));
     ASSERT_FALSE(error) << error.message;
-    EXPECT_EQ(batch.status(0), RowStatus::invalid_top_k);
+    EXPECT_EQ(batch.status(0), RowStatus::invalid_beam);
     EXPECT_EQ(batch.status(1), RowStatus::ok);
     EXPECT_EQ(batch.live(1).size(), 128U);
   }

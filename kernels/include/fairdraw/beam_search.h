@@ -108,9 +108,9 @@ struct BeamStepRequest {
 /// Statuses: inactive (done already), nan_input and infinite_input (a row, or a beam's score),
 /// no_allowed_token (no candidate at all), index_out_of_range (rows or live beams out of their
 /// range), invalid_history (`generated` not below max_tokens and max_steps, or a pool's count not
-/// in [0, width]), invalid_top_k (width), invalid_penalty (length_penalty, or length^length_penalty
-/// is no positive float32), invalid_min_tokens (max_tokens, early_stopping, an end id). A failed
-/// request has no next beams, and keeps its pool, its state and its length.
+/// in [0, width]), invalid_beam (width, max_tokens, early_stopping, an end id), invalid_penalty
+/// (length_penalty, or length^length_penalty is no positive float32). A failed request has no next
+/// beams, and keeps its pool, its state and its length.
 struct BeamStepResult {
   View<std::int32_t> parents;  ///< which live beam a next beam grew from
   View<std::int32_t> tokens;
@@ -143,13 +143,15 @@ struct BeamResultRequest {
   PerRequest<float> length_penalty = 0.0F;
 };
 
+/// Statuses: index_out_of_range (live_beams), invalid_history (a parent, a length or a count out of
+/// its range), invalid_penalty (length_penalty, or length^length_penalty is no positive float32),
+/// nan_input (a score). Then the request has no sequence.
 struct BeamSequences {
   View<std::int32_t> tokens;   ///< [requests, best, max_steps]; -1 behind the last
   View<std::int32_t> lengths;  ///< [requests, best]; 0 where there is none
   View<float> scores;          ///< [requests, best], normalised; -inf where there is none
   View<float> cumulative;      ///< [requests, best], optional
-  View<RowStatus> statuses;    ///< [requests], optional: index_out_of_range, invalid_history (a
-                               ///< parent, a length or a count out of its range), invalid_penalty
+  View<RowStatus> statuses;    ///< [requests], optional
 };
 
 /// Sequences in the order of normalised scores, of equal ones the pool's first, then live beams by

@@ -145,7 +145,7 @@ Error verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult& resu
                   const Execution& execution);
 
 /// See fairdraw/beam_search.h. A request may count 256 candidates, (1 + end ids) * width: one with
-/// more fails with invalid_top_k. diversity_rate is a scalar. Scores are the CPU's but for the last
+/// more fails with invalid_beam. diversity_rate is a scalar. Scores are the CPU's but for the last
 /// unit of the logarithm and the power, which are the device's.
 Error beam_search_step(const BeamStepRequest& step, const BeamStepResult& result,
                        const Execution& execution);

@@ -86,9 +86,10 @@ struct StopRequest {
 /// Results, one a request. `reasons` and `kept` are needed, the rest is optional.
 ///
 /// Statuses: invalid_history (`output` outside its buffer or longer than its length, an id of the
-/// step that is no token), invalid_min_tokens (any of the criteria: a length out of its range, a
-/// stop id or an id of a sequence that is no token, a sequence of length 0 or beyond its list).
-/// Then reason is none, and none of the step's tokens is kept. Inactive requests: none and 0.
+/// step that is no token), invalid_stop_criteria (a length out of its range, an eos id, stop id or
+/// id of a sequence that is no token, a list outside its buffer, a sequence of length 0 or beyond
+/// its list). Then reason is none, and none of the step's tokens is kept. Inactive requests: none
+/// and 0.
 struct StopResult {
   View<FinishReason> reasons;
   View<std::int32_t> kept;     ///< tokens of this step that belong to the output, the stop included

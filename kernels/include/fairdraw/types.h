@@ -28,30 +28,32 @@ enum class Purpose : std::uint32_t { draw = 0, draft = 1, accept = 2, recover = 
 /// Status of one output. Every status but ok comes with token -1 and leaves all others untouched.
 enum class RowStatus : std::int32_t {
   ok = 0,
-  inactive = 1,               ///< marked as padding: nothing was read
-  nan_input = 2,              ///< NaN somewhere in the row (at a banned id too)
-  infinite_input = 3,         ///< +inf somewhere in the row (at a banned id too)
-  negative_probability = 4,   ///< a probability below zero
-  no_allowed_token = 5,       ///< everything is -inf, banned, or of probability zero
-  invalid_temperature = 6,    ///< not 0 and not in [2^-126, 2^64]
-  invalid_top_k = 7,          ///< below -1
-  invalid_top_p = 8,          ///< not in [0, 1]
-  invalid_min_p = 9,          ///< not in [0, 1]
-  index_out_of_range = 10,    ///< an entry of `indices`, or a draft token, outside its range
-  invalid_history = 11,       ///< a list outside its buffer, an id that is no token, a bad count
-  invalid_penalty = 12,       ///< repetition, frequency or presence penalty out of its range
-  invalid_logit_bias = 13,    ///< NaN, +inf or beyond 2^64, or of an id that is no token
-  invalid_min_tokens = 14,    ///< min_tokens below 0, or a stop id that is no token
-  invalid_bad_words = 15,     ///< a word of length 0 or beyond its list, an id that is no token
-  invalid_allowed_ids = 16,   ///< an allowed id that is no token
-  processing_overflow = 17,   ///< a penalty or bias made a finite logit infinite
-  invalid_draft_length = 18,  ///< a draft longer than its buffer, or of a length below 0
-  impossible_draft = 19,      ///< the draft's own law gives a drafted token probability 0
-  invalid_draft_tree = 20,    ///< a parent not before its child; too many children
+  inactive = 1,                ///< marked as padding: nothing was read
+  nan_input = 2,               ///< NaN somewhere in the row (at a banned id too)
+  infinite_input = 3,          ///< +inf somewhere in the row (at a banned id too)
+  negative_probability = 4,    ///< a probability below zero
+  no_allowed_token = 5,        ///< everything is -inf, banned, or of probability zero
+  invalid_temperature = 6,     ///< not 0 and not in [2^-126, 2^64]
+  invalid_top_k = 7,           ///< below -1
+  invalid_top_p = 8,           ///< not in [0, 1]
+  invalid_min_p = 9,           ///< not in [0, 1]
+  index_out_of_range = 10,     ///< an entry of `indices`, or a draft token, outside its range
+  invalid_history = 11,        ///< a list outside its buffer, an id that is no token, a bad count
+  invalid_penalty = 12,        ///< repetition, frequency, presence or length penalty out of range
+  invalid_logit_bias = 13,     ///< NaN, +inf or beyond 2^64, or of an id that is no token
+  invalid_min_tokens = 14,     ///< min_tokens below 0, or a stop id that is no token
+  invalid_bad_words = 15,      ///< a word of length 0 or beyond its list, an id that is no token
+  invalid_allowed_ids = 16,    ///< an allowed id that is no token
+  processing_overflow = 17,    ///< a penalty or bias made a finite logit infinite
+  invalid_draft_length = 18,   ///< a draft longer than its buffer, or of a length below 0
+  impossible_draft = 19,       ///< the draft's own law gives a drafted token probability 0
+  invalid_draft_tree = 20,     ///< a parent not before its child; too many children
+  invalid_stop_criteria = 21,  ///< what ends a request: a length, an id or a sequence out of range
+  invalid_beam = 22,           ///< beam search: width, max_tokens, early_stopping, an end id
 };
 
 /// How many statuses there are; their numbers are 0 to this, exclusive.
-inline constexpr int kRowStatuses = 21;
+inline constexpr int kRowStatuses = 23;
 
 /// Name of a status, as in the enum.
 const char* to_string(RowStatus status) noexcept;

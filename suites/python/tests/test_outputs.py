@@ -110,8 +110,8 @@ def test_a_request_that_is_wrong_keeps_nothing_and_the_others_go_on():
         max_tokens=[9, 9, 9, 9, 4, 9],
         vocab=50,
     )
-    # invalid_history: an id that is no token; invalid_min_tokens: a criterion out of its range
-    assert found.statuses.tolist() == [0, 11, 14, 14, 14, 11]
+    # invalid_history: an id that is no token; invalid_stop_criteria: one out of its range
+    assert found.statuses.tolist() == [0, 11, 21, 21, 21, 11]
     assert found.kept.tolist() == [1, 0, 0, 0, 0, 0]
     assert not found.reasons.any()
 
