@@ -209,6 +209,8 @@ class BeamSearch:
             raise ValueError(f"best is {best}; allowed: 1 to {self._max_width} (the largest width)")
         shape = (self._requests, best)
         backend = self._backend
+        if isinstance(backend, TorchBackend) and backend.on_gpu:
+            backend = TorchBackend(self._scores)  # the current stream, not that of the last step
         result = BeamResult(
             backend.empty((*shape, self._max_steps), "int32"),
             backend.empty(shape, "int32"),
