@@ -165,8 +165,7 @@ void step(Handle rows_object, bool logprobs, std::int64_t requests, std::int32_t
   result.history = history.view;
   bring_workspace(place, allocate, cuda::workspace_bytes(request));
   run(
-      place,
-      [&](const fairdraw::Execution& how) { return beam_search_step(request, result, how); },
+      place, [&](const fairdraw::Execution& how) { return beam_search_step(request, result, how); },
       [&](const cuda::Execution& how) { return cuda::beam_search_step(request, result, how); });
 }
 
@@ -212,7 +211,8 @@ void bind_beam_search(nb::module_& module) {
   define(module, "beam_search_step", &step, "rows", "logprobs", "requests", "max_width",
          "row_begins", "live", "parameters", "next", "pool", "history", "stream", "allocate");
   define(module, "beam_search_result", &best, "requests", "max_width", "best", "pool", "history",
-         "live", "length_penalty", "tokens", "lengths", "scores", "cumulative", "statuses", "stream");
+         "live", "length_penalty", "tokens", "lengths", "scores", "cumulative", "statuses",
+         "stream");
   module.attr("MAX_BEAM_WIDTH") = kMaxBeamWidth;
 }
 

@@ -33,9 +33,8 @@ class OwnedCudaProcessor {
     options.logit_offsets = logit_offsets;
     options.most_unread_calls = most_unread_calls;
     options.most_copies = most_copies;
-    run_on_host([&] {
-      return cuda::FusedSamplingProcessor::make(*owned.state, options, processor);
-    });
+    run_on_host(
+        [&] { return cuda::FusedSamplingProcessor::make(*owned.state, options, processor); });
   }
 
   std::unique_ptr<cuda::FusedSamplingProcessor> processor;
@@ -110,10 +109,9 @@ void bind_cuda_fused_sampling_processor(nb::module_& module) {
           nb::arg("packed").none())
       .def("clear_bitmask",
            [](Self& self) { run_on_host([&] { return self.processor->clear_bitmask(); }); })
-      .def("start_async_token_copy",
-           [](Self& self) {
-             run_on_host([&] { return self.processor->start_async_token_copy(); });
-           })
+      .def(
+          "start_async_token_copy",
+          [](Self& self) { run_on_host([&] { return self.processor->start_async_token_copy(); }); })
       .def("wait_for_tokens", &wait_for_tokens)
       .def("catch_up", [](Self& self) { run_on_host([&] { return self.processor->catch_up(); }); });
 }

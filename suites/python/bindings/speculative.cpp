@@ -124,8 +124,8 @@ class Draft {
       : parts_(nb::cast<nb::tuple>(object)), law_(parts_[2], place) {
     law = static_cast<DraftLaw>(nb::cast<std::uint32_t>(parts_[0]));
     if (law == DraftLaw::none) return;
-    rows_ = rows_of(law == DraftLaw::probs ? "draft_probs" : "draft_logits", parts_[1], axes,
-                    &place);
+    rows_ =
+        rows_of(law == DraftLaw::probs ? "draft_probs" : "draft_logits", parts_[1], axes, &place);
   }
 
   template <class Request>
