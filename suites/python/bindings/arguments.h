@@ -61,9 +61,17 @@ using Statuses = Output<RowStatus, std::int32_t>;
 template <class T, class Stored = T>
 class Input {
  public:
-  Input(const char* name, nb::handle object, const Place& place) {
+  /// On any device: where the call runs, as place_of(array()) says.
+  Input(const char* name, nb::handle object) { read(name, object, nullptr); }
+  Input(const char* name, nb::handle object, const Place& place) { read(name, object, &place); }
+
+  const InputArray& array() const { return array_; }
+  View<const T> view;
+
+ private:
+  void read(const char* name, nb::handle object, const Place* place) {
     if (object.is_none()) return;
-    array_ = input_array(name, object, &place);
+    array_ = input_array(name, object, place);
     if (array_.dtype() != nb::dtype<Stored>() || !is_contiguous(array_)) {
       throw_type_error(fmt::format("{} holds {}; {} is needed, contiguous", name,
                                    dtype_name(array_.dtype()), dtype_name(nb::dtype<Stored>())));
@@ -72,9 +80,7 @@ class Input {
     view = {array_.size() == 0 ? &kNothing : static_cast<const T*>(array_.data()),
             static_cast<std::int64_t>(array_.size())};
   }
-  View<const T> view;
 
- private:
   static constexpr T kNothing{};
   InputArray array_;
 };

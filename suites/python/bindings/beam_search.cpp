@@ -172,13 +172,12 @@ void step(Handle rows_object, bool logprobs, std::int64_t requests, std::int32_t
 void best(std::int64_t requests, std::int32_t max_width, std::int32_t count, Handle pool_parts,
           Handle history_parts, Handle live_parts, Handle length_penalty, Handle tokens,
           Handle lengths, Handle scores, Handle cumulative, Handle statuses, std::uint64_t stream) {
-  const InputArray where = input_array("tokens", tokens, nullptr);
-  const Place place = place_of(where, stream, nb::none());
+  const Input<float> penalty("length_penalty", length_penalty);
+  const Place place = place_of(penalty.array(), stream, nb::none());
   const std::int64_t places = requests * max_width;
   const Pool pool(pool_parts, requests, places, place);
   const History history(history_parts, places, place);
   const Live live(live_parts, place);
-  const Input<float> penalty("length_penalty", length_penalty, place);
   const std::int64_t wanted = requests * count;
 
   BeamResultRequest request;

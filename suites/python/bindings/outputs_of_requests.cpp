@@ -22,11 +22,10 @@ PerRequest<T> each(const Input<T>& input) {
 void stop(std::int64_t requests, std::int64_t tokens_per_step, std::int64_t vocab,
           Handle step_tokens, Handle output, Handle output_lengths, Handle criteria_parts,
           Handle active, Handle result_parts, std::uint64_t stream) {
-  const InputArray where = input_array("step_tokens", step_tokens, nullptr);
-  const Place place = place_of(where, stream, nb::none());
+  const Input<std::int32_t> tokens("step_tokens", step_tokens);
+  const Place place = place_of(tokens.array(), stream, nb::none());
   const auto criteria = nb::cast<nb::tuple>(criteria_parts);
   const auto results = nb::cast<nb::tuple>(result_parts);
-  const Input<std::int32_t> tokens("step_tokens", step_tokens, place);
   const Lists history("output", output, place);
   const Input<std::int32_t> lengths("output_lengths", output_lengths, place);
   const Input<std::int32_t> eos_id("eos_id", criteria[0], place);
