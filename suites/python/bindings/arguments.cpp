@@ -58,10 +58,10 @@ bool is_contiguous(const InputArray& array) {
   return true;
 }
 
-Lists::Lists(const char* name, nb::handle object)
-    : ids_(name, part_of(object, 0)),
-      begins_(name, part_of(object, 1)),
-      lengths_(name, part_of(object, 2)) {
+Lists::Lists(const char* name, nb::handle object, const Place& place)
+    : ids_(name, part_of(object, 0), place),
+      begins_(name, part_of(object, 1), place),
+      lengths_(name, part_of(object, 2), place) {
   view = {ids_.view.data, ids_.view.size, begins_.view, lengths_.view};
 }
 
@@ -73,11 +73,6 @@ View<const std::uint8_t> flags_of(const char* name, const InputArray& array) {
                     name, dtype_name(array.dtype()), array.ndim()));
   }
   return {static_cast<const std::uint8_t*>(array.data()), static_cast<std::int64_t>(array.size())};
-}
-
-void expect_host(const char* operation, const Place& place) {
-  if (!place.on_cuda()) return;
-  raise({ErrorCode::unsupported, fmt::format("{} takes arrays in host memory", operation)});
 }
 
 }  // namespace fairdraw::python

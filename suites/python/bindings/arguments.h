@@ -55,15 +55,23 @@ class Output {
 };
 using Statuses = Output<RowStatus, std::int32_t>;
 
-/// An array of T that is read as it is, or an empty view for None. fairdraw/_arrays.py makes such
-/// arrays of what users have; their lengths are the kernels' to check.
+/// An array of T that is read as it is, or an empty view for None. fairdraw/_host_arrays.py and
+/// fairdraw/_device_arrays.py make such arrays of what users have; their lengths are the kernels'
+/// to check.
 template <class T, class Stored = T>
 class Input {
  public:
-  Input(const char* name, nb::handle object) {
+  /// On any device: where the call runs, as place_of(array()) says.
+  Input(const char* name, nb::handle object) { read(name, object, nullptr); }
+  Input(const char* name, nb::handle object, const Place& place) { read(name, object, &place); }
+
+  const InputArray& array() const { return array_; }
+  View<const T> view;
+
+ private:
+  void read(const char* name, nb::handle object, const Place* place) {
     if (object.is_none()) return;
-    const Place host;
-    array_ = input_array(name, object, &host);
+    array_ = input_array(name, object, place);
     if (array_.dtype() != nb::dtype<Stored>() || !is_contiguous(array_)) {
       throw_type_error(fmt::format("{} holds {}; {} is needed, contiguous", name,
                                    dtype_name(array_.dtype()), dtype_name(nb::dtype<Stored>())));
@@ -72,9 +80,7 @@ class Input {
     view = {array_.size() == 0 ? &kNothing : static_cast<const T*>(array_.data()),
             static_cast<std::int64_t>(array_.size())};
   }
-  View<const T> view;
 
- private:
   static constexpr T kNothing{};
   InputArray array_;
 };
@@ -82,7 +88,7 @@ class Input {
 /// Lists of token ids, or none for None: a tuple of ids (int32), begins (int64), lengths (int32).
 class Lists {
  public:
-  Lists(const char* name, nb::handle object);
+  Lists(const char* name, nb::handle object, const Place& place);
   TokenLists view;
 
  private:
@@ -120,9 +126,6 @@ BitRows<Word> bit_rows(const char* name, const Array& array, const RowsView& row
 /// A flag a row or request: contiguous bool or uint8 along one axis.
 View<const std::uint8_t> flags_of(const char* name, const InputArray& array);
 
-/// For operations that know the CPU alone.
-void expect_host(const char* operation, const Place& place);
-
 /// Calls without the interpreter's lock, and raises what comes back.
 template <class Call>
 void run_on_host(const Call& call) {
@@ -132,6 +135,12 @@ void run_on_host(const Call& call) {
     error = call();
   }
   raise(error);
+}
+
+/// The same where the place is: the call gets the place's way to run.
+template <class OnCpu, class OnCuda>
+void run(const Place& place, OnCpu on_cpu, OnCuda on_cuda) {
+  run_on_host([&] { return place.on_cuda() ? on_cuda(place.cuda) : on_cpu(place.cpu); });
 }
 
 // Every object may be None as far as nanobind sees: what must not be is told by name.

@@ -181,6 +181,13 @@ Place place_of(const InputArray& rows, std::uint64_t stream, nb::handle workspac
   return place;
 }
 
+void bring_workspace(Place& place, nb::handle allocate, std::int64_t bytes) {
+  if (!place.on_cuda() || bytes == 0) return;
+  place.workspace = nb::cast<OutputArray>(allocate(bytes));
+  place.cuda.workspace = place.workspace.data();
+  place.cuda.workspace_bytes = static_cast<std::int64_t>(place.workspace.nbytes());
+}
+
 InputArray input_array(const char* name, nb::handle object, const Place* place) {
   InputArray array;
   if (!nb::try_cast(object, array, false) || !array.is_valid()) {
@@ -221,9 +228,9 @@ OutputArray output_array(const char* name, nb::handle object, nb::dlpack::dtype 
   return array;
 }
 
-Rows rows_of(const char* name, nb::handle object, std::size_t axes) {
+Rows rows_of(const char* name, nb::handle object, std::size_t axes, const Place* place) {
   Rows rows;
-  rows.array = input_array(name, object, nullptr);
+  rows.array = input_array(name, object, place);
   const InputArray& array = rows.array;
   const nb::dlpack::dtype dtype = array.dtype();
   if (is(dtype, dtype_code::Float) && dtype.bits == 32) {

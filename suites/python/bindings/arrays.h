@@ -47,6 +47,9 @@ struct Place {
 /// `stream`: a cudaStream_t as an integer; `workspace`: an array of bytes on the device, or None.
 /// Both mean nothing on the CPU. TypeError for a device that is neither a CPU nor an NVIDIA GPU.
 Place place_of(const InputArray& rows, std::uint64_t stream, nb::handle workspace);
+/// For operations whose workspace depends on more than the rows: `allocate`, called with a number
+/// of bytes, gives an array of so many on the device. Not called on the CPU.
+void bring_workspace(Place& place, nb::handle allocate, std::int64_t bytes);
 
 /// An array that is read; `expect_place` null: any device.
 InputArray input_array(const char* name, nb::handle object, const Place* expect_place);
@@ -55,13 +58,14 @@ OutputArray output_array(const char* name, nb::handle object, nb::dlpack::dtype 
                          std::int64_t size, const Place& place);
 
 /// A matrix of logits or probabilities. `axes` 2: [rows, vocab]; 3: [batch, positions, vocab],
-/// whose first two axes must be one run of rows.
+/// whose first two axes must be one run of rows. `expect_place` null: on any device.
 struct Rows {
   InputArray array;
   RowsView view;
   std::int64_t batch = 0, positions = 1;
 };
-Rows rows_of(const char* name, nb::handle object, std::size_t axes = 2);
+Rows rows_of(const char* name, nb::handle object, std::size_t axes = 2,
+             const Place* expect_place = nullptr);
 
 /// The matrix that a call writes: float32, or of `dtype` where it is a copy of the input.
 FloatRows float_rows(const char* name, nb::handle object, const RowsView& like, const Place& place,

@@ -1,5 +1,5 @@
-// BatchState and FusedSamplingProcessor, as fairdraw/serving.py needs them: requests by position,
-// results as arrays that the caller made.
+// BatchState and the CPU's FusedSamplingProcessor, as fairdraw/serving.py and
+// fairdraw/fused_sampling_processor.py need them: requests by position, results as lists.
 #include "fairdraw/batch_state.h"
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "fairdraw/fused_sampling_processor.h"
-#include "suites/python/bindings/arrays.h"
+#include "suites/python/bindings/arguments.h"
 #include "suites/python/bindings/batch_fields.h"
 #include "suites/python/bindings/bindings.h"
 
@@ -20,31 +20,6 @@ namespace fairdraw::python {
 namespace {
 
 using Handle = nb::handle;
-using Ids = std::vector<std::int32_t>;
-
-/// A state, and how Python makes one.
-struct OwnedState {
-  std::unique_ptr<BatchState> state;
-
-  OwnedState(std::int64_t vocab, std::int32_t capacity, std::int32_t max_length,
-             std::int32_t max_bias, std::int32_t max_stop_ids, std::int32_t max_bad_words,
-             std::int32_t max_bad_word_tokens, std::int32_t max_allowed_ids, bool dense,
-             bool lowest_id, bool joint) {
-    BatchStateOptions options;
-    options.vocab = vocab;
-    options.capacity = capacity;
-    options.max_length = max_length;
-    options.max_bias = max_bias;
-    options.max_stop_ids = max_stop_ids;
-    options.max_bad_words = max_bad_words;
-    options.max_bad_word_tokens = max_bad_word_tokens;
-    options.max_allowed_ids = max_allowed_ids;
-    options.history = dense ? HistoryForm::dense : HistoryForm::lists;
-    options.tie_rule = lowest_id ? TieRule::lowest_id : TieRule::keep_all;
-    options.filter_order = joint ? FilterOrder::joint : FilterOrder::top_k_first;
-    raise(BatchState::make(options, state));
-  }
-};
 
 struct OwnedProcessor {
   FusedSamplingProcessor processor;
@@ -80,9 +55,58 @@ struct Fields {
   }
 };
 
+void step(OwnedProcessor& self, Handle logits, Handle offsets, bool all) {
+  const Rows rows = rows_of("logits", logits);
+  const Place place = place_of(rows.array, 0, nb::none());
+  if (place.on_cuda()) {
+    throw_value_error(fmt::format("logits is on {}; allowed: the device of the processor, cpu",
+                                  device_name(place.device_type, place.device_id)));
+  }
+  const StepRows which = all ? StepRows::all : StepRows::last;
+  with_offsets(offsets, &place, [&](auto view) {
+    run_on_host([&] { return self.processor.step(rows.view, view, which); });
+  });
+}
+
+}  // namespace
+
+OwnedState::OwnedState(std::int64_t vocab, std::int32_t capacity, std::int32_t max_length,
+                       std::int32_t max_bias, std::int32_t max_stop_ids, std::int32_t max_bad_words,
+                       std::int32_t max_bad_word_tokens, std::int32_t max_allowed_ids, bool dense,
+                       bool lowest_id, bool joint) {
+  BatchStateOptions options;
+  options.vocab = vocab;
+  options.capacity = capacity;
+  options.max_length = max_length;
+  options.max_bias = max_bias;
+  options.max_stop_ids = max_stop_ids;
+  options.max_bad_words = max_bad_words;
+  options.max_bad_word_tokens = max_bad_word_tokens;
+  options.max_allowed_ids = max_allowed_ids;
+  options.history = dense ? HistoryForm::dense : HistoryForm::lists;
+  options.tie_rule = lowest_id ? TieRule::lowest_id : TieRule::keep_all;
+  options.filter_order = joint ? FilterOrder::joint : FilterOrder::top_k_first;
+  raise(BatchState::make(options, state));
+}
+
 Ids list_of(View<const std::int32_t> view) { return {view.data, view.data + view.size}; }
 
-/// Packed bits of a call: [rows, words] of 32-bit words side by side.
+Ids numbers_of(View<const RowStatus> statuses) {
+  Ids numbers;
+  for (std::int64_t i = 0; i < statuses.size; ++i) {
+    numbers.push_back(static_cast<std::int32_t>(statuses.data[i]));
+  }
+  return numbers;
+}
+
+std::vector<Ids> lists_of(const TokenLists& lists) {
+  std::vector<Ids> tokens;
+  for (std::int64_t i = 0; i < lists.lengths.size; ++i) {
+    tokens.push_back(list_of({lists.data + lists.begins.data[i], lists.lengths.data[i]}));
+  }
+  return tokens;
+}
+
 BitRows<const std::uint32_t> bits_of(const InputArray& array) {
   if (array.dtype().bits != 32 || array.ndim() != 2) {
     throw_type_error(fmt::format(
@@ -104,40 +128,6 @@ BitRows<const std::uint32_t> bits_of(const InputArray& array) {
   }
   return {static_cast<const std::uint32_t*>(array.data()), length(0), stride};
 }
-
-void step(OwnedProcessor& self, Handle logits, Handle offsets, bool all) {
-  const Rows rows = rows_of("logits", logits);
-  const Place place = place_of(rows.array, 0, nb::none());
-  if (place.on_cuda()) {
-    throw_value_error(fmt::format("logits is on {}; a batch state lives on the CPU",
-                                  device_name(place.device_type, place.device_id)));
-  }
-  const StepRows which = all ? StepRows::all : StepRows::last;
-  const auto run = [&](auto view) {
-    Error error;
-    {
-      const nb::gil_scoped_release others_may_run;
-      error = self.processor.step(rows.view, view, which);
-    }
-    raise(error);
-  };
-  if (offsets.is_none()) return run(View<const std::int64_t>{});
-  const InputArray array = input_array("logit_offsets", offsets, &place);
-  const bool contiguous =
-      array.ndim() == 1 && array.size() > 0 && (array.size() == 1 || array.stride(0) == 1);
-  const auto size = static_cast<std::int64_t>(array.size());
-  if (contiguous && array.dtype() == nb::dtype<std::int64_t>()) {
-    return run(View<const std::int64_t>{static_cast<const std::int64_t*>(array.data()), size});
-  }
-  if (contiguous && array.dtype() == nb::dtype<std::uint32_t>()) {
-    return run(View<const std::uint32_t>{static_cast<const std::uint32_t*>(array.data()), size});
-  }
-  throw_type_error(fmt::format(
-      "logit_offsets holds {} along {} axes; contiguous int64 or uint32 [requests + 1] is needed",
-      dtype_name(array.dtype()), array.ndim()));
-}
-
-}  // namespace
 
 nb::tuple tuple_of(const BatchRequest& r) {
   std::vector<std::pair<std::int32_t, float>> bias;
@@ -218,28 +208,13 @@ void bind_batch_state(nb::module_& module) {
       .def("new_token_counts",
            [](const OwnedProcessor& self) { return list_of(self.processor.new_token_counts()); })
       .def("statuses",
-           [](const OwnedProcessor& self) {
-             Ids numbers;
-             const View<const RowStatus> statuses = self.processor.statuses();
-             for (std::int64_t i = 0; i < statuses.size; ++i) {
-               numbers.push_back(static_cast<std::int32_t>(statuses.data[i]));
-             }
-             return numbers;
-           })
-      .def(
-          "generated_tokens",
-          [](const OwnedProcessor& self) {
-            const TokenLists lists = self.processor.generated_tokens();
-            std::vector<Ids> tokens;
-            for (std::int64_t i = 0; i < lists.lengths.size; ++i) {
-              tokens.push_back(list_of({lists.data + lists.begins.data[i], lists.lengths.data[i]}));
-            }
-            return tokens;
-          })
+           [](const OwnedProcessor& self) { return numbers_of(self.processor.statuses()); })
+      .def("generated_tokens",
+           [](const OwnedProcessor& self) { return lists_of(self.processor.generated_tokens()); })
       .def(
           "update_bitmask",
           [](OwnedProcessor& self, Handle packed) {
-            Place cpu;
+            const Place cpu;
             const InputArray array = input_array("packed", packed, &cpu);
             raise(self.processor.update_bitmask(bits_of(array)));
           },
@@ -248,9 +223,7 @@ void bind_batch_state(nb::module_& module) {
       .def("start_async_token_copy",
            [](OwnedProcessor& self) { raise(self.processor.start_async_token_copy()); })
       .def("wait_for_tokens",
-           [](const OwnedProcessor& self) { return list_of(self.processor.wait_for_tokens()); })
-      .def("has_copy",
-           [](const OwnedProcessor& self) { return self.processor.wait_for_tokens().given(); });
+           [](const OwnedProcessor& self) { return list_of(self.processor.wait_for_tokens()); });
 }
 
 }  // namespace fairdraw::python

@@ -1,6 +1,9 @@
-// The operations of fairdraw/beam_search.h on the arrays of fairdraw/beam_search.py.
+// The operations of fairdraw/beam_search.h on the arrays of fairdraw/beam_search.py, which all lie
+// where the rows do.
 #include "fairdraw/beam_search.h"
 
+#include "fairdraw/cuda.h"
+#include "fairdraw/cuda_beam_result.h"
 #include "suites/python/bindings/arguments.h"
 #include "suites/python/bindings/bindings.h"
 
@@ -12,14 +15,14 @@ using Handle = nb::handle;
 /// Finished sequences: (counts, scores, cumulative, lengths, beams, tokens).
 class Pool {
  public:
-  Pool(Handle object, std::int64_t requests, std::int64_t places)
+  Pool(Handle object, std::int64_t requests, std::int64_t places, const Place& place)
       : parts_(nb::cast<nb::tuple>(object)),
-        counts_("pool.counts", parts_[0], requests, Place()),
-        scores_("pool.scores", parts_[1], places, Place()),
-        cumulative_("pool.cumulative", parts_[2], places, Place()),
-        lengths_("pool.lengths", parts_[3], places, Place()),
-        beams_("pool.beams", parts_[4], places, Place()),
-        tokens_("pool.tokens", parts_[5], places, Place()) {
+        counts_("pool.counts", parts_[0], requests, place),
+        scores_("pool.scores", parts_[1], places, place),
+        cumulative_("pool.cumulative", parts_[2], places, place),
+        lengths_("pool.lengths", parts_[3], places, place),
+        beams_("pool.beams", parts_[4], places, place),
+        tokens_("pool.tokens", parts_[5], places, place) {
     view = {counts_.view, scores_.view, cumulative_.view, lengths_.view, beams_.view, tokens_.view};
   }
   BeamPool view;
@@ -34,11 +37,11 @@ class Pool {
 /// What live beams were: (tokens, parents, max_steps).
 class History {
  public:
-  History(Handle object, std::int64_t places)
+  History(Handle object, std::int64_t places, const Place& place)
       : parts_(nb::cast<nb::tuple>(object)),
         steps_(nb::cast<std::int32_t>(parts_[2])),
-        tokens_("history.tokens", parts_[0], places * steps_, Place()),
-        parents_("history.parents", parts_[1], places * steps_, Place()) {
+        tokens_("history.tokens", parts_[0], places * steps_, place),
+        parents_("history.parents", parts_[1], places * steps_, place) {
     view = {tokens_.view, parents_.view, steps_};
   }
   BeamHistory view;
@@ -52,12 +55,12 @@ class History {
 /// Where live beams are: (live_beams, scores, generated, states).
 class Live {
  public:
-  explicit Live(Handle object)
+  Live(Handle object, const Place& place)
       : parts_(nb::cast<nb::tuple>(object)),
-        beams("live_beams", parts_[0]),
-        scores("scores", parts_[1]),
-        generated("generated", parts_[2]),
-        states("states", parts_[3]) {}
+        beams("live_beams", parts_[0], place),
+        scores("scores", parts_[1], place),
+        generated("generated", parts_[2], place),
+        states("states", parts_[3], place) {}
 
  private:
   nb::tuple parts_;
@@ -72,15 +75,15 @@ class Live {
 /// Where a step writes them: (parents, tokens, scores, live_beams, generated, states, statuses).
 class Next {
  public:
-  Next(Handle object, std::int64_t requests, std::int64_t places)
+  Next(Handle object, std::int64_t requests, std::int64_t places, const Place& place)
       : parts_(nb::cast<nb::tuple>(object)),
-        parents_("parents", parts_[0], places, Place()),
-        tokens_("tokens", parts_[1], places, Place()),
-        scores_("scores", parts_[2], places, Place()),
-        live_beams_("live_beams", parts_[3], requests, Place()),
-        generated_("generated", parts_[4], requests, Place()),
-        states_("states", parts_[5], requests, Place()),
-        statuses_("statuses", parts_[6], requests, Place()) {}
+        parents_("parents", parts_[0], places, place),
+        tokens_("tokens", parts_[1], places, place),
+        scores_("scores", parts_[2], places, place),
+        live_beams_("live_beams", parts_[3], requests, place),
+        generated_("generated", parts_[4], requests, place),
+        states_("states", parts_[5], requests, place),
+        statuses_("statuses", parts_[6], requests, place) {}
 
   void into(BeamStepResult& result) const {
     result.parents = parents_.view;
@@ -104,13 +107,13 @@ class Next {
 /// (width, length_penalty, early_stopping, max_tokens, end_ids).
 class Parameters {
  public:
-  explicit Parameters(Handle object)
+  Parameters(Handle object, const Place& place)
       : parts_(nb::cast<nb::tuple>(object)),
-        width_("width", parts_[0]),
-        length_penalty_("length_penalty", parts_[1]),
-        early_stopping_("early_stopping", parts_[2]),
-        max_tokens_("max_tokens", parts_[3]),
-        end_ids_("end_ids", parts_[4]) {
+        width_("width", parts_[0], place),
+        length_penalty_("length_penalty", parts_[1], place),
+        early_stopping_("early_stopping", parts_[2], place),
+        max_tokens_("max_tokens", parts_[3], place),
+        end_ids_("end_ids", parts_[4], place) {
     view.width = of(width_);
     view.length_penalty = of(length_penalty_);
     view.early_stopping = of(early_stopping_);
@@ -134,16 +137,16 @@ class Parameters {
 
 void step(Handle rows_object, bool logprobs, std::int64_t requests, std::int32_t max_width,
           Handle row_begins, Handle live_parts, Handle parameter_parts, Handle next_parts,
-          Handle pool_parts, Handle history_parts) {
+          Handle pool_parts, Handle history_parts, std::uint64_t stream, Handle allocate) {
   const Rows rows = rows_of(logprobs ? "logprobs" : "logits", rows_object);
-  expect_host("beam_search_step", place_of(rows.array, 0, nb::none()));
+  Place place = place_of(rows.array, stream, nb::none());
   const std::int64_t places = requests * max_width;
-  const Input<std::int64_t> begins("row_begins", row_begins);
-  const Live live(live_parts);
-  const Parameters parameters(parameter_parts);
-  const Next next(next_parts, requests, places);
-  const Pool pool(pool_parts, requests, places);
-  const History history(history_parts, places);
+  const Input<std::int64_t> begins("row_begins", row_begins, place);
+  const Live live(live_parts, place);
+  const Parameters parameters(parameter_parts, place);
+  const Next next(next_parts, requests, places, place);
+  const Pool pool(pool_parts, requests, places, place);
+  const History history(history_parts, places, place);
 
   BeamStepRequest request;
   request.rows = rows.view;
@@ -160,17 +163,21 @@ void step(Handle rows_object, bool logprobs, std::int64_t requests, std::int32_t
   next.into(result);
   result.pool = pool.view;
   result.history = history.view;
-  run_on_host([&] { return beam_search_step(request, result); });
+  bring_workspace(place, allocate, cuda::workspace_bytes(request));
+  run(
+      place, [&](const fairdraw::Execution& how) { return beam_search_step(request, result, how); },
+      [&](const cuda::Execution& how) { return cuda::beam_search_step(request, result, how); });
 }
 
 void best(std::int64_t requests, std::int32_t max_width, std::int32_t count, Handle pool_parts,
           Handle history_parts, Handle live_parts, Handle length_penalty, Handle tokens,
-          Handle lengths, Handle scores, Handle cumulative, Handle statuses) {
-  const std::int64_t places = requests * max_width;
-  const Pool pool(pool_parts, requests, places);
-  const History history(history_parts, places);
-  const Live live(live_parts);
+          Handle lengths, Handle scores, Handle cumulative, Handle statuses, std::uint64_t stream) {
   const Input<float> penalty("length_penalty", length_penalty);
+  const Place place = place_of(penalty.array(), stream, nb::none());
+  const std::int64_t places = requests * max_width;
+  const Pool pool(pool_parts, requests, places, place);
+  const History history(history_parts, places, place);
+  const Live live(live_parts, place);
   const std::int64_t wanted = requests * count;
 
   BeamResultRequest request;
@@ -184,22 +191,27 @@ void best(std::int64_t requests, std::int32_t max_width, std::int32_t count, Han
   request.generated = live.generated.view;
   request.states = live.states.view;
   request.length_penalty = {penalty.view.data, penalty.view.size};
-  const Output<std::int32_t> ids("tokens", tokens, wanted * history.view.max_steps, Place());
-  const Output<std::int32_t> length("lengths", lengths, wanted, Place());
-  const Output<float> score("scores", scores, wanted, Place());
-  const Output<float> sum("cumulative", cumulative, wanted, Place());
-  const Statuses status("statuses", statuses, requests, Place());
+  const Output<std::int32_t> ids("tokens", tokens, wanted * history.view.max_steps, place);
+  const Output<std::int32_t> length("lengths", lengths, wanted, place);
+  const Output<float> score("scores", scores, wanted, place);
+  const Output<float> sum("cumulative", cumulative, wanted, place);
+  const Statuses status("statuses", statuses, requests, place);
   const BeamSequences result{ids.view, length.view, score.view, sum.view, status.view};
-  run_on_host([&] { return beam_search_result(request, result); });
+  run(
+      place, [&](const fairdraw::Execution&) { return beam_search_result(request, result); },
+      [&](const cuda::Execution& how) {
+        return cuda::beam_search_result(request, result, how.stream);
+      });
 }
 
 }  // namespace
 
 void bind_beam_search(nb::module_& module) {
   define(module, "beam_search_step", &step, "rows", "logprobs", "requests", "max_width",
-         "row_begins", "live", "parameters", "next", "pool", "history");
+         "row_begins", "live", "parameters", "next", "pool", "history", "stream", "allocate");
   define(module, "beam_search_result", &best, "requests", "max_width", "best", "pool", "history",
-         "live", "length_penalty", "tokens", "lengths", "scores", "cumulative", "statuses");
+         "live", "length_penalty", "tokens", "lengths", "scores", "cumulative", "statuses",
+         "stream");
   module.attr("MAX_BEAM_WIDTH") = kMaxBeamWidth;
 }
 

@@ -8,7 +8,8 @@ namespace fairdraw::python {
 void bind_operations(nanobind::module_& module);   ///< the kernels, by fairdraw/sampling.py
 void bind_batch(nanobind::module_& module);        ///< what a callable under test is given
 void bind_batch_state(nanobind::module_& module);  ///< what fairdraw/serving.py is made of
-void bind_beam_search(nanobind::module_& module);  ///< fairdraw/beam_search.py
+void bind_cuda_fused_sampling_processor(nanobind::module_& module);  ///< the same on a GPU
+void bind_beam_search(nanobind::module_& module);                    ///< fairdraw/beam_search.py
 /// fairdraw/stop_criteria.py and fairdraw/parallel_sampling.py
 void bind_outputs_of_requests(nanobind::module_& module);
 void bind_request_parameters(nanobind::module_& module);  ///< fairdraw/request_parameters.py

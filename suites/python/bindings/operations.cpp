@@ -17,17 +17,6 @@ namespace {
 
 using Handle = nb::handle;
 
-// Calls without the interpreter's lock: `call` gets the place's way to run.
-template <class OnCpu, class OnCuda>
-void run(const Place& place, OnCpu on_cpu, OnCuda on_cuda) {
-  Error error;
-  {
-    const nb::gil_scoped_release others_may_run;
-    error = place.on_cuda() ? on_cuda(place.cuda) : on_cpu(place.cpu);
-  }
-  raise(error);
-}
-
 void softmax_rows(Handle logits, Handle temperature, Handle probs, Handle statuses,
                   std::uint64_t stream, Handle workspace) {
   const Rows rows = rows_of("logits", logits);

@@ -1,5 +1,6 @@
 // The operations of fairdraw/stop_criteria.h and fairdraw/parallel_sampling.h, as the files of
 // those names in fairdraw/ need them.
+#include "fairdraw/cuda_stop_criteria.h"
 #include "fairdraw/parallel_sampling.h"
 #include "fairdraw/stop_criteria.h"
 #include "suites/python/bindings/arguments.h"
@@ -20,20 +21,21 @@ PerRequest<T> each(const Input<T>& input) {
 /// output_lengths, statuses).
 void stop(std::int64_t requests, std::int64_t tokens_per_step, std::int64_t vocab,
           Handle step_tokens, Handle output, Handle output_lengths, Handle criteria_parts,
-          Handle active, Handle result_parts) {
+          Handle active, Handle result_parts, std::uint64_t stream) {
+  const Input<std::int32_t> tokens("step_tokens", step_tokens);
+  const Place place = place_of(tokens.array(), stream, nb::none());
   const auto criteria = nb::cast<nb::tuple>(criteria_parts);
   const auto results = nb::cast<nb::tuple>(result_parts);
-  const Input<std::int32_t> tokens("step_tokens", step_tokens);
-  const Lists history("output", output);
-  const Input<std::int32_t> lengths("output_lengths", output_lengths);
-  const Input<std::int32_t> eos_id("eos_id", criteria[0]);
-  const Input<std::uint8_t> ignore_eos("ignore_eos", criteria[1]);
-  const Lists stop_ids("stop_ids", criteria[2]);
-  const Lists sequences("stop_sequences", criteria[3]);
-  const Lists sequence_lengths("stop_sequences", criteria[4]);
-  const Input<std::int32_t> min_tokens("min_tokens", criteria[5]);
-  const Input<std::int32_t> max_tokens("max_tokens", criteria[6]);
-  const Input<std::uint8_t> flags("active", active);
+  const Lists history("output", output, place);
+  const Input<std::int32_t> lengths("output_lengths", output_lengths, place);
+  const Input<std::int32_t> eos_id("eos_id", criteria[0], place);
+  const Input<std::uint8_t> ignore_eos("ignore_eos", criteria[1], place);
+  const Lists stop_ids("stop_ids", criteria[2], place);
+  const Lists sequences("stop_sequences", criteria[3], place);
+  const Lists sequence_lengths("stop_sequences", criteria[4], place);
+  const Input<std::int32_t> min_tokens("min_tokens", criteria[5], place);
+  const Input<std::int32_t> max_tokens("max_tokens", criteria[6], place);
+  const Input<std::uint8_t> flags("active", active, place);
 
   StopRequest request;
   request.requests = requests;
@@ -51,12 +53,12 @@ void stop(std::int64_t requests, std::int64_t tokens_per_step, std::int64_t voca
   request.criteria.max_tokens = each(max_tokens);
   request.active = flags.view;
 
-  const Output<FinishReason, std::int32_t> reasons("reasons", results[0], requests, Place());
-  const Output<std::int32_t> kept("kept", results[1], requests, Place());
-  const Output<std::int32_t> matched("matched", results[2], requests, Place());
-  const Output<std::int32_t> matched_lengths("matched_lengths", results[3], requests, Place());
-  const Output<std::int32_t> after("output_lengths", results[4], requests, Place());
-  const Statuses statuses("statuses", results[5], requests, Place());
+  const Output<FinishReason, std::int32_t> reasons("reasons", results[0], requests, place);
+  const Output<std::int32_t> kept("kept", results[1], requests, place);
+  const Output<std::int32_t> matched("matched", results[2], requests, place);
+  const Output<std::int32_t> matched_lengths("matched_lengths", results[3], requests, place);
+  const Output<std::int32_t> after("output_lengths", results[4], requests, place);
+  const Statuses statuses("statuses", results[5], requests, place);
   StopResult result;
   result.reasons = reasons.view;
   result.kept = kept.view;
@@ -64,12 +66,14 @@ void stop(std::int64_t requests, std::int64_t tokens_per_step, std::int64_t voca
   result.matched_lengths = matched_lengths.view;
   result.output_lengths = after.view;
   result.statuses = statuses.view;
-  run_on_host([&] { return check_stop(request, result); });
+  run(
+      place, [&](const fairdraw::Execution&) { return check_stop(request, result); },
+      [&](const cuda::Execution& how) { return cuda::check_stop(request, result, how.stream); });
 }
 
 void seeds_of_children(Handle seeds, std::int32_t n, bool seed_plus_index, std::int64_t prompts,
                        Handle children) {
-  const Input<std::uint64_t> parents("seeds", seeds);
+  const Input<std::uint64_t> parents("seeds", seeds, Place());
   // A count below 1 is the operation's to refuse; here it only must not size an array.
   const Output<std::uint64_t, std::int64_t> out("children", children, prompts * (n < 1 ? 0 : n),
                                                 Place());
@@ -80,8 +84,8 @@ void seeds_of_children(Handle seeds, std::int32_t n, bool seed_plus_index, std::
 
 void add_step(Handle logprobs, std::int64_t tokens_per_step, Handle kept, std::int64_t outputs,
               Handle cumulative, Handle statuses) {
-  const Input<float> values("logprobs", logprobs);
-  const Input<std::int32_t> count("kept", kept);
+  const Input<float> values("logprobs", logprobs, Place());
+  const Input<std::int32_t> count("kept", kept, Place());
   const Output<double> sums("cumulative", cumulative, outputs, Place());
   const Statuses status("statuses", statuses, outputs, Place());
   const LogprobStep step{values.view, tokens_per_step, count.view};
@@ -91,10 +95,10 @@ void add_step(Handle logprobs, std::int64_t tokens_per_step, Handle kept, std::i
 void choose(std::int64_t prompts, std::int32_t candidates, std::int32_t n, Handle cumulative,
             Handle lengths, Handle length_penalty, Handle statuses, Handle chosen, Handle scores,
             Handle prompt_statuses) {
-  const Input<double> sums("cumulative", cumulative);
-  const Input<std::int32_t> length("lengths", lengths);
-  const Input<double> penalty("length_penalty", length_penalty);
-  const Input<RowStatus, std::int32_t> status("statuses", statuses);
+  const Input<double> sums("cumulative", cumulative, Place());
+  const Input<std::int32_t> length("lengths", lengths, Place());
+  const Input<double> penalty("length_penalty", length_penalty, Place());
+  const Input<RowStatus, std::int32_t> status("statuses", statuses, Place());
   BestOfRequest request;
   request.prompts = prompts;
   request.candidates = candidates;
@@ -115,7 +119,7 @@ void choose(std::int64_t prompts, std::int32_t candidates, std::int32_t n, Handl
 
 void bind_outputs_of_requests(nb::module_& module) {
   define(module, "check_stop", &stop, "requests", "tokens_per_step", "vocab", "step_tokens",
-         "output", "output_lengths", "criteria", "active", "results");
+         "output", "output_lengths", "criteria", "active", "results", "stream");
   define(module, "child_seeds", &seeds_of_children, "seeds", "n", "seed_plus_index", "prompts",
          "children");
   define(module, "add_logprobs", &add_step, "logprobs", "tokens_per_step", "kept", "outputs",

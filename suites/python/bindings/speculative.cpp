@@ -1,8 +1,9 @@
-// The operations of fairdraw/speculative.h, as fairdraw/speculative.py needs them.
+// The operations of fairdraw/speculative.h on both backends, as fairdraw/speculative.py needs them.
 #include "fairdraw/speculative.h"
 
 #include <optional>
 
+#include "fairdraw/cuda.h"
 #include "suites/python/bindings/arguments.h"
 #include "suites/python/bindings/bindings.h"
 
@@ -39,15 +40,15 @@ struct Law {
 /// values, min_tokens, stop ids, bad words, lengths of bad words, allowed ids), or None.
 class Processing {
  public:
-  explicit Processing(Handle object) {
+  Processing(Handle object, const Place& place) {
     if (object.is_none()) return;
     const auto parts = nb::cast<nb::tuple>(object);
     const auto penalty = [&](std::size_t part, const char* name) {
-      const View<const float> values = floats_[part].emplace(name, parts[part]).view;
+      const View<const float> values = floats_[part].emplace(name, parts[part], place).view;
       return PerRequest<float>(values.data, values.size);
     };
     const auto lists = [&](std::size_t part, const char* name) {
-      return lists_[part].emplace(name, parts[part]).view;
+      return lists_[part].emplace(name, parts[part], place).view;
     };
     view.repetition_penalty = penalty(0, "repetition_penalty");
     view.frequency_penalty = penalty(1, "frequency_penalty");
@@ -55,8 +56,8 @@ class Processing {
     view.prompt = lists(3, "prompt");
     view.output = lists(4, "output");
     view.bias_ids = lists(5, "bias");
-    view.bias_values = floats_[6].emplace("bias", parts[6]).view;
-    const View<const std::int32_t> least = min_tokens_.emplace("min_tokens", parts[7]).view;
+    view.bias_values = floats_[6].emplace("bias", parts[6], place).view;
+    const View<const std::int32_t> least = min_tokens_.emplace("min_tokens", parts[7], place).view;
     view.min_tokens = PerRequest<std::int32_t>(least.data, least.size);
     view.stop_ids = lists(8, "stop_ids");
     view.bad_words = lists(9, "bad_words");
@@ -72,20 +73,18 @@ class Processing {
 };
 
 /// The target's side of a call: (logits, filters, allowed, processing, batch, row_begins, active,
-/// seed, offset).
+/// seed, offset, stream).
 class Target {
  public:
-  Target(const char* operation, Handle object)
+  explicit Target(Handle object)
       : parts_(nb::cast<nb::tuple>(object)),
-        // Packed rows, or as many for each request.
         rows_(rows_of("logits", parts_[0], nb::object(parts_[5]).is_none() ? 3 : 2)),
-        place_(place_of(rows_.array, 0, nb::none())),
+        place_(place_of(rows_.array, nb::cast<std::uint64_t>(parts_[9]), nb::none())),
         law_(parts_[1], place_),
-        processing_(parts_[3]),
-        row_begins_("row_begins", parts_[5]),
-        active_("active", parts_[6]),
+        processing_(parts_[3], place_),
+        row_begins_("row_begins", parts_[5], place_),
+        active_("active", parts_[6], place_),
         options_(parts_[7], parts_[8], nb::none(), 1, place_) {
-    expect_host(operation, place_);
     view.logits = rows_.view;
     view.filters = law_.filters;
     view.processing = processing_.view;
@@ -101,6 +100,8 @@ class Target {
   }
 
   const Place& place() const { return place_; }
+  /// Of the logits: packed rows, or as many for each request.
+  std::size_t axes() const { return rows_.array.ndim(); }
   TargetRows view;
 
  private:
@@ -115,42 +116,75 @@ class Target {
   InputArray allowed_;
 };
 
+/// The draft's side: (law, rows, filters); without a law the rest is not looked at.
+class Draft {
+ public:
+  /// `axes` of the rows.
+  Draft(Handle object, std::size_t axes, const Place& place)
+      : parts_(nb::cast<nb::tuple>(object)), law_(parts_[2], place) {
+    law = static_cast<DraftLaw>(nb::cast<std::uint32_t>(parts_[0]));
+    if (law == DraftLaw::none) return;
+    rows_ =
+        rows_of(law == DraftLaw::probs ? "draft_probs" : "draft_logits", parts_[1], axes, &place);
+  }
+
+  template <class Request>
+  void into(Request& request) const {
+    request.draft_law = law;
+    if (law == DraftLaw::none) return;
+    request.draft = rows_.view;
+    request.draft_filters = law_.filters;
+  }
+  DraftLaw law = DraftLaw::none;
+
+ private:
+  nb::tuple parts_;
+  Law law_;
+  Rows rows_;
+};
+
+/// Runs a call where its target is, on a GPU with the workspace that it takes.
+template <class Request, class OnCpu, class OnCuda>
+void run_verification(const Target& target, const Request& request, Handle allocate, OnCpu on_cpu,
+                      OnCuda on_cuda) {
+  Place place = target.place();
+  bring_workspace(place, allocate, cuda::workspace_bytes(request));
+  run(place, on_cpu, on_cuda);
+}
+
 void chains(Handle target_parts, std::int64_t max_draft, Handle draft_tokens, Handle draft_lengths,
-            int draft_law, Handle draft, Handle draft_filters, Handle tokens, Handle accepted,
-            Handle statuses) {
-  const Target target("verify_chain", target_parts);
-  const Input<std::int32_t> ids("draft_token_ids", draft_tokens);
-  const Input<std::int32_t> lengths("draft_lengths", draft_lengths);
+            Handle draft_parts, Handle tokens, Handle accepted, Handle statuses, Handle allocate) {
+  const Target target(target_parts);
+  const Place& place = target.place();
+  const Input<std::int32_t> ids("draft_token_ids", draft_tokens, place);
+  const Input<std::int32_t> lengths("draft_lengths", draft_lengths, place);
+  const Draft draft(draft_parts, target.axes(), place);
   VerifyChainRequest request;
   request.target = target.view;
   request.max_draft = max_draft;
   request.draft_tokens = ids.view;
   request.draft_lengths = lengths.view;
-  request.draft_law = static_cast<DraftLaw>(draft_law);
-  Rows draft_rows;
-  const Law law(draft_filters, target.place());
-  if (request.draft_law != DraftLaw::none) {
-    draft_rows = rows_of(draft_law == 1 ? "draft_probs" : "draft_logits", draft,
-                         request.target.row_begins.given() ? 2 : 3);
-    expect_host("verify_chain", place_of(draft_rows.array, 0, nb::none()));
-    request.draft = draft_rows.view;
-    request.draft_filters = law.filters;
-  }
+  draft.into(request);
   const std::int64_t batch = request.target.batch;
-  const Output<std::int32_t> out("tokens", tokens, batch * (max_draft + 1), target.place());
-  const Output<std::int32_t> accept("accepted", accepted, batch, target.place());
-  const Statuses status("statuses", statuses, batch, target.place());
+  const Output<std::int32_t> out("tokens", tokens, batch * (max_draft + 1), place);
+  const Output<std::int32_t> accept("accepted", accepted, batch, place);
+  const Statuses status("statuses", statuses, batch, place);
   const VerifyChainResult result{out.view, accept.view, status.view};
-  run_on_host([&] { return verify_chain(request, result); });
+  run_verification(
+      target, request, allocate,
+      [&](const fairdraw::Execution& how) { return verify_chain(request, result, how); },
+      [&](const cuda::Execution& how) { return cuda::verify_chain(request, result, how); });
 }
 
 void trees(Handle target_parts, std::int64_t max_draft, std::int64_t max_depth, Handle draft_tokens,
-           Handle parents, Handle draft_lengths, Handle tokens, Handle nodes, Handle accepted,
-           Handle statuses) {
-  const Target target("verify_tree", target_parts);
-  const Input<std::int32_t> ids("draft_token_ids", draft_tokens);
-  const Input<std::int32_t> links("parents", parents);
-  const Input<std::int32_t> lengths("draft_lengths", draft_lengths);
+           Handle parents, Handle draft_lengths, Handle draft_parts, bool without_replacement,
+           Handle tokens, Handle nodes, Handle accepted, Handle statuses, Handle allocate) {
+  const Target target(target_parts);
+  const Place& place = target.place();
+  const Input<std::int32_t> ids("draft_token_ids", draft_tokens, place);
+  const Input<std::int32_t> links("parents", parents, place);
+  const Input<std::int32_t> lengths("draft_lengths", draft_lengths, place);
+  const Draft draft(draft_parts, target.axes(), place);
   VerifyTreeRequest request;
   request.target = target.view;
   request.max_draft = max_draft;
@@ -158,20 +192,27 @@ void trees(Handle target_parts, std::int64_t max_draft, std::int64_t max_depth, 
   request.draft_tokens = ids.view;
   request.parents = links.view;
   request.draft_lengths = lengths.view;
+  draft.into(request);
+  request.siblings = without_replacement ? SiblingSampling::without_replacement
+                                         : SiblingSampling::with_replacement;
   const std::int64_t batch = request.target.batch;
-  const Output<std::int32_t> out("tokens", tokens, batch * (max_depth + 1), target.place());
-  const Output<std::int32_t> path("nodes", nodes, batch * max_depth, target.place());
-  const Output<std::int32_t> accept("accepted", accepted, batch, target.place());
-  const Statuses status("statuses", statuses, batch, target.place());
+  const Output<std::int32_t> out("tokens", tokens, batch * (max_depth + 1), place);
+  const Output<std::int32_t> path("nodes", nodes, batch * max_depth, place);
+  const Output<std::int32_t> accept("accepted", accepted, batch, place);
+  const Statuses status("statuses", statuses, batch, place);
   const VerifyTreeResult result{out.view, path.view, accept.view, status.view};
-  run_on_host([&] { return verify_tree(request, result); });
+  run_verification(
+      target, request, allocate,
+      [&](const fairdraw::Execution& how) { return verify_tree(request, result, how); },
+      [&](const cuda::Execution& how) { return cuda::verify_tree(request, result, how); });
 }
 
 void links_to_parents(Handle next_token, Handle next_sibling, std::int64_t batch,
                       std::int64_t nodes, Handle parents) {
-  const Input<std::int32_t> children("retrieve_next_token", next_token);
-  const Input<std::int32_t> siblings("retrieve_next_sibling", next_sibling);
-  const Output<std::int32_t> out("parents", parents, batch * (nodes - 1), Place());
+  const Place host;
+  const Input<std::int32_t> children("retrieve_next_token", next_token, host);
+  const Input<std::int32_t> siblings("retrieve_next_sibling", next_sibling, host);
+  const Output<std::int32_t> out("parents", parents, batch * (nodes - 1), host);
   run_on_host(
       [&] { return parents_from_links(children.view, siblings.view, batch, nodes, out.view); });
 }
@@ -180,9 +221,10 @@ void links_to_parents(Handle next_token, Handle next_sibling, std::int64_t batch
 
 void bind_speculative(nb::module_& module) {
   define(module, "verify_chain", &chains, "target", "max_draft", "draft_tokens", "draft_lengths",
-         "draft_law", "draft", "draft_filters", "tokens", "accepted", "statuses");
+         "draft", "tokens", "accepted", "statuses", "allocate");
   define(module, "verify_tree", &trees, "target", "max_draft", "max_depth", "draft_tokens",
-         "parents", "draft_lengths", "tokens", "nodes", "accepted", "statuses");
+         "parents", "draft_lengths", "draft", "without_replacement", "tokens", "nodes", "accepted",
+         "statuses", "allocate");
   define(module, "parents_from_links", &links_to_parents, "next_token", "next_sibling", "batch",
          "nodes", "parents");
 }

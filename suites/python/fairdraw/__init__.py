@@ -5,7 +5,8 @@
 
 The operations have the names and arguments of flashinfer.sampling (fairdraw/sampling.py); `verify`
 judges a callable (fairdraw/verification.py); `BatchState` keeps a running batch
-(fairdraw/serving.py); `verify_chain` and `verify_tree` are speculation (fairdraw/speculative.py),
+(fairdraw/serving.py), and `FusedSamplingProcessor` steps over it (fairdraw/fused_sampling_processor.py);
+`verify_chain` and `verify_tree` are speculation (fairdraw/speculative.py),
 `BeamSearch` is beams (fairdraw/beam_search.py); `check_stop` says when requests end, `best_of` which
 outputs are returned, `from_vllm` and its like what an engine's request means; `python -m fairdraw`
 is the command line.
@@ -16,6 +17,7 @@ import sys as _sys
 from . import _core
 from ._core import Batch, __version__
 from .beam_search import BeamResult, BeamSearch, BeamStep
+from .fused_sampling_processor import CopiedStep, FusedSamplingProcessor
 from .parallel_sampling import BestOf, add_logprobs, best_of, child_seeds
 from .request_parameters import (
     HuggingFaceRequest,
@@ -53,7 +55,7 @@ from .sampling import (
     top_p_renorm_probs,
     top_p_sampling_from_probs,
 )
-from .serving import BatchRequest, BatchState, FusedSamplingProcessor, RequestSnapshot
+from .serving import BatchRequest, BatchState, RequestSnapshot
 from .speculative import (
     LawFilters,
     VerifiedChains,
@@ -77,6 +79,7 @@ __all__ = [
     "BeamStep",
     "BestOf",
     "Case",
+    "CopiedStep",
     "FinishReason",
     "FusedSamplingProcessor",
     "HuggingFaceRequest",

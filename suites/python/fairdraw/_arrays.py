@@ -78,16 +78,19 @@ class NumpyBackend:
 
     indices = lend
 
-    def parameter(self, value: Any, dtype: str) -> Any:
+    def parameter(self, value: Any, dtype: str, rows: int | None = None) -> Any:
         return value
 
     def seed(self, value: Any, outputs: int) -> Any:
         return value
 
-    def call(self, operation: Any, *arguments: Any) -> None:
-        operation(*arguments)
+    def call(self, operation: Any, *arguments: Any) -> Any:
+        return operation(*arguments)
 
     def workspace(self, rows: int) -> Any:
+        return None
+
+    def allocate(self, size: int) -> Any:
         return None
 
     def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
@@ -130,16 +133,37 @@ class TorchBackend:
     replay of a graph reads what they hold by then.
     """
 
+    stream: int
+
     def __init__(self, tensor: Any) -> None:
         self._torch = sys.modules["torch"]
         self._device = tensor.device
         self._rows = tensor.shape[:1]
-        self._cuda = tensor.device.type == "cuda"
+        self._cuda: bool = tensor.device.type == "cuda"
         self.stream = 0
         if self._cuda:
             self.stream = self._torch.cuda.current_stream(self._device).cuda_stream
 
+    @property
+    def on_gpu(self) -> bool:
+        return self._cuda
+
+    @property
+    def device(self) -> str:
+        return str(self._device)
+
+    @property
+    def index(self) -> int:
+        """The number of the GPU."""
+        return int(self._device.index)
+
+    def is_captured(self) -> bool:
+        """Whether the current stream is captured into a CUDA graph."""
+        return self._cuda and bool(self._torch.cuda.is_current_stream_capturing())
+
     def lend(self, tensor: Any) -> Any:
+        if isinstance(tensor, tuple):
+            return tuple(self.lend(part) for part in tensor)
         if not _is_torch(tensor, "Tensor"):
             return tensor
         if tensor.requires_grad:  # DLPack takes no graph of gradients along
@@ -152,11 +176,12 @@ class TorchBackend:
     def _converted(self, tensor: Any, dtype: str) -> Any:
         return self.lend(tensor.to(getattr(self._torch, dtype)).contiguous())
 
-    def parameter(self, value: Any, dtype: str) -> Any:
+    def parameter(self, value: Any, dtype: str, rows: int | None = None) -> Any:
+        """`rows`: how many values an array has, where that is not the length of the rows."""
         if not self._on_gpu(value) or not self._becomes(value, dtype):
             return self.lend(value)
         if value.numel() == 1:  # one value for all rows
-            value = value.reshape(1).expand(self._rows)
+            value = value.reshape(1).expand(self._rows if rows is None else (rows,))
         if dtype == "int32" and value.dtype == self._torch.int64:
             value = value.clamp(-(2**31), 2**31 - 1)
         return self._converted(value, dtype)
@@ -183,20 +208,30 @@ class TorchBackend:
             return False
         return dtype == "float32" or not value.is_floating_point()
 
-    def call(self, operation: Any, *arguments: Any) -> None:
+    def call(self, operation: Any, *arguments: Any) -> Any:
         cuda = self._torch.cuda
         if not self._cuda or self._device.index == cuda.current_device():
-            operation(*arguments)
-            return
+            return operation(*arguments)
         with cuda.device(self._device):  # kernels run on the current device
-            operation(*arguments)
+            return operation(*arguments)
 
     def workspace(self, rows: int) -> Any:
-        if not self._cuda:
-            return None
-        # The caching allocator hands it on only to later work of the same stream.
-        size = max(_core.cuda_workspace_bytes(rows), 1)
-        return self.lend(self.empty((size,), "uint8"))
+        return self.allocate(_core.cuda_workspace_bytes(rows)) if self._cuda else None
+
+    def allocate(self, size: int) -> Any:
+        """Bytes on the device, lent: a workspace. The caching allocator hands them on only to later
+        work of the same stream."""
+        return self.lend(self.empty((max(size, 1),), "uint8"))
+
+    def upload(self, name: str, array: Any) -> Any:
+        """A small array of NumPy on the device, by a copy that nothing waits for."""
+        if self.is_captured():
+            raise RuntimeError(
+                f"{name}: is needed as a tensor on {self.device} while a CUDA graph is captured; a "
+                "replay would read host memory that is gone"
+            )
+        host = self._torch.from_numpy(np.require(array, requirements="W"))
+        return host.pin_memory().to(self._device, non_blocking=True)
 
     def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
         return self._torch.empty(shape, dtype=getattr(self._torch, dtype), device=self._device)
@@ -217,7 +252,7 @@ class TorchBackend:
         return array.to(getattr(self._torch, dtype))
 
     def fresh_seed(self, generator: Any) -> int:
-        if self._cuda and self._torch.cuda.is_current_stream_capturing():
+        if self.is_captured():
             raise RuntimeError(
                 "seed: is needed while a CUDA graph is captured, or each replay would draw the same "
                 "numbers; give a tensor of seeds on the GPU, and change it between replays"

@@ -44,15 +44,30 @@ def _as_numpy(name: str, value: Any) -> Any:
         raise TypeError(f"{name}: an array is needed, not rows of unlike lengths") from error
 
 
+def expect_kind(name: str, held: str, kind: str, dtype: str) -> None:
+    """TypeError where values of a kind (numpy.dtype.kind) do not become `dtype`."""
+    kinds, needed = _KINDS[dtype]
+    if kind not in kinds:
+        raise TypeError(f"{name} holds {held}; {needed} are needed")
+
+
+def expect_axes(name: str, found: int, axes: Sequence[int] | None) -> None:
+    if axes is not None and found not in axes:
+        wanted = " or ".join(map(str, axes))
+        raise TypeError(f"{name} has {found} axes; {wanted} are needed")
+
+
+def expect_shape(name: str, found: Any, shape: tuple[int, ...]) -> None:
+    if tuple(found.shape) != shape:
+        raise ValueError(f"{name} has shape {list(found.shape)}; {list(shape)} is needed")
+
+
 def array(name: str, value: Any, dtype: str, axes: Sequence[int] | None = None) -> Any:
     """`value` as a contiguous array of `dtype`; TypeError where it holds something else."""
     found = _as_numpy(name, value)
-    kinds, needed = _KINDS[dtype]
-    if found.size and found.dtype.kind not in kinds:
-        raise TypeError(f"{name} holds {found.dtype}; {needed} are needed")
-    if axes is not None and found.ndim not in axes:
-        wanted = " or ".join(map(str, axes))
-        raise TypeError(f"{name} has {found.ndim} axes; {wanted} are needed")
+    if found.size:
+        expect_kind(name, str(found.dtype), found.dtype.kind, dtype)
+    expect_axes(name, found.ndim, axes)
     if dtype == "int32" and found.dtype.kind in "iu":
         own = np.iinfo(found.dtype)
         found = found.clip(max(_INT32.min, own.min), min(_INT32.max, own.max))
@@ -64,9 +79,15 @@ def array(name: str, value: Any, dtype: str, axes: Sequence[int] | None = None) 
 def shaped(name: str, value: Any, dtype: str, shape: tuple[int, ...]) -> Any:
     """As `array`, of exactly this shape."""
     found = array(name, value, dtype)
-    if found.shape != shape:
-        raise ValueError(f"{name} has shape {list(found.shape)}; {list(shape)} is needed")
+    expect_shape(name, found, shape)
     return found
+
+
+def expect_one_each(name: str, found: Any, count: int, meaning: str) -> None:
+    if tuple(found.shape) != (count,):
+        raise ValueError(
+            f"{name} has shape {list(found.shape)}; a number or [{count}] ({meaning}) is needed"
+        )
 
 
 def each(
@@ -85,10 +106,7 @@ def each(
             least, most = (int(v) if dtype != "float32" else v for v in allowed)
             raise ValueError(f"{name} is {value}; allowed: {least} to {most}")
         return np.full(count, found, dtype)
-    if found.shape != (count,):
-        raise ValueError(
-            f"{name} has shape {list(found.shape)}; a number or [{count}] ({meaning}) is needed"
-        )
+    expect_one_each(name, found, count, meaning)
     return found
 
 
@@ -158,3 +176,13 @@ def sequence_lists(
         ids.append(np.concatenate([np.empty(0, np.int32), *found]))
         lengths.append(np.array([len(sequence) for sequence in found], np.int32))
     return joined(ids), joined(lengths)
+
+
+def uploaded(name: str, value: Any) -> Any:
+    """Arrays that were put together on the host, where the rows are: here."""
+    return value
+
+
+def on_host(name: str, value: Any, instead: str) -> Any:
+    """An array of this file, as NumPy has it."""
+    return value

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _core
-from ._arrays import Backend, NumpyBackend, backend_of
-from ._host_arrays import each, shaped, token_lists
+from ._arrays import Backend, NumpyBackend, TorchBackend, backend_of
+from ._device_arrays import small_arrays
+from ._host_arrays import each, token_lists
 
 _LIVE = 0  # BeamState::live
 
@@ -54,7 +55,12 @@ class BeamSearch:
     transformers' is 1). early_stopping: 1 ends with a full pool, 0 when no live beam seems to get
     better, 2 when none can.
 
-    Rows are logits or log-probabilities after all processing (penalties, bans). On the CPU.
+    Rows are logits or log-probabilities after all processing (penalties, bans), on the CPU or an
+    NVIDIA GPU. The first step decides where the search is: its beams, pools and histories then live
+    there, at addresses that do not change, and so do its results. On a GPU nothing waits but `done`
+    and `rows`, and steps behind the first can be captured in a CUDA graph: each replay is a step.
+    There scores may differ in the last unit of a logarithm and a power, and a request counts at most
+    256 candidates, (1 + end ids) * width: more is a status.
     """
 
     def __init__(
@@ -76,7 +82,7 @@ class BeamSearch:
         # Out of its range a width or a length fails its request; the others have their places.
         self._max_width = int(np.clip(widths, 1, widest).max(initial=1))
         self._max_steps = int(np.clip(lengths, 1, None).max(initial=1))
-        self._parameters = (
+        self._parameters: tuple[Any, ...] = (
             widths,
             each("length_penalty", length_penalty, "float32", requests,
                  (-_FLOAT32_MAX, _FLOAT32_MAX)),
@@ -85,18 +91,45 @@ class BeamSearch:
             token_lists("end_ids", end_ids, requests),
         )  # fmt: skip
         places = (requests, self._max_width)
-        self._live_beams = np.ones(requests, np.int32)
-        self._scores = np.zeros(places, np.float32)
-        self._generated = np.zeros(requests, np.int32)
-        self._states = np.full(requests, _LIVE, np.int32)
-        self._pool = (
+        self._live_beams: Any = np.ones(requests, np.int32)
+        self._scores: Any = np.zeros(places, np.float32)
+        self._generated: Any = np.zeros(requests, np.int32)
+        self._states: Any = np.full(requests, _LIVE, np.int32)
+        self._pool: tuple[Any, ...] = (
             np.zeros(requests, np.int32),
             *(np.zeros(places, dtype) for dtype in (np.float32, np.float32)),
             *(np.zeros(places, np.int32) for _ in range(3)),
         )
         shape = (requests, self._max_steps, self._max_width)
-        self._history = (np.empty(shape, np.int32), np.empty(shape, np.int32), self._max_steps)
+        self._history: tuple[Any, ...] = (
+            *(np.empty(shape, np.int32) for _ in range(2)),
+            self._max_steps,
+        )
         self._backend: Backend = NumpyBackend()
+        self._is_placed = False
+
+    def _place(self, name: str, rows: Any) -> None:
+        """Brings the search to where its first rows are; refuses later ones elsewhere."""
+        backend = backend_of(rows, name)
+        where, here = (
+            b.device if isinstance(b, TorchBackend) else "cpu" for b in (backend, self._backend)
+        )
+        if self._is_placed:
+            if where != here:
+                raise ValueError(f"{name} is on {where}; the search is on {here}")
+        elif isinstance(backend, TorchBackend) and backend.on_gpu:
+            if backend.is_captured():
+                raise RuntimeError(
+                    "the first step brings the search to the GPU: capture later ones"
+                )
+            bring = small_arrays(backend).uploaded
+            self._parameters = bring("parameters", self._parameters)
+            live = bring("beams", self._live())
+            self._live_beams, self._scores, self._generated, self._states = live
+            self._pool = bring("pool", self._pool)
+            shape = self._history[0].shape
+            self._history = (*(backend.empty(shape, "int32") for _ in range(2)), self._max_steps)
+        self._backend, self._is_placed = backend, True
 
     def _live(self) -> tuple[Any, ...]:
         return self._live_beams, self._scores, self._generated, self._states
@@ -112,7 +145,7 @@ class BeamSearch:
         return int(self._rows_each().sum())
 
     def _rows_each(self) -> Any:
-        return np.where(self._states == _LIVE, self._live_beams, 0)
+        return self._live_beams * (self._states == _LIVE)
 
     def step(self, rows: Any, *, logprobs: bool = False, row_begins: Any = None) -> BeamStep:
         """One step of all requests that go on.
@@ -120,43 +153,54 @@ class BeamSearch:
         rows [n, vocab] float32, float16 or bfloat16: logits, or with `logprobs` log-probabilities.
         One row a live beam, in order, request after request without those that are done; in the
         first step one row a request. With `row_begins` [requests], request r's rows begin there.
+        (On a GPU nobody waits to count them: rows that are missing fail their request.)
         A request that fails (`statuses`) has no live beams any more, and keeps its pool.
         """
         name = "logprobs" if logprobs else "logits"
-        backend = backend_of(rows, name)
+        self._place(name, rows)
+        backend = self._backend
+        small = small_arrays(backend)
         if row_begins is None:
-            counts = self._rows_each()
+            begins = self._begins(name, rows)
+        else:
+            begins = small.shaped("row_begins", row_begins, "int64", (self._requests,))
+        places = (self._requests, self._max_width)
+        parents, tokens = (backend.empty(places, "int32") for _ in range(2))
+        scores = backend.empty(places, "float32")
+        live_beams, generated, states, statuses = (
+            backend.empty((self._requests,), "int32") for _ in range(4)
+        )
+        backend.call(
+            _core.beam_search_step,
+            backend.lend(rows),
+            logprobs,
+            self._requests,
+            self._max_width,
+            backend.lend(begins),
+            backend.lend(self._live()),
+            backend.lend(self._parameters),
+            backend.lend((parents, tokens, scores, live_beams, generated, states, statuses)),
+            backend.lend(self._pool),
+            backend.lend(self._history),
+            backend.stream,
+            backend.allocate,
+        )
+        # In place: a step that is captured reads, at each replay, what the one before has left.
+        for mine, new in zip(self._live(), (live_beams, scores, generated, states), strict=True):
+            mine[...] = new
+        return BeamStep(parents, tokens, scores, live_beams, states, statuses)
+
+    def _begins(self, name: str, rows: Any) -> Any:
+        """Where the rows of each request begin, of one row a live beam."""
+        counts = self._rows_each()
+        if isinstance(counts, np.ndarray):
             wanted = int(counts.sum())
             if rows.shape[0] != wanted:
                 raise ValueError(
                     f"{name} has {rows.shape[0]} rows; {wanted} are needed, one a live beam"
                 )
-            begins = np.cumsum(counts, dtype=np.int64) - counts
-        else:
-            begins = shaped("row_begins", row_begins, "int64", (self._requests,))
-        places = (self._requests, self._max_width)
-        parents, tokens = (np.empty(places, np.int32) for _ in range(2))
-        scores = np.empty(places, np.float32)
-        live_beams, generated, states, statuses = (
-            np.empty(self._requests, np.int32) for _ in range(4)
-        )
-        _core.beam_search_step(
-            backend.lend(rows),
-            logprobs,
-            self._requests,
-            self._max_width,
-            begins,
-            self._live(),
-            self._parameters,
-            (parents, tokens, scores, live_beams, generated, states, statuses),
-            self._pool,
-            self._history,
-        )
-        self._live_beams, self._scores = live_beams, scores
-        self._generated, self._states = generated, states
-        self._backend = backend
-        found = (parents, tokens, scores, live_beams, states, statuses)
-        return BeamStep(*(backend.from_numpy(array) for array in found))
+            return np.cumsum(counts, dtype=np.int64) - counts
+        return counts.cumsum(0) - counts  # int64, as torch's sums are
 
     def result(self, best: int = 1) -> BeamResult:
         """The `best` sequences of each request (1 to the largest width): of its pool and, unless
@@ -164,23 +208,26 @@ class BeamSearch:
         if not 1 <= best <= self._max_width:
             raise ValueError(f"best is {best}; allowed: 1 to {self._max_width} (the largest width)")
         shape = (self._requests, best)
-        tokens = np.empty((*shape, self._max_steps), np.int32)
-        lengths = np.empty(shape, np.int32)
-        scores, cumulative = (np.empty(shape, np.float32) for _ in range(2))
-        statuses = np.empty(self._requests, np.int32)
-        _core.beam_search_result(
+        backend = self._backend
+        if isinstance(backend, TorchBackend) and backend.on_gpu:
+            backend = TorchBackend(self._scores)  # the current stream, not that of the last step
+        result = BeamResult(
+            backend.empty((*shape, self._max_steps), "int32"),
+            backend.empty(shape, "int32"),
+            backend.empty(shape, "float32"),
+            backend.empty(shape, "float32"),
+            backend.empty((self._requests,), "int32"),
+        )
+        backend.call(
+            _core.beam_search_result,
             self._requests,
             self._max_width,
             best,
-            self._pool,
-            self._history,
-            self._live(),
-            self._parameters[1],
-            tokens,
-            lengths,
-            scores,
-            cumulative,
-            statuses,
+            backend.lend(self._pool),
+            backend.lend(self._history),
+            backend.lend(self._live()),
+            backend.lend(self._parameters[1]),
+            *(backend.lend(array) for array in result),
+            backend.stream,
         )
-        found = (tokens, lengths, scores, cumulative, statuses)
-        return BeamResult(*(self._backend.from_numpy(array) for array in found))
+        return result

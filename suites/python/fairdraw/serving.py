@@ -1,12 +1,8 @@
-"""A batch that lives: `BatchState` and `FusedSamplingProcessor` (fairdraw/batch_state.h).
+"""A batch that lives: `BatchState` (fairdraw/batch_state.h), over which FusedSamplingProcessor steps.
 
 >>> state = fairdraw.BatchState(vocab=32000, capacity=8, max_length=4096)
 >>> state.add(1, fairdraw.BatchRequest(temperature=0.7, top_p=0.9, seed=7, prompt=[1, 529, 29871]))
 0
->>> processor = fairdraw.FusedSamplingProcessor(state)
->>> processor.step(logits)  # [slots, vocab], of NumPy or torch on the CPU
->>> processor.new_tokens()
-array([3124], dtype=int32)
 
 A request's tokens depend on its logits, parameters and seed; not on its slot, its neighbours, or
 how often it was evicted and restored. ValueError says which value is out of its range, and then
@@ -23,7 +19,6 @@ from typing import Any, Literal
 import numpy as np
 
 from . import _core
-from ._arrays import Backend, NumpyBackend, backend_of
 from ._host_arrays import ids_of
 
 _INT32 = np.iinfo(np.int32)
@@ -248,78 +243,3 @@ class BatchState:
         if slot is None:
             return -1  # any
         return _integer("slot", slot, 0, self.capacity - 1)
-
-
-class FusedSamplingProcessor:
-    """Steps over a BatchState, in the verbs of MAX: draws a token for each request and appends it.
-
-    Results are in slot order, and arrays of the library whose logits the last step was given.
-    """
-
-    def __init__(self, state: BatchState) -> None:
-        self._core = _core.FusedSamplingProcessor(state._core)
-        self._backend: Backend = NumpyBackend()
-
-    def step(
-        self, logits: Any, logit_offsets: Any = None, rows: Literal["last", "all"] = "last"
-    ) -> None:
-        """One step. logits [rows, vocab]: float32, float16 or bfloat16 on the CPU.
-
-        `logit_offsets` [n + 1] (int64 or uint32): the request of slot i has the rows from
-        logit_offsets[i] to logit_offsets[i + 1]; none: it sits the step out. Without it row i
-        belongs to slot i. `rows`: the last row of each request is sampled, or all, in order, each
-        with the token of the row before in its history.
-
-        A row that fails (`statuses`) leaves its request as it was.
-        """
-        sample_all = _is_second("rows", rows, "last", "all")
-        backend = backend_of(logits, "logits")
-        offsets = (
-            None
-            if logit_offsets is None
-            else backend_of(logit_offsets, "logit_offsets").lend(logit_offsets)
-        )
-        self._core.step(backend.lend(logits), offsets, sample_all)
-        self._backend = backend
-
-    __call__ = step
-
-    def new_tokens(self) -> Any:
-        """[n] int32: the last token of the last step; -1: none."""
-        return self._array(self._core.new_tokens())
-
-    def new_token_counts(self) -> Any:
-        """[n] int32: how many tokens each request got in the last step."""
-        return self._array(self._core.new_token_counts())
-
-    def statuses(self) -> Any:
-        """[n] int32: 0, or why there is no token (RowStatus in fairdraw/types.h)."""
-        return self._array(self._core.statuses())
-
-    def generated_tokens(self) -> list[Any]:
-        """All tokens that the request of each slot has drawn."""
-        return [self._array(tokens) for tokens in self._core.generated_tokens()]
-
-    def update_bitmask(self, packed: Any) -> None:
-        """Row i: the tokens that the request of slot i may draw, until they are updated.
-
-        uint32 or int32 [n, ceil(vocab / 32)], token t at bit t % 32 of word t // 32, 1: allowed.
-        """
-        self._core.update_bitmask(backend_of(packed, "packed").lend(packed))
-
-    def clear_bitmask(self) -> None:
-        """All tokens are allowed again."""
-        self._core.clear_bitmask()
-
-    def start_async_token_copy(self) -> None:
-        """Copies new_tokens() to the host; later steps leave the copy alone."""
-        self._core.start_async_token_copy()
-
-    def wait_for_tokens(self) -> Any:
-        """The tokens of the copy that was started last; waits for that copy and nothing else."""
-        if not self._core.has_copy():
-            raise RuntimeError("no copy was started: call start_async_token_copy() after a step")
-        return self._array(self._core.wait_for_tokens())
-
-    def _array(self, values: list[int]) -> Any:
-        return self._backend.from_ints(values)

@@ -12,26 +12,37 @@ Packed, with `row_begins` [batch + 1]: request b has rows row_begins[b] to row_b
 logits [rows, vocab], and its drafted tokens begin at row_begins[b] - b, one fewer than rows.
 `draft_lengths` [batch] says that fewer places hold a draft; the others are not read.
 
-On the CPU. temperature, top_k, top_p, min_p, seed and offset as in `sample`, one value or one a
-request. With an array of seeds and no law of the draft, the tokens are those that `sample` draws
-one by one at offset, offset + 1, ...
+temperature, top_k, top_p, min_p, seed and offset as in `sample`, one value or one a request. With
+an array of seeds and no law of the draft, the tokens are those that `sample` draws one by one at
+offset, offset + 1, ...
+
+On the CPU or an NVIDIA GPU, where the logits are: arrays must be there too, and results are. On a
+GPU nothing waits, and calls can be captured in a CUDA graph whose replays read other drafts, but
+that packed rows without `max_draft` wait for `row_begins`, and `processing` waits for the drafted
+tokens, because the host puts the histories together. Sequences of Python are brought to the GPU;
+not while a graph is captured.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from . import _core
 from ._arrays import Backend, backend_of
-from ._host_arrays import array, each, shaped
+from ._device_arrays import small_arrays
+from ._host_arrays import array, expect_shape, shaped
 from .request_processing import RequestProcessing, rows_processing
 from .sampling import FilterOrder, TieRule, _is_joint, _number_of, _seed_and_offset
 
 _NONE, _PROBS, _LOGITS = range(3)  # DraftLaw
+
+SiblingSampling = Literal["with_replacement", "without_replacement"]
+
+_UNPROCESSED = "calls with processing cannot be captured"
 
 
 class VerifiedChains(NamedTuple):
@@ -63,12 +74,12 @@ class LawFilters:
     tie_rule: TieRule = "keep_all"
     filter_apply_order: FilterOrder = "top_k_first"
 
-    def _lent(self, backend: Backend) -> tuple[Any, ...]:
+    def _lent(self, backend: Backend, batch: int) -> tuple[Any, ...]:
         return (
-            backend.parameter(self.temperature, "float32"),
-            backend.parameter(self.top_k, "int32"),
-            backend.parameter(self.top_p, "float32"),
-            backend.parameter(self.min_p, "float32"),
+            backend.parameter(self.temperature, "float32", batch),
+            backend.parameter(self.top_k, "int32", batch),
+            backend.parameter(self.top_p, "float32", batch),
+            backend.parameter(self.min_p, "float32", batch),
             _number_of("tie_rule", self.tie_rule, ("keep_all", "lowest_id")) == 1,
             _is_joint(self.filter_apply_order),
         )
@@ -81,6 +92,7 @@ class _Drafted:
         self, logits: Any, draft_token_ids: Any, row_begins: Any, max_draft: int | None
     ) -> None:
         self.backend = backend_of(logits, "logits")
+        self.small = small_arrays(self.backend)
         self.axes = 3 if row_begins is None else 2
         if len(logits.shape) != self.axes:
             layout = "[batch, n + 1, vocab]" if row_begins is None else "[rows, vocab]"
@@ -98,41 +110,61 @@ class _Drafted:
                     f"max_draft is {max_draft}; allowed: {self.max_draft}, or with row_begins any"
                 )
             self.places: tuple[int, ...] = (self.batch, self.max_draft)
-            self.begins = np.arange(self.batch + 1, dtype=np.int64) * rows
         else:
-            self.row_begins = array("row_begins", row_begins, "int64", axes=(1,))
+            self.row_begins = self.small.array("row_begins", row_begins, "int64", axes=(1,))
             if len(self.row_begins) < 1:
                 raise ValueError("row_begins has 0 values; allowed: >= 1 (batch + 1)")
             self.batch = len(self.row_begins) - 1
-            most = int(np.diff(self.row_begins).max(initial=1)) - 1
-            self.max_draft = max(most, 0) if max_draft is None else max_draft
+            if max_draft is None:
+                most = int(np.diff(self.begins("give max_draft")).max(initial=1)) - 1
+                max_draft = max(most, 0)
+            self.max_draft = max_draft
             if self.max_draft < 0:
                 raise ValueError(f"max_draft is {max_draft}; allowed: >= 0")
             self.places = tuple(np.shape(draft_token_ids))
-            self.begins = self.row_begins
-        self.ids = array("draft_token_ids", draft_token_ids, "int32")
-        if self.ids.shape != self.places or self.ids.ndim != self.axes - 1:
+        self.ids = self.small.array("draft_token_ids", draft_token_ids, "int32")
+        if tuple(self.ids.shape) != self.places or self.ids.ndim != self.axes - 1:
             layout = str(list(self.places)) if row_begins is None else "[rows - batch]"
             raise ValueError(
                 f"draft_token_ids has shape {list(self.ids.shape)}; {layout} is needed"
             )
         self.logits = logits
 
+    def begins(self, instead: str) -> Any:
+        """Where the rows of each request begin, [batch + 1], in host memory."""
+        if self.row_begins is None:
+            return np.arange(self.batch + 1, dtype=np.int64) * (self.max_draft + 1)
+        return self.small.on_host("row_begins", self.row_begins, instead)
+
     def lengths(self, draft_lengths: Any) -> Any:
         if draft_lengths is None:
             return None
-        return shaped("draft_lengths", draft_lengths, "int32", (self.batch,))
+        lengths = self.small.shaped("draft_lengths", draft_lengths, "int32", (self.batch,))
+        return self.backend.lend(lengths)
 
-    def draft(self, name: str, rows: Any) -> Any:
-        """The draft's rows, lent: one a place for a drafted token."""
-        backend = backend_of(rows, name)
-        wanted = (*self.places, self.logits.shape[-1])
-        if tuple(rows.shape) != wanted:
-            raise ValueError(f"{name} has shape {list(rows.shape)}; {list(wanted)} is needed")
-        return backend.lend(rows)
+    def draft(
+        self, probs: Any, logits: Any, filters: LawFilters | None, places: tuple[int, ...]
+    ) -> tuple[Any, ...]:
+        """The draft's side, lent: `places` are those of its rows."""
+        law, name, rows = _NONE, "", None
+        if probs is not None and logits is not None:
+            raise ValueError("draft_probs and draft_logits are both given; allowed: one of them")
+        if probs is not None:
+            law, name, rows = _PROBS, "draft_probs", probs
+        elif logits is not None:
+            law, name, rows = _LOGITS, "draft_logits", logits
+        if filters is not None and law != _LOGITS:
+            raise ValueError("draft_filters: are given without draft_logits")
+        if rows is not None:
+            backend_of(rows, name)  # TypeError where it is no array
+            expect_shape(name, rows, (*places, self.logits.shape[-1]))
+        filters = LawFilters() if filters is None else filters
+        return law, self.backend.lend(rows), filters._lent(self.backend, self.batch)
 
     def processing(
-        self, requests: Sequence[RequestProcessing] | None, paths: Callable[[int, Any], list[Any]]
+        self,
+        requests: Sequence[RequestProcessing] | None,
+        paths: Callable[[int, Any], list[Any]],
     ) -> Any:
         """Processing of all rows: paths(i, ids) has for each row of a request with these drafted
         tokens, of which number i is the first, the tokens on the way to it."""
@@ -140,15 +172,16 @@ class _Drafted:
             return None
         if len(requests) != self.batch:
             raise ValueError(f"processing has {len(requests)} entries; {self.batch} are needed")
-        flat = self.ids.reshape(-1)
+        begins = self.begins(_UNPROCESSED)
+        flat = self.small.on_host("draft_token_ids", self.ids, _UNPROCESSED).reshape(-1)
         nobody = (self.batch, flat[:0])
         rows = [nobody] * (int(np.prod(self.logits.shape[:-1])))
         for b in range(self.batch):
-            begin, end = int(self.begins[b]), int(self.begins[b + 1])
+            begin, end = int(begins[b]), int(begins[b + 1])
             if 0 <= begin < end <= len(rows):  # else the request fails, whatever its rows see
                 first = begin - b
                 rows[begin:end] = [(b, ids) for ids in paths(first, flat[first : end - b - 1])]
-        return rows_processing(requests, rows)
+        return self.small.uploaded("processing", rows_processing(requests, rows))
 
     def empty(self, *shape: int) -> Any:
         return self.backend.empty((self.batch, *shape), "int32")
@@ -167,16 +200,19 @@ class _Drafted:
         seed, offset = _seed_and_offset(backend, generator, seed, offset, self.batch)
         if allowed is not None and len(allowed.shape) == 3:
             allowed = allowed.reshape(-1, allowed.shape[-1])
+        if active is not None:
+            active = self.small.each("active", active, "uint8", self.batch)
         return (
             backend.lend(self.logits),
-            filters._lent(backend),
+            filters._lent(backend, self.batch),
             backend.lend(allowed),
-            processing,
+            backend.lend(processing),
             self.batch,
-            self.row_begins,
-            None if active is None else each("active", active, "uint8", self.batch),
+            backend.lend(self.row_begins),
+            backend.lend(active),
             seed,
             offset,
+            backend.stream,
         )
 
 
@@ -217,28 +253,21 @@ def verify_chain(
     `max_draft` (packed rows): most drafted tokens of a request, which shapes the result.
     """
     drafted = _Drafted(logits, draft_token_ids, row_begins, max_draft)
-    law, draft = _NONE, None
-    if draft_probs is not None and draft_logits is not None:
-        raise ValueError("draft_probs and draft_logits are both given; allowed: one of them")
-    if draft_probs is not None:
-        law, draft = _PROBS, drafted.draft("draft_probs", draft_probs)
-    elif draft_logits is not None:
-        law, draft = _LOGITS, drafted.draft("draft_logits", draft_logits)
-    if draft_filters is not None and law != _LOGITS:
-        raise ValueError("draft_filters: are given without draft_logits")
+    draft = drafted.draft(draft_probs, draft_logits, draft_filters, drafted.places)
     rows = drafted.processing(processing, lambda first, ids: [ids[:i] for i in range(len(ids) + 1)])
     filters = LawFilters(temperature, top_k, top_p, min_p, tie_rule, filter_apply_order)
     target = drafted.target(filters, allowed, rows, active, generator, seed, offset)
     result = VerifiedChains(drafted.empty(drafted.max_draft + 1), drafted.empty(), drafted.empty())
-    _core.verify_chain(
+    backend = drafted.backend
+    backend.call(
+        _core.verify_chain,
         target,
         drafted.max_draft,
-        drafted.ids,
+        backend.lend(drafted.ids),
         drafted.lengths(draft_lengths),
-        law,
         draft,
-        (LawFilters() if draft_filters is None else draft_filters)._lent(drafted.backend),
-        *(drafted.backend.lend(each) for each in result),
+        *(backend.lend(array) for array in result),
+        backend.allocate,
     )
     return result
 
@@ -260,6 +289,10 @@ def verify_tree(
     parents: Any,
     *,
     max_depth: int | None = None,
+    draft_probs: Any = None,
+    draft_logits: Any = None,
+    draft_filters: LawFilters | None = None,
+    siblings: SiblingSampling = "with_replacement",
     draft_lengths: Any = None,
     row_begins: Any = None,
     max_draft: int | None = None,
@@ -280,29 +313,43 @@ def verify_tree(
     is the root. Row 0 of a request is the root, row j + 1 follows drafted token j.
 
     parents int32, shaped as the drafted tokens, numbers within the request. `max_depth`: most
-    drafted tokens on a path (as many as drafted), which shapes the result. Of children with the
-    same token the first stands. The rest as in verify_chain; nothing is known of the draft's law.
+    drafted tokens on a path (as many as drafted), which shapes the result. Without a law of the
+    draft, of children with the same token the first stands.
+
+    draft_probs or draft_logits, shaped as the logits: row j is the law that the children of node j
+    were drawn from, in the order of their numbers, at most 1024 of them; each from the whole of it
+    (`siblings` "with_replacement"), or from what those before it left ("without_replacement"). Trees
+    of the largest probabilities, or pruned by them, have no such law. The rest as in verify_chain.
     """
     drafted = _Drafted(logits, draft_token_ids, row_begins, max_draft)
-    links = shaped("parents", parents, "int32", drafted.ids.shape)
+    draft = drafted.draft(draft_probs, draft_logits, draft_filters, tuple(logits.shape[:-1]))
+    alone = _number_of("siblings", siblings, ("with_replacement", "without_replacement")) == 1
+    links = drafted.small.shaped("parents", parents, "int32", tuple(drafted.ids.shape))
     depth = drafted.max_draft if max_depth is None else max_depth
     if depth < 0:
         raise ValueError(f"max_depth is {depth}; allowed: >= 0")
-    flat = links.reshape(-1)
+    flat: Any = None
+    if processing is not None:
+        flat = drafted.small.on_host("parents", links, _UNPROCESSED).reshape(-1)
     rows = drafted.processing(processing, lambda first, ids: _paths(ids, flat[first:]))
     filters = LawFilters(temperature, top_k, top_p, min_p, tie_rule, filter_apply_order)
     target = drafted.target(filters, allowed, rows, active, generator, seed, offset)
     result = VerifiedTrees(
         drafted.empty(depth + 1), drafted.empty(depth), drafted.empty(), drafted.empty()
     )
-    _core.verify_tree(
+    backend = drafted.backend
+    backend.call(
+        _core.verify_tree,
         target,
         drafted.max_draft,
         depth,
-        drafted.ids,
-        links,
+        backend.lend(drafted.ids),
+        backend.lend(links),
         drafted.lengths(draft_lengths),
-        *(drafted.backend.lend(each) for each in result),
+        draft,
+        alone,
+        *(backend.lend(array) for array in result),
+        backend.allocate,
     )
     return result
 

@@ -11,7 +11,8 @@ import enum
 from typing import Any, NamedTuple
 
 from . import _core
-from ._host_arrays import array, each, like, sequence_lists, token_lists
+from ._device_arrays import small_arrays
+from ._host_arrays import like
 
 
 class FinishReason(enum.IntEnum):
@@ -70,34 +71,43 @@ def check_stop(
 
     A stop wins over the length; eos over stop ids over sequences. Stops count from output number
     min_tokens on.
+
+    On an NVIDIA GPU where the step's tokens are: arrays must be there too, nothing waits, and the
+    call can be captured in a CUDA graph. Numbers and sequences are brought there; while a graph is
+    captured numbers and tensors alone.
     """
     backend = like(step_tokens, "step_tokens")
-    tokens = array("step_tokens", step_tokens, "int32", axes=(1, 2))
+    small = small_arrays(backend)
+    each = small.each
+    tokens = small.array("step_tokens", step_tokens, "int32", axes=(1, 2))
     requests = tokens.shape[0]
     lengths = None
     if output_lengths is not None:
         lengths = each("output_lengths", output_lengths, "int32", requests)
-    sequences, sequence_lengths = sequence_lists("stop_sequences", stop_sequences, requests)
+    sequences, sequence_lengths = small.sequence_lists("stop_sequences", stop_sequences, requests)
     most = _core.NO_MAX_TOKENS
     results = StopStep(*(backend.empty((requests,), "int32") for _ in StopStep._fields))
-    _core.check_stop(
+    criteria = (
+        each("eos_id", -1 if eos_id is None else eos_id, "int32", requests),
+        each("ignore_eos", ignore_eos, "uint8", requests),
+        small.token_lists("stop_ids", stop_ids, requests),
+        sequences,
+        sequence_lengths,
+        each("min_tokens", min_tokens, "int32", requests, (0, most)),
+        each("max_tokens", most if max_tokens is None else max_tokens, "int32", requests,
+             (0, most)),
+    )  # fmt: skip
+    backend.call(
+        _core.check_stop,
         requests,
         tokens.shape[1] if tokens.ndim == 2 else 1,
         _core.MAX_VOCAB if vocab is None else vocab,
-        tokens,
-        token_lists("output", output, requests, lengths),
-        lengths,
-        (
-            each("eos_id", -1 if eos_id is None else eos_id, "int32", requests),
-            each("ignore_eos", ignore_eos, "uint8", requests),
-            token_lists("stop_ids", stop_ids, requests),
-            sequences,
-            sequence_lengths,
-            each("min_tokens", min_tokens, "int32", requests, (0, most)),
-            each("max_tokens", most if max_tokens is None else max_tokens, "int32", requests,
-                 (0, most)),
-        ),
-        None if active is None else each("active", active, "uint8", requests),
+        backend.lend(tokens),
+        backend.lend(small.token_lists("output", output, requests, lengths)),
+        backend.lend(lengths),
+        backend.lend(criteria),
+        backend.lend(None if active is None else each("active", active, "uint8", requests)),
         tuple(backend.lend(result) for result in results),
-    )  # fmt: skip
+        backend.stream,
+    )
     return results

@@ -7,13 +7,8 @@ import numpy as np
 import pytest
 
 import fairdraw
+from cuda_tensors import on_gpu, same_on_both, torch
 from fairdraw import _core
-
-torch = pytest.importorskip("torch", reason="torch is not installed")
-if not torch.cuda.is_available():
-    pytest.skip("torch has no CUDA device", allow_module_level=True)
-if _core.why_no_cuda():
-    pytest.skip(f"no kernels for the GPU: {_core.why_no_cuda()}", allow_module_level=True)
 
 ROWS, VOCAB = 6, 4099
 DTYPES = [torch.float32, torch.float16, torch.bfloat16]
@@ -28,28 +23,6 @@ def logits(request):
 @pytest.fixture
 def probs(logits):
     return fairdraw.softmax(logits)
-
-
-def on_gpu(value):
-    if isinstance(value, torch.Tensor):
-        return value.cuda()
-    return value
-
-
-def same_on_both(operation, *arguments, **named):
-    """What an operation gives on the CPU, having compared it bit for bit with the GPU's."""
-    there = [on_gpu(a) for a in arguments], {name: on_gpu(a) for name, a in named.items()}
-    want = operation(*arguments, **named)
-    got = operation(*there[0], **there[1])
-    several = isinstance(want, tuple)
-    for here, there in zip(want if several else [want], got if several else [got], strict=True):
-        if here is None:  # what was not asked for
-            assert there is None
-            continue
-        assert there.is_cuda and there.dtype == here.dtype
-        bits = {2: torch.int16, 4: torch.int32}.get(here.element_size(), here.dtype)
-        assert torch.equal(here.view(bits), there.cpu().view(bits))
-    return want
 
 
 SEEDS = torch.arange(ROWS) + 2**62

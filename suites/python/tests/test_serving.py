@@ -166,6 +166,11 @@ def test_bitmask_and_copy():
     processor.step(logits_of(2))
     processor.step(logits_of(3))
     assert processor.wait_for_tokens().tolist() == [37]
+    copied = processor.wait_for_tokens(return_details=True)
+    assert [array.tolist() for array in copied] == [[37], [1], [0]]
+    assert len(state.output(1)) == 3
+    processor.bring_changes()  # of a GPU alone
+    processor.catch_up()
     assert len(state.output(1)) == 3
 
 
@@ -244,6 +249,18 @@ def test_torch_gives_tensors_and_the_same_tokens():
     processor.step(narrow)
     wide = state.output(1)[-1]
     assert processor.new_tokens().tolist() == [-1, wide]
+
+
+def test_a_device_that_is_not_there_is_named():
+    state = state_of()
+    assert fairdraw.FusedSamplingProcessor(state, "cpu").new_tokens().tolist() == []
+    torch = pytest.importorskip("torch")
+    with pytest.raises(ValueError, match="device is 'meta'; allowed: 'cpu', 'cuda'"):
+        fairdraw.FusedSamplingProcessor(state, "meta")
+    if torch.cuda.is_available():
+        return
+    with pytest.raises((RuntimeError, AssertionError), match="CUDA|NVIDIA"):  # what torch says
+        fairdraw.FusedSamplingProcessor(state, "cuda")
 
 
 def test_a_processor_keeps_its_state():

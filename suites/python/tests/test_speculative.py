@@ -261,6 +261,91 @@ def test_trees_go_where_the_targets_tokens_are():
     assert (fairdraw.parents_from_links(child, sibling)[0] < -1).any()
 
 
+def test_a_tree_of_one_branch_with_a_law_is_a_chain():
+    batch, n = 50, 3
+    logits = logits_of(21, batch, n + 1)
+    drafts = logits_of(22, batch, n + 1)  # row j: of the children of node j; the last has none
+    law = fairdraw.LawFilters(0.9, top_p=0.95)
+    seeds = np.arange(batch, dtype=np.uint64)
+    ids = np.stack(
+        [
+            fairdraw.sample(
+                drafts[:, i], 0.9, top_p=0.95, seed=seeds, offset=5 + i, purpose="draft"
+            )
+            for i in range(n)
+        ],
+        axis=1,
+    )
+    parents = np.tile(np.arange(n) - 1, (batch, 1))
+    for siblings in ("with_replacement", "without_replacement"):
+        probs = np.exp(drafts)
+        named = {**FILTERS, "seed": seeds, "offset": 5}
+        by_logits = (
+            fairdraw.verify_chain(
+                logits, ids, draft_logits=drafts[:, :n].copy(), draft_filters=law, **named
+            ),
+            fairdraw.verify_tree(
+                logits, ids, parents, draft_logits=drafts, draft_filters=law, siblings=siblings,
+                **named,
+            ),
+        )  # fmt: skip
+        by_probs = (
+            fairdraw.verify_chain(logits, ids, draft_probs=probs[:, :n].copy(), **named),
+            fairdraw.verify_tree(
+                logits, ids, parents, draft_probs=probs, siblings=siblings, **named
+            ),
+        )
+        for chain, tree in (by_logits, by_probs):
+            assert np.array_equal(chain.tokens, tree.tokens)
+            assert np.array_equal(chain.accepted, tree.accepted)
+            assert (chain.statuses == 0).all() and (tree.statuses == 0).all()
+        assert 0 < by_logits[0].accepted.sum() < batch * n
+    # Packed rows are the same requests.
+    packed = fairdraw.verify_tree(
+        logits.reshape(-1, VOCAB), ids.reshape(-1), parents.reshape(-1),
+        row_begins=np.arange(batch + 1) * (n + 1), draft_probs=probs.reshape(-1, VOCAB), **named,
+    )  # fmt: skip
+    assert np.array_equal(packed.tokens, by_probs[1].tokens)
+
+
+@pytest.mark.parametrize("siblings", ["with_replacement", "without_replacement"])
+def test_siblings_leave_the_law_of_the_target(siblings):
+    """Three children of the root, 4 outcomes, with all of Hoeffding's 1e-9."""
+    requests = 60000
+    target, draft = [1, 2, 3, 3], [3, 2, 1, 3]
+    logits = np.broadcast_to(-np.array(target, np.float32), (requests, 4, 4)).copy()
+    probs = np.broadcast_to(2.0 ** -np.array(draft, np.float32), (requests, 4, 4)).copy()
+    random = np.random.default_rng(3)
+    law = [float(p) for p in powers(draft)]
+    if siblings == "with_replacement":
+        ids = random.choice(4, (requests, 3), p=law)
+    else:  # exponential clocks: the first to ring, the next, the one behind it
+        ids = np.argsort(random.standard_exponential((requests, 4)) / law, axis=1)[:, :3]
+    found = fairdraw.verify_tree(
+        logits, ids, np.full((requests, 3), -1), max_depth=1, draft_probs=probs, siblings=siblings,
+        temperature=DYADIC, seed=np.arange(requests, dtype=np.uint64),
+    )  # fmt: skip
+    assert (found.statuses == 0).all()
+    # The first token, a child that stands or one of what is left: the target's law.
+    counts = np.bincount(found.tokens[:, 0], minlength=4) / requests
+    bound = math.sqrt(math.log(2 * 4 / 1e-9) / (2 * requests))
+    assert np.abs(counts - [float(p) for p in powers(target)]).max() < bound
+    assert set(np.unique(found.nodes)) == {-1, 0, 1, 2}
+    # Which the draft's own law would not pass: its first child, taken as it is.
+    assert np.abs(np.bincount(ids[:, 0], minlength=4) / requests - counts).max() > bound
+
+
+def test_a_sibling_cannot_come_twice_without_replacement():
+    logits = np.zeros((1, 3, 4), np.float32)
+    twice = {"draft_probs": np.full((1, 3, 4), 0.25, np.float32), "max_depth": 1, "seed": 1}
+    alike = ([[2, 2]], [[-1, -1]])
+    logits[0, 0, 2] = -np.inf  # neither child stands, so both are looked at
+    with_it = fairdraw.verify_tree(logits, *alike, **twice)
+    without = fairdraw.verify_tree(logits, *alike, siblings="without_replacement", **twice)
+    assert with_it.statuses.tolist() == [0]
+    assert without.statuses.tolist() == [19]  # RowStatus::impossible_draft
+
+
 def processed(row, request, prefix):
     """RequestProcessing of a row whose output is `prefix`, in NumPy's float32."""
     row = row.copy()
@@ -448,6 +533,12 @@ def test_what_trees_refuse():
         fairdraw.verify_tree(LOGITS, DRAFT, [-1, 0], seed=1)
     with pytest.raises(ValueError, match="max_depth is -1; allowed: >= 0"):
         fairdraw.verify_tree(LOGITS, DRAFT, DRAFT - 1, max_depth=-1, seed=1)
+    with pytest.raises(ValueError, match="siblings is 'alone'; allowed: 'with_replacement'"):
+        fairdraw.verify_tree(LOGITS, DRAFT, DRAFT - 1, siblings="alone", seed=1)
+    with pytest.raises(ValueError, match=r"draft_probs has shape \[2, 2, 40\]; \[2, 3, 40\]"):
+        fairdraw.verify_tree(LOGITS, DRAFT, DRAFT - 1, draft_probs=LOGITS[:, :2], seed=1)
+    with pytest.raises(ValueError, match="draft_filters: are given without draft_logits"):
+        fairdraw.verify_tree(LOGITS, DRAFT, DRAFT - 1, draft_filters=fairdraw.LawFilters(), seed=1)
     with pytest.raises(TypeError, match="retrieve_next_token has 1 axes; 2 are needed"):
         fairdraw.parents_from_links(np.array([-1]), np.array([-1]))
     with pytest.raises(ValueError, match=r"retrieve_next_sibling has shape \[1, 2\]; \[1, 1\]"):

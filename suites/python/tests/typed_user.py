@@ -32,6 +32,9 @@ def serve(logits: npt.NDArray[np.float32]) -> list[int]:
     state.add(1, fairdraw.BatchRequest(temperature=0.7, bias={3: -1.0}, prompt=[1, 2]))
     processor = fairdraw.FusedSamplingProcessor(state)
     processor.step(logits)
+    processor.start_async_token_copy()
+    copied: fairdraw.CopiedStep = processor.wait_for_tokens(return_details=True)
+    assert copied.counts.sum() == 1
     snapshot: fairdraw.RequestSnapshot = state.evict(1)
     slot: int = state.restore(snapshot)
     return [slot, *state.output(1)]
@@ -42,7 +45,9 @@ def speculate(logits: npt.NDArray[np.float32], ids: npt.NDArray[np.int32]) -> li
         logits, ids, draft_logits=logits[:, 1:], draft_filters=fairdraw.LawFilters(0.7), seed=7
     )
     history = [fairdraw.RequestProcessing(presence_penalty=0.5, output=[1, 2])]
-    trees: fairdraw.VerifiedTrees = fairdraw.verify_tree(logits, ids, ids, processing=history)
+    trees: fairdraw.VerifiedTrees = fairdraw.verify_tree(
+        logits, ids, ids, processing=history, draft_probs=logits, siblings="without_replacement"
+    )
     return [int(found.accepted[0]), int(trees.nodes[0, 0])]
 
 

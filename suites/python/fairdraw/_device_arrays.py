@@ -1,0 +1,160 @@
+"""Small arguments (ids, lengths, flags, lists) where the rows are on a GPU: tensors there.
+
+The functions and errors of _host_arrays.py. Tensors on the device of the rows are converted there,
+and nothing waits. Numbers and Python's sequences are brought there; while a CUDA graph is captured
+sequences are refused. Arrays in host memory are refused by name, as `sample` refuses them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from . import _host_arrays
+from ._arrays import Backend, TorchBackend
+from ._host_arrays import TokenLists, expect_axes, expect_kind, expect_one_each, expect_shape
+
+_INT32 = np.iinfo(np.int32)
+
+
+class SmallArrays(Protocol):
+    """What _host_arrays.py and DeviceArrays have alike."""
+
+    def array(
+        self, name: str, value: Any, dtype: str, axes: Sequence[int] | None = None
+    ) -> Any: ...
+    def shaped(self, name: str, value: Any, dtype: str, shape: tuple[int, ...]) -> Any: ...
+    def each(
+        self,
+        name: str,
+        value: Any,
+        dtype: str,
+        count: int,
+        allowed: tuple[float, float] | None = None,
+        meaning: str = "one a request",
+    ) -> Any: ...
+    def token_lists(
+        self, name: str, value: Any, count: int, lengths: Any = None
+    ) -> TokenLists | None: ...
+    def sequence_lists(
+        self, name: str, value: Any, count: int
+    ) -> tuple[TokenLists | None, TokenLists | None]: ...
+    def uploaded(self, name: str, value: Any) -> Any: ...
+    def on_host(self, name: str, value: Any, instead: str) -> Any: ...
+
+
+def small_arrays(backend: Backend) -> SmallArrays:
+    """The functions for small arguments of rows that are where the backend's are."""
+    if isinstance(backend, TorchBackend) and backend.on_gpu:
+        return DeviceArrays(backend)
+    return _host_arrays
+
+
+def _is_array(value: Any) -> bool:
+    """Whether something is memory that lies somewhere; a NumPy array of one number is that number."""
+    return hasattr(value, "__dlpack__") and not (
+        isinstance(value, np.ndarray | np.generic) and value.ndim == 0
+    )
+
+
+def _kind_of(tensor: Any) -> str:
+    """numpy.dtype.kind of a tensor."""
+    if tensor.is_floating_point():
+        return "f"
+    if tensor.is_complex():
+        return "c"
+    return "b" if str(tensor.dtype) == "torch.bool" else "i"
+
+
+class DeviceArrays:
+    def __init__(self, backend: TorchBackend) -> None:
+        self._backend = backend
+        self._torch = sys.modules["torch"]
+
+    def array(self, name: str, value: Any, dtype: str, axes: Sequence[int] | None = None) -> Any:
+        if not _is_array(value):
+            return self.uploaded(name, _host_arrays.array(name, value, dtype, axes))
+        where = str(getattr(value, "device", "cpu"))
+        if where != self._backend.device:
+            raise ValueError(f"{name} is on {where}; the rows are on {self._backend.device}")
+        if value.numel():
+            expect_kind(name, str(value.dtype).removeprefix("torch."), _kind_of(value), dtype)
+        expect_axes(name, value.dim(), axes)
+        if dtype == "uint8":  # flags
+            value = value != 0
+        elif dtype == "int32" and value.dtype == self._torch.int64:
+            value = value.clamp(_INT32.min, _INT32.max)
+        return value.to(getattr(self._torch, dtype)).contiguous()
+
+    def shaped(self, name: str, value: Any, dtype: str, shape: tuple[int, ...]) -> Any:
+        found = self.array(name, value, dtype)
+        expect_shape(name, found, shape)
+        return found
+
+    def each(
+        self,
+        name: str,
+        value: Any,
+        dtype: str,
+        count: int,
+        allowed: tuple[float, float] | None = None,
+        meaning: str = "one a request",
+    ) -> Any:
+        if not _is_array(value):
+            found = _host_arrays.each(name, value, dtype, count, allowed, meaning)
+            if np.ndim(value) > 0:
+                return self.uploaded(name, found)
+            return self._full(count, found[0].item() if count else 0, dtype)
+        found = self.array(name, value, dtype)
+        if found.dim() == 0:
+            return found.expand(count).contiguous()
+        expect_one_each(name, found, count, meaning)
+        return found
+
+    def token_lists(
+        self, name: str, value: Any, count: int, lengths: Any = None
+    ) -> TokenLists | None:
+        if value is None or not _is_array(value):
+            return self.uploaded(name, _host_arrays.token_lists(name, value, count))  # type: ignore[no-any-return]
+        rows = self.array(name, value, "int32", axes=(1, 2))
+        if rows.dim() == 1:  # one list that all share
+            return rows, self._full(count, 0, "int64"), self._full(count, len(rows), "int32")
+        if rows.shape[0] != count:
+            raise ValueError(f"{name} has {rows.shape[0]} rows; {count} are needed")
+        columns = rows.shape[1]
+        begins = self._torch.arange(count, dtype=self._torch.int64, device=rows.device) * columns
+        if lengths is None:
+            return rows, begins, self._full(count, columns, "int32")
+        # A list that begins nowhere fails its request: nobody waits here to look.
+        fits = (lengths >= 0) & (lengths <= columns)
+        return rows, begins.where(fits, -1), lengths
+
+    def sequence_lists(
+        self, name: str, value: Any, count: int
+    ) -> tuple[TokenLists | None, TokenLists | None]:
+        found = _host_arrays.sequence_lists(name, value, count)
+        return self.uploaded(name, found)  # type: ignore[no-any-return]
+
+    def uploaded(self, name: str, value: Any) -> Any:
+        """NumPy's arrays, and tuples of them, on the device."""
+        if value is None:
+            return None
+        if isinstance(value, tuple):
+            return tuple(self.uploaded(name, part) for part in value)
+        return self._backend.upload(name, value)
+
+    def on_host(self, name: str, value: Any, instead: str) -> Any:
+        """As NumPy has it: this waits for the GPU. `instead`: what needs no waiting."""
+        if self._backend.is_captured():
+            raise RuntimeError(
+                f"{name} would be waited for while a CUDA graph is captured; {instead}"
+            )
+        return value.cpu().numpy()
+
+    def _full(self, count: int, value: int | float, dtype: str) -> Any:
+        filled = self._backend.empty((count,), dtype)
+        filled.fill_(value)
+        return filled
