@@ -7,6 +7,8 @@
 
 namespace fairdraw::harness {
 
+std::size_t value_size(DType dtype) { return dtype == DType::float32 ? 4 : 2; }
+
 std::vector<float> CapturedLogits::row(std::int64_t index) const {
   if (index < 0 || index >= rows) {
     throw std::out_of_range("row " + std::to_string(index) + " of " + std::to_string(rows));

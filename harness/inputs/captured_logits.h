@@ -10,6 +10,9 @@
 
 namespace fairdraw::harness {
 
+/// Bytes of one value.
+std::size_t value_size(DType dtype);
+
 /// A matrix of logits as the file holds it.
 struct CapturedLogits {
   std::string name;  ///< the file's name without folder and extension

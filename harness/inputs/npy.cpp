@@ -236,8 +236,6 @@ std::string shape_text(const std::vector<std::uint64_t>& shape) {
   return text + (shape.size() == 1 ? ",)" : ")");
 }
 
-std::size_t value_size(DType dtype) { return dtype == DType::float32 ? 4 : 2; }
-
 }  // namespace
 
 CapturedLogits load_npy(const std::filesystem::path& path, bool bfloat16) {
