@@ -1,7 +1,6 @@
 #include "harness/inputs/npy.h"
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -12,7 +11,6 @@
 #include <system_error>
 
 #include "harness/contract/usage_error.h"
-#include "harness/inputs/narrow_floats.h"
 
 // The format: numpy.lib.format, "NPY format" (magic, version, length of the header, header as a
 // Python dict literal, data).
