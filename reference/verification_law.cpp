@@ -1,5 +1,7 @@
 // Laws of verification by enumeration. A decision is a step function of its random word: bisection
 // finds where each step ends, so that the probability of a decision is a count of words over 2^64.
+#include "reference/verification_law.h"
+
 #include <algorithm>
 
 #include "reference/verification_model.h"

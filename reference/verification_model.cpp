@@ -1,6 +1,7 @@
 #include "reference/verification_model.h"
 
 #include <algorithm>
+#include <boost/multiprecision/cpp_int.hpp>
 #include <stdexcept>
 
 namespace fairdraw::reference {

@@ -1,11 +1,8 @@
 // Speculative verification in serving (fairdraw/speculative.h), a second time: from the laws of
-// rows and random words to emitted tokens. And the law of what is emitted, by enumeration.
+// rows and random words to emitted tokens.
 #pragma once
 
-#include <boost/multiprecision/cpp_int.hpp>
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <span>
 #include <vector>
 
@@ -55,49 +52,5 @@ VerificationOutcome verify_tree_model(std::span<const IntegerRow> target,
                                       std::span<const std::int32_t> parents,
                                       std::span<const PositionWords> words, std::size_t vocab,
                                       std::size_t max_depth, const TreeDraft& draft = {});
-
-// --- Laws ----------------------------------------------------------------------------------------
-
-using Probability = boost::multiprecision::cpp_rational;
-
-/// Probability of each sequence of emitted tokens.
-using SequenceLaw = std::map<std::vector<std::int32_t>, Probability>;
-
-/// The row behind a prefix of tokens.
-using RowBehind = std::function<IntegerRow(std::span<const std::int32_t> prefix)>;
-
-/// What verify_chain_model emits where each random word is uniform and independent of the others:
-/// every interval of words that leads to one decision is found, so that the law is exact. Drafts
-/// of n tokens are drawn from `drawn_from`, and judged as drawn from `draft`; those two differ
-/// only to show what comes of it. Cost: vocab^n times some hundred decisions.
-SequenceLaw chain_law(const RowBehind& target, const RowBehind& draft, const RowBehind& drawn_from,
-                      std::size_t n);
-
-/// What is emitted for one given chain of tokens whose law is unknown.
-SequenceLaw given_chain_law(const RowBehind& target, std::span<const std::int32_t> drafted);
-
-/// What verify_tree_model emits for a tree of given tokens.
-SequenceLaw tree_law(const RowBehind& target, std::span<const std::int32_t> drafted,
-                     std::span<const std::int32_t> parents);
-
-/// How a tree of unknown tokens comes to its tokens.
-struct SampledTree {
-  std::span<const std::int32_t> parents;
-  SiblingSampling drawn, judged;  ///< one of them, but to show what comes of two
-};
-
-/// What verify_tree_model emits for trees whose tokens are drawn from `draft`, exactly so.
-SequenceLaw sampled_tree_law(const RowBehind& target, const RowBehind& draft,
-                             const SampledTree& tree);
-
-/// The law of the first `length` tokens where what `law` leaves open is drawn from the target, as
-/// later steps do.
-SequenceLaw completed(const SequenceLaw& law, const RowBehind& target, std::size_t length);
-
-/// The law that speculation has to give: `length` tokens from the target, one by one.
-SequenceLaw sequences_of(const RowBehind& target, std::size_t length);
-
-/// Sum over all sequences of |a - b| / 2.
-Probability total_variation(const SequenceLaw& a, const SequenceLaw& b);
 
 }  // namespace fairdraw::reference

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <random>
 
+#include "harness/inputs/processing_rows.h"
 #include "harness/run/random_words.h"
 #include "harness/run/row_probabilities.h"
 #include "reference/float32_bound.h"

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "fairdraw/types.h"
+#include "harness/inputs/captured_logits.h"
 #include "harness/inputs/families.h"
-#include "harness/inputs/npy.h"
 
 namespace fairdraw::harness {
 

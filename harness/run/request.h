@@ -8,7 +8,7 @@
 #include "fairdraw/log_probabilities.h"
 #include "fairdraw/types.h"
 #include "harness/contract/sampler.h"
-#include "harness/inputs/processing_rows.h"
+#include "harness/inputs/processing_arrays.h"
 #include "reference/integer_model.h"
 
 namespace fairdraw::harness {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "harness/contract/batch.h"
-#include "harness/inputs/processing_rows.h"
+#include "harness/inputs/processing_arrays.h"
 #include "harness/run/request_arrays.h"
 
 namespace fairdraw::harness {

@@ -1,5 +1,7 @@
 // What speculation emits has the target's law, whatever the draft: by enumeration of every interval
 // of random words, in exact fractions.
+#include "reference/verification_law.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>

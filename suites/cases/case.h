@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "fairdraw/types.h"
+#include "harness/inputs/captured_logits.h"
 #include "harness/inputs/families.h"
-#include "harness/inputs/npy.h"
 #include "suites/cases/operation.h"
 
 namespace fairdraw::suites {

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "harness/contract/usage_error.h"
+#include "harness/inputs/npy.h"
 
 namespace fairdraw::cli {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "fairdraw/types.h"
-#include "harness/inputs/npy.h"
+#include "harness/inputs/captured_logits.h"
 
 namespace fairdraw::cli {
 

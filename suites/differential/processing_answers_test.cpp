@@ -12,6 +12,7 @@
 
 #include "fairdraw/process_logits.h"
 #include "fairdraw/sample.h"
+#include "harness/inputs/processing_arrays.h"
 #include "harness/inputs/processing_rows.h"
 
 namespace fairdraw::suites {

@@ -22,6 +22,7 @@
 #include "fairdraw/process_logits.h"
 #include "fairdraw/sample.h"
 #include "harness/inputs/narrow_floats.h"
+#include "harness/inputs/processing_arrays.h"
 #include "harness/inputs/processing_rows.h"
 #include "philox.h"
 #include "random_rows.h"

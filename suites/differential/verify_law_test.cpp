@@ -13,7 +13,7 @@
 #include "fairdraw/speculative.h"
 #include "harness/statistics/statistics.h"
 #include "reduced.h"
-#include "reference/verification_model.h"
+#include "reference/verification_law.h"
 #include "small_model.h"
 
 namespace fairdraw::suites {

@@ -15,7 +15,7 @@
 #include "fairdraw/sample.h"
 #include "fairdraw/speculative.h"
 #include "harness/statistics/statistics.h"
-#include "reference/verification_model.h"
+#include "reference/verification_law.h"
 #include "small_model.h"
 
 namespace fairdraw::suites {

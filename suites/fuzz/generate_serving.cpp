@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <random>
 
+#include "harness/inputs/processing_rows.h"
 #include "harness/run/checks/verification_rows.h"
 #include "suites/fuzz/generate.h"
 #include "suites/fuzz/shrink.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/inputs/npy.h"
+#include "harness/inputs/captured_logits.h"
 #include "suites/mutants/catalogue.h"
 
 namespace fairdraw::suites {

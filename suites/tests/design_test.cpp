@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "harness/contract/sampler.h"
+#include "harness/inputs/npy.h"
 #include "suites/cases/plan.h"
 
 namespace fairdraw::suites {

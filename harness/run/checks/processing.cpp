@@ -9,6 +9,7 @@
 #include <functional>
 #include <utility>
 
+#include "harness/inputs/processing_rows.h"
 #include "harness/run/checks.h"
 #include "harness/run/random_words.h"
 

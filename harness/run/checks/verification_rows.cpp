@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "harness/inputs/counter_random.h"
+#include "harness/inputs/processing_rows.h"
 #include "harness/run/random_words.h"
 #include "harness/run/row_probabilities.h"
 

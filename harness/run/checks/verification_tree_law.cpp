@@ -16,6 +16,7 @@
 
 #include "harness/run/checks/verification_laws.h"
 #include "harness/run/row_probabilities.h"
+#include "reference/verification_law.h"
 
 namespace fairdraw::harness {
 namespace {

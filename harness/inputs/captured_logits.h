@@ -1,0 +1,28 @@
+// Logits captured by an engine.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "fairdraw/types.h"
+
+namespace fairdraw::harness {
+
+/// Bytes of one value.
+std::size_t value_size(DType dtype);
+
+/// A matrix of logits as the file holds it.
+struct CapturedLogits {
+  std::string name;  ///< the file's name without folder and extension
+  DType dtype = DType::float32;
+  std::int64_t rows = 0;
+  std::int64_t vocab = 0;
+  std::vector<std::byte> data;  ///< rows x vocab values, C order, little endian
+
+  /// Row `index` as float32 (exact). Throws std::out_of_range outside [0, rows).
+  std::vector<float> row(std::int64_t index) const;
+};
+
+}  // namespace fairdraw::harness
