@@ -3,8 +3,8 @@
 // Contract. For every request its place among rows and drafts, or what is wrong with it; for every
 // row of the target that belongs to a request without fault the request's filters, its seed, and
 // the offset of the row's position: its number in a chain, its depth in a tree. All other rows are
-// inactive and cost nothing. Of drafts whose law is known: their filters; of trees for the nodes that
-// have children.
+// inactive and cost nothing. Of drafts whose law is known: their filters; of trees for the nodes
+// that have children.
 //
 // Algorithm and cost. A warp a request: its lanes look at its drafts and write settings side by
 // side; depths of a tree are counted by one lane, a parent coming before its child. A few bytes a
@@ -44,8 +44,8 @@ __device__ bool counts_children(const DraftTask& task, const DraftedRequest& req
   return task.children != nullptr && request.drafts > kMaxSiblings;
 }
 
-/// Depths of a tree's drafts, from 1 on, or what is wrong with the tree. One lane; children counted,
-/// where they are, from 0 on.
+/// Depths of a tree's drafts, from 1 on, or what is wrong with the tree. One lane; children
+/// counted, where they are, from 0 on.
 __device__ RowStatus find_depths(const DraftTask& task, const DraftedRequest& request) {
   const std::int32_t* parents = task.parents.data + request.place;
   std::int32_t* depths = task.depths + request.place;

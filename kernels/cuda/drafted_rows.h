@@ -1,8 +1,8 @@
 // Verification of drafted tokens on the GPU: what its kernels hand to each other.
 //
 // drafted_rows.cu says which rows are looked at, and by which parameters; the row kernel filters
-// them and draws; verify_chain.cu, verify_tree.cu and verify_tree_law.cu walk over the drafts of each
-// request.
+// them and draws; verify_chain.cu, verify_tree.cu and verify_tree_law.cu walk over the drafts of
+// each request.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -46,7 +46,7 @@ struct DraftTask {
   DraftLaw draft_law = DraftLaw::none;
   LawFilters draft_filters;
   std::int64_t draft_rows = 0;  ///< of a law: one a place for a draft, of trees one a target row
-  SiblingSampling siblings = SiblingSampling::with_replacement;  ///< of a tree
+  SiblingSampling siblings{};   ///< of a tree
   View<const std::int32_t> parents;  ///< of a tree; absent in chains
   std::int64_t max_depth = 0;        ///< of a tree
 

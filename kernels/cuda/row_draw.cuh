@@ -1,5 +1,5 @@
-// One draw from a row by prefix sums in token-id order, by 1 to 8 blocks: of the target's weights, or
-// of what a draft leaves of them.
+// One draw from a row by prefix sums in token-id order, by 1 to 8 blocks: of the target's weights,
+// or of what a draft leaves of them.
 //
 // The row is cut into chunks of 512 tokens, a warp a chunk, of which every lane loads 8 values at
 // once; the chunks' sums become prefix sums, the blocks tell each other theirs, and the block in
@@ -132,7 +132,7 @@ struct PairMeasure {
 template <class Sum>
 struct RowSums {
   static constexpr int kMostChunks = static_cast<int>(kMaxVocab / kChunk);
-  Sum chunk[kMostChunks];  ///< of the block: then up to the end of each
+  Sum chunk[kMostChunks];        ///< of the block: then up to the end of each
   Sum of_block[2][kMostBlocks];  ///< one in use while the other is written
 };
 

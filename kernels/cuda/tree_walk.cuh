@@ -1,5 +1,5 @@
-// A request's way down its tree of drafts: what the walks by drawn tokens and by laws share, and the
-// first of the two.
+// A request's way down its tree of drafts: what the walks by drawn tokens and by laws share, and
+// the first of the two.
 #pragma once
 
 #include <cstdint>
@@ -58,8 +58,8 @@ struct TreePath {
   }
 };
 
-/// Where a child has the token that is drawn behind its parent the path goes on there, else it ends.
-/// One warp.
+/// Where a child has the token that is drawn behind its parent the path goes on there, else it
+/// ends. One warp.
 __device__ inline void walk_tree(const DraftTask& task, const VerifyTreeResult& result,
                                  std::int64_t b) {
   const DraftedState state = task.requests[b];
@@ -76,10 +76,9 @@ __device__ inline void walk_tree(const DraftTask& task, const VerifyTreeResult& 
       status = task.draws.statuses[row];
       if (status != RowStatus::ok) break;
       const std::int32_t token = task.draws.tokens[row];
-      const std::int64_t child =
-          find_draft(node + 1, request.drafts, [=](std::int64_t draft) {
-            return parents[draft] == node && drafted[draft] == token;
-          });
+      const std::int64_t child = find_draft(node + 1, request.drafts, [=](std::int64_t draft) {
+        return parents[draft] == node && drafted[draft] == token;
+      });
       if (child == request.drafts) {
         if (lane == 0) path.tokens[stand] = token;
         break;

@@ -7,19 +7,20 @@
 // row neither. Semantics: those of kernels/cpu/verify_tree.cpp.
 //
 // Algorithm and cost. 1 to 8 blocks a request, which go down its path together. At a node the
-// children are tested one by one, in the arithmetic of kernels/common/sibling_scales.h: a test needs
-// two weights, and the sums of P and Q over the tokens that are left; every thread does it for
-// itself, and all come to the same. A child that stands costs no row. One that does not makes the
-// two long integers of the node longer (one thread of each block, one multiplication of words after
-// the other: 60 bits a child), and the blocks share a pass over both rows, which sums P and Q over
-// the tokens that are left then: P A > Q B. No list of them is kept, because B / A never falls, so
-// that a token that has gone stays away. The pass leaves prefix sums by chunks of the row, so that
-// the token that comes where no child stands takes one chunk more (row_draw.cuh).
-// Most tokens are told apart by one of two float32 products, P times bounds of A / B on either side;
-// the rest by the leading bits of A and B, and what these leave open by all of them.
+// children are tested one by one, in the arithmetic of kernels/common/sibling_scales.h: a test
+// needs two weights, and the sums of P and Q over the tokens that are left; every thread does it
+// for itself, and all come to the same. A child that stands costs no row. One that does not makes
+// the two long integers of the node longer (one thread of each block, one multiplication of words
+// after the other: 60 bits a child), and the blocks share a pass over both rows, which sums P and Q
+// over the tokens that are left then: P A > Q B. No list of them is kept, because B / A never
+// falls, so that a token that has gone stays away. The pass leaves prefix sums by chunks of the
+// row, so that the token that comes where no child stands takes one chunk more (row_draw.cuh). Most
+// tokens are told apart by one of two float32 products, P times bounds of A / B on either side; the
+// rest by the leading bits of A and B, and what these leave open by all of them.
 //
-// Randomness: depth d uses offset + d; purposes accept (child k of a node with k above the purpose),
-// recover, bonus. Determinism: integers throughout; no dependence on order, grid or batch.
+// Randomness: depth d uses offset + d; purposes accept (child k of a node with k above the
+// purpose), recover, bonus. Determinism: integers throughout; no dependence on order, grid or
+// batch.
 #include <cstdint>
 
 #include "filtered_law.cuh"
@@ -57,8 +58,8 @@ struct Scales {
   float low, high;  ///< of A / B, with room for two roundings of float32 on either side
 
   /// One thread; something was rejected, so that B > 0. A / B is from 2^-71 to 2^60, because
-  /// B_k / A_k grows from at least 2^-60 by S / (A Z), at most 2^60, a child; so what is left of the
-  /// shorter one has 16 bits at least.
+  /// B_k / A_k grows from at least 2^-60 by S / (A Z), at most 2^60, a child; so what is left of
+  /// the shorter one has 16 bits at least.
   __device__ void set_bounds() {
     constexpr double kRoom = 0x1p-22;
     leading = exact.leading();
@@ -262,10 +263,9 @@ __global__ void __launch_bounds__(kThreads, 3)
 cudaError_t walk_law_trees(const DraftTask& task, const FilteredRows& target,
                            const FilteredRows& draft, const VerifyTreeResult& result, Path path,
                            cudaStream_t stream) {
-  const int blocks =
-      path == Path::block
-          ? 1
-          : blocks_of_draw(target.rows.vocab, task.target.batch, kThreads / kWarpSize);
+  const int blocks = path == Path::block ? 1
+                                         : blocks_of_draw(target.rows.vocab, task.target.batch,
+                                                          kThreads / kWarpSize);
   return launch_clusters(walk_law_trees_kernel, task.target.batch, blocks, kThreads, stream, task,
                          target, draft, result, blocks);
 }

@@ -118,8 +118,9 @@ class ServingCall {
   /// Rows of the draft's law, behind the inputs that are there.
   RowsView draft_of(const Rows& host, DraftLaw law, std::int64_t rows) {
     const bool probs = law == DraftLaw::probs;
-    return {add_rows(probs ? probabilities(host, kDraftTemperature) : host.values, host.vocab, rows),
-            DType::float32, rows, host.vocab, host.vocab};
+    return {
+        add_rows(probs ? probabilities(host, kDraftTemperature) : host.values, host.vocab, rows),
+        DType::float32, rows, host.vocab, host.vocab};
   }
   View<RowStatus> statuses(std::int64_t n) {
     statuses_ = std::make_unique<DeviceArray<RowStatus>>(
@@ -192,7 +193,8 @@ class ReportingCall final : public ServingCall {
 
 // --- Drafts ------------------------------------------------------------------------------------
 
-/// What the draft would draw at each of `rows`, numbers of rows that are the host's again and again.
+/// What the draft would draw at each of `rows`, numbers of rows that are the host's again and
+/// again.
 std::vector<std::int32_t> drafted_tokens(const Rows& host, const std::vector<std::int64_t>& rows) {
   const auto places = static_cast<std::int64_t>(rows.size());
   std::vector<std::int32_t> tokens(rows.size());
