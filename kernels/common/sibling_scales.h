@@ -54,7 +54,8 @@ class SiblingScales {
   }
 
   /// A child does not stand. draft_total: Z_k; p_sum and q_sum: P and Q of M_k, q_sum 0 where
-  /// nothing was rejected before (it is times B). kMaxSiblings times at most.
+  /// nothing was rejected before (it is times B). S_k > 0, so that B does not fall; kMaxSiblings
+  /// times at most.
   FAIRDRAW_HOST_DEVICE void reject(std::uint64_t draft_total, std::uint64_t p_sum,
                                    std::uint64_t q_sum) {
     const std::uint64_t rest = draft_total - q_sum;
