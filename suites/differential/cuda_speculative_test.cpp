@@ -156,7 +156,7 @@ TEST(CudaSpeculativeTrees, HaveUpToTheMostSiblings) {
   OnGpu gpu;
   for (const std::int64_t children : {kMaxSiblings, kMaxSiblings + 1}) {
     for (const std::int64_t vocab : {3, 1200}) {
-      for (const std::uint64_t number : {4, 5}) {  // with replacement, and without
+      for (const std::uint64_t number : {4U, 5U}) {  // with replacement, and without
         const VerifyCall call = wide_verify_call(number, children, vocab);
         const VerifyOutputs expected = run_on_cpu(call, true);
         EXPECT_EQ(expected.statuses[0] == RowStatus::invalid_draft_tree, children > kMaxSiblings);
