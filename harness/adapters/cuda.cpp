@@ -28,7 +28,7 @@ class CudaSampler final : public Sampler {
     description_.processing = true;
     description_.reports_raw = description_.reports_processed = true;
     description_.ranks_position = description_.ranks_at_least = true;
-    description_.verification = description_.draft_trees = true;
+    description_.verification = description_.draft_trees = description_.draft_tree_laws = true;
     description_.verification_processing = true;
   }
 

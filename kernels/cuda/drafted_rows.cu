@@ -3,7 +3,8 @@
 // Contract. For every request its place among rows and drafts, or what is wrong with it; for every
 // row of the target that belongs to a request without fault the request's filters, its seed, and
 // the offset of the row's position: its number in a chain, its depth in a tree. All other rows are
-// inactive and cost nothing. Of drafts whose law is given by logits: their filters.
+// inactive and cost nothing. Of drafts whose law is known: their filters; of trees for the nodes
+// that have children.
 //
 // Algorithm and cost. A warp a request: its lanes look at its drafts and write settings side by
 // side; depths of a tree are counted by one lane, a parent coming before its child. A few bytes a
@@ -38,14 +39,23 @@ __device__ void write_settings(const RowSettings& settings, std::int64_t row,
   settings.active[row] = 1;
 }
 
-/// Depths of a tree's drafts, from 1 on, or what is wrong with the tree. One lane.
+/// Only so many drafts can be too many children.
+__device__ bool counts_children(const DraftTask& task, const DraftedRequest& request) {
+  return task.children != nullptr && request.drafts > kMaxSiblings;
+}
+
+/// Depths of a tree's drafts, from 1 on, or what is wrong with the tree. One lane; children
+/// counted, where they are, from 0 on.
 __device__ RowStatus find_depths(const DraftTask& task, const DraftedRequest& request) {
   const std::int32_t* parents = task.parents.data + request.place;
   std::int32_t* depths = task.depths + request.place;
+  const bool counts = counts_children(task, request);
+  std::int32_t* children = counts ? task.children + request.row : nullptr;  // of node j at j + 1
   bool fits = true;
   for (std::int64_t j = 0; j < request.drafts; ++j) {
     const std::int32_t parent = parents[j];
     if (parent < -1 || parent >= j) return RowStatus::invalid_draft_tree;
+    if (counts && ++children[parent + 1] > kMaxSiblings) return RowStatus::invalid_draft_tree;
     depths[j] = parent < 0 ? 1 : depths[parent] + 1;
     fits = fits && depths[j] <= task.max_depth;
   }
@@ -59,6 +69,11 @@ __device__ void prepare_request(const DraftTask& task, std::int64_t b) {
   const DraftedRequest& request = state.request;
   const bool is_tree = task.depths != nullptr;
   if (is_tree && state.status == RowStatus::ok) {
+    for (std::int64_t i = lane_of_thread(); counts_children(task, request) && i <= request.drafts;
+         i += kWarpSize) {
+      task.children[request.row + i] = 0;
+    }
+    __syncwarp();
     int status = 0;
     if (lane_of_thread() == 0) status = static_cast<int>(find_depths(task, request));
     state.status = static_cast<RowStatus>(value_of_lane(status, 0));
@@ -84,7 +99,10 @@ __device__ void prepare_request(const DraftTask& task, std::int64_t b) {
   const RowParameters of_draft =
       task.draft_law == DraftLaw::logits ? parameters_of(task.draft_filters, b) : RowParameters{};
   for (std::int64_t i = lane_of_thread(); i < request.drafts; i += kWarpSize) {
-    write_settings(task.of_draft, request.place + i, of_draft);
+    const std::int64_t place = request.place + i;
+    // Siblings write the same.
+    write_settings(task.of_draft, is_tree ? request.row + task.parents.data[place] + 1 : place,
+                   of_draft);
   }
 }
 
@@ -96,7 +114,7 @@ __global__ void __launch_bounds__(kThreads)
       for (std::int64_t row = threadIdx.x; row < rows; row += kThreads) active[row] = 0;
     };
     clear(task.of_target.active, task.target.logits.rows);
-    clear(task.of_draft.active, task.drafts.tokens.size);
+    clear(task.of_draft.active, task.draft_rows);
     __syncthreads();
   }
   const std::int64_t first = std::int64_t{blockIdx.x} * kRequestsOfBlock + warp_of_thread();
@@ -109,7 +127,7 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 cudaError_t prepare_drafted_rows(const DraftTask& task, cudaStream_t stream) {
-  const std::int64_t rows = task.target.logits.rows + task.drafts.tokens.size;
+  const std::int64_t rows = task.target.logits.rows + task.draft_rows;
   const bool clears = rows <= kFewRows && task.target.batch <= kFewRequests;  // by one block
   const auto clear = [stream](std::uint8_t* active, std::int64_t n) {
     if (active == nullptr || n == 0) return cudaSuccess;
@@ -117,7 +135,7 @@ cudaError_t prepare_drafted_rows(const DraftTask& task, cudaStream_t stream) {
   };
   if (!clears) {
     cudaError_t error = clear(task.of_target.active, task.target.logits.rows);
-    if (error == cudaSuccess) error = clear(task.of_draft.active, task.drafts.tokens.size);
+    if (error == cudaSuccess) error = clear(task.of_draft.active, task.draft_rows);
     if (error != cudaSuccess) return error;
   }
   const std::int64_t blocks = (task.target.batch + kRequestsOfBlock - 1) / kRequestsOfBlock;

@@ -1,7 +1,8 @@
 // Verification of drafted tokens on the GPU: what its kernels hand to each other.
 //
 // drafted_rows.cu says which rows are looked at, and by which parameters; the row kernel filters
-// them and draws; verify_chain.cu and verify_tree.cu walk over the drafts of each request.
+// them and draws; verify_chain.cu, verify_tree.cu and verify_tree_law.cu walk over the drafts of
+// each request.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -44,6 +45,8 @@ struct DraftTask {
   Drafts drafts;
   DraftLaw draft_law = DraftLaw::none;
   LawFilters draft_filters;
+  std::int64_t draft_rows = 0;  ///< of a law: one a place for a draft, of trees one a target row
+  SiblingSampling siblings{};   ///< of a tree
   View<const std::int32_t> parents;  ///< of a tree; absent in chains
   std::int64_t max_depth = 0;        ///< of a tree
 
@@ -51,8 +54,9 @@ struct DraftTask {
   DraftedState* requests = nullptr;  ///< [batch]
   RowSettings of_target;             ///< [target rows]
   RowDraws draws;                    ///< [target rows]
-  RowSettings of_draft;              ///< [places for drafts], where the law is of logits
+  RowSettings of_draft;              ///< [draft rows], where the law is known
   std::int32_t* depths = nullptr;    ///< [places for drafts], of trees
+  std::int32_t* children = nullptr;  ///< [target rows], of trees whose law is known
 };
 
 /// Enqueues the first kernel: finds requests, and writes the settings of their rows. batch >= 1.
@@ -64,7 +68,12 @@ cudaError_t walk_chains(const DraftTask& task, const FilteredRows& target,
                         const FilteredRows& draft, const VerifyChainResult& result, Path path,
                         cudaStream_t stream);
 
-/// Enqueues the walk over trees.
+/// Enqueues the walk over trees of unknown law.
 cudaError_t walk_trees(const DraftTask& task, const VerifyTreeResult& result, cudaStream_t stream);
+
+/// Enqueues the walk over trees of known law; batch below 2^22. `draft`: rows beside the target's.
+cudaError_t walk_law_trees(const DraftTask& task, const FilteredRows& target,
+                           const FilteredRows& draft, const VerifyTreeResult& result, Path path,
+                           cudaStream_t stream);
 
 }  // namespace fairdraw::cuda

@@ -5,7 +5,7 @@
 //   edit_rows      what processing changes in them, where it is asked for;
 //   filter_rows    the target's rows, all at once, a token drawn at each; and the draft's, where
 //                  its law is known and is needed;
-//   verify_chain, verify_tree   the walk over the drafts.
+//   verify_chain, verify_tree, verify_tree_law   the walk over the drafts.
 // Rows behind the first draft that does not stand are filtered for nothing: to wait for the walk
 // would take longer.
 #include <cstddef>
@@ -26,11 +26,12 @@ namespace {
 /// The workspace of a call.
 struct DraftWorkspace {
   Workspace target;                    ///< records and edits of the target's rows
-  RowRecord* draft_records = nullptr;  ///< [places for drafts], where the law is known
+  RowRecord* draft_records = nullptr;  ///< [draft rows], where the law is known
   DraftedState* requests = nullptr;
   RowSettings of_target, of_draft;
   RowDraws draws;
   std::int32_t* depths = nullptr;
+  std::int32_t* children = nullptr;
 
   static RowSettings settings(Parts& parts, std::int64_t rows) {
     RowSettings settings;
@@ -42,8 +43,8 @@ struct DraftWorkspace {
     return settings;
   }
 
-  static DraftWorkspace of(const TargetRows& target, std::int64_t places, bool knows_law,
-                           bool is_tree, Parts& parts) {
+  static DraftWorkspace of(const TargetRows& target, std::int64_t places, std::int64_t draft_rows,
+                           bool knows_law, bool is_tree, Parts& parts) {
     const SampleRequest rows = rows_of(target);
     const std::int64_t n = rows.logits.rows;
     DraftWorkspace workspace;
@@ -56,8 +57,9 @@ struct DraftWorkspace {
     workspace.draws.tokens = parts.take<std::int32_t>(n);
     workspace.draws.statuses = parts.take<RowStatus>(n);
     if (knows_law) {
-      workspace.draft_records = parts.take<RowRecord>(places);
-      workspace.of_draft = settings(parts, places);
+      workspace.draft_records = parts.take<RowRecord>(draft_rows);
+      workspace.of_draft = settings(parts, draft_rows);
+      if (is_tree) workspace.children = parts.take<std::int32_t>(n);
     }
     if (is_tree) workspace.depths = parts.take<std::int32_t>(places > 0 ? places : 1);
     return workspace;
@@ -65,12 +67,14 @@ struct DraftWorkspace {
 };
 
 DraftWorkspace workspace_of(const VerifyChainRequest& request, Parts& parts) {
-  return DraftWorkspace::of(request.target, request.draft_tokens.size,
-                            request.draft_law != DraftLaw::none, false, parts);
+  const std::int64_t places = request.draft_tokens.size;
+  return DraftWorkspace::of(request.target, places, places, request.draft_law != DraftLaw::none,
+                            false, parts);
 }
 
 DraftWorkspace workspace_of(const VerifyTreeRequest& request, Parts& parts) {
-  return DraftWorkspace::of(request.target, request.draft_tokens.size, false, true, parts);
+  return DraftWorkspace::of(request.target, request.draft_tokens.size, request.target.logits.rows,
+                            request.draft_law != DraftLaw::none, true, parts);
 }
 
 template <class Request>
@@ -125,12 +129,28 @@ DraftTask task_of(const Request& request, const DraftWorkspace& workspace) {
   DraftTask task;
   task.target = request.target;
   task.drafts = {request.max_draft, request.draft_tokens, request.draft_lengths};
+  task.draft_law = request.draft_law;
+  task.draft_filters = request.draft_filters;
   task.requests = workspace.requests;
   task.of_target = workspace.of_target;
   task.draws = workspace.draws;
   task.of_draft = workspace.of_draft;
   task.depths = workspace.depths;
+  task.children = workspace.children;
   return task;
+}
+
+/// True where rows of a draft are looked at.
+template <class Request>
+bool knows_law(const Request& request) {
+  return request.draft_law != DraftLaw::none && request.draft_tokens.size > 0;
+}
+
+template <class Request>
+void check_law(DevicePointers& pointers, const Request& request) {
+  if (!knows_law(request)) return;
+  pointers.check("draft", request.draft);
+  check_filters(pointers, request.draft_filters, "draft_filters.");
 }
 
 void set_filters(const RowSettings& settings, std::int64_t rows, const LawFilters& rules,
@@ -170,9 +190,11 @@ Error draw_target(const DraftTask& draft, const DraftWorkspace& workspace, Path 
 }
 
 /// Weighs the rows of the draft: as they are, or filtered.
-Error weigh_draft(const VerifyChainRequest& request, const DraftWorkspace& workspace, Path path,
+template <class Request>
+Error weigh_draft(const Request& request, const DraftWorkspace& workspace, Path path,
                   cudaStream_t stream) {
   const std::int64_t n = request.draft.rows;
+  if (n == 0) return {};
   if (request.draft_law == DraftLaw::probs) {
     WeighTask weigh;
     weigh.rows[1] = request.draft;
@@ -198,6 +220,16 @@ FilteredRows filtered_target(const DraftTask& draft, const DraftWorkspace& works
           workspace.target.records};
 }
 
+template <class Request>
+FilteredRows weighed_draft(const Request& request, const DraftWorkspace& workspace) {
+  FilteredRows draft;
+  draft.rows = request.draft;
+  draft.from_probs = request.draft_law == DraftLaw::probs;
+  draft.temperature = {workspace.of_draft.temperature, request.draft.rows};
+  draft.records = workspace.draft_records;
+  return draft;
+}
+
 }  // namespace
 
 std::int64_t workspace_bytes(const VerifyChainRequest& request) noexcept {
@@ -214,16 +246,12 @@ Error verify_chain(const VerifyChainRequest& request, const VerifyChainResult& r
   if (Error error = check_path(path)) return error;
   if (Error error = check_verify_chain(request, result)) return error;
   if (Error error = check_sizes(request.target)) return error;
-  const bool knows_law = request.draft_law != DraftLaw::none && request.draft_tokens.size > 0;
-  if (knows_law) {
+  if (knows_law(request)) {
     if (Error error = check_batch(request.draft, "draft")) return error;
   }
   DevicePointers pointers;
   check_drafts(pointers, request, result, execution);
-  if (knows_law) {
-    pointers.check("draft", request.draft);
-    check_filters(pointers, request.draft_filters, "draft_filters.");
-  }
+  check_law(pointers, request);
   if (pointers.error()) return pointers.error();
   if (request.target.batch == 0) return {};
 
@@ -231,16 +259,12 @@ Error verify_chain(const VerifyChainRequest& request, const VerifyChainResult& r
   Parts parts(execution.workspace);
   const DraftWorkspace workspace = workspace_of(request, parts);
   DraftTask task = task_of(request, workspace);
-  task.draft_law = request.draft_law;
-  task.draft_filters = request.draft_filters;
+  task.draft_rows = request.draft_tokens.size;
   if (Error e = draw_target(task, workspace, path, stream)) return e;
   FilteredRows draft;
-  if (knows_law) {
+  if (knows_law(request)) {
     if (Error e = weigh_draft(request, workspace, path, stream)) return e;
-    draft.rows = request.draft;
-    draft.from_probs = request.draft_law == DraftLaw::probs;
-    draft.temperature = {workspace.of_draft.temperature, request.draft.rows};
-    draft.records = workspace.draft_records;
+    draft = weighed_draft(request, workspace);
   }
   return check_launch("verify_chain", walk_chains(task, filtered_target(task, workspace), draft,
                                                   result, path, stream));
@@ -251,12 +275,10 @@ Error verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult& resu
   Path path = execution.path;
   if (Error error = check_path(path)) return error;
   if (Error error = check_verify_tree(request, result)) return error;
-  if (request.draft_law != DraftLaw::none) {
-    return {ErrorCode::unsupported, "draft_law is not none; trees of known law are the CPU's"};
-  }
-  if (Error error = check_sizes(request.target)) return error;
+  if (Error error = check_sizes(request.target)) return error;  // as many rows of the draft
   DevicePointers pointers;
   check_drafts(pointers, request, result, execution);
+  check_law(pointers, request);
   pointers.check("parents", request.parents);
   pointers.check("nodes", result.nodes);
   if (pointers.error()) return pointers.error();
@@ -268,8 +290,14 @@ Error verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult& resu
   DraftTask task = task_of(request, workspace);
   task.parents = request.parents;
   task.max_depth = request.max_depth;
+  task.draft_rows = request.target.logits.rows;
+  task.siblings = request.siblings;
   if (Error e = draw_target(task, workspace, path, stream)) return e;
-  return check_launch("verify_tree", walk_trees(task, result, stream));
+  if (!knows_law(request)) return check_launch("verify_tree", walk_trees(task, result, stream));
+  if (Error e = weigh_draft(request, workspace, path, stream)) return e;
+  return check_launch("verify_tree_law",
+                      walk_law_trees(task, filtered_target(task, workspace),
+                                     weighed_draft(request, workspace), result, path, stream));
 }
 
 }  // namespace fairdraw::cuda

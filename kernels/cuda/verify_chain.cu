@@ -18,7 +18,7 @@
 #include "block_sums.cuh"
 #include "chain_draws.cuh"
 #include "drafted_rows.h"
-#include "filtered_row.cuh"
+#include "filtered_law.cuh"
 #include "philox.h"
 #include "row_launch.h"
 
@@ -32,46 +32,6 @@ struct Shared {
   ChainSums sums;
   BlockScratch<std::uint64_t> reduction;
 };
-
-/// Weights of a filtered row. A greedy one is a point mass.
-struct FilteredWeight {
-  FilteredRow row;
-  bool is_plain;  ///< what survives is what is at least `low`
-  bool from_probs;
-  LogitWeight of_logit;
-  ProbabilityWeight of_probability;
-
-  /// x: the token's value in memory.
-  __device__ float operator()(std::int64_t token, float x) const {
-    if (!is_plain) return of_special(token, x);
-    return x >= row.low ? weight(x) : 0.0F;
-  }
-
- private:
-  __device__ float weight(float x) const {
-    return float_weight(from_probs ? of_probability(x) : of_logit(x));
-  }
-  __device__ __noinline__ float of_special(std::int64_t token, float x) const {
-    if (row.greedy_token >= 0) return token == row.greedy_token ? 1.0F : 0.0F;
-    if (row.edit_bits != nullptr) x = row.value(token);
-    return row.keeps(token, x) ? weight(x) : 0.0F;
-  }
-};
-
-__device__ Law<FilteredWeight> law_of(const FilteredRows& rows, std::int64_t number) {
-  const RowRecord& record = rows.records[number];
-  const FilteredRow row = FilteredRow::of(rows, number);
-  LogitWeight of_logit(rows.from_probs ? 1.0F : rows.temperature.at(number));
-  of_logit.set_max(record.max);
-  ProbabilityWeight of_probability(1.0F);
-  of_probability.set_max(record.max);
-  const bool is_plain = row.greedy_token < 0 && row.edit_bits == nullptr &&
-                        row.allowed == nullptr && row.tie_end >= row.vocab &&
-                        row.low >= row.smallest;
-  return {row.values,
-          {row, is_plain, rows.from_probs, of_logit, of_probability},
-          row.greedy_token >= 0 ? 1 : record.total};
-}
 
 /// How a position ends, in the order in which they are looked for.
 enum class Ending : std::uint32_t { goes_on, fails, stops };

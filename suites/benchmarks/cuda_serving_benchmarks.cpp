@@ -8,6 +8,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <stdexcept>
 
@@ -35,6 +36,20 @@ std::vector<std::uint64_t> counted_from(std::uint64_t first, std::int64_t n) {
   std::vector<std::uint64_t> values(static_cast<std::size_t>(n));
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = first + i;
   return values;
+}
+
+/// softmax(x / T) of rows.
+std::vector<float> probabilities(const Rows& host, float temperature) {
+  std::vector<float> probs(host.values.size());
+  SampleRequest request;
+  request.logits = host.view();
+  request.temperature = temperature;
+  std::vector<std::int32_t> tokens(static_cast<std::size_t>(host.batch));
+  SampleResult result;
+  result.tokens = {tokens.data(), host.batch};
+  result.probs = {probs.data(), host.batch, host.vocab};
+  expect_success(sample(request, result), "probabilities");
+  return probs;
 }
 
 /// A call whose arrays are on the device.
@@ -99,6 +114,13 @@ class ServingCall {
     target.seed = {array(counted_from(1, batch)), batch};
     target.offset = {array(counted_from(1000, batch)), batch};
     return target;
+  }
+  /// Rows of the draft's law, behind the inputs that are there.
+  RowsView draft_of(const Rows& host, DraftLaw law, std::int64_t rows) {
+    const bool probs = law == DraftLaw::probs;
+    return {
+        add_rows(probs ? probabilities(host, kDraftTemperature) : host.values, host.vocab, rows),
+        DType::float32, rows, host.vocab, host.vocab};
   }
   View<RowStatus> statuses(std::int64_t n) {
     statuses_ = std::make_unique<DeviceArray<RowStatus>>(
@@ -171,26 +193,14 @@ class ReportingCall final : public ServingCall {
 
 // --- Drafts ------------------------------------------------------------------------------------
 
-/// softmax(x / T) of rows.
-std::vector<float> probabilities(const Rows& host, float temperature) {
-  std::vector<float> probs(host.values.size());
-  SampleRequest request;
-  request.logits = host.view();
-  request.temperature = temperature;
-  std::vector<std::int32_t> tokens(static_cast<std::size_t>(host.batch));
-  SampleResult result;
-  result.tokens = {tokens.data(), host.batch};
-  result.probs = {probs.data(), host.batch, host.vocab};
-  expect_success(sample(request, result), "probabilities");
-  return probs;
-}
-
-/// What the draft would draw at each of `places` rows, which are the host's again and again.
-std::vector<std::int32_t> drafted_tokens(const Rows& host, std::int64_t places) {
-  std::vector<std::int32_t> tokens(static_cast<std::size_t>(places));
-  std::vector<std::int32_t> indices(tokens.size());
-  for (std::size_t i = 0; i < indices.size(); ++i) {
-    indices[i] = static_cast<std::int32_t>(static_cast<std::int64_t>(i) % host.batch);
+/// What the draft would draw at each of `rows`, numbers of rows that are the host's again and
+/// again.
+std::vector<std::int32_t> drafted_tokens(const Rows& host, const std::vector<std::int64_t>& rows) {
+  const auto places = static_cast<std::int64_t>(rows.size());
+  std::vector<std::int32_t> tokens(rows.size());
+  std::vector<std::int32_t> indices;
+  for (const std::int64_t row : rows) {
+    indices.push_back(static_cast<std::int32_t>(row % host.batch));
   }
   SampleRequest request;
   request.logits = host.view();
@@ -203,6 +213,12 @@ std::vector<std::int32_t> drafted_tokens(const Rows& host, std::int64_t places) 
   return tokens;
 }
 
+std::vector<std::int64_t> first_rows(std::int64_t n) {
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(n));
+  std::iota(rows.begin(), rows.end(), std::int64_t{0});
+  return rows;
+}
+
 class ChainCall final : public ServingCall {
  public:
   ChainCall(const Rows& host, std::int64_t batch, std::int64_t drafts, DraftLaw law,
@@ -213,15 +229,10 @@ class ChainCall final : public ServingCall {
     reserve_inputs((rows + places) * host.vocab * 4);
     request_.target = target_of(host, batch, rows);
     request_.max_draft = drafts;
-    request_.draft_tokens = const_view(drafted_tokens(host, places));
+    request_.draft_tokens = const_view(drafted_tokens(host, first_rows(places)));
     request_.draft_law = law;
     request_.draft_filters.temperature = kDraftTemperature;
-    if (law != DraftLaw::none) {
-      const bool probs = law == DraftLaw::probs;
-      request_.draft = {add_rows(probs ? probabilities(host, kDraftTemperature) : host.values,
-                                 host.vocab, places),
-                        DType::float32, places, host.vocab, host.vocab};
-    }
+    if (law != DraftLaw::none) request_.draft = draft_of(host, law, places);
     result_.tokens = view(repeated(rows, std::int32_t{-1}));
     result_.accepted = view(repeated(batch, std::int32_t{-1}));
     result_.statuses = statuses(batch);
@@ -237,24 +248,31 @@ class ChainCall final : public ServingCall {
   VerifyChainResult result_;
 };
 
-/// The drafts of a chain, the last half of them siblings of the first half.
+/// Two children a node, drawn with replacement: of the root, and of every node behind the first
+/// until there are enough.
 class TreeCall final : public ServingCall {
  public:
-  TreeCall(const Rows& host, std::int64_t batch, std::int64_t drafts, const cuda::Stream& stream)
+  TreeCall(const Rows& host, std::int64_t batch, std::int64_t drafts, DraftLaw law,
+           const cuda::Stream& stream)
       : ServingCall(stream) {
     const std::int64_t rows = batch * (drafts + 1);
-    reserve_inputs(rows * host.vocab * 4);
+    reserve_inputs((law == DraftLaw::none ? 1 : 2) * rows * host.vocab * 4);
     request_.target = target_of(host, batch, rows);
     request_.max_draft = drafts;
     request_.max_depth = drafts;
-    request_.draft_tokens = const_view(drafted_tokens(host, batch * drafts));
     std::vector<std::int32_t> parents;
+    std::vector<std::int64_t> parent_rows;
     for (std::int64_t b = 0; b < batch; ++b) {
       for (std::int64_t i = 0; i < drafts; ++i) {
         parents.push_back(static_cast<std::int32_t>(i / 2) - (i < 2 ? 1 : 0));
+        parent_rows.push_back(b * (drafts + 1) + parents.back() + 1);
       }
     }
     request_.parents = const_view(parents);
+    request_.draft_tokens = const_view(drafted_tokens(host, parent_rows));
+    request_.draft_law = law;
+    request_.draft_filters.temperature = kDraftTemperature;
+    if (law != DraftLaw::none) request_.draft = draft_of(host, law, rows);
     result_.tokens = view(repeated(rows, std::int32_t{-1}));
     result_.statuses = statuses(batch);
     reserve_workspace(cuda::workspace_bytes(request_));
@@ -281,7 +299,7 @@ class ProbabilityChainCall final : public ServingCall {
                              rows, host.vocab, host.vocab};
     request_.draft_probs = {add_rows(probabilities(host, kDraftTemperature), host.vocab, places),
                             DType::float32, places, host.vocab, host.vocab};
-    request_.draft_tokens = const_view(drafted_tokens(host, places));
+    request_.draft_tokens = const_view(drafted_tokens(host, first_rows(places)));
     request_.batch = batch;
     request_.num_draft_tokens = drafts;
     request_.seed = {array(counted_from(1, batch)), batch};
@@ -389,23 +407,27 @@ std::optional<MakeCall> report_of(const std::string& name) {
   return std::nullopt;
 }
 
-std::optional<MakeCall> call_of(const std::string& name) {
-  if (auto report = report_of(name)) return report;
-  if (const auto chain = numbered(name, "verify_chain_")) {
-    const DraftLaw laws[] = {DraftLaw::none, DraftLaw::probs, DraftLaw::logits};
-    const char* names[] = {"", "/probs", "/logits"};
-    for (int i = 0; i < 3; ++i) {
-      if (chain->rest != names[i]) continue;
-      return [=, law = laws[i]](const Rows& rows, std::int64_t batch, const cuda::Stream& stream) {
-        return std::make_unique<ChainCall>(rows, batch, chain->number, law, stream);
-      };
-    }
-  }
-  if (const auto tree = numbered(name, "verify_tree_"); tree && tree->rest.empty()) {
-    return [=](const Rows& rows, std::int64_t batch, const cuda::Stream& stream) {
-      return std::make_unique<TreeCall>(rows, batch, tree->number, stream);
+/// Calls of drafts, with what is known of their law behind the number.
+template <class Call>
+std::optional<MakeCall> drafts_of(const std::string& name, const std::string& prefix) {
+  const auto drafts = numbered(name, prefix);
+  if (!drafts) return std::nullopt;
+  const DraftLaw laws[] = {DraftLaw::none, DraftLaw::probs, DraftLaw::logits};
+  const char* names[] = {"", "/probs", "/logits"};
+  for (int i = 0; i < 3; ++i) {
+    if (drafts->rest != names[i]) continue;
+    return [n = drafts->number, law = laws[i]](const Rows& rows, std::int64_t batch,
+                                               const cuda::Stream& stream) {
+      return std::make_unique<Call>(rows, batch, n, law, stream);
     };
   }
+  return std::nullopt;
+}
+
+std::optional<MakeCall> call_of(const std::string& name) {
+  if (auto report = report_of(name)) return report;
+  if (auto chain = drafts_of<ChainCall>(name, "verify_chain_")) return chain;
+  if (auto tree = drafts_of<TreeCall>(name, "verify_tree_")) return tree;
   if (const auto chain = numbered(name, "chain_speculative_sampling_");
       chain && chain->rest.empty()) {
     return [=](const Rows& rows, std::int64_t batch, const cuda::Stream& stream) {

@@ -12,7 +12,7 @@ namespace fairdraw::suites {
 /// True for names of operations that are measured here:
 ///   logprobs/MODE/N+FILTERS  `sample` with a report, beside the same call without (the floor);
 ///   verify_chain_N, verify_chain_N/probs, verify_chain_N/logits   --batch requests of N drafts;
-///   verify_tree_N            the same drafts as a tree, each node but the root's child of another;
+///   verify_tree_N, verify_tree_N/probs, verify_tree_N/logits   of N drafts, two children a node;
 ///   chain_speculative_sampling_N   target and draft as probabilities;
 ///   beam_N, beam_N/logprobs  a step of --batch requests of N beams (on a GPU).
 bool is_serving_operation(const std::string& name);

@@ -2,6 +2,8 @@
 // small vocabularies, and what the CPU gives for large ones and for processed rows.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <random>
 #include <set>
@@ -65,13 +67,6 @@ std::int64_t small_vocab(std::uint64_t number) {
   return kVocabs[number / 3 % 9];
 }
 
-/// On the GPU nothing is known of the drafts of a tree.
-VerifyCall call_of(std::uint64_t number, std::int64_t vocab, bool tree) {
-  VerifyCall call = random_verify_call(number, vocab, tree);
-  if (tree) call.draft_law = DraftLaw::none;
-  return call;
-}
-
 class CudaSpeculative : public ::testing::TestWithParam<bool> {};
 
 TEST_P(CudaSpeculative, EqualsTheModel) {
@@ -81,7 +76,7 @@ TEST_P(CudaSpeculative, EqualsTheModel) {
   std::set<RowStatus> seen;
   const std::uint64_t calls = is_reduced() ? 60 : 4000;
   for (std::uint64_t number = 0; number < calls; ++number) {
-    const VerifyCall call = call_of(number, small_vocab(number), tree);
+    const VerifyCall call = random_verify_call(number, small_vocab(number), tree);
     const VerifyOutputs expected = expected_outputs(call, tree);
     for (const cuda::Path path : available_paths()) {
       ASSERT_EQ(difference(expected, gpu.run(call, tree, path)), "")
@@ -93,9 +88,10 @@ TEST_P(CudaSpeculative, EqualsTheModel) {
   for (const RowStatus status :
        {RowStatus::ok, RowStatus::inactive, RowStatus::nan_input, RowStatus::infinite_input,
         RowStatus::no_allowed_token, RowStatus::invalid_temperature, RowStatus::index_out_of_range,
-        RowStatus::invalid_draft_length}) {
+        RowStatus::invalid_draft_length, RowStatus::impossible_draft}) {
     EXPECT_EQ(seen.count(status), 1U) << to_string(status);
   }
+  EXPECT_EQ(seen.count(RowStatus::invalid_draft_tree), tree ? 1U : 0U);
 }
 
 TEST_P(CudaSpeculative, LargeVocabulariesEqualTheCpus) {
@@ -105,7 +101,7 @@ TEST_P(CudaSpeculative, LargeVocabulariesEqualTheCpus) {
   OnGpu gpu;
   for (std::uint64_t number = 0; number < 60; ++number) {
     constexpr std::int64_t kVocabs[] = {5000, 32000, 50257, 128256};
-    const VerifyCall call = call_of(100000 + number, kVocabs[number % 4], tree);
+    const VerifyCall call = random_verify_call(100000 + number, kVocabs[number % 4], tree);
     const VerifyOutputs expected = run_on_cpu(call, tree);
     for (const cuda::Path path : available_paths()) {
       ASSERT_EQ(difference(expected, gpu.run(call, tree, path)), "")
@@ -120,11 +116,71 @@ TEST_P(CudaSpeculative, ProcessedRowsEqualTheCpus) {
   OnGpu gpu;
   const std::uint64_t calls = is_reduced() ? 20 : 600;
   for (std::uint64_t number = 0; number < calls; ++number) {
-    VerifyCall call = call_of(200000 + number, small_vocab(number), tree);
+    VerifyCall call = random_verify_call(200000 + number, small_vocab(number), tree);
     call.target.processing = random_processing(number, call.target);
     const VerifyOutputs expected = run_on_cpu(call, tree);
     for (const cuda::Path path : available_paths()) {
       ASSERT_EQ(difference(expected, gpu.run(call, tree, path)), "")
+          << "call " << number << ", " << cuda::to_string(path);
+    }
+  }
+}
+
+// What many siblings leave, exactly: 60 bits each.
+TEST(CudaSpeculativeTrees, NodesOfManyChildrenEqualTheModel) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  OnGpu gpu;
+  std::array<int, 2> ends{};  // a child far back stands; none does
+  const std::uint64_t calls = is_reduced() ? 8 : 400;
+  for (std::uint64_t number = 0; number < calls; ++number) {
+    const std::int64_t vocab = std::array<std::int64_t, 4>{3, 40, 257, 1500}.at(number / 4 % 4);
+    // Without replacement there are no more children than tokens.
+    const std::int64_t children = number % 2 == 0 ? 48 : std::min<std::int64_t>(vocab, 48);
+    const VerifyCall call = wide_verify_call(number, children, vocab);
+    const VerifyOutputs expected = expected_tree_outputs(call);
+    for (const cuda::Path path : available_paths()) {
+      ASSERT_EQ(difference(expected, gpu.run(call, true, path)), "")
+          << "call " << number << ", " << cuda::to_string(path);
+    }
+    ends[0] += expected.nodes[0] >= 8 ? 1 : 0;
+    ends[1] += expected.accepted[0] == 0 ? 1 : 0;
+  }
+  if (is_reduced()) return;
+  for (const int count : ends) EXPECT_GT(count, 10);
+}
+
+// As many children as there may be, and one more.
+TEST(CudaSpeculativeTrees, HaveUpToTheMostSiblings) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  if (is_reduced()) GTEST_SKIP() << "a thousand passes take too long under compute-sanitizer";
+  OnGpu gpu;
+  for (const std::int64_t children : {kMaxSiblings, kMaxSiblings + 1}) {
+    for (const std::int64_t vocab : {3, 1200}) {
+      for (const std::uint64_t number : {4U, 5U}) {  // with replacement, and without
+        const VerifyCall call = wide_verify_call(number, children, vocab);
+        const VerifyOutputs expected = run_on_cpu(call, true);
+        EXPECT_EQ(expected.statuses[0] == RowStatus::invalid_draft_tree, children > kMaxSiblings);
+        for (const cuda::Path path : available_paths()) {
+          ASSERT_EQ(difference(expected, gpu.run(call, true, path)), "")
+              << children << " children, vocabulary " << vocab << ", " << cuda::to_string(path);
+        }
+      }
+    }
+  }
+}
+
+// A row of every size of cluster, with many passes over it.
+TEST(CudaSpeculativeTrees, LargeNodesOfManyChildrenEqualTheCpus) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  if (is_reduced()) GTEST_SKIP() << "rows of this size take too long under compute-sanitizer";
+  OnGpu gpu;
+  for (std::uint64_t number = 0; number < 24; ++number) {
+    const std::int64_t vocab =
+        std::array<std::int64_t, 4>{5000, 12000, 50257, 128256}.at(number / 4 % 4);
+    const VerifyCall call = wide_verify_call(500 + number, 24, vocab);
+    const VerifyOutputs expected = run_on_cpu(call, true);
+    for (const cuda::Path path : available_paths()) {
+      ASSERT_EQ(difference(expected, gpu.run(call, true, path)), "")
           << "call " << number << ", " << cuda::to_string(path);
     }
   }
@@ -167,13 +223,19 @@ TEST(CudaSpeculativeArguments, AreNamed) {
   EXPECT_EQ(difference(VerifyOutputs(call, call.max_draft), outputs), "");
   ASSERT_FALSE(cuda::verify_chain(valid, result, execution));
 
-  VerifyTreeRequest tree = tree_in(call, arrays);
-  tree.draft_law = DraftLaw::logits;
-  tree.draft = tree.target.logits;
-  VerifyOutputs of_tree(call, call.max_depth);
+  number = 0;
+  VerifyCall of_tree = random_verify_call(number, 31, true);
+  while (of_tree.draft_law != DraftLaw::logits || of_tree.draft_tokens.empty()) {
+    of_tree = random_verify_call(++number, 31, true);
+  }
+  VerifyTreeRequest tree = tree_in(of_tree, arrays);
+  tree.draft.data = host.data();
+  VerifyOutputs tree_outputs(of_tree, of_tree.max_depth);
+  const auto tree_result = verify_result_in<VerifyTreeResult>(tree_outputs, arrays);
   const Error error =
-      cuda::verify_tree(tree, verify_result_in<VerifyTreeResult>(of_tree, arrays), execution);
-  EXPECT_EQ(error.code, ErrorCode::unsupported) << error.message;
+      cuda::verify_tree(tree, tree_result, arrays.execution(tree, cuda::Path::best));
+  EXPECT_EQ(error.code, ErrorCode::invalid_argument);
+  EXPECT_EQ(error.message.rfind("draft.data is ", 0), 0U) << error.message;
 }
 
 INSTANTIATE_TEST_SUITE_P(Drafts, CudaSpeculative, ::testing::Bool(),

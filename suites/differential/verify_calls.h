@@ -29,6 +29,10 @@ struct VerifyCall {
 /// masks, bad rows, drafted tokens that cannot be, lengths that do not fit; parents of trees.
 VerifyCall random_verify_call(std::uint64_t number, std::int64_t vocab, bool trees = false);
 
+/// One node with many children, of known law by the number, with replacement where that is even;
+/// the draft has much of what the target has little of.
+VerifyCall wide_verify_call(std::uint64_t number, std::int64_t children, std::int64_t vocab);
+
 struct VerifyOutputs {
   std::vector<std::int32_t> tokens, nodes, accepted;
   std::vector<RowStatus> statuses;

@@ -116,53 +116,6 @@ TEST(VerifyDifferential, TreesEqualTheModelOnEveryTarget) {
   for (const std::int64_t count : rejected) EXPECT_GT(count, 20);
 }
 
-/// One node with many children; the draft has much of what the target has little of.
-VerifyCall wide_tree(std::uint64_t number, std::int64_t children, std::int64_t vocab) {
-  std::mt19937_64 random(number);
-  VerifyCall call;
-  call.trees = true;
-  call.siblings = static_cast<SiblingSampling>(number % 2);
-  call.draft_law = number / 2 % 2 == 0 ? DraftLaw::logits : DraftLaw::probs;
-  call.batch = 1;
-  call.max_draft = children;
-  call.max_depth = 1;
-  call.target.vocab = call.draft.vocab = vocab;
-  call.target.allocate(DType::float32, children + 1, vocab, vocab, 0);
-  call.draft.allocate(DType::float32, children + 1, vocab, vocab, 0);
-  call.target.seed.scalar = random();
-  const float slope = static_cast<float>(random() % 40) / static_cast<float>(vocab);
-  const auto noise = [&random] { return static_cast<float>(random() >> 40) * 0x1p-24F; };
-  std::vector<float> target, draft, leaf(static_cast<std::size_t>(vocab), 0.0F);
-  for (std::int64_t id = 0; id < vocab; ++id) {
-    target.push_back(slope * static_cast<float>(id) + noise());
-    draft.push_back(-slope * static_cast<float>(id) + noise());
-  }
-  // The reference's weights of the draft, to draw from.
-  std::vector<std::uint64_t> weights;
-  if (call.draft_law == DraftLaw::probs) {
-    for (float& x : draft) x = std::exp(x);
-    weights = reference::integer_model_from_probs(draft, {}).weight;
-  } else {
-    weights = reference::integer_model(draft, {}, {}).weight;
-  }
-  for (std::int64_t row = 0; row <= children; ++row) {
-    call.target_rows.push_back(row == 0 ? target : leaf);
-    call.draft_rows.push_back(row == 0 ? draft : leaf);
-    call.target.set_row(row, call.target_rows.back().data());
-    call.draft.set_row(row, call.draft_rows.back().data());
-    if (row == 0) continue;
-    std::uint64_t total = 0;
-    for (const std::uint64_t weight : weights) total += weight;
-    std::uint64_t left = total == 0 ? 0 : random() % total;
-    std::size_t token = 0;
-    while (total > 0 && left >= weights[token]) left -= weights[token++];
-    call.draft_tokens.push_back(static_cast<std::int32_t>(token));
-    call.parents.push_back(-1);
-    if (call.siblings == SiblingSampling::without_replacement) weights[token] = 0;
-  }
-  return call;
-}
-
 // Residuals of many siblings, exactly: 60 bits each.
 TEST(VerifyDifferential, NodesOfManyChildrenEqualTheModel) {
   HostArrays arrays;
@@ -172,7 +125,7 @@ TEST(VerifyDifferential, NodesOfManyChildrenEqualTheModel) {
     const std::int64_t vocab = std::array<std::int64_t, 4>{3, 40, 130, 257}.at(number / 4 % 4);
     // Without replacement there are no more children than tokens.
     const std::int64_t most = number % 2 == 0 ? 48 : std::min<std::int64_t>(vocab, 48);
-    const VerifyCall call = wide_tree(number, most, vocab);
+    const VerifyCall call = wide_verify_call(number, most, vocab);
     const VerifyOutputs expected = expected_tree_outputs(call);
     for (const CpuTarget target : available_targets()) {
       VerifyOutputs got(call, 1);
@@ -186,7 +139,7 @@ TEST(VerifyDifferential, NodesOfManyChildrenEqualTheModel) {
   }
   // As many children as there may be, and one more.
   for (const std::int64_t children : {kMaxSiblings, kMaxSiblings + 1}) {
-    const VerifyCall call = wide_tree(4, children, 3);
+    const VerifyCall call = wide_verify_call(4, children, 3);
     const VerifyOutputs expected = expected_tree_outputs(call);
     VerifyOutputs got(call, 1);
     ASSERT_FALSE(verify_tree(tree_in(call, arrays), verify_result_in<VerifyTreeResult>(got, arrays),

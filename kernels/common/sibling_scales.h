@@ -1,0 +1,193 @@
+// What the siblings that do not stand leave of the target, exactly (fairdraw/speculative.h). The
+// same for every backend.
+//
+// The residual of a node starts as the target's weights, R_0 = P, and behind child k, which does
+// not stand, R_{k+1}(j) = max(R_k(j) Z_k - Q_k(j) S_k, 0). Written out, a weight of R_k has 60 k
+// + 40 bits, for every token. But with A_0 = 1, B_0 = 0,
+//     A_{k+1} = A_k Z_k, B_{k+1} = B_k Z_k + S_k:  R_k(j) = max(P(j) A_k - Q_0(j) B_k, 0)
+// for every j that is not among the children before k, and 0 for those:
+//   - if P A_k - Q B_k <= 0 then R_k is 0 and R_{k+1} too, and B / A never falls;
+//   - else R_{k+1} = (P A_k - Q B_k) Z_k - Q S_k, which is that form;
+//   - a child x does not stand only where its chance is below 1, R_k(x) Z_k < Q_k(x) S_k, which is
+//     R_{k+1}(x) = 0; so it does not matter that Q_{k+1} may be without it.
+// So two long integers a node are the whole residual. M_k, the tokens with R_k > 0, only shrinks,
+// and sums over it need no more than those of P and Q, which have 60 bits:
+//     S_k = A_k P(M_k) - B_k Q(M_k), B_{k+1} = A_k P(M_k) + B_k (Z_k - Q_k(M_k)),
+// where Q_k = Q_0 on M_k. Whether a token stays in M is asked of the leading 87 bits of A and B;
+// the rest of them only where those leave it open.
+//
+// There is always something to draw: R_k Z_k and Q_k S_k have the same sum, so where one token has
+// less than the other has, another has more, and S_{k+1} > 0 behind every child that does not
+// stand.
+//
+// No test writes a long integer down, because all of them are linear in A and B:
+//     a child stands   word Q S < 2^64 R Z        with R = P A - Q B, S as above;
+//     a token is drawn word S < 2^64 times the weight of R up to it;
+//     a token is left  0 < P A - Q B.
+// That is A u > B v with u and v of 165 bits, and the difference is looked at from the leading
+// words of A and B on, until the words behind can no longer turn its sign: three words or four,
+// nearly always.
+#pragma once
+
+#include <cstdint>
+
+#include "fairdraw/speculative.h"
+#include "host_device.h"
+
+namespace fairdraw {
+
+/// A and B of one node at a time.
+class SiblingScales {
+ public:
+  /// floor(A / 2^shift), floor(B / 2^shift), of 87 bits at most: times a weight, at most 2^40, they
+  /// fit into 128.
+  struct Leading {
+    int shift;
+    uint128_t a, b;
+  };
+
+  /// Nothing is rejected.
+  FAIRDRAW_HOST_DEVICE void start() {
+    count_ = 1;
+    a_[0] = 1;
+    b_[0] = 0;
+  }
+
+  /// A child does not stand. draft_total: Z_k; p_sum and q_sum: P and Q of M_k, q_sum 0 where
+  /// nothing was rejected before (it is times B). S_k > 0, so that B does not fall; kMaxSiblings
+  /// times at most.
+  FAIRDRAW_HOST_DEVICE void reject(std::uint64_t draft_total, std::uint64_t p_sum,
+                                   std::uint64_t q_sum) {
+    const std::uint64_t rest = draft_total - q_sum;
+    std::uint64_t a_carry = 0, b_carry = 0;  // two products of 124 bits and a carry fit into 128
+    for (int i = 0; i < count_; ++i) {
+      const uint128_t a = static_cast<uint128_t>(a_[i]) * draft_total + a_carry;
+      const uint128_t b =
+          static_cast<uint128_t>(a_[i]) * p_sum + static_cast<uint128_t>(b_[i]) * rest + b_carry;
+      a_[i] = low(a);
+      b_[i] = low(b);
+      a_carry = high(a);
+      b_carry = high(b);
+    }
+    if ((a_carry | b_carry) == 0) return;
+    a_[count_] = a_carry;
+    b_[count_++] = b_carry;
+  }
+
+  FAIRDRAW_HOST_DEVICE Leading leading() const {
+    constexpr int kBits = 87;
+    const std::uint64_t top = a_[count_ - 1] | b_[count_ - 1];  // not 0
+    int bits = 64 * count_;
+    for (std::uint64_t bit = std::uint64_t{1} << 63; (top & bit) == 0; bit >>= 1) --bits;
+    const int shift = bits > kBits ? bits - kBits : 0;
+    return {shift, shifted(a_, shift), shifted(b_, shift)};
+  }
+
+  /// P A > Q B: a token of weights p and q is left. `leading` of these scales.
+  FAIRDRAW_HOST_DEVICE bool is_left(std::uint64_t p, std::uint64_t q,
+                                    const Leading& leading) const {
+    if (p == 0) return false;
+    if (q == 0) return true;
+    if (leading.shift == 0) return p * leading.a > q * leading.b;
+    if (p * leading.a >= q * (leading.b + 1)) return true;
+    if (p * (leading.a + 1) <= q * leading.b) return false;
+    return exceeds(p, q, 0, 0, 0);
+  }
+
+  /// True where the next child, of weights p in the target and q > 0 in the draft, stands:
+  /// floor(word q S / 2^64) < R Z, which is word q S < 2^64 R Z (and R > 0 then, as S > 0).
+  FAIRDRAW_HOST_DEVICE bool accepts(std::uint64_t word, std::uint64_t p, std::uint64_t q,
+                                    std::uint64_t draft_total, std::uint64_t p_sum,
+                                    std::uint64_t q_sum) const {
+    const uint128_t factor = q;
+    return exceeds(static_cast<uint128_t>(p) * draft_total, factor * draft_total, factor * p_sum,
+                   factor * q_sum, word);
+  }
+
+  /// True where a prefix of M, of weights p and q, has more than floor(word S / 2^64): word S is
+  /// below 2^64 times its weight.
+  FAIRDRAW_HOST_DEVICE bool prefix_exceeds(std::uint64_t word, std::uint64_t p, std::uint64_t q,
+                                           std::uint64_t p_sum, std::uint64_t q_sum) const {
+    return exceeds(p, q, p_sum, q_sum, word);
+  }
+
+ private:
+  /// A has 60 bits a child that was rejected, B log2 of their number more: B_k <= k 2^(60 k).
+  static constexpr int kWords = (60 * kMaxSiblings + 11 + 63) / 64;
+
+  /// Of 256 bits, in two's complement.
+  struct Wide {
+    std::uint64_t word[4];
+
+    FAIRDRAW_HOST_DEVICE void add_product(const Wide& value, std::uint64_t factor) {
+      std::uint64_t carry = 0;
+      for (int i = 0; i < 4; ++i) {
+        const uint128_t sum = static_cast<uint128_t>(value.word[i]) * factor + word[i] + carry;
+        word[i] = low(sum);
+        carry = high(sum);
+      }
+    }
+    FAIRDRAW_HOST_DEVICE void shift_by_a_word() {
+      word[3] = word[2];
+      word[2] = word[1];
+      word[1] = word[0];
+      word[0] = 0;
+    }
+    FAIRDRAW_HOST_DEVICE bool is_negative() const { return (word[3] >> 63) != 0; }
+    /// At least 2^165, or below -2^165.
+    FAIRDRAW_HOST_DEVICE bool is_large() const {
+      constexpr std::uint64_t kBound = std::uint64_t{1} << (165 - 128);
+      if (is_negative()) return ~word[3] != 0 || ~word[2] >= kBound;
+      return word[3] != 0 || word[2] >= kBound;
+    }
+  };
+
+  FAIRDRAW_HOST_DEVICE static std::uint64_t low(uint128_t value) {
+    return static_cast<std::uint64_t>(value);
+  }
+  FAIRDRAW_HOST_DEVICE static std::uint64_t high(uint128_t value) {
+    return static_cast<std::uint64_t>(value >> 64);
+  }
+
+  /// 2^64 u - word v, for u and v of 100 bits.
+  FAIRDRAW_HOST_DEVICE static Wide difference(uint128_t u, uint128_t v, std::uint64_t word) {
+    Wide result{{0, low(u), high(u), 0}};
+    const Wide minus_v{{~low(v), ~high(v), ~std::uint64_t{0}, ~std::uint64_t{0}}};  // and one less
+    result.add_product(minus_v, word);
+    result.add_product({{1, 0, 0, 0}}, word);
+    return result;
+  }
+
+  /// 2^64 (A p - B q) > word (A p_sum - B q_sum); none has more than 100 bits. The words behind
+  /// those that are looked at add less than the coefficients, which are at most 2^164 each; and
+  /// what is below 2^165 has room for two products more.
+  FAIRDRAW_HOST_DEVICE bool exceeds(uint128_t p, uint128_t q, uint128_t p_sum, uint128_t q_sum,
+                                    std::uint64_t word) const {
+    const Wide of_a = difference(p, p_sum, word);
+    Wide of_b = difference(q, q_sum, word);
+    for (std::uint64_t& part : of_b.word) part = ~part;  // -of_b - 1
+    Wide sum{};
+    for (int i = count_ - 1; i >= 0; --i) {
+      sum.shift_by_a_word();
+      sum.add_product(of_a, a_[i]);
+      sum.add_product(of_b, b_[i]);
+      sum.add_product({{1, 0, 0, 0}}, b_[i]);
+      if (sum.is_large()) break;
+    }
+    return !sum.is_negative() && (sum.word[0] | sum.word[1] | sum.word[2] | sum.word[3]) != 0;
+  }
+
+  FAIRDRAW_HOST_DEVICE uint128_t shifted(const std::uint64_t* words, int shift) const {
+    const int first = shift / 64;
+    const int rest = shift % 64;
+    const auto word = [&](int i) { return i < count_ ? words[i] : 0; };
+    const uint128_t value = static_cast<uint128_t>(word(first + 1)) << 64 | word(first);
+    if (rest == 0) return value;
+    return value >> rest | static_cast<uint128_t>(word(first + 2)) << (128 - rest);
+  }
+
+  int count_;  ///< of words, lowest first; the last one is not 0 in both
+  std::uint64_t a_[kWords], b_[kWords];
+};
+
+}  // namespace fairdraw
