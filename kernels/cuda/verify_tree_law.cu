@@ -69,8 +69,17 @@ struct Scales {
     low = static_cast<float>(a / (b + cut) * (1.0 - kRoom));
     high = static_cast<float>((a + cut) / b * (1.0 + kRoom));
   }
+  // Calls: arithmetic of 256 bits takes the registers of the passes where it is compiled into them.
   __device__ __noinline__ bool is_left(std::uint64_t p, std::uint64_t q) const {
     return exact.is_left(p, q, leading);
+  }
+  __device__ __noinline__ bool accepts(std::uint64_t word, std::uint64_t p, std::uint64_t q,
+                                       std::uint64_t draft_total, const WeightSums& left) const {
+    return exact.accepts(word, p, q, draft_total, left.p, left.q);
+  }
+  __device__ __noinline__ bool prefix_exceeds(std::uint64_t word, const WeightSums& prefix,
+                                              const WeightSums& left) const {
+    return exact.prefix_exceeds(word, prefix.p, prefix.q, left.p, left.q);
   }
 
  private:
@@ -205,8 +214,8 @@ class LawWalk {
       const std::int32_t token = drafted(child);
       const std::uint64_t q = draft.weight(token);
       if (q == 0 || is_taken_out(node, child, token)) return RowStatus::impossible_draft;
-      if (scales_.exact.accepts(word(depth, Purpose::accept, sibling), target.weight(token), q,
-                                draft_total, left.p, left.q)) {
+      if (scales_.accepts(word(depth, Purpose::accept, sibling), target.weight(token), q,
+                          draft_total, left)) {
         return RowStatus::ok;
       }
       __syncthreads();  // all have tested
@@ -221,7 +230,7 @@ class LawWalk {
     }
     const std::uint64_t recover = word(depth, Purpose::recover);
     const auto is_enough = [this, recover, left](const WeightSums& sums) {
-      return scales_.exact.prefix_exceeds(recover, sums.p, sums.q, left.p, left.q);
+      return scales_.prefix_exceeds(recover, sums, left);
     };
     emit(depth, draw_.find(LeftMeasure(target, draft, scales_), is_enough));
     return RowStatus::ok;
