@@ -43,13 +43,13 @@ class OwnedCudaProcessor {
 
 void step(OwnedCudaProcessor& self, Handle logits, Handle offsets, bool all,
           std::int32_t most_rows) {
-  const InputArray array = input_array("logits", logits, nullptr);
+  const Rows rows = rows_of("logits", logits);
+  const InputArray& array = rows.array;
   if (array.device_type() != self.place.device_type || array.device_id() != self.place.device_id) {
     throw_value_error(fmt::format("logits is on {}; allowed: the device of the processor, {}",
                                   device_name(array.device_type(), array.device_id()),
                                   device_name(self.place.device_type, self.place.device_id)));
   }
-  const Rows rows = rows_of("logits", logits);
   const StepRows which = all ? StepRows::all : StepRows::last;
   with_offsets(offsets, nullptr, [&](auto view) {
     run_on_host([&] { return self.processor->step(rows.view, view, which, most_rows); });
