@@ -112,7 +112,8 @@ class SiblingScales {
   }
 
  private:
-  /// A has 60 bits a child that was rejected, B log2 of their number more: B_k <= k 2^(60 k).
+  /// Behind k children that were rejected A_k <= 2^(60 k) and B_k <= k 2^(60 k), because Z and S
+  /// are at most 2^60: 60 k + 11 bits of 1024 children.
   static constexpr int kWords = (60 * kMaxSiblings + 11 + 63) / 64;
 
   /// Of 256 bits, in two's complement.

@@ -13,6 +13,7 @@
 
 #include "arguments.h"
 #include "device_pointers.h"
+#include "relaxed_capture.h"
 #include "write_rows.h"
 
 namespace fairdraw::cuda {
@@ -26,18 +27,6 @@ struct DeviceCode {
   cudaError_t error = cudaSuccess;
   int capability = 0;  ///< of the device, 10 * major + minor
   int compiled = 0;    ///< of the code that runs there; at most `capability`
-};
-
-/// Lets this thread load code while it, or another thread, captures a stream.
-class RelaxedCapture {
- public:
-  RelaxedCapture() { static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode_)); }
-  ~RelaxedCapture() { static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode_)); }
-  RelaxedCapture(const RelaxedCapture&) = delete;
-  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
-
- private:
-  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
 };
 
 DeviceCode ask(int device) {

@@ -10,8 +10,9 @@
 // side; depths of a tree are counted by one lane, a parent coming before its child. A few bytes a
 // row, in front of a kernel that reads the row.
 //
-// Randomness: none here. Determinism: no two requests share a row, or `find` says so: packed
-// requests end where the next begins.
+// Randomness: none here. Determinism: packed requests end where the next begins, so that no two
+// share a row, unless begins fall. Then depths and numbers of children are those of one or the
+// other, at odds with the tree, and the walks do not rely on them for where they write.
 #include "block_sums.cuh"
 #include "drafted_rows.h"
 #include "parameters.h"

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "row_limits.h"
 #include "row_shape.h"
 
 namespace fairdraw::cuda {
@@ -21,27 +22,6 @@ constexpr std::int64_t kHalfBlockRow = 16384;
 constexpr std::int64_t kWideVocab = 160000;
 
 int values_of_vector(DType dtype) { return dtype == DType::float32 ? 4 : 8; }
-
-/// Vectors that the widest of the rows touches. Where not every row starts at a boundary, up to one
-/// vector less one value comes before it.
-std::int64_t vectors_of(const RowsView& rows) {
-  const int values = values_of_vector(rows.dtype);
-  const bool aligned = reinterpret_cast<std::uintptr_t>(rows.data) % 16 == 0 &&
-                       (rows.rows == 1 || rows.row_stride % values == 0);
-  return (rows.vocab + (aligned ? values - 1 : 2 * values - 2)) / values;
-}
-
-cudaError_t limits_of_device(GpuLimits& gpu) {
-  int device = 0;
-  cudaError_t error = cudaGetDevice(&device);
-  const auto ask = [&](int& value, cudaDeviceAttr attribute) {
-    if (error == cudaSuccess) error = cudaDeviceGetAttribute(&value, attribute, device);
-  };
-  ask(gpu.multiprocessors, cudaDevAttrMultiProcessorCount);
-  ask(gpu.shared_bytes_of_block, cudaDevAttrMaxSharedMemoryPerBlockOptin);
-  ask(gpu.shared_bytes_of_multiprocessor, cudaDevAttrMaxSharedMemoryPerMultiprocessor);
-  return error;
-}
 
 template <bool kFromProbs, bool kProcessed>
 cudaError_t launch_for_dtype(const RowsTask& task, const Spread& spread, cudaStream_t stream) {
@@ -89,6 +69,25 @@ Blocks cluster_blocks(std::int64_t rows, std::int64_t vectors, int multiprocesso
 }
 
 }  // namespace
+
+std::int64_t vectors_of(const RowsView& rows) {
+  const int values = values_of_vector(rows.dtype);
+  const bool aligned = reinterpret_cast<std::uintptr_t>(rows.data) % 16 == 0 &&
+                       (rows.rows == 1 || rows.row_stride % values == 0);
+  return (rows.vocab + (aligned ? values - 1 : 2 * values - 2)) / values;
+}
+
+cudaError_t limits_of_device(GpuLimits& gpu) {
+  int device = 0;
+  cudaError_t error = cudaGetDevice(&device);
+  const auto ask = [&](int& value, cudaDeviceAttr attribute) {
+    if (error == cudaSuccess) error = cudaDeviceGetAttribute(&value, attribute, device);
+  };
+  ask(gpu.multiprocessors, cudaDevAttrMultiProcessorCount);
+  ask(gpu.shared_bytes_of_block, cudaDevAttrMaxSharedMemoryPerBlockOptin);
+  ask(gpu.shared_bytes_of_multiprocessor, cudaDevAttrMaxSharedMemoryPerMultiprocessor);
+  return error;
+}
 
 int dynamic_bytes(const RowShape& shape, int threads) {
   return shape.resident * threads * 16 + list_bytes(shape.list_capacity) +

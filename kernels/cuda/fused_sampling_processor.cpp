@@ -101,6 +101,7 @@ struct FusedSamplingProcessor::Device {
   std::int32_t* counts = nullptr;
   RowStatus* statuses = nullptr;
 
+  int number = 0;          // of the device that is current when the processor is made
   std::int64_t slots = 0;  // of the last step
   bool has_stepped = false;
 
@@ -108,6 +109,7 @@ struct FusedSamplingProcessor::Device {
 };
 
 Error FusedSamplingProcessor::Device::create() {
+  if (Error error = check_call("the current device", cudaGetDevice(&number))) return error;
   if (Error error = batch.create(options)) return error;
   if (Error error = copies.create(batch.capacity(), options)) return error;
   const std::int64_t capacity = batch.capacity();
@@ -252,15 +254,26 @@ FusedSamplingProcessor::FusedSamplingProcessor(std::unique_ptr<Device> device)
 
 FusedSamplingProcessor::~FusedSamplingProcessor() {
   // Nothing may still read or write what is freed now.
+  int current = 0;
+  static_cast<void>(cudaGetDevice(&current));
+  static_cast<void>(cudaSetDevice(device_->number));
   static_cast<void>(cudaDeviceSynchronize());
+  device_->slots_of_state.is_mirrored = false;
+  device_.reset();
+  static_cast<void>(cudaSetDevice(current));
 }
 
 Error FusedSamplingProcessor::make(BatchState& state, const FusedSamplingOptions& options,
                                    std::unique_ptr<FusedSamplingProcessor>& processor) {
   if (Error error = check_options(state, options)) return error;
+  serving::BatchSlots& slots = serving::BatchAccess::slots_of(state);
+  if (slots.is_mirrored) {
+    return out_of_range("processors on a GPU of the batch state", "2", "1");
+  }
   auto device = std::make_unique<Device>(state, options);
   if (Error error = device->create()) return error;
   processor.reset(new FusedSamplingProcessor(std::move(device)));
+  slots.is_mirrored = true;
   return {};
 }
 
@@ -375,6 +388,7 @@ Error FusedSamplingProcessor::catch_up() {
     const serving::ListArrays& known = d.slots_of_state.list(ListName::output);
     const std::int32_t count = lengths[static_cast<std::size_t>(slot)] - known.length(now);
     if (count <= 0) continue;
+    if (Error error = d.slots_of_state.check_room_for(now, count)) return error;
     missing.resize(static_cast<std::size_t>(count));
     const std::int32_t* const source = output.data + known.begins[now] + known.length(now);
     if (Error error = fetch(missing.data(), source, count)) return error;

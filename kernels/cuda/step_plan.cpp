@@ -51,6 +51,12 @@ Error find_memory(const char* field, const void* pointer, MemoryKind& memory) {
   if (answer == cudaErrorInvalidValue) {  // a pointer that the driver does not know
     static_cast<void>(cudaGetLastError());
   } else if (attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged) {
+    int device = 0;
+    if (Error error = check_call("the current device", cudaGetDevice(&device))) return error;
+    if (attributes.type == cudaMemoryTypeDevice && attributes.device != device) {
+      return out_of_range(field, "memory of GPU " + std::to_string(attributes.device),
+                          "memory of the host, or of the current GPU, " + std::to_string(device));
+    }
     memory = MemoryKind::device;
   } else if (attributes.type == cudaMemoryTypeHost) {
     memory = MemoryKind::page_locked;

@@ -36,6 +36,10 @@ struct TreePath {
             result.statuses.given() ? result.statuses.data + b : nullptr, task.max_depth};
   }
 
+  /// Whether one more draft has a place. There is always one, but for requests whose rows overlap
+  /// (drafted_rows.cu).
+  __device__ bool has_room(std::int64_t depth) const { return depth < max_depth; }
+
   /// The draft that stands at a depth. One thread.
   __device__ void stand(std::int64_t depth, std::int64_t node, std::int32_t token) const {
     tokens[depth] = token;
@@ -81,6 +85,10 @@ __device__ inline void walk_tree(const DraftTask& task, const VerifyTreeResult& 
       });
       if (child == request.drafts) {
         if (lane == 0) path.tokens[stand] = token;
+        break;
+      }
+      if (!path.has_room(stand)) {
+        status = RowStatus::invalid_draft_length;
         break;
       }
       if (lane == 0) path.stand(stand, child, token);

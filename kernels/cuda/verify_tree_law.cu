@@ -151,6 +151,10 @@ class LawWalk {
       }
       status = test_children(row, node, depth, child);
       if (status != RowStatus::ok || child == request_.drafts) break;
+      if (!path_.has_room(depth)) {
+        status = RowStatus::invalid_draft_length;
+        break;
+      }
       if (cluster_.rank == 0 && threadIdx.x == 0) path_.stand(depth, child, drafted(child));
       node = child;
     }
@@ -211,6 +215,8 @@ class LawWalk {
     std::uint64_t draft_total = draft.total;  // of what can still be drawn
     WeightSums left(target.total);
     for (std::uint32_t sibling = 0; child < request_.drafts; ++sibling) {
+      // Counted before, but for requests whose rows overlap (drafted_rows.cu).
+      if (sibling == kMaxSiblings) return RowStatus::invalid_draft_tree;
       const std::int32_t token = drafted(child);
       const std::uint64_t q = draft.weight(token);
       if (q == 0 || is_taken_out(node, child, token)) return RowStatus::impossible_draft;

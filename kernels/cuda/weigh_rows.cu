@@ -12,8 +12,8 @@
 //             tells its key to all blocks of the row (row_keys.cuh);
 //   weights   one row later, when the keys have come, of the values in registers; each warp adds
 //             its sum to the record.
-// What does not fit (float32 above 131072 tokens) is read past the pipeline, the second time from
-// L2.
+// What does not fit (16384 values of float32 a block) is read past the pipeline, the second time
+// from L2.
 //
 // What was tried, on an H200: microseconds of chain_speculative_sampling with 5 drafts, 64 requests
 // of 128256 float32 (704 rows; reading them once takes 92; some 45 are the draws')
@@ -28,14 +28,18 @@
 //
 // Randomness: none. Numerics: sums are exact (row_weights.cuh). Determinism: integers throughout.
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cfloat>
 #include <cmath>
 #include <cstdint>
 
-#include "edit_planes.h"
+#include "filtered_row.cuh"
+#include "relaxed_capture.h"
 #include "row_cluster.cuh"
 #include "row_keys.cuh"
 #include "row_launch.h"
+#include "row_limits.h"
 #include "row_vectors.cuh"
 #include "row_weights.cuh"
 #include "warp_sums.cuh"
@@ -47,7 +51,7 @@ namespace {
 constexpr int kThreads = 512;
 constexpr int kWarps = kThreads / kWarp;
 constexpr int kVectors = 8;  // of a thread: 32 registers, twice
-/// Of a row; above kMostBlocks for compute capability 9 alone.
+/// Of a row; above kMostBlocks where the device has room for such a cluster.
 constexpr int kMostOfRow = 16;
 constexpr int kVectorsOfBlock = kThreads * kVectors;
 constexpr int kStageBytes = kVectorsOfBlock * 16;
@@ -171,7 +175,7 @@ class RowsWeigher {
       for (int i = 0; i < kVectors; ++i) arrived[i] = *slot(stage_, i);
       start_copy(stage_, row + shape_.stages * step_);
       stage_ = stage_ + 1 < shape_.stages ? stage_ + 1 : 0;
-      key = warp_key(row, arrived);
+      if (is_active(row)) key = warp_key(row, arrived);
     }
     const std::uint32_t behind =
         is_behind ? keys_.await(cluster_, parity ^ 1, phase_ - (parity ^ 1)) : 0;
@@ -286,7 +290,7 @@ class RowsWeigher {
       record.status = status;
       record.greedy_token = -1;
       record.max = is_ok ? __uint_as_float(key) : 0.0F;
-      record.low = is_ok ? 0x1p-149F : 0.0F;
+      record.low = is_ok ? kSmallestProbability : 0.0F;
       record.tie_end = is_ok ? static_cast<std::int32_t>(view_of(row).vocab) : 0;
     }
     if (!is_ok) return;
@@ -322,65 +326,80 @@ __global__ void __launch_bounds__(kThreads, 1)
   RowsWeigher(task, shape, keys, ring).run();
 }
 
-/// Vectors of 16 bytes that a row may take, wherever it begins.
-std::int64_t vectors_of_row(const RowsView& rows) {
-  const std::int64_t values = rows.dtype == DType::float32 ? 4 : 8;
-  return rows.rows == 0 ? 0 : (rows.vocab + 2 * values - 2) / values;
-}
-
-/// What a device gives a launch.
-struct DeviceLimits {
-  int major = 0, multiprocessors = 0, shared_bytes = 0;
-
-  cudaError_t read() {
-    int device = 0;
-    cudaError_t error = cudaGetDevice(&device);
-    const auto read_one = [&](int& value, cudaDeviceAttr attribute) {
-      if (error == cudaSuccess) error = cudaDeviceGetAttribute(&value, attribute, device);
-    };
-    read_one(major, cudaDevAttrComputeCapabilityMajor);
-    read_one(multiprocessors, cudaDevAttrMultiProcessorCount);
-    read_one(shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin);
-    return error;
+/// Clusters of 2^blocks_log2 blocks that the current device holds at once, 0 where it has no room
+/// for one. Asked once a device and process: the answer takes longer than a launch.
+cudaError_t resident_clusters(int blocks_log2, int dynamic_bytes, const GpuLimits& gpu,
+                              int& resident) {
+  constexpr int kKnown = 64;
+  constexpr int kSizes = 5;
+  static_assert(1 << (kSizes - 1) == kMostOfRow);
+  static std::array<std::atomic<int>, kKnown * kSizes> known{};  // 1 more than the answer
+  int device = 0;
+  cudaError_t error = cudaGetDevice(&device);
+  if (error != cudaSuccess) return error;
+  std::atomic<int>* slot =
+      device < kKnown ? &known[static_cast<std::size_t>(device * kSizes + blocks_log2)] : nullptr;
+  if (slot != nullptr && slot->load(std::memory_order_relaxed) > 0) {
+    resident = slot->load(std::memory_order_relaxed) - 1;
+    return cudaSuccess;
   }
-};
+  const RelaxedCapture relaxed;
+  error = cudaFuncSetAttribute(weigh_rows_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               dynamic_bytes);
+  if (error != cudaSuccess) return error;
+  resident = gpu.multiprocessors;
+  if (blocks_log2 > 0) {
+    const ClusterLaunch one(1, 1 << blocks_log2, kThreads, dynamic_bytes, nullptr);
+    error = 1 << blocks_log2 > kMostBlocks
+                ? cudaFuncSetAttribute(weigh_rows_kernel,
+                                       cudaFuncAttributeNonPortableClusterSizeAllowed, 1)
+                : cudaSuccess;
+    if (error == cudaSuccess) {
+      error = cudaOccupancyMaxActiveClusters(&resident, weigh_rows_kernel, &one.config);
+    }
+    if (error != cudaSuccess) {
+      static_cast<void>(cudaGetLastError());  // no cluster of this size on this device
+      resident = 0;
+    }
+  }
+  if (slot != nullptr) slot->store(resident + 1, std::memory_order_relaxed);
+  return cudaSuccess;
+}
 
 }  // namespace
 
 cudaError_t weigh_rows(const WeighTask& task, Path path, cudaStream_t stream) {
-  DeviceLimits device;
-  cudaError_t error = device.read();
+  GpuLimits gpu{};
+  cudaError_t error = limits_of_device(gpu);
   if (error != cudaSuccess) return error;
-  const int most = path == Path::block ? 1 : device.major == 9 ? kMostOfRow : kMostBlocks;
-  const std::int64_t of_rows[] = {vectors_of_row(task.rows[0]), vectors_of_row(task.rows[1])};
-  const std::int64_t vectors = std::max(of_rows[0], of_rows[1]);
+  const int room = (gpu.shared_bytes_of_block - static_cast<int>(sizeof(Keys))) / kStageBytes;
   WeighShape shape{};
+  shape.stages = std::min(room, kMostStages);
+  const int dynamic_bytes = shape.stages * kStageBytes;
+
+  std::int64_t of_rows[2] = {0, 0};
+  for (int view = 0; view < 2; ++view) {
+    if (task.rows[view].rows > 0) of_rows[view] = vectors_of(task.rows[view]);
+  }
+  const std::int64_t vectors = std::max(of_rows[0], of_rows[1]);
+  const int most = path == Path::block ? 1 : kMostOfRow;
   while (1 << shape.blocks_log2 < most && vectors > std::int64_t{kVectorsOfBlock}
                                                         << shape.blocks_log2) {
     ++shape.blocks_log2;
   }
+  int resident = 0;
+  error = resident_clusters(shape.blocks_log2, dynamic_bytes, gpu, resident);
+  while (error == cudaSuccess && resident == 0) {
+    error = resident_clusters(--shape.blocks_log2, dynamic_bytes, gpu, resident);
+  }
+  if (error != cudaSuccess) return error;
+
   const int blocks = 1 << shape.blocks_log2;
   for (int view = 0; view < 2; ++view) {
     shape.vectors_of_block[view] = static_cast<int>((of_rows[view] + blocks - 1) / blocks);
   }
   shape.fits = vectors <= std::int64_t{kVectorsOfBlock} * blocks;
-  const int room = (device.shared_bytes - static_cast<int>(sizeof(Keys))) / kStageBytes;
-  shape.stages = std::min(room, kMostStages);
-  const int dynamic_bytes = shape.stages * kStageBytes;
-  error = cudaFuncSetAttribute(weigh_rows_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               dynamic_bytes);
-  if (error == cudaSuccess && blocks > kMostBlocks) {
-    error =
-        cudaFuncSetAttribute(weigh_rows_kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
-  }
-  if (error != cudaSuccess) return error;
   const std::int64_t rows = task.rows[0].rows + task.rows[1].rows;
-  int resident = device.multiprocessors;
-  if (blocks > 1) {
-    const ClusterLaunch every_row(rows, blocks, kThreads, dynamic_bytes, stream);
-    error = cudaOccupancyMaxActiveClusters(&resident, weigh_rows_kernel, &every_row.config);
-    if (error != cudaSuccess) return error;
-  }
   const ClusterLaunch launch(std::min<std::int64_t>(rows, resident), blocks, kThreads,
                              dynamic_bytes, stream);
   return cudaLaunchKernelEx(&launch.config, weigh_rows_kernel, task, shape);

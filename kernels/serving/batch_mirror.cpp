@@ -78,7 +78,9 @@ Error BatchMirror::deliver(const CallRecord* call) {
   for (std::int32_t slot = 0; slot < slots_.options.capacity; ++slot) {
     if (call[slot].token < 0) continue;
     const std::int32_t now = find(epochs_.front().entries[static_cast<std::size_t>(slot)], slot);
-    if (now >= 0) slots_.push(now, &call[slot].token, 1);
+    if (now < 0) continue;
+    if (Error error = slots_.check_room_for(now, 1)) return error;
+    slots_.push(now, &call[slot].token, 1);
   }
   return {};
 }

@@ -44,6 +44,7 @@ struct BatchSlots {
   std::uint64_t entries = 0;          ///< numbers given out to requests (SlotArrays::entry)
   std::uint64_t changes = 0;          ///< of what is in which slot
   std::uint64_t bitmask_changes = 0;  ///< of all rows of the bitmask
+  bool is_mirrored = false;  ///< tokens come from one copy: a second would not learn of them
 
   std::int64_t words() const { return words_of(options.vocab); }
   bool is_slot(std::int32_t slot) const { return slot >= 0 && slot < options.capacity; }

@@ -732,6 +732,21 @@ TEST(CudaFusedSamplingProcessor, RefusedCallsSayWhyAndChangeNothing) {
             "memory, or memory of the device");
 }
 
+// Tokens that one copy brings are news to no other.
+TEST(CudaFusedSamplingProcessor, AStateHasOneAtATime) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  std::unique_ptr<BatchState> state;
+  expect_ok(BatchState::make(small_batch(), state));
+  std::unique_ptr<cuda::FusedSamplingProcessor> first;
+  std::unique_ptr<cuda::FusedSamplingProcessor> second;
+  expect_ok(cuda::FusedSamplingProcessor::make(*state, {}, first));
+  EXPECT_EQ(cuda::FusedSamplingProcessor::make(*state, {}, second).message,
+            "processors on a GPU of the batch state is 2; allowed: 1");
+  EXPECT_EQ(second, nullptr);
+  first.reset();
+  expect_ok(cuda::FusedSamplingProcessor::make(*state, {}, second));
+}
+
 /// Options are looked at before the device is.
 TEST(CudaFusedSamplingProcessor, OptionsOutOfTheirRangesAreRefusedEverywhere) {
   std::unique_ptr<BatchState> state;

@@ -186,6 +186,39 @@ TEST(CudaSpeculativeTrees, LargeNodesOfManyChildrenEqualTheCpus) {
   }
 }
 
+// Their depths and children are at odds with their trees; each writes its own results, no more.
+TEST(CudaSpeculativeTrees, RequestsWhoseRowsOverlapGetTokensOrAStatus) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  OnGpu gpu;
+  constexpr std::int64_t kVocab = 33;
+  int overlapping = 0;
+  const std::uint64_t calls = is_reduced() ? 40 : 1000;
+  for (std::uint64_t number = 0; number < calls; ++number) {
+    VerifyCall call = random_verify_call(number, kVocab, true);
+    if (call.row_begins.empty() || call.batch < 3) continue;
+    ++overlapping;
+    const auto rows = static_cast<std::int64_t>(call.target_rows.size());
+    for (std::size_t b = 0; b < call.row_begins.size(); ++b) {
+      call.row_begins[b] = b % 2 == 0 ? std::min(call.batch, rows) : rows;
+    }
+    for (const cuda::Path path : available_paths()) {
+      const VerifyOutputs outputs = gpu.run(call, true, path);
+      for (const std::int32_t token : outputs.tokens) {
+        ASSERT_TRUE(token >= -1 && token < kVocab) << "call " << number << ", token " << token;
+      }
+      for (const std::int32_t node : outputs.nodes) {
+        ASSERT_TRUE(node >= -1 && node < call.max_draft) << "call " << number << ", node " << node;
+      }
+      for (std::size_t b = 0; b < outputs.statuses.size(); ++b) {
+        ASSERT_LT(static_cast<int>(outputs.statuses[b]), kRowStatuses) << "call " << number;
+        ASSERT_TRUE(outputs.accepted[b] >= 0 && outputs.accepted[b] <= call.max_depth)
+            << "call " << number;
+      }
+    }
+  }
+  EXPECT_GT(overlapping, 0);
+}
+
 // What is wrong with a call is named, and nothing is written.
 TEST(CudaSpeculativeArguments, AreNamed) {
   FAIRDRAW_SKIP_WITHOUT_GPU();

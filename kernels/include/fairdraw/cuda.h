@@ -135,8 +135,8 @@ Error chain_speculative_sampling(const ChainSpeculativeRequest& request,
                                  const ChainSpeculativeResult& result, const Execution& execution);
 
 // See fairdraw/speculative.h. Arrays of requests lie in device memory too, so that a replayed graph
-// reads other drafts. Requests whose rows overlap (row_begins that fall) get what they would get if
-// one of them, unspecified which, owned the rows that they share.
+// reads other drafts. Requests whose rows overlap (row_begins that fall) get some tokens or some
+// status, unspecified which, and nothing beside their own results is written.
 
 Error verify_chain(const VerifyChainRequest& request, const VerifyChainResult& result,
                    const Execution& execution);

@@ -60,9 +60,9 @@ struct CopiedStep {
 
 class FusedSamplingProcessor {
  public:
-  /// The only way to a processor. The state must live at least as long, and has one GPU processor
-  /// at a time. invalid_argument where an option is out of its range, unsupported where there is
-  /// no GPU or not enough memory.
+  /// The only way to a processor, on the current device. The state must live at least as long, and
+  /// has one GPU processor at a time. invalid_argument where it has one, and where an option is out
+  /// of its range, unsupported where there is no GPU or not enough memory.
   static Error make(BatchState& state, const FusedSamplingOptions& options,
                     std::unique_ptr<FusedSamplingProcessor>& processor);
   /// Waits for the device.
