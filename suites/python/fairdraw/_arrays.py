@@ -81,7 +81,7 @@ class NumpyBackend:
     def parameter(self, value: Any, dtype: str, rows: int | None = None) -> Any:
         return value
 
-    def seed(self, value: Any, outputs: int) -> Any:
+    def seed(self, name: str, value: Any, outputs: int) -> Any:
         return value
 
     def call(self, operation: Any, *arguments: Any) -> Any:
@@ -159,7 +159,10 @@ class TorchBackend:
 
     def is_captured(self) -> bool:
         """Whether the current stream is captured into a CUDA graph."""
-        return self._cuda and bool(self._torch.cuda.is_current_stream_capturing())
+        if not self._cuda:
+            return False
+        with self._torch.cuda.device(self._device):  # whose current stream is asked for
+            return bool(self._torch.cuda.is_current_stream_capturing())
 
     def lend(self, tensor: Any) -> Any:
         if isinstance(tensor, tuple):
@@ -186,12 +189,19 @@ class TorchBackend:
             value = value.clamp(-(2**31), 2**31 - 1)
         return self._converted(value, dtype)
 
-    def seed(self, value: Any, outputs: int) -> Any:
+    def seed(self, name: str, value: Any, outputs: int) -> Any:
+        """Seeds or offsets of a call, as `name` says."""
         if not self._on_gpu(value) or not self._becomes(value, "int64"):
             return self.lend(value)
         if value.numel() == 1 and outputs != 1:
             # One seed for the call is an argument of the kernels: this waits for the GPU. (Of one
             # output both kinds mean the same bits.)
+            if self.is_captured():
+                raise RuntimeError(
+                    f"{name} is a tensor of one value on {self.device}, which would be waited for "
+                    f"while a CUDA graph is captured; allowed: a number, or {outputs} values (one "
+                    "an output)"
+                )
             return int(value.item()) & (2**64 - 1)
         return self._converted(value.reshape(-1) if value.dim() == 0 else value, "int64")
 
