@@ -19,8 +19,6 @@ from . import _host_arrays
 from ._arrays import Backend, TorchBackend
 from ._host_arrays import TokenLists, expect_axes, expect_kind, expect_one_each, expect_shape
 
-_INT32 = np.iinfo(np.int32)
-
 
 class SmallArrays(Protocol):
     """What _host_arrays.py and DeviceArrays have alike."""
@@ -87,18 +85,16 @@ class DeviceArrays:
         where = str(getattr(value, "device", "cpu"))
         if where != self._backend.device:
             raise ValueError(f"{name} is on {where}; the rows are on {self._backend.device}")
+        held = str(value.dtype).removeprefix("torch.")
         if value.numel():
-            expect_kind(name, str(value.dtype).removeprefix("torch."), _kind_of(value), dtype)
-        expect_axes(name, value.dim(), axes)
-        unsigned = str(value.dtype).removeprefix("torch.")
-        if unsigned == "uint64":  # int64 would hold other numbers
+            expect_kind(name, held, _kind_of(value), dtype)
+        if held == "uint64":  # int64 would hold other numbers
             raise TypeError(f"{name} holds uint64; on a GPU int64, int32 or uint32 is needed")
-        if unsigned in ("uint16", "uint32"):
-            value = value.to(self._torch.int64)
+        expect_axes(name, value.dim(), axes)
         if dtype == "uint8":  # flags
             value = value != 0
-        elif dtype == "int32" and value.dtype == self._torch.int64:
-            value = value.clamp(_INT32.min, _INT32.max)
+        elif dtype == "int32":
+            value = self._backend.in_int32(value)
         return value.to(getattr(self._torch, dtype)).contiguous()
 
     def shaped(self, name: str, value: Any, dtype: str, shape: tuple[int, ...]) -> Any:
