@@ -24,7 +24,6 @@ using Handle = nb::handle;
 
 struct OwnedProcessor {
   FusedSamplingProcessor processor;
-
   std::int64_t vocab;
 
   explicit OwnedProcessor(OwnedState& owned)

@@ -208,9 +208,8 @@ class BeamSearch:
         shape = (self._requests, best)
         backend = self._backend
         if isinstance(backend, TorchBackend) and backend.on_gpu:
-            backend = TorchBackend(
-                self._memory.live[1]
-            )  # the current stream, not that of the last step
+            # The current stream, not that of the last step.
+            backend = TorchBackend(self._memory.live[0])
         result = BeamResult(
             backend.empty((*shape, self._max_steps), "int32"),
             backend.empty(shape, "int32"),

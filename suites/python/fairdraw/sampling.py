@@ -553,7 +553,7 @@ def chain_speculative_sampling(
     accepted = backend.empty((batch,), "int32")
     emitted = backend.empty((batch,), "int32")
     if str(draft_token_ids.dtype).endswith("int64"):
-        draft_token_ids = backend.cast(draft_token_ids.clip(-1, 2**31 - 1), "int32")
+        draft_token_ids = backend.cast(draft_token_ids, "int32")
     backend.call(
         _core.chain_speculative_sampling,
         backend.lend(draft_probs),
