@@ -43,8 +43,8 @@ void add_options(App& app, suites::BenchmarkOptions& options) {
          "Operations, e.g. top_k_50+top_p_0.9 (default: those of the README); beam_4 and "
          "beam_4/logprobs: a step of beam search, --batch requests of 4 beams; "
          "step/top_k_50: on a GPU, a step of FusedSamplingProcessor beside `sample`; there too "
-         "logprobs/MODE/N+top_k_50, verify_chain_N[/probs|/logits], verify_tree_N and "
-         "chain_speculative_sampling_N")
+         "logprobs/MODE/N+top_k_50, verify_chain_N[/probs|/logits], "
+         "verify_tree_N[/probs|/logits] and chain_speculative_sampling_N")
       ->delimiter(',');
   app.add_option("--vocab", options.vocabs,
                  "Tokens a row (default: 131072; on a GPU 32000,128256,262144)")

@@ -99,7 +99,7 @@ class Lists {
 
 /// Bits of a matrix of words: [rows, >= ceil(vocab / 32)] of uint32, or of int32 as torch has them.
 template <class Word, class Array>
-BitRows<Word> bit_rows(const char* name, const Array& array, const RowsView& rows) {
+BitRows<Word> bit_rows(const char* name, const Array& array, std::int64_t vocab) {
   const bool words =
       array.dtype().bits == 32 && array.dtype().lanes == 1 &&
       (array.dtype() == nb::dtype<std::uint32_t>() || array.dtype() == nb::dtype<std::int32_t>());
@@ -111,7 +111,7 @@ BitRows<Word> bit_rows(const char* name, const Array& array, const RowsView& row
     throw_type_error(
         fmt::format("{} has {} axes; 2 are needed: [rows, ceil(vocab / 32)]", name, array.ndim()));
   }
-  const auto needed = (rows.vocab + 31) / 32;
+  const auto needed = (vocab + 31) / 32;
   const auto columns = static_cast<std::int64_t>(array.shape(1));
   const auto count = static_cast<std::int64_t>(array.shape(0));
   const bool apart = count > 0 && columns > 1 && array.stride(1) != 1;

@@ -32,17 +32,19 @@ Ids list_of(View<const std::int32_t> view);
 Ids numbers_of(View<const RowStatus> statuses);
 std::vector<Ids> lists_of(const TokenLists& lists);
 
-/// Packed bits of a call: [rows, words] of 32-bit words side by side.
-BitRows<const std::uint32_t> bits_of(const InputArray& array);
+/// An array in host memory or where the processor is: on another GPU it is refused.
+InputArray array_of_processor(const char* name, nb::handle object, const Place& place);
 
 /// Calls `step` with the offsets as a view of int64 or uint32; with an empty one for None.
-/// `expect_place` null: on any device.
+/// `place`: the processor's.
 template <class Step>
-void with_offsets(nb::handle offsets, const Place* expect_place, const Step& step) {
+void with_offsets(nb::handle offsets, const Place& place, const Step& step) {
   if (offsets.is_none()) return step(View<const std::int64_t>{});
-  const InputArray array = input_array("logit_offsets", offsets, expect_place);
-  const bool contiguous =
-      array.ndim() == 1 && array.size() > 0 && (array.size() == 1 || array.stride(0) == 1);
+  const InputArray array = array_of_processor("logit_offsets", offsets, place);
+  if (array.ndim() == 1 && array.size() == 0) {
+    throw_value_error("logit_offsets has 0 values; allowed: >= 1 (requests + 1)");
+  }
+  const bool contiguous = array.ndim() == 1 && (array.size() == 1 || array.stride(0) == 1);
   const auto size = static_cast<std::int64_t>(array.size());
   if (contiguous && array.dtype() == nb::dtype<std::int64_t>()) {
     return step(View<const std::int64_t>{static_cast<const std::int64_t*>(array.data()), size});

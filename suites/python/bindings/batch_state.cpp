@@ -7,6 +7,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <memory>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -23,8 +24,10 @@ using Handle = nb::handle;
 
 struct OwnedProcessor {
   FusedSamplingProcessor processor;
+  std::int64_t vocab;
 
-  explicit OwnedProcessor(OwnedState& owned) : processor(*owned.state) {}
+  explicit OwnedProcessor(OwnedState& owned)
+      : processor(*owned.state), vocab(owned.state->options().vocab) {}
 };
 
 /// The fields of BatchRequest, in its order.
@@ -63,7 +66,7 @@ void step(OwnedProcessor& self, Handle logits, Handle offsets, bool all) {
                                   device_name(place.device_type, place.device_id)));
   }
   const StepRows which = all ? StepRows::all : StepRows::last;
-  with_offsets(offsets, &place, [&](auto view) {
+  with_offsets(offsets, place, [&](auto view) {
     run_on_host([&] { return self.processor.step(rows.view, view, which); });
   });
 }
@@ -107,26 +110,18 @@ std::vector<Ids> lists_of(const TokenLists& lists) {
   return tokens;
 }
 
-BitRows<const std::uint32_t> bits_of(const InputArray& array) {
-  if (array.dtype().bits != 32 || array.ndim() != 2) {
-    throw_type_error(fmt::format(
-        "packed holds {} along {} axes; uint32 or int32 [rows, ceil(vocab / 32)] is needed",
-        dtype_name(array.dtype()), array.ndim()));
-  }
-  const auto length = [&array](std::size_t axis) {
-    return static_cast<std::int64_t>(array.shape(axis));
-  };
-  if (length(1) > 1 && array.stride(1) != 1) {
-    throw_value_error(fmt::format(
-        "packed: the words of a row must lie side by side; their stride is {}", array.stride(1)));
-  }
-  // The stride of a single row says nothing.
-  const std::int64_t stride = length(0) > 1 ? array.stride(0) : length(1);
-  if (stride < length(1)) {
-    throw_value_error(
-        fmt::format("packed: the stride between rows is {}; allowed: >= {}", stride, length(1)));
-  }
-  return {static_cast<const std::uint32_t*>(array.data()), length(0), stride};
+InputArray array_of_processor(const char* name, Handle object, const Place& place) {
+  InputArray array = input_array(name, object, nullptr);
+  const int type = array.device_type();
+  const bool on_host = type == nb::device::cpu::value || type == nb::device::cuda_host::value ||
+                       type == nb::device::cuda_managed::value;
+  if (on_host || (type == place.device_type && array.device_id() == place.device_id)) return array;
+  const std::string own =
+      place.on_cuda()
+          ? fmt::format(" or the processor's, {}", device_name(place.device_type, place.device_id))
+          : "";
+  throw_value_error(fmt::format("{} is on {}; allowed: host memory{}", name,
+                                device_name(type, array.device_id()), own));
 }
 
 nb::tuple tuple_of(const BatchRequest& r) {
@@ -214,9 +209,9 @@ void bind_batch_state(nb::module_& module) {
       .def(
           "update_bitmask",
           [](OwnedProcessor& self, Handle packed) {
-            const Place cpu;
-            const InputArray array = input_array("packed", packed, &cpu);
-            raise(self.processor.update_bitmask(bits_of(array)));
+            const InputArray array = array_of_processor("packed", packed, Place());
+            raise(self.processor.update_bitmask(
+                bit_rows<const std::uint32_t>("packed", array, self.vocab)));
           },
           nb::arg("packed").none())
       .def("clear_bitmask", [](OwnedProcessor& self) { self.processor.clear_bitmask(); })

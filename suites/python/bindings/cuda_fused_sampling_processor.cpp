@@ -23,7 +23,8 @@ class OwnedCudaProcessor {
  public:
   OwnedCudaProcessor(OwnedState& owned, std::int32_t device_id, std::uint64_t stream,
                      bool processing, bool bitmask, bool logit_offsets,
-                     std::int32_t most_unread_calls, std::int32_t most_copies) {
+                     std::int32_t most_unread_calls, std::int32_t most_copies)
+      : vocab(owned.state->options().vocab) {
     place.device_type = nb::device::cuda::value;
     place.device_id = device_id;
     cuda::FusedSamplingOptions options;
@@ -39,6 +40,7 @@ class OwnedCudaProcessor {
 
   std::unique_ptr<cuda::FusedSamplingProcessor> processor;
   Place place;
+  std::int64_t vocab;
 };
 
 void step(OwnedCudaProcessor& self, Handle logits, Handle offsets, bool all,
@@ -51,7 +53,7 @@ void step(OwnedCudaProcessor& self, Handle logits, Handle offsets, bool all,
                                   device_name(self.place.device_type, self.place.device_id)));
   }
   const StepRows which = all ? StepRows::all : StepRows::last;
-  with_offsets(offsets, nullptr, [&](auto view) {
+  with_offsets(offsets, self.place, [&](auto view) {
     run_on_host([&] { return self.processor->step(rows.view, view, which, most_rows); });
   });
 }
@@ -102,8 +104,8 @@ void bind_cuda_fused_sampling_processor(nb::module_& module) {
       .def(
           "update_bitmask",
           [](Self& self, Handle packed) {
-            const InputArray array = input_array("packed", packed, nullptr);
-            const auto bits = bits_of(array);
+            const InputArray array = array_of_processor("packed", packed, self.place);
+            const auto bits = bit_rows<const std::uint32_t>("packed", array, self.vocab);
             run_on_host([&] { return self.processor->update_bitmask(bits); });
           },
           nb::arg("packed").none())

@@ -226,7 +226,7 @@ void sample_rows(Handle logits, const std::array<Handle, 4>& parameters, Handle 
   InputArray allowed_array, active_array;
   if (!allowed.is_none()) {
     allowed_array = input_array("allowed", allowed, &place);
-    request.allowed = bit_rows<const std::uint32_t>("allowed", allowed_array, rows.view);
+    request.allowed = bit_rows<const std::uint32_t>("allowed", allowed_array, rows.view.vocab);
   }
   if (!active.is_none()) {
     active_array = input_array("active", active, &place);
@@ -249,7 +249,7 @@ void sample_rows(Handle logits, const std::array<Handle, 4>& parameters, Handle 
   OutputArray mask, probs;
   if (!outputs.mask.is_none()) {
     mask = nb::cast<OutputArray>(outputs.mask);
-    result.mask = bit_rows<std::uint32_t>("mask", mask, rows.view);
+    result.mask = bit_rows<std::uint32_t>("mask", mask, rows.view.vocab);
   }
   if (!outputs.probs.is_none()) {
     result.probs = float_rows("probs", outputs.probs, rows.view, place, probs);

@@ -95,7 +95,7 @@ class Target {
     view.offset = options_.draw.offset;
     if (const nb::object allowed = parts_[2]; !allowed.is_none()) {
       allowed_ = input_array("allowed", allowed, &place_);
-      view.allowed = bit_rows<const std::uint32_t>("allowed", allowed_, rows_.view);
+      view.allowed = bit_rows<const std::uint32_t>("allowed", allowed_, rows_.view.vocab);
     }
   }
 

@@ -81,7 +81,7 @@ class NumpyBackend:
     def parameter(self, value: Any, dtype: str, rows: int | None = None) -> Any:
         return value
 
-    def seed(self, value: Any, outputs: int) -> Any:
+    def seed(self, name: str, value: Any, outputs: int) -> Any:
         return value
 
     def call(self, operation: Any, *arguments: Any) -> Any:
@@ -159,7 +159,10 @@ class TorchBackend:
 
     def is_captured(self) -> bool:
         """Whether the current stream is captured into a CUDA graph."""
-        return self._cuda and bool(self._torch.cuda.is_current_stream_capturing())
+        if not self._cuda:
+            return False
+        with self._torch.cuda.device(self._device):  # whose current stream is asked for
+            return bool(self._torch.cuda.is_current_stream_capturing())
 
     def lend(self, tensor: Any) -> Any:
         if isinstance(tensor, tuple):
@@ -182,29 +185,40 @@ class TorchBackend:
             return self.lend(value)
         if value.numel() == 1:  # one value for all rows
             value = value.reshape(1).expand(self._rows if rows is None else (rows,))
-        if dtype == "int32" and value.dtype == self._torch.int64:
-            value = value.clamp(-(2**31), 2**31 - 1)
-        return self._converted(value, dtype)
+        return self._converted(self.in_int32(value) if dtype == "int32" else value, dtype)
 
-    def seed(self, value: Any, outputs: int) -> Any:
+    def seed(self, name: str, value: Any, outputs: int) -> Any:
+        """Seeds or offsets of a call, as `name` says."""
         if not self._on_gpu(value) or not self._becomes(value, "int64"):
             return self.lend(value)
         if value.numel() == 1 and outputs != 1:
             # One seed for the call is an argument of the kernels: this waits for the GPU. (Of one
             # output both kinds mean the same bits.)
+            if self.is_captured():
+                raise RuntimeError(
+                    f"{name} is a tensor of one value on {self.device}, which would be waited for "
+                    f"while a CUDA graph is captured; allowed: a number, or {outputs} values, one "
+                    "each"
+                )
             return int(value.item()) & (2**64 - 1)
         return self._converted(value.reshape(-1) if value.dim() == 0 else value, "int64")
 
     def indices(self, value: Any) -> Any:
         if not self._on_gpu(value) or not self._becomes(value, "int32"):
             return self.lend(value)
-        if value.dtype == self._torch.int64:
-            value = value.clamp(-1, 2**31 - 1)
-        return self._converted(value, "int32")
+        return self._converted(self.in_int32(value, least=-1), "int32")
+
+    def in_int32(self, value: Any, least: int = -(2**31)) -> Any:
+        """Integers beyond int32 as its nearest values, of a tensor that holds no uint64."""
+        if str(value.dtype) == "torch.uint32":  # torch knows no clamp of it
+            value = value.to(self._torch.int64)
+        return value.clamp(least, 2**31 - 1) if value.dtype == self._torch.int64 else value
 
     def _becomes(self, value: Any, dtype: str) -> bool:
         # What does not is lent as it is, and refused by name.
         if value.dtype == self._torch.bool or value.is_complex():
+            return False
+        if dtype == "int32" and str(value.dtype) == "torch.uint64":
             return False
         return dtype == "float32" or not value.is_floating_point()
 

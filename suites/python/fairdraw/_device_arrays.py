@@ -2,7 +2,9 @@
 
 The functions and errors of _host_arrays.py. Tensors on the device of the rows are converted there,
 and nothing waits. Numbers and Python's sequences are brought there; while a CUDA graph is captured
-sequences are refused. Arrays in host memory are refused by name, as `sample` refuses them.
+sequences are refused. Arrays in host memory are refused by name, as `sample` refuses them. Sequences
+hold numbers and arrays in host memory, but a list of lists of ids may have tensors on the device,
+which are joined there.
 """
 
 from __future__ import annotations
@@ -16,8 +18,6 @@ import numpy as np
 from . import _host_arrays
 from ._arrays import Backend, TorchBackend
 from ._host_arrays import TokenLists, expect_axes, expect_kind, expect_one_each, expect_shape
-
-_INT32 = np.iinfo(np.int32)
 
 
 class SmallArrays(Protocol):
@@ -69,6 +69,11 @@ def _kind_of(tensor: Any) -> str:
     return "b" if str(tensor.dtype) == "torch.bool" else "i"
 
 
+def _holds_gpu_tensors(value: Any) -> bool:
+    """Whether a sequence has tensors with an axis on a GPU: lists of ids."""
+    return any(getattr(part, "is_cuda", False) and part.dim() > 0 for part in value)
+
+
 class DeviceArrays:
     def __init__(self, backend: TorchBackend) -> None:
         self._backend = backend
@@ -80,13 +85,16 @@ class DeviceArrays:
         where = str(getattr(value, "device", "cpu"))
         if where != self._backend.device:
             raise ValueError(f"{name} is on {where}; the rows are on {self._backend.device}")
+        held = str(value.dtype).removeprefix("torch.")
         if value.numel():
-            expect_kind(name, str(value.dtype).removeprefix("torch."), _kind_of(value), dtype)
+            expect_kind(name, held, _kind_of(value), dtype)
+        if held == "uint64":  # int64 would hold other numbers
+            raise TypeError(f"{name} holds uint64; on a GPU int64, int32 or uint32 is needed")
         expect_axes(name, value.dim(), axes)
         if dtype == "uint8":  # flags
             value = value != 0
-        elif dtype == "int32" and value.dtype == self._torch.int64:
-            value = value.clamp(_INT32.min, _INT32.max)
+        elif dtype == "int32":
+            value = self._backend.in_int32(value)
         return value.to(getattr(self._torch, dtype)).contiguous()
 
     def shaped(self, name: str, value: Any, dtype: str, shape: tuple[int, ...]) -> Any:
@@ -117,7 +125,11 @@ class DeviceArrays:
     def token_lists(
         self, name: str, value: Any, count: int, lengths: Any = None
     ) -> TokenLists | None:
-        if value is None or not _is_array(value):
+        if value is None:
+            return None
+        if not _is_array(value):
+            if _holds_gpu_tensors(value):
+                return self._joined(name, value, count)
             return self.uploaded(name, _host_arrays.token_lists(name, value, count))  # type: ignore[no-any-return]
         rows = self.array(name, value, "int32", axes=(1, 2))
         if rows.dim() == 1:  # one list that all share
@@ -131,6 +143,15 @@ class DeviceArrays:
         # A list that begins nowhere fails its request: nobody waits here to look.
         fits = (lengths >= 0) & (lengths <= columns)
         return rows, begins.where(fits, -1), lengths
+
+    def _joined(self, name: str, value: Sequence[Any], count: int) -> TokenLists:
+        """Lists of ids of which some are on the device, one behind the other there."""
+        if len(value) != count:
+            raise ValueError(f"{name} has {len(value)} lists; {count} are needed")
+        lists = [self.array(f"{name}[{i}]", ids, "int32", axes=(1,)) for i, ids in enumerate(value)]
+        sizes = np.array([len(ids) for ids in lists], np.int32)
+        begins = np.cumsum(sizes, dtype=np.int64) - sizes
+        return self._torch.cat(lists), self.uploaded(name, begins), self.uploaded(name, sizes)
 
     def sequence_lists(
         self, name: str, value: Any, count: int

@@ -42,6 +42,12 @@ def _as_numpy(name: str, value: Any) -> Any:
         return np.asarray(value)
     except ValueError as error:  # sequences of unlike lengths
         raise TypeError(f"{name}: an array is needed, not rows of unlike lengths") from error
+    except TypeError as error:  # tensors on a GPU in a sequence
+        for place, part in enumerate(value if isinstance(value, Sequence) else ()):
+            if getattr(part, "is_cuda", False):
+                message = f"{name}[{place}] is on {part.device}; allowed: host memory"
+                raise ValueError(message) from error
+        raise
 
 
 def expect_kind(name: str, held: str, kind: str, dtype: str) -> None:

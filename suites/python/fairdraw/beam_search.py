@@ -18,7 +18,7 @@ import numpy as np
 from . import _core
 from ._arrays import Backend, NumpyBackend, TorchBackend, backend_of
 from ._device_arrays import small_arrays
-from ._host_arrays import each, token_lists
+from ._host_arrays import each, expect_axes, token_lists
 
 _LIVE = 0  # BeamState::live
 
@@ -46,6 +46,15 @@ class BeamResult(NamedTuple):
     statuses: Any  #: [requests] int32
 
 
+class _Memory(NamedTuple):
+    """What a search works on: in host memory, or all of it on a GPU."""
+
+    parameters: tuple[Any, ...]
+    live: tuple[Any, ...]  # beams, scores, tokens generated, states
+    pool: tuple[Any, ...]
+    history: tuple[Any, ...]  # and how many steps it has places for
+
+
 class BeamSearch:
     """Beams of a batch of requests, their pools of finished sequences, and what they grew from.
 
@@ -56,9 +65,10 @@ class BeamSearch:
     better, 2 when none can.
 
     Rows are logits or log-probabilities after all processing (penalties, bans), on the CPU or an
-    NVIDIA GPU. The first step decides where the search is: its beams, pools and histories then live
-    there, at addresses that do not change, and so do its results. On a GPU nothing waits but `done`
-    and `rows`, and steps behind the first can be captured in a CUDA graph: each replay is a step.
+    NVIDIA GPU. The first step that is not refused decides where the search is: its beams, pools and
+    histories then live there, at addresses that do not change; results are new arrays there, and
+    parameters are given in host memory. On a GPU nothing waits but `done` and `rows`, and steps
+    behind the first can be captured in a CUDA graph: each replay is a step.
     There scores may differ in the last unit of a logarithm and a power, and a request counts at most
     256 candidates, (1 + end ids) * width: more is a status.
     """
@@ -82,7 +92,7 @@ class BeamSearch:
         # Out of its range a width or a length fails its request; the others have their places.
         self._max_width = int(np.clip(widths, 1, widest).max(initial=1))
         self._max_steps = int(np.clip(lengths, 1, None).max(initial=1))
-        self._parameters: tuple[Any, ...] = (
+        parameters: tuple[Any, ...] = (
             widths,
             each("length_penalty", length_penalty, "float32", requests,
                  (-_FLOAT32_MAX, _FLOAT32_MAX)),
@@ -91,61 +101,58 @@ class BeamSearch:
             token_lists("end_ids", end_ids, requests),
         )  # fmt: skip
         places = (requests, self._max_width)
-        self._live_beams: Any = np.ones(requests, np.int32)
-        self._scores: Any = np.zeros(places, np.float32)
-        self._generated: Any = np.zeros(requests, np.int32)
-        self._states: Any = np.full(requests, _LIVE, np.int32)
-        self._pool: tuple[Any, ...] = (
+        live: tuple[Any, ...] = (
+            np.ones(requests, np.int32),
+            np.zeros(places, np.float32),
+            np.zeros(requests, np.int32),
+            np.full(requests, _LIVE, np.int32),
+        )
+        pool: tuple[Any, ...] = (
             np.zeros(requests, np.int32),
             *(np.zeros(places, dtype) for dtype in (np.float32, np.float32)),
             *(np.zeros(places, np.int32) for _ in range(3)),
         )
         shape = (requests, self._max_steps, self._max_width)
-        self._history: tuple[Any, ...] = (
+        history: tuple[Any, ...] = (
             *(np.empty(shape, np.int32) for _ in range(2)),
             self._max_steps,
         )
+        self._memory = _Memory(parameters, live, pool, history)
         self._backend: Backend = NumpyBackend()
         self._is_placed = False
 
-    def _place(self, name: str, rows: Any) -> None:
-        """Brings the search to where its first rows are; refuses later ones elsewhere."""
-        backend = backend_of(rows, name)
+    def _memory_of(self, name: str, backend: Backend) -> _Memory:
+        """What a step over rows of this backend works on: of the first one, a copy that is there.
+        Later rows elsewhere are refused."""
         where, here = (
             b.device if isinstance(b, TorchBackend) else "cpu" for b in (backend, self._backend)
         )
         if self._is_placed:
             if where != here:
                 raise ValueError(f"{name} is on {where}; the search is on {here}")
-        elif isinstance(backend, TorchBackend) and backend.on_gpu:
-            if backend.is_captured():
-                raise RuntimeError(
-                    "the first step brings the search to the GPU: capture later ones"
-                )
-            bring = small_arrays(backend).uploaded
-            self._parameters = bring("parameters", self._parameters)
-            live = bring("beams", self._live())
-            self._live_beams, self._scores, self._generated, self._states = live
-            self._pool = bring("pool", self._pool)
-            shape = self._history[0].shape
-            self._history = (*(backend.empty(shape, "int32") for _ in range(2)), self._max_steps)
-        self._backend, self._is_placed = backend, True
-
-    def _live(self) -> tuple[Any, ...]:
-        return self._live_beams, self._scores, self._generated, self._states
+            return self._memory
+        if not isinstance(backend, TorchBackend) or not backend.on_gpu:
+            return self._memory
+        if backend.is_captured():
+            raise RuntimeError("the first step brings the search to the GPU: capture later ones")
+        bring = small_arrays(backend).uploaded
+        shape = self._memory.history[0].shape
+        return _Memory(
+            bring("parameters", self._memory.parameters),
+            bring("beams", self._memory.live),
+            bring("pool", self._memory.pool),
+            (*(backend.empty(shape, "int32") for _ in range(2)), self._max_steps),
+        )
 
     @property
     def done(self) -> bool:
         """Whether no request has a live beam that goes on."""
-        return not bool(((self._states == _LIVE) & (self._live_beams > 0)).any())
+        return not bool((_rows_each(self._memory) > 0).any())
 
     @property
     def rows(self) -> int:
         """How many rows the next step takes: the live beams of requests that go on."""
-        return int(self._rows_each().sum())
-
-    def _rows_each(self) -> Any:
-        return self._live_beams * (self._states == _LIVE)
+        return int(_rows_each(self._memory).sum())
 
     def step(self, rows: Any, *, logprobs: bool = False, row_begins: Any = None) -> BeamStep:
         """One step of all requests that go on.
@@ -157,11 +164,12 @@ class BeamSearch:
         A request that fails (`statuses`) has no live beams any more, and keeps its pool.
         """
         name = "logprobs" if logprobs else "logits"
-        self._place(name, rows)
-        backend = self._backend
+        backend = backend_of(rows, name)
+        expect_axes(name, len(rows.shape), (2,))
+        memory = self._memory_of(name, backend)
         small = small_arrays(backend)
         if row_begins is None:
-            begins = self._begins(name, rows)
+            begins = _begins(name, rows, memory)
         else:
             begins = small.shaped("row_begins", row_begins, "int64", (self._requests,))
         places = (self._requests, self._max_width)
@@ -177,30 +185,20 @@ class BeamSearch:
             self._requests,
             self._max_width,
             backend.lend(begins),
-            backend.lend(self._live()),
-            backend.lend(self._parameters),
+            backend.lend(memory.live),
+            backend.lend(memory.parameters),
             backend.lend((parents, tokens, scores, live_beams, generated, states, statuses)),
-            backend.lend(self._pool),
-            backend.lend(self._history),
+            backend.lend(memory.pool),
+            backend.lend(memory.history),
             backend.stream,
             backend.allocate,
         )
+        # A step that was refused has left the search where it was.
+        self._memory, self._backend, self._is_placed = memory, backend, True
         # In place: a step that is captured reads, at each replay, what the one before has left.
-        for mine, new in zip(self._live(), (live_beams, scores, generated, states), strict=True):
+        for mine, new in zip(memory.live, (live_beams, scores, generated, states), strict=True):
             mine[...] = new
         return BeamStep(parents, tokens, scores, live_beams, states, statuses)
-
-    def _begins(self, name: str, rows: Any) -> Any:
-        """Where the rows of each request begin, of one row a live beam."""
-        counts = self._rows_each()
-        if isinstance(counts, np.ndarray):
-            wanted = int(counts.sum())
-            if rows.shape[0] != wanted:
-                raise ValueError(
-                    f"{name} has {rows.shape[0]} rows; {wanted} are needed, one a live beam"
-                )
-            return np.cumsum(counts, dtype=np.int64) - counts
-        return counts.cumsum(0) - counts  # int64, as torch's sums are
 
     def result(self, best: int = 1) -> BeamResult:
         """The `best` sequences of each request (1 to the largest width): of its pool and, unless
@@ -210,7 +208,8 @@ class BeamSearch:
         shape = (self._requests, best)
         backend = self._backend
         if isinstance(backend, TorchBackend) and backend.on_gpu:
-            backend = TorchBackend(self._scores)  # the current stream, not that of the last step
+            # The current stream, not that of the last step.
+            backend = TorchBackend(self._memory.live[0])
         result = BeamResult(
             backend.empty((*shape, self._max_steps), "int32"),
             backend.empty(shape, "int32"),
@@ -223,11 +222,30 @@ class BeamSearch:
             self._requests,
             self._max_width,
             best,
-            backend.lend(self._pool),
-            backend.lend(self._history),
-            backend.lend(self._live()),
-            backend.lend(self._parameters[1]),
+            backend.lend(self._memory.pool),
+            backend.lend(self._memory.history),
+            backend.lend(self._memory.live),
+            backend.lend(self._memory.parameters[1]),
             *(backend.lend(array) for array in result),
             backend.stream,
         )
         return result
+
+
+def _rows_each(memory: _Memory) -> Any:
+    """How many rows the next step takes of each request."""
+    live_beams, _, _, states = memory.live
+    return live_beams * (states == _LIVE)
+
+
+def _begins(name: str, rows: Any, memory: _Memory) -> Any:
+    """Where the rows of each request begin, of one row a live beam."""
+    counts = _rows_each(memory)
+    if isinstance(counts, np.ndarray):
+        wanted = int(counts.sum())
+        if rows.shape[0] != wanted:
+            raise ValueError(
+                f"{name} has {rows.shape[0]} rows; {wanted} are needed, one a live beam"
+            )
+        return np.cumsum(counts, dtype=np.int64) - counts
+    return counts.cumsum(0) - counts  # int64, as torch's sums are

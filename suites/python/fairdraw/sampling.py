@@ -6,7 +6,9 @@ the same library and on the same device. Rows are float32, float16 or bfloat16 a
 - Unseeded calls draw fresh seeds: from `generator` where given; else from torch's default generator
   for tensors (so torch.manual_seed governs them) and from the operating system for other arrays.
   `seed` without `offset` means offset 0.
-- On a GPU nothing waits, and calls can be captured in a CUDA graph, with seeds in a tensor there.
+- On a GPU nothing waits, and calls can be captured in a CUDA graph, with seeds in a tensor there;
+  but a tensor there of one seed or offset for several outputs is waited for: no such call is
+  captured.
 - One `seed` for a call gives every output bits of its own. An array holds one an output; then a
   token depends on nothing but its row, parameters, seed and offset. An array of one value is one
   seed for the call.
@@ -68,11 +70,7 @@ class SampleDetails(NamedTuple):
 
 
 def _is_joint(order: str) -> bool:
-    if order == "top_k_first":
-        return False
-    if order == "joint":
-        return True
-    raise ValueError(f"filter_apply_order is {order!r}; allowed: 'top_k_first', 'joint'")
+    return _number_of("filter_apply_order", order, ("top_k_first", "joint")) == 1
 
 
 def _seed_and_offset(
@@ -82,7 +80,8 @@ def _seed_and_offset(
         if offset is not None:
             raise ValueError("offset: is given without a seed")
         return backend.fresh_seed(generator), 0
-    return backend.seed(seed, outputs), 0 if offset is None else backend.seed(offset, outputs)
+    seed = backend.seed("seed", seed, outputs)
+    return seed, 0 if offset is None else backend.seed("offset", offset, outputs)
 
 
 def _raise_on_nan(name: str, statuses: Any) -> None:

@@ -20,6 +20,7 @@ import numpy as np
 
 from . import _core
 from ._host_arrays import ids_of
+from .sampling import _is_joint, _number_of
 
 _INT32 = np.iinfo(np.int32)
 
@@ -28,12 +29,6 @@ def _integer(name: str, value: int, least: int, most: int) -> int:
     if not least <= value <= most:
         raise ValueError(f"{name} is {value}; allowed: {least} to {most}")
     return int(value)
-
-
-def _is_second(name: str, value: str, first: str, second: str) -> bool:
-    if value not in (first, second):
-        raise ValueError(f"{name} is {value!r}; allowed: {first!r}, {second!r}")
-    return value == second
 
 
 def _int32(name: str, value: int) -> int:
@@ -141,10 +136,9 @@ class BatchState:
         tie_rule: Literal["keep_all", "lowest_id"] = "keep_all",
         filter_apply_order: Literal["top_k_first", "joint"] = "top_k_first",
     ) -> None:
-        dense = _is_second("history", history, "lists", "dense")
-        lowest_id = _is_second("tie_rule", tie_rule, "keep_all", "lowest_id")
-        order = filter_apply_order
-        joint = _is_second("filter_apply_order", order, "top_k_first", "joint")
+        dense = _number_of("history", history, ("lists", "dense")) == 1
+        lowest_id = _number_of("tie_rule", tie_rule, ("keep_all", "lowest_id")) == 1
+        joint = _is_joint(filter_apply_order)
         self._core = _core.BatchState(
             _integer("vocab", vocab, 1, 2**20),
             _int32("capacity", capacity),

@@ -18,8 +18,9 @@ offset, offset + 1, ...
 
 On the CPU or an NVIDIA GPU, where the logits are: arrays must be there too, and results are. On a
 GPU nothing waits, and calls can be captured in a CUDA graph whose replays read other drafts, but
-that packed rows without `max_draft` wait for `row_begins`, and `processing` waits for the drafted
-tokens, because the host puts the histories together. Sequences of Python are brought to the GPU;
+that packed rows without `max_draft` wait for `row_begins`, `processing` waits for the drafted
+tokens, because the host puts the histories together, and a tensor of one seed or offset for several
+requests is waited for. What waits is refused while a graph is captured. Sequences of Python are brought to the GPU;
 not while a graph is captured.
 """
 
@@ -198,8 +199,10 @@ class _Drafted:
     ) -> tuple[Any, ...]:
         backend = self.backend
         seed, offset = _seed_and_offset(backend, generator, seed, offset, self.batch)
-        if allowed is not None and len(allowed.shape) == 3:
-            allowed = allowed.reshape(-1, allowed.shape[-1])
+        if allowed is not None:
+            backend_of(allowed, "allowed")  # TypeError where it is no array
+            if self.axes == 3 and len(allowed.shape) == 3:
+                allowed = allowed.reshape(-1, allowed.shape[-1])
         if active is not None:
             active = self.small.each("active", active, "uint8", self.batch)
         return (

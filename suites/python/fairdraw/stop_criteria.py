@@ -73,8 +73,9 @@ def check_stop(
     min_tokens on.
 
     On an NVIDIA GPU where the step's tokens are: arrays must be there too, nothing waits, and the
-    call can be captured in a CUDA graph. Numbers and sequences are brought there; while a graph is
-    captured numbers and tensors alone.
+    call can be captured in a CUDA graph. Numbers and sequences are brought there (lists
+    of `output` and `stop_ids` may be tensors there, sequences of `stop_sequences` are in host
+    memory); while a graph is captured numbers and tensors alone.
     """
     backend = like(step_tokens, "step_tokens")
     small = small_arrays(backend)

@@ -234,6 +234,7 @@ def test_row_begins_say_where_rows_are():
         (ValueError, "end_ids has 1 lists; 2 are needed", lambda: beams(end_ids=[[1]])),
         (TypeError, r"end_ids\[1\] holds float64", lambda: beams(end_ids=[[1], [0.5]])),
         (ValueError, "logits has 3 rows; 2 are needed", lambda: beams().step(ROWS[:3])),
+        (TypeError, "logits has 1 axes; 2 are needed", lambda: beams().step(np.zeros(100))),
         (TypeError, "logits holds float64", lambda: beams().step(ROWS[:2].astype(np.float64))),
         (TypeError, "logprobs: a NumPy array", lambda: beams().step([[0.0]], logprobs=True)),
         (ValueError, r"row_begins has shape \[1\]", lambda: beams().step(ROWS, row_begins=[0])),
@@ -244,6 +245,19 @@ def test_row_begins_say_where_rows_are():
 def test_what_is_refused_names_the_argument(error, message, call):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_a_first_step_that_is_refused_decides_nothing():
+    torch = pytest.importorskip("torch")
+    search = beams(end_ids=[0])
+    wrong = [torch.zeros(2, 5).double(), torch.zeros(3, 5), torch.zeros(10)]
+    for rows in wrong:
+        with pytest.raises((TypeError, ValueError)):
+            search.step(rows)
+        assert isinstance(search.result().tokens, np.ndarray)  # nothing was of torch yet
+    row = np.arange(5, dtype=np.float32)
+    step, expected = (s.step(np.stack([row, row])) for s in (search, beams(end_ids=[0])))
+    assert step.tokens.tolist() == expected.tokens.tolist() == [[4, 3, 2]] * 2
 
 
 ROWS = np.zeros((4, 5), np.float32)

@@ -179,6 +179,33 @@ def test_an_unseeded_call_is_refused_in_a_capture():
     assert kept.shape == logits.shape
 
 
+def test_one_seed_in_a_tensor_for_several_outputs_is_refused_in_a_capture():
+    logits = torch.randn(4, VOCAB, device="cuda")
+    one, each = torch.ones(1, dtype=torch.int64, device="cuda"), torch.arange(4, device="cuda")
+    tokens = fairdraw.sample(logits, seed=one, offset=one)  # waits
+    assert tokens.tolist() == fairdraw.sample(logits, seed=1, offset=1).tolist()
+    message = (
+        " is a tensor of one value on cuda:0, which would be waited for while a CUDA graph is "
+        "captured; allowed: a number, or 4 values, one each"
+    )
+    with torch.cuda.graph(torch.cuda.CUDAGraph()):
+        kept = logits + 1  # a capture without work is a warning
+        with pytest.raises(RuntimeError, match="seed" + message):
+            fairdraw.sample(logits, seed=one)
+        with pytest.raises(RuntimeError, match="offset" + message):
+            fairdraw.sample(logits, seed=each, offset=one)
+    assert kept.shape == logits.shape
+
+
+def test_unsigned_parameters_do_not_wrap():
+    logits = torch.randn(2, VOCAB)
+    top_k = torch.tensor([2**32 - 2, 1]).to(torch.uint32)  # all, and one
+    tokens = same_on_both(fairdraw.sample, logits, top_k=top_k, seed=torch.arange(2))
+    assert tokens[1] == logits[1].argmax()
+    with pytest.raises(TypeError, match="top_k holds uint64; on a GPU int32 is needed"):
+        fairdraw.sample(logits.cuda(), top_k=top_k.to(torch.int64).to(torch.uint64).cuda(), seed=1)
+
+
 def test_calls_go_to_the_current_stream():
     stream = torch.cuda.Stream()
     logits = torch.zeros(8, VOCAB, device="cuda")

@@ -4,9 +4,6 @@ call; in a CUDA graph, and without waiting.
 Skipped where there is no torch, no GPU, or no CUDA part in the package.
 """
 
-import re
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -121,6 +118,16 @@ def test_the_first_step_of_a_search_is_not_captured():
     assert kept.shape == rows.shape
 
 
+def test_a_first_step_that_is_refused_decides_nothing():
+    rows = table_of(4)[:1]
+    search = fairdraw.BeamSearch(1, 2, max_tokens=3)
+    for wrong in (rows.double(), rows[0]):
+        with pytest.raises(TypeError):
+            search.step(wrong.cuda())
+    expected = fairdraw.BeamSearch(1, 2, max_tokens=3).step(rows)
+    assert torch.equal(search.step(rows).tokens, expected.tokens)  # on the CPU, all the same
+
+
 def test_steps_of_a_search_do_not_wait():
     rows = table_of(5)[:1].cuda()
     search = fairdraw.BeamSearch(1, 1, max_tokens=5)
@@ -168,6 +175,36 @@ def test_stops_that_cannot_be_looked_up_fail_alone():
     assert found.statuses.tolist() == [0, 11]  # RowStatus::invalid_history
     with pytest.raises(ValueError, match="output_lengths is on cpu; the rows are on cuda:0"):
         fairdraw.check_stop(tokens, output=history, output_lengths=lengths.cpu())
+
+
+def test_lists_of_tensors_are_joined_where_they_are():
+    tokens = torch.tensor([2, 1], device="cuda")
+    sequences = [[[7, 8, 2]], [[9, 1]]]
+    output = [
+        torch.tensor([7, 8], device="cuda"),
+        torch.tensor([5, 6, 9], dtype=torch.int32).cuda(),
+    ]
+    for lists in (output, [output[0], [5, 6, 9]]):
+        found = fairdraw.check_stop(tokens, output=lists, stop_sequences=sequences)
+        assert found.reasons.tolist() == [fairdraw.FinishReason.STOP_SEQUENCE] * 2
+    with pytest.raises(ValueError, match="output has 2 lists; 3 are needed"):
+        fairdraw.check_stop(torch.zeros(3, dtype=torch.int32).cuda(), output=output)
+    with pytest.raises(ValueError, match=r"output\[1\] is on cpu; the rows are on cuda:0"):
+        fairdraw.check_stop(tokens, output=[output[0], output[1].cpu()])
+    with pytest.raises(ValueError, match=r"stop_sequences\[0\]\[0\] is on cuda:0; allowed: host"):
+        fairdraw.check_stop(tokens, stop_sequences=[[output[0]], []])
+
+
+def test_unsigned_ids_do_not_wrap():
+    tokens = torch.tensor([7, 2**32 - 1, 2**32 - 6]).to(torch.uint32).cuda()
+    found = fairdraw.check_stop(tokens, eos_id=7, vocab=8)
+    assert found.reasons.tolist() == [1, 0, 0]
+    assert found.statuses.tolist()[0] == 0 and 0 not in found.statuses.tolist()[1:]
+    wide = tokens.to(torch.int64).to(torch.uint64)
+    with pytest.raises(
+        TypeError, match="step_tokens holds uint64; on a GPU int64, int32 or uint32"
+    ):
+        fairdraw.check_stop(wide)
 
 
 # --- The processor -------------------------------------------------------------------------------
@@ -236,20 +273,6 @@ def test_steps_are_those_of_the_cpu(dtype):
         tokens.tolist() for tokens in here.generated_tokens()
     ]
     assert not generated[0].is_cuda
-
-
-def test_the_readmes_example():
-    text = (Path(__file__).parent.parent / "README.md").read_text()
-    (block,) = re.findall(r"^```python\n(processor = .*?)^```$", text, re.M | re.S)
-    (state, here), (other, processor) = both()
-    del processor  # a state has one processor on a GPU at a time
-    steps = [small_logits(step, 3) for step in range(2)]
-    names = {"fairdraw": fairdraw, "state": other}
-    names.update(zip(("logits", "next_logits"), (rows.cuda() for rows in steps), strict=True))
-    exec(block, names)
-    here.step(steps[0])
-    assert names["tokens"].tolist() == here.new_tokens().tolist()
-    assert outputs_of(state) == outputs_of(other)
 
 
 @pytest.mark.parametrize("rows", ["last", "all"])
@@ -404,3 +427,20 @@ def test_what_the_processor_refuses():
     here = fairdraw.FusedSamplingProcessor(state)
     with pytest.raises(ValueError, match="logits is on cuda:0; allowed: the device .*, cpu"):
         here.step(logits)
+    with pytest.raises(ValueError, match="logit_offsets is on cuda:0; allowed: host memory$"):
+        here.step(logits.cpu(), torch.tensor([0, 1], device="cuda"))
+    with pytest.raises(ValueError, match="packed is on cuda:0; allowed: host memory$"):
+        here.update_bitmask(torch.zeros(1, 4, dtype=torch.int32, device="cuda"))
+
+
+def test_memory_of_another_gpu_is_named():
+    if torch.cuda.device_count() < 2:
+        pytest.skip("one GPU")
+    state = small_state()
+    state.add(1)
+    processor = fairdraw.FusedSamplingProcessor(state, "cuda:0")
+    message = "is on cuda:1; allowed: host memory or the processor's, cuda:0"
+    with pytest.raises(ValueError, match=f"logit_offsets {message}"):
+        processor.step(small_logits(0, 1).cuda(), torch.tensor([0, 1], device="cuda:1"))
+    with pytest.raises(ValueError, match=f"packed {message}"):
+        processor.update_bitmask(torch.zeros(1, 4, dtype=torch.int32, device="cuda:1"))

@@ -46,6 +46,31 @@ def test_sampling():
     assert names["tokens"].shape == (8,) and names["valid"].all()
 
 
+BATCH = "import fairdraw, numpy as np\nstate"
+
+
+def test_a_batch_that_lives(capsys):
+    names = {}
+    exec(example(BATCH), names)
+    output = names["state"].output(17)
+    assert len(output) == 3
+    assert capsys.readouterr().out.startswith(str(output))
+
+
+def test_a_batch_that_lives_on_a_gpu():
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    if not torch.cuda.is_available():
+        pytest.skip("torch has no CUDA device")
+    here, there = {}, {}
+    exec(example(BATCH), here)
+    exec(example(BATCH), there)
+    exec(example("import torch\nlogits, next_logits"), there)
+    here["processor"].step(there["logits"].cpu())
+    assert there["tokens"].tolist() == here["processor"].new_tokens().tolist()
+    for request in (17, 18):
+        assert there["state"].output(request) == here["state"].output(request)
+
+
 def test_speculation_from_an_engines_request(capsys):
     names = {}
     exec(example("import fairdraw, numpy as np\nrequest"), names)

@@ -216,8 +216,12 @@ def test_what_is_refused_names_the_field_and_changes_nothing():
             "logit_offsets[1] is 2; allowed: 0 to 1",
         ),
         (
+            lambda: processor.step(logits_of(1), np.zeros(0, np.int64)),
+            "logit_offsets has 0 values; allowed: >= 1 (requests + 1)",
+        ),
+        (
             lambda: processor.update_bitmask(np.zeros((1, 3), np.uint32)),
-            "packed.row_stride is 3; allowed: >= 4",
+            "packed: 3 words a row, 1 apart; allowed: >= 4 (ceil(vocab / 32)), side by side",
         ),
     ]
     for call, message in calls:
@@ -227,8 +231,10 @@ def test_what_is_refused_names_the_field_and_changes_nothing():
         assert state.output(1) == [] and len(state) == 1
     with pytest.raises(TypeError, match="logit_offsets holds float64"):
         processor.step(logits_of(1), np.array([0.0, 1.0]))
-    with pytest.raises(TypeError, match="packed holds uint8"):
-        processor.update_bitmask(np.zeros((1, 4), np.uint8))
+    for dtype in (np.uint8, np.float32):
+        held = f"packed holds {np.dtype(dtype)}; packed words of uint32 or int32 are needed"
+        with pytest.raises(TypeError, match=held):
+            processor.update_bitmask(np.zeros((1, 4), dtype))
 
 
 def test_torch_gives_tensors_and_the_same_tokens():

@@ -515,6 +515,7 @@ LOGITS, DRAFT = logits_of(1, 2, 3), np.zeros((2, 2), np.int32)
         (ValueError, "offset: is given without a seed", {"seed": None, "offset": 1}),
         (ValueError, "max_draft is 3; allowed: 2", {"max_draft": 3}),
         (ValueError, "processing has 1 entries; 2", {"processing": [fairdraw.RequestProcessing()]}),
+        (TypeError, "allowed: a NumPy array, .* not list", {"allowed": [[2**32 - 1] * 2] * 6}),
         (ValueError, "allowed: 1 words a row", {"allowed": np.zeros((2, 3, 1), np.uint32)}),
         (ValueError, "allowed.rows is 2; allowed: 6", {"allowed": np.zeros((2, 2), np.uint32)}),
         (ValueError, r"active has shape \[3\]", {"active": np.ones(3, bool)}),
@@ -528,7 +529,15 @@ def test_what_is_refused_names_the_argument(error, message, arguments):
         fairdraw.verify_chain(logits, ids, **arguments)
 
 
+def test_masks_of_packed_rows_have_two_axes():
+    packed = {"logits": LOGITS[0], "draft_token_ids": DRAFT[0], "row_begins": [0, 3], "seed": 1}
+    with pytest.raises(TypeError, match="allowed has 3 axes; 2 are needed"):
+        fairdraw.verify_chain(**packed, allowed=np.zeros((1, 3, 2), np.uint32))
+
+
 def test_what_trees_refuse():
+    with pytest.raises(TypeError, match="allowed: a NumPy array, .* not list"):
+        fairdraw.verify_tree(LOGITS, DRAFT, DRAFT - 1, allowed=[[0, 0]] * 6, seed=1)
     with pytest.raises(ValueError, match=r"parents has shape \[2\]; \[2, 2\] is needed"):
         fairdraw.verify_tree(LOGITS, DRAFT, [-1, 0], seed=1)
     with pytest.raises(ValueError, match="max_depth is -1; allowed: >= 0"):
