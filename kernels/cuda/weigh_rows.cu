@@ -17,7 +17,8 @@
 //
 // What was tried, on an H200: microseconds of chain_speculative_sampling with 5 drafts, 64 requests
 // of 128256 float32 (704 rows; reading them once takes 92; some 45 are the draws')
-//   161  this
+//   165  this; 161 with keys that are acquired in the scope of the block, which is not enough for
+//        what other blocks push
 //   186  one row a cluster, four blocks of 256 threads a multiprocessor, values in registers
 //   between
 //        both passes: most of it is waiting for the row's other blocks
