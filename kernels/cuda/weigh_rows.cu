@@ -20,8 +20,7 @@
 //   165  this; 161 with keys that are acquired in the scope of the block, which is not enough for
 //        what other blocks push
 //   186  one row a cluster, four blocks of 256 threads a multiprocessor, values in registers
-//   between
-//        both passes: most of it is waiting for the row's other blocks
+//        between both passes: most of it is waiting for the row's other blocks
 //   203  this pipeline with a barrier of the cluster for the keys: its release waits for all
 //        memory, the records' atomics too
 //   231  the same with places computed anew for each vector, shuffles for extremes, and values
