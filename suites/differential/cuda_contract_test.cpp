@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <limits>
@@ -12,14 +11,13 @@
 
 #include "cuda_arrays.h"
 #include "harness/inputs/families.h"
+#include "reduced.h"
 #include "sample_calls.h"
 
 namespace fairdraw::suites {
 namespace {
 
 /// Under compute-sanitizer kernels are 20 to 100 times slower.
-bool is_reduced() { return std::getenv("FAIRDRAW_REDUCED") != nullptr; }
-
 SampleOutputs on_the_cpu(const SampleCall& call) {
   SampleOutputs outputs(call, kEverything);
   HostArrays host;

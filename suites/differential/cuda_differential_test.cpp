@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <random>
 #include <set>
 #include <string>
@@ -13,6 +12,7 @@
 
 #include "cuda_arrays.h"
 #include "fairdraw/cuda.h"
+#include "reduced.h"
 #include "sample_calls.h"
 
 namespace fairdraw::suites {
@@ -21,8 +21,6 @@ namespace {
 constexpr std::size_t kMostReported = 20;
 
 /// Under compute-sanitizer kernels are 20 to 100 times slower.
-bool is_reduced() { return std::getenv("FAIRDRAW_REDUCED") != nullptr; }
-
 /// Statuses of outputs over a test: what never occurred was not compared.
 using StatusCounts = std::array<std::int64_t, kRowStatuses>;
 

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <memory>
@@ -20,6 +19,7 @@
 
 #include "cuda_arrays.h"
 #include "cuda_graphs.h"
+#include "reduced.h"
 #include "suites/batches/random_requests.h"
 
 namespace fairdraw::suites {
@@ -33,8 +33,6 @@ using fuzz::Dice;
 
 /// Of small rows: more threads only wait for each other.
 const Execution kOneThread = {CpuTarget::best, 1};
-
-bool is_reduced() { return std::getenv("FAIRDRAW_REDUCED") != nullptr; }
 
 template <class T>
 std::vector<T> list(View<const T> view) {

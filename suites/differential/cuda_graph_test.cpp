@@ -6,7 +6,6 @@
 // may be the one that it captures.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <random>
 #include <string>
 #include <vector>
@@ -14,13 +13,12 @@
 #include "cuda_arrays.h"
 #include "cuda_graphs.h"
 #include "operation_calls.h"
+#include "reduced.h"
 
 namespace fairdraw::suites {
 namespace {
 
 /// Under compute-sanitizer kernels are 20 to 100 times slower.
-bool is_reduced() { return std::getenv("FAIRDRAW_REDUCED") != nullptr; }
-
 /// A call with an array for every parameter, so that a replay can change all of them.
 SampleCall call_of_arrays(std::uint64_t number, std::int64_t rows, std::int64_t vocab) {
   SampleCall call = random_sample_call(number, rows, vocab);

@@ -6,7 +6,6 @@
 
 #include <bit>
 #include <cmath>
-#include <cstdlib>
 #include <random>
 #include <string>
 #include <vector>
@@ -15,12 +14,11 @@
 #include "fairdraw/cuda.h"
 #include "fairdraw/log_probabilities.h"
 #include "float_order.h"
+#include "reduced.h"
 #include "sample_calls.h"
 
 namespace fairdraw::suites {
 namespace {
-
-bool is_reduced() { return std::getenv("FAIRDRAW_REDUCED") != nullptr; }
 
 /// What a call asks for, and what it gets: over a filling of its own.
 struct Reports {

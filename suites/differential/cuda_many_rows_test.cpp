@@ -21,6 +21,7 @@
 #include "fairdraw/cuda.h"
 #include "harness/inputs/counter_random.h"
 #include "harness/inputs/families.h"
+#include "reduced.h"
 #include "sample_calls.h"
 
 namespace fairdraw::suites {
@@ -300,8 +301,6 @@ void compare_rows(const Rows& rows, std::int64_t wanted) {
   comparison.print_summary();
   EXPECT_EQ(comparison.different(), 0);
 }
-
-bool is_reduced() { return std::getenv("FAIRDRAW_REDUCED") != nullptr; }
 
 TEST(CudaDifferential, ManyRows) {
   FAIRDRAW_SKIP_WITHOUT_GPU();

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cstdlib>
 #include <cstring>
 #include <random>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "harness/statistics/statistics.h"
 #include "operation_calls.h"
 #include "philox.h"
+#include "reduced.h"
 #include "reference/integer_model.h"
 #include "speculative_rows.h"
 
@@ -19,8 +19,6 @@ namespace fairdraw::suites {
 namespace {
 
 /// Under compute-sanitizer kernels are 20 to 100 times slower.
-bool is_reduced() { return std::getenv("FAIRDRAW_REDUCED") != nullptr; }
-
 /// The first byte that differs, for a report.
 template <class T>
 std::string first_difference(const char* name, const std::vector<T>& expected,

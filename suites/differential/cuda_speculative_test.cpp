@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <random>
 #include <set>
 #include <vector>
@@ -12,12 +11,11 @@
 #include "cuda_arrays.h"
 #include "fairdraw/cuda.h"
 #include "fairdraw/speculative.h"
+#include "reduced.h"
 #include "verify_calls.h"
 
 namespace fairdraw::suites {
 namespace {
-
-bool is_reduced() { return std::getenv("FAIRDRAW_REDUCED") != nullptr; }
 
 VerifyOutputs run_on_cpu(const VerifyCall& call, bool tree) {
   HostArrays arrays;

@@ -6,7 +6,6 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <iterator>
 #include <map>
 #include <span>
@@ -15,6 +14,7 @@
 #include "fairdraw/sample.h"
 #include "fairdraw/speculative.h"
 #include "harness/statistics/statistics.h"
+#include "reduced.h"
 #include "reference/verification_law.h"
 #include "small_model.h"
 
@@ -187,7 +187,7 @@ class TreeStep {
 
 TEST(VerifyTreeLaw, TreesDrawnWithTheShippedSeedsGiveTriplesOfTheTarget) {
   constexpr std::uint32_t kTarget = 5;
-  const bool reduced = std::getenv("FAIRDRAW_REDUCED") != nullptr;
+  const bool reduced = is_reduced();
   const std::int64_t loops = reduced ? 2 : 20;
   constexpr std::int64_t kRequests = 20000;
   LawFilters filters;  // without top_k, so that the draft excludes no token and four can be drawn
