@@ -20,8 +20,8 @@ double weight_error(const Float32Arithmetic& arithmetic) {
 }
 
 double sum_error(const Float32Arithmetic& arithmetic) {
-  constexpr std::size_t kMost = std::size_t{1} << 22;
-  if (arithmetic.additions >= kMost) {
+  constexpr std::size_t kMax = std::size_t{1} << 22;
+  if (arithmetic.additions >= kMax) {
     throw std::invalid_argument("additions is " + std::to_string(arithmetic.additions) +
                                 "; it must be below 2^22");
   }
@@ -45,12 +45,12 @@ Semantics in_float32(Semantics semantics, const Float32Arithmetic& arithmetic) {
   return semantics;
 }
 
-double interval_error(const RealLaw& law, const Semantics& semantics) {
+double interval_error(const RealDistribution& distribution, const Semantics& semantics) {
   double sums = semantics.relative_sum_error;
   if (semantics.sequential_sums) {
-    sums += sum_error({.additions = sequential_additions(law.membership.size())});
+    sums += sum_error({.additions = sequential_additions(distribution.membership.size())});
   }
-  return law.total_variation_bound + sums + 0x1p-23;
+  return distribution.total_variation_bound + sums + 0x1p-23;
 }
 
 }  // namespace fairdraw::reference

@@ -67,9 +67,9 @@ std::size_t blocked_additions(std::size_t n, std::size_t block);
 Semantics in_float32(Semantics semantics, const Float32Arithmetic& arithmetic);
 
 /// How far a sampler within the bounds may put the end of a token's interval in [0, 1] that
-/// inverts the prefix sums of its survivors, in any order of tokens: the distance of the laws, the
-/// rounding of sums, and that of the random word to a float32 in [0, 1) (2^-23, or one part in
-/// 2^24, by the way it is made). `law` under `semantics`.
-double interval_error(const RealLaw& law, const Semantics& semantics);
+/// inverts the prefix sums of its survivors, in any order of tokens: the distance of the
+/// distributions, the rounding of sums, and that of the random word to a float32 in [0, 1) (2^-23,
+/// or one part in 2^24, by the way it is made). `distribution` under `semantics`.
+double interval_error(const RealDistribution& distribution, const Semantics& semantics);
 
 }  // namespace fairdraw::reference

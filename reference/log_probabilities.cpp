@@ -27,7 +27,7 @@ class CompensatedSum {
   long double sum_ = 0, rest_ = 0;
 };
 
-// The law over the tokens of `order`: values and their bounds.
+// The distribution over the tokens of `order`: values and their bounds.
 void set_logprobs(RealLogprobs& row, double temperature, const WeightBound& weight_bound) {
   const auto logit = [&row](std::int32_t token) {
     return static_cast<long double>(row.logits[static_cast<std::size_t>(token)]);

@@ -1,4 +1,5 @@
-// TensorRT-LLM, whose samplers follow different laws; MAX, whose two backends do; llama.cpp.
+// TensorRT-LLM, whose samplers follow different distributions; MAX, whose two backends do;
+// llama.cpp.
 #include "reference/float32_bound.h"
 #include "reference/profiles.h"
 
@@ -125,7 +126,7 @@ Semantics max_gpu_profile() {
   semantics.top_p_base = TopPBase::joint;
   semantics.top_p_zero = TopPZero::filter;
   // min_p sets weights to 0 on the way and leaves the budget p Z as it is: all that is above a
-  // token that stays stays too, so that is the law of min_p last.
+  // token that stays stays too, so that is the distribution of min_p last.
   semantics.min_p_place = MinPPlace::after_top_p;
   // k <= 0 is V; -1 is the largest k of the batch, which alone is V (derived).
   semantics.top_k_zero = TopKZero::off;

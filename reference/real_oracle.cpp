@@ -15,8 +15,8 @@ namespace {
 
 // What a profile makes of the parameters.
 struct Plan {
-  enum class Outcome { law, must_fail, undefined };
-  Outcome outcome = Outcome::law;
+  enum class Outcome { distribution, must_fail, undefined };
+  Outcome outcome = Outcome::distribution;
   bool greedy = false;             // argmax of the logits
   bool greedy_of_weights = false;  // the nucleus of mass 0
   bool uniform = false;
@@ -155,36 +155,37 @@ Plan make_plan(const RowParameters& parameters, std::size_t vocab, const Semanti
     if (semantics.min_p_one == MinPOne::greedy) plan.greedy = true;
     // Nothing is above the maximum: an empty row.
     const bool nothing_stays = semantics.min_p_boundary == MinPBoundary::above && !plan.greedy;
-    if (nothing_stays && plan.outcome == Plan::Outcome::law) {
+    if (nothing_stays && plan.outcome == Plan::Outcome::distribution) {
       plan.outcome = Plan::Outcome::undefined;
     }
   }
   return plan;
 }
 
-RealLaw no_law(std::size_t vocab, bool must_fail) {
-  RealLaw law;
-  law.defined = false;
-  law.must_fail = must_fail;
-  law.membership.assign(vocab, Membership::out);
-  law.probability.assign(vocab, 0.0);
-  return law;
+RealDistribution no_distribution(std::size_t vocab, bool must_fail) {
+  RealDistribution distribution;
+  distribution.defined = false;
+  distribution.must_fail = must_fail;
+  distribution.membership.assign(vocab, Membership::out);
+  distribution.probability.assign(vocab, 0.0);
+  return distribution;
 }
 
-RealLaw no_law(std::size_t vocab, const Plan& plan) {
-  return no_law(vocab, plan.outcome == Plan::Outcome::must_fail);
+RealDistribution no_distribution(std::size_t vocab, const Plan& plan) {
+  return no_distribution(vocab, plan.outcome == Plan::Outcome::must_fail);
 }
 
-// Of a row that no law can be made of.
-RealLaw no_law(std::size_t vocab, const Semantics& semantics) {
-  RealLaw law = no_law(vocab, semantics.nan_logit == NanLogit::row_error);
+// Of a row that no distribution can be made of.
+RealDistribution no_distribution(std::size_t vocab, const Semantics& semantics) {
+  RealDistribution distribution =
+      no_distribution(vocab, semantics.nan_logit == NanLogit::row_error);
   if (semantics.nan_logit == NanLogit::last_token && vocab > 0) {
-    law.defined = true;
-    law.membership.back() = Membership::in;
-    law.probability.back() = 1;
-    law.support_low = law.support_high = 1;
+    distribution.defined = true;
+    distribution.membership.back() = Membership::in;
+    distribution.probability.back() = 1;
+    distribution.support_low = distribution.support_high = 1;
   }
-  return law;
+  return distribution;
 }
 
 // What the filters keep, and what top_p measured its mass on.
@@ -224,8 +225,8 @@ Filtered filter(const RankedWeights& row, const Plan& plan, const Semantics& sem
   return {cut, base};
 }
 
-// Distance of the law of a sampler from ours. It keeps a set S' between the certain and the
-// possible, with weights w' within their errors. For a fixed set, with sums Z and Z',
+// Distance of the distribution of a sampler from ours. It keeps a set S' between the certain and
+// the possible, with weights w' within their errors. For a fixed set, with sums Z and Z',
 //   TV = 1/2 sum |w'/Z' - w/Z| <= 1/2 (sum |w' - w| / Z + |Z - Z'| / Z) <= sum of errors / Z.
 // Between two sets on the same weights, with masses a (only in ours) and b (only in S') over Z:
 // TV <= max(a, b), at most the ambiguous mass. The largest weight is always in.
@@ -273,58 +274,62 @@ Walk walk(const RankedWeights& row, const Filtered& filtered, const Plan& plan,
 }
 
 // Every token is drawn now; how often, stays open where it was. Raising to the floor brings two
-// laws no further apart, and dividing by sums above 1 that differ by no more than that at most
-// doubles their distance.
-void apply_floor(RealLaw& law, double floor) {
+// distributions no further apart, and dividing by sums above 1 that differ by no more than that at
+// most doubles their distance.
+void apply_floor(RealDistribution& distribution, double floor) {
   double sum = 0;
-  for (double& p : law.probability) {
+  for (double& p : distribution.probability) {
     p = std::max(p, floor);
     sum += p;
   }
-  for (double& p : law.probability) p /= sum;
-  for (Membership& membership : law.membership) {
+  for (double& p : distribution.probability) p /= sum;
+  for (Membership& membership : distribution.membership) {
     if (membership == Membership::out) membership = Membership::in;
   }
-  law.support_low = law.support_high = static_cast<std::int32_t>(law.membership.size());
-  law.total_variation_bound = std::min(1.0, 2 * law.total_variation_bound);
+  distribution.support_low = distribution.support_high =
+      static_cast<std::int32_t>(distribution.membership.size());
+  distribution.total_variation_bound = std::min(1.0, 2 * distribution.total_variation_bound);
 }
 
 // `filters`: the row that the filters see; `row`: the one that is drawn from, ranked alike.
-RealLaw make_law(const RankedWeights& filters, const RankedWeights& row, std::size_t vocab,
-                 const Plan& plan, const Semantics& semantics) {
+RealDistribution make_distribution(const RankedWeights& filters, const RankedWeights& row,
+                                   std::size_t vocab, const Plan& plan,
+                                   const Semantics& semantics) {
   const Filtered filtered = filter(filters, plan, semantics);
   const Cut& cut = filtered.kept;
   const Walk drawn = walk(row, filtered, plan, semantics);
-  RealLaw law;
-  law.membership.assign(vocab, Membership::out);
-  law.probability.assign(vocab, 0.0);
+  RealDistribution distribution;
+  distribution.membership.assign(vocab, Membership::out);
+  distribution.probability.assign(vocab, 0.0);
   for (std::size_t i = 0; i < cut.possible; ++i) {
     const auto id = static_cast<std::size_t>(row.id[i]);
-    law.membership[id] = i < cut.certain ? Membership::in : Membership::ambiguous;
-    if (i < cut.exact) law.probability[id] = static_cast<double>(drawn.weight[i] / drawn.total);
+    distribution.membership[id] = i < cut.certain ? Membership::in : Membership::ambiguous;
+    if (i < cut.exact)
+      distribution.probability[id] = static_cast<double>(drawn.weight[i] / drawn.total);
   }
   // The last token that is certain to stay may be the one that crosses.
-  if (drawn.truncated && cut.certain > 1) law.partly_drawn = row.id[cut.certain - 1];
-  law.support_low = static_cast<std::int32_t>(cut.count_low);
-  law.support_high = static_cast<std::int32_t>(cut.count_high);
-  law.ambiguous_mass =
+  if (drawn.truncated && cut.certain > 1) distribution.partly_drawn = row.id[cut.certain - 1];
+  distribution.support_low = static_cast<std::int32_t>(cut.count_low);
+  distribution.support_high = static_cast<std::int32_t>(cut.count_high);
+  distribution.ambiguous_mass =
       static_cast<double>((row.mass[cut.possible] - row.mass[cut.certain]) / drawn.total);
   // One token has all of the mass, whatever its weight.
   if (cut.possible > 1) {
     const double walked = static_cast<double>(2 * drawn.last_error / drawn.total);
-    law.total_variation_bound =
-        std::min(1.0, total_variation_bound(row, cut, law.ambiguous_mass) + walked);
+    distribution.total_variation_bound =
+        std::min(1.0, total_variation_bound(row, cut, distribution.ambiguous_mass) + walked);
     if (drawn.last_error > 0) {
       // Relative to what is walked through, which is less than what is kept.
       const auto scale = static_cast<double>(row.mass[cut.exact] / drawn.total);
-      law.total_variation_bound = std::min(1.0, law.total_variation_bound * scale);
+      distribution.total_variation_bound =
+          std::min(1.0, distribution.total_variation_bound * scale);
     }
   }
-  law.log_normalizer = static_cast<double>(std::log(row.mass.back() / row.weight_at(0)));
+  distribution.log_normalizer = static_cast<double>(std::log(row.mass.back() / row.weight_at(0)));
   if (semantics.masked_probability_floor > 0 && !plan.greedy) {
-    apply_floor(law, semantics.masked_probability_floor);
+    apply_floor(distribution, semantics.masked_probability_floor);
   }
-  return law;
+  return distribution;
 }
 
 std::vector<float> with_banned(std::span<const float> logits,
@@ -341,7 +346,7 @@ bool has_nan_or_infinity(std::span<const float> values) {
       values, [](float x) { return std::isnan(x) || x == std::numeric_limits<float>::infinity(); });
 }
 
-// A float32 sampler that scales first has no law where that overflows.
+// A float32 sampler that scales first has no distribution where that overflows.
 bool scaling_overflows(const RankedWeights& row, double temperature) {
   const double largest = std::max(std::abs(static_cast<double>(row.value.front())),
                                   std::abs(static_cast<double>(row.value.back())));
@@ -350,68 +355,72 @@ bool scaling_overflows(const RankedWeights& row, double temperature) {
 
 }  // namespace
 
-RealLaw real_oracle(std::span<const float> logits, std::span<const std::uint32_t> allowed,
-                    const RowParameters& parameters, const Semantics& semantics,
-                    const WeightBound& bound) {
+RealDistribution real_oracle(std::span<const float> logits, std::span<const std::uint32_t> allowed,
+                             const RowParameters& parameters, const Semantics& semantics,
+                             const WeightBound& bound) {
   const std::size_t vocab = logits.size();
   if (!allowed.empty() && allowed.size() < (vocab + 31) / 32) {
     throw std::invalid_argument("allowed has less than ceil(vocab / 32) words");
   }
   const Plan plan = make_plan(parameters, vocab, semantics);
-  if (plan.outcome != Plan::Outcome::law) return no_law(vocab, plan);
+  if (plan.outcome != Plan::Outcome::distribution) return no_distribution(vocab, plan);
   if (!allowed.empty() && std::isfinite(semantics.banned_logit)) {
     const std::vector<float> filled = with_banned(logits, allowed, semantics.banned_logit);
-    RealLaw law = real_oracle(filled, {}, parameters, semantics, bound);
+    RealDistribution distribution = real_oracle(filled, {}, parameters, semantics, bound);
     // Far below the rest they are never drawn: whether a mask holds them is open.
-    for (std::size_t id = 0; id < vocab && law.defined; ++id) {
+    for (std::size_t id = 0; id < vocab && distribution.defined; ++id) {
       const bool is_banned = ((allowed[id / 32] >> (id % 32)) & 1U) == 0;
-      if (!is_banned || law.membership[id] != Membership::in || law.probability[id] > 0) continue;
-      law.membership[id] = Membership::ambiguous;
-      --law.support_low;
+      if (!is_banned || distribution.membership[id] != Membership::in ||
+          distribution.probability[id] > 0)
+        continue;
+      distribution.membership[id] = Membership::ambiguous;
+      --distribution.support_low;
     }
-    return law;
+    return distribution;
   }
-  if (has_nan_or_infinity(logits)) return no_law(vocab, semantics);
+  if (has_nan_or_infinity(logits)) return no_distribution(vocab, semantics);
 
   const double min_p = plan.min_p ? parameters.min_p : 1;
   RankedWeights row = rank_logits(logits, allowed, plan.temperature, min_p, semantics, bound);
-  if (row.size() == 0) return no_law(vocab, semantics);
+  if (row.size() == 0) return no_distribution(vocab, semantics);
   if (plan.uniform) {
     // The factor 0 makes NaN of -inf.
-    if (row.size() < vocab) return no_law(vocab, false);
+    if (row.size() < vocab) return no_distribution(vocab, false);
     const std::vector<float> zeros(vocab, 0.0F);
     row = rank_logits(zeros, {}, 1, min_p, semantics, bound);
   } else if (semantics.rounds_scaled_logits && !plan.greedy &&
              scaling_overflows(row, plan.temperature)) {
-    return no_law(vocab, false);
+    return no_distribution(vocab, false);
   }
   if (semantics.temperature_place == TemperaturePlace::after_filters && plan.temperature != 1) {
     const RankedWeights filters = rank_logits(logits, allowed, 1, min_p, semantics, bound);
-    return make_law(filters, row, vocab, plan, semantics);
+    return make_distribution(filters, row, vocab, plan, semantics);
   }
-  return make_law(row, row, vocab, plan, semantics);
+  return make_distribution(row, row, vocab, plan, semantics);
 }
 
-RealLaw real_oracle_from_probs(std::span<const float> probs, const RowParameters& parameters,
-                               const Semantics& semantics, bool truncation) {
+RealDistribution real_oracle_from_probs(std::span<const float> probs,
+                                        const RowParameters& parameters, const Semantics& semantics,
+                                        bool truncation) {
   const std::size_t vocab = probs.size();
   RowParameters used = parameters;
   used.temperature = 1;
   const Plan plan = make_plan(used, vocab, semantics);
-  if (plan.outcome != Plan::Outcome::law) return no_law(vocab, plan);
+  if (plan.outcome != Plan::Outcome::distribution) return no_distribution(vocab, plan);
   const bool negative = std::ranges::any_of(probs, [](float p) { return p < 0; });
-  if (negative || has_nan_or_infinity(probs)) return no_law(vocab, semantics);
+  if (negative || has_nan_or_infinity(probs)) return no_distribution(vocab, semantics);
   const RankedWeights row =
       rank_probs(probs, plan.min_p ? parameters.min_p : 1, semantics, truncation);
-  if (row.size() == 0) return no_law(vocab, semantics);
+  if (row.size() == 0) return no_distribution(vocab, semantics);
   if (semantics.probability_sum == ProbabilitySum::one) {
     // Probabilities that were rounded to float32 sum to 1 within 2^-24, and a sampler's sum of them
     // is off by its own error.
     double sum = 0;
     for (const float p : probs) sum += static_cast<double>(p);
-    if (std::abs(sum - 1) > 0x1p-24 + semantics.relative_sum_error) return no_law(vocab, false);
+    if (std::abs(sum - 1) > 0x1p-24 + semantics.relative_sum_error)
+      return no_distribution(vocab, false);
   }
-  return make_law(row, row, vocab, plan, semantics);
+  return make_distribution(row, row, vocab, plan, semantics);
 }
 
 }  // namespace fairdraw::reference

@@ -1,5 +1,5 @@
-// The real-number oracle: the law of a row in real arithmetic (float64 with error bounds), for
-// any semantics profile, and for each token whether the mask must hold it.
+// The real-number oracle: the distribution of a row in real arithmetic (float64 with error bounds),
+// for any semantics profile, and for each token whether the mask must hold it.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +15,17 @@ namespace fairdraw::reference {
 /// bound (or a tie that the profile leaves open), both are right.
 enum class Membership : std::uint8_t { out = 0, in = 1, ambiguous = 2 };
 
-struct RealLaw {
+struct RealDistribution {
   bool defined = true;     ///< false: the profile says error or undefined for this input; then
                            ///< every token is out, of probability 0
   bool must_fail = false;  ///< the row must be reported as failed (and give no token)
   std::vector<Membership> membership;  ///< [vocab] of the support
-  std::vector<double> probability;     ///< [vocab] the law with ambiguous tokens decided as in
-                                       ///< exact arithmetic on the float64 values (the lowest ids
-                                       ///< of an open tie are in); sums to 1
-  std::int32_t partly_drawn = -1;      ///< token of the support that is drawn with a part of its
-                                       ///< mass: what a right sampler gives it is not known to
-                                       ///< within the weight bound. -1: none
+  std::vector<double> probability;  ///< [vocab] the distribution with ambiguous tokens decided as
+                                    ///< in exact arithmetic on the float64 values (the lowest ids
+                                    ///< of an open tie are in); sums to 1
+  std::int32_t partly_drawn = -1;  ///< token of the support that is drawn with a part of its
+                                   ///< mass: what a right sampler gives it is not known to
+                                   ///< within the weight bound. -1: none
   double ambiguous_mass = 0;  ///< mass of ambiguous tokens before renormalisation, over kept mass
   double total_variation_bound = 0;  ///< distance of a sampler within the weight bound from
                                      ///< `probability`, whatever it does with ambiguous tokens
@@ -52,14 +52,15 @@ struct WeightBound {
 
 /// One row of logits. `allowed`: packed bits, or empty. The profile's relative_weight_error is
 /// added to the bound here, callers need not do it. O(vocab log vocab).
-RealLaw real_oracle(std::span<const float> logits, std::span<const std::uint32_t> allowed,
-                    const RowParameters& parameters, const Semantics& semantics,
-                    const WeightBound& bound = {});
+RealDistribution real_oracle(std::span<const float> logits, std::span<const std::uint32_t> allowed,
+                             const RowParameters& parameters, const Semantics& semantics,
+                             const WeightBound& bound = {});
 
 /// One row of probabilities, taken exactly and normalised by their sum; the temperature is not
 /// used. `truncation`: weights are floor(p * 2^40) after scaling the maximum into [1/2, 1), as in
 /// fairdraw. Rows where that loses nothing have no ambiguous token under a profile without slack.
-RealLaw real_oracle_from_probs(std::span<const float> probs, const RowParameters& parameters,
-                               const Semantics& semantics, bool truncation = true);
+RealDistribution real_oracle_from_probs(std::span<const float> probs,
+                                        const RowParameters& parameters, const Semantics& semantics,
+                                        bool truncation = true);
 
 }  // namespace fairdraw::reference

@@ -68,12 +68,12 @@ enum class TemperaturePlace { before_filters, after_filters };
 enum class GreedyTies { lowest_id, any };
 /// Rows of one value under top_k or top_p. may_stay: the filter may leave them as they are.
 enum class EqualRow { filtered, may_stay };
-/// What a row without a law means: NaN or +inf anywhere in it (at a banned id too), or no allowed
-/// token. last_token: the last id of the vocabulary, whatever the row.
+/// What a row without a distribution means: NaN or +inf anywhere in it (at a banned id too), or no
+/// allowed token. last_token: the last id of the vocabulary, whatever the row.
 enum class NanLogit { row_error, last_token, undefined };
 /// What parameters outside the ranges of fairdraw/sample.h mean.
 enum class InvalidParameter { row_error, undefined };
-/// Rows of probabilities. one: they must sum to 1, others have no law.
+/// Rows of probabilities. one: they must sum to 1, others have no distribution.
 enum class ProbabilitySum { any, one };
 
 struct Semantics {

@@ -9,7 +9,7 @@ namespace fairdraw::reports {
 namespace {
 
 /// GitHub shows ten annotations of a kind a step: one a check, so that no check hides another.
-constexpr std::size_t kMostAnnotations = 10;
+constexpr std::size_t kMaxAnnotations = 10;
 
 /// The value of a workflow command: terminal_text leaves no line break and no control character,
 /// '%' starts GitHub's own escapes. Properties end at ',' and the data at '::'.
@@ -60,7 +60,7 @@ void annotate(const char* kind, const char* what, const std::vector<Group>& grou
   std::uint64_t left_out = 0;
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const Group& group = groups[i];
-    if (groups.size() > kMostAnnotations && i + 1 >= kMostAnnotations) {
+    if (groups.size() > kMaxAnnotations && i + 1 >= kMaxAnnotations) {
       left_out += group.cases;
       continue;
     }

@@ -1,7 +1,7 @@
 // Evidence in a report.json: the part of json_writer.cpp and json_reader.cpp that is about it.
 #pragma once
 
-#include "harness/run/evidence.h"
+#include "harness/run/evidence/evidence.h"
 #include "reports/object_reader.h"
 
 namespace fairdraw::reports {

@@ -13,9 +13,9 @@ namespace {
 
 // With a broken sampler every case is red, and the first hundred say what there is to say. All are
 // in the table.
-constexpr std::size_t kMostCards = 100;
-constexpr std::size_t kOpenCards = 5;      ///< of them that show their pictures at once
-constexpr std::size_t kMostEvidence = 40;  ///< passed cases with pictures
+constexpr std::size_t kMaxCards = 100;
+constexpr std::size_t kOpenCards = 5;     ///< of them that show their pictures at once
+constexpr std::size_t kMaxEvidence = 40;  ///< passed cases with pictures
 
 std::string pictures_of(const harness::CaseRecord& record) {
   if (!record.evidence) return "";
@@ -122,13 +122,13 @@ std::string card(const harness::CaseRecord& record, bool open) {
 }  // namespace
 
 std::string common_section(const harness::RunRecord& record) {
-  constexpr std::size_t kMostBugs = 4;
+  constexpr std::size_t kMaxBugs = 4;
   const harness::Summary counts = record.summary();
   if (counts.failed == 0) return "";
   std::string bugs, failing, passing;
   std::size_t shown = 0;
   for (const SuspectedBug& bug : suspected_bugs(record)) {
-    if (++shown > kMostBugs) break;
+    if (++shown > kMaxBugs) break;
     bugs += fmt::format("<li><b>{}</b> in {} of {} failed cases. {}</li>\n", html_text(bug.bug),
                         grouped(bug.cases), grouped(counts.failed), html_text(bug.reason));
   }
@@ -150,12 +150,12 @@ std::string red_section(const harness::RunRecord& record) {
   const auto red = red_cases(record);
   if (red.empty()) return "";
   std::string html = "<section id=\"red\">\n<h2>What went wrong</h2>\n";
-  for (std::size_t i = 0; i < std::min(red.size(), kMostCards); ++i) {
+  for (std::size_t i = 0; i < std::min(red.size(), kMaxCards); ++i) {
     html += card(*red[i], i < kOpenCards);
   }
-  if (red.size() > kMostCards) {
+  if (red.size() > kMaxCards) {
     html += fmt::format("<p>And {} more: <a href=\"#cases\">all are in the table</a>.</p>\n",
-                        grouped(red.size() - kMostCards));
+                        grouped(red.size() - kMaxCards));
   }
   return html + "</section>\n";
 }
@@ -165,15 +165,14 @@ std::string watch_section(const harness::RunRecord& record) {
   if (watched.empty()) return "";
   std::string html =
       fmt::format("<section id=\"watch\">\n<h2>Watch</h2>\n<p>{}</p>\n<ul>\n", kWatchSentence);
-  for (std::size_t i = 0; i < std::min(watched.size(), kMostCards); ++i) {
+  for (std::size_t i = 0; i < std::min(watched.size(), kMaxCards); ++i) {
     const harness::CaseRecord& one = *watched[i];
     html += fmt::format("<li><code>{}</code> {}: {}</li>\n", html_text(one.sampler),
                         html_text(one.id), html_text(one.watch));
   }
   html += "</ul>\n";
-  if (watched.size() > kMostCards) {
-    html +=
-        fmt::format("<p>And {} more, in the table.</p>\n", grouped(watched.size() - kMostCards));
+  if (watched.size() > kMaxCards) {
+    html += fmt::format("<p>And {} more, in the table.</p>\n", grouped(watched.size() - kMaxCards));
   }
   return html + "</section>\n";
 }
@@ -182,7 +181,7 @@ std::string evidence_section(const harness::RunRecord& record) {
   std::string html;
   std::size_t shown = 0;
   for (const harness::CaseRecord& one : record.cases) {
-    if (is_red(one) || !one.evidence || shown == kMostEvidence) continue;
+    if (is_red(one) || !one.evidence || shown == kMaxEvidence) continue;
     const std::string pictures = pictures_of(one);
     if (pictures.empty()) continue;
     ++shown;

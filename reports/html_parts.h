@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "harness/run/record.h"
+#include "harness/run/evidence/record.h"
 #include "reports/extras.h"
 
 namespace fairdraw::reports::html {

@@ -12,7 +12,7 @@
 namespace fairdraw::reports::html {
 namespace {
 
-constexpr std::size_t kMostParts = 400;  ///< samplers x filters; the table has the rest
+constexpr std::size_t kMaxParts = 400;  ///< samplers x filters; the table has the rest
 
 /// Of one check, or of one filter.
 struct Group {
@@ -113,9 +113,9 @@ std::string filters_section(const harness::RunRecord& record) {
   std::string html = "<section id=\"filters\">\n<h2>By sampler and filter</h2>\n";
   std::size_t shown = 0, left = 0;
   for (const auto& [sampler, filters] : samplers.items) {
-    if (shown < kMostParts) html += "<h3><code>" + html_text(sampler) + "</code></h3>\n";
+    if (shown < kMaxParts) html += "<h3><code>" + html_text(sampler) + "</code></h3>\n";
     for (const auto& [filter, one] : filters.items) {
-      if (shown == kMostParts) {
+      if (shown == kMaxParts) {
         ++left;
         continue;
       }

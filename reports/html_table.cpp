@@ -17,10 +17,10 @@ namespace fairdraw::reports::html {
 namespace {
 
 // Plain rows: at some 170 bytes each under a megabyte.
-constexpr std::size_t kMostPlainRows = 5000;
+constexpr std::size_t kMaxPlainRows = 5000;
 // With more cases than that, the data leave out the measures, which are most of a statistical
 // case's bytes; report.json has them.
-constexpr std::size_t kMostCasesWithMeasures = 10'000;
+constexpr std::size_t kMaxCasesWithMeasures = 10'000;
 
 /// JSON values that many cases share, each stored once: in the order in which they appear.
 class Dictionary {
@@ -74,7 +74,7 @@ std::string replay_template(const harness::CaseRecord& record) {
 
 std::string data(const harness::RunRecord& record) {
   Dictionary samplers, checks, filters, replays, names;
-  const bool with_measures = record.cases.size() <= kMostCasesWithMeasures;
+  const bool with_measures = record.cases.size() <= kMaxCasesWithMeasures;
   std::string rows;
   for (const harness::CaseRecord& one : record.cases) {
     rows += fmt::format("{}[{},{},{},{},{},{},{},{},{},{},{},{}", rows.empty() ? "" : ",\n",
@@ -113,7 +113,7 @@ constexpr std::string_view kColumns[] = {"Verdict",  "Sampler",    "Case",   "Ch
 
 std::string plain_table(const harness::RunRecord& record) {
   std::string html = table_head("", {std::begin(kColumns), std::end(kColumns)});
-  const std::size_t count = std::min(record.cases.size(), kMostPlainRows);
+  const std::size_t count = std::min(record.cases.size(), kMaxPlainRows);
   for (std::size_t i = 0; i < count; ++i) {
     const harness::CaseRecord& one = record.cases[i];
     // HTML does without the end tags of cells and rows, and the page without a third of the table.

@@ -33,9 +33,9 @@ std::string facts(const harness::RunRecord& record) {
 
 // A job's summary on GitHub holds 1 MiB and is dropped whole beyond that. What is most wanted comes
 // first and is given room first; each list says how much of it is left out.
-constexpr std::size_t kMostBytes = 1 << 20;
-constexpr std::size_t kMostRedBytes = kMostBytes / 2;
-constexpr std::size_t kMostListBytes = kMostBytes / 8;
+constexpr std::size_t kMaxBytes = 1 << 20;
+constexpr std::size_t kMaxRedBytes = kMaxBytes / 2;
+constexpr std::size_t kMaxListBytes = kMaxBytes / 8;
 constexpr std::size_t kEndBytes = 200;  // more than the line that says what was left out
 
 /// Collects lines while they fit; after the first that does not, only counts.
@@ -98,25 +98,25 @@ std::string to_markdown(const harness::RunRecord& record) {
   std::string text = fmt::format("# fairdraw: {}\n\n{}\n\n", to_string(run_verdict(record)),
                                  verdict_sentence(record));
   // Texts that are not bounded, of the run itself, too.
-  Lines head(kMostListBytes);
+  Lines head(kMaxListBytes);
   head.add(facts(record));
   text += head.text();
   if (const auto bugs = suspected_bugs(record); !bugs.empty()) {
-    constexpr std::size_t kMostBugs = 4;
-    Lines lines(kMostListBytes);
-    for (std::size_t i = 0; i < std::min(bugs.size(), kMostBugs); ++i) {
+    constexpr std::size_t kMaxBugs = 4;
+    Lines lines(kMaxListBytes);
+    for (std::size_t i = 0; i < std::min(bugs.size(), kMaxBugs); ++i) {
       lines.add(fmt::format("- **{}** in {} of {} failed cases. {}\n", markdown_text(bugs[i].bug),
                             bugs[i].cases, record.summary().failed, markdown_text(bugs[i].reason)));
     }
     text += "\n## What the failures look like\n\n" + lines.text();
   }
   if (const auto red = red_cases(record); !red.empty()) {
-    Lines lines(kMostRedBytes);
+    Lines lines(kMaxRedBytes);
     for (const harness::CaseRecord* one : red) lines.add(red_case(*one));
     text += "\n## What went wrong\n\n" + lines.text();
   }
   if (const auto watched = watched_cases(record); !watched.empty()) {
-    Lines lines(kMostListBytes);
+    Lines lines(kMaxListBytes);
     for (const harness::CaseRecord* one : watched) {
       lines.add(fmt::format("- {} on {}: {}\n", markdown_code(one->id), markdown_code(one->sampler),
                             markdown_text(one->watch)));
@@ -124,7 +124,7 @@ std::string to_markdown(const harness::RunRecord& record) {
     text += fmt::format("\n## Watch\n\n{}\n\n{}", kWatchSentence, lines.text());
   }
   if (const auto unseen = unnoticed(record); !unseen.empty()) {
-    Lines lines(kMostListBytes);
+    Lines lines(kMaxListBytes);
     for (const Unnoticed& line : unseen) {
       lines.add(fmt::format("| {} | {} | {} | {} |\n", markdown_cell_code(line.sampler),
                             markdown_cell_code(line.check), line.cases,
@@ -140,7 +140,7 @@ std::string to_markdown(const harness::RunRecord& record) {
       "\n## All cases\n\n"
       "| verdict | sampler | case | draws | p value | total variation |\n"
       "|---|---|---|--:|--:|--:|\n";
-  Lines lines(kMostBytes - text.size());
+  Lines lines(kMaxBytes - text.size());
   for (const harness::CaseRecord& one : record.cases) {
     lines.add(fmt::format("| {} | {} | {} | {} | {} | {} |\n", to_string(one.verdict),
                           markdown_cell_code(one.sampler), markdown_cell_code(one.id),

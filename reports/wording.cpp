@@ -84,7 +84,7 @@ std::vector<const harness::CaseRecord*> red_cases(const harness::RunRecord& reco
 }
 
 std::vector<SuspectedBug> suspected_bugs(const harness::RunRecord& record) {
-  // They look at tokens that were drawn, which every other bug spoils too.
+  // They look at tokens that were drawn, which every other bug mutates too.
   static const std::set<std::string> statistical = {
       "bets", "binomial", "chain_law", "chi_squared", "global",
       "pit",  "scripted", "support",   "verify_law",  "verify_tree_law"};

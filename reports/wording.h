@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "harness/run/record.h"
+#include "harness/run/evidence/record.h"
 
 namespace fairdraw::reports {
 

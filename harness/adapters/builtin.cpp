@@ -11,7 +11,7 @@
 #include "harness/adapters/probs_operation.h"
 #include "harness/adapters/processing_view.h"
 #include "harness/adapters/reports_view.h"
-#include "harness/adapters/verification_view.h"
+#include "harness/adapters/speculation_view.h"
 #include "harness/contract/sampler.h"
 #include "harness/contract/usage_error.h"
 
@@ -27,8 +27,8 @@ class CpuSampler final : public Sampler {
     description_.processing = true;
     description_.reports_raw = description_.reports_processed = true;
     description_.ranks_position = description_.ranks_at_least = true;
-    description_.verification = description_.draft_trees = description_.draft_tree_laws = true;
-    description_.verification_processing = true;
+    description_.speculation = description_.draft_trees = description_.draft_tree_laws = true;
+    description_.speculation_processing = true;
   }
 
   const SamplerDescription& description() const override { return description_; }
@@ -124,7 +124,7 @@ class CpuSampler final : public Sampler {
     return {};
   }
 
-  std::string run_verification(const fairdraw_verification& call) override {
+  std::string run_speculation(const fairdraw_verification& call) override {
     std::vector<RowStatus> statuses(
         static_cast<std::size_t>(call.statuses != nullptr ? call.batch : 0));
     View<RowStatus> status_view;

@@ -15,7 +15,7 @@
 #include "harness/adapters/processing_arrays.h"
 #include "harness/adapters/processing_view.h"
 #include "harness/adapters/reports_view.h"
-#include "harness/adapters/verification_view.h"
+#include "harness/adapters/speculation_view.h"
 #include "harness/contract/usage_error.h"
 
 namespace fairdraw::harness {
@@ -28,8 +28,8 @@ class CudaSampler final : public Sampler {
     description_.processing = true;
     description_.reports_raw = description_.reports_processed = true;
     description_.ranks_position = description_.ranks_at_least = true;
-    description_.verification = description_.draft_trees = description_.draft_tree_laws = true;
-    description_.verification_processing = true;
+    description_.speculation = description_.draft_trees = description_.draft_tree_laws = true;
+    description_.speculation_processing = true;
   }
 
   const SamplerDescription& description() const override { return description_; }
@@ -47,8 +47,8 @@ class CudaSampler final : public Sampler {
     return on_device([&](DeviceState& state) { return run_chain_on(state, chain); });
   }
 
-  std::string run_verification(const fairdraw_verification& call) override {
-    return on_device([&](DeviceState& state) { return run_verification_on(state, call); });
+  std::string run_speculation(const fairdraw_verification& call) override {
+    return on_device([&](DeviceState& state) { return run_speculation_on(state, call); });
   }
 
  private:
@@ -202,11 +202,11 @@ class CudaSampler final : public Sampler {
     return arrays.download(state);
   }
 
-  Error run_verification_on(DeviceState& state, const fairdraw_verification& call) const {
+  Error run_speculation_on(DeviceState& state, const fairdraw_verification& call) const {
     DeviceArrays arrays;
     fairdraw_verification moved = call;
     std::vector<std::size_t> numbers;
-    each_verification_array(
+    each_speculation_array(
         moved,
         [&](const auto& array, std::int64_t bytes) { numbers.push_back(arrays.add(array, bytes)); },
         [&](auto& array, std::int64_t bytes) {
@@ -218,7 +218,7 @@ class CudaSampler final : public Sampler {
       using Value = std::remove_pointer_t<std::remove_reference_t<decltype(array)>>;
       array = arrays.at<Value>(numbers[next++]);
     };
-    each_verification_array(moved, move, move);
+    each_speculation_array(moved, move, move);
     const View<RowStatus> statuses =
         view_or_none(reinterpret_cast<RowStatus*>(moved.statuses), call.batch);
 
@@ -240,8 +240,8 @@ class CudaSampler final : public Sampler {
   // Calls visit for every array of a call, and visit_result for those that it writes, in one order.
   // Scalar seeds stay on the host.
   template <class Visit, class VisitResult>
-  static void each_verification_array(fairdraw_verification& call, Visit&& visit,
-                                      VisitResult&& visit_result) {
+  static void each_speculation_array(fairdraw_verification& call, Visit&& visit,
+                                     VisitResult&& visit_result) {
     const std::int64_t batch = call.batch;
     const std::int64_t row_bytes = call.vocab * element_bytes(call.dtype);
     const std::int64_t draft_rows = call.parents != nullptr ? call.rows : call.places;

@@ -8,7 +8,7 @@
 #include "harness/adapters/decode.h"
 #include "harness/adapters/default_float_environment.h"
 #include "harness/adapters/processing_view.h"
-#include "harness/run/random_words.h"
+#include "harness/run/calls/random_words.h"
 
 namespace fairdraw::harness {
 namespace {
@@ -31,8 +31,8 @@ ModelSampler::ModelSampler() {
   description_.processing = true;
   description_.from_probs = description_.from_probs_all_filters = true;
   description_.chains = description_.scripted_words = true;
-  description_.verification = description_.draft_trees = description_.draft_tree_laws = true;
-  description_.verification_processing = true;
+  description_.speculation = description_.draft_trees = description_.draft_tree_laws = true;
+  description_.speculation_processing = true;
   description_.num_samples = description_.lowest_id_ties = description_.joint_order = true;
   description_.reports_status = description_.reports_support = true;
   description_.reports_mask = description_.reports_probs = description_.reports_logprobs = true;
@@ -174,7 +174,7 @@ void ModelSampler::sample(const fairdraw_batch& batch) {
       const std::int32_t token = ok ? choose(*row, decisive_word(batch, output, sample)) : -1;
       batch.tokens[at] = token;
       if (batch.logprob == nullptr) continue;
-      const bool in_vocab = token >= 0 && token < batch.vocab;  // a spoiled step may leave it
+      const bool in_vocab = token >= 0 && token < batch.vocab;  // a mutated step may leave it
       if (!in_vocab) {
         batch.logprob[at] = batch.logprob_filtered[at] = -std::numeric_limits<float>::infinity();
         continue;

@@ -1,4 +1,4 @@
-// A sampler made of the integer model: right by definition, slow, and easy to spoil. Mutants are
+// A sampler made of the integer model: right by definition, slow, and easy to mutate. Mutants are
 // this sampler with one step overridden. `--sampler model`.
 #pragma once
 
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "harness/contract/sampler.h"
-#include "harness/run/verification_request.h"
+#include "harness/run/calls/speculation_request.h"
 #include "reference/integer_model.h"
 #include "reference/log_probabilities.h"
 #include "reference/processing_model.h"
@@ -22,7 +22,7 @@ class ModelSampler : public Sampler {
   const SamplerDescription& description() const override { return description_; }
   std::string run(const fairdraw_batch& batch) override;
   std::string run_chain(const fairdraw_chain& chain) override;
-  std::string run_verification(const fairdraw_verification& verification) override;
+  std::string run_speculation(const fairdraw_verification& speculation) override;
 
  protected:
   /// The row of logits and the parameters that output `row` is computed from.
@@ -61,7 +61,7 @@ class ModelSampler : public Sampler {
                                          std::span<const std::uint64_t> recover_words,
                                          std::uint64_t bonus_word);
   /// One request of a verification, which it may change.
-  virtual reference::VerificationOutcome verify_request(DraftedRequest& request);
+  virtual reference::SpeculationOutcome speculation_request(DraftedTokens& request);
   virtual void finish(const fairdraw_batch&) {}  ///< in the caller's float environment
 
   SamplerDescription description_;

@@ -109,8 +109,8 @@ typedef struct fairdraw_batch {
   int64_t report_all_stride;
 } fairdraw_batch;
 
-/* Chains of drafted tokens, verified against the target's law: n drafted tokens a request, n + 1
- * rows of the target. */
+/* Chains of drafted tokens, verified against the target's distribution: n drafted tokens a request,
+ * n + 1 rows of the target. */
 typedef struct fairdraw_chain {
   uint32_t struct_size; /* sizeof(fairdraw_chain) of the caller */
   uint32_t dtype;       /* of both matrices of probabilities */
@@ -154,7 +154,7 @@ typedef struct fairdraw_verification {
   const int32_t* top_k;
   const float* top_p;
   const float* min_p;
-  uint32_t tie_rule, filter_order; /* of both laws */
+  uint32_t tie_rule, filter_order; /* of both distributions */
   const uint32_t* allowed;         /* [rows, ceil(vocab / 32)] packed bits; optional */
   const int64_t* row_begins;       /* [batch + 1]; optional */
   const uint8_t* active;           /* [batch], 0: padding; optional */
@@ -166,8 +166,9 @@ typedef struct fairdraw_verification {
   const int32_t* draft_lengths; /* [batch]; optional */
   const int32_t* parents;       /* [places]: trees; NULL: chains */
   uint32_t draft_law;           /* 0 none, 1 probabilities, 2 logits */
-  const void* draft; /* [places, vocab]; of trees [rows, vocab]; NULL where the law is none */
-  /* filters of the draft's logits, one value a request; NULL where the law is another */
+  const void*
+      draft; /* [places, vocab]; of trees [rows, vocab]; NULL where the distribution is none */
+  /* filters of the draft's logits, one value a request; NULL where the distribution is another */
   const float* draft_temperature;
   const int32_t* draft_top_k;
   const float* draft_top_p;
@@ -179,7 +180,7 @@ typedef struct fairdraw_verification {
   int32_t* statuses; /* [batch], fairdraw::RowStatus; optional */
 
   /* of trees whose draft_law is not 0: children of a node drawn 0 with replacement, 1 without. Only
-     for samplers that declare laws of trees */
+     for samplers that declare distributions of trees */
   uint32_t siblings;
   /* only for samplers that declare it: of rows of the target, as [rows] and not [batch] there are;
      lists of a request's rows may share memory, each history being that of the row before and one

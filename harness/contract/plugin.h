@@ -154,7 +154,7 @@ FAIRDRAW_PLUGIN_EXPORT int32_t fairdraw_plugin_run_chain(const fairdraw_chain* c
 
 /* Verifies requests with drafted tokens. Only with FAIRDRAW_CAN_VERIFY. */
 FAIRDRAW_PLUGIN_EXPORT int32_t fairdraw_plugin_run_verification(
-    const fairdraw_verification* verification, char* message, size_t message_size);
+    const fairdraw_verification* speculation, char* message, size_t message_size);
 
 #ifdef __cplusplus
 }

@@ -6,7 +6,7 @@ std::string Sampler::run_chain(const fairdraw_chain& /*chain*/) {
   return description().name + " verifies no drafted chains";
 }
 
-std::string Sampler::run_verification(const fairdraw_verification& /*verification*/) {
+std::string Sampler::run_speculation(const fairdraw_verification& /*verification*/) {
   return description().name + " verifies no requests";
 }
 

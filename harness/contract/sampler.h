@@ -45,10 +45,10 @@ struct SamplerDescription {
   bool reports_probs = false, reports_logprobs = false;
   bool reports_raw = false, reports_processed = false;  ///< fairdraw_batch.report_*, by mode
   bool ranks_position = false, ranks_at_least = false;  ///< and the ranks in it, by rule
-  bool verification = false;     ///< verifies drafts of requests against logits: run_verification()
+  bool speculation = false;      ///< verifies drafts of requests against logits: run_speculation()
   bool draft_trees = false;      ///< there, trees of drafts too
-  bool draft_tree_laws = false;  ///< and trees whose drafts have a law
-  bool verification_processing = false;  ///< there, processing of the target's rows
+  bool draft_tree_laws = false;  ///< and trees whose drafts have a distribution
+  bool speculation_processing = false;  ///< there, processing of the target's rows
 };
 
 class Sampler {
@@ -64,7 +64,7 @@ class Sampler {
 
   /// Verifies requests with drafted tokens; the same return value. Only where
   /// description().verification.
-  virtual std::string run_verification(const fairdraw_verification& verification);
+  virtual std::string run_speculation(const fairdraw_verification& speculation);
 
   /// Memory that the arrays of a call are to lie in. A sampler in another process has its own, and
   /// gets no copies of arrays then.

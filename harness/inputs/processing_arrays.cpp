@@ -58,7 +58,7 @@ LogitsProcessing ProcessingArrays::view() const {
 }
 
 ProcessingArrays pack(std::span<const reference::RowProcessing> rows, std::int64_t vocab,
-                      const HistoryForm& form) {
+                      const HistoryArrays& form) {
   ProcessingArrays arrays;
   arrays.vocab = vocab;
   const auto is_token = [vocab](std::int32_t id) { return id >= 0 && id < vocab; };

@@ -23,7 +23,7 @@ struct OwnedLists {
 };
 
 /// How histories are given.
-struct HistoryForm {
+struct HistoryArrays {
   bool prompt_mask = false;    ///< packed bits; ids that are no tokens are left out
   bool output_counts = false;  ///< dense, beside the lists; likewise
   bool grown = false;          ///< outputs of rows that go on from each other share memory
@@ -49,6 +49,6 @@ struct ProcessingArrays {
 };
 
 ProcessingArrays pack(std::span<const reference::RowProcessing> rows, std::int64_t vocab,
-                      const HistoryForm& form = {});
+                      const HistoryArrays& form = {});
 
 }  // namespace fairdraw::harness

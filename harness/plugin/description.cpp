@@ -44,11 +44,11 @@ constexpr Ability kAbilities[] = {
     {FAIRDRAW_REPORTS_PROCESSED, "processed_reports", &SamplerDescription::reports_processed},
     {FAIRDRAW_RANKS_POSITION, "rank_position", &SamplerDescription::ranks_position},
     {FAIRDRAW_RANKS_AT_LEAST, "rank_at_least", &SamplerDescription::ranks_at_least},
-    {FAIRDRAW_CAN_VERIFY, "verification", &SamplerDescription::verification},
+    {FAIRDRAW_CAN_VERIFY, "verification", &SamplerDescription::speculation},
     {FAIRDRAW_CAN_DRAFT_TREES, "draft_trees", &SamplerDescription::draft_trees},
     {FAIRDRAW_CAN_DRAFT_TREE_LAWS, "draft_tree_laws", &SamplerDescription::draft_tree_laws},
     {FAIRDRAW_CAN_VERIFY_PROCESSING, "verification_processing",
-     &SamplerDescription::verification_processing},
+     &SamplerDescription::speculation_processing},
 };
 
 struct Promise {
@@ -141,7 +141,7 @@ SamplerDescription to_sampler_description(const Description& description,
   if (description.pointers > FAIRDRAW_DEVICE_POINTERS) {
     refuse(fmt::format("pointers is {}; allowed: 0 (host), 1 (device)", description.pointers));
   }
-  const bool processes = sampler.processing || sampler.verification_processing;
+  const bool processes = sampler.processing || sampler.speculation_processing;
   if (processes && description.pointers == FAIRDRAW_DEVICE_POINTERS) {
     refuse("takes processing in device memory; allowed: in host memory");
   }

@@ -102,24 +102,24 @@ std::string DeviceCall::run_chain(const fairdraw_chain& chain, const Chain& call
   return moved.run(call);
 }
 
-std::string DeviceCall::run_verification(const fairdraw_verification& verification,
-                                         const Verification& call) const {
+std::string DeviceCall::run_speculation(const fairdraw_verification& speculation,
+                                        const Speculation& call) const {
   using V = fairdraw_verification;
-  const std::int64_t batch = verification.batch, places = verification.places;
-  const std::int64_t row_bytes = verification.vocab * element_bytes(verification.dtype);
-  const std::int64_t words = (verification.vocab + 31) / 32;
-  const std::int64_t seeds = verification.seed_is_scalar != 0 ? 1 : batch;
-  const bool trees = verification.parents != nullptr;
-  const std::int64_t width = trees ? verification.max_depth : verification.max_draft;
-  Moved<V> moved(verification);
-  moved.input(&V::target, verification.rows * row_bytes);
+  const std::int64_t batch = speculation.batch, places = speculation.places;
+  const std::int64_t row_bytes = speculation.vocab * element_bytes(speculation.dtype);
+  const std::int64_t words = (speculation.vocab + 31) / 32;
+  const std::int64_t seeds = speculation.seed_is_scalar != 0 ? 1 : batch;
+  const bool trees = speculation.parents != nullptr;
+  const std::int64_t width = trees ? speculation.max_depth : speculation.max_draft;
+  Moved<V> moved(speculation);
+  moved.input(&V::target, speculation.rows * row_bytes);
   for (const auto field : {&V::temperature, &V::top_p, &V::min_p, &V::draft_temperature,
                            &V::draft_top_p, &V::draft_min_p}) {
     moved.input(field, batch * 4);
   }
   moved.input(&V::top_k, batch * 4);
   moved.input(&V::draft_top_k, batch * 4);
-  moved.input(&V::allowed, verification.rows * words * 4);
+  moved.input(&V::allowed, speculation.rows * words * 4);
   moved.input(&V::row_begins, (batch + 1) * 8);
   moved.input(&V::active, batch);
   moved.input(&V::seed, seeds * 8);
@@ -127,7 +127,7 @@ std::string DeviceCall::run_verification(const fairdraw_verification& verificati
   moved.input(&V::draft_tokens, places * 4);
   moved.input(&V::draft_lengths, batch * 4);
   moved.input(&V::parents, places * 4);
-  moved.input(&V::draft, (trees ? verification.rows : places) * row_bytes);
+  moved.input(&V::draft, (trees ? speculation.rows : places) * row_bytes);
   moved.result(&V::tokens, batch * (width + 1) * 4);
   moved.result(&V::nodes, batch * width * 4);
   moved.result(&V::accepted, batch * 4);

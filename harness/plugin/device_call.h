@@ -14,14 +14,14 @@ class DeviceCall {
  public:
   using Batch = std::function<std::string(const fairdraw_batch&)>;
   using Chain = std::function<std::string(const fairdraw_chain&)>;
-  using Verification = std::function<std::string(const fairdraw_verification&)>;
+  using Speculation = std::function<std::string(const fairdraw_verification&)>;
 
   /// `call` gets the batch with device pointers, and returns an empty string or why it refuses. So
   /// does this; without a GPU it says that.
   std::string run(const fairdraw_batch& batch, const Batch& call) const;
   std::string run_chain(const fairdraw_chain& chain, const Chain& call) const;
-  std::string run_verification(const fairdraw_verification& verification,
-                               const Verification& call) const;
+  std::string run_speculation(const fairdraw_verification& speculation,
+                              const Speculation& call) const;
 };
 
 }  // namespace fairdraw::harness::plugin

@@ -139,8 +139,8 @@ Answer execute(Library& library, const Command& command) {
       case CommandKind::run_chain:
         refused = library.run_chain(command.chain);
         break;
-      case CommandKind::run_verification:
-        refused = library.run_verification(command.verification);
+      case CommandKind::run_speculation:
+        refused = library.run_speculation(command.speculation);
         break;
     }
     std::fegetenv(&answer.environment);

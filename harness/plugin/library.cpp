@@ -28,8 +28,8 @@ std::string refusal(const std::string& text) {
 }
 
 std::string bounded(const char* text) {
-  constexpr std::size_t kMostBytes = 400;  // four of them fit into one message to the judge
-  return text == nullptr ? std::string() : std::string(text, strnlen(text, kMostBytes));
+  constexpr std::size_t kMaxBytes = 400;  // four of them fit into one message to the judge
+  return text == nullptr ? std::string() : std::string(text, strnlen(text, kMaxBytes));
 }
 
 template <class Function>
@@ -79,7 +79,7 @@ Library::Library(const std::string& path) : path_(path) {
           needed_symbol("fairdraw_plugin_run_chain"));
     }
     if ((description_.abilities & FAIRDRAW_CAN_VERIFY) != 0) {
-      run_verification_ = as_function<decltype(fairdraw_plugin_run_verification)>(
+      run_speculation_ = as_function<decltype(fairdraw_plugin_run_verification)>(
           needed_symbol("fairdraw_plugin_run_verification"));
     }
     if (description_.pointers == FAIRDRAW_DEVICE_POINTERS) {
@@ -144,17 +144,17 @@ std::string Library::run_chain(const fairdraw_chain& chain) {
   return refusal(text_of(message));
 }
 
-std::string Library::run_verification(const fairdraw_verification& verification) {
-  if (run_verification_ == nullptr) return "verifies no requests";
+std::string Library::run_speculation(const fairdraw_verification& speculation) {
+  if (run_speculation_ == nullptr) return "verifies no requests";
   Message message{};
   if (device_) {
-    return device_->run_verification(verification, [&](const fairdraw_verification& there) {
-      return run_verification_(&there, message.data(), message.size()) == 0
+    return device_->run_speculation(speculation, [&](const fairdraw_verification& there) {
+      return run_speculation_(&there, message.data(), message.size()) == 0
                  ? std::string()
                  : refusal(text_of(message));
     });
   }
-  if (run_verification_(&verification, message.data(), message.size()) == 0) return {};
+  if (run_speculation_(&speculation, message.data(), message.size()) == 0) return {};
   return refusal(text_of(message));
 }
 

@@ -43,7 +43,7 @@ class Library {
   /// takes device pointers they are copied there and back.
   std::string run(const fairdraw_batch& batch);
   std::string run_chain(const fairdraw_chain& chain);
-  std::string run_verification(const fairdraw_verification& verification);
+  std::string run_speculation(const fairdraw_verification& speculation);
 
  private:
   void* symbol(const char* name) const;  ///< null where there is none
@@ -54,7 +54,7 @@ class Library {
   void* handle_ = nullptr;
   decltype(&fairdraw_plugin_run) run_ = nullptr;
   decltype(&fairdraw_plugin_run_chain) run_chain_ = nullptr;
-  decltype(&fairdraw_plugin_run_verification) run_verification_ = nullptr;
+  decltype(&fairdraw_plugin_run_verification) run_speculation_ = nullptr;
   std::unique_ptr<DeviceCall> device_;
   Description description_;
 };

@@ -15,7 +15,7 @@ namespace fairdraw::harness::plugin {
 inline constexpr int kSocketFile = 3;
 inline constexpr int kArraysFile = 4;
 
-enum class CommandKind : std::uint32_t { run, run_chain, run_verification };
+enum class CommandKind : std::uint32_t { run, run_chain, run_speculation };
 
 struct Command {
   CommandKind kind = CommandKind::run;
@@ -23,7 +23,7 @@ struct Command {
   std::fenv_t environment{};  ///< of the caller: rounding mode, flush to zero
   fairdraw_batch batch{};
   fairdraw_chain chain{};
-  fairdraw_verification verification{};
+  fairdraw_verification speculation{};
 };
 
 enum class AnswerKind : std::uint32_t {

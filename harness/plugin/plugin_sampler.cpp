@@ -23,8 +23,8 @@ class TrustedSampler final : public Sampler {
   const SamplerDescription& description() const override { return description_; }
   std::string run(const fairdraw_batch& batch) override { return library_.run(batch); }
   std::string run_chain(const fairdraw_chain& chain) override { return library_.run_chain(chain); }
-  std::string run_verification(const fairdraw_verification& verification) override {
-    return library_.run_verification(verification);
+  std::string run_speculation(const fairdraw_verification& speculation) override {
+    return library_.run_speculation(speculation);
   }
 
  private:
@@ -60,11 +60,11 @@ class IsolatedSampler final : public Sampler {
     return ask(command, array_names(chain));
   }
 
-  std::string run_verification(const fairdraw_verification& verification) override {
+  std::string run_speculation(const fairdraw_verification& speculation) override {
     Command command;
-    command.kind = CommandKind::run_verification;
-    command.verification = verification;
-    return ask(command, array_names(verification));
+    command.kind = CommandKind::run_speculation;
+    command.speculation = speculation;
+    return ask(command, array_names(speculation));
   }
 
   std::string broken() const override { return broken_; }

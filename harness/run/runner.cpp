@@ -10,7 +10,7 @@
 #include <mutex>
 #include <thread>
 
-#include "harness/run/checks/suspects.h"
+#include "harness/run/evidence/suspects.h"
 
 namespace fairdraw::harness {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "harness/contract/sampler.h"
-#include "harness/run/check.h"
-#include "harness/run/record.h"
+#include "harness/run/checks/check.h"
+#include "harness/run/evidence/record.h"
 
 namespace fairdraw::harness {
 

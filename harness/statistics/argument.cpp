@@ -15,8 +15,8 @@ template <class Value>
   throw std::invalid_argument(fmt::format("{} is {}; it must be {}", field, value, range));
 }
 
-void require_law_above(std::string_view field, std::span<const double> probability,
-                       bool zero_is_allowed) {
+void require_distribution_above(std::string_view field, std::span<const double> probability,
+                                bool zero_is_allowed) {
   if (probability.empty()) refuse(field, "empty", "at least one probability");
   CompensatedSum sum;
   for (std::size_t i = 0; i < probability.size(); ++i) {
@@ -27,8 +27,9 @@ void require_law_above(std::string_view field, std::span<const double> probabili
     }
     sum.add(p);
   }
-  if (!(std::abs(sum.value() - 1) <= kLawSlack)) {
-    refuse(fmt::format("sum of {}", field), sum.value(), fmt::format("1 within {:.3g}", kLawSlack));
+  if (!(std::abs(sum.value() - 1) <= kDistributionSlack)) {
+    refuse(fmt::format("sum of {}", field), sum.value(),
+           fmt::format("1 within {:.3g}", kDistributionSlack));
   }
 }
 
@@ -64,12 +65,12 @@ void require_same_size(std::string_view field, std::size_t size, std::string_vie
   }
 }
 
-void require_law(std::string_view field, std::span<const double> probability) {
-  require_law_above(field, probability, true);
+void require_distribution(std::string_view field, std::span<const double> probability) {
+  require_distribution_above(field, probability, true);
 }
 
-void require_positive_law(std::string_view field, std::span<const double> probability) {
-  require_law_above(field, probability, false);
+void require_positive_distribution(std::string_view field, std::span<const double> probability) {
+  require_distribution_above(field, probability, false);
 }
 
 std::uint64_t require_total(std::string_view field, std::span<const std::uint64_t> counts) {

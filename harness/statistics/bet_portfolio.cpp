@@ -45,7 +45,7 @@ double total_of(std::span<const double> values) {
 
 BetPortfolio::BetPortfolio(std::span<const double> probability, std::vector<TokenSets> sets)
     : probability_(probability.begin(), probability.end()), sets_(std::move(sets)) {
-  require_law("probability", probability);
+  require_distribution("probability", probability);
   const double total = total_of(probability);
   for (std::uint32_t family = 0; family < sets_.size(); ++family) {
     const TokenSets& one = sets_[family];
@@ -72,8 +72,8 @@ BetPortfolio::BetPortfolio(std::span<const double> probability, std::vector<Toke
   for (Bet& bet : bets_) bet.log_weight = std::log(bet.log_weight / weights.value());
 }
 
-void BetPortfolio::allow_law_error(std::span<const double> relative_error, std::uint64_t draws,
-                                   double rate) {
+void BetPortfolio::allow_distribution_error(std::span<const double> relative_error,
+                                            std::uint64_t draws, double rate) {
   require_same_size("relative_error", relative_error.size(), "probability", probability_.size());
   require_error_rate("rate", rate);
   std::vector<double> error(probability_.size());
@@ -95,8 +95,8 @@ void BetPortfolio::allow_law_error(std::span<const double> relative_error, std::
     const double relative = all < 1 ? (own + all) / (1 - all) : 1.0;
     const double chi_squared =
         relative * relative * smaller / std::max(bet.probability, bet.complement);
-    bet.payment =
-        law_error_payment(relative, chi_squared, draws, rate / static_cast<double>(bets_.size()));
+    bet.payment = distribution_error_payment(relative, chi_squared, draws,
+                                             rate / static_cast<double>(bets_.size()));
   }
 }
 

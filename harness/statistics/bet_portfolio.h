@@ -1,10 +1,10 @@
 // Many directed bets at once: each says that the mass of one set of tokens is not what it should
 // be, and together they cost the logarithm of their number.
 //
-// A test of the whole law needs draws in proportion to the root of the number of cells over the
-// square of the distance. A bug has a place, though: one lane, one tile, the last token. A bet on
-// that place alone finds it with a hundredth of the draws, and the mixture of some thousand such
-// bets loses only ln(number of bets), about 9 nats of the 28 of a level of 1e-12.
+// A test of the whole distribution needs draws in proportion to the root of the number of cells
+// over the square of the distance. A bug has a place, though: one lane, one tile, the last token. A
+// bet on that place alone finds it with a hundredth of the draws, and the mixture of some thousand
+// such bets loses only ln(number of bets), about 9 nats of the 28 of a level of 1e-12.
 #pragma once
 
 #include <cstdint>
@@ -27,10 +27,12 @@ class BetPortfolio {
   /// get no bet; their weight goes to the others.
   BetPortfolio(std::span<const double> probability, std::vector<TokenSets> sets);
 
-  /// For a target known to within rounding: takes law_error_payment off each bet, for up to
-  /// `draws` draws; more with probability at most `rate` over all bets. `relative_error` [vocab],
-  /// of the weights that the law is made of (normalising them is accounted for here).
-  void allow_law_error(std::span<const double> relative_error, std::uint64_t draws, double rate);
+  /// For a target known to within rounding: takes distribution_error_payment off each bet, for up
+  /// to `draws` draws; more with probability at most `rate` over all bets. `relative_error`
+  /// [vocab], of the weights that the distribution is made of (normalising them is accounted for
+  /// here).
+  void allow_distribution_error(std::span<const double> relative_error, std::uint64_t draws,
+                                double rate);
 
   /// More draws, by token [vocab]: none of a token of probability 0 (that is a failure by itself,
   /// and no bet).

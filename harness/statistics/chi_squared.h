@@ -1,4 +1,4 @@
-// Chi-squared: tails, and the number of draws by its non-central law.
+// Chi-squared: tails, and the number of draws by its non-central distribution.
 //
 // Both are limits for large expected counts. At a level of 1e-12 the tail is right within a factor
 // 2.3 for expected >= 400 a cell and at least 10 cells; with the usual "expected >= 5" it is 10^4
@@ -22,7 +22,7 @@ double chi_squared_critical_value(double dof, double false_fail_rate);
 double chi_squared_required_non_centrality(double dof, double false_fail_rate,
                                            double false_pass_rate);
 
-/// Total variation between the pooled laws that `draws` draws find with miss probability
+/// Total variation between the pooled distributions that `draws` draws find with miss probability
 /// false_pass_rate at level false_fail_rate: with truth q the non-centrality is n phi^2,
 /// phi^2 = sum (q - p)^2 / p >= 4 TV^2 (Cauchy and Schwarz, any p), so TV = sqrt(lambda* / 4n).
 /// Above 1: nothing is found.

@@ -43,7 +43,7 @@ std::uint64_t dkwm_min_num_samples(double discrepancy, double false_fail_rate,
 
 double cdf_distance(std::span<const std::uint64_t> counts, std::span<const double> probability) {
   require_same_size("counts", counts.size(), "probability", probability.size());
-  require_law("probability", probability);
+  require_distribution("probability", probability);
   const double draws = static_cast<double>(require_total("counts", counts));
   CompensatedSum target;
   std::uint64_t seen = 0;

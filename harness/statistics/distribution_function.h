@@ -1,8 +1,9 @@
 // Dvoretzky, Kiefer, Wolfowitz and Massart: how far an empirical distribution function strays.
 //
-// Sound for every law, atoms included (then conservative), at every number of draws. Finds errors
-// that are monotone in the chosen order of cells (temperature, truncation, a wrong prefix sum),
-// whatever the vocabulary. Cannot see errors that cancel within a few neighbours of that order.
+// Sound for every distribution, atoms included (then conservative), at every number of draws. Finds
+// errors that are monotone in the chosen order of cells (temperature, truncation, a wrong prefix
+// sum), whatever the vocabulary. Cannot see errors that cancel within a few neighbours of that
+// order.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +24,11 @@ std::uint64_t dkwm_min_num_samples(double discrepancy, double false_fail_rate,
                                    double false_pass_rate);
 
 /// Sup distance between the empirical distribution function of counts and the target's, cells in
-/// the given order. Both spans have one entry a cell; `probability` is a law (zeros allowed).
+/// the given order. Both spans have one entry a cell; `probability` is a distribution (zeros
+/// allowed).
 double cdf_distance(std::span<const std::uint64_t> counts, std::span<const double> probability);
 
-/// Sup distance of values in [0, 1] from the uniform law. Sorts a copy.
+/// Sup distance of values in [0, 1] from the uniform distribution. Sorts a copy.
 double uniform_distance(std::span<const double> values);
 
 }  // namespace fairdraw::statistics

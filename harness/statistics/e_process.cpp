@@ -58,7 +58,7 @@ double log_rising_factorial(double x, double m) {
 
 DirichletMixture::DirichletMixture(std::span<const double> probability)
     : probability_(probability.begin(), probability.end()), counts_(probability.size(), 0) {
-  require_positive_law("probability", probability);
+  require_positive_distribution("probability", probability);
   if (probability.size() > kMaxCells) {
     throw std::invalid_argument(
         fmt::format("{} cells; it must be at most {}", probability.size(), kMaxCells));
@@ -90,7 +90,7 @@ void DirichletMixture::add(std::span<const std::uint64_t> counts) {
 double dirichlet_min_discrepancy(std::uint64_t draws, std::span<const double> probability,
                                  double needed, double false_pass_rate) {
   require_draws("draws", draws, 1);
-  require_positive_law("probability", probability);
+  require_positive_distribution("probability", probability);
   require_statistic("needed", needed);
   require_error_rate("false_pass_rate", false_pass_rate);
   const double n = static_cast<double>(draws);
@@ -127,8 +127,8 @@ double product_log_e(std::span<const double> log_e) {
 
 double e_to_p_value(double log_e) { return std::min(1.0, std::exp(-log_e)); }
 
-double law_error_payment(double relative_error, double chi_squared, std::uint64_t draws,
-                         double rate) {
+double distribution_error_payment(double relative_error, double chi_squared, std::uint64_t draws,
+                                  double rate) {
   require_statistic("relative_error", relative_error);
   require_statistic("chi_squared", chi_squared);
   require_draws("draws", draws, 1);

@@ -1,11 +1,11 @@
 // Tests by betting: evidence that may be looked at after every draw.
 //
-// A bet is a law q that is put against the target p. Its wealth E, the product of q(x) / p(x) over
-// the draws x, starts at 1 and has mean 1 under the target at every number of draws, whatever q
-// is; so has a mixture over many q. It is a non-negative martingale, and by Ville's inequality
-// P(sup E >= 1 / level) <= level over all draws ever made. So a test may stop as soon as it knows,
-// go on where it suspects, and choose by what it saw whether to: no rule of that kind costs any
-// of the error budget. Every number of draws, every expected count, every level: sound.
+// A bet is a distribution q that is put against the target p. Its wealth E, the product of q(x) /
+// p(x) over the draws x, starts at 1 and has mean 1 under the target at every number of draws,
+// whatever q is; so has a mixture over many q. It is a non-negative martingale, and by Ville's
+// inequality P(sup E >= 1 / level) <= level over all draws ever made. So a test may stop as soon as
+// it knows, go on where it suspects, and choose by what it saw whether to: no rule of that kind
+// costs any of the error budget. Every number of draws, every expected count, every level: sound.
 //
 // What it cannot do is to certify: E near 1 says nothing. That is what *_min_discrepancy is for.
 #pragma once
@@ -24,16 +24,17 @@ inline constexpr std::uint64_t kMaxBetDraws = std::uint64_t{1} << 32;
 /// Stirling's series, so that a small m on a large x keeps its digits.
 double log_rising_factorial(double x, double m);
 
-/// Bets on the whole law of a few cells: q ~ Dirichlet(kappa p), kappa over a grid from 30 to 10^6
-/// with equal weights; the larger kappa, the nearer to p are the q that it bets on. Closed form:
+/// Bets on the whole distribution of a few cells: q ~ Dirichlet(kappa p), kappa over a grid from 30
+/// to 10^6 with equal weights; the larger kappa, the nearer to p are the q that it bets on. Closed
+/// form:
 ///   E = product over cells of (kappa p_i)^(rising c_i) / p_i^(c_i), over kappa^(rising n).
 /// Pays about (cells - 1) / 2 * ln(1 + n / kappa) for not knowing where the fault is: at most 100
-/// cells. Any law, no expected count.
+/// cells. Any distribution, no expected count.
 class DirichletMixture {
  public:
   static constexpr std::size_t kMaxCells = 100;
 
-  /// `probability`: the target [cells], a law without zeros.
+  /// `probability`: the target [cells], a distribution without zeros.
   explicit DirichletMixture(std::span<const double> probability);
 
   /// More draws, by cell [cells]. Together at most kMaxBetDraws.
@@ -78,15 +79,15 @@ double e_to_p_value(double log_e);
 /// a factor 1 +- relative_error of the target's. What ln E may gain from that, in nats, in up to
 /// `draws` draws; more at any time with probability at most `rate`. To be taken off ln E.
 ///
-/// With p' the sampler's law, ln E = ln E' + L: E' bets against p' itself and is a martingale of
-/// mean 1, and L = sum ln(p'(x) / p(x)). With p' = p (1 + e), |e| <= d < 1, sum p e = 0 and any
-/// lambda >= 1, the mean of (p'(x) / p(x))^lambda under p' is sum p (1 + e)^(1 + lambda), at least
-/// 1 (Jensen) and at most 1 + lambda (1 + lambda) / 2 * chi^2 (1 + d)^lambda with chi^2 =
+/// With p' the sampler's distribution, ln E = ln E' + L: E' bets against p' itself and is a
+/// martingale of mean 1, and L = sum ln(p'(x) / p(x)). With p' = p (1 + e), |e| <= d < 1, sum p e =
+/// 0 and any lambda >= 1, the mean of (p'(x) / p(x))^lambda under p' is sum p (1 + e)^(1 + lambda),
+/// at least 1 (Jensen) and at most 1 + lambda (1 + lambda) / 2 * chi^2 (1 + d)^lambda with chi^2 =
 /// sum p e^2 (Taylor). So exp(lambda L) is a submartingale whose mean after n draws is at most
 /// the n-th power of that, and Doob's inequality bounds its maximum; the best lambda of a grid is
 /// taken. This is 0.03 nats where the plain payment n ln(1 + d) is 10 (d = 10^-6, n = 10^7).
 /// `chi_squared`: a bound on sum p e^2, at most d^2. Infinity where d >= 1.
-double law_error_payment(double relative_error, double chi_squared, std::uint64_t draws,
-                         double rate);
+double distribution_error_payment(double relative_error, double chi_squared, std::uint64_t draws,
+                                  double rate);
 
 }  // namespace fairdraw::statistics

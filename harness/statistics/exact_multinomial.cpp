@@ -24,7 +24,7 @@ struct Outcome {
   double probability = 0;  ///< given the number of draws in this half
 };
 
-// Half of the cells: the law of its share of G given how many draws fall into it.
+// Half of the cells: the distribution of its share of G given how many draws fall into it.
 class Half {
  public:
   Half(std::span<const double> probability, std::uint64_t draws,
@@ -94,7 +94,7 @@ double tail(const std::vector<Outcome>& first, const std::vector<Outcome>& secon
 double exact_multinomial_p_value(std::span<const std::uint64_t> counts,
                                  std::span<const double> probability) {
   require_same_size("counts", counts.size(), "probability", probability.size());
-  require_positive_law("probability", probability);
+  require_positive_distribution("probability", probability);
   const std::uint64_t draws = require_total("counts", counts);
   if (counts.size() > kMaxExactCells || draws > kMaxExactDraws) {
     throw std::invalid_argument(fmt::format("{} cells and {} draws; it must be at most {} and {}",

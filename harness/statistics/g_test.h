@@ -20,9 +20,9 @@ double g_critical_value(std::uint32_t cells, double false_fail_rate);
 /// Total variation between truth q and target p over the cells that `draws` draws find with miss
 /// probability at most false_pass_rate. Proof: D >= 2 TV(observed, p)^2 (Pinsker), so G rejects
 /// once TV(observed, p) >= sqrt(g* / 4n), g* the critical value. TV(observed, p) is convex in the
-/// observed law, so its mean is at least TV(q, p), and one draw moves it by at most 1/n, so it is
-/// below its mean by t with probability at most exp(-2 n t^2) (McDiarmid). Together
-/// TV = sqrt(g* / 4n) + sqrt(ln(1 / false_pass_rate) / 2n). Above 1: nothing is found.
+/// observed distribution, so its mean is at least TV(q, p), and one draw moves it by at most 1/n,
+/// so it is below its mean by t with probability at most exp(-2 n t^2) (McDiarmid). Together TV =
+/// sqrt(g* / 4n) + sqrt(ln(1 / false_pass_rate) / 2n). Above 1: nothing is found.
 double g_min_discrepancy(std::uint64_t draws, std::uint32_t cells, double false_fail_rate,
                          double false_pass_rate);
 std::uint64_t g_min_num_samples(double discrepancy, std::uint32_t cells, double false_fail_rate,

@@ -24,7 +24,7 @@ double mcdiarmid(double rate, double draws) { return std::sqrt(-std::log(rate) /
 GoodnessOfFit goodness_of_fit(std::span<const std::uint64_t> counts,
                               std::span<const double> probability) {
   require_same_size("counts", counts.size(), "probability", probability.size());
-  require_positive_law("probability", probability);
+  require_positive_distribution("probability", probability);
   const std::uint64_t total = require_total("counts", counts);
   const double draws = static_cast<double>(total);
   GoodnessOfFit fit;
@@ -52,7 +52,7 @@ GoodnessOfFit goodness_of_fit(std::span<const std::uint64_t> counts,
 
 double total_variation_slack(std::span<const double> probability, std::uint64_t draws,
                              double false_fail_rate) {
-  require_law("probability", probability);
+  require_distribution("probability", probability);
   require_draws("draws", draws, 1);
   require_error_rate("false_fail_rate", false_fail_rate);
   if (probability.size() == 1) return 0;

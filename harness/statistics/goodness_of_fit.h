@@ -19,21 +19,22 @@ struct GoodnessOfFit {
   double total_variation_slack = 0;  ///< what a right sampler exceeds with a rate of at most 1e-6
 };
 
-/// Both spans have one entry a cell; `probability` is a law without zeros (a token that cannot be
-/// drawn is judged exactly, and is no cell). At least one draw. One cell: nothing can be wrong.
+/// Both spans have one entry a cell; `probability` is a distribution without zeros (a token that
+/// cannot be drawn is judged exactly, and is no cell). At least one draw. One cell: nothing can be
+/// wrong.
 GoodnessOfFit goodness_of_fit(std::span<const std::uint64_t> counts,
                               std::span<const double> probability);
 
-/// Distance that the empirical law of `draws` draws from `probability` exceeds with a rate of at
-/// most `false_fail_rate`. Its mean is at most sum sqrt(p (1 - p) / n) / 2 (Jensen), and one draw
-/// moves it by at most 1/n, so McDiarmid adds sqrt(ln(1 / rate) / 2n).
+/// Distance that the empirical distribution of `draws` draws from `probability` exceeds with a rate
+/// of at most `false_fail_rate`. Its mean is at most sum sqrt(p (1 - p) / n) / 2 (Jensen), and one
+/// draw moves it by at most 1/n, so McDiarmid adds sqrt(ln(1 / rate) / 2n).
 double total_variation_slack(std::span<const double> probability, std::uint64_t draws,
                              double false_fail_rate);
 
-/// Bounds on the total variation between the sampler's true law q and the target p over `cells`
-/// cells, from the observed one T; wrong with a rate of at most false_coverage_rate, half on each
-/// side. With t = sqrt(ln(2 / rate) / 2n), by McDiarmid (one draw moves T by at most 1/n):
-/// upper: T is convex in the observed law, so TV(q, p) <= E T <= T + t;
+/// Bounds on the total variation between the sampler's true distribution q and the target p over
+/// `cells` cells, from the observed one T; wrong with a rate of at most false_coverage_rate, half
+/// on each side. With t = sqrt(ln(2 / rate) / 2n), by McDiarmid (one draw moves T by at most 1/n):
+/// upper: T is convex in the observed distribution, so TV(q, p) <= E T <= T + t;
 /// lower: T <= TV(q, p) + TV(observed, q), and E TV(observed, q) <= sum sqrt(q (1 - q) / n) / 2
 ///        <= sqrt((cells - 1) / n) / 2 whatever q is, so TV(q, p) >= T - t - that.
 Interval total_variation_interval(double observed, std::uint32_t cells, std::uint64_t draws,

@@ -1,9 +1,10 @@
-// The randomised probability integral transform: draws from ever different rows, one uniform law.
+// The randomised probability integral transform: draws from ever different rows, one uniform
+// distribution.
 //
-// If x is drawn from a row's law F and v is uniform and independent, u = F(x - 1) + v p(x) is
-// uniform on (0, 1), whatever the row was. So a stream of real, never repeated logits can be
-// tested for its law and its independence without pooling. What it cannot see: errors that swap
-// tokens which are neighbours in the order of the prefix sums.
+// If x is drawn from a row's distribution F and v is uniform and independent, u = F(x - 1) + v p(x)
+// is uniform on (0, 1), whatever the row was. So a stream of real, never repeated logits can be
+// tested for its distribution and its independence without pooling. What it cannot see: errors that
+// swap tokens which are neighbours in the order of the prefix sums.
 #pragma once
 
 #include <cstddef>
@@ -18,10 +19,10 @@ namespace fairdraw::statistics {
 /// first to test in another order than that of token ids.
 std::vector<double> prefix_sums(std::span<const double> weights);
 
-/// u for `token` under the law with inclusive prefix sums `prefix` [vocab]; the law is divided by
-/// the last entry. v = (top 52 bits of random_word + 1/2) * 2^-52, so it is never 0 or 1. The
-/// word must not be one that the sampler used. Throws where token is outside [0, vocab), or the
-/// prefix sums descend at it, or their last entry is not positive.
+/// u for `token` under the distribution with inclusive prefix sums `prefix` [vocab]; the
+/// distribution is divided by the last entry. v = (top 52 bits of random_word + 1/2) * 2^-52, so it
+/// is never 0 or 1. The word must not be one that the sampler used. Throws where token is outside
+/// [0, vocab), or the prefix sums descend at it, or their last entry is not positive.
 double randomized_pit(std::span<const double> prefix, std::int64_t token,
                       std::uint64_t random_word);
 /// The same for integer weights, whose prefix sums are exact.
@@ -30,7 +31,7 @@ double randomized_pit(std::span<const std::uint64_t> prefix, std::int64_t token,
 
 // --- Tests of a stream of u, iid uniform under the null ------------------------------------------
 
-/// DKWM against the uniform law.
+/// DKWM against the uniform distribution.
 double uniformity_p_value(std::span<const double> values);
 
 /// Exact: how many of the n - lag pairs (u_i, u_{i + lag}) lie on the same side of 1/2. Products

@@ -67,14 +67,14 @@ Cells close_cells(std::span<const double> masses, double draws, double min_expec
 }
 
 void require_rule(std::span<const double> probability, std::uint64_t draws, double min_expected) {
-  require_law("probability", probability);
+  require_distribution("probability", probability);
   require_draws("draws", draws, 1);
   require_statistic("min_expected", min_expected);
 }
 
 Pooling finish(std::vector<std::uint32_t> cell_of, std::vector<double> probability,
                std::uint64_t draws) {
-  CompensatedSum total;  // the law's own rounding, over up to 2^20 tokens, ends here
+  CompensatedSum total;  // the distribution's own rounding, over up to 2^20 tokens, ends here
   for (const double p : probability) total.add(p);
   for (double& p : probability) p /= total.value();
   const double smallest = *std::min_element(probability.begin(), probability.end());

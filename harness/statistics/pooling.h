@@ -1,7 +1,8 @@
-// Pooling: which tokens share a cell. A rule on the target law alone, fixed before any draw.
+// Pooling: which tokens share a cell. A rule on the target distribution alone, fixed before any
+// draw.
 //
 // A rule that looked at the counts would choose the cells in which noise looks largest (or hide
-// the token that is never drawn), and no null law would be known for it.
+// the token that is never drawn), and no null distribution would be known for it.
 #pragma once
 
 #include <cstdint>

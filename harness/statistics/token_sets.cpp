@@ -84,7 +84,7 @@ std::uint32_t log2_of(std::uint32_t value) {
 }  // namespace
 
 std::vector<TokenSets> directed_sets(std::span<const double> probability) {
-  require_law("probability", probability);
+  require_distribution("probability", probability);
   Builder sets(probability);
   const auto vocab = static_cast<std::uint32_t>(probability.size());
   for (const std::uint32_t lanes : {32U, 128U, 1024U}) {

@@ -16,12 +16,12 @@ struct TokenSets {
   double weight = 1;                    ///< against the others
 };
 
-/// For a target law [vocab], zeros allowed (those tokens are in no set): lanes of 32, 128 and 1024
-/// ids, tiles of 1024 ids and sixteenths of the vocabulary, ids below each power of 2, ranks from
-/// each power of 2 to the next and from it on, 32 buckets of equal mass, the 64 most likely tokens
-/// one by one, the first, the last and the least likely (boundary) token, and the tokens tied with
-/// the least and the most likely one. Themes have equal weights. Ranks: largest probability first,
-/// lower id first among equals.
+/// For a target distribution [vocab], zeros allowed (those tokens are in no set): lanes of 32, 128
+/// and 1024 ids, tiles of 1024 ids and sixteenths of the vocabulary, ids below each power of 2,
+/// ranks from each power of 2 to the next and from it on, 32 buckets of equal mass, the 64 most
+/// likely tokens one by one, the first, the last and the least likely (boundary) token, and the
+/// tokens tied with the least and the most likely one. Themes have equal weights. Ranks: largest
+/// probability first, lower id first among equals.
 std::vector<TokenSets> directed_sets(std::span<const double> probability);
 
 }  // namespace fairdraw::statistics

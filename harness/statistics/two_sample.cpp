@@ -15,7 +15,7 @@ namespace {
 
 struct Spread {
   double h;      // 1 / draws_a + 1 / draws_b
-  double noise;  // what the mean distance has at most beyond that of the laws
+  double noise;  // what the mean distance has at most beyond that of the distributions
 };
 
 Spread spread(std::uint32_t cells, std::uint64_t draws_a, std::uint64_t draws_b,
@@ -104,8 +104,8 @@ double two_sample_distance(std::span<const std::uint64_t> counts_a,
 
 double two_sample_set_p_value(std::uint64_t count_a, std::uint64_t draws_a, std::uint64_t count_b,
                               std::uint64_t draws_b, double odds_ratio) {
-  constexpr std::uint64_t kMost = std::uint64_t{1} << 32U;
-  if (count_a > draws_a || count_b > draws_b || draws_a > kMost || draws_b > kMost) {
+  constexpr std::uint64_t kMax = std::uint64_t{1} << 32U;
+  if (count_a > draws_a || count_b > draws_b || draws_a > kMax || draws_b > kMax) {
     throw std::invalid_argument(
         fmt::format("counts {} of {} and {} of {} draws; each must be at most its draws, and these "
                     "at most 2^32",

@@ -1,4 +1,4 @@
-#include "arguments.h"
+#include "common/arguments.h"
 
 #include <limits>
 
@@ -83,8 +83,8 @@ Error check_request(const SampleRequest& request, const std::string& rows_name) 
   if (request.num_samples < 1) {
     return out_of_range("num_samples", std::to_string(request.num_samples), ">= 1");
   }
-  constexpr std::int64_t kMostTokens = std::int64_t{1} << 32;  // the counter's index has 32 bits
-  if (outputs > kMostTokens / request.num_samples) {
+  constexpr std::int64_t kMaxTokens = std::int64_t{1} << 32;  // the counter's index has 32 bits
+  if (outputs > kMaxTokens / request.num_samples) {
     return out_of_range("outputs * num_samples",
                         std::to_string(outputs) + " * " + std::to_string(request.num_samples),
                         "<= 2^32");
@@ -219,11 +219,11 @@ Error check_top_k_mask_logits(const RowsView& logits, const PerRequest<std::int3
 Error check_chain(const ChainSpeculativeRequest& request, const ChainSpeculativeResult& result) {
   const std::int64_t batch = request.batch;
   const std::int64_t n = request.num_draft_tokens;
-  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
-  if (batch < 0 || batch > kMost) {
+  constexpr std::int64_t kMax = std::numeric_limits<std::int32_t>::max();
+  if (batch < 0 || batch > kMax) {
     return out_of_range("batch", std::to_string(batch), "0 to 2^31 - 1");
   }
-  if (n < 0 || n >= kMost) {
+  if (n < 0 || n >= kMax) {
     return out_of_range("num_draft_tokens", std::to_string(n), "0 to 2^31 - 2");
   }
   if (Error e = check_rows(request.target_probs, "target_probs")) return e;

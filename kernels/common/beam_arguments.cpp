@@ -2,14 +2,14 @@
 #include <limits>
 #include <string>
 
-#include "arguments.h"
-#include "beam_scores.h"
+#include "common/arguments.h"
+#include "common/beam_scores.h"
 
 namespace fairdraw {
 namespace {
 
 /// More than any memory holds, and far from the end of int64.
-constexpr std::int64_t kMostPlaces = std::int64_t{1} << 48;
+constexpr std::int64_t kMaxPlaces = std::int64_t{1} << 48;
 
 Error check_diversity(const PerRequest<float>& rate) {
   const std::int64_t n = rate.is_array() ? rate.values.size : 1;
@@ -27,8 +27,8 @@ Error check_diversity(const PerRequest<float>& rate) {
 }  // namespace
 
 Error check_beam_shape(std::int64_t requests, std::int32_t max_width) {
-  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
-  if (requests < 0 || requests > kMost) {
+  constexpr std::int64_t kMax = std::numeric_limits<std::int32_t>::max();
+  if (requests < 0 || requests > kMax) {
     return out_of_range("requests", std::to_string(requests), "0 to 2^31 - 1");
   }
   if (max_width >= 1 && max_width <= kMaxBeamWidth) return {};
@@ -53,7 +53,7 @@ Error check_beam_history(const BeamHistory& history, std::int64_t requests,
     return out_of_range("history.max_steps", std::to_string(history.max_steps), ">= 0");
   }
   const std::int64_t of_a_step = requests * max_width;  // of a checked shape: at most 2^41
-  if (of_a_step > 0 && history.max_steps > kMostPlaces / of_a_step) {
+  if (of_a_step > 0 && history.max_steps > kMaxPlaces / of_a_step) {
     return out_of_range("history.max_steps", std::to_string(history.max_steps),
                         "at most 2^48 / (requests * max_width)");
   }

@@ -9,9 +9,9 @@
 #include <cstdint>
 #include <limits>
 
-#include "beam_scores.h"
+#include "common/beam_scores.h"
+#include "common/host_device.h"
 #include "fairdraw/beam_search.h"
-#include "host_device.h"
 
 namespace fairdraw {
 

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <limits>
 
-#include "beam_scores.h"
+#include "common/beam_scores.h"
+#include "common/host_device.h"
+#include "common/processing_rules.h"
 #include "fairdraw/beam_search.h"
-#include "host_device.h"
-#include "processing_rules.h"
 
 namespace fairdraw {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "common/host_device.h"
 #include "fairdraw/beam_search.h"
-#include "host_device.h"
 
 namespace fairdraw {
 

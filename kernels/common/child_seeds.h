@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-#include "host_device.h"
+#include "common/host_device.h"
 
 namespace fairdraw {
 

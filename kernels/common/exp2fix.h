@@ -26,7 +26,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "host_device.h"
+#include "common/host_device.h"
 
 namespace fairdraw {
 

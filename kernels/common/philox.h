@@ -9,8 +9,8 @@
 
 #include <cstdint>
 
+#include "common/host_device.h"
 #include "fairdraw/types.h"
-#include "host_device.h"
 
 namespace fairdraw {
 

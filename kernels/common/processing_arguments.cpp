@@ -1,5 +1,5 @@
 // Checks of LogitsProcessing that read no array: lengths, strides, what belongs together.
-#include "arguments.h"
+#include "common/arguments.h"
 
 namespace fairdraw {
 namespace {

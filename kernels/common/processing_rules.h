@@ -36,8 +36,8 @@
 #include <bit>
 #include <cstdint>
 
+#include "common/host_device.h"
 #include "fairdraw/logits_processing.h"
-#include "host_device.h"
 
 namespace fairdraw {
 

@@ -31,8 +31,8 @@
 
 #include <cstdint>
 
+#include "common/host_device.h"
 #include "fairdraw/speculative.h"
-#include "host_device.h"
 
 namespace fairdraw {
 

@@ -1,11 +1,11 @@
-#include "speculative_arguments.h"
+#include "common/speculative_arguments.h"
 
 #include <limits>
 
 namespace fairdraw {
 namespace {
 
-constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kMax = std::numeric_limits<std::int32_t>::max();
 constexpr const char* kARequest = "one a request";
 
 Error check_count(const char* name, std::int64_t value, std::int64_t most, const char* range) {
@@ -39,7 +39,7 @@ Error check_target(const TargetRows& target, std::int64_t max_draft,
                    const View<const std::int32_t>& draft_tokens,
                    const View<const std::int32_t>& draft_lengths) {
   const std::int64_t batch = target.batch;
-  if (Error e = check_count("target.batch", batch, kMost, "0 to 2^31 - 1")) return e;
+  if (Error e = check_count("target.batch", batch, kMax, "0 to 2^31 - 1")) return e;
   if (Error e = check_filters(target.filters, "target.filters.", batch)) return e;
   if (Error e = check_per_request(target.seed, "target.seed", batch, kARequest)) return e;
   if (Error e = check_per_request(target.offset, "target.offset", batch, kARequest)) return e;
@@ -69,7 +69,7 @@ Error check_target(const TargetRows& target, std::int64_t max_draft,
   return check_request(rows_of(target), "target.logits");
 }
 
-// The draft's law, where there is one. `rows`: how many it has to have.
+// The draft's distribution, where there is one. `rows`: how many it has to have.
 Error check_draft(const RowsView& draft, const LawFilters& filters, const TargetRows& target,
                   std::int64_t rows, const char* meaning) {
   if (Error e = check_rows(draft, "draft")) return e;
@@ -81,9 +81,9 @@ Error check_draft(const RowsView& draft, const LawFilters& filters, const Target
   return check_filters(filters, "draft_filters.", target.batch);
 }
 
-Error check_law(DraftLaw law) {
-  if (static_cast<std::uint32_t>(law) <= 2) return {};
-  return out_of_range("draft_law", std::to_string(static_cast<std::uint32_t>(law)),
+Error check_distribution(DraftLaw distribution) {
+  if (static_cast<std::uint32_t>(distribution) <= 2) return {};
+  return out_of_range("draft_law", std::to_string(static_cast<std::uint32_t>(distribution)),
                       "0 (none), 1 (probs) or 2 (logits)");
 }
 
@@ -110,12 +110,12 @@ SampleRequest rows_of(const TargetRows& target) {
 
 Error check_verify_chain(const VerifyChainRequest& request, const VerifyChainResult& result) {
   const std::int64_t batch = request.target.batch;
-  if (Error e = check_count("max_draft", request.max_draft, kMost - 1, "0 to 2^31 - 2")) return e;
+  if (Error e = check_count("max_draft", request.max_draft, kMax - 1, "0 to 2^31 - 2")) return e;
   if (Error e = check_target(request.target, request.max_draft, request.draft_tokens,
                              request.draft_lengths)) {
     return e;
   }
-  if (Error e = check_law(request.draft_law)) return e;
+  if (Error e = check_distribution(request.draft_law)) return e;
   if (request.draft_law != DraftLaw::none && request.draft_tokens.size > 0) {
     if (Error e = check_draft(request.draft, request.draft_filters, request.target,
                               request.draft_tokens.size, "one row a place for a draft")) {
@@ -128,8 +128,8 @@ Error check_verify_chain(const VerifyChainRequest& request, const VerifyChainRes
 
 Error check_verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult& result) {
   const std::int64_t batch = request.target.batch;
-  if (Error e = check_count("max_draft", request.max_draft, kMost - 1, "0 to 2^31 - 2")) return e;
-  if (Error e = check_count("max_depth", request.max_depth, kMost - 1, "0 to 2^31 - 2")) return e;
+  if (Error e = check_count("max_draft", request.max_draft, kMax - 1, "0 to 2^31 - 2")) return e;
+  if (Error e = check_count("max_depth", request.max_depth, kMax - 1, "0 to 2^31 - 2")) return e;
   if (Error e = check_target(request.target, request.max_draft, request.draft_tokens,
                              request.draft_lengths)) {
     return e;
@@ -141,7 +141,7 @@ Error check_verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult
   if (!request.parents.given() && request.parents.size > 0) {
     return out_of_range("parents", "null", "an array");
   }
-  if (Error e = check_law(request.draft_law)) return e;
+  if (Error e = check_distribution(request.draft_law)) return e;
   if (static_cast<std::uint32_t>(request.siblings) > 1) {
     return out_of_range("siblings", std::to_string(static_cast<std::uint32_t>(request.siblings)),
                         "0 (with_replacement) or 1 (without_replacement)");

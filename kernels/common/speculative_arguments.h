@@ -1,7 +1,7 @@
 // Checks of the arguments of fairdraw/speculative.h, the same for every backend (arguments.h).
 #pragma once
 
-#include "arguments.h"
+#include "common/arguments.h"
 #include "fairdraw/speculative.h"
 
 namespace fairdraw {

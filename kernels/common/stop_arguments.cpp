@@ -2,8 +2,8 @@
 #include <limits>
 #include <string>
 
-#include "arguments.h"
-#include "stop_rules.h"
+#include "common/arguments.h"
+#include "common/stop_rules.h"
 
 namespace fairdraw {
 
@@ -11,13 +11,13 @@ Error check_stop_arguments(const StopRequest& request, const StopResult& result)
   const std::int64_t n = request.requests;
   const char* one = "one a request";
   const StopCriteria& c = request.criteria;
-  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
-  if (n < 0 || n > kMost) return out_of_range("requests", std::to_string(n), "0 to 2^31 - 1");
+  constexpr std::int64_t kMax = std::numeric_limits<std::int32_t>::max();
+  if (n < 0 || n > kMax) return out_of_range("requests", std::to_string(n), "0 to 2^31 - 1");
   if (request.vocab < 1 || request.vocab > kMaxVocab) {
     return out_of_range("vocab", std::to_string(request.vocab),
                         "1 to " + std::to_string(kMaxVocab));
   }
-  if (request.tokens_per_step < 0 || request.tokens_per_step > kMost) {
+  if (request.tokens_per_step < 0 || request.tokens_per_step > kMax) {
     return out_of_range("tokens_per_step", std::to_string(request.tokens_per_step),
                         "0 to 2^31 - 1");
   }

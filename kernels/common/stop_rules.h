@@ -11,9 +11,9 @@
 #include <cstdint>
 #include <limits>
 
+#include "common/host_device.h"
+#include "common/processing_rules.h"
 #include "fairdraw/stop_criteria.h"
-#include "host_device.h"
-#include "processing_rules.h"
 
 namespace fairdraw {
 
@@ -174,13 +174,13 @@ FAIRDRAW_HOST_DEVICE inline StopOutcome stop_outcome(const StopRequest& request,
 /// Writes what was found of request r to the arrays that are given.
 FAIRDRAW_HOST_DEVICE inline void write_stop_outcome(const StopOutcome& outcome,
                                                     const StopResult& result, std::int64_t r) {
-  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  constexpr std::int64_t kMax = std::numeric_limits<std::int32_t>::max();
   result.reasons.data[r] = outcome.reason;
   result.kept.data[r] = outcome.kept;
   if (result.matched.given()) result.matched.data[r] = outcome.matched;
   if (result.matched_lengths.given()) result.matched_lengths.data[r] = outcome.matched_length;
   if (result.output_lengths.given()) {
-    const std::int64_t length = outcome.output_length < kMost ? outcome.output_length : kMost;
+    const std::int64_t length = outcome.output_length < kMax ? outcome.output_length : kMax;
     result.output_lengths.data[r] = static_cast<std::int32_t>(length);
   }
   if (result.statuses.given()) result.statuses.data[r] = outcome.status;

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "host_device.h"
+#include "common/host_device.h"
 
 namespace fairdraw {
 

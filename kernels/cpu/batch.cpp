@@ -1,4 +1,4 @@
-#include "batch.h"
+#include "cpu/batch.h"
 
 #include <omp.h>
 
@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "arguments.h"
-#include "batch_logprobs.h"
-#include "float_environment.h"
-#include "philox.h"
-#include "processing_rules.h"
+#include "common/arguments.h"
+#include "common/philox.h"
+#include "common/processing_rules.h"
+#include "cpu/batch_logprobs.h"
+#include "cpu/float_environment.h"
 
 namespace fairdraw::cpu {
 namespace {

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <functional>
 
+#include "cpu/row_logprobs.h"
+#include "cpu/row_reader.h"
+#include "cpu/row_sampler.h"
 #include "fairdraw/sample.h"
-#include "row_logprobs.h"
-#include "row_reader.h"
-#include "row_sampler.h"
 
 namespace fairdraw::cpu {
 
@@ -35,7 +35,7 @@ inline FilterOptions filter_options_of(const SampleRequest& request) {
 
 /// Reads row `logit_row` of the request's logits, processed and with the bans of row `row`, and
 /// filters it with `parameters`, those of the request that the row belongs to: where the status is
-/// ok worker.sampler has the row's law, and `values` is the row that was filtered.
+/// ok worker.sampler has the row's distribution, and `values` is the row that was filtered.
 RowStatus filter_row(const SampleRequest& request, std::int64_t row, std::int64_t logit_row,
                      const RowParameters& parameters, const FilterOptions& options, Worker& worker,
                      const float*& values);

@@ -1,4 +1,4 @@
-#include "batch_logprobs.h"
+#include "cpu/batch_logprobs.h"
 
 #include <algorithm>
 #include <limits>

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "batch.h"
+#include "cpu/batch.h"
 #include "fairdraw/log_probabilities.h"
 
 namespace fairdraw::cpu {

@@ -7,31 +7,33 @@
 // both without division, so that what is compared is exact: products have up to 100 bits, sums
 // of residuals 120, products with a random word 192.
 //
-// Algorithm: two weight passes a position; law_weights.h accepts and recovers, and says why there
-// is always something to draw. The residual is summed and searched only where a draft is rejected.
+// Algorithm: two weight passes a position; distribution_weights.h accepts and recovers, and says
+// why there is always something to draw. The residual is summed and searched only where a draft is
+// rejected.
 //
 // Randomness: position i of a request uses offset + i; purposes accept, recover and bonus.
 // Determinism: integers throughout, no dependence on order, thread or instruction set.
 #include <algorithm>
 
-#include "arguments.h"
-#include "batch.h"
+#include "common/arguments.h"
+#include "common/philox.h"
+#include "cpu/batch.h"
+#include "cpu/distribution_weights.h"
 #include "fairdraw/sampling.h"
-#include "law_weights.h"
-#include "philox.h"
 
 namespace fairdraw {
 namespace {
 
-using cpu::LawWeights;
+using cpu::DistributionWeights;
 using cpu::Worker;
 
 /// What a thread keeps between requests.
 struct Buffers {
-  LawWeights target, draft;
+  DistributionWeights target, draft;
 };
 
-RowStatus read_weights(const RowsView& probs, std::int64_t row, Worker& worker, LawWeights& out) {
+RowStatus read_weights(const RowsView& probs, std::int64_t row, Worker& worker,
+                       DistributionWeights& out) {
   RowStatus status = RowStatus::ok;
   const auto vocab = static_cast<std::size_t>(probs.vocab);
   const float* values = worker.reader.read(*worker.passes, probs, row, nullptr, true, status);

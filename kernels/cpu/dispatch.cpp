@@ -1,7 +1,7 @@
 // Which instruction sets this machine runs, and the passes of each.
 #include <cstdlib>
 
-#include "passes.h"
+#include "cpu/passes.h"
 
 namespace fairdraw::cpu {
 

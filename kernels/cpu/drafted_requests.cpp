@@ -1,7 +1,7 @@
-#include "drafted_requests.h"
+#include "cpu/drafted_requests.h"
 
-#include "philox.h"
-#include "speculative_arguments.h"
+#include "common/philox.h"
+#include "common/speculative_arguments.h"
 
 namespace fairdraw::cpu {
 
@@ -44,33 +44,34 @@ RowParameters DraftedRequests::parameters(std::int64_t b) const {
   return parameters_of(target_.filters, b);
 }
 
-DraftLaws::DraftLaws(DraftLaw law, const RowsView& rows, const LawFilters& filters)
+DraftDistributions::DraftDistributions(DraftLaw distribution, const RowsView& rows,
+                                       const LawFilters& filters)
     : filters_(filters), options_(options_of(filters)) {
   rows_.logits = rows;
-  options_.from_probs = law == DraftLaw::probs;
+  options_.from_probs = distribution == DraftLaw::probs;
 }
 
-RowStatus DraftLaws::weigh(std::int64_t b, std::int64_t row, Worker& worker,
-                           LawWeights& law) const {
+RowStatus DraftDistributions::weigh(std::int64_t b, std::int64_t row, Worker& worker,
+                                    DistributionWeights& distribution) const {
   const RowParameters parameters =
       options_.from_probs ? RowParameters{} : parameters_of(filters_, b);
   const RowStatus status = filter_row(rows_, row, parameters, options_, worker);
   if (status != RowStatus::ok) return status;
   if (!fairdraw::is_greedy(parameters)) {
-    take_weights(worker, rows_.logits.vocab, law);
+    take_weights(worker, rows_.logits.vocab, distribution);
     return status;
   }
   const auto vocab = static_cast<std::size_t>(rows_.logits.vocab);
-  law.make_room(vocab);
-  std::fill_n(law.weight.begin(), vocab, std::uint64_t{0});
-  law.weight[static_cast<std::size_t>(worker.sampler.draw(0))] = 1;  // any word gives it
-  law.total = 1;
+  distribution.make_room(vocab);
+  std::fill_n(distribution.weight.begin(), vocab, std::uint64_t{0});
+  distribution.weight[static_cast<std::size_t>(worker.sampler.draw(0))] = 1;  // any word gives it
+  distribution.total = 1;
   return status;
 }
 
-void take_weights(Worker& worker, std::int64_t vocab, LawWeights& law) {
-  law.make_room(static_cast<std::size_t>(vocab));
-  law.total = worker.sampler.write_weights(law.weight.data());
+void take_weights(Worker& worker, std::int64_t vocab, DistributionWeights& distribution) {
+  distribution.make_room(static_cast<std::size_t>(vocab));
+  distribution.total = worker.sampler.write_weights(distribution.weight.data());
 }
 
 }  // namespace fairdraw::cpu

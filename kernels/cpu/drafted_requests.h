@@ -1,12 +1,12 @@
-// Requests with drafted tokens: where their rows are, their laws, their random words. What
+// Requests with drafted tokens: where their rows are, their distributions, their random words. What
 // verify_chain and verify_tree share.
 #pragma once
 
 #include <cstdint>
 
-#include "batch.h"
-#include "drafted_request.h"
-#include "law_weights.h"
+#include "common/drafted_request.h"
+#include "cpu/batch.h"
+#include "cpu/distribution_weights.h"
 
 namespace fairdraw::cpu {
 
@@ -19,7 +19,7 @@ class DraftedRequests {
   /// Finds a request: inactive, invalid_draft_length, index_out_of_range for a drafted token, ok.
   RowStatus find(std::int64_t b, DraftedRequest& request) const;
 
-  /// Filters row `i` of a request by its parameters: worker.sampler has its law then.
+  /// Filters row `i` of a request by its parameters: worker.sampler has its distribution then.
   RowStatus filter(std::int64_t b, const DraftedRequest& request, std::int64_t i,
                    Worker& worker) const;
 
@@ -40,13 +40,14 @@ class DraftedRequests {
   FilterOptions options_;
 };
 
-/// Rows of laws that drafts were drawn from.
-class DraftLaws {
+/// Rows of distributions that drafts were drawn from.
+class DraftDistributions {
  public:
-  DraftLaws(DraftLaw law, const RowsView& rows, const LawFilters& filters);
+  DraftDistributions(DraftLaw distribution, const RowsView& rows, const LawFilters& filters);
 
   /// Weights of one row under the filters of request b. A greedy draft is a point mass.
-  RowStatus weigh(std::int64_t b, std::int64_t row, Worker& worker, LawWeights& law) const;
+  RowStatus weigh(std::int64_t b, std::int64_t row, Worker& worker,
+                  DistributionWeights& distribution) const;
 
  private:
   const LawFilters& filters_;
@@ -55,7 +56,7 @@ class DraftLaws {
 };
 
 /// Weights of the row that the worker's sampler has filtered.
-void take_weights(Worker& worker, std::int64_t vocab, LawWeights& law);
+void take_weights(Worker& worker, std::int64_t vocab, DistributionWeights& distribution);
 
 /// Parameters of request b.
 RowParameters parameters_of(const LawFilters& filters, std::int64_t b);

@@ -2,8 +2,8 @@
 // row_logprobs.h.
 #include "fairdraw/log_probabilities.h"
 
-#include "arguments.h"
-#include "batch.h"
+#include "common/arguments.h"
+#include "cpu/batch.h"
 
 namespace fairdraw {
 

@@ -1,4 +1,4 @@
-#include "logits_processor.h"
+#include "cpu/logits_processor.h"
 
 #include <algorithm>
 #include <bit>

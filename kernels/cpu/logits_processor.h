@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "passes.h"
-#include "processing_rules.h"
+#include "common/processing_rules.h"
+#include "cpu/passes.h"
 
 namespace fairdraw::cpu {
 

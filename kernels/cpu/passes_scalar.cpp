@@ -4,8 +4,8 @@
 #include <bit>
 #include <limits>
 
-#include "exp2fix.h"
-#include "passes.h"
+#include "common/exp2fix.h"
+#include "cpu/passes.h"
 
 namespace fairdraw::cpu {
 namespace {

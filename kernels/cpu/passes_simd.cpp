@@ -7,10 +7,10 @@
 // The cost is that of the weights: about 17 vector instructions for 16 weights with AVX-512
 // (one conversion from float to uint64 for 8 of them), about 40 with AVX2. Everything else is
 // bound by reading L2.
-#include "passes.h"
+#include "cpu/passes.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "passes_simd.cpp"
+#define HWY_TARGET_INCLUDE "cpu/passes_simd.cpp"
 #include <hwy/foreach_target.h>  // must come before highway.h
 #include <hwy/highway.h>
 
@@ -18,7 +18,7 @@
 #include <cstring>
 #include <limits>
 
-#include "exp2fix.h"
+#include "common/exp2fix.h"
 
 #undef FAIRDRAW_TARGET
 #undef FAIRDRAW_IS_AVX512

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <limits>
 
-#include "arguments.h"
-#include "batch.h"
-#include "processing_rules.h"
+#include "common/arguments.h"
+#include "common/processing_rules.h"
+#include "cpu/batch.h"
 
 namespace fairdraw {
 

@@ -1,12 +1,12 @@
-#include "row_logprobs.h"
+#include "cpu/row_logprobs.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
 
-#include "exp2fix.h"
-#include "float_order.h"
+#include "common/exp2fix.h"
+#include "common/float_order.h"
 
 namespace fairdraw::cpu {
 namespace {

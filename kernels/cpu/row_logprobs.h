@@ -19,9 +19,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "cpu/passes.h"
+#include "cpu/selection.h"
 #include "fairdraw/log_probabilities.h"
-#include "passes.h"
-#include "selection.h"
 
 namespace fairdraw::cpu {
 

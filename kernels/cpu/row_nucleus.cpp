@@ -18,10 +18,10 @@
 #include <cmath>
 #include <limits>
 
-#include "exp2fix.h"
-#include "float_order.h"
-#include "row_sampler.h"
-#include "wide_integers.h"
+#include "common/exp2fix.h"
+#include "common/float_order.h"
+#include "common/wide_integers.h"
+#include "cpu/row_sampler.h"
 
 namespace fairdraw::cpu {
 namespace {

@@ -1,4 +1,4 @@
-#include "row_reader.h"
+#include "cpu/row_reader.h"
 
 #include <cstring>
 #include <limits>

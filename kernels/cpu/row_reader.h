@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "cpu/logits_processor.h"
+#include "cpu/passes.h"
 #include "fairdraw/logits_processing.h"
 #include "fairdraw/types.h"
-#include "logits_processor.h"
-#include "passes.h"
 
 namespace fairdraw::cpu {
 

@@ -1,14 +1,14 @@
-#include "row_sampler.h"
+#include "cpu/row_sampler.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
 
-#include "exp2fix.h"
-#include "float_order.h"
-#include "min_p.h"
-#include "wide_integers.h"
+#include "common/exp2fix.h"
+#include "common/float_order.h"
+#include "common/min_p.h"
+#include "common/wide_integers.h"
 
 namespace fairdraw::cpu {
 namespace {

@@ -25,11 +25,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/parameters.h"
+#include "cpu/passes.h"
+#include "cpu/row_logprobs.h"
+#include "cpu/selection.h"
 #include "fairdraw/types.h"
-#include "parameters.h"
-#include "passes.h"
-#include "row_logprobs.h"
-#include "selection.h"
 
 namespace fairdraw::cpu {
 

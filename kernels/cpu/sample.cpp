@@ -1,7 +1,7 @@
 // sample: from raw logits to tokens (fairdraw/sample.h). The work is in row_sampler.h.
 #include "fairdraw/sample.h"
 
-#include "batch.h"
+#include "cpu/batch.h"
 
 namespace fairdraw {
 

@@ -4,11 +4,11 @@
 #include <cstring>
 #include <vector>
 
-#include "arguments.h"
-#include "batch.h"
-#include "draw_calls.h"
+#include "common/arguments.h"
+#include "common/draw_calls.h"
+#include "common/minus_infinity.h"
+#include "cpu/batch.h"
 #include "fairdraw/sample.h"
-#include "minus_infinity.h"
 
 namespace fairdraw {
 namespace {

@@ -1,9 +1,9 @@
-#include "selection.h"
+#include "cpu/selection.h"
 
 #include <algorithm>
 #include <limits>
 
-#include "float_order.h"
+#include "common/float_order.h"
 
 namespace fairdraw::cpu {
 namespace {

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "passes.h"
+#include "cpu/passes.h"
 
 namespace fairdraw::cpu {
 

@@ -1,10 +1,11 @@
-#include "sibling_residual.h"
+#include "cpu/sibling_residual.h"
 
 #include <numeric>
 
 namespace fairdraw::cpu {
 
-void SiblingResidual::start(const LawWeights& target, LawWeights& draft, std::size_t vocab) {
+void SiblingResidual::start(const DistributionWeights& target, DistributionWeights& draft,
+                            std::size_t vocab) {
   target_ = &target;
   draft_ = &draft;
   vocab_ = vocab;

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/sibling_scales.h"
+#include "cpu/distribution_weights.h"
 #include "fairdraw/speculative.h"
-#include "law_weights.h"
-#include "sibling_scales.h"
 
 namespace fairdraw::cpu {
 
@@ -16,7 +16,7 @@ namespace fairdraw::cpu {
 class SiblingResidual {
  public:
   /// `draft`: loses the tokens that are drawn without replacement. Both outlive the node.
-  void start(const LawWeights& target, LawWeights& draft, std::size_t vocab);
+  void start(const DistributionWeights& target, DistributionWeights& draft, std::size_t vocab);
 
   /// True where the next child, of positive weight in the draft, stands.
   bool accepts(std::int32_t token, std::uint64_t word) const;
@@ -35,8 +35,8 @@ class SiblingResidual {
     return draft_->weight[static_cast<std::size_t>(token)];
   }
 
-  const LawWeights* target_ = nullptr;
-  LawWeights* draft_ = nullptr;
+  const DistributionWeights* target_ = nullptr;
+  DistributionWeights* draft_ = nullptr;
   std::size_t vocab_ = 0;
   bool whole_ = true;                  // nothing is rejected: all tokens are in M
   std::vector<std::int32_t> members_;  // M, by token id

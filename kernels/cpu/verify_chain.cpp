@@ -1,10 +1,13 @@
 // verify_chain (fairdraw/speculative.h): drafted tokens against the target's logits, in integers.
 //
 // Contract and semantics: see the header. Position by position, until one does not stand:
-//   - the law of the draft unknown, or the request greedy: the target's token is drawn with the
+//   - the distribution of the draft unknown, or the request greedy: the target's token is drawn
+//   with the
 //     word of purpose draw, and the draft stands if it is that token. One filtered row, one draw.
-//   - the law known: two filtered rows and their weights; law_weights.h accepts, or draws anew.
-//     Filters are part of both laws: P is what `sample` would draw from, Q what it drew from.
+//   - the distribution known: two filtered rows and their weights; distribution_weights.h accepts,
+//   or draws anew.
+//     Filters are part of both distributions: P is what `sample` would draw from, Q what it drew
+//     from.
 // A greedy draft is a point mass at its largest logit.
 //
 // Cost: rows behind the first rejection are never read. The first way costs what `sample` costs for
@@ -16,10 +19,10 @@
 // Determinism: integers throughout, no dependence on order, thread or instruction set.
 #include <algorithm>
 
-#include "drafted_requests.h"
+#include "common/speculative_arguments.h"
+#include "cpu/distribution_weights.h"
+#include "cpu/drafted_requests.h"
 #include "fairdraw/speculative.h"
-#include "law_weights.h"
-#include "speculative_arguments.h"
 
 namespace fairdraw {
 namespace {
@@ -27,8 +30,8 @@ namespace {
 using cpu::Worker;
 
 /// What a thread keeps between requests.
-struct Laws {
-  cpu::LawWeights target, draft;
+struct Distributions {
+  cpu::DistributionWeights target, draft;
 };
 
 class Chains {
@@ -47,10 +50,10 @@ class Chains {
     DraftedRequest request;
     RowStatus status = requests_.find(b, request);
     if (status == RowStatus::ok) {
-      const bool by_law =
+      const bool by_distribution =
           request_.draft_law != DraftLaw::none && request.drafts > 0 && !requests_.is_greedy(b);
-      status = by_law ? verify_by_law(b, request, worker, tokens, accepted)
-                      : verify_by_draw(b, request, worker, tokens, accepted);
+      status = by_distribution ? verify_by_distribution(b, request, worker, tokens, accepted)
+                               : verify_by_draw(b, request, worker, tokens, accepted);
     }
     if (status != RowStatus::ok) {
       std::fill_n(tokens, width, -1);
@@ -73,24 +76,24 @@ class Chains {
     }
   }
 
-  RowStatus verify_by_law(std::int64_t b, const DraftedRequest& request, Worker& worker,
-                          std::int32_t* tokens, std::int32_t& accepted) const {
-    thread_local Laws laws;
+  RowStatus verify_by_distribution(std::int64_t b, const DraftedRequest& request, Worker& worker,
+                                   std::int32_t* tokens, std::int32_t& accepted) const {
+    thread_local Distributions distributions;
     const std::int32_t* const drafted = requests_.tokens(request);
     const auto vocab = static_cast<std::size_t>(requests_.vocab());
     for (std::int64_t i = 0; i < request.drafts; ++i) {
       RowStatus status = requests_.filter(b, request, i, worker);
       if (status != RowStatus::ok) return status;
-      cpu::take_weights(worker, requests_.vocab(), laws.target);
-      status = drafts_.weigh(b, request.place + i, worker, laws.draft);
+      cpu::take_weights(worker, requests_.vocab(), distributions.target);
+      status = drafts_.weigh(b, request.place + i, worker, distributions.draft);
       if (status != RowStatus::ok) return status;
-      if (laws.draft.weight[static_cast<std::size_t>(drafted[i])] == 0) {
+      if (distributions.draft.weight[static_cast<std::size_t>(drafted[i])] == 0) {
         return RowStatus::impossible_draft;
       }
       const std::uint64_t word = requests_.word(b, i, Purpose::accept);
-      if (!cpu::accepts(laws.target, laws.draft, drafted[i], word)) {
-        tokens[i] =
-            cpu::recover(laws.target, laws.draft, vocab, requests_.word(b, i, Purpose::recover));
+      if (!cpu::accepts(distributions.target, distributions.draft, drafted[i], word)) {
+        tokens[i] = cpu::recover(distributions.target, distributions.draft, vocab,
+                                 requests_.word(b, i, Purpose::recover));
         return RowStatus::ok;
       }
       tokens[i] = drafted[i];
@@ -105,7 +108,7 @@ class Chains {
   const VerifyChainRequest& request_;
   const VerifyChainResult& result_;
   cpu::DraftedRequests requests_;
-  cpu::DraftLaws drafts_;
+  cpu::DraftDistributions drafts_;
 };
 
 }  // namespace

@@ -1,13 +1,15 @@
 // verify_tree (fairdraw/speculative.h): a tree of drafted tokens against the target's logits.
 //
 // Contract and semantics: see the header. Node by node down one path:
-//   - the law of the draft unknown, or the request greedy: the target's token is drawn from the row
+//   - the distribution of the draft unknown, or the request greedy: the target's token is drawn
+//   from the row
 //     behind the node. Where a child has that token the path goes on there; else it ends, and the
-//     token is emitted all the same. That is the law of trying the children one by one, each a
-//     point mass, against what the earlier ones left of the target: child x stands with probability
-//     P(x) either way, and what is drawn where none stands is the target without them. Tokens are
-//     those of `sample`, whatever the tree.
-//   - the law known: two filtered rows and their weights; sibling_residual.h tests the children one
+//     token is emitted all the same. That is the distribution of trying the children one by one,
+//     each a point mass, against what the earlier ones left of the target: child x stands with
+//     probability P(x) either way, and what is drawn where none stands is the target without them.
+//     Tokens are those of `sample`, whatever the tree.
+//   - the distribution known: two filtered rows and their weights; sibling_residual.h tests the
+//   children one
 //     by one, or draws from what they leave.
 //
 // Cost: a filtered row and a draw for each token that is emitted; looking for children is linear
@@ -20,10 +22,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "drafted_requests.h"
+#include "common/speculative_arguments.h"
+#include "cpu/drafted_requests.h"
+#include "cpu/sibling_residual.h"
 #include "fairdraw/speculative.h"
-#include "sibling_residual.h"
-#include "speculative_arguments.h"
 
 namespace fairdraw {
 namespace {
@@ -31,8 +33,8 @@ namespace {
 using cpu::Worker;
 
 /// What a thread keeps between requests.
-struct Laws {
-  cpu::LawWeights target, draft;
+struct Distributions {
+  cpu::DistributionWeights target, draft;
   cpu::SiblingResidual residual;
 };
 
@@ -58,10 +60,10 @@ class Trees {
     RowStatus status = requests_.find(b, request);
     if (status == RowStatus::ok) status = check_shape(request);
     if (status == RowStatus::ok) {
-      const bool by_law =
+      const bool by_distribution =
           request_.draft_law != DraftLaw::none && request.drafts > 0 && !requests_.is_greedy(b);
-      status = by_law ? walk_by_law(b, request, worker, tokens, nodes, accepted)
-                      : walk_by_draw(b, request, worker, tokens, nodes, accepted);
+      status = by_distribution ? walk_by_distribution(b, request, worker, tokens, nodes, accepted)
+                               : walk_by_draw(b, request, worker, tokens, nodes, accepted);
     }
     if (status != RowStatus::ok) {
       clear();
@@ -117,8 +119,9 @@ class Trees {
     }
   }
 
-  RowStatus walk_by_law(std::int64_t b, const DraftedRequest& request, Worker& worker,
-                        std::int32_t* tokens, std::int32_t* nodes, std::int32_t& accepted) const {
+  RowStatus walk_by_distribution(std::int64_t b, const DraftedRequest& request, Worker& worker,
+                                 std::int32_t* tokens, std::int32_t* nodes,
+                                 std::int32_t& accepted) const {
     const std::int32_t* const drafted = requests_.tokens(request);
     for (std::int64_t node = -1;; ++accepted) {
       const RowStatus status = requests_.filter(b, request, node + 1, worker);
@@ -136,36 +139,37 @@ class Trees {
     }
   }
 
-  // The worker's sampler has the target's law behind `node`. From the first child on: `child` is
-  // the one that stands, or the number of nodes where none does: then the token that comes instead
-  // is written.
+  // The worker's sampler has the target's distribution behind `node`. From the first child on:
+  // `child` is the one that stands, or the number of nodes where none does: then the token that
+  // comes instead is written.
   RowStatus test_children(std::int64_t b, const DraftedRequest& request, std::int64_t node,
                           std::int32_t depth, Worker& worker, std::int64_t& child,
                           std::int32_t* tokens) const {
-    thread_local Laws laws;
+    thread_local Distributions distributions;
     const std::int32_t* const drafted = requests_.tokens(request);
-    cpu::take_weights(worker, requests_.vocab(), laws.target);
-    const RowStatus status = drafts_.weigh(b, request.row + node + 1, worker, laws.draft);
+    cpu::take_weights(worker, requests_.vocab(), distributions.target);
+    const RowStatus status = drafts_.weigh(b, request.row + node + 1, worker, distributions.draft);
     if (status != RowStatus::ok) return status;
-    laws.residual.start(laws.target, laws.draft, static_cast<std::size_t>(requests_.vocab()));
+    distributions.residual.start(distributions.target, distributions.draft,
+                                 static_cast<std::size_t>(requests_.vocab()));
     for (std::uint32_t sibling = 0; child < request.drafts; ++sibling) {
       const std::int32_t token = drafted[child];
-      if (laws.draft.weight[static_cast<std::size_t>(token)] == 0) {
+      if (distributions.draft.weight[static_cast<std::size_t>(token)] == 0) {
         return RowStatus::impossible_draft;
       }
       const std::uint64_t word = requests_.word(b, depth, Purpose::accept, sibling);
-      if (laws.residual.accepts(token, word)) return RowStatus::ok;
-      laws.residual.reject(token, request_.siblings);
+      if (distributions.residual.accepts(token, word)) return RowStatus::ok;
+      distributions.residual.reject(token, request_.siblings);
       child = child_of(request, node, child + 1);
     }
-    tokens[depth] = laws.residual.recover(requests_.word(b, depth, Purpose::recover));
+    tokens[depth] = distributions.residual.recover(requests_.word(b, depth, Purpose::recover));
     return RowStatus::ok;
   }
 
   const VerifyTreeRequest& request_;
   const VerifyTreeResult& result_;
   cpu::DraftedRequests requests_;
-  cpu::DraftLaws drafts_;
+  cpu::DraftDistributions drafts_;
 };
 
 }  // namespace

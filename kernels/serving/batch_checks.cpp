@@ -1,12 +1,12 @@
-#include "batch_checks.h"
+#include "serving/batch_checks.h"
 
 #include <array>
 #include <cstdio>
 #include <limits>
 #include <string>
 
-#include "arguments.h"
-#include "parameters.h"
+#include "common/arguments.h"
+#include "common/parameters.h"
 
 namespace fairdraw::serving {
 namespace {

@@ -1,4 +1,4 @@
-#include "batch_mirror.h"
+#include "serving/batch_mirror.h"
 
 #include <algorithm>
 #include <string>
@@ -8,7 +8,7 @@ namespace fairdraw::serving {
 namespace {
 
 /// Epochs that are remembered while nothing is delivered: more than any ring of records has calls.
-constexpr std::size_t kMostEpochs = 4096;
+constexpr std::size_t kMaxEpochs = 4096;
 
 }  // namespace
 
@@ -44,7 +44,7 @@ void BatchMirror::update() {
   }
   const std::uint64_t* entries = slots_.arrays.entry;
   epochs_.push_back({epochs_.back().number + 1, {entries, entries + slots_.options.capacity}});
-  if (epochs_.size() > kMostEpochs) epochs_.pop_front();
+  if (epochs_.size() > kMaxEpochs) epochs_.pop_front();
   has_new_bitmask_ = bitmask_changes_ != slots_.bitmask_changes;
   changes_ = slots_.changes;
   bitmask_changes_ = slots_.bitmask_changes;
@@ -72,7 +72,7 @@ Error BatchMirror::deliver(const CallRecord* call) {
   const std::uint32_t later = call[0].epoch - epochs_.front().number;
   if (later >= epochs_.size()) {
     return {ErrorCode::unsupported, "tokens came after more changes of the batch than are kept (" +
-                                        std::to_string(kMostEpochs) + ")"};
+                                        std::to_string(kMaxEpochs) + ")"};
   }
   epochs_.erase(epochs_.begin(), epochs_.begin() + later);
   for (std::int32_t slot = 0; slot < slots_.options.capacity; ++slot) {

@@ -17,7 +17,7 @@
 #include <deque>
 #include <vector>
 
-#include "batch_slots.h"
+#include "serving/batch_slots.h"
 
 namespace fairdraw::serving {
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "arguments.h"
+#include "common/arguments.h"
 #include "fairdraw/parallel_sampling.h"
 
 namespace fairdraw {

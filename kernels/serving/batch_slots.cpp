@@ -1,4 +1,4 @@
-#include "batch_slots.h"
+#include "serving/batch_slots.h"
 
 #include <algorithm>
 #include <cstring>
@@ -211,7 +211,7 @@ void BatchSlots::exchange(std::int32_t first, std::int32_t second) {
   }
 }
 
-void BatchSlots::has_new_history(std::int32_t slot) {
+void BatchSlots::mark_history_changed(std::int32_t slot) {
   ++changes;
   arrays.entry[slot] = ++entries;
 }

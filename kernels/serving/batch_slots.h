@@ -9,8 +9,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "arguments.h"
-#include "slot_arrays.h"
+#include "common/arguments.h"
+#include "serving/slot_arrays.h"
 
 namespace fairdraw::serving {
 
@@ -65,7 +65,7 @@ struct BatchSlots {
   void exchange(std::int32_t first, std::int32_t second);
   /// The request of the slot has another history than what was drawn for it: for a copy of the
   /// slots it is another request.
-  void has_new_history(std::int32_t slot);
+  void mark_history_changed(std::int32_t slot);
   /// Tokens that were drawn: the offset advances.
   void push(std::int32_t slot, const std::int32_t* drawn, std::int64_t count);
   RequestSnapshot snapshot_of(std::int32_t slot) const;

@@ -20,9 +20,9 @@
 #include <string>
 #include <utility>
 
-#include "arguments.h"
-#include "batch_checks.h"
-#include "batch_slots.h"
+#include "common/arguments.h"
+#include "serving/batch_checks.h"
+#include "serving/batch_slots.h"
 
 namespace fairdraw {
 
@@ -41,7 +41,7 @@ serving::BatchSlots& serving::BatchAccess::slots_of(BatchState& state) { return 
 Error BatchState::make(const BatchStateOptions& options, std::unique_ptr<BatchState>& state) {
   if (Error error = serving::check_options(options)) return error;
   const std::int64_t bytes = serving::place_slot_arrays(options, nullptr).bytes;
-  if (bytes > serving::kMostBytes) {
+  if (bytes > serving::kMaxBytes) {
     return out_of_range("memory of the batch state", "more than 2^40 bytes",
                         "0 to 2^40 bytes; capacity, max_length, vocab of dense histories and the "
                         "other sizes decide");
@@ -118,7 +118,7 @@ Error BatchState::append(RequestId id, const std::int32_t* tokens, std::int64_t 
     return error;
   }
   slots_->push(slot, tokens, count);
-  if (count > 0) slots_->has_new_history(slot);
+  if (count > 0) slots_->mark_history_changed(slot);
   return {};
 }
 
@@ -142,7 +142,7 @@ Error BatchState::append_step(View<const std::int32_t> tokens) {
   for (std::int32_t slot = 0; slot < tokens.size; ++slot) {
     if (tokens.data[slot] < 0) continue;
     slots_->push(slot, tokens.data + slot, 1);
-    slots_->has_new_history(slot);
+    slots_->mark_history_changed(slot);
   }
   return {};
 }

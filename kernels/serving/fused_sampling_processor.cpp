@@ -22,8 +22,8 @@
 #include <string>
 #include <vector>
 
-#include "arguments.h"
-#include "batch.h"
+#include "common/arguments.h"
+#include "cpu/batch.h"
 
 namespace fairdraw {
 

@@ -1,8 +1,8 @@
-#include "slot_arrays.h"
+#include "serving/slot_arrays.h"
 
 #include <algorithm>
 
-#include "arguments.h"
+#include "common/arguments.h"
 
 namespace fairdraw::serving {
 namespace {
@@ -18,7 +18,7 @@ class Places {
   void give(T*& array, std::int64_t count) {
     array = block_ == nullptr ? nullptr : reinterpret_cast<T*>(block_ + used_);
     constexpr std::int64_t kSize = sizeof(T);
-    const std::int64_t bytes = std::min(count, kMostBytes / kSize + kAlignment) * kSize;
+    const std::int64_t bytes = std::min(count, kMaxBytes / kSize + kAlignment) * kSize;
     used_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
   }
   std::int64_t used() const { return used_; }

@@ -14,24 +14,25 @@ Semantics fairdraw_semantics(TieRule tie_rule, FilterOrder filter_order) {
   return semantics;
 }
 
-double total_variation(const IntegerRow& row, const RealLaw& law) {
+double total_variation(const IntegerRow& row, const RealDistribution& distribution) {
   long double twice = 0;
   for (std::size_t id = 0; id < row.mask.size(); ++id) {
     const long double weight = row.mask[id] != 0 ? static_cast<long double>(row.weight[id]) : 0.0L;
-    twice += std::abs(weight / static_cast<long double>(row.total) - law.probability[id]);
+    twice += std::abs(weight / static_cast<long double>(row.total) - distribution.probability[id]);
   }
   return static_cast<double>(twice / 2);
 }
 
-std::string contradiction(const IntegerRow& row, const RealLaw& law) {
-  if (row.status != RowStatus::ok || law.must_fail || !law.defined) {
-    const bool both = row.status != RowStatus::ok && law.must_fail && !law.defined;
+std::string contradiction(const IntegerRow& row, const RealDistribution& distribution) {
+  if (row.status != RowStatus::ok || distribution.must_fail || !distribution.defined) {
+    const bool both =
+        row.status != RowStatus::ok && distribution.must_fail && !distribution.defined;
     return both ? ""
                 : fmt::format("one oracle fails the row: status {}, must_fail {}",
-                              static_cast<int>(row.status), law.must_fail);
+                              static_cast<int>(row.status), distribution.must_fail);
   }
   for (std::size_t id = 0; id < row.mask.size(); ++id) {
-    const Membership membership = law.membership[id];
+    const Membership membership = distribution.membership[id];
     if (membership != Membership::ambiguous &&
         (membership == Membership::in) != (row.mask[id] != 0)) {
       return fmt::format("token {} is {} in integers and {} in real numbers", id,
@@ -39,14 +40,14 @@ std::string contradiction(const IntegerRow& row, const RealLaw& law) {
                          membership == Membership::in ? "in" : "out");
     }
   }
-  if (row.support_size < law.support_low || row.support_size > law.support_high) {
-    return fmt::format("support size {} outside [{}, {}]", row.support_size, law.support_low,
-                       law.support_high);
+  if (row.support_size < distribution.support_low || row.support_size > distribution.support_high) {
+    return fmt::format("support size {} outside [{}, {}]", row.support_size,
+                       distribution.support_low, distribution.support_high);
   }
-  const double distance = total_variation(row, law);
-  if (!(distance <= law.total_variation_bound)) {
+  const double distance = total_variation(row, distribution);
+  if (!(distance <= distribution.total_variation_bound)) {
     return fmt::format("total variation {} above its bound {}", distance,
-                       law.total_variation_bound);
+                       distribution.total_variation_bound);
   }
   return "";
 }

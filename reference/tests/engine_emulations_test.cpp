@@ -135,25 +135,26 @@ struct Engine {
 const Engine kEngines[] = {
     {"vllm_torch", vllm_torch}, {"hf", hf}, {"flashinfer", flashinfer}, {"rosellm", rosellm}};
 
-// Empty, or the first token on which the masked logits leave the law. Tokens of probability 0 are
-// out of the support whatever the filters say.
-std::string outside(const Floats& masked, const RealLaw& law) {
+// Empty, or the first token on which the masked logits leave the distribution. Tokens of
+// probability 0 are out of the support whatever the filters say.
+std::string outside(const Floats& masked, const RealDistribution& distribution) {
   const Floats p = softmax(masked);
   std::int32_t support = 0;
   for (std::size_t id = 0; id < masked.size(); ++id) {
     const bool kept = masked[id] != kMasked;
     if (kept) ++support;
     // Underflow to 0 in float32 may take a token out of the engine's mask.
-    const bool sure = law.membership[id] == Membership::out ||
-                      (law.membership[id] == Membership::in && law.probability[id] > 0x1p-126);
-    if (sure && kept != (law.membership[id] == Membership::in)) {
+    const bool sure =
+        distribution.membership[id] == Membership::out ||
+        (distribution.membership[id] == Membership::in && distribution.probability[id] > 0x1p-126);
+    if (sure && kept != (distribution.membership[id] == Membership::in)) {
       return "token " + std::to_string(id) + (kept ? " is kept" : " is dropped");
     }
-    if (kept && law.membership[id] == Membership::out && p[id] > 0) {
+    if (kept && distribution.membership[id] == Membership::out && p[id] > 0) {
       return "token " + std::to_string(id) + " is outside the support";
     }
   }
-  if (support > law.support_high) return "more tokens than the law allows";
+  if (support > distribution.support_high) return "more tokens than the distribution allows";
   return "";
 }
 
@@ -195,9 +196,10 @@ TEST(EngineEmulations, StayWithinTheirProfiles) {
     if (!has_finite(logits)) continue;
     const RowParameters parameters = random_parameters(random, vocab);
     for (const Engine& engine : kEngines) {
-      const RealLaw law = real_oracle(logits, {}, parameters, masks_of(engine.profile));
-      ASSERT_TRUE(law.defined);
-      ASSERT_EQ(outside(engine.emulation(logits, parameters, random), law), "")
+      const RealDistribution distribution =
+          real_oracle(logits, {}, parameters, masks_of(engine.profile));
+      ASSERT_TRUE(distribution.defined);
+      ASSERT_EQ(outside(engine.emulation(logits, parameters, random), distribution), "")
           << engine.profile << " row " << i << " kind " << static_cast<int>(kind) << " vocab "
           << vocab << " T " << parameters.temperature << " top_k " << parameters.top_k << " top_p "
           << parameters.top_p << " min_p " << parameters.min_p;
@@ -214,8 +216,9 @@ TEST(EngineEmulations, StayWithinTheirProfilesFarFromZero) {
     const RowParameters parameters = {.temperature = 0.7F, .top_k = 8, .top_p = random.unit()};
     if (parameters.top_p == 0) continue;
     for (const Engine& engine : kEngines) {
-      const RealLaw law = real_oracle(logits, {}, parameters, masks_of(engine.profile));
-      ASSERT_EQ(outside(engine.emulation(logits, parameters, random), law), "")
+      const RealDistribution distribution =
+          real_oracle(logits, {}, parameters, masks_of(engine.profile));
+      ASSERT_EQ(outside(engine.emulation(logits, parameters, random), distribution), "")
           << engine.profile << " row " << i << " top_p " << parameters.top_p;
     }
   }
@@ -230,8 +233,9 @@ int rows_outside(const Engine& engine, const Semantics& semantics, RowKind kind,
     const Floats logits = random.logits(kind, 50);
     RowParameters parameters = random_parameters(random, 50);
     restrict(parameters);
-    const RealLaw law = real_oracle(logits, {}, parameters, semantics);
-    if (!outside(engine.emulation(logits, parameters, random), law).empty()) ++outside_rows;
+    const RealDistribution distribution = real_oracle(logits, {}, parameters, semantics);
+    if (!outside(engine.emulation(logits, parameters, random), distribution).empty())
+      ++outside_rows;
   }
   return outside_rows;
 }

@@ -30,11 +30,11 @@ Semantics exactly(const char* name) {
 constexpr const char* kFails = "fails";
 constexpr const char* kUndefined = "undefined";
 
-std::string answer(const RealLaw& law) {
-  if (law.must_fail) return kFails;
-  if (!law.defined) return kUndefined;
+std::string answer(const RealDistribution& distribution) {
+  if (distribution.must_fail) return kFails;
+  if (!distribution.defined) return kUndefined;
   std::string letters;
-  for (const Membership membership : law.membership) {
+  for (const Membership membership : distribution.membership) {
     letters += membership == Membership::in ? 'i' : membership == Membership::out ? 'o' : '?';
   }
   return letters;
@@ -267,12 +267,12 @@ const Row kLogitRows[] = {
     {"vllm_torch", "an empty row is not detected", {-kInfinity, -kInfinity}, {}, kUndefined},
 };
 
-void expect_row(const Row& row, const RealLaw& law) {
+void expect_row(const Row& row, const RealDistribution& distribution) {
   SCOPED_TRACE(testing::Message() << row.profile << ", " << row.where);
-  EXPECT_EQ(answer(law), row.expected);
+  EXPECT_EQ(answer(distribution), row.expected);
   if (row.kept < 0) return;
-  EXPECT_EQ(law.support_low, row.kept);
-  EXPECT_EQ(law.support_high, row.kept);
+  EXPECT_EQ(distribution.support_low, row.kept);
+  EXPECT_EQ(distribution.support_high, row.kept);
 }
 
 TEST(EngineProfiles, KeepWhatTheirTopKKeeps) {
@@ -324,11 +324,11 @@ TEST(EngineProfiles, FlashInferKeepsExactlyKOnItsFastPath) {
   probs[7] = 0.5F;
   for (const std::size_t id : {3U, 100U, 65535U, 40000U}) probs[id] = 0.125F;
   const Semantics fast = exactly("flashinfer_fast");
-  const RealLaw small_k = real_oracle_from_probs(probs, {.top_k = 3}, fast);
+  const RealDistribution small_k = real_oracle_from_probs(probs, {.top_k = 3}, fast);
   EXPECT_EQ(small_k.support_low, 3);
   EXPECT_EQ(small_k.support_high, 3);
   EXPECT_EQ(small_k.membership[65535], Membership::ambiguous);
-  const RealLaw slow = real_oracle_from_probs(probs, {.top_k = 3}, exactly("flashinfer"));
+  const RealDistribution slow = real_oracle_from_probs(probs, {.top_k = 3}, exactly("flashinfer"));
   EXPECT_EQ(slow.support_low, 5);
   EXPECT_EQ(slow.membership[65535], Membership::in);
   probs.pop_back();  // one token fewer: the slow path
@@ -341,10 +341,11 @@ TEST(EngineProfiles, FlashInferKeepsExactlyKOnItsFastPath) {
 
 TEST(EngineProfiles, MaxOnTheCpuCapsMinusOneAt255) {
   const std::vector<float> flat(512, 0x1p-9F);
-  const RealLaw law = real_oracle_from_probs(flat, {.top_k = -1}, exactly("max_cpu"));
-  EXPECT_EQ(law.support_low, 255);
-  EXPECT_EQ(law.membership[254], Membership::in);
-  EXPECT_EQ(law.membership[255], Membership::out);
+  const RealDistribution distribution =
+      real_oracle_from_probs(flat, {.top_k = -1}, exactly("max_cpu"));
+  EXPECT_EQ(distribution.support_low, 255);
+  EXPECT_EQ(distribution.membership[254], Membership::in);
+  EXPECT_EQ(distribution.membership[255], Membership::out);
   EXPECT_EQ(real_oracle_from_probs(flat, {.top_k = -1}, exactly("max_gpu")).support_low, 512);
 }
 
@@ -352,32 +353,34 @@ TEST(EngineProfiles, LegacyTrtllmTruncatesTheCrossingToken) {
   // The numbers of the documentation: {.5, .5} at .6, and {.4, .3, .2, .1} at .8.
   const Semantics legacy = exactly("trtllm_legacy");
   const std::vector<float> equal = {0.5F, 0.5F};
-  const RealLaw two = real_oracle_from_probs(equal, {.top_p = 0.6F}, legacy);
+  const RealDistribution two = real_oracle_from_probs(equal, {.top_p = 0.6F}, legacy);
   const double p = static_cast<double>(0.6F);  // the part of p above 1/2 goes to one of the two
   EXPECT_DOUBLE_EQ(two.probability[0], 0.5 / p);
   EXPECT_DOUBLE_EQ(two.probability[1], (p - 0.5) / p);
   const std::vector<float> four = {0.5F, 0.25F, 0.125F, 0.125F};
-  const RealLaw law = real_oracle_from_probs(four, {.top_p = 0.625F}, legacy);
-  EXPECT_DOUBLE_EQ(law.probability[0], 0.5 / 0.625);
-  EXPECT_DOUBLE_EQ(law.probability[1], 0.125 / 0.625);
+  const RealDistribution distribution = real_oracle_from_probs(four, {.top_p = 0.625F}, legacy);
+  EXPECT_DOUBLE_EQ(distribution.probability[0], 0.5 / 0.625);
+  EXPECT_DOUBLE_EQ(distribution.probability[1], 0.125 / 0.625);
   // Whole everywhere else, and here without a nucleus.
-  const RealLaw whole = real_oracle_from_probs(four, {.top_p = 0.625F}, exactly("trtllm_torch"));
+  const RealDistribution whole =
+      real_oracle_from_probs(four, {.top_p = 0.625F}, exactly("trtllm_torch"));
   EXPECT_DOUBLE_EQ(whole.probability[0], 2.0 / 3);
-  const RealLaw no_nucleus = real_oracle_from_probs(four, {.top_p = 1}, legacy);
+  const RealDistribution no_nucleus = real_oracle_from_probs(four, {.top_p = 1}, legacy);
   EXPECT_DOUBLE_EQ(no_nucleus.probability[0], 0.5);
   // Within top_k: of what it left, 3/4 of which .625 are 15/32.
-  const RealLaw both = real_oracle_from_probs(four, {.top_k = 2, .top_p = 0.75F}, legacy);
+  const RealDistribution both = real_oracle_from_probs(four, {.top_k = 2, .top_p = 0.75F}, legacy);
   EXPECT_DOUBLE_EQ(both.probability[0], 0.5 / (0.75 * 0.75));
 }
 
 TEST(EngineProfiles, ATokenThatIsPartlyDrawnHasNoFrequency) {
   const std::vector<float> probs = {0.5F, 0.25F, 0.125F, 0.125F};
-  const RealLaw law = real_oracle_from_probs(probs, {.top_p = 0.625F}, exactly("trtllm_legacy"));
-  EXPECT_EQ(law.partly_drawn, 1);
-  EXPECT_EQ(law.membership[1], Membership::in);
-  EXPECT_TRUE(law.has_frequency(0));
-  EXPECT_FALSE(law.has_frequency(1));
-  EXPECT_FALSE(law.has_frequency(2));
+  const RealDistribution distribution =
+      real_oracle_from_probs(probs, {.top_p = 0.625F}, exactly("trtllm_legacy"));
+  EXPECT_EQ(distribution.partly_drawn, 1);
+  EXPECT_EQ(distribution.membership[1], Membership::in);
+  EXPECT_TRUE(distribution.has_frequency(0));
+  EXPECT_FALSE(distribution.has_frequency(1));
+  EXPECT_FALSE(distribution.has_frequency(2));
   // Drawn whole, or alone.
   EXPECT_EQ(real_oracle_from_probs(probs, {}, exactly("trtllm_legacy")).partly_drawn, -1);
   EXPECT_EQ(real_oracle_from_probs(probs, {.top_p = 0.25F}, exactly("trtllm_legacy")).partly_drawn,
@@ -388,48 +391,49 @@ TEST(EngineProfiles, ATokenThatIsPartlyDrawnHasNoFrequency) {
 TEST(EngineProfiles, AFloorLeavesOpenWhatWasOpen) {
   // Which of the last two is kept is open, so that how often they are drawn is: with 1/8 or 1e-9.
   const std::vector<float> probs = {0.5F, 0.25F, 0.125F, 0.125F};
-  const RealLaw law = real_oracle_from_probs(probs, {.top_p = 0.875F}, exactly("rosellm"));
-  EXPECT_EQ(answer(law), "ii??");
-  EXPECT_EQ(law.support_low, 4);
-  EXPECT_GT(law.ambiguous_mass, 0);
+  const RealDistribution distribution =
+      real_oracle_from_probs(probs, {.top_p = 0.875F}, exactly("rosellm"));
+  EXPECT_EQ(answer(distribution), "ii??");
+  EXPECT_EQ(distribution.support_low, 4);
+  EXPECT_GT(distribution.ambiguous_mass, 0);
 }
 
-TEST(EngineProfiles, TheBoundOfATruncatedLawCoversItsSlack) {
+TEST(EngineProfiles, TheBoundOfATruncatedDistributionCoversItsSlack) {
   // A sampler whose weights are off by its profile's bound, upwards in front of the crossing token:
-  // the distance of its law from ours is within the bound that comes with it.
+  // the distance of its distribution from ours is within the bound that comes with it.
   const Semantics legacy = *find_profile("trtllm_legacy");
   const double off = legacy.relative_weight_error;
   const std::vector<float> logits = {0, -1, -2, -3};
   const float p = 0.75F;
-  const RealLaw law = real_oracle(logits, {}, {.top_p = p}, legacy,
-                                  {.constant = 0, .per_octave = 0, .truncation = false});
+  const RealDistribution distribution = real_oracle(
+      logits, {}, {.top_p = p}, legacy, {.constant = 0, .per_octave = 0, .truncation = false});
   std::vector<double> weight = {1, std::exp(-1), std::exp(-2), std::exp(-3)};
   weight[0] *= 1 + off;
   const double budget = static_cast<double>(p) * (weight[0] + weight[1] + weight[2] + weight[3]);
   ASSERT_GT(budget, weight[0]);  // the second token crosses
   ASSERT_LT(budget, weight[0] + weight[1]);
-  const double distance = std::abs(weight[0] / budget - law.probability[0]);
+  const double distance = std::abs(weight[0] / budget - distribution.probability[0]);
   EXPECT_GT(distance, 0);
-  EXPECT_LE(distance, law.total_variation_bound);
-  EXPECT_LT(law.total_variation_bound, 0.01);
+  EXPECT_LE(distance, distribution.total_variation_bound);
+  EXPECT_LT(distribution.total_variation_bound, 0.01);
 }
 
 TEST(EngineProfiles, LlamaCppDrawsAtTheTemperatureAfterFiltersAtOne) {
-  const RealLaw law =
+  const RealDistribution distribution =
       real_oracle(kOctaves, {}, {.temperature = 0.5F, .top_p = 0.8F}, exactly("llamacpp"));
-  EXPECT_NEAR(law.probability[0], 1 / (1 + std::exp(-2.0)), 0x1p-40);
+  EXPECT_NEAR(distribution.probability[0], 1 / (1 + std::exp(-2.0)), 0x1p-40);
 }
 
 TEST(EngineProfiles, MaxGivesBannedTokensALogitOfMinusTenThousand) {
   const std::vector<float> logits = {0, 0, 0};
   const std::vector<std::uint32_t> allowed = {0b101};
   const RowParameters hot = {.temperature = 10'000};
-  const RealLaw law = real_oracle(logits, allowed, hot, exactly("max_gpu"));
-  EXPECT_EQ(answer(law), "iii");
-  EXPECT_NEAR(law.probability[1], std::exp(-1.0) / (2 + std::exp(-1.0)), 0x1p-40);
+  const RealDistribution distribution = real_oracle(logits, allowed, hot, exactly("max_gpu"));
+  EXPECT_EQ(answer(distribution), "iii");
+  EXPECT_NEAR(distribution.probability[1], std::exp(-1.0) / (2 + std::exp(-1.0)), 0x1p-40);
   EXPECT_EQ(answer(real_oracle(logits, allowed, hot, exactly("vllm_torch"))), "ioi");
   // At temperatures in use nothing comes of it, and a mask may hold it or not.
-  const RealLaw cool = real_oracle(logits, allowed, {}, exactly("max_gpu"));
+  const RealDistribution cool = real_oracle(logits, allowed, {}, exactly("max_gpu"));
   EXPECT_EQ(answer(cool), "i?i");
   EXPECT_EQ(cool.probability[1], 0);
   EXPECT_EQ(cool.support_low, 2);
@@ -450,11 +454,11 @@ TEST(EngineProfiles, TritonLeavesOpenWhatItsBisectionDoesNotSeparate) {
   for (int i = 0; i < 1024; ++i) probs.push_back(0x1p-21F * (1 + static_cast<float>(i) * 0x1p-12F));
   Semantics triton = *find_profile("vllm_triton");
   triton.relative_weight_error = triton.relative_sum_error = 0;
-  const RealLaw law = real_oracle_from_probs(probs, {.top_p = 0.9995F}, triton);
-  EXPECT_EQ(law.membership[0], Membership::in);
-  EXPECT_EQ(law.membership[1], Membership::in);
+  const RealDistribution distribution = real_oracle_from_probs(probs, {.top_p = 0.9995F}, triton);
+  EXPECT_EQ(distribution.membership[0], Membership::in);
+  EXPECT_EQ(distribution.membership[1], Membership::in);
   for (std::size_t id = 2; id < probs.size(); ++id) {
-    ASSERT_EQ(law.membership[id], Membership::ambiguous) << id;
+    ASSERT_EQ(distribution.membership[id], Membership::ambiguous) << id;
   }
   // An end that it does separate is decided.
   EXPECT_EQ(answer(real_oracle_from_probs(kHalves, {.top_p = 0.625F}, triton)), "iioo");
@@ -466,9 +470,9 @@ TEST(EngineProfiles, SumsOneAfterAnotherAreJudgedByTheirLength) {
   const Semantics llama = *find_profile("llamacpp");
   const auto open_tokens = [&](std::size_t vocab) {
     const std::vector<float> probs(vocab, 1.0F / static_cast<float>(vocab));
-    const RealLaw law =
+    const RealDistribution distribution =
         real_oracle_from_probs(probs, {.top_p = 0.5F + 0.5F / static_cast<float>(vocab)}, llama);
-    return law.support_high - law.support_low;
+    return distribution.support_high - distribution.support_low;
   };
   EXPECT_EQ(open_tokens(32), 0);
   EXPECT_GT(open_tokens(16384), 2);

@@ -118,12 +118,13 @@ std::vector<bool> kept(const Floats& logits, const RowParameters& parameters, Or
   return result;
 }
 
-bool contradicts(const std::vector<bool>& mask, const RealLaw& law) {
+bool contradicts(const std::vector<bool>& mask, const RealDistribution& distribution) {
   for (std::size_t id = 0; id < mask.size(); ++id) {
-    const Membership membership = law.membership[id];
+    const Membership membership = distribution.membership[id];
     if (membership == Membership::ambiguous) continue;
     // What float32 flushes to zero may be missing.
-    if (membership == Membership::in && !mask[id] && law.probability[id] < 0x1p-124) continue;
+    if (membership == Membership::in && !mask[id] && distribution.probability[id] < 0x1p-124)
+      continue;
     if (mask[id] != (membership == Membership::in)) return true;
   }
   return false;
@@ -163,7 +164,7 @@ RandomRow random_row(RandomRows& random, std::size_t vocab) {
 constexpr std::size_t kVocabs[] = {2, 3, 8, 17, 33, 64};
 constexpr int kRows = 120'000;
 
-RealLaw law_for(const RandomRow& row, Order order) {
+RealDistribution distribution_for(const RandomRow& row, Order order) {
   return real_oracle(row.logits, {}, row.parameters, semantics_of(order, row.logits.size()),
                      kFloat32Weights);
 }
@@ -174,14 +175,14 @@ TEST(Float32Bound, NoEmulationLeavesTheOracle) {
   for (int i = 0; i < kRows; ++i) {
     const RandomRow row = random_row(random, kVocabs[random.below(std::size(kVocabs))]);
     const Order order = std::array{Order::sequential, Order::tree, Order::blocked}[random.below(3)];
-    const RealLaw law = law_for(row, order);
-    ASSERT_TRUE(law.defined);
-    ASSERT_FALSE(contradicts(kept(row.logits, row.parameters, order), law))
+    const RealDistribution distribution = distribution_for(row, order);
+    ASSERT_TRUE(distribution.defined);
+    ASSERT_FALSE(contradicts(kept(row.logits, row.parameters, order), distribution))
         << "row " << i << " kind " << static_cast<int>(row.kind) << " vocab " << row.logits.size()
         << " order " << static_cast<int>(order) << " T " << row.parameters.temperature << " top_p "
         << row.parameters.top_p << " min_p " << row.parameters.min_p;
     ++rows[static_cast<std::size_t>(row.kind)];
-    if (law.ambiguous_mass > 0) ++ambiguous[static_cast<std::size_t>(row.kind)];
+    if (distribution.ambiguous_mass > 0) ++ambiguous[static_cast<std::size_t>(row.kind)];
   }
   const char* const names[] = {"smooth", "tied", "peaked",  "masked", "subnormal",
                                "huge",   "flat", "octaves", "close",  "shifted"};
@@ -197,8 +198,8 @@ TEST(Float32Bound, SumsInBfloat16DoLeaveIt) {
   int outside = 0;
   for (int i = 0; i < 2000; ++i) {
     const RandomRow row = random_row(random, 64);
-    const RealLaw law = law_for(row, Order::sequential);
-    outside += contradicts(kept(row.logits, row.parameters, Order::bfloat16), law) ? 1 : 0;
+    const RealDistribution distribution = distribution_for(row, Order::sequential);
+    outside += contradicts(kept(row.logits, row.parameters, Order::bfloat16), distribution) ? 1 : 0;
   }
   EXPECT_GT(outside, 100);
 }
@@ -212,13 +213,13 @@ TEST(Float32Bound, IntervalsEndWithinTheirError) {
     row.parameters.top_p = 1;
     row.parameters.min_p = 0;
     const Order order = std::array{Order::sequential, Order::tree, Order::blocked}[random.below(3)];
-    const RealLaw law = law_for(row, order);
-    const double error = interval_error(law, semantics_of(order, row.logits.size()));
+    const RealDistribution distribution = distribution_for(row, order);
+    const double error = interval_error(distribution, semantics_of(order, row.logits.size()));
     const Floats p = softmax(row.logits, row.parameters.temperature, order);
     const float total = sum(p, order);
     long double exact = 0;
     for (std::size_t j = 0; j < p.size(); ++j) {
-      exact += law.probability[j];
+      exact += distribution.probability[j];
       const float end = sum(p.data(), p.data() + j + 1, order) / total;
       const double distance = static_cast<double>(std::abs(static_cast<long double>(end) - exact));
       ASSERT_LE(distance, error) << "row " << i << " id " << j;

@@ -71,8 +71,8 @@ TEST(KnownAnswers, ProbabilityRows) {
     expect_row(row, answer);
     Semantics semantics = fairdraw_semantics(TieRule::keep_all, order_of(answer));
     if (ties_at_1) semantics.top_k_one = TopKOne::filter;
-    const RealLaw law = real_oracle_from_probs(probs, parameters, semantics);
-    EXPECT_EQ(contradiction(row, law), "");
+    const RealDistribution distribution = real_oracle_from_probs(probs, parameters, semantics);
+    EXPECT_EQ(contradiction(row, distribution), "");
   }
 }
 
@@ -92,11 +92,12 @@ TEST(KnownAnswers, DyadicProbabilityRowsAreNeverAmbiguous) {
     ++rows;
     Semantics semantics = fairdraw_semantics(TieRule::keep_all, order_of(answer));
     if (answer["top_k_1_keeps_ties"].get<bool>()) semantics.top_k_one = TopKOne::filter;
-    const RealLaw law = real_oracle_from_probs(probs, parameters_of(answer), semantics);
+    const RealDistribution distribution =
+        real_oracle_from_probs(probs, parameters_of(answer), semantics);
     std::vector<std::size_t> kept;
     for (std::size_t id = 0; id < probs.size(); ++id) {
-      ASSERT_NE(law.membership[id], Membership::ambiguous);
-      if (law.membership[id] == Membership::in) kept.push_back(id);
+      ASSERT_NE(distribution.membership[id], Membership::ambiguous);
+      if (distribution.membership[id] == Membership::in) kept.push_back(id);
     }
     EXPECT_EQ(kept, answer["kept"].get<std::vector<std::size_t>>());
   }
@@ -117,28 +118,30 @@ TEST(KnownAnswers, LogitRows) {
     const RowParameters parameters = parameters_of(answer);
     const IntegerRow row = integer_model(logits, allowed, parameters, ties, order_of(answer));
     expect_row(row, answer);
-    const RealLaw law =
+    const RealDistribution distribution =
         real_oracle(logits, allowed, parameters, fairdraw_semantics(ties, order_of(answer)));
-    EXPECT_EQ(contradiction(row, law), "");
+    EXPECT_EQ(contradiction(row, distribution), "");
 
-    // The law in 60 digits over the same support. float64 is off by a relative 2^-51 (|nats| + 4)
-    // a weight (ranked_weights.cpp), and by as much again in their sum, of which the largest
-    // |nats| of a token that matters is 745, below which float64 underflows.
+    // The distribution in 60 digits over the same support. float64 is off by a relative 2^-51
+    // (|nats| + 4) a weight (ranked_weights.cpp), and by as much again in their sum, of which the
+    // largest |nats| of a token that matters is 745, below which float64 underflows.
     const double own = 2 * 0x1p-51 * (745 + 4);
     bool same_support = true;
     for (std::size_t id = 0; id < logits.size(); ++id) {
-      const bool in_law = law.membership[id] == Membership::in ||
-                          (law.membership[id] == Membership::ambiguous && law.probability[id] > 0);
-      same_support = same_support && in_law == (row.mask[id] != 0);
+      const bool in_distribution = distribution.membership[id] == Membership::in ||
+                                   (distribution.membership[id] == Membership::ambiguous &&
+                                    distribution.probability[id] > 0);
+      same_support = same_support && in_distribution == (row.mask[id] != 0);
     }
     if (same_support) {
       for (std::size_t id = 0; id < logits.size(); ++id) {
         const double exact = to_double(answer["law"][id]);
-        EXPECT_NEAR(law.probability[id], exact, own * exact + std::numeric_limits<double>::min());
+        EXPECT_NEAR(distribution.probability[id], exact,
+                    own * exact + std::numeric_limits<double>::min());
       }
     }
     const double normalizer = to_double(answer["log_normalizer"]);
-    EXPECT_NEAR(law.log_normalizer, normalizer, own + 0x1p-52 * normalizer);
+    EXPECT_NEAR(distribution.log_normalizer, normalizer, own + 0x1p-52 * normalizer);
   }
 }
 

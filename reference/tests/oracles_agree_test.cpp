@@ -1,5 +1,5 @@
 // The two oracles against each other: the integer model may never contradict what the real-number
-// oracle is sure of, and its law stays within the bound that the oracle states.
+// oracle is sure of, and its distribution stays within the bound that the oracle states.
 //
 // Cannot see: a mistake that both share (the known answers are for that), and anything inside the
 // ambiguous band, whose width the last test bounds from above.
@@ -51,8 +51,9 @@ TEST(OraclesAgree, OnRowsOfLogits) {
     const TieRule ties = random_ties(random);
     const FilterOrder order = random_order(random);
     const IntegerRow row = integer_model(logits, allowed, parameters, ties, order);
-    const RealLaw law = real_oracle(logits, allowed, parameters, fairdraw_semantics(ties, order));
-    ASSERT_EQ(contradiction(row, law), "")
+    const RealDistribution distribution =
+        real_oracle(logits, allowed, parameters, fairdraw_semantics(ties, order));
+    ASSERT_EQ(contradiction(row, distribution), "")
         << "row " << i << ": " << describe(kind, vocab, parameters);
   }
 }
@@ -70,12 +71,12 @@ TEST(OraclesAgree, OnRowsOfProbabilities) {
     const IntegerRow row = integer_model_from_probs(probs, parameters, order, ties_at_1);
     Semantics semantics = fairdraw_semantics(TieRule::keep_all, order);
     if (ties_at_1) semantics.top_k_one = TopKOne::filter;
-    const RealLaw law = real_oracle_from_probs(probs, parameters, semantics);
-    ASSERT_EQ(contradiction(row, law), "")
+    const RealDistribution distribution = real_oracle_from_probs(probs, parameters, semantics);
+    ASSERT_EQ(contradiction(row, distribution), "")
         << "row " << i << ": " << describe(RowKind::smooth, vocab, parameters);
     if (dyadic) {  // decided to the last token, equality at the boundary included
-      ASSERT_EQ(law.support_low, law.support_high) << "row " << i;
-      ASSERT_EQ(law.ambiguous_mass, 0) << "row " << i;
+      ASSERT_EQ(distribution.support_low, distribution.support_high) << "row " << i;
+      ASSERT_EQ(distribution.ambiguous_mass, 0) << "row " << i;
     }
   }
 }
@@ -89,8 +90,9 @@ TEST(OraclesAgree, OnVocabulariesOfEveryDay) {
     RowParameters parameters = random.parameters(vocab);
     parameters.temperature = 1;
     const IntegerRow row = integer_model(logits, {}, parameters);
-    const RealLaw law = real_oracle(logits, {}, parameters, *find_profile("fairdraw"));
-    ASSERT_EQ(contradiction(row, law), "") << describe(kind, vocab, parameters);
+    const RealDistribution distribution =
+        real_oracle(logits, {}, parameters, *find_profile("fairdraw"));
+    ASSERT_EQ(contradiction(row, distribution), "") << describe(kind, vocab, parameters);
   }
 }
 
@@ -123,9 +125,10 @@ TEST(OraclesAgree, OnWhateverRapidCheckFinds) {
     const auto ties = *rc::gen::element(TieRule::keep_all, TieRule::lowest_id);
     const auto order = *rc::gen::element(FilterOrder::top_k_first, FilterOrder::joint);
     const IntegerRow row = integer_model(logits, {}, parameters, ties, order);
-    const RealLaw law = real_oracle(logits, {}, parameters, fairdraw_semantics(ties, order));
-    RC_LOG() << contradiction(row, law);
-    RC_ASSERT(contradiction(row, law).empty());
+    const RealDistribution distribution =
+        real_oracle(logits, {}, parameters, fairdraw_semantics(ties, order));
+    RC_LOG() << contradiction(row, distribution);
+    RC_ASSERT(contradiction(row, distribution).empty());
   });
   EXPECT_TRUE(holds);
 }
@@ -166,9 +169,10 @@ TEST(OraclesAgree, AndRoundedDistancesAreInTheBandOfTopP) {
   ASSERT_GT(std::abs(integer_boundary - real_boundary), 0x1p-22);
   parameters.top_p = static_cast<float>(integer_boundary + (real_boundary - integer_boundary) / 16);
   const IntegerRow row = integer_model(logits, {}, parameters);
-  const RealLaw law = real_oracle(logits, {}, parameters, *find_profile("fairdraw"));
-  EXPECT_NE(row.mask[0] != 0, law.probability[0] > 0);
-  EXPECT_EQ(law.membership[0], Membership::ambiguous);
+  const RealDistribution distribution =
+      real_oracle(logits, {}, parameters, *find_profile("fairdraw"));
+  EXPECT_NE(row.mask[0] != 0, distribution.probability[0] > 0);
+  EXPECT_EQ(distribution.membership[0], Membership::ambiguous);
 }
 
 TEST(OraclesAgree, AndRoundedDistancesAreInTheBandOfMinP) {
@@ -182,9 +186,10 @@ TEST(OraclesAgree, AndRoundedDistancesAreInTheBandOfMinP) {
     parameters.min_p = static_cast<float>(std::exp2(tail.octaves));  // as near as float32 gets
     const std::vector<float> logits = {tail.logit, 0};
     const IntegerRow row = integer_model(logits, {}, parameters);
-    const RealLaw law = real_oracle(logits, {}, parameters, *find_profile("fairdraw"));
-    ASSERT_EQ(contradiction(row, law), "") << i;
-    if ((row.mask[0] != 0) != (law.probability[0] > 0)) ++different;
+    const RealDistribution distribution =
+        real_oracle(logits, {}, parameters, *find_profile("fairdraw"));
+    ASSERT_EQ(contradiction(row, distribution), "") << i;
+    if ((row.mask[0] != 0) != (distribution.probability[0] > 0)) ++different;
   }
   EXPECT_GT(different, 0);
 }
@@ -197,9 +202,10 @@ TEST(OraclesAgree, AndTruncationIsInTheBound) {
   RowParameters parameters;
   parameters.temperature = 0x1.715476p0F;
   const IntegerRow row = integer_model(logits, {}, parameters);
-  const RealLaw law = real_oracle(logits, {}, parameters, *find_profile("fairdraw"));
-  EXPECT_GT(total_variation(row, law), 1.9 * 0x1p-21);
-  EXPECT_EQ(contradiction(row, law), "");
+  const RealDistribution distribution =
+      real_oracle(logits, {}, parameters, *find_profile("fairdraw"));
+  EXPECT_GT(total_variation(row, distribution), 1.9 * 0x1p-21);
+  EXPECT_EQ(contradiction(row, distribution), "");
 }
 
 // The band must be narrow, or nothing would be tested. At temperature 1 over 1000 tokens of
@@ -215,9 +221,10 @@ TEST(OraclesAgree, AndFewTokensAreAmbiguous) {
     parameters.top_p = 0.25F + 0.5F * random.unit();
     parameters.min_p = 0.01F * random.unit();
     parameters.top_k = 1 + static_cast<std::int32_t>(random.below(1000));
-    const RealLaw law = real_oracle(random.logits(RowKind::smooth, 1000), {}, parameters,
-                                    *find_profile("fairdraw"));
-    if (law.support_low != law.support_high || law.ambiguous_mass > 0) ++ambiguous;
+    const RealDistribution distribution = real_oracle(random.logits(RowKind::smooth, 1000), {},
+                                                      parameters, *find_profile("fairdraw"));
+    if (distribution.support_low != distribution.support_high || distribution.ambiguous_mass > 0)
+      ++ambiguous;
   }
   EXPECT_LE(ambiguous, rows / 20);
 }

@@ -26,16 +26,17 @@ Semantics exactly(const char* name) {
   return semantics;
 }
 
-Ids with(const RealLaw& law, Membership membership) {
+Ids with(const RealDistribution& distribution, Membership membership) {
   Ids ids;
-  for (std::size_t id = 0; id < law.membership.size(); ++id) {
-    if (law.membership[id] == membership) ids.push_back(id);
+  for (std::size_t id = 0; id < distribution.membership.size(); ++id) {
+    if (distribution.membership[id] == membership) ids.push_back(id);
   }
   return ids;
 }
 
 // A top_k of 0 stands for off, which is the vocabulary size in every profile.
-RealLaw law_of(std::vector<float> probs, RowParameters parameters, const Semantics& semantics) {
+RealDistribution distribution_of(std::vector<float> probs, RowParameters parameters,
+                                 const Semantics& semantics) {
   if (parameters.top_k == 0) parameters.top_k = static_cast<std::int32_t>(probs.size());
   return real_oracle_from_probs(probs, parameters, semantics);
 }
@@ -58,38 +59,44 @@ TEST(Profiles, HaveTheirNames) {
 TEST(Profiles, DecideEqualityAtTheBoundaryOfTopP) {
   const std::vector<float> probs = {0.5F, 0.25F, 0.125F, 0.125F};
   for (const char* name : {"fairdraw", "vllm_torch", "flashinfer", "hf", "rosellm"}) {
-    const RealLaw law = law_of(probs, {.top_p = 0.5F}, exactly(name));
-    EXPECT_EQ(with(law, Membership::in), (Ids{0})) << name;
-    EXPECT_EQ(with(law, Membership::ambiguous), Ids{}) << name;
+    const RealDistribution distribution = distribution_of(probs, {.top_p = 0.5F}, exactly(name));
+    EXPECT_EQ(with(distribution, Membership::in), (Ids{0})) << name;
+    EXPECT_EQ(with(distribution, Membership::ambiguous), Ids{}) << name;
   }
   Semantics one_more = exactly("fairdraw");
   one_more.top_p_boundary = TopPBoundary::mass_above_at_most_p;
-  EXPECT_EQ(with(law_of(probs, {.top_p = 0.5F}, one_more), Membership::in), (Ids{0, 1}));
-  EXPECT_EQ(with(law_of(probs, {.top_p = 0.75F}, one_more), Membership::in), (Ids{0, 1, 2, 3}));
+  EXPECT_EQ(with(distribution_of(probs, {.top_p = 0.5F}, one_more), Membership::in), (Ids{0, 1}));
+  EXPECT_EQ(with(distribution_of(probs, {.top_p = 0.75F}, one_more), Membership::in),
+            (Ids{0, 1, 2, 3}));
 }
 
 TEST(Profiles, RosellmDropsTheTokenThatCrosses) {
   const std::vector<float> probs = {0.5F, 0.25F, 0.125F, 0.125F};
   const float p = 0.8125F;
-  EXPECT_EQ(with(law_of(probs, {.top_p = p}, exactly("fairdraw")), Membership::in),
+  EXPECT_EQ(with(distribution_of(probs, {.top_p = p}, exactly("fairdraw")), Membership::in),
             (Ids{0, 1, 2, 3}));  // the crossing token stays, and its tie
-  EXPECT_EQ(with(law_of(probs, {.top_p = p}, exactly("rosellm")), Membership::in), (Ids{0, 1}));
+  EXPECT_EQ(with(distribution_of(probs, {.top_p = p}, exactly("rosellm")), Membership::in),
+            (Ids{0, 1}));
   // At equality the token that completes p stays; the first one always does.
-  EXPECT_EQ(with(law_of(probs, {.top_p = 0.75F}, exactly("rosellm")), Membership::in), (Ids{0, 1}));
-  EXPECT_EQ(with(law_of(probs, {.top_p = 0.25F}, exactly("rosellm")), Membership::in), (Ids{0}));
+  EXPECT_EQ(with(distribution_of(probs, {.top_p = 0.75F}, exactly("rosellm")), Membership::in),
+            (Ids{0, 1}));
+  EXPECT_EQ(with(distribution_of(probs, {.top_p = 0.25F}, exactly("rosellm")), Membership::in),
+            (Ids{0}));
 }
 
 TEST(Profiles, RosellmCanDrawEveryToken) {
   const std::vector<float> logits = {0, -kInfinity, -1, 3};
-  const RealLaw law = real_oracle(logits, {}, {.top_k = 1}, *find_profile("rosellm"));
-  EXPECT_EQ(with(law, Membership::in), (Ids{0, 1, 2, 3}));
-  EXPECT_EQ(law.support_low, 4);
+  const RealDistribution distribution =
+      real_oracle(logits, {}, {.top_k = 1}, *find_profile("rosellm"));
+  EXPECT_EQ(with(distribution, Membership::in), (Ids{0, 1, 2, 3}));
+  EXPECT_EQ(distribution.support_low, 4);
   const double sum = 1 + 3e-9;
-  EXPECT_DOUBLE_EQ(law.probability[0], 1e-9 / sum);
-  EXPECT_DOUBLE_EQ(law.probability[1], 1e-9 / sum);
-  EXPECT_DOUBLE_EQ(law.probability[3], 1 / sum);
+  EXPECT_DOUBLE_EQ(distribution.probability[0], 1e-9 / sum);
+  EXPECT_DOUBLE_EQ(distribution.probability[1], 1e-9 / sum);
+  EXPECT_DOUBLE_EQ(distribution.probability[3], 1 / sum);
   // Greedy rows do not come to the clamp.
-  const RealLaw greedy = real_oracle(logits, {}, {.temperature = 0}, *find_profile("rosellm"));
+  const RealDistribution greedy =
+      real_oracle(logits, {}, {.temperature = 0}, *find_profile("rosellm"));
   EXPECT_EQ(with(greedy, Membership::in), (Ids{3}));
   EXPECT_EQ(greedy.probability[3], 1);
 }
@@ -97,16 +104,16 @@ TEST(Profiles, RosellmCanDrawEveryToken) {
 TEST(Profiles, LeaveTiesOpenWhereASortDecides) {
   // The nucleus of 0.5 needs two of the three ties (mass 1/4 + 1/4); only sorts pick two.
   const std::vector<float> probs = {0.25F, 0.125F, 0.25F, 0.125F, 0.25F};
-  const RealLaw all = law_of(probs, {.top_p = 0.5F}, exactly("flashinfer"));
+  const RealDistribution all = distribution_of(probs, {.top_p = 0.5F}, exactly("flashinfer"));
   EXPECT_EQ(with(all, Membership::in), (Ids{0, 2, 4}));
   for (const char* name : {"vllm_torch", "hf", "rosellm"}) {
-    const RealLaw law = law_of(probs, {.top_p = 0.5F}, exactly(name));
-    EXPECT_EQ(with(law, Membership::ambiguous), (Ids{0, 2, 4})) << name;
-    EXPECT_EQ(law.support_low, 2) << name;
-    EXPECT_EQ(law.support_high, 2) << name;
-    EXPECT_EQ(law.probability[0], 0.5) << name;
-    EXPECT_EQ(law.probability[2], 0.5) << name;
-    EXPECT_EQ(law.ambiguous_mass, 1.5) << name;
+    const RealDistribution distribution = distribution_of(probs, {.top_p = 0.5F}, exactly(name));
+    EXPECT_EQ(with(distribution, Membership::ambiguous), (Ids{0, 2, 4})) << name;
+    EXPECT_EQ(distribution.support_low, 2) << name;
+    EXPECT_EQ(distribution.support_high, 2) << name;
+    EXPECT_EQ(distribution.probability[0], 0.5) << name;
+    EXPECT_EQ(distribution.probability[2], 0.5) << name;
+    EXPECT_EQ(distribution.ambiguous_mass, 1.5) << name;
   }
 }
 
@@ -114,31 +121,31 @@ TEST(Profiles, AnyKKeepsExactlyK) {
   Semantics semantics = exactly("fairdraw");
   semantics.top_k_ties = TopKTies::any_k;
   const std::vector<float> probs = {0.5F, 0.125F, 0.125F, 0.125F, 0.125F};
-  const RealLaw law = law_of(probs, {.top_k = 3}, semantics);
-  EXPECT_EQ(with(law, Membership::in), (Ids{0}));
-  EXPECT_EQ(with(law, Membership::ambiguous), (Ids{1, 2, 3, 4}));
-  EXPECT_EQ(law.support_low, 3);
-  EXPECT_EQ(law.support_high, 3);
+  const RealDistribution distribution = distribution_of(probs, {.top_k = 3}, semantics);
+  EXPECT_EQ(with(distribution, Membership::in), (Ids{0}));
+  EXPECT_EQ(with(distribution, Membership::ambiguous), (Ids{1, 2, 3, 4}));
+  EXPECT_EQ(distribution.support_low, 3);
+  EXPECT_EQ(distribution.support_high, 3);
   // The mass of the base is known although its tokens are not: 3/4. Token 0 alone has 1/2, above
   // 0.625 of that and below 0.75 of it.
-  const RealLaw nucleus = law_of(probs, {.top_k = 3, .top_p = 0.625F}, semantics);
+  const RealDistribution nucleus = distribution_of(probs, {.top_k = 3, .top_p = 0.625F}, semantics);
   EXPECT_EQ(with(nucleus, Membership::in), (Ids{0}));
   EXPECT_EQ(with(nucleus, Membership::ambiguous), Ids{});
-  const RealLaw wider = law_of(probs, {.top_k = 3, .top_p = 0.75F}, semantics);
+  const RealDistribution wider = distribution_of(probs, {.top_k = 3, .top_p = 0.75F}, semantics);
   EXPECT_EQ(wider.support_low, 3);
   EXPECT_EQ(with(wider, Membership::ambiguous), (Ids{1, 2, 3, 4}));
   // k at the end of a tie leaves nothing open.
-  EXPECT_EQ(with(law_of(probs, {.top_k = 5}, semantics), Membership::ambiguous), Ids{});
+  EXPECT_EQ(with(distribution_of(probs, {.top_k = 5}, semantics), Membership::ambiguous), Ids{});
 }
 
 TEST(Profiles, DifferInTheBaseOfTopP) {
   const std::vector<float> probs = {0.34375F, 0.25F,    0.203125F, 0.046875F,
                                     0.03125F, 0.03125F, 0.03125F,  0.0625F};
   Semantics joint = exactly("flashinfer");
-  EXPECT_EQ(with(law_of(probs, {.top_k = 4, .top_p = 0.8125F}, joint), Membership::in),
+  EXPECT_EQ(with(distribution_of(probs, {.top_k = 4, .top_p = 0.8125F}, joint), Membership::in),
             (Ids{0, 1, 2}));
   joint.top_p_base = TopPBase::joint;
-  EXPECT_EQ(with(law_of(probs, {.top_k = 4, .top_p = 0.8125F}, joint), Membership::in),
+  EXPECT_EQ(with(distribution_of(probs, {.top_k = 4, .top_p = 0.8125F}, joint), Membership::in),
             (Ids{0, 1, 2, 7}));
 }
 
@@ -146,23 +153,27 @@ TEST(Profiles, DifferInThePlaceOfMinP) {
   // min_p 1/4 keeps the first two; they hold 3/4, and 1/2 is two thirds of that.
   const std::vector<float> probs = {0.5F, 0.25F, 0.0625F, 0.0625F, 0.0625F, 0.0625F};
   const RowParameters parameters = {.top_p = 0.625F, .min_p = 0.25F};
-  EXPECT_EQ(with(law_of(probs, parameters, exactly("vllm_torch")), Membership::in), (Ids{0}));
-  EXPECT_EQ(with(law_of(probs, parameters, exactly("hf")), Membership::in), (Ids{0, 1}));
-  EXPECT_EQ(with(law_of(probs, {.min_p = 0.25F}, exactly("hf")), Membership::in), (Ids{0, 1}));
-  EXPECT_EQ(with(law_of(probs, {.min_p = 0.25F}, exactly("rosellm")), Membership::in).size(), 6U);
+  EXPECT_EQ(with(distribution_of(probs, parameters, exactly("vllm_torch")), Membership::in),
+            (Ids{0}));
+  EXPECT_EQ(with(distribution_of(probs, parameters, exactly("hf")), Membership::in), (Ids{0, 1}));
+  EXPECT_EQ(with(distribution_of(probs, {.min_p = 0.25F}, exactly("hf")), Membership::in),
+            (Ids{0, 1}));
+  EXPECT_EQ(
+      with(distribution_of(probs, {.min_p = 0.25F}, exactly("rosellm")), Membership::in).size(),
+      6U);
 }
 
-enum class Answer { law, fails, undefined };
+enum class Answer { distribution, fails, undefined };
 
 Answer answer_of(const char* name, const RowParameters& parameters,
                  const std::vector<float>& logits = {1, 2, 0, 2}) {
-  const RealLaw law = real_oracle(logits, {}, parameters, *find_profile(name));
-  if (law.defined) {
-    EXPECT_FALSE(law.must_fail);
-    return Answer::law;
+  const RealDistribution distribution = real_oracle(logits, {}, parameters, *find_profile(name));
+  if (distribution.defined) {
+    EXPECT_FALSE(distribution.must_fail);
+    return Answer::distribution;
   }
-  EXPECT_EQ(with(law, Membership::out).size(), logits.size());
-  return law.must_fail ? Answer::fails : Answer::undefined;
+  EXPECT_EQ(with(distribution, Membership::out).size(), logits.size());
+  return distribution.must_fail ? Answer::fails : Answer::undefined;
 }
 
 TEST(Profiles, DifferInWhatTheyRefuse) {
@@ -170,17 +181,22 @@ TEST(Profiles, DifferInWhatTheyRefuse) {
     const char* name;
     Answer k_0, k_minus_1, k_minus_2, k_above_vocab, p_0, temperature_0, nan, p_above_1;
   };
-  constexpr Answer law = Answer::law, fails = Answer::fails, undefined = Answer::undefined;
+  constexpr Answer distribution = Answer::distribution, fails = Answer::fails,
+                   undefined = Answer::undefined;
   const Row rows[] = {
-      {"fairdraw", law, law, fails, law, law, law, fails, fails},
-      {"vllm_torch", law, law, fails, law, law, law, undefined, fails},
-      {"flashinfer", undefined, law, law, law, undefined, law, undefined, undefined},
-      {"hf", fails, fails, fails, law, law, fails, fails, fails},
-      {"rosellm", law, law, law, fails, law, law, undefined, law},
+      {"fairdraw", distribution, distribution, fails, distribution, distribution, distribution,
+       fails, fails},
+      {"vllm_torch", distribution, distribution, fails, distribution, distribution, distribution,
+       undefined, fails},
+      {"flashinfer", undefined, distribution, distribution, distribution, undefined, distribution,
+       undefined, undefined},
+      {"hf", fails, fails, fails, distribution, distribution, fails, fails, fails},
+      {"rosellm", distribution, distribution, distribution, fails, distribution, distribution,
+       undefined, distribution},
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(row.name);
-    EXPECT_EQ(answer_of(row.name, {.top_k = 2}), law);
+    EXPECT_EQ(answer_of(row.name, {.top_k = 2}), distribution);
     EXPECT_EQ(answer_of(row.name, {.top_k = 0}), row.k_0);
     EXPECT_EQ(answer_of(row.name, {.top_k = -1}), row.k_minus_1);
     EXPECT_EQ(answer_of(row.name, {.top_k = -2}), row.k_minus_2);
@@ -194,22 +210,22 @@ TEST(Profiles, DifferInWhatTheyRefuse) {
   }
   // RoseLLM's argmax comes before torch.topk, which refuses; in llama.cpp's graph it comes after.
   const RowParameters greedy = {.temperature = 0, .top_k = 5};
-  EXPECT_EQ(answer_of("rosellm", greedy), law);
+  EXPECT_EQ(answer_of("rosellm", greedy), distribution);
   EXPECT_EQ(answer_of("llamacpp_backend", greedy), fails);
 }
 
 TEST(Profiles, DifferInGreedyRows) {
   const std::vector<float> logits = {1, 2, 0, 2};
   const RowParameters zero = {.temperature = 0, .top_k = 3};
-  const RealLaw lowest = real_oracle(logits, {}, zero, *find_profile("fairdraw"));
+  const RealDistribution lowest = real_oracle(logits, {}, zero, *find_profile("fairdraw"));
   EXPECT_EQ(with(lowest, Membership::in), (Ids{1}));
   EXPECT_EQ(with(lowest, Membership::ambiguous), Ids{});
   EXPECT_EQ(lowest.total_variation_bound, 0);
-  const RealLaw any = real_oracle(logits, {}, zero, *find_profile("vllm_torch"));
+  const RealDistribution any = real_oracle(logits, {}, zero, *find_profile("vllm_torch"));
   EXPECT_EQ(with(any, Membership::ambiguous), (Ids{1, 3}));
   EXPECT_EQ(any.support_low, 1);
   EXPECT_EQ(any.support_high, 1);
-  const RealLaw below =
+  const RealDistribution below =
       real_oracle(logits, {}, {.temperature = 9e-6F}, *find_profile("vllm_torch"));
   EXPECT_EQ(below.support_high, 1);
   // k = 1 is greedy for fairdraw, and for the others one more cut that keeps ties.
@@ -218,7 +234,7 @@ TEST(Profiles, DifferInGreedyRows) {
   EXPECT_EQ(with(real_oracle(logits, {}, {.top_k = 1}, *find_profile("hf")), Membership::in),
             (Ids{1, 3}));
   // FlashInfer's softmax of temperature 0.
-  const RealLaw uniform =
+  const RealDistribution uniform =
       real_oracle(logits, {}, {.temperature = 0, .top_k = 4}, *find_profile("flashinfer"));
   EXPECT_EQ(uniform.probability, std::vector<double>(4, 0.25));
   EXPECT_FALSE(real_oracle(std::vector<float>{0, -kInfinity}, {}, {.temperature = 0, .top_k = 2},
@@ -226,7 +242,7 @@ TEST(Profiles, DifferInGreedyRows) {
                    .defined);
 }
 
-TEST(Profiles, HaveNoLawWhereScalingOverflows) {
+TEST(Profiles, HaveNoDistributionWhereScalingOverflows) {
   const std::vector<float> logits = {3e38F, 0};
   EXPECT_FALSE(
       real_oracle(logits, {}, {.temperature = 0.5F, .top_k = 2}, *find_profile("hf")).defined);

@@ -1,5 +1,6 @@
-// The law of chain speculative sampling, by enumeration: with dyadic probabilities and words on a
-// grid every count is exact, so the output must be the target's law to the last one.
+// The distribution of chain speculative sampling, by enumeration: with dyadic probabilities and
+// words on a grid every count is exact, so the output must be the target's distribution to the last
+// one.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -20,7 +21,7 @@ std::uint64_t grid_word(std::uint64_t i, std::uint64_t cells) {
   return i * (std::numeric_limits<std::uint64_t>::max() / cells + 1);
 }
 
-TEST(ChainSpeculativeModel, ReturnsTheTargetsLaw) {
+TEST(ChainSpeculativeModel, ReturnsTheTargetsDistribution) {
   const Probs draft = {4.0F / 8, 2.0F / 8, 1.0F / 8, 1.0F / 8, 0};
   const Probs target = {1.0F / 8, 2.0F / 8, 2.0F / 8, 1.0F / 8, 2.0F / 8};
   Probs both = target;

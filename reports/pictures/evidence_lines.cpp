@@ -107,7 +107,7 @@ std::string power(const harness::CaseRecord& record) {
 
 std::string power(const harness::RunRecord& record) {
   // Curves are thinned to some dozens: more of them would be one grey.
-  constexpr std::size_t kMostCurves = 40, kMostDots = 1000;
+  constexpr std::size_t kMaxCurves = 40, kMaxDots = 1000;
   std::vector<const harness::CaseRecord*> statistical;
   std::vector<Point> all;
   for (const harness::CaseRecord& one : record.cases) {
@@ -123,11 +123,11 @@ std::string power(const harness::RunRecord& record) {
   Plot plot = power_plot("What the draws find", words, all);
   std::size_t curves = 0;
   for (const harness::CaseRecord* one : statistical) {
-    if (!one->evidence || !one->evidence->power || curves == kMostCurves) continue;
+    if (!one->evidence || !one->evidence->power || curves == kMaxCurves) continue;
     plot.line(curve_of(*one->evidence->power), "expected faint");
     ++curves;
   }
-  const std::size_t step = (statistical.size() + kMostDots - 1) / kMostDots;
+  const std::size_t step = (statistical.size() + kMaxDots - 1) / kMaxDots;
   for (std::size_t i = 0; i < statistical.size(); i += step) {
     const harness::CaseRecord& one = *statistical[i];
     const std::string tip = fmt::format("{} on {}: {} draws find {:.3g}", one.id, one.sampler,

@@ -14,12 +14,12 @@
 namespace fairdraw::reports::pictures {
 namespace {
 
-constexpr std::size_t kMostLetters = 34;
+constexpr std::size_t kMaxLetters = 34;
 
 double width_of(const std::vector<std::string>& labels) {
   std::size_t most = 0;
   for (const std::string& label : labels) most = std::max(most, code_points(label));
-  return kLetter * static_cast<double>(std::min(most, kMostLetters)) + 12;
+  return kLetter * static_cast<double>(std::min(most, kMaxLetters)) + 12;
 }
 
 /// A matrix with its labels, columns' ones upright; cells come from the caller.
@@ -39,12 +39,12 @@ class Matrix {
            fmt::format("<text class=\"title\" x=\"4\" y=\"14\">{}</text>\n", html_text(title));
     for (std::size_t i = 0; i < rows.size(); ++i) {
       svg_ += fmt::format("<text class=\"tick y\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", left_ - 5,
-                          y(i) + cell_height / 2 + 3.5, label_text(rows[i], kMostLetters));
+                          y(i) + cell_height / 2 + 3.5, label_text(rows[i], kMaxLetters));
     }
     for (std::size_t i = 0; i < columns.size(); ++i) {
       svg_ += fmt::format(
           "<text class=\"tick up\" transform=\"translate({:.1f} {:.1f}) rotate(-90)\">{}</text>\n",
-          x(i) + cell_width / 2 + 3.5, top_ - 5, label_text(columns[i], kMostLetters));
+          x(i) + cell_width / 2 + 3.5, top_ - 5, label_text(columns[i], kMaxLetters));
     }
   }
 
@@ -185,10 +185,10 @@ std::string conformance(const std::vector<const harness::RunRecord*>& records) {
     }
   }
   // A picture for eyes: of hundreds of samplers or checks, the table is the place to look.
-  constexpr std::size_t kMost = 64;
+  constexpr std::size_t kMax = 64;
   if (rows.empty()) return "";
-  if (rows.size() > kMost) rows.resize(kMost);
-  if (columns.size() > kMost) columns.resize(kMost);
+  if (rows.size() > kMax) rows.resize(kMax);
+  if (columns.size() > kMax) columns.resize(kMax);
   std::size_t conforming = 0;
   for (std::size_t row = 0; row < rows.size(); ++row) {
     bool good = true;

@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "harness/run/record.h"
+#include "harness/run/evidence/record.h"
 #include "reports/extras.h"
 
 namespace fairdraw::reports::pictures {
 
 /// Draws observed in each bin against those expected, with a band of three standard deviations of
-/// the binomial law.
+/// the binomial distribution.
 std::string profile(const harness::Profile& profile);
 
 /// Signed residuals in standard deviations, one picture for each axis (rank, token id, lane), all

@@ -11,8 +11,8 @@ namespace fairdraw::reports::pictures {
 namespace {
 
 // Residuals beyond this many standard deviations are drawn as outside. It decides nothing: of some
-// hundred bins of a right sampler, fewer than one in two pictures has one (a normal law is beyond
-// 3 with probability 0.0027).
+// hundred bins of a right sampler, fewer than one in two pictures has one (a normal distribution is
+// beyond 3 with probability 0.0027).
 constexpr double kOutside = 3;
 
 std::string name_of(const harness::Profile& profile) {

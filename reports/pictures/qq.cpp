@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kMissed = 0.05;  // a right run has a point outside with at most this probability
 
-/// Relative entropy of Bernoulli laws of mean a and x, in nats.
+/// Relative entropy of Bernoulli distributions of mean a and x, in nats.
 double relative_entropy(double a, double x) {
   const double head = a > 0 ? a * std::log(a / x) : 0;
   const double tail = a < 1 ? (1 - a) * std::log((1 - a) / (1 - x)) : 0;
@@ -39,7 +39,7 @@ double edge(double a, double bound, bool above) {
 // probabilities is 0.05. P values that are valid but not exact are larger than uniform ones, which
 // puts points below the line, and may put them below the band.
 std::string qq(const harness::RunRecord& record) {
-  constexpr std::size_t kMostDots = 300;
+  constexpr std::size_t kMaxDots = 300;
   struct Case {
     double p;
     const harness::CaseRecord* record;
@@ -63,7 +63,7 @@ std::string qq(const harness::RunRecord& record) {
   std::vector<bool> is_outside;
   for (std::size_t i = 0; i < cases.size(); ++i) {
     // All of the smallest, then ever fewer: the large ones lie on top of each other.
-    const std::size_t skip = i / (kMostDots / 4);
+    const std::size_t skip = i / (kMaxDots / 4);
     if (skip > 0 && i % (skip * skip + 1) != 0 && i + 1 != cases.size()) continue;
     const double rank = static_cast<double>(i) + 1;
     const double x = score((rank - 0.5) / count);

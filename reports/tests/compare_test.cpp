@@ -8,7 +8,7 @@
 #include <string>
 
 #include "reports/report.h"
-#include "sample_records.h"
+#include "reports/tests/sample_records.h"
 
 namespace fairdraw::reports {
 namespace {

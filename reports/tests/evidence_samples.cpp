@@ -1,4 +1,4 @@
-#include "evidence_samples.h"
+#include "reports/tests/evidence_samples.h"
 
 #include <fmt/format.h>
 
@@ -76,7 +76,7 @@ Evidence lost_lane() {
 Evidence wrong_temperature(double strength, std::string observed) {
   Evidence evidence;
   evidence.observed = std::move(observed);
-  evidence.expected = "within 0.0061 of the law";
+  evidence.expected = "within 0.0061 of the distribution";
   evidence.effect = {
       "total variation", 0.0021 + strength, 0.0010 + strength, 0.0033 + strength, 0.0, 0.99};
   evidence.decisive = {"bets", std::nullopt, 2.5 + 900 * strength, 1e-12};
@@ -85,7 +85,7 @@ Evidence wrong_temperature(double strength, std::string observed) {
                           "The head is drawn too often, the tail too rarely, and the sign changes "
                           "once along the ranks."}};
   }
-  harness::Growth growth{"tempered laws", 12, {}};
+  harness::Growth growth{"tempered distributions", 12, {}};
   harness::PitEcdf pit{"by probability", 256'000, 0.0074, 0, {}};
   for (std::size_t i = 0; i <= 40; ++i) {
     const double share = static_cast<double>(i) / 40;
@@ -165,7 +165,7 @@ CaseRecord made_case(std::string id, std::string check, std::string filter, Verd
 }
 
 /// An evidence with every string `text` and every number NaN.
-Evidence spoiled(Evidence evidence, const std::string& text) {
+Evidence mutated(Evidence evidence, const std::string& text) {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   constexpr double kInf = std::numeric_limits<double>::infinity();
   evidence.observed = evidence.expected = evidence.smallest = text;
@@ -217,7 +217,7 @@ harness::RunRecord evidence_record() {
   lane.p_value = 2.5e-31;
   lane.evidence = lost_lane();
   CaseRecord hot = made_case("bets/zipf/v32000/top_p_0.9/t0.7", "bets", "top_p", Verdict::failed,
-                             "a bet on a tempered law won 10^20.6; 10^12 ends the case");
+                             "a bet on a tempered distribution won 10^20.6; 10^12 ends the case");
   hot.p_value = 4e-21;
   hot.evidence = wrong_temperature(0.02, "total variation 0.0221");
   CaseRecord streams = made_case("streams/flat/v131072/none", "streams", "none", Verdict::failed,
@@ -231,7 +231,7 @@ harness::RunRecord evidence_record() {
   mask.p_value = mask.min_discrepancy = std::nullopt;
   mask.evidence = wrong_mask();
   CaseRecord calm = made_case("pit/gaussian/v32000/none/t1", "pit", "none", Verdict::passed,
-                              "256000 draws of 25600 rows are uniform through their laws");
+                              "256000 draws of 25600 rows are uniform through their distributions");
   calm.evidence = wrong_temperature(0, "total variation 0.0021");
   record.cases.insert(record.cases.end(), {lane, hot, streams, mask, calm});
   return record;
@@ -289,7 +289,7 @@ harness::RunRecord nasty_evidence_record() {
     one.filter = text;
     one.p_value = std::numeric_limits<double>::quiet_NaN();
     if (one.min_discrepancy) one.min_discrepancy = std::numeric_limits<double>::infinity();
-    if (one.evidence) one.evidence = spoiled(*one.evidence, text);
+    if (one.evidence) one.evidence = mutated(*one.evidence, text);
   }
   record.commit = record.selection = record.options = text;
   return record;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "reports/extras.h"
-#include "sample_records.h"
+#include "reports/tests/sample_records.h"
 
 namespace fairdraw::reports {
 

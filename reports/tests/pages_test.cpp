@@ -9,10 +9,10 @@
 #include <fstream>
 #include <sstream>
 
-#include "evidence_samples.h"
 #include "reports/escape.h"
 #include "reports/report.h"
-#include "sample_records.h"
+#include "reports/tests/evidence_samples.h"
+#include "reports/tests/sample_records.h"
 
 namespace fairdraw::reports {
 namespace {

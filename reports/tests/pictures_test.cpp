@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "evidence_samples.h"
+#include "reports/tests/evidence_samples.h"
 
 namespace fairdraw::reports::pictures {
 namespace {

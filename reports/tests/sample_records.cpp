@@ -1,4 +1,4 @@
-#include "sample_records.h"
+#include "reports/tests/sample_records.h"
 
 #include <limits>
 
@@ -22,7 +22,8 @@ harness::Evidence sample_evidence() {
       {"id", 0, 1'000'000, {{0, 499, 5e5, 500100}, {500, 999, 5e5, 499900}}},
       {"lane", 2, 1'000'000, {{0, 0, 5e5, 1'000'000}, {1, 1, 5e5, 0}}}};
   evidence.pit = {{"by probability", 4096, 0.09, 0.011, {0, 0.01, -0.003, 0}}};
-  evidence.growth = {{"the law over 64 cells and 2000 sets", 12.5, {{4096, -0.5}, {10240, 13.75}}}};
+  evidence.growth = {
+      {"the distribution over 64 cells and 2000 sets", 12.5, {{4096, -0.5}, {10240, 13.75}}}};
   evidence.dependence = {
       {"streams by lag", {"offsets", "seeds"}, {"lag 1", "lag 2"}, {0.5, -9.25, 1.5, kNan}, 7.5}};
   evidence.boundary = {{3,
@@ -128,7 +129,7 @@ std::string nasty_text() {
 
 namespace {
 
-void spoil(harness::Evidence& evidence) {
+void mutation(harness::Evidence& evidence) {
   const std::string nasty = nasty_text();
   evidence.observed = evidence.expected = evidence.smallest = nasty;
   evidence.effect->name = evidence.decisive->statistic = nasty;
@@ -167,7 +168,7 @@ RunRecord nasty_record() {
     one.replay = nasty;
     one.filter = nasty;
     one.measures[nasty] = std::numeric_limits<double>::quiet_NaN();
-    if (one.evidence) spoil(*one.evidence);
+    if (one.evidence) mutation(*one.evidence);
   }
   return record;
 }

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/run/record.h"
+#include "harness/run/evidence/record.h"
 
 namespace fairdraw::reports {
 

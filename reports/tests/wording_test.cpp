@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "sample_records.h"
+#include "reports/tests/sample_records.h"
 
 namespace fairdraw::reports {
 namespace {

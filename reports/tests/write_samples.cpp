@@ -16,9 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include "evidence_samples.h"
 #include "reports/report.h"
-#include "sample_records.h"
+#include "reports/tests/evidence_samples.h"
+#include "reports/tests/sample_records.h"
 
 namespace {
 

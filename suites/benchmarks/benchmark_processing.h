@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "suites/cases/call_arrays.h"
+#include "harness/inputs/call_arrays.h"
 
 namespace fairdraw::suites {
 

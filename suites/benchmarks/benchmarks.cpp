@@ -23,7 +23,7 @@
 #include "suites/benchmarks/floors.h"
 #include "suites/benchmarks/peers.h"
 #include "suites/benchmarks/plugin_overhead.h"
-#include "suites/cases/operation.h"
+#include "suites/gate/cases/operation.h"
 
 namespace fairdraw::suites {
 namespace {
@@ -68,7 +68,8 @@ Reports parse_reports(const std::string& name) {
                   name, kLargestTopN));
 }
 
-/// F1 where few tokens survive, F2 where the law of the whole row is needed, or everything ties.
+/// F1 where few tokens survive, F2 where the distribution of the whole row is needed, or everything
+/// ties.
 bool needs_weights(const Operation& operation, const Reports& reports, const std::string& logits) {
   if (logits == "equal") return true;
   if (reports.given() && reports.mode == LogprobsMode::raw_logprobs) return true;

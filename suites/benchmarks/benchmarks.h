@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "harness/run/record.h"
-#include "suites/cases/operation.h"
+#include "harness/run/evidence/record.h"
+#include "suites/gate/cases/operation.h"
 
 namespace fairdraw::suites {
 

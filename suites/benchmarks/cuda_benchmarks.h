@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "harness/run/record.h"
+#include "harness/run/evidence/record.h"
 #include "suites/benchmarks/benchmarks.h"
-#include "suites/cases/operation.h"
+#include "suites/gate/cases/operation.h"
 
 namespace fairdraw::suites {
 

@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kLoadBytes = 16;
 constexpr int kWarp = 32;
-constexpr int kMostThreads = 1024;
+constexpr int kMaxThreads = 1024;
 
 struct Float32 {
   using Packed = float;
@@ -50,7 +50,7 @@ struct Bfloat16 {
 };
 
 __device__ float largest_of_block(float value) {
-  __shared__ float of_warp[kMostThreads / kWarp];
+  __shared__ float of_warp[kMaxThreads / kWarp];
   for (int step = kWarp / 2; step > 0; step /= 2) {
     value = fmaxf(value, __shfl_xor_sync(0xFFFFFFFFU, value, step));
   }
@@ -63,7 +63,7 @@ __device__ float largest_of_block(float value) {
 }
 
 template <class Format, int kLoads>
-__global__ void __launch_bounds__(kMostThreads)
+__global__ void __launch_bounds__(kMaxThreads)
     read_once_kernel(const uint4* __restrict__ data, std::int64_t count, float* largest) {
   const std::int64_t tile = static_cast<std::int64_t>(blockDim.x) * kLoads;
   typename Format::Packed value = Format::lowest();

@@ -25,7 +25,7 @@ namespace {
 
 constexpr int kRepetitions = 30;
 constexpr std::int64_t kDistinctRows = 64;  // repeated to fill a batch: generating takes longer
-constexpr float kDraftTemperature = 1.3F;   // a draft's law beside the target's
+constexpr float kDraftTemperature = 1.3F;   // a draft's distribution beside the target's
 
 template <class T>
 std::vector<T> repeated(std::int64_t n, T value) {
@@ -115,9 +115,9 @@ class ServingCall {
     target.offset = {array(counted_from(1000, batch)), batch};
     return target;
   }
-  /// Rows of the draft's law, behind the inputs that are there.
-  RowsView draft_of(const Rows& host, DraftLaw law, std::int64_t rows) {
-    const bool probs = law == DraftLaw::probs;
+  /// Rows of the draft's distribution, behind the inputs that are there.
+  RowsView draft_of(const Rows& host, DraftLaw distribution, std::int64_t rows) {
+    const bool probs = distribution == DraftLaw::probs;
     return {
         add_rows(probs ? probabilities(host, kDraftTemperature) : host.values, host.vocab, rows),
         DType::float32, rows, host.vocab, host.vocab};
@@ -221,7 +221,7 @@ std::vector<std::int64_t> first_rows(std::int64_t n) {
 
 class ChainCall final : public ServingCall {
  public:
-  ChainCall(const Rows& host, std::int64_t batch, std::int64_t drafts, DraftLaw law,
+  ChainCall(const Rows& host, std::int64_t batch, std::int64_t drafts, DraftLaw distribution,
             const cuda::Stream& stream)
       : ServingCall(stream) {
     const std::int64_t rows = batch * (drafts + 1);
@@ -230,9 +230,9 @@ class ChainCall final : public ServingCall {
     request_.target = target_of(host, batch, rows);
     request_.max_draft = drafts;
     request_.draft_tokens = const_view(drafted_tokens(host, first_rows(places)));
-    request_.draft_law = law;
+    request_.draft_law = distribution;
     request_.draft_filters.temperature = kDraftTemperature;
-    if (law != DraftLaw::none) request_.draft = draft_of(host, law, places);
+    if (distribution != DraftLaw::none) request_.draft = draft_of(host, distribution, places);
     result_.tokens = view(repeated(rows, std::int32_t{-1}));
     result_.accepted = view(repeated(batch, std::int32_t{-1}));
     result_.statuses = statuses(batch);
@@ -252,11 +252,11 @@ class ChainCall final : public ServingCall {
 /// until there are enough.
 class TreeCall final : public ServingCall {
  public:
-  TreeCall(const Rows& host, std::int64_t batch, std::int64_t drafts, DraftLaw law,
+  TreeCall(const Rows& host, std::int64_t batch, std::int64_t drafts, DraftLaw distribution,
            const cuda::Stream& stream)
       : ServingCall(stream) {
     const std::int64_t rows = batch * (drafts + 1);
-    reserve_inputs((law == DraftLaw::none ? 1 : 2) * rows * host.vocab * 4);
+    reserve_inputs((distribution == DraftLaw::none ? 1 : 2) * rows * host.vocab * 4);
     request_.target = target_of(host, batch, rows);
     request_.max_draft = drafts;
     request_.max_depth = drafts;
@@ -270,9 +270,9 @@ class TreeCall final : public ServingCall {
     }
     request_.parents = const_view(parents);
     request_.draft_tokens = const_view(drafted_tokens(host, parent_rows));
-    request_.draft_law = law;
+    request_.draft_law = distribution;
     request_.draft_filters.temperature = kDraftTemperature;
-    if (law != DraftLaw::none) request_.draft = draft_of(host, law, rows);
+    if (distribution != DraftLaw::none) request_.draft = draft_of(host, distribution, rows);
     result_.tokens = view(repeated(rows, std::int32_t{-1}));
     result_.statuses = statuses(batch);
     reserve_workspace(cuda::workspace_bytes(request_));
@@ -407,18 +407,18 @@ std::optional<MakeCall> report_of(const std::string& name) {
   return std::nullopt;
 }
 
-/// Calls of drafts, with what is known of their law behind the number.
+/// Calls of drafts, with what is known of their distribution behind the number.
 template <class Call>
 std::optional<MakeCall> drafts_of(const std::string& name, const std::string& prefix) {
   const auto drafts = numbered(name, prefix);
   if (!drafts) return std::nullopt;
-  const DraftLaw laws[] = {DraftLaw::none, DraftLaw::probs, DraftLaw::logits};
+  const DraftLaw distributions[] = {DraftLaw::none, DraftLaw::probs, DraftLaw::logits};
   const char* names[] = {"", "/probs", "/logits"};
   for (int i = 0; i < 3; ++i) {
     if (drafts->rest != names[i]) continue;
-    return [n = drafts->number, law = laws[i]](const Rows& rows, std::int64_t batch,
-                                               const cuda::Stream& stream) {
-      return std::make_unique<Call>(rows, batch, n, law, stream);
+    return [n = drafts->number, distribution = distributions[i]](
+               const Rows& rows, std::int64_t batch, const cuda::Stream& stream) {
+      return std::make_unique<Call>(rows, batch, n, distribution, stream);
     };
   }
   return std::nullopt;

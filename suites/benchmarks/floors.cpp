@@ -1,5 +1,5 @@
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "floors.cpp"
+#define HWY_TARGET_INCLUDE "suites/benchmarks/floors.cpp"
 #include <hwy/foreach_target.h>  // must come before highway.h
 #include <hwy/highway.h>
 
@@ -37,8 +37,8 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 
-#include "exp2fix.h"
-#include "passes.h"
+#include "common/exp2fix.h"
+#include "cpu/passes.h"
 #include "suites/benchmarks/floors.h"
 
 namespace fairdraw::suites {

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Checks every #include of the source tree against the arrows between the boxes.
+"""Checks every #include of the source tree against the dependency rules of its components.
 
 Usage: include_boundaries.py ROOT. Prints one line for each forbidden include, and exits with 1 if
-there is one; with 0 if there is none; with 2 if ROOT holds no source of some box.
+there is one; with 0 if there is none; with 2 if ROOT holds no source of some component.
 
 What it cannot see: an include that a macro computes, and code that is copied instead of included.
 """
@@ -20,14 +20,16 @@ SOURCE_SUFFIXES = {".h", ".hpp", ".cuh", ".inc", ".c", ".cc", ".cpp", ".cu"}
 PARTS = {
     "kernels/include": "api",  # the public headers
     "kernels/example": "example",  # a user's program
+    "kernels/tests": "kernel tests",
     "kernels": "kernels",
     "reference": "reference",
-    "harness/run/evidence.h": "record",
-    "harness/run/record.h": "record",
-    "harness/run/record.cpp": "record",
+    "harness/run/evidence/evidence.h": "record",
+    "harness/run/evidence/record.h": "record",
+    "harness/run/evidence/record.cpp": "record",
     "harness": "harness",
     "reports": "reports",
     "suites": "suites",
+    "python": "python",
 }
 
 # "May include", by part.
@@ -35,11 +37,13 @@ ALLOWED = {
     "api": {"api"},
     "example": {"api"},
     "kernels": {"api", "kernels"},
+    "kernel tests": {"api", "kernels", "reference", "record", "harness", "kernel tests"},
     "reference": {"api", "reference"},
     "record": {"record"},
     "harness": {"api", "reference", "record", "harness"},
     "reports": {"record", "reports"},
     "suites": {"api", "kernels", "reference", "record", "harness", "reports", "suites"},
+    "python": {"api", "reference", "record", "harness", "reports", "suites", "python"},
 }
 
 # Headers of others that a part must not see, as prefixes. The reference shares no random numbers
@@ -54,8 +58,12 @@ FORBIDDEN_LIBRARIES = {
 }
 STANDARD_LIBRARY_ONLY = {"api", "example"}
 
-# Folders that a box puts on the include path of its own sources, so that a bare name reaches them.
-PRIVATE_FOLDERS = ("kernels/common", "kernels/cpu", "kernels/cuda", "kernels/serving")
+# What names in quotes start from. Every include is a path from one of them, so that a line says
+# where its header is; headers next to a file are no exception.
+INCLUDE_ROOTS = ("", "kernels/include", "kernels")
+
+# Installed side by side: C headers that a plugin's author includes without this tree.
+INCLUDES_ITS_NEIGHBOUR = {"harness/contract/plugin.h"}
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
 
@@ -79,9 +87,9 @@ def part_of(path: str) -> str | None:
 
 
 def source_files(root: Path):
-    """Paths of all sources below the boxes, relative to `root`, in a fixed order."""
-    for box in sorted({prefix.split("/")[0] for prefix in PARTS}):
-        for folder, _, names in sorted(os.walk(root / box)):
+    """Paths of all sources below the components, relative to `root`, in a fixed order."""
+    for component in sorted({prefix.split("/")[0] for prefix in PARTS}):
+        for folder, _, names in sorted(os.walk(root / component)):
             for name in sorted(names):
                 if Path(name).suffix in SOURCE_SUFFIXES:
                     yield (Path(folder) / name).relative_to(root).as_posix()
@@ -89,15 +97,26 @@ def source_files(root: Path):
 
 def resolve(root: Path, file: str, name: str) -> str | None:
     """The file of the tree that `name` means inside `file`, relative to the root; None: not ours."""
-    candidates = [PurePosixPath(file).parent / name, PurePosixPath(name)]
-    candidates.append(PurePosixPath("kernels/include") / name)
-    candidates += [PurePosixPath(folder) / name for folder in PRIVATE_FOLDERS]
+    candidates = [PurePosixPath(root_folder) / name for root_folder in INCLUDE_ROOTS]
+    candidates.append(PurePosixPath(file).parent / name)
     for candidate in candidates:
         path = os.path.normpath(candidate)
-        # A box's name in front means that box, also where the file is not there (yet).
+        # A component's name in front means that component, also where the file is not there (yet).
         if (root / path).is_file() or (path == str(candidate) == name and part_of(path)):
             return path
     return None
+
+
+def spelling(target: str) -> str:
+    """How an include names the file `target`."""
+    for root_folder in ("kernels/include/", "kernels/"):
+        if target.startswith(root_folder):
+            return target.removeprefix(root_folder)
+    return target
+
+
+def is_path_from_a_root(target: str, name: str, file: str) -> bool:
+    return name == spelling(target) or file in INCLUDES_ITS_NEIGHBOUR
 
 
 def violations(root: Path) -> list[Violation]:
@@ -116,7 +135,9 @@ def violations(root: Path) -> list[Violation]:
                 target_part = part_of(target)
                 reason = None
                 if target_part not in ALLOWED[part]:
-                    reason = f"{part} must not include {target_part or 'what is outside the boxes'}"
+                    reason = f"{part} must not include {target_part or 'what is outside the tree'}"
+                elif quote == '"' and not is_path_from_a_root(target, name, file):
+                    reason = "an include is a path from an include root: " + spelling(target)
             if reason:
                 found.append(Violation(file, line, shown, reason))
     return found

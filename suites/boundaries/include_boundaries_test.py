@@ -1,4 +1,4 @@
-"""The include check on trial: each forbidden arrow is found in a small tree that has just that one,
+"""Self-tests of the include check: each forbidden arrow is found in a small tree that has just that one,
 and each allowed one is left alone."""
 
 import subprocess
@@ -14,30 +14,48 @@ TREE = {
     "kernels/include/fairdraw/types.h": "",
     "kernels/include/fairdraw/sample.h": '#include "fairdraw/types.h"\n#include <cstdint>\n',
     "kernels/common/philox.h": "#include <Random123/philox.h>\n",
-    "kernels/cpu/passes.h": '#include "philox.h"\n#include <hwy/highway.h>\n',
-    "kernels/cuda/read_value.cuh": '#include "philox.h"\n#include <cuda_bf16.h>\n',
-    "kernels/cuda/write_rows.cu": '#include "read_value.cuh"\n#include <cub/block/block_scan.cuh>\n',
+    "kernels/cpu/passes.h": '#include "common/philox.h"\n#include <hwy/highway.h>\n',
+    "kernels/cuda/device/read_value.cuh": '#include "common/philox.h"\n#include <cuda_bf16.h>\n',
+    "kernels/cuda/outputs/write_rows.cu": (
+        '#include "cuda/device/read_value.cuh"\n#include <cub/block/block_scan.cuh>\n'
+    ),
+    "kernels/tests/sample/random_rows.h": '#include "reference/integer_model.h"\n',
+    "kernels/tests/cuda/rows_test.cpp": (
+        '#include "tests/sample/random_rows.h"\n#include "cpu/passes.h"\n'
+        '#include "harness/run/checks/checks.h"\n#include <cuda_runtime_api.h>\n'
+    ),
     "kernels/example/sample.cpp": '#include <fairdraw/sample.h>\n#include <vector>\n',
     "reference/integer_model.h": '#include "fairdraw/types.h"\n#include <Eigen/Core>\n',
-    "harness/run/record.h": "#include <string>\n",
-    "harness/run/checks.h": '#include "harness/run/record.h"\n#include <Random123/philox.h>\n',
+    "harness/run/evidence/record.h": "#include <string>\n",
+    "harness/run/checks/checks.h": '#include "harness/run/evidence/record.h"\n#include <Random123/philox.h>\n',
     "harness/adapters/cpu.cpp": '#include "fairdraw/sample.h"\n#include "reference/integer_model.h"\n',
-    "reports/json.h": '#include "harness/run/record.h"\n#include <nlohmann/json.hpp>\n',
-    "suites/cli/main.cpp": '#include "reports/json.h"\n#include "harness/run/checks.h"\n',
+    "reports/json.h": '#include "harness/run/evidence/record.h"\n#include <nlohmann/json.hpp>\n',
+    "suites/command/main.cpp": '#include "reports/json.h"\n#include "harness/run/checks/checks.h"\n',
+    "python/bindings/module.cpp": '#include "suites/command/main.cpp"\n#include <nanobind/nanobind.h>\n',
 }
 
 # (file, include that must be found there)
 FORBIDDEN = [
     ("kernels/include/fairdraw/types.h", '"../../common/philox.h"'),
-    ("kernels/include/fairdraw/types.h", '"philox.h"'),
+    ("kernels/include/fairdraw/types.h", '"common/philox.h"'),
+    ("kernels/include/fairdraw/sample.h", '"types.h"'),
+    ("kernels/cpu/passes.h", '"../common/philox.h"'),
+    ("kernels/cpu/passes.h", '"tests/sample/random_rows.h"'),
+    ("kernels/cpu/passes.h", '"python/bindings/module.cpp"'),
+    ("kernels/tests/cuda/rows_test.cpp", '"../sample/random_rows.h"'),
+    ("kernels/tests/sample/random_rows.h", '"suites/command/main.cpp"'),
+    ("kernels/tests/sample/random_rows.h", '"reports/json.h"'),
+    ("suites/command/main.cpp", '"tests/sample/random_rows.h"'),
+    ("suites/command/main.cpp", '"python/bindings/module.cpp"'),
+    ("python/bindings/module.cpp", '"common/philox.h"'),
     ("kernels/include/fairdraw/types.h", "<fmt/format.h>"),
     ("kernels/include/fairdraw/types.h", "<omp.h>"),
     ("kernels/common/philox.h", '"reference/integer_model.h"'),
-    ("kernels/common/philox.h", '"harness/run/record.h"'),
-    ("kernels/cpu/passes.h", '"harness/run/checks.h"'),
+    ("kernels/common/philox.h", '"harness/run/evidence/record.h"'),
+    ("kernels/cpu/passes.h", '"harness/run/checks/checks.h"'),
     ("kernels/cpu/passes.h", '"../../reference/integer_model.h"'),
     ("kernels/cpu/passes.h", '"reports/json.h"'),
-    ("kernels/cpu/passes.h", '"suites/cli/main.cpp"'),
+    ("kernels/cpu/passes.h", '"suites/command/main.cpp"'),
     ("kernels/cpu/passes.h", "<reference/integer_model.h>"),
     ("kernels/example/sample.cpp", '"kernels/common/philox.h"'),
     ("kernels/example/sample.cpp", "<Random123/philox.h>"),
@@ -49,28 +67,28 @@ FORBIDDEN = [
     ("reference/integer_model.h", "<curand_kernel.h>"),
     ("reference/integer_model.h", "<cuda_runtime.h>"),
     ("reference/integer_model.h", "<hwy/highway.h>"),
-    ("reference/integer_model.h", '"harness/run/record.h"'),
+    ("reference/integer_model.h", '"harness/run/evidence/record.h"'),
     ("reference/integer_model.h", '"reports/json.h"'),
-    ("reference/integer_model.h", '"suites/cli/main.cpp"'),
-    ("harness/run/record.h", '"fairdraw/types.h"'),
-    ("harness/run/record.h", '"harness/run/checks.h"'),
-    ("harness/run/checks.h", '"kernels/common/philox.h"'),
-    ("harness/run/checks.h", '"reports/json.h"'),
-    ("harness/run/checks.h", '"suites/cli/main.cpp"'),
+    ("reference/integer_model.h", '"suites/command/main.cpp"'),
+    ("harness/run/evidence/record.h", '"fairdraw/types.h"'),
+    ("harness/run/evidence/record.h", '"harness/run/checks/checks.h"'),
+    ("harness/run/checks/checks.h", '"kernels/common/philox.h"'),
+    ("harness/run/checks/checks.h", '"reports/json.h"'),
+    ("harness/run/checks/checks.h", '"suites/command/main.cpp"'),
     ("harness/adapters/cpu.cpp", '"kernels/cpu/passes.h"'),
-    ("harness/adapters/cpu.cpp", '"passes.h"'),
+    ("harness/adapters/cpu.cpp", '"cpu/passes.h"'),
     ("harness/adapters/cpu.cpp", "<cuda_runtime_api.h>"),
-    ("harness/adapters/cpu.cpp", '"kernels/cuda/read_value.cuh"'),
-    ("kernels/cuda/write_rows.cu", '"harness/run/checks.h"'),
+    ("harness/adapters/cpu.cpp", '"kernels/cuda/device/read_value.cuh"'),
+    ("kernels/cuda/outputs/write_rows.cu", '"harness/run/checks/checks.h"'),
     ("kernels/include/fairdraw/types.h", "<cuda_runtime_api.h>"),
-    ("reports/json.h", '"harness/run/checks.h"'),
-    ("reports/json.h", '"checks.h"'),  # not found beside it, and in no box: no such file
+    ("reports/json.h", '"harness/run/checks/checks.h"'),
+    ("reports/json.h", '"checks.h"'),  # in no component: no such file
     ("reports/json.h", '"fairdraw/types.h"'),
     ("reports/json.h", '"reference/integer_model.h"'),
     ("reports/json.h", '"kernels/common/philox.h"'),
-    ("reports/json.h", '"suites/cli/main.cpp"'),
-    ("suites/cli/main.cpp", '"kernels/example/sample.cpp"'),
-    ("suites/cli/main.cpp", '"../../../outside.h"'),
+    ("reports/json.h", '"suites/command/main.cpp"'),
+    ("suites/command/main.cpp", '"kernels/example/sample.cpp"'),
+    ("suites/command/main.cpp", '"../../../outside.h"'),
 ]
 
 
@@ -107,7 +125,8 @@ class IncludeBoundaries(unittest.TestCase):
                     continue
                 with self.subTest(part=part, target=target_part):
                     allowed = target_part in subject.ALLOWED[part]
-                    self.assertEqual(self.check(file, f'"{target}"') == [], allowed)
+                    include = f'"{subject.spelling(target)}"'
+                    self.assertEqual(self.check(file, include) == [], allowed)
 
     def test_exit_codes(self):
         script = Path(subject.__file__)

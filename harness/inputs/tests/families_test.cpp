@@ -154,7 +154,7 @@ double kolmogorov_distance(std::vector<float> values, double mean, double deviat
   return largest;
 }
 
-TEST(Families, gaussian_families_have_their_law) {
+TEST(Families, gaussian_families_have_their_distribution) {
   constexpr std::size_t kVocab = 200'000;
   // Dvoretzky-Kiefer-Wolfowitz-Massart: P(distance > t) <= 2 exp(-2 n t^2), here 1e-9. Rounding to
   // float32 moves the CDF by less than 2^-24.

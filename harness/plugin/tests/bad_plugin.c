@@ -1,5 +1,5 @@
 /* A plugin that does what the environment says: FAIRDRAW_BAD names one of the ways below. Else it
- * is good at the little that it does: always the largest logit, which no law forbids in a draw. */
+ * is good at the little that it does: always the largest logit, which no distribution forbids in a draw. */
 #define _POSIX_C_SOURCE 200809L
 #include <fcntl.h>
 #include <fenv.h>

@@ -19,7 +19,7 @@
 #include "harness/contract/usage_error.h"
 #include "harness/plugin/host.h"
 #include "harness/plugin/plugin_sampler.h"
-#include "harness/run/request.h"
+#include "harness/run/calls/request.h"
 #include "harness/run/runner.h"
 
 namespace fairdraw::harness::plugin {

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "harness/adapters/model_sampler.h"
-#include "harness/run/checks.h"
+#include "harness/run/checks/checks.h"
 
 namespace fairdraw::harness {
 namespace {
@@ -30,7 +30,7 @@ CheckOutcome judge(Sampler& sampler, CheckOutcome (*check)(const CheckInput&)) {
 
 TEST(Chains, PassWhereTheyAreRight) {
   for (const std::string& name : builtin_sampler_names()) {
-    for (const auto check : {check_chain, check_chain_law}) {
+    for (const auto check : {check_chain, check_chain_distribution}) {
       const auto sampler = make_builtin_sampler(name);
       const CheckOutcome outcome = judge(*sampler, check);
       EXPECT_STREQ(to_string(outcome.verdict), "passed") << name << ": " << outcome.message;
@@ -167,7 +167,7 @@ struct BatchSizeMatters : ModelSampler {
 struct Wrong {
   const char* name;
   std::function<std::unique_ptr<Sampler>()> make;
-  bool exact_sees, law_sees;
+  bool exact_sees, distribution_sees;
 };
 
 void PrintTo(const Wrong& wrong, std::ostream* out) { *out << wrong.name; }
@@ -177,7 +177,7 @@ std::function<std::unique_ptr<Sampler>()> maker(Arguments... arguments) {
   return [=] { return std::make_unique<Mutant>(arguments...); };
 }
 
-// The law sees what is wrong with draws, for samplers of any arithmetic.
+// The distribution sees what is wrong with draws, for samplers of any arithmetic.
 const Wrong kWrong[] = {
     {"recovery uses the word of acceptance",
      maker<SharedPurpose>(Purpose::recover, Purpose::accept), true, true},
@@ -202,15 +202,15 @@ class WrongChains : public testing::TestWithParam<Wrong> {};
 TEST_P(WrongChains, AreRed) {
   const auto exact = GetParam().make();
   EXPECT_EQ(judge(*exact, check_chain).failed(), GetParam().exact_sees);
-  const auto law = GetParam().make();
-  const CheckOutcome outcome = judge(*law, check_chain_law);
-  EXPECT_EQ(outcome.failed(), GetParam().law_sees) << outcome.message;
+  const auto distribution = GetParam().make();
+  const CheckOutcome outcome = judge(*distribution, check_chain_distribution);
+  EXPECT_EQ(outcome.failed(), GetParam().distribution_sees) << outcome.message;
 }
 
 INSTANTIATE_TEST_SUITE_P(Mutants, WrongChains, testing::ValuesIn(kWrong));
 
-// A sampler that claims neither arithmetic nor seeds is judged by its law alone.
-TEST(Chains, OfASamplerWithItsOwnGeneratorAreJudgedByTheirLaw) {
+// A sampler that claims neither arithmetic nor seeds is judged by its distribution alone.
+TEST(Chains, OfASamplerWithItsOwnGeneratorAreJudgedByTheirDistribution) {
   struct Own : ModelSampler {
     Own() {
       description_.exact_integer = description_.per_request_seeds = false;
@@ -226,7 +226,7 @@ TEST(Chains, OfASamplerWithItsOwnGeneratorAreJudgedByTheirLaw) {
   };
   Own sampler;
   EXPECT_STREQ(to_string(judge(sampler, check_chain).verdict), "skipped");
-  const CheckOutcome outcome = judge(sampler, check_chain_law);
+  const CheckOutcome outcome = judge(sampler, check_chain_distribution);
   EXPECT_STREQ(to_string(outcome.verdict), "passed") << outcome.message;
 }
 

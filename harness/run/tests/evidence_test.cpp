@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "harness/run/checks.h"
-#include "harness/run/checks/mask_suspects.h"
-#include "harness/run/checks/pictures.h"
-#include "harness/run/checks/suspects.h"
+#include "harness/run/checks/checks.h"
+#include "harness/run/evidence/mask_suspects.h"
+#include "harness/run/evidence/pictures.h"
+#include "harness/run/evidence/suspects.h"
 #include "harness/run/tests/mutants.h"
 
 namespace fairdraw::harness {
@@ -30,18 +30,18 @@ CheckInput input_of(Sampler& sampler, const LogitsSource& logits) {
 }
 
 TEST(Profiles, hold_every_draw_once_along_each_axis) {
-  CertainLaw law;
-  Drawn drawn;
+  CertainDistribution distribution;
+  CertainCounts drawn;
   for (int token = 0; token < 1000; ++token) {
-    law.probability.push_back(token % 3 == 0 ? 0 : (token % 7 + 1) / 1024.0);
+    distribution.probability.push_back(token % 3 == 0 ? 0 : (token % 7 + 1) / 1024.0);
     drawn.of_token.push_back(token % 3 == 0 ? 0 : static_cast<std::uint64_t>(token % 5));
     drawn.draws += drawn.of_token.back();
-    law.support += token % 3 == 0 ? 0U : 1U;
+    distribution.support += token % 3 == 0 ? 0U : 1U;
   }
   double sum = 0;
-  for (const double probability : law.probability) sum += probability;
-  for (double& probability : law.probability) probability /= sum;
-  const std::vector<Profile> profiles = profiles_of(law, drawn);
+  for (const double probability : distribution.probability) sum += probability;
+  for (double& probability : distribution.probability) probability /= sum;
+  const std::vector<Profile> profiles = profiles_of(distribution, drawn);
   ASSERT_EQ(profiles.size(), 3u);
   for (const Profile& profile : profiles) {
     double expected = 0, observed = 0;
@@ -57,10 +57,10 @@ TEST(Profiles, hold_every_draw_once_along_each_axis) {
     // Each bin is rounded to six digits: by at most half of one in a million of it.
     const auto draws = static_cast<double>(drawn.draws);
     EXPECT_NEAR(expected, draws, draws * 5e-6) << profile.axis;
-    EXPECT_LE(profile.bins.size(), kMostPoints);
+    EXPECT_LE(profile.bins.size(), kMaxPoints);
   }
   EXPECT_EQ(profiles[0].bins.front().first, 0u);
-  EXPECT_EQ(profiles[0].bins.back().last, law.support - 1);
+  EXPECT_EQ(profiles[0].bins.back().last, distribution.support - 1);
 }
 
 TEST(Profiles, of_one_token_and_of_none) {
@@ -145,7 +145,7 @@ INSTANTIATE_TEST_SUITE_P(
                          200,
                          {},
                          1,
-                         "temperature: the law is too flat"},
+                         "temperature: the distribution is too flat"},
                     Clue{"tail beyond rank 1000 never drawn",
                          check_chi_squared,
                          Family::zipf,
@@ -191,9 +191,9 @@ Response masks_of(const Request& request, const CheckInput& input) {
   const auto words = static_cast<std::size_t>(words_for(request.vocab));
   response.mask.assign(static_cast<std::size_t>(request.rows) * words, 0);
   for (std::int64_t row = 0; row < request.rows; ++row) {
-    const reference::RealLaw law = law_of(input, request, row);
-    for (std::size_t id = 0; id < law.membership.size(); ++id) {
-      if (law.membership[id] != reference::Membership::in) continue;
+    const reference::RealDistribution distribution = distribution_of(input, request, row);
+    for (std::size_t id = 0; id < distribution.membership.size(); ++id) {
+      if (distribution.membership[id] != reference::Membership::in) continue;
       response.mask[static_cast<std::size_t>(row) * words + id / 32] |= 1U << (id % 32);
     }
   }
@@ -254,7 +254,7 @@ TEST(Bounds, red_cases_keep_their_pictures_first) {
     one.verdict = Verdict::passed;
     one.evidence.emplace();
     one.evidence->pit.resize(1);
-    one.evidence->pit[0].difference.resize(kMostRunPoints / 2);
+    one.evidence->pit[0].difference.resize(kMaxRunPoints / 2);
     one.evidence->observed = "kept";
   }
   cases[3].verdict = Verdict::failed;

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "harness/run/logits_source.h"
+#include "harness/run/calls/logits_source.h"
 #include "reference/float32_bound.h"
 
 namespace fairdraw::harness {
@@ -37,14 +37,15 @@ TEST(Float32Ambiguity, OfEachFamily) {
       source->fill(number, row);
       const reference::RowParameters& used =
           parameters[static_cast<std::size_t>(number) % parameters.size()];
-      const auto law = [&](const reference::Semantics& semantics) {
+      const auto distribution = [&](const reference::Semantics& semantics) {
         return reference::real_oracle(row, {}, used, semantics, reference::kFloat32Weights);
       };
-      const reference::RealLaw of_narrow = law(narrow), of_wide = law(wide);
+      const reference::RealDistribution of_narrow = distribution(narrow),
+                                        of_wide = distribution(wide);
       ASSERT_EQ(of_narrow.defined, of_wide.defined);
       if (!of_narrow.defined) continue;
       ++rows;
-      const auto open = [](const reference::RealLaw& one) {
+      const auto open = [](const reference::RealDistribution& one) {
         return std::count(one.membership.begin(), one.membership.end(),
                           reference::Membership::ambiguous) > 0;
       };

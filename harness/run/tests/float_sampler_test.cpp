@@ -8,7 +8,7 @@
 #include <numeric>
 #include <random>
 
-#include "harness/run/checks.h"
+#include "harness/run/checks/checks.h"
 
 namespace fairdraw::harness {
 namespace {

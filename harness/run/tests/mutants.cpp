@@ -7,7 +7,7 @@
 #include <optional>
 #include <stdexcept>
 
-#include "harness/run/random_words.h"
+#include "harness/run/calls/random_words.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -168,9 +168,9 @@ struct FirstProcessingForAll : ModelSampler {
 };
 
 struct DraftsLeaveNoHistory : ModelSampler {
-  reference::VerificationOutcome verify_request(DraftedRequest& request) override {
-    for (LawRow& row : request.target) row.processing = request.target.front().processing;
-    return ModelSampler::verify_request(request);
+  reference::SpeculationOutcome speculation_request(DraftedTokens& request) override {
+    for (DistributionRow& row : request.target) row.processing = request.target.front().processing;
+    return ModelSampler::speculation_request(request);
   }
 };
 

@@ -1,4 +1,4 @@
-// Samplers with one step spoiled, to put the checks on trial.
+// Samplers with one step mutated, to put the checks on trial.
 #pragma once
 
 #include <functional>

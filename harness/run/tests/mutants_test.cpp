@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <ostream>
 
-#include "harness/run/checks.h"
-#include "harness/run/verification_checks.h"
+#include "harness/run/checks/checks.h"
+#include "harness/run/checks/speculation/speculation_checks.h"
 
 namespace fairdraw::harness {
 namespace {
@@ -47,7 +47,7 @@ const std::vector<Setting>& settings() {
       {"status", check_status, Family::gaussian, 100, kMixed, 5},
       {"processing", check_processing, Family::gaussian, 65, kMixed, 64},
       {"processed logprobs", check_logprobs, Family::ties_at_k, 65, kMixed, 64, 0, 0, true},
-      {"verify", check_verify, Family::gaussian, 33, kMixed, 640, 0, 0, true},
+      {"verify", check_speculation, Family::gaussian, 33, kMixed, 640, 0, 0, true},
       {"replay", check_replay, Family::gaussian, 300, kMixed, 10},
       {"streams", check_streams, Family::all_equal, 131072, {{}}},
       {"metamorphic",
@@ -218,7 +218,7 @@ TEST(Bets, GoOnWhileTheyAreSuspicious) {
 }
 
 // The effect size of a wrong sampler: an interval that excludes 0, and holds the distance of the
-// two laws, whose largest probability differs the most.
+// two distributions, whose largest probability differs the most.
 TEST(EffectSize, IsAnInterval) {
   ModelSampler fair;
   const CheckOutcome right = run(fair, setting("chi_squared"));
@@ -240,7 +240,7 @@ TEST(Orderings, AreFourWhereLanesAreNotIds) {
   }
 }
 
-// Two tokens: the exact law of 200 further draws is looked at as well.
+// Two tokens: the exact distribution of 200 further draws is looked at as well.
 TEST(SmallSupports, AreJudgedExactly) {
   ModelSampler sampler;
   Setting two = setting("chi_squared");
@@ -264,7 +264,7 @@ TEST(Pairs, AreJudgedWhereTheSamplerPromisesThem) {
 }
 
 // One token an output: as many draws of as many rows, in more calls.
-TEST(RowsThroughTheirLaws, AreDrawnInCallsWhereOutputsHaveOneSample) {
+TEST(RowsThroughTheirDistributions, AreDrawnInCallsWhereOutputsHaveOneSample) {
   struct OneSample : ModelSampler {
     OneSample() { description_.num_samples = false; }
     std::string run(const fairdraw_batch& batch) override {

@@ -7,8 +7,8 @@
 #include <numeric>
 
 #include "harness/adapters/model_sampler.h"
-#include "harness/run/checks.h"
-#include "harness/run/row_probabilities.h"
+#include "harness/run/calls/row_probabilities.h"
+#include "harness/run/checks/checks.h"
 
 namespace fairdraw::harness {
 namespace {

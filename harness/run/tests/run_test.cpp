@@ -3,8 +3,8 @@
 
 #include <set>
 
-#include "harness/run/check.h"
-#include "harness/run/random_words.h"
+#include "harness/run/calls/random_words.h"
+#include "harness/run/checks/check.h"
 #include "harness/run/runner.h"
 #include "harness/run/tests/mutants.h"
 

@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "harness/adapters/model_sampler.h"
-#include "harness/run/checks.h"
+#include "harness/run/checks/checks.h"
 #include "reference/float32_bound.h"
 
 namespace fairdraw::harness {

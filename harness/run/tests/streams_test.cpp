@@ -8,9 +8,9 @@
 
 #include "harness/adapters/model_sampler.h"
 #include "harness/inputs/counter_random.h"
-#include "harness/run/checks.h"
-#include "harness/run/checks/stream_probes.h"
-#include "harness/run/random_words.h"
+#include "harness/run/calls/random_words.h"
+#include "harness/run/checks/checks.h"
+#include "harness/run/checks/statistical/stream_probes.h"
 #include "harness/statistics/statistics.h"
 
 namespace fairdraw::harness {

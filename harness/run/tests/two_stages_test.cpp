@@ -1,5 +1,5 @@
 // Screen and confirm: what is red, what is to watch, and what it costs.
-#include "harness/run/checks/two_stages.h"
+#include "harness/run/checks/statistical/two_stages.h"
 
 #include <gtest/gtest.h>
 

@@ -59,11 +59,11 @@ TEST(Arguments, MessagesNameFieldValueAndRange) {
             std::string::npos);
 }
 
-TEST(Arguments, LawsAndCountsAreChecked) {
+TEST(Arguments, DistributionsAndCountsAreChecked) {
   using Counts = std::vector<std::uint64_t>;
-  using Law = std::vector<double>;
-  const auto fit = [](const Counts& counts, const Law& law) {
-    return refusal([&] { goodness_of_fit(counts, law); });
+  using Distribution = std::vector<double>;
+  const auto fit = [](const Counts& counts, const Distribution& distribution) {
+    return refusal([&] { goodness_of_fit(counts, distribution); });
   };
   EXPECT_EQ(fit({1, 2}, {0.5, 0.5}), "not refused");
   EXPECT_EQ(fit({1, 2}, {1.0}),
@@ -81,18 +81,19 @@ TEST(Arguments, LawsAndCountsAreChecked) {
   EXPECT_NE(fit({1, 2}, {0.5, 0.5 + 0x1p-25}), "not refused");
   EXPECT_EQ(fit({1, 2}, {0.5, 0.5 + 0x1p-50}), "not refused");
 
-  EXPECT_NE(refusal([] { cdf_distance(Counts{1}, Law{0.5, 0.5}); }), "not refused");
-  EXPECT_EQ(refusal([] { cdf_distance(Counts{1, 0}, Law{1.0, 0.0}); }), "not refused");
-  EXPECT_NE(refusal([] { uniform_distance(Law{}); }), "not refused");
-  EXPECT_NE(refusal([] { uniform_distance(Law{0.5, kNan}); }), "not refused");
-  EXPECT_NE(refusal([] { pool_by_probability(Law{0.5, 0.5}, 0, 5); }), "not refused");
-  EXPECT_NE(refusal([] { pool_by_probability(Law{0.5, 0.5}, 10, -1); }), "not refused");
-  EXPECT_NE(
-      refusal([] { pool_by_group(Law{0.5, 0.5}, std::vector<std::uint32_t>{0, kNoCell}, 10, 1); }),
-      "not refused");
-  EXPECT_EQ(refusal([] { exact_multinomial_p_value(Counts{200, 1}, Law{0.5, 0.5}); }),
+  EXPECT_NE(refusal([] { cdf_distance(Counts{1}, Distribution{0.5, 0.5}); }), "not refused");
+  EXPECT_EQ(refusal([] { cdf_distance(Counts{1, 0}, Distribution{1.0, 0.0}); }), "not refused");
+  EXPECT_NE(refusal([] { uniform_distance(Distribution{}); }), "not refused");
+  EXPECT_NE(refusal([] { uniform_distance(Distribution{0.5, kNan}); }), "not refused");
+  EXPECT_NE(refusal([] { pool_by_probability(Distribution{0.5, 0.5}, 0, 5); }), "not refused");
+  EXPECT_NE(refusal([] { pool_by_probability(Distribution{0.5, 0.5}, 10, -1); }), "not refused");
+  EXPECT_NE(refusal([] {
+              pool_by_group(Distribution{0.5, 0.5}, std::vector<std::uint32_t>{0, kNoCell}, 10, 1);
+            }),
+            "not refused");
+  EXPECT_EQ(refusal([] { exact_multinomial_p_value(Counts{200, 1}, Distribution{0.5, 0.5}); }),
             "2 cells and 201 draws; it must be at most 6 and 200");
-  EXPECT_NE(refusal([] { exact_multinomial_p_value(Counts(7, 1), Law(7, 1.0 / 7)); }),
+  EXPECT_NE(refusal([] { exact_multinomial_p_value(Counts(7, 1), Distribution(7, 1.0 / 7)); }),
             "not refused");
 }
 

@@ -1,5 +1,5 @@
-// Bets: E has mean 1 at every number of draws, its maximum keeps to Ville's bound, and wrong laws
-// are found with the draws that the designs state.
+// Bets: E has mean 1 at every number of draws, its maximum keeps to Ville's bound, and wrong
+// distributions are found with the draws that the designs state.
 //
 // Cannot see: an error in ln E that only more than 2^20 draws bring out.
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 namespace fairdraw::statistics {
 namespace {
 
-const std::vector<std::vector<double>> kLaws = {
+const std::vector<std::vector<double>> kDistributions = {
     {0.5, 0.5}, {0.01, 0.99}, {0.25, 0.25, 0.5}, {0.98, 0.01, 0.01}, {0.125, 0.125, 0.25, 0.5}};
 
 TEST(Betting, RisingFactorialIsItsProduct) {
@@ -34,23 +34,24 @@ TEST(Betting, RisingFactorialIsItsProduct) {
 
 // The mean of E, over every outcome.
 template <class LogE>
-double mean_e(std::span<const double> law, std::uint64_t draws, const LogE& log_e) {
+double mean_e(std::span<const double> distribution, std::uint64_t draws, const LogE& log_e) {
   double mean = 0;
-  for_each_outcome(law, draws, [&](std::span<const std::uint64_t> counts, double probability) {
-    mean += probability * std::exp(log_e(counts));
-  });
+  for_each_outcome(distribution, draws,
+                   [&](std::span<const std::uint64_t> counts, double probability) {
+                     mean += probability * std::exp(log_e(counts));
+                   });
   return mean;
 }
 
 TEST(Betting, DirichletMixtureHasMeanOne) {
-  for (const auto& law : kLaws) {
+  for (const auto& distribution : kDistributions) {
     for (const std::uint64_t draws : {1U, 2U, 5U, 20U}) {
-      const double mean = mean_e(law, draws, [&](auto counts) {
-        DirichletMixture mixture(law);
+      const double mean = mean_e(distribution, draws, [&](auto counts) {
+        DirichletMixture mixture(distribution);
         mixture.add(counts);
         return mixture.log_e();
       });
-      EXPECT_LE(std::abs(mean - 1), kRounding) << law.size() << " " << draws;
+      EXPECT_LE(std::abs(mean - 1), kRounding) << distribution.size() << " " << draws;
     }
   }
 }
@@ -63,22 +64,22 @@ std::vector<TokenSets> some_sets(std::size_t vocab) {
 }
 
 TEST(Betting, PortfolioHasMeanOne) {
-  for (const auto& law : kLaws) {
+  for (const auto& distribution : kDistributions) {
     for (const std::uint64_t draws : {1U, 2U, 5U, 20U}) {
-      for (const auto& sets : {some_sets(law.size()), directed_sets(law)}) {
-        const double mean = mean_e(law, draws, [&](auto counts) {
-          BetPortfolio portfolio(law, sets);
+      for (const auto& sets : {some_sets(distribution.size()), directed_sets(distribution)}) {
+        const double mean = mean_e(distribution, draws, [&](auto counts) {
+          BetPortfolio portfolio(distribution, sets);
           portfolio.add(counts);
           return portfolio.log_e();
         });
-        EXPECT_LE(std::abs(mean - 1), kRounding) << law.size() << " " << draws;
+        EXPECT_LE(std::abs(mean - 1), kRounding) << distribution.size() << " " << draws;
       }
     }
   }
 }
 
 // Against another truth the mean of E is far from 1: the tests above can fail.
-TEST(Betting, MeanOfEIsNotOneUnderAnotherLaw) {
+TEST(Betting, MeanOfEIsNotOneUnderAnotherDistribution) {
   const std::vector<double> target = {0.25, 0.25, 0.5}, truth = {0.3, 0.25, 0.45};
   const double mean = mean_e(truth, 20, [&](auto counts) {
     BetPortfolio portfolio(target, some_sets(3));
@@ -89,9 +90,9 @@ TEST(Betting, MeanOfEIsNotOneUnderAnotherLaw) {
 }
 
 TEST(Betting, BatchesAddUp) {
-  const std::vector<double> law = {0.2, 0.3, 0.5};
-  DirichletMixture once(law), twice(law);
-  BetPortfolio sets_once(law, some_sets(3)), sets_twice(law, some_sets(3));
+  const std::vector<double> distribution = {0.2, 0.3, 0.5};
+  DirichletMixture once(distribution), twice(distribution);
+  BetPortfolio sets_once(distribution, some_sets(3)), sets_twice(distribution, some_sets(3));
   const std::vector<std::uint64_t> first = {90, 5, 5}, second = {1, 89, 160}, both = {91, 94, 165};
   once.add(both);
   sets_once.add(both);
@@ -107,26 +108,26 @@ TEST(Betting, BatchesAddUp) {
   EXPECT_GT(sets_twice.max_log_e(), sets_twice.log_e());
 }
 
-// Ville: P(max E >= 100) <= 0.01 over 30 looks, judged by the exact binomial law of the number of
-// runs in which it happens. The same looks with a p-value at 0.01 break that bound.
+// Ville: P(max E >= 100) <= 0.01 over 30 looks, judged by the exact binomial distribution of the
+// number of runs in which it happens. The same looks with a p-value at 0.01 break that bound.
 TEST(Betting, LookingOftenCostsNothing) {
-  const std::vector<double> law = {0.4, 0.3, 0.2, 0.06, 0.04};
+  const std::vector<double> distribution = {0.4, 0.3, 0.2, 0.06, 0.04};
   constexpr std::uint64_t kRuns = 3000;
   constexpr double kLevel = 1e-9;
   std::mt19937_64 generator(31);
   std::uint64_t by_cells = 0, by_sets = 0, by_p_value = 0;
   for (std::uint64_t run = 0; run < kRuns; ++run) {
-    DirichletMixture mixture(law);
-    BetPortfolio portfolio(law, some_sets(law.size()));
-    std::vector<std::uint64_t> total(law.size(), 0);
+    DirichletMixture mixture(distribution);
+    BetPortfolio portfolio(distribution, some_sets(distribution.size()));
+    std::vector<std::uint64_t> total(distribution.size(), 0);
     bool p_value_was_small = false;
     for (int look = 0; look < 30; ++look) {
-      const auto counts = draw_counts(law, 20, generator);
+      const auto counts = draw_counts(distribution, 20, generator);
       mixture.add(counts);
       portfolio.add(counts);
-      for (std::size_t i = 0; i < law.size(); ++i) total[i] += counts[i];
-      const double p =
-          binomial_p_value(total[0], std::accumulate(total.begin(), total.end(), 0ULL), law[0]);
+      for (std::size_t i = 0; i < distribution.size(); ++i) total[i] += counts[i];
+      const double p = binomial_p_value(total[0], std::accumulate(total.begin(), total.end(), 0ULL),
+                                        distribution[0]);
       p_value_was_small = p_value_was_small || p <= 0.01;
     }
     by_cells += mixture.max_log_e() >= std::log(100.0) ? 1U : 0U;
@@ -145,15 +146,15 @@ TEST(Betting, LookingOftenCostsNothing) {
 TEST(Betting, DirichletMixtureStopsEarly) {
   std::mt19937_64 generator(32);
   for (const std::size_t cells : {10U, 100U}) {
-    const std::vector<double> law(cells, 1.0 / static_cast<double>(cells));
-    std::vector<double> wrong = law;
+    const std::vector<double> distribution(cells, 1.0 / static_cast<double>(cells));
+    std::vector<double> wrong = distribution;
     for (std::size_t i = 0; i < cells; ++i) wrong[i] *= i % 2 == 0 ? 1.04 : 0.96;
-    ASSERT_LE(std::abs(total_variation(law, wrong) - 0.02), kRounding);
+    ASSERT_LE(std::abs(total_variation(distribution, wrong) - 0.02), kRounding);
     const std::uint64_t fixed =
         chi_squared_min_num_samples(0.02, static_cast<double>(cells) - 1, 1e-12, 1e-6);
     std::vector<std::uint64_t> needed;
     for (int run = 0; run < 21; ++run) {
-      DirichletMixture mixture(law);
+      DirichletMixture mixture(distribution);
       while (mixture.log_e() < -std::log(1e-12) && mixture.draws() < 2 * fixed) {
         mixture.add(draw_counts(wrong, 2000, generator));
       }
@@ -168,8 +169,8 @@ TEST(Betting, DirichletMixtureStopsEarly) {
   }
 }
 
-// The design's promise, at rates where a miss can be met: every law at that distance, in the
-// directions of cells against cells.
+// The design's promise, at rates where a miss can be met: every distribution at that distance, in
+// the directions of cells against cells.
 TEST(Betting, DirichletMissesNoMoreThanItSays) {
   const std::vector<double> target = {0.3, 0.3, 0.4};
   const std::uint64_t draws = 400;
@@ -177,11 +178,11 @@ TEST(Betting, DirichletMissesNoMoreThanItSays) {
     for (const double pass : {0.1, 1e-3}) {
       const double shift = dirichlet_min_discrepancy(draws, target, -std::log(fail), pass);
       ASSERT_LT(shift, 0.3);
-      const std::vector<std::vector<double>> laws = {
+      const std::vector<std::vector<double>> distributions = {
           {0.3 - shift, 0.3, 0.4 + shift},
           {0.3 - shift, 0.3 + shift, 0.4},
           {0.3 + shift / 2, 0.3 + shift / 2, 0.4 - shift}};
-      for (const std::vector<double>& actual : laws) {
+      for (const std::vector<double>& actual : distributions) {
         double missed = 0;
         for_each_outcome(actual, draws, [&](std::span<const std::uint64_t> counts, double mass) {
           DirichletMixture mixture(target);
@@ -195,10 +196,10 @@ TEST(Betting, DirichletMissesNoMoreThanItSays) {
 }
 
 TEST(Betting, MoreDrawsFindLess) {
-  const std::vector<double> law(64, 1.0 / 64);
+  const std::vector<double> distribution(64, 1.0 / 64);
   double before = 1;
   for (const std::uint64_t draws : {100'000U, 1'000'000U, 10'000'000U, 100'000'000U}) {
-    const double found = dirichlet_min_discrepancy(draws, law, 29, 1e-6);
+    const double found = dirichlet_min_discrepancy(draws, distribution, 29, 1e-6);
     EXPECT_LT(found, before / 2);  // sqrt(10) > 2: the rate of the root, but for the logarithm
     before = found;
   }
@@ -207,7 +208,7 @@ TEST(Betting, MoreDrawsFindLess) {
 // One of 1024 lanes is never drawn, Zipf(1) over 131072 tokens: it has 4.3e-4 of the mass, and
 // E can not fall short, as no draw falls into it.
 TEST(Betting, PortfolioFindsALostLane) {
-  const std::vector<double> target = zipf_law(131072);
+  const std::vector<double> target = zipf_distribution(131072);
   std::vector<double> wrong = target;
   for (std::size_t token = 1023; token < wrong.size(); token += 1024) wrong[token] = 0;
   wrong = normalized(wrong);
@@ -227,27 +228,27 @@ TEST(Betting, PortfolioFindsALostLane) {
 }
 
 TEST(Betting, LossesFoundAreFound) {
-  const std::vector<double> law = {0.5, 0.3, 0.15, 0.05};
-  const BetPortfolio portfolio(law, some_sets(4));
+  const std::vector<double> distribution = {0.5, 0.3, 0.15, 0.05};
+  const BetPortfolio portfolio(distribution, some_sets(4));
   ASSERT_EQ(portfolio.bets(), 5U);
   const double needed = -std::log(1e-6);
   // Losing 0.05 takes 13.8 nats and the weights of it over 0.0513 a draw, 269 draws at the least.
   EXPECT_EQ(portfolio.losses_found(10, needed), 0U);
   EXPECT_EQ(portfolio.losses_found(600, needed), 5U);
-  BetPortfolio drawn(law, some_sets(4));
+  BetPortfolio drawn(distribution, some_sets(4));
   drawn.add(std::vector<std::uint64_t>{400, 150, 50, 0});
   EXPECT_GE(drawn.log_e(), needed);
 }
 
 // P(L >= payment) <= rate, L the sum of ln(p' / p), by listing every outcome; at d = 1e-6 and 1e7
 // draws it is a thirtieth of a nat.
-TEST(Betting, LawErrorPaymentCovers) {
+TEST(Betting, DistributionErrorPaymentCovers) {
   for (const double off : {0.05, 0.2}) {
     for (const double rate : {0.3, 0.01, 1e-4}) {
       const std::vector<double> target = {0.3, 0.7}, actual = {0.3 * (1 + off), 0.7 - 0.3 * off};
       const double chi_squared = off * off * 0.3 / 0.7;
       const std::uint64_t draws = 300;
-      const double payment = law_error_payment(off, chi_squared, draws, rate);
+      const double payment = distribution_error_payment(off, chi_squared, draws, rate);
       double exceeded = 0;
       for_each_outcome(actual, draws, [&](std::span<const std::uint64_t> counts, double mass) {
         const double gain = static_cast<double>(counts[0]) * std::log(actual[0] / target[0]) +
@@ -257,17 +258,17 @@ TEST(Betting, LawErrorPaymentCovers) {
       EXPECT_LE(exceeded, rate) << off << " " << rate;
     }
   }
-  EXPECT_LE(law_error_payment(1e-6, 1e-12, 10'000'000, 1e-12), 0.03);
-  EXPECT_EQ(law_error_payment(0, 0, 10'000'000, 1e-12), 0);
-  EXPECT_EQ(law_error_payment(1, 1, 10, 1e-12), std::numeric_limits<double>::infinity());
+  EXPECT_LE(distribution_error_payment(1e-6, 1e-12, 10'000'000, 1e-12), 0.03);
+  EXPECT_EQ(distribution_error_payment(0, 0, 10'000'000, 1e-12), 0);
+  EXPECT_EQ(distribution_error_payment(1, 1, 10, 1e-12), std::numeric_limits<double>::infinity());
 }
 
 // A sampler in float32 whose weights are off by as much as it may be never wins from it.
-TEST(Betting, AllowedLawErrorsWinNothing) {
+TEST(Betting, AllowedDistributionErrorsWinNothing) {
   const std::vector<double> target = {0.5, 0.3, 0.15, 0.05};
   const std::vector<double> error(4, 0.02);
   BetPortfolio plain(target, some_sets(4)), allowing(target, some_sets(4));
-  allowing.allow_law_error(error, 200'000, 1e-12);
+  allowing.allow_distribution_error(error, 200'000, 1e-12);
   const std::vector<std::uint64_t> shifted = {102'000, 58'800, 29'400, 9'800};  // weights +-2 %
   plain.add(shifted);
   allowing.add(shifted);
@@ -286,7 +287,7 @@ TEST(Betting, EvidenceIsMerged) {
             nothing);
 }
 
-TEST(Betting, RefusesWhatIsNoLawAndNoCount) {
+TEST(Betting, RefusesWhatIsNoDistributionAndNoCount) {
   EXPECT_THROW(DirichletMixture(std::vector<double>{1, 0}), std::invalid_argument);
   EXPECT_THROW(DirichletMixture(std::vector<double>(101, 1.0 / 101)), std::invalid_argument);
   DirichletMixture mixture(std::vector<double>{0.5, 0.5});
@@ -302,20 +303,20 @@ TEST(Betting, RefusesWhatIsNoLawAndNoCount) {
 
 // Every token of the support is in its lanes, ranks and buckets; tokens without probability are
 // in no set; the special tokens are where they should be.
-TEST(TokenSets, FollowTheLaw) {
-  std::vector<double> law = zipf_law(3000);
-  for (std::size_t token = 3; token < 3000; token += 7) law[token] = 0;
-  law[2999] = law[2998];  // a tie at the boundary
-  law = normalized(law);
+TEST(TokenSets, FollowTheDistribution) {
+  std::vector<double> distribution = zipf_distribution(3000);
+  for (std::size_t token = 3; token < 3000; token += 7) distribution[token] = 0;
+  distribution[2999] = distribution[2998];  // a tie at the boundary
+  distribution = normalized(distribution);
   std::size_t whole = 0;
-  for (const TokenSets& sets : directed_sets(law)) {
-    ASSERT_EQ(sets.group_of.size(), law.size());
+  for (const TokenSets& sets : directed_sets(distribution)) {
+    ASSERT_EQ(sets.group_of.size(), distribution.size());
     std::size_t in_a_set = 0, support = 0;
-    for (std::size_t token = 0; token < law.size(); ++token) {
-      if (law[token] == 0) {
+    for (std::size_t token = 0; token < distribution.size(); ++token) {
+      if (distribution[token] == 0) {
         EXPECT_EQ(sets.group_of[token], kNoCell) << sets.name;
       }
-      support += law[token] > 0 ? 1U : 0U;
+      support += distribution[token] > 0 ? 1U : 0U;
       in_a_set += sets.group_of[token] != kNoCell ? 1U : 0U;
     }
     EXPECT_GT(in_a_set, 0U) << sets.name;
@@ -335,14 +336,14 @@ TEST(TokenSets, FollowTheLaw) {
 }
 
 TEST(TokenSets, OfSmallVocabulariesAreSound) {
-  for (const std::vector<double>& law :
+  for (const std::vector<double>& distribution :
        {std::vector<double>{1}, std::vector<double>{0.5, 0.5}, std::vector<double>{0, 1}}) {
-    BetPortfolio portfolio(law, directed_sets(law));
-    std::vector<std::uint64_t> counts(law.size(), 0);
+    BetPortfolio portfolio(distribution, directed_sets(distribution));
+    std::vector<std::uint64_t> counts(distribution.size(), 0);
     counts.back() = 5;
     portfolio.add(counts);
-    EXPECT_EQ(portfolio.bets() == 0, law.size() == 1 || law[0] == 0);
-    EXPECT_GE(portfolio.log_e(), law.size() == 2 && law[0] > 0 ? -5 : 0);
+    EXPECT_EQ(portfolio.bets() == 0, distribution.size() == 1 || distribution[0] == 0);
+    EXPECT_GE(portfolio.log_e(), distribution.size() == 2 && distribution[0] > 0 ? -5 : 0);
   }
 }
 

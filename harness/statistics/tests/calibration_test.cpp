@@ -1,5 +1,5 @@
 // Under the null every p-value is at least as large as a uniform one: P(p <= a) <= a for every a.
-// By listing every outcome of small laws, so nothing here is left to chance.
+// By listing every outcome of small distributions, so nothing here is left to chance.
 //
 // Cannot see: an error that only large numbers of draws bring out; known_answers_test has those.
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 namespace fairdraw::statistics {
 namespace {
 
-const std::vector<std::vector<double>> kLaws = {
+const std::vector<std::vector<double>> kDistributions = {
     {0.5, 0.5},
     {0.9, 0.1},
     {0.01, 0.99},
@@ -29,14 +29,15 @@ const std::vector<std::vector<double>> kLaws = {
 const std::array<std::uint64_t, 5> kDraws = {1, 2, 5, 12, 25};
 
 template <class PValue>
-double worst_ratio_over_laws(const PValue& p_value) {
+double worst_ratio_over_distributions(const PValue& p_value) {
   double worst = 0;
-  for (const auto& law : kLaws) {
+  for (const auto& distribution : kDistributions) {
     for (const std::uint64_t draws : kDraws) {
       std::vector<Atom> atoms;
-      for_each_outcome(law, draws, [&](std::span<const std::uint64_t> counts, double probability) {
-        atoms.push_back({p_value(counts, law), probability});
-      });
+      for_each_outcome(distribution, draws,
+                       [&](std::span<const std::uint64_t> counts, double probability) {
+                         atoms.push_back({p_value(counts, distribution), probability});
+                       });
       worst = std::max(worst, worst_ratio(atoms));
     }
   }
@@ -44,9 +45,9 @@ double worst_ratio_over_laws(const PValue& p_value) {
 }
 
 TEST(Calibration, OutcomesAddUpToOne) {
-  for (const auto& law : kLaws) {
+  for (const auto& distribution : kDistributions) {
     double sum = 0;
-    for_each_outcome(law, 25, [&](std::span<const std::uint64_t>, double p) { sum += p; });
+    for_each_outcome(distribution, 25, [&](std::span<const std::uint64_t>, double p) { sum += p; });
     EXPECT_LE(std::abs(sum - 1), kRounding);
   }
 }
@@ -55,11 +56,12 @@ TEST(Calibration, BinomialPValueIsValid) {
   double worst = 0;
   for (const std::uint64_t trials : {1U, 2U, 5U, 10U, 30U, 100U, 300U}) {
     for (const double p : {0.001, 0.02, 0.1, 0.25, 0.5, 0.77, 0.999}) {
-      const std::array<double, 2> law = {p, 1 - p};
+      const std::array<double, 2> distribution = {p, 1 - p};
       std::vector<Atom> atoms;
-      for_each_outcome(law, trials, [&](std::span<const std::uint64_t> counts, double mass) {
-        atoms.push_back({binomial_p_value(counts[0], trials, p), mass});
-      });
+      for_each_outcome(distribution, trials,
+                       [&](std::span<const std::uint64_t> counts, double mass) {
+                         atoms.push_back({binomial_p_value(counts[0], trials, p), mass});
+                       });
       worst = std::max(worst, worst_ratio(atoms));
     }
   }
@@ -76,25 +78,28 @@ TEST(Calibration, BinomialPValueOfCertainOutcomes) {
 }
 
 TEST(Calibration, DkwmPValueIsValid) {
-  const double worst = worst_ratio_over_laws([](auto counts, const std::vector<double>& law) {
-    std::uint64_t draws = 0;
-    for (const std::uint64_t count : counts) draws += count;
-    return dkwm_p_value(cdf_distance(counts, law), draws);
-  });
+  const double worst =
+      worst_ratio_over_distributions([](auto counts, const std::vector<double>& distribution) {
+        std::uint64_t draws = 0;
+        for (const std::uint64_t count : counts) draws += count;
+        return dkwm_p_value(cdf_distance(counts, distribution), draws);
+      });
   EXPECT_LE(worst, 1 + kRounding);
 }
 
 TEST(Calibration, GBoundIsValid) {
-  const double worst = worst_ratio_over_laws([](auto counts, const std::vector<double>& law) {
-    return goodness_of_fit(counts, law).g_p_bound;
-  });
+  const double worst =
+      worst_ratio_over_distributions([](auto counts, const std::vector<double>& distribution) {
+        return goodness_of_fit(counts, distribution).g_p_bound;
+      });
   EXPECT_LE(worst, 1 + kRounding);
 }
 
 TEST(Calibration, ExactMultinomialPValueIsExact) {
-  const double worst = worst_ratio_over_laws([](auto counts, const std::vector<double>& law) {
-    return exact_multinomial_p_value(counts, law);
-  });
+  const double worst =
+      worst_ratio_over_distributions([](auto counts, const std::vector<double>& distribution) {
+        return exact_multinomial_p_value(counts, distribution);
+      });
   EXPECT_LE(worst, 1 + kRounding);
   EXPECT_GE(worst, 1 - kRounding);  // P(p <= a) == a at every atom a: exact, not only valid
 }
@@ -102,9 +107,10 @@ TEST(Calibration, ExactMultinomialPValueIsExact) {
 // Why Pearson's p-value does not decide: at small expected counts its false alarms are many times
 // too many, and this is how many in one small case. (Two draws of a token of 1 in 100 suffice.)
 TEST(Calibration, ChiSquaredPValueIsNotValidForSmallExpectedCounts) {
-  const double worst = worst_ratio_over_laws([](auto counts, const std::vector<double>& law) {
-    return goodness_of_fit(counts, law).chi_squared_p_value;
-  });
+  const double worst =
+      worst_ratio_over_distributions([](auto counts, const std::vector<double>& distribution) {
+        return goodness_of_fit(counts, distribution).chi_squared_p_value;
+      });
   EXPECT_GT(worst, 1000);
 }
 
@@ -112,12 +118,13 @@ TEST(Calibration, ClopperPearsonCovers) {
   for (const double rate : {0.5, 0.1, 1e-3, 1e-6}) {
     for (const std::uint64_t trials : {1U, 5U, 40U}) {
       for (const double p : {0.0, 0.001, 0.1, 0.3, 0.5, 0.9, 1.0}) {
-        const std::array<double, 2> law = {p, 1 - p};
+        const std::array<double, 2> distribution = {p, 1 - p};
         double missed = 0;
-        for_each_outcome(law, trials, [&](std::span<const std::uint64_t> counts, double mass) {
-          const Interval interval = clopper_pearson_interval(counts[0], trials, rate);
-          if (p < interval.lower || p > interval.upper) missed += mass;
-        });
+        for_each_outcome(
+            distribution, trials, [&](std::span<const std::uint64_t> counts, double mass) {
+              const Interval interval = clopper_pearson_interval(counts[0], trials, rate);
+              if (p < interval.lower || p > interval.upper) missed += mass;
+            });
         EXPECT_LE(missed, rate * (1 + kRounding)) << p << " " << trials << " " << rate;
       }
     }
@@ -125,10 +132,10 @@ TEST(Calibration, ClopperPearsonCovers) {
 }
 
 TEST(Calibration, TotalVariationIntervalCovers) {
-  // The sampler's law is each of the laws, the target each other one of its size.
+  // The sampler's distribution is each of the distributions, the target each other one of its size.
   for (const double rate : {0.5, 0.1, 0.01}) {
-    for (const auto& truth : kLaws) {
-      for (const auto& target : kLaws) {
+    for (const auto& truth : kDistributions) {
+      for (const auto& target : kDistributions) {
         if (truth.size() != target.size()) continue;
         const double distance = total_variation(truth, target);
         double missed = 0;
@@ -146,11 +153,11 @@ TEST(Calibration, TotalVariationIntervalCovers) {
 
 TEST(Calibration, TotalVariationSlackIsRarelyExceeded) {
   for (const double rate : {0.5, 0.1, 0.01, 1e-6}) {
-    for (const auto& law : kLaws) {
-      const double slack = total_variation_slack(law, 25, rate);
+    for (const auto& distribution : kDistributions) {
+      const double slack = total_variation_slack(distribution, 25, rate);
       double exceeded = 0;
-      for_each_outcome(law, 25, [&](std::span<const std::uint64_t> counts, double mass) {
-        if (goodness_of_fit(counts, law).total_variation > slack) exceeded += mass;
+      for_each_outcome(distribution, 25, [&](std::span<const std::uint64_t> counts, double mass) {
+        if (goodness_of_fit(counts, distribution).total_variation > slack) exceeded += mass;
       });
       EXPECT_LE(exceeded, rate);
     }
@@ -158,17 +165,17 @@ TEST(Calibration, TotalVariationSlackIsRarelyExceeded) {
 }
 
 // 1000 equal cells and 100 draws: whatever comes out, at least 900 cells are empty, and the
-// observed law is 0.9 or more away from the right one it was drawn from. No bound may hold that
-// against it.
+// observed distribution is 0.9 or more away from the right one it was drawn from. No bound may hold
+// that against it.
 TEST(Calibration, ManyCellsAndFewDrawsProveNothing) {
-  const std::vector<double> law(1000, 0.001);
+  const std::vector<double> distribution(1000, 0.001);
   std::vector<std::uint64_t> counts(1000, 0);
   std::fill(counts.begin(), counts.begin() + 100, 1);
-  const double observed = goodness_of_fit(counts, law).total_variation;
+  const double observed = goodness_of_fit(counts, distribution).total_variation;
   EXPECT_LE(std::abs(observed - 0.9), kRounding);
   EXPECT_EQ(total_variation_interval(observed, 1000, 100, 0.5).lower, 0);
-  EXPECT_GE(total_variation_slack(law, 100, 0.5), observed);
-  EXPECT_EQ(goodness_of_fit(counts, law).g_p_bound, 1);
+  EXPECT_GE(total_variation_slack(distribution, 100, 0.5), observed);
+  EXPECT_EQ(goodness_of_fit(counts, distribution).g_p_bound, 1);
 }
 
 // Two independent binomial tests: all pairs of outcomes.
@@ -190,12 +197,12 @@ TEST(Calibration, CombinationsAreValid) {
 
 // G from its definition, term by term in long double, against the form that does not cancel.
 TEST(Calibration, GoodnessOfFitIsItsDefinition) {
-  const std::vector<double> law = {0.4, 0.3, 0.2, 0.1};
-  for_each_outcome(law, 12, [&](std::span<const std::uint64_t> counts, double) {
-    const GoodnessOfFit fit = goodness_of_fit(counts, law);
+  const std::vector<double> distribution = {0.4, 0.3, 0.2, 0.1};
+  for_each_outcome(distribution, 12, [&](std::span<const std::uint64_t> counts, double) {
+    const GoodnessOfFit fit = goodness_of_fit(counts, distribution);
     long double g = 0, pearson = 0, distance = 0;
-    for (std::size_t i = 0; i < law.size(); ++i) {
-      const long double expected = 12.0L * law[i];
+    for (std::size_t i = 0; i < distribution.size(); ++i) {
+      const long double expected = 12.0L * distribution[i];
       const long double observed = static_cast<long double>(counts[i]);
       if (counts[i] > 0) g += 2 * observed * std::log(observed / expected);
       pearson += (observed - expected) * (observed - expected) / expected;
@@ -212,12 +219,12 @@ TEST(Calibration, GoodnessOfFitIsItsDefinition) {
 
 TEST(Calibration, OneCellCanNotBeWrong) {
   const std::uint64_t counts[] = {17};
-  const double law[] = {1.0};
-  const GoodnessOfFit fit = goodness_of_fit(counts, law);
+  const double distribution[] = {1.0};
+  const GoodnessOfFit fit = goodness_of_fit(counts, distribution);
   EXPECT_EQ(fit.g_p_bound, 1);
   EXPECT_EQ(fit.chi_squared_p_value, 1);
   EXPECT_EQ(fit.dof, 0);
-  EXPECT_EQ(exact_multinomial_p_value(counts, law), 1);
+  EXPECT_EQ(exact_multinomial_p_value(counts, distribution), 1);
 }
 
 }  // namespace

@@ -15,8 +15,8 @@ namespace fairdraw::statistics {
 namespace {
 
 TEST(Pit, MapsTokensOntoTheirPartsOfTheUnitInterval) {
-  const std::vector<double> law = {0.25, 0.0, 0.5, 0.25};
-  const std::vector<double> prefix = prefix_sums(law);
+  const std::vector<double> distribution = {0.25, 0.0, 0.5, 0.25};
+  const std::vector<double> prefix = prefix_sums(distribution);
   EXPECT_EQ(prefix, (std::vector<double>{0.25, 0.25, 0.75, 1.0}));
   const std::uint64_t half = std::uint64_t{1} << 63;
   EXPECT_EQ(randomized_pit(prefix, 0, 0), 0.25 * 0x1p-53);
@@ -32,17 +32,19 @@ TEST(Pit, MapsTokensOntoTheirPartsOfTheUnitInterval) {
   }
 }
 
-// Every token with every one of 1024 equally likely v: the law of u is uniform to the grid of v.
-TEST(Pit, IsUniformForEveryLaw) {
-  for (const auto& law : {std::vector<double>{1.0}, std::vector<double>{0.3, 0.7}, zipf_law(100)}) {
-    const std::vector<double> prefix = prefix_sums(law);
+// Every token with every one of 1024 equally likely v: the distribution of u is uniform to the grid
+// of v.
+TEST(Pit, IsUniformForEveryDistribution) {
+  for (const auto& distribution :
+       {std::vector<double>{1.0}, std::vector<double>{0.3, 0.7}, zipf_distribution(100)}) {
+    const std::vector<double> prefix = prefix_sums(distribution);
     std::vector<Atom> atoms;
     double largest = 0;
-    for (std::size_t token = 0; token < law.size(); ++token) {
-      largest = std::max(largest, law[token]);
+    for (std::size_t token = 0; token < distribution.size(); ++token) {
+      largest = std::max(largest, distribution[token]);
       for (std::uint64_t step = 0; step < 1024; ++step) {
         atoms.push_back({randomized_pit(prefix, static_cast<std::int64_t>(token), step << 54),
-                         law[token] / 1024});
+                         distribution[token] / 1024});
       }
     }
     std::sort(atoms.begin(), atoms.end(),
@@ -57,9 +59,9 @@ TEST(Pit, IsUniformForEveryLaw) {
 }
 
 TEST(Pit, PrefixSumsOfALargeVocabularyEndAtOne) {
-  const std::vector<double> prefix = prefix_sums(zipf_law(131072));
+  const std::vector<double> prefix = prefix_sums(zipf_distribution(131072));
   EXPECT_TRUE(std::is_sorted(prefix.begin(), prefix.end()));
-  // The law's own normalisation: 131072 roundings of 2^-53.
+  // The distribution's own normalisation: 131072 roundings of 2^-53.
   EXPECT_LE(std::abs(prefix.back() - 1), 131072 * 0x1p-53);
 }
 
@@ -180,12 +182,12 @@ TEST(Dependence, DependenceWithoutCorrelationIsFoundByPairs) {
     values[i] = uniform(generator);
     values[i + 1] = std::abs(2 * values[i] - 1);
   }
-  const std::vector<double> law(256, 1.0 / 256);
-  EXPECT_LE(goodness_of_fit(pair_counts(values, 1, 16), law).g_p_bound, 1e-12);
+  const std::vector<double> distribution(256, 1.0 / 256);
+  EXPECT_LE(goodness_of_fit(pair_counts(values, 1, 16), distribution).g_p_bound, 1e-12);
   const std::vector<double> fair = stream(60000, 0, 1, 15);
   for (const std::size_t lag : {1U, 4U}) {
     const std::vector<std::uint64_t> counts = pair_counts(fair, lag, 16);
-    EXPECT_GT(goodness_of_fit(counts, law).g_p_bound, 1e-12);
+    EXPECT_GT(goodness_of_fit(counts, distribution).g_p_bound, 1e-12);
     std::uint64_t pairs = 0;
     for (const std::uint64_t count : counts) pairs += count;
     EXPECT_EQ(pairs, 30000U);

@@ -95,13 +95,14 @@ TEST(Design, BinomialDetectableIsWhereThePowerIsReached) {
   }
 }
 
-// Power from its definition: the mass, under the actual law, of the outcomes with small p-values.
+// Power from its definition: the mass, under the actual distribution, of the outcomes with small
+// p-values.
 TEST(Design, BinomialPowerIsItsDefinition) {
   for (const double p : {0.05, 0.4}) {
     for (const double actual : {0.01, 0.2, 0.7}) {
-      const std::array<double, 2> law = {actual, 1 - actual};
+      const std::array<double, 2> distribution = {actual, 1 - actual};
       double rejected = 0;
-      for_each_outcome(law, 200, [&](std::span<const std::uint64_t> counts, double mass) {
+      for_each_outcome(distribution, 200, [&](std::span<const std::uint64_t> counts, double mass) {
         const bool on_its_side = (static_cast<double>(counts[0]) > 200 * p) == (actual > p);
         if (on_its_side && binomial_p_value(counts[0], 200, p) <= 1e-3) rejected += mass;
       });
@@ -169,11 +170,11 @@ TEST(Design, GMissesNoMoreThanItSays) {
       const std::uint64_t draws = 400;
       const double shift = g_min_discrepancy(draws, 3, fail, pass);
       ASSERT_LT(shift, 0.3);
-      const std::vector<std::vector<double>> laws = {
+      const std::vector<std::vector<double>> distributions = {
           {0.3 - shift, 0.3, 0.4 + shift},
           {0.3 - shift, 0.3 + shift, 0.4},
           {0.3 + shift / 2, 0.3 + shift / 2, 0.4 - shift}};
-      for (const std::vector<double>& actual : laws) {
+      for (const std::vector<double>& actual : distributions) {
         double missed = 0;
         for_each_outcome(actual, draws, [&](std::span<const std::uint64_t> counts, double mass) {
           if (goodness_of_fit(counts, target).g_p_bound > fail) missed += mass;
@@ -184,8 +185,8 @@ TEST(Design, GMissesNoMoreThanItSays) {
   }
 }
 
-// The chi-squared design is a limit, so its miss rate is measured: 4000 runs of the law that is
-// hardest to find (every cell off by the same factor), at a miss rate of one in ten.
+// The chi-squared design is a limit, so its miss rate is measured: 4000 runs of the distribution
+// that is hardest to find (every cell off by the same factor), at a miss rate of one in ten.
 TEST(Design, ChiSquaredMissesAboutAsOftenAsItSays) {
   const std::vector<double> target(10, 0.1);
   const double fail = 1e-3, pass = 0.1, discrepancy = 0.05;

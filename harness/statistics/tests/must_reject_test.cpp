@@ -1,7 +1,8 @@
-// Wrong laws that must be found, at the draws that the design declares for their discrepancy, at
-// the rates of a gate; and the right law at the same draws, which must pass.
+// Wrong distributions that must be found, at the draws that the design declares for their
+// discrepancy, at the rates of a gate; and the right distribution at the same draws, which must
+// pass.
 //
-// The draws are fixed by their seeds. A wrong law passes a test with a rate of 1e-6.
+// The draws are fixed by their seeds. A wrong distribution passes a test with a rate of 1e-6.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,12 +20,12 @@ constexpr std::size_t kVocab = 1024;
 
 struct Fault {
   const char* name;
-  std::vector<double> law;
+  std::vector<double> distribution;
 };
 
 // Zipf(1) with one thing wrong each.
 std::vector<Fault> faults() {
-  const std::vector<double> target = zipf_law(kVocab);
+  const std::vector<double> target = zipf_distribution(kVocab);
   std::vector<Fault> all;
 
   std::vector<double> scaled = target;  // the largest token, 0.9 times as likely as it should be
@@ -45,10 +46,12 @@ std::vector<Fault> faults() {
   return all;
 }
 
-// The law over the pooled cells.
-std::vector<double> pooled_law(const Pooling& pooling, const std::vector<double>& law) {
+// The distribution over the pooled cells.
+std::vector<double> pooled_distribution(const Pooling& pooling,
+                                        const std::vector<double>& distribution) {
   std::vector<double> cells(pooling.probability.size(), 0.0);
-  for (std::size_t i = 0; i < law.size(); ++i) cells[pooling.cell_of[i]] += law[i];
+  for (std::size_t i = 0; i < distribution.size(); ++i)
+    cells[pooling.cell_of[i]] += distribution[i];
   return cells;
 }
 
@@ -62,62 +65,64 @@ double largest_cdf_distance(const std::vector<double>& a, const std::vector<doub
 }
 
 TEST(MustReject, ByG) {
-  const std::vector<double> target = zipf_law(kVocab);
+  const std::vector<double> target = zipf_distribution(kVocab);
   std::mt19937_64 generator(1);
   for (const Fault& fault : faults()) {
     SCOPED_TRACE(fault.name);
     const Pooling pooling = pool_by_probability(target, 1000000, 400, 32);
     const auto cells = static_cast<std::uint32_t>(pooling.probability.size());
-    const double distance = total_variation(pooled_law(pooling, fault.law), pooling.probability);
+    const double distance =
+        total_variation(pooled_distribution(pooling, fault.distribution), pooling.probability);
     const std::uint64_t draws = g_min_num_samples(distance, cells, kFail, kPass);
-    const auto p_bound = [&](const std::vector<double>& law) {
-      const auto counts = draw_counts(law, draws, generator);
+    const auto p_bound = [&](const std::vector<double>& distribution) {
+      const auto counts = draw_counts(distribution, draws, generator);
       return goodness_of_fit(pool_counts(pooling, counts).counts, pooling.probability).g_p_bound;
     };
-    EXPECT_LE(p_bound(fault.law), kFail);
+    EXPECT_LE(p_bound(fault.distribution), kFail);
     EXPECT_GT(p_bound(target), kFail);
   }
 }
 
 TEST(MustReject, ByChiSquared) {
-  const std::vector<double> target = zipf_law(kVocab);
+  const std::vector<double> target = zipf_distribution(kVocab);
   std::mt19937_64 generator(2);
   for (const Fault& fault : faults()) {
     SCOPED_TRACE(fault.name);
     const Pooling pooling = pool_by_probability(target, 100000, 400, 32);
     const double dof = static_cast<double>(pooling.probability.size()) - 1;
-    const double distance = total_variation(pooled_law(pooling, fault.law), pooling.probability);
+    const double distance =
+        total_variation(pooled_distribution(pooling, fault.distribution), pooling.probability);
     // At least the draws that keep 400 expected in every cell, or its p-value means nothing.
     const std::uint64_t draws =
         std::max<std::uint64_t>(100000, chi_squared_min_num_samples(distance, dof, kFail, kPass));
-    const auto p_value = [&](const std::vector<double>& law) {
-      const auto counts = draw_counts(law, draws, generator);
+    const auto p_value = [&](const std::vector<double>& distribution) {
+      const auto counts = draw_counts(distribution, draws, generator);
       return goodness_of_fit(pool_counts(pooling, counts).counts, pooling.probability)
           .chi_squared_p_value;
     };
-    EXPECT_LE(p_value(fault.law), kFail);
+    EXPECT_LE(p_value(fault.distribution), kFail);
     EXPECT_GT(p_value(target), kFail);
   }
 }
 
 TEST(MustReject, ByDkwm) {
-  const std::vector<double> target = zipf_law(kVocab);
+  const std::vector<double> target = zipf_distribution(kVocab);
   std::mt19937_64 generator(3);
   for (const Fault& fault : faults()) {
     SCOPED_TRACE(fault.name);
-    const double distance = largest_cdf_distance(fault.law, target);
+    const double distance = largest_cdf_distance(fault.distribution, target);
     const std::uint64_t draws = dkwm_min_num_samples(distance, kFail, kPass);
-    const auto p_value = [&](const std::vector<double>& law) {
-      return dkwm_p_value(cdf_distance(draw_counts(law, draws, generator), target), draws);
+    const auto p_value = [&](const std::vector<double>& distribution) {
+      return dkwm_p_value(cdf_distance(draw_counts(distribution, draws, generator), target), draws);
     };
-    EXPECT_LE(p_value(fault.law), kFail);
+    EXPECT_LE(p_value(fault.distribution), kFail);
     EXPECT_GT(p_value(target), kFail);
   }
 }
 
 // One bucket each: the scaled token, the tail, the swapped token, the upper half of the ranks.
 TEST(MustReject, ByBinomial) {
-  const std::vector<double> target = zipf_law(kVocab);
+  const std::vector<double> target = zipf_distribution(kVocab);
   const std::vector<std::pair<std::size_t, std::size_t>> buckets = {
       {0, 1}, {512, kVocab}, {1, 2}, {32, kVocab}};
   const std::vector<Fault> all = faults();
@@ -132,32 +137,33 @@ TEST(MustReject, ByBinomial) {
       return sum;
     };
     const double p = mass(target);
-    const double distance = std::abs(mass(all[i].law) - p);
+    const double distance = std::abs(mass(all[i].distribution) - p);
     const std::uint64_t draws = binomial_min_num_samples(distance, p, kFail, kPass);
-    const auto p_value = [&](const std::vector<double>& law) {
-      const auto counts = draw_counts(law, draws, generator);
+    const auto p_value = [&](const std::vector<double>& distribution) {
+      const auto counts = draw_counts(distribution, draws, generator);
       return binomial_p_value(static_cast<std::uint64_t>(mass(counts)), draws, p);
     };
-    EXPECT_LE(p_value(all[i].law), kFail);
+    EXPECT_LE(p_value(all[i].distribution), kFail);
     EXPECT_GT(p_value(target), kFail);
   }
 }
 
 TEST(MustReject, TotalVariationIntervalExcludesZero) {
-  const std::vector<double> target = zipf_law(kVocab);
+  const std::vector<double> target = zipf_distribution(kVocab);
   std::mt19937_64 generator(5);
   const std::uint64_t draws = 1000000;
   for (const Fault& fault : faults()) {
     SCOPED_TRACE(fault.name);
     const Pooling pooling = pool_by_probability(target, draws, 400, 32);
     const auto cells = static_cast<std::uint32_t>(pooling.probability.size());
-    const auto interval = [&](const std::vector<double>& law) {
-      const auto counts = pool_counts(pooling, draw_counts(law, draws, generator)).counts;
+    const auto interval = [&](const std::vector<double>& distribution) {
+      const auto counts = pool_counts(pooling, draw_counts(distribution, draws, generator)).counts;
       const GoodnessOfFit fit = goodness_of_fit(counts, pooling.probability);
       return total_variation_interval(fit.total_variation, cells, draws, kFail);
     };
-    const double distance = total_variation(pooled_law(pooling, fault.law), pooling.probability);
-    const Interval wrong = interval(fault.law);
+    const double distance =
+        total_variation(pooled_distribution(pooling, fault.distribution), pooling.probability);
+    const Interval wrong = interval(fault.distribution);
     EXPECT_GT(wrong.lower, 0);
     EXPECT_LE(wrong.lower, distance);
     EXPECT_GE(wrong.upper, distance);

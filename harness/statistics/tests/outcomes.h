@@ -1,4 +1,5 @@
-// What the tests of this folder share: every outcome of a small law, and draws from a large one.
+// What the tests of this folder share: every outcome of a small distribution, and draws from a
+// large one.
 #pragma once
 
 #include <algorithm>
@@ -10,23 +11,25 @@
 
 namespace fairdraw::statistics {
 
-/// Calls visit(counts, probability of counts) for every outcome of `draws` draws from `law`.
+/// Calls visit(counts, probability of counts) for every outcome of `draws` draws from
+/// `distribution`.
 template <class Visit>
-void for_each_outcome(std::span<const double> law, std::uint64_t draws, const Visit& visit) {
-  std::vector<std::uint64_t> counts(law.size(), 0);
+void for_each_outcome(std::span<const double> distribution, std::uint64_t draws,
+                      const Visit& visit) {
+  std::vector<std::uint64_t> counts(distribution.size(), 0);
   const auto extend = [&](const auto& self, std::size_t cell, std::uint64_t left,
                           double probability) -> void {
-    if (cell + 1 == law.size()) {
+    if (cell + 1 == distribution.size()) {
       counts[cell] = left;
       visit(std::span<const std::uint64_t>(counts),
-            probability * std::pow(law[cell], static_cast<double>(left)));
+            probability * std::pow(distribution[cell], static_cast<double>(left)));
       return;
     }
-    double term = probability;  // times C(left, x) law^x
+    double term = probability;  // times C(left, x) distribution^x
     for (std::uint64_t x = 0; x <= left; ++x) {
       counts[cell] = x;
       self(self, cell + 1, left - x, term);
-      term *= static_cast<double>(left - x) / static_cast<double>(x + 1) * law[cell];
+      term *= static_cast<double>(left - x) / static_cast<double>(x + 1) * distribution[cell];
     }
   };
   extend(extend, 0, draws, 1.0);
@@ -62,35 +65,36 @@ inline double uniform(std::mt19937_64& generator) {
   return static_cast<double>(generator() >> 11) * 0x1p-53;
 }
 
-/// Counts of `draws` draws from `law` by inverse transform.
-inline std::vector<std::uint64_t> draw_counts(std::span<const double> law, std::uint64_t draws,
-                                              std::mt19937_64& generator) {
+/// Counts of `draws` draws from `distribution` by inverse transform.
+inline std::vector<std::uint64_t> draw_counts(std::span<const double> distribution,
+                                              std::uint64_t draws, std::mt19937_64& generator) {
   std::vector<double> upto;
   double sum = 0;
-  for (const double p : law) upto.push_back(sum += p);
-  std::vector<std::uint64_t> counts(law.size(), 0);
+  for (const double p : distribution) upto.push_back(sum += p);
+  std::vector<std::uint64_t> counts(distribution.size(), 0);
   for (std::uint64_t i = 0; i < draws; ++i) {
     const auto at = std::upper_bound(upto.begin(), upto.end(), uniform(generator) * sum);
-    ++counts[std::min<std::size_t>(static_cast<std::size_t>(at - upto.begin()), law.size() - 1)];
+    ++counts[std::min<std::size_t>(static_cast<std::size_t>(at - upto.begin()),
+                                   distribution.size() - 1)];
   }
   return counts;
 }
 
 /// Zipf(1) over `size` tokens.
-inline std::vector<double> zipf_law(std::size_t size) {
-  std::vector<double> law(size);
+inline std::vector<double> zipf_distribution(std::size_t size) {
+  std::vector<double> distribution(size);
   double sum = 0;
-  for (std::size_t i = 0; i < size; ++i) sum += law[i] = 1 / static_cast<double>(i + 1);
-  for (double& p : law) p /= sum;
-  return law;
+  for (std::size_t i = 0; i < size; ++i) sum += distribution[i] = 1 / static_cast<double>(i + 1);
+  for (double& p : distribution) p /= sum;
+  return distribution;
 }
 
-/// `law` times 1 / its sum.
-inline std::vector<double> normalized(std::vector<double> law) {
+/// `distribution` times 1 / its sum.
+inline std::vector<double> normalized(std::vector<double> distribution) {
   double sum = 0;
-  for (const double p : law) sum += p;
-  for (double& p : law) p /= sum;
-  return law;
+  for (const double p : distribution) sum += p;
+  for (double& p : distribution) p /= sum;
+  return distribution;
 }
 
 inline double total_variation(std::span<const double> a, std::span<const double> b) {

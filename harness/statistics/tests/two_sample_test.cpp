@@ -35,8 +35,8 @@ TEST(TwoSampleSet, IsFishersTestOfTheTeaCups) {
   EXPECT_EQ(two_sample_set_p_value(4, 4, 9, 9), 1);
 }
 
-TEST(TwoSampleSet, AccusesEqualLawsNoMoreOftenThanItSays) {
-  // Every pair of counts of 9 and 7 draws, under one law.
+TEST(TwoSampleSet, AccusesEqualDistributionsNoMoreOftenThanItSays) {
+  // Every pair of counts of 9 and 7 draws, under one distribution.
   for (const double p : {0.05, 0.3, 0.5, 0.9}) {
     for (const double level : {0.3, 0.1, 0.01, 1e-4}) {
       double rate = 0;
@@ -51,7 +51,7 @@ TEST(TwoSampleSet, AccusesEqualLawsNoMoreOftenThanItSays) {
   }
 }
 
-TEST(TwoSampleSet, AccusesLawsWithinTheOddsRatioNoMoreOftenThanItSays) {
+TEST(TwoSampleSet, AccusesDistributionsWithinTheOddsRatioNoMoreOftenThanItSays) {
   const double odds = 1.5;
   for (const double p : {0.1, 0.5}) {
     const double tilted = odds * p / (1 - p + odds * p);  // odds 1.5 times those of p
@@ -89,7 +89,7 @@ TEST(TwoSampleSet, RefusesWhatItCannotCount) {
                std::invalid_argument);
 }
 
-TEST(TwoSampleDistance, AccusesEqualLawsNoMoreOftenThanItSays) {
+TEST(TwoSampleDistance, AccusesEqualDistributionsNoMoreOftenThanItSays) {
   // Two cells, every pair of counts of 40 and 30 draws.
   for (const double p : {0.1, 0.5}) {
     for (const double level : {0.3, 0.1, 0.01}) {
@@ -108,7 +108,7 @@ TEST(TwoSampleDistance, AccusesEqualLawsNoMoreOftenThanItSays) {
 }
 
 TEST(TwoSampleDistance, FindsWhatItSaysItFinds) {
-  // Two cells whose laws lie the stated distance apart: missed no more often than stated.
+  // Two cells whose distributions lie the stated distance apart: missed no more often than stated.
   const double discrepancy = two_sample_min_discrepancy(2, 200, 200, 0, 0.01, 0.01);
   ASSERT_LT(discrepancy, 0.5);
   const double critical = two_sample_critical_distance(2, 200, 200, 0, 0.01);

@@ -9,7 +9,8 @@
 //   raw_logprobs         ln of softmax(x): at temperature 1, nothing processed, nothing banned.
 //   processed_logits     x' / T: one float32 division of the processed logit (logits_processing.h)
 //                        by the temperature; x' where T = 0.
-//   processed_logprobs   ln of the law that `sample` draws from: softmax(x' / T) over the mask.
+//   processed_logprobs   ln of the distribution that `sample` draws from: softmax(x' / T) over the
+//   mask.
 // -inf means that there is no such token: of raw modes a logit of -inf, of processed modes a token
 // that is banned or that the filters drop (greedy rows keep one token). All other values are
 // finite: what float32 cannot hold becomes its largest finite number. NaN never comes out.
@@ -22,8 +23,9 @@
 // differ by no more than their logarithms: one unit in the last place. Distance to the real value:
 // at most
 //   -log1p(-E) + (2^-24 + 2^-50) |value| + 2^-47,   E = sum_i p_i min(1, e_i),
-// p the law itself, e_i = 2^-21 + 3 * 2^-24 * ln 2 * |y_i| + 2^(|y_i| - 40) the bound on a weight
-// at a distance of y_i octaves from the maximum. E is below 2^-21 + 1.24e-7 * E_p|y| + V * 2^-40.
+// p the distribution itself, e_i = 2^-21 + 3 * 2^-24 * ln 2 * |y_i| + 2^(|y_i| - 40) the bound on a
+// weight at a distance of y_i octaves from the maximum. E is below 2^-21 + 1.24e-7 * E_p|y| + V *
+// 2^-40.
 #pragma once
 
 #include <cstdint>

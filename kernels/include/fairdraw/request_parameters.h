@@ -4,8 +4,8 @@
 // it into RequestParameters or refuses it: with the engine's own limits, and an error that names
 // the field, its value and the allowed range. What an engine has and fairdraw has not is refused
 // too (ErrorCode::unsupported), never ignored. What an engine changes silently is listed in
-// `adjustments`; where its law is another one than that of `sample` with these parameters, in
-// `differences`. Both are sentences for a log.
+// `adjustments`; where its distribution is another one than that of `sample` with these parameters,
+// in `differences`. Both are sentences for a log.
 //
 // Every function takes the vocabulary's size: ids outside [0, vocab) are refused, and a top_k of at
 // least `vocab` is off. Strings (stop, bad words) are the tokeniser's: give them as ids.

@@ -98,7 +98,7 @@ struct ChainSpeculativeResult {
   View<RowStatus> statuses;     ///< [batch], optional; not ok: all tokens of the request are -1
 };
 
-/// Speculative sampling (Leviathan et al. 2023; Chen et al. 2023): the output law is the
+/// Speculative sampling (Leviathan et al. 2023; Chen et al. 2023): the output distribution is the
 /// target's, whatever the draft. Accepts with probability min(1, p/q), else draws from
 /// max(p - q, 0), else (all accepted) the bonus token from target row n. With a scalar seed
 /// request b uses index b of the counter, with an array index 0.

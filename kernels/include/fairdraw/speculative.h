@@ -1,8 +1,8 @@
 // Speculative verification in serving: drafted tokens against the target's raw logits.
 //
 // A request has n drafted tokens and n + 1 rows of the target: row 0 follows its history, row
-// i + 1 follows drafted token i. What comes out has the target's law, whatever the draft: the
-// tokens that stand, and one token of the target's own behind them. With `accepted` tokens
+// i + 1 follows drafted token i. What comes out has the target's distribution, whatever the draft:
+// the tokens that stand, and one token of the target's own behind them. With `accepted` tokens
 // standing the request has accepted + 1 new tokens, and its next step starts at offset +
 // accepted + 1.
 //
@@ -13,16 +13,17 @@
 //     for a point mass; and the tokens are, bit for bit, those that `sample` draws one by one at
 //     offset, offset + 1, ...: speculation changes the speed and nothing else. The draft must not
 //     be drawn with Purpose::draw of the same seed and offsets.
-//   - Its law Q (probabilities, or logits with their filters), from which each token was drawn,
+//   - Its distribution Q (probabilities, or logits with their filters), from which each token was
+//   drawn,
 //     independent of purposes accept, recover and bonus: Leviathan et al. 2023, Chen et al. 2023.
 //     Accepted with probability min(1, P/Q), else drawn anew from max(P - Q, 0), else (all stand)
 //     a bonus token from row n. Exact integers, as in chain_speculative_sampling (sampling.h).
 // A greedy request (temperature 0, top_k 1 or top_p 0) goes the first way: the largest logit.
 // A request without drafted tokens too: it gets the token that `sample` gives it.
 //
-// Trees of known law: the children of a node are tested in the order of their numbers, each against
-// what those before it left of the target. With R_0 the target's weights behind the node, Q_0 the
-// draft's, S_k and Z_k the sums of R_k and Q_k, child k with token x
+// Trees of known distribution: the children of a node are tested in the order of their numbers,
+// each against what those before it left of the target. With R_0 the target's weights behind the
+// node, Q_0 the draft's, S_k and Z_k the sums of R_k and Q_k, child k with token x
 //     stands if R_k(x) > 0 and floor(word * Q_k(x) S_k / 2^64) < R_k(x) Z_k;
 //     else R_{k+1}(j) = max(R_k(j) Z_k - Q_k(j) S_k, 0), and child k + 1 is tested against that.
 // Where none stands, a token is drawn from what is left; a leaf gives a bonus token. Q_{k+1} is Q_0
@@ -36,7 +37,7 @@
 // This asks of the draft that a child's number is its place in the order of drawing (Gumbel top-k:
 // perturbed logits, largest first), and that no node was kept or dropped for its token. Trees of
 // the deterministic top-k (EAGLE-2 and -3, Medusa, SGLang, TensorRT-LLM's dynamic trees) or pruned
-// by probability have no such law: `none` is right for them, as for every tree.
+// by probability have no such distribution: `none` is right for them, as for every tree.
 //
 // Rows of a request, and its drafted tokens: with `row_begins` request b owns target rows
 // row_begins[b] to row_begins[b + 1], exclusive, and its drafted tokens (and rows of the draft)
@@ -65,7 +66,7 @@
 
 namespace fairdraw {
 
-/// Filters of a law, as in SampleRequest: one value for the call, or one a request.
+/// Filters of a distribution, as in SampleRequest: one value for the call, or one a request.
 struct LawFilters {
   PerRequest<float> temperature = 1.0F;
   PerRequest<std::int32_t> top_k = 0;
@@ -89,7 +90,7 @@ struct TargetRows {
   PerRequest<std::uint64_t> offset = std::uint64_t{0};  ///< of a request's row 0
 };
 
-/// What is known of the law that drafted tokens were drawn from.
+/// What is known of the distribution that drafted tokens were drawn from.
 enum class DraftLaw : std::uint32_t {
   none = 0,   ///< they are given, or a function of the prefix
   probs = 1,  ///< probabilities, in any scale
@@ -117,17 +118,17 @@ struct VerifyChainResult {
 /// Verifies chains. On an error nothing is written. Statuses, of a request alone: those of
 /// `sample` for its rows and parameters; invalid_draft_length (rows that do not exist, a length
 /// below 0 or above its places or max_draft); index_out_of_range (a drafted token); and
-/// impossible_draft (a token that its own law never gives).
+/// impossible_draft (a token that its own distribution never gives).
 Error verify_chain(const VerifyChainRequest& request, const VerifyChainResult& result,
                    const Execution& execution = {});
 
-/// How the children of one node were drawn from the draft's law.
+/// How the children of one node were drawn from the draft's distribution.
 enum class SiblingSampling : std::uint32_t {
-  with_replacement = 0,    ///< each from the whole law: a token may come twice
+  with_replacement = 0,    ///< each from the whole distribution: a token may come twice
   without_replacement = 1  ///< each from what the ones before it left, renormalised
 };
 
-/// Most children of one node where the draft's law is known.
+/// Most children of one node where the draft's distribution is known.
 inline constexpr std::int32_t kMaxSiblings = 1024;
 
 /// Trees: several drafted tokens may follow one. Row 0 of a request is the root, row j + 1 follows
@@ -141,9 +142,9 @@ struct VerifyTreeRequest {
                                            ///< counted in its request, before it; -1: the root
   View<const std::int32_t> draft_lengths;  ///< optional, [batch]
   DraftLaw draft_law = DraftLaw::none;
-  SiblingSampling siblings = SiblingSampling::with_replacement;  ///< where there is a law
-  RowsView draft;  ///< one row beside each of the target's: the law of the children of that node;
-                   ///< not read where draft_law is none, nor of a node without children
+  SiblingSampling siblings = SiblingSampling::with_replacement;  ///< where there is a distribution
+  RowsView draft;  ///< one row beside each of the target's: the distribution of the children of
+                   ///< that node; not read where draft_law is none, nor of a node without children
   LawFilters draft_filters;  ///< of the draft's logits, before any token is taken out
 };
 
@@ -155,12 +156,12 @@ struct VerifyTreeResult {
   View<RowStatus> statuses;     ///< [batch], optional
 };
 
-/// Verifies trees. Of unknown law: the target's token is drawn at the root and looked for among its
-/// children, and so on; of children with the same token the first stands. Of known law: see above.
-/// Statuses as of chains (impossible_draft too of a token that a sibling before it has, without
-/// replacement), and invalid_draft_tree (a parent that does not come before its child; of known
-/// law, more than kMaxSiblings children of a node), invalid_draft_length (a path longer than
-/// max_depth) wherever they are in the tree.
+/// Verifies trees. Of unknown distribution: the target's token is drawn at the root and looked for
+/// among its children, and so on; of children with the same token the first stands. Of known
+/// distribution: see above. Statuses as of chains (impossible_draft too of a token that a sibling
+/// before it has, without replacement), and invalid_draft_tree (a parent that does not come before
+/// its child; of known distribution, more than kMaxSiblings children of a node),
+/// invalid_draft_length (a path longer than max_depth) wherever they are in the tree.
 Error verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult& result,
                   const Execution& execution = {});
 

@@ -46,7 +46,7 @@ enum class RowStatus : std::int32_t {
   invalid_allowed_ids = 16,    ///< an allowed id that is no token
   processing_overflow = 17,    ///< a penalty or bias made a finite logit infinite
   invalid_draft_length = 18,   ///< a draft longer than its buffer, or of a length below 0
-  impossible_draft = 19,       ///< the draft's own law gives a drafted token probability 0
+  impossible_draft = 19,       ///< the draft's own distribution gives a drafted token probability 0
   invalid_draft_tree = 20,     ///< a parent not before its child; too many children
   invalid_stop_criteria = 21,  ///< what ends a request: a length, an id or a sequence out of range
   invalid_beam = 22,           ///< beam search: width, max_tokens, early_stopping, an end id

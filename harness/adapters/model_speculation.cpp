@@ -1,0 +1,102 @@
+// The model's verification: the call as an owned request, taken apart, and put together again.
+#include <algorithm>
+
+#include "harness/adapters/decode.h"
+#include "harness/adapters/default_float_environment.h"
+#include "harness/adapters/model_sampler.h"
+#include "harness/adapters/processing_view.h"
+
+namespace fairdraw::harness {
+namespace {
+
+template <class T>
+std::vector<T> copied(const T* values, std::int64_t size) {
+  if (values == nullptr) return {};
+  return {values, values + size};
+}
+
+std::vector<float> decoded(const void* values, std::uint32_t dtype, std::int64_t size) {
+  std::vector<float> result;
+  for (std::int64_t i = 0; values != nullptr && i < size; ++i) {
+    result.push_back(decode(values, dtype, i));
+  }
+  return result;
+}
+
+std::vector<reference::RowParameters> parameters(const float* temperature,
+                                                 const std::int32_t* top_k, const float* top_p,
+                                                 const float* min_p, std::int64_t batch) {
+  std::vector<reference::RowParameters> result;
+  for (std::int64_t b = 0; temperature != nullptr && b < batch; ++b) {
+    result.push_back({temperature[b], top_k[b], top_p[b], min_p[b]});
+  }
+  return result;
+}
+
+SpeculationRequest owned(const fairdraw_verification& call) {
+  SpeculationRequest request;
+  request.dtype = static_cast<DType>(call.dtype);
+  request.batch = call.batch;
+  request.max_draft = call.max_draft;
+  request.max_depth = call.max_depth;
+  request.vocab = call.vocab;
+  request.trees = call.parents != nullptr;
+  request.target = decoded(call.target, call.dtype, call.rows * call.vocab);
+  request.parameters = parameters(call.temperature, call.top_k, call.top_p, call.min_p, call.batch);
+  request.tie_rule = static_cast<TieRule>(call.tie_rule);
+  request.filter_order = static_cast<FilterOrder>(call.filter_order);
+  request.allowed = copied(call.allowed, call.rows * words_for(call.vocab));
+  request.row_begins = copied(call.row_begins, call.batch + 1);
+  request.active = copied(call.active, call.batch);
+  request.seed_is_scalar = call.seed_is_scalar != 0;
+  const std::int64_t seeds = request.seed_is_scalar ? 1 : call.batch;
+  request.seed = copied(call.seed, seeds);
+  request.offset = copied(call.offset, seeds);
+  request.draft_tokens = copied(call.draft_tokens, call.places);
+  request.draft_lengths = copied(call.draft_lengths, call.batch);
+  request.parents = copied(call.parents, call.places);
+  request.draft_law = static_cast<DraftLaw>(call.draft_law);
+  request.siblings = static_cast<SiblingSampling>(call.siblings);
+  request.draft =
+      decoded(call.draft, call.dtype, (request.trees ? call.rows : call.places) * call.vocab);
+  request.draft_parameters = parameters(call.draft_temperature, call.draft_top_k, call.draft_top_p,
+                                        call.draft_min_p, call.batch);
+  const LogitsProcessing processing = processing_of(call.processing, call.rows, call.vocab);
+  for (std::int64_t row = 0; processing.given() && row < call.rows; ++row) {
+    request.processing.push_back(
+        reference::processing_of_row(processing, row, static_cast<std::size_t>(call.vocab)));
+  }
+  return request;
+}
+
+}  // namespace
+
+reference::SpeculationOutcome ModelSampler::speculation_request(DraftedTokens& request) {
+  return outcome_of(request);
+}
+
+std::string ModelSampler::run_speculation(const fairdraw_verification& speculation) {
+  const DefaultFloatEnvironment scope;
+  const SpeculationRequest request = owned(speculation);
+  const std::int64_t width = request.width();
+  for (std::int64_t b = 0; b < request.batch; ++b) {
+    DraftedTokens taken = split_request(request, b);
+    const reference::SpeculationOutcome outcome = speculation_request(taken);
+    const auto write = [](const std::vector<std::int32_t>& values, std::int64_t size,
+                          std::int32_t* to) {
+      if (to == nullptr) return;
+      std::fill_n(to, size, -1);
+      std::copy_n(values.begin(), std::min(size, static_cast<std::int64_t>(values.size())), to);
+    };
+    write(outcome.tokens, width + 1, speculation.tokens + b * (width + 1));
+    write(outcome.nodes, width,
+          speculation.nodes == nullptr ? nullptr : speculation.nodes + b * width);
+    if (speculation.accepted != nullptr) speculation.accepted[b] = outcome.accepted;
+    if (speculation.statuses != nullptr) {
+      speculation.statuses[b] = report_status(outcome.status);
+    }
+  }
+  return {};
+}
+
+}  // namespace fairdraw::harness

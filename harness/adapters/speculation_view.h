@@ -1,0 +1,104 @@
+// Requests with drafted tokens of the contract, as fairdraw/speculative.h has them: views over the
+// call's own arrays, wherever they lie.
+#pragma once
+
+#include "fairdraw/speculative.h"
+#include "harness/adapters/processing_view.h"
+#include "harness/contract/batch.h"
+
+namespace fairdraw::harness {
+
+/// An optional array.
+template <class T>
+View<T> view_or_none(T* data, std::int64_t size) {
+  return data != nullptr ? View<T>(data, size) : View<T>();
+}
+
+inline TargetRows target_of(const fairdraw_verification& call) {
+  const std::int64_t batch = call.batch;
+  TargetRows target;
+  target.logits = {call.target, static_cast<DType>(call.dtype), call.rows, call.vocab, call.vocab};
+  target.filters.temperature = {call.temperature, batch};
+  target.filters.top_k = {call.top_k, batch};
+  target.filters.top_p = {call.top_p, batch};
+  target.filters.min_p = {call.min_p, batch};
+  target.filters.tie_rule = static_cast<TieRule>(call.tie_rule);
+  target.filters.filter_order = static_cast<FilterOrder>(call.filter_order);
+  if (call.allowed != nullptr) target.allowed = {call.allowed, call.rows, (call.vocab + 31) / 32};
+  target.processing = processing_of(call.processing, call.rows, call.vocab);
+  target.batch = batch;
+  target.row_begins = view_or_none(call.row_begins, batch + 1);
+  target.active = view_or_none(call.active, batch);
+  if (call.seed_is_scalar != 0) {
+    target.seed = call.seed[0];
+    target.offset = call.offset[0];
+  } else {
+    target.seed = {call.seed, batch};
+    target.offset = {call.offset, batch};
+  }
+  return target;
+}
+
+inline LawFilters draft_filters_of(const fairdraw_verification& call) {
+  const std::int64_t batch = call.batch;
+  LawFilters filters;
+  if (static_cast<DraftLaw>(call.draft_law) == DraftLaw::logits) {
+    filters.temperature = {call.draft_temperature, batch};
+    filters.top_k = {call.draft_top_k, batch};
+    filters.top_p = {call.draft_top_p, batch};
+    filters.min_p = {call.draft_min_p, batch};
+  }
+  filters.tie_rule = static_cast<TieRule>(call.tie_rule);
+  filters.filter_order = static_cast<FilterOrder>(call.filter_order);
+  return filters;
+}
+
+/// `rows` of the draft's distribution.
+inline RowsView draft_of(const fairdraw_verification& call, std::int64_t rows) {
+  return {call.draft, static_cast<DType>(call.dtype), rows, call.vocab, call.vocab};
+}
+
+inline VerifyChainRequest chain_request_of(const fairdraw_verification& call) {
+  VerifyChainRequest request;
+  request.target = target_of(call);
+  request.max_draft = call.max_draft;
+  request.draft_tokens = {call.draft_tokens, call.places};
+  request.draft_lengths = view_or_none(call.draft_lengths, call.batch);
+  request.draft_law = static_cast<DraftLaw>(call.draft_law);
+  request.draft = draft_of(call, call.places);
+  request.draft_filters = draft_filters_of(call);
+  return request;
+}
+
+inline VerifyTreeRequest tree_request_of(const fairdraw_verification& call) {
+  VerifyTreeRequest request;
+  request.target = target_of(call);
+  request.max_draft = call.max_draft;
+  request.max_depth = call.max_depth;
+  request.draft_tokens = {call.draft_tokens, call.places};
+  request.parents = {call.parents, call.places};
+  request.draft_lengths = view_or_none(call.draft_lengths, call.batch);
+  request.draft_law = static_cast<DraftLaw>(call.draft_law);
+  request.siblings = static_cast<SiblingSampling>(call.siblings);
+  request.draft = draft_of(call, call.rows);
+  request.draft_filters = draft_filters_of(call);
+  return request;
+}
+
+/// `statuses`: the contract has plain integers.
+inline VerifyChainResult chain_result_of(const fairdraw_verification& call,
+                                         View<RowStatus> statuses) {
+  return {{call.tokens, call.batch * (call.max_draft + 1)},
+          view_or_none(call.accepted, call.batch),
+          statuses};
+}
+
+inline VerifyTreeResult tree_result_of(const fairdraw_verification& call,
+                                       View<RowStatus> statuses) {
+  return {{call.tokens, call.batch * (call.max_depth + 1)},
+          view_or_none(call.nodes, call.batch * call.max_depth),
+          view_or_none(call.accepted, call.batch),
+          statuses};
+}
+
+}  // namespace fairdraw::harness

@@ -1,0 +1,104 @@
+#include "harness/run/calls/draws.h"
+
+#include <algorithm>
+
+#include "harness/run/calls/random_words.h"
+
+namespace fairdraw::harness {
+namespace {
+
+// Tokens of a call: 2^16, and at most 2^30 logits for a sampler that reads the row again for each
+// of them, which are a few seconds of a plain loop: a call of a plugin may take a minute.
+std::uint64_t tokens_a_call(std::uint64_t vocab) {
+  return std::clamp<std::uint64_t>((1U << 30) / std::max<std::uint64_t>(vocab, 1), 1, 1U << 16);
+}
+
+// A call that gives `draws` tokens of one output.
+Request samples_of_one_output(const Request& row, std::uint64_t draws, std::uint64_t seed) {
+  Request request = row;
+  request.seed = {seed};
+  request.offset = {0};
+  request.num_samples = static_cast<std::int32_t>(draws);
+  return request;
+}
+
+// A call of `draws` outputs, with consecutive offsets or with one scalar seed.
+Request outputs_of_one_row(const Request& row, std::uint64_t draws, std::uint64_t seed, bool scalar,
+                           bool through_indices) {
+  Request request = row;
+  request.seed_is_scalar = scalar;
+  request.seed.assign(scalar ? 1 : draws, seed);
+  request.offset.assign(scalar ? 1 : draws, 0);
+  for (std::size_t i = 0; i < request.offset.size(); ++i) request.offset[i] = i;
+  if (through_indices) {
+    request.with_indices = true;
+    request.indices.assign(draws, 0);
+    return request;
+  }
+  request.rows = static_cast<std::int64_t>(draws);
+  request.parameters.assign(draws, row.parameters.front());
+  request.logits.reserve(draws * row.logits.size());
+  for (std::uint64_t i = 1; i < draws; ++i) {
+    request.logits.insert(request.logits.end(), row.logits.begin(), row.logits.end());
+    request.allowed.insert(request.allowed.end(), row.allowed.begin(), row.allowed.end());
+  }
+  return request;
+}
+
+void add(const Response& response, Counts& counts) {
+  if (!response.ran()) {
+    counts.trouble = response.trouble();
+    return;
+  }
+  for (const std::int32_t token : response.tokens) {
+    ++counts.draws;
+    const bool in_range = token >= 0 && static_cast<std::size_t>(token) < counts.of_token.size();
+    if (in_range) {
+      ++counts.of_token[static_cast<std::size_t>(token)];
+    } else {
+      ++counts.no_token;
+    }
+  }
+}
+
+}  // namespace
+
+Counts count_draws(Sampler& sampler, const Request& row, std::uint64_t draws, std::uint64_t seed) {
+  const SamplerDescription& description = sampler.description();
+  const auto vocab = static_cast<std::uint64_t>(row.vocab);
+  Counts counts;
+  counts.of_token.resize(vocab);
+
+  // An output costs a pass over the row, a further sample of it less: where there are samples,
+  // outputs take a quarter of the draws, and no more than 2^25 logits.
+  std::uint64_t by_outputs = draws;
+  if (description.num_samples) {
+    by_outputs = std::min(draws / 4, std::max<std::uint64_t>(64, (1U << 25) / vocab));
+  }
+  const std::uint64_t outputs_a_call =
+      description.indices ? tokens_a_call(vocab) : std::max<std::uint64_t>(1, (1U << 21) / vocab);
+  std::uint64_t call = 0;
+  while (counts.draws < draws && counts.trouble.empty()) {
+    const std::uint64_t call_seed = mixed(seed, call);
+    const bool as_outputs = counts.draws < by_outputs;
+    if (as_outputs) {
+      const std::uint64_t left = std::min(by_outputs - counts.draws, (by_outputs + 1) / 2);
+      const bool scalar = !description.per_request_seeds || call % 2 == 1;
+      add(run_request(sampler,
+                      outputs_of_one_row(row, std::min(left, outputs_a_call), call_seed, scalar,
+                                         description.indices),
+                      {}),
+          counts);
+    } else {
+      const std::uint64_t left = draws - counts.draws;
+      add(run_request(sampler,
+                      samples_of_one_output(row, std::min(left, tokens_a_call(vocab)), call_seed),
+                      {}),
+          counts);
+    }
+    ++call;
+  }
+  return counts;
+}
+
+}  // namespace fairdraw::harness

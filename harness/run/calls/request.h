@@ -1,0 +1,129 @@
+// One call of a sampler, owned: what is asked, and what came back, with guards around both.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "fairdraw/log_probabilities.h"
+#include "fairdraw/types.h"
+#include "harness/contract/sampler.h"
+#include "harness/inputs/processing_arrays.h"
+#include "reference/integer_model.h"
+
+namespace fairdraw::harness {
+
+/// What the rows of a request hold.
+enum class RowInput : std::uint32_t { logits = 0, probabilities = 1 };
+
+/// Owning form of fairdraw_batch. Outputs are rows, or entries of `indices` where given.
+struct Request {
+  RowInput input = RowInput::logits;
+  DType dtype = DType::float32;
+  std::int64_t rows = 0;
+  std::int64_t vocab = 0;
+  std::vector<float> logits;      ///< [rows, vocab], each exactly a value of dtype
+  std::int64_t row_stride = 0;    ///< in elements; 0: vocab. The gap between rows holds NaN
+  std::int64_t misalignment = 0;  ///< bytes from a 64-byte boundary to the first logit, 0 to 63
+  std::int64_t gap = 0;           ///< values between two rows of mask, probs and the bitmask
+  std::vector<reference::RowParameters> parameters;  ///< [rows]
+  TieRule tie_rule = TieRule::keep_all;
+  FilterOrder filter_order = FilterOrder::top_k_first;
+  std::vector<reference::RowProcessing> processing;  ///< [rows], or empty
+  HistoryArrays history_form;                        ///< how its histories are given
+  std::vector<std::uint32_t> allowed;                ///< [rows, words_for(vocab)], or empty
+  std::vector<std::uint8_t> active;                  ///< [rows], or empty
+  bool with_indices = false;
+  std::vector<std::int32_t> indices;  ///< [outputs] where with_indices
+  bool seed_is_scalar = false;
+  std::vector<std::uint64_t> seed;    ///< [outputs], or [1] where seed_is_scalar
+  std::vector<std::uint64_t> offset;  ///< as seed
+  std::vector<std::uint64_t> words;   ///< [outputs, num_samples] random words, or empty
+  std::int32_t num_samples = 1;
+
+  std::int64_t outputs() const;
+  /// Row of logits of an output; may be out of range, as `indices` may be.
+  std::int64_t row_of(std::int64_t output) const;
+  const float* row(std::int64_t row) const { return logits.data() + row * vocab; }
+};
+
+constexpr std::int64_t words_for(std::int64_t vocab) { return (vocab + 31) / 32; }
+
+/// Log-probabilities as engines report them (fairdraw/log_probabilities.h).
+struct WantedReport {
+  bool values = false;  ///< and the top n; false: nothing of it
+  bool ranks = false, all = false;
+  LogprobsMode mode = LogprobsMode::raw_logprobs;
+  RankRule rank_rule = RankRule::position;
+  std::int32_t top_n = 0;
+};
+
+/// Which optional results to ask for, besides tokens.
+struct WantedResults {
+  bool statuses = false, support_size = false, mask = false, probs = false, logprobs = false;
+  WantedReport report = {};
+};
+
+/// Results. Arrays that were not wanted are empty. Everything is filled with kUnwritten patterns
+/// before the call, so that what the sampler leaves out cannot pass for an answer, and what it is
+/// given to read is looked at again behind it.
+struct Response {
+  std::string refused;  ///< why the whole call was refused; empty: it ran
+  std::string damage;   ///< what was written that is no result, or how the sampler broke; empty:
+                        ///< nothing
+  std::vector<std::int32_t> tokens, statuses, support_size;
+  std::vector<float> logprob, logprob_filtered, probs;
+  std::vector<std::uint32_t> mask;
+  std::vector<float> report_values, report_top_values, report_all;
+  std::vector<std::int32_t> report_ranks, report_top_ids;
+
+  bool ran() const { return refused.empty() && damage.empty(); }
+  std::string trouble() const { return refused.empty() ? damage : "call refused: " + refused; }
+  bool kept(std::int64_t row, std::int64_t vocab, std::int64_t token) const;
+  /// True where a bit of the row's mask at or beyond `vocab` is set.
+  bool kept_beyond(std::int64_t row, std::int64_t vocab) const;
+};
+
+/// Value that tokens, statuses and sizes hold before the call.
+inline constexpr std::int32_t kUnwritten = INT32_MIN;
+/// What words of the mask hold before it.
+inline constexpr std::uint32_t kUnwrittenMask = 0xdeadbeefU;
+
+Response run_request(Sampler& sampler, const Request& request, const WantedResults& wanted);
+
+/// Owning form of fairdraw_chain. Probabilities are exactly values of dtype. Words: all empty, or
+/// [batch, n], [batch, n], [batch].
+struct ChainRequest {
+  DType dtype = DType::float32;
+  std::int64_t batch = 0, num_draft_tokens = 0, vocab = 0;
+  std::vector<float> draft_probs;          ///< [batch * n, vocab]
+  std::vector<std::int32_t> draft_tokens;  ///< [batch, n]
+  std::vector<float> target_probs;         ///< [batch * (n + 1), vocab]
+  bool seed_is_scalar = false;
+  std::vector<std::uint64_t> seed, offset;  ///< [batch], or [1]
+  std::vector<std::uint64_t> accept_words, recover_words, bonus_words;
+  bool counts = true;  ///< asks for counts and statuses, not for tokens alone
+};
+
+struct ChainResponse {
+  std::string refused, damage;  ///< as in Response
+  std::vector<std::int32_t> tokens, accepted, emitted, statuses;
+
+  bool ran() const { return refused.empty() && damage.empty(); }
+  std::string trouble() const { return refused.empty() ? damage : "call refused: " + refused; }
+};
+
+/// `statuses`: only where the sampler reports them.
+ChainResponse run_chain_request(Sampler& sampler, const ChainRequest& request);
+
+/// The ability that the request needs and the sampler does not declare, as a reason for a skip;
+/// empty when there is none.
+std::string missing_ability(const SamplerDescription& sampler, const Request& request);
+
+/// `wanted`, less what the sampler does not report: of logits, or of what `request` holds. Draws
+/// from probabilities give tokens and statuses, as those of every library do.
+WantedResults reported(const SamplerDescription& sampler, WantedResults wanted);
+WantedResults reported(const SamplerDescription& sampler, const Request& request,
+                       WantedResults wanted);
+
+}  // namespace fairdraw::harness

@@ -1,0 +1,108 @@
+#include "harness/run/calls/request_arrays.h"
+
+#include <sys/mman.h>
+
+#include "harness/inputs/families.h"
+
+namespace fairdraw::harness {
+namespace {
+
+// Above this a matrix is spread over memory that is only reserved.
+constexpr std::size_t kSparseFrom = std::size_t{1} << 30;
+
+// Any change of a word changes it: each step is a bijection of the state. 8 bytes a multiplication.
+std::uint64_t hash_of(const void* data, std::size_t size) {
+  std::uint64_t hash = 0x9e3779b97f4a7c15;
+  const auto* const bytes = static_cast<const std::byte*>(data);
+  for (std::size_t at = 0; at < size; at += 8) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes + at, std::min<std::size_t>(8, size - at));
+    hash = (hash ^ word) * 0xff51afd7ed558ccd;
+    hash ^= hash >> 32;
+  }
+  return hash;
+}
+
+}  // namespace
+
+std::size_t element_size(DType dtype) { return dtype == DType::float32 ? 4 : 2; }
+
+void encode(DType dtype, const float* values, std::size_t count, std::byte* target) {
+  if (count == 0) return;  // null then, perhaps, which memcpy must not see
+  if (dtype == DType::float32) {
+    std::memcpy(target, values, count * sizeof(float));
+    return;
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint16_t bits =
+        dtype == DType::float16 ? to_float16(values[i]) : to_bfloat16(values[i]);
+    std::memcpy(target + i * sizeof(bits), &bits, sizeof(bits));
+  }
+}
+
+SparseMemory::SparseMemory(Memory* memory, std::size_t size) : memory_(memory), size_(size) {
+  if (memory != std::pmr::get_default_resource()) {  // that of a sampler is sparse itself
+    data_ = static_cast<std::byte*>(memory->allocate(size));
+    return;
+  }
+  void* const mapped = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped != MAP_FAILED) data_ = static_cast<std::byte*>(mapped);
+}
+
+SparseMemory::~SparseMemory() {
+  if (memory_ != std::pmr::get_default_resource()) {
+    memory_->deallocate(data_, size_);
+    return;
+  }
+  if (data_ != nullptr) munmap(data_, size_);
+}
+
+EncodedLogits::EncodedLogits(Memory* memory, const Request& request)
+    : stride_(request.row_stride == 0 ? request.vocab : request.row_stride), storage_(memory) {
+  const std::size_t size = element_size(request.dtype);
+  const auto stride = static_cast<std::size_t>(stride_);
+  const auto rows = static_cast<std::size_t>(request.rows);
+  const auto vocab = static_cast<std::size_t>(request.vocab);
+  const bool as_it_is = request.dtype == DType::float32 && stride_ == request.vocab &&
+                        request.misalignment == 0 && memory == std::pmr::get_default_resource();
+  if (as_it_is) {
+    data_ = request.logits.data();
+    size_ = rows * vocab * size;
+    return;
+  }
+  const std::size_t bytes = rows * stride * size;
+  std::byte* first = nullptr;
+  if (bytes >= kSparseFrom) {
+    sparse_ = std::make_unique<SparseMemory>(memory, bytes + 64);
+    if (sparse_->data() == nullptr) throw std::bad_alloc();
+    first = sparse_->data() + request.misalignment;
+  } else {
+    storage_.resize(bytes + 128);
+    void* aligned = storage_.data();
+    std::size_t space = storage_.size();
+    aligned = std::align(64, bytes, aligned, space);
+    first = static_cast<std::byte*>(aligned) + request.misalignment;
+    std::memset(first, 0xff, bytes);  // NaN in all three dtypes
+    size_ = bytes;
+  }
+  for (std::size_t row = 0; row < rows; ++row) {
+    encode(request.dtype, request.logits.data() + row * vocab, vocab, first + row * stride * size);
+  }
+  data_ = first;
+}
+
+void ReadOnly::watch_bytes(const char* name, const void* data, std::size_t size) {
+  if (size > 0) arrays_.push_back({name, data, size, hash_of(data, size)});
+}
+
+std::string ReadOnly::damage() const {
+  for (const Array& array : arrays_) {
+    if (hash_of(array.data, array.size) != array.hash) {
+      return std::string("changed ") + array.name + ", which it may only read";
+    }
+  }
+  return {};
+}
+
+}  // namespace fairdraw::harness

@@ -1,0 +1,98 @@
+// One verification of drafted tokens, owned: what is asked, what came back, and what the model says
+// of it, request by request.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fairdraw/speculative.h"
+#include "harness/run/calls/request.h"
+#include "reference/speculation_model.h"
+
+namespace fairdraw::harness {
+
+/// Owning form of fairdraw_verification. Values are exactly values of dtype.
+struct SpeculationRequest {
+  DType dtype = DType::float32;
+  std::int64_t batch = 0, max_draft = 0, max_depth = 0, vocab = 0;
+  bool trees = false;
+  std::vector<float> target;                         ///< logits, [rows, vocab]
+  std::vector<reference::RowParameters> parameters;  ///< [batch]
+  TieRule tie_rule = TieRule::keep_all;
+  FilterOrder filter_order = FilterOrder::top_k_first;
+  std::vector<reference::RowProcessing> processing;  ///< [rows] of the target, or empty
+  HistoryArrays history_form;
+  std::vector<std::uint32_t> allowed;    ///< [rows, words_for(vocab)], or empty
+  std::vector<std::int64_t> row_begins;  ///< [batch + 1], or empty
+  std::vector<std::uint8_t> active;      ///< [batch], or empty
+  bool seed_is_scalar = false;
+  std::vector<std::uint64_t> seed, offset;  ///< [batch], or [1]
+  std::vector<std::int32_t> draft_tokens;   ///< [places]
+  std::vector<std::int32_t> draft_lengths;  ///< [batch], or empty
+  std::vector<std::int32_t> parents;        ///< [places] of trees
+  DraftLaw draft_law = DraftLaw::none;
+  SiblingSampling siblings = SiblingSampling::with_replacement;  ///< of trees
+  /// Where there is a distribution: [places, vocab]; of trees [rows, vocab].
+  std::vector<float> draft;
+  std::vector<reference::RowParameters> draft_parameters;  ///< [batch] of logits
+  bool counts = true;  ///< asks for everything, not for tokens alone
+
+  std::int64_t rows() const { return static_cast<std::int64_t>(target.size()) / vocab; }
+  std::int64_t places() const { return static_cast<std::int64_t>(draft_tokens.size()); }
+  /// Drafted tokens that a path has at most: tokens has one column more.
+  std::int64_t width() const { return trees ? max_depth : max_draft; }
+};
+
+struct SpeculationResponse {
+  std::string refused, damage;  ///< as in Response
+  std::vector<std::int32_t> tokens, nodes, accepted, statuses;
+
+  bool ran() const { return refused.empty() && damage.empty(); }
+  std::string trouble() const { return refused.empty() ? damage : "call refused: " + refused; }
+};
+
+SpeculationResponse run_speculation(Sampler& sampler, const SpeculationRequest& request);
+
+// --- The model -----------------------------------------------------------------------------------
+
+/// A row of logits or probabilities with its filters.
+struct DistributionRow {
+  std::vector<float> values;
+  bool from_probs = false;
+  std::vector<std::uint32_t> allowed;
+  reference::RowParameters parameters;
+  TieRule tie_rule = TieRule::keep_all;
+  FilterOrder filter_order = FilterOrder::top_k_first;
+  std::optional<reference::RowProcessing> processing = {};  ///< of logits
+
+  reference::IntegerRow model() const;
+  /// What the filters see of logits, where the row is right: banned tokens are -inf.
+  std::vector<float> processed() const;
+};
+
+/// One request of a verification, taken apart. Mutants change it.
+struct DraftedTokens {
+  RowStatus status = RowStatus::ok;  ///< inactive or invalid_draft_length: there is nothing else
+  bool tree = false;
+  std::size_t vocab = 0, max_depth = 0;
+  std::vector<DistributionRow> target;                           ///< [n + 1]
+  std::vector<DistributionRow> draft;                            ///< [n], of trees [n + 1], or none
+  SiblingSampling siblings = SiblingSampling::with_replacement;  ///< of trees
+  std::vector<std::int32_t> drafted, parents;
+  std::vector<reference::PositionWords> words;  ///< [n + 1]
+};
+
+/// The processing of the row behind `prefix`, tokens that go on from the history of `row`.
+reference::RowProcessing processing_behind(const reference::RowProcessing& row,
+                                           std::span<const std::int32_t> prefix);
+
+DraftedTokens split_request(const SpeculationRequest& request, std::int64_t b);
+
+reference::SpeculationOutcome outcome_of(const DraftedTokens& request);
+
+bool is_greedy(const reference::RowParameters& parameters);
+
+}  // namespace fairdraw::harness

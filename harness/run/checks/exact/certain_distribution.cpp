@@ -1,0 +1,133 @@
+#include "harness/run/checks/exact/certain_distribution.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "harness/run/calls/draws.h"
+#include "harness/run/evidence/pictures.h"
+#include "harness/statistics/statistics.h"
+
+namespace fairdraw::harness {
+
+using reference::Membership;
+
+std::string find_distribution(const CheckInput& input, const Request& request,
+                              reference::RealDistribution& distribution) {
+  if (std::string lacks = missing_ability(input.sampler->description(), request); !lacks.empty()) {
+    return lacks;
+  }
+  distribution = distribution_of(input, request, 0);
+  if (distribution.defined && !distribution.must_fail) return {};
+  return "semantics " + input.semantics.name + " gives this row no distribution";
+}
+
+CertainDistribution certain_distribution(const reference::RealDistribution& distribution) {
+  CertainDistribution certain;
+  certain.ambiguous_mass = distribution.ambiguous_mass;
+  certain.probability.assign(distribution.probability.size(), 0);
+  double sum = 0;
+  for (std::size_t token = 0; token < distribution.probability.size(); ++token) {
+    if (!distribution.has_frequency(token) || distribution.probability[token] <= 0) continue;
+    certain.probability[token] = distribution.probability[token];
+    sum += distribution.probability[token];
+    ++certain.support;
+  }
+  for (double& probability : certain.probability) probability /= sum;
+  return certain;
+}
+
+std::vector<std::uint32_t> by_falling_probability(std::span<const double> probability) {
+  std::vector<std::uint32_t> order(probability.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::sort(order.begin(), order.end(), [probability](std::uint32_t a, std::uint32_t b) {
+    return probability[a] != probability[b] ? probability[a] > probability[b] : a < b;
+  });
+  return order;
+}
+
+std::uint64_t certain_draws(std::uint64_t draws, const reference::RealDistribution& distribution) {
+  const double partly =
+      distribution.partly_drawn < 0
+          ? 0
+          : distribution.probability[static_cast<std::size_t>(distribution.partly_drawn)];
+  return static_cast<std::uint64_t>(static_cast<double>(draws) *
+                                    std::max(0.0, 1 - distribution.ambiguous_mass - partly));
+}
+
+namespace {
+
+// The first token outside of the support that was drawn, and those around it.
+void note_outside(const Request& request, const reference::RealDistribution& distribution,
+                  std::size_t token, const Counts& counts, CheckOutcome& outcome) {
+  if (outcome.evidence.boundary) return;
+  outcome.evidence.observed =
+      fmt::format("token {}, {} times in {} draws", token, counts.of_token[token], counts.draws);
+  outcome.evidence.expected = "never: it is outside of the support";
+  outcome.evidence.boundary =
+      boundary_around(request, distribution, 0, 0, static_cast<std::int64_t>(token), {});
+  for (BoundaryToken& entry : outcome.evidence.boundary->tokens) {
+    entry.drawn = counts.of_token[entry.token];
+  }
+}
+
+}  // namespace
+
+CertainCounts draw_row(const CheckInput& input, const Request& request,
+                       const reference::RealDistribution& distribution, std::uint64_t seed,
+                       CheckOutcome& outcome) {
+  Counts counts = count_draws(*input.sampler, request, input.draws, seed);
+  outcome.draws += counts.draws;
+  if (!counts.trouble.empty()) outcome.fail(counts.trouble);
+  if (counts.no_token > 0) {
+    outcome.fail(fmt::format("{} of {} draws gave no token of the vocabulary", counts.no_token,
+                             counts.draws));
+  }
+  CertainCounts drawn;
+  for (std::size_t token = 0; token < counts.of_token.size(); ++token) {
+    if (distribution.membership[token] == Membership::out && counts.of_token[token] > 0) {
+      outcome.fail(
+          fmt::format("token {} (logit {}) was drawn {} times and is outside of the "
+                      "support ({})",
+                      token, request.row(0)[token], counts.of_token[token],
+                      describe(request.parameters.front())));
+      note_outside(request, distribution, token, counts, outcome);
+    }
+    if (!distribution.has_frequency(token)) counts.of_token[token] = 0;
+    drawn.draws += counts.of_token[token];
+  }
+  drawn.of_token = std::move(counts.of_token);
+  if (drawn.draws == 0) outcome.fail("no draw gave a token that certainly belongs to the support");
+  return drawn;
+}
+
+std::vector<double> weight_errors(const CheckInput& input,
+                                  const CertainDistribution& distribution) {
+  reference::WeightBound bound;
+  bound.truncation = input.sampler->description().exact_integer;
+  bound.constant += input.semantics.relative_weight_error;
+  const double largest =
+      *std::max_element(distribution.probability.begin(), distribution.probability.end());
+  std::vector<double> errors(distribution.probability.size(), 0);
+  for (std::size_t token = 0; token < errors.size(); ++token) {
+    if (distribution.probability[token] == 0) continue;
+    // One octave more than the distance: rows of probabilities are scaled to [1/2, 1).
+    errors[token] =
+        std::min(1.0, bound.at(1 + std::log2(largest / distribution.probability[token])));
+  }
+  return errors;
+}
+
+void note_total_variation(double observed, std::size_t cells, std::uint64_t draws,
+                          CheckOutcome& outcome) {
+  constexpr double kMissRate = 0.01;
+  const statistics::Interval interval = statistics::total_variation_interval(
+      observed, static_cast<std::uint32_t>(cells), draws, kMissRate);
+  outcome.total_variation = observed;
+  outcome.measures["total_variation_lower"] = interval.lower;
+  outcome.measures["total_variation_upper"] = interval.upper;
+}
+
+}  // namespace fairdraw::harness

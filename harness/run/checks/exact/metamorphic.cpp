@@ -1,0 +1,255 @@
+// Relations between calls whose answers must be related, whatever the right answer is.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "harness/run/calls/random_words.h"
+#include "harness/run/checks/checks.h"
+
+namespace fairdraw::harness {
+namespace {
+
+constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+
+class Relations {
+ public:
+  Relations(const CheckInput& input, CheckOutcome& outcome) : input_(input), outcome_(outcome) {}
+
+  Response run(const Request& request, const char* name) {
+    const WantedResults wanted = reported(input_.sampler->description(), request, kWanted);
+    Response response = run_request(*input_.sampler, request, wanted);
+    if (!response.ran()) outcome_.fail(fmt::format("{}: {}", name, response.trouble()));
+    outcome_.draws += static_cast<std::uint64_t>(request.rows);
+    ++outcome_.measures["relations"];
+    return response;
+  }
+
+  // Tokens, statuses, sizes equal; masks equal on the ids of the first request.
+  void expect_same(const char* name, const Request& request, const Response& expected,
+                   const Request& changed) {
+    if (outcome_.failed()) return;
+    const Response response = run(changed, name);
+    if (outcome_.failed()) return;
+    for (std::int64_t row = 0; row < request.rows; ++row) {
+      const auto at = static_cast<std::size_t>(row);
+      if (response.tokens[at] != expected.tokens[at]) {
+        fail(name, request, row, "token", response.tokens[at], expected.tokens[at]);
+      } else if (response.statuses != expected.statuses) {
+        outcome_.fail(fmt::format("{}: statuses differ", name));
+      } else if (!expected.support_size.empty() &&
+                 response.support_size[at] != expected.support_size[at]) {
+        fail(name, request, row, "support size", response.support_size[at],
+             expected.support_size[at]);
+      }
+      for (std::int64_t id = 0; !expected.mask.empty() && id < changed.vocab; ++id) {
+        const bool before = id < request.vocab && expected.kept(row, request.vocab, id);
+        if (response.kept(row, changed.vocab, id) != before) {
+          outcome_.fail(fmt::format("{}: row {}, token {}: mask bit {}, was {}", name, row, id,
+                                    !before, before));
+          return;
+        }
+      }
+    }
+  }
+
+ private:
+  void fail(const char* name, const Request& request, std::int64_t row, const char* what,
+            std::int32_t observed, std::int32_t expected) {
+    outcome_.fail(fmt::format("{}: row {} ({}): {} {}, was {}", name, row,
+                              describe(request.parameters[static_cast<std::size_t>(row)]), what,
+                              observed, expected));
+  }
+
+  const CheckInput& input_;
+  CheckOutcome& outcome_;
+  static constexpr WantedResults kWanted = {.statuses = true, .support_size = true, .mask = true};
+};
+
+// Adds `shift` to every logit; false where a sum is not exact in float32.
+bool shift_logits(Request& request, float shift) {
+  for (float& logit : request.logits) {
+    if (std::isinf(logit)) continue;
+    const double sum = static_cast<double>(logit) + static_cast<double>(shift);
+    // Two float32 values may be further apart than 53 bits: then float64 rounds their sum too.
+    if (sum - static_cast<double>(shift) != static_cast<double>(logit)) return false;
+    if (rounded_to(request.dtype, static_cast<float>(sum)) != sum) return false;
+    logit = static_cast<float>(sum);
+  }
+  return true;
+}
+
+void compare_shifts(const Request& base, const Response& expected, Relations& relations,
+                    CheckOutcome& outcome) {
+  for (const float shift : {0.5F, 1.0F, -2.0F, 16.0F, -64.0F, 1024.0F}) {
+    Request shifted = base;
+    if (!shift_logits(shifted, shift)) continue;
+    ++outcome.measures["exact_shifts"];
+    relations.expect_same("exact shift of all logits", base, expected, shifted);
+  }
+}
+
+// Probabilities come in any scale. A power of two changes none of their bits, as long as nothing
+// is lost below: here the largest sums that float32 cannot hold, and small ones.
+void compare_scales(const Request& base, const Response& expected, Relations& relations,
+                    CheckOutcome& outcome) {
+  for (const int octaves : {-8, 9, 126}) {
+    Request scaled = base;
+    bool exact = true;
+    for (std::int64_t row = 0; row < base.rows; ++row) {
+      float* const first = scaled.logits.data() + row * base.vocab;
+      const float largest = *std::max_element(first, first + base.vocab);
+      // To 2^126: a sum of five is above the largest float32 then.
+      const int shift = octaves == 126 ? octaves - std::ilogb(largest) : octaves;
+      for (std::int64_t id = 0; id < base.vocab; ++id) {
+        const double value = std::ldexp(static_cast<double>(first[id]), shift);
+        first[id] = static_cast<float>(value);
+        exact = exact && static_cast<double>(rounded_to(base.dtype, first[id])) == value;
+      }
+    }
+    if (!exact) continue;
+    ++outcome.measures["exact_scales"];
+    relations.expect_same("all probabilities times a power of two", base, expected, scaled);
+  }
+}
+
+void compare_padding(const Request& base, const Response& expected, Relations& relations) {
+  const float nothing = base.input == RowInput::logits ? kMinusInfinity : 0.0F;
+  for (const std::int64_t columns : {1, 31, 64}) {
+    if (base.vocab + columns > kMaxVocab || !base.allowed.empty()) return;
+    Request padded = base;
+    padded.vocab = base.vocab + columns;
+    padded.logits.clear();
+    for (std::int64_t row = 0; row < base.rows; ++row) {
+      padded.logits.insert(padded.logits.end(), base.row(row), base.row(row) + base.vocab);
+      padded.logits.insert(padded.logits.end(), static_cast<std::size_t>(columns), nothing);
+    }
+    relations.expect_same("columns that nothing can be drawn from at the end", base, expected,
+                          padded);
+  }
+}
+
+void compare_filters_off(const Request& base, Relations& relations) {
+  const auto vocab = static_cast<std::int32_t>(base.vocab);
+  Request plain = base;
+  for (reference::RowParameters& row : plain.parameters) row.top_k = 0;
+  const Response expected = relations.run(plain, "top_k 0");
+  for (const std::int32_t top_k :
+       {-1, vocab, vocab + 1, std::numeric_limits<std::int32_t>::max()}) {
+    if (top_k == 1) continue;  // a vocabulary of one
+    Request off = plain;
+    for (reference::RowParameters& row : off.parameters) row.top_k = top_k;
+    relations.expect_same("top_k that is off", plain, expected, off);
+  }
+}
+
+// Makes 0 of the largest logit of each row; the rest moves along as far as float32 lets it.
+void move_maximum_to_zero(Request& request) {
+  for (std::int64_t row = 0; row < request.rows; ++row) {
+    float* const first = request.logits.data() + row * request.vocab;
+    const float largest = *std::max_element(first, first + request.vocab);
+    for (std::int64_t id = 0; id < request.vocab; ++id) {
+      first[id] = rounded_to(request.dtype, first[id] - largest);
+    }
+  }
+}
+
+// -0 is 0 in every parameter, and a logit of -0 is one of +0: in rows whose largest logits are
+// zeros, every second one of either sign.
+void compare_signs(const Request& base, Relations& relations) {
+  Request plain = base;
+  move_maximum_to_zero(plain);
+  const Response expected = relations.run(plain, "largest logit of 0");
+  Request signs = plain;
+  for (reference::RowParameters& row : signs.parameters) {
+    if (row.min_p == 0) row.min_p = -0.0F;
+    if (row.temperature == 0) row.temperature = -0.0F;
+    if (row.top_p == 0) row.top_p = -0.0F;
+  }
+  bool flips = true;
+  for (float& logit : signs.logits) {
+    if (logit != 0) continue;
+    if (flips) logit = -logit;
+    flips = !flips;
+  }
+  relations.expect_same("the sign of zeros", plain, expected, signs);
+}
+
+// Filters that keep ties depend on values alone, so masks move with the ids.
+void compare_permuted(const CheckInput& input, const Request& base, const Response& expected,
+                      Relations& relations, CheckOutcome& outcome) {
+  if (outcome.failed() || expected.mask.empty() || !base.allowed.empty()) return;
+  if (!input.exact() || base.tie_rule != TieRule::keep_all) return;
+  std::vector<std::int64_t> id_of(static_cast<std::size_t>(base.vocab));
+  std::iota(id_of.begin(), id_of.end(), 0);
+  for (std::size_t i = id_of.size(); i > 1; --i) {
+    std::swap(id_of[i - 1], id_of[mixed(input.seed + 2, i) % i]);
+  }
+  Request permuted = base;
+  for (std::int64_t row = 0; row < base.rows; ++row) {
+    for (std::int64_t id = 0; id < base.vocab; ++id) {
+      permuted.logits[static_cast<std::size_t>(row * base.vocab + id)] =
+          base.row(row)[id_of[static_cast<std::size_t>(id)]];
+    }
+  }
+  const Response response = relations.run(permuted, "permuted vocabulary");
+  for (std::int64_t row = 0; row < base.rows && !outcome.failed(); ++row) {
+    const reference::RowParameters& row_parameters = base.parameters[static_cast<std::size_t>(row)];
+    const bool greedy =
+        row_parameters.temperature == 0 || row_parameters.top_k == 1 || row_parameters.top_p == 0;
+    if (greedy) continue;  // the lowest id among equals is not a matter of values
+    for (std::int64_t id = 0; id < base.vocab; ++id) {
+      const std::int64_t before = id_of[static_cast<std::size_t>(id)];
+      if (response.kept(row, base.vocab, id) == expected.kept(row, base.vocab, before)) continue;
+      outcome.fail(fmt::format(
+          "permuted vocabulary: row {}: token {} is {} as {}, and not as {}", row, before,
+          expected.kept(row, base.vocab, before) ? "kept" : "dropped", before, id));
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+CheckOutcome check_metamorphic(const CheckInput& input) {
+  const SamplerDescription& sampler = input.sampler->description();
+  if (!sampler.per_request_seeds) return skipped("has no per-request seeds");
+  const Request base = make_request(input, 0, input.rows);
+  if (const std::string lacks = missing_ability(sampler, base); !lacks.empty()) {
+    return skipped(lacks);
+  }
+  CheckOutcome outcome;
+  outcome.rows = static_cast<std::uint64_t>(input.rows);
+  Relations relations(input, outcome);
+  const Response expected = relations.run(base, "the request itself");
+  if (outcome.failed()) return outcome;
+  if (input.exact()) {  // float32 arithmetic may round differently at another place
+    compare_padding(base, expected, relations);
+    if (input.row_input == RowInput::probabilities) {
+      compare_scales(base, expected, relations, outcome);
+    } else {
+      compare_shifts(base, expected, relations, outcome);
+      compare_filters_off(base, relations);
+      compare_signs(base, relations);
+    }
+  }
+  compare_permuted(input, base, expected, relations, outcome);
+  Request empty = base;
+  empty.rows = 0;
+  empty.logits.clear();
+  empty.parameters.clear();
+  empty.allowed.clear();
+  empty.seed = {0};
+  empty.offset = {0};
+  empty.seed_is_scalar = true;
+  relations.run(empty, "empty batch");
+  if (!outcome.failed()) {
+    outcome.message =
+        fmt::format("{} relations hold on {} rows", outcome.measures["relations"], outcome.rows);
+  }
+  return outcome;
+}
+
+}  // namespace fairdraw::harness

@@ -1,0 +1,394 @@
+// Logits processing: every mixture of its steps, in every form of histories, on good rows and bad.
+//
+// What it cannot see: a list that lies outside of its buffer (a plugin may crash of it), counts
+// beyond what a list holds, and steps in another order than fairdraw's, which it calls wrong.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <utility>
+
+#include "harness/inputs/processing_rows.h"
+#include "harness/run/calls/random_words.h"
+#include "harness/run/checks/checks.h"
+
+namespace fairdraw::harness {
+namespace {
+
+using reference::Membership;
+using reference::RowProcessing;
+
+constexpr WantedResults kWanted = {
+    .statuses = true, .support_size = true, .mask = true, .probs = true};
+// What relations compare: tokens, and what is reported of the rows that they come from.
+constexpr WantedResults kRelatedResults = {
+    .report = {
+        .values = true, .ranks = true, .mode = LogprobsMode::processed_logprobs, .top_n = 5}};
+
+Request with_processing(const CheckInput& input, std::int64_t first, std::int64_t count) {
+  Request request = make_request(input, first, count);
+  for (std::int64_t row = first; row < first + count; ++row) {
+    request.processing.push_back(processing_for_row(input.seed, row, request.vocab));
+  }
+  return request;
+}
+
+// The same rows with the steps taken already, in float32, and nothing left to do.
+Request beforehand(const Request& request) {
+  Request plain = request;
+  plain.dtype = DType::float32;
+  for (std::int64_t row = 0; row < request.rows; ++row) {
+    const reference::ProcessedRow processed = processed_row(request, row);
+    std::copy(processed.logits.begin(), processed.logits.end(),
+              plain.logits.begin() + static_cast<std::ptrdiff_t>(row * request.vocab));
+  }
+  plain.processing.clear();
+  plain.allowed.clear();
+  return plain;
+}
+
+Request one_row(const Request& request, std::int64_t row) {
+  const auto at = static_cast<std::size_t>(row);
+  Request alone = request;
+  alone.rows = 1;
+  alone.logits.assign(request.row(row), request.row(row) + request.vocab);
+  alone.parameters = {request.parameters[at]};
+  alone.processing = {request.processing[at]};
+  alone.seed = {request.seed[at]};
+  alone.offset = {request.offset[at]};
+  if (!request.allowed.empty()) {
+    const std::int64_t words = words_for(request.vocab);
+    const auto begin = request.allowed.begin() + static_cast<std::ptrdiff_t>(row * words);
+    alone.allowed.assign(begin, begin + static_cast<std::ptrdiff_t>(words));
+  }
+  return alone;
+}
+
+// --- Against the oracles -----------------------------------------------------------------------
+
+// What is wrong with a row of an exact sampler; empty: nothing.
+std::string difference(const Request& request, const Response& response, std::int64_t row) {
+  const auto at = static_cast<std::size_t>(row);
+  const reference::IntegerRow model = model_of(request, row);
+  const ExpectedToken expected = expected_token(request, model, row, 0);
+  if (!response.statuses.empty() &&
+      response.statuses[at] != static_cast<std::int32_t>(expected.status)) {
+    return fmt::format("status {}, expected {}", response.statuses[at], to_string(expected.status));
+  }
+  const bool ok = expected.status == RowStatus::ok;
+  for (std::int64_t id = 0; !response.mask.empty() && id < request.vocab; ++id) {
+    const bool must = ok && model.mask[static_cast<std::size_t>(id)] != 0;
+    if (response.kept(row, request.vocab, id) == must) continue;
+    return fmt::format("the mask {} token {}, the integer model {} it", must ? "lacks" : "holds",
+                       id, must ? "keeps" : "drops");
+  }
+  if (response.tokens[at] != expected.token) {
+    return fmt::format("token {}, the integer model says {}", response.tokens[at], expected.token);
+  }
+  // A logit that was rounded twice, or once too few, rarely moves a token: it moves a probability.
+  for (std::int64_t id = 0; ok && !response.probs.empty() && id < request.vocab; ++id) {
+    const float reported_probability =
+        response.probs[static_cast<std::size_t>(row * request.vocab + id)];
+    const float probability = model.probability(static_cast<std::int32_t>(id));
+    if (reported_probability == probability) continue;
+    return fmt::format("token {} has probability {:a}, expected {:a}", id, reported_probability,
+                       probability);
+  }
+  if (!response.support_size.empty() &&
+      response.support_size[at] != (ok ? model.support_size : 0)) {
+    return fmt::format("support size {}, expected {}", response.support_size[at],
+                       ok ? model.support_size : 0);
+  }
+  return {};
+}
+
+// The same of a sampler that claims no more than the distribution. `plain`: the rows processed
+// beforehand.
+std::string departure(const CheckInput& input, const Request& plain, const Response& response,
+                      std::int64_t row) {
+  const reference::RealDistribution distribution = distribution_of(input, plain, row);
+  if (!distribution.defined) return {};
+  const std::int32_t token = response.tokens[static_cast<std::size_t>(row)];
+  if (token < 0 || token >= plain.vocab) return fmt::format("token {}", token);
+  if (distribution.membership[static_cast<std::size_t>(token)] == Membership::out) {
+    return fmt::format("token {}, which is outside of the support", token);
+  }
+  for (std::int64_t id = 0; !response.mask.empty() && id < plain.vocab; ++id) {
+    const Membership membership = distribution.membership[static_cast<std::size_t>(id)];
+    if (membership == Membership::ambiguous) continue;
+    if (response.kept(row, plain.vocab, id) == (membership == Membership::in)) continue;
+    return fmt::format("the mask {} token {}", membership == Membership::in ? "lacks" : "holds",
+                       id);
+  }
+  return {};
+}
+
+std::string wrong_in(const CheckInput& input, const Request& request, const Request& plain,
+                     const Response& response, std::int64_t row) {
+  return input.exact() ? difference(request, response, row)
+                       : departure(input, plain, response, row);
+}
+
+// Whether the row, alone and without one step, is right: then that step is the suspect.
+void name_the_step(const CheckInput& input, const Request& request, std::int64_t row,
+                   CheckOutcome& outcome) {
+  struct Step {
+    const char* name;
+    std::function<void(RowProcessing&)> leave_out;
+  };
+  const Step steps[] = {
+      {"repetition penalty", [](RowProcessing& p) { p.repetition_penalty = 1; }},
+      {"frequency penalty", [](RowProcessing& p) { p.frequency_penalty = 0; }},
+      {"presence penalty", [](RowProcessing& p) { p.presence_penalty = 0; }},
+      {"logit bias", [](RowProcessing& p) { p.biases.clear(); }},
+      {"minimum tokens", [](RowProcessing& p) { p.stop_ids.clear(); }},
+      {"bad words", [](RowProcessing& p) { p.bad_words.clear(), p.bad_word_lengths.clear(); }},
+      {"allowed ids", [](RowProcessing& p) { p.allowed_ids.clear(); }}};
+  for (const Step& step : steps) {
+    Request without = one_row(request, row);
+    step.leave_out(without.processing.front());
+    const Response response = run_request(*input.sampler, without,
+                                          reported(input.sampler->description(), without, kWanted));
+    if (!response.ran() || !wrong_in(input, without, beforehand(without), response, 0).empty()) {
+      continue;
+    }
+    outcome.evidence.suspects.push_back(
+        {step.name, fmt::format("row {} is right without it", row)});
+  }
+}
+
+void compare_with_oracle(const CheckInput& input, const Request& request, std::int64_t first,
+                         CheckOutcome& outcome) {
+  const Response response = run_request(*input.sampler, request,
+                                        reported(input.sampler->description(), request, kWanted));
+  if (!response.ran()) {
+    outcome.fail(response.trouble());
+    return;
+  }
+  Request plain;
+  if (!input.exact()) plain = beforehand(request);
+  for (std::int64_t row = 0; row < request.rows; ++row) {
+    ++outcome.draws;
+    if (!input.exact() && processed_row(request, row).status != RowStatus::ok) continue;
+    const std::string wrong = wrong_in(input, request, plain, response, row);
+    if (wrong.empty()) continue;
+    outcome.fail(fmt::format("row {} ({}): {}", first + row,
+                             describe(request.parameters[static_cast<std::size_t>(row)]), wrong));
+    name_the_step(input, request, row, outcome);
+    return;
+  }
+}
+
+// --- Relations ---------------------------------------------------------------------------------
+
+template <class T>
+void shuffle(std::vector<T>& values, std::uint64_t seed) {
+  for (std::size_t i = values.size(); i > 1; --i) {
+    std::swap(values[i - 1], values[mixed(seed, i) % i]);
+  }
+}
+
+Request with_lists_shuffled(Request request, std::uint64_t seed) {
+  for (RowProcessing& row : request.processing) {
+    shuffle(row.prompt, seed);
+    if (row.bad_words.empty()) shuffle(row.output, seed + 1);
+    shuffle(row.stop_ids, seed + 2);
+    shuffle(row.allowed_ids, seed + 3);
+  }
+  return request;
+}
+
+// Output i samples the last row but i.
+Request through_indices(const Request& request) {
+  Request indexed = request;
+  indexed.with_indices = true;
+  for (std::int64_t i = request.rows; i-- > 0;) {
+    indexed.indices.push_back(static_cast<std::int32_t>(i));
+  }
+  std::reverse(indexed.seed.begin(), indexed.seed.end());
+  std::reverse(indexed.offset.begin(), indexed.offset.end());
+  return indexed;
+}
+
+Request with_rows_reversed(const Request& request) {
+  Request reversed = request;
+  const auto rows = static_cast<std::ptrdiff_t>(request.rows);
+  const auto turn = [rows](auto& values, std::ptrdiff_t width) {
+    const auto before = values;
+    for (std::ptrdiff_t row = 0; row < rows && !before.empty(); ++row) {
+      std::copy_n(before.begin() + row * width, width, values.begin() + (rows - 1 - row) * width);
+    }
+  };
+  turn(reversed.logits, request.vocab);
+  turn(reversed.allowed, words_for(request.vocab));
+  turn(reversed.parameters, 1);
+  turn(reversed.processing, 1);
+  turn(reversed.seed, 1);
+  turn(reversed.offset, 1);
+  return reversed;
+}
+
+// Of one output in two calls, bit for bit.
+std::string difference_of_reports(const Response& a, std::size_t at, const Response& b,
+                                  std::size_t was) {
+  const auto same = [](float x, float y) { return std::memcmp(&x, &y, sizeof(x)) == 0; };
+  if (!same(a.report_values[at], b.report_values[was])) {
+    return fmt::format("log-probability {}, was {}", a.report_values[at], b.report_values[was]);
+  }
+  if (!a.report_ranks.empty() && a.report_ranks[at] != b.report_ranks[was]) {
+    return fmt::format("rank {}, was {}", a.report_ranks[at], b.report_ranks[was]);
+  }
+  const auto top_n = static_cast<std::size_t>(kRelatedResults.report.top_n);
+  for (std::size_t n = 0; n < top_n; ++n) {
+    const std::int32_t id = a.report_top_ids[at * top_n + n];
+    const std::int32_t before = b.report_top_ids[was * top_n + n];
+    if (id != before) return fmt::format("entry {} of the top is {}, was {}", n, id, before);
+  }
+  return {};
+}
+
+void expect_same(const CheckInput& input, const char* relation, const Response& expected,
+                 const Request& changed, bool reversed, CheckOutcome& outcome) {
+  if (outcome.failed()) return;
+  const Response response = run_request(
+      *input.sampler, changed, reported(input.sampler->description(), changed, kRelatedResults));
+  outcome.draws += static_cast<std::uint64_t>(changed.rows);
+  ++outcome.measures["relations"];
+  if (!response.ran() || !expected.ran()) {
+    outcome.fail(fmt::format("{}: {}{}", relation, response.trouble(), expected.trouble()));
+    return;
+  }
+  const auto rows = static_cast<std::size_t>(changed.rows);
+  for (std::size_t i = 0; i < rows; ++i) {
+    const std::size_t at = reversed ? rows - 1 - i : i;
+    std::string wrong;
+    if (response.tokens[at] != expected.tokens[i]) {
+      wrong = fmt::format("token {}, was {}", response.tokens[at], expected.tokens[i]);
+    } else if (input.exact() && !expected.report_values.empty()) {
+      wrong = difference_of_reports(response, at, expected, i);
+    }
+    if (wrong.empty()) continue;
+    outcome.fail(fmt::format("{}: row {}: {}", relation, i, wrong));
+    return;
+  }
+}
+
+void compare_relations(const CheckInput& input, const Request& request, CheckOutcome& outcome) {
+  const auto answer = [&input](const Request& asked) {
+    return run_request(*input.sampler, asked,
+                       reported(input.sampler->description(), asked, kRelatedResults));
+  };
+  const Response expected = answer(request);
+  if (!expected.ran()) {
+    outcome.fail(expected.trouble());
+    return;
+  }
+  const auto same = [&](const char* relation, const Request& changed, bool reversed = false) {
+    expect_same(input, relation, expected, changed, reversed, outcome);
+  };
+  Request form = request;
+  form.history_form = {.prompt_mask = true, .output_counts = false};
+  same("prompts as masks", form);
+  form.history_form = {.prompt_mask = false, .output_counts = true};
+  same("outputs as counts", form);
+  same("lists in another order", with_lists_shuffled(request, input.seed + 6));
+  same("rows in another order", with_rows_reversed(request), /*reversed=*/true);
+  if (input.sampler->description().indices) {
+    same("through indices", through_indices(request), /*reversed=*/true);
+  }
+  if (input.exact()) same("rows processed beforehand", beforehand(request));
+  Request neutral = request, none = request;
+  for (RowProcessing& row : neutral.processing) {  // histories stay, and nothing follows from them
+    const RowProcessing before = std::exchange(row, {});
+    row.prompt = before.prompt;
+    row.output = before.output;
+    row.output_length = before.output_length;
+  }
+  none.processing.clear();
+  expect_same(input, "neutral processing, against none", answer(none), neutral, false, outcome);
+  constexpr std::int64_t kAlone = 8;
+  for (std::int64_t row = 0; row < std::min(request.rows, kAlone) && !outcome.failed(); ++row) {
+    Response of_row;  // tokens alone
+    of_row.tokens = {expected.tokens[static_cast<std::size_t>(row)]};
+    expect_same(input, "a row alone", of_row, one_row(request, row), false, outcome);
+  }
+}
+
+// --- Bad values --------------------------------------------------------------------------------
+
+void expect_statuses(const CheckInput& input, const Request& good, CheckOutcome& outcome) {
+  const WantedResults wanted = reported(input.sampler->description(), good, {.statuses = true});
+  const Response before = run_request(*input.sampler, good, wanted);
+  for (int fault = 1; fault < kProcessingFaults && !outcome.failed(); ++fault) {
+    const std::int64_t bad = fault % good.rows;
+    Request request = good;
+    mutation(request.processing[static_cast<std::size_t>(bad)], static_cast<ProcessingFault>(fault),
+             std::span(request.logits)
+                 .subspan(static_cast<std::size_t>(bad * good.vocab),
+                          static_cast<std::size_t>(good.vocab)));
+    // The largest float is none of the narrow types.
+    for (float& x : request.logits) x = rounded_to(request.dtype, x);
+    const RowStatus status = model_of(request, bad).status;
+    const Response response = run_request(*input.sampler, request, wanted);
+    ++outcome.measures["faults"];
+    if (!response.ran() || !before.ran()) {
+      outcome.fail(response.trouble() + before.trouble());
+      return;
+    }
+    for (std::int64_t row = 0; row < good.rows; ++row) {
+      const auto at = static_cast<std::size_t>(row);
+      const bool is_bad = row == bad;
+      const std::int32_t expected =
+          is_bad ? static_cast<std::int32_t>(status) : before.statuses[at];
+      const bool fails = is_bad && status != RowStatus::ok;
+      if (response.statuses[at] == expected &&
+          (is_bad ? !fails || response.tokens[at] == -1
+                  : response.tokens[at] == before.tokens[at])) {
+        continue;
+      }
+      outcome.fail(fmt::format("fault {} in row {}: row {} has status {} and token {}, expected {}",
+                               fault, bad, row, response.statuses[at], response.tokens[at],
+                               to_string(static_cast<RowStatus>(expected))));
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+CheckOutcome check_processing(const CheckInput& input) {
+  const SamplerDescription& sampler = input.sampler->description();
+  if (!sampler.processing) return skipped("takes no logits processing");
+  if (input.row_input == RowInput::probabilities) return skipped("probabilities are not processed");
+  if (const std::string lacks = missing_ability(sampler, make_request(input, 0, 1));
+      !lacks.empty()) {
+    return skipped(lacks);
+  }
+  CheckOutcome outcome;
+  outcome.rows = static_cast<std::uint64_t>(input.rows);
+  const std::int64_t chunk =
+      std::clamp<std::int64_t>((std::int64_t{1} << 20) / input.logits->vocab(), 1, 64);
+  const HistoryArrays forms[] = {{}, {true, false}, {false, true}, {true, true}};
+  for (std::int64_t first = 0; first < input.rows && !outcome.failed(); first += chunk) {
+    Request request = with_processing(input, first, std::min(chunk, input.rows - first));
+    request.history_form = forms[static_cast<std::size_t>(first / chunk) % std::size(forms)];
+    compare_with_oracle(input, request, first, outcome);
+  }
+  constexpr std::int64_t kRelated = 16;
+  const std::int64_t related = std::min({input.rows, chunk, kRelated});
+  if (!outcome.failed() && sampler.per_request_seeds) {
+    compare_relations(input, with_processing(input, 0, related), outcome);
+  }
+  const bool has_statuses = sampler.reports_status && input.semantics.name == "fairdraw";
+  if (!outcome.failed() && has_statuses && sampler.per_request_seeds) {
+    expect_statuses(input, with_processing(input, 0, std::min<std::int64_t>(related, 5)), outcome);
+  }
+  if (!outcome.failed()) {
+    outcome.message = fmt::format("{} rows, {} relations and {} kinds of bad values", outcome.rows,
+                                  outcome.measures["relations"], outcome.measures["faults"]);
+  }
+  return outcome;
+}
+
+}  // namespace fairdraw::harness

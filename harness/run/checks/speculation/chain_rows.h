@@ -1,0 +1,29 @@
+// Chains of drafted tokens for checks/chain.cpp: rows that meet in every way, and some that fail.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "harness/run/checks/check.h"
+
+namespace fairdraw::harness {
+
+/// Chains `first` to `first + count` of the input's stream, `n` drafted tokens each; an array of
+/// seeds, offsets at which offset + i carries into the high word among them. The target's rows are
+/// those of the input's source as probabilities; drafts are other rows, the same distribution, a
+/// part of it, a mixture, or a single token; drafted tokens come from the draft's distribution or
+/// from anywhere. One chain of 16 has a fault: a token outside of the vocabulary, or a row that
+/// fails.
+ChainRequest make_chains(const CheckInput& input, std::int64_t first, std::int64_t count,
+                         std::int64_t n);
+
+/// Row `number` of the source, as probabilities [vocab].
+std::vector<float> chain_row(const CheckInput& input, std::int64_t number);
+
+/// What the integer model says of chain `chain`, from the request's words or those of its seeds.
+reference::ChainOutcome expected_chain(const ChainRequest& request, std::int64_t chain);
+
+/// Chains picks[0], picks[1], ... of `request`, which has an array of seeds and no words.
+ChainRequest pick_chains(const ChainRequest& request, const std::vector<std::int64_t>& picks);
+
+}  // namespace fairdraw::harness

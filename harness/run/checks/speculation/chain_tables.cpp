@@ -1,0 +1,86 @@
+#include "harness/run/checks/speculation/chain_tables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "harness/run/evidence/pictures.h"
+#include "harness/statistics/statistics.h"
+
+namespace fairdraw::harness {
+
+Distribution distribution_of_row(const reference::IntegerRow& model) {
+  Distribution distribution(model.weight.size(), 0);
+  for (std::size_t id = 0; id < distribution.size(); ++id) {
+    distribution[id] = static_cast<double>(model.weight[id]) / static_cast<double>(model.total);
+  }
+  return distribution;
+}
+
+void Table::expect_rest() {
+  double sum = 0;
+  for (const double p : probability_) sum += p;
+  probability_[rest()] += std::max(0.0, 1 - sum);
+}
+
+std::uint32_t Table::cells() const {
+  return static_cast<std::uint32_t>(
+      std::count_if(probability_.begin(), probability_.end(), [](double p) { return p > 0; }));
+}
+
+void Table::judge(double level, CheckOutcome& outcome) const {
+  std::vector<std::uint64_t> counts;
+  Distribution distribution;
+  double sum = 0;
+  for (std::size_t cell = 0; cell < probability_.size(); ++cell) {
+    if (probability_[cell] > 0) {
+      counts.push_back(counts_.empty() ? 0 : counts_[cell]);
+      distribution.push_back(probability_[cell]);
+      sum += probability_[cell];
+    } else if (!counts_.empty() && counts_[cell] > 0) {
+      outcome.fail(fmt::format("{}: {} came {} times and has probability 0", name_, name_of(cell),
+                               counts_[cell]));
+      return;
+    }
+  }
+  for (double& p : distribution) p /= sum;
+  if (distribution.size() < 2) return;
+  const statistics::GoodnessOfFit fit = statistics::goodness_of_fit(counts, distribution);
+  outcome.spent += level;
+  outcome.measures[name_ + "_g"] = fit.g;
+  outcome.measures[name_ + "_p_bound"] = fit.g_p_bound;
+  note_decisive(name_, fit.g_p_bound, level, outcome);
+  if (fit.g_p_bound >= level) return;
+  outcome.total_variation = fit.total_variation;
+  outcome.fail(fmt::format(
+      "{}: G = {:.1f} over {} cells (p at most {:.2e}, level {:.1e}); total variation {:.4f}",
+      name_, fit.g, distribution.size(), fit.g_p_bound, level, fit.total_variation));
+}
+
+std::string Table::name_of(std::size_t cell) const {
+  if (cell == rest()) return "the rest";
+  if (cell >= width_ * width_) return fmt::format("token {}", cell - width_ * width_);
+  return fmt::format("the pair of tokens {} and {}", cell / width_, cell % width_);
+}
+
+Position::Position(const reference::IntegerRow& target, const reference::IntegerRow& draft)
+    : accepted(target.weight.size()),
+      rejected(target.weight.size()),
+      recovered(target.weight.size()) {
+  __extension__ typedef unsigned __int128 Wide;
+  const double unit = static_cast<double>(target.total) * static_cast<double>(draft.total);
+  double residual = 0;
+  for (std::size_t x = 0; x < accepted.size(); ++x) {
+    const Wide p = static_cast<Wide>(target.weight[x]) * draft.total;
+    const Wide q = static_cast<Wide>(draft.weight[x]) * target.total;
+    accepted[x] = static_cast<double>(std::min(p, q)) / unit;
+    rejected[x] = q > p ? static_cast<double>(q - p) / unit : 0;
+    recovered[x] = p > q ? static_cast<double>(p - q) / unit : 0;
+    acceptance += accepted[x];
+    residual += recovered[x];
+  }
+  for (double& r : recovered) r = residual > 0 ? r / residual : 0;
+  acceptance = std::min(acceptance, 1.0);
+}
+
+}  // namespace fairdraw::harness

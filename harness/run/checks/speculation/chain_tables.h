@@ -1,0 +1,58 @@
+// Tables of what becomes of drafted tokens, with their expected probabilities. For
+// checks/chain_distribution.cpp and checks/speculation_distribution.cpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "harness/run/checks/check.h"
+
+namespace fairdraw::harness {
+
+using Distribution = std::vector<double>;
+
+/// Probabilities of the weights of a row, each over its total.
+Distribution distribution_of_row(const reference::IntegerRow& model);
+
+/// Cells by name, with their probabilities and counts; a cell of probability 0 must stay empty.
+class Table {
+ public:
+  Table(std::string name, std::size_t width)
+      : name_(std::move(name)), width_(width), probability_(width * width + width + 1, 0) {}
+
+  std::size_t single(std::size_t x) const { return width_ * width_ + x; }
+  std::size_t pair(std::size_t x, std::size_t y) const { return x * width_ + y; }
+  std::size_t rest() const { return probability_.size() - 1; }
+
+  void expect(std::size_t cell, double probability) { probability_[cell] += probability; }
+  void expect_rest();  ///< what is left of 1 is the rest's
+  void count(std::size_t cell) {
+    if (counts_.empty()) counts_.resize(probability_.size());
+    ++counts_[cell];
+  }
+
+  std::uint32_t cells() const;  ///< of positive probability
+  void judge(double level, CheckOutcome& outcome) const;
+
+ private:
+  std::string name_of(std::size_t cell) const;
+
+  std::string name_;
+  std::size_t width_;
+  Distribution probability_;
+  std::vector<std::uint64_t> counts_;
+};
+
+/// One position: what is accepted, what is rejected, and what is recovered then. The differences
+/// are taken in integers, as P_x Zq - Q_x Zp, so that equal probabilities leave none.
+struct Position {
+  Position(const reference::IntegerRow& target, const reference::IntegerRow& draft);
+
+  Distribution accepted, rejected, recovered;
+  double acceptance = 0;
+};
+
+}  // namespace fairdraw::harness

@@ -1,0 +1,361 @@
+// Verification in serving, exactly: against the integer model, against the sampler without drafts,
+// against itself in other batches and over other padding.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "harness/run/checks/speculation/speculation_checks.h"
+#include "harness/run/checks/speculation/speculation_rows.h"
+
+namespace fairdraw::harness {
+namespace {
+
+using reference::SpeculationOutcome;
+
+constexpr SpeculationShape kShapes[] = {
+    {DraftLaw::none, false, false},   {DraftLaw::probs, false, false},
+    {DraftLaw::logits, false, false}, {DraftLaw::none, true, false},
+    {DraftLaw::none, false, true},    {DraftLaw::probs, false, true},
+    {DraftLaw::logits, false, true},  {DraftLaw::none, true, true}};
+constexpr auto kWith = SiblingSampling::with_replacement;
+constexpr auto kWithout = SiblingSampling::without_replacement;
+constexpr SpeculationShape kTreesOfKnownDistribution[] = {{DraftLaw::probs, true, false, kWith},
+                                                          {DraftLaw::logits, true, false, kWithout},
+                                                          {DraftLaw::probs, true, true, kWithout},
+                                                          {DraftLaw::logits, true, true, kWith}};
+
+std::string name_of(const SpeculationShape& shape) {
+  constexpr const char* kDistributions[] = {"of unknown distribution", "with probabilities",
+                                            "with logits"};
+  constexpr const char* kSiblings[] = {"", " without replacement"};
+  return fmt::format("{} {}{}, {}", shape.trees ? "trees" : "chains",
+                     kDistributions[static_cast<std::size_t>(shape.distribution)],
+                     kSiblings[static_cast<std::size_t>(shape.siblings)],
+                     shape.packed ? "packed" : "padded");
+}
+
+// The part of request b in an array of `width` values a request.
+std::vector<std::int32_t> part(const std::vector<std::int32_t>& values, std::int64_t b,
+                               std::int64_t width) {
+  if (values.empty()) return {};
+  const auto first = values.begin() + b * width;
+  return {first, first + width};
+}
+
+std::vector<std::int32_t> padded(std::vector<std::int32_t> values, std::int64_t width) {
+  values.resize(static_cast<std::size_t>(width), -1);
+  return values;
+}
+
+std::string text(const std::vector<std::int32_t>& values) {
+  return fmt::format("{}", fmt::join(values, " "));
+}
+
+struct Run {
+  const CheckInput& input;
+  const SpeculationRequest& request;
+  std::string name;
+  CheckOutcome& outcome;
+
+  // Nothing where the call did not run: the outcome has failed then.
+  std::optional<SpeculationResponse> answer(const SpeculationRequest& asked) const {
+    SpeculationResponse response = run_speculation(*input.sampler, asked);
+    if (response.ran()) return response;
+    outcome.fail(fmt::format("{}: {}", name, response.trouble()));
+    return std::nullopt;
+  }
+
+  void suspect(const char* what, const std::string& why) const {
+    outcome.evidence.suspects.push_back({std::string("speculative decoding: ") + what, why});
+  }
+};
+
+void note_wrong_token(const Run& run, const DraftedTokens& taken,
+                      const std::vector<std::int32_t>& tokens, const SpeculationOutcome& expected) {
+  Evidence& evidence = run.outcome.evidence;
+  evidence.observed = fmt::format("tokens {}", fmt::join(tokens, " "));
+  evidence.expected = fmt::format("tokens {}", fmt::join(expected.tokens, " "));
+  evidence.smallest = fmt::format("drafts {} over {} tokens; {} of them are to stand",
+                                  fmt::join(taken.drafted, " "), taken.vocab, expected.accepted);
+  const auto right = padded(expected.tokens, static_cast<std::int64_t>(tokens.size()));
+  const auto wrong = static_cast<std::size_t>(
+      std::mismatch(tokens.begin(), tokens.end(), right.begin()).first - tokens.begin());
+  const auto stand = static_cast<std::size_t>(expected.accepted);
+  const std::string place =
+      fmt::format("position {} holds {}, not {}", wrong, tokens[wrong], right[wrong]);
+  if (wrong < stand) {
+    run.suspect("a draft is rejected that must stand", place);
+  } else if (wrong > stand) {
+    run.suspect("tokens behind the end", place);
+  } else if (tokens[wrong] == -1) {
+    run.suspect("the target's own token is missing", place);
+  } else {
+    run.suspect(stand == taken.drafted.size() ? "the bonus token" : "the token after a rejection",
+                place);
+  }
+}
+
+void compare_with_model(const Run& run) {
+  const std::optional<SpeculationResponse> response = run.answer(run.request);
+  if (!response) return;
+  const std::int64_t width = run.request.width();
+  for (std::int64_t b = 0; b < run.request.batch && !run.outcome.failed(); ++b) {
+    const DraftedTokens taken = split_request(run.request, b);
+    const SpeculationOutcome expected = outcome_of(taken);
+    ++run.outcome.draws;
+    ++run.outcome.measures[std::string("status_") + to_string(expected.status)];
+    run.outcome.measures["drafts_that_stand"] += expected.accepted;
+    const auto at = static_cast<std::size_t>(b);
+    const auto fail = [&](const char* what, const std::string& got, const std::string& right) {
+      run.outcome.fail(
+          fmt::format("{}: request {} with {} drafts: {} {}, the integer model says {}", run.name,
+                      b, taken.drafted.size(), what, got, right));
+    };
+    const std::vector<std::int32_t> tokens = part(response->tokens, b, width + 1);
+    const std::vector<std::int32_t> nodes = part(response->nodes, b, width);
+    const auto right_tokens = padded(expected.tokens, width + 1);
+    if (!response->statuses.empty() &&
+        response->statuses[at] != static_cast<std::int32_t>(expected.status)) {
+      fail("status", std::to_string(response->statuses[at]), to_string(expected.status));
+    } else if (tokens != right_tokens) {
+      fail("tokens", text(tokens), text(right_tokens));
+      note_wrong_token(run, taken, tokens, expected);
+    } else if (response->accepted[at] != expected.accepted) {
+      fail("accepted", std::to_string(response->accepted[at]), std::to_string(expected.accepted));
+    } else if (run.request.trees && nodes != padded(expected.nodes, width)) {
+      fail("nodes", text(nodes), text(padded(expected.nodes, width)));
+    }
+  }
+}
+
+// Greedy requests take the largest logits whatever the arithmetic, where no two are the largest.
+void compare_greedy(const Run& run) {
+  const std::optional<SpeculationResponse> response = run.answer(run.request);
+  if (!response) return;
+  const std::int64_t width = run.request.width();
+  for (std::int64_t b = 0; b < run.request.batch && !run.outcome.failed(); ++b) {
+    const DraftedTokens taken = split_request(run.request, b);
+    if (taken.target.empty() || !is_greedy(taken.target.front().parameters)) continue;
+    const SpeculationOutcome expected = outcome_of(taken);
+    if (expected.status != RowStatus::ok) continue;
+    const bool tied =
+        std::any_of(taken.target.begin(), taken.target.end(), [](const DistributionRow& row) {
+          const std::vector<float> values = row.processed();
+          const float largest = *std::max_element(values.begin(), values.end());
+          return largest != -INFINITY && std::count(values.begin(), values.end(), largest) != 1;
+        });
+    if (tied) continue;
+    ++run.outcome.draws;
+    const std::vector<std::int32_t> tokens = part(response->tokens, b, width + 1);
+    const auto right = padded(expected.tokens, width + 1);
+    if (tokens == right) continue;
+    run.outcome.fail(fmt::format("{}: greedy request {}: tokens {}, the largest logits are {}",
+                                 run.name, b, fmt::join(tokens, " "), fmt::join(right, " ")));
+  }
+}
+
+// Speculation off: the rows that were reached, one output each, at the request's offsets, their
+// histories those of the tokens that came out.
+void compare_with_sampling(const Run& run) {
+  const SpeculationRequest& asked = run.request;
+  if (asked.draft_law != DraftLaw::none) return;
+  const std::optional<SpeculationResponse> response = run.answer(asked);
+  if (!response) return;
+  Request sampling;
+  sampling.dtype = asked.dtype;
+  sampling.vocab = asked.vocab;
+  sampling.tie_rule = asked.tie_rule;
+  sampling.filter_order = asked.filter_order;
+  std::vector<std::int32_t> emitted;
+  for (std::int64_t b = 0; b < asked.batch; ++b) {
+    const DraftedTokens taken = split_request(asked, b);
+    const auto at = static_cast<std::size_t>(b);
+    std::size_t row = 0;
+    std::vector<std::int32_t> history;
+    for (std::int64_t i = 0; i <= asked.width(); ++i) {
+      const std::int32_t token =
+          part(response->tokens, b, asked.width() + 1)[static_cast<std::size_t>(i)];
+      if (token < 0 || row >= taken.target.size()) break;
+      const DistributionRow& distribution = taken.target[row];
+      sampling.logits.insert(sampling.logits.end(), distribution.values.begin(),
+                             distribution.values.end());
+      sampling.allowed.insert(sampling.allowed.end(), distribution.allowed.begin(),
+                              distribution.allowed.end());
+      sampling.parameters.push_back(distribution.parameters);
+      if (distribution.processing) {
+        const reference::RowProcessing grown =
+            processing_behind(*taken.target.front().processing, history);
+        sampling.processing.push_back(*distribution.processing);
+        sampling.processing.back().output = grown.output;
+        sampling.processing.back().output_length = grown.output_length;
+        history.push_back(token);
+      }
+      sampling.seed.push_back(asked.seed[at]);
+      sampling.offset.push_back(asked.offset[at] + static_cast<std::uint64_t>(i));
+      emitted.push_back(token);
+      ++sampling.rows;
+      const std::int32_t node =
+          i == asked.width() ? -1
+          : asked.trees      ? part(response->nodes, b, asked.width())[static_cast<std::size_t>(i)]
+                             : static_cast<std::int32_t>(i);
+      row = static_cast<std::size_t>(node) + 1;
+    }
+  }
+  if (!missing_ability(run.input.sampler->description(), sampling).empty()) return;
+  const Response off = run_request(*run.input.sampler, sampling, {});
+  ++run.outcome.measures["relations"];
+  if (!off.ran()) {
+    run.outcome.fail(fmt::format("{}, without speculation: {}", run.name, off.trouble()));
+  } else if (off.tokens != emitted) {
+    const auto wrong = std::mismatch(emitted.begin(), emitted.end(), off.tokens.begin());
+    run.outcome.fail(fmt::format("{}: speculation emits token {} where sampling gives {}", run.name,
+                                 *wrong.first, *wrong.second));
+  }
+}
+
+// The same requests again, in other batches, over other padding.
+void compare_batches(const Run& run) {
+  const std::optional<SpeculationResponse> whole = run.answer(run.request);
+  if (!whole) return;
+  const std::int64_t width = run.request.width();
+  const auto expect_same = [&](const char* what, const SpeculationRequest& asked,
+                               const std::vector<std::int64_t>& picks) {
+    if (run.outcome.failed()) return;
+    const std::optional<SpeculationResponse> response = run.answer(asked);
+    if (!response) return;
+    ++run.outcome.measures["relations"];
+    for (std::int64_t i = 0; i < asked.batch; ++i) {
+      const std::int64_t b = picks[static_cast<std::size_t>(i)];
+      const std::vector<std::int32_t> before = part(whole->tokens, b, width + 1);
+      const std::vector<std::int32_t> after = part(response->tokens, i, width + 1);
+      if (before == after) continue;
+      run.outcome.fail(fmt::format("{}, {}: request {} gives {}, and {} in the whole batch",
+                                   run.name, what, b, fmt::join(after, " "),
+                                   fmt::join(before, " ")));
+      return;
+    }
+  };
+  std::vector<std::int64_t> picks;
+  for (std::int64_t b = 0; b < run.request.batch; ++b) picks.push_back(b);
+  if (run.input.sampler->description().randomness.replays) {
+    expect_same("the same call again", run.request, picks);
+  }
+  SpeculationRequest tokens_alone = run.request;
+  tokens_alone.counts = false;
+  expect_same("with nothing but tokens asked for", tokens_alone, picks);
+  SpeculationRequest other_padding = run.request;
+  const bool has_padding = run.request.row_begins.empty() && !run.request.draft_lengths.empty();
+  for (std::int64_t b = 0; has_padding && b < run.request.batch; ++b) {
+    const std::int32_t drafts = run.request.draft_lengths[static_cast<std::size_t>(b)];
+    for (std::int64_t i = std::max(drafts, 0); i < run.request.max_draft; ++i) {
+      const auto place = static_cast<std::size_t>(b * run.request.max_draft + i);
+      other_padding.draft_tokens[place] = 0;  // now a token, behind a row of zeros
+      const std::int64_t row = b * (run.request.max_draft + 1) + i + 1;
+      std::fill_n(other_padding.target.begin() + row * run.request.vocab, run.request.vocab, 0.0F);
+      if (!other_padding.processing.empty()) {
+        other_padding.processing[static_cast<std::size_t>(row)] = {};
+      }
+    }
+  }
+  expect_same("over other padding", other_padding, picks);
+  if (!run.request.processing.empty()) {
+    SpeculationRequest other_form = run.request;
+    other_form.history_form.grown = !other_form.history_form.grown;
+    expect_same("with histories in other memory", other_form, picks);
+    SpeculationRequest neutral = run.request, none = run.request;
+    for (reference::RowProcessing& row : neutral.processing) row = {};
+    none.processing.clear();
+    if (!run.outcome.failed()) {
+      const std::optional<SpeculationResponse> a = run.answer(neutral), b = run.answer(none);
+      if (!a || !b) return;
+      ++run.outcome.measures["relations"];
+      if (a->tokens != b->tokens) {
+        run.outcome.fail(run.name + ": neutral processing changes tokens");
+      }
+    }
+  }
+  std::reverse(picks.begin(), picks.end());
+  expect_same("reversed batch", pick_requests(run.request, picks), picks);
+  picks.resize((picks.size() + 1) / 2);
+  expect_same("half of the batch", pick_requests(run.request, picks), picks);
+  for (std::int64_t b = 0; b < std::min<std::int64_t>(run.request.batch, 4); ++b) {
+    expect_same("alone", pick_requests(run.request, {b}), {b});
+  }
+}
+
+CheckOutcome judge_one(const CheckInput& input, const SpeculationRequest& request,
+                       void (*compare)(const Run&)) {
+  CheckOutcome outcome;
+  compare({input, request, request.trees ? "trees" : "chains", outcome});
+  return outcome;
+}
+
+}  // namespace
+
+CheckOutcome compare_speculation_with_model(const CheckInput& input,
+                                            const SpeculationRequest& request) {
+  return judge_one(input, request, compare_with_model);
+}
+
+CheckOutcome compare_speculation_with_sampling(const CheckInput& input,
+                                               const SpeculationRequest& request) {
+  return judge_one(input, request, compare_with_sampling);
+}
+
+CheckOutcome compare_speculation_batches(const CheckInput& input,
+                                         const SpeculationRequest& request) {
+  return judge_one(input, request, compare_batches);
+}
+
+CheckOutcome check_speculation(const CheckInput& input) {
+  const SamplerDescription& sampler = input.sampler->description();
+  if (!sampler.speculation) return skipped("verifies no requests with drafts");
+  if (const std::string lacks = missing_filter(input); !lacks.empty()) return skipped(lacks);
+  if (input.banned_tokens && !sampler.allowed_mask) return skipped("takes no bitmask");
+  if (!input.processing.empty() && !sampler.speculation_processing) {
+    return skipped("verifies without logits processing");
+  }
+  CheckOutcome outcome;
+  std::vector<SpeculationShape> shapes;
+  for (const SpeculationShape& shape : kShapes) {
+    if (!shape.trees || sampler.draft_trees) shapes.push_back(shape);
+  }
+  if (sampler.draft_tree_laws) {
+    shapes.insert(shapes.end(), std::begin(kTreesOfKnownDistribution),
+                  std::end(kTreesOfKnownDistribution));
+  }
+  // What a call gets does not depend on the abilities.
+  const auto all =
+      static_cast<std::int64_t>(std::size(kShapes) + std::size(kTreesOfKnownDistribution));
+  const std::int64_t a_call = std::max<std::int64_t>(4, input.rows / all);
+  std::int64_t first = 0;
+  for (const SpeculationShape& shape : shapes) {
+    if (outcome.failed()) break;
+    SpeculationRequest request = make_speculations(input, first, a_call, shape);
+    if (!sampler.active_rows) request.active.clear();
+    first += a_call;
+    outcome.rows += static_cast<std::uint64_t>(request.rows() + request.places());
+    const Run run{input, request, name_of(shape), outcome};
+    if (sampler.per_request_seeds) compare_batches(run);
+    if (!input.exact()) {
+      if (!outcome.failed()) compare_greedy(run);
+      continue;
+    }
+    if (!outcome.failed()) compare_with_model(run);
+    if (!outcome.failed()) compare_with_sampling(run);
+    SpeculationRequest scalar = request;
+    scalar.seed_is_scalar = true;
+    scalar.seed.resize(1);
+    scalar.offset.resize(1);
+    const Run scalar_run{input, scalar, name_of(shape) + ", one seed for the call", outcome};
+    if (!outcome.failed()) compare_with_model(scalar_run);
+  }
+  if (!outcome.failed()) {
+    outcome.message = fmt::format("{} requests with drafts", outcome.draws);
+  }
+  return outcome;
+}
+
+}  // namespace fairdraw::harness

@@ -1,0 +1,288 @@
+// The distribution of verification in serving. Two drafted positions, the same rows for every
+// request; drafts come from a distribution of their own, which the call does not know, knows as
+// probabilities, or as logits with filters. Whatever it is, what is emitted has the target's
+// distribution under its filters.
+//
+// With J_i(x, y) the probability that position i drafts x and emits y (y = x: the draft stands;
+// of unknown distribution q(x) p(y); of known distribution min(p, q)(x), and (q - p)+(x) (p -
+// q)+(y) / sum (p - q)+), each table below classifies every request into one of its cells:
+//   first       the first token: p_0;
+//   step        the drafted token that stands, else the pair of it and what comes instead: J_0;
+//   second      the two first tokens where the first is a draft, else a rest: J_0(x, x) p_1(y);
+//   behind      the same as `step` at position 1, where the first draft stands, else a rest;
+//   bonus       the second draft and the bonus token where both stand, else a rest;
+//   neighbours  the first tokens of two requests that are neighbours in the batch: p_0(x) p_0(y).
+// With logits processing a row depends on the drafts before it: the tables sum over them.
+// Random words that are shared between purposes, positions or requests leave some of these.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "harness/run/calls/row_probabilities.h"
+#include "harness/run/checks/speculation/speculation_distributions.h"
+#include "harness/run/checks/speculation/speculation_rows.h"
+
+namespace fairdraw::harness {
+namespace {
+
+constexpr std::int64_t kDrafts = 2;
+constexpr std::size_t kTables = 6;
+constexpr DraftLaw kDistributions[] = {DraftLaw::none, DraftLaw::probs, DraftLaw::logits};
+constexpr double kStatistics = static_cast<double>(kTables * std::size(kDistributions));
+
+// A row's distribution without the weights that its filters drop.
+reference::IntegerRow filtered(const DistributionRow& row) {
+  reference::IntegerRow model = row.model();
+  for (std::size_t id = 0; id < model.weight.size(); ++id) {
+    if (model.mask[id] == 0) model.weight[id] = 0;
+  }
+  return model;
+}
+
+// What one position does: joint probabilities of the drafted and the emitted token.
+struct Joint {
+  Joint(const reference::IntegerRow& target, const reference::IntegerRow& draft,
+        DraftLaw distribution)
+      : width(target.weight.size()), probability(width * width, 0) {
+    const Distribution p = distribution_of_row(target), q = distribution_of_row(draft);
+    const Position known(target, draft);
+    for (std::size_t x = 0; x < width; ++x) {
+      for (std::size_t y = 0; y < width; ++y) {
+        double& cell = probability[x * width + y];
+        if (distribution == DraftLaw::none) {
+          cell = q[x] * p[y];
+        } else {
+          cell = x == y ? known.accepted[x] : known.rejected[x] * known.recovered[y];
+        }
+      }
+      stands += at(x, x);
+    }
+  }
+  double at(std::size_t x, std::size_t y) const { return probability[x * width + y]; }
+
+  std::size_t width;
+  Distribution probability;
+  double stands = 0;
+};
+
+class SpeculationDistribution : public DistributionTables {
+ public:
+  SpeculationDistribution(const CheckInput& input, DraftLaw distribution)
+      : input_(input), distribution_(distribution) {
+    width_ = static_cast<std::size_t>(input.logits->vocab());
+    make_rows();
+    for (const char* name : {"first", "step", "second", "behind", "bonus", "neighbours"}) {
+      constexpr const char* kNames[] = {"_unknown", "_probs", "_logits"};
+      tables_.emplace_back(std::string(name) + kNames[static_cast<std::size_t>(distribution)],
+                           width_);
+    }
+    expect_distributions();
+    for (const std::size_t open : {2U, 3U, 4U}) table(open).expect_rest();
+  }
+
+  void draw(std::int64_t count, std::uint64_t call, CheckOutcome& outcome) {
+    SpeculationRequest request;
+    request.batch = count;
+    request.max_draft = kDrafts;
+    request.vocab = static_cast<std::int64_t>(width_);
+    request.draft_law = distribution_;
+    request.history_form.grown = call % 2 == 1;
+    const std::uint64_t seed =
+        mixed(input_.seed, 3 * call + static_cast<std::uint64_t>(distribution_));
+    set_seeds(input_, seed, call, request);
+    for (std::int64_t b = 0; b < count; ++b) {
+      request.parameters.push_back(target_.front().parameters);
+      if (distribution_ == DraftLaw::logits)
+        request.draft_parameters.push_back(draft_.front().parameters);
+      for (std::size_t i = 0; i < target_.size(); ++i) {
+        append_row(target_[i].values, request.target);
+        if (target_[i].processing) {
+          const auto drafts = static_cast<std::ptrdiff_t>(i);
+          request.processing.push_back(
+              *behind(i, {request.draft_tokens.end() - drafts, request.draft_tokens.end()})
+                   .processing);
+        }
+        if (i == draft_.size()) break;
+        if (distribution_ != DraftLaw::none) append_row(draft_[i].values, request.draft);
+        request.draft_tokens.push_back(drafted(request, b, i, call));
+      }
+    }
+    const SpeculationResponse response = run_speculation(*input_.sampler, request);
+    if (!response.ran()) {
+      outcome.fail(response.trouble());
+      return;
+    }
+    classify(request, response, outcome);
+  }
+
+ private:
+  // Row i behind the drafts before it.
+  DistributionRow behind(std::size_t i, const std::vector<std::int32_t>& prefix) const {
+    DistributionRow row = target_[i];
+    if (row.processing) row.processing = processing_behind(*row.processing, prefix);
+    return row;
+  }
+
+  void expect_joint(Table& table, const Joint& joint, double before) const {
+    for (std::size_t x = 0; x < width_; ++x) {
+      for (std::size_t y = 0; y < width_; ++y) {
+        table.expect(x == y ? table.single(x) : table.pair(x, y), before * joint.at(x, y));
+      }
+    }
+  }
+
+  void expect_distributions() {
+    const reference::IntegerRow first = filtered(behind(0, {}));
+    const Distribution p0 = distribution_of_row(first);
+    const Joint one(first, draft_model_[0], distribution_);
+    expect_joint(table(1), one, 1);
+    for (std::size_t x = 0; x < width_; ++x) {
+      table(0).expect(table(0).single(x), p0[x]);
+      for (std::size_t y = 0; y < width_; ++y) table(5).expect(table(5).pair(x, y), p0[x] * p0[y]);
+      if (one.at(x, x) == 0) continue;  // never stands
+      const auto drafted = static_cast<std::int32_t>(x);
+      const reference::IntegerRow second = filtered(behind(1, {drafted}));
+      const Distribution p1 = distribution_of_row(second);
+      const Joint two(second, draft_model_[1], distribution_);
+      expect_joint(table(3), two, one.at(x, x));
+      for (std::size_t y = 0; y < width_; ++y) {
+        table(2).expect(table(2).pair(x, y), one.at(x, x) * p1[y]);
+        const double stand = one.at(x, x) * two.at(y, y);
+        if (stand == 0) continue;
+        const Distribution p2 =
+            distribution_of_row(filtered(behind(2, {drafted, static_cast<std::int32_t>(y)})));
+        for (std::size_t z = 0; z < width_; ++z) {
+          table(4).expect(table(4).pair(y, z), stand * p2[z]);
+        }
+      }
+    }
+  }
+
+  // Rows of the source; some tokens never come in either distribution, so that both differ in
+  // support.
+  void make_rows() {
+    for (std::int64_t i = 0; i <= kDrafts; ++i) {
+      DistributionRow target;
+      target.values.resize(width_);
+      input_.logits->fill(input_.first_row + 2 * i, target.values);
+      for (auto id = static_cast<std::size_t>(i); width_ > 2 && id < width_; id += 4) {
+        target.values[id] = -INFINITY;
+      }
+      target.parameters = input_.parameters.front();
+      target.tie_rule = input_.tie_rule;
+      target.filter_order = input_.filter_order;
+      DistributionRow draft = target;
+      if (!input_.processing.empty()) target.processing = input_.processing.front();
+      target_.push_back(target);
+      if (i == kDrafts) break;
+      input_.logits->fill(input_.first_row + 2 * i + 1, draft.values);
+      for (auto id = static_cast<std::size_t>(i + 1); width_ > 2 && id < width_; id += 3) {
+        draft.values[id] = -INFINITY;
+      }
+      draft.parameters = {};
+      draft.parameters.temperature = 1.5F;
+      draft.parameters.top_p = 0.95F;
+      if (distribution_ == DraftLaw::probs) {
+        to_probabilities(draft.values, 1, DType::float32);
+        draft.from_probs = true;
+        draft.parameters = {};
+      }
+      draft_.push_back(draft);
+      draft_model_.push_back(filtered(draft));
+    }
+  }
+
+  // From words of our own, or those that the specification keeps for drafts.
+  std::int32_t drafted(const SpeculationRequest& request, std::int64_t b, std::size_t i,
+                       std::uint64_t call) const {
+    const std::size_t s = request.seed_is_scalar ? 0 : static_cast<std::size_t>(b);
+    const auto index = static_cast<std::uint32_t>(request.seed_is_scalar ? b : 0);
+    const std::uint64_t word =
+        call % 2 == 0
+            ? random_word(request.seed[s], request.offset[s] + i, Purpose::draft, index)
+            : mixed(mixed(~input_.seed, call), static_cast<std::uint64_t>(b * kDrafts) + i);
+    return draft_model_[i].token_for(word);
+  }
+
+  void classify(const SpeculationRequest& request, const SpeculationResponse& response,
+                CheckOutcome& outcome) {
+    std::int64_t before = -1;
+    for (std::int64_t b = 0; b < request.batch; ++b) {
+      const std::int32_t* const tokens = response.tokens.data() + b * (kDrafts + 1);
+      const std::int32_t* const drafted = request.draft_tokens.data() + b * kDrafts;
+      const std::int32_t stand = response.accepted[static_cast<std::size_t>(b)];
+      if (!well_formed(tokens, drafted, stand)) {
+        outcome.fail(fmt::format("a request drafted {} {} and got {} {} {} with {} accepted",
+                                 drafted[0], drafted[1], tokens[0], tokens[1], tokens[2], stand));
+        return;
+      }
+      ++outcome.draws;
+      const auto at = [](std::int32_t token) { return static_cast<std::size_t>(token); };
+      const auto joint = [&](Table& table, std::size_t i) {
+        const bool stands = stand > static_cast<std::int32_t>(i);
+        table.count(stands ? table.single(at(tokens[i]))
+                           : table.pair(at(drafted[i]), at(tokens[i])));
+      };
+      table(0).count(table(0).single(at(tokens[0])));
+      joint(table(1), 0);
+      if (stand > 0) {
+        table(2).count(table(2).pair(at(tokens[0]), at(tokens[1])));
+        joint(table(3), 1);
+      } else {
+        table(2).count(table(2).rest());
+        table(3).count(table(3).rest());
+      }
+      table(4).count(stand == kDrafts ? table(4).pair(at(tokens[1]), at(tokens[2]))
+                                      : table(4).rest());
+      if (before >= 0) {
+        table(5).count(table(5).pair(static_cast<std::size_t>(before), at(tokens[0])));
+        before = -1;
+      } else {
+        before = tokens[0];
+      }
+    }
+  }
+
+  bool well_formed(const std::int32_t* tokens, const std::int32_t* drafted,
+                   std::int32_t stand) const {
+    if (stand < 0 || stand > kDrafts) return false;
+    for (std::int32_t i = 0; i <= kDrafts; ++i) {
+      if (i < stand && tokens[i] != drafted[i]) return false;
+      if (i == stand && (tokens[i] < 0 || static_cast<std::size_t>(tokens[i]) >= width_)) {
+        return false;
+      }
+      if (i == stand && i < kDrafts && tokens[i] == drafted[i]) return false;
+      if (i > stand && tokens[i] != -1) return false;
+    }
+    return true;
+  }
+
+  const CheckInput& input_;
+  DraftLaw distribution_;
+  std::size_t width_ = 0;
+  std::vector<DistributionRow> target_, draft_;
+  std::vector<reference::IntegerRow> draft_model_;
+};
+
+}  // namespace
+
+CheckOutcome check_speculation_distribution(const CheckInput& input) {
+  const SamplerDescription& sampler = input.sampler->description();
+  if (const std::string reason = reason_to_skip_distributions(input); !reason.empty()) {
+    return skipped(reason);
+  }
+  if (!input.processing.empty() && !sampler.speculation_processing) {
+    return skipped("verifies without logits processing");
+  }
+  std::vector<SpeculationDistribution> distributions;
+  distributions.reserve(std::size(kDistributions));
+  for (const DraftLaw distribution : kDistributions)
+    distributions.emplace_back(input, distribution);
+  return judge_distributions(
+      input, distributions, kStatistics, (2 * kDrafts + 1) * std::ssize(kDistributions),
+      "{} requests have the target's distribution, token by token and in pairs");
+}
+
+}  // namespace fairdraw::harness

@@ -1,0 +1,300 @@
+// The distribution of trees whose drafts have a known distribution. The root has the children 0 and
+// 1, child 1 has child 2; the same rows for every request. What is emitted has the target's
+// distribution, and what becomes of each child is what multi-round rejection makes of it, worked
+// out in exact fractions:
+//   first       the first token: p_0;
+//   step        which child of the root stands and with which token, or what comes instead;
+//   rejected    the first child and what comes instead where neither stands, else a rest;
+//   bonus       the first child, where it stands, and the bonus token behind it, else a rest;
+//   behind      the second child, where it stands, and the token behind it, drafted or not, else a
+//               rest: q(x) and then p_2;
+//   neighbours  the first tokens of two requests that are neighbours in the batch: p_0(x) p_0(y).
+// Random words that siblings, purposes, depths or requests share leave some of these.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "harness/run/calls/row_probabilities.h"
+#include "harness/run/checks/speculation/speculation_distributions.h"
+#include "reference/speculation_distribution.h"
+
+namespace fairdraw::harness {
+namespace {
+
+using reference::Probability;
+using Exact = std::vector<Probability>;
+__extension__ typedef unsigned __int128 Wide;
+
+constexpr std::int32_t kParents[] = {-1, -1, 1};
+constexpr std::int64_t kDrafts = 3, kDepth = 2, kRows = kDrafts + 1;
+constexpr std::size_t kTables = 6;
+
+struct Kind {
+  DraftLaw distribution;
+  SiblingSampling siblings;
+  const char* name;
+};
+constexpr Kind kKinds[] = {
+    {DraftLaw::probs, SiblingSampling::with_replacement, "_with_replacement"},
+    {DraftLaw::logits, SiblingSampling::without_replacement, "_without_replacement"}};
+constexpr double kStatistics = static_cast<double>(kTables * std::size(kKinds));
+
+Exact exact_distribution(const reference::IntegerRow& row) {
+  Exact distribution;
+  for (std::size_t id = 0; id < row.mask.size(); ++id) {
+    distribution.emplace_back(row.mask[id] != 0 ? row.weight[id] : 0, row.total);
+  }
+  return distribution;
+}
+
+// What is left of `p` behind a child that was drawn from `q` and does not stand.
+Exact left_of(const Exact& p, const Exact& q) {
+  Exact left;
+  Probability sum = 0;
+  for (std::size_t id = 0; id < p.size(); ++id) {
+    left.push_back(p[id] > q[id] ? Probability(p[id] - q[id]) : Probability(0));
+    sum += left.back();
+  }
+  for (Probability& value : left) value /= sum;
+  return left;
+}
+
+Exact without(Exact distribution, std::size_t token) {
+  const Probability rest = 1 - distribution[token];
+  distribution[token] = 0;
+  for (Probability& value : distribution) value /= rest;
+  return distribution;
+}
+
+double rounded(const Probability& value) { return value.convert_to<double>(); }
+
+class TreeDistribution : public DistributionTables {
+ public:
+  TreeDistribution(const CheckInput& input, const Kind& kind) : input_(input), kind_(kind) {
+    width_ = static_cast<std::size_t>(input.logits->vocab());
+    make_rows();
+    for (const char* name : {"first", "step", "rejected", "bonus", "behind", "neighbours"}) {
+      tables_.emplace_back(std::string(name) + kind.name, width_);
+    }
+    expect();
+  }
+
+  void draw(std::int64_t count, std::uint64_t call, CheckOutcome& outcome) {
+    SpeculationRequest request;
+    request.batch = count;
+    request.max_draft = kDrafts;
+    request.max_depth = kDepth;
+    request.vocab = static_cast<std::int64_t>(width_);
+    request.trees = true;
+    request.draft_law = kind_.distribution;
+    request.siblings = kind_.siblings;
+    const std::uint64_t seed = mixed(input_.seed, 2 * call + (&kind_ == kKinds ? 0 : 1));
+    set_seeds(input_, seed, call, request);
+    for (std::int64_t b = 0; b < count; ++b) {
+      request.parameters.push_back(target_.front().parameters);
+      if (kind_.distribution == DraftLaw::logits) {
+        request.draft_parameters.push_back(draft_.front().parameters);
+      }
+      for (std::size_t i = 0; i < target_.size(); ++i) {
+        append_row(target_[i].values, request.target);
+        append_row(draft_[i].values, request.draft);
+      }
+      for (std::int64_t j = 0; j < kDrafts; ++j) {
+        request.parents.push_back(kParents[j]);
+        request.draft_tokens.push_back(drafted(request, b, j, call));
+      }
+    }
+    const SpeculationResponse response = run_speculation(*input_.sampler, request);
+    if (!response.ran()) {
+      outcome.fail(response.trouble());
+      return;
+    }
+    classify(request, response, outcome);
+  }
+
+ private:
+  // Rows of the source; some tokens never come in either distribution, so that both differ in
+  // support. The draft keeps three tokens or more: two can always be drawn.
+  void make_rows() {
+    for (std::int64_t i = 0; i < kRows; ++i) {
+      DistributionRow target;
+      target.values.resize(width_);
+      input_.logits->fill(input_.first_row + 2 * i, target.values);
+      for (auto id = static_cast<std::size_t>(i); id < width_; id += 4) {
+        target.values[id] = -INFINITY;
+      }
+      target.parameters = input_.parameters.front();
+      target.tie_rule = input_.tie_rule;
+      target.filter_order = input_.filter_order;
+      DistributionRow draft = target;
+      input_.logits->fill(input_.first_row + 2 * i + 1, draft.values);
+      for (auto id = static_cast<std::size_t>(i + 1); id < width_; id += 3) {
+        draft.values[id] = -INFINITY;
+      }
+      draft.parameters = {};
+      draft.parameters.temperature = 1.5F;
+      draft.parameters.top_k = 4;
+      if (kind_.distribution == DraftLaw::probs) {
+        to_probabilities(draft.values, 1, DType::float32);
+        draft.from_probs = true;
+        draft.parameters = {};
+      }
+      p_.push_back(exact_distribution(target.model()));
+      draft_model_.push_back(draft.model());
+      q_.push_back(exact_distribution(draft_model_.back()));
+      draft_.push_back(std::move(draft));
+      target_.push_back(std::move(target));
+    }
+  }
+
+  void expect() {
+    const Exact &p = p_[0], &q = q_[0];
+    const Exact left = left_of(p, q);
+    const auto stands = [](const Probability& mass, const Probability& drawn) {
+      return mass >= drawn ? Probability(1) : Probability(mass / drawn);
+    };
+    Exact second(width_, 0), instead(width_, 0);  // the second child with x; what comes instead
+    for (std::size_t x = 0; x < width_; ++x) {
+      if (q[x] == 0) continue;
+      const Probability first = q[x] * stands(p[x], q[x]), none = q[x] - first;
+      table(1).expect(table(1).pair(0, x), rounded(first));
+      for (std::size_t y = 0; y < width_; ++y) {
+        table(3).expect(table(3).pair(x, y), rounded(first * p_[1][y]));
+      }
+      if (none == 0) continue;
+      const bool replaced = kind_.siblings == SiblingSampling::with_replacement;
+      const Exact next = replaced ? q : without(q, x);
+      Probability neither = 0;
+      for (std::size_t y = 0; y < width_; ++y) {
+        if (next[y] == 0) continue;
+        const Probability stood = none * next[y] * stands(left[y], next[y]);
+        second[y] += stood;
+        neither += none * next[y] - stood;
+      }
+      if (neither == 0) continue;
+      const Exact rest = left_of(left, next);
+      for (std::size_t y = 0; y < width_; ++y) {
+        instead[y] += neither * rest[y];
+        table(2).expect(table(2).pair(x, y), rounded(neither * rest[y]));
+      }
+    }
+    for (std::size_t x = 0; x < width_; ++x) {
+      table(0).expect(table(0).single(x), rounded(p[x]));
+      table(1).expect(table(1).pair(1, x), rounded(second[x]));
+      table(1).expect(table(1).pair(2, x), rounded(instead[x]));
+      for (std::size_t y = 0; y < width_; ++y) {
+        table(4).expect(table(4).pair(x, y), rounded(second[x] * p_[2][y]));
+        table(5).expect(table(5).pair(x, y), rounded(p[x] * p[y]));
+      }
+    }
+    for (const std::size_t open : {2U, 3U, 4U}) table(open).expect_rest();
+  }
+
+  // From words of our own, or those that the specification keeps for drafts. The last drafts of
+  // `request` are those of this one before `node`.
+  std::int32_t drafted(const SpeculationRequest& request, std::int64_t b, std::int64_t node,
+                       std::uint64_t call) const {
+    const bool own = call % 2 != 0 || request.seed_is_scalar;
+    const auto s = static_cast<std::size_t>(b);
+    const std::uint64_t depth = node < 2 ? 0 : 1;
+    const std::uint64_t word =
+        own ? mixed(mixed(~input_.seed, call), static_cast<std::uint64_t>(b * kDrafts + node))
+            : random_word(request.seed[s], request.offset[s] + depth, Purpose::draft,
+                          static_cast<std::uint32_t>(node % 2));
+    const reference::IntegerRow& whole =
+        draft_model_[static_cast<std::size_t>(std::int64_t{kParents[node]} + 1)];
+    if (node == 1 && kind_.siblings == SiblingSampling::without_replacement) {
+      // top_k is of the whole distribution: what it drops is dropped before the first child is.
+      const auto gone = static_cast<std::size_t>(request.draft_tokens.back());
+      const std::uint64_t left = whole.total - whole.weight[gone];
+      auto t = static_cast<std::uint64_t>((static_cast<Wide>(word) * left) >> 64);
+      for (std::size_t id = 0;; ++id) {
+        if (id == gone || whole.mask[id] == 0) continue;
+        if (t < whole.weight[id]) return static_cast<std::int32_t>(id);
+        t -= whole.weight[id];
+      }
+    }
+    return whole.token_for(word);
+  }
+
+  void classify(const SpeculationRequest& request, const SpeculationResponse& response,
+                CheckOutcome& outcome) {
+    std::int64_t before = -1;
+    for (std::int64_t b = 0; b < request.batch; ++b) {
+      const std::int32_t* const tokens = response.tokens.data() + b * (kDepth + 1);
+      const std::int32_t* const nodes = response.nodes.data() + b * kDepth;
+      const std::int32_t* const drafted = request.draft_tokens.data() + b * kDrafts;
+      const std::int32_t stand = response.accepted[static_cast<std::size_t>(b)];
+      if (!well_formed(tokens, nodes, drafted, stand)) {
+        outcome.fail(fmt::format(
+            "a tree of {} {} and, behind the second, {} got {} {} {}, nodes {} {}, {} accepted",
+            drafted[0], drafted[1], drafted[2], tokens[0], tokens[1], tokens[2], nodes[0], nodes[1],
+            stand));
+        return;
+      }
+      ++outcome.draws;
+      const auto at = [](std::int32_t token) { return static_cast<std::size_t>(token); };
+      const std::size_t which = stand == 0 ? 2 : at(nodes[0]);
+      table(0).count(table(0).single(at(tokens[0])));
+      table(1).count(table(1).pair(which, at(tokens[0])));
+      table(2).count(which == 2 ? table(2).pair(at(drafted[0]), at(tokens[0])) : table(2).rest());
+      for (const std::size_t child : {0U, 1U}) {
+        Table& behind = table(3 + child);
+        behind.count(which == child ? behind.pair(at(tokens[0]), at(tokens[1])) : behind.rest());
+      }
+      if (before >= 0) {
+        table(5).count(table(5).pair(static_cast<std::size_t>(before), at(tokens[0])));
+        before = -1;
+      } else {
+        before = tokens[0];
+      }
+    }
+  }
+
+  bool well_formed(const std::int32_t* tokens, const std::int32_t* nodes,
+                   const std::int32_t* drafted, std::int32_t stand) const {
+    if (stand < 0 || stand > kDepth) return false;
+    std::int32_t node = -1;
+    for (std::int32_t i = 0; i <= kDepth; ++i) {
+      if (i > stand) {
+        if (tokens[i] != -1 || (i < kDepth && nodes[i] != -1)) return false;
+        continue;
+      }
+      if (tokens[i] < 0 || static_cast<std::size_t>(tokens[i]) >= width_) return false;
+      if (i == stand) {
+        if (i < kDepth && nodes[i] != -1) return false;
+        continue;
+      }
+      if (nodes[i] < 0 || nodes[i] >= kDrafts || kParents[nodes[i]] != node) return false;
+      if (tokens[i] != drafted[nodes[i]]) return false;
+      node = nodes[i];
+    }
+    return true;
+  }
+
+  const CheckInput& input_;
+  const Kind& kind_;
+  std::size_t width_ = 0;
+  std::vector<DistributionRow> target_, draft_;
+  std::vector<reference::IntegerRow> draft_model_;
+  std::vector<Exact> p_, q_;
+};
+
+}  // namespace
+
+CheckOutcome check_tree_distribution(const CheckInput& input) {
+  const SamplerDescription& sampler = input.sampler->description();
+  if (const std::string reason = reason_to_skip_distributions(input); !reason.empty()) {
+    return skipped(reason);
+  }
+  if (!sampler.draft_tree_laws) return skipped("knows no distribution of drafted trees");
+  std::vector<TreeDistribution> distributions;
+  distributions.reserve(std::size(kKinds));
+  for (const Kind& kind : kKinds) distributions.emplace_back(input, kind);
+  return judge_distributions(
+      input, distributions, kStatistics, 2 * kRows * std::ssize(kKinds),
+      "{} trees have the target's distribution, child by child and in pairs");
+}
+
+}  // namespace fairdraw::harness

@@ -1,0 +1,121 @@
+// Named tokens and groups of them, each by its exact binomial distribution.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "harness/run/calls/random_words.h"
+#include "harness/run/checks/checks.h"
+#include "harness/run/checks/exact/certain_distribution.h"
+#include "harness/run/checks/statistical/two_stages.h"
+#include "harness/run/evidence/pictures.h"
+#include "harness/statistics/statistics.h"
+
+namespace fairdraw::harness {
+namespace {
+
+struct Group {
+  std::string name;
+  std::vector<std::uint32_t> tokens;
+};
+
+// Tokens and groups that sampler bugs are known to hit.
+std::vector<Group> named_groups(const CertainDistribution& distribution) {
+  std::vector<std::uint32_t> support;
+  for (std::uint32_t token = 0; token < distribution.probability.size(); ++token) {
+    if (distribution.probability[token] > 0) support.push_back(token);
+  }
+  std::vector<std::uint32_t> by_probability = by_falling_probability(distribution.probability);
+  by_probability.resize(support.size());  // the others have probability 0
+  std::vector<Group> groups = {{"the most likely token", {by_probability.front()}},
+                               {"the first token", {support.front()}},
+                               {"the last token", {support.back()}},
+                               {"the boundary token", {by_probability.back()}}};
+  Group tail{"the tail of mass 1/16", {}};
+  double mass = 0;
+  for (std::size_t i = by_probability.size(); i > 0; --i) {
+    const std::uint32_t token = by_probability[i - 1];
+    mass += distribution.probability[token];
+    if (mass > 1.0 / 16 && !tail.tokens.empty()) break;
+    tail.tokens.push_back(token);
+  }
+  groups.push_back(std::move(tail));
+  for (std::uint32_t lane = 0; lane < 16; ++lane) {
+    Group group{fmt::format("lane {} of 16", lane), {}};
+    for (const std::uint32_t token : support) {
+      if (token % 16 == lane) group.tokens.push_back(token);
+    }
+    if (!group.tokens.empty()) groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+}  // namespace
+
+CheckOutcome check_binomial(const CheckInput& input) {
+  const Request request = make_request(input, 0, 1);
+  reference::RealDistribution distribution;
+  if (const std::string why = find_distribution(input, request, distribution); !why.empty())
+    return skipped(why);
+  const CertainDistribution certain = certain_distribution(distribution);
+  if (certain.support < 2 || certain_draws(input.draws, distribution) == 0)
+    return skipped("the support is one token: nothing to count");
+  const std::vector<Group> groups = named_groups(certain);
+  const double level = input.false_fail_rate / static_cast<double>(groups.size());
+
+  CheckOutcome outcome;
+  outcome.rows = 1;
+  std::vector<double> probability;
+  double min_discrepancy = 0;
+  for (const Group& group : groups) {
+    double sum = 0;
+    for (const std::uint32_t token : group.tokens) sum += certain.probability[token];
+    probability.push_back(std::min(sum, 1.0));
+    min_discrepancy =
+        std::max(min_discrepancy, statistics::binomial_min_discrepancy(
+                                      certain_draws(input.draws, distribution), probability.back(),
+                                      TwoStages(level).each, kFalsePassRateOfALook));
+  }
+  if (min_discrepancy > input.declared_discrepancy) {
+    outcome = underpowered(
+        fmt::format("{} draws find a difference of {:.5f} in a probability, the case states {:.5f}",
+                    input.draws, min_discrepancy, input.declared_discrepancy));
+    outcome.min_discrepancy = min_discrepancy;
+    return outcome;
+  }
+  outcome.min_discrepancy = min_discrepancy;
+  outcome.measures["alpha"] = input.false_fail_rate;
+  outcome.measures["groups"] = static_cast<double>(groups.size());
+  const auto look_at = [&](int look) {
+    const std::uint64_t seed = look == 0 ? input.seed : mixed(input.seed, 1);
+    const CertainCounts drawn = draw_row(input, request, distribution, seed, outcome);
+    std::vector<Finding> findings;
+    double smallest = 2;  // above every p-value
+    if (look == 0 && !outcome.failed()) outcome.evidence.profiles = profiles_of(certain, drawn);
+    for (std::size_t i = 0; i < groups.size() && !outcome.failed(); ++i) {
+      std::uint64_t count = 0;
+      for (const std::uint32_t token : groups[i].tokens) count += drawn.of_token[token];
+      const double p_value = statistics::binomial_p_value(count, drawn.draws, probability[i]);
+      if (look == 0 && p_value < smallest) {
+        outcome.evidence.effect =
+            probability_effect(groups[i].name, count, drawn.draws, probability[i]);
+      }
+      smallest = std::min(smallest, p_value);
+      findings.push_back({.name = groups[i].name,
+                          .p_value = p_value,
+                          .level = level,
+                          .what = fmt::format("{} was drawn {} times in {}, expected {:.1f}",
+                                              groups[i].name, count, drawn.draws,
+                                              static_cast<double>(drawn.draws) * probability[i])});
+    }
+    if (look == 0) outcome.p_value = std::min(1.0, smallest * static_cast<double>(groups.size()));
+    return findings;
+  };
+  judge_in_two_stages(look_at, outcome);
+  if (!outcome.failed()) {
+    outcome.message =
+        fmt::format("{} groups of tokens are drawn as often as they must be", groups.size());
+  }
+  return outcome;
+}
+
+}  // namespace fairdraw::harness

@@ -1,0 +1,50 @@
+// Sequences of draws that a sampler promises to be independent, by axis of its contract. For
+// checks/streams.cpp.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "harness/run/checks/check.h"
+
+namespace fairdraw::harness {
+
+inline constexpr std::size_t kStreamLength = 8;  ///< tokens of a short sequence
+
+/// Which draws a sequence is made of.
+struct StreamPlan {
+  enum class Kind {
+    offsets,  ///< one seed, consecutive offsets
+    seeds,    ///< consecutive seeds, one offset
+    samples,  ///< of one output
+    outputs,  ///< of one call with a scalar seed
+    rows,     ///< the same, each output with a row of its own
+    grid,     ///< three samples an output, of one call with a scalar seed
+    calls,    ///< outputs of a call with a scalar seed, of a sampler with its own generator
+  };
+  Kind kind = Kind::offsets;
+  std::string axis, name;
+  std::uint64_t seed = 0, offset = 0;  ///< of the first draw
+  std::size_t a_call = 0;              ///< draws of one call at most; 0: what the sampler takes
+};
+
+/// The sequences that the contract of the input's sampler lets be compared with each other. No two
+/// of them hold the same draw (seed, offset and number within the call), so by the contract all
+/// draws of all sequences are independent. They are near on purpose: where a seed, an offset and a
+/// sample's number were added up, or the upper bits of one were lost, sequences would coincide.
+/// The first eight meet every axis; behind them each bit of seed and offset is flipped by itself,
+/// and seeds are special to some.
+std::vector<StreamPlan> short_streams(const CheckInput& input);
+
+/// A few long ones, one an axis (two for offsets: of two neighbouring seeds).
+std::vector<StreamPlan> long_streams(const CheckInput& input);
+
+/// Draws sequences of `length` tokens from the row of `row` (a request of one row), several in a
+/// call where that is the same to the contract. Sets outcome.draws; a call that fails, or a token
+/// outside of the vocabulary, fails the outcome and ends the drawing.
+std::vector<std::vector<std::int32_t>> draw_streams(const CheckInput& input, const Request& row,
+                                                    const std::vector<StreamPlan>& plans,
+                                                    std::size_t length, CheckOutcome& outcome);
+
+}  // namespace fairdraw::harness

@@ -1,0 +1,111 @@
+#include "harness/run/evidence/record.h"
+
+namespace fairdraw::harness {
+
+const char* to_string(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::passed:
+      return "passed";
+    case Verdict::failed:
+      return "failed";
+    case Verdict::underpowered:
+      return "underpowered";
+    case Verdict::skipped:
+      return "skipped";
+    case Verdict::error:
+      return "error";
+  }
+  return "error";
+}
+
+const char* to_string(Oracle oracle) {
+  switch (oracle) {
+    case Oracle::in:
+      return "in";
+    case Oracle::out:
+      return "out";
+    case Oracle::ambiguous:
+      return "ambiguous";
+  }
+  return "ambiguous";
+}
+
+Summary RunRecord::summary() const {
+  Summary summary;
+  for (const CaseRecord& record : cases) {
+    switch (record.verdict) {
+      case Verdict::passed:
+        ++summary.passed;
+        break;
+      case Verdict::failed:
+        ++summary.failed;
+        break;
+      case Verdict::underpowered:
+        ++summary.underpowered;
+        break;
+      case Verdict::skipped:
+        ++summary.skipped;
+        break;
+      case Verdict::error:
+        ++summary.error;
+        break;
+    }
+  }
+  return summary;
+}
+
+int RunRecord::exit_code() const {
+  const Summary counts = summary();
+  if (counts.failed + counts.error > 0) return 1;
+  if (counts.underpowered > 0 || counts.passed == 0) return 3;
+  return 0;
+}
+
+namespace {
+
+std::uint64_t points_of(const Evidence& evidence) {
+  std::uint64_t points = 0;
+  for (const Profile& profile : evidence.profiles) points += profile.bins.size();
+  for (const PitEcdf& pit : evidence.pit) points += pit.difference.size();
+  for (const Growth& growth : evidence.growth) points += growth.points.size();
+  for (const Dependence& dependence : evidence.dependence) points += dependence.z.size();
+  if (evidence.boundary) points += evidence.boundary->tokens.size();
+  if (evidence.power) points += evidence.power->curve.size();
+  return points;
+}
+
+void drop_pictures(Evidence& evidence) {
+  evidence.profiles.clear();
+  evidence.pit.clear();
+  evidence.growth.clear();
+  evidence.dependence.clear();
+  evidence.boundary.reset();
+  if (evidence.power) evidence.power->curve.clear();
+}
+
+}  // namespace
+
+bool has_something(const Evidence& evidence) {
+  return points_of(evidence) > 0 || evidence.effect || evidence.decisive || evidence.power ||
+         !evidence.suspects.empty() || !evidence.observed.empty() || !evidence.expected.empty() ||
+         !evidence.smallest.empty();
+}
+
+void keep_evidence_within_bounds(std::vector<CaseRecord>& cases) {
+  std::uint64_t left = kMaxRunPoints;
+  for (const bool red : {true, false}) {
+    for (CaseRecord& one : cases) {
+      const bool is_red = one.verdict == Verdict::failed || one.verdict == Verdict::error ||
+                          one.verdict == Verdict::underpowered;
+      if (!one.evidence || is_red != red) continue;
+      const std::uint64_t points = points_of(*one.evidence);
+      if (points > left) {
+        drop_pictures(*one.evidence);
+      } else {
+        left -= points;
+      }
+    }
+  }
+}
+
+}  // namespace fairdraw::harness

@@ -1,0 +1,109 @@
+// The result record: what a run found. The only thing that reports/ sees.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/run/evidence/evidence.h"
+
+namespace fairdraw::harness {
+
+/// passed: every check held. failed: one did not. underpowered: too few draws to find the
+/// discrepancy that the case states. skipped: the sampler lacks an ability. error: the case
+/// could not be run.
+enum class Verdict { passed, failed, underpowered, skipped, error };
+
+const char* to_string(Verdict verdict);
+
+/// One case under one sampler. Exact checks have no statistic and spend no error budget.
+struct CaseRecord {
+  std::string id;     ///< unique in a run together with `sampler`
+  std::string suite;  ///< smoke, gate or nightly
+  std::string check;  ///< name of the check
+  std::string sampler;
+  std::string semantics;
+  std::string filter;  ///< what rows are asked for: "none", "top_k+top_p", ..., "mixed"
+  Verdict verdict = Verdict::error;
+  std::uint64_t draws = 0;
+  std::uint64_t rows = 0;  ///< different rows of logits
+  std::uint64_t vocab = 0;
+  std::optional<double> statistic;
+  std::optional<double> dof;
+  /// chi_squared: Pearson's, reported even where it does not decide. Others: a valid one of the
+  /// case as a whole (bets: 1 over its largest evidence).
+  std::optional<double> p_value;
+  std::optional<double> total_variation;  ///< observed, over the pooled cells
+  std::optional<double> min_discrepancy;  ///< smallest total variation that the draws find
+  double seconds = 0;
+  std::string message;  ///< one sentence; what was observed and what was expected on failure
+  std::string watch;   ///< what looked suspicious and was not confirmed; empty: nothing. No verdict
+  std::string replay;  ///< the command line that repeats this case
+  std::map<std::string, double> measures;  ///< further numbers by name (alpha, observed, ...)
+  std::optional<Evidence> evidence;        ///< what cards and pictures are drawn from
+};
+
+/// How the run's false alarm rate was shared out.
+struct ErrorBudget {
+  double false_alarm_rate = 0;          ///< upper bound for the whole run
+  double spent = 0;                     ///< sum over the checks that were really made
+  std::uint64_t statistical_cases = 0;  ///< of all shards: what the rate was shared out to
+};
+
+struct SamplerRecord {
+  std::string name, version, semantics;
+};
+
+struct Summary {
+  std::uint64_t passed = 0, failed = 0, underpowered = 0, skipped = 0, error = 0;
+};
+
+struct RunRecord {
+  std::string tool_version;
+  std::string suite;
+  std::uint64_t seed = 0;
+  std::string seed_source;  ///< "--seed 7", "commit 0123...", "version 0.1.0"
+  std::string commit;       ///< of the repository that the run was made in; empty: in none
+  std::string shard;        ///< "1/1"
+  std::string selection;    ///< --case: the glob that cases were chosen by; empty: all
+  std::string options;      ///< further options that a repetition needs: "--semantics hf"
+  std::map<std::string, std::string> environment;  ///< host facts; excluded from byte equality
+  ErrorBudget error_budget;
+  std::vector<SamplerRecord> samplers;
+  std::vector<CaseRecord> cases;  ///< in the order of the case table, whatever --jobs was
+  std::uint64_t draws = 0;
+  double seconds = 0;
+
+  Summary summary() const;
+
+  /// 1 a check failed (or could not be run); 3 nothing was tested, or a case was underpowered;
+  /// 0 all passed. (2, bad usage, ends a run before there is a record.)
+  int exit_code() const;
+};
+
+/// False where every part of it is empty.
+bool has_something(const Evidence& evidence);
+
+/// Points of pictures (bins, places of a grid, cells of a matrix, tokens) that a run may hold.
+inline constexpr std::uint64_t kMaxRunPoints = 60'000;
+
+/// Drops the pictures (not the words and numbers of the cards) of cases until no more than
+/// kMaxRunPoints are left: red cases keep theirs first, then the others, each in the order of the
+/// record. 60,000 points are about 1 MB of JSON.
+void keep_evidence_within_bounds(std::vector<CaseRecord>& cases);
+
+/// One row of `bench --json`.
+struct BenchmarkRecord {
+  std::string backend, operation;
+  std::int64_t batch = 0, vocab = 0;
+  std::string dtype, logits;
+  double microseconds = 0;
+  std::string floor;
+  double floor_microseconds = 0;
+  double ratio = 0;
+  std::string machine;  ///< GPU, driver, commit and date, where the backend says; may be empty
+};
+
+}  // namespace fairdraw::harness

@@ -1,0 +1,172 @@
+#include "harness/run/evidence/token_suspects.h"
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "harness/run/checks/exact/replay_relations.h"
+#include "harness/run/evidence/mask_suspects.h"
+#include "harness/run/evidence/pictures.h"
+
+namespace fairdraw::harness {
+namespace {
+
+using Models = std::vector<reference::IntegerRow>;
+
+constexpr std::uint64_t kLower = 0xffffffff;
+
+// A mistake, and the token that a sampler which makes it gives.
+struct Mistake {
+  const char* bug;
+  const char* what;
+  std::function<std::int32_t(std::int64_t, std::int32_t)> token;
+};
+
+std::vector<Mistake> mistakes_of(const Request& request, const Models& models) {
+  const auto& model_of_row = [&models](std::int64_t row) -> const reference::IntegerRow& {
+    return models[static_cast<std::size_t>(row) % models.size()];
+  };
+  // The same call with other seeds and offsets.
+  const auto with = [&request, model_of_row](const std::function<void(Request&)>& change) {
+    Request other = request;
+    other.logits.clear();  // the models have seen them
+    change(other);
+    return [other, model_of_row](std::int64_t output, std::int32_t sample) {
+      return expected_token(other, model_of_row(other.row_of(output)), output, sample).token;
+    };
+  };
+  const auto each = [](std::vector<std::uint64_t>& values, auto change) {
+    for (std::uint64_t& value : values) value = change(value);
+  };
+  return {
+      {"shared random bits", "every output drew with the seed of the first one",
+       with([&each](Request& other) {
+         const std::uint64_t first = other.seed.front();
+         each(other.seed, [first](std::uint64_t) { return first; });
+       })},
+      {"shared random bits", "every draw was made at offset 0",
+       with([&each](Request& other) { each(other.offset, [](std::uint64_t) { return 0U; }); })},
+      {"seeds: 64 bits cut to 32", "the upper half of the seed is lost",
+       with([&each](Request& other) {
+         each(other.seed, [](std::uint64_t seed) { return seed & kLower; });
+       })},
+      {"counters: 64 bits cut to 32", "the upper half of the offset is lost",
+       with([&each](Request& other) {
+         each(other.offset, [](std::uint64_t offset) { return offset & kLower; });
+       })},
+      {"batches: indices", "seeds were read by the number of the row, not of the output",
+       with([](Request& other) {
+         const std::vector<std::uint64_t> seeds = other.seed;
+         for (std::size_t i = 0; i < other.seed.size() && seeds.size() > 1; ++i) {
+           other.seed[i] =
+               seeds[static_cast<std::size_t>(other.row_of(static_cast<std::int64_t>(i)))];
+         }
+       })},
+      {"shared random bits", "every sample of an output is its first one",
+       [&request, model_of_row](std::int64_t output, std::int32_t) {
+         return expected_token(request, model_of_row(request.row_of(output)), output, 0).token;
+       }},
+      {"batches: indices", "outputs were drawn from the row of their own number",
+       [&request, model_of_row](std::int64_t output, std::int32_t sample) {
+         return expected_token(request, model_of_row(output % request.rows), output, sample).token;
+       }}};
+}
+
+// The first mistake that gives every token of the call: of three wrong tokens at least, because one
+// is explained by chance.
+std::optional<Suspect> explained(const Request& request, const Response& response,
+                                 const Models& models) {
+  constexpr std::size_t kWrong = 3;
+  for (const Mistake& mistake : mistakes_of(request, models)) {
+    std::size_t wrong = 0;
+    bool all = true;
+    for (std::int64_t output = 0; output < request.outputs() && all; ++output) {
+      const reference::IntegerRow& model =
+          models[static_cast<std::size_t>(request.row_of(output)) % models.size()];
+      for (std::int32_t sample = 0; sample < request.num_samples && all; ++sample) {
+        const std::int32_t token =
+            response.tokens[static_cast<std::size_t>(output * request.num_samples + sample)];
+        all = mistake.token(output, sample) == token;
+        if (token != expected_token(request, model, output, sample).token) ++wrong;
+      }
+    }
+    if (all && wrong >= kWrong) {
+      return Suspect{mistake.bug, fmt::format("{}: that gives all {} tokens of the call",
+                                              mistake.what, response.tokens.size())};
+    }
+  }
+  return std::nullopt;
+}
+
+// The row and the seed of one output, alone.
+Request alone(const Request& request, std::int64_t output) {
+  const auto place = static_cast<std::size_t>(output);
+  Request one = request;
+  one.rows = 1;
+  one.logits.clear();
+  one.parameters.clear();
+  one.allowed.clear();
+  append_row(request, request.row_of(output), one);
+  one.seed = {request.seed[place]};
+  one.offset = {request.offset[place]};
+  one.with_indices = false;
+  one.indices.clear();
+  return one;
+}
+
+}  // namespace
+
+void note_wrong_draw(const CheckInput& input, const Request& request, const Response& response,
+                     const Models& models, std::int64_t first, std::int64_t output,
+                     std::int32_t sample, CheckOutcome& outcome) {
+  Evidence& evidence = outcome.evidence;
+  if (!evidence.observed.empty()) return;
+  const std::int64_t row = request.row_of(output);
+  if (row < 0 || row >= request.rows) return;
+  const reference::IntegerRow& model = models[static_cast<std::size_t>(row) % models.size()];
+  const auto i = static_cast<std::size_t>(output * request.num_samples + sample);
+  const std::int32_t token = response.tokens[i];
+  const std::int32_t expected = expected_token(request, model, output, sample).token;
+  evidence.observed = fmt::format("token {}", token);
+  evidence.expected = fmt::format("token {}", expected);
+  if (token >= 0 && token < request.vocab && model.status == RowStatus::ok) {
+    evidence.boundary = boundary_around(request, distribution_of(input, request, row), row,
+                                        static_cast<std::uint64_t>(first + row), token, {});
+    for (BoundaryToken& entry : evidence.boundary->tokens) {
+      if (entry.token == static_cast<std::uint64_t>(token)) entry.drawn = 1;
+    }
+  }
+  if (auto suspect = explained(request, response, models)) {
+    evidence.suspects.push_back(*suspect);
+  } else if (const SamplerDescription& sampler = input.sampler->description();
+             sampler.reports_mask && request.input == RowInput::logits) {
+    // A draw from another set of tokens is another token.
+    const Response masks = run_request(*input.sampler, request,
+                                       reported(sampler, {.support_size = true, .mask = true}));
+    const std::size_t before = evidence.suspects.size();
+    if (masks.ran() && note_mask_mistakes(input, request, masks, outcome) &&
+        evidence.suspects.size() == before) {
+      evidence.suspects.push_back({"mask", "the mask of the same call is wrong too"});
+    }
+  }
+  if (request.seed_is_scalar || !request.words.empty() || !request.active.empty()) {
+    evidence.smallest = fmt::format("{} outputs of {} rows of {} tokens", request.outputs(),
+                                    request.rows, request.vocab);
+    return;
+  }
+  const Request one = alone(request, output);
+  const Response again = run_request(*input.sampler, one, {});
+  const bool wrong = again.ran() && again.tokens[static_cast<std::size_t>(sample)] != expected;
+  evidence.smallest =
+      wrong ? fmt::format("one row of {} tokens alone in a call", request.vocab)
+            : fmt::format("{} outputs of {} rows of {} tokens: alone in a call the token is right",
+                          request.outputs(), request.rows, request.vocab);
+  if (!wrong) {
+    evidence.suspects.push_back(
+        {"batch dependence", "alone in a call the same row, seed and offset give another token"});
+  }
+}
+
+}  // namespace fairdraw::harness

@@ -1,0 +1,188 @@
+// The checks of verification on trial: right samplers pass, wrong ones are red in the check that is
+// there for what is wrong with them.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <functional>
+#include <memory>
+
+#include "harness/adapters/model_sampler.h"
+#include "harness/run/checks/speculation/speculation_checks.h"
+
+namespace fairdraw::harness {
+namespace {
+
+constexpr double kShare = 9e-13;  // 5e-10 over 512 cases, rounded down
+
+CheckOutcome judge(Sampler& sampler, CheckOutcome (*check)(const CheckInput&),
+                   bool processed = false) {
+  const bool exact = check == check_speculation;
+  const auto logits = family_source(Family::gaussian, 4, 5, DType::float32);
+  CheckInput input;
+  input.sampler = &sampler;
+  input.semantics = *reference::find_profile("fairdraw");
+  input.logits = logits.get();
+  input.parameters = {{}};
+  if (exact) {
+    input.parameters = {{}, {0.7F, 3, 1, 0}, {0, 0, 1, 0}, {1.5F, 0, 0.8F, 0}, {1, 0, 1, 0.3F}};
+  }
+  input.rows = 1200;  // 100 for each of the exact check's twelve shapes of calls
+  input.draws = 150'000;
+  input.declared_discrepancy = 0.06;
+  input.banned_tokens = exact;
+  input.seed = 9;
+  input.false_fail_rate = kShare;
+  for (std::int64_t row = 0; processed && row < input.rows; ++row) {
+    input.processing.push_back(exact ? processing_for_row(input.seed, row, logits->vocab())
+                                     : processing_for_distribution(logits->vocab()));
+  }
+  return check(input);
+}
+
+TEST(Speculation, PassesWhereItIsRight) {
+  for (const std::string& name : builtin_sampler_names()) {
+    const auto sampler = make_builtin_sampler(name);
+    if (!sampler->description().speculation) continue;
+    // Under the sanitizers 30 s a sampler: there one instruction set and the model.
+    const bool is_reduced = std::getenv("FAIRDRAW_REDUCED") != nullptr;
+    if (is_reduced && name != "cpu" && name != "model") continue;
+    for (const auto check :
+         {check_speculation, check_speculation_distribution, check_tree_distribution}) {
+      for (const bool processed : {false, true}) {
+        if (processed && check == check_tree_distribution) continue;  // its rows are as they come
+        const CheckOutcome outcome = judge(*sampler, check, processed);
+        const bool takes_it = !processed || sampler->description().speculation_processing;
+        EXPECT_STREQ(to_string(outcome.verdict), takes_it ? "passed" : "skipped")
+            << name << ": " << outcome.message;
+        EXPECT_LE(outcome.spent, kShare * (1 + 32 * 0x1p-53));  // a sum of eighteen levels
+      }
+    }
+  }
+}
+
+// The exact check meets what it is there for: drafts that stand, and requests of every status that
+// drafts have.
+TEST(Speculation, RequestsMeetEveryStatus) {
+  const auto sampler = make_builtin_sampler("model");
+  const CheckOutcome outcome = judge(*sampler, check_speculation);
+  for (const char* status :
+       {"status_ok", "status_inactive", "status_nan_input", "status_index_out_of_range",
+        "status_invalid_draft_length", "status_impossible_draft", "status_invalid_draft_tree",
+        "drafts_that_stand"}) {
+    EXPECT_GT(outcome.measures.count(status), 0U) << status;
+  }
+}
+
+TEST(Speculation, ProcessedRequestsMeetItsStatuses) {
+  const auto sampler = make_builtin_sampler("model");
+  const CheckOutcome outcome = judge(*sampler, check_speculation, true);
+  for (const char* status :
+       {"status_invalid_history", "status_invalid_penalty", "status_invalid_logit_bias",
+        "status_invalid_min_tokens", "status_invalid_bad_words", "status_invalid_allowed_ids",
+        "drafts_that_stand"}) {
+    EXPECT_GT(outcome.measures.count(status), 0U) << status;
+  }
+}
+
+struct Mutated : ModelSampler {
+  using Change = std::function<void(DraftedTokens&)>;
+  Mutated(Change change, bool exact) : change_(std::move(change)) {
+    description_.exact_integer = exact;
+  }
+  reference::SpeculationOutcome speculation_request(DraftedTokens& request) override {
+    change_(request);
+    return ModelSampler::speculation_request(request);
+  }
+
+ private:
+  Change change_;
+};
+
+struct Wrong {
+  const char* name;
+  Mutated::Change change;
+};
+
+void PrintTo(const Wrong& wrong, std::ostream* out) { *out << wrong.name; }
+
+const Wrong kWrong[] = {
+    {"every coin is 0",
+     [](DraftedTokens& request) {
+       for (auto& words : request.words) words.accept = 0;
+     }},
+    {"recovery takes the coin",
+     [](DraftedTokens& request) {
+       for (auto& words : request.words) words.recover = words.accept;
+     }},
+    {"positions share words",
+     [](DraftedTokens& request) {
+       for (auto& words : request.words) words = request.words.front();
+     }},
+    {"the bonus takes the last coin",
+     [](DraftedTokens& request) {
+       for (std::size_t i = 1; i < request.words.size(); ++i) {
+         request.words[i].bonus = request.words[i - 1].accept;
+       }
+     }},
+};
+
+class WrongSpeculation : public testing::TestWithParam<Wrong> {};
+
+TEST_P(WrongSpeculation, IsRed) {
+  Mutated exact(GetParam().change, true);
+  EXPECT_TRUE(judge(exact, check_speculation).failed());
+  Mutated distribution(GetParam().change, false);
+  for (const auto check : {check_speculation_distribution, check_tree_distribution}) {
+    const CheckOutcome outcome = judge(distribution, check);
+    EXPECT_TRUE(outcome.failed()) << outcome.message;
+  }
+}
+
+const Wrong kWrongProcessing[] = {
+    {"no processing",
+     [](DraftedTokens& request) {
+       for (DistributionRow& row : request.target) row.processing.reset();
+     }},
+    {"drafts leave no history",
+     [](DraftedTokens& request) {
+       for (DistributionRow& row : request.target)
+         row.processing = request.target.front().processing;
+     }},
+    {"drafts behind a row count too",
+     [](DraftedTokens& request) {
+       for (DistributionRow& row : request.target)
+         row.processing = request.target.back().processing;
+     }},
+};
+
+class WrongProcessing : public testing::TestWithParam<Wrong> {};
+
+TEST_P(WrongProcessing, IsRed) {
+  Mutated exact(GetParam().change, true);
+  EXPECT_FALSE(judge(exact, check_speculation).failed());
+  EXPECT_TRUE(judge(exact, check_speculation, true).failed());
+  Mutated distribution(GetParam().change, false);
+  const CheckOutcome outcome = judge(distribution, check_speculation_distribution, true);
+  EXPECT_TRUE(outcome.failed()) << outcome.message;
+}
+
+INSTANTIATE_TEST_SUITE_P(Mutants, WrongProcessing, testing::ValuesIn(kWrongProcessing));
+
+INSTANTIATE_TEST_SUITE_P(Mutants, WrongSpeculation, testing::ValuesIn(kWrong));
+
+TEST(Speculation, IsSkippedWhereThereIsNone) {
+  struct None : ModelSampler {
+    None() { description_.speculation = false; }
+  } sampler;
+  EXPECT_STREQ(to_string(judge(sampler, check_speculation).verdict), "skipped");
+  EXPECT_STREQ(to_string(judge(sampler, check_speculation_distribution).verdict), "skipped");
+  EXPECT_STREQ(to_string(judge(sampler, check_tree_distribution).verdict), "skipped");
+  struct ChainsAlone : ModelSampler {
+    ChainsAlone() { description_.draft_trees = description_.draft_tree_laws = false; }
+  } chains;
+  EXPECT_STREQ(to_string(judge(chains, check_speculation).verdict), "passed");
+  EXPECT_STREQ(to_string(judge(chains, check_tree_distribution).verdict), "skipped");
+}
+
+}  // namespace
+}  // namespace fairdraw::harness

@@ -1,0 +1,58 @@
+// Integer weights of two distributions over one vocabulary, and what speculative sampling does with
+// them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "common/wide_integers.h"
+
+namespace fairdraw::cpu {
+
+/// Weights of a row: those of its survivors, 0 elsewhere. The vector may be longer.
+struct DistributionWeights {
+  std::vector<std::uint64_t> weight;
+  std::uint64_t total = 0;
+
+  void make_room(std::size_t vocab) {
+    if (weight.size() < vocab) weight.resize(vocab);
+  }
+};
+
+/// True where a token drawn from `draft` stands: with probability min(1, P / Q), without division.
+/// P_x Zq and Q_x Zp have up to 100 bits, their product with the word 164.
+inline bool accepts(const DistributionWeights& target, const DistributionWeights& draft,
+                    std::int32_t token, std::uint64_t word) {
+  const auto x = static_cast<std::size_t>(token);
+  const std::uint64_t p = target.weight[x];
+  const uint128_t a = static_cast<uint128_t>(p) * draft.total;
+  const uint128_t b = static_cast<uint128_t>(draft.weight[x]) * target.total;
+  return p > 0 && (a >= b || multiply_high(word, b) < a);
+}
+
+/// The token in place of one that does not stand: from max(P_j Zq - Q_j Zp, 0), by prefix sums in
+/// token-id order; sums have up to 120 bits. Both products sum to Zp Zq, so where one token has
+/// P_x Zq < Q_x Zp another has a positive residual. All are 0 only where the two distributions are
+/// equal, and then a token that does not stand has weight 0 in both, which no drawn token has; the
+/// target itself is drawn from there.
+inline std::int32_t recover(const DistributionWeights& target, const DistributionWeights& draft,
+                            std::size_t vocab, std::uint64_t word) {
+  const auto residual = [&](std::size_t j) {
+    const uint128_t p = static_cast<uint128_t>(target.weight[j]) * draft.total;
+    const uint128_t q = static_cast<uint128_t>(draft.weight[j]) * target.total;
+    return p > q ? p - q : uint128_t{0};
+  };
+  uint128_t total = 0;
+  for (std::size_t j = 0; j < vocab; ++j) total += residual(j);
+  const bool equal_distributions = total == 0;
+  if (equal_distributions) total = target.total;
+  const uint128_t t = multiply_high(word, total);
+  uint128_t sum = 0;
+  for (std::size_t j = 0;; ++j) {
+    sum += equal_distributions ? target.weight[j] : residual(j);
+    if (sum > t) return static_cast<std::int32_t>(j);
+  }
+}
+
+}  // namespace fairdraw::cpu

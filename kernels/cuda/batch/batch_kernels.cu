@@ -1,0 +1,265 @@
+// The device's copy of a batch moves on by itself: after each call of `sample`, and when requests
+// come, move or go (fairdraw/cuda_fused_sampling_processor.h).
+//
+// Contract. advance_batch is to a call what BatchState::append_step is on the host: the drawn token
+// behind the request's output, length, offset and count one further, results of the step, and a
+// record of the call for the host. A request without a token stays as it is. choose_rows finds the
+// rows of logits that a call samples and copies them side by side, slot by slot. merge_table takes
+// over what the host says of the slots and keeps what the device alone knows: offset and length of
+// requests that were there, wherever they go. Rows of bitmask, counts and prompt masks follow in
+// take_moved_rows and fill_rows_of_slots.
+//
+// Algorithm and cost. advance_batch and merge_table are one block, a thread a slot: a few loads and
+// stores that depend on each other, 2 us, and nothing to share among blocks. A ring of records, one
+// a slot and call, lets the host copy what it wants when it wants: a copy that starts when a step
+// has run may go on while later ones write other places of the ring. Every record says which call
+// it is of, so that one that was overwritten too early is found, not believed. choose_rows reads
+// and writes the chosen rows once, 16 bytes a thread where they start at such a boundary: the row
+// kernel reads rows at one distance. Without offsets it is not needed.
+//
+// Who writes when. Everything is ordered by the stream. No two threads of a kernel write the same
+// place, but for counts and mask bits of a history, which are atomic sums and ors in one block.
+//
+// Randomness: none; offsets only move. Determinism: a slot's values depend on that slot's alone.
+#include <cstdint>
+
+#include "cuda/batch/batch_kernels.h"
+#include "cuda/device/read_value.cuh"
+
+namespace fairdraw::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kTableThreads = 1024;
+constexpr int kTilesOfRow = 16;
+
+template <class Kernel, class... Arguments>
+cudaError_t launch(Kernel kernel, std::int64_t blocks, int threads, cudaStream_t stream,
+                   const Arguments&... arguments) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(blocks));
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.stream = stream;
+  return cudaLaunchKernelEx(&config, kernel, arguments...);
+}
+
+// --- Which rows ----------------------------------------------------------------------------------
+
+__device__ std::int64_t offset_at(const ChooseTask& task, std::int32_t i) {
+  return task.narrow_offsets
+             ? static_cast<std::int64_t>(static_cast<const std::uint32_t*>(task.offsets)[i])
+             : static_cast<const std::int64_t*>(task.offsets)[i];
+}
+
+struct ChosenRow {
+  Choice choice;
+  std::int64_t row;
+};
+
+__device__ ChosenRow choose(const ChooseTask& task, std::int32_t slot) {
+  if (task.occupied[slot] == 0) return {Choice::none, 0};
+  if (task.call > 0 && task.statuses[slot] != RowStatus::ok) return {Choice::none, 0};
+  const std::int64_t begin = offset_at(task, slot);
+  const std::int64_t end = offset_at(task, slot + 1);
+  if (begin < 0 || end < begin || end > task.logits.rows) return {Choice::bad_offsets, 0};
+  const std::int64_t row = task.last ? end - 1 : begin + task.call;
+  if (row < begin || row >= end) return {Choice::none, 0};
+  if (task.prompt_lengths[slot] + task.output_lengths[slot] >= task.max_length) {
+    return {Choice::full, 0};
+  }
+  return {Choice::sampled, row};
+}
+
+/// A block's share of `count` elements.
+template <class Element>
+__device__ void copy_elements(const unsigned char* source, unsigned char* target,
+                              std::int64_t count, int tile) {
+  const auto* from = reinterpret_cast<const Element*>(source);
+  auto* to = reinterpret_cast<Element*>(target);
+#pragma unroll 4
+  for (std::int64_t i = std::int64_t{tile} * kThreads + threadIdx.x; i < count;
+       i += std::int64_t{kTilesOfRow} * kThreads) {
+    to[i] = from[i];
+  }
+}
+
+__global__ void __launch_bounds__(kThreads)
+    choose_rows_kernel(const __grid_constant__ ChooseTask task) {
+  const auto slot = static_cast<std::int32_t>(blockIdx.x / kTilesOfRow);
+  const auto tile = static_cast<int>(blockIdx.x % kTilesOfRow);
+  const ChosenRow chosen = choose(task, slot);
+  if (tile == 0 && threadIdx.x == 0) {
+    task.choices[slot] = chosen.choice;
+    task.active[slot] = chosen.choice == Choice::sampled ? 1 : 0;
+  }
+  if (chosen.choice != Choice::sampled) return;
+  const std::int64_t size = value_size(task.logits.dtype);
+  const std::int64_t bytes = task.logits.vocab * size;
+  const auto* source = static_cast<const unsigned char*>(task.logits.data) +
+                       chosen.row * task.logits.row_stride * size;
+  unsigned char* target = task.rows + slot * task.row_bytes;
+  if (is_aligned(source, 16)) {
+    const std::int64_t vectors = bytes / 16;
+    copy_elements<uint4>(source, target, vectors, tile);
+    copy_elements<std::uint16_t>(source + vectors * 16, target + vectors * 16,
+                                 (bytes - vectors * 16) / 2, tile);
+  } else if (is_aligned(source, 4) && bytes % 4 == 0) {
+    copy_elements<std::uint32_t>(source, target, bytes / 4, tile);
+  } else if (is_aligned(source, 2)) {
+    copy_elements<std::uint16_t>(source, target, bytes / 2, tile);
+  } else {
+    copy_elements<std::uint8_t>(source, target, bytes, tile);
+  }
+}
+
+// --- After a call --------------------------------------------------------------------------------
+
+__device__ Choice choice_of(const AdvanceTask& task, std::int32_t slot) {
+  if (slot >= task.slots) return Choice::none;
+  if (task.choices != nullptr) return task.choices[slot];
+  if (task.occupied[slot] == 0) return Choice::none;
+  return task.may_draw[slot] != 0 ? Choice::sampled : Choice::full;
+}
+
+/// Appends a token to what the device has of the request.
+__device__ void append(const AdvanceTask& task, std::int32_t slot, std::int32_t token) {
+  const std::int32_t length = task.output_lengths[slot];
+  task.output[task.output_begins[slot] + length] = token;
+  task.output_lengths[slot] = length + 1;
+  ++task.offsets[slot];
+  if (task.output_counts != nullptr) ++task.output_counts[slot * task.vocab + token];
+  const bool has_room = task.prompt_lengths[slot] + length + 1 < task.max_length;
+  task.may_draw[slot] = has_room ? 1 : 0;
+}
+
+__global__ void __launch_bounds__(kThreads)
+    advance_batch_kernel(const __grid_constant__ AdvanceTask task) {
+  const std::uint64_t call = *task.calls;
+  const auto stamp = static_cast<std::uint32_t>(call) & ~serving::kFirstOfStep;
+  serving::CallRecord* const records =
+      task.records + static_cast<std::int64_t>(call % task.most_calls) * task.capacity;
+  const std::uint32_t epoch = *task.epoch;
+  for (auto slot = static_cast<std::int32_t>(threadIdx.x); slot < task.capacity; slot += kThreads) {
+    const Choice choice = choice_of(task, slot);
+    const bool is_new = task.first || slot >= task.slots;
+    RowStatus status = is_new ? RowStatus::inactive : task.statuses[slot];
+    std::int32_t token = -1;
+    if (choice == Choice::sampled) {
+      status = task.drawn_statuses[slot];
+      token = task.drawn[slot];
+    } else if (choice == Choice::full) {
+      status = RowStatus::invalid_history;
+    } else if (choice == Choice::bad_offsets) {
+      status = RowStatus::index_out_of_range;
+    }
+    if (token >= 0) append(task, slot, token);
+    if (slot < task.slots) {
+      task.statuses[slot] = status;
+      if (task.first || token >= 0) task.tokens[slot] = token;
+      const std::int32_t before = task.first ? 0 : task.counts[slot];
+      task.counts[slot] = before + (token >= 0 ? 1 : 0);
+    }
+    records[slot] = {token, status, stamp | (task.first ? serving::kFirstOfStep : 0U), epoch};
+  }
+  __syncthreads();  // all threads have read the number
+  if (threadIdx.x == 0) *task.calls = call + 1;
+}
+
+__global__ void mark_calls_kernel(const std::uint64_t* calls, std::uint64_t* point) {
+  *point = *calls;
+}
+
+// --- When requests come, move or go --------------------------------------------------------------
+
+__global__ void __launch_bounds__(kTableThreads)
+    merge_table_kernel(const __grid_constant__ MergeTask task) {
+  const auto thread = static_cast<std::int32_t>(threadIdx.x);
+  for (std::int32_t slot = thread; slot < task.capacity; slot += kTableThreads) {
+    const std::int32_t from = task.from[slot];
+    task.kept_offsets[slot] = from >= 0 ? task.offsets[from] : task.staged_offsets[slot];
+    task.kept_lengths[slot] = from >= 0 ? task.output_lengths[from] : task.staged_lengths[slot];
+  }
+  __syncthreads();
+  const auto* from = static_cast<const uint4*>(task.staged);
+  auto* to = static_cast<uint4*>(task.table);
+  for (std::int64_t i = thread; i < task.table_bytes / 16; i += kTableThreads) to[i] = from[i];
+  __syncthreads();
+  for (std::int32_t slot = thread; slot < task.capacity; slot += kTableThreads) {
+    const std::int32_t length = task.kept_lengths[slot];
+    task.offsets[slot] = task.kept_offsets[slot];
+    task.output_lengths[slot] = length;
+    const bool has_room = task.prompt_lengths[slot] + length < task.max_length;
+    task.may_draw[slot] = task.occupied[slot] != 0 && has_room ? 1 : 0;
+  }
+  if (thread == 0) *task.epoch = task.new_epoch;
+}
+
+__device__ std::int64_t words_of_row(std::int64_t vocab) { return (vocab + 31) / 32; }
+
+__global__ void __launch_bounds__(kThreads)
+    take_moved_rows_kernel(const __grid_constant__ RowsOfSlots task) {
+  const std::int32_t slot = task.changed[blockIdx.x];
+  const std::int32_t from = task.from[slot];
+  if (from < 0) return;
+  const std::int64_t words = words_of_row(task.vocab);
+  for (std::int64_t i = threadIdx.x; i < words; i += kThreads) {
+    task.moved_allowed[slot * words + i] = task.allowed[from * words + i];
+  }
+}
+
+__global__ void __launch_bounds__(kThreads)
+    fill_rows_of_slots_kernel(const __grid_constant__ RowsOfSlots task) {
+  const std::int32_t slot = task.changed[blockIdx.x];
+  const std::int64_t words = words_of_row(task.vocab);
+  if (task.allowed != nullptr) {
+    const bool has_moved = task.from[slot] >= 0;
+    for (std::int64_t i = threadIdx.x; i < words; i += kThreads) {
+      task.allowed[slot * words + i] = has_moved ? task.moved_allowed[slot * words + i] : ~0U;
+    }
+  }
+  if (task.output_counts == nullptr) return;
+  std::int32_t* const counts = task.output_counts + slot * task.vocab;
+  std::uint32_t* const mask = task.prompt_mask + slot * words;
+  for (std::int64_t i = threadIdx.x; i < task.vocab; i += kThreads) counts[i] = 0;
+  for (std::int64_t i = threadIdx.x; i < words; i += kThreads) mask[i] = 0;
+  __syncthreads();
+  const std::int32_t* const output = task.histories + task.output_begins[slot];
+  for (std::int32_t i = static_cast<std::int32_t>(threadIdx.x); i < task.output_lengths[slot];
+       i += kThreads) {
+    atomicAdd(counts + output[i], 1);
+  }
+  const std::int32_t* const prompt = task.histories + task.prompt_begins[slot];
+  for (std::int32_t i = static_cast<std::int32_t>(threadIdx.x); i < task.prompt_lengths[slot];
+       i += kThreads) {
+    const std::int32_t token = prompt[i];
+    if (token >= 0) atomicOr(mask + token / 32, 1U << (token % 32));
+  }
+}
+
+}  // namespace
+
+cudaError_t choose_rows(const ChooseTask& task, cudaStream_t stream) {
+  return launch(choose_rows_kernel, std::int64_t{task.slots} * kTilesOfRow, kThreads, stream, task);
+}
+
+cudaError_t advance_batch(const AdvanceTask& task, cudaStream_t stream) {
+  return launch(advance_batch_kernel, 1, kThreads, stream, task);
+}
+
+cudaError_t merge_table(const MergeTask& task, cudaStream_t stream) {
+  return launch(merge_table_kernel, 1, kTableThreads, stream, task);
+}
+
+cudaError_t take_moved_rows(const RowsOfSlots& task, cudaStream_t stream) {
+  return launch(take_moved_rows_kernel, task.count, kThreads, stream, task);
+}
+
+cudaError_t fill_rows_of_slots(const RowsOfSlots& task, cudaStream_t stream) {
+  return launch(fill_rows_of_slots_kernel, task.count, kThreads, stream, task);
+}
+
+cudaError_t mark_calls(const std::uint64_t* calls, std::uint64_t* point, cudaStream_t stream) {
+  return launch(mark_calls_kernel, 1, 1, stream, calls, point);
+}
+
+}  // namespace fairdraw::cuda

@@ -1,0 +1,122 @@
+// The best sequences of beam search, read back from the history, on the GPU.
+//
+// Contract. As on the CPU (kernels/cpu/beam_result.cpp), by the same rules (beam_result_rules.h):
+// requests are independent, a bad one fails alone.
+//
+// Algorithm and cost. A block a request. All that may be chosen, at most 2 * kMaxBeamWidth
+// sequences, is ranked by counting: a sequence's place is the number of those that come before it,
+// by score and then by number, as a stable sort would have it. Then a thread a chosen sequence
+// walks from its last token back to its first. That is one read that waits for another per token,
+// from lines that hold several steps: the call takes as long as its longest sequence, once a
+// search. Bringing the history to shared memory first would shorten the walk and not be seen next
+// to the steps that made it.
+//
+// Randomness: none. Numerics: those of the header; the power of the length is the device's own, one
+// unit of float64 from the host's, rounded to float32. Determinism: sequences are totally ordered;
+// nothing depends on the order of threads.
+#include <cstdint>
+
+#include "common/beam_result_rules.h"
+#include "cuda/beams/beam_search.h"
+#include "cuda/device/row_launch.h"
+
+namespace fairdraw::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+
+struct Shared {
+  float score[2 * kMaxBeamWidth];      ///< of what may be chosen
+  std::int32_t chosen[kMaxBeamWidth];  ///< numbers of the best, in order
+};
+
+class BestSequences {
+ public:
+  __device__ BestSequences(const BeamResultRequest& request, const BeamSequences& result,
+                           std::int64_t r, Shared& shared)
+      : request_(request), result_(result), r_(r), shared_(shared) {}
+
+  __device__ void run() {
+    const BeamResultTerms terms = read_result_terms(request_, r_);
+    RowStatus status = terms.status;
+    if (status == RowStatus::ok) status = load_scores(terms);
+    write_none();
+    if (status == RowStatus::ok) {
+      rank(terms.count());
+      status = write_chosen(terms);
+      if (status != RowStatus::ok) write_none();
+    }
+    if (threadIdx.x == 0 && result_.statuses.given()) result_.statuses.data[r_] = status;
+  }
+
+ private:
+  /// All threads. The scores are read behind the next barrier.
+  __device__ RowStatus load_scores(const BeamResultTerms& terms) {
+    bool any_nan = false;
+    for (auto i = static_cast<std::int32_t>(threadIdx.x); i < terms.count(); i += kThreads) {
+      const float score = sequence_of(request_, r_, terms, i).score;
+      shared_.score[i] = score;
+      any_nan = any_nan || score != score;
+    }
+    return __syncthreads_or(any_nan ? 1 : 0) != 0 ? RowStatus::nan_input : RowStatus::ok;
+  }
+
+  /// No sequences at all. All threads.
+  __device__ void write_none() const {
+    const std::int64_t places = std::int64_t{request_.best} * request_.history.max_steps;
+    std::int32_t* tokens = result_.tokens.data + r_ * places;
+    for (std::int64_t i = threadIdx.x; i < places; i += kThreads) tokens[i] = -1;
+    for (auto i = static_cast<std::int32_t>(threadIdx.x); i < request_.best; i += kThreads) {
+      write_no_sequence(request_, result_, r_, i);
+    }
+    __syncthreads();
+  }
+
+  /// The numbers of the best of `count` sequences. All threads.
+  __device__ void rank(std::int32_t count) {
+    for (auto i = static_cast<std::int32_t>(threadIdx.x); i < count; i += kThreads) {
+      const float mine = shared_.score[i];
+      std::int32_t place = 0;
+      for (std::int32_t j = 0; j < count; ++j) {
+        const float other = shared_.score[j];
+        place += other > mine || (other == mine && j < i) ? 1 : 0;
+      }
+      if (place < request_.best) shared_.chosen[place] = i;
+    }
+    __syncthreads();
+  }
+
+  /// All threads.
+  __device__ RowStatus write_chosen(const BeamResultTerms& terms) const {
+    const std::int32_t there = terms.count() < request_.best ? terms.count() : request_.best;
+    bool broken = false;
+    for (auto i = static_cast<std::int32_t>(threadIdx.x); i < there; i += kThreads) {
+      const FinishedBeam sequence = sequence_of(request_, r_, terms, shared_.chosen[i]);
+      broken = !write_sequence(request_, result_, r_, i, sequence) || broken;
+    }
+    return __syncthreads_or(broken ? 1 : 0) != 0 ? RowStatus::invalid_history : RowStatus::ok;
+  }
+
+  const BeamResultRequest& request_;
+  const BeamSequences& result_;
+  std::int64_t r_;
+  Shared& shared_;
+};
+
+__global__ void __launch_bounds__(kThreads)
+    write_sequences_kernel(const __grid_constant__ BeamResultRequest request,
+                           const __grid_constant__ BeamSequences result) {
+  __shared__ Shared shared;
+  for (std::int64_t r = blockIdx.x; r < request.requests; r += gridDim.x) {
+    BestSequences(request, result, r, shared).run();
+  }
+}
+
+}  // namespace
+
+cudaError_t write_sequences(const BeamResultRequest& request, const BeamSequences& result,
+                            cudaStream_t stream) {
+  return launch_blocks(write_sequences_kernel, request.requests, kThreads, stream, request, result);
+}
+
+}  // namespace fairdraw::cuda

@@ -1,0 +1,360 @@
+// One step of beam search on the GPU (fairdraw/beam_search.h).
+//
+// Contract. As on the CPU (kernels/cpu/beam_search.cpp), by the same rules (beam_rules.h): requests
+// are independent, a bad one fails alone. A request may count at most RowHeads::kMax candidates;
+// one that counts more fails with invalid_beam.
+//
+// Algorithm and cost. Two small kernels around the row kernel, which filters every live beam's row
+// to its largest values and sums its weights (filter_rows.cuh): that is the cost of the call.
+//   before   a thread a request: its terms, and the number of values wanted of its rows: kMargin
+//            more than candidates that count.
+//   after    a block a request, a warp a beam where it has few values. Values become scores. A
+//   score is a sum of float32, so
+//            that values which differ may have equal scores, among which the lower id comes first:
+//            the values of a beam are sorted anew, by counting. Should the last of them still have
+//            the score of the last candidate that counts, there may be others with lower ids: the
+//            row is walked in the order of ids until enough with that score are found. Then the
+//            place of a candidate among all beams is the sum of its places in each of the sorted
+//            lists, by bisection; and one thread walks over the first ones, as on the CPU.
+//
+// Randomness: none. Numerics: those of the header; the log of the sum and the power of the length
+// are the device's own, one unit of float64 from the host's, rounded to float32.
+// Determinism: candidates are totally ordered; nothing depends on the order of threads.
+#include <math_constants.h>
+
+#include <cfloat>
+#include <cstdint>
+
+#include "cuda/beams/beam_search.h"
+#include "cuda/device/block_sums.cuh"
+#include "cuda/device/row_launch.h"
+#include "cuda/outputs/log_probability.cuh"
+#include "cuda/outputs/row_heads.cuh"
+#include "cuda/row_filter/filtered_row.cuh"
+
+namespace fairdraw::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+/// Values asked for beyond those that count: rarely have so many the same score.
+constexpr std::int32_t kMargin = 8;
+/// So many rows one block clears in no time that shows; for more there is a fill before the kernel.
+constexpr std::int64_t kFewRows = 4096;
+constexpr std::int64_t kFewRequests = 256;
+
+// --- Before the row kernel -----------------------------------------------------------------------
+
+__global__ void __launch_bounds__(kThreads)
+    prepare_beam_rows_kernel(const __grid_constant__ BeamTask task, bool clears) {
+  if (clears) {
+    for (std::int64_t row = threadIdx.x; row < task.step.rows.rows; row += kThreads) {
+      task.active[row] = 0;
+      task.top_k[row] = 0;
+    }
+    __syncthreads();
+  }
+  const std::int64_t threads = std::int64_t{gridDim.x} * kThreads;
+  for (std::int64_t r = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; r < task.step.requests;
+       r += threads) {
+    BeamTerms terms = read_beam_terms(task.step, task.result, r);
+    if (terms.status == RowStatus::ok && terms.most > RowHeads::kMax) {
+      terms.status = RowStatus::invalid_beam;
+    }
+    task.terms[r] = terms;
+    if (terms.status != RowStatus::ok) continue;
+    const auto most = static_cast<std::int32_t>(terms.most) + kMargin;
+    const std::int64_t first = task.step.row_begins.data[r];
+    for (std::int32_t beam = 0; beam < terms.live; ++beam) {
+      // Requests may share rows: the largest wish counts.
+      atomicMax(&task.top_k[first + beam], most < RowHeads::kMax ? most : RowHeads::kMax);
+      task.active[first + beam] = 1;
+    }
+  }
+}
+
+// --- After it ------------------------------------------------------------------------------------
+
+/// Requests of so many beams keep their sorted candidates in shared memory, unless one has many.
+constexpr int kFewBeams = 16;
+
+struct Shared {
+  HeadEntries head;
+  BeamCandidate found[RowHeads::kMax];
+  BeamCandidate ranked[RowHeads::kMax];
+  std::int32_t count[kMaxBeamWidth];  ///< candidates of each beam
+  std::int32_t warp_hits[kThreads / kWarpSize];
+  std::int32_t status[kMaxBeamWidth];
+  BeamCandidate sorted[kFewBeams * kWarpSize];  ///< of requests with few beams
+};
+/// A beam's count while it is left to the whole block.
+constexpr std::int32_t kForBlock = -1;
+
+/// From a beam's values to scores (fairdraw/beam_search.h, Arithmetic).
+struct BeamScore {
+  float of_beam;
+  bool from_logits;
+  float max;
+  double log_mass;
+
+  __device__ float operator()(float x) const {
+    if (!from_logits) return __fadd_rn(of_beam, x);
+    return __fadd_rn(of_beam, static_cast<float>(log_probability(x, max, 1.0F, log_mass)));
+  }
+};
+
+class BeamStep {
+ public:
+  __device__ BeamStep(const BeamTask& task, std::int64_t r, Shared& shared)
+      : task_(task), r_(r), terms_(task.terms[r]), shared_(shared) {}
+
+  __device__ void run() {
+    RowStatus status = terms_.status;
+    int count = 0;
+    if (status == RowStatus::ok) status = find_candidates();
+    if (status == RowStatus::ok) {
+      count = rank();
+      if (count == 0) status = RowStatus::no_allowed_token;
+    }
+    if (threadIdx.x != 0) return;
+    if (status == RowStatus::ok) {
+      write_beam_step(task_.step, task_.result, r_, terms_, shared_.ranked, count);
+    } else {
+      write_unstepped(task_.step, task_.result, r_,
+                      status == RowStatus::inactive ? terms_.live : 0);
+    }
+    if (task_.result.statuses.given()) task_.result.statuses.data[r_] = status;
+  }
+
+ private:
+  __device__ std::int64_t row_of(int beam) const { return task_.step.row_begins.data[r_] + beam; }
+  __device__ float score_of_beam(int beam) const {
+    return task_.step.scores.data[r_ * task_.step.max_width + beam];
+  }
+  __device__ BeamCandidate* candidates_of(int beam) const {
+    if (terms_.live <= kFewBeams && terms_.most <= kWarpSize) {
+      return shared_.sorted + beam * kWarpSize;
+    }
+    return task_.candidates + (r_ * task_.step.max_width + beam) * RowHeads::kMax;
+  }
+
+  /// What is wrong with a beam: with its row, or its score. no_allowed_token: it offers nothing.
+  __device__ RowStatus status_of(int beam, RowStatus row) const {
+    const float score = score_of_beam(beam);
+    if (row == RowStatus::nan_input || score != score) return RowStatus::nan_input;
+    if (row == RowStatus::infinite_input || score == CUDART_INF_F) return RowStatus::infinite_input;
+    return score == -CUDART_INF_F ? RowStatus::no_allowed_token : row;
+  }
+
+  /// Each beam's first candidates, sorted; their numbers in shared memory. All threads. Beams with
+  /// few values are a warp's each, all at once; what is left takes the block, one after the other.
+  __device__ RowStatus find_candidates() {
+    for (int beam = warp_of_thread(); beam < terms_.live; beam += kThreads / kWarpSize) {
+      const RowRecord record = task_.records[row_of(beam)];
+      const RowStatus status = status_of(beam, record.status);
+      const int found = find_by_warp(beam, record);
+      const int count = status == RowStatus::ok ? found : 0;
+      if (lane_of_thread() == 0) {
+        shared_.status[beam] = static_cast<std::int32_t>(status);
+        shared_.count[beam] = count;
+      }
+    }
+    __syncthreads();
+    for (int beam = 0; beam < terms_.live; ++beam) {
+      const auto status = static_cast<RowStatus>(shared_.status[beam]);
+      if (status != RowStatus::ok && status != RowStatus::no_allowed_token) return status;
+      if (shared_.count[beam] != kForBlock) continue;
+      const int count = find_in_row(beam);
+      __syncthreads();
+      if (threadIdx.x == 0) shared_.count[beam] = count;
+    }
+    __syncthreads();
+    return RowStatus::ok;
+  }
+
+  __device__ BeamScore score_of(int beam, const RowRecord& record) const {
+    BeamScore score{score_of_beam(beam), task_.step.input == BeamInput::logits, record.max, 0.0};
+    if (score.from_logits) score.log_mass = log_mass_of(record.total);
+    return score;
+  }
+
+  /// One warp: as find_in_row, where at most one value a lane is noted and no other can count.
+  /// Nothing that is read here waits for anything else that is.
+  __device__ int find_by_warp(int beam, const RowRecord& record) const {
+    const std::int64_t number = row_of(beam);
+    const int lane = lane_of_thread();
+    const std::int64_t at = number * RowHeads::kMax + lane;
+    const int n = task_.heads.counts[number];
+    const float noted = task_.heads.values[at];  // of what is noted; else whatever lies there
+    const std::int32_t noted_id = task_.heads.ids[at];
+    const std::int32_t asked = task_.top_k[number];
+    const BeamScore score = score_of(beam, record);
+    if (n < 0 || n > kWarpSize) return kForBlock;
+    const float x = lane < n ? noted : -CUDART_INF_F;
+    const std::int32_t id = lane < n ? noted_id : -1;
+    const float mine = lane < n ? score(x) : -CUDART_INF_F;
+    const int finite = __popc(__ballot_sync(kWholeWarp, mine > -CUDART_INF_F));
+    const auto most = static_cast<int>(terms_.most);
+    const int wanted = finite < most ? finite : most;
+    if (wanted == 0) return 0;
+    const float last = value_of_lane(mine, wanted - 1);
+    const bool whole = n < asked || n == task_.step.rows.vocab;
+    if (wanted == most && !whole && value_of_lane(mine, finite - 1) >= last) return kForBlock;
+    int before = 0;
+    for (int i = 0; i < finite; ++i) {
+      const float other = value_of_lane(mine, i);
+      const std::int32_t other_id = value_of_lane(id, i);
+      before += other > mine || (other == mine && other_id < id) ? 1 : 0;
+    }
+    if (lane < finite && before < wanted) candidates_of(beam)[before] = {mine, beam, id};
+    return wanted;
+  }
+
+  __device__ int find_in_row(int beam) {
+    const auto thread = static_cast<int>(threadIdx.x);
+    const std::int64_t number = row_of(beam);
+    const RowRecord& record = task_.records[number];
+    FilteredRow row{};
+    row.values = RowValues::of(task_.step.rows, number);
+    row.vocab = task_.step.rows.vocab;
+    row.smallest = -FLT_MAX;
+    row.low = record.low;
+    row.tie_end = record.tie_end;
+    row.greedy_token = -1;
+    int n = task_.heads.counts[number];
+    if (n == RowHeads::kNotNoted) {
+      n = collect_head<kThreads>(row, shared_.head);
+    } else {
+      load_head(task_.heads, number, n, shared_.head);
+    }
+    const BeamScore score = score_of(beam, record);
+    const float mine = thread < n ? score(shared_.head.value[thread]) : -CUDART_INF_F;
+    // A score of -inf is out of float32's range: no candidate. Such are the last.
+    const int finite = __syncthreads_count(mine > -CUDART_INF_F ? 1 : 0);
+    if (thread < n) shared_.found[thread] = {mine, beam, shared_.head.id[thread]};
+    __syncthreads();
+    const auto most = static_cast<int>(terms_.most);
+    const int wanted = finite < most ? finite : most;
+    if (wanted == 0) return 0;
+    // Along the head scores fall or stay: what is not in it may tie with the last that counts.
+    const float last = shared_.found[wanted - 1].score;
+    const bool whole = n < task_.top_k[number] || n == row.vocab;
+    const bool complete = wanted < most || whole || shared_.found[finite - 1].score < last;
+    int listed = finite;
+    if (!complete) {
+      const int above =
+          __syncthreads_count(thread < finite && shared_.found[thread].score > last ? 1 : 0);
+      collect_ties(row, score, last, beam, above, most);
+      listed = most;
+    }
+    sort_into(candidates_of(beam), listed, wanted);
+    return wanted;
+  }
+
+  /// Puts the first tokens by id that have a score into places [from, to) of `found`: there are
+  /// that many. All threads.
+  __device__ void collect_ties(const FilteredRow& row, const BeamScore& score, float tied, int beam,
+                               int from, int to) {
+    const auto thread = static_cast<int>(threadIdx.x);
+    int place = from;
+    __syncthreads();  // `found` has been read
+    for (std::int64_t first = 0; place < to && first < row.vocab; first += kThreads) {
+      const std::int64_t token = first + thread;
+      const float x = token < row.vocab ? row.value(token) : -CUDART_INF_F;
+      const bool ties = x >= -FLT_MAX && score(x) == tied;
+      const unsigned votes = __ballot_sync(kWholeWarp, ties);
+      if (lane_of_thread() == 0) shared_.warp_hits[warp_of_thread()] = __popc(votes);
+      __syncthreads();
+      int mine = place + __popc(votes & ((1U << lane_of_thread()) - 1U));
+      for (int warp = 0; warp < kThreads / kWarpSize; ++warp) {
+        if (warp < warp_of_thread()) mine += shared_.warp_hits[warp];
+        place += shared_.warp_hits[warp];
+      }
+      if (ties && mine < to) {
+        shared_.found[mine] = {tied, beam, static_cast<std::int32_t>(token)};
+      }
+      __syncthreads();
+    }
+  }
+
+  /// The first `wanted` of `n` found candidates, sorted, to memory that the whole block sees.
+  __device__ void sort_into(BeamCandidate* sorted, int n, int wanted) {
+    const auto thread = static_cast<int>(threadIdx.x);
+    if (thread < n) {
+      const BeamCandidate mine = shared_.found[thread];
+      int before = 0;
+      for (int i = 0; i < n; ++i) before += comes_before(shared_.found[i], mine) ? 1 : 0;
+      if (before < wanted) sorted[before] = mine;
+    }
+    __syncthreads();
+  }
+
+  /// The first candidates of all beams, sorted; returns their number. All threads.
+  __device__ int rank() {
+    int all = 0;
+    for (int beam = 0; beam < terms_.live; ++beam) all += shared_.count[beam];
+    const auto most = static_cast<int>(terms_.most);
+    const int wanted = all < most ? all : most;
+    for (int beam = warp_of_thread(); beam < terms_.live; beam += kThreads / kWarpSize) {
+      for (int i = lane_of_thread(); i < shared_.count[beam]; i += kWarpSize) {
+        const BeamCandidate candidate = candidates_of(beam)[i];
+        int place = i;
+        for (int other = 0; other < terms_.live && place < wanted; ++other) {
+          if (other != beam) place += places_before(other, candidate);
+        }
+        if (place < wanted) shared_.ranked[place] = candidate;
+      }
+    }
+    __syncthreads();
+    return wanted;
+  }
+
+  /// How many of a beam's candidates come before one of another beam.
+  __device__ int places_before(int beam, const BeamCandidate& candidate) const {
+    const BeamCandidate* sorted = candidates_of(beam);
+    int low = 0;
+    int high = shared_.count[beam];
+    while (low < high) {
+      const int middle = (low + high) / 2;
+      if (comes_before(sorted[middle], candidate)) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    return low;
+  }
+
+  const BeamTask& task_;
+  std::int64_t r_;
+  BeamTerms terms_;
+  Shared& shared_;
+};
+
+__global__ void __launch_bounds__(kThreads)
+    step_beams_kernel(const __grid_constant__ BeamTask task) {
+  __shared__ Shared shared;
+  for (std::int64_t r = blockIdx.x; r < task.step.requests; r += gridDim.x) {
+    BeamStep(task, r, shared).run();
+    __syncthreads();  // ranked candidates are read until the step is written
+  }
+}
+
+}  // namespace
+
+cudaError_t prepare_beam_rows(const BeamTask& task, cudaStream_t stream) {
+  const auto rows = static_cast<std::size_t>(task.step.rows.rows);
+  const bool clears = task.step.rows.rows <= kFewRows && task.step.requests <= kFewRequests;
+  if (!clears && rows > 0) {
+    cudaError_t error = cudaMemsetAsync(task.active, 0, rows, stream);
+    if (error == cudaSuccess) error = cudaMemsetAsync(task.top_k, 0, rows * 4, stream);
+    if (error != cudaSuccess) return error;
+  }
+  const std::int64_t blocks = clears ? 1 : (task.step.requests + kThreads - 1) / kThreads;
+  return launch_blocks(prepare_beam_rows_kernel, blocks, kThreads, stream, task, clears);
+}
+
+cudaError_t step_beams(const BeamTask& task, cudaStream_t stream) {
+  return launch_blocks(step_beams_kernel, task.step.requests, kThreads, stream, task);
+}
+
+}  // namespace fairdraw::cuda

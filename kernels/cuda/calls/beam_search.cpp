@@ -1,0 +1,146 @@
+// beam_search_step (fairdraw/cuda.h) and beam_search_result (fairdraw/cuda_beam_result.h) on the
+// GPU: checks, workspace, launches. The kernels around the row kernel are beam_search.cu, that of
+// the end beam_result.cu.
+#include "cuda/beams/beam_search.h"
+
+#include "common/beam_scores.h"
+#include "cuda/calls/sample_rows.h"
+#include "cuda/calls/workspace.h"
+#include "cuda/device/availability.h"
+#include "cuda/device/device_pointers.h"
+#include "fairdraw/cuda_beam_result.h"
+
+namespace fairdraw::cuda {
+namespace {
+
+BeamTask task_of(const BeamStepRequest& step, const BeamStepResult& result, Parts& parts) {
+  const std::int64_t rows = step.rows.rows;
+  BeamTask task;
+  task.step = step;
+  task.result = result;
+  task.terms = parts.take<BeamTerms>(step.requests);
+  task.top_k = parts.take<std::int32_t>(rows);
+  task.active = parts.take<std::uint8_t>(rows);
+  task.records = parts.take<RowRecord>(rows);
+  task.heads = heads_of(rows, parts);
+  task.candidates = parts.take<BeamCandidate>(step.requests * step.max_width * RowHeads::kMax);
+  return task;
+}
+
+void check_pool(DevicePointers& pointers, const BeamPool& pool) {
+  pointers.check("pool.counts", pool.counts);
+  pointers.check("pool.scores", pool.scores);
+  pointers.check("pool.cumulative", pool.cumulative);
+  pointers.check("pool.lengths", pool.lengths);
+  pointers.check("pool.beams", pool.beams);
+  pointers.check("pool.tokens", pool.tokens);
+}
+
+void check_history(DevicePointers& pointers, const BeamHistory& history) {
+  pointers.check("history.tokens", history.tokens);
+  pointers.check("history.parents", history.parents);
+}
+
+Error check_pointers(const BeamStepRequest& step, const BeamStepResult& result,
+                     const Execution& execution) {
+  DevicePointers pointers;
+  const BeamParameters& given = step.parameters;
+  pointers.check("rows", step.rows);
+  pointers.check("row_begins", step.row_begins);
+  pointers.check("live_beams", step.live_beams);
+  pointers.check("scores", step.scores);
+  pointers.check("generated", step.generated);
+  pointers.check("states", step.states);
+  pointers.check("width", given.width);
+  pointers.check("length_penalty", given.length_penalty);
+  pointers.check("early_stopping", given.early_stopping);
+  pointers.check("max_tokens", given.max_tokens);
+  pointers.check("end_ids", given.end_ids);
+  pointers.check("parents", result.parents);
+  pointers.check("tokens", result.tokens);
+  pointers.check("result.scores", result.scores);
+  pointers.check("result.live_beams", result.live_beams);
+  pointers.check("result.generated", result.generated);
+  pointers.check("result.states", result.states);
+  pointers.check("statuses", result.statuses);
+  check_pool(pointers, result.pool);
+  check_history(pointers, result.history);
+  pointers.check_workspace(execution, workspace_bytes(step), step.requests);
+  return pointers.error();
+}
+
+Error check_pointers(const BeamResultRequest& request, const BeamSequences& result) {
+  DevicePointers pointers;
+  check_pool(pointers, request.pool);
+  check_history(pointers, request.history);
+  pointers.check("live_beams", request.live_beams);
+  pointers.check("scores", request.scores);
+  pointers.check("generated", request.generated);
+  pointers.check("states", request.states);
+  pointers.check("length_penalty", request.length_penalty);
+  pointers.check("tokens", result.tokens);
+  pointers.check("lengths", result.lengths);
+  pointers.check("result.scores", result.scores);
+  pointers.check("cumulative", result.cumulative);
+  pointers.check("statuses", result.statuses);
+  return pointers.error();
+}
+
+/// What the row kernel does for beams: their largest values, lowest ids first, and in rows of
+/// logits the weight of all.
+RowsTask rows_task(const BeamTask& task) {
+  const std::int64_t rows = task.step.rows.rows;
+  RowsTask filter;
+  filter.rows = task.step.rows;
+  filter.tie_rule = TieRule::lowest_id;
+  filter.top_k = {task.top_k, rows};
+  filter.active = {task.active, rows};
+  filter.total_of_row = task.step.input == BeamInput::logits;
+  filter.records = task.records;
+  filter.heads = task.heads;
+  return filter;
+}
+
+}  // namespace
+
+std::int64_t workspace_bytes(const BeamStepRequest& step) noexcept {
+  if (step.requests <= 0) return 0;
+  Parts parts(nullptr);
+  task_of(step, {}, parts);
+  return parts.bytes();
+}
+
+Error beam_search_step(const BeamStepRequest& step, const BeamStepResult& result,
+                       const Execution& execution) {
+  Path path = execution.path;
+  if (Error error = check_path(path)) return error;
+  // Arrays of diversity rates would have to be read from the device: only the scalar is offered.
+  if (step.parameters.diversity_rate.is_array()) {
+    return {ErrorCode::unsupported, "diversity_rate is an array; on a GPU it is a scalar, 0"};
+  }
+  if (Error error = check_beam_step(step, result)) return error;
+  if (Error error = check_batch(step.rows, "rows")) return error;
+  if (Error error = check_pointers(step, result, execution)) return error;
+  if (step.requests == 0) return {};
+  Parts parts(execution.workspace);
+  const BeamTask task = task_of(step, result, parts);
+  const cudaStream_t stream = stream_of(execution);
+  if (Error e = check_launch("beam_search", prepare_beam_rows(task, stream))) return e;
+  if (step.rows.rows > 0) {
+    if (Error e = check_launch("filter_rows", filter_rows(rows_task(task), path, stream))) return e;
+  }
+  return check_launch("beam_search", step_beams(task, stream));
+}
+
+Error beam_search_result(const BeamResultRequest& request, const BeamSequences& result,
+                         void* stream) {
+  Path path = Path::best;
+  if (Error error = check_path(path)) return error;
+  if (Error error = check_beam_result(request, result)) return error;
+  if (Error error = check_pointers(request, result)) return error;
+  if (request.requests == 0) return {};
+  return check_launch("beam_result",
+                      write_sequences(request, result, static_cast<cudaStream_t>(stream)));
+}
+
+}  // namespace fairdraw::cuda

@@ -1,0 +1,211 @@
+// sample on the GPU (fairdraw/cuda.h): checks, and which kernels a call needs.
+//
+// One draw a row, its tokens and statuses: the row kernel alone does that, and nothing is kept.
+// Everything else takes the row kernel's records, one a row in the workspace, and then
+//   draw_outputs  for `indices`, several samples, log-probabilities, support sizes;
+//   write_rows    for masks and probabilities;
+//   row_logprobs  for reports (log_probabilities.cpp).
+// Nothing is enqueued before all arguments are checked.
+#include <string>
+
+#include "common/arguments.h"
+#include "cuda/calls/log_probabilities.h"
+#include "cuda/calls/sample_rows.h"
+#include "cuda/calls/workspace.h"
+#include "cuda/device/availability.h"
+#include "cuda/device/device_pointers.h"
+#include "cuda/outputs/draw_outputs.h"
+#include "cuda/outputs/write_rows.h"
+#include "cuda/processing/edit_rows.h"
+
+namespace fairdraw::cuda {
+namespace {
+
+Error check_pointers(const SampleRequest& request, const SampleResult& result,
+                     const Execution& execution, const SampleOptions& options) {
+  DevicePointers pointers;
+  pointers.check(options.rows_name, request.logits);
+  pointers.check("temperature", request.temperature);
+  pointers.check("top_k", request.top_k);
+  pointers.check("top_p", request.top_p);
+  pointers.check("min_p", request.min_p);
+  pointers.check("seed", request.seed);
+  pointers.check("offset", request.offset);
+  pointers.check("allowed", request.allowed);
+  pointers.check(request.processing);
+  pointers.check("active", request.active);
+  pointers.check("indices", request.indices);
+  if (options.wants_tokens) pointers.check("tokens", result.tokens);
+  pointers.check("statuses", result.statuses);
+  pointers.check("support_size", result.support_size);
+  pointers.check("logprob", result.logprob);
+  pointers.check("logprob_filtered", result.logprob_filtered);
+  pointers.check("logprobs.values", result.logprobs.values);
+  pointers.check("logprobs.ranks", result.logprobs.ranks);
+  pointers.check("logprobs.top_ids", result.logprobs.top_ids);
+  pointers.check("logprobs.top_values", result.logprobs.top_values);
+  pointers.check("logprobs.all", result.logprobs.all);
+  pointers.check("token_ids", options.given_tokens);
+  pointers.check("mask", result.mask);
+  pointers.check(options.wants_tokens ? "probs" : "output", result.probs);
+  pointers.check_workspace(execution, workspace_bytes(request, result.logprobs),
+                           request.logits.rows);
+  return pointers.error();
+}
+
+/// Which kernels a call needs.
+struct Plan {
+  bool draws_in_row_kernel;     ///< tokens and statuses, one draw a row
+  bool has_outputs;             ///< draw_outputs
+  bool has_rows;                ///< write_rows
+  bool writes_statuses_by_row;  ///< of a call without tokens
+  bool has_reports;             ///< row_logprobs
+
+  bool needs_records() const { return has_outputs || has_rows || has_reports; }
+};
+
+Plan plan_of(const SampleRequest& request, const SampleResult& result,
+             const SampleOptions& options) {
+  const bool any_outputs = outputs_of(request) > 0;
+  const bool one_a_row = !request.indices.given() && request.num_samples == 1;
+  const bool measures =
+      result.support_size.given() || result.logprob.given() || result.logprob_filtered.given();
+  Plan plan{};
+  plan.draws_in_row_kernel = options.wants_tokens && one_a_row && any_outputs;
+  plan.has_outputs = options.wants_tokens && any_outputs && (!one_a_row || measures);
+  plan.writes_statuses_by_row = !options.wants_tokens && !options.tokens_are_given &&
+                                !options.reports_statuses && result.statuses.given();
+  plan.has_reports = result.logprobs.given() || options.tokens_are_given;
+  plan.has_rows = request.logits.rows > 0 &&
+                  (result.mask.given() || result.probs.given() || plan.writes_statuses_by_row);
+  return plan;
+}
+
+RowsTask rows_task(const SampleRequest& request, const SampleResult& result,
+                   const SampleOptions& options, const Plan& plan, const Workspace& workspace) {
+  RowsTask task;
+  task.rows = request.logits;
+  task.from_probs = options.from_probs;
+  task.top_k_1_keeps_ties = options.top_k_1_keeps_ties;
+  task.tie_rule = request.tie_rule;
+  task.filter_order = request.filter_order;
+  task.temperature = request.temperature;
+  task.top_k = request.top_k;
+  task.top_p = request.top_p;
+  task.min_p = request.min_p;
+  task.allowed = request.allowed;
+  task.active = request.active;
+  if (plan.draws_in_row_kernel) {
+    task.seed = request.seed;
+    task.offset = request.offset;
+    task.purpose = request.purpose;
+    task.tokens = result.tokens.data;
+    task.statuses = result.statuses.data;
+  }
+  if (plan.needs_records()) task.records = workspace.records;
+  if (plan.has_reports && !is_raw(result.logprobs.mode)) task.heads = workspace.heads;
+  task.processing = request.processing;
+  task.edits = workspace.edits;
+  return task;
+}
+
+OutputsTask outputs_task(const SampleRequest& request, const SampleResult& result, const Plan& plan,
+                         const FilteredRows& filtered) {
+  OutputsTask task;
+  task.filtered = filtered;
+  task.indices = request.indices;
+  task.outputs = outputs_of(request);
+  task.num_samples = request.num_samples;
+  task.seed = request.seed;
+  task.offset = request.offset;
+  task.purpose = request.purpose;
+  task.tokens_are_drawn = plan.draws_in_row_kernel;
+  task.tokens = result.tokens.data;
+  task.statuses = plan.draws_in_row_kernel ? nullptr : result.statuses.data;
+  task.support_size = result.support_size.data;
+  task.logprob = result.logprob.data;
+  task.logprob_filtered = result.logprob_filtered.data;
+  return task;
+}
+
+LogprobsTask logprobs_task(const SampleRequest& request, const SampleResult& result,
+                           const SampleOptions& options, const FilteredRows& filtered) {
+  LogprobsTask task;
+  task.filtered = filtered;
+  task.result = result.logprobs;
+  task.indices = request.indices;
+  task.outputs = outputs_of(request);
+  task.num_samples = request.num_samples;
+  task.tokens = options.tokens_are_given ? options.given_tokens.data : result.tokens.data;
+  task.tokens_are_given = options.tokens_are_given;
+  if (options.tokens_are_given || options.reports_statuses) task.statuses = result.statuses.data;
+  return task;
+}
+
+}  // namespace
+
+Error check_batch(const RowsView& rows, const char* name) {
+  if (rows.rows <= kMaxRows) return {};
+  return out_of_range(std::string(name) + ".rows", std::to_string(rows.rows),
+                      "0 to " + std::to_string(kMaxRows));
+}
+
+Error sample_rows(const SampleRequest& request, const SampleResult& result,
+                  const Execution& execution, const SampleOptions& options) {
+  Path path = execution.path;
+  if (Error error = check_path(path)) return error;
+  if (Error error = check_request(request, options.rows_name)) return error;
+  if (Error error = check_batch(request.logits, options.rows_name)) return error;
+  if (Error error = check_result(request, result, options.wants_tokens)) return error;
+  if (Error error = check_logprobs(request, result.logprobs)) return error;
+  if (Error error = check_pointers(request, result, execution, options)) return error;
+
+  const Plan plan = plan_of(request, result, options);
+  const cudaStream_t stream = stream_of(execution);
+  Parts parts(execution.workspace);
+  const Workspace workspace = Workspace::of(request, result.logprobs.given(), parts);
+  const bool filters = plan.draws_in_row_kernel || plan.needs_records();
+  RowsTask task = rows_task(request, result, options, plan, workspace);
+  // Nothing but reports of raw rows: one launch does for both.
+  const bool only_raw =
+      options.tokens_are_given && plan.has_reports && is_raw(result.logprobs.mode);
+  if (only_raw) {
+    keep_largest(result.logprobs.top_n, task);
+    task.total_of_row = true;
+    task.heads = workspace.heads;
+  }
+  if (request.logits.rows > 0 && filters) {
+    if (task.edits.given()) {
+      if (Error error = check_launch("edit_rows", edit_rows(task, stream))) return error;
+    }
+    if (Error error = check_launch("filter_rows", filter_rows(task, path, stream))) return error;
+  }
+  const FilteredRows filtered{
+      request.logits,
+      options.from_probs,
+      request.temperature,
+      is_processed(request.processing) ? BitRows<const std::uint32_t>{} : request.allowed,
+      workspace.edits,
+      workspace.records};
+  if (plan.has_outputs) {
+    const OutputsTask outputs = outputs_task(request, result, plan, filtered);
+    if (Error error = check_launch("draw_outputs", draw_outputs(outputs, stream))) return error;
+  }
+  if (plan.has_rows) {
+    RowsOutputTask rows;
+    rows.filtered = filtered;
+    rows.mask = result.mask;
+    rows.probs = result.probs;
+    rows.statuses = plan.writes_statuses_by_row ? result.statuses.data : nullptr;
+    if (Error error = check_launch("write_rows", write_rows(rows, stream))) return error;
+  }
+  if (!plan.has_reports) return {};
+  return enqueue_reports(task, only_raw, logprobs_task(request, result, options, filtered),
+                         workspace, path, stream);
+}
+
+Error sample(const SampleRequest& request, const SampleResult& result, const Execution& execution) {
+  return sample_rows(request, result, execution, {});
+}
+
+}  // namespace fairdraw::cuda

@@ -1,0 +1,305 @@
+// verify_chain and verify_tree on the GPU (fairdraw/cuda.h): checks, workspace, and which kernels a
+// call needs.
+//
+//   drafted_rows   which rows are looked at, and their parameters;
+//   edit_rows      what processing changes in them, where it is asked for;
+//   filter_rows    the target's rows, all at once, a token drawn at each; and the draft's, where
+//                  its distribution is known and is needed;
+//   verify_chain, verify_tree, tree_distribution   the walk over the drafts.
+// Rows behind the first draft that does not stand are filtered for nothing: to wait for the walk
+// would take longer.
+#include <cstddef>
+#include <string>
+
+#include "common/speculative_arguments.h"
+#include "cuda/calls/sample_rows.h"
+#include "cuda/calls/workspace.h"
+#include "cuda/device/availability.h"
+#include "cuda/device/device_pointers.h"
+#include "cuda/processing/edit_rows.h"
+#include "cuda/row_filter/weigh_rows.h"
+#include "cuda/speculation/drafted_rows.h"
+
+namespace fairdraw::cuda {
+namespace {
+
+/// The workspace of a call.
+struct DraftWorkspace {
+  Workspace target;                    ///< records and edits of the target's rows
+  RowRecord* draft_records = nullptr;  ///< [draft rows], where the distribution is known
+  DraftedState* requests = nullptr;
+  RowSettings of_target, of_draft;
+  RowDraws draws;
+  std::int32_t* depths = nullptr;
+  std::int32_t* children = nullptr;
+
+  static RowSettings settings(Parts& parts, std::int64_t rows) {
+    RowSettings settings;
+    settings.temperature = parts.take<float>(rows);
+    settings.top_k = parts.take<std::int32_t>(rows);
+    settings.top_p = parts.take<float>(rows);
+    settings.min_p = parts.take<float>(rows);
+    settings.active = parts.take<std::uint8_t>(rows);
+    return settings;
+  }
+
+  static DraftWorkspace of(const TargetRows& target, std::int64_t places, std::int64_t draft_rows,
+                           bool knows_distribution, bool is_tree, Parts& parts) {
+    const SampleRequest rows = rows_of(target);
+    const std::int64_t n = rows.logits.rows;
+    DraftWorkspace workspace;
+    workspace.target = Workspace::of(rows, false, parts);
+    workspace.requests = parts.take<DraftedState>(target.batch);
+    workspace.of_target = settings(parts, n);
+    workspace.draws.seed = parts.take<std::uint64_t>(n);
+    workspace.draws.offset = parts.take<std::uint64_t>(n);
+    workspace.draws.index = parts.take<std::uint32_t>(n);
+    workspace.draws.tokens = parts.take<std::int32_t>(n);
+    workspace.draws.statuses = parts.take<RowStatus>(n);
+    if (knows_distribution) {
+      workspace.draft_records = parts.take<RowRecord>(draft_rows);
+      workspace.of_draft = settings(parts, draft_rows);
+      if (is_tree) workspace.children = parts.take<std::int32_t>(n);
+    }
+    if (is_tree) workspace.depths = parts.take<std::int32_t>(places > 0 ? places : 1);
+    return workspace;
+  }
+};
+
+DraftWorkspace workspace_of(const VerifyChainRequest& request, Parts& parts) {
+  const std::int64_t places = request.draft_tokens.size;
+  return DraftWorkspace::of(request.target, places, places, request.draft_law != DraftLaw::none,
+                            false, parts);
+}
+
+DraftWorkspace workspace_of(const VerifyTreeRequest& request, Parts& parts) {
+  return DraftWorkspace::of(request.target, request.draft_tokens.size, request.target.logits.rows,
+                            request.draft_law != DraftLaw::none, true, parts);
+}
+
+template <class Request>
+std::int64_t bytes_of(const Request& request) {
+  if (request.target.batch <= 0) return 0;
+  Parts parts(nullptr);
+  workspace_of(request, parts);
+  return parts.bytes();
+}
+
+void check_filters(DevicePointers& pointers, const LawFilters& filters, const std::string& prefix) {
+  pointers.check(prefix + "temperature", filters.temperature);
+  pointers.check(prefix + "top_k", filters.top_k);
+  pointers.check(prefix + "top_p", filters.top_p);
+  pointers.check(prefix + "min_p", filters.min_p);
+}
+
+void check_target(DevicePointers& pointers, const TargetRows& target) {
+  pointers.check("target.logits", target.logits);
+  check_filters(pointers, target.filters, "target.filters.");
+  pointers.check("target.allowed", target.allowed);
+  pointers.check(target.processing);
+  pointers.check("target.row_begins", target.row_begins);
+  pointers.check("target.active", target.active);
+  pointers.check("target.seed", target.seed);
+  pointers.check("target.offset", target.offset);
+}
+
+/// Rows and requests are blocks of launches, eight at most each.
+Error check_sizes(const TargetRows& target) {
+  if (Error error = check_batch(target.logits, "target.logits")) return error;
+  if (target.batch <= kMaxRows) return {};
+  return out_of_range("target.batch", std::to_string(target.batch),
+                      "0 to " + std::to_string(kMaxRows));
+}
+
+template <class Request, class Result>
+void check_drafts(DevicePointers& pointers, const Request& request, const Result& result,
+                  const Execution& execution) {
+  check_target(pointers, request.target);
+  pointers.check("draft_tokens", request.draft_tokens);
+  pointers.check("draft_lengths", request.draft_lengths);
+  pointers.check("tokens", result.tokens);
+  pointers.check("accepted", result.accepted);
+  pointers.check("statuses", result.statuses);
+  pointers.check_workspace(execution, bytes_of(request), request.target.batch);
+}
+
+/// What chains and trees have alike.
+template <class Request>
+DraftTask task_of(const Request& request, const DraftWorkspace& workspace) {
+  DraftTask task;
+  task.target = request.target;
+  task.drafts = {request.max_draft, request.draft_tokens, request.draft_lengths};
+  task.draft_law = request.draft_law;
+  task.draft_filters = request.draft_filters;
+  task.requests = workspace.requests;
+  task.of_target = workspace.of_target;
+  task.draws = workspace.draws;
+  task.of_draft = workspace.of_draft;
+  task.depths = workspace.depths;
+  task.children = workspace.children;
+  return task;
+}
+
+/// True where rows of a draft are looked at.
+template <class Request>
+bool knows_distribution(const Request& request) {
+  return request.draft_law != DraftLaw::none && request.draft_tokens.size > 0;
+}
+
+template <class Request>
+void check_distribution(DevicePointers& pointers, const Request& request) {
+  if (!knows_distribution(request)) return;
+  pointers.check("draft", request.draft);
+  check_filters(pointers, request.draft_filters, "draft_filters.");
+}
+
+void set_filters(const RowSettings& settings, std::int64_t rows, const LawFilters& rules,
+                 RowsTask& task) {
+  task.temperature = {settings.temperature, rows};
+  task.top_k = {settings.top_k, rows};
+  task.top_p = {settings.top_p, rows};
+  task.min_p = {settings.min_p, rows};
+  task.active = {settings.active, rows};
+  task.tie_rule = rules.tie_rule;
+  task.filter_order = rules.filter_order;
+}
+
+/// Finds the rows of the requests, filters the target's and draws a token at each.
+Error draw_target(const DraftTask& draft, const DraftWorkspace& workspace, Path path,
+                  cudaStream_t stream) {
+  if (Error e = check_launch("drafted_rows", prepare_drafted_rows(draft, stream))) return e;
+  const SampleRequest request = rows_of(draft.target);
+  const std::int64_t n = request.logits.rows;
+  if (n == 0) return {};
+  RowsTask task;
+  task.rows = request.logits;
+  task.allowed = request.allowed;
+  task.processing = request.processing;
+  task.edits = workspace.target.edits;
+  set_filters(workspace.of_target, n, draft.target.filters, task);
+  task.seed = {workspace.draws.seed, n};
+  task.offset = {workspace.draws.offset, n};
+  task.index = workspace.draws.index;
+  task.tokens = workspace.draws.tokens;
+  task.statuses = workspace.draws.statuses;
+  task.records = workspace.target.records;
+  if (task.edits.given()) {
+    if (Error error = check_launch("edit_rows", edit_rows(task, stream))) return error;
+  }
+  return check_launch("filter_rows", filter_rows(task, path, stream));
+}
+
+/// Weighs the rows of the draft: as they are, or filtered.
+template <class Request>
+Error weigh_draft(const Request& request, const DraftWorkspace& workspace, Path path,
+                  cudaStream_t stream) {
+  const std::int64_t n = request.draft.rows;
+  if (n == 0) return {};
+  if (request.draft_law == DraftLaw::probs) {
+    WeighTask weigh;
+    weigh.rows[1] = request.draft;
+    weigh.active = {workspace.of_draft.active, n};
+    weigh.records = workspace.draft_records;
+    return check_launch("weigh_rows", weigh_rows(weigh, path, stream));
+  }
+  RowsTask rows;
+  rows.rows = request.draft;
+  set_filters(workspace.of_draft, n, request.draft_filters, rows);
+  rows.records = workspace.draft_records;
+  return check_launch("filter_rows", filter_rows(rows, path, stream));
+}
+
+FilteredRows filtered_target(const DraftTask& draft, const DraftWorkspace& workspace) {
+  const SampleRequest request = rows_of(draft.target);
+  const bool processed = workspace.target.edits.given();
+  return {request.logits,
+          false,
+          {workspace.of_target.temperature, request.logits.rows},
+          processed ? BitRows<const std::uint32_t>{} : request.allowed,
+          workspace.target.edits,
+          workspace.target.records};
+}
+
+template <class Request>
+FilteredRows weighed_draft(const Request& request, const DraftWorkspace& workspace) {
+  FilteredRows draft;
+  draft.rows = request.draft;
+  draft.from_probs = request.draft_law == DraftLaw::probs;
+  draft.temperature = {workspace.of_draft.temperature, request.draft.rows};
+  draft.records = workspace.draft_records;
+  return draft;
+}
+
+}  // namespace
+
+std::int64_t workspace_bytes(const VerifyChainRequest& request) noexcept {
+  return bytes_of(request);
+}
+
+std::int64_t workspace_bytes(const VerifyTreeRequest& request) noexcept {
+  return bytes_of(request);
+}
+
+Error verify_chain(const VerifyChainRequest& request, const VerifyChainResult& result,
+                   const Execution& execution) {
+  Path path = execution.path;
+  if (Error error = check_path(path)) return error;
+  if (Error error = check_verify_chain(request, result)) return error;
+  if (Error error = check_sizes(request.target)) return error;
+  if (knows_distribution(request)) {
+    if (Error error = check_batch(request.draft, "draft")) return error;
+  }
+  DevicePointers pointers;
+  check_drafts(pointers, request, result, execution);
+  check_distribution(pointers, request);
+  if (pointers.error()) return pointers.error();
+  if (request.target.batch == 0) return {};
+
+  const cudaStream_t stream = stream_of(execution);
+  Parts parts(execution.workspace);
+  const DraftWorkspace workspace = workspace_of(request, parts);
+  DraftTask task = task_of(request, workspace);
+  task.draft_rows = request.draft_tokens.size;
+  if (Error e = draw_target(task, workspace, path, stream)) return e;
+  FilteredRows draft;
+  if (knows_distribution(request)) {
+    if (Error e = weigh_draft(request, workspace, path, stream)) return e;
+    draft = weighed_draft(request, workspace);
+  }
+  return check_launch("verify_chain", walk_chains(task, filtered_target(task, workspace), draft,
+                                                  result, path, stream));
+}
+
+Error verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult& result,
+                  const Execution& execution) {
+  Path path = execution.path;
+  if (Error error = check_path(path)) return error;
+  if (Error error = check_verify_tree(request, result)) return error;
+  if (Error error = check_sizes(request.target)) return error;  // as many rows of the draft
+  DevicePointers pointers;
+  check_drafts(pointers, request, result, execution);
+  check_distribution(pointers, request);
+  pointers.check("parents", request.parents);
+  pointers.check("nodes", result.nodes);
+  if (pointers.error()) return pointers.error();
+  if (request.target.batch == 0) return {};
+
+  const cudaStream_t stream = stream_of(execution);
+  Parts parts(execution.workspace);
+  const DraftWorkspace workspace = workspace_of(request, parts);
+  DraftTask task = task_of(request, workspace);
+  task.parents = request.parents;
+  task.max_depth = request.max_depth;
+  task.draft_rows = request.target.logits.rows;
+  task.siblings = request.siblings;
+  if (Error e = draw_target(task, workspace, path, stream)) return e;
+  if (!knows_distribution(request))
+    return check_launch("verify_tree", walk_trees(task, result, stream));
+  if (Error e = weigh_draft(request, workspace, path, stream)) return e;
+  return check_launch(
+      "verify_tree_law",
+      walk_distribution_trees(task, filtered_target(task, workspace),
+                              weighed_draft(request, workspace), result, path, stream));
+}
+
+}  // namespace fairdraw::cuda

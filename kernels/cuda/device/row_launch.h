@@ -1,0 +1,51 @@
+// Launches of kernels whose blocks work on one thing each, or share one in clusters.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace fairdraw::cuda {
+
+/// A launch of count * blocks blocks; `blocks` above 1 make a cluster (compute capability 9.0).
+struct ClusterLaunch {
+  ClusterLaunch(std::int64_t count, int blocks, int threads, int dynamic_bytes,
+                cudaStream_t stream) {
+    config.gridDim = dim3(static_cast<unsigned>(count * blocks));
+    config.blockDim = dim3(static_cast<unsigned>(threads));
+    config.dynamicSmemBytes = static_cast<std::size_t>(dynamic_bytes);
+    config.stream = stream;
+    cluster.id = cudaLaunchAttributeClusterDimension;
+    cluster.val.clusterDim.x = static_cast<unsigned>(blocks);
+    cluster.val.clusterDim.y = 1;
+    cluster.val.clusterDim.z = 1;
+    config.attrs = &cluster;
+    config.numAttrs = blocks > 1 ? 1 : 0;
+  }
+  ClusterLaunch(const ClusterLaunch&) = delete;  // `config` points to `cluster`
+  ClusterLaunch& operator=(const ClusterLaunch&) = delete;
+
+  cudaLaunchConfig_t config{};
+  cudaLaunchAttribute cluster{};
+};
+
+/// Enqueues kernel(arguments...) over count * blocks blocks without dynamic shared memory. Returns
+/// the launch's error.
+template <class Kernel, class... Arguments>
+cudaError_t launch_clusters(Kernel* kernel, std::int64_t count, int blocks, int threads,
+                            cudaStream_t stream, const Arguments&... arguments) {
+  const ClusterLaunch launch(count, blocks, threads, 0, stream);
+  return cudaLaunchKernelEx(&launch.config, kernel, arguments...);
+}
+
+/// Enqueues kernel(arguments...), a block for each of `count` >= 1 things; blocks stride over what
+/// is beyond 2^20.
+template <class Kernel, class... Arguments>
+cudaError_t launch_blocks(Kernel* kernel, std::int64_t count, int threads, cudaStream_t stream,
+                          const Arguments&... arguments) {
+  constexpr std::int64_t kMax = std::int64_t{1} << 20;
+  return launch_clusters(kernel, count < kMax ? count : kMax, 1, threads, stream, arguments...);
+}
+
+}  // namespace fairdraw::cuda

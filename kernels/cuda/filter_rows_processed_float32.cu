@@ -1,8 +1,0 @@
-#include "filter_rows_launch.cuh"
-
-namespace fairdraw::cuda {
-
-template cudaError_t launch_filter_rows<DType::float32, false, true>(const RowsTask&, const Spread&,
-                                                                     cudaStream_t);
-
-}  // namespace fairdraw::cuda

@@ -1,0 +1,32 @@
+// Interface of the kernel that makes outputs of filtered rows (draw_outputs.cu).
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "cuda/row_filter/filtered_rows.h"
+
+namespace fairdraw::cuda {
+
+/// What to write for each output; null: not wanted.
+struct OutputsTask {
+  FilteredRows filtered;
+  View<const std::int32_t> indices;  ///< optional: output i is of row indices[i]
+  std::int64_t outputs = 0;
+  std::int64_t num_samples = 1;
+  PerRequest<std::uint64_t> seed = std::uint64_t{0};
+  PerRequest<std::uint64_t> offset = std::uint64_t{0};
+  Purpose purpose = Purpose::draw;
+  bool tokens_are_drawn = false;         ///< the row kernel has written them, -1 for failures too
+  std::int32_t* tokens = nullptr;        ///< [outputs, num_samples]; needed for log-probabilities
+  RowStatus* statuses = nullptr;         ///< [outputs]
+  std::int32_t* support_size = nullptr;  ///< [outputs]
+  float* logprob = nullptr;              ///< [outputs, num_samples]; logits only
+  float* logprob_filtered = nullptr;     ///< [outputs, num_samples]; logits only
+};
+
+/// Enqueues the kernel; outputs >= 1. Returns the launch's error.
+cudaError_t draw_outputs(const OutputsTask& task, cudaStream_t stream);
+
+}  // namespace fairdraw::cuda

@@ -1,0 +1,30 @@
+// Interface of the kernel that writes whole rows: masks, probabilities, masked logits
+// (write_rows.cu).
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "cuda/row_filter/filtered_rows.h"
+
+namespace fairdraw::cuda {
+
+/// What to write for each row; null: not wanted.
+struct RowsOutputTask {
+  FilteredRows filtered;
+  BitRows<std::uint32_t> mask;
+  FloatRows probs;
+  void* masked = nullptr;  ///< the rows' own dtype, -inf where dropped; may be the rows themselves
+  std::int64_t masked_row_stride = 0;  ///< in elements
+  RowStatus* statuses = nullptr;       ///< [rows]
+};
+
+/// Enqueues the kernel; at least one row. Returns the launch's error.
+cudaError_t write_rows(const RowsOutputTask& task, cudaStream_t stream);
+
+/// The compute capability (10 * major + minor) that this build's kernels were compiled for, of
+/// the code that the current device runs.
+cudaError_t compiled_capability(int& capability);
+
+}  // namespace fairdraw::cuda

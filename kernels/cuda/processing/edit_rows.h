@@ -1,0 +1,14 @@
+// Interface of the kernel that prepares logits processing (edit_rows.cu).
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "cuda/row_filter/filter_rows.h"
+
+namespace fairdraw::cuda {
+
+/// Enqueues the kernel: the edits of all active rows, for the row kernel and those behind it.
+/// task.edits is given; rows.rows in [1, 2^22). Returns the launch's error.
+cudaError_t edit_rows(const RowsTask& task, cudaStream_t stream);
+
+}  // namespace fairdraw::cuda

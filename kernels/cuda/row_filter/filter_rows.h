@@ -1,0 +1,76 @@
+// The row kernel's interface: from rows of logits or probabilities to filtered rows, and to tokens.
+//
+// Private to kernels/cuda. The kernel itself, with its essay, is filter_rows.cuh.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "cuda/processing/edit_planes.h"
+#include "fairdraw/cuda.h"
+
+namespace fairdraw::cuda {
+
+/// A filtered row. Its survivors are the allowed tokens with a value above `low`, and those equal
+/// to `low` at a position before `tie_end`; a greedy row has one survivor, `greedy_token`.
+struct RowRecord {
+  RowStatus status;
+  std::int32_t greedy_token;  ///< -1 for rows that are not greedy
+  float max;                  ///< the largest allowed value
+  float low;
+  std::int32_t tie_end;  ///< vocab where no tie is cut
+  std::int32_t unused;
+  std::uint64_t total;  ///< weight of the survivors (not set for greedy rows)
+};
+
+/// The survivors of rows that have few, in order: the largest value first, the lowest id among
+/// equals. A by-product of lists that the row kernel has sorted anyway.
+struct RowHeads {
+  static constexpr int kMax = 256;        ///< entries of a row
+  static constexpr int kNotNoted = -1;    ///< a count: the survivors are not here
+  static constexpr int kOfTop = 1 << 16;  ///< added to a count: survivors of a call for the
+                                          ///< largest alone (RowsTask::noted)
+  std::int32_t* counts = nullptr;         ///< [rows]; rows that failed have 0
+  float* values = nullptr;                ///< [rows, kMax]
+  std::int32_t* ids = nullptr;            ///< [rows, kMax]
+
+  __host__ __device__ bool given() const { return counts != nullptr; }
+};
+
+/// What a launch filters, as the device sees it. Everything is in range but for what lies in
+/// device memory.
+struct RowsTask {
+  RowsView rows;
+  bool from_probs = false;
+  bool top_k_1_keeps_ties = false;  ///< the mask and renorm operations
+  TieRule tie_rule = TieRule::keep_all;
+  FilterOrder filter_order = FilterOrder::top_k_first;
+  PerRequest<float> temperature = 1.0F;
+  PerRequest<std::int32_t> top_k = 0;
+  PerRequest<float> top_p = 1.0F;
+  PerRequest<float> min_p = 0.0F;
+  BitRows<const std::uint32_t> allowed;
+  View<const std::uint8_t> active;
+  LogitsProcessing processing;  ///< looked at where `edits` is given
+  EditPlanes edits;  ///< where the kernel writes them, and the kernels after it read them
+
+  // One draw a row, in the same launch: output i is row i. Not wanted where `tokens` is null.
+  PerRequest<std::uint64_t> seed = std::uint64_t{0};
+  PerRequest<std::uint64_t> offset = std::uint64_t{0};
+  Purpose purpose = Purpose::draw;
+  const std::uint32_t* index = nullptr;  ///< [rows], optional: of the random words, in place of 0
+  std::int32_t* tokens = nullptr;        ///< [rows]; random bits as for num_samples = 1
+  RowStatus* statuses = nullptr;         ///< [rows], optional; written with the tokens
+
+  RowRecord* records = nullptr;  ///< [rows], optional: for the kernels that come after
+  bool total_of_row = false;     ///< their `total` is of all allowed tokens; with top_k alone
+  RowHeads heads;                ///< optional
+  /// [rows], optional: the call passes over rows that have a count here (and writes nothing)
+  const std::int32_t* noted = nullptr;
+};
+
+/// Enqueues the row kernel. rows.rows in [1, 2^22). Returns the launch's error.
+cudaError_t filter_rows(const RowsTask& task, Path path, cudaStream_t stream);
+
+}  // namespace fairdraw::cuda

@@ -1,0 +1,87 @@
+// One filtered row on the device: which tokens survive, and what they weigh.
+//
+// The record alone says who survives; nothing is filtered a second time. A banned token may have a
+// value above the threshold, so bits of `allowed` count here too.
+#pragma once
+
+#include <cfloat>
+#include <cstdint>
+
+#include "cuda/device/read_value.cuh"
+#include "cuda/row_filter/filtered_rows.h"
+#include "cuda/row_filter/weight_rule.cuh"
+
+namespace fairdraw::cuda {
+
+inline constexpr float kSmallestProbability = 0x1p-149F;  ///< above 0: the smallest that is allowed
+
+struct FilteredRow {
+  RowValues values;
+  std::int64_t vocab;
+  const std::uint32_t* allowed;  ///< null: all are
+  float smallest;                ///< values below are not allowed: -inf, probabilities of 0
+  float low;
+  std::int64_t tie_end;
+  std::int32_t greedy_token;
+  WeightRule weigh;
+  const EditBits* edit_bits;  ///< null: no edits
+  const float* edited_values;
+  int head;  ///< place of token 0
+
+  /// The value of a token, processed where the call is; a banned one may have any.
+  __device__ float value(std::int64_t token) const {
+    const float x = values[token];
+    if (edit_bits == nullptr) return x;
+    const std::int64_t place = token + head;
+    return is_set(edit_bits[place / 32].x, place) ? edited_values[place] : x;
+  }
+
+  /// A row whose status is ok.
+  __device__ static FilteredRow of(const FilteredRows& filtered, std::int64_t row) {
+    const RowRecord& record = filtered.records[row];
+    const bool from_probs = filtered.from_probs;
+    FilteredRow result{};
+    result.values = RowValues::of(filtered.rows, row);
+    result.vocab = filtered.rows.vocab;
+    if (filtered.allowed.given()) {
+      result.allowed = filtered.allowed.data + row * filtered.allowed.row_stride;
+    }
+    result.smallest = from_probs ? kSmallestProbability : -FLT_MAX;
+    result.low = record.low;
+    result.tie_end = record.tie_end;
+    result.greedy_token = record.greedy_token;
+    result.weigh = from_probs ? WeightRule::of_probs(record.max)
+                              : WeightRule::of_logits(record.max, filtered.temperature.at(row));
+    if (filtered.edits.given()) {
+      result.edit_bits = filtered.edits.bits + row * filtered.edits.words_of_row();
+      result.edited_values = filtered.edits.values + row * filtered.edits.places_of_row;
+      result.head = place_of_first_token(result.values.bytes, filtered.rows.dtype);
+    }
+    return result;
+  }
+
+  __device__ bool is_allowed(std::int64_t token, float x) const {
+    if (!(x >= smallest)) return false;
+    if (edit_bits != nullptr && is_set(edit_bits[(token + head) / 32].y, token + head))
+      return false;
+    return allowed == nullptr || is_set(allowed[token / 32], token);
+  }
+
+  __device__ bool keeps(std::int64_t token, float x) const {
+    if (greedy_token >= 0) return token == greedy_token;
+    return (x > low || (x == low && token < tie_end)) && is_allowed(token, x);
+  }
+
+  /// 0 for tokens that do not survive. Not for greedy rows, which weigh nothing.
+  __device__ std::uint64_t survivor_weight(std::int64_t token) const {
+    const float x = value(token);
+    return keeps(token, x) ? weigh(x) : 0;
+  }
+
+ private:
+  __device__ static bool is_set(std::uint32_t word, std::int64_t number) {
+    return ((word >> (number % 32)) & 1U) != 0;
+  }
+};
+
+}  // namespace fairdraw::cuda

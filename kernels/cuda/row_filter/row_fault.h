@@ -1,0 +1,51 @@
+// What can be wrong with a row's values and lists, as one number that blocks take the largest of.
+#pragma once
+
+#include <cstdint>
+
+#include "common/host_device.h"
+#include "fairdraw/types.h"
+
+namespace fairdraw::cuda {
+
+/// The larger comes first, where a row has several (kernels/common/processing_rules.h). 0: none.
+enum class RowFault : std::uint32_t {
+  none = 0,
+  processing_overflow,
+  invalid_allowed_ids,
+  invalid_bad_words,
+  invalid_min_tokens,
+  invalid_logit_bias,
+  invalid_history,
+  negative_probability,
+  infinite_input,
+  nan_input,
+};
+
+FAIRDRAW_HOST_DEVICE inline RowStatus status_of(RowFault fault) {
+  switch (fault) {
+    case RowFault::none:
+      return RowStatus::ok;
+    case RowFault::processing_overflow:
+      return RowStatus::processing_overflow;
+    case RowFault::invalid_allowed_ids:
+      return RowStatus::invalid_allowed_ids;
+    case RowFault::invalid_bad_words:
+      return RowStatus::invalid_bad_words;
+    case RowFault::invalid_min_tokens:
+      return RowStatus::invalid_min_tokens;
+    case RowFault::invalid_logit_bias:
+      return RowStatus::invalid_logit_bias;
+    case RowFault::invalid_history:
+      return RowStatus::invalid_history;
+    case RowFault::negative_probability:
+      return RowStatus::negative_probability;
+    case RowFault::infinite_input:
+      return RowStatus::infinite_input;
+    case RowFault::nan_input:
+      return RowStatus::nan_input;
+  }
+  return RowStatus::ok;
+}
+
+}  // namespace fairdraw::cuda

@@ -1,0 +1,147 @@
+// Which rows of drafted requests are looked at, and by which parameters (fairdraw/speculative.h).
+//
+// Contract. For every request its place among rows and drafts, or what is wrong with it; for every
+// row of the target that belongs to a request without fault the request's filters, its seed, and
+// the offset of the row's position: its number in a chain, its depth in a tree. All other rows are
+// inactive and cost nothing. Of drafts whose distribution is known: their filters; of trees for the
+// nodes that have children.
+//
+// Algorithm and cost. A warp a request: its lanes look at its drafts and write settings side by
+// side; depths of a tree are counted by one lane, a parent coming before its child. A few bytes a
+// row, in front of a kernel that reads the row.
+//
+// Randomness: none here. Determinism: packed requests end where the next begins, so that no two
+// share a row, unless begins fall. Then depths and numbers of children are those of one or the
+// other, at odds with the tree, and the walks do not rely on them for where they write.
+#include "common/parameters.h"
+#include "cuda/device/block_sums.cuh"
+#include "cuda/device/row_launch.h"
+#include "cuda/speculation/drafted_rows.h"
+
+namespace fairdraw::cuda {
+namespace {
+
+constexpr int kThreads = 1024;
+constexpr int kRequestsOfBlock = kThreads / kWarpSize;
+/// So many rows one block clears in no time that shows; for more there is a fill before the kernel.
+constexpr std::int64_t kFewRows = 16384;
+constexpr std::int64_t kFewRequests = 256;
+
+__device__ RowParameters parameters_of(const LawFilters& filters, std::int64_t b) {
+  return {filters.temperature.at(b), filters.top_k.at(b), filters.top_p.at(b), filters.min_p.at(b)};
+}
+
+__device__ void write_settings(const RowSettings& settings, std::int64_t row,
+                               const RowParameters& parameters) {
+  settings.temperature[row] = parameters.temperature;
+  settings.top_k[row] = parameters.top_k;
+  settings.top_p[row] = parameters.top_p;
+  settings.min_p[row] = parameters.min_p;
+  settings.active[row] = 1;
+}
+
+/// Only so many drafts can be too many children.
+__device__ bool counts_children(const DraftTask& task, const DraftedRequest& request) {
+  return task.children != nullptr && request.drafts > kMaxSiblings;
+}
+
+/// Depths of a tree's drafts, from 1 on, or what is wrong with the tree. One lane; children
+/// counted, where they are, from 0 on.
+__device__ RowStatus find_depths(const DraftTask& task, const DraftedRequest& request) {
+  const std::int32_t* parents = task.parents.data + request.place;
+  std::int32_t* depths = task.depths + request.place;
+  const bool counts = counts_children(task, request);
+  std::int32_t* children = counts ? task.children + request.row : nullptr;  // of node j at j + 1
+  bool fits = true;
+  for (std::int64_t j = 0; j < request.drafts; ++j) {
+    const std::int32_t parent = parents[j];
+    if (parent < -1 || parent >= j) return RowStatus::invalid_draft_tree;
+    if (counts && ++children[parent + 1] > kMaxSiblings) return RowStatus::invalid_draft_tree;
+    depths[j] = parent < 0 ? 1 : depths[parent] + 1;
+    fits = fits && depths[j] <= task.max_depth;
+  }
+  return fits ? RowStatus::ok : RowStatus::invalid_draft_length;
+}
+
+/// One warp.
+__device__ void prepare_request(const DraftTask& task, std::int64_t b) {
+  DraftedState state{};
+  state.status = find_drafted_request(task.target, task.drafts, b, state.request);
+  const DraftedRequest& request = state.request;
+  const bool is_tree = task.depths != nullptr;
+  if (is_tree && state.status == RowStatus::ok) {
+    for (std::int64_t i = lane_of_thread(); counts_children(task, request) && i <= request.drafts;
+         i += kWarpSize) {
+      task.children[request.row + i] = 0;
+    }
+    __syncwarp();
+    int status = 0;
+    if (lane_of_thread() == 0) status = static_cast<int>(find_depths(task, request));
+    state.status = static_cast<RowStatus>(value_of_lane(status, 0));
+    __syncwarp();  // the depths are there for all lanes
+  }
+  const RowParameters parameters = parameters_of(task.target.filters, b);
+  state.by_distribution =
+      task.draft_law != DraftLaw::none && request.drafts > 0 && !is_greedy(parameters) ? 1 : 0;
+  if (lane_of_thread() == 0) task.requests[b] = state;
+  if (state.status != RowStatus::ok) return;
+  const std::uint64_t seed = task.target.seed.at(b);
+  const std::uint64_t offset = task.target.offset.at(b);
+  const auto index = static_cast<std::uint32_t>(task.target.seed.is_array() ? 0 : b);
+  for (std::int64_t i = lane_of_thread(); i <= request.drafts; i += kWarpSize) {
+    const std::int64_t row = request.row + i;
+    write_settings(task.of_target, row, parameters);
+    const std::int64_t position = is_tree && i > 0 ? task.depths[request.place + i - 1] : i;
+    task.draws.seed[row] = seed;
+    task.draws.offset[row] = offset + static_cast<std::uint64_t>(position);
+    task.draws.index[row] = index;
+  }
+  if (state.by_distribution == 0) return;
+  const RowParameters of_draft =
+      task.draft_law == DraftLaw::logits ? parameters_of(task.draft_filters, b) : RowParameters{};
+  for (std::int64_t i = lane_of_thread(); i < request.drafts; i += kWarpSize) {
+    const std::int64_t place = request.place + i;
+    // Siblings write the same.
+    write_settings(task.of_draft, is_tree ? request.row + task.parents.data[place] + 1 : place,
+                   of_draft);
+  }
+}
+
+__global__ void __launch_bounds__(kThreads)
+    prepare_drafted_rows_kernel(const __grid_constant__ DraftTask task, bool clears) {
+  if (clears) {
+    const auto clear = [](std::uint8_t* active, std::int64_t rows) {
+      if (active == nullptr) return;
+      for (std::int64_t row = threadIdx.x; row < rows; row += kThreads) active[row] = 0;
+    };
+    clear(task.of_target.active, task.target.logits.rows);
+    clear(task.of_draft.active, task.draft_rows);
+    __syncthreads();
+  }
+  const std::int64_t first = std::int64_t{blockIdx.x} * kRequestsOfBlock + warp_of_thread();
+  for (std::int64_t b = first; b < task.target.batch;
+       b += std::int64_t{gridDim.x} * kRequestsOfBlock) {
+    prepare_request(task, b);
+  }
+}
+
+}  // namespace
+
+cudaError_t prepare_drafted_rows(const DraftTask& task, cudaStream_t stream) {
+  const std::int64_t rows = task.target.logits.rows + task.draft_rows;
+  const bool clears = rows <= kFewRows && task.target.batch <= kFewRequests;  // by one block
+  const auto clear = [stream](std::uint8_t* active, std::int64_t n) {
+    if (active == nullptr || n == 0) return cudaSuccess;
+    return cudaMemsetAsync(active, 0, static_cast<std::size_t>(n), stream);
+  };
+  if (!clears) {
+    cudaError_t error = clear(task.of_target.active, task.target.logits.rows);
+    if (error == cudaSuccess) error = clear(task.of_draft.active, task.draft_rows);
+    if (error != cudaSuccess) return error;
+  }
+  const std::int64_t blocks = (task.target.batch + kRequestsOfBlock - 1) / kRequestsOfBlock;
+  return launch_blocks(prepare_drafted_rows_kernel, clears ? 1 : blocks, kThreads, stream, task,
+                       clears);
+}
+
+}  // namespace fairdraw::cuda

@@ -1,0 +1,81 @@
+// Verification of drafted tokens on the GPU: what its kernels hand to each other.
+//
+// drafted_rows.cu says which rows are looked at, and by which parameters; the row kernel filters
+// them and draws; verify_chain.cu, verify_tree.cu and tree_distribution.cu walk over the drafts of
+// each request.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "common/drafted_request.h"
+#include "cuda/row_filter/filtered_rows.h"
+
+namespace fairdraw::cuda {
+
+/// A request, as the first kernel found it.
+struct DraftedState {
+  DraftedRequest request;
+  RowStatus status;
+  std::int32_t by_distribution;  ///< the distribution of its draft is known, and it needs it
+};
+
+/// Parameters of rows, one a row: what belongs to their requests.
+struct RowSettings {
+  float* temperature = nullptr;
+  std::int32_t* top_k = nullptr;
+  float* top_p = nullptr;
+  float* min_p = nullptr;
+  std::uint8_t* active = nullptr;
+};
+
+/// What the row kernel draws at each row of the target.
+struct RowDraws {
+  std::uint64_t* seed = nullptr;
+  std::uint64_t* offset = nullptr;
+  std::uint32_t* index = nullptr;  ///< of the random word
+  std::int32_t* tokens = nullptr;
+  RowStatus* statuses = nullptr;
+};
+
+/// A call, as the device sees it.
+struct DraftTask {
+  TargetRows target;
+  Drafts drafts;
+  DraftLaw draft_law = DraftLaw::none;
+  LawFilters draft_filters;
+  std::int64_t draft_rows =
+      0;  ///< of a distribution: one a place for a draft, of trees one a target row
+  SiblingSampling siblings{};        ///< of a tree
+  View<const std::int32_t> parents;  ///< of a tree; absent in chains
+  std::int64_t max_depth = 0;        ///< of a tree
+
+  // In the workspace.
+  DraftedState* requests = nullptr;  ///< [batch]
+  RowSettings of_target;             ///< [target rows]
+  RowDraws draws;                    ///< [target rows]
+  RowSettings of_draft;              ///< [draft rows], where the distribution is known
+  std::int32_t* depths = nullptr;    ///< [places for drafts], of trees
+  std::int32_t* children = nullptr;  ///< [target rows], of trees whose distribution is known
+};
+
+/// Enqueues the first kernel: finds requests, and writes the settings of their rows. batch >= 1.
+cudaError_t prepare_drafted_rows(const DraftTask& task, cudaStream_t stream);
+
+/// Enqueues the walk over chains; batch below 2^22. `target` and `draft`: the rows, filtered;
+/// `draft` where the distribution is known.
+cudaError_t walk_chains(const DraftTask& task, const FilteredRows& target,
+                        const FilteredRows& draft, const VerifyChainResult& result, Path path,
+                        cudaStream_t stream);
+
+/// Enqueues the walk over trees of unknown distribution.
+cudaError_t walk_trees(const DraftTask& task, const VerifyTreeResult& result, cudaStream_t stream);
+
+/// Enqueues the walk over trees of known distribution; batch below 2^22. `draft`: rows beside the
+/// target's.
+cudaError_t walk_distribution_trees(const DraftTask& task, const FilteredRows& target,
+                                    const FilteredRows& draft, const VerifyTreeResult& result,
+                                    Path path, cudaStream_t stream);
+
+}  // namespace fairdraw::cuda

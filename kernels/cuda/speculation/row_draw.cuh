@@ -1,0 +1,290 @@
+// One draw from a row by prefix sums in token-id order, by 1 to 8 blocks: of the target's weights,
+// or of what a draft leaves of them.
+//
+// The row is cut into chunks of 512 tokens, a warp a chunk, of which every lane loads 8 values at
+// once; the chunks' sums become prefix sums, the blocks tell each other theirs, and the block in
+// which the drawn sum lies finds the chunk, and one warp the token. The row is read once, and one
+// chunk twice.
+//
+// A Measure says what a token counts: load() reads values of a lane, add() adds a token to a Part,
+// of_part() makes a Sum of it. A Sum is an integer, or several: `+=`, and value_of_lane().
+#pragma once
+
+#include <cstdint>
+
+#include "common/wide_integers.h"
+#include "cuda/device/block_sums.cuh"
+#include "cuda/device/read_value.cuh"
+#include "cuda/device/row_cluster.cuh"
+#include "cuda/row_filter/row_weights.cuh"
+
+namespace fairdraw::cuda {
+
+inline constexpr int kLaneTokens = 8;  ///< that a lane loads together
+inline constexpr int kLoads = 2;       ///< of a chunk
+inline constexpr int kTokensOfLoad = kLaneTokens * kWarpSize;
+inline constexpr int kChunk = kLoads * kTokensOfLoad;
+
+/// Blocks that share the draw from a row: each of the warps has a chunk at least; and no more than
+/// are all at work at once, four on each of some 128 multiprocessors.
+constexpr int blocks_of_draw(std::int64_t vocab, std::int64_t requests, int warps) {
+  constexpr std::int64_t kAtOnce = 512;
+  int blocks = 1;
+  while (blocks < kMaxBlocks && vocab > std::int64_t{blocks} * warps * kChunk &&
+         2 * blocks * requests <= kAtOnce) {
+    blocks *= 2;
+  }
+  return blocks;
+}
+
+/// The distribution of a row: weigh(token, x) is the weight of a token whose value in memory is x.
+/// A weight has 24 bits at most, so that it is a float: arithmetic with integers of 64 bits takes
+/// four times the instructions.
+template <class Weigh>
+struct Distribution {
+  RowValues values;
+  Weigh weigh;
+  std::uint64_t total;
+
+  __device__ std::uint64_t weight(std::int64_t token) const {
+    return static_cast<std::uint64_t>(weigh(token, values[token]));
+  }
+};
+
+/// The float of an integer weight, from v in [0, 1) (row_weights.cuh).
+__device__ inline float float_weight(float v) { return truncf(v * 0x1p40F); }
+
+/// This lane's values of a load: x[i] of token first + 32 i. Those behind the row are 0.
+__device__ inline void load_lane(const RowValues& row, std::int64_t first, std::int64_t vocab,
+                                 float (&x)[kLaneTokens]) {
+  // Of 32 bits, and one address: a load is one instruction.
+  const int left = static_cast<int>(min(vocab - first, std::int64_t{kTokensOfLoad}));
+  const auto with = [&](auto&& read) {
+#pragma unroll
+    for (int i = 0; i < kLaneTokens; ++i) x[i] = i * kWarpSize < left ? read(i * kWarpSize) : 0.0F;
+  };
+  if (!row.aligned) {
+    with([&](int i) { return row[first + i]; });
+  } else if (row.dtype == DType::float32) {
+    const float* values = reinterpret_cast<const float*>(row.bytes) + first;
+    with([values](int i) { return values[i]; });
+  } else {
+    const std::uint16_t* values = reinterpret_cast<const std::uint16_t*>(row.bytes) + first;
+    std::uint32_t bits[kLaneTokens];
+#pragma unroll
+    for (int i = 0; i < kLaneTokens; ++i) {
+      bits[i] = i * kWarpSize < left ? values[i * kWarpSize] : 0;
+    }
+#pragma unroll
+    for (int i = 0; i < kLaneTokens; ++i) x[i] = float_of(bits[i], row.dtype);
+  }
+}
+
+/// The target's own weights, as a draw takes them. A Part is what tokens weigh together.
+template <class Sum, class Target>
+struct TargetMeasure {
+  using Part = double;  // exact: 512 weights of 2^40 at most
+  const Distribution<Target>& target;
+  struct Values {
+    float x[kLaneTokens];
+  };
+  __device__ void load(std::int64_t first, std::int64_t vocab, Values& values) const {
+    load_lane(target.values, first, vocab, values.x);
+  }
+  __device__ void add(Part& part, std::int64_t token, const Values& values, int i) const {
+    part += static_cast<double>(target.weigh(token, values.x[i]));
+  }
+  __device__ Sum of_part(Part part) const { return Sum{static_cast<std::uint64_t>(part)}; }
+  __device__ static Part reduce(Part part) { return reduce_warp(part, Add{}); }
+};
+
+/// Weights of the target and of the draft, over the tokens that a measure made of this one keeps.
+template <class Target, class Draft>
+struct PairMeasure {
+  struct Part {
+    double p = 0, q = 0;  // exact: 512 weights of 2^40 at most
+  };
+  struct Values {
+    float x[kLaneTokens], y[kLaneTokens];
+  };
+  const Distribution<Target>& target;
+  const Distribution<Draft>& draft;
+
+  __device__ void load(std::int64_t first, std::int64_t vocab, Values& values) const {
+    load_lane(target.values, first, vocab, values.x);
+    load_lane(draft.values, first, vocab, values.y);
+  }
+  template <class Keeps>
+  __device__ void add_if(Part& part, std::int64_t token, const Values& values, int i,
+                         const Keeps& keeps) const {
+    const float p = target.weigh(token, values.x[i]);
+    const float q = draft.weigh(token, values.y[i]);
+    if (!keeps(p, q)) return;
+    part.p += static_cast<double>(p);
+    part.q += static_cast<double>(q);
+  }
+  __device__ static Part reduce(Part part) {
+    return {reduce_warp(part.p, Add{}), reduce_warp(part.q, Add{})};
+  }
+};
+
+/// Shared memory of a block that draws.
+template <class Sum>
+struct RowSums {
+  static constexpr int kMaxChunks = static_cast<int>(kMaxVocab / kChunk);
+  Sum chunk[kMaxChunks];        ///< of the block: then up to the end of each
+  Sum of_block[2][kMaxBlocks];  ///< one in use while the other is written
+};
+
+/// One draw from a row, shared by the blocks of a cluster; or several, one after the other, where
+/// the sums say what comes next.
+template <class Sum>
+class RowDraw {
+ public:
+  static constexpr std::int32_t kNothing = -1;    ///< all weights are 0; all blocks know
+  static constexpr std::int32_t kElsewhere = -2;  ///< another block has the token
+
+  __device__ RowDraw(const RowCluster& cluster, RowSums<Sum>& sums, std::int64_t vocab)
+      : cluster_(cluster), sums_(sums), vocab_(vocab) {
+    const auto chunks = static_cast<int>((vocab + kChunk - 1) / kChunk);
+    const int of_block = (chunks + cluster.blocks - 1) / cluster.blocks;
+    begin_ = min(cluster.rank * of_block, chunks);
+    count_ = min(of_block, chunks - begin_);
+  }
+
+  /// The sum over the row, for all threads of all blocks, which have announced themselves and wait
+  /// for each other here.
+  template <class Measure>
+  __device__ Sum add_up(const Measure& measure) {
+    for (int i = warp_of_thread(); i < count_; i += warps_of_block()) {
+      const auto part = Measure::reduce(part_of_lane(begin_ + i, measure));
+      if (lane_of_thread() == 0) sums_.chunk[i] = measure.of_part(part);
+    }
+    __syncthreads();
+    slot_ = 1 - slot_;
+    if (warp_of_thread() == 0) {
+      const Sum mine = accumulate();
+      if (lane_of_thread() < cluster_.blocks) {
+        *cluster_.at(&sums_.of_block[slot_][cluster_.rank], lane_of_thread()) = mine;
+      }
+    }
+    cluster_.sync();
+    Sum total{};
+    for (int block = 0; block < cluster_.blocks; ++block) total += sums_.of_block[slot_][block];
+    return total;
+  }
+
+  /// The first token up to which the sum, of the row that was added up last, is enough:
+  /// is_enough(sum), true of the whole row's and of every sum behind one of which it is true. Valid
+  /// in the first warp of the block that has it; kElsewhere in all others.
+  template <class Measure, class IsEnough>
+  __device__ std::int32_t find(const Measure& measure, const IsEnough& is_enough) const {
+    Sum before{};
+    int owner = 0;
+    for (;; ++owner) {
+      Sum upto = before;
+      upto += sums_.of_block[slot_][owner];
+      if (is_enough(upto)) break;
+      before = upto;
+    }
+    if (owner != cluster_.rank || warp_of_thread() != 0) return kElsewhere;
+    return find_here(measure, before, is_enough);
+  }
+
+  /// A token in proportion to the measure, whose sum is one integer.
+  template <class Measure>
+  __device__ std::int32_t draw(std::uint64_t word, const Measure& measure) {
+    const Sum total = add_up(measure);
+    if (total == 0) return kNothing;
+    const Sum t = multiply_high(word, total);
+    return find(measure, [t](const Sum& sum) { return sum > t; });
+  }
+
+ private:
+  template <class Measure>
+  __device__ typename Measure::Part part_of_lane(int chunk, const Measure& measure) const {
+    typename Measure::Part part{};
+#pragma unroll 1
+    for (int load = 0; load < kLoads; ++load) {
+      const std::int64_t first =
+          std::int64_t{chunk} * kChunk + load * kTokensOfLoad + lane_of_thread();
+      typename Measure::Values values;
+      measure.load(first, vocab_, values);
+      const int left = static_cast<int>(min(vocab_ - first, std::int64_t{kTokensOfLoad}));
+#pragma unroll
+      for (int i = 0; i < kLaneTokens; ++i) {
+        if (i * kWarpSize < left) measure.add(part, first + i * kWarpSize, values, i);
+      }
+    }
+    return part;
+  }
+
+  /// Prefix sums of the block's chunks, in place; one warp. The sum of all.
+  __device__ Sum accumulate() {
+    const int of_lane = (count_ + kWarpSize - 1) / kWarpSize;
+    const int begin = min(lane_of_thread() * of_lane, count_);
+    const int end = min(begin + of_lane, count_);
+    Sum mine{};
+    for (int i = begin; i < end; ++i) {
+      mine += sums_.chunk[i];
+      sums_.chunk[i] = mine;
+    }
+    const Sum inclusive = inclusive_sum_of_warp(mine);
+    const Sum before = value_of_lane(inclusive, max(lane_of_thread() - 1, 0));
+    for (int i = begin; lane_of_thread() > 0 && i < end; ++i) sums_.chunk[i] += before;
+    __syncwarp();
+    return value_of_lane(inclusive, kWarpSize - 1);
+  }
+
+  /// One warp: the token, which is in the block. `before`: the sum of the blocks before.
+  template <class Measure, class IsEnough>
+  __device__ std::int32_t find_here(const Measure& measure, const Sum& before,
+                                    const IsEnough& is_enough) const {
+    const auto upto_chunk = [&](int i) {
+      Sum upto = before;
+      upto += sums_.chunk[i];
+      return upto;
+    };
+    int low = 0;
+    int high = count_ - 1;
+    while (low < high) {
+      const int middle = (low + high) / 2;
+      if (is_enough(upto_chunk(middle))) {
+        high = middle;
+      } else {
+        low = middle + 1;
+      }
+    }
+    Sum passed = low > 0 ? upto_chunk(low - 1) : before;
+#pragma unroll 1
+    for (int load = 0; load < kLoads; ++load) {
+      const std::int64_t begin = std::int64_t{begin_ + low} * kChunk + load * kTokensOfLoad;
+      const std::int64_t first = begin + lane_of_thread();
+      typename Measure::Values values;
+      measure.load(first, vocab_, values);
+#pragma unroll
+      for (int i = 0; i < kLaneTokens; ++i) {
+        const std::int64_t token = first + i * kWarpSize;
+        typename Measure::Part part{};
+        if (token < vocab_) measure.add(part, token, values, i);
+        Sum upto = passed;
+        upto += inclusive_sum_of_warp(measure.of_part(part));
+        const unsigned enough = __ballot_sync(kWholeWarp, is_enough(upto));
+        if (enough != 0) {
+          const std::int64_t step = begin + i * kWarpSize;
+          return static_cast<std::int32_t>(step + __ffs(static_cast<int>(enough)) - 1);
+        }
+        passed = value_of_lane(upto, kWarpSize - 1);
+      }
+    }
+    return kNothing;  // not reached: the chunk's sum is enough
+  }
+
+  RowCluster cluster_;
+  RowSums<Sum>& sums_;
+  std::int64_t vocab_;
+  int begin_, count_;  ///< of the block's chunks
+  int slot_ = 0;       ///< of the blocks' sums
+};
+
+}  // namespace fairdraw::cuda

@@ -1,0 +1,291 @@
+// The walk over trees of drafted tokens whose distribution is known (fairdraw/speculative.h,
+// verify_tree).
+//
+// Contract. Tokens, nodes and statuses of each request, from rows of the target and of the draft
+// that are filtered, a row of the draft beside the target's for every node that has children.
+// Requests that need no distribution (greedy ones, those without drafts) go the way of
+// verify_tree.cu, and take the tokens that the row kernel has drawn. What is not on the path counts
+// for nothing, a bad row neither. Semantics: those of kernels/cpu/verify_tree.cpp.
+//
+// Algorithm and cost. 1 to 8 blocks a request, which go down its path together. At a node the
+// children are tested one by one, in the arithmetic of kernels/common/sibling_scales.h: a test
+// needs two weights, and the sums of P and Q over the tokens that are left; every thread does it
+// for itself, and all come to the same. A child that stands costs no row. One that does not makes
+// the two long integers of the node longer (one thread of each block, one multiplication of words
+// after the other: 60 bits a child), and the blocks share a pass over both rows, which sums P and Q
+// over the tokens that are left then: P A > Q B. No list of them is kept, because B / A never
+// falls, so that a token that has gone stays away. The pass leaves prefix sums by chunks of the
+// row, so that the token that comes where no child stands takes one chunk more (row_draw.cuh). Most
+// tokens are told apart by one of two float32 products, P times bounds of A / B on either side; the
+// rest by the leading bits of A and B, and what these leave open by all of them.
+//
+// Randomness: depth d uses offset + d; purposes accept (child k of a node with k above the
+// purpose), recover, bonus. Determinism: integers throughout; no dependence on order, grid or
+// batch.
+#include <cstdint>
+
+#include "common/philox.h"
+#include "common/sibling_scales.h"
+#include "cuda/device/row_launch.h"
+#include "cuda/speculation/filtered_distribution.cuh"
+#include "cuda/speculation/tree_walk.cuh"
+
+namespace fairdraw::cuda {
+namespace {
+
+/// Few, and many blocks: what one waits for another hides.
+constexpr int kThreads = 256;
+
+/// P and Q of tokens.
+struct WeightSums {
+  std::uint64_t p, q;
+
+  WeightSums() = default;
+  __device__ explicit WeightSums(std::uint64_t p_, std::uint64_t q_ = 0) : p(p_), q(q_) {}
+  __device__ WeightSums& operator+=(const WeightSums& other) {
+    p += other.p;
+    q += other.q;
+    return *this;
+  }
+};
+__device__ WeightSums value_of_lane(const WeightSums& sums, int lane) {
+  return WeightSums(cuda::value_of_lane(sums.p, lane), cuda::value_of_lane(sums.q, lane));
+}
+
+/// What says whether a token is left.
+struct Scales {
+  SiblingScales exact;
+  SiblingScales::Leading leading;
+  float low, high;  ///< of A / B, with room for two roundings of float32 on either side
+
+  /// One thread; something was rejected, so that B > 0. A / B is from 2^-71 to 2^60, because
+  /// B_k / A_k grows from at least 2^-60 by S / (A Z), at most 2^60, a child; so what is left of
+  /// the shorter one has 16 bits at least.
+  __device__ void set_bounds() {
+    constexpr double kRoom = 0x1p-22;
+    leading = exact.leading();
+    const double cut = leading.shift > 0 ? 1.0 : 0.0;
+    const double a = to_double(leading.a);
+    const double b = to_double(leading.b);
+    low = static_cast<float>(a / (b + cut) * (1.0 - kRoom));
+    high = static_cast<float>((a + cut) / b * (1.0 + kRoom));
+  }
+  // Calls: arithmetic of 256 bits takes the registers of the passes where it is compiled into them.
+  __device__ __noinline__ bool is_left(std::uint64_t p, std::uint64_t q) const {
+    return exact.is_left(p, q, leading);
+  }
+  __device__ __noinline__ bool accepts(std::uint64_t word, std::uint64_t p, std::uint64_t q,
+                                       std::uint64_t draft_total, const WeightSums& left) const {
+    return exact.accepts(word, p, q, draft_total, left.p, left.q);
+  }
+  __device__ __noinline__ bool prefix_exceeds(std::uint64_t word, const WeightSums& prefix,
+                                              const WeightSums& left) const {
+    return exact.prefix_exceeds(word, prefix.p, prefix.q, left.p, left.q);
+  }
+
+ private:
+  __device__ static double to_double(uint128_t value) {
+    return static_cast<double>(static_cast<std::uint64_t>(value >> 64)) * 0x1p64 +
+           static_cast<double>(static_cast<std::uint64_t>(value));
+  }
+};
+
+struct Shared {
+  RowSums<WeightSums> sums;
+  Scales scales;
+};
+static_assert(sizeof(Shared) <= 48 * 1024, "what a block may have without asking for it");
+
+using Weights = Distribution<FilteredWeight>;
+
+/// The tokens that are left, by the scales as they are when it is made.
+class LeftMeasure : public PairMeasure<FilteredWeight, FilteredWeight> {
+ public:
+  __device__ LeftMeasure(const Weights& target_, const Weights& draft_, const Scales& scales)
+      : PairMeasure{target_, draft_}, scales_(scales), low_(scales.low), high_(scales.high) {}
+
+  __device__ void add(Part& part, std::int64_t token, const Values& values, int i) const {
+    add_if(part, token, values, i, [this](float p, float q) { return is_left(p, q); });
+  }
+  __device__ WeightSums of_part(const Part& part) const {
+    return WeightSums(static_cast<std::uint64_t>(part.p), static_cast<std::uint64_t>(part.q));
+  }
+
+ private:
+  __device__ bool is_left(float p, float q) const {
+    if (p * low_ > q) return true;
+    if (p * high_ <= q) return false;
+    return scales_.is_left(static_cast<std::uint64_t>(p), static_cast<std::uint64_t>(q));
+  }
+
+  const Scales& scales_;
+  float low_, high_;
+};
+
+class DistributionWalk {
+ public:
+  __device__ DistributionWalk(const DraftTask& task, const FilteredRows& target,
+                              const FilteredRows& draft, const DraftedRequest& request,
+                              const TreePath& path, std::int64_t b, const RowCluster& cluster,
+                              Shared& shared)
+      : task_(task),
+        target_(target),
+        draft_(draft),
+        request_(request),
+        path_(path),
+        b_(b),
+        cluster_(cluster),
+        scales_(shared.scales),
+        draw_(cluster, shared.sums, target.rows.vocab) {}
+
+  /// For all threads of all blocks, which have waited for each other.
+  __device__ void run() {
+    std::int64_t depth = 0;
+    RowStatus status;
+    for (std::int64_t node = -1;; ++depth) {
+      const std::int64_t row = request_.row + node + 1;
+      status = target_.records[row].status;
+      if (status != RowStatus::ok) break;
+      std::int64_t child = next_child(node, node + 1);
+      if (child == request_.drafts) {
+        emit(depth, draw_bonus(row, depth));
+        break;
+      }
+      status = test_children(row, node, depth, child);
+      if (status != RowStatus::ok || child == request_.drafts) break;
+      if (!path_.has_room(depth)) {
+        status = RowStatus::invalid_draft_length;
+        break;
+      }
+      if (cluster_.rank == 0 && threadIdx.x == 0) path_.stand(depth, child, drafted(child));
+      node = child;
+    }
+    if (cluster_.rank != 0) return;
+    __syncthreads();
+    path_.end(status, depth, static_cast<int>(threadIdx.x), kThreads);
+  }
+
+ private:
+  __device__ std::int32_t parent(std::int64_t draft) const {
+    return task_.parents.data[request_.place + draft];
+  }
+  __device__ std::int32_t drafted(std::int64_t draft) const {
+    return task_.drafts.tokens.data[request_.place + draft];
+  }
+  __device__ std::uint64_t word(std::int64_t depth, Purpose purpose,
+                                std::uint32_t sibling = 0) const {
+    const PerRequest<std::uint64_t>& seed = task_.target.seed;
+    const std::uint64_t offset = task_.target.offset.at(b_) + static_cast<std::uint64_t>(depth);
+    return random_word(seed.at(b_), offset, purpose,
+                       static_cast<std::uint32_t>(seed.is_array() ? 0 : b_), sibling);
+  }
+  /// From draft `from` on; the number of drafts where there is none. Every warp finds it.
+  __device__ std::int64_t next_child(std::int64_t node, std::int64_t from) const {
+    return find_draft(from, request_.drafts,
+                      [this, node](std::int64_t draft) { return parent(draft) == node; });
+  }
+  __device__ bool is_taken_out(std::int64_t node, std::int64_t child, std::int32_t token) const {
+    if (task_.siblings == SiblingSampling::with_replacement) return false;
+    return find_draft(node + 1, child, [this, node, token](std::int64_t draft) {
+             return parent(draft) == node && drafted(draft) == token;
+           }) != child;
+  }
+  /// `token`: in one block's first warp; negative elsewhere.
+  __device__ void emit(std::int64_t depth, std::int32_t token) const {
+    if (threadIdx.x == 0 && token >= 0) path_.tokens[depth] = token;
+  }
+
+  __device__ std::int32_t draw_bonus(std::int64_t row, std::int64_t depth) {
+    const Weights target = distribution_of(target_, row);
+    const TargetMeasure<WeightSums, FilteredWeight> measure{target};
+    const WeightSums total = draw_.add_up(measure);
+    const std::uint64_t t = multiply_high(word(depth, Purpose::bonus), total.p);
+    return draw_.find(measure, [t](const WeightSums& sums) { return sums.p > t; });
+  }
+
+  /// From the first child of a node on: `child` is the one that stands, or the number of drafts
+  /// where none does: then the token that comes instead is written.
+  __device__ RowStatus test_children(std::int64_t row, std::int64_t node, std::int64_t depth,
+                                     std::int64_t& child) {
+    const RowStatus status = draft_.records[row].status;
+    if (status != RowStatus::ok) return status;
+    const Weights target = distribution_of(target_, row);
+    const Weights draft = distribution_of(draft_, row);
+    __syncthreads();  // all have done with the node before
+    if (threadIdx.x == 0) scales_.exact.start();
+    __syncthreads();
+    std::uint64_t draft_total = draft.total;  // of what can still be drawn
+    WeightSums left(target.total);
+    for (std::uint32_t sibling = 0; child < request_.drafts; ++sibling) {
+      // Counted before, but for requests whose rows overlap (drafted_rows.cu).
+      if (sibling == kMaxSiblings) return RowStatus::invalid_draft_tree;
+      const std::int32_t token = drafted(child);
+      const std::uint64_t q = draft.weight(token);
+      if (q == 0 || is_taken_out(node, child, token)) return RowStatus::impossible_draft;
+      if (scales_.accepts(word(depth, Purpose::accept, sibling), target.weight(token), q,
+                          draft_total, left)) {
+        return RowStatus::ok;
+      }
+      __syncthreads();  // all have tested
+      if (threadIdx.x == 0) {
+        scales_.exact.reject(draft_total, left.p, left.q);
+        scales_.set_bounds();
+      }
+      __syncthreads();
+      left = draw_.add_up(LeftMeasure(target, draft, scales_));
+      if (task_.siblings == SiblingSampling::without_replacement) draft_total -= q;
+      child = next_child(node, child + 1);
+    }
+    const std::uint64_t recover = word(depth, Purpose::recover);
+    const auto is_enough = [this, recover, left](const WeightSums& sums) {
+      return scales_.prefix_exceeds(recover, sums, left);
+    };
+    emit(depth, draw_.find(LeftMeasure(target, draft, scales_), is_enough));
+    return RowStatus::ok;
+  }
+
+  const DraftTask& task_;
+  const FilteredRows& target_;
+  const FilteredRows& draft_;
+  DraftedRequest request_;
+  TreePath path_;
+  std::int64_t b_;
+  RowCluster cluster_;
+  Scales& scales_;
+  RowDraw<WeightSums> draw_;
+};
+
+__global__ void __launch_bounds__(kThreads, 3)
+    walk_distribution_trees_kernel(const __grid_constant__ DraftTask task,
+                                   const __grid_constant__ FilteredRows target,
+                                   const __grid_constant__ FilteredRows draft,
+                                   const __grid_constant__ VerifyTreeResult result, int blocks) {
+  __shared__ Shared shared;
+  const auto of_request = static_cast<unsigned>(blocks);
+  const std::int64_t b = blockIdx.x / of_request;
+  const RowCluster cluster{blocks, static_cast<int>(blockIdx.x % of_request)};
+  cluster.announce();
+  const DraftedState state = task.requests[b];
+  cluster.await_all();
+  if (state.status == RowStatus::ok && state.by_distribution != 0) {
+    DistributionWalk(task, target, draft, state.request, TreePath::of(task, result, b), b, cluster,
+                     shared)
+        .run();
+  } else if (cluster.rank == 0 && warp_of_thread() == 0) {
+    walk_tree(task, result, b);
+  }
+}
+
+}  // namespace
+
+cudaError_t walk_distribution_trees(const DraftTask& task, const FilteredRows& target,
+                                    const FilteredRows& draft, const VerifyTreeResult& result,
+                                    Path path, cudaStream_t stream) {
+  const int blocks = path == Path::block ? 1
+                                         : blocks_of_draw(target.rows.vocab, task.target.batch,
+                                                          kThreads / kWarpSize);
+  return launch_clusters(walk_distribution_trees_kernel, task.target.batch, blocks, kThreads,
+                         stream, task, target, draft, result, blocks);
+}
+
+}  // namespace fairdraw::cuda

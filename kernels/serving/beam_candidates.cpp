@@ -1,0 +1,146 @@
+// The best candidates of one live beam: the `most` first of a row by (score, token id).
+//
+// Contract. Exactly those that a sort of the whole row would give. A score is a function of the
+// value that never decreases, with one or two roundings: values that differ may have equal scores,
+// among which the lower token id comes first, whatever the values.
+//
+// Algorithm. No sort of the row.
+//   1. scan: the maximum, and the maximum of each group of 32 values. `most` of the group maxima
+//      are values of their own, so the most-th largest of them is a lower bound of the most-th
+//      largest value, and little more than `most` values are above it in a row of any shape but
+//      one with many ties.
+//   2. From logits: one pass sums the integer weights, for the log of the mass.
+//   3. The bound is lowered to the smallest float of the same score, by bisection on floats: 32
+//      steps of arithmetic. All values of equal score are then on one side.
+//   4. Blocks with a maximum at or above the bound are read, values at or above it listed with
+//      their ids. When the list is full (many ties) it is cut to its best; a later value then has
+//      a larger id than all that are listed, so that only larger scores count from there on, and
+//      a row of equal values is cut once.
+// Cost: the scan (F1), the weights' pass from logits (F2), and some blocks of 512 values.
+//
+// Numerics and determinism. Scores are those of fairdraw/beam_search.h; the sum of weights is an
+// integer, so no result depends on the instruction set.
+#include "serving/beam_candidates.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "common/exp2fix.h"
+#include "common/float_order.h"
+#include "cpu/row_sampler.h"
+#include "cpu/selection.h"
+
+namespace fairdraw::cpu {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kLargest = std::numeric_limits<float>::max();
+/// The list may grow to this many times what is wanted before it is cut, and to kRoom at least: a
+/// cut is linear, so that its cost for each value stays small.
+constexpr std::size_t kGrowth = 4;
+constexpr std::size_t kRoom = 1024;
+
+}  // namespace
+
+void keep_best(std::vector<BeamCandidate>& candidates, std::size_t most) {
+  if (candidates.size() <= most) return;
+  const auto end = candidates.begin() + static_cast<std::ptrdiff_t>(most);
+  std::nth_element(candidates.begin(), end, candidates.end(), comes_before);
+  candidates.resize(most);
+}
+
+float BeamCandidates::score_of(float x) const {
+  if (input_ == BeamInput::logprobs) return beam_score_ + x;
+  const double distance = static_cast<double>(x) - static_cast<double>(max_);
+  return beam_score_ + static_cast<float>(distance - log_mass_);
+}
+
+/// The smallest finite float that has the score of x.
+float BeamCandidates::smallest_with_score_of(float x) const {
+  const float score = score_of(x);
+  std::int64_t low = order_key(-kLargest);
+  std::int64_t high = order_key(x);
+  while (low < high) {
+    const std::int64_t middle = (low + high) >> 1;  // rounds down: low <= middle < high
+    if (score_of(from_order_key(static_cast<std::int32_t>(middle))) >= score) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return from_order_key(static_cast<std::int32_t>(high));
+}
+
+/// Cuts the list to what is wanted; from here on only larger scores than the last one's count.
+void BeamCandidates::prune() {
+  keep_best(found_, most_);
+  const float last = std::max_element(found_.begin(), found_.end(), comes_before)->score;
+  // The smallest value with a larger score: bisection between the cut and the maximum.
+  std::int64_t low = order_key(cut_);
+  std::int64_t high = static_cast<std::int64_t>(order_key(max_)) + 1;
+  while (low < high) {
+    const std::int64_t middle = (low + high) >> 1;
+    if (score_of(from_order_key(static_cast<std::int32_t>(middle))) > last) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  cut_ = from_order_key(static_cast<std::int32_t>(high));
+}
+
+void BeamCandidates::scan(const float* x, std::size_t begin, std::size_t end) {
+  for (std::size_t i = begin; i < end; ++i) {
+    if (!(x[i] >= cut_)) continue;
+    const float score = score_of(x[i]);
+    if (score == -kInfinity) continue;  // no candidate: the sum is out of float32's range
+    found_.push_back({score, beam_, static_cast<std::int32_t>(i)});
+    if (found_.size() == room_) prune();
+  }
+}
+
+const std::vector<BeamCandidate>& BeamCandidates::find(const Passes& passes, const float* x,
+                                                       std::size_t n, BeamInput input,
+                                                       float beam_score, std::int32_t beam,
+                                                       std::size_t most, RowStatus& status) {
+  found_.clear();
+  const std::size_t blocks = (n + kBlock - 1) / kBlock;
+  reserve(group_max_, blocks * kGroups);
+  const RowScan scanned = passes.scan(x, n, group_max_.data());
+  status = RowStatus::ok;
+  if (scanned.has_nan || std::isnan(beam_score)) {
+    status = RowStatus::nan_input;
+  } else if (scanned.max == kInfinity || beam_score == kInfinity) {
+    status = RowStatus::infinite_input;
+  }
+  if (status != RowStatus::ok || scanned.max == -kInfinity || beam_score == -kInfinity) {
+    return found_;
+  }
+  input_ = input;
+  beam_score_ = beam_score;
+  beam_ = beam;
+  max_ = scanned.max;
+  most_ = most;
+  room_ = std::max(kGrowth * most, kRoom);
+  if (input == BeamInput::logits) {
+    const WeightRule rule{false, max_, logit_scale(1.0F), 1};
+    const std::uint64_t total = passes.sum(x, n, rule, -kLargest);
+    log_mass_ = std::log(static_cast<double>(total) / static_cast<double>(kLargestWeight));
+  }
+  const float bound =
+      bound_of_kth_largest(group_max_.data(), blocks * kGroups, passes, most, -kLargest, max_);
+  cut_ = bound == -kInfinity ? -kLargest : smallest_with_score_of(bound);
+  if (blocks_.size() < blocks + kSlack) blocks_.resize(blocks + kSlack);
+  const std::size_t found = passes.blocks_at_least(group_max_.data(), blocks, cut_, blocks_.data());
+  for (std::size_t i = 0; i < found; ++i) {
+    const float* group = group_max_.data() + blocks_[i] * kGroups;
+    if (*std::max_element(group, group + kGroups) < cut_) continue;  // the cut has risen since
+    const std::size_t begin = blocks_[i] * kBlock;
+    scan(x, begin, std::min(n, begin + kBlock));
+  }
+  keep_best(found_, most_);
+  return found_;
+}
+
+}  // namespace fairdraw::cpu

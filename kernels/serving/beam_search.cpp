@@ -1,0 +1,145 @@
+// One step of beam search.
+//
+// Contract. fairdraw/beam_search.h has the rules. Requests are independent of each other: a bad
+// one fails alone, and its neighbours get the bits that they get without it.
+//
+// Algorithm. Rows of all live beams in parallel, each to its best candidates (beam_candidates.cpp:
+// the cost of the call); then requests in parallel: the best of their beams' candidates, sorted,
+// and a walk over them. What a request is asked for is checked first, and nothing of it is written
+// before its rows are known to be right.
+//
+// Determinism. Candidates are totally ordered, scores have stated roundings, and rows do not know
+// of each other: neither threads nor instruction sets show in a result.
+#include "fairdraw/beam_search.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "common/arguments.h"
+#include "common/beam_rules.h"
+#include "cpu/batch.h"
+#include "cpu/float_environment.h"
+#include "serving/beam_candidates.h"
+
+namespace fairdraw {
+namespace {
+
+/// So few candidates are ranked sooner by one thread than others are woken.
+constexpr std::size_t kFewCandidates = std::size_t{1} << 14;
+
+/// One request of the call.
+struct Request {
+  BeamTerms terms;
+  std::size_t first_row = 0;  // of its rows among all rows of the call
+};
+
+struct Row {
+  std::int64_t request = 0;
+  std::int32_t beam = 0;
+  RowStatus status = RowStatus::ok;
+  std::size_t begin = 0, count = 0;  // its candidates
+};
+
+/// Buffers of a call, kept between calls.
+struct Workspace {
+  std::vector<Request> requests;
+  std::vector<Row> rows;
+  std::vector<BeamCandidate> candidates;
+  std::size_t planned = 0;  // places for candidates in this call
+};
+
+void plan(const BeamStepRequest& step, const BeamStepResult& result, Workspace& work) {
+  work.requests.clear();
+  work.rows.clear();
+  std::size_t places = 0;
+  const auto vocab = static_cast<std::size_t>(step.rows.vocab);
+  for (std::int64_t r = 0; r < step.requests; ++r) {
+    const BeamTerms terms = read_beam_terms(step, result, r);
+    work.requests.push_back({terms, work.rows.size()});
+    if (terms.status != RowStatus::ok) continue;
+    for (std::int32_t beam = 0; beam < terms.live; ++beam) {
+      work.rows.push_back({r, beam, RowStatus::ok, places, 0});
+      places += std::min(static_cast<std::size_t>(terms.most), vocab);
+    }
+  }
+  work.planned = places;
+  if (work.candidates.size() < places) work.candidates.resize(places);
+}
+
+/// The candidates of one row.
+void find_candidates(const BeamStepRequest& step, Workspace& work, std::size_t i,
+                     cpu::Worker& worker) {
+  thread_local cpu::BeamCandidates finder;
+  Row& row = work.rows[i];
+  const BeamTerms& request = work.requests[static_cast<std::size_t>(row.request)].terms;
+  const float* values =
+      worker.reader.read(*worker.passes, step.rows, step.row_begins.data[row.request] + row.beam,
+                         nullptr, false, row.status);
+  if (row.status != RowStatus::ok) return;
+  const auto vocab = static_cast<std::size_t>(step.rows.vocab);
+  const float score = step.scores.data[row.request * step.max_width + row.beam];
+  const std::vector<BeamCandidate>& found =
+      finder.find(*worker.passes, values, vocab, step.input, score, row.beam,
+                  std::min(static_cast<std::size_t>(request.most), vocab), row.status);
+  row.count = found.size();
+  std::copy(found.begin(), found.end(),
+            work.candidates.begin() + static_cast<std::ptrdiff_t>(row.begin));
+}
+
+/// The candidates of a request that count, in order.
+RowStatus ranked_candidates(const Workspace& work, const Request& request,
+                            std::vector<BeamCandidate>& ranked) {
+  ranked.clear();
+  for (std::int32_t beam = 0; beam < request.terms.live; ++beam) {
+    const Row& row = work.rows[request.first_row + static_cast<std::size_t>(beam)];
+    if (row.status != RowStatus::ok) return row.status;
+    const auto begin = work.candidates.begin() + static_cast<std::ptrdiff_t>(row.begin);
+    ranked.insert(ranked.end(), begin, begin + static_cast<std::ptrdiff_t>(row.count));
+  }
+  cpu::keep_best(ranked, static_cast<std::size_t>(request.terms.most));
+  std::sort(ranked.begin(), ranked.end(), comes_before);
+  return ranked.empty() ? RowStatus::no_allowed_token : RowStatus::ok;
+}
+
+void finish_request(const BeamStepRequest& step, const BeamStepResult& result,
+                    const Workspace& work, std::int64_t r) {
+  thread_local std::vector<BeamCandidate> ranked;
+  const Request& request = work.requests[static_cast<std::size_t>(r)];
+  RowStatus status = request.terms.status;
+  if (status == RowStatus::ok) status = ranked_candidates(work, request, ranked);
+  if (status == RowStatus::ok) {
+    write_beam_step(step, result, r, request.terms, ranked.data(),
+                    static_cast<std::int64_t>(ranked.size()));
+  } else {
+    write_unstepped(step, result, r, status == RowStatus::inactive ? request.terms.live : 0);
+  }
+  if (result.statuses.given()) result.statuses.data[r] = status;
+}
+
+}  // namespace
+
+Error beam_search_step(const BeamStepRequest& request, const BeamStepResult& result,
+                       const Execution& execution) {
+  if (Error error = cpu::check_execution(execution)) return error;
+  if (Error error = check_beam_step(request, result)) return error;
+  thread_local Workspace own;
+  Workspace& work = own;  // a worker's thread has another `own`
+  {
+    // pow, in the environment that the arithmetic of scores asks for.
+    const cpu::FloatEnvironment environment;
+    plan(request, result, work);
+  }
+  cpu::for_each_row(static_cast<std::int64_t>(work.rows.size()), execution,
+                    [&](std::int64_t i, cpu::Worker& worker) {
+                      find_candidates(request, work, static_cast<std::size_t>(i), worker);
+                    });
+  Execution finish = execution;
+  if (work.planned < kFewCandidates) finish.threads = 1;
+  cpu::for_each_row(request.requests, finish, [&](std::int64_t r, cpu::Worker&) {
+    finish_request(request, result, work, r);
+  });
+  return {};
+}
+
+}  // namespace fairdraw

@@ -1,0 +1,41 @@
+// When a request ends, on the CPU.
+//
+// Contract. fairdraw/stop_criteria.h has the rules and the order of the criteria, stop_rules.h what
+// both backends do for a request: one pass over the tokens of its step. Requests are independent of
+// each other: a bad one fails alone. So few steps of work are done by the calling thread.
+#include "fairdraw/stop_criteria.h"
+
+#include "common/stop_rules.h"
+
+namespace fairdraw {
+
+const char* to_string(FinishReason reason) noexcept {
+  switch (reason) {
+    case FinishReason::none:
+      return "none";
+    case FinishReason::eos:
+      return "eos";
+    case FinishReason::stop_id:
+      return "stop_id";
+    case FinishReason::stop_sequence:
+      return "stop_sequence";
+    case FinishReason::length:
+      return "length";
+  }
+  return "unknown";
+}
+
+const char* finish_reason_name(FinishReason reason) noexcept {
+  if (reason == FinishReason::none) return nullptr;
+  return reason == FinishReason::length ? "length" : "stop";
+}
+
+Error check_stop(const StopRequest& request, const StopResult& result) {
+  if (Error error = check_stop_arguments(request, result)) return error;
+  for (std::int64_t r = 0; r < request.requests; ++r) {
+    write_stop_outcome(stop_outcome(request, r), result, r);
+  }
+  return {};
+}
+
+}  // namespace fairdraw

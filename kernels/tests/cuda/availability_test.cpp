@@ -1,0 +1,62 @@
+// Runs everywhere: on the GPU, or why not. Where there is none, this is the test that counts the
+// reason, and that every call gives it as its error.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "fairdraw/cuda.h"
+#include "tests/operations/operation_calls.h"
+
+namespace fairdraw::suites {
+namespace {
+
+TEST(CudaAvailability, ThereIsAGpuOrAReason) {
+  for (const cuda::Path path : {cuda::Path::best, cuda::Path::cluster, cuda::Path::block}) {
+    const std::string reason = cuda::why_not_available(path);
+    EXPECT_EQ(reason.empty(), cuda::is_available(path)) << cuda::to_string(path) << ": " << reason;
+    std::printf("path %s: %s\n", cuda::to_string(path),
+                reason.empty() ? "available" : reason.c_str());
+  }
+  // What the best path stands for is one of the others.
+  EXPECT_EQ(cuda::is_available(),
+            cuda::is_available(cuda::Path::cluster) || cuda::is_available(cuda::Path::block));
+}
+
+/// The error must be that there is no GPU, with the reason, or that the memory is of the wrong
+/// kind.
+void expect_refused(const Error& error, const std::string& what) {
+  ASSERT_TRUE(error) << what;
+  if (cuda::is_available()) {
+    EXPECT_EQ(error.code, ErrorCode::invalid_argument) << what << ": " << error.message;
+  } else {
+    EXPECT_EQ(error.code, ErrorCode::unsupported) << what << ": " << error.message;
+    EXPECT_NE(error.message.find(cuda::why_not_available()), std::string::npos) << error.message;
+  }
+}
+
+TEST(CudaAvailability, CallsOnHostMemoryAreRefusedAndWriteNothing) {
+  HostArrays arrays;
+  const SampleCall call = random_sample_call(1, 5, 77);
+  SampleOutputs outputs(call, kEverything);
+  expect_refused(cuda::sample(request_in(call, arrays), result_in(call, outputs, arrays), {}),
+                 "sample");
+  EXPECT_TRUE(differences(call, SampleOutputs(call, kEverything), outputs, 1).empty());
+  for (int i = 0; i < kOperations; ++i) {
+    const auto operation = static_cast<Operation>(i);
+    const SampleCall rows = random_operation_call(operation, 1, 5, 77);
+    OperationOutputs written(operation, rows);
+    expect_refused(run_operation(operation, rows, written, arrays, cuda::Execution{}),
+                   to_string(operation));
+    EXPECT_TRUE(written == OperationOutputs(operation, rows)) << to_string(operation);
+  }
+  const ChainCall chains = random_chain_call(3, 20);
+  ChainOutputs written(chains);
+  expect_refused(run_chain(chains, written, arrays, cuda::Execution{}), "chains");
+  EXPECT_EQ(written.tokens, ChainOutputs(chains).tokens);
+  EXPECT_EQ(written.statuses, ChainOutputs(chains).statuses);
+}
+
+}  // namespace
+}  // namespace fairdraw::suites

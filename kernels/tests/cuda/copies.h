@@ -1,0 +1,73 @@
+// Calls whose arrays lie on the host, run on the GPU: its views with the arrays in device memory,
+// and what was written there back to where it belongs.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <type_traits>
+#include <vector>
+
+#include "fairdraw/token_lists.h"
+#include "fairdraw/types.h"
+#include "tests/cuda/arrays.h"
+
+namespace fairdraw::suites {
+
+class DeviceCopies {
+ public:
+  /// A copy of what is only read.
+  template <class T>
+  View<const T> in(const View<const T>& view) {
+    if (!view.given()) return {};
+    const std::vector<T> copy(view.data, view.data + view.size);
+    return {arrays_.in(copy), view.size};
+  }
+  template <class T>
+  PerRequest<T> in(const PerRequest<T>& parameter) {
+    if (!parameter.is_array()) return parameter;
+    return {in(parameter.values).data, parameter.values.size};
+  }
+  TokenLists in(const TokenLists& lists) {
+    return {in(View(lists.data, lists.size)).data, lists.size, in(lists.begins), in(lists.lengths)};
+  }
+
+  /// A copy of what may be written; fetch() brings it back.
+  template <class T>
+  View<T> out(const View<T>& view) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    if (!view.given()) return {};
+    auto* to = reinterpret_cast<std::uint8_t*>(view.data);
+    const auto bytes = static_cast<std::size_t>(view.size) * sizeof(T);
+    outputs_.push_back({{to, to + bytes}, to});
+    return {reinterpret_cast<T*>(arrays_.out(outputs_.back().bytes)), view.size};
+  }
+
+  /// Waits for the device. Throws where a kernel failed, or wrote outside of an array.
+  void fetch() {
+    arrays_.fetch();
+    for (const Output& output : outputs_) {
+      std::copy(output.bytes.begin(), output.bytes.end(), output.to);
+    }
+  }
+
+  /// Forgets the arrays, keeps their memory for the next ones.
+  void rewind() {
+    arrays_.rewind();
+    outputs_.clear();
+  }
+
+  /// For what is neither: rows, workspaces.
+  DeviceArrays& arrays() { return arrays_; }
+
+ private:
+  struct Output {
+    std::vector<std::uint8_t> bytes;
+    std::uint8_t* to;
+  };
+
+  DeviceArrays arrays_;
+  std::deque<Output> outputs_;  // addresses of their bytes stay
+};
+
+}  // namespace fairdraw::suites

@@ -1,0 +1,279 @@
+// verify_chain and verify_tree on the GPU: bit for bit what the model of the reference says of
+// small vocabularies, and what the CPU gives for large ones and for processed rows.
+#include "fairdraw/speculative.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <random>
+#include <set>
+#include <vector>
+
+#include "fairdraw/cuda.h"
+#include "tests/cuda/arrays.h"
+#include "tests/sample/reduced.h"
+#include "tests/speculation/speculation_calls.h"
+
+namespace fairdraw::suites {
+namespace {
+
+SpeculationOutputs run_on_cpu(const SpeculationCall& call, bool tree) {
+  HostArrays arrays;
+  SpeculationOutputs outputs(call, tree ? call.max_depth : call.max_draft);
+  const Error error = tree
+                          ? verify_tree(tree_in(call, arrays),
+                                        speculation_result_in<VerifyTreeResult>(outputs, arrays))
+                          : verify_chain(chain_in(call, arrays),
+                                         speculation_result_in<VerifyChainResult>(outputs, arrays));
+  EXPECT_FALSE(error) << error.message;
+  return outputs;
+}
+
+class OnGpu {
+ public:
+  SpeculationOutputs run(const SpeculationCall& call, bool tree, cuda::Path path) {
+    SpeculationOutputs outputs(call, tree ? call.max_depth : call.max_draft);
+    arrays_.rewind();
+    Error error;
+    if (tree) {
+      const VerifyTreeRequest request = tree_in(call, arrays_);
+      const auto result = speculation_result_in<VerifyTreeResult>(outputs, arrays_);
+      error = cuda::verify_tree(request, result, arrays_.execution(request, path));
+    } else {
+      const VerifyChainRequest request = chain_in(call, arrays_);
+      const auto result = speculation_result_in<VerifyChainResult>(outputs, arrays_);
+      error = cuda::verify_chain(request, result, arrays_.execution(request, path));
+    }
+    EXPECT_FALSE(error) << error.message;
+    arrays_.fetch();
+    return outputs;
+  }
+
+ private:
+  DeviceArrays arrays_;
+};
+
+/// Nodes are not written by chains.
+SpeculationOutputs expected_outputs(const SpeculationCall& call, bool tree) {
+  if (tree) return expected_tree_outputs(call);
+  SpeculationOutputs outputs = expected_chain_outputs(call);
+  outputs.nodes = SpeculationOutputs(call, call.max_draft).nodes;
+  return outputs;
+}
+
+std::int64_t small_vocab(std::uint64_t number) {
+  constexpr std::int64_t kVocabs[] = {1, 2, 5, 31, 33, 64, 130, 257, 1000};
+  return kVocabs[number / 3 % 9];
+}
+
+class CudaSpeculative : public ::testing::TestWithParam<bool> {};
+
+TEST_P(CudaSpeculative, EqualsTheModel) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  const bool tree = GetParam();
+  OnGpu gpu;
+  std::set<RowStatus> seen;
+  const std::uint64_t calls = is_reduced() ? 60 : 4000;
+  for (std::uint64_t number = 0; number < calls; ++number) {
+    const SpeculationCall call = random_speculation_call(number, small_vocab(number), tree);
+    const SpeculationOutputs expected = expected_outputs(call, tree);
+    for (const cuda::Path path : available_paths()) {
+      ASSERT_EQ(difference(expected, gpu.run(call, tree, path)), "")
+          << "call " << number << ", " << cuda::to_string(path);
+    }
+    seen.insert(expected.statuses.begin(), expected.statuses.end());
+  }
+  if (is_reduced()) return;
+  for (const RowStatus status :
+       {RowStatus::ok, RowStatus::inactive, RowStatus::nan_input, RowStatus::infinite_input,
+        RowStatus::no_allowed_token, RowStatus::invalid_temperature, RowStatus::index_out_of_range,
+        RowStatus::invalid_draft_length, RowStatus::impossible_draft}) {
+    EXPECT_EQ(seen.count(status), 1U) << to_string(status);
+  }
+  EXPECT_EQ(seen.count(RowStatus::invalid_draft_tree), tree ? 1U : 0U);
+}
+
+TEST_P(CudaSpeculative, LargeVocabulariesEqualTheCpus) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  if (is_reduced()) GTEST_SKIP() << "rows of this size take too long under compute-sanitizer";
+  const bool tree = GetParam();
+  OnGpu gpu;
+  for (std::uint64_t number = 0; number < 60; ++number) {
+    constexpr std::int64_t kVocabs[] = {5000, 32000, 50257, 128256};
+    const SpeculationCall call =
+        random_speculation_call(100000 + number, kVocabs[number % 4], tree);
+    const SpeculationOutputs expected = run_on_cpu(call, tree);
+    for (const cuda::Path path : available_paths()) {
+      ASSERT_EQ(difference(expected, gpu.run(call, tree, path)), "")
+          << "call " << number << ", " << cuda::to_string(path);
+    }
+  }
+}
+
+TEST_P(CudaSpeculative, ProcessedRowsEqualTheCpus) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  const bool tree = GetParam();
+  OnGpu gpu;
+  const std::uint64_t calls = is_reduced() ? 20 : 600;
+  for (std::uint64_t number = 0; number < calls; ++number) {
+    SpeculationCall call = random_speculation_call(200000 + number, small_vocab(number), tree);
+    call.target.processing = random_processing(number, call.target);
+    const SpeculationOutputs expected = run_on_cpu(call, tree);
+    for (const cuda::Path path : available_paths()) {
+      ASSERT_EQ(difference(expected, gpu.run(call, tree, path)), "")
+          << "call " << number << ", " << cuda::to_string(path);
+    }
+  }
+}
+
+// What many siblings leave, exactly: 60 bits each.
+TEST(CudaSpeculativeTrees, NodesOfManyChildrenEqualTheModel) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  OnGpu gpu;
+  std::array<int, 2> ends{};  // a child far back stands; none does
+  const std::uint64_t calls = is_reduced() ? 8 : 400;
+  for (std::uint64_t number = 0; number < calls; ++number) {
+    const std::int64_t vocab = std::array<std::int64_t, 4>{3, 40, 257, 1500}.at(number / 4 % 4);
+    // Without replacement there are no more children than tokens.
+    const std::int64_t children = number % 2 == 0 ? 48 : std::min<std::int64_t>(vocab, 48);
+    const SpeculationCall call = wide_speculation_call(number, children, vocab);
+    const SpeculationOutputs expected = expected_tree_outputs(call);
+    for (const cuda::Path path : available_paths()) {
+      ASSERT_EQ(difference(expected, gpu.run(call, true, path)), "")
+          << "call " << number << ", " << cuda::to_string(path);
+    }
+    ends[0] += expected.nodes[0] >= 8 ? 1 : 0;
+    ends[1] += expected.accepted[0] == 0 ? 1 : 0;
+  }
+  if (is_reduced()) return;
+  for (const int count : ends) EXPECT_GT(count, 10);
+}
+
+// As many children as there may be, and one more.
+TEST(CudaSpeculativeTrees, HaveUpToTheMostSiblings) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  if (is_reduced()) GTEST_SKIP() << "a thousand passes take too long under compute-sanitizer";
+  OnGpu gpu;
+  for (const std::int64_t children : {kMaxSiblings, kMaxSiblings + 1}) {
+    for (const std::int64_t vocab : {3, 1200}) {
+      for (const std::uint64_t number : {4U, 5U}) {  // with replacement, and without
+        const SpeculationCall call = wide_speculation_call(number, children, vocab);
+        const SpeculationOutputs expected = run_on_cpu(call, true);
+        EXPECT_EQ(expected.statuses[0] == RowStatus::invalid_draft_tree, children > kMaxSiblings);
+        for (const cuda::Path path : available_paths()) {
+          ASSERT_EQ(difference(expected, gpu.run(call, true, path)), "")
+              << children << " children, vocabulary " << vocab << ", " << cuda::to_string(path);
+        }
+      }
+    }
+  }
+}
+
+// A row of every size of cluster, with many passes over it.
+TEST(CudaSpeculativeTrees, LargeNodesOfManyChildrenEqualTheCpus) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  if (is_reduced()) GTEST_SKIP() << "rows of this size take too long under compute-sanitizer";
+  OnGpu gpu;
+  for (std::uint64_t number = 0; number < 24; ++number) {
+    const std::int64_t vocab =
+        std::array<std::int64_t, 4>{5000, 12000, 50257, 128256}.at(number / 4 % 4);
+    const SpeculationCall call = wide_speculation_call(500 + number, 24, vocab);
+    const SpeculationOutputs expected = run_on_cpu(call, true);
+    for (const cuda::Path path : available_paths()) {
+      ASSERT_EQ(difference(expected, gpu.run(call, true, path)), "")
+          << "call " << number << ", " << cuda::to_string(path);
+    }
+  }
+}
+
+// Their depths and children are at odds with their trees; each writes its own results, no more.
+TEST(CudaSpeculativeTrees, RequestsWhoseRowsOverlapGetTokensOrAStatus) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  OnGpu gpu;
+  constexpr std::int64_t kVocab = 33;
+  int overlapping = 0;
+  const std::uint64_t calls = is_reduced() ? 40 : 1000;
+  for (std::uint64_t number = 0; number < calls; ++number) {
+    SpeculationCall call = random_speculation_call(number, kVocab, true);
+    if (call.row_begins.empty() || call.batch < 3) continue;
+    ++overlapping;
+    const auto rows = static_cast<std::int64_t>(call.target_rows.size());
+    for (std::size_t b = 0; b < call.row_begins.size(); ++b) {
+      call.row_begins[b] = b % 2 == 0 ? std::min(call.batch, rows) : rows;
+    }
+    for (const cuda::Path path : available_paths()) {
+      const SpeculationOutputs outputs = gpu.run(call, true, path);
+      for (const std::int32_t token : outputs.tokens) {
+        ASSERT_TRUE(token >= -1 && token < kVocab) << "call " << number << ", token " << token;
+      }
+      for (const std::int32_t node : outputs.nodes) {
+        ASSERT_TRUE(node >= -1 && node < call.max_draft) << "call " << number << ", node " << node;
+      }
+      for (std::size_t b = 0; b < outputs.statuses.size(); ++b) {
+        ASSERT_LT(static_cast<int>(outputs.statuses[b]), kRowStatuses) << "call " << number;
+        ASSERT_TRUE(outputs.accepted[b] >= 0 && outputs.accepted[b] <= call.max_depth)
+            << "call " << number;
+      }
+    }
+  }
+  EXPECT_GT(overlapping, 0);
+}
+
+// What is wrong with a call is named, and nothing is written.
+TEST(CudaSpeculativeArguments, AreNamed) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  std::uint64_t number = 0;
+  while (random_speculation_call(number, 31).draft_law != DraftLaw::logits) ++number;
+  const SpeculationCall call = random_speculation_call(number, 31);
+  DeviceArrays arrays;
+  SpeculationOutputs outputs(call, call.max_draft);
+  const VerifyChainRequest valid = chain_in(call, arrays);
+  const auto result = speculation_result_in<VerifyChainResult>(outputs, arrays);
+  const cuda::Execution execution = arrays.execution(valid, cuda::Path::best);
+  std::vector<std::int32_t> host(1000);
+  const auto refused = [&](const VerifyChainRequest& request, const VerifyChainResult& to,
+                           const cuda::Execution& how, const std::string& begins) {
+    const Error error = cuda::verify_chain(request, to, how);
+    EXPECT_EQ(error.code, ErrorCode::invalid_argument);
+    EXPECT_EQ(error.message.rfind(begins, 0), 0U) << error.message;
+  };
+  VerifyChainRequest request = valid;
+  request.target.logits.data = host.data();
+  refused(request, result, execution, "target.logits.data is ");
+  request = valid;
+  request.draft.data = host.data();
+  refused(request, result, execution, "draft.data is ");
+  request = valid;
+  request.draft_tokens.data = host.data();
+  refused(request, result, execution, "draft_tokens is ");
+  VerifyChainResult on_host = result;
+  on_host.tokens.data = host.data();
+  refused(valid, on_host, execution, "tokens is ");
+  cuda::Execution small = execution;
+  --small.workspace_bytes;
+  refused(valid, result, small, "workspace");
+  arrays.fetch();
+  EXPECT_EQ(difference(SpeculationOutputs(call, call.max_draft), outputs), "");
+  ASSERT_FALSE(cuda::verify_chain(valid, result, execution));
+
+  number = 0;
+  SpeculationCall of_tree = random_speculation_call(number, 31, true);
+  while (of_tree.draft_law != DraftLaw::logits || of_tree.draft_tokens.empty()) {
+    of_tree = random_speculation_call(++number, 31, true);
+  }
+  VerifyTreeRequest tree = tree_in(of_tree, arrays);
+  tree.draft.data = host.data();
+  SpeculationOutputs tree_outputs(of_tree, of_tree.max_depth);
+  const auto tree_result = speculation_result_in<VerifyTreeResult>(tree_outputs, arrays);
+  const Error error =
+      cuda::verify_tree(tree, tree_result, arrays.execution(tree, cuda::Path::best));
+  EXPECT_EQ(error.code, ErrorCode::invalid_argument);
+  EXPECT_EQ(error.message.rfind("draft.data is ", 0), 0U) << error.message;
+}
+
+INSTANTIATE_TEST_SUITE_P(Drafts, CudaSpeculative, ::testing::Bool(),
+                         [](const auto& of) { return of.param ? "Tree" : "Chain"; });
+
+}  // namespace
+}  // namespace fairdraw::suites

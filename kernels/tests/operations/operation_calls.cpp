@@ -1,0 +1,177 @@
+#include "tests/operations/operation_calls.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "tests/sample/random_rows.h"
+
+namespace fairdraw::suites {
+namespace {
+
+template <class T>
+void prefill(std::vector<T>& values, std::int64_t size) {
+  values.resize(static_cast<std::size_t>(size));
+  std::memset(values.data(), 0xca, values.size() * sizeof(T));
+}
+
+template <class T>
+bool same_bytes(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
+}
+
+/// Into the range of float16, most of the time: the scale of probabilities means nothing, but
+/// float16 has few exponents.
+void rescale(std::vector<float>& probs, std::mt19937_64& random) {
+  if (random() % 8 == 0) return;
+  float largest = 0;
+  for (const float p : probs) {
+    if (std::isfinite(p)) largest = std::max(largest, p);
+  }
+  if (largest == 0) return;
+  const int exponent = std::ilogb(largest) - static_cast<int>(random() % 16);
+  for (float& p : probs) p = std::ldexp(p, -exponent);
+}
+
+std::vector<float> random_probs_of(DType dtype, std::mt19937_64& random, std::int64_t vocab) {
+  std::vector<float> probs = random_probs(random, static_cast<std::size_t>(vocab));
+  if (dtype == DType::float16) rescale(probs, random);
+  return probs;
+}
+
+bool draws(Operation operation) {
+  return operation != Operation::softmax && operation != Operation::top_k_mask_logits &&
+         operation != Operation::top_k_mask_logits_in_place &&
+         operation != Operation::top_k_renorm_probs && operation != Operation::top_p_renorm_probs;
+}
+
+}  // namespace
+
+const char* to_string(Operation operation) {
+  constexpr std::array<const char*, kOperations> kNames = {"softmax",
+                                                           "sampling_from_logits",
+                                                           "sampling_from_probs",
+                                                           "top_k_sampling_from_probs",
+                                                           "top_p_sampling_from_probs",
+                                                           "min_p_sampling_from_probs",
+                                                           "top_k_top_p_sampling_from_logits",
+                                                           "top_k_top_p_sampling_from_probs",
+                                                           "top_k_mask_logits",
+                                                           "top_k_mask_logits in place",
+                                                           "top_k_renorm_probs",
+                                                           "top_p_renorm_probs"};
+  return kNames.at(static_cast<std::size_t>(operation));
+}
+
+bool is_from_probs(Operation operation) {
+  switch (operation) {
+    case Operation::sampling_from_probs:
+    case Operation::top_k_sampling_from_probs:
+    case Operation::top_p_sampling_from_probs:
+    case Operation::min_p_sampling_from_probs:
+    case Operation::top_k_top_p_sampling_from_probs:
+    case Operation::top_k_renorm_probs:
+    case Operation::top_p_renorm_probs:
+      return true;
+    default:
+      return false;
+  }
+}
+
+OperationOutputs::OperationOutputs(Operation operation, const SampleCall& call) {
+  if (draws(operation)) {
+    prefill(tokens, call.outputs() * call.num_samples);
+    prefill(statuses, call.outputs());
+    return;
+  }
+  prefill(statuses, call.rows);
+  if (operation == Operation::top_k_mask_logits_in_place) {
+    masked = call.values;
+    masked_stride = call.row_stride;
+  } else if (operation == Operation::top_k_mask_logits) {
+    masked_stride = call.vocab + call.rows % 4;
+    const std::int64_t size = call.dtype == DType::float32 ? 4 : 2;
+    prefill(masked, static_cast<std::int64_t>(call.shift) + call.rows * masked_stride * size);
+  } else {
+    matrix_stride = call.vocab + call.rows % 5;
+    prefill(matrix, call.rows * matrix_stride);
+  }
+}
+
+bool OperationOutputs::operator==(const OperationOutputs& other) const {
+  return same_bytes(tokens, other.tokens) && same_bytes(statuses, other.statuses) &&
+         same_bytes(matrix, other.matrix) && same_bytes(masked, other.masked);
+}
+
+SampleCall random_operation_call(Operation operation, std::uint64_t number, std::int64_t rows,
+                                 std::int64_t vocab) {
+  SampleCall call = random_sample_call(number, rows, vocab);
+  call.allowed.clear();
+  call.active.clear();
+  if (!draws(operation)) call.indices.clear();
+  if (is_from_probs(operation)) {
+    std::mt19937_64 random(~number);
+    for (std::int64_t row = 0; row < rows; ++row) {
+      call.set_row(row, random_probs_of(call.dtype, random, vocab).data());
+    }
+  }
+  return call;
+}
+
+ChainOutputs::ChainOutputs(const ChainCall& call, bool optional_results) {
+  prefill(tokens, call.batch * (call.num_draft_tokens + 1));
+  if (!optional_results) return;
+  prefill(accepted, call.batch);
+  prefill(emitted, call.batch);
+  prefill(statuses, call.batch);
+}
+
+ChainCall random_chain_call(std::uint64_t number, std::int64_t vocab) {
+  std::mt19937_64 random(number);
+  const auto width = static_cast<std::uint64_t>(vocab);
+  ChainCall call;
+  call.num_draft_tokens = static_cast<std::int64_t>(number % 6);
+  call.batch = static_cast<std::int64_t>(1 + random() % (vocab > 10000 ? 6 : 40));
+  const std::int64_t n = call.num_draft_tokens;
+  // The same dtype on both sides in half of the calls: drafts can then equal the target.
+  const auto target_type = static_cast<DType>(random() % 3);
+  const auto draft_type = random() % 2 == 0 ? target_type : static_cast<DType>(random() % 3);
+  const auto sometimes = [&random](std::uint64_t bound) {
+    return random() % 2 == 0 ? 0 : random() % bound;
+  };
+  const auto allocate = [&](SampleCall& rows, DType type, std::int64_t count) {
+    const auto gap = static_cast<std::int64_t>(sometimes(9));
+    rows.allocate(type, count, vocab, vocab + gap, sometimes(20));
+  };
+  allocate(call.target, target_type, call.batch * (n + 1));
+  allocate(call.draft, draft_type, call.batch * n);
+  for (std::int64_t b = 0; b < call.batch; ++b) {
+    for (std::int64_t i = 0; i <= n; ++i) {
+      const std::vector<float> p = random_probs_of(target_type, random, vocab);
+      call.target.set_row(b * (n + 1) + i, p.data());
+      if (i == n) break;
+      std::vector<float> q = p;
+      if (random() % 2 == 0) q = random_probs_of(draft_type, random, vocab);
+      call.draft.set_row(b * n + i, q.data());
+      const auto token = static_cast<std::int32_t>(random() % width);
+      const std::int32_t bad = random() % 2 == 0 ? -1 : static_cast<std::int32_t>(vocab);
+      call.draft_tokens.push_back(random() % 200 == 0 ? bad : token);
+    }
+  }
+  CallParameter<std::uint64_t>& seed = call.target.seed;
+  CallParameter<std::uint64_t>& offset = call.target.offset;
+  seed.scalar = random();
+  offset.scalar = random() % 2 == 0 ? random() : ~std::uint64_t{1};  // wraps in some
+  if (random() % 4 != 0) seed.make_array(call.batch);
+  if (random() % 4 != 0) offset.make_array(call.batch);
+  for (std::uint64_t& value : seed.values) value = random();
+  for (std::uint64_t& value : offset.values)
+    value = random() % 4 == 0 ? ~std::uint64_t{0} : random();
+  return call;
+}
+
+}  // namespace fairdraw::suites

@@ -1,0 +1,368 @@
+// Logits processing on every instruction set against the reference's second writing of it, bit for
+// bit: processed rows, statuses, tokens, masks and probabilities, with every mixture of steps, in
+// every dtype, at odd addresses and strides, with good rows and bad ones side by side.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cfenv>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+#include "common/philox.h"
+#include "fairdraw/process_logits.h"
+#include "fairdraw/sample.h"
+#include "harness/inputs/narrow_floats.h"
+#include "harness/inputs/processing_arrays.h"
+#include "harness/inputs/processing_rows.h"
+#include "reference/processing_model.h"
+#include "tests/sample/random_rows.h"
+#include "tests/sample/reduced.h"
+
+namespace fairdraw::suites {
+namespace {
+
+using harness::ProcessingFault;
+using reference::RowProcessing;
+
+constexpr std::size_t kRows = 5;
+
+/// A batch of rows with processing, as the caller holds it.
+struct ProcessedBatch {
+  std::vector<RandomRow> rows;
+  std::vector<RowProcessing> given;  // before it was packed
+  harness::ProcessingArrays arrays;
+  std::int64_t vocab = 0;
+  DType dtype = DType::float32;
+  std::vector<std::uint8_t> bytes;
+  const void* logits = nullptr;
+  std::int64_t stride = 0;
+  std::vector<float> temperature, top_p, min_p;
+  std::vector<std::int32_t> top_k;
+  std::vector<std::uint64_t> seed, offset;
+  std::vector<std::uint32_t> allowed;  // one row a row of logits, or empty
+
+  std::int64_t words() const { return (vocab + 31) / 32; }
+
+  std::span<const std::uint32_t> allowed_of(std::size_t row) const {
+    if (allowed.empty()) return {};
+    return std::span(allowed).subspan(row * static_cast<std::size_t>(words()),
+                                      static_cast<std::size_t>(words()));
+  }
+};
+
+void write_logits(ProcessedBatch& batch, std::size_t shift) {
+  const std::size_t size = batch.dtype == DType::float32 ? 4 : 2;
+  const auto row_stride = static_cast<std::size_t>(batch.stride);
+  // Bytes between rows are NaN patterns: reading them would fail a row.
+  batch.bytes.assign(shift + kRows * row_stride * size, 0xff);
+  for (std::size_t r = 0; r < kRows; ++r) {
+    for (std::size_t t = 0; t < batch.rows[r].logits.size(); ++t) {
+      float& x = batch.rows[r].logits[t];
+      std::uint8_t* at = batch.bytes.data() + shift + (r * row_stride + t) * size;
+      if (batch.dtype == DType::float32) {
+        std::memcpy(at, &x, sizeof(x));
+        continue;
+      }
+      const bool half = batch.dtype == DType::float16;
+      const std::uint16_t bits = half ? harness::to_float16(x) : harness::to_bfloat16(x);
+      std::memcpy(at, &bits, sizeof(bits));
+      x = half ? reference::float_from_half(bits) : reference::float_from_bfloat16(bits);
+    }
+  }
+  batch.logits = batch.bytes.data() + shift;
+}
+
+ProcessedBatch random_batch(std::uint64_t number, std::size_t vocab) {
+  std::mt19937_64 random(number);
+  ProcessedBatch batch;
+  batch.vocab = static_cast<std::int64_t>(vocab);
+  batch.dtype = static_cast<DType>(random() % 3);
+  batch.stride = batch.vocab + (random() % 2 == 0 ? 0 : static_cast<std::int64_t>(random() % 9));
+  const bool banned = random() % 3 == 0;
+  // Each mixture of steps in turn.
+  const harness::ProcessingSteps steps{(number & 1U) == 0 || number % 5 == 0, (number & 2U) == 0,
+                                       (number & 4U) == 0, (number & 8U) == 0, (number & 16U) == 0};
+  for (std::size_t r = 0; r < kRows; ++r) {
+    batch.rows.push_back(random_row_of(number * kRows + r, vocab));
+    RandomRow& row = batch.rows.back();
+    batch.given.push_back(harness::random_processing(random, batch.vocab, steps));
+    if (random() % 8 == 0) {
+      harness::mutation(batch.given.back(),
+                        static_cast<ProcessingFault>(random() % harness::kProcessingFaults),
+                        row.logits);
+    }
+    batch.temperature.push_back(row.parameters.temperature);
+    batch.top_k.push_back(row.parameters.top_k);
+    batch.top_p.push_back(row.parameters.top_p);
+    batch.min_p.push_back(row.parameters.min_p);
+    batch.seed.push_back(row.seed);
+    batch.offset.push_back(row.offset);
+    for (std::int64_t w = 0; banned && w < batch.words(); ++w) {
+      const std::uint64_t either = random();
+      batch.allowed.push_back(static_cast<std::uint32_t>(either | random()));
+    }
+  }
+  batch.arrays = harness::pack(batch.given, batch.vocab, {random() % 4 == 0, random() % 4 == 0});
+  write_logits(batch, random() % 64);
+  return batch;
+}
+
+SampleRequest request_of(const ProcessedBatch& batch) {
+  SampleRequest request;
+  constexpr auto kCount = static_cast<std::int64_t>(kRows);
+  request.logits = {batch.logits, batch.dtype, kCount, batch.vocab, batch.stride};
+  request.temperature = {batch.temperature.data(), kCount};
+  request.top_k = {batch.top_k.data(), kCount};
+  request.top_p = {batch.top_p.data(), kCount};
+  request.min_p = {batch.min_p.data(), kCount};
+  request.seed = {batch.seed.data(), kCount};
+  request.offset = {batch.offset.data(), kCount};
+  request.tie_rule = batch.rows[0].tie_rule;
+  request.filter_order = batch.rows[0].filter_order;
+  request.processing = batch.arrays.view();
+  if (!batch.allowed.empty()) request.allowed = {batch.allowed.data(), kCount, batch.words()};
+  return request;
+}
+
+/// Everything that a batch gives.
+struct Outcome {
+  std::vector<std::int32_t> tokens = std::vector<std::int32_t>(kRows, -7);
+  std::array<RowStatus, kRows> statuses{};
+  std::vector<std::uint32_t> mask;
+  std::vector<float> probs;
+  std::array<RowStatus, kRows> processed_statuses{};
+  std::vector<float> processed;
+};
+
+Outcome run(const ProcessedBatch& batch, CpuTarget target) {
+  constexpr auto kCount = static_cast<std::int64_t>(kRows);
+  const auto cells = kRows * static_cast<std::size_t>(batch.vocab);
+  Outcome outcome;
+  outcome.mask.assign(kRows * static_cast<std::size_t>(batch.words()), 0xcacacacaU);
+  outcome.probs.assign(cells, -7.0F);
+  outcome.processed.assign(cells, -7.0F);
+  const SampleRequest request = request_of(batch);
+  SampleResult result;
+  result.tokens = {outcome.tokens.data(), kCount};
+  result.statuses = {outcome.statuses.data(), kCount};
+  result.mask = {outcome.mask.data(), kCount, batch.words()};
+  result.probs = {outcome.probs.data(), kCount, batch.vocab};
+  const Error error = sample(request, result, {target, 1});
+  EXPECT_FALSE(error) << error.message;
+  ProcessLogitsRequest process{request.logits, request.processing, request.allowed, {}};
+  const Error process_error = process_logits(process,
+                                             {{outcome.processed.data(), kCount, batch.vocab},
+                                              {outcome.processed_statuses.data(), kCount}},
+                                             {target, 1});
+  EXPECT_FALSE(process_error) << process_error.message;
+  return outcome;
+}
+
+/// Empty, or the first difference of a row.
+std::string compare(const ProcessedBatch& batch, std::size_t r,
+                    const reference::ProcessedRow& processed, const reference::IntegerRow& expected,
+                    const Outcome& got) {
+  const RandomRow& row = batch.rows[r];
+  const auto vocab = static_cast<std::size_t>(batch.vocab);
+  if (got.processed_statuses[r] != processed.status) {
+    return fmt::format("process_logits: status {} instead of {}",
+                       to_string(got.processed_statuses[r]), to_string(processed.status));
+  }
+  for (std::size_t t = 0; t < vocab; ++t) {
+    const float logit = got.processed[r * vocab + t];
+    if (std::bit_cast<std::uint32_t>(logit) != std::bit_cast<std::uint32_t>(processed.logits[t])) {
+      return fmt::format("processed logit of {}: {:a} instead of {:a} (from {:a})", t, logit,
+                         processed.logits[t], row.logits[t]);
+    }
+  }
+  if (got.statuses[r] != expected.status) {
+    return fmt::format("status {} instead of {}", to_string(got.statuses[r]),
+                       to_string(expected.status));
+  }
+  const std::uint64_t word = random_word(row.seed, row.offset, Purpose::draw, 0);
+  if (got.tokens[r] != expected.token_for(word)) {
+    return fmt::format("token {} instead of {}", got.tokens[r], expected.token_for(word));
+  }
+  const bool ok = expected.status == RowStatus::ok;
+  for (std::size_t t = 0; t < vocab; ++t) {
+    const std::size_t at = r * static_cast<std::size_t>(batch.words()) + t / 32;
+    const bool kept = ((got.mask[at] >> (t % 32)) & 1U) != 0;
+    if (kept != (ok && expected.mask[t] != 0)) return fmt::format("mask of {}: {}", t, kept);
+    const float probability = ok ? expected.probability(static_cast<std::int32_t>(t)) : 0.0F;
+    if (std::bit_cast<std::uint32_t>(got.probs[r * vocab + t]) !=
+        std::bit_cast<std::uint32_t>(probability)) {
+      return fmt::format("probability of {}: {:a} instead of {:a}", t, got.probs[r * vocab + t],
+                         probability);
+    }
+  }
+  return {};
+}
+
+/// How many rows ended with each status.
+using StatusCounts = std::array<std::atomic<std::uint64_t>, kRowStatuses>;
+
+void compare_many(std::uint64_t first, std::uint64_t batches, std::size_t fixed_vocab,
+                  StatusCounts& counts) {
+  const std::vector<CpuTarget> targets = available_targets();
+  std::atomic<int> reported{0};
+  std::mutex mutex;
+#pragma omp parallel for schedule(dynamic, 4)
+  for (std::uint64_t i = 0; i < batches; ++i) {
+    const std::uint64_t number = first + i;
+    const std::size_t vocab =
+        fixed_vocab != 0 ? fixed_vocab : 1 + (number * 7919) % (number % 4 == 0 ? 1200 : 70);
+    const ProcessedBatch batch = random_batch(number, vocab);
+    std::vector<reference::ProcessedRow> processed;
+    std::vector<reference::IntegerRow> expected;
+    for (std::size_t r = 0; r < kRows; ++r) {
+      const RowProcessing row =
+          reference::processing_of_row(batch.arrays.view(), static_cast<std::int64_t>(r), vocab);
+      processed.push_back(reference::process_row(batch.rows[r].logits, batch.allowed_of(r), row));
+      expected.push_back(reference::integer_model(batch.rows[r].logits, batch.allowed_of(r), row,
+                                                  batch.rows[r].parameters, batch.rows[0].tie_rule,
+                                                  batch.rows[0].filter_order));
+      ++counts[static_cast<std::size_t>(expected.back().status)];
+    }
+    for (const CpuTarget target : targets) {
+      const Outcome got = run(batch, target);
+      for (std::size_t r = 0; r < kRows; ++r) {
+        const std::string difference = compare(batch, r, processed[r], expected[r], got);
+        if (!difference.empty() && reported++ < 20) {
+          const std::lock_guard<std::mutex> lock(mutex);
+          ADD_FAILURE() << "batch " << number << " row " << r << " of " << vocab << " "
+                        << to_string(batch.dtype) << " on " << to_string(target) << ": "
+                        << difference;
+        }
+      }
+    }
+  }
+}
+
+TEST(ProcessingDifferential, RandomBatchesEqualTheReference) {
+  StatusCounts counts{};
+  const std::uint64_t batches = budget(20000);
+  compare_many(0, batches, 0, counts);
+  // Most rows must be good ones, and each status must be met, or the comparison says little.
+  EXPECT_GT(counts[static_cast<std::size_t>(RowStatus::ok)].load(), batches * kRows / 2);
+  for (const RowStatus status :
+       {RowStatus::nan_input, RowStatus::infinite_input, RowStatus::no_allowed_token,
+        RowStatus::invalid_history, RowStatus::invalid_penalty, RowStatus::invalid_logit_bias,
+        RowStatus::invalid_min_tokens, RowStatus::invalid_bad_words, RowStatus::invalid_allowed_ids,
+        RowStatus::processing_overflow}) {
+    EXPECT_GT(counts[static_cast<std::size_t>(status)].load(), 0U) << to_string(status);
+  }
+}
+
+TEST(ProcessingDifferential, SizesAroundTheWordAndTheVectorEqualTheReference) {
+  StatusCounts counts{};
+  for (const std::size_t vocab : {1U, 2U, 31U, 32U, 33U, 63U, 64U, 65U, 127U, 513U, 4097U}) {
+    compare_many(5000000 + vocab * 1000, std::max<std::uint64_t>(4, budget(100)), vocab, counts);
+  }
+}
+
+TEST(ProcessingDifferential, RowsAtEngineVocabulariesEqualTheReference) {
+  StatusCounts counts{};
+  for (const std::size_t vocab : {32000U, 128256U}) {
+    compare_many(6000000 + vocab, std::max<std::uint64_t>(2, budget(20)), vocab, counts);
+  }
+}
+
+// Steps on subnormals and halves of a last place: what a caller's rounding mode or flush to zero
+// would change, were it not set aside.
+TEST(ProcessingDifferential, TheCallersFloatEnvironmentChangesNothing) {
+  for (const CpuTarget target : available_targets()) {
+    for (std::uint64_t number = 7000000; number < 7000100; ++number) {
+      ProcessedBatch batch = random_batch(number, 40);
+      for (RandomRow& row : batch.rows) {
+        for (std::size_t t = 0; t < row.logits.size(); t += 3) row.logits[t] *= 0x1p-140F;
+      }
+      write_logits(batch, 0);
+      const Outcome expected = run(batch, target);
+      const auto expect_same = [&](const char* what) {
+        const Outcome got = run(batch, target);
+        std::fesetenv(FE_DFL_ENV);
+        ASSERT_EQ(got.statuses, expected.statuses) << what;
+        ASSERT_EQ(got.tokens, expected.tokens) << what;
+        ASSERT_EQ(std::memcmp(got.processed.data(), expected.processed.data(),
+                              expected.processed.size() * sizeof(float)),
+                  0)
+            << what << " on " << to_string(target) << ", batch " << number;
+      };
+      for (const int mode : {FE_DOWNWARD, FE_UPWARD, FE_TOWARDZERO}) {
+        ASSERT_EQ(std::fesetround(mode), 0);
+        expect_same("rounding mode");
+      }
+#if defined(__x86_64__)
+      constexpr unsigned kFlushToZeroAndDenormalsAreZero = 0x8040;
+      _mm_setcsr(_mm_getcsr() | kFlushToZeroAndDenormalsAreZero);
+      expect_same("flush to zero");
+#endif
+    }
+  }
+}
+
+// A list outside of its buffer fails its row with the status of its step; the rows beside it go
+// on. Begins and lengths at the ends of their types must not overflow a sum.
+TEST(ProcessingDifferential, AListOutsideItsBufferFailsItsRowAlone) {
+  struct Place {
+    std::int64_t begin;
+    std::int32_t length;
+  };
+  constexpr std::int64_t kFar = std::numeric_limits<std::int64_t>::max();
+  constexpr std::int32_t kLong = std::numeric_limits<std::int32_t>::max();
+  const std::array<Place, 8> places = {{{-1, 1},
+                                        {0, -1},
+                                        {0, kLong},
+                                        {kFar, 1},
+                                        {kFar, kLong},
+                                        {-kFar - 1, 0},
+                                        {-kFar - 1, kLong},
+                                        {kFar, 0}}};
+  struct List {
+    harness::OwnedLists harness::ProcessingArrays::*lists;
+    RowStatus status;
+  };
+  using Arrays = harness::ProcessingArrays;
+  const std::array<List, 7> all = {{{&Arrays::prompt, RowStatus::invalid_history},
+                                    {&Arrays::output, RowStatus::invalid_history},
+                                    {&Arrays::bias_ids, RowStatus::invalid_logit_bias},
+                                    {&Arrays::stop_ids, RowStatus::invalid_min_tokens},
+                                    {&Arrays::bad_words, RowStatus::invalid_bad_words},
+                                    {&Arrays::bad_word_lengths, RowStatus::invalid_bad_words},
+                                    {&Arrays::allowed_ids, RowStatus::invalid_allowed_ids}}};
+  for (const CpuTarget target : available_targets()) {
+    for (const List& list : all) {
+      for (const Place& place : places) {
+        ProcessedBatch batch = random_batch(64, 100);
+        batch.given.assign(kRows, RowProcessing{});
+        for (RandomRow& row : batch.rows) row.logits.assign(100, 0.5F);
+        batch.temperature.assign(kRows, 1.0F);
+        batch.allowed.clear();
+        batch.arrays = harness::pack(batch.given, batch.vocab);
+        write_logits(batch, 0);
+        (batch.arrays.*list.lists).begins[2] = place.begin;
+        (batch.arrays.*list.lists).lengths[2] = place.length;
+        const Outcome got = run(batch, target);
+        for (std::size_t r = 0; r < kRows; ++r) {
+          EXPECT_EQ(got.statuses[r], r == 2 ? list.status : RowStatus::ok)
+              << "begin " << place.begin << " length " << place.length;
+          EXPECT_EQ(got.tokens[r] == -1, r == 2);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace fairdraw::suites

@@ -1,0 +1,38 @@
+// A request's next token by the integer model of its processed row: nothing of a batch in it, and
+// nothing of the kernels but the random word.
+#include "common/philox.h"
+#include "reference/processing_model.h"
+#include "tests/serving/batch_model.h"
+
+namespace fairdraw::suites::batches {
+
+DrawnToken draw_alone(const RequestSnapshot& of, const std::vector<float>& logits,
+                      const BatchStateOptions& options) {
+  const BatchRequest& request = of.request;
+  reference::RowProcessing processing;
+  processing.repetition_penalty = request.repetition_penalty;
+  processing.frequency_penalty = request.frequency_penalty;
+  processing.presence_penalty = request.presence_penalty;
+  processing.min_tokens = request.min_tokens;
+  if (request.repetition_of_prompt) processing.prompt = request.prompt;
+  processing.output = of.output;
+  processing.output_length = static_cast<std::int32_t>(of.output.size());
+  for (const TokenBias& entry : request.bias) {
+    processing.biases.push_back({entry.token, entry.bias});
+  }
+  processing.stop_ids = request.stop_ids;
+  for (const std::vector<std::int32_t>& word : request.bad_words) {
+    processing.bad_words.insert(processing.bad_words.end(), word.begin(), word.end());
+    processing.bad_word_lengths.push_back(static_cast<std::int32_t>(word.size()));
+  }
+  processing.allowed_ids = request.allowed_ids;
+
+  const reference::IntegerRow row =
+      reference::integer_model(logits, of.allowed, processing,
+                               {request.temperature, request.top_k, request.top_p, request.min_p},
+                               options.tie_rule, options.filter_order);
+  const std::uint64_t offset = request.first_offset + of.output.size();
+  return {row.status, row.token_for(random_word(request.seed, offset, Purpose::draw, 0))};
+}
+
+}  // namespace fairdraw::suites::batches

@@ -1,0 +1,31 @@
+// Requests, logits and bitmasks for the state machine, from one number each.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "harness/inputs/dice.h"
+#include "tests/serving/batch_model.h"
+
+namespace fairdraw::suites::batches {
+
+/// A request that a state of these options takes: every member is used in some of them.
+BatchRequest random_request(fuzz::Dice& dice, const BatchStateOptions& options);
+
+/// Makes one member of a good request bad: its name, as errors call it.
+std::string mutation(BatchRequest& request, fuzz::Dice& dice, const BatchStateOptions& options);
+
+/// Logits and rows for a step over a batch with `slots` slots in use. Ties, -inf, sometimes NaN or
+/// +inf in a row; sometimes offsets that are refused.
+StepInput random_step(fuzz::Dice& dice, const BatchStateOptions& options, std::int32_t slots);
+
+/// [rows, words] bits: some rows allow all, some one token, some none.
+std::vector<std::uint32_t> random_bitmask(fuzz::Dice& dice, const BatchStateOptions& options,
+                                          std::int32_t rows);
+
+/// Ids of the vocabulary; now and then, with `may_be_bad`, one beside it.
+std::vector<std::int32_t> random_tokens(fuzz::Dice& dice, const BatchStateOptions& options,
+                                        std::int64_t count, bool may_be_bad = false);
+
+}  // namespace fairdraw::suites::batches

@@ -1,0 +1,185 @@
+// A loop of serving with speculation, step by step and with its own seeds, draws sequences from the
+// target's distribution: triples of tokens, from rows that depend on what stands before them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "fairdraw/sample.h"
+#include "fairdraw/speculative.h"
+#include "harness/statistics/statistics.h"
+#include "reference/speculation_distribution.h"
+#include "tests/sample/reduced.h"
+#include "tests/speculation/small_model.h"
+
+namespace fairdraw::suites {
+namespace {
+
+constexpr std::int64_t kTokens = kSmallVocab, kLength = 3, kDrafted = 2;
+
+struct Drafter {
+  const char* name;
+  DraftLaw distribution;
+  std::uint32_t model;
+  LawFilters filters;
+};
+
+std::vector<Drafter> drafters(std::uint32_t target) {
+  LawFilters sharp, flat, greedy;
+  sharp.temperature = 0.5F;
+  sharp.top_k = 3;
+  flat.temperature = 8;
+  greedy.temperature = 0;
+  return {{"another model, sharp and filtered", DraftLaw::logits, 77, sharp},
+          {"the target's own model, flatter", DraftLaw::logits, target, flat},
+          {"another model, greedy", DraftLaw::logits, 77, greedy},
+          {"another model, its distribution kept secret", DraftLaw::none, 77, {}}};
+}
+
+/// The generated tokens of many requests.
+class Loop {
+ public:
+  Loop(std::uint32_t target, const LawFilters& filters, const Drafter& drafter,
+       std::uint64_t first_seed, std::int64_t requests)
+      : target_(target),
+        filters_(filters),
+        drafter_(drafter),
+        tokens_(static_cast<std::size_t>(requests)) {
+    for (std::int64_t b = 0; b < requests; ++b) {
+      seeds_.push_back(first_seed + static_cast<std::uint64_t>(b));
+    }
+    offsets_.assign(static_cast<std::size_t>(requests), 0);
+  }
+
+  /// One step of all requests.
+  void step() {
+    const auto requests = static_cast<std::int64_t>(tokens_.size());
+    std::vector<std::vector<std::int32_t>> prefixes = tokens_;
+    std::vector<float> target_rows(tokens_.size() * (kDrafted + 1) * kTokens);
+    std::vector<float> draft_rows(tokens_.size() * kDrafted * kTokens);
+    std::vector<std::int32_t> drafted(tokens_.size() * kDrafted);
+    for (std::int64_t i = 0; i <= kDrafted; ++i) {
+      std::vector<float> behind;
+      for (std::size_t b = 0; b < tokens_.size(); ++b) {
+        const Logits row = logits_behind(prefixes[b], target_);
+        std::copy(
+            row.begin(), row.end(),
+            target_rows.begin() + (static_cast<std::int64_t>(b) * (kDrafted + 1) + i) * kTokens);
+        const Logits other = logits_behind(prefixes[b], drafter_.model);
+        behind.insert(behind.end(), other.begin(), other.end());
+        if (i == kDrafted) continue;
+        std::copy(other.begin(), other.end(),
+                  draft_rows.begin() + (static_cast<std::int64_t>(b) * kDrafted + i) * kTokens);
+      }
+      if (i == kDrafted) break;
+      const std::vector<std::int32_t> next = draft(behind, i);
+      for (std::size_t b = 0; b < tokens_.size(); ++b) {
+        drafted[b * kDrafted + static_cast<std::size_t>(i)] = next[b];
+        prefixes[b].push_back(next[b]);
+      }
+    }
+    VerifyChainRequest request;
+    request.target.logits = {target_rows.data(), DType::float32, requests * (kDrafted + 1), kTokens,
+                             kTokens};
+    request.target.filters = filters_;
+    request.target.batch = requests;
+    request.target.seed = {seeds_.data(), requests};
+    request.target.offset = {offsets_.data(), requests};
+    request.max_draft = kDrafted;
+    request.draft_tokens = {drafted.data(), requests * kDrafted};
+    request.draft_law = drafter_.distribution;
+    request.draft = {draft_rows.data(), DType::float32, requests * kDrafted, kTokens, kTokens};
+    request.draft_filters = drafter_.filters;
+    std::vector<std::int32_t> out(tokens_.size() * (kDrafted + 1)), accepted(tokens_.size());
+    std::vector<RowStatus> statuses(tokens_.size());
+    const Error error = verify_chain(request, {{out.data(), requests * (kDrafted + 1)},
+                                               {accepted.data(), requests},
+                                               {statuses.data(), requests}});
+    ASSERT_FALSE(error) << error.message;
+    for (std::size_t b = 0; b < tokens_.size(); ++b) {
+      ASSERT_EQ(statuses[b], RowStatus::ok);
+      for (std::int32_t i = 0; i <= accepted[b]; ++i) {
+        tokens_[b].push_back(out[b * (kDrafted + 1) + static_cast<std::size_t>(i)]);
+      }
+      offsets_[b] += static_cast<std::uint64_t>(accepted[b]) + 1;
+      drafts_that_stood += accepted[b];
+    }
+  }
+
+  const std::vector<std::vector<std::int32_t>>& tokens() const { return tokens_; }
+  std::int64_t drafts_that_stood = 0;
+
+ private:
+  std::vector<std::int32_t> draft(const std::vector<float>& rows, std::int64_t position) const {
+    const auto requests = static_cast<std::int64_t>(tokens_.size());
+    std::vector<std::uint64_t> offsets = offsets_;
+    for (std::uint64_t& offset : offsets) offset += static_cast<std::uint64_t>(position);
+    SampleRequest request;
+    request.logits = {rows.data(), DType::float32, requests, kTokens, kTokens};
+    request.temperature = drafter_.filters.temperature;
+    request.top_k = drafter_.filters.top_k;
+    request.seed = {seeds_.data(), requests};
+    request.offset = {offsets.data(), requests};
+    request.purpose = Purpose::draft;
+    std::vector<std::int32_t> drawn(tokens_.size());
+    SampleResult result;
+    result.tokens = {drawn.data(), requests};
+    EXPECT_FALSE(sample(request, result));
+    return drawn;
+  }
+
+  std::uint32_t target_;
+  LawFilters filters_;
+  Drafter drafter_;
+  std::vector<std::vector<std::int32_t>> tokens_;
+  std::vector<std::uint64_t> seeds_, offsets_;
+};
+
+TEST(ChainDistribution, ServingWithSpeculationDrawsTriplesOfTheTarget) {
+  constexpr std::uint32_t kTarget = 5;
+  const std::int64_t loops = is_reduced() ? 2 : 20;
+  constexpr std::int64_t kRequests = 20000;
+  LawFilters filters;  // of the target: with top_p, so that supports differ from row to row
+  filters.temperature = 0.8F;
+  filters.top_p = 0.95F;
+  reference::RowParameters parameters;
+  parameters.temperature = 0.8F;
+  parameters.top_p = 0.95F;
+  const reference::SequenceDistribution distribution = reference::sequences_of(
+      [&](std::span<const std::int32_t> prefix) {
+        return reference::integer_model(logits_behind({prefix.begin(), prefix.end()}, kTarget), {},
+                                        parameters);
+      },
+      kLength);
+  std::vector<double> probabilities;
+  for (const auto& [tokens, probability] : distribution) {
+    probabilities.push_back(probability.convert_to<double>());
+  }
+  const auto all = drafters(kTarget);
+  const double level = 1e-9 / static_cast<double>(all.size());
+  for (const Drafter& drafter : all) {
+    std::map<std::vector<std::int32_t>, std::uint64_t> seen;
+    std::int64_t stood = 0;
+    for (std::int64_t at = 0; at < loops; ++at) {
+      Loop loop(kTarget, filters, drafter, static_cast<std::uint64_t>(at * kRequests), kRequests);
+      for (std::int64_t step = 0; step < kLength; ++step) loop.step();  // a token a step at least
+      for (const auto& tokens : loop.tokens()) ++seen[{tokens.begin(), tokens.begin() + kLength}];
+      stood += loop.drafts_that_stood;
+    }
+    std::vector<std::uint64_t> counts;
+    for (const auto& [tokens, probability] : distribution) {
+      counts.push_back(seen[tokens]);
+      seen.erase(tokens);
+    }
+    EXPECT_TRUE(seen.empty()) << drafter.name << ": sequences that the target excludes";
+    EXPECT_GE(statistics::goodness_of_fit(counts, probabilities).g_p_bound, level) << drafter.name;
+    EXPECT_GT(stood, loops * kRequests / 4) << drafter.name << ": drafts hardly ever stand";
+  }
+}
+
+}  // namespace
+}  // namespace fairdraw::suites

@@ -1,0 +1,449 @@
+// verify_chain and verify_tree equal the model bit for bit, on every target; and `sample`, where
+// the draft's distribution is unknown.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <random>
+#include <set>
+
+#include "fairdraw/process_logits.h"
+#include "fairdraw/sample.h"
+#include "fairdraw/speculative.h"
+#include "tests/sample/random_rows.h"
+#include "tests/sample/reduced.h"
+#include "tests/speculation/speculation_calls.h"
+
+namespace fairdraw::suites {
+namespace {
+
+// A call takes less than to start threads: they are for one call of 16.
+constexpr Execution kOneThread{CpuTarget::best, 1};
+
+std::uint64_t calls_in_a_test() { return is_reduced() ? 2000 : 6000; }
+
+std::int64_t vocab_of(std::uint64_t number) {
+  constexpr std::array<std::int64_t, 8> kVocabs = {1, 2, 5, 31, 33, 64, 130, 257};
+  return kVocabs.at((number / 3) % kVocabs.size());
+}
+
+TEST(SpeculationDifferential, ChainsEqualTheModelOnEveryTarget) {
+  HostArrays arrays;
+  std::set<RowStatus> seen;
+  std::array<std::int64_t, 3> accepted{}, rejected{};  // by distribution of the draft
+  for (std::uint64_t number = 0; number < calls_in_a_test(); ++number) {
+    const SpeculationCall call = random_speculation_call(number, vocab_of(number));
+    SpeculationOutputs expected = expected_chain_outputs(call);
+    std::fill(expected.nodes.begin(), expected.nodes.end(), 0);
+    for (const CpuTarget target : available_targets()) {
+      SpeculationOutputs got(call, call.max_draft);
+      std::fill(got.nodes.begin(), got.nodes.end(), 0);
+      const Error error = verify_chain(chain_in(call, arrays),
+                                       speculation_result_in<VerifyChainResult>(got, arrays),
+                                       {target, number % 16 == 0 ? 2 : 1});
+      ASSERT_FALSE(error) << error.message;
+      ASSERT_EQ(difference(expected, got), "") << "call " << number << ", " << to_string(target);
+    }
+    SpeculationOutputs tokens_alone(call, call.max_draft, false);
+    ASSERT_FALSE(verify_chain(chain_in(call, arrays),
+                              speculation_result_in<VerifyChainResult>(tokens_alone, arrays),
+                              kOneThread));
+    ASSERT_EQ(tokens_alone.tokens, expected.tokens);
+    seen.insert(expected.statuses.begin(), expected.statuses.end());
+    const auto distribution = static_cast<std::size_t>(call.draft_law);
+    for (std::size_t b = 0; b < expected.statuses.size(); ++b) {
+      if (expected.statuses[b] != RowStatus::ok) continue;
+      accepted.at(distribution) += expected.accepted[b];
+      rejected.at(distribution) += expected.accepted[b] < call.max_draft ? 1 : 0;
+    }
+  }
+  // The calls are what they claim to be: every status of a chain, and both outcomes of each
+  // distribution.
+  for (const RowStatus status :
+       {RowStatus::ok, RowStatus::inactive, RowStatus::nan_input, RowStatus::infinite_input,
+        RowStatus::no_allowed_token, RowStatus::invalid_temperature, RowStatus::invalid_top_k,
+        RowStatus::invalid_top_p, RowStatus::invalid_min_p, RowStatus::index_out_of_range,
+        RowStatus::invalid_draft_length, RowStatus::impossible_draft}) {
+    EXPECT_EQ(seen.count(status), 1U) << to_string(status);
+  }
+  for (std::size_t distribution = 0; distribution < 3; ++distribution) {
+    EXPECT_GT(accepted.at(distribution), 20) << distribution;
+    EXPECT_GT(rejected.at(distribution), 20) << distribution;
+  }
+}
+
+TEST(SpeculationDifferential, TreesEqualTheModelOnEveryTarget) {
+  HostArrays arrays;
+  std::set<RowStatus> seen;
+  std::array<std::int64_t, 3> branches{};  // paths that take another child than the node behind
+                                           // their own, by distribution of the draft
+  std::array<std::int64_t, 2>
+      rejected{};  // trees of known distribution that end before a leaf, by siblings
+  for (std::uint64_t number = 0; number < calls_in_a_test(); ++number) {
+    const SpeculationCall call = random_speculation_call(number, vocab_of(number), true);
+    const SpeculationOutputs expected = expected_tree_outputs(call);
+    for (const CpuTarget target : available_targets()) {
+      SpeculationOutputs got(call, call.max_depth);
+      const Error error =
+          verify_tree(tree_in(call, arrays), speculation_result_in<VerifyTreeResult>(got, arrays),
+                      {target, number % 16 == 0 ? 2 : 1});
+      ASSERT_FALSE(error) << error.message;
+      ASSERT_EQ(difference(expected, got), "") << "call " << number << ", " << to_string(target);
+    }
+    SpeculationOutputs tokens_alone(call, call.max_depth, false);
+    ASSERT_FALSE(verify_tree(tree_in(call, arrays),
+                             speculation_result_in<VerifyTreeResult>(tokens_alone, arrays),
+                             kOneThread));
+    ASSERT_EQ(tokens_alone.tokens, expected.tokens);
+    seen.insert(expected.statuses.begin(), expected.statuses.end());
+    for (std::size_t b = 0; call.max_depth > 0 && b < expected.statuses.size(); ++b) {
+      const auto first = static_cast<std::ptrdiff_t>(b) * call.max_depth;
+      bool branch = false;
+      for (std::ptrdiff_t i = 0; i < expected.accepted[b]; ++i) {
+        const std::int32_t* const node = expected.nodes.data() + first + i;
+        branch = branch || *node != (i == 0 ? 0 : node[-1] + 1);
+      }
+      branches.at(static_cast<std::size_t>(call.draft_law)) += branch ? 1 : 0;
+      if (call.draft_law == DraftLaw::none || expected.statuses[b] != RowStatus::ok) continue;
+      rejected.at(static_cast<std::size_t>(call.siblings)) += expected.accepted[b] == 0 ? 1 : 0;
+    }
+  }
+  for (const RowStatus status : {RowStatus::ok, RowStatus::index_out_of_range,
+                                 RowStatus::invalid_draft_length, RowStatus::invalid_draft_tree}) {
+    EXPECT_EQ(seen.count(status), 1U) << to_string(status);
+  }
+  EXPECT_EQ(seen.count(RowStatus::impossible_draft), 1U);
+  for (const std::int64_t count : branches) EXPECT_GT(count, 20);
+  for (const std::int64_t count : rejected) EXPECT_GT(count, 20);
+}
+
+// Residuals of many siblings, exactly: 60 bits each.
+TEST(SpeculationDifferential, NodesOfManyChildrenEqualTheModel) {
+  HostArrays arrays;
+  std::array<std::int64_t, 3> ends{};  // a child far back stands; none does; there are too many
+  const std::uint64_t calls = calls_in_a_test() / 20;
+  for (std::uint64_t number = 0; number < calls; ++number) {
+    const std::int64_t vocab = std::array<std::int64_t, 4>{3, 40, 130, 257}.at(number / 4 % 4);
+    // Without replacement there are no more children than tokens.
+    const std::int64_t most = number % 2 == 0 ? 48 : std::min<std::int64_t>(vocab, 48);
+    const SpeculationCall call = wide_speculation_call(number, most, vocab);
+    const SpeculationOutputs expected = expected_tree_outputs(call);
+    for (const CpuTarget target : available_targets()) {
+      SpeculationOutputs got(call, 1);
+      const Error error = verify_tree(
+          tree_in(call, arrays), speculation_result_in<VerifyTreeResult>(got, arrays), {target, 1});
+      ASSERT_FALSE(error) << error.message;
+      ASSERT_EQ(difference(expected, got), "") << "call " << number << ", " << to_string(target);
+    }
+    ends[0] += expected.nodes[0] >= 8 ? 1 : 0;
+    ends[1] += expected.accepted[0] == 0 ? 1 : 0;
+  }
+  // As many children as there may be, and one more.
+  for (const std::int64_t children : {kMaxSiblings, kMaxSiblings + 1}) {
+    const SpeculationCall call = wide_speculation_call(4, children, 3);
+    const SpeculationOutputs expected = expected_tree_outputs(call);
+    SpeculationOutputs got(call, 1);
+    ASSERT_FALSE(verify_tree(tree_in(call, arrays),
+                             speculation_result_in<VerifyTreeResult>(got, arrays), kOneThread));
+    ASSERT_EQ(difference(expected, got), "") << children;
+    ends[2] += expected.statuses[0] == RowStatus::invalid_draft_tree ? 1 : 0;
+  }
+  EXPECT_GT(ends[0], 10);
+  EXPECT_GT(ends[1], 10);
+  EXPECT_EQ(ends[2], 1);
+}
+
+// A chain is a tree of one child a node: bit for bit what verify_chain gives with the same
+// distribution.
+TEST(SpeculationDifferential, ChainsAsTreesGiveWhatChainsGive) {
+  HostArrays arrays;
+  std::array<std::int64_t, 3> accepted{}, rejected{};  // by distribution of the draft
+  for (std::uint64_t number = 0; number < calls_in_a_test(); ++number) {
+    SpeculationCall call = random_speculation_call(number, vocab_of(number));
+    SpeculationOutputs chain(call, call.max_draft);
+    ASSERT_FALSE(verify_chain(chain_in(call, arrays),
+                              speculation_result_in<VerifyChainResult>(chain, arrays), kOneThread));
+    // The same request as a tree: rows of the draft beside those of the target.
+    const SpeculationCall as_chain = call;
+    call.trees = true;
+    call.max_depth = call.max_draft;
+    call.siblings = static_cast<SiblingSampling>(number / 24 % 2);
+    if (call.draft_law != DraftLaw::none) {
+      call.draft.allocate(as_chain.draft.dtype, call.target.rows, call.draft.vocab,
+                          call.draft.vocab, 0);
+      const std::vector<float> nowhere(static_cast<std::size_t>(call.draft.vocab), std::nanf(""));
+      for (std::int64_t r = 0; r < call.draft.rows; ++r) call.draft.set_row(r, nowhere.data());
+    }
+    for (std::int64_t b = 0; b < call.batch; ++b) {
+      const auto at = static_cast<std::size_t>(b);
+      const bool packed = !call.row_begins.empty();
+      const std::int64_t begin = packed ? call.row_begins[at] : b * (call.max_draft + 1);
+      const std::int64_t end = packed ? call.row_begins[at + 1] : begin + call.max_draft + 1;
+      // No place for drafts: refused.
+      if (begin < b || end <= begin || end > call.target.rows) continue;
+      for (std::int64_t row = begin; row + 1 < end; ++row) {
+        const auto place = static_cast<std::size_t>(row - b);
+        if (place >= call.parents.size()) break;
+        call.parents[place] = static_cast<std::int32_t>(row - begin) - 1;
+        if (call.draft_law != DraftLaw::none) {
+          call.draft.set_row(row, as_chain.draft_rows[place].data());
+        }
+      }
+    }
+    SpeculationOutputs tree(call, call.max_depth);
+    ASSERT_FALSE(verify_tree(tree_in(call, arrays),
+                             speculation_result_in<VerifyTreeResult>(tree, arrays), kOneThread));
+    tree.nodes = chain.nodes;
+    // Begins out of their order put two requests over the same places, which are chains of one.
+    if (call.row_begins.empty() || std::is_sorted(call.row_begins.begin(), call.row_begins.end())) {
+      ASSERT_EQ(difference(chain, tree), "") << "call " << number;
+    }
+    const auto distribution = static_cast<std::size_t>(call.draft_law);
+    for (std::size_t b = 0; b < chain.statuses.size(); ++b) {
+      if (chain.statuses[b] != RowStatus::ok) continue;
+      accepted.at(distribution) += chain.accepted[b];
+      rejected.at(distribution) += chain.accepted[b] < call.max_draft ? 1 : 0;
+    }
+  }
+  for (std::size_t distribution = 0; distribution < 3; ++distribution) {
+    EXPECT_GT(accepted.at(distribution), 20) << distribution;
+    EXPECT_GT(rejected.at(distribution), 20) << distribution;
+  }
+}
+
+// Speculation without a distribution changes nothing but the speed: token after token is what
+// `sample` gives for the row at its offset. With seeds in an array; a request without drafts under
+// any distribution too.
+TEST(SpeculationDifferential, ChainsWithoutADistributionEmitTheTokensOfSample) {
+  HostArrays arrays;
+  std::int64_t compared = 0;
+  for (std::uint64_t number = 0; number < calls_in_a_test(); ++number) {
+    SpeculationCall call = random_speculation_call(number, vocab_of(number));
+    if (!call.target.seed.is_array || !call.target.offset.is_array) continue;
+    if (call.draft_law != DraftLaw::none) {
+      call.draft_lengths.assign(static_cast<std::size_t>(call.batch), 0);
+    }
+    SpeculationOutputs got(call, call.max_draft);
+    const VerifyChainRequest request = chain_in(call, arrays);
+    ASSERT_FALSE(
+        verify_chain(request, speculation_result_in<VerifyChainResult>(got, arrays), kOneThread));
+    for (std::int64_t b = 0; b < call.batch; ++b) {
+      if (got.statuses[static_cast<std::size_t>(b)] != RowStatus::ok) continue;
+      const std::int64_t begin = call.row_begins.empty()
+                                     ? b * (call.max_draft + 1)
+                                     : call.row_begins[static_cast<std::size_t>(b)];
+      for (std::int64_t i = 0; i <= got.accepted[static_cast<std::size_t>(b)]; ++i) {
+        SampleRequest one;
+        one.logits = request.target.logits;
+        one.temperature = call.target.temperature.at(b);
+        one.top_k = call.target.top_k.at(b);
+        one.top_p = call.target.top_p.at(b);
+        one.min_p = call.target.min_p.at(b);
+        one.tie_rule = call.target.tie_rule;
+        one.filter_order = call.target.filter_order;
+        one.allowed = request.target.allowed;
+        const auto row = static_cast<std::int32_t>(begin + i);
+        one.indices = {&row, 1};
+        const std::uint64_t seed = call.target.seed.at(b);
+        const std::uint64_t offset = call.target.offset.at(b) + static_cast<std::uint64_t>(i);
+        one.seed = {&seed, 1};
+        one.offset = {&offset, 1};
+        std::int32_t token = -7;
+        SampleResult result;
+        result.tokens = {&token, 1};
+        ASSERT_FALSE(sample(one, result, kOneThread));
+        ASSERT_EQ(got.tokens[static_cast<std::size_t>(b * (call.max_draft + 1) + i)], token)
+            << "call " << number << ", request " << b << ", position " << i;
+        ++compared;
+      }
+    }
+  }
+  EXPECT_GT(compared, static_cast<std::int64_t>(calls_in_a_test()) / 2);
+}
+
+// Target rows are processed, each with the history behind its own draft: lists of rows overlap in
+// one buffer of prompt, output and drafts. The same as verifying the processed rows.
+TEST(SpeculationDifferential, TargetRowsAreProcessedWithTheGrowingPrefix) {
+  HostArrays arrays;
+  std::int64_t changed = 0;
+  for (std::uint64_t number = 0; number < calls_in_a_test() / 4; ++number) {
+    SpeculationCall call = random_speculation_call(number, vocab_of(number));
+    const std::int64_t rows = call.target.rows;
+    // All histories are one: ten tokens, and the call's drafts behind them where they are tokens.
+    std::vector<std::int32_t> history;
+    for (std::int32_t i = 0; i < 10; ++i) {
+      history.push_back(
+          static_cast<std::int32_t>((number + std::uint64_t{7} * static_cast<std::uint64_t>(i)) %
+                                    static_cast<std::uint64_t>(call.target.vocab)));
+    }
+    for (const std::int32_t token : call.draft_tokens) {
+      const bool is_token = token >= 0 && token < call.target.vocab;
+      history.push_back(is_token ? token : -1);
+    }
+    std::vector<std::int64_t> begins(static_cast<std::size_t>(rows), 0);
+    std::vector<std::int32_t> lengths;
+    std::vector<float> repetition, frequency;
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const auto most = static_cast<std::int64_t>(history.size());
+      lengths.push_back(static_cast<std::int32_t>(std::min(10 + row % 6, most)));
+      repetition.push_back(row % 7 == 6 ? -1.0F : 1.0F + static_cast<float>(row % 3) / 4);
+      frequency.push_back(static_cast<float>(row % 4) / 8);
+    }
+    VerifyChainRequest request = chain_in(call, arrays);
+    LogitsProcessing& processing = request.target.processing;
+    processing.repetition_penalty = {repetition.data(), rows};
+    processing.frequency_penalty = {frequency.data(), rows};
+    processing.output = {history.data(),
+                         static_cast<std::int64_t>(history.size()),
+                         {begins.data(), rows},
+                         {lengths.data(), rows}};
+    SpeculationOutputs processed_there(call, call.max_draft), plain(call, call.max_draft);
+    Error error = verify_chain(
+        request, speculation_result_in<VerifyChainResult>(processed_there, arrays), kOneThread);
+    ASSERT_FALSE(error) << error.message;
+    VerifyChainRequest unprocessed = chain_in(call, arrays);
+    ASSERT_FALSE(verify_chain(unprocessed, speculation_result_in<VerifyChainResult>(plain, arrays),
+                              kOneThread));
+    changed += plain == processed_there ? 0 : 1;
+
+    std::vector<float> logits(static_cast<std::size_t>(rows * call.target.vocab));
+    std::vector<RowStatus> row_statuses(static_cast<std::size_t>(rows));
+    error = process_logits({request.target.logits, processing, request.target.allowed, {}},
+                           {{logits.data(), rows, call.target.vocab}, {row_statuses.data(), rows}},
+                           kOneThread);
+    ASSERT_FALSE(error) << error.message;
+    unprocessed.target.logits = {logits.data(), DType::float32, rows, call.target.vocab,
+                                 call.target.vocab};
+    unprocessed.target.allowed = {};
+    SpeculationOutputs processed_before(call, call.max_draft);
+    ASSERT_FALSE(verify_chain(unprocessed,
+                              speculation_result_in<VerifyChainResult>(processed_before, arrays),
+                              kOneThread));
+    for (std::size_t b = 0; b < processed_there.statuses.size(); ++b) {
+      // A row that fails in processing is all -inf there, which is another status here.
+      const RowStatus there = processed_there.statuses[b], before = processed_before.statuses[b];
+      const bool failed_row = before == RowStatus::no_allowed_token;
+      if (failed_row) {
+        ASSERT_NE(there, RowStatus::ok) << "call " << number << ", request " << b;
+        continue;
+      }
+      ASSERT_EQ(there, before) << "call " << number << ", request " << b;
+      for (std::int64_t i = 0; i <= call.max_draft; ++i) {
+        const auto at =
+            b * static_cast<std::size_t>(call.max_draft + 1) + static_cast<std::size_t>(i);
+        ASSERT_EQ(processed_there.tokens[at], processed_before.tokens[at])
+            << "call " << number << ", request " << b;
+      }
+    }
+  }
+  EXPECT_GT(changed, static_cast<std::int64_t>(calls_in_a_test()) / 40);
+}
+
+TEST(VerifyTree, SgLangsLinksBecomeParents) {
+  // Root 0 with children 1 and 2; 1 has 3 and 4, 3 has 5. And a request whose links are wrong.
+  const std::vector<std::int32_t> child = {1, 3, -1, 5, -1, -1, /**/ 1, 1, 9, -1, -1, -1};
+  const std::vector<std::int32_t> sibling = {-1, 2, -1, 4, -1, -1, /**/ -1, 2, -1, 4, -1, -1};
+  std::vector<std::int32_t> parents(10, -77);
+  ASSERT_FALSE(
+      parents_from_links({child.data(), 12}, {sibling.data(), 12}, 2, 6, {parents.data(), 10}));
+  EXPECT_EQ(std::vector<std::int32_t>(parents.begin(), parents.begin() + 5),
+            (std::vector<std::int32_t>{-1, -1, 0, 0, 2}));
+  // Node 1 points at itself, 2 out of the tree; 3 is reached by nothing, and 4 through it alone.
+  EXPECT_LT(parents[5], -1);
+  EXPECT_LT(parents[6], -1);
+  EXPECT_LT(parents[7], -1);
+  const Error error =
+      parents_from_links({child.data(), 12}, {sibling.data(), 11}, 2, 6, {parents.data(), 10});
+  EXPECT_NE(error.message.find("next_sibling"), std::string::npos);
+}
+
+// An error names the field, its value and what is allowed, and nothing is written.
+TEST(VerifyArguments, ErrorsNameTheField) {
+  HostArrays arrays;
+  SpeculationCall call;
+  for (std::uint64_t number = 2;; number += 3) {  // logits of the draft, padded, with drafts
+    call = random_speculation_call(number, 5);
+    if (call.row_begins.empty() && call.max_draft > 0 && !call.draft_lengths.empty()) break;
+  }
+  const SpeculationOutputs untouched(call, call.max_draft);
+  SpeculationOutputs outputs = untouched;
+  struct Case {
+    const char* name;
+    std::function<void(VerifyChainRequest&, VerifyChainResult&)> set;
+  };
+  using Request = VerifyChainRequest&;
+  using Result = VerifyChainResult&;
+  const std::vector<Case> cases = {
+      {"max_draft", [](Request r, Result) { r.max_draft = -1; }},
+      {"batch", [](Request r, Result) { r.target.batch = -1; }},
+      {"target.logits", [](Request r, Result) { r.target.logits.rows -= 1; }},
+      {"target.logits.vocab", [](Request r, Result) { r.target.logits.vocab = 0; }},
+      {"target.filters.top_k", [](Request r, Result) { r.target.filters.top_k.values.size += 1; }},
+      {"target.filters.tie_rule",
+       [](Request r, Result) { r.target.filters.tie_rule = static_cast<TieRule>(2); }},
+      {"target.row_begins",
+       [](Request r, Result) {
+         static const std::int64_t begin = 0;
+         r.target.row_begins = {&begin, 1};
+       }},
+      {"target.seed", [](Request r, Result) { r.target.seed = {r.target.seed.values.data, 99}; }},
+      {"draft_tokens", [](Request r, Result) { r.draft_tokens.size += 1; }},
+      {"draft_tokens", [](Request r, Result) { r.draft_tokens.data = nullptr; }},
+      {"draft_lengths", [](Request r, Result) { r.draft_lengths.size += 1; }},
+      {"draft_law", [](Request r, Result) { r.draft_law = static_cast<DraftLaw>(3); }},
+      {"draft", [](Request r, Result) { r.draft.rows -= 1; }},
+      {"draft.vocab", [](Request r, Result) { r.draft.vocab -= 1; }},
+      {"draft_filters.min_p", [](Request r, Result) { r.draft_filters.min_p.values.size += 1; }},
+      {"tokens", [](Request, Result r) { r.tokens.size -= 1; }},
+      {"tokens", [](Request, Result r) { r.tokens.data = nullptr; }},
+      {"accepted", [](Request, Result r) { r.accepted.size += 1; }},
+      {"statuses", [](Request, Result r) { r.statuses.size += 1; }}};
+  static const std::uint64_t seed = 0;
+  for (const Case& bad : cases) {
+    VerifyChainRequest request = chain_in(call, arrays);
+    if (!request.target.seed.is_array()) request.target.seed = {&seed, call.batch};
+    VerifyChainResult result = speculation_result_in<VerifyChainResult>(outputs, arrays);
+    bad.set(request, result);
+    const Error error = verify_chain(request, result);
+    EXPECT_EQ(error.code, ErrorCode::invalid_argument) << bad.name;
+    EXPECT_NE(error.message.find(bad.name), std::string::npos) << error.message;
+    EXPECT_NE(error.message.find("allowed: "), std::string::npos) << error.message;
+  }
+  // Logits of a draft beside those of the target.
+  SpeculationCall tree_call;
+  for (std::uint64_t number = 2;; number += 3) {
+    tree_call = random_speculation_call(number, 5, true);
+    if (tree_call.row_begins.empty() && tree_call.max_draft > 0) break;
+  }
+  struct TreeCase {
+    const char* name;
+    std::function<void(VerifyTreeRequest&)> set;
+  };
+  using Tree = VerifyTreeRequest&;
+  const std::vector<TreeCase> tree_cases = {
+      {"parents", [](Tree r) { r.parents.size -= 1; }},
+      {"max_depth", [](Tree r) { r.max_depth = -1; }},
+      {"draft_law", [](Tree r) { r.draft_law = static_cast<DraftLaw>(3); }},
+      {"siblings", [](Tree r) { r.siblings = static_cast<SiblingSampling>(2); }},
+      {"draft", [](Tree r) { r.draft.rows -= 1; }},
+      {"draft.vocab", [](Tree r) { r.draft.vocab -= 1; }},
+      {"draft_filters.top_p", [](Tree r) { r.draft_filters.top_p.values.size += 1; }}};
+  SpeculationOutputs tree_outputs(tree_call, tree_call.max_depth);
+  const SpeculationOutputs untouched_tree = tree_outputs;
+  for (const TreeCase& bad : tree_cases) {
+    VerifyTreeRequest request = tree_in(tree_call, arrays);
+    bad.set(request);
+    const Error error =
+        verify_tree(request, speculation_result_in<VerifyTreeResult>(tree_outputs, arrays));
+    EXPECT_EQ(error.code, ErrorCode::invalid_argument) << bad.name;
+    EXPECT_NE(error.message.find(bad.name), std::string::npos) << error.message;
+    EXPECT_NE(error.message.find("allowed: "), std::string::npos) << error.message;
+  }
+  EXPECT_EQ(tree_outputs, untouched_tree);
+  EXPECT_EQ(outputs, untouched);
+}
+
+}  // namespace
+}  // namespace fairdraw::suites

@@ -1,0 +1,237 @@
+// Drafted trees whose siblings are drawn with the words that fairdraw/speculative.h names give the
+// target's distribution: triples of tokens, with and without replacement.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "fairdraw/sample.h"
+#include "fairdraw/speculative.h"
+#include "harness/statistics/statistics.h"
+#include "reference/speculation_distribution.h"
+#include "tests/sample/reduced.h"
+#include "tests/speculation/small_model.h"
+
+namespace fairdraw::suites {
+namespace {
+
+constexpr std::int64_t kTokens = kSmallVocab, kLength = 3;
+
+// Three children of the root; the first has two, the third one.
+constexpr std::array<std::int32_t, 6> kParents = {-1, -1, -1, 0, 0, 2};
+constexpr std::int64_t kNodes = kParents.size(), kTreeRows = kNodes + 1, kDepth = 2;
+
+struct TreeDrafter {
+  const char* name;
+  SiblingSampling siblings;
+  std::uint32_t model;
+  float temperature;
+};
+
+/// One step of many requests, from nothing: the tokens that each gets, filled up with the target's.
+class TreeStep {
+ public:
+  TreeStep(std::uint32_t target, const LawFilters& filters, const TreeDrafter& drafter,
+           std::uint64_t first_seed, std::int64_t requests)
+      : target_(target), filters_(filters), drafter_(drafter), requests_(requests) {
+    const auto count = static_cast<std::size_t>(requests);
+    for (std::size_t b = 0; b < count; ++b) seeds_.push_back(first_seed + b);
+    drafted_.assign(count * kNodes, 0);
+    target_rows_.assign(count * kTreeRows * kTokens, 0);
+    draft_rows_.assign(count * kTreeRows * kTokens, std::nanf(""));  // of leaves nobody reads them
+  }
+
+  /// Draws the trees with the request's own bits, verifies them, and returns tokens.
+  std::vector<std::vector<std::int32_t>> run() {
+    for (std::int64_t node = -1; node < kNodes; ++node) draw_children(node);
+    std::vector<std::int32_t> parents;
+    for (std::int64_t b = 0; b < requests_; ++b) {
+      parents.insert(parents.end(), kParents.begin(), kParents.end());
+    }
+    VerifyTreeRequest request;
+    request.target.logits = view(target_rows_);
+    request.target.filters = filters_;
+    request.target.batch = requests_;
+    request.target.seed = {seeds_.data(), requests_};
+    request.max_draft = kNodes;
+    request.max_depth = kDepth;
+    request.draft_tokens = {drafted_.data(), requests_ * kNodes};
+    request.parents = {parents.data(), requests_ * kNodes};
+    request.draft_law = DraftLaw::logits;
+    request.siblings = drafter_.siblings;
+    request.draft = view(draft_rows_);
+    request.draft_filters.temperature = drafter_.temperature;
+    std::vector<std::int32_t> out(seeds_.size() * (kDepth + 1)), accepted(seeds_.size());
+    std::vector<RowStatus> statuses(seeds_.size());
+    const Error error = verify_tree(request, {{out.data(), requests_ * (kDepth + 1)},
+                                              {},
+                                              {accepted.data(), requests_},
+                                              {statuses.data(), requests_}});
+    EXPECT_FALSE(error) << error.message;
+    std::vector<std::vector<std::int32_t>> tokens;
+    for (std::size_t b = 0; b < seeds_.size(); ++b) {
+      EXPECT_EQ(statuses[b], RowStatus::ok);
+      const auto first = out.begin() + static_cast<std::ptrdiff_t>(b * (kDepth + 1));
+      tokens.emplace_back(first, first + accepted[b] + 1);
+      drafts_that_stood += accepted[b];
+    }
+    for (std::int64_t at = 1; at < kLength; ++at) draw_missing(at, tokens);
+    return tokens;
+  }
+
+  std::int64_t drafts_that_stood = 0;
+
+ private:
+  RowsView view(const std::vector<float>& rows) const {
+    return {rows.data(), DType::float32, requests_ * kTreeRows, kTokens, kTokens};
+  }
+
+  std::vector<std::int32_t> prefix_of(std::size_t b, std::int64_t node) const {
+    std::vector<std::int32_t> prefix;
+    for (; node >= 0; node = kParents[static_cast<std::size_t>(node)]) {
+      prefix.insert(prefix.begin(), drafted_[b * kNodes + static_cast<std::size_t>(node)]);
+    }
+    return prefix;
+  }
+
+  // Rows of both models behind `node`, and its children, one sample number each.
+  void draw_children(std::int64_t node) {
+    const auto row = static_cast<std::size_t>(node + 1);
+    std::vector<float> behind;
+    for (std::size_t b = 0; b < seeds_.size(); ++b) {
+      const Logits ours = logits_behind(prefix_of(b, node), target_);
+      const Logits other = logits_behind(prefix_of(b, node), drafter_.model);
+      const auto at = static_cast<std::ptrdiff_t>((b * kTreeRows + row) * kTokens);
+      std::copy(ours.begin(), ours.end(), target_rows_.begin() + at);
+      behind.insert(behind.end(), other.begin(), other.end());
+      if (std::count(kParents.begin(), kParents.end(), node) > 0) {
+        std::copy(other.begin(), other.end(), draft_rows_.begin() + at);
+      }
+    }
+    std::vector<std::uint32_t> allowed(seeds_.size(), (1U << kTokens) - 1);
+    std::int32_t sibling = 0;
+    for (std::size_t child = 0; child < kParents.size(); ++child) {
+      if (kParents[child] != node) continue;
+      const std::vector<std::int32_t> drawn = draw(behind, allowed, node, sibling++);
+      for (std::size_t b = 0; b < seeds_.size(); ++b) {
+        drafted_[b * kNodes + child] = drawn[b];
+        if (drafter_.siblings == SiblingSampling::without_replacement) {
+          allowed[b] &= ~(1U << drawn[b]);
+        }
+      }
+    }
+  }
+
+  std::vector<std::int32_t> draw(const std::vector<float>& rows,
+                                 const std::vector<std::uint32_t>& allowed, std::int64_t node,
+                                 std::int32_t sibling) const {
+    const std::vector<std::uint64_t> offsets(seeds_.size(), node < 0 ? 0 : 1);  // by depth
+    SampleRequest request;
+    request.logits = {rows.data(), DType::float32, requests_, kTokens, kTokens};
+    request.allowed = {allowed.data(), requests_, 1};
+    request.temperature = drafter_.temperature;
+    request.seed = {seeds_.data(), requests_};
+    request.offset = {offsets.data(), requests_};
+    request.purpose = Purpose::draft;
+    request.num_samples = sibling + 1;
+    std::vector<std::int32_t> samples(seeds_.size() * static_cast<std::size_t>(sibling + 1));
+    SampleResult result;
+    result.tokens = {samples.data(), requests_ * (sibling + 1)};
+    EXPECT_FALSE(sample(request, result));
+    std::vector<std::int32_t> drawn;
+    for (std::size_t b = 0; b < seeds_.size(); ++b) {
+      drawn.push_back(
+          samples[b * static_cast<std::size_t>(sibling + 1) + static_cast<std::size_t>(sibling)]);
+    }
+    return drawn;
+  }
+
+  // Position `at` of requests that are shorter, as the next step without drafts draws it.
+  void draw_missing(std::int64_t at, std::vector<std::vector<std::int32_t>>& tokens) const {
+    std::vector<float> rows;
+    for (const auto& prefix : tokens) {
+      const auto until = std::min<std::ptrdiff_t>(at, std::ssize(prefix));
+      const Logits row = logits_behind({prefix.begin(), prefix.begin() + until}, target_);
+      rows.insert(rows.end(), row.begin(), row.end());
+    }
+    const std::vector<std::uint64_t> offsets(seeds_.size(), static_cast<std::uint64_t>(at));
+    SampleRequest request;
+    request.logits = {rows.data(), DType::float32, requests_, kTokens, kTokens};
+    request.temperature = filters_.temperature;
+    request.top_p = filters_.top_p;
+    request.seed = {seeds_.data(), requests_};
+    request.offset = {offsets.data(), requests_};
+    std::vector<std::int32_t> drawn(seeds_.size());
+    SampleResult result;
+    result.tokens = {drawn.data(), requests_};
+    EXPECT_FALSE(sample(request, result));
+    for (std::size_t b = 0; b < tokens.size(); ++b) {
+      if (std::ssize(tokens[b]) == at) tokens[b].push_back(drawn[b]);
+    }
+  }
+
+  std::uint32_t target_;
+  LawFilters filters_;
+  TreeDrafter drafter_;
+  std::int64_t requests_;
+  std::vector<std::uint64_t> seeds_;
+  std::vector<std::int32_t> drafted_;
+  std::vector<float> target_rows_, draft_rows_;
+};
+
+TEST(TreeDistribution, TreesDrawnWithTheShippedSeedsGiveTriplesOfTheTarget) {
+  constexpr std::uint32_t kTarget = 5;
+  const bool reduced = is_reduced();
+  const std::int64_t loops = reduced ? 2 : 20;
+  constexpr std::int64_t kRequests = 20000;
+  LawFilters filters;  // without top_k, so that the draft excludes no token and four can be drawn
+  filters.temperature = 0.8F;
+  filters.top_p = 0.95F;
+  reference::RowParameters parameters;
+  parameters.temperature = 0.8F;
+  parameters.top_p = 0.95F;
+  const reference::SequenceDistribution distribution = reference::sequences_of(
+      [&](std::span<const std::int32_t> prefix) {
+        return reference::integer_model(logits_behind({prefix.begin(), prefix.end()}, kTarget), {},
+                                        parameters);
+      },
+      kLength);
+  std::vector<double> probabilities;
+  for (const auto& [tokens, probability] : distribution) {
+    probabilities.push_back(probability.convert_to<double>());
+  }
+  const auto with = SiblingSampling::with_replacement,
+             without = SiblingSampling::without_replacement;
+  const TreeDrafter all[] = {{"another model, with replacement", with, 77, 0.7F},
+                             {"another model, without replacement", without, 77, 0.7F},
+                             {"the target's own model, flatter, with replacement", with, 5, 4},
+                             {"the target's own model, sharper, without", without, 5, 0.5F}};
+  const double level = 1e-9 / static_cast<double>(std::size(all));
+  for (const TreeDrafter& drafter : all) {
+    std::map<std::vector<std::int32_t>, std::uint64_t> seen;
+    std::int64_t stood = 0;
+    for (std::int64_t at = 0; at < loops; ++at) {
+      TreeStep step(kTarget, filters, drafter, static_cast<std::uint64_t>(at * kRequests),
+                    kRequests);
+      for (const auto& tokens : step.run()) ++seen[tokens];
+      stood += step.drafts_that_stood;
+    }
+    std::vector<std::uint64_t> counts;
+    for (const auto& [tokens, probability] : distribution) {
+      counts.push_back(seen[tokens]);
+      seen.erase(tokens);
+    }
+    EXPECT_TRUE(seen.empty()) << drafter.name << ": sequences that the target excludes";
+    EXPECT_GE(statistics::goodness_of_fit(counts, probabilities).g_p_bound, level) << drafter.name;
+    EXPECT_GT(stood, loops * kRequests / 4) << drafter.name << ": drafts hardly ever stand";
+  }
+}
+
+}  // namespace
+}  // namespace fairdraw::suites

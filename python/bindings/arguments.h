@@ -1,0 +1,152 @@
+// Arguments that several operations take: filters, seeds, bits, lists, and the arrays of results.
+//
+// As in arrays.h the argument's name comes first, and errors name it.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <type_traits>
+
+#include "fairdraw/sampling.h"
+#include "fairdraw/token_lists.h"
+#include "fairdraw/types.h"
+#include "python/bindings/arrays.h"
+
+namespace fairdraw::python {
+
+Parameter<float> probability(const char* name, nb::handle object, const Place& place);
+Parameter<float> temperature_of(nb::handle object, const Place& place);
+Parameter<std::int32_t> top_k_of(nb::handle object, const Place& place);
+
+/// Seeds, offsets and indices, and the arrays that they live in.
+struct Options {
+  Parameter<std::uint64_t> seed, offset;
+  Indices indices;
+  DrawOptions draw;
+
+  Options(nb::handle seed_object, nb::handle offset_object, nb::handle indices_object,
+          std::int32_t num_samples, const Place& place);
+  // `draw` points into the other members.
+  Options(const Options&) = delete;
+  Options& operator=(const Options&) = delete;
+
+  std::int64_t outputs(const RowsView& rows) const {
+    return indices.view.given() ? indices.view.size : rows.rows;
+  }
+};
+
+/// Whether an array is one run of memory, in the order of its axes.
+bool is_contiguous(const InputArray& array);
+
+/// A result array of T, or an empty view for None.
+template <class T, class Stored = T>
+class Output {
+ public:
+  Output(const char* name, nb::handle object, std::int64_t size, const Place& place) {
+    if (object.is_none()) return;
+    array_ = output_array(name, object, nb::dtype<Stored>(), size, place);
+    view = {static_cast<T*>(array_.data()), size};
+  }
+  View<T> view;
+
+ private:
+  OutputArray array_;
+};
+using Statuses = Output<RowStatus, std::int32_t>;
+
+/// An array of T that is read as it is, or an empty view for None. fairdraw/_host_arrays.py and
+/// fairdraw/_device_arrays.py make such arrays of what users have; their lengths are the kernels'
+/// to check.
+template <class T, class Stored = T>
+class Input {
+ public:
+  /// On any device: where the call runs, as place_of(array()) says.
+  Input(const char* name, nb::handle object) { read(name, object, nullptr); }
+  Input(const char* name, nb::handle object, const Place& place) { read(name, object, &place); }
+
+  const InputArray& array() const { return array_; }
+  View<const T> view;
+
+ private:
+  void read(const char* name, nb::handle object, const Place* place) {
+    if (object.is_none()) return;
+    array_ = input_array(name, object, place);
+    if (array_.dtype() != nb::dtype<Stored>() || !is_contiguous(array_)) {
+      throw_type_error(fmt::format("{} holds {}; {} is needed, contiguous", name,
+                                   dtype_name(array_.dtype()), dtype_name(nb::dtype<Stored>())));
+    }
+    // A view without data means "not given": an empty array is given.
+    view = {array_.size() == 0 ? &kNothing : static_cast<const T*>(array_.data()),
+            static_cast<std::int64_t>(array_.size())};
+  }
+
+  static constexpr T kNothing{};
+  InputArray array_;
+};
+
+/// Lists of token ids, or none for None: a tuple of ids (int32), begins (int64), lengths (int32).
+class Lists {
+ public:
+  Lists(const char* name, nb::handle object, const Place& place);
+  TokenLists view;
+
+ private:
+  Input<std::int32_t> ids_;
+  Input<std::int64_t> begins_;
+  Input<std::int32_t> lengths_;
+};
+
+/// Bits of a matrix of words: [rows, >= ceil(vocab / 32)] of uint32, or of int32 as torch has them.
+template <class Word, class Array>
+BitRows<Word> bit_rows(const char* name, const Array& array, std::int64_t vocab) {
+  const bool words =
+      array.dtype().bits == 32 && array.dtype().lanes == 1 &&
+      (array.dtype() == nb::dtype<std::uint32_t>() || array.dtype() == nb::dtype<std::int32_t>());
+  if (!words) {
+    throw_type_error(fmt::format("{} holds {}; packed words of uint32 or int32 are needed", name,
+                                 dtype_name(array.dtype())));
+  }
+  if (array.ndim() != 2) {
+    throw_type_error(
+        fmt::format("{} has {} axes; 2 are needed: [rows, ceil(vocab / 32)]", name, array.ndim()));
+  }
+  const auto needed = (vocab + 31) / 32;
+  const auto columns = static_cast<std::int64_t>(array.shape(1));
+  const auto count = static_cast<std::int64_t>(array.shape(0));
+  const bool apart = count > 0 && columns > 1 && array.stride(1) != 1;
+  if (columns < needed || apart) {
+    throw_value_error(
+        fmt::format("{}: {} words a row, {} apart; allowed: >= {} (ceil(vocab / 32)), side by side",
+                    name, columns, array.stride(1), needed));
+  }
+  return {static_cast<Word*>(array.data()), count, count > 1 ? array.stride(0) : columns};
+}
+
+/// A flag a row or request: contiguous bool or uint8 along one axis.
+View<const std::uint8_t> flags_of(const char* name, const InputArray& array);
+
+/// Calls without the interpreter's lock, and raises what comes back.
+template <class Call>
+void run_on_host(const Call& call) {
+  Error error;
+  {
+    const nb::gil_scoped_release others_may_run;
+    error = call();
+  }
+  raise(error);
+}
+
+/// The same where the place is: the call gets the place's way to run.
+template <class OnCpu, class OnCuda>
+void run(const Place& place, OnCpu on_cpu, OnCuda on_cuda) {
+  run_on_host([&] { return place.on_cuda() ? on_cuda(place.cuda) : on_cpu(place.cpu); });
+}
+
+// Every object may be None as far as nanobind sees: what must not be is told by name.
+template <class Function, class... Names>
+void define(nb::module_& module, const char* name, Function function, Names... names) {
+  module.def(name, function, nb::arg(names).none()...);
+}
+
+}  // namespace fairdraw::python

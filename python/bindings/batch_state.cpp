@@ -1,0 +1,224 @@
+// BatchState and the CPU's FusedSamplingProcessor, as fairdraw/serving.py and
+// fairdraw/fused_sampling_processor.py need them: requests by position, results as lists.
+#include "fairdraw/batch_state.h"
+
+#include <fmt/format.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "fairdraw/fused_sampling_processor.h"
+#include "python/bindings/arguments.h"
+#include "python/bindings/batch_fields.h"
+#include "python/bindings/bindings.h"
+
+namespace fairdraw::python {
+namespace {
+
+using Handle = nb::handle;
+
+struct OwnedProcessor {
+  FusedSamplingProcessor processor;
+  std::int64_t vocab;
+
+  explicit OwnedProcessor(OwnedState& owned)
+      : processor(*owned.state), vocab(owned.state->options().vocab) {}
+};
+
+/// The fields of BatchRequest, in its order.
+struct Fields {
+  BatchRequest request;
+
+  Fields(float temperature, std::int32_t top_k, float top_p, float min_p, float repetition_penalty,
+         bool repetition_of_prompt, float frequency_penalty, float presence_penalty,
+         std::uint64_t seed, std::uint64_t first_offset, std::int32_t min_tokens, Ids stop_ids,
+         const std::vector<std::pair<std::int32_t, float>>& bias, std::vector<Ids> bad_words,
+         Ids allowed_ids, Ids prompt) {
+    request.temperature = temperature;
+    request.top_k = top_k;
+    request.top_p = top_p;
+    request.min_p = min_p;
+    request.repetition_penalty = repetition_penalty;
+    request.repetition_of_prompt = repetition_of_prompt;
+    request.frequency_penalty = frequency_penalty;
+    request.presence_penalty = presence_penalty;
+    request.seed = seed;
+    request.first_offset = first_offset;
+    request.min_tokens = min_tokens;
+    request.stop_ids = std::move(stop_ids);
+    for (const auto& [token, value] : bias) request.bias.push_back({token, value});
+    request.bad_words = std::move(bad_words);
+    request.allowed_ids = std::move(allowed_ids);
+    request.prompt = std::move(prompt);
+  }
+};
+
+void step(OwnedProcessor& self, Handle logits, Handle offsets, bool all) {
+  const Rows rows = rows_of("logits", logits);
+  const Place place = place_of(rows.array, 0, nb::none());
+  if (place.on_cuda()) {
+    throw_value_error(fmt::format("logits is on {}; allowed: the device of the processor, cpu",
+                                  device_name(place.device_type, place.device_id)));
+  }
+  const StepRows which = all ? StepRows::all : StepRows::last;
+  with_offsets(offsets, place, [&](auto view) {
+    run_on_host([&] { return self.processor.step(rows.view, view, which); });
+  });
+}
+
+}  // namespace
+
+OwnedState::OwnedState(std::int64_t vocab, std::int32_t capacity, std::int32_t max_length,
+                       std::int32_t max_bias, std::int32_t max_stop_ids, std::int32_t max_bad_words,
+                       std::int32_t max_bad_word_tokens, std::int32_t max_allowed_ids, bool dense,
+                       bool lowest_id, bool joint) {
+  BatchStateOptions options;
+  options.vocab = vocab;
+  options.capacity = capacity;
+  options.max_length = max_length;
+  options.max_bias = max_bias;
+  options.max_stop_ids = max_stop_ids;
+  options.max_bad_words = max_bad_words;
+  options.max_bad_word_tokens = max_bad_word_tokens;
+  options.max_allowed_ids = max_allowed_ids;
+  options.history = dense ? HistoryForm::dense : HistoryForm::lists;
+  options.tie_rule = lowest_id ? TieRule::lowest_id : TieRule::keep_all;
+  options.filter_order = joint ? FilterOrder::joint : FilterOrder::top_k_first;
+  raise(BatchState::make(options, state));
+}
+
+Ids list_of(View<const std::int32_t> view) { return {view.data, view.data + view.size}; }
+
+Ids numbers_of(View<const RowStatus> statuses) {
+  Ids numbers;
+  for (std::int64_t i = 0; i < statuses.size; ++i) {
+    numbers.push_back(static_cast<std::int32_t>(statuses.data[i]));
+  }
+  return numbers;
+}
+
+std::vector<Ids> lists_of(const TokenLists& lists) {
+  std::vector<Ids> tokens;
+  for (std::int64_t i = 0; i < lists.lengths.size; ++i) {
+    tokens.push_back(list_of({lists.data + lists.begins.data[i], lists.lengths.data[i]}));
+  }
+  return tokens;
+}
+
+InputArray array_of_processor(const char* name, Handle object, const Place& place) {
+  InputArray array = input_array(name, object, nullptr);
+  const int type = array.device_type();
+  const bool on_host = type == nb::device::cpu::value || type == nb::device::cuda_host::value ||
+                       type == nb::device::cuda_managed::value;
+  if (on_host || (type == place.device_type && array.device_id() == place.device_id)) return array;
+  const std::string own =
+      place.on_cuda()
+          ? fmt::format(" or the processor's, {}", device_name(place.device_type, place.device_id))
+          : "";
+  throw_value_error(fmt::format("{} is on {}; allowed: host memory{}", name,
+                                device_name(type, array.device_id()), own));
+}
+
+nb::tuple tuple_of(const BatchRequest& r) {
+  std::vector<std::pair<std::int32_t, float>> bias;
+  for (const TokenBias& entry : r.bias) bias.emplace_back(entry.token, entry.bias);
+  return nb::make_tuple(r.temperature, r.top_k, r.top_p, r.min_p, r.repetition_penalty,
+                        r.repetition_of_prompt, r.frequency_penalty, r.presence_penalty, r.seed,
+                        r.first_offset, r.min_tokens, r.stop_ids, bias, r.bad_words, r.allowed_ids,
+                        r.prompt);
+}
+
+void bind_batch_state(nb::module_& module) {
+  nb::class_<OwnedState>(module, "BatchState")
+      .def(nb::init<std::int64_t, std::int32_t, std::int32_t, std::int32_t, std::int32_t,
+                    std::int32_t, std::int32_t, std::int32_t, bool, bool, bool>())
+      .def("add",
+           [](OwnedState& self, RequestId id, const Fields& fields, std::int32_t slot) {
+             raise(self.state->add(id, fields.request, slot));
+             return self.state->slot_of(id);
+           })
+      .def("remove", [](OwnedState& self, RequestId id) { raise(self.state->remove(id)); })
+      .def("swap",
+           [](OwnedState& self, std::int32_t a, std::int32_t b) { raise(self.state->swap(a, b)); })
+      .def("compact",
+           [](OwnedState& self) {
+             std::vector<std::pair<std::int32_t, std::int32_t>> moves;
+             for (const SlotMove move : self.state->compact())
+               moves.emplace_back(move.from, move.to);
+             return moves;
+           })
+      .def("evict",
+           [](OwnedState& self, RequestId id) {
+             RequestSnapshot snapshot;
+             raise(self.state->evict(id, snapshot));
+             return nb::make_tuple(tuple_of(snapshot.request), snapshot.output, snapshot.allowed);
+           })
+      .def("restore",
+           [](OwnedState& self, RequestId id, const Fields& fields, Ids output,
+              std::vector<std::uint32_t> allowed, std::int32_t slot) {
+             raise(self.state->restore({id, fields.request, std::move(output), std::move(allowed)},
+                                       slot));
+             return self.state->slot_of(id);
+           })
+      .def("append",
+           [](OwnedState& self, RequestId id, const Ids& tokens) {
+             raise(self.state->append(id, tokens.data(), static_cast<std::int64_t>(tokens.size())));
+           })
+      .def("append_step",
+           [](OwnedState& self, const Ids& tokens) {
+             raise(self.state->append_step(
+                 {tokens.data(), static_cast<std::int64_t>(tokens.size())}));
+           })
+      .def("size", [](const OwnedState& self) { return self.state->size(); })
+      .def("slots", [](const OwnedState& self) { return self.state->slots(); })
+      .def("capacity", [](const OwnedState& self) { return self.state->options().capacity; })
+      .def("slot_of", [](const OwnedState& self, RequestId id) { return self.state->slot_of(id); })
+      .def("is_occupied",
+           [](const OwnedState& self, std::int32_t slot) { return self.state->is_occupied(slot); })
+      .def("id_at",
+           [](const OwnedState& self, std::int32_t slot) { return self.state->id_at(slot); })
+      .def("prompt", [](const OwnedState& self,
+                        std::int32_t slot) { return list_of(self.state->prompt(slot)); })
+      .def("output", [](const OwnedState& self,
+                        std::int32_t slot) { return list_of(self.state->output(slot)); })
+      .def("offset",
+           [](const OwnedState& self, std::int32_t slot) { return self.state->offset(slot); });
+
+  nb::class_<Fields>(module, "BatchRequest")
+      .def(nb::init<float, std::int32_t, float, float, float, bool, float, float, std::uint64_t,
+                    std::uint64_t, std::int32_t, Ids,
+                    const std::vector<std::pair<std::int32_t, float>>&, std::vector<Ids>, Ids,
+                    Ids>());
+
+  nb::class_<OwnedProcessor>(module, "FusedSamplingProcessor")
+      .def(nb::init<OwnedState&>(), nb::keep_alive<1, 2>())
+      .def("step", &step, nb::arg("logits").none(), nb::arg("logit_offsets").none(), nb::arg("all"))
+      .def("new_tokens",
+           [](const OwnedProcessor& self) { return list_of(self.processor.new_tokens()); })
+      .def("new_token_counts",
+           [](const OwnedProcessor& self) { return list_of(self.processor.new_token_counts()); })
+      .def("statuses",
+           [](const OwnedProcessor& self) { return numbers_of(self.processor.statuses()); })
+      .def("generated_tokens",
+           [](const OwnedProcessor& self) { return lists_of(self.processor.generated_tokens()); })
+      .def(
+          "update_bitmask",
+          [](OwnedProcessor& self, Handle packed) {
+            const InputArray array = array_of_processor("packed", packed, Place());
+            raise(self.processor.update_bitmask(
+                bit_rows<const std::uint32_t>("packed", array, self.vocab)));
+          },
+          nb::arg("packed").none())
+      .def("clear_bitmask", [](OwnedProcessor& self) { self.processor.clear_bitmask(); })
+      .def("start_async_token_copy",
+           [](OwnedProcessor& self) { raise(self.processor.start_async_token_copy()); })
+      .def("wait_for_tokens",
+           [](const OwnedProcessor& self) { return list_of(self.processor.wait_for_tokens()); });
+}
+
+}  // namespace fairdraw::python

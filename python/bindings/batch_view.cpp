@@ -1,0 +1,245 @@
+#include "python/bindings/batch_view.h"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+
+#include <array>
+#include <stdexcept>
+#include <vector>
+
+#include "harness/contract/usage_error.h"
+#include "harness/run/calls/request.h"
+#include "python/bindings/bindings.h"
+
+namespace fairdraw::python {
+
+namespace nb = nanobind;
+
+Arrays arrays_from_name(const std::string& name) {
+  const std::vector<std::string> names = {"numpy", "torch"};
+  if (name == names[0]) return Arrays::numpy;
+  if (name == names[1]) return Arrays::torch;
+  throw harness::UsageError(harness::unknown_name_message("arrays", name, names));
+}
+
+Loan::Loan() : state_(new State) {
+  owner_ = nb::capsule(state_, [](void* pointer) noexcept {
+    auto* const state = static_cast<State*>(pointer);
+    state->ended = true;
+    if (state->abandoned) delete state;
+  });
+}
+
+Loan::~Loan() {
+  owner_.reset();
+  if (state_->ended) {
+    delete state_;
+  } else {
+    state_->abandoned = true;
+  }
+}
+
+bool Loan::still_held() {
+  owner_.reset();
+  return !state_->ended;
+}
+
+const fairdraw_batch& BatchView::get() const {
+  if (batch_ != nullptr) return *batch_;
+  throw std::runtime_error(
+      "this batch is over: its arrays are lent for one call; copy what is to "
+      "be kept");
+}
+
+nb::object BatchView::array(const void* data, std::size_t axes, const std::size_t* shape,
+                            const std::int64_t* strides, nb::dlpack::dtype dtype,
+                            bool writable) const {
+  if (data == nullptr) return nb::none();
+  const int cpu = nb::device::cpu::value;
+  void* const memory = const_cast<void*>(data);  // NOLINT: handed out as read-only below
+  const auto made = [&]<class Framework>(Framework) {
+    if (writable) {
+      return nb::object(
+          nb::ndarray<Framework>(memory, axes, shape, loan_->owner(), strides, dtype, cpu).cast());
+    }
+    return nb::object(
+        nb::ndarray<Framework, nb::ro>(data, axes, shape, loan_->owner(), strides, dtype, cpu)
+            .cast());
+  };
+  // torch has no read-only tensors: there the harness's guards see what is written where.
+  if (arrays_ == Arrays::torch) {
+    writable = true;
+    return made(nb::pytorch{});
+  }
+  return made(nb::numpy{});
+}
+
+nb::object BatchView::matrix(const void* data, std::int64_t rows, std::int64_t columns,
+                             std::int64_t stride, nb::dlpack::dtype dtype, bool writable) const {
+  const std::array<std::size_t, 2> shape = {static_cast<std::size_t>(rows),
+                                            static_cast<std::size_t>(columns)};
+  const std::array<std::int64_t, 2> strides = {stride, 1};
+  return array(data, 2, shape.data(), strides.data(), dtype, writable);
+}
+
+nb::object BatchView::vector(const void* data, std::int64_t size, nb::dlpack::dtype dtype,
+                             bool writable) const {
+  const auto length = static_cast<std::size_t>(size);
+  const std::int64_t stride = 1;
+  return array(data, 1, &length, &stride, dtype, writable);
+}
+
+namespace {
+
+constexpr auto kFloat = nb::dtype<float>();
+constexpr auto kInt = nb::dtype<std::int32_t>();
+
+// torch computes little with unsigned integers: there 64-bit ones come as the same bits, signed.
+nb::dlpack::dtype unsigned_64(const BatchView& view) {
+  return view.arrays() == Arrays::torch ? nb::dtype<std::int64_t>() : nb::dtype<std::uint64_t>();
+}
+
+nb::dlpack::dtype unsigned_32(const BatchView& view) {
+  return view.arrays() == Arrays::torch ? nb::dtype<std::int32_t>() : nb::dtype<std::uint32_t>();
+}
+
+nb::dlpack::dtype row_dtype(const BatchView& view) {
+  using nb::dlpack::dtype_code;
+  const auto code = [](dtype_code c) { return static_cast<std::uint8_t>(c); };
+  switch (view.get().dtype) {
+    case 0:
+      return kFloat;
+    case 1:
+      return {code(dtype_code::Float), 16, 1};
+    default:  // NumPy has no bfloat16: its bits then
+      return view.arrays() == Arrays::torch ? nb::dlpack::dtype{code(dtype_code::Bfloat), 16, 1}
+                                            : nb::dtype<std::uint16_t>();
+  }
+}
+
+std::int64_t seeds_of(const fairdraw_batch& batch) {
+  return batch.seed_is_scalar != 0 ? 1 : batch.outputs;
+}
+
+// [outputs, num_samples]
+nb::object per_token(const BatchView& view, const void* data, nb::dlpack::dtype dtype,
+                     bool writable) {
+  const fairdraw_batch& batch = view.get();
+  return view.matrix(data, batch.outputs, batch.num_samples, batch.num_samples, dtype, writable);
+}
+
+nb::object per_row(const BatchView& view, const void* data, nb::dlpack::dtype dtype) {
+  return view.vector(data, view.get().rows, dtype, false);
+}
+
+const char* dtype_name(const BatchView& view) {
+  constexpr std::array kNames = {"float32", "float16", "bfloat16"};
+  return kNames.at(view.get().dtype);
+}
+
+}  // namespace
+
+void bind_batch(nb::module_& module) {
+  using View = BatchView;
+  const auto read = [](auto member) { return [member](const View& v) { return v.get().*member; }; };
+  using Batch = fairdraw_batch;
+  nb::class_<View>(module, "Batch")
+      .def_prop_ro("input", [](const View& v) { return v.get().input == 0 ? "logits" : "probs"; })
+      .def_prop_ro("dtype", dtype_name)
+      .def_prop_ro("rows", read(&Batch::rows))
+      .def_prop_ro("vocab", read(&Batch::vocab))
+      .def_prop_ro("outputs", read(&Batch::outputs))
+      .def_prop_ro("num_samples", read(&Batch::num_samples))
+      .def_prop_ro("tie_rule",
+                   [](const View& v) { return v.get().tie_rule == 0 ? "keep_all" : "lowest_id"; })
+      .def_prop_ro(
+          "filter_apply_order",
+          [](const View& v) { return v.get().filter_order == 0 ? "top_k_first" : "joint"; })
+      .def_prop_ro("seed_is_scalar", [](const View& v) { return v.get().seed_is_scalar != 0; })
+      .def_prop_ro("logits",
+                   [](const View& v) {
+                     const Batch& b = v.get();
+                     return v.matrix(b.logits, b.rows, b.vocab, b.row_stride, row_dtype(v), false);
+                   })
+      .def_prop_ro("temperature",
+                   [](const View& v) { return per_row(v, v.get().temperature, kFloat); })
+      .def_prop_ro("top_k", [](const View& v) { return per_row(v, v.get().top_k, kInt); })
+      .def_prop_ro("top_p", [](const View& v) { return per_row(v, v.get().top_p, kFloat); })
+      .def_prop_ro("min_p", [](const View& v) { return per_row(v, v.get().min_p, kFloat); })
+      .def_prop_ro("allowed",
+                   [](const View& v) {
+                     const Batch& b = v.get();
+                     return v.matrix(b.allowed, b.rows, harness::words_for(b.vocab),
+                                     b.allowed_stride, unsigned_32(v), false);
+                   })
+      .def_prop_ro(
+          "active",
+          [](const View& v) { return per_row(v, v.get().active, nb::dtype<std::uint8_t>()); })
+      .def_prop_ro(
+          "indices",
+          [](const View& v) { return v.vector(v.get().indices, v.get().outputs, kInt, false); })
+      .def_prop_ro("seed",
+                   [](const View& v) {
+                     return v.vector(v.get().seed, seeds_of(v.get()), unsigned_64(v), false);
+                   })
+      .def_prop_ro("offset",
+                   [](const View& v) {
+                     return v.vector(v.get().offset, seeds_of(v.get()), unsigned_64(v), false);
+                   })
+      .def_prop_ro("words",
+                   [](const View& v) { return per_token(v, v.get().words, unsigned_64(v), false); })
+      .def_prop_ro("out_tokens",
+                   [](const View& v) { return per_token(v, v.get().tokens, kInt, true); })
+      .def_prop_ro(
+          "out_statuses",
+          [](const View& v) { return v.vector(v.get().statuses, v.get().outputs, kInt, true); })
+      .def_prop_ro(
+          "out_support_size",
+          [](const View& v) { return v.vector(v.get().support_size, v.get().outputs, kInt, true); })
+      .def_prop_ro("out_logprob",
+                   [](const View& v) { return per_token(v, v.get().logprob, kFloat, true); })
+      .def_prop_ro(
+          "out_logprob_filtered",
+          [](const View& v) { return per_token(v, v.get().logprob_filtered, kFloat, true); })
+      .def_prop_ro("out_mask",
+                   [](const View& v) {
+                     const Batch& b = v.get();
+                     return v.matrix(b.mask, b.rows, harness::words_for(b.vocab), b.mask_stride,
+                                     unsigned_32(v), true);
+                   })
+      .def_prop_ro("out_probs",
+                   [](const View& v) {
+                     const Batch& b = v.get();
+                     return v.matrix(b.probs, b.rows, b.vocab, b.probs_stride, kFloat, true);
+                   })
+      .def_prop_ro("report_mode",
+                   [](const View& v) {
+                     return nb::str(to_string(static_cast<LogprobsMode>(v.get().report_mode)));
+                   })
+      .def_prop_ro("rank_rule",
+                   [](const View& v) {
+                     return nb::str(to_string(static_cast<RankRule>(v.get().rank_rule)));
+                   })
+      .def_prop_ro("top_n", read(&Batch::top_n))
+      .def_prop_ro("out_report_values",
+                   [](const View& v) { return per_token(v, v.get().report_values, kFloat, true); })
+      .def_prop_ro("out_report_ranks",
+                   [](const View& v) { return per_token(v, v.get().report_ranks, kInt, true); })
+      .def_prop_ro("out_report_top_ids",
+                   [](const View& v) {
+                     const Batch& b = v.get();
+                     return v.matrix(b.report_top_ids, b.outputs, b.top_n, b.top_n, kInt, true);
+                   })
+      .def_prop_ro("out_report_top_values",
+                   [](const View& v) {
+                     const Batch& b = v.get();
+                     return v.matrix(b.report_top_values, b.outputs, b.top_n, b.top_n, kFloat,
+                                     true);
+                   })
+      .def_prop_ro("out_report_all", [](const View& v) {
+        const Batch& b = v.get();
+        return v.matrix(b.report_all, b.rows, b.vocab, b.report_all_stride, kFloat, true);
+      });
+}
+
+}  // namespace fairdraw::python

@@ -1,0 +1,19 @@
+// fairdraw._core: the kernels and the gate as fairdraw's Python files need them. Its functions take
+// all their arguments by position and check what C++ must rely on; defaults, unseeded calls and new
+// arrays are the Python files' affair.
+#include <nanobind/nanobind.h>
+
+#include "python/bindings/bindings.h"
+
+NB_MODULE(_core, module) {
+  module.attr("__version__") = FAIRDRAW_VERSION;
+  fairdraw::python::bind_operations(module);
+  fairdraw::python::bind_batch(module);
+  fairdraw::python::bind_batch_state(module);
+  fairdraw::python::bind_cuda_fused_sampling_processor(module);
+  fairdraw::python::bind_beam_search(module);
+  fairdraw::python::bind_outputs_of_requests(module);
+  fairdraw::python::bind_request_parameters(module);
+  fairdraw::python::bind_speculative(module);
+  fairdraw::python::bind_verify(module);
+}

@@ -1,0 +1,390 @@
+// The operations of fairdraw/sample.h, fairdraw/sampling.h and fairdraw/cuda.h on arrays.
+#include <fmt/format.h>
+
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "fairdraw/cuda.h"
+#include "fairdraw/log_probabilities.h"
+#include "fairdraw/sample.h"
+#include "fairdraw/sampling.h"
+#include "python/bindings/arguments.h"
+#include "python/bindings/bindings.h"
+
+namespace fairdraw::python {
+namespace {
+
+using Handle = nb::handle;
+
+void softmax_rows(Handle logits, Handle temperature, Handle probs, Handle statuses,
+                  std::uint64_t stream, Handle workspace) {
+  const Rows rows = rows_of("logits", logits);
+  const Place place = place_of(rows.array, stream, workspace);
+  const auto t = temperature_of(temperature, place);
+  OutputArray keep;
+  const FloatRows out = float_rows("probs", probs, rows.view, place, keep);
+  const Statuses status("statuses", statuses, rows.view.rows, place);
+  const auto call = [&](auto function) {
+    return [&, function](const auto& how) {
+      return function(rows.view, t.value, out, status.view, how);
+    };
+  };
+  run(place, call([](const auto&... a) { return fairdraw::softmax(a...); }),
+      call([](const auto&... a) { return cuda::softmax(a...); }));
+}
+
+// A draw that takes rows, parameters of its own, options and results.
+template <class OnCpu, class OnCuda>
+void draw(const Rows& rows, const Place& place, const Options& options, Handle tokens,
+          Handle statuses, OnCpu on_cpu, OnCuda on_cuda) {
+  const std::int64_t outputs = options.outputs(rows.view);
+  const Output<std::int32_t> token("tokens", tokens, outputs * options.draw.num_samples, place);
+  const Statuses status("statuses", statuses, outputs, place);
+  const DrawResult result{token.view, status.view};
+  run(
+      place, [&](const fairdraw::Execution& how) { return on_cpu(options.draw, result, how); },
+      [&](const cuda::Execution& how) { return on_cuda(options.draw, result, how); });
+}
+
+enum class Kind {
+  from_logits,
+  from_probs,
+  top_k,
+  top_p,
+  min_p,
+  logits_top_k_top_p,
+  probs_top_k_top_p
+};
+
+struct DrawArguments {
+  Handle top_k, top_p;  // top_p holds min_p for Kind::min_p
+  bool joint = false;
+};
+
+void draw_kind(Kind kind, Handle rows_object, const DrawArguments& arguments, Handle seed,
+               Handle offset, Handle indices, Handle tokens, Handle statuses, std::uint64_t stream,
+               Handle workspace) {
+  const bool logits = kind == Kind::from_logits || kind == Kind::logits_top_k_top_p;
+  const Rows rows = rows_of(logits ? "logits" : "probs", rows_object);
+  const Place place = place_of(rows.array, stream, workspace);
+  const Options options(seed, offset, indices, 1, place);
+  Parameter<std::int32_t> top_k;
+  Parameter<float> top_p;
+  if (!arguments.top_k.is_none()) top_k = top_k_of(arguments.top_k, place);
+  if (!arguments.top_p.is_none()) {
+    top_p = probability(kind == Kind::min_p ? "min_p" : "top_p", arguments.top_p, place);
+  }
+  // The views point into what moved along with them: a vector's elements stay where they are.
+  const FilterOrder order = arguments.joint ? FilterOrder::joint : FilterOrder::top_k_first;
+  const RowsView& view = rows.view;
+  const auto go = [&](auto on_cpu, auto on_cuda) {
+    draw(rows, place, options, tokens, statuses, on_cpu, on_cuda);
+  };
+#define FAIRDRAW_BOTH(function, ...)                                          \
+  go([&](const auto&... a) { return fairdraw::function(__VA_ARGS__, a...); }, \
+     [&](const auto&... a) { return cuda::function(__VA_ARGS__, a...); })
+  switch (kind) {
+    case Kind::from_logits:
+      return FAIRDRAW_BOTH(sampling_from_logits, view);
+    case Kind::from_probs:
+      return FAIRDRAW_BOTH(sampling_from_probs, view);
+    case Kind::top_k:
+      return FAIRDRAW_BOTH(top_k_sampling_from_probs, view, top_k.value);
+    case Kind::top_p:
+      return FAIRDRAW_BOTH(top_p_sampling_from_probs, view, top_p.value);
+    case Kind::min_p:
+      return FAIRDRAW_BOTH(min_p_sampling_from_probs, view, top_p.value);
+    case Kind::logits_top_k_top_p:
+      return FAIRDRAW_BOTH(top_k_top_p_sampling_from_logits, view, top_k.value, top_p.value, order);
+    case Kind::probs_top_k_top_p:
+      return FAIRDRAW_BOTH(top_k_top_p_sampling_from_probs, view, top_k.value, top_p.value, order);
+  }
+#undef FAIRDRAW_BOTH
+}
+
+void top_k_mask_rows(Handle logits, Handle top_k, Handle masked, Handle statuses,
+                     std::uint64_t stream, Handle workspace) {
+  const Rows rows = rows_of("logits", logits);
+  const Place place = place_of(rows.array, stream, workspace);
+  const auto k = top_k_of(top_k, place);
+  const OutputArray out =
+      output_array("masked", masked, rows.array.dtype(), rows.view.rows * rows.view.vocab, place);
+  const Statuses status("statuses", statuses, rows.view.rows, place);
+  const auto call = [&](auto function) {
+    return [&, function](const auto& how) {
+      return function(rows.view, k.value, out.data(), rows.view.vocab, status.view, how);
+    };
+  };
+  run(place, call([](const auto&... a) { return fairdraw::top_k_mask_logits(a...); }),
+      call([](const auto&... a) { return cuda::top_k_mask_logits(a...); }));
+}
+
+void renorm_rows(bool by_top_k, Handle probs, Handle parameter, Handle renormalised,
+                 Handle statuses, std::uint64_t stream, Handle workspace) {
+  const Rows rows = rows_of("probs", probs);
+  const Place place = place_of(rows.array, stream, workspace);
+  OutputArray keep;
+  const FloatRows out = float_rows("renormalised", renormalised, rows.view, place, keep);
+  const Statuses status("statuses", statuses, rows.view.rows, place);
+  const auto go = [&](const auto& value, auto on_cpu, auto on_cuda) {
+    run(
+        place,
+        [&](const fairdraw::Execution& how) {
+          return on_cpu(rows.view, value, out, status.view, how);
+        },
+        [&](const cuda::Execution& how) {
+          return on_cuda(rows.view, value, out, status.view, how);
+        });
+  };
+  if (by_top_k) {
+    go(top_k_of(parameter, place).value, fairdraw::top_k_renorm_probs, cuda::top_k_renorm_probs);
+  } else {
+    go(probability("top_p", parameter, place).value, fairdraw::top_p_renorm_probs,
+       cuda::top_p_renorm_probs);
+  }
+}
+
+struct SampleOutputs {
+  Handle tokens, statuses, support_size, logprob, logprob_filtered, mask, probs;
+  Handle reports;    ///< what Reports reads, or None
+  Handle token_ids;  ///< of log_probabilities: instead of draws; else None
+};
+
+/// Log-probabilities in the forms of engines: (mode, rank rule, top n, values, ranks, ids and
+/// values of the top, whole rows); each of the arrays may be None.
+class Reports {
+ public:
+  Reports(Handle object, std::int64_t outputs, std::int64_t tokens, const RowsView& rows,
+          const Place& place) {
+    if (object.is_none()) return;
+    const auto parts = nb::cast<nb::tuple>(object);
+    view.mode = static_cast<LogprobsMode>(nb::cast<std::uint32_t>(parts[0]));
+    view.rank_rule = static_cast<RankRule>(nb::cast<std::uint32_t>(parts[1]));
+    view.top_n = nb::cast<std::int32_t>(parts[2]);
+    values_.emplace("values", parts[3], tokens, place);
+    ranks_.emplace("ranks", parts[4], tokens, place);
+    top_ids_.emplace("top_ids", parts[5], outputs * view.top_n, place);
+    top_values_.emplace("top_values", parts[6], outputs * view.top_n, place);
+    view.values = values_->view;
+    view.ranks = ranks_->view;
+    view.top_ids = top_ids_->view;
+    view.top_values = top_values_->view;
+    if (!nb::object(parts[7]).is_none()) {
+      view.all = float_rows("all", parts[7], rows, place, all_);
+    }
+  }
+  LogprobsResult view;
+
+ private:
+  std::optional<Output<float>> values_, top_values_;
+  std::optional<Output<std::int32_t>> ranks_, top_ids_;
+  OutputArray all_;
+};
+
+View<const std::int32_t> token_ids_of(Handle object, std::int64_t size, const Place& place,
+                                      InputArray& keep) {
+  keep = input_array("token_ids", object, &place);
+  const auto count = static_cast<std::int64_t>(keep.size());
+  if (keep.dtype() != nb::dtype<std::int32_t>() || !is_contiguous(keep) || count != size) {
+    throw_type_error(
+        fmt::format("token_ids holds {} values of {}; {} of int32 or int64 are needed, "
+                    "contiguous",
+                    count, dtype_name(keep.dtype()), size));
+  }
+  return {static_cast<const std::int32_t*>(keep.data()), size};
+}
+
+void sample_rows(Handle logits, const std::array<Handle, 4>& parameters, Handle seed, Handle offset,
+                 Handle indices, std::int32_t num_samples, bool lowest_id, bool joint, bool draft,
+                 Handle allowed, Handle active, const SampleOutputs& outputs, std::uint64_t stream,
+                 Handle workspace) {
+  const Rows rows = rows_of("logits", logits);
+  const Place place = place_of(rows.array, stream, workspace);
+  if (num_samples < 1) {
+    throw_value_error(fmt::format("num_samples is {}; allowed: >= 1", num_samples));
+  }
+  const Options options(seed, offset, indices, num_samples, place);
+  const auto temperature = temperature_of(parameters[0], place);
+  const auto top_k = top_k_of(parameters[1], place);
+  const auto top_p = probability("top_p", parameters[2], place);
+  const auto min_p = probability("min_p", parameters[3], place);
+
+  SampleRequest request;
+  request.logits = rows.view;
+  request.temperature = temperature.value;
+  request.top_k = top_k.value;
+  request.top_p = top_p.value;
+  request.min_p = min_p.value;
+  request.seed = options.draw.seed;
+  request.offset = options.draw.offset;
+  request.indices = options.draw.indices;
+  request.num_samples = num_samples;
+  request.purpose = draft ? Purpose::draft : Purpose::draw;
+  request.tie_rule = lowest_id ? TieRule::lowest_id : TieRule::keep_all;
+  request.filter_order = joint ? FilterOrder::joint : FilterOrder::top_k_first;
+  InputArray allowed_array, active_array;
+  if (!allowed.is_none()) {
+    allowed_array = input_array("allowed", allowed, &place);
+    request.allowed = bit_rows<const std::uint32_t>("allowed", allowed_array, rows.view.vocab);
+  }
+  if (!active.is_none()) {
+    active_array = input_array("active", active, &place);
+    request.active = flags_of("active", active_array);
+  }
+
+  const std::int64_t count = options.outputs(rows.view);
+  const std::int64_t drawn = count * num_samples;
+  const Output<std::int32_t> tokens("out", outputs.tokens, drawn, place);
+  const Statuses statuses("statuses", outputs.statuses, count, place);
+  const Output<std::int32_t> support("support_size", outputs.support_size, count, place);
+  const Output<float> logprob("logprob", outputs.logprob, drawn, place);
+  const Output<float> filtered("logprob_filtered", outputs.logprob_filtered, drawn, place);
+  SampleResult result;
+  result.tokens = tokens.view;
+  result.statuses = statuses.view;
+  result.support_size = support.view;
+  result.logprob = logprob.view;
+  result.logprob_filtered = filtered.view;
+  OutputArray mask, probs;
+  if (!outputs.mask.is_none()) {
+    mask = nb::cast<OutputArray>(outputs.mask);
+    result.mask = bit_rows<std::uint32_t>("mask", mask, rows.view.vocab);
+  }
+  if (!outputs.probs.is_none()) {
+    result.probs = float_rows("probs", outputs.probs, rows.view, place, probs);
+  }
+  const Reports reports(outputs.reports, count, drawn, rows.view, place);
+  result.logprobs = reports.view;
+  if (!outputs.token_ids.is_none()) {
+    InputArray keep;
+    const View<const std::int32_t> ids = token_ids_of(outputs.token_ids, drawn, place, keep);
+    run(
+        place,
+        [&](const fairdraw::Execution& how) {
+          return log_probabilities(request, ids, result.logprobs, result.statuses, how);
+        },
+        [&](const cuda::Execution& how) {
+          return cuda::log_probabilities(request, ids, result.logprobs, result.statuses, how);
+        });
+    return;
+  }
+  run(
+      place, [&](const fairdraw::Execution& how) { return fairdraw::sample(request, result, how); },
+      [&](const cuda::Execution& how) { return cuda::sample(request, result, how); });
+}
+
+/// Enough for every operation over so many rows, whatever it reports.
+std::int64_t workspace_for_reports(std::int64_t rows) {
+  SampleRequest request;
+  request.logits.rows = rows;
+  float value = 0;
+  LogprobsResult reports;
+  reports.values = {&value, 1};
+  return cuda::workspace_bytes(request, reports);
+}
+
+void chain_rows(Handle draft_probs, Handle draft_tokens, Handle target_probs, Handle seed,
+                Handle offset, Handle tokens, Handle accepted, Handle emitted, Handle statuses,
+                std::uint64_t stream, Handle workspace) {
+  const Rows target = rows_of("target_probs", target_probs, 3);
+  const Rows draft = rows_of("draft_probs", draft_probs, 3);
+  const Place place = place_of(target.array, stream, workspace);
+  if (draft.array.device_type() != place.device_type ||
+      draft.array.device_id() != place.device_id) {
+    throw_value_error(fmt::format("draft_probs is on {}; target_probs is on {}",
+                                  device_name(draft.array.device_type(), draft.array.device_id()),
+                                  device_name(place.device_type, place.device_id)));
+  }
+  const InputArray ids = input_array("draft_token_ids", draft_tokens, &place);
+  const std::int64_t batch = draft.batch;
+  const std::int64_t n = draft.positions;
+  if (ids.dtype() != nb::dtype<std::int32_t>() || ids.ndim() != 2) {
+    throw_type_error(
+        fmt::format("draft_token_ids holds {} along {} axes; int32 [batch, n] is "
+                    "needed",
+                    dtype_name(ids.dtype()), ids.ndim()));
+  }
+  const auto axis = [&ids](std::size_t i) { return static_cast<std::int64_t>(ids.shape(i)); };
+  const bool contiguous = ids.size() <= 1 || ((axis(1) <= 1 || ids.stride(1) == 1) &&
+                                              (axis(0) <= 1 || ids.stride(0) == axis(1)));
+  if (axis(0) != batch || axis(1) != n || !contiguous) {
+    throw_value_error(fmt::format("draft_token_ids is [{}, {}]; [{}, {}] is needed, contiguous",
+                                  axis(0), axis(1), batch, n));
+  }
+  if (target.batch != batch || target.positions != n + 1) {
+    throw_value_error(
+        fmt::format("target_probs has {} positions of {} requests; {} of {} are "
+                    "needed (one more than drafted)",
+                    target.positions, target.batch, n + 1, batch));
+  }
+  const Options options(seed, offset, nb::none(), 1, place);
+  ChainSpeculativeRequest request;
+  request.draft_probs = draft.view;
+  request.draft_tokens = {static_cast<const std::int32_t*>(ids.data()), batch * n};
+  request.target_probs = target.view;
+  request.batch = batch;
+  request.num_draft_tokens = n;
+  request.seed = options.draw.seed;
+  request.offset = options.draw.offset;
+  const Output<std::int32_t> out("tokens", tokens, batch * (n + 1), place);
+  const Output<std::int32_t> accept("accepted", accepted, batch, place);
+  const Output<std::int32_t> emit("emitted", emitted, batch, place);
+  const Statuses status("statuses", statuses, batch, place);
+  const ChainSpeculativeResult result{out.view, accept.view, emit.view, status.view};
+  run(
+      place,
+      [&](const fairdraw::Execution& how) {
+        return fairdraw::chain_speculative_sampling(request, result, how);
+      },
+      [&](const cuda::Execution& how) {
+        return cuda::chain_speculative_sampling(request, result, how);
+      });
+}
+
+}  // namespace
+
+void bind_operations(nb::module_& module) {
+  define(module, "softmax", &softmax_rows, "logits", "temperature", "probs", "statuses", "stream",
+         "workspace");
+  define(
+      module, "draw",
+      [](int kind, Handle rows, Handle top_k, Handle top_p, bool joint, Handle seed, Handle offset,
+         Handle indices, Handle tokens, Handle statuses, std::uint64_t stream, Handle workspace) {
+        draw_kind(static_cast<Kind>(kind), rows, {top_k, top_p, joint}, seed, offset, indices,
+                  tokens, statuses, stream, workspace);
+      },
+      "kind", "rows", "top_k", "top_p", "joint", "seed", "offset", "indices", "tokens", "statuses",
+      "stream", "workspace");
+  define(module, "top_k_mask_logits", &top_k_mask_rows, "logits", "top_k", "masked", "statuses",
+         "stream", "workspace");
+  define(module, "renorm_probs", &renorm_rows, "by_top_k", "probs", "parameter", "renormalised",
+         "statuses", "stream", "workspace");
+  define(
+      module, "sample",
+      [](Handle logits, Handle temperature, Handle top_k, Handle top_p, Handle min_p, Handle seed,
+         Handle offset, Handle indices, std::int32_t num_samples, bool lowest_id, bool joint,
+         bool draft, Handle allowed, Handle active, Handle tokens, Handle statuses,
+         Handle support_size, Handle logprob, Handle logprob_filtered, Handle mask, Handle probs,
+         Handle reports, Handle token_ids, std::uint64_t stream, Handle workspace) {
+        sample_rows(logits, {temperature, top_k, top_p, min_p}, seed, offset, indices, num_samples,
+                    lowest_id, joint, draft, allowed, active,
+                    {tokens, statuses, support_size, logprob, logprob_filtered, mask, probs,
+                     reports, token_ids},
+                    stream, workspace);
+      },
+      "logits", "temperature", "top_k", "top_p", "min_p", "seed", "offset", "indices",
+      "num_samples", "lowest_id", "joint", "draft", "allowed", "active", "tokens", "statuses",
+      "support_size", "logprob", "logprob_filtered", "mask", "probs", "reports", "token_ids",
+      "stream", "workspace");
+  define(module, "chain_speculative_sampling", &chain_rows, "draft_probs", "draft_tokens",
+         "target_probs", "seed", "offset", "tokens", "accepted", "emitted", "statuses", "stream",
+         "workspace");
+  module.def("cuda_workspace_bytes", &workspace_for_reports);
+  module.def("why_no_cuda", [] {
+    const std::string reason = cuda::why_not_available();
+    return nb::str(reason.c_str());
+  });
+}
+
+}  // namespace fairdraw::python

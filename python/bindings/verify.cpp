@@ -1,0 +1,386 @@
+// The gate for Python: cases, runs, reports; the command line; what the integer model expects.
+#include <fmt/format.h>
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <future>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "harness/contract/usage_error.h"
+#include "harness/run/calls/random_words.h"
+#include "harness/run/calls/request.h"
+#include "python/bindings/arrays.h"
+#include "python/bindings/bindings.h"
+#include "python/bindings/python_sampler.h"
+#include "reference/integer_model.h"
+#include "reference/semantics.h"
+#include "reports/report.h"
+#include "suites/command/captured_files.h"
+#include "suites/command/command_line.h"
+#include "suites/command/samplers.h"
+#include "suites/command/seed.h"
+#include "suites/gate/cases/plan.h"
+
+namespace fairdraw::python {
+namespace {
+
+using harness::SamplerDescription;
+using harness::UsageError;
+
+using Promise = bool harness::RandomnessContract::*;
+using Ability = bool SamplerDescription::*;
+
+// Names as in harness/contract/sampler.h. A callable gets no chains: it is called with batches.
+const std::map<std::string, Ability>& abilities() {
+  static const std::map<std::string, Ability> all = {
+      {"exact_integer", &SamplerDescription::exact_integer},
+      {"per_request_seeds", &SamplerDescription::per_request_seeds},
+      {"float16", &SamplerDescription::float16},
+      {"bfloat16", &SamplerDescription::bfloat16},
+      {"from_probs", &SamplerDescription::from_probs},
+      {"from_probs_all_filters", &SamplerDescription::from_probs_all_filters},
+      {"scripted_words", &SamplerDescription::scripted_words},
+      {"allowed_mask", &SamplerDescription::allowed_mask},
+      {"active_rows", &SamplerDescription::active_rows},
+      {"indices", &SamplerDescription::indices},
+      {"num_samples", &SamplerDescription::num_samples},
+      {"lowest_id_ties", &SamplerDescription::lowest_id_ties},
+      {"joint_order", &SamplerDescription::joint_order},
+      {"reports_status", &SamplerDescription::reports_status},
+      {"reports_support", &SamplerDescription::reports_support},
+      {"reports_mask", &SamplerDescription::reports_mask},
+      {"reports_probs", &SamplerDescription::reports_probs},
+      {"reports_logprobs", &SamplerDescription::reports_logprobs},
+      {"reports_raw", &SamplerDescription::reports_raw},
+      {"reports_processed", &SamplerDescription::reports_processed},
+      {"ranks_position", &SamplerDescription::ranks_position},
+      {"ranks_at_least", &SamplerDescription::ranks_at_least}};
+  return all;
+}
+
+// What every sampler has unless it says otherwise.
+const std::map<std::string, Ability>& filters() {
+  static const std::map<std::string, Ability> all = {{"top_k", &SamplerDescription::top_k},
+                                                     {"top_p", &SamplerDescription::top_p},
+                                                     {"min_p", &SamplerDescription::min_p}};
+  return all;
+}
+
+const std::map<std::string, Promise>& promises() {
+  using Contract = harness::RandomnessContract;
+  static const std::map<std::string, Promise> all = {{"seeds", &Contract::seeds},
+                                                     {"offsets", &Contract::offsets},
+                                                     {"outputs", &Contract::outputs},
+                                                     {"samples", &Contract::samples},
+                                                     {"replays", &Contract::replays}};
+  return all;
+}
+
+template <class Members>
+std::vector<std::string> names_of(const Members& members) {
+  std::vector<std::string> names;
+  for (const auto& entry : members) names.push_back(entry.first);
+  return names;
+}
+
+template <class Members, class Target>
+void set_named(const char* what, const Members& members, const std::vector<std::string>& names,
+               Target& target) {
+  for (const std::string& name : names) {
+    const auto found = members.find(name);
+    if (found == members.end()) {
+      const std::vector<std::string> known = names_of(members);
+      throw UsageError(harness::unknown_name_message(what, name, known));
+    }
+    target.*(found->second) = true;
+  }
+}
+
+/// The arguments of fairdraw.verify, as verification.py hands them over.
+struct RunArguments {
+  nb::object function;  ///< a callable, or the name of a built-in sampler
+  std::string name, version, semantics, suite, arrays;
+  std::vector<std::string> abilities, lacks, randomness;
+  std::vector<std::pair<std::string, std::string>> logits;  ///< file, dtype ("": what it says)
+  std::optional<std::string> case_glob, seed, seed_from;
+  unsigned jobs = 0;  ///< 0: one a core
+};
+
+// Read once a process: a test item a case would read them a hundred times over.
+std::shared_ptr<const harness::CapturedLogits> captured(const std::string& path,
+                                                        const std::string& dtype) {
+  static std::mutex mutex;
+  static std::map<std::string, std::shared_ptr<const harness::CapturedLogits>> loaded;
+  const std::lock_guard lock(mutex);
+  auto& entry = loaded[path + "\n" + dtype];
+  if (!entry) entry = cli::load_captured(path, dtype);
+  return entry;
+}
+
+std::shared_ptr<Callable> callable_of(const RunArguments& arguments) {
+  SamplerDescription description;
+  description.name = arguments.name;
+  description.version = arguments.version;
+  description.semantics = arguments.semantics;
+  set_named("ability", abilities(), arguments.abilities, description);
+  SamplerDescription without;
+  without.top_k = without.top_p = without.min_p = false;
+  set_named("filter", filters(), arguments.lacks, without);
+  description.top_k = !without.top_k;
+  description.top_p = !without.top_p;
+  description.min_p = !without.min_p;
+  description.randomness = {false, false, false, false, false, false};
+  set_named("promise of randomness", promises(), arguments.randomness, description.randomness);
+  return std::make_shared<Callable>(arguments.function, arrays_from_name(arguments.arrays),
+                                    std::move(description));
+}
+
+suites::PlanOptions plan_options(const RunArguments& arguments) {
+  suites::PlanOptions options;
+  options.suite = suites::suite_from_name(arguments.suite);
+  options.samplers = {arguments.name};
+  options.semantics = arguments.semantics;
+  for (const auto& [path, dtype] : arguments.logits) {
+    options.captured.push_back(captured(path, dtype));
+  }
+  const cli::SeedChoice seed = cli::choose_seed(arguments.seed, arguments.seed_from);
+  options.seed = seed.value;
+  options.seed_source = seed.source;
+  options.case_glob = arguments.case_glob;
+  return options;
+}
+
+// No command line knows the callable: what repeats a case is a call.
+std::string replay_call(const RunArguments& arguments, const std::string& case_id,
+                        std::uint64_t seed) {
+  return fmt::format("fairdraw.verify({}, semantics=\"{}\", suite=\"{}\"{}, seed={})",
+                     arguments.name, arguments.semantics, arguments.suite,
+                     case_id.empty() ? "" : fmt::format(", case=\"{}\"", case_id), seed);
+}
+
+/// Python's signals while other threads work: Ctrl-C ends the run, not the interpreter.
+class Interruptible {
+ public:
+  explicit Interruptible(std::atomic<bool>& cancelled) : cancelled_(cancelled) {}
+  void wait(const std::future<harness::RunRecord>& run) {
+    const nb::gil_scoped_release others_may_run;
+    while (run.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready) {
+      if (cancelled_) continue;
+      const nb::gil_scoped_acquire lock;
+      if (PyErr_CheckSignals() == 0) continue;
+      error_.emplace();
+      cancelled_ = true;
+    }
+  }
+  /// Another thread's exception; the first one counts.
+  void keep(nb::python_error error) {
+    if (!error_) error_.emplace(std::move(error));
+    cancelled_ = true;
+  }
+  void raise_what_came() {
+    if (error_) throw nb::python_error(*error_);
+  }
+
+ private:
+  std::atomic<bool>& cancelled_;
+  std::optional<nb::python_error> error_;
+};
+
+harness::RunRecord run(const RunArguments& arguments, const nb::object& progress) {
+  const bool builtin = nb::isinstance<nb::str>(arguments.function);
+  std::shared_ptr<Callable> callable;
+  suites::PlanOptions options = plan_options(arguments);
+  std::atomic<bool> never = false;
+  std::atomic<bool>* cancelled = &never;
+  if (builtin) {
+    options.make_sampler = cli::sampler_maker({});
+  } else {
+    callable = callable_of(arguments);
+    cancelled = &callable->cancelled;
+    options.make_sampler = [callable](const std::string&) {
+      return std::make_unique<PythonSampler>(callable);
+    };
+  }
+  suites::Plan plan = suites::make_plan(options);
+  if (!builtin) {
+    for (harness::Job& job : plan.jobs) {
+      job.record.replay = replay_call(arguments, job.record.id, options.seed);
+      job.make_sampler = [callable]() -> std::unique_ptr<harness::Sampler> {
+        if (callable->cancelled) throw std::runtime_error("the run was interrupted");
+        return std::make_unique<PythonSampler>(callable);
+      };
+    }
+  }
+  Interruptible interruptible(*cancelled);
+  const auto report = [&](const harness::CaseRecord& record, std::size_t done, std::size_t all) {
+    const nb::gil_scoped_acquire lock;
+    try {
+      progress(reports::terminal_line(record), done, all);
+    } catch (nb::python_error& error) {
+      interruptible.keep(std::move(error));
+    }
+  };
+  const unsigned hardware = std::max(1U, std::thread::hardware_concurrency());
+  const unsigned threads = arguments.jobs == 0 ? hardware : arguments.jobs;
+  std::future<harness::RunRecord> future = std::async(std::launch::async, [&] {
+    return suites::run_plan(plan, options, threads,
+                            progress.is_none() ? harness::Progress() : harness::Progress(report));
+  });
+  interruptible.wait(future);
+  harness::RunRecord record = future.get();
+  interruptible.raise_what_came();
+  if (!builtin) {
+    for (harness::CaseRecord& result : record.cases) {
+      if (result.check == "global") result.replay = replay_call(arguments, "", options.seed);
+    }
+  }
+  return record;
+}
+
+// Ids of the cases, with what each draws, in the order of the table.
+std::vector<std::string> case_ids(const std::string& suite,
+                                  const std::vector<std::pair<std::string, std::string>>& logits) {
+  std::vector<std::shared_ptr<const harness::CapturedLogits>> files;
+  for (const auto& [path, dtype] : logits) files.push_back(captured(path, dtype));
+  std::vector<std::string> ids;
+  for (const suites::Case& entry : suites::case_table(suites::suite_from_name(suite), files)) {
+    ids.push_back(entry.id);
+  }
+  return ids;
+}
+
+// The token that the integer model draws from one row of float32 logits, sample 0 of its output.
+std::int32_t expected_token(nb::handle logits, const std::array<float, 3>& floats,
+                            std::int32_t top_k, std::uint64_t seed, std::uint64_t offset) {
+  const InputArray array = input_array("logits", logits, nullptr);
+  const bool row = array.ndim() == 1 && array.dtype() == nb::dtype<float>() &&
+                   array.device_type() == nb::device::cpu::value &&
+                   (array.size() <= 1 || array.stride(0) == 1);
+  if (!row) throw_type_error("logits: one contiguous row of float32 on the CPU is needed");
+  const std::span<const float> values(static_cast<const float*>(array.data()), array.size());
+  const reference::IntegerRow model =
+      reference::integer_model(values, {}, {floats[0], top_k, floats[1], floats[2]});
+  return model.token_for(harness::random_word(seed, offset, Purpose::draw, 0));
+}
+
+int command_line(const std::vector<std::string>& words) {
+  std::vector<std::string> copies = words;
+  std::vector<char*> arguments;
+  for (std::string& word : copies) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  const nb::gil_scoped_release others_may_run;
+  return cli::command_line(static_cast<int>(words.size()), arguments.data());
+}
+
+// What the adapter adds to a callable: the median time of a batch of one row of two tokens, called
+// from a thread of the harness's kind.
+double batch_microseconds(nb::object function, std::size_t repeats) {
+  const auto callable =
+      std::make_shared<Callable>(std::move(function), Arrays::numpy, SamplerDescription{});
+  PythonSampler sampler(callable);
+  harness::Request request;
+  request.rows = 1;
+  request.vocab = 2;
+  request.logits = {0, 0};
+  request.parameters.resize(1);
+  request.seed = request.offset = {0};
+  std::vector<double> microseconds;
+  std::string refused;
+  {
+    const nb::gil_scoped_release others_may_run;
+    std::thread([&] {
+      for (std::size_t i = 0; i < repeats && refused.empty(); ++i) {
+        const auto start = std::chrono::steady_clock::now();
+        refused = harness::run_request(sampler, request, {}).trouble();
+        const std::chrono::duration<double, std::micro> taken =
+            std::chrono::steady_clock::now() - start;
+        microseconds.push_back(taken.count());
+      }
+    }).join();
+  }
+  if (!refused.empty()) throw std::runtime_error(refused);
+  const auto middle = microseconds.begin() + static_cast<std::ptrdiff_t>(microseconds.size() / 2);
+  std::nth_element(microseconds.begin(), middle, microseconds.end());
+  return *middle;
+}
+
+std::string verdict_of(const harness::RunRecord& record) {
+  if (record.exit_code() == 0) return "passed";
+  return record.exit_code() == 1 ? "failed" : "underpowered";
+}
+
+}  // namespace
+
+void bind_verify(nb::module_& module) {
+  nb::register_exception_translator([](const std::exception_ptr& pointer, void*) {
+    try {
+      std::rethrow_exception(pointer);
+    } catch (const UsageError& error) {
+      PyErr_SetString(PyExc_ValueError, error.what());
+    }
+  });
+  using harness::RunRecord;
+  nb::class_<RunRecord>(module, "RunRecord")
+      .def_prop_ro("verdict", verdict_of)
+      .def_prop_ro("exit_code", &RunRecord::exit_code)
+      .def("to_json", [](const RunRecord& record) { return reports::to_json(record); })
+      .def("summary", [](const RunRecord& record) { return reports::terminal_summary(record); })
+      .def("lines",
+           [](const RunRecord& record) {
+             std::vector<std::string> lines;
+             for (const auto& entry : record.cases) lines.push_back(reports::terminal_line(entry));
+             return lines;
+           })
+      .def("write", [](const RunRecord& record, const std::string& folder) {
+        const nb::gil_scoped_release others_may_run;
+        reports::write_report(folder, record);
+      });
+  using Files = std::vector<std::pair<std::string, std::string>>;
+  using Names = std::vector<std::string>;
+  using Text = std::optional<std::string>;
+  module.def(
+      "run",
+      [](nb::object function, const std::string& name, const std::string& version,
+         const std::string& semantics, const std::string& suite, const std::string& arrays,
+         const Names& able, const Names& lacks, const Names& random, const Files& logits,
+         const Text& case_glob, const Text& seed, const Text& seed_from, unsigned jobs,
+         const nb::object& progress) {
+        return run({std::move(function), name, version, semantics, suite, arrays, able, lacks,
+                    random, logits, case_glob, seed, seed_from, jobs},
+                   progress);
+      },
+      nb::arg("function"), nb::arg("name"), nb::arg("version"), nb::arg("semantics"),
+      nb::arg("suite"), nb::arg("arrays"), nb::arg("abilities"), nb::arg("lacks"),
+      nb::arg("randomness"), nb::arg("logits"), nb::arg("case").none(), nb::arg("seed").none(),
+      nb::arg("seed_from").none(), nb::arg("jobs"), nb::arg("progress").none());
+  module.def("case_ids", &case_ids);
+  module.def("profile_names", [] {
+    const auto names = reference::profile_names();
+    return std::vector<std::string>(names.begin(), names.end());
+  });
+  module.def("ability_names", [] { return names_of(abilities()); });
+  module.def("filter_names", [] { return names_of(filters()); });
+  module.def("promise_names", [] { return names_of(promises()); });
+  module.def("suite_names", [] { return suites::suite_names(); });
+  module.def("builtin_sampler_names", [] { return harness::builtin_sampler_names(); });
+  module.def("expected_token",
+             [](nb::handle logits, float temperature, std::int32_t top_k, float top_p, float min_p,
+                std::uint64_t seed, std::uint64_t offset) {
+               return expected_token(logits, {temperature, top_p, min_p}, top_k, seed, offset);
+             });
+  module.def("batch_microseconds", &batch_microseconds);
+  module.def("command_line", &command_line);
+  module.def("set_plugin_host", [](const std::vector<std::string>& words) {
+    harness::plugin::host_command() = words;
+  });
+}
+
+}  // namespace fairdraw::python

@@ -1,0 +1,366 @@
+// What speculation emits has the target's distribution, whatever the draft: by enumeration of every
+// interval of random words, in exact fractions.
+#include "reference/speculation_distribution.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "reference/speculation_model.h"
+
+namespace fairdraw::reference {
+namespace {
+
+using boost::multiprecision::cpp_int;
+using Tokens = std::vector<std::int32_t>;
+
+constexpr std::size_t kVocab = 4;
+
+// A row that depends on the whole prefix, with filters on in half of them: different supports.
+IntegerRow row_behind(std::span<const std::int32_t> prefix, std::uint64_t seed, float spread) {
+  std::uint64_t state = seed;
+  for (const std::int32_t token : prefix)
+    state = state * 31 + static_cast<std::uint64_t>(token + 1);
+  std::mt19937_64 random(state);
+  std::vector<float> logits;
+  for (std::size_t i = 0; i < kVocab; ++i) {
+    logits.push_back(spread * static_cast<float>(random() % 1024) / 1024);
+  }
+  RowParameters parameters;
+  if (random() % 2 == 0) parameters.top_k = 2;
+  if (random() % 4 == 0) parameters.top_p = 0.6F;
+  return integer_model(logits, {}, parameters);
+}
+
+RowBehind rows_of(std::uint64_t seed, float spread) {
+  return [=](std::span<const std::int32_t> prefix) { return row_behind(prefix, seed, spread); };
+}
+
+RowBehind always(const std::vector<float>& probs, const RowParameters& parameters = {}) {
+  return [=](std::span<const std::int32_t>) { return integer_model_from_probs(probs, parameters); };
+}
+
+// Largest total variation between the distribution of the integers and the target's own. A step of
+// words has ceil(b) - ceil(a) of them where its share is b - a, so its probability is off by less
+// than 2^-64. A position of a chain takes a draft (V steps), accepts (2) and recovers (V); the
+// bonus takes V. Total variations of steps that follow one another add up; each is at most half of
+// its sum of errors.
+Probability bound_of(std::size_t positions) {
+  return Probability(cpp_int(positions * (2 * kVocab + 2)), cpp_int(1) << 65);
+}
+
+TEST(SpeculationDistribution, ChainsHaveTheTargetsDistributionWhateverTheDraft) {
+  constexpr std::size_t kDrafts = 2;
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    const RowBehind target = rows_of(seed, 4);
+    // Drafts: of another distribution, next to it, flat, and the target's own.
+    for (const RowBehind& draft :
+         {rows_of(seed + 1000, 4), rows_of(seed, 4.25F), rows_of(seed, 0), target}) {
+      const SequenceDistribution distribution =
+          completed(chain_distribution(target, draft, draft, kDrafts), target, kDrafts + 1);
+      const SequenceDistribution expected = sequences_of(target, kDrafts + 1);
+      EXPECT_LE(total_variation(distribution, expected), bound_of(kDrafts + 1)) << "seed " << seed;
+      Probability sum = 0;
+      for (const auto& [tokens, probability] : distribution) sum += probability;
+      EXPECT_EQ(sum, 1);
+    }
+  }
+}
+
+TEST(SpeculationDistribution, DraftsOfTheTargetsOwnDistributionAlwaysStand) {
+  const RowBehind target = rows_of(5, 4);
+  for (const auto& [tokens, probability] : chain_distribution(target, target, target, 2)) {
+    EXPECT_EQ(tokens.size(), 3U) << probability;
+  }
+}
+
+// The proof can fail. The draft is the largest of q and judged as if drawn from q (transformers,
+// issue 32867): token 0 is always drafted and stands with .3 / .5; else the residual max(p - q, 0)
+// = {0, .1, .1} gives the others .2 each, which is .3 too much of token 0.
+TEST(SpeculationDistribution, ADraftDrawnFromAnotherDistributionShows) {
+  const RowBehind target = always({0.3F, 0.4F, 0.3F});
+  const std::vector<float> q = {0.5F, 0.3F, 0.2F};
+  RowParameters largest;
+  largest.top_k = 1;
+  const SequenceDistribution distribution =
+      completed(chain_distribution(target, always(q), always(q, largest), 1), target, 1);
+  const double distance =
+      total_variation(distribution, sequences_of(target, 1)).convert_to<double>();
+  EXPECT_NEAR(distance, 0.3, 4 * 0x1p-25);  // each probability is a float32, rounded once
+  // The right distribution of that draft, all its mass on one token, has the target's.
+  const SequenceDistribution right =
+      completed(chain_distribution(target, always(q, largest), always(q, largest), 1), target, 1);
+  EXPECT_LE(total_variation(right, sequences_of(target, 1)), bound_of(2));
+}
+
+TEST(SpeculationDistribution, GivenChainsAndTreesHaveTheTargetsDistribution) {
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    const RowBehind target = rows_of(seed, 4);
+    const SequenceDistribution expected = sequences_of(target, 3);
+    for (std::int32_t x = 0; x < 4; ++x) {
+      for (std::int32_t y = 0; y < 4; ++y) {
+        const SequenceDistribution distribution =
+            completed(given_chain_distribution(target, Tokens{x, y}), target, 3);
+        EXPECT_LE(total_variation(distribution, expected), bound_of(3)) << x << " " << y;
+      }
+    }
+    // Two children of the root, one of them with two of its own, one token twice.
+    const SequenceDistribution tree =
+        tree_distribution(target, Tokens{1, 3, 0, 2, 2, 3}, Tokens{-1, -1, 0, 0, 0, 1});
+    EXPECT_LE(total_variation(completed(tree, target, 3), expected), bound_of(3));
+  }
+}
+
+// Parents of every tree of n nodes.
+std::vector<Tokens> trees_of(std::size_t n) {
+  std::vector<Tokens> trees = {{}};
+  for (std::size_t j = 0; j < n; ++j) {
+    std::vector<Tokens> larger;
+    for (const Tokens& tree : trees) {
+      for (std::int32_t parent = -1; parent < static_cast<std::int32_t>(j); ++parent) {
+        larger.push_back(tree);
+        larger.back().push_back(parent);
+      }
+    }
+    trees = std::move(larger);
+  }
+  return trees;
+}
+
+// Three tokens, rows of their own behind every prefix; token 2 is missing in a third of them.
+RowBehind small_rows_of(std::uint64_t seed, float spread) {
+  return [=](std::span<const std::int32_t> prefix) {
+    std::uint64_t state = seed;
+    for (const std::int32_t token : prefix) {
+      state = state * 31 + static_cast<std::uint64_t>(token + 1);
+    }
+    std::mt19937_64 random(state);
+    std::vector<float> logits;
+    for (int i = 0; i < 3; ++i) {
+      logits.push_back(spread * static_cast<float>(random() % 1024) / 1024);
+    }
+    if (random() % 3 == 0) logits[2] = -INFINITY;
+    return integer_model(logits, {}, {});
+  };
+}
+
+std::int32_t most_children(const Tokens& parents) {
+  std::int32_t most = 0;
+  for (const std::int32_t parent : parents) {
+    most = std::max(most,
+                    static_cast<std::int32_t>(std::count(parents.begin(), parents.end(), parent)));
+  }
+  return most;
+}
+
+// As bound_of, of a tree of n nodes: drafts are drawn exactly, so that there are at most n tests of
+// two steps each, and one draw of three at the end.
+Probability bound_of_tree(std::size_t n) {
+  return Probability(cpp_int(2 * n + 3), cpp_int(1) << 65);
+}
+
+void expect_distribution_of_tree(std::uint64_t seed, const RowBehind& draft, const Tokens& parents,
+                                 SiblingSampling siblings) {
+  const RowBehind target = small_rows_of(seed, 4);
+  const std::size_t length = parents.size() + 1;
+  const SequenceDistribution distribution = completed(
+      sampled_tree_distribution(target, draft, {parents, siblings, siblings}), target, length);
+  EXPECT_LE(total_variation(distribution, sequences_of(target, length)),
+            bound_of_tree(parents.size()))
+      << "seed " << seed << ", parents " << testing::PrintToString(parents);
+  Probability sum = 0;
+  for (const auto& [tokens, probability] : distribution) sum += probability;
+  EXPECT_EQ(sum, 1);
+}
+
+TEST(SpeculationDistribution, SampledTreesHaveTheTargetsDistributionWhateverTheDraft) {
+  for (std::size_t n = 1; n <= 4; ++n) {
+    for (const Tokens& parents : trees_of(n)) {
+      for (std::uint64_t seed = 1; seed <= (n < 4 ? 6U : 1U); ++seed) {
+        // Drafts: of another distribution, next to it, flat, and the target's own.
+        for (const RowBehind& draft : {small_rows_of(seed + 1000, 4), small_rows_of(seed, 4.25F),
+                                       small_rows_of(seed, 0), small_rows_of(seed, 4)}) {
+          expect_distribution_of_tree(seed, draft, parents, SiblingSampling::with_replacement);
+          // Two tokens can be drawn from every row.
+          if (most_children(parents) > 2) continue;
+          expect_distribution_of_tree(seed, draft, parents, SiblingSampling::without_replacement);
+        }
+      }
+    }
+  }
+}
+
+// Without replacement three children of three tokens are all of them: one stands, always.
+TEST(SpeculationDistribution, OfAllTokensAsChildrenOneStands) {
+  const RowBehind target = small_rows_of(5, 4), draft = always({0.5F, 0.375F, 0.125F});
+  const Tokens parents = {-1, -1, -1};
+  const auto without = SiblingSampling::without_replacement;
+  const SequenceDistribution distribution =
+      sampled_tree_distribution(target, draft, {parents, without, without});
+  for (const auto& [tokens, probability] : distribution)
+    EXPECT_EQ(tokens.size(), 2U) << probability;
+  EXPECT_LE(total_variation(completed(distribution, target, 2), sequences_of(target, 2)),
+            bound_of_tree(3));
+}
+
+// A chain is a tree: the distribution of both is the same, and so is each step of a decision.
+TEST(SpeculationDistribution, ATreeOfOneChildANodeIsAChain) {
+  const RowBehind target = small_rows_of(9, 4), draft = small_rows_of(1009, 4);
+  for (const auto siblings :
+       {SiblingSampling::with_replacement, SiblingSampling::without_replacement}) {
+    const SequenceDistribution tree =
+        sampled_tree_distribution(target, draft, {Tokens{-1, 0}, siblings, siblings});
+    const SequenceDistribution chain = chain_distribution(target, draft, draft, 2);
+    // Drafts of a chain are drawn by words: two draws of three steps.
+    EXPECT_LE(total_variation(tree, chain), Probability(cpp_int(2 * 3), cpp_int(1) << 65));
+  }
+}
+
+// The proof can fail. Siblings are drawn without replacement and judged as if with. For p = (1/8,
+// 1/2, 3/8), q = (3/4, 1/8, 1/8) and two children: the first is rejected as token 0 alone, with
+// 5/8; left is (0, 3/8, 1/4) / (5/8) = (0, 3/5, 2/5). The second is token 1 or 2, by halves. Judged
+// as drawn from q, with 1/8 each, both stand: 5/8 goes to tokens 1 and 2 by halves and not by 3/5
+// and 2/5, which is 1/16 too much of token 2.
+TEST(SpeculationDistribution, SiblingsWithoutReplacementJudgedAsWithShow) {
+  const RowBehind target = always({0.125F, 0.5F, 0.375F}), draft = always({0.75F, 0.125F, 0.125F});
+  const Tokens parents = {-1, -1};
+  const auto with = SiblingSampling::with_replacement,
+             without = SiblingSampling::without_replacement;
+  const auto distance = [&](SiblingSampling drawn, SiblingSampling judged) {
+    const SequenceDistribution distribution =
+        sampled_tree_distribution(target, draft, {parents, drawn, judged});
+    return total_variation(completed(distribution, target, 1), sequences_of(target, 1));
+  };
+  EXPECT_LE(abs(Probability(distance(without, with) - Probability(1, 16))), bound_of_tree(2));
+  EXPECT_LE(distance(without, without), bound_of_tree(2));
+  EXPECT_LE(distance(with, with), bound_of_tree(2));
+}
+
+// A drafted token stands with probability P(x): what the rule for a point mass gives.
+TEST(SpeculationDistribution, AGivenDraftStandsWithItsProbability) {
+  const RowBehind target = rows_of(7, 2);
+  const IntegerRow row = target({});
+  for (std::int32_t x = 0; x < 4; ++x) {
+    Probability stands = 0;
+    for (const auto& [tokens, probability] : given_chain_distribution(target, Tokens{x})) {
+      if (tokens.size() == 2) stands += probability;
+    }
+    const auto id = static_cast<std::size_t>(x);
+    const Probability share(cpp_int(row.mask[id] != 0 ? row.weight[id] : 0), cpp_int(row.total));
+    EXPECT_LE(abs(Probability(stands - share)), bound_of(2)) << "token " << x;
+  }
+}
+
+std::vector<IntegerRow> rows_from(const std::vector<std::vector<float>>& logits,
+                                  const RowParameters& parameters = {}) {
+  std::vector<IntegerRow> rows;
+  rows.reserve(logits.size());
+  for (const auto& row : logits) rows.push_back(integer_model(row, {}, parameters));
+  return rows;
+}
+
+TEST(SpeculationModel, StatusesInOrderAndNoFurtherThanTheChainGets) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> flat = {0, 0, 0, 0}, bad = {nan, 0, 0, 0},
+                           sure = {0, -INFINITY, -INFINITY, -INFINITY};
+  const std::vector<PositionWords> words(3);
+  const auto run = [&](const std::vector<std::vector<float>>& target,
+                       const std::vector<std::vector<float>>& draft, const Tokens& drafted) {
+    return verify_chain_model(rows_from(target), rows_from(draft), drafted, words, 4, false);
+  };
+  EXPECT_EQ(run({bad, flat, flat}, {bad, flat}, {0, 4}).status, RowStatus::index_out_of_range);
+  EXPECT_EQ(run({flat, flat, flat}, {bad, flat}, {0, 0}).status, RowStatus::nan_input);
+  EXPECT_EQ(run({flat, flat, flat}, {sure, flat}, {1, 0}).status, RowStatus::impossible_draft);
+  // Token 1 has no chance in the first row: what stands behind it is not looked at.
+  const SpeculationOutcome ended = run({sure, bad, bad}, {flat, bad}, {1, 0});
+  EXPECT_EQ(ended.status, RowStatus::ok);
+  EXPECT_EQ(ended.tokens, (Tokens{0}));
+  EXPECT_EQ(run({flat, flat, bad}, {flat, flat}, {0, 0}).status, RowStatus::nan_input);
+}
+
+TEST(SpeculationModel, GreedyRequestsTakeTheLargestLogitAndNoDistribution) {
+  RowParameters greedy;
+  greedy.temperature = 0;
+  const std::vector<IntegerRow> target =
+      rows_from({{1, 3, 3, 0}, {5, 0, 0, 0}, {0, 0, 0, 9}}, greedy);
+  const std::vector<IntegerRow> draft = rows_from({{0, 0, 0, 0}, {0, 0, 0, 0}});
+  const std::vector<PositionWords> words = {{~0ULL, ~0ULL, ~0ULL, ~0ULL}, {}, {}};
+  const auto run = [&](const Tokens& drafted) {
+    return verify_chain_model(target, draft, drafted, words, 4, true).tokens;
+  };
+  EXPECT_EQ(run({1, 0}), (Tokens{1, 0, 3}));
+  EXPECT_EQ(run({2, 0}), (Tokens{1}));  // a tie: the lowest id
+  EXPECT_EQ(run({1, 1}), (Tokens{1, 0}));
+}
+
+TEST(SpeculationModel, TreesOfKnownDistributionLookNoFurtherThanTheyGet) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> flat = {0, 0}, bad = {nan, 0}, sure = {0, -INFINITY};
+  std::vector<PositionWords> words(4);
+  for (PositionWords& at : words) at.accept_next = {0, 0};
+  const auto run = [&](const std::vector<std::vector<float>>& target,
+                       const std::vector<std::vector<float>>& draft, const Tokens& drafted,
+                       const Tokens& parents, SiblingSampling siblings) {
+    return verify_tree_model(rows_from(target), drafted, parents, words, 2, 3,
+                             {rows_from(draft), siblings, false});
+  };
+  const auto with = SiblingSampling::with_replacement,
+             without = SiblingSampling::without_replacement;
+  const Tokens two = {-1, -1}, chain = {-1, 0};
+  EXPECT_EQ(run({bad, flat, flat}, {bad, flat, flat}, {0, 0}, two, with).status,
+            RowStatus::nan_input);
+  EXPECT_EQ(run({flat, flat, flat}, {bad, flat, flat}, {0, 0}, two, with).status,
+            RowStatus::nan_input);
+  EXPECT_EQ(run({flat, flat, flat}, {sure, flat, flat}, {1, 0}, two, with).status,
+            RowStatus::impossible_draft);
+  // The target excludes token 1, and token 0 comes in its place; the rows behind are not looked at.
+  const SpeculationOutcome none = run({sure, bad, bad}, {flat, bad, bad}, {1, 1}, two, with);
+  EXPECT_EQ(none.status, RowStatus::ok);
+  EXPECT_EQ(none.tokens, (Tokens{0}));
+  // Without replacement token 1 is gone when the second child is drawn.
+  EXPECT_EQ(run({sure, bad, bad}, {flat, bad, bad}, {1, 1}, two, without).status,
+            RowStatus::impossible_draft);
+  // The second child stands; a leaf's row of the draft is not looked at, the target's is.
+  const SpeculationOutcome second = run({sure, bad, flat}, {flat, bad, bad}, {1, 0}, two, without);
+  EXPECT_EQ(second.status, RowStatus::ok);
+  EXPECT_EQ(second.tokens, (Tokens{0, 0}));
+  EXPECT_EQ(second.nodes, (Tokens{1}));
+  EXPECT_EQ(run({flat, flat, bad}, {flat, flat, bad}, {0, 0}, chain, with).status,
+            RowStatus::nan_input);
+}
+
+TEST(SpeculationModel, ANodeOfKnownDistributionHasOnlySoManyChildren) {
+  for (const std::size_t children : {std::size_t{kMaxSiblings}, std::size_t{kMaxSiblings} + 1}) {
+    const std::vector<IntegerRow> rows(children + 1, integer_model(std::vector<float>{0}, {}, {}));
+    const Tokens drafted(children, 0), parents(children, -1);
+    const std::vector<PositionWords> words(2);
+    const auto run = [&](const TreeDraft& draft) {
+      return verify_tree_model(rows, drafted, parents, words, 1, 1, draft).status;
+    };
+    EXPECT_EQ(run({}), RowStatus::ok);
+    EXPECT_EQ(run({rows}),
+              children > std::size_t{kMaxSiblings} ? RowStatus::invalid_draft_tree : RowStatus::ok);
+  }
+}
+
+TEST(SpeculationModel, TreesNameWhatIsWrong) {
+  const std::vector<IntegerRow> rows(3, integer_model(std::vector<float>{0, 0}, {}, {}));
+  const std::vector<PositionWords> words(3);
+  const auto run = [&](const Tokens& drafted, const Tokens& parents, std::size_t depth) {
+    return verify_tree_model(rows, drafted, parents, words, 2, depth);
+  };
+  EXPECT_EQ(run({0, 2}, {-1, 0}, 2).status, RowStatus::index_out_of_range);
+  EXPECT_EQ(run({0, 0}, {-1, 1}, 2).status, RowStatus::invalid_draft_tree);
+  EXPECT_EQ(run({0, 0}, {-2, 0}, 2).status, RowStatus::invalid_draft_tree);
+  EXPECT_EQ(run({0, 0}, {-1, 0}, 1).status, RowStatus::invalid_draft_length);
+  const SpeculationOutcome both = run({0, 0}, {-1, -1}, 1);  // words of 0 draw token 0
+  EXPECT_EQ(both.tokens, (Tokens{0, 0}));
+  EXPECT_EQ(both.nodes, (Tokens{0}));
+  EXPECT_EQ(both.accepted, 1);
+}
+
+}  // namespace
+}  // namespace fairdraw::reference

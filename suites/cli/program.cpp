@@ -1,4 +1,0 @@
-// The program `fairdraw`.
-#include "suites/cli/command_line.h"
-
-int main(int argc, char** argv) { return fairdraw::cli::command_line(argc, argv); }

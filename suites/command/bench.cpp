@@ -1,0 +1,91 @@
+// bench: the speed of samplers, measured by suites/benchmarks.
+#include <fmt/format.h>
+
+#include <fstream>
+#include <memory>
+
+#include "harness/contract/usage_error.h"
+#include "reports/report.h"
+#include "suites/benchmarks/benchmarks.h"
+#include "suites/command/app.h"
+#include "suites/command/captured_files.h"
+#include "suites/command/verbs.h"
+
+namespace fairdraw::cli {
+namespace {
+
+constexpr int kExitFailed = 1;
+
+int bench(const suites::BenchmarkOptions& options, const std::string& json) {
+  std::vector<std::string> failures;
+  const std::vector<harness::BenchmarkRecord> rows = suites::run_benchmarks(options, failures);
+  fmt::print("{}", reports::to_text_table(rows));
+  if (!failures.empty()) {  // times of wrong tokens are no baseline: no file
+    for (const std::string& failure : failures) fmt::print(stderr, "fairdraw: {}\n", failure);
+    return kExitFailed;
+  }
+  if (json.empty()) return 0;
+  std::ofstream file(json);
+  file << reports::to_json(rows);
+  if (!file.flush()) {
+    throw harness::UsageError(fmt::format("--json: cannot write '{}'", json));
+  }
+  return 0;
+}
+
+void add_options(App& app, suites::BenchmarkOptions& options) {
+  app.add_option("--backend", options.backends,
+                 "Samplers by name (cpu, cuda, ...), peer:sort, peer:softmax (default: cpu); "
+                 "plugin:PATH: what a call of a plugin costs beside its own time")
+      ->delimiter(',');
+  app.add_option(
+         "--operation", options.operations,
+         "Operations, e.g. top_k_50+top_p_0.9 (default: those of the README); beam_4 and "
+         "beam_4/logprobs: a step of beam search, --batch requests of 4 beams; "
+         "step/top_k_50: on a GPU, a step of FusedSamplingProcessor beside `sample`; there too "
+         "logprobs/MODE/N+top_k_50, verify_chain_N[/probs|/logits], "
+         "verify_tree_N[/probs|/logits] and chain_speculative_sampling_N")
+      ->delimiter(',');
+  app.add_option("--vocab", options.vocabs,
+                 "Tokens a row (default: 131072; on a GPU 32000,128256,262144)")
+      ->delimiter(',');
+  app.add_option("--batch", options.batches, "Rows a call (default: 1; on a GPU 1,8,64,256)")
+      ->delimiter(',');
+  app.add_option("--dtype", options.dtypes,
+                 "float32, float16, bfloat16 (default: float32; on a GPU float32,bfloat16)")
+      ->delimiter(',');
+  app.add_option("--logits", options.logits, "peaked, flat, equal, captured (default: peaked,flat)")
+      ->delimiter(',');
+  app.add_option("--processing", options.processing,
+                 "Logits processing of all rows: none, penalties, bias, bitmask, bans, allowed, "
+                 "all, mixed")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--threads", options.threads, "On the CPU: rows in parallel")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--logprobs", options.logprobs,
+                 "On the CPU: log-probabilities as MODE/N, e.g. raw_logprobs/20, beside the plain "
+                 "call")
+      ->delimiter(',');
+  app.add_option("--milliseconds", options.milliseconds,
+                 "On the CPU: time to spend on each row of the table")
+      ->capture_default_str();
+  app.add_option("--parameters", options.parameters,
+                 "On a GPU: every parameter, seed and offset as an array in device memory, one "
+                 "value a row (array), or one a call (scalar)")
+      ->capture_default_str();
+}
+
+}  // namespace
+
+Verb add_bench(App& app) {
+  const auto options = std::make_shared<suites::BenchmarkOptions>();
+  options->data_directory = data_folder();
+  const auto json = std::make_shared<std::string>();
+  add_options(app, *options);
+  app.add_option("--json", *json, "Write the rows as a JSON array")->type_name("FILE");
+  return [options, json] { return bench(*options, *json); };
+}
+
+}  // namespace fairdraw::cli

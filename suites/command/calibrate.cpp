@@ -1,0 +1,94 @@
+// calibrate: the harness's statistics on a sampler that is right.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "harness/contract/usage_error.h"
+#include "suites/command/app.h"
+#include "suites/command/seed.h"
+#include "suites/command/verbs.h"
+#include "suites/gate/calibration/calibration.h"
+
+namespace fairdraw::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct CalibrateOptions {
+  suites::CalibrationOptions run;
+  std::optional<std::string> seed, seed_from;
+  std::string json;
+  int jobs = 0;
+};
+
+Json row_json(const suites::CalibrationRow& row) {
+  Json json = {{"statistic", row.statistic}, {"validity", to_string(row.validity)},
+               {"runs", row.runs},           {"smallest_p", row.smallest_p},
+               {"distance", row.distance},   {"p_value", row.p_value},
+               {"reds", row.reds},           {"passed", row.passed}};
+  if (row.e_at_least_100) {
+    json["e_at_least_100"] = *row.e_at_least_100;
+    json["e_p_value"] = *row.e_p_value;
+  }
+  return json;
+}
+
+int calibrate(CalibrateOptions options) {
+  const SeedChoice seed = choose_seed(options.seed, options.seed_from);
+  options.run.seed = seed.value;
+  const unsigned hardware = std::max(1U, std::thread::hardware_concurrency());
+  options.run.threads = options.jobs == 0 ? hardware : static_cast<unsigned>(options.jobs);
+  const std::vector<suites::CalibrationRow> rows = suites::calibrate(options.run);
+  fmt::print("seed {} ({})\n{:<18} {:>6} {:>9} {:>11} {:>9} {:>9} {:>8} {:>5}\n", seed.value,
+             seed.source, "statistic", "valid", "runs", "smallest p", "distance", "p of it",
+             "E >= 100", "reds");
+  for (const suites::CalibrationRow& row : rows) {
+    fmt::print("{:<18} {:>6} {:>9} {:>11.3g} {:>9.5f} {:>9.2g} {:>8} {:>5}{}\n", row.statistic,
+               to_string(row.validity), row.runs, row.smallest_p, row.distance, row.p_value,
+               row.e_at_least_100 ? std::to_string(*row.e_at_least_100) : "-", row.reds,
+               row.passed ? "" : "  FAILED");
+  }
+  const bool passed =
+      std::all_of(rows.begin(), rows.end(), [](const auto& row) { return row.passed; });
+  fmt::print("{} null runs: {}\n", rows.size() * options.run.runs,
+             passed ? "every p-value is uniform or larger, none is red"
+                    : "a statistic is not what it says");
+  if (!options.json.empty()) {
+    Json json = {{"seed", std::to_string(seed.value)},
+                 {"seed_source", seed.source},
+                 {"false_alarm_rate", suites::kCalibrationFalseAlarmRate},
+                 {"rows", Json::array()}};
+    for (const suites::CalibrationRow& row : rows) json["rows"].push_back(row_json(row));
+    std::ofstream file(options.json);
+    file << json.dump(2) << "\n";
+    if (!file.flush()) {
+      throw harness::UsageError(fmt::format("--json: cannot write '{}'", options.json));
+    }
+  }
+  return passed ? 0 : 1;
+}
+
+}  // namespace
+
+Verb add_calibrate(App& app) {
+  const auto options = std::make_shared<CalibrateOptions>();
+  app.add_option("--runs", options->run.runs, "Null runs of each statistic")
+      ->type_name("N")
+      ->range(std::uint64_t{100}, std::uint64_t{10'000'000})
+      ->capture_default_str();
+  app.add_option("--seed", options->seed, "Seed, 64 bits (default: as verify's)")->type_name("N");
+  app.add_option("--seed-from", options->seed_from, "Make the seed from a text, such as a date")
+      ->type_name("TEXT");
+  app.add_option("--jobs", options->jobs, "Threads (default: one a core)")
+      ->type_name("N")
+      ->range(1, 1024);
+  app.add_option("--json", options->json, "Write the rows as JSON")->type_name("FILE");
+  return [options] { return calibrate(*options); };
+}
+
+}  // namespace fairdraw::cli

@@ -1,0 +1,96 @@
+#include "suites/command/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <deque>
+#include <exception>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/contract/usage_error.h"
+#include "harness/plugin/host.h"
+#include "suites/command/app.h"
+#include "suites/command/seed.h"
+#include "suites/command/verbs.h"
+
+namespace fairdraw::cli {
+namespace {
+
+constexpr int kExitUsage = 2;
+
+constexpr const char* kDescription =
+    "fairdraw judges LLM token samplers: exact masks and tokens, sound statistics, replayable "
+    "seeds.";
+
+constexpr const char* kFooter = R"(
+Start here:
+  fairdraw verify                            judge the built-in samplers, write fairdraw-report/
+  fairdraw verify --suite smoke              the same in seconds
+  fairdraw list cases                        what is judged
+  fairdraw compare BASE.json HEAD.json       what changed; exit code 1 on a regression
+  fairdraw sample --logits logits.npy --top-p 0.9 --seed 7
+  fairdraw VERB --help                       everything a verb takes
+
+Exit codes: 0 all passed; 1 a check failed; 2 bad usage or bad input; 3 nothing was tested, or a
+case had too few draws to find what it states.)";
+
+// What a run starts for a plugin (harness/plugin/host.h): no verb for people.
+constexpr std::string_view kPluginHost = "plugin-host";
+
+int host_plugin(const std::vector<std::string>& words) {
+  if (words.size() != 3) throw harness::UsageError("plugin-host is started by fairdraw itself");
+  return harness::plugin::host_plugin(words[0], parse_uint64("address", words[1]),
+                                      parse_uint64("memory", words[2]));
+}
+
+int run(int argc, char** argv) {
+  if (argc > 1 && argv[1] == kPluginHost) return host_plugin({argv + 2, argv + argc});
+  CLI::App app(kDescription, "fairdraw");
+  app.footer(kFooter);
+  app.require_subcommand(1);
+  app.set_version_flag("--version", "fairdraw " FAIRDRAW_VERSION);
+  std::deque<App> of_verbs;  // apps do not move
+  std::map<std::string, Verb> verbs;
+  const auto add = [&](const char* name, const char* what, Verb (*options)(App&)) {
+    verbs[name] = options(of_verbs.emplace_back(app.add_subcommand(name, what)));
+  };
+  add("verify", "Judge samplers, and write a report", add_verify);
+  add("replay", "Run one case again, as a replay line says, or a capsule of fuzz", add_replay);
+  add("identify", "Say which definitions a sampler follows", add_identify);
+  add("fuzz", "Search for a call that breaks a property, and shrink it", add_fuzz);
+  add("list", "Show cases, samplers, families, operations or profiles", add_list);
+  add("sample", "Draw tokens from a file of logits", add_sample);
+  add("bench", "Measure samplers", add_bench);
+  add("calibrate", "Show that the gate's statistics are right where the sampler is", add_calibrate);
+  add("report", "Render a report.json again", add_report);
+  add("compare", "Show what changed between two runs, or two benchmarks", add_compare);
+  add("merge", "Join the shards of a run to one report", add_merge);
+  add("mutants", "Put the gate on trial: wrong samplers that it must find", add_mutants);
+  // A first word that is no verb is a verb misspelt: CLI11 would only say that one is missing.
+  if (argc > 1 && argv[1][0] != '-' && verbs.count(argv[1]) == 0) {
+    std::vector<std::string> names;
+    for (const auto& [name, verb] : verbs) names.push_back(name);
+    throw harness::UsageError(harness::unknown_name_message("verb", argv[1], names));
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kExitUsage;
+  }
+  return verbs.at(app.get_subcommands().front()->get_name())();
+}
+
+}  // namespace
+
+int command_line(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "fairdraw: %s\n", error.what());
+    return kExitUsage;
+  }
+}
+
+}  // namespace fairdraw::cli

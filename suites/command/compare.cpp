@@ -1,0 +1,88 @@
+// compare: what changed between two runs, or two benchmarks.
+#include "reports/compare.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "harness/contract/usage_error.h"
+#include "reports/extras.h"
+#include "reports/report.h"
+#include "suites/command/app.h"
+#include "suites/command/record_files.h"
+#include "suites/command/verbs.h"
+
+namespace fairdraw::cli {
+namespace {
+
+constexpr int kExitRegression = 1;
+
+struct CompareOptions {
+  std::string base, head, json, markdown, html;
+  double tolerance = reports::kSpeedTolerance;
+};
+
+// A record is an object, rows of a benchmark are an array.
+bool is_benchmark(const std::string& text) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  return first != std::string::npos && text[first] == '[';
+}
+
+template <class Read>
+auto read_or_name(const std::string& path, const std::string& text, const Read& read) {
+  try {
+    return read(text);
+  } catch (const std::runtime_error& error) {
+    throw harness::UsageError(fmt::format("{}: {}", path, error.what()));
+  }
+}
+
+reports::Comparison compared(const CompareOptions& options) {
+  const std::string base = read_text(options.base), head = read_text(options.head);
+  if (is_benchmark(base) != is_benchmark(head)) {
+    throw harness::UsageError(
+        fmt::format("{} and {}: one is a report.json, the other holds rows of `fairdraw bench`",
+                    options.base, options.head));
+  }
+  if (is_benchmark(base)) {
+    return reports::compare(read_or_name(options.base, base, reports::benchmark_from_json),
+                            read_or_name(options.head, head, reports::benchmark_from_json),
+                            options.tolerance);
+  }
+  return reports::compare(read_or_name(options.base, base, reports::from_json),
+                          read_or_name(options.head, head, reports::from_json));
+}
+
+int compare(const CompareOptions& options) {
+  const reports::Comparison comparison = compared(options);
+  const std::string markdown = reports::to_markdown(comparison);
+  if (!options.json.empty()) write_text("--json", options.json, reports::to_json(comparison));
+  if (!options.markdown.empty()) write_text("--markdown", options.markdown, markdown);
+  if (!options.html.empty()) write_text("--html", options.html, reports::to_html(comparison));
+  fmt::print("{}", markdown);
+  return comparison.regressions() > 0 ? kExitRegression : 0;
+}
+
+}  // namespace
+
+Verb add_compare(App& app) {
+  const auto options = std::make_shared<CompareOptions>();
+  app.add_option("base", options->base, "A report.json, or rows of `fairdraw bench --json`")
+      ->required()
+      ->type_name("BASE.json");
+  app.add_option("head", options->head, "What is compared with it")
+      ->required()
+      ->type_name("HEAD.json");
+  app.add_option("--speed-tolerance", options->tolerance,
+                 "Part of a benchmark's time by which it may change")
+      ->type_name("PART")
+      ->range(0.0, 100.0)
+      ->capture_default_str();
+  app.add_option("--json", options->json, "Write the changes as JSON")->type_name("FILE");
+  app.add_option("--markdown", options->markdown, "Write the table that is printed, for a comment")
+      ->type_name("FILE");
+  app.add_option("--html", options->html, "Write the changes as one page")->type_name("FILE");
+  return [options] { return compare(*options); };
+}
+
+}  // namespace fairdraw::cli

@@ -1,0 +1,177 @@
+// fuzz: cases that seek trouble, until one breaks a property; it is shrunk and saved as a capsule.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+
+#include "harness/contract/sampler.h"
+#include "harness/contract/usage_error.h"
+#include "suites/command/app.h"
+#include "suites/command/run_options.h"
+#include "suites/command/seed.h"
+#include "suites/command/verbs.h"
+#include "suites/gate/cases/shell_word.h"
+#include "suites/gate/fuzz/capsule_files.h"
+#include "suites/gate/fuzz/fuzzer.h"
+
+namespace fairdraw::cli {
+namespace {
+
+using suites::fuzz::Finding;
+using suites::fuzz::FuzzStatistics;
+
+struct VerbOptions {
+  suites::fuzz::FuzzOptions fuzz;
+  std::string sampler, semantics, corpus = "fairdraw-capsules";
+  std::optional<std::string> seed, seed_from;
+  std::optional<std::uint64_t> cases;
+  std::optional<double> seconds;
+  bool list = false;
+  harness::plugin::Options plugins;
+};
+
+double rate(const FuzzStatistics& statistics) {
+  return statistics.seconds > 0 ? static_cast<double>(statistics.judged) / statistics.seconds : 0;
+}
+
+std::string counts_text(const FuzzStatistics& statistics) {
+  return fmt::format("{} cases, {} properties judged, {:.0f} a second", statistics.cases,
+                     statistics.judged, rate(statistics));
+}
+
+// A line a second on a terminal (redrawn), one every ten seconds in a log.
+class ShowProgress {
+ public:
+  void operator()(const FuzzStatistics& statistics) {
+    const double pause = terminal_ ? 1 : 10;
+    if (statistics.seconds < shown_ + pause) return;
+    shown_ = statistics.seconds;
+    fmt::print(stderr, "{}fuzz: {:.0f} s, {}{}", terminal_ ? "\r\x1b[K" : "", statistics.seconds,
+               counts_text(statistics), terminal_ ? "" : "\n");
+    std::fflush(stderr);
+    drawn_ = terminal_;
+  }
+  void end() const {
+    if (drawn_) fmt::print(stderr, "\r\x1b[K");
+  }
+
+ private:
+  bool terminal_ = isatty(STDERR_FILENO) != 0;
+  bool drawn_ = false;
+  double shown_ = 0;
+};
+
+void print_finding(const Finding& finding, const VerbOptions& options, harness::Sampler& sampler,
+                   const reference::Semantics& semantics) {
+  fmt::print(
+      "FAILED {}: {}\n    case {} of seed {}: {}\n    shrunk, by judging {} simpler ones, to: {}\n",
+      finding.property, finding.message, finding.case_number, options.fuzz.seed,
+      describe(finding.original), finding.evaluations, describe(finding.shrunk));
+  const std::string name = suites::shell_word(sampler.description().name);
+  const std::string more = replay_text(options.plugins);
+  try {
+    const auto path = suites::fuzz::save_capsule(
+        options.corpus, suites::fuzz::capsule_of(finding, sampler, semantics));
+    fmt::print("    replay: fairdraw replay {} --sampler {}{}\n", path.string(), name, more);
+  } catch (const std::length_error& error) {
+    fmt::print(
+        "    no capsule: {}\n    replay: fairdraw fuzz --sampler {} --seed {} --first-case {} "
+        "--cases 1 --property {}{}{}\n",
+        error.what(), name, options.fuzz.seed, finding.case_number, finding.property,
+        options.fuzz.statistical ? " --statistical" : "", more);
+  }
+}
+
+int list_properties() {
+  for (const suites::fuzz::Property& property : suites::fuzz::properties()) {
+    fmt::print("{:22}  {:12}  {}\n", property.name, to_string(property.kind), property.what);
+  }
+  return 0;
+}
+
+int fuzz(VerbOptions options) {
+  if (options.list) return list_properties();
+  const std::string name =
+      options.sampler.empty() ? harness::builtin_sampler_names().front() : options.sampler;
+  const auto sampler = sampler_maker(options.plugins)(name);
+  const reference::Semantics semantics = semantics_of(options.semantics, sampler->description());
+  const SeedChoice seed = choose_seed(options.seed, options.seed_from);
+  options.fuzz.seed = seed.value;
+  if (options.cases) options.fuzz.cases = *options.cases;
+  constexpr double kSeconds = 60;
+  options.fuzz.seconds = options.seconds.value_or(options.cases ? 0 : kSeconds);
+
+  ShowProgress show;
+  const suites::fuzz::FuzzResult result =
+      suites::fuzz::fuzz(*sampler, semantics, options.fuzz, std::ref(show));
+  show.end();
+  for (const Finding& finding : result.findings) {
+    print_finding(finding, options, *sampler, semantics);
+  }
+  const FuzzStatistics& statistics = result.statistics;
+  fmt::print(
+      "fuzz: {} on {}: {}, {} skipped; seed {} ({}), cases {} to {}\n",
+      result.findings.empty() ? "no failure" : fmt::format("{} failures", result.findings.size()),
+      name, counts_text(statistics), statistics.skipped, options.fuzz.seed, seed.source,
+      options.fuzz.first_case, options.fuzz.first_case + statistics.cases);
+  if (statistics.unconfirmed > 0) {
+    fmt::print("watch: {} distributions looked wrong once, and not on fresh draws\n",
+               statistics.unconfirmed);
+  }
+  if (!result.findings.empty()) return 1;
+  return statistics.judged == 0 ? 3 : 0;
+}
+
+}  // namespace
+
+Verb add_fuzz(App& app) {
+  const auto options = std::make_shared<VerbOptions>();
+  app.add_option("--sampler", options->sampler, "Sampler (default: the best built-in one)")
+      ->type_name("NAME");
+  add_plugin_options(app, options->plugins);
+  app.add_option("--semantics", options->semantics,
+                 "Profile to judge by, instead of the sampler's own (`fairdraw list profiles`)")
+      ->type_name("PROFILE");
+  app.add_option("--seconds", options->seconds,
+                 "How long to search (default: 60, or no limit with --cases)")
+      ->type_name("N")
+      ->range(1e-3, 1e7);
+  app.add_option("--cases", options->cases, "How many cases; the same ones on every machine")
+      ->type_name("N")
+      ->range(std::uint64_t{1}, std::uint64_t{1} << 48);
+  app.add_option("--first-case", options->fuzz.first_case, "Number of the first case")
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option("--seed", options->seed,
+                 "Seed of the search (default: made from the commit, as for verify)")
+      ->type_name("N");
+  app.add_option("--seed-from", options->seed_from, "Make the seed from a text, such as a date")
+      ->type_name("TEXT");
+  app.add_option("--corpus", options->corpus, "Where capsules of failures go")
+      ->type_name("DIR")
+      ->capture_default_str();
+  app.add_option("--property", options->fuzz.property_glob,
+                 "Only these properties; * and ? match any characters")
+      ->type_name("GLOB")
+      ->capture_default_str();
+  app.add_option("--max-vocab", options->fuzz.generate.max_vocab, "Largest vocabulary")
+      ->type_name("N")
+      ->range(std::int64_t{1}, std::int64_t{16385})
+      ->capture_default_str();
+  app.add_option("--max-draws", options->fuzz.generate.max_draws,
+                 "With --statistical: draws from a row at most")
+      ->type_name("N")
+      ->range(std::uint64_t{1024}, suites::fuzz::kMaxDistributionDraws)
+      ->capture_default_str();
+  app.add_flag("--statistical", options->fuzz.statistical,
+               "Judge the distribution of draws by evidence, in place of single calls");
+  app.add_flag("--keep-going", options->fuzz.keep_going,
+               "Find the first failure of every property, instead of stopping at one");
+  app.add_flag("--list", options->list, "Show the properties, and do nothing else");
+  return [options] { return fuzz(*options); };
+}
+
+}  // namespace fairdraw::cli

@@ -1,0 +1,151 @@
+// list: the names that other verbs take.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "harness/contract/sampler.h"
+#include "harness/contract/usage_error.h"
+#include "harness/inputs/families.h"
+#include "harness/plugin/library.h"
+#include "reference/semantic_choices.h"
+#include "reference/semantics.h"
+#include "suites/command/app.h"
+#include "suites/command/captured_files.h"
+#include "suites/command/samplers.h"
+#include "suites/command/verbs.h"
+#include "suites/gate/cases/case.h"
+
+namespace fairdraw::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct ListOptions {
+  std::string what = "cases";
+  std::string suite = "gate";
+  std::vector<std::string> logits;
+  std::string dtype;
+  bool json = false;
+  std::vector<std::string> samplers;
+  harness::plugin::Options plugins;
+};
+
+Json case_entry(const suites::Case& entry) {
+  return {
+      {"id", entry.id},
+      {"suite", to_string(entry.suite)},
+      {"check", to_string(entry.check)},
+      {"vocab", entry.input.vocab},
+      {"dtype", to_string(entry.input.dtype)},
+      {"rows", entry.rows},
+      {"draws", entry.draws},
+      {"declared_discrepancy", suites::is_statistical(entry.check) && entry.declared_discrepancy > 0
+                                   ? Json(entry.declared_discrepancy)
+                                   : Json()}};
+}
+
+Json profile_entry(const std::string& name) {
+  Json choices = Json::object();
+  for (const reference::Choice& choice : reference::semantic_choices()) {
+    choices[choice.name] = choice.of(*reference::find_profile(name)).name;
+  }
+  return {{"name", name}, {"choices", choices}};
+}
+
+// The choices in which a profile is not fairdraw's.
+std::string differences(const Json& profile) {
+  std::string text;
+  const Json usual = profile_entry("fairdraw")["choices"];
+  for (const auto& [choice, value] : profile["choices"].items()) {
+    if (value == usual[choice]) continue;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", choice, value.get<std::string>());
+  }
+  return text.empty() ? "the definitions of the README" : text;
+}
+
+// An array of objects, each with an "id" or "name" first.
+Json entries(const ListOptions& options) {
+  Json list = Json::array();
+  if (options.what == "cases") {
+    const suites::Suite suite = suites::suite_from_name(options.suite);
+    const auto captured = load_all_captured(options.logits, options.dtype);
+    for (const suites::Case& entry : suites::case_table(suite, captured)) {
+      list.push_back(case_entry(entry));
+    }
+  } else if (options.what == "samplers") {
+    const suites::SamplerMaker maker = sampler_maker(options.plugins);
+    for (const std::string& name :
+         options.samplers.empty() ? harness::builtin_sampler_names() : options.samplers) {
+      const auto sampler = maker(name);
+      list.push_back({{"name", name},
+                      {"version", sampler->description().version},
+                      {"semantics", sampler->description().semantics},
+                      {"abilities", harness::plugin::ability_names(sampler->description())}});
+    }
+  } else if (options.what == "families") {
+    for (const harness::Family family : harness::all_families()) {
+      list.push_back({{"name", harness::to_string(family)}});
+    }
+  } else if (options.what == "operations") {
+    for (const suites::Operation& operation : suites::named_operations()) {
+      list.push_back({{"name", suites::operation_name(operation)}});
+    }
+  } else if (options.what == "profiles") {
+    for (const std::string& name : reference::profile_names()) list.push_back(profile_entry(name));
+  } else {
+    const std::vector<std::string> known = {"cases", "samplers", "families", "operations",
+                                            "profiles"};
+    throw harness::UsageError(harness::unknown_name_message("list", options.what, known));
+  }
+  return list;
+}
+
+int list(const ListOptions& options) {
+  const Json all = entries(options);
+  if (options.json) {
+    fmt::print("{}\n", all.dump(2));
+    return 0;
+  }
+  for (const Json& entry : all) {
+    std::string line = entry.begin()->get<std::string>();
+    if (entry.contains("suite")) {
+      line = fmt::format("{:<8} {}", entry["suite"].get<std::string>(), line);
+    }
+    if (entry.contains("version")) {
+      line = fmt::format("{:<12} {}, semantics {}", line, entry["version"].get<std::string>(),
+                         entry["semantics"].get<std::string>());
+      if (!options.samplers.empty()) line += "\n    " + entry["abilities"].get<std::string>();
+    }
+    if (entry.contains("choices")) line = fmt::format("{:<18} {}", line, differences(entry));
+    fmt::print("{}\n", line);
+  }
+  return 0;
+}
+
+}  // namespace
+
+Verb add_list(App& app) {
+  const auto options = std::make_shared<ListOptions>();
+  app.add_option("what", options->what, "cases, samplers, families, operations or profiles")
+      ->type_name("WHAT")
+      ->capture_default_str();
+  app.add_option("--suite", options->suite, "Cases of this suite: smoke, gate or nightly")
+      ->type_name("SUITE")
+      ->capture_default_str();
+  app.add_option("--logits", options->logits, "Cases on these captured logits")
+      ->type_name("FILE.npy")
+      ->expected(1)
+      ->take_all();
+  app.add_option("--dtype", options->dtype, "Type of the captured logits")->type_name("DTYPE");
+  app.add_option("--sampler", options->samplers,
+                 "Samplers to show with their abilities, plugin:PATH too (default: the built-in "
+                 "ones)")
+      ->delimiter(',')
+      ->type_name("NAME");
+  add_plugin_options(app, options->plugins);
+  app.add_flag("--json", options->json, "As a JSON array");
+  return [options] { return list(*options); };
+}
+
+}  // namespace fairdraw::cli

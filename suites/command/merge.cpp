@@ -1,0 +1,48 @@
+// merge: the shards of a run as one record and one report.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "reports/report.h"
+#include "suites/command/app.h"
+#include "suites/command/record_files.h"
+#include "suites/command/run_options.h"
+#include "suites/command/verbs.h"
+#include "suites/gate/cases/complete_record.h"
+
+namespace fairdraw::cli {
+namespace {
+
+struct MergeOptions {
+  std::vector<std::string> files;
+  std::string report = "fairdraw-report";
+  bool github = false;
+};
+
+int merge(const MergeOptions& options) {
+  std::vector<suites::NamedRecord> shards;
+  for (const std::string& file : options.files) shards.push_back({file, read_record(file)});
+  const harness::RunRecord record = suites::merge_shards(shards);
+  reports::write_report(options.report, record);
+  print_outcome(record);
+  if (options.github) publish_to_github(record);
+  fmt::print("{} shards, {} cases, report in {}\n", shards.size(), record.cases.size(),
+             options.report);
+  return record.exit_code();
+}
+
+}  // namespace
+
+Verb add_merge(App& app) {
+  const auto options = std::make_shared<MergeOptions>();
+  app.add_option("files", options->files, "The report.json of every shard, in any order")
+      ->required()
+      ->type_name("FILE");
+  app.add_option("--report", options->report, "Folder for report.json, index.html and the others")
+      ->type_name("DIR")
+      ->capture_default_str();
+  app.add_flag("--github", options->github, "Annotations and step summary of GitHub Actions");
+  return [options] { return merge(*options); };
+}
+
+}  // namespace fairdraw::cli

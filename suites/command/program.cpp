@@ -1,0 +1,4 @@
+// The program `fairdraw`.
+#include "suites/command/command_line.h"
+
+int main(int argc, char** argv) { return fairdraw::cli::command_line(argc, argv); }

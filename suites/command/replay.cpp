@@ -1,0 +1,94 @@
+// replay: one case again, from the line that a report prints, or from a capsule of the fuzzer. It
+// takes its sampler from the command line, and loads nothing that a report or a capsule names.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "harness/contract/sampler.h"
+#include "harness/contract/usage_error.h"
+#include "suites/command/app.h"
+#include "suites/command/run_options.h"
+#include "suites/command/verbs.h"
+#include "suites/gate/fuzz/capsule_files.h"
+#include "suites/gate/identify/profile_sampler.h"
+
+namespace fairdraw::cli {
+namespace {
+
+struct ReplayOptions {
+  RunOptions run;
+  std::string id;
+  std::uint64_t statistical_cases = suites::kStatisticalCases;
+};
+
+// 0: the property holds. 1: it fails, as the capsule says. 3: it says nothing about this sampler.
+int replay_capsule(const ReplayOptions& options) {
+  if (options.run.samplers.size() != 1) {
+    throw harness::UsageError(
+        "--sampler: name the sampler that the capsule is replayed on; a file cannot choose it");
+  }
+  const suites::fuzz::Capsule capsule = suites::fuzz::load_capsule(options.id);
+  const auto sampler = sampler_maker(options.run.plugins)(options.run.samplers.front());
+  const reference::Semantics semantics =
+      semantics_of(options.run.semantics, sampler->description());
+  suites::fuzz::Judgement judgement;
+  try {
+    judgement = suites::fuzz::replay(capsule, *sampler, semantics);
+  } catch (const harness::UsageError& error) {
+    throw harness::UsageError(fmt::format("{}: {}", options.id, error.what()));
+  }
+  const std::string name = fmt::format("{} on {}", capsule.property, sampler->description().name);
+  switch (judgement.outcome) {
+    case suites::fuzz::Outcome::holds:
+      fmt::print("passed: {}\n", name);
+      return 0;
+    case suites::fuzz::Outcome::fails:
+      fmt::print("failed: {}: {}\n", name, judgement.message);
+      return 1;
+    case suites::fuzz::Outcome::not_applicable:
+      fmt::print("skipped: {}: {}\n", name, judgement.message);
+      return 3;
+  }
+  return 3;
+}
+
+int replay(const ReplayOptions& options) {
+  if (suites::fuzz::is_capsule(options.id)) return replay_capsule(options);
+  suites::PlanOptions planned = plan_options(options.run);
+  planned.suite = suites::Suite::nightly;  // holds all the others
+  planned.case_glob = options.id;
+  planned.statistical_cases = options.statistical_cases;
+  const suites::Plan plan = suites::make_plan(planned);
+  const harness::RunRecord record = suites::run_plan(plan, planned, 1, {});
+  for (const harness::CaseRecord& result : record.cases) {
+    if (result.verdict == harness::Verdict::passed) {
+      std::printf("%s: %s\n", result.id.c_str(), result.message.c_str());
+    }
+    for (const auto& [name, value] : result.measures) {
+      std::printf("    %s = %.9g\n", name.c_str(), value);
+    }
+  }
+  print_outcome(record);
+  return record.exit_code();
+}
+
+}  // namespace
+
+Verb add_replay(App& app) {
+  const auto options = std::make_shared<ReplayOptions>();
+  app.add_option(
+         "case", options->id,
+         "Id of the case, or a capsule that `fairdraw fuzz` saved; a capsule is replayed on "
+         "the one --sampler given")
+      ->required()
+      ->type_name("CASE|FILE.json");
+  add_run_options(app, options->run);
+  app.add_option("--statistical-cases", options->statistical_cases,
+                 "Cases that the error budget is shared out to, where the replay line says so")
+      ->type_name("N")
+      ->range(std::uint64_t{1}, std::uint64_t{1} << 40)
+      ->capture_default_str();
+  return [options] { return replay(*options); };
+}
+
+}  // namespace fairdraw::cli

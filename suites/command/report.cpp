@@ -1,0 +1,74 @@
+// report: render a report.json again. It reads numbers and text, and runs nothing.
+#include "reports/report.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "harness/contract/usage_error.h"
+#include "suites/command/app.h"
+#include "suites/command/record_files.h"
+#include "suites/command/verbs.h"
+
+namespace fairdraw::cli {
+namespace {
+
+struct ReportOptions {
+  std::string file;
+  std::string folder;
+  std::string benchmark, mutants;
+  std::vector<std::string> conformance;
+  bool github = false;
+};
+
+template <class Read>
+auto read_extra(const std::string& option, const std::string& path, const Read& read) {
+  try {
+    return read(read_text(path));
+  } catch (const std::runtime_error& error) {
+    throw harness::UsageError(fmt::format("{}: {}: {}", option, path, error.what()));
+  }
+}
+
+int report(const ReportOptions& options) {
+  const harness::RunRecord record = read_record(options.file);
+  reports::ReportExtras extras;
+  if (!options.benchmark.empty()) {
+    extras.benchmark = read_extra("--benchmark", options.benchmark, reports::benchmark_from_json);
+  }
+  if (!options.mutants.empty()) {
+    extras.mutants = read_extra("--mutants", options.mutants, reports::kill_matrix_from_json);
+  }
+  for (const std::string& path : options.conformance) {
+    extras.conformance.push_back(read_record(path));
+  }
+  reports::write_report(options.folder, record, extras);
+  fmt::print("{}", reports::to_terminal(record));
+  if (options.github) publish_to_github(record);
+  return record.exit_code();
+}
+
+}  // namespace
+
+Verb add_report(App& app) {
+  const auto options = std::make_shared<ReportOptions>();
+  options->folder = "fairdraw-report";
+  app.add_option("file", options->file, "A report.json")->required()->type_name("FILE");
+  app.add_option("--report,folder", options->folder, "Where the rendered report goes")
+      ->type_name("DIR")
+      ->capture_default_str();
+  app.add_option("--benchmark", options->benchmark, "Show the rows of `fairdraw bench --json` too")
+      ->type_name("FILE");
+  app.add_option("--mutants", options->mutants,
+                 "Show the kill matrix of `fairdraw mutants --json` too")
+      ->type_name("FILE");
+  app.add_option("--conformance", options->conformance,
+                 "Show the samplers of another report.json beside this one's; repeatable")
+      ->type_name("FILE")
+      ->expected(1)
+      ->take_all();
+  app.add_flag("--github", options->github, "Annotations and step summary of GitHub Actions");
+  return [options] { return report(*options); };
+}
+
+}  // namespace fairdraw::cli

@@ -1,0 +1,107 @@
+#include "suites/command/run_options.h"
+
+#include <fmt/format.h>
+
+#include "harness/contract/sampler.h"
+#include "harness/contract/semantics_text.h"
+#include "harness/contract/usage_error.h"
+#include "reports/report.h"
+#include "suites/command/app.h"
+#include "suites/command/captured_files.h"
+#include "suites/command/seed.h"
+#include "suites/gate/cases/shell_word.h"
+
+namespace fairdraw::cli {
+void add_run_options(App& app, RunOptions& options) {
+  app.add_option("--sampler", options.samplers,
+                 "Samplers to judge, separated by commas: names of `fairdraw list samplers`, "
+                 "plugin:PATH for one in a shared library, profile:NAME for one made of a profile, "
+                 "mutant:NAME for a wrong one (`fairdraw mutants --list`) "
+                 "(default: all built-in ones)")
+      ->delimiter(',')
+      ->type_name("NAME");
+  add_plugin_options(app, options.plugins);
+  app.add_option("--semantics", options.semantics,
+                 "Profile to judge by, instead of the sampler's own (`fairdraw list profiles`)")
+      ->type_name("PROFILE");
+  app.add_option(
+         "--against", options.against,
+         "Compare each sampler with this one, instead of judging it: the same distribution, masks "
+         "and tokens, for a change that must not change them")
+      ->type_name("OTHER");
+  app.add_option("--logits", options.logits,
+                 "Captured logits, [rows, vocab] in a .npy of float32 or float16, or of uint16 "
+                 "with --dtype bfloat16; repeatable (default: those that ship with the suites)")
+      ->type_name("FILE.npy")
+      ->expected(1)
+      ->take_all();
+  app.add_option("--dtype", options.dtype,
+                 "Type of the captured logits: bfloat16, or what the "
+                 "file says")
+      ->type_name("DTYPE");
+  app.add_option("--seed", options.seed,
+                 "Seed of the run, 64 bits (default: made from the commit of the current "
+                 "directory's repository, so that a rerun repeats the run)")
+      ->type_name("N");
+  app.add_option("--seed-from", options.seed_from, "Make the seed from a text, such as a date")
+      ->type_name("TEXT");
+}
+
+suites::PlanOptions plan_options(const RunOptions& options) {
+  suites::PlanOptions plan;
+  plan.samplers = options.samplers;
+  if (plan.samplers.empty()) {
+    plan.samplers = harness::builtin_sampler_names();
+    std::erase(plan.samplers, "model");  // it is what the others are compared with
+  }
+  plan.make_sampler = sampler_maker(options.plugins);
+  plan.replay_options += replay_text(options.plugins);
+  if (!options.semantics.empty()) plan.semantics = options.semantics;
+  if (!options.against.empty()) plan.against = options.against;
+  plan.captured = load_all_captured(options.logits, options.dtype);
+  const SeedChoice seed = choose_seed(options.seed, options.seed_from);
+  plan.seed = seed.value;
+  plan.seed_source = seed.source;
+  plan.commit = current_commit();
+  for (const std::string& path : options.logits)
+    plan.replay_options += " --logits " + suites::shell_word(path);
+  if (!options.dtype.empty()) plan.replay_options += " --dtype " + options.dtype;
+  return plan;
+}
+
+void parse_shard(const std::string& text, suites::PlanOptions& options) {
+  const std::size_t slash = text.find('/');
+  const auto fail = [&text] {
+    throw harness::UsageError(
+        fmt::format("--shard: '{}' is not I/N with 1 <= I <= N <= 10000", text));
+  };
+  if (slash == std::string::npos) fail();
+  std::uint64_t shard = 0, shards = 0;
+  try {
+    shard = parse_uint64("--shard", text.substr(0, slash));
+    shards = parse_uint64("--shard", text.substr(slash + 1));
+  } catch (const harness::UsageError&) {
+    fail();
+  }
+  if (shard < 1 || shard > shards || shards > 10000) fail();
+  options.shard = static_cast<std::uint32_t>(shard);
+  options.shards = static_cast<std::uint32_t>(shards);
+}
+
+void print_outcome(const harness::RunRecord& record) {
+  for (const harness::CaseRecord& result : record.cases) {
+    const bool quiet =
+        result.verdict == harness::Verdict::passed || result.verdict == harness::Verdict::skipped;
+    if (quiet && !result.watch.empty()) fmt::print("{}\n", reports::terminal_line(result));
+    if (quiet) continue;
+    fmt::print("{}\n    replay: {}\n", reports::terminal_line(result), result.replay);
+  }
+  fmt::print("{}\n", reports::terminal_summary(record));
+}
+
+reference::Semantics semantics_of(const std::string& given,
+                                  const harness::SamplerDescription& sampler) {
+  return harness::semantics_from_text(given.empty() ? sampler.semantics : given);
+}
+
+}  // namespace fairdraw::cli

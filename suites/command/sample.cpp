@@ -1,0 +1,188 @@
+// sample: tokens from a file of logits, through the same contract that verify judges.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "harness/contract/sampler.h"
+#include "harness/contract/usage_error.h"
+#include "harness/run/calls/request.h"
+#include "suites/command/app.h"
+#include "suites/command/captured_files.h"
+#include "suites/command/seed.h"
+#include "suites/command/verbs.h"
+
+namespace fairdraw::cli {
+namespace {
+
+using harness::UsageError;
+
+struct SampleOptions {
+  std::string logits, dtype;
+  std::string sampler;
+  std::string temperature = "1", top_p = "1", min_p = "0";
+  std::int64_t top_k = 0;
+  std::string seed = "0", offset = "0";
+  std::int64_t num_samples = 1;
+  std::optional<std::int64_t> row;
+  std::string tie_rule = "keep_all", filter_order = "top_k_first";
+  bool json = false;
+};
+
+// A float32; "nan" is read, so that the message can say what is allowed instead.
+float parse_float(const char* field, const std::string& text) {
+  char* end = nullptr;
+  const float value = std::strtof(text.c_str(), &end);
+  if (text.empty() || *end != '\0') {
+    throw UsageError(fmt::format("{}: '{}' is not a number", field, text));
+  }
+  return value;
+}
+
+float probability(const char* field, const std::string& text) {
+  const float value = parse_float(field, text);
+  if (!(value >= 0 && value <= 1)) {
+    throw UsageError(fmt::format("{}: {} is out of range; 0 to 1 is allowed", field, text));
+  }
+  return value;
+}
+
+reference::RowParameters row_parameters(const SampleOptions& options) {
+  reference::RowParameters parameters;
+  parameters.temperature = parse_float("--temperature", options.temperature);
+  const bool in_range = parameters.temperature == 0 ||
+                        (parameters.temperature >= 0x1p-126F && parameters.temperature <= 0x1p64F);
+  if (!in_range) {
+    throw UsageError(
+        fmt::format("--temperature: {} is out of range; 0 (greedy), or 2^-126 to 2^64 "
+                    "is allowed",
+                    options.temperature));
+  }
+  if (options.top_k < -1 || options.top_k > INT32_MAX) {
+    throw UsageError(
+        fmt::format("--top-k: {} is out of range; -1 to 2^31 - 1 is allowed (-1 and 0 "
+                    "are off)",
+                    options.top_k));
+  }
+  parameters.top_k = static_cast<std::int32_t>(options.top_k);
+  parameters.top_p = probability("--top-p", options.top_p);
+  parameters.min_p = probability("--min-p", options.min_p);
+  return parameters;
+}
+
+template <class Rule>
+Rule rule_from_name(const char* field, const std::string& given,
+                    const std::vector<std::string>& names) {
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == given) return static_cast<Rule>(i);
+  }
+  throw UsageError(harness::unknown_name_message(field, given, names));
+}
+
+harness::Request make_request(const SampleOptions& options,
+                              const harness::CapturedLogits& captured) {
+  harness::Request request;
+  request.dtype = captured.dtype;
+  request.vocab = captured.vocab;
+  const std::int64_t first = options.row.value_or(0);
+  if (first < 0 || first >= captured.rows) {
+    throw UsageError(fmt::format("--row: {} is out of range; {} has rows 0 to {}", first,
+                                 options.logits, captured.rows - 1));
+  }
+  request.rows = options.row ? 1 : captured.rows;
+  for (std::int64_t i = 0; i < request.rows; ++i) {
+    const std::vector<float> values = captured.row(first + i);
+    request.logits.insert(request.logits.end(), values.begin(), values.end());
+  }
+  const auto rows = static_cast<std::size_t>(request.rows);
+  request.parameters.assign(rows, row_parameters(options));
+  request.tie_rule =
+      rule_from_name<TieRule>("tie rule", options.tie_rule, {"keep_all", "lowest_id"});
+  request.filter_order =
+      rule_from_name<FilterOrder>("filter order", options.filter_order, {"top_k_first", "joint"});
+  request.seed.assign(rows, parse_uint64("--seed", options.seed));
+  const std::uint64_t offset = parse_uint64("--offset", options.offset);
+  for (std::size_t i = 0; i < rows; ++i) {
+    request.offset.push_back(offset + static_cast<std::uint64_t>(first) + i);
+  }
+  if (options.num_samples < 1 || options.num_samples > (1 << 24)) {
+    throw UsageError(fmt::format("--num-samples: {} is out of range; 1 to 2^24 is allowed",
+                                 options.num_samples));
+  }
+  request.num_samples = static_cast<std::int32_t>(options.num_samples);
+  return request;
+}
+
+int sample(const SampleOptions& options) {
+  const auto captured = load_captured(options.logits, options.dtype);
+  const harness::Request request = make_request(options, *captured);
+  const std::string name =
+      options.sampler.empty() ? harness::builtin_sampler_names().front() : options.sampler;
+  const auto sampler = harness::make_builtin_sampler(name);
+  const harness::Response response = harness::run_request(
+      *sampler, request,
+      harness::reported(sampler->description(), {.statuses = true, .support_size = true}));
+  if (!response.ran()) throw UsageError(response.trouble());
+
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  const auto samples = static_cast<std::size_t>(request.num_samples);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(request.rows); ++i) {
+    const auto first = response.tokens.begin() + static_cast<std::ptrdiff_t>(i * samples);
+    const std::vector<std::int32_t> tokens(first, first + static_cast<std::ptrdiff_t>(samples));
+    const char* const status = response.statuses.empty()
+                                   ? "unknown"
+                                   : to_string(static_cast<RowStatus>(response.statuses[i]));
+    const std::int32_t support = response.support_size.empty() ? -1 : response.support_size[i];
+    const std::int64_t row = options.row.value_or(0) + static_cast<std::int64_t>(i);
+    all.push_back(
+        {{"row", row}, {"status", status}, {"support_size", support}, {"tokens", tokens}});
+    if (options.json) continue;
+    fmt::print("row {}: {}, support {}, tokens {}\n", row, status, support, fmt::join(tokens, " "));
+  }
+  if (options.json) fmt::print("{}\n", all.dump(2));
+  return 0;
+}
+
+}  // namespace
+
+Verb add_sample(App& app) {
+  const auto options = std::make_shared<SampleOptions>();
+  app.add_option("--logits", options->logits, "Logits, [rows, vocab]")
+      ->required()
+      ->type_name("FILE.npy");
+  app.add_option("--dtype", options->dtype, "bfloat16 for a file of uint16")->type_name("DTYPE");
+  app.add_option("--sampler", options->sampler, "Sampler (default: the best built-in one)")
+      ->type_name("NAME");
+  app.add_option("--temperature", options->temperature, "0 is greedy")
+      ->type_name("T")
+      ->capture_default_str();
+  app.add_option("--top-k", options->top_k, "0 and -1 are off")
+      ->type_name("K")
+      ->capture_default_str();
+  app.add_option("--top-p", options->top_p, "0 is greedy, 1 is off")
+      ->type_name("P")
+      ->capture_default_str();
+  app.add_option("--min-p", options->min_p, "0 is off")->type_name("P")->capture_default_str();
+  app.add_option("--seed", options->seed, "Seed of all rows")
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option("--offset", options->offset, "Offset of row 0; row i has this plus i")
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option("--num-samples", options->num_samples, "Tokens a row, with replacement")
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option("--row", options->row, "Only this row")->type_name("ROW");
+  app.add_option("--tie-rule", options->tie_rule, "keep_all or lowest_id")
+      ->type_name("RULE")
+      ->capture_default_str();
+  app.add_option("--filter-order", options->filter_order, "top_k_first or joint")
+      ->type_name("ORDER")
+      ->capture_default_str();
+  app.add_flag("--json", options->json, "As a JSON array");
+  return [options] { return sample(*options); };
+}
+
+}  // namespace fairdraw::cli

@@ -1,0 +1,53 @@
+#include "suites/command/samplers.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <string_view>
+
+#include "harness/plugin/plugin_sampler.h"
+#include "suites/command/app.h"
+#include "suites/gate/identify/profile_sampler.h"
+#include "suites/gate/mutants/catalogue.h"
+
+namespace fairdraw::cli {
+
+using harness::plugin::Loader;
+using harness::plugin::Options;
+
+void add_plugin_options(App& app, Options& options) {
+  app.add_flag("--plugin-trusted", options.trusted,
+               "Load plugins into this process: faster by the way to another process, and nothing "
+               "guards the run against them");
+  app.add_option("--plugin-timeout", options.seconds, "Seconds that each call of a plugin may take")
+      ->type_name("N")
+      ->range(1e-3, 1e6)
+      ->capture_default_str();
+  app.add_option("--plugin-memory", options.mebibytes,
+                 "MiB that a plugin's process may take beside the arrays of a call; 0: no limit")
+      ->type_name("MIB")
+      ->range(std::uint64_t{0}, std::uint64_t{1} << 24)
+      ->capture_default_str();
+}
+
+suites::SamplerMaker sampler_maker(const Options& options) {
+  return [loader = std::make_shared<Loader>(options)](const std::string& name) {
+    constexpr std::string_view kMutant = "mutant:";
+    if (name.starts_with(kMutant)) return suites::make_mutant(name.substr(kMutant.size()));
+    return harness::plugin::is_plugin(name) ? loader->make(name) : suites::make_named_sampler(name);
+  };
+}
+
+std::string replay_text(const Options& options) {
+  const Options usual;
+  std::string text;
+  if (options.trusted) text += " --plugin-trusted";
+  if (options.seconds != usual.seconds)
+    text += fmt::format(" --plugin-timeout {:g}", options.seconds);
+  if (options.mebibytes != usual.mebibytes) {
+    text += fmt::format(" --plugin-memory {}", options.mebibytes);
+  }
+  return text;
+}
+
+}  // namespace fairdraw::cli

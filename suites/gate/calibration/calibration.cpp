@@ -1,0 +1,109 @@
+#include "suites/gate/calibration/calibration.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "harness/run/calls/random_words.h"
+#include "harness/statistics/statistics.h"
+#include "suites/gate/calibration/null_runs.h"
+
+namespace fairdraw::suites {
+namespace {
+
+constexpr std::uint64_t kChunk = 250;  // runs of a piece of work
+
+// Fills p_values[statistic][run] on `threads` threads. A run's seed depends on nothing but the
+// calibration's seed, its statistic and its number.
+void make_runs(const CalibrationOptions& options, std::vector<std::vector<double>>& p_values) {
+  const std::vector<NullRun>& all = null_runs();
+  const std::uint64_t chunks = (options.runs + kChunk - 1) / kChunk;
+  std::atomic<std::uint64_t> next = 0;
+  std::exception_ptr failure;
+  std::mutex mutex;
+  const auto work = [&] {
+    for (std::uint64_t i = next++; i < chunks * all.size(); i = next++) {
+      const std::size_t statistic = i % all.size();
+      const std::uint64_t seed = harness::mixed(options.seed, statistic);
+      const std::uint64_t first = i / all.size() * kChunk;
+      try {
+        for (std::uint64_t run = first; run < std::min(first + kChunk, options.runs); ++run) {
+          p_values[statistic][run] = all[statistic].p_value(harness::mixed(seed, run));
+        }
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        failure = std::current_exception();
+        next = chunks * all.size();
+      }
+    }
+  };
+  std::vector<std::thread> pool;
+  for (unsigned i = 0; i < std::max(1U, options.threads); ++i) pool.emplace_back(work);
+  for (std::thread& thread : pool) thread.join();
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace
+
+const char* to_string(Validity validity) {
+  switch (validity) {
+    case Validity::exact:
+      return "exact";
+    case Validity::bound:
+      return "bound";
+    case Validity::limit:
+      return "limit";
+    case Validity::bet:
+      return "bet";
+  }
+  return "unknown";
+}
+
+CalibrationRow calibration_row(const std::string& statistic, Validity validity,
+                               std::span<const double> p_values, double level, double red_level) {
+  CalibrationRow row;
+  row.statistic = statistic;
+  row.validity = validity;
+  row.runs = p_values.size();
+  std::vector<double> sorted(p_values.begin(), p_values.end());
+  std::sort(sorted.begin(), sorted.end());
+  const double runs = static_cast<double>(sorted.size());
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    row.distance = std::max(row.distance, static_cast<double>(i + 1) / runs - sorted[i]);
+  }
+  row.smallest_p = sorted.empty() ? 1 : sorted.front();
+  // Massart 1990, one side: valid where it is at most 1/2, which every level is.
+  row.p_value = std::min(1.0, std::exp(-2 * runs * row.distance * row.distance));
+  const auto at_most = [&sorted](double limit) {
+    return static_cast<std::uint64_t>(std::upper_bound(sorted.begin(), sorted.end(), limit) -
+                                      sorted.begin());
+  };
+  row.reds = at_most(red_level);
+  row.passed = row.reds == 0 && row.p_value >= level;
+  if (validity != Validity::bet) return row;
+  row.e_at_least_100 = at_most(0.01);
+  row.e_p_value = statistics::binomial_upper_tail(*row.e_at_least_100, row.runs, 0.01);
+  row.passed = row.passed && *row.e_p_value >= level;
+  return row;
+}
+
+std::vector<CalibrationRow> calibrate(const CalibrationOptions& options) {
+  const std::vector<NullRun>& all = null_runs();
+  std::vector<std::vector<double>> p_values(all.size(), std::vector<double>(options.runs, 1));
+  make_runs(options, p_values);
+  const auto bets = std::count_if(all.begin(), all.end(),
+                                  [](const NullRun& run) { return run.validity == Validity::bet; });
+  const double level =
+      kCalibrationFalseAlarmRate / static_cast<double>(all.size() + static_cast<std::size_t>(bets));
+  std::vector<CalibrationRow> rows;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    rows.push_back(
+        calibration_row(all[i].statistic, all[i].validity, p_values[i], level, gate_level()));
+  }
+  return rows;
+}
+
+}  // namespace fairdraw::suites

@@ -1,0 +1,25 @@
+// Null runs: a statistic on draws that are right.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "suites/gate/calibration/calibration.h"
+
+namespace fairdraw::suites {
+
+struct NullRun {
+  std::string statistic;
+  Validity validity = Validity::exact;
+  /// p-value of one run; random numbers come from `seed` alone.
+  std::function<double(std::uint64_t seed)> p_value;
+};
+
+const std::vector<NullRun>& null_runs();
+
+/// Level of one case of the gate.
+double gate_level();
+
+}  // namespace fairdraw::suites

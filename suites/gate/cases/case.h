@@ -1,0 +1,90 @@
+// A case: one claim about a sampler, on named inputs. One table of cases feeds tests, verify and
+// the list; its ids are addresses and never depend on the run.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fairdraw/types.h"
+#include "harness/inputs/captured_logits.h"
+#include "harness/inputs/families.h"
+#include "suites/gate/cases/operation.h"
+
+namespace fairdraw::suites {
+
+/// smoke < gate < nightly: a suite runs its own cases and those of the ones before it.
+enum class Suite { smoke, gate, nightly };
+
+enum class Check {
+  mask,
+  tokens,
+  support,
+  status,
+  processing,
+  replay,
+  streams,
+  scripted,
+  chain,
+  chain_distribution,
+  verify,
+  speculation_distribution,
+  tree_distribution,
+  metamorphic,
+  float_environment,
+  probabilities,
+  logprobs,
+  chi_squared,
+  bets,
+  binomial,
+  pit,
+};
+
+const char* to_string(Suite suite);
+const char* to_string(Check check);
+/// Throws harness::UsageError with the closest name.
+Suite suite_from_name(std::string_view name);
+std::vector<std::string> suite_names();
+
+/// True where a check compares p-values, and so has a share of the error budget.
+bool is_statistical(Check check);
+
+/// Rows of a family, or of a captured file.
+struct Input {
+  harness::Family family = harness::Family::gaussian;
+  std::shared_ptr<const harness::CapturedLogits> captured;  ///< instead of the family
+  std::int64_t vocab = 0;
+  DType dtype = DType::float32;
+};
+
+struct Case {
+  std::string id = {};  ///< check/input/vVOCAB[/dtype]/operations/tTEMPERATURE[/more]
+  Suite suite = Suite::gate;
+  Check check = Check::mask;
+  Input input = {};
+  std::vector<Operation> operations = {};  ///< row i is asked operations[i % size]; tie rule and
+                                           ///< filter order are the first one's
+  bool literal = false;  ///< asks for top_k 0 even where the profile calls it an error; else the
+                         ///< vocabulary stands for 0 there
+  bool banned_tokens = false;  ///< a bitmask bans half of the ids
+  bool processed = false;      ///< each row has logits processing of its own
+  bool from_probs = false;     ///< the sampler is given probabilities instead of logits
+  std::int64_t first_row = 0;
+  std::int64_t rows = 1;
+  std::uint64_t draws = 0;
+  double declared_discrepancy = 0;  ///< what a statistical check must find
+  bool once = false;  ///< many draws: judged for one of several samplers that are bit-identical
+};
+
+/// All cases of `suite`, the ones on captured logits last. Ids are unique.
+std::vector<Case> case_table(
+    Suite suite, const std::vector<std::shared_ptr<const harness::CapturedLogits>>& captured = {});
+
+/// Statistical cases that the error budget is shared out to. A constant, so that a case has the
+/// same share, and with it the same verdict, in every suite, shard and replay.
+inline constexpr std::uint64_t kStatisticalCases = 512;
+
+}  // namespace fairdraw::suites

@@ -1,0 +1,186 @@
+#include "suites/gate/cases/complete_record.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <stdexcept>
+#include <utility>
+
+#include "harness/contract/usage_error.h"
+#include "harness/statistics/error_ledger.h"
+#include "suites/gate/cases/global_case.h"
+#include "suites/gate/cases/shell_word.h"
+
+namespace fairdraw::suites {
+namespace {
+
+using harness::RunRecord;
+using harness::UsageError;
+
+constexpr const char* kWhole = "1/1";
+
+struct Shard {
+  std::uint32_t part = 0, parts = 0;
+};
+
+Shard shard_of(const NamedRecord& named) {
+  const std::string& text = named.record.shard;
+  Shard shard;
+  const char* const end = text.data() + text.size();
+  const auto [slash, wrong] = std::from_chars(text.data(), end, shard.part);
+  bool right = wrong == std::errc() && slash != end && *slash == '/';
+  if (right) {
+    const auto [stop, error] = std::from_chars(slash + 1, end, shard.parts);
+    right = error == std::errc() && stop == end && shard.part >= 1 && shard.part <= shard.parts;
+  }
+  if (!right) throw UsageError(fmt::format("{}: shard '{}' is not I/N", named.name, text));
+  return shard;
+}
+
+std::string described(const std::vector<harness::SamplerRecord>& samplers) {
+  std::vector<std::string> texts;
+  for (const harness::SamplerRecord& sampler : samplers) {
+    texts.push_back(fmt::format("{} {} ({})", sampler.name, sampler.version, sampler.semantics));
+  }
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+// What all shards of a run have in common, in words.
+std::vector<std::pair<const char*, std::string>> common_facts(const RunRecord& record) {
+  return {{"seed", fmt::format("{} ({})", record.seed, record.seed_source)},
+          {"commit", record.commit},
+          {"suite", record.suite},
+          {"version", record.tool_version},
+          {"samplers", described(record.samplers)},
+          {"choice of cases", record.selection},
+          {"options", record.options},
+          {"error budget", fmt::format("{} over {} cases", record.error_budget.false_alarm_rate,
+                                       record.error_budget.statistical_cases)}};
+}
+
+void expect_same_run(const NamedRecord& one, const NamedRecord& other) {
+  const auto facts = common_facts(one.record), others = common_facts(other.record);
+  for (std::size_t i = 0; i < facts.size(); ++i) {
+    if (facts[i].second == others[i].second) continue;
+    throw UsageError(fmt::format("{} and {} are not of one run: {} '{}' and '{}'", one.name,
+                                 other.name, facts[i].first, facts[i].second, others[i].second));
+  }
+}
+
+// The shards in their order, all of them there.
+std::vector<const NamedRecord*> in_order(const std::vector<NamedRecord>& records) {
+  const std::uint32_t parts = shard_of(records.front()).parts;
+  std::map<std::uint32_t, const NamedRecord*> by_part;
+  for (const NamedRecord& named : records) {
+    const Shard shard = shard_of(named);
+    if (shard.parts != parts) {
+      throw UsageError(fmt::format("{} and {} are not of one run: shard '{}' and '{}'",
+                                   records.front().name, named.name, records.front().record.shard,
+                                   named.record.shard));
+    }
+    expect_same_run(records.front(), named);
+    const auto [known, is_new] = by_part.emplace(shard.part, &named);
+    if (!is_new) {
+      throw UsageError(fmt::format("{} and {} are both shard {}", known->second->name, named.name,
+                                   named.record.shard));
+    }
+  }
+  if (by_part.size() < parts) {
+    constexpr std::size_t kNamed = 16;
+    std::vector<std::string> missing;
+    for (std::uint32_t part = 1; part <= parts && missing.size() < kNamed; ++part) {
+      if (!by_part.contains(part)) missing.push_back(fmt::format("{}/{}", part, parts));
+    }
+    throw UsageError(fmt::format("{} of {} shards are missing: {}{}", parts - by_part.size(), parts,
+                                 fmt::join(missing, ", "),
+                                 parts - by_part.size() > kNamed ? ", ..." : ""));
+  }
+  std::vector<const NamedRecord*> ordered;
+  for (const auto& [part, named] : by_part) ordered.push_back(named);
+  return ordered;
+}
+
+// Case i of the run is in shard i % parts + 1.
+std::vector<harness::CaseRecord> interleaved(const std::vector<const NamedRecord*>& shards) {
+  std::size_t all = 0;
+  for (const NamedRecord* shard : shards) all += shard->record.cases.size();
+  std::map<std::pair<std::string, std::string>, const NamedRecord*> seen;
+  std::vector<harness::CaseRecord> cases;
+  cases.reserve(all);
+  for (std::size_t i = 0; i < all; ++i) {
+    const NamedRecord& shard = *shards[i % shards.size()];
+    const std::size_t at = i / shards.size();
+    if (at >= shard.record.cases.size()) {
+      throw UsageError(
+          fmt::format("{} holds {} cases; of {} in all shard {} has more: it is not "
+                      "whole, or the shards are of different case tables",
+                      shard.name, shard.record.cases.size(), all, shard.record.shard));
+    }
+    const harness::CaseRecord& one = shard.record.cases[at];
+    const auto [known, is_new] = seen.emplace(std::pair{one.id, one.sampler}, &shard);
+    if (!is_new) {
+      throw UsageError(fmt::format("case '{}' of {} is in {} and in {}", one.id, one.sampler,
+                                   known->second->name, shard.name));
+    }
+    cases.push_back(one);
+  }
+  return cases;
+}
+
+}  // namespace
+
+void complete_record(RunRecord& record) {
+  using statistics::ErrorLedger;
+  // A part of the cases has another distribution than the whole: shards and choices go without.
+  if (record.shard == kWhole && record.selection.empty()) {
+    const std::vector<harness::CaseRecord> cases = record.cases;
+    for (const harness::SamplerRecord& sampler : record.samplers) {
+      auto global = global_case(
+          cases, sampler, ErrorLedger::kGlobalShare / static_cast<double>(record.samplers.size()));
+      if (!global) continue;
+      global->suite = record.suite;
+      global->replay =
+          fmt::format("./fairdraw verify --suite {} --sampler {} --seed {}{}", record.suite,
+                      shell_word(sampler.name), record.seed, record.options);
+      record.cases.push_back(std::move(*global));
+    }
+  }
+  ErrorLedger ledger(record.error_budget.statistical_cases);
+  record.draws = 0;
+  for (const harness::CaseRecord& result : record.cases) {
+    record.draws += result.draws;
+    const auto spent = result.measures.find("spent");
+    if (spent != result.measures.end()) ledger.spend(spent->second);
+  }
+  record.error_budget.false_alarm_rate = ErrorLedger::kRunFalseAlarmRate;
+  record.error_budget.spent = ledger.spent();
+  harness::keep_evidence_within_bounds(record.cases);
+}
+
+RunRecord merge_shards(const std::vector<NamedRecord>& records) {
+  if (records.empty()) throw UsageError("there is no record to merge");
+  const std::vector<const NamedRecord*> shards = in_order(records);
+  if (shards.size() == 1) return shards.front()->record;
+  RunRecord whole = shards.front()->record;
+  whole.shard = kWhole;
+  whole.seconds = 0;
+  for (const NamedRecord* shard : shards) {
+    whole.seconds += shard->record.seconds;
+    for (const auto& [name, value] : shard->record.environment) {
+      std::string& known = whole.environment[name];
+      if (known != value) known += known.empty() ? value : "; " + value;
+    }
+  }
+  whole.cases = interleaved(shards);
+  try {
+    complete_record(whole);
+  } catch (const std::logic_error& error) {
+    throw UsageError(fmt::format("the shards do not add up: {}", error.what()));
+  }
+  return whole;
+}
+
+}  // namespace fairdraw::suites

@@ -1,0 +1,187 @@
+#include "suites/gate/cases/run_case.h"
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+
+#include "harness/run/calls/logits_source.h"
+#include "harness/run/calls/random_words.h"
+#include "harness/run/checks/checks.h"
+#include "harness/run/checks/speculation/speculation_checks.h"
+
+namespace fairdraw::suites {
+namespace {
+
+using harness::CheckInput;
+using harness::CheckOutcome;
+
+CheckOutcome run_check(Check check, const CheckInput& input) {
+  switch (check) {
+    case Check::mask:
+      return harness::check_mask(input);
+    case Check::tokens:
+      return harness::check_tokens(input);
+    case Check::support:
+      return harness::check_support(input);
+    case Check::status:
+      return harness::check_status(input);
+    case Check::processing:
+      return harness::check_processing(input);
+    case Check::replay:
+      return harness::check_replay(input);
+    case Check::streams:
+      return harness::check_streams(input);
+    case Check::scripted:
+      return harness::check_scripted(input);
+    case Check::chain:
+      return harness::check_chain(input);
+    case Check::chain_distribution:
+      return harness::check_chain_distribution(input);
+    case Check::verify:
+      return harness::check_speculation(input);
+    case Check::speculation_distribution:
+      return harness::check_speculation_distribution(input);
+    case Check::tree_distribution:
+      return harness::check_tree_distribution(input);
+    case Check::metamorphic:
+      return harness::check_metamorphic(input);
+    case Check::float_environment:
+      return harness::check_float_environment(input);
+    case Check::probabilities:
+      return harness::check_probabilities(input);
+    case Check::logprobs:
+      return harness::check_logprobs(input);
+    case Check::chi_squared:
+      return harness::check_chi_squared(input);
+    case Check::bets:
+      return harness::check_bets(input);
+    case Check::binomial:
+      return harness::check_binomial(input);
+    case Check::pit:
+      return harness::check_pit(input);
+  }
+  return harness::skipped("unknown check");
+}
+
+// `check` is given the case as the checks take it.
+CheckOutcome run_case(const Case& entry, harness::Sampler& sampler,
+                      const reference::Semantics& semantics, std::uint64_t seed,
+                      double false_fail_rate,
+                      const std::function<CheckOutcome(const CheckInput&)>& check) {
+  // What draws find depends on the row: statistical cases keep theirs, and fresh seeds bring fresh
+  // draws. Exact checks lose nothing by fresh rows.
+  const std::uint64_t rows_seed =
+      is_statistical(entry.check) ? harness::seed_from_text(entry.id) : seed;
+  const std::unique_ptr<harness::LogitsSource> logits =
+      entry.input.captured ? harness::captured_source(entry.input.captured)
+                           : harness::family_source(entry.input.family, rows_seed,
+                                                    entry.input.vocab, entry.input.dtype);
+  CheckInput input;
+  input.sampler = &sampler;
+  input.semantics = semantics;
+  input.logits = logits.get();
+  if (entry.from_probs) input.row_input = harness::RowInput::probabilities;
+  const bool fails_by_row = sampler.description().reports_status;
+  for (const Operation& operation : entry.operations) {
+    reference::RowParameters parameters = operation.parameters;
+    const bool off_is_zero = semantics.top_k_zero == reference::TopKZero::off;
+    if (!entry.literal && !off_is_zero && parameters.top_k == 0) {
+      parameters.top_k = static_cast<std::int32_t>(entry.input.vocab);
+    }
+    const bool refused = !fails_by_row && harness::must_fail(parameters, semantics, input.row_input,
+                                                             entry.input.vocab);
+    (refused ? input.refused : input.parameters).push_back(parameters);
+  }
+  input.tie_rule = entry.operations.front().tie_rule;
+  input.filter_order = entry.operations.front().filter_order;
+  input.banned_tokens = entry.banned_tokens;
+  for (std::int64_t row = 0; entry.processed && row < entry.rows; ++row) {
+    input.processing.push_back(is_statistical(entry.check)
+                                   ? harness::processing_for_distribution(entry.input.vocab)
+                                   : harness::processing_for_row(seed, row, entry.input.vocab));
+  }
+  input.first_row = entry.first_row;
+  input.rows = entry.rows;
+  input.draws = entry.draws;
+  input.declared_discrepancy = entry.declared_discrepancy;
+  input.seed = seed;
+  input.false_fail_rate = false_fail_rate;
+  if (input.parameters.empty()) {
+    return harness::skipped("semantics " + semantics.name + " refuses these parameters");
+  }
+  return check(input);
+}
+
+// Sections of a report are by filter: what the rows ask for, without the numbers.
+std::string filter_of(const std::vector<Operation>& operations) {
+  std::string filter;
+  for (const Operation& operation : operations) {
+    const std::string name = filter_name(operation);
+    if (!filter.empty() && name != filter) return "mixed";
+    filter = name;
+  }
+  return filter;
+}
+
+harness::Job named_job(const Case& entry, const char* check, const std::string& sampler_name,
+                       harness::SamplerFactory make_sampler,
+                       const reference::Semantics& semantics) {
+  harness::Job job;
+  job.record.id = entry.id;
+  job.record.suite = to_string(entry.suite);
+  job.record.check = check;
+  job.record.sampler = sampler_name;
+  job.record.semantics = semantics.name;
+  job.record.filter = filter_of(entry.operations);
+  job.record.vocab = static_cast<std::uint64_t>(entry.input.vocab);
+  job.make_sampler = std::move(make_sampler);
+  return job;
+}
+
+bool compares_results(const Case& entry) {
+  return entry.check == Check::mask || entry.check == Check::tokens;
+}
+
+}  // namespace
+
+harness::Job make_job(const Case& entry, const std::string& sampler_name,
+                      harness::SamplerFactory make_sampler, const reference::Semantics& semantics,
+                      std::uint64_t run_seed, double false_fail_rate) {
+  harness::Job job =
+      named_job(entry, to_string(entry.check), sampler_name, std::move(make_sampler), semantics);
+  const std::uint64_t seed = harness::case_seed(run_seed, entry.id);
+  job.check = [entry, semantics, seed, false_fail_rate](harness::Sampler& sampler) {
+    return run_case(entry, sampler, semantics, seed, false_fail_rate,
+                    [&entry](const CheckInput& input) { return run_check(entry.check, input); });
+  };
+  return job;
+}
+
+bool is_comparable(const Case& entry) {
+  return compares_results(entry) || entry.check == Check::chi_squared ||
+         entry.check == Check::bets || entry.check == Check::binomial;
+}
+
+harness::Job make_comparison(const Case& entry, const std::string& sampler_name,
+                             harness::SamplerFactory make_sampler,
+                             harness::SamplerFactory make_other,
+                             const reference::Semantics& semantics, std::uint64_t run_seed,
+                             double false_fail_rate) {
+  const bool results = compares_results(entry);
+  harness::Job job = named_job(entry, results ? "same_results" : "same_law", sampler_name,
+                               std::move(make_sampler), semantics);
+  const std::uint64_t seed = harness::case_seed(run_seed, entry.id);
+  job.check = [entry, results, semantics, seed, false_fail_rate,
+               make_other = std::move(make_other)](harness::Sampler& sampler) {
+    const std::unique_ptr<harness::Sampler> other = make_other();
+    return run_case(entry, sampler, semantics, seed, false_fail_rate, [&](const CheckInput& input) {
+      if (results) return harness::check_same_results(input, *other);
+      CheckInput wider = input;
+      wider.declared_discrepancy *= 2;
+      return harness::check_same_distribution(wider, *other);
+    });
+  };
+  return job;
+}
+
+}  // namespace fairdraw::suites

@@ -1,0 +1,245 @@
+#include "suites/gate/fuzz/generate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "suites/gate/fuzz/shrink.h"
+
+namespace fairdraw::suites::fuzz {
+namespace {
+
+using harness::ChainRequest;
+using harness::Request;
+using harness::RowInput;
+using harness::SamplerDescription;
+using harness::words_for;
+
+std::uint64_t any_seed(Dice& dice) {
+  const std::uint64_t bits = dice.bits();
+  return dice.pick<std::uint64_t>(
+      {bits, bits, 0, 1, 2, ~std::uint64_t{0}, std::uint64_t{1} << 32, 0xffffffffU});
+}
+
+std::uint64_t any_word(Dice& dice) {
+  const std::uint64_t bits = dice.bits();
+  return dice.pick<std::uint64_t>({bits, bits, 0, ~std::uint64_t{0}, std::uint64_t{1} << 63});
+}
+
+// One row's worth of bits: blocks of banned ids, single ones, chance.
+void append_allowed(Dice& dice, std::int64_t vocab, std::vector<std::uint32_t>& allowed) {
+  const std::uint64_t way = dice.below(5);
+  for (std::int64_t word = 0; word < words_for(vocab); ++word) {
+    const auto chance = static_cast<std::uint32_t>(dice.bits());
+    allowed.push_back(way == 0   ? 0xffffffffU
+                      : way == 1 ? (dice.once_in(2) ? 0xffffffffU : 0U)  // whole blocks
+                      : way == 2 ? 0U
+                                 : chance);
+  }
+  if (way != 2) return;
+  const std::uint64_t only = dice.below(static_cast<std::uint64_t>(vocab));
+  allowed[allowed.size() - static_cast<std::size_t>(words_for(vocab)) + only / 32] |=
+      1U << (only % 32);
+}
+
+void append_row(Dice& dice, const SamplerDescription& sampler, Request& request) {
+  std::vector<float> row = request.input == RowInput::probabilities
+                               ? generate_probabilities(dice, request.vocab, request.dtype)
+                               : generate_logits(dice, request.vocab, request.dtype);
+  request.parameters.push_back(generate_parameters(dice, row, request.input, request.dtype));
+  request.logits.insert(request.logits.end(), row.begin(), row.end());
+  if (!request.allowed.empty() || (request.rows == 0 && sampler.allowed_mask &&
+                                   request.input == RowInput::logits && dice.once_in(4))) {
+    append_allowed(dice, request.vocab, request.allowed);
+  }
+  ++request.rows;
+}
+
+void choose_outputs(Dice& dice, const SamplerDescription& sampler, Request& request) {
+  if (sampler.active_rows && request.input == RowInput::logits && dice.once_in(6)) {
+    for (std::int64_t row = 0; row < request.rows; ++row) {
+      request.active.push_back(dice.once_in(3) ? 0 : 1);
+    }
+  }
+  if (sampler.num_samples && dice.once_in(4)) {
+    request.num_samples = static_cast<std::int32_t>(dice.between(2, 5));
+  }
+  if (sampler.indices && request.rows > 0 && dice.once_in(4)) {
+    request.with_indices = true;
+    for (std::uint64_t i = dice.below(5) + 1; i > 0; --i) {
+      const std::int32_t inside =
+          static_cast<std::int32_t>(dice.below(static_cast<std::uint64_t>(request.rows)));
+      const bool outside = sampler.reports_status && dice.once_in(12);
+      request.indices.push_back(outside ? dice.pick({-1, static_cast<std::int32_t>(request.rows),
+                                                     std::numeric_limits<std::int32_t>::max(),
+                                                     std::numeric_limits<std::int32_t>::min()})
+                                        : inside);
+    }
+  }
+  request.seed_is_scalar = dice.once_in(4);
+  const auto outputs = static_cast<std::size_t>(request.outputs());
+  const std::size_t seeds = request.seed_is_scalar ? 1 : outputs;
+  for (std::size_t i = 0; i < seeds; ++i) {
+    request.seed.push_back(any_seed(dice));
+    request.offset.push_back(any_seed(dice));
+  }
+  if (!sampler.scripted_words || !dice.once_in(6)) return;
+  for (std::size_t i = 0; i < outputs * static_cast<std::size_t>(request.num_samples); ++i) {
+    request.words.push_back(any_word(dice));
+  }
+}
+
+// Operations on probabilities have min_p alone, or top_k and top_p: all three at once is for
+// samplers that say so.
+void choose_filters(Dice& dice, Request& request) {
+  if (request.input == RowInput::logits || dice.once_in(6)) return;
+  const bool only_min_p = dice.once_in(3);
+  for (reference::RowParameters& p : request.parameters) {
+    if (only_min_p) {
+      p.top_k = 0;
+      p.top_p = 1;
+    } else {
+      p.min_p = 0;
+    }
+  }
+}
+
+FuzzCase batch_case(Dice& dice, const SamplerDescription& sampler, const GenerateOptions& options) {
+  FuzzCase result;
+  result.salt = dice.bits();
+  Request& request = result.request;
+  request.vocab = generate_vocab(dice, options.max_vocab);
+  if (sampler.from_probs && dice.once_in(3)) request.input = RowInput::probabilities;
+  if (sampler.float16 && dice.once_in(6)) request.dtype = DType::float16;
+  if (sampler.bfloat16 && dice.once_in(6)) request.dtype = DType::bfloat16;
+  const bool logits = request.input == RowInput::logits;
+  if (sampler.lowest_id_ties && logits && dice.once_in(4)) request.tie_rule = TieRule::lowest_id;
+  if (sampler.joint_order && dice.once_in(4)) request.filter_order = FilterOrder::joint;
+  if (dice.once_in(4)) request.row_stride = request.vocab + dice.between(1, 37);
+  if (dice.once_in(4)) request.misalignment = dice.between(0, 63);
+  const std::int64_t rows = dice.once_in(50) ? 0 : dice.between(1, request.vocab > 300 ? 2 : 5);
+  while (request.rows < rows) append_row(dice, sampler, request);
+  choose_filters(dice, request);
+  choose_outputs(dice, sampler, request);
+  // Last, so that the rest of a case is the same for samplers that take none.
+  if (sampler.processing && logits && rows > 0 && dice.once_in(3)) {
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const auto vocab = static_cast<std::size_t>(request.vocab);
+      const auto values =
+          std::span(request.logits).subspan(static_cast<std::size_t>(row) * vocab, vocab);
+      request.processing.push_back(generate_processing(dice, values, request.dtype));
+    }
+    request.history_form.grown = dice.once_in(2);
+  }
+  return result;
+}
+
+// A draft's row beside the target's: the same, a neighbour, or one of its own.
+std::vector<float> draft_row(Dice& dice, std::vector<float> target) {
+  switch (dice.below(4)) {
+    case 0:
+      return target;
+    case 1:
+      std::reverse(target.begin(), target.end());
+      return target;
+    case 2:
+      for (float& value : target) {
+        if (dice.once_in(3)) value = std::nextafter(value, dice.once_in(2) ? 0.0F : 1.0F);
+      }
+      return target;
+    default:
+      return generate_probabilities(dice, static_cast<std::int64_t>(target.size()), DType::float32);
+  }
+}
+
+FuzzCase chain_case(Dice& dice, const SamplerDescription& sampler, const GenerateOptions& options) {
+  FuzzCase result;
+  result.kind = CaseKind::chain;
+  result.salt = dice.bits();
+  ChainRequest& chain = result.chain;
+  chain.batch = dice.between(1, 3);
+  chain.num_draft_tokens = dice.between(0, 4);
+  chain.vocab = generate_vocab(dice, std::min<std::int64_t>(options.max_vocab, 257));
+  const auto append = [](std::vector<float>& target, const std::vector<float>& row) {
+    target.insert(target.end(), row.begin(), row.end());
+  };
+  for (std::int64_t i = 0; i < chain.batch * (chain.num_draft_tokens + 1); ++i) {
+    const std::vector<float> target = generate_probabilities(dice, chain.vocab, DType::float32);
+    append(chain.target_probs, target);
+    if (i % (chain.num_draft_tokens + 1) == chain.num_draft_tokens) continue;  // the bonus row
+    append(chain.draft_probs, draft_row(dice, target));
+    auto token = static_cast<std::int32_t>(dice.below(static_cast<std::uint64_t>(chain.vocab)));
+    if (dice.once_in(40)) token = dice.pick({-1, static_cast<std::int32_t>(chain.vocab)});
+    chain.draft_tokens.push_back(token);
+  }
+  chain.seed_is_scalar = dice.once_in(4);
+  for (std::int64_t i = 0; i < (chain.seed_is_scalar ? 1 : chain.batch); ++i) {
+    chain.seed.push_back(any_seed(dice));
+    chain.offset.push_back(any_seed(dice));
+  }
+  if (!sampler.scripted_words || chain.num_draft_tokens == 0 || !dice.once_in(3)) return result;
+  for (std::int64_t i = 0; i < chain.batch * chain.num_draft_tokens; ++i) {
+    chain.accept_words.push_back(any_word(dice));
+    chain.recover_words.push_back(any_word(dice));
+  }
+  for (std::int64_t i = 0; i < chain.batch; ++i) chain.bonus_words.push_back(any_word(dice));
+  return result;
+}
+
+// Rows whose tokens can all be met within the draws: what is never drawn cannot be judged.
+FuzzCase distribution_case(Dice& dice, const SamplerDescription& sampler,
+                           const GenerateOptions& options) {
+  FuzzCase result;
+  result.kind = CaseKind::distribution;
+  result.salt = dice.bits();
+  result.draws = options.max_draws;
+  Request& request = result.request;
+  request.rows = 1;
+  request.vocab = std::max<std::int64_t>(2, generate_vocab(dice, options.max_vocab));
+  if (sampler.from_probs && dice.once_in(4)) request.input = RowInput::probabilities;
+  const bool logits = request.input == RowInput::logits;
+  const double scale = dice.pick({0.0, 0.3, 1.0, 2.0});
+  for (std::int64_t id = 0; id < request.vocab; ++id) {
+    const double logit = dice.bell() * scale;
+    request.logits.push_back(static_cast<float>(logits ? logit : std::exp(logit)));
+  }
+  reference::RowParameters parameters;
+  if (dice.once_in(2)) parameters.temperature = dice.pick({0.5F, 0.7F, 1.5F, 2.0F});
+  if (dice.once_in(3)) parameters.top_k = static_cast<std::int32_t>(dice.between(2, request.vocab));
+  if (dice.once_in(3)) parameters.top_p = dice.pick({0.5F, 0.8F, 0.9F, 0.95F});
+  if (dice.once_in(4)) parameters.min_p = dice.pick({0.01F, 0.1F, 0.3F});
+  request.parameters = {parameters};
+  choose_filters(dice, request);
+  if (sampler.allowed_mask && logits && dice.once_in(5)) {
+    append_allowed(dice, request.vocab, request.allowed);
+  }
+  return result;
+}
+
+using Make = FuzzCase (*)(Dice&, const SamplerDescription&, const GenerateOptions&);
+
+rc::Gen<FuzzCase> shrinking(Make make, const SamplerDescription& sampler,
+                            const GenerateOptions& options) {
+  return rc::Gen<FuzzCase>([make, sampler, options](const rc::Random& random, int) {
+    Dice dice(random);
+    return with_shrinks(make(dice, sampler, options));
+  });
+}
+
+}  // namespace
+
+rc::Gen<FuzzCase> batch_cases(const SamplerDescription& sampler, const GenerateOptions& options) {
+  return shrinking(batch_case, sampler, options);
+}
+
+rc::Gen<FuzzCase> chain_cases(const SamplerDescription& sampler, const GenerateOptions& options) {
+  return shrinking(chain_case, sampler, options);
+}
+
+rc::Gen<FuzzCase> distribution_cases(const SamplerDescription& sampler,
+                                     const GenerateOptions& options) {
+  return shrinking(distribution_case, sampler, options);
+}
+
+}  // namespace fairdraw::suites::fuzz

@@ -1,0 +1,100 @@
+// Generators of logits processing, and of requests with drafts.
+#include <algorithm>
+#include <random>
+
+#include "harness/inputs/processing_rows.h"
+#include "harness/run/checks/speculation/speculation_rows.h"
+#include "suites/gate/fuzz/generate.h"
+#include "suites/gate/fuzz/shrink.h"
+
+namespace fairdraw::suites::fuzz {
+namespace {
+
+using harness::SamplerDescription;
+
+// Generated rows as the makers of the harness take them.
+class GeneratedRows final : public harness::LogitsSource {
+ public:
+  GeneratedRows(DType dtype, std::vector<std::vector<float>> rows)
+      : dtype_(dtype), rows_(std::move(rows)) {}
+  std::string name() const override { return "fuzz"; }
+  DType dtype() const override { return dtype_; }
+  std::int64_t vocab() const override { return static_cast<std::int64_t>(rows_.front().size()); }
+  std::int64_t rows() const override { return static_cast<std::int64_t>(rows_.size()); }
+  void fill(std::int64_t row, std::span<float> out) const override {
+    const std::vector<float>& values = rows_[static_cast<std::size_t>(row) % rows_.size()];
+    std::copy(values.begin(), values.end(), out.begin());
+  }
+
+ private:
+  DType dtype_;
+  std::vector<std::vector<float>> rows_;
+};
+
+FuzzCase speculation_case(Dice& dice, const SamplerDescription& sampler,
+                          const GenerateOptions& options) {
+  FuzzCase result;
+  result.kind = CaseKind::speculation;
+  result.salt = dice.bits();
+  const std::int64_t vocab = generate_vocab(dice, std::min<std::int64_t>(options.max_vocab, 257));
+  DType dtype = DType::float32;
+  if (sampler.float16 && dice.once_in(6)) dtype = DType::float16;
+  if (sampler.bfloat16 && dice.once_in(6)) dtype = DType::bfloat16;
+  constexpr std::size_t kRows = 13;  // no divisor of what a request takes: rows meet in all ways
+  harness::CheckInput input;
+  std::vector<std::vector<float>> rows;
+  const bool processed = sampler.speculation_processing && dice.once_in(2);
+  while (rows.size() < kRows) {
+    rows.push_back(generate_logits(dice, vocab, dtype));
+    input.parameters.push_back(
+        generate_parameters(dice, rows.back(), harness::RowInput::logits, dtype));
+    if (processed) {
+      std::vector<float> scratch = rows.back();
+      input.processing.push_back(generate_processing(dice, scratch, dtype));
+    }
+  }
+  const GeneratedRows source(dtype, std::move(rows));
+  input.logits = &source;
+  input.seed = dice.bits();
+  input.banned_tokens = sampler.allowed_mask && dice.once_in(3);
+  if (sampler.lowest_id_ties && dice.once_in(4)) input.tie_rule = TieRule::lowest_id;
+  if (sampler.joint_order && dice.once_in(4)) input.filter_order = FilterOrder::joint;
+  harness::SpeculationShape shape;
+  shape.trees = sampler.draft_trees && dice.once_in(4);
+  if (!shape.trees)
+    shape.distribution = dice.pick({DraftLaw::none, DraftLaw::probs, DraftLaw::logits});
+  shape.packed = dice.once_in(2);
+  harness::SpeculationRequest& request = result.speculation;
+  const auto first = static_cast<std::int64_t>(dice.below(kRows));
+  request = harness::make_speculations(input, first, dice.between(1, 3), shape);
+  if (!sampler.active_rows || !dice.once_in(3)) request.active.clear();
+  request.seed_is_scalar = dice.once_in(4);
+  if (request.seed_is_scalar) {
+    request.seed.resize(1);
+    request.offset.resize(1);
+  }
+  return result;
+}
+
+}  // namespace
+
+reference::RowProcessing generate_processing(Dice& dice, std::span<float> row, DType dtype) {
+  std::mt19937_64 random(dice.bits());
+  reference::RowProcessing processing =
+      harness::random_processing(random, static_cast<std::int64_t>(row.size()));
+  if (!dice.once_in(16)) return processing;
+  const auto fault = static_cast<int>(dice.below(harness::kProcessingFaults - 1)) + 1;
+  harness::mutation(processing, static_cast<harness::ProcessingFault>(fault), row);
+  for (float& value : row) value = harness::rounded_to(dtype, value);
+  return processing;
+}
+
+rc::Gen<FuzzCase> speculation_cases(const SamplerDescription& sampler,
+                                    const GenerateOptions& options) {
+  return rc::Gen<FuzzCase>([sampler, options](const rc::Random& random, int) {
+    Dice dice(random);
+    return with_shrinks(speculation_case(dice, sampler, options));
+  });
+}
+
+}  // namespace fairdraw::suites::fuzz

@@ -1,0 +1,54 @@
+// Bytes as values of the command line: operations, 64-bit numbers, shards, dtypes, property names.
+// Each is taken or refused with a UsageError, and an operation that is taken has one name.
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "harness/contract/usage_error.h"
+#include "suites/command/captured_files.h"
+#include "suites/command/run_options.h"
+#include "suites/command/seed.h"
+#include "suites/gate/cases/operation.h"
+#include "suites/gate/cases/plan.h"
+#include "suites/gate/fuzz/properties.h"
+#include "suites/gate/fuzz/targets/target.h"
+
+namespace {
+
+using namespace fairdraw;
+
+template <class Parse>
+void try_to(Parse parse) {
+  try {
+    parse();
+  } catch (const harness::UsageError&) {
+    // Bad input.
+  }
+}
+
+}  // namespace
+
+// NOLINTNEXTLINE(readability-identifier-naming): the name is libFuzzer's.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  try_to([&] {
+    const suites::Operation operation = suites::parse_operation(text);
+    const std::string name = suites::operation_name(operation);
+    if (suites::operation_name(suites::parse_operation(name)) != name) std::abort();
+  });
+  try_to([&] {
+    const std::uint64_t number = cli::parse_uint64("--seed", text);
+    if (cli::parse_uint64("--seed", std::to_string(number)) != number) std::abort();
+  });
+  try_to([&] {
+    suites::PlanOptions options;
+    cli::parse_shard(text, options);
+    if (options.shard < 1 || options.shard > options.shards) std::abort();
+  });
+  try_to([&] { cli::dtype_from_name(text); });
+  try_to([&] { suites::fuzz::find_property(text); });
+  try_to([&] { suites::suite_from_name(text); });
+  return 0;
+}

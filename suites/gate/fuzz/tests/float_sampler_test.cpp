@@ -1,0 +1,155 @@
+// A sampler that works in float32, with a generator of its own: the interval oracle and evidence
+// judge it, and relations that it does not promise are not asked of it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "suites/gate/fuzz/fuzzer.h"
+
+namespace fairdraw::suites::fuzz {
+namespace {
+
+// Semantics of profile fairdraw: weights in float32, sums in float64.
+class FloatSampler : public harness::Sampler {
+ public:
+  explicit FloatSampler(bool drops_crossing_token) : drops_crossing_token_(drops_crossing_token) {
+    description_.name = "float";
+    description_.semantics = "fairdraw";
+    description_.num_samples = true;
+    description_.reports_mask = description_.reports_support = description_.reports_probs = true;
+  }
+  const harness::SamplerDescription& description() const override { return description_; }
+
+  std::string run(const fairdraw_batch& batch) override {
+    for (std::int64_t row = 0; row < batch.rows; ++row) {
+      std::vector<double> weights = survivors(batch, row);
+      std::vector<bool> kept;  // a weight may underflow, and its token stays
+      double sum = 0;
+      std::int32_t size = 0;
+      for (double& weight : weights) {
+        kept.push_back(weight != kDropped);
+        if (weight == kDropped) weight = 0;
+        sum += weight;
+        size += kept.back() ? 1 : 0;
+      }
+      if (batch.support_size != nullptr) batch.support_size[row] = size;
+      for (std::int64_t id = 0; id < batch.vocab; ++id) {
+        const double weight = weights[static_cast<std::size_t>(id)];
+        if (batch.probs != nullptr) {
+          batch.probs[row * batch.probs_stride + id] =
+              sum > 0 ? static_cast<float>(weight / sum) : 0;
+        }
+        if (batch.mask == nullptr) continue;
+        std::uint32_t& word = batch.mask[row * batch.mask_stride + id / 32];
+        word = id % 32 == 0 ? 0 : word;
+        word |= (kept[static_cast<std::size_t>(id)] ? 1U : 0U) << (id % 32);
+      }
+      std::discrete_distribution<std::int32_t> draw(weights.begin(), weights.end());
+      for (std::int32_t i = 0; i < batch.num_samples; ++i) {
+        batch.tokens[row * batch.num_samples + i] = size == 0 ? -1 : draw(generator_);
+      }
+    }
+    return {};
+  }
+
+ private:
+  static constexpr double kDropped = -1;
+
+  // Weights of the tokens that stay, kDropped for the others: for all where the row fails.
+  std::vector<double> survivors(const fairdraw_batch& batch, std::int64_t row) const {
+    const auto vocab = static_cast<std::size_t>(batch.vocab);
+    std::vector<float> logits(vocab);  // a copy: rows may lie at any alignment
+    const auto* const bytes = static_cast<const std::byte*>(batch.logits);
+    std::memcpy(logits.data(), bytes + row * batch.row_stride * std::int64_t{sizeof(float)},
+                vocab * sizeof(float));
+    std::vector<double> weights(vocab, kDropped);
+    const reference::RowParameters p = {batch.temperature[row], batch.top_k[row], batch.top_p[row],
+                                        batch.min_p[row]};
+    const reference::IntegerRow checked = reference::integer_model(logits, {}, p);
+    if (checked.status != RowStatus::ok) return weights;
+    if (checked.greedy_token >= 0) {
+      weights[static_cast<std::size_t>(checked.greedy_token)] = 1;
+      return weights;
+    }
+    std::vector<std::size_t> order(vocab);
+    for (std::size_t id = 0; id < vocab; ++id) order[id] = id;
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return logits[a] > logits[b]; });
+    const float largest = logits[order.front()];
+    const auto weight_of = [&](std::size_t id) {
+      return static_cast<double>(std::exp((logits[id] - largest) / p.temperature));
+    };
+    const bool cut = p.top_k > 0 && static_cast<std::size_t>(p.top_k) < vocab;
+    double total = 0;
+    std::vector<std::size_t> kept;
+    for (const std::size_t id : order) {
+      if (weight_of(id) < static_cast<double>(p.min_p)) break;
+      if (cut && logits[id] < logits[order[static_cast<std::size_t>(p.top_k) - 1]]) break;
+      if (std::isinf(logits[id])) break;
+      kept.push_back(id);
+      total += weight_of(id);
+    }
+    double above = 0, tied = 0;
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+      if (i > 0 && logits[kept[i]] < logits[kept[i - 1]]) {
+        above += tied;
+        tied = 0;
+      }
+      tied += weight_of(kept[i]);
+      const double reach = drops_crossing_token_ && i > 0 ? above + tied : above;
+      if (p.top_p < 1 && reach >= static_cast<double>(p.top_p) * total) break;
+      weights[kept[i]] = weight_of(kept[i]);
+    }
+    return weights;
+  }
+
+  bool drops_crossing_token_;
+  harness::SamplerDescription description_;
+  std::mt19937_64 generator_{20};  // NOLINT: a fixed seed is the point
+};
+
+FuzzResult search(bool drops_crossing_token, bool statistical) {
+  FloatSampler sampler(drops_crossing_token);
+  FuzzOptions options;
+  options.seed = 5;
+  options.cases = statistical ? 20 : 3000;
+  options.statistical = statistical;
+  options.generate.max_vocab = 257;
+  options.generate.max_draws = 1 << 14;
+  // Its weights are float32 exponentials, right to an ulp (2^-23) or two, and min_p compares those.
+  reference::Semantics semantics = *reference::find_profile("fairdraw");
+  semantics.relative_weight_error = 0x1p-22;
+  return fuzz(sampler, semantics, options);
+}
+
+TEST(FloatSampler, IsJudgedByTheIntervalOracle) {
+  const FuzzResult right = search(false, false);
+  for (const Finding& finding : right.findings) {
+    ADD_FAILURE() << finding.property << ": " << finding.message << "\n"
+                  << describe(finding.shrunk);
+  }
+  EXPECT_GE(right.statistics.judged_by_property.at("oracle.intervals"), 2000U);
+  EXPECT_GE(right.statistics.judged_by_property.at("answer.agrees"), 2000U);
+  EXPECT_FALSE(right.statistics.judged_by_property.contains("model.tokens"));
+  EXPECT_FALSE(right.statistics.judged_by_property.contains("call.again"));
+
+  const FuzzResult wrong = search(true, false);
+  ASSERT_EQ(wrong.findings.size(), 1U);
+  EXPECT_EQ(wrong.findings.front().property, "oracle.intervals");
+  EXPECT_LE(vocab_of(wrong.findings.front().shrunk), 3);
+}
+
+TEST(FloatSampler, IsJudgedByEvidence) {
+  EXPECT_TRUE(search(false, true).findings.empty());
+  const FuzzResult wrong = search(true, true);
+  ASSERT_EQ(wrong.findings.size(), 1U);
+  EXPECT_LE(vocab_of(wrong.findings.front().shrunk), 3);
+}
+
+}  // namespace
+}  // namespace fairdraw::suites::fuzz

@@ -1,0 +1,77 @@
+// A sampler that does what its profile says passes under it: for every profile, whatever fails is a
+// bug of a check, of the oracle or of the profile, and would be a false alarm for the engine.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <tuple>
+
+#include "harness/run/checks/checks.h"
+#include "reference/semantic_choices.h"
+#include "suites/gate/cases/plan.h"
+#include "suites/gate/identify/profile_sampler.h"
+
+namespace fairdraw::suites {
+namespace {
+
+using harness::CaseRecord;
+using harness::RunRecord;
+using harness::Verdict;
+using reference::Semantics;
+
+// The smoke suite's cases of up to 1000 tokens: what they hold for a sampler that is not the
+// integer arithmetic are all kinds of check, every family under the parameters at the edges, and
+// everyday ones. Rows of 131072 tokens, which the streams need, are left to one profile.
+RunRecord judge(const Semantics& semantics, ProfileSampler::Failing failing,
+                const std::string& judged_by, const std::string& glob) {
+  PlanOptions options;
+  options.suite = Suite::smoke;
+  options.samplers = {"profile:" + semantics.name};
+  options.make_sampler = [=](const std::string&) {
+    return std::make_unique<ProfileSampler>(semantics, failing);
+  };
+  options.semantics = judged_by;
+  options.seed = 20261121;
+  options.case_glob = glob;
+  return run_plan(make_plan(options), options, 1, {});
+}
+
+std::size_t count(const RunRecord& record, Verdict verdict) {
+  return static_cast<std::size_t>(
+      std::count_if(record.cases.begin(), record.cases.end(),
+                    [verdict](const CaseRecord& one) { return one.verdict == verdict; }));
+}
+
+using Failing = ProfileSampler::Failing;
+
+class OwnProfile : public testing::TestWithParam<std::tuple<std::string, Failing>> {};
+
+TEST_P(OwnProfile, Passes) {
+  const auto& [name, failing] = GetParam();
+  // Where calls are refused, the lists of requests that hold parameters to refuse.
+  const std::string glob = failing == Failing::rows ? "*/v1000/*" : "[msr]*/v1000/e*";
+  const RunRecord record = judge(*reference::find_profile(name), failing, name, glob);
+  for (const CaseRecord& one : record.cases) {
+    EXPECT_NE(one.verdict, Verdict::failed) << one.id << ": " << one.message;
+    EXPECT_NE(one.verdict, Verdict::underpowered) << one.id << ": " << one.message;
+  }
+  // Masks of a dozen families, support, replay, relations, and the checks of draws.
+  EXPECT_GE(count(record, Verdict::passed), failing == Failing::rows ? 30U : 15U);
+}
+
+std::vector<std::string> names() {
+  return {reference::profile_names().begin(), reference::profile_names().end()};
+}
+
+INSTANTIATE_TEST_SUITE_P(Profiles, OwnProfile,
+                         testing::Combine(testing::ValuesIn(names()),
+                                          testing::Values(Failing::rows, Failing::calls)),
+                         [](const auto& one) {
+                           const bool rows = std::get<1>(one.param) == Failing::rows;
+                           return std::get<0>(one.param) + (rows ? "" : "_refusing");
+                         });
+
+}  // namespace
+}  // namespace fairdraw::suites

@@ -1,0 +1,280 @@
+#include "suites/gate/mutants/float_sampler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+
+#include "harness/adapters/default_float_environment.h"
+#include "harness/run/calls/logits_source.h"
+#include "harness/run/calls/random_words.h"
+
+namespace fairdraw::suites {
+namespace {
+
+constexpr double kOut = -std::numeric_limits<double>::infinity();
+
+using Scores = FloatSampler::Scores;
+using Logits = FloatSampler::Logits;
+
+bool is_allowed(const fairdraw_batch& batch, std::int64_t row, std::int64_t id) {
+  if (batch.allowed == nullptr) return true;
+  return ((batch.allowed[row * batch.allowed_stride + id / 32] >> (id % 32)) & 1U) != 0;
+}
+
+void apply_top_k(Scores& scores, std::int32_t top_k) {
+  const auto k = static_cast<std::size_t>(top_k);
+  if (top_k <= 0 || k >= scores.size()) return;
+  Scores sorted = scores;
+  std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(k - 1),
+                   sorted.end(), std::greater<>());
+  const double cut = sorted[k - 1];
+  for (double& score : scores) score = score < cut ? kOut : score;
+}
+
+void apply_min_p(Scores& scores, float min_p) {
+  if (min_p <= 0) return;
+  const std::vector<float> probs = float_softmax(scores);
+  const float least = *std::max_element(probs.begin(), probs.end()) * min_p;
+  for (std::size_t id = 0; id < scores.size(); ++id) {
+    if (probs[id] < least) scores[id] = kOut;
+  }
+}
+
+std::vector<std::size_t> falling_order(const std::vector<float>& probs) {
+  std::vector<std::size_t> order(probs.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&probs](std::size_t a, std::size_t b) { return probs[a] > probs[b]; });
+  return order;
+}
+
+// From the small end: what has cumulative mass of at most 1 - p goes, the last one stays.
+void apply_top_p(Scores& scores, float top_p) {
+  if (top_p >= 1) return;
+  const std::vector<float> probs = float_softmax(scores);
+  const std::vector<std::size_t> order = falling_order(probs);
+  double mass = 0;
+  for (std::size_t i = order.size(); i > 1; --i) {
+    mass += static_cast<double>(probs[order[i - 1]]);
+    if (static_cast<float>(mass) > 1 - top_p) break;
+    scores[order[i - 1]] = kOut;
+  }
+}
+
+// From the large end: what has inclusive mass above p goes, the first one stays.
+void apply_inclusive_top_p(Scores& scores, float top_p) {
+  if (top_p <= 0 || top_p >= 1) return;
+  const std::vector<float> probs = float_softmax(scores);
+  double mass = 0;
+  bool first = true;
+  for (const std::size_t id : falling_order(probs)) {
+    mass += static_cast<double>(probs[id]);
+    if (static_cast<float>(mass) > top_p && !first) scores[id] = kOut;
+    first = false;
+  }
+}
+
+double uniform_of(std::uint64_t word) { return (static_cast<double>(word >> 11) + 0.5) * 0x1p-53; }
+
+}  // namespace
+
+// Tokens of one probability race together: the best of n independent uniforms is one uniform to
+// the power 1 / n, and which of them it belongs to is open. The distribution is that of one uniform
+// a token at a cost of one a group.
+struct FloatSampler::Row {
+  struct Group {
+    float probability;
+    double log_probability;
+    std::vector<std::int32_t> ids;
+  };
+  bool fails = false, active = true;
+  std::int32_t support = 0;
+  Scores scores;
+  std::vector<float> probs;
+  std::vector<double> prefix;  // of inverse_cdf
+  std::function<std::int32_t(std::uint64_t)> pick;
+  std::vector<Group> groups;  // of the races
+  std::vector<std::int32_t> zeros;
+};
+
+FloatSampler::FloatSampler(Order order, Draw draw, Mutation mutation)
+    : order_(order), draw_(draw), mutation_(std::move(mutation)) {
+  constexpr const char* kProfiles[] = {"vllm_torch", "hf", "rosellm"};
+  description_.name = "float";
+  description_.version = std::string("fairdraw ") + FAIRDRAW_VERSION;
+  description_.semantics = kProfiles[static_cast<std::size_t>(order)];
+  description_.per_request_seeds = description_.num_samples = description_.indices = true;
+  description_.allowed_mask = description_.active_rows = true;
+  description_.reports_mask = description_.reports_support = true;
+}
+
+std::vector<float> float_softmax(const Scores& scores) {
+  const double largest = *std::max_element(scores.begin(), scores.end());
+  std::vector<float> probs(scores.size());
+  double sum = 0;
+  for (std::size_t id = 0; id < scores.size(); ++id) {
+    probs[id] = std::exp(static_cast<float>(scores[id] - largest));
+    sum += static_cast<double>(probs[id]);
+  }
+  for (float& probability : probs) {
+    probability = static_cast<float>(static_cast<double>(probability) / sum);
+  }
+  return probs;
+}
+
+float to_bf16(float value) { return harness::rounded_to(DType::bfloat16, value); }
+
+void FloatSampler::filter(Scores& scores, const Logits& logits,
+                          const reference::RowParameters& parameters) const {
+  if (mutation_.min_p) {
+    mutation_.min_p(scores, logits, parameters);
+  } else if (order_ == Order::vllm_torch) {
+    apply_min_p(scores, parameters.min_p);
+  }
+  apply_top_k(scores, parameters.top_k);
+  if (mutation_.top_p) {
+    mutation_.top_p(scores, parameters.top_p);
+  } else if (order_ == Order::rosellm) {
+    apply_inclusive_top_p(scores, parameters.top_p);
+  } else {
+    apply_top_p(scores, parameters.top_p);
+  }
+  if (order_ == Order::hf) apply_min_p(scores, parameters.min_p);
+  if (mutation_.filtered) mutation_.filtered(scores, logits, parameters);
+}
+
+FloatSampler::Row FloatSampler::prepare(const fairdraw_batch& batch, std::int64_t row) const {
+  Row result;
+  result.active = batch.active == nullptr || batch.active[row] != 0;
+  if (!result.active) return result;
+  const auto vocab = static_cast<std::size_t>(batch.vocab);
+  Logits logits(vocab);
+  // Rows may lie at any alignment.
+  const auto* const bytes = static_cast<const std::byte*>(batch.logits);
+  std::memcpy(logits.data(), bytes + row * batch.row_stride * std::int64_t{sizeof(float)},
+              vocab * sizeof(float));
+  for (std::size_t id = 0; id < vocab; ++id) {
+    if (!is_allowed(batch, row, static_cast<std::int64_t>(id))) {
+      logits[id] = -std::numeric_limits<float>::infinity();
+    }
+  }
+  const reference::RowParameters parameters = {batch.temperature[row], batch.top_k[row],
+                                               batch.top_p[row], batch.min_p[row]};
+  const float largest = *std::max_element(logits.begin(), logits.end());
+  const bool refuses =
+      order_ == Order::hf && (parameters.temperature == 0 || parameters.top_k <= 0);
+  result.fails = refuses || !std::isfinite(largest);
+  if (result.fails) return result;
+
+  result.scores.assign(vocab, kOut);
+  const bool greedy = parameters.temperature == 0 ||
+                      (order_ == Order::vllm_torch && parameters.temperature < 1e-5F);
+  if (greedy) {
+    const auto first = std::find(logits.begin(), logits.end(), largest);
+    result.scores[static_cast<std::size_t>(first - logits.begin())] = 0;
+  } else {
+    const auto temperature = static_cast<double>(parameters.temperature);
+    for (std::size_t id = 0; id < vocab; ++id) {
+      result.scores[id] = static_cast<double>(logits[id]) / temperature;
+    }
+    if (mutation_.scores) mutation_.scores(result.scores, logits, parameters);
+    filter(result.scores, logits, parameters);
+  }
+  result.support = static_cast<std::int32_t>(
+      std::count_if(result.scores.begin(), result.scores.end(), [](double s) { return s > kOut; }));
+  if (result.support == 0) {  // softmax is NaN, no comparison holds: token 0
+    result.support = 1;
+    result.scores[0] = 0;
+  }
+  result.probs = float_softmax(result.scores);
+  if (mutation_.probabilities) mutation_.probabilities(result.probs);
+
+  if (draw_ == Draw::inverse_cdf) {
+    if (mutation_.pick) result.pick = mutation_.pick(result.probs);
+    double sum = 0;
+    for (const float probability : result.probs) {
+      result.prefix.push_back(sum += static_cast<double>(probability));
+    }
+    return result;
+  }
+  for (const std::size_t id : falling_order(result.probs)) {
+    const float probability = result.probs[id];
+    const auto token = static_cast<std::int32_t>(id);
+    if (probability <= 0) {
+      result.zeros.push_back(token);
+    } else if (result.groups.empty() || result.groups.back().probability != probability) {
+      result.groups.push_back({probability, std::log(static_cast<double>(probability)), {token}});
+    } else {
+      result.groups.back().ids.push_back(token);
+    }
+  }
+  return result;
+}
+
+std::int32_t FloatSampler::race(const Row& row, std::uint64_t word) const {
+  std::uint64_t index = 0;
+  const auto best_of = [&](std::size_t count) {
+    const double uniform = uniform_of(harness::mixed(word, index++));
+    return count == 1 ? uniform : std::pow(uniform, 1 / static_cast<double>(count));
+  };
+  const auto one_of = [&](const std::vector<std::int32_t>& ids) {
+    return ids[harness::mixed(~word, index) % ids.size()];
+  };
+  if (mutation_.zero_wins && !row.zeros.empty() && mutation_.zero_wins(best_of(row.zeros.size()))) {
+    return one_of(row.zeros);
+  }
+  const Row::Group* winner = nullptr;
+  double best = -std::numeric_limits<double>::infinity();
+  for (const Row::Group& group : row.groups) {
+    const double uniform = best_of(group.ids.size());
+    const double noise = mutation_.noise ? mutation_.noise(uniform) : -std::log(-std::log(uniform));
+    const double score = group.log_probability + noise;
+    if (winner != nullptr && score <= best) continue;
+    winner = &group;
+    best = score;
+  }
+  return winner == nullptr ? 0 : one_of(winner->ids);
+}
+
+std::int32_t FloatSampler::draw(const Row& row, std::uint64_t word) const {
+  if (draw_ != Draw::inverse_cdf) return race(row, word);
+  if (row.pick) return row.pick(word);
+  const double position = uniform_of(word) * row.prefix.back();
+  const auto found = std::upper_bound(row.prefix.begin(), row.prefix.end(), position);
+  return static_cast<std::int32_t>(found - row.prefix.begin());
+}
+
+std::string FloatSampler::run(const fairdraw_batch& batch) {
+  const harness::DefaultFloatEnvironment scope;
+  std::vector<Row> rows;
+  for (std::int64_t r = 0; r < batch.rows; ++r) {
+    rows.push_back(prepare(batch, r));
+    const Row& row = rows.back();
+    for (std::int64_t id = 0; batch.mask != nullptr && id < batch.vocab; ++id) {
+      std::uint32_t& bits = batch.mask[r * batch.mask_stride + id / 32];
+      if (id % 32 == 0) bits = 0;
+      const bool kept = !row.scores.empty() && row.scores[static_cast<std::size_t>(id)] > kOut;
+      bits |= (kept ? 1U : 0U) << (id % 32);
+    }
+  }
+  for (std::int64_t output = 0; output < batch.outputs; ++output) {
+    const std::int64_t r = batch.indices != nullptr ? batch.indices[output] : output;
+    const Row* const row = r >= 0 && r < batch.rows ? &rows[static_cast<std::size_t>(r)] : nullptr;
+    const bool draws = row != nullptr && row->active && !row->fails;
+    if (batch.support_size != nullptr) batch.support_size[output] = draws ? row->support : 0;
+    const std::int64_t s = batch.seed_is_scalar != 0 ? 0 : output;
+    for (std::int32_t sample = 0; sample < batch.num_samples; ++sample) {
+      const std::int64_t at = output * batch.num_samples + sample;
+      const std::int64_t index = batch.seed_is_scalar != 0 ? at : sample;
+      batch.tokens[at] =
+          draws ? draw(*row, harness::random_word(batch.seed[s], batch.offset[s], Purpose::draw,
+                                                  static_cast<std::uint32_t>(index)))
+                : -1;
+    }
+  }
+  return {};
+}
+
+}  // namespace fairdraw::suites

@@ -1,0 +1,212 @@
+#include "suites/gate/mutants/kill_matrix.h"
+
+#include <fmt/format.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "harness/run/runner.h"
+#include "suites/gate/cases/plan.h"
+
+namespace fairdraw::suites {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using harness::CaseRecord;
+using harness::Verdict;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Rough cost of a case in nanoseconds: a row is sorted in each of its calls (100 ns a token), a
+// draw looked up. Only the order of cases depends on it.
+double cost(const Case& entry) {
+  const std::map<Check, double> calls_a_row = {{Check::status, 70},
+                                               {Check::replay, 60},
+                                               {Check::processing, 4},
+                                               {Check::metamorphic, 30},
+                                               {Check::float_environment, 10}};
+  const auto calls = calls_a_row.find(entry.check);
+  const double rows = static_cast<double>(std::max<std::int64_t>(entry.rows, 1));
+  return 100 * rows * static_cast<double>(entry.input.vocab) *
+             (calls == calls_a_row.end() ? 1 : calls->second) +
+         200 * static_cast<double>(entry.draws);
+}
+
+class Judge {
+ public:
+  explicit Judge(const KillOptions& options) : options_(options) {
+    for (const Case& entry : case_table(Suite::gate, options.captured)) {
+      cost_[entry.id] = cost(entry);
+    }
+  }
+
+  MutantOutcome judge(const Mutant& mutant) const {
+    const auto start = Clock::now();
+    MutantOutcome outcome;
+    outcome.mutant = &mutant;
+    for (const harness::Job& job : ordered_jobs(mutant)) {
+      if (outcome.checks[job.record.check].by.empty()) judge(job, outcome);
+      const bool ends = !options_.full && (outcome.killed || outcome.draws > kMaxDraws);
+      if (ends || !outcome.trouble.empty()) break;
+    }
+    std::erase_if(outcome.checks, [](const auto& entry) {
+      return entry.second.by.empty() && entry.second.draws == 0;  // skipped throughout
+    });
+    outcome.seconds = seconds_since(start);
+    return outcome;
+  }
+
+  // `cases`: ids, judged by all of which the twin must stay green.
+  TwinOutcome judge(const Twin& twin, const std::set<std::string>& cases) const {
+    const auto start = Clock::now();
+    TwinOutcome outcome;
+    outcome.twin = &twin;
+    const Plan plan = plan_for(twin.name, twin.make);
+    outcome.semantics = plan.samplers.front().semantics;
+    for (const harness::Job& job : plan.jobs) {
+      if (cases.count(job.record.id) == 0) continue;
+      const CaseRecord record = run(job);
+      if (record.verdict == Verdict::skipped) continue;
+      ++outcome.cases;
+      const bool green =
+          record.verdict == Verdict::passed || record.verdict == Verdict::underpowered;
+      if (!green && outcome.red.empty()) outcome.red = record.id + ": " + record.message;
+    }
+    outcome.seconds = seconds_since(start);
+    return outcome;
+  }
+
+ private:
+  Plan plan_for(const std::string& name, const Maker& make) const {
+    PlanOptions plan;
+    plan.suite = Suite::gate;
+    plan.samplers = {name};
+    plan.make_sampler = [&make](const std::string&) { return make(); };
+    plan.captured = options_.captured;
+    plan.seed = options_.seed;
+    Plan result = make_plan(plan);
+    for (harness::Job& job : result.jobs) job.make_sampler = make;  // outlives this call
+    return result;
+  }
+
+  std::vector<harness::Job> ordered_jobs(const Mutant& mutant) const {
+    std::vector<harness::Job> jobs = plan_for(mutant.name, mutant.make).jobs;
+    const auto rank = [&mutant](const harness::Job& job) {
+      std::size_t at = 0;
+      while (at < mutant.expected.size() &&
+             fnmatch(mutant.expected[at].c_str(), job.record.id.c_str(), 0) != 0) {
+        ++at;
+      }
+      return at;
+    };
+    if (!mutant.unreachable_reason.empty() && !options_.full) {
+      std::erase_if(jobs, [&](const harness::Job& job) {
+        return rank(job) == mutant.expected.size() && job.record.suite != "smoke";
+      });
+    }
+    std::stable_sort(jobs.begin(), jobs.end(), [&](const harness::Job& a, const harness::Job& b) {
+      const std::size_t of_a = rank(a), of_b = rank(b);
+      return of_a != of_b ? of_a < of_b : cost_.at(a.record.id) < cost_.at(b.record.id);
+    });
+    return jobs;
+  }
+
+  static CaseRecord run(const harness::Job& job) { return harness::run_jobs({job}, 1, {}).front(); }
+
+  static void judge(const harness::Job& job, MutantOutcome& outcome) {
+    const CaseRecord record = run(job);
+    outcome.cases.push_back(record.id);
+    CheckKill& check = outcome.checks[record.check];
+    check.draws += record.draws;
+    if (!outcome.killed) outcome.draws += record.draws;
+    if (record.verdict == Verdict::error) {
+      outcome.trouble = record.id + ": " + record.message;
+    }
+    if (record.verdict != Verdict::failed) return;
+    check.by = record.id;
+    if (outcome.killed) return;
+    outcome.killed = true;
+    outcome.by = record.id;
+    outcome.message = record.message;
+  }
+
+  KillOptions options_;
+  std::map<std::string, double> cost_;
+};
+
+// Calls work(i) for each i < count, on `threads` threads.
+void in_parallel(std::size_t count, unsigned threads,
+                 const std::function<void(std::size_t)>& work) {
+  std::atomic<std::size_t> next = 0;
+  std::vector<std::thread> pool;
+  for (unsigned i = 0; i < std::max(1U, threads); ++i) {
+    pool.emplace_back([&] {
+      for (std::size_t at = next++; at < count; at = next++) work(at);
+    });
+  }
+  for (std::thread& thread : pool) thread.join();
+}
+
+}  // namespace
+
+std::string MutantOutcome::complaint() const {
+  if (!trouble.empty()) return "could not be run: " + trouble;
+  const bool reachable = mutant->unreachable_reason.empty();
+  if (reachable && !killed) return fmt::format("survives {} draws", draws);
+  if (!reachable && killed) return fmt::format("listed as unreachable, but {} kills it", by);
+  if (killed && draws > kMaxDraws) return fmt::format("took {} draws", draws);
+  return {};
+}
+
+bool KillMatrix::complete() const {
+  return std::all_of(mutants.begin(), mutants.end(),
+                     [](const MutantOutcome& entry) { return entry.complaint().empty(); }) &&
+         std::all_of(twins.begin(), twins.end(),
+                     [](const TwinOutcome& entry) { return entry.red.empty(); });
+}
+
+KillMatrix run_kill_matrix(const std::vector<const Mutant*>& mutants, const KillOptions& options,
+                           const KillProgress& progress) {
+  const auto start = Clock::now();
+  const Judge judge(options);
+  std::mutex mutex;
+  const auto report = [&](const std::string& line) {
+    const std::lock_guard lock(mutex);
+    if (progress) progress(line);
+  };
+
+  KillMatrix matrix;
+  matrix.mutants.resize(mutants.size());
+  in_parallel(mutants.size(), options.threads, [&](std::size_t i) {
+    matrix.mutants[i] = judge.judge(*mutants[i]);
+    const MutantOutcome& outcome = matrix.mutants[i];
+    report(fmt::format("{}: {}", outcome.mutant->name,
+                       outcome.killed ? "killed by " + outcome.by : "not killed"));
+  });
+
+  std::map<std::string, std::set<std::string>> cases_of;  // by twin
+  for (const MutantOutcome& outcome : matrix.mutants) {
+    cases_of[outcome.mutant->twin].insert(outcome.cases.begin(), outcome.cases.end());
+  }
+  std::vector<const Twin*> judged;
+  for (const Twin& twin : twins()) {
+    if (cases_of.count(twin.name) > 0) judged.push_back(&twin);
+  }
+  matrix.twins.resize(judged.size());
+  in_parallel(judged.size(), options.threads, [&](std::size_t i) {
+    matrix.twins[i] = judge.judge(*judged[i], cases_of.at(judged[i]->name));
+    report(fmt::format("{}: {}", judged[i]->name,
+                       matrix.twins[i].red.empty() ? "green" : matrix.twins[i].red));
+  });
+  matrix.seconds = seconds_since(start);
+  return matrix;
+}
+
+}  // namespace fairdraw::suites

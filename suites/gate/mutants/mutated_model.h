@@ -1,0 +1,176 @@
+// The integer model with a step mutated: the base of mutants whose bug is one of logic. Steps that
+// are not named in a Mutation are right.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "harness/adapters/model_sampler.h"
+
+namespace fairdraw::suites {
+
+/// Arrays that a mutated call points to, alive until the next call.
+class Storage {
+ public:
+  template <class T>
+  T* keep(std::vector<T> values) {
+    const auto owner = std::make_shared<std::vector<T>>(std::move(values));
+    owners_.push_back(owner);
+    return owner->data();
+  }
+  void clear() { owners_.clear(); }
+
+ private:
+  std::vector<std::shared_ptr<void>> owners_;
+};
+
+/// Where in which call a row stands.
+struct Place {
+  const fairdraw_batch* call = nullptr;
+  std::int64_t row = 0;
+};
+
+/// What tokens are drawn from: prefix sums, in id order, of the weights that may be drawn.
+struct DrawWeights {
+  std::vector<std::uint64_t> prefix;
+
+  std::int64_t vocab() const { return static_cast<std::int64_t>(prefix.size()); }
+  std::uint64_t total() const { return prefix.empty() ? 0 : prefix.back(); }
+  /// floor(word * total / 2^64)
+  std::uint64_t position(std::uint64_t word) const;
+  /// The first token whose prefix sum exceeds `position`; vocab() where none does.
+  std::int32_t token_at(std::uint64_t position) const;
+};
+
+/// One drafted chain.
+struct Chain {
+  std::vector<float> draft_probs, target_probs;  ///< [n, vocab], [n + 1, vocab]
+  std::vector<std::int32_t> draft_tokens;        ///< [n]
+  std::size_t vocab = 0;
+  std::vector<std::uint64_t> accept_words, recover_words;  ///< [n]
+  std::uint64_t bonus_word = 0;
+
+  float* draft_row(std::size_t i) { return draft_probs.data() + i * vocab; }
+  float* target_row(std::size_t i) { return target_probs.data() + i * vocab; }
+};
+
+class MutatedModel final : public harness::ModelSampler {
+ public:
+  using Row = harness::ModelSampler::Row;
+  using Result = reference::IntegerRow;
+
+  /// The steps that may be wrong, in the order of a call. Empty: right.
+  struct Mutation {
+    /// Why the call is refused; empty: it is not.
+    std::function<std::string(const fairdraw_batch&)> refuse;
+    /// Changes what the call asks for.
+    std::function<void(fairdraw_batch&, Storage&)> call;
+    /// The row whose parameters row `row` gets.
+    std::function<std::int64_t(const fairdraw_batch&, std::int64_t row)> parameters_row;
+    /// Changes a row before it is looked at.
+    std::function<void(Row&, const Place&)> row;
+    /// Changes what is found of the row: what is reported, and drawn from.
+    std::function<void(Result&, const Row&, const Place&)> result;
+    /// Changes the weights [vocab] that are drawn from (0: not drawn), and not what is reported.
+    std::function<void(std::vector<std::uint64_t>&, const Result&)> weights;
+    std::function<std::int64_t(const fairdraw_batch&, std::int64_t output)> seed_index;
+    std::function<std::uint64_t(std::uint64_t seed, std::uint64_t offset, std::uint32_t index,
+                                std::int64_t output)>
+        word;
+    /// The token that a word stands for.
+    std::function<std::int32_t(const DrawWeights&, std::uint64_t word)> pick;
+    std::function<std::int32_t(RowStatus)> status;
+    std::function<float(const Result&, std::int32_t token)> probability;
+    /// Values and order of a row's tokens.
+    std::function<reference::RealLogprobs(const Row&, const Result&, LogprobsMode)> report_values;
+    /// Changes results, in the caller's float environment.
+    std::function<void(const fairdraw_batch&)> finish;
+
+    std::function<void(fairdraw_chain&, Storage&)> chain_call;
+    std::function<std::uint64_t(std::uint64_t seed, std::uint64_t offset, Purpose purpose,
+                                std::uint32_t index)>
+        chain_word;
+    std::function<void(Chain&)> chain;
+
+    std::function<void(fairdraw_verification&, Storage&)> speculation_call;
+    /// Changes a request with drafts before it is verified, or what became of it.
+    std::function<void(harness::DraftedTokens&)> drafted;
+    std::function<void(reference::SpeculationOutcome&, const harness::DraftedTokens&)> verified;
+  };
+
+  /// What the sampler says of itself. integers: the exact arithmetic, so that one wrong bit shows.
+  /// distribution: no more than the right distribution, as samplers of other arithmetic do; then
+  /// only checks that judge by the distribution, and relations between calls, can find a bug.
+  /// generator: the right distribution, from a stream of random words of its own whatever the seeds
+  /// are, as engines have; no draw can be asked for again.
+  enum class Claim { integers, distribution, generator };
+
+  MutatedModel(Claim claim, Mutation mutation);
+  std::string run(const fairdraw_batch& batch) override;
+  std::string run_chain(const fairdraw_chain& chain) override;
+  std::string run_speculation(const fairdraw_verification& speculation) override;
+
+ protected:
+  std::int64_t parameters_row(const fairdraw_batch& batch, std::int64_t row) override;
+  reference::IntegerRow model(const Row& row) override;
+  std::int64_t seed_index(const fairdraw_batch& batch, std::int64_t output) override;
+  std::uint64_t word(std::uint64_t seed, std::uint64_t offset, std::uint32_t index) override;
+  std::uint64_t decisive_word(const fairdraw_batch& batch, std::int64_t output,
+                              std::int32_t sample) override;
+  std::int32_t choose(const reference::IntegerRow& row, std::uint64_t word) override;
+  std::int32_t report_status(RowStatus status) override;
+  float report_probability(const reference::IntegerRow& row, std::int32_t token) override;
+  reference::RealLogprobs report_values(const Row& row, const reference::IntegerRow& result,
+                                        LogprobsMode mode) override;
+  std::uint64_t chain_word(std::uint64_t seed, std::uint64_t offset, Purpose purpose,
+                           std::uint32_t index) override;
+  reference::ChainOutcome verify(std::span<const float> draft_probs,
+                                 std::span<const std::int32_t> draft_tokens,
+                                 std::span<const float> target_probs, std::size_t vocab,
+                                 std::span<const std::uint64_t> accept_words,
+                                 std::span<const std::uint64_t> recover_words,
+                                 std::uint64_t bonus_word) override;
+  reference::SpeculationOutcome speculation_request(harness::DraftedTokens& request) override;
+  void finish(const fairdraw_batch& batch) override;
+
+ private:
+  // A token outside of the vocabulary has no weight to report: it is put in place at the end.
+  struct Stray {
+    std::int64_t at;
+    std::int32_t token;
+  };
+
+  Claim claim_;
+  Mutation mutation_;
+  std::uint64_t words_drawn_ = 0;  // by the generator
+  Storage storage_;
+  Place place_;
+  std::int64_t output_ = 0, at_ = 0;
+  const reference::IntegerRow* drawn_row_ = nullptr;
+  DrawWeights drawn_;
+  std::vector<Stray> strays_;
+};
+
+using Mutation = MutatedModel::Mutation;
+
+/// A token is one of the row's candidates: its id and logit (or probability), and its weight.
+struct Candidate {
+  std::int32_t id;
+  float value;
+  std::uint64_t weight;
+};
+
+/// The survivors of a result, largest value first, lowest id among equals.
+std::vector<Candidate> ranked(const MutatedModel::Result& result, const MutatedModel::Row& row);
+
+/// Makes `kept` the survivors, and nothing else; an empty list makes token 0 the only one, as
+/// samplers do whose softmax is NaN.
+void keep_only(MutatedModel::Result& result, const std::vector<Candidate>& kept);
+
+/// The result of the row under other parameters.
+MutatedModel::Result result_of(MutatedModel::Row row, const reference::RowParameters& parameters);
+
+}  // namespace fairdraw::suites

@@ -1,0 +1,147 @@
+// One sampler against another: two that are the same pass, and what changes the distribution or the
+// results does not.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "harness/adapters/model_sampler.h"
+#include "harness/contract/usage_error.h"
+#include "harness/statistics/error_ledger.h"
+#include "harness/statistics/two_sample.h"
+#include "suites/gate/cases/plan.h"
+#include "suites/gate/cases/run_case.h"
+#include "suites/gate/mutants/catalogue.h"
+#include "suites/gate/mutants/float_sampler.h"
+
+namespace fairdraw::suites {
+namespace {
+
+using harness::CaseRecord;
+using harness::RunRecord;
+using harness::Verdict;
+
+// The model at a temperature that is 5% too high. It does not claim the exact arithmetic: the
+// distribution has to show it.
+class Hot final : public harness::ModelSampler {
+ public:
+  Hot() { description_.exact_integer = false; }
+
+ private:
+  reference::IntegerRow model(const Row& row) override {
+    Row hot = row;
+    hot.parameters.temperature *= 1.05F;
+    return harness::ModelSampler::model(hot);
+  }
+};
+
+std::unique_ptr<harness::Sampler> make(const std::string& name) {
+  if (name == "hot") return std::make_unique<Hot>();
+  if (name == "vllm") {
+    return std::make_unique<FloatSampler>(FloatSampler::Order::vllm_torch, FloatSampler::Draw::race,
+                                          FloatMutation{});
+  }
+  if (name == "vllm-cdf") {
+    return std::make_unique<FloatSampler>(FloatSampler::Order::vllm_torch,
+                                          FloatSampler::Draw::inverse_cdf, FloatMutation{});
+  }
+  for (const Mutant& mutant : catalogue()) {
+    if (mutant.name == name) return mutant.make();
+  }
+  return harness::make_builtin_sampler(name);
+}
+
+RunRecord compare(const std::string& sampler, const std::string& other, const std::string& glob,
+                  Suite suite = Suite::smoke) {
+  PlanOptions options;
+  options.suite = suite;
+  options.samplers = {sampler};
+  options.against = other;
+  options.make_sampler = make;
+  options.seed = 11;
+  options.case_glob = glob;
+  return run_plan(make_plan(options), options, 1, {});
+}
+
+bool any_failed(const RunRecord& record, const std::string& check) {
+  for (const CaseRecord& one : record.cases) {
+    if (one.check == check && one.verdict == Verdict::failed) return true;
+  }
+  return false;
+}
+
+TEST(Against, TheKernelsAndTheModelAreOne) {
+  const RunRecord record = compare("cpu", "model", "*/v1000/*");
+  std::size_t distributions = 0, results = 0;
+  for (const CaseRecord& one : record.cases) {
+    EXPECT_EQ(one.verdict, Verdict::passed) << one.id << ": " << one.message;
+    EXPECT_NE(one.replay.find("--against model"), std::string::npos);
+    distributions += one.check == "same_law" ? 1U : 0U;
+    results += one.check == "same_results" ? 1U : 0U;
+  }
+  EXPECT_GE(distributions, 5U);
+  EXPECT_GE(results, 20U);
+  EXPECT_GT(record.error_budget.spent, 0);
+  EXPECT_LE(record.error_budget.spent, statistics::ErrorLedger::kCasesShare);
+}
+
+TEST(Against, TwoWaysToDrawFromOneFloat32DistributionAreOne) {
+  for (const char* glob : {"chi_squared/gaussian/v1000/top_k_50*", "mask/ties_at_k/v1000/edges"}) {
+    const RunRecord record = compare("vllm", "vllm-cdf", glob);
+    ASSERT_EQ(record.cases.size(), 1U) << glob;
+    EXPECT_EQ(record.cases[0].verdict, Verdict::passed) << record.cases[0].message;
+  }
+}
+
+TEST(Against, AHigherTemperatureIsRedInTheDistributionAndInTheMasks) {
+  EXPECT_TRUE(
+      any_failed(compare("hot", "model", "chi_squared/gaussian_wide/v1000/none/*"), "same_law"));
+  EXPECT_TRUE(
+      any_failed(compare("hot", "model", "mask/gaussian_wide/v1000/edges"), "same_results"));
+}
+
+TEST(Against, ALostLaneIsRed) {
+  const RunRecord one = compare("lane-of-32-lost", "model", "binomial/gaussian/v1000/none/*");
+  EXPECT_TRUE(any_failed(one, "same_law"));
+  // One lane of 1024 is 10^-3 of the mass: no total variation shows it, its own count does.
+  const RunRecord fine =
+      compare("lane-of-1024-lost", "model", "bets/gaussian_wide/v50304/*", Suite::gate);
+  ASSERT_EQ(fine.cases.size(), 1U);
+  EXPECT_EQ(fine.cases[0].verdict, Verdict::failed);
+  EXPECT_NE(fine.cases[0].message.find("lane of 1024: set"), std::string::npos)
+      << fine.cases[0].message;
+}
+
+TEST(Against, AnUnknownOtherIsBadUsage) {
+  EXPECT_THROW(compare("cpu", "modell", "*"), harness::UsageError);
+}
+
+TEST(Against, EveryCaseFindsTwiceWhatItStatesOfOneSampler) {
+  // At 17 cells, the most that the check makes, and half of a case's share.
+  const double level = statistics::ErrorLedger(kStatisticalCases).case_share() / 2;
+  for (const Case& entry : case_table(Suite::nightly)) {
+    if (!is_comparable(entry) || !is_statistical(entry.check)) continue;
+    EXPECT_LE(statistics::two_sample_min_discrepancy(17, entry.draws, entry.draws, 0, level, 1e-6),
+              2 * entry.declared_discrepancy)
+        << entry.id;
+  }
+}
+
+TEST(Against, TooFewDrawsAreUnderpowered) {
+  Case entry;
+  for (const Case& one : case_table(Suite::smoke)) {
+    if (one.check == Check::chi_squared) entry = one;
+  }
+  entry.draws = 2000;
+  const harness::Job job = make_comparison(
+      entry, "cpu", [] { return make("cpu"); }, [] { return make("model"); },
+      *reference::find_profile("fairdraw"), 1, 1e-12);
+  const auto sampler = make("cpu");
+  const harness::CheckOutcome outcome = job.check(*sampler);
+  EXPECT_EQ(outcome.verdict, Verdict::underpowered);
+  EXPECT_EQ(outcome.draws, 0U);
+  EXPECT_EQ(outcome.spent, 0);
+}
+
+}  // namespace
+}  // namespace fairdraw::suites

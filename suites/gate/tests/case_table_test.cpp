@@ -1,0 +1,205 @@
+// The table on trial: ids, suites, powers, and the counts that the gate promises.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "harness/contract/usage_error.h"
+#include "harness/run/tests/mutants.h"
+#include "suites/gate/cases/case.h"
+#include "suites/gate/cases/operation_lists.h"
+#include "suites/gate/cases/plan.h"
+
+namespace fairdraw::suites {
+namespace {
+
+std::shared_ptr<const harness::CapturedLogits> captured(const std::string& name) {
+  auto logits = std::make_shared<harness::CapturedLogits>();
+  logits->name = name;
+  logits->rows = 3;
+  logits->vocab = 4;
+  const float values[] = {0, 1, 2, 3, 3, 2, 1, 0, 0, 0, 9, 0};
+  const auto bytes = std::as_bytes(std::span(values));
+  logits->data.assign(bytes.begin(), bytes.end());
+  return logits;
+}
+
+std::set<std::string> ids(Suite suite) {
+  std::set<std::string> all;
+  for (const Case& entry : case_table(suite, {captured("a")})) {
+    EXPECT_TRUE(all.insert(entry.id).second) << entry.id << " comes twice";
+  }
+  return all;
+}
+
+TEST(CaseTable, IdsAreUniqueAndSuitesAreNested) {
+  const std::set<std::string> smoke = ids(Suite::smoke);
+  const std::set<std::string> gate = ids(Suite::gate);
+  const std::set<std::string> nightly = ids(Suite::nightly);
+  EXPECT_LT(smoke.size(), gate.size());
+  EXPECT_LT(gate.size(), nightly.size());
+  EXPECT_TRUE(std::includes(gate.begin(), gate.end(), smoke.begin(), smoke.end()));
+  EXPECT_TRUE(std::includes(nightly.begin(), nightly.end(), gate.begin(), gate.end()));
+}
+
+TEST(CaseTable, GateMakesTheDrawsThatItPromises) {
+  std::uint64_t draws = 0, large_draws = 0;
+  std::int64_t large_rows = 0;
+  for (const Case& entry : case_table(Suite::gate)) {
+    draws += entry.draws;
+    if (entry.input.vocab < 32000) continue;
+    large_draws += entry.draws;
+    if (entry.check == Check::pit) large_rows += entry.rows;
+  }
+  EXPECT_GE(draws, 10'000'000U);
+  EXPECT_GE(large_draws, 1'000'000U);
+  EXPECT_GE(large_rows, 100'000);
+}
+
+TEST(CaseTable, NightlyComparesTenMillionRows) {
+  std::int64_t rows = 0, large_rows = 0;
+  for (const Case& entry : case_table(Suite::nightly)) {
+    if (entry.check != Check::tokens) continue;
+    rows += entry.rows;
+    if (entry.input.vocab >= 128) large_rows += entry.rows;
+  }
+  EXPECT_GE(rows, 10'000'000);
+  EXPECT_GE(2 * large_rows, rows);
+}
+
+TEST(CaseTable, CoversEveryCheckFamilyAndVocab) {
+  std::set<Check> checks;
+  std::set<harness::Family> families;
+  std::set<std::int64_t> vocabs;
+  for (const Case& entry : case_table(Suite::gate)) {
+    checks.insert(entry.check);
+    families.insert(entry.input.family);
+    vocabs.insert(entry.input.vocab);
+  }
+  EXPECT_EQ(checks.size(), static_cast<std::size_t>(Check::pit) + 1);
+  EXPECT_EQ(families.size(), harness::all_families().size());
+  for (const std::int64_t vocab : {1, 2, 31, 32000, 50304, 131072, 1 << 20}) {
+    EXPECT_TRUE(vocabs.count(vocab)) << vocab;
+  }
+}
+
+TEST(CaseTable, StatisticalCasesStateWhatTheyFind) {
+  for (const Case& entry : case_table(Suite::nightly)) {
+    if (!is_statistical(entry.check) || entry.check == Check::streams) continue;
+    EXPECT_GT(entry.declared_discrepancy, 0) << entry.id;
+    EXPECT_LT(entry.declared_discrepancy, 0.06) << entry.id;
+  }
+}
+
+TEST(EdgeOperations, HoldEveryEdge) {
+  std::set<std::int32_t> top_k;
+  std::set<float> top_p, temperature, min_p;
+  for (const Operation& operation : edge_operations(1000)) {
+    top_k.insert(operation.parameters.top_k);
+    top_p.insert(operation.parameters.top_p);
+    temperature.insert(operation.parameters.temperature);
+    min_p.insert(operation.parameters.min_p);
+  }
+  for (const std::int32_t k : {1, 0, -1, 999, 1000, 1001}) EXPECT_TRUE(top_k.count(k)) << k;
+  for (const float p : {0.0F, 0x1p-149F, 1 - 0x1p-24F, 1.0F}) EXPECT_TRUE(top_p.count(p)) << p;
+  for (const float p : {0.0F, 0x1p-149F, 1 - 0x1p-24F, 1.0F}) EXPECT_TRUE(min_p.count(p)) << p;
+  for (const float t : {0.0F, 0x1p-126F, 1e-4F, 1.0F, 5.0F, 0x1p64F}) {
+    EXPECT_TRUE(temperature.count(t)) << t;
+  }
+}
+
+PlanOptions options_for(Suite suite) {
+  PlanOptions options;
+  options.suite = suite;
+  options.samplers = {"model"};
+  options.make_sampler = [](const std::string&) {
+    return std::make_unique<harness::ModelSampler>();
+  };
+  options.seed = 3;
+  options.seed_source = "--seed 3";
+  return options;
+}
+
+TEST(Plan, ShardsPartitionTheCases) {
+  const Plan whole = make_plan(options_for(Suite::gate));
+  std::map<std::string, int> seen;
+  for (std::uint32_t shard = 1; shard <= 3; ++shard) {
+    PlanOptions options = options_for(Suite::gate);
+    options.shard = shard;
+    options.shards = 3;
+    for (const harness::Job& job : make_plan(options).jobs) ++seen[job.record.id];
+  }
+  EXPECT_EQ(seen.size(), whole.jobs.size());
+  for (const auto& [id, times] : seen) EXPECT_EQ(times, 1) << id;
+}
+
+TEST(Plan, BulkCasesRunOnceForBitIdenticalSamplers) {
+  PlanOptions options = options_for(Suite::gate);
+  options.samplers = {"model", "model:second", "other"};
+  std::map<std::string, std::size_t> bulk;
+  for (const harness::Job& job : make_plan(options).jobs) {
+    if (job.record.check == "pit") ++bulk[job.record.sampler];
+  }
+  EXPECT_GT(bulk["model"], 0U);
+  EXPECT_EQ(bulk["model:second"], 0U);
+  EXPECT_EQ(bulk["other"], bulk["model"]);
+}
+
+TEST(Plan, RefusesWhatItDoesNotKnow) {
+  PlanOptions options = options_for(Suite::gate);
+  options.semantics = "farirdraw";
+  EXPECT_THROW(make_plan(options), harness::UsageError);
+  options = options_for(Suite::gate);
+  options.shard = 4;
+  options.shards = 3;
+  EXPECT_THROW(make_plan(options), harness::UsageError);
+  options = options_for(Suite::gate);
+  options.case_glob = "mask/no_such_family/v7";
+  EXPECT_THROW(make_plan(options), harness::UsageError);
+  options = options_for(Suite::gate);
+  options.samplers = {"model", "model"};
+  EXPECT_THROW(make_plan(options), harness::UsageError);
+}
+
+// One sampler right by definition, under the cheapest cases of each check.
+TEST(RunPlan, SameSeedSameRecordWhateverTheJobs) {
+  PlanOptions options = options_for(Suite::smoke);
+  options.case_glob = "*/gaussian*/v[13]*";
+  const Plan plan = make_plan(options);
+  ASSERT_GT(plan.jobs.size(), 5U);
+  const harness::RunRecord one = run_plan(plan, options, 1, {});
+  const harness::RunRecord three = run_plan(plan, options, 3, {});
+  ASSERT_EQ(one.cases.size(), three.cases.size());
+  EXPECT_EQ(one.exit_code(), 0);
+  EXPECT_EQ(one.draws, three.draws);
+  for (std::size_t i = 0; i < one.cases.size(); ++i) {
+    EXPECT_EQ(one.cases[i].id, three.cases[i].id);
+    EXPECT_STREQ(to_string(one.cases[i].verdict), "passed") << one.cases[i].message;
+    EXPECT_EQ(one.cases[i].message, three.cases[i].message);
+    EXPECT_EQ(one.cases[i].measures, three.cases[i].measures);
+  }
+}
+
+TEST(RunPlan, BooksLessThanTheBudget) {
+  PlanOptions options = options_for(Suite::smoke);
+  options.case_glob = "*/n100000";
+  const harness::RunRecord record = run_plan(make_plan(options), options, 1, {});
+  ASSERT_GT(record.cases.size(), 0U);
+  EXPECT_GT(record.error_budget.spent, 0);
+  EXPECT_LE(record.error_budget.spent, 5e-10);  // the share of all cases together
+  EXPECT_EQ(record.error_budget.false_alarm_rate, 1e-9);
+}
+
+TEST(RunPlan, MutantsAreRed) {
+  for (const char* name : {"first seed for all outputs", "ties at k dropped", "status missing"}) {
+    PlanOptions options = options_for(Suite::smoke);
+    options.make_sampler = [name](const std::string&) { return harness::make_mutant(name); };
+    options.case_glob = "*/v31/*";
+    const harness::RunRecord record = run_plan(make_plan(options), options, 1, {});
+    EXPECT_EQ(record.exit_code(), 1) << name;
+  }
+}
+
+}  // namespace
+}  // namespace fairdraw::suites

@@ -1,0 +1,144 @@
+// Shards: together they are the run, and what is not of one run is refused by name.
+#include "suites/gate/cases/complete_record.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "harness/contract/usage_error.h"
+
+namespace fairdraw::suites {
+namespace {
+
+using harness::CaseRecord;
+using harness::RunRecord;
+
+RunRecord whole_run() {
+  RunRecord record;
+  record.suite = "gate";
+  record.seed = 7;
+  record.seed_source = "commit 0123";
+  record.commit = "0123";
+  record.shard = "1/1";
+  record.error_budget.statistical_cases = 512;
+  record.samplers = {{"cpu", "1", "fairdraw"}};
+  for (int i = 0; i < 11; ++i) {
+    CaseRecord one;
+    one.id = "binomial/" + std::to_string(i);
+    one.check = "binomial";
+    one.sampler = "cpu";
+    one.verdict = harness::Verdict::passed;
+    one.draws = 100;
+    one.p_value = 0.25;
+    one.measures["spent"] = 9e-13;
+    record.cases.push_back(one);
+  }
+  return record;
+}
+
+// Case i belongs to shard i % parts + 1.
+std::vector<NamedRecord> shards_of(const RunRecord& whole, std::size_t parts) {
+  std::vector<NamedRecord> shards;
+  for (std::size_t part = 0; part < parts; ++part) {
+    RunRecord shard = whole;
+    shard.shard = std::to_string(part + 1) + "/" + std::to_string(parts);
+    shard.cases.clear();
+    for (std::size_t i = part; i < whole.cases.size(); i += parts) {
+      shard.cases.push_back(whole.cases[i]);
+    }
+    complete_record(shard);
+    shards.push_back({std::string(1, static_cast<char>('a' + part)) + ".json", shard});
+  }
+  return shards;
+}
+
+std::string refusal(const std::vector<NamedRecord>& records) {
+  try {
+    merge_shards(records);
+  } catch (const harness::UsageError& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+std::string refusal_after(const std::function<void(std::vector<NamedRecord>&)>& change) {
+  std::vector<NamedRecord> shards = shards_of(whole_run(), 3);
+  change(shards);
+  return refusal(shards);
+}
+
+TEST(MergeShards, gives_the_record_of_the_whole_run) {
+  RunRecord whole = whole_run();
+  complete_record(whole);
+  ASSERT_EQ(whole.cases.size(), 12u);  // with the global one
+  for (const std::size_t parts : {1U, 2U, 3U, 11U, 13U}) {
+    std::vector<NamedRecord> shards = shards_of(whole_run(), parts);
+    std::swap(shards.front(), shards.back());  // in any order
+    const RunRecord merged = merge_shards(shards);
+    ASSERT_EQ(merged.cases.size(), whole.cases.size()) << parts;
+    for (std::size_t i = 0; i < whole.cases.size(); ++i) {
+      EXPECT_EQ(merged.cases[i].id, whole.cases[i].id);
+      EXPECT_EQ(merged.cases[i].p_value, whole.cases[i].p_value);
+      EXPECT_EQ(merged.cases[i].replay, whole.cases[i].replay);
+    }
+    EXPECT_EQ(merged.shard, "1/1");
+    EXPECT_EQ(merged.draws, whole.draws);
+    EXPECT_EQ(merged.error_budget.spent, whole.error_budget.spent);
+    EXPECT_GT(merged.error_budget.spent, 11 * 9e-13 * (1 - 0x1p-40));
+  }
+}
+
+TEST(MergeShards, refuses_what_is_not_of_one_run_and_names_it) {
+  const auto differs = [](const std::function<void(RunRecord&)>& change) {
+    return refusal_after([&change](auto& shards) { change(shards[1].record); });
+  };
+  EXPECT_EQ(differs([](RunRecord& record) { record.seed = 8; }),
+            "a.json and b.json are not of one run: seed '7 (commit 0123)' and '8 (commit 0123)'");
+  EXPECT_EQ(differs([](RunRecord& record) { record.commit = "4567"; }),
+            "a.json and b.json are not of one run: commit '0123' and '4567'");
+  EXPECT_EQ(differs([](RunRecord& record) { record.suite = "smoke"; }),
+            "a.json and b.json are not of one run: suite 'gate' and 'smoke'");
+  EXPECT_EQ(differs([](RunRecord& record) { record.samplers[0].version = "2"; }),
+            "a.json and b.json are not of one run: samplers 'cpu 1 (fairdraw)' and 'cpu 2 "
+            "(fairdraw)'");
+  EXPECT_EQ(differs([](RunRecord& record) { record.selection = "x*"; }),
+            "a.json and b.json are not of one run: choice of cases '' and 'x*'");
+  EXPECT_EQ(differs([](RunRecord& record) { record.shard = "2/4"; }),
+            "a.json and b.json are not of one run: shard '1/3' and '2/4'");
+  EXPECT_EQ(differs([](RunRecord& record) { record.shard = "2"; }), "b.json: shard '2' is not I/N");
+}
+
+TEST(MergeShards, refuses_shards_that_are_missing_or_twice_or_not_whole) {
+  EXPECT_EQ(refusal_after([](auto& shards) { shards.erase(shards.begin()); }),
+            "1 of 3 shards are missing: 1/3");
+  EXPECT_EQ(refusal_after([](auto& shards) { shards.push_back({"d.json", shards[1].record}); }),
+            "b.json and d.json are both shard 2/3");
+  EXPECT_EQ(refusal_after([](auto& shards) { shards[1].record.cases.resize(2); }).substr(0, 22),
+            "b.json holds 2 cases; ");
+  EXPECT_EQ(
+      refusal_after([](auto& shards) { shards[1].record.cases[0] = shards[0].record.cases[0]; }),
+      "case 'binomial/0' of cpu is in a.json and in b.json");
+  EXPECT_EQ(refusal({}), "there is no record to merge");
+}
+
+TEST(MergeShards, refuses_to_spend_more_than_there_is) {
+  const std::string error = refusal_after([](auto& shards) {
+    for (CaseRecord& one : shards[0].record.cases) one.measures["spent"] = 4e-10;
+  });
+  EXPECT_NE(error.find("error budget overdrawn"), std::string::npos) << error;
+}
+
+TEST(MergeShards, joins_what_the_hosts_say) {
+  std::vector<NamedRecord> shards = shards_of(whole_run(), 2);
+  shards[0].record.environment = {{"cpu", "one"}, {"os", "same"}};
+  shards[1].record.environment = {{"cpu", "two"}, {"os", "same"}};
+  shards[0].record.seconds = 1.5;
+  shards[1].record.seconds = 2;
+  const RunRecord merged = merge_shards(shards);
+  EXPECT_EQ(merged.environment.at("cpu"), "one; two");
+  EXPECT_EQ(merged.environment.at("os"), "same");
+  EXPECT_EQ(merged.seconds, 3.5);
+}
+
+}  // namespace
+}  // namespace fairdraw::suites

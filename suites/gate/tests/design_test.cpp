@@ -1,0 +1,65 @@
+// The experiment's design, without a draw: each statistical case has the power to find what it
+// states. The sampler here refuses every call, so a case that is not underpowered gets as far as
+// its first draw and fails there.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "harness/contract/sampler.h"
+#include "harness/inputs/npy.h"
+#include "suites/gate/cases/plan.h"
+
+namespace fairdraw::suites {
+namespace {
+
+class Refusing : public harness::Sampler {
+ public:
+  Refusing() {
+    description_.name = "refusing";
+    description_.semantics = "fairdraw";
+    description_.exact_integer = description_.per_request_seeds = true;
+    description_.bfloat16 = description_.float16 = true;
+    description_.lowest_id_ties = description_.joint_order = true;
+    description_.num_samples = description_.indices = true;
+    description_.from_probs = description_.chains = description_.allowed_mask = true;
+    description_.speculation = description_.draft_tree_laws = true;
+    description_.speculation_processing = true;
+  }
+  const harness::SamplerDescription& description() const override { return description_; }
+  std::string run(const fairdraw_batch&) override { return "by design"; }
+  std::string run_chain(const fairdraw_chain&) override { return "by design"; }
+  std::string run_speculation(const fairdraw_verification&) override { return "by design"; }
+
+ private:
+  harness::SamplerDescription description_;
+};
+
+TEST(Design, EveryStatisticalCaseHasThePowerThatItStates) {
+  PlanOptions options;
+  options.suite = Suite::nightly;
+  options.samplers = {"refusing"};
+  options.make_sampler = [](const std::string&) { return std::make_unique<Refusing>(); };
+  const std::filesystem::path data = FAIRDRAW_DATA_DIR;
+  options.captured = {std::make_shared<harness::CapturedLogits>(
+                          harness::load_npy(data / "lm_logits_f32.npy", false)),
+                      std::make_shared<harness::CapturedLogits>(
+                          harness::load_npy(data / "lm_logits_bf16_as_u16.npy", true))};
+  std::size_t judged = 0;
+  for (const char* check : {"chi_squared/*", "bets/*", "binomial/*", "pit/*", "streams/*",
+                            "chain_law/*", "verify_law/*", "verify_tree_law/*"}) {
+    options.case_glob = check;
+    const Plan plan = make_plan(options);
+    EXPECT_EQ(plan.statistical_cases, kStatisticalCases);
+    const harness::RunRecord record = run_plan(plan, options, 2, {});
+    EXPECT_FALSE(record.cases.empty()) << check;
+    for (const harness::CaseRecord& entry : record.cases) {
+      ++judged;
+      EXPECT_STREQ(to_string(entry.verdict), "failed") << entry.id << ": " << entry.message;
+      EXPECT_EQ(entry.message, "call refused: by design") << entry.id;
+    }
+  }
+  EXPECT_GE(judged, 30U);
+}
+
+}  // namespace
+}  // namespace fairdraw::suites
