@@ -1,0 +1,280 @@
+// mutants: the self-test of the gate. Exit code 1 where a mutant that can be found survives, one
+// that cannot is "found", or a right sampler turns red.
+#include <fmt/format.h>
+#include <fnmatch.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "harness/contract/usage_error.h"
+#include "harness/inputs/counter_random.h"
+#include "suites/command/app.h"
+#include "suites/command/captured_files.h"
+#include "suites/command/seed.h"
+#include "suites/command/verbs.h"
+#include "suites/gate/mutants/kill_matrix.h"
+
+namespace fairdraw::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using suites::KillMatrix;
+using suites::Mutant;
+using suites::MutantOutcome;
+using suites::TwinOutcome;
+
+struct MutantOptions {
+  std::string only, kind, json;
+  bool full = false, list = false;
+  int jobs = 0;
+  int per_class = 0;  ///< 0: all
+  std::optional<std::string> seed;
+};
+
+/// At most `count` mutants of each class, chosen by `seed`: other commits run other ones.
+std::vector<const Mutant*> some_of_each_class(const std::vector<const Mutant*>& mutants, int count,
+                                              std::uint64_t seed) {
+  std::map<std::string, std::vector<std::pair<std::uint64_t, std::size_t>>> classes;
+  for (std::size_t i = 0; i < mutants.size(); ++i) {
+    std::uint64_t rank = seed;
+    for (const char letter : mutants[i]->name) {
+      rank = harness::mix(rank ^ static_cast<unsigned char>(letter));
+    }
+    classes[mutants[i]->kind].emplace_back(rank, i);
+  }
+  std::vector<std::size_t> kept;
+  for (auto& [kind, ranked] : classes) {
+    std::sort(ranked.begin(), ranked.end());
+    if (ranked.size() > static_cast<std::size_t>(count)) {
+      ranked.resize(static_cast<std::size_t>(count));
+    }
+    for (const auto& [rank, i] : ranked) kept.push_back(i);
+  }
+  std::sort(kept.begin(), kept.end());
+  std::vector<const Mutant*> result;
+  result.reserve(kept.size());
+  for (const std::size_t i : kept) result.push_back(mutants[i]);
+  return result;
+}
+
+std::vector<const Mutant*> chosen(const MutantOptions& options) {
+  std::vector<const Mutant*> mutants;
+  std::set<std::string> kinds, names;
+  for (const Mutant& mutant : suites::catalogue()) {
+    kinds.insert(mutant.kind);
+    names.insert(mutant.name);
+    if (!options.kind.empty() && mutant.kind != options.kind) continue;
+    if (!options.only.empty() && fnmatch(options.only.c_str(), mutant.name.c_str(), 0) != 0) {
+      continue;
+    }
+    mutants.push_back(&mutant);
+  }
+  const auto expect_known = [](const char* what, const std::string& given,
+                               const std::set<std::string>& known) {
+    if (given.empty() || known.count(given) > 0) return;
+    const std::vector<std::string> list(known.begin(), known.end());
+    throw harness::UsageError(harness::unknown_name_message(what, given, list));
+  };
+  expect_known("class", options.kind, kinds);
+  const bool is_glob = options.only.find_first_of("*?[") != std::string::npos;
+  if (!is_glob) expect_known("mutant", options.only, names);
+  if (mutants.empty()) {
+    throw harness::UsageError(
+        fmt::format("--only: no mutant of that class matches '{}'", options.only));
+  }
+  return mutants;
+}
+
+void list(const std::vector<const Mutant*>& mutants) {
+  for (const Mutant* mutant : mutants) {
+    fmt::print("{:<18} {:<36} {}\n{:<18} {:<36} [{}]\n", mutant->kind, mutant->name, mutant->wrong,
+               "", "", mutant->source);
+    if (!mutant->unreachable_reason.empty()) {
+      fmt::print("{:<18} {:<36} unreachable: {}\n", "", "", mutant->unreachable_reason);
+    }
+  }
+  std::size_t later = 0;
+  for (const suites::KnownBug& bug : suites::known_bugs()) {
+    if (bug.state != suites::EntryState::later) continue;
+    fmt::print("{:<18} {:<36} {}\n", "later", bug.name, bug.reason);
+    ++later;
+  }
+  fmt::print("{} mutants; of {} documented bugs {} concern what does not exist yet\n",
+             mutants.size(), suites::known_bugs().size(), later);
+}
+
+void print_first_kills(const KillMatrix& matrix) {
+  fmt::print("{:<18} {:<36} {:>9} {:>6}  {}\n", "class", "mutant", "draws", "s", "killed by");
+  for (const MutantOutcome& outcome : matrix.mutants) {
+    const std::string by = outcome.killed ? outcome.by
+                           : outcome.mutant->unreachable_reason.empty()
+                               ? "SURVIVES"
+                               : "unreachable: " + outcome.mutant->unreachable_reason;
+    fmt::print("{:<18} {:<36} {:>9} {:>6.2f}  {}\n", outcome.mutant->kind, outcome.mutant->name,
+               outcome.draws, outcome.seconds, by);
+  }
+}
+
+// Mutants in rows, checks in columns; a cell holds the draws that the check made to its kill, '-'
+// where it let the mutant pass, and nothing where it did not judge it.
+void print_matrix(const KillMatrix& matrix) {
+  std::set<std::string> checks;
+  for (const MutantOutcome& outcome : matrix.mutants) {
+    for (const auto& [check, kill] : outcome.checks) checks.insert(check);
+  }
+  std::string line = fmt::format("{:<36}", "mutant");
+  for (const std::string& check : checks) line += fmt::format(" {:>11.11}", check);
+  fmt::print("\n{}\n", line);
+  for (const MutantOutcome& outcome : matrix.mutants) {
+    line = fmt::format("{:<36}", outcome.mutant->name);
+    for (const std::string& check : checks) {
+      const auto found = outcome.checks.find(check);
+      std::string cell;
+      if (found != outcome.checks.end()) {
+        cell = found->second.by.empty() ? "-" : fmt::format("{}", found->second.draws);
+      }
+      line += fmt::format(" {:>11}", cell);
+    }
+    fmt::print("{}\n", line);
+  }
+}
+
+void print_verdict(const KillMatrix& matrix) {
+  std::size_t killed = 0, reachable = 0;
+  std::uint64_t most = 0;
+  for (const MutantOutcome& outcome : matrix.mutants) {
+    reachable += outcome.mutant->unreachable_reason.empty() ? 1U : 0U;
+    killed += outcome.killed ? 1U : 0U;
+    if (outcome.killed) most = std::max(most, outcome.draws);
+    if (const std::string complaint = outcome.complaint(); !complaint.empty()) {
+      fmt::print("WRONG: mutant {} {}\n", outcome.mutant->name, complaint);
+    }
+  }
+  for (const TwinOutcome& outcome : matrix.twins) {
+    fmt::print("twin {}, judged by {}: {}\n", outcome.twin->name, outcome.semantics,
+               outcome.red.empty() ? fmt::format("green in {} cases", outcome.cases)
+                                   : "RED: " + outcome.red);
+  }
+  fmt::print("{} of {} mutants killed, {} of them unreachable; at most {} draws; {:.1f} s\n",
+             killed, matrix.mutants.size(), matrix.mutants.size() - reachable, most,
+             matrix.seconds);
+}
+
+Json to_json(const MutantOutcome& outcome) {
+  const std::string& reason = outcome.mutant->unreachable_reason;
+  Json checks = Json::object();
+  for (const auto& [check, kill] : outcome.checks) {
+    checks[check] = kill.by.empty() ? Json() : Json{{"by", kill.by}, {"draws", kill.draws}};
+  }
+  return {{"name", outcome.mutant->name},
+          {"source", outcome.mutant->source},
+          {"class", outcome.mutant->kind},
+          {"killed", outcome.killed},
+          {"by", outcome.killed ? Json(outcome.by) : Json()},
+          {"draws", outcome.draws},
+          {"seconds", outcome.seconds},
+          {"unreachable_reason", reason.empty() ? Json() : Json(reason)},
+          {"wrong", outcome.mutant->wrong},
+          {"message", outcome.message},
+          {"twin", outcome.mutant->twin},
+          {"checks", checks}};
+}
+
+void write_json(const std::string& path, const KillMatrix& matrix, const SeedChoice& seed) {
+  Json mutants = Json::array(), twins = Json::array(), later = Json::array();
+  for (const MutantOutcome& outcome : matrix.mutants) mutants.push_back(to_json(outcome));
+  for (const TwinOutcome& outcome : matrix.twins) {
+    twins.push_back({{"name", outcome.twin->name},
+                     {"semantics", outcome.semantics},
+                     {"green", outcome.red.empty()},
+                     {"cases", outcome.cases},
+                     {"seconds", outcome.seconds},
+                     {"red", outcome.red.empty() ? Json() : Json(outcome.red)}});
+  }
+  for (const suites::KnownBug& bug : suites::known_bugs()) {
+    if (bug.state != suites::EntryState::later) continue;
+    later.push_back({{"name", bug.name}, {"reason", bug.reason}});
+  }
+  const Json all = {{"tool_version", FAIRDRAW_VERSION},
+                    {"seed", seed.value},
+                    {"seed_source", seed.source},
+                    {"complete", matrix.complete()},
+                    {"mutants", mutants},
+                    {"twins", twins},
+                    {"later", later}};
+  std::ofstream file(path);
+  file << all.dump(2) << '\n';
+  if (!file.flush()) throw harness::UsageError(fmt::format("--json: cannot write '{}'", path));
+}
+
+int run(const MutantOptions& options) {
+  const SeedChoice seed = choose_seed(options.seed, std::nullopt);
+  std::vector<const Mutant*> mutants = chosen(options);
+  if (options.per_class > 0) mutants = some_of_each_class(mutants, options.per_class, seed.value);
+  if (options.list) {
+    list(mutants);
+    return 0;
+  }
+  // Before a run of minutes, not after it.
+  if (!options.json.empty() && !std::ofstream(options.json, std::ios::app)) {
+    throw harness::UsageError(fmt::format("--json: cannot write '{}'", options.json));
+  }
+  suites::KillOptions kill;
+  kill.full = options.full;
+  kill.seed = seed.value;
+  kill.captured = load_all_captured({}, "");
+  kill.threads = options.jobs > 0 ? static_cast<unsigned>(options.jobs)
+                                  : std::max(1U, std::thread::hardware_concurrency());
+  fmt::print("fairdraw {}: {} mutants, seed {} ({})\n", FAIRDRAW_VERSION, mutants.size(),
+             seed.value, seed.source);
+  std::fflush(stdout);
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  std::size_t done = 0;
+  const KillMatrix matrix = suites::run_kill_matrix(mutants, kill, [&](const std::string& line) {
+    ++done;
+    if (terminal) {
+      fmt::print(stderr, "\r\x1b[K[{}] {:.100}", done, line);
+    } else {
+      fmt::print(stderr, "[{}] {}\n", done, line);
+    }
+  });
+  if (terminal) fmt::print(stderr, "\r\x1b[K");
+  print_first_kills(matrix);
+  if (options.full) print_matrix(matrix);
+  print_verdict(matrix);
+  if (!options.json.empty()) write_json(options.json, matrix, seed);
+  return matrix.complete() ? 0 : 1;
+}
+
+}  // namespace
+
+Verb add_mutants(App& app) {
+  const auto options = std::make_shared<MutantOptions>();
+  app.add_option("--only", options->only, "Only mutants whose name matches; * and ? match any")
+      ->type_name("GLOB");
+  app.add_option("--class", options->kind, "Only mutants of this class")->type_name("CLASS");
+  app.add_option("--per-class", options->per_class,
+                 "At most N mutants of each class, chosen by the seed (default: all)")
+      ->type_name("N")
+      ->range(1, 1000);
+  app.add_option("--json", options->json, "Write what became of each")->type_name("FILE");
+  app.add_flag("--full", options->full,
+               "Every check on every mutant, instead of those up to the first kill (hours)");
+  app.add_flag("--list", options->list, "Show the mutants, and run nothing");
+  app.add_option("--jobs", options->jobs, "Mutants at a time (default: one a core)")
+      ->type_name("N")
+      ->range(1, 1024);
+  app.add_option("--seed", options->seed,
+                 "Seed of the run, 64 bits (default: made from the commit, as `verify` does)")
+      ->type_name("N");
+  return [options] { return run(*options); };
+}
+
+}  // namespace fairdraw::cli
