@@ -4,7 +4,7 @@
 Usage: check_sizes.py --root ROOT. Prints what `./fairdraw test --sizes` prints, and fails where
 - a stage that a night runs is missing for a change: every kind of check must be seen by a change;
 - a test is made smaller and the list does not name its file, or names a file that is not there;
-- a test has label `long` (sanitizers run it at night alone) without a place in the list.
+- a CMake file gives label `long` (sanitizers run those tests at night alone) and is not named.
 """
 
 import argparse
@@ -46,6 +46,16 @@ def reduced_sources(root: Path) -> set[str]:
     return found
 
 
+def sources_with_long_tests(root: Path) -> set[str]:
+    """CMake files that give a test the label."""
+    return {
+        path.relative_to(root).as_posix()
+        for folder in SOURCES
+        for path in (root / folder).rglob("CMakeLists.txt")
+        if re.search(r"LABELS[^)]*\blong\b", path.read_text(encoding="utf-8"))
+    }
+
+
 def complaints(root: Path, text: str) -> list[str]:
     wrong = []
     rows = stage_rows(text)
@@ -57,6 +67,9 @@ def complaints(root: Path, text: str) -> list[str]:
         wrong.append(f"{path} is made smaller, and the list does not say so")
     for path in sorted(listed - reduced_sources(root)):
         wrong.append(f"{path} is in the list, and is not made smaller")
+    for path in sorted(sources_with_long_tests(root)):
+        if not re.search(rf"^{re.escape(path)}:\d+:", text, re.MULTILINE):
+            wrong.append(f"{path} has tests with label long, and the list does not say so")
     return wrong
 
 
