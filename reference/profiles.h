@@ -12,6 +12,9 @@
 
 namespace fairdraw::reference {
 
+// semantics.cpp.
+Semantics fairdraw_profile();
+
 // profiles_torch.cpp: samplers written in PyTorch, or beside it.
 Semantics vllm_torch_profile();
 Semantics vllm_triton_profile();
@@ -34,5 +37,28 @@ Semantics max_gpu_profile();
 Semantics max_cpu_profile();
 Semantics llamacpp_profile();
 Semantics llamacpp_backend_profile();
+
+/// All of them, in the order in which they are listed. A new one is its function, its declaration
+/// and its place here.
+inline constexpr Semantics (*kProfiles[])() = {
+    fairdraw_profile,
+    vllm_torch_profile,
+    vllm_triton_profile,
+    flashinfer_profile,
+    flashinfer_fast_profile,
+    flashinfer_joint_profile,
+    sglang_profile,
+    sglang_torch_profile,
+    trtllm_torch_profile,
+    trtllm_vanilla_profile,
+    trtllm_fused_profile,
+    trtllm_legacy_profile,
+    max_gpu_profile,
+    max_cpu_profile,
+    llamacpp_profile,
+    llamacpp_backend_profile,
+    hf_profile,
+    rosellm_profile,
+};
 
 }  // namespace fairdraw::reference

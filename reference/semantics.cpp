@@ -6,7 +6,6 @@
 #include "reference/profiles.h"
 
 namespace fairdraw::reference {
-namespace {
 
 Semantics fairdraw_profile() {
   Semantics semantics;  // the defaults are the specification
@@ -14,25 +13,14 @@ Semantics fairdraw_profile() {
   return semantics;
 }
 
+namespace {
+
 const std::vector<Semantics>& profiles() {
-  static const std::vector<Semantics> table = {fairdraw_profile(),
-                                               vllm_torch_profile(),
-                                               vllm_triton_profile(),
-                                               flashinfer_profile(),
-                                               flashinfer_fast_profile(),
-                                               flashinfer_joint_profile(),
-                                               sglang_profile(),
-                                               sglang_torch_profile(),
-                                               trtllm_torch_profile(),
-                                               trtllm_vanilla_profile(),
-                                               trtllm_fused_profile(),
-                                               trtllm_legacy_profile(),
-                                               max_gpu_profile(),
-                                               max_cpu_profile(),
-                                               llamacpp_profile(),
-                                               llamacpp_backend_profile(),
-                                               hf_profile(),
-                                               rosellm_profile()};
+  static const std::vector<Semantics> table = [] {
+    std::vector<Semantics> all;
+    for (const auto profile : kProfiles) all.push_back(profile());
+    return all;
+  }();
   return table;
 }
 

@@ -41,9 +41,8 @@ bool meet(const harness::Effect& one, const harness::Effect& other, double widen
 }
 
 std::optional<EffectChange> effect_change(const CaseRecord& base, const CaseRecord& head) {
-  if (!base.evidence || !head.evidence) return std::nullopt;
-  const auto& one = base.evidence->effect;
-  const auto& other = head.evidence->effect;
+  const auto& one = base.evidence.effect;
+  const auto& other = head.evidence.effect;
   if (!one || !other || one->name != other->name || meet(*one, *other, 1)) return std::nullopt;
   constexpr double kWidened = 3;
   const double before = std::abs(one->value - one->expected.value_or(0));

@@ -18,8 +18,7 @@ constexpr std::size_t kOpenCards = 5;     ///< of them that show their pictures 
 constexpr std::size_t kMaxEvidence = 40;  ///< passed cases with pictures
 
 std::string pictures_of(const harness::CaseRecord& record) {
-  if (!record.evidence) return "";
-  const harness::Evidence& evidence = *record.evidence;
+  const harness::Evidence& evidence = record.evidence;
   std::string html;
   if (!evidence.profiles.empty()) {
     html += figures(pictures::residuals(evidence.profiles));
@@ -74,12 +73,12 @@ std::string decisive_text(const harness::Decisive& decisive) {
 }
 
 std::string evidence_of(const harness::CaseRecord& record) {
-  if (!record.evidence) {
+  if (!has_something(record.evidence)) {
     return record.p_value
                ? "<dl>\n" + entry("Evidence", "p = " + number_text(record.p_value)) + "</dl>\n"
                : "";
   }
-  const harness::Evidence& evidence = *record.evidence;
+  const harness::Evidence& evidence = record.evidence;
   std::string html;
   if (!evidence.suspects.empty()) {
     const harness::Suspect& first = evidence.suspects.front();
@@ -181,7 +180,7 @@ std::string evidence_section(const harness::RunRecord& record) {
   std::string html;
   std::size_t shown = 0;
   for (const harness::CaseRecord& one : record.cases) {
-    if (is_red(one) || !one.evidence || shown == kMaxEvidence) continue;
+    if (is_red(one) || !has_something(one.evidence) || shown == kMaxEvidence) continue;
     const std::string pictures = pictures_of(one);
     if (pictures.empty()) continue;
     ++shown;

@@ -30,7 +30,7 @@ Json case_json(const harness::CaseRecord& record) {
   json["watch"] = record.watch;
   json["replay"] = record.replay;
   json["measures"] = std::move(measures);
-  if (record.evidence) json["evidence"] = evidence_json(*record.evidence);
+  if (has_something(record.evidence)) json["evidence"] = evidence_json(record.evidence);
   return json;
 }
 

@@ -89,7 +89,7 @@ Facts facts_of(const harness::CaseRecord& record) {
   facts.add("draws", std::to_string(record.draws));
   facts.add("p_value", record.p_value);
   facts.add("min_discrepancy", record.min_discrepancy);
-  if (record.evidence) add_evidence(facts, *record.evidence);
+  add_evidence(facts, record.evidence);
   return facts;
 }
 

@@ -87,7 +87,7 @@ std::string red_case(const harness::CaseRecord& record) {
   std::string text =
       fmt::format("- **{}** {} on {}: {}\n", to_string(record.verdict), markdown_code(record.id),
                   markdown_code(record.sampler), markdown_text(record.message));
-  if (record.evidence) text += evidence_lines(*record.evidence);
+  text += evidence_lines(record.evidence);
   if (!record.replay.empty()) text += fmt::format("  <br>{}\n", markdown_code(record.replay));
   return text;
 }

@@ -84,16 +84,12 @@ std::vector<const harness::CaseRecord*> red_cases(const harness::RunRecord& reco
 }
 
 std::vector<SuspectedBug> suspected_bugs(const harness::RunRecord& record) {
-  // They look at tokens that were drawn, which every other bug mutates too.
-  static const std::set<std::string> statistical = {
-      "bets", "binomial", "chain_law", "chi_squared", "global",
-      "pit",  "scripted", "support",   "verify_law",  "verify_tree_law"};
   std::vector<SuspectedBug> bugs;
   for (const harness::CaseRecord& one : record.cases) {
-    if (one.verdict != harness::Verdict::failed || !one.evidence) continue;
-    const bool exact = statistical.count(one.check) == 0;
+    if (one.verdict != harness::Verdict::failed) continue;
+    const bool exact = !harness::looks_at_tokens(one.check);
     std::set<std::string> named;  // a case counts once for a bug
-    for (const harness::Suspect& suspect : one.evidence->suspects) {
+    for (const harness::Suspect& suspect : one.evidence.suspects) {
       if (!named.insert(suspect.bug).second) continue;
       const auto known =
           std::find_if(bugs.begin(), bugs.end(),

@@ -20,23 +20,10 @@ void run_job(const Job& job, CaseRecord& record) {
   record = job.record;
   try {
     const std::unique_ptr<Sampler> sampler = job.make_sampler();
-    CheckOutcome outcome = job.check(*sampler);
+    static_cast<CheckOutcome&>(record) = job.check(*sampler);
     // Whatever the check made of it.
-    if (const std::string why = sampler->broken(); !why.empty()) outcome.fail(why);
-    record.verdict = outcome.verdict;
-    record.message = std::move(outcome.message);
-    record.watch = std::move(outcome.watch);
-    record.draws = outcome.draws;
-    record.rows = outcome.rows;
-    record.statistic = outcome.statistic;
-    record.dof = outcome.dof;
-    record.p_value = outcome.p_value;
-    record.total_variation = outcome.total_variation;
-    record.min_discrepancy = outcome.min_discrepancy;
-    record.measures = std::move(outcome.measures);
-    if (outcome.spent > 0) record.measures["spent"] = outcome.spent;
-    add_suspects(record.check, outcome);
-    if (has_something(outcome.evidence)) record.evidence = std::move(outcome.evidence);
+    if (const std::string why = sampler->broken(); !why.empty()) record.fail(why);
+    add_suspects(record.check, record);
   } catch (const std::exception& exception) {
     record.verdict = Verdict::error;
     record.message = exception.what();

@@ -85,8 +85,8 @@ std::string growth(const harness::Growth& growth) {
 }
 
 std::string power(const harness::CaseRecord& record) {
-  if (!record.evidence || !record.evidence->power || !record.min_discrepancy) return "";
-  const harness::Power& design = *record.evidence->power;
+  if (!record.evidence.power || !record.min_discrepancy) return "";
+  const harness::Power& design = *record.evidence.power;
   const Point made{static_cast<double>(record.draws), *record.min_discrepancy};
   std::vector<Point> all = curve_of(design);
   all.push_back(made);
@@ -123,8 +123,8 @@ std::string power(const harness::RunRecord& record) {
   Plot plot = power_plot("What the draws find", words, all);
   std::size_t curves = 0;
   for (const harness::CaseRecord* one : statistical) {
-    if (!one->evidence || !one->evidence->power || curves == kMaxCurves) continue;
-    plot.line(curve_of(*one->evidence->power), "expected faint");
+    if (!one->evidence.power || curves == kMaxCurves) continue;
+    plot.line(curve_of(*one->evidence.power), "expected faint");
     ++curves;
   }
   const std::size_t step = (statistical.size() + kMaxDots - 1) / kMaxDots;

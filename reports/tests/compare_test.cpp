@@ -61,8 +61,8 @@ TEST(Compare, a_new_case_is_news_only_when_it_is_not_green) {
 TEST(Compare, effects_change_where_their_intervals_do_not_meet) {
   RunRecord base = small_record(), head = small_record();
   const auto set = [](RunRecord& record, double value, double half) {
-    record.cases[2].evidence->effect = {"total variation", value, value - half,
-                                        value + half,      0.0,   0.99};
+    record.cases[2].evidence.effect = {"total variation", value, value - half,
+                                       value + half,      0.0,   0.99};
   };
   set(base, 0.010, 0.001);
   set(head, 0.0119, 0.001);  // meet at 0.011
@@ -73,7 +73,7 @@ TEST(Compare, effects_change_where_their_intervals_do_not_meet) {
   set(head, 0.0165, 0.001);  // apart by more than 3 * 0.001 on both sides
   EXPECT_EQ(compare(base, head).regressions(), 1u);
   EXPECT_EQ(compare(head, base).regressions(), 0u);  // nearer to what is expected
-  head.cases[2].evidence->effect->name = "another thing";
+  head.cases[2].evidence.effect->name = "another thing";
   EXPECT_EQ(compare(base, head).effects.size(), 0u);
 }
 

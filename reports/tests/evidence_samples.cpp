@@ -289,7 +289,7 @@ harness::RunRecord nasty_evidence_record() {
     one.filter = text;
     one.p_value = std::numeric_limits<double>::quiet_NaN();
     if (one.min_discrepancy) one.min_discrepancy = std::numeric_limits<double>::infinity();
-    if (one.evidence) one.evidence = mutated(*one.evidence, text);
+    if (has_something(one.evidence)) one.evidence = mutated(one.evidence, text);
   }
   record.commit = record.selection = record.options = text;
   return record;

@@ -228,7 +228,7 @@ TEST(ReportJson, a_record_of_version_2_is_read) {
   expected.error_budget.statistical_cases = 0;
   for (harness::CaseRecord& one : expected.cases) {
     one.filter = "";
-    one.evidence.reset();
+    one.evidence = {};
   }
   EXPECT_EQ(to_json(from_json(old.dump())), to_json(expected));
 }
@@ -261,7 +261,7 @@ TEST(ReportJson, evidence_that_is_wrong_is_named) {
 }
 
 TEST(ReportJson, every_part_of_evidence_comes_back) {
-  const harness::Evidence back = *from_json(to_json(small_record())).cases[2].evidence;
+  const harness::Evidence back = from_json(to_json(small_record())).cases[2].evidence;
   const harness::Evidence given = sample_evidence();
   EXPECT_EQ(back.smallest, given.smallest);
   EXPECT_EQ(back.effect->low, given.effect->low);

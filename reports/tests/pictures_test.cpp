@@ -21,13 +21,13 @@ const std::string kDiamond = "<path class=\"outside\"";
 
 harness::CaseRecord find_case(const std::string& check) {
   for (const harness::CaseRecord& one : evidence_record().cases) {
-    if (one.check == check && one.evidence) return one;
+    if (one.check == check && has_something(one.evidence)) return one;
   }
   return {};
 }
 
 TEST(Residuals, one_picture_an_axis_and_the_bad_bin_in_words) {
-  const std::string html = residuals(find_case("binomial").evidence->profiles);
+  const std::string html = residuals(find_case("binomial").evidence.profiles);
   EXPECT_EQ(count_of(html, "<svg role=\"img\""), 3u);
   // Lane 31 is never drawn: 31250 draws are missing, whose deviation is sqrt(31250 * 31 / 32), 174.
   EXPECT_NE(html.find("Farthest off: lane (id modulo 32) 31: observed 0, expected 31250, -180 "
@@ -77,7 +77,7 @@ TEST(Qq, without_a_p_value_there_is_no_picture) {
 }
 
 TEST(Dependence, cells_beyond_the_bound_are_marked) {
-  const std::string html = dependence(find_case("streams").evidence->dependence[0]);
+  const std::string html = dependence(find_case("streams").evidence.dependence[0]);
   EXPECT_EQ(count_of(html, "<rect"), 64u);
   EXPECT_EQ(count_of(html, "beyond\" x="), 2u * 2);  // a cell and its sign, rows 2 and 5
   EXPECT_NE(html.find("Farthest: row 2 and row 5, z +31"), std::string::npos);

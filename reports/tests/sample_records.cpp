@@ -168,7 +168,7 @@ RunRecord nasty_record() {
     one.replay = nasty;
     one.filter = nasty;
     one.measures[nasty] = std::numeric_limits<double>::quiet_NaN();
-    if (one.evidence) mutation(*one.evidence);
+    if (has_something(one.evidence)) mutation(one.evidence);
   }
   return record;
 }

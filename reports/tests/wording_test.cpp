@@ -80,8 +80,8 @@ TEST(SuspectedBugs, exact_checks_come_before_what_more_cases_say) {
   const auto suspect = [&record](std::size_t at, const char* check,
                                  std::vector<harness::Suspect> suspects) {
     record.cases[at].check = check;
-    record.cases[at].evidence.emplace();
-    record.cases[at].evidence->suspects = std::move(suspects);
+    record.cases[at].evidence = {};
+    record.cases[at].evidence.suspects = std::move(suspects);
   };
   suspect(0, "chi_squared", {{"temperature", "first"}, {"temperature", "again"}});
   suspect(1, "bets", {{"temperature", "second"}});

@@ -23,6 +23,7 @@ PARTS = {
     "kernels/tests": "kernel tests",
     "kernels": "kernels",
     "reference": "reference",
+    "harness/run/evidence/checks.inc": "record",
     "harness/run/evidence/evidence.h": "record",
     "harness/run/evidence/record.h": "record",
     "harness/run/evidence/record.cpp": "record",

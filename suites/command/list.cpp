@@ -32,17 +32,16 @@ struct ListOptions {
 };
 
 Json case_entry(const suites::Case& entry) {
-  return {
-      {"id", entry.id},
-      {"suite", to_string(entry.suite)},
-      {"check", to_string(entry.check)},
-      {"vocab", entry.input.vocab},
-      {"dtype", to_string(entry.input.dtype)},
-      {"rows", entry.rows},
-      {"draws", entry.draws},
-      {"declared_discrepancy", suites::is_statistical(entry.check) && entry.declared_discrepancy > 0
-                                   ? Json(entry.declared_discrepancy)
-                                   : Json()}};
+  return {{"id", entry.id},
+          {"suite", to_string(entry.suite)},
+          {"check", to_string(entry.check)},
+          {"vocab", entry.input.vocab},
+          {"dtype", to_string(entry.input.dtype)},
+          {"rows", entry.rows},
+          {"draws", entry.draws},
+          {"declared_discrepancy", is_statistical(entry.check) && entry.declared_discrepancy > 0
+                                       ? Json(entry.declared_discrepancy)
+                                       : Json()}};
 }
 
 Json profile_entry(const std::string& name) {

@@ -16,16 +16,6 @@ bool CheckInput::exact() const {
   return sampler->description().exact_integer && semantics.name == "fairdraw";
 }
 
-CheckOutcome& CheckOutcome::fail(std::string what) {
-  if (!failed()) message = std::move(what);
-  verdict = Verdict::failed;
-  return *this;
-}
-
-void CheckOutcome::watch_out(const std::string& what) {
-  watch += watch.empty() ? what : "; " + what;
-}
-
 CheckOutcome skipped(std::string reason) {
   CheckOutcome outcome;
   outcome.verdict = Verdict::skipped;

@@ -1,9 +1,7 @@
-// What every check is given and what it hands back.
+// What every check is given, and what the oracles say of it. record.h has what it returns.
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,22 +43,6 @@ struct CheckInput {
 
 /// Miss probability at the declared discrepancy, in all checks.
 inline constexpr double kFalsePassRate = 1e-6;
-
-struct CheckOutcome {
-  Verdict verdict = Verdict::passed;
-  std::string message;
-  std::string watch;  ///< what looked suspicious and was not confirmed: shown, and never red
-  std::uint64_t draws = 0;
-  std::uint64_t rows = 0;
-  std::optional<double> statistic, dof, p_value, total_variation, min_discrepancy;
-  double spent = 0;  ///< sum of the levels that p-values were compared with
-  std::map<std::string, double> measures;
-  Evidence evidence;  ///< for cards and pictures; decides nothing
-
-  CheckOutcome& fail(std::string what);     ///< keeps the first failure's message
-  void watch_out(const std::string& what);  ///< adds to `watch`
-  bool failed() const { return verdict == Verdict::failed; }
-};
 
 CheckOutcome skipped(std::string reason);
 CheckOutcome underpowered(std::string reason);

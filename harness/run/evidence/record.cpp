@@ -1,5 +1,7 @@
 #include "harness/run/evidence/record.h"
 
+#include <utility>
+
 namespace fairdraw::harness {
 
 const char* to_string(Verdict verdict) {
@@ -28,6 +30,42 @@ const char* to_string(Oracle oracle) {
       return "ambiguous";
   }
   return "ambiguous";
+}
+
+bool looks_at_tokens(std::string_view check) {
+  enum class LooksAt { results, tokens };
+  struct Row {
+    const char* name;
+    LooksAt looks_at;
+  };
+  static constexpr Row kRows[] = {
+      {"global", LooksAt::tokens},  // of a whole run
+#define FAIRDRAW_CHECK(id, name, function, budget, looks_at, ...) {name, LooksAt::looks_at},
+#include "harness/run/evidence/checks.inc"
+  };
+  for (const Row& row : kRows) {
+    if (check == row.name) return row.looks_at == LooksAt::tokens;
+  }
+  return false;
+}
+
+CheckOutcome& CheckOutcome::fail(std::string what) {
+  if (!failed()) message = std::move(what);
+  verdict = Verdict::failed;
+  return *this;
+}
+
+void CheckOutcome::watch_out(const std::string& what) {
+  watch += watch.empty() ? what : "; " + what;
+}
+
+void CheckOutcome::spend(double level) {
+  if (level > 0) measures["spent"] += level;
+}
+
+double CheckOutcome::spent() const {
+  const auto found = measures.find("spent");
+  return found == measures.end() ? 0 : found->second;
 }
 
 Summary RunRecord::summary() const {
@@ -97,10 +135,10 @@ void keep_evidence_within_bounds(std::vector<CaseRecord>& cases) {
     for (CaseRecord& one : cases) {
       const bool is_red = one.verdict == Verdict::failed || one.verdict == Verdict::error ||
                           one.verdict == Verdict::underpowered;
-      if (!one.evidence || is_red != red) continue;
-      const std::uint64_t points = points_of(*one.evidence);
+      if (is_red != red) continue;
+      const std::uint64_t points = points_of(one.evidence);
       if (points > left) {
-        drop_pictures(*one.evidence);
+        drop_pictures(one.evidence);
       } else {
         left -= points;
       }

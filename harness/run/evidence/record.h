@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "harness/run/evidence/evidence.h"
@@ -18,31 +19,48 @@ enum class Verdict { passed, failed, underpowered, skipped, error };
 
 const char* to_string(Verdict verdict);
 
-/// One case under one sampler. Exact checks have no statistic and spend no error budget.
-struct CaseRecord {
+/// True where a check looks at tokens that were drawn, which nearly every bug changes; false where
+/// it compares what calls return.
+bool looks_at_tokens(std::string_view check);
+
+/// What a check found. Exact checks have no statistic and spend no error budget.
+struct CheckOutcome {
+  Verdict verdict = Verdict::passed;
+  std::string message;  ///< one sentence; what was observed and what was expected on failure
+  std::string watch;    ///< what looked suspicious and was not confirmed: shown, and never red
+  std::uint64_t draws = 0;
+  std::uint64_t rows = 0;  ///< different rows of logits
+  std::optional<double> statistic;
+  std::optional<double> dof;
+  /// chi_squared: Pearson's, reported even where it does not decide. Others: a valid one of the
+  /// case as a whole (bets: 1 over its largest evidence).
+  std::optional<double> p_value;
+  std::optional<double> total_variation;   ///< observed, over the pooled cells
+  std::optional<double> min_discrepancy;   ///< smallest total variation that the draws find
+  std::map<std::string, double> measures;  ///< further numbers by name (alpha, observed, ...)
+  Evidence evidence;                       ///< for cards and pictures; decides nothing
+
+  CheckOutcome& fail(std::string what);     ///< keeps the first failure's message
+  void watch_out(const std::string& what);  ///< adds to `watch`
+  bool failed() const { return verdict == Verdict::failed; }
+  /// Of the error budget: a level that a p-value was compared with. Their sum is a measure.
+  void spend(double level);
+  double spent() const;
+};
+
+/// One case under one sampler: an error until its check returns.
+struct CaseRecord : CheckOutcome {
+  CaseRecord() { verdict = Verdict::error; }
+
   std::string id;     ///< unique in a run together with `sampler`
   std::string suite;  ///< smoke, gate or nightly
   std::string check;  ///< name of the check
   std::string sampler;
   std::string semantics;
   std::string filter;  ///< what rows are asked for: "none", "top_k+top_p", ..., "mixed"
-  Verdict verdict = Verdict::error;
-  std::uint64_t draws = 0;
-  std::uint64_t rows = 0;  ///< different rows of logits
   std::uint64_t vocab = 0;
-  std::optional<double> statistic;
-  std::optional<double> dof;
-  /// chi_squared: Pearson's, reported even where it does not decide. Others: a valid one of the
-  /// case as a whole (bets: 1 over its largest evidence).
-  std::optional<double> p_value;
-  std::optional<double> total_variation;  ///< observed, over the pooled cells
-  std::optional<double> min_discrepancy;  ///< smallest total variation that the draws find
   double seconds = 0;
-  std::string message;  ///< one sentence; what was observed and what was expected on failure
-  std::string watch;   ///< what looked suspicious and was not confirmed; empty: nothing. No verdict
   std::string replay;  ///< the command line that repeats this case
-  std::map<std::string, double> measures;  ///< further numbers by name (alpha, observed, ...)
-  std::optional<Evidence> evidence;        ///< what cards and pictures are drawn from
 };
 
 /// How the run's false alarm rate was shared out.

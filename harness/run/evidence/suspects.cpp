@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <set>
 
+#include "harness/run/checks/checks.h"
 #include "harness/statistics/binomial.h"
 
 namespace fairdraw::harness {
@@ -235,26 +235,9 @@ void judge_pit(const Evidence& evidence, std::vector<Suspect>& suspects) {
 
 // What an exact check is there for says what its failure means.
 void judge_check(const std::string& check, std::vector<Suspect>& suspects) {
-  static const std::map<std::string, Suspect> classes = {
-      {"streams", {"shared random bits", "draws that are promised independent repeat each other"}},
-      {"replay", {"batch dependence or state", "the same request gives another token"}},
-      {"status",
-       {"bad values", "a row that is not valid is not reported, or hurts its neighbours"}},
-      {"metamorphic", {"shapes and batches", "calls that must agree do not"}},
-      {"float_environment",
-       {"numeric precision", "the caller's rounding mode or flushing changes a result"}},
-      {"probabilities", {"numeric precision", "a probability is not what its definition says"}},
-      {"scripted", {"ends of intervals", "a random word at the end of an interval is misread"}},
-      {"chain", {"speculative decoding", "a chain is not what its drafts and words give"}},
-      {"chain_law",
-       {"speculative decoding", "committed tokens do not have the target's distribution"}},
-      {"support", {"out of support", "a token that the filters exclude was drawn"}},
-      {"tokens",
-       {"numbers of a draw",
-        "the masks are right, and a token is not that of its seed, "
-        "offset and number"}}};
-  const auto found = classes.find(check);
-  if (found != classes.end()) suspects.push_back(found->second);
+  for (const CheckEntry& entry : kChecks) {
+    if (check == entry.name && entry.bug != nullptr) suspects.push_back({entry.bug, entry.reason});
+  }
 }
 
 }  // namespace

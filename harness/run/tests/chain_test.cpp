@@ -34,7 +34,7 @@ TEST(Chains, PassWhereTheyAreRight) {
       const auto sampler = make_builtin_sampler(name);
       const CheckOutcome outcome = judge(*sampler, check);
       EXPECT_STREQ(to_string(outcome.verdict), "passed") << name << ": " << outcome.message;
-      EXPECT_LE(outcome.spent, kShare * (1 + 8 * 0x1p-53));  // a sum of seven levels
+      EXPECT_LE(outcome.spent(), kShare * (1 + 8 * 0x1p-53));  // a sum of seven levels
     }
   }
 }

@@ -252,18 +252,17 @@ TEST(Bounds, red_cases_keep_their_pictures_first) {
   std::vector<CaseRecord> cases(4);
   for (CaseRecord& one : cases) {
     one.verdict = Verdict::passed;
-    one.evidence.emplace();
-    one.evidence->pit.resize(1);
-    one.evidence->pit[0].difference.resize(kMaxRunPoints / 2);
-    one.evidence->observed = "kept";
+    one.evidence.pit.resize(1);
+    one.evidence.pit[0].difference.resize(kMaxRunPoints / 2);
+    one.evidence.observed = "kept";
   }
   cases[3].verdict = Verdict::failed;
   keep_evidence_within_bounds(cases);
-  EXPECT_EQ(cases[0].evidence->pit.size(), 1u);
-  EXPECT_TRUE(cases[1].evidence->pit.empty());
-  EXPECT_TRUE(cases[2].evidence->pit.empty());
-  EXPECT_EQ(cases[3].evidence->pit.size(), 1u);
-  EXPECT_EQ(cases[2].evidence->observed, "kept");
+  EXPECT_EQ(cases[0].evidence.pit.size(), 1u);
+  EXPECT_TRUE(cases[1].evidence.pit.empty());
+  EXPECT_TRUE(cases[2].evidence.pit.empty());
+  EXPECT_EQ(cases[3].evidence.pit.size(), 1u);
+  EXPECT_EQ(cases[2].evidence.observed, "kept");
 }
 
 }  // namespace

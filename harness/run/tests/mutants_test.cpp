@@ -98,7 +98,7 @@ TEST_P(EveryCheck, PassesTheModel) {
   ModelSampler sampler;
   const CheckOutcome outcome = run(sampler, GetParam());
   EXPECT_STREQ(to_string(outcome.verdict), "passed") << outcome.message;
-  EXPECT_LE(outcome.spent, kShare * (1 + 32 * 0x1p-53));  // a sum of at most 32 levels
+  EXPECT_LE(outcome.spent(), kShare * (1 + 32 * 0x1p-53));  // a sum of at most 32 levels
 }
 
 TEST_P(EveryCheck, SeesAWriteBehindTheTokens) {

@@ -141,7 +141,7 @@ TEST(Streams, PassWhereTheyAreRight) {
     const auto sampler = make_builtin_sampler(name);
     for (const CheckOutcome& outcome : {judge_short(*sampler), judge_long(*sampler)}) {
       EXPECT_STREQ(to_string(outcome.verdict), "passed") << name << ": " << outcome.message;
-      EXPECT_LE(outcome.spent, kShare * (1 + 128 * 0x1p-53));  // a sum of at most 128 levels
+      EXPECT_LE(outcome.spent(), kShare * (1 + 128 * 0x1p-53));  // a sum of at most 128 levels
     }
   }
 }

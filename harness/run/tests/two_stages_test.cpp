@@ -38,7 +38,7 @@ TEST(TwoStages, SpendsItsLevel) {
   EXPECT_LE(std::abs(levels.at_once + levels.each * levels.each - kLevel), kLevel * 0x1p-51);
   const Judged judged = judge({finding("a", 0.3), finding("b", 0.7)}, {});
   EXPECT_EQ(judged.looks, 1);
-  EXPECT_EQ(judged.outcome.spent, 2 * kLevel);
+  EXPECT_EQ(judged.outcome.spent(), 2 * kLevel);
   EXPECT_STREQ(to_string(judged.outcome.verdict), "passed");
   EXPECT_TRUE(judged.outcome.watch.empty());
 }
@@ -55,7 +55,7 @@ TEST(TwoStages, SuspicionIsConfirmed) {
   const Judged judged = judge({finding("a", 6e-4)}, {finding("a", 7e-4)});
   EXPECT_EQ(judged.looks, 2);
   EXPECT_TRUE(judged.outcome.failed());
-  EXPECT_EQ(judged.outcome.spent, kLevel);
+  EXPECT_EQ(judged.outcome.spent(), kLevel);
 }
 
 TEST(TwoStages, SuspicionThatIsNotConfirmedIsToWatch) {
@@ -84,7 +84,7 @@ TEST(TwoStages, FailuresOfALookEndIt) {
       },
       outcome);
   EXPECT_EQ(outcome.message, "token 7 is outside of the support");
-  EXPECT_EQ(outcome.spent, 0);
+  EXPECT_EQ(outcome.spent(), 0);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "fairdraw/types.h"
 #include "harness/inputs/captured_logits.h"
 #include "harness/inputs/families.h"
+#include "harness/run/checks/checks.h"
 #include "suites/gate/cases/operation.h"
 
 namespace fairdraw::suites {
@@ -19,38 +20,12 @@ namespace fairdraw::suites {
 /// smoke < gate < nightly: a suite runs its own cases and those of the ones before it.
 enum class Suite { smoke, gate, nightly };
 
-enum class Check {
-  mask,
-  tokens,
-  support,
-  status,
-  processing,
-  replay,
-  streams,
-  scripted,
-  chain,
-  chain_distribution,
-  verify,
-  speculation_distribution,
-  tree_distribution,
-  metamorphic,
-  float_environment,
-  probabilities,
-  logprobs,
-  chi_squared,
-  bets,
-  binomial,
-  pit,
-};
+using harness::Check;
 
 const char* to_string(Suite suite);
-const char* to_string(Check check);
 /// Throws harness::UsageError with the closest name.
 Suite suite_from_name(std::string_view name);
 std::vector<std::string> suite_names();
-
-/// True where a check compares p-values, and so has a share of the error budget.
-bool is_statistical(Check check);
 
 /// Rows of a family, or of a captured file.
 struct Input {

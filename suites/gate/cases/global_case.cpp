@@ -42,7 +42,7 @@ std::optional<harness::CaseRecord> global_case(std::span<const harness::CaseReco
   global.dof = 2 * static_cast<double>(p_values.size());
   global.p_value = statistics::global_p_value(p_values);
   global.measures["alpha"] = level;
-  global.measures["spent"] = level;
+  global.spend(level);
   const bool passed = *global.p_value >= level;
   global.verdict = passed ? harness::Verdict::passed : harness::Verdict::failed;
   global.message = passed

@@ -7,61 +7,12 @@
 #include "harness/run/calls/logits_source.h"
 #include "harness/run/calls/random_words.h"
 #include "harness/run/checks/checks.h"
-#include "harness/run/checks/speculation/speculation_checks.h"
 
 namespace fairdraw::suites {
 namespace {
 
 using harness::CheckInput;
 using harness::CheckOutcome;
-
-CheckOutcome run_check(Check check, const CheckInput& input) {
-  switch (check) {
-    case Check::mask:
-      return harness::check_mask(input);
-    case Check::tokens:
-      return harness::check_tokens(input);
-    case Check::support:
-      return harness::check_support(input);
-    case Check::status:
-      return harness::check_status(input);
-    case Check::processing:
-      return harness::check_processing(input);
-    case Check::replay:
-      return harness::check_replay(input);
-    case Check::streams:
-      return harness::check_streams(input);
-    case Check::scripted:
-      return harness::check_scripted(input);
-    case Check::chain:
-      return harness::check_chain(input);
-    case Check::chain_distribution:
-      return harness::check_chain_distribution(input);
-    case Check::verify:
-      return harness::check_speculation(input);
-    case Check::speculation_distribution:
-      return harness::check_speculation_distribution(input);
-    case Check::tree_distribution:
-      return harness::check_tree_distribution(input);
-    case Check::metamorphic:
-      return harness::check_metamorphic(input);
-    case Check::float_environment:
-      return harness::check_float_environment(input);
-    case Check::probabilities:
-      return harness::check_probabilities(input);
-    case Check::logprobs:
-      return harness::check_logprobs(input);
-    case Check::chi_squared:
-      return harness::check_chi_squared(input);
-    case Check::bets:
-      return harness::check_bets(input);
-    case Check::binomial:
-      return harness::check_binomial(input);
-    case Check::pit:
-      return harness::check_pit(input);
-  }
-  return harness::skipped("unknown check");
-}
 
 // `check` is given the case as the checks take it.
 CheckOutcome run_case(const Case& entry, harness::Sampler& sampler,
@@ -152,7 +103,7 @@ harness::Job make_job(const Case& entry, const std::string& sampler_name,
   const std::uint64_t seed = harness::case_seed(run_seed, entry.id);
   job.check = [entry, semantics, seed, false_fail_rate](harness::Sampler& sampler) {
     return run_case(entry, sampler, semantics, seed, false_fail_rate,
-                    [&entry](const CheckInput& input) { return run_check(entry.check, input); });
+                    harness::entry_of(entry.check).run);
   };
   return job;
 }

@@ -45,44 +45,44 @@ Mutant stray_token(const char* name, const char* source, const char* wrong,
 }  // namespace
 
 std::vector<Mutant> bad_value_mutants() {
-  std::vector<Mutant> list;
   const std::string kind = "nan-inf";
-  list.push_back(mutated_distribution(
-      {"greedy-row-negative-temperature",
-       "vLLM issue #22180",
-       kind,
-       "greedy rows carry temperature -1 in a mixed batch: a logit of -inf becomes +inf, and NaN "
-       "makes token 0",
-       {"mask/masked/v1000/edges"}},
-      [](Mutation& mutation) {
-        mutation.result = [](Result& result, const Row& row, const Place& place) {
-          if (row.parameters.temperature != 0 || result.status != RowStatus::ok) return;
-          const bool mixed =
-              std::any_of(place.call->temperature, place.call->temperature + place.call->rows,
-                          [](float temperature) { return temperature != 0; });
-          const bool masked = std::count(row.logits.begin(), row.logits.end(), kOut) > 0;
-          if (mixed && masked) keep_only(result, {});
-        };
-      }));
-  list.push_back(stray_token(
-      "nan-row-gives-vocab-size", "vLLM issue #53029, PR #21876, #50183",
-      "a row with NaN finds no maximum, and gives the vocabulary's size",
-      [](const DrawWeights& drawn) { return static_cast<std::int32_t>(drawn.vocab()); }));
-  list.push_back(stray_token("nan-row-uninitialised-id", "FlashInfer PR #2455, #2402",
-                             "a row with NaN never sets its last valid id, and gives garbage",
-                             [](const DrawWeights&) { return std::int32_t{0x5f3759df}; }));
-  list.push_back(mutated_integers(
-      {"single-nan-means-token0",
-       "colibri #369; rten PR #1089; vLLM PR #42722",
-       kind,
-       "one NaN or +inf poisons the softmax, no comparison holds, and token 0 is returned",
-       {"status/*"}},
-      [](Mutation& mutation) {
-        mutation.result = [](Result& result, const Row& row, const Place&) {
-          if (result.status != RowStatus::ok && has_bad_value(row)) give(result, 0);
-        };
-      }));
-  list.push_back(
+  return {
+      mutated_distribution(
+          {"greedy-row-negative-temperature",
+           "vLLM issue #22180",
+           kind,
+           "greedy rows carry temperature -1 in a mixed batch: a logit of -inf becomes +inf, and "
+           "NaN "
+           "makes token 0",
+           {"mask/masked/v1000/edges"}},
+          [](Mutation& mutation) {
+            mutation.result = [](Result& result, const Row& row, const Place& place) {
+              if (row.parameters.temperature != 0 || result.status != RowStatus::ok) return;
+              const bool mixed =
+                  std::any_of(place.call->temperature, place.call->temperature + place.call->rows,
+                              [](float temperature) { return temperature != 0; });
+              const bool masked = std::count(row.logits.begin(), row.logits.end(), kOut) > 0;
+              if (mixed && masked) keep_only(result, {});
+            };
+          }),
+      stray_token(
+          "nan-row-gives-vocab-size", "vLLM issue #53029, PR #21876, #50183",
+          "a row with NaN finds no maximum, and gives the vocabulary's size",
+          [](const DrawWeights& drawn) { return static_cast<std::int32_t>(drawn.vocab()); }),
+      stray_token("nan-row-uninitialised-id", "FlashInfer PR #2455, #2402",
+                  "a row with NaN never sets its last valid id, and gives garbage",
+                  [](const DrawWeights&) { return std::int32_t{0x5f3759df}; }),
+      mutated_integers(
+          {"single-nan-means-token0",
+           "colibri #369; rten PR #1089; vLLM PR #42722",
+           kind,
+           "one NaN or +inf poisons the softmax, no comparison holds, and token 0 is returned",
+           {"status/*"}},
+          [](Mutation& mutation) {
+            mutation.result = [](Result& result, const Row& row, const Place&) {
+              if (result.status != RowStatus::ok && has_bad_value(row)) give(result, 0);
+            };
+          }),
       mutated_integers({"nan-to-zero-logit",
                         "vllm-ascend PR #14098, #14116",
                         kind,
@@ -92,78 +92,78 @@ std::vector<Mutant> bad_value_mutants() {
                          mutation.row = [](Row& row, const Place&) {
                            for (float& logit : row.logits) logit = std::isnan(logit) ? 0 : logit;
                          };
-                       }));
-  list.push_back(mutated_float(
-      {"t1-skips-max-subtraction",
-       "ollama transforms.go @00a948ad",
-       kind,
-       "at temperature 1 the largest logit is not subtracted: exp overflows float32 above 88.7",
-       {"mask/huge_range/v1000/edges"}},
-      FloatSampler::Order::vllm_torch, FloatSampler::Draw::inverse_cdf,
-      [](FloatMutation& mutation) {
-        mutation.filtered = [](FloatSampler::Scores& scores, const FloatSampler::Logits& logits,
-                               const reference::RowParameters& parameters) {
-          const float largest = *std::max_element(logits.begin(), logits.end());
-          const bool overflows = parameters.temperature == 1 && std::isinf(std::exp(largest));
-          if (overflows) std::fill(scores.begin(), scores.end(), static_cast<double>(kOut));
-        };
-      }));
-  list.push_back(mutated_integers(
-      {"argmax-nan-inf-triton",
-       "Triton issues #9022, #6635, #10291, PR #1813",
-       kind,
-       "greedy rows look for the maximum by >, from the first logit on: NaN in front wins",
-       {"status/*"}},
-      [](Mutation& mutation) {
-        mutation.result = [](Result& result, const Row& row, const Place&) {
-          const bool greedy = row.parameters.temperature == 0 || row.parameters.top_k == 1;
-          if (result.status == RowStatus::ok || !greedy || !has_bad_value(row)) return;
-          std::size_t best = 0;
-          for (std::size_t id = 1; id < row.logits.size(); ++id) {
-            if (row.logits[id] > row.logits[best]) best = id;
-          }
-          give(result, static_cast<std::int32_t>(best));
-        };
-      }));
-  list.push_back(mutated_integers(
-      {"nan-at-banned-id-passes",
-       "systematic",
-       kind,
-       "NaN and +inf are looked for at allowed ids only",
-       {"status/*"}},
-      [](Mutation& mutation) {
-        mutation.row = [](Row& row, const Place&) {
-          for (std::size_t id = 0; !row.allowed.empty() && id < row.logits.size(); ++id) {
-            const bool allowed = ((row.allowed[id / 32] >> (id % 32)) & 1U) != 0;
-            if (!allowed) row.logits[id] = 0;
-          }
-        };
-      }));
-  list.push_back(mutated_integers(
-      {"statuses-missing", "systematic", kind, "every row reports success", {"status/*"}},
-      [](Mutation& mutation) { mutation.status = [](RowStatus) { return std::int32_t{0}; }; }));
-  list.push_back(mutated_integers(
-      {"inactive-row-read", "systematic", kind, "rows of padding are sampled", {"status/*"}},
-      [](Mutation& mutation) {
-        mutation.call = [](fairdraw_batch& batch, Storage&) { batch.active = nullptr; };
-      }));
-  list.push_back(mutated_integers(
-      {"index-clamped",
-       "systematic",
-       kind,
-       "an index outside of the rows is clamped to them instead of refused",
-       {"status/*"}},
-      [](Mutation& mutation) {
-        mutation.call = [](fairdraw_batch& batch, Storage& storage) {
-          if (batch.indices == nullptr || batch.rows == 0) return;
-          std::vector<std::int32_t> clamped(batch.indices, batch.indices + batch.outputs);
-          for (std::int32_t& index : clamped) {
-            index = std::clamp(index, 0, static_cast<std::int32_t>(batch.rows - 1));
-          }
-          batch.indices = storage.keep(std::move(clamped));
-        };
-      }));
-  return list;
+                       }),
+      mutated_float(
+          {"t1-skips-max-subtraction",
+           "ollama transforms.go @00a948ad",
+           kind,
+           "at temperature 1 the largest logit is not subtracted: exp overflows float32 above 88.7",
+           {"mask/huge_range/v1000/edges"}},
+          FloatSampler::Order::vllm_torch, FloatSampler::Draw::inverse_cdf,
+          [](FloatMutation& mutation) {
+            mutation.filtered = [](FloatSampler::Scores& scores, const FloatSampler::Logits& logits,
+                                   const reference::RowParameters& parameters) {
+              const float largest = *std::max_element(logits.begin(), logits.end());
+              const bool overflows = parameters.temperature == 1 && std::isinf(std::exp(largest));
+              if (overflows) std::fill(scores.begin(), scores.end(), static_cast<double>(kOut));
+            };
+          }),
+      mutated_integers(
+          {"argmax-nan-inf-triton",
+           "Triton issues #9022, #6635, #10291, PR #1813",
+           kind,
+           "greedy rows look for the maximum by >, from the first logit on: NaN in front wins",
+           {"status/*"}},
+          [](Mutation& mutation) {
+            mutation.result = [](Result& result, const Row& row, const Place&) {
+              const bool greedy = row.parameters.temperature == 0 || row.parameters.top_k == 1;
+              if (result.status == RowStatus::ok || !greedy || !has_bad_value(row)) return;
+              std::size_t best = 0;
+              for (std::size_t id = 1; id < row.logits.size(); ++id) {
+                if (row.logits[id] > row.logits[best]) best = id;
+              }
+              give(result, static_cast<std::int32_t>(best));
+            };
+          }),
+      mutated_integers({"nan-at-banned-id-passes",
+                        "systematic",
+                        kind,
+                        "NaN and +inf are looked for at allowed ids only",
+                        {"status/*"}},
+                       [](Mutation& mutation) {
+                         mutation.row = [](Row& row, const Place&) {
+                           for (std::size_t id = 0; !row.allowed.empty() && id < row.logits.size();
+                                ++id) {
+                             const bool allowed = ((row.allowed[id / 32] >> (id % 32)) & 1U) != 0;
+                             if (!allowed) row.logits[id] = 0;
+                           }
+                         };
+                       }),
+      mutated_integers(
+          {"statuses-missing", "systematic", kind, "every row reports success", {"status/*"}},
+          [](Mutation& mutation) { mutation.status = [](RowStatus) { return std::int32_t{0}; }; }),
+      mutated_integers(
+          {"inactive-row-read", "systematic", kind, "rows of padding are sampled", {"status/*"}},
+          [](Mutation& mutation) {
+            mutation.call = [](fairdraw_batch& batch, Storage&) { batch.active = nullptr; };
+          }),
+      mutated_integers(
+          {"index-clamped",
+           "systematic",
+           kind,
+           "an index outside of the rows is clamped to them instead of refused",
+           {"status/*"}},
+          [](Mutation& mutation) {
+            mutation.call = [](fairdraw_batch& batch, Storage& storage) {
+              if (batch.indices == nullptr || batch.rows == 0) return;
+              std::vector<std::int32_t> clamped(batch.indices, batch.indices + batch.outputs);
+              for (std::int32_t& index : clamped) {
+                index = std::clamp(index, 0, static_cast<std::int32_t>(batch.rows - 1));
+              }
+              batch.indices = storage.keep(std::move(clamped));
+            };
+          }),
+  };
 }
 
 }  // namespace fairdraw::suites

@@ -1,5 +1,6 @@
 #include "suites/gate/mutants/catalogue.h"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -104,39 +105,44 @@ const std::vector<Twin>& twins() {
   return all;
 }
 
+Mutant expecting(std::vector<std::string> expected, Mutant mutant) {
+  mutant.expected = std::move(expected);
+  return mutant;
+}
+
+std::vector<Mutant> joined(std::vector<std::vector<Mutant>> parts) {
+  std::vector<Mutant> all;
+  for (std::vector<Mutant>& part : parts) std::ranges::move(part, std::back_inserter(all));
+  return all;
+}
+
 const std::vector<Mutant>& catalogue() {
-  static const std::vector<Mutant> all = [] {
-    std::vector<Mutant> list;
-    for (const auto part : {mask_mutants,
-                            distribution_mutants,
-                            random_mutants,
-                            seed_mutants,
-                            edge_mutants,
-                            bad_value_mutants,
-                            numeric_mutants,
-                            chain_mutants,
-                            batch_mutants,
-                            range_mutants,
-                            systematic_mutants,
-                            shape_mutants,
-                            state_mutants,
-                            result_mutants,
-                            logprob_mutants,
-                            parameter_mutants,
-                            counter_mutants,
-                            generator_mutants,
-                            chain_shape_mutants,
-                            processing_mutants,
-                            speculation_mutants,
-                            processed_logprob_mutants,
-                            processed_speculation_mutants,
-                            drafted_tree_mutants}) {
-      std::vector<Mutant> mutants = part();
-      list.insert(list.end(), std::make_move_iterator(mutants.begin()),
-                  std::make_move_iterator(mutants.end()));
-    }
-    return list;
-  }();
+  static const std::vector<Mutant> all = joined({
+      mask_mutants(),
+      distribution_mutants(),
+      random_mutants(),
+      seed_mutants(),
+      edge_mutants(),
+      bad_value_mutants(),
+      numeric_mutants(),
+      chain_mutants(),
+      batch_mutants(),
+      range_mutants(),
+      systematic_mutants(),
+      shape_mutants(),
+      state_mutants(),
+      result_mutants(),
+      logprob_mutants(),
+      parameter_mutants(),
+      counter_mutants(),
+      generator_mutants(),
+      chain_shape_mutants(),
+      processing_mutants(),
+      speculation_mutants(),
+      processed_logprob_mutants(),
+      processed_speculation_mutants(),
+      drafted_tree_mutants(),
+  });
   return all;
 }
 

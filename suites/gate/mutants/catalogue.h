@@ -78,6 +78,12 @@ Mutant mutated_generator(MutantText text, std::function<void(Mutation&)> mutatio
 Mutant mutated_float(MutantText text, FloatSampler::Order order, FloatSampler::Draw draw,
                      std::function<void(FloatMutation&)> mutation);
 
+/// `mutant`, expected to be found by other cases.
+Mutant expecting(std::vector<std::string> expected, Mutant mutant);
+
+/// The tables of a class as one.
+std::vector<Mutant> joined(std::vector<std::vector<Mutant>> parts);
+
 std::vector<Mutant> mask_mutants();
 std::vector<Mutant> distribution_mutants();
 std::vector<Mutant> random_mutants();

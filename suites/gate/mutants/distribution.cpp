@@ -43,109 +43,114 @@ void deal_samples(const fairdraw_batch& batch, std::int64_t output,
 }  // namespace
 
 std::vector<Mutant> distribution_mutants() {
-  std::vector<Mutant> list;
   const std::string kind = "distribution";
-  list.push_back(mutated_float(
-      {"gumbel-truncated-uniform",
-       "candle sampling.rs @40f1e7b, PR #2894",
-       kind,
-       "uniforms from [1e-7, 0.999): Gumbel noise ends at 6.91 and unlikely tokens never win",
-       {"binomial/head_and_tail/*", "chi_squared/gaussian_wide/v1000/none/*"}},
-      Order::hf, Draw::race, [](FloatMutation& mutation) {
-        mutation.noise = [](double uniform) { return gumbel(1e-7 + uniform * (0.999 - 1e-7)); };
-      }));
-  list.push_back(mutated_distribution(
-      {"n-samples-without-replacement",
-       "vLLM PR #858, issue #819",
-       kind,
-       "the samples of one output are drawn without replacement",
-       {"binomial/gaussian/v1000/none/*", "chi_squared/gaussian*/v1000/none/*"}},
-      [](Mutation& mutation) {
-        const auto prefix = std::make_shared<std::vector<std::uint64_t>>();
-        mutation.pick = [prefix](const DrawWeights& drawn, std::uint64_t word) {
-          *prefix = drawn.prefix;
-          return drawn.token_at(drawn.position(word));
-        };
-        mutation.finish = [prefix](const fairdraw_batch& batch) {
-          if (batch.num_samples < 2 || batch.outputs != 1 || batch.tokens[0] < 0) return;
-          deal_samples(batch, 0, *prefix);
-        };
-      }));
-  list.push_back(mutated_float({"gumbel-sign",
-                                "chainerrl PR #104",
-                                kind,
-                                "the Gumbel noise is subtracted",
-                                {"chi_squared/gaussian/v1000/top_k_50+top_p_0.9/*/n100000"}},
-                               Order::hf, Draw::race, [](FloatMutation& mutation) {
-                                 // -g(1 - u) has the distribution of -g(u), and rises with u as the
-                                 // race wants it.
-                                 mutation.noise = [](double uniform) {
-                                   return std::log(-std::log1p(-uniform));
-                                 };
-                               }));
-  list.push_back(mutated_distribution(
-      {"prefix-scan-wrong",
-       "ROCm aiter PR #2035",
-       kind,
-       "the prefix sum carries nothing into every second block of 1024",
-       {"bets/*/v32000/*", "bets/*/v50304/*", "binomial/*/v32000/*"}},
-      [](Mutation& mutation) {
-        struct Memory {
-          std::vector<std::uint64_t> of, running_max;
-        };
-        const auto memory = std::make_shared<Memory>();
-        mutation.pick = [memory](const DrawWeights& drawn, std::uint64_t word) {
-          if (memory->of != drawn.prefix) {  // once a row
-            memory->of = memory->running_max = drawn.prefix;
-            for (std::size_t id = 1024; id < drawn.prefix.size(); ++id) {
-              const std::size_t block = id / 1024;
-              if (block % 2 == 1) memory->running_max[id] -= drawn.prefix[block * 1024 - 1];
-            }
-            // The first position that exceeds, whatever comes behind it.
-            for (std::size_t id = 1; id < drawn.prefix.size(); ++id) {
-              memory->running_max[id] =
-                  std::max(memory->running_max[id], memory->running_max[id - 1]);
-            }
-          }
-          const auto found = std::upper_bound(memory->running_max.begin(),
-                                              memory->running_max.end(), drawn.position(word));
-          return static_cast<std::int32_t>(
-              std::min<std::int64_t>(found - memory->running_max.begin(), drawn.vocab() - 1));
-        };
-      }));
-  list.push_back(mutated_distribution(
-      {"softmax-before-topk-no-renorm",
-       "onnxruntime-genai PR #1371",
-       kind,
-       "top_p is measured on the softmax of the whole row, top_k left out",
-       {"mask/*/v32000/everyday"}},
-      [](Mutation& mutation) {
-        mutation.row = [](Row& row, const Place&) { row.filter_order = FilterOrder::joint; };
-      }));
-  list.push_back(mutated_distribution(
-      {"dist-without-softmax",
-       "gpt4all PR #3202; tt-metal PR #23527",
-       kind,
-       "without a filter that happens to compute them, probabilities of candidates past the 20th "
-       "are those of the row before, or zero",
-       {"binomial/gaussian/v1000/none/*", "chi_squared/gaussian*/v1000/none/*"}},
-      [](Mutation& mutation) {
-        const auto before = std::make_shared<std::vector<std::uint64_t>>();
-        mutation.weights = [before](std::vector<std::uint64_t>& weights, const Result& row) {
-          const std::vector<std::uint64_t> now = weights;
-          const bool filtered = row.total != row.total_unfiltered;
-          if (!filtered && weights.size() > 20) {
-            std::vector<std::uint64_t> sorted = weights;
-            std::nth_element(sorted.begin(), sorted.begin() + 19, sorted.end(), std::greater<>());
-            before->resize(weights.size());
-            for (std::size_t id = 0; id < weights.size(); ++id) {
-              if (weights[id] < sorted[19]) weights[id] = (*before)[id];
-            }
-          }
-          *before = now;
-        };
-      }));
-  return list;
+  return {
+      mutated_float(
+          {"gumbel-truncated-uniform",
+           "candle sampling.rs @40f1e7b, PR #2894",
+           kind,
+           "uniforms from [1e-7, 0.999): Gumbel noise ends at 6.91 and unlikely tokens never win",
+           {"binomial/head_and_tail/*", "chi_squared/gaussian_wide/v1000/none/*"}},
+          Order::hf, Draw::race,
+          [](FloatMutation& mutation) {
+            mutation.noise = [](double uniform) { return gumbel(1e-7 + uniform * (0.999 - 1e-7)); };
+          }),
+      mutated_distribution(
+          {"n-samples-without-replacement",
+           "vLLM PR #858, issue #819",
+           kind,
+           "the samples of one output are drawn without replacement",
+           {"binomial/gaussian/v1000/none/*", "chi_squared/gaussian*/v1000/none/*"}},
+          [](Mutation& mutation) {
+            const auto prefix = std::make_shared<std::vector<std::uint64_t>>();
+            mutation.pick = [prefix](const DrawWeights& drawn, std::uint64_t word) {
+              *prefix = drawn.prefix;
+              return drawn.token_at(drawn.position(word));
+            };
+            mutation.finish = [prefix](const fairdraw_batch& batch) {
+              if (batch.num_samples < 2 || batch.outputs != 1 || batch.tokens[0] < 0) return;
+              deal_samples(batch, 0, *prefix);
+            };
+          }),
+      mutated_float({"gumbel-sign",
+                     "chainerrl PR #104",
+                     kind,
+                     "the Gumbel noise is subtracted",
+                     {"chi_squared/gaussian/v1000/top_k_50+top_p_0.9/*/n100000"}},
+                    Order::hf, Draw::race,
+                    [](FloatMutation& mutation) {
+                      // -g(1 - u) has the distribution of -g(u), and rises with u as the
+                      // race wants it.
+                      mutation.noise = [](double uniform) {
+                        return std::log(-std::log1p(-uniform));
+                      };
+                    }),
+      mutated_distribution(
+          {"prefix-scan-wrong",
+           "ROCm aiter PR #2035",
+           kind,
+           "the prefix sum carries nothing into every second block of 1024",
+           {"bets/*/v32000/*", "bets/*/v50304/*", "binomial/*/v32000/*"}},
+          [](Mutation& mutation) {
+            struct Memory {
+              std::vector<std::uint64_t> of, running_max;
+            };
+            const auto memory = std::make_shared<Memory>();
+            mutation.pick = [memory](const DrawWeights& drawn, std::uint64_t word) {
+              if (memory->of != drawn.prefix) {  // once a row
+                memory->of = memory->running_max = drawn.prefix;
+                for (std::size_t id = 1024; id < drawn.prefix.size(); ++id) {
+                  const std::size_t block = id / 1024;
+                  if (block % 2 == 1) memory->running_max[id] -= drawn.prefix[block * 1024 - 1];
+                }
+                // The first position that exceeds, whatever comes behind it.
+                for (std::size_t id = 1; id < drawn.prefix.size(); ++id) {
+                  memory->running_max[id] =
+                      std::max(memory->running_max[id], memory->running_max[id - 1]);
+                }
+              }
+              const auto found = std::upper_bound(memory->running_max.begin(),
+                                                  memory->running_max.end(), drawn.position(word));
+              return static_cast<std::int32_t>(
+                  std::min<std::int64_t>(found - memory->running_max.begin(), drawn.vocab() - 1));
+            };
+          }),
+      mutated_distribution({"softmax-before-topk-no-renorm",
+                            "onnxruntime-genai PR #1371",
+                            kind,
+                            "top_p is measured on the softmax of the whole row, top_k left out",
+                            {"mask/*/v32000/everyday"}},
+                           [](Mutation& mutation) {
+                             mutation.row = [](Row& row, const Place&) {
+                               row.filter_order = FilterOrder::joint;
+                             };
+                           }),
+      mutated_distribution(
+          {"dist-without-softmax",
+           "gpt4all PR #3202; tt-metal PR #23527",
+           kind,
+           "without a filter that happens to compute them, probabilities of candidates past the "
+           "20th "
+           "are those of the row before, or zero",
+           {"binomial/gaussian/v1000/none/*", "chi_squared/gaussian*/v1000/none/*"}},
+          [](Mutation& mutation) {
+            const auto before = std::make_shared<std::vector<std::uint64_t>>();
+            mutation.weights = [before](std::vector<std::uint64_t>& weights, const Result& row) {
+              const std::vector<std::uint64_t> now = weights;
+              const bool filtered = row.total != row.total_unfiltered;
+              if (!filtered && weights.size() > 20) {
+                std::vector<std::uint64_t> sorted = weights;
+                std::nth_element(sorted.begin(), sorted.begin() + 19, sorted.end(),
+                                 std::greater<>());
+                before->resize(weights.size());
+                for (std::size_t id = 0; id < weights.size(); ++id) {
+                  if (weights[id] < sorted[19]) weights[id] = (*before)[id];
+                }
+              }
+              *before = now;
+            };
+          }),
+  };
 }
 
 }  // namespace fairdraw::suites

@@ -39,41 +39,38 @@ Mutant of_values(MutantText text, RealLogprobs (*values)(const Row&, const Resul
                           [values](Mutation& mutation) { mutation.report_values = values; });
 }
 
-void add_values(std::vector<Mutant>& list) {
-  list.push_back(of_values({"raw-logprobs-after-filters",
-                            "vLLM issue #9453",
-                            kKind,
-                            "what is declared raw is reported after temperature and filters",
-                            {"logprobs/*"}},
-                           [](const Row& row, const Result& result, LogprobsMode mode) {
-                             if (mode == LogprobsMode::raw_logprobs) {
-                               mode = LogprobsMode::processed_logprobs;
-                             }
-                             return right(row, result, mode);
-                           }));
-  list.push_back(of_values({"raw-logprobs-at-temperature",
-                            "SGLang, default",
-                            kKind,
-                            "raw log-probabilities are those at the row's temperature",
-                            {"logprobs/*"}},
-                           [](const Row& row, const Result& result, LogprobsMode mode) {
-                             if (mode != LogprobsMode::raw_logprobs)
-                               return right(row, result, mode);
-                             return reference::real_log_probabilities(
-                                 row.logits, {}, LogprobsMode::processed_logprobs,
-                                 row.parameters.temperature);
-                           }));
-  list.push_back(of_values({"raw-logprobs-after-bans",
-                            "vLLM, apply_grammar_bitmask",
-                            kKind,
-                            "the bitmask is applied in place, before raw values are taken",
-                            {"logprobs/*/banned"}},
-                           [](const Row& row, const Result& result, LogprobsMode mode) {
-                             if (!is_raw(mode)) return right(row, result, mode);
-                             return reference::real_log_probabilities(without_banned(row), {}, mode,
-                                                                      1);
-                           }));
-  list.push_back(
+std::vector<Mutant> values() {
+  return {
+      of_values({"raw-logprobs-after-filters",
+                 "vLLM issue #9453",
+                 kKind,
+                 "what is declared raw is reported after temperature and filters",
+                 {"logprobs/*"}},
+                [](const Row& row, const Result& result, LogprobsMode mode) {
+                  if (mode == LogprobsMode::raw_logprobs) {
+                    mode = LogprobsMode::processed_logprobs;
+                  }
+                  return right(row, result, mode);
+                }),
+      of_values({"raw-logprobs-at-temperature",
+                 "SGLang, default",
+                 kKind,
+                 "raw log-probabilities are those at the row's temperature",
+                 {"logprobs/*"}},
+                [](const Row& row, const Result& result, LogprobsMode mode) {
+                  if (mode != LogprobsMode::raw_logprobs) return right(row, result, mode);
+                  return reference::real_log_probabilities(
+                      row.logits, {}, LogprobsMode::processed_logprobs, row.parameters.temperature);
+                }),
+      of_values({"raw-logprobs-after-bans",
+                 "vLLM, apply_grammar_bitmask",
+                 kKind,
+                 "the bitmask is applied in place, before raw values are taken",
+                 {"logprobs/*/banned"}},
+                [](const Row& row, const Result& result, LogprobsMode mode) {
+                  if (!is_raw(mode)) return right(row, result, mode);
+                  return reference::real_log_probabilities(without_banned(row), {}, mode, 1);
+                }),
       of_values({"processed-logprobs-not-renormalised",
                  "systematic",
                  kKind,
@@ -89,34 +86,35 @@ void add_values(std::vector<Mutant>& list) {
                     values.value[at] = unfiltered.value[at];
                   }
                   return values;
-                }));
-  list.push_back(of_values({"processed-logits-undivided",
-                            "systematic",
-                            kKind,
-                            "processed logits are not divided by the temperature",
-                            {"logprobs/*"}},
-                           [](const Row& row, const Result& result, LogprobsMode mode) {
-                             if (mode != LogprobsMode::processed_logits) {
-                               return right(row, result, mode);
-                             }
-                             return reference::real_log_probabilities(without_banned(row),
-                                                                      result.mask, mode, 1);
-                           }));
-  list.push_back(of_values({"top-n-ties-by-last-id",
-                            "systematic",
-                            kKind,
-                            "of equal values the largest id comes first",
-                            {"logprobs/ties_at_k/*"}},
-                           [](const Row& row, const Result& result, LogprobsMode mode) {
-                             RealLogprobs values = right(row, result, mode);
-                             std::reverse(values.order.begin(), values.order.end());
-                             std::stable_sort(values.order.begin(), values.order.end(),
-                                              [&values](std::int32_t a, std::int32_t b) {
-                                                return values.logits[static_cast<std::size_t>(a)] >
-                                                       values.logits[static_cast<std::size_t>(b)];
-                                              });
-                             return values;
-                           }));
+                }),
+      of_values({"processed-logits-undivided",
+                 "systematic",
+                 kKind,
+                 "processed logits are not divided by the temperature",
+                 {"logprobs/*"}},
+                [](const Row& row, const Result& result, LogprobsMode mode) {
+                  if (mode != LogprobsMode::processed_logits) {
+                    return right(row, result, mode);
+                  }
+                  return reference::real_log_probabilities(without_banned(row), result.mask, mode,
+                                                           1);
+                }),
+      of_values({"top-n-ties-by-last-id",
+                 "systematic",
+                 kKind,
+                 "of equal values the largest id comes first",
+                 {"logprobs/ties_at_k/*"}},
+                [](const Row& row, const Result& result, LogprobsMode mode) {
+                  RealLogprobs values = right(row, result, mode);
+                  std::reverse(values.order.begin(), values.order.end());
+                  std::stable_sort(values.order.begin(), values.order.end(),
+                                   [&values](std::int32_t a, std::int32_t b) {
+                                     return values.logits[static_cast<std::size_t>(a)] >
+                                            values.logits[static_cast<std::size_t>(b)];
+                                   });
+                  return values;
+                }),
+  };
 }
 
 // --- What is written -----------------------------------------------------------------------------
@@ -155,58 +153,59 @@ void change_values(const fairdraw_batch& batch, const Change& change) {
   }
 }
 
-void add_ranks(std::vector<Mutant>& list) {
-  list.push_back(of_distribution_reports({"rank-constant-or-shifted",
-                                          "TensorRT-LLM PR #7296; vLLM PR #36746",
-                                          kKind,
-                                          "the rank of every token is 1",
-                                          {"logprobs/*"}},
-                                         [](const fairdraw_batch& batch) {
-                                           if (batch.report_ranks == nullptr) return;
-                                           for (std::int64_t i = 0; i < tokens_of(batch); ++i) {
-                                             if (batch.tokens[i] >= 0) batch.report_ranks[i] = 1;
-                                           }
-                                         }));
-  list.push_back(
+std::vector<Mutant> ranks() {
+  return {
+      of_distribution_reports({"rank-constant-or-shifted",
+                               "TensorRT-LLM PR #7296; vLLM PR #36746",
+                               kKind,
+                               "the rank of every token is 1",
+                               {"logprobs/*"}},
+                              [](const fairdraw_batch& batch) {
+                                if (batch.report_ranks == nullptr) return;
+                                for (std::int64_t i = 0; i < tokens_of(batch); ++i) {
+                                  if (batch.tokens[i] >= 0) batch.report_ranks[i] = 1;
+                                }
+                              }),
       of_reports({"rank-from-zero", "systematic", kKind, "ranks count from 0", {"logprobs/*"}},
                  [](const fairdraw_batch& batch) {
                    if (batch.report_ranks == nullptr) return;
                    for (std::int64_t i = 0; i < tokens_of(batch); ++i) {
                      if (batch.tokens[i] >= 0) --batch.report_ranks[i];
                    }
-                 }));
-  list.push_back(mutated_integers({"rank-counts-ties-as-one",
-                                   "vLLM issue #34017",
-                                   kKind,
-                                   "a rank counts what is larger, where it should count what is "
-                                   "at least as large",
-                                   {"logprobs/ties_at_k/*"}},
-                                  [](Mutation& mutation) {
-                                    mutation.call = [](fairdraw_batch& batch, Storage&) {
-                                      batch.rank_rule = 0;
-                                    };
-                                  }));
+                 }),
+      mutated_integers({"rank-counts-ties-as-one",
+                        "vLLM issue #34017",
+                        kKind,
+                        "a rank counts what is larger, where it should count what is "
+                        "at least as large",
+                        {"logprobs/ties_at_k/*"}},
+                       [](Mutation& mutation) {
+                         mutation.call = [](fairdraw_batch& batch, Storage&) {
+                           batch.rank_rule = 0;
+                         };
+                       }),
+  };
 }
 
-void add_top(std::vector<Mutant>& list) {
-  list.push_back(of_distribution_reports(
-      {"top-n-with-the-sampled-token",
-       "vLLM issue #36660",
-       kKind,
-       "the drawn token takes the last place of the top where it is not in it",
-       {"logprobs/*"}},
-      [](const fairdraw_batch& batch) {
-        for (std::int64_t i = 0; i < batch.outputs && batch.top_n > 0; ++i) {
-          const std::int64_t at = i * batch.num_samples;
-          std::int32_t* const ids = batch.report_top_ids + i * batch.top_n;
-          if (std::count(ids, ids + batch.top_n, batch.tokens[at]) != 0) {
-            continue;
-          }
-          ids[batch.top_n - 1] = batch.tokens[at];
-          batch.report_top_values[(i + 1) * batch.top_n - 1] = batch.report_values[at];
-        }
-      }));
-  list.push_back(
+std::vector<Mutant> top() {
+  return {
+      of_distribution_reports(
+          {"top-n-with-the-sampled-token",
+           "vLLM issue #36660",
+           kKind,
+           "the drawn token takes the last place of the top where it is not in it",
+           {"logprobs/*"}},
+          [](const fairdraw_batch& batch) {
+            for (std::int64_t i = 0; i < batch.outputs && batch.top_n > 0; ++i) {
+              const std::int64_t at = i * batch.num_samples;
+              std::int32_t* const ids = batch.report_top_ids + i * batch.top_n;
+              if (std::count(ids, ids + batch.top_n, batch.tokens[at]) != 0) {
+                continue;
+              }
+              ids[batch.top_n - 1] = batch.tokens[at];
+              batch.report_top_values[(i + 1) * batch.top_n - 1] = batch.report_values[at];
+            }
+          }),
       of_reports({"top-n-by-row",
                   "systematic",
                   kKind,
@@ -218,108 +217,108 @@ void add_top(std::vector<Mutant>& list) {
                      batch.report_top_ids[i] = batch.report_top_ids[i % size];
                      batch.report_top_values[i] = batch.report_top_values[i % size];
                    }
-                 }));
-  list.push_back(of_reports({"top-n-filled-with-token-0",
-                             "systematic",
-                             kKind,
-                             "where less than n tokens are left, the rest of the top is token 0",
-                             {"logprobs/*"}},
-                            [](const fairdraw_batch& batch) {
-                              for (std::int64_t i = 0; i < batch.outputs * batch.top_n; ++i) {
-                                batch.report_top_ids[i] = std::max(0, batch.report_top_ids[i]);
-                              }
-                            }));
-  list.push_back(of_reports({"top-n-at-most-20",
-                             "systematic",
-                             kKind,
-                             "no more than 20 tokens of the top are written",
-                             {"logprobs/*"}},
-                            [](const fairdraw_batch& batch) {
-                              for (std::int64_t i = 0; i < batch.outputs; ++i) {
-                                for (std::int32_t n = 20; n < batch.top_n; ++n) {
-                                  batch.report_top_ids[i * batch.top_n + n] = -1;
-                                  batch.report_top_values[i * batch.top_n + n] = kNone;
-                                }
-                              }
-                            }));
+                 }),
+      of_reports({"top-n-filled-with-token-0",
+                  "systematic",
+                  kKind,
+                  "where less than n tokens are left, the rest of the top is token 0",
+                  {"logprobs/*"}},
+                 [](const fairdraw_batch& batch) {
+                   for (std::int64_t i = 0; i < batch.outputs * batch.top_n; ++i) {
+                     batch.report_top_ids[i] = std::max(0, batch.report_top_ids[i]);
+                   }
+                 }),
+      of_reports({"top-n-at-most-20",
+                  "systematic",
+                  kKind,
+                  "no more than 20 tokens of the top are written",
+                  {"logprobs/*"}},
+                 [](const fairdraw_batch& batch) {
+                   for (std::int64_t i = 0; i < batch.outputs; ++i) {
+                     for (std::int32_t n = 20; n < batch.top_n; ++n) {
+                       batch.report_top_ids[i * batch.top_n + n] = -1;
+                       batch.report_top_values[i * batch.top_n + n] = kNone;
+                     }
+                   }
+                 }),
+  };
 }
 
-void add_numbers(std::vector<Mutant>& list) {
-  list.push_back(of_reports({"logprobs-of-first-sample",
-                             "vLLM issue #3632",
-                             kKind,
-                             "all samples of an output report the value of the first",
-                             {"logprobs/*"}},
-                            [](const fairdraw_batch& batch) {
-                              for (std::int64_t i = 0; i < batch.outputs; ++i) {
-                                float* const of = batch.report_values + i * batch.num_samples;
-                                std::fill(of + 1, of + batch.num_samples, of[0]);
-                              }
-                            }));
-  list.push_back(of_reports({"logprobs-log-of-softmax",
-                             "SGLang: log_softmax, not log(softmax)",
-                             kKind,
-                             "where a probability underflows, its logarithm is -inf",
-                             {"logprobs/*"}},
-                            [](const fairdraw_batch& batch) {
-                              if (!is_logprobs(static_cast<LogprobsMode>(batch.report_mode)))
-                                return;
-                              // The smallest subnormal float32 is exp(-103.28).
-                              change_values(batch, [](float& x) { x = x < -103.28F ? kNone : x; });
-                            }));
-  list.push_back(of_reports({"logprobs-clamped",
-                             "SGLang, clip of -inf",
-                             kKind,
-                             "-inf becomes the smallest float32",
-                             {"logprobs/*"}},
-                            [](const fairdraw_batch& batch) {
-                              change_values(batch, [](float& x) {
-                                x = std::max(x, -std::numeric_limits<float>::max());
-                              });
-                            }));
-  list.push_back(of_reports({"logprobs-nan-for-banned",
-                             "systematic",
-                             kKind,
-                             "what is not allowed gets NaN: the difference of two infinities",
-                             {"logprobs/*"}},
-                            [](const fairdraw_batch& batch) {
-                              change_values(batch, [](float& x) { x = std::isinf(x) ? NAN : x; });
-                            }));
-  list.push_back(of_distribution_reports(
-      {"logprobs-in-bfloat16", "systematic", kKind, "values pass through bfloat16", {"logprobs/*"}},
-      [](const fairdraw_batch& batch) { change_values(batch, [](float& x) { x = to_bf16(x); }); }));
-  list.push_back(of_reports({"logprobs-of-failed-rows-stale",
-                             "systematic",
-                             kKind,
-                             "an output without a token reports the values of the one before it",
-                             {"logprobs/*"}},
-                            [](const fairdraw_batch& batch) {
-                              for (std::int64_t i = batch.num_samples; i < tokens_of(batch); ++i) {
-                                if (batch.tokens[i] != -1) continue;
-                                batch.report_values[i] = batch.report_values[i - batch.num_samples];
-                              }
-                            }));
-  list.push_back(mutated_integers({"logprobs-stride-ignored",
-                                   "systematic",
-                                   kKind,
-                                   "whole rows are written without the gaps between them",
-                                   {"logprobs/*"}},
-                                  [](Mutation& mutation) {
-                                    mutation.call = [](fairdraw_batch& batch, Storage&) {
-                                      batch.report_all_stride = batch.vocab;
-                                    };
-                                  }));
+std::vector<Mutant> numbers() {
+  return {
+      of_reports({"logprobs-of-first-sample",
+                  "vLLM issue #3632",
+                  kKind,
+                  "all samples of an output report the value of the first",
+                  {"logprobs/*"}},
+                 [](const fairdraw_batch& batch) {
+                   for (std::int64_t i = 0; i < batch.outputs; ++i) {
+                     float* const of = batch.report_values + i * batch.num_samples;
+                     std::fill(of + 1, of + batch.num_samples, of[0]);
+                   }
+                 }),
+      of_reports({"logprobs-log-of-softmax",
+                  "SGLang: log_softmax, not log(softmax)",
+                  kKind,
+                  "where a probability underflows, its logarithm is -inf",
+                  {"logprobs/*"}},
+                 [](const fairdraw_batch& batch) {
+                   if (!is_logprobs(static_cast<LogprobsMode>(batch.report_mode))) return;
+                   // The smallest subnormal float32 is exp(-103.28).
+                   change_values(batch, [](float& x) { x = x < -103.28F ? kNone : x; });
+                 }),
+      of_reports({"logprobs-clamped",
+                  "SGLang, clip of -inf",
+                  kKind,
+                  "-inf becomes the smallest float32",
+                  {"logprobs/*"}},
+                 [](const fairdraw_batch& batch) {
+                   change_values(batch, [](float& x) {
+                     x = std::max(x, -std::numeric_limits<float>::max());
+                   });
+                 }),
+      of_reports({"logprobs-nan-for-banned",
+                  "systematic",
+                  kKind,
+                  "what is not allowed gets NaN: the difference of two infinities",
+                  {"logprobs/*"}},
+                 [](const fairdraw_batch& batch) {
+                   change_values(batch, [](float& x) { x = std::isinf(x) ? NAN : x; });
+                 }),
+      of_distribution_reports({"logprobs-in-bfloat16",
+                               "systematic",
+                               kKind,
+                               "values pass through bfloat16",
+                               {"logprobs/*"}},
+                              [](const fairdraw_batch& batch) {
+                                change_values(batch, [](float& x) { x = to_bf16(x); });
+                              }),
+      of_reports({"logprobs-of-failed-rows-stale",
+                  "systematic",
+                  kKind,
+                  "an output without a token reports the values of the one before it",
+                  {"logprobs/*"}},
+                 [](const fairdraw_batch& batch) {
+                   for (std::int64_t i = batch.num_samples; i < tokens_of(batch); ++i) {
+                     if (batch.tokens[i] != -1) continue;
+                     batch.report_values[i] = batch.report_values[i - batch.num_samples];
+                   }
+                 }),
+      mutated_integers({"logprobs-stride-ignored",
+                        "systematic",
+                        kKind,
+                        "whole rows are written without the gaps between them",
+                        {"logprobs/*"}},
+                       [](Mutation& mutation) {
+                         mutation.call = [](fairdraw_batch& batch, Storage&) {
+                           batch.report_all_stride = batch.vocab;
+                         };
+                       }),
+  };
 }
 
 }  // namespace
 
-std::vector<Mutant> logprob_mutants() {
-  std::vector<Mutant> list;
-  add_values(list);
-  add_ranks(list);
-  add_top(list);
-  add_numbers(list);
-  return list;
-}
+std::vector<Mutant> logprob_mutants() { return joined({values(), ranks(), top(), numbers()}); }
 
 }  // namespace fairdraw::suites

@@ -167,23 +167,22 @@ void allow_from(Row& row, std::size_t first) {
 }  // namespace
 
 std::vector<Mutant> mask_mutants() {
-  std::vector<Mutant> list;
   const std::string kind = "mask";
-  list.push_back(mutated_distribution(
-      {"topp-drops-crossing",
-       "llama.cpp PR #1953; fish-speech PR #1171; Biohub/esm PR #360",
-       kind,
-       "top_p keeps the largest prefix of mass at most p, so the token that crosses p is lost",
-       {"mask/*/v1000/edges"}},
-      [](Mutation& mutation) {
-        mutation.result = [](Result& result, const Row& row, const Place&) {
-          nucleus(result, row,
-                  [p = static_cast<double>(row.parameters.top_p)](double, double after) {
-                    return after <= p;
-                  });
-        };
-      }));
-  list.push_back(
+  return {
+      mutated_distribution(
+          {"topp-drops-crossing",
+           "llama.cpp PR #1953; fish-speech PR #1171; Biohub/esm PR #360",
+           kind,
+           "top_p keeps the largest prefix of mass at most p, so the token that crosses p is lost",
+           {"mask/*/v1000/edges"}},
+          [](Mutation& mutation) {
+            mutation.result = [](Result& result, const Row& row, const Place&) {
+              nucleus(result, row,
+                      [p = static_cast<double>(row.parameters.top_p)](double, double after) {
+                        return after <= p;
+                      });
+            };
+          }),
       mutated_integers({"topp-extra-at-equality",
                         "HF transformers issue #18976",
                         kind,
@@ -195,36 +194,36 @@ std::vector<Mutant> mask_mutants() {
                                    [p = static_cast<double>(row.parameters.top_p)](
                                        double before, double) { return before <= p; });
                          };
-                       }));
-  list.push_back(
+                       }),
       mutated_distribution({"topp-nonprefix-heap",
                             "exllamav2 sampling.cpp @617d697",
                             kind,
                             "top_p keeps what is left in a heap that pops the smallest while "
                             "the sum exceeds p: no prefix of the ranking",
                             {"mask/*/v1000/edges"}},
-                           [](Mutation& mutation) { mutation.result = nucleus_by_heap; }));
-  list.push_back(mutated_float(
-      {"topp-cumsum-of-logprobs",
-       "tiny-llm issue #32",
-       kind,
-       "top_p sums log-probabilities, which never reach p; where the first token alone has mass p, "
-       "nothing is left",
-       {"mask/gaussian_wide/v1000/edges"}},
-      Order::vllm_torch, Draw::inverse_cdf, [](FloatMutation& mutation) {
-        mutation.top_p = [](Scores& scores, float top_p) {
-          const std::vector<float> probs = float_softmax(scores);
-          if (*std::max_element(probs.begin(), probs.end()) < top_p) return;
-          std::fill(scores.begin(), scores.end(), kOut);
-        };
-      }));
-  list.push_back(
+                           [](Mutation& mutation) { mutation.result = nucleus_by_heap; }),
+      mutated_float({"topp-cumsum-of-logprobs",
+                     "tiny-llm issue #32",
+                     kind,
+                     "top_p sums log-probabilities, which never reach p; where the first token "
+                     "alone has mass p, "
+                     "nothing is left",
+                     {"mask/gaussian_wide/v1000/edges"}},
+                    Order::vllm_torch, Draw::inverse_cdf,
+                    [](FloatMutation& mutation) {
+                      mutation.top_p = [](Scores& scores, float top_p) {
+                        const std::vector<float> probs = float_softmax(scores);
+                        if (*std::max_element(probs.begin(), probs.end()) < top_p) return;
+                        std::fill(scores.begin(), scores.end(), kOut);
+                      };
+                    }),
       mutated_float({"mask-fill-1e-10",
                      "minGPT issue #10",
                      kind,
                      "filtered logits become 1e-10 instead of -inf: tokens that can be drawn",
                      {"mask/all_negative/v1000/edges"}},
-                    Order::vllm_torch, Draw::inverse_cdf, [](FloatMutation& mutation) {
+                    Order::vllm_torch, Draw::inverse_cdf,
+                    [](FloatMutation& mutation) {
                       mutation.filtered = [](Scores& scores, const Logits&,
                                              const reference::RowParameters& parameters) {
                         for (double& score : scores) {
@@ -232,112 +231,117 @@ std::vector<Mutant> mask_mutants() {
                             score = static_cast<double>(1e-10F / parameters.temperature);
                         }
                       };
-                    }));
-  list.push_back(
+                    }),
       mutated_distribution({"topk-then-topp-unnormalised",
                             "mlx-lm PR #388",
                             kind,
                             "top_p takes the mass that top_k left for 1, and may drop "
                             "everything",
                             {"mask/*/v32000/everyday"}},
-                           [](Mutation& mutation) { mutation.result = top_p_of_unnormalised; }));
-  list.push_back(mutated_distribution(
-      {"topk-before-topp-renorm",
-       "SGLang PR #36173; sglang-jax PR #1563; onnxruntime-genai PR #1371",
-       kind,
-       "the joint order is asked for, and top_p is measured on what top_k left",
-       {"mask/gaussian/v1000/everyday+joint"}},
-      [](Mutation& mutation) {
-        mutation.row = [](Row& row, const Place&) { row.filter_order = FilterOrder::top_k_first; };
-      }));
-  list.push_back(mutated_float(
-      {"minp-in-logit-space",
-       "sglang-jax PR #1563; state-spaces/mamba PR #1010",
-       kind,
-       "min_p times the largest logit is the threshold on logits, and what goes becomes 0",
-       {"mask/all_negative/v1000/edges", "mask/gaussian/v1000/edges"}},
-      Order::vllm_torch, Draw::inverse_cdf, [](FloatMutation& mutation) {
-        mutation.min_p = [](Scores& scores, const Logits& logits,
-                            const reference::RowParameters& parameters) {
-          if (parameters.min_p == 0) return;
-          const float largest = *std::max_element(logits.begin(), logits.end());
-          for (std::size_t id = 0; id < logits.size(); ++id) {
-            if (logits[id] >= parameters.min_p * largest) continue;
-            scores[id] = 0;
-          }
-        };
-      }));
-  list.push_back(mutated_distribution({"nucleus-over-approximate-sort",
-                                       "ollama transforms.go @00a948ad",
-                                       kind,
-                                       "tokens are sorted by 8 bits of their logits only",
-                                       {"mask/*/v32000/everyday"}},
-                                      [](Mutation& mutation) { mutation.result = coarse_sort; }));
-  list.push_back(mutated_distribution(
-      {"topk-threshold-estimator-collapses",
-       "FreeToken PR #345",
-       kind,
-       "where one token has more than 0.4 of the mass the estimated threshold of top_k collapses "
-       "and everything is kept",
-       {"mask/head_and_tail/v1000/edges", "mask/peaked/*"}},
-      [](Mutation& mutation) {
-        mutation.result = [](Result& result, const Row& row, const Place&) {
-          if (!has_top_k(row) || result.status != RowStatus::ok) return;
-          reference::RowParameters parameters = row.parameters;
-          parameters.top_k = 0;
-          const Result all = result_of(row, parameters);
-          const std::uint64_t largest = *std::max_element(all.weight.begin(), all.weight.end());
-          if (static_cast<double>(largest) > 0.4 * static_cast<double>(all.total_unfiltered)) {
-            result = all;
-          }
-        };
-      }));
-  list.push_back(mutated_distribution(
-      {"pivot-search-state-mismatch",
-       "vllm-ascend PR #13847",
-       kind,
-       "a bisection that is cut short takes the boundary of one step and the pivot of another",
-       {"mask/*/v32000/everyday", "mask/*/v1000/edges"}},
-      [](Mutation& mutation) { mutation.result = mismatched_pivots; }));
-  list.push_back(mutated_integers(
-      {"topp-renorm-boundary-lost",
-       "FlashInfer issue #2202",
-       kind,
-       "the token that crosses p is lost where the mass in front of it is within 1e-5 of p",
-       {"mask/mass_exactly_p/v31/partial_sums"}},
-      [](Mutation& mutation) {
-        mutation.result = [](Result& result, const Row& row, const Place&) {
-          nucleus(result, row,
-                  [p = static_cast<double>(row.parameters.top_p)](double before, double) {
-                    return before < p - 1e-5;
-                  });
-        };
-      }));
-  list.push_back(mutated_distribution(
-      {"padded-vocab-sampled",
-       "tt-metal PR #47021, #17195; mlx-vlm #1917; lmdeploy PR #3661",
-       kind,
-       "the padding behind a row, logits of 0, is sampled too",
-       {"replay/*/v31/*", "replay/*/v1000/*"}},
-      [](Mutation& mutation) {
-        mutation.row = [](Row& row, const Place& place) {
-          const std::int64_t gap = place.call->row_stride - place.call->vocab;
-          if (gap <= 0 || row.from_probs) return;
-          row.logits.insert(row.logits.end(), static_cast<std::size_t>(gap), 0.0F);
-          if (!row.allowed.empty()) row.allowed.resize((row.logits.size() + 31) / 32, 0xffffffffU);
-        };
-      }));
-  list.push_back(mutated_distribution(
-      {"bitmask-tail-unmasked",
-       "mlc-llm PR #2651; xgrammar PR #694, #902; modular PR #5498",
-       kind,
-       "the last word of the bitmask is not looked at: ids behind the last multiple of 32 are "
-       "allowed",
-       {"mask/*/v1000/edges/banned"}},
-      [](Mutation& mutation) {
-        mutation.row = [](Row& row, const Place&) { allow_from(row, row.logits.size() / 32 * 32); };
-      }));
-  list.push_back(
+                           [](Mutation& mutation) { mutation.result = top_p_of_unnormalised; }),
+      mutated_distribution(
+          {"topk-before-topp-renorm",
+           "SGLang PR #36173; sglang-jax PR #1563; onnxruntime-genai PR #1371",
+           kind,
+           "the joint order is asked for, and top_p is measured on what top_k left",
+           {"mask/gaussian/v1000/everyday+joint"}},
+          [](Mutation& mutation) {
+            mutation.row = [](Row& row, const Place&) {
+              row.filter_order = FilterOrder::top_k_first;
+            };
+          }),
+      mutated_float(
+          {"minp-in-logit-space",
+           "sglang-jax PR #1563; state-spaces/mamba PR #1010",
+           kind,
+           "min_p times the largest logit is the threshold on logits, and what goes becomes 0",
+           {"mask/all_negative/v1000/edges", "mask/gaussian/v1000/edges"}},
+          Order::vllm_torch, Draw::inverse_cdf,
+          [](FloatMutation& mutation) {
+            mutation.min_p = [](Scores& scores, const Logits& logits,
+                                const reference::RowParameters& parameters) {
+              if (parameters.min_p == 0) return;
+              const float largest = *std::max_element(logits.begin(), logits.end());
+              for (std::size_t id = 0; id < logits.size(); ++id) {
+                if (logits[id] >= parameters.min_p * largest) continue;
+                scores[id] = 0;
+              }
+            };
+          }),
+      mutated_distribution({"nucleus-over-approximate-sort",
+                            "ollama transforms.go @00a948ad",
+                            kind,
+                            "tokens are sorted by 8 bits of their logits only",
+                            {"mask/*/v32000/everyday"}},
+                           [](Mutation& mutation) { mutation.result = coarse_sort; }),
+      mutated_distribution(
+          {"topk-threshold-estimator-collapses",
+           "FreeToken PR #345",
+           kind,
+           "where one token has more than 0.4 of the mass the estimated threshold of top_k "
+           "collapses "
+           "and everything is kept",
+           {"mask/head_and_tail/v1000/edges", "mask/peaked/*"}},
+          [](Mutation& mutation) {
+            mutation.result = [](Result& result, const Row& row, const Place&) {
+              if (!has_top_k(row) || result.status != RowStatus::ok) return;
+              reference::RowParameters parameters = row.parameters;
+              parameters.top_k = 0;
+              const Result all = result_of(row, parameters);
+              const std::uint64_t largest = *std::max_element(all.weight.begin(), all.weight.end());
+              if (static_cast<double>(largest) > 0.4 * static_cast<double>(all.total_unfiltered)) {
+                result = all;
+              }
+            };
+          }),
+      mutated_distribution(
+          {"pivot-search-state-mismatch",
+           "vllm-ascend PR #13847",
+           kind,
+           "a bisection that is cut short takes the boundary of one step and the pivot of another",
+           {"mask/*/v32000/everyday", "mask/*/v1000/edges"}},
+          [](Mutation& mutation) { mutation.result = mismatched_pivots; }),
+      mutated_integers(
+          {"topp-renorm-boundary-lost",
+           "FlashInfer issue #2202",
+           kind,
+           "the token that crosses p is lost where the mass in front of it is within 1e-5 of p",
+           {"mask/mass_exactly_p/v31/partial_sums"}},
+          [](Mutation& mutation) {
+            mutation.result = [](Result& result, const Row& row, const Place&) {
+              nucleus(result, row,
+                      [p = static_cast<double>(row.parameters.top_p)](double before, double) {
+                        return before < p - 1e-5;
+                      });
+            };
+          }),
+      mutated_distribution({"padded-vocab-sampled",
+                            "tt-metal PR #47021, #17195; mlx-vlm #1917; lmdeploy PR #3661",
+                            kind,
+                            "the padding behind a row, logits of 0, is sampled too",
+                            {"replay/*/v31/*", "replay/*/v1000/*"}},
+                           [](Mutation& mutation) {
+                             mutation.row = [](Row& row, const Place& place) {
+                               const std::int64_t gap = place.call->row_stride - place.call->vocab;
+                               if (gap <= 0 || row.from_probs) return;
+                               row.logits.insert(row.logits.end(), static_cast<std::size_t>(gap),
+                                                 0.0F);
+                               if (!row.allowed.empty())
+                                 row.allowed.resize((row.logits.size() + 31) / 32, 0xffffffffU);
+                             };
+                           }),
+      mutated_distribution(
+          {"bitmask-tail-unmasked",
+           "mlc-llm PR #2651; xgrammar PR #694, #902; modular PR #5498",
+           kind,
+           "the last word of the bitmask is not looked at: ids behind the last multiple of 32 are "
+           "allowed",
+           {"mask/*/v1000/edges/banned"}},
+          [](Mutation& mutation) {
+            mutation.row = [](Row& row, const Place&) {
+              allow_from(row, row.logits.size() / 32 * 32);
+            };
+          }),
       mutated_distribution({"mask-skipped-on-greedy-fast-path",
                             "tt-xla PR #3564, #3415, issue #3563",
                             kind,
@@ -347,14 +351,14 @@ std::vector<Mutant> mask_mutants() {
                              mutation.row = [](Row& row, const Place&) {
                                if (row.parameters.temperature == 0) row.allowed.clear();
                              };
-                           }));
-  list.push_back(
+                           }),
       mutated_float({"rosellm-drops-crossing",
                      "RoseLLM PR 003",
                      kind,
                      "every token whose inclusive mass is above p goes: the one that crosses p too",
                      {"mask/gaussian_wide/v1000/edges"}},
-                    Order::vllm_torch, Draw::inverse_cdf, [](FloatMutation& mutation) {
+                    Order::vllm_torch, Draw::inverse_cdf,
+                    [](FloatMutation& mutation) {
                       mutation.top_p = [](Scores& scores, float top_p) {
                         if (top_p >= 1) return;
                         std::vector<std::pair<float, std::size_t>> order;
@@ -369,20 +373,21 @@ std::vector<Mutant> mask_mutants() {
                             scores[order[i].second] = kOut;
                         }
                       };
-                    }));
-  list.push_back(mutated_float(
-      {"rosellm-clamp-after-masking",
-       "RoseLLM PR 003",
-       kind,
-       "probabilities are clamped to 1e-9 from below after masking, so that filtered tokens can be "
-       "drawn",
-       {"binomial/peaked/v131072/top_k_*"}},
-      Order::vllm_torch, Draw::inverse_cdf, [](FloatMutation& mutation) {
-        mutation.probabilities = [](std::vector<float>& probs) {
-          for (float& probability : probs) probability = std::max(probability, 1e-9F);
-        };
-      }));
-  return list;
+                    }),
+      mutated_float({"rosellm-clamp-after-masking",
+                     "RoseLLM PR 003",
+                     kind,
+                     "probabilities are clamped to 1e-9 from below after masking, so that filtered "
+                     "tokens can be "
+                     "drawn",
+                     {"binomial/peaked/v131072/top_k_*"}},
+                    Order::vllm_torch, Draw::inverse_cdf,
+                    [](FloatMutation& mutation) {
+                      mutation.probabilities = [](std::vector<float>& probs) {
+                        for (float& probability : probs) probability = std::max(probability, 1e-9F);
+                      };
+                    }),
+  };
 }
 
 }  // namespace fairdraw::suites

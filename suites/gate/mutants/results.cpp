@@ -24,24 +24,23 @@ Mutant unfiltered_where(MutantText text, bool (*given)(const fairdraw_batch&)) {
   });
 }
 
-void add_requests(std::vector<Mutant>& list) {
-  list.push_back(
+std::vector<Mutant> requests() {
+  return {
       unfiltered_where({"mask-output-instead-of-filter",
                         "systematic",
                         kKind,
                         "where the mask is asked for, it is written and not applied to the draw",
                         {"replay/*"}},
-                       [](const fairdraw_batch& batch) { return batch.mask != nullptr; }));
-  list.push_back(unfiltered_where(
-      {"support-size-path-unfiltered",
-       "systematic",
-       kKind,
-       "where only the size of the support is asked for, the draw is one without filters",
-       {"replay/*"}},
-      [](const fairdraw_batch& batch) {
-        return batch.support_size != nullptr && batch.mask == nullptr;
-      }));
-  list.push_back(
+                       [](const fairdraw_batch& batch) { return batch.mask != nullptr; }),
+      unfiltered_where(
+          {"support-size-path-unfiltered",
+           "systematic",
+           kKind,
+           "where only the size of the support is asked for, the draw is one without filters",
+           {"replay/*"}},
+          [](const fairdraw_batch& batch) {
+            return batch.support_size != nullptr && batch.mask == nullptr;
+          }),
       mutated_integers({"logprobs-path-greedy",
                         "SGLang PR #2664",
                         kKind,
@@ -51,23 +50,25 @@ void add_requests(std::vector<Mutant>& list) {
                          mutation.row = [](Row& row, const Place& place) {
                            if (place.call->logprob != nullptr) row.parameters.temperature = 0;
                          };
-                       }));
-  list.push_back(mutated_distribution(
-      {"no-status-no-validation",
-       "systematic",
-       kKind,
-       "rows are validated only where statuses are asked for: a bad row passes, and gives token 0",
-       {"status/*"}},
-      [](Mutation& mutation) {
-        mutation.result = [](Result& result, const Row& row, const Place& place) {
-          if (place.call->statuses != nullptr || result.status == RowStatus::ok) return;
-          result.status = RowStatus::ok;
-          result.mask.assign(row.logits.size(), 0);
-          result.weight.assign(row.logits.size(), 0);
-          result.weight[0] = result.total_unfiltered = 1;
-          keep_only(result, {});
-        };
-      }));
+                       }),
+      mutated_distribution(
+          {"no-status-no-validation",
+           "systematic",
+           kKind,
+           "rows are validated only where statuses are asked for: a bad row passes, and gives "
+           "token 0",
+           {"status/*"}},
+          [](Mutation& mutation) {
+            mutation.result = [](Result& result, const Row& row, const Place& place) {
+              if (place.call->statuses != nullptr || result.status == RowStatus::ok) return;
+              result.status = RowStatus::ok;
+              result.mask.assign(row.logits.size(), 0);
+              result.weight.assign(row.logits.size(), 0);
+              result.weight[0] = result.total_unfiltered = 1;
+              keep_only(result, {});
+            };
+          }),
+  };
 }
 
 // A mutant of what is written, behind a right call.
@@ -76,8 +77,8 @@ Mutant of_finish(MutantText text, void (*change)(const fairdraw_batch&)) {
                           [change](Mutation& mutation) { mutation.finish = change; });
 }
 
-void add_places(std::vector<Mutant>& list) {
-  list.push_back(
+std::vector<Mutant> places() {
+  return {
       mutated_distribution({"mask-stride-ignored",
                             "systematic",
                             kKind,
@@ -87,170 +88,164 @@ void add_places(std::vector<Mutant>& list) {
                              mutation.call = [](fairdraw_batch& batch, Storage&) {
                                batch.mask_stride = (batch.vocab + 31) / 32;
                              };
-                           }));
-  list.push_back(mutated_integers({"probs-stride-ignored",
-                                   "systematic",
-                                   kKind,
-                                   "rows of probabilities are written without gaps",
-                                   {"probabilities/*"}},
-                                  [](Mutation& mutation) {
-                                    mutation.call = [](fairdraw_batch& batch, Storage&) {
-                                      batch.probs_stride = batch.vocab;
-                                    };
-                                  }));
-  list.push_back(mutated_distribution({"allowed-stride-ignored",
-                                       "systematic",
-                                       kKind,
-                                       "rows of the bitmask are read without the gaps between them",
-                                       {"mask/*/banned"}},
-                                      [](Mutation& mutation) {
-                                        mutation.call = [](fairdraw_batch& batch, Storage&) {
-                                          batch.allowed_stride = (batch.vocab + 31) / 32;
-                                        };
-                                      }));
-  list.push_back(of_finish({"mask-tail-bits-set",
-                            "vllm-metal PR #280",
-                            kKind,
-                            "bits of the mask beyond the vocabulary are set",
-                            {"mask/*"}},
-                           [](const fairdraw_batch& batch) {
-                             if (batch.mask == nullptr || batch.vocab % 32 == 0) return;
-                             for (std::int64_t row = 0; row < batch.rows; ++row) {
-                               batch.mask[row * batch.mask_stride + batch.vocab / 32] |=
-                                   ~0U << (batch.vocab % 32);
-                             }
-                           }));
-  list.push_back(of_finish({"mask-gap-cleared",
+                           }),
+      mutated_integers({"probs-stride-ignored",
+                        "systematic",
+                        kKind,
+                        "rows of probabilities are written without gaps",
+                        {"probabilities/*"}},
+                       [](Mutation& mutation) {
+                         mutation.call = [](fairdraw_batch& batch, Storage&) {
+                           batch.probs_stride = batch.vocab;
+                         };
+                       }),
+      mutated_distribution({"allowed-stride-ignored",
                             "systematic",
                             kKind,
-                            "the gap behind each row of the mask is cleared with it",
-                            {"mask/*"}},
-                           [](const fairdraw_batch& batch) {
-                             if (batch.mask == nullptr) return;
-                             const std::int64_t words = (batch.vocab + 31) / 32;
-                             for (std::int64_t row = 0; row + 1 < batch.rows; ++row) {
-                               for (std::int64_t at = words; at < batch.mask_stride; ++at) {
-                                 batch.mask[row * batch.mask_stride + at] = 0;
-                               }
-                             }
-                           }));
-  list.push_back(of_finish({"support-size-by-row",
-                            "systematic",
-                            kKind,
-                            "with indices, output i has the support size of output i modulo the "
-                            "rows",
-                            {"mask/*"}},
-                           [](const fairdraw_batch& batch) {
-                             if (batch.support_size == nullptr || batch.rows == 0) return;
-                             for (std::int64_t i = batch.rows; i < batch.outputs; ++i) {
-                               batch.support_size[i] = batch.support_size[i % batch.rows];
-                             }
-                           }));
-  list.push_back(of_finish({"status-by-row",
-                            "systematic",
-                            kKind,
-                            "with indices, output i has the status of output i modulo the rows",
-                            {"status/*"}},
-                           [](const fairdraw_batch& batch) {
-                             if (batch.statuses == nullptr || batch.rows == 0) return;
-                             for (std::int64_t i = batch.rows; i < batch.outputs; ++i) {
-                               batch.statuses[i] = batch.statuses[i % batch.rows];
-                             }
-                           }));
-  list.push_back(of_finish({"failed-row-first-sample-only",
-                            "systematic",
-                            kKind,
-                            "of the samples of a bad row only the first is -1, the others are 0",
-                            {"status/*"}},
-                           [](const fairdraw_batch& batch) {
-                             for (std::int64_t i = 0; i < batch.outputs; ++i) {
-                               std::int32_t* const of = batch.tokens + i * batch.num_samples;
-                               if (of[0] == -1) std::fill(of + 1, of + batch.num_samples, 0);
-                             }
-                           }));
+                            "rows of the bitmask are read without the gaps between them",
+                            {"mask/*/banned"}},
+                           [](Mutation& mutation) {
+                             mutation.call = [](fairdraw_batch& batch, Storage&) {
+                               batch.allowed_stride = (batch.vocab + 31) / 32;
+                             };
+                           }),
+      of_finish({"mask-tail-bits-set",
+                 "vllm-metal PR #280",
+                 kKind,
+                 "bits of the mask beyond the vocabulary are set",
+                 {"mask/*"}},
+                [](const fairdraw_batch& batch) {
+                  if (batch.mask == nullptr || batch.vocab % 32 == 0) return;
+                  for (std::int64_t row = 0; row < batch.rows; ++row) {
+                    batch.mask[row * batch.mask_stride + batch.vocab / 32] |= ~0U
+                                                                              << (batch.vocab % 32);
+                  }
+                }),
+      of_finish({"mask-gap-cleared",
+                 "systematic",
+                 kKind,
+                 "the gap behind each row of the mask is cleared with it",
+                 {"mask/*"}},
+                [](const fairdraw_batch& batch) {
+                  if (batch.mask == nullptr) return;
+                  const std::int64_t words = (batch.vocab + 31) / 32;
+                  for (std::int64_t row = 0; row + 1 < batch.rows; ++row) {
+                    for (std::int64_t at = words; at < batch.mask_stride; ++at) {
+                      batch.mask[row * batch.mask_stride + at] = 0;
+                    }
+                  }
+                }),
+      of_finish({"support-size-by-row",
+                 "systematic",
+                 kKind,
+                 "with indices, output i has the support size of output i modulo the "
+                 "rows",
+                 {"mask/*"}},
+                [](const fairdraw_batch& batch) {
+                  if (batch.support_size == nullptr || batch.rows == 0) return;
+                  for (std::int64_t i = batch.rows; i < batch.outputs; ++i) {
+                    batch.support_size[i] = batch.support_size[i % batch.rows];
+                  }
+                }),
+      of_finish({"status-by-row",
+                 "systematic",
+                 kKind,
+                 "with indices, output i has the status of output i modulo the rows",
+                 {"status/*"}},
+                [](const fairdraw_batch& batch) {
+                  if (batch.statuses == nullptr || batch.rows == 0) return;
+                  for (std::int64_t i = batch.rows; i < batch.outputs; ++i) {
+                    batch.statuses[i] = batch.statuses[i % batch.rows];
+                  }
+                }),
+      of_finish({"failed-row-first-sample-only",
+                 "systematic",
+                 kKind,
+                 "of the samples of a bad row only the first is -1, the others are 0",
+                 {"status/*"}},
+                [](const fairdraw_batch& batch) {
+                  for (std::int64_t i = 0; i < batch.outputs; ++i) {
+                    std::int32_t* const of = batch.tokens + i * batch.num_samples;
+                    if (of[0] == -1) std::fill(of + 1, of + batch.num_samples, 0);
+                  }
+                }),
+  };
 }
 
-void add_logprobs(std::vector<Mutant>& list) {
-  list.push_back(of_finish({"logprob-of-first-sample",
-                            "vLLM issue #3632",
-                            kKind,
-                            "all samples of an output report the log-probability of the first",
-                            {"probabilities/*"}},
-                           [](const fairdraw_batch& batch) {
-                             if (batch.logprob == nullptr) return;
-                             for (std::int64_t i = 0; i < batch.outputs; ++i) {
-                               for (float* const values : {batch.logprob, batch.logprob_filtered}) {
-                                 float* const of = values + i * batch.num_samples;
-                                 std::fill(of + 1, of + batch.num_samples, of[0]);
-                               }
-                             }
-                           }));
-  list.push_back(of_finish({"logprob-by-row",
-                            "llama.cpp issue #4166",
-                            kKind,
-                            "with indices, log-probabilities are those of output i modulo the rows",
-                            {"probabilities/*"}},
-                           [](const fairdraw_batch& batch) {
-                             if (batch.logprob == nullptr || batch.rows == 0) return;
-                             for (float* const values : {batch.logprob, batch.logprob_filtered}) {
-                               const std::int64_t size = batch.rows * batch.num_samples;
-                               for (std::int64_t i = size; i < batch.outputs * batch.num_samples;
-                                    ++i) {
-                                 values[i] = values[i % size];
-                               }
-                             }
-                           }));
-  list.push_back(of_finish({"logprob-normalised-over-banned",
-                            "SGLang PR #2664",
-                            kKind,
-                            "log-probabilities are those of a softmax over banned tokens too",
-                            {"probabilities/*"}},
-                           [](const fairdraw_batch& batch) {
-                             if (batch.logprob == nullptr || batch.allowed == nullptr) return;
-                             for (std::int64_t i = 0; i < batch.outputs * batch.num_samples; ++i) {
-                               batch.logprob[i] -=
-                                   0.6931472F;  // half of the ids have half of the mass
-                             }
-                           }));
-  list.push_back(of_finish({"logprob-temperature-1",
-                            "ollama issue #16196; CTranslate2 issue #1620",
-                            kKind,
-                            "log-probabilities are scaled back to temperature 1",
-                            {"probabilities/*"}},
-                           [](const fairdraw_batch& batch) {
-                             if (batch.logprob == nullptr || batch.indices != nullptr) return;
-                             for (std::int64_t i = 0; i < batch.outputs; ++i) {
-                               if (batch.temperature[i] > 0)
-                                 batch.logprob[i] *= batch.temperature[i];
-                             }
-                           }));
-  list.push_back(of_finish({"logprob-in-float16",
-                            "systematic",
-                            kKind,
-                            "log-probabilities pass through bfloat16",
-                            {"probabilities/*"}},
-                           [](const fairdraw_batch& batch) {
-                             if (batch.logprob == nullptr) return;
-                             for (std::int64_t i = 0; i < batch.outputs * batch.num_samples; ++i) {
-                               batch.logprob[i] = to_bf16(batch.logprob[i]);
-                             }
-                           }));
-  list.push_back(of_finish({"writes-before-tokens",
-                            "systematic",
-                            kKind,
-                            "the token of output -1 is written",
-                            {"support/*/v1000/*"}},
-                           [](const fairdraw_batch& batch) { batch.tokens[-1] = 0; }));
+std::vector<Mutant> logprobs() {
+  return {
+      of_finish({"logprob-of-first-sample",
+                 "vLLM issue #3632",
+                 kKind,
+                 "all samples of an output report the log-probability of the first",
+                 {"probabilities/*"}},
+                [](const fairdraw_batch& batch) {
+                  if (batch.logprob == nullptr) return;
+                  for (std::int64_t i = 0; i < batch.outputs; ++i) {
+                    for (float* const values : {batch.logprob, batch.logprob_filtered}) {
+                      float* const of = values + i * batch.num_samples;
+                      std::fill(of + 1, of + batch.num_samples, of[0]);
+                    }
+                  }
+                }),
+      of_finish({"logprob-by-row",
+                 "llama.cpp issue #4166",
+                 kKind,
+                 "with indices, log-probabilities are those of output i modulo the rows",
+                 {"probabilities/*"}},
+                [](const fairdraw_batch& batch) {
+                  if (batch.logprob == nullptr || batch.rows == 0) return;
+                  for (float* const values : {batch.logprob, batch.logprob_filtered}) {
+                    const std::int64_t size = batch.rows * batch.num_samples;
+                    for (std::int64_t i = size; i < batch.outputs * batch.num_samples; ++i) {
+                      values[i] = values[i % size];
+                    }
+                  }
+                }),
+      of_finish({"logprob-normalised-over-banned",
+                 "SGLang PR #2664",
+                 kKind,
+                 "log-probabilities are those of a softmax over banned tokens too",
+                 {"probabilities/*"}},
+                [](const fairdraw_batch& batch) {
+                  if (batch.logprob == nullptr || batch.allowed == nullptr) return;
+                  for (std::int64_t i = 0; i < batch.outputs * batch.num_samples; ++i) {
+                    batch.logprob[i] -= 0.6931472F;  // half of the ids have half of the mass
+                  }
+                }),
+      of_finish({"logprob-temperature-1",
+                 "ollama issue #16196; CTranslate2 issue #1620",
+                 kKind,
+                 "log-probabilities are scaled back to temperature 1",
+                 {"probabilities/*"}},
+                [](const fairdraw_batch& batch) {
+                  if (batch.logprob == nullptr || batch.indices != nullptr) return;
+                  for (std::int64_t i = 0; i < batch.outputs; ++i) {
+                    if (batch.temperature[i] > 0) batch.logprob[i] *= batch.temperature[i];
+                  }
+                }),
+      of_finish({"logprob-in-float16",
+                 "systematic",
+                 kKind,
+                 "log-probabilities pass through bfloat16",
+                 {"probabilities/*"}},
+                [](const fairdraw_batch& batch) {
+                  if (batch.logprob == nullptr) return;
+                  for (std::int64_t i = 0; i < batch.outputs * batch.num_samples; ++i) {
+                    batch.logprob[i] = to_bf16(batch.logprob[i]);
+                  }
+                }),
+      of_finish({"writes-before-tokens",
+                 "systematic",
+                 kKind,
+                 "the token of output -1 is written",
+                 {"support/*/v1000/*"}},
+                [](const fairdraw_batch& batch) { batch.tokens[-1] = 0; }),
+  };
 }
 
 }  // namespace
 
-std::vector<Mutant> result_mutants() {
-  std::vector<Mutant> list;
-  add_requests(list);
-  add_places(list);
-  add_logprobs(list);
-  return list;
-}
+std::vector<Mutant> result_mutants() { return joined({requests(), places(), logprobs()}); }
 
 }  // namespace fairdraw::suites

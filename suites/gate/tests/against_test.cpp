@@ -140,7 +140,7 @@ TEST(Against, TooFewDrawsAreUnderpowered) {
   const harness::CheckOutcome outcome = job.check(*sampler);
   EXPECT_EQ(outcome.verdict, Verdict::underpowered);
   EXPECT_EQ(outcome.draws, 0U);
-  EXPECT_EQ(outcome.spent, 0);
+  EXPECT_EQ(outcome.spent(), 0);
 }
 
 }  // namespace

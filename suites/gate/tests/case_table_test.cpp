@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -77,7 +78,7 @@ TEST(CaseTable, CoversEveryCheckFamilyAndVocab) {
     families.insert(entry.input.family);
     vocabs.insert(entry.input.vocab);
   }
-  EXPECT_EQ(checks.size(), static_cast<std::size_t>(Check::pit) + 1);
+  EXPECT_EQ(checks.size(), std::size(harness::kChecks));
   EXPECT_EQ(families.size(), harness::all_families().size());
   for (const std::int64_t vocab : {1, 2, 31, 32000, 50304, 131072, 1 << 20}) {
     EXPECT_TRUE(vocabs.count(vocab)) << vocab;

@@ -84,7 +84,7 @@ constexpr double kMaxAgreement = 0.9;
 void judge_repeats(Replay& replay, const char* name, int pairs, int agreeing) {
   constexpr int kPairs = 400;  // 0.9^400 = 5e-19
   if (pairs < kPairs) return;
-  replay.outcome().spent += std::pow(kMaxAgreement, pairs);
+  replay.outcome().spend(std::pow(kMaxAgreement, pairs));
   if (agreeing < pairs) return;
   replay.outcome().fail(fmt::format(
       "{}: those from the 65536th on repeat the first ones ({} of {})", name, agreeing, pairs));

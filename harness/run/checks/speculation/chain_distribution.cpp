@@ -135,7 +135,7 @@ class ChainDistribution {
     }
     const auto rate = [&](const char* name, std::uint64_t count, double probability) {
       const double p_value = statistics::binomial_p_value(count, chains_, probability);
-      outcome.spent += level;
+      outcome.spend(level);
       outcome.measures[std::string(name) + "_p_value"] = p_value;
       note_decisive(name, p_value, level, outcome);
       if (p_value >= level) return;

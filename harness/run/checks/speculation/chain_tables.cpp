@@ -46,7 +46,7 @@ void Table::judge(double level, CheckOutcome& outcome) const {
   for (double& p : distribution) p /= sum;
   if (distribution.size() < 2) return;
   const statistics::GoodnessOfFit fit = statistics::goodness_of_fit(counts, distribution);
-  outcome.spent += level;
+  outcome.spend(level);
   outcome.measures[name_ + "_g"] = fit.g;
   outcome.measures[name_ + "_p_bound"] = fit.g_p_bound;
   note_decisive(name_, fit.g_p_bound, level, outcome);

@@ -191,7 +191,7 @@ CheckOutcome check_bets(const CheckInput& input) {
     return weak;
   }
   outcome.rows = 1;
-  outcome.spent = input.false_fail_rate;
+  outcome.spend(input.false_fail_rate);
   outcome.measures["alpha"] = input.false_fail_rate;
   outcome.measures["cells"] = static_cast<double>(evidence.cell_distribution().size());
   outcome.measures["support"] = static_cast<double>(certain.support);

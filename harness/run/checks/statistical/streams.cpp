@@ -154,7 +154,7 @@ class LongStreams {
   static constexpr std::size_t kAlone = 5, kTogether = 4;
 
   void judge(const std::string& name, double p_value) {
-    outcome_.spent += level_;
+    outcome_.spend(level_);
     if (into_ != nullptr) into_->push_back(score_of(p_value));
     note_decisive(name, p_value, level_, outcome_);
     smallest_ = std::min(smallest_, p_value);
@@ -248,7 +248,7 @@ CheckOutcome check_streams(const CheckInput& input) {
     }
   }
   if (design) {
-    outcome.spent += design->null_rate;
+    outcome.spend(design->null_rate);
     outcome.measures["null_rate"] = design->null_rate;
     outcome.measures["gram"] = static_cast<double>(design->gram);
     outcome.measures["equal_steps"] = static_cast<double>(design->within);

@@ -201,7 +201,7 @@ CheckOutcome check_same_distribution(const CheckInput& input, Sampler& other) {
       statistics::two_sample_distance_bound(distance, cells, a.draws, b.draws, error.distance());
   const Strongest set = strongest_set(a, b, certain, error);
   const double set_level = input.false_fail_rate * kSetsShare / static_cast<double>(set.sets);
-  outcome.spent = input.false_fail_rate;
+  outcome.spend(input.false_fail_rate);
   outcome.statistic = outcome.total_variation = distance;
   outcome.p_value =
       std::min(1.0, 2 * std::min(distance_p, set.p_value * static_cast<double>(set.sets)));

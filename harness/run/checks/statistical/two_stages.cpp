@@ -34,7 +34,7 @@ void judge_in_two_stages(const std::function<std::vector<Finding>(int)>& look,
     if (is_suspicious(finding) && outcome.evidence.observed.empty()) {
       outcome.evidence.observed = finding.what;
     }
-    outcome.spent += finding.level;
+    outcome.spend(finding.level);
     if (!is_overwhelming(finding)) continue;
     outcome.fail(
         fmt::format("{} (p {:.2e}, level {:.1e})", finding.what, finding.p_value, finding.level));

@@ -1,25 +1,51 @@
-// main() for a fuzz target where there is no libFuzzer: runs it on every file of the folders that
-// are named. A finding ends it as it would end the fuzzer.
+// main() for a fuzz target where there is no libFuzzer: runs it on every input of the archives
+// (seeds.py) and of the folders that are named. A finding ends it as it would end the fuzzer.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <vector>
+#include <string>
 
 #include "suites/gate/fuzz/targets/target.h"
 
+namespace {
+
+void run(const std::string& bytes) {
+  LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+}
+
+// The bytes of a line of an archive: behind the name and a space, where a backslash and two
+// hexadecimal digits are one byte.
+std::string bytes_of(const std::string& line) {
+  std::string bytes;
+  for (std::size_t i = std::min(line.find(' '), line.size() - 1) + 1; i < line.size(); ++i) {
+    const bool is_escaped = line[i] == '\\';
+    bytes +=
+        is_escaped ? static_cast<char>(std::stoi(line.substr(i + 1, 2), nullptr, 16)) : line[i];
+    if (is_escaped) i += 2;
+  }
+  return bytes;
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
-  std::size_t files = 0;
+  std::size_t inputs = 0;
   for (int i = 1; i < argc; ++i) {
-    for (const auto& entry : std::filesystem::directory_iterator(argv[i])) {
-      std::ifstream file(entry.path(), std::ios::binary);
-      const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
-      LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
-      ++files;
+    if (std::filesystem::is_directory(argv[i])) {
+      for (const auto& entry : std::filesystem::directory_iterator(argv[i])) {
+        std::ifstream file(entry.path(), std::ios::binary);
+        run({std::istreambuf_iterator<char>(file), {}});
+        ++inputs;
+      }
+    } else {
+      std::ifstream archive(argv[i]);
+      for (std::string line; std::getline(archive, line); ++inputs) run(bytes_of(line));
     }
   }
-  std::printf("%zu inputs\n", files);
-  return files > 0 ? 0 : 1;  // a corpus that is not found must not pass
+  std::printf("%zu inputs\n", inputs);
+  return inputs > 0 ? 0 : 1;  // a corpus that is not found must not pass
 }
