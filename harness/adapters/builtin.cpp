@@ -50,9 +50,9 @@ class CpuSampler final : public Sampler {
   std::string run_chain(const fairdraw_chain& chain) override {
     if (chain.accept_words != nullptr) return "takes no random words";
     std::vector<RowStatus> statuses = statuses_for(chain.statuses, chain.batch);
-    const Error error = chain_speculative_sampling(
-        chain_sampling_request_of(chain), chain_sampling_result_of(chain, view_of(statuses)),
-        execution_);
+    const Error error =
+        chain_speculative_sampling(chain_sampling_request_of(chain),
+                                   chain_sampling_result_of(chain, view_of(statuses)), execution_);
     if (error) return error.message;
     write_statuses(statuses, chain.statuses);
     return {};
@@ -60,10 +60,11 @@ class CpuSampler final : public Sampler {
 
   std::string run_speculation(const fairdraw_verification& call) override {
     std::vector<RowStatus> statuses = statuses_for(call.statuses, call.batch);
-    const Error error =
-        call.parents != nullptr
-            ? verify_tree(tree_request_of(call), tree_result_of(call, view_of(statuses)), execution_)
-            : verify_chain(chain_request_of(call), chain_result_of(call, view_of(statuses)), execution_);
+    const Error error = call.parents != nullptr
+                            ? verify_tree(tree_request_of(call),
+                                          tree_result_of(call, view_of(statuses)), execution_)
+                            : verify_chain(chain_request_of(call),
+                                           chain_result_of(call, view_of(statuses)), execution_);
     if (error) return error.message;
     write_statuses(statuses, call.statuses);
     return {};

@@ -8,6 +8,7 @@
 #include <functional>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "fairdraw/cuda_memory.h"
@@ -54,11 +55,12 @@ class DeviceArrays {
   char* base_ = nullptr;
 };
 
-/// A call of the contract with its arrays on the device.
-template <class Call>
+/// A call of the contract with its arrays on the device. `Arrays` is another type in tests alone.
+template <class Call, class Arrays = DeviceArrays>
 class DeviceCall {
  public:
-  explicit DeviceCall(const Call& call) : call_(call) {
+  explicit DeviceCall(const Call& call, Arrays&& arrays = {})
+      : call_(call), arrays_(std::forward<Arrays>(arrays)) {
     each_array(call_, [this](const auto& pointer, const CallArray& array) {
       if constexpr (is_result<decltype(pointer)>) {
         arrays_.add_result(pointer, array.bytes());
@@ -72,7 +74,8 @@ class DeviceCall {
     if (Error error = arrays_.upload(state)) return error;
     std::size_t next = 0;
     each_array(call_, [&](auto& pointer, const CallArray& /*array*/) {
-      pointer = arrays_.at<std::remove_pointer_t<std::remove_reference_t<decltype(pointer)>>>(next++);
+      using Value = std::remove_pointer_t<std::remove_reference_t<decltype(pointer)>>;
+      pointer = arrays_.template at<Value>(next++);
     });
     return {};
   }
@@ -83,7 +86,7 @@ class DeviceCall {
 
  private:
   Call call_;
-  DeviceArrays arrays_;
+  Arrays arrays_;
 };
 
 }  // namespace fairdraw::harness

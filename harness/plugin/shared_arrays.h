@@ -34,7 +34,8 @@ class SharedArrays final : public std::pmr::memory_resource {
 
  private:
   static constexpr std::size_t kWideSlots = 2, kSlots = 64;
-  static_assert(array_count<fairdraw_batch>() <= kSlots && array_count<fairdraw_chain>() <= kSlots &&
+  static_assert(array_count<fairdraw_batch>() <= kSlots &&
+                array_count<fairdraw_chain>() <= kSlots &&
                 array_count<fairdraw_verification>() <= kSlots);
 
   void* do_allocate(std::size_t bytes, std::size_t alignment) override;  // std::bad_alloc: no slot

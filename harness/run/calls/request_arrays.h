@@ -1,5 +1,5 @@
-// The arrays of one call, placed as contract/call_arrays.h describes them: results with guards around
-// them, logits as they lie in memory, and a watch over everything that is only to be read.
+// The arrays of one call, placed as contract/call_arrays.h describes them: results with guards
+// around them, logits as they lie in memory, and a watch over everything that is only to be read.
 #pragma once
 
 #include <algorithm>
@@ -147,8 +147,8 @@ struct FilterArrays {
   explicit FilterArrays(std::span<const reference::RowParameters> parameters);
 };
 
-/// The arrays of one call, in memory that the sampler sees: inputs that are watched, results between
-/// guards.
+/// The arrays of one call, in memory that the sampler sees: inputs that are watched, results
+/// between guards.
 class PlacedArrays {
  public:
   explicit PlacedArrays(Memory* memory) : memory_(memory) {}
@@ -161,7 +161,8 @@ class PlacedArrays {
     expect_size(array, values.size_bytes());
     const T* data = values.data();
     if (values.empty() || memory_ != std::pmr::get_default_resource()) {
-      const auto copy = std::make_shared<std::pmr::vector<T>>(values.begin(), values.end(), memory_);
+      const auto copy =
+          std::make_shared<std::pmr::vector<T>>(values.begin(), values.end(), memory_);
       if (values.empty()) copy->resize(1);
       kept_.push_back(copy);
       data = copy->data();
