@@ -2,15 +2,11 @@
 // those of the GPU.
 #include <algorithm>
 
-#include "fairdraw/sample.h"
-#include "fairdraw/sampling.h"
-#include "fairdraw/speculative.h"
 #include "harness/adapters/cuda.h"
 #include "harness/adapters/describe.h"
 #include "harness/adapters/model_sampler.h"
 #include "harness/adapters/probs_operation.h"
-#include "harness/adapters/processing_view.h"
-#include "harness/adapters/reports_view.h"
+#include "harness/adapters/sample_view.h"
 #include "harness/adapters/speculation_view.h"
 #include "harness/contract/sampler.h"
 #include "harness/contract/usage_error.h"
@@ -35,48 +31,9 @@ class CpuSampler final : public Sampler {
 
   std::string run(const fairdraw_batch& batch) override {
     if (batch.words != nullptr) return "takes no random words";
-    SampleRequest request;
-    request.logits = {batch.logits, static_cast<DType>(batch.dtype), batch.rows, batch.vocab,
-                      batch.row_stride};
-    request.temperature = {batch.temperature, batch.rows};
-    request.top_k = {batch.top_k, batch.rows};
-    request.top_p = {batch.top_p, batch.rows};
-    request.min_p = {batch.min_p, batch.rows};
-    request.tie_rule = static_cast<TieRule>(batch.tie_rule);
-    request.filter_order = static_cast<FilterOrder>(batch.filter_order);
-    request.num_samples = batch.num_samples;
-    if (batch.seed_is_scalar != 0) {
-      request.seed = batch.seed[0];
-      request.offset = batch.offset[0];
-    } else {
-      request.seed = {batch.seed, batch.outputs};
-      request.offset = {batch.offset, batch.outputs};
-    }
-    if (batch.allowed != nullptr) {
-      request.allowed = {batch.allowed, batch.rows, batch.allowed_stride};
-    }
-    if (batch.active != nullptr) request.active = {batch.active, batch.rows};
-    if (batch.indices != nullptr) request.indices = {batch.indices, batch.outputs};
-
-    request.processing = processing_of(batch);
-
-    const std::int64_t tokens = batch.outputs * batch.num_samples;
-    SampleResult result;
-    result.tokens = {batch.tokens, tokens};
-    std::vector<RowStatus> statuses;  // the contract has plain integers
-    if (batch.statuses != nullptr) {
-      statuses.resize(static_cast<std::size_t>(batch.outputs));
-      result.statuses = {statuses.data(), batch.outputs};
-    }
-    if (batch.support_size != nullptr) result.support_size = {batch.support_size, batch.outputs};
-    if (batch.logprob != nullptr) result.logprob = {batch.logprob, tokens};
-    if (batch.logprob_filtered != nullptr) {
-      result.logprob_filtered = {batch.logprob_filtered, tokens};
-    }
-    if (batch.mask != nullptr) result.mask = {batch.mask, batch.rows, batch.mask_stride};
-    if (batch.probs != nullptr) result.probs = {batch.probs, batch.rows, batch.probs_stride};
-    result.logprobs = reports_of(batch);
-
+    std::vector<RowStatus> statuses = statuses_for(batch.statuses, batch.outputs);
+    const SampleRequest request = sample_request_of(batch);
+    const SampleResult result = sample_result_of(batch, view_of(statuses));
     Error error;
     if (batch.input == 0) {
       error = sample(request, result, execution_);
@@ -92,53 +49,35 @@ class CpuSampler final : public Sampler {
 
   std::string run_chain(const fairdraw_chain& chain) override {
     if (chain.accept_words != nullptr) return "takes no random words";
-    const std::int64_t n = chain.num_draft_tokens;
-    const auto dtype = static_cast<DType>(chain.dtype);
-    ChainSpeculativeRequest request;
-    request.draft_probs = {chain.draft_probs, dtype, chain.batch * n, chain.vocab, chain.vocab};
-    request.draft_tokens = {chain.draft_tokens, chain.batch * n};
-    request.target_probs = {chain.target_probs, dtype, chain.batch * (n + 1), chain.vocab,
-                            chain.vocab};
-    request.batch = chain.batch;
-    request.num_draft_tokens = n;
-    if (chain.seed_is_scalar != 0) {
-      request.seed = chain.seed[0];
-      request.offset = chain.offset[0];
-    } else {
-      request.seed = {chain.seed, chain.batch};
-      request.offset = {chain.offset, chain.batch};
-    }
-    ChainSpeculativeResult result;
-    result.tokens = {chain.tokens, chain.batch * (n + 1)};
-    if (chain.accepted != nullptr) result.accepted = {chain.accepted, chain.batch};
-    if (chain.emitted != nullptr) result.emitted = {chain.emitted, chain.batch};
-    std::vector<RowStatus> statuses;
-    if (chain.statuses != nullptr) {
-      statuses.resize(static_cast<std::size_t>(chain.batch));
-      result.statuses = {statuses.data(), chain.batch};
-    }
-    if (const Error error = chain_speculative_sampling(request, result, execution_)) {
-      return error.message;
-    }
+    std::vector<RowStatus> statuses = statuses_for(chain.statuses, chain.batch);
+    const Error error =
+        chain_speculative_sampling(chain_sampling_request_of(chain),
+                                   chain_sampling_result_of(chain, view_of(statuses)), execution_);
+    if (error) return error.message;
     write_statuses(statuses, chain.statuses);
     return {};
   }
 
   std::string run_speculation(const fairdraw_verification& call) override {
-    std::vector<RowStatus> statuses(
-        static_cast<std::size_t>(call.statuses != nullptr ? call.batch : 0));
-    View<RowStatus> status_view;
-    if (call.statuses != nullptr) status_view = {statuses.data(), call.batch};
-    const Error error =
-        call.parents != nullptr
-            ? verify_tree(tree_request_of(call), tree_result_of(call, status_view), execution_)
-            : verify_chain(chain_request_of(call), chain_result_of(call, status_view), execution_);
+    std::vector<RowStatus> statuses = statuses_for(call.statuses, call.batch);
+    const Error error = call.parents != nullptr
+                            ? verify_tree(tree_request_of(call),
+                                          tree_result_of(call, view_of(statuses)), execution_)
+                            : verify_chain(chain_request_of(call),
+                                           chain_result_of(call, view_of(statuses)), execution_);
     if (error) return error.message;
-    if (call.statuses != nullptr) write_statuses(statuses, call.statuses);
+    write_statuses(statuses, call.statuses);
     return {};
   }
 
  private:
+  // The library's statuses on their way to the contract, which has plain integers.
+  static std::vector<RowStatus> statuses_for(const std::int32_t* wanted, std::int64_t size) {
+    return std::vector<RowStatus>(static_cast<std::size_t>(wanted != nullptr ? size : 0));
+  }
+  static View<RowStatus> view_of(std::vector<RowStatus>& statuses) {
+    return {statuses.data(), static_cast<std::int64_t>(statuses.size())};
+  }
   static void write_statuses(const std::vector<RowStatus>& statuses, std::int32_t* target) {
     std::transform(statuses.begin(), statuses.end(), target,
                    [](RowStatus status) { return static_cast<std::int32_t>(status); });

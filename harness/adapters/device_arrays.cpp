@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <memory>
 #include <mutex>
-#include <vector>
 
 namespace fairdraw::harness {
 namespace {
@@ -56,15 +55,6 @@ std::string on_device(const std::function<Error(DeviceState&)>& call) {
   return error.message;
 }
 
-std::int64_t extent(std::int64_t rows, std::int64_t stride, std::int64_t width, std::int64_t size) {
-  const bool sensible = rows > 0 && width > 0 && stride >= 0;
-  return sensible ? ((rows - 1) * stride + width) * size : 0;
-}
-
-std::int64_t element_bytes(std::uint32_t dtype) {
-  return static_cast<DType>(dtype) == DType::float32 ? 4 : 2;
-}
-
 std::size_t DeviceArrays::add(const void* host, std::int64_t bytes) {
   Array array;
   array.host = host;
@@ -75,21 +65,20 @@ std::size_t DeviceArrays::add(const void* host, std::int64_t bytes) {
     const std::int64_t last = array.offset + std::max<std::int64_t>(array.bytes, 1);
     end_ = (last + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
   }
-  arrays_.at(count_) = array;
-  return count_++;
+  arrays_.push_back(array);
+  return arrays_.size() - 1;
 }
 
 std::size_t DeviceArrays::add_result(void* host, std::int64_t bytes) {
   const std::size_t number = add(host, bytes);
-  arrays_.at(number).result = host;
+  arrays_[number].result = host;
   return number;
 }
 
 Error DeviceArrays::upload(DeviceState& state) {
   if (Error error = state.arrays.reserve(end_)) return error;
   if (Error error = state.arrays.fill(0, 0xFF, end_, state.stream)) return error;
-  for (std::size_t i = 0; i < count_; ++i) {
-    const Array& array = arrays_[i];
+  for (const Array& array : arrays_) {
     if (array.host == nullptr) continue;
     Error error = state.arrays.upload(array.offset, array.host, array.bytes, state.stream);
     if (error) return error;
@@ -99,8 +88,7 @@ Error DeviceArrays::upload(DeviceState& state) {
 }
 
 Error DeviceArrays::download(DeviceState& state) const {
-  for (std::size_t i = 0; i < count_; ++i) {
-    const Array& array = arrays_[i];
+  for (const Array& array : arrays_) {
     if (array.result == nullptr) continue;
     Error error = state.arrays.download(array.result, array.offset, array.bytes, state.stream);
     if (error) return error;

@@ -3,13 +3,16 @@
 // read outside a row shows.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "fairdraw/cuda_memory.h"
+#include "harness/contract/call_arrays.h"
 
 namespace fairdraw::harness {
 
@@ -22,13 +25,6 @@ struct DeviceState {
 /// Calls with a state that no other call is using, and waits until all that was enqueued is over.
 /// Returns the message of the first error.
 std::string on_device(const std::function<Error(DeviceState&)>& call);
-
-/// Bytes from the first element of a matrix to the end of its last row; 0 where its sizes make no
-/// sense, which is for the sampler to refuse.
-std::int64_t extent(std::int64_t rows, std::int64_t stride, std::int64_t width, std::int64_t size);
-
-/// Bytes of an element of `dtype`, as fairdraw_batch has it.
-std::int64_t element_bytes(std::uint32_t dtype);
 
 /// Each array at a place of its own in one block of device memory.
 class DeviceArrays {
@@ -54,10 +50,43 @@ class DeviceArrays {
     void* result = nullptr;
     std::int64_t offset = 0, bytes = 0;
   };
-  std::array<Array, 64> arrays_{};
-  std::size_t count_ = 0;
+  std::vector<Array> arrays_;
   std::int64_t end_ = 0;
   char* base_ = nullptr;
+};
+
+/// A call of the contract with its arrays on the device. `Arrays` is another type in tests alone.
+template <class Call, class Arrays = DeviceArrays>
+class DeviceCall {
+ public:
+  explicit DeviceCall(const Call& call, Arrays&& arrays = {})
+      : call_(call), arrays_(std::forward<Arrays>(arrays)) {
+    each_array(call_, [this](const auto& pointer, const CallArray& array) {
+      if constexpr (is_result<decltype(pointer)>) {
+        arrays_.add_result(pointer, array.bytes());
+      } else {
+        arrays_.add(pointer, array.bytes());
+      }
+    });
+  }
+
+  Error upload(DeviceState& state) {
+    if (Error error = arrays_.upload(state)) return error;
+    std::size_t next = 0;
+    each_array(call_, [&](auto& pointer, const CallArray& /*array*/) {
+      using Value = std::remove_pointer_t<std::remove_reference_t<decltype(pointer)>>;
+      pointer = arrays_.template at<Value>(next++);
+    });
+    return {};
+  }
+  Error download(DeviceState& state) const { return arrays_.download(state); }
+
+  /// After upload(): every pointer is one of the device.
+  Call& call() { return call_; }
+
+ private:
+  Call call_;
+  Arrays arrays_;
 };
 
 }  // namespace fairdraw::harness

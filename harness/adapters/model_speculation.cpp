@@ -4,7 +4,7 @@
 #include "harness/adapters/decode.h"
 #include "harness/adapters/default_float_environment.h"
 #include "harness/adapters/model_sampler.h"
-#include "harness/adapters/processing_view.h"
+#include "harness/adapters/sample_view.h"
 
 namespace fairdraw::harness {
 namespace {
@@ -41,24 +41,22 @@ SpeculationRequest owned(const fairdraw_verification& call) {
   request.max_depth = call.max_depth;
   request.vocab = call.vocab;
   request.trees = call.parents != nullptr;
-  request.target = decoded(call.target, call.dtype, call.rows * call.vocab);
+  // The inputs that the request has under the same names.
+  CallArrays<fairdraw_verification>::each(call, [&](auto field, const CallArray& array) {
+    if constexpr (!is_result<decltype(field(call))> && requires { field(request); }) {
+      if constexpr (std::is_same_v<decltype(field(call)), const void* const&>) {
+        field(request) = decoded(field(call), call.dtype, array.width);
+      } else {
+        field(request) = copied(field(call), array.width);
+      }
+    }
+  });
   request.parameters = parameters(call.temperature, call.top_k, call.top_p, call.min_p, call.batch);
   request.tie_rule = static_cast<TieRule>(call.tie_rule);
   request.filter_order = static_cast<FilterOrder>(call.filter_order);
-  request.allowed = copied(call.allowed, call.rows * words_for(call.vocab));
-  request.row_begins = copied(call.row_begins, call.batch + 1);
-  request.active = copied(call.active, call.batch);
   request.seed_is_scalar = call.seed_is_scalar != 0;
-  const std::int64_t seeds = request.seed_is_scalar ? 1 : call.batch;
-  request.seed = copied(call.seed, seeds);
-  request.offset = copied(call.offset, seeds);
-  request.draft_tokens = copied(call.draft_tokens, call.places);
-  request.draft_lengths = copied(call.draft_lengths, call.batch);
-  request.parents = copied(call.parents, call.places);
   request.draft_law = static_cast<DraftLaw>(call.draft_law);
   request.siblings = static_cast<SiblingSampling>(call.siblings);
-  request.draft =
-      decoded(call.draft, call.dtype, (request.trees ? call.rows : call.places) * call.vocab);
   request.draft_parameters = parameters(call.draft_temperature, call.draft_top_k, call.draft_top_p,
                                         call.draft_min_p, call.batch);
   const LogitsProcessing processing = processing_of(call.processing, call.rows, call.vocab);

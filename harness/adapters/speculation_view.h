@@ -1,17 +1,34 @@
-// Requests with drafted tokens of the contract, as fairdraw/speculative.h has them: views over the
-// call's own arrays, wherever they lie.
+// Chains and requests with drafted tokens of the contract, as fairdraw/sampling.h and
+// fairdraw/speculative.h have them: views over the call's own arrays, wherever they lie.
 #pragma once
 
+#include "fairdraw/sampling.h"
 #include "fairdraw/speculative.h"
-#include "harness/adapters/processing_view.h"
-#include "harness/contract/batch.h"
+#include "harness/adapters/sample_view.h"
 
 namespace fairdraw::harness {
 
-/// An optional array.
-template <class T>
-View<T> view_or_none(T* data, std::int64_t size) {
-  return data != nullptr ? View<T>(data, size) : View<T>();
+inline ChainSpeculativeRequest chain_sampling_request_of(const fairdraw_chain& chain) {
+  const auto dtype = static_cast<DType>(chain.dtype);
+  const std::int64_t drafts = chain.batch * chain.num_draft_tokens;
+  ChainSpeculativeRequest request;
+  request.draft_probs = {chain.draft_probs, dtype, drafts, chain.vocab, chain.vocab};
+  request.draft_tokens = {chain.draft_tokens, drafts};
+  request.target_probs = {chain.target_probs, dtype, drafts + chain.batch, chain.vocab,
+                          chain.vocab};
+  request.batch = chain.batch;
+  request.num_draft_tokens = chain.num_draft_tokens;
+  request.seed = seeds_of(chain.seed, chain.seed_is_scalar, chain.batch);
+  request.offset = seeds_of(chain.offset, chain.seed_is_scalar, chain.batch);
+  return request;
+}
+
+inline ChainSpeculativeResult chain_sampling_result_of(const fairdraw_chain& chain,
+                                                       View<RowStatus> statuses) {
+  return {{chain.tokens, chain.batch * (chain.num_draft_tokens + 1)},
+          view_or_none(chain.accepted, chain.batch),
+          view_or_none(chain.emitted, chain.batch),
+          statuses};
 }
 
 inline TargetRows target_of(const fairdraw_verification& call) {
@@ -24,18 +41,13 @@ inline TargetRows target_of(const fairdraw_verification& call) {
   target.filters.min_p = {call.min_p, batch};
   target.filters.tie_rule = static_cast<TieRule>(call.tie_rule);
   target.filters.filter_order = static_cast<FilterOrder>(call.filter_order);
-  if (call.allowed != nullptr) target.allowed = {call.allowed, call.rows, (call.vocab + 31) / 32};
+  if (call.allowed != nullptr) target.allowed = {call.allowed, call.rows, words_for(call.vocab)};
   target.processing = processing_of(call.processing, call.rows, call.vocab);
   target.batch = batch;
   target.row_begins = view_or_none(call.row_begins, batch + 1);
   target.active = view_or_none(call.active, batch);
-  if (call.seed_is_scalar != 0) {
-    target.seed = call.seed[0];
-    target.offset = call.offset[0];
-  } else {
-    target.seed = {call.seed, batch};
-    target.offset = {call.offset, batch};
-  }
+  target.seed = seeds_of(call.seed, call.seed_is_scalar, batch);
+  target.offset = seeds_of(call.offset, call.seed_is_scalar, batch);
   return target;
 }
 

@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "harness/adapters/device_arrays.h"
 #include "harness/contract/usage_error.h"
-#include "harness/plugin/device_call.h"
 
 namespace fairdraw::harness::plugin {
 namespace {
@@ -82,9 +82,6 @@ Library::Library(const std::string& path) : path_(path) {
       run_speculation_ = as_function<decltype(fairdraw_plugin_run_verification)>(
           needed_symbol("fairdraw_plugin_run_verification"));
     }
-    if (description_.pointers == FAIRDRAW_DEVICE_POINTERS) {
-      device_ = std::make_unique<DeviceCall>();
-    }
   } catch (...) {
     dlclose(handle_);
     throw;
@@ -119,43 +116,35 @@ void Library::describe() {
                   raw.pointers};
 }
 
-std::string Library::run(const fairdraw_batch& batch) {
-  Message message{};
-  if (device_) {
-    return device_->run(batch, [&](const fairdraw_batch& there) {
-      return run_(&there, message.data(), message.size()) == 0 ? std::string()
-                                                               : refusal(text_of(message));
-    });
-  }
-  if (run_(&batch, message.data(), message.size()) == 0) return {};
-  return refusal(text_of(message));
-}
+std::string Library::run(const fairdraw_batch& batch) { return ask(run_, batch); }
 
 std::string Library::run_chain(const fairdraw_chain& chain) {
   if (run_chain_ == nullptr) return "verifies no drafted chains";
-  Message message{};
-  if (device_) {
-    return device_->run_chain(chain, [&](const fairdraw_chain& there) {
-      return run_chain_(&there, message.data(), message.size()) == 0 ? std::string()
-                                                                     : refusal(text_of(message));
-    });
-  }
-  if (run_chain_(&chain, message.data(), message.size()) == 0) return {};
-  return refusal(text_of(message));
+  return ask(run_chain_, chain);
 }
 
 std::string Library::run_speculation(const fairdraw_verification& speculation) {
   if (run_speculation_ == nullptr) return "verifies no requests";
-  Message message{};
-  if (device_) {
-    return device_->run_speculation(speculation, [&](const fairdraw_verification& there) {
-      return run_speculation_(&there, message.data(), message.size()) == 0
-                 ? std::string()
-                 : refusal(text_of(message));
-    });
-  }
-  if (run_speculation_(&speculation, message.data(), message.size()) == 0) return {};
-  return refusal(text_of(message));
+  return ask(run_speculation_, speculation);
+}
+
+template <class Call>
+std::string Library::ask(PluginFunction<Call>* function, const Call& call) const {
+  const auto refused_by = [function](const Call& asked) -> std::string {
+    Message message{};
+    if (function(&asked, message.data(), message.size()) == 0) return {};
+    return refusal(text_of(message));
+  };
+  if (description_.pointers != FAIRDRAW_DEVICE_POINTERS) return refused_by(call);
+  std::string refused;
+  const std::string trouble = on_device([&](DeviceState& state) -> Error {
+    DeviceCall<Call> there(call);
+    if (Error error = there.upload(state)) return error;
+    if (Error error = state.stream.synchronise()) return error;
+    refused = refused_by(there.call());  // which is no error of the device
+    return there.download(state);
+  });
+  return refused.empty() ? trouble : refused;
 }
 
 }  // namespace fairdraw::harness::plugin

@@ -1,8 +1,8 @@
 // A plugin's shared library, in this process: loaded, described, called.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 
 #include "harness/contract/plugin.h"
@@ -26,8 +26,6 @@ SamplerDescription to_sampler_description(const Description& description,
 /// The names of the abilities that a sampler declares, separated by blanks.
 std::string ability_names(const SamplerDescription& sampler);
 
-class DeviceCall;
-
 class Library {
  public:
   /// Throws UsageError, which names the file, where it cannot be loaded, lacks a symbol, was built
@@ -46,16 +44,20 @@ class Library {
   std::string run_speculation(const fairdraw_verification& speculation);
 
  private:
+  template <class Call>
+  using PluginFunction = std::int32_t(const Call*, char*, std::size_t);
+
+  template <class Call>
+  std::string ask(PluginFunction<Call>* function, const Call& call) const;
   void* symbol(const char* name) const;  ///< null where there is none
   void* needed_symbol(const char* name) const;
   void describe();
 
   std::string path_;
   void* handle_ = nullptr;
-  decltype(&fairdraw_plugin_run) run_ = nullptr;
-  decltype(&fairdraw_plugin_run_chain) run_chain_ = nullptr;
-  decltype(&fairdraw_plugin_run_verification) run_speculation_ = nullptr;
-  std::unique_ptr<DeviceCall> device_;
+  PluginFunction<fairdraw_batch>* run_ = nullptr;
+  PluginFunction<fairdraw_chain>* run_chain_ = nullptr;
+  PluginFunction<fairdraw_verification>* run_speculation_ = nullptr;
   Description description_;
 };
 

@@ -6,8 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "harness/contract/call_arrays.h"
 #include "harness/contract/usage_error.h"
-#include "harness/plugin/array_names.h"
 
 namespace fairdraw::harness::plugin {
 namespace {
@@ -50,21 +50,21 @@ class IsolatedSampler final : public Sampler {
     Command command;
     command.kind = CommandKind::run;
     command.batch = batch;
-    return ask(command, array_names(batch));
+    return ask(command, named_arrays(batch));
   }
 
   std::string run_chain(const fairdraw_chain& chain) override {
     Command command;
     command.kind = CommandKind::run_chain;
     command.chain = chain;
-    return ask(command, array_names(chain));
+    return ask(command, named_arrays(chain));
   }
 
   std::string run_speculation(const fairdraw_verification& speculation) override {
     Command command;
     command.kind = CommandKind::run_speculation;
     command.speculation = speculation;
-    return ask(command, array_names(speculation));
+    return ask(command, named_arrays(speculation));
   }
 
   std::string broken() const override { return broken_; }

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <memory_resource>
 
+#include "harness/contract/call_arrays.h"
+
 namespace fairdraw::harness::plugin {
 
 /// Slots, each with a page behind it that nobody may touch. An array is laid against the end of its
@@ -32,6 +34,9 @@ class SharedArrays final : public std::pmr::memory_resource {
 
  private:
   static constexpr std::size_t kWideSlots = 2, kSlots = 64;
+  static_assert(array_count<fairdraw_batch>() <= kSlots &&
+                array_count<fairdraw_chain>() <= kSlots &&
+                array_count<fairdraw_verification>() <= kSlots);
 
   void* do_allocate(std::size_t bytes, std::size_t alignment) override;  // std::bad_alloc: no slot
   void do_deallocate(void* array, std::size_t bytes, std::size_t alignment) override;

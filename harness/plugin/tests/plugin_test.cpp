@@ -246,7 +246,7 @@ TEST(Plugin, smallWritesOutsideAreFoundByTheirPatterns) {
   const std::vector<std::pair<const char*, const char*>> ways = {
       {"write-behind-tokens", "wrote behind the end of tokens"},
       {"write-in-front-of-tokens", "wrote in front of tokens"},
-      {"write-logits", "changed the logits, which it may only read"},
+      {"write-logits", "changed logits, which it may only read"},
   };
   for (const auto& [name, says] : ways) {
     const Bad way(name);

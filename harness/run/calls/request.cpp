@@ -1,10 +1,6 @@
 #include "harness/run/calls/request.h"
 
-#include <limits>
-#include <memory>
-
 #include "harness/run/calls/request_arrays.h"
-#include "harness/run/calls/request_processing.h"
 
 namespace fairdraw::harness {
 std::int64_t Request::outputs() const {
@@ -40,208 +36,99 @@ std::vector<std::uint32_t> spread(const std::vector<std::uint32_t>& words, std::
   return result;
 }
 
+// Inputs that the request has in another form. Fields are named as in fairdraw_batch.
+struct BatchInputs : FilterArrays {
+  EncodedLogits logits;
+  std::vector<std::uint32_t> allowed;
+  std::vector<std::int32_t> indices;
+  ProcessingArrays processing;
+
+  BatchInputs(Memory* memory, const Request& request)
+      : FilterArrays(request.parameters),
+        logits(memory, request),
+        allowed(spread(request.allowed, words_for(request.vocab), request.gap)),
+        processing(pack(request.processing, request.vocab, request.history_form)) {
+    if (request.with_indices) indices = request.indices;
+    // Not null in an empty batch either: null means that there are no indices.
+    if (request.with_indices && indices.empty()) indices = {0};
+  }
+};
+
+// Which results a batch has room for.
+struct BatchRoom {
+  bool tokens, statuses, support_size, logprob, logprob_filtered, mask, probs;
+  bool report_values, report_ranks, report_top_ids, report_top_values, report_all;
+};
+
+BatchRoom room_for(const WantedResults& wanted) {
+  const WantedReport& report = wanted.report;
+  return {.tokens = true,
+          .statuses = wanted.statuses,
+          .support_size = wanted.support_size,
+          .logprob = wanted.logprobs,
+          .logprob_filtered = wanted.logprobs,
+          .mask = wanted.mask,
+          .probs = wanted.probs,
+          .report_values = report.values,
+          .report_ranks = report.values && report.ranks,
+          .report_top_ids = report.values,
+          .report_top_values = report.values,
+          .report_all = report.values && report.all};
+}
+
 }  // namespace
 
 Response run_request(Sampler& sampler, const Request& request, const WantedResults& wanted) {
   Response response;
   if (broke(sampler, response)) return response;
-  Memory* const memory = sampler.memory();
-  const EncodedLogits logits(memory, request);
-  const auto rows = static_cast<std::size_t>(request.rows);
-  const std::size_t length = std::max<std::size_t>(rows, 1);  // never NULL, in an empty batch too
-  std::pmr::vector<float> temperature(length, memory), top_p(length, memory), min_p(length, memory);
-  std::pmr::vector<std::int32_t> top_k(length, memory);
-  for (std::size_t row = 0; row < rows; ++row) {
-    temperature[row] = request.parameters[row].temperature;
-    top_k[row] = request.parameters[row].top_k;
-    top_p[row] = request.parameters[row].top_p;
-    min_p[row] = request.parameters[row].min_p;
-  }
-
-  const std::int64_t outputs = request.outputs();
-  const std::int64_t tokens_out = outputs * request.num_samples;
-  const std::int64_t gap = request.gap;
-  const float unwritten = std::numeric_limits<float>::quiet_NaN();
-  Guarded<std::int32_t> tokens(memory, true, tokens_out, kUnwritten);
-  Guarded<std::int32_t> statuses(memory, wanted.statuses, outputs, kUnwritten);
-  Guarded<std::int32_t> support_size(memory, wanted.support_size, outputs, kUnwritten);
-  Guarded<float> logprob(memory, wanted.logprobs, tokens_out, unwritten);
-  Guarded<float> logprob_filtered(memory, wanted.logprobs, tokens_out, unwritten);
-  const std::int64_t words = words_for(request.vocab);
-  Guarded<std::uint32_t> mask(memory, wanted.mask, request.rows, words, gap, kUnwrittenMask);
-  Guarded<float> probs(memory, wanted.probs, request.rows, request.vocab, gap, unwritten);
+  const BatchInputs prepared(sampler.memory(), request);
   const WantedReport& report = wanted.report;
-  const std::int64_t entries = outputs * report.top_n;
-  const bool wants_all = report.values && report.all;
-  Guarded<float> report_values(memory, report.values, tokens_out, unwritten);
-  Guarded<std::int32_t> report_ranks(memory, report.values && report.ranks, tokens_out, kUnwritten);
-  Guarded<std::int32_t> report_top_ids(memory, report.values, entries, kUnwritten);
-  Guarded<float> report_top_values(memory, report.values, entries, unwritten);
-  Guarded<float> report_all(memory, wants_all, request.rows, request.vocab, gap, unwritten);
-  const std::vector<std::uint32_t> spread_allowed = spread(request.allowed, words, gap);
-  const Placed allowed(memory, spread_allowed);
-  const Placed active(memory, request.active);
-  // Never NULL where there are indices, in an empty batch too: NULL means that there are none.
-  const std::vector<std::int32_t> no_index = {0};
-  const Placed indices(memory, request.indices.empty() ? no_index : request.indices);
-  const Placed seed(memory, request.seed), offset(memory, request.offset);
-  const Placed random_words(memory, request.words);
 
   fairdraw_batch batch{};
   batch.struct_size = sizeof(batch);
   batch.dtype = static_cast<std::uint32_t>(request.dtype);
   batch.input = static_cast<std::uint32_t>(request.input);
-  batch.logits = logits.data();
   batch.rows = request.rows;
   batch.vocab = request.vocab;
-  batch.row_stride = logits.stride();
-  batch.temperature = temperature.data();
-  batch.top_k = top_k.data();
-  batch.top_p = top_p.data();
-  batch.min_p = min_p.data();
+  batch.row_stride = prepared.logits.stride();
   batch.tie_rule = static_cast<std::uint32_t>(request.tie_rule);
   batch.filter_order = static_cast<std::uint32_t>(request.filter_order);
-  batch.allowed = spread_allowed.empty() ? nullptr : allowed.data();
-  batch.allowed_stride = words + gap;
-  batch.active = request.active.empty() ? nullptr : active.data();
-  batch.indices = request.with_indices ? indices.data() : nullptr;
-  batch.outputs = outputs;
+  batch.outputs = request.outputs();
   batch.num_samples = request.num_samples;
   batch.seed_is_scalar = request.seed_is_scalar ? 1 : 0;
-  batch.seed = seed.data();
-  batch.offset = offset.data();
-  batch.words = request.words.empty() ? nullptr : random_words.data();
-  batch.tokens = tokens.data();
-  batch.statuses = statuses.data();
-  batch.support_size = support_size.data();
-  batch.logprob = logprob.data();
-  batch.logprob_filtered = logprob_filtered.data();
-  batch.mask = mask.data();
-  batch.mask_stride = words + gap;
-  batch.probs = probs.data();
-  batch.probs_stride = request.vocab + gap;
+  batch.allowed_stride = batch.mask_stride = words_for(request.vocab) + request.gap;
+  batch.probs_stride = batch.report_all_stride = request.vocab + request.gap;
   batch.report_mode = static_cast<std::uint32_t>(report.mode);
   batch.rank_rule = static_cast<std::uint32_t>(report.rank_rule);
   batch.top_n = report.values ? report.top_n : 0;
-  batch.report_values = report_values.data();
-  batch.report_ranks = report_ranks.data();
-  batch.report_top_ids = report_top_ids.data();
-  batch.report_top_values = report_top_values.data();
-  batch.report_all = report_all.data();
-  batch.report_all_stride = request.vocab + gap;
 
-  ReadOnly inputs;
-  PlacedProcessing processing(memory, request.processing, request.vocab, request.history_form);
-  processing.give(batch.processing, inputs);
-  inputs.watch_bytes("the logits", logits.data(), logits.size());
-  inputs.watch("temperature", batch.temperature, rows);
-  inputs.watch("top_k", batch.top_k, rows);
-  inputs.watch("top_p", batch.top_p, rows);
-  inputs.watch("min_p", batch.min_p, rows);
-  inputs.watch("the bitmask", batch.allowed, spread_allowed.size());
-  inputs.watch("active", batch.active, request.active.size());
-  inputs.watch("indices", batch.indices, request.indices.size());
-  inputs.watch("seed", batch.seed, request.seed.size());
-  inputs.watch("offset", batch.offset, request.offset.size());
-  inputs.watch("the random words", batch.words, request.words.size());
-
-  response.refused = sampler.run(batch);
-  if (broke(sampler, response)) return response;
-  response.damage = damage_of(
-      inputs, std::pair("tokens", &tokens), std::pair("statuses", &statuses),
-      std::pair("support_size", &support_size), std::pair("logprob", &logprob),
-      std::pair("logprob_filtered", &logprob_filtered), std::pair("mask", &mask),
-      std::pair("probs", &probs), std::pair("report_values", &report_values),
-      std::pair("report_ranks", &report_ranks), std::pair("report_top_ids", &report_top_ids),
-      std::pair("report_top_values", &report_top_values), std::pair("report_all", &report_all));
-  response.tokens = tokens.take();
-  response.statuses = statuses.take();
-  response.support_size = support_size.take();
-  response.logprob = logprob.take();
-  response.logprob_filtered = logprob_filtered.take();
-  response.mask = mask.take();
-  response.probs = probs.take();
-  response.report_values = report_values.take();
-  response.report_ranks = report_ranks.take();
-  response.report_top_ids = report_top_ids.take();
-  response.report_top_values = report_top_values.take();
-  response.report_all = report_all.take();
+  PlacedArrays arrays(sampler.memory());
+  place_arrays(arrays, batch, prepared, request, room_for(wanted), response);
+  answer_call(sampler, arrays, response, [&] { return sampler.run(batch); });
   return response;
 }
 
 ChainResponse run_chain_request(Sampler& sampler, const ChainRequest& request) {
   ChainResponse response;
   if (broke(sampler, response)) return response;
-  Memory* const memory = sampler.memory();
-  const std::int64_t tokens_out = request.batch * (request.num_draft_tokens + 1);
-  Guarded<std::int32_t> tokens(memory, true, tokens_out, kUnwritten);
-  Guarded<std::int32_t> accepted(memory, request.counts, request.batch, kUnwritten);
-  Guarded<std::int32_t> emitted(memory, request.counts, request.batch, kUnwritten);
-  Guarded<std::int32_t> statuses(memory, request.counts && sampler.description().reports_status,
-                                 request.batch, kUnwritten);
-
-  const auto in_dtype = [&request](const std::vector<float>& values) {
-    std::vector<std::byte> bytes;
-    if (request.dtype == DType::float32) return bytes;
-    bytes.resize(values.size() * element_size(request.dtype));
-    encode(request.dtype, values.data(), values.size(), bytes.data());
-    return bytes;
-  };
-  const std::vector<std::byte> narrow_draft = in_dtype(request.draft_probs);
-  const std::vector<std::byte> narrow_target = in_dtype(request.target_probs);
-  const bool wide = request.dtype == DType::float32;
-  const std::vector<float> none;
-  const Placed draft(memory, narrow_draft), target(memory, narrow_target);
-  const Placed wide_draft(memory, wide ? request.draft_probs : none);
-  const Placed wide_target(memory, wide ? request.target_probs : none);
-  const Placed draft_tokens(memory, request.draft_tokens);
-  const Placed seed(memory, request.seed), offset(memory, request.offset);
-  const Placed accept_words(memory, request.accept_words);
-  const Placed recover_words(memory, request.recover_words);
-  const Placed bonus_words(memory, request.bonus_words);
   fairdraw_chain chain{};
   chain.struct_size = sizeof(chain);
   chain.dtype = static_cast<std::uint32_t>(request.dtype);
   chain.batch = request.batch;
   chain.num_draft_tokens = request.num_draft_tokens;
   chain.vocab = request.vocab;
-  chain.draft_probs = wide ? static_cast<const void*>(wide_draft.data()) : draft.data();
-  chain.draft_tokens = draft_tokens.data();
-  chain.target_probs = wide ? static_cast<const void*>(wide_target.data()) : target.data();
   chain.seed_is_scalar = request.seed_is_scalar ? 1 : 0;
-  const auto words = [](const Placed<std::uint64_t>& placed, const auto& given) {
-    return given.empty() ? nullptr : placed.data();
-  };
-  chain.seed = seed.data();
-  chain.offset = offset.data();
-  chain.accept_words = words(accept_words, request.accept_words);
-  chain.recover_words = words(recover_words, request.recover_words);
-  chain.bonus_words = words(bonus_words, request.bonus_words);
-  chain.tokens = tokens.data();
-  chain.accepted = accepted.data();
-  chain.emitted = emitted.data();
-  chain.statuses = statuses.data();
 
-  ReadOnly inputs;
-  const std::size_t size = element_size(request.dtype);
-  inputs.watch_bytes("draft_probs", chain.draft_probs, request.draft_probs.size() * size);
-  inputs.watch_bytes("target_probs", chain.target_probs, request.target_probs.size() * size);
-  inputs.watch("draft_tokens", chain.draft_tokens, request.draft_tokens.size());
-  inputs.watch("seed", chain.seed, request.seed.size());
-  inputs.watch("offset", chain.offset, request.offset.size());
-  inputs.watch("accept_words", chain.accept_words, request.accept_words.size());
-  inputs.watch("recover_words", chain.recover_words, request.recover_words.size());
-  inputs.watch("bonus_words", chain.bonus_words, request.bonus_words.size());
-
-  response.refused = sampler.run_chain(chain);
-  if (broke(sampler, response)) return response;
-  response.damage =
-      damage_of(inputs, std::pair("tokens", &tokens), std::pair("accepted", &accepted),
-                std::pair("emitted", &emitted), std::pair("statuses", &statuses));
-  response.tokens = tokens.take();
-  response.accepted = accepted.take();
-  response.emitted = emitted.take();
-  response.statuses = statuses.take();
+  const struct {
+    Encoded draft_probs, target_probs;
+  } prepared{{request.dtype, request.draft_probs}, {request.dtype, request.target_probs}};
+  const struct {
+    bool tokens, accepted, emitted, statuses;
+  } room{true, request.counts, request.counts,
+         request.counts && sampler.description().reports_status};
+  PlacedArrays arrays(sampler.memory());
+  place_arrays(arrays, chain, prepared, request, room, response);
+  answer_call(sampler, arrays, response, [&] { return sampler.run_chain(chain); });
   return response;
 }
 

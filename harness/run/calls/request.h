@@ -7,6 +7,7 @@
 
 #include "fairdraw/log_probabilities.h"
 #include "fairdraw/types.h"
+#include "harness/contract/call_arrays.h"
 #include "harness/contract/sampler.h"
 #include "harness/inputs/processing_arrays.h"
 #include "reference/integer_model.h"
@@ -46,8 +47,6 @@ struct Request {
   std::int64_t row_of(std::int64_t output) const;
   const float* row(std::int64_t row) const { return logits.data() + row * vocab; }
 };
-
-constexpr std::int64_t words_for(std::int64_t vocab) { return (vocab + 31) / 32; }
 
 /// Log-probabilities as engines report them (fairdraw/log_probabilities.h).
 struct WantedReport {

@@ -2,6 +2,8 @@
 
 #include <sys/mman.h>
 
+#include <stdexcept>
+
 #include "harness/inputs/families.h"
 
 namespace fairdraw::harness {
@@ -92,17 +94,49 @@ EncodedLogits::EncodedLogits(Memory* memory, const Request& request)
   data_ = first;
 }
 
-void ReadOnly::watch_bytes(const char* name, const void* data, std::size_t size) {
-  if (size > 0) arrays_.push_back({name, data, size, hash_of(data, size)});
+Encoded::Encoded(DType dtype, std::span<const float> values) {
+  if (dtype == DType::float32) {
+    wide_ = std::as_bytes(values);
+    return;
+  }
+  narrow_.resize(values.size() * element_size(dtype));
+  encode(dtype, values.data(), values.size(), narrow_.data());
 }
 
-std::string ReadOnly::damage() const {
-  for (const Array& array : arrays_) {
+FilterArrays::FilterArrays(std::span<const reference::RowParameters> parameters) {
+  for (const reference::RowParameters& row : parameters) {
+    temperature.push_back(row.temperature);
+    top_k.push_back(row.top_k);
+    top_p.push_back(row.top_p);
+    min_p.push_back(row.min_p);
+  }
+}
+
+void PlacedArrays::expect_size(const CallArray& array, std::size_t bytes) {
+  if (static_cast<std::int64_t>(bytes) >= array.bytes()) return;
+  throw std::logic_error(std::string(array.name) + " has " + std::to_string(bytes) +
+                         " bytes; allowed: at least the " + std::to_string(array.bytes()) +
+                         " that the call describes");
+}
+
+void PlacedArrays::watch(const char* name, const void* data, std::size_t size) {
+  if (size > 0) inputs_.push_back({name, data, size, hash_of(data, size)});
+}
+
+std::string PlacedArrays::damage() const {
+  for (const Watched& array : inputs_) {
     if (hash_of(array.data, array.size) != array.hash) {
       return std::string("changed ") + array.name + ", which it may only read";
     }
   }
+  for (const auto& result : results_) {
+    if (std::string damage = result->damage(); !damage.empty()) return damage;
+  }
   return {};
+}
+
+void PlacedArrays::take() const {
+  for (const auto& result : results_) result->take();
 }
 
 }  // namespace fairdraw::harness

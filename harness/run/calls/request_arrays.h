@@ -1,97 +1,94 @@
-// The arrays of one call: results with guards around them, logits as they lie in memory, and a
-// watch over everything that is only to be read. For request.cpp.
+// The arrays of one call, placed as contract/call_arrays.h describes them: results with guards
+// around them, logits as they lie in memory, and a watch over everything that is only to be read.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <memory_resource>
+#include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "harness/contract/call_arrays.h"
 #include "harness/run/calls/request.h"
 
 namespace fairdraw::harness {
 
 using Memory = std::pmr::memory_resource;
 
-/// A result array of `rows` rows of `width` values, `gap` values apart, with guards in front,
-/// behind and between: whatever is not a result keeps its pattern. Null when it is not wanted.
+/// What a result holds before the call.
 template <class T>
-class Guarded {
+constexpr T unwritten() {
+  if constexpr (std::is_same_v<T, float>) return std::numeric_limits<float>::quiet_NaN();
+  if constexpr (std::is_same_v<T, std::uint32_t>) return kUnwrittenMask;
+  if constexpr (std::is_same_v<T, std::int32_t>) return kUnwritten;
+}
+
+/// A result with guards in front, behind and between its rows: whatever is not a result keeps its
+/// pattern.
+class GuardedResult {
  public:
-  Guarded(Memory* memory, bool wanted, std::int64_t rows, std::int64_t width, std::int64_t gap,
-          T pattern)
-      : rows_(static_cast<std::size_t>(rows)),
-        width_(static_cast<std::size_t>(width)),
-        stride_(static_cast<std::size_t>(width + gap)),
-        pattern_(pattern),
-        values_(memory) {
-    if (wanted) values_.assign(rows_ * stride_ + 2 * kGuard, pattern);
-  }
-  Guarded(Memory* memory, bool wanted, std::int64_t size, T pattern)
-      : Guarded(memory, wanted, 1, size, 0, pattern) {}
-
-  T* data() { return values_.empty() ? nullptr : values_.data() + kGuard; }
-
+  virtual ~GuardedResult() = default;
   /// Where something else than results was written; empty: nowhere.
-  std::string damage(const char* name) const {
-    if (values_.empty()) return {};
+  virtual std::string damage() const = 0;
+  /// Moves the results to where they are wanted.
+  virtual void take() const = 0;
+};
+
+template <class T>
+class Guarded final : public GuardedResult {
+ public:
+  Guarded(Memory* memory, const CallArray& array, std::vector<T>& target)
+      : name_(array.name),
+        rows_(static_cast<std::size_t>(array.rows)),
+        width_(static_cast<std::size_t>(array.width)),
+        stride_(static_cast<std::size_t>(array.stride)),
+        target_(target),
+        values_(rows_ * stride_ + 2 * kGuard, kPattern, memory) {}
+
+  T* data() { return values_.data() + kGuard; }
+
+  std::string damage() const override {
     const std::size_t end = values_.size() - kGuard;
-    if (touched(0, kGuard)) return std::string("wrote in front of ") + name;
-    if (touched(end, values_.size())) return std::string("wrote behind the end of ") + name;
+    if (touched(0, kGuard)) return std::string("wrote in front of ") + name_;
+    if (touched(end, values_.size())) return std::string("wrote behind the end of ") + name_;
     for (std::size_t row = 0; row < rows_ && stride_ > width_; ++row) {
       const std::size_t first = kGuard + row * stride_;
       if (touched(first + width_, first + stride_)) {
-        return std::string("wrote between two rows of ") + name;
+        return std::string("wrote between two rows of ") + name_;
       }
     }
     return {};
   }
 
-  std::vector<T> take() const {
-    std::vector<T> compact;
-    for (std::size_t row = 0; !values_.empty() && row < rows_; ++row) {
-      const auto first = values_.begin() + static_cast<std::ptrdiff_t>(kGuard + row * stride_);
-      compact.insert(compact.end(), first, first + static_cast<std::ptrdiff_t>(width_));
+  void take() const override {
+    target_.clear();
+    for (std::size_t row = 0; row < rows_; ++row) {
+      const T* const first = values_.data() + kGuard + row * stride_;
+      target_.insert(target_.end(), first, first + width_);
     }
-    return compact;
   }
 
  private:
   static constexpr std::size_t kGuard = 16;
+  static constexpr T kPattern = unwritten<T>();
 
   bool touched(std::size_t first, std::size_t last) const {
-    const auto begin = values_.begin();
-    return std::any_of(
-        begin + static_cast<std::ptrdiff_t>(first), begin + static_cast<std::ptrdiff_t>(last),
-        [this](const T& value) { return std::memcmp(&value, &pattern_, sizeof(T)) != 0; });
+    return std::any_of(values_.data() + first, values_.data() + last, [](const T& value) {
+      return std::memcmp(&value, &kPattern, sizeof(T)) != 0;
+    });
   }
 
+  const char* name_;
   std::size_t rows_, width_, stride_;
-  T pattern_;
+  std::vector<T>& target_;
   std::pmr::vector<T> values_;
-};
-
-/// Values that a call reads: where they are, or, for a sampler that has memory of its own, there.
-template <class T>
-class Placed {
- public:
-  Placed(Memory* memory, const std::vector<T>& values) : data_(values.data()), copy_(memory) {
-    if (memory == std::pmr::get_default_resource() || values.empty()) return;
-    copy_.assign(values.begin(), values.end());
-    data_ = copy_.data();
-  }
-  Placed(const Placed&) = delete;
-  Placed& operator=(const Placed&) = delete;
-  const T* data() const { return data_; }
-
- private:
-  const T* data_;
-  std::pmr::vector<T> copy_;
 };
 
 /// Values in a dtype, as bytes.
@@ -129,36 +126,120 @@ class EncodedLogits {
   std::size_t size_ = 0;
 };
 
-/// Arrays that a call may only read.
-class ReadOnly {
+/// Values in a dtype, as bytes: the given ones where that is float32.
+class Encoded {
  public:
-  template <class T>
-  void watch(const char* name, const T* values, std::size_t count) {
-    if (values != nullptr) watch_bytes(name, values, count * sizeof(T));
+  Encoded(DType dtype, std::span<const float> values);
+  std::span<const std::byte> bytes() const {
+    return wide_.empty() ? std::span<const std::byte>(narrow_) : wide_;
   }
-  void watch_bytes(const char* name, const void* data, std::size_t size);
-  /// Which of them are not what they were; empty: none.
-  std::string damage() const;
 
  private:
-  struct Array {
+  std::span<const std::byte> wide_;
+  std::vector<std::byte> narrow_;
+};
+
+/// Filters as arrays, named as in fairdraw_batch.
+struct FilterArrays {
+  std::vector<float> temperature, top_p, min_p;
+  std::vector<std::int32_t> top_k;
+
+  explicit FilterArrays(std::span<const reference::RowParameters> parameters);
+};
+
+/// The arrays of one call, in memory that the sampler sees: inputs that are watched, results
+/// between guards.
+class PlacedArrays {
+ public:
+  explicit PlacedArrays(Memory* memory) : memory_(memory) {}
+
+  /// Values where they are, or, for a sampler that has memory of its own, there. Null only where
+  /// the array is optional and there are none.
+  template <class T>
+  const T* input(const CallArray& array, std::span<const T> values) {
+    if (values.empty() && array.optional) return nullptr;
+    expect_size(array, values.size_bytes());
+    const T* data = values.data();
+    if (values.empty() || memory_ != std::pmr::get_default_resource()) {
+      const auto copy =
+          std::make_shared<std::pmr::vector<T>>(values.begin(), values.end(), memory_);
+      if (values.empty()) copy->resize(1);
+      kept_.push_back(copy);
+      data = copy->data();
+    }
+    watch(array.name, data, values.size_bytes());
+    return data;
+  }
+  const void* input(const CallArray& array, const EncodedLogits& logits) {
+    if (logits.size() > 0) expect_size(array, logits.size());
+    watch(array.name, logits.data(), logits.size());
+    return logits.data();
+  }
+
+  /// Room for a result, which take() moves to `target`.
+  template <class T>
+  T* result(const CallArray& array, std::vector<T>& target) {
+    auto guarded = std::make_unique<Guarded<T>>(memory_, array, target);
+    T* const data = guarded->data();
+    results_.push_back(std::move(guarded));
+    return data;
+  }
+
+  /// What was written that is no result; empty: nothing.
+  std::string damage() const;
+  void take() const;
+
+ private:
+  struct Watched {
     const char* name;
     const void* data;
     std::size_t size;
     std::uint64_t hash;
   };
-  std::vector<Array> arrays_;
+
+  static void expect_size(const CallArray& array, std::size_t bytes);
+  void watch(const char* name, const void* data, std::size_t size);
+
+  Memory* memory_;
+  std::vector<std::shared_ptr<void>> kept_;
+  std::vector<Watched> inputs_;
+  std::vector<std::unique_ptr<GuardedResult>> results_;
 };
 
-/// What was written that is no result; empty: nothing.
-template <class... Arrays>
-std::string damage_of(const ReadOnly& inputs, const std::pair<const char*, Arrays*>&... results) {
-  std::string damage = inputs.damage();
-  const auto add = [&damage](const std::string& more) {
-    if (damage.empty()) damage = more;
-  };
-  (add(results.second->damage(results.first)), ...);
-  return damage;
+/// Sets every array of `call`, whose sizes are set, from fields of its name: an input from that of
+/// `prepared`, or else of `request`; a result, where that of `wanted` is true, to room for that of
+/// `response`. An array that has no such field does not compile.
+template <class Call, class Prepared, class Asked, class Wanted, class Answer>
+void place_arrays(PlacedArrays& arrays, Call& call, const Prepared& prepared, const Asked& request,
+                  const Wanted& wanted, Answer& response) {
+  if constexpr (requires { prepared.processing; }) {
+    CallArrays<fairdraw_processing>::each_lists([&](const ListNames& /*names*/, auto lists) {
+      lists(call.processing).size =
+          static_cast<std::int64_t>(lists(prepared.processing).data.size());
+    });
+  }
+  CallArrays<Call>::each(call, [&](auto field, const CallArray& array) {
+    auto& pointer = field(call);
+    if constexpr (is_result<decltype(pointer)>) {
+      if (field(wanted)) pointer = arrays.result(array, field(response));
+    } else {
+      const auto& values = [&]() -> const auto& {
+        if constexpr (requires { field(prepared); }) {
+          return field(prepared);
+        } else {
+          return field(request);
+        }
+      }();
+      using Value = ValueOf<decltype(pointer)>;
+      if constexpr (requires { arrays.input(array, values); }) {
+        pointer = arrays.input(array, values);
+      } else if constexpr (std::is_void_v<Value>) {
+        pointer = arrays.input(array, values.bytes());
+      } else {
+        pointer = arrays.input(array, std::span<const Value>(values));
+      }
+    }
+  });
 }
 
 /// A sampler that broke has neither refused the call nor answered it.
@@ -169,6 +250,15 @@ bool broke(const Sampler& sampler, Answer& response) {
   response.refused.clear();
   response.damage = why;
   return true;
+}
+
+/// Runs a call whose arrays are placed, and takes its results unless the sampler broke.
+template <class Answer, class Run>
+void answer_call(Sampler& sampler, const PlacedArrays& arrays, Answer& response, const Run& run) {
+  response.refused = run();
+  if (broke(sampler, response)) return;
+  response.damage = arrays.damage();
+  arrays.take();
 }
 
 }  // namespace fairdraw::harness

@@ -2,40 +2,40 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
+#include <utility>
 
 #include "harness/run/calls/random_words.h"
 #include "harness/run/calls/request_arrays.h"
-#include "harness/run/calls/request_processing.h"
 
 namespace fairdraw::harness {
 namespace {
 
-/// Values as they lie in memory, in the dtype.
-std::vector<std::byte> encoded(DType dtype, const std::vector<float>& values) {
-  std::vector<std::byte> bytes(values.size() * element_size(dtype));
-  encode(dtype, values.data(), values.size(), bytes.data());
-  return bytes;
-}
+// Inputs that the request has in another form. Fields are named as in fairdraw_verification.
+struct SpeculationInputs : FilterArrays {
+  Encoded target, draft;
+  std::vector<float> draft_temperature, draft_top_p, draft_min_p;
+  std::vector<std::int32_t> draft_top_k;
+  std::vector<std::int32_t> parents;
+  ProcessingArrays processing;
 
-/// Filters as four arrays, one value a request.
-struct FilterArrays {
-  std::vector<float> temperature, top_p, min_p;
-  std::vector<std::int32_t> top_k;
-
-  explicit FilterArrays(const std::vector<reference::RowParameters>& parameters) {
-    for (const reference::RowParameters& p : parameters) {
-      temperature.push_back(p.temperature);
-      top_k.push_back(p.top_k);
-      top_p.push_back(p.top_p);
-      min_p.push_back(p.min_p);
+  explicit SpeculationInputs(const SpeculationRequest& request)
+      : FilterArrays(request.parameters),
+        target(request.dtype, request.target),
+        draft(request.dtype, request.draft_law != DraftLaw::none ? std::span(request.draft)
+                                                                 : std::span<const float>()),
+        processing(pack(request.processing, request.vocab, request.history_form)) {
+    if (request.draft_law == DraftLaw::logits) {
+      FilterArrays filters(request.draft_parameters);
+      draft_temperature = std::move(filters.temperature);
+      draft_top_k = std::move(filters.top_k);
+      draft_top_p = std::move(filters.top_p);
+      draft_min_p = std::move(filters.min_p);
     }
+    // Never null in a call of trees.
+    if (request.trees) parents = request.parents.empty() ? std::vector{-1} : request.parents;
   }
 };
-
-template <class T>
-const T* optional(const Placed<T>& placed, const std::vector<T>& values) {
-  return values.empty() ? nullptr : placed.data();
-}
 
 struct Place {
   std::int64_t row, place, drafts;
@@ -170,99 +170,29 @@ reference::SpeculationOutcome outcome_of(const DraftedTokens& request) {
 SpeculationResponse run_speculation(Sampler& sampler, const SpeculationRequest& request) {
   SpeculationResponse response;
   if (broke(sampler, response)) return response;
-  Memory* const memory = sampler.memory();
-  const bool counts = request.counts;
-  const std::int64_t batch = request.batch, width = request.width();
-  Guarded<std::int32_t> tokens(memory, true, batch * (width + 1), kUnwritten);
-  Guarded<std::int32_t> nodes(memory, counts && request.trees, batch * width, kUnwritten);
-  Guarded<std::int32_t> accepted(memory, counts, batch, kUnwritten);
-  Guarded<std::int32_t> statuses(memory, counts && sampler.description().reports_status, batch,
-                                 kUnwritten);
-
-  const std::vector<std::byte> target_bytes = encoded(request.dtype, request.target);
-  const std::vector<std::byte> draft_bytes = encoded(request.dtype, request.draft);
-  const Placed target(memory, target_bytes), draft(memory, draft_bytes);
-  const FilterArrays filters(request.parameters), draft_filters(request.draft_parameters);
-  const Placed temperature(memory, filters.temperature), top_p(memory, filters.top_p);
-  const Placed min_p(memory, filters.min_p);
-  const Placed top_k(memory, filters.top_k), draft_top_k(memory, draft_filters.top_k);
-  const Placed draft_temperature(memory, draft_filters.temperature);
-  const Placed draft_top_p(memory, draft_filters.top_p), draft_min_p(memory, draft_filters.min_p);
-  const Placed allowed(memory, request.allowed);
-  const Placed row_begins(memory, request.row_begins);
-  const Placed active(memory, request.active);
-  const Placed seed(memory, request.seed), offset(memory, request.offset);
-  const Placed draft_tokens(memory, request.draft_tokens);
-  const Placed draft_lengths(memory, request.draft_lengths), parents(memory, request.parents);
-  const std::vector<std::int32_t> no_parent = {-1};  // never NULL in a call of trees
-  const Placed root_alone(memory, no_parent);
-
   fairdraw_verification call{};
   call.struct_size = sizeof(call);
   call.dtype = static_cast<std::uint32_t>(request.dtype);
-  call.batch = batch;
+  call.batch = request.batch;
   call.max_draft = request.max_draft;
   call.max_depth = request.max_depth;
   call.rows = request.rows();
   call.places = request.places();
   call.vocab = request.vocab;
-  call.target = target.data();
-  call.temperature = temperature.data();
-  call.top_k = top_k.data();
-  call.top_p = top_p.data();
-  call.min_p = min_p.data();
   call.tie_rule = static_cast<std::uint32_t>(request.tie_rule);
   call.filter_order = static_cast<std::uint32_t>(request.filter_order);
-  call.allowed = optional(allowed, request.allowed);
-  call.row_begins = optional(row_begins, request.row_begins);
-  call.active = optional(active, request.active);
   call.seed_is_scalar = request.seed_is_scalar ? 1 : 0;
-  call.seed = seed.data();
-  call.offset = offset.data();
-  call.draft_tokens = optional(draft_tokens, request.draft_tokens);
-  call.draft_lengths = optional(draft_lengths, request.draft_lengths);
-  if (request.trees) call.parents = request.parents.empty() ? root_alone.data() : parents.data();
   call.draft_law = static_cast<std::uint32_t>(request.draft_law);
-  if (request.draft_law != DraftLaw::none) call.draft = optional(draft, draft_bytes);
-  if (request.draft_law == DraftLaw::logits) {
-    call.draft_temperature = draft_temperature.data();
-    call.draft_top_k = draft_top_k.data();
-    call.draft_top_p = draft_top_p.data();
-    call.draft_min_p = draft_min_p.data();
-  }
-  call.tokens = tokens.data();
-  call.nodes = nodes.data();
-  call.accepted = accepted.data();
-  call.statuses = statuses.data();
   call.siblings = static_cast<std::uint32_t>(request.siblings);
 
-  ReadOnly inputs;
-  PlacedProcessing processing(memory, request.processing, request.vocab, request.history_form);
-  processing.give(call.processing, inputs);
-  const auto requests = static_cast<std::size_t>(batch);
-  inputs.watch_bytes("target", call.target, target_bytes.size());
-  inputs.watch_bytes("draft", draft.data(), draft_bytes.size());
-  inputs.watch("temperature", call.temperature, requests);
-  inputs.watch("top_k", call.top_k, requests);
-  inputs.watch("top_p", call.top_p, requests);
-  inputs.watch("min_p", call.min_p, requests);
-  inputs.watch("the bitmask", call.allowed, request.allowed.size());
-  inputs.watch("row_begins", call.row_begins, request.row_begins.size());
-  inputs.watch("active", call.active, request.active.size());
-  inputs.watch("seed", call.seed, request.seed.size());
-  inputs.watch("offset", call.offset, request.offset.size());
-  inputs.watch("draft_tokens", call.draft_tokens, request.draft_tokens.size());
-  inputs.watch("draft_lengths", call.draft_lengths, request.draft_lengths.size());
-  inputs.watch("parents", parents.data(), request.parents.size());
-
-  response.refused = sampler.run_speculation(call);
-  if (broke(sampler, response)) return response;
-  response.damage = damage_of(inputs, std::pair("tokens", &tokens), std::pair("nodes", &nodes),
-                              std::pair("accepted", &accepted), std::pair("statuses", &statuses));
-  response.tokens = tokens.take();
-  response.nodes = nodes.take();
-  response.accepted = accepted.take();
-  response.statuses = statuses.take();
+  const SpeculationInputs prepared(request);
+  const struct {
+    bool tokens, nodes, accepted, statuses;
+  } room{true, request.counts && request.trees, request.counts,
+         request.counts && sampler.description().reports_status};
+  PlacedArrays arrays(sampler.memory());
+  place_arrays(arrays, call, prepared, request, room, response);
+  answer_call(sampler, arrays, response, [&] { return sampler.run_speculation(call); });
   return response;
 }
 

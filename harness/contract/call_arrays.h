@@ -1,0 +1,288 @@
+// The arrays of the contract's calls, each described once. Whatever walks over the arrays of a call
+// (guards, hashes, copies to a device and back, names in messages) derives from this.
+//
+// The C structs themselves say the rest: `const T*` is an input, `T*` a result, T the type of a
+// value, and void that of the call's dtype.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+#include "harness/contract/batch.h"
+
+namespace fairdraw::harness {
+
+constexpr std::int64_t words_for(std::int64_t vocab) { return (vocab + 31) / 32; }
+
+/// Bytes of a value of `dtype`, as fairdraw_batch has it.
+constexpr std::int64_t element_bytes(std::uint32_t dtype) { return dtype == 0 ? 4 : 2; }
+
+/// One array: `rows` rows of `width` values, `stride` values apart.
+struct CallArray {
+  const char* name = nullptr;
+  bool optional = false;  ///< may be null
+  std::int64_t value_bytes = 0;
+  std::int64_t rows = 0, width = 0, stride = 0;
+
+  /// Bytes from the first value to the end of the last row; 0 where the sizes make no sense, which
+  /// is for the sampler to refuse.
+  constexpr std::int64_t bytes() const {
+    const bool sensible = rows > 0 && width > 0 && stride >= 0;
+    return sensible ? ((rows - 1) * stride + width) * value_bytes : 0;
+  }
+};
+
+/// True for a pointer of a call that the sampler writes to.
+template <class Pointer>
+inline constexpr bool is_result =
+    !std::is_const_v<std::remove_pointer_t<std::remove_cvref_t<Pointer>>>;
+
+/// What a pointer of a call points to.
+template <class Pointer>
+using ValueOf = std::remove_const_t<std::remove_pointer_t<std::remove_cvref_t<Pointer>>>;
+
+/// A field of a field.
+template <class Outer, class Inner>
+struct NestedField {
+  template <class Of>
+  constexpr auto operator()(Of& of) const -> decltype(Inner{}(Outer{}(of))) {
+    return Inner{}(Outer{}(of));
+  }
+};
+
+/// Hands the arrays of `call` to visit(field, CallArray): field(call) is the pointer, and field(x)
+/// the member of the same name of any other struct.
+template <class Call, class Visit>
+class ArrayDescriber {
+ public:
+  constexpr ArrayDescriber(const Call& call, const Visit& visit) : call_(call), visit_(visit) {}
+
+  template <class Field>
+  constexpr void required(const char* name, Field field, std::int64_t values) const {
+    describe(name, field, false, 1, values, values);
+  }
+  template <class Field>
+  constexpr void optional(const char* name, Field field, std::int64_t values) const {
+    describe(name, field, true, 1, values, values);
+  }
+  template <class Field>
+  constexpr void required_rows(const char* name, Field field, std::int64_t rows, std::int64_t width,
+                               std::int64_t stride) const {
+    describe(name, field, false, rows, width, stride);
+  }
+  template <class Field>
+  constexpr void optional_rows(const char* name, Field field, std::int64_t rows, std::int64_t width,
+                               std::int64_t stride) const {
+    describe(name, field, true, rows, width, stride);
+  }
+
+ private:
+  template <class Field>
+  constexpr void describe(const char* name, Field field, bool optional, std::int64_t rows,
+                          std::int64_t width, std::int64_t stride) const {
+    using Value = ValueOf<decltype(field(call_))>;
+    if constexpr (std::is_void_v<Value>) {
+      visit_(field, CallArray{name, optional, element_bytes(call_.dtype), rows, width, stride});
+    } else {
+      visit_(field, CallArray{name, optional, sizeof(Value), rows, width, stride});
+    }
+  }
+
+  const Call& call_;
+  const Visit& visit_;
+};
+
+// The name of a member, and the field: two arguments.
+#define FAIRDRAW_FIELD(member) \
+  #member, [](auto& of) constexpr -> decltype((of.member)) { return of.member; }
+
+/// CallArrays<Call>::each(call, visit) describes all arrays of a call, in one order.
+template <class Call>
+struct CallArrays;
+
+struct ListNames {
+  const char *data, *begins, *lengths;
+};
+
+template <>
+struct CallArrays<fairdraw_processing> {
+  /// visit(ListNames, field) of each fairdraw_token_lists.
+  template <class Visit>
+  static constexpr void each_lists(const Visit& visit) {
+    const auto lists = [&visit](const char* /*name*/, auto field, const ListNames& names) {
+      visit(names, field);
+    };
+#define FAIRDRAW_LISTS(member) \
+  FAIRDRAW_FIELD(member), ListNames { #member, #member ".begins", #member ".lengths" }
+    lists(FAIRDRAW_LISTS(prompt));
+    lists(FAIRDRAW_LISTS(output));
+    lists(FAIRDRAW_LISTS(bias_ids));
+    lists(FAIRDRAW_LISTS(stop_ids));
+    lists(FAIRDRAW_LISTS(bad_words));
+    lists(FAIRDRAW_LISTS(bad_word_lengths));
+    lists(FAIRDRAW_LISTS(allowed_ids));
+#undef FAIRDRAW_LISTS
+  }
+
+  template <class Visit>
+  static constexpr void each(const fairdraw_processing& call, std::int64_t rows, std::int64_t vocab,
+                             const Visit& visit) {
+    const ArrayDescriber arrays(call, visit);
+    arrays.optional(FAIRDRAW_FIELD(repetition_penalty), rows);
+    arrays.optional(FAIRDRAW_FIELD(frequency_penalty), rows);
+    arrays.optional(FAIRDRAW_FIELD(presence_penalty), rows);
+    arrays.optional(FAIRDRAW_FIELD(min_tokens), rows);
+    arrays.optional(FAIRDRAW_FIELD(prompt_mask), rows * words_for(vocab));
+    arrays.optional(FAIRDRAW_FIELD(output_counts), rows * vocab);
+    arrays.optional(FAIRDRAW_FIELD(output_lengths), rows);
+    arrays.optional(FAIRDRAW_FIELD(bias_values), call.bias_ids.size);
+    each_lists([&](const ListNames& names, auto lists) {
+      const auto part = [&](const char* /*name*/, auto field, const char* name,
+                            std::int64_t values) {
+        arrays.optional(name, NestedField<decltype(lists), decltype(field)>{}, values);
+      };
+      part(FAIRDRAW_FIELD(data), names.data, lists(call).size);
+      part(FAIRDRAW_FIELD(begins), names.begins, rows);
+      part(FAIRDRAW_FIELD(lengths), names.lengths, rows);
+    });
+  }
+
+  /// Those of call.processing, as arrays of the call.
+  template <class Call, class Visit>
+  static constexpr void each_of(const Call& call, const Visit& visit) {
+    const auto within = [&](const char* /*name*/, auto outer) {
+      each(outer(call), call.rows, call.vocab, [&visit](auto field, const CallArray& array) {
+        visit(NestedField<decltype(outer), decltype(field)>{}, array);
+      });
+    };
+    within(FAIRDRAW_FIELD(processing));
+  }
+};
+
+template <>
+struct CallArrays<fairdraw_batch> {
+  template <class Visit>
+  static constexpr void each(const fairdraw_batch& call, const Visit& visit) {
+    const std::int64_t rows = call.rows, vocab = call.vocab, words = words_for(vocab);
+    const std::int64_t outputs = call.outputs, tokens = outputs * call.num_samples;
+    const std::int64_t seeds = call.seed_is_scalar != 0 ? 1 : outputs;
+    const std::int64_t entries = outputs * call.top_n;
+    const ArrayDescriber arrays(call, visit);
+    arrays.required_rows(FAIRDRAW_FIELD(logits), rows, vocab, call.row_stride);
+    arrays.required(FAIRDRAW_FIELD(temperature), rows);
+    arrays.required(FAIRDRAW_FIELD(top_k), rows);
+    arrays.required(FAIRDRAW_FIELD(top_p), rows);
+    arrays.required(FAIRDRAW_FIELD(min_p), rows);
+    arrays.optional_rows(FAIRDRAW_FIELD(allowed), rows, words, call.allowed_stride);
+    arrays.optional(FAIRDRAW_FIELD(active), rows);
+    arrays.optional(FAIRDRAW_FIELD(indices), outputs);
+    arrays.required(FAIRDRAW_FIELD(seed), seeds);
+    arrays.required(FAIRDRAW_FIELD(offset), seeds);
+    arrays.optional(FAIRDRAW_FIELD(words), tokens);
+    arrays.required(FAIRDRAW_FIELD(tokens), tokens);
+    arrays.optional(FAIRDRAW_FIELD(statuses), outputs);
+    arrays.optional(FAIRDRAW_FIELD(support_size), outputs);
+    arrays.optional(FAIRDRAW_FIELD(logprob), tokens);
+    arrays.optional(FAIRDRAW_FIELD(logprob_filtered), tokens);
+    arrays.optional_rows(FAIRDRAW_FIELD(mask), rows, words, call.mask_stride);
+    arrays.optional_rows(FAIRDRAW_FIELD(probs), rows, vocab, call.probs_stride);
+    CallArrays<fairdraw_processing>::each_of(call, visit);
+    arrays.optional(FAIRDRAW_FIELD(report_values), tokens);
+    arrays.optional(FAIRDRAW_FIELD(report_ranks), tokens);
+    arrays.optional(FAIRDRAW_FIELD(report_top_ids), entries);
+    arrays.optional(FAIRDRAW_FIELD(report_top_values), entries);
+    arrays.optional_rows(FAIRDRAW_FIELD(report_all), rows, vocab, call.report_all_stride);
+  }
+};
+
+template <>
+struct CallArrays<fairdraw_chain> {
+  template <class Visit>
+  static constexpr void each(const fairdraw_chain& call, const Visit& visit) {
+    const std::int64_t batch = call.batch, drafts = batch * call.num_draft_tokens;
+    const std::int64_t seeds = call.seed_is_scalar != 0 ? 1 : batch;
+    const ArrayDescriber arrays(call, visit);
+    arrays.required(FAIRDRAW_FIELD(draft_probs), drafts * call.vocab);
+    arrays.required(FAIRDRAW_FIELD(draft_tokens), drafts);
+    arrays.required(FAIRDRAW_FIELD(target_probs), (drafts + batch) * call.vocab);
+    arrays.required(FAIRDRAW_FIELD(seed), seeds);
+    arrays.required(FAIRDRAW_FIELD(offset), seeds);
+    arrays.optional(FAIRDRAW_FIELD(accept_words), drafts);
+    arrays.optional(FAIRDRAW_FIELD(recover_words), drafts);
+    arrays.optional(FAIRDRAW_FIELD(bonus_words), batch);
+    arrays.required(FAIRDRAW_FIELD(tokens), drafts + batch);
+    arrays.optional(FAIRDRAW_FIELD(accepted), batch);
+    arrays.optional(FAIRDRAW_FIELD(emitted), batch);
+    arrays.optional(FAIRDRAW_FIELD(statuses), batch);
+  }
+};
+
+template <>
+struct CallArrays<fairdraw_verification> {
+  template <class Visit>
+  static constexpr void each(const fairdraw_verification& call, const Visit& visit) {
+    const std::int64_t batch = call.batch, rows = call.rows, vocab = call.vocab;
+    const std::int64_t seeds = call.seed_is_scalar != 0 ? 1 : batch;
+    const ArrayDescriber arrays(call, visit);
+    // First: a call of trees is one that has it, and `visit` may be what sets it.
+    arrays.optional(FAIRDRAW_FIELD(parents), call.places);
+    const bool trees = call.parents != nullptr;
+    const std::int64_t depth = trees ? call.max_depth : call.max_draft;
+    arrays.required(FAIRDRAW_FIELD(target), rows * vocab);
+    arrays.required(FAIRDRAW_FIELD(temperature), batch);
+    arrays.required(FAIRDRAW_FIELD(top_k), batch);
+    arrays.required(FAIRDRAW_FIELD(top_p), batch);
+    arrays.required(FAIRDRAW_FIELD(min_p), batch);
+    arrays.optional(FAIRDRAW_FIELD(allowed), rows * words_for(vocab));
+    arrays.optional(FAIRDRAW_FIELD(row_begins), batch + 1);
+    arrays.optional(FAIRDRAW_FIELD(active), batch);
+    arrays.required(FAIRDRAW_FIELD(seed), seeds);
+    arrays.required(FAIRDRAW_FIELD(offset), seeds);
+    arrays.required(FAIRDRAW_FIELD(draft_tokens), call.places);
+    arrays.optional(FAIRDRAW_FIELD(draft_lengths), batch);
+    arrays.optional(FAIRDRAW_FIELD(draft), (trees ? rows : call.places) * vocab);
+    arrays.optional(FAIRDRAW_FIELD(draft_temperature), batch);
+    arrays.optional(FAIRDRAW_FIELD(draft_top_k), batch);
+    arrays.optional(FAIRDRAW_FIELD(draft_top_p), batch);
+    arrays.optional(FAIRDRAW_FIELD(draft_min_p), batch);
+    arrays.required(FAIRDRAW_FIELD(tokens), batch * (depth + 1));
+    arrays.optional(FAIRDRAW_FIELD(nodes), batch * depth);
+    arrays.optional(FAIRDRAW_FIELD(accepted), batch);
+    arrays.optional(FAIRDRAW_FIELD(statuses), batch);
+    CallArrays<fairdraw_processing>::each_of(call, visit);
+  }
+};
+
+/// visit(pointer, CallArray) of every array of a call, given or not. It may change the pointer.
+template <class Call, class Visit>
+constexpr void each_array(Call& call, const Visit& visit) {
+  CallArrays<std::remove_const_t<Call>>::each(
+      call, [&](auto field, const CallArray& array) { visit(field(call), array); });
+}
+
+template <class Call>
+constexpr std::size_t array_count() {
+  std::size_t count = 0;
+  const Call call{};
+  each_array(call, [&count](const auto& /*pointer*/, const CallArray& /*array*/) { ++count; });
+  return count;
+}
+
+struct NamedArray {
+  const char* name;
+  const void* first;
+};
+
+/// The arrays that a call gives, by name: for messages about addresses.
+template <class Call>
+std::vector<NamedArray> named_arrays(const Call& call) {
+  std::vector<NamedArray> names;
+  each_array(call, [&names](const auto& pointer, const CallArray& array) {
+    if (pointer != nullptr) names.push_back({array.name, pointer});
+  });
+  return names;
+}
+
+}  // namespace fairdraw::harness
