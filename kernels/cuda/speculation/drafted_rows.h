@@ -78,4 +78,19 @@ cudaError_t walk_distribution_trees(const DraftTask& task, const FilteredRows& t
                                     const FilteredRows& draft, const VerifyTreeResult& result,
                                     Path path, cudaStream_t stream);
 
+struct ChainTask {
+  ChainSpeculativeRequest request;
+  ChainSpeculativeResult result;
+  RowRecord* records = nullptr;  ///< room for one a row: all target rows, then all draft rows
+
+  /// Draft rows; where there are none the view of them is never read.
+  __host__ __device__ std::int64_t draft_rows() const {
+    return request.batch * request.num_draft_tokens;
+  }
+};
+
+/// chain_speculative_sampling.cu: enqueues the kernels; batch in [1, 2^22), fewer than 2^22 rows of
+/// each kind. Returns the first launch error.
+cudaError_t verify_chains(const ChainTask& task, Path path, cudaStream_t stream);
+
 }  // namespace fairdraw::cuda
