@@ -28,7 +28,7 @@ struct EditPlanes {
   EditBits* bits = nullptr;         ///< [rows, words_of_row]
   float* values = nullptr;          ///< [rows, places_of_row]; counts while a row is being edited
   std::uint32_t* later = nullptr;   ///< [rows, words_of_row]; what a block notes for itself
-  std::uint32_t* faults = nullptr;  ///< [rows]: fault.h
+  std::uint32_t* faults = nullptr;  ///< [rows]: row_fault.h
   std::int64_t places_of_row = 0;   ///< 32 * words_of_row
 
   constexpr bool given() const { return bits != nullptr; }
