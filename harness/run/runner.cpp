@@ -3,7 +3,6 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <exception>
 #include <fstream>
@@ -11,6 +10,7 @@
 #include <thread>
 
 #include "harness/run/evidence/suspects.h"
+#include "harness/run/parallel.h"
 
 namespace fairdraw::harness {
 namespace {
@@ -47,23 +47,16 @@ std::string cpu_name() {
 std::vector<CaseRecord> run_jobs(const std::vector<Job>& jobs, unsigned threads,
                                  const Progress& progress) {
   std::vector<CaseRecord> records(jobs.size());
-  std::atomic<std::size_t> next = 0;
   std::mutex mutex;
   std::size_t done = 0;
-  const unsigned hardware = std::max(1U, std::thread::hardware_concurrency());
-  const unsigned workers = std::max(1U, threads);
-  const auto work = [&] {
-    omp_set_num_threads(static_cast<int>(std::max(1U, hardware / workers)));
-    for (std::size_t i = next++; i < jobs.size(); i = next++) {
-      run_job(jobs[i], records[i]);
-      const std::lock_guard lock(mutex);
-      ++done;
-      if (progress) progress(records[i], done, jobs.size());
-    }
-  };
-  std::vector<std::thread> pool;
-  for (unsigned i = 0; i < workers; ++i) pool.emplace_back(work);
-  for (std::thread& thread : pool) thread.join();
+  const unsigned of_job = std::max(1U, threads_of(0) / std::max(1U, threads));
+  in_parallel(jobs.size(), threads, [&](std::size_t i) {
+    omp_set_num_threads(static_cast<int>(of_job));
+    run_job(jobs[i], records[i]);
+    const std::lock_guard lock(mutex);
+    ++done;
+    if (progress) progress(records[i], done, jobs.size());
+  });
   return records;
 }
 

@@ -9,8 +9,8 @@
 // top_k) is listed and weighed exactly, so that no sample has to catch the few values that may
 // hold most of the mass. If the head is likely to hold the nucleus, it is the bracket. Else pieces
 // spread over the row sample the rest into a histogram of weight over values; the bracket is
-// kBracketDeviations standard deviations of W(>= v) - p W wide to each side. Rows with heavy ties
-// get a bracket of one value, which needs counting, not listing.
+// kCpuBracketDeviations standard deviations of W(>= v) - p W wide to each side. Rows with heavy
+// ties get a bracket of one value, which needs counting, not listing.
 //
 // A wrong guess is found out by the exact sums and costs a pass over the side that it missed.
 #include <algorithm>
@@ -30,7 +30,7 @@ constexpr float kLargestFinite = std::numeric_limits<float>::max();
 
 /// Half the width of a guessed bracket in standard deviations: a miss in some 400 rows, at the
 /// cost of about one more pass, against a list that is a quarter shorter than with 4.
-constexpr double kBracketDeviations = 3.0;
+constexpr double kCpuBracketDeviations = 3.0;
 /// The head: so many group maxima, and at most so many values.
 constexpr std::size_t kHeadSize = 128;
 constexpr std::size_t kHeadLimit = 16 * kHeadSize;
@@ -94,7 +94,7 @@ RowSampler::Head RowSampler::weigh_head(float base) {
 /// Spreads pieces over the row and lists their values in [low, high].
 void RowSampler::take_sample(float low, float high) {
   const std::size_t pieces = pieces_of(n_);
-  reserve(sample_, pieces * kPieceSize);
+  reserve_with_slack(sample_, pieces * kPieceSize);
   sample_size_ = 0;
   for (std::size_t piece = 0; piece < pieces; ++piece) {
     const std::size_t begin = (n_ - kPieceSize) * piece / (pieces - 1);
@@ -126,7 +126,7 @@ RowSampler::Bracket RowSampler::guess_nucleus(float top_p, float base) {
   const double target = p * (head.weight + tail);
   // What is decided is W(>= v) - p W: values above v count 1 - p in it, the others -p. For a v at
   // the head's end every sampled value counts p.
-  const double head_margin = kBracketDeviations * times * p * std::sqrt(sample_squares(base));
+  const double head_margin = kCpuBracketDeviations * times * p * std::sqrt(sample_squares(base));
   if (head.weight > target + head_margin) return {head.low, max_, BracketKind::listed};
   return guess_in_tail(p, base, head, target, times);
 }
@@ -158,7 +158,7 @@ RowSampler::Bracket RowSampler::guess_in_tail(double p, float base, const Head& 
     const double share = mass < target ? 1 - p : p;
     variance += share * share * histogram.square[bin];
   }
-  const double margin = kBracketDeviations * std::sqrt(variance);
+  const double margin = kCpuBracketDeviations * std::sqrt(variance);
 
   std::size_t end = kBins;  // the bracket's bins are [begin, end)
   mass = head.weight;
@@ -180,7 +180,7 @@ RowSampler::Bracket RowSampler::guess_in_tail(double p, float base, const Head& 
   const float low = begin == 0 ? base : edge(begin);
   const auto row_size = static_cast<double>(n_);
   if (inside > kTieShare * row_size) {
-    reserve(known_values_, sample_size_);
+    reserve_with_slack(known_values_, sample_size_);
     const std::size_t count =
         passes_->collect(sample_.data(), sample_size_, low, high, known_values_.data());
     const Range known = count == 0 ? Range{low, high} : passes_->range(known_values_.data(), count);
@@ -277,7 +277,7 @@ void RowSampler::list_and_measure(const Bracket& bracket, float from, std::size_
                                   MeasuredBracket& measured) {
   list_runs_.clear();
   list_size_ = 0;
-  reserve(list_, (bracket.one_value() ? 0 : n_) + kBlock);
+  reserve_with_slack(list_, (bracket.one_value() ? 0 : n_) + kBlock);
   // A bracket of one value lists nothing: its low end is put out of reach.
   const float low = bracket.one_value() ? std::numeric_limits<float>::infinity() : bracket.low;
   const bool dense = bracket.kind == BracketKind::dense;

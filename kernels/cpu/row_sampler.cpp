@@ -16,7 +16,7 @@ namespace {
 constexpr float kLargestFinite = std::numeric_limits<float>::max();
 
 /// How far a guessed rank may be off, in standard deviations of the sample.
-constexpr double kBracketDeviations = 4.0;
+constexpr double kRankDeviations = 4.0;
 
 /// A list pays while it is shorter than this part of the row.
 std::size_t list_limit(std::size_t n) { return std::max(kShortRow, n / 4); }
@@ -120,7 +120,7 @@ bool RowSampler::collect_list(float low, float high, std::size_t limit) {
   if (hot_blocks_.size() < blocks_) hot_blocks_.resize(blocks_);
   const std::size_t hot =
       passes_->blocks_at_least(group_max_.data(), blocks_, low, hot_blocks_.data());
-  reserve(list_, std::min(limit, n_) + kBlock);
+  reserve_with_slack(list_, std::min(limit, n_) + kBlock);
   list_runs_.clear();
   list_size_ = 0;
   for (std::size_t i = 0; i < hot; ++i) {
@@ -180,7 +180,7 @@ float RowSampler::kth_largest_of_row(std::size_t k) {
     take_sample(low_, max_);
     const double rank =
         static_cast<double>(k) * static_cast<double>(sample_taken_) / static_cast<double>(n_);
-    const double margin = kBracketDeviations * std::sqrt(rank) + 1.0;
+    const double margin = kRankDeviations * std::sqrt(rank) + 1.0;
     const auto sample_value = [&](double wanted, float otherwise) {
       if (wanted < 1.0 || wanted > static_cast<double>(sample_size_)) return otherwise;
       return select_threshold(sample_.data(), sample_size_, count, low_, max_,

@@ -36,11 +36,6 @@ namespace fairdraw::cpu {
 /// Rows up to this length are listed whole: a guess would cost more than it saves.
 inline constexpr std::size_t kShortRow = 4096;
 
-/// Room for n values and what passes overwrite behind them.
-inline void reserve(std::vector<float>& values, std::size_t n) {
-  if (values.size() < n + kSlack) values.resize(n + kSlack);
-}
-
 struct FilterOptions {
   TieRule tie_rule = TieRule::keep_all;
   FilterOrder filter_order = FilterOrder::top_k_first;

@@ -17,10 +17,6 @@ std::int32_t midpoint_above(std::int32_t low, std::int32_t high) {
   return static_cast<std::int32_t>(sum >> 1);  // rounds up: low < middle <= high
 }
 
-void reserve(std::vector<float>& values, std::size_t n) {
-  if (values.size() < n + kSlack) values.resize(n + kSlack);
-}
-
 }  // namespace
 
 float select_threshold(const float* values, std::size_t n, const Measure& measure, float low,
@@ -45,7 +41,7 @@ float select_threshold(const float* values, std::size_t n, const Measure& measur
   tighten();
   for (int step = 1; low_key < high_key; ++step) {
     if (weighted && !weights_are_current) {
-      if (scratch.weights.size() < n + kSlack) scratch.weights.resize(n + kSlack);
+      reserve_with_slack(scratch.weights, n);
       passes.weigh(values, n, *measure.rule, from_order_key(low_key), scratch.weights.data());
       weights_are_current = true;
     }
@@ -64,7 +60,7 @@ float select_threshold(const float* values, std::size_t n, const Measure& measur
     }
     if (step % kStepsPerCut == 0 && n > kShortList) {
       std::vector<float>& cut = scratch.values[buffer];
-      reserve(cut, n);
+      reserve_with_slack(cut, n);
       n = passes.collect(values, n, from_order_key(low_key), from_order_key(high_key), cut.data());
       values = cut.data();
       buffer ^= 1;

@@ -14,6 +14,12 @@
 
 namespace fairdraw::cpu {
 
+/// Room for n values and for what passes overwrite after them.
+template <class T>
+void reserve_with_slack(std::vector<T>& values, std::size_t n) {
+  if (values.size() < n + kSlack) values.resize(n + kSlack);
+}
+
 /// Buffers of a search, kept between rows.
 struct SelectionScratch {
   std::vector<float> values[2];

@@ -6,21 +6,23 @@
 #include <string>
 #include <utility>
 
+#include "common/bump_allocator.h"
+
 namespace fairdraw::serving {
 namespace {
 
-constexpr std::align_val_t kCacheLine{64};
+constexpr std::align_val_t kAlignment{BumpAllocator::kHostAlignment};
 
 std::string text_of(RequestId id) { return std::to_string(id); }
 
 }  // namespace
 
 Block::Block(std::int64_t bytes)
-    : data_(static_cast<std::byte*>(::operator new(static_cast<std::size_t>(bytes), kCacheLine))) {
+    : data_(static_cast<std::byte*>(::operator new(static_cast<std::size_t>(bytes), kAlignment))) {
   std::memset(data_, 0, static_cast<std::size_t>(bytes));
 }
 
-Block::~Block() { ::operator delete(data_, kCacheLine); }
+Block::~Block() { ::operator delete(data_, kAlignment); }
 
 BatchSlots::BatchSlots(const BatchStateOptions& chosen)
     : options(chosen),

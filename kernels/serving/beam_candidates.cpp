@@ -28,7 +28,6 @@
 
 #include "common/exp2fix.h"
 #include "common/float_order.h"
-#include "cpu/row_sampler.h"
 #include "cpu/selection.h"
 
 namespace fairdraw::cpu {
@@ -106,7 +105,7 @@ const std::vector<BeamCandidate>& BeamCandidates::find(const Passes& passes, con
                                                        std::size_t most, RowStatus& status) {
   found_.clear();
   const std::size_t blocks = (n + kBlock - 1) / kBlock;
-  reserve(group_max_, blocks * kGroups);
+  reserve_with_slack(group_max_, blocks * kGroups);
   const RowScan scanned = passes.scan(x, n, group_max_.data());
   status = RowStatus::ok;
   if (scanned.has_nan || std::isnan(beam_score)) {

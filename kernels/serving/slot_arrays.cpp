@@ -1,48 +1,23 @@
 #include "serving/slot_arrays.h"
 
-#include <algorithm>
-
 #include "common/arguments.h"
+#include "common/bump_allocator.h"
 
 namespace fairdraw::serving {
-namespace {
-
-constexpr std::int64_t kAlignment = 64;  // a cache line; no array shares one with another
-
-/// Hands out places of a block one behind the other.
-class Places {
- public:
-  explicit Places(std::byte* block) : block_(block) {}
-
-  template <class T>
-  void give(T*& array, std::int64_t count) {
-    array = block_ == nullptr ? nullptr : reinterpret_cast<T*>(block_ + used_);
-    constexpr std::int64_t kSize = sizeof(T);
-    const std::int64_t bytes = std::min(count, kMaxBytes / kSize + kAlignment) * kSize;
-    used_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  }
-  std::int64_t used() const { return used_; }
-
- private:
-  std::byte* block_;
-  std::int64_t used_ = 0;
-};
-
-}  // namespace
 
 SlotArrays place_slot_arrays(const BatchStateOptions& options, std::byte* block) {
   const std::int64_t capacity = options.capacity;
   SlotArrays arrays;
-  Places places(block);
-  arrays.for_each_of_table([&](auto*& array) { places.give(array, capacity); });
-  arrays.table_bytes = places.used();
+  BumpAllocator memory(block, BumpAllocator::kHostAlignment);
+  arrays.for_each_of_table([&](auto*& array) { memory.allocate(array, capacity); });
+  arrays.table_bytes = memory.bytes();
 
   const auto give_list = [&](ListName name, std::int64_t room) {
     ListArrays& list = arrays.list(name);
     list.room = room;
     list.size = capacity * room;
     // One element where there is none, so that data is a pointer: lists of length 0 are lists.
-    places.give(list.data, list.size > 0 ? list.size : 1);
+    memory.allocate(list.data, list.size > 0 ? list.size : 1);
   };
   give_list(ListName::prompt, options.max_length);
   ListArrays& output = arrays.list(ListName::output);
@@ -50,8 +25,8 @@ SlotArrays place_slot_arrays(const BatchStateOptions& options, std::byte* block)
   output.room = arrays.list(ListName::prompt).room;
   output.size = arrays.list(ListName::prompt).size;
   give_list(ListName::bias, options.max_bias);
-  places.give(arrays.bias_values,
-              arrays.list(ListName::bias).size > 0 ? arrays.list(ListName::bias).size : 1);
+  memory.allocate(arrays.bias_values,
+                  arrays.list(ListName::bias).size > 0 ? arrays.list(ListName::bias).size : 1);
   give_list(ListName::stop_ids, options.max_stop_ids);
   give_list(ListName::bad_words, options.max_bad_word_tokens);
   give_list(ListName::bad_word_lengths, options.max_bad_words);
@@ -59,10 +34,10 @@ SlotArrays place_slot_arrays(const BatchStateOptions& options, std::byte* block)
   const bool dense = options.history == HistoryForm::dense;
   give_list(ListName::distinct_prompt, dense ? 0 : options.max_length);
   if (dense) {
-    places.give(arrays.output_counts, capacity * options.vocab);
-    places.give(arrays.prompt_mask, capacity * words_of(options.vocab));
+    memory.allocate(arrays.output_counts, capacity * options.vocab);
+    memory.allocate(arrays.prompt_mask, capacity * words_of(options.vocab));
   }
-  arrays.bytes = places.used();
+  arrays.bytes = memory.bytes();
   return arrays;
 }
 

@@ -17,6 +17,7 @@
 #include "harness/contract/usage_error.h"
 #include "harness/run/calls/random_words.h"
 #include "harness/run/calls/request.h"
+#include "harness/run/parallel.h"
 #include "python/bindings/arrays.h"
 #include "python/bindings/bindings.h"
 #include "python/bindings/python_sampler.h"
@@ -228,8 +229,7 @@ harness::RunRecord run(const RunArguments& arguments, const nb::object& progress
       interruptible.keep(std::move(error));
     }
   };
-  const unsigned hardware = std::max(1U, std::thread::hardware_concurrency());
-  const unsigned threads = arguments.jobs == 0 ? hardware : arguments.jobs;
+  const unsigned threads = harness::threads_of(arguments.jobs);
   std::future<harness::RunRecord> future = std::async(std::launch::async, [&] {
     return suites::run_plan(plan, options, threads,
                             progress.is_none() ? harness::Progress() : harness::Progress(report));

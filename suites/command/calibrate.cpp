@@ -6,9 +6,9 @@
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "harness/contract/usage_error.h"
+#include "harness/run/parallel.h"
 #include "suites/command/app.h"
 #include "suites/command/seed.h"
 #include "suites/command/verbs.h"
@@ -41,8 +41,7 @@ Json row_json(const suites::CalibrationRow& row) {
 int calibrate(CalibrateOptions options) {
   const SeedChoice seed = choose_seed(options.seed, options.seed_from);
   options.run.seed = seed.value;
-  const unsigned hardware = std::max(1U, std::thread::hardware_concurrency());
-  options.run.threads = options.jobs == 0 ? hardware : static_cast<unsigned>(options.jobs);
+  options.run.threads = harness::threads_of(static_cast<unsigned>(options.jobs));
   const std::vector<suites::CalibrationRow> rows = suites::calibrate(options.run);
   fmt::print("seed {} ({})\n{:<18} {:>6} {:>9} {:>11} {:>9} {:>9} {:>8} {:>5}\n", seed.value,
              seed.source, "statistic", "valid", "runs", "smallest p", "distance", "p of it",

@@ -10,11 +10,11 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <thread>
 #include <utility>
 
 #include "harness/contract/usage_error.h"
 #include "harness/inputs/counter_random.h"
+#include "harness/run/parallel.h"
 #include "suites/command/app.h"
 #include "suites/command/captured_files.h"
 #include "suites/command/seed.h"
@@ -230,8 +230,7 @@ int run(const MutantOptions& options) {
   kill.full = options.full;
   kill.seed = seed.value;
   kill.captured = load_all_captured({}, "");
-  kill.threads = options.jobs > 0 ? static_cast<unsigned>(options.jobs)
-                                  : std::max(1U, std::thread::hardware_concurrency());
+  kill.threads = harness::threads_of(static_cast<unsigned>(options.jobs));
   fmt::print("fairdraw {}: {} mutants, seed {} ({})\n", FAIRDRAW_VERSION, mutants.size(),
              seed.value, seed.source);
   std::fflush(stdout);

@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <thread>
 
 #include "harness/contract/usage_error.h"
+#include "harness/run/parallel.h"
 #include "reports/report.h"
 #include "suites/command/app.h"
 #include "suites/command/progress.h"
@@ -50,8 +50,7 @@ int verify(const VerifyOptions& options) {
   const suites::Plan plan = suites::make_plan(planned);
   expect_writable(options.report);
 
-  const unsigned hardware = std::max(1U, std::thread::hardware_concurrency());
-  const unsigned threads = options.jobs == 0 ? hardware : static_cast<unsigned>(options.jobs);
+  const unsigned threads = harness::threads_of(static_cast<unsigned>(options.jobs));
   fmt::print("fairdraw {}: suite {}, {} cases, seed {} ({})\n", FAIRDRAW_VERSION, options.suite,
              plan.jobs.size(), planned.seed, planned.seed_source);
   const harness::RunRecord record = suites::run_plan(plan, planned, threads, make_progress());

@@ -1,10 +1,15 @@
 // Requests, seeds, jobs: what carries the checks.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <set>
+#include <stdexcept>
+#include <vector>
 
 #include "harness/run/calls/random_words.h"
 #include "harness/run/checks/check.h"
+#include "harness/run/parallel.h"
 #include "harness/run/runner.h"
 #include "harness/run/tests/mutants.h"
 
@@ -132,6 +137,24 @@ TEST(RunJobs, ExceptionsAreErrorsOfTheirCase) {
   EXPECT_EQ(records[0].verdict, Verdict::error);
   EXPECT_EQ(records[0].message, "boom");
   EXPECT_EQ(records[1].verdict, Verdict::passed);
+}
+
+TEST(InParallel, CallsOnceForEachNumber) {
+  for (const unsigned threads : {0U, 1U, 4U}) {
+    std::vector<std::atomic<int>> calls(100);
+    in_parallel(calls.size(), threads, [&calls](std::size_t i) { ++calls[i]; });
+    EXPECT_TRUE(std::all_of(calls.begin(), calls.end(), [](const auto& n) { return n == 1; }));
+  }
+}
+
+TEST(InParallel, ThrowsWhatACallHasThrownAndBeginsNoMore) {
+  std::size_t calls = 0;
+  const auto work = [&calls](std::size_t i) {
+    ++calls;
+    if (i == 3) throw std::runtime_error("boom");
+  };
+  EXPECT_THROW(in_parallel(100, 1, work), std::runtime_error);
+  EXPECT_EQ(calls, 4U);
 }
 
 }  // namespace

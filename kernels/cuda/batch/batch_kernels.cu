@@ -25,6 +25,7 @@
 
 #include "cuda/batch/batch_kernels.h"
 #include "cuda/device/read_value.cuh"
+#include "cuda/device/row_launch.h"
 
 namespace fairdraw::cuda {
 namespace {
@@ -32,16 +33,6 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kTableThreads = 1024;
 constexpr int kTilesOfRow = 16;
-
-template <class Kernel, class... Arguments>
-cudaError_t launch(Kernel kernel, std::int64_t blocks, int threads, cudaStream_t stream,
-                   const Arguments&... arguments) {
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(blocks));
-  config.blockDim = dim3(static_cast<unsigned>(threads));
-  config.stream = stream;
-  return cudaLaunchKernelEx(&config, kernel, arguments...);
-}
 
 // --- Which rows ----------------------------------------------------------------------------------
 
@@ -239,27 +230,28 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 cudaError_t choose_rows(const ChooseTask& task, cudaStream_t stream) {
-  return launch(choose_rows_kernel, std::int64_t{task.slots} * kTilesOfRow, kThreads, stream, task);
+  return launch_clusters(choose_rows_kernel, std::int64_t{task.slots} * kTilesOfRow, 1, kThreads,
+                         stream, task);
 }
 
 cudaError_t advance_batch(const AdvanceTask& task, cudaStream_t stream) {
-  return launch(advance_batch_kernel, 1, kThreads, stream, task);
+  return launch_clusters(advance_batch_kernel, 1, 1, kThreads, stream, task);
 }
 
 cudaError_t merge_table(const MergeTask& task, cudaStream_t stream) {
-  return launch(merge_table_kernel, 1, kTableThreads, stream, task);
+  return launch_clusters(merge_table_kernel, 1, 1, kTableThreads, stream, task);
 }
 
 cudaError_t take_moved_rows(const RowsOfSlots& task, cudaStream_t stream) {
-  return launch(take_moved_rows_kernel, task.count, kThreads, stream, task);
+  return launch_clusters(take_moved_rows_kernel, task.count, 1, kThreads, stream, task);
 }
 
 cudaError_t fill_rows_of_slots(const RowsOfSlots& task, cudaStream_t stream) {
-  return launch(fill_rows_of_slots_kernel, task.count, kThreads, stream, task);
+  return launch_clusters(fill_rows_of_slots_kernel, task.count, 1, kThreads, stream, task);
 }
 
 cudaError_t mark_calls(const std::uint64_t* calls, std::uint64_t* point, cudaStream_t stream) {
-  return launch(mark_calls_kernel, 1, 1, stream, calls, point);
+  return launch_clusters(mark_calls_kernel, 1, 1, 1, stream, calls, point);
 }
 
 }  // namespace fairdraw::cuda

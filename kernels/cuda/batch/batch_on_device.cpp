@@ -1,7 +1,7 @@
 #include "cuda/batch/batch_on_device.h"
 
 #include "common/arguments.h"
-#include "cuda/device/bump_allocator.h"
+#include "common/bump_allocator.h"
 #include "cuda/device/device_pointers.h"
 
 namespace fairdraw::cuda {
@@ -27,23 +27,23 @@ Error BatchOnDevice::create(const FusedSamplingOptions& options) {
   arrays_ = serving::place_slot_arrays(options_, static_cast<std::byte*>(block_.data()));
 
   const std::int64_t capacity = options_.capacity;
-  const auto place = [&](DevicePlaces places) {
-    places.give(staged_, arrays_.table_bytes);
-    places.give(from_, capacity);
-    places.give(changed_, capacity);
-    places.give(kept_offsets_, capacity);
-    places.give(kept_lengths_, capacity);
-    places.give(may_draw_, capacity);
-    places.give(epoch_, 1);
-    if (options.logit_offsets) places.give(offsets_, capacity + 1);
+  const auto place = [&](BumpAllocator memory) {
+    memory.allocate(staged_, arrays_.table_bytes);
+    memory.allocate(from_, capacity);
+    memory.allocate(changed_, capacity);
+    memory.allocate(kept_offsets_, capacity);
+    memory.allocate(kept_lengths_, capacity);
+    memory.allocate(may_draw_, capacity);
+    memory.allocate(epoch_, 1);
+    if (options.logit_offsets) memory.allocate(offsets_, capacity + 1);
     if (options.bitmask) {
-      places.give(allowed_, capacity * words_of(options_.vocab));
-      places.give(moved_allowed_, capacity * words_of(options_.vocab));
+      memory.allocate(allowed_, capacity * words_of(options_.vocab));
+      memory.allocate(moved_allowed_, capacity * words_of(options_.vocab));
     }
-    return places.used();
+    return memory.bytes();
   };
-  if (Error error = rest_.reserve(place(DevicePlaces(nullptr)))) return error;
-  place(DevicePlaces(rest_.data()));
+  if (Error error = rest_.reserve(place(BumpAllocator(nullptr)))) return error;
+  place(BumpAllocator(rest_.data()));
 
   if (Error error = uploads_.create(stream_)) return error;
   const auto fill = [this](const DeviceBuffer& buffer) {

@@ -24,12 +24,11 @@
 #include <vector>
 
 #include "common/arguments.h"
+#include "common/bump_allocator.h"
 #include "cuda/batch/batch_on_device.h"
 #include "cuda/batch/step_plan.h"
 #include "cuda/batch/token_copies.h"
 #include "cuda/calls/sample_rows.h"
-#include "cuda/device/availability.h"
-#include "cuda/device/bump_allocator.h"
 #include "cuda/device/device_pointers.h"
 #include "fairdraw/cuda_fused_sampling_processor.h"
 
@@ -114,18 +113,18 @@ Error FusedSamplingProcessor::Device::create() {
   if (Error error = copies.create(batch.capacity(), options)) return error;
   const std::int64_t capacity = batch.capacity();
   const std::int64_t vocab = batch.options().vocab;
-  const auto place = [&](DevicePlaces places) {
-    places.give(choices, capacity);
-    places.give(active, capacity);
-    places.give(drawn, capacity);
-    places.give(drawn_statuses, capacity);
-    places.give(tokens, capacity);
-    places.give(counts, capacity);
-    places.give(statuses, capacity);
-    return places.used();
+  const auto place = [&](BumpAllocator memory) {
+    memory.allocate(choices, capacity);
+    memory.allocate(active, capacity);
+    memory.allocate(drawn, capacity);
+    memory.allocate(drawn_statuses, capacity);
+    memory.allocate(tokens, capacity);
+    memory.allocate(counts, capacity);
+    memory.allocate(statuses, capacity);
+    return memory.bytes();
   };
-  if (Error error = per_slot.reserve(place(DevicePlaces(nullptr)))) return error;
-  place(DevicePlaces(per_slot.data()));
+  if (Error error = per_slot.reserve(place(BumpAllocator(nullptr)))) return error;
+  place(BumpAllocator(per_slot.data()));
   if (options.logit_offsets) {
     if (Error error = gathered.reserve(capacity * row_bytes_of(vocab, kWidestLogit))) return error;
     // What lies between rows is read with them, and looked at by nobody.

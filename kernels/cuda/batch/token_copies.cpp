@@ -4,7 +4,7 @@
 #include <string>
 
 #include "common/arguments.h"
-#include "cuda/device/bump_allocator.h"
+#include "common/bump_allocator.h"
 #include "cuda/device/device_pointers.h"
 
 namespace fairdraw::cuda {
@@ -26,14 +26,14 @@ Error TokenCopies::create(std::int32_t capacity, const FusedSamplingOptions& opt
   statuses_.assign(slots, RowStatus::inactive);
 
   if (Error error = own_.create()) return error;
-  const auto place = [&](DevicePlaces places) {
-    places.give(records_, std::int64_t{most_calls_} * capacity_);
-    places.give(calls_, 1);
-    places.give(points_, options.most_copies);
-    return places.used();
+  const auto place = [&](BumpAllocator memory) {
+    memory.allocate(records_, std::int64_t{most_calls_} * capacity_);
+    memory.allocate(calls_, 1);
+    memory.allocate(points_, options.most_copies);
+    return memory.bytes();
   };
-  if (Error error = memory_.reserve(place(DevicePlaces(nullptr)))) return error;
-  place(DevicePlaces(memory_.data()));
+  if (Error error = memory_.reserve(place(BumpAllocator(nullptr)))) return error;
+  place(BumpAllocator(memory_.data()));
   // No record is of a call: the number of none has its highest bits set.
   if (Error error = check_call(
           "a ring of records",

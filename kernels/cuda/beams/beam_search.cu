@@ -28,7 +28,6 @@
 #include "cuda/beams/beam_search.h"
 #include "cuda/device/block_sums.cuh"
 #include "cuda/device/row_launch.h"
-#include "cuda/outputs/log_probability.cuh"
 #include "cuda/outputs/row_heads.cuh"
 #include "cuda/row_filter/filtered_row.cuh"
 
@@ -82,9 +81,9 @@ struct Shared {
   BeamCandidate found[RowHeads::kMax];
   BeamCandidate ranked[RowHeads::kMax];
   std::int32_t count[kMaxBeamWidth];  ///< candidates of each beam
-  std::int32_t warp_hits[kThreads / kWarpSize];
+  std::int32_t warp_hits[kThreads / kWarp];
   std::int32_t status[kMaxBeamWidth];
-  BeamCandidate sorted[kFewBeams * kWarpSize];  ///< of requests with few beams
+  BeamCandidate sorted[kFewBeams * kWarp];  ///< of requests with few beams
 };
 /// A beam's count while it is left to the whole block.
 constexpr std::int32_t kForBlock = -1;
@@ -131,8 +130,8 @@ class BeamStep {
     return task_.step.scores.data[r_ * task_.step.max_width + beam];
   }
   __device__ BeamCandidate* candidates_of(int beam) const {
-    if (terms_.live <= kFewBeams && terms_.most <= kWarpSize) {
-      return shared_.sorted + beam * kWarpSize;
+    if (terms_.live <= kFewBeams && terms_.most <= kWarp) {
+      return shared_.sorted + beam * kWarp;
     }
     return task_.candidates + (r_ * task_.step.max_width + beam) * RowHeads::kMax;
   }
@@ -148,7 +147,7 @@ class BeamStep {
   /// Each beam's first candidates, sorted; their numbers in shared memory. All threads. Beams with
   /// few values are a warp's each, all at once; what is left takes the block, one after the other.
   __device__ RowStatus find_candidates() {
-    for (int beam = warp_of_thread(); beam < terms_.live; beam += kThreads / kWarpSize) {
+    for (int beam = warp_of_thread(); beam < terms_.live; beam += kThreads / kWarp) {
       const RowRecord record = task_.records[row_of(beam)];
       const RowStatus status = status_of(beam, record.status);
       const int found = find_by_warp(beam, record);
@@ -188,11 +187,11 @@ class BeamStep {
     const std::int32_t noted_id = task_.heads.ids[at];
     const std::int32_t asked = task_.top_k[number];
     const BeamScore score = score_of(beam, record);
-    if (n < 0 || n > kWarpSize) return kForBlock;
+    if (n < 0 || n > kWarp) return kForBlock;
     const float x = lane < n ? noted : -CUDART_INF_F;
     const std::int32_t id = lane < n ? noted_id : -1;
     const float mine = lane < n ? score(x) : -CUDART_INF_F;
-    const int finite = __popc(__ballot_sync(kWholeWarp, mine > -CUDART_INF_F));
+    const int finite = __popc(__ballot_sync(kAllLanes, mine > -CUDART_INF_F));
     const auto most = static_cast<int>(terms_.most);
     const int wanted = finite < most ? finite : most;
     if (wanted == 0) return 0;
@@ -261,11 +260,11 @@ class BeamStep {
       const std::int64_t token = first + thread;
       const float x = token < row.vocab ? row.value(token) : -CUDART_INF_F;
       const bool ties = x >= -FLT_MAX && score(x) == tied;
-      const unsigned votes = __ballot_sync(kWholeWarp, ties);
+      const unsigned votes = __ballot_sync(kAllLanes, ties);
       if (lane_of_thread() == 0) shared_.warp_hits[warp_of_thread()] = __popc(votes);
       __syncthreads();
       int mine = place + __popc(votes & ((1U << lane_of_thread()) - 1U));
-      for (int warp = 0; warp < kThreads / kWarpSize; ++warp) {
+      for (int warp = 0; warp < kThreads / kWarp; ++warp) {
         if (warp < warp_of_thread()) mine += shared_.warp_hits[warp];
         place += shared_.warp_hits[warp];
       }
@@ -294,8 +293,8 @@ class BeamStep {
     for (int beam = 0; beam < terms_.live; ++beam) all += shared_.count[beam];
     const auto most = static_cast<int>(terms_.most);
     const int wanted = all < most ? all : most;
-    for (int beam = warp_of_thread(); beam < terms_.live; beam += kThreads / kWarpSize) {
-      for (int i = lane_of_thread(); i < shared_.count[beam]; i += kWarpSize) {
+    for (int beam = warp_of_thread(); beam < terms_.live; beam += kThreads / kWarp) {
+      for (int i = lane_of_thread(); i < shared_.count[beam]; i += kWarp) {
         const BeamCandidate candidate = candidates_of(beam)[i];
         int place = i;
         for (int other = 0; other < terms_.live && place < wanted; ++other) {

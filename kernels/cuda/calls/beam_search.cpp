@@ -6,24 +6,23 @@
 #include "common/beam_scores.h"
 #include "cuda/calls/sample_rows.h"
 #include "cuda/calls/workspace.h"
-#include "cuda/device/availability.h"
 #include "cuda/device/device_pointers.h"
 #include "fairdraw/cuda_beam_result.h"
 
 namespace fairdraw::cuda {
 namespace {
 
-BeamTask task_of(const BeamStepRequest& step, const BeamStepResult& result, Parts& parts) {
+BeamTask task_of(const BeamStepRequest& step, const BeamStepResult& result, BumpAllocator& memory) {
   const std::int64_t rows = step.rows.rows;
   BeamTask task;
   task.step = step;
   task.result = result;
-  task.terms = parts.take<BeamTerms>(step.requests);
-  task.top_k = parts.take<std::int32_t>(rows);
-  task.active = parts.take<std::uint8_t>(rows);
-  task.records = parts.take<RowRecord>(rows);
-  task.heads = heads_of(rows, parts);
-  task.candidates = parts.take<BeamCandidate>(step.requests * step.max_width * RowHeads::kMax);
+  memory.allocate(task.terms, step.requests);
+  memory.allocate(task.top_k, rows);
+  memory.allocate(task.active, rows);
+  memory.allocate(task.records, rows);
+  task.heads = heads_of(rows, memory);
+  memory.allocate(task.candidates, step.requests * step.max_width * RowHeads::kMax);
   return task;
 }
 
@@ -105,9 +104,9 @@ RowsTask rows_task(const BeamTask& task) {
 
 std::int64_t workspace_bytes(const BeamStepRequest& step) noexcept {
   if (step.requests <= 0) return 0;
-  Parts parts(nullptr);
-  task_of(step, {}, parts);
-  return parts.bytes();
+  BumpAllocator memory(nullptr);
+  task_of(step, {}, memory);
+  return memory.bytes();
 }
 
 Error beam_search_step(const BeamStepRequest& step, const BeamStepResult& result,
@@ -122,8 +121,8 @@ Error beam_search_step(const BeamStepRequest& step, const BeamStepResult& result
   if (Error error = check_batch(step.rows, "rows")) return error;
   if (Error error = check_pointers(step, result, execution)) return error;
   if (step.requests == 0) return {};
-  Parts parts(execution.workspace);
-  const BeamTask task = task_of(step, result, parts);
+  BumpAllocator memory(execution.workspace);
+  const BeamTask task = task_of(step, result, memory);
   const cudaStream_t stream = stream_of(execution);
   if (Error e = check_launch("beam_search", prepare_beam_rows(task, stream))) return e;
   if (step.rows.rows > 0) {

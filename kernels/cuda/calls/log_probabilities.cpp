@@ -1,12 +1,10 @@
 // Reports of log-probabilities on the GPU (fairdraw/log_probabilities.h): which launches a call
 // needs. The kernels are row_logprobs.cu, and filter_rows.cuh for the n largest.
-#include "cuda/calls/log_probabilities.h"
 
 #include <algorithm>
 
 #include "common/arguments.h"
 #include "cuda/calls/sample_rows.h"
-#include "cuda/device/availability.h"
 #include "cuda/device/device_pointers.h"
 
 namespace fairdraw::cuda {

@@ -9,14 +9,12 @@
 #include <string>
 
 #include "common/arguments.h"
-#include "cuda/calls/log_probabilities.h"
 #include "cuda/calls/sample_rows.h"
 #include "cuda/calls/workspace.h"
-#include "cuda/device/availability.h"
 #include "cuda/device/device_pointers.h"
 #include "cuda/outputs/draw_outputs.h"
 #include "cuda/outputs/write_rows.h"
-#include "cuda/processing/edit_rows.h"
+#include "cuda/processing/edit_planes.h"
 
 namespace fairdraw::cuda {
 namespace {
@@ -162,8 +160,8 @@ Error sample_rows(const SampleRequest& request, const SampleResult& result,
 
   const Plan plan = plan_of(request, result, options);
   const cudaStream_t stream = stream_of(execution);
-  Parts parts(execution.workspace);
-  const Workspace workspace = Workspace::of(request, result.logprobs.given(), parts);
+  BumpAllocator memory(execution.workspace);
+  const Workspace workspace = Workspace::of(request, result.logprobs.given(), memory);
   const bool filters = plan.draws_in_row_kernel || plan.needs_records();
   RowsTask task = rows_task(request, result, options, plan, workspace);
   // Nothing but reports of raw rows: one launch does for both.

@@ -1,9 +1,11 @@
-// What `sample` and the operations of fairdraw/sampling.h share on the GPU (sample.cpp).
+// What `sample`, log_probabilities and the operations of fairdraw/sampling.h share on the GPU.
 #pragma once
 
 #include <cstdint>
 
-#include "cuda/row_filter/filtered_rows.h"
+#include "cuda/calls/workspace.h"
+#include "cuda/outputs/row_logprobs.h"
+#include "cuda/row_filter/filter_rows.h"
 #include "fairdraw/cuda.h"
 
 namespace fairdraw::cuda {
@@ -22,11 +24,22 @@ struct SampleOptions {
   bool reports_statuses = false;  ///< of a call without tokens: row_logprobs writes them
 };
 
+/// Defined in sample.cpp, as check_batch is.
 Error sample_rows(const SampleRequest& request, const SampleResult& result,
                   const Execution& execution, const SampleOptions& options);
 
 /// No error, or one for a batch that is too large. `name` as in rows_name.
 Error check_batch(const RowsView& rows, const char* name);
+
+/// The filters that leave the largest top_n tokens of a row, or two where that is fewer: one would
+/// be greedy, and leave no sum. Defined in log_probabilities.cpp, as enqueue_reports is.
+void keep_largest(std::int32_t top_n, RowsTask& task);
+
+/// Enqueues the reports of a call whose rows are filtered by `rows`, and whose tokens are drawn.
+/// `report`: all but `tops`. One record of rows.records may already be what raw modes need:
+/// rows_are_raw.
+Error enqueue_reports(const RowsTask& rows, bool rows_are_raw, LogprobsTask report,
+                      const Workspace& workspace, Path path, cudaStream_t stream);
 
 inline cudaStream_t stream_of(const Execution& execution) {
   return static_cast<cudaStream_t>(execution.stream);

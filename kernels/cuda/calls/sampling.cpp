@@ -3,10 +3,9 @@
 #include "common/arguments.h"
 #include "common/draw_calls.h"
 #include "cuda/calls/sample_rows.h"
-#include "cuda/device/availability.h"
 #include "cuda/device/device_pointers.h"
 #include "cuda/outputs/write_rows.h"
-#include "cuda/speculation/chain_speculative_sampling.h"
+#include "cuda/speculation/drafted_rows.h"
 
 namespace fairdraw::cuda {
 namespace {

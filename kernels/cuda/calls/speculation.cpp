@@ -14,9 +14,8 @@
 #include "common/speculative_arguments.h"
 #include "cuda/calls/sample_rows.h"
 #include "cuda/calls/workspace.h"
-#include "cuda/device/availability.h"
 #include "cuda/device/device_pointers.h"
-#include "cuda/processing/edit_rows.h"
+#include "cuda/processing/edit_planes.h"
 #include "cuda/row_filter/weigh_rows.h"
 #include "cuda/speculation/drafted_rows.h"
 
@@ -33,56 +32,56 @@ struct DraftWorkspace {
   std::int32_t* depths = nullptr;
   std::int32_t* children = nullptr;
 
-  static RowSettings settings(Parts& parts, std::int64_t rows) {
+  static RowSettings settings(BumpAllocator& memory, std::int64_t rows) {
     RowSettings settings;
-    settings.temperature = parts.take<float>(rows);
-    settings.top_k = parts.take<std::int32_t>(rows);
-    settings.top_p = parts.take<float>(rows);
-    settings.min_p = parts.take<float>(rows);
-    settings.active = parts.take<std::uint8_t>(rows);
+    memory.allocate(settings.temperature, rows);
+    memory.allocate(settings.top_k, rows);
+    memory.allocate(settings.top_p, rows);
+    memory.allocate(settings.min_p, rows);
+    memory.allocate(settings.active, rows);
     return settings;
   }
 
   static DraftWorkspace of(const TargetRows& target, std::int64_t places, std::int64_t draft_rows,
-                           bool knows_distribution, bool is_tree, Parts& parts) {
+                           bool knows_distribution, bool is_tree, BumpAllocator& memory) {
     const SampleRequest rows = rows_of(target);
     const std::int64_t n = rows.logits.rows;
     DraftWorkspace workspace;
-    workspace.target = Workspace::of(rows, false, parts);
-    workspace.requests = parts.take<DraftedState>(target.batch);
-    workspace.of_target = settings(parts, n);
-    workspace.draws.seed = parts.take<std::uint64_t>(n);
-    workspace.draws.offset = parts.take<std::uint64_t>(n);
-    workspace.draws.index = parts.take<std::uint32_t>(n);
-    workspace.draws.tokens = parts.take<std::int32_t>(n);
-    workspace.draws.statuses = parts.take<RowStatus>(n);
+    workspace.target = Workspace::of(rows, false, memory);
+    memory.allocate(workspace.requests, target.batch);
+    workspace.of_target = settings(memory, n);
+    memory.allocate(workspace.draws.seed, n);
+    memory.allocate(workspace.draws.offset, n);
+    memory.allocate(workspace.draws.index, n);
+    memory.allocate(workspace.draws.tokens, n);
+    memory.allocate(workspace.draws.statuses, n);
     if (knows_distribution) {
-      workspace.draft_records = parts.take<RowRecord>(draft_rows);
-      workspace.of_draft = settings(parts, draft_rows);
-      if (is_tree) workspace.children = parts.take<std::int32_t>(n);
+      memory.allocate(workspace.draft_records, draft_rows);
+      workspace.of_draft = settings(memory, draft_rows);
+      if (is_tree) memory.allocate(workspace.children, n);
     }
-    if (is_tree) workspace.depths = parts.take<std::int32_t>(places > 0 ? places : 1);
+    if (is_tree) memory.allocate(workspace.depths, places > 0 ? places : 1);
     return workspace;
   }
 };
 
-DraftWorkspace workspace_of(const VerifyChainRequest& request, Parts& parts) {
+DraftWorkspace workspace_of(const VerifyChainRequest& request, BumpAllocator& memory) {
   const std::int64_t places = request.draft_tokens.size;
   return DraftWorkspace::of(request.target, places, places, request.draft_law != DraftLaw::none,
-                            false, parts);
+                            false, memory);
 }
 
-DraftWorkspace workspace_of(const VerifyTreeRequest& request, Parts& parts) {
+DraftWorkspace workspace_of(const VerifyTreeRequest& request, BumpAllocator& memory) {
   return DraftWorkspace::of(request.target, request.draft_tokens.size, request.target.logits.rows,
-                            request.draft_law != DraftLaw::none, true, parts);
+                            request.draft_law != DraftLaw::none, true, memory);
 }
 
 template <class Request>
 std::int64_t bytes_of(const Request& request) {
   if (request.target.batch <= 0) return 0;
-  Parts parts(nullptr);
-  workspace_of(request, parts);
-  return parts.bytes();
+  BumpAllocator memory(nullptr);
+  workspace_of(request, memory);
+  return memory.bytes();
 }
 
 void check_filters(DevicePointers& pointers, const LawFilters& filters, const std::string& prefix) {
@@ -256,8 +255,8 @@ Error verify_chain(const VerifyChainRequest& request, const VerifyChainResult& r
   if (request.target.batch == 0) return {};
 
   const cudaStream_t stream = stream_of(execution);
-  Parts parts(execution.workspace);
-  const DraftWorkspace workspace = workspace_of(request, parts);
+  BumpAllocator memory(execution.workspace);
+  const DraftWorkspace workspace = workspace_of(request, memory);
   DraftTask task = task_of(request, workspace);
   task.draft_rows = request.draft_tokens.size;
   if (Error e = draw_target(task, workspace, path, stream)) return e;
@@ -285,8 +284,8 @@ Error verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult& resu
   if (request.target.batch == 0) return {};
 
   const cudaStream_t stream = stream_of(execution);
-  Parts parts(execution.workspace);
-  const DraftWorkspace workspace = workspace_of(request, parts);
+  BumpAllocator memory(execution.workspace);
+  const DraftWorkspace workspace = workspace_of(request, memory);
   DraftTask task = task_of(request, workspace);
   task.parents = request.parents;
   task.max_depth = request.max_depth;

@@ -8,9 +8,9 @@ std::int64_t rows_of(const SampleRequest& request) {
 }
 
 std::int64_t bytes_of(const SampleRequest& request, bool reports) {
-  Parts parts(nullptr);
-  Workspace::of(request, reports, parts);
-  return parts.bytes();
+  BumpAllocator memory(nullptr);
+  Workspace::of(request, reports, memory);
+  return memory.bytes();
 }
 
 }  // namespace
@@ -24,18 +24,18 @@ bool is_processed(const LogitsProcessing& processing) {
          is_set(processing.min_tokens, 0);
 }
 
-RowHeads heads_of(std::int64_t rows, Parts& parts) {
+RowHeads heads_of(std::int64_t rows, BumpAllocator& memory) {
   RowHeads heads;
-  heads.counts = parts.take<std::int32_t>(rows);
-  heads.values = parts.take<float>(rows * RowHeads::kMax);
-  heads.ids = parts.take<std::int32_t>(rows * RowHeads::kMax);
+  memory.allocate(heads.counts, rows);
+  memory.allocate(heads.values, rows * RowHeads::kMax);
+  memory.allocate(heads.ids, rows * RowHeads::kMax);
   return heads;
 }
 
 std::int64_t workspace_bytes(std::int64_t rows) noexcept {
-  Parts parts(nullptr);
-  parts.take<RowRecord>(rows);
-  return parts.bytes();
+  BumpAllocator memory(nullptr);
+  memory.allocate<RowRecord>(rows);
+  return memory.bytes();
 }
 
 std::int64_t workspace_bytes(const SampleRequest& request) noexcept {
@@ -47,22 +47,22 @@ std::int64_t workspace_bytes(const SampleRequest& request,
   return bytes_of(request, logprobs.given());
 }
 
-Workspace Workspace::of(const SampleRequest& request, bool reports, Parts& parts) {
+Workspace Workspace::of(const SampleRequest& request, bool reports, BumpAllocator& memory) {
   const std::int64_t rows = rows_of(request);
   Workspace workspace;
-  workspace.records = parts.take<RowRecord>(rows);
+  memory.allocate(workspace.records, rows);
   if (is_processed(request.processing) && rows > 0) {
     EditPlanes& edits = workspace.edits;
     edits.places_of_row = places_of(request.logits.vocab);
     const std::int64_t places = rows * edits.places_of_row;
-    edits.bits = parts.take<EditBits>(places / 32);
-    edits.later = parts.take<std::uint32_t>(places / 32);
-    edits.faults = parts.take<std::uint32_t>(rows);
-    edits.values = parts.take<float>(places);
+    memory.allocate(edits.bits, places / 32);
+    memory.allocate(edits.later, places / 32);
+    memory.allocate(edits.faults, rows);
+    memory.allocate(edits.values, places);
   }
   if (reports) {
-    workspace.tops = parts.take<RowRecord>(rows);
-    workspace.heads = heads_of(rows, parts);
+    memory.allocate(workspace.tops, rows);
+    workspace.heads = heads_of(rows, memory);
   }
   return workspace;
 }

@@ -10,20 +10,19 @@
 #include <cstdint>
 
 #include "common/host_device.h"
+#include "cuda/device/warp_sums.cuh"
 
 namespace fairdraw::cuda {
 
-inline constexpr int kWarpSize = 32;
 inline constexpr int kMaxWarps = 32;  ///< of a block
-inline constexpr unsigned kWholeWarp = 0xffffffffU;
 
-__device__ inline int lane_of_thread() { return static_cast<int>(threadIdx.x) % kWarpSize; }
-__device__ inline int warp_of_thread() { return static_cast<int>(threadIdx.x) / kWarpSize; }
-__device__ inline int warps_of_block() { return static_cast<int>(blockDim.x) / kWarpSize; }
+__device__ inline int lane_of_thread() { return static_cast<int>(threadIdx.x) % kWarp; }
+__device__ inline int warp_of_thread() { return static_cast<int>(threadIdx.x) / kWarp; }
+__device__ inline int warps_of_block() { return static_cast<int>(blockDim.x) / kWarp; }
 
 template <class T>
 __device__ T value_of_lane(T value, int lane) {
-  return __shfl_sync(kWholeWarp, value, lane);
+  return __shfl_sync(kAllLanes, value, lane);
 }
 __device__ inline uint128_t value_of_lane(uint128_t value, int lane) {
   const std::uint64_t low = value_of_lane(static_cast<std::uint64_t>(value), lane);
@@ -53,7 +52,7 @@ struct Maximum {
 /// The combination of all lanes' values, on every lane.
 template <class T, class Combine>
 __device__ T reduce_warp(T value, const Combine& combine) {
-  for (int distance = kWarpSize / 2; distance > 0; distance /= 2) {
+  for (int distance = kWarp / 2; distance > 0; distance /= 2) {
     value = combine(value, value_of_lane(value, lane_of_thread() ^ distance));
   }
   return value;
@@ -62,7 +61,7 @@ __device__ T reduce_warp(T value, const Combine& combine) {
 /// The sum of the values of this lane and of all lanes before it.
 template <class T>
 __device__ T inclusive_sum_of_warp(T value) {
-  for (int distance = 1; distance < kWarpSize; distance *= 2) {
+  for (int distance = 1; distance < kWarp; distance *= 2) {
     const int source = lane_of_thread() - distance;
     const T before = value_of_lane(value, source < 0 ? 0 : source);
     if (source >= 0) value += before;

@@ -4,11 +4,10 @@
 #include <cstdio>
 
 #include "common/arguments.h"
+#include "common/bump_allocator.h"
 
 namespace fairdraw::cuda {
 namespace {
-
-constexpr std::size_t kWorkspaceAlignment = 256;  // what cudaMalloc gives
 
 std::string hexadecimal(const void* pointer) {
   std::array<char, 2 + 2 * sizeof(void*) + 1> text{};
@@ -136,7 +135,8 @@ void DevicePointers::check_workspace(const Execution& execution, std::int64_t ne
         ">= " + std::to_string(needed) + " (room for " + std::to_string(rows) + " rows)");
     return;
   }
-  check("workspace", execution.workspace, kWorkspaceAlignment);
+  check("workspace", execution.workspace,
+        static_cast<std::size_t>(BumpAllocator::kDeviceAlignment));
 }
 
 }  // namespace fairdraw::cuda

@@ -1,4 +1,5 @@
-// What a call is given on the device: kinds of pointers, workspace; and what a launch answers.
+// What a call asks before it launches, whether the device can run it and what it was given there
+// (kinds of pointers, workspace), and what the launch answers.
 //
 // All of it is legal while a stream is captured: attributes are read, nothing is enqueued.
 #pragma once
@@ -12,6 +13,23 @@
 #include "fairdraw/cuda.h"
 
 namespace fairdraw::cuda {
+
+/// No error, and `path` made definite where the device leaves no choice (best is block where there
+/// are no clusters); or why the call cannot run here. Defined in availability.cu.
+Error check_path(Path& path);
+
+/// Lets this thread load code while it, or another thread, captures a stream: for what is asked of
+/// a device once.
+class RelaxedCapture {
+ public:
+  RelaxedCapture() { static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode_)); }
+  ~RelaxedCapture() { static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode_)); }
+  RelaxedCapture(const RelaxedCapture&) = delete;
+  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+
+ private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
 
 /// Checks pointers one by one and keeps the first error. What is not given, or has no elements, is
 /// not looked at. Device memory of the current device and managed memory pass; of arrays only the

@@ -16,18 +16,27 @@ struct ClusterLaunch {
     config.blockDim = dim3(static_cast<unsigned>(threads));
     config.dynamicSmemBytes = static_cast<std::size_t>(dynamic_bytes);
     config.stream = stream;
+    config.attrs = attributes;
+    if (blocks == 1) return;
+    cudaLaunchAttribute& cluster = attributes[config.numAttrs++];
     cluster.id = cudaLaunchAttributeClusterDimension;
     cluster.val.clusterDim.x = static_cast<unsigned>(blocks);
     cluster.val.clusterDim.y = 1;
     cluster.val.clusterDim.z = 1;
-    config.attrs = &cluster;
-    config.numAttrs = blocks > 1 ? 1 : 0;
   }
-  ClusterLaunch(const ClusterLaunch&) = delete;  // `config` points to `cluster`
+  ClusterLaunch(const ClusterLaunch&) = delete;  // `config` points to `attributes`
   ClusterLaunch& operator=(const ClusterLaunch&) = delete;
 
+  /// Lets the kernel start before the stream's kernel before it has ended, for which it waits
+  /// itself (compute capability 9.0). Called once at most.
+  void start_early() {
+    cudaLaunchAttribute& early = attributes[config.numAttrs++];
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+  }
+
   cudaLaunchConfig_t config{};
-  cudaLaunchAttribute cluster{};
+  cudaLaunchAttribute attributes[2]{};
 };
 
 /// Enqueues kernel(arguments...) over count * blocks blocks without dynamic shared memory. Returns

@@ -1,11 +1,12 @@
-// Sums, prefix sums and extremes over the lanes of a warp. All lanes take part.
+// A warp, and sums, prefix sums and extremes over its lanes. All lanes take part.
 #pragma once
 
 #include <cstdint>
 
-#include "cuda/row_filter/row_segment.cuh"
-
 namespace fairdraw::cuda {
+
+inline constexpr int kWarp = 32;
+inline constexpr unsigned kAllLanes = 0xffffffffU;
 
 /// The sum over all lanes, in every lane.
 template <class T>

@@ -27,7 +27,6 @@
 #include "cuda/device/block_sums.cuh"
 #include "cuda/device/row_launch.h"
 #include "cuda/outputs/draw_outputs.h"
-#include "cuda/outputs/log_probability.cuh"
 #include "cuda/outputs/prefix_draw.cuh"
 #include "cuda/row_filter/filtered_row.cuh"
 

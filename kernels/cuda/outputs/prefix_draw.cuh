@@ -16,7 +16,7 @@
 namespace fairdraw::cuda {
 
 inline constexpr int kRanges = 256;
-static_assert(kRanges % kWarpSize == 0);
+static_assert(kRanges % kWarp == 0);
 
 /// In shared memory.
 template <class Sum>
@@ -30,7 +30,7 @@ struct TokenRange {
 
   __device__ static TokenRange of(int number, std::int64_t vocab) {
     const std::int64_t share = (vocab + kRanges - 1) / kRanges;
-    const std::int64_t length = (share + kWarpSize - 1) / kWarpSize * kWarpSize;
+    const std::int64_t length = (share + kWarp - 1) / kWarp * kWarp;
     const std::int64_t begin = number * length;
     return {begin < vocab ? begin : vocab, begin + length < vocab ? begin + length : vocab};
   }
@@ -44,8 +44,7 @@ __device__ void sum_ranges(PrefixSums<Sum>& sums, std::int64_t vocab, const Weig
     const TokenRange range = TokenRange::of(number, vocab);
     Sum sum = 0;
 #pragma unroll 4
-    for (std::int64_t token = range.begin + lane_of_thread(); token < range.end;
-         token += kWarpSize) {
+    for (std::int64_t token = range.begin + lane_of_thread(); token < range.end; token += kWarp) {
       sum += weight(token);
     }
     sum = reduce_warp(sum, Add{});
@@ -53,7 +52,7 @@ __device__ void sum_ranges(PrefixSums<Sum>& sums, std::int64_t vocab, const Weig
   }
   __syncthreads();
   if (warp_of_thread() == 0) {
-    constexpr int kALane = kRanges / kWarpSize;
+    constexpr int kALane = kRanges / kWarp;
     Sum* mine = sums.inclusive + lane_of_thread() * kALane;
     Sum of_lane = 0;
     for (int i = 0; i < kALane; ++i) of_lane += mine[i];
@@ -80,23 +79,23 @@ __device__ std::int32_t draw_token(const PrefixSums<Sum>& sums, std::int64_t voc
 
   constexpr int kSteps = 8;  // of one value a lane: 256 tokens
   std::int64_t begin = range.begin;
-  for (; begin + kSteps * kWarpSize < range.end; begin += kSteps * kWarpSize) {
+  for (; begin + kSteps * kWarp < range.end; begin += kSteps * kWarp) {
     Sum sum = 0;
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
-      sum += weight(begin + step * kWarpSize + lane_of_thread());
+      sum += weight(begin + step * kWarp + lane_of_thread());
     }
     sum = reduce_warp(sum, Add{});
     if (before + sum > t) break;
     before += sum;
   }
-  for (; begin < range.end; begin += kWarpSize) {
+  for (; begin < range.end; begin += kWarp) {
     const std::int64_t token = begin + lane_of_thread();
     const Sum upto = before + inclusive_sum_of_warp(
                                   token < range.end ? static_cast<Sum>(weight(token)) : Sum{0});
-    const unsigned passed = __ballot_sync(kWholeWarp, upto > t);
+    const unsigned passed = __ballot_sync(kAllLanes, upto > t);
     if (passed != 0) return static_cast<std::int32_t>(begin + __ffs(static_cast<int>(passed)) - 1);
-    before = value_of_lane(upto, kWarpSize - 1);
+    before = value_of_lane(upto, kWarp - 1);
   }
   return -1;  // not reached while t is below the sum of all weights
 }

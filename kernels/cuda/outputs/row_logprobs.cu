@@ -29,7 +29,6 @@
 
 #include "cuda/device/block_sums.cuh"
 #include "cuda/device/row_launch.h"
-#include "cuda/outputs/log_probability.cuh"
 #include "cuda/outputs/row_heads.cuh"
 #include "cuda/outputs/row_logprobs.h"
 #include "cuda/row_filter/filtered_row.cuh"

@@ -17,6 +17,7 @@
 
 #include "common/minus_infinity.h"
 #include "cuda/device/block_sums.cuh"
+#include "cuda/device/row_launch.h"
 #include "cuda/outputs/write_rows.h"
 #include "cuda/row_filter/filtered_row.cuh"
 
@@ -25,8 +26,8 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kWordsAWarp = 8;
-constexpr int kTokensAWarp = kWordsAWarp * kWarpSize;
-constexpr int kTokensABlock = kThreads / kWarpSize * kTokensAWarp;
+constexpr int kTokensAWarp = kWordsAWarp * kWarp;
+constexpr int kTokensABlock = kThreads / kWarp * kTokensAWarp;
 
 /// Stores a value's bits at any byte address.
 __device__ void store_bits(unsigned char* at, std::uint32_t bits, std::int64_t size) {
@@ -85,13 +86,13 @@ __global__ void __launch_bounds__(kThreads)
   const std::int64_t begin = tile * kTokensABlock + warp_of_thread() * kTokensAWarp;
   std::uint32_t my_word = 0;
   for (int word = 0; word < kWordsAWarp; ++word) {
-    const std::int64_t token = begin + word * kWarpSize + lane_of_thread();
+    const std::int64_t token = begin + word * kWarp + lane_of_thread();
     const bool kept = token < vocab && write_token(task, number, row, record, token);
-    const std::uint32_t votes = __ballot_sync(kWholeWarp, kept);
+    const std::uint32_t votes = __ballot_sync(kAllLanes, kept);
     if (lane_of_thread() == word) my_word = votes;
   }
-  const std::int64_t word = begin / kWarpSize + lane_of_thread();
-  if (task.mask.given() && lane_of_thread() < kWordsAWarp && word * kWarpSize < vocab) {
+  const std::int64_t word = begin / kWarp + lane_of_thread();
+  if (task.mask.given() && lane_of_thread() < kWordsAWarp && word * kWarp < vocab) {
     task.mask.data[number * task.mask.row_stride + word] = my_word;
   }
 }
@@ -101,18 +102,8 @@ __global__ void __launch_bounds__(kThreads)
 cudaError_t write_rows(const RowsOutputTask& task, cudaStream_t stream) {
   const std::int64_t blocks_a_row = (task.filtered.rows.vocab + kTokensABlock - 1) / kTokensABlock;
   // Less than 2^22 rows of 512 tiles: below the largest grid, 2^31 - 1.
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(task.filtered.rows.rows * blocks_a_row));
-  config.blockDim = dim3(kThreads);
-  config.stream = stream;
-  return cudaLaunchKernelEx(&config, write_rows_kernel, task, blocks_a_row);
-}
-
-cudaError_t compiled_capability(int& capability) {
-  cudaFuncAttributes attributes{};
-  const cudaError_t answer = cudaFuncGetAttributes(&attributes, write_rows_kernel);
-  capability = attributes.ptxVersion;
-  return answer;
+  return launch_clusters(write_rows_kernel, task.filtered.rows.rows * blocks_a_row, 1, kThreads,
+                         stream, task, blocks_a_row);
 }
 
 }  // namespace fairdraw::cuda

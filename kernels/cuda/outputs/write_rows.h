@@ -23,8 +23,4 @@ struct RowsOutputTask {
 /// Enqueues the kernel; at least one row. Returns the launch's error.
 cudaError_t write_rows(const RowsOutputTask& task, cudaStream_t stream);
 
-/// The compute capability (10 * major + minor) that this build's kernels were compiled for, of
-/// the code that the current device runs.
-cudaError_t compiled_capability(int& capability);
-
 }  // namespace fairdraw::cuda

@@ -1,4 +1,5 @@
-// Where processed rows differ from the caller's, as kernels hand it to each other.
+// Where processed rows differ from the caller's, as kernels hand it to each other; and the kernel
+// that finds it (edit_rows.cu).
 //
 // A row's edits are sparse: tokens whose logit a penalty or a bias changed, and banned tokens. They
 // lie in the workspace, so that no processed row is stored: two bits for every token, edited and
@@ -17,6 +18,8 @@
 
 namespace fairdraw::cuda {
 
+struct RowsTask;  // filter_rows.h
+
 /// 32 places: which are edited, and which are banned (banned counts where both are set).
 using EditBits = uint2;
 
@@ -25,12 +28,16 @@ struct EditPlanes {
   EditBits* bits = nullptr;         ///< [rows, words_of_row]
   float* values = nullptr;          ///< [rows, places_of_row]; counts while a row is being edited
   std::uint32_t* later = nullptr;   ///< [rows, words_of_row]; what a block notes for itself
-  std::uint32_t* faults = nullptr;  ///< [rows]: fault.h
+  std::uint32_t* faults = nullptr;  ///< [rows]: row_fault.h
   std::int64_t places_of_row = 0;   ///< 32 * words_of_row
 
   constexpr bool given() const { return bits != nullptr; }
   __host__ __device__ std::int64_t words_of_row() const { return places_of_row / 32; }
 };
+
+/// Enqueues the kernel: the edits of all active rows, for the row kernel and those after it.
+/// task.edits is given; rows.rows in [1, 2^22). Returns the launch's error.
+cudaError_t edit_rows(const RowsTask& task, cudaStream_t stream);
 
 /// Places of a row: its tokens, up to 7 before them, and up to one step of 32 vectors of 8 tokens
 /// for every warp of the row's blocks (8 blocks of 16 warps, or 4 of 32) behind them.

@@ -36,16 +36,17 @@
 
 #include "common/processing_rules.h"
 #include "cuda/device/read_value.cuh"
-#include "cuda/processing/edit_rows.h"
+#include "cuda/device/row_launch.h"
+#include "cuda/device/warp_sums.cuh"
+#include "cuda/processing/edit_planes.h"
 #include "cuda/processing/edit_table.cuh"
+#include "cuda/row_filter/filter_rows.h"
 #include "cuda/row_filter/row_fault.h"
 
 namespace fairdraw::cuda {
 namespace {
 
 constexpr int kThreads = 512;
-constexpr int kWarp = 32;
-constexpr unsigned kAllLanes = 0xffffffffU;
 
 /// The lists of a row. Their places, and what of them a thread looks at first, are read all at
 /// once: a read of each when it is needed would wait for memory seven times.
@@ -514,11 +515,7 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 cudaError_t edit_rows(const RowsTask& task, cudaStream_t stream) {
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(task.rows.rows));
-  config.blockDim = dim3(kThreads);
-  config.stream = stream;
-  return cudaLaunchKernelEx(&config, edit_rows_kernel, task);
+  return launch_clusters(edit_rows_kernel, task.rows.rows, 1, kThreads, stream, task);
 }
 
 }  // namespace fairdraw::cuda

@@ -9,9 +9,6 @@
 
 namespace fairdraw::cuda {
 
-/// Candidates that are ranked by counting: n^2 comparisons over a block's threads.
-inline constexpr int kMaxRanked = 256;
-
 /// What one block tells the others of its part of the row, first.
 struct PartMaximum {
   std::uint32_t max_key;   ///< of its largest allowed value, or its fault (filter_rows.cuh)
@@ -46,9 +43,7 @@ struct Ranked {
 template <int kThreads>
 struct BlockMemory {
   static constexpr int kWarps = kThreads / kWarp;
-  /// Maxima that a thread can show for the head: of its even and its odd components where blocks
-  /// are small, so that 1024 threads a row are enough for a top_k of 1000.
-  static constexpr int kMaximaOfThread = kThreads <= 512 ? 2 : 1;
+  static constexpr int kMaximaOfThread = maxima_of_thread(kThreads);
 
   std::uint64_t loaded[kWarps];  ///< barriers of bulk copies
   std::uint64_t warp_sum[3][kWarp];

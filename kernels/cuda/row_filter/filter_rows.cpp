@@ -12,14 +12,6 @@ namespace {
 
 /// Shared memory that the runtime keeps of every block.
 constexpr int kReservedBytes = 1024;
-/// Vectors of a row that 512 threads read at once, in two steps.
-constexpr std::int64_t kNarrowRow = 1024;
-/// What two blocks of 512 threads read in sixteen steps: two rows of that size share two
-/// multiprocessors, most of both on chip, and one row's loads hide the other's sums.
-constexpr std::int64_t kHalfBlockRow = 16384;
-/// The bracket of a nucleus grows with the vocabulary: a row of peaked logits has 9000 values in it
-/// at 262144, which the list holds without their ids.
-constexpr std::int64_t kWideVocab = 160000;
 
 int values_of_vector(DType dtype) { return dtype == DType::float32 ? 4 : 8; }
 

@@ -76,8 +76,6 @@
 
 namespace fairdraw::cuda {
 
-/// Thread maxima that make the head of a row with top_p alone.
-inline constexpr int kHeadSize = 96;
 /// Above the keys of all values.
 inline constexpr std::uint32_t kRowFaultKey = 0xffffff00U;
 

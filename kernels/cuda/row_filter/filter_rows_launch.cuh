@@ -2,6 +2,7 @@
 // take long.
 #pragma once
 
+#include "cuda/device/row_launch.h"
 #include "cuda/row_filter/filter_rows.cuh"
 #include "cuda/row_filter/row_shape.h"
 
@@ -12,32 +13,15 @@ cudaError_t launch_with_threads(const RowsTask& task, const Spread& spread, cuda
   static_assert(sizeof(BlockMemory<kThreads>) <= kStaticBytes);
   const RowShape& shape = spread.shape;
   const auto kernel = filter_rows_kernel<kType, kFromProbs, kThreads, kProcessed>;
-  const int bytes = dynamic_bytes(shape, kThreads);
   // The device's limit, not this launch's bytes: the attribute is the kernel's, for all threads.
   const cudaError_t error = cudaFuncSetAttribute(
       kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, spread.most_dynamic_bytes);
   if (error != cudaSuccess) return error;
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(task.rows.rows * shape.blocks));
-  config.blockDim = dim3(kThreads);
-  config.dynamicSmemBytes = static_cast<std::size_t>(bytes);
-  config.stream = stream;
-  cudaLaunchAttribute attributes[2] = {};
-  config.attrs = attributes;
-  if (shape.blocks > 1) {
-    cudaLaunchAttribute& cluster = attributes[config.numAttrs++];
-    cluster.id = cudaLaunchAttributeClusterDimension;
-    cluster.val.clusterDim.x = static_cast<unsigned>(shape.blocks);
-    cluster.val.clusterDim.y = 1;
-    cluster.val.clusterDim.z = 1;
-  }
+  ClusterLaunch launch(task.rows.rows, shape.blocks, kThreads, dynamic_bytes(shape, kThreads),
+                       stream);
   // Compute capability 9.0. What a launch reads before it waits for the one before must be older.
-  if (kProcessed && shape.bulk_copies && task.noted == nullptr) {
-    cudaLaunchAttribute& early = attributes[config.numAttrs++];
-    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    early.val.programmaticStreamSerializationAllowed = 1;
-  }
-  return cudaLaunchKernelEx(&config, kernel, task, shape);
+  if (kProcessed && shape.bulk_copies && task.noted == nullptr) launch.start_early();
+  return cudaLaunchKernelEx(&launch.config, kernel, task, shape);
 }
 
 template <DType kType, bool kFromProbs, bool kProcessed>

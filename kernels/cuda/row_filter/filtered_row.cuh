@@ -1,4 +1,4 @@
-// One filtered row on the device: which tokens survive, and what they weigh.
+// One filtered row on the device: which tokens survive, what they weigh, and log-probabilities.
 //
 // The record alone says who survives; nothing is filtered a second time. A banned token may have a
 // value above the threshold, so bits of `allowed` count here too.
@@ -7,6 +7,7 @@
 #include <cfloat>
 #include <cstdint>
 
+#include "common/exp2fix.h"
 #include "cuda/device/read_value.cuh"
 #include "cuda/row_filter/filtered_rows.h"
 #include "cuda/row_filter/weight_rule.cuh"
@@ -83,5 +84,18 @@ struct FilteredRow {
     return ((word >> (number % 32)) & 1U) != 0;
   }
 };
+
+// Log-probabilities from integer masses, in double (fairdraw/log_probabilities.h).
+
+/// ln of a sum of weights in units of the largest one.
+__device__ inline double log_mass_of(std::uint64_t weight) {
+  return log(static_cast<double>(weight) / static_cast<double>(kLargestWeight));
+}
+
+/// (x - max) / divisor - log_mass; the divisor is the temperature, 1 where that is 0.
+__device__ inline double log_probability(float x, float max, float divisor, double log_mass) {
+  const double distance = static_cast<double>(x) - static_cast<double>(max);
+  return __ddiv_rn(distance, static_cast<double>(divisor)) - log_mass;
+}
 
 }  // namespace fairdraw::cuda

@@ -241,8 +241,6 @@ class RowLists : public RowState<kType, kFromProbs, kThreads, kProcessed> {
     });
   }
 
-  /// With more threads that have listed values, walking over all vectors is faster.
-  static constexpr int kFewThreads = 8;
   /// A warp's part of the scratch.
   __device__ __forceinline__ std::uint16_t* staged_of_warp() const {
     return reinterpret_cast<std::uint16_t*>(dynamic_.scratch) + work_.warp * kStagedPerWarp;

@@ -12,20 +12,13 @@
 // does not depend on the maximum, so that no warp waits for another. The head, some hundred values
 // that thread maxima show, is counted in full: no sample has to catch the few values that may hold
 // most of the weight. All blocks send their bins to all, and each computes the same bracket: where
-// the estimated weight crosses p, kBracketDeviations standard deviations of W(>= v) - p W to each
-// side.
+// the estimated weight crosses p, kGpuBracketDeviations standard deviations of W(>= v) - p W to
+// each side.
 #pragma once
 
 #include "cuda/row_filter/row_lists.cuh"
 
 namespace fairdraw::cuda {
-
-/// The sample's bins reach 32 octaves below the block's maximum.
-inline constexpr float kBinsPerOctave = 16.0F;
-/// Half the width of a guessed bracket in standard deviations: a miss in 2000 rows.
-inline constexpr float kBracketDeviations = 3.5F;
-/// The sample looks at one value in four.
-inline constexpr int kSampleStride = 4;
 
 template <DType kType, bool kFromProbs, int kThreads, bool kProcessed>
 class RowNuclei : public RowLists<kType, kFromProbs, kThreads, kProcessed> {
@@ -170,7 +163,7 @@ class RowNuclei : public RowLists<kType, kFromProbs, kThreads, kProcessed> {
     __syncthreads();
     const float variance =
         warp_sum(work_.lane < kWarps ? memory_.float_slots[1][work_.lane] : 0.0F);
-    const float margin = kBracketDeviations * sqrtf(variance) + total * 0x1p-11F;
+    const float margin = kGpuBracketDeviations * sqrtf(variance) + total * 0x1p-11F;
     const float before = inclusive - mass;
     const auto edge_at = [&](float crossing) {
       const float part = fminf(fmaxf((crossing - before) / mass, 0.0F), 1.0F);

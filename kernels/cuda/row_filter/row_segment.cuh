@@ -23,14 +23,12 @@
 
 #include <cstdint>
 
+#include "cuda/device/warp_sums.cuh"
 #include "cuda/processing/edit_planes.h"
 #include "cuda/row_filter/row_shape.h"
 #include "fairdraw/types.h"
 
 namespace fairdraw::cuda {
-
-inline constexpr int kWarp = 32;
-inline constexpr unsigned kAllLanes = 0xffffffffU;
 
 /// The largest of two, NaN where one is NaN.
 __device__ inline float max_or_nan(float a, float b) {
@@ -65,10 +63,9 @@ class RowSegment {
     bool negative;       ///< some value is below zero (probabilities only)
   };
 
-  /// Reads of steps that are not resident, kAhead of them under way.
-  static constexpr int kAhead = 4;
+  /// Reads of steps that are not resident, kStepsAhead of them under way.
   struct Stream {
-    uint4 ahead[kAhead];
+    uint4 ahead[kStepsAhead];
     int vector, end, step;
   };
 
@@ -188,7 +185,7 @@ class RowSegment {
     stream.step = resident_;
     if (resident_ >= steps_) return stream;
 #pragma unroll
-    for (int i = 0; i < kAhead; ++i) stream.ahead[i] = fetch(stream, i);
+    for (int i = 0; i < kStepsAhead; ++i) stream.ahead[i] = fetch(stream, i);
     return stream;
   }
 
@@ -635,8 +632,8 @@ class RowSegment {
     while (stream.step < steps_) {
       const uint4 raw = stream.ahead[0];
 #pragma unroll
-      for (int i = 0; i + 1 < kAhead; ++i) stream.ahead[i] = stream.ahead[i + 1];
-      stream.ahead[kAhead - 1] = fetch(stream, kAhead);
+      for (int i = 0; i + 1 < kStepsAhead; ++i) stream.ahead[i] = stream.ahead[i + 1];
+      stream.ahead[kStepsAhead - 1] = fetch(stream, kStepsAhead);
       visit(raw, stream.step, stream.vector);
       ++stream.step;
       stream.vector += kWarp;

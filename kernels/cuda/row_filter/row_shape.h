@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include "cuda/row_filter/filter_rows.h"
+#include "cuda/row_filter/row_tuning.h"
 
 namespace fairdraw::cuda {
 
@@ -29,16 +30,8 @@ struct GpuLimits {
   int shared_bytes_of_multiprocessor;  ///< shared by its blocks
 };
 
-/// Most candidates that are listed with their ids.
-inline constexpr int kMaxListed = 4096;
-/// Bins of the sample that guesses a nucleus (filter_rows.cuh): a word each, from every block.
-inline constexpr int kSampleBins = 512;
-/// Listed values that a warp can note before they are sent (filter_rows.cuh).
-inline constexpr int kStagedPerWarp = 128;
-
-/// Bytes of dynamic shared memory behind the resident steps: the list of candidates, a value and
-/// an id each; and the scratch, where the sample lies, and what is
-/// staged.
+/// Bytes of dynamic shared memory after the resident steps: the list of candidates, a value and an
+/// id each; and the scratch, for the sample (row_nuclei.cuh) and what is staged (row_lists.cuh).
 constexpr int list_bytes(int list_capacity) { return list_capacity * 8; }
 constexpr int scratch_bytes(int threads, int blocks) {
   const int samples = blocks * kSampleBins * 4;

@@ -34,13 +34,14 @@
 #include <cmath>
 #include <cstdint>
 
-#include "cuda/device/relaxed_capture.h"
+#include "cuda/device/device_pointers.h"
 #include "cuda/device/row_cluster.cuh"
 #include "cuda/device/row_launch.h"
 #include "cuda/device/warp_sums.cuh"
 #include "cuda/row_filter/filtered_row.cuh"
 #include "cuda/row_filter/row_keys.cuh"
 #include "cuda/row_filter/row_limits.h"
+#include "cuda/row_filter/row_segment.cuh"
 #include "cuda/row_filter/row_vectors.cuh"
 #include "cuda/row_filter/row_weights.cuh"
 #include "cuda/row_filter/weigh_rows.h"

@@ -21,7 +21,7 @@
 #include "cuda/device/row_launch.h"
 #include "cuda/row_filter/weigh_rows.h"
 #include "cuda/speculation/chain_draws.cuh"
-#include "cuda/speculation/chain_speculative_sampling.h"
+#include "cuda/speculation/drafted_rows.h"
 
 namespace fairdraw::cuda {
 namespace {
@@ -179,7 +179,7 @@ cudaError_t verify_chains(const ChainTask& task, Path path, cudaStream_t stream)
   if (error != cudaSuccess) return error;
   const int blocks = path == Path::block ? 1
                                          : blocks_of_draw(task.request.target_probs.vocab,
-                                                          task.request.batch, kThreads / kWarpSize);
+                                                          task.request.batch, kThreads / kWarp);
   return launch_clusters(verify_chains_kernel, task.request.batch, blocks, kThreads, stream, task,
                          blocks);
 }

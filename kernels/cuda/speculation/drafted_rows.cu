@@ -22,7 +22,7 @@ namespace fairdraw::cuda {
 namespace {
 
 constexpr int kThreads = 1024;
-constexpr int kRequestsOfBlock = kThreads / kWarpSize;
+constexpr int kRequestsOfBlock = kThreads / kWarp;
 /// So many rows one block clears in no time that shows; for more there is a fill before the kernel.
 constexpr std::int64_t kFewRows = 16384;
 constexpr std::int64_t kFewRequests = 256;
@@ -71,7 +71,7 @@ __device__ void prepare_request(const DraftTask& task, std::int64_t b) {
   const bool is_tree = task.depths != nullptr;
   if (is_tree && state.status == RowStatus::ok) {
     for (std::int64_t i = lane_of_thread(); counts_children(task, request) && i <= request.drafts;
-         i += kWarpSize) {
+         i += kWarp) {
       task.children[request.row + i] = 0;
     }
     __syncwarp();
@@ -88,7 +88,7 @@ __device__ void prepare_request(const DraftTask& task, std::int64_t b) {
   const std::uint64_t seed = task.target.seed.at(b);
   const std::uint64_t offset = task.target.offset.at(b);
   const auto index = static_cast<std::uint32_t>(task.target.seed.is_array() ? 0 : b);
-  for (std::int64_t i = lane_of_thread(); i <= request.drafts; i += kWarpSize) {
+  for (std::int64_t i = lane_of_thread(); i <= request.drafts; i += kWarp) {
     const std::int64_t row = request.row + i;
     write_settings(task.of_target, row, parameters);
     const std::int64_t position = is_tree && i > 0 ? task.depths[request.place + i - 1] : i;
@@ -99,7 +99,7 @@ __device__ void prepare_request(const DraftTask& task, std::int64_t b) {
   if (state.by_distribution == 0) return;
   const RowParameters of_draft =
       task.draft_law == DraftLaw::logits ? parameters_of(task.draft_filters, b) : RowParameters{};
-  for (std::int64_t i = lane_of_thread(); i < request.drafts; i += kWarpSize) {
+  for (std::int64_t i = lane_of_thread(); i < request.drafts; i += kWarp) {
     const std::int64_t place = request.place + i;
     // Siblings write the same.
     write_settings(task.of_draft, is_tree ? request.row + task.parents.data[place] + 1 : place,

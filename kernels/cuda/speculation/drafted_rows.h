@@ -1,8 +1,8 @@
 // Verification of drafted tokens on the GPU: what its kernels hand to each other.
 //
 // drafted_rows.cu says which rows are looked at, and by which parameters; the row kernel filters
-// them and draws; verify_chain.cu, verify_tree.cu and tree_distribution.cu walk over the drafts of
-// each request.
+// them and draws; verify_chain.cu, verify_tree.cu and verify_tree_distribution.cu walk over the
+// drafts of each request. chain_speculative_sampling.cu is the operation from probabilities.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -77,5 +77,20 @@ cudaError_t walk_trees(const DraftTask& task, const VerifyTreeResult& result, cu
 cudaError_t walk_distribution_trees(const DraftTask& task, const FilteredRows& target,
                                     const FilteredRows& draft, const VerifyTreeResult& result,
                                     Path path, cudaStream_t stream);
+
+struct ChainTask {
+  ChainSpeculativeRequest request;
+  ChainSpeculativeResult result;
+  RowRecord* records = nullptr;  ///< room for one a row: all target rows, then all draft rows
+
+  /// Draft rows; where there are none the view of them is never read.
+  __host__ __device__ std::int64_t draft_rows() const {
+    return request.batch * request.num_draft_tokens;
+  }
+};
+
+/// chain_speculative_sampling.cu: enqueues the kernels; batch in [1, 2^22), fewer than 2^22 rows of
+/// each kind. Returns the first launch error.
+cudaError_t verify_chains(const ChainTask& task, Path path, cudaStream_t stream);
 
 }  // namespace fairdraw::cuda

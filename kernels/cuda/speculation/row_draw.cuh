@@ -22,7 +22,7 @@ namespace fairdraw::cuda {
 
 inline constexpr int kLaneTokens = 8;  ///< that a lane loads together
 inline constexpr int kLoads = 2;       ///< of a chunk
-inline constexpr int kTokensOfLoad = kLaneTokens * kWarpSize;
+inline constexpr int kTokensOfLoad = kLaneTokens * kWarp;
 inline constexpr int kChunk = kLoads * kTokensOfLoad;
 
 /// Blocks that share the draw from a row: each of the warps has a chunk at least; and no more than
@@ -61,7 +61,7 @@ __device__ inline void load_lane(const RowValues& row, std::int64_t first, std::
   const int left = static_cast<int>(min(vocab - first, std::int64_t{kTokensOfLoad}));
   const auto with = [&](auto&& read) {
 #pragma unroll
-    for (int i = 0; i < kLaneTokens; ++i) x[i] = i * kWarpSize < left ? read(i * kWarpSize) : 0.0F;
+    for (int i = 0; i < kLaneTokens; ++i) x[i] = i * kWarp < left ? read(i * kWarp) : 0.0F;
   };
   if (!row.aligned) {
     with([&](int i) { return row[first + i]; });
@@ -73,7 +73,7 @@ __device__ inline void load_lane(const RowValues& row, std::int64_t first, std::
     std::uint32_t bits[kLaneTokens];
 #pragma unroll
     for (int i = 0; i < kLaneTokens; ++i) {
-      bits[i] = i * kWarpSize < left ? values[i * kWarpSize] : 0;
+      bits[i] = i * kWarp < left ? values[i * kWarp] : 0;
     }
 #pragma unroll
     for (int i = 0; i < kLaneTokens; ++i) x[i] = float_of(bits[i], row.dtype);
@@ -213,7 +213,7 @@ class RowDraw {
       const int left = static_cast<int>(min(vocab_ - first, std::int64_t{kTokensOfLoad}));
 #pragma unroll
       for (int i = 0; i < kLaneTokens; ++i) {
-        if (i * kWarpSize < left) measure.add(part, first + i * kWarpSize, values, i);
+        if (i * kWarp < left) measure.add(part, first + i * kWarp, values, i);
       }
     }
     return part;
@@ -221,7 +221,7 @@ class RowDraw {
 
   /// Prefix sums of the block's chunks, in place; one warp. The sum of all.
   __device__ Sum accumulate() {
-    const int of_lane = (count_ + kWarpSize - 1) / kWarpSize;
+    const int of_lane = (count_ + kWarp - 1) / kWarp;
     const int begin = min(lane_of_thread() * of_lane, count_);
     const int end = min(begin + of_lane, count_);
     Sum mine{};
@@ -233,7 +233,7 @@ class RowDraw {
     const Sum before = value_of_lane(inclusive, max(lane_of_thread() - 1, 0));
     for (int i = begin; lane_of_thread() > 0 && i < end; ++i) sums_.chunk[i] += before;
     __syncwarp();
-    return value_of_lane(inclusive, kWarpSize - 1);
+    return value_of_lane(inclusive, kWarp - 1);
   }
 
   /// One warp: the token, which is in the block. `before`: the sum of the blocks before.
@@ -264,17 +264,17 @@ class RowDraw {
       measure.load(first, vocab_, values);
 #pragma unroll
       for (int i = 0; i < kLaneTokens; ++i) {
-        const std::int64_t token = first + i * kWarpSize;
+        const std::int64_t token = first + i * kWarp;
         typename Measure::Part part{};
         if (token < vocab_) measure.add(part, token, values, i);
         Sum upto = passed;
         upto += inclusive_sum_of_warp(measure.of_part(part));
-        const unsigned enough = __ballot_sync(kWholeWarp, is_enough(upto));
+        const unsigned enough = __ballot_sync(kAllLanes, is_enough(upto));
         if (enough != 0) {
-          const std::int64_t step = begin + i * kWarpSize;
+          const std::int64_t step = begin + i * kWarp;
           return static_cast<std::int32_t>(step + __ffs(static_cast<int>(enough)) - 1);
         }
-        passed = value_of_lane(upto, kWarpSize - 1);
+        passed = value_of_lane(upto, kWarp - 1);
       }
     }
     return kNothing;  // not reached: the chunk's sum is enough

@@ -12,9 +12,9 @@ namespace fairdraw::cuda {
 /// The first draft of [from, end) that is looked for; `end` where there is none. One warp.
 template <class Matches>
 __device__ std::int64_t find_draft(std::int64_t from, std::int64_t end, const Matches& matches) {
-  for (std::int64_t first = from; first < end; first += kWarpSize) {
+  for (std::int64_t first = from; first < end; first += kWarp) {
     const std::int64_t draft = first + lane_of_thread();
-    const unsigned found = __ballot_sync(kWholeWarp, draft < end && matches(draft));
+    const unsigned found = __ballot_sync(kAllLanes, draft < end && matches(draft));
     if (found != 0) return first + __ffs(static_cast<int>(found)) - 1;
   }
   return end;
@@ -96,7 +96,7 @@ __device__ inline void walk_tree(const DraftTask& task, const VerifyTreeResult& 
     }
   }
   __syncwarp();
-  path.end(status, stand, lane, kWarpSize);
+  path.end(status, stand, lane, kWarp);
 }
 
 }  // namespace fairdraw::cuda

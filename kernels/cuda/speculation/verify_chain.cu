@@ -167,7 +167,7 @@ cudaError_t walk_chains(const DraftTask& task, const FilteredRows& target,
                         cudaStream_t stream) {
   const bool draws = task.draft_law != DraftLaw::none && path != Path::block;
   const int blocks =
-      draws ? blocks_of_draw(target.rows.vocab, task.target.batch, kThreads / kWarpSize) : 1;
+      draws ? blocks_of_draw(target.rows.vocab, task.target.batch, kThreads / kWarp) : 1;
   return launch_clusters(walk_chains_kernel, task.target.batch, blocks, kThreads, stream, task,
                          target, draft, result, blocks);
 }

@@ -20,7 +20,7 @@ namespace fairdraw::cuda {
 namespace {
 
 constexpr int kThreads = 128;
-constexpr int kRequestsOfBlock = kThreads / kWarpSize;
+constexpr int kRequestsOfBlock = kThreads / kWarp;
 
 __global__ void __launch_bounds__(kThreads)
     walk_trees_kernel(const __grid_constant__ DraftTask task,

@@ -281,9 +281,9 @@ __global__ void __launch_bounds__(kThreads, 3)
 cudaError_t walk_distribution_trees(const DraftTask& task, const FilteredRows& target,
                                     const FilteredRows& draft, const VerifyTreeResult& result,
                                     Path path, cudaStream_t stream) {
-  const int blocks = path == Path::block ? 1
-                                         : blocks_of_draw(target.rows.vocab, task.target.batch,
-                                                          kThreads / kWarpSize);
+  const int blocks = path == Path::block
+                         ? 1
+                         : blocks_of_draw(target.rows.vocab, task.target.batch, kThreads / kWarp);
   return launch_clusters(walk_distribution_trees_kernel, task.target.batch, blocks, kThreads,
                          stream, task, target, draft, result, blocks);
 }

@@ -1,13 +1,10 @@
 #include "suites/gate/calibration/calibration.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <exception>
-#include <mutex>
-#include <thread>
 
 #include "harness/run/calls/random_words.h"
+#include "harness/run/parallel.h"
 #include "harness/statistics/statistics.h"
 #include "suites/gate/calibration/null_runs.h"
 
@@ -21,29 +18,14 @@ constexpr std::uint64_t kChunk = 250;  // runs of a piece of work
 void make_runs(const CalibrationOptions& options, std::vector<std::vector<double>>& p_values) {
   const std::vector<NullRun>& all = null_runs();
   const std::uint64_t chunks = (options.runs + kChunk - 1) / kChunk;
-  std::atomic<std::uint64_t> next = 0;
-  std::exception_ptr failure;
-  std::mutex mutex;
-  const auto work = [&] {
-    for (std::uint64_t i = next++; i < chunks * all.size(); i = next++) {
-      const std::size_t statistic = i % all.size();
-      const std::uint64_t seed = harness::mixed(options.seed, statistic);
-      const std::uint64_t first = i / all.size() * kChunk;
-      try {
-        for (std::uint64_t run = first; run < std::min(first + kChunk, options.runs); ++run) {
-          p_values[statistic][run] = all[statistic].p_value(harness::mixed(seed, run));
-        }
-      } catch (...) {
-        const std::lock_guard lock(mutex);
-        failure = std::current_exception();
-        next = chunks * all.size();
-      }
+  harness::in_parallel(chunks * all.size(), options.threads, [&](std::size_t i) {
+    const std::size_t statistic = i % all.size();
+    const std::uint64_t seed = harness::mixed(options.seed, statistic);
+    const std::uint64_t first = i / all.size() * kChunk;
+    for (std::uint64_t run = first; run < std::min(first + kChunk, options.runs); ++run) {
+      p_values[statistic][run] = all[statistic].p_value(harness::mixed(seed, run));
     }
-  };
-  std::vector<std::thread> pool;
-  for (unsigned i = 0; i < std::max(1U, options.threads); ++i) pool.emplace_back(work);
-  for (std::thread& thread : pool) thread.join();
-  if (failure) std::rethrow_exception(failure);
+  });
 }
 
 }  // namespace

@@ -4,12 +4,11 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <mutex>
 #include <set>
-#include <thread>
 
+#include "harness/run/parallel.h"
 #include "harness/run/runner.h"
 #include "suites/gate/cases/plan.h"
 
@@ -141,19 +140,6 @@ class Judge {
   std::map<std::string, double> cost_;
 };
 
-// Calls work(i) for each i < count, on `threads` threads.
-void in_parallel(std::size_t count, unsigned threads,
-                 const std::function<void(std::size_t)>& work) {
-  std::atomic<std::size_t> next = 0;
-  std::vector<std::thread> pool;
-  for (unsigned i = 0; i < std::max(1U, threads); ++i) {
-    pool.emplace_back([&] {
-      for (std::size_t at = next++; at < count; at = next++) work(at);
-    });
-  }
-  for (std::thread& thread : pool) thread.join();
-}
-
 }  // namespace
 
 std::string MutantOutcome::complaint() const {
@@ -184,7 +170,7 @@ KillMatrix run_kill_matrix(const std::vector<const Mutant*>& mutants, const Kill
 
   KillMatrix matrix;
   matrix.mutants.resize(mutants.size());
-  in_parallel(mutants.size(), options.threads, [&](std::size_t i) {
+  harness::in_parallel(mutants.size(), options.threads, [&](std::size_t i) {
     matrix.mutants[i] = judge.judge(*mutants[i]);
     const MutantOutcome& outcome = matrix.mutants[i];
     report(fmt::format("{}: {}", outcome.mutant->name,
@@ -200,7 +186,7 @@ KillMatrix run_kill_matrix(const std::vector<const Mutant*>& mutants, const Kill
     if (cases_of.count(twin.name) > 0) judged.push_back(&twin);
   }
   matrix.twins.resize(judged.size());
-  in_parallel(judged.size(), options.threads, [&](std::size_t i) {
+  harness::in_parallel(judged.size(), options.threads, [&](std::size_t i) {
     matrix.twins[i] = judge.judge(*judged[i], cases_of.at(judged[i]->name));
     report(fmt::format("{}: {}", judged[i]->name,
                        matrix.twins[i].red.empty() ? "green" : matrix.twins[i].red));

@@ -1,4 +1,4 @@
-// When a request ends, on the GPU.
+// When a request ends, on the GPU: check_stop (fairdraw/cuda_stop_criteria.h), with its kernel.
 //
 // Contract. As on the CPU, by the same rules (kernels/common/stop_rules.h): requests are
 // independent, a bad one fails alone. Nothing but the request's arrays is read, nothing but the
@@ -20,8 +20,9 @@
 #include <cstdint>
 
 #include "common/stop_rules.h"
-#include "cuda/batch/stop_criteria.h"
+#include "cuda/device/device_pointers.h"
 #include "cuda/device/row_launch.h"
+#include "fairdraw/cuda_stop_criteria.h"
 
 namespace fairdraw::cuda {
 namespace {
@@ -38,11 +39,41 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+Error check_pointers(const StopRequest& request, const StopResult& result) {
+  DevicePointers pointers;
+  const StopCriteria& given = request.criteria;
+  pointers.check("step_tokens", request.step_tokens);
+  pointers.check("output", request.output);
+  pointers.check("output_lengths", request.output_lengths);
+  pointers.check("active", request.active);
+  pointers.check("eos_id", given.eos_id);
+  pointers.check("ignore_eos", given.ignore_eos);
+  pointers.check("stop_ids", given.stop_ids);
+  pointers.check("stop_sequences", given.stop_sequences);
+  pointers.check("stop_sequence_lengths", given.stop_sequence_lengths);
+  pointers.check("min_tokens", given.min_tokens);
+  pointers.check("max_tokens", given.max_tokens);
+  pointers.check("reasons", result.reasons);
+  pointers.check("kept", result.kept);
+  pointers.check("matched", result.matched);
+  pointers.check("matched_lengths", result.matched_lengths);
+  pointers.check("result.output_lengths", result.output_lengths);
+  pointers.check("statuses", result.statuses);
+  return pointers.error();
+}
+
 }  // namespace
 
-cudaError_t find_stops(const StopRequest& request, const StopResult& result, cudaStream_t stream) {
+Error check_stop(const StopRequest& request, const StopResult& result, void* stream) {
+  Path path = Path::best;
+  if (Error error = check_path(path)) return error;
+  if (Error error = check_stop_arguments(request, result)) return error;
+  if (Error error = check_pointers(request, result)) return error;
+  if (request.requests == 0) return {};
   const std::int64_t blocks = (request.requests + kThreads - 1) / kThreads;
-  return launch_blocks(find_stops_kernel, blocks, kThreads, stream, request, result);
+  return check_launch("stop_criteria",
+                      launch_blocks(find_stops_kernel, blocks, kThreads,
+                                    static_cast<cudaStream_t>(stream), request, result));
 }
 
 }  // namespace fairdraw::cuda
