@@ -1,127 +1,27 @@
-// The operations of fairdraw/sampling.h, as views of the batch engine (batch.h).
+// The operations of fairdraw/sampling.h on the CPU: calls of the batch engine (batch.h), and the
+// masking of logits, which works on rows alone.
 #include "fairdraw/sampling.h"
 
 #include <cstring>
 #include <vector>
 
 #include "common/arguments.h"
-#include "common/draw_calls.h"
 #include "common/minus_infinity.h"
+#include "common/operation_calls.h"
 #include "cpu/batch.h"
-#include "fairdraw/sample.h"
 
 namespace fairdraw {
-namespace {
 
-using cpu::FilterOptions;
-
-Error draw_from_probs(SampleRequest request, FilterOrder filter_order, const DrawResult& draws,
-                      const Execution& execution) {
-  request.filter_order = filter_order;
-  FilterOptions options;
-  options.from_probs = true;
-  options.filter_order = filter_order;
-  return cpu::run_batch(request, result_of(draws), execution, "probs", options,
-                        /*wants_tokens=*/true);
-}
-
-Error renormalise(const SampleRequest& request, const char* rows_name, const FloatRows& probs,
-                  View<RowStatus> statuses, const FilterOptions& options,
-                  const Execution& execution) {
-  if (Error error = check_renormalised(probs, request.logits.rows)) return error;
-  SampleResult result;
-  result.probs = probs;
-  result.statuses = statuses;
-  return cpu::run_batch(request, result, execution, rows_name, options, /*wants_tokens=*/false);
-}
-
-}  // namespace
-
-Error softmax(const RowsView& logits, const PerRequest<float>& temperature, const FloatRows& probs,
-              View<RowStatus> statuses, const Execution& execution) {
-  SampleRequest request;
-  request.logits = logits;
-  request.temperature = temperature;
-  return renormalise(request, "logits", probs, statuses, {}, execution);
-}
-
-Error sampling_from_logits(const RowsView& logits, const DrawOptions& options,
-                           const DrawResult& result, const Execution& execution) {
-  return sample(request_of(logits, options), result_of(result), execution);
-}
-
-Error sampling_from_probs(const RowsView& probs, const DrawOptions& options,
-                          const DrawResult& result, const Execution& execution) {
-  return draw_from_probs(request_of(probs, options), FilterOrder::top_k_first, result, execution);
-}
-
-Error top_k_sampling_from_probs(const RowsView& probs, const PerRequest<std::int32_t>& top_k,
-                                const DrawOptions& options, const DrawResult& result,
-                                const Execution& execution) {
-  SampleRequest request = request_of(probs, options);
-  request.top_k = top_k;
-  return draw_from_probs(request, FilterOrder::top_k_first, result, execution);
-}
-
-Error top_p_sampling_from_probs(const RowsView& probs, const PerRequest<float>& top_p,
-                                const DrawOptions& options, const DrawResult& result,
-                                const Execution& execution) {
-  SampleRequest request = request_of(probs, options);
-  request.top_p = top_p;
-  return draw_from_probs(request, FilterOrder::top_k_first, result, execution);
-}
-
-Error min_p_sampling_from_probs(const RowsView& probs, const PerRequest<float>& min_p,
-                                const DrawOptions& options, const DrawResult& result,
-                                const Execution& execution) {
-  SampleRequest request = request_of(probs, options);
-  request.min_p = min_p;
-  return draw_from_probs(request, FilterOrder::top_k_first, result, execution);
-}
-
-Error top_k_top_p_sampling_from_logits(const RowsView& logits,
-                                       const PerRequest<std::int32_t>& top_k,
-                                       const PerRequest<float>& top_p, FilterOrder filter_order,
-                                       const DrawOptions& options, const DrawResult& result,
-                                       const Execution& execution) {
-  SampleRequest request = request_of(logits, options);
-  request.top_k = top_k;
-  request.top_p = top_p;
-  request.filter_order = filter_order;
-  return sample(request, result_of(result), execution);
-}
-
-Error top_k_top_p_sampling_from_probs(const RowsView& probs, const PerRequest<std::int32_t>& top_k,
-                                      const PerRequest<float>& top_p, FilterOrder filter_order,
-                                      const DrawOptions& options, const DrawResult& result,
-                                      const Execution& execution) {
-  SampleRequest request = request_of(probs, options);
-  request.top_k = top_k;
-  request.top_p = top_p;
-  return draw_from_probs(request, filter_order, result, execution);
-}
-
-Error top_k_renorm_probs(const RowsView& probs, const PerRequest<std::int32_t>& top_k,
-                         const FloatRows& renormalised, View<RowStatus> statuses,
-                         const Execution& execution) {
-  SampleRequest request;
-  request.logits = probs;
-  request.top_k = top_k;
-  FilterOptions options;
-  options.from_probs = true;
-  options.top_k_1_keeps_ties = true;
-  return renormalise(request, "probs", renormalised, statuses, options, execution);
-}
-
-Error top_p_renorm_probs(const RowsView& probs, const PerRequest<float>& top_p,
-                         const FloatRows& renormalised, View<RowStatus> statuses,
-                         const Execution& execution) {
-  SampleRequest request;
-  request.logits = probs;
-  request.top_p = top_p;
-  FilterOptions options;
-  options.from_probs = true;
-  return renormalise(request, "probs", renormalised, statuses, options, execution);
+Error run_operation(const OperationCall& call, const Execution& execution) {
+  const SampleRequest& request = call.request;
+  if (!call.wants_tokens) {
+    if (Error error = check_renormalised(call.result.probs, request.logits.rows)) return error;
+  }
+  cpu::FilterOptions options = cpu::filter_options_of(request);
+  options.from_probs = call.from_probs;
+  options.top_k_1_keeps_ties = call.top_k_1_keeps_ties;
+  return cpu::run_batch(request, call.result, execution, call.rows_name(), options,
+                        call.wants_tokens);
 }
 
 Error top_k_mask_logits(const RowsView& logits, const PerRequest<std::int32_t>& top_k, void* masked,
@@ -138,7 +38,7 @@ Error top_k_mask_logits(const RowsView& logits, const PerRequest<std::int32_t>& 
     const auto vocab = static_cast<std::size_t>(logits.vocab);
     RowParameters parameters;
     parameters.top_k = top_k.at(row);
-    FilterOptions options;
+    cpu::FilterOptions options;
     options.top_k_1_keeps_ties = true;
     RowStatus status = check(parameters);
     if (status == RowStatus::ok) {

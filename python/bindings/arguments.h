@@ -143,6 +143,12 @@ void run(const Place& place, OnCpu on_cpu, OnCuda on_cuda) {
   run_on_host([&] { return place.on_cuda() ? on_cuda(place.cuda) : on_cpu(place.cpu); });
 }
 
+/// The same where the type of the way to run picks the backend's overload.
+template <class Call>
+void run(const Place& place, const Call& call) {
+  run(place, call, call);
+}
+
 // Every object may be None as far as nanobind sees: what must not be is told by name.
 template <class Function, class... Names>
 void define(nb::module_& module, const char* name, Function function, Names... names) {

@@ -21,8 +21,8 @@ struct OwnedState {
 
   OwnedState(std::int64_t vocab, std::int32_t capacity, std::int32_t max_length,
              std::int32_t max_bias, std::int32_t max_stop_ids, std::int32_t max_bad_words,
-             std::int32_t max_bad_word_tokens, std::int32_t max_allowed_ids, bool dense,
-             bool lowest_id, bool joint);
+             std::int32_t max_bad_word_tokens, std::int32_t max_allowed_ids, HistoryForm history,
+             TieRule tie_rule, FilterOrder filter_order);
 };
 
 /// The fields of BatchRequest in the order of Python's dataclass.

@@ -58,14 +58,13 @@ struct Fields {
   }
 };
 
-void step(OwnedProcessor& self, Handle logits, Handle offsets, bool all) {
+void step(OwnedProcessor& self, Handle logits, Handle offsets, StepRows which) {
   const Rows rows = rows_of("logits", logits);
   const Place place = place_of(rows.array, 0, nb::none());
   if (place.on_cuda()) {
     throw_value_error(fmt::format("logits is on {}; allowed: the device of the processor, cpu",
                                   device_name(place.device_type, place.device_id)));
   }
-  const StepRows which = all ? StepRows::all : StepRows::last;
   with_offsets(offsets, place, [&](auto view) {
     run_on_host([&] { return self.processor.step(rows.view, view, which); });
   });
@@ -75,8 +74,8 @@ void step(OwnedProcessor& self, Handle logits, Handle offsets, bool all) {
 
 OwnedState::OwnedState(std::int64_t vocab, std::int32_t capacity, std::int32_t max_length,
                        std::int32_t max_bias, std::int32_t max_stop_ids, std::int32_t max_bad_words,
-                       std::int32_t max_bad_word_tokens, std::int32_t max_allowed_ids, bool dense,
-                       bool lowest_id, bool joint) {
+                       std::int32_t max_bad_word_tokens, std::int32_t max_allowed_ids,
+                       HistoryForm history, TieRule tie_rule, FilterOrder filter_order) {
   BatchStateOptions options;
   options.vocab = vocab;
   options.capacity = capacity;
@@ -86,9 +85,9 @@ OwnedState::OwnedState(std::int64_t vocab, std::int32_t capacity, std::int32_t m
   options.max_bad_words = max_bad_words;
   options.max_bad_word_tokens = max_bad_word_tokens;
   options.max_allowed_ids = max_allowed_ids;
-  options.history = dense ? HistoryForm::dense : HistoryForm::lists;
-  options.tie_rule = lowest_id ? TieRule::lowest_id : TieRule::keep_all;
-  options.filter_order = joint ? FilterOrder::joint : FilterOrder::top_k_first;
+  options.history = history;
+  options.tie_rule = tie_rule;
+  options.filter_order = filter_order;
   raise(BatchState::make(options, state));
 }
 
@@ -136,7 +135,7 @@ nb::tuple tuple_of(const BatchRequest& r) {
 void bind_batch_state(nb::module_& module) {
   nb::class_<OwnedState>(module, "BatchState")
       .def(nb::init<std::int64_t, std::int32_t, std::int32_t, std::int32_t, std::int32_t,
-                    std::int32_t, std::int32_t, std::int32_t, bool, bool, bool>())
+                    std::int32_t, std::int32_t, std::int32_t, HistoryForm, TieRule, FilterOrder>())
       .def("add",
            [](OwnedState& self, RequestId id, const Fields& fields, std::int32_t slot) {
              raise(self.state->add(id, fields.request, slot));
@@ -197,7 +196,8 @@ void bind_batch_state(nb::module_& module) {
 
   nb::class_<OwnedProcessor>(module, "FusedSamplingProcessor")
       .def(nb::init<OwnedState&>(), nb::keep_alive<1, 2>())
-      .def("step", &step, nb::arg("logits").none(), nb::arg("logit_offsets").none(), nb::arg("all"))
+      .def("step", &step, nb::arg("logits").none(), nb::arg("logit_offsets").none(),
+           nb::arg("rows"))
       .def("new_tokens",
            [](const OwnedProcessor& self) { return list_of(self.processor.new_tokens()); })
       .def("new_token_counts",

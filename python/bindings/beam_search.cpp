@@ -164,9 +164,7 @@ void step(Handle rows_object, bool logprobs, std::int64_t requests, std::int32_t
   result.pool = pool.view;
   result.history = history.view;
   bring_workspace(place, allocate, cuda::workspace_bytes(request));
-  run(
-      place, [&](const fairdraw::Execution& how) { return beam_search_step(request, result, how); },
-      [&](const cuda::Execution& how) { return cuda::beam_search_step(request, result, how); });
+  run(place, [&](const auto& how) { return beam_search_step(request, result, how); });
 }
 
 void best(std::int64_t requests, std::int32_t max_width, std::int32_t count, Handle pool_parts,

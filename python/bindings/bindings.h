@@ -5,6 +5,7 @@
 
 namespace fairdraw::python {
 
+void bind_enums(nanobind::module_& module);        ///< the values of named arguments
 void bind_operations(nanobind::module_& module);   ///< the kernels, by fairdraw/sampling.py
 void bind_batch(nanobind::module_& module);        ///< what a callable under test is given
 void bind_batch_state(nanobind::module_& module);  ///< what fairdraw/serving.py is made of

@@ -43,7 +43,7 @@ class OwnedCudaProcessor {
   std::int64_t vocab;
 };
 
-void step(OwnedCudaProcessor& self, Handle logits, Handle offsets, bool all,
+void step(OwnedCudaProcessor& self, Handle logits, Handle offsets, StepRows which,
           std::int32_t most_rows) {
   const Rows rows = rows_of("logits", logits);
   const InputArray& array = rows.array;
@@ -52,7 +52,6 @@ void step(OwnedCudaProcessor& self, Handle logits, Handle offsets, bool all,
                                   device_name(array.device_type(), array.device_id()),
                                   device_name(self.place.device_type, self.place.device_id)));
   }
-  const StepRows which = all ? StepRows::all : StepRows::last;
   with_offsets(offsets, self.place, [&](auto view) {
     run_on_host([&] { return self.processor->step(rows.view, view, which, most_rows); });
   });
@@ -90,8 +89,8 @@ void bind_cuda_fused_sampling_processor(nb::module_& module) {
       .def(nb::init<OwnedState&, std::int32_t, std::uint64_t, bool, bool, bool, std::int32_t,
                     std::int32_t>(),
            nb::keep_alive<1, 2>())
-      .def("step", &step, nb::arg("logits").none(), nb::arg("logit_offsets").none(), nb::arg("all"),
-           nb::arg("most_rows"))
+      .def("step", &step, nb::arg("logits").none(), nb::arg("logit_offsets").none(),
+           nb::arg("rows"), nb::arg("most_rows"))
       .def("bring_changes",
            [](Self& self) { run_on_host([&] { return self.processor->bring_changes(); }); })
       .def("new_tokens",

@@ -7,6 +7,7 @@
 
 NB_MODULE(_core, module) {
   module.attr("__version__") = FAIRDRAW_VERSION;
+  fairdraw::python::bind_enums(module);
   fairdraw::python::bind_operations(module);
   fairdraw::python::bind_batch(module);
   fairdraw::python::bind_batch_state(module);

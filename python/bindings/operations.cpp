@@ -25,82 +25,36 @@ void softmax_rows(Handle logits, Handle temperature, Handle probs, Handle status
   OutputArray keep;
   const FloatRows out = float_rows("probs", probs, rows.view, place, keep);
   const Statuses status("statuses", statuses, rows.view.rows, place);
-  const auto call = [&](auto function) {
-    return [&, function](const auto& how) {
-      return function(rows.view, t.value, out, status.view, how);
-    };
-  };
-  run(place, call([](const auto&... a) { return fairdraw::softmax(a...); }),
-      call([](const auto&... a) { return cuda::softmax(a...); }));
+  run(place, [&](const auto& how) { return softmax(rows.view, t.value, out, status.view, how); });
 }
 
-// A draw that takes rows, parameters of its own, options and results.
-template <class OnCpu, class OnCuda>
-void draw(const Rows& rows, const Place& place, const Options& options, Handle tokens,
-          Handle statuses, OnCpu on_cpu, OnCuda on_cuda) {
-  const std::int64_t outputs = options.outputs(rows.view);
-  const Output<std::int32_t> token("tokens", tokens, outputs * options.draw.num_samples, place);
-  const Statuses status("statuses", statuses, outputs, place);
-  const DrawResult result{token.view, status.view};
-  run(
-      place, [&](const fairdraw::Execution& how) { return on_cpu(options.draw, result, how); },
-      [&](const cuda::Execution& how) { return on_cuda(options.draw, result, how); });
-}
-
-enum class Kind {
-  from_logits,
-  from_probs,
-  top_k,
-  top_p,
-  min_p,
-  logits_top_k_top_p,
-  probs_top_k_top_p
-};
-
-struct DrawArguments {
-  Handle top_k, top_p;  // top_p holds min_p for Kind::min_p
-  bool joint = false;
-};
-
-void draw_kind(Kind kind, Handle rows_object, const DrawArguments& arguments, Handle seed,
-               Handle offset, Handle indices, Handle tokens, Handle statuses, std::uint64_t stream,
-               Handle workspace) {
-  const bool logits = kind == Kind::from_logits || kind == Kind::logits_top_k_top_p;
-  const Rows rows = rows_of(logits ? "logits" : "probs", rows_object);
+/// One token an output. A filter that is None is off; min_p comes alone, and with probabilities.
+void draw(bool from_probs, Handle rows_object, Handle top_k_object, Handle top_p_object,
+          Handle min_p_object, FilterOrder order, Handle seed, Handle offset, Handle indices,
+          Handle tokens, Handle statuses, std::uint64_t stream, Handle workspace) {
+  const Rows rows = rows_of(from_probs ? "probs" : "logits", rows_object);
   const Place place = place_of(rows.array, stream, workspace);
   const Options options(seed, offset, indices, 1, place);
   Parameter<std::int32_t> top_k;
-  Parameter<float> top_p;
-  if (!arguments.top_k.is_none()) top_k = top_k_of(arguments.top_k, place);
-  if (!arguments.top_p.is_none()) {
-    top_p = probability(kind == Kind::min_p ? "min_p" : "top_p", arguments.top_p, place);
-  }
-  // The views point into what moved along with them: a vector's elements stay where they are.
-  const FilterOrder order = arguments.joint ? FilterOrder::joint : FilterOrder::top_k_first;
-  const RowsView& view = rows.view;
-  const auto go = [&](auto on_cpu, auto on_cuda) {
-    draw(rows, place, options, tokens, statuses, on_cpu, on_cuda);
-  };
-#define FAIRDRAW_BOTH(function, ...)                                          \
-  go([&](const auto&... a) { return fairdraw::function(__VA_ARGS__, a...); }, \
-     [&](const auto&... a) { return cuda::function(__VA_ARGS__, a...); })
-  switch (kind) {
-    case Kind::from_logits:
-      return FAIRDRAW_BOTH(sampling_from_logits, view);
-    case Kind::from_probs:
-      return FAIRDRAW_BOTH(sampling_from_probs, view);
-    case Kind::top_k:
-      return FAIRDRAW_BOTH(top_k_sampling_from_probs, view, top_k.value);
-    case Kind::top_p:
-      return FAIRDRAW_BOTH(top_p_sampling_from_probs, view, top_p.value);
-    case Kind::min_p:
-      return FAIRDRAW_BOTH(min_p_sampling_from_probs, view, top_p.value);
-    case Kind::logits_top_k_top_p:
-      return FAIRDRAW_BOTH(top_k_top_p_sampling_from_logits, view, top_k.value, top_p.value, order);
-    case Kind::probs_top_k_top_p:
-      return FAIRDRAW_BOTH(top_k_top_p_sampling_from_probs, view, top_k.value, top_p.value, order);
-  }
-#undef FAIRDRAW_BOTH
+  Parameter<float> top_p, min_p;
+  top_p.value = 1.0F;
+  if (!top_k_object.is_none()) top_k = top_k_of(top_k_object, place);
+  if (!top_p_object.is_none()) top_p = probability("top_p", top_p_object, place);
+  const bool by_min_p = !min_p_object.is_none();
+  if (by_min_p) min_p = probability("min_p", min_p_object, place);
+  const std::int64_t outputs = options.outputs(rows.view);
+  const Output<std::int32_t> token("tokens", tokens, outputs, place);
+  const Statuses status("statuses", statuses, outputs, place);
+  const DrawResult result{token.view, status.view};
+  run(place, [&](const auto& how) {
+    if (by_min_p) {
+      return min_p_sampling_from_probs(rows.view, min_p.value, options.draw, result, how);
+    }
+    return from_probs ? top_k_top_p_sampling_from_probs(rows.view, top_k.value, top_p.value, order,
+                                                        options.draw, result, how)
+                      : top_k_top_p_sampling_from_logits(rows.view, top_k.value, top_p.value, order,
+                                                         options.draw, result, how);
+  });
 }
 
 void top_k_mask_rows(Handle logits, Handle top_k, Handle masked, Handle statuses,
@@ -111,13 +65,9 @@ void top_k_mask_rows(Handle logits, Handle top_k, Handle masked, Handle statuses
   const OutputArray out =
       output_array("masked", masked, rows.array.dtype(), rows.view.rows * rows.view.vocab, place);
   const Statuses status("statuses", statuses, rows.view.rows, place);
-  const auto call = [&](auto function) {
-    return [&, function](const auto& how) {
-      return function(rows.view, k.value, out.data(), rows.view.vocab, status.view, how);
-    };
-  };
-  run(place, call([](const auto&... a) { return fairdraw::top_k_mask_logits(a...); }),
-      call([](const auto&... a) { return cuda::top_k_mask_logits(a...); }));
+  run(place, [&](const auto& how) {
+    return top_k_mask_logits(rows.view, k.value, out.data(), rows.view.vocab, status.view, how);
+  });
 }
 
 void renorm_rows(bool by_top_k, Handle probs, Handle parameter, Handle renormalised,
@@ -127,21 +77,16 @@ void renorm_rows(bool by_top_k, Handle probs, Handle parameter, Handle renormali
   OutputArray keep;
   const FloatRows out = float_rows("renormalised", renormalised, rows.view, place, keep);
   const Statuses status("statuses", statuses, rows.view.rows, place);
-  const auto go = [&](const auto& value, auto on_cpu, auto on_cuda) {
-    run(
-        place,
-        [&](const fairdraw::Execution& how) {
-          return on_cpu(rows.view, value, out, status.view, how);
-        },
-        [&](const cuda::Execution& how) {
-          return on_cuda(rows.view, value, out, status.view, how);
-        });
-  };
   if (by_top_k) {
-    go(top_k_of(parameter, place).value, fairdraw::top_k_renorm_probs, cuda::top_k_renorm_probs);
+    const auto top_k = top_k_of(parameter, place);
+    run(place, [&](const auto& how) {
+      return top_k_renorm_probs(rows.view, top_k.value, out, status.view, how);
+    });
   } else {
-    go(probability("top_p", parameter, place).value, fairdraw::top_p_renorm_probs,
-       cuda::top_p_renorm_probs);
+    const auto top_p = probability("top_p", parameter, place);
+    run(place, [&](const auto& how) {
+      return top_p_renorm_probs(rows.view, top_p.value, out, status.view, how);
+    });
   }
 }
 
@@ -159,8 +104,8 @@ class Reports {
           const Place& place) {
     if (object.is_none()) return;
     const auto parts = nb::cast<nb::tuple>(object);
-    view.mode = static_cast<LogprobsMode>(nb::cast<std::uint32_t>(parts[0]));
-    view.rank_rule = static_cast<RankRule>(nb::cast<std::uint32_t>(parts[1]));
+    view.mode = nb::cast<LogprobsMode>(parts[0]);
+    view.rank_rule = nb::cast<RankRule>(parts[1]);
     view.top_n = nb::cast<std::int32_t>(parts[2]);
     values_.emplace("values", parts[3], tokens, place);
     ranks_.emplace("ranks", parts[4], tokens, place);
@@ -196,9 +141,9 @@ View<const std::int32_t> token_ids_of(Handle object, std::int64_t size, const Pl
 }
 
 void sample_rows(Handle logits, const std::array<Handle, 4>& parameters, Handle seed, Handle offset,
-                 Handle indices, std::int32_t num_samples, bool lowest_id, bool joint, bool draft,
-                 Handle allowed, Handle active, const SampleOutputs& outputs, std::uint64_t stream,
-                 Handle workspace) {
+                 Handle indices, std::int32_t num_samples, TieRule tie_rule, FilterOrder order,
+                 Purpose purpose, Handle allowed, Handle active, const SampleOutputs& outputs,
+                 std::uint64_t stream, Handle workspace) {
   const Rows rows = rows_of("logits", logits);
   const Place place = place_of(rows.array, stream, workspace);
   if (num_samples < 1) {
@@ -220,9 +165,9 @@ void sample_rows(Handle logits, const std::array<Handle, 4>& parameters, Handle 
   request.offset = options.draw.offset;
   request.indices = options.draw.indices;
   request.num_samples = num_samples;
-  request.purpose = draft ? Purpose::draft : Purpose::draw;
-  request.tie_rule = lowest_id ? TieRule::lowest_id : TieRule::keep_all;
-  request.filter_order = joint ? FilterOrder::joint : FilterOrder::top_k_first;
+  request.purpose = purpose;
+  request.tie_rule = tie_rule;
+  request.filter_order = order;
   InputArray allowed_array, active_array;
   if (!allowed.is_none()) {
     allowed_array = input_array("allowed", allowed, &place);
@@ -259,19 +204,12 @@ void sample_rows(Handle logits, const std::array<Handle, 4>& parameters, Handle 
   if (!outputs.token_ids.is_none()) {
     InputArray keep;
     const View<const std::int32_t> ids = token_ids_of(outputs.token_ids, drawn, place, keep);
-    run(
-        place,
-        [&](const fairdraw::Execution& how) {
-          return log_probabilities(request, ids, result.logprobs, result.statuses, how);
-        },
-        [&](const cuda::Execution& how) {
-          return cuda::log_probabilities(request, ids, result.logprobs, result.statuses, how);
-        });
+    run(place, [&](const auto& how) {
+      return log_probabilities(request, ids, result.logprobs, result.statuses, how);
+    });
     return;
   }
-  run(
-      place, [&](const fairdraw::Execution& how) { return fairdraw::sample(request, result, how); },
-      [&](const cuda::Execution& how) { return cuda::sample(request, result, how); });
+  run(place, [&](const auto& how) { return sample(request, result, how); });
 }
 
 /// Enough for every operation over so many rows, whatever it reports.
@@ -332,14 +270,7 @@ void chain_rows(Handle draft_probs, Handle draft_tokens, Handle target_probs, Ha
   const Output<std::int32_t> emit("emitted", emitted, batch, place);
   const Statuses status("statuses", statuses, batch, place);
   const ChainSpeculativeResult result{out.view, accept.view, emit.view, status.view};
-  run(
-      place,
-      [&](const fairdraw::Execution& how) {
-        return fairdraw::chain_speculative_sampling(request, result, how);
-      },
-      [&](const cuda::Execution& how) {
-        return cuda::chain_speculative_sampling(request, result, how);
-      });
+  run(place, [&](const auto& how) { return chain_speculative_sampling(request, result, how); });
 }
 
 }  // namespace
@@ -347,15 +278,8 @@ void chain_rows(Handle draft_probs, Handle draft_tokens, Handle target_probs, Ha
 void bind_operations(nb::module_& module) {
   define(module, "softmax", &softmax_rows, "logits", "temperature", "probs", "statuses", "stream",
          "workspace");
-  define(
-      module, "draw",
-      [](int kind, Handle rows, Handle top_k, Handle top_p, bool joint, Handle seed, Handle offset,
-         Handle indices, Handle tokens, Handle statuses, std::uint64_t stream, Handle workspace) {
-        draw_kind(static_cast<Kind>(kind), rows, {top_k, top_p, joint}, seed, offset, indices,
-                  tokens, statuses, stream, workspace);
-      },
-      "kind", "rows", "top_k", "top_p", "joint", "seed", "offset", "indices", "tokens", "statuses",
-      "stream", "workspace");
+  define(module, "draw", &draw, "from_probs", "rows", "top_k", "top_p", "min_p", "filter_order",
+         "seed", "offset", "indices", "tokens", "statuses", "stream", "workspace");
   define(module, "top_k_mask_logits", &top_k_mask_rows, "logits", "top_k", "masked", "statuses",
          "stream", "workspace");
   define(module, "renorm_probs", &renorm_rows, "by_top_k", "probs", "parameter", "renormalised",
@@ -363,20 +287,20 @@ void bind_operations(nb::module_& module) {
   define(
       module, "sample",
       [](Handle logits, Handle temperature, Handle top_k, Handle top_p, Handle min_p, Handle seed,
-         Handle offset, Handle indices, std::int32_t num_samples, bool lowest_id, bool joint,
-         bool draft, Handle allowed, Handle active, Handle tokens, Handle statuses,
-         Handle support_size, Handle logprob, Handle logprob_filtered, Handle mask, Handle probs,
-         Handle reports, Handle token_ids, std::uint64_t stream, Handle workspace) {
+         Handle offset, Handle indices, std::int32_t num_samples, TieRule tie_rule,
+         FilterOrder order, Purpose purpose, Handle allowed, Handle active, Handle tokens,
+         Handle statuses, Handle support_size, Handle logprob, Handle logprob_filtered, Handle mask,
+         Handle probs, Handle reports, Handle token_ids, std::uint64_t stream, Handle workspace) {
         sample_rows(logits, {temperature, top_k, top_p, min_p}, seed, offset, indices, num_samples,
-                    lowest_id, joint, draft, allowed, active,
+                    tie_rule, order, purpose, allowed, active,
                     {tokens, statuses, support_size, logprob, logprob_filtered, mask, probs,
                      reports, token_ids},
                     stream, workspace);
       },
       "logits", "temperature", "top_k", "top_p", "min_p", "seed", "offset", "indices",
-      "num_samples", "lowest_id", "joint", "draft", "allowed", "active", "tokens", "statuses",
-      "support_size", "logprob", "logprob_filtered", "mask", "probs", "reports", "token_ids",
-      "stream", "workspace");
+      "num_samples", "tie_rule", "filter_order", "purpose", "allowed", "active", "tokens",
+      "statuses", "support_size", "logprob", "logprob_filtered", "mask", "probs", "reports",
+      "token_ids", "stream", "workspace");
   define(module, "chain_speculative_sampling", &chain_rows, "draft_probs", "draft_tokens",
          "target_probs", "seed", "offset", "tokens", "accepted", "emitted", "statuses", "stream",
          "workspace");

@@ -12,7 +12,7 @@ namespace {
 
 using Handle = nb::handle;
 
-/// Filters of a distribution: (temperature, top_k, top_p, min_p, lowest_id, joint).
+/// Filters of a distribution: (temperature, top_k, top_p, min_p, tie_rule, filter_order).
 struct Distribution {
   Parameter<float> temperature, top_p, min_p;
   Parameter<std::int32_t> top_k;
@@ -28,8 +28,8 @@ struct Distribution {
                top_k.value,
                top_p.value,
                min_p.value,
-               nb::cast<bool>(parts[4]) ? TieRule::lowest_id : TieRule::keep_all,
-               nb::cast<bool>(parts[5]) ? FilterOrder::joint : FilterOrder::top_k_first};
+               nb::cast<TieRule>(parts[4]),
+               nb::cast<FilterOrder>(parts[5])};
   }
   // `filters` points into the other members.
   Distribution(const Distribution&) = delete;
@@ -123,7 +123,7 @@ class Draft {
   /// `axes` of the rows.
   Draft(Handle object, std::size_t axes, const Place& place)
       : parts_(nb::cast<nb::tuple>(object)), distribution_(parts_[2], place) {
-    distribution = static_cast<DraftLaw>(nb::cast<std::uint32_t>(parts_[0]));
+    distribution = nb::cast<DraftLaw>(parts_[0]);
     if (distribution == DraftLaw::none) return;
     rows_ = rows_of(distribution == DraftLaw::probs ? "draft_probs" : "draft_logits", parts_[1],
                     axes, &place);
@@ -145,12 +145,12 @@ class Draft {
 };
 
 /// Runs a call where its target is, on a GPU with the workspace that it takes.
-template <class Request, class OnCpu, class OnCuda>
-void run_speculation(const Target& target, const Request& request, Handle allocate, OnCpu on_cpu,
-                     OnCuda on_cuda) {
+template <class Request, class Call>
+void run_speculation(const Target& target, const Request& request, Handle allocate,
+                     const Call& call) {
   Place place = target.place();
   bring_workspace(place, allocate, cuda::workspace_bytes(request));
-  run(place, on_cpu, on_cuda);
+  run(place, call);
 }
 
 void chains(Handle target_parts, std::int64_t max_draft, Handle draft_tokens, Handle draft_lengths,
@@ -171,14 +171,12 @@ void chains(Handle target_parts, std::int64_t max_draft, Handle draft_tokens, Ha
   const Output<std::int32_t> accept("accepted", accepted, batch, place);
   const Statuses status("statuses", statuses, batch, place);
   const VerifyChainResult result{out.view, accept.view, status.view};
-  run_speculation(
-      target, request, allocate,
-      [&](const fairdraw::Execution& how) { return verify_chain(request, result, how); },
-      [&](const cuda::Execution& how) { return cuda::verify_chain(request, result, how); });
+  run_speculation(target, request, allocate,
+                  [&](const auto& how) { return verify_chain(request, result, how); });
 }
 
 void trees(Handle target_parts, std::int64_t max_draft, std::int64_t max_depth, Handle draft_tokens,
-           Handle parents, Handle draft_lengths, Handle draft_parts, bool without_replacement,
+           Handle parents, Handle draft_lengths, Handle draft_parts, SiblingSampling siblings,
            Handle tokens, Handle nodes, Handle accepted, Handle statuses, Handle allocate) {
   const Target target(target_parts);
   const Place& place = target.place();
@@ -194,18 +192,15 @@ void trees(Handle target_parts, std::int64_t max_draft, std::int64_t max_depth, 
   request.parents = links.view;
   request.draft_lengths = lengths.view;
   draft.into(request);
-  request.siblings = without_replacement ? SiblingSampling::without_replacement
-                                         : SiblingSampling::with_replacement;
+  request.siblings = siblings;
   const std::int64_t batch = request.target.batch;
   const Output<std::int32_t> out("tokens", tokens, batch * (max_depth + 1), place);
   const Output<std::int32_t> path("nodes", nodes, batch * max_depth, place);
   const Output<std::int32_t> accept("accepted", accepted, batch, place);
   const Statuses status("statuses", statuses, batch, place);
   const VerifyTreeResult result{out.view, path.view, accept.view, status.view};
-  run_speculation(
-      target, request, allocate,
-      [&](const fairdraw::Execution& how) { return verify_tree(request, result, how); },
-      [&](const cuda::Execution& how) { return cuda::verify_tree(request, result, how); });
+  run_speculation(target, request, allocate,
+                  [&](const auto& how) { return verify_tree(request, result, how); });
 }
 
 void links_to_parents(Handle next_token, Handle next_sibling, std::int64_t batch,
@@ -224,8 +219,8 @@ void bind_speculative(nb::module_& module) {
   define(module, "verify_chain", &chains, "target", "max_draft", "draft_tokens", "draft_lengths",
          "draft", "tokens", "accepted", "statuses", "allocate");
   define(module, "verify_tree", &trees, "target", "max_draft", "max_depth", "draft_tokens",
-         "parents", "draft_lengths", "draft", "without_replacement", "tokens", "nodes", "accepted",
-         "statuses", "allocate");
+         "parents", "draft_lengths", "draft", "siblings", "tokens", "nodes", "accepted", "statuses",
+         "allocate");
   define(module, "parents_from_links", &links_to_parents, "next_token", "next_sibling", "batch",
          "nodes", "parents");
 }

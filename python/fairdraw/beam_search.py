@@ -20,8 +20,6 @@ from ._arrays import Backend, NumpyBackend, TorchBackend, backend_of
 from ._device_arrays import small_arrays
 from ._host_arrays import each, expect_axes, token_lists
 
-_LIVE = 0  # BeamState::live
-
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 
@@ -105,7 +103,7 @@ class BeamSearch:
             np.ones(requests, np.int32),
             np.zeros(places, np.float32),
             np.zeros(requests, np.int32),
-            np.full(requests, _LIVE, np.int32),
+            np.full(requests, _core.BEAMS_LIVE, np.int32),
         )
         pool: tuple[Any, ...] = (
             np.zeros(requests, np.int32),
@@ -235,7 +233,7 @@ class BeamSearch:
 def _rows_each(memory: _Memory) -> Any:
     """How many rows the next step takes of each request."""
     live_beams, _, _, states = memory.live
-    return live_beams * (states == _LIVE)
+    return live_beams * (states == _core.BEAMS_LIVE)
 
 
 def _begins(name: str, rows: Any, memory: _Memory) -> Any:

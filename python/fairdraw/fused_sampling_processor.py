@@ -40,10 +40,8 @@ from typing import Any, Literal, NamedTuple
 
 from . import _core
 from ._arrays import Backend, NumpyBackend, TorchBackend, backend_of
-from .sampling import _number_of
+from .sampling import _member
 from .serving import BatchState
-
-_ROWS = ("last", "all")
 
 
 class CopiedStep(NamedTuple):
@@ -113,7 +111,7 @@ class FusedSamplingProcessor:
 
         A row that fails (`statuses`) leaves its request as it was.
         """
-        sample_all = _number_of("rows", rows, _ROWS) == 1
+        sampled = _member("rows", rows, _core.StepRows)
         backend = backend_of(logits, "logits")
         offsets = (
             None
@@ -121,9 +119,9 @@ class FusedSamplingProcessor:
             else backend_of(logit_offsets, "logit_offsets").lend(logit_offsets)
         )
         if isinstance(self._core, _core.CudaFusedSamplingProcessor):
-            self._call(self._core.step, backend.lend(logits), offsets, sample_all, most_rows)
+            self._call(self._core.step, backend.lend(logits), offsets, sampled, most_rows)
         else:
-            self._core.step(backend.lend(logits), offsets, sample_all)
+            self._core.step(backend.lend(logits), offsets, sampled)
             self._backend = backend
 
     __call__ = step

@@ -24,7 +24,8 @@ the same library and on the same device. Rows are float32, float16 or bfloat16 a
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+import enum
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from . import _core
 from ._arrays import Backend, backend_of, length
@@ -35,15 +36,7 @@ LogprobsMode = Literal["raw_logits", "raw_logprobs", "processed_logits", "proces
 RankRule = Literal["position", "at_least"]
 Purpose = Literal["draw", "draft"]
 
-_NAN_INPUT = 2  # RowStatus::nan_input of fairdraw/types.h
-
-# In the order of the enums of fairdraw/log_probabilities.h.
-_LOGPROBS_MODES = ("raw_logits", "raw_logprobs", "processed_logits", "processed_logprobs")
-_RANK_RULES = ("position", "at_least")
-
-# Numbers of _core.draw.
-_FROM_LOGITS, _FROM_PROBS, _TOP_K, _TOP_P, _MIN_P = range(5)
-_LOGITS_TOP_K_TOP_P, _PROBS_TOP_K_TOP_P = 5, 6
+_Enum = TypeVar("_Enum", bound=enum.Enum)
 
 
 class Logprobs(NamedTuple):
@@ -69,8 +62,17 @@ class SampleDetails(NamedTuple):
     logprobs: Any = None  #: Logprobs, where they are asked for
 
 
-def _is_joint(order: str) -> bool:
-    return _number_of("filter_apply_order", order, ("top_k_first", "joint")) == 1
+def _member(name: str, value: str, members: type[_Enum]) -> _Enum:
+    """The member of one of _core's enums that an argument names."""
+    try:
+        return members[value]
+    except (KeyError, TypeError):  # TypeError: what no dictionary takes as a key
+        allowed = ", ".join(map(repr, members.__members__))
+        raise ValueError(f"{name} is {value!r}; allowed: {allowed}") from None
+
+
+def _order(filter_apply_order: str) -> _core.FilterOrder:
+    return _member("filter_apply_order", filter_apply_order, _core.FilterOrder)
 
 
 def _seed_and_offset(
@@ -85,24 +87,26 @@ def _seed_and_offset(
 
 
 def _raise_on_nan(name: str, statuses: Any) -> None:
-    if bool((statuses == _NAN_INPUT).any()):
+    if bool((statuses == _core.NAN_INPUT).any()):
         raise ValueError(f"{name} contains NaN")
 
 
 def _draw(
-    kind: int,
-    name: str,
     rows: Any,
-    top_k: Any,
-    top_p: Any,
-    joint: bool,
+    *,
+    name: str = "probs",
+    top_k: Any = None,
+    top_p: Any = None,
+    min_p: Any = None,
+    filter_apply_order: str = "top_k_first",
     indices: Any,
     generator: Any,
     check_nan: bool,
     seed: Any,
     offset: Any,
-    return_valid: bool,
+    return_valid: bool = False,
 ) -> Any:
+    order = _order(filter_apply_order)
     backend = backend_of(rows, name)
     outputs = length(rows) if indices is None else length(indices)
     seed, offset = _seed_and_offset(backend, generator, seed, offset, outputs)
@@ -110,11 +114,12 @@ def _draw(
     statuses = backend.empty((outputs,), "int32") if check_nan or return_valid else None
     backend.call(
         _core.draw,
-        kind,
+        name == "probs",
         backend.lend(rows),
         backend.parameter(top_k, "int32"),
         backend.parameter(top_p, "float32"),
-        joint,
+        backend.parameter(min_p, "float32"),
+        order,
         seed,
         offset,
         backend.indices(indices),
@@ -141,8 +146,8 @@ def sampling_from_logits(
 ) -> Any:
     """One token an output, in proportion to exp(logits)."""
     return _draw(
-        _FROM_LOGITS, "logits", logits, None, None, False, indices, generator, check_nan, seed,
-        offset, False,
+        logits, name="logits", indices=indices, generator=generator, check_nan=check_nan, seed=seed,
+        offset=offset,
     )  # fmt: skip
 
 
@@ -158,8 +163,8 @@ def sampling_from_probs(
 ) -> Any:
     """One token an output, in proportion to probs."""
     return _draw(
-        _FROM_PROBS, "probs", probs, None, None, False, indices, generator, check_nan, seed,
-        offset, return_valid,
+        probs, indices=indices, generator=generator, check_nan=check_nan, seed=seed, offset=offset,
+        return_valid=return_valid,
     )  # fmt: skip
 
 
@@ -176,8 +181,8 @@ def top_p_sampling_from_probs(
 ) -> Any:
     """From the nucleus: tokens with less than top_p of the mass strictly above them."""
     return _draw(
-        _TOP_P, "probs", probs, None, top_p, False, indices, generator, check_nan, seed, offset,
-        return_valid,
+        probs, top_p=top_p, indices=indices, generator=generator, check_nan=check_nan, seed=seed,
+        offset=offset, return_valid=return_valid,
     )  # fmt: skip
 
 
@@ -194,8 +199,8 @@ def top_k_sampling_from_probs(
 ) -> Any:
     """From the k largest; ties of the k-th stay. 0, -1 and k >= vocab are off."""
     return _draw(
-        _TOP_K, "probs", probs, top_k, None, False, indices, generator, check_nan, seed, offset,
-        return_valid,
+        probs, top_k=top_k, indices=indices, generator=generator, check_nan=check_nan, seed=seed,
+        offset=offset, return_valid=return_valid,
     )  # fmt: skip
 
 
@@ -212,8 +217,8 @@ def min_p_sampling_from_probs(
 ) -> Any:
     """From the probabilities of at least min_p times the largest."""
     return _draw(
-        _MIN_P, "probs", probs, None, min_p, False, indices, generator, check_nan, seed, offset,
-        return_valid,
+        probs, min_p=min_p, indices=indices, generator=generator, check_nan=check_nan, seed=seed,
+        offset=offset, return_valid=return_valid,
     )  # fmt: skip
 
 
@@ -231,8 +236,8 @@ def top_k_top_p_sampling_from_logits(
 ) -> Any:
     """top_k, then top_p of what is left renormalised; "joint": both of the whole row."""
     return _draw(
-        _LOGITS_TOP_K_TOP_P, "logits", logits, top_k, top_p, _is_joint(filter_apply_order),
-        indices, generator, check_nan, seed, offset, False,
+        logits, name="logits", top_k=top_k, top_p=top_p, filter_apply_order=filter_apply_order,
+        indices=indices, generator=generator, check_nan=check_nan, seed=seed, offset=offset,
     )  # fmt: skip
 
 
@@ -251,8 +256,9 @@ def top_k_top_p_sampling_from_probs(
 ) -> Any:
     """As top_k_top_p_sampling_from_logits, from rows of probabilities."""
     return _draw(
-        _PROBS_TOP_K_TOP_P, "probs", probs, top_k, top_p, _is_joint(filter_apply_order), indices,
-        generator, check_nan, seed, offset, return_valid,
+        probs, top_k=top_k, top_p=top_p, filter_apply_order=filter_apply_order, indices=indices,
+        generator=generator, check_nan=check_nan, seed=seed, offset=offset,
+        return_valid=return_valid,
     )  # fmt: skip
 
 
@@ -322,12 +328,6 @@ top_k_renorm_prob = top_k_renorm_probs
 top_p_renorm_prob = top_p_renorm_probs
 
 
-def _number_of(name: str, value: str, names: tuple[str, ...]) -> int:
-    if value not in names:
-        raise ValueError(f"{name} is {value!r}; allowed: {', '.join(map(repr, names))}")
-    return names.index(value)
-
-
 def _reports(
     backend: Backend,
     logits: Any,
@@ -340,8 +340,8 @@ def _reports(
     """The arrays of the results, and what the compiled module takes."""
     if not -1 <= n <= 128:
         raise ValueError(f"logprobs is {n}; allowed: 0 to 128, or -1 (whole rows)")
-    number = _number_of("logprobs_mode", mode, _LOGPROBS_MODES)
-    rule = _number_of("rank_rule", rank_rule, _RANK_RULES)
+    reported = _member("logprobs_mode", mode, _core.LogprobsMode)
+    rule = _member("rank_rule", rank_rule, _core.RankRule)
     top_n = max(n, 0)
     result = Logprobs(
         backend.empty(shape, "float32"),
@@ -352,7 +352,7 @@ def _reports(
     )
     if result.all is not None:
         result.all[...] = -float("inf")  # of inactive rows, too
-    return result, (number, rule, top_n, *(backend.lend(array) for array in result))
+    return result, (reported, rule, top_n, *(backend.lend(array) for array in result))
 
 
 def sample(
@@ -394,9 +394,8 @@ def sample(
     or with -1 of every token; the mode's names are those of vLLM.
     """
     backend = backend_of(logits, "logits")
-    joint = _is_joint(filter_apply_order)
-    if tie_rule not in ("keep_all", "lowest_id"):
-        raise ValueError(f"tie_rule is {tie_rule!r}; allowed: 'keep_all', 'lowest_id'")
+    order = _order(filter_apply_order)
+    ties = _member("tie_rule", tie_rule, _core.TieRule)
     outputs = length(logits) if indices is None else length(indices)
     seed, offset = _seed_and_offset(backend, generator, seed, offset, outputs)
     report = reports = None
@@ -427,9 +426,9 @@ def sample(
         offset,
         backend.indices(indices),
         num_samples,
-        tie_rule == "lowest_id",
-        joint,
-        _number_of("purpose", purpose, ("draw", "draft")) == 1,
+        ties,
+        order,
+        _member("purpose", purpose, _core.Purpose),
         backend.lend(allowed),
         backend.lend(active),
         backend.lend(tokens),
@@ -479,8 +478,8 @@ def log_probabilities(
     Outputs with an id outside the vocabulary, and rows that cannot be sampled, get -inf, -1 and 0.
     """
     backend = backend_of(logits, "logits")
-    joint = _is_joint(filter_apply_order)
-    _number_of("tie_rule", tie_rule, ("keep_all", "lowest_id"))
+    order = _order(filter_apply_order)
+    ties = _member("tie_rule", tie_rule, _core.TieRule)
     outputs = length(logits) if indices is None else length(indices)
     shape = tuple(token_ids.shape)
     if len(shape) not in (1, 2) or shape[0] != outputs:
@@ -501,9 +500,9 @@ def log_probabilities(
         0,
         backend.indices(indices),
         shape[1] if len(shape) == 2 else 1,
-        tie_rule == "lowest_id",
-        joint,
-        False,
+        ties,
+        order,
+        _core.Purpose.draw,
         backend.lend(allowed),
         backend.lend(active),
         *(None,) * 7,

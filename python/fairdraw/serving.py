@@ -20,7 +20,7 @@ import numpy as np
 
 from . import _core
 from ._host_arrays import ids_of
-from .sampling import _is_joint, _number_of
+from .sampling import _member, _order
 
 _INT32 = np.iinfo(np.int32)
 
@@ -136,9 +136,9 @@ class BatchState:
         tie_rule: Literal["keep_all", "lowest_id"] = "keep_all",
         filter_apply_order: Literal["top_k_first", "joint"] = "top_k_first",
     ) -> None:
-        dense = _number_of("history", history, ("lists", "dense")) == 1
-        lowest_id = _number_of("tie_rule", tie_rule, ("keep_all", "lowest_id")) == 1
-        joint = _is_joint(filter_apply_order)
+        form = _member("history", history, _core.HistoryForm)
+        ties = _member("tie_rule", tie_rule, _core.TieRule)
+        order = _order(filter_apply_order)
         self._core = _core.BatchState(
             _integer("vocab", vocab, 1, 2**20),
             _int32("capacity", capacity),
@@ -148,9 +148,9 @@ class BatchState:
             _int32("max_bad_words", max_bad_words),
             _int32("max_bad_word_tokens", max_bad_word_tokens),
             _int32("max_allowed_ids", max_allowed_ids),
-            dense,
-            lowest_id,
-            joint,
+            form,
+            ties,
+            order,
         )
 
     def add(self, id: int, request: BatchRequest | None = None, slot: int | None = None) -> int:

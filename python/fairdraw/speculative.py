@@ -37,9 +37,7 @@ from ._arrays import Backend, backend_of
 from ._device_arrays import small_arrays
 from ._host_arrays import array, expect_shape, shaped
 from .request_processing import RequestProcessing, rows_processing
-from .sampling import FilterOrder, TieRule, _is_joint, _number_of, _seed_and_offset
-
-_NONE, _PROBS, _LOGITS = range(3)  # DraftLaw
+from .sampling import FilterOrder, TieRule, _member, _order, _seed_and_offset
 
 SiblingSampling = Literal["with_replacement", "without_replacement"]
 
@@ -81,8 +79,8 @@ class LawFilters:
             backend.parameter(self.top_k, "int32", batch),
             backend.parameter(self.top_p, "float32", batch),
             backend.parameter(self.min_p, "float32", batch),
-            _number_of("tie_rule", self.tie_rule, ("keep_all", "lowest_id")) == 1,
-            _is_joint(self.filter_apply_order),
+            _member("tie_rule", self.tie_rule, _core.TieRule),
+            _order(self.filter_apply_order),
         )
 
 
@@ -147,14 +145,14 @@ class _Drafted:
         self, probs: Any, logits: Any, filters: LawFilters | None, places: tuple[int, ...]
     ) -> tuple[Any, ...]:
         """The draft's side, lent: `places` are those of its rows."""
-        law, name, rows = _NONE, "", None
+        law, name, rows = _core.DraftLaw.none, "", None
         if probs is not None and logits is not None:
             raise ValueError("draft_probs and draft_logits are both given; allowed: one of them")
         if probs is not None:
-            law, name, rows = _PROBS, "draft_probs", probs
+            law, name, rows = _core.DraftLaw.probs, "draft_probs", probs
         elif logits is not None:
-            law, name, rows = _LOGITS, "draft_logits", logits
-        if filters is not None and law != _LOGITS:
+            law, name, rows = _core.DraftLaw.logits, "draft_logits", logits
+        if filters is not None and law != _core.DraftLaw.logits:
             raise ValueError("draft_filters: are given without draft_logits")
         if rows is not None:
             backend_of(rows, name)  # TypeError where it is no array
@@ -326,7 +324,7 @@ def verify_tree(
     """
     drafted = _Drafted(logits, draft_token_ids, row_begins, max_draft)
     draft = drafted.draft(draft_probs, draft_logits, draft_filters, tuple(logits.shape[:-1]))
-    alone = _number_of("siblings", siblings, ("with_replacement", "without_replacement")) == 1
+    drawn = _member("siblings", siblings, _core.SiblingSampling)
     links = drafted.small.shaped("parents", parents, "int32", tuple(drafted.ids.shape))
     depth = drafted.max_draft if max_depth is None else max_depth
     if depth < 0:
@@ -350,7 +348,7 @@ def verify_tree(
         backend.lend(links),
         drafted.lengths(draft_lengths),
         draft,
-        alone,
+        drawn,
         *(backend.lend(array) for array in result),
         backend.allocate,
     )

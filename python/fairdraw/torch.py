@@ -14,16 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
+from . import _core
 from ._arrays import cuda_generator_place, torch_words
-from .sampling import sample
-
-LogprobsMode = Literal["raw_logits", "raw_logprobs", "processed_logits", "processed_logprobs"]
-
-_LOGPROBS_MODES = ("raw_logits", "raw_logprobs", "processed_logits", "processed_logprobs")
+from .sampling import LogprobsMode, _member, sample
 
 
 def _to_device(values: Sequence[Sequence[int]], device: Any) -> Any:
@@ -72,9 +69,7 @@ class TopKTopPSampler(torch.nn.Module):  # type: ignore[misc]  # Any, where torc
         if failed_token < -1:
             raise ValueError(f"failed_token is {failed_token}; allowed: -1, or an id")
         self.failed_token = failed_token
-        if logprobs_mode not in _LOGPROBS_MODES:
-            allowed = ", ".join(repr(mode) for mode in _LOGPROBS_MODES)
-            raise ValueError(f"logprobs_mode is {logprobs_mode!r}; allowed: {allowed}")
+        _member("logprobs_mode", logprobs_mode, _core.LogprobsMode)
         self.logprobs_mode = logprobs_mode
 
     def forward(

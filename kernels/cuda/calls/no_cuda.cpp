@@ -1,7 +1,12 @@
-// fairdraw/cuda.h, cuda_beam_result.h and cuda_stop_criteria.h in a build without CUDA kernels:
-// every call says so, and nothing is written.
+// The headers fairdraw/cuda*.h in a build without CUDA kernels: every call returns `unsupported`
+// with the reason, and nothing is allocated or written.
+#include <utility>
+
+#include "common/operation_calls.h"
 #include "fairdraw/cuda.h"
 #include "fairdraw/cuda_beam_result.h"
+#include "fairdraw/cuda_fused_sampling_processor.h"
+#include "fairdraw/cuda_memory.h"
 #include "fairdraw/cuda_stop_criteria.h"
 
 namespace fairdraw::cuda {
@@ -60,60 +65,10 @@ Error log_probabilities(const SampleRequest&, View<const std::int32_t>, const Lo
   return no_cuda();
 }
 
-Error softmax(const RowsView&, const PerRequest<float>&, const FloatRows&, View<RowStatus>,
-              const Execution&) {
-  return no_cuda();
-}
-
-Error sampling_from_logits(const RowsView&, const DrawOptions&, const DrawResult&,
-                           const Execution&) {
-  return no_cuda();
-}
-
-Error sampling_from_probs(const RowsView&, const DrawOptions&, const DrawResult&,
-                          const Execution&) {
-  return no_cuda();
-}
-
-Error top_k_sampling_from_probs(const RowsView&, const PerRequest<std::int32_t>&,
-                                const DrawOptions&, const DrawResult&, const Execution&) {
-  return no_cuda();
-}
-
-Error top_p_sampling_from_probs(const RowsView&, const PerRequest<float>&, const DrawOptions&,
-                                const DrawResult&, const Execution&) {
-  return no_cuda();
-}
-
-Error min_p_sampling_from_probs(const RowsView&, const PerRequest<float>&, const DrawOptions&,
-                                const DrawResult&, const Execution&) {
-  return no_cuda();
-}
-
-Error top_k_top_p_sampling_from_logits(const RowsView&, const PerRequest<std::int32_t>&,
-                                       const PerRequest<float>&, FilterOrder, const DrawOptions&,
-                                       const DrawResult&, const Execution&) {
-  return no_cuda();
-}
-
-Error top_k_top_p_sampling_from_probs(const RowsView&, const PerRequest<std::int32_t>&,
-                                      const PerRequest<float>&, FilterOrder, const DrawOptions&,
-                                      const DrawResult&, const Execution&) {
-  return no_cuda();
-}
+Error run_operation(const OperationCall&, const Execution&) { return no_cuda(); }
 
 Error top_k_mask_logits(const RowsView&, const PerRequest<std::int32_t>&, void*, std::int64_t,
                         View<RowStatus>, const Execution&) {
-  return no_cuda();
-}
-
-Error top_k_renorm_probs(const RowsView&, const PerRequest<std::int32_t>&, const FloatRows&,
-                         View<RowStatus>, const Execution&) {
-  return no_cuda();
-}
-
-Error top_p_renorm_probs(const RowsView&, const PerRequest<float>&, const FloatRows&,
-                         View<RowStatus>, const Execution&) {
   return no_cuda();
 }
 
@@ -121,5 +76,54 @@ Error chain_speculative_sampling(const ChainSpeculativeRequest&, const ChainSpec
                                  const Execution&) {
   return no_cuda();
 }
+
+Stream::~Stream() { stream_ = nullptr; }
+Error Stream::create() { return no_cuda(); }
+Error Stream::synchronise() { return no_cuda(); }
+
+DeviceBuffer::~DeviceBuffer() { data_ = nullptr; }
+Error DeviceBuffer::reserve(std::int64_t) { return no_cuda(); }
+Error DeviceBuffer::upload(std::int64_t, const void*, std::int64_t, const Stream&) {
+  return no_cuda();
+}
+Error DeviceBuffer::download(void*, std::int64_t, std::int64_t, const Stream&) const {
+  return no_cuda();
+}
+Error DeviceBuffer::fill(std::int64_t, std::uint8_t, std::int64_t, const Stream&) {
+  return no_cuda();
+}
+
+struct FusedSamplingProcessor::Device {};
+
+FusedSamplingProcessor::FusedSamplingProcessor(std::unique_ptr<Device> device)
+    : device_(std::move(device)) {}
+FusedSamplingProcessor::~FusedSamplingProcessor() = default;
+
+Error FusedSamplingProcessor::make(BatchState&, const FusedSamplingOptions&,
+                                   std::unique_ptr<FusedSamplingProcessor>&) {
+  return no_cuda();
+}
+
+Error FusedSamplingProcessor::step(const RowsView&) { return no_cuda(); }
+Error FusedSamplingProcessor::step(const RowsView&, View<const std::int64_t>, StepRows,
+                                   std::int32_t) {
+  return no_cuda();
+}
+Error FusedSamplingProcessor::step(const RowsView&, View<const std::uint32_t>, StepRows,
+                                   std::int32_t) {
+  return no_cuda();
+}
+Error FusedSamplingProcessor::bring_changes() { return no_cuda(); }
+View<const std::int32_t> FusedSamplingProcessor::new_tokens() const noexcept { return {}; }
+View<const std::int32_t> FusedSamplingProcessor::new_token_counts() const noexcept { return {}; }
+View<const RowStatus> FusedSamplingProcessor::statuses() const noexcept { return {}; }
+TokenLists FusedSamplingProcessor::generated_tokens() const noexcept { return {}; }
+Error FusedSamplingProcessor::update_bitmask(const BitRows<const std::uint32_t>&) {
+  return no_cuda();
+}
+Error FusedSamplingProcessor::clear_bitmask() { return no_cuda(); }
+Error FusedSamplingProcessor::start_async_token_copy() { return no_cuda(); }
+Error FusedSamplingProcessor::wait_for_tokens(CopiedStep&) { return no_cuda(); }
+Error FusedSamplingProcessor::catch_up() { return no_cuda(); }
 
 }  // namespace fairdraw::cuda

@@ -1,7 +1,7 @@
-// The operations of fairdraw/sampling.h on the GPU, as views of sample_rows (sample_rows.h) and of
-// the kernels after it.
+// The operations of fairdraw/sampling.h on the GPU: calls of sample_rows (sample_rows.h), and those
+// that take the row kernel and a kernel of their own after it.
 #include "common/arguments.h"
-#include "common/draw_calls.h"
+#include "common/operation_calls.h"
 #include "cuda/calls/sample_rows.h"
 #include "cuda/device/device_pointers.h"
 #include "cuda/outputs/write_rows.h"
@@ -9,26 +9,6 @@
 
 namespace fairdraw::cuda {
 namespace {
-
-Error draw_from_probs(const SampleRequest& request, const DrawResult& draws,
-                      const Execution& execution) {
-  SampleOptions options;
-  options.rows_name = "probs";
-  options.from_probs = true;
-  return sample_rows(request, result_of(draws), execution, options);
-}
-
-Error renormalise(const SampleRequest& request, const FloatRows& probs, View<RowStatus> statuses,
-                  SampleOptions options, const Execution& execution) {
-  Path path = execution.path;
-  if (Error error = check_path(path)) return error;
-  if (Error error = check_renormalised(probs, request.logits.rows)) return error;
-  SampleResult result;
-  result.probs = probs;
-  result.statuses = statuses;
-  options.wants_tokens = false;
-  return sample_rows(request, result, execution, options);
-}
 
 Error check_pointers(const ChainSpeculativeRequest& request, const ChainSpeculativeResult& result,
                      const Execution& execution, std::int64_t rows) {
@@ -49,94 +29,18 @@ Error check_pointers(const ChainSpeculativeRequest& request, const ChainSpeculat
 
 }  // namespace
 
-Error softmax(const RowsView& logits, const PerRequest<float>& temperature, const FloatRows& probs,
-              View<RowStatus> statuses, const Execution& execution) {
-  SampleRequest request;
-  request.logits = logits;
-  request.temperature = temperature;
-  return renormalise(request, probs, statuses, {}, execution);
-}
-
-Error sampling_from_logits(const RowsView& logits, const DrawOptions& options,
-                           const DrawResult& result, const Execution& execution) {
-  return sample_rows(request_of(logits, options), result_of(result), execution, {});
-}
-
-Error sampling_from_probs(const RowsView& probs, const DrawOptions& options,
-                          const DrawResult& result, const Execution& execution) {
-  return draw_from_probs(request_of(probs, options), result, execution);
-}
-
-Error top_k_sampling_from_probs(const RowsView& probs, const PerRequest<std::int32_t>& top_k,
-                                const DrawOptions& options, const DrawResult& result,
-                                const Execution& execution) {
-  SampleRequest request = request_of(probs, options);
-  request.top_k = top_k;
-  return draw_from_probs(request, result, execution);
-}
-
-Error top_p_sampling_from_probs(const RowsView& probs, const PerRequest<float>& top_p,
-                                const DrawOptions& options, const DrawResult& result,
-                                const Execution& execution) {
-  SampleRequest request = request_of(probs, options);
-  request.top_p = top_p;
-  return draw_from_probs(request, result, execution);
-}
-
-Error min_p_sampling_from_probs(const RowsView& probs, const PerRequest<float>& min_p,
-                                const DrawOptions& options, const DrawResult& result,
-                                const Execution& execution) {
-  SampleRequest request = request_of(probs, options);
-  request.min_p = min_p;
-  return draw_from_probs(request, result, execution);
-}
-
-Error top_k_top_p_sampling_from_logits(const RowsView& logits,
-                                       const PerRequest<std::int32_t>& top_k,
-                                       const PerRequest<float>& top_p, FilterOrder filter_order,
-                                       const DrawOptions& options, const DrawResult& result,
-                                       const Execution& execution) {
-  SampleRequest request = request_of(logits, options);
-  request.top_k = top_k;
-  request.top_p = top_p;
-  request.filter_order = filter_order;
-  return sample_rows(request, result_of(result), execution, {});
-}
-
-Error top_k_top_p_sampling_from_probs(const RowsView& probs, const PerRequest<std::int32_t>& top_k,
-                                      const PerRequest<float>& top_p, FilterOrder filter_order,
-                                      const DrawOptions& options, const DrawResult& result,
-                                      const Execution& execution) {
-  SampleRequest request = request_of(probs, options);
-  request.top_k = top_k;
-  request.top_p = top_p;
-  request.filter_order = filter_order;
-  return draw_from_probs(request, result, execution);
-}
-
-Error top_k_renorm_probs(const RowsView& probs, const PerRequest<std::int32_t>& top_k,
-                         const FloatRows& renormalised, View<RowStatus> statuses,
-                         const Execution& execution) {
-  SampleRequest request;
-  request.logits = probs;
-  request.top_k = top_k;
+Error run_operation(const OperationCall& call, const Execution& execution) {
+  if (!call.wants_tokens) {
+    Path path = execution.path;
+    if (Error error = check_path(path)) return error;
+    if (Error error = check_renormalised(call.result.probs, call.request.logits.rows)) return error;
+  }
   SampleOptions options;
-  options.rows_name = "probs";
-  options.from_probs = true;
-  options.top_k_1_keeps_ties = true;
-  return renormalise(request, renormalised, statuses, options, execution);
-}
-
-Error top_p_renorm_probs(const RowsView& probs, const PerRequest<float>& top_p,
-                         const FloatRows& renormalised, View<RowStatus> statuses,
-                         const Execution& execution) {
-  SampleRequest request;
-  request.logits = probs;
-  request.top_p = top_p;
-  SampleOptions options;
-  options.rows_name = "probs";
-  options.from_probs = true;
-  return renormalise(request, renormalised, statuses, options, execution);
+  options.rows_name = call.rows_name();
+  options.from_probs = call.from_probs;
+  options.top_k_1_keeps_ties = call.top_k_1_keeps_ties;
+  options.wants_tokens = call.wants_tokens;
+  return sample_rows(call.request, call.result, execution, options);
 }
 
 Error top_k_mask_logits(const RowsView& logits, const PerRequest<std::int32_t>& top_k, void* masked,
