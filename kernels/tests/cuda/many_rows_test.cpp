@@ -101,7 +101,7 @@ void make_logits(Words& words, std::uint64_t call, std::uint64_t row, std::vecto
   }
 }
 
-void make_parameters(Words& words, SampleCall& call, std::int64_t row) {
+void make_parameters(Words& words, CallArrays& call, std::int64_t row) {
   const auto vocab = static_cast<std::int32_t>(call.vocab);
   const auto any_k = [&] {
     return 1 + static_cast<std::int32_t>(words.below(static_cast<std::uint64_t>(vocab)));
@@ -136,7 +136,7 @@ void make_parameters(Words& words, SampleCall& call, std::int64_t row) {
   call.offset.set(row) = words.below(2) == 0 ? words.next() : words.below(100);
 }
 
-void make_row(const Rows& rows, std::uint64_t number, SampleCall& call, std::int64_t row) {
+void make_row(const Rows& rows, std::uint64_t number, CallArrays& call, std::int64_t row) {
   thread_local std::vector<float> logits;
   Words words(rows.stream, number, static_cast<std::uint64_t>(row) + 1);
   logits.resize(static_cast<std::size_t>(call.vocab));
@@ -160,10 +160,10 @@ void make_row(const Rows& rows, std::uint64_t number, SampleCall& call, std::int
 }
 
 /// Call `number` with its first `row_count` rows.
-SampleCall make_call(const Rows& rows, std::uint64_t number, std::int64_t row_count) {
+CallArrays make_call(const Rows& rows, std::uint64_t number, std::int64_t row_count) {
   Words words(rows.stream, number, 0);
   const std::int64_t vocab = rows.vocab(number, words);
-  SampleCall call;
+  CallArrays call;
   const auto dtype = static_cast<DType>(words.below(3));
   // None in half of the calls.
   const auto gap = std::max<std::int64_t>(0, static_cast<std::int64_t>(words.below(40)) - 20);
@@ -199,7 +199,7 @@ class Comparison {
   explicit Comparison(const Rows& rows) : rows_(rows) {}
 
   void run(std::uint64_t number, std::int64_t row_count) {
-    const SampleCall call = make_call(rows_, number, row_count);
+    const CallArrays call = make_call(rows_, number, row_count);
     // A second run of the fused kind, which writes nothing but tokens and statuses. Log-
     // probabilities and probabilities are for the smaller tests.
     constexpr CallResults kMasks{true, true, false, true, false};
@@ -263,7 +263,7 @@ class Comparison {
     cuda::Execution execution;
   };
 
-  void report(std::uint64_t number, const SampleCall& call, cuda::Path path,
+  void report(std::uint64_t number, const CallArrays& call, cuda::Path path,
               const std::vector<Difference>& found) {
     for (const Difference& difference : found) {
       if (++different_ > static_cast<std::int64_t>(kMaxReported)) continue;

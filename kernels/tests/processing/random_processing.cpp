@@ -16,7 +16,7 @@ constexpr float kInf = std::numeric_limits<float>::infinity();
 /// What is drawn for the rows of one call.
 class ProcessingRows {
  public:
-  ProcessingRows(std::uint64_t number, const SampleCall& call)
+  ProcessingRows(std::uint64_t number, const CallArrays& call)
       : random_(number), call_(call), vocab_(static_cast<std::uint64_t>(call.vocab)) {
     // Faults fail rows: in half of the calls there are none.
     fault_every_ = random_() % 2 == 0 ? 0 : 16;
@@ -66,7 +66,7 @@ class ProcessingRows {
   }
 
   /// Makes some list of a row lie outside of its buffer.
-  void mutation(CallLists& lists) {
+  void mutation(harness::OwnedLists& lists) {
     if (!fault() || lists.lengths.empty()) return;
     const std::uint64_t row = below(lists.lengths.size());
     if (coin()) {
@@ -81,22 +81,22 @@ class ProcessingRows {
     return fault() ? one_of(std::array{kNan, kInf, -kInf, 0x1.000002p64F}) : value;
   }
 
-  const SampleCall& call() const { return call_; }
+  const CallArrays& call() const { return call_; }
 
  private:
   std::mt19937_64 random_;
-  const SampleCall& call_;
+  const CallArrays& call_;
   std::uint64_t vocab_;
   std::uint64_t fault_every_ = 0;
 };
 
 template <class T, class Value>
-void set_rows(CallParameter<T>& parameter, std::int64_t rows, const Value& value) {
-  parameter.make_array(rows);
-  for (T& of_row : parameter.values) of_row = value();
+void set_rows(std::vector<T>& parameter, std::int64_t rows, const Value& value) {
+  parameter.resize(static_cast<std::size_t>(rows));
+  for (T& of_row : parameter) of_row = value();
 }
 
-void add_penalties(CallProcessing& processing, ProcessingRows& rows) {
+void add_penalties(harness::ProcessingArrays& processing, ProcessingRows& rows) {
   const std::int64_t count = rows.call().rows;
   if (rows.coin()) {
     set_rows(processing.repetition_penalty, count, [&] {
@@ -113,7 +113,7 @@ void add_penalties(CallProcessing& processing, ProcessingRows& rows) {
   }
 }
 
-void add_histories(CallProcessing& processing, ProcessingRows& rows) {
+void add_histories(harness::ProcessingArrays& processing, ProcessingRows& rows) {
   const std::int64_t count = rows.call().rows;
   const std::int64_t vocab = rows.call().vocab;
   if (rows.coin()) {
@@ -141,14 +141,14 @@ void add_histories(CallProcessing& processing, ProcessingRows& rows) {
   }
 }
 
-void add_biases(CallProcessing& processing, ProcessingRows& rows) {
+void add_biases(harness::ProcessingArrays& processing, ProcessingRows& rows) {
   if (!rows.coin()) return;
   for (std::int64_t row = 0; row < rows.call().rows; ++row) {
     std::vector<std::int32_t> list = rows.ids(100);
     rows.mutation(list);
     processing.bias_ids.add(list);
   }
-  for (std::size_t i = 0; i < processing.bias_ids.ids.size(); ++i) {
+  for (std::size_t i = 0; i < processing.bias_ids.data.size(); ++i) {
     const float bias = rows.one_of(std::array{0.0F, -0.0F, 5.0F, -2.5F, -100.0F, -kInf, 0x1p-30F});
     processing.bias_values.push_back(bias);
   }
@@ -159,9 +159,9 @@ void add_biases(CallProcessing& processing, ProcessingRows& rows) {
   rows.mutation(processing.bias_ids);
 }
 
-void add_bans(CallProcessing& processing, ProcessingRows& rows) {
+void add_bans(harness::ProcessingArrays& processing, ProcessingRows& rows) {
   const std::int64_t count = rows.call().rows;
-  const auto lists = [&](CallLists& to, std::uint64_t most) {
+  const auto lists = [&](harness::OwnedLists& to, std::uint64_t most) {
     for (std::int64_t row = 0; row < count; ++row) {
       std::vector<std::int32_t> list = rows.ids(most);
       rows.mutation(list);
@@ -185,13 +185,13 @@ void add_bans(CallProcessing& processing, ProcessingRows& rows) {
 }
 
 /// Half of the words end as the row's output does.
-void add_bad_words(CallProcessing& processing, ProcessingRows& rows) {
+void add_bad_words(harness::ProcessingArrays& processing, ProcessingRows& rows) {
   if (processing.output.lengths.empty() || !rows.coin()) return;
   for (std::size_t row = 0; row < processing.output.lengths.size(); ++row) {
     const std::int64_t begin = processing.output.begins[row];
     const std::int64_t length = processing.output.lengths[row];
     const bool readable = begin >= 0 && length >= 0 &&
-                          length <= static_cast<std::int64_t>(processing.output.ids.size()) - begin;
+                          length <= static_cast<std::int64_t>(processing.output.data.size()) - begin;
     std::vector<std::int32_t> words;
     std::vector<std::int32_t> lengths;
     for (std::uint64_t left = rows.below(rows.below(8) == 0 ? 80 : 4); left > 0; --left) {
@@ -200,7 +200,7 @@ void add_bad_words(CallProcessing& processing, ProcessingRows& rows) {
       for (std::int64_t i = 0; i < prefix; ++i) {
         const bool matches = readable && length >= prefix && rows.below(8) != 0;
         const std::int32_t id =
-            matches ? processing.output.ids[static_cast<std::size_t>(begin + length - prefix + i)]
+            matches ? processing.output.data[static_cast<std::size_t>(begin + length - prefix + i)]
                     : rows.token();
         words.push_back(std::max(id, 0));
       }
@@ -218,9 +218,10 @@ void add_bad_words(CallProcessing& processing, ProcessingRows& rows) {
 
 }  // namespace
 
-CallProcessing random_processing(std::uint64_t number, const SampleCall& call) {
+harness::ProcessingArrays random_processing(std::uint64_t number, const CallArrays& call) {
   ProcessingRows rows(number, call);
-  CallProcessing processing;
+  harness::ProcessingArrays processing;
+  processing.rows = call.rows;
   add_histories(processing, rows);
   add_penalties(processing, rows);
   add_biases(processing, rows);

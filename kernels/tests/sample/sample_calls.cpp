@@ -14,8 +14,6 @@
 namespace fairdraw::suites {
 namespace {
 
-std::size_t size_of(DType dtype) { return dtype == DType::float32 ? 4 : 2; }
-
 /// Bytes 0xca in every type: no token, no status, no probability.
 template <class T>
 void prefill(std::vector<T>& values, std::int64_t size) {
@@ -24,7 +22,7 @@ void prefill(std::vector<T>& values, std::int64_t size) {
 }
 
 /// Values outside of every range, in one parameter of the row.
-void mutate_parameters(SampleCall& call, std::int64_t row, std::mt19937_64& random) {
+void mutate_parameters(CallArrays& call, std::int64_t row, std::mt19937_64& random) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float inf = std::numeric_limits<float>::infinity();
   switch (random() % 4) {
@@ -50,13 +48,13 @@ void mutate_parameters(SampleCall& call, std::int64_t row, std::mt19937_64& rand
 }
 
 template <class T>
-void reduce_to_scalar(CallParameter<T>& parameter) {
+void reduce_to_scalar(harness::CallParameter<T>& parameter) {
   parameter.scalar = parameter.values.front();
   parameter.values.clear();
   parameter.is_array = false;
 }
 
-void make_indices(SampleCall& call, std::mt19937_64& random) {
+void make_indices(CallArrays& call, std::mt19937_64& random) {
   const auto rows = static_cast<std::uint64_t>(call.rows);
   const std::uint64_t outputs = 1 + random() % (2 * rows);
   for (std::uint64_t i = 0; i < outputs; ++i) {
@@ -91,7 +89,7 @@ bool logprobs_agree(float expected, float got) {
 /// Collects differences of arrays with `per_row` values an output or a row.
 class Comparison {
  public:
-  Comparison(const SampleCall& call, std::size_t most) : call_(call), most_(most) {}
+  Comparison(const CallArrays& call, std::size_t most) : call_(call), most_(most) {}
 
   template <class T, class Agree>
   void compare(const char* name, const std::vector<T>& expected, const std::vector<T>& got,
@@ -135,41 +133,14 @@ class Comparison {
     return number >= 0 && number < kRowStatuses ? to_string(value) : std::to_string(number);
   }
 
-  const SampleCall& call_;
+  const CallArrays& call_;
   std::size_t most_;
   std::vector<Difference> found_;
 };
 
 }  // namespace
 
-void SampleCall::allocate(DType type, std::int64_t row_count, std::int64_t vocabulary,
-                          std::int64_t stride, std::size_t shift_bytes) {
-  dtype = type;
-  rows = row_count;
-  vocab = vocabulary;
-  row_stride = stride;
-  shift = shift_bytes;
-  // The last row ends with the array: a read beyond it is one beyond the block of memory.
-  const std::int64_t count = rows > 0 ? (rows - 1) * stride + vocab : 0;
-  values.assign(shift + static_cast<std::size_t>(count) * size_of(dtype), 0xff);
-}
-
-void SampleCall::set_row(std::int64_t row, const float* logits) {
-  const std::size_t size = size_of(dtype);
-  std::uint8_t* at = values.data() + shift + static_cast<std::size_t>(row * row_stride) * size;
-  const auto count = static_cast<std::size_t>(vocab);
-  if (dtype == DType::float32) {
-    std::memcpy(at, logits, count * size);
-    return;
-  }
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::uint16_t bits =
-        dtype == DType::float16 ? harness::to_float16(logits[i]) : harness::to_bfloat16(logits[i]);
-    std::memcpy(at + i * size, &bits, size);
-  }
-}
-
-SampleOutputs::SampleOutputs(const SampleCall& call, const CallResults& wanted) {
+SampleOutputs::SampleOutputs(const CallArrays& call, const CallResults& wanted) {
   const std::int64_t outputs = call.outputs();
   const std::int64_t count = outputs * call.num_samples;
   prefill(tokens, count);
@@ -186,9 +157,9 @@ SampleOutputs::SampleOutputs(const SampleCall& call, const CallResults& wanted) 
   if (wanted.probs) prefill(probs, call.rows * probs_stride);
 }
 
-SampleCall random_sample_call(std::uint64_t number, std::int64_t rows, std::int64_t vocab) {
+CallArrays random_sample_call(std::uint64_t number, std::int64_t rows, std::int64_t vocab) {
   std::mt19937_64 random(number);
-  SampleCall call;
+  CallArrays call;
   const auto width = static_cast<std::uint64_t>(vocab);
   const std::int64_t gap =
       random() % 2 == 0 ? 0 : static_cast<std::int64_t>(1 + random() % std::min(width + 1, 40UL));
@@ -239,7 +210,7 @@ SampleCall random_sample_call(std::uint64_t number, std::int64_t rows, std::int6
   return call;
 }
 
-std::string describe_row(const SampleCall& call, std::int64_t row) {
+std::string describe_row(const CallArrays& call, std::int64_t row) {
   std::string text = fmt::format(
       "row {} of {}, vocab {}, {}, row_stride {}, byte {}, tie_rule {}, filter_order {}, purpose "
       "{}, "
@@ -256,7 +227,7 @@ std::string describe_row(const SampleCall& call, std::int64_t row) {
                             call.seed.is_array ? "array" : "scalar", call.offset.at(row));
 }
 
-std::vector<Difference> differences(const SampleCall& call, const SampleOutputs& expected,
+std::vector<Difference> differences(const CallArrays& call, const SampleOutputs& expected,
                                     const SampleOutputs& got, std::size_t most) {
   Comparison comparison(call, most);
   comparison.compare_bits("status", expected.statuses, got.statuses, 1, true);
