@@ -38,7 +38,7 @@ void expect_refused(const Error& error, const std::string& what) {
 
 TEST(CudaAvailability, CallsOnHostMemoryAreRefusedAndWriteNothing) {
   HostArrays arrays;
-  const CallArrays call = random_sample_call(1, 5, 77);
+  const CallArrays call = random_call(1, 5, 77);
   SampleOutputs outputs(call, kEverything);
   expect_refused(cuda::sample(request_in(call, arrays), result_in(call, outputs, arrays), {}),
                  "sample");

@@ -84,7 +84,7 @@ TEST(CudaContract, LargestBatchMatchesCpu) {
     const std::int64_t vocab = number == 30 ? 7 : 130;
     if (is_reduced() && vocab > 100) continue;
     const std::int64_t rows = number == 30 && !is_reduced() ? (1 << 22) - 1 : 70'000;
-    CallArrays call = random_sample_call(number, rows, vocab);
+    CallArrays call = random_call(number, rows, vocab);
     call.indices.clear();
     call.num_samples = 1;
     call.seed.make_array(call.rows);
@@ -106,7 +106,7 @@ TEST(CudaContract, ManyOutputsOfOneRowAndManySamplesEqualTheCpus) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   const int outputs = is_reduced() ? 300 : 70000;  // more than a grid's second dimension
   for (const std::uint64_t number : {33U, 34U}) {
-    CallArrays call = random_sample_call(number, 2, 300);
+    CallArrays call = random_call(number, 2, 300);
     call.active.clear();
     call.seed = {};
     call.offset = {};
@@ -352,7 +352,7 @@ TEST(CudaContract, ARowAloneAndAnywhereInABatchGivesTheSameToken) {
 
 TEST(CudaContract, AHundredCallsGiveTheSameBits) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
-  CallArrays call = random_sample_call(51, 60, is_reduced() ? 700 : 20001);
+  CallArrays call = random_call(51, 60, is_reduced() ? 700 : 20001);
   const int calls = is_reduced() ? 5 : 100;
   const auto same_floats = [](const std::vector<float>& a, const std::vector<float>& b) {
     return std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;

@@ -21,7 +21,7 @@ namespace {
 /// Under compute-sanitizer kernels are 20 to 100 times slower.
 /// A call with an array for every parameter, so that a replay can change all of them.
 CallArrays call_of_arrays(std::uint64_t number, std::int64_t rows, std::int64_t vocab) {
-  CallArrays call = random_sample_call(number, rows, vocab);
+  CallArrays call = random_call(number, rows, vocab);
   call.indices.clear();
   call.num_samples = 1;
   const auto to_array = [rows](auto& parameter) {

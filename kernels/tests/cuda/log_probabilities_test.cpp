@@ -190,8 +190,8 @@ CallArrays call_of(std::uint64_t number) {
                          : static_cast<std::int64_t>(1 + random() % (number % 2 == 0 ? 100 : 5000));
   const std::int64_t most = is_reduced() ? 20 : std::min<std::int64_t>(150, 2000000 / vocab);
   const auto rows = static_cast<std::int64_t>(1 + random() % static_cast<std::uint64_t>(most));
-  CallArrays call = random_sample_call(9000000 + number, rows, vocab);
-  if (number % 3 == 0) call.processing = random_processing(number, call);
+  CallArrays call = random_call(9000000 + number, rows, vocab);
+  if (number % 3 == 0) call.processing = harness::random_processing(number, call.rows, call.vocab);
   return call;
 }
 
@@ -241,7 +241,7 @@ TEST(CudaLogProbabilities, ProcessedRowsHaveTheCpusBits) {
   const std::uint64_t calls = is_reduced() ? 12 : 400;
   for (std::uint64_t i = 0; i < calls; ++i) {
     CallArrays call = call_of(200000 + i);
-    if (i % 4 != 0) call.processing = random_processing(i, call);
+    if (i % 4 != 0) call.processing = harness::random_processing(i, call.rows, call.vocab);
     ProcessedRows expected(call);
     HostArrays host;
     const Error refused =
@@ -263,7 +263,7 @@ TEST(CudaLogProbabilities, ProcessedRowsHaveTheCpusBits) {
 TEST(CudaLogProbabilities, ArgumentsAreNamed) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   std::uint64_t number = 0;  // of a report that has ranks
-  const auto call_with = [](std::uint64_t n) { return random_sample_call(n, 4, 50); };
+  const auto call_with = [](std::uint64_t n) { return random_call(n, 4, 50); };
   while (Reports(call_with(number), number).ranks.empty()) ++number;
   const CallArrays call = call_with(number);
   Reports reports(call, number);

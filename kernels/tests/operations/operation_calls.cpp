@@ -38,7 +38,7 @@ void rescale(std::vector<float>& probs, std::mt19937_64& random) {
 }
 
 std::vector<float> random_probs_of(DType dtype, std::mt19937_64& random, std::int64_t vocab) {
-  std::vector<float> probs = random_probs(random, static_cast<std::size_t>(vocab));
+  std::vector<float> probs = random_probs(random(), static_cast<std::size_t>(vocab));
   if (dtype == DType::float16) rescale(probs, random);
   return probs;
 }
@@ -109,7 +109,7 @@ bool OperationOutputs::operator==(const OperationOutputs& other) const {
 
 CallArrays random_operation_call(Operation operation, std::uint64_t number, std::int64_t rows,
                                  std::int64_t vocab) {
-  CallArrays call = random_sample_call(number, rows, vocab);
+  CallArrays call = random_call(number, rows, vocab);
   call.allowed.clear();
   call.active.clear();
   if (!draws(operation)) call.indices.clear();

@@ -1,4 +1,5 @@
-// Whole calls of `sample` on host vectors, to be run on two backends and compared.
+// What whole calls of `sample` wrote, on two backends, and where it differs. The calls are those of
+// harness/inputs.
 #pragma once
 
 #include <cstddef>
@@ -7,12 +8,13 @@
 #include <vector>
 
 #include "fairdraw/sample.h"
-#include "harness/inputs/call_arrays.h"
+#include "harness/inputs/random_calls.h"
 
 namespace fairdraw::suites {
 
 using harness::CallArrays;
 using harness::HostArrays;
+using harness::random_call;
 
 /// Which results a call asks for. Fewer results take other ways through the kernels.
 struct CallResults {
@@ -54,16 +56,6 @@ SampleResult result_in(const CallArrays& call, SampleOutputs& outputs, Arrays& a
   }
   return result;
 }
-
-/// Rows of `vocab` values and everything else of a call, hard on purpose, from a number:
-/// parameters of their own in and out of range, NaN, padding, masks, `indices` out of range,
-/// several samples, strides, odd addresses. The dtype is number % 3.
-CallArrays random_sample_call(std::uint64_t number, std::int64_t rows, std::int64_t vocab);
-
-/// Logits processing for a call, from a number: every feature in about half of the calls, with
-/// lists of all lengths, ids that repeat, placeholders; and, in some rows, each fault that a row
-/// can have.
-harness::ProcessingArrays random_processing(std::uint64_t number, const CallArrays& call);
 
 /// The parameters of a row, to run it again.
 std::string describe_row(const CallArrays& call, std::int64_t row);

@@ -281,7 +281,7 @@ void fill_rows(SpeculationCall& call, std::mt19937_64& random) {
       float largest = -INFINITY;
       for (const float x : row) largest = std::max(largest, x);
       for (float& x : row) x = std::exp(x - largest);
-      if (random() % 2 == 0) row = random_probs(random, vocab);
+      if (random() % 2 == 0) row = random_probs(random(), vocab);
     }
     call.draft_rows.push_back(rounded(call.draft.dtype, row));
     call.draft.set_row(place, call.draft_rows.back().data());
