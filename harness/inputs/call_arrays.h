@@ -1,17 +1,17 @@
-// Arrays of a call as vectors on the host, and the views over them in host or device memory: for
-// whole calls that run on several backends.
+// The owning model of a call of `sample` that tests run on several backends: arrays on the host,
+// and views over them in host or device memory.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
-#include "fairdraw/logits_processing.h"
-#include "fairdraw/types.h"
+#include "fairdraw/sample.h"
+#include "harness/inputs/processing_arrays.h"
 
-namespace fairdraw::suites {
+namespace fairdraw::harness {
 
-/// A parameter of a request: an array where `values` has any, else the scalar.
+/// A parameter of a request: one value a request where is_array, else the scalar.
 template <class T>
 struct CallParameter {
   T scalar{};
@@ -24,92 +24,67 @@ struct CallParameter {
     values.assign(static_cast<std::size_t>(size), scalar);
     is_array = true;
   }
-};
-
-/// Lists of tokens, one a row; not given where `lengths` is empty.
-struct CallLists {
-  std::vector<std::int32_t> ids;
-  std::vector<std::int64_t> begins;
-  std::vector<std::int32_t> lengths;
-
-  void add(const std::vector<std::int32_t>& list) {
-    begins.push_back(static_cast<std::int64_t>(ids.size()));
-    lengths.push_back(static_cast<std::int32_t>(list.size()));
-    ids.insert(ids.end(), list.begin(), list.end());
+  template <class Arrays>
+  PerRequest<T> in(Arrays& arrays) const {
+    if (!is_array) return scalar;
+    return {arrays.in(values), static_cast<std::int64_t>(values.size())};
   }
 };
 
-/// Logits processing of a call. Vectors that are empty are not given.
-struct CallProcessing {
-  CallParameter<float> repetition_penalty{1.0F, {}};
-  CallParameter<float> frequency_penalty{0.0F, {}}, presence_penalty{0.0F, {}};
-  CallLists prompt, output;
-  std::vector<std::uint32_t> prompt_mask;
-  std::int64_t mask_stride = 0;
-  std::vector<std::int32_t> output_counts;
-  std::int64_t counts_stride = 0;
-  CallLists bias_ids;
-  std::vector<float> bias_values;
-  CallParameter<std::int32_t> min_tokens{0, {}};
-  CallLists stop_ids;
-  std::vector<std::int32_t> output_lengths;
-  CallLists bad_words, bad_word_lengths, allowed_ids;
-};
+/// One call. Vectors that are empty are not given.
+struct CallArrays {
+  DType dtype = DType::float32;
+  std::int64_t rows = 0, vocab = 0, row_stride = 0;
+  std::size_t shift = 0;             ///< bytes before the first value
+  std::vector<std::uint8_t> values;  ///< in the dtype, from byte `shift` on
+  CallParameter<float> temperature{1.0F, {}}, top_p{1.0F, {}}, min_p{0.0F, {}};
+  CallParameter<std::int32_t> top_k{0, {}};
+  CallParameter<std::uint64_t> seed, offset;
+  TieRule tie_rule = TieRule::keep_all;
+  FilterOrder filter_order = FilterOrder::top_k_first;
+  Purpose purpose = Purpose::draw;
+  std::vector<std::uint32_t> allowed;
+  std::int64_t allowed_stride = 0;
+  ProcessingArrays processing;
+  std::vector<std::uint8_t> active;
+  std::vector<std::int32_t> indices;
+  std::int32_t num_samples = 1;
 
-/// Where the CPU has the arrays of a call: the vectors themselves. DeviceArrays is its like.
-class HostArrays {
- public:
-  template <class T>
-  const T* in(const std::vector<T>& values) {
-    return values.empty() ? nullptr : values.data();
+  std::int64_t outputs() const {
+    return indices.empty() ? rows : static_cast<std::int64_t>(indices.size());
   }
-  template <class T>
-  T* out(std::vector<T>& values) {
-    return values.empty() ? nullptr : values.data();
+  std::int64_t row_of(std::int64_t output) const {
+    return indices.empty() ? output : indices[static_cast<std::size_t>(output)];
   }
-  void ready() const {}
+  /// Makes room for the rows; bytes between them are a NaN in every dtype.
+  void allocate(DType type, std::int64_t row_count, std::int64_t vocabulary, std::int64_t stride,
+                std::size_t shift_bytes);
+  /// Puts a row in its place, rounded to the dtype.
+  void set_row(std::int64_t row, const float* logits);
 };
-
-template <class T, class Arrays>
-PerRequest<T> parameter_in(const CallParameter<T>& parameter, Arrays& arrays) {
-  if (!parameter.is_array) return parameter.scalar;
-  return {arrays.in(parameter.values), static_cast<std::int64_t>(parameter.values.size())};
-}
 
 template <class Arrays>
-TokenLists lists_in(const CallLists& lists, Arrays& arrays) {
-  const auto view = [&arrays](const auto& values) {
-    return View(arrays.in(values), static_cast<std::int64_t>(values.size()));
-  };
-  return {arrays.in(lists.ids), static_cast<std::int64_t>(lists.ids.size()), view(lists.begins),
-          view(lists.lengths)};
+SampleRequest request_in(const CallArrays& call, Arrays& arrays) {
+  SampleRequest request;
+  const std::uint8_t* values = arrays.in(call.values);
+  request.logits = {values + call.shift, call.dtype, call.rows, call.vocab, call.row_stride};
+  request.temperature = call.temperature.in(arrays);
+  request.top_k = call.top_k.in(arrays);
+  request.top_p = call.top_p.in(arrays);
+  request.min_p = call.min_p.in(arrays);
+  request.seed = call.seed.in(arrays);
+  request.offset = call.offset.in(arrays);
+  request.tie_rule = call.tie_rule;
+  request.filter_order = call.filter_order;
+  if (!call.allowed.empty()) {
+    request.allowed = {arrays.in(call.allowed), call.rows, call.allowed_stride};
+  }
+  request.processing = call.processing.in(arrays);
+  request.active = view_in(call.active, arrays);
+  request.indices = view_in(call.indices, arrays);
+  request.num_samples = call.num_samples;
+  request.purpose = call.purpose;
+  return request;
 }
 
-template <class Arrays>
-LogitsProcessing processing_in(const CallProcessing& call, std::int64_t rows, Arrays& arrays) {
-  LogitsProcessing processing;
-  processing.repetition_penalty = parameter_in(call.repetition_penalty, arrays);
-  processing.frequency_penalty = parameter_in(call.frequency_penalty, arrays);
-  processing.presence_penalty = parameter_in(call.presence_penalty, arrays);
-  processing.prompt = lists_in(call.prompt, arrays);
-  processing.output = lists_in(call.output, arrays);
-  if (!call.prompt_mask.empty()) {
-    processing.prompt_mask = {arrays.in(call.prompt_mask), rows, call.mask_stride};
-  }
-  if (!call.output_counts.empty()) {
-    processing.output_counts = {arrays.in(call.output_counts), rows, call.counts_stride};
-  }
-  processing.bias_ids = lists_in(call.bias_ids, arrays);
-  processing.bias_values = {arrays.in(call.bias_values),
-                            static_cast<std::int64_t>(call.bias_values.size())};
-  processing.min_tokens = parameter_in(call.min_tokens, arrays);
-  processing.stop_ids = lists_in(call.stop_ids, arrays);
-  processing.output_lengths = {arrays.in(call.output_lengths),
-                               static_cast<std::int64_t>(call.output_lengths.size())};
-  processing.bad_words = lists_in(call.bad_words, arrays);
-  processing.bad_word_lengths = lists_in(call.bad_word_lengths, arrays);
-  processing.allowed_ids = lists_in(call.allowed_ids, arrays);
-  return processing;
-}
-
-}  // namespace fairdraw::suites
+}  // namespace fairdraw::harness

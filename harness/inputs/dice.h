@@ -1,19 +1,19 @@
-// Choices of the generators, from the random numbers of RapidCheck.
+// Choices of the generators, from a seed: the same ones on every machine.
 #pragma once
-
-#include <rapidcheck/Random.h>
 
 #include <cstdint>
 #include <initializer_list>
+#include <random>
+#include <span>
 #include <vector>
 
-namespace fairdraw::suites::fuzz {
+namespace fairdraw::harness {
 
 class Dice {
  public:
-  explicit Dice(const rc::Random& random) : random_(random) {}
+  explicit Dice(std::uint64_t seed) : random_(seed) {}
 
-  std::uint64_t bits() { return random_.next(); }
+  std::uint64_t bits() { return random_(); }
   /// In [0, bound); the bias of the remainder is below bound / 2^64.
   std::uint64_t below(std::uint64_t bound) { return bits() % bound; }
   std::int64_t between(std::int64_t low, std::int64_t high) {
@@ -33,9 +33,14 @@ class Dice {
   const T& pick(const std::vector<T>& values) {
     return values[below(values.size())];
   }
+  template <class T>
+  const T& pick(std::span<const T> values) {
+    return values[below(values.size())];
+  }
+  std::mt19937_64& engine() { return random_; }
 
  private:
-  rc::Random random_;
+  std::mt19937_64 random_;
 };
 
-}  // namespace fairdraw::suites::fuzz
+}  // namespace fairdraw::harness

@@ -25,42 +25,12 @@ void OwnedLists::add_grown(const std::vector<std::int32_t>& ids) {
   lengths.push_back(static_cast<std::int32_t>(ids.size()));
 }
 
-TokenLists OwnedLists::view() const {
-  if (lengths.empty()) return {};
-  const auto rows = static_cast<std::int64_t>(lengths.size());
-  return {data.data(),
-          static_cast<std::int64_t>(data.size()),
-          {begins.data(), rows},
-          {lengths.data(), rows}};
-}
-
-LogitsProcessing ProcessingArrays::view() const {
-  const auto rows = static_cast<std::int64_t>(min_tokens.size());
-  LogitsProcessing view;
-  if (rows == 0) return view;
-  view.repetition_penalty = {repetition_penalty.data(), rows};
-  view.frequency_penalty = {frequency_penalty.data(), rows};
-  view.presence_penalty = {presence_penalty.data(), rows};
-  view.min_tokens = {min_tokens.data(), rows};
-  view.prompt = prompt.view();
-  view.output = output.view();
-  if (!prompt_mask.empty()) view.prompt_mask = {prompt_mask.data(), rows, (vocab + 31) / 32};
-  if (!output_counts.empty()) view.output_counts = {output_counts.data(), rows, vocab};
-  view.bias_ids = bias_ids.view();
-  // No null for no values: then the whole array would be missing.
-  view.bias_values = {bias_values.data(), static_cast<std::int64_t>(bias_values.size())};
-  view.stop_ids = stop_ids.view();
-  view.output_lengths = {output_lengths.data(), rows};
-  view.bad_words = bad_words.view();
-  view.bad_word_lengths = bad_word_lengths.view();
-  view.allowed_ids = allowed_ids.view();
-  return view;
-}
-
 ProcessingArrays pack(std::span<const reference::RowProcessing> rows, std::int64_t vocab,
                       const HistoryArrays& form) {
   ProcessingArrays arrays;
-  arrays.vocab = vocab;
+  arrays.rows = static_cast<std::int64_t>(rows.size());
+  arrays.mask_stride = (vocab + 31) / 32 + form.gap;
+  arrays.counts_stride = vocab + form.gap;
   const auto is_token = [vocab](std::int32_t id) { return id >= 0 && id < vocab; };
   for (const reference::RowProcessing& row : rows) {
     arrays.repetition_penalty.push_back(row.repetition_penalty);
@@ -70,9 +40,10 @@ ProcessingArrays pack(std::span<const reference::RowProcessing> rows, std::int64
     arrays.output_lengths.push_back(row.output_length);
     form.grown ? arrays.output.add_grown(row.output) : arrays.output.add(row.output);
     if (form.prompt_mask) {
-      std::vector<std::uint32_t> words(static_cast<std::size_t>((vocab + 31) / 32), 0);
       // Bits beyond the vocabulary mean nothing, so they are set.
-      if (vocab % 32 != 0) words.back() = ~((1U << (vocab % 32)) - 1U);
+      std::vector<std::uint32_t> words(static_cast<std::size_t>(arrays.mask_stride), ~0U);
+      std::fill_n(words.begin(), vocab / 32, 0U);
+      if (vocab % 32 != 0) words[static_cast<std::size_t>(vocab / 32)] <<= vocab % 32;
       for (const std::int32_t id : row.prompt) {
         if (is_token(id)) words[static_cast<std::size_t>(id / 32)] |= 1U << (id % 32);
       }
@@ -81,7 +52,8 @@ ProcessingArrays pack(std::span<const reference::RowProcessing> rows, std::int64
       arrays.prompt.add(row.prompt);
     }
     if (form.output_counts) {
-      std::vector<std::int32_t> counts(static_cast<std::size_t>(vocab), 0);
+      std::vector<std::int32_t> counts(static_cast<std::size_t>(arrays.counts_stride), 0);
+      std::fill(counts.begin() + vocab, counts.end(), -1);  // read, it would fail the row
       for (const std::int32_t id : row.output) {
         if (is_token(id)) ++counts[static_cast<std::size_t>(id)];
       }

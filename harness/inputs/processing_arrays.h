@@ -1,4 +1,5 @@
-// The buffers of a call that hold its rows' logits processing.
+// The one owning model of logits processing: arrays on the host, and views over them in host or
+// device memory.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,27 @@
 
 namespace fairdraw::harness {
 
-/// Lists of ids, one a row, in one buffer.
+/// Where the CPU has the arrays of a call: the vectors themselves. Tests and benchmarks on the GPU
+/// have classes like it, whose in() copies to the device.
+class HostArrays {
+ public:
+  template <class T>
+  const T* in(const std::vector<T>& values) {
+    return values.empty() ? nullptr : values.data();
+  }
+  template <class T>
+  T* out(std::vector<T>& values) {
+    return values.empty() ? nullptr : values.data();
+  }
+  void ready() const {}
+};
+
+template <class T, class Arrays>
+View<const T> view_in(const std::vector<T>& values, Arrays& arrays) {
+  return {arrays.in(values), static_cast<std::int64_t>(values.size())};
+}
+
+/// Lists of ids, one a row, in one buffer. Not given where there are no lengths.
 struct OwnedLists {
   std::vector<std::int32_t> data;
   std::vector<std::int64_t> begins;
@@ -19,7 +40,11 @@ struct OwnedLists {
   void add(const std::vector<std::int32_t>& ids);
   /// The same in the memory of the list before, where that is how this one begins.
   void add_grown(const std::vector<std::int32_t>& ids);
-  TokenLists view() const;
+  template <class Arrays>
+  TokenLists in(Arrays& arrays) const {
+    return {arrays.in(data), static_cast<std::int64_t>(data.size()), view_in(begins, arrays),
+            view_in(lengths, arrays)};
+  }
 };
 
 /// How histories are given.
@@ -27,25 +52,56 @@ struct HistoryArrays {
   bool prompt_mask = false;    ///< packed bits; ids that are no tokens are left out
   bool output_counts = false;  ///< dense, beside the lists; likewise
   bool grown = false;          ///< outputs of rows that go on from each other share memory
+  std::int64_t gap = 0;        ///< values between two rows of mask and counts
 };
 
-/// Owning form of LogitsProcessing, of `rows` rows.
+/// Owning form of LogitsProcessing. What is empty is not given: its value is neutral.
 struct ProcessingArrays {
+  std::int64_t rows = 0;
   std::vector<float> repetition_penalty, frequency_penalty, presence_penalty;
   std::vector<std::int32_t> min_tokens;
   OwnedLists prompt, output;
-  std::vector<std::uint32_t> prompt_mask;  ///< empty: lists are given; the same below
+  std::vector<std::uint32_t> prompt_mask;
+  std::int64_t mask_stride = 0;
   std::vector<std::int32_t> output_counts;
+  std::int64_t counts_stride = 0;
   OwnedLists bias_ids;
   std::vector<float> bias_values;
   OwnedLists stop_ids;
   std::vector<std::int32_t> output_lengths;
   OwnedLists bad_words, bad_word_lengths;
   OwnedLists allowed_ids;
-  std::int64_t vocab = 0;
 
-  /// Valid as long as this is, and not changed. Empty of no rows.
-  LogitsProcessing view() const;
+  /// Valid as long as this and `arrays` are, and not changed.
+  template <class Arrays>
+  LogitsProcessing in(Arrays& arrays) const {
+    LogitsProcessing view;
+    const auto per_row = [&arrays](auto& parameter, const auto& values) {
+      if (!values.empty()) parameter.values = view_in(values, arrays);
+    };
+    per_row(view.repetition_penalty, repetition_penalty);
+    per_row(view.frequency_penalty, frequency_penalty);
+    per_row(view.presence_penalty, presence_penalty);
+    per_row(view.min_tokens, min_tokens);
+    view.prompt = prompt.in(arrays);
+    view.output = output.in(arrays);
+    if (!prompt_mask.empty()) view.prompt_mask = {arrays.in(prompt_mask), rows, mask_stride};
+    if (!output_counts.empty()) {
+      view.output_counts = {arrays.in(output_counts), rows, counts_stride};
+    }
+    view.bias_ids = bias_ids.in(arrays);
+    view.bias_values = view_in(bias_values, arrays);
+    view.stop_ids = stop_ids.in(arrays);
+    view.output_lengths = view_in(output_lengths, arrays);
+    view.bad_words = bad_words.in(arrays);
+    view.bad_word_lengths = bad_word_lengths.in(arrays);
+    view.allowed_ids = allowed_ids.in(arrays);
+    return view;
+  }
+  LogitsProcessing view() const {
+    HostArrays host;
+    return in(host);
+  }
 };
 
 ProcessingArrays pack(std::span<const reference::RowProcessing> rows, std::int64_t vocab,

@@ -29,8 +29,10 @@ std::vector<std::int32_t> random_ids(std::mt19937_64& random, std::int64_t vocab
   return ids;
 }
 
-std::vector<std::int32_t> random_history(std::mt19937_64& random, std::int64_t vocab) {
-  std::vector<std::int32_t> ids = random_ids(random, vocab, pick<std::uint64_t>(random, {4, 40}));
+std::vector<std::int32_t> random_history(std::mt19937_64& random, std::int64_t vocab, bool wide) {
+  const auto most = wide ? pick<std::uint64_t>(random, {600, 600, 600, 600, 600, 600, 600, 3000})
+                         : pick<std::uint64_t>(random, {4, 40});
+  std::vector<std::int32_t> ids = random_ids(random, vocab, most);
   for (std::int32_t& id : ids) {
     if (random() % 16 == 0)
       id = -1;
@@ -40,11 +42,13 @@ std::vector<std::int32_t> random_history(std::mt19937_64& random, std::int64_t v
   return ids;
 }
 
-void add_words(reference::RowProcessing& row, std::mt19937_64& random, std::int64_t vocab) {
-  for (std::uint64_t words = random() % 4; words > 0; --words) {
+void add_words(reference::RowProcessing& row, std::mt19937_64& random, std::int64_t vocab,
+               bool wide) {
+  for (std::uint64_t words = random() % (wide ? 80 : 4); words > 0; --words) {
     std::vector<std::int32_t> word = random_ids(random, vocab, 3);
     if (random() % 2 == 0) {  // begins as the output ends
-      const std::size_t length = std::min<std::size_t>(random() % 3, row.output.size());
+      const std::size_t length =
+          std::min<std::size_t>(random() % (wide ? 4 : 3), row.output.size());
       word.assign(row.output.end() - static_cast<std::ptrdiff_t>(length), row.output.end());
       if (std::ranges::find(word, -1) != word.end()) word.clear();
     }
@@ -59,8 +63,9 @@ void add_words(reference::RowProcessing& row, std::mt19937_64& random, std::int6
 reference::RowProcessing random_processing(std::mt19937_64& random, std::int64_t vocab,
                                            const ProcessingSteps& steps) {
   reference::RowProcessing row;
-  row.prompt = random_history(random, vocab);
-  row.output = random_history(random, vocab);
+  const bool wide = steps.wide && random() % 4 == 0;
+  row.prompt = random_history(random, vocab, wide);
+  row.output = random_history(random, vocab, wide);
   row.output_length = static_cast<std::int32_t>(row.output.size());
   const float fraction = static_cast<float>(random() >> 40) * 0x1p-24F;  // in [0, 1)
   if (steps.penalties && random() % 4 != 0) {
@@ -69,9 +74,14 @@ reference::RowProcessing random_processing(std::mt19937_64& random, std::int64_t
     row.frequency_penalty =
         pick(random, {0.0F, 0.0F, -0.0F, 0.1F, 2.0F, -2.0F, fraction, 0x1p-149F, 1e4F});
     row.presence_penalty = pick(random, {0.0F, 0.0F, 0.7F, -1.5F, 2 * fraction, -1e4F});
+    if (wide) {
+      row.repetition_penalty = pick(random, {row.repetition_penalty, 0x1p64F, 0x1p-64F});
+      row.frequency_penalty = pick(random, {row.frequency_penalty, 0x1p64F, -0x1p64F});
+      row.presence_penalty = pick(random, {row.presence_penalty, -0x1p64F, 0x1p-60F});
+    }
   }
   if (steps.bias && random() % 2 == 0) {
-    for (const std::int32_t id : random_ids(random, vocab, 6)) {
+    for (const std::int32_t id : random_ids(random, vocab, wide ? 100 : 6)) {
       const float value =
           pick(random, {0.0F, -0.0F, 0.25F, 5.0F, -100.0F, 100.0F, fraction, -kInfinity, -0x1p64F});
       row.biases.push_back({id, value});
@@ -80,13 +90,14 @@ reference::RowProcessing random_processing(std::mt19937_64& random, std::int64_t
     }
   }
   if (steps.min_tokens && random() % 2 == 0) {
-    row.stop_ids = random_ids(random, vocab, 3);
+    row.stop_ids = random_ids(random, vocab, wide ? 5 : 3);
     row.min_tokens = row.output_length + pick(random, {-1, 0, 1, 1, 7});
     row.min_tokens = std::max(row.min_tokens, 0);
   }
-  if (steps.bad_words && random() % 2 == 0) add_words(row, random, vocab);
+  if (steps.bad_words && random() % 2 == 0) add_words(row, random, vocab, wide);
   if (steps.allowed_ids && random() % 4 == 0) {
-    row.allowed_ids = random_ids(random, vocab, pick<std::uint64_t>(random, {3, 30}));
+    const auto most = pick<std::uint64_t>(random, {3, 30});
+    row.allowed_ids = random_ids(random, vocab, wide ? 200 : most);
   }
   return row;
 }

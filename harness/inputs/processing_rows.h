@@ -33,6 +33,9 @@ inline constexpr int kProcessingFaults = 16;
 /// The steps that a random row may have.
 struct ProcessingSteps {
   bool penalties = true, bias = true, min_tokens = true, bad_words = true, allowed_ids = true;
+  /// Some rows with lists of hundreds of ids, rarely more than a block of threads takes at once,
+  /// and penalties at the ends of their ranges.
+  bool wide = false;
 };
 
 /// Random processing of a row of `vocab` tokens: short lists with repetitions, ids at both ends of

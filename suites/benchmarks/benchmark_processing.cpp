@@ -47,20 +47,20 @@ class RowMaker {
 };
 
 void add_row(BatchProcessing& batch, const Features& features, RowMaker make, std::int64_t vocab) {
-  CallProcessing& lists = batch.lists;
+  harness::ProcessingArrays& lists = batch.lists;
   const auto listed = [&make](bool wanted, std::int64_t count) {
     return make.tokens(wanted ? count : 0);
   };
   lists.output.add(listed(features.penalties || features.bans, kHistory));
-  lists.repetition_penalty.values.push_back(features.penalties ? 1.1F : 1.0F);
-  lists.frequency_penalty.values.push_back(features.penalties ? 0.1F : 0.0F);
-  lists.presence_penalty.values.push_back(features.penalties ? 0.2F : 0.0F);
+  lists.repetition_penalty.push_back(features.penalties ? 1.1F : 1.0F);
+  lists.frequency_penalty.push_back(features.penalties ? 0.1F : 0.0F);
+  lists.presence_penalty.push_back(features.penalties ? 0.2F : 0.0F);
   lists.bias_ids.add(listed(features.bias, kBiases));
   for (std::int64_t i = 0; features.bias && i < kBiases; ++i) {
     lists.bias_values.push_back(i % 2 == 0 ? 1.5F : -1.5F);
   }
   lists.stop_ids.add(listed(features.bans, kStopIds));
-  lists.min_tokens.values.push_back(features.bans ? static_cast<std::int32_t>(kHistory) + 1 : 0);
+  lists.min_tokens.push_back(features.bans ? static_cast<std::int32_t>(kHistory) + 1 : 0);
   std::vector<std::int32_t> words;
   std::vector<std::int32_t> lengths;
   for (std::int64_t word = 0; features.bans && word < kWords; ++word) {
@@ -92,11 +92,7 @@ BatchProcessing make_processing(const std::string& name, std::int64_t rows, std:
   BatchProcessing batch;
   if (name == "none") return batch;
   if (name == "mixed" || features_of(name, 0).bitmask) batch.allowed_stride = (vocab + 31) / 32;
-  for (auto* penalty : {&batch.lists.repetition_penalty, &batch.lists.frequency_penalty,
-                        &batch.lists.presence_penalty}) {
-    penalty->is_array = true;
-  }
-  batch.lists.min_tokens.is_array = true;
+  batch.lists.rows = rows;
   for (std::int64_t row = 0; row < rows; ++row) {
     const std::int64_t alike = row % period;
     add_row(batch, features_of(name, alike), RowMaker(alike, vocab), vocab);

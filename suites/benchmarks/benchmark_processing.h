@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/inputs/call_arrays.h"
+#include "harness/inputs/processing_arrays.h"
 
 namespace fairdraw::suites {
 
@@ -16,7 +16,7 @@ namespace fairdraw::suites {
 const std::vector<std::string>& processing_names();
 
 struct BatchProcessing {
-  CallProcessing lists;
+  harness::ProcessingArrays lists;
   std::vector<std::uint32_t> allowed;  ///< empty: no bitmask
   std::int64_t allowed_stride = 0;
 };

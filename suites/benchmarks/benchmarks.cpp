@@ -113,8 +113,8 @@ std::function<void()> work_of(const std::string& backend, int threads, const Ope
   request.seed = std::uint64_t{1};
   const auto made = std::make_shared<const BatchProcessing>(
       make_processing(processing, rows.batch, rows.batch, rows.vocab));
-  HostArrays arrays;
-  if (processing != "none") request.processing = processing_in(made->lists, rows.batch, arrays);
+  harness::HostArrays arrays;
+  if (processing != "none") request.processing = made->lists.in(arrays);
   if (!made->allowed.empty()) {
     request.allowed = {made->allowed.data(), rows.batch, made->allowed_stride};
   }

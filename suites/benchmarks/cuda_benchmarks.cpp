@@ -55,9 +55,9 @@ class DeviceRows {
 };
 
 /// Where the arrays of logits processing lie on the device: HostArrays' like.
-class ProcessingArrays {
+class UploadedArrays {
  public:
-  explicit ProcessingArrays(const cuda::Stream& stream) : stream_(stream) {}
+  explicit UploadedArrays(const cuda::Stream& stream) : stream_(stream) {}
 
   template <class T>
   const T* in(const std::vector<T>& values) {
@@ -106,7 +106,7 @@ class Cell {
     request_.seed = std::uint64_t{1};
     request_.offset = std::uint64_t{1000};
     if (processing != "none") {
-      on_device_.processing = processing_in(processing_.lists, batch, arrays_);
+      on_device_.processing = processing_.lists.in(arrays_);
     }
     if (!processing_.allowed.empty()) {
       on_device_.allowed = {arrays_.in(processing_.allowed), batch, processing_.allowed_stride};
@@ -190,9 +190,9 @@ class Cell {
     std::vector<std::int32_t> tokens(indices.size());
     SampleRequest request = request_;
     request.logits = host.view();
-    HostArrays arrays;
+    harness::HostArrays arrays;
     if (on_device_.processing.given()) {
-      request.processing = processing_in(host_processing_.lists, host.batch, arrays);
+      request.processing = host_processing_.lists.in(arrays);
     }
     if (on_device_.allowed.given()) {
       request.allowed = {host_processing_.allowed.data(), host.batch,
@@ -215,7 +215,7 @@ class Cell {
   bool by_arrays_;
   BatchProcessing host_processing_;  ///< of the host's rows
   BatchProcessing processing_;
-  ProcessingArrays arrays_;
+  UploadedArrays arrays_;
   SampleRequest request_;    ///< without logits; every parameter a scalar
   SampleRequest on_device_;  ///< logits, processing and bitmask alone
   DeviceArray<float> temperature_;

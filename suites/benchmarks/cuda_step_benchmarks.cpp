@@ -11,6 +11,7 @@
 
 #include "fairdraw/cuda_fused_sampling_processor.h"
 #include "fairdraw/cuda_memory.h"
+#include "reference/processing_model.h"
 #include "suites/benchmarks/benchmark_processing.h"
 #include "suites/benchmarks/benchmark_rows.h"
 #include "suites/benchmarks/cuda_machine.h"
@@ -31,16 +32,9 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-std::vector<std::int32_t> list_at(const CallLists& lists, std::int64_t row) {
-  const auto r = static_cast<std::size_t>(row);
-  if (r >= lists.lengths.size()) return {};
-  const auto begin = lists.ids.begin() + lists.begins[r];
-  return {begin, begin + lists.lengths[r]};
-}
-
 /// A request with the filters of an operation, and the processing of a row.
 RequestSnapshot request_of(const Operation& operation, const BatchProcessing& processing,
-                           std::int64_t row) {
+                           std::int64_t row, std::int64_t vocab) {
   RequestSnapshot snapshot;
   snapshot.id = static_cast<RequestId>(row);
   BatchRequest& request = snapshot.request;
@@ -49,23 +43,18 @@ RequestSnapshot request_of(const Operation& operation, const BatchProcessing& pr
   request.top_p = operation.parameters.top_p;
   request.min_p = operation.parameters.min_p;
   request.seed = 1 + static_cast<std::uint64_t>(row);
-  const CallProcessing& lists = processing.lists;
-  request.repetition_penalty = lists.repetition_penalty.at(row);
-  request.frequency_penalty = lists.frequency_penalty.at(row);
-  request.presence_penalty = lists.presence_penalty.at(row);
-  request.min_tokens = lists.min_tokens.at(row);
-  request.stop_ids = list_at(lists.stop_ids, row);
-  request.allowed_ids = list_at(lists.allowed_ids, row);
-  snapshot.output = list_at(lists.output, row);
-  const std::vector<std::int32_t> bias_ids = list_at(lists.bias_ids, row);
-  for (std::size_t i = 0; i < bias_ids.size(); ++i) {
-    const auto begin =
-        static_cast<std::size_t>(lists.bias_ids.begins[static_cast<std::size_t>(row)]);
-    request.bias.push_back({bias_ids[i], lists.bias_values[begin + i]});
-  }
-  const std::vector<std::int32_t> words = list_at(lists.bad_words, row);
-  auto word = words.begin();
-  for (const std::int32_t length : list_at(lists.bad_word_lengths, row)) {
+  const reference::RowProcessing given = reference::processing_of_row(
+      processing.lists.view(), row, static_cast<std::size_t>(vocab));
+  request.repetition_penalty = given.repetition_penalty;
+  request.frequency_penalty = given.frequency_penalty;
+  request.presence_penalty = given.presence_penalty;
+  request.min_tokens = given.min_tokens;
+  request.stop_ids = given.stop_ids;
+  request.allowed_ids = given.allowed_ids;
+  snapshot.output = given.output;
+  for (const auto& [id, value] : given.biases) request.bias.push_back({id, value});
+  auto word = given.bad_words.begin();
+  for (const std::int32_t length : given.bad_word_lengths) {
     request.bad_words.emplace_back(word, word + length);
     word += length;
   }
@@ -89,7 +78,7 @@ std::unique_ptr<BatchState> make_state(const Operation& operation, const std::st
   const BatchProcessing made =
       make_processing(processing, batch, std::min(batch, kDistinctRows), vocab);
   for (std::int64_t row = 0; row < batch; ++row) {
-    expect_success(state->restore(request_of(operation, made, row)), "a request");
+    expect_success(state->restore(request_of(operation, made, row, vocab)), "a request");
   }
   return state;
 }

@@ -2,19 +2,17 @@
 // reference: arrays of any content, what can be wrong with a request, and a replayed graph.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <functional>
 #include <random>
 
 #include "fairdraw/cuda_beam_result.h"
 #include "tests/cuda/beam_calls.h"
 #include "tests/cuda/graphs.h"
+#include "tests/sample/reduced.h"
 #include "tests/serving/beam_result_call.h"
 
 namespace fairdraw::suites {
 namespace {
-
-bool is_reduced() { return std::getenv("FAIRDRAW_REDUCED") != nullptr; }
 
 /// beam_search_result on the GPU, of arrays on the host.
 class OnGpu {

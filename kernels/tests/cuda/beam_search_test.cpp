@@ -3,7 +3,6 @@
 // would end with there.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <functional>
 #include <random>
 #include <vector>
@@ -12,14 +11,13 @@
 #include "fairdraw/cuda_beam_result.h"
 #include "harness/inputs/families.h"
 #include "tests/cuda/beam_calls.h"
+#include "tests/sample/reduced.h"
 #include "tests/serving/beam_batch.h"
 #include "tests/serving/beam_problems.h"
 #include "tests/serving/beam_result_call.h"
 
 namespace fairdraw::suites {
 namespace {
-
-bool is_reduced() { return std::getenv("FAIRDRAW_REDUCED") != nullptr; }
 
 /// Runs steps, and the ends of searches, whose arrays lie on the host.
 class OnGpu {

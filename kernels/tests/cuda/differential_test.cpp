@@ -34,7 +34,7 @@ std::vector<CallResults> wanted_sets(std::uint64_t number) {
 }
 
 /// Runs a call on both sides and reports differences.
-void compare_call(std::uint64_t number, const SampleCall& call, DeviceArrays& arrays,
+void compare_call(std::uint64_t number, const CallArrays& call, DeviceArrays& arrays,
                   StatusCounts& statuses) {
   SampleOutputs expected(call, kEverything);
   HostArrays host;
@@ -76,7 +76,7 @@ TEST(CudaDifferential, SmallVocabulariesMatchCpu) {
     const auto vocab =
         static_cast<std::int64_t>(large ? 128 + random() % 1920 : 1 + random() % 127);
     const auto rows = static_cast<std::int64_t>(1 + random() % (is_reduced() ? 40 : 400));
-    compare_call(i, random_sample_call(i, rows, vocab), arrays, statuses);
+    compare_call(i, random_call(i, rows, vocab), arrays, statuses);
   }
   expect_mostly_ok(statuses);
   if (is_reduced()) return;
@@ -121,7 +121,7 @@ TEST(CudaDifferential, SizesAroundEveryGranularityMatchCpu) {
       const std::array<std::int64_t, 6> batches = {1, 70, 5, 300, 2, 20};
       const std::int64_t rows =
           std::min(most, batches[(sizes_met + static_cast<std::uint64_t>(i)) % batches.size()]);
-      compare_call(number, random_sample_call(number, rows, vocab), arrays, statuses);
+      compare_call(number, random_call(number, rows, vocab), arrays, statuses);
       if (HasFailure()) return;
     }
   }
@@ -141,8 +141,8 @@ TEST(CudaDifferential, ProcessedRowsMatchCpu) {
                             : static_cast<std::int64_t>(1 + random() % (i % 2 == 0 ? 100 : 5000));
     const std::int64_t most = is_reduced() ? 20 : std::min<std::int64_t>(200, 4000000 / vocab);
     const auto rows = static_cast<std::int64_t>(1 + random() % static_cast<std::uint64_t>(most));
-    SampleCall call = random_sample_call(8000000 + i, rows, vocab);
-    call.processing = random_processing(i, call);
+    CallArrays call = random_call(8000000 + i, rows, vocab);
+    call.processing = harness::random_processing(i, call.rows, call.vocab);
     compare_call(8000000 + i, call, arrays, statuses);
   }
   if (is_reduced()) return;
@@ -162,8 +162,7 @@ TEST(CudaDifferential, LargestVocabularyMatchesCpu) {
   const std::uint64_t calls = is_reduced() ? 1 : 12;
   for (std::uint64_t i = 0; i < calls && !HasFailure(); ++i) {
     const std::uint64_t number = 6000000 + i;
-    compare_call(number, random_sample_call(number, is_reduced() ? 2 : 16, kMaxVocab), arrays,
-                 statuses);
+    compare_call(number, random_call(number, is_reduced() ? 2 : 16, kMaxVocab), arrays, statuses);
   }
   expect_mostly_ok(statuses);
 }
@@ -176,14 +175,14 @@ TEST(CudaDifferential, StrideAndAddressChangeNothingInAnyDtype) {
   if (is_reduced()) vocabs.pop_back();
   for (const std::int64_t vocab : vocabs) {
     for (std::uint64_t number = 7000000; number < 7000003; ++number) {  // one a dtype
-      const SampleCall base = random_sample_call(number, 9, vocab);
+      const CallArrays base = random_call(number, 9, vocab);
       const std::size_t size = base.dtype == DType::float32 ? 4 : 2;
       for (std::size_t shift = 0; shift < (is_reduced() ? 4U : 33U); ++shift) {
-        SampleCall call = base;
+        CallArrays call = base;
         call.allocate(base.dtype, base.rows, vocab, vocab + static_cast<std::int64_t>(shift % 5),
                       shift);
         for (std::int64_t row = 0; row < base.rows; ++row) {
-          const auto stride = [size](const SampleCall& of) {
+          const auto stride = [size](const CallArrays& of) {
             return static_cast<std::ptrdiff_t>(of.row_stride) * static_cast<std::ptrdiff_t>(size);
           };
           const auto from =

@@ -28,7 +28,7 @@ using batches::random_bitmask;
 using batches::random_request;
 using batches::random_step;
 using batches::StepInput;
-using fuzz::Dice;
+using harness::Dice;
 
 /// Of small rows: more threads only wait for each other.
 const Execution kOneThread = {CpuTarget::best, 1};
@@ -292,7 +292,7 @@ struct Manner {
 
 /// A random run. How many tokens were drawn.
 std::int64_t run(BatchStateOptions options, const Manner& manner, std::uint64_t seed, int rounds) {
-  Dice dice{rc::Random(seed)};
+  Dice dice{seed};
   options.history = manner.history;
   cuda::FusedSamplingOptions gpu_options;
   gpu_options.most_copies = 3;
@@ -416,7 +416,7 @@ TEST(CudaFusedSamplingProcessor, DrawsTheCpusTokensWhateverHappensToTheBatch) {
 
 /// `count` steps with a row for every slot.
 std::vector<StepInput> steps_of(const BatchStateOptions& options, int count, std::uint64_t seed) {
-  Dice dice{rc::Random(seed)};
+  Dice dice{seed};
   std::vector<StepInput> steps(static_cast<std::size_t>(count));
   for (StepInput& step : steps) {
     step.rows = options.capacity;
@@ -445,7 +445,7 @@ TEST(CudaFusedSamplingProcessor, AGraphOfEightStepsIsEightStepsAtEveryReplay) {
     options.history = history;
     Twins twins(options, {});
     ASSERT_FALSE(HasFailure());
-    Dice dice{rc::Random(5)};
+    Dice dice{5};
     RequestId next = 1;
     const auto add = [&] {
       BatchRequest request = random_request(dice, options);

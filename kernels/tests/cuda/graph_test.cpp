@@ -20,8 +20,8 @@ namespace {
 
 /// Under compute-sanitizer kernels are 20 to 100 times slower.
 /// A call with an array for every parameter, so that a replay can change all of them.
-SampleCall call_of_arrays(std::uint64_t number, std::int64_t rows, std::int64_t vocab) {
-  SampleCall call = random_sample_call(number, rows, vocab);
+CallArrays call_of_arrays(std::uint64_t number, std::int64_t rows, std::int64_t vocab) {
+  CallArrays call = random_call(number, rows, vocab);
   call.indices.clear();
   call.num_samples = 1;
   const auto to_array = [rows](auto& parameter) {
@@ -45,7 +45,7 @@ void overwrite(const PerRequest<T>& parameter, const std::vector<T>& values) {
           "cudaMemcpy");
 }
 
-void expect_equal_to_the_cpu(const SampleCall& call, const SampleOutputs& got,
+void expect_equal_to_the_cpu(const CallArrays& call, const SampleOutputs& got,
                              const std::string& what) {
   SampleOutputs expected(call, kEverything);
   HostArrays host;
@@ -62,8 +62,8 @@ TEST(CudaGraph, AReplayReadsSeedsOffsetsAndParametersAnew) {
   Stream stream;
   for (const cuda::Path path : available_paths()) {
     for (const CallResults& wanted : {kTokensAndStatuses, kEverything}) {
-      SampleCall call = call_of_arrays(11, 12, 3001);
-      const SampleCall others = call_of_arrays(14, 12, 3001);
+      CallArrays call = call_of_arrays(11, 12, 3001);
+      const CallArrays others = call_of_arrays(14, 12, 3001);
       SampleOutputs got(call, wanted);
       DeviceArrays arrays;
       const SampleRequest request = request_in(call, arrays);
@@ -114,7 +114,7 @@ TEST(CudaGraph, EveryOperationIsCapturedAndReplayed) {
     for (int i = 0; i < kOperations; ++i) {
       const auto operation = static_cast<Operation>(i);
       const std::string what = std::string(to_string(operation)) + " on " + cuda::to_string(path);
-      const SampleCall call = random_operation_call(operation, 21, 7, 2050);
+      const CallArrays call = random_operation_call(operation, 21, 7, 2050);
       OperationOutputs expected(operation, call);
       HostArrays host;
       ASSERT_FALSE(run_operation(operation, call, expected, host, Execution{})) << what;
@@ -158,7 +158,7 @@ TEST(CudaGraph, EveryOperationIsCapturedAndReplayed) {
 TEST(CudaGraph, ArgumentsAreCheckedDuringACaptureAndDoNotBreakIt) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   Stream stream;
-  const SampleCall call = call_of_arrays(12, 4, 500);
+  const CallArrays call = call_of_arrays(12, 4, 500);
   SampleOutputs got(call, kTokensAndStatuses);
   std::vector<std::int32_t> on_the_host(4, -7);
   DeviceArrays arrays;
@@ -183,7 +183,7 @@ TEST(CudaGraph, ArgumentsAreCheckedDuringACaptureAndDoNotBreakIt) {
 TEST(CudaStreams, AThousandCallsTakeNoMemory) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   Stream stream;
-  const SampleCall call = call_of_arrays(13, 8, 1025);
+  const CallArrays call = call_of_arrays(13, 8, 1025);
   const int calls = is_reduced() ? 20 : 1000;
   for (const cuda::Path path : available_paths()) {
     for (const CallResults& wanted : {kTokensAndStatuses, kEverything}) {
@@ -216,7 +216,7 @@ TEST(CudaStreams, TwoStreamsAtOnceDoNotDisturbEachOther) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   struct Side {
     Stream stream;
-    SampleCall call;
+    CallArrays call;
     SampleOutputs got;
     DeviceArrays arrays;
     SampleRequest request;

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
@@ -19,7 +18,7 @@
 
 #include "fairdraw/cuda.h"
 #include "harness/inputs/counter_random.h"
-#include "harness/inputs/families.h"
+#include "harness/inputs/random_rows.h"
 #include "tests/cuda/arrays.h"
 #include "tests/sample/reduced.h"
 #include "tests/sample/sample_calls.h"
@@ -27,162 +26,78 @@
 namespace fairdraw::suites {
 namespace {
 
-using harness::CounterRandom;
+using harness::Dice;
 
 constexpr std::size_t kMaxReported = 20;
 
-/// Random words of one row (or call), taken one after another.
-class Words {
- public:
-  Words(std::uint64_t stream, std::uint64_t call, std::uint64_t row)
-      : random_(CounterRandom::of(stream, call, row)) {}
-
-  std::uint64_t next() { return random_.word(taken_++); }
-  std::uint64_t below(std::uint64_t bound) { return random_.below(bound, taken_++); }
-  /// In [0, 1), a multiple of 2^-24.
-  float uniform() { return static_cast<float>(next() >> 40) * 0x1p-24F; }
-  template <class T, std::size_t n>
-  T pick(const std::array<T, n>& values) {
-    return values[below(n)];
-  }
-
- private:
-  CounterRandom random_;
-  std::uint64_t taken_ = 0;
-};
+/// The choices of one row, or of a call as its row 0.
+Dice dice_of(std::uint64_t stream, std::uint64_t call, std::uint64_t row) {
+  return Dice(harness::CounterRandom::of(stream, call, row).word(0));
+}
 
 /// What the two tests differ in.
 struct Rows {
   const char* name;
   std::uint64_t stream;  ///< of random words, beyond the families' own
   std::int64_t (*rows)(std::uint64_t call);
-  std::int64_t (*vocab)(std::uint64_t call, Words& words);  ///< of all rows of a call
+  std::int64_t (*vocab)(std::uint64_t call, Dice& dice);  ///< of all rows of a call
 };
 
 const Rows kSmall{"ManyRows", 1001, [](std::uint64_t) { return std::int64_t{16384}; },
-                  [](std::uint64_t call, Words& words) {
+                  [](std::uint64_t call, Dice& dice) {
                     const std::uint64_t vocab =
-                        call % 2 == 0 ? 1 + words.below(127) : 128 + words.below(385);
+                        call % 2 == 0 ? 1 + dice.below(127) : 128 + dice.below(385);
                     return static_cast<std::int64_t>(vocab);
                   }};
 /// The number of rows decides how many blocks of threads share one.
 const Rows kWide{
     "WideRows", 1002,
     [](std::uint64_t call) { return std::array<std::int64_t, 4>{64, 1, 256, 8}[call / 3 % 4]; },
-    [](std::uint64_t call, Words&) {
+    [](std::uint64_t call, Dice&) {
       return std::array<std::int64_t, 3>{32000, 50304, 128256}[call % 3];
     }};
 
-void make_logits(Words& words, std::uint64_t call, std::uint64_t row, std::vector<float>& logits) {
-  const auto families = harness::all_families();
-  harness::generate_row(families[words.below(families.size())], call, row, logits);
-  switch (words.below(16)) {
-    case 0:  // few distinct values: every cut falls inside a tie
-    case 1:
-      for (float& x : logits) {
-        if (std::isfinite(x)) x = std::nearbyint(std::clamp(x, -9.F, 9.F));
-      }
-      break;
-    case 2:  // zeros of both signs
-      for (float& x : logits) {
-        const std::uint64_t word = words.next();
-        if (word % 3 == 0) x = (word >> 32) % 2 == 0 ? 0.0F : -0.0F;
-      }
-      break;
-    case 3:  // one bad value, in one row of 64
-      if (words.below(4) == 0) {
-        logits[words.below(logits.size())] = words.below(2) == 0
-                                                 ? std::numeric_limits<float>::quiet_NaN()
-                                                 : std::numeric_limits<float>::infinity();
-      }
-      break;
-    default:
-      break;
-  }
-}
-
-void make_parameters(Words& words, SampleCall& call, std::int64_t row) {
-  const auto vocab = static_cast<std::int32_t>(call.vocab);
-  const auto any_k = [&] {
-    return 1 + static_cast<std::int32_t>(words.below(static_cast<std::uint64_t>(vocab)));
-  };
-  call.temperature.set(row) =
-      words.pick(std::array{1.0F, 1.0F, 1.0F, 0.7F, 2.0F, 5.0F, 0.0F, 1e-4F, 0x1p-126F, 0x1p64F,
-                            0x1.715476p0F, 0.1F + 3 * words.uniform()});
-  call.top_k.set(row) = words.pick(std::array{0, 0, -1, 1, 2, 50, std::max(1, vocab - 1), vocab,
-                                              vocab + 1, any_k(), any_k(), any_k()});
-  call.top_p.set(row) =
-      words.pick(std::array{1.0F, 1.0F, 1.0F, 0.0F, 0x1p-149F, 1 - 0x1p-24F, 0.5F, 0.75F, 0.9F,
-                            0.95F, words.uniform(), words.uniform()});
-  call.min_p.set(row) = words.pick(std::array{0.0F, 0.0F, 0.0F, 0.0F, 0x1p-149F, 1 - 0x1p-24F, 1.0F,
-                                              0.05F, 0.5F, words.uniform()});
-  switch (words.below(400)) {  // one row of 100 has a value outside of its range
-    case 0:
-      call.temperature.set(row) = -1.0F;
-      break;
-    case 1:
-      call.top_k.set(row) = -2;
-      break;
-    case 2:
-      call.top_p.set(row) = 0x1.000002p0F;
-      break;
-    case 3:
-      call.min_p.set(row) = -0x1p-149F;
-      break;
-    default:
-      break;
-  }
-  call.seed.set(row) = words.next();
-  call.offset.set(row) = words.below(2) == 0 ? words.next() : words.below(100);
-}
-
-void make_row(const Rows& rows, std::uint64_t number, SampleCall& call, std::int64_t row) {
-  thread_local std::vector<float> logits;
-  Words words(rows.stream, number, static_cast<std::uint64_t>(row) + 1);
-  logits.resize(static_cast<std::size_t>(call.vocab));
-  make_logits(words, number, static_cast<std::uint64_t>(row), logits);
+void make_row(const Rows& rows, std::uint64_t number, CallArrays& call, std::int64_t row) {
+  Dice dice = dice_of(rows.stream, number, static_cast<std::uint64_t>(row) + 1);
+  std::vector<float> logits = harness::random_logits(dice, call.vocab, call.dtype);
+  const reference::RowParameters parameters = harness::random_parameters(dice, logits);
   call.set_row(row, logits.data());
-  make_parameters(words, call, row);
+  call.temperature.set(row) = parameters.temperature;
+  call.top_k.set(row) = parameters.top_k;
+  call.top_p.set(row) = parameters.top_p;
+  call.min_p.set(row) = parameters.min_p;
+  call.seed.set(row) = harness::random_seed(dice);
+  call.offset.set(row) = dice.once_in(2) ? harness::random_seed(dice) : dice.below(100);
   if (!call.allowed.empty()) {
-    const std::uint64_t density = words.below(4);
-    for (std::int64_t i = 0; i < call.allowed_stride; ++i) {
-      const std::uint64_t word = words.next();
-      const auto a = static_cast<std::uint32_t>(word);
-      const auto b = static_cast<std::uint32_t>(word >> 32);
-      const std::uint32_t bits = density == 0   ? ~0U
-                                 : density == 1 ? a & b
-                                 : density == 2 ? a
-                                                : a | b;
-      call.allowed[static_cast<std::size_t>(row * call.allowed_stride + i)] = bits;
-    }
+    std::ranges::copy(harness::random_allowed(dice, call.vocab),
+                      call.allowed.begin() + row * call.allowed_stride);
   }
-  if (!call.active.empty() && words.below(8) == 0) call.active[static_cast<std::size_t>(row)] = 0;
+  if (!call.active.empty() && dice.once_in(8)) call.active[static_cast<std::size_t>(row)] = 0;
 }
 
 /// Call `number` with its first `row_count` rows.
-SampleCall make_call(const Rows& rows, std::uint64_t number, std::int64_t row_count) {
-  Words words(rows.stream, number, 0);
-  const std::int64_t vocab = rows.vocab(number, words);
-  SampleCall call;
-  const auto dtype = static_cast<DType>(words.below(3));
+CallArrays make_call(const Rows& rows, std::uint64_t number, std::int64_t row_count) {
+  Dice dice = dice_of(rows.stream, number, 0);
+  const std::int64_t vocab = rows.vocab(number, dice);
+  CallArrays call;
+  const auto dtype = static_cast<DType>(dice.below(3));
   // None in half of the calls.
-  const auto gap = std::max<std::int64_t>(0, static_cast<std::int64_t>(words.below(40)) - 20);
-  const auto shift = static_cast<std::size_t>(
-      std::max<std::int64_t>(0, static_cast<std::int64_t>(words.below(128)) - 64));
+  const std::int64_t gap = std::max<std::int64_t>(0, dice.between(-20, 19));
+  const auto shift = static_cast<std::size_t>(std::max<std::int64_t>(0, dice.between(-64, 63)));
   call.allocate(dtype, row_count, vocab, vocab + gap, shift);
-  call.tie_rule = static_cast<TieRule>(words.below(2));
-  call.filter_order = static_cast<FilterOrder>(words.below(2));
+  call.tie_rule = static_cast<TieRule>(dice.below(2));
+  call.filter_order = static_cast<FilterOrder>(dice.below(2));
   call.temperature.make_array(row_count);
   call.top_k.make_array(row_count);
   call.top_p.make_array(row_count);
   call.min_p.make_array(row_count);
   call.seed.make_array(row_count);
   call.offset.make_array(row_count);
-  if (words.below(3) == 0) {
+  if (dice.once_in(3)) {
     call.allowed_stride = (vocab + 31) / 32;
     call.allowed.resize(static_cast<std::size_t>(row_count * call.allowed_stride));
   }
-  if (words.below(8) == 0) call.active.assign(static_cast<std::size_t>(row_count), 1);
+  if (dice.once_in(8)) call.active.assign(static_cast<std::size_t>(row_count), 1);
 #pragma omp parallel for schedule(static, 16)
   for (std::int64_t row = 0; row < row_count; ++row) make_row(rows, number, call, row);
   return call;
@@ -199,7 +114,7 @@ class Comparison {
   explicit Comparison(const Rows& rows) : rows_(rows) {}
 
   void run(std::uint64_t number, std::int64_t row_count) {
-    const SampleCall call = make_call(rows_, number, row_count);
+    const CallArrays call = make_call(rows_, number, row_count);
     // A second run of the fused kind, which writes nothing but tokens and statuses. Log-
     // probabilities and probabilities are for the smaller tests.
     constexpr CallResults kMasks{true, true, false, true, false};
@@ -263,7 +178,7 @@ class Comparison {
     cuda::Execution execution;
   };
 
-  void report(std::uint64_t number, const SampleCall& call, cuda::Path path,
+  void report(std::uint64_t number, const CallArrays& call, cuda::Path path,
               const std::vector<Difference>& found) {
     for (const Difference& difference : found) {
       if (++different_ > static_cast<std::int64_t>(kMaxReported)) continue;

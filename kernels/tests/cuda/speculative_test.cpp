@@ -118,7 +118,8 @@ TEST_P(CudaSpeculative, ProcessedRowsEqualTheCpus) {
   const std::uint64_t calls = is_reduced() ? 20 : 600;
   for (std::uint64_t number = 0; number < calls; ++number) {
     SpeculationCall call = random_speculation_call(200000 + number, small_vocab(number), tree);
-    call.target.processing = random_processing(number, call.target);
+    call.target.processing =
+        harness::random_processing(number, call.target.rows, call.target.vocab);
     const SpeculationOutputs expected = run_on_cpu(call, tree);
     for (const cuda::Path path : available_paths()) {
       ASSERT_EQ(difference(expected, gpu.run(call, tree, path)), "")

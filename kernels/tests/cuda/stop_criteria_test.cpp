@@ -13,12 +13,11 @@
 #include "fairdraw/cuda_stop_criteria.h"
 #include "tests/cuda/copies.h"
 #include "tests/cuda/graphs.h"
+#include "tests/sample/reduced.h"
 #include "tests/serving/stop_batch.h"
 
 namespace fairdraw::suites {
 namespace {
-
-bool is_reduced() { return std::getenv("FAIRDRAW_REDUCED") != nullptr; }
 
 // One seed gates; RC_PARAMS searches with others.
 const bool kSeedIsFixed =

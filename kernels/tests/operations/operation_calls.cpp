@@ -38,7 +38,7 @@ void rescale(std::vector<float>& probs, std::mt19937_64& random) {
 }
 
 std::vector<float> random_probs_of(DType dtype, std::mt19937_64& random, std::int64_t vocab) {
-  std::vector<float> probs = random_probs(random, static_cast<std::size_t>(vocab));
+  std::vector<float> probs = random_probs(random(), static_cast<std::size_t>(vocab));
   if (dtype == DType::float16) rescale(probs, random);
   return probs;
 }
@@ -82,7 +82,7 @@ bool is_from_probs(Operation operation) {
   }
 }
 
-OperationOutputs::OperationOutputs(Operation operation, const SampleCall& call) {
+OperationOutputs::OperationOutputs(Operation operation, const CallArrays& call) {
   if (draws(operation)) {
     prefill(tokens, call.outputs() * call.num_samples);
     prefill(statuses, call.outputs());
@@ -107,9 +107,9 @@ bool OperationOutputs::operator==(const OperationOutputs& other) const {
          same_bytes(matrix, other.matrix) && same_bytes(masked, other.masked);
 }
 
-SampleCall random_operation_call(Operation operation, std::uint64_t number, std::int64_t rows,
+CallArrays random_operation_call(Operation operation, std::uint64_t number, std::int64_t rows,
                                  std::int64_t vocab) {
-  SampleCall call = random_sample_call(number, rows, vocab);
+  CallArrays call = random_call(number, rows, vocab);
   call.allowed.clear();
   call.active.clear();
   if (!draws(operation)) call.indices.clear();
@@ -143,7 +143,7 @@ ChainCall random_chain_call(std::uint64_t number, std::int64_t vocab) {
   const auto sometimes = [&random](std::uint64_t bound) {
     return random() % 2 == 0 ? 0 : random() % bound;
   };
-  const auto allocate = [&](SampleCall& rows, DType type, std::int64_t count) {
+  const auto allocate = [&](CallArrays& rows, DType type, std::int64_t count) {
     const auto gap = static_cast<std::int64_t>(sometimes(9));
     rows.allocate(type, count, vocab, vocab + gap, sometimes(20));
   };
@@ -162,8 +162,8 @@ ChainCall random_chain_call(std::uint64_t number, std::int64_t vocab) {
       call.draft_tokens.push_back(random() % 200 == 0 ? bad : token);
     }
   }
-  CallParameter<std::uint64_t>& seed = call.target.seed;
-  CallParameter<std::uint64_t>& offset = call.target.offset;
+  harness::CallParameter<std::uint64_t>& seed = call.target.seed;
+  harness::CallParameter<std::uint64_t>& offset = call.target.offset;
   seed.scalar = random();
   offset.scalar = random() % 2 == 0 ? random() : ~std::uint64_t{1};  // wraps in some
   if (random() % 4 != 0) seed.make_array(call.batch);

@@ -56,7 +56,7 @@ struct Draw {
 TEST(ProbsDifferential, SamplingFromProbabilitiesEqualsTheIntegerModel) {
   for (std::uint64_t i = 0; i < budget(10000); ++i) {
     std::mt19937_64 random(i);
-    const std::vector<float> probs = random_probs(random, random_vocab(random));
+    const std::vector<float> probs = random_probs(i, random_vocab(random));
     const auto vocab = static_cast<std::int32_t>(probs.size());
     const std::int32_t top_k =
         static_cast<std::int32_t>(random() % static_cast<std::uint64_t>(vocab + 3)) - 1;
@@ -119,7 +119,7 @@ void expect_probabilities(const std::vector<float>& got, const IntegerRow& expec
 TEST(ProbsDifferential, RenormalisedProbabilitiesEqualTheIntegerModelToTheBit) {
   for (std::uint64_t i = 0; i < budget(5000); ++i) {
     std::mt19937_64 random(100000 + i);
-    const std::vector<float> probs = random_probs(random, random_vocab(random));
+    const std::vector<float> probs = random_probs(100000 + i, random_vocab(random));
     const auto vocab = static_cast<std::int64_t>(probs.size());
     const std::int32_t top_k = 1 + static_cast<std::int32_t>(random() % probs.size());
     const float top_p = static_cast<float>(random() >> 40) * 0x1p-24F;
@@ -237,11 +237,11 @@ TEST(ProbsDifferential, ChainSpeculativeSamplingEqualsTheIntegerModel) {
     std::vector<float> target_rows;
     std::vector<std::int32_t> tokens;
     for (std::size_t position = 0; position <= n; ++position) {
-      const std::vector<float> p = random_probs(random, vocab);
+      const std::vector<float> p = random_probs(random(), vocab);
       target_rows.insert(target_rows.end(), p.begin(), p.end());
       if (position == n) break;
       // A draft close to the target is accepted, a foreign one rejected: both must be common.
-      const std::vector<float> q = random() % 2 == 0 ? p : random_probs(random, vocab);
+      const std::vector<float> q = random() % 2 == 0 ? p : random_probs(random(), vocab);
       draft.insert(draft.end(), q.begin(), q.end());
       tokens.push_back(static_cast<std::int32_t>(random() % vocab));
       if (random() % 200 == 0) tokens.back() = static_cast<std::int32_t>(vocab);

@@ -1,8 +1,8 @@
-// Rows and parameters for differential tests: hard ones on purpose, all from one seed.
+// One row and its parameters for differential tests, from a number (harness/inputs/random_rows.h).
 #pragma once
 
 #include <cstdint>
-#include <random>
+#include <string>
 #include <vector>
 
 #include "fairdraw/sample.h"
@@ -25,11 +25,11 @@ struct RandomRow {
 /// Sizes of the vocabulary: half of the rows have at least 128 tokens.
 RandomRow random_row(std::uint64_t number);
 
-/// The same parameters over a given vocabulary.
+/// Over a given vocabulary.
 RandomRow random_row_of(std::uint64_t number, std::size_t vocab);
 
-/// Probabilities with ties, zeros, subnormals and a random scale; they do not sum to 1.
-std::vector<float> random_probs(std::mt19937_64& random, std::size_t vocab);
+/// Probabilities that do not sum to 1.
+std::vector<float> random_probs(std::uint64_t number, std::size_t vocab);
 
 /// The call of `sample` over the row alone, as float32, for num_samples tokens. It reads the row,
 /// which must outlive it.

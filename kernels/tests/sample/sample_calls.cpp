@@ -5,69 +5,15 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <limits>
-#include <random>
-
-#include "harness/inputs/narrow_floats.h"
-#include "tests/sample/random_rows.h"
 
 namespace fairdraw::suites {
 namespace {
-
-std::size_t size_of(DType dtype) { return dtype == DType::float32 ? 4 : 2; }
 
 /// Bytes 0xca in every type: no token, no status, no probability.
 template <class T>
 void prefill(std::vector<T>& values, std::int64_t size) {
   values.resize(static_cast<std::size_t>(size));
   std::memset(values.data(), 0xca, values.size() * sizeof(T));
-}
-
-/// Values outside of every range, in one parameter of the row.
-void mutate_parameters(SampleCall& call, std::int64_t row, std::mt19937_64& random) {
-  const float nan = std::numeric_limits<float>::quiet_NaN();
-  const float inf = std::numeric_limits<float>::infinity();
-  switch (random() % 4) {
-    case 0: {
-      const float bad[] = {-1.0F, nan, inf, 0x1.fffffcp-127F, 0x1.000002p64F};
-      call.temperature.set(row) = bad[random() % 5];
-      break;
-    }
-    case 1:
-      call.top_k.set(row) = random() % 2 == 0 ? -2 : std::numeric_limits<std::int32_t>::min();
-      break;
-    case 2: {
-      const float bad[] = {-0x1p-149F, 0x1.000002p0F, nan};
-      call.top_p.set(row) = bad[random() % 3];
-      break;
-    }
-    default: {
-      const float bad[] = {-0x1p-149F, 0x1.000002p0F, nan, inf};
-      call.min_p.set(row) = bad[random() % 4];
-      break;
-    }
-  }
-}
-
-template <class T>
-void reduce_to_scalar(CallParameter<T>& parameter) {
-  parameter.scalar = parameter.values.front();
-  parameter.values.clear();
-  parameter.is_array = false;
-}
-
-void make_indices(SampleCall& call, std::mt19937_64& random) {
-  const auto rows = static_cast<std::uint64_t>(call.rows);
-  const std::uint64_t outputs = 1 + random() % (2 * rows);
-  for (std::uint64_t i = 0; i < outputs; ++i) {
-    call.indices.push_back(static_cast<std::int32_t>(random() % rows));
-  }
-  if (random() % 2 == 0) {
-    const std::int32_t bad[] = {-1, static_cast<std::int32_t>(call.rows),
-                                std::numeric_limits<std::int32_t>::min(),
-                                std::numeric_limits<std::int32_t>::max()};
-    call.indices[random() % outputs] = bad[random() % 4];
-  }
 }
 
 /// Log-probabilities are (x - max) / T - ln(mass), in double, rounded to float32 once. The two
@@ -91,7 +37,7 @@ bool logprobs_agree(float expected, float got) {
 /// Collects differences of arrays with `per_row` values an output or a row.
 class Comparison {
  public:
-  Comparison(const SampleCall& call, std::size_t most) : call_(call), most_(most) {}
+  Comparison(const CallArrays& call, std::size_t most) : call_(call), most_(most) {}
 
   template <class T, class Agree>
   void compare(const char* name, const std::vector<T>& expected, const std::vector<T>& got,
@@ -135,41 +81,14 @@ class Comparison {
     return number >= 0 && number < kRowStatuses ? to_string(value) : std::to_string(number);
   }
 
-  const SampleCall& call_;
+  const CallArrays& call_;
   std::size_t most_;
   std::vector<Difference> found_;
 };
 
 }  // namespace
 
-void SampleCall::allocate(DType type, std::int64_t row_count, std::int64_t vocabulary,
-                          std::int64_t stride, std::size_t shift_bytes) {
-  dtype = type;
-  rows = row_count;
-  vocab = vocabulary;
-  row_stride = stride;
-  shift = shift_bytes;
-  // The last row ends with the array: a read beyond it is one beyond the block of memory.
-  const std::int64_t count = rows > 0 ? (rows - 1) * stride + vocab : 0;
-  values.assign(shift + static_cast<std::size_t>(count) * size_of(dtype), 0xff);
-}
-
-void SampleCall::set_row(std::int64_t row, const float* logits) {
-  const std::size_t size = size_of(dtype);
-  std::uint8_t* at = values.data() + shift + static_cast<std::size_t>(row * row_stride) * size;
-  const auto count = static_cast<std::size_t>(vocab);
-  if (dtype == DType::float32) {
-    std::memcpy(at, logits, count * size);
-    return;
-  }
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::uint16_t bits =
-        dtype == DType::float16 ? harness::to_float16(logits[i]) : harness::to_bfloat16(logits[i]);
-    std::memcpy(at + i * size, &bits, size);
-  }
-}
-
-SampleOutputs::SampleOutputs(const SampleCall& call, const CallResults& wanted) {
+SampleOutputs::SampleOutputs(const CallArrays& call, const CallResults& wanted) {
   const std::int64_t outputs = call.outputs();
   const std::int64_t count = outputs * call.num_samples;
   prefill(tokens, count);
@@ -186,60 +105,7 @@ SampleOutputs::SampleOutputs(const SampleCall& call, const CallResults& wanted) 
   if (wanted.probs) prefill(probs, call.rows * probs_stride);
 }
 
-SampleCall random_sample_call(std::uint64_t number, std::int64_t rows, std::int64_t vocab) {
-  std::mt19937_64 random(number);
-  SampleCall call;
-  const auto width = static_cast<std::uint64_t>(vocab);
-  const std::int64_t gap =
-      random() % 2 == 0 ? 0 : static_cast<std::int64_t>(1 + random() % std::min(width + 1, 40UL));
-  const std::size_t shifts[] = {0, 0, 0, 1, 2, 3, 4, 8, 13, 16, 33, 63};
-  call.allocate(static_cast<DType>(number % 3), rows, vocab, vocab + gap, shifts[random() % 12]);
-  call.temperature.make_array(rows);
-  call.top_k.make_array(rows);
-  call.top_p.make_array(rows);
-  call.min_p.make_array(rows);
-  const bool banned = random() % 3 == 0;
-  call.allowed_stride = (vocab + 31) / 32 + static_cast<std::int64_t>(random() % 3);
-  if (banned) call.allowed.assign(static_cast<std::size_t>(rows * call.allowed_stride), ~0U);
-  const bool padded = random() % 3 == 0;
-  if (padded) call.active.assign(static_cast<std::size_t>(rows), 1);
-  const std::uint64_t mutated = random() % 2 == 0 ? 0 : 12;
-  const std::uint64_t first_row = random();
-  for (std::int64_t i = 0; i < rows; ++i) {
-    const auto r = static_cast<std::size_t>(i);
-    const RandomRow row = random_row_of(first_row + r, static_cast<std::size_t>(vocab));
-    call.set_row(i, row.logits.data());
-    call.temperature.set(i) = row.parameters.temperature;
-    call.top_k.set(i) = row.parameters.top_k;
-    call.top_p.set(i) = row.parameters.top_p;
-    call.min_p.set(i) = row.parameters.min_p;
-    if (banned && !row.allowed.empty()) {
-      std::copy(row.allowed.begin(), row.allowed.end(),
-                call.allowed.begin() + i * call.allowed_stride);
-    }
-    if (padded && random() % 8 == 0) call.active[r] = 0;
-    if (mutated != 0 && random() % mutated == 0) mutate_parameters(call, i, random);
-  }
-  if (random() % 4 == 0) make_indices(call, random);
-  if (random() % 4 == 0) call.num_samples = 1 + static_cast<std::int32_t>(random() % 5);
-  call.seed.scalar = random();
-  call.offset.scalar = random();
-  if (random() % 4 != 0) call.seed.make_array(call.outputs());
-  if (random() % 4 != 0) call.offset.make_array(call.outputs());
-  for (std::uint64_t& seed : call.seed.values) seed = random();
-  for (std::uint64_t& offset : call.offset.values) offset = random() % 2 == 0 ? random() : 0;
-  call.tie_rule = random() % 2 == 0 ? TieRule::keep_all : TieRule::lowest_id;
-  call.filter_order = random() % 3 == 0 ? FilterOrder::joint : FilterOrder::top_k_first;
-  call.purpose = static_cast<Purpose>(random() % 5);
-  // Each parameter as a scalar too, in some calls.
-  if (random() % 8 == 0) reduce_to_scalar(call.temperature);
-  if (random() % 8 == 0) reduce_to_scalar(call.top_k);
-  if (random() % 8 == 0) reduce_to_scalar(call.top_p);
-  if (random() % 8 == 0) reduce_to_scalar(call.min_p);
-  return call;
-}
-
-std::string describe_row(const SampleCall& call, std::int64_t row) {
+std::string describe_row(const CallArrays& call, std::int64_t row) {
   std::string text = fmt::format(
       "row {} of {}, vocab {}, {}, row_stride {}, byte {}, tie_rule {}, filter_order {}, purpose "
       "{}, "
@@ -256,7 +122,7 @@ std::string describe_row(const SampleCall& call, std::int64_t row) {
                             call.seed.is_array ? "array" : "scalar", call.offset.at(row));
 }
 
-std::vector<Difference> differences(const SampleCall& call, const SampleOutputs& expected,
+std::vector<Difference> differences(const CallArrays& call, const SampleOutputs& expected,
                                     const SampleOutputs& got, std::size_t most) {
   Comparison comparison(call, most);
   comparison.compare_bits("status", expected.statuses, got.statuses, 1, true);

@@ -1,4 +1,5 @@
-// Whole calls of `sample` on host vectors, to be run on two backends and compared.
+// What whole calls of `sample` wrote, on two backends, and where it differs. The calls are those of
+// harness/inputs.
 #pragma once
 
 #include <cstddef>
@@ -7,41 +8,13 @@
 #include <vector>
 
 #include "fairdraw/sample.h"
-#include "harness/inputs/call_arrays.h"
+#include "harness/inputs/random_calls.h"
 
 namespace fairdraw::suites {
 
-/// One call. Vectors that are empty are not given.
-struct SampleCall {
-  DType dtype = DType::float32;
-  std::int64_t rows = 0, vocab = 0, row_stride = 0;
-  std::size_t shift = 0;             ///< bytes before the first value
-  std::vector<std::uint8_t> values;  ///< in the dtype, from byte `shift` on
-  CallParameter<float> temperature{1.0F, {}}, top_p{1.0F, {}}, min_p{0.0F, {}};
-  CallParameter<std::int32_t> top_k{0, {}};
-  CallParameter<std::uint64_t> seed, offset;
-  TieRule tie_rule = TieRule::keep_all;
-  FilterOrder filter_order = FilterOrder::top_k_first;
-  Purpose purpose = Purpose::draw;
-  std::vector<std::uint32_t> allowed;
-  std::int64_t allowed_stride = 0;
-  CallProcessing processing;
-  std::vector<std::uint8_t> active;
-  std::vector<std::int32_t> indices;
-  std::int32_t num_samples = 1;
-
-  std::int64_t outputs() const {
-    return indices.empty() ? rows : static_cast<std::int64_t>(indices.size());
-  }
-  std::int64_t row_of(std::int64_t output) const {
-    return indices.empty() ? output : indices[static_cast<std::size_t>(output)];
-  }
-  /// Makes room for the rows; bytes between them are a NaN in every dtype.
-  void allocate(DType type, std::int64_t row_count, std::int64_t vocabulary, std::int64_t stride,
-                std::size_t shift_bytes);
-  /// Puts a row in its place, rounded to the dtype.
-  void set_row(std::int64_t row, const float* logits);
-};
+using harness::CallArrays;
+using harness::HostArrays;
+using harness::random_call;
 
 /// Which results a call asks for. Fewer results take other ways through the kernels.
 struct CallResults {
@@ -60,36 +33,12 @@ struct SampleOutputs {
   std::vector<float> probs;
   std::int64_t mask_stride = 0, probs_stride = 0;
 
-  SampleOutputs(const SampleCall& call, const CallResults& wanted);
+  SampleOutputs(const CallArrays& call, const CallResults& wanted);
 };
 
-/// The request over arrays in host or device memory (DeviceArrays, HostArrays).
+/// The results over arrays in host or device memory (DeviceArrays, HostArrays).
 template <class Arrays>
-SampleRequest request_in(const SampleCall& call, Arrays& arrays) {
-  SampleRequest request;
-  const std::uint8_t* values = arrays.in(call.values);
-  request.logits = {values + call.shift, call.dtype, call.rows, call.vocab, call.row_stride};
-  request.temperature = parameter_in(call.temperature, arrays);
-  request.top_k = parameter_in(call.top_k, arrays);
-  request.top_p = parameter_in(call.top_p, arrays);
-  request.min_p = parameter_in(call.min_p, arrays);
-  request.seed = parameter_in(call.seed, arrays);
-  request.offset = parameter_in(call.offset, arrays);
-  request.tie_rule = call.tie_rule;
-  request.filter_order = call.filter_order;
-  if (!call.allowed.empty()) {
-    request.allowed = {arrays.in(call.allowed), call.rows, call.allowed_stride};
-  }
-  request.processing = processing_in(call.processing, call.rows, arrays);
-  request.active = {arrays.in(call.active), static_cast<std::int64_t>(call.active.size())};
-  request.indices = {arrays.in(call.indices), static_cast<std::int64_t>(call.indices.size())};
-  request.num_samples = call.num_samples;
-  request.purpose = call.purpose;
-  return request;
-}
-
-template <class Arrays>
-SampleResult result_in(const SampleCall& call, SampleOutputs& outputs, Arrays& arrays) {
+SampleResult result_in(const CallArrays& call, SampleOutputs& outputs, Arrays& arrays) {
   SampleResult result;
   const auto view = [&arrays](auto& values) {
     return View(arrays.out(values), static_cast<std::int64_t>(values.size()));
@@ -108,18 +57,8 @@ SampleResult result_in(const SampleCall& call, SampleOutputs& outputs, Arrays& a
   return result;
 }
 
-/// Rows of `vocab` values and everything else of a call, hard on purpose, from a number:
-/// parameters of their own in and out of range, NaN, padding, masks, `indices` out of range,
-/// several samples, strides, odd addresses. The dtype is number % 3.
-SampleCall random_sample_call(std::uint64_t number, std::int64_t rows, std::int64_t vocab);
-
-/// Logits processing for a call, from a number: every feature in about half of the calls, with
-/// lists of all lengths, ids that repeat, placeholders; and, in some rows, each fault that a row
-/// can have.
-CallProcessing random_processing(std::uint64_t number, const SampleCall& call);
-
 /// The parameters of a row, to run it again.
-std::string describe_row(const SampleCall& call, std::int64_t row);
+std::string describe_row(const CallArrays& call, std::int64_t row);
 
 struct Difference {
   std::int64_t row;  ///< of the call; -1 where an index is out of range
@@ -128,7 +67,7 @@ struct Difference {
 
 /// Where `got` is not `expected`: every byte, but log-probabilities within their bound. Sorted by
 /// kind of result, at most `most` of them. Results that only one of the two has are left out.
-std::vector<Difference> differences(const SampleCall& call, const SampleOutputs& expected,
+std::vector<Difference> differences(const CallArrays& call, const SampleOutputs& expected,
                                     const SampleOutputs& got, std::size_t most);
 
 }  // namespace fairdraw::suites

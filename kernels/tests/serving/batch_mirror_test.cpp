@@ -23,7 +23,7 @@
 namespace fairdraw::suites::batches {
 namespace {
 
-using fuzz::Dice;
+using harness::Dice;
 using serving::BatchMirror;
 using serving::BatchSlots;
 using serving::CallRecord;
@@ -186,7 +186,7 @@ class Mirror : public testing::Test {
 TEST_F(Mirror, TokensFollowTheirRequestsHoweverLateTheyCome) {
   int moves_while_behind = 0;
   for (std::uint64_t seed = 0; seed < 60 && !HasFailure(); ++seed) {
-    Dice dice{rc::Random(seed)};
+    Dice dice{seed};
     RequestId next = 1000 * seed;
     std::vector<RequestId> there;
     for (std::int32_t slot = 0; slot < small_batch().capacity; ++slot) {
@@ -247,7 +247,7 @@ TEST_F(Mirror, TokensFollowTheirRequestsHoweverLateTheyCome) {
 }
 
 TEST_F(Mirror, TokensOfARequestThatHasLeftAreNobodys) {
-  Dice dice{rc::Random(7)};
+  Dice dice{7};
   on_both([](BatchState& state) { return state.add(1, {}); });
   on_both([](BatchState& state) { return state.add(2, {}); });
   step(dice);
@@ -271,20 +271,20 @@ TEST_F(Mirror, ARequestThatIsPreemptedBeforeItsTokensComeDrawsThemAgain) {
   BatchRequest request;
   request.seed = 11;
   ASSERT_FALSE(state_->add(1, request));
-  const std::vector<std::int32_t> once = first_tokens(Dice{rc::Random(3)});
+  const std::vector<std::int32_t> once = first_tokens(Dice{3});
   RequestSnapshot snapshot;
   ASSERT_FALSE(state_->evict(1, snapshot));
   EXPECT_TRUE(snapshot.output.empty());
   ASSERT_FALSE(state_->restore(snapshot));
   copy_->deliver_all();
   EXPECT_EQ(state_->offset(0), 0U);
-  EXPECT_EQ(first_tokens(Dice{rc::Random(3)}), once);
+  EXPECT_EQ(first_tokens(Dice{3}), once);
   copy_->deliver_all();
   EXPECT_EQ(state_->offset(0), 1U);
 }
 
 TEST_F(Mirror, NothingIsBroughtWhereNothingChanged) {
-  Dice dice{rc::Random(5)};
+  Dice dice{5};
   EXPECT_FALSE(copy_->is_current());
   on_both([](BatchState& state) { return state.add(1, {}); });
   step(dice);

@@ -37,7 +37,7 @@ class Serving : public testing::Test {
 
   /// Rows of logits, the same ones for the same number.
   static std::vector<float> logits(std::uint64_t number, std::int64_t rows) {
-    fuzz::Dice dice{rc::Random(number)};
+    harness::Dice dice{number};
     std::vector<float> values;
     for (std::int64_t i = 0; i < rows * kVocab; ++i) {
       values.push_back(static_cast<float>(dice.bell()));
@@ -119,7 +119,7 @@ Tokens story(const std::vector<std::string>& events) {
     std::vector<float> rows;
     for (std::int32_t slot = 0; slot < slots; ++slot) {
       const bool ours = state->id_at(slot) == 1;
-      fuzz::Dice dice{rc::Random(ours ? step : 1000 * step + static_cast<std::uint64_t>(slot))};
+      harness::Dice dice{ours ? step : 1000 * step + static_cast<std::uint64_t>(slot)};
       for (std::int64_t t = 0; t < kVocab; ++t) rows.push_back(static_cast<float>(dice.bell()));
     }
     EXPECT_FALSE(processor.step({rows.data(), DType::float32, slots, kVocab, kVocab}));

@@ -9,12 +9,12 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 /// Up to `room` ids.
-std::vector<std::int32_t> random_list(fuzz::Dice& dice, const BatchStateOptions& options,
+std::vector<std::int32_t> random_list(harness::Dice& dice, const BatchStateOptions& options,
                                       std::int32_t room) {
   return random_tokens(dice, options, dice.between(0, room));
 }
 
-std::vector<std::vector<std::int32_t>> random_words(fuzz::Dice& dice,
+std::vector<std::vector<std::int32_t>> random_words(harness::Dice& dice,
                                                     const BatchStateOptions& options) {
   std::vector<std::vector<std::int32_t>> words;
   std::int64_t room = options.max_bad_word_tokens;
@@ -28,7 +28,7 @@ std::vector<std::vector<std::int32_t>> random_words(fuzz::Dice& dice,
 
 }  // namespace
 
-std::vector<std::int32_t> random_tokens(fuzz::Dice& dice, const BatchStateOptions& options,
+std::vector<std::int32_t> random_tokens(harness::Dice& dice, const BatchStateOptions& options,
                                         std::int64_t count, bool may_be_bad) {
   std::vector<std::int32_t> tokens;
   const auto vocab = static_cast<std::int32_t>(options.vocab);
@@ -43,7 +43,7 @@ std::vector<std::int32_t> random_tokens(fuzz::Dice& dice, const BatchStateOption
   return tokens;
 }
 
-BatchRequest random_request(fuzz::Dice& dice, const BatchStateOptions& options) {
+BatchRequest random_request(harness::Dice& dice, const BatchStateOptions& options) {
   BatchRequest request;
   // Extreme values leave no choice to draw: now and then.
   request.temperature =
@@ -72,7 +72,7 @@ BatchRequest random_request(fuzz::Dice& dice, const BatchStateOptions& options) 
   return request;
 }
 
-std::string mutation(BatchRequest& request, fuzz::Dice& dice, const BatchStateOptions& options) {
+std::string mutation(BatchRequest& request, harness::Dice& dice, const BatchStateOptions& options) {
   const auto vocab = static_cast<std::int32_t>(options.vocab);
   const std::int32_t no_token = dice.pick({-1, vocab, std::numeric_limits<std::int32_t>::min()});
   const float no_number = dice.pick({NAN, kInfinity, -1e30F});
@@ -122,7 +122,7 @@ std::string mutation(BatchRequest& request, fuzz::Dice& dice, const BatchStateOp
   }
 }
 
-StepInput random_step(fuzz::Dice& dice, const BatchStateOptions& options, std::int32_t slots) {
+StepInput random_step(harness::Dice& dice, const BatchStateOptions& options, std::int32_t slots) {
   StepInput step;
   step.sampled = dice.once_in(3) ? StepRows::all : StepRows::last;
   const auto count = static_cast<std::int32_t>(dice.between(slots, options.capacity));
@@ -157,7 +157,7 @@ StepInput random_step(fuzz::Dice& dice, const BatchStateOptions& options, std::i
   return step;
 }
 
-std::vector<std::uint32_t> random_bitmask(fuzz::Dice& dice, const BatchStateOptions& options,
+std::vector<std::uint32_t> random_bitmask(harness::Dice& dice, const BatchStateOptions& options,
                                           std::int32_t rows) {
   const auto words = static_cast<std::size_t>((options.vocab + 31) / 32);
   std::vector<std::uint32_t> packed;

@@ -11,21 +11,21 @@
 namespace fairdraw::suites::batches {
 
 /// A request that a state of these options takes: every member is used in some of them.
-BatchRequest random_request(fuzz::Dice& dice, const BatchStateOptions& options);
+BatchRequest random_request(harness::Dice& dice, const BatchStateOptions& options);
 
 /// Makes one member of a good request bad: its name, as errors call it.
-std::string mutation(BatchRequest& request, fuzz::Dice& dice, const BatchStateOptions& options);
+std::string mutation(BatchRequest& request, harness::Dice& dice, const BatchStateOptions& options);
 
 /// Logits and rows for a step over a batch with `slots` slots in use. Ties, -inf, sometimes NaN or
 /// +inf in a row; sometimes offsets that are refused.
-StepInput random_step(fuzz::Dice& dice, const BatchStateOptions& options, std::int32_t slots);
+StepInput random_step(harness::Dice& dice, const BatchStateOptions& options, std::int32_t slots);
 
 /// [rows, words] bits: some rows allow all, some one token, some none.
-std::vector<std::uint32_t> random_bitmask(fuzz::Dice& dice, const BatchStateOptions& options,
+std::vector<std::uint32_t> random_bitmask(harness::Dice& dice, const BatchStateOptions& options,
                                           std::int32_t rows);
 
 /// Ids of the vocabulary; now and then, with `may_be_bad`, one beside it.
-std::vector<std::int32_t> random_tokens(fuzz::Dice& dice, const BatchStateOptions& options,
+std::vector<std::int32_t> random_tokens(harness::Dice& dice, const BatchStateOptions& options,
                                         std::int64_t count, bool may_be_bad = false);
 
 }  // namespace fairdraw::suites::batches

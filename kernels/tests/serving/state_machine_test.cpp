@@ -26,7 +26,7 @@
 namespace fairdraw::suites::batches {
 namespace {
 
-using fuzz::Dice;
+using harness::Dice;
 
 const bool kSeedIsFixed = setenv("RC_PARAMS", "seed=20261122 max_success=20000", 0) == 0;
 
@@ -118,7 +118,7 @@ class Command : public rc::state::Command<BatchModel, Sut> {
     return error.message.find("; allowed: ") != std::string::npos;
   }
 
-  Dice dice() const { return Dice(rc::Random(number_)); }
+  Dice dice() const { return Dice(number_); }
 
  private:
   std::uint64_t number_ = *rc::gen::arbitrary<std::uint64_t>();

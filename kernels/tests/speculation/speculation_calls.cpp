@@ -47,7 +47,7 @@ std::optional<Span> span_of(const SpeculationCall& call, std::int64_t b) {
               static_cast<std::size_t>(drafts)};
 }
 
-reference::RowParameters parameters_of(const SampleCall& call, std::int64_t b) {
+reference::RowParameters parameters_of(const CallArrays& call, std::int64_t b) {
   return {call.temperature.at(b), call.top_k.at(b), call.top_p.at(b), call.min_p.at(b)};
 }
 
@@ -134,7 +134,7 @@ void write(const SpeculationOutcome& outcome, std::int64_t b, std::int64_t width
 // --- Calls ---------------------------------------------------------------------------------------
 
 /// Filters of `batch` requests, those of random rows; out of their range in one request of 40.
-void randomise_filters(SampleCall& call, std::int64_t batch, std::mt19937_64& random) {
+void randomise_filters(CallArrays& call, std::int64_t batch, std::mt19937_64& random) {
   call.temperature.make_array(batch);
   call.top_k.make_array(batch);
   call.top_p.make_array(batch);
@@ -281,7 +281,7 @@ void fill_rows(SpeculationCall& call, std::mt19937_64& random) {
       float largest = -INFINITY;
       for (const float x : row) largest = std::max(largest, x);
       for (float& x : row) x = std::exp(x - largest);
-      if (random() % 2 == 0) row = random_probs(random, vocab);
+      if (random() % 2 == 0) row = random_probs(random(), vocab);
     }
     call.draft_rows.push_back(rounded(call.draft.dtype, row));
     call.draft.set_row(place, call.draft_rows.back().data());

@@ -1,8 +1,9 @@
 #include "suites/gate/fuzz/generate.h"
 
+#include <rapidcheck/Random.h>
+
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "suites/gate/fuzz/shrink.h"
@@ -11,47 +12,30 @@ namespace fairdraw::suites::fuzz {
 namespace {
 
 using harness::ChainRequest;
+using harness::Dice;
 using harness::Request;
 using harness::RowInput;
 using harness::SamplerDescription;
 using harness::words_for;
-
-std::uint64_t any_seed(Dice& dice) {
-  const std::uint64_t bits = dice.bits();
-  return dice.pick<std::uint64_t>(
-      {bits, bits, 0, 1, 2, ~std::uint64_t{0}, std::uint64_t{1} << 32, 0xffffffffU});
-}
 
 std::uint64_t any_word(Dice& dice) {
   const std::uint64_t bits = dice.bits();
   return dice.pick<std::uint64_t>({bits, bits, 0, ~std::uint64_t{0}, std::uint64_t{1} << 63});
 }
 
-// One row's worth of bits: blocks of banned ids, single ones, chance.
-void append_allowed(Dice& dice, std::int64_t vocab, std::vector<std::uint32_t>& allowed) {
-  const std::uint64_t way = dice.below(5);
-  for (std::int64_t word = 0; word < words_for(vocab); ++word) {
-    const auto chance = static_cast<std::uint32_t>(dice.bits());
-    allowed.push_back(way == 0   ? 0xffffffffU
-                      : way == 1 ? (dice.once_in(2) ? 0xffffffffU : 0U)  // whole blocks
-                      : way == 2 ? 0U
-                                 : chance);
-  }
-  if (way != 2) return;
-  const std::uint64_t only = dice.below(static_cast<std::uint64_t>(vocab));
-  allowed[allowed.size() - static_cast<std::size_t>(words_for(vocab)) + only / 32] |=
-      1U << (only % 32);
+void append(std::vector<std::uint32_t>& allowed, const std::vector<std::uint32_t>& row) {
+  allowed.insert(allowed.end(), row.begin(), row.end());
 }
 
 void append_row(Dice& dice, const SamplerDescription& sampler, Request& request) {
-  std::vector<float> row = request.input == RowInput::probabilities
-                               ? generate_probabilities(dice, request.vocab, request.dtype)
-                               : generate_logits(dice, request.vocab, request.dtype);
-  request.parameters.push_back(generate_parameters(dice, row, request.input, request.dtype));
+  const bool probabilities = request.input == RowInput::probabilities;
+  std::vector<float> row = probabilities ? random_probabilities(dice, request.vocab, request.dtype)
+                                         : random_logits(dice, request.vocab, request.dtype);
+  request.parameters.push_back(random_parameters(dice, row, {probabilities}));
   request.logits.insert(request.logits.end(), row.begin(), row.end());
   if (!request.allowed.empty() || (request.rows == 0 && sampler.allowed_mask &&
                                    request.input == RowInput::logits && dice.once_in(4))) {
-    append_allowed(dice, request.vocab, request.allowed);
+    append(request.allowed, random_allowed(dice, request.vocab));
   }
   ++request.rows;
 }
@@ -67,22 +51,14 @@ void choose_outputs(Dice& dice, const SamplerDescription& sampler, Request& requ
   }
   if (sampler.indices && request.rows > 0 && dice.once_in(4)) {
     request.with_indices = true;
-    for (std::uint64_t i = dice.below(5) + 1; i > 0; --i) {
-      const std::int32_t inside =
-          static_cast<std::int32_t>(dice.below(static_cast<std::uint64_t>(request.rows)));
-      const bool outside = sampler.reports_status && dice.once_in(12);
-      request.indices.push_back(outside ? dice.pick({-1, static_cast<std::int32_t>(request.rows),
-                                                     std::numeric_limits<std::int32_t>::max(),
-                                                     std::numeric_limits<std::int32_t>::min()})
-                                        : inside);
-    }
+    request.indices = random_indices(dice, request.rows, 5, sampler.reports_status);
   }
   request.seed_is_scalar = dice.once_in(4);
   const auto outputs = static_cast<std::size_t>(request.outputs());
   const std::size_t seeds = request.seed_is_scalar ? 1 : outputs;
   for (std::size_t i = 0; i < seeds; ++i) {
-    request.seed.push_back(any_seed(dice));
-    request.offset.push_back(any_seed(dice));
+    request.seed.push_back(random_seed(dice));
+    request.offset.push_back(random_seed(dice));
   }
   if (!sampler.scripted_words || !dice.once_in(6)) return;
   for (std::size_t i = 0; i < outputs * static_cast<std::size_t>(request.num_samples); ++i) {
@@ -109,7 +85,7 @@ FuzzCase batch_case(Dice& dice, const SamplerDescription& sampler, const Generat
   FuzzCase result;
   result.salt = dice.bits();
   Request& request = result.request;
-  request.vocab = generate_vocab(dice, options.max_vocab);
+  request.vocab = random_vocab(dice, options.max_vocab);
   if (sampler.from_probs && dice.once_in(3)) request.input = RowInput::probabilities;
   if (sampler.float16 && dice.once_in(6)) request.dtype = DType::float16;
   if (sampler.bfloat16 && dice.once_in(6)) request.dtype = DType::bfloat16;
@@ -149,7 +125,7 @@ std::vector<float> draft_row(Dice& dice, std::vector<float> target) {
       }
       return target;
     default:
-      return generate_probabilities(dice, static_cast<std::int64_t>(target.size()), DType::float32);
+      return random_probabilities(dice, static_cast<std::int64_t>(target.size()), DType::float32);
   }
 }
 
@@ -160,12 +136,12 @@ FuzzCase chain_case(Dice& dice, const SamplerDescription& sampler, const Generat
   ChainRequest& chain = result.chain;
   chain.batch = dice.between(1, 3);
   chain.num_draft_tokens = dice.between(0, 4);
-  chain.vocab = generate_vocab(dice, std::min<std::int64_t>(options.max_vocab, 257));
+  chain.vocab = random_vocab(dice, std::min<std::int64_t>(options.max_vocab, 257));
   const auto append = [](std::vector<float>& target, const std::vector<float>& row) {
     target.insert(target.end(), row.begin(), row.end());
   };
   for (std::int64_t i = 0; i < chain.batch * (chain.num_draft_tokens + 1); ++i) {
-    const std::vector<float> target = generate_probabilities(dice, chain.vocab, DType::float32);
+    const std::vector<float> target = random_probabilities(dice, chain.vocab, DType::float32);
     append(chain.target_probs, target);
     if (i % (chain.num_draft_tokens + 1) == chain.num_draft_tokens) continue;  // the bonus row
     append(chain.draft_probs, draft_row(dice, target));
@@ -175,8 +151,8 @@ FuzzCase chain_case(Dice& dice, const SamplerDescription& sampler, const Generat
   }
   chain.seed_is_scalar = dice.once_in(4);
   for (std::int64_t i = 0; i < (chain.seed_is_scalar ? 1 : chain.batch); ++i) {
-    chain.seed.push_back(any_seed(dice));
-    chain.offset.push_back(any_seed(dice));
+    chain.seed.push_back(random_seed(dice));
+    chain.offset.push_back(random_seed(dice));
   }
   if (!sampler.scripted_words || chain.num_draft_tokens == 0 || !dice.once_in(3)) return result;
   for (std::int64_t i = 0; i < chain.batch * chain.num_draft_tokens; ++i) {
@@ -196,7 +172,7 @@ FuzzCase distribution_case(Dice& dice, const SamplerDescription& sampler,
   result.draws = options.max_draws;
   Request& request = result.request;
   request.rows = 1;
-  request.vocab = std::max<std::int64_t>(2, generate_vocab(dice, options.max_vocab));
+  request.vocab = std::max<std::int64_t>(2, random_vocab(dice, options.max_vocab));
   if (sampler.from_probs && dice.once_in(4)) request.input = RowInput::probabilities;
   const bool logits = request.input == RowInput::logits;
   const double scale = dice.pick({0.0, 0.3, 1.0, 2.0});
@@ -212,7 +188,7 @@ FuzzCase distribution_case(Dice& dice, const SamplerDescription& sampler,
   request.parameters = {parameters};
   choose_filters(dice, request);
   if (sampler.allowed_mask && logits && dice.once_in(5)) {
-    append_allowed(dice, request.vocab, request.allowed);
+    append(request.allowed, random_allowed(dice, request.vocab));
   }
   return result;
 }
@@ -222,7 +198,7 @@ using Make = FuzzCase (*)(Dice&, const SamplerDescription&, const GenerateOption
 rc::Gen<FuzzCase> shrinking(Make make, const SamplerDescription& sampler,
                             const GenerateOptions& options) {
   return rc::Gen<FuzzCase>([make, sampler, options](const rc::Random& random, int) {
-    Dice dice(random);
+    Dice dice(rc::Random(random).next());
     return with_shrinks(make(dice, sampler, options));
   });
 }

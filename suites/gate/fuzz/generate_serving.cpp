@@ -1,6 +1,7 @@
 // Generators of logits processing, and of requests with drafts.
+#include <rapidcheck/Random.h>
+
 #include <algorithm>
-#include <random>
 
 #include "harness/inputs/processing_rows.h"
 #include "harness/run/checks/speculation/speculation_rows.h"
@@ -10,6 +11,7 @@
 namespace fairdraw::suites::fuzz {
 namespace {
 
+using harness::Dice;
 using harness::SamplerDescription;
 
 // Generated rows as the makers of the harness take them.
@@ -36,7 +38,7 @@ FuzzCase speculation_case(Dice& dice, const SamplerDescription& sampler,
   FuzzCase result;
   result.kind = CaseKind::speculation;
   result.salt = dice.bits();
-  const std::int64_t vocab = generate_vocab(dice, std::min<std::int64_t>(options.max_vocab, 257));
+  const std::int64_t vocab = random_vocab(dice, std::min<std::int64_t>(options.max_vocab, 257));
   DType dtype = DType::float32;
   if (sampler.float16 && dice.once_in(6)) dtype = DType::float16;
   if (sampler.bfloat16 && dice.once_in(6)) dtype = DType::bfloat16;
@@ -45,9 +47,8 @@ FuzzCase speculation_case(Dice& dice, const SamplerDescription& sampler,
   std::vector<std::vector<float>> rows;
   const bool processed = sampler.speculation_processing && dice.once_in(2);
   while (rows.size() < kRows) {
-    rows.push_back(generate_logits(dice, vocab, dtype));
-    input.parameters.push_back(
-        generate_parameters(dice, rows.back(), harness::RowInput::logits, dtype));
+    rows.push_back(random_logits(dice, vocab, dtype));
+    input.parameters.push_back(random_parameters(dice, rows.back()));
     if (processed) {
       std::vector<float> scratch = rows.back();
       input.processing.push_back(generate_processing(dice, scratch, dtype));
@@ -79,9 +80,8 @@ FuzzCase speculation_case(Dice& dice, const SamplerDescription& sampler,
 }  // namespace
 
 reference::RowProcessing generate_processing(Dice& dice, std::span<float> row, DType dtype) {
-  std::mt19937_64 random(dice.bits());
   reference::RowProcessing processing =
-      harness::random_processing(random, static_cast<std::int64_t>(row.size()));
+      harness::random_processing(dice.engine(), static_cast<std::int64_t>(row.size()));
   if (!dice.once_in(16)) return processing;
   const auto fault = static_cast<int>(dice.below(harness::kProcessingFaults - 1)) + 1;
   harness::mutation(processing, static_cast<harness::ProcessingFault>(fault), row);
@@ -92,7 +92,7 @@ reference::RowProcessing generate_processing(Dice& dice, std::span<float> row, D
 rc::Gen<FuzzCase> speculation_cases(const SamplerDescription& sampler,
                                     const GenerateOptions& options) {
   return rc::Gen<FuzzCase>([sampler, options](const rc::Random& random, int) {
-    Dice dice(random);
+    Dice dice(rc::Random(random).next());
     return with_shrinks(speculation_case(dice, sampler, options));
   });
 }

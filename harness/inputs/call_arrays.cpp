@@ -1,0 +1,41 @@
+#include "harness/inputs/call_arrays.h"
+
+#include <cstring>
+
+#include "harness/inputs/narrow_floats.h"
+
+namespace fairdraw::harness {
+namespace {
+
+std::size_t size_of(DType dtype) { return dtype == DType::float32 ? 4 : 2; }
+
+}  // namespace
+
+void CallArrays::allocate(DType type, std::int64_t row_count, std::int64_t vocabulary,
+                          std::int64_t stride, std::size_t shift_bytes) {
+  dtype = type;
+  rows = row_count;
+  vocab = vocabulary;
+  row_stride = stride;
+  shift = shift_bytes;
+  // The last row ends with the array: a read beyond it is one beyond the block of memory.
+  const std::int64_t count = rows > 0 ? (rows - 1) * stride + vocab : 0;
+  values.assign(shift + static_cast<std::size_t>(count) * size_of(dtype), 0xff);
+}
+
+void CallArrays::set_row(std::int64_t row, const float* logits) {
+  const std::size_t size = size_of(dtype);
+  std::uint8_t* at = values.data() + shift + static_cast<std::size_t>(row * row_stride) * size;
+  const auto count = static_cast<std::size_t>(vocab);
+  if (dtype == DType::float32) {
+    std::memcpy(at, logits, count * size);
+    return;
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint16_t bits =
+        dtype == DType::float16 ? to_float16(logits[i]) : to_bfloat16(logits[i]);
+    std::memcpy(at + i * size, &bits, size);
+  }
+}
+
+}  // namespace fairdraw::harness

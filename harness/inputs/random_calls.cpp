@@ -1,0 +1,181 @@
+#include "harness/inputs/random_calls.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <vector>
+
+#include "harness/inputs/processing_rows.h"
+#include "harness/inputs/random_rows.h"
+
+namespace fairdraw::harness {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr std::int32_t kLeast = std::numeric_limits<std::int32_t>::min();
+constexpr std::int32_t kMost = std::numeric_limits<std::int32_t>::max();
+
+template <class T>
+void reduce_to_scalar(CallParameter<T>& parameter) {
+  parameter.scalar = parameter.values.front();
+  parameter.values.clear();
+  parameter.is_array = false;
+}
+
+void choose_seeds(Dice& dice, CallArrays& call) {
+  for (CallParameter<std::uint64_t>* parameter : {&call.seed, &call.offset}) {
+    parameter->scalar = random_seed(dice);
+    if (!dice.once_in(4)) parameter->make_array(call.outputs());
+    for (std::uint64_t& value : parameter->values) value = random_seed(dice);
+  }
+}
+
+/// Leaves features out: what is not given is another path through the kernels than what is neutral.
+void leave_out(Dice& dice, const ProcessingSteps& steps, ProcessingArrays& arrays) {
+  for (auto* penalties :
+       {&arrays.repetition_penalty, &arrays.frequency_penalty, &arrays.presence_penalty}) {
+    if (!steps.penalties || dice.once_in(3)) penalties->clear();
+  }
+  if (dice.once_in(4)) arrays.prompt = {};
+  const bool output = !dice.once_in(3);
+  if (!output) arrays.output = {};
+  if (!steps.bias) {
+    arrays.bias_ids = {};
+    arrays.bias_values.clear();
+  }
+  if (!steps.min_tokens) {
+    arrays.min_tokens.clear();
+    arrays.stop_ids = {};
+  }
+  if (output && dice.once_in(2)) {
+    arrays.output_lengths.clear();
+  } else {
+    for (std::int32_t& length : arrays.output_lengths) {
+      if (dice.once_in(2)) length = static_cast<std::int32_t>(dice.below(12));
+    }
+  }
+  if (!output || !steps.bad_words) arrays.bad_words = arrays.bad_word_lengths = {};
+  if (!steps.allowed_ids) arrays.allowed_ids = {};
+}
+
+template <class T>
+void replace_one(Dice& dice, std::vector<T>& values, T value) {
+  if (!values.empty()) values[dice.below(values.size())] = value;
+}
+
+/// One fault, in what the call has of the kind.
+void mutate(Dice& dice, ProcessingArrays& arrays, std::int64_t vocab) {
+  std::array lists = {&arrays.prompt,          &arrays.output,    &arrays.bias_ids,
+                      &arrays.stop_ids,        &arrays.bad_words, &arrays.allowed_ids,
+                      &arrays.bad_word_lengths};
+  switch (dice.below(5)) {
+    case 0:  // an id that is no token
+      replace_one(dice, lists[dice.below(lists.size() - 1)]->data,
+                  dice.pick({-2, static_cast<std::int32_t>(vocab), kLeast, kMost}));
+      break;
+    case 1: {  // a list outside of its buffer
+      OwnedLists& outside = *lists[dice.below(lists.size())];
+      if (dice.once_in(2)) {
+        replace_one(dice, outside.lengths, dice.pick({-1, kMost}));
+      } else {
+        replace_one(dice, outside.begins, dice.pick<std::int64_t>({-1, std::int64_t{1} << 40}));
+      }
+      break;
+    }
+    case 2: {  // -inf is a good bias
+      const float bad = dice.pick({kNan, kInfinity, 0x1.000002p64F, -0x1.000002p64F});
+      replace_one(dice,
+                  *dice.pick({&arrays.repetition_penalty, &arrays.frequency_penalty,
+                              &arrays.presence_penalty, &arrays.bias_values}),
+                  bad);
+      break;
+    }
+    case 3:
+      replace_one(dice,
+                  *dice.pick({&arrays.min_tokens, &arrays.output_lengths, &arrays.output_counts}),
+                  -1);
+      break;
+    default:
+      replace_one(dice, arrays.bad_word_lengths.data, dice.pick({0, -100, 1000}));
+      break;
+  }
+}
+
+}  // namespace
+
+CallArrays random_call(std::uint64_t number, std::int64_t rows, std::int64_t vocab) {
+  Dice dice(number);
+  CallArrays call;
+  const std::int64_t gap = dice.once_in(2) ? 0 : dice.between(1, std::min<std::int64_t>(vocab, 40));
+  const auto shift = dice.pick<std::size_t>({0, 0, 0, 1, 2, 3, 4, 8, 13, 16, 33, 63});
+  call.allocate(static_cast<DType>(number % 3), rows, vocab, vocab + gap, shift);
+  call.temperature.make_array(rows);
+  call.top_k.make_array(rows);
+  call.top_p.make_array(rows);
+  call.min_p.make_array(rows);
+  const bool banned = dice.once_in(3);
+  call.allowed_stride = (vocab + 31) / 32 + dice.between(0, 2);
+  if (banned) call.allowed.assign(static_cast<std::size_t>(rows * call.allowed_stride), ~0U);
+  const bool padded = dice.once_in(3);
+  const ParameterOptions options{.faults = dice.once_in(2)};
+  for (std::int64_t row = 0; row < rows; ++row) {
+    std::vector<float> logits = random_logits(dice, vocab, call.dtype);
+    const reference::RowParameters parameters = random_parameters(dice, logits, options);
+    call.set_row(row, logits.data());
+    call.temperature.set(row) = parameters.temperature;
+    call.top_k.set(row) = parameters.top_k;
+    call.top_p.set(row) = parameters.top_p;
+    call.min_p.set(row) = parameters.min_p;
+    if (banned && dice.once_in(2)) {
+      std::ranges::copy(random_allowed(dice, vocab),
+                        call.allowed.begin() + row * call.allowed_stride);
+    }
+    if (padded) call.active.push_back(dice.once_in(8) ? 0 : 1);
+  }
+  if (dice.once_in(4)) {
+    const auto most = static_cast<std::uint64_t>(2 * rows);
+    call.indices = random_indices(dice, rows, most, dice.once_in(2));
+  }
+  if (dice.once_in(4)) call.num_samples = static_cast<std::int32_t>(dice.between(1, 5));
+  choose_seeds(dice, call);
+  call.tie_rule = dice.pick({TieRule::keep_all, TieRule::lowest_id});
+  call.filter_order = dice.once_in(3) ? FilterOrder::joint : FilterOrder::top_k_first;
+  call.purpose = static_cast<Purpose>(dice.below(5));
+  if (dice.once_in(8)) reduce_to_scalar(call.temperature);
+  if (dice.once_in(8)) reduce_to_scalar(call.top_k);
+  if (dice.once_in(8)) reduce_to_scalar(call.top_p);
+  if (dice.once_in(8)) reduce_to_scalar(call.min_p);
+  return call;
+}
+
+ProcessingArrays random_processing(std::uint64_t number, std::int64_t rows, std::int64_t vocab) {
+  Dice dice(number);
+  const ProcessingSteps steps{dice.once_in(2), dice.once_in(2), dice.once_in(2),
+                              dice.once_in(2), dice.once_in(2), true};
+  const bool faults = dice.once_in(2);
+  std::vector<float> no_logits(static_cast<std::size_t>(vocab));
+  std::vector<reference::RowProcessing> given;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    given.push_back(random_processing(dice.engine(), vocab, steps));
+    if (!faults || !dice.once_in(16)) continue;
+    const auto fault = static_cast<int>(dice.between(1, kProcessingFaults - 1));
+    mutation(given.back(), static_cast<ProcessingFault>(fault), no_logits);
+  }
+  HistoryArrays form;
+  form.prompt_mask = dice.once_in(4);
+  form.output_counts = dice.once_in(4) && rows * vocab < 4000000;
+  form.grown = dice.once_in(2);
+  form.gap = dice.between(0, 2);
+  ProcessingArrays arrays = pack(given, vocab, form);
+  for (std::int32_t& count : arrays.output_counts) {
+    if (dice.once_in(50)) count = static_cast<std::int32_t>(dice.below(5));
+  }
+  leave_out(dice, steps, arrays);
+  for (std::int64_t row = 0; faults && row < rows; ++row) {
+    if (dice.once_in(8)) mutate(dice, arrays, vocab);
+  }
+  return arrays;
+}
+
+}  // namespace fairdraw::harness

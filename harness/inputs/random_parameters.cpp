@@ -1,0 +1,143 @@
+// The parameters that meet a random row where it hurts.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <utility>
+
+#include "harness/inputs/random_rows.h"
+
+namespace fairdraw::harness {
+namespace {
+
+using reference::RowParameters;
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kSmallest = std::numeric_limits<float>::denorm_min();
+/// The temperature at which one unit of logit is one octave: c of the specification is 1.
+constexpr float kOctave = 0x1.715476p0F;
+/// Dyadic rows have no mass below 2^-20, so wider ones would hold little else.
+constexpr std::size_t kMaxDyadicVocab = 1 << 15;
+
+// Sorted copy, largest first.
+std::vector<float> ranked(const std::vector<float>& row) {
+  std::vector<float> sorted = row;
+  std::erase_if(sorted, [](float value) { return !std::isfinite(value); });
+  std::sort(sorted.begin(), sorted.end(), std::greater<>());
+  return sorted;
+}
+
+// Octaves of a row whose masses are powers of two and sum to 1: one token of mass 1, split in
+// halves again and again. None is below 2^-20, so that every mass of a group is a float32.
+std::vector<int> dyadic_octaves(Dice& dice, std::size_t vocab) {
+  constexpr int kDeepest = 20;  // 2^20 tokens: no vocabulary is too large for it
+  std::vector<int> octaves = {0};
+  while (octaves.size() < vocab) {
+    std::size_t place = dice.below(octaves.size());
+    while (octaves[place] == kDeepest) place = (place + 1) % octaves.size();
+    ++octaves[place];
+    octaves.push_back(octaves[place]);
+  }
+  for (std::size_t i = octaves.size(); i > 1; --i) {
+    std::swap(octaves[i - 1], octaves[dice.below(i)]);
+  }
+  return octaves;
+}
+
+// Makes the row dyadic, and top_p the mass above one of its values, or a float32 beside it.
+void meet_top_p(Dice& dice, std::vector<float>& row, bool probabilities,
+                RowParameters& parameters) {
+  const std::vector<int> octaves = dyadic_octaves(dice, row.size());
+  const int cut = dice.pick(octaves);
+  double above = 0;
+  for (std::size_t id = 0; id < row.size(); ++id) {
+    row[id] = probabilities ? std::ldexp(1.0F, -octaves[id]) : -static_cast<float>(octaves[id]);
+    if (octaves[id] < cut) above += std::ldexp(1.0, -octaves[id]);
+  }
+  const auto exact = static_cast<float>(above);
+  parameters = {.temperature = kOctave};
+  parameters.top_p =
+      dice.pick({exact, exact, exact, std::nextafter(exact, 0.0F), std::nextafter(exact, 1.0F)});
+}
+
+std::int32_t any_top_k(Dice& dice, std::int64_t vocab, bool faults) {
+  const auto v = static_cast<std::int32_t>(vocab);
+  if (faults && dice.once_in(40))
+    return dice.pick({-2, -50, std::numeric_limits<std::int32_t>::min()});
+  return dice.pick({0, -1, 1, 2, 3, 50, v / 2, v - 1, v, v + 1,
+                    std::numeric_limits<std::int32_t>::max(),
+                    static_cast<std::int32_t>(dice.between(1, vocab)),
+                    static_cast<std::int32_t>(dice.between(1, vocab))});
+}
+
+float any_unit_parameter(Dice& dice, bool faults) {
+  if (faults && dice.once_in(40)) {
+    return dice.pick(
+        {-0.1F, -kSmallest, std::nextafter(1.0F, 2.0F), 90.0F, kInfinity, -kInfinity, kNan});
+  }
+  if (dice.once_in(4)) {
+    return dice.pick({0.0F, -0.0F, kSmallest, 0x1p-126F, 0x1p-40F, 0x1p-24F, 1 - 0x1p-24F, 0.05F,
+                      0.5F, 0.9F, std::nextafter(0.5F, 1.0F), 1.0F});
+  }
+  return static_cast<float>(dice.unit());
+}
+
+float any_temperature(Dice& dice, bool faults) {
+  if (faults && dice.once_in(40)) {
+    return dice.pick({-1.0F, -kSmallest, kSmallest, std::nextafter(0x1p-126F, 0.0F),
+                      std::nextafter(0x1p64F, kInfinity), kInfinity, -kInfinity, kNan});
+  }
+  if (dice.once_in(8)) return dice.pick({0.0F, -0.0F, 0x1p-126F, 0x1p64F, 1e-20F, 1e-4F, 1e10F});
+  return dice.pick(
+      {1.0F, 1.0F, 0.7F, 0.1F, 2.0F, 5.0F, kOctave, static_cast<float>(dice.unit() * 3)});
+}
+
+}  // namespace
+
+RowParameters random_parameters(Dice& dice, std::vector<float>& row,
+                                const ParameterOptions& options) {
+  const bool probabilities = options.probabilities;
+  const auto vocab = static_cast<std::int64_t>(row.size());
+  RowParameters parameters;
+  if (!dice.once_in(3)) parameters.temperature = any_temperature(dice, options.faults);
+  if (dice.once_in(2)) parameters.top_k = any_top_k(dice, vocab, options.faults);
+  if (dice.once_in(2)) parameters.top_p = any_unit_parameter(dice, options.faults);
+  if (dice.once_in(3)) parameters.min_p = any_unit_parameter(dice, options.faults);
+  const std::vector<float> sorted = ranked(row);
+  if (sorted.empty() || dice.once_in(2)) return parameters;
+
+  // Aim at the row.
+  switch (dice.below(4)) {
+    case 0: {  // k at the edge of a group of ties
+      const float value = dice.pick(sorted);
+      const auto above =
+          std::count_if(sorted.begin(), sorted.end(), [value](float x) { return x > value; });
+      const auto with =
+          std::count_if(sorted.begin(), sorted.end(), [value](float x) { return x >= value; });
+      parameters.top_k =
+          static_cast<std::int32_t>(dice.pick({above, above + 1, with - 1, with, with + 1}));
+      break;
+    }
+    case 1:  // the mass in front of a token is exactly p
+      if (row.size() <= kMaxDyadicVocab) meet_top_p(dice, row, probabilities, parameters);
+      break;
+    case 2: {  // min_p at a token's distance to the maximum
+      const double largest = sorted.front(), value = dice.pick(sorted);
+      if (!probabilities) parameters.temperature = kOctave;
+      const double ratio = probabilities ? value / largest : std::exp2(value - largest);
+      const auto exact = static_cast<float>(std::clamp(ratio, 0.0, 1.0));
+      parameters.min_p = dice.pick(
+          {exact, std::nextafter(exact, 0.0F), std::min(1.0F, std::nextafter(exact, 2.0F))});
+      if (std::isnan(parameters.min_p)) parameters.min_p = 0;
+      break;
+    }
+    default: {  // copies of one value, so that the cut meets them
+      const float value = dice.pick(sorted);
+      for (std::uint64_t i = dice.below(4) + 1; i > 0; --i) row[dice.below(row.size())] = value;
+    }
+  }
+  return parameters;
+}
+
+}  // namespace fairdraw::harness
