@@ -1,5 +1,5 @@
-// The checks of the gate. Each judges one sampler on one input and spends no more than the
-// input's error budget; most spend nothing, because they are exact. checks.inc says what each does.
+// The checks of the gate. Each judges one sampler on one input and spends no more than the input's
+// error budget; most spend nothing, because they are exact. evidence/checks.inc is their table.
 #pragma once
 
 #include <cstddef>

@@ -9,7 +9,6 @@
 #include <ostream>
 
 #include "harness/run/checks/checks.h"
-#include "harness/run/checks/speculation/speculation_checks.h"
 
 namespace fairdraw::harness {
 namespace {

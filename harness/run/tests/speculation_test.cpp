@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "harness/adapters/model_sampler.h"
-#include "harness/run/checks/speculation/speculation_checks.h"
+#include "harness/run/checks/checks.h"
 
 namespace fairdraw::harness {
 namespace {

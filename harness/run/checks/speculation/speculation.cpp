@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "harness/run/checks/checks.h"
 #include "harness/run/checks/speculation/speculation_checks.h"
 #include "harness/run/checks/speculation/speculation_rows.h"
 

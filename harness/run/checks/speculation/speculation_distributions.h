@@ -10,8 +10,8 @@
 
 #include "harness/run/calls/random_words.h"
 #include "harness/run/calls/speculation_request.h"
+#include "harness/run/checks/checks.h"
 #include "harness/run/checks/speculation/chain_tables.h"
-#include "harness/run/checks/speculation/speculation_checks.h"
 #include "harness/run/checks/speculation/speculation_rows.h"
 #include "harness/statistics/statistics.h"
 
