@@ -26,12 +26,7 @@ ProbsOperation probs_operation(const fairdraw_batch& batch);
 template <class Execution>
 Error sample_from_probs(const ProbsOperation& operation, const SampleRequest& request,
                         const SampleResult& result, const Execution& execution) {
-  // The overload of the backend is chosen by the type of `execution`.
-  using cuda::min_p_sampling_from_probs, cuda::sampling_from_probs, cuda::top_k_sampling_from_probs,
-      cuda::top_k_top_p_sampling_from_probs, cuda::top_p_sampling_from_probs;
-  using fairdraw::min_p_sampling_from_probs, fairdraw::sampling_from_probs,
-      fairdraw::top_k_sampling_from_probs, fairdraw::top_k_top_p_sampling_from_probs,
-      fairdraw::top_p_sampling_from_probs;
+  // The type of `execution` picks the backend: its namespace is searched for each call too.
   const RowsView& probs = request.logits;
   const DrawOptions options = {request.seed, request.offset, request.indices, request.num_samples};
   const DrawResult draws = {result.tokens, result.statuses};

@@ -43,6 +43,8 @@ from ._arrays import Backend, NumpyBackend, TorchBackend, backend_of
 from .sampling import _member
 from .serving import BatchState
 
+_ROWS = _core.StepRows.__members__
+
 
 class CopiedStep(NamedTuple):
     """A step as the host has it: [n] int32 each, in slot order."""
@@ -111,7 +113,7 @@ class FusedSamplingProcessor:
 
         A row that fails (`statuses`) leaves its request as it was.
         """
-        sampled = _member("rows", rows, _core.StepRows)
+        sampled = _member("rows", rows, _ROWS)
         backend = backend_of(logits, "logits")
         offsets = (
             None

@@ -20,7 +20,7 @@ import numpy as np
 
 from . import _core
 from ._host_arrays import ids_of
-from .sampling import _member, _order
+from .sampling import _FILTER_ORDERS, _TIE_RULES, _member
 
 _INT32 = np.iinfo(np.int32)
 
@@ -136,9 +136,9 @@ class BatchState:
         tie_rule: Literal["keep_all", "lowest_id"] = "keep_all",
         filter_apply_order: Literal["top_k_first", "joint"] = "top_k_first",
     ) -> None:
-        form = _member("history", history, _core.HistoryForm)
-        ties = _member("tie_rule", tie_rule, _core.TieRule)
-        order = _order(filter_apply_order)
+        form = _member("history", history, _core.HistoryForm.__members__)
+        ties = _member("tie_rule", tie_rule, _TIE_RULES)
+        order = _member("filter_apply_order", filter_apply_order, _FILTER_ORDERS)
         self._core = _core.BatchState(
             _integer("vocab", vocab, 1, 2**20),
             _int32("capacity", capacity),

@@ -37,7 +37,14 @@ from ._arrays import Backend, backend_of
 from ._device_arrays import small_arrays
 from ._host_arrays import array, expect_shape, shaped
 from .request_processing import RequestProcessing, rows_processing
-from .sampling import FilterOrder, TieRule, _member, _order, _seed_and_offset
+from .sampling import (
+    _FILTER_ORDERS,
+    _TIE_RULES,
+    FilterOrder,
+    TieRule,
+    _member,
+    _seed_and_offset,
+)
 
 SiblingSampling = Literal["with_replacement", "without_replacement"]
 
@@ -79,8 +86,8 @@ class LawFilters:
             backend.parameter(self.top_k, "int32", batch),
             backend.parameter(self.top_p, "float32", batch),
             backend.parameter(self.min_p, "float32", batch),
-            _member("tie_rule", self.tie_rule, _core.TieRule),
-            _order(self.filter_apply_order),
+            _member("tie_rule", self.tie_rule, _TIE_RULES),
+            _member("filter_apply_order", self.filter_apply_order, _FILTER_ORDERS),
         )
 
 
@@ -324,7 +331,7 @@ def verify_tree(
     """
     drafted = _Drafted(logits, draft_token_ids, row_begins, max_draft)
     draft = drafted.draft(draft_probs, draft_logits, draft_filters, tuple(logits.shape[:-1]))
-    drawn = _member("siblings", siblings, _core.SiblingSampling)
+    drawn = _member("siblings", siblings, _core.SiblingSampling.__members__)
     links = drafted.small.shaped("parents", parents, "int32", tuple(drafted.ids.shape))
     depth = drafted.max_draft if max_depth is None else max_depth
     if depth < 0:

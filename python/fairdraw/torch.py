@@ -69,7 +69,7 @@ class TopKTopPSampler(torch.nn.Module):  # type: ignore[misc]  # Any, where torc
         if failed_token < -1:
             raise ValueError(f"failed_token is {failed_token}; allowed: -1, or an id")
         self.failed_token = failed_token
-        _member("logprobs_mode", logprobs_mode, _core.LogprobsMode)
+        _member("logprobs_mode", logprobs_mode, _core.LogprobsMode.__members__)
         self.logprobs_mode = logprobs_mode
 
     def forward(

@@ -242,12 +242,8 @@ std::vector<std::int64_t> vocabs_for(const std::string& logits, const BenchmarkO
 }
 
 std::vector<Operation> table_operations() {
-  std::vector<Operation> operations;
-  for (const char* name : {"top_k_50+top_p_0.9", "top_p_0.9", "top_k_50", "top_k_1000",
-                           "min_p_0.05", "none", "greedy"}) {
-    operations.push_back(parse_operation(name));
-  }
-  return operations;
+  return parse_operations({"top_k_50+top_p_0.9", "top_p_0.9", "top_k_50", "top_k_1000",
+                           "min_p_0.05", "none", "greedy"});
 }
 
 }  // namespace

@@ -43,44 +43,39 @@ std::vector<float> random_probs_of(DType dtype, std::mt19937_64& random, std::in
   return probs;
 }
 
-bool draws(Operation operation) {
-  return operation != Operation::softmax && operation != Operation::top_k_mask_logits &&
-         operation != Operation::top_k_mask_logits_in_place &&
-         operation != Operation::top_k_renorm_probs && operation != Operation::top_p_renorm_probs;
+/// What an operation writes besides statuses.
+enum class Writes { tokens, matrix, masked };
+
+/// In the order of Operation.
+struct OperationTraits {
+  const char* name;
+  bool from_probs;
+  Writes writes;
+};
+constexpr std::array<OperationTraits, kOperations> kTraits = {{
+    {"softmax", false, Writes::matrix},
+    {"sampling_from_logits", false, Writes::tokens},
+    {"sampling_from_probs", true, Writes::tokens},
+    {"top_k_sampling_from_probs", true, Writes::tokens},
+    {"top_p_sampling_from_probs", true, Writes::tokens},
+    {"min_p_sampling_from_probs", true, Writes::tokens},
+    {"top_k_top_p_sampling_from_logits", false, Writes::tokens},
+    {"top_k_top_p_sampling_from_probs", true, Writes::tokens},
+    {"top_k_mask_logits", false, Writes::masked},
+    {"top_k_mask_logits in place", false, Writes::masked},
+    {"top_k_renorm_probs", true, Writes::matrix},
+    {"top_p_renorm_probs", true, Writes::matrix},
+}};
+
+const OperationTraits& traits_of(Operation operation) {
+  return kTraits.at(static_cast<std::size_t>(operation));
 }
+
+bool draws(Operation operation) { return traits_of(operation).writes == Writes::tokens; }
 
 }  // namespace
 
-const char* to_string(Operation operation) {
-  constexpr std::array<const char*, kOperations> kNames = {"softmax",
-                                                           "sampling_from_logits",
-                                                           "sampling_from_probs",
-                                                           "top_k_sampling_from_probs",
-                                                           "top_p_sampling_from_probs",
-                                                           "min_p_sampling_from_probs",
-                                                           "top_k_top_p_sampling_from_logits",
-                                                           "top_k_top_p_sampling_from_probs",
-                                                           "top_k_mask_logits",
-                                                           "top_k_mask_logits in place",
-                                                           "top_k_renorm_probs",
-                                                           "top_p_renorm_probs"};
-  return kNames.at(static_cast<std::size_t>(operation));
-}
-
-bool is_from_probs(Operation operation) {
-  switch (operation) {
-    case Operation::sampling_from_probs:
-    case Operation::top_k_sampling_from_probs:
-    case Operation::top_p_sampling_from_probs:
-    case Operation::min_p_sampling_from_probs:
-    case Operation::top_k_top_p_sampling_from_probs:
-    case Operation::top_k_renorm_probs:
-    case Operation::top_p_renorm_probs:
-      return true;
-    default:
-      return false;
-  }
-}
+const char* to_string(Operation operation) { return traits_of(operation).name; }
 
 OperationOutputs::OperationOutputs(Operation operation, const CallArrays& call) {
   if (draws(operation)) {
@@ -92,7 +87,7 @@ OperationOutputs::OperationOutputs(Operation operation, const CallArrays& call) 
   if (operation == Operation::top_k_mask_logits_in_place) {
     masked = call.values;
     masked_stride = call.row_stride;
-  } else if (operation == Operation::top_k_mask_logits) {
+  } else if (traits_of(operation).writes == Writes::masked) {
     masked_stride = call.vocab + call.rows % 4;
     const std::int64_t size = call.dtype == DType::float32 ? 4 : 2;
     prefill(masked, static_cast<std::int64_t>(call.shift) + call.rows * masked_stride * size);
@@ -113,7 +108,7 @@ CallArrays random_operation_call(Operation operation, std::uint64_t number, std:
   call.allowed.clear();
   call.active.clear();
   if (!draws(operation)) call.indices.clear();
-  if (is_from_probs(operation)) {
+  if (traits_of(operation).from_probs) {
     std::mt19937_64 random(~number);
     for (std::int64_t row = 0; row < rows; ++row) {
       call.set_row(row, random_probs_of(call.dtype, random, vocab).data());

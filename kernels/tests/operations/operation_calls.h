@@ -32,7 +32,6 @@ enum class Operation {
 inline constexpr int kOperations = 12;
 
 const char* to_string(Operation operation);
-bool is_from_probs(Operation operation);
 
 /// What an operation writes, over a filling of its own.
 struct OperationOutputs {
@@ -54,19 +53,7 @@ CallArrays random_operation_call(Operation operation, std::uint64_t number, std:
 template <class Arrays, class AnyExecution>
 Error run_operation(Operation operation, const CallArrays& call, OperationOutputs& outputs,
                     Arrays& arrays, const AnyExecution& execution) {
-  // The execution's type picks the backend.
-  using cuda::min_p_sampling_from_probs, fairdraw::min_p_sampling_from_probs;
-  using cuda::sampling_from_logits, fairdraw::sampling_from_logits;
-  using cuda::sampling_from_probs, fairdraw::sampling_from_probs;
-  using cuda::softmax, fairdraw::softmax;
-  using cuda::top_k_mask_logits, fairdraw::top_k_mask_logits;
-  using cuda::top_k_renorm_probs, fairdraw::top_k_renorm_probs;
-  using cuda::top_k_sampling_from_probs, fairdraw::top_k_sampling_from_probs;
-  using cuda::top_k_top_p_sampling_from_logits, fairdraw::top_k_top_p_sampling_from_logits;
-  using cuda::top_k_top_p_sampling_from_probs, fairdraw::top_k_top_p_sampling_from_probs;
-  using cuda::top_p_renorm_probs, fairdraw::top_p_renorm_probs;
-  using cuda::top_p_sampling_from_probs, fairdraw::top_p_sampling_from_probs;
-
+  // The execution's type picks the backend: its namespace is searched for each call too.
   const SampleRequest request = request_in(call, arrays);
   const RowsView& rows = request.logits;
   const DrawOptions options{request.seed, request.offset, request.indices, request.num_samples};
@@ -135,7 +122,6 @@ ChainCall random_chain_call(std::uint64_t number, std::int64_t vocab);
 template <class Arrays, class AnyExecution>
 Error run_chain(const ChainCall& call, ChainOutputs& outputs, Arrays& arrays,
                 const AnyExecution& execution) {
-  using cuda::chain_speculative_sampling, fairdraw::chain_speculative_sampling;
   const auto view = [](auto* data, const auto& values) {
     return View(data, static_cast<std::int64_t>(values.size()));
   };

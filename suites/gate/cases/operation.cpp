@@ -109,16 +109,17 @@ Operation parse_operation(std::string_view name) {
   }
 }
 
+std::vector<Operation> parse_operations(std::initializer_list<std::string_view> names) {
+  std::vector<Operation> operations;
+  for (const std::string_view name : names) operations.push_back(parse_operation(name));
+  return operations;
+}
+
 const std::vector<Operation>& named_operations() {
-  static const std::vector<Operation> operations = [] {
-    std::vector<Operation> list;
-    for (const char* name : {"none", "greedy", "top_k_50", "top_k_1000", "top_p_0.95", "top_p_0.9",
-                             "min_p_0.05", "top_k_50+top_p_0.9", "min_p_0.05+top_k_50+top_p_0.9",
-                             "top_k_50+lowest_id", "top_k_50+top_p_0.9+joint"}) {
-      list.push_back(parse_operation(name));
-    }
-    return list;
-  }();
+  static const std::vector<Operation> operations =
+      parse_operations({"none", "greedy", "top_k_50", "top_k_1000", "top_p_0.95", "top_p_0.9",
+                        "min_p_0.05", "top_k_50+top_p_0.9", "min_p_0.05+top_k_50+top_p_0.9",
+                        "top_k_50+lowest_id", "top_k_50+top_p_0.9+joint"});
   return operations;
 }
 

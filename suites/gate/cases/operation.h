@@ -2,6 +2,7 @@
 // is an address that cases, benchmarks and reports share: `top_k_50+top_p_0.9`.
 #pragma once
 
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +34,7 @@ std::string temperature_tag(float temperature);
 /// Throws harness::UsageError naming the part that is wrong and what is allowed. Only syntax is
 /// judged: `top_p_1.5` is an operation, and a sampler must refuse its rows.
 Operation parse_operation(std::string_view name);
+std::vector<Operation> parse_operations(std::initializer_list<std::string_view> names);
 
 /// The operations that the case table and the benchmarks use, in the order of the README's table.
 const std::vector<Operation>& named_operations();

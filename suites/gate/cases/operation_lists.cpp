@@ -1,8 +1,6 @@
 #include "suites/gate/cases/operation_lists.h"
 
-#include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <limits>
 
 #include "harness/run/calls/random_words.h"
@@ -10,15 +8,11 @@
 namespace fairdraw::suites {
 
 std::vector<Operation> everyday_operations() {
-  std::vector<Operation> list;
-  for (const char* name :
-       {"top_k_50+top_p_0.9/t0.7", "none/t1", "greedy", "top_p_0.95/t1.2", "top_k_1000/t1",
-        "min_p_0.05/t1.5", "top_k_1/t1", "top_p_0.5/t0.3", "min_p_0.1+top_k_40+top_p_0.95/t0.8",
-        "none/t0.6", "top_k_5/t2", "top_p_0.9/t1", "min_p_0.3/t1", "top_k_200+top_p_0.99/t1",
-        "top_p_0/t1", "top_k_20+top_p_0.8/t0.7"}) {
-    list.push_back(parse_operation(name));
-  }
-  return list;
+  return parse_operations({"top_k_50+top_p_0.9/t0.7", "none/t1", "greedy", "top_p_0.95/t1.2",
+                           "top_k_1000/t1", "min_p_0.05/t1.5", "top_k_1/t1", "top_p_0.5/t0.3",
+                           "min_p_0.1+top_k_40+top_p_0.95/t0.8", "none/t0.6", "top_k_5/t2",
+                           "top_p_0.9/t1", "min_p_0.3/t1", "top_k_200+top_p_0.99/t1", "top_p_0/t1",
+                           "top_k_20+top_p_0.8/t0.7"});
 }
 
 std::vector<Operation> large_k_operations(std::int64_t vocab) {
@@ -94,17 +88,14 @@ std::vector<Operation> edge_operations(std::int64_t vocab) {
 }
 
 std::vector<Operation> operations_with(const Filters& filters, std::int64_t vocab) {
-  std::vector<Operation> list;
-  const auto add_from = [&](const std::vector<Operation>& operations) {
-    std::copy_if(operations.begin(), operations.end(), std::back_inserter(list),
-                 [&filters](const Operation& operation) {
-                   const reference::RowParameters& row = operation.parameters;
-                   return (filters.top_k || row.top_k == 0) && (filters.top_p || row.top_p == 1) &&
-                          (filters.min_p || row.min_p == 0);
-                 });
-  };
-  add_from(edge_operations(vocab));
-  add_from(everyday_operations());
+  std::vector<Operation> list = edge_operations(vocab);
+  const std::vector<Operation> everyday = everyday_operations();
+  list.insert(list.end(), everyday.begin(), everyday.end());
+  std::erase_if(list, [&filters](const Operation& operation) {
+    const reference::RowParameters& row = operation.parameters;
+    return (!filters.top_k && row.top_k != 0) || (!filters.top_p && row.top_p != 1) ||
+           (!filters.min_p && row.min_p != 0);
+  });
   return list;
 }
 
@@ -123,20 +114,17 @@ std::vector<Operation> partial_sum_operations() {
   return list;
 }
 
-std::vector<Operation> without_min_p(const std::vector<Operation>& operations) {
-  std::vector<Operation> list;
-  std::copy_if(operations.begin(), operations.end(), std::back_inserter(list),
-               [](const Operation& operation) { return operation.parameters.min_p == 0; });
-  return list;
+std::vector<Operation> without_min_p(std::vector<Operation> operations) {
+  std::erase_if(operations,
+                [](const Operation& operation) { return operation.parameters.min_p != 0; });
+  return operations;
 }
 
-std::vector<Operation> min_p_alone(const std::vector<Operation>& operations) {
-  std::vector<Operation> list;
-  std::copy_if(operations.begin(), operations.end(), std::back_inserter(list),
-               [](const Operation& operation) {
-                 return operation.parameters.top_k == 0 && operation.parameters.top_p == 1;
-               });
-  return list;
+std::vector<Operation> min_p_alone(std::vector<Operation> operations) {
+  std::erase_if(operations, [](const Operation& operation) {
+    return operation.parameters.top_k != 0 || operation.parameters.top_p != 1;
+  });
+  return operations;
 }
 
 }  // namespace fairdraw::suites

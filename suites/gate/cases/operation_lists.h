@@ -40,8 +40,8 @@ std::vector<Operation> operations_with(const Filters& filters, std::int64_t voca
 
 /// Those without min_p, and those with nothing but min_p (or no filter): what the operations on
 /// probabilities can do in one call.
-std::vector<Operation> without_min_p(const std::vector<Operation>& operations);
-std::vector<Operation> min_p_alone(const std::vector<Operation>& operations);
+std::vector<Operation> without_min_p(std::vector<Operation> operations);
+std::vector<Operation> min_p_alone(std::vector<Operation> operations);
 
 /// 0x1.715476p0, the float32 nearest to log2(e): c = 1 in the specification, so that a logit is
 /// an exponent of 2.
