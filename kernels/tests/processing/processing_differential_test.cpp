@@ -73,9 +73,7 @@ ProcessedBatch random_batch(std::uint64_t number, std::size_t vocab) {
   // Each mixture of steps in turn.
   const harness::ProcessingSteps steps{(number & 1U) == 0 || number % 5 == 0, (number & 2U) == 0,
                                        (number & 4U) == 0, (number & 8U) == 0, (number & 16U) == 0};
-  for (auto* parameter : {&call.temperature, &call.top_p, &call.min_p})
-    parameter->make_array(kRows);
-  call.top_k.make_array(kRows);
+  call.make_parameter_arrays(kRows);
   for (auto* parameter : {&call.seed, &call.offset}) parameter->make_array(kRows);
   call.allowed_stride = batch.words();
   for (std::size_t r = 0; r < kRows; ++r) {
@@ -88,10 +86,7 @@ ProcessedBatch random_batch(std::uint64_t number, std::size_t vocab) {
                         row.logits);
     }
     const auto i = static_cast<std::int64_t>(r);
-    call.temperature.set(i) = row.parameters.temperature;
-    call.top_k.set(i) = row.parameters.top_k;
-    call.top_p.set(i) = row.parameters.top_p;
-    call.min_p.set(i) = row.parameters.min_p;
+    call.set_parameters(i, row.parameters);
     call.seed.set(i) = row.seed;
     call.offset.set(i) = row.offset;
     for (std::int64_t w = 0; banned && w < batch.words(); ++w) {

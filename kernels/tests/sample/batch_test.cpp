@@ -23,17 +23,12 @@ constexpr std::int64_t kVocab = 1003;  // no multiple of a vector
 harness::CallArrays batch_of_rows(DType dtype, std::int64_t stride, std::size_t shift) {
   harness::CallArrays call;
   call.allocate(dtype, kRows, kVocab, stride, shift);
-  for (auto* parameter : {&call.temperature, &call.top_p, &call.min_p})
-    parameter->make_array(kRows);
-  call.top_k.make_array(kRows);
+  call.make_parameter_arrays(kRows);
   for (auto* parameter : {&call.seed, &call.offset}) parameter->make_array(kRows);
   for (std::int64_t i = 0; i < kRows; ++i) {
     const RandomRow row = random_row_of(7000000 + static_cast<std::uint64_t>(i), kVocab);
     call.set_row(i, row.logits.data());
-    call.temperature.set(i) = row.parameters.temperature;
-    call.top_p.set(i) = row.parameters.top_p;
-    call.min_p.set(i) = row.parameters.min_p;
-    call.top_k.set(i) = row.parameters.top_k;
+    call.set_parameters(i, row.parameters);
     call.seed.set(i) = row.seed;
     call.offset.set(i) = row.offset;
   }
