@@ -11,6 +11,20 @@ std::size_t size_of(DType dtype) { return dtype == DType::float32 ? 4 : 2; }
 
 }  // namespace
 
+void CallArrays::make_parameter_arrays(std::int64_t requests) {
+  temperature.make_array(requests);
+  top_k.make_array(requests);
+  top_p.make_array(requests);
+  min_p.make_array(requests);
+}
+
+void CallArrays::set_parameters(std::int64_t request, const reference::RowParameters& parameters) {
+  temperature.set(request) = parameters.temperature;
+  top_k.set(request) = parameters.top_k;
+  top_p.set(request) = parameters.top_p;
+  min_p.set(request) = parameters.min_p;
+}
+
 void CallArrays::allocate(DType type, std::int64_t row_count, std::int64_t vocabulary,
                           std::int64_t stride, std::size_t shift_bytes) {
   dtype = type;

@@ -8,6 +8,7 @@
 
 #include "fairdraw/sample.h"
 #include "harness/inputs/processing_arrays.h"
+#include "reference/integer_model.h"
 
 namespace fairdraw::harness {
 
@@ -56,6 +57,9 @@ struct CallArrays {
   std::int64_t row_of(std::int64_t output) const {
     return indices.empty() ? output : indices[static_cast<std::size_t>(output)];
   }
+  /// One temperature, top_k, top_p and min_p a request.
+  void make_parameter_arrays(std::int64_t requests);
+  void set_parameters(std::int64_t request, const reference::RowParameters& parameters);
   /// Makes room for the rows; bytes between them are a NaN in every dtype.
   void allocate(DType type, std::int64_t row_count, std::int64_t vocabulary, std::int64_t stride,
                 std::size_t shift_bytes);

@@ -110,10 +110,7 @@ CallArrays random_call(std::uint64_t number, std::int64_t rows, std::int64_t voc
   const std::int64_t gap = dice.once_in(2) ? 0 : dice.between(1, std::min<std::int64_t>(vocab, 40));
   const auto shift = dice.pick<std::size_t>({0, 0, 0, 1, 2, 3, 4, 8, 13, 16, 33, 63});
   call.allocate(static_cast<DType>(number % 3), rows, vocab, vocab + gap, shift);
-  call.temperature.make_array(rows);
-  call.top_k.make_array(rows);
-  call.top_p.make_array(rows);
-  call.min_p.make_array(rows);
+  call.make_parameter_arrays(rows);
   const bool banned = dice.once_in(3);
   call.allowed_stride = (vocab + 31) / 32 + dice.between(0, 2);
   if (banned) call.allowed.assign(static_cast<std::size_t>(rows * call.allowed_stride), ~0U);
@@ -121,12 +118,8 @@ CallArrays random_call(std::uint64_t number, std::int64_t rows, std::int64_t voc
   const ParameterOptions options{.faults = dice.once_in(2)};
   for (std::int64_t row = 0; row < rows; ++row) {
     std::vector<float> logits = random_logits(dice, vocab, call.dtype);
-    const reference::RowParameters parameters = random_parameters(dice, logits, options);
-    call.set_row(row, logits.data());
-    call.temperature.set(row) = parameters.temperature;
-    call.top_k.set(row) = parameters.top_k;
-    call.top_p.set(row) = parameters.top_p;
-    call.min_p.set(row) = parameters.min_p;
+    call.set_parameters(row, random_parameters(dice, logits, options));
+    call.set_row(row, logits.data());  // which the parameters may have changed
     if (banned && dice.once_in(2)) {
       std::ranges::copy(random_allowed(dice, vocab),
                         call.allowed.begin() + row * call.allowed_stride);

@@ -60,10 +60,7 @@ class Call {
     std::vector<float> logits(kVocab);
     for (std::size_t i = 0; i < logits.size(); ++i) logits[i] = static_cast<float>(i % 7);
     for (std::int64_t row = 0; row < kRows; ++row) call.set_row(row, logits.data());
-    call.temperature.make_array(kRows);
-    call.top_k.make_array(kRows);
-    call.top_p.make_array(kRows);
-    call.min_p.make_array(kRows);
+    call.make_parameter_arrays(kRows);
     call.indices = {2, 1, 0, 2};
     call.num_samples = 2;
     call.seed.make_array(call.outputs());

@@ -51,7 +51,8 @@ class DeviceBlock {
   std::size_t bytes_ = 0;
 };
 
-/// Where the arrays of a call are put (sample_calls.h); HostArrays is the same for the CPU.
+/// Where the arrays of a call are put (harness/inputs/call_arrays.h); HostArrays is the same for the
+/// CPU.
 class DeviceArrays {
  public:
   /// A copy of `values`; null where there are none.

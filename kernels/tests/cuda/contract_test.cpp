@@ -234,10 +234,7 @@ CallArrays good_call(std::int64_t vocab) {
   constexpr std::int64_t kRows = 7;
   CallArrays call;
   call.allocate(DType::float32, kRows, vocab, vocab + 3, 4);
-  call.temperature.make_array(kRows);
-  call.top_k.make_array(kRows);
-  call.top_p.make_array(kRows);
-  call.min_p.make_array(kRows);
+  call.make_parameter_arrays(kRows);
   call.seed.make_array(kRows);
   call.offset.make_array(kRows);
   call.active.assign(kRows, 1);

@@ -60,12 +60,8 @@ const Rows kWide{
 void make_row(const Rows& rows, std::uint64_t number, CallArrays& call, std::int64_t row) {
   Dice dice = dice_of(rows.stream, number, static_cast<std::uint64_t>(row) + 1);
   std::vector<float> logits = harness::random_logits(dice, call.vocab, call.dtype);
-  const reference::RowParameters parameters = harness::random_parameters(dice, logits);
-  call.set_row(row, logits.data());
-  call.temperature.set(row) = parameters.temperature;
-  call.top_k.set(row) = parameters.top_k;
-  call.top_p.set(row) = parameters.top_p;
-  call.min_p.set(row) = parameters.min_p;
+  call.set_parameters(row, harness::random_parameters(dice, logits));
+  call.set_row(row, logits.data());  // which the parameters may have changed
   call.seed.set(row) = harness::random_seed(dice);
   call.offset.set(row) = dice.once_in(2) ? harness::random_seed(dice) : dice.below(100);
   if (!call.allowed.empty()) {
@@ -87,10 +83,7 @@ CallArrays make_call(const Rows& rows, std::uint64_t number, std::int64_t row_co
   call.allocate(dtype, row_count, vocab, vocab + gap, shift);
   call.tie_rule = static_cast<TieRule>(dice.below(2));
   call.filter_order = static_cast<FilterOrder>(dice.below(2));
-  call.temperature.make_array(row_count);
-  call.top_k.make_array(row_count);
-  call.top_p.make_array(row_count);
-  call.min_p.make_array(row_count);
+  call.make_parameter_arrays(row_count);
   call.seed.make_array(row_count);
   call.offset.make_array(row_count);
   if (dice.once_in(3)) {

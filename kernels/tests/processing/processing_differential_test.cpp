@@ -22,9 +22,9 @@
 #include "common/philox.h"
 #include "fairdraw/process_logits.h"
 #include "fairdraw/sample.h"
-#include "harness/inputs/narrow_floats.h"
-#include "harness/inputs/processing_arrays.h"
+#include "harness/inputs/call_arrays.h"
 #include "harness/inputs/processing_rows.h"
+#include "harness/run/calls/logits_source.h"
 #include "reference/processing_model.h"
 #include "tests/sample/random_rows.h"
 #include "tests/sample/reduced.h"
@@ -37,102 +37,68 @@ using reference::RowProcessing;
 
 constexpr std::size_t kRows = 5;
 
-/// A batch of rows with processing, as the caller holds it.
+/// A batch of rows with processing.
 struct ProcessedBatch {
   std::vector<RandomRow> rows;
   std::vector<RowProcessing> given;  // before it was packed
-  harness::ProcessingArrays arrays;
-  std::int64_t vocab = 0;
-  DType dtype = DType::float32;
-  std::vector<std::uint8_t> bytes;
-  const void* logits = nullptr;
-  std::int64_t stride = 0;
-  std::vector<float> temperature, top_p, min_p;
-  std::vector<std::int32_t> top_k;
-  std::vector<std::uint64_t> seed, offset;
-  std::vector<std::uint32_t> allowed;  // one row a row of logits, or empty
+  harness::CallArrays call;
 
-  std::int64_t words() const { return (vocab + 31) / 32; }
+  std::int64_t words() const { return (call.vocab + 31) / 32; }
 
   std::span<const std::uint32_t> allowed_of(std::size_t row) const {
-    if (allowed.empty()) return {};
-    return std::span(allowed).subspan(row * static_cast<std::size_t>(words()),
-                                      static_cast<std::size_t>(words()));
+    if (call.allowed.empty()) return {};
+    return std::span(call.allowed)
+        .subspan(row * static_cast<std::size_t>(words()), static_cast<std::size_t>(words()));
   }
 };
 
-void write_logits(ProcessedBatch& batch, std::size_t shift) {
-  const std::size_t size = batch.dtype == DType::float32 ? 4 : 2;
-  const auto row_stride = static_cast<std::size_t>(batch.stride);
-  // Bytes between rows are NaN patterns: reading them would fail a row.
-  batch.bytes.assign(shift + kRows * row_stride * size, 0xff);
+void write_logits(ProcessedBatch& batch, std::int64_t stride, std::size_t shift) {
+  harness::CallArrays& call = batch.call;
+  call.allocate(call.dtype, static_cast<std::int64_t>(kRows), call.vocab, stride, shift);
   for (std::size_t r = 0; r < kRows; ++r) {
-    for (std::size_t t = 0; t < batch.rows[r].logits.size(); ++t) {
-      float& x = batch.rows[r].logits[t];
-      std::uint8_t* at = batch.bytes.data() + shift + (r * row_stride + t) * size;
-      if (batch.dtype == DType::float32) {
-        std::memcpy(at, &x, sizeof(x));
-        continue;
-      }
-      const bool half = batch.dtype == DType::float16;
-      const std::uint16_t bits = half ? harness::to_float16(x) : harness::to_bfloat16(x);
-      std::memcpy(at, &bits, sizeof(bits));
-      x = half ? reference::float_from_half(bits) : reference::float_from_bfloat16(bits);
-    }
+    for (float& x : batch.rows[r].logits) x = harness::rounded_to(call.dtype, x);
+    call.set_row(static_cast<std::int64_t>(r), batch.rows[r].logits.data());
   }
-  batch.logits = batch.bytes.data() + shift;
 }
 
 ProcessedBatch random_batch(std::uint64_t number, std::size_t vocab) {
   std::mt19937_64 random(number);
   ProcessedBatch batch;
-  batch.vocab = static_cast<std::int64_t>(vocab);
-  batch.dtype = static_cast<DType>(random() % 3);
-  batch.stride = batch.vocab + (random() % 2 == 0 ? 0 : static_cast<std::int64_t>(random() % 9));
+  harness::CallArrays& call = batch.call;
+  call.vocab = static_cast<std::int64_t>(vocab);
+  call.dtype = static_cast<DType>(random() % 3);
+  const std::int64_t stride =
+      call.vocab + (random() % 2 == 0 ? 0 : static_cast<std::int64_t>(random() % 9));
   const bool banned = random() % 3 == 0;
   // Each mixture of steps in turn.
   const harness::ProcessingSteps steps{(number & 1U) == 0 || number % 5 == 0, (number & 2U) == 0,
                                        (number & 4U) == 0, (number & 8U) == 0, (number & 16U) == 0};
+  call.make_parameter_arrays(kRows);
+  for (auto* parameter : {&call.seed, &call.offset}) parameter->make_array(kRows);
+  call.allowed_stride = batch.words();
   for (std::size_t r = 0; r < kRows; ++r) {
     batch.rows.push_back(random_row_of(number * kRows + r, vocab));
     RandomRow& row = batch.rows.back();
-    batch.given.push_back(harness::random_processing(random, batch.vocab, steps));
+    batch.given.push_back(harness::random_processing(random, call.vocab, steps));
     if (random() % 8 == 0) {
       harness::mutation(batch.given.back(),
                         static_cast<ProcessingFault>(random() % harness::kProcessingFaults),
                         row.logits);
     }
-    batch.temperature.push_back(row.parameters.temperature);
-    batch.top_k.push_back(row.parameters.top_k);
-    batch.top_p.push_back(row.parameters.top_p);
-    batch.min_p.push_back(row.parameters.min_p);
-    batch.seed.push_back(row.seed);
-    batch.offset.push_back(row.offset);
+    const auto i = static_cast<std::int64_t>(r);
+    call.set_parameters(i, row.parameters);
+    call.seed.set(i) = row.seed;
+    call.offset.set(i) = row.offset;
     for (std::int64_t w = 0; banned && w < batch.words(); ++w) {
       const std::uint64_t either = random();
-      batch.allowed.push_back(static_cast<std::uint32_t>(either | random()));
+      call.allowed.push_back(static_cast<std::uint32_t>(either | random()));
     }
   }
-  batch.arrays = harness::pack(batch.given, batch.vocab, {random() % 4 == 0, random() % 4 == 0});
-  write_logits(batch, random() % 64);
+  call.tie_rule = batch.rows[0].tie_rule;
+  call.filter_order = batch.rows[0].filter_order;
+  call.processing = harness::pack(batch.given, call.vocab, {random() % 4 == 0, random() % 4 == 0});
+  write_logits(batch, stride, random() % 64);
   return batch;
-}
-
-SampleRequest request_of(const ProcessedBatch& batch) {
-  SampleRequest request;
-  constexpr auto kCount = static_cast<std::int64_t>(kRows);
-  request.logits = {batch.logits, batch.dtype, kCount, batch.vocab, batch.stride};
-  request.temperature = {batch.temperature.data(), kCount};
-  request.top_k = {batch.top_k.data(), kCount};
-  request.top_p = {batch.top_p.data(), kCount};
-  request.min_p = {batch.min_p.data(), kCount};
-  request.seed = {batch.seed.data(), kCount};
-  request.offset = {batch.offset.data(), kCount};
-  request.tie_rule = batch.rows[0].tie_rule;
-  request.filter_order = batch.rows[0].filter_order;
-  request.processing = batch.arrays.view();
-  if (!batch.allowed.empty()) request.allowed = {batch.allowed.data(), kCount, batch.words()};
-  return request;
 }
 
 /// Everything that a batch gives.
@@ -147,22 +113,23 @@ struct Outcome {
 
 Outcome run(const ProcessedBatch& batch, CpuTarget target) {
   constexpr auto kCount = static_cast<std::int64_t>(kRows);
-  const auto cells = kRows * static_cast<std::size_t>(batch.vocab);
+  const auto cells = kRows * static_cast<std::size_t>(batch.call.vocab);
   Outcome outcome;
   outcome.mask.assign(kRows * static_cast<std::size_t>(batch.words()), 0xcacacacaU);
   outcome.probs.assign(cells, -7.0F);
   outcome.processed.assign(cells, -7.0F);
-  const SampleRequest request = request_of(batch);
+  harness::HostArrays arrays;
+  const SampleRequest request = request_in(batch.call, arrays);
   SampleResult result;
   result.tokens = {outcome.tokens.data(), kCount};
   result.statuses = {outcome.statuses.data(), kCount};
   result.mask = {outcome.mask.data(), kCount, batch.words()};
-  result.probs = {outcome.probs.data(), kCount, batch.vocab};
+  result.probs = {outcome.probs.data(), kCount, batch.call.vocab};
   const Error error = sample(request, result, {target, 1});
   EXPECT_FALSE(error) << error.message;
   ProcessLogitsRequest process{request.logits, request.processing, request.allowed, {}};
   const Error process_error = process_logits(process,
-                                             {{outcome.processed.data(), kCount, batch.vocab},
+                                             {{outcome.processed.data(), kCount, batch.call.vocab},
                                               {outcome.processed_statuses.data(), kCount}},
                                              {target, 1});
   EXPECT_FALSE(process_error) << process_error.message;
@@ -174,7 +141,7 @@ std::string compare(const ProcessedBatch& batch, std::size_t r,
                     const reference::ProcessedRow& processed, const reference::IntegerRow& expected,
                     const Outcome& got) {
   const RandomRow& row = batch.rows[r];
-  const auto vocab = static_cast<std::size_t>(batch.vocab);
+  const auto vocab = static_cast<std::size_t>(batch.call.vocab);
   if (got.processed_statuses[r] != processed.status) {
     return fmt::format("process_logits: status {} instead of {}",
                        to_string(got.processed_statuses[r]), to_string(processed.status));
@@ -226,8 +193,8 @@ void compare_many(std::uint64_t first, std::uint64_t batches, std::size_t fixed_
     std::vector<reference::ProcessedRow> processed;
     std::vector<reference::IntegerRow> expected;
     for (std::size_t r = 0; r < kRows; ++r) {
-      const RowProcessing row =
-          reference::processing_of_row(batch.arrays.view(), static_cast<std::int64_t>(r), vocab);
+      const RowProcessing row = reference::processing_of_row(batch.call.processing.view(),
+                                                             static_cast<std::int64_t>(r), vocab);
       processed.push_back(reference::process_row(batch.rows[r].logits, batch.allowed_of(r), row));
       expected.push_back(reference::integer_model(batch.rows[r].logits, batch.allowed_of(r), row,
                                                   batch.rows[r].parameters, batch.rows[0].tie_rule,
@@ -241,7 +208,7 @@ void compare_many(std::uint64_t first, std::uint64_t batches, std::size_t fixed_
         if (!difference.empty() && reported++ < 20) {
           const std::lock_guard<std::mutex> lock(mutex);
           ADD_FAILURE() << "batch " << number << " row " << r << " of " << vocab << " "
-                        << to_string(batch.dtype) << " on " << to_string(target) << ": "
+                        << to_string(batch.call.dtype) << " on " << to_string(target) << ": "
                         << difference;
         }
       }
@@ -287,7 +254,7 @@ TEST(ProcessingDifferential, TheCallersFloatEnvironmentChangesNothing) {
       for (RandomRow& row : batch.rows) {
         for (std::size_t t = 0; t < row.logits.size(); t += 3) row.logits[t] *= 0x1p-140F;
       }
-      write_logits(batch, 0);
+      write_logits(batch, batch.call.row_stride, 0);
       const Outcome expected = run(batch, target);
       const auto expect_same = [&](const char* what) {
         const Outcome got = run(batch, target);
@@ -347,12 +314,12 @@ TEST(ProcessingDifferential, AListOutsideItsBufferFailsItsRowAlone) {
         ProcessedBatch batch = random_batch(64, 100);
         batch.given.assign(kRows, RowProcessing{});
         for (RandomRow& row : batch.rows) row.logits.assign(100, 0.5F);
-        batch.temperature.assign(kRows, 1.0F);
-        batch.allowed.clear();
-        batch.arrays = harness::pack(batch.given, batch.vocab);
-        write_logits(batch, 0);
-        (batch.arrays.*list.lists).begins[2] = place.begin;
-        (batch.arrays.*list.lists).lengths[2] = place.length;
+        batch.call.temperature = {1.0F, {}};
+        batch.call.allowed.clear();
+        batch.call.processing = harness::pack(batch.given, 100);
+        write_logits(batch, 100, 0);
+        (batch.call.processing.*list.lists).begins[2] = place.begin;
+        (batch.call.processing.*list.lists).lengths[2] = place.length;
         const Outcome got = run(batch, target);
         for (std::size_t r = 0; r < kRows; ++r) {
           EXPECT_EQ(got.statuses[r], r == 2 ? list.status : RowStatus::ok)

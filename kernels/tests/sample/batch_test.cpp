@@ -9,7 +9,7 @@
 
 #include "common/philox.h"
 #include "fairdraw/sample.h"
-#include "harness/inputs/families.h"
+#include "harness/inputs/call_arrays.h"
 #include "tests/sample/random_rows.h"
 
 namespace fairdraw::suites {
@@ -18,48 +18,22 @@ namespace {
 constexpr std::int64_t kRows = 33;
 constexpr std::int64_t kVocab = 1003;  // no multiple of a vector
 
-/// Rows of one width with parameters of their own.
-struct BatchOfRows {
-  std::vector<RandomRow> rows;
-  std::vector<float> temperature, top_p, min_p;
-  std::vector<std::int32_t> top_k;
-  std::vector<std::uint64_t> seed, offset;
-
-  BatchOfRows() {
-    for (std::int64_t i = 0; i < kRows; ++i) {
-      rows.push_back(random_row_of(7000000 + static_cast<std::uint64_t>(i), kVocab));
-      const RandomRow& row = rows.back();
-      temperature.push_back(row.parameters.temperature);
-      top_p.push_back(row.parameters.top_p);
-      min_p.push_back(row.parameters.min_p);
-      top_k.push_back(row.parameters.top_k);
-      seed.push_back(row.seed);
-      offset.push_back(row.offset);
-    }
+/// Rows of one width with parameters of their own, `stride` values apart, starting `shift` bytes
+/// into the buffer.
+harness::CallArrays batch_of_rows(DType dtype, std::int64_t stride, std::size_t shift) {
+  harness::CallArrays call;
+  call.allocate(dtype, kRows, kVocab, stride, shift);
+  call.make_parameter_arrays(kRows);
+  for (auto* parameter : {&call.seed, &call.offset}) parameter->make_array(kRows);
+  for (std::int64_t i = 0; i < kRows; ++i) {
+    const RandomRow row = random_row_of(7000000 + static_cast<std::uint64_t>(i), kVocab);
+    call.set_row(i, row.logits.data());
+    call.set_parameters(i, row.parameters);
+    call.seed.set(i) = row.seed;
+    call.offset.set(i) = row.offset;
   }
-};
-
-/// Bytes of the rows in a dtype, `stride` values apart, starting `shift` bytes into the buffer.
-struct Memory {
-  std::vector<std::uint8_t> bytes;
-  const void* data = nullptr;
-
-  Memory(const BatchOfRows& batch, DType dtype, std::int64_t stride, std::size_t shift) {
-    const std::size_t size = dtype == DType::float32 ? 4 : 2;
-    // Bytes between rows are NaN patterns: reading them would fail a row.
-    bytes.assign(shift + static_cast<std::size_t>(kRows * stride) * size + 64, 0xff);
-    for (std::size_t i = 0; i < batch.rows.size(); ++i) {
-      for (std::size_t t = 0; t < batch.rows[i].logits.size(); ++t) {
-        const float x = batch.rows[i].logits[t];
-        std::uint8_t* at = bytes.data() + shift + (i * static_cast<std::size_t>(stride) + t) * size;
-        const std::uint16_t half =
-            dtype == DType::float16 ? harness::to_float16(x) : harness::to_bfloat16(x);
-        dtype == DType::float32 ? std::memcpy(at, &x, 4) : std::memcpy(at, &half, 2);
-      }
-    }
-    data = bytes.data() + shift;
-  }
-};
+  return call;
+}
 
 struct Outcome {
   std::vector<std::int32_t> tokens;
@@ -67,91 +41,62 @@ struct Outcome {
   bool operator==(const Outcome&) const = default;
 };
 
-Outcome run(const BatchOfRows& batch, DType dtype, std::int64_t stride, std::size_t shift,
-            const Execution& execution) {
-  const Memory memory(batch, dtype, stride, shift);
-  SampleRequest request;
-  request.logits = {memory.data, dtype, kRows, kVocab, stride};
-  request.temperature = {batch.temperature.data(), kRows};
-  request.top_k = {batch.top_k.data(), kRows};
-  request.top_p = {batch.top_p.data(), kRows};
-  request.min_p = {batch.min_p.data(), kRows};
-  request.seed = {batch.seed.data(), kRows};
-  request.offset = {batch.offset.data(), kRows};
-  Outcome outcome;
-  outcome.tokens.assign(kRows, -7);
-  outcome.statuses.assign(kRows, RowStatus::inactive);
+Outcome run(const harness::CallArrays& call, const Execution& execution) {
+  const auto count = static_cast<std::size_t>(call.outputs());
+  const auto tokens = static_cast<std::int64_t>(count) * call.num_samples;
+  Outcome outcome{std::vector<std::int32_t>(static_cast<std::size_t>(tokens), -7),
+                  std::vector<RowStatus>(count, RowStatus::inactive)};
+  harness::HostArrays arrays;
   SampleResult result;
-  result.tokens = {outcome.tokens.data(), kRows};
-  result.statuses = {outcome.statuses.data(), kRows};
-  const Error error = sample(request, result, execution);
+  result.tokens = {outcome.tokens.data(), tokens};
+  result.statuses = {outcome.statuses.data(), call.outputs()};
+  const Error error = sample(request_in(call, arrays), result, execution);
   EXPECT_FALSE(error) << error.message;
   return outcome;
 }
 
 TEST(Batch, StrideAlignmentAndThreadsChangeNothingInAnyDtype) {
-  const BatchOfRows batch;
   for (const CpuTarget target : available_targets()) {
     for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16}) {
-      const Outcome expected = run(batch, dtype, kVocab, 0, {target, 1});
+      const harness::CallArrays call = batch_of_rows(dtype, kVocab, 0);
+      const Outcome expected = run(call, {target, 1});
       for (const std::size_t shift : {1U, 2U, 3U, 4U, 8U, 20U, 33U, 63U}) {
-        EXPECT_EQ(run(batch, dtype, kVocab, shift, {target, 1}), expected)
+        EXPECT_EQ(run(batch_of_rows(dtype, kVocab, shift), {target, 1}), expected)
             << to_string(target) << " " << to_string(dtype) << " shift " << shift;
       }
       for (const std::int64_t stride : {kVocab + 1, kVocab + 21, 2 * kVocab}) {
-        EXPECT_EQ(run(batch, dtype, stride, 0, {target, 1}), expected) << "stride " << stride;
+        EXPECT_EQ(run(batch_of_rows(dtype, stride, 0), {target, 1}), expected)
+            << "stride " << stride;
       }
       for (const int threads : {0, 2, 3, 8, 64}) {
-        EXPECT_EQ(run(batch, dtype, kVocab, 0, {target, threads}), expected)
-            << "threads " << threads;
+        EXPECT_EQ(run(call, {target, threads}), expected) << "threads " << threads;
       }
     }
   }
 }
 
 TEST(Batch, ARowAloneThroughIndicesAndWithManySamplesIsTheSame) {
-  const BatchOfRows batch;
-  const Outcome expected = run(batch, DType::float32, kVocab, 0, {});
-  const Memory memory(batch, DType::float32, kVocab, 0);
+  const harness::CallArrays batch = batch_of_rows(DType::float32, kVocab, 0);
+  const Outcome expected = run(batch, {});
   // Output i samples row (7 i) mod 33 with that row's seed; every row is met, in another order.
-  std::vector<std::int32_t> indices;
-  std::vector<std::uint64_t> seed;
-  std::vector<std::uint64_t> offset;
+  harness::CallArrays call = batch;
+  call.num_samples = 3;
   for (std::int32_t i = 0; i < kRows; ++i) {
-    indices.push_back((7 * i) % static_cast<std::int32_t>(kRows));
-    seed.push_back(batch.seed[static_cast<std::size_t>(indices.back())]);
-    offset.push_back(batch.offset[static_cast<std::size_t>(indices.back())]);
+    const std::int32_t row = (7 * i) % static_cast<std::int32_t>(kRows);
+    call.indices.push_back(row);
+    call.seed.set(i) = batch.seed.at(row);
+    call.offset.set(i) = batch.offset.at(row);
   }
-  indices.push_back(-1);
-  indices.push_back(static_cast<std::int32_t>(kRows));
-  seed.resize(indices.size());
-  offset.resize(indices.size());
-  constexpr std::int64_t kSamples = 3;
-  const auto outputs = static_cast<std::int64_t>(indices.size());
-  SampleRequest request;
-  request.logits = {memory.data, DType::float32, kRows, kVocab, kVocab};
-  request.temperature = {batch.temperature.data(), kRows};
-  request.top_k = {batch.top_k.data(), kRows};
-  request.top_p = {batch.top_p.data(), kRows};
-  request.min_p = {batch.min_p.data(), kRows};
-  request.seed = {seed.data(), outputs};
-  request.offset = {offset.data(), outputs};
-  request.indices = {indices.data(), outputs};
-  request.num_samples = kSamples;
-  std::vector<std::int32_t> tokens(static_cast<std::size_t>(outputs * kSamples), -7);
-  std::vector<RowStatus> statuses(indices.size(), RowStatus::inactive);
-  SampleResult result;
-  result.tokens = {tokens.data(), outputs * kSamples};
-  result.statuses = {statuses.data(), outputs};
-  ASSERT_FALSE(sample(request, result));
-  for (std::size_t i = 0; i < static_cast<std::size_t>(kRows); ++i) {
-    const auto row = static_cast<std::size_t>(indices[i]);
-    EXPECT_EQ(tokens[i * kSamples], expected.tokens[row]) << "output " << i;
-    EXPECT_EQ(statuses[i], expected.statuses[row]);
-  }
-  for (std::size_t i = static_cast<std::size_t>(kRows); i < indices.size(); ++i) {
-    EXPECT_EQ(statuses[i], RowStatus::index_out_of_range);
-    EXPECT_EQ(tokens[i * kSamples], -1);
+  call.indices.push_back(-1);
+  call.indices.push_back(static_cast<std::int32_t>(kRows));
+  call.seed.values.resize(call.indices.size());
+  call.offset.values.resize(call.indices.size());
+  const Outcome got = run(call, {});
+  for (std::size_t i = 0; i < call.indices.size(); ++i) {
+    const auto row = static_cast<std::size_t>(call.indices[i]);
+    const bool inside = i < static_cast<std::size_t>(kRows);
+    EXPECT_EQ(got.tokens[i * 3], inside ? expected.tokens[row] : -1) << "output " << i;
+    EXPECT_EQ(got.statuses[i], inside ? expected.statuses[row] : RowStatus::index_out_of_range);
   }
 }
 

@@ -21,13 +21,6 @@ std::vector<std::int64_t> outcomes(const std::vector<RandomRow>& rows, CpuTarget
   std::vector<std::int64_t> all;
   for (const RandomRow& row : rows) {
     const auto vocab = static_cast<std::int64_t>(row.logits.size());
-    SampleRequest request;
-    request.logits = {row.logits.data(), DType::float32, 1, vocab, vocab};
-    request.temperature = row.parameters.temperature;
-    request.top_k = row.parameters.top_k;
-    request.top_p = row.parameters.top_p;
-    request.min_p = row.parameters.min_p;
-    request.seed = {&row.seed, 1};
     std::int32_t token = -7;
     RowStatus status = RowStatus::inactive;
     std::vector<std::uint32_t> mask(static_cast<std::size_t>((vocab + 31) / 32));
@@ -35,7 +28,7 @@ std::vector<std::int64_t> outcomes(const std::vector<RandomRow>& rows, CpuTarget
     result.tokens = {&token, 1};
     result.statuses = {&status, 1};
     result.mask = {mask.data(), 1, static_cast<std::int64_t>(mask.size())};
-    if (sample(request, result, {target, threads})) return {};
+    if (sample(request_of(row, 1), result, {target, threads})) return {};
     all.push_back(token);
     all.push_back(static_cast<std::int64_t>(status));
     all.insert(all.end(), mask.begin(), mask.end());

@@ -135,10 +135,7 @@ void write(const SpeculationOutcome& outcome, std::int64_t b, std::int64_t width
 
 /// Filters of `batch` requests, those of random rows; out of their range in one request of 40.
 void randomise_filters(CallArrays& call, std::int64_t batch, std::mt19937_64& random) {
-  call.temperature.make_array(batch);
-  call.top_k.make_array(batch);
-  call.top_p.make_array(batch);
-  call.min_p.make_array(batch);
+  call.make_parameter_arrays(batch);
   for (std::int64_t b = 0; b < batch; ++b) {
     const bool plain = random() % 3 == 0;
     const RandomRow row = random_row_of(random(), static_cast<std::size_t>(call.vocab));

@@ -1,7 +1,5 @@
 #include "suites/gate/fuzz/generate.h"
 
-#include <rapidcheck/Random.h>
-
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -176,8 +174,10 @@ FuzzCase distribution_case(Dice& dice, const SamplerDescription& sampler,
   if (sampler.from_probs && dice.once_in(4)) request.input = RowInput::probabilities;
   const bool logits = request.input == RowInput::logits;
   const double scale = dice.pick({0.0, 0.3, 1.0, 2.0});
+  const bool ties = dice.once_in(3);
   for (std::int64_t id = 0; id < request.vocab; ++id) {
-    const double logit = dice.bell() * scale;
+    const double exact = dice.bell() * scale;
+    const double logit = ties ? std::nearbyint(exact * 2) / 2 : exact;
     request.logits.push_back(static_cast<float>(logits ? logit : std::exp(logit)));
   }
   reference::RowParameters parameters;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <rapidcheck/Gen.h>
+#include <rapidcheck/Random.h>
 
 #include <span>
 

@@ -1,6 +1,4 @@
 // Generators of logits processing, and of requests with drafts.
-#include <rapidcheck/Random.h>
-
 #include <algorithm>
 
 #include "harness/inputs/processing_rows.h"
