@@ -47,6 +47,25 @@ ALLOWED = {
     "python": {"api", "reference", "record", "harness", "reports", "suites", "python"},
 }
 
+# The rooms of the kernels, from the ground up: which other rooms each may include.
+_CUDA = "kernels/cuda/"
+_ROW_FILTER = {"kernels/common", _CUDA + "device", _CUDA + "row_filter"}
+ROOMS = {
+    "kernels/common": set(),
+    "kernels/cpu": {"kernels/common"},
+    "kernels/serving": {"kernels/common", "kernels/cpu"},
+    _CUDA + "device": {"kernels/common"},
+    # The row filter reads edited rows, and rows are edited for the row filter.
+    _CUDA + "row_filter": {"kernels/common", _CUDA + "device", _CUDA + "processing"},
+    _CUDA + "processing": _ROW_FILTER,
+    _CUDA + "outputs": _ROW_FILTER,
+    _CUDA + "speculation": _ROW_FILTER,
+    _CUDA + "beams": _ROW_FILTER | {_CUDA + "outputs"},
+    _CUDA + "calls": _ROW_FILTER
+    | {_CUDA + room for room in ("processing", "outputs", "speculation", "beams")},
+    _CUDA + "batch": {"kernels/common", "kernels/serving", _CUDA + "device", _CUDA + "calls"},
+}
+
 # Headers of others that a part must not see, as prefixes. The reference shares no random numbers
 # and no vector code with what it judges; the harness builds without the CUDA Toolkit; the public
 # headers need a C++17 compiler alone.
@@ -87,6 +106,11 @@ def part_of(path: str) -> str | None:
     return None
 
 
+def room_of(path: str) -> str | None:
+    """The room of the kernels that holds `path`, or None."""
+    return next((room for room in ROOMS if path.startswith(room + "/")), None)
+
+
 def source_files(root: Path):
     """Paths of all sources below the components, relative to `root`, in a fixed order."""
     for component in sorted({prefix.split("/")[0] for prefix in PARTS}):
@@ -106,6 +130,12 @@ def resolve(root: Path, file: str, name: str) -> str | None:
         if (root / path).is_file() or (path == str(candidate) == name and part_of(path)):
             return path
     return None
+
+
+def is_above(file: str, target: str) -> bool:
+    """Whether `target` lies in a room of the kernels that the room of `file` must not include."""
+    room, other = room_of(file), room_of(target)
+    return None not in (room, other) and room != other and other not in ROOMS[room]
 
 
 def spelling(target: str) -> str:
@@ -137,6 +167,8 @@ def violations(root: Path) -> list[Violation]:
                 reason = None
                 if target_part not in ALLOWED[part]:
                     reason = f"{part} must not include {target_part or 'what is outside the tree'}"
+                elif is_above(file, target):
+                    reason = f"{room_of(file)} must not include {room_of(target)}"
                 elif quote == '"' and not is_path_from_a_root(target, name, file):
                     reason = "an include is a path from an include root: " + spelling(target)
             if reason:

@@ -41,6 +41,10 @@ FORBIDDEN = [
     ("kernels/include/fairdraw/sample.h", '"types.h"'),
     ("kernels/cpu/passes.h", '"../common/philox.h"'),
     ("kernels/cpu/passes.h", '"tests/sample/random_rows.h"'),
+    ("kernels/common/philox.h", '"cpu/passes.h"'),
+    ("kernels/cpu/passes.h", '"cuda/device/read_value.cuh"'),
+    ("kernels/cuda/device/read_value.cuh", '"cuda/outputs/write_rows.cu"'),
+    ("kernels/cuda/device/read_value.cuh", '"cpu/passes.h"'),
     ("kernels/cpu/passes.h", '"python/bindings/module.cpp"'),
     ("kernels/tests/cuda/rows_test.cpp", '"../sample/random_rows.h"'),
     ("kernels/tests/sample/random_rows.h", '"suites/command/main.cpp"'),
@@ -127,6 +131,13 @@ class IncludeBoundaries(unittest.TestCase):
                     allowed = target_part in subject.ALLOWED[part]
                     include = f'"{subject.spelling(target)}"'
                     self.assertEqual(self.check(file, include) == [], allowed)
+
+    def test_every_pair_of_rooms_is_allowed_or_forbidden_as_the_table_says(self):
+        for room in subject.ROOMS:
+            for other in subject.ROOMS:
+                allowed = room == other or other in subject.ROOMS[room]
+                with self.subTest(room=room, other=other):
+                    self.assertEqual(subject.is_above(f"{room}/a.h", f"{other}/b.h"), not allowed)
 
     def test_exit_codes(self):
         script = Path(subject.__file__)
