@@ -17,7 +17,6 @@
 namespace fairdraw::suites {
 namespace {
 
-/// Under compute-sanitizer kernels are 20 to 100 times slower.
 SampleOutputs on_the_cpu(const CallArrays& call) {
   SampleOutputs outputs(call, kEverything);
   HostArrays host;

@@ -18,7 +18,6 @@
 namespace fairdraw::suites {
 namespace {
 
-/// Under compute-sanitizer kernels are 20 to 100 times slower.
 /// A call with an array for every parameter, so that a replay can change all of them.
 CallArrays call_of_arrays(std::uint64_t number, std::int64_t rows, std::int64_t vocab) {
   CallArrays call = random_call(number, rows, vocab);

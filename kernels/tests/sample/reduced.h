@@ -1,4 +1,5 @@
-// Tests that are made smaller: under sanitizers, where everything is some ten times slower.
+// Tests that are made smaller: under sanitizers, where everything is some ten times slower, and
+// kernels under compute-sanitizer 20 to 100 times.
 #pragma once
 
 #include <cstdint>

@@ -14,7 +14,6 @@ using harness::Dice;
 using harness::Request;
 using harness::RowInput;
 using harness::SamplerDescription;
-using harness::words_for;
 
 std::uint64_t any_word(Dice& dice) {
   const std::uint64_t bits = dice.bits();
