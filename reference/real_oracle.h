@@ -23,9 +23,9 @@ struct RealDistribution {
   std::vector<double> probability;  ///< [vocab] the distribution with ambiguous tokens decided as
                                     ///< in exact arithmetic on the float64 values (the lowest ids
                                     ///< of an open tie are in); sums to 1
-  std::int32_t partly_drawn = -1;  ///< token of the support that is drawn with a part of its
-                                   ///< mass: what a right sampler gives it is not known to
-                                   ///< within the weight bound. -1: none
+  std::int32_t partly_drawn = -1;   ///< token of the support that is drawn with a part of its
+                                    ///< mass: what a right sampler gives it is not known to
+                                    ///< within the weight bound. -1: none
   double ambiguous_mass = 0;  ///< mass of ambiguous tokens before renormalisation, over kept mass
   double total_variation_bound = 0;  ///< distance of a sampler within the weight bound from
                                      ///< `probability`, whatever it does with ambiguous tokens

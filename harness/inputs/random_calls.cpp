@@ -23,7 +23,7 @@ void reduce_to_scalar(CallParameter<T>& parameter) {
   parameter.is_array = false;
 }
 
-void choose_seeds(Dice& dice, CallArrays& call) {
+void choose_seeds(Dice& dice, OwnedCall& call) {
   for (CallParameter<std::uint64_t>* parameter : {&call.seed, &call.offset}) {
     parameter->scalar = random_seed(dice);
     if (!dice.once_in(4)) parameter->make_array(call.outputs());
@@ -104,9 +104,9 @@ void mutate(Dice& dice, ProcessingArrays& arrays, std::int64_t vocab) {
 
 }  // namespace
 
-CallArrays random_call(std::uint64_t number, std::int64_t rows, std::int64_t vocab) {
+OwnedCall random_call(std::uint64_t number, std::int64_t rows, std::int64_t vocab) {
   Dice dice(number);
-  CallArrays call;
+  OwnedCall call;
   const std::int64_t gap = dice.once_in(2) ? 0 : dice.between(1, std::min<std::int64_t>(vocab, 40));
   const auto shift = dice.pick<std::size_t>({0, 0, 0, 1, 2, 3, 4, 8, 13, 16, 33, 63});
   call.allocate(static_cast<DType>(number % 3), rows, vocab, vocab + gap, shift);

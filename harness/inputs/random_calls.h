@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "harness/inputs/call_arrays.h"
+#include "harness/inputs/owned_call.h"
 
 namespace fairdraw::harness {
 
@@ -12,7 +12,7 @@ namespace fairdraw::harness {
 /// their own, in half of the calls some out of range, and each as a scalar in some calls; bad rows,
 /// padding, masks, `indices` in and out of range, several samples, strides, odd addresses, every
 /// tie rule, filter order and purpose. The dtype is number % 3. No processing.
-CallArrays random_call(std::uint64_t number, std::int64_t rows, std::int64_t vocab);
+OwnedCall random_call(std::uint64_t number, std::int64_t rows, std::int64_t vocab);
 
 /// Logits processing for a call, from a number: every feature in about half of the calls, with
 /// lists of all lengths, ids that repeat, placeholders, masks and counts instead of lists, counts

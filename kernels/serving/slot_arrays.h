@@ -104,8 +104,8 @@ struct SlotArrays {
 /// Most bytes of a block: more than machines have, and far from where sizes overflow.
 inline constexpr std::int64_t kMaxBytes = std::int64_t{1} << 40;
 
-/// Places the arrays in a block at `block`, which is aligned to 64 bytes; null: sizes alone, which do
-/// not overflow.
+/// Places the arrays in a block at `block`, which is aligned to 64 bytes; null: sizes alone, which
+/// do not overflow.
 SlotArrays place_slot_arrays(const BatchStateOptions& options, std::byte* block);
 
 /// The call of `sample` over the arrays of the first logits.rows slots, wherever they are. Without

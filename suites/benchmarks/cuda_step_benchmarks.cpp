@@ -43,8 +43,8 @@ RequestSnapshot request_of(const Operation& operation, const BatchProcessing& pr
   request.top_p = operation.parameters.top_p;
   request.min_p = operation.parameters.min_p;
   request.seed = 1 + static_cast<std::uint64_t>(row);
-  const reference::RowProcessing given = reference::processing_of_row(
-      processing.lists.view(), row, static_cast<std::size_t>(vocab));
+  const reference::RowProcessing given =
+      reference::processing_of_row(processing.lists.view(), row, static_cast<std::size_t>(vocab));
   request.repetition_penalty = given.repetition_penalty;
   request.frequency_penalty = given.frequency_penalty;
   request.presence_penalty = given.presence_penalty;

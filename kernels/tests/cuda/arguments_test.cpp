@@ -52,10 +52,10 @@ class Call {
   }
 
  private:
-  static CallArrays make() {
+  static OwnedCall make() {
     constexpr std::int64_t kRows = 3;
     constexpr std::int64_t kVocab = 100;
-    CallArrays call;
+    OwnedCall call;
     call.allocate(DType::float32, kRows, kVocab, kVocab + 4, 0);
     std::vector<float> logits(kVocab);
     for (std::size_t i = 0; i < logits.size(); ++i) logits[i] = static_cast<float>(i % 7);
@@ -71,7 +71,7 @@ class Call {
     return call;
   }
 
-  CallArrays call_;
+  OwnedCall call_;
   SampleOutputs outputs_;
   DeviceArrays arrays_;
 };
@@ -270,7 +270,7 @@ TEST(CudaArguments, OperationsNameTheirOwnFields) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   HostMemory host;
   DeviceArrays arrays;
-  const CallArrays call = random_operation_call(Operation::softmax, 12, 4, 60);
+  const OwnedCall call = random_operation_call(Operation::softmax, 12, 4, 60);
   const SampleRequest request = request_in(call, arrays);
   const RowsView rows = request.logits;
   constexpr std::size_t kValues = 240;  // 4 rows of 60

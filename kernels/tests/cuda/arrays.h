@@ -51,7 +51,7 @@ class DeviceBlock {
   std::size_t bytes_ = 0;
 };
 
-/// Where the arrays of a call are put (harness/inputs/call_arrays.h); HostArrays is the same for the
+/// Where the arrays of a call are put (harness/inputs/owned_call.h); HostArrays is the same for the
 /// CPU.
 class DeviceArrays {
  public:

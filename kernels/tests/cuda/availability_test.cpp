@@ -38,14 +38,14 @@ void expect_refused(const Error& error, const std::string& what) {
 
 TEST(CudaAvailability, CallsOnHostMemoryAreRefusedAndWriteNothing) {
   HostArrays arrays;
-  const CallArrays call = random_call(1, 5, 77);
+  const OwnedCall call = random_call(1, 5, 77);
   SampleOutputs outputs(call, kEverything);
   expect_refused(cuda::sample(request_in(call, arrays), result_in(call, outputs, arrays), {}),
                  "sample");
   EXPECT_TRUE(differences(call, SampleOutputs(call, kEverything), outputs, 1).empty());
   for (int i = 0; i < kOperations; ++i) {
     const auto operation = static_cast<Operation>(i);
-    const CallArrays rows = random_operation_call(operation, 1, 5, 77);
+    const OwnedCall rows = random_operation_call(operation, 1, 5, 77);
     OperationOutputs written(operation, rows);
     expect_refused(run_operation(operation, rows, written, arrays, cuda::Execution{}),
                    to_string(operation));

@@ -17,7 +17,7 @@
 namespace fairdraw::suites {
 namespace {
 
-SampleOutputs on_the_cpu(const CallArrays& call) {
+SampleOutputs on_the_cpu(const OwnedCall& call) {
   SampleOutputs outputs(call, kEverything);
   HostArrays host;
   const Error error = sample(request_in(call, host), result_in(call, outputs, host));
@@ -25,7 +25,7 @@ SampleOutputs on_the_cpu(const CallArrays& call) {
   return outputs;
 }
 
-SampleOutputs on_the_gpu(const CallArrays& call, const CallResults& wanted, cuda::Path path) {
+SampleOutputs on_the_gpu(const OwnedCall& call, const CallResults& wanted, cuda::Path path) {
   SampleOutputs outputs(call, wanted);
   DeviceArrays arrays;
   const SampleRequest request = request_in(call, arrays);
@@ -36,7 +36,7 @@ SampleOutputs on_the_gpu(const CallArrays& call, const CallResults& wanted, cuda
   return outputs;
 }
 
-void expect_same(const CallArrays& call, const SampleOutputs& expected, const SampleOutputs& got,
+void expect_same(const OwnedCall& call, const SampleOutputs& expected, const SampleOutputs& got,
                  const std::string& what) {
   for (const Difference& difference : differences(call, expected, got, 5)) {
     ADD_FAILURE() << what << ": " << difference.what << "\n  "
@@ -64,7 +64,7 @@ TEST(CudaContract, AnEmptyBatchIsTakenAndWritesNothing) {
 
 TEST(CudaContract, OutputsOfNoRowAreOutOfRange) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
-  CallArrays call;
+  OwnedCall call;
   call.allocate(DType::float32, 0, 50, 50, 0);
   call.indices = {0, -1, 7};
   call.num_samples = 2;
@@ -83,7 +83,7 @@ TEST(CudaContract, LargestBatchMatchesCpu) {
     const std::int64_t vocab = number == 30 ? 7 : 130;
     if (is_reduced() && vocab > 100) continue;
     const std::int64_t rows = number == 30 && !is_reduced() ? (1 << 22) - 1 : 70'000;
-    CallArrays call = random_call(number, rows, vocab);
+    OwnedCall call = random_call(number, rows, vocab);
     call.indices.clear();
     call.num_samples = 1;
     call.seed.make_array(call.rows);
@@ -105,7 +105,7 @@ TEST(CudaContract, ManyOutputsOfOneRowAndManySamplesEqualTheCpus) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   const int outputs = is_reduced() ? 300 : 70000;  // more than a grid's second dimension
   for (const std::uint64_t number : {33U, 34U}) {
-    CallArrays call = random_call(number, 2, 300);
+    OwnedCall call = random_call(number, 2, 300);
     call.active.clear();
     call.seed = {};
     call.offset = {};
@@ -229,9 +229,9 @@ TEST(CudaContract, MatricesOfMoreThanTwoToTheThirtyTwoValuesAreReadAndWritten) {
 // ------------------------------------------------------------------------
 
 /// Rows that all have a token, each with parameters of its own.
-CallArrays good_call(std::int64_t vocab) {
+OwnedCall good_call(std::int64_t vocab) {
   constexpr std::int64_t kRows = 7;
-  CallArrays call;
+  OwnedCall call;
   call.allocate(DType::float32, kRows, vocab, vocab + 3, 4);
   call.make_parameter_arrays(kRows);
   call.seed.make_array(kRows);
@@ -253,37 +253,36 @@ CallArrays good_call(std::int64_t vocab) {
 
 struct Mutated {
   RowStatus status;
-  std::function<void(CallArrays&, std::int64_t)> mutation;
+  std::function<void(OwnedCall&, std::int64_t)> mutation;
 };
 
 /// Every way for one row to fail.
 std::vector<Mutated> all_mutated() {
   static constexpr float kInf = std::numeric_limits<float>::infinity();
   static constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-  const auto set_last = [](CallArrays& call, std::int64_t row, float value) {
+  const auto set_last = [](OwnedCall& call, std::int64_t row, float value) {
     const auto at = static_cast<std::size_t>(row * call.row_stride + call.vocab - 1) * 4;
     std::memcpy(call.values.data() + call.shift + at, &value, 4);
   };
   return {
-      {RowStatus::nan_input,
-       [=](CallArrays& call, std::int64_t row) { set_last(call, row, kNan); }},
+      {RowStatus::nan_input, [=](OwnedCall& call, std::int64_t row) { set_last(call, row, kNan); }},
       {RowStatus::infinite_input,
-       [=](CallArrays& call, std::int64_t row) { set_last(call, row, kInf); }},
+       [=](OwnedCall& call, std::int64_t row) { set_last(call, row, kInf); }},
       {RowStatus::no_allowed_token,
-       [](CallArrays& call, std::int64_t row) {
+       [](OwnedCall& call, std::int64_t row) {
          const std::vector<float> nothing(static_cast<std::size_t>(call.vocab), -kInf);
          call.set_row(row, nothing.data());
        }},
       {RowStatus::invalid_temperature,
-       [](CallArrays& call, std::int64_t row) { call.temperature.set(row) = -1.0F; }},
+       [](OwnedCall& call, std::int64_t row) { call.temperature.set(row) = -1.0F; }},
       {RowStatus::invalid_top_k,
-       [](CallArrays& call, std::int64_t row) { call.top_k.set(row) = -2; }},
+       [](OwnedCall& call, std::int64_t row) { call.top_k.set(row) = -2; }},
       {RowStatus::invalid_top_p,
-       [](CallArrays& call, std::int64_t row) { call.top_p.set(row) = kNan; }},
+       [](OwnedCall& call, std::int64_t row) { call.top_p.set(row) = kNan; }},
       {RowStatus::invalid_min_p,
-       [](CallArrays& call, std::int64_t row) { call.min_p.set(row) = 1.5F; }},
+       [](OwnedCall& call, std::int64_t row) { call.min_p.set(row) = 1.5F; }},
       {RowStatus::inactive,
-       [](CallArrays& call, std::int64_t row) { call.active[static_cast<std::size_t>(row)] = 0; }},
+       [](OwnedCall& call, std::int64_t row) { call.active[static_cast<std::size_t>(row)] = 0; }},
   };
 }
 
@@ -291,12 +290,12 @@ TEST(CudaContract, OneBadRowFailsAloneWithItsOwnStatus) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   for (const std::int64_t vocab : {1000, 40000}) {
     if (is_reduced() && vocab > 1000) continue;
-    const CallArrays good = good_call(vocab);
+    const OwnedCall good = good_call(vocab);
     const SampleOutputs before = on_the_cpu(good);
     for (const RowStatus status : before.statuses) ASSERT_EQ(status, RowStatus::ok);
     for (const Mutated& mutated : all_mutated()) {
       for (const std::size_t bad : {0U, 3U, 6U}) {
-        CallArrays call = good;
+        OwnedCall call = good;
         mutated.mutation(call, static_cast<std::int64_t>(bad));
         for (const cuda::Path path : available_paths()) {
           for (const CallResults& wanted : {kTokensAndStatuses, kEverything}) {
@@ -319,11 +318,11 @@ TEST(CudaContract, OneBadRowFailsAloneWithItsOwnStatus) {
 
 TEST(CudaContract, ARowAloneAndAnywhereInABatchGivesTheSameToken) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
-  const CallArrays call = good_call(5000);
+  const OwnedCall call = good_call(5000);
   for (const cuda::Path path : available_paths()) {
     const SampleOutputs together = on_the_gpu(call, kTokensAndStatuses, path);
     for (std::int64_t row = 0; row < call.rows; ++row) {
-      CallArrays alone = call;
+      OwnedCall alone = call;
       alone.allocate(call.dtype, 1, call.vocab, call.vocab, 0);
       std::memcpy(
           alone.values.data(),
@@ -348,7 +347,7 @@ TEST(CudaContract, ARowAloneAndAnywhereInABatchGivesTheSameToken) {
 
 TEST(CudaContract, AHundredCallsGiveTheSameBits) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
-  CallArrays call = random_call(51, 60, is_reduced() ? 700 : 20001);
+  OwnedCall call = random_call(51, 60, is_reduced() ? 700 : 20001);
   const int calls = is_reduced() ? 5 : 100;
   const auto same_floats = [](const std::vector<float>& a, const std::vector<float>& b) {
     return std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;

@@ -33,7 +33,7 @@ std::vector<CallResults> wanted_sets(std::uint64_t number) {
 }
 
 /// Runs a call on both sides and reports differences.
-void compare_call(std::uint64_t number, const CallArrays& call, DeviceArrays& arrays,
+void compare_call(std::uint64_t number, const OwnedCall& call, DeviceArrays& arrays,
                   StatusCounts& statuses) {
   SampleOutputs expected(call, kEverything);
   HostArrays host;
@@ -140,7 +140,7 @@ TEST(CudaDifferential, ProcessedRowsMatchCpu) {
                             : static_cast<std::int64_t>(1 + random() % (i % 2 == 0 ? 100 : 5000));
     const std::int64_t most = is_reduced() ? 20 : std::min<std::int64_t>(200, 4000000 / vocab);
     const auto rows = static_cast<std::int64_t>(1 + random() % static_cast<std::uint64_t>(most));
-    CallArrays call = random_call(8000000 + i, rows, vocab);
+    OwnedCall call = random_call(8000000 + i, rows, vocab);
     call.processing = harness::random_processing(i, call.rows, call.vocab);
     compare_call(8000000 + i, call, arrays, statuses);
   }
@@ -174,14 +174,14 @@ TEST(CudaDifferential, StrideAndAddressChangeNothingInAnyDtype) {
   if (is_reduced()) vocabs.pop_back();
   for (const std::int64_t vocab : vocabs) {
     for (std::uint64_t number = 7000000; number < 7000003; ++number) {  // one a dtype
-      const CallArrays base = random_call(number, 9, vocab);
+      const OwnedCall base = random_call(number, 9, vocab);
       const std::size_t size = base.dtype == DType::float32 ? 4 : 2;
       for (std::size_t shift = 0; shift < (is_reduced() ? 4U : 33U); ++shift) {
-        CallArrays call = base;
+        OwnedCall call = base;
         call.allocate(base.dtype, base.rows, vocab, vocab + static_cast<std::int64_t>(shift % 5),
                       shift);
         for (std::int64_t row = 0; row < base.rows; ++row) {
-          const auto stride = [size](const CallArrays& of) {
+          const auto stride = [size](const OwnedCall& of) {
             return static_cast<std::ptrdiff_t>(of.row_stride) * static_cast<std::ptrdiff_t>(size);
           };
           const auto from =

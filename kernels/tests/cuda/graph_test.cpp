@@ -19,8 +19,8 @@ namespace fairdraw::suites {
 namespace {
 
 /// A call with an array for every parameter, so that a replay can change all of them.
-CallArrays call_of_arrays(std::uint64_t number, std::int64_t rows, std::int64_t vocab) {
-  CallArrays call = random_call(number, rows, vocab);
+OwnedCall call_of_arrays(std::uint64_t number, std::int64_t rows, std::int64_t vocab) {
+  OwnedCall call = random_call(number, rows, vocab);
   call.indices.clear();
   call.num_samples = 1;
   const auto to_array = [rows](auto& parameter) {
@@ -44,7 +44,7 @@ void overwrite(const PerRequest<T>& parameter, const std::vector<T>& values) {
           "cudaMemcpy");
 }
 
-void expect_equal_to_the_cpu(const CallArrays& call, const SampleOutputs& got,
+void expect_equal_to_the_cpu(const OwnedCall& call, const SampleOutputs& got,
                              const std::string& what) {
   SampleOutputs expected(call, kEverything);
   HostArrays host;
@@ -61,8 +61,8 @@ TEST(CudaGraph, AReplayReadsSeedsOffsetsAndParametersAnew) {
   Stream stream;
   for (const cuda::Path path : available_paths()) {
     for (const CallResults& wanted : {kTokensAndStatuses, kEverything}) {
-      CallArrays call = call_of_arrays(11, 12, 3001);
-      const CallArrays others = call_of_arrays(14, 12, 3001);
+      OwnedCall call = call_of_arrays(11, 12, 3001);
+      const OwnedCall others = call_of_arrays(14, 12, 3001);
       SampleOutputs got(call, wanted);
       DeviceArrays arrays;
       const SampleRequest request = request_in(call, arrays);
@@ -113,7 +113,7 @@ TEST(CudaGraph, EveryOperationIsCapturedAndReplayed) {
     for (int i = 0; i < kOperations; ++i) {
       const auto operation = static_cast<Operation>(i);
       const std::string what = std::string(to_string(operation)) + " on " + cuda::to_string(path);
-      const CallArrays call = random_operation_call(operation, 21, 7, 2050);
+      const OwnedCall call = random_operation_call(operation, 21, 7, 2050);
       OperationOutputs expected(operation, call);
       HostArrays host;
       ASSERT_FALSE(run_operation(operation, call, expected, host, Execution{})) << what;
@@ -157,7 +157,7 @@ TEST(CudaGraph, EveryOperationIsCapturedAndReplayed) {
 TEST(CudaGraph, ArgumentsAreCheckedDuringACaptureAndDoNotBreakIt) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   Stream stream;
-  const CallArrays call = call_of_arrays(12, 4, 500);
+  const OwnedCall call = call_of_arrays(12, 4, 500);
   SampleOutputs got(call, kTokensAndStatuses);
   std::vector<std::int32_t> on_the_host(4, -7);
   DeviceArrays arrays;
@@ -182,7 +182,7 @@ TEST(CudaGraph, ArgumentsAreCheckedDuringACaptureAndDoNotBreakIt) {
 TEST(CudaStreams, AThousandCallsTakeNoMemory) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   Stream stream;
-  const CallArrays call = call_of_arrays(13, 8, 1025);
+  const OwnedCall call = call_of_arrays(13, 8, 1025);
   const int calls = is_reduced() ? 20 : 1000;
   for (const cuda::Path path : available_paths()) {
     for (const CallResults& wanted : {kTokensAndStatuses, kEverything}) {
@@ -215,7 +215,7 @@ TEST(CudaStreams, TwoStreamsAtOnceDoNotDisturbEachOther) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   struct Side {
     Stream stream;
-    CallArrays call;
+    OwnedCall call;
     SampleOutputs got;
     DeviceArrays arrays;
     SampleRequest request;

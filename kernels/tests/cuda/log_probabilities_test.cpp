@@ -32,7 +32,7 @@ struct Reports {
   std::vector<RowStatus> statuses;
 
   /// By number, so that every mix of results occurs.
-  Reports(const CallArrays& call, std::uint64_t number) {
+  Reports(const OwnedCall& call, std::uint64_t number) {
     std::mt19937_64 random(number);
     mode = static_cast<LogprobsMode>(number % 4);
     rank_rule = static_cast<RankRule>(random() % 2);
@@ -53,7 +53,7 @@ struct Reports {
   }
 
   template <class Arrays>
-  LogprobsResult result_in(const CallArrays& call, Arrays& arrays) {
+  LogprobsResult result_in(const OwnedCall& call, Arrays& arrays) {
     const auto view = [&arrays](auto& array) {
       return View(arrays.out(array), static_cast<std::int64_t>(array.size()));
     };
@@ -70,7 +70,7 @@ struct Reports {
   }
 
   template <class Arrays>
-  SampleResult sample_result_in(const CallArrays& call, Arrays& arrays) {
+  SampleResult sample_result_in(const OwnedCall& call, Arrays& arrays) {
     SampleResult result;
     result.tokens = {arrays.out(tokens), static_cast<std::int64_t>(tokens.size())};
     result.statuses = {arrays.out(statuses), static_cast<std::int64_t>(statuses.size())};
@@ -119,7 +119,7 @@ std::string describe(const Reports& reports) {
 
 class Comparison {
  public:
-  void compare_samples(std::uint64_t number, const CallArrays& call) {
+  void compare_samples(std::uint64_t number, const OwnedCall& call) {
     Reports expected(call, number);
     HostArrays host;
     const Error refused = sample(request_in(call, host), expected.sample_result_in(call, host));
@@ -136,7 +136,7 @@ class Comparison {
   }
 
   /// Of tokens that the caller gives: those of other rows, some that no row has.
-  void compare_given(std::uint64_t number, const CallArrays& call) {
+  void compare_given(std::uint64_t number, const OwnedCall& call) {
     Reports expected(call, number);
     std::mt19937_64 random(~number);
     std::vector<std::int32_t> tokens(expected.tokens.size());
@@ -168,7 +168,7 @@ class Comparison {
   std::int64_t ok = 0, failed = 0;
 
  private:
-  void expect_equal(std::uint64_t number, const CallArrays& call, const Error& error,
+  void expect_equal(std::uint64_t number, const OwnedCall& call, const Error& error,
                     const Reports& expected, const Reports& got, cuda::Path path) {
     ASSERT_FALSE(error) << "call " << number << ": " << error.message;
     arrays_.fetch();
@@ -181,7 +181,7 @@ class Comparison {
   DeviceArrays arrays_;
 };
 
-CallArrays call_of(std::uint64_t number) {
+OwnedCall call_of(std::uint64_t number) {
   std::mt19937_64 random(number * 0x9e3779b97f4a7c15);
   const std::vector<std::int64_t> large = {32000, 50304, 128256, 262144, kMaxVocab};
   const bool wide = number % 16 == 15 && !is_reduced();
@@ -190,7 +190,7 @@ CallArrays call_of(std::uint64_t number) {
                          : static_cast<std::int64_t>(1 + random() % (number % 2 == 0 ? 100 : 5000));
   const std::int64_t most = is_reduced() ? 20 : std::min<std::int64_t>(150, 2000000 / vocab);
   const auto rows = static_cast<std::int64_t>(1 + random() % static_cast<std::uint64_t>(most));
-  CallArrays call = random_call(9000000 + number, rows, vocab);
+  OwnedCall call = random_call(9000000 + number, rows, vocab);
   if (number % 3 == 0) call.processing = harness::random_processing(number, call.rows, call.vocab);
   return call;
 }
@@ -212,12 +212,12 @@ struct ProcessedRows {
   std::vector<RowStatus> statuses;
   std::int64_t stride;
 
-  explicit ProcessedRows(const CallArrays& call) : stride(call.vocab + 3) {
+  explicit ProcessedRows(const OwnedCall& call) : stride(call.vocab + 3) {
     rows.assign(static_cast<std::size_t>(call.rows * stride), 77.0F);
     statuses.assign(static_cast<std::size_t>(call.rows), RowStatus::impossible_draft);
   }
   template <class Arrays>
-  ProcessLogitsResult result_in(const CallArrays& call, Arrays& arrays) {
+  ProcessLogitsResult result_in(const OwnedCall& call, Arrays& arrays) {
     return {{arrays.out(rows), call.rows, stride}, {arrays.out(statuses), call.rows}};
   }
   /// Whether the bits are the same.
@@ -230,7 +230,7 @@ struct ProcessedRows {
 };
 
 template <class Arrays>
-ProcessLogitsRequest process_request_in(const CallArrays& call, Arrays& arrays) {
+ProcessLogitsRequest process_request_in(const OwnedCall& call, Arrays& arrays) {
   const SampleRequest request = request_in(call, arrays);
   return {request.logits, request.processing, request.allowed, request.active};
 }
@@ -240,7 +240,7 @@ TEST(CudaLogProbabilities, ProcessedRowsHaveTheCpusBits) {
   DeviceArrays arrays;
   const std::uint64_t calls = is_reduced() ? 12 : 400;
   for (std::uint64_t i = 0; i < calls; ++i) {
-    CallArrays call = call_of(200000 + i);
+    OwnedCall call = call_of(200000 + i);
     if (i % 4 != 0) call.processing = harness::random_processing(i, call.rows, call.vocab);
     ProcessedRows expected(call);
     HostArrays host;
@@ -265,7 +265,7 @@ TEST(CudaLogProbabilities, ArgumentsAreNamed) {
   std::uint64_t number = 0;  // of a report that has ranks
   const auto call_with = [](std::uint64_t n) { return random_call(n, 4, 50); };
   while (Reports(call_with(number), number).ranks.empty()) ++number;
-  const CallArrays call = call_with(number);
+  const OwnedCall call = call_with(number);
   Reports reports(call, number);
   DeviceArrays arrays;
   const SampleRequest request = request_in(call, arrays);

@@ -57,7 +57,7 @@ const Rows kWide{
       return std::array<std::int64_t, 3>{32000, 50304, 128256}[call % 3];
     }};
 
-void make_row(const Rows& rows, std::uint64_t number, CallArrays& call, std::int64_t row) {
+void make_row(const Rows& rows, std::uint64_t number, OwnedCall& call, std::int64_t row) {
   Dice dice = dice_of(rows.stream, number, static_cast<std::uint64_t>(row) + 1);
   std::vector<float> logits = harness::random_logits(dice, call.vocab, call.dtype);
   call.set_parameters(row, harness::random_parameters(dice, logits));
@@ -72,10 +72,10 @@ void make_row(const Rows& rows, std::uint64_t number, CallArrays& call, std::int
 }
 
 /// Call `number` with its first `row_count` rows.
-CallArrays make_call(const Rows& rows, std::uint64_t number, std::int64_t row_count) {
+OwnedCall make_call(const Rows& rows, std::uint64_t number, std::int64_t row_count) {
   Dice dice = dice_of(rows.stream, number, 0);
   const std::int64_t vocab = rows.vocab(number, dice);
-  CallArrays call;
+  OwnedCall call;
   const auto dtype = static_cast<DType>(dice.below(3));
   // None in half of the calls.
   const std::int64_t gap = std::max<std::int64_t>(0, dice.between(-20, 19));
@@ -107,7 +107,7 @@ class Comparison {
   explicit Comparison(const Rows& rows) : rows_(rows) {}
 
   void run(std::uint64_t number, std::int64_t row_count) {
-    const CallArrays call = make_call(rows_, number, row_count);
+    const OwnedCall call = make_call(rows_, number, row_count);
     // A second run of the fused kind, which writes nothing but tokens and statuses. Log-
     // probabilities and probabilities are for the smaller tests.
     constexpr CallResults kMasks{true, true, false, true, false};
@@ -171,7 +171,7 @@ class Comparison {
     cuda::Execution execution;
   };
 
-  void report(std::uint64_t number, const CallArrays& call, cuda::Path path,
+  void report(std::uint64_t number, const OwnedCall& call, cuda::Path path,
               const std::vector<Difference>& found) {
     for (const Difference& difference : found) {
       if (++different_ > static_cast<std::int64_t>(kMaxReported)) continue;

@@ -40,7 +40,7 @@ std::vector<std::int32_t> numbers_of(const std::vector<RowStatus>& statuses) {
 void compare_operation(Operation operation, std::uint64_t number, std::int64_t rows,
                        std::int64_t vocab, DeviceArrays& arrays,
                        std::array<std::int64_t, 11>& statuses) {
-  const CallArrays call = random_operation_call(operation, number, rows, vocab);
+  const OwnedCall call = random_operation_call(operation, number, rows, vocab);
   OperationOutputs expected(operation, call);
   HostArrays host;
   const Error refused = run_operation(operation, call, expected, host, Execution{});

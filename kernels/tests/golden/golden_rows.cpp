@@ -202,10 +202,10 @@ std::vector<GoldenInput> golden_inputs() {
   return inputs;
 }
 
-CallArrays golden_call(const GoldenInput& input) {
+OwnedCall golden_call(const GoldenInput& input) {
   std::vector<float> logits(static_cast<std::size_t>(input.vocab));
   harness::generate_row(input.family, input.stream, input.row_number, logits);
-  CallArrays call;
+  OwnedCall call;
   call.allocate(input.dtype, 1, input.vocab, input.vocab, 0);
   call.set_row(0, logits.data());
   call.temperature.scalar = input.temperature;

@@ -62,7 +62,7 @@ std::vector<GoldenInput> golden_inputs();
 std::span<const harness::Family> golden_families();
 
 /// The call of one row.
-CallArrays golden_call(const GoldenInput& input);
+OwnedCall golden_call(const GoldenInput& input);
 
 /// What the outputs of golden_call say.
 GoldenTokens tokens_of(const SampleOutputs& outputs);

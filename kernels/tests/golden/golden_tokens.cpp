@@ -12,7 +12,7 @@
 namespace fairdraw::suites {
 namespace {
 
-GoldenTokens run_on(const CallArrays& call, cuda::Path path, DeviceArrays& arrays) {
+GoldenTokens run_on(const OwnedCall& call, cuda::Path path, DeviceArrays& arrays) {
   SampleOutputs outputs(call, {true, true, false, false, false});
   arrays.rewind();
   const SampleRequest request = request_in(call, arrays);
@@ -27,7 +27,7 @@ int write_golden_tokens(const std::string& path, GoldenFile file) {
   DeviceArrays arrays;
   int differing = 0;
   for (const GoldenInput& input : golden_inputs()) {
-    const CallArrays call = golden_call(input);
+    const OwnedCall call = golden_call(input);
     const GoldenTokens given = run_on(call, cuda::Path::best, arrays);
     for (const cuda::Path other : available_paths()) {
       if (run_on(call, other, arrays) == given) continue;

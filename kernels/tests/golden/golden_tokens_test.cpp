@@ -26,7 +26,7 @@ TEST(GoldenTokens, CpusGiveTheTokensOfTheGpu) {
   ASSERT_FALSE(file.gpu.empty());
   int reported = 0;
   for (const GoldenRow& row : file.rows) {
-    const CallArrays call = golden_call(row.input);
+    const OwnedCall call = golden_call(row.input);
     for (const CpuTarget target : available_targets()) {
       SampleOutputs outputs(call, {true, true, false, false, false});
       HostArrays arrays;

@@ -77,7 +77,7 @@ bool draws(Operation operation) { return traits_of(operation).writes == Writes::
 
 const char* to_string(Operation operation) { return traits_of(operation).name; }
 
-OperationOutputs::OperationOutputs(Operation operation, const CallArrays& call) {
+OperationOutputs::OperationOutputs(Operation operation, const OwnedCall& call) {
   if (draws(operation)) {
     prefill(tokens, call.outputs() * call.num_samples);
     prefill(statuses, call.outputs());
@@ -102,9 +102,9 @@ bool OperationOutputs::operator==(const OperationOutputs& other) const {
          same_bytes(matrix, other.matrix) && same_bytes(masked, other.masked);
 }
 
-CallArrays random_operation_call(Operation operation, std::uint64_t number, std::int64_t rows,
-                                 std::int64_t vocab) {
-  CallArrays call = random_call(number, rows, vocab);
+OwnedCall random_operation_call(Operation operation, std::uint64_t number, std::int64_t rows,
+                                std::int64_t vocab) {
+  OwnedCall call = random_call(number, rows, vocab);
   call.allowed.clear();
   call.active.clear();
   if (!draws(operation)) call.indices.clear();
@@ -138,7 +138,7 @@ ChainCall random_chain_call(std::uint64_t number, std::int64_t vocab) {
   const auto sometimes = [&random](std::uint64_t bound) {
     return random() % 2 == 0 ? 0 : random() % bound;
   };
-  const auto allocate = [&](CallArrays& rows, DType type, std::int64_t count) {
+  const auto allocate = [&](OwnedCall& rows, DType type, std::int64_t count) {
     const auto gap = static_cast<std::int64_t>(sometimes(9));
     rows.allocate(type, count, vocab, vocab + gap, sometimes(20));
   };

@@ -38,20 +38,20 @@ struct OperationOutputs {
   std::vector<std::int32_t> tokens;
   std::vector<RowStatus> statuses;
   std::vector<float> matrix;
-  std::vector<std::uint8_t> masked;  ///< as CallArrays::values; in place: a copy of them
+  std::vector<std::uint8_t> masked;  ///< as OwnedCall::values; in place: a copy of them
   std::int64_t matrix_stride = 0, masked_stride = 0;
 
-  OperationOutputs(Operation operation, const CallArrays& call);
+  OperationOutputs(Operation operation, const OwnedCall& call);
   bool operator==(const OperationOutputs& other) const;  ///< every byte
 };
 
 /// Random rows of logits, or of probabilities that do not sum to 1, for the operation.
-CallArrays random_operation_call(Operation operation, std::uint64_t number, std::int64_t rows,
-                                 std::int64_t vocab);
+OwnedCall random_operation_call(Operation operation, std::uint64_t number, std::int64_t rows,
+                                std::int64_t vocab);
 
 /// Runs on the CPU (Execution, HostArrays) or on the GPU (cuda::Execution, DeviceArrays).
 template <class Arrays, class AnyExecution>
-Error run_operation(Operation operation, const CallArrays& call, OperationOutputs& outputs,
+Error run_operation(Operation operation, const OwnedCall& call, OperationOutputs& outputs,
                     Arrays& arrays, const AnyExecution& execution) {
   // The execution's type picks the backend: its namespace is searched for each call too.
   const SampleRequest request = request_in(call, arrays);
@@ -105,7 +105,7 @@ Error run_operation(Operation operation, const CallArrays& call, OperationOutput
 /// A batch of chains: rows of both sides, each in its own dtype and with its own stride.
 struct ChainCall {
   std::int64_t batch = 0, num_draft_tokens = 0;
-  CallArrays draft, target;  ///< rows, and the target's seed and offset, one a request or scalar
+  OwnedCall draft, target;  ///< rows, and the target's seed and offset, one a request or scalar
   std::vector<std::int32_t> draft_tokens;
 };
 

@@ -22,7 +22,7 @@
 #include "common/philox.h"
 #include "fairdraw/process_logits.h"
 #include "fairdraw/sample.h"
-#include "harness/inputs/call_arrays.h"
+#include "harness/inputs/owned_call.h"
 #include "harness/inputs/processing_rows.h"
 #include "harness/run/calls/logits_source.h"
 #include "reference/processing_model.h"
@@ -41,7 +41,7 @@ constexpr std::size_t kRows = 5;
 struct ProcessedBatch {
   std::vector<RandomRow> rows;
   std::vector<RowProcessing> given;  // before it was packed
-  harness::CallArrays call;
+  harness::OwnedCall call;
 
   std::int64_t words() const { return (call.vocab + 31) / 32; }
 
@@ -53,7 +53,7 @@ struct ProcessedBatch {
 };
 
 void write_logits(ProcessedBatch& batch, std::int64_t stride, std::size_t shift) {
-  harness::CallArrays& call = batch.call;
+  harness::OwnedCall& call = batch.call;
   call.allocate(call.dtype, static_cast<std::int64_t>(kRows), call.vocab, stride, shift);
   for (std::size_t r = 0; r < kRows; ++r) {
     for (float& x : batch.rows[r].logits) x = harness::rounded_to(call.dtype, x);
@@ -64,7 +64,7 @@ void write_logits(ProcessedBatch& batch, std::int64_t stride, std::size_t shift)
 ProcessedBatch random_batch(std::uint64_t number, std::size_t vocab) {
   std::mt19937_64 random(number);
   ProcessedBatch batch;
-  harness::CallArrays& call = batch.call;
+  harness::OwnedCall& call = batch.call;
   call.vocab = static_cast<std::int64_t>(vocab);
   call.dtype = static_cast<DType>(random() % 3);
   const std::int64_t stride =

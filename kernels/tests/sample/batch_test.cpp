@@ -9,7 +9,7 @@
 
 #include "common/philox.h"
 #include "fairdraw/sample.h"
-#include "harness/inputs/call_arrays.h"
+#include "harness/inputs/owned_call.h"
 #include "tests/sample/random_rows.h"
 
 namespace fairdraw::suites {
@@ -20,8 +20,8 @@ constexpr std::int64_t kVocab = 1003;  // no multiple of a vector
 
 /// Rows of one width with parameters of their own, `stride` values apart, starting `shift` bytes
 /// into the buffer.
-harness::CallArrays batch_of_rows(DType dtype, std::int64_t stride, std::size_t shift) {
-  harness::CallArrays call;
+harness::OwnedCall batch_of_rows(DType dtype, std::int64_t stride, std::size_t shift) {
+  harness::OwnedCall call;
   call.allocate(dtype, kRows, kVocab, stride, shift);
   call.make_parameter_arrays(kRows);
   for (auto* parameter : {&call.seed, &call.offset}) parameter->make_array(kRows);
@@ -41,7 +41,7 @@ struct Outcome {
   bool operator==(const Outcome&) const = default;
 };
 
-Outcome run(const harness::CallArrays& call, const Execution& execution) {
+Outcome run(const harness::OwnedCall& call, const Execution& execution) {
   const auto count = static_cast<std::size_t>(call.outputs());
   const auto tokens = static_cast<std::int64_t>(count) * call.num_samples;
   Outcome outcome{std::vector<std::int32_t>(static_cast<std::size_t>(tokens), -7),
@@ -58,7 +58,7 @@ Outcome run(const harness::CallArrays& call, const Execution& execution) {
 TEST(Batch, StrideAlignmentAndThreadsChangeNothingInAnyDtype) {
   for (const CpuTarget target : available_targets()) {
     for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16}) {
-      const harness::CallArrays call = batch_of_rows(dtype, kVocab, 0);
+      const harness::OwnedCall call = batch_of_rows(dtype, kVocab, 0);
       const Outcome expected = run(call, {target, 1});
       for (const std::size_t shift : {1U, 2U, 3U, 4U, 8U, 20U, 33U, 63U}) {
         EXPECT_EQ(run(batch_of_rows(dtype, kVocab, shift), {target, 1}), expected)
@@ -76,10 +76,10 @@ TEST(Batch, StrideAlignmentAndThreadsChangeNothingInAnyDtype) {
 }
 
 TEST(Batch, ARowAloneThroughIndicesAndWithManySamplesIsTheSame) {
-  const harness::CallArrays batch = batch_of_rows(DType::float32, kVocab, 0);
+  const harness::OwnedCall batch = batch_of_rows(DType::float32, kVocab, 0);
   const Outcome expected = run(batch, {});
   // Output i samples row (7 i) mod 33 with that row's seed; every row is met, in another order.
-  harness::CallArrays call = batch;
+  harness::OwnedCall call = batch;
   call.num_samples = 3;
   for (std::int32_t i = 0; i < kRows; ++i) {
     const std::int32_t row = (7 * i) % static_cast<std::int32_t>(kRows);

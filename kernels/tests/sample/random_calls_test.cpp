@@ -19,7 +19,7 @@ TEST(RandomCalls, MeetEveryStatusAndAreTheSameOnEveryTarget) {
   for (std::uint64_t number = 0; number < budget(1000) && !HasFailure(); ++number) {
     const auto rows = static_cast<std::int64_t>(1 + number % 23);
     const auto vocab = static_cast<std::int64_t>(1 + number * 7919 % (number % 4 == 0 ? 900 : 70));
-    CallArrays call = random_call(number, rows, vocab);
+    OwnedCall call = random_call(number, rows, vocab);
     if (number % 2 == 0) call.processing = harness::random_processing(number, rows, vocab);
     SampleOutputs expected(call, kEverything);
     for (const CpuTarget target : targets) {

@@ -37,7 +37,7 @@ bool logprobs_agree(float expected, float got) {
 /// Collects differences of arrays with `per_row` values an output or a row.
 class Comparison {
  public:
-  Comparison(const CallArrays& call, std::size_t most) : call_(call), most_(most) {}
+  Comparison(const OwnedCall& call, std::size_t most) : call_(call), most_(most) {}
 
   template <class T, class Agree>
   void compare(const char* name, const std::vector<T>& expected, const std::vector<T>& got,
@@ -81,14 +81,14 @@ class Comparison {
     return number >= 0 && number < kRowStatuses ? to_string(value) : std::to_string(number);
   }
 
-  const CallArrays& call_;
+  const OwnedCall& call_;
   std::size_t most_;
   std::vector<Difference> found_;
 };
 
 }  // namespace
 
-SampleOutputs::SampleOutputs(const CallArrays& call, const CallResults& wanted) {
+SampleOutputs::SampleOutputs(const OwnedCall& call, const CallResults& wanted) {
   const std::int64_t outputs = call.outputs();
   const std::int64_t count = outputs * call.num_samples;
   prefill(tokens, count);
@@ -105,7 +105,7 @@ SampleOutputs::SampleOutputs(const CallArrays& call, const CallResults& wanted) 
   if (wanted.probs) prefill(probs, call.rows * probs_stride);
 }
 
-std::string describe_row(const CallArrays& call, std::int64_t row) {
+std::string describe_row(const OwnedCall& call, std::int64_t row) {
   std::string text = fmt::format(
       "row {} of {}, vocab {}, {}, row_stride {}, byte {}, tie_rule {}, filter_order {}, purpose "
       "{}, "
@@ -122,7 +122,7 @@ std::string describe_row(const CallArrays& call, std::int64_t row) {
                             call.seed.is_array ? "array" : "scalar", call.offset.at(row));
 }
 
-std::vector<Difference> differences(const CallArrays& call, const SampleOutputs& expected,
+std::vector<Difference> differences(const OwnedCall& call, const SampleOutputs& expected,
                                     const SampleOutputs& got, std::size_t most) {
   Comparison comparison(call, most);
   comparison.compare_bits("status", expected.statuses, got.statuses, 1, true);

@@ -12,8 +12,8 @@
 
 namespace fairdraw::suites {
 
-using harness::CallArrays;
 using harness::HostArrays;
+using harness::OwnedCall;
 using harness::random_call;
 
 /// Which results a call asks for. Fewer results take other ways through the kernels.
@@ -33,12 +33,12 @@ struct SampleOutputs {
   std::vector<float> probs;
   std::int64_t mask_stride = 0, probs_stride = 0;
 
-  SampleOutputs(const CallArrays& call, const CallResults& wanted);
+  SampleOutputs(const OwnedCall& call, const CallResults& wanted);
 };
 
 /// The results over arrays in host or device memory (DeviceArrays, HostArrays).
 template <class Arrays>
-SampleResult result_in(const CallArrays& call, SampleOutputs& outputs, Arrays& arrays) {
+SampleResult result_in(const OwnedCall& call, SampleOutputs& outputs, Arrays& arrays) {
   SampleResult result;
   const auto view = [&arrays](auto& values) {
     return View(arrays.out(values), static_cast<std::int64_t>(values.size()));
@@ -58,7 +58,7 @@ SampleResult result_in(const CallArrays& call, SampleOutputs& outputs, Arrays& a
 }
 
 /// The parameters of a row, to run it again.
-std::string describe_row(const CallArrays& call, std::int64_t row);
+std::string describe_row(const OwnedCall& call, std::int64_t row);
 
 struct Difference {
   std::int64_t row;  ///< of the call; -1 where an index is out of range
@@ -67,7 +67,7 @@ struct Difference {
 
 /// Where `got` is not `expected`: every byte, but log-probabilities within their bound. Sorted by
 /// kind of result, at most `most` of them. Results that only one of the two has are left out.
-std::vector<Difference> differences(const CallArrays& call, const SampleOutputs& expected,
+std::vector<Difference> differences(const OwnedCall& call, const SampleOutputs& expected,
                                     const SampleOutputs& got, std::size_t most);
 
 }  // namespace fairdraw::suites

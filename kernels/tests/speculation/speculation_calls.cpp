@@ -47,7 +47,7 @@ std::optional<Span> span_of(const SpeculationCall& call, std::int64_t b) {
               static_cast<std::size_t>(drafts)};
 }
 
-reference::RowParameters parameters_of(const CallArrays& call, std::int64_t b) {
+reference::RowParameters parameters_of(const OwnedCall& call, std::int64_t b) {
   return {call.temperature.at(b), call.top_k.at(b), call.top_p.at(b), call.min_p.at(b)};
 }
 
@@ -134,7 +134,7 @@ void write(const SpeculationOutcome& outcome, std::int64_t b, std::int64_t width
 // --- Calls ---------------------------------------------------------------------------------------
 
 /// Filters of `batch` requests, those of random rows; out of their range in one request of 40.
-void randomise_filters(CallArrays& call, std::int64_t batch, std::mt19937_64& random) {
+void randomise_filters(OwnedCall& call, std::int64_t batch, std::mt19937_64& random) {
   call.make_parameter_arrays(batch);
   for (std::int64_t b = 0; b < batch; ++b) {
     const bool plain = random() % 3 == 0;

@@ -14,8 +14,8 @@ namespace fairdraw::suites {
 /// One call. Vectors that are empty are not given.
 struct SpeculationCall {
   std::int64_t batch = 0, max_draft = 0, max_depth = 0;
-  CallArrays target;  ///< rows, allowed, rules; parameters, seeds, offsets, active: of requests
-  CallArrays draft;   ///< rows and rules; filters: of requests
+  OwnedCall target;  ///< rows, allowed, rules; parameters, seeds, offsets, active: of requests
+  OwnedCall draft;   ///< rows and rules; filters: of requests
   DraftLaw draft_law = DraftLaw::none;
   bool trees = false;  ///< rows of the draft stand beside the target's, not at the places
   SiblingSampling siblings = SiblingSampling::with_replacement;
@@ -53,13 +53,9 @@ SpeculationOutputs expected_tree_outputs(const SpeculationCall& call);
 std::string difference(const SpeculationOutputs& expected, const SpeculationOutputs& got);
 
 template <class Arrays>
-LawFilters filters_in(const CallArrays& call, Arrays& arrays) {
-  return {call.temperature.in(arrays),
-          call.top_k.in(arrays),
-          call.top_p.in(arrays),
-          call.min_p.in(arrays),
-          call.tie_rule,
-          call.filter_order};
+LawFilters filters_in(const OwnedCall& call, Arrays& arrays) {
+  return {call.temperature.in(arrays), call.top_k.in(arrays), call.top_p.in(arrays),
+          call.min_p.in(arrays),       call.tie_rule,         call.filter_order};
 }
 
 template <class Arrays>

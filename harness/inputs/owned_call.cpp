@@ -1,4 +1,4 @@
-#include "harness/inputs/call_arrays.h"
+#include "harness/inputs/owned_call.h"
 
 #include <cstring>
 
@@ -11,22 +11,22 @@ std::size_t size_of(DType dtype) { return dtype == DType::float32 ? 4 : 2; }
 
 }  // namespace
 
-void CallArrays::make_parameter_arrays(std::int64_t requests) {
+void OwnedCall::make_parameter_arrays(std::int64_t requests) {
   temperature.make_array(requests);
   top_k.make_array(requests);
   top_p.make_array(requests);
   min_p.make_array(requests);
 }
 
-void CallArrays::set_parameters(std::int64_t request, const reference::RowParameters& parameters) {
+void OwnedCall::set_parameters(std::int64_t request, const reference::RowParameters& parameters) {
   temperature.set(request) = parameters.temperature;
   top_k.set(request) = parameters.top_k;
   top_p.set(request) = parameters.top_p;
   min_p.set(request) = parameters.min_p;
 }
 
-void CallArrays::allocate(DType type, std::int64_t row_count, std::int64_t vocabulary,
-                          std::int64_t stride, std::size_t shift_bytes) {
+void OwnedCall::allocate(DType type, std::int64_t row_count, std::int64_t vocabulary,
+                         std::int64_t stride, std::size_t shift_bytes) {
   dtype = type;
   rows = row_count;
   vocab = vocabulary;
@@ -37,7 +37,7 @@ void CallArrays::allocate(DType type, std::int64_t row_count, std::int64_t vocab
   values.assign(shift + static_cast<std::size_t>(count) * size_of(dtype), 0xff);
 }
 
-void CallArrays::set_row(std::int64_t row, const float* logits) {
+void OwnedCall::set_row(std::int64_t row, const float* logits) {
   const std::size_t size = size_of(dtype);
   std::uint8_t* at = values.data() + shift + static_cast<std::size_t>(row * row_stride) * size;
   const auto count = static_cast<std::size_t>(vocab);

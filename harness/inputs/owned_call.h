@@ -33,7 +33,7 @@ struct CallParameter {
 };
 
 /// One call. Vectors that are empty are not given.
-struct CallArrays {
+struct OwnedCall {
   DType dtype = DType::float32;
   std::int64_t rows = 0, vocab = 0, row_stride = 0;
   std::size_t shift = 0;             ///< bytes before the first value
@@ -68,7 +68,7 @@ struct CallArrays {
 };
 
 template <class Arrays>
-SampleRequest request_in(const CallArrays& call, Arrays& arrays) {
+SampleRequest request_in(const OwnedCall& call, Arrays& arrays) {
   SampleRequest request;
   const std::uint8_t* values = arrays.in(call.values);
   request.logits = {values + call.shift, call.dtype, call.rows, call.vocab, call.row_stride};
