@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What a call through Python costs, in microseconds: the median of many, with the smallest rows.
 
-    python suites/python/benchmarks/call_overhead.py
+    python python/benchmarks/call_overhead.py
 
 On one row of two tokens the kernel's own work is well below a microsecond, so the time of an
 operation is the way there and back. The last lines are a batch of one row through the judge's

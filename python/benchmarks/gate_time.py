@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What the gate suite takes for a Python callable beside the callable's own time.
 
-    python suites/python/benchmarks/gate_time.py [--case GLOB] [--jobs N]
+    python python/benchmarks/gate_time.py [--case GLOB] [--jobs N]
 
 Two samplers: `everything` claims all that fairdraw.sample can do, which leaves few cases out;
 `tokens` claims nothing and returns tokens alone, so that draws from one row come as batches of

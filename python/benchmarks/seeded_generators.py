@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """TopKTopPSampler with a generator a row against none: medians of milliseconds.
 
-    python suites/python/benchmarks/seeded_generators.py [rows] [vocab] [cpu|cuda]
+    python python/benchmarks/seeded_generators.py [rows] [vocab] [cpu|cuda]
 
 On the CPU one thread, whose CPU time other work on the machine hardly shows in; on a GPU the time
 until all work is done, and the part of it in which the host is busy. Calls with and without

@@ -1,5 +1,5 @@
 """BatchState and FusedSamplingProcessor: equal to `sample` and to each other, whatever happens to a
-batch. The state machine of suites/batches has the sequences; here it is what Python adds."""
+batch. The state machine of kernels/tests/serving has the sequences; here it is what Python adds."""
 
 import pickle
 import re
