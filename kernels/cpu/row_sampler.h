@@ -36,7 +36,7 @@ namespace fairdraw::cpu {
 /// Rows up to this length are listed whole: a guess would cost more than it saves.
 inline constexpr std::size_t kShortRow = 4096;
 
-/// Room for n values and what passes overwrite behind them.
+/// Room for n values and what passes overwrite after them.
 inline void reserve(std::vector<float>& values, std::size_t n) {
   if (values.size() < n + kSlack) values.resize(n + kSlack);
 }

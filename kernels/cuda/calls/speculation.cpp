@@ -6,7 +6,7 @@
 //   filter_rows    the target's rows, all at once, a token drawn at each; and the draft's, where
 //                  its distribution is known and is needed;
 //   verify_chain, verify_tree, tree_distribution   the walk over the drafts.
-// Rows behind the first draft that does not stand are filtered for nothing: to wait for the walk
+// Rows after the first draft that is rejected are filtered for nothing: to wait for the walk
 // would take longer.
 #include <cstddef>
 #include <string>

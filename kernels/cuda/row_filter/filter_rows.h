@@ -38,7 +38,7 @@ struct RowHeads {
   __host__ __device__ bool given() const { return counts != nullptr; }
 };
 
-/// What a launch filters, as the device sees it. Everything is in range but for what lies in
+/// What a launch filters, as the device sees it. Everything is in range except for what lies in
 /// device memory.
 struct RowsTask {
   RowsView rows;

@@ -79,7 +79,7 @@ __device__ std::int32_t draw_from_target(ChainDraw& draw, std::uint64_t word,
   return draw.draw(word, TargetMeasure<uint128_t, Target>{target});
 }
 
-/// The token in place of one that does not stand.
+/// The token in place of one that is rejected.
 template <class Target, class Draft>
 __device__ std::int32_t draw_residual(ChainDraw& draw, std::uint64_t word,
                                       const Distribution<Target>& target,

@@ -3,9 +3,9 @@
 //
 // Contract. Tokens, nodes and statuses of each request, from the tokens that the row kernel has
 // drawn at every row of the target. Semantics: those of kernels/cpu/verify_tree.cpp: where a child
-// has the token that is drawn behind its parent the path goes on there, else it ends.
+// has the token that is drawn after its parent the path goes on there, else it ends.
 //
-// Algorithm and cost. A warp a request. At each step the lanes look at the children behind the
+// Algorithm and cost. A warp a request. At each step the lanes look at the children after the
 // current node side by side; a child comes after its parent, so the drafts are looked at once along
 // the whole path. Rows that are not on the path were drawn too, at the same time: what is not used
 // is not looked at, a status neither.

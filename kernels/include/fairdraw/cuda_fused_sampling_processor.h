@@ -100,7 +100,7 @@ class FusedSamplingProcessor {
 
   /// Row i of `packed`, in page-locked host memory or in device memory, are the tokens that the
   /// request of slot i may draw, until they are updated or the request leaves. Enqueued: the memory
-  /// must stay as it is until the stream has passed. May be captured; a replay reads it anew.
+  /// must stay as it is until the stream has passed. May be captured; a replay reads it again.
   /// state.slots() <= packed.rows <= capacity. The host's state does not learn of it: a snapshot
   /// has the bitmask that was set through the state.
   Error update_bitmask(const BitRows<const std::uint32_t>& packed);
@@ -108,8 +108,8 @@ class FusedSamplingProcessor {
   Error clear_bitmask();
 
   /// Copies the tokens of all steps that were enqueued and not copied yet, on a stream of the
-  /// processor's own: beside work that is enqueued later. invalid_argument before the first step,
-  /// while the stream is captured, and where most_copies are on their way.
+  /// processor's own: concurrent with work that is enqueued later. invalid_argument before the
+  /// first step, while the stream is captured, and where most_copies are on their way.
   Error start_async_token_copy();
   /// Waits for the oldest copy that was not waited for, and for nothing else; appends its tokens to
   /// the state; the last step of it is `step`. With no copy on its way: the step of the last one.

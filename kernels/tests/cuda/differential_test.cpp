@@ -20,7 +20,6 @@ namespace {
 
 constexpr std::size_t kMaxReported = 20;
 
-/// Under compute-sanitizer kernels are 20 to 100 times slower.
 /// Statuses of outputs over a test: what never occurred was not compared.
 using StatusCounts = std::array<std::int64_t, kRowStatuses>;
 

@@ -18,7 +18,6 @@
 namespace fairdraw::suites {
 namespace {
 
-/// Under compute-sanitizer kernels are 20 to 100 times slower.
 /// The first byte that differs, for a report.
 template <class T>
 std::string first_difference(const char* name, const std::vector<T>& expected,
@@ -152,8 +151,7 @@ TEST(CudaOperations, ChainSpeculativeSamplingMatchesCpuToTheBit) {
   EXPECT_GT(emitted_drafts, requests / 8);
 }
 
-// --- The distribution of chains
-// -----------------------------------------------------------------------
+// --- The distribution of chains -----------------------------------------------------------------
 
 std::vector<double> probabilities_of(const reference::IntegerRow& row) {
   std::vector<double> distribution;
