@@ -249,7 +249,7 @@ std::size_t end_of_a_block(const CounterRandom& random, std::size_t vocab) {
 }
 
 void fill_tile_ends(const CounterRandom& random, std::span<float> row) {
-  constexpr float kGap = 12.0f;  // 2^20 ids behind it have the mass of 6
+  constexpr float kGap = 12.0f;  // 2^20 ids after it have the mass of 6
   fill_gaussian(random, 0.0, 1.0, row);
   for (std::size_t id = 0; id < row.size(); ++id) {
     if (!is_at_an_end(id, row.size())) row[id] -= kGap;

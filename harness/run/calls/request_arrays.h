@@ -19,7 +19,7 @@ namespace fairdraw::harness {
 using Memory = std::pmr::memory_resource;
 
 /// A result array of `rows` rows of `width` values, `gap` values apart, with guards in front,
-/// behind and between: whatever is not a result keeps its pattern. Null when it is not wanted.
+/// after and between: whatever is not a result keeps its pattern. Null when it is not wanted.
 template <class T>
 class Guarded {
  public:
@@ -42,7 +42,7 @@ class Guarded {
     if (values_.empty()) return {};
     const std::size_t end = values_.size() - kGuard;
     if (touched(0, kGuard)) return std::string("wrote in front of ") + name;
-    if (touched(end, values_.size())) return std::string("wrote behind the end of ") + name;
+    if (touched(end, values_.size())) return std::string("wrote past the end of ") + name;
     for (std::size_t row = 0; row < rows_ && stride_ > width_; ++row) {
       const std::size_t first = kGuard + row * stride_;
       if (touched(first + width_, first + stride_)) {

@@ -85,7 +85,7 @@ struct DraftedTokens {
   std::vector<reference::PositionWords> words;  ///< [n + 1]
 };
 
-/// The processing of the row behind `prefix`, tokens that go on from the history of `row`.
+/// The processing of the row after `prefix`, tokens that go on from the history of `row`.
 reference::RowProcessing processing_behind(const reference::RowProcessing& row,
                                            std::span<const std::int32_t> prefix);
 

@@ -1,4 +1,4 @@
-// What every check is given and what it hands back.
+// Input and result of every check.
 #pragma once
 
 #include <cstdint>

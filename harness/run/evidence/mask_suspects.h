@@ -10,8 +10,8 @@ namespace fairdraw::harness {
 /// temperature that is 1 % off, a top_k of one more, every other value of every choice of the
 /// profile, ...), and names those whose distribution agrees with every row that was looked at;
 /// where none does, those that explain at least half of the wrong rows and break no right one. At
-/// most three. Returns false, and says nothing, where no row is wrong. Calls no sampler. Beside one
-/// look at each row of the call, at most some 2^20 logits are looked at again.
+/// most three. Returns false, and says nothing, where no row is wrong. Calls no sampler. Compared
+/// with one look at each row of the call, at most some 2^20 logits are looked at again.
 bool note_mask_mistakes(const CheckInput& input, const Request& request, const Response& response,
                         CheckOutcome& outcome);
 

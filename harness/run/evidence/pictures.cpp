@@ -81,7 +81,7 @@ Profile by_lane(const CertainDistribution& distribution, const CertainCounts& dr
 }
 
 // How many standard deviations the strangest bin of those that expect enough is off. The number of
-// lanes at which a lost lane stands out most is that of the loop that lost it: with fewer lanes it
+// lanes at which a lost lane is most visible is that of the loop that lost it: with fewer lanes it
 // is mixed with others, with more it is torn apart.
 double strangeness(const Profile& profile) {
   double largest = 0;

@@ -194,7 +194,7 @@ std::string judge(const Request& request, const Response& response, const Respon
 
 // The same rows through `indices`, two outputs a row and in falling order, three samples each: a
 // status belongs to the output, and all of its samples are -1, or none is. Without statuses too: no
-// row becomes good because nobody asks.
+// row becomes good because it is not read.
 std::string judge_outputs(Sampler& sampler, const Request& rows, std::int64_t bad,
                           RowStatus status) {
   Request request = rows;
