@@ -1,4 +1,4 @@
-// What a report may show beside the record of its run: files of other verbs.
+// What a report may show next to the record of its run: files of other verbs.
 #pragma once
 
 #include <map>
@@ -19,7 +19,7 @@ struct MutantRow {
 struct ReportExtras {
   std::vector<harness::BenchmarkRecord> benchmark;  ///< of `fairdraw bench --json`
   std::vector<MutantRow> mutants;                   ///< of `fairdraw mutants --json`
-  std::vector<harness::RunRecord> conformance;      ///< other runs, beside this one's samplers
+  std::vector<harness::RunRecord> conformance;      ///< other runs, next to this one's samplers
 };
 
 /// The rows that to_json wrote of benchmark records. Throws std::runtime_error naming the row and
