@@ -24,7 +24,7 @@ void add_plugin_options(App& app, Options& options) {
       ->range(1e-3, 1e6)
       ->capture_default_str();
   app.add_option("--plugin-memory", options.mebibytes,
-                 "MiB that a plugin's process may take beside the arrays of a call; 0: no limit")
+                 "MiB that a plugin's process may take besides the arrays of a call; 0: no limit")
       ->type_name("MIB")
       ->range(std::uint64_t{0}, std::uint64_t{1} << 24)
       ->capture_default_str();

@@ -49,7 +49,7 @@ std::string_view family(std::string_view sampler) {
 }
 
 // Cases of many draws are judged for one of several samplers whose exact cases prove that they
-// give the same bits: "cpu" stands for "cpu:avx2" then.
+// give the same bits: "cpu" represents "cpu:avx2" then.
 bool stands_for(const std::vector<Judged>& samplers, std::size_t at) {
   const Judged& judged = samplers[at];
   if (!judged.description.exact_integer) return false;
