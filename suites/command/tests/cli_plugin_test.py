@@ -15,7 +15,7 @@ BAD_PLUGIN = None
 
 
 class Plugins(CommandLineCase):
-    # Those of its cases that a plugin without any filter or law can pass.
+    # Those of its cases that a plugin without any filter or distribution can pass.
     def verify_plugin(self, bad, *more, cases="*/gaussian_wide/v1000/unfiltered"):
         result = self.run_fairdraw("verify", "--suite", "smoke", "--case", cases,
                                    "--sampler", "plugin:" + BAD_PLUGIN, "--seed", "7",
