@@ -1,4 +1,4 @@
-// Distributions of verification by enumeration. A decision is a step function of its random word:
+// Distributions of speculation by enumeration. A decision is a step function of its random word:
 // bisection finds where each step ends, so that the probability of a decision is a count of words
 // over 2^64.
 #include "reference/speculation_distribution.h"

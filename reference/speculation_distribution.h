@@ -1,4 +1,4 @@
-// The distribution of what verification emits (speculation_model.h), by enumeration, in exact
+// The distribution of what speculation emits (speculation_model.h), by enumeration, in exact
 // fractions.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Speculative verification in serving (fairdraw/speculative.h), a second time: from the
+// Speculation in serving (fairdraw/speculative.h), a second time: from the
 // distributions of rows and random words to emitted tokens.
 #pragma once
 

@@ -26,7 +26,7 @@ struct ReportExtras {
 /// the field that is missing or of the wrong type.
 std::vector<harness::BenchmarkRecord> benchmark_from_json(const std::string& text);
 
-/// The mutants of a kill matrix; its other fields are not looked at. Throws std::runtime_error
+/// The mutants of a kill matrix; its other fields are not read. Throws std::runtime_error
 /// naming the mutant and the field that is missing or of the wrong type.
 std::vector<MutantRow> kill_matrix_from_json(const std::string& text);
 

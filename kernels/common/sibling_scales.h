@@ -24,7 +24,7 @@
 //     child accepted   word Q S < 2^64 R Z        with R = P A - Q B, S as above;
 //     a token is drawn word S < 2^64 times the weight of R up to it;
 //     a token is left  0 < P A - Q B.
-// That is A u > B v with u and v of 165 bits, and the difference is looked at from the leading
+// That is A u > B v with u and v of 165 bits, and the difference is examined from the leading
 // words of A and B on, until the later words can no longer change its sign: three words or four,
 // nearly always.
 #pragma once
@@ -160,7 +160,7 @@ class SiblingScales {
   }
 
   /// 2^64 (A p - B q) > word (A p_sum - B q_sum); none has more than 100 bits. The later words
-  /// those that are looked at add less than the coefficients, which are at most 2^164 each; and
+  /// those that are examined add less than the coefficients, which are at most 2^164 each; and
   /// what is below 2^165 has room for two products more.
   FAIRDRAW_HOST_DEVICE bool exceeds(uint128_t p, uint128_t q, uint128_t p_sum, uint128_t q_sum,
                                     std::uint64_t word) const {

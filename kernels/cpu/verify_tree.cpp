@@ -14,7 +14,7 @@
 //
 // Cost: a filtered row and a draw for each token that is emitted; looking for children is linear
 // in the nodes of a request, once along the whole path, because a child comes after its parent.
-// The second way adds, a node, the draft's row and two passes that write weights; a child that
+// The second rule adds, a node, the draft's row and two passes that write weights; a child that
 // stands costs no pass, one that does not one over the tokens that have something left.
 //
 // Randomness: depth d uses offset + d; purpose draw, or accept (a word a child), recover, bonus.

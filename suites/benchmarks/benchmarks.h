@@ -48,7 +48,7 @@ std::vector<Operation> operations_of(const BenchmarkOptions& options,
 std::string call_name(const Operation& operation, const std::string& processing);
 
 /// Measures; one record a combination. Throws harness::UsageError for unknown names. Tokens that
-/// are wrong are added to `failures`, a line each (looked at on GPUs alone: verify judges the CPU).
+/// are wrong are added to `failures`, a line each (compared on GPUs alone: verify judges the CPU).
 std::vector<harness::BenchmarkRecord> run_benchmarks(const BenchmarkOptions& options,
                                                      std::vector<std::string>& failures);
 

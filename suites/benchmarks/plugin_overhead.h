@@ -1,4 +1,4 @@
-// What the way to a plugin costs: `fairdraw bench --backend plugin:PATH`.
+// What a call of a plugin costs: `fairdraw bench --backend plugin:PATH`.
 #pragma once
 
 #include <string>

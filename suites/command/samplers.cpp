@@ -17,7 +17,7 @@ using harness::plugin::Options;
 
 void add_plugin_options(App& app, Options& options) {
   app.add_flag("--plugin-trusted", options.trusted,
-               "Load plugins into this process: faster by the way to another process, and nothing "
+               "Load plugins into this process: faster by a call to another process, and nothing "
                "guards the run against them");
   app.add_option("--plugin-timeout", options.seconds, "Seconds that each call of a plugin may take")
       ->type_name("N")

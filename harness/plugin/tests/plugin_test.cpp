@@ -216,7 +216,7 @@ TEST(Plugin, breaksWithAMessageAndRecovers) {
       {"print-stderr", {"printed 19 bytes during a call", "\"warning: slow path\""}},
       {"print-and-crash", {"crashed with SIGABRT", "it printed \"assertion failed: k <= vocab\""}},
       {"print-forever", {"gave no answer in 2 s", "it printed ... \"", "again and again"}, 2},
-      // token 3 + 64, of 4 bytes each: far past the 16 that are looked at after a call
+      // token 3 + 64, of 4 bytes each: far past the 16 that are compared after a call
       {"write-far-behind-tokens", {"crashed with SIGSEGV", "268 bytes past the start of tokens"}},
       {"read-far-behind-logits", {"crashed with SIGSEGV", "past the start of logits"}},
   };

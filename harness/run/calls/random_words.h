@@ -1,5 +1,5 @@
 // The random words that the specification gives to each draw, from Random123's Philox4x32-10:
-// the harness's own way to them, which shares nothing with the kernels'.
+// the harness's own code for them, which shares nothing with the kernels'.
 #pragma once
 
 #include <cstdint>

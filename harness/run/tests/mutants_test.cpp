@@ -240,7 +240,7 @@ TEST(Orderings, AreFourWhereLanesAreNotIds) {
   }
 }
 
-// Two tokens: the exact distribution of 200 further draws is looked at as well.
+// Two tokens: the exact distribution of 200 further draws is tested as well.
 TEST(SmallSupports, AreJudgedExactly) {
   ModelSampler sampler;
   Setting two = setting("chi_squared");

@@ -28,7 +28,7 @@
 //             more than half of the thread maxima, lists that overflow, guesses that fail
 // (n): barriers of the cluster up to there. Cost: one walk over V / (blocks * threads) values a
 // thread for the maximum, one with 16 instructions a value for weights; nothing depends on k or on
-// the values but which way is taken, and every loop is bounded.
+// the values but which path is taken, and every loop is bounded.
 //
 // Randomness. One Philox word an output (philox.h), computed while the row comes.
 //

@@ -52,7 +52,7 @@ struct RowsTask {
   PerRequest<float> min_p = 0.0F;
   BitRows<const std::uint32_t> allowed;
   View<const std::uint8_t> active;
-  LogitsProcessing processing;  ///< looked at where `edits` is given
+  LogitsProcessing processing;  ///< read where `edits` is given
   EditPlanes edits;  ///< where the kernel writes them, and the kernels after it read them
 
   // One draw a row, in the same launch: output i is row i. Not wanted where `tokens` is null.

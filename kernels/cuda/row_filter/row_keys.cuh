@@ -9,7 +9,7 @@
 namespace fairdraw::cuda {
 
 /// The keys of a row's warps, sent by each warp to all of the row's blocks; those of the next row
-/// while the last ones are looked at. Pushed into the neighbours' shared memory with a barrier that
+/// while the last ones are read. Pushed into the neighbours' shared memory with a barrier that
 /// counts bytes: a barrier of the whole cluster would order all memory, and wait for it.
 /// kWarps: of a block, kMaxOfRow: of a row.
 template <int kWarps, int kMaxOfRow>

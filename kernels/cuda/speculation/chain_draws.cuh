@@ -1,4 +1,4 @@
-// What verification of a chain draws: of a residual, or of a target's row, by 1 to 8 blocks; and
+// What speculation of a chain draws: of a residual, or of a target's row, by 1 to 8 blocks; and
 // the test of a drafted token. In integers (fairdraw/sampling.h, chain_speculative_sampling).
 //
 // With target weights P (sum Zp) and draft weights Q (sum Zq), x the drafted token:

@@ -1,4 +1,4 @@
-// A request's way down its tree of drafts: what the walks by drawn tokens and by distributions
+// A request's path down its tree of drafts: what the walks by drawn tokens and by distributions
 // share, and the first of the two.
 #pragma once
 

@@ -6,9 +6,9 @@
 // has the token that is drawn after its parent the path goes on there, else it ends.
 //
 // Algorithm and cost. A warp a request. At each step the lanes look at the children after the
-// current node side by side; a child comes after its parent, so the drafts are looked at once along
+// current node side by side; a child comes after its parent, so the drafts are read once along
 // the whole path. Rows that are not on the path were drawn too, at the same time: what is not used
-// is not looked at, a status neither.
+// is not read, nor is a status.
 //
 // Randomness: none here. Determinism: the first child of equal ones, whatever the lanes' order.
 #include "cuda/device/block_sums.cuh"

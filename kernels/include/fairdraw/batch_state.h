@@ -104,8 +104,8 @@ class BatchState {
  public:
   static constexpr std::int32_t kAnySlot = -1;
 
-  /// The only way to a state. invalid_argument where an option is out of its range, unsupported
-  /// where there is not enough memory.
+  /// The only way to make a state. invalid_argument where an option is out of its range,
+  /// unsupported where there is not enough memory.
   static Error make(const BatchStateOptions& options, std::unique_ptr<BatchState>& state);
 
   ~BatchState();

@@ -60,9 +60,9 @@ struct CopiedStep {
 
 class FusedSamplingProcessor {
  public:
-  /// The only way to a processor, on the current device. The state must live at least as long, and
-  /// has one GPU processor at a time. invalid_argument where it has one, and where an option is out
-  /// of its range, unsupported where there is no GPU or not enough memory.
+  /// The only way to make a processor, on the current device. The state must live at least as long,
+  /// and has one GPU processor at a time. invalid_argument where it has one, and where an option is
+  /// out of its range, unsupported where there is no GPU or not enough memory.
   static Error make(BatchState& state, const FusedSamplingOptions& options,
                     std::unique_ptr<FusedSamplingProcessor>& processor);
   /// Waits for the device.
@@ -79,7 +79,7 @@ class FusedSamplingProcessor {
   /// captured: device memory. The chosen rows are gathered, a read and a write of each.
   ///
   /// most_rows: of offsets in device memory with StepRows::all, the most rows that a request is
-  /// sampled at; further ones are passed over. The step is as many calls. Else not looked at.
+  /// sampled at; further ones are ignored. The step is as many calls. Else not read.
   Error step(const RowsView& logits, View<const std::int64_t> logit_offsets,
              StepRows rows = StepRows::last, std::int32_t most_rows = 1);
   Error step(const RowsView& logits, View<const std::uint32_t> logit_offsets,

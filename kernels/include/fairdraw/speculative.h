@@ -1,4 +1,4 @@
-// Speculative verification in serving: drafted tokens against the target's raw logits.
+// Speculation in serving: drafted tokens against the target's raw logits.
 //
 // A request has n drafted tokens and n + 1 rows of the target: row 0 follows its history, row
 // i + 1 follows drafted token i. The emitted tokens have the target's distribution, whatever

@@ -258,7 +258,7 @@ struct Mutated {
   std::function<void(SampleCall&, std::int64_t)> mutation;
 };
 
-/// Every way for one row to fail.
+/// Every kind of failure of one row.
 std::vector<Mutated> all_mutated() {
   static constexpr float kInf = std::numeric_limits<float>::infinity();
   static constexpr float kNan = std::numeric_limits<float>::quiet_NaN();

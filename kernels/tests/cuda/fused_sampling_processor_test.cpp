@@ -744,7 +744,7 @@ TEST(CudaFusedSamplingProcessor, AStateHasOneAtATime) {
   expect_ok(cuda::FusedSamplingProcessor::make(*state, {}, second));
 }
 
-/// Options are looked at before the device is.
+/// Options are checked before the device is.
 TEST(CudaFusedSamplingProcessor, OptionsOutOfTheirRangesAreRefusedEverywhere) {
   std::unique_ptr<BatchState> state;
   expect_ok(BatchState::make(small_batch(), state));

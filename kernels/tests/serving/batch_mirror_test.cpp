@@ -243,7 +243,7 @@ TEST_F(Mirror, TokensFollowTheirRequestsHoweverLateTheyCome) {
     copy_->deliver_all();
     expect_equal_states();
   }
-  EXPECT_GT(moves_while_behind, 50);  // else the way of late tokens was hardly taken
+  EXPECT_GT(moves_while_behind, 50);  // else the path of late tokens was hardly taken
 }
 
 TEST_F(Mirror, TokensOfARequestThatHasLeftAreNobodys) {

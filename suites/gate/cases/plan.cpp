@@ -42,7 +42,7 @@ std::vector<Judged> describe_samplers(const PlanOptions& options) {
   return samplers;
 }
 
-// Plugins have nothing in common but the way they are loaded.
+// Plugins have nothing in common but how they are loaded.
 std::string_view family(std::string_view sampler) {
   if (sampler.starts_with("plugin:")) return sampler;
   return sampler.substr(0, sampler.find(':'));

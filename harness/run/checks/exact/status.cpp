@@ -14,7 +14,7 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kSmallest = std::numeric_limits<float>::denorm_min();
 
-// One way to mutate row `row` of a request, and what must come of it.
+// One mutation of row `row` of a request, and what must become of it.
 struct Fault {
   std::string name;
   RowStatus status;

@@ -1,4 +1,4 @@
-// Verification in serving, exactly: against the integer model, against the sampler without drafts,
+// Speculation in serving, exactly: against the integer model, against the sampler without drafts,
 // against itself in other batches and over other padding.
 #include <fmt/format.h>
 #include <fmt/ranges.h>

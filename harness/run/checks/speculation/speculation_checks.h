@@ -1,4 +1,4 @@
-// The checks of speculative verification in serving (checks.h has the others).
+// The checks of speculation in serving (checks.h has the others).
 #pragma once
 
 #include "harness/run/calls/speculation_request.h"

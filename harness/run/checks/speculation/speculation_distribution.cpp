@@ -1,4 +1,4 @@
-// The distribution of verification in serving. Two drafted positions, the same rows for every
+// The distribution of speculation in serving. Two drafted positions, the same rows for every
 // request; drafts come from a distribution of their own, which the call does not know, knows as
 // probabilities, or as logits with filters. Whatever it is, what is emitted has the target's
 // distribution under its filters.

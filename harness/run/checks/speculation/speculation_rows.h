@@ -1,4 +1,4 @@
-// Requests with drafted tokens for checks/verification.cpp: drafts that meet the target in every
+// Requests with drafted tokens for speculation.cpp: drafts that meet the target in every
 // way, and some requests that fail.
 #pragma once
 
