@@ -16,7 +16,7 @@ from fairdraw import _core
 from fairdraw.engines import ENGINES, Unavailable, __main__, _engine, matrix, why_not
 
 SEED = 1
-BASELINE = Path(__file__).parents[3] / "reports" / "baselines" / "conformance.json"
+BASELINE = Path(__file__).parents[2] / "reports" / "baselines" / "conformance.json"
 
 #: A mask and a distribution of each; the distribution alone of engines without filters.
 CASES = [

@@ -242,7 +242,7 @@ def to_markdown(matrix: Record) -> str:
     lines = [
         "# Conformance",
         "",
-        "Written by `python -m fairdraw.engines matrix`; `python/engines.md` explains it. "
+        "Written by `python -m fairdraw.engines matrix`; `python/engines.md` reads it. "
         "Cases passed, a column a check; skipped ones are counted at the end of a row.",
         "",
         "| engine | profile | " + " | ".join(checks) + " | skipped |",

@@ -1,6 +1,6 @@
 """The command line from end to end: exit codes, messages, replays, reports.
 
-Usage: cli_test.py FAIRDRAW_BINARY. Plugins have cli_plugin_test.py.
+Usage: cli_test.py FAIRDRAW_BINARY [CommandLine|LongRuns]. Plugins have cli_plugin_test.py.
 """
 
 import json
@@ -70,24 +70,6 @@ class CommandLine(CommandLineCase):
                 self.expect_usage_error(*draw, "--sampler", name, says=says)
                 self.expect_usage_error("verify", "--sampler", name, says=says)
                 self.expect_usage_error("bench", "--backend", name, says=says)
-
-    def test_calibrate_writes_rows(self):
-        rows = self.path("calibration.json")
-        arguments = ["--runs", "100", "--seed", "7", "--json", rows]
-        result = self.run_fairdraw("calibrate", *arguments)
-        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
-        with open(rows, encoding="utf-8") as file:
-            written = json.load(file)
-        self.assertEqual(written["seed"], "7")
-        for row in written["rows"]:
-            self.assertEqual((row["runs"], row["reds"], row["passed"]), (100, 0, True), row)
-            self.assertEqual("e_at_least_100" in row, row["validity"] == "bet")
-            self.assertIn(row["statistic"], result.stdout)
-        for option, value, allowed in [("--runs", "7", "100"), ("--seed", "x", "--seed"),
-                                       ("--json", self.path("no/folder"), "cannot write")]:
-            with self.subTest(option=option):
-                self.expect_usage_error("calibrate", option, value,
-                                        says=[allowed])
 
     def test_bench_writes_rows(self):
         rows = self.path("rows.json")
@@ -334,17 +316,6 @@ class CommandLine(CommandLineCase):
         self.assertGreater(len(evidence["boundary"]["tokens"]), 1)
         self.assertGreater(len(evidence["suspects"]), 0)
 
-    def test_a_mutant_can_be_judged_by_its_name(self):
-        result = self.run_fairdraw("verify", "--sampler", "mutant:lane-of-32-lost", "--suite",
-                                   "smoke", "--report", self.path("report"), "--seed", "1")
-        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
-        wrong = [case for case in self.report("report")["cases"] if case["verdict"] == "failed"]
-        self.assertTrue(wrong)
-        replayed = self.run_fairdraw(*shlex.split(wrong[0]["replay"])[1:])
-        self.assertEqual(replayed.returncode, 1, replayed.stdout + replayed.stderr)
-        self.expect_usage_error("verify", "--sampler", "mutant:lane-of-32-lots",
-                                says=["'lane-of-32-lost'"])
-
     def test_some_mutants_of_each_class_are_chosen_by_the_seed(self):
         def listed(*options):
             result = self.run_fairdraw("mutants", "--list", *options)
@@ -525,6 +496,39 @@ class CommandLine(CommandLineCase):
             result = self.run_fairdraw(*arguments)
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertIn("airdraw" if arguments[0].startswith("--") else "--logits", result.stdout)
+
+
+class LongRuns(CommandLineCase):
+    """Runs of many draws: under sanitizers five minutes each, so that only a night has them there."""
+
+    def test_calibrate_writes_rows(self):
+        rows = self.path("calibration.json")
+        arguments = ["--runs", "100", "--seed", "7", "--json", rows]
+        result = self.run_fairdraw("calibrate", *arguments)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        with open(rows, encoding="utf-8") as file:
+            written = json.load(file)
+        self.assertEqual(written["seed"], "7")
+        for row in written["rows"]:
+            self.assertEqual((row["runs"], row["reds"], row["passed"]), (100, 0, True), row)
+            self.assertEqual("e_at_least_100" in row, row["validity"] == "bet")
+            self.assertIn(row["statistic"], result.stdout)
+        for option, value, allowed in [("--runs", "7", "100"), ("--seed", "x", "--seed"),
+                                       ("--json", self.path("no/folder"), "cannot write")]:
+            with self.subTest(option=option):
+                self.expect_usage_error("calibrate", option, value,
+                                        says=[allowed])
+
+    def test_a_mutant_can_be_judged_by_its_name(self):
+        result = self.run_fairdraw("verify", "--sampler", "mutant:lane-of-32-lost", "--suite",
+                                   "smoke", "--report", self.path("report"), "--seed", "1")
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        wrong = [case for case in self.report("report")["cases"] if case["verdict"] == "failed"]
+        self.assertTrue(wrong)
+        replayed = self.run_fairdraw(*shlex.split(wrong[0]["replay"])[1:])
+        self.assertEqual(replayed.returncode, 1, replayed.stdout + replayed.stderr)
+        self.expect_usage_error("verify", "--sampler", "mutant:lane-of-32-lots",
+                                says=["'lane-of-32-lost'"])
 
 
 if __name__ == "__main__":

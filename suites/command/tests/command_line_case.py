@@ -38,7 +38,7 @@ class CommandLineCase(unittest.TestCase):
     def run_fairdraw(self, *arguments, bad=None):
         environment = dict(os.environ, **({"FAIRDRAW_BAD": bad} if bad else {}))
         return subprocess.run([BINARY, *arguments], cwd=self.folder.name, capture_output=True,
-                              text=True, timeout=300, check=False, env=environment)
+                              text=True, timeout=900, check=False, env=environment)
 
     def expect_usage_error(self, *arguments, says):
         result = self.run_fairdraw(*arguments)

@@ -277,7 +277,7 @@ struct BadCase {
 TEST(BadCapsules, SayWhatIsAllowed) {
   const BadCase cases[] = {
       {"/schema_version", 2, "/schema_version is 2; this version reads 1"},
-      {"/kind", "plugin", "allowed: batch, chain, distribution, verification"},
+      {"/kind", "plugin", "allowed: batch, chain, law, verification"},
       {"/tool/name", "other", "/tool/name"},
       {"/semantics", "fairdrow", "/semantics is \"fairdrow\": unknown semantics profile"},
       {"/property", "model.token", "which is no property"},
