@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::int64_t kAlignment = 64;  // a cache line; no array shares one with another
 
-/// Allocates places of a block one after the other.
+/// Hands out places of a block one behind the other.
 class Places {
  public:
   explicit Places(std::byte* block) : block_(block) {}

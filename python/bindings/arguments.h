@@ -143,7 +143,7 @@ void run(const Place& place, OnCpu on_cpu, OnCuda on_cuda) {
   run_on_host([&] { return place.on_cuda() ? on_cuda(place.cuda) : on_cpu(place.cpu); });
 }
 
-// Every object may be None as far as nanobind sees: what must not be is named.
+// Every object may be None as far as nanobind sees: what must not be is told by name.
 template <class Function, class... Names>
 void define(nb::module_& module, const char* name, Function function, Names... names) {
   module.def(name, function, nb::arg(names).none()...);

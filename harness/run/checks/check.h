@@ -1,4 +1,4 @@
-// Input and result of every check.
+// What every check is given and what it hands back.
 #pragma once
 
 #include <cstdint>

@@ -30,7 +30,7 @@ CheckOutcome check_status(const CheckInput& input);
 CheckOutcome check_processing(const CheckInput& input);
 
 /// The same request gives the same token: again, alone, in any batch, at any position, with any
-/// stride, alignment, number of threads, through `indices`, among greedy and padding rows.
+/// stride, alignment, number of threads, through `indices`, beside greedy and padding rows.
 CheckOutcome check_replay(const CheckInput& input);
 
 /// What the sampler promises of its random bits (SamplerDescription::randomness), axis by axis:
@@ -71,7 +71,7 @@ CheckOutcome check_logprobs(const CheckInput& input);
 CheckOutcome check_chain(const CheckInput& input);
 
 /// Chains drafted from their distribution give the target's distribution, in the first token and in
-/// pairs; what is accepted, recovered and drawn after it is independent.
+/// pairs; what is accepted, recovered and drawn behind it is independent.
 CheckOutcome check_chain_distribution(const CheckInput& input);
 
 /// Draws from one row against its distribution: G with a finite-sample bound, DKWM in four
@@ -95,9 +95,8 @@ CheckOutcome check_binomial(const CheckInput& input);
 /// question.
 CheckOutcome check_same_distribution(const CheckInput& input, Sampler& other);
 
-/// The same masks and support sizes from two samplers, where both report them, except for tokens
-/// that the profile leaves open; the same tokens and statuses where both claim the integer
-/// arithmetic.
+/// The same masks and support sizes from two samplers, where both report them, but for tokens that
+/// the profile leaves open; the same tokens and statuses where both claim the integer arithmetic.
 CheckOutcome check_same_results(const CheckInput& input, Sampler& other);
 
 /// Draws from many different rows, through their distributions: uniform, and independent along the

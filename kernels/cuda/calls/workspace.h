@@ -1,5 +1,5 @@
-// What lies in a call's workspace: records of filtered rows, after them a processed call's edits,
-// and after those what reports of log-probabilities need.
+// What lies in a call's workspace: records of filtered rows, behind them a processed call's edits,
+// and behind those what reports of log-probabilities need.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace fairdraw::cuda {
 
-/// Allocates parts of a workspace, one after the other; without memory it only counts bytes.
+/// Hands out parts of a workspace, one behind the other; without memory it only counts bytes.
 class Parts {
  public:
   explicit Parts(void* memory) : memory_(static_cast<std::byte*>(memory)) {}

@@ -1,4 +1,4 @@
-// Arrays in one block of device memory, one after the other, each aligned as a block is.
+// Arrays in one block of device memory, one behind the other, each aligned as a block is.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace fairdraw::cuda {
 
-/// Allocates places of a block. Without a block, sizes alone: a null one is measured first, then
+/// Hands out places of a block. Without a block, sizes alone: a null one is measured first, then
 /// the same calls place the arrays.
 class DevicePlaces {
  public:

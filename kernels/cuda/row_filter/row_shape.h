@@ -36,7 +36,7 @@ inline constexpr int kSampleBins = 512;
 /// Listed values that a warp can note before they are sent (filter_rows.cuh).
 inline constexpr int kStagedPerWarp = 128;
 
-/// Bytes of dynamic shared memory after the resident steps: the list of candidates, a value and
+/// Bytes of dynamic shared memory behind the resident steps: the list of candidates, a value and
 /// an id each; and the scratch, where the sample lies, and what is
 /// staged.
 constexpr int list_bytes(int list_capacity) { return list_capacity * 8; }

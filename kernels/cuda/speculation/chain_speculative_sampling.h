@@ -14,7 +14,7 @@ struct ChainTask {
   ChainSpeculativeResult result;
   RowRecord* records = nullptr;  ///< room for one a row: all target rows, then all draft rows
 
-  /// Draft rows; where there are none the view of them is not read.
+  /// Draft rows; where there are none the view of them is not looked at.
   __host__ __device__ std::int64_t draft_rows() const {
     return request.batch * request.num_draft_tokens;
   }

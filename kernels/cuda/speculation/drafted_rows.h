@@ -1,6 +1,6 @@
-// Verification of drafted tokens on the GPU: what its kernels pass to each other.
+// Verification of drafted tokens on the GPU: what its kernels hand to each other.
 //
-// drafted_rows.cu says which rows count, and by which parameters; the row kernel filters
+// drafted_rows.cu says which rows are looked at, and by which parameters; the row kernel filters
 // them and draws; verify_chain.cu, verify_tree.cu and tree_distribution.cu walk over the drafts of
 // each request.
 #pragma once
@@ -72,7 +72,7 @@ cudaError_t walk_chains(const DraftTask& task, const FilteredRows& target,
 /// Enqueues the walk over trees of unknown distribution.
 cudaError_t walk_trees(const DraftTask& task, const VerifyTreeResult& result, cudaStream_t stream);
 
-/// Enqueues the walk over trees of known distribution; batch below 2^22. `draft`: rows next to the
+/// Enqueues the walk over trees of known distribution; batch below 2^22. `draft`: rows beside the
 /// target's.
 cudaError_t walk_distribution_trees(const DraftTask& task, const FilteredRows& target,
                                     const FilteredRows& draft, const VerifyTreeResult& result,

@@ -1,4 +1,4 @@
-// Adversarial logits processing for whole calls (sample_calls.h).
+// Logits processing for whole calls, hard on purpose (sample_calls.h).
 #include <algorithm>
 #include <array>
 #include <cmath>

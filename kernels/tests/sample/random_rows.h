@@ -1,4 +1,4 @@
-// Adversarial rows and parameters for differential tests, all from one seed.
+// Rows and parameters for differential tests: hard ones on purpose, all from one seed.
 #pragma once
 
 #include <cstdint>

@@ -43,15 +43,14 @@ struct SampleCall {
   void set_row(std::int64_t row, const float* logits);
 };
 
-/// Which results a call asks for. Fewer results take other paths through the kernels.
+/// Which results a call asks for. Fewer results take other ways through the kernels.
 struct CallResults {
   bool statuses = true, support_size = true, logprobs = true, mask = true, probs = true;
 };
 inline constexpr CallResults kEverything{};
 inline constexpr CallResults kTokensAndStatuses{true, false, false, false, false};
 
-/// What a call wrote, pre-filled with a sentinel pattern: bytes that must not change are compared
-/// too.
+/// What a call wrote, over a filling of its own: bytes that nobody may touch are compared too.
 struct SampleOutputs {
   std::vector<std::int32_t> tokens;
   std::vector<RowStatus> statuses;
@@ -109,7 +108,7 @@ SampleResult result_in(const SampleCall& call, SampleOutputs& outputs, Arrays& a
   return result;
 }
 
-/// Adversarial rows of `vocab` values and everything else of a call, from a number:
+/// Rows of `vocab` values and everything else of a call, hard on purpose, from a number:
 /// parameters of their own in and out of range, NaN, padding, masks, `indices` out of range,
 /// several samples, strides, odd addresses. The dtype is number % 3.
 SampleCall random_sample_call(std::uint64_t number, std::int64_t rows, std::int64_t vocab);

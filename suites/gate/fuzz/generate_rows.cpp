@@ -160,7 +160,7 @@ std::vector<int> dyadic_octaves(Dice& dice, std::size_t vocab) {
   return octaves;
 }
 
-// Makes the row dyadic, and top_p the mass above one of its values, or a float32 next to it.
+// Makes the row dyadic, and top_p the mass above one of its values, or a float32 beside it.
 void meet_top_p(Dice& dice, std::vector<float>& row, bool probabilities,
                 RowParameters& parameters) {
   const std::vector<int> octaves = dyadic_octaves(dice, row.size());
@@ -215,8 +215,7 @@ std::int64_t generate_vocab(Dice& dice, std::int64_t max_vocab) {
   if (dice.once_in(3)) {
     vocab = dice.between(1, 12);
   } else {
-    // Half of those within the limit that come first: wide rows are expensive, and seldom the
-    // point.
+    // Half of those within the limit that come first: wide rows are dear, and seldom the point.
     const auto within = std::upper_bound(std::begin(kWidths), std::end(kWidths), max_vocab);
     const auto count = static_cast<std::uint64_t>(within - std::begin(kWidths));
     if (count == 0) return dice.between(1, max_vocab);

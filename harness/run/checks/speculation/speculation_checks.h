@@ -1,4 +1,4 @@
-// The checks of speculation in serving (checks.h has the others).
+// The checks of speculative verification in serving (checks.h has the others).
 #pragma once
 
 #include "harness/run/calls/speculation_request.h"
@@ -29,7 +29,7 @@ CheckOutcome compare_speculation_batches(const CheckInput& input,
 CheckOutcome check_speculation_distribution(const CheckInput& input);
 
 /// The same of trees whose drafts have a known distribution, siblings with and without replacement:
-/// first tokens, what becomes of each child, what comes where none is accepted, later tokens,
+/// first tokens, what becomes of each child, what comes where none stands, tokens behind,
 /// neighbours.
 CheckOutcome check_tree_distribution(const CheckInput& input);
 
