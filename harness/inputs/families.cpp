@@ -314,7 +314,7 @@ void fill(Family family, const CounterRandom& random, std::span<float> row) {
   throw UsageError("family " + std::to_string(static_cast<int>(family)) + " does not exist");
 }
 
-/// A sampler that returns 0 for want of an answer must be wrong: where id 0 holds the maximum it
+/// A sampler that returns 0 when it has no answer must be wrong: where id 0 holds the maximum it
 /// changes places with the next id, from a pseudorandom one on, that holds less.
 void keep_maximum_off_id_0(const CounterRandom& random, std::span<float> row) {
   if (row[0] != *std::max_element(row.begin(), row.end())) return;

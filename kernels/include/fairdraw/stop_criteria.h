@@ -19,7 +19,7 @@
 //
 // ignore_eos is about the eos id alone: a stop id that equals it still stops, as in vLLM.
 //
-// Stop strings are text, whose tokens are not unique, and belong to whoever detokenises; this
+// Stop strings are text, whose tokens are not unique, and belong to the detokeniser; this
 // knows ids alone. A stop string that is given as ids (TensorRT-LLM's stop words) is a stop
 // sequence.
 #pragma once
