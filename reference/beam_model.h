@@ -43,7 +43,7 @@ struct BeamModelState {
 std::vector<float> beam_logprobs(std::span<const float> logits);
 
 /// One step: row b holds the log-probabilities of live beam b. A request that is not live, or has
-/// no candidate, is left as it is (but for the status).
+/// no candidate, is left as it is (except for the status).
 void beam_step_model(BeamModelState& state, const std::vector<std::vector<float>>& logprobs,
                      const BeamRules& rules);
 

@@ -67,7 +67,7 @@ struct ChainOutcome {
 
 /// draft_probs: n rows, target_probs: n + 1 rows of `vocab`; accept_words, recover_words: [n].
 /// `accepted` counts the positions that pass their own test, `emitted` those before the first that
-/// fails. A draft token outside [0, vocab) fails the chain before any row is looked at; then rows
+/// fails. A draft token outside [0, vocab) fails the chain before any row is read; then rows
 /// do, by position, at each one the draft's first, whether or not the chain gets there.
 /// Throws std::invalid_argument where lengths do not fit.
 ChainOutcome chain_speculative_model(std::span<const float> draft_probs,

@@ -31,7 +31,7 @@ struct RowProcessing {
   };
   std::vector<Bias> biases;
   std::vector<std::int32_t> stop_ids;
-  std::vector<std::int32_t> bad_words;  ///< one behind the other
+  std::vector<std::int32_t> bad_words;  ///< one after the other
   std::vector<std::int32_t> bad_word_lengths;
   std::vector<std::int32_t> allowed_ids;
 

@@ -101,7 +101,7 @@ Semantics trtllm_legacy_profile() {
   semantics.boundary_mass = BoundaryMass::truncated;
   semantics.top_p_ties = TopPTies::any;
   semantics.top_p_base = TopPBase::renormalised;
-  // Beside a top_k p = 0 becomes 1; without one k becomes 1.
+  // With a top_k p = 0 becomes 1; without one k becomes 1.
   semantics.top_p_zero = TopPZero::off_beside_top_k;
   semantics.min_p_place = MinPPlace::none;
   // Temperature 0 is k = 1 (from memory).

@@ -1,4 +1,4 @@
-// Samplers written in PyTorch, or beside it: vLLM's two, SGLang's PyTorch backend, transformers,
+// Samplers written in PyTorch, or for it: vLLM's two, SGLang's PyTorch backend, transformers,
 // RoseLLM.
 #include "reference/float32_bound.h"
 #include "reference/profiles.h"
@@ -60,7 +60,7 @@ Semantics vllm_triton_profile() {
   // interval is not longer than the largest probability: assumed. So an end that 18 halvings do not
   // separate is open, and with it most tails of less than 2^-18 of the largest probability.
   semantics.top_p_resolution = 0x1p-18;
-  // p = 1 does not come to the kernel's search.
+  // p = 1 does not reach the kernel's search.
   semantics.top_p_one = TopPOne::off;
   // A request with p = 0 is refused; the kernel itself masks the whole row (run).
   semantics.top_p_zero = TopPZero::undefined;

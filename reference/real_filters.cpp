@@ -82,7 +82,7 @@ class TopPRule {
 };
 
 // The end of the nucleus is found up to `resolution` of the largest weight: what is that close to
-// its last token, or to the first one behind it, may be on either side. The maximum stays.
+// its last token, or to the first one after it, may be on either side. The maximum stays.
 void widen(const RankedWeights& row, double resolution, Cut& cut) {
   if (cut.exact == 0) return;
   const double reach = resolution * row.weight_at(0);

@@ -142,7 +142,7 @@ Plan make_plan(const RowParameters& parameters, std::size_t vocab, const Semanti
                        : Plan::Outcome::undefined;
     return plan;
   }
-  // Later ones override: an error is an error beside something undefined.
+  // Later ones override: an error wins over something undefined.
   plan_top_p(plan, parameters.top_p, parameters.top_k, semantics);
   plan_top_k(plan, parameters.top_k, vocab, semantics);
   plan_temperature(plan, parameters.temperature, semantics);
@@ -175,7 +175,7 @@ RealDistribution no_distribution(std::size_t vocab, const Plan& plan) {
   return no_distribution(vocab, plan.outcome == Plan::Outcome::must_fail);
 }
 
-// Of a row that no distribution can be made of.
+// For a row that has no distribution.
 RealDistribution no_distribution(std::size_t vocab, const Semantics& semantics) {
   RealDistribution distribution =
       no_distribution(vocab, semantics.nan_logit == NanLogit::row_error);

@@ -1,4 +1,4 @@
-// The choices of a profile by name, for whoever lists, compares or tries them out.
+// The choices of a profile by name, for code that lists, compares or tries them.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// Distributions of verification by enumeration. A decision is a step function of its random word:
+// Distributions of speculation by enumeration. A decision is a step function of its random word:
 // bisection finds where each step ends, so that the probability of a decision is a count of words
 // over 2^64.
 #include "reference/speculation_distribution.h"
@@ -55,7 +55,7 @@ class Position {
   Position(const IntegerRow& target, const IntegerRow& draft, std::int32_t drafted)
       : target_{target, target}, draft_{draft}, drafted_{drafted} {}
 
-  // The token that is drawn anew, or -1: the draft stands.
+  // The token that is redrawn, or -1: the draft is accepted.
   std::int32_t decide(std::uint64_t accept, std::uint64_t recover) const {
     const std::vector<PositionWords> words = {{0, accept, recover, 0}, {}};
     const SpeculationOutcome outcome =
@@ -103,7 +103,7 @@ void extend_tree(const RowBehind& target, std::span<const std::int32_t> drafted,
                  const std::vector<std::int32_t>& prefix, const Probability& probability,
                  SequenceDistribution& distribution) {
   const IntegerRow row = target(prefix);
-  // The node's children as a tree of one level, judged by the model: the child that stands.
+  // The node's children as a tree of one level, judged by the model: the child that is accepted.
   std::vector<std::int32_t> children, tokens, roots;
   for (std::size_t j = 0; j < drafted.size(); ++j) {
     if (parents[j] != node) continue;
@@ -181,7 +181,7 @@ class SampledChildren {
                              {draft.first(drawn.size() + 1), tree_.judged, false});
   }
 
-  // The next child comes from the weights `left`; `drawn` do not stand, by these words of accept.
+  // The next child comes from the weights `left`; `drawn` are rejected, by these words of accept.
   void draw_next(const Node& node, const std::vector<std::uint64_t>& left,
                  const std::vector<std::int32_t>& drawn, const Words& accept,
                  const Probability& probability) {

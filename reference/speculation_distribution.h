@@ -1,4 +1,4 @@
-// The distribution of what verification emits (speculation_model.h), by enumeration, in exact
+// The distribution of what speculation emits (speculation_model.h), by enumeration, in exact
 // fractions.
 #pragma once
 
@@ -19,7 +19,7 @@ using Probability = boost::multiprecision::cpp_rational;
 /// Probability of each sequence of emitted tokens.
 using SequenceDistribution = std::map<std::vector<std::int32_t>, Probability>;
 
-/// The row behind a prefix of tokens.
+/// The row after a prefix of tokens.
 using RowBehind = std::function<IntegerRow(std::span<const std::int32_t> prefix)>;
 
 /// What verify_chain_model emits where each random word is uniform and independent of the others:

@@ -1,4 +1,4 @@
-// Speculative verification in serving (fairdraw/speculative.h), a second time: from the
+// Speculation in serving (fairdraw/speculative.h), a second time: from the
 // distributions of rows and random words to emitted tokens.
 #pragma once
 
@@ -20,8 +20,8 @@ struct PositionWords {
 struct SpeculationOutcome {
   RowStatus status = RowStatus::ok;
   std::vector<std::int32_t> tokens;  ///< emitted ones alone; none where the request fails
-  std::vector<std::int32_t> nodes;   ///< of a tree: drafted tokens that stand
-  std::int32_t accepted = 0;         ///< drafted tokens that stand
+  std::vector<std::int32_t> nodes;   ///< of a tree: drafted tokens that are accepted
+  std::int32_t accepted = 0;         ///< drafted tokens that are accepted
 };
 
 /// A chain of n = drafted.size() tokens. `target`: n + 1 rows; `draft`: n rows, or none where the
@@ -37,12 +37,12 @@ SpeculationOutcome verify_chain_model(std::span<const IntegerRow> target,
 
 /// What is known of the distribution of a tree's drafts.
 struct TreeDraft {
-  std::span<const IntegerRow> rows;  ///< n + 1, beside the target's; none: nothing is known
+  std::span<const IntegerRow> rows;  ///< n + 1, parallel to the target's; none: nothing is known
   SiblingSampling siblings = SiblingSampling::with_replacement;
   bool greedy = false;  ///< of the request: the distribution is of no use then
 };
 
-/// A tree of n = drafted.size() tokens, `target`: n + 1 rows, row j + 1 behind drafted token j;
+/// A tree of n = drafted.size() tokens, `target`: n + 1 rows, row j + 1 after drafted token j;
 /// `words`: by depth, n + 1 of them at most used. Statuses: a drafted token outside of the
 /// vocabulary, a parent that does not come before its child or, of known distribution, has too
 /// many, a path longer than `max_depth`; then, along the path, the target's row, the draft's row

@@ -1,4 +1,4 @@
-// Workflow commands of GitHub Actions: lines of a job's log that GitHub shows beside the commit.
+// Workflow commands of GitHub Actions: lines of a job's log that GitHub shows next to the commit.
 #include <fmt/format.h>
 
 #include "reports/escape.h"

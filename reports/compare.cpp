@@ -66,7 +66,7 @@ VerdictChange verdict_change(const CaseRecord* base, const CaseRecord* head, boo
   if (head == nullptr) {
     change.regression = passed && same_choice;
   } else {
-    // A red case that is new is one too: nobody has seen it green.
+    // A red case that is new is one too: it was never green.
     change.regression = passed || (red && (!change.base || *change.base == Verdict::skipped));
   }
   return change;

@@ -100,7 +100,7 @@ const char* markdown_special(char32_t c) {
     case '>':
       return "&gt;";
     case '@':
-      return "&#64;";  // a comment made of the summary must not notify anybody
+      return "&#64;";  // a comment made of the summary must not notify people
     case '\n':
     case '\r':
     case '\t':

@@ -7,7 +7,7 @@
 namespace fairdraw::reports {
 namespace {
 
-// Of these files nothing else is looked at: they are other verbs', and may grow.
+// Nothing else of these files is read: they belong to other verbs, and may grow.
 constexpr Format kAny{0, true};
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What a report may show beside the record of its run: files of other verbs.
+// What a report may show next to the record of its run: files of other verbs.
 #pragma once
 
 #include <map>
@@ -19,14 +19,14 @@ struct MutantRow {
 struct ReportExtras {
   std::vector<harness::BenchmarkRecord> benchmark;  ///< of `fairdraw bench --json`
   std::vector<MutantRow> mutants;                   ///< of `fairdraw mutants --json`
-  std::vector<harness::RunRecord> conformance;      ///< other runs, beside this one's samplers
+  std::vector<harness::RunRecord> conformance;      ///< other runs, next to this one's samplers
 };
 
 /// The rows that to_json wrote of benchmark records. Throws std::runtime_error naming the row and
 /// the field that is missing or of the wrong type.
 std::vector<harness::BenchmarkRecord> benchmark_from_json(const std::string& text);
 
-/// The mutants of a kill matrix; its other fields are not looked at. Throws std::runtime_error
+/// The mutants of a kill matrix; its other fields are not read. Throws std::runtime_error
 /// naming the mutant and the field that is missing or of the wrong type.
 std::vector<MutantRow> kill_matrix_from_json(const std::string& text);
 

@@ -1,4 +1,4 @@
-// A card for each case that must be looked at, and the pictures of a case.
+// A card for each case that needs attention, and the pictures of a case.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -7,7 +7,7 @@
 namespace fairdraw::reports {
 
 /// The page's policy lets only the script run that has this hash: SHA-256 of kScript, base64. A
-/// test (tests/check_pages.py) computes it anew and says the right one.
+/// test (tests/check_pages.py) computes it again and says the right one.
 inline constexpr std::string_view kScriptHash =
     "sha256-9CQZlAxa6b73tng6ikb8wDACLuyhxGuvan7vBv4bCPE=";
 

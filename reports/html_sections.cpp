@@ -133,7 +133,7 @@ std::string overview_section(const harness::RunRecord& record, const ReportExtra
   for (const harness::RunRecord& other : extras.conformance) records.push_back(&other);
   html += figures(pictures::conformance(records));
   if (!extras.mutants.empty()) {
-    html += "<h3>The gate on trial</h3>\n" + figures(pictures::kill_matrix(extras.mutants));
+    html += "<h3>Self-test of the gate</h3>\n" + figures(pictures::kill_matrix(extras.mutants));
   }
   if (!extras.benchmark.empty()) {
     html += "<h3>Speed</h3>\n" + figures(pictures::benchmark_bars(extras.benchmark));

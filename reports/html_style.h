@@ -1,6 +1,6 @@
-// The style sheet of index.html: light and dark by the reader's preference, verdicts told by word
+// The style sheet of index.html: light and dark by the reader's preference, verdicts by word
 // and sign as well as by colour. Blue and vermilion are far apart for every kind of colour vision;
-// red and green never stand alone against each other. All text has a contrast of 4.5 or more to
+// red and green are never the only difference. All text has a contrast of 4.5 or more to
 // what is behind it, which the browser test measures.
 #pragma once
 

@@ -2,7 +2,7 @@
 //
 // A table of 10^5 rows takes a browser seconds to lay out, and its markup is three times as large
 // as what it says. So the cases are compact JSON, of which the script shows a page of rows at a
-// time; the plain rows stand in <noscript>, which a browser with script does not even parse.
+// time; the plain rows are in <noscript>, which a browser with script does not even parse.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -117,7 +117,7 @@ void read_budget(ObjectReader budget, harness::ErrorBudget& to) {
 }
 
 harness::RunRecord record_of(const Json& json) {
-  // The version decides how all else is read, so it is looked at first.
+  // The version decides how all else is read, so it is read first.
   const Format format = format_of(ObjectReader(json, "", {}).at("schema_version"));
   ObjectReader root(json, "", format);
   root.at("schema_version");

@@ -49,7 +49,7 @@ std::string lines_of(const std::vector<harness::CaseRecord>& cases) {
   return text + (cases.empty() ? "]" : "\n  ]");
 }
 
-/// An object of the fields, indented, but for `key`, whose value is `lines`.
+/// An object of the fields, indented, except for `key`, whose value is `lines`.
 std::string with_lines(const Json& json, const std::string& key, const std::string& lines) {
   std::string text = "{";
   for (const auto& [name, value] : json.items()) {

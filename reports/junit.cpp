@@ -38,8 +38,9 @@ std::string property(std::string_view name, std::string_view value) {
   return fmt::format("<property name=\"{}\" value=\"{}\"/>\n", xml_text(name), xml_text(value));
 }
 
-/// What is known of a case beside its verdict, by name. A test case has no properties in the format
-/// that most readers share (Jenkins' junit-10.xsd): it stands in its <system-out>, which they show.
+/// What is known of a case besides its verdict, by name. A test case has no properties in the
+/// format that most readers share (Jenkins' junit-10.xsd): it is in its <system-out>, which they
+/// show.
 class Facts {
  public:
   void add(std::string_view name, std::string_view value) {

@@ -1,4 +1,4 @@
-// A JSON object read field by field: each is asked for by its type, and what nobody asked for is an
+// A JSON object read field by field: each is read by its type, and an unread field is an
 // error. For json_reader.cpp and evidence_reader.cpp.
 #pragma once
 

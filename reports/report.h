@@ -16,13 +16,13 @@ inline constexpr int kSchemaMajor = 3, kSchemaMinor = 0;
 
 /// report.json (schema/report.schema.json). Keys in a fixed order, a case a line, numbers so that
 /// they come back bit for bit, null for what is absent or not finite. Equal records give equal
-/// bytes but for "seconds" and "environment".
+/// bytes except for "seconds" and "environment".
 std::string to_json(const harness::RunRecord& record);
 
 /// The record of a report.json of this version, of one before (from 2), or of a later minor one,
 /// whose additions are passed over. Throws std::runtime_error: a text that is truncated, or of a
 /// newer format; or naming the field that is missing, of the wrong type, out of range, unknown, or
-/// at odds with the cases (summary). Where null stands for a number that is not optional, it comes
+/// contradicted by the cases (summary). Where null replaces a number that is not optional, it comes
 /// back as NaN.
 harness::RunRecord from_json(const std::string& text);
 

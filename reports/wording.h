@@ -14,10 +14,10 @@ namespace fairdraw::reports {
 /// "2 of 14 cases failed.", "All 12 cases passed; 1 was skipped.", ...: plain text.
 std::string verdict_sentence(const harness::RunRecord& record);
 
-/// How the run as a whole ended: the verdict that its exit code stands for.
+/// How the run as a whole ended: the verdict that its exit code means.
 harness::Verdict run_verdict(const harness::RunRecord& record);
 
-/// The case must be looked at: failed, error or underpowered.
+/// The case needs attention: failed, error or underpowered.
 bool is_red(const harness::CaseRecord& record);
 
 /// Red cases: failed before error before underpowered, of these the first of each check before the

@@ -1,4 +1,4 @@
-// The model's verification: the call as an owned request, taken apart, and put together again.
+// The model's speculation: the call as an owned request, taken apart, and put together again.
 #include <algorithm>
 
 #include "harness/adapters/decode.h"

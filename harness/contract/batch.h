@@ -37,7 +37,7 @@ typedef struct fairdraw_processing {
   fairdraw_token_lists bias_ids;  /* of an id listed twice the last counts */
   const float* bias_values;       /* [bias_ids.size]; -inf bans */
   fairdraw_token_lists stop_ids;  /* banned while the output is shorter than min_tokens */
-  fairdraw_token_lists bad_words; /* the words of a row, one behind the other */
+  fairdraw_token_lists bad_words; /* the words of a row, one after the other */
   fairdraw_token_lists bad_word_lengths;
   fairdraw_token_lists allowed_ids; /* empty: all */
 } fairdraw_processing;
@@ -174,9 +174,9 @@ typedef struct fairdraw_verification {
   const float* draft_top_p;
   const float* draft_min_p;
 
-  int32_t* tokens; /* [batch, max_draft + 1], of trees [batch, max_depth + 1]; -1 behind the last */
-  int32_t* nodes;  /* [batch, max_depth] of trees: which drafts stand; optional */
-  int32_t* accepted; /* [batch]: how many drafts stand; optional */
+  int32_t* tokens; /* [batch, max_draft + 1], of trees [batch, max_depth + 1]; -1 after the last */
+  int32_t* nodes;  /* [batch, max_depth] of trees: which drafts were accepted; optional */
+  int32_t* accepted; /* [batch]: how many drafts were accepted; optional */
   int32_t* statuses; /* [batch], fairdraw::RowStatus; optional */
 
   /* of trees whose draft_law is not 0: children of a node drawn 0 with replacement, 1 without. Only

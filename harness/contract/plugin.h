@@ -1,6 +1,6 @@
 /* A sampler in a shared library, for `fairdraw verify --sampler plugin:PATH`.
  *
- * C11, and nothing but this file and batch.h beside it. A plugin defines the first three symbols,
+ * C11, and nothing but this file and batch.h next to it. A plugin defines the first three symbols,
  * the fourth where it verifies drafted chains, and the fifth where it verifies requests with
  * drafts:
  *
@@ -50,7 +50,7 @@ extern "C" {
 #define FAIRDRAW_CAN_LOWEST_ID_TIES (UINT64_C(1) << 9) /* tie_rule 1 */
 #define FAIRDRAW_CAN_JOINT_ORDER (UINT64_C(1) << 10)   /* filter_order 1 */
 #define FAIRDRAW_CAN_FROM_PROBS (UINT64_C(1) << 11)    /* input 1 */
-/* there min_p beside top_k or top_p too */
+/* there min_p together with top_k or top_p too */
 #define FAIRDRAW_CAN_FROM_PROBS_ALL_FILTERS (UINT64_C(1) << 12)
 #define FAIRDRAW_CAN_CHAINS (UINT64_C(1) << 13) /* fairdraw_plugin_run_chain */
 /* given random words: the token is the first one whose prefix sum exceeds floor(word * total /
@@ -138,7 +138,7 @@ extern FAIRDRAW_PLUGIN_EXPORT const uint32_t fairdraw_plugin_abi;
 /* All of them return 0, or something else after they wrote a message, with its 0, into
    message[0 ... message_size). */
 
-/* Fills the description, which comes zeroed but for struct_size. */
+/* Fills the description, which comes zeroed except for struct_size. */
 FAIRDRAW_PLUGIN_EXPORT int32_t fairdraw_plugin_describe(fairdraw_plugin_description* description,
                                                         char* message, size_t message_size);
 

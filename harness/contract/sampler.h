@@ -32,7 +32,7 @@ struct SamplerDescription {
   bool per_request_seeds = false;  ///< a token depends on nothing but row, parameters, seed, offset
   bool float16 = false, bfloat16 = false;
   bool from_probs = false;              ///< takes rows of probabilities
-  bool from_probs_all_filters = false;  ///< there min_p beside top_k or top_p too
+  bool from_probs_all_filters = false;  ///< there min_p together with top_k or top_p too
   bool chains = false;                  ///< verifies drafted chains: run_chain()
   bool scripted_words = false;  ///< draws with given random words, as the specification does: t =
                                 ///< floor(word * total / 2^64), first prefix sum above t
@@ -71,9 +71,9 @@ class Sampler {
   virtual std::pmr::memory_resource* memory() { return std::pmr::get_default_resource(); }
 
   /// Why the sampler gives no answers any more: it crashed, ran out of time, printed, ...; empty:
-  /// it stands. A case whose sampler breaks has failed, and makes no further call.
+  /// it is. A case whose sampler breaks has failed, and makes no further call.
   virtual std::string broken() const { return {}; }
-  /// Forgets that it broke: the next call starts anew.
+  /// Forgets that it broke: the next call starts again.
   virtual void recover() {}
 };
 

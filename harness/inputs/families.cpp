@@ -249,7 +249,7 @@ std::size_t end_of_a_block(const CounterRandom& random, std::size_t vocab) {
 }
 
 void fill_tile_ends(const CounterRandom& random, std::span<float> row) {
-  constexpr float kGap = 12.0f;  // 2^20 ids behind it have the mass of 6
+  constexpr float kGap = 12.0f;  // 2^20 ids after it have the mass of 6
   fill_gaussian(random, 0.0, 1.0, row);
   for (std::size_t id = 0; id < row.size(); ++id) {
     if (!is_at_an_end(id, row.size())) row[id] -= kGap;
@@ -314,7 +314,7 @@ void fill(Family family, const CounterRandom& random, std::span<float> row) {
   throw UsageError("family " + std::to_string(static_cast<int>(family)) + " does not exist");
 }
 
-/// A sampler that returns 0 for want of an answer must be wrong: where id 0 holds the maximum it
+/// A sampler that returns 0 when it has no answer must be wrong: where id 0 holds the maximum it
 /// changes places with the next id, from a pseudorandom one on, that holds less.
 void keep_maximum_off_id_0(const CounterRandom& random, std::span<float> row) {
   if (row[0] != *std::max_element(row.begin(), row.end())) return;

@@ -12,7 +12,7 @@
 
 namespace fairdraw::harness {
 
-/// What each family is hard for stands beside its name in families.cpp.
+/// families.cpp says next to its name what each family is hard for.
 enum class Family {
   gaussian,        ///< N(0, 1): flat, the nucleus of 0.95 is three quarters of the vocabulary
   gaussian_wide,   ///< N(0, 2^2)

@@ -50,7 +50,7 @@ struct OwnedLists {
 /// How histories are given.
 struct HistoryArrays {
   bool prompt_mask = false;    ///< packed bits; ids that are no tokens are left out
-  bool output_counts = false;  ///< dense, beside the lists; likewise
+  bool output_counts = false;  ///< dense, in addition to the lists; likewise
   bool grown = false;          ///< outputs of rows that go on from each other share memory
   std::int64_t gap = 0;        ///< values between two rows of mask and counts
 };

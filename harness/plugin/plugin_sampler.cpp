@@ -100,20 +100,20 @@ class IsolatedSampler final : public Sampler {
     return {answer.text, answer.text_bytes};
   }
 
-  // " at address 0x..., 64 bytes behind the start of tokens"
+  // " at address 0x..., 64 bytes past the start of tokens"
   std::string place_of(std::uint64_t address, const std::vector<NamedArray>& named) {
     std::string place = fmt::format(" at address {:#x}", address);
     const auto near = reinterpret_cast<std::uintptr_t>(arrays().array_near(address));
     if (near == 0) return place;
     for (const NamedArray& array : named) {
       const auto first = reinterpret_cast<std::uintptr_t>(array.first);
-      // Guards lie in front of the first element: the array begins a little behind its memory.
+      // Guards lie in front of the first element: the array begins a little after its memory.
       constexpr std::uintptr_t kGuardBytes = 256;
       if (first < near || first - near > kGuardBytes) continue;
-      const bool behind = address >= first;
+      const bool past = address >= first;
       return fmt::format("{}, {} bytes {} the start of {}", place,
-                         behind ? address - first : first - address,
-                         behind ? "behind" : "in front of", array.name);
+                         past ? address - first : first - address, past ? "past" : "before",
+                         array.name);
     }
     return place;
   }

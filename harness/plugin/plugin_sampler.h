@@ -1,4 +1,4 @@
-// `--sampler plugin:PATH`: anybody's sampler, in a shared library.
+// `--sampler plugin:PATH`: a third-party sampler, in a shared library.
 #pragma once
 
 #include <map>

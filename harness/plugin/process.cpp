@@ -92,7 +92,7 @@ std::string signal_name(int signal) {
 std::string how_it_ended(int status) {
   if (WIFEXITED(status))
     return fmt::format("ended its process with exit code {}", WEXITSTATUS(status));
-  // Of its own accord no process ends so: a person did it, or the kernel for want of memory.
+  // No process ends itself so: a person did it, or the kernel when memory ran out.
   const bool killed = WTERMSIG(status) == SIGKILL;
   return (killed ? "was killed with " : "crashed with ") + signal_name(WTERMSIG(status));
 }

@@ -11,8 +11,8 @@
 
 namespace fairdraw::harness::plugin {
 
-/// Slots, each with a page behind it that nobody may touch. An array is laid against the end of its
-/// slot: what is read or written behind it, by more than its alignment, hits that page. Address
+/// Slots, each with an inaccessible page after it. An array is laid against the end of its
+/// slot: what is read or written past it, by more than its alignment, hits that page. Address
 /// space is plentiful, and memory is taken for what is touched alone, so that slots never move.
 class SharedArrays final : public std::pmr::memory_resource {
  public:

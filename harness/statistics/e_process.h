@@ -1,4 +1,4 @@
-// Tests by betting: evidence that may be looked at after every draw.
+// Tests by betting: evidence that may be inspected after every draw.
 //
 // A bet is a distribution q that is put against the target p. Its wealth E, the product of q(x) /
 // p(x) over the draws x, starts at 1 and has mean 1 under the target at every number of draws,
@@ -42,7 +42,7 @@ class DirichletMixture {
 
   std::uint64_t draws() const { return draws_; }
   double log_e() const { return log_e_; }
-  /// The largest of the values that were looked at, one after each add().
+  /// The largest of the values so far, one after each add().
   double max_log_e() const { return max_log_e_; }
 
  private:

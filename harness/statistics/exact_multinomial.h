@@ -1,4 +1,4 @@
-// Exact multinomial test of a small support: every outcome is looked at.
+// Exact multinomial test of a small support: every outcome is enumerated.
 #pragma once
 
 #include <cstddef>

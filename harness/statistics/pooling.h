@@ -23,7 +23,8 @@ struct Pooling {
 /// Sorts tokens by probability, largest first (ties by id), and closes a cell when its expected
 /// count reaches `min_expected`; a rest that does not reach it joins the last cell. With
 /// `max_cells` (0: no limit) a cell closes only when it also holds its share of what is left,
-/// remaining mass / remaining cells, so that large tokens stand alone and the tail is still split.
+/// remaining mass / remaining cells, so that large tokens have a cell each and the tail is still
+/// split.
 Pooling pool_by_probability(std::span<const double> probability, std::uint64_t draws,
                             double min_expected, std::uint32_t max_cells = 0);
 

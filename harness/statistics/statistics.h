@@ -18,4 +18,4 @@
 #include "harness/statistics/goodness_of_fit.h"        // a table of counts: Pearson, G, TV
 #include "harness/statistics/pit.h"                    // draws from different rows
 #include "harness/statistics/pooling.h"                // cells from the target alone
-#include "harness/statistics/two_sample.h"             // two samples, one law?
+#include "harness/statistics/two_sample.h"             // two samples, one distribution?

@@ -81,7 +81,7 @@ FAIRDRAW_HOST_DEVICE inline bool read_back(const BeamResultRequest& request, std
   return true;
 }
 
-/// Writes a sequence to place r * best + i of the result, tokens behind its last one left as they
+/// Writes a sequence to place r * best + i of the result, tokens after its last one left as they
 /// are; false where its chain leaves the history.
 FAIRDRAW_HOST_DEVICE inline bool write_sequence(const BeamResultRequest& request,
                                                 const BeamSequences& result, std::int64_t r,
@@ -95,7 +95,7 @@ FAIRDRAW_HOST_DEVICE inline bool write_sequence(const BeamResultRequest& request
   return true;
 }
 
-/// Place r * best + i of the result, but for its tokens: no sequence.
+/// Place r * best + i of the result, except for its tokens: no sequence.
 FAIRDRAW_HOST_DEVICE inline void write_no_sequence(const BeamResultRequest& request,
                                                    const BeamSequences& result, std::int64_t r,
                                                    std::int32_t i) {

@@ -67,7 +67,7 @@ FAIRDRAW_HOST_DEVICE inline RowStatus read_beam_parameters(const BeamStepRequest
   return RowStatus::ok;
 }
 
-/// What request r is asked for, or what is wrong with that: its rows are not looked at.
+/// What request r is asked for, or what is wrong with that: its rows are not read.
 FAIRDRAW_HOST_DEVICE inline BeamTerms read_beam_terms(const BeamStepRequest& step,
                                                       const BeamStepResult& result,
                                                       std::int64_t r) {

@@ -27,7 +27,7 @@
 //   no_allowed_token
 //
 // What is read is what is checked. Where a list begins and ends is checked wherever it is given.
-// Its entries are checked whole, but for histories: ids of `prompt` only where the repetition
+// Its entries are checked whole, except for histories: ids of `prompt` only where the repetition
 // penalty is not 1; ids of `output`, or `output_counts`, only where some penalty is not neutral. So
 // a row without penalties pays nothing for its history. Words compare with the ids at the end of
 // `output` as they are: one that is no token equals none.

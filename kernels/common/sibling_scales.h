@@ -1,14 +1,14 @@
-// What the siblings that do not stand leave of the target, exactly (fairdraw/speculative.h). The
+// What the siblings that are rejected leave of the target, exactly (fairdraw/speculative.h). The
 // same for every backend.
 //
-// The residual of a node starts as the target's weights, R_0 = P, and behind child k, which does
-// not stand, R_{k+1}(j) = max(R_k(j) Z_k - Q_k(j) S_k, 0). Written out, a weight of R_k has 60 k
+// The residual of a node starts as the target's weights, R_0 = P, and after child k, which is
+// rejected, R_{k+1}(j) = max(R_k(j) Z_k - Q_k(j) S_k, 0). Written out, a weight of R_k has 60 k
 // + 40 bits, for every token. But with A_0 = 1, B_0 = 0,
 //     A_{k+1} = A_k Z_k, B_{k+1} = B_k Z_k + S_k:  R_k(j) = max(P(j) A_k - Q_0(j) B_k, 0)
 // for every j that is not among the children before k, and 0 for those:
 //   - if P A_k - Q B_k <= 0 then R_k is 0 and R_{k+1} too, and B / A never falls;
 //   - else R_{k+1} = (P A_k - Q B_k) Z_k - Q S_k, which is that form;
-//   - a child x does not stand only where its chance is below 1, R_k(x) Z_k < Q_k(x) S_k, which is
+//   - a child x is rejected only where its chance is below 1, R_k(x) Z_k < Q_k(x) S_k, which is
 //     R_{k+1}(x) = 0; so it does not matter that Q_{k+1} may be without it.
 // So two long integers a node are the whole residual. M_k, the tokens with R_k > 0, only shrinks,
 // and sums over it need no more than those of P and Q, which have 60 bits:
@@ -17,15 +17,15 @@
 // the rest of them only where those leave it open.
 //
 // There is always something to draw: R_k Z_k and Q_k S_k have the same sum, so where one token has
-// less than the other has, another has more, and S_{k+1} > 0 behind every child that does not
-// stand.
+// less than the other has, another has more, and S_{k+1} > 0 after every rejected
+// child.
 //
 // No test writes a long integer down, because all of them are linear in A and B:
-//     a child stands   word Q S < 2^64 R Z        with R = P A - Q B, S as above;
+//     child accepted   word Q S < 2^64 R Z        with R = P A - Q B, S as above;
 //     a token is drawn word S < 2^64 times the weight of R up to it;
 //     a token is left  0 < P A - Q B.
-// That is A u > B v with u and v of 165 bits, and the difference is looked at from the leading
-// words of A and B on, until the words behind can no longer turn its sign: three words or four,
+// That is A u > B v with u and v of 165 bits, and the difference is examined from the leading
+// words of A and B on, until the later words can no longer change its sign: three words or four,
 // nearly always.
 #pragma once
 
@@ -53,7 +53,7 @@ class SiblingScales {
     b_[0] = 0;
   }
 
-  /// A child does not stand. draft_total: Z_k; p_sum and q_sum: P and Q of M_k, q_sum 0 where
+  /// A child is rejected. draft_total: Z_k; p_sum and q_sum: P and Q of M_k, q_sum 0 where
   /// nothing was rejected before (it is times B). S_k > 0, so that B does not fall; kMaxSiblings
   /// times at most.
   FAIRDRAW_HOST_DEVICE void reject(std::uint64_t draft_total, std::uint64_t p_sum,
@@ -94,7 +94,7 @@ class SiblingScales {
     return exceeds(p, q, 0, 0, 0);
   }
 
-  /// True where the next child, of weights p in the target and q > 0 in the draft, stands:
+  /// True where the next child, of weights p in the target and q > 0 in the draft, is accepted:
   /// floor(word q S / 2^64) < R Z, which is word q S < 2^64 R Z (and R > 0 then, as S > 0).
   FAIRDRAW_HOST_DEVICE bool accepts(std::uint64_t word, std::uint64_t p, std::uint64_t q,
                                     std::uint64_t draft_total, std::uint64_t p_sum,
@@ -112,7 +112,7 @@ class SiblingScales {
   }
 
  private:
-  /// Behind k children that were rejected A_k <= 2^(60 k) and B_k <= k 2^(60 k), because Z and S
+  /// After k children that were rejected A_k <= 2^(60 k) and B_k <= k 2^(60 k), because Z and S
   /// are at most 2^60: 60 k + 11 bits of 1024 children.
   static constexpr int kWords = (60 * kMaxSiblings + 11 + 63) / 64;
 
@@ -159,8 +159,8 @@ class SiblingScales {
     return result;
   }
 
-  /// 2^64 (A p - B q) > word (A p_sum - B q_sum); none has more than 100 bits. The words behind
-  /// those that are looked at add less than the coefficients, which are at most 2^164 each; and
+  /// 2^64 (A p - B q) > word (A p_sum - B q_sum); none has more than 100 bits. The later words
+  /// those that are examined add less than the coefficients, which are at most 2^164 each; and
   /// what is below 2^165 has room for two products more.
   FAIRDRAW_HOST_DEVICE bool exceeds(uint128_t p, uint128_t q, uint128_t p_sum, uint128_t q_sum,
                                     std::uint64_t word) const {

@@ -24,7 +24,7 @@ struct StopTerms {
   RowList stop_ids, sequences, sequence_lengths;
 };
 
-/// The output with the tokens of the step behind it, as far as they are known.
+/// The output with the tokens of the step after it, as far as they are known.
 struct StopText {
   RowList before, step;
 

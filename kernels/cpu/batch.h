@@ -45,7 +45,7 @@ RowStatus filter_row(const SampleRequest& request, std::int64_t row,
 
 /// The operations that `sample` and its relatives share. `rows_name` is what errors call
 /// `request.logits`. Tokens may be left out when the caller wants masks or probabilities only.
-/// `given_tokens`, [outputs, num_samples], stand for those that would be drawn: their
+/// `given_tokens`, [outputs, num_samples], replace those that would be drawn: their
 /// log-probabilities are reported. With `logit_rows` [rows] the values of row i are read at row
 /// logit_rows[i], which is not checked.
 Error run_batch(const SampleRequest& request, const SampleResult& result,

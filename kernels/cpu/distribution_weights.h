@@ -20,8 +20,8 @@ struct DistributionWeights {
   }
 };
 
-/// True where a token drawn from `draft` stands: with probability min(1, P / Q), without division.
-/// P_x Zq and Q_x Zp have up to 100 bits, their product with the word 164.
+/// True where a token drawn from `draft` is accepted: with probability min(1, P / Q), without
+/// division. P_x Zq and Q_x Zp have up to 100 bits, their product with the word 164.
 inline bool accepts(const DistributionWeights& target, const DistributionWeights& draft,
                     std::int32_t token, std::uint64_t word) {
   const auto x = static_cast<std::size_t>(token);
@@ -31,10 +31,10 @@ inline bool accepts(const DistributionWeights& target, const DistributionWeights
   return p > 0 && (a >= b || multiply_high(word, b) < a);
 }
 
-/// The token in place of one that does not stand: from max(P_j Zq - Q_j Zp, 0), by prefix sums in
+/// The token in place of a rejected one: from max(P_j Zq - Q_j Zp, 0), by prefix sums in
 /// token-id order; sums have up to 120 bits. Both products sum to Zp Zq, so where one token has
 /// P_x Zq < Q_x Zp another has a positive residual. All are 0 only where the two distributions are
-/// equal, and then a token that does not stand has weight 0 in both, which no drawn token has; the
+/// equal, and then a rejected token has weight 0 in both, which no drawn token has; the
 /// target itself is drawn from there.
 inline std::int32_t recover(const DistributionWeights& target, const DistributionWeights& draft,
                             std::size_t vocab, std::uint64_t word) {

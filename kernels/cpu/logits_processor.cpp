@@ -9,7 +9,7 @@ namespace {
 
 constexpr float kBanned = -std::numeric_limits<float>::infinity();
 
-/// Counts of this many tokens are looked at together: most are 0.
+/// Counts of this many tokens are tested together: most are 0.
 constexpr std::size_t kCountsAtOnce = 64;
 
 bool is_allowed(const std::uint32_t* allowed, std::int32_t id) {

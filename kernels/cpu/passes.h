@@ -16,7 +16,7 @@ inline constexpr std::size_t kBlock = 512;
 /// `scan` keeps this many maxima a block: element i of a block counts for maximum i % kGroups.
 /// It is the widest vector (16 floats), so that no pass has to shuffle lanes.
 inline constexpr std::size_t kGroups = 16;
-/// Room that passes may overwrite behind the values that they report (a vector's width).
+/// Room that passes may overwrite after the values that they report (a vector's width).
 inline constexpr std::size_t kSlack = 64;
 
 /// How a value becomes a weight, a float in [0, 2^40] that is then truncated.
@@ -55,7 +55,7 @@ struct Passes {
   /// How many values are >= pivot.
   std::size_t (*count_at_least)(const float* x, std::size_t n, float pivot);
 
-  /// Copies values in [low, high], in order. Returns how many; writes up to kSlack values behind
+  /// Copies values in [low, high], in order. Returns how many; writes up to kSlack values after
   /// them.
   std::size_t (*collect)(const float* x, std::size_t n, float low, float high, float* out);
 
@@ -72,7 +72,7 @@ struct Passes {
 
   /// One pass for a bracket [low, high] of the row: the weight of values >= from and of values
   /// above `high`, and the bracket's values copied in order (`dense`: many are expected). Writes
-  /// up to kSlack values behind them.
+  /// up to kSlack values after them.
   BracketSums (*measure)(const float* x, std::size_t n, const WeightRule& rule, float from,
                          float low, float high, bool dense, float* out);
 
@@ -88,7 +88,7 @@ struct Passes {
   void (*mask_bits)(const float* x, std::size_t n, float low, std::uint32_t* out);
 
   /// Copies values, `banned` where the bit of `allowed` (as in mask_bits; null: all are 1) is 0.
-  /// Returns the scan of all of x, which is the last time that anybody sees what is banned. `out`
+  /// Returns the scan of all of x, the last time that banned values are read. `out`
   /// may be x.
   RowScan (*copy_allowed)(const float* x, std::size_t n, const std::uint32_t* allowed, float banned,
                           float* out);

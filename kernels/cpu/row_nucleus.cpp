@@ -242,7 +242,7 @@ void RowSampler::cut_row_to_nucleus(float top_p, FilterOrder filter_order, float
   }
 }
 
-/// One pass: the weight of the values >= from (before tie_end; > from behind it), and of those
+/// One pass: the weight of the values >= from (before tie_end; > from after it), and of those
 /// above the bracket; lists the bracket's values, or counts them where they are all equal.
 RowSampler::MeasuredBracket RowSampler::measure_bracket(const Bracket& bracket, float from,
                                                         std::size_t tie_end) {

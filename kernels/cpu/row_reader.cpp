@@ -59,7 +59,7 @@ const float* RowReader::read(const Passes& passes, const RowsView& rows, std::in
   return values_.data();
 }
 
-/// Values come before lists: a row whose lists are wrong is looked at for that alone.
+/// Values come before lists: a row whose lists are wrong is read for that alone.
 RowStatus RowReader::prepare(const Passes& passes, const float* values, std::size_t n,
                              const LogitsProcessing& processing, std::int64_t row) {
   const RowStatus of_lists = processor_.prepare(processing, row, values, n);

@@ -14,7 +14,7 @@ namespace fairdraw::cpu {
 class RowReader {
  public:
   /// The row as floats: the caller's own memory where that is float32, aligned and without banned
-  /// tokens; else a buffer that lives until the next call. Banned tokens become -inf (0 for
+  /// tokens; else a buffer that is valid until the next call. Banned tokens become -inf (0 for
   /// probabilities). A row with banned tokens is checked before they vanish: the status says
   /// what is wrong with it, and the pointer is not to be used unless it is ok.
   const float* read(const Passes& passes, const RowsView& rows, std::int64_t row,

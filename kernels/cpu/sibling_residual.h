@@ -1,4 +1,4 @@
-// What the siblings that do not stand leave of the target, with the tokens that are left in a list:
+// What the siblings that are rejected leave of the target, with the tokens that are left in a list:
 // sibling_scales.h tells how two long integers are the whole residual.
 #pragma once
 
@@ -18,10 +18,10 @@ class SiblingResidual {
   /// `draft`: loses the tokens that are drawn without replacement. Both outlive the node.
   void start(const DistributionWeights& target, DistributionWeights& draft, std::size_t vocab);
 
-  /// True where the next child, of positive weight in the draft, stands.
+  /// True where the next child, of positive weight in the draft, is accepted.
   bool accepts(std::int32_t token, std::uint64_t word) const;
 
-  /// The next child does not stand.
+  /// The next child is rejected.
   void reject(std::int32_t token, SiblingSampling sampling);
 
   /// A token of what is left, once a child was rejected.

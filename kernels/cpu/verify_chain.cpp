@@ -1,16 +1,17 @@
 // verify_chain (fairdraw/speculative.h): drafted tokens against the target's logits, in integers.
 //
-// Contract and semantics: see the header. Position by position, until one does not stand:
+// Contract and semantics: see the header. Position by position, until one is rejected:
 //   - the distribution of the draft unknown, or the request greedy: the target's token is drawn
 //   with the
-//     word of purpose draw, and the draft stands if it is that token. One filtered row, one draw.
+//     word of purpose draw, and the draft is accepted if it is that token. One filtered row, one
+//     draw.
 //   - the distribution known: two filtered rows and their weights; distribution_weights.h accepts,
-//   or draws anew.
+//   or redraws.
 //     Filters are part of both distributions: P is what `sample` would draw from, Q what it drew
 //     from.
 // A greedy draft is a point mass at its largest logit.
 //
-// Cost: rows behind the first rejection are never read. The first way costs what `sample` costs for
+// Cost: rows after the first rejection are never read. The first rule costs what `sample` costs for
 // the tokens that are emitted; the second adds, a position, the draft's row and two passes that
 // write weights, and the residual (two passes of 128-bit sums) once where a draft is rejected.
 //

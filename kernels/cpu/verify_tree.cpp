@@ -3,18 +3,18 @@
 // Contract and semantics: see the header. Node by node down one path:
 //   - the distribution of the draft unknown, or the request greedy: the target's token is drawn
 //   from the row
-//     behind the node. Where a child has that token the path goes on there; else it ends, and the
+//     after the node. Where a child has that token the path goes on there; else it ends, and the
 //     token is emitted all the same. That is the distribution of trying the children one by one,
-//     each a point mass, against what the earlier ones left of the target: child x stands with
-//     probability P(x) either way, and what is drawn where none stands is the target without them.
-//     Tokens are those of `sample`, whatever the tree.
+//     each a point mass, against what the earlier ones left of the target: child x is accepted with
+//     probability P(x) either way, and what is drawn where none is accepted is the target without
+//     them. Tokens are those of `sample`, whatever the tree.
 //   - the distribution known: two filtered rows and their weights; sibling_residual.h tests the
 //   children one
 //     by one, or draws from what they leave.
 //
 // Cost: a filtered row and a draw for each token that is emitted; looking for children is linear
 // in the nodes of a request, once along the whole path, because a child comes after its parent.
-// The second way adds, a node, the draft's row and two passes that write weights; a child that
+// The second rule adds, a node, the draft's row and two passes that write weights; a child that
 // stands costs no pass, one that does not one over the tokens that have something left.
 //
 // Randomness: depth d uses offset + d; purpose draw, or accept (a word a child), recover, bonus.
@@ -139,8 +139,8 @@ class Trees {
     }
   }
 
-  // The worker's sampler has the target's distribution behind `node`. From the first child on:
-  // `child` is the one that stands, or the number of nodes where none does: then the token that
+  // The worker's sampler has the target's distribution after `node`. From the first child on:
+  // `child` is the accepted one, or the number of nodes where none is: then the token that
   // comes instead is written.
   RowStatus test_children(std::int64_t b, const DraftedRequest& request, std::int64_t node,
                           std::int32_t depth, Worker& worker, std::int64_t& child,

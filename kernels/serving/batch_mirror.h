@@ -4,7 +4,7 @@
 // The device runs ahead: it appends tokens to its own copy of a request's history, and the host
 // learns of them later. So two things belong to the device while a request is in the batch: the
 // length of its output, and its offset. All others belong to the host. When a request moves, the
-// device moves its own two; when it has left, tokens that were drawn for it meanwhile are nobody's.
+// device moves its own two; when it has left, tokens that were drawn for it meanwhile are dropped.
 // A request to which the caller appends tokens has left and entered again with another history.
 //
 // A request is known by the number that it got as it entered (SlotArrays::entry), a state of the

@@ -85,7 +85,7 @@ void BatchSlots::write_list(ListName name, std::int32_t slot,
   arrays.list(name).lengths[slot] = static_cast<std::int32_t>(values.size());
 }
 
-/// How often a token stands in the prompt, and where, makes no difference to the penalty: a prompt
+/// How often a token is in the prompt, and where, makes no difference to the penalty: a prompt
 /// is sorted once, so that a step reads each of its tokens once, in the order of the logits.
 void BatchSlots::write_distinct_prompt(std::int32_t slot, const BatchRequest& request) {
   const bool is_read = options.history == HistoryForm::lists && request.repetition_of_prompt &&

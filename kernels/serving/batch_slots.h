@@ -85,7 +85,7 @@ struct BatchSlots {
   void for_each_dense(std::int32_t slot, OfOutput of_output, OfPrompt of_prompt);
 };
 
-/// The way of the library's own classes into a state.
+/// How the library's own classes access a state.
 struct BatchAccess {
   static BatchSlots& slots_of(BatchState& state);
 };

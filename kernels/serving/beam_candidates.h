@@ -28,7 +28,7 @@ class BeamCandidates {
   void scan(const float* x, std::size_t begin, std::size_t end);
   void prune();
 
-  // Of the row at hand.
+  // The current row:
   BeamInput input_ = BeamInput::logits;
   float beam_score_ = 0, max_ = 0;
   double log_mass_ = 0;

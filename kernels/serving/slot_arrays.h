@@ -18,7 +18,7 @@
 
 namespace fairdraw::serving {
 
-/// The lists of a request. The output's room begins behind the prompt, in the same lane.
+/// The lists of a request. The output's room begins after the prompt, in the same lane.
 enum class ListName : std::size_t {
   prompt,
   output,
@@ -68,7 +68,7 @@ struct SlotArrays {
   ListArrays& list(ListName name) { return lists[static_cast<std::size_t>(name)]; }
   const ListArrays& list(ListName name) const { return lists[static_cast<std::size_t>(name)]; }
 
-  float* bias_values = nullptr;  ///< beside list(ListName::bias).data
+  float* bias_values = nullptr;  ///< parallel to list(ListName::bias).data
 
   // HistoryForm::dense only.
   std::int32_t* output_counts = nullptr;  ///< [capacity, vocab]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the gate suite takes for a Python callable beside the callable's own time.
+"""What the gate suite takes for a Python callable besides the callable's own time.
 
     python python/benchmarks/gate_time.py [--case GLOB] [--jobs N]
 

@@ -31,7 +31,7 @@ class Loan {
  private:
   struct State {
     bool ended = false;      ///< the capsule is gone
-    bool abandoned = false;  ///< nobody will ask any more: the capsule's end frees the state
+    bool abandoned = false;  ///< nothing will ask any more: the capsule's end frees the state
   };
   State* state_;
   nanobind::object owner_;

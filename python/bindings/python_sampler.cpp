@@ -160,7 +160,7 @@ std::string call(Callable& callable, const fairdraw_batch& batch) {
     nb::inst_ptr<BatchView>(view)->close();
   }
   bool held = loan.still_held();
-  if (held) {  // in a reference cycle, perhaps, that nobody can reach
+  if (held) {  // in a reference cycle, perhaps, that nothing can reach
     nb::module_::import_("gc").attr("collect")();
     held = loan.still_held();
   }

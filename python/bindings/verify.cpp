@@ -105,7 +105,7 @@ void set_named(const char* what, const Members& members, const std::vector<std::
   }
 }
 
-/// The arguments of fairdraw.verify, as verification.py hands them over.
+/// The arguments of fairdraw.verify, as verification.py passes them.
 struct RunArguments {
   nb::object function;  ///< a callable, or the name of a built-in sampler
   std::string name, version, semantics, suite, arrays;

@@ -1,6 +1,6 @@
 """What differs between NumPy and torch: new arrays, devices, streams, fresh seeds.
 
-torch is never imported here: whoever hands over a tensor has done so.
+torch is never imported here: whoever passes a tensor has done so.
 """
 
 from __future__ import annotations

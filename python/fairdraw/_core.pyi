@@ -48,7 +48,7 @@ class StepRows(enum.Enum):
 class Batch:
     """What a callable under test is given.
 
-    Arrays are views of the judge's memory: read-only but for the out_* ones, and valid until the
+    Arrays are views of the judge's memory: read-only except for the out_* ones, and valid until the
     callable returns. An optional array that is not there is None.
     """
 

@@ -140,12 +140,12 @@ class DeviceArrays:
         begins = self._torch.arange(count, dtype=self._torch.int64, device=rows.device) * columns
         if lengths is None:
             return rows, begins, self._full(count, columns, "int32")
-        # A list that begins nowhere fails its request: nobody waits here to look.
+        # A list that begins nowhere fails its request: nothing waits here to look.
         fits = (lengths >= 0) & (lengths <= columns)
         return rows, begins.where(fits, -1), lengths
 
     def _joined(self, name: str, value: Sequence[Any], count: int) -> TokenLists:
-        """Lists of ids of which some are on the device, one behind the other there."""
+        """Lists of ids of which some are on the device, one after the other there."""
         if len(value) != count:
             raise ValueError(f"{name} has {len(value)} lists; {count} are needed")
         lists = [self.array(f"{name}[{i}]", ids, "int32", axes=(1,)) for i, ids in enumerate(value)]

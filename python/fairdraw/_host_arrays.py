@@ -158,7 +158,7 @@ def token_lists(name: str, value: Any, count: int, lengths: Any = None) -> Token
 
 
 def joined(lists: Sequence[Any]) -> TokenLists:
-    """Lists of ids, one behind the other."""
+    """Lists of ids, one after the other."""
     sizes = np.array([len(ids) for ids in lists], np.int32)
     ends = np.cumsum(sizes, dtype=np.int64)
     ids = np.concatenate([np.empty(0, np.int32), *lists]).astype(np.int32, copy=False)

@@ -24,7 +24,7 @@ _FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 
 class BeamStep(NamedTuple):
-    """The live beams after a step. Places behind the last one have -1 and -inf."""
+    """The live beams after a step. Places after the last one have -1 and -inf."""
 
     parents: Any  #: [requests, max_width] int32: which live beam it grew from
     tokens: Any  #: [requests, max_width] int32: its last token
@@ -37,7 +37,7 @@ class BeamStep(NamedTuple):
 class BeamResult(NamedTuple):
     """The best sequences of each request, best first."""
 
-    tokens: Any  #: [requests, best, max_tokens] int32; -1 behind the last
+    tokens: Any  #: [requests, best, max_tokens] int32; -1 after the last
     lengths: Any  #: [requests, best] int32; 0 where there is none
     scores: Any  #: [requests, best] float32, normalised; -inf where there is none
     cumulative: Any  #: [requests, best] float32
@@ -66,7 +66,7 @@ class BeamSearch:
     NVIDIA GPU. The first step that is not refused decides where the search is: its beams, pools and
     histories then live there, at addresses that do not change; results are new arrays there, and
     parameters are given in host memory. On a GPU nothing waits but `done` and `rows`, and steps
-    behind the first can be captured in a CUDA graph: each replay is a step.
+    after the first can be captured in a CUDA graph: each replay is a step.
     There scores may differ in the last unit of a logarithm and a power, and a request counts at most
     256 candidates, (1 + end ids) * width: more is a status.
     """
@@ -158,7 +158,7 @@ class BeamSearch:
         rows [n, vocab] float32, float16 or bfloat16: logits, or with `logprobs` log-probabilities.
         One row a live beam, in order, request after request without those that are done; in the
         first step one row a request. With `row_begins` [requests], request r's rows begin there.
-        (On a GPU nobody waits to count them: rows that are missing fail their request.)
+        (On a GPU nothing waits to count them: rows that are missing fail their request.)
         A request that fails (`statuses`) has no live beams any more, and keeps its pool.
         """
         name = "logprobs" if logprobs else "logits"

@@ -59,7 +59,7 @@ class FusedSamplingProcessor:
 
     Results are in slot order. On the CPU they are arrays of the library whose logits the last step
     was given. On a GPU (`device`: "cuda", "cuda:1", a torch.device) they are tensors there, the
-    processor's own memory: each step and each replay writes it anew, so copy what is to be kept;
+    processor's own memory: each step and each replay overwrites it, so copy what you keep;
     they are as many as the last step that was not a replay had slots. A state has one processor on
     a GPU at a time.
 
@@ -155,7 +155,7 @@ class FusedSamplingProcessor:
 
         uint32 or int32 [n, ceil(vocab / 32)], token t at bit t % 32 of word t // 32, 1: allowed.
         On a GPU: a tensor there or in page-locked memory (`pin_memory`), to be left as it is until
-        the stream has passed; a replay reads it anew.
+        the stream has passed; a replay reads it again.
         """
         lent = backend_of(packed, "packed").lend(packed)
         self._call(self._core.update_bitmask, lent)

@@ -86,7 +86,7 @@ class SglangRequest:
 @dataclass(frozen=True)
 class TensorRtLlmRequest:
     """TensorRT-LLM's SamplingParams. Greedy where temperature, top_k and top_p are all unset; what
-    is unset or 0 beside others is neutral. The seed's default is 0."""
+    is unset or 0 among others is neutral. The seed's default is 0."""
 
     max_tokens: int = 32
     stop_token_ids: Ids = ()
@@ -196,7 +196,7 @@ class LlamaCppRequest:
 class RequestParameters:
     """A request in fairdraw's terms. Greedy requests have temperature 0 and no filters.
 
-    What the engine changed silently is in `adjustments`, where its law is another one than that of
+    What the engine changed silently is in `adjustments`, where its distribution is not that of
     `sample` with these parameters in `differences`: sentences for a log.
     """
 
@@ -225,7 +225,7 @@ class RequestParameters:
     ignore_eos: bool = False
     stop_ids: Ids = ()
     stop_sequences: Sequence[Ids] = ()
-    logprobs: int | None = None  #: how many beside the sampled token's; -1: all
+    logprobs: int | None = None  #: how many besides the sampled token's; -1: all
     beam_width: int = 0  #: 0: no beam search
     length_penalty: float = 0.0
     early_stopping: int = 1

@@ -20,7 +20,7 @@ class RequestProcessing:
     False: in the output alone); frequency_penalty and presence_penalty in [-2^64, 2^64], of tokens
     in the output. `bias`: what is added to a token's logit; -inf bans it. `stop_ids` are banned
     until the output has `min_tokens`; `bad_words` are sequences of ids, whose last one is banned
-    behind the others; `allowed_ids` empty: all are allowed. prompt and output: ids, -1 for a
+    after the others; `allowed_ids` empty: all are allowed. prompt and output: ids, -1 for a
     position whose token is not known. What is out of its range fails the request.
     """
 
@@ -45,7 +45,7 @@ def rows_processing(
     requests: Sequence[RequestProcessing], rows: Sequence[tuple[int, Any]]
 ) -> tuple[Any, ...]:
     """For the compiled module: each row belongs to request rows[i][0] (len(requests): to none), and
-    sees the ids rows[i][1] behind that request's output."""
+    sees the ids rows[i][1] after that request's output."""
     requests = [*requests, RequestProcessing()]
     owners = np.array([owner for owner, _ in rows], np.int64)
 

@@ -388,7 +388,7 @@ def sample(
     32)] packed words of uint32 or int32, bit 1 where a token may be drawn. `active`: [rows] bool,
     False for padding, which gets token -1. `num_samples`: tokens an output, with replacement.
     `out`: a contiguous int32 array for the tokens. `purpose` "draft": for tokens that `verify_chain`
-    verifies by their law, with the same seed and offset: other random bits than all that it uses.
+    verifies by their distribution, with the same seed and offset: its random bits are others.
 
     Returns tokens [outputs] int32 (int64 where `indices` are), or [outputs, num_samples] where that
     is more than 1; with `return_valid` also a bool array; with `return_details` SampleDetails.
@@ -536,7 +536,7 @@ def chain_speculative_sampling(
     seed: Any = None,
     offset: Any = None,
 ) -> tuple[Any, Any, Any]:
-    """Verifies chains of drafted tokens; the law of what comes out is the target's.
+    """Verifies chains of drafted tokens; what is emitted has the target's distribution.
 
     draft_probs [batch, n, vocab], draft_token_ids [batch, n], target_probs [batch, n + 1, vocab].
     Returns tokens [batch, n + 1] (-1 after the last), the number of positions that pass their own

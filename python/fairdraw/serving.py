@@ -1,4 +1,4 @@
-"""A batch that lives: `BatchState` (fairdraw/batch_state.h), over which FusedSamplingProcessor steps.
+"""Running batches: `BatchState` (fairdraw/batch_state.h), over which FusedSamplingProcessor steps.
 
 >>> state = fairdraw.BatchState(vocab=32000, capacity=8, max_length=4096)
 >>> state.add(1, fairdraw.BatchRequest(temperature=0.7, top_p=0.9, seed=7, prompt=[1, 529, 29871]))

@@ -1,8 +1,8 @@
 """Speculation: drafted tokens against the target's raw logits (fairdraw/speculative.h).
 
 A request has up to n drafted tokens and n + 1 rows of the target: row 0 follows its history, row
-i + 1 follows drafted token i (of a tree: node i). What comes out has the target's law, whatever the
-draft: the tokens that stand, and one token of the target's own behind them.
+i + 1 follows drafted token i (of a tree: node i). The emitted tokens have the target's
+distribution, whatever the draft: the accepted drafts, and one token of the target's own after them.
 
 >>> found = fairdraw.verify_chain(logits, draft_ids, temperature=0.7, top_p=0.9, seed=seeds, offset=t)
 >>> new = found.tokens[0, : found.accepted[0] + 1]     # and the next offset is t + len(new)
@@ -13,8 +13,8 @@ logits [rows, vocab], and its drafted tokens begin at row_begins[b] - b, one few
 `draft_lengths` [batch] says that fewer places hold a draft; the others are not read.
 
 temperature, top_k, top_p, min_p, seed and offset as in `sample`, one value or one a request. With
-an array of seeds and no law of the draft, the tokens are those that `sample` draws one by one at
-offset, offset + 1, ...
+an array of seeds and no distribution of the draft, the tokens are those that `sample` draws one by
+one at offset, offset + 1, ...
 
 On the CPU or an NVIDIA GPU, where the logits are: arrays must be there too, and results are. On a
 GPU nothing waits, and calls can be captured in a CUDA graph whose replays read other drafts, but
@@ -54,17 +54,17 @@ _UNPROCESSED = "calls with processing cannot be captured"
 class VerifiedChains(NamedTuple):
     """What `verify_chain` found."""
 
-    tokens: Any  #: [batch, n + 1] int32; -1 behind the last
-    accepted: Any  #: [batch] int32: drafted tokens that stand; 0 on failure
+    tokens: Any  #: [batch, n + 1] int32; -1 after the last
+    accepted: Any  #: [batch] int32: accepted drafted tokens; 0 on failure
     statuses: Any  #: [batch] int32: 0, or why the request has no token (RowStatus)
 
 
 class VerifiedTrees(NamedTuple):
     """What `verify_tree` found."""
 
-    tokens: Any  #: [batch, max_depth + 1] int32; -1 behind the last
-    nodes: Any  #: [batch, max_depth] int32: the drafted tokens that stand, by their number
-    accepted: Any  #: [batch] int32: how many stand
+    tokens: Any  #: [batch, max_depth + 1] int32; -1 after the last
+    nodes: Any  #: [batch, max_depth] int32: the accepted drafted tokens, by number
+    accepted: Any  #: [batch] int32: how many were accepted
     statuses: Any  #: [batch] int32
 
 
@@ -249,15 +249,15 @@ def verify_chain(
 ) -> VerifiedChains:
     """Verifies chains: drafted token i follows drafted token i - 1.
 
-    logits float32, float16 or bfloat16; ids int32 or int64. Of the draft's law nothing is known
-    (n-gram, prompt lookup, top-k heads: the target's own token is drawn, and the draft stands while
-    it is that token), or its probabilities `draft_probs` or logits `draft_logits` are, shaped as
-    the drafted tokens and [vocab]; then a draft stands with probability min(1, P / Q), and it must
-    be drawn independently of this call's bits (as `sample` does with purpose "draft"). Greedy
-    requests always go the first way.
+    logits float32, float16 or bfloat16; ids int32 or int64. Either nothing is known of the
+    draft's distribution (n-gram, prompt lookup, top-k heads): the target's own token is drawn, and
+    the draft is accepted if it is that token. Or its probabilities `draft_probs` or logits
+    `draft_logits` are known, shaped as the drafted tokens and [vocab]: then a draft is accepted with
+    probability min(1, P / Q), and it must be drawn independently of this call's bits (as `sample`
+    does with purpose "draft"). Greedy requests always follow the first rule.
 
     `allowed`: packed words, one row a row of logits. `processing`: one RequestProcessing a request;
-    row i sees the first i drafted tokens behind the output. `active` [batch]: False for padding.
+    row i sees the first i drafted tokens after the output. `active` [batch]: False for padding.
     `max_draft` (packed rows): most drafted tokens of a request, which shapes the result.
     """
     drafted = _Drafted(logits, draft_token_ids, row_begins, max_draft)
@@ -321,13 +321,14 @@ def verify_tree(
     is the root. Row 0 of a request is the root, row j + 1 follows drafted token j.
 
     parents int32, shaped as the drafted tokens, numbers within the request. `max_depth`: most
-    drafted tokens on a path (as many as drafted), which shapes the result. Without a law of the
-    draft, of children with the same token the first stands.
+    drafted tokens on a path (as many as drafted), which shapes the result. Without a distribution
+    of the draft, of children with the same token the first is accepted.
 
-    draft_probs or draft_logits, shaped as the logits: row j is the law that the children of node j
-    were drawn from, in the order of their numbers, at most 1024 of them; each from the whole of it
-    (`siblings` "with_replacement"), or from what those before it left ("without_replacement"). Trees
-    of the largest probabilities, or pruned by them, have no such law. The rest as in verify_chain.
+    draft_probs or draft_logits, shaped as the logits: row j is the distribution that the children
+    of node j were drawn from, in the order of their numbers, at most 1024 of them; each from the
+    whole of it (`siblings` "with_replacement"), or from what those before it left
+    ("without_replacement"). Trees of the largest probabilities, or pruned by them, have no such
+    distribution. The rest as in verify_chain.
     """
     drafted = _Drafted(logits, draft_token_ids, row_begins, max_draft)
     draft = drafted.draft(draft_probs, draft_logits, draft_filters, tuple(logits.shape[:-1]))

@@ -59,7 +59,7 @@ def check_stop(
 ) -> StopStep:
     """Applies the criteria to one step of a batch of requests.
 
-    step_tokens [requests] or [requests, n] int32: -1 behind a request's last token. `output`: the
+    step_tokens [requests] or [requests, n] int32: -1 after a request's last token. `output`: the
     ids generated before this step, needed where sequences straddle steps: a list of ids a request,
     or an array [requests, m] of which the first `output_lengths` count; -1 is an id not known yet.
     With lists, `output_lengths` [requests] may say that the outputs are longer than what is given.

@@ -154,7 +154,7 @@ class _Draws:
         self._seed = seed
 
     def _drawn(self, scores: Any, history: int) -> Any:
-        """Scores [rows, vocab] with the drawn tokens alone, behind `history` tokens."""
+        """Scores [rows, vocab] with the drawn tokens alone, after `history` tokens."""
         return _only(scores, sample(scores, *self._parameters, seed=self._seed, offset=history))
 
 

@@ -157,7 +157,7 @@ def test_wide_enough_it_finds_all_sequences_in_their_order():
 
 
 def test_logits_are_their_log_probabilities():
-    """Scores from logits against float64: the law's stated error (2^-21 + 3 * 2^-24 * ln2 * |y| for
+    """Scores from logits against float64: the stated error (2^-21 + 3 * 2^-24 * ln2 * |y| for
     |y| <= 40 in log Z), and half an ulp of numbers below 32 for the value and for each sum."""
     search = fairdraw.BeamSearch(1, 4, max_tokens=4)
     random = np.random.default_rng(3)

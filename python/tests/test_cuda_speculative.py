@@ -54,7 +54,7 @@ def test_chains_are_those_of_the_cpu(dtype):
     named = {**BY_REQUEST, "seed": SEEDS, "offset": 3}
     found = same_on_both(fairdraw.verify_chain, logits, draft, **named)
     assert (found.statuses == 0).all() and found.accepted.max() >= 2
-    # Of known law; on the GPU filters are tensors, too.
+    # With a known distribution; on the GPU filters are tensors, too.
     drafts = values(2, BATCH, DRAFTED).to(dtype)
     law = fairdraw.LawFilters(torch.linspace(0.5, 1.5, BATCH), top_p=0.999)
     same_on_both(

@@ -18,7 +18,7 @@ from fairdraw.engines import ENGINES, Unavailable, __main__, _engine, matrix, wh
 SEED = 1
 BASELINE = Path(__file__).parents[2] / "reports" / "baselines" / "conformance.json"
 
-#: A mask and a law of each, where the engine has filters; the law alone where it has none.
+#: A mask and a distribution of each; the distribution alone of engines without filters.
 CASES = [
     "mask/gaussian/v1000/edges",
     "mask/mass_exactly_p/v31/partial_sums",

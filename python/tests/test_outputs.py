@@ -88,7 +88,7 @@ def test_forms_of_histories_are_the_same():
     lists = fairdraw.check_stop(step, output=[[3, 5], [8, 7, 6]], **arguments)
     assert lists.reasons.tolist() == [FinishReason.STOP_SEQUENCE] * 2
     assert lists.kept.tolist() == [1, 1]
-    buffer = np.array([[3, 5, 1, 1], [8, 7, 6, 1]])  # behind the lengths: what was there before
+    buffer = np.array([[3, 5, 1, 1], [8, 7, 6, 1]])  # past the lengths: what was there before
     rows = fairdraw.check_stop(step, output=buffer, output_lengths=[2, 3], **arguments)
     last = fairdraw.check_stop(step, output=[[5], [7, 6]], output_lengths=[2, 3], **arguments)
     for found in (rows, last):

@@ -1,4 +1,4 @@
-"""The examples of README.md run, as they stand there."""
+"""The examples of README.md run as they are."""
 
 import re
 import types

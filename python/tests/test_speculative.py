@@ -1,4 +1,4 @@
-"""verify_chain, verify_tree: the tokens that `sample` draws one by one, or the target's law."""
+"""verify_chain, verify_tree: tokens as `sample` draws them, or the target's distribution."""
 
 import math
 from fractions import Fraction
@@ -24,7 +24,7 @@ def drawn(row, seed, offset, **filters):
 
 
 def chain_by_hand(rows, draft, seed, offset, **filters):
-    """The target's own tokens, up to the first that is not the draft's; without a draft's law."""
+    """The target's own tokens, up to the first that is not the draft's; no distribution is known."""
     tokens = []
     for i, row in enumerate(rows):
         tokens.append(drawn(row, seed, offset + i, **filters))
@@ -61,7 +61,7 @@ def test_without_a_law_the_tokens_are_those_of_sample():
     expect_chains(found, expected, 4)
     assert all(array.dtype == np.int32 for array in found)
 
-    # Greedy rows beside random ones, whatever is known of the draft.
+    # Greedy rows among random ones, whatever is known of the draft.
     temperature = np.array([0, 0.8, 0, 0.8])
     mixed = {**FILTERS, "temperature": temperature}
     found = fairdraw.verify_chain(logits, draft, **mixed, seed=seeds, offset=7)
@@ -91,7 +91,7 @@ def test_packed_rows_and_lengths_are_the_same_requests():
 
 
 def chain_law(target, draft):
-    """P(draft x, stands, token) of Leviathan's rule, in fractions."""
+    """P(draft x, accepted, token) of Leviathan's rule, in fractions."""
     left = [max(p - q, Fraction(0)) for p, q in zip(target, draft, strict=True)]
     law = {}
     for x, q in enumerate(draft):
@@ -111,7 +111,7 @@ def powers(exponents):
 
 
 def test_with_a_law_every_outcome_has_its_probability():
-    """All outcomes (draft, stands, token) of two positions against fractions.
+    """All outcomes (draft, accepted, token) of two positions against fractions.
 
     Hoeffding: among n draws the frequency of an outcome is off by more than
     sqrt(ln(2 / a) / (2 n)) with probability below a. All of them together: 1e-9.
@@ -150,13 +150,13 @@ def test_with_a_law_every_outcome_has_its_probability():
     bonus = found.tokens[reached, 2]
     bound = math.sqrt(math.log(2 * 4 / 1e-9) / (2 * len(reached)))
     assert np.abs(np.bincount(bonus, minlength=4) / len(reached) - 0.25).max() < bound
-    # Which the target's own law would not pass where the draft is taken as it is.
+    # Which the target's own distribution would not pass where the draft is taken as it is.
     assert (
         max(abs(float(p - q)) for p, q in zip(powers(target[0]), powers(draft[0]), strict=True))
         > 0.1
     )
 
-    # Logits of the same law, filtered or not, are the same draft.
+    # Logits of the same distribution, filtered or not, are the same draft.
     draft_logits = np.broadcast_to(-np.array(draft, np.float32), (requests, 2, 4)).copy()
     same = fairdraw.verify_chain(
         logits,
@@ -229,7 +229,7 @@ def test_trees_go_where_the_targets_tokens_are():
     logits = logits_of(3, batch, nodes + 1)
     ids = np.empty((batch, nodes), np.int64)
     parents = np.stack([random_tree(random, nodes) for _ in range(batch)])
-    for b in range(batch):  # half of the nodes are what the target draws behind their parent
+    for b in range(batch):  # half of the nodes are what the target draws after their parent
         depth = [-1] * (nodes + 1)
         for j, parent in enumerate(parents[b]):
             depth[j + 1] = depth[parent + 1] + 1
@@ -319,19 +319,19 @@ def test_siblings_leave_the_law_of_the_target(siblings):
     law = [float(p) for p in powers(draft)]
     if siblings == "with_replacement":
         ids = random.choice(4, (requests, 3), p=law)
-    else:  # exponential clocks: the first to ring, the next, the one behind it
+    else:  # exponential clocks: the first to ring, the next, the one after it
         ids = np.argsort(random.standard_exponential((requests, 4)) / law, axis=1)[:, :3]
     found = fairdraw.verify_tree(
         logits, ids, np.full((requests, 3), -1), max_depth=1, draft_probs=probs, siblings=siblings,
         temperature=DYADIC, seed=np.arange(requests, dtype=np.uint64),
     )  # fmt: skip
     assert (found.statuses == 0).all()
-    # The first token, a child that stands or one of what is left: the target's law.
+    # The first token, an accepted child or one of what is left: the target's distribution.
     counts = np.bincount(found.tokens[:, 0], minlength=4) / requests
     bound = math.sqrt(math.log(2 * 4 / 1e-9) / (2 * requests))
     assert np.abs(counts - [float(p) for p in powers(target)]).max() < bound
     assert set(np.unique(found.nodes)) == {-1, 0, 1, 2}
-    # Which the draft's own law would not pass: its first child, taken as it is.
+    # Which the draft's own distribution would not pass: its first child, taken as it is.
     assert np.abs(np.bincount(ids[:, 0], minlength=4) / requests - counts).max() > bound
 
 
@@ -339,7 +339,7 @@ def test_a_sibling_cannot_come_twice_without_replacement():
     logits = np.zeros((1, 3, 4), np.float32)
     twice = {"draft_probs": np.full((1, 3, 4), 0.25, np.float32), "max_depth": 1, "seed": 1}
     alike = ([[2, 2]], [[-1, -1]])
-    logits[0, 0, 2] = -np.inf  # neither child stands, so both are looked at
+    logits[0, 0, 2] = -np.inf  # both children are rejected, so both are read
     with_it = fairdraw.verify_tree(logits, *alike, **twice)
     without = fairdraw.verify_tree(logits, *alike, siblings="without_replacement", **twice)
     assert with_it.statuses.tolist() == [0]

@@ -1,4 +1,4 @@
-"""fairdraw.verify: right callables pass, wrong ones fail, and bad ones are told what they did."""
+"""fairdraw.verify: right callables pass, wrong ones fail, and bad ones learn what they did."""
 
 import gc
 import json

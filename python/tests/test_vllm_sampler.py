@@ -134,7 +134,7 @@ def test_all_random_and_all_greedy_batches(vllm, monkeypatch):
 @pytest.mark.parametrize("mode", MODES)
 def test_logprobs_are_those_of_vllms_own_sampler(vllm, mode, monkeypatch):
     """On rows without ties the masks are the same, so vLLM reports the same of whole rows; and of
-    the tokens that ours drew, what stands in those rows."""
+    the tokens that ours drew, what is in those rows."""
     temperature, top_k, top_p, generators = mixed()
     own = vllm.Sampler(mode)
     ours = with_ours(vllm, mode, monkeypatch)

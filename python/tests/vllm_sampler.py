@@ -2,7 +2,7 @@
 
 vLLM needs CUDA to be imported, and its sampler does not. What runs is the text of the wheel's
 vllm/v1/sample and vllm/v1/outputs.py, as it is; whatever else of vllm these files import is replaced
-by classes without members, but for the few facts that they ask for at import (FACTS).
+by classes without members, except for the few facts that they ask for at import (FACTS).
 """
 
 import contextlib

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes known_answers.json: rows whose answers follow from the definitions in exact fractions.
 
-A third statement of the specification, beside the kernels and the integer model: filters are
+A third statement of the specification, after the kernels and the integer model: filters are
 evaluated token by token from their definitions (no sort, no prefix), sums and products are Python
 integers and fractions, float32 roundings are done on fractions, logarithms and exponentials in
 60-digit decimals. Only the standard library is used. Run it without arguments; the test
@@ -167,7 +167,7 @@ def logits_case(name, logits, temperature=DYADIC_TEMPERATURE, top_k=0, top_p=1.0
     result = case(name, "logits", logits, weights, kept, greedy, temperature=temperature,
                   top_k=top_k, top_p=top_p, min_p=min_p, joint=joint, lowest_id=lowest_id,
                   banned=list(banned))
-    # The law in real arithmetic, over what the integers keep.
+    # The distribution in real arithmetic, over what the integers keep.
     nats = {t: (decimal(logits[t]) - decimal(largest)) / decimal(temperature or 1.0)
             for t in allowed}
     kept_sum = sum(nats[t].exp() for t in kept)

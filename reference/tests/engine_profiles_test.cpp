@@ -170,7 +170,7 @@ const Row kTopPRows[] = {
     {"trtllm_torch", "greedy", kTwoMaxima, {.top_p = 0}, "o??", 1},
     {"trtllm_fused", "argmax and its ties", kTwoMaxima, {.top_p = 0}, "oii"},
     {"trtllm_legacy", "k = 1", kTwoMaxima, {.top_p = 0}, "o??", 1},
-    {"trtllm_legacy", "p := 1 beside k", kHalves, {.top_k = 3, .top_p = 0}, "ii??", 3},
+    {"trtllm_legacy", "p := 1 with k", kHalves, {.top_k = 3, .top_p = 0}, "ii??", 3},
     {"max_gpu", "<= so that p = 0 accepts argmax", kTwoMaxima, {.top_p = 0}, "oii"},
     {"max_cpu", "one token", kTwoMaxima, {.top_p = 0}, "oio"},
     {"llamacpp", "one token", kTwoMaxima, {.top_p = 0}, "o??", 1},

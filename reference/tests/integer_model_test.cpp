@@ -57,7 +57,7 @@ TEST(IntegerModel, ProbabilitiesFailARowInOrder) {
   EXPECT_EQ(probs_status_of({-kInfinity, 1}), RowStatus::negative_probability);
   EXPECT_EQ(probs_status_of({0, -0.0F}), RowStatus::no_allowed_token);
   EXPECT_EQ(probs_status_of({}), RowStatus::no_allowed_token);
-  // The temperature is not looked at.
+  // The temperature is not read.
   EXPECT_EQ(probs_status_of({1}, {.temperature = kNan}), RowStatus::ok);
 }
 

@@ -34,7 +34,7 @@ Ids with(const RealDistribution& distribution, Membership membership) {
   return ids;
 }
 
-// A top_k of 0 stands for off, which is the vocabulary size in every profile.
+// A top_k of 0 means off, which is the vocabulary size in every profile.
 RealDistribution distribution_of(std::vector<float> probs, RowParameters parameters,
                                  const Semantics& semantics) {
   if (parameters.top_k == 0) parameters.top_k = static_cast<std::int32_t>(probs.size());
@@ -94,7 +94,7 @@ TEST(Profiles, RosellmCanDrawEveryToken) {
   EXPECT_DOUBLE_EQ(distribution.probability[0], 1e-9 / sum);
   EXPECT_DOUBLE_EQ(distribution.probability[1], 1e-9 / sum);
   EXPECT_DOUBLE_EQ(distribution.probability[3], 1 / sum);
-  // Greedy rows do not come to the clamp.
+  // Greedy rows do not reach the clamp.
   const RealDistribution greedy =
       real_oracle(logits, {}, {.temperature = 0}, *find_profile("rosellm"));
   EXPECT_EQ(with(greedy, Membership::in), (Ids{3}));

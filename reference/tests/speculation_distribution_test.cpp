@@ -78,8 +78,8 @@ TEST(SpeculationDistribution, DraftsOfTheTargetsOwnDistributionAlwaysStand) {
 }
 
 // The proof can fail. The draft is the largest of q and judged as if drawn from q (transformers,
-// issue 32867): token 0 is always drafted and stands with .3 / .5; else the residual max(p - q, 0)
-// = {0, .1, .1} gives the others .2 each, which is .3 too much of token 0.
+// issue 32867): token 0 is always drafted and accepted with .3 / .5; else the residual max(p - q,
+// 0) = {0, .1, .1} gives the others .2 each, which is .3 too much of token 0.
 TEST(SpeculationDistribution, ADraftDrawnFromAnotherDistributionShows) {
   const RowBehind target = always({0.3F, 0.4F, 0.3F});
   const std::vector<float> q = {0.5F, 0.3F, 0.2F};
@@ -130,7 +130,7 @@ std::vector<Tokens> trees_of(std::size_t n) {
   return trees;
 }
 
-// Three tokens, rows of their own behind every prefix; token 2 is missing in a third of them.
+// Three tokens, rows of their own after every prefix; token 2 is missing in a third of them.
 RowBehind small_rows_of(std::uint64_t seed, float spread) {
   return [=](std::span<const std::int32_t> prefix) {
     std::uint64_t state = seed;
@@ -193,7 +193,7 @@ TEST(SpeculationDistribution, SampledTreesHaveTheTargetsDistributionWhateverTheD
   }
 }
 
-// Without replacement three children of three tokens are all of them: one stands, always.
+// Without replacement three children of three tokens are all of them: one is accepted, always.
 TEST(SpeculationDistribution, OfAllTokensAsChildrenOneStands) {
   const RowBehind target = small_rows_of(5, 4), draft = always({0.5F, 0.375F, 0.125F});
   const Tokens parents = {-1, -1, -1};
@@ -222,8 +222,8 @@ TEST(SpeculationDistribution, ATreeOfOneChildANodeIsAChain) {
 // The proof can fail. Siblings are drawn without replacement and judged as if with. For p = (1/8,
 // 1/2, 3/8), q = (3/4, 1/8, 1/8) and two children: the first is rejected as token 0 alone, with
 // 5/8; left is (0, 3/8, 1/4) / (5/8) = (0, 3/5, 2/5). The second is token 1 or 2, by halves. Judged
-// as drawn from q, with 1/8 each, both stand: 5/8 goes to tokens 1 and 2 by halves and not by 3/5
-// and 2/5, which is 1/16 too much of token 2.
+// as drawn from q, with 1/8 each, both are accepted: 5/8 goes to tokens 1 and 2 by halves and not
+// by 3/5 and 2/5, which is 1/16 too much of token 2.
 TEST(SpeculationDistribution, SiblingsWithoutReplacementJudgedAsWithShow) {
   const RowBehind target = always({0.125F, 0.5F, 0.375F}), draft = always({0.75F, 0.125F, 0.125F});
   const Tokens parents = {-1, -1};
@@ -239,7 +239,7 @@ TEST(SpeculationDistribution, SiblingsWithoutReplacementJudgedAsWithShow) {
   EXPECT_LE(distance(with, with), bound_of_tree(2));
 }
 
-// A drafted token stands with probability P(x): what the rule for a point mass gives.
+// A drafted token is accepted with probability P(x): what the rule for a point mass gives.
 TEST(SpeculationDistribution, AGivenDraftStandsWithItsProbability) {
   const RowBehind target = rows_of(7, 2);
   const IntegerRow row = target({});
@@ -274,7 +274,7 @@ TEST(SpeculationModel, StatusesInOrderAndNoFurtherThanTheChainGets) {
   EXPECT_EQ(run({bad, flat, flat}, {bad, flat}, {0, 4}).status, RowStatus::index_out_of_range);
   EXPECT_EQ(run({flat, flat, flat}, {bad, flat}, {0, 0}).status, RowStatus::nan_input);
   EXPECT_EQ(run({flat, flat, flat}, {sure, flat}, {1, 0}).status, RowStatus::impossible_draft);
-  // Token 1 has no chance in the first row: what stands behind it is not looked at.
+  // Token 1 has no chance in the first row: what follows it is not read.
   const SpeculationOutcome ended = run({sure, bad, bad}, {flat, bad}, {1, 0});
   EXPECT_EQ(ended.status, RowStatus::ok);
   EXPECT_EQ(ended.tokens, (Tokens{0}));
@@ -316,14 +316,14 @@ TEST(SpeculationModel, TreesOfKnownDistributionLookNoFurtherThanTheyGet) {
             RowStatus::nan_input);
   EXPECT_EQ(run({flat, flat, flat}, {sure, flat, flat}, {1, 0}, two, with).status,
             RowStatus::impossible_draft);
-  // The target excludes token 1, and token 0 comes in its place; the rows behind are not looked at.
+  // The target excludes token 1, and token 0 comes in its place; the rows after it are not read.
   const SpeculationOutcome none = run({sure, bad, bad}, {flat, bad, bad}, {1, 1}, two, with);
   EXPECT_EQ(none.status, RowStatus::ok);
   EXPECT_EQ(none.tokens, (Tokens{0}));
   // Without replacement token 1 is gone when the second child is drawn.
   EXPECT_EQ(run({sure, bad, bad}, {flat, bad, bad}, {1, 1}, two, without).status,
             RowStatus::impossible_draft);
-  // The second child stands; a leaf's row of the draft is not looked at, the target's is.
+  // The second child is accepted; a leaf's row of the draft is not read, the target's is.
   const SpeculationOutcome second = run({sure, bad, flat}, {flat, bad, bad}, {1, 0}, two, without);
   EXPECT_EQ(second.status, RowStatus::ok);
   EXPECT_EQ(second.tokens, (Tokens{0, 0}));

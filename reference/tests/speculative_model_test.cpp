@@ -27,8 +27,8 @@ TEST(ChainSpeculativeModel, ReturnsTheTargetsDistribution) {
   Probs both = target;
   both.insert(both.end(), target.begin(), target.end());
   // Accepting needs quarters (p / q is 1/4 at token 0), the residual {0, 0, 1, 0, 2} / 8 thirds: a
-  // grid of 2^64 / 4 and the first word of each third. A drafted token x stands for 8 q(x) of 8
-  // draws.
+  // grid of 2^64 / 4 and the first word of each third. A drafted token x is accepted for 8 q(x) of
+  // 8 draws.
   const std::uint64_t third = std::numeric_limits<std::uint64_t>::max() / 3 + 1;
   const Words recover = {0, third, 2 * third};
   std::vector<int> counts(5, 0);

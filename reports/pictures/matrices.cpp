@@ -200,7 +200,7 @@ std::string conformance(const std::vector<const harness::RunRecord*>& records) {
   }
   Matrix matrix("Conformance",
                 fmt::format("{} of {} samplers pass every check that judged them. A number "
-                            "behind a cross is how many cases are red.",
+                            "after a cross is how many cases are red.",
                             conforming, rows.size()),
                 rows, columns, 30, 22);
   for (std::size_t row = 0; row < rows.size(); ++row) {

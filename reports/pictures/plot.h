@@ -27,7 +27,7 @@ struct Axis {
 };
 
 /// An axis over all finite `values` (positive ones if logarithmic), and `least` wide (a factor if
-/// logarithmic), so that a single value stands in the middle of something.
+/// logarithmic), so that a single value is in the middle of something.
 Axis axis_over(std::string label, const std::vector<double>& values, bool logarithmic,
                double least);
 

@@ -109,7 +109,7 @@ def main():
     for name, report in samples.items():
         for error in validator.iter_errors(report):
             problems.append(f"{name}: {error.json_path}: {error.message}")
-    # Keys stand in the order of the schema, which is the order of the format.
+    # Keys are in the order of the schema, which is the order of the format.
     for name, report in samples.items():
         if list(report) != list(schema["properties"]):
             problems.append(f"{name}: top-level keys are out of order: {list(report)}")

@@ -185,7 +185,7 @@ TEST(Annotations, hostile_text_starts_no_command) {
     const std::string line = text.substr(at, text.find('\n', at) - at);
     EXPECT_TRUE(line.starts_with("::error title=") || line.starts_with("::warning title=")) << line;
     EXPECT_EQ(line.find('\r'), std::string::npos);
-    // The title ends at the first "::" behind it: what the check is called cannot.
+    // The title ends at the first "::" after it: what the check is called cannot.
     const std::string title = line.substr(line.find("title="), line.find("::", 2));
     EXPECT_EQ(title.substr(0, title.find("::")).find(','), std::string::npos);
   }

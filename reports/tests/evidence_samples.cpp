@@ -62,7 +62,8 @@ Evidence lost_lane() {
   evidence.effect = {"probability of lane 31 of 32", 0, 0, 5.3e-6, 0.03125, 0.99};
   evidence.decisive = {"binomial", 2.5e-31, std::nullopt, 5e-13};
   evidence.suspects = {
-      {"lost lane", "Residuals by lane are within noise but for one lane, which is never drawn."},
+      {"lost lane",
+       "Residuals by lane are within noise except for one lane, which is never drawn."},
       {"lost token", "A token whose probability is that of the lane would look the same."}};
   const auto right = [](std::size_t) { return 1.0; };
   evidence.profiles = {

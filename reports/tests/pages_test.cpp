@@ -25,7 +25,7 @@ std::string content(const std::filesystem::path& path) {
   return text.str();
 }
 
-/// On a difference the page is left beside the build. FAIRDRAW_STORE_GOLDEN=1 stores all anew:
+/// On a difference the page is left in the build folder. FAIRDRAW_STORE_GOLDEN=1 stores all again:
 /// tests/golden/README.md.
 void expect_golden(const std::string& name, const std::string& page) {
   const auto golden = std::filesystem::path(FAIRDRAW_GOLDEN) / name;

@@ -1,4 +1,4 @@
-// Steps of beam search beside their floor: `fairdraw bench --operation beam_4`.
+// Steps of beam search relative to their floor: `fairdraw bench --operation beam_4`.
 #pragma once
 
 #include <string>

@@ -45,7 +45,7 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-/// What a call reports beside its tokens: log-probabilities of these, and of the `top_n` largest.
+/// What a call reports besides its tokens: log-probabilities of these, and of the `top_n` largest.
 struct Reports {
   std::string name;  ///< MODE/N; empty: nothing
   LogprobsMode mode = LogprobsMode::raw_logprobs;

@@ -1,4 +1,4 @@
-// fairdraw bench: samplers beside their floor and their peers.
+// fairdraw bench: samplers relative to their floor and their peers.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@ struct BenchmarkOptions {
   std::vector<std::string> dtypes;
   std::vector<std::string> logits;
   std::vector<std::string> processing = {"none"};  ///< benchmark_processing.h
-  std::vector<std::string> logprobs;  ///< on the CPU: MODE/N, timed beside the plain call
+  std::vector<std::string> logprobs;  ///< on the CPU: MODE/N, relative to the plain call
   std::vector<int> threads = {1};     ///< on the CPU
   double milliseconds = 60;           ///< on the CPU, to spend on each row, at least 15 repetitions
   std::string parameters = "array";   ///< on a GPU: one value a row (array), or one a call (scalar)
@@ -33,7 +33,7 @@ struct Measured {
   double microseconds = 0, floor = 0;
 };
 
-/// Operation and floor in turns, so that a busy machine slows both.
+/// Operation and floor in alternation, so that a busy machine slows both.
 Measured measure(const std::function<void()>& work, const std::function<void()>& floor,
                  double milliseconds);
 
@@ -48,7 +48,7 @@ std::vector<Operation> operations_of(const BenchmarkOptions& options,
 std::string call_name(const Operation& operation, const std::string& processing);
 
 /// Measures; one record a combination. Throws harness::UsageError for unknown names. Tokens that
-/// are wrong are added to `failures`, a line each (looked at on GPUs alone: verify judges the CPU).
+/// are wrong are added to `failures`, a line each (compared on GPUs alone: verify judges the CPU).
 std::vector<harness::BenchmarkRecord> run_benchmarks(const BenchmarkOptions& options,
                                                      std::vector<std::string>& failures);
 

@@ -1,4 +1,4 @@
-// fairdraw bench --backend cuda: samplers on a GPU beside the read-once floor.
+// fairdraw bench --backend cuda: samplers on a GPU relative to the read-once floor.
 #pragma once
 
 #include <string>

@@ -25,7 +25,7 @@ namespace {
 
 constexpr int kRepetitions = 30;
 constexpr std::int64_t kDistinctRows = 64;  // repeated to fill a batch: generating takes longer
-constexpr float kDraftTemperature = 1.3F;   // a draft's distribution beside the target's
+constexpr float kDraftTemperature = 1.3F;   // of a draft's distribution; the target has 1
 
 template <class T>
 std::vector<T> repeated(std::int64_t n, T value) {
@@ -79,7 +79,7 @@ class ServingCall {
   }
 
  protected:
-  /// Copies rows behind those that are there: `count` of them, the host's again and again.
+  /// Copies rows after those that are there: `count` of them, the host's again and again.
   void reserve_inputs(std::int64_t bytes) { expect_success(inputs_.reserve(bytes), "the inputs"); }
   const void* add_rows(const std::vector<float>& values, std::int64_t vocab, std::int64_t count) {
     const auto distinct = static_cast<std::int64_t>(values.size()) / vocab;
@@ -105,7 +105,7 @@ class ServingCall {
   View<const T> const_view(const std::vector<T>& values) {
     return {array(values), static_cast<std::int64_t>(values.size())};
   }
-  /// The target's side of drafts, behind the inputs that are there.
+  /// The target's side of drafts, after the inputs that are there.
   TargetRows target_of(const Rows& host, std::int64_t batch, std::int64_t rows) {
     TargetRows target;
     target.logits = {add_rows(host.values, host.vocab, rows), DType::float32, rows, host.vocab,
@@ -115,7 +115,7 @@ class ServingCall {
     target.offset = {array(counted_from(1000, batch)), batch};
     return target;
   }
-  /// Rows of the draft's distribution, behind the inputs that are there.
+  /// Rows of the draft's distribution, after the inputs that are there.
   RowsView draft_of(const Rows& host, DraftLaw distribution, std::int64_t rows) {
     const bool probs = distribution == DraftLaw::probs;
     return {
@@ -248,7 +248,7 @@ class ChainCall final : public ServingCall {
   VerifyChainResult result_;
 };
 
-/// Two children a node, drawn with replacement: of the root, and of every node behind the first
+/// Two children a node, drawn with replacement: of the root, and of every node after the first
 /// until there are enough.
 class TreeCall final : public ServingCall {
  public:
@@ -377,7 +377,7 @@ class BeamCall final : public ServingCall {
 using MakeCall = std::function<std::unique_ptr<ServingCall>(const Rows&, std::int64_t batch,
                                                             const cuda::Stream&)>;
 
-/// The number behind a prefix, and what follows it; nothing where the name is another.
+/// The number after a prefix, and what follows it; nothing where the name is another.
 struct Numbered {
   std::int32_t number;
   std::string rest;
@@ -407,7 +407,7 @@ std::optional<MakeCall> report_of(const std::string& name) {
   return std::nullopt;
 }
 
-/// Calls of drafts, with what is known of their distribution behind the number.
+/// Calls of drafts, with what is known of their distribution after the number.
 template <class Call>
 std::optional<MakeCall> drafts_of(const std::string& name, const std::string& prefix) {
   const auto drafts = numbered(name, prefix);

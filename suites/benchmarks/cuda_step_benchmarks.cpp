@@ -190,7 +190,7 @@ class TimedEvent {
   cudaEvent_t event_ = nullptr;
 };
 
-/// What copies of tokens cost the steps that they are made beside.
+/// What copies of tokens cost the steps that run meanwhile.
 struct CopyTimes {
   double with = 0, without = 0;  ///< microseconds of the steps in a row
   int waits = 0;                 ///< for the first of the copies
@@ -264,7 +264,7 @@ class StepCell {
     return {};
   }
 
-  /// Steps in a row behind a fill that takes longer than the host needs to enqueue them.
+  /// Steps in a row after a fill that takes longer than the host needs to enqueue them.
   double steps_in_a_row(bool with_copies, cuda::DeviceBuffer& filled, CopyTimes& times) const {
     constexpr int kFills = 8;
     for (int i = 0; i < kFills; ++i) {

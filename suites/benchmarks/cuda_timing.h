@@ -33,7 +33,7 @@ class CapturedCall {
   cudaGraphExec_t graph_ = nullptr;
 };
 
-/// One of the calls that are timed in turns.
+/// One of the calls that are timed in alternation.
 struct TimedCall {
   const CapturedCall* call = nullptr;
   std::function<void()> before;  ///< enqueued before each replay, not timed; may be empty
@@ -53,8 +53,8 @@ class ColdTimer {
   /// Keeps the device busy until its clocks have left their idle state.
   void warm_up();
 
-  /// Median microseconds of each call, over `repetitions` replays in turns (and one more before
-  /// them, which is not counted).
+  /// Median microseconds of each call, over `repetitions` replays in alternation (and one more
+  /// before them, which is not counted).
   std::vector<double> medians(const std::vector<TimedCall>& calls, int repetitions);
 
  private:

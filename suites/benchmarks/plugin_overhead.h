@@ -1,4 +1,4 @@
-// What the way to a plugin costs: `fairdraw bench --backend plugin:PATH`.
+// What a call of a plugin costs: `fairdraw bench --backend plugin:PATH`.
 #pragma once
 
 #include <string>
@@ -9,8 +9,9 @@
 namespace fairdraw::suites {
 
 /// Two records for the plugin `name`, "@trusted" and "@isolated": the time of a call of one greedy
-/// row with arrays where the sampler wants them, beside that of the plugin's own function, called
-/// through nothing. Throws harness::UsageError for one that cannot be loaded or refuses the call.
+/// row with arrays where the sampler wants them, relative to a direct call of the plugin's own
+/// function, through nothing. Throws harness::UsageError for one that cannot be loaded or refuses
+/// the call.
 std::vector<harness::BenchmarkRecord> plugin_overhead(const std::string& name, std::int64_t vocab,
                                                       double milliseconds);
 

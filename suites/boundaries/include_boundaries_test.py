@@ -1,4 +1,4 @@
-"""Self-tests of the include check: each forbidden arrow is found in a small tree that has just that one,
+"""Self-tests of the include check: each forbidden include is found in a small tree with just that,
 and each allowed one is left alone."""
 
 import subprocess

@@ -24,7 +24,7 @@ class Option {
   Option* capture_default_str();
   Option* expected(int values);
   Option* delimiter(char between);
-  /// The option may stand several times, and every value counts.
+  /// The option may be given several times, and every value counts.
   Option* take_all();
   /// Values from `least` to `most` are allowed. T: int, std::int64_t, std::uint64_t, double.
   template <class T>

@@ -36,15 +36,15 @@ int bench(const suites::BenchmarkOptions& options, const std::string& json) {
 void add_options(App& app, suites::BenchmarkOptions& options) {
   app.add_option("--backend", options.backends,
                  "Samplers by name (cpu, cuda, ...), peer:sort, peer:softmax (default: cpu); "
-                 "plugin:PATH: what a call of a plugin costs beside its own time")
+                 "plugin:PATH: what a call of a plugin costs on top of its own time")
       ->delimiter(',');
-  app.add_option(
-         "--operation", options.operations,
-         "Operations, e.g. top_k_50+top_p_0.9 (default: those of the README); beam_4 and "
-         "beam_4/logprobs: a step of beam search, --batch requests of 4 beams; "
-         "step/top_k_50: on a GPU, a step of FusedSamplingProcessor beside `sample`; there too "
-         "logprobs/MODE/N+top_k_50, verify_chain_N[/probs|/logits], "
-         "verify_tree_N[/probs|/logits] and chain_speculative_sampling_N")
+  app.add_option("--operation", options.operations,
+                 "Operations, e.g. top_k_50+top_p_0.9 (default: those of the README); beam_4 and "
+                 "beam_4/logprobs: a step of beam search, --batch requests of 4 beams; "
+                 "step/top_k_50: on a GPU, a step of FusedSamplingProcessor relative to `sample`; "
+                 "there too "
+                 "logprobs/MODE/N+top_k_50, verify_chain_N[/probs|/logits], "
+                 "verify_tree_N[/probs|/logits] and chain_speculative_sampling_N")
       ->delimiter(',');
   app.add_option("--vocab", options.vocabs,
                  "Tokens a row (default: 131072; on a GPU 32000,128256,262144)")
@@ -64,9 +64,10 @@ void add_options(App& app, suites::BenchmarkOptions& options) {
   app.add_option("--threads", options.threads, "On the CPU: rows in parallel")
       ->delimiter(',')
       ->capture_default_str();
-  app.add_option("--logprobs", options.logprobs,
-                 "On the CPU: log-probabilities as MODE/N, e.g. raw_logprobs/20, beside the plain "
-                 "call")
+  app.add_option(
+         "--logprobs", options.logprobs,
+         "On the CPU: log-probabilities as MODE/N, e.g. raw_logprobs/20, relative to the plain "
+         "call")
       ->delimiter(',');
   app.add_option("--milliseconds", options.milliseconds,
                  "On the CPU: time to spend on each row of the table")

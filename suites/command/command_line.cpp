@@ -67,7 +67,7 @@ int run(int argc, char** argv) {
   add("report", "Render a report.json again", add_report);
   add("compare", "Show what changed between two runs, or two benchmarks", add_compare);
   add("merge", "Join the shards of a run to one report", add_merge);
-  add("mutants", "Put the gate on trial: wrong samplers that it must find", add_mutants);
+  add("mutants", "Self-test of the gate: wrong samplers that it must find", add_mutants);
   // A first word that is no verb is a verb misspelt: CLI11 would only say that one is missing.
   if (argc > 1 && argv[1][0] != '-' && verbs.count(argv[1]) == 0) {
     std::vector<std::string> names;

@@ -1,4 +1,4 @@
-// Records as files, and where a run's outcome goes beside them.
+// Records as files, and where else a run's outcome goes.
 #pragma once
 
 #include <string>

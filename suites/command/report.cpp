@@ -63,7 +63,7 @@ Verb add_report(App& app) {
                  "Show the kill matrix of `fairdraw mutants --json` too")
       ->type_name("FILE");
   app.add_option("--conformance", options->conformance,
-                 "Show the samplers of another report.json beside this one's; repeatable")
+                 "Show the samplers of another report.json next to this one's; repeatable")
       ->type_name("FILE")
       ->expected(1)
       ->take_all();

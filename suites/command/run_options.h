@@ -13,7 +13,7 @@ namespace fairdraw::cli {
 
 class App;
 
-/// As they stand on the command line.
+/// As given on the command line.
 struct RunOptions {
   std::vector<std::string> samplers;
   std::string semantics;

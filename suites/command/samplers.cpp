@@ -17,14 +17,14 @@ using harness::plugin::Options;
 
 void add_plugin_options(App& app, Options& options) {
   app.add_flag("--plugin-trusted", options.trusted,
-               "Load plugins into this process: faster by the way to another process, and nothing "
+               "Load plugins into this process: faster by a call to another process, and nothing "
                "guards the run against them");
   app.add_option("--plugin-timeout", options.seconds, "Seconds that each call of a plugin may take")
       ->type_name("N")
       ->range(1e-3, 1e6)
       ->capture_default_str();
   app.add_option("--plugin-memory", options.mebibytes,
-                 "MiB that a plugin's process may take beside the arrays of a call; 0: no limit")
+                 "MiB that a plugin's process may take besides the arrays of a call; 0: no limit")
       ->type_name("MIB")
       ->range(std::uint64_t{0}, std::uint64_t{1} << 24)
       ->capture_default_str();

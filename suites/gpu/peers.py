@@ -2,7 +2,7 @@
 """Measures other samplers on this machine's GPU by the method of `fairdraw bench --backend cuda`.
 
 Each call is captured in a CUDA graph and replayed 30 times with a cold L2 (a fill of 512 MiB before
-each replay, outside the timed events), in turns with a kernel that reads the logits once; medians.
+each replay, outside the timed events), alternating with a kernel that reads the logits once; medians.
 Ratios to that floor are what can be compared between programs.
 
 Peers: `torch_sort`, filters by a full sort and a draw by exponentials, as vLLM's PyTorch path does
@@ -218,7 +218,7 @@ def captured(call, before):
 
 
 def medians(graphs, befores, flushed, repetitions=REPETITIONS):
-    """Median microseconds of each graph, in turns; the first turn is not counted."""
+    """Median microseconds of each graph, in alternation; the first turn is not counted."""
     times = [[] for _ in graphs]
     pending = []
     for turn in range(repetitions + 1):

@@ -28,7 +28,7 @@ list(SORT installed)
 if(NOT installed STREQUAL "include/fairdraw/batch.h;include/fairdraw/plugin.h")
   message(FATAL_ERROR "the component holds ${installed}")
 endif()
-file(COPY ${source}/examples/ DESTINATION ${scratch})  # nothing of the tree beside them
+file(COPY ${source}/examples/ DESTINATION ${scratch})  # nothing else of the tree
 set(strict -Wall -Wextra -Werror -pedantic -I ${scratch}/prefix/include)
 
 # The header is C11, and C++ as well.

@@ -122,7 +122,7 @@ TEST(CallArrays, guardsAndResultsFollowTheDescription) {
   };
   EXPECT_EQ(damage(-1), "wrote in front of extra_result");
   EXPECT_EQ(damage(2), "wrote between two rows of extra_result");
-  EXPECT_EQ(damage(9), "wrote behind the end of extra_result");
+  EXPECT_EQ(damage(9), "wrote past the end of extra_result");
   WiderCall call;
   EXPECT_EQ(call.batch.extra_result[0], kUnwritten);
   call.prepared.extra[1] = 7;
@@ -203,7 +203,7 @@ class Vandal final : public Sampler {
       auto* const first = const_cast<std::byte*>(reinterpret_cast<const std::byte*>(pointer));
       const std::int64_t room = array.rows * array.stride * array.value_bytes;
       first[result ? room : 0] ^= std::byte{0x5a};
-      expected = result ? "wrote behind the end of " + std::string(array.name)
+      expected = result ? "wrote past the end of " + std::string(array.name)
                         : "changed " + std::string(array.name) + ", which it may only read";
     });
     return {};

@@ -361,7 +361,7 @@ TEST(Families, tile_ends_has_its_mass_and_in_turn_its_maximum_at_ends_of_blocks)
       const bool end = is_end(id, 256) || id < 40 || id + 40 >= kVocab || id == best;
       (end ? ends : others) += std::exp(static_cast<double>(row[id]));
     }
-    // About 50000 ids of e^-12 beside 472 of 1, all times the mean of e^z, which both share.
+    // About 50000 ids of e^-12 and 472 of 1, all times the mean of e^z, which both share.
     EXPECT_LT(others, 0.01 * ends);
   }
   // 4 of 34 rows: 40 expected; 10 or fewer with 1e-8 (binomial tail).

@@ -216,9 +216,9 @@ TEST(Plugin, breaksWithAMessageAndRecovers) {
       {"print-stderr", {"printed 19 bytes during a call", "\"warning: slow path\""}},
       {"print-and-crash", {"crashed with SIGABRT", "it printed \"assertion failed: k <= vocab\""}},
       {"print-forever", {"gave no answer in 2 s", "it printed ... \"", "again and again"}, 2},
-      // token 3 + 64, of 4 bytes each: far behind the 16 that are looked at after a call
-      {"write-far-behind-tokens", {"crashed with SIGSEGV", "268 bytes behind the start of tokens"}},
-      {"read-far-behind-logits", {"crashed with SIGSEGV", "behind the start of logits"}},
+      // token 3 + 64, of 4 bytes each: far past the 16 that are compared after a call
+      {"write-far-behind-tokens", {"crashed with SIGSEGV", "268 bytes past the start of tokens"}},
+      {"read-far-behind-logits", {"crashed with SIGSEGV", "past the start of logits"}},
   };
   const std::size_t files_before = open_files();
   for (const Way& way : ways) {
@@ -244,7 +244,7 @@ TEST(Plugin, breaksWithAMessageAndRecovers) {
 
 TEST(Plugin, smallWritesOutsideAreFoundByTheirPatterns) {
   const std::vector<std::pair<const char*, const char*>> ways = {
-      {"write-behind-tokens", "wrote behind the end of tokens"},
+      {"write-behind-tokens", "wrote past the end of tokens"},
       {"write-in-front-of-tokens", "wrote in front of tokens"},
       {"write-logits", "changed logits, which it may only read"},
   };
@@ -369,7 +369,7 @@ TEST(Plugin, aBrokenSamplerFailsItsCase) {
   EXPECT_EQ(records[1].verdict, Verdict::passed);
 }
 
-// Slots are reused, differ from each other, and end where nobody may touch.
+// Slots are reused, differ from each other, and end at inaccessible pages.
 TEST(SharedArrays, arraysHaveTheirOwnSlots) {
   SharedArrays arrays;
   std::pmr::memory_resource& memory = arrays;

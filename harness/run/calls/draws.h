@@ -1,4 +1,4 @@
-// Many draws from one row, in all the ways that a sampler offers.
+// Many draws from one row, by every means that a sampler offers.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct Counts {
   std::string trouble;         ///< why drawing stopped; empty: it did not
 };
 
-/// `draws` draws from row 0 of `row` (a request of one row). Three ways take turns, as far as the
+/// `draws` draws from row 0 of `row` (a request of one row). Three methods alternate, as far as the
 /// sampler has them: many samples of one output; many outputs of one row, each with its offset,
 /// as consecutive steps of serving have; one scalar seed for many outputs. Seeds come from `seed`.
 Counts count_draws(Sampler& sampler, const Request& row, std::uint64_t draws, std::uint64_t seed);

@@ -1,5 +1,5 @@
 // The random words that the specification gives to each draw, from Random123's Philox4x32-10:
-// the harness's own way to them, which shares nothing with the kernels'.
+// the harness's own code for them, which shares nothing with the kernels'.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace fairdraw::harness {
 
 /// Word of one draw: key = seed, counter = {offset low, offset high, purpose, index}; the first
-/// two outputs, low one first. `sibling`, of acceptance in a tree, stands above the purpose.
+/// two outputs, low one first. `sibling`, of acceptance in a tree, is above the purpose.
 std::uint64_t random_word(std::uint64_t seed, std::uint64_t offset, Purpose purpose,
                           std::uint32_t index, std::uint32_t sibling = 0);
 

@@ -146,7 +146,7 @@ std::string missing_for_probabilities(const SamplerDescription& sampler, const R
     others = others || row.top_k != 0 || row.top_p != 1;
   }
   if (min_p && others && !sampler.from_probs_all_filters) {
-    return "has no min_p beside top_k or top_p for probabilities";
+    return "has no min_p together with top_k or top_p for probabilities";
   }
   return {};
 }

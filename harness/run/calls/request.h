@@ -65,7 +65,7 @@ struct WantedResults {
 
 /// Results. Arrays that were not wanted are empty. Everything is filled with kUnwritten patterns
 /// before the call, so that what the sampler leaves out cannot pass for an answer, and what it is
-/// given to read is looked at again behind it.
+/// given to read is compared again after it.
 struct Response {
   std::string refused;  ///< why the whole call was refused; empty: it ran
   std::string damage;   ///< what was written that is no result, or how the sampler broke; empty:

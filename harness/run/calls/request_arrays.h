@@ -30,7 +30,7 @@ constexpr T unwritten() {
   if constexpr (std::is_same_v<T, std::int32_t>) return kUnwritten;
 }
 
-/// A result with guards in front, behind and between its rows: whatever is not a result keeps its
+/// A result with guards in front, after and between its rows: whatever is not a result keeps its
 /// pattern.
 class GuardedResult {
  public:
@@ -57,7 +57,7 @@ class Guarded final : public GuardedResult {
   std::string damage() const override {
     const std::size_t end = values_.size() - kGuard;
     if (touched(0, kGuard)) return std::string("wrote in front of ") + name_;
-    if (touched(end, values_.size())) return std::string("wrote behind the end of ") + name_;
+    if (touched(end, values_.size())) return std::string("wrote past the end of ") + name_;
     for (std::size_t row = 0; row < rows_ && stride_ > width_; ++row) {
       const std::size_t first = kGuard + row * stride_;
       if (touched(first + width_, first + stride_)) {

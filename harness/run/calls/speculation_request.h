@@ -1,4 +1,4 @@
-// One verification of drafted tokens, owned: what is asked, what came back, and what the model says
+// One speculation call, owned: what is asked, what came back, and what the model says
 // of it, request by request.
 #pragma once
 
@@ -73,7 +73,7 @@ struct DistributionRow {
   std::vector<float> processed() const;
 };
 
-/// One request of a verification, taken apart. Mutants change it.
+/// One request of a speculation call, taken apart. Mutants change it.
 struct DraftedTokens {
   RowStatus status = RowStatus::ok;  ///< inactive or invalid_draft_length: there is nothing else
   bool tree = false;
@@ -85,7 +85,7 @@ struct DraftedTokens {
   std::vector<reference::PositionWords> words;  ///< [n + 1]
 };
 
-/// The processing of the row behind `prefix`, tokens that go on from the history of `row`.
+/// The processing of the row after `prefix`, tokens that go on from the history of `row`.
 reference::RowProcessing processing_behind(const reference::RowProcessing& row,
                                            std::span<const std::int32_t> prefix);
 

@@ -1,4 +1,4 @@
-// What the cards and pictures of a report are drawn from: what a check saw, in numbers, beside its
+// What the cards and pictures of a report are drawn from: what a check saw, in numbers, besides its
 // verdict. Nothing here decides anything, and all of it may be absent.
 //
 // It is bounded: no list of a case holds more than kMaxPoints entries, and

@@ -25,7 +25,7 @@ struct Mistake {
   std::function<void(Semantics&)> definition;
 };
 
-// A parameter that is read in a wrong way. Factors of 1 % are small enough to move a boundary by a
+// A parameter that is misread. Factors of 1 % are small enough to move a boundary by a
 // token or two, and large enough to move it.
 std::vector<Mistake> wrong_parameters() {
   std::vector<Mistake> mistakes;
@@ -161,7 +161,7 @@ bool note_mask_mistakes(const CheckInput& input, const Request& request, const R
   constexpr std::size_t kMax = 3;
   for (std::size_t i = 0; i < std::min(found.size(), kMax); ++i) {
     if (found[i].rows < found.front().rows) break;
-    std::string reason = fmt::format("That gives {} of the {} wrong masks that were looked at",
+    std::string reason = fmt::format("That gives {} of the {} wrong masks that were compared",
                                      found[i].rows, rows.wrong.size());
     if (!rows.right.empty()) reason += fmt::format(", and the {} right ones", rows.right.size());
     outcome.evidence.suspects.push_back({found[i].mistake->bug, reason});

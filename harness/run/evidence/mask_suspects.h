@@ -8,10 +8,10 @@ namespace fairdraw::harness {
 
 /// A call whose masks or support sizes are not the distribution's. Tries mistakes one by one (a
 /// temperature that is 1 % off, a top_k of one more, every other value of every choice of the
-/// profile, ...), and names those whose distribution agrees with every row that was looked at;
+/// profile, ...), and names those whose distribution agrees with every row that was examined;
 /// where none does, those that explain at least half of the wrong rows and break no right one. At
-/// most three. Returns false, and says nothing, where no row is wrong. Calls no sampler. Beside one
-/// look at each row of the call, at most some 2^20 logits are looked at again.
+/// most three. Returns false, and says nothing, where no row is wrong. Calls no sampler. Compared
+/// with one look at each row of the call, at most some 2^20 logits are examined again.
 bool note_mask_mistakes(const CheckInput& input, const Request& request, const Response& response,
                         CheckOutcome& outcome);
 

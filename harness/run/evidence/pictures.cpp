@@ -81,7 +81,7 @@ Profile by_lane(const CertainDistribution& distribution, const CertainCounts& dr
 }
 
 // How many standard deviations the strangest bin of those that expect enough is off. The number of
-// lanes at which a lost lane stands out most is that of the loop that lost it: with fewer lanes it
+// lanes at which a lost lane is most visible is that of the loop that lost it: with fewer lanes it
 // is mixed with others, with more it is torn apart.
 double strangeness(const Profile& profile) {
   double largest = 0;
@@ -96,7 +96,7 @@ double strangeness(const Profile& profile) {
 
 std::optional<Profile> strangest_lanes(const CertainDistribution& distribution,
                                        const CertainCounts& drawn) {
-  constexpr double kStrange = 6;  // about 1e-9 for one bin, 5e-7 for all that are looked at
+  constexpr double kStrange = 6;  // about 1e-9 for one bin, 5e-7 for all of them
   std::optional<Profile> best;
   double most = kStrange;
   for (const std::uint64_t lanes : {32U, 8U, 16U, 64U, 128U, 256U}) {

@@ -29,7 +29,7 @@ PitEcdf pit_ecdf(const std::string& name, std::vector<double> values, double lev
 /// statistics of different kinds. At most 38, where double arithmetic ends.
 double score_of(double p_value);
 
-/// Tokens around a token of a row, by falling logit: 12 before it and 12 behind it. `kept` says
+/// Tokens around a token of a row, by falling logit: 12 before it and 12 after it. `kept` says
 /// what the sampler's mask says, and may be empty.
 Boundary boundary_around(const Request& request, const reference::RealDistribution& distribution,
                          std::int64_t row, std::uint64_t reported_row, std::int64_t token,

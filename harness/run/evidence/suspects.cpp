@@ -186,12 +186,12 @@ void judge_boundary(const Boundary& boundary, std::vector<Suspect>& suspects) {
                            : i + 1 < tokens.size() && tokens[i + 1].oracle != Oracle::in;
     if (edge && wrong > 1) {
       suspects.push_back({kept ? "mask: too many tokens" : "mask: too few tokens",
-                          fmt::format("of the {} tokens beside the boundary {} are {}",
+                          fmt::format("of the {} tokens next to the boundary {} are {}",
                                       tokens.size(), wrong, kept ? "kept" : "dropped")});
     } else if (edge && kept) {
       suspects.push_back(
           {"boundary of the mask: one token too many",
-           fmt::format("token {} is the first one behind the boundary", token.token)});
+           fmt::format("token {} is the first one after the boundary", token.token)});
     } else if (edge) {
       suspects.push_back(
           {"boundary of the mask: the boundary token is dropped",

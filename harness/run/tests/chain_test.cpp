@@ -1,4 +1,4 @@
-// The checks of drafted chains on trial: right samplers pass, and each way to be wrong is red in
+// Self-tests of the checks of drafted chains: right samplers pass, and each wrong one is red in
 // the check that is there for it.
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Samplers with one step mutated, to put the checks on trial.
+// Samplers with one step mutated, for self-tests of the checks.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// The checks on trial: the sampler that is right by definition passes each of them, and each
+// Self-tests of the checks: the sampler that is right by definition passes each of them, and each
 // mutant turns the one red that is there for it. Draws and declared discrepancies are such that
 // the design's power (miss probability 1e-6) reaches them: an underpowered check would not be red.
 #include "harness/run/tests/mutants.h"
@@ -104,7 +104,7 @@ TEST_P(EveryCheck, SeesAWriteBehindTheTokens) {
   const auto sampler = make_mutant("writes behind its tokens");
   const CheckOutcome outcome = run(*sampler, GetParam());
   EXPECT_STREQ(to_string(outcome.verdict), "failed");
-  EXPECT_NE(outcome.message.find("behind the end of tokens"), std::string::npos) << outcome.message;
+  EXPECT_NE(outcome.message.find("past the end of tokens"), std::string::npos) << outcome.message;
 }
 
 INSTANTIATE_TEST_SUITE_P(Checks, EveryCheck, testing::ValuesIn(settings()),
@@ -239,7 +239,7 @@ TEST(Orderings, AreFourWhereLanesAreNotIds) {
   }
 }
 
-// Two tokens: the exact distribution of 200 further draws is looked at as well.
+// Two tokens: the exact distribution of 200 further draws is tested as well.
 TEST(SmallSupports, AreJudgedExactly) {
   ModelSampler sampler;
   Setting two = setting("chi_squared");

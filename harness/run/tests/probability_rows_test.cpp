@@ -100,7 +100,7 @@ CheckOutcome judge(Sampler& sampler, CheckOutcome (*check)(const CheckInput&), F
   return check(input);
 }
 
-// Equality at a partial sum of 1/2: the token behind it does not belong to the nucleus.
+// Equality at a partial sum of 1/2: the token after it does not belong to the nucleus.
 TEST(Probabilities, EqualityAtAPartialSumIsSeen) {
   struct AtMost : ModelSampler {
     reference::IntegerRow model(const Row& row) override {

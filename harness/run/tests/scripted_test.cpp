@@ -1,4 +1,4 @@
-// Given random words on trial: each way to be wrong at the end of an interval dies in one call, for
+// Self-tests of given random words: each mistake at the end of an interval dies in one call, for
 // the integer arithmetic and, beyond what rounding explains, for float32.
 #include <gtest/gtest.h>
 

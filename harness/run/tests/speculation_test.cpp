@@ -1,5 +1,5 @@
-// The checks of verification on trial: right samplers pass, wrong ones are red in the check that is
-// there for what is wrong with them.
+// Self-tests of the checks of speculation: right samplers pass, wrong ones are red in the check
+// that is there for what is wrong with them.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -60,8 +60,8 @@ TEST(Speculation, PassesWhereItIsRight) {
   }
 }
 
-// The exact check meets what it is there for: drafts that stand, and requests of every status that
-// drafts have.
+// The exact check meets what it is there for: drafts that are accepted, and requests of every
+// status that drafts have.
 TEST(Speculation, RequestsMeetEveryStatus) {
   const auto sampler = make_builtin_sampler("model");
   const CheckOutcome outcome = judge(*sampler, check_speculation);
@@ -148,7 +148,7 @@ const Wrong kWrongProcessing[] = {
        for (DistributionRow& row : request.target)
          row.processing = request.target.front().processing;
      }},
-    {"drafts behind a row count too",
+    {"drafts after a row count too",
      [](DraftedTokens& request) {
        for (DistributionRow& row : request.target)
          row.processing = request.target.back().processing;

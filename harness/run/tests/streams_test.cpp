@@ -1,4 +1,4 @@
-// The randomness contract on trial: right samplers pass, and every way to share random bits is red
+// Self-tests of the randomness contract: right samplers pass; every way to share random bits is red
 // within 64 draws of a flat row, or through the long streams where it is weaker.
 #include <gtest/gtest.h>
 

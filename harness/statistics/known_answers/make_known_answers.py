@@ -2,8 +2,8 @@
 """Writes known_answers.h: tails, critical values and small exact tests, by mpmath at 60 digits.
 
 Where there is a second formula, it is not the library's: binomial tails by the continued fraction
-of the incomplete beta function, checked here against plain sums; the non-central chi-squared law
-by its Poisson mixture; the exact multinomial test by listing every outcome.
+of the incomplete beta function, checked here against plain sums; the non-central chi-squared
+distribution by its Poisson mixture; the exact multinomial test by listing every outcome.
 
 Needs mpmath 1.3. Run: python3 make_known_answers.py > known_answers.h
 """
@@ -16,7 +16,7 @@ mp.dps = 60
 PRECISE = mpf(10) ** -50
 
 
-# --- Laws ----------------------------------------------------------------------------------------
+# --- Distributions -------------------------------------------------------------------------------
 
 
 def incomplete_beta(a, b, x):

@@ -200,7 +200,7 @@ TEST(Betting, MoreDrawsFindLess) {
   double before = 1;
   for (const std::uint64_t draws : {100'000U, 1'000'000U, 10'000'000U, 100'000'000U}) {
     const double found = dirichlet_min_discrepancy(draws, distribution, 29, 1e-6);
-    EXPECT_LT(found, before / 2);  // sqrt(10) > 2: the rate of the root, but for the logarithm
+    EXPECT_LT(found, before / 2);  // sqrt(10) > 2: the rate of the root, except for the logarithm
     before = found;
   }
 }

@@ -198,7 +198,7 @@ TEST(Pit, PairCountsPutValuesWhereTheyBelong) {
   const std::vector<double> values = {0.0, 0.1, 0.6, 1.0, 0.3};  // lag 2: (0, 0.6), (0.1, 1)
   EXPECT_EQ(pair_counts(values, 2, 2), (std::vector<std::uint64_t>{0, 2, 0, 0}));
   EXPECT_EQ(pair_counts(values, 1, 2), (std::vector<std::uint64_t>{1, 0, 0, 1}));
-  EXPECT_EQ(pair_counts(values, values, 2)[1], 0U);  // a stream beside itself: the diagonal
+  EXPECT_EQ(pair_counts(values, values, 2)[1], 0U);  // a stream paired with itself: the diagonal
   EXPECT_THROW(pair_counts(values, std::vector<double>{0.5}, 2), std::invalid_argument);
 }
 

@@ -181,7 +181,7 @@ TEST(MustReject, TooGood) {
   EXPECT_GT(goodness_of_fit(fair, target).chi_squared_too_good, kFail);
 }
 
-// A small bias in each of many cases: none stands out, together they do.
+// A small bias in each of many cases: none is visible alone, together they are.
 TEST(MustReject, ASmallBiasEverywhereIsFoundByFisher) {
   const std::vector<double> p_values(500, 0.05);
   EXPECT_EQ(bonferroni_p_value(p_values), 1);

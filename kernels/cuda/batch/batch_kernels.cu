@@ -2,7 +2,7 @@
 // come, move or go (fairdraw/cuda_fused_sampling_processor.h).
 //
 // Contract. advance_batch is to a call what BatchState::append_step is on the host: the drawn token
-// behind the request's output, length, offset and count one further, results of the step, and a
+// after the request's output, length, offset and count one further, results of the step, and a
 // record of the call for the host. A request without a token stays as it is. choose_rows finds the
 // rows of logits that a call samples and copies them side by side, slot by slot. merge_table takes
 // over what the host says of the slots and keeps what the device alone knows: offset and length of
@@ -18,7 +18,7 @@
 // kernel reads rows at one distance. Without offsets it is not needed.
 //
 // Who writes when. Everything is ordered by the stream. No two threads of a kernel write the same
-// place, but for counts and mask bits of a history, which are atomic sums and ors in one block.
+// place, except for counts and mask bits of a history, which are atomic sums and ors in one block.
 //
 // Randomness: none; offsets only move. Determinism: a slot's values depend on that slot's alone.
 #include <cstdint>

@@ -31,7 +31,7 @@ struct ChooseTask {
   const std::uint8_t* occupied = nullptr;
   const std::int32_t* prompt_lengths = nullptr;
   const std::int32_t* output_lengths = nullptr;
-  const RowStatus* statuses = nullptr;  ///< of the step so far; looked at where call > 0
+  const RowStatus* statuses = nullptr;  ///< of the step so far; read where call > 0
 
   Choice* choices = nullptr;       ///< [slots]
   std::uint8_t* active = nullptr;  ///< [slots]: sampled

@@ -12,7 +12,7 @@ using serving::SlotArrays;
 
 namespace {
 
-/// Where an array of the host's block stands in another block.
+/// Where an array of the host's block is in another block.
 template <class T>
 T* in_block(std::byte* block, const std::byte* host_block, T* array) {
   return reinterpret_cast<T*>(block + (reinterpret_cast<const std::byte*>(array) - host_block));
@@ -78,7 +78,7 @@ Error BatchOnDevice::bring_lists(std::int32_t slot) {
     const ListArrays& list = host.list(name);
     return uploads_.put(arrays_.list(name).data + list.begins[slot], list.list(slot), length * 4);
   };
-  // The output stands behind the prompt.
+  // The output follows the prompt.
   const std::int64_t history = std::int64_t{host.list(ListName::prompt).length(slot)} +
                                host.list(ListName::output).length(slot);
   if (Error error = bring(ListName::prompt, history)) return error;

@@ -3,7 +3,7 @@
 // Contract. fairdraw/cuda_fused_sampling_processor.h.
 //
 // Algorithm. A step is a call of `sample` with a row a slot over the arrays of the copy, and one
-// small kernel behind it that appends the tokens (batch_kernels.cu has all kernels but sample's).
+// small kernel after it that appends the tokens (batch_kernels.cu has all kernels but sample's).
 // With logit_offsets a kernel before it finds the rows and puts them side by side. With
 // StepRows::all there are as many calls as some request has rows: a row's history holds the token
 // before it.
@@ -127,7 +127,7 @@ Error FusedSamplingProcessor::Device::create() {
   place(BumpAllocator(per_slot.data()));
   if (options.logit_offsets) {
     if (Error error = gathered.reserve(capacity * row_bytes_of(vocab, kWidestLogit))) return error;
-    // What lies between rows is read with them, and looked at by nobody.
+    // What lies between rows is copied with them, and never used.
     if (Error error =
             check_call("room for rows",
                        cudaMemsetAsync(gathered.data(), 0,
@@ -353,7 +353,7 @@ Error FusedSamplingProcessor::start_async_token_copy() {
   if (Error error = d.find_capture(is_captured)) return error;
   if (is_captured) {
     return {ErrorCode::invalid_argument,
-            "the stream is captured; a copy of tokens is started behind a replay"};
+            "the stream is captured; a copy of tokens is started after a replay"};
   }
   return d.copies.start(d.slots);
 }

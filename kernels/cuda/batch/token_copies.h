@@ -1,4 +1,4 @@
-// Tokens on their way from the device to the host: a ring of records that calls write one behind
+// Tokens on their way from the device to the host: a ring of records that calls write one after
 // the other, and copies of it in page-locked memory, made on a stream of their own.
 //
 // A copy waits for the step before it by an event, and the host waits for the copy by another one:
@@ -48,7 +48,7 @@ class TokenCopies {
 
  private:
   struct Copy {
-    PinnedBuffer memory;  // the ring, and behind it how many calls had run
+    PinnedBuffer memory;  // the ring, and after it how many calls had run
     Event ready, done;
     std::uint64_t end = 0;  // the same number, where the host knows it
     bool host_counted = true;

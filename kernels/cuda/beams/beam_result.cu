@@ -50,7 +50,7 @@ class BestSequences {
   }
 
  private:
-  /// All threads. The scores are read behind the next barrier.
+  /// All threads. The scores are read after the next barrier.
   __device__ RowStatus load_scores(const BeamResultTerms& terms) {
     bool any_nan = false;
     for (auto i = static_cast<std::int32_t>(threadIdx.x); i < terms.count(); i += kThreads) {

@@ -11,7 +11,7 @@
 //   after    a block a request, a warp a beam where it has few values. Values become scores. A
 //   score is a sum of float32, so
 //            that values which differ may have equal scores, among which the lower id comes first:
-//            the values of a beam are sorted anew, by counting. Should the last of them still have
+//            the values of a beam are sorted again, by counting. Should the last of them still have
 //            the score of the last candidate that counts, there may be others with lower ids: the
 //            row is walked in the order of ids until enough with that score are found. Then the
 //            place of a candidate among all beams is the sum of its places in each of the sorted

@@ -1,4 +1,4 @@
-// Beam search on the GPU: what the kernels of a step hand to each other (beam_search.cu), and that
+// Beam search on the GPU: what the kernels of a step pass to each other (beam_search.cu), and that
 // of the end.
 #pragma once
 
@@ -29,7 +29,7 @@ struct BeamTask {
 /// and how many of their largest values. requests >= 1.
 cudaError_t prepare_beam_rows(const BeamTask& task, cudaStream_t stream);
 
-/// Enqueues the kernel behind it: ranks candidates and writes the step.
+/// Enqueues the kernel after it: ranks candidates and writes the step.
 cudaError_t step_beams(const BeamTask& task, cudaStream_t stream);
 
 /// Enqueues the kernel of the end of a search (beam_result.cu). requests >= 1.

@@ -1,12 +1,12 @@
 // verify_chain and verify_tree on the GPU (fairdraw/cuda.h): checks, workspace, and which kernels a
 // call needs.
 //
-//   drafted_rows   which rows are looked at, and their parameters;
+//   drafted_rows   which rows count, and their parameters;
 //   edit_rows      what processing changes in them, where it is asked for;
 //   filter_rows    the target's rows, all at once, a token drawn at each; and the draft's, where
 //                  its distribution is known and is needed;
 //   verify_chain, verify_tree, tree_distribution   the walk over the drafts.
-// Rows behind the first draft that does not stand are filtered for nothing: to wait for the walk
+// Rows after the first draft that is rejected are filtered for nothing: to wait for the walk
 // would take longer.
 #include <cstddef>
 #include <string>
@@ -139,7 +139,7 @@ DraftTask task_of(const Request& request, const DraftWorkspace& workspace) {
   return task;
 }
 
-/// True where rows of a draft are looked at.
+/// True where rows of a draft are read.
 template <class Request>
 bool knows_distribution(const Request& request) {
   return request.draft_law != DraftLaw::none && request.draft_tokens.size > 0;

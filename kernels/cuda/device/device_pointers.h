@@ -32,8 +32,8 @@ class RelaxedCapture {
 };
 
 /// Checks pointers one by one and keeps the first error. What is not given, or has no elements, is
-/// not looked at. Device memory of the current device and managed memory pass; of arrays only the
-/// first byte is looked at.
+/// not checked. Device memory of the current device and managed memory pass; of arrays only the
+/// first byte is checked.
 class DevicePointers {
  public:
   /// `alignment` in bytes: that of an element, where the kernels ask for it.

@@ -1,4 +1,4 @@
-// Page-locked host memory, and small copies from it to the device that nobody waits for.
+// Page-locked host memory, and small copies from it to the device that the host does not wait for.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -49,7 +49,7 @@ class Event {
 };
 
 /// Copies from the host, enqueued on one stream. The source may change as soon as put() has
-/// returned: the bytes wait in page-locked chunks, which are used in turns. put() waits for the
+/// returned: the bytes wait in page-locked chunks, which are used in rotation. put() waits for the
 /// device where all of them are on their way, which takes megabytes within a few steps.
 class PinnedUploads {
  public:

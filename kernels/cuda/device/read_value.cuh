@@ -1,6 +1,6 @@
 // Values of a row in device memory: any dtype, any stride, any byte address, read exactly.
 //
-// For kernels that read a row once or twice beside other work: a load a value, coalesced over the
+// For kernels that read a row once or twice among other work: a load a value, coalesced over the
 // lanes of a warp. visit_values reads 16 bytes at a time where addresses allow it.
 #pragma once
 

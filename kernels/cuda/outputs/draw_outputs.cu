@@ -41,7 +41,7 @@ struct Shared {
   BlockScratch<std::uint64_t> scratch;
 };
 
-/// What a pass over the row finds beside the prefix sums.
+/// What a pass over the row finds besides the prefix sums.
 struct RowMeasures {
   std::uint64_t survivors = 0;   ///< how many
   std::uint64_t unfiltered = 0;  ///< weight of all allowed tokens; 0 where it was not asked for

@@ -167,7 +167,7 @@ __device__ std::int32_t rank_of(const LogprobsTask& task, const ReportedRow& rep
   const int before = __syncthreads_count(
       listed && comes_before(shared.head.value[thread], shared.head.id[thread]) ? 1 : 0);
   const bool in_list = __syncthreads_or(listed && shared.head.id[thread] == token ? 1 : 0) != 0;
-  // Behind the last entry there may be more of its value.
+  // After the last entry there may be more of its value.
   if (in_list && (!at_least || top.has_all || x > shared.head.value[top.n - 1])) return before;
   std::int32_t count = 0;
   visit_from<kThreads>(reported.row(), x, [&](std::int64_t other, float y) {

@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(kThreads)
   }
   if (record.status == RowStatus::inactive) return;
 
-  // Of a failed row only the values are looked at, and all of them are dropped.
+  // In a failed row only the values count, and all of them are dropped.
   const FilteredRow row = FilteredRow::of(task.filtered, number);
   const std::int64_t begin = tile * kTokensABlock + warp_of_thread() * kTokensAWarp;
   std::uint32_t my_word = 0;

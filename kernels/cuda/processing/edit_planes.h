@@ -40,7 +40,7 @@ struct EditPlanes {
 cudaError_t edit_rows(const RowsTask& task, cudaStream_t stream);
 
 /// Places of a row: its tokens, up to 7 before them, and up to one step of 32 vectors of 8 tokens
-/// for every warp of the row's blocks (8 blocks of 16 warps, or 4 of 32) behind them.
+/// for every warp of the row's blocks (8 blocks of 16 warps, or 4 of 32) after them.
 constexpr std::int64_t places_of(std::int64_t vocab) {
   constexpr std::int64_t kWarpsOfRow = 128;
   constexpr std::int64_t kValuesOfVector = 8;

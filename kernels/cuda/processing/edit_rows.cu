@@ -24,7 +24,7 @@
 // What was tried (H200, B = 64, V = 128256, top_k 50 + top_p 0.9, bitmask, 512 tokens of output, 64
 // biases; microseconds; 29 without processing, 34 with the bitmask alone, 49 as it is):
 //   inside of the row kernel, while the row comes: a memory that brings 64 rows at once answers a
-//     read behind them after 8. Bits in the workspace 68, in shared memory 58, streamed steps
+//     read after them after 8. Bits in the workspace 68, in shared memory 58, streamed steps
 //     through L2 51; all reads before the row's 57
 //   as a launch of its own that ends before the row kernel starts 56; that lets it start at once 52
 //   penalties and biases in the workspace alone instead of the table 52
@@ -70,7 +70,7 @@ struct EditorMemory {
 };
 
 /// Reads what a row is asked for and where its lists are, a warp each, before its logits are asked
-/// for: a read behind those would wait for all of them. Other warps pass by. It can be used after
+/// for: a read after those would wait for all of them. Other warps pass by. It can be used after
 /// the next barrier.
 __device__ inline void find_processing(const LogitsProcessing& processing, std::int64_t row,
                                        EditorMemory& memory) {
@@ -107,7 +107,7 @@ class RowEditor {
         thread_(static_cast<int>(threadIdx.x)) {}
 
   /// Reads the lists, and the logits of the tokens in them that change one, and what `allowed`
-  /// bans: all that comes from memory and is waited for, but for what stands behind the first
+  /// bans: all that comes from memory and is waited for, except for what follows the first
   /// entries of long lists and the first words of large vocabularies.
   __device__ void read() {
 #pragma unroll

@@ -83,7 +83,7 @@ struct SampleRing {
   std::uint32_t head[kRing];     ///< all values above the head's end; those are not in `sampled`
 };
 
-/// The part of shared memory behind the resident steps.
+/// The part of shared memory after the resident steps.
 struct DynamicMemory {
   CandidateList list;
   std::uint32_t* scratch;

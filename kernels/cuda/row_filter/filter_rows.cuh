@@ -2,7 +2,7 @@
 //
 // Contract. Row i of a RowsTask becomes token i and status i, or record i, or all of them. Any
 // dtype, vocabulary of 1 to 2^20, stride and alignment; parameters, seeds and offsets are read from
-// device memory, so that a replayed graph reads them anew. No allocation, no synchronisation. What
+// device memory, so that a replayed graph reads them again. No allocation, no synchronisation. What
 // is wrong with a row or its parameters fails that row alone.
 //
 // Semantics: fairdraw/sample.h, in the integers of kernels/common/exp2fix.h. Bit for bit what the
@@ -11,8 +11,8 @@
 // Algorithm. 1 to 8 blocks share a row: a thread-block cluster, whose blocks write into each
 // other's shared memory, on compute capability 9.0; one block elsewhere, by the same code. The row
 // is read from HBM once. Most of it stays in shared memory (row_segment.cuh); what does not fit is
-// read again from L2. Rows of one batch take different ways, by their parameters; a way is the same
-// for all threads of a row, so barriers are safe.
+// read again from L2. Rows of one batch take different paths, by their parameters; a path is the
+// same for all threads of a row, so barriers are safe.
 //   all       load, maximum and NaN check in one walk; blocks tell each other their maxima (1)
 //   greedy    the first block that has the maximum knows its lowest id: done
 //   none, min_p   one walk for the sum of weights; blocks tell their sums (2)
@@ -28,7 +28,7 @@
 //             more than half of the thread maxima, lists that overflow, guesses that fail
 // (n): barriers of the cluster up to there. Cost: one walk over V / (blocks * threads) values a
 // thread for the maximum, one with 16 instructions a value for weights; nothing depends on k or on
-// the values but which way is taken, and every loop is bounded.
+// the values but which path is taken, and every loop is bounded.
 //
 // Randomness. One Philox word an output (philox.h), computed while the row comes.
 //
@@ -65,7 +65,7 @@
 //     compiler keeps what does not depend on the row in registers, and spills 4 KiB a thread
 // What bounds it: at B = 1 instructions that are fetched from L2 for the first time (a fifth to a
 // third of every phase); at B = 64 and 256 loading (1.4 x the floor with the first barrier) and the
-// ways after it do not overlap, because the blocks of one wave are in the same phase.
+// paths after it do not overlap, because the blocks of one wave are in the same phase.
 #pragma once
 
 #include "common/min_p.h"
@@ -113,7 +113,8 @@ class RowFilter : public RowNuclei<kType, kFromProbs, kThreads, kProcessed> {
     return publish_maximum(found);
   }
 
-  /// Of a row whose maximum is known and allowed. False where it needs a selection over the row.
+  /// Requires: the row's maximum is known and allowed. False where it needs a selection over the
+  /// row.
   __device__ __forceinline__ bool finish() {
     if (greedy_) {
       finish_greedy();
@@ -206,7 +207,7 @@ class RowFilter : public RowNuclei<kType, kFromProbs, kThreads, kProcessed> {
                                                               : RowFault::none;
     auto fault = static_cast<std::uint32_t>(of_values);
     if constexpr (kProcessed) fault = max(fault, work_.task.edits.faults[work_.row]);
-    // One key for both: fault stands above all values.
+    // One key for both: a fault is above all values.
     const std::uint32_t key = fault > 0 ? kRowFaultKey + fault : unsigned_key(thread_max_);
     const std::uint32_t key_of_warp = warp_max(key);
     // Threads without a value are left out of the smallest thread maximum.
@@ -402,7 +403,7 @@ class RowFilter : public RowNuclei<kType, kFromProbs, kThreads, kProcessed> {
 
   // --- Ties of the maximum -----------------------------------------------------------------------
 
-  /// Of a row in which the maximum stands as often as top_k asks, or often at all: whether its ties
+  /// Requires: top_k or more values equal the maximum, or many do. Whether its ties
   /// are the survivors, all of them.
   __device__ __forceinline__ bool are_ties_survivors() {
     // No cut of top_p is above the maximum.
@@ -487,8 +488,8 @@ class RowFilter : public RowNuclei<kType, kFromProbs, kThreads, kProcessed> {
   }
 };
 
-/// Rows that need a selection over the row: the state is made anew from a few numbers, so that the
-/// common ways do not keep it for this one.
+/// Rows that need a selection over the row: the state is rebuilt from a few numbers, so that the
+/// common paths do not keep it for this one.
 template <DType kType, bool kFromProbs, int kThreads, bool kProcessed>
 __device__ __noinline__ void select_over_row(const RowsTask& task, const RowShape& shape,
                                              BlockMemory<kThreads>& memory, uint4* dynamic,

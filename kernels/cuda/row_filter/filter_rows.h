@@ -38,7 +38,7 @@ struct RowHeads {
   __host__ __device__ bool given() const { return counts != nullptr; }
 };
 
-/// What a launch filters, as the device sees it. Everything is in range but for what lies in
+/// What a launch filters, as the device sees it. Everything is in range except for what lies in
 /// device memory.
 struct RowsTask {
   RowsView rows;
@@ -52,7 +52,7 @@ struct RowsTask {
   PerRequest<float> min_p = 0.0F;
   BitRows<const std::uint32_t> allowed;
   View<const std::uint8_t> active;
-  LogitsProcessing processing;  ///< looked at where `edits` is given
+  LogitsProcessing processing;  ///< read where `edits` is given
   EditPlanes edits;  ///< where the kernel writes them, and the kernels after it read them
 
   // One draw a row, in the same launch: output i is row i. Not wanted where `tokens` is null.

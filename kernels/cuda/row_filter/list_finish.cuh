@@ -277,7 +277,7 @@ class ListFinish {
     work_.in_head = kept;
   }
 
-  /// Puts the blocks' entries one behind the other.
+  /// Puts the blocks' entries one after the other.
   __device__ __forceinline__ void close_gaps(int n, int room) {
     if (work_.cluster.blocks == 1) return;
     constexpr int kMaxPerThread = kMaxListed / kThreads;

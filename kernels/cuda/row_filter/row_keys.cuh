@@ -1,4 +1,4 @@
-// One key of each warp of a row's blocks, told to all of them, without a barrier of the cluster.
+// One key of each warp of a row's blocks, sent to all of them, without a barrier of the cluster.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace fairdraw::cuda {
 
-/// The keys of a row's warps, told by each warp to all of the row's blocks; those of the next row
-/// while the last ones are looked at. Pushed into the neighbours' shared memory with a barrier that
+/// The keys of a row's warps, sent by each warp to all of the row's blocks; those of the next row
+/// while the last ones are read. Pushed into the neighbours' shared memory with a barrier that
 /// counts bytes: a barrier of the whole cluster would order all memory, and wait for it.
 /// kWarps: of a block, kMaxOfRow: of a row.
 template <int kWarps, int kMaxOfRow>
@@ -73,7 +73,7 @@ struct RowKeys {
             : "r"(address_of(&arrived[parity])), "r"(phase & 1U)
             : "memory");
       }
-      // Nobody tells more of this parity before this block has told of the row between.
+      // No warp sends a key of this parity before this block has sent that of the row between.
       if (threadIdx.x == 0) expect(cluster, parity);
 #endif
     }

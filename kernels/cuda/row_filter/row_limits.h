@@ -1,4 +1,4 @@
-// What bounds a launch over rows: the rows' vectors, and the device. Defined beside the row
+// What bounds a launch over rows: the rows' vectors, and the device. Defined next to the row
 // kernel's launcher (filter_rows.cpp).
 #pragma once
 

@@ -3,7 +3,7 @@
 //
 // The list holds what is at or above the head's end, in token-id order. Every warp notes the
 // numbers of its values in its part of the scratch: where few threads have one, their vectors are
-// shared by the lanes; else all vectors are looked at, with one vote a component. Then the numbers
+// shared by the lanes; else all vectors are tested, with one vote a component. Then the numbers
 // of all warps are summed, and values and ids are written straight into the first block's shared
 // memory.
 #pragma once

@@ -51,9 +51,9 @@ class RowNuclei : public RowLists<kType, kFromProbs, kThreads, kProcessed> {
     return bin & (SampleRing::kRing - 1);
   }
 
-  /// Counts one value in four, as far as they matter beside the thread's largest so far. Values
+  /// Counts one value in four, as far as they matter against the thread's largest so far. Values
   /// that lie further below the row's largest than the ring is long are counted at a wrong place;
-  /// then the head is enough (head_contains_nucleus), and the sample is not looked at.
+  /// then the head is enough (head_contains_nucleus), and the sample is not used.
   __device__ __forceinline__ void take_sample(const float (&x)[kPerVector], float thread_max) {
     const float lowest =
         work_.weight.octave(thread_max) - static_cast<float>(kSampleBins) / kBinsPerOctave;

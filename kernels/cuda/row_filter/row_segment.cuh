@@ -310,7 +310,7 @@ class RowSegment {
     });
   }
 
-  /// This lane's vector of any warp and step of the block; absent behind the last step.
+  /// This lane's vector of any warp and step of the block; absent after the last step.
   __device__ __forceinline__ void read(int warp, int step, float (&x)[kPerVector]) const {
     uint4 raw = absent_vector();
     if (step < resident_) {
@@ -322,7 +322,7 @@ class RowSegment {
     edit_read(warp, step, lane_of(), x);
   }
 
-  /// A vector of this thread's warp; absent behind the last step.
+  /// A vector of this thread's warp; absent after the last step.
   __device__ __forceinline__ void read_of_lane(int lane, int step, float (&x)[kPerVector]) const {
     const int warp = static_cast<int>(threadIdx.x) / kWarp;
     uint4 raw = absent_vector();
@@ -382,7 +382,7 @@ class RowSegment {
     return min(first_vector(warp) + warp_vectors_, vectors_);
   }
 
-  /// A vector of a warp by its number there; absent behind the last.
+  /// A vector of a warp by its number there; absent after the last.
   __device__ __forceinline__ uint4 read_from_memory(int warp, int number) const {
     const int vector = first_vector(warp) + number;
     if (vector >= end_of(warp)) return absent_vector();
@@ -403,7 +403,7 @@ class RowSegment {
     return row_ + (static_cast<std::int64_t>(vector) * kPerVector - head_) * kValueBytes;
   }
 
-  /// Any vector; behind the row's end it is absent.
+  /// Any vector; after the row's end it is absent.
   __device__ __forceinline__ uint4 load(int vector) const {
     if (vector >= whole_begin_ && vector < whole_end_) {
       // Volatile, so that reads that were started early stay early.
@@ -464,7 +464,7 @@ class RowSegment {
     const std::uint32_t* allowed;  ///< of the row
     int word, words, shift;        ///< of `allowed`: of step 0, of the row
 
-    /// `there`: the vector is the warp's own. Behind its end are absent values, whose places are
+    /// `there`: the vector is the warp's own. After its end are absent values, whose places are
     /// another warp's.
     __device__ __forceinline__ Changes at(int step, bool there) const {
       if (kProcessed && edits != nullptr) {

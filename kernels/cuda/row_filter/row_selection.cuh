@@ -2,7 +2,7 @@
 //
 // Four levels of bins over the row's values at most (weight_bins.cuh), shared by its blocks, then
 // one walk for the sum and the search of the drawn position. So the time is bounded by five walks
-// for each of top_k and top_p, whatever the values. It is a way for rare rows, compiled apart, so
+// for each of top_k and top_p, whatever the values. It is a path for rare rows, compiled apart, so
 // that its registers and instructions do not burden the common ones.
 #pragma once
 

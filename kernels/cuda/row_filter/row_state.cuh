@@ -1,4 +1,4 @@
-// What the ways through a row share, in one thread: the work, the segment, and what the first walk
+// What the paths through a row share, in one thread: the work, the segment, and what the first walk
 // found.
 #pragma once
 

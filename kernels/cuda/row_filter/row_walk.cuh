@@ -1,4 +1,4 @@
-// What all ways through a row share: who works on it, its parameters, its weights, sums over its
+// What all paths through a row share: who works on it, its parameters, its weights, sums over its
 // blocks, the search for a position by prefix sum, and results.
 #pragma once
 

@@ -23,7 +23,7 @@
 //        between both passes: most of it is waiting for the row's other blocks
 //   203  this pipeline with a barrier of the cluster for the keys: its release waits for all
 //        memory, the records' atomics too
-//   231  the same with places computed anew for each vector, shuffles for extremes, and values
+//   231  the same with places computed again for each vector, shuffles for extremes, and values
 //        scaled before they are added: 33 instructions a value instead of 12
 //
 // Randomness: none. Numerics: sums are exact (row_weights.cuh). Determinism: integers throughout.
@@ -117,7 +117,7 @@ __device__ inline std::uint64_t warp_sum_of_weights(std::uint64_t sum) {
 
 using Keys = RowKeys<kWarps, kMaxOfRow>;
 
-/// What a launch is given beside its task.
+/// What a launch is given besides its task.
 struct WeighShape {
   int blocks_log2;          ///< of a row
   int vectors_of_block[2];  ///< of a row of the first view, and of the second
@@ -281,7 +281,7 @@ class RowsWeigher {
                                      : __float_as_uint(most));  // there was a -0
   }
 
-  /// The record of a row but for its total, and this warp's part of that.
+  /// The record of a row except for its total, and this warp's part of that.
   __device__ __forceinline__ void finish(int row, std::uint32_t key,
                                          const uint4 (&kept)[kVectors]) const {
     const RowStatus status = is_active(row) ? status_of_key(key) : RowStatus::inactive;

@@ -5,7 +5,7 @@
 
 namespace fairdraw::cuda {
 
-/// Rows without filters, in two views: the second one's records come behind the first one's.
+/// Rows without filters, in two views: the second one's records come after the first one's.
 struct WeighTask {
   RowsView rows[2];
   View<const std::uint8_t> active;  ///< of the second view's rows, optional

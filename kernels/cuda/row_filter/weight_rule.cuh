@@ -17,7 +17,7 @@ struct WeightRule {
   float scale;   ///< logit_scale(T), or the first power of two
   float scale2;  ///< the second power of two
 
-  /// temperature: 0 stands for 1, as the log-probabilities of greedy rows are defined.
+  /// temperature: 0 means 1, as the log-probabilities of greedy rows are defined.
   __device__ static WeightRule of_logits(float max, float temperature) {
     return {false, max, logit_scale(temperature == 0.0F ? 1.0F : temperature), 1.0F};
   }

@@ -1,4 +1,4 @@
-// What verification of a chain draws: of a residual, or of a target's row, by 1 to 8 blocks; and
+// What speculation of a chain draws: of a residual, or of a target's row, by 1 to 8 blocks; and
 // the test of a drafted token. In integers (fairdraw/sampling.h, chain_speculative_sampling).
 //
 // With target weights P (sum Zp) and draft weights Q (sum Zq), x the drafted token:
@@ -79,7 +79,7 @@ __device__ std::int32_t draw_from_target(ChainDraw& draw, std::uint64_t word,
   return draw.draw(word, TargetMeasure<uint128_t, Target>{target});
 }
 
-/// The token in place of one that does not stand.
+/// The token in place of one that is rejected.
 template <class Target, class Draft>
 __device__ std::int32_t draw_residual(ChainDraw& draw, std::uint64_t word,
                                       const Distribution<Target>& target,

@@ -1,4 +1,4 @@
-// Which rows of drafted requests are looked at, and by which parameters (fairdraw/speculative.h).
+// Which rows of drafted requests count, and by which parameters (fairdraw/speculative.h).
 //
 // Contract. For every request its place among rows and drafts, or what is wrong with it; for every
 // row of the target that belongs to a request without fault the request's filters, its seed, and
@@ -12,7 +12,7 @@
 //
 // Randomness: none here. Determinism: packed requests end where the next begins, so that no two
 // share a row, unless begins fall. Then depths and numbers of children are those of one or the
-// other, at odds with the tree, and the walks do not rely on them for where they write.
+// other, contradicting the tree, and the walks do not rely on them for where they write.
 #include "common/parameters.h"
 #include "cuda/device/block_sums.cuh"
 #include "cuda/device/row_launch.h"

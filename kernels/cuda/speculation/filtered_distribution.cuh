@@ -35,7 +35,7 @@ struct FilteredWeight {
   }
 };
 
-/// Of a row whose status is ok.
+/// Requires: the row's status is ok.
 __device__ inline Distribution<FilteredWeight> distribution_of(const FilteredRows& rows,
                                                                std::int64_t number) {
   const RowRecord& record = rows.records[number];

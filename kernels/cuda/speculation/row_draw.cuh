@@ -54,7 +54,7 @@ struct Distribution {
 /// The float of an integer weight, from v in [0, 1) (row_weights.cuh).
 __device__ inline float float_weight(float v) { return truncf(v * 0x1p40F); }
 
-/// This lane's values of a load: x[i] of token first + 32 i. Those behind the row are 0.
+/// This lane's values of a load: x[i] of token first + 32 i. Those after the row are 0.
 __device__ inline void load_lane(const RowValues& row, std::int64_t first, std::int64_t vocab,
                                  float (&x)[kLaneTokens]) {
   // Of 32 bits, and one address: a load is one instruction.
@@ -175,7 +175,7 @@ class RowDraw {
   }
 
   /// The first token up to which the sum, of the row that was added up last, is enough:
-  /// is_enough(sum), true of the whole row's and of every sum behind one of which it is true. Valid
+  /// is_enough(sum), true of the whole row's and of every sum after one of which it is true. Valid
   /// in the first warp of the block that has it; kElsewhere in all others.
   template <class Measure, class IsEnough>
   __device__ std::int32_t find(const Measure& measure, const IsEnough& is_enough) const {

@@ -1,4 +1,4 @@
-// A request's way down its tree of drafts: what the walks by drawn tokens and by distributions
+// A request's path down its tree of drafts: what the walks by drawn tokens and by distributions
 // share, and the first of the two.
 #pragma once
 
@@ -36,11 +36,11 @@ struct TreePath {
             result.statuses.given() ? result.statuses.data + b : nullptr, task.max_depth};
   }
 
-  /// Whether one more draft has a place. There is always one, but for requests whose rows overlap
-  /// (drafted_rows.cu).
+  /// Whether one more draft has a place. There is always one, except for requests whose rows
+  /// overlap (drafted_rows.cu).
   __device__ bool has_room(std::int64_t depth) const { return depth < max_depth; }
 
-  /// The draft that stands at a depth. One thread.
+  /// The accepted draft at a depth. One thread.
   __device__ void stand(std::int64_t depth, std::int64_t node, std::int32_t token) const {
     tokens[depth] = token;
     if (nodes != nullptr) nodes[depth] = static_cast<std::int32_t>(node);
@@ -62,7 +62,7 @@ struct TreePath {
   }
 };
 
-/// Where a child has the token that is drawn behind its parent the path goes on there, else it
+/// Where a child has the token that is drawn after its parent the path goes on there, else it
 /// ends. One warp.
 __device__ inline void walk_tree(const DraftTask& task, const VerifyTreeResult& result,
                                  std::int64_t b) {

@@ -1,9 +1,9 @@
 // The walk over a chain of drafted tokens (fairdraw/speculative.h, verify_chain).
 //
-// Contract. Tokens, the number that stand, and a status of each request, from rows of the target
-// that are filtered, with a token drawn at each, and from rows of the draft where its distribution
-// is known. Semantics and arithmetic: those of kernels/cpu/verify_chain.cpp and chain_draws.cuh.
-// What lies behind the first draft that does not stand counts for nothing, a bad row neither.
+// Contract. Tokens, the number of accepted drafts, and a status of each request, from rows of the
+// target that are filtered, with a token drawn at each, and from rows of the draft where its
+// distribution is known. Semantics and arithmetic: those of kernels/cpu/verify_chain.cpp and
+// chain_draws.cuh. Nothing after the first rejected draft counts, not even a bad row.
 //
 // Algorithm and cost. 1 to 8 blocks a request, one where no distribution is known. All positions
 // are tested side by side, by every block for itself: with no distribution of the draft the drawn

@@ -3,12 +3,12 @@
 //
 // Contract. Tokens, nodes and statuses of each request, from the tokens that the row kernel has
 // drawn at every row of the target. Semantics: those of kernels/cpu/verify_tree.cpp: where a child
-// has the token that is drawn behind its parent the path goes on there, else it ends.
+// has the token that is drawn after its parent the path goes on there, else it ends.
 //
-// Algorithm and cost. A warp a request. At each step the lanes look at the children behind the
-// current node side by side; a child comes after its parent, so the drafts are looked at once along
+// Algorithm and cost. A warp a request. At each step the lanes look at the children after the
+// current node side by side; a child comes after its parent, so the drafts are read once along
 // the whole path. Rows that are not on the path were drawn too, at the same time: what is not used
-// is not looked at, a status neither.
+// is not read, nor is a status.
 //
 // Randomness: none here. Determinism: the first child of equal ones, whatever the lanes' order.
 #include "cuda/device/block_sums.cuh"

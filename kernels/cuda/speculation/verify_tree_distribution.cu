@@ -2,7 +2,7 @@
 // verify_tree).
 //
 // Contract. Tokens, nodes and statuses of each request, from rows of the target and of the draft
-// that are filtered, a row of the draft beside the target's for every node that has children.
+// that are filtered, a row of the draft next to the target's for every node that has children.
 // Requests that need no distribution (greedy ones, those without drafts) go the way of
 // verify_tree.cu, and take the tokens that the row kernel has drawn. What is not on the path counts
 // for nothing, a bad row neither. Semantics: those of kernels/cpu/verify_tree.cpp.
@@ -10,14 +10,14 @@
 // Algorithm and cost. 1 to 8 blocks a request, which go down its path together. At a node the
 // children are tested one by one, in the arithmetic of kernels/common/sibling_scales.h: a test
 // needs two weights, and the sums of P and Q over the tokens that are left; every thread does it
-// for itself, and all come to the same. A child that stands costs no row. One that does not makes
+// for itself, with the same result. An accepted child costs no row. A rejected one makes
 // the two long integers of the node longer (one thread of each block, one multiplication of words
 // after the other: 60 bits a child), and the blocks share a pass over both rows, which sums P and Q
 // over the tokens that are left then: P A > Q B. No list of them is kept, because B / A never
 // falls, so that a token that has gone stays away. The pass leaves prefix sums by chunks of the
-// row, so that the token that comes where no child stands takes one chunk more (row_draw.cuh). Most
-// tokens are told apart by one of two float32 products, P times bounds of A / B on either side; the
-// rest by the leading bits of A and B, and what these leave open by all of them.
+// row, so that the token that comes where no child is accepted takes one chunk more (row_draw.cuh).
+// Most tokens are told apart by one of two float32 products, P times bounds of A / B on either
+// side; the rest by the leading bits of A and B, and what these leave open by all of them.
 //
 // Randomness: depth d uses offset + d; purposes accept (child k of a node with k above the
 // purpose), recover, bonus. Determinism: integers throughout; no dependence on order, grid or
@@ -203,8 +203,8 @@ class DistributionWalk {
     return draw_.find(measure, [t](const WeightSums& sums) { return sums.p > t; });
   }
 
-  /// From the first child of a node on: `child` is the one that stands, or the number of drafts
-  /// where none does: then the token that comes instead is written.
+  /// From the first child of a node on: `child` is the one that is accepted, or the number of
+  /// drafts where none does: then the token that comes instead is written.
   __device__ RowStatus test_children(std::int64_t row, std::int64_t node, std::int64_t depth,
                                      std::int64_t& child) {
     const RowStatus status = draft_.records[row].status;
@@ -217,7 +217,7 @@ class DistributionWalk {
     std::uint64_t draft_total = draft.total;  // of what can still be drawn
     WeightSums left(target.total);
     for (std::uint32_t sibling = 0; child < request_.drafts; ++sibling) {
-      // Counted before, but for requests whose rows overlap (drafted_rows.cu).
+      // Counted before, except for requests whose rows overlap (drafted_rows.cu).
       if (sibling == kMaxSiblings) return RowStatus::invalid_draft_tree;
       const std::int32_t token = drafted(child);
       const std::uint64_t q = draft.weight(token);

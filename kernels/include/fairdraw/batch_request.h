@@ -10,7 +10,7 @@
 
 namespace fairdraw {
 
-/// What a request has beside its parameters.
+/// What a request has besides its parameters.
 struct RequestContext {
   std::vector<std::int32_t> prompt;
   std::int32_t eos_id = -1;      ///< banned by min_tokens too, unless ignore_eos; -1: none

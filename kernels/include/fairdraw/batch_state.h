@@ -1,15 +1,15 @@
-// BatchState: the requests of a running batch, as `sample` wants them.
+// BatchState: the requests of a running batch, as `sample` takes them.
 //
 // A batch has a fixed number of slots; slot i is row i of the calls. A request enters a slot with
 // its parameters and its prompt, tokens are appended as they are drawn, and it leaves: for good
-// (remove), or with all that it takes to go on later in any slot of any batch (evict, restore).
+// (remove), or with everything needed to continue later in any slot of any batch (evict, restore).
 //
 // Random bits: a request's offset is the number of tokens that it has drawn, first_offset included,
 // and advances by itself with every append. So its tokens are a function of its logits, parameters
 // and seed, not of its slot, its neighbours, or how often it was preempted.
 //
-// Memory: everything is allocated once. Addresses of the arrays that sample_request() hands out
-// stay what they are as long as the state lives, whatever enters, leaves or moves.
+// Memory: everything is allocated once. Addresses of the arrays that sample_request() returns
+// stay the same as long as the state lives, whatever enters, leaves or moves.
 //
 // C++17, the standard library alone. One thread at a time.
 #pragma once
@@ -31,7 +31,7 @@ struct BatchAccess;
 /// The caller's name of a request: any number, unique among the requests of a state.
 using RequestId = std::uint64_t;
 
-/// How histories are handed to `sample`. Tokens are the same.
+/// How histories are passed to `sample`. Tokens are the same.
 /// lists: the output as it is, and of a prompt that the repetition penalty reads the different ids;
 /// a call goes through those that have a penalty, which costs their length.
 /// dense: a bitmask of the prompt and counts of the output, kept from token to token. A call reads
@@ -84,7 +84,7 @@ struct BatchRequest {
   std::vector<std::int32_t> prompt;  ///< ids, or -1 at a position that is no text
 };
 
-/// All that a request needs to go on elsewhere. A value: it may be kept, copied, sent.
+/// Everything a request needs to continue elsewhere. A value: it may be kept, copied, sent.
 struct RequestSnapshot {
   RequestId id = 0;
   BatchRequest request;
@@ -104,8 +104,8 @@ class BatchState {
  public:
   static constexpr std::int32_t kAnySlot = -1;
 
-  /// The only way to a state. invalid_argument where an option is out of its range, unsupported
-  /// where there is not enough memory.
+  /// The only way to make a state. invalid_argument where an option is out of its range,
+  /// unsupported where there is not enough memory.
   static Error make(const BatchStateOptions& options, std::unique_ptr<BatchState>& state);
 
   ~BatchState();
@@ -135,7 +135,7 @@ class BatchState {
   Error append_step(View<const std::int32_t> tokens);
 
   /// The allowed tokens of the request in each of the first packed.rows slots, from now on until
-  /// they are set again or the request leaves. Rows of empty slots are passed over.
+  /// they are set again or the request leaves. Rows of empty slots are ignored.
   Error set_allowed(const BitRows<const std::uint32_t>& packed);
   /// All tokens are allowed again, for every request.
   void clear_allowed();

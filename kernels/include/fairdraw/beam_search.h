@@ -18,12 +18,12 @@
 //           candidate's cumulative score / (this length)^length_penalty.
 //        2: none can: the same with max_tokens for the length where length_penalty > 0.
 //      Or when max_tokens are generated, or no live beam is left: then the live beams (ended by
-//      length) count beside the pool in the end.
+//      length) count with the pool in the end.
 //
 // TensorRT-LLM's meaning of early_stopping (cpp/tensorrt_llm/kernels/beamSearchKernels: 1, 0, and
 // any other number); Hugging Face's True, False and "never" (BeamSearchScorer). Where they differ
 // from each other or from this: a pooled score that equals the worst of a full pool displaces it
-// in TensorRT-LLM, not in Hugging Face and here; with 2 TensorRT-LLM drops the candidates behind
+// in TensorRT-LLM, not in Hugging Face and here; with 2 TensorRT-LLM drops the candidates after
 // the first that ends too badly for a full pool, which leaves stale beams: not here.
 //
 // Arithmetic, so that every backend gives the same bits. From logits: logprob is the float32 of
@@ -101,7 +101,7 @@ struct BeamStepRequest {
   BeamParameters parameters;
 };
 
-/// Results of a step, [requests, max_width] where not said otherwise. Places behind the last live
+/// Results of a step, [requests, max_width] where not said otherwise. Places after the last live
 /// beam get -1 and -inf. The arrays may not be those that the step reads. A request that is done
 /// already keeps its live beams: parents are themselves, tokens -1, scores as they were.
 ///
@@ -147,7 +147,7 @@ struct BeamResultRequest {
 /// its range), invalid_penalty (length_penalty, or length^length_penalty is no positive float32),
 /// nan_input (a score). Then the request has no sequence.
 struct BeamSequences {
-  View<std::int32_t> tokens;   ///< [requests, best, max_steps]; -1 behind the last
+  View<std::int32_t> tokens;   ///< [requests, best, max_steps]; -1 after the last
   View<std::int32_t> lengths;  ///< [requests, best]; 0 where there is none
   View<float> scores;          ///< [requests, best], normalised; -inf where there is none
   View<float> cumulative;      ///< [requests, best], optional

@@ -8,7 +8,7 @@
 //     another kind is an error that names it.
 //   - Calls enqueue work on a stream and return. They never synchronise and never allocate, so
 //     they can be captured in a CUDA graph; a replay reads arrays of parameters, seeds and offsets
-//     anew, so it can advance them in device memory.
+//     again, so it can advance them in device memory.
 //   - The caller brings a workspace of at least workspace_bytes(...) bytes. It is free again when
 //     the work on the stream has run. Calls on different streams need different workspaces.
 //   - Errors of arguments are found before anything is enqueued. Bad values inside a row, or among
@@ -136,7 +136,7 @@ Error chain_speculative_sampling(const ChainSpeculativeRequest& request,
 
 // See fairdraw/speculative.h. Arrays of requests lie in device memory too, so that a replayed graph
 // reads other drafts. Requests whose rows overlap (row_begins that fall) get some tokens or some
-// status, unspecified which, and nothing beside their own results is written.
+// status, unspecified which, and nothing but their own results is written.
 
 Error verify_chain(const VerifyChainRequest& request, const VerifyChainResult& result,
                    const Execution& execution);
@@ -145,8 +145,8 @@ Error verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult& resu
                   const Execution& execution);
 
 /// See fairdraw/beam_search.h. A request may count 256 candidates, (1 + end ids) * width: one with
-/// more fails with invalid_beam. diversity_rate is a scalar. Scores are the CPU's but for the last
-/// unit of the logarithm and the power, which are the device's.
+/// more fails with invalid_beam. diversity_rate is a scalar. Scores are the CPU's except for the
+/// last unit of the logarithm and the power, which are the device's.
 Error beam_search_step(const BeamStepRequest& step, const BeamStepResult& result,
                        const Execution& execution);
 

@@ -14,9 +14,9 @@
 
 namespace fairdraw::cuda {
 
-/// Same sequences as the CPU's. Normalised scores of live beams are the CPU's but for the last unit
-/// of the power, which is the device's. `stream`: a cudaStream_t of the current device; null: the
-/// default one.
+/// Same sequences as the CPU's. Normalised scores of live beams are the CPU's except for the last
+/// unit of the power, which is the device's. `stream`: a cudaStream_t of the current device; null:
+/// the default one.
 Error beam_search_result(const BeamResultRequest& request, const BeamSequences& result,
                          void* stream = nullptr);
 

@@ -60,9 +60,9 @@ struct CopiedStep {
 
 class FusedSamplingProcessor {
  public:
-  /// The only way to a processor, on the current device. The state must live at least as long, and
-  /// has one GPU processor at a time. invalid_argument where it has one, and where an option is out
-  /// of its range, unsupported where there is no GPU or not enough memory.
+  /// The only way to make a processor, on the current device. The state must live at least as long,
+  /// and has one GPU processor at a time. invalid_argument where it has one, and where an option is
+  /// out of its range, unsupported where there is no GPU or not enough memory.
   static Error make(BatchState& state, const FusedSamplingOptions& options,
                     std::unique_ptr<FusedSamplingProcessor>& processor);
   /// Waits for the device.
@@ -79,7 +79,7 @@ class FusedSamplingProcessor {
   /// captured: device memory. The chosen rows are gathered, a read and a write of each.
   ///
   /// most_rows: of offsets in device memory with StepRows::all, the most rows that a request is
-  /// sampled at; further ones are passed over. The step is as many calls. Else not looked at.
+  /// sampled at; further ones are ignored. The step is as many calls. Else not read.
   Error step(const RowsView& logits, View<const std::int64_t> logit_offsets,
              StepRows rows = StepRows::last, std::int32_t most_rows = 1);
   Error step(const RowsView& logits, View<const std::uint32_t> logit_offsets,
@@ -100,7 +100,7 @@ class FusedSamplingProcessor {
 
   /// Row i of `packed`, in page-locked host memory or in device memory, are the tokens that the
   /// request of slot i may draw, until they are updated or the request leaves. Enqueued: the memory
-  /// must stay as it is until the stream has passed. May be captured; a replay reads it anew.
+  /// must stay as it is until the stream has passed. May be captured; a replay reads it again.
   /// state.slots() <= packed.rows <= capacity. The host's state does not learn of it: a snapshot
   /// has the bitmask that was set through the state.
   Error update_bitmask(const BitRows<const std::uint32_t>& packed);
@@ -108,8 +108,8 @@ class FusedSamplingProcessor {
   Error clear_bitmask();
 
   /// Copies the tokens of all steps that were enqueued and not copied yet, on a stream of the
-  /// processor's own: beside work that is enqueued later. invalid_argument before the first step,
-  /// while the stream is captured, and where most_copies are on their way.
+  /// processor's own: concurrent with work that is enqueued later. invalid_argument before the
+  /// first step, while the stream is captured, and where most_copies are on their way.
   Error start_async_token_copy();
   /// Waits for the oldest copy that was not waited for, and for nothing else; appends its tokens to
   /// the state; the last step of it is `step`. With no copy on its way: the step of the last one.

@@ -1,10 +1,10 @@
-// check_stop (fairdraw/stop_criteria.h) on an NVIDIA GPU, behind the draw of a step: the host need
+// check_stop (fairdraw/stop_criteria.h) on an NVIDIA GPU, after the draw of a step: the host need
 // not see its tokens before it is known which requests have ended.
 //
 // The contract is that of fairdraw/cuda.h: every pointer of the request and of the result is device
 // memory (or managed memory), one of another kind is an error that names it; the call enqueues one
 // kernel and returns, never synchronises, never allocates, and can be captured in a CUDA graph,
-// whose replays read the arrays anew. No workspace is needed.
+// whose replays read the arrays again. No workspace is needed.
 //
 // This header needs no CUDA header.
 #pragma once

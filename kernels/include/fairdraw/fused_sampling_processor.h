@@ -3,7 +3,7 @@
 //
 // A step takes the logits of the forward pass, draws a token for every request that has rows in
 // it, and appends it to the request's history, so that the next step needs nothing else: histories,
-// counts and offsets have moved on. Several steps in a row equal the same steps with anything
+// counts and offsets have advanced. Several steps in a row equal the same steps with anything
 // between them.
 //
 // Rows: a request may have several rows of logits in a step (a prefill, drafted tokens). Request of
@@ -30,7 +30,7 @@ enum class StepRows : std::uint32_t { last = 0, all = 1 };
 
 class FusedSamplingProcessor {
  public:
-  /// The state must live at least as long. Several processors may share one, in turns.
+  /// The state must live at least as long. Several processors may share one, one at a time.
   explicit FusedSamplingProcessor(BatchState& state, const Execution& execution = {});
   ~FusedSamplingProcessor();
   FusedSamplingProcessor(const FusedSamplingProcessor&) = delete;

@@ -63,7 +63,7 @@ struct LogitsProcessing {
   TokenLists stop_ids;                      ///< banned until the output has min_tokens
   View<const std::int32_t> output_lengths;  ///< [rows]; without it, the lengths of `output`
 
-  TokenLists bad_words;         ///< the words of a row, one behind the other
+  TokenLists bad_words;         ///< the words of a row, one after the other
   TokenLists bad_word_lengths;  ///< of each word, >= 1; their sum is the row's list's length
 
   TokenLists allowed_ids;

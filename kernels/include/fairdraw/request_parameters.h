@@ -55,7 +55,7 @@ struct RequestParameters {
   bool ignore_eos = false;
   TokenIds stop_ids;
   std::vector<TokenIds> stop_sequences;
-  std::optional<std::int32_t> logprobs;  ///< how many beside the sampled token's; -1: all
+  std::optional<std::int32_t> logprobs;  ///< how many besides the sampled token's; -1: all
 
   std::int32_t beam_width = 0;  ///< 0: no beam search
   float length_penalty = 0;
@@ -176,7 +176,7 @@ enum class LlamaCppSampler : std::uint32_t { penalties, top_k, top_p, min_p, tem
 /// the order of `samplers`, those that are not listed are off. temp <= 0 is greedy; top_k <= 0 is
 /// off, and keeps exactly k; top_p >= 1 and min_p <= 0 are off. Penalties look at the last
 /// penalty_last_n tokens of prompt and output: 0 turns them off, -1 takes all. The default order
-/// has the temperature last: a min_p before it is min_p^(1/temp) behind it, a top_p before it has
+/// has the temperature last: a min_p before it is min_p^(1/temp) after it, a top_p before it has
 /// no such equivalent and is listed under `differences`. Seed 2^32 - 1 is unseeded.
 struct LlamaCppRequest {
   std::uint32_t seed = 0xffffffffU;

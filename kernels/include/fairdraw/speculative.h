@@ -1,43 +1,41 @@
-// Speculative verification in serving: drafted tokens against the target's raw logits.
+// Speculation in serving: drafted tokens against the target's raw logits.
 //
 // A request has n drafted tokens and n + 1 rows of the target: row 0 follows its history, row
-// i + 1 follows drafted token i. What comes out has the target's distribution, whatever the draft:
-// the tokens that stand, and one token of the target's own behind them. With `accepted` tokens
-// standing the request has accepted + 1 new tokens, and its next step starts at offset +
-// accepted + 1.
+// i + 1 follows drafted token i. The emitted tokens have the target's distribution, whatever
+// the draft: the drafts that are accepted, and one token of the target's own after them. A request
+// gets `accepted` + 1 new tokens, and its next step starts at offset + accepted + 1.
 //
-// Two ways to be right, chosen by what is known of the draft:
+// Two rules, chosen by what is known of the draft:
 //   - Nothing (n-gram, prompt lookup, the deterministic top-k tokens of an EAGLE or Medusa head):
-//     the target's own token is drawn at each position, and the draft stands while it is that
-//     token. A drafted token x stands with probability P(x), which is what Leviathan's rule gives
-//     for a point mass; and the tokens are, bit for bit, those that `sample` draws one by one at
+//     the target's own token is drawn at each position, and the draft is accepted if it is that
+//     token. So a drafted token x is accepted with probability P(x), as Leviathan's rule says for a
+//     point mass; and the tokens are, bit for bit, those that `sample` draws one by one at
 //     offset, offset + 1, ...: speculation changes the speed and nothing else. The draft must not
 //     be drawn with Purpose::draw of the same seed and offsets.
 //   - Its distribution Q (probabilities, or logits with their filters), from which each token was
-//   drawn,
-//     independent of purposes accept, recover and bonus: Leviathan et al. 2023, Chen et al. 2023.
-//     Accepted with probability min(1, P/Q), else drawn anew from max(P - Q, 0), else (all stand)
-//     a bonus token from row n. Exact integers, as in chain_speculative_sampling (sampling.h).
-// A greedy request (temperature 0, top_k 1 or top_p 0) goes the first way: the largest logit.
-// A request without drafted tokens too: it gets the token that `sample` gives it.
+//     drawn, independent of purposes accept, recover and bonus: Leviathan et al. 2023, Chen et al.
+//     2023. A draft is accepted with probability min(1, P/Q), else the token is drawn from
+//     max(P - Q, 0) instead; if all are accepted, a bonus token comes from row n. Exact integers,
+//     as in chain_speculative_sampling (sampling.h).
+// A greedy request (temperature 0, top_k 1 or top_p 0) follows the first rule: the largest logit.
+// So does a request without drafted tokens: it gets the token that `sample` gives it.
 //
 // Trees of known distribution: the children of a node are tested in the order of their numbers,
-// each against what those before it left of the target. With R_0 the target's weights behind the
+// each against what those before it left of the target. With R_0 the target's weights after the
 // node, Q_0 the draft's, S_k and Z_k the sums of R_k and Q_k, child k with token x
-//     stands if R_k(x) > 0 and floor(word * Q_k(x) S_k / 2^64) < R_k(x) Z_k;
+//     is accepted if R_k(x) > 0 and floor(word * Q_k(x) S_k / 2^64) < R_k(x) Z_k;
 //     else R_{k+1}(j) = max(R_k(j) Z_k - Q_k(j) S_k, 0), and child k + 1 is tested against that.
-// Where none stands, a token is drawn from what is left; a leaf gives a bonus token. Q_{k+1} is Q_0
-// again (with replacement: multi-round rejection, SpecInfer, Miao et al. 2024), or Q_k without x
-// (without: EAGLE's first trees, Li et al. 2024; Sequoia, Chen et al. 2024; RSD by Gumbel top-k,
-// Jeon et al. 2024).
-// For one child that is the rule of chains, bit for bit. The weights of R_k grow by 60 bits a child
-// and stay exact: R_k(j) is max(P(j) A - Q(j) B, 0) with two long integers a node, however long.
-// The cost of a child grows with the children before it, so a node may have up to kMaxSiblings;
-// beyond is invalid_draft_tree.
-// This asks of the draft that a child's number is its place in the order of drawing (Gumbel top-k:
-// perturbed logits, largest first), and that no node was kept or dropped for its token. Trees of
-// the deterministic top-k (EAGLE-2 and -3, Medusa, SGLang, TensorRT-LLM's dynamic trees) or pruned
-// by probability have no such distribution: `none` is right for them, as for every tree.
+// Where none is accepted, a token is drawn from what is left; a leaf gives a bonus token. Q_{k+1}
+// is Q_0 again (with replacement: multi-round rejection, SpecInfer, Miao et al. 2024), or Q_k
+// without x (without: EAGLE's first trees, Li et al. 2024; Sequoia, Chen et al. 2024; RSD by Gumbel
+// top-k, Jeon et al. 2024). For one child that is the rule of chains, bit for bit. The weights of
+// R_k grow by 60 bits a child and stay exact: R_k(j) is max(P(j) A - Q(j) B, 0) with two long
+// integers a node, however long. The cost of a child grows with the children before it, so a node
+// may have up to kMaxSiblings; beyond is invalid_draft_tree. This asks of the draft that a child's
+// number is its place in the order of drawing (Gumbel top-k: perturbed logits, largest first), and
+// that no node was kept or dropped for its token. Trees of the deterministic top-k (EAGLE-2 and -3,
+// Medusa, SGLang, TensorRT-LLM's dynamic trees) or pruned by probability have no such distribution:
+// `none` is right for them, as for every tree.
 //
 // Rows of a request, and its drafted tokens: with `row_begins` request b owns target rows
 // row_begins[b] to row_begins[b + 1], exclusive, and its drafted tokens (and rows of the draft)
@@ -46,17 +44,17 @@
 // both, draft_lengths may say that fewer places hold a draft; the others are padding, not read.
 //
 // Random bits: position i of a request uses offset + i, and index 0 with an array of seeds, the
-// request's number with a scalar. Position i takes one word of purpose draw (the first way), or
+// request's number with a scalar. Position i takes one word of purpose draw (the first rule), or
 // one of accept, and where it rejects one of recover; position n one of bonus. The draft's own
-// draw at position i is Purpose::draft at offset + i. Words of positions behind the first that
-// does not stand leave no trace, so that the next step may use them. In a tree the position is the
+// draw at position i is Purpose::draft at offset + i. Words of positions after the first
+// rejection are not used, so that the next step may use them. In a tree the position is the
 // depth; child k of a node takes its word of accept with k in bits 8 to 31 of the counter's third
 // word, above the purpose, so that siblings share none. Siblings must be drawn with words of their
 // own too, as the samples of one output are (num_samples); nodes of one depth that are no siblings
 // may share theirs, because a path meets one of them alone.
 //
-// Rows and drafted tokens behind the first rejection do not count: a NaN there fails nothing. A
-// drafted token outside the vocabulary fails its request wherever it stands.
+// Rows and drafted tokens after the first rejection do not count: a NaN there fails nothing. A
+// drafted token outside the vocabulary fails its request at any position.
 #pragma once
 
 #include <cstdint>
@@ -110,8 +108,8 @@ struct VerifyChainRequest {
 
 /// Where results of a chain go.
 struct VerifyChainResult {
-  View<std::int32_t> tokens;    ///< [batch, max_draft + 1]; -1 behind the last
-  View<std::int32_t> accepted;  ///< [batch], optional: drafted tokens that stand; 0 on failure
+  View<std::int32_t> tokens;    ///< [batch, max_draft + 1]; -1 after the last
+  View<std::int32_t> accepted;  ///< [batch], optional: accepted drafted tokens; 0 on failure
   View<RowStatus> statuses;     ///< [batch], optional; not ok: all tokens of the request are -1
 };
 
@@ -143,21 +141,21 @@ struct VerifyTreeRequest {
   View<const std::int32_t> draft_lengths;  ///< optional, [batch]
   DraftLaw draft_law = DraftLaw::none;
   SiblingSampling siblings = SiblingSampling::with_replacement;  ///< where there is a distribution
-  RowsView draft;  ///< one row beside each of the target's: the distribution of the children of
+  RowsView draft;  ///< one row for each of the target's: the distribution of the children of
                    ///< that node; not read where draft_law is none, nor of a node without children
   LawFilters draft_filters;  ///< of the draft's logits, before any token is taken out
 };
 
 struct VerifyTreeResult {
-  View<std::int32_t> tokens;    ///< [batch, max_depth + 1]; -1 behind the last
-  View<std::int32_t> nodes;     ///< [batch, max_depth], optional: the drafted tokens that stand, by
-                                ///< their number in the request; -1 behind the last
-  View<std::int32_t> accepted;  ///< [batch], optional: how many stand
+  View<std::int32_t> tokens;    ///< [batch, max_depth + 1]; -1 after the last
+  View<std::int32_t> nodes;     ///< [batch, max_depth], optional: the accepted drafted tokens, by
+                                ///< their number in the request; -1 after the last
+  View<std::int32_t> accepted;  ///< [batch], optional: how many are accepted
   View<RowStatus> statuses;     ///< [batch], optional
 };
 
 /// Verifies trees. Of unknown distribution: the target's token is drawn at the root and looked for
-/// among its children, and so on; of children with the same token the first stands. Of known
+/// among its children, and so on; of children with the same token the first is accepted. Of known
 /// distribution: see above. Statuses as of chains (impossible_draft too of a token that a sibling
 /// before it has, without replacement), and invalid_draft_tree (a parent that does not come before
 /// its child; of known distribution, more than kMaxSiblings children of a node),

@@ -1,9 +1,9 @@
-// When a request ends: stop ids, stop sequences, lengths; and how much of a step's tokens stays.
+// When a request ends: stop ids, stop sequences, lengths; and how much of a step's tokens is kept.
 //
 // A step gives a request one token, or several (speculation, multi-step scheduling). They are
-// looked at one after another; the first that ends the request ends it, and what comes after it
-// in the same step is not part of the output (vLLM, vllm/v1/core/sched/scheduler.py, drops the
-// tokens behind a stop; TensorRT-LLM marks the request finished in its kernel). Of a token that
+// tested one after another; the first that ends the request ends it, and what comes after it in the
+// same step is not part of the output (vLLM, vllm/v1/core/sched/scheduler.py, drops the
+// tokens after a stop; TensorRT-LLM marks the request finished in its kernel). Of a token that
 // would be output number m of its request (the first is 1) it is asked, in this order:
 //   1. eos:           m >= min_tokens, it is the eos id, and ignore_eos is 0.
 //   2. stop_id:       m >= min_tokens, and it is one of the stop ids.
@@ -19,7 +19,7 @@
 //
 // ignore_eos is about the eos id alone: a stop id that equals it still stops, as in vLLM.
 //
-// Stop strings are text, whose tokens are not unique, and belong to whoever detokenises; this
+// Stop strings are text, whose tokens are not unique, and belong to the detokeniser; this
 // knows ids alone. A stop string that is given as ids (TensorRT-LLM's stop words) is a stop
 // sequence.
 #pragma once
@@ -57,7 +57,7 @@ struct StopCriteria {
   PerRequest<std::int32_t> eos_id = -1;  ///< -1: none
   PerRequest<std::uint8_t> ignore_eos = std::uint8_t{0};
   TokenLists stop_ids;
-  TokenLists stop_sequences;         ///< the sequences of a request, one behind the other
+  TokenLists stop_sequences;         ///< the sequences of a request, one after the other
   TokenLists stop_sequence_lengths;  ///< of each sequence, >= 1; their sum is the list's length
   PerRequest<std::int32_t> min_tokens = 0;             ///< >= 0
   PerRequest<std::int32_t> max_tokens = kNoMaxTokens;  ///< >= 0 and >= min_tokens. Where the model

@@ -77,7 +77,7 @@ struct PerRequest {
   View<const T> values{};
 
   constexpr PerRequest() = default;
-  constexpr PerRequest(T value) : scalar(value) {}  // implicit on purpose: `request.top_k = 50`
+  constexpr PerRequest(T value) : scalar(value) {}  // deliberately implicit: `request.top_k = 50`
   constexpr PerRequest(const T* data, std::int64_t size) : values(data, size) {}
   constexpr bool is_array() const { return values.given(); }
   constexpr T at(std::int64_t i) const { return is_array() ? values.data[i] : scalar; }
@@ -132,7 +132,7 @@ const char* to_string(CpuTarget target) noexcept;
 /// True where this build has `target` and this machine can run it. `best` and `scalar` always.
 bool is_available(CpuTarget target) noexcept;
 
-/// The target that `best` stands for on this machine.
+/// The target that `best` means on this machine.
 CpuTarget best_target() noexcept;
 
 /// How a call runs on the CPU. Results do not depend on it.

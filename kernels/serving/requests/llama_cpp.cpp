@@ -65,7 +65,7 @@ void take_penalties(const LlamaCppRequest& r, Chain& chain) {
   const bool neutral = r.penalty_repeat == 1 && r.penalty_freq == 0 && r.penalty_present == 0;
   if (!neutral && (chain.top_k || chain.top_p || chain.min_p || chain.temperature)) {
     p.differences.emplace_back(
-        "penalties come behind other samplers in the chain; sample applies them first");
+        "penalties come after other samplers in the chain; sample applies them first");
   }
 }
 
@@ -78,7 +78,7 @@ void take_top_p(const LlamaCppRequest& r, Chain& chain) {
   for (const LlamaCppSampler later : r.samplers) {
     if (measures_other_logits && later == LlamaCppSampler::temperature) {
       p.differences.emplace_back(
-          "top_p is measured before the temperature; sample measures it behind");
+          "top_p is measured before the temperature; sample measures it after that");
     }
   }
 }
@@ -91,7 +91,7 @@ void take_min_p(const LlamaCppRequest& r, bool temperature_follows, Chain& chain
   if (temperature_follows && r.temp > 0 && r.temp != 1) {
     p.min_p = static_cast<float>(std::pow(wide(r.min_p), 1 / wide(r.temp)));
     p.adjustments.push_back("min_p " + text_of(wide(r.min_p)) + " before the temperature is " +
-                            text_of(wide(p.min_p)) + " behind it");
+                            text_of(wide(p.min_p)) + " after it");
   }
   if (chain.top_p) {
     p.differences.emplace_back(

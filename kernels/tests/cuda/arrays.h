@@ -1,6 +1,6 @@
 // Arrays in device memory for tests: they come from host vectors and go back to them.
 //
-// Guard bytes stand before and behind every array that a kernel may write, the workspace too. An
+// Guard bytes precede and follow every array that a kernel may write, the workspace too. An
 // array that is only read lies in a block of its own, so that compute-sanitizer sees a read beyond
 // its end.
 #pragma once

@@ -19,7 +19,7 @@ TEST(CudaAvailability, ThereIsAGpuOrAReason) {
     std::printf("path %s: %s\n", cuda::to_string(path),
                 reason.empty() ? "available" : reason.c_str());
   }
-  // What the best path stands for is one of the others.
+  // What the best path means is one of the others.
   EXPECT_EQ(cuda::is_available(),
             cuda::is_available(cuda::Path::cluster) || cuda::is_available(cuda::Path::block));
 }

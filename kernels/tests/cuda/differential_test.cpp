@@ -23,7 +23,7 @@ constexpr std::size_t kMaxReported = 20;
 /// Statuses of outputs over a test: what never occurred was not compared.
 using StatusCounts = std::array<std::int64_t, kRowStatuses>;
 
-/// Results that a call asks for: each set takes another way through the kernels.
+/// Results that a call asks for: each set takes another path through the kernels.
 std::vector<CallResults> wanted_sets(std::uint64_t number) {
   std::vector<CallResults> sets = {kEverything, kTokensAndStatuses};
   const std::uint64_t bits = number * 0x9e3779b97f4a7c15 >> 59;  // five bits, in another order

@@ -1,6 +1,6 @@
 // FusedSamplingProcessor on a GPU against the CPU's, bit for bit: random runs in which requests
 // come, move, leave and are preempted, with tokens that the host waits for at once or late; steps
-// in a CUDA graph; bitmasks from page-locked memory; copies beside other work.
+// in a CUDA graph; bitmasks from page-locked memory; copies concurrent with other work.
 //
 // FAIRDRAW_REDUCED makes it short, for compute-sanitizer.
 #include <gtest/gtest.h>
@@ -744,7 +744,7 @@ TEST(CudaFusedSamplingProcessor, AStateHasOneAtATime) {
   expect_ok(cuda::FusedSamplingProcessor::make(*state, {}, second));
 }
 
-/// Options are looked at before the device is.
+/// Options are checked before the device is.
 TEST(CudaFusedSamplingProcessor, OptionsOutOfTheirRangesAreRefusedEverywhere) {
   std::unique_ptr<BatchState> state;
   expect_ok(BatchState::make(small_batch(), state));

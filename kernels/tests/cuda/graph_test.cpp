@@ -100,7 +100,7 @@ TEST(CudaGraph, AReplayReadsSeedsOffsetsAndParametersAnew) {
         if (got.tokens != tokens_before) ++replays_with_new_tokens;
         tokens_before = got.tokens;
       }
-      // Were nothing read anew, the CPU's tokens would still have to differ from replay to replay.
+      // Were nothing read again, the CPU's tokens would still have to differ from replay to replay.
       EXPECT_GT(replays_with_new_tokens, 3);
     }
   }
@@ -230,7 +230,7 @@ TEST(CudaStreams, TwoStreamsAtOnceDoNotDisturbEachOther) {
     }
   };
   for (const cuda::Path path : available_paths()) {
-    // The second stream runs every path beside the first one's.
+    // The second stream runs every path while the first one does.
     for (const cuda::Path other : available_paths()) {
       Side a(15, path);
       Side b(18, other);

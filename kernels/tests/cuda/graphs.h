@@ -46,7 +46,7 @@ class Graph {
   void launch(const Stream& stream) const {
     require(cudaGraphLaunch(executable_, stream.get()), "cudaGraphLaunch");
   }
-  /// Kernels and fillings, and nothing that allocates, waits or calls the host.
+  /// Kernels and memory sets, and nothing that allocates, waits or calls the host.
   void expect_device_work_only(const std::string& what) const {
     std::size_t count = 0;
     require(cudaGraphGetNodes(graph_, nullptr, &count), "cudaGraphGetNodes");

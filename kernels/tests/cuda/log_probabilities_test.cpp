@@ -21,7 +21,7 @@
 namespace fairdraw::suites {
 namespace {
 
-/// What a call asks for, and what it gets: over a filling of its own.
+/// What a call asks for, and what it gets, pre-filled with a sentinel pattern.
 struct Reports {
   LogprobsMode mode = LogprobsMode::raw_logprobs;
   RankRule rank_rule = RankRule::position;

@@ -1,5 +1,5 @@
 // Tokens, masks, support sizes and statuses of CPU and GPU on very many rows, every one of them
-// made anew by the harness's generators, with parameters and a seed of its own.
+// rebuilt by the harness's generators, with parameters and a seed of its own.
 //
 // FAIRDRAW_DIFFERENTIAL_ROWS: rows of small vocabularies; half of them have 128 tokens or more.
 // FAIRDRAW_DIFFERENTIAL_WIDE_ROWS: rows of the vocabularies of engines.

@@ -151,8 +151,7 @@ TEST(CudaOperations, ChainSpeculativeSamplingMatchesCpuToTheBit) {
   EXPECT_GT(emitted_drafts, requests / 8);
 }
 
-// --- The distribution of chains
-// -----------------------------------------------------------------------
+// --- The distribution of chains -----------------------------------------------------------------
 
 std::vector<double> probabilities_of(const reference::IntegerRow& row) {
   std::vector<double> distribution;

@@ -132,7 +132,7 @@ TEST_P(CudaSpeculative, ProcessedRowsEqualTheCpus) {
 TEST(CudaSpeculativeTrees, NodesOfManyChildrenEqualTheModel) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   OnGpu gpu;
-  std::array<int, 2> ends{};  // a child far back stands; none does
+  std::array<int, 2> ends{};  // a child far back is accepted; none is
   const std::uint64_t calls = is_reduced() ? 8 : 400;
   for (std::uint64_t number = 0; number < calls; ++number) {
     const std::int64_t vocab = std::array<std::int64_t, 4>{3, 40, 257, 1500}.at(number / 4 % 4);
@@ -188,7 +188,7 @@ TEST(CudaSpeculativeTrees, LargeNodesOfManyChildrenEqualTheCpus) {
   }
 }
 
-// Their depths and children are at odds with their trees; each writes its own results, no more.
+// Their depths and children contradict their trees; each writes its own results, no more.
 TEST(CudaSpeculativeTrees, RequestsWhoseRowsOverlapGetTokensOrAStatus) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   OnGpu gpu;

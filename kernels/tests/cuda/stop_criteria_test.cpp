@@ -275,7 +275,7 @@ TEST(CudaStopCriteria, ArraysThatAreMissingOrOfTheWrongLengthAreRefused) {
 
 // --- Graphs --------------------------------------------------------------------------------------
 
-// Replays read the step's tokens anew, and lengths that are both read and written count on.
+// Replays read the step's tokens again, and lengths that are both read and written count on.
 TEST(CudaStopCriteria, AReplayedGraphCountsOn) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   constexpr std::int64_t kRequests = 70;

@@ -33,7 +33,7 @@ inline constexpr int kOperations = 12;
 
 const char* to_string(Operation operation);
 
-/// What an operation writes, over a filling of its own.
+/// What an operation writes, pre-filled with a sentinel pattern.
 struct OperationOutputs {
   std::vector<std::int32_t> tokens;
   std::vector<RowStatus> statuses;

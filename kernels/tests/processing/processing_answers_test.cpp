@@ -288,7 +288,7 @@ TEST(ProcessingAnswers, CountsBelowZeroFailAndLargeOnesRoundOnce) {
   EXPECT_EQ(status, RowStatus::ok);
   // To nearest even: 2^24 + 1 is halfway, 2^31 - 1 is next to 2^31.
   EXPECT_EQ(processed, (std::vector<float>{-0x1p24F, -0x1p31F}));
-  request.processing.frequency_penalty = 0.0F;  // then nobody reads them
+  request.processing.frequency_penalty = 0.0F;  // then they are not read
   counts = {0, -1};
   ASSERT_FALSE(process_logits(request, result));
   EXPECT_EQ(status, RowStatus::ok);

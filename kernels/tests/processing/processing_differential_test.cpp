@@ -279,7 +279,7 @@ TEST(ProcessingDifferential, TheCallersFloatEnvironmentChangesNothing) {
   }
 }
 
-// A list outside of its buffer fails its row with the status of its step; the rows beside it go
+// A list outside of its buffer fails its row with the status of its step; the other rows go
 // on. Begins and lengths at the ends of their types must not overflow a sum.
 TEST(ProcessingDifferential, AListOutsideItsBufferFailsItsRowAlone) {
   struct Place {

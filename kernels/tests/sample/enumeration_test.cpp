@@ -41,7 +41,7 @@ std::uint64_t count_wrong_weights(const cpu::Passes& passes, std::uint32_t first
   return wrong;
 }
 
-/// Weights are 0 below 2^-40; a bit more of the domain is looked at, and -inf.
+/// Weights are 0 below 2^-40; a bit more of the domain is tested, and -inf.
 constexpr std::uint32_t kLastBits = 0x42800000U;  // 64.0
 
 TEST(Enumeration, SimdWeightOfEveryFloatEqualsTheModels) {

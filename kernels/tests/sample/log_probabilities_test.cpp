@@ -192,7 +192,7 @@ std::string compare_with_logprob(const Question& question, const Report& got) {
   return {};
 }
 
-/// Row and question from a number: modes, rank rules, sizes of the top and dtypes in turns.
+/// Row and question from a number: modes, rank rules, sizes of the top and dtypes in alternation.
 Question question_of(std::uint64_t number, std::size_t vocab) {
   Question question;
   question.row = vocab == 0 ? random_row(number) : random_row_of(number, vocab);

@@ -30,7 +30,7 @@ struct Sampled {
   std::vector<float> probs;
 };
 
-/// `whole`: masks and probabilities too, which makes the call take another way through the code.
+/// `whole`: masks and probabilities too, which makes the call take another path through the code.
 Sampled sample_row(const RandomRow& row, CpuTarget target, bool whole) {
   Sampled sampled;
   const auto vocab = static_cast<std::int64_t>(row.logits.size());

@@ -3,7 +3,7 @@
 // what is under test is the bookkeeping: which slots are brought, what stays with the copy, and
 // whose the tokens are that come late.
 //
-// Beside it a batch that is never behind: a state with the CPU's FusedSamplingProcessor. Requests
+// Compared with a batch that never lags: a state with the CPU's FusedSamplingProcessor. Requests
 // come, move, leave, and are preempted in both; after every step the copy has drawn the same
 // tokens, and when all tokens have come the states are equal.
 //
@@ -47,7 +47,7 @@ BatchStateOptions small_batch() {
   return options;
 }
 
-/// The copy: a block of its own, and calls that nobody has heard of yet.
+/// The copy: a block of its own, and calls that the host has not seen yet.
 class Copy {
  public:
   explicit Copy(BatchState& state)
@@ -243,7 +243,7 @@ TEST_F(Mirror, TokensFollowTheirRequestsHoweverLateTheyCome) {
     copy_->deliver_all();
     expect_equal_states();
   }
-  EXPECT_GT(moves_while_behind, 50);  // else the way of late tokens was hardly taken
+  EXPECT_GT(moves_while_behind, 50);  // else the path of late tokens was hardly taken
 }
 
 TEST_F(Mirror, TokensOfARequestThatHasLeftAreNobodys) {

@@ -1,5 +1,5 @@
-// The tests of beam search on trial: a step with one mistake, which random problems must tell from
-// the rules.
+// Self-tests of the tests of beam search: a step with one mistake, which random problems must tell
+// from the rules.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ enum class Mistake {
   two_width_candidates,  ///< too few where there are several end ids
   higher_beam_first,
   higher_token_first,
-  any_rank_finishes,  ///< also candidates behind the first `width`
+  any_rank_finishes,  ///< also candidates after the first `width`
   end_id_stays_live,
   length_without_end_id,
   no_length_penalty,

@@ -36,7 +36,7 @@ TEST(BeamSearch, ByHand) {
   EXPECT_EQ(batch.live(0), (std::vector<BeamHypothesis>{{{0, 0}, -2, 0}, {{0, 1}, -2, 0}}));
   EXPECT_EQ(batch.parents(0), (std::vector<std::int32_t>{0, 0}));
   EXPECT_EQ(batch.pool(0), (std::vector<BeamHypothesis>{{{0, 2}, -1.5F, -0.75F}}));
-  // Step 3: (1,2): -2.25 and (0,2): -2.5 end, with -0.75 (a tie: behind the earlier one) and
+  // Step 3: (1,2): -2.25 and (0,2): -2.5 end, with -0.75 (a tie: after the earlier one) and
   // -2.5/3: the pool keeps two. Those that go on: (1,1): -3, then (0,0): -4 of (0,0), (0,1), (1,0).
   // The pool's worst, -0.75, is at least the best candidate's -2.25/3 = -0.75: done.
   ASSERT_FALSE(batch.step());

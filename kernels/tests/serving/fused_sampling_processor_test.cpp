@@ -84,8 +84,8 @@ TEST_F(Serving, StepsAppendWhatTheyDraw) {
   EXPECT_EQ(generated.lengths.data[1], 3);
 }
 
-/// Six steps of request 1 beside others, with what happens in between. Its logits are the same in
-/// every story; those of its neighbours are not.
+/// Six steps of request 1 together with others, with what happens in between. Its logits are the
+/// same in every story; those of its neighbours are not.
 Tokens story(const std::vector<std::string>& events) {
   BatchStateOptions options;
   options.vocab = kVocab;
@@ -142,7 +142,7 @@ TEST(FusedSamplingProcessor, ARequestsTokensDoNotDependOnWhereItIs) {
 TEST_F(Serving, OffsetsChooseTheLastRowOfEachRequest) {
   for (RequestId id = 0; id < 3; ++id) expect_ok(state_->add(id, seeded(id)));
   const std::vector<float> rows = logits(5, 7);
-  // Request 0 has rows 0 to 3, request 1 none, request 2 rows 4 and 5; row 6 is nobody's.
+  // Request 0 has rows 0 to 3, request 1 none, request 2 rows 4 and 5; row 6 belongs to none.
   const std::vector<std::int64_t> offsets = {0, 4, 4, 6};
   expect_ok(processor_->step(view(rows), View<const std::int64_t>{offsets.data(), 4}));
   EXPECT_EQ(list(processor_->new_token_counts()), (Tokens{1, 0, 1}));

@@ -142,7 +142,7 @@ TEST(OutputsOfAPrompt, EndForTheReasonThatTheirTokensShow) {
       EXPECT_EQ(output.reason == FinishReason::stop_sequence, sequence);
       EXPECT_EQ(output.reason == FinishReason::length, !eos && !sequence);
       for (std::size_t i = kMinTokens; i < output.tokens.size(); ++i) {
-        EXPECT_NE(output.tokens[i - 1], kEos);  // nothing stands behind a stop
+        EXPECT_NE(output.tokens[i - 1], kEos);  // nothing follows a stop
       }
     }
   }

@@ -18,7 +18,7 @@ namespace {
 TEST(HuggingFaceRequests, GreedyUnlessItSamples) {
   using R = HuggingFaceRequest;
   expect_greedy(taken<R>([](R& r) {
-    r.temperature = 0;  // is not looked at
+    r.temperature = 0;  // is not read
     r.top_p = 7;
   }));
   const auto p = taken<R>([](R& r) { r.do_sample = true; });

@@ -392,7 +392,7 @@ TEST(BatchStateMachine, AnySequenceKeepsTheBatch) {
              static_cast<double>(commands_run) / seconds.count());
 }
 
-// The machine on trial: a difference that it does not see here it would not see in a state either.
+// Self-test of the machine: a difference that it misses here it would miss in a state too.
 // Four rounds are what the test above makes of its commands.
 TEST(BatchStateMachine, NoticesEveryMistake) {
   for (int mistake = 1; mistake < kMistakes; ++mistake) {

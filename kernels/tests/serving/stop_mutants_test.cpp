@@ -1,4 +1,4 @@
-// The tests of stop criteria on trial: mistakes that engines have made, or could make, each of
+// Self-tests of the tests of stop criteria: mistakes that engines have made, or could make, each of
 // which random requests must tell from the rules.
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // A loop of serving with speculation, step by step and with its own seeds, draws sequences from the
-// target's distribution: triples of tokens, from rows that depend on what stands before them.
+// target's distribution: triples of tokens, from rows that depend on the tokens before them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -177,7 +177,7 @@ TEST(ChainDistribution, ServingWithSpeculationDrawsTriplesOfTheTarget) {
     }
     EXPECT_TRUE(seen.empty()) << drafter.name << ": sequences that the target excludes";
     EXPECT_GE(statistics::goodness_of_fit(counts, probabilities).g_p_bound, level) << drafter.name;
-    EXPECT_GT(stood, loops * kRequests / 4) << drafter.name << ": drafts hardly ever stand";
+    EXPECT_GT(stood, loops * kRequests / 4) << drafter.name << ": drafts are hardly ever accepted";
   }
 }
 

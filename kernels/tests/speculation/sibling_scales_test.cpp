@@ -28,7 +28,7 @@ class Scales {
   }
 
   cpp_int residual(std::uint64_t p, std::uint64_t q) const { return a_ * p - b_ * q; }
-  /// The largest weight of the target that is not left beside q of the draft.
+  /// The largest weight of the target of which nothing is left after q of the draft.
   cpp_int edge(std::uint64_t q) const { return b_ * q / a_; }
 
   void expect_left(std::uint64_t p, std::uint64_t q) {
@@ -116,7 +116,7 @@ TEST(SiblingScales, HaveRoomForAllSiblings) {
   Scales scales;
   while (scales.rejected() < kMaxSiblings) scales.reject(kSum, kSum, 0);
   judge(scales, kSum, kSum, 0, random);
-  // Behind k children A = 2^(60 k), B = k 2^(60 k): P A = Q B where P = k Q.
+  // After k children A = 2^(60 k), B = k 2^(60 k): P A = Q B where P = k Q.
   scales.expect_left(std::uint64_t{kMaxSiblings} * 5, 5);
   EXPECT_GE(scales.ties(), 1);
 }

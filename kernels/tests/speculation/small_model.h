@@ -10,7 +10,7 @@ namespace fairdraw::suites {
 constexpr std::int64_t kSmallVocab = 4;
 using Logits = std::array<float, kSmallVocab>;
 
-/// A model: logits behind a prefix, from an affine walk over its tokens. The last three count,
+/// A model: logits after a prefix, from an affine walk over its tokens. The last three count,
 /// which is all that triples see.
 inline Logits logits_behind(const std::vector<std::int32_t>& prefix, std::uint32_t model) {
   std::uint32_t state = model;

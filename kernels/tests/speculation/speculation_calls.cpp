@@ -220,7 +220,7 @@ void lay_out(SpeculationCall& call, std::mt19937_64& random) {
       call.row_begins.push_back(call.row_begins.back() + 1 +
                                 static_cast<std::int64_t>(random() % width));
     }
-    rows = call.row_begins.back() + static_cast<std::int64_t>(random() % 3);  // some of nobody
+    rows = call.row_begins.back() + static_cast<std::int64_t>(random() % 3);  // some of no request
     places = rows - call.batch;
   }
   if (random() % 2 == 0) {
@@ -271,7 +271,7 @@ void fill_rows(SpeculationCall& call, std::mt19937_64& random) {
   }
   for (std::int64_t place = 0; place < call.draft.rows; ++place) {
     const bool probs = call.draft_law == DraftLaw::probs;
-    // Beside the row that it drafts for, where requests are packed or have two rows.
+    // Parallel to the row that it drafts for, where requests are packed or have two rows.
     const auto near = static_cast<std::size_t>(std::min(place, call.target.rows - 1));
     std::vector<float> row = draft_logits(call.target_rows[near], random);
     if (probs) {

@@ -17,14 +17,14 @@ struct SpeculationCall {
   OwnedCall target;  ///< rows, allowed, rules; parameters, seeds, offsets, active: of requests
   OwnedCall draft;   ///< rows and rules; filters: of requests
   DraftLaw draft_law = DraftLaw::none;
-  bool trees = false;  ///< rows of the draft stand beside the target's, not at the places
+  bool trees = false;  ///< rows of the draft are parallel to the target's, not at the places
   SiblingSampling siblings = SiblingSampling::with_replacement;
   std::vector<std::int64_t> row_begins;
   std::vector<std::int32_t> draft_lengths, draft_tokens, parents;
-  std::vector<std::vector<float>> target_rows, draft_rows;  ///< as they stand in memory
+  std::vector<std::vector<float>> target_rows, draft_rows;  ///< as in memory
 };
 
-/// Requests of 0 to 5 drafts over rows of `vocab` values, hard on purpose: packed and padded,
+/// Adversarial requests of 0 to 5 drafts over rows of `vocab` values: packed and padded,
 /// every distribution of drafts near the target's and far from it, filters of their own in and out
 /// of range, masks, bad rows, drafted tokens that cannot be, lengths that do not fit; parents of
 /// trees.
@@ -40,7 +40,7 @@ struct SpeculationOutputs {
   std::vector<std::int32_t> tokens, nodes, accepted;
   std::vector<RowStatus> statuses;
 
-  /// Over a filling of its own. `width`: drafted tokens of a path at most.
+  /// Pre-filled with a sentinel pattern. `width`: drafted tokens of a path at most.
   SpeculationOutputs(const SpeculationCall& call, std::int64_t width, bool optional_results = true);
   bool operator==(const SpeculationOutputs&) const = default;
 };

@@ -77,7 +77,7 @@ TEST(SpeculationDifferential, ChainsEqualTheModelOnEveryTarget) {
 TEST(SpeculationDifferential, TreesEqualTheModelOnEveryTarget) {
   HostArrays arrays;
   std::set<RowStatus> seen;
-  std::array<std::int64_t, 3> branches{};  // paths that take another child than the node behind
+  std::array<std::int64_t, 3> branches{};  // paths that take another child than the next node
                                            // their own, by distribution of the draft
   std::array<std::int64_t, 2>
       rejected{};  // trees of known distribution that end before a leaf, by siblings
@@ -122,7 +122,7 @@ TEST(SpeculationDifferential, TreesEqualTheModelOnEveryTarget) {
 // Residuals of many siblings, exactly: 60 bits each.
 TEST(SpeculationDifferential, NodesOfManyChildrenEqualTheModel) {
   HostArrays arrays;
-  std::array<std::int64_t, 3> ends{};  // a child far back stands; none does; there are too many
+  std::array<std::int64_t, 3> ends{};  // a child far back is accepted; none is; too many
   const std::uint64_t calls = calls_in_a_test() / 20;
   for (std::uint64_t number = 0; number < calls; ++number) {
     const std::int64_t vocab = std::array<std::int64_t, 4>{3, 40, 130, 257}.at(number / 4 % 4);
@@ -165,7 +165,7 @@ TEST(SpeculationDifferential, ChainsAsTreesGiveWhatChainsGive) {
     SpeculationOutputs chain(call, call.max_draft);
     ASSERT_FALSE(verify_chain(chain_in(call, arrays),
                               speculation_result_in<VerifyChainResult>(chain, arrays), kOneThread));
-    // The same request as a tree: rows of the draft beside those of the target.
+    // The same request as a tree: rows of the draft parallel to those of the target.
     const SpeculationCall as_chain = call;
     call.trees = true;
     call.max_depth = call.max_draft;
@@ -263,7 +263,7 @@ TEST(SpeculationDifferential, ChainsWithoutADistributionEmitTheTokensOfSample) {
   EXPECT_GT(compared, static_cast<std::int64_t>(calls_in_a_test()) / 2);
 }
 
-// Target rows are processed, each with the history behind its own draft: lists of rows overlap in
+// Target rows are processed, each with the history after its own draft: lists of rows overlap in
 // one buffer of prompt, output and drafts. The same as verifying the processed rows.
 TEST(SpeculationDifferential, TargetRowsAreProcessedWithTheGrowingPrefix) {
   HostArrays arrays;
@@ -271,7 +271,7 @@ TEST(SpeculationDifferential, TargetRowsAreProcessedWithTheGrowingPrefix) {
   for (std::uint64_t number = 0; number < calls_in_a_test() / 4; ++number) {
     SpeculationCall call = random_speculation_call(number, vocab_of(number));
     const std::int64_t rows = call.target.rows;
-    // All histories are one: ten tokens, and the call's drafts behind them where they are tokens.
+    // All histories are one: ten tokens, and the call's drafts after them where they are tokens.
     std::vector<std::int32_t> history;
     for (std::int32_t i = 0; i < 10; ++i) {
       history.push_back(
@@ -411,7 +411,7 @@ TEST(VerifyArguments, ErrorsNameTheField) {
     EXPECT_NE(error.message.find(bad.name), std::string::npos) << error.message;
     EXPECT_NE(error.message.find("allowed: "), std::string::npos) << error.message;
   }
-  // Logits of a draft beside those of the target.
+  // Logits of a draft parallel to those of the target.
   SpeculationCall tree_call;
   for (std::uint64_t number = 2;; number += 3) {
     tree_call = random_speculation_call(number, 5, true);

@@ -44,7 +44,7 @@ class TreeStep {
     for (std::size_t b = 0; b < count; ++b) seeds_.push_back(first_seed + b);
     drafted_.assign(count * kNodes, 0);
     target_rows_.assign(count * kTreeRows * kTokens, 0);
-    draft_rows_.assign(count * kTreeRows * kTokens, std::nanf(""));  // of leaves nobody reads them
+    draft_rows_.assign(count * kTreeRows * kTokens, std::nanf(""));  // those of leaves are not read
   }
 
   /// Draws the trees with the request's own bits, verifies them, and returns tokens.
@@ -100,7 +100,7 @@ class TreeStep {
     return prefix;
   }
 
-  // Rows of both models behind `node`, and its children, one sample number each.
+  // Rows of both models after `node`, and its children, one sample number each.
   void draw_children(std::int64_t node) {
     const auto row = static_cast<std::size_t>(node + 1);
     std::vector<float> behind;
@@ -229,7 +229,7 @@ TEST(TreeDistribution, TreesDrawnWithTheShippedSeedsGiveTriplesOfTheTarget) {
     }
     EXPECT_TRUE(seen.empty()) << drafter.name << ": sequences that the target excludes";
     EXPECT_GE(statistics::goodness_of_fit(counts, probabilities).g_p_bound, level) << drafter.name;
-    EXPECT_GT(stood, loops * kRequests / 4) << drafter.name << ": drafts hardly ever stand";
+    EXPECT_GT(stood, loops * kRequests / 4) << drafter.name << ": drafts are hardly ever accepted";
   }
 }
 

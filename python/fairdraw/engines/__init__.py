@@ -1,4 +1,4 @@
-"""Samplers of other engines behind fairdraw.verify, an adapter each: `python -m fairdraw.engines`.
+"""Samplers of other engines for fairdraw.verify, an adapter each: `python -m fairdraw.engines`.
 
 Importing this imports no engine. `ENGINES` has them by name; `available` says which can run here.
 """

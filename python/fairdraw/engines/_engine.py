@@ -22,7 +22,7 @@ class Unavailable(Exception):
 
 @dataclass(frozen=True)
 class Engine:
-    """An engine of the field behind the contract of `fairdraw.verify`.
+    """Another engine's sampler behind the contract of `fairdraw.verify`.
 
     `make(seed)` gives a sampler whose own random generator starts from that seed, so that a case
     comes out the same whenever it is run alone. Both `version` and `make` raise Unavailable where

@@ -38,7 +38,7 @@ def replay_command(engine: str, semantics: str, suite: str, case: str, seed: int
 
 
 def judge(engine: Engine, semantics: str, suite: str, case: str, seed: int) -> Report:
-    """One case, of a sampler whose generator starts anew: the same whatever ran before."""
+    """One case, of a sampler whose generator starts again: the same whatever ran before."""
     return verify(
         engine.make(seed),
         semantics,
@@ -266,7 +266,7 @@ def to_markdown(matrix: Record) -> str:
 
 
 def write(matrix: Record, json_file: str | os.PathLike[str]) -> Path:
-    """Writes the JSON, and the page beside it under the same name; returns the page's path."""
+    """Writes the JSON, and the page next to it under the same name; returns the page's path."""
     path = Path(json_file)
     path.write_text(json.dumps(matrix, indent=1) + "\n")
     page = path.with_suffix(".md")

@@ -1,7 +1,7 @@
 """The draws that samplers are made of, alone: torch.multinomial and numpy's Generator.choice.
 
-No filters, so that only cases without them are run; judged by profile `fairdraw`, whose law without
-filters is the softmax. Greedy rows are the caller's business with both, so that none are asked for.
+No filters, so that only cases without them are run; judged by profile `fairdraw`, whose distribution
+without filters is the softmax. Greedy rows are up to the caller with both, so none are tested.
 """
 
 from __future__ import annotations

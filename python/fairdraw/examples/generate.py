@@ -142,7 +142,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--top-k", type=int, default=0, help="0 is off")
     parser.add_argument("--top-p", type=float, default=1.0, help="1 is off")
     parser.add_argument("--max-new-tokens", type=int, default=64, metavar="N")
-    parser.add_argument("--seed", type=int, help="64 bits; without it a fresh one, told on stderr")
+    parser.add_argument(
+        "--seed", type=int, help="64 bits; without it a fresh one, printed on stderr"
+    )
     parser.add_argument("--weights", metavar="FILE.npz", help="instead of random ones")
     options = parser.parse_args(arguments)
     shape = Shape()

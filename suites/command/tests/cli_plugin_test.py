@@ -15,7 +15,7 @@ BAD_PLUGIN = None
 
 
 class Plugins(CommandLineCase):
-    # Those of its cases that a plugin without any filter or law can pass.
+    # Those of its cases that a plugin without any filter or distribution can pass.
     def verify_plugin(self, bad, *more, cases="*/gaussian_wide/v1000/unfiltered"):
         result = self.run_fairdraw("verify", "--suite", "smoke", "--case", cases,
                                    "--sampler", "plugin:" + BAD_PLUGIN, "--seed", "7",
@@ -41,8 +41,8 @@ class Plugins(CommandLineCase):
             ("crash", 4, "crashed with SIGSEGV"),
             ("exit", 4, "ended its process with exit code 7"),
             ("print", 4, "it printed \"debug: top_k = 50\""),
-            ("write-far-behind-tokens", 4, "behind the start of tokens"),
-            ("write-behind-tokens", 4, "wrote behind the end of tokens"),
+            ("write-far-behind-tokens", 4, "past the start of tokens"),
+            ("write-behind-tokens", 4, "wrote past the end of tokens"),
             ("claims-masks", 1, "mask"),
             ("ids-beyond-vocab", 2, "token (1000|2001)"),
             ("ids-far-beyond-vocab", 2, "2147483647"),

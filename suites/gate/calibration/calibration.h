@@ -1,4 +1,4 @@
-// The harness on trial: what its statistics say of a sampler that is right.
+// Self-test of the statistics: what they say of a sampler that is right.
 //
 // Under the null a valid p-value is at most a with probability at most a, whatever a is: it is
 // uniform, or stochastically larger. Thousands of null runs show whether that is so, and the answer

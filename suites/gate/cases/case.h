@@ -43,7 +43,7 @@ struct Case {
   std::vector<Operation> operations = {};  ///< row i is asked operations[i % size]; tie rule and
                                            ///< filter order are the first one's
   bool literal = false;  ///< asks for top_k 0 even where the profile calls it an error; else the
-                         ///< vocabulary stands for 0 there
+                         ///< vocabulary size replaces 0 there
   bool banned_tokens = false;  ///< a bitmask bans half of the ids
   bool processed = false;      ///< each row has logits processing of its own
   bool from_probs = false;     ///< the sampler is given probabilities instead of logits

@@ -62,8 +62,7 @@ class Table {
   std::vector<Case> cases_;
 };
 
-// --- Exact checks
-// ---------------------------------------------------------------------------------
+// --- Exact checks -------------------------------------------------------------------------------
 
 void add_masks_and_tokens(Table& table) {
   const auto add_both = [&table](Suite suite, const Input& input, const std::string& name,
@@ -239,8 +238,7 @@ void add_fewer_filters(Table& table) {
   }
 }
 
-// --- Statistical checks
-// ---------------------------------------------------------------------------
+// --- Statistical checks -------------------------------------------------------------------------
 
 void add_streams(Table& table) {
   for (const char* operation : {"none/t1", "top_p_0.999/t1", "min_p_0.5/t1"}) {
@@ -364,8 +362,7 @@ void add_pit(Table& table) {
   }
 }
 
-// --- Nightly: ten million rows, sampler against integer model
-// --------------------------------------
+// --- Nightly: ten million rows, sampler against integer model -----------------------------------
 
 void add_differential(Table& table) {
   struct Row {

@@ -1,4 +1,4 @@
-// What a record has beside its cases: the test of all of them together, the ledger, and the parts
+// What a record has besides its cases: the test of all of them together, the ledger, and the parts
 // of a run joined to the whole.
 #pragma once
 
@@ -23,10 +23,10 @@ struct NamedRecord {
 };
 
 /// The record of the whole run, from those of its shards in any order: the cases in the order of
-/// the case table, the budget spent once, the global cases that the shards could not have. But for
-/// seconds (their sum) and environment it is the record that one run without shards makes. Throws
-/// harness::UsageError naming the records: different seeds, commits, suites, versions, samplers or
-/// options; a shard twice, or missing; cases that do not belong together.
+/// the case table, the budget spent once, the global cases that the shards could not have. Except
+/// for seconds (their sum) and environment it is the record that one run without shards makes.
+/// Throws harness::UsageError naming the records: different seeds, commits, suites, versions,
+/// samplers or options; a shard twice, or missing; cases that do not belong together.
 harness::RunRecord merge_shards(const std::vector<NamedRecord>& records);
 
 }  // namespace fairdraw::suites

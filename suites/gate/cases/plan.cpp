@@ -42,14 +42,14 @@ std::vector<Judged> describe_samplers(const PlanOptions& options) {
   return samplers;
 }
 
-// Plugins have nothing in common but the way they are loaded.
+// Plugins have nothing in common but how they are loaded.
 std::string_view family(std::string_view sampler) {
   if (sampler.starts_with("plugin:")) return sampler;
   return sampler.substr(0, sampler.find(':'));
 }
 
 // Cases of many draws are judged for one of several samplers whose exact cases prove that they
-// give the same bits: "cpu" stands for "cpu:avx2" then.
+// give the same bits: "cpu" represents "cpu:avx2" then.
 bool stands_for(const std::vector<Judged>& samplers, std::size_t at) {
   const Judged& judged = samplers[at];
   if (!judged.description.exact_integer) return false;

@@ -1,4 +1,4 @@
-// Evidence against a distribution from drawn counts: an e-value, which may be looked at as often as
+// Evidence against a distribution from drawn counts: an e-value, which may be inspected as often as
 // draws come in (Ville's inequality: a correct sampler ever reaches E >= 1/alpha with probability
 // at most alpha).
 #pragma once

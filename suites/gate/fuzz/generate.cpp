@@ -108,7 +108,7 @@ FuzzCase batch_case(Dice& dice, const SamplerDescription& sampler, const Generat
   return result;
 }
 
-// A draft's row beside the target's: the same, a neighbour, or one of its own.
+// A draft's row relative to the target's: the same, a neighbour, or one of its own.
 std::vector<float> draft_row(Dice& dice, std::vector<float> target) {
   switch (dice.below(4)) {
     case 0:

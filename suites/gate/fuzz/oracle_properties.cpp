@@ -234,7 +234,7 @@ Judgement float_environment(Subject& subject) {
 
 std::vector<Property> oracle_properties() {
   return {
-      {kCallRuns, "a call that the sampler must take runs, and writes nothing beside its results",
+      {kCallRuns, "a call that the sampler must take runs, and writes nothing but its results",
        CaseKind::batch, 1, call_runs},
       {"model.tokens", "tokens, statuses and support sizes are those of the integer model",
        CaseKind::batch, 1, tokens_of_the_model},

@@ -1,4 +1,4 @@
-// Rows of probabilities, beside the same distribution from logits.
+// Rows of probabilities, compared with the same distribution from logits.
 #include <fmt/format.h>
 
 #include <cmath>

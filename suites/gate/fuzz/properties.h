@@ -28,7 +28,7 @@ struct Property {
   std::string name;
   std::string what;  ///< one sentence, without a full stop
   CaseKind kind = CaseKind::batch;
-  /// The fuzzer judges it on one case in so many: 1, or more where it is dear.
+  /// The fuzzer judges it on one case in so many: 1, or more where it is expensive.
   unsigned period = 1;
   Judgement (*judge)(Subject&) = nullptr;
 };

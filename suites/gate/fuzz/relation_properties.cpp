@@ -127,7 +127,7 @@ Judgement neighbours(Subject& subject) {
   for (std::size_t at = 0; at < response.tokens.size(); ++at) {
     if (at / static_cast<std::size_t>(request.num_samples) == row) continue;
     if (response.tokens[at] == subject.response().tokens[at]) continue;
-    return fails(fmt::format("token {} of the call is {}, and {} beside another row {}", at,
+    return fails(fmt::format("token {} of the call is {}, and {} next to another row {}", at,
                              subject.response().tokens[at], response.tokens[at], row));
   }
   return holds();

@@ -88,7 +88,7 @@ void add_parts_of_rows(std::size_t rows, std::vector<Step>& steps) {
   }
 }
 
-// Of the first rows of requests: those behind them follow from these and the drafts, and are no
+// Of the first rows of requests: those after them follow from these and the drafts, and are no
 // step's to change, or it would have something to do for ever.
 void add_parts_of_requests(std::vector<Step>& steps) {
   for (const Part part : kParts) {

@@ -128,8 +128,7 @@ void add_request_steps(const FuzzCase& fuzz_case, std::vector<Step>& steps) {
   add_value_steps(values, request.vocab, steps, logits_of);
 }
 
-// --- Chains
-// ---------------------------------------------------------------------------------------
+// --- Chains -------------------------------------------------------------------------------------
 
 void keep_chain(ChainRequest& chain, std::int64_t b) {
   const std::int64_t only[] = {b};

@@ -1,4 +1,4 @@
-// Requests with drafts: what the gate's check of verification compares, call by call.
+// Requests with drafts: what the gate's check of speculation compares, call by call.
 #include "harness/run/checks/speculation/speculation_checks.h"
 #include "harness/run/checks/speculation/speculation_rows.h"
 #include "suites/gate/fuzz/property_lists.h"

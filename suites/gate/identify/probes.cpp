@@ -76,7 +76,7 @@ void add_top_k(Table& table) {
   table.add("k = -2", kHalvesText, {"top_k_negative"}, octaves(kHalves), {.top_k = -2});
   table.add("k = V", kHalvesText, {"top_k_above_vocab"}, octaves(kHalves), {.top_k = 4});
   table.add("k = V + 1", kHalvesText, {"top_k_above_vocab"}, octaves(kHalves), {.top_k = 5});
-  table.add("k = V + 1 beside T = 0", kHalvesText, {"top_k_above_vocab"}, octaves(kHalves),
+  table.add("k = V + 1 with T = 0", kHalvesText, {"top_k_above_vocab"}, octaves(kHalves),
             {.temperature = 0, .top_k = 5});
   table.add("k = 1025", "five of 2048 tokens, the others -inf", {"top_k_limit"},
             spread(ties, 2048, 400), {.top_k = 1025});
@@ -96,14 +96,14 @@ void add_top_p(Table& table) {
             {.top_k = 2});
   table.add("p inside a tie", "shares 1/8, 1/2 at id 1, 1/8, 1/8, 1/8", {"top_p_ties"},
             octaves({2, 0, 2, 2, 2}), {.top_k = kOff, .top_p = 0.6875F});
-  table.add("top_p behind top_k", kHalvesText, {"top_p_base"}, halves,
+  table.add("top_p after top_k", kHalvesText, {"top_p_base"}, halves,
             {.top_k = 2, .top_p = 0.59375F});
-  table.add("top_p behind top_k, beside min_p", kHalvesText, {"top_p_base"}, halves,
+  table.add("top_p after top_k, with min_p", kHalvesText, {"top_p_base"}, halves,
             {.top_k = 2, .top_p = 0.59375F, .min_p = 0.0625F});
   table.add("p = 0", kMaximaText, {"top_p_zero"}, octaves(kMaxima), {.top_k = kOff, .top_p = 0});
-  table.add("p = 0 beside no top_k", kMaximaText, {"top_p_zero"}, octaves(kMaxima),
+  table.add("p = 0 without top_k", kMaximaText, {"top_p_zero"}, octaves(kMaxima),
             {.top_k = 0, .top_p = 0});
-  table.add("p = 0 beside k = 3", kMaximaText, {"top_p_zero"}, octaves(kMaxima),
+  table.add("p = 0 with k = 3", kMaximaText, {"top_p_zero"}, octaves(kMaxima),
             {.top_k = 3, .top_p = 0});
   table.add("p = 1", kHalvesText, {"top_p_one"}, halves, {.top_k = kOff, .top_p = 1});
   table.add("p = 1.5", kHalvesText, {"top_p_above_one"}, halves, {.top_k = kOff, .top_p = 1.5F});
@@ -112,7 +112,7 @@ void add_top_p(Table& table) {
 void add_min_p(Table& table) {
   const auto halves = octaves(kHalves);
   table.add("min_p alone", kHalvesText, {"min_p_place"}, halves, {.top_k = kOff, .min_p = 0.375F});
-  table.add("min_p beside top_p", kHalvesText, {"min_p_place"}, halves,
+  table.add("min_p with top_p", kHalvesText, {"min_p_place"}, halves,
             {.top_k = kOff, .top_p = 0.59375F, .min_p = 0.375F});
   table.add("probability exactly at min_p", kHalvesText, {"min_p_boundary"}, halves,
             {.top_k = kOff, .min_p = 0.5F});

@@ -123,7 +123,7 @@ std::vector<Mutant> parameters() {
            "CTranslate2 PR #586; TransformerLens PR #1347; TensorRT-LLM PR #12088; ollama "
            "transforms.go @00a948ad",
            kind,
-           "a top_k above the vocabulary reads candidates behind the end of the row",
+           "a top_k above the vocabulary reads candidates past the end of the row",
            {"tokens/*/v1000/edges", "metamorphic/*/v31/*"}},
           [](Mutation& mutation) {
             const auto beyond = std::make_shared<bool>(false);

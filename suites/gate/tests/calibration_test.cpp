@@ -1,4 +1,4 @@
-// Calibration, on trial itself: it passes what is valid, and not what is too small by a little.
+// Self-test of calibration: it passes what is valid, and not what is too small by a little.
 #include "suites/gate/calibration/calibration.h"
 
 #include <gtest/gtest.h>

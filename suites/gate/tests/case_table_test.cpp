@@ -1,4 +1,4 @@
-// The table on trial: ids, suites, powers, and the counts that the gate promises.
+// Tests of the table: ids, suites, powers, and the counts that the gate promises.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The catalogue of mutants on trial: that it is complete, that its cases exist, and that the gate
+// Tests of the catalogue of mutants: that it is complete, that its cases exist, and that the gate
 // kills one of each class. (All of them: `fairdraw mutants`.)
 #include <fnmatch.h>
 #include <gtest/gtest.h>

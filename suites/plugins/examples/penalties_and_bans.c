@@ -143,7 +143,7 @@ static void ban_ids(struct row* row, const fairdraw_processing* p, int64_t r) {
       row->bad = 1;
       return;
     }
-    const int32_t* const word = words.first + begin; /* its last id is banned behind the others */
+    const int32_t* const word = words.first + begin; /* its last id is banned after the others */
     int matches = size - 1 <= output.length;
     for (int32_t j = 0; matches && j < size - 1; ++j) {
       matches = word[j] == output.first[output.length - (size - 1) + j];

@@ -307,8 +307,8 @@ CheckOutcome check_logprobs(const CheckInput& input) {
   bound.truncation = sampler.exact_integer;
   bound.constant += input.semantics.relative_weight_error + input.semantics.relative_sum_error;
   CheckOutcome outcome;
-  // Each mode in two calls; sizes of the top and rank rules in turns, so that every mode meets
-  // both rules, and the list meets every mode over a few cases.
+  // Each mode in two calls; sizes of the top and rank rules in alternation, so that every mode
+  // meets both rules, and the list meets every mode over a few cases.
   constexpr std::int32_t kSizes[] = {1, 5, 20, 128, 0, 3, 50, 127};
   std::uint64_t turn = mixed(input.seed, 0);
   for (const LogprobsMode mode :

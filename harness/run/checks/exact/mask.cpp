@@ -104,7 +104,7 @@ void compare_with_distribution(const CheckInput& input, const Request& request,
   }
 }
 
-// What a mask is beside its bits: a token that was drawn is in it, and bits beyond the vocabulary
+// What a mask is besides its bits: a token that was drawn is in it, and bits beyond the vocabulary
 // are not.
 void compare_with_tokens(const Request& request, const Response& response, std::int64_t first,
                          std::int64_t row, CheckOutcome& outcome) {

@@ -1,4 +1,4 @@
-// Probabilities and log-probabilities that a sampler hands out with its tokens.
+// Probabilities and log-probabilities that a sampler returns with its tokens.
 #include <fmt/format.h>
 
 #include <cmath>

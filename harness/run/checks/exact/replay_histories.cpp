@@ -111,11 +111,11 @@ std::vector<Other> other_calls(const Request& base) {
   return others;
 }
 
-// base, other, base, other, other, base: each of them behind itself and behind the other one.
+// base, other, base, other, other, base: each of them after itself and after the other one.
 void take_turns(const Other& other, Replay& replay) {
   if (!replay.may_ask(other.request)) return;
   const std::vector<std::int64_t> all = all_rows(replay.base().rows);
-  const std::string behind = fmt::format("behind a call with {}", other.name);
+  const std::string behind = fmt::format("after a call with {}", other.name);
   const std::string again = fmt::format("a call with {}", other.name);
   const Response first = replay.run(again, other.request);
   if (!first.ran()) return;
@@ -126,7 +126,7 @@ void take_turns(const Other& other, Replay& replay) {
     if (!response.ran() || response.tokens == first.tokens) return;
     const auto differ =
         std::mismatch(first.tokens.begin(), first.tokens.end(), response.tokens.begin());
-    replay.outcome().fail(fmt::format("{} gives token {}, and behind another call {}", again,
+    replay.outcome().fail(fmt::format("{} gives token {}, and after another call {}", again,
                                       *differ.first, *differ.second));
   };
   replay.expect_same(behind, replay.base(), all);
@@ -137,7 +137,7 @@ void take_turns(const Other& other, Replay& replay) {
 
 // Rows of a larger vocabulary whose first columns cannot be drawn: what a buffer of the smaller
 // size held of them is nothing. The first call of an instance may have set that size, and what
-// comes behind it be wrong always.
+// comes after it be wrong always.
 void expect_late_columns(Replay& replay) {
   const Request& base = replay.base();
   const std::int64_t front = base.vocab + 1;

@@ -207,7 +207,7 @@ void compare_sizes(Replay& replay) {
     last.seed.push_back(many.seed[static_cast<std::size_t>(index)]);
     last.offset.push_back(many.offset[static_cast<std::size_t>(index)]);
   }
-  replay.expect_same("indices of rows behind the 65536th", last, of_output);
+  replay.expect_same("indices of rows after the 65536th", last, of_output);
 
   Request outputs = base;
   outputs.with_indices = true;

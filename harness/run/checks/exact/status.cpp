@@ -14,7 +14,7 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kSmallest = std::numeric_limits<float>::denorm_min();
 
-// One way to mutate row `row` of a request, and what must come of it.
+// One mutation of row `row` of a request, and what must become of it.
 struct Fault {
   std::string name;
   RowStatus status;
@@ -194,7 +194,7 @@ std::string judge(const Request& request, const Response& response, const Respon
 
 // The same rows through `indices`, two outputs a row and in falling order, three samples each: a
 // status belongs to the output, and all of its samples are -1, or none is. Without statuses too: no
-// row becomes good because nobody asks.
+// row becomes good because it is not read.
 std::string judge_outputs(Sampler& sampler, const Request& rows, std::int64_t bad,
                           RowStatus status) {
   Request request = rows;

@@ -54,7 +54,7 @@ void note_wrong_token(const ChainRequest& request, std::int64_t chain,
                         drafted[wrong]));
   } else if (wrong > emitted) {
     suspect(
-        "tokens behind the end of the chain",
+        "tokens past the end of the chain",
         fmt::format("position {} holds {}, the chain ends at {}", wrong, tokens[wrong], emitted));
   } else if (emitted == drafts) {
     suspect("the bonus token",
@@ -188,8 +188,7 @@ void compare_shapes(const CheckInput& input, std::int64_t first, std::int64_t co
   compare(request);
 }
 
-// --- Given random words
-// ---------------------------------------------------------------------------------
+// --- Given random words -------------------------------------------------------------------------
 
 // The first word for which `holds`, which stays true from there on; nothing where it never is.
 std::optional<std::uint64_t> first_word(const std::function<bool(std::uint64_t)>& holds) {

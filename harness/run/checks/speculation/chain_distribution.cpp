@@ -214,7 +214,7 @@ class ChainDistribution {
       second_.count(emitted > 0 ? second_.pair(at(tokens[0]), at(tokens[1])) : second_.rest());
       bonus_.count(emitted == 2 ? bonus_.pair(at(tokens[1]), at(tokens[2])) : bonus_.rest());
       if (emitted > 0) ++emitted_some_;
-      // Positions behind a rejection are tested too; well_formed() leaves 0 or 1 here.
+      // Positions after a rejection are tested too; well_formed() leaves 0 or 1 here.
       second_passed_ += static_cast<std::uint64_t>(response.accepted[b] - (emitted > 0 ? 1 : 0));
       if (before >= 0) {
         neighbours_.count(neighbours_.pair(static_cast<std::size_t>(before), at(tokens[0])));
@@ -225,7 +225,7 @@ class ChainDistribution {
     }
   }
 
-  // Emitted drafts come first, then one token of the target, then nothing. Positions behind the
+  // Emitted drafts come first, then one token of the target, then nothing. Positions after the
   // first rejection may still pass their own test.
   static bool well_formed(const ChainRequest& request, const std::int32_t* tokens,
                           const std::int32_t* drafted, std::int32_t emitted,

@@ -1,4 +1,4 @@
-// Verification in serving, exactly: against the integer model, against the sampler without drafts,
+// Speculation in serving, exactly: against the integer model, against the sampler without drafts,
 // against itself in other batches and over other padding.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -78,7 +78,7 @@ void note_wrong_token(const Run& run, const DraftedTokens& taken,
   Evidence& evidence = run.outcome.evidence;
   evidence.observed = fmt::format("tokens {}", fmt::join(tokens, " "));
   evidence.expected = fmt::format("tokens {}", fmt::join(expected.tokens, " "));
-  evidence.smallest = fmt::format("drafts {} over {} tokens; {} of them are to stand",
+  evidence.smallest = fmt::format("drafts {} over {} tokens; {} of them are to be accepted",
                                   fmt::join(taken.drafted, " "), taken.vocab, expected.accepted);
   const auto right = padded(expected.tokens, static_cast<std::int64_t>(tokens.size()));
   const auto wrong = static_cast<std::size_t>(
@@ -87,9 +87,9 @@ void note_wrong_token(const Run& run, const DraftedTokens& taken,
   const std::string place =
       fmt::format("position {} holds {}, not {}", wrong, tokens[wrong], right[wrong]);
   if (wrong < stand) {
-    run.suspect("a draft is rejected that must stand", place);
+    run.suspect("a draft is rejected that must be accepted", place);
   } else if (wrong > stand) {
-    run.suspect("tokens behind the end", place);
+    run.suspect("tokens past the end", place);
   } else if (tokens[wrong] == -1) {
     run.suspect("the target's own token is missing", place);
   } else {
@@ -252,7 +252,7 @@ void compare_batches(const Run& run) {
     const std::int32_t drafts = run.request.draft_lengths[static_cast<std::size_t>(b)];
     for (std::int64_t i = std::max(drafts, 0); i < run.request.max_draft; ++i) {
       const auto place = static_cast<std::size_t>(b * run.request.max_draft + i);
-      other_padding.draft_tokens[place] = 0;  // now a token, behind a row of zeros
+      other_padding.draft_tokens[place] = 0;  // now a token, after a row of zeros
       const std::int64_t row = b * (run.request.max_draft + 1) + i + 1;
       std::fill_n(other_padding.target.begin() + row * run.request.vocab, run.request.vocab, 0.0F);
       if (!other_padding.processing.empty()) {

@@ -1,16 +1,16 @@
-// The distribution of verification in serving. Two drafted positions, the same rows for every
+// The distribution of speculation in serving. Two drafted positions, the same rows for every
 // request; drafts come from a distribution of their own, which the call does not know, knows as
 // probabilities, or as logits with filters. Whatever it is, what is emitted has the target's
 // distribution under its filters.
 //
-// With J_i(x, y) the probability that position i drafts x and emits y (y = x: the draft stands;
+// With J_i(x, y) the probability that position i drafts x and emits y (y = x: it is accepted;
 // of unknown distribution q(x) p(y); of known distribution min(p, q)(x), and (q - p)+(x) (p -
 // q)+(y) / sum (p - q)+), each table below classifies every request into one of its cells:
 //   first       the first token: p_0;
-//   step        the drafted token that stands, else the pair of it and what comes instead: J_0;
+//   step        the accepted draft, else the pair of the draft and what comes instead: J_0;
 //   second      the two first tokens where the first is a draft, else a rest: J_0(x, x) p_1(y);
-//   behind      the same as `step` at position 1, where the first draft stands, else a rest;
-//   bonus       the second draft and the bonus token where both stand, else a rest;
+//   behind      the same as `step` at position 1, where the first draft is accepted, else a rest;
+//   bonus       the second draft and the bonus token where both are accepted, else a rest;
 //   neighbours  the first tokens of two requests that are neighbours in the batch: p_0(x) p_0(y).
 // With logits processing a row depends on the drafts before it: the tables sum over them.
 // Random words that are shared between purposes, positions or requests leave some of these.
@@ -118,7 +118,7 @@ class SpeculationDistribution : public DistributionTables {
   }
 
  private:
-  // Row i behind the drafts before it.
+  // Row i after the drafts before it.
   DistributionRow behind(std::size_t i, const std::vector<std::int32_t>& prefix) const {
     DistributionRow row = target_[i];
     if (row.processing) row.processing = processing_behind(*row.processing, prefix);
@@ -141,7 +141,7 @@ class SpeculationDistribution : public DistributionTables {
     for (std::size_t x = 0; x < width_; ++x) {
       table(0).expect(table(0).single(x), p0[x]);
       for (std::size_t y = 0; y < width_; ++y) table(5).expect(table(5).pair(x, y), p0[x] * p0[y]);
-      if (one.at(x, x) == 0) continue;  // never stands
+      if (one.at(x, x) == 0) continue;  // never accepted
       const auto drafted = static_cast<std::int32_t>(x);
       const reference::IntegerRow second = filtered(behind(1, {drafted}));
       const Distribution p1 = distribution_of_row(second);

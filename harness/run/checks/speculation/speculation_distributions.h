@@ -1,5 +1,5 @@
-// What the checks of verification's distributions share: seeds of a call, draws in turns, tables
-// judged.
+// What the checks of speculation's distributions share: seeds of a call, draws in alternation,
+// tables judged.
 #pragma once
 
 #include <fmt/format.h>

@@ -45,7 +45,7 @@ void append(const std::vector<float>& row, std::vector<float>& to) {
   to.insert(to.end(), row.begin(), row.end());
 }
 
-// What stands behind a request's drafts: to be read by nobody.
+// Padding after a request's drafts: never to be read.
 reference::RowProcessing padded_processing() {
   reference::RowProcessing padding;
   padding.repetition_penalty = padding.presence_penalty = kNan;
@@ -62,7 +62,7 @@ void mutate_request(SpeculationRequest& request, std::int64_t drafts, const Coun
   const std::int32_t outside[] = {-1, static_cast<std::int32_t>(vocab),
                                   std::numeric_limits<std::int32_t>::max(),
                                   std::numeric_limits<std::int32_t>::min()};
-  // Rows and places of this request: the padding behind them is not the request's to mutate.
+  // Rows and places of this request: the padding after them is not the request's to mutate.
   const bool padded = request.row_begins.empty();
   const std::size_t rows = static_cast<std::size_t>(padded ? kMaxDrafts + 1 : drafts + 1);
   const std::size_t first_row = request.target.size() / vocab - rows;
@@ -112,7 +112,7 @@ void mutate_request(SpeculationRequest& request, std::int64_t drafts, const Coun
   }
 }
 
-// A token of the draft's distribution behind `parent`, for the child `node`; without replacement,
+// A token of the draft's distribution after `parent`, for the child `node`; without replacement,
 // of what the siblings before it left. -1 where nothing is left.
 std::int32_t sampled_child(const SpeculationRequest& request, const DraftedTokens& taken,
                            std::size_t first, std::size_t node, std::int32_t parent,
@@ -187,7 +187,7 @@ void draft_tokens(SpeculationRequest& request, std::int64_t b, const CounterRand
     request.processing[first_row + i + 1] = *taken.target[i + 1].processing;
   }
   if (!request.trees || request.draft.empty()) return;
-  // Nobody reads the draft's row behind a leaf.
+  // The draft's row after a leaf is never read.
   const auto parents = request.parents.begin() + static_cast<std::ptrdiff_t>(first);
   const auto drafts = static_cast<std::ptrdiff_t>(taken.drafted.size());
   for (std::ptrdiff_t row = 0; row <= drafts; ++row) {
@@ -238,7 +238,7 @@ SpeculationRequest make_speculations(const CheckInput& input, std::int64_t first
         }
       }
       const bool drafted = i < drafts;
-      // Distributions of a tree stand beside all rows of the target; those of leaves are mutated
+      // Distributions of a tree are parallel to all rows of the target; those of leaves are mutated
       // later.
       if (shape.distribution != DraftLaw::none && (shape.trees || i + 1 < rows)) {
         std::vector<float> draft = padding;

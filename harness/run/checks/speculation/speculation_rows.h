@@ -1,4 +1,4 @@
-// Requests with drafted tokens for checks/verification.cpp: drafts that meet the target in every
+// Requests with drafted tokens for speculation.cpp: drafts that meet the target in every
 // way, and some requests that fail.
 #pragma once
 
@@ -14,14 +14,14 @@ namespace fairdraw::harness {
 struct SpeculationShape {
   DraftLaw distribution = DraftLaw::none;
   bool trees = false;
-  bool packed = false;  ///< else padded: places behind a request's drafts hold NaN and no token
+  bool packed = false;  ///< else padded: places after a request's drafts hold NaN and no token
   SiblingSampling siblings = SiblingSampling::with_replacement;  ///< of trees with a distribution
 };
 
 /// Requests `first` to `first + count` of the input's stream: up to 4 drafts each over rows of the
 /// source, with the input's parameters on the target's side and on that of the draft's logits; an
 /// array of seeds, offsets at which offset + i carries. Drafts are mostly drawn as an engine draws
-/// them, with the request's bits. Rows of a draft that nobody may read hold NaN. One request of 8
+/// them, with the request's bits. Rows of a draft that must not be read hold NaN. One request of 8
 /// has a fault. Where the input has processing, a request takes that of its number, and the history
 /// of a row goes on with the drafts before it.
 SpeculationRequest make_speculations(const CheckInput& input, std::int64_t first,
@@ -30,7 +30,7 @@ SpeculationRequest make_speculations(const CheckInput& input, std::int64_t first
 /// The filter, dtype or rule of the input that the sampler does not declare; empty: none.
 std::string missing_filter(const CheckInput& input);
 
-/// Histories of rows behind drafts anew: that of the row before, and the draft between them.
+/// Rewrites the histories of rows after drafts: that of the row before, and the draft between them.
 void grow_histories(SpeculationRequest& request);
 
 /// Requests picks[0], picks[1], ... of `request`, which has an array of seeds, packed.

@@ -3,10 +3,10 @@
 // distribution, and what becomes of each child is what multi-round rejection makes of it, worked
 // out in exact fractions:
 //   first       the first token: p_0;
-//   step        which child of the root stands and with which token, or what comes instead;
-//   rejected    the first child and what comes instead where neither stands, else a rest;
-//   bonus       the first child, where it stands, and the bonus token behind it, else a rest;
-//   behind      the second child, where it stands, and the token behind it, drafted or not, else a
+//   step        which child of the root is accepted and its token, or what comes instead;
+//   rejected    the first child and what comes instead where both are rejected, else a rest;
+//   bonus       the first child, where accepted, and the bonus token after it, else a rest;
+//   behind      the second child, where accepted, and the token after it, drafted or not, else a
 //               rest: q(x) and then p_2;
 //   neighbours  the first tokens of two requests that are neighbours in the batch: p_0(x) p_0(y).
 // Random words that siblings, purposes, depths or requests share leave some of these.
@@ -48,7 +48,7 @@ Exact exact_distribution(const reference::IntegerRow& row) {
   return distribution;
 }
 
-// What is left of `p` behind a child that was drawn from `q` and does not stand.
+// What is left of `p` after a child that was drawn from `q` and is rejected.
 Exact left_of(const Exact& p, const Exact& q) {
   Exact left;
   Probability sum = 0;
@@ -228,7 +228,7 @@ class TreeDistribution : public DistributionTables {
       const std::int32_t stand = response.accepted[static_cast<std::size_t>(b)];
       if (!well_formed(tokens, nodes, drafted, stand)) {
         outcome.fail(fmt::format(
-            "a tree of {} {} and, behind the second, {} got {} {} {}, nodes {} {}, {} accepted",
+            "a tree of {} {} and, after the second, {} got {} {} {}, nodes {} {}, {} accepted",
             drafted[0], drafted[1], drafted[2], tokens[0], tokens[1], tokens[2], nodes[0], nodes[1],
             stand));
         return;

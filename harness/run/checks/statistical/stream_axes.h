@@ -31,10 +31,10 @@ struct StreamPlan {
 
 /// The sequences that the contract of the input's sampler lets be compared with each other. No two
 /// of them hold the same draw (seed, offset and number within the call), so by the contract all
-/// draws of all sequences are independent. They are near on purpose: where a seed, an offset and a
-/// sample's number were added up, or the upper bits of one were lost, sequences would coincide.
-/// The first eight meet every axis; behind them each bit of seed and offset is flipped by itself,
-/// and seeds are special to some.
+/// draws of all sequences are independent. They are neighbours deliberately: where a seed, an
+/// offset and a sample's number were added up, or the upper bits of one were lost, sequences would
+/// coincide. The first eight meet every axis; after them each bit of seed and offset is flipped by
+/// itself, and seeds are special to some.
 std::vector<StreamPlan> short_streams(const CheckInput& input);
 
 /// A few long ones, one an axis (two for offsets: of two neighbouring seeds).

@@ -117,7 +117,7 @@ std::string StreamProbes::repeated_tokens(const Sequence& sequence) const {
   const std::set<std::int32_t> different(sequence.tokens.begin(), sequence.tokens.end());
   const std::size_t repeats = sequence.tokens.size() - different.size();
   if (repeats < design_.again) return {};
-  return fmt::format("{} of the tokens {} of {} stand there before", repeats,
+  return fmt::format("{} of the tokens {} of {} occur before", repeats,
                      fmt::join(sequence.tokens, " "), sequence.name);
 }
 

@@ -21,8 +21,7 @@ constexpr double kShortShare = 0.6;  // of the case's budget; the rest is for th
 constexpr std::size_t kFirstPlans = 8;
 constexpr std::uint32_t kBins = 16;  // of each draw, in tables of pairs
 
-// --- Short sequences
-// ------------------------------------------------------------------------------------
+// --- Short sequences ----------------------------------------------------------------------------
 
 void probe(const CheckInput& input, const Request& row, const std::vector<StreamPlan>& plans,
            const ProbeDesign& design, CheckOutcome& outcome) {
@@ -67,8 +66,7 @@ void expect_replay(const CheckInput& input, const Request& row, const StreamPlan
   outcome.fail(fmt::format("{}: the same seeds and offsets give other tokens again", plan.name));
 }
 
-// --- Long streams
-// ---------------------------------------------------------------------------------------
+// --- Long streams -------------------------------------------------------------------------------
 
 // One draw through the distribution of its row: uniform, with random bits of our own within the
 // token.

@@ -1,4 +1,4 @@
-// Capsules on trial: what is written comes back bit for bit, and what was changed by hand is
+// Tests of capsules: what is written comes back bit for bit, and what was changed by hand is
 // refused with its place, never taken for something else.
 #include "suites/gate/fuzz/capsule.h"
 

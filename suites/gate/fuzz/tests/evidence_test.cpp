@@ -1,4 +1,4 @@
-// The e-value on trial: its expectation under the distribution is 1, exactly, and discrepancies
+// Tests of the e-value: its expectation under the distribution is 1, exactly, and discrepancies
 // make it grow.
 #include "suites/gate/fuzz/evidence.h"
 

@@ -1,4 +1,4 @@
-// The fuzzer on trial: it finds every mutant, shrinks what it finds to a handful of tokens, and
+// Self-test of the fuzzer: it finds every mutant, shrinks what it finds to a handful of tokens, and
 // finds nothing in what is right.
 #include "suites/gate/fuzz/fuzzer.h"
 
@@ -131,8 +131,7 @@ TEST(Fuzzer, DistributionsOfTheModelHold) {
   EXPECT_GE(result.statistics.judged, 25U);
 }
 
-// --- Generators and shrinking
-// ---------------------------------------------------------------------
+// --- Generators and shrinking -------------------------------------------------------------------
 
 FuzzCase generated(std::uint64_t number) {
   const auto model = harness::make_builtin_sampler("model");

@@ -1,4 +1,4 @@
-// Samplers that are made of a profile are told to follow it, and nothing else; real ones too.
+// Samplers made of a profile are reported to follow it, and nothing else; real ones too.
 #include "suites/gate/identify/identify.h"
 
 #include <gtest/gtest.h>
@@ -119,7 +119,7 @@ TEST(Identify, SaysMixedWhereNoValueExplainsAllRows) {
   EXPECT_EQ(ties.verdict, ChoiceVerdict::mixed);
   ASSERT_EQ(ties.evidence.size(), 2U);
   EXPECT_NE(ties.evidence[0].find("ties at k"), std::string::npos);
-  // The rest is told all the same.
+  // The rest is reported all the same.
   EXPECT_EQ(found.profiles.front().profile, "fairdraw");
   const auto& differences = found.profiles.front().differences;
   EXPECT_NE(std::find(differences.begin(), differences.end(), "top_k_ties"), differences.end());
@@ -127,7 +127,7 @@ TEST(Identify, SaysMixedWhereNoValueExplainsAllRows) {
 }
 
 TEST(Identify, SaysNotObservableWhereNothingCanBeSeen) {
-  // A sampler without min_p cannot show where min_p stands, what happens at it or at 1.
+  // A sampler without min_p cannot show where min_p comes, what happens at it or at 1.
   ProfileSampler sampler(*find_profile("max_cpu"));
   const Identification found = identify(sampler, kSeed);
   EXPECT_EQ(finding(found, "min_p_place").value, "none");
