@@ -9,9 +9,9 @@
 namespace fairdraw::harness {
 
 /// Of a failed outcome of check `check`: appends the classes to its evidence, likeliest first. The
-/// classes are those of suites/gate/mutants: "lost tokens: ...", "temperature", "boundary of the mask",
-/// "ties", "shared random bits", "batch dependence", ... A rule on a profile calls a bin strange
-/// where its exact binomial p-value, times the number of bins, is below 1e-6.
+/// classes are those of suites/gate/mutants: "lost tokens: ...", "temperature", "boundary of the
+/// mask", "ties", "shared random bits", "batch dependence", ... A rule on a profile calls a bin
+/// strange where its exact binomial p-value, times the number of bins, is below 1e-6.
 void add_suspects(const std::string& check, CheckOutcome& outcome);
 
 }  // namespace fairdraw::harness

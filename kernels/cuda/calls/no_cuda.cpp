@@ -1,5 +1,5 @@
 // fairdraw/cuda.h, cuda_beam_result.h and cuda_stop_criteria.h in a build without CUDA kernels:
-// every call returns `unsupported`, and nothing is written.
+// every call says so, and nothing is written.
 #include "fairdraw/cuda.h"
 #include "fairdraw/cuda_beam_result.h"
 #include "fairdraw/cuda_stop_criteria.h"
