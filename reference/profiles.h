@@ -1,8 +1,8 @@
-// The profiles, one function each. What an engine does is read in its public source or told in its
-// tracker; each function says how sure its choices are:
+// The profiles, one function each. What an engine does is read in its public source or reported in
+// its tracker; each function says how sure its choices are:
 //   read      in the source of the function that is named;
 //   emulated  the source's algorithm was run on a CPU;
-//   told      in an issue, pull request or other thread;
+//   told      in an issue, pull request or other thread (reported);
 //   derived   follows from the source, and was not run;
 //   assumed   nothing says it.
 // Without a word it is read.
@@ -15,7 +15,7 @@ namespace fairdraw::reference {
 // semantics.cpp.
 Semantics fairdraw_profile();
 
-// profiles_torch.cpp: samplers written in PyTorch, or beside it.
+// profiles_torch.cpp: samplers written in PyTorch, or for it.
 Semantics vllm_torch_profile();
 Semantics vllm_triton_profile();
 Semantics sglang_torch_profile();

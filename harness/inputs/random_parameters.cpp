@@ -45,7 +45,7 @@ std::vector<int> dyadic_octaves(Dice& dice, std::size_t vocab) {
   return octaves;
 }
 
-// Makes the row dyadic, and top_p the mass above one of its values, or a float32 beside it.
+// Makes the row dyadic, and top_p the mass above one of its values, or a float32 next to it.
 void meet_top_p(Dice& dice, std::vector<float>& row, bool probabilities,
                 RowParameters& parameters) {
   const std::vector<int> octaves = dyadic_octaves(dice, row.size());

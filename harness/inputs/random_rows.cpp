@@ -174,7 +174,8 @@ std::int64_t random_vocab(Dice& dice, std::int64_t max_vocab) {
   if (dice.once_in(3)) {
     vocab = dice.between(1, 12);
   } else {
-    // Half of those within the limit that come first: wide rows are dear, and seldom the point.
+    // Half of those within the limit that come first: wide rows are expensive, and seldom the
+    // point.
     const auto within = std::upper_bound(std::begin(kWidths), std::end(kWidths), max_vocab);
     const auto count = static_cast<std::uint64_t>(within - std::begin(kWidths));
     if (count == 0) return dice.between(1, max_vocab);

@@ -1,6 +1,6 @@
 // The one generator of adversarial rows and parameters, for differential tests on both backends
-// and for the fuzzer. The same dice give the same row on every machine, but for the last place of
-// what std::exp2 computes.
+// and for the fuzzer. The same dice give the same row on every machine, except for the last place
+// of what std::exp2 computes.
 //
 // It makes: the families of families.h, some rounded so that every cut falls inside a tie, some
 // with zeros of both signs; equal rows, two levels, grids, adjacent floats, octaves, every float

@@ -167,8 +167,8 @@ class RowSampler {
   std::vector<std::uint64_t> above_by_block_;  // of a bracket: weight above it, block by block
   std::vector<std::uint32_t> ties_by_block_;   // of a bracket that is one value: how many
   std::vector<float> sample_;
-  std::size_t sample_size_ = 0;   // values of the row in [low, high] among those looked at
-  std::size_t sample_taken_ = 0;  // values looked at
+  std::size_t sample_size_ = 0;   // values of the row in [low, high] among those sampled
+  std::size_t sample_taken_ = 0;  // values sampled
   std::vector<std::uint64_t> block_weights_;
   std::vector<float> known_values_;  // the sample's values in a bracket
   SelectionScratch scratch_;

@@ -149,7 +149,7 @@ void run(const Place& place, const Call& call) {
   run(place, call, call);
 }
 
-// Every object may be None as far as nanobind sees: what must not be is told by name.
+// Every object may be None as far as nanobind sees: what must not be is named.
 template <class Function, class... Names>
 void define(nb::module_& module, const char* name, Function function, Names... names) {
   module.def(name, function, nb::arg(names).none()...);

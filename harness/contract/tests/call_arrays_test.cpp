@@ -180,7 +180,7 @@ TEST(CallArrays, movesToADeviceFollowTheDescription) {
 
 // --- Every array of a real call ------------------------------------------------------------------
 
-/// Damages array `victim` of every call: changes an input, or writes behind a result.
+/// Damages array `victim` of every call: changes an input, or writes after a result.
 class Vandal final : public Sampler {
  public:
   Vandal() { description_.reports_status = true; }

@@ -48,8 +48,9 @@ constexpr bool is_statistical(Check check) {
 /// question.
 CheckOutcome check_same_distribution(const CheckInput& input, Sampler& other);
 
-/// The same masks and support sizes from two samplers, where both report them, but for tokens that
-/// the profile leaves open; the same tokens and statuses where both claim the integer arithmetic.
+/// The same masks and support sizes from two samplers, where both report them, except for tokens
+/// that the profile leaves open; the same tokens and statuses where both claim the integer
+/// arithmetic.
 CheckOutcome check_same_results(const CheckInput& input, Sampler& other);
 
 }  // namespace fairdraw::harness

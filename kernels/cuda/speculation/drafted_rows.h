@@ -1,6 +1,6 @@
-// Verification of drafted tokens on the GPU: what its kernels hand to each other.
+// Verification of drafted tokens on the GPU: what its kernels pass to each other.
 //
-// drafted_rows.cu says which rows are looked at, and by which parameters; the row kernel filters
+// drafted_rows.cu says which rows count, and by which parameters; the row kernel filters
 // them and draws; verify_chain.cu, verify_tree.cu and verify_tree_distribution.cu walk over the
 // drafts of each request. chain_speculative_sampling.cu is the operation from probabilities.
 #pragma once

@@ -1,4 +1,4 @@
-// What a call on the GPU promises beside its results: batches of any size, rows far apart, one bad
+// What a call on the GPU promises besides its results: batches of any size, rows far apart, one bad
 // row that disturbs no other, the same bits every time.
 #include <gtest/gtest.h>
 
@@ -145,7 +145,7 @@ void write_row(const DeviceBlock& memory, std::size_t first, std::size_t vocab, 
 TEST(CudaContract, RowsFartherThanTwoToTheThirtyTwoValuesApartAreAddressed) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   if (is_reduced()) GTEST_SKIP() << "reduced: compute-sanitizer has no room for 12 GiB";
-  // Row 3 starts at 6 * 2^31 bytes; rows 1 and 2 are padding, and nobody writes or reads them.
+  // Row 3 starts at 6 * 2^31 bytes; rows 1 and 2 are padding, neither read nor written.
   constexpr std::size_t kStride = std::size_t{1} << 31;
   constexpr std::size_t kVocab = 64;
   constexpr std::size_t kBytes = 2 * (3 * kStride + kVocab);
@@ -256,7 +256,7 @@ struct Mutated {
   std::function<void(OwnedCall&, std::int64_t)> mutation;
 };
 
-/// Every way for one row to fail.
+/// Every kind of failure of one row.
 std::vector<Mutated> all_mutated() {
   static constexpr float kInf = std::numeric_limits<float>::infinity();
   static constexpr float kNan = std::numeric_limits<float>::quiet_NaN();

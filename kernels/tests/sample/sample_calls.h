@@ -16,14 +16,15 @@ using harness::HostArrays;
 using harness::OwnedCall;
 using harness::random_call;
 
-/// Which results a call asks for. Fewer results take other ways through the kernels.
+/// Which results a call asks for. Fewer results take other paths through the kernels.
 struct CallResults {
   bool statuses = true, support_size = true, logprobs = true, mask = true, probs = true;
 };
 inline constexpr CallResults kEverything{};
 inline constexpr CallResults kTokensAndStatuses{true, false, false, false, false};
 
-/// What a call wrote, over a filling of its own: bytes that nobody may touch are compared too.
+/// What a call wrote, pre-filled with a sentinel pattern: bytes that must not change are compared
+/// too.
 struct SampleOutputs {
   std::vector<std::int32_t> tokens;
   std::vector<RowStatus> statuses;

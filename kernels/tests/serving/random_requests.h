@@ -24,7 +24,7 @@ StepInput random_step(harness::Dice& dice, const BatchStateOptions& options, std
 std::vector<std::uint32_t> random_bitmask(harness::Dice& dice, const BatchStateOptions& options,
                                           std::int32_t rows);
 
-/// Ids of the vocabulary; now and then, with `may_be_bad`, one beside it.
+/// Ids of the vocabulary; now and then, with `may_be_bad`, one outside of it.
 std::vector<std::int32_t> random_tokens(harness::Dice& dice, const BatchStateOptions& options,
                                         std::int64_t count, bool may_be_bad = false);
 

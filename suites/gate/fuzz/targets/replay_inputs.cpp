@@ -17,7 +17,7 @@ void run(const std::string& bytes) {
   LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
 }
 
-// The bytes of a line of an archive: behind the name and a space, where a backslash and two
+// The bytes of a line of an archive: after the name and a space, where a backslash and two
 // hexadecimal digits are one byte.
 std::string bytes_of(const std::string& line) {
   std::string bytes;
