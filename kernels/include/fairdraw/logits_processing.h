@@ -68,10 +68,11 @@ struct LogitsProcessing {
 
   TokenLists allowed_ids;
 
-  /// True where some member could change a row.
+  /// True where some member could change a row, or fail it: a negative length does.
   constexpr bool given() const {
     return prompt.given() || output.given() || prompt_mask.given() || output_counts.given() ||
-           bias_ids.given() || stop_ids.given() || bad_words.given() || allowed_ids.given();
+           bias_ids.given() || stop_ids.given() || output_lengths.given() || bad_words.given() ||
+           allowed_ids.given();
   }
 };
 
