@@ -61,7 +61,7 @@ class ModelSampler : public Sampler {
                                          std::span<const std::uint64_t> recover_words,
                                          std::uint64_t bonus_word);
   /// One request of a speculation call, which it may change.
-  virtual reference::SpeculationOutcome speculation_request(DraftedTokens& request);
+  virtual reference::SpeculationOutcome verify_request(DraftedTokens& request);
   virtual void finish(const fairdraw_batch&) {}  ///< in the caller's float environment
 
   SamplerDescription description_;

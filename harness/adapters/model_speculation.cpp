@@ -69,7 +69,7 @@ SpeculationRequest owned(const fairdraw_verification& call) {
 
 }  // namespace
 
-reference::SpeculationOutcome ModelSampler::speculation_request(DraftedTokens& request) {
+reference::SpeculationOutcome ModelSampler::verify_request(DraftedTokens& request) {
   return outcome_of(request);
 }
 
@@ -79,7 +79,7 @@ std::string ModelSampler::run_speculation(const fairdraw_verification& speculati
   const std::int64_t width = request.width();
   for (std::int64_t b = 0; b < request.batch; ++b) {
     DraftedTokens taken = split_request(request, b);
-    const reference::SpeculationOutcome outcome = speculation_request(taken);
+    const reference::SpeculationOutcome outcome = verify_request(taken);
     const auto write = [](const std::vector<std::int32_t>& values, std::int64_t size,
                           std::int32_t* to) {
       if (to == nullptr) return;

@@ -63,7 +63,7 @@ class Sampler {
   virtual std::string run_chain(const fairdraw_chain& chain);
 
   /// Verifies requests with drafted tokens; the same return value. Only where
-  /// description().verification.
+  /// description().speculation.
   virtual std::string run_speculation(const fairdraw_verification& speculation);
 
   /// Memory that the arrays of a call are to lie in. A sampler in another process has its own, and

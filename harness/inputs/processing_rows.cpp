@@ -102,7 +102,7 @@ reference::RowProcessing random_processing(std::mt19937_64& random, std::int64_t
   return row;
 }
 
-void mutation(reference::RowProcessing& row, ProcessingFault fault, std::span<float> logits) {
+void mutate(reference::RowProcessing& row, ProcessingFault fault, std::span<float> logits) {
   const auto vocab = static_cast<std::int32_t>(logits.size());
   const auto make_penalised = [&row] { row.repetition_penalty = 1.5F; };
   const auto word = [&row](std::int32_t id, std::int32_t length) {

@@ -45,6 +45,6 @@ reference::RowProcessing random_processing(std::mt19937_64& random, std::int64_t
                                            const ProcessingSteps& steps = {});
 
 /// Makes the row bad. `logits`: of the row, because an overflow needs a large one.
-void mutation(reference::RowProcessing& row, ProcessingFault fault, std::span<float> logits);
+void mutate(reference::RowProcessing& row, ProcessingFault fault, std::span<float> logits);
 
 }  // namespace fairdraw::harness

@@ -153,7 +153,7 @@ ProcessingArrays random_processing(std::uint64_t number, std::int64_t rows, std:
     given.push_back(random_processing(dice.engine(), vocab, steps));
     if (!faults || !dice.once_in(16)) continue;
     const auto fault = static_cast<int>(dice.between(1, kProcessingFaults - 1));
-    mutation(given.back(), static_cast<ProcessingFault>(fault), no_logits);
+    mutate(given.back(), static_cast<ProcessingFault>(fault), no_logits);
   }
   HistoryArrays form;
   form.prompt_mask = dice.once_in(4);

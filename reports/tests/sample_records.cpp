@@ -129,7 +129,7 @@ std::string nasty_text() {
 
 namespace {
 
-void mutation(harness::Evidence& evidence) {
+void mutate(harness::Evidence& evidence) {
   const std::string nasty = nasty_text();
   evidence.observed = evidence.expected = evidence.smallest = nasty;
   evidence.effect->name = evidence.decisive->statistic = nasty;
@@ -168,7 +168,7 @@ RunRecord nasty_record() {
     one.replay = nasty;
     one.filter = nasty;
     one.measures[nasty] = std::numeric_limits<double>::quiet_NaN();
-    if (has_something(one.evidence)) mutation(one.evidence);
+    if (has_something(one.evidence)) mutate(one.evidence);
   }
   return record;
 }

@@ -119,7 +119,7 @@ struct Decisive {
 
 /// A class of bug that would look like this.
 struct Suspect {
-  std::string bug;     ///< "lost lane", "temperature", ...: checks/suspects.h has all of them
+  std::string bug;     ///< "lost lane", "temperature", ...: suspects.h has all of them
   std::string reason;  ///< the observation that points there, in one sentence
 };
 

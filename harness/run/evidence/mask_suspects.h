@@ -1,5 +1,5 @@
 // What a wrong mask is the right one of: another parameter, or another definition. For
-// checks/mask.cpp and checks/tokens.cpp.
+// mask.cpp and tokens.cpp of checks/exact.
 #pragma once
 
 #include "harness/run/checks/check.h"

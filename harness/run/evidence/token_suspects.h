@@ -1,5 +1,5 @@
 // What a wrong token is the right one of: another seed, offset, number or row. For
-// checks/tokens.cpp.
+// checks/exact/tokens.cpp.
 #pragma once
 
 #include <cstdint>

@@ -168,9 +168,9 @@ struct FirstProcessingForAll : ModelSampler {
 };
 
 struct DraftsLeaveNoHistory : ModelSampler {
-  reference::SpeculationOutcome speculation_request(DraftedTokens& request) override {
+  reference::SpeculationOutcome verify_request(DraftedTokens& request) override {
     for (DistributionRow& row : request.target) row.processing = request.target.front().processing;
-    return ModelSampler::speculation_request(request);
+    return ModelSampler::verify_request(request);
   }
 };
 

@@ -89,9 +89,9 @@ struct Mutated : ModelSampler {
   Mutated(Change change, bool exact) : change_(std::move(change)) {
     description_.exact_integer = exact;
   }
-  reference::SpeculationOutcome speculation_request(DraftedTokens& request) override {
+  reference::SpeculationOutcome verify_request(DraftedTokens& request) override {
     change_(request);
-    return ModelSampler::speculation_request(request);
+    return ModelSampler::verify_request(request);
   }
 
  private:

@@ -1,7 +1,7 @@
 // The best sequences of beam search, read back from the history, on the GPU.
 //
-// Contract. As on the CPU (kernels/cpu/beam_result.cpp), by the same rules (beam_result_rules.h):
-// requests are independent, a bad one fails alone.
+// Contract. As on the CPU (kernels/serving/beam_result.cpp), by the same rules
+// (beam_result_rules.h): requests are independent, a bad one fails alone.
 //
 // Algorithm and cost. A block a request. All that may be chosen, at most 2 * kMaxBeamWidth
 // sequences, is ranked by counting: a sequence's place is the number of those that come before it,

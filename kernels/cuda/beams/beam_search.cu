@@ -1,8 +1,8 @@
 // One step of beam search on the GPU (fairdraw/beam_search.h).
 //
-// Contract. As on the CPU (kernels/cpu/beam_search.cpp), by the same rules (beam_rules.h): requests
-// are independent, a bad one fails alone. A request may count at most RowHeads::kMax candidates;
-// one that counts more fails with invalid_beam.
+// Contract. As on the CPU (kernels/serving/beam_search.cpp), by the same rules (beam_rules.h):
+// requests are independent, a bad one fails alone. A request may count at most RowHeads::kMax
+// candidates; one that counts more fails with invalid_beam.
 //
 // Algorithm and cost. Two small kernels around the row kernel, which filters every live beam's row
 // to its largest values and sums its weights (filter_rows.cuh): that is the cost of the call.

@@ -161,7 +161,7 @@ TEST(ProcessingAnswers, EveryFaultHasItsStatus) {
   const auto status_of = [](ProcessingFault fault) {
     std::vector<float> logits(40, 0.5F);
     RowProcessing row;
-    harness::mutation(row, fault, logits);
+    harness::mutate(row, fault, logits);
     return process(logits, row).status;
   };
   EXPECT_EQ(status_of(ProcessingFault::none), RowStatus::ok);
@@ -228,7 +228,7 @@ TEST(ProcessingAnswers, TheFirstFaultInTheStatedOrderCounts) {
     std::vector<float> logits(20, 0.5F);
     RowProcessing row;
     for (std::size_t i = order.size(); i-- > first;) {
-      harness::mutation(row, order[i].fault, logits);
+      harness::mutate(row, order[i].fault, logits);
       if (order[i].fault == ProcessingFault::none) logits[3] = std::nanf("");
     }
     EXPECT_EQ(process(logits, row).status, order[first].status) << "from " << first << " on";

@@ -81,9 +81,9 @@ ProcessedBatch random_batch(std::uint64_t number, std::size_t vocab) {
     RandomRow& row = batch.rows.back();
     batch.given.push_back(harness::random_processing(random, call.vocab, steps));
     if (random() % 8 == 0) {
-      harness::mutation(batch.given.back(),
-                        static_cast<ProcessingFault>(random() % harness::kProcessingFaults),
-                        row.logits);
+      harness::mutate(batch.given.back(),
+                      static_cast<ProcessingFault>(random() % harness::kProcessingFaults),
+                      row.logits);
     }
     const auto i = static_cast<std::int64_t>(r);
     call.set_parameters(i, row.parameters);

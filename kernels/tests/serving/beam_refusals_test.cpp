@@ -20,7 +20,7 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-/// Two requests; `mutate` breaks the second. The first must not notice.
+/// Two requests; `mutation` breaks the second. The first must not notice.
 void expect_status(RowStatus status, const std::function<void(BeamBatch&)>& mutation,
                    const std::vector<float>& second_row = {0, 1, 2}) {
   const BeamRules rules = rules_of(2, 4, {0});

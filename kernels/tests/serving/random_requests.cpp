@@ -72,7 +72,7 @@ BatchRequest random_request(harness::Dice& dice, const BatchStateOptions& option
   return request;
 }
 
-std::string mutation(BatchRequest& request, harness::Dice& dice, const BatchStateOptions& options) {
+std::string mutate(BatchRequest& request, harness::Dice& dice, const BatchStateOptions& options) {
   const auto vocab = static_cast<std::int32_t>(options.vocab);
   const std::int32_t no_token = dice.pick({-1, vocab, std::numeric_limits<std::int32_t>::min()});
   const float no_number = dice.pick({NAN, kInfinity, -1e30F});

@@ -13,8 +13,8 @@ namespace fairdraw::suites::batches {
 /// A request that a state of these options takes: every member is used in some of them.
 BatchRequest random_request(harness::Dice& dice, const BatchStateOptions& options);
 
-/// Makes one member of a good request bad: its name, as errors call it.
-std::string mutation(BatchRequest& request, harness::Dice& dice, const BatchStateOptions& options);
+/// Makes one member of a good request bad, and returns its name, as errors call it.
+std::string mutate(BatchRequest& request, harness::Dice& dice, const BatchStateOptions& options);
 
 /// Logits and rows for a step over a batch with `slots` slots in use. Ties, -inf, sometimes NaN or
 /// +inf in a row; sometimes offsets that are refused.

@@ -148,7 +148,7 @@ class Add : public Command {
     Dice d = dice();
     Arguments a{random_id(d), d.once_in(2) ? BatchState::kAnySlot : random_slot(d, model),
                 random_request(d, model.options()), ""};
-    if (d.once_in(6)) a.mutated = mutation(a.request, d, model.options());
+    if (d.once_in(6)) a.mutated = mutate(a.request, d, model.options());
     return a;
   }
   std::string name() const override { return "add"; }

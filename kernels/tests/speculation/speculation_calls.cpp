@@ -236,7 +236,7 @@ void lay_out(SpeculationCall& call, std::mt19937_64& random) {
       call.draft_lengths.push_back(random() % 24 == 0 ? no_fit[random() % 4] : fit);
     }
   }
-  // One begin that is out of its order mutates two requests at most.
+  // One begin that is out of its order makes two requests bad at most.
   if (!call.row_begins.empty() && random() % 6 == 0) {
     const std::int64_t wild[] = {-1, rows + 1, 0, std::numeric_limits<std::int64_t>::min(),
                                  std::numeric_limits<std::int64_t>::max()};

@@ -12,7 +12,7 @@
 namespace fairdraw::suites::fuzz {
 
 /// batch: one call of the sampler. chain: one verification of drafted chains, from probabilities.
-/// distribution: many draws from one row. verification: one of requests with drafts, from logits.
+/// distribution: many draws from one row. speculation: one of requests with drafts, from logits.
 enum class CaseKind { batch, chain, distribution, speculation };
 
 const char* to_string(CaseKind kind);

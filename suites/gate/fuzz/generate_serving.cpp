@@ -82,7 +82,7 @@ reference::RowProcessing generate_processing(Dice& dice, std::span<float> row, D
       harness::random_processing(dice.engine(), static_cast<std::int64_t>(row.size()));
   if (!dice.once_in(16)) return processing;
   const auto fault = static_cast<int>(dice.below(harness::kProcessingFaults - 1)) + 1;
-  harness::mutation(processing, static_cast<harness::ProcessingFault>(fault), row);
+  harness::mutate(processing, static_cast<harness::ProcessingFault>(fault), row);
   for (float& value : row) value = harness::rounded_to(dtype, value);
   return processing;
 }

@@ -69,9 +69,9 @@ struct MutantText {
   std::string unreachable_reason = {};
 };
 
-/// `mutate` sets what is wrong; it is called for each sampler made, so that what its steps remember
-/// is the sampler's own. integers: the sampler claims the exact arithmetic. distribution: it does
-/// not. generator: nor does it take seeds.
+/// `mutation` sets what is wrong; it is called for each sampler made, so that what its steps
+/// remember is the sampler's own. integers: the sampler claims the exact arithmetic. distribution:
+/// it does not. generator: nor does it take seeds.
 Mutant mutated_integers(MutantText text, std::function<void(Mutation&)> mutation);
 Mutant mutated_distribution(MutantText text, std::function<void(Mutation&)> mutation);
 Mutant mutated_generator(MutantText text, std::function<void(Mutation&)> mutation);

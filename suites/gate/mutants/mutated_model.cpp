@@ -130,9 +130,9 @@ std::string MutatedModel::run_speculation(const fairdraw_verification& speculati
   return ModelSampler::run_speculation(call);
 }
 
-reference::SpeculationOutcome MutatedModel::speculation_request(harness::DraftedTokens& request) {
+reference::SpeculationOutcome MutatedModel::verify_request(harness::DraftedTokens& request) {
   if (mutation_.drafted && request.status == RowStatus::ok) mutation_.drafted(request);
-  reference::SpeculationOutcome outcome = ModelSampler::speculation_request(request);
+  reference::SpeculationOutcome outcome = ModelSampler::verify_request(request);
   if (mutation_.verified) mutation_.verified(outcome, request);
   return outcome;
 }

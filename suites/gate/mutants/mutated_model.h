@@ -133,7 +133,7 @@ class MutatedModel final : public harness::ModelSampler {
                                  std::span<const std::uint64_t> accept_words,
                                  std::span<const std::uint64_t> recover_words,
                                  std::uint64_t bonus_word) override;
-  reference::SpeculationOutcome speculation_request(harness::DraftedTokens& request) override;
+  reference::SpeculationOutcome verify_request(harness::DraftedTokens& request) override;
   void finish(const fairdraw_batch& batch) override;
 
  private:

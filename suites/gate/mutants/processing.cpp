@@ -32,7 +32,7 @@ std::function<void(Mutation&)> changed(Change change) {
   };
 }
 
-/// The same where nothing is wrong with the row: a mutant is not to mutate statuses by the way.
+/// The same where nothing is wrong with the row: a mutant is not to change statuses by the way.
 std::function<void(Mutation&)> changed_good(const Change& change) {
   return changed([change](RowProcessing& processing, Row& row) {
     const auto status = reference::process_row(row.logits, {}, processing).status;

@@ -265,7 +265,7 @@ using Change =
                  void (*)(fairdraw_verification&, Storage&)>;
 
 // How the gate is to find it: by the model's tokens, or by the distribution of what is emitted
-// (then the mutant does not claim the arithmetic, and is called verify-distribution-NAME).
+// (then the mutant does not claim the arithmetic, and is called verify-law-NAME).
 enum class Found { by_tokens, by_distribution, by_both };
 
 struct Wrong {

@@ -1,5 +1,5 @@
-// Draws of one row, counted against what its distribution is sure of. For checks/chi_squared.cpp,
-// checks/binomial.cpp and checks/bets.cpp.
+// Draws of one row, counted against what its distribution is sure of. For chi_squared.cpp,
+// binomial.cpp and bets.cpp of checks/statistical.
 #pragma once
 
 #include <cstdint>

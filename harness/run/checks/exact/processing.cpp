@@ -323,10 +323,10 @@ void expect_statuses(const CheckInput& input, const Request& good, CheckOutcome&
   for (int fault = 1; fault < kProcessingFaults && !outcome.failed(); ++fault) {
     const std::int64_t bad = fault % good.rows;
     Request request = good;
-    mutation(request.processing[static_cast<std::size_t>(bad)], static_cast<ProcessingFault>(fault),
-             std::span(request.logits)
-                 .subspan(static_cast<std::size_t>(bad * good.vocab),
-                          static_cast<std::size_t>(good.vocab)));
+    mutate(request.processing[static_cast<std::size_t>(bad)], static_cast<ProcessingFault>(fault),
+           std::span(request.logits)
+               .subspan(static_cast<std::size_t>(bad * good.vocab),
+                        static_cast<std::size_t>(good.vocab)));
     // The largest float is none of the narrow types.
     for (float& x : request.logits) x = rounded_to(request.dtype, x);
     const RowStatus status = model_of(request, bad).status;

@@ -1,5 +1,5 @@
 // Calls that must give tokens which are known already: each row's in a batch of its own. For
-// checks/replay.cpp and its parts.
+// replay.cpp and its parts.
 #pragma once
 
 #include <cstdint>

@@ -57,7 +57,7 @@ std::int32_t draft_token(const std::vector<float>& draft, const CounterRandom& r
   return anywhere ? static_cast<std::int32_t>(random.below(draft.size(), 2)) : drawn;
 }
 
-void mutation(ChainRequest& request, std::int64_t chain, const CounterRandom& random) {
+void mutate(ChainRequest& request, std::int64_t chain, const CounterRandom& random) {
   const auto n = static_cast<std::uint64_t>(request.num_draft_tokens);
   const auto at = static_cast<std::uint64_t>(chain);
   const auto vocab = static_cast<std::uint64_t>(request.vocab);
@@ -134,7 +134,7 @@ ChainRequest make_chains(const CheckInput& input, std::int64_t first, std::int64
     }
     request.seed.push_back(random.word(0));
     request.offset.push_back(offset_of(first + chain, random.substream(1000)));
-    if (random.below(16, 1) == 0) mutation(request, chain, random.substream(1001));
+    if (random.below(16, 1) == 0) mutate(request, chain, random.substream(1001));
   }
   return request;
 }

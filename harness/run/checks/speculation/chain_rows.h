@@ -1,4 +1,4 @@
-// Chains of drafted tokens for checks/chain.cpp: rows that meet in every way, and some that fail.
+// Chains of drafted tokens for chain.cpp: rows that meet in every way, and some that fail.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Tables of what becomes of drafted tokens, with their expected probabilities. For
-// checks/chain_distribution.cpp and checks/speculation_distribution.cpp.
+// chain_distribution.cpp, speculation_distribution.cpp and tree_distribution.cpp.
 #pragma once
 
 #include <cstddef>

@@ -62,7 +62,7 @@ void mutate_request(SpeculationRequest& request, std::int64_t drafts, const Coun
   const std::int32_t outside[] = {-1, static_cast<std::int32_t>(vocab),
                                   std::numeric_limits<std::int32_t>::max(),
                                   std::numeric_limits<std::int32_t>::min()};
-  // Rows and places of this request: the padding after them is not the request's to mutate.
+  // Rows and places of this request, without the padding after them.
   const bool padded = request.row_begins.empty();
   const std::size_t rows = static_cast<std::size_t>(padded ? kMaxDrafts + 1 : drafts + 1);
   const std::size_t first_row = request.target.size() / vocab - rows;
@@ -102,8 +102,8 @@ void mutate_request(SpeculationRequest& request, std::int64_t drafts, const Coun
       const std::size_t row = first_row + random.below(n + 1, 1);
       // Of all but the last one, which is no fault of every dtype.
       const auto fault = static_cast<int>(random.below(kProcessingFaults - 2, 2)) + 1;
-      mutation(request.processing[row], static_cast<ProcessingFault>(fault),
-               std::span(request.target).subspan(row * vocab, vocab));
+      mutate(request.processing[row], static_cast<ProcessingFault>(fault),
+             std::span(request.target).subspan(row * vocab, vocab));
       return;
     }
     default:
@@ -238,8 +238,8 @@ SpeculationRequest make_speculations(const CheckInput& input, std::int64_t first
         }
       }
       const bool drafted = i < drafts;
-      // Distributions of a tree are parallel to all rows of the target; those of leaves are mutated
-      // later.
+      // Distributions of a tree are parallel to all rows of the target; those of leaves are made
+      // bad later.
       if (shape.distribution != DraftLaw::none && (shape.trees || i + 1 < rows)) {
         std::vector<float> draft = padding;
         if (drafted) {

@@ -1,5 +1,5 @@
 // Sequences of draws that a sampler promises to be independent, by axis of its contract. For
-// checks/streams.cpp.
+// streams.cpp.
 #pragma once
 
 #include <cstdint>

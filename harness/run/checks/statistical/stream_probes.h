@@ -1,5 +1,5 @@
 // What repeats in short sequences of tokens from a flat distribution over a large vocabulary, where
-// nothing should: the cheapest proof that random bits are shared. For checks/streams.cpp.
+// nothing should: the cheapest proof that random bits are shared. For streams.cpp.
 //
 // Let every draw be independent of all others, and no token more likely than m. Then, by union
 // bounds over the places where something could repeat:

@@ -43,9 +43,13 @@ int main(int argc, char** argv) {
       }
     } else {
       std::ifstream archive(argv[i]);
+      if (!archive) {  // a corpus that is not found must not pass
+        std::printf("cannot read %s\n", argv[i]);
+        return 1;
+      }
       for (std::string line; std::getline(archive, line); ++inputs) run(bytes_of(line));
     }
   }
   std::printf("%zu inputs\n", inputs);
-  return inputs > 0 ? 0 : 1;  // a corpus that is not found must not pass
+  return inputs > 0 ? 0 : 1;  // nor an empty one
 }
