@@ -85,10 +85,14 @@ void mutate(Dice& dice, ProcessingArrays& arrays, std::int64_t vocab) {
     }
     case 2: {  // -inf is a good bias
       const float bad = dice.pick({kNan, kInfinity, 0x1.000002p64F, -0x1.000002p64F});
+      if (dice.once_in(4)) {
+        replace_one(dice, arrays.bias_values, bad);
+        break;
+      }
       replace_one(dice,
                   *dice.pick({&arrays.repetition_penalty, &arrays.frequency_penalty,
-                              &arrays.presence_penalty, &arrays.bias_values}),
-                  bad);
+                              &arrays.presence_penalty}),
+                  dice.once_in(5) ? -kInfinity : bad);
       break;
     }
     case 3:
@@ -115,7 +119,7 @@ OwnedCall random_call(std::uint64_t number, std::int64_t rows, std::int64_t voca
   call.allowed_stride = (vocab + 31) / 32 + dice.between(0, 2);
   if (banned) call.allowed.assign(static_cast<std::size_t>(rows * call.allowed_stride), ~0U);
   const bool padded = dice.once_in(3);
-  const ParameterOptions options{.faults = dice.once_in(2)};
+  const ParameterOptions options{.faults = dice.once_in(2), .dense = true};
   for (std::int64_t row = 0; row < rows; ++row) {
     std::vector<float> logits = random_logits(dice, vocab, call.dtype);
     call.set_parameters(row, random_parameters(dice, logits, options));
@@ -161,6 +165,10 @@ ProcessingArrays random_processing(std::uint64_t number, std::int64_t rows, std:
   form.grown = dice.once_in(2);
   form.gap = dice.between(0, 2);
   ProcessingArrays arrays = pack(given, vocab, form);
+  const bool any_bits = dice.once_in(2);
+  for (std::uint32_t& word : arrays.prompt_mask) {
+    if (any_bits && dice.once_in(8)) word = static_cast<std::uint32_t>(dice.below(1ULL << 32));
+  }
   for (std::int32_t& count : arrays.output_counts) {
     if (dice.once_in(50)) count = static_cast<std::int32_t>(dice.below(5));
   }

@@ -101,9 +101,14 @@ RowParameters random_parameters(Dice& dice, std::vector<float>& row,
   const auto vocab = static_cast<std::int64_t>(row.size());
   RowParameters parameters;
   if (!dice.once_in(3)) parameters.temperature = any_temperature(dice, options.faults);
-  if (dice.once_in(2)) parameters.top_k = any_top_k(dice, vocab, options.faults);
-  if (dice.once_in(2)) parameters.top_p = any_unit_parameter(dice, options.faults);
-  if (dice.once_in(3)) parameters.min_p = any_unit_parameter(dice, options.faults);
+  // Dense: a filter is left out once in so many rows; else it is on once in so many. A third of
+  // what any_top_k gives is off.
+  const auto is_on = [&](std::uint64_t left_out, std::uint64_t given) {
+    return options.dense ? !dice.once_in(left_out) : dice.once_in(given);
+  };
+  if (is_on(16, 2)) parameters.top_k = any_top_k(dice, vocab, options.faults);
+  if (is_on(4, 2)) parameters.top_p = any_unit_parameter(dice, options.faults);
+  if (is_on(3, 3)) parameters.min_p = any_unit_parameter(dice, options.faults);
   const std::vector<float> sorted = ranked(row);
   if (sorted.empty() || dice.once_in(2)) return parameters;
 

@@ -31,6 +31,7 @@ std::vector<float> random_probabilities(Dice& dice, std::int64_t vocab,
 struct ParameterOptions {
   bool probabilities = false;  ///< the row holds them, not logits
   bool faults = true;          ///< a parameter outside of its range in one row of twenty
+  bool dense = false;          ///< most filters on, so that a third of the rows have all three
 };
 
 /// Parameters for such a row: half of them aim at its ties, gaps and masses, and may change it.

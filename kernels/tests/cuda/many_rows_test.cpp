@@ -60,7 +60,7 @@ const Rows kWide{
 void make_row(const Rows& rows, std::uint64_t number, OwnedCall& call, std::int64_t row) {
   Dice dice = dice_of(rows.stream, number, static_cast<std::uint64_t>(row) + 1);
   std::vector<float> logits = harness::random_logits(dice, call.vocab, call.dtype);
-  call.set_parameters(row, harness::random_parameters(dice, logits));
+  call.set_parameters(row, harness::random_parameters(dice, logits, {.dense = true}));
   call.set_row(row, logits.data());  // which the parameters may have changed
   call.seed.set(row) = harness::random_seed(dice);
   call.offset.set(row) = dice.once_in(2) ? harness::random_seed(dice) : dice.below(100);

@@ -10,7 +10,7 @@ RandomRow random_row_of(std::uint64_t number, std::size_t vocab) {
   RandomRow row;
   row.number = number;
   row.logits = harness::random_logits(dice, static_cast<std::int64_t>(vocab));
-  row.parameters = harness::random_parameters(dice, row.logits, {.faults = false});
+  row.parameters = harness::random_parameters(dice, row.logits, {.faults = false, .dense = true});
   if (dice.once_in(4))
     row.allowed = harness::random_allowed(dice, static_cast<std::int64_t>(vocab));
   row.tie_rule = dice.pick({TieRule::keep_all, TieRule::lowest_id});
