@@ -24,6 +24,10 @@ struct SampleOptions {
   bool reports_statuses = false;  ///< of a call without tokens: row_logprobs writes them
 };
 
+/// No error, and `path` made definite where the device leaves no choice (best is block where there
+/// are no clusters); or why the call cannot run here. Defined in availability.cpp.
+Error check_path(Path& path);
+
 /// Defined in sample.cpp, as check_batch is.
 Error sample_rows(const SampleRequest& request, const SampleResult& result,
                   const Execution& execution, const SampleOptions& options);

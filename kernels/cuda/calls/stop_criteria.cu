@@ -20,6 +20,7 @@
 #include <cstdint>
 
 #include "common/stop_rules.h"
+#include "cuda/calls/sample_rows.h"
 #include "cuda/device/device_pointers.h"
 #include "cuda/device/row_launch.h"
 #include "fairdraw/cuda_stop_criteria.h"

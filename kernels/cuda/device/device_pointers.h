@@ -14,10 +14,6 @@
 
 namespace fairdraw::cuda {
 
-/// No error, and `path` made definite where the device leaves no choice (best is block where there
-/// are no clusters); or why the call cannot run here. Defined in availability.cu.
-Error check_path(Path& path);
-
 /// Lets this thread load code while it, or another thread, captures a stream: for what is asked of
 /// a device once.
 class RelaxedCapture {

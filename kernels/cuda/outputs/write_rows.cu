@@ -106,4 +106,11 @@ cudaError_t write_rows(const RowsOutputTask& task, cudaStream_t stream) {
                          stream, task, blocks_a_row);
 }
 
+cudaError_t compiled_capability(int& capability) {
+  cudaFuncAttributes attributes{};
+  const cudaError_t answer = cudaFuncGetAttributes(&attributes, write_rows_kernel);
+  capability = attributes.ptxVersion;
+  return answer;
+}
+
 }  // namespace fairdraw::cuda

@@ -23,4 +23,9 @@ struct RowsOutputTask {
 /// Enqueues the kernel; at least one row. Returns the launch's error.
 cudaError_t write_rows(const RowsOutputTask& task, cudaStream_t stream);
 
+/// The compute capability, 10 * major + minor, that this kernel's code was compiled for: all are
+/// compiled alike. Asked of this one because a module of its own would be loaded first, and then
+/// the row filter's code lies where it costs a single row 11 % (top_k 50, float32, an H200).
+cudaError_t compiled_capability(int& capability);
+
 }  // namespace fairdraw::cuda

@@ -2,21 +2,21 @@
 //
 // A path needs the device and the code: the compute capability, and machine code or PTX of this
 // build that was compiled for it. A build for compute capability 8.0 alone runs on 9.0 too, but its
-// code has no clusters. The code's version is asked of an empty kernel; all are compiled alike.
+// code has no clusters. The code's version is asked of one kernel; all are compiled alike.
 #include <array>
 #include <atomic>
 #include <cstdint>
 
 #include "common/arguments.h"
+#include "cuda/calls/sample_rows.h"
 #include "cuda/device/device_pointers.h"
+#include "cuda/outputs/write_rows.h"
 
 namespace fairdraw::cuda {
 namespace {
 
 constexpr int kSmallestCapability = 80;         // 10 * major + minor
 constexpr int kSmallestClusterCapability = 90;  // thread-block clusters
-
-__global__ void empty_kernel() {}
 
 /// What is known of a device.
 struct DeviceCode {
@@ -36,9 +36,7 @@ DeviceCode ask(int device) {
   found.capability = 10 * major + minor;
   if (found.error != cudaSuccess || found.capability < kSmallestCapability) return found;
   const RelaxedCapture relaxed;
-  cudaFuncAttributes attributes{};
-  found.error = cudaFuncGetAttributes(&attributes, empty_kernel);
-  found.compiled = attributes.ptxVersion;
+  found.error = compiled_capability(found.compiled);
   return found;
 }
 
