@@ -275,6 +275,21 @@ void expect_row(const Row& row, const RealDistribution& distribution) {
   EXPECT_EQ(distribution.support_high, row.kept);
 }
 
+TEST(Profiles, HaveTheirNames) {
+  EXPECT_EQ(std::vector<std::string>(profile_names().begin(), profile_names().end()),
+            (std::vector<std::string>{"fairdraw", "vllm_torch", "vllm_triton", "flashinfer",
+                                      "flashinfer_fast", "flashinfer_joint", "sglang",
+                                      "sglang_torch", "trtllm_torch", "trtllm_vanilla",
+                                      "trtllm_fused", "trtllm_legacy", "max_gpu", "max_cpu",
+                                      "llamacpp", "llamacpp_backend", "hf", "rosellm"}));
+  for (const std::string& name : profile_names()) {
+    ASSERT_NE(find_profile(name), nullptr);
+    EXPECT_EQ(find_profile(name)->name, name);
+  }
+  EXPECT_EQ(find_profile("fairdraw "), nullptr);
+  EXPECT_EQ(find_profile(""), nullptr);
+}
+
 TEST(EngineProfiles, KeepWhatTheirTopKKeeps) {
   for (const Row& row : kTopKRows) {
     expect_row(row, real_oracle_from_probs(row.values, row.parameters, exactly(row.profile)));

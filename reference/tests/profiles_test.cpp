@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <string>
 #include <vector>
 
 #include "reference/real_oracle.h"
@@ -39,21 +38,6 @@ RealDistribution distribution_of(std::vector<float> probs, RowParameters paramet
                                  const Semantics& semantics) {
   if (parameters.top_k == 0) parameters.top_k = static_cast<std::int32_t>(probs.size());
   return real_oracle_from_probs(probs, parameters, semantics);
-}
-
-TEST(Profiles, HaveTheirNames) {
-  EXPECT_EQ(std::vector<std::string>(profile_names().begin(), profile_names().end()),
-            (std::vector<std::string>{"fairdraw", "vllm_torch", "vllm_triton", "flashinfer",
-                                      "flashinfer_fast", "flashinfer_joint", "sglang",
-                                      "sglang_torch", "trtllm_torch", "trtllm_vanilla",
-                                      "trtllm_fused", "trtllm_legacy", "max_gpu", "max_cpu",
-                                      "llamacpp", "llamacpp_backend", "hf", "rosellm"}));
-  for (const std::string& name : profile_names()) {
-    ASSERT_NE(find_profile(name), nullptr);
-    EXPECT_EQ(find_profile(name)->name, name);
-  }
-  EXPECT_EQ(find_profile("fairdraw "), nullptr);
-  EXPECT_EQ(find_profile(""), nullptr);
 }
 
 TEST(Profiles, DecideEqualityAtTheBoundaryOfTopP) {
