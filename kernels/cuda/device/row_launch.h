@@ -27,7 +27,7 @@ struct ClusterLaunch {
   ClusterLaunch(const ClusterLaunch&) = delete;  // `config` points to `attributes`
   ClusterLaunch& operator=(const ClusterLaunch&) = delete;
 
-  /// Lets the kernel start before the stream's kernel before it has ended, for which it waits
+  /// Lets the kernel start while the stream's previous kernel still runs; it waits for that one
   /// itself (compute capability 9.0). Called once at most.
   void start_early() {
     cudaLaunchAttribute& early = attributes[config.numAttrs++];
