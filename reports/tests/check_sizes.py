@@ -4,10 +4,12 @@
 Usage: check_sizes.py --root ROOT. Prints what `./fairdraw test --sizes` prints, and fails where
 - a stage that a night runs is missing for a change: every kind of check must be seen by a change;
 - a test is made smaller and the list does not name its file, or names a file that is not there;
-- a CMake file gives label `long` (sanitizers run those tests at night alone) and is not named.
+- a CMake file gives label `long` (sanitizers run those tests at night alone) and is not named, or
+  the test preset of a change does not leave that label out.
 """
 
 import argparse
+import json
 import re
 import subprocess
 import sys
@@ -70,6 +72,12 @@ def complaints(root: Path, text: str) -> list[str]:
     for path in sorted(sources_with_long_tests(root)):
         if not re.search(rf"^{re.escape(path)}:\d+:", text, re.MULTILINE):
             wrong.append(f"{path} has tests with label long, and the list does not say so")
+    presets = json.loads((root / "CMakePresets.json").read_text(encoding="utf-8"))["testPresets"]
+    for preset, leaves_out in (("asan-change", True), ("asan", False)):
+        filters = next(entry for entry in presets if entry["name"] == preset).get("filter", {})
+        excluded = filters.get("exclude", {}).get("label", "nightly")
+        if bool(re.search(excluded, "long")) != leaves_out:
+            wrong.append(f"preset {preset} excludes label '{excluded}'")
     return wrong
 
 
