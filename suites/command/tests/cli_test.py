@@ -154,76 +154,6 @@ class CommandLine(CommandLineCase):
             lines = self.run_fairdraw("list", what).stdout.splitlines()
             self.assertEqual(len(lines), len(entries))
 
-    def verify(self, folder, *more):
-        return self.run_fairdraw("verify", "--suite", "smoke", "--seed", "11", "--case",
-                                 "*/v31/*", "--report", self.path(folder), *more)
-
-    def test_same_seed_same_report_whatever_the_jobs(self):
-        first = self.verify("first", "--jobs", "1")
-        self.assertEqual(first.returncode, 0, first.stdout + first.stderr)
-        self.assertEqual(self.verify("second", "--jobs", "3").returncode, 0)
-        report = self.report("first")
-        self.assertEqual(report, self.report("second"))
-        self.assertEqual(report["summary"]["failed"], 0)
-        self.assertGreater(report["summary"]["passed"], 5)
-        self.assertEqual(report["seed"], {"value": "11", "source": "--seed 11"})
-        for name in ["index.html", "junit.xml", "summary.md"]:
-            self.assertTrue(os.path.getsize(os.path.join(self.path("first"), name)) > 0)
-        again = self.run_fairdraw("report", os.path.join(self.path("first"), "report.json"),
-                                  self.path("again"))
-        self.assertEqual(again.returncode, 0, again.stderr)
-        for name in ["report.json", "index.html", "junit.xml", "summary.md"]:
-            with open(os.path.join(self.path("first"), name), "rb") as one:
-                with open(os.path.join(self.path("again"), name), "rb") as other:
-                    self.assertEqual(one.read(), other.read(), name)
-
-    def test_shards_make_the_whole(self):
-        self.assertEqual(self.verify("whole").returncode, 0)
-        cases = {}
-        for shard in (1, 2):
-            self.assertEqual(self.verify("part", "--shard", f"{shard}/2").returncode, 0)
-            for entry in self.report("part")["cases"]:
-                self.assertNotIn((entry["id"], entry["sampler"]), cases)
-                cases[entry["id"], entry["sampler"]] = entry
-        whole = {(entry["id"], entry["sampler"]): entry for entry in self.report("whole")["cases"]}
-        self.assertEqual(cases, whole)
-
-    def record(self, folder):
-        return os.path.join(self.path(folder), "report.json")
-
-    def edited(self, name, folder, change):
-        """The path of a record of `folder` after `change`."""
-        with open(self.record(folder), encoding="utf-8") as file:
-            record = json.load(file)
-        change(record)
-        with open(self.path(name), "w", encoding="utf-8") as file:
-            json.dump(record, file)
-        return self.path(name)
-
-    def test_merge_joins_shards_to_the_run_without_shards(self):
-        self.assertEqual(self.verify("whole").returncode, 0)
-        shards = []
-        for shard in (2, 1, 3):
-            self.assertEqual(self.verify(str(shard), "--shard", f"{shard}/3").returncode, 0)
-            shards.append(self.record(str(shard)))
-        result = self.run_fairdraw("merge", *shards, "--report", self.path("merged"))
-        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
-        self.assertEqual(self.report("merged"), self.report("whole"))
-        self.assertTrue(os.path.getsize(os.path.join(self.path("merged"), "index.html")) > 0)
-
-        self.expect_usage_error("merge", *shards[:2], "--report", self.path("x"),
-                                says=["1 of 3 shards are missing: 3/3"])
-        self.expect_usage_error("merge", *shards, shards[0], "--report", self.path("x"),
-                                says=["are both shard 2/3"])
-        other = self.edited("other.json", "2", lambda record: record["seed"].update(value="12"))
-        self.expect_usage_error("merge", other, *shards[1:], "--report", self.path("x"),
-                                says=["other.json", "are not of one run: seed '12", "'11"])
-        other = self.edited("other.json", "2", lambda record: record.update(commit="f" * 40))
-        self.expect_usage_error("merge", other, *shards[1:], "--report", self.path("x"),
-                                says=["other.json", "commit"])
-        self.expect_usage_error("merge", self.path("none.json"), says=["none.json"])
-        self.assertFalse(os.path.exists(self.path("x")))
-
     def test_records_that_cannot_be_read(self):
         self.assertEqual(self.verify("base").returncode, 0)
         good = self.record("base")
@@ -499,7 +429,8 @@ class CommandLine(CommandLineCase):
 
 
 class LongRuns(CommandLineCase):
-    """Runs of many draws: under sanitizers five minutes each, so that only a night has them there."""
+    """Runs of many draws, or several runs: under sanitizers minutes each, so that only a night has
+    them there."""
 
     def test_calibrate_writes_rows(self):
         rows = self.path("calibration.json")
@@ -529,6 +460,60 @@ class LongRuns(CommandLineCase):
         self.assertEqual(replayed.returncode, 1, replayed.stdout + replayed.stderr)
         self.expect_usage_error("verify", "--sampler", "mutant:lane-of-32-lots",
                                 says=["'lane-of-32-lost'"])
+
+    def test_same_seed_same_report_whatever_the_jobs(self):
+        first = self.verify("first", "--jobs", "1")
+        self.assertEqual(first.returncode, 0, first.stdout + first.stderr)
+        self.assertEqual(self.verify("second", "--jobs", "3").returncode, 0)
+        report = self.report("first")
+        self.assertEqual(report, self.report("second"))
+        self.assertEqual(report["summary"]["failed"], 0)
+        self.assertGreater(report["summary"]["passed"], 5)
+        self.assertEqual(report["seed"], {"value": "11", "source": "--seed 11"})
+        for name in ["index.html", "junit.xml", "summary.md"]:
+            self.assertTrue(os.path.getsize(os.path.join(self.path("first"), name)) > 0)
+        again = self.run_fairdraw("report", os.path.join(self.path("first"), "report.json"),
+                                  self.path("again"))
+        self.assertEqual(again.returncode, 0, again.stderr)
+        for name in ["report.json", "index.html", "junit.xml", "summary.md"]:
+            with open(os.path.join(self.path("first"), name), "rb") as one:
+                with open(os.path.join(self.path("again"), name), "rb") as other:
+                    self.assertEqual(one.read(), other.read(), name)
+
+    def test_shards_make_the_whole(self):
+        self.assertEqual(self.verify("whole").returncode, 0)
+        cases = {}
+        for shard in (1, 2):
+            self.assertEqual(self.verify("part", "--shard", f"{shard}/2").returncode, 0)
+            for entry in self.report("part")["cases"]:
+                self.assertNotIn((entry["id"], entry["sampler"]), cases)
+                cases[entry["id"], entry["sampler"]] = entry
+        whole = {(entry["id"], entry["sampler"]): entry for entry in self.report("whole")["cases"]}
+        self.assertEqual(cases, whole)
+
+    def test_merge_joins_shards_to_the_run_without_shards(self):
+        self.assertEqual(self.verify("whole").returncode, 0)
+        shards = []
+        for shard in (2, 1, 3):
+            self.assertEqual(self.verify(str(shard), "--shard", f"{shard}/3").returncode, 0)
+            shards.append(self.record(str(shard)))
+        result = self.run_fairdraw("merge", *shards, "--report", self.path("merged"))
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertEqual(self.report("merged"), self.report("whole"))
+        self.assertTrue(os.path.getsize(os.path.join(self.path("merged"), "index.html")) > 0)
+
+        self.expect_usage_error("merge", *shards[:2], "--report", self.path("x"),
+                                says=["1 of 3 shards are missing: 3/3"])
+        self.expect_usage_error("merge", *shards, shards[0], "--report", self.path("x"),
+                                says=["are both shard 2/3"])
+        other = self.edited("other.json", "2", lambda record: record["seed"].update(value="12"))
+        self.expect_usage_error("merge", other, *shards[1:], "--report", self.path("x"),
+                                says=["other.json", "are not of one run: seed '12", "'11"])
+        other = self.edited("other.json", "2", lambda record: record.update(commit="f" * 40))
+        self.expect_usage_error("merge", other, *shards[1:], "--report", self.path("x"),
+                                says=["other.json", "commit"])
+        self.expect_usage_error("merge", self.path("none.json"), says=["none.json"])
+        self.assertFalse(os.path.exists(self.path("x")))
 
 
 if __name__ == "__main__":

@@ -46,6 +46,22 @@ class CommandLineCase(unittest.TestCase):
         for word in says:
             self.assertIn(word, result.stderr)
 
+    def verify(self, folder, *more):
+        return self.run_fairdraw("verify", "--suite", "smoke", "--seed", "11", "--case",
+                                 "*/v31/*", "--report", self.path(folder), *more)
+
+    def record(self, folder):
+        return os.path.join(self.path(folder), "report.json")
+
+    def edited(self, name, folder, change):
+        """The path of a record of `folder` after `change`."""
+        with open(self.record(folder), encoding="utf-8") as file:
+            record = json.load(file)
+        change(record)
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            json.dump(record, file)
+        return self.path(name)
+
     def report(self, folder):
         with open(os.path.join(self.path(folder), "report.json"), encoding="utf-8") as file:
             report = json.load(file)
