@@ -54,7 +54,7 @@ def sources_with_long_tests(root: Path) -> set[str]:
         path.relative_to(root).as_posix()
         for folder in SOURCES
         for path in (root / folder).rglob("CMakeLists.txt")
-        if re.search(r"LABELS[^)]*\blong\b", path.read_text(encoding="utf-8"))
+        if re.search(r"LABELS[^)]*\b(long|LONG)\b", path.read_text(encoding="utf-8"))
     }
 
 

@@ -22,7 +22,7 @@ namespace {
 // A call takes less than to start threads: they are for one call of 16.
 constexpr Execution kOneThread{CpuTarget::best, 1};
 
-std::uint64_t calls_in_a_test() { return is_reduced() ? 2000 : 6000; }
+std::uint64_t calls_in_a_test() { return is_reduced() ? 3000 : 6000; }
 
 std::int64_t vocab_of(std::uint64_t number) {
   constexpr std::array<std::int64_t, 8> kVocabs = {1, 2, 5, 31, 33, 64, 130, 257};
