@@ -82,6 +82,10 @@ void annotate(const char* kind, const char* what, const std::vector<Group>& grou
 
 std::string to_annotations(const harness::RunRecord& record) {
   std::string text;
+  if (!record.incomplete.empty()) {
+    text += fmt::format("::error title=fairdraw: the run is incomplete::{}\n",
+                        command_text(record.incomplete, false));
+  }
   annotate(
       "error", "is red", by_check(red_cases(record)),
       [](const harness::CaseRecord& one) {

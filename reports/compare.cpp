@@ -26,6 +26,7 @@ std::string title(const RunRecord& record) {
   text += fmt::format(", {}", record.suite);
   if (!record.selection.empty()) text += fmt::format(", cases {}", record.selection);
   if (record.shard != "1/1") text += fmt::format(", shard {}", record.shard);
+  if (!record.incomplete.empty()) text += fmt::format(", incomplete: {}", record.incomplete);
   return text + fmt::format(", seed {}", record.seed);
 }
 
@@ -127,6 +128,7 @@ Comparison compare(const RunRecord& base, const RunRecord& head) {
   Comparison comparison;
   comparison.base = title(base);
   comparison.head = title(head);
+  comparison.incomplete = !head.incomplete.empty();
   const bool same_choice =
       base.suite == head.suite && base.selection == head.selection && base.shard == head.shard;
   const auto before = by_key(base), after = by_key(head);
@@ -167,7 +169,8 @@ Comparison compare(const std::vector<harness::BenchmarkRecord>& base,
     }
     ++comparison.compared;
     const harness::BenchmarkRecord& now = *found->second;
-    const bool floors = row.floor_microseconds > 0 && now.floor_microseconds > 0;
+    const bool floors = row.floor_microseconds > 0 && now.floor_microseconds > 0 &&
+                        std::isfinite(row.ratio) && std::isfinite(now.ratio);
     const double one = floors ? row.ratio : row.microseconds;
     const double other = floors ? now.ratio : now.microseconds;
     if (!(std::abs(other - one) > tolerance * one)) continue;

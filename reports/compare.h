@@ -39,9 +39,13 @@ struct Comparison {
   std::vector<EffectChange> effects;
   std::vector<SpeedChange> speeds;
   std::uint64_t compared = 0;  ///< cases, or rows, that both have
+  bool incomplete = false;     ///< the head ended before all of its cases were run
 
   std::uint64_t changes() const { return verdicts.size() + effects.size() + speeds.size(); }
   std::uint64_t regressions() const;
+  /// False where no regression does not mean that there is none: the two have nothing in common,
+  /// or the head is incomplete.
+  bool says_something() const { return compared > 0 && !incomplete; }
 };
 
 /// Runs. A regression is a case that passed and does not, or is gone though both runs chose the

@@ -20,6 +20,13 @@ std::string verdict_text(const std::optional<Verdict>& verdict) {
 
 std::string headline(const Comparison& comparison) {
   const std::uint64_t worse = comparison.regressions(), all = comparison.changes();
+  if (worse == 0 && comparison.incomplete) {
+    return fmt::format("The head is incomplete: nothing is known of the rest. {} compared.",
+                       grouped(comparison.compared));
+  }
+  if (worse == 0 && comparison.compared == 0) {
+    return "Nothing was compared: base and head have nothing in common.";
+  }
   if (all == 0) {
     return fmt::format("No change in {} compared.", grouped(comparison.compared));
   }
@@ -96,8 +103,11 @@ std::string to_html(const Comparison& comparison) {
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
       "<title>fairdraw: comparison</title>\n<style>{}</style></head>\n<body><main>\n"
       "<h1 class=\"{}\">{}</h1>\n<dl><dt>Base</dt><dd>{}</dd><dt>Head</dt><dd>{}</dd></dl>\n",
-      kStyle, comparison.regressions() > 0 ? "failed" : "passed", html_text(headline(comparison)),
-      html_text(comparison.base), html_text(comparison.head));
+      kStyle,
+      comparison.regressions() > 0  ? "failed"
+      : comparison.says_something() ? "passed"
+                                    : "underpowered",
+      html_text(headline(comparison)), html_text(comparison.base), html_text(comparison.head));
   const std::vector<Row> rows = rows_of(comparison);
   if (!rows.empty()) {
     text +=

@@ -34,7 +34,7 @@ void for_each_point(ObjectReader& reader, const std::string& key, std::size_t wi
 
 harness::Profile profile_of(ObjectReader& reader) {
   harness::Profile profile;
-  profile.axis = reader.text("axis");
+  profile.axis = reader.choice("axis", {"rank", "id", "lane"});
   profile.modulus = reader.count("modulus");
   profile.draws = reader.count("draws");
   for_each_point(reader, "bins", 4, [&profile](const Point& point) {
@@ -47,8 +47,8 @@ harness::PitEcdf pit_of(ObjectReader& reader) {
   harness::PitEcdf pit;
   pit.name = reader.text("name");
   pit.draws = reader.count("draws");
-  pit.band = reader.number("band");
-  pit.distance = reader.number("distance");
+  pit.band = reader.number("band", kNotNegative);
+  pit.distance = reader.number("distance", kProbability);
   pit.difference = reader.numbers("difference");
   return pit;
 }
@@ -69,7 +69,7 @@ harness::Dependence dependence_of(ObjectReader& reader) {
   dependence.rows = reader.texts("rows");
   dependence.columns = reader.texts("columns");
   dependence.z = reader.numbers("z");
-  dependence.bound = reader.number("bound");
+  dependence.bound = reader.number("bound", kNotNegative);
   if (dependence.z.size() != dependence.rows.size() * dependence.columns.size()) {
     fail_at(reader.path("z"),
             fmt::format("has {} values; expected {} rows of {}", dependence.z.size(),
@@ -111,9 +111,9 @@ harness::Power power_of(ObjectReader reader) {
   harness::Power power;
   power.statistic = reader.text("statistic");
   power.cells = reader.count("cells");
-  power.level = reader.number("level");
-  power.miss_rate = reader.number("miss_rate");
-  power.declared = reader.number("declared");
+  power.level = reader.number("level", kProbability);
+  power.miss_rate = reader.number("miss_rate", kProbability);
+  power.declared = reader.number("declared", kNotNegative);
   for_each_point(reader, "curve", 2, [&power](const Point& point) {
     power.curve.push_back({point.count(0), point.values[1]});
   });
@@ -128,7 +128,7 @@ harness::Effect effect_of(ObjectReader reader) {
   effect.low = reader.number("low");
   effect.high = reader.number("high");
   effect.expected = reader.optional_number("expected");
-  effect.confidence = reader.number("confidence");
+  effect.confidence = reader.number("confidence", kProbability);
   reader.expect_no_other_field();
   return effect;
 }
@@ -136,9 +136,9 @@ harness::Effect effect_of(ObjectReader reader) {
 harness::Decisive decisive_of(ObjectReader reader) {
   harness::Decisive decisive;
   decisive.statistic = reader.text("statistic");
-  decisive.p_value = reader.optional_number("p_value");
+  decisive.p_value = reader.optional_number("p_value", kProbability);
   decisive.log10_e = reader.optional_number("log10_e");
-  decisive.level = reader.number("level");
+  decisive.level = reader.number("level", kProbability);
   reader.expect_no_other_field();
   return decisive;
 }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "reports/object_reader.h"
 
 namespace fairdraw::reports {
@@ -19,16 +21,19 @@ std::vector<harness::BenchmarkRecord> benchmark_from_json(const std::string& tex
   for (const Json& one : json) {
     ObjectReader reader(one, fmt::format("benchmark[{}]", rows.size()), kAny);
     harness::BenchmarkRecord row;
-    row.backend = reader.text("backend");
-    row.operation = reader.text("operation");
+    row.backend = reader.name("backend");
+    row.operation = reader.name("operation");
     row.batch = static_cast<std::int64_t>(reader.count("batch"));
     row.vocab = static_cast<std::int64_t>(reader.count("vocab"));
     row.dtype = reader.text("dtype");
     row.logits = reader.text("logits");
-    row.microseconds = reader.number("microseconds");
+    row.microseconds = reader.number("microseconds", kNotNegative);
+    if (std::isnan(row.microseconds)) {
+      fail_at(reader.path("microseconds"), "is null; expected a number");
+    }
     row.floor = reader.text("floor");
-    row.floor_microseconds = reader.number("floor_microseconds");
-    row.ratio = reader.number("ratio");
+    row.floor_microseconds = reader.number("floor_microseconds", kNotNegative);
+    row.ratio = reader.number("ratio", kNotNegative);
     row.machine = reader.optional_text("machine");
     rows.push_back(std::move(row));
   }

@@ -71,6 +71,14 @@ std::string facts(const harness::RunRecord& record) {
                             html_text(sampler.semantics));
   }
   std::string html = entry("Samplers", samplers.empty() ? "none" : samplers);
+  std::string notes;
+  for (const harness::SamplerRecord& sampler : record.samplers) {
+    for (const std::string& note : sampler.notes) {
+      notes += fmt::format("{}<code>{}</code> {}", notes.empty() ? "" : "<br>",
+                           html_text(sampler.name), html_text(note));
+    }
+  }
+  if (!notes.empty()) html += entry("Note", "<span class=\"note\">" + notes + "</span>");
   if (!record.commit.empty())
     html += entry("Commit", "<code>" + html_text(record.commit) + "</code>");
   html +=
@@ -112,7 +120,18 @@ std::string unnoticed_panel(const harness::RunRecord& record) {
                     html_text(line.check), number_cell(grouped(line.cases)),
                     number_cell(number_text(line.min_discrepancy)));
   }
-  return html.append(kTableEnd) + "</div>\n";
+  html.append(kTableEnd);
+  if (!record.small_mistakes.empty()) {
+    html += table_head(kSmallMistakesSentence,
+                       {"Mistake", "#Difference", "Case", "#Its draws", "#Needed"});
+    for (const harness::SmallMistake& one : record.small_mistakes) {
+      html += fmt::format("<tr><td>{}</td>{}<td>{}</td>{}{}</tr>\n", html_text(one.mistake),
+                          number_cell(number_text(one.discrepancy)), html_text(one.id),
+                          number_cell(grouped(one.draws)), number_cell(needed_text(one)));
+    }
+    html.append(kTableEnd);
+  }
+  return html + "</div>\n";
 }
 
 std::string first_screen(const harness::RunRecord& record) {
@@ -147,7 +166,7 @@ std::string to_html(const harness::RunRecord& record, const ReportExtras& extras
              "style-src 'unsafe-inline'; script-src '{}'\">\n"
              "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
              "<title>fairdraw: {}</title>\n<style>{}</style>\n</head>\n<body>\n",
-             kScriptHash, to_string(run_verdict(record)), kStyle) +
+             kScriptHash, run_word(record), kStyle) +
          html::first_screen(record) + "<main>\n" + html::common_section(record) +
          "<section class=\"panels\">\n" + html::unnoticed_panel(record) + html::ledger(record) +
          "</section>\n" + html::red_section(record) + html::watch_section(record) +

@@ -61,6 +61,7 @@ dl.numbers { grid-template-columns: repeat(auto-fill, minmax(9rem, max-content) 
 .verdict.underpowered { color: var(--underpowered); } .verdict.underpowered::before { content: "?"; }
 .verdict.skipped { color: var(--skipped); } .verdict.skipped::before { content: "\2013"; }
 .tiles .none .verdict { color: var(--soft); }
+.note { padding: .1rem .4rem; border-radius: .25rem; background: var(--underpowered-soft); }
 .common { margin-top: 1.5rem; border-left: .35rem solid var(--failed); }
 .common ol { margin: .4rem 0; padding-left: 1.4rem; }
 .panels { display: grid; grid-template-columns: minmax(0, 2fr) minmax(0, 1fr); gap: 1rem;

@@ -1,8 +1,11 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <map>
 #include <stdexcept>
+#include <utility>
 
 #include "reports/evidence_json.h"
 #include "reports/object_reader.h"
@@ -15,13 +18,29 @@ using harness::Verdict;
 
 constexpr int kOldestMajor = 2;
 
-Verdict verdict_of(const std::string& name, const std::string& path) {
-  for (const Verdict verdict : {Verdict::passed, Verdict::failed, Verdict::underpowered,
-                                Verdict::skipped, Verdict::error}) {
-    if (name == to_string(verdict)) return verdict;
+const std::vector<std::string> kSuites = {"smoke", "gate", "nightly"};
+
+Verdict verdict_of(ObjectReader& reader) {
+  constexpr std::array kAll = {Verdict::passed, Verdict::failed, Verdict::underpowered,
+                               Verdict::skipped, Verdict::error};
+  std::vector<std::string> names;
+  for (const Verdict verdict : kAll) names.emplace_back(to_string(verdict));
+  const std::string name = reader.choice("verdict", names);
+  return kAll.at(
+      static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin()));
+}
+
+/// "I/N" with 1 <= I <= N, both equal to their own spelling.
+std::string shard_of(ObjectReader& reader) {
+  const std::string text = reader.text("shard");
+  std::uint64_t part = 0, parts = 0;
+  const char* const end = text.data() + text.size();
+  const auto [slash, wrong] = std::from_chars(text.data(), end, part);
+  if (wrong == std::errc() && slash != end) std::from_chars(slash + 1, end, parts);
+  if (part < 1 || part > parts || text != fmt::format("{}/{}", part, parts)) {
+    fail_at(reader.path("shard"), "is " + shown(Json(text)) + "; expected I/N with 1 <= I <= N");
   }
-  fail_at(path,
-          "is " + shown(Json(name)) + "; allowed: passed, failed, underpowered, skipped, error");
+  return text;
 }
 
 std::uint64_t seed_of(const std::string& decimal, const std::string& path) {
@@ -37,22 +56,22 @@ std::uint64_t seed_of(const std::string& decimal, const std::string& path) {
 
 harness::CaseRecord case_of(ObjectReader reader) {
   harness::CaseRecord record;
-  record.id = reader.text("id");
-  record.suite = reader.text("suite");
-  record.check = reader.text("check");
-  record.sampler = reader.text("sampler");
+  record.id = reader.name("id");
+  record.suite = reader.choice("suite", kSuites);
+  record.check = reader.name("check");
+  record.sampler = reader.name("sampler");
   record.semantics = reader.text("semantics");
   if (reader.format().major >= 3) record.filter = reader.text("filter");
-  record.verdict = verdict_of(reader.text("verdict"), reader.path("verdict"));
+  record.verdict = verdict_of(reader);
   record.draws = reader.count("draws");
   record.rows = reader.count("rows");
   record.vocab = reader.count("vocab");
   record.statistic = reader.optional_number("statistic");
-  record.dof = reader.optional_number("dof");
-  record.p_value = reader.optional_number("p_value");
-  record.total_variation = reader.optional_number("total_variation");
-  record.min_discrepancy = reader.optional_number("min_discrepancy");
-  record.seconds = reader.number("seconds");
+  record.dof = reader.optional_number("dof", kNotNegative);
+  record.p_value = reader.optional_number("p_value", kProbability);
+  record.total_variation = reader.optional_number("total_variation", kProbability);
+  record.min_discrepancy = reader.optional_number("min_discrepancy", kNotNegative);
+  record.seconds = reader.number("seconds", kNotNegative);
   record.message = reader.text("message");
   record.watch = reader.text("watch");
   record.replay = reader.text("replay");
@@ -110,8 +129,8 @@ Format format_of(const Json& version) {
 }
 
 void read_budget(ObjectReader budget, harness::ErrorBudget& to) {
-  to.false_alarm_rate = budget.number("false_alarm_rate");
-  to.spent = budget.number("spent");
+  to.false_alarm_rate = budget.number("false_alarm_rate", kProbability);
+  to.spent = budget.number("spent", kProbability);
   if (budget.format().major >= 3) to.statistical_cases = budget.count("statistical_cases");
   budget.expect_no_other_field();
 }
@@ -140,22 +159,49 @@ harness::RunRecord record_of(const Json& json) {
   record.seed_source = seed.text("source");
   seed.expect_no_other_field();
 
-  record.suite = root.text("suite");
-  record.shard = root.text("shard");
+  record.suite = root.choice("suite", kSuites);
+  record.shard = shard_of(root);
   if (format.major >= 3) {
     record.commit = root.text("commit");
     record.selection = root.text("selection");
     record.options = root.text("options");
+    record.incomplete = root.optional_text("incomplete");
   }
   read_budget(root.object("error_budget"), record.error_budget);
   for (ObjectReader& sampler : root.objects("samplers")) {
     record.samplers.push_back(
-        {sampler.text("name"), sampler.text("version"), sampler.text("semantics")});
+        {sampler.name("name"), sampler.text("version"), sampler.text("semantics")});
+    if (sampler.has("notes")) record.samplers.back().notes = sampler.names("notes");
     sampler.expect_no_other_field();
   }
-  for (const ObjectReader& one : root.objects("cases")) record.cases.push_back(case_of(one));
+  if (root.has("small_mistakes")) {
+    for (ObjectReader& one : root.objects("small_mistakes")) {
+      record.small_mistakes.push_back({one.name("mistake"), one.name("id"),
+                                       one.number("discrepancy", kNotNegative), one.count("draws"),
+                                       one.count("needed")});
+      one.expect_no_other_field();
+    }
+  }
+  std::map<std::pair<std::string, std::string>, std::size_t> places;
+  for (const ObjectReader& one : root.objects("cases")) {
+    harness::CaseRecord record_of_case = case_of(one);
+    const auto [known, is_new] =
+        places.emplace(std::pair{record_of_case.id, record_of_case.sampler}, record.cases.size());
+    if (!is_new) {
+      fail_at(one.path("id"), fmt::format("is {} of {}, as is cases[{}].id: a case counts once",
+                                          shown(Json(record_of_case.id)),
+                                          shown(Json(record_of_case.sampler)), known->second));
+    }
+    record.cases.push_back(std::move(record_of_case));
+  }
   record.draws = root.count("draws");
-  record.seconds = root.number("seconds");
+  std::uint64_t draws = 0;
+  for (const harness::CaseRecord& one : record.cases) draws += one.draws;
+  if (record.draws != draws) {
+    fail_at("draws",
+            fmt::format("is {}, but those of the cases add up to {}", record.draws, draws));
+  }
+  record.seconds = root.number("seconds", kNotNegative);
   expect_summary(root.object("summary"), record.summary());
   root.expect_no_other_field();
   return record;

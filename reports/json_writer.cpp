@@ -78,13 +78,24 @@ std::string to_json(const harness::RunRecord& record) {
   json["shard"] = record.shard;
   json["selection"] = record.selection;
   json["options"] = record.options;
+  json["incomplete"] = record.incomplete;
   json["error_budget"] = {{"false_alarm_rate", number_json(record.error_budget.false_alarm_rate)},
                           {"spent", number_json(record.error_budget.spent)},
                           {"statistical_cases", record.error_budget.statistical_cases}};
   json["samplers"] = Json::array();
   for (const harness::SamplerRecord& sampler : record.samplers) {
-    json["samplers"].push_back(
-        {{"name", sampler.name}, {"version", sampler.version}, {"semantics", sampler.semantics}});
+    Json entry = {
+        {"name", sampler.name}, {"version", sampler.version}, {"semantics", sampler.semantics}};
+    if (!sampler.notes.empty()) entry["notes"] = sampler.notes;
+    json["samplers"].push_back(std::move(entry));
+  }
+  Json& mistakes = json["small_mistakes"] = Json::array();
+  for (const harness::SmallMistake& one : record.small_mistakes) {
+    mistakes.push_back({{"mistake", one.mistake},
+                        {"id", one.id},
+                        {"discrepancy", number_json(one.discrepancy)},
+                        {"draws", one.draws},
+                        {"needed", one.needed}});
   }
   json["cases"] = nullptr;  // in lines of their own
   json["draws"] = record.draws;

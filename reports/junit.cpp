@@ -136,6 +136,26 @@ std::string testcase(const harness::CaseRecord& record) {
          "</system-out>\n</testcase>\n";
 }
 
+/// What a suite says of its run.
+std::string run_properties(const harness::RunRecord& record) {
+  return property("suite", record.suite) + property("shard", record.shard) +
+         property("seed", std::to_string(record.seed)) +
+         property("seed_source", record.seed_source) +
+         (record.commit.empty() ? "" : property("commit", record.commit));
+}
+
+/// An incomplete run is a test that could not be run: a suite of its own, of no sampler.
+std::string incomplete_suite(const harness::RunRecord& record) {
+  return "<testsuite name=\"fairdraw\" tests=\"1\" failures=\"0\" errors=\"1\" time=\"0.000\" "
+         "skipped=\"0\">\n<properties>\n" +
+         run_properties(record) +
+         fmt::format(
+             "</properties>\n<testcase classname=\"fairdraw\" name=\"the run is whole\" "
+             "time=\"0.000\">\n<error type=\"incomplete\" message=\"{}\"></error>\n</testcase>\n"
+             "</testsuite>\n",
+             xml_text(record.incomplete));
+}
+
 }  // namespace
 
 std::string to_junit_xml(const harness::RunRecord& record) {
@@ -151,6 +171,11 @@ std::string to_junit_xml(const harness::RunRecord& record) {
 
   Counts total;
   std::string body;
+  if (!record.incomplete.empty()) {
+    ++total.tests;
+    ++total.errors;
+    body += incomplete_suite(record);
+  }
   for (const harness::SamplerRecord& sampler : samplers) {
     Counts counts;
     std::string cases, evidence;
@@ -164,11 +189,7 @@ std::string to_junit_xml(const harness::RunRecord& record) {
     body += fmt::format("<testsuite name=\"{}\" {} skipped=\"{}\">\n<properties>\n",
                         xml_text(sampler.name), counts.attributes(), counts.skipped) +
             property("version", sampler.version) + property("semantics", sampler.semantics) +
-            property("suite", record.suite) + property("shard", record.shard) +
-            property("seed", std::to_string(record.seed)) +
-            property("seed_source", record.seed_source) +
-            (record.commit.empty() ? "" : property("commit", record.commit)) + evidence +
-            "</properties>\n" + cases + "</testsuite>\n";
+            run_properties(record) + evidence + "</properties>\n" + cases + "</testsuite>\n";
   }
   return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"fairdraw\" " +
          total.attributes() + ">\n" + body + "</testsuites>\n";

@@ -95,12 +95,21 @@ std::string red_case(const harness::CaseRecord& record) {
 }  // namespace
 
 std::string to_markdown(const harness::RunRecord& record) {
-  std::string text = fmt::format("# fairdraw: {}\n\n{}\n\n", to_string(run_verdict(record)),
-                                 verdict_sentence(record));
+  std::string text = fmt::format("# fairdraw: {}\n\n{}\n\n", run_word(record),
+                                 markdown_text(verdict_sentence(record)));
   // Texts that are not bounded, of the run itself, too.
   Lines head(kMaxListBytes);
   head.add(facts(record));
   text += head.text();
+  Lines notes(kMaxListBytes);
+  for (const harness::SamplerRecord& sampler : record.samplers) {
+    for (const std::string& note : sampler.notes) {
+      notes.add(fmt::format("> - {}: {}\n", markdown_code(sampler.name), markdown_text(note)));
+    }
+  }
+  if (const std::string lines = notes.text(); !lines.empty()) {
+    text += "\n> [!WARNING]\n" + lines;
+  }
   if (const auto bugs = suspected_bugs(record); !bugs.empty()) {
     constexpr std::size_t kMaxBugs = 4;
     Lines lines(kMaxListBytes);
@@ -135,6 +144,18 @@ std::string to_markdown(const harness::RunRecord& record) {
         "A smaller deviation than this total variation distance may have passed.\n\n"
         "| sampler | check | cases | total variation |\n|---|---|--:|--:|\n" +
         lines.text();
+  }
+  if (!record.small_mistakes.empty()) {
+    Lines lines(kMaxListBytes);
+    for (const harness::SmallMistake& one : record.small_mistakes) {
+      lines.add(fmt::format("| {} | {} | {} | {} | {} |\n", markdown_cell_code(one.mistake),
+                            number_text(one.discrepancy), markdown_cell_code(one.id),
+                            grouped(one.draws), needed_text(one)));
+    }
+    text += fmt::format(
+        "\n{}\n\n| mistake | difference | case | its draws | needed "
+        "|\n|---|--:|---|--:|--:|\n{}",
+        kSmallMistakesSentence, lines.text());
   }
   text +=
       "\n## All cases\n\n"

@@ -1,7 +1,10 @@
 #include "reports/object_reader.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 #include <stdexcept>
 
@@ -67,6 +70,21 @@ std::string ObjectReader::text(const std::string& key) {
   return value.get<std::string>();
 }
 
+std::string ObjectReader::name(const std::string& key) {
+  const std::string value = text(key);
+  if (value.empty()) fail_at(path(key), "is empty; expected a name");
+  return value;
+}
+
+std::string ObjectReader::choice(const std::string& key, const std::vector<std::string>& allowed) {
+  const std::string value = text(key);
+  if (std::find(allowed.begin(), allowed.end(), value) == allowed.end()) {
+    fail_at(path(key),
+            fmt::format("is {}; allowed: {}", shown(Json(value)), fmt::join(allowed, ", ")));
+  }
+  return value;
+}
+
 std::string ObjectReader::optional_text(const std::string& key) {
   return has(key) ? text(key) : std::string();
 }
@@ -79,15 +97,22 @@ std::uint64_t ObjectReader::count(const std::string& key) {
   return value.get<std::uint64_t>();
 }
 
-std::optional<double> ObjectReader::optional_number(const std::string& key) {
+std::optional<double> ObjectReader::optional_number(const std::string& key, Range range) {
   const Json& value = at(key);
   if (value.is_null()) return std::nullopt;
   if (!value.is_number()) fail_at(path(key), "is " + shown(value) + "; expected a number or null");
-  return value.get<double>();
+  const auto number = value.get<double>();
+  if (!(number >= range.least && number <= range.most)) {
+    fail_at(path(key),
+            std::isinf(range.most)
+                ? fmt::format("is {}; expected at least {}", number, range.least)
+                : fmt::format("is {}; expected {} to {}", number, range.least, range.most));
+  }
+  return number;
 }
 
-double ObjectReader::number(const std::string& key) {
-  return optional_number(key).value_or(std::numeric_limits<double>::quiet_NaN());
+double ObjectReader::number(const std::string& key, Range range) {
+  return optional_number(key, range).value_or(std::numeric_limits<double>::quiet_NaN());
 }
 
 bool ObjectReader::boolean(const std::string& key) {
@@ -138,6 +163,14 @@ std::vector<std::string> ObjectReader::texts(const std::string& key) {
     texts.push_back(values[i].get<std::string>());
   }
   return texts;
+}
+
+std::vector<std::string> ObjectReader::names(const std::string& key) {
+  std::vector<std::string> names = texts(key);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i].empty()) fail_at(fmt::format("{}[{}]", path(key), i), "is empty; expected a text");
+  }
+  return names;
 }
 
 std::vector<std::vector<double>> ObjectReader::tuples(const std::string& key, std::size_t width) {

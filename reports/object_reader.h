@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -28,6 +29,14 @@ struct Format {
 /// The text as JSON. Throws std::runtime_error: not JSON, ends too early, or nested too deep.
 Json parse_json(const std::string& text);
 
+/// What a number may be; infinite ends are written as null (NaN), which every range allows.
+struct Range {
+  double least = -std::numeric_limits<double>::infinity();
+  double most = std::numeric_limits<double>::infinity();
+};
+inline constexpr Range kAnyNumber, kProbability{0, 1};
+inline constexpr Range kNotNegative{0, std::numeric_limits<double>::infinity()};
+
 /// An object whose fields are all asked for, each by its type, and which has no others.
 class ObjectReader {
  public:
@@ -39,10 +48,13 @@ class ObjectReader {
   bool has(const std::string& key) const { return value_.contains(key); }
   const Json& at(const std::string& key);
   std::string text(const std::string& key);
+  std::string name(const std::string& key);  ///< a text that is not empty
+  /// One of the texts `allowed`.
+  std::string choice(const std::string& key, const std::vector<std::string>& allowed);
   std::string optional_text(const std::string& key);  ///< empty where it is absent
   std::uint64_t count(const std::string& key);
-  std::optional<double> optional_number(const std::string& key);
-  double number(const std::string& key);  ///< null is NaN
+  std::optional<double> optional_number(const std::string& key, Range range = kAnyNumber);
+  double number(const std::string& key, Range range = kAnyNumber);  ///< null is NaN
   bool boolean(const std::string& key);
   ObjectReader object(const std::string& key);
   const Json& array(const std::string& key);
@@ -51,6 +63,7 @@ class ObjectReader {
   std::vector<ObjectReader> objects(const std::string& key);
   std::vector<double> numbers(const std::string& key);
   std::vector<std::string> texts(const std::string& key);
+  std::vector<std::string> names(const std::string& key);  ///< texts, none of them empty
   /// An array of arrays of `width` numbers each; null is NaN.
   std::vector<std::vector<double>> tuples(const std::string& key, std::size_t width);
 

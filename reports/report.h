@@ -12,7 +12,7 @@
 namespace fairdraw::reports {
 
 /// Version of the format of report.json; schema/README.md says what may change when.
-inline constexpr int kSchemaMajor = 3, kSchemaMinor = 0;
+inline constexpr int kSchemaMajor = 3, kSchemaMinor = 1;
 
 /// report.json (schema/report.schema.json). Keys in a fixed order, a case a line, numbers so that
 /// they come back bit for bit, null for what is absent or not finite. Equal records give equal
@@ -26,8 +26,9 @@ std::string to_json(const harness::RunRecord& record);
 /// back as NaN.
 harness::RunRecord from_json(const std::string& text);
 
-/// junit.xml: one testsuite a sampler. Underpowered is a failure of type "underpowered"; what is to
-/// be watched is a flakyFailure, seed and evidence are properties.
+/// junit.xml: one testsuite a sampler, and one with an error where the run is incomplete.
+/// Underpowered is a failure of type "underpowered"; what is to be watched is a flakyFailure, seed
+/// and evidence are properties.
 std::string to_junit_xml(const harness::RunRecord& record);
 
 /// summary.md, GitHub-flavoured Markdown: what went wrong first, and at most 1 MiB, as much as
@@ -42,15 +43,28 @@ std::string to_html(const harness::RunRecord& record, const ReportExtras& extras
 /// end, without a newline.
 std::string terminal_line(const harness::CaseRecord& record);
 
-/// "fairdraw: 12 passed, 0 failed, 0 underpowered, 1 skipped, 0 error", without a newline.
+/// "fairdraw: 12 passed, 0 failed, 0 underpowered, 1 skipped, 0 error", and why it is incomplete
+/// where it is; without a newline.
 std::string terminal_summary(const harness::RunRecord& record);
+
+/// What stands before the summary line, each line with its newline: "looks like    temperature in 3
+/// of 4 failed cases: ..." for the causes that explain most failures, and "note plugin:a.so Judged
+/// by its own definition, which allows anything at: ..." for each note on a sampler.
+std::string terminal_notes(const harness::RunRecord& record);
 
 /// A line for each case, under each that is red the line that replays it, and the summary line.
 std::string to_terminal(const harness::RunRecord& record);
 
 /// Workflow commands of GitHub Actions, one a check that is red or to be watched (ten of each at
-/// most), with the first of its cases. Empty where there is neither.
+/// most), with the first of its cases; before them one that says so where the run is incomplete.
+/// Empty where there is none of these.
 std::string to_annotations(const harness::RunRecord& record);
+
+/// Removes the report that an earlier run left in `folder`, which is created, so that a run that
+/// ends early leaves none that looks like its own. `keep` holds files that are still to be read.
+/// Throws std::runtime_error with the path and the reason, also where nothing can be written there.
+void withdraw_report(const std::filesystem::path& folder,
+                     const std::vector<std::filesystem::path>& keep = {});
 
 /// Writes report.json, junit.xml, summary.md and index.html into `folder`, which is created. Each
 /// file appears whole or not at all, report.json last. Throws std::runtime_error with the path and

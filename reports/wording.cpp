@@ -30,11 +30,21 @@ harness::Verdict run_verdict(const harness::RunRecord& record) {
   const harness::Summary counts = record.summary();
   if (counts.failed > 0) return Verdict::failed;
   if (counts.error > 0) return Verdict::error;
-  if (counts.underpowered > 0) return Verdict::underpowered;
+  if (counts.underpowered > 0 || !record.incomplete.empty()) return Verdict::underpowered;
   return counts.passed > 0 ? Verdict::passed : Verdict::skipped;
 }
 
+std::string run_word(const harness::RunRecord& record) {
+  return record.incomplete.empty() ? to_string(run_verdict(record)) : "incomplete";
+}
+
 std::string verdict_sentence(const harness::RunRecord& record) {
+  if (!record.incomplete.empty()) {
+    harness::RunRecord what_was_run = record;
+    what_was_run.incomplete.clear();
+    return fmt::format("Incomplete: {}. Of what was run: {}", record.incomplete,
+                       verdict_sentence(what_was_run));
+  }
   const harness::Summary counts = record.summary();
   const std::uint64_t total = record.cases.size();
   std::string sentence;
@@ -84,27 +94,40 @@ std::vector<const harness::CaseRecord*> red_cases(const harness::RunRecord& reco
 }
 
 std::vector<SuspectedBug> suspected_bugs(const harness::RunRecord& record) {
-  std::vector<SuspectedBug> bugs;
+  struct Cause {
+    std::string name;                      // up to the colon
+    std::vector<SuspectedBug> names = {};  // the whole ones, each with how many cases give it
+    std::uint64_t cases = 0;
+    bool exact = false;
+  };
+  std::vector<Cause> causes;
   for (const harness::CaseRecord& one : record.cases) {
     if (one.verdict != harness::Verdict::failed) continue;
     const bool exact = !harness::looks_at_tokens(one.check);
-    std::set<std::string> named;  // a case counts once for a bug
+    std::set<std::string> named;  // a case counts once for a cause, by the first name it gives
     for (const harness::Suspect& suspect : one.evidence.suspects) {
-      if (!named.insert(suspect.bug).second) continue;
-      const auto known =
-          std::find_if(bugs.begin(), bugs.end(),
-                       [&suspect](const SuspectedBug& bug) { return bug.bug == suspect.bug; });
-      if (known == bugs.end()) {
-        bugs.push_back({suspect.bug, suspect.reason, 1, exact});
-      } else {
-        ++known->cases;
-        known->exact = known->exact || exact;
+      const std::string name = suspect.bug.substr(0, suspect.bug.find(':'));
+      if (!named.insert(name).second) continue;
+      auto cause = std::ranges::find(causes, name, &Cause::name);
+      if (cause == causes.end()) cause = causes.insert(causes.end(), {.name = name});
+      ++cause->cases;
+      cause->exact = cause->exact || exact;
+      auto whole = std::ranges::find(cause->names, suspect.bug, &SuspectedBug::bug);
+      if (whole == cause->names.end()) {
+        whole = cause->names.insert(whole, {suspect.bug, suspect.reason, 0, false});
       }
+      ++whole->cases;
     }
   }
-  std::stable_sort(bugs.begin(), bugs.end(), [](const SuspectedBug& a, const SuspectedBug& b) {
-    return a.exact != b.exact ? a.exact : a.cases > b.cases;
+  std::ranges::stable_sort(causes, [](const Cause& a, const Cause& b) {
+    return a.cases != b.cases ? a.cases > b.cases : a.exact && !b.exact;
   });
+  std::vector<SuspectedBug> bugs;
+  for (const Cause& cause : causes) {
+    bugs.push_back(*std::ranges::max_element(cause.names, {}, &SuspectedBug::cases));
+    bugs.back().cases = cause.cases;
+    bugs.back().exact = cause.exact;
+  }
   return bugs;
 }
 
@@ -137,6 +160,10 @@ std::string grouped(std::uint64_t value) {
     text += digits[i];
   }
   return text;
+}
+
+std::string needed_text(const harness::SmallMistake& mistake) {
+  return mistake.needed == 0 ? "more than 10^12" : grouped(mistake.needed);
 }
 
 std::string number_text(const std::optional<double>& value) {

@@ -14,8 +14,12 @@ namespace fairdraw::reports {
 /// "2 of 14 cases failed.", "All 12 cases passed; 1 was skipped.", ...: plain text.
 std::string verdict_sentence(const harness::RunRecord& record);
 
-/// How the run as a whole ended: the verdict that its exit code means.
+/// How the run as a whole ended: the verdict that its exit code means. Of an incomplete run in
+/// which nothing failed: underpowered.
 harness::Verdict run_verdict(const harness::RunRecord& record);
+
+/// The same in a word, for titles: "incomplete" comes before all others.
+std::string run_word(const harness::RunRecord& record);
 
 /// The case needs attention: failed, error or underpowered.
 bool is_red(const harness::CaseRecord& record);
@@ -24,15 +28,17 @@ bool is_red(const harness::CaseRecord& record);
 /// others, and else in the order of the record: the first few show all there is to see.
 std::vector<const harness::CaseRecord*> red_cases(const harness::RunRecord& record);
 
-/// A bug that failed cases are suspected of: how many name it, and the reason of the first.
+/// What failed cases are suspected of: how many name it, and the reason of the first. Names that
+/// differ after a colon ("temperature: ignored") are one cause; it has the name that most cases
+/// give it.
 struct SuspectedBug {
   std::string bug, reason;
   std::uint64_t cases = 0;
   bool exact = false;  ///< named by a case of a check that compares, and counts nothing
 };
 
-/// Those of exact checks first, then those that most cases name, among equals in the order of the
-/// record.
+/// Those that explain most failures first; among equals those of exact checks, then in the order of
+/// the record.
 std::vector<SuspectedBug> suspected_bugs(const harness::RunRecord& record);
 
 /// How the cases of one check ended.
@@ -65,6 +71,14 @@ struct Unnoticed {
   std::uint64_t cases = 0;
   double min_discrepancy = 0;  ///< the largest over these cases, a total variation distance
 };
+
+/// Heads the table of small mistakes.
+inline constexpr std::string_view kSmallMistakesSentence =
+    "Draws that small mistakes take, each in the case that finds it first; where the case makes "
+    "fewer, the mistake may have passed.";
+
+/// "98,000,000", or that no number of draws suffices.
+std::string needed_text(const harness::SmallMistake& mistake);
 
 /// In the order in which sampler and check first appear.
 std::vector<Unnoticed> unnoticed(const harness::RunRecord& record);

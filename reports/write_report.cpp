@@ -1,75 +1,61 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <array>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <stdexcept>
 #include <system_error>
 
+#include "reports/pending_file.h"
 #include "reports/report.h"
 
 namespace fairdraw::reports {
 namespace {
 
+// report.json is the one that others wait for: it goes first and comes last.
+constexpr const char* kJson = "report.json";
+constexpr const char* kJunit = "junit.xml";
+constexpr const char* kMarkdown = "summary.md";
+constexpr const char* kHtml = "index.html";
+
 [[noreturn]] void fail(const std::filesystem::path& path, const std::string& reason) {
-  throw std::runtime_error(fmt::format("cannot write report '{}': {}", path.string(), reason));
+  throw std::runtime_error(fmt::format("cannot write '{}': {}", path.string(), reason));
 }
 
-/// A file that is not yet at its place; removed unless it gets there.
-class PendingFile {
- public:
-  PendingFile(std::filesystem::path target, const std::string& content)
-      : target_(std::move(target)), temporary_(target_) {
-    temporary_ += fmt::format(".{}.tmp", getpid());
-    errno = 0;
-    std::ofstream stream(temporary_, std::ios::binary | std::ios::trunc);
-    stream << content;
-    stream.close();
-    if (!stream) {
-      const int error = errno;
-      remove();
-      fail(target_, error == 0 ? "write error" : std::strerror(error));
-    }
-  }
-  ~PendingFile() {
-    if (!temporary_.empty()) remove();
-  }
-  PendingFile(const PendingFile&) = delete;
-  PendingFile& operator=(const PendingFile&) = delete;
-
-  void put_in_place() {
-    std::error_code error;
-    std::filesystem::rename(temporary_, target_, error);
-    if (error) fail(target_, error.message());
-    temporary_.clear();
-  }
-
- private:
-  void remove() const {
-    std::error_code ignored;  // the failure that led here is the one to tell
-    std::filesystem::remove(temporary_, ignored);
-  }
-
-  std::filesystem::path target_;
-  std::filesystem::path temporary_;
-};
-
-}  // namespace
-
-void write_report(const std::filesystem::path& folder, const harness::RunRecord& record,
-                  const ReportExtras& extras) {
+void make_folder(const std::filesystem::path& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) fail(folder, error.message());
   if (!std::filesystem::is_directory(folder)) fail(folder, "is not a folder");
+}
 
+}  // namespace
+
+void withdraw_report(const std::filesystem::path& folder,
+                     const std::vector<std::filesystem::path>& keep) {
+  make_folder(folder);
+  for (const char* const name : {kJson, kJunit, kMarkdown, kHtml}) {
+    const std::filesystem::path path = folder / name;
+    std::error_code error;
+    bool kept = false;
+    for (const std::filesystem::path& one : keep) {
+      kept = kept || std::filesystem::equivalent(one, path, error);
+    }
+    if (kept || std::filesystem::is_directory(std::filesystem::symlink_status(path, error))) {
+      continue;  // a folder of that name is no report; writing says that it is in the way
+    }
+    std::filesystem::remove(path, error);
+    if (error) fail(path, error.message());
+  }
+  // Said before a run of minutes, not after it.
+  const PendingFile probe(folder / kJson, "probe");
+}
+
+void write_report(const std::filesystem::path& folder, const harness::RunRecord& record,
+                  const ReportExtras& extras) {
+  make_folder(folder);
   // All are written before the first is renamed: a full disk leaves an older report whole.
-  PendingFile html(folder / "index.html", to_html(record, extras));
-  PendingFile markdown(folder / "summary.md", to_markdown(record));
-  PendingFile junit(folder / "junit.xml", to_junit_xml(record));
-  PendingFile json(folder / "report.json", to_json(record));
+  PendingFile html(folder / kHtml, to_html(record, extras));
+  PendingFile markdown(folder / kMarkdown, to_markdown(record));
+  PendingFile junit(folder / kJunit, to_junit_xml(record));
+  PendingFile json(folder / kJson, to_json(record));
   for (PendingFile* file : {&html, &markdown, &junit, &json}) file->put_in_place();
 }
 

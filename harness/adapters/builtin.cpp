@@ -4,6 +4,7 @@
 
 #include "harness/adapters/cuda.h"
 #include "harness/adapters/describe.h"
+#include "harness/adapters/kept_batch.h"
 #include "harness/adapters/model_sampler.h"
 #include "harness/adapters/probs_operation.h"
 #include "harness/adapters/sample_view.h"
@@ -24,7 +25,7 @@ class CpuSampler final : public Sampler {
     description_.reports_raw = description_.reports_processed = true;
     description_.ranks_position = description_.ranks_at_least = true;
     description_.speculation = description_.draft_trees = description_.draft_tree_laws = true;
-    description_.speculation_processing = true;
+    description_.speculation_processing = description_.keeps_state = true;
   }
 
   const SamplerDescription& description() const override { return description_; }
@@ -70,6 +71,10 @@ class CpuSampler final : public Sampler {
     return {};
   }
 
+  std::string run_event(const fairdraw_event& event) override {
+    return batch_.run(event, execution_);
+  }
+
  private:
   // The library's statuses on their way to the contract, which has plain integers.
   static std::vector<RowStatus> statuses_for(const std::int32_t* wanted, std::int64_t size) {
@@ -85,6 +90,7 @@ class CpuSampler final : public Sampler {
 
   SamplerDescription description_;
   Execution execution_;
+  KeptBatch batch_;
 };
 
 struct Builtin {

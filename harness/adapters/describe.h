@@ -17,6 +17,7 @@ inline SamplerDescription describe(std::string name) {
   description.per_request_seeds = true;
   description.float16 = description.bfloat16 = true;
   description.from_probs = description.chains = true;
+  description.acceptance_rule = AcceptanceRule::token_wise;
   description.allowed_mask = description.active_rows = true;
   description.indices = description.num_samples = true;
   description.lowest_id_ties = description.joint_order = true;

@@ -32,7 +32,8 @@ ModelSampler::ModelSampler() {
   description_.from_probs = description_.from_probs_all_filters = true;
   description_.chains = description_.scripted_words = true;
   description_.speculation = description_.draft_trees = description_.draft_tree_laws = true;
-  description_.speculation_processing = true;
+  description_.speculation_processing = description_.keeps_state = true;
+  description_.acceptance_rule = AcceptanceRule::token_wise;
   description_.num_samples = description_.lowest_id_ties = description_.joint_order = true;
   description_.reports_status = description_.reports_support = true;
   description_.reports_mask = description_.reports_probs = description_.reports_logprobs = true;

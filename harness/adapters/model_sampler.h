@@ -23,8 +23,17 @@ class ModelSampler : public Sampler {
   std::string run(const fairdraw_batch& batch) override;
   std::string run_chain(const fairdraw_chain& chain) override;
   std::string run_speculation(const fairdraw_verification& speculation) override;
+  std::string run_event(const fairdraw_event& event) override;
 
  protected:
+  /// A request of a running batch, as it was given, and what steps have made of it since.
+  struct KeptRequest {
+    reference::RowParameters parameters;
+    std::uint64_t seed = 0, offset = 0;
+    std::optional<reference::RowProcessing> processing;
+  };
+  std::vector<std::optional<KeptRequest>> kept_;  ///< by slot
+
   /// The row of logits and the parameters that output `row` is computed from.
   struct Row {
     std::vector<float> logits;  ///< or probabilities
@@ -68,6 +77,7 @@ class ModelSampler : public Sampler {
 
  private:
   void sample(const fairdraw_batch& batch);
+  std::string step(const fairdraw_event& event);
   void report(const fairdraw_batch& batch, const std::vector<Row>& rows,
               const std::vector<reference::IntegerRow>& results);
 

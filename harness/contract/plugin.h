@@ -1,14 +1,15 @@
 /* A sampler in a shared library, for `fairdraw verify --sampler plugin:PATH`.
  *
- * C11, and nothing but this file and batch.h next to it. A plugin defines the first three symbols,
- * the fourth where it verifies drafted chains, and the fifth where it verifies requests with
- * drafts:
+ * C11, and nothing but this file, batch.h and sequence.h next to it. A plugin defines the first
+ * three symbols, the fourth where it verifies drafted chains, the fifth where it verifies requests
+ * with drafts, and the sixth where it keeps the requests of a running batch:
  *
  *     const uint32_t fairdraw_plugin_abi = FAIRDRAW_PLUGIN_ABI;
  *     int32_t fairdraw_plugin_describe(fairdraw_plugin_description*, char*, size_t);
  *     int32_t fairdraw_plugin_run(const fairdraw_batch*, char*, size_t);
  *     int32_t fairdraw_plugin_run_chain(const fairdraw_chain*, char*, size_t);
  *     int32_t fairdraw_plugin_run_verification(const fairdraw_verification*, char*, size_t);
+ *     int32_t fairdraw_plugin_run_event(const fairdraw_event*, char*, size_t);
  *
  * and is built by `cc -shared -fPIC`. Calls come one at a time. A plugin that runs in a process of
  * its own must not print, and reads and writes within its arrays alone: either is reported.
@@ -20,8 +21,9 @@
 #include <stdint.h>
 
 #include "batch.h"
+#include "sequence.h"
 
-/* Changes when the meaning or the layout of anything in these two headers does. Fields added at the
+/* Changes when the meaning or the layout of anything in these headers does. Fields added at the
    end of a struct change neither: struct_size says how many there are, and an ability who reads
    them. */
 #define FAIRDRAW_PLUGIN_ABI 1u
@@ -63,7 +65,8 @@ extern "C" {
 #define FAIRDRAW_REPORTS_LOGPROBS (UINT64_C(1) << 19)
 /* a token is a function of its row, parameters, seed and offset, and of nothing else */
 #define FAIRDRAW_PER_REQUEST_SEEDS (UINT64_C(1) << 20)
-/* the integer arithmetic of fairdraw's specification: tokens are compared bit for bit */
+/* the integer arithmetic of fairdraw's specification: tokens are compared bit for bit, and drafts
+   are accepted token-wise */
 #define FAIRDRAW_EXACT_INTEGER (UINT64_C(1) << 21)
 #define FAIRDRAW_CAN_PROCESSING (UINT64_C(1) << 22)  /* fairdraw_batch.processing; host memory */
 #define FAIRDRAW_CAN_VERIFY (UINT64_C(1) << 24)      /* fairdraw_plugin_run_verification */
@@ -72,6 +75,12 @@ extern "C" {
 #define FAIRDRAW_CAN_DRAFT_TREE_LAWS (UINT64_C(1) << 26)
 /* there, fairdraw_verification.processing; host memory */
 #define FAIRDRAW_CAN_VERIFY_PROCESSING (UINT64_C(1) << 27)
+/* By which rule drafts are accepted: at most one of these. Token-wise: each draft by a test of its
+   own, min(1, p / q). Block: a chain as a whole (Sun et al. 2024, Algorithm 2). Without either,
+   what is emitted must have the target's distribution, whichever drafts are accepted. */
+#define FAIRDRAW_ACCEPTS_TOKEN_WISE (UINT64_C(1) << 28)
+#define FAIRDRAW_ACCEPTS_BLOCK (UINT64_C(1) << 29)
+#define FAIRDRAW_KEEPS_STATE (UINT64_C(1) << 30) /* fairdraw_plugin_run_event of sequence.h */
 /* fairdraw_batch.report_*: modes 0 and 1, modes 2 and 3, and which ranks */
 #define FAIRDRAW_REPORTS_RAW (UINT64_C(1) << 40)
 #define FAIRDRAW_REPORTS_PROCESSED (UINT64_C(1) << 41)
@@ -89,7 +98,20 @@ extern "C" {
 #define FAIRDRAW_REPLAYS_EQUAL (UINT64_C(1) << 5) /* the same seeds and offsets again */
 
 /* NOLINTBEGIN(readability-identifier-naming): names as C has them */
-/* fairdraw_batch.statuses, under the semantics fairdraw: why a row has no token. */
+/* fairdraw_batch.statuses, under the semantics fairdraw: why a row has no token. Where several
+ * apply, the first of these counts:
+ *   1. index_out_of_range, of an output whose index is none: no row is read
+ *   2. inactive
+ *   3. parameters: temperature, top_k, top_p, min_p, then penalties, then min_tokens; whether a
+ *      list makes use of them or not
+ *   4. values of the row as it came, all of them, banned or not: nan_input, then infinite_input,
+ *      then of rows of probabilities negative_probability
+ *   5. lists of processing: invalid_history (prompt, output, output_counts, output_lengths), then
+ *      invalid_logit_bias (ids and values, of an id that is listed again later too), then
+ *      invalid_min_tokens (a stop id), invalid_bad_words, invalid_allowed_ids
+ *   6. processing_overflow
+ *   7. no_allowed_token
+ * batch.h says what statuses drafts have. A bad row hurts no other row. */
 enum fairdraw_row_status {
   FAIRDRAW_ROW_OK = 0,
   FAIRDRAW_ROW_INACTIVE = 1,
@@ -155,6 +177,10 @@ FAIRDRAW_PLUGIN_EXPORT int32_t fairdraw_plugin_run_chain(const fairdraw_chain* c
 /* Verifies requests with drafted tokens. Only with FAIRDRAW_CAN_VERIFY. */
 FAIRDRAW_PLUGIN_EXPORT int32_t fairdraw_plugin_run_verification(
     const fairdraw_verification* speculation, char* message, size_t message_size);
+
+/* Is told what happens to the requests of a running batch. Only with FAIRDRAW_KEEPS_STATE. */
+FAIRDRAW_PLUGIN_EXPORT int32_t fairdraw_plugin_run_event(const fairdraw_event* event, char* message,
+                                                         size_t message_size);
 
 #ifdef __cplusplus
 }

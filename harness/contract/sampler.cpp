@@ -10,4 +10,8 @@ std::string Sampler::run_speculation(const fairdraw_verification& /*verification
   return description().name + " verifies no requests";
 }
 
+std::string Sampler::run_event(const fairdraw_event& /*event*/) {
+  return description().name + " keeps no requests";
+}
+
 }  // namespace fairdraw::harness

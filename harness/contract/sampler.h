@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "harness/contract/batch.h"
+#include "harness/contract/sequence.h"
 
 namespace fairdraw::harness {
 
@@ -20,6 +21,15 @@ struct RandomnessContract {
   bool purposes =
       true;  ///< draft, acceptance, recovery and bonus of one (seed, offset): independent
   bool replays = true;  ///< the same seeds and offsets again: equal
+};
+
+/// By which rule drafts are accepted. Every lossless rule gives what is emitted the target's
+/// distribution, and that is asked of all of them. Which drafts are accepted, how often, and what
+/// comes instead of each, is the rule's own: it is judged only where a rule is declared.
+enum class AcceptanceRule {
+  none_stated,
+  token_wise,  ///< each draft by a test of its own: min(1, p / q), siblings one after the other
+  block,       ///< a chain as a whole (Sun et al. 2024, Algorithm 2); of trees nothing is stated
 };
 
 /// What a sampler declares. A check that needs an ability the sampler lacks is skipped, with the
@@ -49,6 +59,8 @@ struct SamplerDescription {
   bool draft_trees = false;      ///< there, trees of drafts too
   bool draft_tree_laws = false;  ///< and trees whose drafts have a distribution
   bool speculation_processing = false;  ///< there, processing of the target's rows
+  bool keeps_state = false;             ///< keeps the requests of a running batch: run_event()
+  AcceptanceRule acceptance_rule = AcceptanceRule::none_stated;  ///< of chains and trees of drafts
 };
 
 class Sampler {
@@ -65,6 +77,10 @@ class Sampler {
   /// Verifies requests with drafted tokens; the same return value. Only where
   /// description().speculation.
   virtual std::string run_speculation(const fairdraw_verification& speculation);
+
+  /// Is told what happens to the requests of a running batch; the same return value. Only where
+  /// description().keeps_state.
+  virtual std::string run_event(const fairdraw_event& event);
 
   /// Memory that the arrays of a call are to lie in. A sampler in another process has its own, and
   /// gets no copies of arrays then.

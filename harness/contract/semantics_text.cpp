@@ -1,5 +1,7 @@
 #include "harness/contract/semantics_text.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstdlib>
 #include <set>
@@ -14,22 +16,37 @@ namespace {
 
 using reference::Semantics;
 
-// Members that may be any number; the others have the values that have names.
+// Members that may be any number in [0, largest]; the others have the values that have names. A
+// definition must leave something to be judged, so each number ends where no engine goes.
 struct Number {
   const char* name;
   double Semantics::*member;
+  double largest;
+  const char* why;     ///< it ends there
+  double usual;        ///< what an engine does at most: beyond it a report says so
+  const char* allows;  ///< with {} for the number
 };
 constexpr Number kNumbers[] = {
-    {"greedy_below", &Semantics::greedy_below},
-    {"least_temperature", &Semantics::least_temperature},
-    {"masked_probability_floor", &Semantics::masked_probability_floor},
+    // Engines make temperatures below 1e-5 greedy (profiles_torch.cpp), or raise those below 0.01
+    // (vLLM). Ten times as much is still below every temperature that a user asks for.
+    {"greedy_below", &Semantics::greedy_below, 0.1,
+     "a sampler that is greedy at larger temperatures does not sample at them", 1e-5,
+     "makes temperatures below {} greedy"},
+    {"least_temperature", &Semantics::least_temperature, 0.1,
+     "a sampler that raises larger temperatures ignores what it is asked for", 0.01,
+     "raises temperatures below {} to that"},
+    // rosellm keeps 1e-9. At 1e-6 the 2^17 tokens of a large vocabulary have 13 % of the draws.
+    {"masked_probability_floor", &Semantics::masked_probability_floor, 1e-6,
+     "with more, filtered tokens of a large vocabulary are drawn as often as the others", 0,
+     "lets every token that the filters drop be drawn, with a weight of {}"},
 };
 
-double number_of(const std::string& name, const std::string& value) {
+double number_of(const Number& field, const std::string& value) {
   char* end = nullptr;
   const double number = std::strtod(value.c_str(), &end);
-  if (value.empty() || *end != '\0' || !std::isfinite(number) || number < 0) {
-    throw UsageError(name + ": '" + value + "' is no finite number >= 0");
+  if (value.empty() || *end != '\0' || !(number >= 0 && number <= field.largest)) {
+    throw UsageError(fmt::format("{}: '{}' is no number in [0, {}]: {}", field.name, value,
+                                 field.largest, field.why));
   }
   return number;
 }
@@ -46,7 +63,7 @@ void set_choice(Semantics& semantics, const reference::Choice& choice, const std
 void apply(Semantics& semantics, const std::string& name, const std::string& value) {
   for (const Number& number : kNumbers) {
     if (number.name != name) continue;
-    semantics.*number.member = number_of(name, value);
+    semantics.*number.member = number_of(number, value);
     return;
   }
   std::vector<std::string> names;
@@ -86,6 +103,33 @@ Semantics semantics_from_text(std::string_view text) {
     at = next;
   }
   return semantics;
+}
+
+std::vector<std::string> allowances_of(const Semantics& semantics) {
+  const bool own = semantics.name.find(',') != std::string::npos;
+  const std::string judge =
+      own ? "Judged by its own definition" : "Judged by profile " + semantics.name;
+  std::vector<std::string> notes;
+  std::string anything;
+  for (const reference::Choice& choice : reference::semantic_choices()) {
+    for (const reference::ChoiceValue& value : choice.values) {
+      if (value.name != "undefined" || !value.is_set(semantics)) continue;
+      anything += (anything.empty() ? "" : "; ") + choice.meaning;
+    }
+  }
+  if (!anything.empty()) {
+    notes.push_back(judge + ", which allows anything at: " + anything + ".");
+  }
+  for (const Number& number : kNumbers) {
+    const double value = semantics.*number.member;
+    if (value <= number.usual) continue;
+    notes.push_back(judge + ", which " + fmt::format(fmt::runtime(number.allows), value) + ".");
+  }
+  if (std::isfinite(semantics.banned_logit)) {
+    notes.push_back(fmt::format("{}, which lets banned tokens be drawn, with a logit of {}.", judge,
+                                semantics.banned_logit));
+  }
+  return notes;
 }
 
 }  // namespace fairdraw::harness

@@ -49,6 +49,18 @@ constexpr Ability kAbilities[] = {
     {FAIRDRAW_CAN_DRAFT_TREE_LAWS, "draft_tree_laws", &SamplerDescription::draft_tree_laws},
     {FAIRDRAW_CAN_VERIFY_PROCESSING, "verification_processing",
      &SamplerDescription::speculation_processing},
+    {FAIRDRAW_KEEPS_STATE, "state", &SamplerDescription::keeps_state},
+};
+
+struct Rule {
+  std::uint64_t bit;
+  const char* name;
+  AcceptanceRule rule;
+};
+
+constexpr Rule kRules[] = {
+    {FAIRDRAW_ACCEPTS_TOKEN_WISE, "accepts_token_wise", AcceptanceRule::token_wise},
+    {FAIRDRAW_ACCEPTS_BLOCK, "accepts_block", AcceptanceRule::block},
 };
 
 struct Promise {
@@ -131,6 +143,22 @@ SamplerDescription to_sampler_description(const Description& description,
     sampler.*ability.member = (description.abilities & ability.bit) != 0;
     known |= ability.bit;
   }
+  for (const Rule& rule : kRules) {
+    known |= rule.bit;
+    if ((description.abilities & rule.bit) == 0) continue;
+    if (sampler.acceptance_rule != AcceptanceRule::none_stated) {
+      refuse("accepts drafts token-wise and by block; allowed: at most one rule");
+    }
+    sampler.acceptance_rule = rule.rule;
+  }
+  if (sampler.exact_integer) {  // the specification's rule is part of its arithmetic
+    if (sampler.acceptance_rule == AcceptanceRule::block) {
+      refuse(
+          "claims the integer arithmetic and accepts drafts by block; allowed with it: "
+          "token-wise");
+    }
+    sampler.acceptance_rule = AcceptanceRule::token_wise;
+  }
   expect_known_bits("abilities", description.abilities, known, sampler_name);
   known = 0;
   for (const Promise& promise : kPromises) {
@@ -153,6 +181,10 @@ std::string ability_names(const SamplerDescription& sampler) {
   for (const Ability& ability : kAbilities) {
     if (!(sampler.*ability.member)) continue;
     names += names.empty() ? ability.name : std::string(" ") + ability.name;
+  }
+  for (const Rule& rule : kRules) {
+    if (sampler.acceptance_rule != rule.rule) continue;
+    names += names.empty() ? rule.name : std::string(" ") + rule.name;
   }
   return names;
 }

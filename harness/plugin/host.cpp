@@ -1,24 +1,23 @@
 #include "harness/plugin/host.h"
 
 #include <omp.h>
-#include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <exception>
 #include <fstream>
 #include <memory>
-#include <thread>
 #include <vector>
 
+#include "harness/plugin/keeper.h"
 #include "harness/plugin/library.h"
 #include "harness/plugin/message.h"
+#include "harness/plugin/seclusion.h"
 #include "harness/plugin/shared_arrays.h"
 
 namespace fairdraw::harness::plugin {
@@ -56,17 +55,6 @@ void catch_faults() {
   action.sa_sigaction = report_fault;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
   for (const int signal : {SIGSEGV, SIGBUS}) sigaction(signal, &action, nullptr);
-}
-
-// A judge that is gone reads no verdict: whatever the plugin does then, everything that it started
-// ends with it.
-void end_with_the_judge() {
-  std::thread([] {
-    pollfd judge{kSocketFile, POLLRDHUP, 0};
-    while (poll(&judge, 1, -1) <= 0 && errno == EINTR) {
-    }
-    kill(0, SIGKILL);  // this process leads its group
-  }).detach();
 }
 
 std::uint64_t mapped_bytes() {
@@ -108,12 +96,13 @@ Answer not_loaded(const std::string& why) {
   return answer;
 }
 
-Answer described(const Description& description) {
+Answer described(const Description& description, bool reads_judge) {
   Answer answer;
   answer.kind = AnswerKind::described;
   answer.abilities = description.abilities;
   answer.randomness = description.randomness;
   answer.pointers = description.pointers;
+  answer.reads_judge = reads_judge ? 1 : 0;
   std::string text;
   for (const std::string* field :
        {&description.name, &description.version, &description.semantics, &description.overrides}) {
@@ -126,6 +115,7 @@ Answer described(const Description& description) {
 
 Answer execute(Library& library, const Command& command) {
   Answer answer;
+  answer.number = command.number;
   std::string refused;
   omp_set_num_threads(command.threads);
   std::fenv_t own{};
@@ -141,6 +131,9 @@ Answer execute(Library& library, const Command& command) {
         break;
       case CommandKind::run_speculation:
         refused = library.run_speculation(command.speculation);
+        break;
+      case CommandKind::run_event:
+        refused = library.run_event(command.event);
         break;
     }
     std::fegetenv(&answer.environment);
@@ -164,14 +157,21 @@ int host_plugin(const std::string& path, std::uint64_t address, std::uint64_t me
     std::fprintf(stderr, "fairdraw: plugin-host is started by fairdraw itself\n");
     return kExitUsage;
   }
-  end_with_the_judge();
+  const pid_t judge = getppid();
+  take_neutral_name();
+  if (!fork_under_a_keeper()) {
+    reply(not_loaded("the process that holds it cannot be forked"));
+    return kExitUsage;
+  }
   leave_no_core();
+  give_up_tracing();
   if (!SharedArrays::map_in_child(kArraysFile, address)) {
     reply(not_loaded("the address range of its arrays is taken in the process that holds it"));
     return kExitUsage;
   }
   limit_memory(mebibytes);
   catch_faults();
+  const bool reads_judge = can_read_memory_of(judge);
   std::unique_ptr<Library> library;
   try {
     library = std::make_unique<Library>(path);
@@ -181,7 +181,7 @@ int host_plugin(const std::string& path, std::uint64_t address, std::uint64_t me
   }
   // The CUDA driver reserves address space without end, and takes little of it.
   if (library->description().pointers == FAIRDRAW_DEVICE_POINTERS) limit_memory(0);
-  if (!reply(described(library->description()))) return kExitUsage;
+  if (!reply(described(library->description(), reads_judge))) return kExitUsage;
   for (Command command; recv(kSocketFile, &command, sizeof(command), 0) == sizeof(command);) {
     if (!reply(execute(*library, command))) break;
   }

@@ -82,6 +82,10 @@ Library::Library(const std::string& path) : path_(path) {
       run_speculation_ = as_function<decltype(fairdraw_plugin_run_verification)>(
           needed_symbol("fairdraw_plugin_run_verification"));
     }
+    if ((description_.abilities & FAIRDRAW_KEEPS_STATE) != 0) {
+      run_event_ = as_function<decltype(fairdraw_plugin_run_event)>(
+          needed_symbol("fairdraw_plugin_run_event"));
+    }
   } catch (...) {
     dlclose(handle_);
     throw;
@@ -126,6 +130,11 @@ std::string Library::run_chain(const fairdraw_chain& chain) {
 std::string Library::run_speculation(const fairdraw_verification& speculation) {
   if (run_speculation_ == nullptr) return "verifies no requests";
   return ask(run_speculation_, speculation);
+}
+
+std::string Library::run_event(const fairdraw_event& event) {
+  if (run_event_ == nullptr) return "keeps no requests";
+  return ask(run_event_, event);
 }
 
 template <class Call>

@@ -42,6 +42,7 @@ class Library {
   std::string run(const fairdraw_batch& batch);
   std::string run_chain(const fairdraw_chain& chain);
   std::string run_speculation(const fairdraw_verification& speculation);
+  std::string run_event(const fairdraw_event& event);
 
  private:
   template <class Call>
@@ -58,6 +59,7 @@ class Library {
   PluginFunction<fairdraw_batch>* run_ = nullptr;
   PluginFunction<fairdraw_chain>* run_chain_ = nullptr;
   PluginFunction<fairdraw_verification>* run_speculation_ = nullptr;
+  PluginFunction<fairdraw_event>* run_event_ = nullptr;
   Description description_;
 };
 

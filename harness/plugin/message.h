@@ -8,22 +8,26 @@
 #include <cstdint>
 
 #include "harness/contract/batch.h"
+#include "harness/contract/sequence.h"
 
 namespace fairdraw::harness::plugin {
 
 // Open in the child when it starts.
 inline constexpr int kSocketFile = 3;
 inline constexpr int kArraysFile = 4;
+inline constexpr int kLeashFile = 5;  // of its keeper, a stream (keeper.h)
 
-enum class CommandKind : std::uint32_t { run, run_chain, run_speculation };
+enum class CommandKind : std::uint32_t { run, run_chain, run_speculation, run_event };
 
 struct Command {
   CommandKind kind = CommandKind::run;
+  std::uint32_t number = 0;   ///< of the call, from 1 on
   std::int32_t threads = 1;   ///< OpenMP threads that the call may use
   std::fenv_t environment{};  ///< of the caller: rounding mode, flush to zero
   fairdraw_batch batch{};
   fairdraw_chain chain{};
   fairdraw_verification speculation{};
+  fairdraw_event event{};
 };
 
 enum class AnswerKind : std::uint32_t {
@@ -36,10 +40,12 @@ enum class AnswerKind : std::uint32_t {
 
 struct Answer {
   AnswerKind kind = AnswerKind::ran;
+  std::uint32_t number = 0;  ///< of the call that it answers; 0: it answers none
   std::int32_t signal = 0;
   std::uint64_t address = 0;
   std::uint64_t abilities = 0, randomness = 0;
   std::uint32_t pointers = 0;
+  std::uint32_t reads_judge = 0;  ///< of a description: 1 where the judge's memory can be read
   std::uint32_t text_bytes = 0;
   std::fenv_t environment{};  ///< as the call left it
   char text[2048] = {};

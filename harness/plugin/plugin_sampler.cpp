@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 #include <omp.h>
 
+#include <cfenv>
 #include <optional>
 #include <utility>
 
 #include "harness/contract/call_arrays.h"
+#include "harness/contract/interruptible.h"
 #include "harness/contract/usage_error.h"
+#include "harness/plugin/float_traps.h"
+#include "harness/plugin/seclusion.h"
 
 namespace fairdraw::harness::plugin {
 namespace {
@@ -21,19 +25,41 @@ class TrustedSampler final : public Sampler {
       : library_(path_of(name)), description_(std::move(description)) {}
 
   const SamplerDescription& description() const override { return description_; }
-  std::string run(const fairdraw_batch& batch) override { return library_.run(batch); }
-  std::string run_chain(const fairdraw_chain& chain) override { return library_.run_chain(chain); }
+  std::string run(const fairdraw_batch& batch) override {
+    return ask([&] { return library_.run(batch); });
+  }
+  std::string run_chain(const fairdraw_chain& chain) override {
+    return ask([&] { return library_.run_chain(chain); });
+  }
   std::string run_speculation(const fairdraw_verification& speculation) override {
-    return library_.run_speculation(speculation);
+    return ask([&] { return library_.run_speculation(speculation); });
+  }
+  std::string run_event(const fairdraw_event& event) override {
+    return ask([&] { return library_.run_event(event); });
   }
 
+  std::string broken() const override { return broken_; }
+  void recover() override { broken_.clear(); }
+
  private:
+  template <class Call>
+  std::string ask(const Call& call) {
+    if (!broken_.empty()) return broken_;
+    const unsigned before = float_traps();
+    std::string refused = call();
+    const std::string unmasked = mask_new_traps(before);
+    if (unmasked.empty()) return refused;
+    broken_ = "the plugin " + unmasked;
+    return broken_;
+  }
+
   Library library_;
   SamplerDescription description_;
+  std::string broken_;
 };
 
 /// In a process of its own.
-class IsolatedSampler final : public Sampler {
+class IsolatedSampler final : public Sampler, public Interruptible {
  public:
   IsolatedSampler(const std::string& name, Description said, SamplerDescription description,
                   Options options)
@@ -67,8 +93,17 @@ class IsolatedSampler final : public Sampler {
     return ask(command, named_arrays(speculation));
   }
 
+  std::string run_event(const fairdraw_event& event) override {
+    Command command;
+    command.kind = CommandKind::run_event;
+    command.event = event;
+    return ask(command, named_arrays(event));
+  }
+
   std::string broken() const override { return broken_; }
   void recover() override { broken_.clear(); }
+
+  void end_calls_at(Process::Clock::time_point end) override { end_ = end; }
 
  private:
   SharedArrays& arrays() {
@@ -80,7 +115,7 @@ class IsolatedSampler final : public Sampler {
     if (!broken_.empty()) return broken_;
     if (!process_) {
       try {
-        process_.emplace(path_, options_, arrays());
+        process_.emplace(path_, options_, arrays(), end_);
       } catch (const UsageError& error) {
         return give_up(error.what());  // it was loaded once, so this is for the sampler to answer
       }
@@ -90,14 +125,19 @@ class IsolatedSampler final : public Sampler {
     }
     command.threads = omp_get_max_threads();
     std::fegetenv(&command.environment);
-    const std::variant<Answer, Ended> outcome = process_->ask(command);
+    const std::variant<Answer, Ended> outcome = process_->ask(command, end_);
     if (const Ended* const end = std::get_if<Ended>(&outcome)) {
       const std::string place = end->address == 0 ? std::string() : place_of(end->address, named);
       return give_up(end->how + place + end->printed);
     }
     const Answer& answer = std::get<Answer>(outcome);
-    std::fesetenv(&answer.environment);
-    return {answer.text, answer.text_bytes};
+    // Never with its traps: the next operation of the judge itself might hit one.
+    const unsigned before = float_traps(command.environment);
+    const unsigned after = float_traps(answer.environment);
+    const std::fenv_t left = without_traps(answer.environment, after & ~before);
+    std::fesetenv(&left);
+    const std::string unmasked = unmasked_traps(before, after);
+    return unmasked.empty() ? std::string(answer.text, answer.text_bytes) : give_up(unmasked);
   }
 
   // " at address 0x..., 64 bytes past the start of tokens"
@@ -130,6 +170,7 @@ class IsolatedSampler final : public Sampler {
   Options options_;
   std::optional<SharedArrays> arrays_;
   std::optional<Process> process_;
+  Process::Clock::time_point end_ = Process::Clock::time_point::max();
   std::string broken_;
 };
 
@@ -144,9 +185,13 @@ Description Loader::describe(const std::string& name) {
   Description description;
   if (options_.trusted) {
     description = Library(path).description();
+    say_how_secluded("not at all: --plugin-trusted");
   } else {
     const SharedArrays arrays;
-    description = Process(path, options_, arrays).description();
+    const Process process(path, options_, arrays, Process::Clock::time_point::max());
+    description = process.description();
+    say_how_secluded(process.reads_judge() ? "in processes that can read the judge's memory"
+                                           : "in processes that cannot read the judge's memory");
   }
   known_.emplace(name, description);
   return description;

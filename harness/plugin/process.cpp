@@ -15,8 +15,10 @@
 #include <csignal>
 #include <cstring>
 #include <system_error>
+#include <utility>
 
 #include "harness/contract/usage_error.h"
+#include "harness/plugin/how_it_ended.h"
 
 namespace fairdraw::harness::plugin {
 namespace {
@@ -27,74 +29,113 @@ void expect(bool good, const char* what) {
   if (!good) throw std::system_error(errno, std::generic_category(), what);
 }
 
+// Closes a file of this process, whatever throws.
+class OwnFile {
+ public:
+  explicit OwnFile(int file) : file_(file) {}
+  OwnFile(OwnFile&& other) noexcept : file_(other.release()) {}
+  OwnFile(const OwnFile&) = delete;
+  OwnFile& operator=(const OwnFile&) = delete;
+  OwnFile& operator=(OwnFile&&) = delete;
+  ~OwnFile() {
+    if (file_ >= 0) close(file_);
+  }
+
+  int number() const { return file_; }
+  int release() { return std::exchange(file_, -1); }
+
+ private:
+  int file_;
+};
+
 // A file of this process under a number that no file of the child has, closed in every child.
-int moved_up(int file) {
+OwnFile moved_up(const OwnFile& file) {
   constexpr int kFirst = 16;
-  const int moved = fcntl(file, F_DUPFD_CLOEXEC, kFirst);
-  const int error = errno;
-  close(file);
-  errno = error;
-  expect(moved >= 0, "fcntl");
+  OwnFile moved(fcntl(file.number(), F_DUPFD_CLOEXEC, kFirst));
+  expect(moved.number() >= 0, "fcntl");
   return moved;
 }
 
 struct Pair {
-  int judge = -1, child = -1;
+  OwnFile judge, child;
 };
+
+Pair moved_up(const std::array<int, 2>& files) {
+  const OwnFile judge(files[0]), child(files[1]);
+  return {moved_up(judge), moved_up(child)};
+}
+
+// What poll() says, whatever signals come in the meantime.
+int poll_for(pollfd& file, int milliseconds) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point end = Clock::now() + std::chrono::milliseconds(milliseconds);
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
+    const int ready = poll(&file, 1, static_cast<int>(std::max<std::int64_t>(left, 0)));
+    if (ready >= 0 || errno != EINTR) return ready;
+  }
+}
 
 // Its output is read without waiting for it: a plugin that prints without end must not block.
 Pair open_output() {
   std::array<int, 2> files{};
   expect(pipe2(files.data(), O_CLOEXEC) == 0, "pipe");
-  const Pair pair{moved_up(files[0]), moved_up(files[1])};
-  fcntl(pair.judge, F_SETFL, O_NONBLOCK);
+  Pair pair = moved_up(files);
+  fcntl(pair.judge.number(), F_SETFL, O_NONBLOCK);
   return pair;
 }
 
-Pair open_socket() {
+Pair open_socket(int type) {
   std::array<int, 2> files{};
-  expect(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, files.data()) == 0, "socketpair");
-  return {moved_up(files[0]), moved_up(files[1])};
+  expect(socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, files.data()) == 0, "socketpair");
+  return moved_up(files);
 }
 
-pid_t spawn(std::vector<std::string> words, int socket, int output, int arrays) {
-  std::vector<char*> arguments;
+// What would tell a plugin that it is judged (README): its command, as a shell notes it, and where
+// the program has its data.
+bool is_a_sign(const char* variable) {
+  return std::strncmp(variable, "_=", 2) == 0 || std::strncmp(variable, "FAIRDRAW_DATA=", 14) == 0;
+}
+
+struct Files {
+  int socket, output, arrays, leash;
+};
+
+pid_t spawn(std::vector<std::string> words, const Files& files) {
+  std::vector<char*> arguments, environment;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (!is_a_sign(*variable)) environment.push_back(*variable);
+  }
+  environment.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, socket, kSocketFile);
-  posix_spawn_file_actions_adddup2(&actions, arrays, kArraysFile);
+  posix_spawn_file_actions_adddup2(&actions, files.output, STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, files.output, STDERR_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, files.socket, kSocketFile);
+  posix_spawn_file_actions_adddup2(&actions, files.arrays, kArraysFile);
+  posix_spawn_file_actions_adddup2(&actions, files.leash, kLeashFile);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t none;
   sigemptyset(&none);
   posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
+  // Who started this process may ignore signals; with SIGCHLD, no status of a child would be left.
+  sigset_t all;
+  sigfillset(&all);
+  posix_spawnattr_setsigdefault(&attributes, &all);
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   pid_t process = -1;
   const int error = posix_spawnp(&process, words.front().c_str(), &actions, &attributes,
-                                 arguments.data(), environ);
+                                 arguments.data(), environment.data());
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   errno = error;
   expect(error == 0, "start of a process for a plugin");
   return process;
-}
-
-std::string signal_name(int signal) {
-  const char* const name = sigabbrev_np(signal);
-  return name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name);
-}
-
-std::string how_it_ended(int status) {
-  if (WIFEXITED(status))
-    return fmt::format("ended its process with exit code {}", WEXITSTATUS(status));
-  // No process ends itself so: a person did it, or the kernel when memory ran out.
-  const bool killed = WTERMSIG(status) == SIGKILL;
-  return (killed ? "was killed with " : "crashed with ") + signal_name(WTERMSIG(status));
 }
 
 // One line of plain characters, whatever was printed.
@@ -116,37 +157,34 @@ std::vector<std::string>& host_command() {
   return words;
 }
 
-Process::Process(const std::string& path, const Options& options, const SharedArrays& arrays)
+Process::Process(const std::string& path, const Options& options, const SharedArrays& arrays,
+                 Clock::time_point last)
     : seconds_(options.seconds) {
   expect_file(path);
-  const Pair socket = open_socket(), output = open_output();
-  socket_ = socket.judge;
-  output_ = output.judge;
   std::vector<std::string> words = options.host;
   words.push_back(path);
   words.push_back(std::to_string(reinterpret_cast<std::uintptr_t>(arrays.address())));
   words.push_back(std::to_string(options.mebibytes));
-  try {
-    const int file = moved_up(dup(arrays.file()));
-    process_ = spawn(std::move(words), socket.child, output.child, file);
-    close(file);
-    close(socket.child);
-    close(output.child);
-  } catch (...) {
-    close(socket.child);
-    close(output.child);
-    end();
-    throw;
+  {
+    Pair socket = open_socket(SOCK_SEQPACKET), leash = open_socket(SOCK_STREAM);
+    Pair output = open_output();
+    const OwnFile file = moved_up(OwnFile(dup(arrays.file())));
+    keeper_ = spawn(std::move(words), {socket.child.number(), output.child.number(), file.number(),
+                                       leash.child.number()});
+    socket_ = socket.judge.release();
+    leash_ = leash.judge.release();
+    output_ = output.judge.release();
   }
-  exit_ = static_cast<int>(syscall(SYS_pidfd_open, process_, 0));  // -1 where there is none: poll
-                                                                   // passes it over
-  const std::variant<Answer, Ended> outcome = wait_for_answer(options.load_seconds);
+  exit_ = static_cast<int>(syscall(SYS_pidfd_open, keeper_, 0));  // -1 where there is none: poll
+                                                                  // passes it over
+  const std::variant<Answer, Ended> outcome = wait_for_answer(options.load_seconds, last);
   std::string why;
   if (const Ended* const end = std::get_if<Ended>(&outcome)) {
     why = fmt::format("plugin '{}': {} while it was loaded{}", path, end->how, end->printed);
   } else {
     const Answer& answer = std::get<Answer>(outcome);
     const std::string text(answer.text, answer.text_bytes);
+    reads_judge_ = answer.reads_judge != 0;
     if (answer.kind == AnswerKind::described) {
       std::array<std::string, 4> fields;
       std::size_t at = 0;
@@ -167,19 +205,27 @@ Process::Process(const std::string& path, const Options& options, const SharedAr
 
 Process::~Process() { end(); }
 
-int Process::end_group() {
+int Process::end_all() {
   int status = 0;
-  if (process_ <= 0) return status;
-  kill(-process_, SIGKILL);  // first: afterwards the number may be somebody else's
-  while (waitpid(process_, &status, 0) < 0 && errno == EINTR) {
+  if (keeper_ <= 0) return status;
+  // It ends what is left, and says how the plugin's process went; more than its patience is a
+  // keeper that was stopped.
+  constexpr int kPatience = 15'000;  // milliseconds
+  shutdown(leash_, SHUT_WR);
+  pollfd leash{leash_, POLLIN, 0};
+  poll_for(leash, kPatience);
+  const bool said = recv(leash_, &status, sizeof(status), MSG_DONTWAIT) == sizeof(status);
+  int of_keeper = 0;
+  if (!said) kill(-keeper_, SIGKILL);  // which ends the plugin's process, too
+  while (waitpid(keeper_, &of_keeper, 0) < 0 && errno == EINTR) {
   }
-  process_ = -1;
-  return status;
+  keeper_ = -1;
+  return said ? status : of_keeper;
 }
 
 void Process::end() {
-  end_group();
-  for (int* const file : {&socket_, &output_, &exit_}) {
+  end_all();
+  for (int* const file : {&socket_, &output_, &leash_, &exit_}) {
     if (*file >= 0) close(*file);
     *file = -1;
   }
@@ -209,19 +255,35 @@ std::string Process::output_clause() const {
   return fmt::format("; it printed {}\"{}\"", whole ? "" : "... ", printable(printed_));
 }
 
-bool Process::receive(Answer& answer) {
-  const ssize_t size = recv(socket_, &answer, sizeof(answer), MSG_DONTWAIT);
-  return size >= static_cast<ssize_t>(kAnswerHead) &&
-         static_cast<std::size_t>(size) == kAnswerHead + answer.text_bytes;
+std::optional<std::variant<Answer, Ended>> Process::receive() {
+  Answer answer;
+  const ssize_t size = recv(socket_, &answer, sizeof(answer), MSG_DONTWAIT | MSG_TRUNC);
+  pollfd closed{socket_, POLLRDHUP, 0};
+  if (size < 0 || (size == 0 && poll(&closed, 1, 0) > 0)) return std::nullopt;
+  const auto bytes = static_cast<std::size_t>(size);
+  const bool whole =
+      bytes >= kAnswerHead && bytes <= sizeof(answer) && answer.text_bytes == bytes - kAnswerHead;
+  if (whole && answer.kind == AnswerKind::fault) {
+    fault_ = answer;
+    return std::nullopt;  // of a process that is about to end
+  }
+  const bool of_loading =
+      answer.kind == AnswerKind::described || answer.kind == AnswerKind::not_loaded;
+  const bool of_call = answer.kind == AnswerKind::ran || answer.kind == AnswerKind::refused;
+  const bool asked = calls_ == 0 ? of_loading : of_call;
+  if (whole && asked && answer.number == calls_) return answer;
+  return ended(fmt::format("sent a malformed message of {} bytes to the judge", bytes));
 }
 
 Ended Process::ended(const std::string& how) {
-  end_group();
+  end_all();
   read_output();
   return {how, output_clause(), fault_.address};
 }
 
-std::variant<Answer, Ended> Process::wait_for_answer(double seconds) {
+std::variant<Answer, Ended> Process::wait_for_answer(double seconds, Clock::time_point last) {
+  const std::chrono::duration<double> until_last = last - Clock::now();
+  seconds = std::clamp(until_last.count(), 0.0, seconds);
   const auto limit =
       std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   const Clock::time_point end = Clock::now() + limit;
@@ -235,20 +297,17 @@ std::variant<Answer, Ended> Process::wait_for_answer(double seconds) {
     poll(files.data(), files.size(), static_cast<int>(std::min<std::int64_t>(left, most)));
     if (files[1].revents != 0) read_output();
     if (files[0].revents != 0) {
-      Answer answer;
-      if (receive(answer)) {
-        if (answer.kind != AnswerKind::fault) return answer;
-        fault_ = answer;
-        continue;
-      }
+      const int fault_before = fault_.signal;
+      if (const auto answer = receive()) return *answer;
+      if (fault_.signal != fault_before) continue;
     }
     if (files[0].revents == 0 && files[2].revents == 0) continue;
     // The process is gone, or about to: its end of the socket is closed. It has a moment to say by
     // its exit code how it went.
     constexpr int kLastMoment = 2000;  // milliseconds
     pollfd gone{exit_, POLLIN, 0};
-    if (exit_ >= 0 && files[2].revents == 0) poll(&gone, 1, kLastMoment);
-    const int status = end_group();
+    if (exit_ >= 0 && files[2].revents == 0) poll_for(gone, kLastMoment);
+    const int status = end_all();
     read_output();
     const bool killed_here = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
     const std::string how = killed_here && fault_.signal != 0
@@ -258,13 +317,14 @@ std::variant<Answer, Ended> Process::wait_for_answer(double seconds) {
   }
 }
 
-std::variant<Answer, Ended> Process::ask(const Command& command) {
+std::variant<Answer, Ended> Process::ask(Command& command, Clock::time_point end) {
+  command.number = ++calls_;
   read_output();
   printed_.clear();
   printed_bytes_ = 0;
   // One that is gone already is found by waiting for its answer.
   send(socket_, &command, sizeof(command), MSG_NOSIGNAL);
-  std::variant<Answer, Ended> outcome = wait_for_answer(seconds_);
+  std::variant<Answer, Ended> outcome = wait_for_answer(seconds_, end);
   if (std::holds_alternative<Ended>(outcome)) return outcome;
   read_output();
   if (printed_bytes_ == 0) return outcome;

@@ -5,12 +5,14 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "harness/plugin/library.h"
 #include "harness/plugin/message.h"
+#include "harness/plugin/seclusion.h"
 #include "harness/plugin/shared_arrays.h"
 
 namespace fairdraw::harness::plugin {
@@ -38,33 +40,43 @@ struct Ended {
 class Process {
  public:
   /// Starts it, executed afresh: nothing of this process is in it. Throws std::system_error where
-  /// that cannot be done, UsageError where the plugin cannot be loaded or does not describe itself.
-  Process(const std::string& path, const Options& options, const SharedArrays& arrays);
-  /// Ends its whole group of processes.
+  /// that cannot be done, UsageError where the plugin cannot be loaded or does not describe itself,
+  /// by `last` or in the time that the options allow.
+  Process(const std::string& path, const Options& options, const SharedArrays& arrays,
+          std::chrono::steady_clock::time_point last);
+  /// Ends it, and every process that it started.
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
   const Description& description() const { return description_; }
 
-  /// Sends a command and waits. Where there is no answer in time, or the plugin printed, the
-  /// process is of no further use.
-  std::variant<Answer, Ended> ask(const Command& command);
+  /// Whether the plugin's process can read this one's memory, for all that was done against it.
+  bool reads_judge() const { return reads_judge_; }
 
- private:
   using Clock = std::chrono::steady_clock;
 
-  std::variant<Answer, Ended> wait_for_answer(double seconds);
-  bool receive(Answer& answer);
+  /// Sends a command and waits, until `end` and no longer than the options allow. Where there is no
+  /// answer in time, or the plugin printed, the process is of no further use.
+  std::variant<Answer, Ended> ask(Command& command, Clock::time_point end);
+
+ private:
+  /// Until `last`, and so many seconds at the most.
+  std::variant<Answer, Ended> wait_for_answer(double seconds, Clock::time_point last);
+  /// Whether there was a message; an answer to `calls_`, or else how the process has ended.
+  std::optional<std::variant<Answer, Ended>> receive();
   void read_output();
   std::string output_clause() const;
   Ended ended(const std::string& how);
-  int end_group();  ///< returns the status of the process
+  int end_all();  ///< returns the status of the process
   void end();
 
+  Secluded secluded_;
   double seconds_;
-  pid_t process_ = -1;
-  int socket_ = -1, output_ = -1, exit_ = -1;
+  pid_t keeper_ = -1;  ///< above the plugin's process (keeper.h)
+  int socket_ = -1, output_ = -1, leash_ = -1, exit_ = -1;
+  std::uint32_t calls_ = 0;
+  bool reads_judge_ = false;
   std::string printed_;  ///< the end of what came since the last command
   std::uint64_t printed_bytes_ = 0;
   Answer fault_;

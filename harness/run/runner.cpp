@@ -7,23 +7,45 @@
 #include <exception>
 #include <fstream>
 #include <mutex>
+#include <optional>
 #include <thread>
+#include <utility>
 
+#include "harness/run/calls/kept_float_environment.h"
 #include "harness/run/evidence/suspects.h"
 #include "harness/run/parallel.h"
+#include "harness/run/time_limit.h"
 
 namespace fairdraw::harness {
 namespace {
 
-void run_job(const Job& job, CaseRecord& record) {
+void run_job(const Job& job, const TimeLimit& run, CaseRecord& record) {
   const auto start = std::chrono::steady_clock::now();
+  const KeptFloatEnvironment scope;  // whatever a sampler does to it, the next case has its own
   record = job.record;
+  if (run.is_over()) {
+    record.message = "not run: " + run_is_over(run);
+    return;
+  }
   try {
-    const std::unique_ptr<Sampler> sampler = job.make_sampler();
-    static_cast<CheckOutcome&>(record) = job.check(*sampler);
+    const std::unique_ptr<Sampler> own = job.make_sampler();
+    const std::unique_ptr<Sampler> second = job.make_other ? job.make_other() : nullptr;
+    const TimeLimit limit(job.seconds);
+    LimitedSampler sampler(*own, limit, run);
+    std::optional<LimitedSampler> other;
+    if (second) other.emplace(*second, limit, run);
+    static_cast<CheckOutcome&>(record) = other ? job.compare(sampler, *other) : job.check(sampler);
     // Whatever the check made of it.
-    if (const std::string why = sampler->broken(); !why.empty()) record.fail(why);
-    add_suspects(record.check, record);
+    if (const std::string why = sampler.broken(); !why.empty()) {
+      record.fail(why);
+      suspect_the_process(why, record);
+    } else {
+      add_suspects(record.check, record);
+    }
+    if (sampler.run_was_over() || (other && other->run_was_over())) {
+      record = job.record;
+      record.message = run_is_over(run);
+    }
   } catch (const std::exception& exception) {
     record.verdict = Verdict::error;
     record.message = exception.what();
@@ -45,19 +67,25 @@ std::string cpu_name() {
 }  // namespace
 
 std::vector<CaseRecord> run_jobs(const std::vector<Job>& jobs, unsigned threads,
-                                 const Progress& progress) {
-  std::vector<CaseRecord> records(jobs.size());
+                                 const Progress& progress, double seconds, const Stop& stop) {
+  const TimeLimit run(seconds);
+  std::vector<std::optional<CaseRecord>> records(jobs.size());
   std::mutex mutex;
   std::size_t done = 0;
   const unsigned of_job = std::max(1U, threads_of(0) / std::max(1U, threads));
   in_parallel(jobs.size(), threads, [&](std::size_t i) {
+    if (stop && stop()) return;
     omp_set_num_threads(static_cast<int>(of_job));
-    run_job(jobs[i], records[i]);
+    run_job(jobs[i], run, records[i].emplace());
     const std::lock_guard lock(mutex);
     ++done;
-    if (progress) progress(records[i], done, jobs.size());
+    if (progress) progress(*records[i], done, jobs.size());
   });
-  return records;
+  std::vector<CaseRecord> begun;
+  for (std::optional<CaseRecord>& record : records) {
+    if (record) begun.push_back(std::move(*record));
+  }
+  return begun;
 }
 
 std::map<std::string, std::string> host_environment() {

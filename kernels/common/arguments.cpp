@@ -5,13 +5,16 @@
 namespace fairdraw {
 namespace {
 
+constexpr std::int64_t kBytes = 4;  // of a float32, and of a word of bits
+
+/// A matrix of words of bits or of float32, one row a row of logits.
 Error check_matrix(const std::string& name, std::int64_t rows, std::int64_t stride,
                    std::int64_t expected_rows, std::int64_t smallest_stride,
                    const std::string& stride_meaning) {
   if (Error error = check_length(name + ".rows", rows, expected_rows, "one a row of logits")) {
     return error;
   }
-  return check_stride(name + ".row_stride", stride, smallest_stride, stride_meaning);
+  return check_stride(name + ".row_stride", stride, smallest_stride, stride_meaning, rows, kBytes);
 }
 
 Error check_allowed(const BitRows<const std::uint32_t>& allowed, std::int64_t rows,
@@ -39,10 +42,25 @@ Error check_length(const std::string& name, std::int64_t length, std::int64_t ex
 }
 
 Error check_stride(const std::string& name, std::int64_t stride, std::int64_t smallest,
-                   const std::string& meaning) {
-  if (stride >= smallest) return {};
+                   const std::string& meaning, std::int64_t rows, std::int64_t value_bytes) {
+  if (stride < smallest) {
+    return out_of_range(name, std::to_string(stride),
+                        ">= " + std::to_string(smallest) + " (" + meaning + ")");
+  }
+  if (rows <= 0 || stride <= kMaxArrayBytes / (rows * value_bytes)) return {};
   return out_of_range(name, std::to_string(stride),
-                      ">= " + std::to_string(smallest) + " (" + meaning + ")");
+                      std::to_string(smallest) + " (" + meaning + ") to " +
+                          std::to_string(kMaxArrayBytes / (rows * value_bytes)) + " (" +
+                          std::to_string(rows) + " rows of values of " +
+                          std::to_string(value_bytes) + " bytes span at most 2^48 bytes)");
+}
+
+Error check_size(const std::string& name, std::int64_t size, std::int64_t value_bytes) {
+  if (size < 0) return out_of_range(name, std::to_string(size), ">= 0");
+  if (size <= kMaxArrayBytes / value_bytes) return {};
+  return out_of_range(name, std::to_string(size),
+                      "0 to " + std::to_string(kMaxArrayBytes / value_bytes) + " (values of " +
+                          std::to_string(value_bytes) + " bytes span at most 2^48 bytes)");
 }
 
 Error check_rows(const RowsView& rows, const std::string& name) {
@@ -60,7 +78,8 @@ Error check_rows(const RowsView& rows, const std::string& name) {
   if (rows.data == nullptr && rows.rows > 0) {
     return out_of_range(name + ".data", "null", "a pointer to rows of values");
   }
-  return check_stride(name + ".row_stride", rows.row_stride, rows.vocab, "vocab");
+  return check_stride(name + ".row_stride", rows.row_stride, rows.vocab, "vocab", rows.rows,
+                      bytes_of(rows.dtype));
 }
 
 Error check_request(const SampleRequest& request, const std::string& rows_name) {
@@ -77,9 +96,7 @@ Error check_request(const SampleRequest& request, const std::string& rows_name) 
   if (Error e = check_per_request(request.seed, "seed", outputs, an_output)) return e;
   if (Error e = check_per_request(request.offset, "offset", outputs, an_output)) return e;
   if (Error e = check_optional(request.active, "active", rows, a_row)) return e;
-  if (request.indices.size < 0) {
-    return out_of_range("indices.size", std::to_string(request.indices.size), ">= 0");
-  }
+  if (Error e = check_size("indices.size", request.indices.size, sizeof(std::int32_t))) return e;
   if (request.num_samples < 1) {
     return out_of_range("num_samples", std::to_string(request.num_samples), ">= 1");
   }
@@ -97,6 +114,10 @@ Error check_request(const SampleRequest& request, const std::string& rows_name) 
     return out_of_range("filter_order",
                         std::to_string(static_cast<std::uint32_t>(request.filter_order)),
                         "0 (top_k_first) or 1 (joint)");
+  }
+  if (static_cast<std::uint32_t>(request.purpose) > 4) {
+    return out_of_range("purpose", std::to_string(static_cast<std::uint32_t>(request.purpose)),
+                        "0 (draw), 1 (draft), 2 (accept), 3 (recover) or 4 (bonus)");
   }
   if (Error e = check_processing(request.processing, rows, request.logits.vocab)) return e;
   return check_allowed(request.allowed, rows, words);
@@ -124,8 +145,7 @@ Error check_result(const SampleRequest& request, const SampleResult& result, boo
   const char* a_token = "outputs * num_samples";
   const char* an_output = "one an output";
   if (wants_tokens) {
-    if (!result.tokens.given() && tokens > 0) return out_of_range("tokens", "null", "an array");
-    if (Error e = check_length("tokens", result.tokens.size, tokens, a_token)) return e;
+    if (Error e = check_needed(result.tokens, "tokens", tokens, a_token)) return e;
   }
   if (Error e = check_optional(result.statuses, "statuses", outputs, an_output)) return e;
   if (Error e = check_optional(result.support_size, "support_size", outputs, an_output)) return e;
@@ -140,11 +160,10 @@ Error check_result(const SampleRequest& request, const SampleResult& result, boo
       return e;
     }
   }
-  if (result.probs.given()) {
-    return check_matrix("probs", result.probs.rows, result.probs.row_stride, rows,
-                        request.logits.vocab, "vocab");
-  }
-  return {};
+  if (!result.probs.given()) return {};
+  // Of an operation that writes nothing else, whose `probs` may be what it reads.
+  return check_matrix(wants_tokens ? "probs" : "output", result.probs.rows, result.probs.row_stride,
+                      rows, request.logits.vocab, "vocab");
 }
 
 Error check_logprobs(const SampleRequest& request, const LogprobsResult& result) {
@@ -191,9 +210,8 @@ void remove_filters(SampleRequest& request) {
 }
 
 Error check_token_ids(const SampleRequest& request, const View<const std::int32_t>& token_ids) {
-  const std::int64_t tokens = outputs_of(request) * request.num_samples;
-  if (!token_ids.given() && tokens > 0) return out_of_range("token_ids", "null", "an array");
-  return check_length("token_ids", token_ids.size, tokens, "outputs * num_samples");
+  return check_needed(token_ids, "token_ids", outputs_of(request) * request.num_samples,
+                      "outputs * num_samples");
 }
 
 Error check_renormalised(const FloatRows& renormalised, std::int64_t rows) {
@@ -207,7 +225,8 @@ Error check_top_k_mask_logits(const RowsView& logits, const PerRequest<std::int3
   if (Error error = check_rows(logits, "logits")) return error;
   if (Error error = check_per_request(top_k, "top_k", logits.rows, "one a row")) return error;
   if (Error error = check_optional(statuses, "statuses", logits.rows, "one a row")) return error;
-  if (Error error = check_stride("masked_row_stride", masked_row_stride, logits.vocab, "vocab")) {
+  if (Error error = check_stride("masked_row_stride", masked_row_stride, logits.vocab, "vocab",
+                                 logits.rows, bytes_of(logits.dtype))) {
     return error;
   }
   if (masked == nullptr && logits.rows > 0) {
@@ -243,11 +262,11 @@ Error check_chain(const ChainSpeculativeRequest& request, const ChainSpeculative
           std::to_string(request.target_probs.vocab) + " (the vocabulary of target_probs)");
     }
   }
-  if (Error e = check_length("draft_tokens", request.draft_tokens.size, batch * n,
+  if (Error e = check_needed(request.draft_tokens, "draft_tokens", batch * n,
                              "batch * num_draft_tokens")) {
     return e;
   }
-  if (Error e = check_length("tokens", result.tokens.size, batch * (n + 1),
+  if (Error e = check_needed(result.tokens, "tokens", batch * (n + 1),
                              "batch * (num_draft_tokens + 1)")) {
     return e;
   }

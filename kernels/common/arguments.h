@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 
+#include "fairdraw/limits.h"
 #include "fairdraw/process_logits.h"
 #include "fairdraw/sample.h"
 #include "fairdraw/sampling.h"
@@ -14,6 +16,16 @@ namespace fairdraw {
 /// Words of a row of bits.
 constexpr std::int64_t words_of(std::int64_t vocab) { return (vocab + 31) / 32; }
 
+/// Bytes of a value.
+constexpr std::int64_t bytes_of(DType dtype) { return dtype == DType::float32 ? 4 : 2; }
+
+/// a * b of two counts, and the largest int64 where it does not fit: then it is no array's length.
+constexpr std::int64_t product_of(std::int64_t a, std::int64_t b) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  if (a <= 0 || b <= 0) return 0;
+  return a > kMost / b ? kMost : a * b;
+}
+
 /// Outputs of a call: one a row, or one an index.
 std::int64_t outputs_of(const SampleRequest& request);
 
@@ -21,15 +33,27 @@ Error out_of_range(const std::string& field, const std::string& value, const std
 Error check_rows(const RowsView& rows, const std::string& name);
 Error check_length(const std::string& name, std::int64_t length, std::int64_t expected,
                    const std::string& meaning);
+/// A matrix of `rows` rows (at most 2^32) that are `stride` values of `value_bytes` apart: rows do
+/// not overlap, and the matrix ends within kMaxArrayBytes, so that no place in it overflows.
 Error check_stride(const std::string& name, std::int64_t stride, std::int64_t smallest,
-                   const std::string& meaning);
+                   const std::string& meaning, std::int64_t rows, std::int64_t value_bytes);
+/// An array of `size` values without a stride: 0 or more of them, within kMaxArrayBytes.
+Error check_size(const std::string& name, std::int64_t size, std::int64_t value_bytes);
+
+/// An array of a given length.
+template <class T>
+Error check_array(const View<T>& view, const std::string& name, std::int64_t expected,
+                  const std::string& meaning) {
+  if (Error error = check_length(name, view.size, expected, meaning)) return error;
+  return check_size("length of " + name, view.size, sizeof(T));
+}
 
 /// Checks an array of one value a row (or output) by its length; a scalar always passes.
 template <class T>
 Error check_per_request(const PerRequest<T>& parameter, const std::string& name,
                         std::int64_t expected, const std::string& meaning) {
   if (!parameter.is_array()) return {};
-  return check_length(name, parameter.values.size, expected, meaning);
+  return check_array(parameter.values, name, expected, meaning);
 }
 
 /// An array that is needed must be there, and have the right length.
@@ -37,7 +61,7 @@ template <class T>
 Error check_needed(const View<T>& view, const std::string& name, std::int64_t expected,
                    const std::string& meaning) {
   if (!view.given() && expected > 0) return out_of_range(name, "null", "an array");
-  return check_length(name, view.size, expected, meaning);
+  return check_array(view, name, expected, meaning);
 }
 
 /// An optional array must be absent or have the right length.
@@ -45,7 +69,7 @@ template <class T>
 Error check_optional(const View<T>& view, const std::string& name, std::int64_t expected,
                      const std::string& meaning) {
   if (!view.given()) return {};
-  return check_length(name, view.size, expected, meaning);
+  return check_array(view, name, expected, meaning);
 }
 
 /// Lists must be absent altogether, or have a begin and a length for each row.

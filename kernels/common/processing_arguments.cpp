@@ -19,15 +19,17 @@ Error check_histories(const LogitsProcessing& processing, std::int64_t rows, std
       return out_of_range("prompt_mask", "given", "null where prompt is given");
     }
     if (Error e = check_length("prompt_mask.rows", mask.rows, rows, kARow)) return e;
-    if (Error e = check_stride("prompt_mask.row_stride", mask.row_stride, words_of(vocab),
-                               "words of a row, ceil(vocab / 32)")) {
+    if (Error e =
+            check_stride("prompt_mask.row_stride", mask.row_stride, words_of(vocab),
+                         "words of a row, ceil(vocab / 32)", mask.rows, sizeof(std::uint32_t))) {
       return e;
     }
   }
   const TokenCounts& counts = processing.output_counts;
   if (counts.given()) {
     if (Error e = check_length("output_counts.rows", counts.rows, rows, kARow)) return e;
-    if (Error e = check_stride("output_counts.row_stride", counts.row_stride, vocab, "vocab")) {
+    if (Error e = check_stride("output_counts.row_stride", counts.row_stride, vocab, "vocab",
+                               counts.rows, sizeof(std::int32_t))) {
       return e;
     }
   }
@@ -43,8 +45,8 @@ Error check_bias(const LogitsProcessing& processing, std::int64_t rows) {
   if (!processing.bias_values.given() && processing.bias_ids.size > 0) {
     return out_of_range("bias_values", "null", "an array, because bias_ids is given");
   }
-  return check_length("bias_values", processing.bias_values.size, processing.bias_ids.size,
-                      "bias_ids.size");
+  return check_array(processing.bias_values, "bias_values", processing.bias_ids.size,
+                     "bias_ids.size");
 }
 
 Error check_bad_words(const LogitsProcessing& processing, std::int64_t rows) {
@@ -69,13 +71,13 @@ Error check_token_lists(const TokenLists& lists, const std::string& name, std::i
     if (!lists.begins.given() && lists.data == nullptr) return {};
     return out_of_range(name + ".lengths", "null", "an array, because other parts are given");
   }
-  if (lists.size < 0) return out_of_range(name + ".size", std::to_string(lists.size), ">= 0");
+  if (Error e = check_size(name + ".size", lists.size, sizeof(std::int32_t))) return e;
   if (lists.data == nullptr && lists.size > 0) {
     return out_of_range(name + ".data", "null", "a pointer to size ids");
   }
   if (!lists.begins.given()) return out_of_range(name + ".begins", "null", "an array");
-  if (Error e = check_length(name + ".begins", lists.begins.size, rows, meaning)) return e;
-  return check_length(name + ".lengths", lists.lengths.size, rows, meaning);
+  if (Error e = check_array(lists.begins, name + ".begins", rows, meaning)) return e;
+  return check_array(lists.lengths, name + ".lengths", rows, meaning);
 }
 
 Error check_processing(const LogitsProcessing& processing, std::int64_t rows, std::int64_t vocab) {

@@ -45,15 +45,12 @@ Error check_target(const TargetRows& target, std::int64_t max_draft,
   if (Error e = check_per_request(target.offset, "target.offset", batch, kARequest)) return e;
   if (Error e = check_optional(target.active, "target.active", batch, kARequest)) return e;
   if (Error e = check_optional(draft_lengths, "draft_lengths", batch, kARequest)) return e;
-  if (draft_tokens.size < 0) {
-    return out_of_range("draft_tokens.size", std::to_string(draft_tokens.size), ">= 0");
-  }
+  if (Error e = check_size("draft_tokens.size", draft_tokens.size, sizeof(std::int32_t))) return e;
   if (!draft_tokens.given() && draft_tokens.size > 0) {
     return out_of_range("draft_tokens", "null", "an array");
   }
   if (target.row_begins.given()) {
-    if (Error e =
-            check_length("target.row_begins", target.row_begins.size, batch + 1, "batch + 1")) {
+    if (Error e = check_array(target.row_begins, "target.row_begins", batch + 1, "batch + 1")) {
       return e;
     }
   } else {
@@ -90,8 +87,7 @@ Error check_distribution(DraftLaw distribution) {
 Error check_outcome(const View<std::int32_t>& tokens, std::int64_t batch, std::int64_t width,
                     const char* meaning, const View<std::int32_t>& accepted,
                     const View<RowStatus>& statuses) {
-  if (!tokens.given() && batch > 0) return out_of_range("tokens", "null", "an array");
-  if (Error e = check_length("tokens", tokens.size, batch * width, meaning)) return e;
+  if (Error e = check_needed(tokens, "tokens", batch * width, meaning)) return e;
   if (Error e = check_optional(accepted, "accepted", batch, kARequest)) return e;
   return check_optional(statuses, "statuses", batch, kARequest);
 }
@@ -134,12 +130,9 @@ Error check_verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult
                              request.draft_lengths)) {
     return e;
   }
-  if (Error e = check_length("parents", request.parents.size, request.draft_tokens.size,
-                             "as draft_tokens")) {
+  if (Error e =
+          check_needed(request.parents, "parents", request.draft_tokens.size, "as draft_tokens")) {
     return e;
-  }
-  if (!request.parents.given() && request.parents.size > 0) {
-    return out_of_range("parents", "null", "an array");
   }
   if (Error e = check_distribution(request.draft_law)) return e;
   if (static_cast<std::uint32_t>(request.siblings) > 1) {

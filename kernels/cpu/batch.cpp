@@ -160,7 +160,8 @@ struct Batch {
 void for_each_row(std::int64_t rows, const Execution& execution,
                   const std::function<void(std::int64_t, Worker&)>& work) {
   const Passes& passes = passes_for(execution.target);
-  const int most = execution.threads > 0 ? execution.threads : omp_get_max_threads();
+  const int most =
+      execution.threads > 0 ? execution.threads : std::min(omp_get_max_threads(), kMaxThreads);
   const int threads = static_cast<int>(std::clamp<std::int64_t>(rows, 1, most));
   const auto run = [&](std::int64_t row) {
     thread_local Worker worker;
@@ -229,8 +230,13 @@ Error run_batch(const SampleRequest& request, const SampleResult& result,
 }
 
 Error check_execution(const Execution& execution) {
-  if (execution.threads < 0) {
-    return out_of_range("threads", std::to_string(execution.threads), ">= 0 (0: as OpenMP takes)");
+  if (execution.threads < 0 || execution.threads > kMaxThreads) {
+    return out_of_range("threads", std::to_string(execution.threads),
+                        "0 to " + std::to_string(kMaxThreads) + " (0: as OpenMP takes)");
+  }
+  if (static_cast<std::uint32_t>(execution.target) > 4) {
+    return out_of_range("target", std::to_string(static_cast<std::uint32_t>(execution.target)),
+                        "0 (best), 1 (scalar), 2 (avx2), 3 (avx512) or 4 (neon)");
   }
   if (!is_available(execution.target)) {
     std::string known;

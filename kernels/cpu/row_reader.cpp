@@ -3,13 +3,13 @@
 #include <cstring>
 #include <limits>
 
-namespace fairdraw::cpu {
+#include "common/arguments.h"
 
-std::int64_t size_of(DType dtype) { return dtype == DType::float32 ? 4 : 2; }
+namespace fairdraw::cpu {
 
 const float* RowReader::convert(const Passes& passes, const RowsView& rows, std::int64_t row) {
   const auto n = static_cast<std::size_t>(rows.vocab);
-  const std::int64_t value_size = size_of(rows.dtype);
+  const std::int64_t value_size = bytes_of(rows.dtype);
   const auto* bytes =
       static_cast<const std::uint8_t*>(rows.data) + row * rows.row_stride * value_size;
   const bool aligned =

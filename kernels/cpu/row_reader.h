@@ -42,7 +42,4 @@ class RowReader {
   std::vector<std::uint16_t> narrow_;
 };
 
-/// Bytes of one value.
-std::int64_t size_of(DType dtype);
-
 }  // namespace fairdraw::cpu

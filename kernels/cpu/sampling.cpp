@@ -31,7 +31,7 @@ Error top_k_mask_logits(const RowsView& logits, const PerRequest<std::int32_t>& 
   if (Error error = check_top_k_mask_logits(logits, top_k, masked, masked_row_stride, statuses)) {
     return error;
   }
-  const auto value_size = static_cast<std::size_t>(cpu::size_of(logits.dtype));
+  const auto value_size = static_cast<std::size_t>(bytes_of(logits.dtype));
   const std::uint32_t dropped = minus_infinity_bits(logits.dtype);
 
   cpu::for_each_row(logits.rows, execution, [&](std::int64_t row, cpu::Worker& worker) {

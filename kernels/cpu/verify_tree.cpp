@@ -20,6 +20,7 @@
 // Randomness: depth d uses offset + d; purpose draw, or accept (a word a child), recover, bonus.
 // Determinism: integers throughout, no dependence on order, thread or instruction set.
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "common/speculative_arguments.h"
@@ -186,17 +187,17 @@ Error verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult& resu
 
 Error parents_from_links(View<const std::int32_t> next_token, View<const std::int32_t> next_sibling,
                          std::int64_t batch, std::int64_t nodes, View<std::int32_t> parents) {
-  if (batch < 0) return out_of_range("batch", std::to_string(batch), ">= 0");
+  if (batch < 0 || batch > std::numeric_limits<std::int32_t>::max()) {
+    return out_of_range("batch", std::to_string(batch), "0 to 2^31 - 1");
+  }
   if (nodes < 1 || nodes > kMaxVocab) {
     return out_of_range("nodes", std::to_string(nodes), "1 to " + std::to_string(kMaxVocab));
   }
-  if (Error e = check_length("next_token", next_token.size, batch * nodes, "batch * nodes")) {
+  if (Error e = check_needed(next_token, "next_token", batch * nodes, "batch * nodes")) return e;
+  if (Error e = check_needed(next_sibling, "next_sibling", batch * nodes, "batch * nodes")) {
     return e;
   }
-  if (Error e = check_length("next_sibling", next_sibling.size, batch * nodes, "batch * nodes")) {
-    return e;
-  }
-  if (Error e = check_length("parents", parents.size, batch * (nodes - 1), "batch * (nodes - 1)")) {
+  if (Error e = check_needed(parents, "parents", batch * (nodes - 1), "batch * (nodes - 1)")) {
     return e;
   }
   constexpr std::int32_t kNoLink = -2, kManyLinks = -3;  // verify_tree refuses both

@@ -20,6 +20,8 @@ if(sanitize)
 endif()
 
 run(${CMAKE_COMMAND} --install ${build} --prefix ${scratch}/prefix)
+include(${example}/../../cmake/installed_names.cmake)
+expect_installed_names(${scratch}/prefix/include "")
 run(${CMAKE_COMMAND} -S ${example} -B ${scratch}/build -G ${generator}
   -D CMAKE_PREFIX_PATH=${scratch}/prefix
   -D CMAKE_FIND_USE_PACKAGE_REGISTRY=OFF

@@ -127,6 +127,7 @@ Error BatchState::append_step(View<const std::int32_t> tokens) {
     return out_of_range("length of tokens", std::to_string(tokens.size),
                         "0 to " + std::to_string(slots_->options.capacity) + " (capacity)");
   }
+  if (Error error = check_needed(tokens, "tokens", tokens.size, "at most capacity")) return error;
   if (Error error =
           serving::check_tokens("tokens", tokens.data, tokens.size, -1, slots_->options.vocab)) {
     return error;
@@ -157,8 +158,9 @@ Error BatchState::set_allowed(const BitRows<const std::uint32_t>& packed) {
   if (packed.data == nullptr && packed.rows > 0) {
     return out_of_range("packed.data", "null", "a pointer to rows of words");
   }
-  if (Error error = check_stride("packed.row_stride", packed.row_stride, s.words(),
-                                 "words of a row, ceil(vocab / 32)")) {
+  if (Error error =
+          check_stride("packed.row_stride", packed.row_stride, s.words(),
+                       "words of a row, ceil(vocab / 32)", packed.rows, sizeof(std::uint32_t))) {
     return error;
   }
   s.need_allowed();

@@ -77,6 +77,9 @@ Error read_offsets(const RowsView& logits, View<const Offset> offsets, const Bat
     std::iota(begins.begin(), begins.begin() + slots + 1, std::int64_t{0});
     return {};
   }
+  if (Error error = check_size("length of logit_offsets", offsets.size, sizeof(Offset))) {
+    return error;
+  }
   if (Error error = check_slots("length of logit_offsets - 1", offsets.size - 1, state)) {
     return error;
   }

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 
+#include "fairdraw/limits.h"
 #include "reference/integer_model.h"
 
 namespace fairdraw::python {
@@ -104,6 +105,36 @@ void expect_place(const char* name, int device_type, int device_id, const Place&
                                 device_name(place.device_type, place.device_id)));
 }
 
+// No element lies further from the first than memory reaches. Strides are numbers that anybody may
+// set (numpy.lib.stride_tricks); with this none of them overflows, whatever is computed of it.
+template <class Array>
+void expect_extent(const char* name, const Array& array) {
+  const std::int64_t bytes = std::max<std::int64_t>(1, array.dtype().bits / 8);
+  std::int64_t most = kMaxArrayBytes / bytes;  // elements that the axes so far leave
+  std::int64_t room = most;
+  for (std::size_t axis = 0; axis < array.ndim(); ++axis) {
+    const auto length = static_cast<std::int64_t>(array.shape(axis));
+    if (length == 0) return;
+    if (length > most) {
+      throw_value_error(
+          fmt::format("{}: the length of axis {} is {}; allowed: 0 to {} (an array "
+                      "has at most 2^48 bytes)",
+                      name, axis, length, most));
+    }
+    most /= length;
+    if (length == 1) continue;
+    const std::int64_t stride = array.stride(axis);
+    const std::int64_t largest = room / (length - 1);
+    if (stride > largest || stride < -largest) {
+      throw_value_error(
+          fmt::format("{}: the stride along axis {} is {}; allowed: -{} to {} (an "
+                      "array spans at most 2^48 bytes)",
+                      name, axis, stride, largest, largest));
+    }
+    room -= (length - 1) * (stride < 0 ? -stride : stride);
+  }
+}
+
 // A number of Python. NumPy's are arrays without axes here: arrays have __index__ too.
 template <class T>
 bool read_scalar(const char* name, nb::handle object, T& value) {
@@ -197,6 +228,7 @@ InputArray input_array(const char* name, nb::handle object, const Place* place) 
                     name, class_of(object)));
   }
   if (place != nullptr) expect_place(name, array.device_type(), array.device_id(), *place);
+  expect_extent(name, array);
   return array;
 }
 
@@ -208,6 +240,7 @@ OutputArray output_array(const char* name, nb::handle object, nb::dlpack::dtype 
     throw_value_error(fmt::format("{} is read-only; a writable array is needed", name));
   }
   expect_place(name, array.device_type(), array.device_id(), place);
+  expect_extent(name, array);
   if (array.dtype() != dtype) {
     throw_type_error(fmt::format("{} holds {}; {} is needed", name, dtype_name(array.dtype()),
                                  dtype_name(dtype)));

@@ -18,6 +18,7 @@
 #include "harness/run/calls/random_words.h"
 #include "harness/run/calls/request.h"
 #include "harness/run/parallel.h"
+#include "python/bindings/ability_names.h"
 #include "python/bindings/arrays.h"
 #include "python/bindings/bindings.h"
 #include "python/bindings/python_sampler.h"
@@ -35,55 +36,6 @@ namespace {
 
 using harness::SamplerDescription;
 using harness::UsageError;
-
-using Promise = bool harness::RandomnessContract::*;
-using Ability = bool SamplerDescription::*;
-
-// Names as in harness/contract/sampler.h. A callable gets no chains: it is called with batches.
-const std::map<std::string, Ability>& abilities() {
-  static const std::map<std::string, Ability> all = {
-      {"exact_integer", &SamplerDescription::exact_integer},
-      {"per_request_seeds", &SamplerDescription::per_request_seeds},
-      {"float16", &SamplerDescription::float16},
-      {"bfloat16", &SamplerDescription::bfloat16},
-      {"from_probs", &SamplerDescription::from_probs},
-      {"from_probs_all_filters", &SamplerDescription::from_probs_all_filters},
-      {"scripted_words", &SamplerDescription::scripted_words},
-      {"allowed_mask", &SamplerDescription::allowed_mask},
-      {"active_rows", &SamplerDescription::active_rows},
-      {"indices", &SamplerDescription::indices},
-      {"num_samples", &SamplerDescription::num_samples},
-      {"lowest_id_ties", &SamplerDescription::lowest_id_ties},
-      {"joint_order", &SamplerDescription::joint_order},
-      {"reports_status", &SamplerDescription::reports_status},
-      {"reports_support", &SamplerDescription::reports_support},
-      {"reports_mask", &SamplerDescription::reports_mask},
-      {"reports_probs", &SamplerDescription::reports_probs},
-      {"reports_logprobs", &SamplerDescription::reports_logprobs},
-      {"reports_raw", &SamplerDescription::reports_raw},
-      {"reports_processed", &SamplerDescription::reports_processed},
-      {"ranks_position", &SamplerDescription::ranks_position},
-      {"ranks_at_least", &SamplerDescription::ranks_at_least}};
-  return all;
-}
-
-// What every sampler has unless it says otherwise.
-const std::map<std::string, Ability>& filters() {
-  static const std::map<std::string, Ability> all = {{"top_k", &SamplerDescription::top_k},
-                                                     {"top_p", &SamplerDescription::top_p},
-                                                     {"min_p", &SamplerDescription::min_p}};
-  return all;
-}
-
-const std::map<std::string, Promise>& promises() {
-  using Contract = harness::RandomnessContract;
-  static const std::map<std::string, Promise> all = {{"seeds", &Contract::seeds},
-                                                     {"offsets", &Contract::offsets},
-                                                     {"outputs", &Contract::outputs},
-                                                     {"samples", &Contract::samples},
-                                                     {"replays", &Contract::replays}};
-  return all;
-}
 
 template <class Members>
 std::vector<std::string> names_of(const Members& members) {
@@ -107,7 +59,8 @@ void set_named(const char* what, const Members& members, const std::vector<std::
 
 /// The arguments of fairdraw.verify, as verification.py passes them.
 struct RunArguments {
-  nb::object function;  ///< a callable, or the name of a built-in sampler
+  nb::object function;       ///< a callable, or the name of a built-in sampler, or None
+  nb::object running_batch;  ///< makes an object that keeps requests, or None
   std::string name, version, semantics, suite, arrays;
   std::vector<std::string> abilities, lacks, randomness;
   std::vector<std::pair<std::string, std::string>> logits;  ///< file, dtype ("": what it says)
@@ -140,9 +93,22 @@ std::shared_ptr<Callable> callable_of(const RunArguments& arguments) {
   description.min_p = !without.min_p;
   description.randomness = {false, false, false, false, false, false};
   set_named("promise of randomness", promises(), arguments.randomness, description.randomness);
-  return std::make_shared<Callable>(arguments.function, arrays_from_name(arguments.arrays),
-                                    std::move(description));
+  if (description.processing && arguments.running_batch.is_none()) {
+    throw UsageError(
+        "abilities: processing is an ability of running batches: give running_batch, or leave it "
+        "out");
+  }
+  auto callable = std::make_shared<Callable>(arguments.function, arguments.running_batch,
+                                             arrays_from_name(arguments.arrays));
+  callable->kept_description = description;
+  callable->kept_description.keeps_state = !arguments.running_batch.is_none();
+  callable->description = std::move(description);
+  callable->description.processing = false;
+  return callable;
 }
+
+// Cases that a running batch is for, and the only ones where there is no callable.
+bool is_of_running_batches(const harness::Job& job) { return job.record.check == "sequences"; }
 
 suites::PlanOptions plan_options(const RunArguments& arguments) {
   suites::PlanOptions options;
@@ -159,11 +125,21 @@ suites::PlanOptions plan_options(const RunArguments& arguments) {
   return options;
 }
 
+// What is judged, as the arguments of a call have it.
+std::string judged_arguments(const RunArguments& arguments) {
+  if (arguments.running_batch.is_none()) return arguments.name;
+  if (arguments.function.is_none()) return "running_batch=" + arguments.name;
+  const nb::handle type = arguments.running_batch.type();
+  const nb::object name =
+      nb::getattr(arguments.running_batch, "__name__", nb::getattr(type, "__name__"));
+  return fmt::format("{}, running_batch={}", arguments.name, nb::cast<std::string>(nb::str(name)));
+}
+
 // No command line knows the callable: what repeats a case is a call.
 std::string replay_call(const RunArguments& arguments, const std::string& case_id,
                         std::uint64_t seed) {
   return fmt::format("fairdraw.verify({}, semantics=\"{}\", suite=\"{}\"{}, seed={})",
-                     arguments.name, arguments.semantics, arguments.suite,
+                     judged_arguments(arguments), arguments.semantics, arguments.suite,
                      case_id.empty() ? "" : fmt::format(", case=\"{}\"", case_id), seed);
 }
 
@@ -196,6 +172,7 @@ class Interruptible {
 };
 
 harness::RunRecord run(const RunArguments& arguments, const nb::object& progress) {
+  using Keeps = PythonSampler::Keeps;
   const bool builtin = nb::isinstance<nb::str>(arguments.function);
   std::shared_ptr<Callable> callable;
   suites::PlanOptions options = plan_options(arguments);
@@ -207,16 +184,27 @@ harness::RunRecord run(const RunArguments& arguments, const nb::object& progress
     callable = callable_of(arguments);
     cancelled = &callable->cancelled;
     options.make_sampler = [callable](const std::string&) {
-      return std::make_unique<PythonSampler>(callable);
+      return std::make_unique<PythonSampler>(
+          callable, callable->function.is_none() ? Keeps::requests : Keeps::nothing);
     };
   }
   suites::Plan plan = suites::make_plan(options);
   if (!builtin) {
+    if (callable->function.is_none()) {
+      std::erase_if(plan.jobs, [](const harness::Job& job) { return !is_of_running_batches(job); });
+      if (plan.jobs.empty()) {
+        throw UsageError(
+            fmt::format("case is '{}'; allowed without a sampler: cases of check sequences, which "
+                        "are those of running batches",
+                        arguments.case_glob.value_or("*")));
+      }
+    }
     for (harness::Job& job : plan.jobs) {
       job.record.replay = replay_call(arguments, job.record.id, options.seed);
-      job.make_sampler = [callable]() -> std::unique_ptr<harness::Sampler> {
+      const Keeps keeps = is_of_running_batches(job) ? Keeps::requests : Keeps::nothing;
+      job.make_sampler = [callable, keeps]() -> std::unique_ptr<harness::Sampler> {
         if (callable->cancelled) throw std::runtime_error("the run was interrupted");
-        return std::make_unique<PythonSampler>(callable);
+        return std::make_unique<PythonSampler>(callable, keeps);
       };
     }
   }
@@ -283,9 +271,8 @@ int command_line(const std::vector<std::string>& words) {
 // What the adapter adds to a callable: the median time of a batch of one row of two tokens, called
 // from a thread of the harness's kind.
 double batch_microseconds(nb::object function, std::size_t repeats) {
-  const auto callable =
-      std::make_shared<Callable>(std::move(function), Arrays::numpy, SamplerDescription{});
-  PythonSampler sampler(callable);
+  const auto callable = std::make_shared<Callable>(std::move(function), nb::none(), Arrays::numpy);
+  PythonSampler sampler(callable, PythonSampler::Keeps::nothing);
   harness::Request request;
   request.rows = 1;
   request.vocab = 2;
@@ -348,19 +335,20 @@ void bind_verify(nb::module_& module) {
   using Text = std::optional<std::string>;
   module.def(
       "run",
-      [](nb::object function, const std::string& name, const std::string& version,
-         const std::string& semantics, const std::string& suite, const std::string& arrays,
-         const Names& able, const Names& lacks, const Names& random, const Files& logits,
-         const Text& case_glob, const Text& seed, const Text& seed_from, unsigned jobs,
-         const nb::object& progress) {
-        return run({std::move(function), name, version, semantics, suite, arrays, able, lacks,
-                    random, logits, case_glob, seed, seed_from, jobs},
+      [](nb::object function, nb::object running_batch, const std::string& name,
+         const std::string& version, const std::string& semantics, const std::string& suite,
+         const std::string& arrays, const Names& able, const Names& lacks, const Names& random,
+         const Files& logits, const Text& case_glob, const Text& seed, const Text& seed_from,
+         unsigned jobs, const nb::object& progress) {
+        return run({std::move(function), std::move(running_batch), name, version, semantics, suite,
+                    arrays, able, lacks, random, logits, case_glob, seed, seed_from, jobs},
                    progress);
       },
-      nb::arg("function"), nb::arg("name"), nb::arg("version"), nb::arg("semantics"),
-      nb::arg("suite"), nb::arg("arrays"), nb::arg("abilities"), nb::arg("lacks"),
-      nb::arg("randomness"), nb::arg("logits"), nb::arg("case").none(), nb::arg("seed").none(),
-      nb::arg("seed_from").none(), nb::arg("jobs"), nb::arg("progress").none());
+      nb::arg("function").none(), nb::arg("running_batch").none(), nb::arg("name"),
+      nb::arg("version"), nb::arg("semantics"), nb::arg("suite"), nb::arg("arrays"),
+      nb::arg("abilities"), nb::arg("lacks"), nb::arg("randomness"), nb::arg("logits"),
+      nb::arg("case").none(), nb::arg("seed").none(), nb::arg("seed_from").none(), nb::arg("jobs"),
+      nb::arg("progress").none());
   module.def("case_ids", &case_ids);
   module.def("profile_names", [] {
     const auto names = reference::profile_names();

@@ -4,7 +4,7 @@
 >>> fairdraw.verify(my_sampler, semantics="vllm_torch").raise_for_failures()
 
 The operations have the names and arguments of flashinfer.sampling (fairdraw/sampling.py); `verify`
-judges a callable (fairdraw/verification.py); `BatchState` keeps a running batch
+judges a callable (fairdraw/verification.py), or a `RunningBatch` (fairdraw/running_batch.py); `BatchState` keeps a running batch
 (fairdraw/serving.py), and `FusedSamplingProcessor` steps over it (fairdraw/fused_sampling_processor.py);
 `verify_chain` and `verify_tree` are speculation (fairdraw/speculative.py),
 `BeamSearch` is beams (fairdraw/beam_search.py); `check_stop` says when requests end, `best_of` which
@@ -35,6 +35,7 @@ from .request_parameters import (
     from_vllm,
 )
 from .request_processing import RequestProcessing
+from .running_batch import RunningBatch
 from .sampling import (
     Logprobs,
     SampleDetails,
@@ -91,6 +92,7 @@ __all__ = [
     "RequestParameters",
     "RequestProcessing",
     "RequestSnapshot",
+    "RunningBatch",
     "SampleDetails",
     "SglangRequest",
     "StopStep",

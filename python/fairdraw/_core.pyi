@@ -245,7 +245,8 @@ class RunRecord:
     def write(self, folder: str) -> None: ...
 
 def run(
-    function: Callable[[Any], Any] | str,
+    function: Callable[[Any], Any] | str | None,
+    running_batch: Callable[[], Any] | None,
     name: str,
     version: str,
     semantics: str,

@@ -18,6 +18,8 @@ from ._arrays import Backend, NumpyBackend, backend_of
 TokenLists = tuple[Any, Any, Any]
 
 _INT32 = np.iinfo(np.int32)
+#: Most bytes that an array may span, as kMaxArrayBytes of fairdraw/limits.h.
+_MOST_BYTES = 2**48
 #: Kinds of dtypes (numpy.dtype.kind) that become a dtype, and what errors call them.
 _KINDS = {
     **dict.fromkeys(("int32", "int64", "uint64"), ("iu", "integers")),
@@ -50,6 +52,22 @@ def _as_numpy(name: str, value: Any) -> Any:
         raise
 
 
+def _expect_extent(name: str, found: Any) -> None:
+    """ValueError where elements lie further apart than memory reaches: NumPy itself would crash."""
+    if found.flags.c_contiguous:
+        return
+    span = sum(
+        (length - 1) * abs(stride)
+        for length, stride in zip(found.shape, found.strides, strict=True)
+        if length > 1
+    )
+    if span > _MOST_BYTES:
+        raise ValueError(
+            f"{name} spans {span} bytes by its strides {list(found.strides)}; allowed: at most "
+            f"{_MOST_BYTES} (2^48)"
+        )
+
+
 def expect_kind(name: str, held: str, kind: str, dtype: str) -> None:
     """TypeError where values of a kind (numpy.dtype.kind) do not become `dtype`."""
     kinds, needed = _KINDS[dtype]
@@ -71,6 +89,7 @@ def expect_shape(name: str, found: Any, shape: tuple[int, ...]) -> None:
 def array(name: str, value: Any, dtype: str, axes: Sequence[int] | None = None) -> Any:
     """`value` as a contiguous array of `dtype`; TypeError where it holds something else."""
     found = _as_numpy(name, value)
+    _expect_extent(name, found)
     if found.size:
         expect_kind(name, str(found.dtype), found.dtype.kind, dtype)
     expect_axes(name, found.ndim, axes)

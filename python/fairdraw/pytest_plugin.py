@@ -22,13 +22,14 @@ from . import verification
 
 
 class FairdrawCase:
-    """Judges samplers in one case: call it with a sampler, as fairdraw.verify's first argument."""
+    """Judges samplers in one case: call it with a sampler, as fairdraw.verify's first argument, or
+    with running_batch=, or both."""
 
     def __init__(self, case: str, arguments: dict[str, Any]) -> None:
         self.case = case
         self._arguments = arguments
 
-    def __call__(self, sampler: Any, **more: Any) -> verification.Report:
+    def __call__(self, sampler: Any = None, **more: Any) -> verification.Report:
         """Fails or skips the test item; returns the report of a case that passed."""
         __tracebackhide__ = True
         arguments = {**self._arguments, **more, "case": self.case}

@@ -29,6 +29,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from . import _core
 from ._arrays import Backend, backend_of, length
+from ._device_arrays import small_arrays
 
 FilterOrder = Literal["top_k_first", "joint"]
 TieRule = Literal["keep_all", "lowest_id"]
@@ -553,8 +554,8 @@ def chain_speculative_sampling(
     tokens = backend.empty((batch, n + 1), "int32")
     accepted = backend.empty((batch,), "int32")
     emitted = backend.empty((batch,), "int32")
-    if str(draft_token_ids.dtype).endswith("int64"):
-        draft_token_ids = backend.cast(draft_token_ids, "int32")
+    # Integers beyond int32 become its nearest values, which are no tokens.
+    draft_token_ids = small_arrays(backend).array("draft_token_ids", draft_token_ids, "int32")
     backend.call(
         _core.chain_speculative_sampling,
         backend.lend(draft_probs),

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from . import _core
+from .running_batch import RunningBatch
 
 #: What a sampler that draws fresh random numbers keeps without doing anything for it. "replays" (the
 #: same seeds and offsets give the same tokens) is a promise that one must mean.
@@ -125,10 +126,11 @@ def _print_progress(line: str, done: int, all_cases: int) -> None:
 
 
 def verify(
-    sampler: Callable[[Any], Any] | str,
+    sampler: Callable[[Any], Any] | str | None = None,
     semantics: str = "fairdraw",
     suite: str = "gate",
     *,
+    running_batch: Callable[[], RunningBatch] | None = None,
     name: str | None = None,
     version: str = "",
     arrays: Literal["numpy", "torch"] = "numpy",
@@ -148,14 +150,19 @@ def verify(
         of integers [outputs] (or [outputs, num_samples]), or the batch itself after writing into
         batch.out_tokens. Arrays of a batch are lent for that call. One call at a time. An exception
         or a bad result fails the case, and the run goes on. Or the name of a built-in sampler, or
-        "plugin:PATH" for one in a shared library.
+        "plugin:PATH" for one in a shared library. None where there is a running batch alone.
+    running_batch: called without arguments; makes an object that keeps the requests of a running
+        batch (`RunningBatch`), for a case or for one of its calls. Judged by the cases of check
+        sequences, which are all cases of a run that has no sampler. With a sampler, "per_request_seeds"
+        and no "processing", equal seeds have to give both the same tokens.
     semantics: the profile to judge by, e.g. "vllm_torch" (`python -m fairdraw list profiles`).
     suite: "smoke", "gate" or "nightly".
     arrays: what the arrays of a batch are. bfloat16 logits are uint16 bits in NumPy.
     abilities: what the sampler can do beyond float32 logits with temperature, top_k, top_p and
         min_p; cases that need more are skipped. "float16", "bfloat16", "from_probs", "allowed_mask",
         "indices", "num_samples", "per_request_seeds", "reports_mask", ...: the fields of
-        SamplerDescription in harness/contract/sampler.h, which says what each claims.
+        SamplerDescription in harness/contract/sampler.h, which says what each claims. "processing"
+        is one of running batches alone.
     lacks: filters that it does not have: "top_k", "top_p", "min_p". Cases that need one are skipped;
         others ask for what is left.
     randomness: which draws it promises to be independent ("seeds", "offsets", "outputs",
@@ -168,10 +175,21 @@ def verify(
     progress: True prints a line a case to stderr; a function is called with (line, done, all).
     """
     builtin = isinstance(sampler, str)
-    if not builtin and not callable(sampler):
+    if sampler is None and running_batch is None:
+        raise TypeError("sampler: it is missing; a sampler or a running_batch is needed")
+    if sampler is not None and not builtin and not callable(sampler):
         raise TypeError(
             f"sampler: a callable or the name of a built-in sampler is needed, not "
             f"{type(sampler).__name__}"
+        )
+    if running_batch is not None and not callable(running_batch):
+        raise TypeError(
+            "running_batch: a class or a function that makes a running batch is needed, not "
+            f"{type(running_batch).__name__}"
+        )
+    if running_batch is not None and builtin:
+        raise TypeError(
+            f"running_batch: it goes with a callable, and sampler is {sampler!r}, which has its own"
         )
     for field, names in (("abilities", abilities), ("lacks", lacks), ("randomness", randomness)):
         if isinstance(names, str):
@@ -181,9 +199,11 @@ def verify(
     if builtin:
         label = str(sampler)
     else:
-        label = name or str(getattr(sampler, "__name__", type(sampler).__name__))
+        judged = running_batch if sampler is None else sampler
+        label = name or str(getattr(judged, "__name__", type(judged).__name__))
     record = _core.run(
         function=sampler,
+        running_batch=running_batch,
         name=label,
         version=version,
         semantics=semantics,

@@ -20,6 +20,22 @@ def python(*arguments, cwd=None):
     )
 
 
+def test_unseeded_draws_of_fresh_processes_differ():
+    # Two processes agree on 16 tokens of a flat row of 131072 with a probability of 131072^-16.
+    program = """if True:
+        import fairdraw, numpy as np
+        row = np.zeros((1, 131072), np.float32)
+        indices = np.zeros(16, np.int32)
+        print(fairdraw.sampling_from_logits(row, indices=indices).tolist())
+        print(fairdraw.sampling_from_probs(fairdraw.softmax(row), indices=indices).tolist())
+    """
+    one, other = (python("-c", program) for _ in range(2))
+    assert one.returncode == 0 and other.returncode == 0, one.stderr + other.stderr
+    draws = [json.loads(line) for run in (one, other) for line in run.stdout.splitlines()]
+    assert [len(tokens) for tokens in draws] == [16] * 4
+    assert len({tuple(tokens) for tokens in draws}) == 4
+
+
 def test_command_line(tmp_path):
     profiles = python("-m", "fairdraw", "list", "profiles")
     assert profiles.returncode == 0 and "vllm_torch" in profiles.stdout
@@ -76,6 +92,25 @@ def test_pytest_plugin_has_an_item_for_each_case(tmp_path):
     assert "has no per-request seeds" in result.stdout
     assert "the callable returned None" in result.stdout
     assert "replay: fairdraw.verify(" in result.stdout
+
+
+RUNNING_BATCH = """
+import pytest
+
+class Wrong:
+    pass
+
+@pytest.mark.fairdraw(suite="smoke", case="sequences/*/unfiltered", seed=1)
+def test_wrong(fairdraw_case):
+    fairdraw_case(running_batch=Wrong)
+"""
+
+
+def test_pytest_plugin_takes_running_batches(tmp_path):
+    result = run_items(tmp_path, RUNNING_BATCH)
+    assert result.returncode == 1
+    assert "running_batch() returned a Wrong, which has no method begin" in result.stdout
+    assert "replay: fairdraw.verify(running_batch=Wrong, semantics=" in result.stdout
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import re
 import types
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import fairdraw
@@ -102,3 +103,13 @@ def test_a_sampler_in_cuda(monkeypatch):
     block = example("def mine(batch):\n    tokens = my_kernels")
     case = smoke_case("pit", "top_p_0.9")
     assert run_one_case(monkeypatch, block, case, my_kernels=kernels).verdict == "passed"
+
+
+def test_a_running_batch_keeps_requests_and_forgets_none(monkeypatch):
+    block = example("class Mine")
+    case = "sequences/*/unfiltered"
+    report = run_one_case(monkeypatch, block, case, np=np)
+    assert report.verdict == "passed", report.failures
+    forgetful = block.replace("request.first_offset + len(output)", "0")
+    assert forgetful != block
+    assert run_one_case(monkeypatch, forgetful, case, np=np).verdict == "failed"

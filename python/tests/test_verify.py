@@ -1,7 +1,9 @@
 """fairdraw.verify: right callables pass, wrong ones fail, and bad ones learn what they did."""
 
+import ctypes
 import gc
 import json
+import platform
 import re
 import threading
 from pathlib import Path
@@ -31,10 +33,12 @@ def test_exact_callable_passes_the_smoke_suite():
     assert report.verdict == "passed", str(report.failures)
     report.raise_for_failures()
     assert reasons_for_skips(report) == {
+        "keeps no requests",
         "takes no bfloat16 logits",
         "takes no logits processing",
         "takes no probabilities",
         "takes no random words",
+        "keeps no requests",
         "verifies no drafted chains",
         "verifies no requests with drafts",
     }
@@ -46,7 +50,6 @@ def test_exact_callable_passes_on_probabilities():
     assert reasons_for_skips(report) == {
         "takes no bfloat16 logits",
         "takes no random words",
-        "reports no statuses",
     }
 
 
@@ -54,7 +57,11 @@ def test_exact_callable_passes_on_torch_tensors():
     pytest.importorskip("torch", reason="torch is not installed")
     able = {**EXACT, "abilities": [*EXACT["abilities"], "bfloat16"]}
     no_probs = {"takes no probabilities"}
-    no_requests = {"takes no logits processing", "verifies no requests with drafts"}
+    no_requests = {
+        "keeps no requests",
+        "takes no logits processing",
+        "verifies no requests with drafts",
+    }
     for case, reasons in {"*16/*": no_probs | no_requests, "metamorphic/*": no_probs}.items():
         report = fairdraw.verify(exact, suite="smoke", case=case, seed=SEED, arrays="torch", **able)
         assert report.verdict == "passed", str(report.failures)
@@ -93,6 +100,19 @@ def test_log_probabilities_do_not_underflow():
     rows = np.zeros((2, 64), np.float32)
     rows[:, 0] = 200  # e^-200 is no float32
     assert np.isfinite(fairdraw.sample(rows, logprobs=-1)[1].all).all()
+
+
+def test_a_result_that_was_kept_can_be_read_after_the_run():
+    kept = []
+
+    def keeping(batch):
+        kept.append(batch.out_tokens)
+        return exact(batch)
+
+    case = one_case("mask")
+    report = fairdraw.verify(keeping, suite="smoke", case=case, seed=SEED, **EXACT)
+    assert "kept an array of an earlier batch" in report.cases[0].message
+    assert kept and all(int(tokens.sum()) >= 0 for tokens in kept)  # no crash: it is still mapped
 
 
 def constant(value):
@@ -152,6 +172,22 @@ def test_bad_results_fail_the_case_by_name(function, message):
     assert case.replay == (
         f'fairdraw.verify(bad, semantics="fairdraw", suite="smoke", case="{case.id}", seed={SEED})'
     )
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="which bits they are is the machine's")
+def test_traps_that_a_callable_leaves_fail_the_case_and_stay_there():
+    def traps(batch):
+        invalid, division_by_zero = 1, 4
+        ctypes.CDLL("libm.so.6").feenableexcept(invalid | division_by_zero)
+        return [0] * batch.outputs
+
+    case = one_case("support")
+    report = fairdraw.verify(traps, suite="smoke", case=case, seed=SEED, name="traps")
+    assert [c.verdict for c in report.cases] == ["failed"]
+    says = "left floating-point exceptions unmasked (invalid operation, division by zero)"
+    assert says in report.cases[0].message
+    with np.errstate(divide="ignore"):
+        assert np.isinf(np.float32(1) / np.zeros(1, np.float32)).all()
 
 
 @pytest.mark.parametrize("check", ["support", "chi_squared"])
@@ -255,7 +291,7 @@ def test_report_files(tmp_path):
     assert "1 passed" in str(report) and "passed" in repr(report)
     blocked = tmp_path / "file"
     blocked.write_text("")
-    with pytest.raises(RuntimeError, match="cannot write report"):
+    with pytest.raises(RuntimeError, match="cannot write"):
         report.write(blocked)
 
 
@@ -341,18 +377,22 @@ def test_torch_writes_into_inputs_are_seen():
     assert "changed the logits, which it may only read" in report.cases[0].message
 
 
-def test_a_callable_that_claims_nothing_passes():
+@pytest.mark.parametrize("takes_seeds", [True, False])
+def test_a_callable_that_claims_nothing_passes(takes_seeds):
     # No case is left that such a sampler has too few draws for, or that needs what it does not have.
     def tokens(batch):
         scalar = batch.seed_is_scalar
+        seeds = {
+            "seed": int(batch.seed[0]) if scalar else batch.seed,
+            "offset": int(batch.offset[0]) if scalar else batch.offset,
+        }
         return fairdraw.sample(
             batch.logits,
             batch.temperature,
             batch.top_k,
             batch.top_p,
             batch.min_p,
-            seed=int(batch.seed[0]) if scalar else batch.seed,
-            offset=int(batch.offset[0]) if scalar else batch.offset,
+            **(seeds if takes_seeds else {}),
         )
 
     report = fairdraw.verify(tokens, suite="smoke", seed=SEED)

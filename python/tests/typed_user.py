@@ -21,6 +21,37 @@ def judge(folder: Path) -> list[str]:
     return [f"{case.id}: {case.message}" for case in report.failures]
 
 
+class Greedy:
+    """Keeps nothing but where requests are: what fairdraw.RunningBatch asks for."""
+
+    def begin(
+        self, slots: int, vocab: int, dtype: str, tie_rule: str, filter_apply_order: str
+    ) -> None:
+        self.seeds: dict[int, int] = {}
+
+    def add(self, slot: int, request: fairdraw.BatchRequest) -> None:
+        self.seeds[slot] = request.seed
+
+    def step(
+        self, slots: npt.NDArray[np.int32], logits: npt.NDArray[np.float32], allowed: object
+    ) -> npt.NDArray[np.int64]:
+        largest: npt.NDArray[np.int64] = np.argmax(logits, axis=1)
+        return largest
+
+    def evict(self, slot: int) -> None:
+        del self.seeds[slot]
+
+    def restore(self, slot: int, request: fairdraw.BatchRequest, output: list[int]) -> None:
+        self.add(slot, request)
+
+    def end(self, slot: int) -> None:
+        self.evict(slot)
+
+
+def judge_running_batch() -> fairdraw.Report:
+    return fairdraw.verify(greedy, running_batch=Greedy, suite="smoke", case="sequences/*")
+
+
 def draw(logits: npt.NDArray[np.float32]) -> int:
     tokens = fairdraw.sample(logits, temperature=0.7, top_p=0.9, seed=7)
     details: fairdraw.SampleDetails = fairdraw.sample(logits, seed=7, return_details=True)

@@ -1,14 +1,19 @@
-"""The files of reports/ci: every verb and option of ours that they name exists, YAML is YAML."""
+"""The files of reports/ci: every verb and option of ours that they name exists, YAML is YAML, actions
+are pinned by the hash of a commit, and what writes a report is followed by what requires it."""
 
 import argparse
+import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import yaml
 
 COMMAND = re.compile(r'(?:\./fairdraw|"\$FAIRDRAW")\s+(\w+)|reports/ci/(nightly)')
+PINNED = re.compile(r"uses: [\w./-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+$")
+LOCAL = re.compile(r"uses: \./")
 OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]+)")
 
 
@@ -27,13 +32,40 @@ def scripts(node):
             yield from scripts(value)
 
 
+def problems_of_pins(name, text):
+    """A tag or a branch can be moved to other code after it was read."""
+    lines = [line.strip().removeprefix("- ") for line in text.splitlines()]
+    return [f"{name}: not pinned by the hash of a commit, with its version as a comment: {line}"
+            for line in lines
+            if line.startswith("uses:") and not PINNED.match(line) and not LOCAL.match(line)]
+
+
+def problems_of_report(name, texts):
+    """What writes a report names its run, and a later command requires the report of that run. A
+    report that an earlier run left would look like this one's."""
+    commands = []  # (verb, the line, the script that it is in)
+    for text in texts:
+        for line in text.replace("\\\n", " ").splitlines():
+            commands += [(groups[0], line, text) for groups in COMMAND.findall(line) if groups[0]]
+    problems = []
+    for place, (verb, line, text) in enumerate(commands):
+        if verb not in ("verify", "merge"):
+            continue
+        if "--run-id" not in text if verb == "verify" else "--require-run-id" not in line:
+            problems.append(f"{name}: names no run: {line.strip()}")
+        if not any(later == "report" and "--require-run-id" in its_line
+                   for later, its_line, _ in commands[place + 1:]):
+            problems.append(f"{name}: nothing requires the report of: {line.strip()}")
+    return problems
+
+
 def problems_of(name, text, help_of):
     """help_of(verb): its help, or None where there is no such verb."""
     try:
         tree = yaml.safe_load(text)
     except yaml.YAMLError as error:
         return [f"{name}: {error}"]
-    problems = []
+    problems = problems_of_pins(name, text) + problems_of_report(name, scripts(tree))
     for script in scripts(tree):
         if "${{" in script:
             problems.append(f"{name}: an expression in a script, which a name could break out of")
@@ -53,6 +85,34 @@ def problems_of_script(name, text, help_of):
             if not any(text and re.search(rf"{option}\b", text) for text in helps):
                 problems.append(f"{name}: {verbs} have no {option}")
     return problems
+
+
+def problems_of_requirement(action, fairdraw):
+    """The step of the action that requires the report, in a shell: it fails where there is none, and
+    where one of another run was left, and passes on that of its run."""
+    tree = yaml.safe_load(action.read_text(encoding="utf-8"))
+    scripts_of_steps = [step["run"] for step in tree["runs"]["steps"]
+                        if "--require-run-id" in step.get("run", "")]
+    if len(scripts_of_steps) != 1:
+        return [f"{action.name}: {len(scripts_of_steps)} steps require a report"]
+    with tempfile.TemporaryDirectory() as folder:
+        environment = dict(os.environ, REPORT=folder, RUN_ID="7", FAIRDRAW=fairdraw)
+
+        def code():
+            return subprocess.run(["bash", "-e", "-c", scripts_of_steps[0]], cwd=folder,
+                                  env=environment, capture_output=True).returncode
+
+        def verify(run_id):
+            subprocess.run([fairdraw, "verify", "--suite", "smoke", "--sampler", "cpu", "--case",
+                            "mask/*/v31/*", "--report", folder, "--run-id", run_id],
+                           cwd=folder, check=True, capture_output=True)
+
+        codes = [code()]
+        verify("6")
+        codes.append(code())
+        verify("7")
+        codes.append(code())
+    return [] if codes == [2, 2, 0] else [f"{action.name}: no report, another, this one: {codes}"]
 
 
 def main():
@@ -75,16 +135,33 @@ def main():
 
     files = sorted(arguments.folder.rglob("*.yml"))
     problems = [] if len(files) == 4 else [f"{len(files)} files"]
-    problems += problems_of_script(nightly.name, nightly.read_text(encoding="utf-8"), help_of)
+    script = nightly.read_text(encoding="utf-8")
+    problems += problems_of_script(nightly.name, script, help_of)
+    problems += problems_of_report(nightly.name, [script])
     for path in files:
         problems += problems_of(path.name, path.read_text(encoding="utf-8"), help_of)
+    problems += problems_of_requirement(arguments.folder / "verify" / "action.yml",
+                                        arguments.fairdraw)
     # The check must be able to fail.
-    right = "job:\n  script:\n    - ./fairdraw verify --suite gate\n"
+    pinned = "actions/checkout@" + "1a" * 20 + "  # v4.2.2"
+    right = f"""job:
+  uses: {pinned}
+  script:
+    - ./fairdraw verify --suite gate --report x --run-id "$ID"
+    - ./fairdraw report x/report.json x --require-run-id "$ID"
+"""
     for wrong in (
         right.replace("verify", "prove"),
         right.replace("--suite", "--suit-of"),
         right.replace("./fairdraw", "./other"),
         right.replace("gate", "${{ x }}"),
+        right.replace(pinned, "actions/checkout@v4"),
+        right.replace(pinned, pinned.removesuffix("  # v4.2.2")),
+        right.replace(pinned, pinned.replace("1a1a", "", 1)),
+        right.replace(' --run-id "$ID"', ""),
+        right.replace(' --require-run-id "$ID"', ""),
+        right.replace("fairdraw report", "fairdraw merge"),
+        "\n".join(right.splitlines()[:-1]),
         right + "  :: [",
     ):
         if problems_of("right", right, help_of) or not problems_of("wrong", wrong, help_of):

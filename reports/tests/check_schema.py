@@ -1,10 +1,12 @@
-"""The sample reports are valid, and every way of breaking them that the schema forbids is found."""
+"""The sample reports are valid, and every way of breaking them that the schema forbids is found: by a
+validator of JSON Schema, and by the command line that reads them."""
 
 import argparse
 import copy
 import json
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import jsonschema
@@ -92,10 +94,23 @@ def broken_reports(schema, report):
     yield "an unknown field", broken
 
 
+def reading_problem(fairdraw, what, broken, folder):
+    """What is wrong with how `fairdraw report` takes a broken report; None where it refuses it and
+    says why."""
+    path = Path(folder) / "broken.json"
+    path.write_text(json.dumps(broken), encoding="utf-8")
+    result = subprocess.run([fairdraw, "report", str(path), str(Path(folder) / "rendered")],
+                            capture_output=True, text=True)
+    if result.returncode == 2 and "report: " in result.stderr:
+        return None
+    return f"read by the command line, with exit code {result.returncode}: {what}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--schema", type=Path, required=True)
     parser.add_argument("--samples", required=True, help="the program that prints the samples")
+    parser.add_argument("--fairdraw", required=True, help="the command line")
     arguments = parser.parse_args()
 
     schema = json.loads(arguments.schema.read_text(encoding="utf-8"))
@@ -118,10 +133,15 @@ def main():
             if list(case) != [key for key in known if key in case]:
                 problems.append(f"{name}: keys of a case are out of order: {list(case)}")
     broken_count = 0
-    for what, broken in broken_reports(schema, samples["small"]):
-        broken_count += 1
-        if validator.is_valid(broken):
-            problems.append(f"not found: {what}")
+    with tempfile.TemporaryDirectory() as folder:
+        if reading_problem(arguments.fairdraw, "small", samples["small"], folder) is None:
+            problems.append("the command line refuses the sample itself")
+        for what, broken in broken_reports(schema, samples["small"]):
+            broken_count += 1
+            if validator.is_valid(broken):
+                problems.append(f"not found: {what}")
+            problem = reading_problem(arguments.fairdraw, what, broken, folder)
+            problems += [problem] if problem else []
     # Every described field gives at least the broken report in which it is missing.
     if broken_count < sum(1 for _ in fields(schema)):
         problems.append(f"only {broken_count} broken reports were made")

@@ -23,6 +23,24 @@ TEST(Compare, a_record_has_not_changed_from_itself) {
   EXPECT_NE(to_markdown(same).find("No change in 7 compared."), std::string::npos);
 }
 
+TEST(Compare, nothing_compared_and_an_incomplete_head_say_nothing) {
+  EXPECT_TRUE(compare(small_record(), small_record()).says_something());
+  RunRecord part = small_record();
+  part.incomplete = "stopped by SIGINT after 7 of 9 cases";
+  const Comparison incomplete = compare(small_record(), part);
+  EXPECT_EQ(incomplete.regressions(), 0u);
+  EXPECT_FALSE(incomplete.says_something());
+  EXPECT_NE(to_markdown(incomplete).find("head is incomplete"), std::string::npos);
+  EXPECT_NE(to_markdown(incomplete).find("stopped by SIGINT"), std::string::npos);
+  const Comparison nothing = compare(std::vector<harness::BenchmarkRecord>(), {}, kSpeedTolerance);
+  EXPECT_FALSE(nothing.says_something());
+  EXPECT_NE(to_markdown(nothing).find("Nothing was compared"), std::string::npos);
+  EXPECT_NE(to_html(nothing).find("Nothing was compared"), std::string::npos);
+  EXPECT_EQ(to_html(nothing).find("<h1 class=\"passed\">"), std::string::npos);
+  EXPECT_FALSE(compare({}, benchmark_rows(), kSpeedTolerance).says_something());
+  EXPECT_TRUE(compare(benchmark_rows(), benchmark_rows(), kSpeedTolerance).says_something());
+}
+
 TEST(Compare, what_turned_red_is_a_regression_and_what_turned_green_is_none) {
   RunRecord head = small_record();
   head.cases[0].verdict = Verdict::failed;
@@ -189,7 +207,7 @@ TEST(Annotations, hostile_text_starts_no_command) {
     const std::string title = line.substr(line.find("title="), line.find("::", 2));
     EXPECT_EQ(title.substr(0, title.find("::")).find(','), std::string::npos);
   }
-  EXPECT_EQ(lines, 2u);  // one check, red and watched
+  EXPECT_EQ(lines, 3u);  // an incomplete run, and one check, red and watched
   EXPECT_NE(text.find("50%25 of"), std::string::npos);
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <stdexcept>
 
 #include "reports/report.h"
@@ -35,6 +36,14 @@ TEST(BenchmarkRows, a_wrong_field_is_named) {
   EXPECT_NE(error_of(benchmark_from_json, "[{\"backend\": \"x\"}]").find("operation"),
             std::string::npos);
   EXPECT_NE(error_of(benchmark_from_json, "[1"), "no error");
+  // A time that is no number is slower than none: it must not pass as no change.
+  auto rows = benchmark_rows();
+  rows[1].microseconds = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_NE(error_of(benchmark_from_json, to_json(rows)).find("benchmark[1].microseconds' is null"),
+            std::string::npos);
+  rows[1].microseconds = -1;
+  EXPECT_NE(error_of(benchmark_from_json, to_json(rows)).find("benchmark[1].microseconds' is -1"),
+            std::string::npos);
 }
 
 TEST(KillMatrix, tells_who_found_a_mutant) {

@@ -37,7 +37,10 @@ TEST(ReportJson, a_report_comes_back_byte_for_byte) {
   EXPECT_EQ(to_json(from_json(text)), text);
   const std::string nasty = to_json(nasty_record());
   EXPECT_EQ(to_json(from_json(nasty)), nasty);
-  EXPECT_EQ(to_json(from_json(to_json(RunRecord()))), to_json(RunRecord()));
+  RunRecord empty;
+  empty.suite = "gate";
+  empty.shard = "1/1";
+  EXPECT_EQ(to_json(from_json(to_json(empty))), to_json(empty));
 }
 
 TEST(ReportJson, every_field_comes_back) {
@@ -59,7 +62,7 @@ TEST(ReportJson, every_field_comes_back) {
   EXPECT_EQ(first.p_value, 0.1);
   EXPECT_EQ(first.measures.at("alpha"), 5e-13);
   EXPECT_FALSE(record.cases[1].statistic.has_value());
-  EXPECT_EQ(record.draws, 2'000'100u);
+  EXPECT_EQ(record.draws, 3'000'100u);
   EXPECT_EQ(record.seconds, 1.5);
 }
 
@@ -133,7 +136,45 @@ TEST(ReportJson, a_field_that_is_wrong_is_named) {
   EXPECT_EQ(error_after([](Json& json) { json["extra"] = 1; }), "report: field 'extra' is unknown");
   EXPECT_EQ(error_after([](Json& json) { json["summary"]["passed"] = 4; }),
             "report: field 'summary.passed' is 4, but 3 of the cases are passed");
+  EXPECT_EQ(error_after([](Json& json) { json["draws"] = 7; }),
+            "report: field 'draws' is 7, but those of the cases add up to 3000100");
   EXPECT_EQ(reading_error("[]"), "report: field '(root)' is []; expected an object");
+}
+
+TEST(ReportJson, a_number_or_name_out_of_range_is_named) {
+  const auto error_at = [](const char* pointer, const Json& value) {
+    return error_after([&](Json& json) { json[Json::json_pointer(pointer)] = value; });
+  };
+  EXPECT_EQ(error_at("/cases/0/p_value", -3),
+            "report: field 'cases[0].p_value' is -3; expected 0 to 1");
+  EXPECT_EQ(error_at("/cases/0/p_value", 1.5),
+            "report: field 'cases[0].p_value' is 1.5; expected 0 to 1");
+  EXPECT_EQ(error_at("/cases/0/dof", -1),
+            "report: field 'cases[0].dof' is -1; expected at least 0");
+  EXPECT_EQ(error_at("/cases/0/seconds", -0.5),
+            "report: field 'cases[0].seconds' is -0.5; expected at least 0");
+  EXPECT_EQ(error_at("/error_budget/spent", 2),
+            "report: field 'error_budget.spent' is 2; expected 0 to 1");
+  EXPECT_EQ(error_at("/cases/0/id", ""), "report: field 'cases[0].id' is empty; expected a name");
+  EXPECT_EQ(error_at("/samplers/0/name", ""),
+            "report: field 'samplers[0].name' is empty; expected a name");
+  EXPECT_EQ(error_at("/suite", "day"),
+            "report: field 'suite' is \"day\"; allowed: smoke, gate, nightly");
+  for (const char* const shard :
+       {"9/1", "0/1", "1/0", "1", "1/2/3", "01/2", " 1/2", "", "-1/2", "1/99999999999999999999"}) {
+    EXPECT_EQ(error_at("/shard", shard), "report: field 'shard' is \"" + std::string(shard) +
+                                             "\"; expected I/N with 1 <= I <= N");
+  }
+}
+
+TEST(ReportJson, a_case_that_is_there_twice_does_not_count_twice) {
+  EXPECT_EQ(
+      error_after([](Json& json) {
+        json["cases"].push_back(json["cases"][1]);
+        json["summary"]["passed"] = 4;
+      }),
+      "report: field 'cases[7].id' is \"sample/mask/ties_at_k/v32000\" of \"cpu:avx2\", as is "
+      "cases[1].id: a case counts once");
 }
 
 TEST(ReportJson, every_missing_field_is_found) {
@@ -146,6 +187,7 @@ TEST(ReportJson, every_missing_field_is_found) {
     const std::string parent = place.parent_pointer().to_string();
     // The keys of the two maps are free.
     if (parent == "/environment" || parent.ends_with("/measures")) continue;
+    if (name == "incomplete") continue;  // a minor version added it
     // Evidence leaves out what it has nothing to say about, and its lists may be shorter.
     if (parent.ends_with("/evidence") || whole[place.parent_pointer()].is_array()) continue;
     Json json = whole;
@@ -196,7 +238,7 @@ TEST(ReportJson, versions_that_cannot_be_read_are_refused_and_said_so) {
   EXPECT_NE(error("10.2").find("written by a newer fairdraw"), std::string::npos);
   for (const Json& wrong : {Json(1), Json(3), Json(3.0), Json("3"), Json("3."), Json("3.x"),
                             Json("03.0"), Json("3.-1"), Json("2.0"), Json(nullptr)}) {
-    EXPECT_NE(error(wrong).find("this version of fairdraw reads 2 to 3.0"), std::string::npos)
+    EXPECT_NE(error(wrong).find("this version of fairdraw reads 2 to 3.1"), std::string::npos)
         << wrong;
   }
 }
@@ -210,14 +252,14 @@ TEST(ReportJson, a_later_minor_version_may_add_fields_and_no_other_may) {
   EXPECT_NE(error_after(add), "no error");
   Json later = Json::parse(to_json(small_record()));
   add(later);
-  later["schema_version"] = "3.1";
+  later["schema_version"] = "3.2";
   EXPECT_EQ(to_json(from_json(later.dump())), to_json(small_record()));
 }
 
 TEST(ReportJson, a_record_of_version_2_is_read) {
   Json old = Json::parse(to_json(small_record()));
   old["schema_version"] = 2;
-  for (const char* const key : {"commit", "selection", "options"}) old.erase(key);
+  for (const char* const key : {"commit", "selection", "options", "incomplete"}) old.erase(key);
   old["error_budget"].erase("statistical_cases");
   for (Json& one : old["cases"]) {
     one.erase("filter");

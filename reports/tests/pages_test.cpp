@@ -69,8 +69,9 @@ TEST(Terminal, hostile_text_stays_on_its_line_and_moves_no_cursor) {
     }
   }
   const std::string text = to_terminal(record);
-  // A line a case, a replay line under each of the three red ones, the summary.
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 7 + 3 + 1);
+  // A line a case, a replay line under each of the three red ones, a note on each of two samplers,
+  // what the only failure looks like (one cause, named twice), the summary.
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 7 + 3 + 2 + 1 + 1);
 }
 
 TEST(Markdown, hostile_text_adds_no_line_and_no_cell) {

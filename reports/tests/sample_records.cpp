@@ -47,7 +47,13 @@ RunRecord small_record() {
   record.options = " --semantics vllm_torch";
   record.environment = {{"compiler", "g++ 12.2.0"}, {"cpu", "a CPU with <wide> lanes & more"}};
   record.error_budget = {1e-9, 3.25e-10, 512};
-  record.samplers = {{"cpu:avx2", "0.1.0", "fairdraw"}, {"plugin:demo", "", "vllm_torch"}};
+  record.samplers = {{"cpu:avx2", "0.1.0", "fairdraw"},
+                     {"plugin:demo",
+                      "",
+                      "vllm_torch",
+                      {"Judged by profile vllm_torch, which allows anything at: top_p 0."}}};
+  record.small_mistakes = {{"temperatures 0.1 % too high", "sample/top_p/gaussian/v1000", 0.00041,
+                            1'000'000, 98'000'000}};
 
   CaseRecord passed;
   passed.id = "sample/top_p/gaussian/v1000";
@@ -115,7 +121,7 @@ RunRecord small_record() {
   for (CaseRecord& one : record.cases) {
     if (one.verdict != Verdict::skipped) one.replay = "fairdraw replay --case " + one.id;
   }
-  record.draws = 2'000'100;
+  record.draws = 3'000'100;
   record.seconds = 1.5;
   return record;
 }
@@ -152,12 +158,15 @@ RunRecord nasty_record() {
   record.tool_version = nasty;
   record.seed_source = nasty;
   record.commit = record.selection = record.options = nasty;
+  record.incomplete = nasty;
   record.environment = {{nasty, nasty}};
   for (auto& sampler : record.samplers) {
     sampler.name += nasty;
     sampler.version = nasty;
     sampler.semantics = nasty;
+    sampler.notes = {nasty};
   }
+  for (auto& mistake : record.small_mistakes) mistake.mistake = mistake.id = nasty;
   for (CaseRecord& one : record.cases) {
     one.id += nasty;
     one.check += nasty;

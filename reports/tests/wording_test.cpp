@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "reports/report.h"
 #include "reports/tests/sample_records.h"
 
 namespace fairdraw::reports {
@@ -74,7 +75,31 @@ TEST(RedCases, show_each_check_before_any_twice) {
   EXPECT_EQ(red[2], &record.cases[1]);
 }
 
-TEST(SuspectedBugs, exact_checks_come_before_what_more_cases_say) {
+// "temperature: ignored" and "temperature: 1 % larger" are one cause, which explains three failures
+// here; a cause of two exact failures comes after it, before one of as many statistical ones.
+TEST(SuspectedBugs, what_explains_most_failures_comes_first) {
+  RunRecord record = record_of(std::initializer_list<Verdict>{
+      Verdict::failed, Verdict::failed, Verdict::failed, Verdict::failed, Verdict::failed});
+  const auto suspect = [&record](std::size_t at, const char* check,
+                                 std::vector<harness::Suspect> suspects) {
+    record.cases[at].check = check;
+    record.cases[at].evidence.suspects = std::move(suspects);
+  };
+  suspect(0, "mask", {{"ties", "first"}});
+  suspect(1, "mask", {{"ties", "second"}, {"temperature: ignored", "a"}});
+  suspect(2, "chi_squared", {{"temperature: too steep", "b"}, {"lost tokens: a lane", "c"}});
+  suspect(3, "bets", {{"temperature: too steep", "d"}, {"lost tokens: the end", "e"}});
+  const auto bugs = suspected_bugs(record);
+  ASSERT_EQ(bugs.size(), 3u);
+  EXPECT_EQ(bugs[0].bug, "temperature: too steep");
+  EXPECT_EQ(bugs[0].reason, "b");
+  EXPECT_EQ(bugs[0].cases, 3u);
+  EXPECT_EQ(bugs[1].bug, "ties");
+  EXPECT_EQ(bugs[1].cases, 2u);
+  EXPECT_EQ(bugs[2].bug, "lost tokens: a lane");
+}
+
+TEST(SuspectedBugs, a_case_counts_once_for_a_cause) {
   RunRecord record =
       record_of({Verdict::failed, Verdict::failed, Verdict::failed, Verdict::passed});
   const auto suspect = [&record](std::size_t at, const char* check,
@@ -89,10 +114,10 @@ TEST(SuspectedBugs, exact_checks_come_before_what_more_cases_say) {
   suspect(3, "mask", {{"nothing", "it passed"}});
   const auto bugs = suspected_bugs(record);
   ASSERT_EQ(bugs.size(), 2u);
-  EXPECT_EQ(bugs[0].bug, "ties");
-  EXPECT_EQ(bugs[1].bug, "temperature");
-  EXPECT_EQ(bugs[1].reason, "first");
-  EXPECT_EQ(bugs[1].cases, 2u);
+  EXPECT_EQ(bugs[0].bug, "temperature");
+  EXPECT_EQ(bugs[0].reason, "first");
+  EXPECT_EQ(bugs[0].cases, 2u);
+  EXPECT_EQ(bugs[1].bug, "ties");
   const auto checks = outcomes_of_checks(record);
   ASSERT_EQ(checks.size(), 3u);
   EXPECT_EQ(checks[2].check, "mask");
@@ -117,6 +142,22 @@ TEST(Unnoticed, takes_the_largest_of_the_passed_statistical_cases) {
   EXPECT_EQ(lines[0].check, "dkwm");
   EXPECT_EQ(lines[0].cases, 3u);
   EXPECT_EQ(lines[0].min_discrepancy, 0.02);
+}
+
+TEST(Notes, stand_before_the_summary_line_and_on_every_page) {
+  const RunRecord record = small_record();
+  const std::string note = "Judged by profile vllm_torch, which allows anything at: top_p 0.";
+  EXPECT_EQ(terminal_notes(record),
+            "looks like    lost lane in 1 of 1 failed cases: lane 3 of 16 was never drawn\n"
+            "looks like    temperature in 1 of 1 failed cases: the head\n"
+            "note          plugin:demo  " +
+                note + "\n");
+  EXPECT_NE(to_terminal(record).find(note), std::string::npos);
+  EXPECT_NE(to_json(record).find(note), std::string::npos);
+  EXPECT_NE(to_html(record).find(note), std::string::npos);
+  EXPECT_NE(to_markdown(record).find("which allows anything at"), std::string::npos);
+  EXPECT_EQ(from_json(to_json(record)).samplers.back().notes, std::vector<std::string>{note});
+  EXPECT_EQ(to_json(from_json(to_json(record))), to_json(record));
 }
 
 TEST(Watch, is_listed_whatever_the_verdict_is) {

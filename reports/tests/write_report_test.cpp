@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -69,18 +70,53 @@ TEST_F(WriteReport, replaces_an_older_report_and_leaves_other_files) {
   EXPECT_EQ(content(folder_ / "notes.txt"), "mine");
 }
 
+TEST_F(WriteReport, an_earlier_report_is_withdrawn_and_other_files_stay) {
+  write_report(folder_, small_record());
+  std::ofstream(folder_ / "notes.txt") << "mine";
+  withdraw_report(folder_);
+  EXPECT_EQ(names(folder_), std::set<std::string>{"notes.txt"});
+  withdraw_report(folder_ / "a" / "b");  // makes the folder
+  EXPECT_TRUE(std::filesystem::is_directory(folder_ / "a" / "b"));
+}
+
+TEST_F(WriteReport, what_is_still_to_be_read_is_kept) {
+  write_report(folder_, small_record());
+  withdraw_report(folder_, {folder_ / "." / "report.json", "no such file"});
+  EXPECT_EQ(names(folder_), std::set<std::string>{"report.json"});
+}
+
+TEST_F(WriteReport, a_link_is_replaced_and_what_it_leads_to_stays) {
+  const auto precious = folder_ / "precious";
+  std::ofstream(precious) << "mine";
+  const auto report = folder_ / "report";
+  std::filesystem::create_directory(report);
+  // Under the names of the report, and under those of the files that it is written as.
+  for (const char* const name : {"index.html", "report.json", "junit.xml", "summary.md"}) {
+    std::filesystem::create_symlink(precious, report / name);
+    std::filesystem::create_symlink(
+        precious, report / (std::string(name) + "." + std::to_string(getpid()) + ".0.tmp"));
+    std::filesystem::create_symlink(
+        precious, report / (std::string(name) + "." + std::to_string(getpid()) + ".tmp"));
+  }
+  withdraw_report(report);
+  write_report(report, small_record());
+  EXPECT_EQ(content(precious), "mine");
+  EXPECT_EQ(content(report / "report.json"), to_json(small_record()));
+  EXPECT_FALSE(std::filesystem::is_symlink(report / "report.json"));
+}
+
 TEST_F(WriteReport, a_folder_that_cannot_be_made_is_named_with_the_reason) {
   std::ofstream(folder_ / "file") << "x";
   EXPECT_EQ(writing_error(folder_ / "file"),
-            "cannot write report '" + (folder_ / "file").string() + "': Not a directory");
+            "cannot write '" + (folder_ / "file").string() + "': Not a directory");
   EXPECT_EQ(writing_error(folder_ / "file" / "sub"),
-            "cannot write report '" + (folder_ / "file" / "sub").string() + "': Not a directory");
+            "cannot write '" + (folder_ / "file" / "sub").string() + "': Not a directory");
 }
 
 TEST_F(WriteReport, a_file_that_cannot_be_replaced_is_named_and_nothing_is_left_behind) {
   std::filesystem::create_directories(folder_ / "report.json" / "in the way");
   EXPECT_EQ(writing_error(folder_),
-            "cannot write report '" + (folder_ / "report.json").string() + "': Is a directory");
+            "cannot write '" + (folder_ / "report.json").string() + "': Is a directory");
   for (const std::string& name : names(folder_)) {
     EXPECT_EQ(name.find(".tmp"), std::string::npos) << name;
   }
@@ -89,8 +125,7 @@ TEST_F(WriteReport, a_file_that_cannot_be_replaced_is_named_and_nothing_is_left_
 TEST_F(WriteReport, a_folder_where_no_file_can_be_made_is_an_error) {
   // Not even root makes files in /proc.
   if (!std::filesystem::is_directory("/proc/self")) GTEST_SKIP() << "no /proc here";
-  EXPECT_TRUE(
-      writing_error("/proc/self").starts_with("cannot write report '/proc/self/index.html': "));
+  EXPECT_TRUE(writing_error("/proc/self").starts_with("cannot write '/proc/self/index.html': "));
 }
 
 }  // namespace

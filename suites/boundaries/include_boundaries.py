@@ -83,7 +83,7 @@ STANDARD_LIBRARY_ONLY = {"api", "example"}
 INCLUDE_ROOTS = ("", "kernels/include", "kernels")
 
 # Installed side by side: C headers that a plugin's author includes without this tree.
-INCLUDES_ITS_NEIGHBOUR = {"harness/contract/plugin.h"}
+INCLUDES_ITS_NEIGHBOUR = {"harness/contract/plugin.h", "harness/contract/sequence.h"}
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
 

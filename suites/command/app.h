@@ -1,11 +1,18 @@
 // The parser as the verbs see it: CLI11's App and Option, with what the verbs use of them. CLI11's
 // header takes longer to compile than all else of a verb: only app.cpp and command_line.cpp include
 // it.
+//
+// The values are read here and not by CLI11, so that one rule holds for all options: an empty text
+// is no value (it is what a script makes of a variable that is not set), NaN and infinities are no
+// numbers, and a number that is out of range, or too close to 0 for its type, is refused with the
+// option, the value and the allowed range.
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <string>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -17,7 +24,7 @@ namespace fairdraw::cli {
 /// Every call returns the option itself, so that calls can be chained.
 class Option {
  public:
-  explicit Option(CLI::Option* option) : option_(option) {}
+  Option() = default;
 
   Option* type_name(const std::string& name);
   Option* required();
@@ -26,12 +33,29 @@ class Option {
   Option* delimiter(char between);
   /// The option may be given several times, and every value counts.
   Option* take_all();
-  /// Values from `least` to `most` are allowed. T: int, std::int64_t, std::uint64_t, double.
+  /// Values from `least` to `most` are allowed; `words` say so where numbers would not be enough.
+  /// T: int, std::int64_t, std::uint64_t, float, double.
   template <class T>
-  Option* range(T least, T most);
+  Option* range(T least, T most, const std::string& words = "");
 
  private:
-  CLI::Option* option_;
+  friend class App;
+
+  std::string name() const;
+  /// The words of the command line, split at the delimiter. Throws harness::UsageError where one is
+  /// empty.
+  std::vector<std::string> values_of(const std::vector<std::string>& words) const;
+  /// One of them as a T. Throws harness::UsageError.
+  template <class T>
+  T read(const std::string& text) const;
+  void show_type();
+
+  CLI::Option* option_ = nullptr;
+  char delimiter_ = '\0';
+  std::string type_, range_;
+  /// Wide enough for every value of 64 bits.
+  long double least_ = -std::numeric_limits<long double>::infinity();
+  long double most_ = std::numeric_limits<long double>::infinity();
 };
 
 class App {

@@ -1,14 +1,13 @@
 // bench: the speed of samplers, measured by suites/benchmarks.
-#include <fmt/format.h>
-
-#include <fstream>
 #include <memory>
 
-#include "harness/contract/usage_error.h"
 #include "reports/report.h"
 #include "suites/benchmarks/benchmarks.h"
 #include "suites/command/app.h"
 #include "suites/command/captured_files.h"
+#include "suites/command/output.h"
+#include "suites/command/output_file.h"
+#include "suites/command/samplers.h"
 #include "suites/command/verbs.h"
 
 namespace fairdraw::cli {
@@ -17,19 +16,15 @@ namespace {
 constexpr int kExitFailed = 1;
 
 int bench(const suites::BenchmarkOptions& options, const std::string& json) {
+  const OutputFile file("--json", json);
   std::vector<std::string> failures;
   const std::vector<harness::BenchmarkRecord> rows = suites::run_benchmarks(options, failures);
-  fmt::print("{}", reports::to_text_table(rows));
+  print("{}", reports::to_text_table(rows));
   if (!failures.empty()) {  // times of wrong tokens are no baseline: no file
-    for (const std::string& failure : failures) fmt::print(stderr, "fairdraw: {}\n", failure);
+    for (const std::string& failure : failures) print_error("fairdraw: {}\n", safe_text(failure));
     return kExitFailed;
   }
-  if (json.empty()) return 0;
-  std::ofstream file(json);
-  file << reports::to_json(rows);
-  if (!file.flush()) {
-    throw harness::UsageError(fmt::format("--json: cannot write '{}'", json));
-  }
+  file.write(reports::to_json(rows));
   return 0;
 }
 
@@ -48,9 +43,11 @@ void add_options(App& app, suites::BenchmarkOptions& options) {
       ->delimiter(',');
   app.add_option("--vocab", options.vocabs,
                  "Tokens a row (default: 131072; on a GPU 32000,128256,262144)")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->range(std::int64_t{1}, std::int64_t{1} << 24);
   app.add_option("--batch", options.batches, "Rows a call (default: 1; on a GPU 1,8,64,256)")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->range(std::int64_t{1}, std::int64_t{65536});
   app.add_option("--dtype", options.dtypes,
                  "float32, float16, bfloat16 (default: float32; on a GPU float32,bfloat16)")
       ->delimiter(',');
@@ -63,7 +60,8 @@ void add_options(App& app, suites::BenchmarkOptions& options) {
       ->capture_default_str();
   app.add_option("--threads", options.threads, "On the CPU: rows in parallel")
       ->delimiter(',')
-      ->capture_default_str();
+      ->capture_default_str()
+      ->range(1, 1024);
   app.add_option(
          "--logprobs", options.logprobs,
          "On the CPU: log-probabilities as MODE/N, e.g. raw_logprobs/20, relative to the plain "
@@ -71,7 +69,8 @@ void add_options(App& app, suites::BenchmarkOptions& options) {
       ->delimiter(',');
   app.add_option("--milliseconds", options.milliseconds,
                  "On the CPU: time to spend on each row of the table")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->range(1e-3, 1e7);
   app.add_option("--parameters", options.parameters,
                  "On a GPU: every parameter, seed and offset as an array in device memory, one "
                  "value a row (array), or one a call (scalar)")
@@ -86,7 +85,12 @@ Verb add_bench(App& app) {
   const auto json = std::make_shared<std::string>();
   add_options(app, *options);
   app.add_option("--json", *json, "Write the rows as a JSON array")->type_name("FILE");
-  return [options, json] { return bench(*options, *json); };
+  return [options, json] {
+    harness::plugin::Options loading;
+    loading.trusted = true;  // plugins are measured in this process, too
+    return with_plugins(loading, options->backends,
+                        [options, json] { return bench(*options, *json); });
+  };
 }
 
 }  // namespace fairdraw::cli

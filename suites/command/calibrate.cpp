@@ -1,15 +1,13 @@
 // calibrate: the harness's statistics on a sampler that is right.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "harness/contract/usage_error.h"
 #include "harness/run/parallel.h"
 #include "suites/command/app.h"
+#include "suites/command/output.h"
+#include "suites/command/output_file.h"
 #include "suites/command/seed.h"
 #include "suites/command/verbs.h"
 #include "suites/gate/calibration/calibration.h"
@@ -39,35 +37,32 @@ Json row_json(const suites::CalibrationRow& row) {
 }
 
 int calibrate(CalibrateOptions options) {
+  const OutputFile file("--json", options.json);
   const SeedChoice seed = choose_seed(options.seed, options.seed_from);
   options.run.seed = seed.value;
   options.run.threads = harness::threads_of(static_cast<unsigned>(options.jobs));
   const std::vector<suites::CalibrationRow> rows = suites::calibrate(options.run);
-  fmt::print("seed {} ({})\n{:<18} {:>6} {:>9} {:>11} {:>9} {:>9} {:>8} {:>5}\n", seed.value,
-             seed.source, "statistic", "valid", "runs", "smallest p", "distance", "p of it",
-             "E >= 100", "reds");
+  print("seed {} ({})\n{:<18} {:>6} {:>9} {:>11} {:>9} {:>9} {:>8} {:>5}\n", seed.value,
+        seed.source, "statistic", "valid", "runs", "smallest p", "distance", "p of it", "E >= 100",
+        "reds");
   for (const suites::CalibrationRow& row : rows) {
-    fmt::print("{:<18} {:>6} {:>9} {:>11.3g} {:>9.5f} {:>9.2g} {:>8} {:>5}{}\n", row.statistic,
-               to_string(row.validity), row.runs, row.smallest_p, row.distance, row.p_value,
-               row.e_at_least_100 ? std::to_string(*row.e_at_least_100) : "-", row.reds,
-               row.passed ? "" : "  FAILED");
+    print("{:<18} {:>6} {:>9} {:>11.3g} {:>9.5f} {:>9.2g} {:>8} {:>5}{}\n", row.statistic,
+          to_string(row.validity), row.runs, row.smallest_p, row.distance, row.p_value,
+          row.e_at_least_100 ? std::to_string(*row.e_at_least_100) : "-", row.reds,
+          row.passed ? "" : "  FAILED");
   }
   const bool passed =
       std::all_of(rows.begin(), rows.end(), [](const auto& row) { return row.passed; });
-  fmt::print("{} null runs: {}\n", rows.size() * options.run.runs,
-             passed ? "every p-value is uniform or larger, none is red"
-                    : "a statistic is not what it says");
-  if (!options.json.empty()) {
+  print("{} null runs: {}\n", rows.size() * options.run.runs,
+        passed ? "every p-value is uniform or larger, none is red"
+               : "a statistic is not what it says");
+  if (file.wanted()) {
     Json json = {{"seed", std::to_string(seed.value)},
                  {"seed_source", seed.source},
                  {"false_alarm_rate", suites::kCalibrationFalseAlarmRate},
                  {"rows", Json::array()}};
     for (const suites::CalibrationRow& row : rows) json["rows"].push_back(row_json(row));
-    std::ofstream file(options.json);
-    file << json.dump(2) << "\n";
-    if (!file.flush()) {
-      throw harness::UsageError(fmt::format("--json: cannot write '{}'", options.json));
-    }
+    file.write(json.dump(2) + "\n");
   }
   return passed ? 0 : 1;
 }

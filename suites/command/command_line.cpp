@@ -1,10 +1,10 @@
 #include "suites/command/command_line.h"
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <deque>
 #include <exception>
 #include <map>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,7 +12,9 @@
 #include "harness/contract/usage_error.h"
 #include "harness/plugin/host.h"
 #include "suites/command/app.h"
+#include "suites/command/output.h"
 #include "suites/command/seed.h"
+#include "suites/command/signals.h"
 #include "suites/command/verbs.h"
 
 namespace fairdraw::cli {
@@ -34,7 +36,7 @@ Start here:
   fairdraw VERB --help                       everything a verb takes
 
 Exit codes: 0 all passed; 1 a check failed; 2 bad usage or bad input; 3 nothing was tested, or a
-case had too few draws to find what it states.)";
+case had too few draws to find what it states, or a signal ended the run early.)";
 
 // What a run starts for a plugin (harness/plugin/host.h): no verb for people.
 constexpr std::string_view kPluginHost = "plugin-host";
@@ -74,10 +76,23 @@ int run(int argc, char** argv) {
     for (const auto& [name, verb] : verbs) names.push_back(name);
     throw harness::UsageError(harness::unknown_name_message("verb", argv[1], names));
   }
+  // `--option=` is an option with an empty value, and not one that takes the next word.
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word == "--") break;
+    if (!word.starts_with("--") || !word.ends_with('=')) continue;
+    throw harness::UsageError(
+        fmt::format("{}: '' is empty; a value is needed, or leave the option out",
+                    word.substr(0, word.size() - 1)));
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kExitUsage;
+    std::ostringstream out, errors;  // the parser would not say where its help was not taken
+    const int code = app.exit(error, out, errors);
+    write_out(out.str());
+    write_error(safe_text(errors.str()));
+    return code == 0 ? 0 : kExitUsage;
   }
   return verbs.at(app.get_subcommands().front()->get_name())();
 }
@@ -85,11 +100,12 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int command_line(int argc, char** argv) {
+  const FailedWritesReturn writing;
   try {
-    return run(argc, argv);
+    return end_of_output(run(argc, argv));
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "fairdraw: %s\n", error.what());
-    return kExitUsage;
+    print_error("fairdraw: {}\n", safe_text(error.what()));
+    return end_of_output(kExitUsage);
   }
 }
 

@@ -9,6 +9,8 @@
 #include "reports/extras.h"
 #include "reports/report.h"
 #include "suites/command/app.h"
+#include "suites/command/output.h"
+#include "suites/command/output_file.h"
 #include "suites/command/record_files.h"
 #include "suites/command/verbs.h"
 
@@ -16,6 +18,7 @@ namespace fairdraw::cli {
 namespace {
 
 constexpr int kExitRegression = 1;
+constexpr int kExitNothingCompared = 3;
 
 struct CompareOptions {
   std::string base, head, json, markdown, html;
@@ -54,13 +57,18 @@ reports::Comparison compared(const CompareOptions& options) {
 }
 
 int compare(const CompareOptions& options) {
+  const std::vector<std::string> inputs = {options.base, options.head};
+  const OutputFile json("--json", options.json, inputs);
+  const OutputFile table("--markdown", options.markdown, inputs);
+  const OutputFile page("--html", options.html, inputs);
   const reports::Comparison comparison = compared(options);
   const std::string markdown = reports::to_markdown(comparison);
-  if (!options.json.empty()) write_text("--json", options.json, reports::to_json(comparison));
-  if (!options.markdown.empty()) write_text("--markdown", options.markdown, markdown);
-  if (!options.html.empty()) write_text("--html", options.html, reports::to_html(comparison));
-  fmt::print("{}", markdown);
-  return comparison.regressions() > 0 ? kExitRegression : 0;
+  if (json.wanted()) json.write(reports::to_json(comparison));
+  if (table.wanted()) table.write(markdown);
+  if (page.wanted()) page.write(reports::to_html(comparison));
+  print("{}", markdown);
+  if (comparison.regressions() > 0) return kExitRegression;
+  return comparison.says_something() ? 0 : kExitNothingCompared;
 }
 
 }  // namespace

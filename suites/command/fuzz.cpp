@@ -10,8 +10,10 @@
 #include "harness/contract/sampler.h"
 #include "harness/contract/usage_error.h"
 #include "suites/command/app.h"
+#include "suites/command/output.h"
 #include "suites/command/run_options.h"
 #include "suites/command/seed.h"
+#include "suites/command/signals.h"
 #include "suites/command/verbs.h"
 #include "suites/gate/cases/shell_word.h"
 #include "suites/gate/fuzz/capsule_files.h"
@@ -22,6 +24,8 @@ namespace {
 
 using suites::fuzz::Finding;
 using suites::fuzz::FuzzStatistics;
+
+constexpr int kExitUndecided = 3;
 
 struct VerbOptions {
   suites::fuzz::FuzzOptions fuzz;
@@ -49,13 +53,12 @@ class ShowProgress {
     const double pause = terminal_ ? 1 : 10;
     if (statistics.seconds < shown_ + pause) return;
     shown_ = statistics.seconds;
-    fmt::print(stderr, "{}fuzz: {:.0f} s, {}{}", terminal_ ? "\r\x1b[K" : "", statistics.seconds,
-               counts_text(statistics), terminal_ ? "" : "\n");
-    std::fflush(stderr);
+    print_error("{}fuzz: {:.0f} s, {}{}", terminal_ ? "\r\x1b[K" : "", statistics.seconds,
+                counts_text(statistics), terminal_ ? "" : "\n");
     drawn_ = terminal_;
   }
   void end() const {
-    if (drawn_) fmt::print(stderr, "\r\x1b[K");
+    if (drawn_) print_error("\r\x1b[K");
   }
 
  private:
@@ -66,7 +69,7 @@ class ShowProgress {
 
 void print_finding(const Finding& finding, const VerbOptions& options, harness::Sampler& sampler,
                    const reference::Semantics& semantics) {
-  fmt::print(
+  print(
       "FAILED {}: {}\n    case {} of seed {}: {}\n    shrunk, by judging {} simpler ones, to: {}\n",
       finding.property, finding.message, finding.case_number, options.fuzz.seed,
       describe(finding.original), finding.evaluations, describe(finding.shrunk));
@@ -75,9 +78,9 @@ void print_finding(const Finding& finding, const VerbOptions& options, harness::
   try {
     const auto path = suites::fuzz::save_capsule(
         options.corpus, suites::fuzz::capsule_of(finding, sampler, semantics));
-    fmt::print("    replay: fairdraw replay {} --sampler {}{}\n", path.string(), name, more);
+    print("    replay: fairdraw replay {} --sampler {}{}\n", path.string(), name, more);
   } catch (const std::length_error& error) {
-    fmt::print(
+    print(
         "    no capsule: {}\n    replay: fairdraw fuzz --sampler {} --seed {} --first-case {} "
         "--cases 1 --property {}{}{}\n",
         error.what(), name, options.fuzz.seed, finding.case_number, finding.property,
@@ -87,7 +90,7 @@ void print_finding(const Finding& finding, const VerbOptions& options, harness::
 
 int list_properties() {
   for (const suites::fuzz::Property& property : suites::fuzz::properties()) {
-    fmt::print("{:22}  {:12}  {}\n", property.name, to_string(property.kind), property.what);
+    print("{:22}  {:12}  {}\n", property.name, to_string(property.kind), property.what);
   }
   return 0;
 }
@@ -104,6 +107,8 @@ int fuzz(VerbOptions options) {
   constexpr double kSeconds = 60;
   options.fuzz.seconds = options.seconds.value_or(options.cases ? 0 : kSeconds);
 
+  const StopSignals stoppable;
+  options.fuzz.stop = [] { return !stop_reason().empty(); };
   ShowProgress show;
   const suites::fuzz::FuzzResult result =
       suites::fuzz::fuzz(*sampler, semantics, options.fuzz, std::ref(show));
@@ -112,17 +117,17 @@ int fuzz(VerbOptions options) {
     print_finding(finding, options, *sampler, semantics);
   }
   const FuzzStatistics& statistics = result.statistics;
-  fmt::print(
-      "fuzz: {} on {}: {}, {} skipped; seed {} ({}), cases {} to {}\n",
-      result.findings.empty() ? "no failure" : fmt::format("{} failures", result.findings.size()),
-      name, counts_text(statistics), statistics.skipped, options.fuzz.seed, seed.source,
-      options.fuzz.first_case, options.fuzz.first_case + statistics.cases);
+  print("fuzz: {} on {}: {}, {} skipped; seed {} ({}), cases {} to {}\n",
+        result.findings.empty() ? "no failure" : fmt::format("{} failures", result.findings.size()),
+        name, counts_text(statistics), statistics.skipped, options.fuzz.seed, seed.source,
+        options.fuzz.first_case, options.fuzz.first_case + statistics.cases);
   if (statistics.unconfirmed > 0) {
-    fmt::print("watch: {} distributions looked wrong once, and not on fresh draws\n",
-               statistics.unconfirmed);
+    print("watch: {} distributions looked wrong once, and not on fresh draws\n",
+          statistics.unconfirmed);
   }
+  if (statistics.stopped) print("fuzz: incomplete: {}\n", stop_reason());
   if (!result.findings.empty()) return 1;
-  return statistics.judged == 0 ? 3 : 0;
+  return statistics.judged == 0 || statistics.stopped ? kExitUndecided : 0;
 }
 
 }  // namespace
@@ -171,7 +176,9 @@ Verb add_fuzz(App& app) {
   app.add_flag("--keep-going", options->fuzz.keep_going,
                "Find the first failure of every property, instead of stopping at one");
   app.add_flag("--list", options->list, "Show the properties, and do nothing else");
-  return [options] { return fuzz(*options); };
+  return [options] {
+    return with_plugins(options->plugins, {options->sampler}, [options] { return fuzz(*options); });
+  };
 }
 
 }  // namespace fairdraw::cli

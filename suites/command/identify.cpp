@@ -5,13 +5,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "harness/contract/usage_error.h"
 #include "suites/command/app.h"
+#include "suites/command/output.h"
+#include "suites/command/output_file.h"
 #include "suites/command/run_options.h"
 #include "suites/command/samplers.h"
 #include "suites/command/seed.h"
@@ -26,6 +27,8 @@ using suites::ChoiceVerdict;
 using suites::Identification;
 using suites::Observation;
 using suites::ProfileFinding;
+
+constexpr int kExitUndecided = 3;
 
 struct IdentifyOptions {
   std::string sampler;
@@ -61,6 +64,7 @@ Json to_json(const Observation& seen) {
           {"top_p", probe.parameters.top_p},
           {"min_p", probe.parameters.min_p},
           {"not_asked", seen.not_made.empty() ? Json() : Json(seen.not_made)},
+          {"broke", seen.broke.empty() ? Json() : Json(seen.broke)},
           {"refused", seen.refused.empty() ? Json() : Json(seen.refused)},
           {"draws", seen.draws},
           {"no_token", seen.no_token},
@@ -78,7 +82,7 @@ Json to_json(const ChoiceFinding& finding) {
           {"probes", evidence}};
 }
 
-void write_json(const std::string& path, const IdentifyOptions& options,
+void write_json(const OutputFile& file, const IdentifyOptions& options,
                 const harness::SamplerDescription& sampler, const Identification& found,
                 const SeedChoice& seed) {
   Json profiles = Json::array(), choices = Json::array(), observations = Json::array();
@@ -98,13 +102,12 @@ void write_json(const std::string& path, const IdentifyOptions& options,
                     {"seed", std::to_string(seed.value)},
                     {"seed_source", seed.source},
                     {"draws", found.draws},
+                    {"unanswered", found.unanswered.empty() ? Json() : Json(found.unanswered)},
                     {"error_rate", suites::kIdentifyErrorRate},
                     {"profiles", profiles},
                     {"choices", choices},
                     {"observations", observations}};
-  std::ofstream file(path);
-  file << all.dump(2) << '\n';
-  if (!file.flush()) throw harness::UsageError(fmt::format("--json: cannot write '{}'", path));
+  file.write(all.dump(2) + "\n");
 }
 
 void print_choice(const ChoiceFinding& finding, bool evidence) {
@@ -122,42 +125,45 @@ void print_choice(const ChoiceFinding& finding, bool evidence) {
       what = "not observable";
       break;
   }
-  fmt::print("  {:<26} {}\n", finding.choice, what);
+  print("  {:<26} {}\n", finding.choice, what);
   if (!evidence && finding.verdict != ChoiceVerdict::mixed) return;
-  for (const std::string& line : finding.evidence) fmt::print("      {}\n", line);
+  for (const std::string& line : finding.evidence) print("      {}\n", line);
 }
 
 void print_profiles(const Identification& found) {
   constexpr std::size_t kShown = 4;
-  fmt::print("closest profiles:\n");
+  print("closest profiles:\n");
   for (std::size_t i = 0; i < std::min(kShown, found.profiles.size()); ++i) {
     const ProfileFinding& profile = found.profiles[i];
     const std::size_t against = profile.contradictions.size();
-    fmt::print("  {:<18} {}", profile.profile,
-               against == 0 ? "nothing against it" : fmt::format("{} rows against it", against));
-    if (profile.unsaid > 0) fmt::print(", says nothing of {}", profile.unsaid);
-    fmt::print("{}\n", profile.differences.empty()
-                           ? ""
-                           : fmt::format("; differs in {}", fmt::join(profile.differences, ", ")));
+    print("  {:<18} {}", profile.profile,
+          against == 0 ? "nothing against it" : fmt::format("{} rows against it", against));
+    if (profile.unsaid > 0) print(", says nothing of {}", profile.unsaid);
+    print("{}\n", profile.differences.empty()
+                      ? ""
+                      : fmt::format("; differs in {}", fmt::join(profile.differences, ", ")));
   }
 }
 
 int identify(const IdentifyOptions& options) {
+  const OutputFile file("--json", options.json);
   const auto sampler = sampler_maker(options.plugins)(options.sampler);
-  if (!options.json.empty() && !std::ofstream(options.json, std::ios::app)) {
-    throw harness::UsageError(fmt::format("--json: cannot write '{}'", options.json));
-  }
   const SeedChoice seed = choose_seed(options.seed, std::nullopt);
   const Identification found = suites::identify(*sampler, seed.value);
-  fmt::print("{}: {} rows, {} draws, seed {} ({})\n", options.sampler, found.observations.size(),
-             found.draws, seed.value, seed.source);
-  print_profiles(found);
-  fmt::print("what it does:\n");
-  for (const ChoiceFinding& finding : found.choices) print_choice(finding, options.evidence);
-  if (!options.json.empty()) {
-    write_json(options.json, options, sampler->description(), found, seed);
+  print("{}: {} rows, {} draws, seed {} ({})\n", options.sampler, found.observations.size(),
+        found.draws, seed.value, seed.source);
+  if (found.unanswered.empty()) {
+    print_profiles(found);
+    print("what it does:\n");
+    for (const ChoiceFinding& finding : found.choices) print_choice(finding, options.evidence);
+  } else {
+    print("cannot say which profile it follows: {}\n", found.unanswered);
   }
-  return 0;
+  if (found.broke > 0) print("the sampler broke over {} rows: --json says which\n", found.broke);
+  if (file.wanted()) {
+    write_json(file, options, sampler->description(), found, seed);
+  }
+  return found.unanswered.empty() && found.broke == 0 ? 0 : kExitUndecided;
 }
 
 }  // namespace
@@ -176,7 +182,10 @@ Verb add_identify(App& app) {
   app.add_option("--seed", options->seed,
                  "Seed of the draws, 64 bits (default: made from the commit, as `verify` does)")
       ->type_name("N");
-  return [options] { return identify(*options); };
+  return [options] {
+    return with_plugins(options->plugins, {options->sampler},
+                        [options] { return identify(*options); });
+  };
 }
 
 }  // namespace fairdraw::cli

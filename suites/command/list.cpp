@@ -12,6 +12,7 @@
 #include "reference/semantics.h"
 #include "suites/command/app.h"
 #include "suites/command/captured_files.h"
+#include "suites/command/output.h"
 #include "suites/command/samplers.h"
 #include "suites/command/verbs.h"
 #include "suites/gate/cases/case.h"
@@ -103,7 +104,7 @@ Json entries(const ListOptions& options) {
 int list(const ListOptions& options) {
   const Json all = entries(options);
   if (options.json) {
-    fmt::print("{}\n", all.dump(2));
+    print("{}\n", all.dump(2));
     return 0;
   }
   for (const Json& entry : all) {
@@ -117,7 +118,7 @@ int list(const ListOptions& options) {
       if (!options.samplers.empty()) line += "\n    " + entry["abilities"].get<std::string>();
     }
     if (entry.contains("choices")) line = fmt::format("{:<18} {}", line, differences(entry));
-    fmt::print("{}\n", line);
+    print("{}\n", line);
   }
   return 0;
 }
@@ -144,7 +145,9 @@ Verb add_list(App& app) {
       ->type_name("NAME");
   add_plugin_options(app, options->plugins);
   app.add_flag("--json", options->json, "As a JSON array");
-  return [options] { return list(*options); };
+  return [options] {
+    return with_plugins(options->plugins, options->samplers, [options] { return list(*options); });
+  };
 }
 
 }  // namespace fairdraw::cli

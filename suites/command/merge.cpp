@@ -5,6 +5,7 @@
 
 #include "reports/report.h"
 #include "suites/command/app.h"
+#include "suites/command/output.h"
 #include "suites/command/record_files.h"
 #include "suites/command/run_options.h"
 #include "suites/command/verbs.h"
@@ -16,18 +17,22 @@ namespace {
 struct MergeOptions {
   std::vector<std::string> files;
   std::string report = "fairdraw-report";
+  std::string run_id;
   bool github = false;
 };
 
 int merge(const MergeOptions& options) {
+  withdraw_report(options.report, options.files);
   std::vector<suites::NamedRecord> shards;
-  for (const std::string& file : options.files) shards.push_back({file, read_record(file)});
+  for (const std::string& file : options.files) {
+    shards.push_back({file, read_record(file)});
+    expect_run_id(shards.back().record, file, options.run_id);
+  }
   const harness::RunRecord record = suites::merge_shards(shards);
-  reports::write_report(options.report, record);
+  write_report(options.report, record);
   print_outcome(record);
   if (options.github) publish_to_github(record);
-  fmt::print("{} shards, {} cases, report in {}\n", shards.size(), record.cases.size(),
-             options.report);
+  print("{} shards, {} cases, report in {}\n", shards.size(), record.cases.size(), options.report);
   return record.exit_code();
 }
 
@@ -41,6 +46,9 @@ Verb add_merge(App& app) {
   app.add_option("--report", options->report, "Folder for report.json, index.html and the others")
       ->type_name("DIR")
       ->capture_default_str();
+  app.add_option("--require-run-id", options->run_id,
+                 "Refuse a shard of another run than the one that --run-id of verify named so")
+      ->type_name("TEXT");
   app.add_flag("--github", options->github, "Annotations and step summary of GitHub Actions");
   return [options] { return merge(*options); };
 }

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -17,9 +16,12 @@
 #include "harness/run/parallel.h"
 #include "suites/command/app.h"
 #include "suites/command/captured_files.h"
+#include "suites/command/output.h"
+#include "suites/command/output_file.h"
 #include "suites/command/seed.h"
 #include "suites/command/verbs.h"
 #include "suites/gate/mutants/kill_matrix.h"
+#include "suites/gate/mutants/suspect_classes.h"
 
 namespace fairdraw::cli {
 namespace {
@@ -94,31 +96,31 @@ std::vector<const Mutant*> chosen(const MutantOptions& options) {
 
 void list(const std::vector<const Mutant*>& mutants) {
   for (const Mutant* mutant : mutants) {
-    fmt::print("{:<18} {:<36} {}\n{:<18} {:<36} [{}]\n", mutant->kind, mutant->name, mutant->wrong,
-               "", "", mutant->source);
+    print("{:<18} {:<36} {}\n{:<18} {:<36} [{}]\n", mutant->kind, mutant->name, mutant->wrong, "",
+          "", mutant->source);
     if (!mutant->unreachable_reason.empty()) {
-      fmt::print("{:<18} {:<36} unreachable: {}\n", "", "", mutant->unreachable_reason);
+      print("{:<18} {:<36} unreachable: {}\n", "", "", mutant->unreachable_reason);
     }
   }
   std::size_t later = 0;
   for (const suites::KnownBug& bug : suites::known_bugs()) {
     if (bug.state != suites::EntryState::later) continue;
-    fmt::print("{:<18} {:<36} {}\n", "later", bug.name, bug.reason);
+    print("{:<18} {:<36} {}\n", "later", bug.name, bug.reason);
     ++later;
   }
-  fmt::print("{} mutants; of {} documented bugs {} concern what does not exist yet\n",
-             mutants.size(), suites::known_bugs().size(), later);
+  print("{} mutants; of {} documented bugs {} concern what does not exist yet\n", mutants.size(),
+        suites::known_bugs().size(), later);
 }
 
 void print_first_kills(const KillMatrix& matrix) {
-  fmt::print("{:<18} {:<36} {:>9} {:>6}  {}\n", "class", "mutant", "draws", "s", "killed by");
+  print("{:<18} {:<36} {:>9} {:>6}  {}\n", "class", "mutant", "draws", "s", "killed by");
   for (const MutantOutcome& outcome : matrix.mutants) {
     const std::string by = outcome.killed ? outcome.by
                            : outcome.mutant->unreachable_reason.empty()
                                ? "SURVIVES"
                                : "unreachable: " + outcome.mutant->unreachable_reason;
-    fmt::print("{:<18} {:<36} {:>9} {:>6.2f}  {}\n", outcome.mutant->kind, outcome.mutant->name,
-               outcome.draws, outcome.seconds, by);
+    print("{:<18} {:<36} {:>9} {:>6.2f}  {}\n", outcome.mutant->kind, outcome.mutant->name,
+          outcome.draws, outcome.seconds, by);
   }
 }
 
@@ -131,7 +133,7 @@ void print_matrix(const KillMatrix& matrix) {
   }
   std::string line = fmt::format("{:<36}", "mutant");
   for (const std::string& check : checks) line += fmt::format(" {:>11.11}", check);
-  fmt::print("\n{}\n", line);
+  print("\n{}\n", line);
   for (const MutantOutcome& outcome : matrix.mutants) {
     line = fmt::format("{:<36}", outcome.mutant->name);
     for (const std::string& check : checks) {
@@ -142,7 +144,7 @@ void print_matrix(const KillMatrix& matrix) {
       }
       line += fmt::format(" {:>11}", cell);
     }
-    fmt::print("{}\n", line);
+    print("{}\n", line);
   }
 }
 
@@ -154,17 +156,19 @@ void print_verdict(const KillMatrix& matrix) {
     killed += outcome.killed ? 1U : 0U;
     if (outcome.killed) most = std::max(most, outcome.draws);
     if (const std::string complaint = outcome.complaint(); !complaint.empty()) {
-      fmt::print("WRONG: mutant {} {}\n", outcome.mutant->name, complaint);
+      print("WRONG: mutant {} {}\n", outcome.mutant->name, complaint);
     }
   }
   for (const TwinOutcome& outcome : matrix.twins) {
-    fmt::print("twin {}, judged by {}: {}\n", outcome.twin->name, outcome.semantics,
-               outcome.red.empty() ? fmt::format("green in {} cases", outcome.cases)
-                                   : "RED: " + outcome.red);
+    print("twin {}, judged by {}: {}\n", outcome.twin->name, outcome.semantics,
+          outcome.red.empty() ? fmt::format("green in {} cases", outcome.cases)
+                              : "RED: " + outcome.red);
   }
-  fmt::print("{} of {} mutants killed, {} of them unreachable; at most {} draws; {:.1f} s\n",
-             killed, matrix.mutants.size(), matrix.mutants.size() - reachable, most,
-             matrix.seconds);
+  print("{} of {} mutants killed, {} of them unreachable; at most {} draws; {:.1f} s\n", killed,
+        matrix.mutants.size(), matrix.mutants.size() - reachable, most, matrix.seconds);
+  const suites::NamedShare share = suites::named_share(matrix);
+  print("the first suspect names the class of {} of {} killed mutants; {} have no suspect\n",
+        share.named, share.killed, share.killed - share.suspected);
 }
 
 Json to_json(const MutantOutcome& outcome) {
@@ -172,6 +176,12 @@ Json to_json(const MutantOutcome& outcome) {
   Json checks = Json::object();
   for (const auto& [check, kill] : outcome.checks) {
     checks[check] = kill.by.empty() ? Json() : Json{{"by", kill.by}, {"draws", kill.draws}};
+  }
+  const harness::Suspect* const first =
+      outcome.suspects.empty() ? nullptr : &outcome.suspects.front();
+  Json suspects = Json::array();
+  for (const harness::Suspect& one : outcome.suspects) {
+    suspects.push_back({{"bug", one.bug}, {"reason", one.reason}});
   }
   return {{"name", outcome.mutant->name},
           {"source", outcome.mutant->source},
@@ -183,11 +193,15 @@ Json to_json(const MutantOutcome& outcome) {
           {"unreachable_reason", reason.empty() ? Json() : Json(reason)},
           {"wrong", outcome.mutant->wrong},
           {"message", outcome.message},
+          {"suspect", first == nullptr ? Json() : Json(first->bug)},
+          {"suspect_names_class",
+           first != nullptr && suites::names_class(first->bug, outcome.mutant->kind)},
+          {"suspects", suspects},
           {"twin", outcome.mutant->twin},
           {"checks", checks}};
 }
 
-void write_json(const std::string& path, const KillMatrix& matrix, const SeedChoice& seed) {
+void write_json(const OutputFile& file, const KillMatrix& matrix, const SeedChoice& seed) {
   Json mutants = Json::array(), twins = Json::array(), later = Json::array();
   for (const MutantOutcome& outcome : matrix.mutants) mutants.push_back(to_json(outcome));
   for (const TwinOutcome& outcome : matrix.twins) {
@@ -206,12 +220,11 @@ void write_json(const std::string& path, const KillMatrix& matrix, const SeedCho
                     {"seed", seed.value},
                     {"seed_source", seed.source},
                     {"complete", matrix.complete()},
+                    {"suspects_that_name_the_class", suites::named_share(matrix).named},
                     {"mutants", mutants},
                     {"twins", twins},
                     {"later", later}};
-  std::ofstream file(path);
-  file << all.dump(2) << '\n';
-  if (!file.flush()) throw harness::UsageError(fmt::format("--json: cannot write '{}'", path));
+  file.write(all.dump(2) + "\n");
 }
 
 int run(const MutantOptions& options) {
@@ -222,33 +235,30 @@ int run(const MutantOptions& options) {
     list(mutants);
     return 0;
   }
-  // Before a run of minutes, not after it.
-  if (!options.json.empty() && !std::ofstream(options.json, std::ios::app)) {
-    throw harness::UsageError(fmt::format("--json: cannot write '{}'", options.json));
-  }
+  const OutputFile file("--json", options.json);
   suites::KillOptions kill;
   kill.full = options.full;
   kill.seed = seed.value;
   kill.captured = load_all_captured({}, "");
   kill.threads = harness::threads_of(static_cast<unsigned>(options.jobs));
-  fmt::print("fairdraw {}: {} mutants, seed {} ({})\n", FAIRDRAW_VERSION, mutants.size(),
-             seed.value, seed.source);
-  std::fflush(stdout);
+  print("fairdraw {}: {} mutants, seed {} ({})\n", FAIRDRAW_VERSION, mutants.size(), seed.value,
+        seed.source);
+  flush_out();
   const bool terminal = isatty(STDERR_FILENO) != 0;
   std::size_t done = 0;
   const KillMatrix matrix = suites::run_kill_matrix(mutants, kill, [&](const std::string& line) {
     ++done;
     if (terminal) {
-      fmt::print(stderr, "\r\x1b[K[{}] {:.100}", done, line);
+      print_error("\r\x1b[K[{}] {:.100}", done, line);
     } else {
-      fmt::print(stderr, "[{}] {}\n", done, line);
+      print_error("[{}] {}\n", done, line);
     }
   });
-  if (terminal) fmt::print(stderr, "\r\x1b[K");
+  if (terminal) print_error("\r\x1b[K");
   print_first_kills(matrix);
   if (options.full) print_matrix(matrix);
   print_verdict(matrix);
-  if (!options.json.empty()) write_json(options.json, matrix, seed);
+  if (file.wanted()) write_json(file, matrix, seed);
   return matrix.complete() ? 0 : 1;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "reports/report.h"
+#include "suites/command/output.h"
 
 namespace fairdraw::cli {
 namespace {
@@ -18,11 +19,10 @@ void draw_bar(const harness::CaseRecord& record, std::size_t done, std::size_t a
   const bool red =
       record.verdict == harness::Verdict::failed || record.verdict == harness::Verdict::error;
   // \x1b[K erases what a longer line left behind.
-  if (red) fmt::print(stderr, "\r\x1b[K{}\n", reports::terminal_line(record));
-  fmt::print(stderr, "\r\x1b[K[{}{}] {}/{}", std::string(filled, '#'),
-             std::string(kBarWidth - filled, ' '), done, all);
-  if (done == all) fmt::print(stderr, "\r\x1b[K");
-  std::fflush(stderr);
+  if (red) print_error("\r\x1b[K{}\n", reports::terminal_line(record));
+  print_error("\r\x1b[K[{}{}] {}/{}", std::string(filled, '#'),
+              std::string(kBarWidth - filled, ' '), done, all);
+  if (done == all) print_error("\r\x1b[K");
 }
 
 }  // namespace
@@ -30,8 +30,8 @@ void draw_bar(const harness::CaseRecord& record, std::size_t done, std::size_t a
 harness::Progress make_progress() {
   if (isatty(STDERR_FILENO) != 0) return draw_bar;
   return [](const harness::CaseRecord& record, std::size_t done, std::size_t all) {
-    fmt::print("[{}/{}] {}\n", done, all, reports::terminal_line(record));
-    std::fflush(stdout);
+    print("[{}/{}] {}\n", done, all, reports::terminal_line(record));
+    flush_out();
   };
 }
 

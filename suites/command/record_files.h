@@ -2,8 +2,10 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "harness/run/evidence/record.h"
+#include "reports/extras.h"
 
 namespace fairdraw::cli {
 
@@ -13,8 +15,19 @@ std::string read_text(const std::string& path);
 /// The record of a report.json. Throws harness::UsageError with the path and what is wrong.
 harness::RunRecord read_record(const std::string& path);
 
-/// Writes a file that `option` names. Throws harness::UsageError.
-void write_text(const std::string& option, const std::string& path, const std::string& text);
+/// Throws harness::UsageError unless `record`, read from `path`, is of the run `wanted`. An empty
+/// `wanted` asks for nothing.
+void expect_run_id(const harness::RunRecord& record, const std::string& path,
+                   const std::string& wanted);
+
+/// Removes an earlier report from the folder, less the files of `inputs`. Without inputs it makes
+/// the folder; a verb that has some makes none before it has read them. Throws harness::UsageError
+/// naming --report, also where nothing can be written there.
+void withdraw_report(const std::string& folder, const std::vector<std::string>& inputs = {});
+
+/// Writes all files of a report. Throws harness::UsageError naming --report.
+void write_report(const std::string& folder, const harness::RunRecord& record,
+                  const reports::ReportExtras& extras = {});
 
 /// For a job of GitHub Actions: prints annotations, and appends the summary to the file that
 /// $GITHUB_STEP_SUMMARY names; without that variable it says so on stderr and goes on. Throws

@@ -7,6 +7,7 @@
 #include "harness/contract/sampler.h"
 #include "harness/contract/usage_error.h"
 #include "suites/command/app.h"
+#include "suites/command/output.h"
 #include "suites/command/run_options.h"
 #include "suites/command/verbs.h"
 #include "suites/gate/fuzz/capsule_files.h"
@@ -40,13 +41,13 @@ int replay_capsule(const ReplayOptions& options) {
   const std::string name = fmt::format("{} on {}", capsule.property, sampler->description().name);
   switch (judgement.outcome) {
     case suites::fuzz::Outcome::holds:
-      fmt::print("passed: {}\n", name);
+      print("passed: {}\n", name);
       return 0;
     case suites::fuzz::Outcome::fails:
-      fmt::print("failed: {}: {}\n", name, judgement.message);
+      print("failed: {}: {}\n", name, judgement.message);
       return 1;
     case suites::fuzz::Outcome::not_applicable:
-      fmt::print("skipped: {}: {}\n", name, judgement.message);
+      print("skipped: {}: {}\n", name, judgement.message);
       return 3;
   }
   return 3;
@@ -62,10 +63,10 @@ int replay(const ReplayOptions& options) {
   const harness::RunRecord record = suites::run_plan(plan, planned, 1, {});
   for (const harness::CaseRecord& result : record.cases) {
     if (result.verdict == harness::Verdict::passed) {
-      std::printf("%s: %s\n", result.id.c_str(), result.message.c_str());
+      print("{}: {}\n", result.id, result.message);
     }
     for (const auto& [name, value] : result.measures) {
-      std::printf("    %s = %.9g\n", name.c_str(), value);
+      print("    {} = {:.9g}\n", name, value);
     }
   }
   print_outcome(record);
@@ -88,7 +89,10 @@ Verb add_replay(App& app) {
       ->type_name("N")
       ->range(std::uint64_t{1}, std::uint64_t{1} << 40)
       ->capture_default_str();
-  return [options] { return replay(*options); };
+  return [options] {
+    return with_plugins(options->run.plugins, samplers_of(options->run),
+                        [options] { return replay(*options); });
+  };
 }
 
 }  // namespace fairdraw::cli

@@ -7,6 +7,7 @@
 
 #include "harness/contract/usage_error.h"
 #include "suites/command/app.h"
+#include "suites/command/output.h"
 #include "suites/command/record_files.h"
 #include "suites/command/verbs.h"
 
@@ -18,6 +19,7 @@ struct ReportOptions {
   std::string folder;
   std::string benchmark, mutants;
   std::vector<std::string> conformance;
+  std::string run_id;
   bool github = false;
 };
 
@@ -31,7 +33,13 @@ auto read_extra(const std::string& option, const std::string& path, const Read& 
 }
 
 int report(const ReportOptions& options) {
+  std::vector<std::string> inputs = options.conformance;
+  for (const std::string* const input : {&options.file, &options.benchmark, &options.mutants}) {
+    inputs.push_back(*input);
+  }
+  withdraw_report(options.folder, inputs);
   const harness::RunRecord record = read_record(options.file);
+  expect_run_id(record, options.file, options.run_id);
   reports::ReportExtras extras;
   if (!options.benchmark.empty()) {
     extras.benchmark = read_extra("--benchmark", options.benchmark, reports::benchmark_from_json);
@@ -42,8 +50,8 @@ int report(const ReportOptions& options) {
   for (const std::string& path : options.conformance) {
     extras.conformance.push_back(read_record(path));
   }
-  reports::write_report(options.folder, record, extras);
-  fmt::print("{}", reports::to_terminal(record));
+  write_report(options.folder, record, extras);
+  print("{}", reports::to_terminal(record));
   if (options.github) publish_to_github(record);
   return record.exit_code();
 }
@@ -67,6 +75,9 @@ Verb add_report(App& app) {
       ->type_name("FILE")
       ->expected(1)
       ->take_all();
+  app.add_option("--require-run-id", options->run_id,
+                 "Refuse a report of another run than the one that --run-id of verify named so")
+      ->type_name("TEXT");
   app.add_flag("--github", options->github, "Annotations and step summary of GitHub Actions");
   return [options] { return report(*options); };
 }

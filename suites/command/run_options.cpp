@@ -8,6 +8,7 @@
 #include "reports/report.h"
 #include "suites/command/app.h"
 #include "suites/command/captured_files.h"
+#include "suites/command/output.h"
 #include "suites/command/seed.h"
 #include "suites/gate/cases/shell_word.h"
 
@@ -21,6 +22,11 @@ void add_run_options(App& app, RunOptions& options) {
       ->delimiter(',')
       ->type_name("NAME");
   add_plugin_options(app, options.plugins);
+  app.add_option("--case-timeout", options.case_seconds,
+                 "Seconds that a case may take, all its calls together (default: for a plugin 600, "
+                 "and for each draw and row 4 ms and 1 us a token; no limit for others)")
+      ->type_name("N")
+      ->range(1e-3, 1e9);
   app.add_option("--semantics", options.semantics,
                  "Profile to judge by, instead of the sampler's own (`fairdraw list profiles`)")
       ->type_name("PROFILE");
@@ -56,6 +62,10 @@ suites::PlanOptions plan_options(const RunOptions& options) {
   }
   plan.make_sampler = sampler_maker(options.plugins);
   plan.replay_options += replay_text(options.plugins);
+  plan.case_seconds = options.case_seconds;
+  if (options.case_seconds) {
+    plan.replay_options += fmt::format(" --case-timeout {:g}", *options.case_seconds);
+  }
   if (!options.semantics.empty()) plan.semantics = options.semantics;
   if (!options.against.empty()) plan.against = options.against;
   plan.captured = load_all_captured(options.logits, options.dtype);
@@ -67,6 +77,12 @@ suites::PlanOptions plan_options(const RunOptions& options) {
     plan.replay_options += " --logits " + suites::shell_word(path);
   if (!options.dtype.empty()) plan.replay_options += " --dtype " + options.dtype;
   return plan;
+}
+
+std::vector<std::string> samplers_of(const RunOptions& options) {
+  std::vector<std::string> names = options.samplers;
+  names.push_back(options.against);
+  return names;
 }
 
 void parse_shard(const std::string& text, suites::PlanOptions& options) {
@@ -92,11 +108,11 @@ void print_outcome(const harness::RunRecord& record) {
   for (const harness::CaseRecord& result : record.cases) {
     const bool quiet =
         result.verdict == harness::Verdict::passed || result.verdict == harness::Verdict::skipped;
-    if (quiet && !result.watch.empty()) fmt::print("{}\n", reports::terminal_line(result));
+    if (quiet && !result.watch.empty()) print("{}\n", reports::terminal_line(result));
     if (quiet) continue;
-    fmt::print("{}\n    replay: {}\n", reports::terminal_line(result), result.replay);
+    print("{}\n    replay: {}\n", reports::terminal_line(result), result.replay);
   }
-  fmt::print("{}\n", reports::terminal_summary(record));
+  print("{}{}\n", reports::terminal_notes(record), reports::terminal_summary(record));
 }
 
 reference::Semantics semantics_of(const std::string& given,

@@ -22,12 +22,16 @@ struct RunOptions {
   std::string dtype;
   std::optional<std::string> seed, seed_from;
   harness::plugin::Options plugins;
+  std::optional<double> case_seconds;
 };
 
 void add_run_options(App& app, RunOptions& options);
 
 /// Resolves seed, samplers (default: all built-in ones) and files into a plan's options.
 suites::PlanOptions plan_options(const RunOptions& options);
+
+/// All that are named, the one to compare with too.
+std::vector<std::string> samplers_of(const RunOptions& options);
 
 /// "--shard I/N" into shard and shards. Throws harness::UsageError.
 void parse_shard(const std::string& text, suites::PlanOptions& options);

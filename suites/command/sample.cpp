@@ -11,6 +11,7 @@
 #include "harness/run/calls/request.h"
 #include "suites/command/app.h"
 #include "suites/command/captured_files.h"
+#include "suites/command/output.h"
 #include "suites/command/seed.h"
 #include "suites/command/verbs.h"
 
@@ -22,7 +23,7 @@ using harness::UsageError;
 struct SampleOptions {
   std::string logits, dtype;
   std::string sampler;
-  std::string temperature = "1", top_p = "1", min_p = "0";
+  float temperature = 1, top_p = 1, min_p = 0;
   std::int64_t top_k = 0;
   std::string seed = "0", offset = "0";
   std::int64_t num_samples = 1;
@@ -31,44 +32,19 @@ struct SampleOptions {
   bool json = false;
 };
 
-// A float32; "nan" is read, so that the message can say what is allowed instead.
-float parse_float(const char* field, const std::string& text) {
-  char* end = nullptr;
-  const float value = std::strtof(text.c_str(), &end);
-  if (text.empty() || *end != '\0') {
-    throw UsageError(fmt::format("{}: '{}' is not a number", field, text));
-  }
-  return value;
-}
-
-float probability(const char* field, const std::string& text) {
-  const float value = parse_float(field, text);
-  if (!(value >= 0 && value <= 1)) {
-    throw UsageError(fmt::format("{}: {} is out of range; 0 to 1 is allowed", field, text));
-  }
-  return value;
-}
+constexpr float kMinTemperature = 0x1p-126F, kMaxTemperature = 0x1p64F;
+constexpr const char* kTemperatures = "0 (greedy), or 2^-126 to 2^64";
 
 reference::RowParameters row_parameters(const SampleOptions& options) {
   reference::RowParameters parameters;
-  parameters.temperature = parse_float("--temperature", options.temperature);
-  const bool in_range = parameters.temperature == 0 ||
-                        (parameters.temperature >= 0x1p-126F && parameters.temperature <= 0x1p64F);
-  if (!in_range) {
-    throw UsageError(
-        fmt::format("--temperature: {} is out of range; 0 (greedy), or 2^-126 to 2^64 "
-                    "is allowed",
-                    options.temperature));
-  }
-  if (options.top_k < -1 || options.top_k > INT32_MAX) {
-    throw UsageError(
-        fmt::format("--top-k: {} is out of range; -1 to 2^31 - 1 is allowed (-1 and 0 "
-                    "are off)",
-                    options.top_k));
+  parameters.temperature = options.temperature;
+  if (parameters.temperature != 0 && parameters.temperature < kMinTemperature) {
+    throw UsageError(fmt::format("--temperature: {} is out of range; {} is allowed",
+                                 options.temperature, kTemperatures));
   }
   parameters.top_k = static_cast<std::int32_t>(options.top_k);
-  parameters.top_p = probability("--top-p", options.top_p);
-  parameters.min_p = probability("--min-p", options.min_p);
+  parameters.top_p = options.top_p;
+  parameters.min_p = options.min_p;
   return parameters;
 }
 
@@ -87,7 +63,7 @@ harness::Request make_request(const SampleOptions& options,
   request.dtype = captured.dtype;
   request.vocab = captured.vocab;
   const std::int64_t first = options.row.value_or(0);
-  if (first < 0 || first >= captured.rows) {
+  if (first >= captured.rows) {
     throw UsageError(fmt::format("--row: {} is out of range; {} has rows 0 to {}", first,
                                  options.logits, captured.rows - 1));
   }
@@ -106,10 +82,6 @@ harness::Request make_request(const SampleOptions& options,
   const std::uint64_t offset = parse_uint64("--offset", options.offset);
   for (std::size_t i = 0; i < rows; ++i) {
     request.offset.push_back(offset + static_cast<std::uint64_t>(first) + i);
-  }
-  if (options.num_samples < 1 || options.num_samples > (1 << 24)) {
-    throw UsageError(fmt::format("--num-samples: {} is out of range; 1 to 2^24 is allowed",
-                                 options.num_samples));
   }
   request.num_samples = static_cast<std::int32_t>(options.num_samples);
   return request;
@@ -139,9 +111,10 @@ int sample(const SampleOptions& options) {
     all.push_back(
         {{"row", row}, {"status", status}, {"support_size", support}, {"tokens", tokens}});
     if (options.json) continue;
-    fmt::print("row {}: {}, support {}, tokens {}\n", row, status, support, fmt::join(tokens, " "));
+    print("row {}: {}, support {}, tokens {}\n", row, status, support,
+          fmt::format("{}", fmt::join(tokens, " ")));
   }
-  if (options.json) fmt::print("{}\n", all.dump(2));
+  if (options.json) print("{}\n", all.dump(2));
   return 0;
 }
 
@@ -157,15 +130,21 @@ Verb add_sample(App& app) {
       ->type_name("NAME");
   app.add_option("--temperature", options->temperature, "0 is greedy")
       ->type_name("T")
+      ->range(0.0F, kMaxTemperature, kTemperatures)
       ->capture_default_str();
   app.add_option("--top-k", options->top_k, "0 and -1 are off")
       ->type_name("K")
+      ->range(std::int64_t{-1}, std::int64_t{INT32_MAX})
       ->capture_default_str();
   app.add_option("--top-p", options->top_p, "0 is greedy, 1 is off")
       ->type_name("P")
+      ->range(0.0F, 1.0F)
       ->capture_default_str();
-  app.add_option("--min-p", options->min_p, "0 is off")->type_name("P")->capture_default_str();
-  app.add_option("--seed", options->seed, "Seed of all rows")
+  app.add_option("--min-p", options->min_p, "0 is off")
+      ->type_name("P")
+      ->range(0.0F, 1.0F)
+      ->capture_default_str();
+  app.add_option("--seed", options->seed, "Seed of all rows; without it every run draws the same")
       ->type_name("N")
       ->capture_default_str();
   app.add_option("--offset", options->offset, "Offset of row 0; row i has this plus i")
@@ -173,8 +152,11 @@ Verb add_sample(App& app) {
       ->capture_default_str();
   app.add_option("--num-samples", options->num_samples, "Tokens a row, with replacement")
       ->type_name("N")
+      ->range(std::int64_t{1}, std::int64_t{1} << 24)
       ->capture_default_str();
-  app.add_option("--row", options->row, "Only this row")->type_name("ROW");
+  app.add_option("--row", options->row, "Only this row")
+      ->range(std::int64_t{0}, std::int64_t{INT64_MAX})
+      ->type_name("ROW");
   app.add_option("--tie-rule", options->tie_rule, "keep_all or lowest_id")
       ->type_name("RULE")
       ->capture_default_str();

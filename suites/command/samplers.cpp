@@ -5,8 +5,10 @@
 #include <memory>
 #include <string_view>
 
+#include "harness/plugin/monitor.h"
 #include "harness/plugin/plugin_sampler.h"
 #include "suites/command/app.h"
+#include "suites/command/output.h"
 #include "suites/gate/identify/profile_sampler.h"
 #include "suites/gate/mutants/catalogue.h"
 
@@ -28,6 +30,18 @@ void add_plugin_options(App& app, Options& options) {
       ->type_name("MIB")
       ->range(std::uint64_t{0}, std::uint64_t{1} << 24)
       ->capture_default_str();
+}
+
+int with_plugins(const Options& options, const std::vector<std::string>& samplers,
+                 const std::function<int()>& work) {
+  std::vector<std::string> plugins;
+  for (const std::string& name : samplers) {
+    if (harness::plugin::is_plugin(name)) plugins.push_back(name);
+  }
+  if (!options.trusted || plugins.empty()) return work();
+  // What the worker could not print is lost with it.
+  return harness::plugin::monitored(fmt::format("{}", fmt::join(plugins, ", ")),
+                                    [&work] { return end_of_output(work()); });
 }
 
 suites::SamplerMaker sampler_maker(const Options& options) {

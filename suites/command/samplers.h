@@ -1,7 +1,9 @@
 // Samplers by name: built in, made of a profile, or in a shared library.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "harness/plugin/process.h"
 #include "suites/gate/cases/plan.h"
@@ -12,6 +14,11 @@ class App;
 
 /// --plugin-trusted, --plugin-timeout, --plugin-memory.
 void add_plugin_options(App& app, harness::plugin::Options& options);
+
+/// The work of a verb. Where it loads plugins of `samplers` into this process, it is watched: an
+/// exit or a crash is an error that names them, and never the end of the command.
+int with_plugins(const harness::plugin::Options& options, const std::vector<std::string>& samplers,
+                 const std::function<int()>& work);
 
 /// Makes the sampler that --sampler names. Throws harness::UsageError.
 suites::SamplerMaker sampler_maker(const harness::plugin::Options& options);

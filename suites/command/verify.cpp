@@ -1,21 +1,22 @@
 // verify: run a suite, write the report, end with its exit code.
-#include <fmt/format.h>
-
-#include <filesystem>
-#include <fstream>
+#include <exception>
 #include <memory>
 
-#include "harness/contract/usage_error.h"
 #include "harness/run/parallel.h"
-#include "reports/report.h"
 #include "suites/command/app.h"
+#include "suites/command/output.h"
 #include "suites/command/progress.h"
 #include "suites/command/record_files.h"
 #include "suites/command/run_options.h"
+#include "suites/command/signals.h"
+#include "suites/command/stoppable_run.h"
 #include "suites/command/verbs.h"
+#include "suites/gate/cases/complete_record.h"
 
 namespace fairdraw::cli {
 namespace {
+
+constexpr int kExitUsage = 2;
 
 struct VerifyOptions {
   RunOptions run;
@@ -23,43 +24,50 @@ struct VerifyOptions {
   std::string shard = "1/1";
   std::string report = "fairdraw-report";
   std::string case_glob;
+  std::vector<std::string> exclude;
+  std::string run_id;
   int jobs = 0;
+  double run_seconds = 0;
   bool github = false;
 };
 
-// Before a run of minutes, not after it: can the report be written?
-void expect_writable(const std::filesystem::path& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  const std::filesystem::path probe = folder / ".fairdraw-probe";
-  bool writable = !error && std::filesystem::is_directory(folder);
-  if (writable) writable = static_cast<bool>(std::ofstream(probe) << "probe");
-  if (!writable) {
-    throw harness::UsageError(fmt::format("--report: cannot write into '{}'{}", folder.string(),
-                                          error ? ": " + error.message() : std::string()));
-  }
-  std::filesystem::remove(probe, error);
+void publish(const VerifyOptions& options, const harness::RunRecord& record) {
+  write_report(options.report, record);
+  print_outcome(record);
+  if (options.github) publish_to_github(record);
+  print("{:.1f} s, {} draws, report in {}\n", record.seconds, record.draws, options.report);
 }
 
 int verify(const VerifyOptions& options) {
+  const StopSignals stoppable;
+  // Before anything is wrong with the call, or a plugin is loaded, and can end this process.
+  withdraw_report(options.report);
   const suites::Suite suite = suites::suite_from_name(options.suite);
   suites::PlanOptions planned = plan_options(options.run);
   planned.suite = suite;
+  planned.run_seconds = options.run_seconds;
   parse_shard(options.shard, planned);
   if (!options.case_glob.empty()) planned.case_glob = options.case_glob;
+  planned.exclude = options.exclude;
   const suites::Plan plan = suites::make_plan(planned);
-  expect_writable(options.report);
 
   const unsigned threads = harness::threads_of(static_cast<unsigned>(options.jobs));
-  fmt::print("fairdraw {}: suite {}, {} cases, seed {} ({})\n", FAIRDRAW_VERSION, options.suite,
-             plan.jobs.size(), planned.seed, planned.seed_source);
-  const harness::RunRecord record = suites::run_plan(plan, planned, threads, make_progress());
-  reports::write_report(options.report, record);
-  print_outcome(record);
-  if (options.github) publish_to_github(record);
-  fmt::print("{:.1f} s, {} draws, report in {}\n", record.seconds, record.draws,
-             std::filesystem::path(options.report).string());
-  return record.exit_code();
+  print("fairdraw {}: suite {}, {} cases, seed {} ({})\n", FAIRDRAW_VERSION, options.suite,
+        plan.jobs.size(), planned.seed, planned.seed_source);
+  StoppableRun run = run_until_signal(plan, planned, threads, make_progress());
+  if (!options.run_id.empty()) run.record.environment[suites::kRunId] = options.run_id;
+  if (!run.threads_left) {
+    publish(options, run.record);
+    return run.record.exit_code();
+  }
+  // Nothing may return or throw from here on: threads use the plan.
+  try {
+    publish(options, run.record);
+  } catch (const std::exception& error) {
+    print_error("fairdraw: {}\n", safe_text(error.what()));
+    end_process(kExitUsage);
+  }
+  end_process(run.record.exit_code());
 }
 
 }  // namespace
@@ -73,17 +81,34 @@ Verb add_verify(App& app) {
   app.add_option("--case", options->case_glob,
                  "Only the cases whose id matches; * and ? match any characters")
       ->type_name("GLOB");
+  app.add_option("--exclude", options->exclude,
+                 "Leave out the cases whose id matches; repeatable. The report says so")
+      ->type_name("GLOB")
+      ->expected(1)
+      ->take_all();
   app.add_option("--shard", options->shard, "Part I of N of the run; the parts make the whole")
       ->type_name("I/N")
       ->capture_default_str();
   app.add_option("--report", options->report, "Folder for report.json, index.html and the others")
       ->type_name("DIR")
       ->capture_default_str();
+  app.add_option(
+         "--run-id", options->run_id,
+         "Name of this run, for `report` and `merge --require-run-id`: a CI system's number")
+      ->type_name("TEXT");
   app.add_option("--jobs", options->jobs, "Cases at a time (default: one a core)")
       ->type_name("N")
       ->range(1, 1024);
+  app.add_option("--run-timeout", options->run_seconds,
+                 "Seconds that the cases may take together; what is left then is reported as not "
+                 "run, which is an error (default: no limit)")
+      ->type_name("N")
+      ->range(1e-3, 1e9);
   app.add_flag("--github", options->github, "Annotations and step summary of GitHub Actions");
-  return [options] { return verify(*options); };
+  return [options] {
+    return with_plugins(options->run.plugins, samplers_of(options->run),
+                        [options] { return verify(*options); });
+  };
 }
 
 }  // namespace fairdraw::cli

@@ -25,9 +25,12 @@ endfunction()
 run(${CMAKE_COMMAND} --install ${build} --component plugin --prefix ${scratch}/prefix)
 file(GLOB_RECURSE installed RELATIVE ${scratch}/prefix ${scratch}/prefix/*)
 list(SORT installed)
-if(NOT installed STREQUAL "include/fairdraw/batch.h;include/fairdraw/plugin.h")
+if(NOT installed STREQUAL "include/fairdraw/batch.h;include/fairdraw/plugin.h;include/fairdraw/sequence.h")
   message(FATAL_ERROR "the component holds ${installed}")
 endif()
+# An author has these three and nothing else: no name of C++ either.
+include(${source}/../../cmake/installed_names.cmake)
+expect_installed_names(${scratch}/prefix/include "[a-z_]+::[A-Za-z_]+")
 file(COPY ${source}/examples/ DESTINATION ${scratch})  # nothing else of the tree
 set(strict -Wall -Wextra -Werror -pedantic -I ${scratch}/prefix/include)
 

@@ -13,6 +13,7 @@
 #include "harness/adapters/device_arrays.h"
 #include "harness/run/calls/request.h"
 #include "harness/run/calls/request_arrays.h"
+#include "harness/run/calls/sequence_event.h"
 #include "harness/run/calls/speculation_request.h"
 
 namespace fairdraw::harness {
@@ -40,7 +41,7 @@ static_assert(array_count<WiderBatch>() == array_count<fairdraw_batch>() + 2);
 
 // --- The description and the C structs -----------------------------------------------------------
 
-/// Pointer members of a struct of batch.h by name, those of the structs within it included.
+/// Pointer members of a struct of the contract by name, those of the structs within it included.
 std::set<std::string> pointers_in(const std::string& header, const std::string& type) {
   const std::string head = "typedef struct " + type + " {";
   const std::size_t begin = header.find(head);
@@ -75,12 +76,13 @@ std::set<std::string> described() {
 
 TEST(CallArrays, everyPointerOfTheStructsIsDescribed) {
   std::stringstream text;
-  text << std::ifstream(FAIRDRAW_BATCH_H).rdbuf();
+  text << std::ifstream(FAIRDRAW_BATCH_H).rdbuf() << std::ifstream(FAIRDRAW_SEQUENCE_H).rdbuf();
   const std::string header =
       std::regex_replace(text.str(), std::regex(R"(/\*[^*]*(\*[^/][^*]*)*\*/)"), "");
   EXPECT_EQ(described<fairdraw_batch>(), pointers_in(header, "fairdraw_batch"));
   EXPECT_EQ(described<fairdraw_chain>(), pointers_in(header, "fairdraw_chain"));
   EXPECT_EQ(described<fairdraw_verification>(), pointers_in(header, "fairdraw_verification"));
+  EXPECT_EQ(described<fairdraw_event>(), pointers_in(header, "fairdraw_event"));
   EXPECT_EQ(pointers_in(header, "fairdraw_chain").size(), 12U);  // the parser sees them
 }
 
@@ -188,6 +190,7 @@ class Vandal final : public Sampler {
   std::string run(const fairdraw_batch& batch) override { return damage(batch); }
   std::string run_chain(const fairdraw_chain& chain) override { return damage(chain); }
   std::string run_speculation(const fairdraw_verification& call) override { return damage(call); }
+  std::string run_event(const fairdraw_event& event) override { return damage(event); }
 
   std::size_t victim = 0;
   std::string expected;  ///< the message; empty: the array is not given
@@ -212,9 +215,10 @@ class Vandal final : public Sampler {
   SamplerDescription description_;
 };
 
-/// Damages each array of calls that `run` makes, all of which give it in one form or another.
+/// Damages each array of calls that `run` makes, which give it in one form or another: all of them
+/// but as many as are said to be in none.
 template <class Call, class Run>
-void expect_found(int forms, const Run& run) {
+void expect_found(int forms, const Run& run, std::size_t in_none = 0) {
   std::set<std::size_t> given;
   Vandal vandal;
   for (vandal.victim = 0; vandal.victim < array_count<Call>(); ++vandal.victim) {
@@ -224,7 +228,7 @@ void expect_found(int forms, const Run& run) {
       if (!vandal.expected.empty()) given.insert(vandal.victim);
     }
   }
-  EXPECT_EQ(given.size(), array_count<Call>());
+  EXPECT_EQ(given.size() + in_none, array_count<Call>());
 }
 
 std::vector<reference::RowProcessing> two_processed_rows() {
@@ -302,6 +306,27 @@ TEST(CallArrays, damageToAnyArrayOfASpeculationRequestIsFound) {
     request.draft_parameters.resize(1);
     return run_speculation(vandal, request);
   });
+}
+
+TEST(CallArrays, damageToAnyArrayOfAnEventIsFound) {
+  const auto run = [](Vandal& vandal, int form) {
+    SequenceEvent event;
+    event.kind = form == 0 ? FAIRDRAW_EVENT_RESTORE : FAIRDRAW_EVENT_STEP;
+    event.dtype = DType::float16;
+    event.slots = 4;
+    event.vocab = 40;
+    event.slot = {2};
+    if (form == 0) {
+      event.parameters.resize(1);
+      event.seed = event.offset = {3};
+      event.processing = {two_processed_rows().front()};
+    } else {
+      event.logits.assign(40, 1.0F);
+      event.allowed.assign(2, ~0U);
+    }
+    return run_event(vandal, event);
+  };
+  expect_found<fairdraw_event>(2, run, /*in_none=*/2);  // histories are lists
 }
 
 }  // namespace

@@ -1,12 +1,19 @@
 /* A plugin that does what the environment says: FAIRDRAW_BAD names one of the ways below. Else it
- * is good at the little that it does: always the largest logit, which no distribution forbids in a draw. */
-#define _POSIX_C_SOURCE 200809L
+ * is good at the little that it does: always the largest logit, which no distribution forbids in a
+ * draw. */
+#define _GNU_SOURCE
 #include <fcntl.h>
 #include <fenv.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "harness/contract/plugin.h"
@@ -17,16 +24,17 @@ const uint32_t fairdraw_plugin_abi = FAIRDRAW_PLUGIN_ABI + 1;
 const uint32_t fairdraw_plugin_abi = FAIRDRAW_PLUGIN_ABI;
 #endif
 
+static int is(const char* way) {
+  const char* const chosen = getenv("FAIRDRAW_BAD");
+  return chosen != NULL && strcmp(chosen, way) == 0;
+}
+
 /* Leaves a file where it was loaded. */
 __attribute__((constructor)) static void loaded(void) {
   const char* const path = getenv("FAIRDRAW_BAD_PROOF");
   FILE* const file = path == NULL ? NULL : fopen(path, "w");
   if (file != NULL) fclose(file);
-}
-
-static int is(const char* way) {
-  const char* const chosen = getenv("FAIRDRAW_BAD");
-  return chosen != NULL && strcmp(chosen, way) == 0;
+  if (is("constructor-exits")) exit(0);
 }
 
 /* What follows `start` in the way that is chosen, if it begins so. */
@@ -46,8 +54,10 @@ int32_t fairdraw_plugin_describe(fairdraw_plugin_description* description, char*
   if (is("describe-fails")) return said(message, message_size, "no licence found");
   if (is("describe-crashes")) raise(SIGABRT);
   if (is("describe-hangs")) pause();
+  if (is("describe-exits")) exit(0);
+  if (is("describe-leaves")) _exit(0);
   description->name = "bad";
-  description->version = "0";
+  description->version = is("escapes") ? "\033[31mgreen\033[2K\n\033]0;title\a" : "0";
   description->semantics = is("unknown-profile") ? "vllm_toch" : "fairdraw";
   description->overrides = is("override")           ? "greedy_ties=any,greedy_below=1e-5"
                            : is("unknown-override") ? "greedy_ties=some"
@@ -57,6 +67,7 @@ int32_t fairdraw_plugin_describe(fairdraw_plugin_description* description, char*
   if (is("claims-masks")) description->abilities |= FAIRDRAW_REPORTS_MASK;
   const char* const bit = after("claims-bit-"); /* whatever it is, nothing is done for it */
   if (bit != NULL) description->abilities |= UINT64_C(1) << strtoul(bit, NULL, 10);
+  if (after("keeps-requests") != NULL) description->abilities |= FAIRDRAW_KEEPS_STATE;
   if (is("claims-chains")) description->abilities |= FAIRDRAW_CAN_CHAINS;
   if (is("unknown-ability")) description->abilities |= UINT64_C(1) << 62;
   if (is("unknown-promise")) description->randomness |= UINT64_C(1) << 9;
@@ -64,18 +75,110 @@ int32_t fairdraw_plugin_describe(fairdraw_plugin_description* description, char*
   if (is("nameless")) description->name = NULL;
   if (is("device-pointers")) description->pointers = FAIRDRAW_DEVICE_POINTERS;
   description->randomness |= FAIRDRAW_REPLAYS_EQUAL;
+  if (after("generator-of-") != NULL) {
+    description->abilities &= ~FAIRDRAW_PER_REQUEST_SEEDS;
+    description->randomness = FAIRDRAW_OUTPUTS_INDEPENDENT | FAIRDRAW_SAMPLES_INDEPENDENT;
+  }
   if (is("talks-while-loading")) puts("loading 3 shards");
   return 0;
 }
 
 #ifndef BAD_NO_RUN
 
+/* Where a process's own generator starts. */
+static uint64_t start_of_generator(const char* from) {
+  uint64_t start = 0;
+  if (strcmp(from, "entropy") == 0 && getrandom(&start, sizeof(start), 0) != sizeof(start)) abort();
+  if (strcmp(from, "seconds") == 0) start = (uint64_t)time(NULL);
+  if (strcmp(from, "process") == 0) start = (uint64_t)getpid();
+  return start;
+}
+
+/* Draws from rows that are flat and unfiltered, whatever the seeds, with splitmix64. */
+static void draw_from_own_generator(const fairdraw_batch* batch, const char* from) {
+  static uint64_t state = 0;
+  static int started = 0;
+  if (!started) state = start_of_generator(from) * UINT64_C(0xd1342543de82ef95);
+  started = 1;
+  for (int64_t i = 0; i < batch->outputs * batch->num_samples; ++i) {
+    uint64_t x = state += UINT64_C(0x9e3779b97f4a7c15);
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    batch->tokens[i] = (int32_t)((x ^ (x >> 31)) % (uint64_t)batch->vocab);
+  }
+}
+
+/* Holds the write end of a named pipe, whose other end the test reads, for as long as it is there.
+ */
+static void hold_the_pipe(void) {
+  const int there = open(getenv("FAIRDRAW_BAD_FIFO"), O_WRONLY);
+  if (write(there, "x", 1) != 1) abort();
+}
+
+/* A daemon: no longer a child of this process, nor of its session or group. */
+static void start_a_daemon(void) {
+  if (fork() != 0) return;
+  setsid();
+  if (fork() != 0) _exit(0);
+  hold_the_pipe();
+  sleep(60); /* longer than the test looks for it */
+  _exit(0);
+}
+
+/* What can be had of the judge's memory: 1 /proc, 2 a call for it, 4 as a debugger. */
+static int32_t ways_into_the_judge(void) {
+  const pid_t judge = (pid_t)atoi(getenv("FAIRDRAW_BAD_JUDGE"));
+  char path[64], byte = 0;
+  snprintf(path, sizeof(path), "/proc/%d/mem", (int)judge);
+  int32_t ways = 0;
+  const int memory = open(path, O_RDWR);
+  if (memory >= 0) ways |= 1;
+  close(memory);
+  void* const there = (void*)(uintptr_t)strtoull(getenv("FAIRDRAW_BAD_ADDRESS"), NULL, 10);
+  struct iovec here = {&byte, 1}, remote = {there, 1};
+  if (process_vm_readv(judge, &here, 1, &remote, 1, 0) == 1) ways |= 2;
+  if (ptrace(PTRACE_SEIZE, judge, NULL, NULL) == 0) {
+    ways |= 4;
+    ptrace(PTRACE_DETACH, judge, NULL, NULL);
+  }
+  return ways;
+}
+
+/* True where a file of /proc/self holds `word`, of `length` bytes. */
+static int own_file_says(const char* file, const char* word, size_t length) {
+  char text[65536], path[64];
+  snprintf(path, sizeof(path), "/proc/self/%s", file);
+  const int there = open(path, O_RDONLY);
+  const ssize_t size = read(there, text, sizeof(text));
+  close(there);
+  return size > 0 && memmem(text, (size_t)size, word, length) != NULL;
+}
+
+/* What the process says of itself: 1 its command line, 2 its name, 4 its environment. */
+static int32_t signs_of_a_judge(void) {
+  int32_t signs = 0;
+  const char* const words[] = {"fairdraw", "plugin-host", ".so"};
+  for (int i = 0; i < 3; ++i) {
+    if (own_file_says("cmdline", words[i], strlen(words[i]))) signs |= 1;
+    if (own_file_says("comm", words[i], strlen(words[i]))) signs |= 2;
+  }
+  const char shells_word[] = "\0_="; /* the command that a shell started */
+  if (own_file_says("environ", shells_word, 3)) signs |= 4;
+  if (own_file_says("environ", "FAIRDRAW_DATA=", 14)) signs |= 4;
+  return signs;
+}
+
 static int32_t misbehave(const fairdraw_batch* batch, char* message, size_t message_size) {
   const int64_t tokens = batch->outputs * batch->num_samples;
+  if (after("daemon") != NULL) start_a_daemon();
   if (is("crash")) raise(SIGSEGV);
   if (is("write-nowhere")) *(volatile int32_t*)strtoul("4096", NULL, 10) = 1;
   if (is("abort")) abort();
-  if (is("hang")) {
+  if (is("kill-keeper")) {
+    kill(getppid(), SIGKILL);
+    for (;;) pause();
+  }
+  if (is("hang") || is("daemon-and-hang")) {
     for (;;) pause();
   }
   if (is("exit")) exit(7);
@@ -92,13 +195,27 @@ static int32_t misbehave(const fairdraw_batch* batch, char* message, size_t mess
     for (int file = 0; file < 256; ++file) close(file);
   }
   if (is("children")) { /* that outlive it, and hold its files */
-    const int there = open(getenv("FAIRDRAW_BAD_FIFO"), O_WRONLY);
-    if (write(there, "x", 1) != 1) return said(message, message_size, "cannot write");
+    hold_the_pipe();
     if (fork() == 0) {
       for (;;) pause();
     }
     abort();
   }
+  if (is("daemon-and-crash")) abort();
+  if (is("exit-well")) exit(0);
+  if (is("leave-well")) _exit(0);
+  if (is("slow")) {
+    const struct timespec tenth = {0, 100000000};
+    nanosleep(&tenth, NULL);
+  }
+  const char* const bytes = after("send-"); /* to the judge, and another answer after it */
+  if (bytes != NULL) {
+    char text[65536] = {2}; /* AnswerKind::ran */
+    send(3, text, strtoul(bytes, NULL, 10), 0);
+  }
+  if (is("unmask-traps")) feenableexcept(FE_DIVBYZERO | FE_INVALID | FE_INEXACT);
+  if (is("enter-judge")) batch->tokens[0] = ways_into_the_judge();
+  if (is("tell-signs")) batch->tokens[0] = signs_of_a_judge();
   if (is("tell-rounding")) batch->tokens[0] = fegetround();
   if (is("change-rounding")) fesetround(FE_DOWNWARD);
   if (is("refuse")) return said(message, message_size, "out of tiles");
@@ -106,6 +223,12 @@ static int32_t misbehave(const fairdraw_batch* batch, char* message, size_t mess
   if (is("write-behind-tokens")) batch->tokens[tokens] = 0;
   if (is("write-far-behind-tokens")) batch->tokens[tokens + 64] = 0;
   if (is("write-in-front-of-tokens")) batch->tokens[-1] = 0;
+  if (is("write-400k-behind-tokens")) batch->tokens[tokens + 100000] = 0;
+  if (is("write-2m-behind-tokens")) batch->tokens[tokens + 500000] = 0;
+  if (is("write-2k-in-front-of-tokens")) batch->tokens[-500] = 0;
+  if (is("write-20k-in-front-of-tokens")) batch->tokens[-5000] = 0;
+  if (is("write-4m-in-front-of-tokens")) batch->tokens[-1000000] = 0;
+  if (is("write-20k-in-front-of-logits")) ((int32_t*)(uintptr_t)batch->logits)[-5000] = 0;
   if (is("write-logits")) memset((void*)(uintptr_t)batch->logits, 0x3f, 4);
   if (is("read-far-behind-logits")) {
     batch->tokens[0] = ((const volatile int32_t*)batch->logits)[batch->rows * batch->vocab + 64];
@@ -132,14 +255,26 @@ static void tell_addresses(const fairdraw_batch* batch) {
   memcpy(batch->tokens, is("tell-logits") ? &logits : &tokens, sizeof(logits));
 }
 
+/* The largest logit; -1 where the row has no token. */
+static int64_t best_of(const fairdraw_batch* batch, int64_t row) {
+  if (row < 0 || row >= batch->rows) return -1;
+  const float temperature = batch->temperature[row], top_p = batch->top_p[row];
+  const int32_t top_k = batch->top_k[row];
+  if (!(temperature == 0 || (temperature >= 0x1p-126F && temperature <= 0x1p64F))) return -1;
+  if (top_k < -1 || !(top_p >= 0 && top_p <= 1)) return -1;
+  if (!(batch->min_p[row] >= 0 && batch->min_p[row] <= 1)) return -1;
+  const float* const logits = (const float*)batch->logits + row * batch->row_stride;
+  int64_t best = 0;
+  for (int64_t i = 0; i < batch->vocab; ++i) {
+    if (!(logits[i] < INFINITY)) return -1; /* NaN, too */
+    if (logits[i] > logits[best]) best = i;
+  }
+  return logits[best] > -INFINITY ? best : -1;
+}
+
 int32_t fairdraw_plugin_run(const fairdraw_batch* batch, char* message, size_t message_size) {
   for (int64_t output = 0; output < batch->outputs; ++output) {
-    const int64_t row = batch->indices ? batch->indices[output] : output;
-    const float* const logits = (const float*)batch->logits + row * batch->row_stride;
-    int64_t best = 0;
-    for (int64_t i = 0; i < batch->vocab; ++i) {
-      if (logits[i] > logits[best]) best = i;
-    }
+    int64_t best = best_of(batch, batch->indices ? batch->indices[output] : output);
     if (is("ids-beyond-vocab")) best = batch->vocab;
     if (is("ids-far-beyond-vocab")) best = INT32_MAX;
     if (is("ids-negative")) best = INT32_MIN + 1;
@@ -148,7 +283,32 @@ int32_t fairdraw_plugin_run(const fairdraw_batch* batch, char* message, size_t m
     }
   }
   if (is("tell-logits") || is("tell-tokens")) tell_addresses(batch);
+  const char* const generator = after("generator-of-");
+  if (generator != NULL) draw_from_own_generator(batch, generator);
   return misbehave(batch, message, message_size);
+}
+
+int32_t fairdraw_plugin_run_event(const fairdraw_event* event, char* message, size_t message_size) {
+  static int32_t last[64]; /* by slot */
+  if (event->kind != FAIRDRAW_EVENT_STEP) {
+    if (is("keeps-requests-and-crashes") && event->kind == FAIRDRAW_EVENT_END) raise(SIGSEGV);
+    if (is("keeps-requests-to-itself") && event->kind == FAIRDRAW_EVENT_RESTORE) {
+      return said(message, message_size, "once gone is gone");
+    }
+    return 0;
+  }
+  for (int64_t row = 0; row < event->rows; ++row) {
+    const float* const logits = (const float*)event->logits + row * event->vocab;
+    int32_t best = 0;
+    for (int32_t i = 0; i < event->vocab; ++i) {
+      if (logits[i] > logits[best]) best = i;
+    }
+    const int32_t slot = event->slot[row];
+    event->tokens[row] = is("keeps-requests-too-long") ? last[slot] : best;
+    last[slot] = best;
+  }
+  if (is("keeps-requests-and-writes")) event->tokens[event->rows] = 0;
+  return 0;
 }
 
 #endif

@@ -19,61 +19,12 @@
 #include "harness/contract/usage_error.h"
 #include "harness/plugin/host.h"
 #include "harness/plugin/plugin_sampler.h"
+#include "harness/plugin/tests/bad_plugin.h"
 #include "harness/run/calls/request.h"
 #include "harness/run/runner.h"
 
 namespace fairdraw::harness::plugin {
 namespace {
-
-// What bad_plugin.c does, from here to the end of the scope.
-class Bad {
- public:
-  explicit Bad(const char* way) { setenv("FAIRDRAW_BAD", way, 1); }
-  ~Bad() { unsetenv("FAIRDRAW_BAD"); }
-  Bad(const Bad&) = delete;
-  Bad& operator=(const Bad&) = delete;
-};
-
-const std::string kBad = std::string(kPrefix) + FAIRDRAW_BAD_PLUGIN;
-
-// Longer than any call here needs on a machine with too much to do; hangs have shorter ones.
-Options isolated() {
-  Options options;
-  options.seconds = 60;
-  return options;
-}
-
-Options trusted() {
-  Options options;
-  options.trusted = true;
-  return options;
-}
-
-std::unique_ptr<Sampler> make(const Options& options, const std::string& name = kBad) {
-  return Loader(options).make(name);
-}
-
-// Three rows of eight, the largest logit of row i at id i + 2; greedy.
-Request three_rows() {
-  Request request;
-  request.rows = 3;
-  request.vocab = 8;
-  request.logits.assign(24, 0.0F);
-  for (std::size_t row = 0; row < 3; ++row) request.logits[row * 8 + row + 2] = 1;
-  request.parameters.assign(3, {});
-  for (auto& row : request.parameters) row.temperature = 0;
-  request.seed = {1, 2, 3};
-  request.offset = {0, 0, 0};
-  return request;
-}
-
-const std::vector<std::int32_t> kGreedy = {2, 3, 4};
-
-void expect_parts(const std::string& message, const std::vector<std::string>& parts) {
-  for (const std::string& part : parts) {
-    EXPECT_NE(message.find(part), std::string::npos) << "'" << part << "' in: " << message;
-  }
-}
 
 std::string why_not_loaded(const Options& options, const std::string& name = kBad) {
   try {
@@ -100,6 +51,25 @@ TEST(Plugin, saysWhatItIs) {
     EXPECT_TRUE(description.randomness.replays);
     EXPECT_FALSE(description.randomness.seeds);
     EXPECT_EQ(ability_names(description), "top_k indices num_samples per_request_seeds");
+  }
+}
+
+TEST(Plugin, statesAtMostOneRuleOfAcceptance) {
+  Description said{"spec", "1", "fairdraw", "", FAIRDRAW_CAN_CHAINS, 0, 0};
+  const auto described = [&said] { return to_sampler_description(said, "plugin:spec"); };
+  EXPECT_EQ(described().acceptance_rule, AcceptanceRule::none_stated);
+  said.abilities = FAIRDRAW_CAN_CHAINS | FAIRDRAW_ACCEPTS_TOKEN_WISE;
+  EXPECT_EQ(described().acceptance_rule, AcceptanceRule::token_wise);
+  EXPECT_EQ(ability_names(described()), "chains accepts_token_wise");
+  said.abilities = FAIRDRAW_CAN_CHAINS | FAIRDRAW_ACCEPTS_BLOCK;
+  EXPECT_EQ(described().acceptance_rule, AcceptanceRule::block);
+  EXPECT_EQ(ability_names(described()), "chains accepts_block");
+  said.abilities |= FAIRDRAW_ACCEPTS_TOKEN_WISE;
+  try {
+    described();
+    FAIL() << "both rules are taken";
+  } catch (const UsageError& error) {
+    expect_parts(error.what(), {"plugin:spec", "token-wise and by block", "at most one"});
   }
 }
 
@@ -209,6 +179,7 @@ TEST(Plugin, breaksWithAMessageAndRecovers) {
       {"abort", {"crashed with SIGABRT"}},
       {"stack-overflow", {"crashed with SIGSEGV"}},
       {"exit", {"ended its process with exit code 7"}},
+      {"kill-keeper", {"was killed with SIGKILL"}},
       {"hang", {"gave no answer in 2 s"}, 2},
       // It ends by itself, or by the judge where its exit takes long (a sanitizer looks for leaks).
       {"close-files", {"the plugin "}},
@@ -218,6 +189,9 @@ TEST(Plugin, breaksWithAMessageAndRecovers) {
       {"print-forever", {"gave no answer in 2 s", "it printed ... \"", "again and again"}, 2},
       // token 3 + 64, of 4 bytes each: far past the 16 that are compared after a call
       {"write-far-behind-tokens", {"crashed with SIGSEGV", "268 bytes past the start of tokens"}},
+      // past 64 KiB, and nearly as far as the longest row
+      {"write-400k-behind-tokens", {"crashed with SIGSEGV", "400012 bytes past the start of"}},
+      {"write-2m-behind-tokens", {"crashed with SIGSEGV", "2000012 bytes past the start of"}},
       {"read-far-behind-logits", {"crashed with SIGSEGV", "past the start of logits"}},
   };
   const std::size_t files_before = open_files();
@@ -242,16 +216,35 @@ TEST(Plugin, breaksWithAMessageAndRecovers) {
   EXPECT_EQ(open_files(), files_before);
 }
 
-TEST(Plugin, smallWritesOutsideAreFoundByTheirPatterns) {
+TEST(Plugin, writesOutsideAreFoundAfterTheCall) {
   const std::vector<std::pair<const char*, const char*>> ways = {
       {"write-behind-tokens", "wrote past the end of tokens"},
       {"write-in-front-of-tokens", "wrote in front of tokens"},
       {"write-logits", "changed logits, which it may only read"},
+      // in the array's own page, in others, and as far as the longest row
+      {"write-2k-in-front-of-tokens", "touched memory in front of tokens"},
+      {"write-20k-in-front-of-tokens", "touched memory in front of tokens"},
+      {"write-4m-in-front-of-tokens", "touched memory in front of tokens"},
+      {"write-20k-in-front-of-logits", "touched memory in front of logits"},
   };
   for (const auto& [name, says] : ways) {
     const Bad way(name);
     const auto sampler = make(isolated());
-    EXPECT_EQ(run_request(*sampler, three_rows(), {}).damage, says);
+    EXPECT_EQ(run_request(*sampler, three_rows(), {}).damage, says) << name;
+    // The next call, of a longer row and a shorter one, is not blamed for it.
+    const Bad good("nothing");
+    const auto other = make(isolated());
+    for (const std::int64_t rows : {3, 300, 3}) {
+      Request request = three_rows();
+      while (request.rows < rows) {
+        request.logits.insert(request.logits.end(), 8, 0.0F);
+        request.parameters.push_back(request.parameters.front());
+        request.seed.push_back(0);
+        request.offset.push_back(0);
+        ++request.rows;
+      }
+      EXPECT_EQ(run_request(*other, request, {}).damage, "");
+    }
   }
 }
 

@@ -61,13 +61,70 @@ TEST(SemanticsText, whatItCannotMeanIsNamed) {
       {"hf,top_k_tie=any_k", "did you mean 'top_k_ties'"},
       {"hf,top_k_ties=any", "did you mean 'any_k'"},
       {"hf,top_k_ties=any_k,top_k_ties=any_k", "top_k_ties is given twice"},
-      {"hf,greedy_below=", "'' is no finite number >= 0"},
-      {"hf,greedy_below=-1", "'-1' is no finite number >= 0"},
-      {"hf,greedy_below=nan", "'nan' is no finite number >= 0"},
-      {"hf,greedy_below=1x", "'1x' is no finite number >= 0"},
+      {"hf,greedy_below=", "'' is no number in [0, 0.1]"},
+      {"hf,greedy_below=-1", "'-1' is no number in [0, 0.1]"},
+      {"hf,greedy_below=nan", "'nan' is no number in [0, 0.1]"},
+      // A definition that leaves nothing to be judged.
+      {"hf,greedy_below=inf", "'inf' is no number in [0, 0.1]"},
+      {"hf,greedy_below=1e38", "greedy_below: '1e38' is no number in [0, 0.1]"},
+      {"hf,least_temperature=1e38", "least_temperature: '1e38' is no number in [0, 0.1]"},
+      {"hf,least_temperature=0.1001", "ignores what it is asked for"},
+      {"hf,masked_probability_floor=1e30",
+       "masked_probability_floor: '1e30' is no number in [0, 1e-06]"},
+      {"hf,masked_probability_floor=2e-6", "is no number in [0, 1e-06]"},
+      {"hf,greedy_below=1x", "'1x' is no number in [0, 0.1]"},
   };
   for (const auto& [text, says] : cases) {
     EXPECT_NE(refusal(text).find(says), std::string::npos) << text << ": " << refusal(text);
+  }
+}
+
+// The ends of the ranges themselves, and with them every value that an engine has.
+TEST(SemanticsText, numbersMayBeAsLargeAsTheirRange) {
+  EXPECT_EQ(semantics_from_text("hf,greedy_below=0.1").greedy_below, 0.1);
+  EXPECT_EQ(semantics_from_text("hf,least_temperature=0.1").least_temperature, 0.1);
+  EXPECT_EQ(semantics_from_text("hf,masked_probability_floor=1e-6").masked_probability_floor, 1e-6);
+  for (const std::string& name : reference::profile_names()) {
+    const Semantics& profile = *reference::find_profile(name);
+    for (const reference::Choice& choice : reference::semantic_choices()) {
+      const std::string text = name + "," + choice.name + "=" + choice.of(profile).name;
+      EXPECT_EQ(choice.of(semantics_from_text(text)).name, choice.of(profile).name) << text;
+    }
+  }
+}
+
+std::string allowances(const std::string& text) {
+  std::string all;
+  for (const std::string& one : allowances_of(semantics_from_text(text))) all += one + "\n";
+  return all;
+}
+
+TEST(Allowances, sayWhatADefinitionLeavesOpen) {
+  EXPECT_EQ(allowances("fairdraw"), "");
+  EXPECT_EQ(allowances("fairdraw,top_k_ties=lowest_id,greedy_below=1e-5"), "");
+  EXPECT_EQ(allowances("fairdraw,nan_logit=undefined,top_k_zero=undefined"),
+            "Judged by its own definition, which allows anything at: top_k 0; NaN, +inf, and rows "
+            "of nothing.\n");
+  EXPECT_EQ(allowances("fairdraw,least_temperature=0.1,masked_probability_floor=1e-7"),
+            "Judged by its own definition, which raises temperatures below 0.1 to that.\n"
+            "Judged by its own definition, which lets every token that the filters drop be drawn, "
+            "with a weight of 1e-07.\n");
+  EXPECT_EQ(allowances("fairdraw,banned_logit=-10000"),
+            "Judged by its own definition, which lets banned tokens be drawn, with a logit of "
+            "-10000.\n");
+  EXPECT_NE(allowances("rosellm").find("Judged by profile rosellm, which allows anything at: "),
+            std::string::npos);
+}
+
+// Every choice that can leave something open says so, whatever it is called.
+TEST(Allowances, nameEveryUndefinedValue) {
+  for (const reference::Choice& choice : reference::semantic_choices()) {
+    for (const reference::ChoiceValue& value : choice.values) {
+      if (value.name != "undefined") continue;
+      EXPECT_NE(allowances("fairdraw," + choice.name + "=undefined").find(choice.meaning),
+                std::string::npos)
+          << choice.name;
+    }
   }
 }
 

@@ -42,6 +42,26 @@ void encode(DType dtype, const float* values, std::size_t count, std::byte* targ
   }
 }
 
+Memory* result_memory(Memory* memory, std::size_t bytes) {
+  if (memory != std::pmr::get_default_resource()) return memory;
+  ArraySlots* const slots = result_slots();
+  return slots != nullptr && slots->has_room(bytes) ? slots : memory;
+}
+
+std::string touched_around(const Memory* memory, const char* name, const void* place) {
+  const auto* const slots = dynamic_cast<const ArraySlots*>(memory);
+  if (slots == nullptr) return {};
+  switch (slots->around(place)) {
+    case ArraySlots::Touched::in_front:
+      return std::string("touched memory in front of ") + name;
+    case ArraySlots::Touched::behind:
+      return std::string("touched memory behind ") + name;
+    case ArraySlots::Touched::nothing:
+      break;
+  }
+  return {};
+}
+
 SparseMemory::SparseMemory(Memory* memory, std::size_t size) : memory_(memory), size_(size) {
   if (memory != std::pmr::get_default_resource()) {  // that of a sampler is sparse itself
     data_ = static_cast<std::byte*>(memory->allocate(size));
@@ -128,6 +148,8 @@ std::string PlacedArrays::damage() const {
     if (hash_of(array.data, array.size) != array.hash) {
       return std::string("changed ") + array.name + ", which it may only read";
     }
+    std::string touched = touched_around(memory_, array.name, array.data);
+    if (!touched.empty()) return touched;
   }
   for (const auto& result : results_) {
     if (std::string damage = result->damage(); !damage.empty()) return damage;

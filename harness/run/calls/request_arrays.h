@@ -16,6 +16,8 @@
 #include <vector>
 
 #include "harness/contract/call_arrays.h"
+#include "harness/run/calls/array_slots.h"
+#include "harness/run/calls/kept_float_environment.h"
 #include "harness/run/calls/request.h"
 
 namespace fairdraw::harness {
@@ -30,8 +32,15 @@ constexpr T unwritten() {
   if constexpr (std::is_same_v<T, std::int32_t>) return kUnwritten;
 }
 
+/// Where results of a sampler lie that has `memory`: there, or in slots of this process. Only what
+/// fits into none lies on the heap.
+Memory* result_memory(Memory* memory, std::size_t bytes);
+
+/// What was touched around the array of `memory` that holds `place`, as a message; empty: nothing.
+std::string touched_around(const Memory* memory, const char* name, const void* place);
+
 /// A result with guards in front, after and between its rows: whatever is not a result keeps its
-/// pattern.
+/// pattern, and far around it no memory is touched (array_slots.h).
 class GuardedResult {
  public:
   virtual ~GuardedResult() = default;
@@ -50,7 +59,8 @@ class Guarded final : public GuardedResult {
         width_(static_cast<std::size_t>(array.width)),
         stride_(static_cast<std::size_t>(array.stride)),
         target_(target),
-        values_(rows_ * stride_ + 2 * kGuard, kPattern, memory) {}
+        memory_(result_memory(memory, (rows_ * stride_ + 2 * kGuard) * sizeof(T))),
+        values_(rows_ * stride_ + 2 * kGuard, kPattern, memory_) {}
 
   T* data() { return values_.data() + kGuard; }
 
@@ -64,7 +74,7 @@ class Guarded final : public GuardedResult {
         return std::string("wrote between two rows of ") + name_;
       }
     }
-    return {};
+    return touched_around(memory_, name_, values_.data());
   }
 
   void take() const override {
@@ -88,6 +98,7 @@ class Guarded final : public GuardedResult {
   const char* name_;
   std::size_t rows_, width_, stride_;
   std::vector<T>& target_;
+  Memory* memory_;
   std::pmr::vector<T> values_;
 };
 
@@ -252,10 +263,14 @@ bool broke(const Sampler& sampler, Answer& response) {
   return true;
 }
 
-/// Runs a call whose arrays are placed, and takes its results unless the sampler broke.
+/// Runs a call whose arrays are placed, and takes its results unless the sampler broke. Whatever
+/// the call leaves in the float environment, oracles and statistics compute in the caller's.
 template <class Answer, class Run>
 void answer_call(Sampler& sampler, const PlacedArrays& arrays, Answer& response, const Run& run) {
-  response.refused = run();
+  {
+    const KeptFloatEnvironment scope;
+    response.refused = run();
+  }
   if (broke(sampler, response)) return;
   response.damage = arrays.damage();
   arrays.take();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "harness/run/checks/exact/replay_relations.h"
+#include "harness/run/evidence/parameter_suspects.h"
 #include "reference/semantic_choices.h"
 
 namespace fairdraw::harness {
@@ -116,7 +117,32 @@ Rows rows_of(const CheckInput& input, const Request& request, const Response& re
   return rows;
 }
 
+SortedRows sorted_rows(const CheckInput& input, const Request& request, const Response& response) {
+  SortedRows rows;
+  for (std::int64_t row = 0; row < request.rows; ++row) {
+    const Agreement now = agreement(distribution_of(input, request, row), request, response, row);
+    if (now == Agreement::says_nothing) continue;
+    (now == Agreement::contradicts ? rows.wrong : rows.right)
+        .push_back(request.parameters[static_cast<std::size_t>(row)]);
+  }
+  return rows;
+}
+
 }  // namespace
+
+bool is_banned(const Request& request, std::int64_t row, std::int64_t token) {
+  if (request.allowed.empty()) return false;
+  const auto word = static_cast<std::size_t>(row * words_for(request.vocab) + token / 32);
+  return ((request.allowed[word] >> (token % 32)) & 1U) == 0;
+}
+
+void note_ban(const Request& request, std::int64_t row, std::int64_t token, const char* became,
+              CheckOutcome& outcome) {
+  if (!is_banned(request, row, token)) return;
+  outcome.evidence.suspects.push_back(
+      {fmt::format("bitmask: a banned token is {}", became),
+       fmt::format("the bit of token {} in row {} is 0", token, row)});
+}
 
 bool note_mask_mistakes(const CheckInput& input, const Request& request, const Response& response,
                         CheckOutcome& outcome) {
@@ -166,6 +192,8 @@ bool note_mask_mistakes(const CheckInput& input, const Request& request, const R
     if (!rows.right.empty()) reason += fmt::format(", and the {} right ones", rows.right.size());
     outcome.evidence.suspects.push_back({found[i].mistake->bug, reason});
   }
+  if (found.empty())
+    note_common_parameter(sorted_rows(input, request, response), request.vocab, outcome);
   return true;
 }
 

@@ -95,7 +95,7 @@ Summary RunRecord::summary() const {
 int RunRecord::exit_code() const {
   const Summary counts = summary();
   if (counts.failed + counts.error > 0) return 1;
-  if (counts.underpowered > 0 || counts.passed == 0) return 3;
+  if (counts.underpowered > 0 || counts.passed == 0 || !incomplete.empty()) return 3;
   return 0;
 }
 

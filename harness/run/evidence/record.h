@@ -72,6 +72,17 @@ struct ErrorBudget {
 
 struct SamplerRecord {
   std::string name, version, semantics;
+  /// Where these semantics allow anything, so that nothing is judged, or more than is usual.
+  std::vector<std::string> notes = {};
+};
+
+/// A mistake so small that the draws of a run may miss it, and what finds it.
+struct SmallMistake {
+  std::string mistake;       ///< "temperatures 0.1 % too high"
+  std::string id;            ///< the case of this run whose design needs fewest draws for it
+  double discrepancy = 0;    ///< of the probability that it counts: a total variation
+  std::uint64_t draws = 0;   ///< that the case makes
+  std::uint64_t needed = 0;  ///< to find it with a miss probability of 1e-6; 0: above 2^40
 };
 
 struct Summary {
@@ -85,19 +96,23 @@ struct RunRecord {
   std::string seed_source;  ///< "--seed 7", "commit 0123...", "version 0.1.0"
   std::string commit;       ///< of the repository that the run was made in; empty: in none
   std::string shard;        ///< "1/1"
-  std::string selection;    ///< --case: the glob that cases were chosen by; empty: all
+  std::string selection;    ///< of --case and --exclude; empty: all cases
   std::string options;      ///< further options that a repetition needs: "--semantics hf"
+  /// Why the run ended before all of its cases were run: `cases` holds those that were. Empty: it
+  /// is whole.
+  std::string incomplete;
   std::map<std::string, std::string> environment;  ///< host facts; excluded from byte equality
   ErrorBudget error_budget;
   std::vector<SamplerRecord> samplers;
   std::vector<CaseRecord> cases;  ///< in the order of the case table, whatever --jobs was
+  std::vector<SmallMistake> small_mistakes;  ///< what its statistical cases may miss
   std::uint64_t draws = 0;
   double seconds = 0;
 
   Summary summary() const;
 
-  /// 1 a check failed (or could not be run); 3 nothing was tested, or a case was underpowered;
-  /// 0 all passed. (2, bad usage, ends a run before there is a record.)
+  /// 1 a check failed (or could not be run); 3 nothing was tested, a case was underpowered, or the
+  /// run is incomplete; 0 all passed. (2, bad usage, ends a run before there is a record.)
   int exit_code() const;
 };
 

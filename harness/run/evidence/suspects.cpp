@@ -18,6 +18,8 @@ constexpr double kStrange = 1e-6;
 struct Weighed {
   double strength = 0;
   Suspect suspect;
+  bool is_trend = false;         ///< along the ranks
+  bool is_partial_lane = false;  ///< of a lane that is drawn, and not as often as it must be
 };
 
 struct Strange {
@@ -82,7 +84,9 @@ void judge_lanes(const Profile& profile, std::vector<Weighed>& suspects) {
   } else {
     suspects.push_back({strange.strength,
                         {"lost tokens: a lane is drawn too often or too rarely",
-                         lane + ", and most other lanes as expected"}});
+                         lane + ", and most other lanes as expected"},
+                        false,
+                        true});
   }
 }
 
@@ -117,33 +121,42 @@ void judge_ranks(const Profile& profile, std::vector<Weighed>& suspects) {
   if (end.bins > 0 && end.bins < profile.bins.size()) {
     suspects.push_back({deviations(0, end.expected, profile.draws),
                         {"truncation: the tail is cut off",
-                         fmt::format("no token from rank {} on was drawn", end.first->first)}});
+                         fmt::format("no token from rank {} on was drawn", end.first->first)},
+                        true});
     return;
   }
-  double sum = 0, highest = 0, lowest = 0;
+  // The draws on the first ranks are binomial: a few tokens may be off by a hundred standard
+  // deviations where that is little of all draws.
+  double sum = 0, expected = 0, highest = 0, lowest = 0, above = 0, below = 0;
   for (const ProfileBin& bin : profile.bins) {
+    const double before = expected;
+    expected += bin.expected;
     sum += bin.observed - bin.expected;
     highest = std::max(highest, sum);
     lowest = std::min(lowest, sum);
+    if (before + bin.expected >= static_cast<double>(profile.draws) * (1 - 0x1p-40)) break;
+    const double sign = deviations(expected + sum, expected, profile.draws) * (sum > 0 ? 1 : -1);
+    above = std::max(above, sign);
+    below = std::min(below, sign);
   }
-  // A count has a standard deviation of at most half the root of the draws.
-  const double deviation = std::sqrt(static_cast<double>(profile.draws)) / 2;
-  constexpr double kFar = 5;
+  constexpr double kFar = 6;
   const auto percent = [&profile](double count) {
     return 100 * count / static_cast<double>(profile.draws);
   };
-  if (highest > kFar * deviation && highest > -4 * lowest) {
-    suspects.push_back({highest / deviation,
+  if (above > kFar && above > -4 * below) {
+    suspects.push_back({above,
                         {"temperature: the distribution is too steep",
                          fmt::format("likelier tokens are drawn too often: {:.2f} % of the draws "
                                      "moved from the tail to the head",
-                                     percent(highest))}});
-  } else if (-lowest > kFar * deviation && -lowest > 4 * highest) {
-    suspects.push_back({-lowest / deviation,
+                                     percent(highest))},
+                        true});
+  } else if (-below > kFar && -below > 4 * above) {
+    suspects.push_back({-below,
                         {"temperature: the distribution is too flat",
                          fmt::format("likelier tokens are drawn too rarely: {:.2f} % of the draws "
                                      "moved from the head to the tail",
-                                     percent(-lowest))}});
+                                     percent(-lowest))},
+                        true});
   }
 }
 
@@ -157,21 +170,43 @@ void judge_profiles(const std::vector<Profile>& profiles, std::vector<Suspect>& 
       if (profile.axis == "id") judge_ids(profile, weighed);
     }
   }
+  // A likely token that is off takes its lane along.
+  if (std::ranges::any_of(weighed, &Weighed::is_trend)) {
+    std::erase_if(weighed, [](const Weighed& one) { return one.is_partial_lane; });
+  }
   std::stable_sort(weighed.begin(), weighed.end(), [](const Weighed& one, const Weighed& other) {
     return one.strength > other.strength;
   });
   for (Weighed& one : weighed) suspects.push_back(std::move(one.suspect));
 }
 
+// A mask keeps or drops a token. Where there is none, a draw says that a token was kept; that it
+// was not drawn says nothing where the draws are few, and those that are many are judged by
+// statistics.
 bool is_wrong(const BoundaryToken& token) {
-  const bool kept = token.kept.value_or(token.drawn.value_or(0) > 0);
-  const bool judged = token.kept || token.drawn;
-  return judged && token.oracle != Oracle::ambiguous && kept != (token.oracle == Oracle::in);
+  if (token.oracle == Oracle::ambiguous) return false;
+  if (token.kept) return *token.kept != (token.oracle == Oracle::in);
+  return token.drawn.value_or(0) > 0 && token.oracle == Oracle::out;
+}
+
+// A token that the right mask of its row does not hold, and that was drawn all the same.
+void judge_draws(const Boundary& boundary, std::vector<Suspect>& suspects) {
+  for (const BoundaryToken& token : boundary.tokens) {
+    const bool out = token.kept == false && token.oracle == Oracle::out;
+    if (!out || token.drawn.value_or(0) == 0) continue;
+    suspects.push_back({"out of support: the draw leaves a mask that is right",
+                        fmt::format("token {} is not in the mask, and was drawn", token.token)});
+    return;
+  }
 }
 
 // The wrong token that is nearest to the boundary.
 void judge_boundary(const Boundary& boundary, std::vector<Suspect>& suspects) {
   const auto& tokens = boundary.tokens;
+  const bool has_mask = std::ranges::any_of(
+      tokens, [](const BoundaryToken& token) { return token.kept.has_value(); });
+  // What is known of a token that should not be there.
+  const char* const kept_text = has_mask ? "kept" : "drawn";
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const BoundaryToken& token = tokens[i];
     if (!is_wrong(token)) continue;
@@ -180,14 +215,14 @@ void judge_boundary(const Boundary& boundary, std::vector<Suspect>& suspects) {
     const auto same_logit = [&](std::size_t at) { return tokens[at].logit == token.logit; };
     if ((i > 0 && same_logit(i - 1)) || (i + 1 < tokens.size() && same_logit(i + 1))) {
       suspects.push_back({"ties", fmt::format("token {} has the logit of its neighbour, and is {}",
-                                              token.token, kept ? "kept" : "dropped")});
+                                              token.token, kept ? kept_text : "dropped")});
     }
     const bool edge = kept ? i > 0 && tokens[i - 1].oracle != Oracle::out
                            : i + 1 < tokens.size() && tokens[i + 1].oracle != Oracle::in;
     if (edge && wrong > 1) {
       suspects.push_back({kept ? "mask: too many tokens" : "mask: too few tokens",
                           fmt::format("of the {} tokens next to the boundary {} are {}",
-                                      tokens.size(), wrong, kept ? "kept" : "dropped")});
+                                      tokens.size(), wrong, kept ? kept_text : "dropped")});
     } else if (edge && kept) {
       suspects.push_back(
           {"boundary of the mask: one token too many",
@@ -199,10 +234,17 @@ void judge_boundary(const Boundary& boundary, std::vector<Suspect>& suspects) {
     } else {
       suspects.push_back({kept ? "mask: too many tokens" : "mask: too few tokens",
                           fmt::format("token {} is {} though it is far from the boundary",
-                                      token.token, kept ? "kept" : "dropped")});
+                                      token.token, kept ? kept_text : "dropped")});
     }
     return;
   }
+}
+
+// Draws that are spread more evenly than chance spreads them.
+void judge_evenness(const Evidence& evidence, std::vector<Suspect>& suspects) {
+  if (!evidence.decisive || evidence.decisive->statistic != "too_good") return;
+  suspects.push_back({"shared random bits: draws depend on each other",
+                      "they are nearer to the distribution than independent draws are"});
 }
 
 void judge_pit(const Evidence& evidence, std::vector<Suspect>& suspects) {
@@ -233,6 +275,18 @@ void judge_pit(const Evidence& evidence, std::vector<Suspect>& suspects) {
   }
 }
 
+// Guards around the arrays of a call (calls/request_arrays.h) say what was written that is no
+// result: whatever the check was about, that is what is wrong.
+bool judge_writes(const std::string& message, std::vector<Suspect>& suspects) {
+  for (const char* const guard : {"wrote in front of ", "wrote past the end of ",
+                                  "wrote between two rows of ", ", which it may only read"}) {
+    if (message.find(guard) == std::string::npos) continue;
+    suspects = {{"memory: writes outside of its results", message}};
+    return true;
+  }
+  return false;
+}
+
 // What an exact check is there for says what its failure means.
 void judge_check(const std::string& check, std::vector<Suspect>& suspects) {
   for (const CheckEntry& entry : kChecks) {
@@ -242,14 +296,23 @@ void judge_check(const std::string& check, std::vector<Suspect>& suspects) {
 
 }  // namespace
 
+void suspect_the_process(const std::string& why, CheckOutcome& outcome) {
+  outcome.evidence.suspects = {{"the sampler itself stops: it crashes, hangs or prints", why}};
+}
+
 void add_suspects(const std::string& check, CheckOutcome& outcome) {
   if (!outcome.failed()) return;
   Evidence& evidence = outcome.evidence;
   std::vector<Suspect>& suspects = evidence.suspects;
+  if (judge_writes(outcome.message, suspects)) return;
   // Where a mistake is known that gives the masks, their boundary adds nothing.
-  if (evidence.boundary && suspects.empty()) judge_boundary(*evidence.boundary, suspects);
+  if (evidence.boundary && suspects.empty()) {
+    judge_boundary(*evidence.boundary, suspects);
+    judge_draws(*evidence.boundary, suspects);
+  }
   judge_profiles(evidence.profiles, suspects);
   judge_pit(evidence, suspects);
+  judge_evenness(evidence, suspects);
   if (suspects.empty()) judge_check(check, suspects);
   // A bug is named once, for its first reason.
   std::set<std::string> named;

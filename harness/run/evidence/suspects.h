@@ -14,4 +14,8 @@ namespace fairdraw::harness {
 /// strange where its exact binomial p-value, times the number of bins, is below 1e-6.
 void add_suspects(const std::string& check, CheckOutcome& outcome);
 
+/// Of an outcome that failed because the sampler gives no answers any more, and `why`: that is the
+/// only suspect, because what the check is about says nothing of a crash.
+void suspect_the_process(const std::string& why, CheckOutcome& outcome);
+
 }  // namespace fairdraw::harness

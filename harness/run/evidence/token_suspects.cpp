@@ -8,6 +8,7 @@
 
 #include "harness/run/checks/exact/replay_relations.h"
 #include "harness/run/evidence/mask_suspects.h"
+#include "harness/run/evidence/parameter_suspects.h"
 #include "harness/run/evidence/pictures.h"
 
 namespace fairdraw::harness {
@@ -100,6 +101,28 @@ std::optional<Suspect> explained(const Request& request, const Response& respons
   return std::nullopt;
 }
 
+// A row is wrong where any of its tokens is.
+SortedRows sorted_rows(const Request& request, const Response& response, const Models& models) {
+  std::vector<int> wrong(static_cast<std::size_t>(request.rows), -1);  // -1: it has no output
+  for (std::int64_t output = 0; output < request.outputs(); ++output) {
+    const std::int64_t row = request.row_of(output);
+    if (row < 0 || row >= request.rows) continue;
+    const reference::IntegerRow& model = models[static_cast<std::size_t>(row) % models.size()];
+    int& of_row = wrong[static_cast<std::size_t>(row)];
+    of_row = std::max(of_row, 0);
+    for (std::int32_t sample = 0; sample < request.num_samples; ++sample) {
+      const auto at = static_cast<std::size_t>(output * request.num_samples + sample);
+      if (response.tokens[at] != expected_token(request, model, output, sample).token) of_row = 1;
+    }
+  }
+  SortedRows rows;
+  for (std::size_t row = 0; row < wrong.size(); ++row) {
+    if (wrong[row] < 0) continue;
+    (wrong[row] == 1 ? rows.wrong : rows.right).push_back(request.parameters[row]);
+  }
+  return rows;
+}
+
 // The row and the seed of one output, alone.
 Request alone(const Request& request, std::int64_t output) {
   const auto place = static_cast<std::size_t>(output);
@@ -117,6 +140,23 @@ Request alone(const Request& request, std::int64_t output) {
 }
 
 }  // namespace
+
+void note_no_token(std::int32_t token, std::int64_t vocab, CheckOutcome& outcome) {
+  if (token >= -1 && token < vocab) return;
+  outcome.evidence.suspects.push_back({"out of support: no token of the vocabulary",
+                                       fmt::format("{} is none of {} tokens", token, vocab)});
+}
+
+void note_own_mask(const CheckInput& input, const Request& request, std::int64_t row,
+                   Boundary& boundary) {
+  const WantedResults wanted = reported(input.sampler->description(), request, {.mask = true});
+  if (!wanted.mask || !input.sampler->broken().empty()) return;
+  const Response response = run_request(*input.sampler, request, wanted);
+  if (!response.ran() || response.mask.empty()) return;
+  for (BoundaryToken& entry : boundary.tokens) {
+    entry.kept = response.kept(row, request.vocab, static_cast<std::int64_t>(entry.token));
+  }
+}
 
 void note_wrong_draw(const CheckInput& input, const Request& request, const Response& response,
                      const Models& models, std::int64_t first, std::int64_t output,
@@ -137,6 +177,7 @@ void note_wrong_draw(const CheckInput& input, const Request& request, const Resp
     for (BoundaryToken& entry : evidence.boundary->tokens) {
       if (entry.token == static_cast<std::uint64_t>(token)) entry.drawn = 1;
     }
+    note_own_mask(input, request, row, *evidence.boundary);
   }
   if (auto suspect = explained(request, response, models)) {
     evidence.suspects.push_back(*suspect);
@@ -150,6 +191,10 @@ void note_wrong_draw(const CheckInput& input, const Request& request, const Resp
         evidence.suspects.size() == before) {
       evidence.suspects.push_back({"mask", "the mask of the same call is wrong too"});
     }
+  }
+  if (evidence.suspects.empty()) {
+    note_common_parameter(sorted_rows(request, response, models), request.vocab, outcome);
+    note_no_token(token, request.vocab, outcome);
   }
   if (request.seed_is_scalar || !request.words.empty() || !request.active.empty()) {
     evidence.smallest = fmt::format("{} outputs of {} rows of {} tokens", request.outputs(),

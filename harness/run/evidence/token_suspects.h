@@ -18,4 +18,13 @@ void note_wrong_draw(const CheckInput& input, const Request& request, const Resp
                      const std::vector<reference::IntegerRow>& models, std::int64_t first,
                      std::int64_t output, std::int32_t sample, CheckOutcome& outcome);
 
+/// Where a number that was drawn is no token of the vocabulary, and not -1: that.
+void note_no_token(std::int32_t token, std::int64_t vocab, CheckOutcome& outcome);
+
+/// Of tokens around one that was drawn and is wrong: what the sampler's own mask says of them,
+/// where it reports one, so that a wrong mask and a draw that leaves a right one look different.
+/// Calls the sampler once more.
+void note_own_mask(const CheckInput& input, const Request& request, std::int64_t row,
+                   Boundary& boundary);
+
 }  // namespace fairdraw::harness

@@ -2,27 +2,32 @@
 // the check that is there for it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
+#include <utility>
 
 #include "harness/adapters/model_sampler.h"
+#include "harness/run/calls/logits_source.h"
 #include "harness/run/checks/checks.h"
+#include "harness/run/checks/speculation/close_rows.h"
 
 namespace fairdraw::harness {
 namespace {
 
-constexpr double kShare = 9e-13;  // 5e-10 over 512 cases, rounded down
+constexpr double kShare = 4.8e-13;  // 5e-10 over 1024 cases, rounded down
 
-CheckOutcome judge(Sampler& sampler, CheckOutcome (*check)(const CheckInput&)) {
-  const auto logits = family_source(Family::gaussian, 4, 5, DType::float32);
+CheckOutcome judge(Sampler& sampler, CheckOutcome (*check)(const CheckInput&),
+                   DType dtype = DType::float32, std::uint64_t draws = 50'000) {
+  const auto logits = family_source(Family::gaussian, 4, 5, dtype);
   CheckInput input;
   input.sampler = &sampler;
   input.semantics = *reference::find_profile("fairdraw");
   input.logits = logits.get();
   input.parameters = {{}};
   input.rows = 300;
-  input.draws = 50'000;
-  input.declared_discrepancy = 0.055;
+  input.draws = draws;
+  input.declared_discrepancy = dtype == DType::float32 ? 0.055 : 0.085;  // half of the draws each
   input.seed = 9;
   input.false_fail_rate = kShare;
   return check(input);
@@ -35,8 +40,59 @@ TEST(Chains, PassWhereTheyAreRight) {
       const CheckOutcome outcome = judge(*sampler, check);
       EXPECT_STREQ(to_string(outcome.verdict), "passed") << name << ": " << outcome.message;
       EXPECT_LE(outcome.spent(), kShare * (1 + 8 * 0x1p-53));  // a sum of seven levels
+      for (const DType dtype : {DType::bfloat16, DType::float16}) {
+        const CheckOutcome narrow = judge(*sampler, check, dtype);
+        EXPECT_STREQ(to_string(narrow.verdict), "passed") << name << ": " << narrow.message;
+        EXPECT_LE(narrow.spent(), kShare * (1 + 16 * 0x1p-53));
+      }
     }
   }
+}
+
+// Whoever takes no 16-bit rows is not asked for them.
+TEST(Chains, Of16BitsAreForSamplersThatTakeThem) {
+  struct Wide : ModelSampler {
+    Wide() { description_.float16 = description_.bfloat16 = false; }
+  };
+  Wide sampler;
+  for (const auto check : {check_chain, check_chain_distribution}) {
+    EXPECT_EQ(judge(sampler, check, DType::float16).message, "takes no float16");
+    EXPECT_EQ(judge(sampler, check, DType::bfloat16).message, "takes no bfloat16");
+  }
+}
+
+TEST(Chains, CloseRowsHaveUnitsOfTheirDtype) {
+  const std::vector<float> source = {0.1F, 0.4F, 0.05F, 0.2F, 0.25F};
+  for (const DType dtype : {DType::bfloat16, DType::float16}) {
+    const double unit = dtype == DType::bfloat16 ? 0x1p-8 : 0x1p-11;
+    for (const auto& [rows, moved] :
+         {std::pair(close_ratio(source, dtype), 1), std::pair(close_residual(source, dtype), 3)}) {
+      double draft = 0, target = 0, left = 0;
+      for (std::size_t id = 0; id < source.size(); ++id) {
+        const auto q = static_cast<double>(rows.draft[id]),
+                   p = static_cast<double>(rows.target[id]);
+        for (const float value : {rows.draft[id], rows.target[id]}) {
+          EXPECT_EQ(value, rounded_to(dtype, value));
+        }
+        draft += q;
+        target += p;
+        left += std::max(p - q, 0.0);
+      }
+      EXPECT_EQ(draft, 1);
+      EXPECT_EQ(target, 1);
+      EXPECT_EQ(left, moved * unit);
+      EXPECT_EQ(rows.draft[2], 0);  // the least likely
+      EXPECT_EQ(static_cast<double>(rows.target[2]), unit);
+    }
+  }
+  // What the mutants of the catalogue round away.
+  const CloseRows ratio = close_ratio(source, DType::bfloat16);
+  const float exact = ratio.target[1] / ratio.draft[1];
+  EXPECT_NEAR((1 - static_cast<double>(exact)) * 256, 256.0 / 177, 1e-4);
+  EXPECT_EQ((1 - static_cast<double>(rounded_to(DType::bfloat16, exact))) * 256, 1);
+  const CloseRows residual = close_residual(source, DType::float16);
+  EXPECT_NE(residual.target[4], residual.draft[4]);
+  EXPECT_EQ(rounded_to(DType::bfloat16, residual.target[4]), residual.draft[4]);
 }
 
 using Words = std::span<const std::uint64_t>;
@@ -205,6 +261,29 @@ TEST_P(WrongChains, AreRed) {
   const auto distribution = GetParam().make();
   const CheckOutcome outcome = judge(*distribution, check_chain_distribution);
   EXPECT_EQ(outcome.failed(), GetParam().distribution_sees) << outcome.message;
+}
+
+// What is wrong with what is emitted shows without a rule too; what is wrong with acceptance alone
+// is the rule's.
+TEST_P(WrongChains, WithoutARuleAreJudgedByWhatTheyEmit) {
+  struct Unstated : Sampler {
+    explicit Unstated(std::unique_ptr<Sampler> given)
+        : inner(std::move(given)), said(inner->description()) {
+      said.acceptance_rule = AcceptanceRule::none_stated;
+    }
+    const SamplerDescription& description() const override { return said; }
+    std::string run(const fairdraw_batch& batch) override { return inner->run(batch); }
+    std::string run_chain(const fairdraw_chain& chain) override { return inner->run_chain(chain); }
+    std::unique_ptr<Sampler> inner;
+    SamplerDescription said;
+  };
+  Unstated sampler(GetParam().make());
+  // A word that is shared in a third of the calls moves the first two tokens by 0.015 in total
+  // variation, a quarter of what 50000 draws are sure to find.
+  const CheckOutcome outcome = judge(sampler, check_chain_distribution, DType::float32, 300'000);
+  const bool is_about_counts =
+      GetParam().name == std::string("accepted stops at the first rejection");
+  EXPECT_EQ(outcome.failed(), GetParam().distribution_sees && !is_about_counts) << outcome.message;
 }
 
 INSTANTIATE_TEST_SUITE_P(Mutants, WrongChains, testing::ValuesIn(kWrong));

@@ -14,7 +14,7 @@
 namespace fairdraw::harness {
 namespace {
 
-constexpr double kShare = 9e-13;  // 5e-10 over 512 cases, rounded down
+constexpr double kShare = 4.8e-13;  // 5e-10 over 1024 cases, rounded down
 
 CheckInput input_of(Sampler& sampler, const LogitsSource& logits) {
   CheckInput input;

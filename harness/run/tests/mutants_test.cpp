@@ -13,7 +13,7 @@
 namespace fairdraw::harness {
 namespace {
 
-constexpr double kShare = 9e-13;  // 5e-10 over 512 cases, rounded down
+constexpr double kShare = 4.8e-13;  // 5e-10 over 1024 cases, rounded down
 
 using Check = CheckOutcome (*)(const CheckInput&);
 
@@ -44,6 +44,8 @@ const std::vector<Setting>& settings() {
       {"tokens", check_tokens, Family::gaussian_wide, 500, kMixed, 10, 80},
       {"support", check_support, Family::gaussian_wide, 500, kMixed, 10, 2000},
       {"status", check_status, Family::gaussian, 100, kMixed, 5},
+      {"batches", check_batches, Family::ties_at_k, 100, kMixed, 5},
+      {"boundaries", check_boundaries, Family::gaussian, 100, {{}}, 1, 1024},
       {"processing", check_processing, Family::gaussian, 65, kMixed, 64},
       {"processed logprobs", check_logprobs, Family::ties_at_k, 65, kMixed, 64, 0, 0, true},
       {"verify", check_speculation, Family::gaussian, 33, kMixed, 640, 0, 0, true},

@@ -12,7 +12,7 @@
 namespace fairdraw::harness {
 namespace {
 
-constexpr double kShare = 9e-13;  // 5e-10 over 512 cases, rounded down
+constexpr double kShare = 4.8e-13;  // 5e-10 over 1024 cases, rounded down
 
 CheckOutcome judge(Sampler& sampler, CheckOutcome (*check)(const CheckInput&),
                    bool processed = false) {

@@ -16,7 +16,7 @@
 namespace fairdraw::harness {
 namespace {
 
-constexpr double kShare = 9e-13;  // 5e-10 over 512 cases, rounded down
+constexpr double kShare = 4.8e-13;  // 5e-10 over 1024 cases, rounded down
 
 CheckOutcome judge(Sampler& sampler, Family family, std::int64_t vocab, std::uint64_t draws) {
   const auto logits = family_source(family, 4, vocab, DType::float32);

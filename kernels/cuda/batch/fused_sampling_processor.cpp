@@ -45,8 +45,6 @@ std::int64_t row_bytes_of(std::int64_t vocab, std::int64_t value_bytes) {
   return (vocab * value_bytes + kRowAlignment - 1) / kRowAlignment * kRowAlignment;
 }
 
-std::int64_t bytes_of_value(DType dtype) { return dtype == DType::float32 ? 4 : 2; }
-
 Error check_options(const BatchState& state, const FusedSamplingOptions& options) {
   const auto at_least_one = [](const char* field, std::int32_t value) -> Error {
     return value >= 1 ? Error{} : out_of_range(field, std::to_string(value), ">= 1");
@@ -204,11 +202,11 @@ Error FusedSamplingProcessor::Device::enqueue_call(std::int64_t call) {
     choose.choices = choices;
     choose.active = active;
     choose.rows = static_cast<unsigned char*>(gathered.data());
-    choose.row_bytes = row_bytes_of(rows.vocab, bytes_of_value(rows.dtype));
+    choose.row_bytes = row_bytes_of(rows.vocab, bytes_of(rows.dtype));
     if (Error error = check_launch("choose_rows", choose_rows(choose, stream()))) return error;
     rows.data = gathered.data();
     rows.rows = plan.slots;
-    rows.row_stride = choose.row_bytes / bytes_of_value(rows.dtype);
+    rows.row_stride = choose.row_bytes / bytes_of(rows.dtype);
   }
   const bool with_processing =
       plan.is_captured ? options.processing : batch.mirror().uses_processing();
@@ -320,7 +318,7 @@ Error FusedSamplingProcessor::update_bitmask(const BitRows<const std::uint32_t>&
   if (Error error = check_slots(d.state, "packed.rows", packed.rows)) return error;
   if (Error error =
           check_stride("packed.row_stride", packed.row_stride, words_of(d.batch.options().vocab),
-                       "words of a row, ceil(vocab / 32)")) {
+                       "words of a row, ceil(vocab / 32)", packed.rows, sizeof(std::uint32_t))) {
     return error;
   }
   if (packed.rows > 0) {

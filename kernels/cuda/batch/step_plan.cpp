@@ -90,6 +90,9 @@ Error plan_step(const BatchState& state, const RowsView& logits, View<const Offs
   if (!plan.has_room_for_rows) {
     return out_of_range("logit_offsets of the options", "false", "true, for steps with offsets");
   }
+  if (Error error = check_size("length of logit_offsets", offsets.size, sizeof(Offset))) {
+    return error;
+  }
   plan.slots = offsets.size - 1;
   if (Error error = check_slots(state, "length of logit_offsets - 1", plan.slots)) return error;
   MemoryKind memory = MemoryKind::other;

@@ -3,6 +3,7 @@
 // the end beam_result.cu.
 #include "cuda/beams/beam_search.h"
 
+#include "common/arguments.h"
 #include "common/beam_scores.h"
 #include "cuda/calls/sample_rows.h"
 #include "cuda/calls/workspace.h"
@@ -22,7 +23,8 @@ BeamTask task_of(const BeamStepRequest& step, const BeamStepResult& result, Bump
   memory.allocate(task.active, rows);
   memory.allocate(task.records, rows);
   task.heads = heads_of(rows, memory);
-  memory.allocate(task.candidates, step.requests * step.max_width * RowHeads::kMax);
+  memory.allocate(task.candidates,
+                  product_of(product_of(step.requests, step.max_width), RowHeads::kMax));
   return task;
 }
 
@@ -111,14 +113,14 @@ std::int64_t workspace_bytes(const BeamStepRequest& step) noexcept {
 
 Error beam_search_step(const BeamStepRequest& step, const BeamStepResult& result,
                        const Execution& execution) {
-  Path path = execution.path;
-  if (Error error = check_path(path)) return error;
   // Arrays of diversity rates would have to be read from the device: only the scalar is offered.
   if (step.parameters.diversity_rate.is_array()) {
     return {ErrorCode::unsupported, "diversity_rate is an array; on a GPU it is a scalar, 0"};
   }
   if (Error error = check_beam_step(step, result)) return error;
   if (Error error = check_batch(step.rows, "rows")) return error;
+  Path path = execution.path;
+  if (Error error = check_path(path)) return error;
   if (Error error = check_pointers(step, result, execution)) return error;
   if (step.requests == 0) return {};
   BumpAllocator memory(execution.workspace);
@@ -133,9 +135,9 @@ Error beam_search_step(const BeamStepRequest& step, const BeamStepResult& result
 
 Error beam_search_result(const BeamResultRequest& request, const BeamSequences& result,
                          void* stream) {
+  if (Error error = check_beam_result(request, result)) return error;
   Path path = Path::best;
   if (Error error = check_path(path)) return error;
-  if (Error error = check_beam_result(request, result)) return error;
   if (Error error = check_pointers(request, result)) return error;
   if (request.requests == 0) return {};
   return check_launch("beam_result",

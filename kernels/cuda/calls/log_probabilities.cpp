@@ -87,6 +87,8 @@ std::int64_t workspace_bytes(const ProcessLogitsRequest& request) noexcept {
 Error process_logits(const ProcessLogitsRequest& request, const ProcessLogitsResult& result,
                      const Execution& execution) {
   if (Error error = check_process_logits(request, result)) return error;
+  Path path = execution.path;
+  if (Error error = check_path(path)) return error;
   DevicePointers pointers;
   pointers.check("processed", result.processed);
   if (pointers.error()) return pointers.error();

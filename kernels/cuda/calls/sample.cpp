@@ -150,12 +150,12 @@ Error check_batch(const RowsView& rows, const char* name) {
 
 Error sample_rows(const SampleRequest& request, const SampleResult& result,
                   const Execution& execution, const SampleOptions& options) {
-  Path path = execution.path;
-  if (Error error = check_path(path)) return error;
   if (Error error = check_request(request, options.rows_name)) return error;
   if (Error error = check_batch(request.logits, options.rows_name)) return error;
   if (Error error = check_result(request, result, options.wants_tokens)) return error;
   if (Error error = check_logprobs(request, result.logprobs)) return error;
+  Path path = execution.path;
+  if (Error error = check_path(path)) return error;
   if (Error error = check_pointers(request, result, execution, options)) return error;
 
   const Plan plan = plan_of(request, result, options);

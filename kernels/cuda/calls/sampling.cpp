@@ -31,8 +31,6 @@ Error check_pointers(const ChainSpeculativeRequest& request, const ChainSpeculat
 
 Error run_operation(const OperationCall& call, const Execution& execution) {
   if (!call.wants_tokens) {
-    Path path = execution.path;
-    if (Error error = check_path(path)) return error;
     if (Error error = check_renormalised(call.result.probs, call.request.logits.rows)) return error;
   }
   SampleOptions options;
@@ -46,12 +44,12 @@ Error run_operation(const OperationCall& call, const Execution& execution) {
 Error top_k_mask_logits(const RowsView& logits, const PerRequest<std::int32_t>& top_k, void* masked,
                         std::int64_t masked_row_stride, View<RowStatus> statuses,
                         const Execution& execution) {
-  Path path = execution.path;
-  if (Error error = check_path(path)) return error;
   if (Error error = check_top_k_mask_logits(logits, top_k, masked, masked_row_stride, statuses)) {
     return error;
   }
   if (Error error = check_batch(logits, "logits")) return error;
+  Path path = execution.path;
+  if (Error error = check_path(path)) return error;
   DevicePointers pointers;
   pointers.check("logits", logits);
   pointers.check("top_k", top_k);
@@ -79,10 +77,10 @@ Error top_k_mask_logits(const RowsView& logits, const PerRequest<std::int32_t>& 
 
 Error chain_speculative_sampling(const ChainSpeculativeRequest& request,
                                  const ChainSpeculativeResult& result, const Execution& execution) {
-  Path path = execution.path;
-  if (Error error = check_path(path)) return error;
   if (Error error = check_chain(request, result)) return error;
   if (Error error = check_batch(request.target_probs, "target_probs")) return error;
+  Path path = execution.path;
+  if (Error error = check_path(path)) return error;
   const ChainTask task{request, result, static_cast<RowRecord*>(execution.workspace)};
   const std::int64_t rows = request.target_probs.rows + task.draft_rows();
   if (Error error = check_pointers(request, result, execution, rows)) return error;

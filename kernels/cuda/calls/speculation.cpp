@@ -241,13 +241,13 @@ std::int64_t workspace_bytes(const VerifyTreeRequest& request) noexcept {
 
 Error verify_chain(const VerifyChainRequest& request, const VerifyChainResult& result,
                    const Execution& execution) {
-  Path path = execution.path;
-  if (Error error = check_path(path)) return error;
   if (Error error = check_verify_chain(request, result)) return error;
   if (Error error = check_sizes(request.target)) return error;
   if (knows_distribution(request)) {
     if (Error error = check_batch(request.draft, "draft")) return error;
   }
+  Path path = execution.path;
+  if (Error error = check_path(path)) return error;
   DevicePointers pointers;
   check_drafts(pointers, request, result, execution);
   check_distribution(pointers, request);
@@ -271,10 +271,10 @@ Error verify_chain(const VerifyChainRequest& request, const VerifyChainResult& r
 
 Error verify_tree(const VerifyTreeRequest& request, const VerifyTreeResult& result,
                   const Execution& execution) {
-  Path path = execution.path;
-  if (Error error = check_path(path)) return error;
   if (Error error = check_verify_tree(request, result)) return error;
   if (Error error = check_sizes(request.target)) return error;  // as many rows of the draft
+  Path path = execution.path;
+  if (Error error = check_path(path)) return error;
   DevicePointers pointers;
   check_drafts(pointers, request, result, execution);
   check_distribution(pointers, request);

@@ -66,9 +66,9 @@ Error check_pointers(const StopRequest& request, const StopResult& result) {
 }  // namespace
 
 Error check_stop(const StopRequest& request, const StopResult& result, void* stream) {
+  if (Error error = check_stop_arguments(request, result)) return error;
   Path path = Path::best;
   if (Error error = check_path(path)) return error;
-  if (Error error = check_stop_arguments(request, result)) return error;
   if (Error error = check_pointers(request, result)) return error;
   if (request.requests == 0) return {};
   const std::int64_t blocks = (request.requests + kThreads - 1) / kThreads;

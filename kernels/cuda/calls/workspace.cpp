@@ -1,4 +1,9 @@
+// Sizes are asked for before a call is checked: whatever a request holds, nothing here overflows.
 #include "cuda/calls/workspace.h"
+
+#include <algorithm>
+
+#include "common/arguments.h"
 
 namespace fairdraw::cuda {
 namespace {
@@ -27,8 +32,8 @@ bool is_processed(const LogitsProcessing& processing) {
 RowHeads heads_of(std::int64_t rows, BumpAllocator& memory) {
   RowHeads heads;
   memory.allocate(heads.counts, rows);
-  memory.allocate(heads.values, rows * RowHeads::kMax);
-  memory.allocate(heads.ids, rows * RowHeads::kMax);
+  memory.allocate(heads.values, product_of(rows, RowHeads::kMax));
+  memory.allocate(heads.ids, product_of(rows, RowHeads::kMax));
   return heads;
 }
 
@@ -53,8 +58,8 @@ Workspace Workspace::of(const SampleRequest& request, bool reports, BumpAllocato
   memory.allocate(workspace.records, rows);
   if (is_processed(request.processing) && rows > 0) {
     EditPlanes& edits = workspace.edits;
-    edits.places_of_row = places_of(request.logits.vocab);
-    const std::int64_t places = rows * edits.places_of_row;
+    edits.places_of_row = places_of(std::clamp<std::int64_t>(request.logits.vocab, 0, kMaxVocab));
+    const std::int64_t places = product_of(rows, edits.places_of_row);
     memory.allocate(edits.bits, places / 32);
     memory.allocate(edits.later, places / 32);
     memory.allocate(edits.faults, rows);

@@ -28,8 +28,8 @@
 //
 // Arithmetic, so that every backend gives the same bits. From logits: logprob is the float32 of
 // ((double)x - (double)max) - log(Z / 2^40), Z the sum of the row's integer weights at temperature
-// 1 (kernels/common/exp2fix.h), whose error bounds that of log Z. From log-probabilities: the
-// float32 that is given. A score is one float32 addition. A normalised score
+// 1 (log_probabilities.h), whose error bounds that of log Z. From log-probabilities: the float32
+// that is given. A score is one float32 addition. A normalised score
 // is a float32 division by (float)pow((double)length, (double)length_penalty); a penalty of 0
 // divides by 1.
 //

@@ -12,7 +12,8 @@
 //
 // With per-request seeds a token is a pure function of (the row's logits, its parameters, seed,
 // offset): the same at any batch position, row stride, alignment, thread count and instruction
-// set. Weights are integers (kernels/common/exp2fix.h), so no sum depends on its order.
+// set. Weights are integers, floor(2^40 p / p_max) up to the error that log_probabilities.h bounds,
+// so no sum depends on its order.
 #pragma once
 
 #include <cstdint>

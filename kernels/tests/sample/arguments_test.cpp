@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "fairdraw/limits.h"
 #include "fairdraw/sample.h"
 #include "fairdraw/sampling.h"
 
@@ -107,9 +108,14 @@ TEST(Arguments, Numbers) {
   Call samples;
   samples.request.num_samples = 0;
   samples.expect_refused({"num_samples is 0", ">= 1"});
-  Call threads;
-  threads.execution.threads = -1;
-  threads.expect_refused({"threads is -1", ">= 0"});
+  for (const int threads : {-1, kMaxThreads + 1, 100000}) {
+    Call call;
+    call.execution.threads = threads;
+    call.expect_refused({"threads is " + std::to_string(threads), "0 to 1024"});
+  }
+  Call purpose;
+  purpose.request.purpose = static_cast<Purpose>(5);
+  purpose.expect_refused({"purpose is 5", "0 (draw)", "4 (bonus)"});
   Call rule;
   rule.request.tie_rule = static_cast<TieRule>(2);
   rule.expect_refused({"tie_rule is 2", "keep_all"});
@@ -119,6 +125,8 @@ TEST(Arguments, Numbers) {
   Call target;
   target.execution.target = is_available(CpuTarget::neon) ? CpuTarget::avx2 : CpuTarget::neon;
   target.expect_refused({"target is", "available here: best, scalar"});
+  target.execution.target = static_cast<CpuTarget>(5);
+  target.expect_refused({"target is 5", "4 (neon)"});
 }
 
 TEST(Arguments, BadParametersFailTheirRowAloneWithAStatusOfTheirOwn) {
@@ -173,6 +181,39 @@ TEST(Arguments, BadParametersFailTheirRowAloneWithAStatusOfTheirOwn) {
       EXPECT_EQ(call.tokens[1 - row], alone.tokens[1 - row]);
     }
   }
+}
+
+TEST(Arguments, StridesThatMemoryHasAreTakenAndOthersAreNot) {
+  // Two rows of float32: 2^48 bytes are two rows of 2^45 values. The last row is padding, not read.
+  constexpr std::int64_t kMost = std::int64_t{1} << 45;
+  Call call;
+  call.request.logits.row_stride = kMost + 1;
+  call.expect_refused({"logits.row_stride is 35184372088833", "4 (vocab) to 35184372088832"});
+  std::vector<std::uint8_t> active = {1, 0};
+  call.request.active = {active.data(), 2};
+  call.request.logits.row_stride = kMost;
+  EXPECT_FALSE(sample(call.request, call.result));
+  EXPECT_GE(call.tokens[0], 0);
+  EXPECT_EQ(call.tokens[1], -1);
+  // An empty batch has no extent.
+  Call empty;
+  empty.request.logits = {nullptr, DType::float32, 0, 4, std::numeric_limits<std::int64_t>::max()};
+  empty.result.tokens.size = 0;
+  EXPECT_FALSE(sample(empty.request, empty.result));
+}
+
+TEST(Arguments, TheMostThreadsAreTaken) {
+  constexpr std::int64_t kRows = 64;  // and no more threads than rows are started
+  const std::vector<float> logits(4 * kRows);
+  std::vector<std::int32_t> one(kRows), many(kRows);
+  SampleRequest request;
+  request.logits = {logits.data(), DType::float32, kRows, 4, 4};
+  Execution execution;
+  execution.threads = 1;
+  ASSERT_FALSE(sample(request, {{one.data(), kRows}, {}, {}, {}, {}, {}, {}, {}}, execution));
+  execution.threads = kMaxThreads;
+  ASSERT_FALSE(sample(request, {{many.data(), kRows}, {}, {}, {}, {}, {}, {}, {}}, execution));
+  EXPECT_EQ(one, many);
 }
 
 TEST(Arguments, EmptyBatchWritesNothing) {

@@ -308,7 +308,7 @@ TEST_F(Serving, RefusedStepsChangeNothing) {
   Execution negative;
   negative.threads = -1;
   FusedSamplingProcessor other(*state_, negative);
-  refused(other.step(view(rows)), "threads is -1; allowed: >= 0 (0: as OpenMP takes)");
+  refused(other.step(view(rows)), "threads is -1; allowed: 0 to 1024 (0: as OpenMP takes)");
 }
 
 TEST_F(Serving, RulesOfTheStateAreThoseOfItsSteps) {

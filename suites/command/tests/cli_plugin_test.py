@@ -5,6 +5,8 @@ Usage: cli_plugin_test.py FAIRDRAW_BINARY BAD_PLUGIN
 
 import json
 import os
+import select
+import subprocess
 import sys
 import unittest
 
@@ -30,28 +32,44 @@ class Plugins(CommandLineCase):
             result, verdicts = self.verify_plugin(None, *more)
             self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
             self.assertEqual({name: len(cases) for name, cases in verdicts.items()},
-                             {"passed": 4, "skipped": 5})
+                             {"passed": 6, "skipped": 4})
             replay = verdicts["passed"][0]["replay"]
             self.assertEqual("--plugin-trusted" in replay, bool(more))
             again = self.run_fairdraw(*replay.split()[1:])
             self.assertEqual(again.returncode, 0, again.stdout + again.stderr)
 
+    # Each instance of a plugin is a process, and without a seed no two may draw alike. In one
+    # process (--plugin-trusted) a library has one generator, which goes on.
+    def test_generators_start_otherwise_in_each_process(self):
+        flat = "streams/all_equal/v131072/none/t1"
+        for start, more, green in [("entropy", (), True), ("zero", (), False),
+                                   ("seconds", (), False), ("process", (), True),
+                                   ("entropy", ("--plugin-trusted",), True),
+                                   ("zero", ("--plugin-trusted",), True)]:
+            with self.subTest(start=start, more=more):
+                result, verdicts = self.verify_plugin("generator-of-" + start, *more, cases=flat)
+                said = result.stdout + result.stderr
+                self.assertEqual(result.returncode, 0 if green else 1, said)
+                [case] = verdicts["passed" if green else "failed"]
+                if not green:
+                    self.assertIn("fresh instances without a seed start alike", case["message"])
+
     def test_a_bad_plugin_fails_its_cases_and_the_run_goes_on(self):
         for bad, fails, says in [
-            ("crash", 4, "crashed with SIGSEGV"),
-            ("exit", 4, "ended its process with exit code 7"),
-            ("print", 4, "it printed \"debug: top_k = 50\""),
-            ("write-far-behind-tokens", 4, "past the start of tokens"),
-            ("write-behind-tokens", 4, "wrote past the end of tokens"),
-            ("claims-masks", 1, "mask"),
-            ("ids-beyond-vocab", 2, "token (1000|2001)"),
-            ("ids-far-beyond-vocab", 2, "2147483647"),
-            ("ids-negative", 2, "-2147483647"),
+            ("crash", 6, "crashed with SIGSEGV"),
+            ("exit", 6, "ended its process with exit code 7"),
+            ("print", 6, "it printed \"debug: top_k = 50\""),
+            ("write-far-behind-tokens", 6, "past the start of tokens"),
+            ("write-behind-tokens", 6, "wrote past the end of tokens"),
+            ("claims-masks", 2, "mask"),
+            ("ids-beyond-vocab", 4, "token (1000|2001)"),
+            ("ids-far-beyond-vocab", 4, "2147483647"),
+            ("ids-negative", 4, "-2147483647"),
         ]:
             with self.subTest(bad=bad):
                 result, verdicts = self.verify_plugin(bad)
                 self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
-                self.assertEqual(sum(len(cases) for cases in verdicts.values()), 9)
+                self.assertEqual(sum(len(cases) for cases in verdicts.values()), 10)
                 self.assertEqual(len(verdicts["failed"]), fails)
                 for case in verdicts["failed"]:
                     self.assertRegex(case["message"], says)
@@ -80,10 +98,97 @@ class Plugins(CommandLineCase):
     def test_a_plugin_that_hangs_costs_its_time_and_no_more(self):
         result, verdicts = self.verify_plugin("hang", "--plugin-timeout", "1")
         self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
-        self.assertEqual(len(verdicts["failed"]), 4)
+        self.assertEqual(len(verdicts["failed"]), 6)
         for case in verdicts["failed"]:
             self.assertIn("gave no answer in 1 s", case["message"])
             self.assertIn(" --plugin-timeout 1", case["replay"])
+
+    def test_a_plugin_that_is_slow_call_after_call_costs_the_time_of_a_case(self):
+        # A call takes 0.1 s: no more than ten fit into a second, and the case makes more.
+        result, verdicts = self.verify_plugin("slow", "--case-timeout", "1",
+                                              cases="replay/gaussian_wide/v1000/unfiltered")
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        (case,) = verdicts["failed"]
+        self.assertRegex(case["message"],
+                         r"the case took more than 1 s \(--case-timeout\), in (\d|10) calls")
+        self.assertIn(" --case-timeout 1", case["replay"])
+        again = self.run_fairdraw(*case["replay"].split()[1:], bad="slow")
+        self.assertEqual(again.returncode, 1, again.stdout + again.stderr)
+
+    def test_what_a_run_has_no_time_for_is_not_green(self):
+        result, verdicts = self.verify_plugin("slow", "--run-timeout", "1", "--jobs", "1")
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        self.assertNotIn("failed", verdicts)  # nothing is known to be wrong
+        over = "the run took more than 1 s (--run-timeout)"
+        messages = [case["message"] for case in verdicts["error"]]
+        self.assertEqual(set(messages) - {over}, {"not run: " + over})
+        self.assertLessEqual(messages.count(over), 1)  # of one case at a time
+        self.assertEqual(sum(len(cases) for cases in verdicts.values()), 10)
+
+    def test_a_plugin_and_its_daemons_end_when_the_judge_is_killed(self):
+        # The daemon has the pipe open for as long as it is there.
+        pipe = self.path("pipe")
+        os.mkfifo(pipe)
+        here = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        self.addCleanup(os.close, here)
+        environment = dict(os.environ, FAIRDRAW_BAD="daemon-and-hang", FAIRDRAW_BAD_FIFO=pipe)
+        judge = subprocess.Popen(
+            [command_line_case.BINARY, "replay", "support/gaussian_wide/v1000/unfiltered",
+             "--sampler", "plugin:" + BAD_PLUGIN],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
+        self.assertTrue(select.select([here], [], [], 60)[0])
+        self.assertEqual(os.read(here, 1), b"x")
+        self.assertIsNone(judge.poll())
+        judge.kill()
+        judge.wait()
+        gone = select.poll()
+        gone.register(here, select.POLLHUP)
+        self.assertTrue(gone.poll(20000))
+
+    def test_traps_that_a_plugin_leaves_end_no_run(self):
+        for more in [(), ("--plugin-trusted",)]:
+            with self.subTest(more=more):
+                result, verdicts = self.verify_plugin("unmask-traps", *more)
+                self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+                self.assertEqual(len(verdicts["failed"]), 6)
+                for case in verdicts["failed"]:
+                    self.assertIn("left floating-point exceptions unmasked (invalid operation, "
+                                  "division by zero, inexact result)", case["message"])
+                again = self.run_fairdraw(*case["replay"].split()[1:], bad="unmask-traps")
+                self.assertEqual(again.returncode, 1, again.stdout + again.stderr)
+                found = self.run_fairdraw("identify", "--sampler", "plugin:" + BAD_PLUGIN, "--seed",
+                                          "1", *more, bad="unmask-traps")
+                self.assertEqual(found.returncode, 3, found.stdout + found.stderr)  # never asked
+                self.assertIn("exceptions unmasked", found.stdout)
+
+    def test_an_early_exit_is_an_error_whatever_its_code(self):
+        sampler = "plugin:" + BAD_PLUGIN
+        trusted = ("--sampler", sampler, "--plugin-trusted")
+        loads = [("verify", *trusted, "--report", self.path("report")),
+                 ("list", "samplers", *trusted), ("identify", *trusted),
+                 ("fuzz", *trusted, "--cases", "1"), ("bench", "--backend", sampler)]
+        case = "support/gaussian_wide/v1000/unfiltered"
+        calls = [("verify", *trusted, "--case", case, "--report", self.path("report")),
+                 ("replay", case, *trusted), ("bench", "--backend", sampler)]
+        code_0 = "ended its process with exit code 0"
+        for verbs, bad, says in [(loads, "constructor-exits", code_0),
+                                 (loads, "describe-exits", code_0),
+                                 (loads, "describe-leaves", code_0),
+                                 (calls, "exit-well", code_0), (calls, "leave-well", code_0),
+                                 (calls, "abort", "crashed with SIGABRT")]:
+            for verb in verbs:
+                with self.subTest(bad=bad, verb=verb[0]):
+                    result = self.run_fairdraw(*verb, bad=bad)
+                    self.assertEqual(result.returncode, 2, result.stdout + result.stderr)
+                    self.assertIn(sampler + ", loaded into fairdraw's own process, " + says +
+                                  " before the run was over", result.stderr)
+
+    def test_the_report_says_whether_plugins_can_read_the_judge(self):
+        for more, says in [((), "in processes that cannot read the judge's memory"),
+                           (("--plugin-trusted",), "not at all: --plugin-trusted")]:
+            self.verify_plugin(None, *more)
+            with open(os.path.join(self.path("report"), "report.json"), encoding="utf-8") as file:
+                self.assertEqual(json.load(file)["environment"]["plugins"], says)
 
     def test_plugins_that_cannot_be_loaded(self):
         for sampler, bad, says in [

@@ -7,6 +7,7 @@
 
 #include "harness/adapters/model_sampler.h"
 #include "harness/run/checks/checks.h"
+#include "harness/run/checks/statistical/pit_bands.h"
 #include "harness/statistics/statistics.h"
 #include "suites/gate/cases/case.h"
 
@@ -92,6 +93,13 @@ double uniformity_run(std::uint64_t seed) {
   return statistics::uniformity_p_value(Draws(seed).uniforms(300));
 }
 
+// Values whose parameters differ, in bands of these.
+double bands_run(std::uint64_t seed) {
+  Draws draws(seed);
+  const std::vector<double> keys = draws.uniforms(256), values = draws.uniforms(256);
+  return harness::fit_in_bands(keys, values).p_value;
+}
+
 double lag_correlation_run(std::uint64_t seed) {
   return statistics::lag_correlation_p_value(Draws(seed).uniforms(200), 1);
 }
@@ -149,7 +157,7 @@ double global_run(std::uint64_t seed) {
 
 // A whole check on the integer model: its case's p-value, or 0 where it is red for any reason.
 double case_run(harness::CheckOutcome (*check)(const harness::CheckInput&), std::uint64_t draws,
-                std::int64_t rows, std::uint64_t seed) {
+                std::int64_t rows, std::uint64_t seed, std::size_t temperatures = 1) {
   static const auto logits =
       harness::family_source(harness::Family::gaussian, 1, 24, DType::float32);
   harness::ModelSampler sampler;
@@ -157,7 +165,9 @@ double case_run(harness::CheckOutcome (*check)(const harness::CheckInput&), std:
   input.sampler = &sampler;
   input.semantics = *reference::find_profile("fairdraw");
   input.logits = logits.get();
-  input.parameters = {{}};
+  for (std::size_t i = 0; i < temperatures; ++i) {
+    input.parameters.push_back({.temperature = 1 + static_cast<float>(i) / 32});
+  }
   input.rows = rows;
   input.draws = draws;
   input.declared_discrepancy = std::numeric_limits<double>::infinity();  // none is claimed here
@@ -182,6 +192,7 @@ const std::vector<NullRun>& null_runs() {
       {"too_good", limit, too_good_run},
       {"dkwm", bound, dkwm_run},
       {"uniformity", bound, uniformity_run},
+      {"bands", bound, bands_run},
       {"lag_correlation", bound, lag_correlation_run},
       {"lag_agreement", exact, lag_agreement_run},
       {"pair_correlation", exact, pair_correlation_run},
@@ -198,6 +209,8 @@ const std::vector<NullRun>& null_runs() {
        [](std::uint64_t seed) { return case_run(harness::check_binomial, 500, 1, seed); }},
       {"check pit", bound,
        [](std::uint64_t seed) { return case_run(harness::check_pit, 192, 48, seed); }},
+      {"check pit, bands", bound,
+       [](std::uint64_t seed) { return case_run(harness::check_pit, 192, 48, seed, 48); }},
   };
   return all;
 }

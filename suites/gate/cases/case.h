@@ -14,6 +14,7 @@
 #include "harness/inputs/families.h"
 #include "harness/run/checks/checks.h"
 #include "suites/gate/cases/operation.h"
+#include "suites/gate/cases/sampled.h"
 
 namespace fairdraw::suites {
 
@@ -42,6 +43,8 @@ struct Case {
   Input input = {};
   std::vector<Operation> operations = {};  ///< row i is asked operations[i % size]; tie rule and
                                            ///< filter order are the first one's
+  std::optional<Sampled> sampled = {};  ///< the run's seed chooses vocabulary and operations; until
+                                        ///< then these are the largest one and empty
   bool literal = false;  ///< asks for top_k 0 even where the profile calls it an error; else the
                          ///< vocabulary size replaces 0 there
   bool banned_tokens = false;  ///< a bitmask bans half of the ids
@@ -60,6 +63,6 @@ std::vector<Case> case_table(
 
 /// Statistical cases that the error budget is shared out to. A constant, so that a case has the
 /// same share, and with it the same verdict, in every suite, shard and replay.
-inline constexpr std::uint64_t kStatisticalCases = 512;
+inline constexpr std::uint64_t kStatisticalCases = 1024;
 
 }  // namespace fairdraw::suites

@@ -5,10 +5,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "suites/gate/cases/batch_cases.h"
 #include "suites/gate/cases/case.h"
+#include "suites/gate/cases/distribution_cases.h"
+#include "suites/gate/cases/narrow_speculation_cases.h"
 #include "suites/gate/cases/operation_lists.h"
 #include "suites/gate/cases/probability_cases.h"
 #include "suites/gate/cases/range_cases.h"
+#include "suites/gate/cases/sampled_cases.h"
+#include "suites/gate/cases/sequence_cases.h"
 #include "suites/gate/cases/serving_cases.h"
 #include "suites/gate/cases/speculation_cases.h"
 
@@ -28,7 +33,7 @@ class Table {
     if (entry.suite > suite_) return;
     const std::string input =
         entry.input.captured ? entry.input.captured->name : harness::to_string(entry.input.family);
-    entry.id = fmt::format("{}/{}/v{}", to_string(entry.check), input, entry.input.vocab);
+    entry.id = fmt::format("{}/{}/v{}", to_string(entry.check), input, vocab_name(entry));
     if (entry.input.dtype != DType::float32) {
       entry.id += fmt::format("/{}", to_string(entry.input.dtype));
     }
@@ -58,6 +63,11 @@ class Table {
   std::vector<Case> take() { return std::move(cases_); }
 
  private:
+  static std::string vocab_name(const Case& entry) {
+    if (!entry.sampled) return fmt::format("{}", entry.input.vocab);
+    return fmt::format("{}-{}", entry.sampled->smallest_vocab, entry.sampled->largest_vocab);
+  }
+
   Suite suite_;
   std::vector<Case> cases_;
 };
@@ -325,7 +335,7 @@ void add_goodness_of_fit(Table& table) {
   for (const DistributionRow& row : binomial) table.add(distribution_case(Check::binomial, row));
 }
 
-// The distance that n draws find is 5.6 / sqrt(n): DKWM in two looks at the root of half of 9.8e-14
+// The distance that n draws find is 5.6 / sqrt(n): DKWM in two looks at the root of half of 4.9e-14
 // (a tenth of a case's share), missed by one of them with 5e-7. Stated with a tenth to spare.
 double pit_discrepancy(std::uint64_t draws) {
   return 1.1 * 5.6 / std::sqrt(static_cast<double>(draws));
@@ -338,11 +348,13 @@ void add_pit(Table& table) {
     std::int64_t vocab;
     const char* operation;
     std::int64_t rows;
+    std::uint64_t draws_a_row = 10;
   };
-  // Ten draws a row.
+  // Where a sampler gives one token a row each draw is a pass over it: the most rows have the
+  // fewest.
   const Row rows[] = {
       {Suite::smoke, Family::gaussian_wide, 1000, "top_p_0.9/t1", 2560},
-      {Suite::gate, Family::gaussian_wide, 32000, "none/t1", 51200},
+      {Suite::gate, Family::gaussian_wide, 32000, "none/t1", 51200, 4},
       {Suite::gate, Family::gaussian_wide, 32000, "top_k_50+top_p_0.9/t0.7", 25600},
       {Suite::gate, Family::gaussian, 32000, "top_p_0.9/t1", 15360},
       {Suite::gate, Family::zipf, 32000, "min_p_0.001/t1", 12800},
@@ -350,7 +362,7 @@ void add_pit(Table& table) {
       {Suite::nightly, Family::gaussian_wide, 131072, "none/t1", 102400},
   };
   for (const Row& row : rows) {
-    const auto draws = static_cast<std::uint64_t>(row.rows) * 10;
+    const auto draws = static_cast<std::uint64_t>(row.rows) * row.draws_a_row;
     table.add({.suite = row.suite,
                .check = Check::pit,
                .input = family_input(row.family, row.vocab),
@@ -466,7 +478,12 @@ std::vector<Case> case_table(
   add_differential(table);
   for (NamedCase& named : probability_cases()) table.add(std::move(named));
   for (NamedCase& named : range_cases()) table.add(std::move(named));
+  for (NamedCase& named : batch_cases()) table.add(std::move(named));
   for (NamedCase& named : speculation_cases()) table.add(std::move(named));
+  for (NamedCase& named : sampled_cases()) table.add(std::move(named));
+  for (NamedCase& named : distribution_cases()) table.add(std::move(named));
+  for (NamedCase& named : narrow_speculation_cases()) table.add(std::move(named));
+  for (NamedCase& named : sequence_cases()) table.add(std::move(named));
   for (const auto& file : captured) add_captured(table, file);
   return table.take();
 }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "harness/contract/usage_error.h"
+#include "harness/run/checks/statistical/small_mistakes.h"
 #include "harness/statistics/error_ledger.h"
 #include "suites/gate/cases/global_case.h"
 #include "suites/gate/cases/shell_word.h"
@@ -76,6 +77,9 @@ std::vector<const NamedRecord*> in_order(const std::vector<NamedRecord>& records
   std::map<std::uint32_t, const NamedRecord*> by_part;
   for (const NamedRecord& named : records) {
     const Shard shard = shard_of(named);
+    if (!named.record.incomplete.empty()) {
+      throw UsageError(fmt::format("{} is incomplete: {}", named.name, named.record.incomplete));
+    }
     if (shard.parts != parts) {
       throw UsageError(fmt::format("{} and {} are not of one run: shard '{}' and '{}'",
                                    records.front().name, named.name, records.front().record.shard,
@@ -130,12 +134,81 @@ std::vector<harness::CaseRecord> interleaved(const std::vector<const NamedRecord
   return cases;
 }
 
+// Each text once, in the order of the shards. A run's name is theirs only where all have it: one
+// without it may be of any run.
+std::map<std::string, std::string> joined_environments(
+    const std::vector<const NamedRecord*>& shards) {
+  std::map<std::string, std::vector<std::string>> texts;
+  std::map<std::string, std::size_t> named;
+  for (const NamedRecord* shard : shards) {
+    for (const auto& [name, text] : shard->record.environment) {
+      std::vector<std::string>& known = texts[name];
+      if (std::ranges::find(known, text) == known.end()) known.push_back(text);
+      ++named[name];
+    }
+  }
+  std::map<std::string, std::string> joined;
+  for (const auto& [name, known] : texts) {
+    if (name == kRunId && (known.size() > 1 || named[name] < shards.size())) continue;
+    joined[name] = fmt::format("{}", fmt::join(known, "; "));
+  }
+  return joined;
+}
+
+// Whether given words have shown what few bits of a word would do: where tokens are compared bit
+// for bit (`tokens` judges no other sampler) a word at each end of an interval shows it. A sampler
+// that claims no more than the distribution may round as float32 does, to as few bits.
+bool words_were_given(const RunRecord& record, const std::string& sampler) {
+  const auto passed = [&](const char* check) {
+    return std::ranges::any_of(record.cases, [&](const harness::CaseRecord& one) {
+      return one.check == check && one.sampler == sampler &&
+             one.verdict == harness::Verdict::passed;
+    });
+  };
+  return passed("scripted") && passed("tokens");
+}
+
+// The share of what it needs that a case makes: 1 and more finds the mistake.
+double share_made(const harness::SmallMistake& mistake) {
+  return mistake.needed == 0
+             ? 0
+             : static_cast<double>(mistake.draws) / static_cast<double>(mistake.needed);
+}
+
+// Of each mistake that passed cases have weighed, the case that is nearest to finding it.
+std::vector<harness::SmallMistake> small_mistakes(const RunRecord& record) {
+  const std::string draws_to_find = harness::kDrawsToFind;
+  std::vector<harness::SmallMistake> list;
+  for (const harness::CaseRecord& one : record.cases) {
+    if (one.verdict != harness::Verdict::passed) continue;
+    for (const auto& [name, value] : one.measures) {
+      // A record that was read may hold any number.
+      constexpr double kMost = 9007199254740992;  // 2^53
+      if (!name.starts_with(draws_to_find) || !(value >= 0 && value <= kMost)) continue;
+      const std::string mistake = name.substr(draws_to_find.size());
+      if (mistake.starts_with("uniforms") && words_were_given(record, one.sampler)) continue;
+      const auto difference = one.measures.find(harness::kDifference + mistake);
+      const harness::SmallMistake here{mistake, one.id,
+                                       difference == one.measures.end() ? 0 : difference->second,
+                                       one.draws, static_cast<std::uint64_t>(value)};
+      auto known = std::ranges::find(list, mistake, &harness::SmallMistake::mistake);
+      if (known == list.end()) {
+        list.push_back(here);
+      } else if (share_made(here) > share_made(*known)) {
+        *known = here;
+      }
+    }
+  }
+  return list;
+}
+
 }  // namespace
 
 void complete_record(RunRecord& record) {
   using statistics::ErrorLedger;
-  // A part of the cases has another distribution than the whole: shards and choices go without.
-  if (record.shard == kWhole && record.selection.empty()) {
+  // A part of the cases has another distribution than the whole: shards, choices and runs that
+  // ended early go without.
+  if (record.shard == kWhole && record.selection.empty() && record.incomplete.empty()) {
     const std::vector<harness::CaseRecord> cases = record.cases;
     for (const harness::SamplerRecord& sampler : record.samplers) {
       auto global = global_case(
@@ -157,6 +230,7 @@ void complete_record(RunRecord& record) {
   }
   record.error_budget.false_alarm_rate = ErrorLedger::kRunFalseAlarmRate;
   record.error_budget.spent = ledger.spent();
+  record.small_mistakes = small_mistakes(record);
   harness::keep_evidence_within_bounds(record.cases);
 }
 
@@ -167,13 +241,8 @@ RunRecord merge_shards(const std::vector<NamedRecord>& records) {
   RunRecord whole = shards.front()->record;
   whole.shard = kWhole;
   whole.seconds = 0;
-  for (const NamedRecord* shard : shards) {
-    whole.seconds += shard->record.seconds;
-    for (const auto& [name, value] : shard->record.environment) {
-      std::string& known = whole.environment[name];
-      if (known != value) known += known.empty() ? value : "; " + value;
-    }
-  }
+  for (const NamedRecord* shard : shards) whole.seconds += shard->record.seconds;
+  whole.environment = joined_environments(shards);
   whole.cases = interleaved(shards);
   try {
     complete_record(whole);

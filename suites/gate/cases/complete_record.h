@@ -9,6 +9,9 @@
 
 namespace fairdraw::suites {
 
+/// The fact of a record's environment that names the run: what --run-id says.
+inline constexpr const char* kRunId = "run_id";
+
 /// Adds to a record of cases what is said of all of them: the global case of each sampler (of a
 /// whole run: a shard or a choice of cases has another distribution), the sum of the draws, and the
 /// error budget, booked once; and keeps the evidence within bounds. Needs

@@ -10,6 +10,8 @@
 
 #include "harness/contract/semantics_text.h"
 #include "harness/contract/usage_error.h"
+#include "harness/plugin/plugin_sampler.h"
+#include "harness/plugin/seclusion.h"
 #include "harness/statistics/statistics.h"
 #include "reference/semantics.h"
 #include "suites/gate/cases/complete_record.h"
@@ -42,9 +44,11 @@ std::vector<Judged> describe_samplers(const PlanOptions& options) {
   return samplers;
 }
 
+constexpr std::string_view kPluginPrefix = harness::plugin::kPrefix;
+
 // Plugins have nothing in common but how they are loaded.
 std::string_view family(std::string_view sampler) {
-  if (sampler.starts_with("plugin:")) return sampler;
+  if (sampler.starts_with(kPluginPrefix)) return sampler;
   return sampler.substr(0, sampler.find(':'));
 }
 
@@ -60,21 +64,52 @@ bool stands_for(const std::vector<Judged>& samplers, std::size_t at) {
                      });
 }
 
-bool matches(const PlanOptions& options, const std::string& id) {
-  return !options.case_glob || fnmatch(options.case_glob->c_str(), id.c_str(), 0) == 0;
+bool matches(const std::string& glob, const std::string& id) {
+  return fnmatch(glob.c_str(), id.c_str(), 0) == 0;
 }
 
-void expect_known_case(const PlanOptions& options, const std::vector<Case>& table) {
-  if (!options.case_glob || options.case_glob->find_first_of("*?[") != std::string::npos) return;
-  std::vector<std::string> ids;
-  for (const Case& entry : table) ids.push_back(entry.id);
-  if (std::find(ids.begin(), ids.end(), *options.case_glob) != ids.end()) return;
-  throw UsageError(
-      fmt::format("unknown case '{}' in suite {}; `fairdraw list cases` shows them all",
-                  *options.case_glob, to_string(options.suite)));
+bool is_chosen(const PlanOptions& options, const std::string& id) {
+  return (!options.case_glob || matches(*options.case_glob, id)) &&
+         std::none_of(options.exclude.begin(), options.exclude.end(),
+                      [&id](const std::string& glob) { return matches(glob, id); });
+}
+
+// A glob that matches nothing is a mistake: --case would run nothing, --exclude leave nothing out.
+// It is asked of all cases of the run, whatever its shard and the other globs.
+void expect_matches(const char* option, const std::string& glob, const PlanOptions& options,
+                    const std::vector<Case>& table) {
+  const bool any = std::any_of(table.begin(), table.end(), [&](const Case& entry) {
+    return (!options.against || is_comparable(entry)) && matches(glob, entry.id);
+  });
+  if (any) return;
+  throw UsageError(fmt::format(
+      "{}: unknown case '{}' in suite {}: no id {}; `fairdraw list cases` shows them all", option,
+      glob, to_string(options.suite),
+      glob.find_first_of("*?[") == std::string::npos ? "is that" : "matches"));
+}
+
+// The choice of cases as words of the command line.
+std::string selection_of(const PlanOptions& options) {
+  std::string text = options.case_glob.value_or("");
+  for (const std::string& glob : options.exclude) {
+    text += (text.empty() ? "--exclude " : " --exclude ") + shell_word(glob);
+  }
+  return text;
 }
 
 }  // namespace
+
+double default_case_seconds(const Case& entry, const std::string& sampler) {
+  if (!sampler.starts_with(kPluginPrefix)) return 0;
+  constexpr double kAtLeast = 600, kOfCall = 1e-3, kOfToken = 2.5e-7, kGoesOn = 4;
+  // Rows that these checks make of one.
+  constexpr double kOfBoundaries = 200, kOfBatches = 4096;
+  const double draws =
+      static_cast<double>(entry.rows) +
+      static_cast<double>(entry.draws) * (entry.check == Check::boundaries ? kOfBoundaries : 1) +
+      (entry.check == Check::batches ? kOfBatches : 0);
+  return kAtLeast + kGoesOn * draws * (kOfCall + kOfToken * static_cast<double>(entry.input.vocab));
+}
 
 Plan make_plan(const PlanOptions& options) {
   if (options.shards < 1 || options.shard < 1 || options.shard > options.shards) {
@@ -84,7 +119,10 @@ Plan make_plan(const PlanOptions& options) {
   const std::vector<Judged> samplers = describe_samplers(options);
   if (options.against) options.make_sampler(*options.against);  // an unknown name ends the run here
   const std::vector<Case> table = case_table(options.suite, options.captured);
-  expect_known_case(options, table);
+  if (options.case_glob) expect_matches("--case", *options.case_glob, options, table);
+  for (const std::string& glob : options.exclude) {
+    expect_matches("--exclude", glob, options, table);
+  }
 
   struct Entry {
     const Case* entry;
@@ -97,8 +135,11 @@ Plan make_plan(const PlanOptions& options) {
     for (std::size_t i = 0; i < samplers.size(); ++i) {
       if (entry.once && stands_for(samplers, i)) continue;
       if (is_statistical(entry.check)) ++statistical;
-      if (matches(options, entry.id)) entries.push_back({&entry, &samplers[i]});
+      if (is_chosen(options, entry.id)) entries.push_back({&entry, &samplers[i]});
     }
+  }
+  if (entries.empty() && !options.exclude.empty()) {
+    throw UsageError("--exclude: it leaves out every case that --case, or the suite, chooses");
   }
 
   Plan plan;
@@ -106,7 +147,8 @@ Plan make_plan(const PlanOptions& options) {
                                                          : std::max(kStatisticalCases, statistical);
   const double share = statistics::ErrorLedger(plan.statistical_cases).case_share();
   for (const Judged& judged : samplers) {
-    plan.samplers.push_back({judged.name, judged.description.version, judged.semantics.name});
+    plan.samplers.push_back({judged.name, judged.description.version, judged.semantics.name,
+                             harness::allowances_of(judged.semantics)});
   }
   std::string more = options.replay_options;
   if (options.against) more += " --against " + shell_word(*options.against);
@@ -125,6 +167,10 @@ Plan make_plan(const PlanOptions& options) {
             ? make_comparison(entry, name, factory(name), factory(*options.against),
                               judged.semantics, options.seed, share)
             : make_job(entry, name, factory(name), judged.semantics, options.seed, share);
+    const double seconds =
+        std::max(default_case_seconds(entry, name),
+                 options.against ? default_case_seconds(entry, *options.against) : 0);
+    job.seconds = options.case_seconds.value_or(seconds);
     job.record.replay = fmt::format(
         "./fairdraw replay {} --sampler {} --seed {}{}{}", job.record.id, shell_word(name),
         options.seed, options.semantics ? " --semantics " + shell_word(*options.semantics) : "",
@@ -134,9 +180,7 @@ Plan make_plan(const PlanOptions& options) {
   return plan;
 }
 
-harness::RunRecord run_plan(const Plan& plan, const PlanOptions& options, unsigned threads,
-                            const harness::Progress& progress) {
-  const auto start = std::chrono::steady_clock::now();
+harness::RunRecord begin_record(const Plan& plan, const PlanOptions& options) {
   harness::RunRecord record;
   record.tool_version = FAIRDRAW_VERSION;
   record.suite = to_string(options.suite);
@@ -144,8 +188,11 @@ harness::RunRecord run_plan(const Plan& plan, const PlanOptions& options, unsign
   record.seed_source = options.seed_source;
   record.shard = fmt::format("{}/{}", options.shard, options.shards);
   record.environment = harness::host_environment();
+  if (const std::string how = harness::plugin::how_secluded(); !how.empty()) {
+    record.environment["plugins"] = how;
+  }
   record.commit = options.commit;
-  record.selection = options.case_glob.value_or("");
+  record.selection = selection_of(options);
   if (options.semantics) {
     record.options = " --semantics " + shell_word(*options.semantics);
   }
@@ -153,7 +200,22 @@ harness::RunRecord run_plan(const Plan& plan, const PlanOptions& options, unsign
   if (options.against) record.options += " --against " + shell_word(*options.against);
   record.samplers = plan.samplers;
   record.error_budget.statistical_cases = plan.statistical_cases;
-  record.cases = harness::run_jobs(plan.jobs, threads, progress);
+  return record;
+}
+
+std::string incomplete_text(const std::string& reason, std::size_t done, const Plan& plan) {
+  return fmt::format("{} after {} of {} cases", reason, done, plan.jobs.size());
+}
+
+harness::RunRecord run_plan(const Plan& plan, const PlanOptions& options, unsigned threads,
+                            const harness::Progress& progress) {
+  const auto start = std::chrono::steady_clock::now();
+  harness::RunRecord record = begin_record(plan, options);
+  const auto stop = [&options] { return options.stop && !options.stop().empty(); };
+  record.cases = harness::run_jobs(plan.jobs, threads, progress, options.run_seconds, stop);
+  if (record.cases.size() < plan.jobs.size()) {
+    record.incomplete = incomplete_text(options.stop(), record.cases.size(), plan);
+  }
   complete_record(record);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   record.seconds = elapsed.count();

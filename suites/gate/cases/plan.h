@@ -28,8 +28,13 @@ struct PlanOptions {
   std::string commit;  ///< of the repository that the run is made in; empty: in none
   std::uint32_t shard = 1, shards = 1;   ///< job i belongs to shard i % shards + 1
   std::optional<std::string> case_glob;  ///< '*' and '?' match any characters, '/' too
-  std::uint64_t statistical_cases = 0;   ///< 0: as many as the run has, at least kStatisticalCases
-  std::string replay_options;            ///< added to each replay line, with a leading blank
+  std::vector<std::string> exclude;      ///< globs of cases that are left out
+  /// Why the run should end ("stopped by SIGINT"); empty: it goes on. Asked before each case.
+  std::function<std::string()> stop;
+  std::uint64_t statistical_cases = 0;  ///< 0: as many as the run has, at least kStatisticalCases
+  std::optional<double> case_seconds;   ///< that a case may take; else default_case_seconds()
+  double run_seconds = 0;               ///< that all of them may take; 0: no limit
+  std::string replay_options;           ///< added to each replay line, with a leading blank
 };
 
 struct Plan {
@@ -38,11 +43,24 @@ struct Plan {
   std::uint64_t statistical_cases = 0;  ///< that the error budget is shared out to
 };
 
-/// Throws harness::UsageError: an unknown sampler or profile, a shard out of range, a --case
-/// without wildcards that is no case's id.
+/// Seconds that a case may take where nobody says: 0, no limit, for samplers of this program. For a
+/// plugin ten minutes, and for each draw and each row 4 * (1 ms + 0.25 us a token): a call of its
+/// own for each, from an interpreter; three times what sorting the row takes on a slow core; and
+/// the fourfold draws that an undecided check may go on to.
+double default_case_seconds(const Case& entry, const std::string& sampler);
+
+/// Throws harness::UsageError: an unknown sampler or profile, a shard out of range, a --case or
+/// --exclude that matches no case.
 Plan make_plan(const PlanOptions& options);
 
-/// Runs the plan on `threads` threads, and books the error budget.
+/// The record of a run that is planned, without its cases.
+harness::RunRecord begin_record(const Plan& plan, const PlanOptions& options);
+
+/// What a record says where `done` of the planned cases were run when `reason` ended the run.
+std::string incomplete_text(const std::string& reason, std::size_t done, const Plan& plan);
+
+/// Runs the plan on `threads` threads, and books the error budget. Where options.stop ends it, the
+/// record is incomplete.
 harness::RunRecord run_plan(const Plan& plan, const PlanOptions& options, unsigned threads,
                             const harness::Progress& progress);
 

@@ -1,5 +1,7 @@
 #include "suites/gate/cases/run_case.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -7,6 +9,7 @@
 #include "harness/run/calls/logits_source.h"
 #include "harness/run/calls/random_words.h"
 #include "harness/run/checks/checks.h"
+#include "harness/run/checks/statistical/fresh_instances.h"
 
 namespace fairdraw::suites {
 namespace {
@@ -14,15 +17,31 @@ namespace {
 using harness::CheckInput;
 using harness::CheckOutcome;
 
-// `check` is given the case as the checks take it.
-CheckOutcome run_case(const Case& entry, harness::Sampler& sampler,
-                      const reference::Semantics& semantics, std::uint64_t seed,
-                      double false_fail_rate,
-                      const std::function<CheckOutcome(const CheckInput&)>& check) {
-  // What draws find depends on the row: statistical cases keep theirs, and fresh seeds bring fresh
-  // draws. Exact checks lose nothing by fresh rows.
-  const std::uint64_t rows_seed =
-      is_statistical(entry.check) ? harness::seed_from_text(entry.id) : seed;
+// For the record, so that a report says what was judged.
+void note_sampled_values(const Case& entry, CheckOutcome& outcome) {
+  outcome.message += fmt::format(" (the run's seed chose {})", describe_sampled(entry));
+  outcome.measures["sampled_vocab"] = static_cast<double>(entry.input.vocab);
+  if (entry.operations.size() > 1) return;
+  const reference::RowParameters& row = entry.operations.front().parameters;
+  outcome.measures["sampled_temperature"] = static_cast<double>(row.temperature);
+  const Filters& filters = entry.sampled->filters;
+  if (filters.top_k) outcome.measures["sampled_top_k"] = row.top_k;
+  if (filters.top_p) outcome.measures["sampled_top_p"] = static_cast<double>(row.top_p);
+  if (filters.min_p) outcome.measures["sampled_min_p"] = static_cast<double>(row.min_p);
+}
+
+// What draws find depends on the row: statistical cases keep theirs, and fresh seeds bring fresh
+// draws. Exact checks lose nothing by fresh rows, nor does pit, whose power is the same whatever
+// the rows are. Sampled cases have fresh ones too: Candidates.
+bool has_fresh_rows(const Case& entry) {
+  return !is_statistical(entry.check) || entry.check == Check::pit || entry.sampled.has_value();
+}
+
+// `check` is given the case as the checks take it, with rows from `rows_seed`.
+CheckOutcome run_on_rows(const Case& entry, harness::Sampler& sampler,
+                         const reference::Semantics& semantics, std::uint64_t rows_seed,
+                         std::uint64_t seed, double false_fail_rate,
+                         const std::function<CheckOutcome(const CheckInput&)>& check) {
   const std::unique_ptr<harness::LogitsSource> logits =
       entry.input.captured ? harness::captured_source(entry.input.captured)
                            : harness::family_source(entry.input.family, rows_seed,
@@ -63,6 +82,30 @@ CheckOutcome run_case(const Case& entry, harness::Sampler& sampler,
   return check(input);
 }
 
+// Rows of a sampled case, from which the design chooses: where the draws cannot find what the case
+// states, the next one is taken. No draw has been made by then, so the choice knows nothing of the
+// sampler's, and a right sampler fails no more often.
+constexpr std::uint64_t kCandidates = 8;
+
+CheckOutcome run_case(const Case& entry, harness::Sampler& sampler,
+                      const reference::Semantics& semantics, std::uint64_t seed,
+                      double false_fail_rate,
+                      const std::function<CheckOutcome(const CheckInput&)>& check) {
+  const std::uint64_t rows_seed = has_fresh_rows(entry) ? seed : harness::seed_from_text(entry.id);
+  CheckOutcome outcome =
+      run_on_rows(entry, sampler, semantics, rows_seed, seed, false_fail_rate, check);
+  if (!entry.sampled) return outcome;
+  const auto next_row = [&outcome] {
+    return outcome.verdict == harness::Verdict::underpowered && outcome.draws == 0;
+  };
+  for (std::uint64_t candidate = 1; candidate < kCandidates && next_row(); ++candidate) {
+    outcome = run_on_rows(entry, sampler, semantics, harness::mixed(rows_seed, candidate), seed,
+                          false_fail_rate, check);
+  }
+  note_sampled_values(entry, outcome);
+  return outcome;
+}
+
 // Sections of a report are by filter: what the rows ask for, without the numbers.
 std::string filter_of(const std::vector<Operation>& operations) {
   std::string filter;
@@ -95,15 +138,20 @@ bool compares_results(const Case& entry) {
 
 }  // namespace
 
-harness::Job make_job(const Case& entry, const std::string& sampler_name,
+harness::Job make_job(const Case& named, const std::string& sampler_name,
                       harness::SamplerFactory make_sampler, const reference::Semantics& semantics,
                       std::uint64_t run_seed, double false_fail_rate) {
+  const std::uint64_t seed = harness::case_seed(run_seed, named.id);
+  const Case entry = named.sampled ? with_sampled_values(named, seed) : named;
   harness::Job job =
-      named_job(entry, to_string(entry.check), sampler_name, std::move(make_sampler), semantics);
-  const std::uint64_t seed = harness::case_seed(run_seed, entry.id);
-  job.check = [entry, semantics, seed, false_fail_rate](harness::Sampler& sampler) {
-    return run_case(entry, sampler, semantics, seed, false_fail_rate,
-                    harness::entry_of(entry.check).run);
+      named_job(entry, to_string(entry.check), sampler_name, make_sampler, semantics);
+  job.check = [entry, semantics, seed, false_fail_rate,
+               make_sampler = std::move(make_sampler)](harness::Sampler& sampler) {
+    return run_case(entry, sampler, semantics, seed, false_fail_rate, [&](const CheckInput& input) {
+      return entry.check == Check::streams
+                 ? harness::check_streams_of_instances(input, make_sampler)
+                 : harness::entry_of(entry.check).run(input);
+    });
   };
   return job;
 }
@@ -113,23 +161,24 @@ bool is_comparable(const Case& entry) {
          entry.check == Check::bets || entry.check == Check::binomial;
 }
 
-harness::Job make_comparison(const Case& entry, const std::string& sampler_name,
+harness::Job make_comparison(const Case& named, const std::string& sampler_name,
                              harness::SamplerFactory make_sampler,
                              harness::SamplerFactory make_other,
                              const reference::Semantics& semantics, std::uint64_t run_seed,
                              double false_fail_rate) {
+  const std::uint64_t seed = harness::case_seed(run_seed, named.id);
+  const Case entry = named.sampled ? with_sampled_values(named, seed) : named;
   const bool results = compares_results(entry);
   harness::Job job = named_job(entry, results ? "same_results" : "same_law", sampler_name,
                                std::move(make_sampler), semantics);
-  const std::uint64_t seed = harness::case_seed(run_seed, entry.id);
-  job.check = [entry, results, semantics, seed, false_fail_rate,
-               make_other = std::move(make_other)](harness::Sampler& sampler) {
-    const std::unique_ptr<harness::Sampler> other = make_other();
+  job.make_other = std::move(make_other);
+  job.compare = [entry, results, semantics, seed, false_fail_rate](harness::Sampler& sampler,
+                                                                   harness::Sampler& other) {
     return run_case(entry, sampler, semantics, seed, false_fail_rate, [&](const CheckInput& input) {
-      if (results) return harness::check_same_results(input, *other);
+      if (results) return harness::check_same_results(input, other);
       CheckInput wider = input;
       wider.declared_discrepancy *= 2;
-      return harness::check_same_distribution(wider, *other);
+      return harness::check_same_distribution(wider, other);
     });
   };
   return job;

@@ -50,6 +50,7 @@ class Run {
       ++statistics.cases;
       statistics.seconds = std::chrono::duration<double>(Clock::now() - start).count();
       if (progress) progress(statistics);
+      if ((statistics.stopped = options_.stop())) break;
       if (options_.seconds > 0 && statistics.seconds >= options_.seconds) break;
     }
     return std::move(result_);

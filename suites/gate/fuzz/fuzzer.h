@@ -22,6 +22,9 @@ struct FuzzOptions {
   bool statistical = false;  ///< distribution cases, in place of calls
   bool keep_going = false;   ///< every property's first failure, instead of the first one alone
   GenerateOptions generate;
+  std::function<bool()> stop = [] {
+    return false;
+  };  ///< asked after each case: true ends the search
 };
 
 struct Finding {
@@ -36,6 +39,7 @@ struct FuzzStatistics {
   std::uint64_t judged = 0;       ///< properties that held or failed
   std::uint64_t skipped = 0;      ///< properties that said nothing about a case
   std::uint64_t unconfirmed = 0;  ///< statistical failures that fresh draws did not show again
+  bool stopped = false;           ///< by FuzzOptions::stop
   double seconds = 0;
   std::map<std::string, std::uint64_t> judged_by_property;
 };

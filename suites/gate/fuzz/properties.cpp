@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "harness/contract/usage_error.h"
+#include "harness/run/calls/kept_float_environment.h"
 #include "suites/gate/fuzz/property_lists.h"
 
 namespace fairdraw::suites::fuzz {
@@ -43,7 +44,7 @@ Judgement judge(const Property& property, Subject& subject) {
       !lacks.empty()) {
     return not_applicable(std::move(lacks));
   }
-  const FloatEnvironment scope;
+  const harness::KeptFloatEnvironment scope;
   try {
     const bool needs_answer = property.kind == CaseKind::batch && property.name != kCallRuns;
     if (needs_answer && !subject.response().ran()) return not_applicable("the call does not run");

@@ -6,9 +6,6 @@ namespace fairdraw::suites::fuzz {
 
 using harness::Request;
 
-FloatEnvironment::FloatEnvironment() { std::fegetenv(&before_); }
-FloatEnvironment::~FloatEnvironment() { std::fesetenv(&before_); }
-
 // The rows of a request, as the checks of the harness take them.
 class Subject::RowsOfRequest final : public harness::LogitsSource {
  public:
@@ -53,12 +50,10 @@ harness::Response Subject::run(const Request& request) {
       .statuses = true, .support_size = true, .mask = true, .probs = true, .logprobs = true};
   // Draws from probabilities give tokens and statuses, as those of every library do.
   if (request.input == harness::RowInput::probabilities) wanted = {.statuses = true};
-  const FloatEnvironment scope;
   return harness::run_request(sampler_, request, harness::reported(description(), wanted));
 }
 
 harness::ChainResponse Subject::run_chain(const harness::ChainRequest& chain) {
-  const FloatEnvironment scope;
   return harness::run_chain_request(sampler_, chain);
 }
 

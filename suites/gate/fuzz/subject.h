@@ -1,7 +1,6 @@
 // A case before a sampler. What several properties ask for is worked out once.
 #pragma once
 
-#include <cfenv>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -13,19 +12,6 @@
 #include "suites/gate/fuzz/fuzz_case.h"
 
 namespace fairdraw::suites::fuzz {
-
-/// Puts the float environment back at its end: what a sampler leaves behind must not reach the
-/// oracles. (That it leaves anything is what the property environment.kept finds.)
-class FloatEnvironment {
- public:
-  FloatEnvironment();
-  ~FloatEnvironment();
-  FloatEnvironment(const FloatEnvironment&) = delete;
-  FloatEnvironment& operator=(const FloatEnvironment&) = delete;
-
- private:
-  std::fenv_t before_{};
-};
 
 /// A relation would ask for what the sampler does not offer: it says nothing about this case.
 class MissingAbility : public std::runtime_error {

@@ -86,8 +86,12 @@ Observation observe(harness::Sampler& sampler, std::size_t number, std::uint64_t
     seen.not_made = "has neither indices nor num_samples";
   }
   if (!seen.not_made.empty()) return seen;
+  sampler.recover();  // what another probe did to it is that probe's
   harness::Counts counts =
       harness::count_draws(sampler, request, draws_of(number), harness::mixed(seed, 1));
+  // A crash is no refusal: it says nothing of what the sampler would have done.
+  seen.broke = sampler.broken();
+  if (!seen.broke.empty()) return seen;
   seen.refused = counts.trouble;
   seen.draws = counts.draws;
   seen.no_token = counts.no_token;
@@ -95,6 +99,8 @@ Observation observe(harness::Sampler& sampler, std::size_t number, std::uint64_t
   const harness::WantedResults wanted = harness::reported(description, request, {.mask = true});
   if (seen.refused.empty() && seen.no_token == 0 && wanted.mask) {
     seen.mask = harness::run_request(sampler, request, wanted).mask;
+    seen.broke = sampler.broken();
+    if (!seen.broke.empty()) seen.mask.clear();
   }
   return seen;
 }
@@ -216,6 +222,24 @@ bool allows(const ChoiceFinding& finding, const std::string& value) {
              finding.also_fit.end();
 }
 
+// Why nothing can be said; empty where a probe was answered.
+std::string why_unanswered(const std::vector<Observation>& observations) {
+  std::string first;
+  std::size_t asked = 0;
+  for (const Observation& seen : observations) {
+    if (seen.draws > seen.no_token) return {};
+    if (seen.not_made.empty()) ++asked;
+    if (!first.empty()) continue;
+    first = !seen.broke.empty()     ? "the sampler broke: " + seen.broke
+            : !seen.refused.empty() ? "the call was refused: " + seen.refused
+            : seen.not_made.empty() ? "it gave no token"
+                                    : "";
+  }
+  return asked == 0
+             ? "the sampler has the abilities for none of the probes"
+             : fmt::format("none of {} probes was answered; at the first one {}", asked, first);
+}
+
 std::vector<ProfileFinding> rank_profiles(const std::vector<Observation>& observations) {
   std::vector<ProfileFinding> profiles;
   const auto names = reference::profile_names();
@@ -251,6 +275,7 @@ const char* to_string(ChoiceVerdict verdict) {
 }
 
 std::string describe(const Observation& seen) {
+  if (!seen.broke.empty()) return "no answer: " + seen.broke;
   if (!seen.not_made.empty()) return "not asked: the sampler " + seen.not_made;
   if (!seen.refused.empty()) return "the call was refused: " + seen.refused;
   if (seen.no_token == seen.draws) return fmt::format("no token in {} draws", seen.draws);
@@ -271,8 +296,13 @@ Identification identify(harness::Sampler& sampler, std::uint64_t seed) {
   Identification result;
   for (std::size_t i = 0; i < probes().size(); ++i) {
     result.observations.push_back(observe(sampler, i, harness::mixed(seed, i)));
-    result.draws += result.observations.back().draws;
+    const Observation& seen = result.observations.back();
+    result.draws += seen.draws;
+    if (!seen.broke.empty()) ++result.broke;
+    if (result.broke >= kIdentifyPatience && result.draws == 0) break;
   }
+  result.unanswered = why_unanswered(result.observations);
+  if (!result.unanswered.empty()) return result;
   result.profiles = rank_profiles(result.observations);
   const Semantics semantics = best_explanation(
       result.observations, *reference::find_profile(result.profiles.front().profile));

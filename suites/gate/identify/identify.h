@@ -16,6 +16,7 @@ struct Observation {
   const Probe* probe = nullptr;
   std::string not_made;  ///< the ability that the sampler lacks; empty: it was made
   std::string refused;   ///< why the call did not run; empty: it ran
+  std::string broke;     ///< how the sampler broke over it (it crashed, it hung); empty: it did not
   std::uint64_t draws = 0, no_token = 0;
   std::vector<std::uint64_t> of_token;  ///< [vocab]
   std::vector<std::uint32_t> mask;      ///< packed bits, where the sampler reports masks; or empty
@@ -46,13 +47,20 @@ struct ProfileFinding {
   std::size_t open = 0;                     ///< probes of which it leaves something open
 };
 
+/// Where it cannot be said (`unanswered`) there are no choices and no profiles.
 struct Identification {
   std::vector<Observation> observations;  ///< in the order of probes()
   std::vector<ChoiceFinding> choices;     ///< in the order of semantic_choices()
   /// Closest first: fewest contradictions, then least unsaid, then least open.
   std::vector<ProfileFinding> profiles;
   std::uint64_t draws = 0;
+  std::string unanswered;  ///< why nothing can be said: no probe was answered; empty: it can
+  std::size_t broke = 0;   ///< probes over which the sampler broke
 };
+
+/// A sampler that broke over so many probes, and answered none, is asked no further: each may cost
+/// the time that a hanging call is given.
+inline constexpr std::size_t kIdentifyPatience = 3;
 
 /// Largest probability that a sampler which follows a value of a choice to the letter is said to
 /// contradict it, over all probes: half for tokens that are kept and were not drawn, half for

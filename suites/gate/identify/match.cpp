@@ -114,8 +114,9 @@ std::uint64_t draws_to_see(double least, std::size_t tokens, const MatchLevels& 
 
 Match match(const Observation& seen, const RealDistribution& distribution) {
   Match result;
-  if (!seen.not_made.empty() || (!distribution.defined && !distribution.must_fail)) {
-    result.unsaid = seen.not_made.empty();
+  const bool unanswered = !seen.not_made.empty() || !seen.broke.empty();
+  if (unanswered || (!distribution.defined && !distribution.must_fail)) {
+    result.unsaid = !unanswered;
     return result;
   }
   const bool ran = seen.refused.empty();

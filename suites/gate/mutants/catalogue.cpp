@@ -32,6 +32,10 @@ std::string model_twin_name(Claim claim) {
   return std::string("model:") + kClaims[static_cast<std::size_t>(claim)];
 }
 
+std::string tokens_twin_name(Claim claim) {
+  return claim == Claim::generator ? "tokens:generator" : "tokens:seeds";
+}
+
 Mutant mutated_model(MutantText text, Claim claim, std::function<void(Mutation&)> mutation) {
   return described(std::move(text), model_twin_name(claim),
                    [claim, mutation = std::move(mutation)] {
@@ -76,6 +80,15 @@ Mutant mutated_generator(MutantText text, std::function<void(Mutation&)> mutatio
   return mutated_model(std::move(text), Claim::generator, std::move(mutation));
 }
 
+Mutant mutated_tokens_only(MutantText text, Claim claim, std::function<void(Mutation&)> mutation) {
+  return described(std::move(text), tokens_twin_name(claim),
+                   [claim, mutation = std::move(mutation)] {
+                     Mutation steps;
+                     mutation(steps);
+                     return make_tokens_only(claim, std::move(steps));
+                   });
+}
+
 Mutant mutated_float(MutantText text, Order order, Draw draw,
                      std::function<void(FloatMutation&)> mutation) {
   return described(std::move(text), float_twin_name(order, draw),
@@ -93,6 +106,10 @@ const std::vector<Twin>& twins() {
       list.push_back({model_twin_name(claim),
                       [claim] { return std::make_unique<MutatedModel>(claim, Mutation{}); }});
     }
+    for (const Claim claim : {Claim::distribution, Claim::generator}) {
+      list.push_back(
+          {tokens_twin_name(claim), [claim] { return make_tokens_only(claim, Mutation{}); }});
+    }
     for (const Order order : {Order::vllm_torch, Order::hf, Order::rosellm}) {
       for (const Draw draw : {Draw::inverse_cdf, Draw::race}) {
         list.push_back({float_twin_name(order, draw), [order, draw] {
@@ -100,6 +117,7 @@ const std::vector<Twin>& twins() {
                         }});
       }
     }
+    std::ranges::move(acceptance_rule_twins(), std::back_inserter(list));
     return list;
   }();
   return all;
@@ -135,13 +153,23 @@ const std::vector<Mutant>& catalogue() {
       logprob_mutants(),
       parameter_mutants(),
       counter_mutants(),
+      running_batch_mutants(),
+      sequence_mutants(),
+      shared_word_mutants(),
       generator_mutants(),
+      fresh_start_mutants(),
+      next_call_mutants(),
       chain_shape_mutants(),
       processing_mutants(),
       speculation_mutants(),
       processed_logprob_mutants(),
       processed_speculation_mutants(),
       drafted_tree_mutants(),
+      random_word_mutants(),
+      sampled_mutants(),
+      batch_size_mutants(),
+      tokens_only_mutants(),
+      acceptance_rule_mutants(),
   });
   return all;
 }

@@ -75,6 +75,10 @@ struct MutantText {
 Mutant mutated_integers(MutantText text, std::function<void(Mutation&)> mutation);
 Mutant mutated_distribution(MutantText text, std::function<void(Mutation&)> mutation);
 Mutant mutated_generator(MutantText text, std::function<void(Mutation&)> mutation);
+/// As `claim` has it, in a sampler that reports tokens alone; with generator, one token a row of a
+/// call, as engines without a random stream a request have.
+Mutant mutated_tokens_only(MutantText text, MutatedModel::Claim claim,
+                           std::function<void(Mutation&)> mutation);
 Mutant mutated_float(MutantText text, FloatSampler::Order order, FloatSampler::Draw draw,
                      std::function<void(FloatMutation&)> mutation);
 
@@ -87,6 +91,7 @@ std::vector<Mutant> joined(std::vector<std::vector<Mutant>> parts);
 std::vector<Mutant> mask_mutants();
 std::vector<Mutant> distribution_mutants();
 std::vector<Mutant> random_mutants();
+std::vector<Mutant> random_word_mutants();
 std::vector<Mutant> seed_mutants();
 std::vector<Mutant> edge_mutants();
 std::vector<Mutant> bad_value_mutants();
@@ -101,12 +106,25 @@ std::vector<Mutant> result_mutants();
 std::vector<Mutant> logprob_mutants();
 std::vector<Mutant> parameter_mutants();
 std::vector<Mutant> counter_mutants();
+std::vector<Mutant> running_batch_mutants();
+std::vector<Mutant> sequence_mutants();
+std::vector<Mutant> shared_word_mutants();
 std::vector<Mutant> generator_mutants();
+std::vector<Mutant> fresh_start_mutants();
+std::vector<Mutant> next_call_mutants();
 std::vector<Mutant> chain_shape_mutants();
 std::vector<Mutant> processing_mutants();
 std::vector<Mutant> processed_logprob_mutants();
 std::vector<Mutant> processed_speculation_mutants();
 std::vector<Mutant> speculation_mutants();
 std::vector<Mutant> drafted_tree_mutants();
+std::vector<Mutant> sampled_mutants();
+std::vector<Mutant> batch_size_mutants();
+
+/// tokens_only.cpp: also the right ones, without a mutation.
+std::vector<Mutant> tokens_only_mutants();
+std::unique_ptr<harness::Sampler> make_tokens_only(MutatedModel::Claim claim, Mutation mutation);
+std::vector<Mutant> acceptance_rule_mutants();
+std::vector<Twin> acceptance_rule_twins();
 
 }  // namespace fairdraw::suites

@@ -154,9 +154,9 @@ std::vector<Mutant> generator_mutants() {
                         [](Mutation& mutation) {
                           const auto calls = std::make_shared<std::uint64_t>(0);
                           mutation.call = [calls](fairdraw_batch&, Storage&) { ++*calls; };
-                          mutation.word = [calls](std::uint64_t, std::uint64_t, std::uint32_t,
+                          mutation.word = [calls](std::uint64_t start, std::uint64_t, std::uint32_t,
                                                   std::int64_t) {
-                            return harness::mixed(99, *calls);
+                            return harness::mixed(start, *calls);
                           };
                         }),
       mutated_generator({"generator-constant-above-65536",

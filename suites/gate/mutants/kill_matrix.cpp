@@ -26,11 +26,10 @@ double seconds_since(Clock::time_point start) {
 // Rough cost of a case in nanoseconds: a row is sorted in each of its calls (100 ns a token), a
 // draw looked up. Only the order of cases depends on it.
 double cost(const Case& entry) {
-  const std::map<Check, double> calls_a_row = {{Check::status, 70},
-                                               {Check::replay, 60},
-                                               {Check::processing, 4},
-                                               {Check::metamorphic, 30},
-                                               {Check::float_environment, 10}};
+  const std::map<Check, double> calls_a_row = {
+      {Check::status, 70},           {Check::replay, 60},   {Check::processing, 4},
+      {Check::metamorphic, 30},      {Check::batches, 270}, {Check::boundaries, 150},
+      {Check::float_environment, 10}};
   const auto calls = calls_a_row.find(entry.check);
   const double rows = static_cast<double>(std::max<std::int64_t>(entry.rows, 1));
   return 100 * rows * static_cast<double>(entry.input.vocab) *
@@ -87,12 +86,11 @@ class Judge {
     PlanOptions plan;
     plan.suite = Suite::gate;
     plan.samplers = {name};
-    plan.make_sampler = [&make](const std::string&) { return make(); };
+    // A copy, which outlives this call: jobs make their samplers later.
+    plan.make_sampler = [make](const std::string&) { return make(); };
     plan.captured = options_.captured;
     plan.seed = options_.seed;
-    Plan result = make_plan(plan);
-    for (harness::Job& job : result.jobs) job.make_sampler = make;  // outlives this call
-    return result;
+    return make_plan(plan);
   }
 
   std::vector<harness::Job> ordered_jobs(const Mutant& mutant) const {
@@ -134,6 +132,7 @@ class Judge {
     outcome.killed = true;
     outcome.by = record.id;
     outcome.message = record.message;
+    outcome.suspects = record.evidence.suspects;
   }
 
   KillOptions options_;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "harness/inputs/captured_logits.h"
+#include "harness/run/evidence/evidence.h"
 #include "suites/gate/mutants/catalogue.h"
 
 namespace fairdraw::suites {
@@ -36,6 +37,7 @@ struct MutantOutcome {
   const Mutant* mutant = nullptr;
   bool killed = false;
   std::string by, message;  ///< id of the first case that killed it, and what that said
+  std::vector<harness::Suspect> suspects;  ///< that it named, likeliest first
   std::uint64_t draws = 0;  ///< made on the mutant, in all checks, up to the first kill
   double seconds = 0;
   std::map<std::string, CheckKill> checks;  ///< checks that judged it, by name

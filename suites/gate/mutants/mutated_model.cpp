@@ -1,6 +1,7 @@
 #include "suites/gate/mutants/mutated_model.h"
 
 #include <algorithm>
+#include <random>
 #include <utility>
 
 namespace fairdraw::suites {
@@ -31,6 +32,9 @@ MutatedModel::MutatedModel(Claim claim, Mutation mutation)
   description_.speculation = description_.draft_trees = description_.draft_tree_laws = false;
   description_.speculation_processing = false;
   description_.randomness.replays = false;
+  // As an engine's generator does, so that no two instances draw alike.
+  std::random_device entropy;
+  start_ = (std::uint64_t{entropy()} << 32) | entropy();
 }
 
 std::string MutatedModel::run(const fairdraw_batch& batch) {
@@ -68,7 +72,7 @@ std::int64_t MutatedModel::seed_index(const fairdraw_batch& batch, std::int64_t 
 }
 
 std::uint64_t MutatedModel::word(std::uint64_t seed, std::uint64_t offset, std::uint32_t index) {
-  if (claim_ == Claim::generator) seed = 0, offset = words_drawn_++, index = 0;
+  if (claim_ == Claim::generator) seed = start_, offset = words_drawn_++, index = 0;
   return mutation_.word ? mutation_.word(seed, offset, index, output_)
                         : ModelSampler::word(seed, offset, index);
 }

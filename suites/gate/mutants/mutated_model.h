@@ -105,7 +105,8 @@ class MutatedModel final : public harness::ModelSampler {
   /// distribution: no more than the right distribution, as samplers of other arithmetic do; then
   /// only checks that judge by the distribution, and relations between calls, can find a bug.
   /// generator: the right distribution, from a stream of random words of its own whatever the seeds
-  /// are, as engines have; no draw can be asked for again.
+  /// are, as engines have; no draw can be asked for again. It starts from entropy. Mutation.word
+  /// gets that as its seed, and the number of the draw as its offset.
   enum class Claim { integers, distribution, generator };
 
   MutatedModel(Claim claim, Mutation mutation);
@@ -145,7 +146,7 @@ class MutatedModel final : public harness::ModelSampler {
 
   Claim claim_;
   Mutation mutation_;
-  std::uint64_t words_drawn_ = 0;  // by the generator
+  std::uint64_t start_ = 0, words_drawn_ = 0;  // of and by the generator
   Storage storage_;
   Place place_;
   std::int64_t output_ = 0, at_ = 0;

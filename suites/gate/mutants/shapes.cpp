@@ -186,7 +186,7 @@ std::vector<Mutant> vocabularies() {
            "SGLang issue #36807",
            kind,
            "of more than 4096 candidates in the bucket of the threshold the last ones are lost",
-           {"mask/flat/v131072/*"}},
+           {"mask/all_equal/v32000/*"}},
           [](Mutation& mutation) {
             mutation.result = [](Result& result, const Row& row, const Place&) {
               const bool filtered =

@@ -2,8 +2,10 @@
 // results does not.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "harness/adapters/model_sampler.h"
 #include "harness/contract/usage_error.h"
@@ -35,7 +37,17 @@ class Hot final : public harness::ModelSampler {
   }
 };
 
+// The model, which needs longer for each call than any limit here.
+class Slow final : public harness::ModelSampler {
+ public:
+  std::string run(const fairdraw_batch& batch) override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1200));
+    return harness::ModelSampler::run(batch);
+  }
+};
+
 std::unique_ptr<harness::Sampler> make(const std::string& name) {
+  if (name == "slow" || name == "plugin:slow") return std::make_unique<Slow>();
   if (name == "hot") return std::make_unique<Hot>();
   if (name == "vllm") {
     return std::make_unique<FloatSampler>(FloatSampler::Order::vllm_torch, FloatSampler::Draw::race,
@@ -61,6 +73,21 @@ RunRecord compare(const std::string& sampler, const std::string& other, const st
   options.seed = 11;
   options.case_glob = glob;
   return run_plan(make_plan(options), options, 1, {});
+}
+
+// Of a case of the smoke suite in which every sampler is called several times.
+CaseRecord compare_within(const std::string& sampler, const std::string& other, double case_seconds,
+                          double run_seconds) {
+  PlanOptions options;
+  options.suite = Suite::smoke;
+  options.samplers = {sampler};
+  options.against = other;
+  options.make_sampler = make;
+  options.seed = 11;
+  options.case_glob = "chi_squared/gaussian_wide/v1000/none/*";
+  options.case_seconds = case_seconds;
+  options.run_seconds = run_seconds;
+  return run_plan(make_plan(options), options, 1, {}).cases.at(0);
 }
 
 bool any_failed(const RunRecord& record, const std::string& check) {
@@ -116,6 +143,29 @@ TEST(Against, AnUnknownOtherIsBadUsage) {
   EXPECT_THROW(compare("cpu", "modell", "*"), harness::UsageError);
 }
 
+// A limit holds for both together, whichever takes the time.
+TEST(Against, TheOtherSamplerHasTheLimitsOfTheCaseAndOfTheRun) {
+  const CaseRecord record = compare_within("model", "slow", 0.2, 0);
+  EXPECT_EQ(record.verdict, Verdict::failed);
+  EXPECT_NE(record.message.find("the case took more than 0.2 s (--case-timeout)"),
+            std::string::npos)
+      << record.message;
+  const CaseRecord of_run = compare_within("model", "slow", 600, 1);
+  EXPECT_EQ(of_run.verdict, Verdict::error);
+  EXPECT_EQ(of_run.message, "the run took more than 1 s (--run-timeout)");
+}
+
+TEST(Against, APluginToCompareWithHasThePluginsLimit) {
+  PlanOptions options;
+  options.suite = Suite::smoke;
+  options.make_sampler = make;
+  options.samplers = {"model"};
+  options.against = "plugin:slow";
+  const Plan plan = make_plan(options);
+  ASSERT_FALSE(plan.jobs.empty());
+  for (const harness::Job& job : plan.jobs) EXPECT_GE(job.seconds, 600) << job.record.id;
+}
+
 TEST(Against, EveryCaseFindsTwiceWhatItStatesOfOneSampler) {
   // At 17 cells, the most that the check makes, and half of a case's share.
   const double level = statistics::ErrorLedger(kStatisticalCases).case_share() / 2;
@@ -137,7 +187,8 @@ TEST(Against, TooFewDrawsAreUnderpowered) {
       entry, "cpu", [] { return make("cpu"); }, [] { return make("model"); },
       *reference::find_profile("fairdraw"), 1, 1e-12);
   const auto sampler = make("cpu");
-  const harness::CheckOutcome outcome = job.check(*sampler);
+  const auto other = job.make_other();
+  const harness::CheckOutcome outcome = job.compare(*sampler, *other);
   EXPECT_EQ(outcome.verdict, Verdict::underpowered);
   EXPECT_EQ(outcome.draws, 0U);
   EXPECT_EQ(outcome.spent(), 0);

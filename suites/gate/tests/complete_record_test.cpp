@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <limits>
 
 #include "harness/contract/usage_error.h"
 
@@ -138,6 +139,68 @@ TEST(MergeShards, joins_what_the_hosts_say) {
   EXPECT_EQ(merged.environment.at("cpu"), "one; two");
   EXPECT_EQ(merged.environment.at("os"), "same");
   EXPECT_EQ(merged.seconds, 3.5);
+}
+
+TEST(MergeShards, says_once_what_two_hosts_say) {
+  std::vector<NamedRecord> shards = shards_of(whole_run(), 4);
+  const std::vector<const char*> cpus = {"a", "b", "b", "a"};
+  for (std::size_t i = 0; i < cpus.size(); ++i) shards[i].record.environment["cpu"] = cpus[i];
+  EXPECT_EQ(merge_shards(shards).environment.at("cpu"), "a; b");
+}
+
+TEST(MergeShards, has_the_name_of_a_run_only_where_all_shards_have_it) {
+  std::vector<NamedRecord> shards = shards_of(whole_run(), 3);
+  const auto has_name = [&shards] { return merge_shards(shards).environment.contains(kRunId); };
+  EXPECT_FALSE(has_name());
+  for (std::size_t i = 0; i < 3; ++i) {
+    shards[i].record.environment[kRunId] = "pipeline 7";
+    EXPECT_EQ(has_name(), i == 2) << i;
+  }
+  EXPECT_EQ(merge_shards(shards).environment.at(kRunId), "pipeline 7");
+  for (NamedRecord& shard : shards) {
+    shard.record.environment[kRunId] = "pipeline 8";
+    EXPECT_EQ(has_name(), &shard == &shards.back());
+  }
+  shards[0].record.environment.erase(kRunId);
+  EXPECT_FALSE(has_name());
+}
+
+// Each mistake once, of the passed case that needs fewest draws for it; 0 stands for more than any.
+TEST(SmallMistakes, areThoseOfTheCaseThatFindsThemFirst) {
+  RunRecord record = whole_run();
+  record.selection = "binomial/*";  // no global case
+  const auto weigh = [&record](std::size_t at, const std::string& mistake, double needed) {
+    record.cases[at].measures["draws to find: " + mistake] = needed;
+    record.cases[at].measures["difference: " + mistake] = 1 / (needed + 2);
+  };
+  weigh(0, "a", 5e6);
+  weigh(1, "a", 2e6);
+  weigh(2, "a", 0);
+  weigh(3, "a", 1e3);
+  record.cases[3].verdict = harness::Verdict::failed;
+  weigh(4, "b", 0);
+  weigh(5, "uniforms of 24 bits", 0);
+  weigh(6, "no number of draws", -1);  // as a record that was read may say
+  weigh(7, "no number of draws", 1e300);
+  weigh(8, "no number of draws", std::numeric_limits<double>::quiet_NaN());
+  complete_record(record);
+  ASSERT_EQ(record.small_mistakes.size(), 3u);
+  EXPECT_EQ(record.small_mistakes[0].mistake, "a");
+  EXPECT_EQ(record.small_mistakes[0].id, "binomial/1");
+  EXPECT_EQ(record.small_mistakes[0].needed, 2'000'000u);
+  EXPECT_EQ(record.small_mistakes[0].draws, 100u);
+  EXPECT_EQ(record.small_mistakes[0].discrepancy, 1 / (2e6 + 2));
+  EXPECT_EQ(record.small_mistakes[1].needed, 0u);
+  EXPECT_EQ(record.small_mistakes[2].mistake, "uniforms of 24 bits");
+
+  // Words at every end of an interval were given: that shows few bits where tokens are compared bit
+  // for bit, and not under the slack of float32.
+  record.cases[6].check = "scripted";
+  complete_record(record);
+  EXPECT_EQ(record.small_mistakes.size(), 3u);
+  record.cases[7].check = "tokens";
+  complete_record(record);
+  EXPECT_EQ(record.small_mistakes.size(), 2u);
 }
 
 }  // namespace

@@ -14,16 +14,17 @@ namespace {
 
 class Refusing : public harness::Sampler {
  public:
-  Refusing() {
+  explicit Refusing(harness::AcceptanceRule rule, bool seeds = true) {
     description_.name = "refusing";
     description_.semantics = "fairdraw";
-    description_.exact_integer = description_.per_request_seeds = true;
+    description_.exact_integer = description_.per_request_seeds = seeds;
     description_.bfloat16 = description_.float16 = true;
     description_.lowest_id_ties = description_.joint_order = true;
     description_.num_samples = description_.indices = true;
     description_.from_probs = description_.chains = description_.allowed_mask = true;
     description_.speculation = description_.draft_tree_laws = true;
     description_.speculation_processing = true;
+    description_.acceptance_rule = rule;
   }
   const harness::SamplerDescription& description() const override { return description_; }
   std::string run(const fairdraw_batch&) override { return "by design"; }
@@ -38,15 +39,15 @@ TEST(Design, EveryStatisticalCaseHasThePowerThatItStates) {
   PlanOptions options;
   options.suite = Suite::nightly;
   options.samplers = {"refusing"};
-  options.make_sampler = [](const std::string&) { return std::make_unique<Refusing>(); };
+  harness::AcceptanceRule rule = harness::AcceptanceRule::token_wise;
+  options.make_sampler = [&rule](const std::string&) { return std::make_unique<Refusing>(rule); };
   const std::filesystem::path data = FAIRDRAW_DATA_DIR;
   options.captured = {std::make_shared<harness::CapturedLogits>(
                           harness::load_npy(data / "lm_logits_f32.npy", false)),
                       std::make_shared<harness::CapturedLogits>(
                           harness::load_npy(data / "lm_logits_bf16_as_u16.npy", true))};
   std::size_t judged = 0;
-  for (const char* check : {"chi_squared/*", "bets/*", "binomial/*", "pit/*", "streams/*",
-                            "chain_law/*", "verify_law/*", "verify_tree_law/*"}) {
+  const auto judge = [&](const char* check) {
     options.case_glob = check;
     const Plan plan = make_plan(options);
     EXPECT_EQ(plan.statistical_cases, kStatisticalCases);
@@ -55,10 +56,30 @@ TEST(Design, EveryStatisticalCaseHasThePowerThatItStates) {
     for (const harness::CaseRecord& entry : record.cases) {
       ++judged;
       EXPECT_STREQ(to_string(entry.verdict), "failed") << entry.id << ": " << entry.message;
-      EXPECT_EQ(entry.message, "call refused: by design") << entry.id;
+      EXPECT_TRUE(entry.message.starts_with("call refused: by design")) << entry.id;
     }
+  };
+  for (const char* check : {"chi_squared/*", "bets/*", "binomial/*", "pit/*", "streams/*"}) {
+    judge(check);
+  }
+  for (const auto declared : {harness::AcceptanceRule::token_wise, harness::AcceptanceRule::block,
+                              harness::AcceptanceRule::none_stated}) {
+    rule = declared;
+    for (const char* check : {"chain_law/*", "verify_law/*", "verify_tree_law/*"}) judge(check);
   }
   EXPECT_GE(judged, 30U);
+
+  // For samplers without per-request seeds.
+  options.case_glob = "batches_law/*";
+  options.make_sampler = [](const std::string&) {
+    return std::make_unique<Refusing>(harness::AcceptanceRule::none_stated, false);
+  };
+  const harness::RunRecord record = run_plan(make_plan(options), options, 2, {});
+  EXPECT_GE(record.cases.size(), 3U);
+  for (const harness::CaseRecord& entry : record.cases) {
+    EXPECT_STREQ(to_string(entry.verdict), "failed") << entry.id << ": " << entry.message;
+    EXPECT_EQ(entry.message, "a batch of 1 rows: call refused: by design") << entry.id;
+  }
 }
 
 }  // namespace

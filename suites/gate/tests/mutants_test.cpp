@@ -98,12 +98,22 @@ std::vector<const Mutant*> one_a_class() {
                            "neighbours-parameters",
                            "chain-target-zeroed-in-place",
                            "sample-number-added-to-offset",
+                           "sample-1-is-next-offset",
+                           "counts-wrap-at-256",
                            "generator-indices-ignored",
                            "temperature-at-most-2",
                            "support-size-by-row",
                            "tile-of-one-lost",
                            "greedy-temperature-patched",
-                           "reppen-negative-logits"}) {
+                           "top-p-of-0.63-wrong",
+                           "right-on-known-sizes",
+                           "coarse-after-1000-draws",
+                           "uniform-in-float16",
+                           "ids-from-2-17-drawn-less",
+                           "reppen-negative-logits",
+                           "step-counts-who-does-not-run",
+                           "tokens-last-tile-from-64-rows",
+                           "engine-no-token-is-zero"}) {
     mutants.push_back(&named(name));
   }
   return mutants;

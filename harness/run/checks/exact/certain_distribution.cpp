@@ -8,6 +8,7 @@
 
 #include "harness/run/calls/draws.h"
 #include "harness/run/evidence/pictures.h"
+#include "harness/run/evidence/token_suspects.h"
 #include "harness/statistics/statistics.h"
 
 namespace fairdraw::harness {
@@ -60,8 +61,9 @@ std::uint64_t certain_draws(std::uint64_t draws, const reference::RealDistributi
 namespace {
 
 // The first token outside of the support that was drawn, and those around it.
-void note_outside(const Request& request, const reference::RealDistribution& distribution,
-                  std::size_t token, const Counts& counts, CheckOutcome& outcome) {
+void note_outside(const CheckInput& input, const Request& request,
+                  const reference::RealDistribution& distribution, std::size_t token,
+                  const Counts& counts, CheckOutcome& outcome) {
   if (outcome.evidence.boundary) return;
   outcome.evidence.observed =
       fmt::format("token {}, {} times in {} draws", token, counts.of_token[token], counts.draws);
@@ -71,6 +73,7 @@ void note_outside(const Request& request, const reference::RealDistribution& dis
   for (BoundaryToken& entry : outcome.evidence.boundary->tokens) {
     entry.drawn = counts.of_token[entry.token];
   }
+  note_own_mask(input, request, 0, *outcome.evidence.boundary);
 }
 
 }  // namespace
@@ -84,6 +87,8 @@ CertainCounts draw_row(const CheckInput& input, const Request& request,
   if (counts.no_token > 0) {
     outcome.fail(fmt::format("{} of {} draws gave no token of the vocabulary", counts.no_token,
                              counts.draws));
+    outcome.evidence.suspects.push_back(
+        {"out of support: no token of the vocabulary", "a draw ends behind all prefix sums"});
   }
   CertainCounts drawn;
   for (std::size_t token = 0; token < counts.of_token.size(); ++token) {
@@ -93,7 +98,7 @@ CertainCounts draw_row(const CheckInput& input, const Request& request,
                       "support ({})",
                       token, request.row(0)[token], counts.of_token[token],
                       describe(request.parameters.front())));
-      note_outside(request, distribution, token, counts, outcome);
+      note_outside(input, request, distribution, token, counts, outcome);
     }
     if (!distribution.has_frequency(token)) counts.of_token[token] = 0;
     drawn.draws += counts.of_token[token];

@@ -3,6 +3,7 @@
 
 #include <cfenv>
 
+#include "harness/run/calls/forwarding_sampler.h"
 #include "harness/run/checks/checks.h"
 
 #if defined(__x86_64__)
@@ -40,6 +41,18 @@ void set_mode(unsigned bits) { std::fesetround(static_cast<int>(bits)); }
 unsigned with(unsigned, const Mode& mode) { return mode.bits; }
 #endif
 
+// The mode as each call left it: the caller gets its own back.
+class WatchedSampler final : public ForwardingSampler {
+ public:
+  using ForwardingSampler::ForwardingSampler;
+  unsigned left() const { return left_; }
+
+ private:
+  void after_call() override { left_ = get_mode(); }
+
+  unsigned left_ = get_mode();
+};
+
 }  // namespace
 
 CheckOutcome check_float_environment(const CheckInput& input) {
@@ -52,9 +65,9 @@ CheckOutcome check_float_environment(const CheckInput& input) {
   const WantedResults wanted = reported(
       sampler, request, {.statuses = true, .support_size = true, .mask = true, .probs = true});
   const unsigned before = get_mode();
-  const Response expected = run_request(*input.sampler, request, wanted);
-  const unsigned after_default = get_mode();
-  set_mode(before);
+  WatchedSampler watched(*input.sampler);
+  const Response expected = run_request(watched, request, wanted);
+  const unsigned after_default = watched.left();
   CheckOutcome outcome;
   if (!expected.ran()) return outcome.fail(expected.trouble());
   outcome.rows = static_cast<std::uint64_t>(input.rows);
@@ -67,8 +80,8 @@ CheckOutcome check_float_environment(const CheckInput& input) {
   for (const Mode& mode : kModes) {
     const unsigned set = with(before, mode);
     set_mode(set);
-    const Response response = run_request(*input.sampler, request, wanted);
-    const unsigned after = get_mode();
+    const Response response = run_request(watched, request, wanted);
+    const unsigned after = watched.left();
     set_mode(before);
     outcome.draws += outcome.rows;
     ++outcome.measures["modes"];

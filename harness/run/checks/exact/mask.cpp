@@ -28,6 +28,7 @@ void note_wrong_token(const CheckInput& input, const Request& request, const Res
     return fmt::format("token {} is {} the mask", token, kept ? "in" : "not in");
   };
   evidence.observed = side(!expected);
+  if (!expected) note_ban(request, row, token, "kept", outcome);
   evidence.expected = side(expected);
   evidence.boundary = boundary_around(
       request, distribution_of(input, request, row), row, static_cast<std::uint64_t>(first + row),
@@ -119,6 +120,62 @@ void compare_with_tokens(const Request& request, const Response& response, std::
   } else if (response.kept_beyond(row, request.vocab)) {
     outcome.fail(fmt::format("{}: bits of the mask beyond the vocabulary are set",
                              where(request, first, row)));
+    outcome.evidence.suspects.push_back(
+        {"mask: bits beyond the vocabulary", "bits of tokens that do not exist are set"});
+  }
+}
+
+// Whether a boundary has a wrong token that the oracle is sure of, and so a suspect of its own.
+bool says_something(const Boundary& boundary) {
+  return std::ranges::any_of(boundary.tokens, [](const BoundaryToken& token) {
+    return token.oracle != Oracle::ambiguous && token.kept != (token.oracle == Oracle::in);
+  });
+}
+
+// Where no other parameter or definition gives the masks: on which side the first wrong row is.
+// Sizes that contradict a right mask, and boundaries where only exact arithmetic can tell the
+// sides.
+void suspect_size(const CheckInput& input, const Request& request, const Response& response,
+                  CheckOutcome& outcome) {
+  if (!outcome.evidence.suspects.empty()) return;
+  for (std::int64_t row = 0; row < request.rows; ++row) {
+    const auto at = static_cast<std::size_t>(row);
+    const reference::RealDistribution distribution = distribution_of(input, request, row);
+    if (!distribution.defined || distribution.must_fail) continue;
+    std::int64_t low = distribution.support_low, high = distribution.support_high;
+    if (input.exact()) low = high = model_of(request, row).support_size;
+    const bool has_size = !response.support_size.empty();
+    std::int64_t kept = has_size ? response.support_size[at] : low;
+    if (!response.mask.empty()) {
+      std::int64_t tokens = 0;
+      for (std::int64_t id = 0; id < request.vocab; ++id) {
+        tokens += response.kept(row, request.vocab, id) ? 1 : 0;
+      }
+      if (has_size && tokens >= low && tokens <= high && tokens != kept) {
+        outcome.evidence.suspects.push_back(
+            {"support size: not that of the mask",
+             fmt::format(
+                 "the mask of row {} has {} tokens, as it must, and its size is given as {}", row,
+                 tokens, kept)});
+        return;
+      }
+      kept = tokens;
+    }
+    if (kept >= low && kept <= high) continue;
+    const bool more = kept > high;
+    const std::int64_t off = more ? kept - high : low - kept;
+    const std::string reason =
+        fmt::format("of row {} {} tokens are left, where {} must be", row, kept, more ? high : low);
+    if (off > 1) {
+      outcome.evidence.suspects.push_back(
+          {more ? "mask: too many tokens" : "mask: too few tokens", reason});
+    } else {
+      outcome.evidence.suspects.push_back(
+          {more ? "boundary of the mask: one token too many"
+                : "boundary of the mask: the boundary token is dropped",
+           reason});
+    }
+    return;
   }
 }
 
@@ -151,6 +208,9 @@ void compare_through_indices(const CheckInput& input, const Request& rows, const
     if (response.support_size[i] == size) continue;
     outcome.fail(fmt::format("{}: support size {} as output {}, and {} as output {}",
                              where(request, first, row), response.support_size[i], i, size, row));
+    outcome.evidence.suspects.push_back(
+        {"batches: indices",
+         "support sizes are those of other outputs, and right without indices"});
     return;
   }
   for (std::int64_t row = 0; row < rows.rows && !response.mask.empty(); ++row) {
@@ -159,6 +219,8 @@ void compare_through_indices(const CheckInput& input, const Request& rows, const
     if (std::equal(begin, begin + words, expected.mask.begin() + row * words)) continue;
     outcome.fail(fmt::format("{}: the mask is another one with indices and gaps between rows",
                              where(request, first, row)));
+    outcome.evidence.suspects.push_back(
+        {"batches: indices, or strides of results", "without them the masks are right"});
     return;
   }
 }
@@ -191,7 +253,12 @@ CheckOutcome check_mask(const CheckInput& input) {
       compare_with_tokens(request, response, first, row, outcome);
       ++outcome.rows;
     }
-    if (outcome.failed()) note_mask_mistakes(input, request, response, outcome);
+    if (outcome.failed()) {
+      note_mask_mistakes(input, request, response, outcome);
+      if (!outcome.evidence.boundary || !says_something(*outcome.evidence.boundary)) {
+        suspect_size(input, request, response, outcome);
+      }
+    }
     compare_through_indices(input, request, response, first, outcome);
   }
   expect_refusals(input, outcome);

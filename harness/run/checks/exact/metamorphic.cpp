@@ -8,6 +8,7 @@
 
 #include "harness/run/calls/random_words.h"
 #include "harness/run/checks/checks.h"
+#include "harness/run/evidence/token_suspects.h"
 
 namespace fairdraw::harness {
 namespace {
@@ -37,6 +38,7 @@ class Relations {
       const auto at = static_cast<std::size_t>(row);
       if (response.tokens[at] != expected.tokens[at]) {
         fail(name, request, row, "token", response.tokens[at], expected.tokens[at]);
+        note_no_token(response.tokens[at], changed.vocab, outcome_);
       } else if (response.statuses != expected.statuses) {
         outcome_.fail(fmt::format("{}: statuses differ", name));
       } else if (!expected.support_size.empty() &&

@@ -171,6 +171,51 @@ std::string compare_samples(const CheckInput& input, const Request& rows,
   return {};
 }
 
+// Which other value a wrong one is: off by more than rounding, it is not a matter of precision.
+void name_the_value(const Request& request, const Response& response, std::int64_t row,
+                    const RealRow& real, CheckOutcome& outcome) {
+  const auto near = [](double value, double other) {
+    return std::fabs(value - other) <= 1e-3 * std::max(1.0, std::fabs(other));
+  };
+  const auto suspect = [&outcome](const char* bug, const char* reason) {
+    outcome.evidence.suspects.push_back({fmt::format("log-probabilities: {}", bug), reason});
+  };
+  const auto vocab = static_cast<std::size_t>(request.vocab);
+  const auto& membership = real.distribution.membership;
+  if (!response.probs.empty()) {
+    const auto probs =
+        std::span(response.probs).subspan(static_cast<std::size_t>(row) * vocab, vocab);
+    bool right = true, unscaled = true, unfiltered = true;
+    for (std::size_t id = 0; id < vocab; ++id) {
+      const auto observed = static_cast<double>(probs[id]);
+      const bool in = membership[id] == Membership::in;
+      right = right && near(observed, in ? real.distribution.probability[id] : 0);
+      unscaled = unscaled && near(observed, in ? real.unfiltered[id] : 0);
+      unfiltered = unfiltered && near(observed, real.unfiltered[id]);
+    }
+    if (!right && unscaled) {
+      suspect("probabilities are not renormalised over the survivors",
+              "the row's are those before the filters, and 0 where these drop a token");
+    }
+    if (!right && unfiltered) {
+      suspect("probabilities are those before the filters", "the whole row is explained by that");
+    }
+    if (!right) return;
+  }
+  const std::int32_t token = response.tokens[static_cast<std::size_t>(row)];
+  if (response.logprob.empty() || token < 0 || token >= request.vocab) return;
+  const auto at = static_cast<std::size_t>(token);
+  const auto observed = static_cast<double>(response.logprob[static_cast<std::size_t>(row)]);
+  if (near(observed, std::log(real.unfiltered[at]))) return;
+  if (near(observed, 0)) {
+    suspect("0 for every token, or for some", "0 is reported, the logarithm of a certain token");
+  } else if (near(observed, std::log(real.distribution.probability[at]))) {
+    suspect("after the filters, where they belong before them", "the value is that one");
+  } else {
+    suspect("another value is reported", "it is off by far more than rounding");
+  }
+}
+
 }  // namespace
 
 CheckOutcome check_probabilities(const CheckInput& input) {
@@ -214,12 +259,17 @@ CheckOutcome check_probabilities(const CheckInput& input) {
                                  outcome);
       }
       if (wrong.empty()) continue;
+      name_the_value(request, response, row, real, outcome);
       return outcome.fail(fmt::format("row {} ({}): {}", first + row,
                                       describe(request.parameters[static_cast<std::size_t>(row)]),
                                       wrong));
     }
     const std::string wrong = compare_samples(input, request, distributions, bound, outcome);
-    if (!wrong.empty()) return outcome.fail(wrong);
+    if (!wrong.empty()) {
+      outcome.evidence.suspects.push_back({"log-probabilities: of other samples or outputs",
+                                           "one sample a row, in order, is right"});
+      return outcome.fail(wrong);
+    }
   }
   if (outcome.rows == 0) {
     return skipped("semantics " + input.semantics.name + " defines none of these rows");

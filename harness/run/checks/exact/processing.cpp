@@ -1,7 +1,8 @@
 // Logits processing: every mixture of its steps, in every form of histories, on good rows and bad.
 //
-// What it cannot see: a list that lies outside of its buffer (a plugin may crash of it), counts
-// beyond what a list holds, and steps in another order than fairdraw's, which it calls wrong.
+// What it cannot see: a list that lies outside of its buffer (a plugin may crash of it), and steps
+// in another order than fairdraw's, which it calls wrong. processing_batches.h has what takes whole
+// batches: large counts, padding, and requests that come and go.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,6 +13,8 @@
 #include "harness/inputs/processing_rows.h"
 #include "harness/run/calls/random_words.h"
 #include "harness/run/checks/checks.h"
+#include "harness/run/checks/exact/processing_batches.h"
+#include "harness/run/evidence/mask_suspects.h"
 
 namespace fairdraw::harness {
 namespace {
@@ -34,8 +37,9 @@ Request with_processing(const CheckInput& input, std::int64_t first, std::int64_
   return request;
 }
 
-// The same rows with the steps taken already, in float32, and nothing left to do.
-Request beforehand(const Request& request) {
+}  // namespace
+
+Request processed_beforehand(const Request& request) {
   Request plain = request;
   plain.dtype = DType::float32;
   for (std::int64_t row = 0; row < request.rows; ++row) {
@@ -48,6 +52,8 @@ Request beforehand(const Request& request) {
   return plain;
 }
 
+namespace {
+
 Request one_row(const Request& request, std::int64_t row) {
   const auto at = static_cast<std::size_t>(row);
   Request alone = request;
@@ -57,6 +63,7 @@ Request one_row(const Request& request, std::int64_t row) {
   alone.processing = {request.processing[at]};
   alone.seed = {request.seed[at]};
   alone.offset = {request.offset[at]};
+  alone.active.clear();
   if (!request.allowed.empty()) {
     const std::int64_t words = words_for(request.vocab);
     const auto begin = request.allowed.begin() + static_cast<std::ptrdiff_t>(row * words);
@@ -64,6 +71,52 @@ Request one_row(const Request& request, std::int64_t row) {
   }
   return alone;
 }
+
+// True where no token is right, or any is: a sampler without statuses may refuse a call for it.
+bool may_end_the_call(const CheckInput& input, const Request& plain, const Request& request,
+                      std::int64_t row) {
+  if (processed_row(request, row).status != RowStatus::ok) return true;
+  const reference::RealDistribution distribution = distribution_of(input, plain, row);
+  return !distribution.defined || distribution.must_fail;
+}
+
+}  // namespace
+
+Response run_processed(const CheckInput& input, const Request& request,
+                       const WantedResults& wanted) {
+  const SamplerDescription& sampler = input.sampler->description();
+  const WantedResults reports = reported(sampler, request, wanted);
+  Response response = run_request(*input.sampler, request, reports);
+  if (response.refused.empty() || sampler.reports_status) return response;
+  const Request plain = processed_beforehand(request);
+  std::vector<bool> asked;
+  for (std::int64_t row = 0; row < request.rows; ++row) {
+    const bool padding =
+        !request.active.empty() && request.active[static_cast<std::size_t>(row)] == 0;
+    asked.push_back(!padding && !may_end_the_call(input, plain, request, row));
+    if (!padding && !asked.back()) response.refused.clear();
+  }
+  if (!response.refused.empty()) return response;
+  // The others one by one.
+  response.tokens.clear();
+  response.mask.clear();
+  for (std::int64_t row = 0; row < request.rows; ++row) {
+    const auto words = static_cast<std::size_t>(reports.mask ? words_for(request.vocab) : 0);
+    if (!asked[static_cast<std::size_t>(row)]) {
+      response.tokens.push_back(-1);
+      response.mask.resize(response.mask.size() + words);
+      continue;
+    }
+    const Response alone =
+        run_request(*input.sampler, one_row(request, row), {.mask = reports.mask});
+    if (!alone.ran()) return alone;
+    response.tokens.push_back(alone.tokens.front());
+    response.mask.insert(response.mask.end(), alone.mask.begin(), alone.mask.end());
+  }
+  return response;
+}
+
+namespace {
 
 // --- Against the oracles -----------------------------------------------------------------------
 
@@ -124,11 +177,15 @@ std::string departure(const CheckInput& input, const Request& plain, const Respo
   return {};
 }
 
+}  // namespace
+
 std::string wrong_in(const CheckInput& input, const Request& request, const Request& plain,
                      const Response& response, std::int64_t row) {
   return input.exact() ? difference(request, response, row)
                        : departure(input, plain, response, row);
 }
+
+namespace {
 
 // Whether the row, alone and without one step, is right: then that step is the suspect.
 void name_the_step(const CheckInput& input, const Request& request, std::int64_t row,
@@ -150,24 +207,32 @@ void name_the_step(const CheckInput& input, const Request& request, std::int64_t
     step.leave_out(without.processing.front());
     const Response response = run_request(*input.sampler, without,
                                           reported(input.sampler->description(), without, kWanted));
-    if (!response.ran() || !wrong_in(input, without, beforehand(without), response, 0).empty()) {
+    if (!response.ran() ||
+        !wrong_in(input, without, processed_beforehand(without), response, 0).empty()) {
       continue;
     }
     outcome.evidence.suspects.push_back(
         {step.name, fmt::format("row {} is right without it", row)});
   }
+  if (!outcome.evidence.suspects.empty()) return;
+  const Request one = one_row(request, row);
+  const Response response =
+      run_request(*input.sampler, one, reported(input.sampler->description(), one, kWanted));
+  for (std::int64_t id = 0; response.ran() && !response.mask.empty() && id < one.vocab; ++id) {
+    if (!response.kept(0, one.vocab, id) || !is_banned(one, 0, id)) continue;
+    return note_ban(one, 0, id, "kept", outcome);
+  }
 }
 
 void compare_with_oracle(const CheckInput& input, const Request& request, std::int64_t first,
                          CheckOutcome& outcome) {
-  const Response response = run_request(*input.sampler, request,
-                                        reported(input.sampler->description(), request, kWanted));
+  const Response response = run_processed(input, request, kWanted);
   if (!response.ran()) {
     outcome.fail(response.trouble());
     return;
   }
   Request plain;
-  if (!input.exact()) plain = beforehand(request);
+  if (!input.exact()) plain = processed_beforehand(request);
   for (std::int64_t row = 0; row < request.rows; ++row) {
     ++outcome.draws;
     if (!input.exact() && processed_row(request, row).status != RowStatus::ok) continue;
@@ -297,7 +362,7 @@ void compare_relations(const CheckInput& input, const Request& request, CheckOut
   if (input.sampler->description().indices) {
     same("through indices", through_indices(request), /*reversed=*/true);
   }
-  if (input.exact()) same("rows processed beforehand", beforehand(request));
+  if (input.exact()) same("rows processed beforehand", processed_beforehand(request));
   Request neutral = request, none = request;
   for (RowProcessing& row : neutral.processing) {  // histories stay, and nothing follows from them
     const RowProcessing before = std::exchange(row, {});
@@ -332,6 +397,10 @@ void expect_statuses(const CheckInput& input, const Request& good, CheckOutcome&
     const RowStatus status = model_of(request, bad).status;
     const Response response = run_request(*input.sampler, request, wanted);
     ++outcome.measures["faults"];
+    const bool reports = !before.statuses.empty();
+    // Without statuses a call that holds such a row may be refused.
+    const bool refused = !reports && response.damage.empty() && !response.refused.empty();
+    if (refused && status != RowStatus::ok) continue;
     if (!response.ran() || !before.ran()) {
       outcome.fail(response.trouble() + before.trouble());
       return;
@@ -339,17 +408,17 @@ void expect_statuses(const CheckInput& input, const Request& good, CheckOutcome&
     for (std::int64_t row = 0; row < good.rows; ++row) {
       const auto at = static_cast<std::size_t>(row);
       const bool is_bad = row == bad;
-      const std::int32_t expected =
-          is_bad ? static_cast<std::int32_t>(status) : before.statuses[at];
       const bool fails = is_bad && status != RowStatus::ok;
-      if (response.statuses[at] == expected &&
-          (is_bad ? !fails || response.tokens[at] == -1
-                  : response.tokens[at] == before.tokens[at])) {
-        continue;
-      }
+      const std::int32_t expected = is_bad    ? static_cast<std::int32_t>(status)
+                                    : reports ? before.statuses[at]
+                                              : 0;
+      const bool right_token =
+          is_bad ? !fails || response.tokens[at] == -1 : response.tokens[at] == before.tokens[at];
+      if (right_token && (!reports || response.statuses[at] == expected)) continue;
       outcome.fail(fmt::format("fault {} in row {}: row {} has status {} and token {}, expected {}",
-                               fault, bad, row, response.statuses[at], response.tokens[at],
-                               to_string(static_cast<RowStatus>(expected))));
+                               fault, bad, row,
+                               reports ? std::to_string(response.statuses[at]) : "none",
+                               response.tokens[at], to_string(static_cast<RowStatus>(expected))));
       return;
     }
   }
@@ -380,10 +449,13 @@ CheckOutcome check_processing(const CheckInput& input) {
   if (!outcome.failed() && sampler.per_request_seeds) {
     compare_relations(input, with_processing(input, 0, related), outcome);
   }
-  const bool has_statuses = sampler.reports_status && input.semantics.name == "fairdraw";
-  if (!outcome.failed() && has_statuses && sampler.per_request_seeds) {
+  const bool own = input.semantics.name == "fairdraw";
+  if (!outcome.failed() && own && sampler.per_request_seeds) {
     expect_statuses(input, with_processing(input, 0, std::min<std::int64_t>(related, 5)), outcome);
   }
+  expect_large_counts(input, outcome);
+  expect_padding_passed_over(input, outcome);
+  expect_running_batch(input, outcome);
   if (!outcome.failed()) {
     outcome.message = fmt::format("{} rows, {} relations and {} kinds of bad values", outcome.rows,
                                   outcome.measures["relations"], outcome.measures["faults"]);

@@ -8,6 +8,7 @@
 #include "harness/run/calls/random_words.h"
 #include "harness/run/checks/checks.h"
 #include "harness/run/checks/exact/replay_relations.h"
+#include "harness/run/evidence/token_suspects.h"
 
 namespace fairdraw::harness {
 
@@ -84,6 +85,7 @@ Response Replay::expect_same(const std::string& name, const Request& request,
     outcome_.fail(fmt::format("{}: row {} ({}) gives token {} at position {}, and {} alone", name,
                               pick, describe(base_.parameters[static_cast<std::size_t>(pick)]),
                               response.tokens[at], at / samples, expected));
+    note_no_token(response.tokens[at], base_.vocab, outcome_);
     break;
   }
   return response;

@@ -9,6 +9,7 @@
 
 #include "harness/run/calls/random_words.h"
 #include "harness/run/checks/checks.h"
+#include "harness/run/evidence/token_suspects.h"
 #include "reference/float32_bound.h"
 
 namespace fairdraw::harness {
@@ -158,6 +159,7 @@ CheckOutcome check_scripted(const CheckInput& input) {
       outcome.evidence.observed = fmt::format("token {} for the word {:#018x}", token, words[i]);
       outcome.evidence.expected = fmt::format("token {}", expected);
       outcome.evidence.smallest = fmt::format("one draw from one row of {} tokens", rows.vocab);
+      note_no_token(token, rows.vocab, outcome);
       return outcome.fail(fmt::format(
           "row {} ({}), word {:#018x}: token {}, {} {}", row,
           describe(rows.parameters[static_cast<std::size_t>(row)]), words[i], token,

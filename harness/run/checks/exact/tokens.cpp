@@ -5,6 +5,7 @@
 
 #include "harness/run/calls/random_words.h"
 #include "harness/run/checks/checks.h"
+#include "harness/run/evidence/mask_suspects.h"
 #include "harness/run/evidence/pictures.h"
 #include "harness/run/evidence/token_suspects.h"
 
@@ -228,6 +229,8 @@ void expect_in_support(const CheckInput& input, const Request& request,
         for (BoundaryToken& entry : outcome.evidence.boundary->tokens) {
           if (entry.token == static_cast<std::uint64_t>(response.tokens[i])) entry.drawn = 1;
         }
+        note_own_mask(input, request, row, *outcome.evidence.boundary);
+        note_ban(request, row, response.tokens[i], "drawn", outcome);
       }
       return;
     }
@@ -311,6 +314,13 @@ CheckOutcome check_support(const CheckInput& input) {
     for (std::int64_t row = 0; row < rows.rows; ++row)
       distributions.push_back(distribution_of(input, rows, row));
     expect_in_support(input, request, distributions, "", first, outcome);
+    // Neither outputs nor samples of a row: more calls of it.
+    Request again = rows;
+    const bool one_each = !sampler.indices && !sampler.num_samples;
+    for (std::int64_t call = 1; one_each && call < draws_per_row(input); ++call) {
+      for (std::uint64_t& offset : again.offset) ++offset;
+      expect_in_support(input, again, distributions, "", first, outcome);
+    }
     if (first == 0) compare_layouts(input, rows, distributions, first, outcome);
     outcome.rows += static_cast<std::uint64_t>(rows.rows);
   }

@@ -214,6 +214,7 @@ void add_around(std::uint64_t word, std::vector<std::uint64_t>& words) {
 void compare_scripted(const CheckInput& input, const ChainRequest& base, CheckOutcome& outcome) {
   const std::uint64_t ones = ~std::uint64_t{0};
   ChainRequest all;
+  all.dtype = base.dtype;
   all.num_draft_tokens = 1;
   all.vocab = base.vocab;
   all.seed_is_scalar = true;
@@ -283,6 +284,7 @@ CheckOutcome check_chain(const CheckInput& input) {
   if (!input.exact() && !sampler.per_request_seeds) {
     return skipped("neither claims the exact integer arithmetic nor has per-request seeds");
   }
+  if (const std::string lacks = missing_chain_dtype(input); !lacks.empty()) return skipped(lacks);
   CheckOutcome outcome;
   const std::int64_t a_call = std::max<std::int64_t>(1, input.rows / (kMaxDrafts + 1));
   std::int64_t first = 0;

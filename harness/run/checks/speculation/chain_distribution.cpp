@@ -11,17 +11,23 @@
 //   second      the pair of drafted tokens if both are accepted, else (x, y) with y what came
 //               after an accepted x, else a rest: min(p, q)(x) * the recovery table of position 1;
 //   bonus       the pair (second drafted token, bonus token) of full chains, else a rest;
-//   neighbours  the first tokens of two chains that are neighbours in the batch: p(x) p(y).
+//   neighbours  the first tokens of two chains that are neighbours in the batch: p(x) p(y);
+//   next_call   what a chain's next call gives first, by the last token of this one (next_calls.h).
 // Pairs that the same random word decided are not independent, and leave recovery (acceptance and
-// recovery), second (positions), bonus (acceptance and bonus) or neighbours (chains).
+// recovery), second (positions), bonus (acceptance and bonus), neighbours (chains) or next_call.
+// Tables of recovery, second and bonus are of the token-wise rule. Of a sampler that does not
+// declare it the tables are those of emitted_sequences.h, and next_call.
+// Rows of 16 bits are judged twice: the source's, and rows that draft and target give almost alike
+// (close_rows.h).
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "harness/run/calls/random_words.h"
-#include "harness/run/checks/checks.h"
 #include "harness/run/checks/speculation/chain_rows.h"
-#include "harness/run/checks/speculation/chain_tables.h"
+#include "harness/run/checks/speculation/close_rows.h"
+#include "harness/run/checks/speculation/speculation_distributions.h"
+#include "harness/run/checks/statistical/small_mistakes.h"
 #include "harness/run/evidence/pictures.h"
 #include "harness/statistics/statistics.h"
 
@@ -29,68 +35,95 @@ namespace fairdraw::harness {
 namespace {
 
 constexpr std::size_t kDrafts = 2;
-constexpr std::int64_t kChainsPerCall = 4096;
-constexpr double kTables = 5, kBinomials = 2;
+constexpr std::size_t kBinomials = 2;
+// Numbers of the tables of the token-wise rule.
+constexpr std::size_t kFirst = 0, kRecovery = 1, kSecond = 2, kBonus = 3, kNeighbours = 4;
 
 struct Rows {
+  const char* suffix;  // of the tables' names
+  DType dtype;
   std::vector<std::vector<float>> draft, target;
   std::vector<reference::IntegerRow> draft_model, target_model;
   std::vector<Distribution> target_distribution;
 };
 
 // Row 0 of each is the source's first. Every third token of the draft is one that it never drafts,
-// and every fourth of the target one that may not come.
-Rows rows_of(const CheckInput& input) {
+// and every fourth of the target one that may not come. `close`: two positions of close rows.
+Rows rows_of(const CheckInput& input, bool close) {
   Rows rows;
+  rows.suffix = close ? "_close" : "";
+  rows.dtype = input.logits->dtype();
   for (std::size_t i = 0; i <= kDrafts; ++i) {
     std::vector<float> target = chain_row(input, static_cast<std::int64_t>(2 * i));
-    for (std::size_t id = i; id < target.size(); id += 4) target[id] = 0;
+    std::vector<float> draft = chain_row(input, static_cast<std::int64_t>(2 * i + 1));
+    if (close && i < kDrafts) {
+      CloseRows pair =
+          i == 0 ? close_ratio(target, rows.dtype) : close_residual(target, rows.dtype);
+      target = std::move(pair.target);
+      draft = std::move(pair.draft);
+    } else {
+      for (std::size_t id = i; id < target.size(); id += 4) target[id] = 0;
+      for (std::size_t id = i + 1; id < draft.size(); id += 3) draft[id] = 0;
+    }
     rows.target.push_back(std::move(target));
     rows.target_model.push_back(reference::integer_model_from_probs(rows.target.back(), {}));
     rows.target_distribution.push_back(distribution_of_row(rows.target_model.back()));
     if (i == kDrafts) break;
-    std::vector<float> draft = chain_row(input, static_cast<std::int64_t>(2 * i + 1));
-    for (std::size_t id = i + 1; id < draft.size(); id += 3) draft[id] = 0;
     rows.draft.push_back(std::move(draft));
     rows.draft_model.push_back(reference::integer_model_from_probs(rows.draft.back(), {}));
   }
   return rows;
 }
 
-class ChainDistribution {
+class ChainDistribution : public DistributionTables {
  public:
   ChainDistribution(const CheckInput& input, Rows rows)
       : input_(input),
         rows_(std::move(rows)),
         width_(rows_.target_distribution[0].size()),
         position_{Position(rows_.target_model[0], rows_.draft_model[0]),
-                  Position(rows_.target_model[1], rows_.draft_model[1])},
-        first_("first", width_),
-        recovery_("recovery", width_),
-        second_("second", width_),
-        bonus_("bonus", width_),
-        neighbours_("neighbours", width_) {
+                  Position(rows_.target_model[1], rows_.draft_model[1])} {
+    if (NextCalls::follows(input, 0, false)) {
+      next_.emplace(rows_.suffix, kDrafts, rows_.target_distribution[0],
+                    is_token_wise(input) ? &position_[0] : nullptr);
+    }
+    if (!is_token_wise(input)) {
+      sequences_.emplace(rows_.suffix, width_, [this](std::span<const std::int32_t> prefix) {
+        return rows_.target_distribution[prefix.size()];
+      });
+      if (input.sampler->description().acceptance_rule == AcceptanceRule::block) {
+        block_.emplace(
+            std::string("block_acceptance") + rows_.suffix, rows_.target_distribution[0],
+            [this](std::size_t) { return rows_.target_distribution[1]; },
+            distribution_of_row(rows_.draft_model[0]), distribution_of_row(rows_.draft_model[1]));
+      }
+      return;
+    }
+    for (const char* name : {"first", "recovery", "second", "bonus", "neighbours"}) {
+      tables_.emplace_back(std::string(name) + rows_.suffix, width_);
+    }
+    Table &first = table(kFirst), &recovery = table(kRecovery), &second = table(kSecond),
+          &bonus = table(kBonus), &neighbours = table(kNeighbours);
     const Position& one = position_[0];
     const Position& two = position_[1];
     const Distribution& p = rows_.target_distribution[0];
     for (std::size_t x = 0; x < width_; ++x) {
-      first_.expect(first_.single(x), p[x]);
-      recovery_.expect(recovery_.single(x), one.accepted[x]);
+      first.expect(first.single(x), p[x]);
+      recovery.expect(recovery.single(x), one.accepted[x]);
       for (std::size_t y = 0; y < width_; ++y) {
-        recovery_.expect(recovery_.pair(x, y), one.rejected[x] * one.recovered[y]);
-        second_.expect(second_.pair(x, y), one.accepted[x] * rows_.target_distribution[1][y]);
-        bonus_.expect(bonus_.pair(x, y),
-                      one.acceptance * two.accepted[x] * rows_.target_distribution[2][y]);
-        neighbours_.expect(neighbours_.pair(x, y), p[x] * p[y]);
+        recovery.expect(recovery.pair(x, y), one.rejected[x] * one.recovered[y]);
+        second.expect(second.pair(x, y), one.accepted[x] * rows_.target_distribution[1][y]);
+        bonus.expect(bonus.pair(x, y),
+                     one.acceptance * two.accepted[x] * rows_.target_distribution[2][y]);
+        neighbours.expect(neighbours.pair(x, y), p[x] * p[y]);
       }
     }
-    second_.expect_rest();
-    bonus_.expect_rest();
+    second.expect_rest();
+    bonus.expect_rest();
   }
 
-  std::uint32_t largest_table() const {
-    return std::max(
-        {first_.cells(), recovery_.cells(), second_.cells(), bonus_.cells(), neighbours_.cells()});
+  std::size_t judgements() const {
+    return DistributionTables::judgements() + (tables_.empty() ? 0 : kBinomials);
   }
 
   // One call. Drafted tokens come from words of our own, from those that the specification keeps
@@ -98,10 +131,11 @@ class ChainDistribution {
   // draws them: acceptance must not depend on any.
   void draw(std::int64_t count, std::uint64_t call, CheckOutcome& outcome) {
     ChainRequest request;
+    request.dtype = rows_.dtype;
     request.batch = count;
     request.num_draft_tokens = kDrafts;
     request.vocab = static_cast<std::int64_t>(width_);
-    const std::uint64_t seed = mixed(input_.seed, call);
+    const std::uint64_t seed = mixed(input_.seed, *rows_.suffix == 0 ? call : ~call);
     const SamplerDescription& sampler = input_.sampler->description();
     request.seed_is_scalar = !sampler.per_request_seeds || call % 4 == 3;
     const std::size_t seeds = request.seed_is_scalar ? 1 : static_cast<std::size_t>(count);
@@ -125,18 +159,19 @@ class ChainDistribution {
       outcome.fail(response.trouble());
       return;
     }
-    classify(request, response, outcome);
+    classify(request, response, call, outcome);
+    if (outcome.failed() || !NextCalls::follows(input_, call, request.seed_is_scalar)) return;
+    follow(std::move(request), response, call, outcome);
   }
 
-  void judge(CheckOutcome& outcome) const {
-    const double level = input_.false_fail_rate / (kTables + kBinomials);
-    for (const Table* table : {&first_, &recovery_, &second_, &bonus_, &neighbours_}) {
-      table->judge(level, outcome);
-    }
-    const auto rate = [&](const char* name, std::uint64_t count, double probability) {
+  void judge(double level, CheckOutcome& outcome) const {
+    DistributionTables::judge(level, outcome);
+    if (tables_.empty()) return;
+    const auto rate = [&](const char* of, std::uint64_t count, double probability) {
+      const std::string name = std::string(of) + rows_.suffix;
       const double p_value = statistics::binomial_p_value(count, chains_, probability);
       outcome.spend(level);
-      outcome.measures[std::string(name) + "_p_value"] = p_value;
+      outcome.measures[name + "_p_value"] = p_value;
       note_decisive(name, p_value, level, outcome);
       if (p_value >= level) return;
       outcome.fail(fmt::format("{}: {} of {} chains, expected {:.1f} (p {:.2e}, level {:.1e})",
@@ -145,6 +180,20 @@ class ChainDistribution {
     };
     rate("acceptance", emitted_some_, position_[0].acceptance);
     rate("second_acceptance", second_passed_, position_[1].acceptance);
+  }
+
+  // Acceptance of the first position, where p / q is taken a thousandth too large: a token whose
+  // p is below its q is accepted with probability min(1, 1.001 p / q).
+  void weigh_small_mistakes(double level, std::size_t rows, CheckOutcome& outcome) const {
+    const Position& one = position_[0];
+    CountedSet acceptance{one.acceptance, 0};
+    for (std::size_t x = 0; x < width_; ++x) {
+      const double drafted = one.accepted[x] + one.rejected[x];  // q
+      acceptance.mistaken +=
+          one.rejected[x] > 0 ? std::min(drafted, 1.001 * one.accepted[x]) : one.accepted[x];
+    }
+    note_small_mistake("acceptance probabilities times 1.001", std::span(&acceptance, 1), level,
+                       rows, outcome);
   }
 
  private:
@@ -168,6 +217,7 @@ class ChainDistribution {
     if (!sampler.from_probs || !sampler.randomness.purposes) return;
     for (std::size_t i = 0; i < kDrafts; ++i) {
       Request request;
+      request.dtype = chains.dtype;
       request.input = RowInput::probabilities;
       request.rows = chains.batch;
       request.vocab = chains.vocab;
@@ -193,47 +243,88 @@ class ChainDistribution {
     }
   }
 
-  void classify(const ChainRequest& request, const ChainResponse& response, CheckOutcome& outcome) {
+  void classify(const ChainRequest& request, const ChainResponse& response, std::uint64_t call,
+                CheckOutcome& outcome) {
     std::int64_t before = -1;  // first token of the chain before, in pairs
     for (std::size_t b = 0; b < static_cast<std::size_t>(request.batch); ++b) {
       const std::int32_t* const tokens = response.tokens.data() + b * (kDrafts + 1);
       const std::int32_t* const drafted = request.draft_tokens.data() + b * kDrafts;
       const std::int32_t emitted = response.emitted[b];
-      if (!well_formed(request, tokens, drafted, emitted, response.accepted[b])) {
-        outcome.fail(fmt::format(
-            "a chain drafted {} {} and gave {} {} {} with {} emitted and {} accepted", drafted[0],
-            drafted[1], tokens[0], tokens[1], tokens[2], emitted, response.accepted[b]));
-        return;
-      }
+      if (!expect_well_formed(request, response, b, outcome)) return;
       ++chains_;
       ++outcome.draws;
+      if (sequences_) {
+        count_sequence(input_, emitted_tokens(tokens, emitted), call, static_cast<std::int64_t>(b));
+        if (block_) block_->count(static_cast<std::size_t>(emitted), drafted[0]);
+        continue;
+      }
       const auto at = [](std::int32_t token) { return static_cast<std::size_t>(token); };
-      first_.count(first_.single(at(tokens[0])));
-      recovery_.count(emitted > 0 ? recovery_.single(at(tokens[0]))
-                                  : recovery_.pair(at(drafted[0]), at(tokens[0])));
-      second_.count(emitted > 0 ? second_.pair(at(tokens[0]), at(tokens[1])) : second_.rest());
-      bonus_.count(emitted == 2 ? bonus_.pair(at(tokens[1]), at(tokens[2])) : bonus_.rest());
+      table(kFirst).count(table(kFirst).single(at(tokens[0])));
+      table(kRecovery).count(emitted > 0 ? table(kRecovery).single(at(tokens[0]))
+                                         : table(kRecovery).pair(at(drafted[0]), at(tokens[0])));
+      table(kSecond).count(emitted > 0 ? table(kSecond).pair(at(tokens[0]), at(tokens[1]))
+                                       : table(kSecond).rest());
+      table(kBonus).count(emitted == 2 ? table(kBonus).pair(at(tokens[1]), at(tokens[2]))
+                                       : table(kBonus).rest());
       if (emitted > 0) ++emitted_some_;
       // Positions after a rejection are tested too; well_formed() leaves 0 or 1 here.
       second_passed_ += static_cast<std::uint64_t>(response.accepted[b] - (emitted > 0 ? 1 : 0));
       if (before >= 0) {
-        neighbours_.count(neighbours_.pair(static_cast<std::size_t>(before), at(tokens[0])));
+        table(kNeighbours)
+            .count(table(kNeighbours).pair(static_cast<std::size_t>(before), at(tokens[0])));
         before = -1;
       } else {
         before = tokens[0];
       }
     }
+    if (sequences_) sequences_->end_of_call();
+  }
+
+  // The call after `request`, which gave `response`: the same rows, other drafts.
+  void follow(ChainRequest request, const ChainResponse& response, std::uint64_t call,
+              CheckOutcome& outcome) {
+    for (std::size_t b = 0; b < response.emitted.size(); ++b) {
+      request.offset[b] += NextCalls::advance(input_, kDrafts, response.emitted[b]);
+      for (std::size_t i = 0; i < kDrafts; ++i) {
+        const std::uint64_t word = NextCalls::draft_word(input_, call, b * kDrafts + i);
+        request.draft_tokens[b * kDrafts + i] = rows_.draft_model[i].token_for(word);
+      }
+    }
+    const ChainResponse next = run_chain_request(*input_.sampler, request);
+    if (!next.ran()) {
+      outcome.fail(next.trouble());
+      return;
+    }
+    for (std::size_t b = 0; b < next.emitted.size(); ++b) {
+      const std::int32_t* const tokens = next.tokens.data() + b * (kDrafts + 1);
+      const std::int32_t emitted = next.emitted[b], last = response.emitted[b];
+      if (!expect_well_formed(request, next, b, outcome)) return;
+      ++outcome.draws;
+      next_->count(last, response.tokens[b * (kDrafts + 1) + static_cast<std::size_t>(last)],
+                   tokens[0], emitted > 0);
+    }
+  }
+
+  bool expect_well_formed(const ChainRequest& request, const ChainResponse& response, std::size_t b,
+                          CheckOutcome& outcome) const {
+    const std::int32_t* const tokens = response.tokens.data() + b * (kDrafts + 1);
+    const std::int32_t* const drafted = request.draft_tokens.data() + b * kDrafts;
+    const std::int32_t emitted = response.emitted[b], accepted = response.accepted[b];
+    if (well_formed(request, tokens, drafted, emitted, accepted)) return true;
+    outcome.fail(
+        fmt::format("a chain drafted {} {} and gave {} {} {} with {} emitted and {} accepted",
+                    drafted[0], drafted[1], tokens[0], tokens[1], tokens[2], emitted, accepted));
+    return false;
   }
 
   // Emitted drafts come first, then one token of the target, then nothing. Positions after the
-  // first rejection may still pass their own test.
-  static bool well_formed(const ChainRequest& request, const std::int32_t* tokens,
-                          const std::int32_t* drafted, std::int32_t emitted,
-                          std::int32_t accepted) {
+  // first rejection may still pass their own test, where the rule gives them one.
+  bool well_formed(const ChainRequest& request, const std::int32_t* tokens,
+                   const std::int32_t* drafted, std::int32_t emitted, std::int32_t accepted) const {
     if (emitted < 0 || emitted > static_cast<std::int32_t>(kDrafts)) return false;
-    if (accepted < emitted || accepted > static_cast<std::int32_t>(kDrafts)) return false;
-    if (emitted < static_cast<std::int32_t>(kDrafts) &&
-        accepted == static_cast<std::int32_t>(kDrafts)) {
+    if (!sequences_ && (accepted < emitted || accepted > static_cast<std::int32_t>(kDrafts) ||
+                        (emitted < static_cast<std::int32_t>(kDrafts) &&
+                         accepted == static_cast<std::int32_t>(kDrafts)))) {
       return false;
     }
     for (std::int32_t i = 0; i <= static_cast<std::int32_t>(kDrafts); ++i) {
@@ -248,7 +339,6 @@ class ChainDistribution {
   Rows rows_;
   std::size_t width_;
   Position position_[kDrafts];
-  Table first_, recovery_, second_, bonus_, neighbours_;
   std::uint64_t chains_ = 0, emitted_some_ = 0, second_passed_ = 0;
 };
 
@@ -257,31 +347,19 @@ class ChainDistribution {
 CheckOutcome check_chain_distribution(const CheckInput& input) {
   const SamplerDescription& sampler = input.sampler->description();
   if (!sampler.chains) return skipped("verifies no drafted chains");
-  ChainDistribution distribution(input, rows_of(input));
-  CheckOutcome outcome;
-  // The widest table decides; neighbours has half of the draws, and the fewest of all.
-  outcome.min_discrepancy =
-      statistics::g_min_discrepancy(input.draws / 2, distribution.largest_table(),
-                                    input.false_fail_rate / (kTables + kBinomials), kFalsePassRate);
-  if (*outcome.min_discrepancy > input.declared_discrepancy) {
-    CheckOutcome weak = underpowered(
-        fmt::format("{} chains find a total variation of {:.4f}, the case states {:.4f}",
-                    input.draws, *outcome.min_discrepancy, input.declared_discrepancy));
-    weak.min_discrepancy = outcome.min_discrepancy;
-    return weak;
-  }
-  outcome.rows = 2 * kDrafts + 1;
-  outcome.measures["alpha"] = input.false_fail_rate;
-  const auto chains = static_cast<std::int64_t>(input.draws);
-  for (std::int64_t done = 0, call = 0; done < chains && !outcome.failed();
-       done += kChainsPerCall, ++call) {
-    distribution.draw(std::min(kChainsPerCall, chains - done), static_cast<std::uint64_t>(call),
-                      outcome);
-  }
-  if (!outcome.failed()) distribution.judge(outcome);
-  if (!outcome.failed()) {
-    outcome.message = fmt::format(
-        "{} chains have the target's distribution, token by token and in pairs", outcome.draws);
+  if (const std::string lacks = missing_chain_dtype(input); !lacks.empty()) return skipped(lacks);
+  std::vector<ChainDistribution> distributions;
+  const bool narrow = input.logits->dtype() != DType::float32;
+  distributions.reserve(narrow ? 2 : 1);
+  distributions.emplace_back(input, rows_of(input, false));
+  if (narrow) distributions.emplace_back(input, rows_of(input, true));
+  CheckOutcome outcome = judge_distributions(
+      input, distributions, static_cast<std::int64_t>(2 * kDrafts + 1) * std::ssize(distributions),
+      "{} chains have the target's distribution, token by token and in pairs");
+  if (!outcome.failed() && is_token_wise(input)) {
+    const std::size_t judgements = distributions.front().judgements() * distributions.size();
+    distributions.front().weigh_small_mistakes(
+        input.false_fail_rate / static_cast<double>(judgements), distributions.size(), outcome);
   }
   return outcome;
 }

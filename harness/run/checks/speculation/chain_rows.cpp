@@ -81,7 +81,8 @@ void mutate(ChainRequest& request, std::int64_t chain, const CounterRandom& rand
       values[place] = kInfinity;
       break;
     case 2:
-      values[place] = -std::numeric_limits<float>::denorm_min();
+      values[place] = request.dtype == DType::float32 ? -std::numeric_limits<float>::denorm_min()
+                                                      : -0x1p-24F;  // both 16-bit types have it
       break;
     default:
       std::fill_n(values.begin() + static_cast<std::ptrdiff_t>(begin), vocab, 0.0F);
@@ -105,13 +106,22 @@ std::vector<float> chain_row(const CheckInput& input, std::int64_t number) {
   std::vector<float> row(static_cast<std::size_t>(input.logits->vocab()));
   input.logits->fill(input.first_row + number, row);
   const auto at = static_cast<std::size_t>(number) % input.parameters.size();
-  to_probabilities(row, input.parameters[at].temperature, DType::float32);
+  to_probabilities(row, input.parameters[at].temperature, input.logits->dtype());
   return row;
+}
+
+std::string missing_chain_dtype(const CheckInput& input) {
+  const SamplerDescription& sampler = input.sampler->description();
+  const DType dtype = input.logits->dtype();
+  if (dtype == DType::float16 && !sampler.float16) return "takes no float16";
+  if (dtype == DType::bfloat16 && !sampler.bfloat16) return "takes no bfloat16";
+  return {};
 }
 
 ChainRequest make_chains(const CheckInput& input, std::int64_t first, std::int64_t count,
                          std::int64_t n) {
   ChainRequest request;
+  request.dtype = input.logits->dtype();
   request.batch = count;
   request.num_draft_tokens = n;
   request.vocab = input.logits->vocab();
@@ -128,7 +138,8 @@ ChainRequest make_chains(const CheckInput& input, std::int64_t first, std::int64
           certain ? one_hot(vocab, position.below(vocab, 1)) : chain_row(input, row);
       request.target_probs.insert(request.target_probs.end(), target.begin(), target.end());
       if (i == n) break;
-      const std::vector<float> draft = draft_row(input, target, row + 1, position.substream(1));
+      std::vector<float> draft = draft_row(input, target, row + 1, position.substream(1));
+      for (float& p : draft) p = rounded_to(request.dtype, p);
       request.draft_probs.insert(request.draft_probs.end(), draft.begin(), draft.end());
       request.draft_tokens.push_back(draft_token(draft, position.substream(2)));
     }
@@ -164,6 +175,7 @@ reference::ChainOutcome expected_chain(const ChainRequest& request, std::int64_t
 
 ChainRequest pick_chains(const ChainRequest& request, const std::vector<std::int64_t>& picks) {
   ChainRequest picked;
+  picked.dtype = request.dtype;
   picked.batch = static_cast<std::int64_t>(picks.size());
   picked.num_draft_tokens = request.num_draft_tokens;
   picked.vocab = request.vocab;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "harness/run/checks/check.h"
@@ -17,7 +18,10 @@ namespace fairdraw::harness {
 ChainRequest make_chains(const CheckInput& input, std::int64_t first, std::int64_t count,
                          std::int64_t n);
 
-/// Row `number` of the source, as probabilities [vocab].
+/// Why chains of the source's dtype are not asked of the sampler; empty: they are.
+std::string missing_chain_dtype(const CheckInput& input);
+
+/// Row `number` of the source, as probabilities [vocab] of its dtype.
 std::vector<float> chain_row(const CheckInput& input, std::int64_t number);
 
 /// What the integer model says of chain `chain`, from the request's words or those of its seeds.

@@ -29,15 +29,16 @@ std::uint32_t Table::cells() const {
 }
 
 void Table::judge(double level, CheckOutcome& outcome) const {
+  if (counts_.empty()) return;  // of what never came to be asked
   std::vector<std::uint64_t> counts;
   Distribution distribution;
   double sum = 0;
   for (std::size_t cell = 0; cell < probability_.size(); ++cell) {
     if (probability_[cell] > 0) {
-      counts.push_back(counts_.empty() ? 0 : counts_[cell]);
+      counts.push_back(counts_[cell]);
       distribution.push_back(probability_[cell]);
       sum += probability_[cell];
-    } else if (!counts_.empty() && counts_[cell] > 0) {
+    } else if (counts_[cell] > 0) {
       outcome.fail(fmt::format("{}: {} came {} times and has probability 0", name_, name_of(cell),
                                counts_[cell]));
       return;

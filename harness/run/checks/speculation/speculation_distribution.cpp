@@ -11,9 +11,13 @@
 //   second      the two first tokens where the first is a draft, else a rest: J_0(x, x) p_1(y);
 //   behind      the same as `step` at position 1, where the first draft is accepted, else a rest;
 //   bonus       the second draft and the bonus token where both are accepted, else a rest;
-//   neighbours  the first tokens of two requests that are neighbours in the batch: p_0(x) p_0(y).
+//   neighbours  the first tokens of two requests that are neighbours in the batch: p_0(x) p_0(y);
+//   next_call   what a request's next call gives first, by the last token of this one
+//               (next_calls.h); of rows without processing, because a history would have gone on.
 // With logits processing a row depends on the drafts before it: the tables sum over them.
-// Random words that are shared between purposes, positions or requests leave some of these.
+// All but `first`, `neighbours` and `next_call` are of the token-wise rule. Of a sampler that does
+// not declare it the tables are those of emitted_sequences.h, and `next_call`. Random words that
+// are shared between purposes, positions or requests leave some of these.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,9 +32,7 @@ namespace fairdraw::harness {
 namespace {
 
 constexpr std::int64_t kDrafts = 2;
-constexpr std::size_t kTables = 6;
 constexpr DraftLaw kDistributions[] = {DraftLaw::none, DraftLaw::probs, DraftLaw::logits};
-constexpr double kStatistics = static_cast<double>(kTables * std::size(kDistributions));
 
 // A row's distribution without the weights that its filters drop.
 reference::IntegerRow filtered(const DistributionRow& row) {
@@ -73,10 +75,21 @@ class SpeculationDistribution : public DistributionTables {
       : input_(input), distribution_(distribution) {
     width_ = static_cast<std::size_t>(input.logits->vocab());
     make_rows();
+    constexpr const char* kNames[] = {"_unknown", "_probs", "_logits"};
+    const std::string suffix = kNames[static_cast<std::size_t>(distribution)];
+    if (input.processing.empty() && NextCalls::follows(input, 0, false)) {
+      const reference::IntegerRow first = filtered(target_.front());
+      const Position rule(first, draft_model_.front());
+      const bool is_known = distribution != DraftLaw::none && is_token_wise(input);
+      next_.emplace(suffix, std::size_t{kDrafts}, distribution_of_row(first),
+                    is_known ? &rule : nullptr);
+    }
+    if (!is_token_wise(input)) {
+      expect_sequences(suffix);
+      return;
+    }
     for (const char* name : {"first", "step", "second", "behind", "bonus", "neighbours"}) {
-      constexpr const char* kNames[] = {"_unknown", "_probs", "_logits"};
-      tables_.emplace_back(std::string(name) + kNames[static_cast<std::size_t>(distribution)],
-                           width_);
+      tables_.emplace_back(name + suffix, width_);
     }
     expect_distributions();
     for (const std::size_t open : {2U, 3U, 4U}) table(open).expect_rest();
@@ -84,6 +97,7 @@ class SpeculationDistribution : public DistributionTables {
 
   void draw(std::int64_t count, std::uint64_t call, CheckOutcome& outcome) {
     SpeculationRequest request;
+    request.dtype = input_.logits->dtype();
     request.batch = count;
     request.max_draft = kDrafts;
     request.vocab = static_cast<std::int64_t>(width_);
@@ -114,10 +128,30 @@ class SpeculationDistribution : public DistributionTables {
       outcome.fail(response.trouble());
       return;
     }
-    classify(request, response, outcome);
+    classify(request, response, call, outcome);
+    if (outcome.failed() || !next_) return;
+    if (NextCalls::follows(input_, call, request.seed_is_scalar)) {
+      follow(std::move(request), response, call, outcome);
+    }
   }
 
  private:
+  void expect_sequences(const std::string& suffix) {
+    const auto row_after = [this](std::span<const std::int32_t> prefix) {
+      return distribution_of_row(filtered(behind(prefix.size(), {prefix.begin(), prefix.end()})));
+    };
+    sequences_.emplace(suffix, width_, row_after);
+    const bool is_block = input_.sampler->description().acceptance_rule == AcceptanceRule::block;
+    if (!is_block || distribution_ == DraftLaw::none) return;
+    block_.emplace(
+        "block_acceptance" + suffix, row_after({}),
+        [&row_after](std::size_t drafted) {
+          const std::int32_t prefix[] = {static_cast<std::int32_t>(drafted)};
+          return row_after(prefix);
+        },
+        distribution_of_row(draft_model_[0]), distribution_of_row(draft_model_[1]));
+  }
+
   // Row i after the drafts before it.
   DistributionRow behind(std::size_t i, const std::vector<std::int32_t>& prefix) const {
     DistributionRow row = target_[i];
@@ -185,7 +219,7 @@ class SpeculationDistribution : public DistributionTables {
       draft.parameters.temperature = 1.5F;
       draft.parameters.top_p = 0.95F;
       if (distribution_ == DraftLaw::probs) {
-        to_probabilities(draft.values, 1, DType::float32);
+        to_probabilities(draft.values, 1, input_.logits->dtype());
         draft.from_probs = true;
         draft.parameters = {};
       }
@@ -207,18 +241,19 @@ class SpeculationDistribution : public DistributionTables {
   }
 
   void classify(const SpeculationRequest& request, const SpeculationResponse& response,
-                CheckOutcome& outcome) {
+                std::uint64_t call, CheckOutcome& outcome) {
     std::int64_t before = -1;
     for (std::int64_t b = 0; b < request.batch; ++b) {
       const std::int32_t* const tokens = response.tokens.data() + b * (kDrafts + 1);
       const std::int32_t* const drafted = request.draft_tokens.data() + b * kDrafts;
       const std::int32_t stand = response.accepted[static_cast<std::size_t>(b)];
-      if (!well_formed(tokens, drafted, stand)) {
-        outcome.fail(fmt::format("a request drafted {} {} and got {} {} {} with {} accepted",
-                                 drafted[0], drafted[1], tokens[0], tokens[1], tokens[2], stand));
-        return;
-      }
+      if (!expect_well_formed(tokens, drafted, stand, outcome)) return;
       ++outcome.draws;
+      if (sequences_) {
+        count_sequence(input_, emitted_tokens(tokens, stand), call, b);
+        if (block_) block_->count(static_cast<std::size_t>(stand), drafted[0]);
+        continue;
+      }
       const auto at = [](std::int32_t token) { return static_cast<std::size_t>(token); };
       const auto joint = [&](Table& table, std::size_t i) {
         const bool stands = stand > static_cast<std::int32_t>(i);
@@ -243,6 +278,45 @@ class SpeculationDistribution : public DistributionTables {
         before = tokens[0];
       }
     }
+    if (sequences_) sequences_->end_of_call();
+  }
+
+  // The call after `request`, which gave `response`: the same rows, other drafts.
+  void follow(SpeculationRequest request, const SpeculationResponse& response, std::uint64_t call,
+              CheckOutcome& outcome) {
+    for (std::size_t b = 0; b < response.accepted.size(); ++b) {
+      request.offset[b] += NextCalls::advance(input_, kDrafts, response.accepted[b]);
+      for (std::size_t i = 0; i < draft_model_.size(); ++i) {
+        const std::size_t at = b * draft_model_.size() + i;
+        request.draft_tokens[at] =
+            draft_model_[i].token_for(NextCalls::draft_word(input_, call, at));
+      }
+    }
+    const SpeculationResponse next = run_speculation(*input_.sampler, request);
+    if (!next.ran()) {
+      outcome.fail(next.trouble());
+      return;
+    }
+    for (std::size_t b = 0; b < next.accepted.size(); ++b) {
+      const std::int32_t* const tokens = next.tokens.data() + b * (kDrafts + 1);
+      const std::int32_t stand = next.accepted[b];
+      if (!expect_well_formed(tokens, request.draft_tokens.data() + b * kDrafts, stand, outcome)) {
+        return;
+      }
+      ++outcome.draws;
+      const std::int32_t accepted = response.accepted[b];
+      const std::int32_t last =
+          response.tokens[b * (kDrafts + 1) + static_cast<std::size_t>(accepted)];
+      next_->count(accepted, last, tokens[0], stand > 0);
+    }
+  }
+
+  bool expect_well_formed(const std::int32_t* tokens, const std::int32_t* drafted,
+                          std::int32_t stand, CheckOutcome& outcome) const {
+    if (well_formed(tokens, drafted, stand)) return true;
+    outcome.fail(fmt::format("a request drafted {} {} and got {} {} {} with {} accepted",
+                             drafted[0], drafted[1], tokens[0], tokens[1], tokens[2], stand));
+    return false;
   }
 
   bool well_formed(const std::int32_t* tokens, const std::int32_t* drafted,
@@ -253,7 +327,8 @@ class SpeculationDistribution : public DistributionTables {
       if (i == stand && (tokens[i] < 0 || static_cast<std::size_t>(tokens[i]) >= width_)) {
         return false;
       }
-      if (i == stand && i < kDrafts && tokens[i] == drafted[i]) return false;
+      // Where a rejection leaves the drafted token nothing: not so under every rule.
+      if (!sequences_ && i == stand && i < kDrafts && tokens[i] == drafted[i]) return false;
       if (i > stand && tokens[i] != -1) return false;
     }
     return true;
@@ -281,7 +356,7 @@ CheckOutcome check_speculation_distribution(const CheckInput& input) {
   for (const DraftLaw distribution : kDistributions)
     distributions.emplace_back(input, distribution);
   return judge_distributions(
-      input, distributions, kStatistics, (2 * kDrafts + 1) * std::ssize(kDistributions),
+      input, distributions, (2 * kDrafts + 1) * std::ssize(kDistributions),
       "{} requests have the target's distribution, token by token and in pairs");
 }
 

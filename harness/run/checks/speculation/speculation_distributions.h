@@ -5,6 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,27 +15,81 @@
 #include "harness/run/calls/speculation_request.h"
 #include "harness/run/checks/checks.h"
 #include "harness/run/checks/speculation/chain_tables.h"
+#include "harness/run/checks/speculation/emitted_sequences.h"
+#include "harness/run/checks/speculation/next_calls.h"
 #include "harness/run/checks/speculation/speculation_rows.h"
 #include "harness/statistics/statistics.h"
 
 namespace fairdraw::harness {
 
-/// Tables over the draws of one distribution.
+/// Tables over the draws of one distribution: those of the token-wise rule, where the sampler
+/// declares it; else the emitted sequences, and the acceptance of the rule that it declares. And
+/// those of two calls, one after the other.
 class DistributionTables {
  public:
-  std::uint32_t largest_table() const {
+  /// What G finds of `requests` in all tables. The widest decides; neighbours are half as many as
+  /// requests, and the fewest of all. (Emitted tokens alone are fewer still: their tables say more
+  /// of what the others see already. So are those of next calls: they are for words that two calls
+  /// share, which is no matter of a few hundredths.)
+  double min_discrepancy(std::uint64_t requests, double level) const {
+    const auto found = [level](std::uint64_t draws, std::uint32_t cells) {
+      return statistics::g_min_discrepancy(draws, cells, level, kFalsePassRate);
+    };
     std::uint32_t largest = 0;
     for (const Table& table : tables_) largest = std::max(largest, table.cells());
-    return largest;
+    if (!sequences_) return found(requests / 2, largest);
+    for (const Table& table : sequences_->tables()) largest = std::max(largest, table.cells());
+    if (block_) largest = std::max(largest, block_->table().cells());
+    return std::max(found(requests, largest),
+                    found(requests / 2, sequences_->tables().back().cells()));
+  }
+  std::size_t judgements() const {
+    std::size_t number = next_ ? 1 : 0;
+    each([&](const Table&) { ++number; });
+    return number;
   }
   void judge(double level, CheckOutcome& outcome) const {
-    for (const Table& table : tables_) table.judge(level, outcome);
+    if (sequences_ && !sequences_->impossible().empty()) outcome.fail(sequences_->impossible());
+    each([&](const Table& table) { table.judge(level, outcome); });
+    if (next_) next_->judge(level, outcome);
   }
 
  protected:
   Table& table(std::size_t number) { return tables_[number]; }
+  /// One request's emitted tokens; `call` and `request` give it random bits of its own.
+  void count_sequence(const CheckInput& input, std::span<const std::int32_t> emitted,
+                      std::uint64_t call, std::int64_t request) {
+    constexpr std::uint64_t kCompletion = 0x636f6d706c657465;  // apart from seeds and drafts
+    sequences_->count(
+        emitted, mixed(mixed(input.seed ^ kCompletion, call), static_cast<std::uint64_t>(request)));
+  }
+
   std::vector<Table> tables_;
+  std::optional<EmittedSequences> sequences_;  ///< instead of `tables_`
+  std::optional<BlockAcceptance> block_;
+  std::optional<NextCalls> next_;
+
+ private:
+  template <class Visit>
+  void each(Visit visit) const {
+    for (const Table& table : tables_) visit(table);
+    if (sequences_) {
+      for (const Table& table : sequences_->tables()) visit(table);
+    }
+    if (block_) visit(block_->table());
+  }
 };
+
+/// True where every draft is judged by the token-wise rule, with its own tables.
+inline bool is_token_wise(const CheckInput& input) {
+  return input.sampler->description().acceptance_rule == AcceptanceRule::token_wise;
+}
+
+/// The emitted tokens of a row of [kLength], up to the last that is one; all of them are.
+inline std::span<const std::int32_t> emitted_tokens(const std::int32_t* tokens,
+                                                    std::int32_t accepted) {
+  return {tokens, static_cast<std::size_t>(accepted) + 1};
+}
 
 /// Seeds of a call's requests, of kinds that change from call to call: hashed and consecutive ones,
 /// offsets 0 and in steps of three, one for the call and one a request.
@@ -57,22 +114,23 @@ inline std::string reason_to_skip_distributions(const CheckInput& input) {
   return missing_filter(input);
 }
 
-/// Gives every distribution its share of the draws and judges its tables, `judgements` in all.
-/// rows: of all distributions. What is right is named by `found`, with the number of requests.
+/// Gives every distribution its share of the draws and judges its tables, all at one level. rows:
+/// of all distributions. What is right is named by `found`, with the number of requests.
 template <class Rows>
 CheckOutcome judge_distributions(const CheckInput& input, std::vector<Rows>& distributions,
-                                 double judgements, std::int64_t rows,
-                                 fmt::format_string<std::uint64_t> found) {
+                                 std::int64_t rows, fmt::format_string<std::uint64_t> found) {
   constexpr std::int64_t kRequestsPerCall = 4096;
-  std::uint32_t largest = 0;
-  for (const Rows& distribution : distributions)
-    largest = std::max(largest, distribution.largest_table());
+  std::size_t judgements = 0;
+  for (const Rows& distribution : distributions) judgements += distribution.judgements();
   const auto share = static_cast<std::int64_t>(input.draws / distributions.size());
-  const double level = input.false_fail_rate / judgements;
+  const double level = input.false_fail_rate / static_cast<double>(judgements);
   CheckOutcome outcome;
-  // The widest table decides; neighbours has half of the draws, and the fewest of all.
-  outcome.min_discrepancy = statistics::g_min_discrepancy(static_cast<std::uint64_t>(share) / 2,
-                                                          largest, level, kFalsePassRate);
+  outcome.min_discrepancy = 0;
+  for (const Rows& distribution : distributions) {
+    outcome.min_discrepancy =
+        std::max(*outcome.min_discrepancy,
+                 distribution.min_discrepancy(static_cast<std::uint64_t>(share), level));
+  }
   if (*outcome.min_discrepancy > input.declared_discrepancy) {
     CheckOutcome weak = underpowered(
         fmt::format("{} requests find a total variation of {:.4f}, the case states {:.4f}", share,

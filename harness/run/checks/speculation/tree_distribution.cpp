@@ -10,10 +10,15 @@
 //               rest: q(x) and then p_2;
 //   neighbours  the first tokens of two requests that are neighbours in the batch: p_0(x) p_0(y).
 // Random words that siblings, purposes, depths or requests share leave some of these.
+// All but `first` and `neighbours` are of the rule that is declared as token-wise. Of a sampler
+// that does not declare it the tables are those of emitted_sequences.h, and a node's rows depend on
+// its token alone: rules that look at whole paths balance what the same token does at one place of
+// the tree and at another.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "harness/run/calls/row_probabilities.h"
 #include "harness/run/checks/speculation/speculation_distributions.h"
@@ -28,7 +33,6 @@ __extension__ typedef unsigned __int128 Wide;
 
 constexpr std::int32_t kParents[] = {-1, -1, 1};
 constexpr std::int64_t kDrafts = 3, kDepth = 2, kRows = kDrafts + 1;
-constexpr std::size_t kTables = 6;
 
 struct Kind {
   DraftLaw distribution;
@@ -38,7 +42,6 @@ struct Kind {
 constexpr Kind kKinds[] = {
     {DraftLaw::probs, SiblingSampling::with_replacement, "_with_replacement"},
     {DraftLaw::logits, SiblingSampling::without_replacement, "_without_replacement"}};
-constexpr double kStatistics = static_cast<double>(kTables * std::size(kKinds));
 
 Exact exact_distribution(const reference::IntegerRow& row) {
   Exact distribution;
@@ -74,6 +77,15 @@ class TreeDistribution : public DistributionTables {
   TreeDistribution(const CheckInput& input, const Kind& kind) : input_(input), kind_(kind) {
     width_ = static_cast<std::size_t>(input.logits->vocab());
     make_rows();
+    if (!is_token_wise(input)) {
+      sequences_.emplace(kind.name, width_, [this](std::span<const std::int32_t> prefix) {
+        const std::size_t depth = prefix.size();
+        const auto row = static_cast<std::size_t>(
+            depth == 0 ? 0 : row_of_token(static_cast<std::int64_t>(depth), prefix.back()));
+        return distribution_of_row(kept(target_model_[row]));
+      });
+      return;
+    }
     for (const char* name : {"first", "step", "rejected", "bonus", "behind", "neighbours"}) {
       tables_.emplace_back(std::string(name) + kind.name, width_);
     }
@@ -82,6 +94,7 @@ class TreeDistribution : public DistributionTables {
 
   void draw(std::int64_t count, std::uint64_t call, CheckOutcome& outcome) {
     SpeculationRequest request;
+    request.dtype = input_.logits->dtype();
     request.batch = count;
     request.max_draft = kDrafts;
     request.max_depth = kDepth;
@@ -96,13 +109,14 @@ class TreeDistribution : public DistributionTables {
       if (kind_.distribution == DraftLaw::logits) {
         request.draft_parameters.push_back(draft_.front().parameters);
       }
-      for (std::size_t i = 0; i < target_.size(); ++i) {
-        append_row(target_[i].values, request.target);
-        append_row(draft_[i].values, request.draft);
-      }
       for (std::int64_t j = 0; j < kDrafts; ++j) {
         request.parents.push_back(kParents[j]);
         request.draft_tokens.push_back(drafted(request, b, j, call));
+      }
+      for (std::int64_t node = -1; node < kDrafts; ++node) {
+        const auto [target, draft] = rows_of_node(request, node);
+        append_row(target_[target].values, request.target);
+        append_row(draft_[draft].values, request.draft);
       }
     }
     const SpeculationResponse response = run_speculation(*input_.sampler, request);
@@ -110,10 +124,35 @@ class TreeDistribution : public DistributionTables {
       outcome.fail(response.trouble());
       return;
     }
-    classify(request, response, outcome);
+    classify(request, response, call, outcome);
   }
 
  private:
+  // The target's row after a token at depth 1 or 2.
+  static std::int64_t row_of_token(std::int64_t depth, std::int32_t token) {
+    return depth == 1 ? 1 + token % 2 : 3;
+  }
+
+  // Rows of a node of the last request, the target's and the draft's; -1 is the root.
+  std::pair<std::size_t, std::size_t> rows_of_node(const SpeculationRequest& request,
+                                                   std::int64_t node) const {
+    const auto own = static_cast<std::size_t>(node + 1);
+    if (!sequences_ || node < 0) return {own, own};
+    const std::int32_t token =
+        request
+            .draft_tokens[request.draft_tokens.size() - kDrafts + static_cast<std::size_t>(node)];
+    const std::int64_t depth = node < 2 ? 1 : 2;
+    return {static_cast<std::size_t>(row_of_token(depth, token)), depth == 1 ? 2 : own};
+  }
+
+  // Without the weights that its filters drop.
+  static reference::IntegerRow kept(reference::IntegerRow row) {
+    for (std::size_t id = 0; id < row.weight.size(); ++id) {
+      if (row.mask[id] == 0) row.weight[id] = 0;
+    }
+    return row;
+  }
+
   // Rows of the source; some tokens never come in either distribution, so that both differ in
   // support. The draft keeps three tokens or more: two can always be drawn.
   void make_rows() {
@@ -136,11 +175,12 @@ class TreeDistribution : public DistributionTables {
       draft.parameters.temperature = 1.5F;
       draft.parameters.top_k = 4;
       if (kind_.distribution == DraftLaw::probs) {
-        to_probabilities(draft.values, 1, DType::float32);
+        to_probabilities(draft.values, 1, input_.logits->dtype());
         draft.from_probs = true;
         draft.parameters = {};
       }
-      p_.push_back(exact_distribution(target.model()));
+      target_model_.push_back(target.model());
+      p_.push_back(exact_distribution(target_model_.back()));
       draft_model_.push_back(draft.model());
       q_.push_back(exact_distribution(draft_model_.back()));
       draft_.push_back(std::move(draft));
@@ -219,7 +259,7 @@ class TreeDistribution : public DistributionTables {
   }
 
   void classify(const SpeculationRequest& request, const SpeculationResponse& response,
-                CheckOutcome& outcome) {
+                std::uint64_t call, CheckOutcome& outcome) {
     std::int64_t before = -1;
     for (std::int64_t b = 0; b < request.batch; ++b) {
       const std::int32_t* const tokens = response.tokens.data() + b * (kDepth + 1);
@@ -234,6 +274,10 @@ class TreeDistribution : public DistributionTables {
         return;
       }
       ++outcome.draws;
+      if (sequences_) {
+        count_sequence(input_, emitted_tokens(tokens, stand), call, b);
+        continue;
+      }
       const auto at = [](std::int32_t token) { return static_cast<std::size_t>(token); };
       const std::size_t which = stand == 0 ? 2 : at(nodes[0]);
       table(0).count(table(0).single(at(tokens[0])));
@@ -250,6 +294,7 @@ class TreeDistribution : public DistributionTables {
         before = tokens[0];
       }
     }
+    if (sequences_) sequences_->end_of_call();
   }
 
   bool well_formed(const std::int32_t* tokens, const std::int32_t* nodes,
@@ -277,7 +322,7 @@ class TreeDistribution : public DistributionTables {
   const Kind& kind_;
   std::size_t width_ = 0;
   std::vector<DistributionRow> target_, draft_;
-  std::vector<reference::IntegerRow> draft_model_;
+  std::vector<reference::IntegerRow> target_model_, draft_model_;
   std::vector<Exact> p_, q_;
 };
 
@@ -293,7 +338,7 @@ CheckOutcome check_tree_distribution(const CheckInput& input) {
   distributions.reserve(std::size(kKinds));
   for (const Kind& kind : kKinds) distributions.emplace_back(input, kind);
   return judge_distributions(
-      input, distributions, kStatistics, 2 * kRows * std::ssize(kKinds),
+      input, distributions, 2 * kRows * std::ssize(kKinds),
       "{} trees have the target's distribution, child by child and in pairs");
 }
 

@@ -6,6 +6,7 @@
 #include "harness/run/calls/random_words.h"
 #include "harness/run/checks/checks.h"
 #include "harness/run/checks/exact/certain_distribution.h"
+#include "harness/run/checks/statistical/small_mistakes.h"
 #include "harness/run/checks/statistical/two_stages.h"
 #include "harness/run/evidence/pictures.h"
 #include "harness/statistics/statistics.h"
@@ -46,7 +47,37 @@ std::vector<Group> named_groups(const CertainDistribution& distribution) {
     }
     if (!group.tokens.empty()) groups.push_back(std::move(group));
   }
+  // Where numbers of ids outgrow 16 bits, a table of a device, or what most models have.
+  for (std::uint32_t power = 16; std::size_t{1} << power < distribution.probability.size();
+       ++power) {
+    const auto first = std::lower_bound(support.begin(), support.end(), 1U << power);
+    if (first == support.begin() || first == support.end()) continue;
+    groups.push_back({fmt::format("the ids from {}", 1U << power), {first, support.end()}});
+  }
   return groups;
+}
+
+// What the groups would show of mistakes that are smaller than what the case states.
+void weigh_small_mistakes(const CertainDistribution& certain, const std::vector<Group>& groups,
+                          double level, CheckOutcome& outcome) {
+  const std::vector<double>& right = certain.probability;
+  const std::pair<const char*, std::vector<double>> mistakes[] = {
+      {"temperatures 1 % too high", at_other_temperature(right, 1.01)},
+      {"temperatures 0.1 % too high", at_other_temperature(right, 1.001)},
+      {"uniforms of 24 bits", with_words_of(24, right)},
+  };
+  for (const auto& [name, mistaken] : mistakes) {
+    std::vector<CountedSet> sets;
+    for (const Group& group : groups) {
+      CountedSet set;
+      for (const std::uint32_t token : group.tokens) {
+        set.right += right[token];
+        set.mistaken += mistaken[token];
+      }
+      sets.push_back({std::min(set.right, 1.0), std::min(set.mistaken, 1.0)});
+    }
+    note_small_mistake(name, sets, TwoStages(level).each, 1, outcome);
+  }
 }
 
 }  // namespace
@@ -112,6 +143,7 @@ CheckOutcome check_binomial(const CheckInput& input) {
   };
   judge_in_two_stages(look_at, outcome);
   if (!outcome.failed()) {
+    weigh_small_mistakes(certain, groups, level, outcome);
     outcome.message =
         fmt::format("{} groups of tokens are drawn as often as they must be", groups.size());
   }

@@ -8,11 +8,13 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <span>
 
 #include "harness/run/calls/random_words.h"
 #include "harness/run/checks/checks.h"
-#include "harness/run/checks/exact/certain_distribution.h"
+#include "harness/run/checks/statistical/pit_bands.h"
+#include "harness/run/checks/statistical/row_transform.h"
 #include "harness/run/checks/statistical/two_stages.h"
 #include "harness/run/evidence/pictures.h"
 #include "harness/statistics/statistics.h"
@@ -25,40 +27,24 @@ using reference::Membership;
 // Rows are rotations of base rows: row i holds base[(i + shift) mod vocab]. A sampler sees a
 // different row each time, at other ids and other vector lanes, and the distribution costs one
 // oracle for all of them: in the order of ids, rotation shifts the transform by a constant,
-// modulo 1.
+// modulo 1. Where rows have parameters of their own, each is a base row.
 constexpr std::int64_t kRotations = 64;
-constexpr std::int64_t kRowsPerCall = 32;
+// Calls are few, because each may cost a plugin a message: 2^21 logits in one, and 1024 rows.
+constexpr std::int64_t kLogitsPerCall = std::int64_t{1} << 21, kRowsPerCall = 1024;
 // Two orderings and two lags; three statistics of pairs of rows, and of pairs of calls.
 constexpr std::size_t kSerialStatistics = 4, kPairStatistics = 6;
 
-struct BaseDistribution {
-  std::vector<Membership> membership;
-  std::vector<bool> has_frequency;
-  std::vector<double> prefix_by_id;
-  std::vector<double> prefix_by_rank;
-  std::vector<std::uint32_t> rank_of;
+struct BaseRow {
+  Request request;
+  RowTransform distribution;
 };
 
-BaseDistribution base_distribution(const CheckInput& input, const Request& base) {
-  reference::RealDistribution distribution = distribution_of(input, base, 0);
-  BaseDistribution result;
-  std::vector<double>& probability = distribution.probability;
-  for (std::size_t token = 0; token < probability.size(); ++token) {
-    result.has_frequency.push_back(distribution.has_frequency(token));
-    if (!result.has_frequency.back()) probability[token] = 0;
-  }
-  const std::vector<std::uint32_t> order = by_falling_probability(probability);
-  result.rank_of.resize(order.size());
-  std::vector<double> ranked(order.size());
-  for (std::uint32_t rank = 0; rank < order.size(); ++rank) {
-    result.rank_of[order[rank]] = rank;
-    ranked[rank] = probability[order[rank]];
-  }
-  result.prefix_by_id = statistics::prefix_sums(probability);
-  result.prefix_by_rank = statistics::prefix_sums(ranked);
-  result.membership = std::move(distribution.membership);
-  return result;
-}
+// One row of a call: a base row, turned.
+struct TurnedRow {
+  std::shared_ptr<const BaseRow> base;
+  std::size_t parameters;  ///< their number in the input
+  std::int64_t shift;
+};
 
 // Values of two streams that a sampler must draw independently, place by place.
 struct Pairs {
@@ -67,8 +53,9 @@ struct Pairs {
 
 struct Streams {
   std::vector<double> by_id, by_rank;
-  Pairs rows;   ///< neighbouring outputs of a call
-  Pairs calls;  ///< the same output of two calls that follow each other
+  std::vector<std::size_t> parameters;  ///< of each value: their number in the input
+  Pairs rows;                           ///< neighbouring outputs of a call
+  Pairs calls;                          ///< the same output of two calls that follow each other
 };
 
 constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();  // an ambiguous token's
@@ -81,60 +68,75 @@ void add_pairs(std::span<const double> first, std::span<const double> second, Pa
   }
 }
 
-// One call: `count` rotations of the base row, whose shifts are given.
-Request rotations(const Request& base, const std::vector<std::int64_t>& shifts, std::uint64_t seed,
-                  std::int32_t num_samples) {
-  Request request = base;
-  request.rows = static_cast<std::int64_t>(shifts.size());
-  request.num_samples = num_samples;
-  request.logits.resize(shifts.size() * static_cast<std::size_t>(base.vocab));
+// How many draws of a row are asked for at once, and how.
+struct DrawsOfARow {
+  std::int64_t samples = 1;  ///< of an output
+  std::int64_t outputs = 1;  ///< of a row, through `indices`
+  std::int64_t repeats = 1;  ///< of the call, where a sampler has neither
+};
+
+// One call of turned rows, with a seed for each output.
+Request call_of(const std::vector<TurnedRow>& rows, const DrawsOfARow& draws, std::uint64_t seed) {
+  const Request& first = rows.front().base->request;
+  Request request = first;
+  request.rows = static_cast<std::int64_t>(rows.size());
+  request.num_samples = static_cast<std::int32_t>(draws.samples);
+  request.with_indices = draws.outputs > 1;
+  request.logits.resize(rows.size() * static_cast<std::size_t>(first.vocab));
+  request.parameters.clear();
   request.seed.clear();
   auto target = request.logits.begin();
-  for (std::size_t i = 0; i < shifts.size(); ++i) {
-    target = std::rotate_copy(base.logits.begin(), base.logits.begin() + shifts[i],
-                              base.logits.end(), target);
-    request.seed.push_back(mixed(seed, i));
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::vector<float>& values = rows[i].base->request.logits;
+    target = std::rotate_copy(values.begin(), values.begin() + rows[i].shift, values.end(), target);
+    request.parameters.push_back(rows[i].base->request.parameters.front());
+    for (std::int64_t output = 0; output < draws.outputs; ++output) {
+      if (request.with_indices) request.indices.push_back(static_cast<std::int32_t>(i));
+      request.seed.push_back(mixed(seed, request.seed.size()));
+    }
   }
-  request.offset.assign(shifts.size(), 0);
-  request.parameters.assign(shifts.size(), base.parameters.front());
+  request.offset.assign(request.seed.size(), 0);
   return request;
 }
 
 // Adds a call's tokens to the streams; returns their values by id [tokens], kNoValue where the
 // token is ambiguous.
-std::vector<double> transform(const BaseDistribution& distribution, const Request& request,
-                              const Response& response, const std::vector<std::int64_t>& shifts,
-                              std::uint64_t seed, Streams& streams, CheckOutcome& outcome) {
-  const double total = distribution.prefix_by_id.back();
+std::vector<double> transform(const std::vector<TurnedRow>& rows, const Request& request,
+                              const Response& response, std::uint64_t seed, Streams& streams,
+                              CheckOutcome& outcome) {
+  const std::size_t draws_a_row = response.tokens.size() / rows.size();
   std::vector<double> values(response.tokens.size(), kNoValue);
   for (std::size_t i = 0; i < response.tokens.size(); ++i) {
     ++outcome.draws;
-    const std::size_t output = i / static_cast<std::size_t>(request.num_samples);
+    const TurnedRow& row = rows[i / draws_a_row];
+    const RowTransform& distribution = row.base->distribution;
     const std::int64_t token = response.tokens[i];
     if (token < 0 || token >= request.vocab) {
       outcome.fail(fmt::format("token {} is outside of the vocabulary", token));
       return values;
     }
-    const std::int64_t base_token = (token + shifts[output]) % request.vocab;
+    const std::int64_t base_token = (token + row.shift) % request.vocab;
     const auto at = static_cast<std::size_t>(base_token);
     if (distribution.membership[at] == Membership::out) {
       outcome.fail(fmt::format("token {} (logit {}) is outside of the support ({})", token,
-                               request.row(static_cast<std::int64_t>(output))[token],
-                               describe(request.parameters[output])));
+                               row.base->request.logits[at],
+                               describe(row.base->request.parameters.front())));
       return values;
     }
     if (!distribution.has_frequency[at]) continue;
     const std::uint64_t word = mixed(seed, i);
-    const std::int64_t shift = shifts[output];
-    const double start =
-        shift == 0 ? 0 : distribution.prefix_by_id[static_cast<std::size_t>(shift - 1)] / total;
-    double by_id = statistics::randomized_pit(distribution.prefix_by_id, base_token, word) - start;
+    const double start = row.shift == 0
+                             ? 0
+                             : distribution.by_id[static_cast<std::size_t>(row.shift - 1)] /
+                                   distribution.by_id.back();
+    double by_id = statistics::randomized_pit(distribution.by_id, base_token, word) - start;
     if (by_id < 0) by_id += 1;
     // Rounding may land exactly on an end, where normal scores are infinite.
     values[i] = std::clamp(by_id, 0x1p-53, 1 - 0x1p-53);
     streams.by_id.push_back(values[i]);
     streams.by_rank.push_back(statistics::randomized_pit(
-        distribution.prefix_by_rank, distribution.rank_of[at], mixed(~seed, i)));
+        distribution.by_rank, distribution.rank_of[at], mixed(~seed, i)));
+    streams.parameters.push_back(row.parameters);
   }
   return values;
 }
@@ -142,57 +144,75 @@ std::vector<double> transform(const BaseDistribution& distribution, const Reques
 struct Plan {
   std::int64_t rotations = 0;  ///< of each base row
   std::int64_t bases = 0;
-  std::int64_t samples = 1;    ///< of an output
-  std::int64_t repeats = 1;    ///< of a call, where a sampler draws one token an output
+  DrawsOfARow draws = {};
   std::size_t statistics = 0;  ///< that share the level
   bool pairs = false;          ///< different seeds must give independent draws
+  std::vector<VaryingParameter> varying = {};
+
+  std::int64_t rows() const { return bases * rotations; }
+  std::int64_t draws_a_row() const { return draws.samples * draws.outputs * draws.repeats; }
 };
 
-// All draws, in calls of kRowsPerCall rotations. `seed` gives the shifts and the random words.
+// One call and its repetitions. `previous`: values of a call that waits for its partner.
+void judge_call(const CheckInput& input, const std::vector<TurnedRow>& rows, const Plan& plan,
+                std::uint64_t seed, std::vector<double>& previous, Streams& streams,
+                CheckOutcome& outcome) {
+  outcome.rows += rows.size();
+  for (std::int64_t repeat = 0; repeat < plan.draws.repeats; ++repeat) {
+    const std::uint64_t call_seed = mixed(seed, static_cast<std::uint64_t>(repeat));
+    const Request request = call_of(rows, plan.draws, call_seed);
+    const Response response = run_request(*input.sampler, request, {});
+    if (!response.ran()) outcome.fail(response.trouble());
+    if (outcome.failed()) return;
+    const std::vector<double> values =
+        transform(rows, request, response, ~call_seed, streams, outcome);
+    if (outcome.failed()) return;
+
+    const std::span all(values);
+    const std::size_t draws = values.size() / rows.size();
+    for (std::size_t at = 0; at + 2 * draws <= values.size(); at += 2 * draws) {
+      add_pairs(all.subspan(at, draws), all.subspan(at + draws, draws), streams.rows);
+    }
+    if (previous.empty()) {
+      previous = values;
+    } else {
+      add_pairs(previous, values, streams.calls);
+      previous.clear();
+    }
+  }
+}
+
+// All draws. `seed` gives the shifts and the random words.
 Streams gather(const CheckInput& input, const Plan& plan, std::uint64_t seed,
                CheckOutcome& outcome) {
   Streams streams;
-  std::vector<double> previous;  // of a call that waits for its partner
+  std::vector<double> previous;
   const std::int64_t vocab = input.logits->vocab();
-  for (std::int64_t base_row = 0; base_row < plan.bases; ++base_row) {
-    const Request base = make_request(input, base_row, 1);
-    const BaseDistribution distribution = base_distribution(input, base);
-    if (distribution.prefix_by_id.back() <= 0) continue;  // undefined, a failure, or all ambiguous
-    const std::uint64_t row_seed = mixed(seed, static_cast<std::uint64_t>(base_row));
-    const std::int64_t step = vocab / plan.rotations;  // shifts differ: one a block of `step`
-    for (std::int64_t first = 0; first < plan.rotations; first += kRowsPerCall) {
-      std::vector<std::int64_t> shifts;
-      for (std::int64_t i = first; i < std::min(first + kRowsPerCall, plan.rotations); ++i) {
-        const auto at = static_cast<std::uint64_t>(i);
-        shifts.push_back(i * step + static_cast<std::int64_t>(mixed(row_seed, at) %
-                                                              static_cast<std::uint64_t>(step)));
-      }
-      for (std::int64_t repeat = 0; repeat < plan.repeats; ++repeat) {
-        std::uint64_t call_seed = mixed(~row_seed, static_cast<std::uint64_t>(first));
-        if (repeat > 0) call_seed = mixed(call_seed, static_cast<std::uint64_t>(repeat));
-        const Request request =
-            rotations(base, shifts, call_seed, static_cast<std::int32_t>(plan.samples));
-        const Response response = run_request(*input.sampler, request, {});
-        if (!response.ran()) outcome.fail(response.trouble());
-        if (outcome.failed()) return streams;
-        const std::vector<double> values =
-            transform(distribution, request, response, shifts, ~call_seed, streams, outcome);
-        if (outcome.failed()) return streams;
-        if (repeat == 0) outcome.rows += static_cast<std::uint64_t>(request.rows);
-
-        const std::span all(values);
-        const auto samples = static_cast<std::size_t>(plan.samples);
-        for (std::size_t at = 0; at + 2 * samples <= values.size(); at += 2 * samples) {
-          add_pairs(all.subspan(at, samples), all.subspan(at + samples, samples), streams.rows);
-        }
-        if (previous.empty()) {
-          previous = values;
-        } else {
-          add_pairs(previous, values, streams.calls);
-          previous.clear();
-        }
-      }
+  const std::int64_t step = vocab / plan.rotations;  // shifts differ: one a block of `step`
+  const auto rows_a_call =
+      static_cast<std::size_t>(std::clamp(kLogitsPerCall / vocab, std::int64_t{1}, kRowsPerCall));
+  std::vector<TurnedRow> call;
+  std::shared_ptr<const BaseRow> base_of_row;
+  for (std::int64_t row = 0; row < plan.rows(); ++row) {
+    const std::int64_t base_row = row / plan.rotations;
+    if (row % plan.rotations == 0) {
+      BaseRow made{.request = make_request(input, base_row, 1), .distribution = {}};
+      made.distribution = row_transform(input, made.request, 0);
+      base_of_row = std::make_shared<const BaseRow>(std::move(made));
     }
+    if (base_of_row->distribution.judged()) {
+      const std::uint64_t word = mixed(seed, static_cast<std::uint64_t>(row));
+      const std::int64_t shift = row % plan.rotations * step +
+                                 static_cast<std::int64_t>(word % static_cast<std::uint64_t>(step));
+      call.push_back(
+          {base_of_row, static_cast<std::size_t>(base_row) % input.parameters.size(), shift});
+    }
+    const bool ends = call.size() == rows_a_call || row + 1 == plan.rows();
+    if (!ends || call.empty()) continue;
+    judge_call(input, call, plan, mixed(~seed, static_cast<std::uint64_t>(row)), previous, streams,
+               outcome);
+    if (outcome.failed()) return streams;
+    call.clear();
   }
   return streams;
 }
@@ -231,10 +251,20 @@ std::vector<Finding> findings_of(const CheckInput& input, const Plan& plan, cons
           statistics::lag_correlation_p_value(streams.by_id, distance));
   };
   lag(1);
-  lag(static_cast<std::size_t>(std::max<std::int64_t>(plan.samples, 2)));
+  lag(static_cast<std::size_t>(std::max<std::int64_t>(plan.draws_a_row() / plan.draws.repeats, 2)));
   if (plan.pairs) {
     judge_pairs("rows", streams.rows, judge);
     judge_pairs("calls", streams.calls, judge);
+  }
+  for (const VaryingParameter& parameter : plan.varying) {
+    std::vector<double> keys;
+    for (const std::size_t number : streams.parameters) keys.push_back(parameter.value[number]);
+    const BandFit fit = fit_in_bands(keys, streams.by_rank);
+    judge(fmt::format("bands_of_{}", parameter.name), fit.p_value);
+    findings.back().what = fmt::format(
+        "at {} from {:.5g} to {:.5g} the distribution functions are off by {:.4g} in "
+        "{} of {} draws",
+        parameter.name, fit.low, fit.high, fit.distance, fit.draws, outcome.draws);
   }
   return findings;
 }
@@ -272,21 +302,25 @@ CheckOutcome check_pit(const CheckInput& input) {
   if (const std::string lacks = missing_ability(sampler, one); !lacks.empty()) {
     return skipped(lacks);
   }
+  Plan plan;
+  plan.varying = varying_parameters(input);
   // Captured rows are few: they are turned more often, so that the whole file is used once.
   const std::int64_t files_rows = input.logits->rows();
   const std::int64_t per_base =
-      std::max(kRotations, input.rows / files_rows + (input.rows % files_rows == 0 ? 0 : 1));
-  Plan plan;
+      plan.varying.empty()
+          ? std::max(kRotations, input.rows / files_rows + (input.rows % files_rows == 0 ? 0 : 1))
+          : 1;
   plan.rotations = std::min({per_base, input.logits->vocab(), input.rows});
   plan.bases = input.rows / plan.rotations;
   // The same number of draws of each row, whether they come from one output or from many calls.
   const std::int64_t draws_a_row =
       std::max<std::int64_t>(1, static_cast<std::int64_t>(input.draws) / input.rows);
-  (sampler.num_samples ? plan.samples : plan.repeats) = draws_a_row;
+  (sampler.num_samples ? plan.draws.samples
+   : sampler.indices   ? plan.draws.outputs
+                       : plan.draws.repeats) = draws_a_row;
   plan.pairs = sampler.randomness.seeds;
-  plan.statistics = plan.pairs ? kSerialStatistics + kPairStatistics : kSerialStatistics;
-  const auto draws =
-      static_cast<std::uint64_t>(plan.bases * plan.rotations * plan.samples * plan.repeats);
+  plan.statistics = kSerialStatistics + (plan.pairs ? kPairStatistics : 0) + plan.varying.size();
+  const auto draws = static_cast<std::uint64_t>(plan.rows() * plan.draws_a_row());
   const TwoStages levels(input.false_fail_rate / static_cast<double>(plan.statistics));
   const auto found_by = [&](std::uint64_t number) {
     return statistics::dkwm_min_discrepancy(std::max<std::uint64_t>(number, 1), levels.each,
@@ -309,10 +343,13 @@ CheckOutcome check_pit(const CheckInput& input) {
   }
   const auto certain = static_cast<std::uint64_t>(streams.by_id.size());
   if (found_by(certain) > input.declared_discrepancy * 1.1) {
-    return underpowered(
-        fmt::format("only {} of {} draws fell on tokens that certainly belong to "
-                    "their support",
-                    certain, outcome.draws));
+    CheckOutcome weak =
+        underpowered(fmt::format("only {} of {} draws fell on tokens that certainly belong to "
+                                 "their support",
+                                 certain, outcome.draws));
+    weak.draws = outcome.draws;  // no other row may be chosen after them
+    weak.rows = outcome.rows;
+    return weak;
   }
   outcome.measures["alpha"] = input.false_fail_rate;
   outcome.statistic = statistics::uniform_distance(streams.by_rank);

@@ -143,7 +143,8 @@ class Drawing {
 
   // Draws that have a seed and an offset each; calls do not matter to them.
   std::vector<std::int32_t> with_seeds(const std::vector<std::uint64_t>& seeds,
-                                       const std::vector<std::uint64_t>& offsets) {
+                                       const std::vector<std::uint64_t>& offsets,
+                                       std::size_t samples = 1) {
     std::vector<std::int32_t> tokens;
     for (std::size_t first = 0; first < seeds.size() && !outcome_.failed();
          first += most_outputs_) {
@@ -152,9 +153,20 @@ class Drawing {
         return std::vector<std::uint64_t>(all.begin() + static_cast<std::ptrdiff_t>(first),
                                           all.begin() + static_cast<std::ptrdiff_t>(last));
       };
-      append(run(outputs_of(row_, part(seeds), part(offsets), last - first, sampler_)), tokens);
+      Request request = outputs_of(row_, part(seeds), part(offsets), last - first, sampler_);
+      request.num_samples = static_cast<std::int32_t>(samples);
+      append(run(request), tokens);
     }
     return tokens;
+  }
+
+  // One call with one seed: [outputs, samples].
+  std::vector<std::int32_t> of_one_call(std::uint64_t seed, std::uint64_t offset,
+                                        std::size_t outputs, std::size_t samples) {
+    Request request = outputs_of(row_, {seed}, {offset}, outputs, sampler_);
+    request.seed_is_scalar = true;
+    request.num_samples = static_cast<std::int32_t>(samples);
+    return run(request);
   }
 
   // One call with one seed: all draws of it, by number. Longer ones take further calls, each at an
@@ -295,6 +307,28 @@ std::vector<std::vector<std::int32_t>> draw_streams(const CheckInput& input, con
   flush();
   for (const std::vector<std::int32_t>& stream : streams) outcome.draws += stream.size();
   return streams;
+}
+
+std::vector<std::int32_t> draw_lattice(const CheckInput& input, const Request& row,
+                                       const StreamLattice& lattice, CheckOutcome& outcome) {
+  Drawing drawing(input, row, outcome);
+  std::vector<std::int32_t> tokens;
+  std::vector<std::uint64_t> seeds, offsets;
+  for (const std::uint64_t seed : lattice.seeds) {
+    for (const std::uint64_t offset : lattice.offsets) {
+      if (outcome.failed()) return {};
+      if (lattice.a_call_each) {
+        const auto call = drawing.of_one_call(seed, offset, lattice.outputs, lattice.samples);
+        tokens.insert(tokens.end(), call.begin(), call.end());
+      } else {
+        seeds.push_back(seed);
+        offsets.push_back(offset);
+      }
+    }
+  }
+  if (!seeds.empty()) tokens = drawing.with_seeds(seeds, offsets, lattice.samples);
+  outcome.draws += tokens.size();
+  return tokens;
 }
 
 }  // namespace fairdraw::harness

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "harness/run/checks/check.h"
+#include "harness/run/checks/statistical/stream_lattices.h"
 
 namespace fairdraw::harness {
 
@@ -46,5 +47,9 @@ std::vector<StreamPlan> long_streams(const CheckInput& input);
 std::vector<std::vector<std::int32_t>> draw_streams(const CheckInput& input, const Request& row,
                                                     const std::vector<StreamPlan>& plans,
                                                     std::size_t length, CheckOutcome& outcome);
+
+/// Draws at every place of the lattice, likewise; fewer where the outcome fails.
+std::vector<std::int32_t> draw_lattice(const CheckInput& input, const Request& row,
+                                       const StreamLattice& lattice, CheckOutcome& outcome);
 
 }  // namespace fairdraw::harness

@@ -10,6 +10,7 @@
 #include "harness/run/calls/random_words.h"
 #include "harness/run/checks/checks.h"
 #include "harness/run/checks/statistical/stream_axes.h"
+#include "harness/run/checks/statistical/stream_lattices.h"
 #include "harness/run/checks/statistical/stream_probes.h"
 #include "harness/run/evidence/pictures.h"
 #include "harness/statistics/statistics.h"
@@ -17,7 +18,8 @@
 namespace fairdraw::harness {
 namespace {
 
-constexpr double kShortShare = 0.6;  // of the case's budget; the rest is for the long streams
+// Of the case's budget; the rest is for the long streams.
+constexpr double kShortShare = 0.5, kLatticeShare = 0.1;
 constexpr std::size_t kFirstPlans = 8;
 constexpr std::uint32_t kBins = 16;  // of each draw, in tables of pairs
 
@@ -55,6 +57,31 @@ void probe(const CheckInput& input, const Request& row, const std::vector<Stream
   const std::size_t first = std::min(kFirstPlans, plans.size());
   look(0, first);
   if (!outcome.failed()) look(first, plans.size());
+}
+
+// Seeds, offsets, outputs and samples that change together.
+void look_at_lattices(const CheckInput& input, const Request& row, double most_likely,
+                      CheckOutcome& outcome) {
+  const std::vector<StreamLattice> lattices = stream_lattices(input);
+  for (const StreamLattice& lattice : lattices) {
+    if (outcome.failed()) return;
+    const auto design = design_lattice(
+        lattice, most_likely,
+        input.false_fail_rate * kLatticeShare / static_cast<double>(lattices.size()));
+    if (!design) continue;
+    const std::vector<std::int32_t> tokens = draw_lattice(input, row, lattice, outcome);
+    if (outcome.failed()) return;
+    outcome.spend(design->null_rate);
+    outcome.measures["lattice_draws"] += static_cast<double>(tokens.size());
+    const std::string wrong = shared_in_lattice(lattice, *design, tokens);
+    if (wrong.empty()) continue;
+    outcome.evidence.observed = wrong;
+    outcome.evidence.expected = "no more equal tokens at any step than independent draws have";
+    outcome.evidence.decisive = {"repetition", design->null_rate, std::nullopt, design->null_rate};
+    outcome.fail(
+        fmt::format("{}: {}; independent draws do any of this with probability below {:.1e}",
+                    lattice.name, wrong, design->null_rate));
+  }
 }
 
 // The same seeds and offsets again.
@@ -230,7 +257,7 @@ CheckOutcome check_streams(const CheckInput& input) {
   CheckOutcome outcome;
   outcome.rows = 1;
   outcome.measures["alpha"] = input.false_fail_rate;
-  const double long_budget = input.false_fail_rate * (1 - kShortShare);
+  const double long_budget = input.false_fail_rate * (1 - kShortShare - kLatticeShare);
   if (length > 0) {
     if (distribution.ambiguous_mass > 0) return skipped("the row has ambiguous tokens");
     outcome.min_discrepancy = statistics::g_min_discrepancy(
@@ -257,6 +284,8 @@ CheckOutcome check_streams(const CheckInput& input) {
   if (sampler.per_request_seeds && sampler.randomness.replays && !outcome.failed()) {
     expect_replay(input, row, shorts.front(), outcome);
   }
+  // After it: what is shared says less of a sampler whose draws do not repeat.
+  if (design && !outcome.failed()) look_at_lattices(input, row, most_likely, outcome);
   if (length > 0 && !outcome.failed()) {
     judge_long(input, row, distribution, longs, length, long_budget, outcome);
   }

@@ -1,0 +1,33 @@
+// The library's running batch behind the contract's events: requests in a BatchState, stepped by a
+// FusedSamplingProcessor.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fairdraw/fused_sampling_processor.h"
+#include "harness/contract/sequence.h"
+
+namespace fairdraw::harness {
+
+/// The request that an add or a restore brings in one of its rows, and what it drew before. Its
+/// first_offset is such that the offset of its next token is that plus the length of the output.
+RequestSnapshot snapshot_of(const fairdraw_event& event, std::int64_t row, RequestId id);
+
+class KeptBatch {
+ public:
+  /// Returns an empty string, or why the event was refused.
+  std::string run(const fairdraw_event& event, const Execution& execution);
+
+ private:
+  Error begin(const fairdraw_event& event, const Execution& execution);
+  Error take(const fairdraw_event& event);
+  Error step(const fairdraw_event& event);
+
+  std::unique_ptr<BatchState> state_;
+  std::unique_ptr<FusedSamplingProcessor> processor_;
+  RequestId last_ = 0;  // ids are those of the state: a request that is restored has another one
+};
+
+}  // namespace fairdraw::harness

@@ -1,0 +1,84 @@
+/* Requests that come and go, for samplers that keep them: FAIRDRAW_KEEPS_STATE of plugin.h. An
+ * engine's sampler holds the requests of a running batch, each in a slot, and appends the tokens
+ * that it draws to their histories itself. Here it is told what happens to them, event by event.
+ *
+ * Plain C11. A sampler needs this file and the two next to it.
+ */
+#ifndef FAIRDRAW_HARNESS_CONTRACT_SEQUENCE_H
+#define FAIRDRAW_HARNESS_CONTRACT_SEQUENCE_H
+
+#include "batch.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What happens, in fairdraw_event.kind:
+ *   begin    a new batch, all of whose slots are free: whatever was in an earlier one is gone
+ *   add      a request begins in a free slot
+ *   step     some requests, at least one, get a row of logits each and draw one token each
+ *   evict    a request is preempted: the slot is free at once, and the sampler forgets the request
+ *   restore  an evicted request goes on in a free slot, this or another. All that there is to know
+ *            of it is given again: a sampler needs nothing from the time before
+ *   end      a request is over, and its slot free at once
+ *
+ * What a request has is what its add or restore gave: parameters, seed, offset, and processing with
+ * its histories. In a step its token is the one that fairdraw_plugin_run draws for the same row of
+ * logits with these parameters, seed and offset, and with the processing whose `output` holds all
+ * tokens of the request so far and whose output_lengths is their number. Then the token is appended
+ * to the output, and the offset advances by one. So a token does not depend on the slot, on other
+ * requests, on the order of rows or on what was in the slot before.
+ *
+ * A row that has no token gets -1 and its status, and leaves its request as it was: nothing is
+ * appended, and the offset stays. The other rows of the step go on. Requests that are not in a step
+ * do not change in it.
+ *
+ * Events come one at a time and in an order that makes sense: every batch begins with `begin`; a
+ * slot that is added or restored to is free, and one that steps, is evicted or ends is not. */
+#define FAIRDRAW_EVENT_BEGIN 0u
+#define FAIRDRAW_EVENT_ADD 1u
+#define FAIRDRAW_EVENT_STEP 2u
+#define FAIRDRAW_EVENT_EVICT 3u
+#define FAIRDRAW_EVENT_RESTORE 4u
+#define FAIRDRAW_EVENT_END 5u
+
+typedef struct fairdraw_event {
+  uint32_t struct_size; /* sizeof(fairdraw_event) of the caller */
+  uint32_t kind;
+
+  /* of the batch: the same in all of its events */
+  int64_t slots;
+  int64_t vocab;
+  uint32_t dtype;        /* of logits, as in fairdraw_batch; the next two likewise */
+  uint32_t tie_rule;     /* 0 keep_all, 1 lowest_id */
+  uint32_t filter_order; /* 0 top_k_first, 1 joint */
+
+  /* requests that the event is about: 0 for begin, the number of rows for a step, else 1 */
+  int64_t rows;
+  const int32_t* slot; /* [rows], all different, in [0, slots), in any order; NULL for begin */
+
+  /* add and restore; NULL in all other events */
+  const float* temperature; /* [rows] */
+  const int32_t* top_k;
+  const float* top_p;
+  const float* min_p;
+  const uint64_t* seed;
+  const uint64_t* offset; /* of the next token: 0 for add, the tokens drawn so far for restore */
+  /* The request's processing as fairdraw_batch has that of a row; histories are lists, prompt_mask
+     and output_counts are NULL. The output is empty for add, and all tokens so far for restore.
+     Without repetition_penalty the request has no processing, and its history does not matter. Only
+     for samplers that declare processing. */
+  fairdraw_processing processing;
+
+  /* step; NULL in all other events. Row i is that of the request in slot[i] */
+  const void* logits;      /* [rows, vocab] */
+  const uint32_t* allowed; /* [rows, ceil(vocab / 32)], the packed mask of this step; optional */
+  int32_t* tokens;         /* [rows] */
+  int32_t* statuses;       /* [rows], enum fairdraw_row_status; optional */
+} fairdraw_event;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,107 @@
+#include "harness/plugin/keeper.h"
+
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "harness/plugin/message.h"
+
+namespace fairdraw::harness::plugin {
+namespace {
+
+// Which processes have `parent` as theirs now.
+std::vector<pid_t> children_of(pid_t parent) {
+  std::vector<pid_t> children;
+  // Only where /proc is of the processes that this one sees: elsewhere its numbers are of others.
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self", error);
+  if (error || self != std::to_string(getpid())) return children;
+  // Its own ++ throws.
+  for (std::filesystem::directory_iterator entry("/proc", error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::ifstream file(entry->path() / "stat");
+    std::string line;
+    std::getline(file, line);
+    // "pid (name) state parent ...", where the name may hold anything.
+    const std::size_t after_name = line.rfind(") ");
+    constexpr std::size_t kToParent = 4;
+    if (after_name == std::string::npos || after_name + kToParent >= line.size()) continue;
+    if (std::atol(line.c_str() + after_name + kToParent) == parent) {
+      children.push_back(static_cast<pid_t>(std::atol(name.c_str())));
+    }
+  }
+  return children;
+}
+
+// Orphans become children of this process, their subreaper: each round ends the processes that the
+// round before has made orphans. It stops where processes start others faster than they are found.
+void end_descendants() {
+  constexpr auto kPatience = std::chrono::seconds(10);
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (std::chrono::steady_clock::now() < end) {
+    const pid_t reaped = waitpid(-1, nullptr, WNOHANG);
+    if (reaped > 0) continue;
+    if (reaped < 0 && errno == ECHILD) return;
+    for (const pid_t child : children_of(getpid())) kill(child, SIGKILL);
+    poll(nullptr, 0, 1);
+  }
+}
+
+// Until the child is gone, or the judge has let go.
+void wait_for_the_end(pid_t child) {
+  const int gone = static_cast<int>(syscall(SYS_pidfd_open, child, 0));
+  constexpr int kTick = 20;  // milliseconds, where the system has no such files
+  pollfd files[] = {{kLeashFile, POLLRDHUP, 0}, {gone, POLLIN, 0}};
+  for (;;) {
+    const int ready = poll(files, 2, gone >= 0 ? -1 : kTick);
+    if (ready > 0) return;
+    siginfo_t info{};
+    constexpr int kLook = WEXITED | WNOHANG | WNOWAIT;
+    const bool looked = waitid(P_PID, static_cast<id_t>(child), &info, kLook) == 0;
+    if (looked && info.si_pid == child) return;
+  }
+}
+
+[[noreturn]] void keep(pid_t child) noexcept {
+  prctl(PR_SET_DUMPABLE, 0);  // its child has no business in it
+  for (const int file : {STDOUT_FILENO, STDERR_FILENO, kSocketFile, kArraysFile}) close(file);
+  wait_for_the_end(child);
+  kill(child, SIGKILL);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  end_descendants();
+  send(kLeashFile, &status, sizeof(status), MSG_NOSIGNAL);
+  _exit(0);
+}
+
+}  // namespace
+
+bool fork_under_a_keeper() {
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  const pid_t keeper = getpid();
+  const pid_t child = fork();
+  if (child < 0) return false;
+  if (child > 0) keep(child);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != keeper) _exit(0);
+  setsid();  // signals to its own group do not reach the keeper
+  close(kLeashFile);
+  return true;
+}
+
+}  // namespace fairdraw::harness::plugin

@@ -1,0 +1,233 @@
+// What a plugin's process must not do to the judge, nor leave behind.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <cfenv>
+#include <chrono>
+#include <csignal>
+#include <string>
+
+#include "harness/contract/usage_error.h"
+#include "harness/plugin/message.h"
+#include "harness/plugin/monitor.h"
+#include "harness/plugin/seclusion.h"
+#include "harness/plugin/tests/bad_plugin.h"
+#include "harness/run/runner.h"
+
+namespace fairdraw::harness::plugin {
+namespace {
+
+// The named pipe that a process of the plugin holds open for as long as it is there.
+class Pipe {
+ public:
+  Pipe() : path_(fmt::format("{}fairdraw_held_{}", testing::TempDir(), getpid())) {
+    unlink(path_.c_str());
+    EXPECT_EQ(mkfifo(path_.c_str(), 0600), 0);
+    here_ = open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    setenv("FAIRDRAW_BAD_FIFO", path_.c_str(), 1);
+  }
+  ~Pipe() {
+    close(here_);
+    unlink(path_.c_str());
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+
+  // A byte that a process has written; it takes a moment to get there.
+  bool is_held() const {
+    pollfd file{here_, POLLIN, 0};
+    char byte = 0;
+    return poll(&file, 1, 20'000) == 1 && read(here_, &byte, 1) == 1;
+  }
+  // No process has it open for writing, whatever one has written.
+  bool is_let_go() const {
+    char byte = 0;
+    ssize_t size = 1;
+    while (size > 0) size = read(here_, &byte, 1);
+    return size == 0;
+  }
+
+ private:
+  std::string path_;
+  int here_ = -1;
+};
+
+// A daemon is no child of the plugin's process, and of none of its groups and sessions. When the
+// sampler is gone, so is the daemon, at once.
+TEST(PluginGuards, daemonsEndWithTheirProcess) {
+  for (const char* const name : {"daemon", "daemon-and-crash"}) {
+    const Pipe pipe;
+    const Bad way(name);
+    auto sampler = make(isolated());
+    const Response response = run_request(*sampler, three_rows(), {});
+    if (std::string(name) == "daemon") {
+      EXPECT_TRUE(response.ran()) << response.trouble();
+      EXPECT_TRUE(pipe.is_held());
+    } else {
+      expect_parts(response.trouble(), {"crashed with SIGABRT"});
+    }
+    sampler.reset();
+    EXPECT_TRUE(pipe.is_let_go()) << name;
+  }
+}
+
+TEST(PluginGuards, malformedMessagesAreCalledThat) {
+  // Three bytes, none, more than an answer, an answer to no call (a right one follows each).
+  for (const std::size_t bytes :
+       {std::size_t{3}, std::size_t{0}, std::size_t{60'000}, kAnswerHead}) {
+    const Bad way(fmt::format("send-{}", bytes).c_str());
+    const auto sampler = make(isolated());
+    const Response response = run_request(*sampler, three_rows(), {});
+    EXPECT_EQ(response.trouble(),
+              fmt::format("the plugin sent a malformed message of {} bytes to the judge", bytes));
+  }
+}
+
+// All traps, in the thread that asks.
+bool traps() { return fegetexcept() != 0; }
+
+TEST(PluginGuards, trapsStayWithThePlugin) {
+  if (feenableexcept(FE_INVALID) < 0) GTEST_SKIP() << "this processor traps nothing";
+  fedisableexcept(FE_ALL_EXCEPT);
+  const Bad way("unmask-traps");
+  for (const Options& options : {isolated(), trusted()}) {
+    const auto sampler = make(options);
+    const Response response = run_request(*sampler, three_rows(), {});
+    EXPECT_FALSE(traps());
+    fedisableexcept(FE_ALL_EXCEPT);
+    expect_parts(response.trouble(), {"the plugin left floating-point exceptions unmasked",
+                                      "(invalid operation, division by zero, inexact result)"});
+    EXPECT_EQ(sampler->broken(), response.trouble());
+  }
+}
+
+// Neither the oracles of its own case compute in what it leaves, nor those of the next one.
+TEST(PluginGuards, roundingStaysWithThePlugin) {
+  const Bad way("change-rounding");
+  for (const Options& options : {isolated(), trusted()}) {
+    Job job;
+    job.make_sampler = [&] { return make(options); };
+    job.check = [](Sampler& sampler) {
+      CheckOutcome outcome;
+      run_request(sampler, three_rows(), {});
+      outcome.measures["rounding"] = std::fegetround();
+      return outcome;
+    };
+    const std::vector<CaseRecord> records = run_jobs({job, job}, 1, {});
+    for (const CaseRecord& record : records) {
+      EXPECT_EQ(record.verdict, Verdict::passed) << record.message;
+      EXPECT_EQ(record.measures.at("rounding"), FE_TONEAREST);
+    }
+  }
+}
+
+// Not even where both run as root, which may read whatever it likes.
+TEST(PluginGuards, theJudgeIsNotReadByItsPlugins) {
+  const int here = 1;
+  setenv("FAIRDRAW_BAD_JUDGE", std::to_string(getpid()).c_str(), 1);
+  const auto address = reinterpret_cast<std::uintptr_t>(&here);
+  setenv("FAIRDRAW_BAD_ADDRESS", std::to_string(address).c_str(), 1);
+  const int dumpable = prctl(PR_GET_DUMPABLE);
+  const Bad way("enter-judge");
+  auto sampler = make(isolated());
+  const Response response = run_request(*sampler, three_rows(), {});
+  EXPECT_TRUE(response.ran()) << response.trouble();
+  EXPECT_EQ(response.tokens.front(), 0) << "1: /proc, 2: process_vm_readv, 4: ptrace";
+  sampler.reset();
+  EXPECT_EQ(prctl(PR_GET_DUMPABLE), dumpable);
+  expect_parts(how_secluded(), {"in processes that cannot read the judge's memory"});
+}
+
+TEST(PluginGuards, theNamesOfItsProcessDoNotSayThatItIsJudged) {
+  setenv("_", "/usr/bin/fairdraw", 1);
+  setenv("FAIRDRAW_DATA", "/usr/share/fairdraw", 1);
+  const Bad way("tell-signs");
+  const auto sampler = make(isolated());
+  const Response response = run_request(*sampler, three_rows(), {});
+  EXPECT_TRUE(response.ran()) << response.trouble();
+  EXPECT_EQ(response.tokens.front(), 0) << "1: command line, 2: name, 4: environment";
+  unsetenv("_");
+  unsetenv("FAIRDRAW_DATA");
+}
+
+std::string why_not(const std::function<int()>& work) {
+  try {
+    return fmt::format("returned {}", monitored("plugin:./x.so", work));
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+}
+
+TEST(Monitored, anEarlyEndIsAnErrorWhateverItsCode) {
+  EXPECT_EQ(why_not([] { return 3; }), "returned 3");
+  EXPECT_EQ(why_not([]() -> int { end_work(3); }), "returned 3");
+  EXPECT_EXIT(end_work(3), testing::ExitedWithCode(3), "");
+  EXPECT_EQ(why_not([]() -> int { throw UsageError("no such case"); }), "no such case");
+  const auto ends = [](const char* how) {
+    return fmt::format(
+        "plugin:./x.so, loaded into fairdraw's own process, {} before the run was over; what the "
+        "run had found is lost",
+        how);
+  };
+  EXPECT_EQ(why_not([]() -> int { std::exit(0); }), ends("ended its process with exit code 0"));
+  EXPECT_EQ(why_not([]() -> int { _exit(0); }), ends("ended its process with exit code 0"));
+  EXPECT_EQ(why_not([]() -> int { std::abort(); }), ends("crashed with SIGABRT"));
+  EXPECT_EQ(why_not([] { return raise(SIGKILL); }), ends("was killed with SIGKILL"));
+}
+
+TEST(Plugin, aCaseIsEndedInTheMiddleOfACall) {
+  const Bad way("hang");
+  Job job;
+  job.seconds = 0.5;
+  job.make_sampler = [] { return make(isolated()); };
+  job.check = [](Sampler& sampler) {
+    run_request(sampler, three_rows(), {});
+    return CheckOutcome{};
+  };
+  const std::vector<CaseRecord> records = run_jobs({job}, 1, {});
+  EXPECT_EQ(records[0].verdict, Verdict::failed);
+  EXPECT_EQ(records[0].message, "the case took more than 0.5 s (--case-timeout), in 1 calls");
+  EXPECT_LT(records[0].seconds, isolated().seconds / 2);
+}
+
+TEST(Plugin, aCaseIsEndedInTheMiddleOfLoading) {
+  Job job;
+  job.seconds = 0.5;
+  job.make_sampler = [] { return make(isolated()); };
+  job.check = [](Sampler& sampler) {
+    const Bad way("describe-hangs");  // it is loaded again at the first call
+    run_request(sampler, three_rows(), {});
+    return CheckOutcome{};
+  };
+  const std::vector<CaseRecord> records = run_jobs({job}, 1, {});
+  EXPECT_EQ(records[0].verdict, Verdict::failed);
+  EXPECT_EQ(records[0].message, "the case took more than 0.5 s (--case-timeout), in 1 calls");
+  EXPECT_LT(records[0].seconds, isolated().load_seconds / 2);
+}
+
+TEST(Plugin, signalsToTheJudgeDoNotHideHowItEnded) {
+  struct sigaction action {
+  }, before{};
+  action.sa_handler = [](int) {};
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGALRM, &action, &before);
+  constexpr itimerval kOften = {{0, 1000}, {0, 1000}}, kNever = {};  // each millisecond
+  setitimer(ITIMER_REAL, &kOften, nullptr);
+  const Bad way("exit");
+  for (int i = 0; i < 10; ++i) {
+    const auto sampler = make(isolated());
+    run_request(*sampler, three_rows(), {});
+    EXPECT_EQ(sampler->broken(), "the plugin ended its process with exit code 7");
+  }
+  setitimer(ITIMER_REAL, &kNever, nullptr);
+  sigaction(SIGALRM, &before, nullptr);
+}
+
+}  // namespace
+}  // namespace fairdraw::harness::plugin

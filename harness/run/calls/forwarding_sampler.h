@@ -1,0 +1,53 @@
+// A sampler in front of another one, which sees every call and passes it on.
+#pragma once
+
+#include <string>
+
+#include "harness/contract/sampler.h"
+
+namespace fairdraw::harness {
+
+/// Derived classes say what happens around a call. `sampler` must outlive this.
+class ForwardingSampler : public Sampler {
+ public:
+  explicit ForwardingSampler(Sampler& sampler) : sampler_(sampler) {}
+
+  const SamplerDescription& description() const override { return sampler_.description(); }
+  std::pmr::memory_resource* memory() override { return sampler_.memory(); }
+  std::string broken() const override { return sampler_.broken(); }
+  void recover() override { sampler_.recover(); }
+
+  std::string run(const fairdraw_batch& batch) override {
+    return around([&] { return sampler_.run(batch); });
+  }
+  std::string run_chain(const fairdraw_chain& chain) override {
+    return around([&] { return sampler_.run_chain(chain); });
+  }
+  std::string run_speculation(const fairdraw_verification& speculation) override {
+    return around([&] { return sampler_.run_speculation(speculation); });
+  }
+  std::string run_event(const fairdraw_event& event) override {
+    return around([&] { return sampler_.run_event(event); });
+  }
+
+ protected:
+  /// Returns why the call is not passed on; empty: it is.
+  virtual std::string before_call() { return {}; }
+  virtual void after_call() {}
+
+  Sampler& forwarded() const { return sampler_; }
+
+ private:
+  template <class Call>
+  std::string around(const Call& call) {
+    std::string refused = before_call();
+    if (!refused.empty()) return refused;
+    refused = call();
+    after_call();
+    return refused;
+  }
+
+  Sampler& sampler_;
+};
+
+}  // namespace fairdraw::harness

@@ -1,0 +1,42 @@
+// One event of a running batch, owned: what a sampler is told, and what it answers to a step.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "harness/run/calls/request.h"
+
+namespace fairdraw::harness {
+
+/// Owning form of fairdraw_event. What the event does not have is empty.
+struct SequenceEvent {
+  std::uint32_t kind = FAIRDRAW_EVENT_BEGIN;  ///< FAIRDRAW_EVENT_*
+  std::int64_t slots = 0, vocab = 0;
+  DType dtype = DType::float32;
+  TieRule tie_rule = TieRule::keep_all;
+  FilterOrder filter_order = FilterOrder::top_k_first;
+  std::vector<std::int32_t> slot;  ///< of each row
+
+  // add, restore
+  std::vector<reference::RowParameters> parameters;
+  std::vector<std::uint64_t> seed, offset;
+  std::vector<reference::RowProcessing> processing;  ///< empty: the request has none
+
+  // step
+  std::vector<float> logits;           ///< [rows, vocab], each exactly a value of dtype
+  std::vector<std::uint32_t> allowed;  ///< [rows, words_for(vocab)], or empty
+};
+
+struct SequenceAnswer {
+  std::string refused, damage;  ///< as in Response
+  std::vector<std::int32_t> tokens, statuses;
+
+  bool ran() const { return refused.empty() && damage.empty(); }
+  std::string trouble() const { return refused.empty() ? damage : "call refused: " + refused; }
+};
+
+/// Statuses: only of samplers that report them.
+SequenceAnswer run_event(Sampler& sampler, const SequenceEvent& event);
+
+}  // namespace fairdraw::harness

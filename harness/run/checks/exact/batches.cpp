@@ -1,0 +1,296 @@
+// The number of rows as an axis: kernels are chosen by it, and each must give what the others give.
+//
+// What it cannot see: thresholds between two sizes that are taken back before the next one.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <iterator>
+#include <limits>
+
+#include "harness/run/calls/random_words.h"
+#include "harness/run/checks/batch_sizes.h"
+#include "harness/run/checks/checks.h"
+#include "harness/run/checks/exact/replay_relations.h"
+
+namespace fairdraw::harness {
+namespace {
+
+using reference::Membership;
+
+constexpr std::int64_t kMost = *std::rbegin(kBatchSizes);
+// Whole rows of probabilities are asked for up to here: 64 MiB.
+constexpr std::int64_t kMostProbabilities = std::int64_t{1} << 24;
+
+// What must be reported of a base row, whatever the batch.
+struct Answer {
+  bool judged = true;       // the profile says what becomes of it
+  bool may_refuse = false;  // nor does it have to run where no status can be reported
+  RowStatus status = RowStatus::ok;
+  std::vector<std::uint32_t> in, open;  // masks; open: both are right
+  std::int32_t least = 0, most = 0;     // support sizes
+  std::vector<float> probs;             // of exact samplers
+  reference::IntegerRow model;          // of exact samplers
+};
+
+std::vector<std::uint32_t> packed(std::int64_t vocab, const std::function<bool(std::size_t)>& is) {
+  std::vector<std::uint32_t> words(static_cast<std::size_t>(words_for(vocab)));
+  for (std::size_t id = 0; id < static_cast<std::size_t>(vocab); ++id) {
+    if (is(id)) words[id / 32] |= 1U << (id % 32);
+  }
+  return words;
+}
+
+Answer answer_of(const CheckInput& input, const Request& base, std::int64_t row) {
+  Answer answer;
+  const reference::RealDistribution distribution = distribution_of(input, base, row);
+  answer.may_refuse = !distribution.defined || distribution.must_fail;
+  if (input.exact()) {
+    answer.model = model_of(base, row);
+    answer.status = answer.model.status;
+    const bool ok = answer.status == RowStatus::ok;
+    answer.in =
+        packed(base.vocab, [&](std::size_t id) { return ok && answer.model.mask[id] != 0; });
+    answer.open.resize(answer.in.size());
+    answer.least = answer.most = ok ? answer.model.support_size : 0;
+    for (std::int32_t id = 0; id < base.vocab; ++id) {
+      answer.probs.push_back(ok ? answer.model.probability(id) : 0);
+    }
+    return answer;
+  }
+  answer.judged = distribution.defined || distribution.must_fail;
+  if (distribution.must_fail) answer.status = RowStatus::no_allowed_token;  // or another
+  const auto is = [&](Membership which) {
+    return packed(base.vocab, [&, which](std::size_t id) {
+      return !distribution.membership.empty() && distribution.membership[id] == which;
+    });
+  };
+  answer.in = is(Membership::in);
+  answer.open = is(Membership::ambiguous);
+  answer.least = distribution.support_low;
+  answer.most = distribution.support_high;
+  return answer;
+}
+
+// A row of a call: which base row it is, and with which seed it draws.
+struct Place {
+  std::int64_t base;
+  std::uint64_t seed;
+  std::int32_t token = 0;  // the right one, where `known`
+  bool known = false;
+};
+
+class Batches {
+ public:
+  Batches(const CheckInput& input, CheckOutcome& outcome)
+      : input_(input), outcome_(outcome), base_(make_request(input, 0, input.rows)) {
+    add_empty_row();
+    for (std::int64_t row = 0; row < base_.rows; ++row) {
+      answers_.push_back(answer_of(input, base_, row));
+    }
+    // No two rows that lie a power of two apart are the same base row: the number of base rows is
+    // odd (suites/gate/cases/batch_cases.cpp).
+    for (std::int64_t i = 0; i < kMost; ++i) {
+      places_.push_back({i % input.rows, mixed(input.seed + 3, static_cast<std::uint64_t>(i))});
+    }
+  }
+
+  const Request& base() const { return base_; }
+
+  // Tokens that are known before: the model's, or what the sampler gives the row alone.
+  void draw_alone() {
+    const bool alone = input_.sampler->description().per_request_seeds;
+    for (Place& place : places_) {
+      if (outcome_.failed()) return;
+      if (input_.exact()) {
+        const Answer& answer = answers_[static_cast<std::size_t>(place.base)];
+        place.token = answer.model.token_for(random_word(place.seed, 0, Purpose::draw, 0));
+        place.known = true;
+      } else if (alone && answers_[static_cast<std::size_t>(place.base)].judged) {
+        fill({place});
+        const Response response = run({place}, "a row alone", {});
+        if (!response.ran()) continue;
+        place.token = response.tokens.front();
+        place.known = true;
+      }
+    }
+  }
+
+  void compare(std::int64_t size) {
+    // Other places of the batch for the same row, each time.
+    std::vector<Place> places;
+    for (std::int64_t i = 0; i < size; ++i) {
+      places.push_back(places_[static_cast<std::size_t>((i + size) % kMost)]);
+    }
+    fill(places);
+    compare(places, {});
+    compare(places, everything(size));
+    if (size < 3 || base_.input == RowInput::probabilities) return;
+    // A row that nothing can be drawn from, in the middle.
+    const std::int64_t middle = size / 2;
+    Place& bad = places[static_cast<std::size_t>(middle)];
+    // Some profiles draw from it, because they bound masked logits from below.
+    bad = {base_.rows - 1, bad.seed, -1, answers_.back().status != RowStatus::ok};
+    std::copy_n(base_.row(bad.base), base_.vocab,
+                request_.logits.begin() + static_cast<std::ptrdiff_t>(middle * base_.vocab));
+    request_.parameters[static_cast<std::size_t>(middle)] =
+        base_.parameters[static_cast<std::size_t>(bad.base)];
+    compare(places, everything(size));
+  }
+
+ private:
+  // The last base row: nothing is allowed.
+  void add_empty_row() {
+    const Request first = pick_rows(base_, {0});
+    append_row(first, 0, base_);
+    std::fill(base_.logits.end() - static_cast<std::ptrdiff_t>(base_.vocab), base_.logits.end(),
+              base_.input == RowInput::logits ? -std::numeric_limits<float>::infinity() : 0.0F);
+    if (!base_.processing.empty()) base_.processing.push_back(base_.processing.front());
+    ++base_.rows;
+  }
+
+  WantedResults everything(std::int64_t size) const {
+    WantedResults wanted{.statuses = true, .support_size = true, .mask = true};
+    wanted.probs = input_.exact() && size * base_.vocab <= kMostProbabilities;
+    return reported(input_.sampler->description(), base_, wanted);
+  }
+
+  // Makes a call of these rows, in memory that is kept: a large batch is made of many pages.
+  void fill(const std::vector<Place>& places) {
+    request_.input = base_.input;
+    request_.dtype = base_.dtype;
+    request_.vocab = base_.vocab;
+    request_.tie_rule = base_.tie_rule;
+    request_.filter_order = base_.filter_order;
+    request_.rows = static_cast<std::int64_t>(places.size());
+    request_.logits.clear();
+    request_.parameters.clear();
+    request_.processing.clear();
+    request_.allowed.clear();
+    request_.seed.clear();
+    request_.offset.assign(places.size(), 0);
+    request_.logits.reserve(static_cast<std::size_t>(kMost * base_.vocab));
+    for (const Place& place : places) {
+      append_row(base_, place.base, request_);
+      if (!base_.processing.empty()) {
+        request_.processing.push_back(base_.processing[static_cast<std::size_t>(place.base)]);
+      }
+      request_.seed.push_back(place.seed);
+    }
+  }
+
+  // Runs the call that was made of these rows.
+  Response run(const std::vector<Place>& places, const std::string& name,
+               const WantedResults& wanted) {
+    Response response = run_request(*input_.sampler, request_, wanted);
+    outcome_.rows += places.size();
+    outcome_.draws += response.tokens.size();
+    if (response.ran()) return response;
+    if (!response.damage.empty() || !may_refuse(places)) {
+      outcome_.fail(fmt::format("{}: {}", name, response.trouble()));
+    }
+    return response;
+  }
+
+  // No status can be reported, and the profile gives one of the rows no token.
+  bool may_refuse(const std::vector<Place>& places) const {
+    if (input_.sampler->description().reports_status) return false;
+    return std::any_of(places.begin(), places.end(), [this](const Place& place) {
+      return answers_[static_cast<std::size_t>(place.base)].may_refuse;
+    });
+  }
+
+  void compare(const std::vector<Place>& places, const WantedResults& wanted) {
+    if (outcome_.failed()) return;
+    const std::string name = fmt::format("a batch of {} rows", places.size());
+    const Response response = run(places, name, wanted);
+    if (!response.ran()) return;
+    ++outcome_.measures["batches"];
+    for (std::size_t row = 0; row < places.size() && !outcome_.failed(); ++row) {
+      const std::string wrong = fault_of(response, places[row], row);
+      if (wrong.empty()) continue;
+      const auto base = static_cast<std::size_t>(places[row].base);
+      outcome_.fail(
+          fmt::format("{}: row {} ({}): {}", name, row, describe(base_.parameters[base]), wrong));
+    }
+  }
+
+  // Why this is not what the row gives in any batch; empty: it is.
+  std::string fault_of(const Response& response, const Place& place, std::size_t row) const {
+    const Answer& answer = answers_[static_cast<std::size_t>(place.base)];
+    if (!answer.judged) return {};
+    const bool ok = answer.status == RowStatus::ok;
+    const std::int32_t token = response.tokens[row];
+    if (!ok && token != -1) return fmt::format("token {} for a row that must fail", token);
+    if (place.known && token != place.token) {
+      return fmt::format("token {}, expected {}{}", token, place.token,
+                         input_.exact() ? "" : " as alone in a call");
+    }
+    if (ok && (token < 0 || token >= base_.vocab)) {
+      return fmt::format("token {} outside of the vocabulary", token);
+    }
+    if (ok && !((answer.in[at(token)] | answer.open[at(token)]) >> (token % 32) & 1U)) {
+      return fmt::format("token {} outside of the support", token);
+    }
+    if (!response.statuses.empty()) {
+      const bool right = input_.exact()
+                             ? response.statuses[row] == static_cast<std::int32_t>(answer.status)
+                             : (response.statuses[row] == 0) == ok;
+      if (!right) return fmt::format("status {}", response.statuses[row]);
+    }
+    if (!response.support_size.empty() &&
+        (response.support_size[row] < answer.least || response.support_size[row] > answer.most)) {
+      return fmt::format("support size {}, expected {} to {}", response.support_size[row],
+                         answer.least, answer.most);
+    }
+    const auto words = static_cast<std::size_t>(words_for(base_.vocab));
+    for (std::size_t word = 0; word < words && !response.mask.empty(); ++word) {
+      const std::uint32_t wrong =
+          (response.mask[row * words + word] ^ answer.in[word]) & ~answer.open[word];
+      if (wrong == 0) continue;
+      const std::size_t bit = static_cast<std::size_t>(std::countr_zero(wrong));
+      return fmt::format("the mask is wrong about token {}", 32 * word + bit);
+    }
+    const auto vocab = static_cast<std::size_t>(base_.vocab);
+    for (std::size_t id = 0; id < vocab && !response.probs.empty(); ++id) {
+      if (response.probs[row * vocab + id] == answer.probs[id]) continue;
+      return fmt::format("token {} has probability {:a}, expected {:a}", id,
+                         response.probs[row * vocab + id], answer.probs[id]);
+    }
+    return {};
+  }
+
+  static std::size_t at(std::int32_t token) { return static_cast<std::size_t>(token / 32); }
+
+  const CheckInput& input_;
+  CheckOutcome& outcome_;
+  Request base_;
+  std::vector<Answer> answers_;
+  std::vector<Place> places_;
+  Request request_;
+};
+
+}  // namespace
+
+CheckOutcome check_batches(const CheckInput& input) {
+  const SamplerDescription& sampler = input.sampler->description();
+  if (const std::string lacks = missing_ability(sampler, make_request(input, 0, input.rows));
+      !lacks.empty()) {
+    return skipped(lacks);
+  }
+  CheckOutcome outcome;
+  Batches batches(input, outcome);
+  batches.draw_alone();
+  for (const std::int64_t size : kBatchSizes) batches.compare(size);
+  if (!outcome.failed() && outcome.measures["batches"] == 0) {
+    return skipped("semantics " + input.semantics.name + " defines none of these rows");
+  }
+  if (!outcome.failed()) {
+    outcome.message = fmt::format("{} rows in {} batches of 1 to {} rows give the same",
+                                  outcome.rows, outcome.measures["batches"], kMost);
+  }
+  return outcome;
+}
+
+}  // namespace fairdraw::harness

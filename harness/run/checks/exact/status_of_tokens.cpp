@@ -1,0 +1,173 @@
+// Bad rows by their tokens alone: what a sampler owes that reports no statuses.
+//
+// What it cannot see: which fault a row failed of.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "harness/run/checks/checks.h"
+#include "harness/run/checks/exact/faults.h"
+
+namespace fairdraw::harness {
+namespace {
+
+using reference::Membership;
+using reference::RealDistribution;
+
+// What the profile says of one row of a request.
+struct Row {
+  bool judged = true;
+  bool fails = false;
+  RealDistribution distribution;  // of a row that does not
+};
+
+Row row_under_profile(const CheckInput& input, const Request& request, std::int64_t row) {
+  Row result;
+  result.distribution = distribution_of(input, request, row);
+  result.judged = result.distribution.defined || result.distribution.must_fail;
+  result.fails = result.distribution.must_fail;
+  return result;
+}
+
+// The row that has the fault. Padding and indices outside of the rows have no token under any
+// profile; of the others the profile decides.
+Row faulty_row(const CheckInput& input, const Request& request, const Fault& fault,
+               std::int64_t row) {
+  if (fault.status == RowStatus::inactive || fault.status == RowStatus::index_out_of_range) {
+    Row result;
+    result.fails = true;
+    return result;
+  }
+  return row_under_profile(input, request, row);
+}
+
+class Judge {
+ public:
+  Judge(const CheckInput& input, const Request& base)
+      : input_(input), sampler_(input.sampler->description()), base_(base) {
+    for (std::int64_t row = 0; row < base.rows; ++row) {
+      good_.push_back(row_under_profile(input, base, row));
+    }
+  }
+
+  // What the good rows draw, with one sample an output and with three; empty, or why they do not.
+  std::string draw_good() {
+    for (const std::int32_t samples : samples_asked()) {
+      const Response response = run(base_, samples);
+      if (response.damage.empty() && !response.refused.empty() && may_refuse(input_, base_)) {
+        tokens_.emplace_back();
+        continue;
+      }
+      if (!response.ran()) return response.trouble();
+      tokens_.push_back(response.tokens);
+      const std::string wrong = fault_of(response, samples, good_, -1);
+      if (!wrong.empty()) return "among good rows " + wrong;
+    }
+    return {};
+  }
+
+  std::string wrong_with(const Fault& fault, std::int64_t bad, const Request& request) {
+    std::vector<Row> rows = good_;
+    rows[static_cast<std::size_t>(bad)] = faulty_row(input_, request, fault, bad);
+    const Row& row = rows[static_cast<std::size_t>(bad)];
+    // A profile that promises nothing lets a call end in any way; one that fails the row lets it
+    // end where a status cannot be reported.
+    const bool may_end = !row.judged || (row.fails && !sampler_.reports_status);
+    for (const std::int32_t samples : samples_asked()) {
+      const Response response = run(request, samples);
+      if (!response.damage.empty()) return response.damage;
+      if (!response.refused.empty()) {
+        if (may_end || may_refuse(input_, base_)) continue;
+        return response.trouble();
+      }
+      if (const std::string wrong = fault_of(response, samples, rows, bad); !wrong.empty()) {
+        return wrong;
+      }
+    }
+    return {};
+  }
+
+ private:
+  std::vector<std::int32_t> samples_asked() const {
+    return sampler_.num_samples ? std::vector<std::int32_t>{1, 3} : std::vector<std::int32_t>{1};
+  }
+
+  Response run(Request request, std::int32_t samples) const {
+    request.num_samples = samples;
+    return run_request(*input_.sampler, request, reported(sampler_, request, {.statuses = true}));
+  }
+
+  std::string fault_of(const Response& response, std::int32_t samples, const std::vector<Row>& rows,
+                       std::int64_t bad) const {
+    const auto count = static_cast<std::size_t>(samples);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      if (!rows[i].judged) continue;
+      const char* const whose = static_cast<std::int64_t>(i) == bad ? "the row" : "batch-mate";
+      const bool reports = !response.statuses.empty();
+      if (reports && (response.statuses[i] != 0) != rows[i].fails) {
+        return fmt::format("{} {} has status {}", whose, i, response.statuses[i]);
+      }
+      for (std::size_t at = i * count; at < (i + 1) * count; ++at) {
+        const std::int32_t token = response.tokens[at];
+        if (const char* const what = fault_of_token(rows[i], token); what != nullptr) {
+          return fmt::format("{} {} gives token {} as sample {}, {}", whose, i, token,
+                             at - i * count, what);
+        }
+        // The same row, seed and offset.
+        const std::vector<std::int32_t>* const before = drawn_before(count);
+        const bool again = sampler_.per_request_seeds && static_cast<std::int64_t>(i) != bad;
+        if (!again || before == nullptr || (*before)[at] == token) continue;
+        return fmt::format("{} {} gives token {}, and {} among good rows", whose, i, token,
+                           (*before)[at]);
+      }
+    }
+    return {};
+  }
+
+  const std::vector<std::int32_t>* drawn_before(std::size_t samples) const {
+    const std::size_t at = samples == 1 ? 0 : 1;
+    return at < tokens_.size() && !tokens_[at].empty() ? &tokens_[at] : nullptr;
+  }
+
+  // Why the row must not give this token; null: it may.
+  const char* fault_of_token(const Row& row, std::int32_t token) const {
+    if (row.fails) return token == -1 ? nullptr : "and must give none";
+    if (token < 0 || token >= base_.vocab) return "outside of the vocabulary";
+    const bool out =
+        row.distribution.membership[static_cast<std::size_t>(token)] == Membership::out;
+    return out ? "outside of the support" : nullptr;
+  }
+
+  const CheckInput& input_;
+  const SamplerDescription& sampler_;
+  const Request& base_;
+  std::vector<Row> good_;
+  std::vector<std::vector<std::int32_t>> tokens_;  // by samples_asked()
+};
+
+}  // namespace
+
+CheckOutcome check_status_of_tokens(const CheckInput& input) {
+  const SamplerDescription& sampler = input.sampler->description();
+  const Request base = make_request(input, 0, input.rows);
+  if (const std::string lacks = missing_ability(sampler, base); !lacks.empty()) {
+    return skipped(lacks);
+  }
+  CheckOutcome outcome;
+  outcome.rows = static_cast<std::uint64_t>(input.rows);
+  Judge judge(input, base);
+  if (const std::string wrong = judge.draw_good(); !wrong.empty()) return outcome.fail(wrong);
+  judge_faults(
+      input, base,
+      [&judge](const Fault& fault, std::int64_t row, const Request& request) {
+        return judge.wrong_with(fault, row, request);
+      },
+      outcome);
+  if (outcome.failed()) return outcome;
+  outcome.message = fmt::format("{} kinds of bad rows give no token and touch no other row",
+                                outcome.measures["faults"]);
+  return outcome;
+}
+
+}  // namespace fairdraw::harness

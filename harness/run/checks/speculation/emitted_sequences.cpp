@@ -1,0 +1,148 @@
+#include "harness/run/checks/speculation/emitted_sequences.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "harness/run/calls/random_words.h"
+
+namespace fairdraw::harness {
+namespace {
+
+constexpr std::size_t kClasses = 3;  // of ids, in the table of all three tokens
+// Numbers of the tables.
+constexpr std::size_t kFirst = 0, kSequence = 1, kLater = 2, kWhole = 3, kSecondEmitted = 4,
+                      kThirdEmitted = 5, kNeighbours = 6;
+
+// 53 bits, in [0, 1).
+double uniform(std::uint64_t word) { return static_cast<double>(word >> 11) * 0x1p-53; }
+
+std::size_t draw(const Distribution& row, double u) {
+  std::size_t last = 0;  // that can come: where rounding leaves u beyond the sum
+  for (std::size_t id = 0; id < row.size(); ++id) {
+    if (row[id] == 0) continue;
+    last = id;
+    if (u < row[id]) return id;
+    u -= row[id];
+  }
+  return last;
+}
+
+// A point of the token's interval: `u` of the way through it.
+double place(const Distribution& row, std::size_t token, double u) {
+  double begin = 0;
+  for (std::size_t id = 0; id < token; ++id) begin += row[id];
+  return begin + u * row[token];
+}
+
+std::size_t pair_of_classes(const Table& table, const std::array<std::size_t, 3>& tokens) {
+  return table.pair(tokens[0] % kClasses, tokens[1] % kClasses * kClasses + tokens[2] % kClasses);
+}
+
+}  // namespace
+
+EmittedSequences::EmittedSequences(const std::string& suffix, std::size_t width,
+                                   const RowAfter& row_after)
+    : width_(width), first_(row_after({})), second_(width), third_(width * width) {
+  for (const char* name :
+       {"first", "sequence", "later", "whole", "second_emitted", "third_emitted", "neighbours"}) {
+    const bool of_classes = tables_.size() == kWhole;
+    tables_.emplace_back(name + suffix, of_classes ? kClasses * kClasses : width);
+  }
+  const auto token = [](std::size_t id) { return static_cast<std::int32_t>(id); };
+  for (std::size_t x = 0; x < width; ++x) {
+    for (const std::size_t number : {kSecondEmitted, kThirdEmitted}) {
+      tables_[number].expect(tables_[number].single(x), 1.0 / static_cast<double>(width));
+    }
+    if (first_[x] == 0) continue;
+    tables_[kFirst].expect(tables_[kFirst].single(x), first_[x]);
+    for (std::size_t y = 0; y < width; ++y) {
+      tables_[kNeighbours].expect(tables_[kNeighbours].pair(x, y), first_[x] * first_[y]);
+    }
+    const std::int32_t one[] = {token(x)};
+    second_[x] = row_after(one);
+    for (std::size_t y = 0; y < width; ++y) {
+      const double two_tokens = first_[x] * second_[x][y];
+      if (two_tokens == 0) continue;
+      tables_[kSequence].expect(tables_[kSequence].pair(x, y), two_tokens);
+      const std::int32_t two[] = {token(x), token(y)};
+      Distribution& row = third_[x * width + y] = row_after(two);
+      for (std::size_t z = 0; z < width; ++z) {
+        tables_[kLater].expect(tables_[kLater].pair(y, z), two_tokens * row[z]);
+        tables_[kWhole].expect(pair_of_classes(tables_[kWhole], {x, y, z}), two_tokens * row[z]);
+      }
+    }
+  }
+}
+
+const Distribution& EmittedSequences::row_after(std::span<const std::size_t> prefix) const {
+  return prefix.empty()       ? first_
+         : prefix.size() == 1 ? second_[prefix[0]]
+                              : third_[prefix[0] * width_ + prefix[1]];
+}
+
+void EmittedSequences::count(std::span<const std::int32_t> emitted, std::uint64_t word) {
+  std::array<std::size_t, kLength> tokens{};
+  std::size_t known = 0;  // tokens before one that the target cannot give
+  for (std::size_t i = 0; i < kLength; ++i) {
+    const Distribution& row = row_after(std::span(tokens).first(i));
+    if (row.empty()) break;
+    const double u = uniform(mixed(word, i));
+    if (i >= emitted.size()) {
+      tokens[i] = draw(row, u);
+    } else {
+      tokens[i] = static_cast<std::size_t>(emitted[i]);
+      if (row[tokens[i]] == 0 && impossible_.empty()) {
+        impossible_ = fmt::format("token {} was emitted in place {}, where it has probability 0",
+                                  tokens[i], i + 1);
+      }
+      if (i > 0) {
+        Table& table = tables_[i == 1 ? kSecondEmitted : kThirdEmitted];
+        const auto bin =
+            static_cast<std::size_t>(place(row, tokens[i], u) * static_cast<double>(width_));
+        table.count(table.single(std::min(bin, width_ - 1)));
+      }
+    }
+    ++known;
+  }
+  tables_[kFirst].count(tables_[kFirst].single(tokens[0]));
+  if (known > 1) tables_[kSequence].count(tables_[kSequence].pair(tokens[0], tokens[1]));
+  if (known > 2) {
+    tables_[kLater].count(tables_[kLater].pair(tokens[1], tokens[2]));
+    tables_[kWhole].count(pair_of_classes(tables_[kWhole], tokens));
+  }
+  if (before_ >= 0) {
+    Table& table = tables_[kNeighbours];
+    table.count(table.pair(static_cast<std::size_t>(before_), tokens[0]));
+    before_ = -1;
+  } else {
+    before_ = static_cast<std::int64_t>(tokens[0]);
+  }
+}
+
+BlockAcceptance::BlockAcceptance(const std::string& name, const Distribution& p0,
+                                 const RowAfter& row_after, const Distribution& q0,
+                                 const Distribution& q1)
+    : table_(name, std::max<std::size_t>(p0.size(), EmittedSequences::kLength)) {
+  for (std::size_t x = 0; x < q0.size(); ++x) {
+    if (q0[x] == 0) continue;
+    const double r1 = std::min(1.0, p0[x] / q0[x]);
+    const Distribution p1 = r1 > 0 ? row_after(x) : Distribution(q1.size(), 0);
+    double left = 0;
+    for (std::size_t y = 0; y < q1.size(); ++y) left += std::max(r1 * p1[y] - q1[y], 0.0);
+    // Where nothing is left and r_1 is 1 both rows are equal, and the second draft is accepted.
+    const double h1 = left > 0 ? left / (left + (1 - r1)) : 0;
+    // A sampler that works in float32 has h_1 to a few units in the last place of 1 - r_1: 2^-22.
+    const double rounding = left > 0 ? std::min(0x1p-22 / left, 0x1p-6) : 0;
+    for (std::size_t y = 0; y < q1.size(); ++y) {
+      if (q1[y] == 0) continue;
+      const double drafted = q0[x] * q1[y], h2 = std::min(1.0, r1 * p1[y] / q1[y]);
+      table_.expect(table_.pair(2, x), drafted * h2);
+      table_.expect(table_.pair(1, x), drafted * (1 - h2) * std::max(h1, rounding));
+      table_.expect(table_.pair(0, x), drafted * (1 - h2) * std::max(1 - h1, rounding));
+    }
+  }
+}
+
+}  // namespace fairdraw::harness

@@ -1,0 +1,89 @@
+#include "harness/run/checks/statistical/fresh_instances.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "harness/run/calls/random_words.h"
+#include "harness/run/checks/checks.h"
+#include "harness/run/checks/statistical/stream_axes.h"
+#include "harness/run/checks/statistical/stream_probes.h"
+
+namespace fairdraw::harness {
+namespace {
+
+constexpr std::size_t kInstances = 3;
+constexpr double kShare = 0x1p-10;  // of the case's budget: three short sequences need no more
+
+// How much must repeat to be proof; nothing where this row, or this contract, has no such proof.
+std::optional<ProbeDesign> design_of(const CheckInput& input, const Request& row) {
+  const SamplerDescription& sampler = input.sampler->description();
+  // Without the promise of independent outputs no sequence of draws has a known probability.
+  if (!draws_from_own_generator(sampler) || !sampler.randomness.outputs) return std::nullopt;
+  if (!missing_ability(sampler, row).empty()) return std::nullopt;
+  const reference::RealDistribution distribution = distribution_of(input, row, 0);
+  if (!distribution.defined || distribution.must_fail) return std::nullopt;
+  const double most_likely =
+      *std::max_element(distribution.probability.begin(), distribution.probability.end()) +
+      distribution.total_variation_bound;
+  return design_probes(kInstances, kStreamLength, most_likely, input.false_fail_rate * kShare);
+}
+
+// The first outputs of each instance. Each is offered seeds of its own: a sampler that uses them
+// without promising that it does is right, and one that starts from a constant does not look at
+// them.
+void compare(const CheckInput& input, const Request& row,
+             const std::array<Sampler*, kInstances>& instances, const ProbeDesign& design,
+             CheckOutcome& outcome) {
+  outcome.spend(design.null_rate);
+  StreamProbes probes(design, row.vocab);
+  for (std::size_t i = 0; i < instances.size() && !outcome.failed(); ++i) {
+    const StreamPlan first{StreamPlan::Kind::calls, "calls", "first draws",
+                           mixed(input.seed, 2 + i), 0};
+    CheckInput of_instance = input;
+    of_instance.sampler = instances[i];
+    const auto streams = draw_streams(of_instance, row, {first}, kStreamLength, outcome);
+    if (outcome.failed()) return;
+    const std::string wrong =
+        probes.add(fmt::format("first draws of instance {}", i + 1), streams.front());
+    if (wrong.empty()) continue;
+    outcome.evidence.observed = wrong;
+    outcome.evidence.expected = "another beginning of each instance that is given no seed";
+    outcome.evidence.decisive = {"repetition", design.null_rate, std::nullopt, design.null_rate};
+    outcome.fail(fmt::format(
+        "fresh instances without a seed start alike: {}; generators that start from entropy do any "
+        "of this with probability below {:.1e}; a sampler that promises replays declares a default",
+        wrong, design.null_rate));
+  }
+}
+
+}  // namespace
+
+bool draws_from_own_generator(const SamplerDescription& description) {
+  return !description.per_request_seeds && !description.randomness.replays;
+}
+
+CheckOutcome check_streams_of_instances(
+    const CheckInput& input, const std::function<std::unique_ptr<Sampler>()>& make_fresh) {
+  const Request row = make_request(input, 0, 1);
+  const std::optional<ProbeDesign> design = design_of(input, row);
+  if (!design) return check_streams(input);
+  // Made at one moment, before any of them draws.
+  const std::unique_ptr<Sampler> second = make_fresh(), third = make_fresh();
+  CheckOutcome starts;
+  starts.rows = 1;
+  compare(input, row, {input.sampler, second.get(), third.get()}, *design, starts);
+  if (starts.failed()) return starts;
+  CheckInput rest = input;
+  rest.false_fail_rate *= 1 - kShare;
+  CheckOutcome outcome = check_streams(rest);
+  outcome.draws += starts.draws;
+  outcome.spend(starts.spent());
+  outcome.measures["fresh_instances"] = static_cast<double>(kInstances);
+  return outcome;
+}
+
+}  // namespace fairdraw::harness

@@ -1,0 +1,107 @@
+// What a sampler of this process touches around its results.
+#include "harness/run/calls/array_slots.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "harness/adapters/model_sampler.h"
+
+namespace fairdraw::harness {
+namespace {
+
+Request request_of(std::int64_t rows, std::int64_t vocab) {
+  Request request;
+  request.rows = rows;
+  request.vocab = vocab;
+  const auto count = static_cast<std::size_t>(rows);
+  request.logits.assign(count * static_cast<std::size_t>(vocab), 0.0F);
+  request.parameters.assign(count, {});
+  request.seed.assign(count, 7);
+  request.offset.assign(count, 0);
+  return request;
+}
+
+constexpr WantedResults kWanted = {
+    .statuses = true, .support_size = true, .mask = true, .probs = true, .logprobs = true};
+
+// Writes 0, which is what unused memory holds, so many values from the first token.
+struct Stray : ModelSampler {
+  explicit Stray(std::int64_t distance) : at(distance) {}
+  std::string run(const fairdraw_batch& batch) override {
+    ModelSampler::run(batch);
+    if (at < 0 || at >= batch.outputs) batch.tokens[at] = 0;
+    return {};
+  }
+  std::int64_t at;
+};
+
+constexpr std::int64_t kLongest = static_cast<std::int64_t>(ArraySlots::kGuard / sizeof(float));
+
+TEST(Results, AWriteUpToTheLongestRowAwayIsSeen) {
+  ASSERT_NE(result_slots(), nullptr);
+  for (const std::int64_t rows : {1, 3, 700, 5000}) {
+    for (const std::int64_t distance :
+         {std::int64_t{1}, std::int64_t{17}, std::int64_t{500}, std::int64_t{5000},
+          std::int64_t{100'000}, kLongest / 2, kLongest - 1}) {
+      Stray behind(rows + distance - 1), in_front(-distance);
+      // 16 values are compared one by one, the rest by what was touched.
+      EXPECT_EQ(run_request(behind, request_of(rows, 4), kWanted).damage,
+                distance <= 16 ? "wrote past the end of tokens" : "touched memory behind tokens")
+          << rows << " rows, " << distance;
+      EXPECT_EQ(run_request(in_front, request_of(rows, 4), kWanted).damage,
+                distance <= 16 ? "wrote in front of tokens" : "touched memory in front of tokens")
+          << rows << " rows, " << distance;
+    }
+  }
+}
+
+// One call's pages are no other's damage, whatever their sizes.
+TEST(Results, RightCallsOfAllSizesAreNotBlamed) {
+  ModelSampler sampler;
+  for (const std::int64_t rows : {1, 300, 2, 5000, 1, 40, 5000, 3}) {
+    for (const std::int64_t vocab : {3, 1500, 1}) {
+      if (rows * vocab > 500'000) continue;
+      const Response response = run_request(sampler, request_of(rows, vocab), kWanted);
+      EXPECT_TRUE(response.ran()) << rows << " rows of " << vocab << ": " << response.trouble();
+    }
+  }
+}
+
+TEST(Results, AfterAStrayWriteTheNextCallIsRight) {
+  Stray wrong(-100'000);
+  EXPECT_FALSE(run_request(wrong, request_of(3, 4), {}).ran());
+  ModelSampler right;
+  EXPECT_TRUE(run_request(right, request_of(3, 4), {}).ran());
+}
+
+// As a callable of another language may do that keeps a view of its results.
+TEST(Results, WhatASamplerHasKeptCanBeReadWhenItsThreadIsGone) {
+  struct Keeping : ModelSampler {
+    std::string run(const fairdraw_batch& batch) override {
+      kept = batch.tokens;
+      return ModelSampler::run(batch);
+    }
+    const volatile std::int32_t* kept = nullptr;
+  } sampler;
+  const ArraySlots* slots = nullptr;
+  std::thread([&] {
+    run_request(sampler, request_of(3, 4), {});
+    slots = result_slots();
+  }).join();
+  ASSERT_NE(sampler.kept, nullptr);
+  EXPECT_GE(*sampler.kept, 0);
+  // The next thread takes them, so that there are never more than threads at a time.
+  std::thread([&] { EXPECT_EQ(result_slots(), slots); }).join();
+}
+
+// What has no slot lies on the heap, as far as it goes.
+TEST(Results, LongArraysHaveNoSlot) {
+  ASSERT_NE(result_slots(), nullptr);
+  EXPECT_TRUE(result_slots()->has_room(std::size_t{1} << 29));
+  EXPECT_FALSE(result_slots()->has_room(std::size_t{1} << 30));
+  EXPECT_EQ(result_slots()->around(this), ArraySlots::Touched::nothing);
+}
+
+}  // namespace
+}  // namespace fairdraw::harness

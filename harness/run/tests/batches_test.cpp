@@ -1,0 +1,208 @@
+// Self-tests of the checks on batches of every size, and of those that look at tokens alone: the
+// right sampler passes under every set of abilities, a wrong one does not, and why is said.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+
+#include "harness/adapters/model_sampler.h"
+#include "harness/run/checks/checks.h"
+
+namespace fairdraw::harness {
+namespace {
+
+using Change = std::function<void(const fairdraw_batch&)>;
+
+enum class Claim { integers, tokens, engine };
+
+// The model with fewer abilities, and a change of what it is asked for, or has answered.
+class Subject : public ModelSampler {
+ public:
+  explicit Subject(Claim claim) : claim_(claim) {
+    if (claim == Claim::integers) return;
+    const std::string name = description_.name;
+    description_ = {};
+    description_.name = name;
+    description_.semantics = "fairdraw";
+    description_.allowed_mask = description_.active_rows = true;
+    description_.from_probs = description_.bfloat16 = description_.float16 = true;
+    description_.per_request_seeds = description_.num_samples = claim == Claim::tokens;
+    description_.indices = claim == Claim::tokens;
+  }
+
+  Change answered;                               // changes results
+  std::function<void(Row&)> row_changed;         // changes a row
+  std::function<std::int64_t(std::int64_t)> at;  // whose parameters a row has, in large batches
+
+  std::string run(const fairdraw_batch& batch) override {
+    ModelSampler::run(batch);
+    if (answered) answered(batch);
+    return {};
+  }
+
+ protected:
+  std::int64_t parameters_row(const fairdraw_batch&, std::int64_t row) override {
+    return at ? at(row) : row;
+  }
+  reference::IntegerRow model(const Row& row) override {
+    if (!row_changed) return ModelSampler::model(row);
+    Row changed = row;
+    row_changed(changed);
+    return ModelSampler::model(changed);
+  }
+  std::uint64_t word(std::uint64_t seed, std::uint64_t offset, std::uint32_t index) override {
+    if (claim_ == Claim::engine) return ModelSampler::word(9, words_++, 0);
+    return ModelSampler::word(seed, offset, index);
+  }
+
+ private:
+  Claim claim_;
+  std::uint64_t words_ = 0;
+};
+
+struct Setting {
+  CheckOutcome (*check)(const CheckInput&);
+  std::int64_t vocab = 100;
+  DType dtype = DType::float32;
+  RowInput row_input = RowInput::logits;
+  Family family = Family::ties_at_k;
+};
+
+CheckOutcome judge(Sampler& sampler, const Setting& setting) {
+  const auto logits = family_source(setting.family, 20, setting.vocab, setting.dtype);
+  CheckInput input;
+  input.sampler = &sampler;
+  input.semantics = *reference::find_profile("fairdraw");
+  input.logits = logits.get();
+  input.parameters = {{.temperature = 0.05F},
+                      {.temperature = 0.7F, .top_k = 50, .top_p = 0.9F},
+                      {.temperature = 0},
+                      {.temperature = 2, .top_p = 0.6F},
+                      {.temperature = 2}};
+  input.row_input = setting.row_input;
+  input.rows = 5;
+  input.seed = 31;
+  const bool statistical = setting.check == check_batch_distribution;
+  input.draws = statistical ? 99'000 : 1024;
+  input.declared_discrepancy = 0.058;
+  input.false_fail_rate = 4.8e-13;  // 5e-10 over 1024 cases, rounded down
+  return setting.check(input);
+}
+
+void expect_red(const CheckOutcome& outcome, const char* part) {
+  EXPECT_STREQ(to_string(outcome.verdict), "failed") << part;
+  EXPECT_NE(outcome.message.find(part), std::string::npos) << outcome.message;
+}
+
+TEST(Batches, TheRightSamplerPassesWhateverItReports) {
+  for (const Claim claim : {Claim::integers, Claim::tokens, Claim::engine}) {
+    for (const RowInput input : {RowInput::logits, RowInput::probabilities}) {
+      Subject sampler(claim);
+      const CheckOutcome outcome = judge(sampler, {.check = check_batches, .row_input = input});
+      EXPECT_STREQ(to_string(outcome.verdict), "passed") << outcome.message;
+      EXPECT_GE(outcome.rows, 2U * 1011U);  // the sum of the sizes, with results and without
+    }
+  }
+  Subject engine(Claim::engine);
+  const CheckOutcome outcome = judge(engine, {.check = check_batch_distribution});
+  EXPECT_STREQ(to_string(outcome.verdict), "passed") << outcome.message;
+  EXPECT_LE(outcome.spent(), 4.8e-13 * (1 + 32 * 0x1p-53));
+  Subject seeds(Claim::tokens);
+  EXPECT_STREQ(to_string(judge(seeds, {.check = check_batch_distribution}).verdict), "skipped");
+}
+
+TEST(Batches, WhatLargeBatchesGetWrongIsSeenAndTheSizeSaid) {
+  const Setting exact{.check = check_batches}, law{.check = check_batch_distribution};
+  for (const Claim claim : {Claim::integers, Claim::tokens, Claim::engine}) {
+    Subject sampler(claim);
+    sampler.at = [](std::int64_t row) { return row < 132 ? row : 0; };
+    const char* const size = "batch of 257 rows";
+    if (claim != Claim::engine) {
+      expect_red(judge(sampler, exact), size);
+    } else {
+      expect_red(judge(sampler, law), "257 rows");
+    }
+  }
+  // The row that nothing can be drawn from, in the middle of a batch: token 0.
+  for (const Claim claim : {Claim::integers, Claim::tokens, Claim::engine}) {
+    Subject sampler(claim);
+    sampler.answered = [](const fairdraw_batch& batch) {
+      for (std::int64_t i = 64; i < batch.outputs * batch.num_samples; ++i) {
+        if (batch.tokens[i] == -1) batch.tokens[i] = 0;
+      }
+    };
+    expect_red(judge(sampler, exact), "batch of 129 rows");
+  }
+}
+
+TEST(Status, IsJudgedByTokensWhereNoneIsReported) {
+  for (const Claim claim : {Claim::tokens, Claim::engine}) {
+    Subject right(claim);
+    const CheckOutcome outcome = judge(right, {.check = check_status});
+    EXPECT_STREQ(to_string(outcome.verdict), "passed") << outcome.message;
+    EXPECT_GE(outcome.measures.at("faults"), 30);
+    for (const std::int32_t token : {0, 99, 100, std::numeric_limits<std::int32_t>::min()}) {
+      Subject sampler(claim);
+      sampler.answered = [token](const fairdraw_batch& batch) {
+        std::replace(batch.tokens, batch.tokens + batch.outputs * batch.num_samples, -1, token);
+      };
+      expect_red(judge(sampler, {.check = check_status}), "and must give none");
+    }
+    // A refusal of the whole call is no token.
+    struct Refusing : Subject {
+      using Subject::Subject;
+      std::string run(const fairdraw_batch& batch) override {
+        Subject::run(batch);
+        const std::int32_t* const end = batch.tokens + batch.outputs * batch.num_samples;
+        return std::find(static_cast<const std::int32_t*>(batch.tokens), end, -1) == end
+                   ? std::string()
+                   : "a row has no token";
+      }
+    };
+    Refusing refusing(claim);
+    EXPECT_STREQ(to_string(judge(refusing, {.check = check_status}).verdict), "passed");
+    // Nor is a call that holds no bad row to be refused.
+    Subject mate(claim);
+    mate.answered = [](const fairdraw_batch& batch) {
+      if (std::find(batch.tokens, batch.tokens + batch.outputs, -1) == batch.tokens + 1) {
+        batch.tokens[0] = -1;
+      }
+    };
+    expect_red(judge(mate, {.check = check_status}), "batch-mate 0 gives token -1");
+  }
+}
+
+TEST(Boundaries, TheRightSamplerPassesInEveryInput) {
+  for (const Claim claim : {Claim::integers, Claim::tokens, Claim::engine}) {
+    for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
+      for (const RowInput input : {RowInput::logits, RowInput::probabilities}) {
+        Subject sampler(claim);
+        const CheckOutcome outcome = judge(
+            sampler, {.check = check_boundaries, .vocab = 40, .dtype = dtype, .row_input = input});
+        EXPECT_STREQ(to_string(outcome.verdict), "passed") << outcome.message;
+        EXPECT_GE(outcome.measures.at("tokens_expected"), 100);
+        // At most 1e-18 a token: not to be seen in a run's 1e-9.
+        EXPECT_LE(outcome.spent(), 1e-18 * outcome.measures.at("tokens_expected"));
+      }
+    }
+  }
+}
+
+TEST(Boundaries, ATokenThatStaysAndOneThatGoesAreSeen) {
+  for (const Claim claim : {Claim::tokens, Claim::engine}) {
+    Subject more(claim), less(claim), wide(claim);
+    more.row_changed = [](auto& row) {
+      row.parameters.top_p += row.parameters.top_p < 1 ? 5e-4F : 0;
+    };
+    less.row_changed = [](auto& row) {
+      row.parameters.top_p -= row.parameters.top_p < 1 ? 5e-4F : 0;
+    };
+    wide.row_changed = [](auto& row) { row.parameters.min_p *= 0.999F; };
+    expect_red(judge(more, {.check = check_boundaries}), "outside of the support");
+    expect_red(judge(less, {.check = check_boundaries}), "is missing from 1024 draws");
+    expect_red(judge(wide, {.check = check_boundaries}), "outside of the support");
+  }
+}
+
+}  // namespace
+}  // namespace fairdraw::harness

@@ -1,0 +1,529 @@
+#include "tests/arguments/api_calls.h"
+
+#include <optional>
+
+#include "fairdraw/batch_state.h"
+#include "fairdraw/cuda_beam_result.h"
+#include "fairdraw/cuda_stop_criteria.h"
+#include "fairdraw/fused_sampling_processor.h"
+
+namespace fairdraw::suites {
+namespace {
+
+constexpr std::int64_t kRows = 2;
+constexpr std::int64_t kVocab = 40;
+constexpr std::int32_t kSamples = 2;
+
+template <class Function, class... Arguments>
+std::unique_ptr<ApiCall> call_of(std::shared_ptr<Arrays> arrays, const char* names,
+                                 std::set<std::string> free, Function function,
+                                 Arguments... arguments) {
+  return std::make_unique<FunctionCall<Function, Arguments...>>(
+      std::move(arrays), names, std::move(free), std::move(function), std::move(arguments)...);
+}
+
+// --- Arguments that several calls take -----------------------------------------------------------
+
+/// `by_mask`: the prompt as a bitmask, which excludes its lists. Token 1 stays allowed.
+LogitsProcessing processing_of(Arrays& a, std::int64_t rows, bool by_mask) {
+  LogitsProcessing processing;
+  processing.repetition_penalty = a.each(rows, 2.0F);
+  processing.frequency_penalty = a.each(rows, 0.5F);
+  processing.presence_penalty = a.each(rows, 0.5F);
+  if (by_mask) {
+    processing.prompt_mask = a.bits<const std::uint32_t>(rows, kVocab);
+  } else {
+    processing.prompt = a.lists(rows, 4);
+  }
+  processing.output = a.lists(rows, 5);
+  processing.output_counts = {a.block<std::int32_t>(rows * kVocab, 1), rows, kVocab};
+  processing.bias_ids = a.lists(rows, 1);
+  processing.bias_values = a.in(rows, 0.25F);
+  processing.min_tokens = a.each<std::int32_t>(rows, 3);
+  processing.stop_ids = a.lists(rows, 3);
+  processing.output_lengths = a.in<std::int32_t>(rows, 1);
+  processing.bad_words = a.lists(rows, 2);
+  processing.bad_word_lengths = a.lists(rows, 1);
+  processing.allowed_ids = a.lists(rows, 1);
+  return processing;
+}
+
+SampleRequest sample_request(Arrays& a, bool by_mask) {
+  SampleRequest request;
+  request.logits = a.rows(kRows, kVocab);
+  request.temperature = a.each(kRows, 1.0F);
+  request.top_k = a.each<std::int32_t>(kRows, 5);
+  request.top_p = a.each(kRows, 0.9F);
+  request.min_p = a.each(kRows, 0.1F);
+  request.seed = a.each<std::uint64_t>(kRows, 7);
+  request.offset = a.each<std::uint64_t>(kRows, 9);
+  request.allowed = a.bits<const std::uint32_t>(kRows, kVocab);
+  request.processing = processing_of(a, kRows, by_mask);
+  request.active = a.in<std::uint8_t>(kRows, 1);
+  request.indices = a.range<std::int32_t>(kRows, 0, 1);
+  request.num_samples = kSamples;
+  return request;
+}
+
+LogprobsResult logprobs_result(Arrays& a) {
+  LogprobsResult result;
+  result.mode = LogprobsMode::processed_logprobs;
+  result.top_n = 3;
+  result.values = a.out<float>(kRows * kSamples);
+  result.ranks = a.out<std::int32_t>(kRows * kSamples);
+  result.top_ids = a.out<std::int32_t>(kRows * 3);
+  result.top_values = a.out<float>(kRows * 3);
+  result.all = a.float_rows(kRows, kVocab);
+  return result;
+}
+
+SampleResult sample_result(Arrays& a) {
+  SampleResult result;
+  result.tokens = a.out<std::int32_t>(kRows * kSamples);
+  result.statuses = a.out<RowStatus>(kRows);
+  result.support_size = a.out<std::int32_t>(kRows);
+  result.logprob = a.out<float>(kRows * kSamples);
+  result.logprob_filtered = a.out<float>(kRows * kSamples);
+  result.mask = a.bits<std::uint32_t>(kRows, kVocab);
+  result.probs = a.float_rows(kRows, kVocab);
+  result.logprobs = logprobs_result(a);
+  return result;
+}
+
+DrawOptions draw_options(Arrays& a) {
+  return {a.each<std::uint64_t>(kRows, 7), a.each<std::uint64_t>(kRows, 9),
+          a.range<std::int32_t>(kRows, 0, 1), kSamples};
+}
+
+DrawResult draw_result(Arrays& a) {
+  return {a.out<std::int32_t>(kRows * kSamples), a.out<RowStatus>(kRows)};
+}
+
+LawFilters filters_of(Arrays& a) {
+  LawFilters filters;
+  filters.temperature = a.each(kRows, 1.0F);
+  filters.top_k = a.each<std::int32_t>(kRows, 5);
+  filters.top_p = a.each(kRows, 0.9F);
+  filters.min_p = a.each(kRows, 0.1F);
+  return filters;
+}
+
+/// Two requests of one drafted token each: four rows.
+TargetRows target_rows(Arrays& a, bool is_packed) {
+  constexpr std::int64_t kTargets = 2 * kRows;
+  TargetRows target;
+  target.logits = a.rows(kTargets, kVocab);
+  target.filters = filters_of(a);
+  target.allowed = a.bits<const std::uint32_t>(kTargets, kVocab);
+  target.processing = processing_of(a, kTargets, is_packed);
+  target.batch = kRows;
+  if (is_packed) target.row_begins = a.range<std::int64_t>(kRows + 1, 0, 2);
+  target.active = a.in<std::uint8_t>(kRows, 1);
+  target.seed = a.each<std::uint64_t>(kRows, 7);
+  target.offset = a.each<std::uint64_t>(kRows, 9);
+  return target;
+}
+
+VerifyChainRequest chain_request(Arrays& a, bool is_packed) {
+  VerifyChainRequest request;
+  request.target = target_rows(a, is_packed);
+  request.max_draft = 1;
+  request.draft_tokens = a.in<std::int32_t>(kRows, 1);
+  request.draft_lengths = a.in<std::int32_t>(kRows, 1);
+  request.draft_law = DraftLaw::logits;
+  request.draft = a.rows(kRows, kVocab);
+  request.draft_filters = filters_of(a);
+  return request;
+}
+
+VerifyTreeRequest tree_request(Arrays& a, bool is_packed) {
+  VerifyTreeRequest request;
+  request.target = target_rows(a, is_packed);
+  request.max_draft = 1;
+  request.max_depth = 1;
+  request.draft_tokens = a.in<std::int32_t>(kRows, 1);
+  request.parents = a.in<std::int32_t>(kRows, -1);
+  request.draft_lengths = a.in<std::int32_t>(kRows, 1);
+  request.draft_law = DraftLaw::logits;
+  request.draft = a.rows(2 * kRows, kVocab);
+  request.draft_filters = filters_of(a);
+  return request;
+}
+
+constexpr std::int32_t kSteps = 2;  // of beams; their width is 1
+
+BeamPool beam_pool(Arrays& a) {
+  return {a.out<std::int32_t>(kRows, 0), a.out<float>(kRows),        a.out<float>(kRows),
+          a.out<std::int32_t>(kRows),    a.out<std::int32_t>(kRows), a.out<std::int32_t>(kRows)};
+}
+
+BeamHistory beam_history(Arrays& a) {
+  return {a.out<std::int32_t>(kRows * kSteps, 0), a.out<std::int32_t>(kRows * kSteps, 0), kSteps};
+}
+
+/// `scalar_diversity`: a GPU takes no other.
+BeamStepRequest beam_step(Arrays& a, bool scalar_diversity) {
+  BeamStepRequest step;
+  step.rows = a.rows(kRows, kVocab);
+  step.requests = kRows;
+  step.row_begins = a.range<std::int64_t>(kRows, 0, 1);
+  step.live_beams = a.in<std::int32_t>(kRows, 1);
+  step.scores = a.in(kRows, 0.0F);
+  step.generated = a.in<std::int32_t>(kRows, 0);
+  step.states = a.in(kRows, BeamState::live);
+  BeamParameters& parameters = step.parameters;
+  parameters.width = a.each<std::int32_t>(kRows, 1);
+  parameters.length_penalty = a.each(kRows, 1.0F);
+  parameters.early_stopping = a.each<std::int32_t>(kRows, 1);
+  if (!scalar_diversity) parameters.diversity_rate = a.each(kRows, 0.0F);
+  parameters.max_tokens = a.each<std::int32_t>(kRows, kSteps);
+  parameters.end_ids = a.lists(kRows, 3);
+  return step;
+}
+
+BeamStepResult beam_step_result(Arrays& a) {
+  BeamStepResult result;
+  result.parents = a.out<std::int32_t>(kRows);
+  result.tokens = a.out<std::int32_t>(kRows);
+  result.scores = a.out<float>(kRows);
+  result.live_beams = a.out<std::int32_t>(kRows);
+  result.generated = a.out<std::int32_t>(kRows);
+  result.states = a.out<BeamState>(kRows);
+  result.statuses = a.out<RowStatus>(kRows);
+  result.pool = beam_pool(a);
+  result.history = beam_history(a);
+  return result;
+}
+
+BeamResultRequest beam_end(Arrays& a) {
+  BeamResultRequest request;
+  request.requests = kRows;
+  request.pool = beam_pool(a);
+  request.history = beam_history(a);
+  request.live_beams = a.in<std::int32_t>(kRows, 1);
+  request.scores = a.in(kRows, -1.0F);
+  request.generated = a.in<std::int32_t>(kRows, kSteps);
+  request.states = a.in(kRows, BeamState::length_done);
+  request.length_penalty = a.each(kRows, 1.0F);
+  return request;
+}
+
+BeamSequences beam_sequences(Arrays& a) {
+  return {a.out<std::int32_t>(kRows * kSteps), a.out<std::int32_t>(kRows), a.out<float>(kRows),
+          a.out<float>(kRows), a.out<RowStatus>(kRows)};
+}
+
+StopRequest stop_request(Arrays& a) {
+  StopRequest request;
+  request.requests = kRows;
+  request.vocab = kVocab;
+  request.step_tokens = a.in<std::int32_t>(kRows, 1);
+  request.output = a.lists(kRows, 5);
+  request.output_lengths = a.in<std::int32_t>(kRows, 1);
+  request.criteria.eos_id = a.each<std::int32_t>(kRows, 2);
+  request.criteria.ignore_eos = a.each<std::uint8_t>(kRows, 0);
+  request.criteria.stop_ids = a.lists(kRows, 3);
+  request.criteria.stop_sequences = a.lists(kRows, 4);
+  request.criteria.stop_sequence_lengths = a.lists(kRows, 1);
+  request.criteria.min_tokens = a.each<std::int32_t>(kRows, 1);
+  request.criteria.max_tokens = a.each<std::int32_t>(kRows, 9);
+  request.active = a.in<std::uint8_t>(kRows, 1);
+  return request;
+}
+
+StopResult stop_result(Arrays& a) {
+  return {a.out<FinishReason>(kRows), a.out<std::int32_t>(kRows), a.out<std::int32_t>(kRows),
+          a.out<std::int32_t>(kRows), a.out<std::int32_t>(kRows), a.out<RowStatus>(kRows)};
+}
+
+// --- Functions that both backends have -----------------------------------------------------------
+
+/// The execution's type picks the backend: its namespace is searched for each name too.
+template <class AnyExecution>
+void add_calls_of_both(std::vector<ApiFunction>& all) {
+  constexpr bool kCuda = std::is_same_v<AnyExecution, cuda::Execution>;
+  const auto add = [&](const char* header, const char* name, const char* variant,
+                       const auto& make) {
+    all.push_back({std::string(kCuda ? "cuda.h" : header) + " " + name, variant,
+                   [make] {
+                     auto arrays = std::make_shared<Arrays>();
+                     return make(arrays, *arrays);
+                   },
+                   kCuda});
+  };
+  // What a GPU is given as workspace is asked after the arguments.
+  const std::set<std::string> workspace = {"execution.workspace_bytes"};
+  AnyExecution how;
+  if constexpr (!kCuda) how.threads = 1;  // of two rows: to wake another takes longer
+  using Shared = std::shared_ptr<Arrays>;
+
+  for (const bool by_mask : {false, true}) {
+    const char* variant = by_mask ? "prompt as bits" : "prompt as lists";
+    add("sample.h", "sample", variant, [=](const Shared& s, Arrays& a) {
+      return call_of(
+          s, ",result,execution", workspace, [](const auto&... x) { return sample(x...); },
+          sample_request(a, by_mask), sample_result(a), how);
+    });
+    add("log_probabilities.h", "log_probabilities", variant, [=](const Shared& s, Arrays& a) {
+      return call_of(
+          s, ",token_ids,logprobs,statuses,execution", workspace,
+          [](const auto&... x) { return log_probabilities(x...); }, sample_request(a, by_mask),
+          a.in<std::int32_t>(kRows * kSamples, 1), logprobs_result(a), a.out<RowStatus>(kRows),
+          how);
+    });
+    add("process_logits.h", "process_logits", variant, [=](const Shared& s, Arrays& a) {
+      return call_of(
+          s, ",result,execution", workspace, [](const auto&... x) { return process_logits(x...); },
+          ProcessLogitsRequest{a.rows(kRows, kVocab), processing_of(a, kRows, by_mask),
+                               a.bits<const std::uint32_t>(kRows, kVocab),
+                               a.in<std::uint8_t>(kRows, 1)},
+          ProcessLogitsResult{a.float_rows(kRows, kVocab), a.out<RowStatus>(kRows)}, how);
+    });
+  }
+
+  const auto draw = [&](const char* name, const char* names, auto function, auto... parameters) {
+    // Outputs name their rows: without parameters of rows there may be more.
+    const std::set<std::string> free =
+        sizeof...(parameters) > 0
+            ? workspace
+            : std::set<std::string>{"execution.workspace_bytes", "logits", "probs"};
+    add("sampling.h", name, "", [=](const Shared& s, Arrays& a) {
+      return call_of(s, names, free, function, a.rows(kRows, kVocab), parameters(a)...,
+                     draw_options(a), draw_result(a), how);
+    });
+  };
+  const auto write = [&](const char* name, const char* names, auto function, auto parameter) {
+    add("sampling.h", name, "", [=](const Shared& s, Arrays& a) {
+      return call_of(s, names, workspace, function, a.rows(kRows, kVocab), parameter(a),
+                     a.float_rows(kRows, kVocab), a.out<RowStatus>(kRows), how);
+    });
+  };
+  const auto top_k = [](Arrays& a) { return a.each<std::int32_t>(kRows, 5); };
+  const auto share = [](Arrays& a) { return a.each(kRows, 0.9F); };
+  const auto order = [](Arrays&) { return FilterOrder::joint; };
+  draw("sampling_from_logits", "logits,options,result,execution",
+       [](const auto&... x) { return sampling_from_logits(x...); });
+  draw("sampling_from_probs", "probs,options,result,execution",
+       [](const auto&... x) { return sampling_from_probs(x...); });
+  draw(
+      "top_k_sampling_from_probs", "probs,top_k,options,result,execution",
+      [](const auto&... x) { return top_k_sampling_from_probs(x...); }, top_k);
+  draw(
+      "top_p_sampling_from_probs", "probs,top_p,options,result,execution",
+      [](const auto&... x) { return top_p_sampling_from_probs(x...); }, share);
+  draw(
+      "min_p_sampling_from_probs", "probs,min_p,options,result,execution",
+      [](const auto&... x) { return min_p_sampling_from_probs(x...); }, share);
+  draw(
+      "top_k_top_p_sampling_from_logits",
+      "logits,top_k,top_p,filter_order,options,result,execution",
+      [](const auto&... x) { return top_k_top_p_sampling_from_logits(x...); }, top_k, share, order);
+  draw(
+      "top_k_top_p_sampling_from_probs", "probs,top_k,top_p,filter_order,options,result,execution",
+      [](const auto&... x) { return top_k_top_p_sampling_from_probs(x...); }, top_k, share, order);
+  write(
+      "softmax", "logits,temperature,output,statuses,execution",
+      [](const auto&... x) { return softmax(x...); }, share);
+  write(
+      "top_k_renorm_probs", "probs,top_k,output,statuses,execution",
+      [](const auto&... x) { return top_k_renorm_probs(x...); }, top_k);
+  write(
+      "top_p_renorm_probs", "probs,top_p,output,statuses,execution",
+      [](const auto&... x) { return top_p_renorm_probs(x...); }, share);
+  add("sampling.h", "top_k_mask_logits", "", [=](const Shared& s, Arrays& a) {
+    return call_of(
+        s, "logits,top_k,masked,masked_row_stride,statuses,execution", workspace,
+        [](const auto&... x) { return top_k_mask_logits(x...); }, a.rows(kRows, kVocab),
+        a.each<std::int32_t>(kRows, 5), static_cast<void*>(a.block(kRows * kVocab, 77.0F)),
+        std::int64_t{kVocab}, a.out<RowStatus>(kRows), how);
+  });
+  add("sampling.h", "chain_speculative_sampling", "", [=](const Shared& s, Arrays& a) {
+    return call_of(
+        s, ",result,execution", workspace,
+        [](const auto&... x) { return chain_speculative_sampling(x...); },
+        ChainSpeculativeRequest{a.rows(kRows, kVocab), a.in<std::int32_t>(kRows, 1),
+                                a.rows(2 * kRows, kVocab), kRows, 1,
+                                a.each<std::uint64_t>(kRows, 7), a.each<std::uint64_t>(kRows, 9)},
+        ChainSpeculativeResult{a.out<std::int32_t>(2 * kRows), a.out<std::int32_t>(kRows),
+                               a.out<std::int32_t>(kRows), a.out<RowStatus>(kRows)},
+        how);
+  });
+
+  for (const bool is_packed : {false, true}) {
+    const char* variant = is_packed ? "packed, prompt as bits" : "prompt as lists";
+    add("speculative.h", "verify_chain", variant, [=](const Shared& s, Arrays& a) {
+      return call_of(
+          s, ",result,execution", workspace, [](const auto&... x) { return verify_chain(x...); },
+          chain_request(a, is_packed),
+          VerifyChainResult{a.out<std::int32_t>(2 * kRows), a.out<std::int32_t>(kRows),
+                            a.out<RowStatus>(kRows)},
+          how);
+    });
+    add("speculative.h", "verify_tree", variant, [=](const Shared& s, Arrays& a) {
+      return call_of(
+          s, ",result,execution", workspace, [](const auto&... x) { return verify_tree(x...); },
+          tree_request(a, is_packed),
+          VerifyTreeResult{a.out<std::int32_t>(2 * kRows), a.out<std::int32_t>(kRows),
+                           a.out<std::int32_t>(kRows), a.out<RowStatus>(kRows)},
+          how);
+    });
+  }
+
+  add("beam_search.h", "beam_search_step", "", [=](const Shared& s, Arrays& a) {
+    // Requests name their rows: there may be more.
+    return call_of(
+        s, ",result,execution", {"execution.workspace_bytes", "rows"},
+        [](const auto&... x) { return beam_search_step(x...); }, beam_step(a, kCuda),
+        beam_step_result(a), how);
+  });
+}
+
+// --- The others ----------------------------------------------------------------------------------
+
+template <class Make>
+void add_call(std::vector<ApiFunction>& all, const char* declared, const Make& make,
+              const char* variant = "") {
+  all.push_back({declared, variant,
+                 [make] {
+                   auto arrays = std::make_shared<Arrays>();
+                   return make(arrays, *arrays);
+                 },
+                 std::string(declared).rfind("cuda", 0) == 0});
+}
+
+void add_calls_of_serving(std::vector<ApiFunction>& all) {
+  using Shared = std::shared_ptr<Arrays>;
+  add_call(all, "beam_search.h beam_search_result", [](const Shared& s, Arrays& a) {
+    return call_of(
+        s, ",result", {}, [](const auto&... x) { return beam_search_result(x...); }, beam_end(a),
+        beam_sequences(a));
+  });
+  add_call(all, "cuda_beam_result.h beam_search_result", [](const Shared& s, Arrays& a) {
+    return call_of(
+        s, ",result", {}, [](const auto&... x) { return cuda::beam_search_result(x...); },
+        beam_end(a), beam_sequences(a));
+  });
+  add_call(all, "stop_criteria.h check_stop", [](const Shared& s, Arrays& a) {
+    return call_of(
+        s, ",result", {}, [](const auto&... x) { return check_stop(x...); }, stop_request(a),
+        stop_result(a));
+  });
+  add_call(all, "cuda_stop_criteria.h check_stop", [](const Shared& s, Arrays& a) {
+    return call_of(
+        s, ",result", {}, [](const auto&... x) { return cuda::check_stop(x...); }, stop_request(a),
+        stop_result(a));
+  });
+  add_call(all, "parallel_sampling.h child_seeds", [](const Shared& s, Arrays& a) {
+    return call_of(
+        s, "seeds,n,children,rule", {}, [](const auto&... x) { return child_seeds(x...); },
+        a.in<std::uint64_t>(kRows, 7), std::int32_t{2}, a.out<std::uint64_t>(2 * kRows),
+        ChildSeedRule::threefry);
+  });
+  add_call(all, "parallel_sampling.h add_logprobs", [](const Shared& s, Arrays& a) {
+    return call_of(
+        s, "step,cumulative,statuses", {}, [](const auto&... x) { return add_logprobs(x...); },
+        LogprobStep{a.in(2 * kRows, -1.0F), 2, a.in<std::int32_t>(kRows, 2)}, a.out<double>(kRows),
+        a.out<RowStatus>(kRows));
+  });
+  add_call(all, "parallel_sampling.h best_of", [](const Shared& s, Arrays& a) {
+    return call_of(
+        s, ",result", {}, [](const auto&... x) { return best_of(x...); },
+        BestOfRequest{kRows, 2, 1, a.in(2 * kRows, -1.0), a.in<std::int32_t>(2 * kRows, 3),
+                      a.each(kRows, 1.0), a.in(2 * kRows, RowStatus::ok)},
+        BestOfResult{a.out<std::int32_t>(kRows), a.out<double>(kRows), a.out<RowStatus>(kRows)});
+  });
+  add_call(all, "speculative.h parents_from_links", [](const Shared& s, Arrays& a) {
+    return call_of(
+        s, "next_token,next_sibling,batch,nodes,parents", {},
+        [](const auto&... x) { return parents_from_links(x...); },
+        a.in<std::int32_t>(2 * kRows, -1), a.in<std::int32_t>(2 * kRows, -1), std::int64_t{kRows},
+        std::int64_t{2}, a.out<std::int32_t>(kRows));
+  });
+}
+
+/// A state of two slots with a request in the first.
+std::shared_ptr<BatchState> two_slots() {
+  BatchStateOptions options;
+  options.vocab = kVocab;
+  options.capacity = kRows;
+  options.max_length = 8;
+  std::unique_ptr<BatchState> state;
+  BatchRequest request;
+  request.prompt = {1, 2};
+  if (BatchState::make(options, state) || state->add(5, request)) return nullptr;
+  return state;
+}
+
+void add_calls_of_batches(std::vector<ApiFunction>& all) {
+  using Shared = std::shared_ptr<Arrays>;
+  add_call(all, "batch_state.h append", [](const Shared& s, Arrays& a) {
+    const auto call = [state = two_slots()](const View<const std::int32_t>& tokens) {
+      return state->append(5, tokens.data, tokens.size);
+    };
+    return call_of(s, "tokens", {"tokens"}, call, a.in<std::int32_t>(2, 3));
+  });
+  add_call(all, "batch_state.h append_step", [](const Shared& s, Arrays& a) {
+    const auto call = [state = two_slots()](const View<const std::int32_t>& tokens) {
+      return state->append_step(tokens);
+    };
+    return call_of(s, "tokens", {}, call, a.in<std::int32_t>(kRows, -1));
+  });
+  add_call(all, "batch_state.h set_allowed", [](const Shared& s, Arrays& a) {
+    const auto call = [state = two_slots()](const BitRows<const std::uint32_t>& packed) {
+      return state->set_allowed(packed);
+    };
+    return call_of(s, "packed", {}, call, a.bits<const std::uint32_t>(kRows, kVocab));
+  });
+  add_call(all, "batch_state.h sample_request", [](const Shared& s, Arrays& a) {
+    // It reads no row, but what it makes goes into `sample`, which does.
+    const auto call = [state = two_slots()](const RowsView& logits) {
+      SampleRequest request;
+      if (Error error = state->sample_request(logits, request)) return error;
+      std::int32_t tokens[kRows];
+      SampleResult result;
+      result.tokens = {tokens, logits.rows};
+      return sample(request, result);
+    };
+    return call_of(s, "logits", {}, call, a.rows(kRows, kVocab));
+  });
+  const auto steps = [&all](auto offset) {
+    using Offset = decltype(offset);
+    add_call(
+        all, "fused_sampling_processor.h step",
+        [](const Shared& s, Arrays& a) {
+          const auto state = two_slots();
+          const auto processor = std::make_shared<FusedSamplingProcessor>(*state);
+          const auto call = [state, processor](const RowsView& logits, View<const Offset> offsets,
+                                               StepRows rows) {
+            return processor->step(logits, offsets, rows);
+          };
+          // Requests name their rows: there may be more.
+          return call_of(s, "logits,logit_offsets,rows", {"logits"}, call, a.rows(kRows, kVocab),
+                         a.range<Offset>(kRows + 1, 0, 1), StepRows::last);
+        },
+        sizeof(Offset) == 8 ? "int64" : "uint32");
+  };
+  steps(std::int64_t{});
+  steps(std::uint32_t{});
+  add_call(all, "fused_sampling_processor.h update_bitmask", [](const Shared& s, Arrays& a) {
+    const auto state = two_slots();
+    const auto processor = std::make_shared<FusedSamplingProcessor>(*state);
+    const auto call = [state, processor](const BitRows<const std::uint32_t>& packed) {
+      return processor->update_bitmask(packed);
+    };
+    return call_of(s, "packed", {}, call, a.bits<const std::uint32_t>(kRows, kVocab));
+  });
+}
+
+}  // namespace
+
+std::vector<ApiFunction> api_functions() {
+  std::vector<ApiFunction> all;
+  add_calls_of_both<Execution>(all);
+  add_calls_of_both<cuda::Execution>(all);
+  add_calls_of_serving(all);
+  add_calls_of_batches(all);
+  return all;
+}
+
+}  // namespace fairdraw::suites

@@ -1,0 +1,134 @@
+// A valid call of each function of the public headers that takes arrays, every array given.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "tests/arguments/hostile_values.h"
+
+namespace fairdraw::suites {
+
+/// Arrays of a call, each in a block of memory of its own, so that a sanitizer sees its ends.
+class Arrays {
+ public:
+  template <class T>
+  T* block(std::int64_t count, T value) {
+    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(T);
+    blocks_.push_back({std::make_unique<std::byte[]>(bytes), bytes});
+    T* const data = reinterpret_cast<T*>(blocks_.back().data.get());
+    for (std::int64_t i = 0; i < count; ++i) data[i] = value;
+    return data;
+  }
+  template <class T>
+  View<const T> in(std::int64_t count, T value) {
+    return {block(count, value), count};
+  }
+  template <class T>
+  View<T> out(std::int64_t count, T value = T{77}) {
+    return {block(count, value), count};
+  }
+  template <class T>
+  PerRequest<T> each(std::int64_t count, T value) {
+    return {block(count, value), count};
+  }
+  /// first, first + step, ...
+  template <class T>
+  View<const T> range(std::int64_t count, T first, T step) {
+    T* const data = block(count, first);
+    for (std::int64_t i = 1; i < count; ++i) data[i] = static_cast<T>(data[i - 1] + step);
+    return {data, count};
+  }
+  RowsView rows(std::int64_t count, std::int64_t vocab) {
+    return {block(count * vocab, 0.5F), DType::float32, count, vocab, vocab};
+  }
+  FloatRows float_rows(std::int64_t count, std::int64_t vocab) {
+    return {block(count * vocab, 77.0F), count, vocab};
+  }
+  template <class Word>
+  BitRows<Word> bits(std::int64_t count, std::int64_t vocab) {
+    const std::int64_t words = (vocab + 31) / 32;
+    return {block(count * words, ~std::uint32_t{0}), count, words};
+  }
+  /// One list a row, of one id.
+  TokenLists lists(std::int64_t count, std::int32_t id) {
+    return {block(count, id), count, range<std::int64_t>(count, 0, 1), in<std::int32_t>(count, 1)};
+  }
+
+  /// What all arrays hold now.
+  std::vector<std::byte> contents() const {
+    std::vector<std::byte> all;
+    for (const Block& block : blocks_) {
+      all.insert(all.end(), block.data.get(), block.data.get() + block.bytes);
+    }
+    return all;
+  }
+
+ private:
+  struct Block {
+    std::unique_ptr<std::byte[]> data;
+    std::size_t bytes;
+  };
+  std::vector<Block> blocks_;
+};
+
+/// One call: its arguments may be changed before it is run.
+class ApiCall {
+ public:
+  virtual ~ApiCall() = default;
+  virtual Error run() = 0;
+  virtual Changes changes() = 0;
+  std::vector<std::byte> contents() const { return arrays_->contents(); }
+
+ protected:
+  explicit ApiCall(std::shared_ptr<Arrays> arrays) : arrays_(std::move(arrays)) {}
+  std::shared_ptr<Arrays> arrays_;
+};
+
+/// A function and its arguments. `names` are those of the arguments, separated by commas; an empty
+/// name is left out of the path: its fields come first.
+template <class Function, class... Arguments>
+class FunctionCall final : public ApiCall {
+ public:
+  FunctionCall(std::shared_ptr<Arrays> arrays, std::string names, std::set<std::string> free,
+               Function function, Arguments... arguments)
+      : ApiCall(std::move(arrays)),
+        names_(std::move(names)),
+        free_(std::move(free)),
+        function_(std::move(function)),
+        arguments_(std::move(arguments)...) {}
+
+  Error run() override { return std::apply(function_, arguments_); }
+  Changes changes() override {
+    Changes found(free_);
+    std::apply([&](auto&... each) { found.collect_each("", names_, std::tie(each...)); },
+               arguments_);
+    return found;
+  }
+
+ private:
+  std::string names_;
+  std::set<std::string> free_;
+  Function function_;
+  std::tuple<Arguments...> arguments_;
+};
+
+/// A call of the table, made anew each time.
+struct ApiFunction {
+  std::string declared;  ///< where, and by which name: "sample.h sample"
+  std::string variant;   ///< what this call gives, where there are several; else empty
+  std::function<std::unique_ptr<ApiCall>()> make;
+  bool on_cuda = false;
+};
+
+/// One or more calls of each function.
+std::vector<ApiFunction> api_functions();
+
+}  // namespace fairdraw::suites

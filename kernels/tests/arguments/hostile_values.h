@@ -1,0 +1,210 @@
+// Everything that can be wrong with the arguments of a call and is known without reading an array:
+// lengths, strides, sizes and choices far out of their range, of each argument and each field.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <set>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "tests/arguments/api_fields.h"
+
+namespace fairdraw::suites {
+
+/// One change of one argument.
+struct Change {
+  std::string what;   ///< for messages: "logits.row_stride = -1"
+  std::string named;  ///< what the error must contain; empty: another field may be named
+  bool may_be_taken;  ///< the call need not be refused
+  std::function<void()> apply, undo;
+};
+
+/// Goes over arguments of a call and their fields.
+class Changes {
+ public:
+  static constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  static constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
+
+  /// `free`: fields whose number nothing else in the call fixes: more rows than are asked for.
+  explicit Changes(std::set<std::string> free) : free_(std::move(free)) {}
+
+  std::vector<Change> all;
+  /// Arrays of numbers that mean nothing: "row_begins holds -1", and what fills them.
+  std::vector<std::pair<std::string, std::function<void()>>> contents;
+  std::set<std::string> arrays;  ///< names of all array arguments
+  std::set<std::string> given;   ///< of those that are not null
+
+  template <class T>
+  void collect(const std::string& name, T& object) {
+    if constexpr (requires { Fields<T>::kNames; }) {
+      collect_each(name, Fields<T>::kNames, Fields<T>::of(object));
+    } else {
+      add(name, object);
+    }
+  }
+
+  template <class... T>
+  void collect_each(const std::string& prefix, const std::string& names, std::tuple<T...> fields) {
+    std::size_t number = 0;
+    std::apply(
+        [&](auto&... field) {
+          (collect((prefix.empty() ? "" : prefix + ".") + name_in(names, number++), field), ...);
+        },
+        fields);
+  }
+
+ private:
+  /// The last name of a path: what errors have for sure.
+  static std::string last(const std::string& name) {
+    const std::size_t dot = name.rfind('.');
+    return dot == std::string::npos ? name : name.substr(dot + 1);
+  }
+
+  template <class T>
+  void change(const std::string& what, const std::string& named, bool may_be_taken, T& field,
+              T value) {
+    const T before = field;
+    all.push_back({what, named, may_be_taken, [&field, value] { field = value; },
+                   [&field, before] { field = before; }});
+  }
+
+  template <class T>
+  void number(const std::string& name, const std::string& named, T& field,
+              std::initializer_list<std::int64_t> values, bool may_be_taken = false) {
+    for (const std::int64_t value : values) {
+      change(name + " = " + std::to_string(value), named, may_be_taken, field,
+             static_cast<T>(value));
+    }
+  }
+
+  template <class T>
+  bool note(const std::string& name, const T* data) {
+    arrays.insert(name);
+    if (data != nullptr) given.insert(name);
+    return data != nullptr;
+  }
+
+  template <class T>
+  void fill(const std::string& name, T* data, std::int64_t size) {
+    using Value = std::remove_const_t<T>;
+    if constexpr (std::is_integral_v<Value> && std::is_signed_v<Value>) {
+      for (const Value value :
+           {std::numeric_limits<Value>::max(), std::numeric_limits<Value>::min(), Value{-1}}) {
+        // Arrays of calls are writable, whatever the views of them say.
+        contents.emplace_back(name + " holds " + std::to_string(value),
+                              [data = const_cast<Value*>(data), size, value] {  // NOLINT
+                                std::fill_n(data, size, value);
+                              });
+      }
+    }
+  }
+
+  /// An array of another length, or none: that is refused, by name, or means that it is left out.
+  template <class T>
+  void add(const std::string& name, View<T>& view) {
+    if (!note(name, view.data)) return;
+    fill(name, view.data, view.size);
+    number(name + ".size", "", view.size,
+           {kMost, kLeast, -1, std::int64_t{1} << 60, (std::int64_t{1} << 62) + 1});
+    // Where nothing else has that length, one more is a lie that nobody can see.
+    if (!free_.contains(name)) number(name + ".size", "", view.size, {view.size + 1});
+    change<T*>(name + " = null", last(name), true, view.data, nullptr);
+  }
+
+  template <class T>
+  void add(const std::string& name, PerRequest<T>& parameter) {
+    add(name, parameter.values);
+  }
+
+  void stride(const std::string& name, std::int64_t& field) {
+    const std::string full = name + ".row_stride";
+    for (const std::int64_t value : {kMost, kMost - 63, kLeast, std::int64_t{-1}, std::int64_t{0},
+                                     field - 1, std::int64_t{1} << 60, std::int64_t{1} << 61,
+                                     std::int64_t{1} << 62, (std::int64_t{1} << 62) + 1}) {
+      change(full + " = " + std::to_string(value),
+             last(name) + ".row_stride is " + std::to_string(value), false, field, value);
+    }
+  }
+
+  void rows(const std::string& name, std::int64_t& field) {
+    number(name + ".rows", "", field,
+           {kMost, kLeast, -1, std::int64_t{1} << 60, (std::int64_t{1} << 62) + 1});
+    const bool is_free = free_.contains(name);
+    number(name + ".rows", "", field, {field + 1}, is_free);
+    if (!is_free) number(name + ".rows", "", field, {std::numeric_limits<std::int32_t>::max()});
+  }
+
+  void add(const std::string& name, RowsView& view) {
+    auto& [data, dtype, count, vocab, row_stride] = view;
+    if (!note(name, data)) return;
+    change<const void*>(name + ".data = null", last(name), false, data, nullptr);
+    add(name + ".dtype", dtype);
+    rows(name, count);
+    number(name + ".vocab", "", vocab, {kMost, kLeast, -1, 0, kMaxVocab + 1, vocab + 1});
+    stride(name, row_stride);
+  }
+
+  /// A matrix that may be left out.
+  template <class Matrix>
+  void add_matrix(const std::string& name, Matrix& matrix) {
+    auto& [data, count, row_stride] = matrix;
+    if (!note(name, data)) return;
+    change<std::remove_reference_t<decltype(data)>>(name + ".data = null", last(name), true, data,
+                                                    nullptr);
+    rows(name, count);
+    stride(name, row_stride);
+  }
+  void add(const std::string& name, FloatRows& floats) { add_matrix(name, floats); }
+  void add(const std::string& name, TokenCounts& counts) { add_matrix(name, counts); }
+  template <class Word>
+  void add(const std::string& name, BitRows<Word>& bits) {
+    add_matrix(name, bits);
+  }
+
+  void add(const std::string& name, TokenLists& lists) {
+    auto& [data, size, begins, lengths] = lists;
+    if (!note(name, lengths.data)) return;
+    fill(name, data, size);
+    change<const std::int32_t*>(name + ".data = null", last(name), false, data, nullptr);
+    number(name + ".size", last(name), size,
+           {kMost, kLeast, -1, std::int64_t{1} << 60, (std::int64_t{1} << 62) + 1});
+    add(name + ".begins", begins);
+    add(name + ".lengths", lengths);
+  }
+
+  /// A number of things, or a stride that is an argument of its own.
+  template <class T>
+    requires std::is_integral_v<T>
+  void add(const std::string& name, T& field) {
+    const bool may_be_taken = free_.contains(name);
+    number(name, "", field, {std::numeric_limits<T>::max(), std::numeric_limits<T>::min(), -1},
+           may_be_taken);
+    if constexpr (sizeof(T) == 8) {
+      number(name, "", field, {std::int64_t{1} << 60, (std::int64_t{1} << 62) + 1}, may_be_taken);
+    }
+  }
+
+  /// A choice that does not exist.
+  template <class T>
+    requires std::is_enum_v<T>
+  void add(const std::string& name, T& field) {
+    for (const std::uint32_t value : {100U, 256U, 0x80000000U, 0xffffffffU}) {
+      change(name + " = " + std::to_string(value), last(name) + " is " + std::to_string(value),
+             false, field, static_cast<T>(value));
+    }
+  }
+
+  /// Untyped memory: rows that are written; where a call on a GPU runs.
+  void add(const std::string& name, void*& pointer) {
+    if (name == "execution.stream" || name == "execution.workspace") return;
+    if (note(name, pointer)) change<void*>(name + " = null", last(name), true, pointer, nullptr);
+  }
+
+  std::set<std::string> free_;
+};
+
+}  // namespace fairdraw::suites

@@ -1,0 +1,21 @@
+// What is said of a sampler in Python, by the names of harness/contract/sampler.h.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "harness/contract/sampler.h"
+
+namespace fairdraw::python {
+
+using Promise = bool harness::RandomnessContract::*;
+using Ability = bool harness::SamplerDescription::*;
+
+/// A callable gets no chains: it is called with batches. These have no processing, which is for
+/// running batches alone.
+const std::map<std::string, Ability>& abilities();
+/// What every sampler has unless it says otherwise.
+const std::map<std::string, Ability>& filters();
+const std::map<std::string, Promise>& promises();
+
+}  // namespace fairdraw::python

@@ -1,0 +1,58 @@
+// An object of Python's that keeps the requests of a running batch, told of events by the contract.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <atomic>
+#include <mutex>
+#include <string>
+
+#include "harness/contract/sampler.h"
+#include "python/bindings/batch_view.h"
+
+namespace fairdraw::python {
+
+/// What is judged, shared by all cases of a run. One call at a time: what people write in Python is
+/// seldom made for several threads, while the harness's statistics run in all of them.
+struct Callable {
+  Callable(nanobind::object function_, nanobind::object running_batch_, Arrays arrays_)
+      : function(std::move(function_)), running_batch(std::move(running_batch_)), arrays(arrays_) {}
+  ~Callable();  ///< takes the interpreter's lock
+  Callable(const Callable&) = delete;
+  Callable& operator=(const Callable&) = delete;
+
+  nanobind::object function;       ///< takes a batch; None: there is none
+  nanobind::object running_batch;  ///< called without arguments, makes one; None: keeps no requests
+  Arrays arrays;
+  harness::SamplerDescription description;       ///< of the function
+  harness::SamplerDescription kept_description;  ///< of running batches
+  std::mutex one_call;
+  std::atomic<bool> cancelled = false;  ///< the run is being given up: calls are refused
+  std::string retained;                 ///< why no further call is made; guarded by one_call
+};
+
+/// Calls the methods begin, add, step, evict, restore and end, whose arguments
+/// fairdraw/running_batch.py documents. A request and its history are values; the arrays of a step
+/// are lent for that call. With the interpreter's lock.
+class RunningBatch {
+ public:
+  explicit RunningBatch(Callable& callable) : callable_(callable) {}
+
+  /// Returns an empty string, or why the event was refused.
+  std::string run(const fairdraw_event& event);
+  /// Draws a batch's tokens by one step of requests that are restored as the batch says.
+  std::string sample(const fairdraw_batch& batch);
+
+ private:
+  std::string make();
+  std::string begin(const fairdraw_event& event);
+  std::string take(const fairdraw_event& event, std::int64_t row);
+  std::string step(const fairdraw_event& event);
+  std::string leave(const fairdraw_event& event);
+  std::string take_answer(nanobind::handle answer, const fairdraw_event& event) const;
+
+  Callable& callable_;
+  nanobind::object object_;
+};
+
+}  // namespace fairdraw::python

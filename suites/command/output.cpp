@@ -1,0 +1,68 @@
+#include "suites/command/output.h"
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include "reports/escape.h"
+
+namespace fairdraw::cli {
+namespace {
+
+constexpr int kExitUsage = 2;
+constexpr int kExitSignal = 128;  // plus the signal: as shells name it
+
+// Of the first write to stdout that failed; 0: none did.
+std::atomic<int> first_error = 0;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
+
+void note_error() {
+  int none = 0;
+  first_error.compare_exchange_strong(none, errno == 0 ? EIO : errno);
+}
+
+}  // namespace
+
+std::string safe_text(std::string_view text) {
+  std::string safe;
+  safe.reserve(text.size());
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    safe += reports::terminal_text(text.substr(0, end));
+    if (end == std::string_view::npos) break;
+    safe += '\n';
+    text.remove_prefix(end + 1);
+  }
+  return safe;
+}
+
+void write_out(std::string_view text) {
+  const std::string safe = safe_text(text);
+  errno = 0;
+  if (std::fwrite(safe.data(), 1, safe.size(), stdout) < safe.size()) note_error();
+}
+
+void flush_out() {
+  errno = 0;
+  if (std::fflush(stdout) != 0) note_error();
+}
+
+void write_error(std::string_view text) {
+  // Where stderr takes nothing there is nobody to tell.
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+}
+
+int end_of_output(int code) {
+  flush_out();
+  if (std::ferror(stdout) != 0) note_error();
+  if (first_error == 0 || code != 0) return code;
+  if (first_error == EPIPE) return kExitSignal + SIGPIPE;
+  print_error("fairdraw: cannot write to the standard output: {}\n",
+              std::strerror(first_error.load()));
+  return kExitUsage;
+}
+
+}  // namespace fairdraw::cli

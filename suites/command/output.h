@@ -1,0 +1,39 @@
+// What verbs print. A verdict must reach its report whatever becomes of the terminal, and must not
+// look printed where it was not: printing never throws, and end_of_output() says at the end whether
+// all of it was taken.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace fairdraw::cli {
+
+/// `text` with what would hide or move text (escape sequences in the name of a plugin, in what it
+/// printed) spelled out; newlines stay.
+std::string safe_text(std::string_view text);
+
+/// safe_text to stdout.
+void write_out(std::string_view text);
+void flush_out();
+
+/// To stderr, as it is: a progress bar moves the cursor.
+void write_error(std::string_view text);
+
+template <class... Values>
+void print(fmt::format_string<Values...> format, Values&&... values) {
+  write_out(fmt::format(format, std::forward<Values>(values)...));
+}
+
+template <class... Values>
+void print_error(fmt::format_string<Values...> format, Values&&... values) {
+  write_error(fmt::format(format, std::forward<Values>(values)...));
+}
+
+/// Flushes stdout. Returns `code`, unless that is 0 and something was not written: then 2 with a
+/// message, or, where the reader has gone (`| head`), what the shell would show of SIGPIPE.
+int end_of_output(int code);
+
+}  // namespace fairdraw::cli

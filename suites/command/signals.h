@@ -1,0 +1,51 @@
+// Signals while a verb runs. Handlers are functions and never SIG_IGN: a plugin's process inherits
+// what is ignored, and not what is handled.
+#pragma once
+
+#include <csignal>
+#include <string>
+#include <vector>
+
+namespace fairdraw::cli {
+
+/// While it lives, `handler` has these signals; afterwards those have them that had them before.
+class HandledSignals {
+ public:
+  HandledSignals(const std::vector<int>& signals, void (*handler)(int));
+  ~HandledSignals();
+  HandledSignals(const HandledSignals&) = delete;
+  HandledSignals& operator=(const HandledSignals&) = delete;
+
+ private:
+  struct Before {
+    int signal;
+    struct sigaction action;
+  };
+  std::vector<Before> before_;
+};
+
+/// While it lives, a write that fails because the reader has gone or a file would be too large
+/// returns its error, in place of ending the process with SIGPIPE or SIGXFSZ.
+class FailedWritesReturn {
+ private:
+  HandledSignals signals_{{SIGPIPE, SIGXFSZ}, [](int) {}};
+};
+
+/// While it lives, the first SIGINT, SIGTERM or SIGHUP asks for an end (stop_reason), and a second
+/// one, more than a moment later, ends the process at once. One that is ignored (nohup) stays so.
+class StopSignals {
+ public:
+  StopSignals();
+
+ private:
+  struct Fresh {
+    Fresh();
+  };
+  Fresh fresh_;
+  HandledSignals signals_;
+};
+
+/// "stopped by SIGINT"; empty: no signal asked for an end.
+std::string stop_reason();
+
+}  // namespace fairdraw::cli

@@ -1,0 +1,105 @@
+#include "suites/command/stoppable_run.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "harness/plugin/monitor.h"
+#include "suites/command/output.h"
+#include "suites/command/signals.h"
+#include "suites/gate/cases/complete_record.h"
+
+namespace fairdraw::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Key = std::pair<std::string, std::string>;
+
+Key key_of(const harness::CaseRecord& record) { return {record.id, record.sampler}; }
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// What the run's thread and the one that waits for it share. It lives as long as either.
+struct Shared {
+  std::mutex mutex;
+  std::condition_variable ended;
+  std::map<Key, harness::CaseRecord> finished;
+  bool closed = false;  ///< nothing more is taken, or shown
+  std::optional<harness::RunRecord> record;
+  std::exception_ptr failure;
+};
+
+// A record of the cases that have ended, in the order of the plan.
+harness::RunRecord record_so_far(const suites::Plan& plan, const suites::PlanOptions& options,
+                                 Shared& shared) {
+  harness::RunRecord record = suites::begin_record(plan, options);
+  for (const harness::Job& job : plan.jobs) {
+    const auto found = shared.finished.find(key_of(job.record));
+    if (found != shared.finished.end()) record.cases.push_back(std::move(found->second));
+  }
+  record.incomplete = suites::incomplete_text(stop_reason(), record.cases.size(), plan);
+  suites::complete_record(record);
+  return record;
+}
+
+}  // namespace
+
+StoppableRun run_until_signal(const suites::Plan& plan, const suites::PlanOptions& options,
+                              unsigned threads, const harness::Progress& progress) {
+  const Clock::time_point start = Clock::now();
+  const auto shared = std::make_shared<Shared>();
+  suites::PlanOptions stoppable = options;
+  stoppable.stop = stop_reason;
+  const auto show = [shared, progress](const harness::CaseRecord& record, std::size_t done,
+                                       std::size_t all) {
+    const std::lock_guard lock(shared->mutex);
+    if (shared->closed) return;
+    shared->finished.emplace(key_of(record), record);
+    if (progress) progress(record, done, all);
+  };
+  std::thread run([&plan, stoppable, threads, show, shared] {
+    std::optional<harness::RunRecord> record;
+    std::exception_ptr failure;
+    try {
+      record = suites::run_plan(plan, stoppable, threads, show);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    const std::lock_guard lock(shared->mutex);
+    shared->record = std::move(record);
+    shared->failure = failure;
+    shared->ended.notify_all();
+  });
+
+  std::unique_lock lock(shared->mutex);
+  const auto has_ended = [&shared] { return shared->record || shared->failure; };
+  // A handler cannot notify: it is looked for often enough that nobody waits for it.
+  constexpr std::chrono::milliseconds kLook{50};
+  std::optional<Clock::time_point> asked;
+  while (!shared->ended.wait_for(lock, kLook, has_ended)) {
+    if (!asked && !stop_reason().empty()) asked = Clock::now();
+    if (!asked || seconds_since(*asked) < kSecondsToEnd) continue;
+    shared->closed = true;
+    run.detach();
+    StoppableRun result{record_so_far(plan, options, *shared), true};
+    result.record.seconds = seconds_since(start);
+    return result;
+  }
+  lock.unlock();
+  run.join();
+  if (shared->failure) std::rethrow_exception(shared->failure);
+  return {std::move(*shared->record), false};
+}
+
+void end_process(int code) { harness::plugin::end_work(end_of_output(code)); }
+
+}  // namespace fairdraw::cli

@@ -1,0 +1,27 @@
+// A run that a signal ends early, with a record of what was run.
+#pragma once
+
+#include "harness/run/runner.h"
+#include "suites/gate/cases/plan.h"
+
+namespace fairdraw::cli {
+
+struct StoppableRun {
+  harness::RunRecord record;
+  /// Cases did not end in time after the signal: their threads still run, and use the plan. The
+  /// process has to end by end_process().
+  bool threads_left = false;
+};
+
+/// suites::run_plan, ended by StopSignals. Cases that run when the signal comes have
+/// kSecondsToEnd; those that need more are left out, as those that were never begun.
+StoppableRun run_until_signal(const suites::Plan& plan, const suites::PlanOptions& options,
+                              unsigned threads, const harness::Progress& progress);
+
+/// CI systems follow their first signal with a second one; GitHub Actions does so after 7.5 s.
+inline constexpr double kSecondsToEnd = 5;
+
+/// Ends the process with nothing more than a flush: no destructor runs under threads' feet.
+[[noreturn]] void end_process(int code);
+
+}  // namespace fairdraw::cli

@@ -1,0 +1,173 @@
+"""Every option of every verb refuses what is no value, and which cases a run chooses.
+
+The options are read from --help, so that a new one is tested without a word here.
+
+Usage: cli_options_test.py FAIRDRAW_BINARY
+"""
+
+import json
+import re
+import subprocess
+import unittest
+
+import command_line_case
+from command_line_case import CommandLineCase
+
+OPTION = re.compile(r"^  (?:-\w,)?(--[a-z][a-z-]*)(?: (\S.*?))?(?:  .*)?$")
+# What verbs call a number in --help, besides those that show a range.
+NUMBERS = {"N", "NUMBER", "MIB", "PART", "T", "K", "P", "ROW", "I/N"}
+RANGE = re.compile(r"\((.*)\)")
+ENDS = re.compile(r"^(-?[\d.e+-]+) to (-?[\d.e+-]+)$")
+
+
+class Option:
+    def __init__(self, name, shown):
+        self.name = name
+        # "N (1 to 1024)=7", "NAME ...", "SUITE=gate"; None: a flag
+        self.is_flag = shown is None
+        shown = shown or ""
+        words = RANGE.search(shown)
+        self.range = words.group(1) if words else None
+        self.type = re.split(r"[ =:]", shown)[0]
+        self.is_number = self.type in NUMBERS or self.range is not None
+
+    def wrong_values(self):
+        """Texts that are no value of the option."""
+        if self.is_flag:
+            return []
+        if not self.is_number:
+            return [""]
+        values = ["", "nan", "NaN", "inf", "-inf", "x", "1x", "1e999", "0x1p3", " 1"]
+        ends = ENDS.match(self.range or "")
+        if not ends:
+            return values + ["-2"]
+        least, most = (float(end) for end in ends.groups())
+        if most < 2**63:
+            values.append(f"{most * 2 + 1:.0f}")
+        values.append(str(int(least) - 1))
+        # Not 0, though it is rounded to that.
+        return values + (["1e-400"] if self.type in {"PART", "P"} else [])
+
+
+class Options(CommandLineCase):
+    def setUp(self):
+        super().setUp()
+        with open(self.path("rows.json"), "w", encoding="utf-8") as file:
+            json.dump([], file)
+
+    def verbs(self):
+        text = self.run_fairdraw("--help").stdout
+        return re.findall(r"^  ([a-z]+)  ", text[text.index("Subcommands:"):], re.M)
+
+    def options_of(self, verb):
+        lines = self.run_fairdraw(verb, "--help").stdout.splitlines()
+        found = [OPTION.match(line) for line in lines]
+        return [Option(*match.groups()) for match in found if match]
+
+    def required(self, verb):
+        """What the verb cannot do without."""
+        rows = self.path("rows.json")
+        return {"sample": ["--logits", self.logits], "identify": ["--sampler", "cpu"],
+                "replay": ["mask/x"], "report": [rows], "merge": [rows],
+                "compare": [rows, rows]}.get(verb, [])
+
+    def refusal(self, verb, option, value, joined):
+        """What is wrong with how the verb takes the value; None where it refuses it as it should."""
+        given = [f"{option.name}={value}"] if joined else [option.name, value]
+        try:
+            result = subprocess.run(
+                [command_line_case.BINARY, verb, *given, *self.required(verb)],
+                cwd=self.folder.name, capture_output=True, text=True, timeout=60, check=False)
+        except subprocess.TimeoutExpired:
+            return "it does not end"
+        wanted = [option.name, value] + ([option.range] if value and option.range else [])
+        missing = [word for word in wanted if word not in result.stderr]
+        if result.returncode != 2 or missing:
+            return f"exit code {result.returncode}, without {missing}: {result.stderr[:300]}"
+        return None
+
+    def test_no_option_takes_what_is_no_value(self):
+        verbs = self.verbs()
+        self.assertGreaterEqual(len(verbs), 12, verbs)
+        tried, numbers, problems = 0, 0, []
+        for verb in verbs:
+            options = [option for option in self.options_of(verb) if option.name != "--help"]
+            self.assertTrue(options, verb)
+            for option in options:
+                numbers += option.is_number
+                for value in option.wrong_values():
+                    tried += 1
+                    why = self.refusal(verb, option, value, joined=value != "")
+                    if why:
+                        problems.append(f"{verb} {option.name} '{value}': {why}")
+                if not option.is_flag:
+                    why = self.refusal(verb, option, "", joined=True)
+                    if why:
+                        problems.append(f"{verb} {option.name}=: {why}")
+        self.assertEqual(problems, [])
+        self.assertGreater(tried, 200)
+        self.assertGreater(numbers, 25)
+
+    def test_positional_arguments_and_lists_have_no_empty_parts(self):
+        rows = self.path("rows.json")
+        for words, says in [(["report", ""], "file"), (["merge", rows, ""], "files"),
+                            (["compare", rows, ""], "head"), (["replay", ""], "case"),
+                            (["list", ""], "what"),
+                            (["verify", "--sampler", ","], "--sampler"),
+                            (["verify", "--sampler", "cpu,,model"], "--sampler"),
+                            (["bench", "--vocab", "500,"], "--vocab")]:
+            with self.subTest(words=words):
+                self.expect_usage_error(*words, says=[says])
+
+    def test_a_number_too_small_for_its_type_is_not_taken_for_zero(self):
+        sample = ("sample", "--logits", self.logits)
+        for option in ["--temperature", "--top-p", "--min-p"]:
+            for value in ["1e-400", "1e-50", "0.0000000000000000000000000000000000000000000000001",
+                          "10e-400"]:
+                with self.subTest(option=option, value=value):
+                    self.expect_usage_error(*sample, f"{option}={value}",
+                                            says=[option, value, "too close to 0"])
+        for value in ["1e400", "1E+400", "1" + 400 * "0", "0.01e400"]:
+            result = self.run_fairdraw(*sample, "--top-p=" + value)
+            self.assertEqual(result.returncode, 2, result.stdout)
+            self.assertIn("is out of range", result.stderr)
+            self.assertNotIn("close to 0", result.stderr)
+        for option in ["--temperature", "--top-p", "--min-p"]:  # what is 0 may be written as 0
+            for value in ["0", "0.000", "0e10"]:
+                self.assertEqual(self.run_fairdraw(*sample, f"{option}={value}").returncode, 0)
+
+    # --- which cases ---
+
+    def ids(self, *more):
+        result = self.run_fairdraw("verify", "--suite", "smoke", "--sampler", "cpu", "--seed", "11",
+                                   "--case", "*/v31/*", "--report", self.path("report"), *more)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        return [case["id"] for case in self.report("report")["cases"]]
+
+    def test_exclude_leaves_out_and_the_report_says_so(self):
+        everything = self.ids()
+        self.assertGreater(len(everything), 2)
+        self.assertEqual(self.report("report")["selection"], "*/v31/*")
+        left_out = everything[0]
+        self.assertEqual(self.ids("--exclude", left_out), everything[1:])
+        self.assertEqual(self.report("report")["selection"],
+                         f"*/v31/* --exclude {left_out}")
+        with open(self.path("report/index.html"), encoding="utf-8") as page:
+            self.assertIn(f"--exclude {left_out}", page.read())
+        self.assertEqual(self.ids("--exclude", left_out, "--exclude", everything[-1]),
+                         everything[1:-1])
+        # A run without some cases is compared with the whole one as another choice of cases.
+        self.expect_usage_error("verify", "--suite", "smoke", "--exclude", "*",
+                                says=["--exclude", "leaves out every case"])
+
+    def test_a_choice_that_matches_nothing_is_an_error(self):
+        for option in ["--case", "--exclude"]:
+            for glob in ["*no such case*", "mask/x"]:
+                with self.subTest(option=option, glob=glob):
+                    self.expect_usage_error("verify", "--suite", "smoke", option, glob,
+                                            says=[option, glob, "smoke"])
+
+
+if __name__ == "__main__":
+    command_line_case.take_binary()
+    unittest.main()

@@ -1,0 +1,117 @@
+// Kernels that are chosen by the number of rows: the one for small batches is right, and another
+// one is not.
+#include <algorithm>
+#include <limits>
+#include <memory>
+
+#include "suites/gate/mutants/catalogue.h"
+
+namespace fairdraw::suites {
+namespace {
+
+using Row = MutatedModel::Row;
+using Result = MutatedModel::Result;
+using Claim = MutatedModel::Claim;
+
+const std::string kKind = "batch-size";
+constexpr float kOut = -std::numeric_limits<float>::infinity();
+
+// Ids behind the last whole tile are not read.
+void drop_last_tile(Row& row, std::size_t tile) {
+  const std::size_t whole = row.logits.size() / tile * tile;
+  if (whole == 0) return;
+  std::fill(row.logits.begin() + static_cast<std::ptrdiff_t>(whole), row.logits.end(),
+            row.from_probs ? 0.0F : kOut);
+}
+
+// Of the tokens that tie with the last one that stays, only the first stays.
+void lose_ties(Result& result, const Row& row) {
+  std::vector<Candidate> list = ranked(result, row);
+  if (result.status != RowStatus::ok || list.size() < 2) return;
+  const float last = list.back().value;
+  const auto first = std::find_if(list.begin(), list.end(),
+                                  [last](const Candidate& token) { return token.value == last; });
+  list.erase(first + 1, list.end());
+  keep_only(result, list);
+}
+
+// Rows from `from` on have the temperature of row 0.
+void first_temperature(fairdraw_batch& batch, Storage& storage, std::int64_t from) {
+  if (batch.rows <= from) return;
+  std::vector<float> temperature(batch.temperature, batch.temperature + batch.rows);
+  std::fill(temperature.begin() + static_cast<std::ptrdiff_t>(from), temperature.end(),
+            temperature.front());
+  batch.temperature = storage.keep(std::move(temperature));
+}
+
+// The bugs, each on a sampler of every claim that it can be seen in.
+struct Bug {
+  const char *name, *source, *wrong;
+  void (*set)(Mutation&);
+  const char* by_distribution = "batches_law/gaussian_wide/*";  // what finds it without seeds
+};
+
+const Bug kBugs[] = {
+    {"last-tile-from-64-rows", "systematic",
+     "from 64 rows on a kernel is used that leaves out the last, partial tile of 256",
+     [](Mutation& mutation) {
+       mutation.row = [](Row& row, const Place& place) {
+         if (place.call->rows >= 64) drop_last_tile(row, 256);
+       };
+     }},
+    {"first-temperature-beyond-132-rows", "systematic",
+     "rows beyond the first for each multiprocessor, of 132, have the temperature of row 0",
+     [](Mutation& mutation) {
+       mutation.call = [](fairdraw_batch& batch, Storage& storage) {
+         first_temperature(batch, storage, 132);
+       };
+     }},
+    {"split-row-loses-ties", "systematic",
+     "a row alone is split over blocks, and of ties at the boundary one block's first stays",
+     [](Mutation& mutation) {
+       mutation.result = [](Result& result, const Row& row, const Place& place) {
+         const bool filters = row.parameters.top_k > 1 || row.parameters.top_p < 1;
+         if (place.call->rows == 1 && filters && row.parameters.temperature != 0) {
+           lose_ties(result, row);
+         }
+       };
+     },
+     "batches_law/ties_at_k/*"},
+    {"row-number-of-8-bits", "systematic", "parameters are looked up by the row's number in 8 bits",
+     [](Mutation& mutation) {
+       mutation.parameters_row = [](const fairdraw_batch&, std::int64_t row) { return row % 256; };
+     }},
+    {"grid-of-512-rows", "systematic", "the grid ends at 512 rows: those behind are not drawn",
+     [](Mutation& mutation) {
+       mutation.finish = [](const fairdraw_batch& batch) {
+         for (std::int64_t output = 512; output < batch.outputs; ++output) {
+           std::fill_n(batch.tokens + output * batch.num_samples, batch.num_samples, 0);
+         }
+       };
+     }},
+    {"nucleus-off-in-groups-of-three", "systematic",
+     "where the rows are a multiple of 3 and above 64 the nucleus is left out",
+     [](Mutation& mutation) {
+       mutation.row = [](Row& row, const Place& place) {
+         if (place.call->rows > 64 && place.call->rows % 3 == 0) row.parameters.top_p = 1;
+       };
+     }},
+};
+
+}  // namespace
+
+std::vector<Mutant> batch_size_mutants() {
+  std::vector<Mutant> all;
+  for (const Bug& bug : kBugs) {
+    const auto text = [&bug](const char* prefix, const char* found_by) {
+      return MutantText{std::string(prefix) + bug.name, bug.source, kKind, bug.wrong, {found_by}};
+    };
+    all.push_back(mutated_integers(text("", "batches/*"), bug.set));
+    all.push_back(mutated_tokens_only(text("tokens-", "batches/*"), Claim::distribution, bug.set));
+    all.push_back(
+        mutated_tokens_only(text("engine-", bug.by_distribution), Claim::generator, bug.set));
+  }
+  return all;
+}
+
+}  // namespace fairdraw::suites

@@ -1,0 +1,106 @@
+#include "suites/gate/mutants/suspect_classes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <stdexcept>
+#include <vector>
+
+namespace fairdraw::suites {
+namespace {
+
+// "definition of ..." is written without its end, and stands for all of them.
+const std::map<std::string_view, std::vector<std::string_view>>& causes() {
+  static const std::vector<std::string_view> random = {
+      "shared random bits", "seeds", "counters", "numbers of a draw", "batch dependence or state"};
+  static const std::vector<std::string_view> filters = {"top_k",       "top_p",         "min_p",
+                                                        "temperature", "definition of", "ties"};
+  static const std::vector<std::string_view> batches = {
+      "batch dependence", "batch dependence or state", "batches", "shapes and batches"};
+  static const auto joined = [](const std::vector<std::vector<std::string_view>>& lists) {
+    std::vector<std::string_view> all;
+    for (const auto& list : lists) all.insert(all.end(), list.begin(), list.end());
+    return all;
+  };
+  static const std::map<std::string_view, std::vector<std::string_view>> all = {
+      {"mask", joined({filters, {"mask", "boundary of the mask", "out of support", "bitmask"}})},
+      {"distribution", {"temperature", "truncation", "lost tokens", "top_p", "shared random bits"}},
+      {"rng", joined({random, {"ends of intervals", "out of support"}})},
+      {"independence", joined({random, {"speculative decoding"}})},
+      {"seed-determinism", joined({random, batches})},
+      {"edge-parameter", joined({filters, {"bad values"}})},
+      {"ties", {"ties", "definition of", "batch dependence", "batch dependence or state"}},
+      {"nan-inf", {"bad values", "numeric precision"}},
+      {"numeric-precision",
+       {"numeric precision", "truncation", "temperature", "ends of intervals", "top_p",
+        "boundary of the mask", "definition of", "speculative decoding"}},
+      {"speculative", {"speculative decoding"}},
+      {"batch-dependence", batches},
+      {"logprobs", {"log-probabilities", "memory"}},
+      {"out-of-bounds", {"memory", "out of support"}},
+      {"lost-tokens", {"lost tokens", "truncation"}},
+      {"parameters", joined({filters, {"mask", "boundary of the mask", "bitmask"}})},
+      {"streams", random},
+      {"calls", joined({batches, {"numeric precision", "support size"}})},
+      {"shapes", joined({batches, random, {"lost tokens", "mask", "ties", "top_k", "bitmask"}})},
+      {"state", joined({batches, {"memory", "definition of"}})},
+      {"results", joined({batches,
+                          {"memory", "mask", "support size", "log-probabilities", "bad values",
+                           "the draw leaves its own mask", "out of support"}})},
+      {"sequences", {"batch dependence or state"}},
+      {"running-batches", joined({batches,
+                                  {"repetition penalty", "frequency penalty", "presence penalty",
+                                   "histories", "processing", "bad values", "seeds", "counters"}})},
+      {"batch-size", batches},
+      {"bands", joined({filters, {"mask", "boundary of the mask", "truncation"}})},
+      {"large-ids", {"lost tokens", "truncation", "temperature"}},
+      {"memorised-cases", joined({batches, {"temperature", "truncation", "lost tokens"}})},
+      {"narrow-draws", {"numeric precision", "truncation", "ends of intervals", "lost tokens"}},
+      {"degrades", {"numeric precision", "truncation", "ends of intervals", "lost tokens"}},
+      {"shared-words", random},
+      {"tokens-only",
+       joined({filters, {"bad values", "out of support", "mask", "boundary of the mask"}})},
+      {"counters", joined({random, {"batch dependence"}})},
+      {"parameter-range", joined({filters, {"mask", "boundary of the mask", "numeric precision"}})},
+      {"own-generator", joined({batches, random, {"lost tokens", "out of support", "bitmask"}})},
+      {"chain-shapes", {"speculative decoding", "memory"}},
+      {"penalties",
+       {"repetition penalty", "frequency penalty", "presence penalty", "logit bias",
+        "minimum tokens", "bad words", "allowed ids", "bitmask", "histories", "processing",
+        "bad values"}},
+  };
+  return all;
+}
+
+}  // namespace
+
+std::span<const std::string_view> causes_of_class(std::string_view kind) {
+  const auto found = causes().find(kind);
+  if (found == causes().end()) {
+    throw std::invalid_argument(fmt::format("no cause names mutants of class '{}'", kind));
+  }
+  return found->second;
+}
+
+bool names_class(std::string_view suspect, std::string_view kind) {
+  const std::string_view cause = suspect.substr(0, suspect.find(':'));
+  return std::ranges::any_of(causes_of_class(kind), [cause](std::string_view known) {
+    return cause == known || (known == "definition of" && cause.starts_with("definition of "));
+  });
+}
+
+NamedShare named_share(const KillMatrix& matrix) {
+  NamedShare share;
+  for (const MutantOutcome& outcome : matrix.mutants) {
+    if (!outcome.killed) continue;
+    ++share.killed;
+    if (outcome.suspects.empty()) continue;
+    ++share.suspected;
+    if (names_class(outcome.suspects.front().bug, outcome.mutant->kind)) ++share.named;
+  }
+  return share;
+}
+
+}  // namespace fairdraw::suites

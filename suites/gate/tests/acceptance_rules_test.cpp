@@ -1,0 +1,74 @@
+// Rules of acceptance: every lossless one is green where it declares what it is, or nothing; one
+// that is declared wrongly, or loses the target's distribution, is red.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "suites/gate/cases/plan.h"
+#include "suites/gate/mutants/catalogue.h"
+
+namespace fairdraw::suites {
+namespace {
+
+harness::RunRecord judged(const std::string& name, const Maker& make, const std::string& cases,
+                          std::uint64_t seed) {
+  PlanOptions options;
+  options.suite = Suite::gate;
+  options.samplers = {name};
+  options.make_sampler = [&make](const std::string&) { return make(); };
+  options.case_glob = cases;
+  options.seed = seed;
+  return run_plan(make_plan(options), options, 2, {});
+}
+
+constexpr const char* kCases[] = {"chain_law/gaussian/v5/*", "verify_law/gaussian/v5/none/*",
+                                  "verify_tree_law/gaussian/v5/*"};
+
+TEST(AcceptanceRules, LosslessOnesAreGreen) {
+  std::size_t green = 0;
+  for (const Twin& twin : acceptance_rule_twins()) {
+    for (const char* cases : kCases) {
+      const harness::RunRecord record = judged(twin.name, twin.make, cases, 5);
+      for (const harness::CaseRecord& entry : record.cases) {
+        if (entry.check == "global") continue;
+        EXPECT_STREQ(to_string(entry.verdict), "passed")
+            << twin.name << ", " << entry.id << ": " << entry.message;
+        ++green;
+      }
+    }
+  }
+  EXPECT_EQ(green, 3 * acceptance_rule_twins().size());
+}
+
+// The tables of the token-wise rule accuse block verification, as they must, and only where it
+// declares to be token-wise.
+TEST(AcceptanceRules, OneThatIsDeclaredWronglyIsRed) {
+  std::size_t found = 0;
+  for (const Mutant& mutant : acceptance_rule_mutants()) {
+    if (!mutant.name.starts_with("declares-")) continue;
+    ++found;
+    const harness::RunRecord record = judged(mutant.name, mutant.make, kCases[0], 5);
+    EXPECT_STREQ(to_string(record.cases.front().verdict), "failed") << mutant.name;
+  }
+  EXPECT_EQ(found, 2U);
+}
+
+TEST(AcceptanceRules, LossyOnesAreRed) {
+  for (const char* name :
+       {"block-residual-not-renormalised", "block-weights-off-by-one", "match-draws-again",
+        "typical-acceptance", "candidates-tested-in-full"}) {
+    const std::vector<Mutant> mutants = acceptance_rule_mutants();
+    const auto mutant = std::find_if(mutants.begin(), mutants.end(),
+                                     [name](const Mutant& entry) { return entry.name == name; });
+    ASSERT_NE(mutant, mutants.end()) << name;
+    const bool of_trees = mutant->name.starts_with("candidates");
+    const harness::RunRecord record =
+        judged(name, mutant->make, of_trees ? kCases[2] : kCases[0], 5);
+    EXPECT_STREQ(to_string(record.cases.front().verdict), "failed")
+        << name << ": " << record.cases.front().message;
+  }
+}
+
+}  // namespace
+}  // namespace fairdraw::suites

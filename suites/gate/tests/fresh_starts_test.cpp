@@ -1,0 +1,73 @@
+// Generators of a sampler's own: a right one starts otherwise in each instance, and stays green;
+// one that starts alike is red by its first draws, unless it declares a default.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "harness/run/checks/statistical/fresh_instances.h"
+#include "suites/gate/cases/plan.h"
+#include "suites/gate/mutants/catalogue.h"
+
+namespace fairdraw::suites {
+namespace {
+
+harness::CaseRecord judged(const std::string& name, const Maker& make, const std::string& id,
+                           std::uint64_t seed) {
+  PlanOptions options;
+  options.suite = Suite::smoke;
+  options.samplers = {name};
+  options.make_sampler = [make](const std::string&) { return make(); };
+  options.case_glob = id;
+  options.seed = seed;
+  return run_plan(make_plan(options), options, 1, {}).cases.front();
+}
+
+constexpr const char* kFlat = "streams/all_equal/v131072/none/t1";
+
+const Twin& twin_named(const std::string& name) {
+  const auto found = std::ranges::find(twins(), name, &Twin::name);
+  EXPECT_NE(found, twins().end()) << name;
+  return *found;
+}
+
+TEST(FreshStarts, OfEntropyAreGreen) {
+  // The second one computes a row for each token, and takes seconds.
+  const std::pair<const char*, std::uint64_t> names[] = {{"model:generator", 10},
+                                                         {"tokens:generator", 2}};
+  for (const auto& [name, seeds] : names) {
+    for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+      const harness::CaseRecord record = judged(name, twin_named(name).make, kFlat, seed);
+      EXPECT_STREQ(to_string(record.verdict), "passed") << name << ": " << record.message;
+      EXPECT_EQ(record.measures.at("fresh_instances"), 3) << name;
+      EXPECT_LE(record.spent(), record.measures.at("alpha") * (1 + 0x1p-9)) << name;
+    }
+  }
+}
+
+TEST(FreshStarts, ThatAreAlikeAreRedByTheFirstDraws) {
+  for (const Mutant& mutant : fresh_start_mutants()) {
+    for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+      const harness::CaseRecord record = judged(mutant.name, mutant.make, kFlat, seed);
+      EXPECT_STREQ(to_string(record.verdict), "failed") << mutant.name << ": " << record.message;
+      EXPECT_NE(record.message.find("start alike"), std::string::npos) << record.message;
+      EXPECT_LE(record.draws, 24U) << mutant.name;  // 3 instances, 8 draws each
+    }
+  }
+}
+
+// A sampler whose tokens are a function of given seeds, or that promises so, is another matter.
+TEST(FreshStarts, OfSamplersThatTakeSeedsAreNotCompared) {
+  const harness::CaseRecord record = judged("model:law", twin_named("model:law").make, kFlat, 1);
+  EXPECT_STREQ(to_string(record.verdict), "passed") << record.message;
+  EXPECT_EQ(record.measures.count("fresh_instances"), 0U);
+  harness::SamplerDescription description;
+  description.randomness.replays = false;
+  EXPECT_TRUE(harness::draws_from_own_generator(description));
+  description.randomness.replays = true;
+  EXPECT_FALSE(harness::draws_from_own_generator(description));
+}
+
+}  // namespace
+}  // namespace fairdraw::suites

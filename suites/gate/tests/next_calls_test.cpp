@@ -1,0 +1,58 @@
+// Two calls of one request: every right rule of acceptance is green, seed after seed, and a word
+// that both calls use is red in the smallest case.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "suites/gate/cases/plan.h"
+#include "suites/gate/mutants/catalogue.h"
+
+namespace fairdraw::suites {
+namespace {
+
+harness::CaseRecord judged(const std::string& name, const Maker& make, const std::string& cases,
+                           std::uint64_t seed) {
+  PlanOptions options;
+  options.suite = Suite::smoke;
+  options.samplers = {name};
+  options.make_sampler = [make](const std::string&) { return make(); };
+  options.case_glob = cases;
+  options.seed = seed;
+  return run_plan(make_plan(options), options, 1, {}).cases.front();
+}
+
+constexpr const char* kChain = "chain_law/gaussian/v5/*";
+constexpr const char* kVerify = "verify_law/gaussian/v5/none/*";
+
+TEST(NextCalls, OfRightSamplersAreGreen) {
+  std::vector<Twin> right = acceptance_rule_twins();
+  std::ranges::copy_if(twins(), std::back_inserter(right),
+                       [](const Twin& twin) { return twin.name == "model:law"; });
+  EXPECT_EQ(right.size(), acceptance_rule_twins().size() + 1);
+  for (const Twin& twin : right) {
+    for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+      const harness::CaseRecord record = judged(twin.name, twin.make, kChain, seed);
+      EXPECT_STREQ(to_string(record.verdict), "passed") << twin.name << ": " << record.message;
+    }
+    const harness::CaseRecord record = judged(twin.name, twin.make, kVerify, 1);
+    EXPECT_STREQ(to_string(record.verdict), "passed") << twin.name << ": " << record.message;
+  }
+}
+
+TEST(NextCalls, ThatShareAWordAreRed) {
+  for (const Mutant& mutant : next_call_mutants()) {
+    const bool of_chains = mutant.expected.front().starts_with("chain");
+    for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+      const harness::CaseRecord record =
+          judged(mutant.name, mutant.make, of_chains ? kChain : kVerify, seed);
+      EXPECT_STREQ(to_string(record.verdict), "failed") << mutant.name << ": " << record.message;
+      EXPECT_NE(record.message.find("next_call"), std::string::npos) << record.message;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace fairdraw::suites
