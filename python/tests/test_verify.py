@@ -38,7 +38,6 @@ def test_exact_callable_passes_the_smoke_suite():
         "takes no logits processing",
         "takes no probabilities",
         "takes no random words",
-        "keeps no requests",
         "verifies no drafted chains",
         "verifies no requests with drafts",
     }

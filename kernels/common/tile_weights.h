@@ -1,0 +1,153 @@
+// Weights of tokens on octaves, summed by tiles of 256 ids: integers that need no maximum of the
+// row.
+//
+// Definition. y = x c is a logit in octaves (c = logit_scale(T)), n the integer nearest to it (ties
+// to even), r = y - n rounded to float32, |r| <= 1/2, and m = exp2_significand(r), which is
+// 2^r 2^23 as an integer. So a token weighs m 2^(n - 23).
+//
+//   tile   the ids 256 t ... 256 t + 255, wherever the row lies and whoever reads it. M_t is its
+//          largest allowed logit, N_t = n(M_t). A token that is s = N_t - n octaves below counts
+//          v = floor(m 2^(32 - s)), nothing from s = 64; S_t is the sum of v, below 2^63.5.
+//   row    E is the largest N_t. A tile that is gap = E - N_t octaves below counts S_t 2^(48 -
+//   gap),
+//          nothing from gap = 49, and so does each v in it. Z is the sum, below 2^124.
+//   draw   R = floor(word Z / 2^64). The token's tile is the first whose inclusive prefix of row
+//          weights passes R; in it (R - prefix before) >> (48 - gap) meets prefixes of v in id
+//          order.
+//
+// A tile without an allowed token has no octave and sum 0. A tile's index entry is order_key(M_t)
+// and S_t: the octave is worked out from M_t again, never stored. Sums are integers, so neither
+// order nor grouping shows: tiles of any blocks, threads or shards merge.
+//
+// From probabilities m and n are the float's own significand (24 bits, 23 of a subnormal) and
+// exponent: rows of dyadic probabilities are exact over 31 octaves, and S_t is below 2^64.
+//
+// Numerics. Relative to 2^y a weight is off by at most
+//     2^-22 + 2^-24 ln2 |y| + 2^(d - 48),  d octaves below the row's maximum:
+// the polynomial and m's rounding, the rounding of c, and what the two shifts cut. Equal logits
+// weigh the same unless they are more than 32 octaves below the maximum of one of their tiles.
+//
+// Float and double. octaves_of is the definition, in double, where x c is exact. While the tile's
+// maximum is within kFloatOctaves of 0, float_octaves_of gives the same m and s for every x in the
+// tile: its sum x c + 1.5 2^23 is rounded once, by the fused multiply-add, to the nearest integer.
+// The bits of that sum count octaves, so s is a difference of bits, unsigned: for x so far below
+// that the sum leaves its binade, -inf included, it is 64 or more, which weighs 0.
+//
+// Determinism. IEEE operations rounded once, to nearest, with subnormals; callers set the
+// floating-point environment. The coefficients are part of the specification.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+#include "common/host_device.h"
+
+namespace fairdraw {
+
+inline constexpr int kTileSize = 256;
+
+/// Octaves below a tile's maximum from which a token weighs nothing.
+inline constexpr std::uint32_t kTileOctaves = 64;
+
+/// Bits below m's last in v.
+inline constexpr int kTileBits = 32;
+
+/// Octaves below the row's maximum up to which a tile counts, and the bits that S_t is raised by.
+inline constexpr int kRowBits = 48;
+
+/// Float arithmetic gives the definition's bits where |fl32(M_t c)| is at most this: then
+/// x c + kOctaveOrigin lies in [2^23, 2^24), where floats are the integers.
+inline constexpr float kFloatOctaves = 0x1p21F;
+inline constexpr float kOctaveOrigin = 0x1.8p23F;
+
+/// 2^r 2^23 for |r| <= 1/2, in [5931641, 11863282]; 2^23 for r = 0. The polynomial is the minimax
+/// fit of (2^r - 1) / r in the relative error of 2^r, its coefficients rounded to float32. The last
+/// step adds 3/2 instead of 1, so that the result stays in one binade, [1, 2), and its bits count
+/// units of 2^-23.
+FAIRDRAW_HOST_DEVICE inline std::uint32_t exp2_significand(float r) {
+  float q = 0x1.5bda58p-10F;
+  q = std::fma(q, r, 0x1.3ce8aep-7F);
+  q = std::fma(q, r, 0x1.c6b6d8p-5F);
+  q = std::fma(q, r, 0x1.ebf9c2p-3F);
+  q = std::fma(q, r, 0x1.62e42ap-1F);
+  return std::bit_cast<std::uint32_t>(std::fma(q, r, 1.5F)) - 0x3f400000U;
+}
+
+/// A value in octaves: 2^whole times a significand of 24 bits. `whole` is an integer; a double,
+/// because a logit of 1e38 at T = 2^-126 is 2^253 octaves.
+struct Octaves {
+  double whole;
+  std::uint32_t significand;
+};
+
+/// n and m of a finite logit.
+FAIRDRAW_HOST_DEVICE inline Octaves octaves_of(float logit, float scale) {
+  const double y = static_cast<double>(logit) * static_cast<double>(scale);
+  const double whole = std::rint(y);
+  return {whole, exp2_significand(static_cast<float>(y - whole))};
+}
+
+/// n and m of a finite probability above 0.
+FAIRDRAW_HOST_DEVICE inline Octaves octaves_of_probability(float probability) {
+  const auto bits = std::bit_cast<std::uint32_t>(probability);
+  const std::uint32_t exponent = bits >> 23;
+  const std::uint32_t fraction = bits & 0x7fffffU;
+  if (exponent == 0) return {-126.0, fraction};
+  return {static_cast<double>(static_cast<std::int32_t>(exponent) - 127), fraction | 0x800000U};
+}
+
+/// n and m by float arithmetic: `origin` is kOctaveOrigin + n, whose bits count octaves. Right
+/// relative to a maximum that float_octaves_are_exact.
+struct FloatOctaves {
+  float origin;
+  std::uint32_t significand;
+};
+
+/// N of a tile's maximum, as FloatOctaves::origin.
+FAIRDRAW_HOST_DEVICE inline float float_octave_origin(float logit, float scale) {
+  return std::fma(logit, scale, kOctaveOrigin);
+}
+
+FAIRDRAW_HOST_DEVICE inline FloatOctaves float_octaves_of(float logit, float scale) {
+  const float origin = float_octave_origin(logit, scale);
+  return {origin, exp2_significand(std::fma(logit, scale, -(origin - kOctaveOrigin)))};
+}
+
+FAIRDRAW_HOST_DEVICE inline bool float_octaves_are_exact(float tile_maximum, float scale) {
+  return std::fabs(tile_maximum * scale) <= kFloatOctaves;
+}
+
+/// v: what a token `below` octaves below its tile's maximum counts in the tile.
+FAIRDRAW_HOST_DEVICE inline std::uint64_t tile_weight(std::uint32_t significand,
+                                                      std::uint32_t below) {
+  if (below >= kTileOctaves) return 0;
+  return (static_cast<std::uint64_t>(significand) << kTileBits) >> below;
+}
+
+/// v of a token in a tile whose maximum has octave `tile_octave`.
+FAIRDRAW_HOST_DEVICE inline std::uint64_t tile_weight(const Octaves& token, double tile_octave) {
+  const double below = tile_octave - token.whole;
+  return below < static_cast<double>(kTileOctaves)
+             ? tile_weight(token.significand, static_cast<std::uint32_t>(below))
+             : 0;
+}
+
+FAIRDRAW_HOST_DEVICE inline std::uint64_t float_tile_weight(const FloatOctaves& token,
+                                                            float tile_origin) {
+  return tile_weight(token.significand, std::bit_cast<std::uint32_t>(tile_origin) -
+                                            std::bit_cast<std::uint32_t>(token.origin));
+}
+
+/// Left shift that brings what a tile counts into the row's unit, or -1: it counts nothing there.
+FAIRDRAW_HOST_DEVICE inline int row_shift(double row_octave, double tile_octave) {
+  const double gap = row_octave - tile_octave;
+  return gap <= static_cast<double>(kRowBits) ? kRowBits - static_cast<int>(gap) : -1;
+}
+
+/// v or S_t in the row's unit.
+FAIRDRAW_HOST_DEVICE inline uint128_t row_weight(std::uint64_t tile_weight, int row_shift) {
+  return row_shift < 0 ? uint128_t{0} : static_cast<uint128_t>(tile_weight) << row_shift;
+}
+
+}  // namespace fairdraw
