@@ -33,7 +33,7 @@ header.underpowered { border-top-color: var(--underpowered); }
 .brand { margin: 0; color: var(--soft); font-size: .8rem; font-weight: 600; letter-spacing: .12em;
   text-transform: uppercase; }
 h1 { margin: .1rem 0 1rem; font-size: clamp(1.4rem, 1rem + 2vw, 2.1rem); line-height: 1.2;
-  letter-spacing: -.01em; text-wrap: balance; }
+  letter-spacing: -.01em; text-wrap: balance; overflow-wrap: anywhere; }
 h2 { margin: 2.5rem 0 .75rem; font-size: 1.3rem; line-height: 1.25; }
 h3 { margin: 1.25rem 0 .5rem; font-size: 1rem; overflow-wrap: anywhere; }
 code, pre, kbd { font: .86em/1.45 ui-monospace, "SF Mono", Menlo, Consolas, monospace; }
