@@ -41,6 +41,27 @@ TEST_P(RightSampler, PassesByTokensAndInEveryBatch) {
   }
 }
 
+// A size that is neither small nor large; what else the sizes do, `verify` shows on the kernels.
+TEST_P(RightSampler, PassesOtherChecksInABatchOf33) {
+  PlanOptions options;
+  options.samplers = {GetParam().name};
+  options.make_sampler = [](const std::string&) { return GetParam().make(); };
+  options.case_glob = "*/b33";
+  options.seed = 1;
+  const harness::RunRecord record = run_plan(make_plan(options), options, 1, {});
+  std::size_t judged = 0;
+  for (const harness::CaseRecord& one : record.cases) {
+    EXPECT_NE(one.verdict, harness::Verdict::failed) << one.id << ": " << one.message;
+    EXPECT_NE(one.verdict, harness::Verdict::error) << one.id << ": " << one.message;
+    judged += one.verdict == harness::Verdict::passed ? 1U : 0U;
+  }
+  // Six checks, five of which have a second list. Without seeds and reports none can be asked.
+  EXPECT_EQ(record.cases.size(), 11U);
+  if (!GetParam().name.ends_with(":generator")) {
+    EXPECT_GE(judged, 2U);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Twins, RightSampler, testing::ValuesIn(twins()), [](const auto& one) {
   std::string name = one.param.name;
   std::replace(name.begin(), name.end(), ':', '_');
