@@ -177,7 +177,7 @@ std::vector<Mutant> mutants_of_other_checks() {
           assume_contiguous_rows),
       mutated_integers(
           text("top-n-short-from-128-rows",
-               "rows from the 128th on have one token less among the top n", "logprobs/*/b*"),
+               "rows from the 128th on have one token less among the top n", "logprobs/*/b129"),
           lose_last_of_top),
       mutated_distribution(text("callers-rounding-from-128-rows",
                                 "from 128 rows on the caller's rounding mode changes the filter",
@@ -188,10 +188,10 @@ std::vector<Mutant> mutants_of_other_checks() {
                "from 128 rows on a temperature of -0 is not greedy", "metamorphic/*/b129"),
           see_sign_of_zero),
       mutated_integers(text("chain-seeds-repeat-from-128-chains",
-                            "chain 128 has the seed of chain 0", "chain/*/b*"),
+                            "chain 128 has the seed of chain 0", "chain/*/b129"),
                        repeat_chain_seeds),
       mutated_integers(text("verify-temperatures-repeat-from-128-requests",
-                            "request 128 has the temperature of request 0", "verify/*/b*"),
+                            "request 128 has the temperature of request 0", "verify/*/b129"),
                        repeat_request_temperatures),
   };
 }
