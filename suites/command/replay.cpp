@@ -20,6 +20,7 @@ struct ReplayOptions {
   RunOptions run;
   std::string id;
   std::uint64_t statistical_cases = suites::kStatisticalCases;
+  std::string sampled;
 };
 
 // 0: the property holds. 1: it fails, as the capsule says. 3: it says nothing about this sampler.
@@ -27,6 +28,9 @@ int replay_capsule(const ReplayOptions& options) {
   if (options.run.samplers.size() != 1) {
     throw harness::UsageError(
         "--sampler: name the sampler that the capsule is replayed on; a file cannot choose it");
+  }
+  if (!options.sampled.empty()) {
+    throw harness::UsageError("--sampled: a capsule holds all of its values itself");
   }
   const suites::fuzz::Capsule capsule = suites::fuzz::load_capsule(options.id);
   const auto sampler = sampler_maker(options.run.plugins)(options.run.samplers.front());
@@ -59,6 +63,7 @@ int replay(const ReplayOptions& options) {
   planned.suite = suites::Suite::nightly;  // holds all the others
   planned.case_glob = options.id;
   planned.statistical_cases = options.statistical_cases;
+  if (!options.sampled.empty()) planned.sampled = options.sampled;
   const suites::Plan plan = suites::make_plan(planned);
   const harness::RunRecord record = suites::run_plan(plan, planned, 1, {});
   for (const harness::CaseRecord& result : record.cases) {
@@ -89,6 +94,10 @@ Verb add_replay(App& app) {
       ->type_name("N")
       ->range(std::uint64_t{1}, std::uint64_t{1} << 40)
       ->capture_default_str();
+  app.add_option("--sampled", options->sampled,
+                 "What the run's seed chose for the case, as the replay line says it: vocabulary, "
+                 "parameters, rows")
+      ->type_name("NAME=VALUE,...");
   return [options] {
     return with_plugins(options->run.plugins, samplers_of(options->run),
                         [options] { return replay(*options); });

@@ -1,4 +1,4 @@
-// The numbers of rows that `batches` and `batches_law` ask for.
+// The numbers of rows that `batches`, `batches_law` and cases of other checks ask for.
 #pragma once
 
 #include <cstdint>
@@ -8,5 +8,11 @@ namespace fairdraw::harness {
 /// Around what engines choose kernels by: one row, a warp's, a block's and a grid's worth of them,
 /// more than any GPU has multiprocessors. Odd where it may be: the last group of rows is not whole.
 inline constexpr std::int64_t kBatchSizes[] = {1, 2, 3, 8, 33, 65, 129, 257, 513};
+
+/// Calls that the rows of a case are shared out to: `chain` makes one for each number of drafted
+/// tokens from 0 to 5, `verify` one for each shape of its requests.
+inline constexpr std::int64_t kChainCalls = 6, kSpeculationCalls = 12;
+/// Requests of a call of `verify`, whatever the rows.
+inline constexpr std::int64_t kLeastSpeculations = 4;
 
 }  // namespace fairdraw::harness

@@ -122,9 +122,16 @@ TEST(FloatSampler, FailsWithTheCrossingTokenDropped) {
   EXPECT_STREQ(to_string(judge(check_mask, true).verdict), "failed");
 }
 
+// The profile refuses NaN, which this sampler does not look for.
+TEST(FloatSampler, FailsWithBadRowsThatItsProfileRefuses) {
+  const CheckOutcome outcome = judge(check_status, false);
+  EXPECT_STREQ(to_string(outcome.verdict), "failed");
+  EXPECT_TRUE(outcome.message.starts_with("NaN at id 0")) << outcome.message;
+}
+
 TEST(FloatSampler, IsNotAskedForWhatItDoesNotClaim) {
-  for (const auto check : {check_tokens, check_replay, check_status, check_metamorphic,
-                           check_float_environment, check_probabilities}) {
+  for (const auto check : {check_tokens, check_replay, check_metamorphic, check_float_environment,
+                           check_probabilities}) {
     const CheckOutcome outcome = judge(check, false);
     EXPECT_STREQ(to_string(outcome.verdict), "skipped") << outcome.message;
     EXPECT_FALSE(outcome.message.empty());

@@ -284,6 +284,22 @@ class CommandLine(CommandLineCase):
             self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
             self.assertIn(entry["message"], result.stdout)
 
+    def test_replay_lines_hold_what_the_seed_chose(self):
+        for case in "chi_squared/*/v600-1400/sampled/*", "mask/*/v40-250/sampled+top_p":
+            result = self.run_fairdraw("verify", "--suite", "smoke", "--sampler", "cpu", "--case",
+                                       case, "--seed", "20261121", "--report", self.path("sampled"))
+            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+            (entry,) = self.report("sampled")["cases"]
+            words = entry["replay"].split()
+            values = words[words.index("--sampled") + 1]
+            self.assertRegex(values, r"^vocab=\d+,.*rows=[0-9a-f]{16}$")
+            again = self.run_fairdraw(*words[1:])
+            self.assertEqual(again.returncode, 0, again.stdout + again.stderr)
+            self.assertIn(entry["message"], again.stdout)
+            vocab = values.split(",")[0]
+            words[words.index(values)] = values.replace(vocab, "vocab=39")
+            self.expect_usage_error(*words[1:], says=["--sampled", "39"])
+
     def test_captured_logits_are_judged(self):
         result = self.run_fairdraw("verify", "--logits", self.logits, "--case", "*/logits/*",
                                    "--sampler", "cpu")

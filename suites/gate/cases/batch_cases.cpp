@@ -1,8 +1,11 @@
 #include "suites/gate/cases/batch_cases.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 
+#include "harness/run/checks/batch_sizes.h"
 #include "suites/gate/cases/operation_lists.h"
 
 namespace fairdraw::suites {
@@ -96,6 +99,49 @@ void add_sizes(std::vector<NamedCase>& cases) {
   }
 }
 
+// Checks that ask for more of a call than `batches` does, in calls of these sizes: what has a
+// kernel of its own (log-probabilities, drafts, several samples, rows apart) has its own threshold,
+// too. More than 256 ids, and no multiple of 32: no kernel has whole tiles only.
+void add_other_checks(std::vector<NamedCase>& cases) {
+  constexpr std::int64_t kVocab = 301;
+  struct Row {
+    Check check;
+    std::int64_t calls = 1;     // that share the rows of a case
+    std::int64_t smallest = 1;  // that the check can ask for
+  };
+  const Row rows[] = {{Check::replay},
+                      {Check::metamorphic},
+                      {Check::logprobs},
+                      {Check::float_environment},
+                      {Check::verify, harness::kSpeculationCalls, harness::kLeastSpeculations},
+                      {Check::chain, harness::kChainCalls}};
+  const auto add_size = [&cases](const Row& row, std::int64_t size, const char* name,
+                                 std::vector<Operation> operations) {
+    // A row alone has a filter.
+    std::rotate(operations.begin(), operations.begin() + 1, operations.end());
+    Case entry{.suite = Suite::gate,
+               .check = row.check,
+               .input = family_input(Family::gaussian_wide, kVocab),
+               .operations = std::move(operations),
+               .rows = size * row.calls};
+    cases.push_back({std::move(entry), fmt::format("{}/b{}", name, size)});
+  };
+  for (const Row& row : rows) {
+    for (const std::int64_t size : harness::kBatchSizes) {
+      if (size < row.smallest) continue;
+      if (row.check == Check::chain) {
+        add_size(row, size, "none/t1", {parse_operation("none/t1")});
+        continue;
+      }
+      add_size(row, size, "by_row", by_row());
+      // For samplers that lack filters.
+      if (size == 33 || size == 257) {
+        add_size(row, size, "unfiltered", without({"unfiltered", false, false, false}));
+      }
+    }
+  }
+}
+
 // What DKWM finds in 11000 draws of a size, at an eighteenth of a case's share, is 0.0537; stated
 // with a little to spare.
 void add_distributions(std::vector<NamedCase>& cases) {
@@ -146,6 +192,7 @@ void add_boundaries(std::vector<NamedCase>& cases) {
 std::vector<NamedCase> batch_cases() {
   std::vector<NamedCase> cases;
   add_sizes(cases);
+  add_other_checks(cases);
   add_distributions(cases);
   add_boundaries(cases);
   return cases;

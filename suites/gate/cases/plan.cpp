@@ -12,10 +12,12 @@
 #include "harness/contract/usage_error.h"
 #include "harness/plugin/plugin_sampler.h"
 #include "harness/plugin/seclusion.h"
+#include "harness/run/calls/random_words.h"
 #include "harness/statistics/statistics.h"
 #include "reference/semantics.h"
 #include "suites/gate/cases/complete_record.h"
 #include "suites/gate/cases/run_case.h"
+#include "suites/gate/cases/sampled_text.h"
 #include "suites/gate/cases/shell_word.h"
 
 namespace fairdraw::suites {
@@ -97,6 +99,12 @@ std::string selection_of(const PlanOptions& options) {
   return text;
 }
 
+// The case with what it leaves to the run's seed.
+Case with_values_of_run(const Case& named, const PlanOptions& options) {
+  const Case entry = with_values(named, harness::case_seed(options.seed, named.id));
+  return options.sampled ? with_sampled_text(entry, *options.sampled) : entry;
+}
+
 }  // namespace
 
 double default_case_seconds(const Case& entry, const std::string& sampler) {
@@ -142,6 +150,11 @@ Plan make_plan(const PlanOptions& options) {
     throw UsageError("--exclude: it leaves out every case that --case, or the suite, chooses");
   }
 
+  const auto is_first = [&entries](const Entry& one) { return one.entry == entries[0].entry; };
+  if (options.sampled && !std::ranges::all_of(entries, is_first)) {
+    throw UsageError("--sampled: these are the values of one case, and several are chosen");
+  }
+
   Plan plan;
   plan.statistical_cases = options.statistical_cases > 0 ? options.statistical_cases
                                                          : std::max(kStatisticalCases, statistical);
@@ -161,7 +174,7 @@ Plan make_plan(const PlanOptions& options) {
     const auto factory = [&options](const std::string& of) {
       return [maker = options.make_sampler, of] { return maker(of); };
     };
-    const Case& entry = *entries[i].entry;
+    const Case entry = with_values_of_run(*entries[i].entry, options);
     harness::Job job =
         options.against
             ? make_comparison(entry, name, factory(name), factory(*options.against),
@@ -172,9 +185,9 @@ Plan make_plan(const PlanOptions& options) {
                  options.against ? default_case_seconds(entry, *options.against) : 0);
     job.seconds = options.case_seconds.value_or(seconds);
     job.record.replay = fmt::format(
-        "./fairdraw replay {} --sampler {} --seed {}{}{}", job.record.id, shell_word(name),
-        options.seed, options.semantics ? " --semantics " + shell_word(*options.semantics) : "",
-        more);
+        "./fairdraw replay {} --sampler {} --seed {}{}{}{}", job.record.id, shell_word(name),
+        options.seed, entry.sampled ? " --sampled " + sampled_text(entry) : "",
+        options.semantics ? " --semantics " + shell_word(*options.semantics) : "", more);
     plan.jobs.push_back(std::move(job));
   }
   return plan;

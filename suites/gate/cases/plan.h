@@ -29,6 +29,8 @@ struct PlanOptions {
   std::uint32_t shard = 1, shards = 1;   ///< job i belongs to shard i % shards + 1
   std::optional<std::string> case_glob;  ///< '*' and '?' match any characters, '/' too
   std::vector<std::string> exclude;      ///< globs of cases that are left out
+  std::optional<std::string> sampled;    ///< of the one case that is chosen: values instead of the
+                                         ///< seed's (sampled_text.h)
   /// Why the run should end ("stopped by SIGINT"); empty: it goes on. Asked before each case.
   std::function<std::string()> stop;
   std::uint64_t statistical_cases = 0;  ///< 0: as many as the run has, at least kStatisticalCases
@@ -50,7 +52,7 @@ struct Plan {
 double default_case_seconds(const Case& entry, const std::string& sampler);
 
 /// Throws harness::UsageError: an unknown sampler or profile, a shard out of range, a --case or
-/// --exclude that matches no case.
+/// --exclude that matches no case, values for a case that draws none or for several cases.
 Plan make_plan(const PlanOptions& options);
 
 /// The record of a run that is planned, without its cases.

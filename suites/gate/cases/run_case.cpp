@@ -33,8 +33,10 @@ void note_sampled_values(const Case& entry, CheckOutcome& outcome) {
 // What draws find depends on the row: statistical cases keep theirs, and fresh seeds bring fresh
 // draws. Exact checks lose nothing by fresh rows, nor does pit, whose power is the same whatever
 // the rows are. Sampled cases have fresh ones too: Candidates.
-bool has_fresh_rows(const Case& entry) {
-  return !is_statistical(entry.check) || entry.check == Check::pit || entry.sampled.has_value();
+std::uint64_t rows_seed_of(const Case& entry, std::uint64_t seed) {
+  if (entry.sampled) return entry.sampled->rows_seed;
+  const bool fresh = !is_statistical(entry.check) || entry.check == Check::pit;
+  return fresh ? seed : harness::seed_from_text(entry.id);
 }
 
 // `check` is given the case as the checks take it, with rows from `rows_seed`.
@@ -91,18 +93,21 @@ CheckOutcome run_case(const Case& entry, harness::Sampler& sampler,
                       const reference::Semantics& semantics, std::uint64_t seed,
                       double false_fail_rate,
                       const std::function<CheckOutcome(const CheckInput&)>& check) {
-  const std::uint64_t rows_seed = has_fresh_rows(entry) ? seed : harness::seed_from_text(entry.id);
+  const std::uint64_t rows_seed = rows_seed_of(entry, seed);
   CheckOutcome outcome =
       run_on_rows(entry, sampler, semantics, rows_seed, seed, false_fail_rate, check);
   if (!entry.sampled) return outcome;
   const auto next_row = [&outcome] {
     return outcome.verdict == harness::Verdict::underpowered && outcome.draws == 0;
   };
-  for (std::uint64_t candidate = 1; candidate < kCandidates && next_row(); ++candidate) {
+  std::uint64_t candidate = 0;
+  while (candidate + 1 < kCandidates && next_row()) {
+    ++candidate;
     outcome = run_on_rows(entry, sampler, semantics, harness::mixed(rows_seed, candidate), seed,
                           false_fail_rate, check);
   }
   note_sampled_values(entry, outcome);
+  outcome.measures["sampled_rows_refused"] = static_cast<double>(candidate);
   return outcome;
 }
 
@@ -142,7 +147,7 @@ harness::Job make_job(const Case& named, const std::string& sampler_name,
                       harness::SamplerFactory make_sampler, const reference::Semantics& semantics,
                       std::uint64_t run_seed, double false_fail_rate) {
   const std::uint64_t seed = harness::case_seed(run_seed, named.id);
-  const Case entry = named.sampled ? with_sampled_values(named, seed) : named;
+  const Case entry = with_values(named, seed);
   harness::Job job =
       named_job(entry, to_string(entry.check), sampler_name, make_sampler, semantics);
   job.check = [entry, semantics, seed, false_fail_rate,
@@ -167,7 +172,7 @@ harness::Job make_comparison(const Case& named, const std::string& sampler_name,
                              const reference::Semantics& semantics, std::uint64_t run_seed,
                              double false_fail_rate) {
   const std::uint64_t seed = harness::case_seed(run_seed, named.id);
-  const Case entry = named.sampled ? with_sampled_values(named, seed) : named;
+  const Case entry = with_values(named, seed);
   const bool results = compares_results(entry);
   harness::Job job = named_job(entry, results ? "same_results" : "same_law", sampler_name,
                                std::move(make_sampler), semantics);

@@ -13,9 +13,11 @@ namespace {
 
 using harness::Dice;
 
-constexpr double kColdest = 0x1p-4, kUsual = 2;  // temperatures, three in four of which lie between
-constexpr int kHottestOctave = 4;                // and the others up to 2^4, evenly over octaves
-constexpr int kNearestOctave = 12;               // 2^-12 from the ends of (0, 1)
+constexpr double kUsual = 2;       // temperatures, three in four of which lie below
+constexpr int kHottestOctave = 4;  // and the others up to 2^4, evenly over octaves
+constexpr double kColdest = kLeastSampledTemperature;
+static_assert(kMostSampledTemperature == 1 << kHottestOctave);
+constexpr int kNearestOctave = 12;  // 2^-12 from the ends of (0, 1)
 
 double between(Dice& dice, double low, double high) { return low + (high - low) * dice.unit(); }
 
@@ -26,7 +28,9 @@ double over_octaves(Dice& dice, int low, int high) {
 }
 
 // Rounding to float32 may land on an end, which says that the filter is off.
-float inside(double value) { return static_cast<float>(std::clamp(value, 0x1p-20, 1 - 0x1p-20)); }
+float inside(double value) {
+  return std::clamp(static_cast<float>(value), kLeastSampledFraction, kMostSampledFraction);
+}
 
 double any_temperature(Dice& dice) {
   if (dice.once_in(4)) return over_octaves(dice, -kHottestOctave, kHottestOctave);
@@ -84,7 +88,13 @@ Case with_sampled_values(const Case& entry, std::uint64_t seed) {
   Dice dice(seed);
   result.input.vocab = dice.between(entry.sampled->smallest_vocab, entry.sampled->largest_vocab);
   result.operations = sampled_operations(*entry.sampled, result.input.vocab, dice.bits());
+  result.sampled->rows_seed = seed;
   return result;
+}
+
+Case with_values(const Case& entry, std::uint64_t seed) {
+  const bool draws = entry.sampled && entry.operations.empty();
+  return draws ? with_sampled_values(entry, seed) : entry;
 }
 
 std::string describe_sampled(const Case& entry) {

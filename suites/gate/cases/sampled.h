@@ -27,8 +27,13 @@ struct Sampled {
   std::int64_t smallest_vocab = 1, largest_vocab = 1;  ///< both are allowed
   Filters filters = {};                                ///< besides the temperature
   Spread spread = Spread::everywhere;
-  std::size_t operations = 1;  ///< how many different ones
+  std::size_t operations = 1;   ///< how many different ones
+  std::uint64_t rows_seed = 0;  ///< of a case with its values: the seed of its rows
 };
+
+/// Bounds of all temperatures, and of top_p and min_p: beyond them a filter is off.
+inline constexpr float kLeastSampledTemperature = 0x1p-4F, kMostSampledTemperature = 16;
+inline constexpr float kLeastSampledFraction = 0x1p-20F, kMostSampledFraction = 1 - 0x1p-20F;
 
 /// `sampled`, or with filters `sampled+min_p+top_k+top_p`: the operations' part of an id.
 std::string sampled_name(const Filters& filters);
@@ -37,8 +42,12 @@ std::string sampled_name(const Filters& filters);
 std::vector<Operation> sampled_operations(const Sampled& sampled, std::int64_t vocab,
                                           std::uint64_t seed);
 
-/// `entry` with the vocabulary and the operations that its seed gives, which must be `sampled`.
+/// `entry`, which must be `sampled`, with the vocabulary, the operations and the rows' seed that
+/// its seed gives.
 Case with_sampled_values(const Case& entry, std::uint64_t seed);
+
+/// `entry`, and where it leaves values to the seed and has none yet, with those of its seed.
+Case with_values(const Case& entry, std::uint64_t seed);
 
 /// "vocabulary 187, temperature 0.8123, top_p 0.71", or how many operations there are: what
 /// with_sampled_values has filled in, for the record.

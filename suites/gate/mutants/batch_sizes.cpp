@@ -1,6 +1,7 @@
 // Kernels that are chosen by the number of rows: the one for small batches is right, and another
 // one is not.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <memory>
 
@@ -98,10 +99,107 @@ const Bug kBugs[] = {
      }},
 };
 
+// Bugs of one batch size in what `batches` does not ask for: rows apart, log-probabilities, the
+// caller's float environment, zeros with a sign, drafts. Below that size, and in calls of 16384
+// rows and more, another kernel is used that is right.
+constexpr std::int64_t kMedium = 128, kLarge = 16384;
+
+bool is_medium(std::int64_t rows) { return rows >= kMedium && rows < kLarge; }
+
+// Values of rows from kMedium on are those of the row so many rows before.
+template <class T>
+const T* repeated(const T* values, std::int64_t rows, Storage& storage) {
+  std::vector<T> all(values, values + rows);
+  for (std::size_t row = kMedium; row < all.size(); ++row) all[row] = all[row - kMedium];
+  return storage.keep(std::move(all));
+}
+
+void assume_contiguous_rows(Mutation& mutation) {
+  mutation.call = [](fairdraw_batch& batch, Storage&) {
+    if (is_medium(batch.rows)) batch.row_stride = batch.vocab;
+  };
+}
+
+void lose_last_of_top(Mutation& mutation) {
+  mutation.finish = [](const fairdraw_batch& batch) {
+    if (!is_medium(batch.rows) || batch.report_top_ids == nullptr || batch.top_n == 0) return;
+    for (std::int64_t output = kMedium; output < batch.outputs; ++output) {
+      const std::int64_t last = (output + 1) * batch.top_n - 1;
+      batch.report_top_ids[last] = -1;
+      batch.report_top_values[last] = kOut;
+    }
+  };
+}
+
+// A thread of a pool, which is used from this many rows on, has the caller's modes.
+void follow_callers_rounding(Mutation& mutation) {
+  const auto rounds_up = std::make_shared<bool>(false);
+  mutation.call = [rounds_up](fairdraw_batch&, Storage&) {
+    const volatile float tiny = 0x1p-40F;
+    *rounds_up = 1 + tiny > 1;
+  };
+  mutation.row = [rounds_up](Row& row, const Place& place) {
+    if (is_medium(place.call->rows) && *rounds_up) row.parameters.top_k = 3;
+  };
+}
+
+void see_sign_of_zero(Mutation& mutation) {
+  mutation.row = [](Row& row, const Place& place) {
+    const float temperature = row.parameters.temperature;
+    if (is_medium(place.call->rows) && temperature == 0 && std::signbit(temperature)) {
+      row.parameters.temperature = 1;
+    }
+  };
+}
+
+void repeat_chain_seeds(Mutation& mutation) {
+  mutation.chain_call = [](fairdraw_chain& call, Storage& storage) {
+    if (!is_medium(call.batch) || call.seed_is_scalar != 0) return;
+    call.seed = repeated(call.seed, call.batch, storage);
+  };
+}
+
+void repeat_request_temperatures(Mutation& mutation) {
+  mutation.speculation_call = [](fairdraw_verification& call, Storage& storage) {
+    if (!is_medium(call.batch)) return;
+    call.temperature = repeated(call.temperature, call.batch, storage);
+  };
+}
+
+std::vector<Mutant> mutants_of_other_checks() {
+  const auto text = [](const char* name, const char* wrong, const char* found_by) {
+    return MutantText{name, "systematic", kKind, wrong, {found_by}};
+  };
+  return {
+      mutated_distribution(
+          text("row-stride-assumed-from-128-rows",
+               "from 128 rows on rows are taken to lie one vocabulary apart", "replay/*/b129"),
+          assume_contiguous_rows),
+      mutated_integers(
+          text("top-n-short-from-128-rows",
+               "rows from the 128th on have one token less among the top n", "logprobs/*/b129"),
+          lose_last_of_top),
+      mutated_distribution(text("callers-rounding-from-128-rows",
+                                "from 128 rows on the caller's rounding mode changes the filter",
+                                "float_environment/*/b129"),
+                           follow_callers_rounding),
+      mutated_integers(
+          text("minus-zero-draws-from-128-rows",
+               "from 128 rows on a temperature of -0 is not greedy", "metamorphic/*/b129"),
+          see_sign_of_zero),
+      mutated_integers(text("chain-seeds-repeat-from-128-chains",
+                            "chain 128 has the seed of chain 0", "chain/*/b129"),
+                       repeat_chain_seeds),
+      mutated_integers(text("verify-temperatures-repeat-from-128-requests",
+                            "request 128 has the temperature of request 0", "verify/*/b129"),
+                       repeat_request_temperatures),
+  };
+}
+
 }  // namespace
 
 std::vector<Mutant> batch_size_mutants() {
-  std::vector<Mutant> all;
+  std::vector<Mutant> all = mutants_of_other_checks();
   for (const Bug& bug : kBugs) {
     const auto text = [&bug](const char* prefix, const char* found_by) {
       return MutantText{std::string(prefix) + bug.name, bug.source, kKind, bug.wrong, {found_by}};

@@ -142,6 +142,7 @@ const std::vector<Mutant>& catalogue() {
       seed_mutants(),
       edge_mutants(),
       bad_value_mutants(),
+      engine_bad_row_mutants(),
       numeric_mutants(),
       chain_mutants(),
       batch_mutants(),

@@ -95,6 +95,7 @@ std::vector<Mutant> random_word_mutants();
 std::vector<Mutant> seed_mutants();
 std::vector<Mutant> edge_mutants();
 std::vector<Mutant> bad_value_mutants();
+std::vector<Mutant> engine_bad_row_mutants();
 std::vector<Mutant> numeric_mutants();
 std::vector<Mutant> chain_mutants();
 std::vector<Mutant> batch_mutants();

@@ -76,6 +76,49 @@ void apply_inclusive_top_p(Scores& scores, float top_p) {
   }
 }
 
+// What the engine makes of a row before it looks at its values. anything: the profile promises
+// nothing, and the row gives token 0, as engines do where a softmax is NaN and no comparison holds.
+enum class Fate { drawn, fails, anything };
+
+bool in_unit_interval(float value) { return value >= 0 && value <= 1; }
+
+bool is_divisor(float temperature) { return temperature >= 0x1p-126F && temperature <= 0x1p64F; }
+
+// Whether the row takes the largest logit, whatever its filters.
+bool is_greedy(FloatSampler::Order order, float temperature) {
+  if (order == FloatSampler::Order::rosellm) return temperature <= 0;
+  return temperature == 0 ||
+         (order == FloatSampler::Order::vllm_torch && temperature > 0 && temperature < 1e-5F);
+}
+
+// The engines' ranges, written down a second time (reference/profiles.h has them for the oracle):
+// the twin shares nothing with what judges it.
+Fate fate_of_parameters(FloatSampler::Order order, const reference::RowParameters& row,
+                        std::size_t vocab) {
+  if (order == FloatSampler::Order::rosellm) {
+    const bool known = (row.temperature <= 0 || is_divisor(row.temperature)) && row.top_p >= 0 &&
+                       in_unit_interval(row.min_p);
+    if (!known) return Fate::anything;
+    const bool refused = row.top_k > 0 && static_cast<std::size_t>(row.top_k) > vocab &&
+                         !is_greedy(order, row.temperature);
+    return refused ? Fate::fails : Fate::drawn;
+  }
+  const bool is_hf = order == FloatSampler::Order::hf;
+  const bool temperature_known = is_divisor(row.temperature) || (row.temperature == 0 && !is_hf);
+  const bool known = temperature_known && row.top_k >= (is_hf ? 1 : -1) &&
+                     in_unit_interval(row.top_p) && in_unit_interval(row.min_p);
+  return known ? Fate::drawn : Fate::fails;
+}
+
+// NaN and +inf count at banned ids too. Only transformers look for them.
+Fate fate_of_logits(FloatSampler::Order order, const Logits& logits) {
+  const bool ordinary = std::ranges::none_of(logits, [](float logit) {
+    return std::isnan(logit) || logit == std::numeric_limits<float>::infinity();
+  });
+  if (ordinary) return Fate::drawn;
+  return order == FloatSampler::Order::hf ? Fate::fails : Fate::anything;
+}
+
 double uniform_of(std::uint64_t word) { return (static_cast<double>(word >> 11) + 0.5) * 0x1p-53; }
 
 }  // namespace
@@ -145,6 +188,21 @@ void FloatSampler::filter(Scores& scores, const Logits& logits,
   if (mutation_.filtered) mutation_.filtered(scores, logits, parameters);
 }
 
+void FloatSampler::score(Scores& scores, const Logits& logits,
+                         const reference::RowParameters& parameters) const {
+  if (is_greedy(order_, parameters.temperature)) {
+    const auto first = std::max_element(logits.begin(), logits.end());
+    scores[static_cast<std::size_t>(first - logits.begin())] = 0;
+    return;
+  }
+  const auto temperature = static_cast<double>(parameters.temperature);
+  for (std::size_t id = 0; id < scores.size(); ++id) {
+    scores[id] = static_cast<double>(logits[id]) / temperature;
+  }
+  if (mutation_.scores) mutation_.scores(scores, logits, parameters);
+  filter(scores, logits, parameters);
+}
+
 FloatSampler::Row FloatSampler::prepare(const fairdraw_batch& batch, std::int64_t row) const {
   Row result;
   result.active = batch.active == nullptr || batch.active[row] != 0;
@@ -155,36 +213,27 @@ FloatSampler::Row FloatSampler::prepare(const fairdraw_batch& batch, std::int64_
   const auto* const bytes = static_cast<const std::byte*>(batch.logits);
   std::memcpy(logits.data(), bytes + row * batch.row_stride * std::int64_t{sizeof(float)},
               vocab * sizeof(float));
+  const reference::RowParameters parameters = {batch.temperature[row], batch.top_k[row],
+                                               batch.top_p[row], batch.min_p[row]};
+  Fate fate = fate_of_parameters(order_, parameters, vocab);
+  if (fate == Fate::drawn) fate = fate_of_logits(order_, logits);
   for (std::size_t id = 0; id < vocab; ++id) {
     if (!is_allowed(batch, row, static_cast<std::int64_t>(id))) {
       logits[id] = -std::numeric_limits<float>::infinity();
     }
   }
-  const reference::RowParameters parameters = {batch.temperature[row], batch.top_k[row],
-                                               batch.top_p[row], batch.min_p[row]};
-  const float largest = *std::max_element(logits.begin(), logits.end());
-  const bool refuses =
-      order_ == Order::hf && (parameters.temperature == 0 || parameters.top_k <= 0);
-  result.fails = refuses || !std::isfinite(largest);
+  const bool is_empty = std::ranges::none_of(logits, [](float logit) { return logit > kOut; });
+  if (fate == Fate::drawn && is_empty) {
+    fate = order_ == Order::hf ? Fate::fails : Fate::anything;
+  }
+  result.fails = fate == Fate::fails;
   if (result.fails) return result;
 
   result.scores.assign(vocab, kOut);
-  const bool greedy = parameters.temperature == 0 ||
-                      (order_ == Order::vllm_torch && parameters.temperature < 1e-5F);
-  if (greedy) {
-    const auto first = std::find(logits.begin(), logits.end(), largest);
-    result.scores[static_cast<std::size_t>(first - logits.begin())] = 0;
-  } else {
-    const auto temperature = static_cast<double>(parameters.temperature);
-    for (std::size_t id = 0; id < vocab; ++id) {
-      result.scores[id] = static_cast<double>(logits[id]) / temperature;
-    }
-    if (mutation_.scores) mutation_.scores(result.scores, logits, parameters);
-    filter(result.scores, logits, parameters);
-  }
+  if (fate == Fate::drawn) score(result.scores, logits, parameters);
   result.support = static_cast<std::int32_t>(
       std::count_if(result.scores.begin(), result.scores.end(), [](double s) { return s > kOut; }));
-  if (result.support == 0) {  // softmax is NaN, no comparison holds: token 0
+  if (result.support == 0) {  // nothing is left, or the row may give anything: token 0
     result.support = 1;
     result.scores[0] = 0;
   }
@@ -246,8 +295,11 @@ std::int32_t FloatSampler::draw(const Row& row, std::uint64_t word) const {
   return static_cast<std::int32_t>(found - row.prefix.begin());
 }
 
-std::string FloatSampler::run(const fairdraw_batch& batch) {
+std::string FloatSampler::run(const fairdraw_batch& asked) {
   const harness::DefaultFloatEnvironment scope;
+  fairdraw_batch batch = asked;
+  Storage storage;
+  if (mutation_.call) mutation_.call(batch, storage);
   std::vector<Row> rows;
   for (std::int64_t r = 0; r < batch.rows; ++r) {
     rows.push_back(prepare(batch, r));

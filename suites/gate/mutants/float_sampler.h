@@ -10,13 +10,15 @@
 
 #include "harness/contract/sampler.h"
 #include "reference/integer_model.h"
+#include "suites/gate/mutants/mutated_model.h"
 
 namespace fairdraw::suites {
 
 class FloatSampler final : public harness::Sampler {
  public:
   /// vllm_torch: min_p, top_k, top_p. hf: min_p last, temperature 0 and top_k 0 are errors.
-  /// rosellm: no min_p, and the nucleus without the token that crosses p.
+  /// rosellm: no min_p, and the nucleus without the token that crosses p. Bad rows and parameters
+  /// are what the profile of the same name says: an error, something else, or anything.
   enum class Order { vllm_torch, hf, rosellm };
   /// inverse_cdf: one uniform against prefix sums. race: Gumbel-max, the largest log-probability
   /// plus noise; or what is the same, the largest probability over an exponential.
@@ -28,6 +30,8 @@ class FloatSampler final : public harness::Sampler {
 
   /// The steps that may be wrong. Empty: right.
   struct Mutation {
+    /// Changes what the call asks for.
+    std::function<void(fairdraw_batch&, Storage&)> call;
     /// Changes the scores before the filters.
     std::function<void(Scores&, const Logits& logits, const reference::RowParameters&)> scores;
     /// Instead of min_p: sets the scores to -inf that go.
@@ -54,6 +58,8 @@ class FloatSampler final : public harness::Sampler {
  private:
   struct Row;
   Row prepare(const fairdraw_batch& batch, std::int64_t row) const;
+  void score(Scores& scores, const Logits& logits,
+             const reference::RowParameters& parameters) const;
   void filter(Scores& scores, const Logits& logits,
               const reference::RowParameters& parameters) const;
   std::int32_t draw(const Row& row, std::uint64_t word) const;

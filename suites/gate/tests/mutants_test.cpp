@@ -87,6 +87,7 @@ std::vector<const Mutant*> one_a_class() {
                            "topk-zero-is-greedy",
                            "topk-threshold-keeps-ties-by-batch",
                            "nan-to-zero-logit",
+                           "engine-nan-makes-the-call-greedy",
                            "bf16-cumsum-topp",
                            "always-accept",
                            "row-stride-assumed",

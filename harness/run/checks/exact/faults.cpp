@@ -166,6 +166,10 @@ void judge_faults(const CheckInput& input, const Request& base, const WrongWith&
     outcome.draws += static_cast<std::uint64_t>(base.rows);
     const std::string wrong = wrong_with(fault, row, request);
     if (wrong.empty()) continue;
+    if (wrong.starts_with("batch-mate")) {
+      outcome.evidence.suspects.push_back(
+          {"batch dependence: a bad row changes its neighbours", wrong});
+    }
     outcome.fail(fmt::format("{} in row {} of {}: {}", fault.name, row, base.rows, wrong));
     return;
   }

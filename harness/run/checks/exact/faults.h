@@ -19,7 +19,8 @@ struct Fault {
 
 std::vector<Fault> all_faults(RowInput input, std::int64_t vocab);
 
-/// What is wrong with a request that has the fault in its row; empty: nothing.
+/// What is wrong with a request that has the fault in its row; empty: nothing. Of another row it
+/// begins with "batch-mate".
 using WrongWith = std::function<std::string(const Fault&, std::int64_t row, const Request&)>;
 
 /// Puts each fault that the sampler can be asked for into a row of `base`, one after the other. The
@@ -27,9 +28,10 @@ using WrongWith = std::function<std::string(const Fault&, std::int64_t row, cons
 void judge_faults(const CheckInput& input, const Request& base, const WrongWith& wrong_with,
                   CheckOutcome& outcome);
 
-/// The check where no statuses are reported, or where no draw can be asked for again: no token for
-/// rows that must fail, or, without statuses, no call; a token of its support, and with per-request
-/// seeds the same one, for every batch-mate.
+/// The check under the profiles of engines, and where no statuses are reported or no draw can be
+/// asked for again: no token for rows that must fail, or, without statuses, no call; a token of its
+/// support, and with per-request seeds the same one, for every batch-mate. Of a row that the
+/// profile says nothing about only the batch-mates are judged.
 CheckOutcome check_status_of_tokens(const CheckInput& input);
 
 }  // namespace fairdraw::harness

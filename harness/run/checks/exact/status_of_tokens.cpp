@@ -1,4 +1,5 @@
-// Bad rows by their tokens alone: what a sampler owes that reports no statuses.
+// Bad rows by their tokens: what a sampler owes that reports no statuses, or follows an engine
+// whose statuses have no numbers here.
 //
 // What it cannot see: which fault a row failed of.
 #include <fmt/format.h>
@@ -67,10 +68,14 @@ class Judge {
     return {};
   }
 
+  // Faults so far whose row itself was judged: the profile says what becomes of it.
+  std::int64_t rows_judged() const { return rows_judged_; }
+
   std::string wrong_with(const Fault& fault, std::int64_t bad, const Request& request) {
     std::vector<Row> rows = good_;
     rows[static_cast<std::size_t>(bad)] = faulty_row(input_, request, fault, bad);
     const Row& row = rows[static_cast<std::size_t>(bad)];
+    if (row.judged) ++rows_judged_;
     // A profile that promises nothing lets a call end in any way; one that fails the row lets it
     // end where a status cannot be reported.
     const bool may_end = !row.judged || (row.fails && !sampler_.reports_status);
@@ -144,6 +149,7 @@ class Judge {
   const Request& base_;
   std::vector<Row> good_;
   std::vector<std::vector<std::int32_t>> tokens_;  // by samples_asked()
+  std::int64_t rows_judged_ = 0;
 };
 
 }  // namespace
@@ -165,8 +171,10 @@ CheckOutcome check_status_of_tokens(const CheckInput& input) {
       },
       outcome);
   if (outcome.failed()) return outcome;
-  outcome.message = fmt::format("{} kinds of bad rows give no token and touch no other row",
-                                outcome.measures["faults"]);
+  outcome.measures["faults_judged"] = static_cast<double>(judge.rows_judged());
+  outcome.message = fmt::format(
+      "{} kinds of bad rows touch no other row, and {} of them give what semantics {} says",
+      outcome.measures["faults"], judge.rows_judged(), input.semantics.name);
   return outcome;
 }
 

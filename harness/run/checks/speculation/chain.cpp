@@ -8,13 +8,14 @@
 
 #include "harness/run/calls/logits_source.h"
 #include "harness/run/calls/random_words.h"
+#include "harness/run/checks/batch_sizes.h"
 #include "harness/run/checks/checks.h"
 #include "harness/run/checks/speculation/chain_rows.h"
 
 namespace fairdraw::harness {
 namespace {
 
-constexpr std::int64_t kMaxDrafts = 5;
+constexpr std::int64_t kMaxDrafts = kChainCalls - 1;
 
 std::vector<std::int32_t> tokens_of(const ChainRequest& request, const ChainResponse& response,
                                     std::int64_t chain) {
@@ -286,7 +287,7 @@ CheckOutcome check_chain(const CheckInput& input) {
   }
   if (const std::string lacks = missing_chain_dtype(input); !lacks.empty()) return skipped(lacks);
   CheckOutcome outcome;
-  const std::int64_t a_call = std::max<std::int64_t>(1, input.rows / (kMaxDrafts + 1));
+  const std::int64_t a_call = std::max<std::int64_t>(1, input.rows / kChainCalls);
   std::int64_t first = 0;
   for (std::int64_t n = 0; n <= kMaxDrafts && !outcome.failed(); ++n, first += a_call) {
     ChainRequest request = make_chains(input, first, a_call, n);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "harness/run/checks/batch_sizes.h"
 #include "harness/run/checks/checks.h"
 #include "harness/run/checks/speculation/speculation_checks.h"
 #include "harness/run/checks/speculation/speculation_rows.h"
@@ -26,6 +27,7 @@ constexpr SpeculationShape kTreesOfKnownDistribution[] = {{DraftLaw::probs, true
                                                           {DraftLaw::logits, true, false, kWithout},
                                                           {DraftLaw::probs, true, true, kWithout},
                                                           {DraftLaw::logits, true, true, kWith}};
+static_assert(std::size(kShapes) + std::size(kTreesOfKnownDistribution) == kSpeculationCalls);
 
 std::string name_of(const SpeculationShape& shape) {
   constexpr const char* kDistributions[] = {"of unknown distribution", "with probabilities",
@@ -328,9 +330,7 @@ CheckOutcome check_speculation(const CheckInput& input) {
                   std::end(kTreesOfKnownDistribution));
   }
   // What a call gets does not depend on the abilities.
-  const auto all =
-      static_cast<std::int64_t>(std::size(kShapes) + std::size(kTreesOfKnownDistribution));
-  const std::int64_t a_call = std::max<std::int64_t>(4, input.rows / all);
+  const std::int64_t a_call = std::max(kLeastSpeculations, input.rows / kSpeculationCalls);
   std::int64_t first = 0;
   for (const SpeculationShape& shape : shapes) {
     if (outcome.failed()) break;

@@ -1,4 +1,5 @@
-// Bytes as values of the command line: operations, 64-bit numbers, shards, dtypes, property names.
+// Bytes as values of the command line: operations, 64-bit numbers, shards, sampled values, dtypes,
+// property names.
 // Each is taken or refused with a UsageError, and an operation that is taken has one name.
 #include <cmath>
 #include <cstddef>
@@ -12,6 +13,7 @@
 #include "suites/command/seed.h"
 #include "suites/gate/cases/operation.h"
 #include "suites/gate/cases/plan.h"
+#include "suites/gate/cases/sampled_text.h"
 #include "suites/gate/fuzz/properties.h"
 #include "suites/gate/fuzz/targets/target.h"
 
@@ -26,6 +28,14 @@ void try_to(Parse parse) {
   } catch (const harness::UsageError&) {
     // Bad input.
   }
+}
+
+// A row with all filters, of which the seed chooses everything.
+suites::Case sampled_case() {
+  suites::Case entry;
+  entry.id = "sampled";
+  entry.sampled = suites::Sampled{.largest_vocab = 1000, .filters = {true, true, true}};
+  return suites::with_values(entry, 1);
 }
 
 }  // namespace
@@ -46,6 +56,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     suites::PlanOptions options;
     cli::parse_shard(text, options);
     if (options.shard < 1 || options.shard > options.shards) std::abort();
+  });
+  try_to([&] {
+    static const suites::Case entry = sampled_case();
+    const std::string said = suites::sampled_text(suites::with_sampled_text(entry, text));
+    if (suites::sampled_text(suites::with_sampled_text(entry, said)) != said) std::abort();
   });
   try_to([&] { cli::dtype_from_name(text); });
   try_to([&] { suites::fuzz::find_property(text); });
