@@ -31,20 +31,29 @@
 // 48 / (1 + t) >= 48 (1 - |t|) in d, where the term is at least 1 - 48 ln2 |t|; the term before it
 // has the rest. So the bound is at least 1 for every token that is lost, and no tile is in it.
 //
-// The distribution. P_i = 2^(-d_i) / sum is softmax, Q_i = W_i / Z. Their distance in total
-// variation is at most the mean of the errors, E_P |e|: let Q' = P (1 + e), whose sum is Q' = 1 +
-// g. If g < 0, then Q = Q' / (1 + g) >= Q', and the distance, sum (P - Q)+, is at most sum (P -
-// Q')+. Otherwise Q <= Q', and it is sum (Q - P)+ <= sum (Q' - P)+. Each is at most sum P |e|.
-// Hence
+// The distribution. P_i = 2^(-d_i) / sum is softmax, Q_i = W_i / Z. The three kinds of error move
+// mass in three steps; distances are in total variation.
 //
-//   distance <= 2^-22 + 2^-24 ln2 E_P d + V 2^-48,
+// 1. t is the same for all, so it is as if the temperature was another. A set A of tokens has
+//    P(A) under distances d (1 + t); its derivative by t is -ln2 times the covariance of d with A,
+//    at most ln2 D for any A, D = E_P |d - E_P d| / 2. So the distance is at most 2^-24 ln2 D.
+// 2. Errors within +-h of each weight move most where half of the mass has +h and half -h: h / 2.
+// 3. What is cut off is missing in the mass of its tokens, and the rest is only scaled up:
+//    sum P_i min(1, 2^(d_i - 48)), at most V 2^-48, because P_i = 2^(-d_i) P_max.
 //
-// the last because P_i 2^(d_i - 48) = P_max 2^-48. With a = (1 - P_max) / P_max, E_P d is largest
-// for V - 1 equal tokens below the maximum (entropy is concave): a / (1 + a) log2((V - 1) / a). Its
-// derivative vanishes where ln((V - 1) / a) = 1 + a, that is a e^a = (V - 1) / e, and there it is
-// a log2(e). With Lambert's function, a = W0((V - 1) / e),
+//   distance <= 2^-23 + 2^-24 ln2 D + sum P_i min(1, 2^(d_i - 48)),
 //
-//   distance <= 2^-22 + 2^-24 W0((V - 1) / e) + V 2^-48   for every row of V tokens.
+// since h / 2 < 1.04e-7 and 2^-23 = 1.19e-7. The rest of that, 1.5e-8, is more than what the steps
+// owe each other: D and the cut are taken at t = 0, off by |t| E d^2 and by 2e-6 of themselves.
+//
+// D is largest for two kinds of tokens. Let A be those nearer to the maximum than E d, p = P(A).
+// Then D = p (1 - p) (E[d | not A] - E[d | A]). d_i = log2(P_max / P_i), so that E[d | not A] is
+// log2(P_max / (1 - p)) plus an entropy, at most log2 V, and E[d | A] is at least log2(P_max / p).
+// D <= p (1 - p) (log2 V + log2(p / (1 - p))); p (1 - p) log2(p / (1 - p)) is at most 0.3231. Hence
+//
+//   distance <= 2^-23 + 2^-24 ln2 (log2(V) / 4 + 1/3) + V 2^-48   for every row of V tokens,
+//
+// 3.5e-7 for 2^20 tokens, and 3.1e-7 for 2^17.
 //
 // A filter leaves a row of its survivors, of which all of this holds; what a filter keeps is
 // another matter. A draw from one word of 64 bits adds at most V 2^-65: a token has W 2^64 / Z
@@ -77,10 +86,8 @@ double tile_prob_error(double octaves);
 /// Distance of a row's distribution to softmax, at most, from every token's distance to the
 /// maximum.
 double tile_distribution_error(std::span<const double> octaves);
-/// Of any row of `vocab` tokens, at most. Below 1e-6 up to kMaxVocab.
+/// Of any row of `vocab` tokens, at most.
 double largest_tile_distribution_error(std::size_t vocab);
-/// The mean distance to the maximum, in octaves, of the row of `vocab` tokens where it is largest.
-double largest_mean_octaves(std::size_t vocab);
 
 /// Of any row of `vocab` probabilities: distance to what they say, at most.
 double largest_tile_prob_distribution_error(std::size_t vocab);
