@@ -127,7 +127,7 @@ TEST(TileOraclesAgree, AndLostTilesAreInTheBound) {
 
 // The band must be narrow, or nothing would be tested. At temperature 1 over 1000 tokens of
 // N(0, 2^2) the band of top_p is below 2 * (2^-22 + 2^-24 ln 2 * 20 octaves) = 2.1e-6 of the mass
-// to either side, and a token of the body holds about 1e-3 of it, so one row in three hundred has
+// to either side, and a token of the body holds about 1e-3 of it, so about one row in 250 has
 // an ambiguous token; one in fifty is asked for.
 TEST(TileOraclesAgree, AndFewTokensAreAmbiguous) {
   RandomRows random(5);
