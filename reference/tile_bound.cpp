@@ -6,17 +6,10 @@
 namespace fairdraw::reference {
 namespace {
 
-constexpr double kLn2 = 0.69314718055994530942;
-constexpr double kPerOctave = 0x1p-24 * kLn2;  // of the rounding of c
-
-// The largest weight that may be lost, the row's largest being 1.
-constexpr double kUnit = 0x1p-48;
+constexpr double kPerOctave = kTileWeights.per_octave;
+constexpr double kUnit = kTileWeights.unit;
 
 }  // namespace
-
-double tile_weight_error(double octaves) {
-  return 0x1p-22 + kPerOctave * octaves + kUnit * std::exp2(octaves);
-}
 
 double tile_prob_error(double octaves) {
   return octaves <= 32 ? 0 : std::min(1.0, kUnit * std::exp2(octaves));

@@ -78,9 +78,14 @@ namespace fairdraw::reference {
 /// up.
 inline constexpr double kSignificandError = 0x1.a5p-23;
 
-/// |e_i| of a token from its distance to the row's maximum, in octaves.
-double tile_weight_error(double octaves);
-/// The same of a probability. 0: its weight is exact.
+/// The bound on |e_i|, kTileWeights.at(d_i), as the real-number oracle takes it. min_p compares
+/// float32's product of c and the difference to the maximum: three roundings.
+inline constexpr WeightBound kTileWeights = {.constant = 0x1p-22,
+                                             .per_octave = 0x1p-24 * 0.69314718055994530942,
+                                             .unit = 0x1p-48,
+                                             .min_p_distance = 3 * 0x1p-24};
+
+/// The same of a probability, from its distance to the row's maximum. 0: its weight is exact.
 double tile_prob_error(double octaves);
 
 /// Distance of a row's distribution to softmax, at most, from every token's distance to the

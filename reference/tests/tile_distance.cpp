@@ -67,7 +67,7 @@ TileDistance distance_to_softmax(std::span<const float> logits, float temperatur
   const double of_maximum =
       static_cast<double>(largest) * static_cast<double>(octaves_per_logit(temperature));
   const long double unit = std::exp2(static_cast<long double>(of_maximum - row.octave) + 103);
-  TileDistance seen = compare(row, octaves, unit, tile_weight_error);
+  TileDistance seen = compare(row, octaves, unit, [](double d) { return kTileWeights.at(d); });
   const std::vector<double> rounded(octaves.begin(), octaves.end());
   seen.bound = tile_distribution_error(rounded);
   return seen;

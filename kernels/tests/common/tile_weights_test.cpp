@@ -6,8 +6,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstdint>
 #include <limits>
+#include <random>
 #include <span>
 #include <vector>
 
@@ -172,6 +175,48 @@ TEST(TileWeights, OfARowAreTheKnownAnswers) {
     }
   }
   EXPECT_GE(drawn, 500);
+}
+
+// Any two logits at any temperature, subnormal and huge ones included, as a tile's maximum and a
+// token of it.
+TEST(TileWeights, OfAnyLogitsAreTheModels) {
+  std::mt19937_64 random(1);
+  const auto finite = [&random] {
+    const auto bits = static_cast<std::uint32_t>(random());
+    return std::bit_cast<float>((bits & 0x7f800000U) == 0x7f800000U ? bits ^ 0x40000000U : bits);
+  };
+  int weightless = 0;
+  constexpr int kPairs = 100000;
+  for (int i = 0; i < kPairs; ++i) {
+    // 2^-126 to 2^64 by exponent, and most of the time one at which 1 is some octaves.
+    const int exponent = i % 4 == 0 ? static_cast<int>(random() % 190) - 126 : i % 5 - 2;
+    const float temperature =
+        std::ldexp(1 + static_cast<float>(random() >> 41) * 0x1p-23F, exponent);
+    const float scale = logit_scale(temperature);
+    ASSERT_EQ(scale, reference::octaves_per_logit(temperature));
+    const float maximum = finite();
+    const float other = finite();
+    const float distance = std::abs(other) / std::abs(finite());  // small as often as large
+    const float logit = i % 2 == 0 ? std::min(maximum, other) : maximum - distance;
+    if (!std::isfinite(logit) || logit > maximum) continue;
+    const reference::TokenOctaves expected = reference::octaves_of_logit(logit, scale);
+    const Octaves token = octaves_of(logit, scale);
+    ASSERT_EQ(token.whole, expected.whole) << logit << " at " << temperature;
+    ASSERT_EQ(token.significand, expected.significand) << logit << " at " << temperature;
+    const double octave = octaves_of(maximum, scale).whole;
+    const std::uint64_t weight = reference::weight_in_tile(expected, octave);
+    ASSERT_EQ(tile_weight(token, octave), weight) << logit << " at " << temperature;
+    if (float_octaves_are_exact(maximum, scale)) {
+      ASSERT_EQ(
+          float_tile_weight(float_octaves_of(logit, scale), float_octave_origin(maximum, scale)),
+          weight)
+          << logit << " at " << temperature;
+    }
+    weightless += weight == 0 ? 1 : 0;
+  }
+  // Both kinds are met often.
+  EXPECT_GT(weightless, kPairs / 10);
+  EXPECT_LT(weightless, kPairs - kPairs / 10);
 }
 
 // What the header says of the values that have no weight.
