@@ -10,29 +10,22 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 
 #include "common/float_order.h"
 #include "common/tile_weights.h"
+#include "fairdraw/tile_index.h"
 #include "fairdraw/types.h"
 
 namespace fairdraw::cpu {
 
-/// Key of a tile in which no token is allowed: no token at all, only -inf, only probability 0.
-inline constexpr std::int32_t kEmptyTileKey = -0x7f800000;  // order_key of -inf
-
 /// `weigh` may write this many zeros after the weights that it was asked for.
 inline constexpr std::size_t kTileSlack = 16;
-
-constexpr std::size_t tiles_of(std::size_t vocab) {
-  return (vocab + kTileSize - 1) / static_cast<std::size_t>(kTileSize);
-}
 
 /// A row as the caller holds it. No alignment is asked of `data`.
 struct TileRow {
   const void* data = nullptr;
   DType dtype = DType::float32;
-  std::size_t vocab = 0;
+  std::int64_t vocab = 0;
   const std::uint32_t* allowed = nullptr;  ///< bit 1: allowed (types.h, BitRows); null: all are
 };
 
@@ -54,7 +47,7 @@ struct TilePasses {
   /// The values of a tile as float32: kTileSize of them, banned tokens and places beyond the row
   /// as -inf (probabilities: 0). Points into the row where that has them as they are, else to
   /// `buffer`, of kTileSize floats. What the row holds is not checked: `index` has done it.
-  const float* (*read)(const TileRow& row, const TileRule& rule, std::size_t tile, float* buffer);
+  const float* (*read)(const TileRow& row, const TileRule& rule, std::int64_t tile, float* buffer);
 
   /// Sum of the weights v of the values >= low, of n <= kTileSize values of one tile. `maximum`
   /// is the tile's largest allowed value, from_order_key of its key: finite, and above 0 of

@@ -1,0 +1,111 @@
+// tile_index: which tiles of a row hold its mass, and where its largest values are. 12 bytes for
+// 256 tokens, in one pass over the row, that merge with those of other parts of the row: of shards
+// of a vocabulary, or of blocks of an LM head. All of `sample` can be answered from them and from
+// the few tiles that matter.
+//
+// Definition. c = (float)(log2(e) / T) and y = x c is a logit in octaves, n the integer nearest to
+// it (ties to even), m = 2^(y - n) 2^23 rounded to an integer, in [5931641, 11863282]. A tile is
+// 256 consecutive token ids, 256 t to 256 t + 255; the last one of a row may have fewer. In it
+//   key = order_key(M), M the largest allowed logit;          octave N = n of M;
+//   S   = sum of v = floor(m 2^(32 - (N - n))) over the allowed tokens, an integer below 2^63.5.
+// A row's octave E is the largest N. A tile counts W = S 2^(48 - gap) in it, gap = E - N, and
+// nothing where gap > 48; Z, the sum of W, is below 2^124. So sum exp(x / T) = Z 2^(E - 103), and a
+// tile's probability is W / Z, with a relative error of at most 2^-22 + 2^-24 ln2 |y| + 2^(d - 48)
+// for a token d octaves below the row's maximum. From probabilities m and n are the float's own
+// significand of 24 bits and exponent, S is below 2^64, and sum p = Z 2^(E - 103).
+//
+// Keys are int32 in the order of the logits: the bits of the float, those without the sign negated
+// where it is negative; -0 is +0. Everything is an integer: the same bits on every backend and
+// instruction set, for any dtype that holds the same values.
+//
+// A part of a row must begin at an id that is a multiple of 256: tiles that are cut do not merge.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include "fairdraw/types.h"
+
+namespace fairdraw {
+
+/// Token ids of a tile.
+inline constexpr int kTileSize = 256;
+
+/// Key of a tile without an allowed token (nothing but -inf, banned ids, probabilities of 0): that
+/// of -inf, smaller than all others. Its sum is 0.
+inline constexpr std::int32_t kEmptyTileKey = -0x7f800000;
+
+/// Tiles of a row.
+constexpr std::int64_t tiles_of(std::int64_t vocab) { return (vocab + kTileSize - 1) / kTileSize; }
+
+/// A matrix of one value a tile.
+template <class T>
+struct TileRows {
+  T* data = nullptr;
+  std::int64_t rows = 0;
+  std::int64_t row_stride = 0;  ///< in values, >= tiles_of(vocab)
+
+  constexpr bool given() const { return data != nullptr; }
+};
+
+/// What to index.
+struct TileIndexRequest {
+  RowsView values;          ///< logits, or probabilities: [rows, vocab], any dtype
+  bool from_probs = false;  ///< values are probabilities, and the temperature is not read
+  PerRequest<float> temperature = 1.0F;  ///< 0 or in [2^-126, 2^64]; scalar, or one a row. Rows of
+                                         ///< 0 (greedy) are weighed as at 1
+  BitRows<const std::uint32_t> allowed;  ///< optional, one row a row of values; bit 1: allowed
+  View<const std::uint8_t> active;       ///< optional, one a row; 0: padding
+};
+
+/// Where the index goes. A row whose status is not ok has nothing but empty tiles, an inactive one
+/// is left untouched.
+struct TileIndexResult {
+  TileRows<std::int32_t> keys;   ///< [rows, tiles_of(vocab)], needed
+  TileRows<std::uint64_t> sums;  ///< [rows, tiles_of(vocab)], needed
+  View<RowStatus> statuses;      ///< [rows], optional
+};
+
+/// The index of each row. On an error (a field out of its range, an array of the wrong length)
+/// nothing is written. Statuses of rows: inactive, invalid_temperature, nan_input, infinite_input,
+/// negative_probability (values at banned ids count), no_allowed_token; the first that holds.
+Error tile_index(const TileIndexRequest& request, const TileIndexResult& result,
+                 const Execution& execution = {});
+
+// --- Merging indexes -----------------------------------------------------------------------------
+
+/// N of a tile of logits, an integer; -inf of an empty tile. The temperature is that of the index,
+/// and has to be valid.
+double tile_octave(std::int32_t key, float temperature) noexcept;
+
+/// N of a tile of probabilities.
+double tile_octave_of_probability(std::int32_t key) noexcept;
+
+/// An unsigned integer of 128 bits.
+struct TileTotal {
+  std::uint64_t low = 0;
+  std::uint64_t high = 0;
+};
+
+/// W of a tile in a row of octave `row_octave` (at least `octave`): sum 2^(48 - gap), or 0.
+TileTotal tile_weight_in_row(std::uint64_t sum, double octave, double row_octave) noexcept;
+
+/// A part of a row's index: the tiles of a shard, say.
+struct TileIndexPart {
+  View<const std::int32_t> keys;
+  View<const std::uint64_t> sums;  ///< as many
+};
+
+/// What a whole row sums to: sum exp(x / T), or sum p, is total * 2^(octave - 103).
+struct TileIndexTotal {
+  double octave = -std::numeric_limits<double>::infinity();  ///< E; -inf: no allowed token
+  TileTotal total;                                           ///< Z
+};
+
+/// The total of the parts of one row, in any order. Of logits at a valid temperature.
+TileIndexTotal total_of_tiles(View<const TileIndexPart> parts, float temperature) noexcept;
+
+/// The same of probabilities.
+TileIndexTotal total_of_probability_tiles(View<const TileIndexPart> parts) noexcept;
+
+}  // namespace fairdraw
