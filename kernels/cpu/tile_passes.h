@@ -35,6 +35,21 @@ struct TileRule {
   float scale = 1;  ///< logit_scale(T); of logits only
 };
 
+/// What a pass over a row has met. All but `allowed` count banned ids too.
+struct RowFindings {
+  bool nan = false;
+  bool infinite = false;  ///< +inf
+  bool negative = false;  ///< of probabilities only
+  bool allowed = false;   ///< an allowed token
+};
+
+inline RowStatus status_of(const RowFindings& found) {
+  if (found.nan) return RowStatus::nan_input;
+  if (found.infinite) return RowStatus::infinite_input;
+  if (found.negative) return RowStatus::negative_probability;
+  return found.allowed ? RowStatus::ok : RowStatus::no_allowed_token;
+}
+
 struct TilePasses {
   /// The index of a row: for each of tiles_of(vocab) tiles order_key of its largest allowed value
   /// and the sum S of its weights; kEmptyTileKey and 0 for a tile without an allowed token.
