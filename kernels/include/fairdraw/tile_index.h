@@ -48,12 +48,15 @@ struct TileRows {
   constexpr bool given() const { return data != nullptr; }
 };
 
+/// What the values of a row are.
+enum class TileInput : std::uint32_t { logits = 0, probs = 1 };
+
 /// What to index.
 struct TileIndexRequest {
-  RowsView values;          ///< logits, or probabilities: [rows, vocab], any dtype
-  bool from_probs = false;  ///< values are probabilities, and the temperature is not read
-  PerRequest<float> temperature = 1.0F;  ///< 0 or in [2^-126, 2^64]; scalar, or one a row. Rows of
-                                         ///< 0 (greedy) are weighed as at 1
+  RowsView rows;  ///< [rows, vocab], any dtype
+  TileInput input = TileInput::logits;
+  PerRequest<float> temperature = 1.0F;  ///< of logits: 0 or in [2^-126, 2^64]; scalar, or one a
+                                         ///< row. 0 (greedy) weighs as 1 does
   BitRows<const std::uint32_t> allowed;  ///< optional, one row a row of values; bit 1: allowed
   View<const std::uint8_t> active;       ///< optional, one a row; 0: padding
 };
@@ -74,12 +77,9 @@ Error tile_index(const TileIndexRequest& request, const TileIndexResult& result,
 
 // --- Merging indexes -----------------------------------------------------------------------------
 
-/// N of a tile of logits, an integer; -inf of an empty tile. The temperature is that of the index,
-/// and has to be valid.
-double tile_octave(std::int32_t key, float temperature) noexcept;
-
-/// N of a tile of probabilities.
-double tile_octave_of_probability(std::int32_t key) noexcept;
+/// N of a tile by its key, an integer; -inf of an empty tile. Of logits the temperature is that of
+/// the index, and has to be valid; of probabilities it means nothing.
+double tile_octave(std::int32_t key, TileInput input, float temperature = 1.0F) noexcept;
 
 /// An unsigned integer of 128 bits.
 struct TileTotal {
@@ -102,10 +102,8 @@ struct TileIndexTotal {
   TileTotal total;                                           ///< Z
 };
 
-/// The total of the parts of one row, in any order. Of logits at a valid temperature.
-TileIndexTotal total_of_tiles(View<const TileIndexPart> parts, float temperature) noexcept;
-
-/// The same of probabilities.
-TileIndexTotal total_of_probability_tiles(View<const TileIndexPart> parts) noexcept;
+/// The total of the parts of one row, in any order; the temperature as for tile_octave.
+TileIndexTotal total_of_tiles(View<const TileIndexPart> parts, TileInput input,
+                              float temperature = 1.0F) noexcept;
 
 }  // namespace fairdraw
