@@ -124,7 +124,7 @@ TEST(TileIndex, WiderStridesOfResultsLeaveTheRestUntouched) {
       const auto at = static_cast<std::size_t>(row * wide.stride + t);
       const auto same = static_cast<std::size_t>(row * kTiles + t);
       EXPECT_EQ(wide.keys[at], t < kTiles ? expected.keys[same] : 77);
-      EXPECT_EQ(wide.sums[at], t < kTiles ? expected.sums[same] : 77);
+      EXPECT_EQ(wide.sums[at], t < kTiles ? expected.sums[same] : std::uint64_t{77});
     }
   }
 }
@@ -147,7 +147,7 @@ TEST(TileIndex, FailedRowsAreEmptyAndInactiveOnesUntouched) {
                               RowStatus::invalid_temperature}));
   for (std::size_t i = 0; i < got.keys.size(); ++i) {
     EXPECT_EQ(got.keys[i], i < 2 ? 77 : kEmptyTileKey);
-    EXPECT_EQ(got.sums[i], i < 2 ? 77 : 0);
+    EXPECT_EQ(got.sums[i], std::uint64_t{i < 2 ? 77U : 0U});
   }
 }
 
