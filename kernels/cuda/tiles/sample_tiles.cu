@@ -1,0 +1,340 @@
+// Tokens by tiles: rows without top_k and top_p in one pass, and one tile of each read again.
+//
+// Contract. Rows of logits or probabilities as `sample` takes them (fairdraw/sample.h), with
+// temperature, bits of allowed tokens and min_p: num_samples tokens for each output, and statuses.
+// Greedy rows are those of temperature 0.
+//
+// Algorithm and cost. 1 to 16 blocks share a row. Their warps index its tiles (tile_pass.cuh) and
+// send the entries to the first block (row_index.cuh), which draws (tile_draw.cuh). Rows with min_p
+// take keys alone on the first pass, and tell all blocks the largest; then each warp reads those of
+// its tiles again that reach the threshold, from L2, and sums what survives. Where outputs share
+// rows (`indices`) the indexes are kept in the workspace, and a second kernel draws, a block an
+// output.
+//
+// Loads come first: parameters are fetched while the first tiles are on their way, so that arrays
+// of parameters cost what scalars cost. Instructions come from a cold cache, too: what follows the
+// pass is short.
+//
+// Randomness. One Philox word a token: key = seed, counter = {offset, purpose, index}; index is the
+// sample's number where seeds are an array, the token's number in the call for a scalar seed.
+//
+// Numerics: common/tile_weights.h; min_p's threshold as common/min_p.h. Determinism: integers; the
+// same tokens for every spread.
+#include <climits>
+
+#include "common/min_p.h"
+#include "common/parameters.h"
+#include "common/philox.h"
+#include "cuda/device/row_launch.h"
+#include "cuda/tiles/row_index.cuh"
+#include "cuda/tiles/sample_tiles.h"
+#include "cuda/tiles/tile_draw.cuh"
+
+namespace fairdraw::cuda {
+namespace {
+
+constexpr int kMaxThreads = kMaxWarpsOfBlock * kWarp;
+
+struct Shared {
+  WarpKeys keys;
+  DrawMemory draw;
+};
+
+/// What a row is asked for.
+struct RowAsked {
+  RowStatus status = RowStatus::ok;  ///< of the parameters
+  bool greedy = false;
+  float min_p = 0.0F;
+  TileRule rule{1.0F, true};
+
+  __device__ bool has_min_p() const { return min_p > 0.0F; }
+};
+
+__device__ RowAsked asked_of(const TileSampleTask& task, std::int64_t row) {
+  RowParameters parameters;
+  parameters.temperature = task.from_probs ? 1.0F : task.temperature.at(row);
+  parameters.min_p = task.min_p.at(row);
+  RowAsked asked;
+  asked.status = check(parameters);
+  if (asked.status != RowStatus::ok) return asked;
+  asked.greedy = is_greedy(parameters);
+  asked.min_p = asked.greedy ? 0.0F : parameters.min_p;
+  asked.rule = {asked.greedy ? 1.0F : logit_scale(parameters.temperature),
+                !asked.greedy && !asked.has_min_p()};
+  return asked;
+}
+
+template <bool kFromProbs>
+__device__ MinPRule min_p_rule(float min_p, float max, float scale) {
+  if (min_p == 0.0F) return {};
+  if constexpr (!kFromProbs) return {max, scale, min_p_octaves(min_p)};
+  // The smallest float that is not below min_p * max: 24 by 24 bits are exact in double.
+  const double exact = static_cast<double>(min_p) * static_cast<double>(max);
+  const auto nearest = static_cast<float>(exact);
+  return {0.0F, 1.0F, static_cast<double>(nearest) < exact ? next_above(nearest) : nearest};
+}
+
+/// The word of sample i of an output.
+__device__ std::uint64_t word_of(const TileSampleTask& task, std::int64_t output,
+                                 std::int64_t sample) {
+  const auto index = static_cast<std::uint32_t>(
+      task.seed.is_array() ? sample : output * task.num_samples + sample);
+  return random_word(task.seed.at(output), task.offset.at(output), task.purpose, index);
+}
+
+/// The words of a batch that begins at sample `first`, by the block's first threads.
+__device__ void make_words(const TileSampleTask& task, std::int64_t output, std::int64_t first,
+                           DrawMemory& memory) {
+  const std::int64_t sample = first + static_cast<std::int64_t>(threadIdx.x);
+  if (threadIdx.x < DrawMemory::kBatch && sample < task.num_samples) {
+    memory.words[threadIdx.x] = word_of(task, output, sample);
+  }
+}
+
+/// The same token for all samples of an output, and its status. By the whole block.
+__device__ void write_output(const TileSampleTask& task, std::int64_t output, RowStatus status,
+                             std::int32_t token) {
+  if (threadIdx.x == 0 && task.statuses != nullptr) task.statuses[output] = status;
+  for (std::int64_t i = threadIdx.x; i < task.num_samples; i += blockDim.x) {
+    task.tokens[output * task.num_samples + i] = token;
+  }
+}
+
+/// All samples of an output of a row that is drawn from, and its status. The words of the first
+/// batch are there.
+template <class Row>
+__device__ void draw_output(const TileSampleTask& task, std::int64_t output, Row& row,
+                            std::int32_t largest, DrawMemory& memory) {
+  if (threadIdx.x == 0 && task.statuses != nullptr) task.statuses[output] = RowStatus::ok;
+  std::int32_t* tokens = task.tokens + output * task.num_samples;
+  for (std::int64_t first = 0; first < task.num_samples; first += DrawMemory::kBatch) {
+    if (first > 0) {
+      __syncthreads();  // the picks have been read
+      make_words(task, output, first, memory);
+    }
+    const std::int64_t left = task.num_samples - first;
+    row.draw(largest, static_cast<int>(left < DrawMemory::kBatch ? left : DrawMemory::kBatch),
+             memory, [&](int i, std::int32_t token) { tokens[first + i] = token; });
+  }
+}
+
+/// One block's part of a row.
+template <DType kType, bool kFromProbs>
+class RowSampler {
+ public:
+  __device__ RowSampler(const TileSampleTask& task, int blocks, Shared& shared,
+                        unsigned char* dynamic)
+      : task_(task),
+        number_(static_cast<std::int64_t>(blockIdx.x) / blocks),
+        row_(task.rows, task.allowed, number_, kFromProbs),
+        blocks_(blocks, row_.tiles(), dynamic),
+        shared_(shared) {}
+
+  __device__ void run() {
+    if (task_.active.given() && task_.active.data[number_] == 0) {
+      if (blocks_.is_first()) end_without_draw(RowStatus::inactive, -1);
+      return;
+    }
+    blocks_.cluster().announce();
+    if (row_.has_vectors()) {
+      index<TileAccess::vectors>();
+    } else {
+      index<TileAccess::values>();
+    }
+    blocks_.cluster().arrive();
+    if (!blocks_.is_first() && !asked_.has_min_p()) return;
+    blocks_.cluster().wait();
+    if (asked_.has_min_p() && !filter()) return;
+    end();
+  }
+
+ private:
+  using Pass = TilePass<kType, kFromProbs>;
+
+  template <TileAccess kAccess>
+  __device__ __forceinline__ void index() {
+    std::int32_t largest = kNoTokenKey;
+    visit_tiles<kAccess, kInFlight<kAccess>>(
+        row_, blocks_.warp(), row_.tiles(), blocks_.warps(), [](int tile) { return tile; },
+        [&] {
+          asked_ = asked_of(task_, number_);
+          if (blocks_.is_first() && !task_.indices.given()) {
+            make_words(task_, number_, 0, shared_.draw);
+          }
+          blocks_.cluster().await_all();
+        },
+        [&](int tile, const RawTile& raw) {
+          const TileEntry entry = Pass::template index<kAccess>(row_, raw, asked_.rule);
+          blocks_.send(tile, entry, asked_.has_min_p());
+          largest = ::max(largest, entry.key);
+        });
+    if (asked_.has_min_p()) blocks_.send_largest(largest, shared_.keys);
+  }
+
+  /// Sums what min_p keeps. False for a block that has nothing more to do.
+  __device__ __forceinline__ bool filter() {
+    const std::int32_t largest = blocks_.largest(shared_.keys);
+    if (status_of_key(largest) != RowStatus::ok) return blocks_.is_first();
+    min_p_ = min_p_rule<kFromProbs>(asked_.min_p, from_order_key(largest), asked_.rule.scale);
+    if (row_.has_vectors()) {
+      sum_survivors<TileAccess::vectors>();
+    } else {
+      sum_survivors<TileAccess::values>();
+    }
+    blocks_.cluster().arrive();
+    if (!blocks_.is_first()) return false;
+    blocks_.cluster().wait();
+    return true;
+  }
+
+  template <TileAccess kAccess>
+  __device__ __forceinline__ void sum_survivors() {
+    constexpr float kEmpty = kFromProbs ? 0.0F : -INFINITY;
+    visit_tiles<kAccess, kInFlight<kAccess>>(
+        row_, blocks_.warp(), row_.tiles(), blocks_.warps(),
+        [&](int tile) {
+          const std::int32_t key = blocks_.key_of_mine(tile);
+          if (key != kNoTokenKey && min_p_.keeps(from_order_key(key))) return tile;
+          blocks_.send_sum(tile, 0);
+          return -1;
+        },
+        [] {},
+        [&](int tile, const RawTile& raw) {
+          float x[kLaneValues];
+          const std::int32_t key = Pass::template largest<kAccess>(row_, raw, x);
+#pragma unroll
+          for (float& value : x) value = min_p_.keeps(value) ? value : kEmpty;
+          blocks_.send_sum(tile, Pass::sum(x, key, asked_.rule));
+        });
+  }
+
+  /// By the row's first block, when it has the index.
+  __device__ __forceinline__ void end() {
+    const LargestTile largest = largest_tile(blocks_.index(), shared_.draw);
+    RowStatus status = asked_.status;
+    if (status == RowStatus::ok) status = status_of_key(largest.key);
+    if (status != RowStatus::ok) {
+      end_without_draw(status, -1);
+      return;
+    }
+    IndexedRow<kType, kFromProbs> row(row_, blocks_.index(), asked_.rule, min_p_);
+    if (asked_.greedy) {
+      end_without_draw(status, row.first_largest(largest));
+    } else if (task_.indices.given()) {
+      keep(status, -1, largest.key);
+    } else {
+      draw_output(task_, number_, row, largest.key, shared_.draw);
+    }
+  }
+
+  __device__ void end_without_draw(RowStatus status, std::int32_t token) {
+    if (task_.indices.given()) {
+      keep(status, token, kNoTokenKey);
+    } else {
+      write_output(task_, number_, status, token);
+    }
+  }
+
+  __device__ void keep(RowStatus status, std::int32_t greedy_token, std::int32_t largest) {
+    if (threadIdx.x == 0) task_.kept.records[number_] = {status, greedy_token, largest};
+    if (status != RowStatus::ok || greedy_token >= 0) return;
+    const RowIndex index = blocks_.index();
+    for (int tile = static_cast<int>(threadIdx.x); tile < index.tiles;
+         tile += static_cast<int>(blockDim.x)) {
+      task_.kept.keys[number_ * index.tiles + tile] = index.keys[tile];
+      task_.kept.sums[number_ * index.tiles + tile] = index.sums[tile];
+    }
+  }
+
+  /// Tiles of a warp: 64 bytes a lane.
+  template <TileAccess kAccess>
+  static constexpr int kInFlight = kType == DType::float32 || kAccess == TileAccess::values ? 2 : 4;
+
+  const TileSampleTask& task_;
+  std::int64_t number_;
+  TileRow<kType> row_;
+  RowBlocks blocks_;
+  Shared& shared_;
+  RowAsked asked_;
+  MinPRule min_p_;
+};
+
+template <DType kType, bool kFromProbs>
+__global__ void __launch_bounds__(kMaxThreads, 2)
+    sample_tiles_kernel(const __grid_constant__ TileSampleTask task, int blocks) {
+  __shared__ Shared shared;
+  extern __shared__ __align__(16) unsigned char dynamic[];
+  RowSampler<kType, kFromProbs>(task, blocks, shared, dynamic).run();
+}
+
+/// Outputs that share rows, from indexes in the workspace.
+template <DType kType, bool kFromProbs>
+__global__ void __launch_bounds__(kMaxThreads)
+    draw_shared_rows_kernel(const __grid_constant__ TileSampleTask task) {
+  __shared__ DrawMemory memory;
+  for (std::int64_t output = blockIdx.x; output < task.outputs; output += gridDim.x) {
+    const std::int64_t number = task.indices.data[output];
+    const bool in_range = number >= 0 && number < task.rows.rows;
+    const RowStatus status =
+        in_range ? task.kept.records[number].status : RowStatus::index_out_of_range;
+    const std::int32_t greedy_token =
+        status == RowStatus::ok ? task.kept.records[number].greedy_token : -1;
+    if (status != RowStatus::ok || greedy_token >= 0) {
+      write_output(task, output, status, greedy_token);
+      continue;
+    }
+    const std::int32_t largest = task.kept.records[number].largest_key;
+    const RowAsked asked = asked_of(task, number);
+    const TileRow<kType> values(task.rows, task.allowed, number, kFromProbs);
+    const std::int64_t first = number * values.tiles();
+    const RowIndex index{task.kept.keys + first, task.kept.sums + first, values.tiles()};
+    IndexedRow<kType, kFromProbs> row(
+        values, index, asked.rule,
+        min_p_rule<kFromProbs>(asked.min_p, from_order_key(largest), asked.rule.scale));
+    __syncthreads();  // the words of the output before have been read
+    make_words(task, output, 0, memory);
+    draw_output(task, output, row, largest, memory);
+  }
+}
+
+template <DType kType, bool kFromProbs>
+cudaError_t launch(const TileSampleTask& task, const TileSpread& spread, cudaStream_t stream) {
+  const std::int64_t tiles = (task.rows.vocab + kTileSize - 1) / kTileSize;
+  const ClusterLaunch launch(task.rows.rows, spread.blocks, spread.threads, index_bytes(tiles),
+                             stream);
+  auto* const kernel = sample_tiles_kernel<kType, kFromProbs>;
+  cudaError_t error = cudaSuccess;
+  if (index_bytes(tiles) > 32768) {
+    error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, 65536);
+  }
+  if (error == cudaSuccess && spread.blocks > kMaxBlocks) {
+    error = cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+  }
+  if (error == cudaSuccess) error = cudaLaunchKernelEx(&launch.config, kernel, task, spread.blocks);
+  if (error != cudaSuccess || !task.indices.given()) return error;
+  return launch_blocks(draw_shared_rows_kernel<kType, kFromProbs>, task.outputs, 256, stream, task);
+}
+
+template <bool kFromProbs>
+cudaError_t launch_for_dtype(const TileSampleTask& task, const TileSpread& spread,
+                             cudaStream_t stream) {
+  switch (task.rows.dtype) {
+    case DType::float16:
+      return launch<DType::float16, kFromProbs>(task, spread, stream);
+    case DType::bfloat16:
+      return launch<DType::bfloat16, kFromProbs>(task, spread, stream);
+    case DType::float32:
+      break;
+  }
+  return launch<DType::float32, kFromProbs>(task, spread, stream);
+}
+
+}  // namespace
+
+cudaError_t sample_tiles(const TileSampleTask& task, const TileSpread& spread,
+                         cudaStream_t stream) {
+  return task.from_probs ? launch_for_dtype<true>(task, spread, stream)
+                         : launch_for_dtype<false>(task, spread, stream);
+}
+
+}  // namespace fairdraw::cuda
