@@ -167,7 +167,15 @@ class TilePass {
     return __reduce_max_sync(kAllLanes, fault_key(x));
   }
 
-  /// The entry of a tile of which `key` is largest().
+  /// The lane's values, those that are not allowed empty.
+  template <TileAccess kAccess>
+  __device__ __forceinline__ static void read(const TileRow<kType>& row, const RawTile& raw,
+                                              float (&x)[kLaneValues]) {
+    TileRow<kType>::template convert<kAccess>(raw, x);
+    if (row.is_masked()) ban<kAccess>(raw, x);
+  }
+
+  /// The sum of a tile of which `key` is largest().
   __device__ __forceinline__ static std::uint64_t sum(const float (&x)[kLaneValues],
                                                       std::int32_t key, const TileRule& rule) {
     const TileWeights<kFromProbs> weights(from_order_key(key), rule);
