@@ -22,12 +22,9 @@
 #include "cuda/device/row_cluster.cuh"
 #include "cuda/device/warp_sums.cuh"
 #include "cuda/tiles/tile_pass.cuh"
+#include "cuda/tiles/tile_spread.h"
 
 namespace fairdraw::cuda {
-
-/// Most blocks of a row. More than 8 make a cluster of a size that not every device schedules.
-inline constexpr int kMaxBlocksOfRow = 16;
-inline constexpr int kMaxWarpsOfBlock = 16;
 
 /// Bytes of an index in shared memory.
 constexpr int index_bytes(std::int64_t tiles) {
@@ -55,7 +52,7 @@ __device__ __forceinline__ LargestTile warp_largest(const LargestTile& mine) {
 
 /// What each warp of a row has found, in the blocks that need it.
 struct LargestOfWarps {
-  LargestTile of_warps[kMaxBlocksOfRow * kMaxWarpsOfBlock];
+  LargestTile of_warps[kMaxBlocksOfRow * kMaxThreadsOfBlock / kWarp];
 };
 
 /// A block's part of a row: which tiles its warps have, and where what they find goes.

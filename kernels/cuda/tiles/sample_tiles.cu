@@ -20,7 +20,6 @@
 //
 // Numerics: common/tile_weights.h; min_p's threshold as common/min_p.h. Determinism: integers; the
 // same tokens for every spread.
-#include <bit>
 #include <climits>
 
 #include "common/min_p.h"
@@ -30,11 +29,10 @@
 #include "cuda/tiles/row_index.cuh"
 #include "cuda/tiles/sample_tiles.h"
 #include "cuda/tiles/tile_draw.cuh"
+#include "cuda/tiles/tile_launch.cuh"
 
 namespace fairdraw::cuda {
 namespace {
-
-constexpr int kMaxThreads = kMaxWarpsOfBlock * kWarp;
 
 struct Shared {
   LargestOfWarps largest;
@@ -143,25 +141,10 @@ class RowSampler {
  private:
   using Pass = TilePass<kType, kFromProbs>;
 
-  template <class Wanted, class Prepare, class Visit>
-  __device__ __forceinline__ void visit(const Wanted& wanted, const Prepare& prepare,
-                                        const Visit& visit) {
-    if (row_.has_vectors()) {
-      visit_by_vectors(row_, ring_, blocks_.steps(), wanted, prepare,
-                       [&](int tile, const RawTile& raw) {
-                         visit.template operator()<TileAccess::vectors>(tile, raw);
-                       });
-    } else {
-      visit_by_values(row_, blocks_.steps(), wanted, prepare, [&](int tile, const RawTile& raw) {
-        visit.template operator()<TileAccess::values>(tile, raw);
-      });
-    }
-  }
-
   __device__ __forceinline__ void index() {
     LargestTile largest;
-    visit(
-        AllTiles{}, [&] { prepare(); },
+    visit_tiles(
+        row_, ring_, blocks_.steps(), AllTiles{}, [&] { prepare(); },
         [&]<TileAccess kAccess>(int tile, const RawTile& raw) {
           float x[kLaneValues];
           const std::int32_t key = Pass::template largest<kAccess>(row_, raw, x);
@@ -197,8 +180,8 @@ class RowSampler {
       const std::int32_t key = blocks_.kept_key(tile);
       if (!reaches(tile)) blocks_.send(tile, {key, 0});
     }
-    visit(
-        reaches, [] {},
+    visit_tiles(
+        row_, ring_, steps, reaches, [] {},
         [&]<TileAccess kAccess>(int tile, const RawTile& raw) {
           const std::int32_t key = blocks_.kept_key(tile);
           float x[kLaneValues];
@@ -232,7 +215,7 @@ class RowSampler {
 
   __device__ void end_without_draw(RowStatus status, std::int32_t token) {
     if (task_.indices.given()) {
-      keep(status, token, kNoTokenKey);
+      keep(status, token, kEmptyTileKey);
     } else {
       write_output(task_, number_, status, token);
     }
@@ -261,7 +244,7 @@ class RowSampler {
 };
 
 template <DType kType, bool kFromProbs>
-__global__ void __launch_bounds__(kMaxThreads, 2)
+__global__ void __launch_bounds__(kMaxThreadsOfBlock, 2)
     sample_tiles_kernel(const __grid_constant__ TileSampleTask task, int blocks_log2) {
   __shared__ Shared shared;
   extern __shared__ __align__(16) unsigned char dynamic[];
@@ -270,7 +253,7 @@ __global__ void __launch_bounds__(kMaxThreads, 2)
 
 /// Outputs that share rows, from indexes in the workspace.
 template <DType kType, bool kFromProbs>
-__global__ void __launch_bounds__(kMaxThreads)
+__global__ void __launch_bounds__(kMaxThreadsOfBlock)
     draw_shared_rows_kernel(const __grid_constant__ TileSampleTask task) {
   __shared__ TileGroups groups;
   for (std::int64_t output = blockIdx.x; output < task.outputs; output += gridDim.x) {
@@ -301,21 +284,10 @@ __global__ void __launch_bounds__(kMaxThreads)
 
 template <DType kType, bool kFromProbs>
 cudaError_t launch(const TileSampleTask& task, const TileSpread& spread, cudaStream_t stream) {
-  const std::int64_t tiles = (task.rows.vocab + kTileSize - 1) / kTileSize;
-  const int dynamic_bytes = TileRing<kType>::kLaneBytes * spread.threads + index_bytes(tiles);
-  const ClusterLaunch launch(task.rows.rows, spread.blocks, spread.threads, dynamic_bytes, stream);
-  auto* const kernel = sample_tiles_kernel<kType, kFromProbs>;
-  cudaError_t error = cudaSuccess;
-  if (dynamic_bytes > 32768) {
-    error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, dynamic_bytes);
-  }
-  if (error == cudaSuccess && spread.blocks > kMaxBlocks) {
-    error = cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
-  }
-  if (error == cudaSuccess) {
-    error = cudaLaunchKernelEx(&launch.config, kernel, task,
-                               std::countr_zero(static_cast<unsigned>(spread.blocks)));
-  }
+  const SpreadMemory memory{TileRing<kType>::kLaneBytes, index_bytes(tiles_of(task.rows.vocab)),
+                            index_bytes(tiles_of(kMaxVocab))};
+  const cudaError_t error = launch_spread<sample_tiles_kernel<kType, kFromProbs>>(
+      task.rows.rows, spread, memory, stream, task);
   if (error != cudaSuccess || !task.indices.given()) return error;
   return launch_blocks(draw_shared_rows_kernel<kType, kFromProbs>, task.outputs, 256, stream, task);
 }

@@ -3,11 +3,11 @@
 // Contract. A block that can read a row's index, and knows the row's largest key: draws, each by
 // one word; or the lowest id among the largest values.
 //
-// Algorithm and cost. Tiles in groups of 32. The block's warps add up the row weights of each group,
-// in 128 bits, and meet once. Then a warp a draw: the group that holds R by a prefix sum over the
-// groups, the tile by one over the group's tiles, and the token by one over the tile, which is read
-// again in id order. All three are one piece of code, because at the end of a short kernel
-// instructions come from a cold cache, and what runs twice is warm.
+// Algorithm and cost. Tiles in groups of 32. The block's warps add up the row weights of each
+// group, in 128 bits, and meet once. Then a warp a draw: the group that holds R by a prefix sum
+// over the groups, the tile by one over the group's tiles, and the token by one over the tile,
+// which is read again in id order. All three are one piece of code, because at the end of a short
+// kernel instructions come from a cold cache, and what runs twice is warm.
 //
 // Numerics: common/tile_weights.h. Octaves are the definition's, in double: two instructions a
 // tile, and no branch. Determinism: integers throughout.

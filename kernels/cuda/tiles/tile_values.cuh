@@ -328,4 +328,20 @@ __device__ __forceinline__ void visit_by_values(const TileRow<kType>& row, const
   }
 }
 
+/// Of any row, by vectors where it has them: visit.operator()<kAccess>(tile, raw).
+template <DType kType, class Wanted, class Prepare, class Visit>
+__device__ __forceinline__ void visit_tiles(const TileRow<kType>& row, const TileRing<kType>& ring,
+                                            const TileSteps& steps, const Wanted& wanted,
+                                            const Prepare& prepare, const Visit& visit) {
+  if (row.has_vectors()) {
+    visit_by_vectors(row, ring, steps, wanted, prepare, [&](int tile, const RawTile& raw) {
+      visit.template operator()<TileAccess::vectors>(tile, raw);
+    });
+  } else {
+    visit_by_values(row, steps, wanted, prepare, [&](int tile, const RawTile& raw) {
+      visit.template operator()<TileAccess::values>(tile, raw);
+    });
+  }
+}
+
 }  // namespace fairdraw::cuda
