@@ -144,14 +144,14 @@ class RowSampler {
   __device__ __forceinline__ void index() {
     LargestTile largest;
     visit_tiles(
-        row_, ring_, blocks_.steps(), AllTiles{}, [&] { prepare(); },
+        row_, ring_, blocks_.steps(), [&] { prepare(); },
         [&]<TileAccess kAccess>(int tile, const RawTile& raw) {
           float x[kLaneValues];
           const std::int32_t key = Pass::template largest<kAccess>(row_, raw, x);
           if (asked_.rule.wants_sums) {
             blocks_.send(tile, {key, Pass::sum(x, key, asked_.rule)});
           } else if (asked_.has_min_p()) {
-            blocks_.keep_key(tile, key);
+            blocks_.send_key(tile, key);
           }
           if (key > largest.key) largest = {key, tile};
         });
@@ -177,19 +177,16 @@ class RowSampler {
     const TileSteps steps = blocks_.steps();
     __syncwarp();  // the keys are lane 0's
     for (int tile = steps.first; tile < steps.end; tile += steps.step) {
-      const std::int32_t key = blocks_.kept_key(tile);
-      if (!reaches(tile)) blocks_.send(tile, {key, 0});
+      if (!reaches(tile)) blocks_.send_sum(tile, 0);
     }
-    visit_tiles(
-        row_, ring_, steps, reaches, [] {},
-        [&]<TileAccess kAccess>(int tile, const RawTile& raw) {
-          const std::int32_t key = blocks_.kept_key(tile);
-          float x[kLaneValues];
-          Pass::template read<kAccess>(row_, raw, x);
+    revisit_tiles(row_, ring_, steps, reaches,
+                  [&]<TileAccess kAccess>(int tile, const RawTile& raw) {
+                    float x[kLaneValues];
+                    Pass::template read<kAccess>(row_, raw, x);
 #pragma unroll
-          for (float& value : x) value = min_p_.keeps(value) ? value : kEmpty;
-          blocks_.send(tile, {key, Pass::sum(x, key, asked_.rule)});
-        });
+                    for (float& value : x) value = min_p_.keeps(value) ? value : kEmpty;
+                    blocks_.send_sum(tile, Pass::sum(x, blocks_.kept_key(tile), asked_.rule));
+                  });
   }
 
   /// By the row's first block, when it has the index.

@@ -261,6 +261,9 @@ class TileRing {
 /// Which tiles of a row a warp visits: first, first + step, ... below end.
 struct TileSteps {
   int first, end, step;
+
+  __device__ int count() const { return first < end ? (end - first + step - 1) / step : 0; }
+  __device__ int at(int number) const { return first + number * step; }
 };
 
 /// Every tile of the steps.
@@ -328,19 +331,59 @@ __device__ __forceinline__ void visit_by_values(const TileRow<kType>& row, const
   }
 }
 
-/// Of any row, by vectors where it has them: visit.operator()<kAccess>(tile, raw).
-template <DType kType, class Wanted, class Prepare, class Visit>
+/// A second visit, after one of all of the same steps: the last kStages tiles are in the ring
+/// still.
+template <DType kType, class Wanted, class Visit>
+__device__ __forceinline__ void revisit_by_vectors(const TileRow<kType>& row,
+                                                   const TileRing<kType>& ring,
+                                                   const TileSteps& steps, const Wanted& wanted,
+                                                   const Visit& visit) {
+  constexpr int kStages = TileRing<kType>::kStages;
+  const int count = steps.count();
+  const int in_memory = count > kStages ? count - kStages : 0;
+#pragma unroll 1
+  for (int number = in_memory; number < count; ++number) {
+    const int tile = steps.at(number);
+    if (!wanted(tile)) continue;
+    RawTile raw;
+    ring.read(row, number % kStages, tile, raw);
+    visit(tile, raw);
+  }
+  if (in_memory == 0) return;
+  visit_by_vectors(row, ring, {steps.first, steps.at(in_memory), steps.step}, wanted, [] {}, visit);
+}
+
+/// Visits of any row, by vectors where it has them: visit.operator()<kAccess>(tile, raw).
+template <DType kType, class Prepare, class Visit>
 __device__ __forceinline__ void visit_tiles(const TileRow<kType>& row, const TileRing<kType>& ring,
-                                            const TileSteps& steps, const Wanted& wanted,
-                                            const Prepare& prepare, const Visit& visit) {
+                                            const TileSteps& steps, const Prepare& prepare,
+                                            const Visit& visit) {
   if (row.has_vectors()) {
-    visit_by_vectors(row, ring, steps, wanted, prepare, [&](int tile, const RawTile& raw) {
+    visit_by_vectors(row, ring, steps, AllTiles{}, prepare, [&](int tile, const RawTile& raw) {
       visit.template operator()<TileAccess::vectors>(tile, raw);
     });
   } else {
-    visit_by_values(row, steps, wanted, prepare, [&](int tile, const RawTile& raw) {
+    visit_by_values(row, steps, AllTiles{}, prepare, [&](int tile, const RawTile& raw) {
       visit.template operator()<TileAccess::values>(tile, raw);
     });
+  }
+}
+
+/// After visit_tiles by the same warp, those tiles again that are wanted(tile).
+template <DType kType, class Wanted, class Visit>
+__device__ __forceinline__ void revisit_tiles(const TileRow<kType>& row,
+                                              const TileRing<kType>& ring, const TileSteps& steps,
+                                              const Wanted& wanted, const Visit& visit) {
+  if (row.has_vectors()) {
+    revisit_by_vectors(row, ring, steps, wanted, [&](int tile, const RawTile& raw) {
+      visit.template operator()<TileAccess::vectors>(tile, raw);
+    });
+  } else {
+    visit_by_values(
+        row, steps, wanted, [] {},
+        [&](int tile, const RawTile& raw) {
+          visit.template operator()<TileAccess::values>(tile, raw);
+        });
   }
 }
 
