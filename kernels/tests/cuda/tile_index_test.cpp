@@ -92,7 +92,8 @@ struct Batch {
       temperatures.push_back(i == 2 ? kNan : i == 3 ? 0.0F : row.parameters.temperature);
       active.push_back(i == 5 ? 0 : 1);
       for (std::int64_t word = 0; word < (vocab + 31) / 32; ++word) {
-        allowed.push_back(static_cast<std::uint32_t>(bits() | bits()));
+        const std::uint_fast32_t some = bits();
+        allowed.push_back(static_cast<std::uint32_t>(some | bits()));  // three of four
       }
     }
   }
@@ -156,6 +157,7 @@ TEST(CudaTileIndex, AReplayedGraphReadsRowsAnew) {
     require(
         cudaMemcpy(device, logits.data(), logits.size() * sizeof(float), cudaMemcpyHostToDevice),
         "cudaMemcpy");
+    require(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
     graph.launch(stream);
     arrays.fetch();
     TileIndexRequest on_host = request;
