@@ -5,6 +5,7 @@
 #include "fairdraw/batch_state.h"
 #include "fairdraw/cuda_beam_result.h"
 #include "fairdraw/cuda_stop_criteria.h"
+#include "fairdraw/cuda_tile_index.h"
 #include "fairdraw/fused_sampling_processor.h"
 #include "fairdraw/tile_index.h"
 
@@ -432,6 +433,11 @@ void add_calls_of_serving(std::vector<ApiFunction>& all) {
     return call_of(
         s, ",result,execution", {}, [](const auto&... x) { return tile_index(x...); },
         tile_request(a), tile_result(a), Execution{CpuTarget::best, 1});
+  });
+  add_call(all, "cuda_tile_index.h tile_index", [](const Shared& s, Arrays& a) {
+    return call_of(
+        s, ",result", {}, [](const auto&... x) { return cuda::tile_index(x...); }, tile_request(a),
+        tile_result(a));
   });
   add_call(all, "parallel_sampling.h child_seeds", [](const Shared& s, Arrays& a) {
     return call_of(

@@ -1,0 +1,124 @@
+// A row's index while the row is in flight: in shared memory of the row's first block.
+//
+// Contract. 1 to 16 blocks share a row (device/row_cluster.cuh): a thread-block cluster. Each warp
+// of them sends the entries of its tiles to the first block's shared memory, and its largest key;
+// when all have arrived there, that block does the row's end. Where all blocks need the row's
+// largest key, each warp sends its own to all of them.
+//
+// Why a cluster, and no counter by which the last block knows that it is the last: there is nothing
+// to initialise, so nothing can be left over by a row that failed, a launch that was aborted, or
+// whoever wrote to the workspace in between. A counter has to be 0 before a launch. Measured on an
+// H200, B = 1, V = 128256, one pass and a draw, microseconds:
+//   9.9   a counter that happens to be 0       11.0  zeroed by a kernel that starts this one early
+//   10.6  a memset node before the kernel      11.0  zeroed by a kernel before this one
+// Nor does an index in shared memory cost a round trip through L2, a fence and an atomic.
+//
+// Determinism: each entry has its place.
+#pragma once
+
+#include <climits>
+#include <cstdint>
+
+#include "cuda/device/row_cluster.cuh"
+#include "cuda/device/warp_sums.cuh"
+#include "cuda/tiles/tile_pass.cuh"
+#include "cuda/tiles/tile_spread.h"
+
+namespace fairdraw::cuda {
+
+/// Bytes of an index in shared memory.
+constexpr int index_bytes(std::int64_t tiles) {
+  return static_cast<int>(tiles) * static_cast<int>(sizeof(std::uint64_t) + sizeof(std::int32_t));
+}
+
+/// An index as it is read: in shared memory, or in the workspace.
+struct RowIndex {
+  const std::int32_t* keys;
+  const std::uint64_t* sums;
+  int tiles;
+};
+
+/// The largest key of some tiles, and the first tile that has it.
+struct LargestTile {
+  std::int32_t key = INT_MIN;
+  std::int32_t tile = INT_MAX;
+};
+
+/// The largest of all lanes', on every lane.
+__device__ __forceinline__ LargestTile warp_largest(const LargestTile& mine) {
+  const std::int32_t key = __reduce_max_sync(kAllLanes, mine.key);
+  return {key, __reduce_min_sync(kAllLanes, mine.key == key ? mine.tile : INT_MAX)};
+}
+
+/// What each warp of a row has found, in the blocks that need it.
+struct LargestOfWarps {
+  LargestTile of_warps[kMaxBlocksOfRow * kMaxThreadsOfBlock / kWarp];
+};
+
+/// A block's part of a row: which tiles its warps have, and where what they find goes.
+class RowBlocks {
+ public:
+  __device__ RowBlocks(int blocks_log2, int tiles, unsigned char* dynamic)
+      : cluster_{1 << blocks_log2,
+                 static_cast<int>(blockIdx.x & ((1U << static_cast<unsigned>(blocks_log2)) - 1))},
+        tiles_(tiles),
+        sums_(reinterpret_cast<std::uint64_t*>(dynamic)),
+        keys_(reinterpret_cast<std::int32_t*>(sums_ + tiles)) {}
+
+  __device__ const RowCluster& cluster() const { return cluster_; }
+  __device__ bool is_first() const { return cluster_.rank == 0; }
+  __device__ int warp() const {
+    return cluster_.rank * warps_of_block() + static_cast<int>(threadIdx.x) / kWarp;
+  }
+  __device__ int warps() const { return cluster_.blocks * warps_of_block(); }
+  /// This warp's tiles.
+  __device__ TileSteps steps() const { return {warp(), tiles_, warps()}; }
+
+  /// By the warp that has the tile, all lanes with the same entry.
+  __device__ __forceinline__ void send(int tile, const TileEntry& entry) const {
+    if (lane() != 0) return;
+    *cluster_.at(keys_ + tile, 0) = entry.key;
+    *cluster_.at(sums_ + tile, 0) = entry.sum;
+  }
+  /// The same in two parts, with the key kept where this warp can read it.
+  __device__ __forceinline__ void send_key(int tile, std::int32_t key) const {
+    if (lane() != 0) return;
+    keys_[tile] = key;
+    if (!is_first()) *cluster_.at(keys_ + tile, 0) = key;
+  }
+  __device__ __forceinline__ void send_sum(int tile, std::uint64_t sum) const {
+    if (lane() == 0) *cluster_.at(sums_ + tile, 0) = sum;
+  }
+  __device__ std::int32_t kept_key(int tile) const { return keys_[tile]; }
+
+  /// Tells the first block, or all of them, this warp's largest key.
+  __device__ void send_largest(const LargestTile& mine, bool to_all,
+                               LargestOfWarps& largest) const {
+    if (lane() < (to_all ? cluster_.blocks : 1)) {
+      *cluster_.at(largest.of_warps + warp(), lane()) = mine;
+    }
+  }
+  /// The row's, when the blocks have met.
+  __device__ LargestTile largest_of(const LargestOfWarps& largest) const {
+    LargestTile mine;
+    for (int i = lane(); i < warps(); i += kWarp) {
+      const LargestTile other = largest.of_warps[i];
+      if (other.key > mine.key || (other.key == mine.key && other.tile < mine.tile)) mine = other;
+    }
+    return warp_largest(mine);
+  }
+
+  /// In the first block, when the blocks have met.
+  __device__ RowIndex index() const { return {keys_, sums_, tiles_}; }
+
+ private:
+  __device__ static int lane() { return static_cast<int>(threadIdx.x) % kWarp; }
+  __device__ static int warps_of_block() { return static_cast<int>(blockDim.x) / kWarp; }
+
+  RowCluster cluster_;
+  int tiles_;
+  std::uint64_t* sums_;
+  std::int32_t* keys_;
+};
+
+}  // namespace fairdraw::cuda

@@ -1,0 +1,327 @@
+// Tokens by tiles: rows without top_k and top_p in one pass, and one tile of each read again.
+//
+// Contract. Rows of logits or probabilities as `sample` takes them (fairdraw/sample.h), with
+// temperature, bits of allowed tokens and min_p: num_samples tokens for each output, and statuses.
+// Greedy rows are those of temperature 0.
+//
+// Algorithm and cost. 1 to 16 blocks share a row. Their warps index its tiles (tile_pass.cuh) and
+// send the entries to the first block (row_index.cuh), which draws (tile_draw.cuh). Rows with min_p
+// take keys alone on the first pass, and tell all blocks the largest; then each warp reads those of
+// its tiles again that reach the threshold, from L2, and sums what survives. Where outputs share
+// rows (`indices`) the indexes are kept in the workspace, and a second kernel draws, a block an
+// output.
+//
+// Loads come first: parameters are fetched while the first tiles are on their way, so that arrays
+// of parameters cost what scalars cost. Instructions come from a cold cache, too: what follows the
+// pass is short.
+//
+// Measured on an H200, V = 128256, float32, cold L2, graph replay, microseconds at B = 1, 8, 64 and
+// 256 (the floor, one read: 4.0, 5.5, 14.7, 40.7):
+//   no filter        9.6  11.2  20.4  52   bound by issue slots at B = 256: 46 in bfloat16, too
+//   greedy           7.4   8.4  17.5  45
+//   min_p, peaked   10.7  11.7  23.7  54
+//   min_p, flat     11.7  13.7  33.8  93   every tile is read twice; at B = 256 not from L2
+// What was tried, no filter:
+//   11.1  12.8  24.5  52   values in registers, 2 tiles in flight; at the end three barriers, and
+//                          each warp's sum added one by one: the end took 4.7 us of the 11.1
+//               28.4  59   the same with 40 registers a thread, for more warps: spills
+//    9.9  11.3  20.1  47   blocks that count themselves in memory that happens to be 0, and an
+//                          index in L2, no bans, rows aligned; a memset before it takes 0.7
+//
+// Randomness. One Philox word a token: key = seed, counter = {offset, purpose, index}; index is the
+// sample's number where seeds are an array, the token's number in the call for a scalar seed.
+//
+// Numerics: common/tile_weights.h; min_p's threshold as common/min_p.h. Determinism: integers; the
+// same tokens for every spread.
+#include <climits>
+
+#include "common/min_p.h"
+#include "common/parameters.h"
+#include "common/philox.h"
+#include "cuda/device/row_launch.h"
+#include "cuda/tiles/row_index.cuh"
+#include "cuda/tiles/sample_tiles.h"
+#include "cuda/tiles/tile_draw.cuh"
+#include "cuda/tiles/tile_launch.cuh"
+
+namespace fairdraw::cuda {
+namespace {
+
+struct Shared {
+  LargestOfWarps largest;
+  TileGroups groups;
+};
+
+/// What a row is asked for.
+struct RowAsked {
+  RowStatus status = RowStatus::ok;  ///< of the parameters
+  bool greedy = false;
+  float min_p = 0.0F;
+  TileRule rule{1.0F, true};
+
+  __device__ bool has_min_p() const { return min_p > 0.0F; }
+};
+
+__device__ RowAsked asked_of(const TileSampleTask& task, std::int64_t row) {
+  RowParameters parameters;
+  parameters.temperature = task.from_probs ? 1.0F : task.temperature.at(row);
+  parameters.min_p = task.min_p.at(row);
+  RowAsked asked;
+  asked.status = check(parameters);
+  if (asked.status != RowStatus::ok) return asked;
+  asked.greedy = is_greedy(parameters);
+  asked.min_p = asked.greedy ? 0.0F : parameters.min_p;
+  asked.rule = {asked.greedy ? 1.0F : logit_scale(parameters.temperature),
+                !asked.greedy && !asked.has_min_p()};
+  return asked;
+}
+
+template <bool kFromProbs>
+__device__ MinPRule min_p_rule(float min_p, float max, float scale) {
+  if (min_p == 0.0F) return {};
+  if constexpr (!kFromProbs) return {max, scale, min_p_octaves(min_p)};
+  // The smallest float that is not below min_p * max: 24 by 24 bits are exact in double.
+  const double exact = static_cast<double>(min_p) * static_cast<double>(max);
+  const auto nearest = static_cast<float>(exact);
+  return {0.0F, 1.0F, static_cast<double>(nearest) < exact ? next_above(nearest) : nearest};
+}
+
+/// The word of sample i of an output.
+__device__ std::uint64_t word_of(const TileSampleTask& task, std::int64_t output,
+                                 std::int64_t sample) {
+  const auto index = static_cast<std::uint32_t>(
+      task.seed.is_array() ? sample : output * task.num_samples + sample);
+  return random_word(task.seed.at(output), task.offset.at(output), task.purpose, index);
+}
+
+/// The same token for all samples of an output, and its status. By the whole block.
+__device__ void write_output(const TileSampleTask& task, std::int64_t output, RowStatus status,
+                             std::int32_t token) {
+  if (threadIdx.x == 0 && task.statuses != nullptr) task.statuses[output] = status;
+  for (std::int64_t i = threadIdx.x; i < task.num_samples; i += blockDim.x) {
+    task.tokens[output * task.num_samples + i] = token;
+  }
+}
+
+/// All samples of an output of a row that is drawn from, a warp each, and its status. `word`: of
+/// this warp's first sample.
+template <class Row>
+__device__ void draw_output(const TileSampleTask& task, std::int64_t output, const Row& row,
+                            const TileGroups& groups, std::uint64_t word) {
+  if (threadIdx.x == 0 && task.statuses != nullptr) task.statuses[output] = RowStatus::ok;
+  for (std::int64_t sample = warp_of_thread(); sample < task.num_samples;
+       sample += warps_of_block()) {
+    if (sample >= warps_of_block()) word = word_of(task, output, sample);
+    const std::int32_t token = row.draw(groups, word);
+    if (lane_of_thread() == 0) task.tokens[output * task.num_samples + sample] = token;
+  }
+}
+
+/// One block's part of a row.
+template <DType kType, bool kFromProbs>
+class RowSampler {
+ public:
+  __device__ RowSampler(const TileSampleTask& task, int blocks_log2, Shared& shared,
+                        unsigned char* dynamic)
+      : task_(task),
+        number_(blockIdx.x >> static_cast<unsigned>(blocks_log2)),
+        row_(task.rows, task.allowed, number_, kFromProbs),
+        ring_(dynamic),
+        blocks_(blocks_log2, row_.tiles(), dynamic + TileRing<kType>::kLaneBytes * blockDim.x),
+        shared_(shared) {}
+
+  __device__ void run() {
+    if (task_.active.given() && task_.active.data[number_] == 0) {
+      if (blocks_.is_first()) end_without_draw(RowStatus::inactive, -1);
+      return;
+    }
+    blocks_.cluster().announce();
+    index();
+    blocks_.cluster().arrive();
+    if (!blocks_.is_first() && !asked_.has_min_p()) return;
+    blocks_.cluster().wait();
+    const LargestTile largest = blocks_.largest_of(shared_.largest);
+    RowStatus status = asked_.status;
+    if (status == RowStatus::ok) status = status_of_key(largest.key);
+    if (status == RowStatus::ok && asked_.has_min_p()) {
+      filter(largest.key);
+      blocks_.cluster().arrive();
+      if (blocks_.is_first()) blocks_.cluster().wait();
+    }
+    if (blocks_.is_first()) end(status, largest);
+  }
+
+ private:
+  using Pass = TilePass<kType, kFromProbs>;
+
+  __device__ __forceinline__ void index() {
+    LargestTile largest;
+    visit_tiles(
+        row_, ring_, blocks_.steps(), [&] { prepare(); },
+        [&]<TileAccess kAccess>(int tile, const RawTile& raw) {
+          float x[kLaneValues];
+          const std::int32_t key = Pass::template largest<kAccess>(row_, raw, x);
+          if (asked_.rule.wants_sums) {
+            blocks_.send(tile, {key, Pass::sum(x, key, asked_.rule)});
+          } else if (asked_.has_min_p()) {
+            blocks_.send_key(tile, key);
+          }
+          if (key > largest.key) largest = {key, tile};
+        });
+    blocks_.send_largest(largest, asked_.has_min_p(), shared_.largest);
+  }
+
+  /// While the first tiles are on their way.
+  __device__ __forceinline__ void prepare() {
+    asked_ = asked_of(task_, number_);
+    if (blocks_.is_first() && !task_.indices.given() && warp_of_thread() < task_.num_samples) {
+      word_ = word_of(task_, number_, warp_of_thread());
+    }
+    blocks_.cluster().await_all();
+  }
+
+  /// Sums what min_p keeps of this block's tiles.
+  __device__ __forceinline__ void filter(std::int32_t largest) {
+    constexpr float kEmpty = kFromProbs ? 0.0F : -INFINITY;
+    min_p_ = min_p_rule<kFromProbs>(asked_.min_p, from_order_key(largest), asked_.rule.scale);
+    const auto reaches = [&](int tile) {
+      return min_p_.keeps(from_order_key(blocks_.kept_key(tile)));
+    };
+    const TileSteps steps = blocks_.steps();
+    __syncwarp();  // the keys are lane 0's
+    for (int tile = steps.first; tile < steps.end; tile += steps.step) {
+      if (!reaches(tile)) blocks_.send_sum(tile, 0);
+    }
+    revisit_tiles(row_, ring_, steps, reaches,
+                  [&]<TileAccess kAccess>(int tile, const RawTile& raw) {
+                    float x[kLaneValues];
+                    Pass::template read<kAccess>(row_, raw, x);
+#pragma unroll
+                    for (float& value : x) value = min_p_.keeps(value) ? value : kEmpty;
+                    blocks_.send_sum(tile, Pass::sum(x, blocks_.kept_key(tile), asked_.rule));
+                  });
+  }
+
+  /// By the row's first block, when it has the index.
+  __device__ __forceinline__ void end(RowStatus status, const LargestTile& largest) {
+    if (status != RowStatus::ok) {
+      end_without_draw(status, -1);
+      return;
+    }
+    const IndexedRow<kType, kFromProbs> row(row_, blocks_.index(), asked_.rule, min_p_,
+                                            largest.key);
+    if (asked_.greedy) {
+      end_without_draw(status, row.first_largest(largest));
+      return;
+    }
+    if (task_.indices.given()) {
+      keep(status, -1, largest.key);
+      return;
+    }
+    row.sum_groups(shared_.groups);
+    __syncthreads();
+    draw_output(task_, number_, row, shared_.groups, word_);
+  }
+
+  __device__ void end_without_draw(RowStatus status, std::int32_t token) {
+    if (task_.indices.given()) {
+      keep(status, token, kEmptyTileKey);
+    } else {
+      write_output(task_, number_, status, token);
+    }
+  }
+
+  __device__ void keep(RowStatus status, std::int32_t greedy_token, std::int32_t largest) {
+    if (threadIdx.x == 0) task_.kept.records[number_] = {status, greedy_token, largest};
+    if (status != RowStatus::ok || greedy_token >= 0) return;
+    const RowIndex index = blocks_.index();
+    for (int tile = static_cast<int>(threadIdx.x); tile < index.tiles;
+         tile += static_cast<int>(blockDim.x)) {
+      task_.kept.keys[number_ * index.tiles + tile] = index.keys[tile];
+      task_.kept.sums[number_ * index.tiles + tile] = index.sums[tile];
+    }
+  }
+
+  const TileSampleTask& task_;
+  std::int64_t number_;
+  TileRow<kType> row_;
+  TileRing<kType> ring_;
+  RowBlocks blocks_;
+  Shared& shared_;
+  RowAsked asked_;
+  MinPRule min_p_;
+  std::uint64_t word_ = 0;
+};
+
+template <DType kType, bool kFromProbs>
+__global__ void __launch_bounds__(kMaxThreadsOfBlock, 2)
+    sample_tiles_kernel(const __grid_constant__ TileSampleTask task, int blocks_log2) {
+  __shared__ Shared shared;
+  extern __shared__ __align__(16) unsigned char dynamic[];
+  RowSampler<kType, kFromProbs>(task, blocks_log2, shared, dynamic).run();
+}
+
+/// Outputs that share rows, from indexes in the workspace.
+template <DType kType, bool kFromProbs>
+__global__ void __launch_bounds__(kMaxThreadsOfBlock)
+    draw_shared_rows_kernel(const __grid_constant__ TileSampleTask task) {
+  __shared__ TileGroups groups;
+  for (std::int64_t output = blockIdx.x; output < task.outputs; output += gridDim.x) {
+    const std::int64_t number = task.indices.data[output];
+    const bool in_range = number >= 0 && number < task.rows.rows;
+    const RowStatus status =
+        in_range ? task.kept.records[number].status : RowStatus::index_out_of_range;
+    const std::int32_t greedy_token =
+        status == RowStatus::ok ? task.kept.records[number].greedy_token : -1;
+    if (status != RowStatus::ok || greedy_token >= 0) {
+      write_output(task, output, status, greedy_token);
+      continue;
+    }
+    const std::int32_t largest = task.kept.records[number].largest_key;
+    const RowAsked asked = asked_of(task, number);
+    const TileRow<kType> values(task.rows, task.allowed, number, kFromProbs);
+    const std::int64_t first = number * values.tiles();
+    const RowIndex index{task.kept.keys + first, task.kept.sums + first, values.tiles()};
+    const IndexedRow<kType, kFromProbs> row(
+        values, index, asked.rule,
+        min_p_rule<kFromProbs>(asked.min_p, from_order_key(largest), asked.rule.scale), largest);
+    __syncthreads();  // the sums of the output before have been read
+    row.sum_groups(groups);
+    __syncthreads();
+    draw_output(task, output, row, groups, word_of(task, output, warp_of_thread()));
+  }
+}
+
+template <DType kType, bool kFromProbs>
+cudaError_t launch(const TileSampleTask& task, const TileSpread& spread, cudaStream_t stream) {
+  const SpreadMemory memory{TileRing<kType>::kLaneBytes, index_bytes(tiles_of(task.rows.vocab)),
+                            index_bytes(tiles_of(kMaxVocab))};
+  const cudaError_t error = launch_spread<sample_tiles_kernel<kType, kFromProbs>>(
+      task.rows.rows, spread, memory, stream, task);
+  if (error != cudaSuccess || !task.indices.given()) return error;
+  return launch_blocks(draw_shared_rows_kernel<kType, kFromProbs>, task.outputs, 256, stream, task);
+}
+
+template <bool kFromProbs>
+cudaError_t launch_for_dtype(const TileSampleTask& task, const TileSpread& spread,
+                             cudaStream_t stream) {
+  switch (task.rows.dtype) {
+    case DType::float16:
+      return launch<DType::float16, kFromProbs>(task, spread, stream);
+    case DType::bfloat16:
+      return launch<DType::bfloat16, kFromProbs>(task, spread, stream);
+    case DType::float32:
+      break;
+  }
+  return launch<DType::float32, kFromProbs>(task, spread, stream);
+}
+
+}  // namespace
+
+cudaError_t sample_tiles(const TileSampleTask& task, const TileSpread& spread,
+                         cudaStream_t stream) {
+  return task.from_probs ? launch_for_dtype<true>(task, spread, stream)
+                         : launch_for_dtype<false>(task, spread, stream);
+}
+
+}  // namespace fairdraw::cuda

@@ -1,0 +1,182 @@
+// Tokens from a row's index: the end of a row that is drawn from, and that of a greedy one.
+//
+// Contract. A block that can read a row's index, and knows the row's largest key: draws, each by
+// one word; or the lowest id among the largest values.
+//
+// Algorithm and cost. Tiles in groups of 32. The block's warps add up the row weights of each
+// group, in 128 bits, and meet once. Then a warp a draw: the group that holds R by a prefix sum
+// over the groups, the tile by one over the group's tiles, and the token by one over the tile,
+// which is read again in id order. All three are one piece of code, because at the end of a short
+// kernel instructions come from a cold cache, and what runs twice is warm.
+//
+// Numerics: common/tile_weights.h. Octaves are the definition's, in double: two instructions a
+// tile, and no branch. Determinism: integers throughout.
+#pragma once
+
+#include <cstdint>
+
+#include "common/wide_integers.h"
+#include "cuda/device/block_sums.cuh"
+#include "cuda/tiles/row_index.cuh"
+#include "cuda/tiles/tile_pass.cuh"
+#include "fairdraw/types.h"
+
+namespace fairdraw::cuda {
+
+/// Which allowed values of a row survive: those with (x - max) * scale >= octaves, each operation
+/// rounded once. Of probabilities max is 0 and scale 1.
+struct MinPRule {
+  float max = 0.0F;
+  float scale = 1.0F;
+  float octaves = -INFINITY;
+
+  __device__ __forceinline__ bool keeps(float x) const {
+    return __fmul_rn(__fsub_rn(x, max), scale) >= octaves;
+  }
+};
+
+inline constexpr int kMaxGroups = kMaxVocab / kTileSize / kWarp;
+
+/// The row weight of each group of 32 tiles, in shared memory.
+struct TileGroups {
+  uint128_t weights[kMaxGroups];
+};
+
+/// Kept out of line: it is used three times a draw.
+__device__ __noinline__ inline uint128_t inclusive_weights(uint128_t weight) {
+  return inclusive_sum_of_warp(weight);
+}
+
+/// A row whose index has been made, as its ends read it.
+template <DType kType, bool kFromProbs>
+class IndexedRow {
+ public:
+  __device__ IndexedRow(const TileRow<kType>& row, const RowIndex& index, const TileRule& rule,
+                        const MinPRule& min_p, std::int32_t largest)
+      : row_(row), index_(index), rule_(rule), min_p_(min_p), row_octave_(octave_of(largest)) {}
+
+  /// By all warps of a block; they meet before the first draw.
+  __device__ void sum_groups(TileGroups& groups) const {
+    for (int group = warp_of_thread(); group * kWarp < index_.tiles; group += warps_of_block()) {
+      const uint128_t upto = inclusive_weights(weight_of(group * kWarp + lane_of_thread()));
+      if (lane_of_thread() == kWarp - 1) groups.weights[group] = upto;
+    }
+  }
+
+  /// The token of a word, on all lanes of a warp.
+  __device__ std::int32_t draw(const TileGroups& groups, std::uint64_t word) const {
+    constexpr int kALane = kMaxGroups / kWarp;
+    uint128_t mine[kALane];
+    uint128_t of_lane = 0;
+#pragma unroll
+    for (int i = 0; i < kALane; ++i) {
+      const int group = lane_of_thread() * kALane + i;
+      mine[i] = group * kWarp < index_.tiles ? groups.weights[group] : uint128_t{0};
+      of_lane += mine[i];
+    }
+    const uint128_t upto = inclusive_weights(of_lane);
+    uint128_t target = multiply_high(word, value_of_lane(upto, kWarp - 1));
+    const int lane = first_above(upto, target);
+    uint128_t before = upto - of_lane;
+    int group = lane_of_thread() * kALane;
+#pragma unroll
+    for (int i = 0; i < kALane - 1; ++i) {
+      if (before + mine[i] > target) break;
+      before += mine[i];
+      ++group;
+    }
+    target -= value_of_lane(before, lane);
+    return draw_in_group(__shfl_sync(kAllLanes, group, lane), target);
+  }
+
+  /// The first id in a tile whose value has the row's largest key, on all lanes of a warp.
+  __device__ std::int32_t first_largest(const LargestTile& largest) const {
+    float x[kLaneValues];
+    row_.read_in_order(largest.tile, x);
+    int place = kLaneValues;
+#pragma unroll
+    for (int i = kLaneValues - 1; i >= 0; --i) place = order_key(x[i]) == largest.key ? i : place;
+    const unsigned lanes = __ballot_sync(kAllLanes, place < kLaneValues);
+    const int lane = __ffs(static_cast<int>(lanes)) - 1;
+    return largest.tile * kTileSize + lane * kLaneValues + __shfl_sync(kAllLanes, place, lane);
+  }
+
+ private:
+  /// The first lane whose inclusive sum passes the target.
+  __device__ static int first_above(uint128_t upto, uint128_t target) {
+    return __ffs(static_cast<int>(__ballot_sync(kAllLanes, upto > target))) - 1;
+  }
+
+  __device__ double octave_of(std::int32_t key) const {
+    const float maximum = from_order_key(key);
+    if constexpr (kFromProbs) return octaves_of_probability(maximum).whole;
+    return octaves_of(maximum, rule_.scale).whole;
+  }
+
+  /// Left shift of a tile's weights in the row; -1: they count nothing.
+  __device__ int shift_of(int tile) const {
+    return row_shift(row_octave_, octave_of(index_.keys[tile]));
+  }
+  __device__ uint128_t weight_of(int tile) const {
+    if (tile >= index_.tiles || index_.sums[tile] == 0) return 0;
+    return row_weight(index_.sums[tile], shift_of(tile));
+  }
+
+  __device__ std::int32_t draw_in_group(int group, uint128_t target) const {
+    const int tile = group * kWarp + lane_of_thread();
+    const uint128_t weight = weight_of(tile);
+    const uint128_t upto = inclusive_weights(weight);
+    const int lane = first_above(upto, target);
+    std::uint64_t within = 0;
+    if (lane_of_thread() == lane) {
+      within = static_cast<std::uint64_t>((target - (upto - weight)) >> shift_of(tile));
+    }
+    return draw_in_tile(group * kWarp + lane, value_of_lane(within, lane));
+  }
+
+  __device__ std::int32_t draw_in_tile(int tile, std::uint64_t target) const {
+    float x[kLaneValues];
+    row_.read_in_order(tile, x);
+    std::uint64_t weights[kLaneValues];
+    weigh(from_order_key(index_.keys[tile]), x, weights);
+    std::uint64_t of_lane = 0;
+#pragma unroll
+    for (const std::uint64_t weight : weights) of_lane += weight;
+    const auto upto = static_cast<std::uint64_t>(inclusive_weights(of_lane));
+    const int lane = first_above(upto, target);
+    std::uint64_t before = upto - of_lane;
+    int place = 0;
+#pragma unroll
+    for (int i = 0; i < kLaneValues - 1; ++i) {
+      before += weights[i];
+      place += before <= target ? 1 : 0;
+    }
+    return tile * kTileSize + lane * kLaneValues + __shfl_sync(kAllLanes, place, lane);
+  }
+
+  __device__ void weigh(float maximum, const float (&x)[kLaneValues],
+                        std::uint64_t (&weights)[kLaneValues]) const {
+    const TileWeights<kFromProbs> rule(maximum, rule_);
+    if (rule.are_quick()) {
+#pragma unroll
+      for (int i = 0; i < kLaneValues; ++i) weights[i] = rule.weigh(x[i]);
+    } else {
+#pragma unroll
+      for (int i = 0; i < kLaneValues; ++i) weights[i] = weigh_slowly(rule, x[i]);
+    }
+#pragma unroll
+    for (int i = 0; i < kLaneValues; ++i) weights[i] = min_p_.keeps(x[i]) ? weights[i] : 0;
+  }
+  /// Rarely used, so that its code is elsewhere.
+  __device__ __noinline__ static std::uint64_t weigh_slowly(TileWeights<kFromProbs> rule, float x) {
+    return rule.weigh_slowly(x);
+  }
+
+  const TileRow<kType>& row_;
+  RowIndex index_;
+  TileRule rule_;
+  MinPRule min_p_;
+  double row_octave_;
+};
+
+}  // namespace fairdraw::cuda

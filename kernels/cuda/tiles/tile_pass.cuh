@@ -1,0 +1,264 @@
+// The index pass: what a warp makes of a tile's values, its largest one and the sum of its weights.
+//
+// Contract. index_tile gives order_key(M) and S of common/tile_weights.h for a tile that the warp
+// has in registers (tile_values.cuh); a tile without an allowed token has kEmptyTileKey and sum 0.
+// A tile with a value that fails its row, at a banned id too, has a key above all others instead
+// (kNegativeKey and above): so the largest key of a row is its status, and no other memory tells of
+// faults.
+//
+// Algorithm and cost. The largest value with NaN: 8 instructions a lane (4 where 16-bit values are
+// compared in pairs), one reduction of the warp. Weights by float arithmetic: 13 instructions a
+// value. The sum over lanes by 3 reductions of 27 bits. Where float arithmetic is not exact
+// (float_octaves_are_exact), the tile is weighed in double, by code of its own: one branch a tile.
+// Of masked rows the largest value is taken twice, with and without the bits.
+//
+// Numerics: those of common/tile_weights.h, its float functions. Determinism: integers, and a
+// maximum; neither lanes, warps nor blocks show.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <bit>
+#include <cstdint>
+
+#include "common/exp2fix.h"
+#include "common/float_order.h"
+#include "common/tile_weights.h"
+#include "cuda/tiles/tile_values.cuh"
+#include "fairdraw/tile_index.h"
+
+namespace fairdraw::cuda {
+
+/// Keys of tiles with a value that fails the row, above those of all finite values; the graver one
+/// is the larger.
+inline constexpr std::int32_t kNegativeKey = 0x7f800000;
+inline constexpr std::int32_t kInfiniteKey = 0x7f800001;
+inline constexpr std::int32_t kNanKey = 0x7f800002;
+
+/// The status of a row by the largest key of its tiles.
+__device__ inline RowStatus status_of_key(std::int32_t key) {
+  if (key == kEmptyTileKey) return RowStatus::no_allowed_token;
+  if (key < kNegativeKey) return RowStatus::ok;
+  if (key == kNegativeKey) return RowStatus::negative_probability;
+  return key == kInfiniteKey ? RowStatus::infinite_input : RowStatus::nan_input;
+}
+
+/// A tile's entry of the index, on every lane.
+struct TileEntry {
+  std::int32_t key;
+  std::uint64_t sum;
+};
+
+/// The larger one, NaN where one is NaN.
+__device__ __forceinline__ float max_or_nan(float a, float b) {
+  float larger = 0;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(a), "f"(b));
+  return larger;
+}
+
+/// The sum over all lanes of sums of 8 weights: below 2^59 each, below 2^64 together.
+__device__ __forceinline__ std::uint64_t warp_sum_of_tile(std::uint64_t sum) {
+  constexpr int kPartBits = 27;  // 32 times such a part fits into a word
+  constexpr std::uint32_t kPart = (1U << kPartBits) - 1;
+  const std::uint32_t low = __reduce_add_sync(kAllLanes, static_cast<std::uint32_t>(sum) & kPart);
+  const std::uint32_t middle =
+      __reduce_add_sync(kAllLanes, static_cast<std::uint32_t>(sum >> kPartBits) & kPart);
+  const std::uint32_t high =
+      __reduce_add_sync(kAllLanes, static_cast<std::uint32_t>(sum >> (2 * kPartBits)));
+  return low + (std::uint64_t{middle} << kPartBits) + (std::uint64_t{high} << (2 * kPartBits));
+}
+
+/// tile_weight without its branch: a shift on the device gives 0 from 64 on.
+__device__ __forceinline__ std::uint64_t shifted_weight(std::uint32_t significand,
+                                                        std::uint32_t below) {
+  std::uint64_t weight = 0;
+  asm("shr.u64 %0, %1, %2;"
+      : "=l"(weight)
+      : "l"(static_cast<std::uint64_t>(significand) << kTileBits), "r"(below));
+  return weight;
+}
+
+/// How a row's values become weights.
+struct TileRule {
+  float scale;      ///< logit_scale(T); of logits only
+  bool wants_sums;  ///< else keys alone, and sums of 0
+};
+
+/// Weights of logits and of probabilities in a tile whose largest allowed value is given.
+template <bool kFromProbs>
+class TileWeights;
+
+template <>
+class TileWeights<false> {
+ public:
+  __device__ __forceinline__ TileWeights(float maximum, const TileRule& rule)
+      : scale_(rule.scale), maximum_(maximum) {}
+
+  /// True where weigh() may be called, which is quick.
+  __device__ __forceinline__ bool are_quick() const {
+    return float_octaves_are_exact(maximum_, scale_);
+  }
+  __device__ __forceinline__ std::uint64_t weigh(float x) const {
+    const FloatOctaves octaves = float_octaves_of(x, scale_);
+    const float origin = float_octave_origin(maximum_, scale_);
+    return shifted_weight(octaves.significand, std::bit_cast<std::uint32_t>(origin) -
+                                                   std::bit_cast<std::uint32_t>(octaves.origin));
+  }
+  /// The definition, for any finite maximum.
+  __device__ __forceinline__ std::uint64_t weigh_slowly(float x) const {
+    if (x == -INFINITY) return 0;
+    return tile_weight(octaves_of(x, scale_), octaves_of(maximum_, scale_).whole);
+  }
+
+ private:
+  float scale_, maximum_;
+};
+
+/// Exponents and significands are the floats' own; no value is negative.
+template <>
+class TileWeights<true> {
+ public:
+  __device__ __forceinline__ TileWeights(float maximum, const TileRule&)
+      : exponent_(exponent_of(std::bit_cast<std::uint32_t>(maximum))) {}
+
+  __device__ __forceinline__ bool are_quick() const { return true; }
+  __device__ __forceinline__ std::uint64_t weigh(float x) const {
+    const std::uint32_t bits = std::bit_cast<std::uint32_t>(x);
+    const std::uint32_t exponent = exponent_of(bits);
+    // The bit above the fraction is set in numbers that are not subnormal.
+    const std::uint32_t significand = bits - ((exponent - 1) << 23);
+    return shifted_weight(significand, exponent_ - exponent);
+  }
+  __device__ __forceinline__ std::uint64_t weigh_slowly(float x) const { return weigh(x); }
+
+ private:
+  /// Subnormal numbers have the smallest exponent of the others.
+  __device__ __forceinline__ static std::uint32_t exponent_of(std::uint32_t bits) {
+    return ::max(bits >> 23, 1U);
+  }
+
+  std::uint32_t exponent_;
+};
+
+template <DType kType, bool kFromProbs>
+class TilePass {
+ public:
+  /// A tile's largest value over all lanes as a key: of allowed values, or a fault's. x: the lane's
+  /// values, what is not allowed is made empty in it.
+  template <TileAccess kAccess>
+  __device__ __forceinline__ static std::int32_t largest(const TileRow<kType>& row,
+                                                         const RawTile& raw,
+                                                         float (&x)[kLaneValues]) {
+    TileRow<kType>::template convert<kAccess>(raw, x);
+    float lane_max = largest_of_lane<kAccess>(raw, x);
+    bool fault = false;
+    if (kFromProbs || row.is_masked()) {
+      fault = __any_sync(kAllLanes, has_fault(x, lane_max)) != 0;
+      if (row.is_masked()) ban<kAccess>(raw, x);
+      lane_max = largest_of(x);
+      if (kFromProbs) lane_max = fmaxf(lane_max, 0.0F);
+    }
+    const std::int32_t key = __reduce_max_sync(kAllLanes, order_key(lane_max));
+    if (!fault && key < kNegativeKey) return kFromProbs && key == 0 ? kEmptyTileKey : key;
+    TileRow<kType>::template convert<kAccess>(raw, x);
+    return __reduce_max_sync(kAllLanes, fault_key(x));
+  }
+
+  /// The lane's values, those that are not allowed empty.
+  template <TileAccess kAccess>
+  __device__ __forceinline__ static void read(const TileRow<kType>& row, const RawTile& raw,
+                                              float (&x)[kLaneValues]) {
+    TileRow<kType>::template convert<kAccess>(raw, x);
+    if (row.is_masked()) ban<kAccess>(raw, x);
+  }
+
+  /// The sum of a tile of which `key` is largest().
+  __device__ __forceinline__ static std::uint64_t sum(const float (&x)[kLaneValues],
+                                                      std::int32_t key, const TileRule& rule) {
+    const TileWeights<kFromProbs> weights(from_order_key(key), rule);
+    std::uint64_t of_lane = 0;
+    if (weights.are_quick()) {
+#pragma unroll
+      for (const float value : x) of_lane += weights.weigh(value);
+    } else if (key > kEmptyTileKey && key < kNegativeKey) {
+      of_lane = slow_sum(x, weights);
+    }
+    return warp_sum_of_tile(of_lane);
+  }
+
+ private:
+  static constexpr float kEmpty = kFromProbs ? 0.0F : -INFINITY;
+
+  __device__ __forceinline__ static float largest_of(const float (&x)[kLaneValues]) {
+    return max_or_nan(max_or_nan(max_or_nan(x[0], x[1]), max_or_nan(x[2], x[3])),
+                      max_or_nan(max_or_nan(x[4], x[5]), max_or_nan(x[6], x[7])));
+  }
+
+  /// Of all of the lane's values, banned ones too; in pairs where they lie in pairs.
+  template <TileAccess kAccess>
+  __device__ __forceinline__ static float largest_of_lane(const RawTile& raw,
+                                                          const float (&x)[kLaneValues]) {
+    if constexpr (kType == DType::float32 || kAccess == TileAccess::values) {
+      return largest_of(x);
+    } else if constexpr (kType == DType::bfloat16) {
+      const auto pair = [&raw](int i) {
+        return *reinterpret_cast<const __nv_bfloat162*>(&raw.words[i]);
+      };
+      const float2 both = __bfloat1622float2(
+          __hmax2_nan(__hmax2_nan(pair(0), pair(1)), __hmax2_nan(pair(2), pair(3))));
+      return max_or_nan(both.x, both.y);
+    } else {
+      const auto pair = [&raw](int i) { return *reinterpret_cast<const __half2*>(&raw.words[i]); };
+      const float2 both =
+          __half22float2(__hmax2_nan(__hmax2_nan(pair(0), pair(1)), __hmax2_nan(pair(2), pair(3))));
+      return max_or_nan(both.x, both.y);
+    }
+  }
+
+  __device__ __forceinline__ static bool has_fault(const float (&x)[kLaneValues], float lane_max) {
+    bool fault = !(lane_max < INFINITY);
+    if constexpr (kFromProbs) {
+#pragma unroll
+      for (const float value : x) fault |= value < 0.0F;
+    }
+    return fault;
+  }
+
+  template <TileAccess kAccess>
+  __device__ __forceinline__ static void ban(const RawTile& raw, float (&x)[kLaneValues]) {
+    const std::uint32_t bits = TileRow<kType>::template allowed_bits<kAccess>(raw);
+#pragma unroll
+    for (int i = 0; i < kLaneValues; ++i) x[i] = ((bits >> i) & 1U) != 0 ? x[i] : kEmpty;
+  }
+
+  __device__ static std::int32_t fault_key(const float (&x)[kLaneValues]) {
+    std::int32_t key = kEmptyTileKey;
+#pragma unroll
+    for (const float value : x) {
+      if (value != value) key = ::max(key, kNanKey);
+      if (value == INFINITY) key = ::max(key, kInfiniteKey);
+      if (kFromProbs && value < 0.0F) key = ::max(key, kNegativeKey);
+    }
+    return key;
+  }
+
+  /// In a loop that is not unrolled: values move to the front one by one.
+  __device__ __noinline__ static std::uint64_t slow_sum_of(float x0, float x1, float x2, float x3,
+                                                           float x4, float x5, float x6, float x7,
+                                                           TileWeights<kFromProbs> weights) {
+    std::uint64_t sum = 0;
+#pragma unroll 1
+    for (int i = 0; i < kLaneValues; ++i) {
+      sum += weights.weigh_slowly(x0);
+      x0 = x1, x1 = x2, x2 = x3, x3 = x4, x4 = x5, x5 = x6, x6 = x7;
+    }
+    return sum;
+  }
+  __device__ __forceinline__ static std::uint64_t slow_sum(const float (&x)[kLaneValues],
+                                                           TileWeights<kFromProbs> weights) {
+    return slow_sum_of(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], weights);
+  }
+};
+
+}  // namespace fairdraw::cuda

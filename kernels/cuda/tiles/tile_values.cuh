@@ -1,0 +1,379 @@
+// A row as tiles of 256 ids: how a warp reads one, wherever the row lies.
+//
+// Contract. Any dtype, stride and byte address; tiles are by token id, so that the address plays no
+// part in what a tile holds. A warp reads a tile, each lane kLaneValues of it. Ids beyond the row
+// come as what weighs nothing (-inf; of probabilities 0), and nothing beyond the row is read.
+//
+// Algorithm and cost. By vectors where the row is aligned to 16 bytes and a whole number of
+// vectors: 2 copies a lane of float32, 1 of 16-bit types, into a ring in shared memory that holds
+// the warp's next tiles (TileRing), so that what is in flight takes no registers. A thread copies
+// what it reads itself, and no barrier is needed. By values otherwise: the 32 lanes side by side, 8
+// loads a lane into registers, two tiles at a time. A row that is not even aligned to its values is
+// read byte by byte. Bits of `allowed` are one word a lane, that goes where it is needed by
+// shuffles.
+#pragma once
+
+#include <cstdint>
+
+#include "common/minus_infinity.h"
+#include "common/tile_weights.h"
+#include "cuda/device/read_value.cuh"
+#include "cuda/device/warp_sums.cuh"
+#include "fairdraw/types.h"
+
+namespace fairdraw::cuda {
+
+/// Values of a tile that each lane has.
+inline constexpr int kLaneValues = kTileSize / kWarp;
+/// Words of a tile's bits.
+inline constexpr int kTileWords = kTileSize / 32;
+
+/// A tile's values in registers, as they lie in memory.
+struct RawTile {
+  std::uint32_t words[kLaneValues];  ///< 16-bit values by vectors: two in each of the first half
+  std::uint32_t allowed;             ///< word (lane % 8) of the tile's bits, where there are any
+};
+
+/// Which ids of a tile a lane has.
+enum class TileAccess {
+  vectors,  ///< of each half of a tile (16-bit types: of the tile) neighbours, 16 bytes of them
+  values,   ///< i-th value: id 32 i + lane
+};
+
+template <DType kType>
+class TileRow {
+ public:
+  __device__ TileRow(const RowsView& rows, const BitRows<const std::uint32_t>& allowed,
+                     std::int64_t number, bool from_probs)
+      : values_(RowValues::of(rows, number)),
+        allowed_(allowed.given() ? allowed.data + number * allowed.row_stride : nullptr),
+        vocab_(static_cast<int>(rows.vocab)),
+        empty_bits_(from_probs ? 0 : minus_infinity_bits(kType)) {}
+
+  __device__ int vocab() const { return vocab_; }
+  __device__ int tiles() const { return (vocab_ + kTileSize - 1) / kTileSize; }
+  __device__ bool is_masked() const { return allowed_ != nullptr; }
+  __device__ bool has_vectors() const {
+    return is_aligned(values_.bytes, kVectorBytes) && vocab_ % kPerVector == 0;
+  }
+  /// Reads a tile by values.
+  __device__ __forceinline__ void load(int tile, RawTile& raw) const {
+    load_values(tile, raw);
+    if (allowed_ == nullptr) return;
+    const int word = word_of(tile);
+    raw.allowed = word < words() ? __ldg(allowed_ + word) : 0;
+  }
+
+  /// Word of the bits that this lane reads of a tile; whether it is there is the caller's to see.
+  __device__ static int word_of(int tile) { return tile * kTileWords + lane() % kTileWords; }
+  __device__ int words() const { return (vocab_ + 31) / 32; }
+  __device__ const std::uint32_t* allowed() const { return allowed_; }
+
+  static constexpr int kPerVector = kType == DType::float32 ? 4 : 8;
+  static constexpr int kVectors = kLaneValues / kPerVector;  // of a lane
+
+  /// First id of a lane's vector.
+  __device__ static int token_of(int tile, int vector) {
+    return tile * kTileSize + (vector * kWarp + lane()) * kPerVector;
+  }
+  /// Of a row that has vectors.
+  __device__ const uint4* vector_at(int token) const {
+    return reinterpret_cast<const uint4*>(values_.bytes) + token / kPerVector;
+  }
+  __device__ std::uint32_t empty_word() const {
+    return kType == DType::float32 ? empty_bits_ : empty_bits_ | (empty_bits_ << 16);
+  }
+
+  /// A tile's values in id order, kLaneValues neighbours a lane; what is banned or beyond the row
+  /// is empty.
+  __device__ __forceinline__ void read_in_order(int tile, float (&x)[kLaneValues]) const {
+    const int first = tile * kTileSize + lane() * kLaneValues;
+    std::uint32_t bits = 0xffU;
+    if (allowed_ != nullptr && first < vocab_) bits = __ldg(allowed_ + first / 32) >> (first % 32);
+    std::uint32_t raw[kLaneValues];
+#pragma unroll
+    for (int i = 0; i < kLaneValues; ++i) raw[i] = bits_at(first + i);
+#pragma unroll
+    for (int i = 0; i < kLaneValues; ++i) {
+      x[i] = float_of(((bits >> i) & 1U) != 0 ? raw[i] : empty_bits_, kType);
+    }
+  }
+
+  /// The values as float32.
+  template <TileAccess kAccess>
+  __device__ __forceinline__ static void convert(const RawTile& raw, float (&x)[kLaneValues]) {
+#pragma unroll
+    for (int i = 0; i < kLaneValues; ++i) {
+      if constexpr (kType == DType::float32) {
+        x[i] = __uint_as_float(raw.words[i]);
+      } else if constexpr (kAccess == TileAccess::values) {
+        x[i] = float_of(raw.words[i], kType);
+      } else if constexpr (kType == DType::bfloat16) {
+        const std::uint32_t word = raw.words[i / 2];
+        x[i] = __uint_as_float(i % 2 == 0 ? word << 16 : word & 0xffff0000U);
+      } else {
+        x[i] = float_of((raw.words[i / 2] >> (16 * (i % 2))) & 0xffffU, kType);
+      }
+    }
+  }
+
+  /// Bit i: whether this lane's i-th value is allowed. Of a row with bits; for the whole warp.
+  template <TileAccess kAccess>
+  __device__ __forceinline__ static std::uint32_t allowed_bits(const RawTile& raw) {
+    if constexpr (kAccess == TileAccess::values) {
+      std::uint32_t bits = 0;
+#pragma unroll
+      for (int i = 0; i < kLaneValues; ++i) {
+        const std::uint32_t word = __shfl_sync(kAllLanes, raw.allowed, i);
+        bits |= ((word >> lane()) & 1U) << i;
+      }
+      return bits;
+    } else if constexpr (kType == DType::float32) {
+      const int shift = 4 * lane() % 32;
+      const std::uint32_t first = __shfl_sync(kAllLanes, raw.allowed, lane() / 8);
+      const std::uint32_t second = __shfl_sync(kAllLanes, raw.allowed, lane() / 8 + 4);
+      return ((first >> shift) & 0xfU) | (((second >> shift) & 0xfU) << 4);
+    } else {
+      const std::uint32_t word = __shfl_sync(kAllLanes, raw.allowed, lane() / 4);
+      return (word >> (8 * (lane() % 4))) & 0xffU;
+    }
+  }
+
+ private:
+  static constexpr int kVectorBytes = 16;
+  __device__ static int lane() { return static_cast<int>(threadIdx.x) % kWarp; }
+
+  /// The bits of one value.
+  __device__ __forceinline__ std::uint32_t bits_at(int token) const {
+    if (!values_.aligned) return bits_by_bytes(values_, token, vocab_, empty_bits_);
+    if (token >= vocab_) return empty_bits_;
+    if constexpr (kType == DType::float32) {
+      return __ldg(reinterpret_cast<const std::uint32_t*>(values_.bytes) + token);
+    } else {
+      return __ldg(reinterpret_cast<const std::uint16_t*>(values_.bytes) + token);
+    }
+  }
+
+  __device__ __forceinline__ void load_values(int tile, RawTile& raw) const {
+#pragma unroll
+    for (int i = 0; i < kLaneValues; ++i) {
+      raw.words[i] = bits_at(tile * kTileSize + kWarp * i + lane());
+    }
+  }
+
+  /// Arguments by value: `values` stays in registers.
+  __device__ __noinline__ static std::uint32_t bits_by_bytes(RowValues values, int token, int vocab,
+                                                             std::uint32_t empty_bits) {
+    return token < vocab ? values.bits(token) : empty_bits;
+  }
+
+  RowValues values_;
+  const std::uint32_t* allowed_;  ///< null: all are
+  int vocab_;
+  std::uint32_t empty_bits_;
+};
+
+/// The next tiles of each warp, in shared memory.
+template <DType kType>
+class TileRing {
+ public:
+  using Row = TileRow<kType>;
+
+  /// Most tiles of a warp in flight: 4 KB.
+  static constexpr int kStages = kType == DType::float32 ? 4 : 8;
+  static constexpr int kLaneBytes = kStages * (Row::kVectors * 16 + 4);
+
+  /// `memory`: kLaneBytes a thread, aligned to 16 bytes.
+  __device__ explicit TileRing(unsigned char* memory)
+      : vectors_(reinterpret_cast<uint4*>(memory) + threadIdx.x),
+        words_(reinterpret_cast<std::uint32_t*>(
+                   memory + static_cast<std::size_t>(kStages * Row::kVectors * 16) * blockDim.x) +
+               threadIdx.x) {}
+
+  /// Begins to copy a tile, unless it is beyond the row; one group of copies in any case.
+  __device__ __forceinline__ void start(const Row& row, int stage, int tile) const {
+    if (tile < row.tiles()) {
+#pragma unroll
+      for (int v = 0; v < Row::kVectors; ++v) {
+        const int token = Row::token_of(tile, v);
+        if (token < row.vocab()) {
+          asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address(slot(stage, v))),
+                       "l"(row.vector_at(token))
+                       : "memory");
+        }
+      }
+      if (row.is_masked() && Row::word_of(tile) < row.words()) {
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(address(word(stage))),
+                     "l"(row.allowed() + Row::word_of(tile))
+                     : "memory");
+      }
+    }
+    asm volatile("cp.async.commit_group;" ::: "memory");
+  }
+
+  /// Waits for all but the last kStages - 1 groups.
+  __device__ __forceinline__ static void await_oldest() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(kStages - 1) : "memory");
+  }
+
+  /// A tile that has arrived.
+  __device__ __forceinline__ void read(const Row& row, int stage, int tile, RawTile& raw) const {
+#pragma unroll
+    for (int v = 0; v < Row::kVectors; ++v) {
+      uint4 vector = *slot(stage, v);
+      if ((tile + 1) * kTileSize > row.vocab() && Row::token_of(tile, v) >= row.vocab()) {
+        vector = make_uint4(row.empty_word(), row.empty_word(), row.empty_word(), row.empty_word());
+      }
+      raw.words[4 * v] = vector.x;
+      raw.words[4 * v + 1] = vector.y;
+      raw.words[4 * v + 2] = vector.z;
+      raw.words[4 * v + 3] = vector.w;
+    }
+    if (row.is_masked()) raw.allowed = Row::word_of(tile) < row.words() ? *word(stage) : 0;
+  }
+
+ private:
+  __device__ uint4* slot(int stage, int vector) const {
+    return vectors_ + (stage * Row::kVectors + vector) * static_cast<int>(blockDim.x);
+  }
+  __device__ std::uint32_t* word(int stage) const {
+    return words_ + stage * static_cast<int>(blockDim.x);
+  }
+  __device__ static unsigned address(const void* shared) {
+    return static_cast<unsigned>(__cvta_generic_to_shared(shared));
+  }
+
+  uint4* vectors_;        ///< this thread's first slot
+  std::uint32_t* words_;  ///< and its first word
+};
+
+/// Which tiles of a row a warp visits: first, first + step, ... below end.
+struct TileSteps {
+  int first, end, step;
+
+  __device__ int count() const { return first < end ? (end - first + step - 1) / step : 0; }
+  __device__ int at(int number) const { return first + number * step; }
+};
+
+/// Every tile of the steps.
+struct AllTiles {
+  __device__ bool operator()(int) const { return true; }
+};
+
+/// Reads those of a warp's tiles that are wanted(tile), of a row that has vectors: calls prepare()
+/// once, when the first ones are on their way, and visit(tile, raw) for each. By a whole warp, all
+/// lanes with the same numbers.
+template <DType kType, class Wanted, class Prepare, class Visit>
+__device__ __forceinline__ void visit_by_vectors(const TileRow<kType>& row, TileRing<kType> ring,
+                                                 const TileSteps& steps, const Wanted& wanted,
+                                                 const Prepare& prepare, const Visit& visit) {
+  const auto from = [&](int tile) {
+    while (tile < steps.end && !wanted(tile)) tile += steps.step;
+    return tile;
+  };
+  constexpr int kStages = TileRing<kType>::kStages;
+  int next = from(steps.first);
+  int tile = next;
+#pragma unroll 1
+  for (int stage = 0; stage < kStages; ++stage) {
+    ring.start(row, stage, next);
+    next = from(next + steps.step);
+  }
+  prepare();
+  int stage = 0;
+#pragma unroll 1
+  for (; tile < steps.end; tile = from(tile + steps.step)) {
+    TileRing<kType>::await_oldest();
+    RawTile raw;
+    ring.read(row, stage, tile, raw);
+    ring.start(row, stage, next);
+    next = from(next + steps.step);
+    stage = stage + 1 < kStages ? stage + 1 : 0;
+    visit(tile, raw);
+  }
+}
+
+/// The same of any row, by values.
+template <DType kType, class Wanted, class Prepare, class Visit>
+__device__ __forceinline__ void visit_by_values(const TileRow<kType>& row, const TileSteps& steps,
+                                                const Wanted& wanted, const Prepare& prepare,
+                                                const Visit& visit) {
+  constexpr int kInFlight = 2;
+  bool prepared = false;
+#pragma unroll 1
+  for (int first = steps.first;; first += kInFlight * steps.step) {
+    RawTile raw[kInFlight];
+    bool reads[kInFlight];
+#pragma unroll
+    for (int i = 0; i < kInFlight; ++i) {
+      const int tile = first + i * steps.step;
+      reads[i] = tile < steps.end && wanted(tile);
+      if (reads[i]) row.load(tile, raw[i]);
+    }
+    if (!prepared) prepare();
+    prepared = true;
+#pragma unroll
+    for (int i = 0; i < kInFlight; ++i) {
+      if (reads[i]) visit(first + i * steps.step, raw[i]);
+    }
+    if (first + kInFlight * steps.step >= steps.end) return;
+  }
+}
+
+/// A second visit, after one of all of the same steps: the last kStages tiles are in the ring
+/// still.
+template <DType kType, class Wanted, class Visit>
+__device__ __forceinline__ void revisit_by_vectors(const TileRow<kType>& row,
+                                                   const TileRing<kType>& ring,
+                                                   const TileSteps& steps, const Wanted& wanted,
+                                                   const Visit& visit) {
+  constexpr int kStages = TileRing<kType>::kStages;
+  const int count = steps.count();
+  const int in_memory = count > kStages ? count - kStages : 0;
+#pragma unroll 1
+  for (int number = in_memory; number < count; ++number) {
+    const int tile = steps.at(number);
+    if (!wanted(tile)) continue;
+    RawTile raw;
+    ring.read(row, number % kStages, tile, raw);
+    visit(tile, raw);
+  }
+  if (in_memory == 0) return;
+  visit_by_vectors(row, ring, {steps.first, steps.at(in_memory), steps.step}, wanted, [] {}, visit);
+}
+
+/// Visits of any row, by vectors where it has them: visit.operator()<kAccess>(tile, raw).
+template <DType kType, class Prepare, class Visit>
+__device__ __forceinline__ void visit_tiles(const TileRow<kType>& row, const TileRing<kType>& ring,
+                                            const TileSteps& steps, const Prepare& prepare,
+                                            const Visit& visit) {
+  if (row.has_vectors()) {
+    visit_by_vectors(row, ring, steps, AllTiles{}, prepare, [&](int tile, const RawTile& raw) {
+      visit.template operator()<TileAccess::vectors>(tile, raw);
+    });
+  } else {
+    visit_by_values(row, steps, AllTiles{}, prepare, [&](int tile, const RawTile& raw) {
+      visit.template operator()<TileAccess::values>(tile, raw);
+    });
+  }
+}
+
+/// After visit_tiles by the same warp, those tiles again that are wanted(tile).
+template <DType kType, class Wanted, class Visit>
+__device__ __forceinline__ void revisit_tiles(const TileRow<kType>& row,
+                                              const TileRing<kType>& ring, const TileSteps& steps,
+                                              const Wanted& wanted, const Visit& visit) {
+  if (row.has_vectors()) {
+    revisit_by_vectors(row, ring, steps, wanted, [&](int tile, const RawTile& raw) {
+      visit.template operator()<TileAccess::vectors>(tile, raw);
+    });
+  } else {
+    visit_by_values(
+        row, steps, wanted, [] {},
+        [&](int tile, const RawTile& raw) {
+          visit.template operator()<TileAccess::values>(tile, raw);
+        });
+  }
+}
+
+}  // namespace fairdraw::cuda
