@@ -1,0 +1,47 @@
+// The rows of known_answers/tile_answers.json, for every test that holds something against them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "reference/tile_model.h"
+
+namespace fairdraw::reference {
+
+/// A row and its answers; make_tile_answers.py says what they are.
+struct TileAnswer {
+  std::string name;
+  bool from_probs = false;
+  std::vector<float> values;
+  std::vector<std::uint32_t> allowed;  ///< packed bits; empty: all
+  RowParameters parameters;
+  TieRule tie_rule = TieRule::keep_all;
+  FilterOrder filter_order = FilterOrder::top_k_first;
+  bool top_k_1_keeps_ties = false;
+
+  std::vector<std::optional<float>> maxima;    ///< [tiles] nothing where no token is allowed
+  std::vector<std::optional<double>> octaves;  ///< [tiles]
+  std::vector<std::uint64_t> sums;             ///< [tiles]
+  double octave = 0;
+  RowWeight total_unfiltered = 0, total = 0;
+  std::int32_t greedy_token = -1;
+  std::int32_t support_size = 0;
+  std::vector<std::pair<std::uint64_t, std::int32_t>> draws;  ///< word, token
+  std::vector<std::pair<std::int32_t, float>> probabilities;  ///< token, probability
+  std::vector<RowWeight> weights;  ///< [vocab] of rows of at most 16 tokens, else empty
+  std::vector<std::int32_t> kept;  ///< of the same rows
+
+  bool is_allowed(std::size_t id) const {
+    return allowed.empty() || ((allowed[id / 32] >> (id % 32)) & 1U) != 0;
+  }
+};
+
+const std::vector<TileAnswer>& tile_answers();
+
+/// Decimal, for messages.
+std::string to_string(RowWeight weight);
+
+}  // namespace fairdraw::reference

@@ -1,0 +1,71 @@
+// The model of tiles against answers worked out in fractions (known_answers/tile_answers.json):
+// tiles, weights, masks, totals, draws, probabilities. Cannot see: an error that needs more than
+// four tiles; tile_model_test has rows of more, and tile_bound_test whole vocabularies.
+#include "reference/tests/tile_answers.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace fairdraw::reference {
+namespace {
+
+TileRow model_of(const TileAnswer& answer) {
+  if (answer.from_probs) {
+    return tile_model_from_probs(answer.values, answer.parameters, answer.filter_order,
+                                 answer.top_k_1_keeps_ties);
+  }
+  return tile_model(answer.values, answer.allowed, answer.parameters, answer.tie_rule,
+                    answer.filter_order);
+}
+
+void expect_tiles(const TileRow& row, const TileAnswer& answer) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  ASSERT_EQ(row.tiles.size(), answer.sums.size());
+  for (std::size_t t = 0; t < row.tiles.size(); ++t) {
+    EXPECT_EQ(row.tiles[t].key, key_of(answer.maxima[t].value_or(-kInfinity))) << t;
+    EXPECT_EQ(row.tiles[t].sum, answer.sums[t]) << t;
+    EXPECT_EQ(row.tiles[t].octave,
+              answer.octaves[t].value_or(-std::numeric_limits<double>::infinity()))
+        << t;
+  }
+  EXPECT_EQ(row.octave, answer.octave);
+}
+
+void expect_weights(const TileRow& row, const TileAnswer& answer) {
+  EXPECT_EQ(to_string(row.total_unfiltered), to_string(answer.total_unfiltered));
+  EXPECT_EQ(to_string(row.total), to_string(answer.total));
+  EXPECT_EQ(row.greedy_token, answer.greedy_token);
+  EXPECT_EQ(row.support_size, answer.support_size);
+  for (std::size_t id = 0; id < answer.weights.size(); ++id) {
+    EXPECT_EQ(to_string(row.weight[id]), to_string(answer.weights[id])) << id;
+  }
+  if (answer.kept.empty()) return;
+  std::vector<std::int32_t> kept;
+  for (std::size_t id = 0; id < row.mask.size(); ++id) {
+    if (row.mask[id] != 0) kept.push_back(static_cast<std::int32_t>(id));
+  }
+  EXPECT_EQ(kept, answer.kept);
+}
+
+TEST(TileAnswers, OfEveryRow) {
+  int logit_rows = 0;
+  int prob_rows = 0;
+  for (const TileAnswer& answer : tile_answers()) {
+    SCOPED_TRACE(answer.name);
+    ++(answer.from_probs ? prob_rows : logit_rows);
+    const TileRow row = model_of(answer);
+    ASSERT_EQ(row.status, RowStatus::ok);
+    expect_tiles(row, answer);
+    expect_weights(row, answer);
+    for (const auto& [word, token] : answer.draws) EXPECT_EQ(row.token_for(word), token) << word;
+    for (const auto& [token, probability] : answer.probabilities) {
+      EXPECT_EQ(row.probability(token), probability) << token;
+    }
+  }
+  EXPECT_GE(logit_rows, 80);
+  EXPECT_GE(prob_rows, 35);
+}
+
+}  // namespace
+}  // namespace fairdraw::reference

@@ -1,0 +1,338 @@
+// Every token is weighed by itself: first its tile's octave is found, then the row's, then its
+// weight. A row is ranked once (largest first, lowest id among equals). Every filter of the
+// specification is a threshold on the value, so each keeps a prefix of that ranking, and their
+// intersection is the shortest prefix. Nothing here is clever, and nothing is shared with the
+// kernels.
+#include "reference/tile_model.h"
+
+#include <algorithm>
+#include <bit>
+#include <boost/multiprecision/cpp_int.hpp>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+namespace fairdraw::reference {
+namespace {
+
+using boost::multiprecision::uint256_t;
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr double kNoOctave = -std::numeric_limits<double>::infinity();
+constexpr int kSignificandBits = 23;
+constexpr int kBitsInTile = 32;  // by which a weight in a tile is finer than a significand
+constexpr int kBitsInRow = 48;   // by which a weight in a row is finer than one in the first tile
+
+struct Ranked {
+  float value;
+  std::int32_t id;
+};
+
+bool is_allowed(std::span<const std::uint32_t> allowed, std::size_t id) {
+  return allowed.empty() || ((allowed[id / 32] >> (id % 32)) & 1U) != 0;
+}
+
+void check_sizes(std::size_t vocab, std::span<const std::uint32_t> allowed) {
+  if (vocab > static_cast<std::size_t>(kMaxVocab)) {
+    throw std::invalid_argument("vocab is above 2^20");
+  }
+  if (!allowed.empty() && allowed.size() < (vocab + 31) / 32) {
+    throw std::invalid_argument("allowed has less than ceil(vocab / 32) words");
+  }
+}
+
+// Every test is written so that NaN fails it.
+bool in_unit_interval(float value) { return value >= 0 && value <= 1; }
+
+RowStatus check_parameters(const RowParameters& parameters) {
+  const float temperature = parameters.temperature;
+  if (!(temperature == 0 || (temperature >= 0x1p-126F && temperature <= 0x1p64F))) {
+    return RowStatus::invalid_temperature;
+  }
+  if (parameters.top_k < -1) return RowStatus::invalid_top_k;
+  if (!in_unit_interval(parameters.top_p)) return RowStatus::invalid_top_p;
+  if (!in_unit_interval(parameters.min_p)) return RowStatus::invalid_min_p;
+  return RowStatus::ok;
+}
+
+RowStatus check_values(std::span<const float> values) {
+  if (std::ranges::any_of(values, [](float x) { return std::isnan(x); })) {
+    return RowStatus::nan_input;
+  }
+  if (std::ranges::any_of(values, [](float x) { return x == kInfinity; })) {
+    return RowStatus::infinite_input;
+  }
+  return RowStatus::ok;
+}
+
+TileRow failed_row(std::size_t vocab, RowStatus status) {
+  TileRow row;
+  row.status = status;
+  row.octave = kNoOctave;
+  row.tiles.assign((vocab + kIdsOfATile - 1) / kIdsOfATile,
+                   {.key = key_of(-kInfinity), .sum = 0, .octave = kNoOctave});
+  row.mask.assign(vocab, 0);
+  row.weight.assign(vocab, 0);
+  return row;
+}
+
+// Weights of the allowed tokens, in any order, and the tiles that they lie in. `octaves_of` says
+// what a value is worth.
+template <typename OctavesOf>
+void weigh(TileRow& row, std::span<const Ranked> tokens, OctavesOf octaves_of) {
+  for (const Ranked& token : tokens) {
+    TileOfRow& tile = row.tiles[static_cast<std::size_t>(token.id) / kIdsOfATile];
+    tile.key = std::max(tile.key, key_of(token.value));
+    tile.octave = std::max(tile.octave, octaves_of(token.value).whole);
+    row.octave = std::max(row.octave, tile.octave);
+  }
+  for (const Ranked& token : tokens) {
+    const auto id = static_cast<std::size_t>(token.id);
+    TileOfRow& tile = row.tiles[id / kIdsOfATile];
+    const std::uint64_t weight = weight_in_tile(octaves_of(token.value), tile.octave);
+    tile.sum += weight;
+    row.weight[id] = weight_in_row(weight, tile.octave, row.octave);
+    row.total_unfiltered += row.weight[id];
+  }
+}
+
+// Comparison of floats, so that -0 and +0 tie.
+void rank(std::vector<Ranked>& tokens) {
+  std::stable_sort(tokens.begin(), tokens.end(),
+                   [](const Ranked& a, const Ranked& b) { return a.value > b.value; });
+}
+
+// Number of ranked tokens that top_k keeps.
+std::size_t top_k_prefix(std::span<const Ranked> ranked, std::int32_t top_k, std::size_t vocab,
+                         TieRule tie_rule) {
+  const bool off = top_k <= 0 || static_cast<std::size_t>(top_k) >= vocab;
+  if (off || static_cast<std::size_t>(top_k) >= ranked.size()) return ranked.size();
+  std::size_t kept = static_cast<std::size_t>(top_k);
+  if (tie_rule == TieRule::lowest_id) return kept;
+  const float cut = ranked[kept - 1].value;
+  while (kept < ranked.size() && ranked[kept].value == cut) ++kept;
+  return kept;
+}
+
+// max(1, ceil(top_p * total)), top_p in (0, 1) taken exactly: an integer below 2^24 times 2^-s.
+RowWeight top_p_threshold(float top_p, RowWeight total) {
+  int exponent = 0;
+  const float significand = std::frexp(top_p, &exponent);  // [1/2, 1)
+  const uint256_t product =
+      uint256_t(static_cast<std::uint32_t>(std::ldexp(significand, 24))) * uint256_t(total);
+  const int shift = 24 - exponent;  // 24 ... 172; the product is below 2^148
+  const uint256_t whole = product >> shift;
+  const uint256_t threshold = (whole << shift) == product ? whole : whole + 1;
+  return static_cast<RowWeight>(threshold == 0 ? uint256_t(1) : threshold);
+}
+
+// Number of the ranked tokens whose weight strictly above (of strictly larger values) is below
+// the threshold. `base`: what top_p is measured on.
+std::size_t top_p_prefix(std::span<const Ranked> base, std::span<const RowWeight> weight,
+                         float top_p) {
+  if (top_p >= 1) return base.size();
+  RowWeight total = 0;
+  for (const Ranked& token : base) total += weight[static_cast<std::size_t>(token.id)];
+  const RowWeight threshold = top_p_threshold(top_p, total);
+  RowWeight above = 0;
+  std::size_t kept = 0;
+  while (kept < base.size() && above < threshold) {
+    const float value = base[kept].value;
+    for (; kept < base.size() && base[kept].value == value; ++kept) {
+      above += weight[static_cast<std::size_t>(base[kept].id)];
+    }
+  }
+  return kept;
+}
+
+// top_k and top_p over the survivors of min_p, which are the first `survivors` of the ranking.
+std::size_t filtered_prefix(std::span<const Ranked> ranked, std::size_t survivors,
+                            std::span<const RowWeight> weight, const RowParameters& parameters,
+                            TieRule tie_rule, FilterOrder filter_order) {
+  const auto base = ranked.first(survivors);
+  const std::size_t of_top_k = top_k_prefix(base, parameters.top_k, weight.size(), tie_rule);
+  const auto top_p_base = filter_order == FilterOrder::joint ? base : base.first(of_top_k);
+  return std::min(of_top_k, top_p_prefix(top_p_base, weight, parameters.top_p));
+}
+
+void keep(TileRow& row, std::span<const Ranked> kept) {
+  for (const Ranked& token : kept) {
+    const auto id = static_cast<std::size_t>(token.id);
+    row.mask[id] = 1;
+    row.total += row.weight[id];
+  }
+  row.support_size = static_cast<std::int32_t>(kept.size());
+}
+
+void keep_greedy(TileRow& row, std::span<const Ranked> ranked) {
+  row.greedy_token = ranked.front().id;
+  keep(row, ranked.first(1));
+}
+
+}  // namespace
+
+float octaves_per_logit(float temperature) {
+  return static_cast<float>(0x1.71547652b82fep0 / static_cast<double>(temperature));
+}
+
+std::uint32_t octave_significand(float r) {
+  float p = 0x1.5bda58p-10F;
+  p = std::fma(p, r, 0x1.3ce8aep-7F);
+  p = std::fma(p, r, 0x1.c6b6d8p-5F);
+  p = std::fma(p, r, 0x1.ebf9c2p-3F);
+  p = std::fma(p, r, 0x1.62e42ap-1F);
+  // One half more than 2^r: in [1, 2), so a multiple of 2^-23.
+  const float raised = std::fma(p, r, 1.5F);
+  return static_cast<std::uint32_t>(
+      std::ldexp(static_cast<double>(raised) - 0.5, kSignificandBits));
+}
+
+TokenOctaves octaves_of_logit(float logit, float scale) {
+  // Exact: 24 bits times 24 bits, and far from the ends of double's range.
+  const double octaves = static_cast<double>(logit) * static_cast<double>(scale);
+  const double whole = std::nearbyint(octaves);
+  return {whole, octave_significand(static_cast<float>(octaves - whole))};
+}
+
+TokenOctaves octaves_of_prob(float probability) {
+  // Subnormals share the exponent of the least normal numbers, and have less than 24 bits.
+  const int whole = std::max(std::ilogb(probability), -126);
+  return {static_cast<double>(whole),
+          static_cast<std::uint32_t>(
+              std::ldexp(static_cast<double>(probability), kSignificandBits - whole))};
+}
+
+std::uint64_t weight_in_tile(const TokenOctaves& token, double tile_octave) {
+  const double below = tile_octave - token.whole;
+  if (below >= 64) return 0;
+  const int shift = kBitsInTile - static_cast<int>(below);
+  const std::uint64_t significand = token.significand;
+  return shift >= 0 ? significand << shift : significand >> -shift;
+}
+
+RowWeight weight_in_row(std::uint64_t weight, double tile_octave, double row_octave) {
+  const double gap = row_octave - tile_octave;
+  if (gap > kBitsInRow) return 0;
+  return static_cast<RowWeight>(weight) << (kBitsInRow - static_cast<int>(gap));
+}
+
+std::int32_t key_of(float value) {
+  // Bit patterns of positive floats are in order; the sign's bit leads.
+  const auto magnitude = static_cast<std::int32_t>(std::bit_cast<std::uint32_t>(std::fabs(value)));
+  return value < 0 ? -magnitude : magnitude;
+}
+
+double to_nearest_double(RowWeight weight) {
+  // Half of an even number of units more or less is a tie; what is below the 54th bit decides it.
+  int shift = 0;
+  while ((weight >> shift) >= (RowWeight{1} << 53)) ++shift;
+  auto significand = static_cast<std::uint64_t>(weight >> shift);
+  const RowWeight rest = weight - (static_cast<RowWeight>(significand) << shift);
+  const RowWeight half = shift > 0 ? RowWeight{1} << (shift - 1) : 1;
+  const bool is_odd = (significand & 1U) != 0;
+  if (rest > half || (rest == half && is_odd)) ++significand;
+  return std::ldexp(static_cast<double>(significand), shift);
+}
+
+TileRow tile_model(std::span<const float> logits, std::span<const std::uint32_t> allowed,
+                   const RowParameters& parameters, TieRule tie_rule, FilterOrder filter_order) {
+  check_sizes(logits.size(), allowed);
+  RowStatus status = check_parameters(parameters);
+  if (status == RowStatus::ok) status = check_values(logits);
+  TileRow row = failed_row(logits.size(), status);
+  if (status != RowStatus::ok) return row;
+
+  std::vector<Ranked> ranked;
+  for (std::size_t id = 0; id < logits.size(); ++id) {
+    if (is_allowed(allowed, id) && logits[id] != -kInfinity) {
+      ranked.push_back({logits[id], static_cast<std::int32_t>(id)});
+    }
+  }
+  if (ranked.empty()) {
+    row.status = RowStatus::no_allowed_token;
+    return row;
+  }
+  rank(ranked);
+
+  // Temperature 0 reports probabilities at temperature 1.
+  const float scale = octaves_per_logit(parameters.temperature == 0 ? 1 : parameters.temperature);
+  weigh(row, ranked, [scale](float logit) { return octaves_of_logit(logit, scale); });
+  if (parameters.temperature == 0 || parameters.top_k == 1 || parameters.top_p == 0) {
+    keep_greedy(row, ranked);
+    return row;
+  }
+
+  // min_p looks at the distance to the maximum, by float32. It does not grow along the ranking.
+  const float threshold = parameters.min_p == 0 ? -kInfinity : min_p_threshold(parameters.min_p);
+  const auto survives = [&](const Ranked& token) {
+    const float distance = token.value - ranked.front().value;
+    return distance * scale >= threshold;
+  };
+  const auto survivors = static_cast<std::size_t>(std::ranges::count_if(ranked, survives));
+  keep(row, std::span(ranked).first(filtered_prefix(ranked, survivors, row.weight, parameters,
+                                                    tie_rule, filter_order)));
+  return row;
+}
+
+TileRow tile_model_from_probs(std::span<const float> probs, const RowParameters& parameters,
+                              FilterOrder filter_order, bool top_k_1_keeps_ties) {
+  check_sizes(probs.size(), {});
+  RowParameters checked = parameters;
+  checked.temperature = 1;  // not used, so not checked
+  RowStatus status = check_parameters(checked);
+  if (status == RowStatus::ok) status = check_values(probs);
+  if (status == RowStatus::ok && std::ranges::any_of(probs, [](float p) { return p < 0; })) {
+    status = RowStatus::negative_probability;
+  }
+  TileRow row = failed_row(probs.size(), status);
+  if (status != RowStatus::ok) return row;
+
+  std::vector<Ranked> ranked;
+  for (std::size_t id = 0; id < probs.size(); ++id) {
+    if (probs[id] > 0) ranked.push_back({probs[id], static_cast<std::int32_t>(id)});
+  }
+  if (ranked.empty()) {
+    row.status = RowStatus::no_allowed_token;
+    return row;
+  }
+  rank(ranked);
+  weigh(row, ranked, octaves_of_prob);
+  if ((parameters.top_k == 1 && !top_k_1_keeps_ties) || parameters.top_p == 0) {
+    keep_greedy(row, ranked);
+    return row;
+  }
+
+  // A product of two float32 values is exact in float64.
+  const double least =
+      static_cast<double>(parameters.min_p) * static_cast<double>(ranked.front().value);
+  const auto survives = [least](const Ranked& token) {
+    return static_cast<double>(token.value) >= least;
+  };
+  const auto survivors = static_cast<std::size_t>(std::ranges::count_if(ranked, survives));
+  keep(row, std::span(ranked).first(filtered_prefix(ranked, survivors, row.weight, parameters,
+                                                    TieRule::keep_all, filter_order)));
+  return row;
+}
+
+std::int32_t TileRow::token_at(RowWeight t) const {
+  if (t >= total) throw std::out_of_range("position is not below the sum of the weights");
+  RowWeight sum = 0;
+  std::size_t id = 0;
+  for (;; ++id) {
+    if (mask[id] != 0) sum += weight[id];
+    if (sum > t) return static_cast<std::int32_t>(id);
+  }
+}
+
+std::int32_t TileRow::token_for(std::uint64_t word) const {
+  if (status != RowStatus::ok) return -1;
+  return token_at(static_cast<RowWeight>((uint256_t(word) * uint256_t(total)) >> 64));
+}
+
+float TileRow::probability(std::int32_t token) const {
+  const auto id = static_cast<std::size_t>(token);
+  if (mask.at(id) == 0) return 0;
+  return static_cast<float>(to_nearest_double(weight[id]) / to_nearest_double(total));
+}
+
+}  // namespace fairdraw::reference
