@@ -15,10 +15,9 @@ namespace fairdraw::cpu {
 
 /// Where a nucleus is looked for.
 struct BracketBounds {
-  float from = 0;      ///< values below do not count; at least the smallest allowed value
-  float low = 0;       ///< the bracket is [low, high]; low >= from
-  float high = 0;      ///< lists nothing where low > high
-  bool dense = false;  ///< many values lie in the bracket: they are listed without a branch
+  float from = 0;  ///< values below do not count; at least the smallest allowed value
+  float low = 0;   ///< the bracket is [low, high]; low >= from
+  float high = 0;  ///< lists nothing where low > high
 };
 
 /// What `measure` says of each tile of a row, an array each, and of all.
@@ -36,9 +35,9 @@ struct BracketPasses {
   std::size_t (*measure)(const float* x, std::size_t n, const TileRule& rule,
                          const BracketBounds& bounds, const MeasuredTiles& out);
 
-  /// Lists the values >= low, in order, without a branch for each vector: for rows of which many
-  /// vectors have one. Returns how many; writes up to kSlack (passes.h) values after them.
-  std::size_t (*collect_many)(const float* x, std::size_t n, float low, float* out);
+  /// `collect` of passes.h without a branch for each vector: for values of which many vectors have
+  /// one to list.
+  std::size_t (*collect_many)(const float* x, std::size_t n, float low, float high, float* out);
 
   /// (float)((double)(v 2^shift) / total) of the values >= low of n <= kTileSize values of one
   /// tile, 0 for the others. Conversions round to the nearest, ties to even; the one to double is

@@ -44,11 +44,11 @@ std::size_t measure(const float* x, std::size_t n, const TileRule& rule,
   return listed;
 }
 
-std::size_t collect_many(const float* x, std::size_t n, float low, float* out) {
+std::size_t collect_many(const float* x, std::size_t n, float low, float high, float* out) {
   std::size_t count = 0;
   for (std::size_t i = 0; i < n; ++i) {
     out[count] = x[i];
-    count += x[i] >= low ? 1 : 0;
+    count += x[i] >= low && x[i] <= high ? 1 : 0;
   }
   return count;
 }

@@ -123,6 +123,7 @@ class WeightSum {
   HWY_INLINE void add_where(hn::Mask<F32> mask, VecU64 even, VecU64 odd) {
     const U64 u64;
     const auto wide = hn::VecFromMask(F32(), mask);
+    // Each 64-bit lane has the mask of one of its two values.
     add(hn::And(even, hn::BitCast(u64, hn::DupEven(wide))),
         hn::And(odd, hn::BitCast(u64, hn::DupOdd(wide))));
   }
@@ -206,8 +207,8 @@ struct TileSums {
 };
 
 /// Sums and lists one tile, all of whose values are at or above bounds.from, or weigh nothing
-/// (kAll), or not. kAbove: some of its values are above the bracket.
-template <bool kFromProbs, bool kAll, bool kAbove, bool kDense>
+/// (kAll), or not. kLists: some of its values are in the bracket or above; kAbove: some are above.
+template <bool kFromProbs, bool kAll, bool kLists, bool kAbove>
 HWY_INLINE TileSums measure_tile(const float* x, const TileWeights<kFromProbs>& weights,
                                  const BracketBounds& bounds, float*& list) {
   const F32 f32;
@@ -216,25 +217,25 @@ HWY_INLINE TileSums measure_tile(const float* x, const TileWeights<kFromProbs>& 
   const VecF low = hn::Set(f32, bounds.low);
   const VecF high = hn::Set(f32, bounds.high);
   WeightSum total;
-  WeightSum up_to_high;
+  WeightSum above_high;
   for (std::size_t i = 0; i < kTileSize; i += step) {
     const VecF value = hn::LoadU(f32, x + i);
     VecU64 even;
     VecU64 odd;
     widen(weights.of(value), even, odd);
     kAll ? total.add(even, odd) : total.add_where(hn::Ge(value, from), even, odd);
-    auto inside = hn::Ge(value, low);
-    if constexpr (kAbove) {
-      const auto above = hn::Gt(value, high);
-      up_to_high.add_where(above, even, odd);
-      inside = hn::And(inside, hn::Le(value, high));
+    if constexpr (kAbove) above_high.add_where(hn::Gt(value, high), even, odd);
+    if constexpr (kLists) {
+      // Without a branch: it would be mispredicted where a vector in twenty has such a value, and
+      // storing them all costs a tenth of the weights.
+      const auto inside = hn::And(hn::Ge(value, low), hn::Le(value, high));
+      list += store_compressed(value, inside, list);
     }
-    if (kDense || !hn::AllFalse(f32, inside)) list += store_compressed(value, inside, list);
   }
-  return {total.total(), up_to_high.total()};
+  return {total.total(), above_high.total()};
 }
 
-template <bool kFromProbs, bool kAll, bool kDense>
+template <bool kFromProbs, bool kAll>
 std::size_t measure_row(const float* x, std::size_t n, const TileRule& rule,
                         const BracketBounds& bounds, const MeasuredTiles& out) {
   const float none = kFromProbs ? 0.0F : -std::numeric_limits<float>::infinity();
@@ -269,8 +270,10 @@ std::size_t measure_row(const float* x, std::size_t n, const TileRule& rule,
     weights.begin_tile(maximum);
     const TileSums sums =
         maximum > bounds.high
-            ? measure_tile<kFromProbs, kAll, true, kDense>(values, weights, bounds, list)
-            : measure_tile<kFromProbs, kAll, false, kDense>(values, weights, bounds, list);
+            ? measure_tile<kFromProbs, kAll, true, true>(values, weights, bounds, list)
+        : maximum >= bounds.low
+            ? measure_tile<kFromProbs, kAll, true, false>(values, weights, bounds, list)
+            : measure_tile<kFromProbs, kAll, false, false>(values, weights, bounds, list);
     out.keys[tile] = order_key(maximum);
     out.sums[tile] = sums.total;
     out.above[tile] = sums.above;
@@ -284,12 +287,8 @@ std::size_t measure_rule(const float* x, std::size_t n, const TileRule& rule,
   // What lies below the smallest value that counts weighs nothing.
   const bool all = bounds.from <= (kFromProbs ? std::numeric_limits<float>::denorm_min()
                                               : -std::numeric_limits<float>::max());
-  if (all) {
-    return bounds.dense ? measure_row<kFromProbs, true, true>(x, n, rule, bounds, out)
-                        : measure_row<kFromProbs, true, false>(x, n, rule, bounds, out);
-  }
-  return bounds.dense ? measure_row<kFromProbs, false, true>(x, n, rule, bounds, out)
-                      : measure_row<kFromProbs, false, false>(x, n, rule, bounds, out);
+  return all ? measure_row<kFromProbs, true>(x, n, rule, bounds, out)
+             : measure_row<kFromProbs, false>(x, n, rule, bounds, out);
 }
 
 std::size_t measure(const float* x, std::size_t n, const TileRule& rule,
@@ -298,18 +297,20 @@ std::size_t measure(const float* x, std::size_t n, const TileRule& rule,
                          : measure_rule<false>(x, n, rule, bounds, out);
 }
 
-std::size_t collect_many(const float* x, std::size_t n, float low, float* out) {
+std::size_t collect_many(const float* x, std::size_t n, float low, float high, float* out) {
   const F32 f32;
   const std::size_t step = lanes();
   const VecF from = hn::Set(f32, low);
+  const VecF to = hn::Set(f32, high);
   std::size_t count = 0;
   std::size_t i = 0;
   for (; i + step <= n; i += step) {
     const VecF value = hn::LoadU(f32, x + i);
-    count += store_compressed(value, hn::Ge(value, from), out + count);
+    const auto inside = hn::And(hn::Ge(value, from), hn::Le(value, to));
+    count += store_compressed(value, inside, out + count);
   }
   for (; i < n; ++i) {
-    if (x[i] >= low) out[count++] = x[i];
+    if (x[i] >= low && x[i] <= high) out[count++] = x[i];
   }
   return count;
 }

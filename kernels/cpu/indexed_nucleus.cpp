@@ -7,12 +7,13 @@
 // the bracket, v is in the list; what is above and the list's values then are the prefix sums of
 // the survivors, without another pass.
 //
-// The guess: the head of the row (a hundred values or so, found through the group maxima as for
-// top_k) is listed and weighed, so that no sample has to catch the few values that may hold most
-// of the mass. If the head is likely to hold the nucleus, it is the bracket, and the pass is the
-// index alone. Else pieces spread over the row sample the rest into a histogram of weight over
-// values; the bracket is kCpuBracketDeviations standard deviations of W(>= v) - p Z wide to each
-// side. Rows with heavy ties get a bracket of one value, which needs counting, not listing.
+// The guess: pieces spread over the row are a sample. Unless that shows an even row, the head of
+// the row (a hundred values or so, found through the group maxima as for top_k) is listed and
+// weighed, so that no sample has to catch the few values that may hold most of the mass. If the
+// head is likely to hold the nucleus, it is the bracket, and the pass is the index alone. Else the
+// rest of the sample makes a histogram of weight over values; the bracket is kCpuBracketDeviations
+// standard deviations of W(>= v) - p Z wide to each side. Rows with heavy ties get a bracket of one
+// value, which needs counting, not listing.
 //
 // A wrong guess is found out by the exact sums and costs a pass over the side that it missed.
 #include <algorithm>
@@ -37,6 +38,10 @@ constexpr double kCpuBracketDeviations = 3.0;
 /// The head: so many group maxima, and at most so many values.
 constexpr std::size_t kHeadSize = 128;
 constexpr std::size_t kHeadLimit = 16 * kHeadSize;
+/// A row is even where its sample weighs like that many equal values at least, so that its weight
+/// is off by a twentieth, and this many times the row's largest value at least.
+constexpr double kEvenValues = 400;
+constexpr double kEvenLargest = 16;
 /// The sample of the tail: pieces of consecutive values, spread evenly. A small row has a small
 /// sample: looking at it costs as much as the longer list that a wider bracket brings.
 constexpr std::size_t kPieceSize = 32;
@@ -45,9 +50,6 @@ static_assert(kPieceSize <= kShortRow);
 constexpr std::size_t kBins = 256;
 /// Further below the maximum, in octaves, weights are nearly 0.
 constexpr double kOctaves = 41;
-/// A bracket that holds more than this share of the row is dense: every other vector of sixteen has
-/// such a value, and a branch on it would be mispredicted.
-constexpr double kDenseShare = 1.0 / 32;
 /// A bracket that holds more than this share may be one value with its ties.
 constexpr double kTieShare = 1.0 / 16;
 
@@ -89,15 +91,18 @@ void IndexedRow::cut_list_to_nucleus(float top_p, FilterOrder filter_order, floa
 
 // --- The guess -----------------------------------------------------------------------------------
 
-NearWeights IndexedRow::near_weights() const { return {passes_, tile_passes_, &rule_, max_}; }
+NearWeights IndexedRow::near_weights() const {
+  return {passes_, tile_passes_, bracket_passes_, &rule_, max_};
+}
 
-/// Lists and weighs the head; its lowest value is head.low. Empty where ties make it too long.
-IndexedRow::Head IndexedRow::weigh_head(float base) {
+/// Lists and weighs the head, from about the size-th largest group maximum on. Empty where ties
+/// make it too long.
+IndexedRow::Head IndexedRow::weigh_head(std::size_t size, float base) {
   const std::size_t groups = blocks_ * kGroups;
   const float low = bound_of_kth_largest(group_max_.data(), groups, *passes_,
-                                         std::min(kHeadSize, groups / 4), base, max_);
+                                         std::min(size, groups / 4), base, max_);
   const bool reached = low >= base && collect_list(low, kLargestFinite, kHeadLimit);
-  if (!reached) return {next_above(max_), 0};
+  if (!reached) return no_head();
   std::vector<std::uint64_t>& weights = mass_scratch_.weights;
   reserve_with_slack(weights, list_size_);
   near_weights().weigh(list_.data(), list_size_, base, weights.data());
@@ -106,6 +111,8 @@ IndexedRow::Head IndexedRow::weigh_head(float base) {
   return {low, weight};
 }
 
+IndexedRow::Head IndexedRow::no_head() const { return {next_above(max_), 0}; }
+
 /// Spreads pieces over the row and lists their values in [low, high].
 void IndexedRow::take_sample(float low, float high) {
   const std::size_t pieces = pieces_of(n_);
@@ -113,39 +120,60 @@ void IndexedRow::take_sample(float low, float high) {
   sample_size_ = 0;
   for (std::size_t piece = 0; piece < pieces; ++piece) {
     const std::size_t begin = (n_ - kPieceSize) * piece / (pieces - 1);
-    sample_size_ +=
-        passes_->collect(row_ + begin, kPieceSize, low, high, sample_.data() + sample_size_);
+    sample_size_ += bracket_passes_->collect_many(row_ + begin, kPieceSize, low, high,
+                                                  sample_.data() + sample_size_);
   }
   sample_taken_ = pieces * kPieceSize;
 }
 
-IndexedRow::Bracket IndexedRow::guess_nucleus(float top_p, float base) {
-  if (n_ <= kShortRow) return {base, max_, BracketKind::dense};
-  const Head head = weigh_head(base);
-  take_sample(base, previous_below(head.low));
+/// Weighs the sample's values below the head; the others are dropped.
+IndexedRow::Tail IndexedRow::weigh_tail(const Head& head, float base) {
   reserve_with_slack(sample_weights_, sample_size_);
-  near_weights().weigh(sample_.data(), sample_size_, base, sample_weights_.data());
-  double weight = 0;
-  double squares = 0;
-  for (std::size_t i = 0; i < sample_size_; ++i) {
-    const double value = estimate_of(sample_weights_[i]);
-    weight += value;
-    squares += value * value;
+  if (head.weight > 0) {
+    const auto end = sample_.begin() + static_cast<std::ptrdiff_t>(sample_size_);
+    const auto kept = std::remove_if(sample_.begin(), end, [&](float x) { return x >= head.low; });
+    sample_size_ = static_cast<std::size_t>(kept - sample_.begin());
   }
-  const double p = static_cast<double>(top_p);
+  near_weights().weigh(sample_.data(), sample_size_, base, sample_weights_.data());
+  Tail tail{};
+  for (std::size_t i = 0; i < sample_size_; ++i) {
+    const double weight = estimate_of(sample_weights_[i]);
+    tail.weight += weight;
+    tail.square += weight * weight;
+  }
+  return tail;
+}
+
+IndexedRow::Bracket IndexedRow::guess_nucleus(float top_p, float base) {
+  if (n_ <= kShortRow) return {base, max_, BracketKind::to_list};
+  take_sample(base, max_);
   const double times = static_cast<double>(n_) / static_cast<double>(sample_taken_);
-  const double target = p * (head.weight + weight * times);
-  // What is decided is W(>= v) - p Z: values above v count 1 - p in it, the others -p. For a v at
-  // the head's end every sampled value counts p.
-  const double head_margin = kCpuBracketDeviations * times * p * std::sqrt(squares);
-  if (head.weight > target + head_margin) return {head.low, max_, BracketKind::listed};
+  const double p = static_cast<double>(top_p);
+  Head head = no_head();
+  Tail tail = weigh_tail(head, base);
+  double target = p * tail.weight * times;
+  // An even row needs no head: the sample's own weights say so, and the row's largest one.
+  std::uint64_t largest[1 + kTileSlack];
+  near_weights().weigh(&max_, 1, base, largest);
+  const bool even = tail.weight * tail.weight >= kEvenValues * tail.square &&
+                    tail.weight >= kEvenLargest * estimate_of(largest[0]);
+  for (const std::size_t size : {kHeadSize / 4, kHeadSize}) {
+    if (even) break;
+    head = weigh_head(size, base);
+    tail = weigh_tail(head, base);
+    target = p * (head.weight + tail.weight * times);
+    // What is decided is W(>= v) - p Z: values above v count 1 - p in it, the others -p. For a v at
+    // the head's end every sampled value counts p.
+    const double margin = kCpuBracketDeviations * times * p * std::sqrt(tail.square);
+    if (head.weight > target + margin) return {head.low, max_, BracketKind::listed};
+  }
   return guess_in_tail(p, base, head, target, times);
 }
 
 /// The bracket for a nucleus that ends below the head.
 IndexedRow::Bracket IndexedRow::guess_in_tail(double p, float base, const Head& head, double target,
                                               double times) {
-  if (sample_size_ == 0) return {base, max_, BracketKind::dense};
+  if (sample_size_ == 0) return {base, max_, BracketKind::to_list};
   // Bins are linear in the value; the sample's own range leaves out what weighs nothing.
   const Range range = passes_->range(sample_.data(), sample_size_);
   const double origin = std::max(static_cast<double>(range.min), value_below_maximum(kOctaves));
@@ -187,16 +215,14 @@ IndexedRow::Bracket IndexedRow::guess_in_tail(double p, float base, const Head& 
   const bool reaches_head = end == kBins && head.weight >= target - margin;
   const float high = reaches_head ? max_ : end == kBins ? range.max : edge(end);
   const float low = begin == 0 ? base : std::max(base, edge(begin));
-  const auto row_size = static_cast<double>(n_);
-  if (inside > kTieShare * row_size) {
+  if (inside > kTieShare * static_cast<double>(n_)) {
     reserve_with_slack(known_values_, sample_size_);
     const std::size_t count =
         passes_->collect(sample_.data(), sample_size_, low, high, known_values_.data());
     const Range known = count == 0 ? Range{low, high} : passes_->range(known_values_.data(), count);
     if (known.min == known.max) return {known.min, known.max, BracketKind::one_value};
   }
-  return {std::min(low, high), high,
-          inside > kDenseShare * row_size ? BracketKind::dense : BracketKind::sparse};
+  return {std::min(low, high), high, BracketKind::to_list};
 }
 
 /// The value so many octaves below the maximum.
@@ -260,14 +286,13 @@ IndexedRow::MeasuredBracket IndexedRow::measure_bracket(const Bracket& bracket, 
     measure_tiles(bracket, from);
   }
   for (std::size_t tile = 0; tile < tiles_; ++tile) {
-    if (keys_[tile] == kEmptyTileKey) continue;
-    const int shift = segment_of_tile(tile, false).shift;
+    const int shift = shifts_[tile];
     measured.total += row_weight(sums_[tile], shift);
     if (bracket.kind != BracketKind::listed) {
       measured.above += row_weight(survivor_sums_[tile], shift);
     }
     if (bracket.one_value()) {
-      measured.inside += row_weight(weight_of_ties(tile, bracket.low), shift);
+      measured.inside += row_weight(ties_[tile], shift);
     }
   }
   if (!bracket.one_value()) measured.inside = weigh_list(bracket.low);
@@ -280,16 +305,19 @@ void IndexedRow::measure_tiles(const Bracket& bracket, float from) {
   }
   if (keys_.size() < tiles_) keys_.resize(tiles_);
   if (run_begin_.size() < tiles_) run_begin_.resize(tiles_);
-  // A bracket of one value lists nothing, nor does one that is listed: its low end is out of reach.
-  const bool lists = bracket.kind == BracketKind::sparse || bracket.kind == BracketKind::dense;
-  reserve_with_slack(list_, (lists ? n_ : 0) + kTile);
+  // Two kinds list nothing: their low end is out of reach, and what the pass overwrites is not
+  // the list that the head may be in.
+  const bool lists = bracket.kind == BracketKind::to_list;
+  if (lists) reserve_with_slack(list_, n_);
+  float overwritten[kSlack];
   const BracketBounds bounds{from, lists ? bracket.low : kInfinity,
-                             bracket.kind == BracketKind::listed ? kInfinity : bracket.high,
-                             bracket.kind == BracketKind::dense};
-  const std::size_t listed = bracket_passes_->measure(
-      row_, n_, rule_, bounds,
-      {keys_.data(), sums_.data(), survivor_sums_.data(), run_begin_.data(), list_.data()});
+                             bracket.kind == BracketKind::listed ? kInfinity : bracket.high};
+  const std::size_t listed =
+      bracket_passes_->measure(row_, n_, rule_, bounds,
+                               {keys_.data(), sums_.data(), survivor_sums_.data(),
+                                run_begin_.data(), lists ? list_.data() : overwritten});
   has_keys_ = true;
+  find_shifts();
   has_sums_ = from <= smallest_allowed();
   if (lists) {
     list_size_ = listed;
@@ -298,17 +326,21 @@ void IndexedRow::measure_tiles(const Bracket& bracket, float from) {
       list_runs_.push_back({tile, run_begin_[tile]});
     }
   }
-  if (bracket.one_value()) count_ties(bracket.low);
+  if (bracket.one_value()) weigh_ties(bracket.low);
 }
 
-void IndexedRow::count_ties(float value) {
+/// Weighs the tokens of one value, tile by tile.
+void IndexedRow::weigh_ties(float value) {
   if (ties_.size() < tiles_) ties_.resize(tiles_);
   for (std::size_t tile = 0; tile < tiles_; ++tile) {
     const float* x = row_ + tile * kTile;
     const std::size_t length = tile_length(tile);
-    const std::size_t tied = passes_->count_at_least(x, length, value) -
-                             passes_->count_at_least(x, length, next_above(value));
-    ties_[tile] = static_cast<std::uint32_t>(tied);
+    std::size_t tied = 0;
+    if (keys_[tile] >= order_key(value)) tied = passes_->count_at_least(x, length, value);
+    if (keys_[tile] > order_key(value)) {
+      tied -= passes_->count_at_least(x, length, next_above(value));
+    }
+    ties_[tile] = tied == 0 ? 0 : tied * weight_in_tile(tile, value);
   }
 }
 
@@ -320,17 +352,13 @@ std::uint64_t IndexedRow::weight_in_tile(std::size_t tile, float value) const {
   return weight;
 }
 
-std::uint64_t IndexedRow::weight_of_ties(std::size_t tile, float value) const {
-  return ties_[tile] == 0 ? 0 : ties_[tile] * weight_in_tile(tile, value);
-}
-
 /// Weight of the tokens at low_ that top_k did not keep.
 uint128_t IndexedRow::weight_of_cut_ties() const {
   uint128_t weight = 0;
   for (std::size_t i = tie_end_; i < n_; ++i) {
     if (row_[i] != low_) continue;
     const std::size_t tile = i / kTile;
-    weight += row_weight(weight_in_tile(tile, low_), segment_of_tile(tile, false).shift);
+    weight += row_weight(weight_in_tile(tile, low_), shifts_[tile]);
   }
   return weight;
 }
@@ -344,11 +372,12 @@ uint128_t IndexedRow::weigh_list(float low) {
     reserve_with_slack(weights, list_size_);
     const NearWeights near = near_weights();
     near.weigh(list_.data(), list_size_, low, weights.data());
-    return near.sum(list_.data(), weights.data(), list_size_, low) << kRowBits;
+    list_weight_ = near.sum(list_.data(), weights.data(), list_size_, low) << kRowBits;
+    return list_weight_;
   }
   std::vector<WeighedValue>& weighed = mass_scratch_.weighed;
   weighed.clear();
-  uint128_t total = 0;
+  list_weight_ = 0;
   for (std::size_t run = 0; run < list_runs_.size(); ++run) {
     const std::size_t length = run_length(run);
     if (length == 0) continue;
@@ -356,16 +385,16 @@ uint128_t IndexedRow::weigh_list(float low) {
     // A list of a row without keys is a top set: it has the maximum of each of its tiles.
     const float maximum = has_keys_ ? from_order_key(keys_[list_runs_[run].tile])
                                     : passes_->range(values, length).max;
-    const Segment unit = segment(0, length, maximum);
+    const int shift = shift_of(maximum);
     std::uint64_t weights[kTile + kTileSlack];
     tile_passes_->weigh(values, length, rule_, maximum, low, weights);
     for (std::size_t i = 0; i < length; ++i) {
       if (!(values[i] >= low)) continue;
-      weighed.push_back({values[i], row_weight(weights[i], unit.shift)});
-      total += weighed.back().weight;
+      weighed.push_back({values[i], row_weight(weights[i], shift)});
+      list_weight_ += weighed.back().weight;
     }
   }
-  return total;
+  return list_weight_;
 }
 
 /// The largest v in [low, high] such that the listed values >= v weigh at least `target`. The list
@@ -374,7 +403,7 @@ float IndexedRow::select_in_list(float low, float high, uint128_t target) {
   if (!is_near(low)) return select_weighed(mass_scratch_, low, high, target);
   const uint128_t unit = uint128_t{1} << kRowBits;  // near weights are multiples of it
   return select_near(list_.data(), list_size_, near_weights(), low, high,
-                     (target + (unit - 1)) >> kRowBits, mass_scratch_);
+                     (target + (unit - 1)) >> kRowBits, list_weight_ >> kRowBits, mass_scratch_);
 }
 
 /// Adds the bracket's survivors to what is above it, tile by tile.
@@ -383,19 +412,18 @@ void IndexedRow::add_bracket_to_tiles(const Bracket& bracket, float threshold) {
   const bool near = !bracket.one_value() && is_near(bracket.low);
   for (std::size_t tile = 0; tile < tiles_; ++tile) {
     if (bracket.one_value()) {
-      survivor_sums_[tile] += weight_of_ties(tile, bracket.low);
+      survivor_sums_[tile] += ties_[tile];
       continue;
     }
     const std::size_t begin = list_runs_[tile].begin;
     const std::size_t length = run_length(tile);
     if (length == 0) continue;
-    const Segment unit = segment_of_tile(tile, false);
     const float* values = list_.data() + begin;
     // Near weights are of the list's weights, relative to the row's maximum.
     survivor_sums_[tile] +=
         near ? passes_->sum_listed(values, mass_scratch_.weights.data() + begin, length, threshold)
-                   << (kRowBits - unit.shift)
-             : tile_passes_->sum(values, length, rule_, unit.maximum, threshold);
+                   << (kRowBits - shifts_[tile])
+             : tile_passes_->sum(values, length, rule_, from_order_key(keys_[tile]), threshold);
   }
 }
 

@@ -35,15 +35,13 @@ void IndexedRow::need_tile_sums() {
   if (!has_sums_) index_row();
 }
 
-IndexedRow::Segment IndexedRow::segment(std::size_t begin, std::size_t length,
-                                        float maximum) const {
-  return {begin, static_cast<std::uint32_t>(length), row_shift(row_octave_, octave_of(maximum)),
-          maximum};
-}
+int IndexedRow::shift_of(float maximum) const { return row_shift(row_octave_, octave_of(maximum)); }
 
 /// A tile that has an allowed token.
 IndexedRow::Segment IndexedRow::segment_of_tile(std::size_t tile, bool near) const {
-  return segment(tile * kTile, tile_length(tile), near ? max_ : from_order_key(keys_[tile]));
+  const auto length = static_cast<std::uint32_t>(tile_length(tile));
+  if (near) return {tile * kTile, length, kRowBits, max_};
+  return {tile * kTile, length, shifts_[tile], from_order_key(keys_[tile])};
 }
 
 // --- Segments and prefix sums --------------------------------------------------------------------
@@ -56,10 +54,9 @@ void IndexedRow::build_segments() {
 
 void IndexedRow::segment_list(bool near) {
   if (near) {
-    const Segment first = segment(0, 0, max_);
     for (std::size_t begin = 0; begin < list_size_; begin += kTile) {
       const std::size_t length = std::min(kTile, list_size_ - begin);
-      segments_.push_back({begin, static_cast<std::uint32_t>(length), first.shift, max_});
+      segments_.push_back({begin, static_cast<std::uint32_t>(length), kRowBits, max_});
     }
     return;
   }
@@ -67,7 +64,9 @@ void IndexedRow::segment_list(bool near) {
     const std::size_t length = run_length(run);
     if (length == 0) continue;
     const float* values = list_.data() + list_runs_[run].begin;
-    segments_.push_back(segment(list_runs_[run].begin, length, passes_->range(values, length).max));
+    const float maximum = passes_->range(values, length).max;
+    segments_.push_back(
+        {list_runs_[run].begin, static_cast<std::uint32_t>(length), shift_of(maximum), maximum});
   }
 }
 
@@ -169,9 +168,7 @@ uint128_t IndexedRow::unfiltered_weight() {
   need_tile_sums();
   uint128_t total = 0;
   for (std::size_t tile = 0; tile < tiles_; ++tile) {
-    if (keys_[tile] == kEmptyTileKey) continue;
-    const float maximum = from_order_key(keys_[tile]);
-    total += row_weight(sums_[tile], row_shift(row_octave_, octave_of(maximum)));
+    total += row_weight(sums_[tile], shifts_[tile]);
   }
   return total;
 }

@@ -79,7 +79,8 @@ void IndexedRow::begin_row(const float* x, std::size_t n, const RowParameters& p
 
 /// The first pass: of weights where all of them count, else of maxima.
 RowStatus IndexedRow::see_row(bool all_counts) {
-  const RowStatus status = all_counts ? index_row() : scan_row();
+  if (all_counts) return index_row();
+  const RowStatus status = scan_row();
   if (status == RowStatus::ok) row_octave_ = octave_of(max_);
   return status;
 }
@@ -93,6 +94,8 @@ RowStatus IndexedRow::index_row() {
   has_keys_ = has_sums_ = true;
   const auto end = keys_.begin() + static_cast<std::ptrdiff_t>(tiles_);
   max_ = from_order_key(*std::max_element(keys_.begin(), end));
+  row_octave_ = octave_of(max_);
+  find_shifts();
   return RowStatus::ok;
 }
 
@@ -107,6 +110,16 @@ RowStatus IndexedRow::scan_row() {
     return RowStatus::negative_probability;
   }
   return max_ >= low_ ? RowStatus::ok : RowStatus::no_allowed_token;
+}
+
+/// The shift of each tile whose key is known; -1 of an empty one.
+void IndexedRow::find_shifts() {
+  grow(shifts_, tiles_);
+  for (std::size_t tile = 0; tile < tiles_; ++tile) {
+    const std::int32_t key = keys_[tile];
+    shifts_[tile] =
+        key == kEmptyTileKey ? -1 : row_shift(row_octave_, octave_of(from_order_key(key)));
+  }
 }
 
 /// The maxima of groups of a row that was seen by its index alone.
@@ -182,7 +195,7 @@ void IndexedRow::collect_many(float low) {
   for (std::size_t tile = 0; tile < tiles_; ++tile) {
     list_runs_.push_back({tile, list_size_});
     list_size_ += bracket_passes_->collect_many(row_ + tile * kTile, tile_length(tile), low,
-                                                list_.data() + list_size_);
+                                                kLargestFinite, list_.data() + list_size_);
   }
 }
 

@@ -110,9 +110,13 @@ class IndexedRow {
     float low;
     double weight;
   };
+  /// What the sample holds of the rest: weight, and sum of squared weights.
+  struct Tail {
+    double weight, square;
+  };
   /// listed: list_ holds all values >= low already. one_value: many ties of one value, which are
-  /// counted. Else values are listed, few (sparse) or many (dense).
-  enum class BracketKind { listed, one_value, sparse, dense };
+  /// counted. to_list: values are listed by the pass that measures the row.
+  enum class BracketKind { listed, one_value, to_list };
   /// Where the nucleus is guessed to end: the values in [low, high].
   struct Bracket {
     float low, high;
@@ -129,6 +133,7 @@ class IndexedRow {
   RowStatus index_row();
   RowStatus scan_row();
   void scan_groups();
+  void find_shifts();
   float smallest_allowed() const;
   float min_p_threshold(float min_p) const;
   std::int32_t first_at_maximum();
@@ -145,14 +150,15 @@ class IndexedRow {
   void take_sample(float low, float high);
   double value_below_maximum(double octaves) const;
   NearWeights near_weights() const;
-  Head weigh_head(float base);
+  Head no_head() const;
+  Head weigh_head(std::size_t size, float base);
+  Tail weigh_tail(const Head& head, float base);
   Bracket guess_nucleus(float top_p, float base);
   Bracket guess_in_tail(double p, float base, const Head& head, double target, double times);
   MeasuredBracket measure_bracket(const Bracket& bracket, float from);
   void measure_tiles(const Bracket& bracket, float from);
-  void count_ties(float value);
+  void weigh_ties(float value);
   std::uint64_t weight_in_tile(std::size_t tile, float value) const;
-  std::uint64_t weight_of_ties(std::size_t tile, float value) const;
   uint128_t weight_of_cut_ties() const;
   uint128_t weigh_list(float low);
   float select_in_list(float low, float high, uint128_t target);
@@ -168,7 +174,7 @@ class IndexedRow {
   bool all_survive() const;
   void use_list(float low);
   void use_row();
-  Segment segment(std::size_t begin, std::size_t length, float maximum) const;
+  int shift_of(float maximum) const;
   Segment segment_of_tile(std::size_t tile, bool near) const;
   void need_tile_sums();
   void build_segments();
@@ -196,13 +202,14 @@ class IndexedRow {
   float max_ = 0;
   double row_octave_ = 0;
 
-  // What is known of the row. group_max_: maxima of `scan`. keys_: of tiles. sums_: of tiles, of
-  // all allowed tokens.
+  // What is known of the row. group_max_: maxima of `scan`. keys_: of tiles, and what brings their
+  // sums into the row's unit. sums_: of tiles, of all allowed tokens.
   bool has_groups_ = false;
   bool has_keys_ = false;
   bool has_sums_ = false;
   std::vector<float> group_max_;
   std::vector<std::int32_t> keys_;
+  std::vector<int> shifts_;
   std::vector<std::uint64_t> sums_;
 
   // Survivors: values > low_, and those == low_ in front of the position where ties are cut
@@ -225,11 +232,11 @@ class IndexedRow {
   std::vector<uint128_t> prefix_;
 
   // Of a bracket that was measured: by tile, what is above it, then what survives; where the
-  // list's values of a tile begin; ties of a bracket that is one value.
+  // list's values of a tile begin; weight of the ties of a bracket that is one value.
   bool has_survivor_sums_ = false;
   std::vector<std::uint64_t> survivor_sums_;
   std::vector<std::uint32_t> run_begin_;
-  std::vector<std::uint32_t> ties_;
+  std::vector<std::uint64_t> ties_;
 
   std::vector<float> sample_;
   std::size_t sample_size_ = 0;   // values of the row in [low, high] among those sampled
@@ -237,6 +244,7 @@ class IndexedRow {
   std::vector<std::uint64_t> sample_weights_;
   std::vector<float> known_values_;  // the sample's values in a bracket
   SelectionScratch scratch_;
+  uint128_t list_weight_ = 0;  // of what weigh_list weighed
   MassScratch mass_scratch_;
 };
 

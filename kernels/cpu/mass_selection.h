@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/host_device.h"
+#include "cpu/bracket_passes.h"
 #include "cpu/passes.h"
 #include "cpu/tile_passes.h"
 
@@ -16,6 +17,7 @@ namespace fairdraw::cpu {
 struct NearWeights {
   const Passes* passes;
   const TilePasses* tile_passes;
+  const BracketPasses* bracket_passes;
   const TileRule* rule;
   float maximum;
 
@@ -45,9 +47,11 @@ struct MassScratch {
 /// returned: what is kept is the same.) `target` is in the unit of v. The values' weights are in
 /// scratch.weights, and stay there.
 ///
-/// Bisection on the float's order key, as in select_threshold.
+/// Bisection on the float's order key, as in select_threshold; in a long list the first pivots
+/// are interpolated, as if `total`, the weight of all values >= low, were spread evenly over
+/// [low, high].
 float select_near(const float* values, std::size_t n, const NearWeights& near, float low,
-                  float high, uint128_t target, MassScratch& scratch);
+                  float high, uint128_t target, uint128_t total, MassScratch& scratch);
 
 /// The same for any weights: the values are those in scratch.weighed, which is used up. Bisection
 /// too, the list cut to one side at each step.
