@@ -53,6 +53,10 @@ std::size_t collect_many(const float* x, std::size_t n, float low, float high, f
   return count;
 }
 
+std::size_t collect_few(const float* x, std::size_t n, float low, float* out) {
+  return collect_many(x, n, low, std::numeric_limits<float>::infinity(), out);
+}
+
 void probabilities(const float* x, std::size_t n, const TileRule& rule, float maximum, float low,
                    int shift, double total, float* out) {
   for (std::size_t i = 0; i < n; ++i) {
@@ -63,6 +67,6 @@ void probabilities(const float* x, std::size_t n, const TileRule& rule, float ma
 
 }  // namespace
 
-const BracketPasses kScalarBracketPasses{measure, collect_many, probabilities};
+const BracketPasses kScalarBracketPasses{measure, collect_many, collect_few, probabilities};
 
 }  // namespace fairdraw::cpu

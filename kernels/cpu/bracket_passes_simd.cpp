@@ -315,6 +315,25 @@ std::size_t collect_many(const float* x, std::size_t n, float low, float high, f
   return count;
 }
 
+std::size_t collect_few(const float* x, std::size_t n, float low, float* out) {
+  const F32 f32;
+  const std::size_t step = lanes();
+  const VecF from = hn::Set(f32, low);
+  std::size_t count = 0;
+  std::size_t i = 0;
+  for (; i + 4 * step <= n; i += 4 * step) {
+    const VecF values[4] = {hn::LoadU(f32, x + i), hn::LoadU(f32, x + i + step),
+                            hn::LoadU(f32, x + i + 2 * step), hn::LoadU(f32, x + i + 3 * step)};
+    const VecF largest = hn::Max(hn::Max(values[0], values[1]), hn::Max(values[2], values[3]));
+    if (HWY_LIKELY(hn::AllFalse(f32, hn::Ge(largest, from)))) continue;
+    for (const VecF& value : values) {
+      count += store_compressed(value, hn::Ge(value, from), out + count);
+    }
+  }
+  return count +
+         collect_many(x + i, n - i, low, std::numeric_limits<float>::infinity(), out + count);
+}
+
 /// v 2^shift as doubles, of half a vector: m 2^(32 - s), truncated, times 2^shift.
 HWY_INLINE hn::Vec<F64> doubles_of(hn::Vec<HalfI32> significand, hn::Vec<HalfI32> below,
                                    hn::Vec<F64> unit) {
@@ -382,7 +401,7 @@ void probabilities(const float* x, std::size_t n, const TileRule& rule, float ma
 
 // One a target; simd_bracket_passes() below names them.
 extern const BracketPasses kBracketPasses;
-const BracketPasses kBracketPasses{measure, collect_many, probabilities};
+const BracketPasses kBracketPasses{measure, collect_many, collect_few, probabilities};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace fairdraw::cpu

@@ -98,9 +98,7 @@ NearWeights IndexedRow::near_weights() const {
 /// Lists and weighs the head, from about the size-th largest group maximum on. Empty where ties
 /// make it too long.
 IndexedRow::Head IndexedRow::weigh_head(std::size_t size, float base) {
-  const std::size_t groups = blocks_ * kGroups;
-  const float low = bound_of_kth_largest(group_max_.data(), groups, *passes_,
-                                         std::min(size, groups / 4), base, max_);
+  const float low = kth_largest_group(std::min(size, blocks_ * kGroups / 4), base);
   const bool reached = low >= base && collect_list(low, kLargestFinite, kHeadLimit);
   if (!reached) return no_head();
   std::vector<std::uint64_t>& weights = mass_scratch_.weights;

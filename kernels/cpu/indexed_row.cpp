@@ -180,8 +180,12 @@ bool IndexedRow::collect_list(float low, float high, std::size_t limit) {
   for (std::size_t i = 0; i < 2 * hot; ++i) {
     const std::size_t tile = 2 * hot_blocks_[i / 2] + i % 2;
     if (tile >= tiles_) break;
-    const std::size_t size = passes_->collect(row_ + tile * kTile, tile_length(tile), low, high,
-                                              list_.data() + list_size_);
+    const float* values = row_ + tile * kTile;
+    float* listed = list_.data() + list_size_;
+    const std::size_t size =
+        high == kLargestFinite
+            ? bracket_passes_->collect_few(values, tile_length(tile), low, listed)
+            : passes_->collect(values, tile_length(tile), low, high, listed);
     if (size == 0) continue;
     list_runs_.push_back({tile, list_size_});
     list_size_ += size;
@@ -224,8 +228,7 @@ std::size_t IndexedRow::run_length(std::size_t run) const {
 // --- top_k ---------------------------------------------------------------------------------------
 
 void IndexedRow::apply_top_k(std::size_t k, TieRule tie_rule) {
-  const float bound =
-      bound_of_kth_largest(group_max_.data(), blocks_ * kGroups, *passes_, k, low_, max_);
+  const float bound = kth_largest_group(k, low_);
   const float list_from = std::max(low_, bound);
   if (bound == max_) {  // k values share the maximum: too many to list, perhaps
     low_ = max_;
@@ -243,6 +246,16 @@ void IndexedRow::apply_top_k(std::size_t k, TieRule tie_rule) {
     const std::size_t above = passes_->count_at_least(domain(), domain_size(), next_above(low_));
     if (kept > k) cut_ties(k - above);
   }
+}
+
+/// The k-th largest group maximum, a lower bound of the k-th largest value and not much below it;
+/// -inf where fewer than k reach `low`.
+float IndexedRow::kth_largest_group(std::size_t k, float low) {
+  const std::size_t groups = blocks_ * kGroups;
+  if (passes_->count_at_least(group_max_.data(), groups, low) < k) {
+    return -std::numeric_limits<float>::infinity();
+  }
+  return select_threshold(group_max_.data(), groups, {passes_, nullptr}, low, max_, k, scratch_);
 }
 
 /// The k-th largest value of a row whose candidates are too many to list; low_ when fewer than k

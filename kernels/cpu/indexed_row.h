@@ -141,6 +141,7 @@ class IndexedRow {
   bool collect_list(float low, float high, std::size_t limit);
   void collect_many(float low);
   void apply_top_k(std::size_t k, TieRule tie_rule);
+  float kth_largest_group(std::size_t k, float low);
   float kth_largest_of_row(std::size_t k);
   void cut_ties(std::size_t ties_kept);
 
