@@ -19,6 +19,10 @@ static_assert(kBlock == 2 * kTile);
 /// How far a guessed rank may be off, in standard deviations of the sample.
 constexpr double kRankDeviations = 4.0;
 
+/// Of a row's groups of 32 values, the share that has a value to list: from here on a branch for
+/// four vectors is mispredicted too often.
+constexpr double kManyReach = 1.0 / 2;
+
 /// A list pays while it is shorter than this part of the row.
 std::size_t list_limit(std::size_t n) { return std::max(kShortRow, n / 4); }
 
@@ -164,43 +168,39 @@ std::int32_t IndexedRow::first_at_maximum() {
 
 // --- Lists ---------------------------------------------------------------------------------------
 
+/// Lists the values in [low, high] of one tile at the end of the list; returns how many. `reach`:
+/// the share of group maxima that are >= low.
+std::size_t IndexedRow::collect_tile(std::size_t tile, float low, float high, double reach) {
+  const float* values = row_ + tile * kTile;
+  const std::size_t length = tile_length(tile);
+  float* out = list_.data() + list_size_;
+  return reach > kManyReach || high < max_
+             ? bracket_passes_->collect_many(values, length, low, high, out)
+             : bracket_passes_->collect_few(values, length, low, out);
+}
+
 /// Lists the values in [low, high]. False, and no list, when there are more than `limit`.
 bool IndexedRow::collect_list(float low, float high, std::size_t limit) {
   grow(hot_blocks_, blocks_);
   const std::size_t hot =
       passes_->blocks_at_least(group_max_.data(), blocks_, low, hot_blocks_.data());
+  const std::size_t groups = blocks_ * kGroups;
+  const double reach =
+      static_cast<double>(passes_->count_at_least(group_max_.data(), groups, low)) /
+      static_cast<double>(groups);
   list_runs_.clear();
   list_size_ = 0;
-  // Where most blocks have a value, most vectors may: then a branch on each would be mispredicted.
-  if (high == kLargestFinite && limit < n_ && hot > blocks_ / 4 * 3) {
-    collect_many(low);
-    return list_size_ <= limit;
-  }
   reserve_with_slack(list_, std::min(limit, n_) + kTile);
   for (std::size_t i = 0; i < 2 * hot; ++i) {
     const std::size_t tile = 2 * hot_blocks_[i / 2] + i % 2;
     if (tile >= tiles_) break;
-    const float* values = row_ + tile * kTile;
-    float* listed = list_.data() + list_size_;
-    const std::size_t size =
-        high == kLargestFinite
-            ? bracket_passes_->collect_few(values, tile_length(tile), low, listed)
-            : passes_->collect(values, tile_length(tile), low, high, listed);
+    const std::size_t size = collect_tile(tile, low, high, reach);
     if (size == 0) continue;
     list_runs_.push_back({tile, list_size_});
     list_size_ += size;
     if (list_size_ > limit) return false;
   }
   return true;
-}
-
-void IndexedRow::collect_many(float low) {
-  reserve_with_slack(list_, n_);
-  for (std::size_t tile = 0; tile < tiles_; ++tile) {
-    list_runs_.push_back({tile, list_size_});
-    list_size_ += bracket_passes_->collect_many(row_ + tile * kTile, tile_length(tile), low,
-                                                kLargestFinite, list_.data() + list_size_);
-  }
 }
 
 void IndexedRow::use_list(float low) {

@@ -39,10 +39,10 @@
 #include "common/parameters.h"
 #include "common/wide_integers.h"
 #include "cpu/bracket_passes.h"
+#include "cpu/filter_options.h"
 #include "cpu/mass_selection.h"
 #include "cpu/passes.h"
 #include "cpu/row_logprobs.h"
-#include "cpu/row_sampler.h"  // FilterOptions
 #include "cpu/selection.h"
 #include "cpu/tile_passes.h"
 #include "fairdraw/types.h"
@@ -139,7 +139,7 @@ class IndexedRow {
   std::int32_t first_at_maximum();
 
   bool collect_list(float low, float high, std::size_t limit);
-  void collect_many(float low);
+  std::size_t collect_tile(std::size_t tile, float low, float high, double reach);
   void apply_top_k(std::size_t k, TieRule tie_rule);
   float kth_largest_group(std::size_t k, float low);
   float kth_largest_of_row(std::size_t k);
