@@ -192,7 +192,7 @@ bool IndexedRow::collect_list(float low, float high, std::size_t limit) {
   list_size_ = 0;
   reserve_with_slack(list_, std::min(limit, n_) + kTile);
   for (std::size_t i = 0; i < 2 * hot; ++i) {
-    const std::size_t tile = 2 * hot_blocks_[i / 2] + i % 2;
+    const std::size_t tile = std::size_t{hot_blocks_[i / 2]} * 2 + i % 2;
     if (tile >= tiles_) break;
     const std::size_t size = collect_tile(tile, low, high, reach);
     if (size == 0) continue;

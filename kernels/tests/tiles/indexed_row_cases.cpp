@@ -94,6 +94,33 @@ IndexedRowCase wide_gaps_case(std::uint64_t number, std::size_t vocab) {
   return row;
 }
 
+IndexedRowCase deceiving_case(std::uint64_t number, std::size_t vocab) {
+  constexpr std::size_t kPieces = 32;
+  constexpr std::size_t kPieceSize = 32;
+  Dice dice(number);
+  IndexedRowCase row;
+  row.values.resize(vocab);
+  for (float& x : row.values) x = static_cast<float>(dice.bell());
+  const bool higher = number % 2 == 0;
+  const double distance = dice.pick({1.0, 3.0, 10.0});
+  for (std::size_t piece = 0; piece < kPieces; ++piece) {
+    const std::size_t begin = (vocab - kPieceSize) * piece / (kPieces - 1);
+    for (std::size_t i = begin; i < begin + kPieceSize; ++i) {
+      row.values[i] += static_cast<float>(higher ? distance : -distance);
+    }
+  }
+  row.parameters = {1, 0, 1, 0};
+  if (number % 4 < 2) {
+    row.parameters.top_k = static_cast<std::int32_t>(vocab / 2 + dice.below(vocab / 4));
+  } else {
+    row.parameters.top_p = dice.pick({0.3F, 0.9F, 0.99F});
+  }
+  if (dice.once_in(2)) row.options.tie_rule = TieRule::lowest_id;
+  row.name = fmt::format("deceiving {} of {}, {}", number, vocab,
+                         describe_filters(row.parameters, row.options));
+  return row;
+}
+
 reference::TileRow model_of(const IndexedRowCase& row) {
   return row.options.from_probs
              ? tile_model_from_probs(row.values, row.parameters, row.options.filter_order,

@@ -29,6 +29,11 @@ IndexedRowCase random_probs_case(std::uint64_t number, std::size_t vocab);
 /// edges of kTileBits, kTileOctaves and kRowBits mostly.
 IndexedRowCase wide_gaps_case(std::uint64_t number, std::size_t vocab);
 
+/// Rows whose values are others where IndexedRow takes its sample (32 pieces of 32 values, spread
+/// evenly), higher or lower: the guesses from it are wrong. More than half of the row is kept, too
+/// much to list.
+IndexedRowCase deceiving_case(std::uint64_t number, std::size_t vocab);
+
 reference::TileRow model_of(const IndexedRowCase& row);
 
 /// Words at which the model's token changes, and their neighbours: for up to `tokens` of those that

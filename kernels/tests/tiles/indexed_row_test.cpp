@@ -76,8 +76,11 @@ std::string compare_tokens(IndexedRow& got, const TileRow& expected) {
 /// Weights for speculation, by their formula.
 std::string compare_weights(const IndexedRowCase& row, IndexedRow& got, const TileRow& expected) {
   if (got.unfiltered_weight() != expected.total_unfiltered) return "weight before filtering";
+  const auto greedy = static_cast<std::size_t>(expected.greedy_token);
+  const reference::RowWeight survivors =
+      expected.greedy_token >= 0 ? expected.weight[greedy] : expected.total;
+  if (got.survivors_weight() != survivors) return "weight of the survivors";
   if (expected.greedy_token >= 0) return {};
-  if (got.survivors_weight() != expected.total) return "weight of the survivors";
   const std::size_t vocab = row.values.size();
   std::vector<std::uint64_t> weights(vocab, 7);
   const std::uint64_t total = got.write_weights(weights.data());
@@ -178,7 +181,7 @@ std::string compare_views(const IndexedRowCase& row, IndexedRow& got, const Tile
   return difference.empty() ? "" : "survivors " + difference;
 }
 
-/// Empty, or the first difference. `tokens_first`: draws before all else, which takes other paths.
+/// Empty, or the first difference.
 std::string compare(const IndexedRowCase& row, const TileRow& expected, IndexedRow& got,
                     std::uint64_t number) {
   const RowParameters parameters{row.parameters.temperature, row.parameters.top_k,
@@ -253,6 +256,11 @@ TEST(IndexedRow, ProbabilitiesEqualTheIntegerModel) {
 TEST(IndexedRow, WideGapsEqualTheIntegerModel) {
   compare_many(2000000, budget(4000),
                [](std::uint64_t i) { return wide_gaps_case(i, vocab_of(i)); });
+}
+
+TEST(IndexedRow, RowsThatDeceiveTheSampleEqualTheIntegerModel) {
+  compare_many(5000000, std::max<std::uint64_t>(8, budget(200)),
+               [](std::uint64_t i) { return deceiving_case(i, 4097 + i % 7919); });
 }
 
 TEST(IndexedRow, EngineVocabulariesEqualTheIntegerModel) {
