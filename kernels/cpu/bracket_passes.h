@@ -17,7 +17,7 @@ namespace fairdraw::cpu {
 struct BracketBounds {
   float from = 0;  ///< values below do not count; at least the smallest allowed value
   float low = 0;   ///< the bracket is [low, high]; low >= from
-  float high = 0;  ///< lists nothing where low > high
+  float high = 0;  ///< high >= from; lists nothing where low > high
 };
 
 /// What `measure` says of each tile of a row, an array each, and of all.

@@ -376,7 +376,8 @@ void probabilities_rule(const float* x, std::size_t n, const TileRule& rule, flo
         doubles_of(hn::UpperHalf(half, significand), hn::UpperHalf(half, below), unit);
     const VecF quotients = hn::Combine(f32, hn::DemoteTo(half_f32, hn::Div(second, divisor)),
                                        hn::DemoteTo(half_f32, hn::Div(first, divisor)));
-    const VecF result = hn::IfThenElseZero(hn::Ge(value, threshold), quotients);
+    // From 64 octaves on m means nothing: what is truncated to 0 may have been negative.
+    const VecF result = hn::IfThenElseZero(hn::Ge(value, threshold), hn::Abs(quotients));
     if (full) {
       hn::StoreU(result, f32, out + i);
     } else {
