@@ -3,8 +3,7 @@
 //
 // A tile is read twice, the second time from L1: for its maximum, and for its weights, which are
 // relative to that. Weights are float arithmetic and shifts of 64-bit lanes, about 27 vector
-// instructions for 8 of them with AVX2. A tile whose maximum is too large for float arithmetic is
-// measured by the definition, value by value: a branch a tile, taken for logits of millions.
+// instructions for 8 of them with AVX2, 8 more for those above a bracket, 9 to list what is in it.
 #include "cpu/bracket_passes.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -18,15 +17,7 @@
 #include <limits>
 
 #include "cpu/passes.h"
-
-#undef FAIRDRAW_TARGET
-#if HWY_TARGET == HWY_AVX3
-#define FAIRDRAW_TARGET avx512
-#elif HWY_TARGET == HWY_AVX2
-#define FAIRDRAW_TARGET avx2
-#elif HWY_ARCH_ARM_A64 && HWY_TARGET == HWY_STATIC_TARGET  // NEON; vectors of SVE have no size
-#define FAIRDRAW_TARGET neon
-#endif
+#include "cpu/tile_vectors.h"
 
 #ifdef FAIRDRAW_TARGET
 
@@ -35,121 +26,31 @@ namespace fairdraw::cpu {
 namespace HWY_NAMESPACE {
 namespace {
 
-namespace hn = hwy::HWY_NAMESPACE;
-
-constexpr std::size_t kWidest = 16;  // floats in a vector
-using F32 = hn::CappedTag<float, kWidest>;
-using U32 = hn::RebindToUnsigned<F32>;
 using I32 = hn::RebindToSigned<F32>;
-using U64 = hn::RepartitionToWide<U32>;
-using HalfI32 = hn::Half<I32>;
-using HalfF32 = hn::Half<F32>;
-using F64 = hn::Rebind<double, HalfF32>;
 using I64 = hn::RebindToSigned<U64>;
-using VecF = hn::Vec<F32>;
-using VecU32 = hn::Vec<U32>;
-using VecU64 = hn::Vec<U64>;
-
-HWY_INLINE std::size_t lanes() { return hn::Lanes(F32()); }
-
-/// m and s of tile_weights.h for a vector of values.
-struct Significands {
-  VecU32 significand, below;
-};
-
-/// The rule of a row and, per tile, its maximum.
-template <bool kFromProbs>
-class TileWeights {
- public:
-  explicit HWY_INLINE TileWeights(const TileRule& rule)
-      : scale_(hn::Set(F32(), rule.scale)), top_(hn::Zero(U32())) {}
-
-  HWY_INLINE void begin_tile(float maximum) {
-    const U32 u32;
-    if constexpr (kFromProbs) {
-      top_ = exponent(hn::Set(F32(), maximum));
-    } else {
-      top_ = hn::BitCast(u32, origin(hn::Set(F32(), maximum)));
-    }
-  }
-
-  HWY_INLINE Significands of(VecF x) const {
-    const F32 f32;
-    const U32 u32;
-    if constexpr (kFromProbs) {
-      const VecU32 exponent_field = exponent(x);
-      const VecU32 above_one = hn::Sub(exponent_field, hn::Set(u32, 1));
-      return {hn::Sub(magnitude(x), hn::ShiftLeft<23>(above_one)), hn::Sub(top_, exponent_field)};
-    } else {
-      const VecF sum = origin(x);
-      const VecF r = hn::MulSub(x, scale_, hn::Sub(sum, hn::Set(f32, kOctaveOrigin)));
-      VecF q = hn::Set(f32, 0x1.5bda58p-10F);
-      q = hn::MulAdd(q, r, hn::Set(f32, 0x1.3ce8aep-7F));
-      q = hn::MulAdd(q, r, hn::Set(f32, 0x1.c6b6d8p-5F));
-      q = hn::MulAdd(q, r, hn::Set(f32, 0x1.ebf9c2p-3F));
-      q = hn::MulAdd(q, r, hn::Set(f32, 0x1.62e42ap-1F));
-      q = hn::MulAdd(q, r, hn::Set(f32, 1.5F));
-      return {hn::Sub(hn::BitCast(u32, q), hn::Set(u32, 0x3f400000U)),
-              hn::Sub(top_, hn::BitCast(u32, sum))};
-    }
-  }
-
- private:
-  HWY_INLINE VecF origin(VecF x) const {
-    return hn::MulAdd(x, scale_, hn::Set(F32(), kOctaveOrigin));
-  }
-  /// Bits without the sign: -0 is 0.
-  static HWY_INLINE VecU32 magnitude(VecF x) {
-    return hn::And(hn::BitCast(U32(), x), hn::Set(U32(), 0x7fffffffU));
-  }
-  /// The exponent's field, 1 for subnormals too.
-  static HWY_INLINE VecU32 exponent(VecF x) {
-    return hn::Max(hn::ShiftRight<23>(magnitude(x)), hn::Set(U32(), 1));
-  }
-
-  VecF scale_;
-  VecU32 top_;
-};
 
 /// A sum of weights, an accumulator each for even and odd lanes.
 class WeightSum {
  public:
-  HWY_INLINE WeightSum() : even_(hn::Zero(U64())), odd_(hn::Zero(U64())) {}
+  HWY_INLINE WeightSum() : sums_{hn::Zero(U64()), hn::Zero(U64())} {}
 
-  HWY_INLINE void add(VecU64 even, VecU64 odd) {
-    even_ = hn::Add(even_, even);
-    odd_ = hn::Add(odd_, odd);
+  HWY_INLINE void add(const Weights& weights) {
+    sums_ = {hn::Add(sums_.even, weights.even), hn::Add(sums_.odd, weights.odd)};
   }
-  HWY_INLINE void add_where(hn::Mask<F32> mask, VecU64 even, VecU64 odd) {
+  HWY_INLINE void add_where(hn::Mask<F32> mask, const Weights& weights) {
     const U64 u64;
+    // Each 64-bit lane gets the mask of one of its two values.
     const auto wide = hn::VecFromMask(F32(), mask);
-    // Each 64-bit lane has the mask of one of its two values.
-    add(hn::And(even, hn::BitCast(u64, hn::DupEven(wide))),
-        hn::And(odd, hn::BitCast(u64, hn::DupOdd(wide))));
+    add({hn::And(weights.even, hn::BitCast(u64, hn::DupEven(wide))),
+         hn::And(weights.odd, hn::BitCast(u64, hn::DupOdd(wide)))});
   }
   HWY_INLINE std::uint64_t total() const {
-    return hn::GetLane(hn::SumOfLanes(U64(), hn::Add(even_, odd_)));
+    return hn::GetLane(hn::SumOfLanes(U64(), hn::Add(sums_.even, sums_.odd)));
   }
 
  private:
-  VecU64 even_, odd_;
+  Weights sums_;
 };
-
-/// v of even and odd lanes.
-HWY_INLINE void widen(const Significands& token, VecU64& even, VecU64& odd) {
-  const U64 u64;
-#if HWY_ARCH_ARM_A64
-  // A vector shift reads one byte of its count; from 63 on nothing is left of 56 bits.
-  const VecU32 below = hn::Min(token.below, hn::Set(U32(), 63));
-#else
-  const VecU32 below = token.below;  // a count of 64 or more gives 0
-#endif
-  const auto low_half = hn::Set(u64, 0xffffffffU);
-  const auto significands = hn::BitCast(u64, token.significand);
-  const auto counts = hn::BitCast(u64, below);
-  even = hn::ShiftLeft<32>(significands) >> hn::And(counts, low_half);
-  odd = hn::AndNot(low_half, significands) >> hn::ShiftRight<32>(counts);
-}
 
 #if HWY_TARGET == HWY_AVX2
 /// Lane numbers of the set bits of a byte, one to a byte, lowest first.
@@ -206,11 +107,11 @@ struct TileSums {
   std::uint64_t total, above;
 };
 
-/// Sums and lists one tile, all of whose values are at or above bounds.from, or weigh nothing
-/// (kAll), or not. kLists: some of its values are in the bracket or above; kAbove: some are above.
-template <bool kFromProbs, bool kAll, bool kLists, bool kAbove>
-HWY_INLINE TileSums measure_tile(const float* x, const TileWeights<kFromProbs>& weights,
-                                 const BracketBounds& bounds, float*& list) {
+/// Sums and lists a tile whose values are all at or above bounds.from, or weigh nothing (kAll), or
+/// not. kLists: some of its values are in the bracket or above; kAbove: some are above.
+template <bool kAll, bool kLists, bool kAbove, class Rule>
+HWY_INLINE TileSums measure_tile(const float* x, const Rule& rule, const BracketBounds& bounds,
+                                 float*& list) {
   const F32 f32;
   const std::size_t step = lanes();
   const VecF from = hn::Set(f32, bounds.from);
@@ -220,11 +121,9 @@ HWY_INLINE TileSums measure_tile(const float* x, const TileWeights<kFromProbs>& 
   WeightSum above_high;
   for (std::size_t i = 0; i < kTileSize; i += step) {
     const VecF value = hn::LoadU(f32, x + i);
-    VecU64 even;
-    VecU64 odd;
-    widen(weights.of(value), even, odd);
-    kAll ? total.add(even, odd) : total.add_where(hn::Ge(value, from), even, odd);
-    if constexpr (kAbove) above_high.add_where(hn::Gt(value, high), even, odd);
+    const Weights weights = weights_of(rule.octaves(value));
+    kAll ? total.add(weights) : total.add_where(hn::Ge(value, from), weights);
+    if constexpr (kAbove) above_high.add_where(hn::Gt(value, high), weights);
     if constexpr (kLists) {
       // Without a branch: it would be mispredicted where a vector in twenty has such a value, and
       // storing them all costs a tenth of the weights.
@@ -235,13 +134,27 @@ HWY_INLINE TileSums measure_tile(const float* x, const TileWeights<kFromProbs>& 
   return {total.total(), above_high.total()};
 }
 
+template <bool kAll, class Rule>
+HWY_INLINE TileSums measure_by(const float* x, const Rule& rule, float maximum,
+                               const BracketBounds& bounds, float*& list) {
+  if (maximum > bounds.high) return measure_tile<kAll, true, true>(x, rule, bounds, list);
+  if (maximum >= bounds.low) return measure_tile<kAll, true, false>(x, rule, bounds, list);
+  return measure_tile<kAll, false, false>(x, rule, bounds, list);
+}
+
+/// A tile whose maximum is too large for float arithmetic: rare, so kept out of the loop.
+template <bool kAll>
+HWY_NOINLINE TileSums measure_in_double(const float* x, float scale, float maximum,
+                                        const BracketBounds& bounds, float*& list) {
+  return measure_by<kAll>(x, DoubleLogits(maximum, scale), maximum, bounds, list);
+}
+
 template <bool kFromProbs, bool kAll>
 std::size_t measure_row(const float* x, std::size_t n, const TileRule& rule,
                         const BracketBounds& bounds, const MeasuredTiles& out) {
   const float none = kFromProbs ? 0.0F : -std::numeric_limits<float>::infinity();
   const float smallest =
       kFromProbs ? std::numeric_limits<float>::denorm_min() : -std::numeric_limits<float>::max();
-  TileWeights<kFromProbs> weights(rule);
   float* list = out.list;
   for (std::size_t tile = 0; tile * kTileSize < n; ++tile) {
     const std::size_t begin = tile * kTileSize;
@@ -254,27 +167,17 @@ std::size_t measure_row(const float* x, std::size_t n, const TileRule& rule,
     }
     out.run_begin[tile] = static_cast<std::uint32_t>(list - out.list);
     const float maximum = maximum_of(values);
+    TileSums sums{};
     if (!(maximum >= smallest)) {
-      out.keys[tile] = kEmptyTileKey;
-      out.sums[tile] = out.above[tile] = 0;
-      continue;
+      // No allowed token.
+    } else if constexpr (kFromProbs) {
+      sums = measure_by<kAll>(values, Probabilities(maximum), maximum, bounds, list);
+    } else if (HWY_LIKELY(float_octaves_are_exact(maximum, rule.scale))) {
+      sums = measure_by<kAll>(values, FloatLogits(maximum, rule.scale), maximum, bounds, list);
+    } else {
+      sums = measure_in_double<kAll>(values, rule.scale, maximum, bounds, list);
     }
-    if (!kFromProbs && HWY_UNLIKELY(!float_octaves_are_exact(maximum, rule.scale))) {
-      const std::uint32_t run_begin = out.run_begin[tile];
-      const MeasuredTiles one{out.keys + tile, out.sums + tile, out.above + tile,
-                              out.run_begin + tile, list};
-      list += kScalarBracketPasses.measure(values, kTileSize, rule, bounds, one);
-      out.run_begin[tile] = run_begin;
-      continue;
-    }
-    weights.begin_tile(maximum);
-    const TileSums sums =
-        maximum > bounds.high
-            ? measure_tile<kFromProbs, kAll, true, true>(values, weights, bounds, list)
-        : maximum >= bounds.low
-            ? measure_tile<kFromProbs, kAll, true, false>(values, weights, bounds, list)
-            : measure_tile<kFromProbs, kAll, false, false>(values, weights, bounds, list);
-    out.keys[tile] = order_key(maximum);
+    out.keys[tile] = maximum >= smallest ? order_key(maximum) : kEmptyTileKey;
     out.sums[tile] = sums.total;
     out.above[tile] = sums.above;
   }
@@ -346,26 +249,22 @@ HWY_INLINE hn::Vec<F64> doubles_of(hn::Vec<HalfI32> significand, hn::Vec<HalfI32
   return hn::Mul(hn::Trunc(hn::Mul(hn::PromoteTo(f64, significand), power)), unit);
 }
 
-template <bool kFromProbs>
-void probabilities_rule(const float* x, std::size_t n, const TileRule& rule, float maximum,
-                        float low, int shift, double total, float* out) {
+template <class Rule>
+void probabilities_by(const float* x, std::size_t n, const Rule& rule, float low, int shift,
+                      double total, float* out) {
   const F32 f32;
   const I32 i32;
   const HalfI32 half;
   const HalfF32 half_f32;
   const F64 f64;
   const std::size_t step = lanes();
-  TileWeights<kFromProbs> weights(rule);
-  weights.begin_tile(maximum);
   const VecF threshold = hn::Set(f32, low);
   const auto unit = hn::Set(f64, std::ldexp(1.0, shift));
   const auto divisor = hn::Set(f64, total);
   for (std::size_t i = 0; i < n; i += step) {
-    float padded[kWidest] = {};
     const bool full = i + step <= n;
-    if (!full) std::copy_n(x + i, n - i, padded);
-    const VecF value = hn::LoadU(f32, full ? x + i : padded);
-    const Significands token = weights.of(value);
+    const VecF value = full ? hn::LoadU(f32, x + i) : load_tail(x + i, n - i);
+    const RelativeOctaves token = rule.octaves(value);
     const auto significand = hn::BitCast(i32, token.significand);
     // Counts are unsigned: a large one is one that weighs nothing.
     const auto below =
@@ -381,6 +280,7 @@ void probabilities_rule(const float* x, std::size_t n, const TileRule& rule, flo
     if (full) {
       hn::StoreU(result, f32, out + i);
     } else {
+      float padded[kMaxLanes];
       hn::StoreU(result, f32, padded);
       std::copy_n(padded, n - i, out + i);
     }
@@ -390,11 +290,11 @@ void probabilities_rule(const float* x, std::size_t n, const TileRule& rule, flo
 void probabilities(const float* x, std::size_t n, const TileRule& rule, float maximum, float low,
                    int shift, double total, float* out) {
   if (rule.from_probs) {
-    probabilities_rule<true>(x, n, rule, maximum, low, shift, total, out);
+    probabilities_by(x, n, Probabilities(maximum), low, shift, total, out);
   } else if (float_octaves_are_exact(maximum, rule.scale)) {
-    probabilities_rule<false>(x, n, rule, maximum, low, shift, total, out);
+    probabilities_by(x, n, FloatLogits(maximum, rule.scale), low, shift, total, out);
   } else {
-    kScalarBracketPasses.probabilities(x, n, rule, maximum, low, shift, total, out);
+    probabilities_by(x, n, DoubleLogits(maximum, rule.scale), low, shift, total, out);
   }
 }
 

@@ -60,7 +60,7 @@ struct Batch {
 };
 
 double octave_of(std::int32_t key, TileInput input, float scale) {
-  if (key == kEmptyTileKey) return -std::numeric_limits<double>::infinity();
+  if (key <= kEmptyTileKey) return -std::numeric_limits<double>::infinity();
   const float maximum = from_order_key(key);
   return input == TileInput::probs ? octaves_of_probability(maximum).whole
                                    : octaves_of(maximum, scale).whole;

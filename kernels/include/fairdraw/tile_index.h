@@ -9,10 +9,12 @@
 //   key = order_key(M), M the largest allowed logit;          octave N = n of M;
 //   S   = sum of v = floor(m 2^(32 - (N - n))) over the allowed tokens, an integer below 2^63.5.
 // A row's octave E is the largest N. A tile counts W = S 2^(48 - gap) in it, gap = E - N, and
-// nothing where gap > 48; Z, the sum of W, is below 2^124. So sum exp(x / T) = Z 2^(E - 103), and a
-// tile's probability is W / Z, with a relative error of at most 2^-22 + 2^-24 ln2 |y| + 2^(d - 48)
-// for a token d octaves below the row's maximum. From probabilities m and n are the float's own
-// significand of 24 bits and exponent, S is below 2^64, and sum p = Z 2^(E - 103).
+// nothing where gap > 48; Z, the sum of W, is below 2^124. So a tile's probability is W / Z, and
+// sum exp(x / T) = Z 2^(E - 103). From probabilities m and n are the float's own significand of 24
+// bits and exponent, S is below 2^64, and sum p = Z 2^(E - 103).
+//
+// Error: relative to 2^(-d) the weight of a token d octaves below the row's maximum is off by at
+// most 2^-22 + 2^-24 ln2 d + 2^(d - 48); of probabilities by the last of these alone.
 //
 // Keys are int32 in the order of the logits: the bits of the float, those without the sign negated
 // where it is negative; -0 is +0. Everything is an integer: the same bits on every backend and
