@@ -58,7 +58,7 @@ ArrayXd relative_error(const ArrayXd& log_error) {
 
 double WeightBound::at(double octaves) const {
   const double distance = std::abs(octaves);
-  return constant + per_octave * distance + (truncation ? std::exp2(distance - 40) : 0.0);
+  return constant + per_octave * distance + (truncation ? unit * std::exp2(distance) : 0.0);
 }
 
 bool RankedWeights::may_tie(std::size_t i, std::size_t j) const {
@@ -103,7 +103,7 @@ RankedWeights rank_logits(std::span<const float> logits, std::span<const std::ui
   const ArrayXd log_error =
       semantics.relative_weight_error + bound.constant + bound.per_octave * octaves + scaling + own;
   // Truncation drops less than one unit, whatever the weight.
-  const double unit = bound.truncation ? 0x1p-40 : static_cast<double>(FLT_MIN);
+  const double unit = bound.truncation ? bound.unit : static_cast<double>(FLT_MIN);
   add_up(row, row.weight * relative_error(log_error) + unit);
   row.sum_slack = sampler_sum_error(semantics, row.size()) + own_sum_error(row.size());
 
@@ -114,15 +114,16 @@ RankedWeights rank_logits(std::span<const float> logits, std::span<const std::ui
   }
 
   // min_p compares octaves, because weights next to 1 are all 1 in float64. The sampler's distance
-  // is off by `per_octave` (float32 difference, factor, product), by a subnormal's ulp, and by what
-  // scaling adds; its threshold by at most 0.5001 ulp, which is below 1.0002 * 2^-24 of it. One
-  // that compares probabilities sees two weights and a product.
+  // is off by three roundings (float32 difference, factor, product), by a subnormal's ulp, and by
+  // what scaling adds; its threshold by at most 0.5001 ulp, which is below 1.0002 * 2^-24 of it.
+  // One that compares probabilities sees two weights and a product.
   const double threshold = -std::log2(min_p);
+  const double distance_error = bound.min_p_distance.value_or(bound.per_octave * kLog2E);
   const bool equality_stays = semantics.min_p_boundary == MinPBoundary::at_least;
   for (Index i = 0; i < n; ++i) {
     const double distance = octaves[i];
-    const double band = distance * (bound.per_octave * kLog2E + 0x1p-50) +
-                        threshold * 1.0002 * kHalfUlp + static_cast<double>(FLT_TRUE_MIN) +
+    const double band = distance * (distance_error + 0x1p-50) + threshold * 1.0002 * kHalfUlp +
+                        static_cast<double>(FLT_TRUE_MIN) +
                         (2 * semantics.relative_weight_error + scaling[i]) * kLog2E;
     const bool is_maximum = row.value[static_cast<std::size_t>(i)] == row.value[0];
     if (is_maximum || threshold - distance > band) ++row.min_p.certain;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -39,14 +40,17 @@ struct RealDistribution {
   }
 };
 
-/// The bound on relative weight errors: constant + per_octave * |y| + 2^(|y| - 40) where y is the
-/// distance to the maximum in octaves. For fairdraw's kernels: 2^-21, 3 * 2^-24 * ln 2.
-/// truncation = false leaves the last term out, for samplers that work in float32: below 2^-126
-/// their weights may be flushed to zero.
+/// The bound on relative weight errors: constant + per_octave * |y| + unit * 2^|y| where y is the
+/// distance to the maximum in octaves. For fairdraw's kernels: 2^-21, 3 * 2^-24 * ln 2, 2^-40; for
+/// weights by tiles kTileWeights (tile_bound.h). truncation = false leaves the last term out, for
+/// samplers that work in float32: below 2^-126 their weights may be flushed to zero.
 struct WeightBound {
   double constant = 0x1p-21;
   double per_octave = 3 * 0x1p-24 * 0.69314718055994530942;
   bool truncation = true;
+  double unit = 0x1p-40;  ///< the largest weight that is dropped, the row's largest being 1
+  /// Relative error of the distance that min_p compares; nothing: that of the weights.
+  std::optional<double> min_p_distance = std::nullopt;
   double at(double octaves) const;
 };
 

@@ -8,9 +8,9 @@
 //   tile   the ids 256 t ... 256 t + 255, wherever the row lies and whoever reads it. M_t is its
 //          largest allowed logit, N_t = n(M_t). A token that is s = N_t - n octaves below counts
 //          v = floor(m 2^(32 - s)), nothing from s = 64; S_t is the sum of v, below 2^63.5.
-//   row    E is the largest N_t. A tile that is gap = E - N_t octaves below counts S_t 2^(48 -
-//   gap),
-//          nothing from gap = 49, and so does each v in it. Z is the sum, below 2^124.
+//   row    E is the largest N_t. A tile that is gap = E - N_t octaves below counts
+//          S_t 2^(48 - gap), nothing from gap = 49, and so does each v in it. Z is the sum, below
+//          2^124.
 //   draw   R = floor(word Z / 2^64). The token's tile is the first whose inclusive prefix of row
 //          weights passes R; in it (R - prefix before) >> (48 - gap) meets prefixes of v in id
 //          order.
@@ -22,10 +22,14 @@
 // From probabilities m and n are the float's own significand (24 bits, 23 of a subnormal) and
 // exponent: rows of dyadic probabilities are exact over 31 octaves, and S_t is below 2^64.
 //
-// Numerics. Relative to 2^y a weight is off by at most
-//     2^-22 + 2^-24 ln2 |y| + 2^(d - 48),  d octaves below the row's maximum:
-// the polynomial and m's rounding, the rounding of c, and what the two shifts cut. Equal logits
-// weigh the same unless they are more than 32 octaves below the maximum of one of their tiles.
+// Numerics. A token that is d octaves below the row's maximum, as a real number, has a weight whose
+// relative error is at most
+//     2^-22 + 2^-24 ln2 d + 2^(d - 48),
+// but for a factor that all tokens share: the polynomial with m's rounding (1.96e-7 at most, over
+// every r) and r's, the rounding of c, and what the two shifts cut. Where the row lies does not
+// matter, since x c is exact. So the distribution of a row is within 3.5e-7 of softmax in total
+// variation for 2^20 tokens; reference/tile_bound.h derives both. Equal logits weigh the same
+// unless they are more than 32 octaves below the maximum of one of their tiles.
 //
 // Float and double. octaves_of is the definition, in double, where x c is exact. While the tile's
 // maximum is within kFloatOctaves of 0, float_octaves_of gives the same m and s for every x in the

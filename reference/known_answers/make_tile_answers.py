@@ -22,8 +22,6 @@ from itertools import groupby
 from math import ceil, floor, ldexp
 from pathlib import Path
 
-sys.dont_write_bytecode = True  # nothing is left next to the scripts
-
 from make_known_answers import (
     DYADIC_TEMPERATURE, LOG2_E, TINY, f32, filtered, float32, greedy_id, min_p_threshold,
     next_above, next_below)

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "reference/real_oracle.h"
+#include "reference/tile_bound.h"
 
 namespace fairdraw::reference {
 namespace {
@@ -242,6 +243,7 @@ TEST(WeightBound, IsTheFormulaOfTheSpecification) {
   WeightBound real = bound;
   real.truncation = false;
   EXPECT_DOUBLE_EQ(real.at(10), 0x1p-21 + 30 * 0x1p-24 * std::log(2.0));
+  EXPECT_DOUBLE_EQ(kTileWeights.at(10), 0x1p-22 + 10 * 0x1p-24 * std::log(2.0) + 0x1p-38);
 }
 
 }  // namespace

@@ -1,0 +1,182 @@
+// The bound of tile_bound.h against the model of tiles: token by token, and in total variation, on
+// rows of every kind up to the largest vocabulary. Rows of a language model are in the kernels'
+// tests (tile_distribution_test).
+//
+// Cannot see: an error below 2^-50 of a weight, that of the real arithmetic here.
+#include "reference/tile_bound.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <boost/multiprecision/cpp_bin_float.hpp>
+#include <cmath>
+#include <cstdint>
+#include <iterator>
+#include <vector>
+
+#include "reference/tests/random_rows.h"
+#include "reference/tests/tile_distance.h"
+#include "reference/tile_model.h"
+
+namespace fairdraw::reference {
+namespace {
+
+constexpr float kOctaves = 0x1.715476p0F;  // temperature at which logits are octaves
+constexpr auto kMost = static_cast<std::size_t>(kMaxVocab);
+
+void expect_within(const TileDistance& seen, std::size_t vocab) {
+  EXPECT_EQ(seen.out_of_band, 0U) << describe(seen);
+  EXPECT_LE(seen.distance, seen.bound) << describe(seen);
+  EXPECT_LE(seen.distance, seen.mean_error + 2 * seen.own_error) << describe(seen);
+  EXPECT_LE(seen.bound, largest_tile_distribution_error(vocab)) << describe(seen);
+}
+
+TEST(TileBound, IsBelowAMillionthForEveryVocabulary) {
+  EXPECT_LT(largest_tile_distribution_error(kMost) + word_distribution_error(kMost), 3.5e-7);
+  EXPECT_LT(largest_tile_distribution_error(131072), 3.1e-7);
+  for (std::size_t vocab = 1; vocab < kMost; vocab *= 2) {
+    EXPECT_LT(largest_tile_distribution_error(vocab), largest_tile_distribution_error(2 * vocab));
+  }
+}
+
+// D of the bound, in closed form, where it is largest: V - 1 equal tokens of mass a below a maximum
+// of mass 1 have D = a / (1 + a)^2 log2((V - 1) / a). No row has more than what is stated.
+double deviation(std::size_t vocab, double mass) {
+  return mass / ((1 + mass) * (1 + mass)) * std::log2(static_cast<double>(vocab - 1) / mass);
+}
+
+TEST(TileBound, LargestDeviationIsThatOfEqualTokensBelowAMaximum) {
+  for (const std::size_t vocab : {std::size_t{2}, std::size_t{1000}, kMost}) {
+    const double stated = std::log2(static_cast<double>(vocab)) / 4 + 1.0 / 3;
+    double largest = 0;
+    for (double mass = 0x1p-6; mass < 64; mass *= 1.01) {
+      largest = std::max(largest, deviation(vocab, mass));
+    }
+    EXPECT_LE(largest, stated);
+    EXPECT_GT(largest, stated - 1.0 / 3);  // at a = 1 it is a quarter of log2(V - 1)
+  }
+}
+
+TEST(TileBound, HoldsOnRowsOfEveryKind) {
+  RandomRows random(1);
+  for (int i = 0; i < 30 * kRowKinds; ++i) {
+    const auto kind = static_cast<RowKind>(i % kRowKinds);
+    if (kind == RowKind::masked) continue;  // banned tokens have no distance
+    const std::size_t vocab = 1 + random.below(2000);
+    const float temperatures[] = {1, 0.1F, 0.7F, 1.3F, 30, kOctaves, 0x1p-126F, 0x1p64F};
+    const float temperature = temperatures[random.below(std::size(temperatures))];
+    SCOPED_TRACE(testing::Message() << "kind " << static_cast<int>(kind) << " at " << temperature);
+    expect_within(distance_to_softmax(random.logits(kind, vocab), temperature), vocab);
+  }
+}
+
+TEST(TileBound, HoldsOnTheLargestVocabulary) {
+  RandomRows random(2);
+  for (const RowKind kind : {RowKind::smooth, RowKind::flat, RowKind::peaked}) {
+    SCOPED_TRACE(static_cast<int>(kind));
+    expect_within(distance_to_softmax(random.logits(kind, kMost), 0.7F), kMost);
+  }
+  // Equal tokens, and 100 octaves in one row.
+  expect_within(distance_to_softmax(std::vector<float>(kMost, -1234.5F), 0.7F), kMost);
+  std::vector<float> wide(kMost);
+  for (float& x : wide) x = -100 * random.unit();
+  expect_within(distance_to_softmax(wide, kOctaves), kMost);
+}
+
+// The row of the largest deviation, at a temperature where c is off by almost half an ulp of a
+// float just above a power of two. The bound is not much larger than it needs to be.
+TEST(TileBound, IsNearOnTheRowThatIsMadeForIt) {
+  RandomRows random(3);
+  float worst = 1;
+  double largest = 0;
+  for (int i = 0; i < 20000; ++i) {
+    const float temperature = 1.4F + 0.04F * random.unit();
+    const double exact = 0x1.71547652b82fep0 / static_cast<double>(temperature);
+    const double error = std::abs(static_cast<double>(octaves_per_logit(temperature)) / exact - 1);
+    if (error > largest) worst = temperature;
+    largest = std::max(largest, error);
+  }
+  ASSERT_GT(largest, 0.99 * 0x1p-24);
+  const double mass = 0.85;  // of the V - 1 tokens; where D is largest, to two digits
+  const double octaves = std::log2(static_cast<double>(kMost - 1) / mass);
+  std::vector<float> logits(kMost, static_cast<float>(-octaves * std::log(2.0)) * worst);
+  logits[0] = 0;
+  const TileDistance seen = distance_to_softmax(logits, worst);
+  expect_within(seen, kMost);
+  // The error of c is measured in full. The rest of a weight's error is at most 2^-22, once for
+  // each of the two kinds of token.
+  EXPECT_NEAR(seen.distance, std::log(2.0) * largest * deviation(kMost, mass),
+              0x1p-22 * 2 * mass / ((1 + mass) * (1 + mass)));
+  EXPECT_GT(seen.distance, seen.bound / 2);
+}
+
+TEST(TileBound, HoldsWhereTilesAreLost) {
+  // Every tile but the first is 49 octaves below, as its octave is rounded: 48.6. All of it is
+  // lost, almost half of what V 2^-48 allows.
+  std::vector<float> logits(kMost, -48.6F);
+  std::fill_n(logits.begin(), kIdsOfATile, -100.0F);
+  logits[3] = 0;
+  const TileDistance seen = distance_to_softmax(logits, kOctaves);
+  expect_within(seen, kMost);
+  const double lost = static_cast<double>(kMost - kIdsOfATile) * std::exp2(-48.6);
+  EXPECT_GT(lost, 0.6 * static_cast<double>(kMost) * 0x1p-48);
+  // The model has the maximum alone. float32's octaves and the temperature are off by 2^-23 of it.
+  EXPECT_NEAR(seen.distance, lost, 48.6 * 0x1p-22 * lost + seen.own_error);
+}
+
+TEST(TileBound, HoldsOnProbabilities) {
+  RandomRows random(4);
+  for (int i = 0; i < 200; ++i) {
+    const std::size_t vocab = 1 + random.below(2000);
+    // 1 to 2^-120, normalised or not, subnormal in the end.
+    const int shift = -static_cast<int>(random.below(30));
+    std::vector<float> probs(vocab);
+    for (float& p : probs)
+      p = std::ldexp(1 + random.unit(), shift - static_cast<int>(random.below(120)));
+    const TileDistance seen = distance_to_probs(probs);
+    EXPECT_EQ(seen.out_of_band, 0U) << describe(seen);
+    // A row of one token has no distance, and logarithms leave some.
+    EXPECT_LE(seen.distance, seen.bound + seen.own_error) << describe(seen);
+  }
+}
+
+TEST(TileBound, OfProbabilitiesIsZeroWithin32Octaves) {
+  RandomRows random(5);
+  std::vector<float> probs(5000);
+  for (float& p : probs) p = std::ldexp(1 + random.unit(), -static_cast<int>(random.below(32)));
+  const TileRow row = tile_model_from_probs(probs, {});
+  for (std::size_t id = 0; id < probs.size(); ++id) {
+    const double exact = std::ldexp(static_cast<double>(probs[id]), 103);  // E is 0
+    ASSERT_EQ(row.octave, 0);
+    ASSERT_TRUE(row.weight[id] == static_cast<RowWeight>(exact)) << id;
+  }
+}
+
+// A mistake in the bound's own arithmetic: the same row in 113 bits.
+TEST(TileBound, AgreesWithQuadruplePrecision) {
+  using Quad = boost::multiprecision::cpp_bin_float_quad;
+  RandomRows random(6);
+  const std::vector<float> logits = random.logits(RowKind::smooth, 3000);
+  const float temperature = 0.7F;
+  const TileRow row = tile_model(logits, {}, {.temperature = temperature});
+  const Quad total = Quad(static_cast<std::uint64_t>(row.total >> 64)) * pow(Quad(2), 64) +
+                     static_cast<std::uint64_t>(row.total);
+  std::vector<Quad> softmax;
+  Quad sum = 0;
+  for (const float logit : logits) {
+    softmax.push_back(exp(Quad(logit) / Quad(temperature)));
+    sum += softmax.back();
+  }
+  Quad twice = 0;
+  for (std::size_t id = 0; id < logits.size(); ++id) {
+    const Quad weight = Quad(static_cast<std::uint64_t>(row.weight[id] >> 64)) * pow(Quad(2), 64) +
+                        static_cast<std::uint64_t>(row.weight[id]);
+    twice += abs(weight / total - softmax[id] / sum);
+  }
+  const TileDistance seen = distance_to_softmax(logits, temperature);
+  EXPECT_NEAR(seen.distance, static_cast<double>(twice / 2), seen.own_error);
+  EXPECT_GT(seen.distance, 1000 * seen.own_error);  // so that the line above says something
+}
+
+}  // namespace
+}  // namespace fairdraw::reference

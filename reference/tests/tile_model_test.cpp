@@ -1,0 +1,222 @@
+// Statuses and their order, greedy rows, draws, the numbers of tiles, and the values that have no
+// row in the known answers. tile_invariances_test has what does not change with the row's order.
+#include "reference/tile_model.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+#include <vector>
+
+namespace fairdraw::reference {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+const float kNan = std::nanf("");
+constexpr float kOctaves = 0x1.715476p0F;  // temperature at which integer logits are octaves
+constexpr RowWeight kOne = RowWeight{1} << (23 + 32 + 48);  // weight of a maximum of 2^N
+
+RowStatus status_of(std::vector<float> logits, RowParameters parameters = {},
+                    std::vector<std::uint32_t> allowed = {}) {
+  const TileRow row = tile_model(logits, allowed, parameters);
+  EXPECT_EQ(row.mask.size(), logits.size());
+  EXPECT_EQ(row.tiles.size(), (logits.size() + 255) / 256);
+  if (row.status != RowStatus::ok) {
+    EXPECT_TRUE(row.total == 0);
+    EXPECT_EQ(row.support_size, 0);
+    EXPECT_EQ(row.token_for(12345), -1);
+    EXPECT_EQ(std::count(row.mask.begin(), row.mask.end(), 1), 0);
+    for (const TileOfRow& tile : row.tiles) EXPECT_EQ(tile.key, key_of(-kInfinity));
+  }
+  return row.status;
+}
+
+RowStatus probs_status_of(std::vector<float> probs, RowParameters parameters = {}) {
+  return tile_model_from_probs(probs, parameters).status;
+}
+
+TEST(TileModel, ValuesFailARowInOrder) {
+  EXPECT_EQ(status_of({0, 1}), RowStatus::ok);
+  EXPECT_EQ(status_of({kInfinity, 0, kNan}), RowStatus::nan_input);
+  EXPECT_EQ(status_of({kInfinity, 0}), RowStatus::infinite_input);
+  EXPECT_EQ(status_of({-kInfinity, -kInfinity}), RowStatus::no_allowed_token);
+  EXPECT_EQ(status_of({}), RowStatus::no_allowed_token);
+  // At banned ids too, before anything is said of the allowed ones.
+  EXPECT_EQ(status_of({kNan, 0}, {}, {2}), RowStatus::nan_input);
+  EXPECT_EQ(status_of({kInfinity, 0}, {}, {2}), RowStatus::infinite_input);
+  EXPECT_EQ(status_of({kNan, 0}, {}, {0}), RowStatus::nan_input);
+  EXPECT_EQ(status_of({0, 0}, {}, {0}), RowStatus::no_allowed_token);
+  EXPECT_EQ(status_of({0, 0}, {}, {~3U}), RowStatus::no_allowed_token);  // bits beyond the row
+}
+
+TEST(TileModel, ProbabilitiesFailARowInOrder) {
+  EXPECT_EQ(probs_status_of({0.5F, -0.0F}), RowStatus::ok);
+  EXPECT_EQ(probs_status_of({-1, kInfinity, kNan}), RowStatus::nan_input);
+  EXPECT_EQ(probs_status_of({-1, kInfinity}), RowStatus::infinite_input);
+  EXPECT_EQ(probs_status_of({-0x1p-149F, 1}), RowStatus::negative_probability);
+  EXPECT_EQ(probs_status_of({-kInfinity, 1}), RowStatus::negative_probability);
+  EXPECT_EQ(probs_status_of({0, -0.0F}), RowStatus::no_allowed_token);
+  EXPECT_EQ(probs_status_of({}), RowStatus::no_allowed_token);
+  // The temperature is not read.
+  EXPECT_EQ(probs_status_of({1}, {.temperature = kNan}), RowStatus::ok);
+}
+
+TEST(TileModel, ParametersAreCheckedFirstAndInOrder) {
+  const std::vector<float> bad = {kNan};
+  EXPECT_EQ(status_of(bad, {.temperature = -1, .top_k = -2}), RowStatus::invalid_temperature);
+  EXPECT_EQ(status_of(bad, {.top_k = -2, .top_p = 2}), RowStatus::invalid_top_k);
+  EXPECT_EQ(status_of(bad, {.top_p = 2, .min_p = 2}), RowStatus::invalid_top_p);
+  EXPECT_EQ(status_of(bad, {.min_p = 2}), RowStatus::invalid_min_p);
+  EXPECT_EQ(status_of(bad), RowStatus::nan_input);
+  // Greedy rows are checked like all others.
+  EXPECT_EQ(status_of({0}, {.temperature = 0, .min_p = -1}), RowStatus::invalid_min_p);
+}
+
+TEST(TileModel, RangesOfParametersAreClosed) {
+  for (const float good : {0.0F, -0.0F, 0x1p-126F, 1.0F, 0x1p64F}) {
+    EXPECT_EQ(status_of({0, 1}, {.temperature = good}), RowStatus::ok) << good;
+  }
+  for (const float bad : {0x1.fffffcp-127F, -0x1p-126F, 0x1.000002p64F, kInfinity, kNan}) {
+    EXPECT_EQ(status_of({0, 1}, {.temperature = bad}), RowStatus::invalid_temperature) << bad;
+  }
+  for (const float good : {0.0F, -0.0F, 0x1p-149F, 1.0F}) {
+    EXPECT_EQ(status_of({0, 1}, {.top_p = good}), RowStatus::ok) << good;
+    EXPECT_EQ(status_of({0, 1}, {.min_p = good}), RowStatus::ok) << good;
+  }
+  for (const float bad : {-0x1p-149F, 0x1.000002p0F, kInfinity, kNan}) {
+    EXPECT_EQ(status_of({0, 1}, {.top_p = bad}), RowStatus::invalid_top_p) << bad;
+    EXPECT_EQ(status_of({0, 1}, {.min_p = bad}), RowStatus::invalid_min_p) << bad;
+  }
+  const std::int32_t least = std::numeric_limits<std::int32_t>::min();
+  EXPECT_EQ(status_of({0}, {.top_k = -1}), RowStatus::ok);
+  EXPECT_EQ(status_of({0}, {.top_k = std::numeric_limits<std::int32_t>::max()}), RowStatus::ok);
+  EXPECT_EQ(status_of({0}, {.top_k = -2}), RowStatus::invalid_top_k);
+  EXPECT_EQ(status_of({0}, {.top_k = least}), RowStatus::invalid_top_k);
+}
+
+TEST(TileModel, GreedyRowsKeepOneToken) {
+  const std::vector<float> logits = {1, 3, -kInfinity, 3};
+  for (const RowParameters parameters :
+       {RowParameters{.temperature = -0.0F}, RowParameters{.top_k = 1}, RowParameters{.top_p = 0},
+        RowParameters{.temperature = 0, .top_k = 3, .top_p = 0.5F, .min_p = 1}}) {
+    const TileRow row = tile_model(logits, {}, parameters);
+    EXPECT_EQ(row.greedy_token, 1);
+    EXPECT_EQ(row.mask, (std::vector<std::uint8_t>{0, 1, 0, 0}));
+    EXPECT_TRUE(row.total == row.weight[1]);
+    EXPECT_EQ(row.token_for(0), 1);
+    EXPECT_EQ(row.token_for(~std::uint64_t{0}), 1);
+    EXPECT_EQ(row.probability(1), 1);
+    EXPECT_EQ(row.probability(3), 0);
+  }
+  const TileRow banned = tile_model(logits, std::vector<std::uint32_t>{0b1001}, {.top_k = 1});
+  EXPECT_EQ(banned.greedy_token, 3);
+}
+
+TEST(TileModel, DrawsTheFirstTokenWhosePrefixSumExceedsThePosition) {
+  // Weights 1/2, 1, (banned), 1/4 and 1/4; top_k 4 drops nothing.
+  const std::vector<float> logits = {-1, 0, 5, -2, -2};
+  const TileRow row =
+      tile_model(logits, std::vector<std::uint32_t>{0b11011}, {.temperature = kOctaves});
+  const RowWeight half = kOne / 2;
+  EXPECT_TRUE(row.total == 4 * half);
+  EXPECT_TRUE(row.total_unfiltered == row.total);
+  EXPECT_EQ(row.token_at(0), 0);
+  EXPECT_EQ(row.token_at(half - 1), 0);
+  EXPECT_EQ(row.token_at(half), 1);
+  EXPECT_EQ(row.token_at(3 * half - 1), 1);
+  EXPECT_EQ(row.token_at(3 * half), 3);
+  EXPECT_EQ(row.token_at(3 * half + half / 2 - 1), 3);
+  EXPECT_EQ(row.token_at(3 * half + half / 2), 4);
+  EXPECT_EQ(row.token_at(4 * half - 1), 4);
+  EXPECT_THROW(row.token_at(4 * half), std::out_of_range);
+  // The total is a power of two, so that the position is the word and zeros below it.
+  const std::uint64_t quarter_of_words = std::uint64_t{1} << 62;
+  EXPECT_EQ(row.token_for(quarter_of_words - 1), 0);
+  EXPECT_EQ(row.token_for(quarter_of_words), 1);
+  EXPECT_EQ(row.token_for(~std::uint64_t{0}), 4);
+  EXPECT_EQ(row.probability(1), 0.5F);
+  EXPECT_EQ(row.probability(2), 0);
+}
+
+TEST(TileModel, FilteredTokensKeepTheirWeightButCannotBeDrawn) {
+  const std::vector<float> logits = {-3, 0, -1};
+  const TileRow row = tile_model(logits, {}, {.temperature = kOctaves, .top_k = 2});
+  EXPECT_TRUE(row.weight[0] == kOne / 8);
+  EXPECT_TRUE(row.total == kOne + kOne / 2);
+  EXPECT_TRUE(row.total_unfiltered - row.total == kOne / 8);
+  EXPECT_EQ(row.token_for(0), 1);
+  EXPECT_EQ(row.probability(0), 0);
+  EXPECT_EQ(row.probability(2), static_cast<float>(1.0 / 3.0));
+}
+
+// The maximum of the second tile is dropped, and its tile is weighed by it all the same: a token 33
+// octaves below it loses its last bit.
+TEST(TileModel, FiltersDoNotChangeTheOctaveOfATile) {
+  std::vector<float> logits(258, -kInfinity);
+  logits[0] = 40;
+  logits[256] = 20;
+  logits[257] = 20 - 33.125F;
+  const std::uint32_t significand = octave_significand(-0.125F);
+  ASSERT_EQ(significand % 2, 1U);
+  // 2^-33 / 2^20 of the row's largest weight, by its own significand less the bit that is lost.
+  const RowWeight expected = static_cast<RowWeight>(significand - 1) << (32 - 33 + 48 - 20);
+  for (const float top_p : {1.0F, 0.5F}) {
+    const TileRow row = tile_model(logits, {}, {.temperature = kOctaves, .top_p = top_p});
+    EXPECT_EQ(row.mask[256] != 0, top_p == 1);
+    EXPECT_TRUE(row.weight[257] == expected);
+    EXPECT_EQ(row.tiles[1].key, key_of(20.0F));
+    EXPECT_EQ(row.tiles[1].octave, 20);
+    EXPECT_TRUE(weight_in_row(row.tiles[1].sum, 20, 40) == row.weight[256] + row.weight[257]);
+  }
+}
+
+TEST(TileModel, TokensWithoutWeightSurviveAndAreNotDrawn) {
+  // 64 octaves below in its tile, and a tile that is 49 below.
+  std::vector<float> logits(257, -kInfinity);
+  logits[0] = -64;
+  logits[1] = 0;
+  logits[256] = -49;
+  const TileRow row = tile_model(logits, {}, {.temperature = kOctaves});
+  EXPECT_EQ(row.support_size, 3);
+  EXPECT_TRUE(row.total == kOne);
+  EXPECT_EQ(row.token_for(0), 1);
+  EXPECT_EQ(row.token_for(~std::uint64_t{0}), 1);
+  EXPECT_EQ(row.tiles[1].sum, std::uint64_t{1} << (23 + 32));
+}
+
+TEST(TileModel, KeysAreInTheOrderOfValues) {
+  const std::vector<float> values = {-kInfinity, -3e38F, -1, -0x1p-149F, 0, 0x1p-149F, 1, 3e38F};
+  for (std::size_t i = 1; i < values.size(); ++i)
+    EXPECT_LT(key_of(values[i - 1]), key_of(values[i]));
+  EXPECT_EQ(key_of(-0.0F), 0);
+  EXPECT_EQ(key_of(0.0F), 0);
+}
+
+TEST(TileModel, WeightsBecomeTheNearestDoubles) {
+  EXPECT_EQ(to_nearest_double(0), 0);
+  EXPECT_EQ(to_nearest_double(kOne), 0x1p103);
+  // 2^54 to 2^55: doubles are multiples of 4. A tie goes to the even one, what is above it up.
+  const RowWeight even = RowWeight{1} << 54;
+  EXPECT_EQ(to_nearest_double(even + 2), 0x1p54);
+  EXPECT_EQ(to_nearest_double(even + 3), 0x1p54 + 4);
+  EXPECT_EQ(to_nearest_double(even + 6), 0x1p54 + 8);
+  EXPECT_EQ(to_nearest_double(even + 5), 0x1p54 + 4);
+  // One far below a tie decides it.
+  EXPECT_EQ(to_nearest_double((RowWeight{1} << 123) + (RowWeight{1} << 70)), 0x1p123);
+  EXPECT_EQ(to_nearest_double((RowWeight{1} << 123) + (RowWeight{1} << 70) + 1), 0x1p123 + 0x1p71);
+  EXPECT_EQ(to_nearest_double((RowWeight{1} << 124) - 1), 0x1p124);
+}
+
+TEST(TileModel, RefusesWhatItsCallerGotWrong) {
+  const std::vector<float> logits(33, 0.0F);
+  const std::vector<std::uint32_t> one_word = {1};
+  EXPECT_THROW(tile_model(logits, one_word, {}), std::invalid_argument);
+  const std::vector<float> too_long(static_cast<std::size_t>(kMaxVocab) + 1, 0.0F);
+  EXPECT_THROW(tile_model(too_long, {}, {}), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace fairdraw::reference
