@@ -123,13 +123,15 @@ HWY_INLINE TileSums measure_tile(const float* x, const Rule& rule, const Bracket
     const VecF value = hn::LoadU(f32, x + i);
     const Weights weights = weights_of(rule.octaves(value));
     kAll ? total.add(weights) : total.add_where(hn::Ge(value, from), weights);
-    if constexpr (kAbove) above_high.add_where(hn::Gt(value, high), weights);
-    if constexpr (kLists) {
-      // Without a branch: it would be mispredicted where a vector in twenty has such a value, and
-      // storing them all costs a tenth of the weights.
-      const auto inside = hn::And(hn::Ge(value, low), hn::Le(value, high));
-      list += store_compressed(value, inside, list);
+    auto inside = hn::Ge(value, low);
+    if constexpr (kAbove) {
+      const auto above = hn::Gt(value, high);
+      above_high.add_where(above, weights);
+      inside = hn::AndNot(above, inside);
     }
+    // Without a branch: it would be mispredicted where a vector in twenty has such a value, and
+    // storing them all costs a tenth of the weights.
+    if constexpr (kLists) list += store_compressed(value, inside, list);
   }
   return {total.total(), above_high.total()};
 }
@@ -200,22 +202,26 @@ std::size_t measure(const float* x, std::size_t n, const TileRule& rule,
                          : measure_rule<false>(x, n, rule, bounds, out);
 }
 
-std::size_t collect_many(const float* x, std::size_t n, float low, float high, float* out) {
+template <bool kBounded>
+std::size_t collect_where(const float* x, std::size_t n, float low, float high, float* out) {
   const F32 f32;
   const std::size_t step = lanes();
   const VecF from = hn::Set(f32, low);
   const VecF to = hn::Set(f32, high);
   std::size_t count = 0;
-  std::size_t i = 0;
-  for (; i + step <= n; i += step) {
-    const VecF value = hn::LoadU(f32, x + i);
-    const auto inside = hn::And(hn::Ge(value, from), hn::Le(value, to));
+  for (std::size_t i = 0; i < n; i += step) {
+    // The rest of a vector is NaN, which is not listed.
+    const VecF value = HWY_LIKELY(i + step <= n) ? hn::LoadU(f32, x + i) : load_tail(x + i, n - i);
+    auto inside = hn::Ge(value, from);
+    if constexpr (kBounded) inside = hn::And(inside, hn::Le(value, to));
     count += store_compressed(value, inside, out + count);
   }
-  for (; i < n; ++i) {
-    if (x[i] >= low && x[i] <= high) out[count++] = x[i];
-  }
   return count;
+}
+
+std::size_t collect_many(const float* x, std::size_t n, float low, float high, float* out) {
+  return high < std::numeric_limits<float>::max() ? collect_where<true>(x, n, low, high, out)
+                                                  : collect_where<false>(x, n, low, high, out);
 }
 
 std::size_t collect_few(const float* x, std::size_t n, float low, float* out) {
