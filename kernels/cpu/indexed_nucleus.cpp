@@ -7,8 +7,8 @@
 // the bracket, v is in the list; what is above and the list's values then are the prefix sums of
 // the survivors, without another pass.
 //
-// The guess is that of nucleus_guess.cpp. Where it is wrong the exact sums tell, and it costs a pass
-// over the side that it missed.
+// The guess is that of nucleus_guess.cpp. Where it is wrong the exact sums tell, and it costs a
+// pass over the side that it missed.
 #include <algorithm>
 #include <limits>
 

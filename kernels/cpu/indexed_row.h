@@ -15,9 +15,9 @@
 //     top_k: k of the group maxima are k values of their own, so the k-th largest maximum is a
 //       lower bound of the k-th largest value. Blocks that reach it are listed: little more than k
 //       values, among which the k-th is selected.
-//     top_p: a bracket of values is guessed (nucleus_guess.cpp), and one pass makes the index, sums what is above the
-//       bracket by tile, and lists what is in it (indexed_nucleus.cpp). Or survivors are listed
-//       already, and their nucleus is selected in the list.
+//     top_p: a bracket of values is guessed (nucleus_guess.cpp), and one pass makes the index, sums
+//       what is above the bracket by tile, and lists what is in it (indexed_nucleus.cpp). Or
+//       survivors are listed already, and their nucleus is selected in the list.
 //   draws: prefix sums by segment, then the weights of one. A segment is a tile of the row, or up
 //     to kTileSize values of the list.
 //
