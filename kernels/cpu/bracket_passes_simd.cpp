@@ -38,11 +38,20 @@ class WeightSum {
     sums_ = {hn::Add(sums_.even, weights.even), hn::Add(sums_.odd, weights.odd)};
   }
   HWY_INLINE void add_where(hn::Mask<F32> mask, const Weights& weights) {
+#if HWY_TARGET == HWY_AVX3
+    // Masks are bits: those of even and of odd lanes.
+    const std::uint32_t bits = mask.raw;
+    const auto even = static_cast<__mmask8>(_pext_u32(bits, 0x5555U));
+    const auto odd = static_cast<__mmask8>(_pext_u32(bits, 0xaaaaU));
+    sums_.even.raw = _mm512_mask_add_epi64(sums_.even.raw, even, sums_.even.raw, weights.even.raw);
+    sums_.odd.raw = _mm512_mask_add_epi64(sums_.odd.raw, odd, sums_.odd.raw, weights.odd.raw);
+#else
     const U64 u64;
     // Each 64-bit lane gets the mask of one of its two values.
     const auto wide = hn::VecFromMask(F32(), mask);
     add({hn::And(weights.even, hn::BitCast(u64, hn::DupEven(wide))),
          hn::And(weights.odd, hn::BitCast(u64, hn::DupOdd(wide)))});
+#endif
   }
   HWY_INLINE std::uint64_t total() const {
     return hn::GetLane(hn::SumOfLanes(U64(), hn::Add(sums_.even, sums_.odd)));
