@@ -2,7 +2,7 @@
 // all of it in double. Slow where the processor's fused multiply-add is a library call; what it
 // gives is the same bits on any machine.
 #include <algorithm>
-#include <bit>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -85,7 +85,7 @@ RowStatus index(const TileRow& row, const TileRule& rule, std::int32_t* keys, st
     float values[kTileSize];
     convert(row, tile, values);
     for (std::int64_t i = 0; i < tile_length(row, tile); ++i) {
-      found.nan |= values[i] != values[i];
+      found.nan |= std::isnan(values[i]);
       found.infinite |= values[i] == kInfinity;
       found.negative |= rule.from_probs && values[i] < 0;
     }

@@ -18,6 +18,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/tile_passes_simd.cpp"
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>  // must come before highway.h
 #include <hwy/highway.h>
 
@@ -271,6 +272,17 @@ HWY_INLINE std::uint64_t sum_of_tile(const float* values, float maximum, float s
   }
 }
 
+/// Brings a tile of float32 to L1 while the one before it is weighed: those weights fill the
+/// processor's window, so that it would wait for L2 tile by tile. Rows of 16 bits gain nothing.
+HWY_INLINE void prefetch(const TileRow& row, std::int64_t tile) {
+  constexpr std::int64_t kLine = 64 / sizeof(float);
+  const auto* values = static_cast<const std::uint8_t*>(row.data);
+  const std::int64_t end = std::min<std::int64_t>(row.vocab, (tile + 1) * kTileSize);
+  for (std::int64_t i = tile * kTileSize; i < end; i += kLine) {
+    hwy::Prefetch(values + static_cast<std::size_t>(i) * sizeof(float));
+  }
+}
+
 template <class Kind>
 RowStatus index_kind(const TileRow& row, const TileRule& rule, std::int32_t* keys,
                      std::uint64_t* sums) {
@@ -281,6 +293,9 @@ RowStatus index_kind(const TileRow& row, const TileRule& rule, std::int32_t* key
   for (std::int64_t t = 0; t < tiles; ++t) {
     const WholeTile<typename Kind::Value> tile(row, rule, t);
     const float maximum = scan<Kind>(tile, staged, watch);
+    if constexpr (sizeof(typename Kind::Value) == sizeof(float)) {
+      if (t + 1 < tiles) prefetch(row, t + 1);
+    }
     const bool finite = maximum > Kind::kBanned && maximum < kInfinity;
     const float* values = staged;
     if constexpr (!Kind::kStaged) values = tile.values();

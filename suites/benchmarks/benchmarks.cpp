@@ -23,6 +23,7 @@
 #include "suites/benchmarks/floors.h"
 #include "suites/benchmarks/peers.h"
 #include "suites/benchmarks/plugin_overhead.h"
+#include "suites/benchmarks/tile_benchmarks.h"
 #include "suites/gate/cases/operation.h"
 
 namespace fairdraw::suites {
@@ -305,6 +306,7 @@ std::vector<harness::BenchmarkRecord> run_benchmarks(const BenchmarkOptions& giv
       take([on_gpu](const std::string& name) { return on_gpu && is_serving_operation(name); });
   const std::vector<std::string> beam_operations = take(is_beam_operation);
   const std::vector<std::string> step_operations = take(is_step_operation);
+  const std::vector<std::string> tile_operations = take(is_tile_operation);
   std::vector<std::string> known = harness::builtin_sampler_names();
   std::erase(known, "model");
   known.insert(known.end(), {"peer:sort", "peer:softmax"});
@@ -345,6 +347,13 @@ std::vector<harness::BenchmarkRecord> run_benchmarks(const BenchmarkOptions& giv
           "cuda:block");
     }
     return run_step_benchmarks(options, cuda_backends, step_operations, failures);
+  }
+  if (!tile_operations.empty()) {
+    if (!options.operations.empty() || !cuda_backends.empty() || !plugins.empty()) {
+      throw UsageError(
+          "operations of tiles are measured alone, on the backends cpu and cpu:TARGET");
+    }
+    return tile_benchmarks(with_cpu_lists(options), cpu_backends, tile_operations);
   }
   std::vector<harness::BenchmarkRecord> records;
   if (!cpu_backends.empty()) {

@@ -36,6 +36,7 @@ void add_options(App& app, suites::BenchmarkOptions& options) {
   app.add_option("--operation", options.operations,
                  "Operations, e.g. top_k_50+top_p_0.9 (default: those of the README); beam_4 and "
                  "beam_4/logprobs: a step of beam search, --batch requests of 4 beams; "
+                 "tile_index and tile_index/masked: the index of tiles; "
                  "step/top_k_50: on a GPU, a step of FusedSamplingProcessor relative to `sample`; "
                  "there too "
                  "logprobs/MODE/N+top_k_50, verify_chain_N[/probs|/logits], "

@@ -130,10 +130,10 @@ TEST(TileIndex, WiderStridesOfResultsLeaveTheRestUntouched) {
 }
 
 TEST(TileIndex, FailedRowsAreEmptyAndInactiveOnesUntouched) {
-  std::vector<float> logits(6 * 300, 1.0F);
+  std::vector<float> logits(1800, 1.0F);  // 6 rows
   logits[300] = kNan;
-  logits[2 * 300 + 299] = kInfinity;
-  std::fill_n(logits.begin() + 3 * 300, 300, -kInfinity);
+  logits[899] = kInfinity;
+  std::fill_n(logits.begin() + 900, 300, -kInfinity);
   const std::vector<float> temperatures = {1.0F, 1.0F, 1.0F, 1.0F, -1.0F, kNan};
   const std::vector<std::uint8_t> active = {0, 1, 1, 1, 1, 1};
   TileIndexRequest request;
