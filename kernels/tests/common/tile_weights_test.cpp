@@ -195,8 +195,9 @@ TEST(TileWeights, OfAnyLogitsAreTheModels) {
     const float scale = logit_scale(temperature);
     ASSERT_EQ(scale, reference::octaves_per_logit(temperature));
     const float maximum = finite();
-    const float logit = i % 2 == 0 ? std::min(maximum, finite())
-                                   : maximum - std::abs(finite()) / std::abs(finite());
+    const float other = finite();
+    const float distance = std::abs(other) / std::abs(finite());  // small as often as large
+    const float logit = i % 2 == 0 ? std::min(maximum, other) : maximum - distance;
     if (!std::isfinite(logit) || logit > maximum) continue;
     const reference::TokenOctaves expected = reference::octaves_of_logit(logit, scale);
     const Octaves token = octaves_of(logit, scale);
