@@ -50,7 +50,7 @@ HWY_INLINE std::uint64_t sum_whole(const float* x, const Rule& rule) {
     const Weights weights = weights_of(rule.octaves(hn::LoadU(F32(), x + i)));
     total = {hn::Add(total.even, weights.even), hn::Add(total.odd, weights.odd)};
   }
-  return hn::GetLane(hn::SumOfLanes(U64(), hn::Add(total.even, total.odd)));
+  return total_of(total);
 }
 
 template <class Rule>
@@ -64,7 +64,7 @@ std::uint64_t sum_from(const float* x, std::size_t n, const Rule& rule, float lo
     const Weights weights = weights_from(value, rule, threshold);
     total = {hn::Add(total.even, weights.even), hn::Add(total.odd, weights.odd)};
   }
-  return hn::GetLane(hn::SumOfLanes(U64(), hn::Add(total.even, total.odd)));
+  return total_of(total);
 }
 
 template <class Rule>

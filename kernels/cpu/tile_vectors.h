@@ -155,6 +155,17 @@ struct Weights {
   VecU64 even, odd;
 };
 
+/// The sum of all of them, unsigned: g++ adds the lanes of SumOfLanes with AVX-512 as signed
+/// integers, whose overflow from 2^63 on a sanitizer reports.
+HWY_INLINE std::uint64_t total_of(const Weights& weights) {
+  HWY_ALIGN std::uint64_t lane[kMaxLanes / 2];
+  const U64 u64;
+  hn::Store(hn::Add(weights.even, weights.odd), u64, lane);
+  std::uint64_t total = 0;
+  for (std::size_t i = 0; i < hn::Lanes(u64); ++i) total += lane[i];
+  return total;
+}
+
 /// Right shift, to 0 from 64 on (NEON: to 127).
 HWY_INLINE VecU64 shift_right(VecU64 value, VecU64 count) {
 #if HWY_ARCH_ARM_A64
