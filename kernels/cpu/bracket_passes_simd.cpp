@@ -53,9 +53,7 @@ class WeightSum {
          hn::And(weights.odd, hn::BitCast(u64, hn::DupOdd(wide)))});
 #endif
   }
-  HWY_INLINE std::uint64_t total() const {
-    return hn::GetLane(hn::SumOfLanes(U64(), hn::Add(sums_.even, sums_.odd)));
-  }
+  HWY_INLINE std::uint64_t total() const { return total_of(sums_); }
 
  private:
   Weights sums_;
