@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <numeric>
 
 #include "common/exp2fix.h"
 
@@ -447,7 +448,10 @@ std::uint64_t sum_listed(const float* x, const std::uint64_t* weight, std::size_
     total = hn::Add(total, hn::IfThenElseZero(hn::RebindMask(u64, hn::Ge(value, limit)),
                                               hn::LoadU(u64, weight + i)));
   }
-  std::uint64_t result = hn::GetLane(hn::SumOfLanes(u64, total));
+  // Not SumOfLanes: g++ adds with signed integers there, and a sum of weights may pass 2^63.
+  std::uint64_t lane[kGroups / 2];
+  hn::StoreU(total, u64, lane);
+  std::uint64_t result = std::accumulate(lane, lane + step, std::uint64_t{0});
   for (; i < n; ++i) result += x[i] >= low ? weight[i] : 0;
   return result;
 }

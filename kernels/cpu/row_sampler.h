@@ -26,22 +26,13 @@
 #include <vector>
 
 #include "common/parameters.h"
+#include "cpu/filter_options.h"
 #include "cpu/passes.h"
 #include "cpu/row_logprobs.h"
 #include "cpu/selection.h"
 #include "fairdraw/types.h"
 
 namespace fairdraw::cpu {
-
-/// Rows up to this length are listed whole: a guess would cost more than it saves.
-inline constexpr std::size_t kShortRow = 4096;
-
-struct FilterOptions {
-  TieRule tie_rule = TieRule::keep_all;
-  FilterOrder filter_order = FilterOrder::top_k_first;
-  bool from_probs = false;
-  bool top_k_1_keeps_ties = false;  ///< the mask and renorm operations
-};
 
 class RowSampler {
  public:

@@ -14,6 +14,9 @@
 
 namespace fairdraw::cpu {
 
+/// Rows up to this length are listed whole: a guess would cost more than it saves.
+inline constexpr std::size_t kShortRow = 4096;
+
 /// Room for n values and for what passes overwrite after them.
 template <class T>
 void reserve_with_slack(std::vector<T>& values, std::size_t n) {

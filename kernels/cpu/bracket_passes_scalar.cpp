@@ -1,0 +1,72 @@
+// The passes of bracket_passes.h in portable C++, by the definition of common/tile_weights.h.
+#include <algorithm>
+#include <cmath>
+
+#include "cpu/bracket_passes.h"
+#include "cpu/passes.h"
+
+namespace fairdraw::cpu {
+namespace {
+
+Octaves octaves_by(const TileRule& rule, float x) {
+  return rule.from_probs ? octaves_of_probability(x) : octaves_of(x, rule.scale);
+}
+
+std::uint64_t weight_by(const TileRule& rule, float x, float maximum) {
+  return tile_weight(octaves_by(rule, x), octaves_by(rule, maximum).whole);
+}
+
+std::size_t measure(const float* x, std::size_t n, const TileRule& rule,
+                    const BracketBounds& bounds, const MeasuredTiles& out) {
+  const float smallest = rule.from_probs ? std::numeric_limits<float>::denorm_min()
+                                         : -std::numeric_limits<float>::max();
+  std::size_t listed = 0;
+  for (std::size_t tile = 0; tile * kTileSize < n; ++tile) {
+    const std::size_t begin = tile * kTileSize;
+    const std::size_t end = std::min(n, begin + kTileSize);
+    const float maximum = *std::max_element(x + begin, x + end);
+    const bool empty = maximum < smallest;
+    out.keys[tile] = empty ? kEmptyTileKey : order_key(maximum);
+    out.sums[tile] = out.above[tile] = 0;
+    out.run_begin[tile] = static_cast<std::uint32_t>(listed);
+    for (std::size_t i = begin; !empty && i < end; ++i) {
+      const float value = x[i];
+      if (!(value >= bounds.from)) continue;
+      const std::uint64_t weight = weight_by(rule, value, maximum);
+      out.sums[tile] += weight;
+      if (value > bounds.high) {
+        out.above[tile] += weight;
+      } else if (value >= bounds.low) {
+        out.list[listed++] = value;
+      }
+    }
+  }
+  return listed;
+}
+
+std::size_t collect_many(const float* x, std::size_t n, float low, float high, float* out) {
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    out[count] = x[i];
+    count += x[i] >= low && x[i] <= high ? 1 : 0;
+  }
+  return count;
+}
+
+std::size_t collect_few(const float* x, std::size_t n, float low, float* out) {
+  return collect_many(x, n, low, std::numeric_limits<float>::infinity(), out);
+}
+
+void probabilities(const float* x, std::size_t n, const TileRule& rule, float maximum, float low,
+                   int shift, double total, float* out) {
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::uint64_t weight = x[i] >= low ? weight_by(rule, x[i], maximum) : 0;
+    out[i] = static_cast<float>(std::ldexp(static_cast<double>(weight), shift) / total);
+  }
+}
+
+}  // namespace
+
+const BracketPasses kScalarBracketPasses{measure, collect_many, collect_few, probabilities};
+
+}  // namespace fairdraw::cpu

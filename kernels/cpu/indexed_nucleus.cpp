@@ -1,0 +1,251 @@
+// top_p on one row: where the nucleus ends (indexed_row.h).
+//
+// The threshold is the largest value v whose mass W(>= v) reaches the target max(1, ceil(p Z)).
+// The total Z needs every weight once. So that this one pass also finds v, a bracket of values is
+// guessed before it, and the pass makes the index of tiles, sums the weights above the bracket by
+// tile, and lists the bracket's values. If the target lies between the mass above and that with
+// the bracket, v is in the list; what is above and the list's values then are the prefix sums of
+// the survivors, without another pass.
+//
+// The guess is that of nucleus_guess.cpp. Where it is wrong the exact sums tell, and it costs a
+// pass over the side that it missed.
+#include <algorithm>
+#include <limits>
+
+#include "common/float_order.h"
+#include "common/wide_integers.h"
+#include "cpu/indexed_row.h"
+
+namespace fairdraw::cpu {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kLargestFinite = std::numeric_limits<float>::max();
+constexpr auto kTile = static_cast<std::size_t>(kTileSize);
+
+}  // namespace
+
+void IndexedRow::apply_top_p(float top_p, FilterOrder filter_order, float base) {
+  if (low_ >= max_) return;  // only ties of the maximum are left: every nucleus holds them
+  if (on_list_) {
+    cut_list_to_nucleus(top_p, filter_order, base);
+  } else {
+    cut_row_to_nucleus(top_p, filter_order, base);
+  }
+}
+
+void IndexedRow::cut_list_to_nucleus(float top_p, FilterOrder filter_order, float base) {
+  const bool joint = filter_order == FilterOrder::joint;
+  const uint128_t survivors = survivors_weight();
+  const uint128_t target = nucleus_target(top_p, joint ? weight_of_row_from(base) : survivors);
+  // Jointly, what top_k keeps may hold less than the nucleus needs: then all of it stays.
+  if (survivors < target) return;
+  weigh_list(low_);
+  const float threshold = select_in_list(low_, max_, target);
+  if (threshold <= low_) return;
+  low_ = threshold;
+  tie_end_ = n_;
+  tie_end_in_domain_ = list_size_;
+  prefix_.clear();
+}
+
+// --- The pass ------------------------------------------------------------------------------------
+
+void IndexedRow::cut_row_to_nucleus(float top_p, FilterOrder filter_order, float base) {
+  const bool joint = filter_order == FilterOrder::joint;
+  // What the nucleus is measured on: everything from `base` up, or the survivors of top_k.
+  const float from = joint ? base : low_;
+  const Bracket guess = guess_nucleus(top_p, from);
+  const MeasuredBracket measured = measure_bracket(guess, from);
+  const uint128_t target =
+      nucleus_target(top_p, measured.total - (joint ? 0 : weight_of_cut_ties()));
+
+  float threshold = guess.low;
+  bool list_is_the_top = !guess.one_value() && guess.high == max_;
+  bool guess_holds = false;
+  list_low_ = guess.low;
+  if (measured.above >= target) {  // the guess was too low
+    list_low_ = next_above(guess.high);
+    collect_list(list_low_, kLargestFinite, n_);
+    list_is_the_top = true;
+    weigh_list(list_low_);
+    threshold = select_in_list(list_low_, max_, target);
+  } else if (measured.above + measured.inside < target && guess.low > from) {  // too high
+    const float high = previous_below(guess.low);
+    collect_list(from, high, n_);
+    list_is_the_top = false;
+    weigh_list(from);
+    threshold = select_in_list(from, high, target - measured.above - measured.inside);
+  } else {
+    guess_holds = true;
+    if (!guess.one_value()) {
+      threshold = select_in_list(guess.low, guess.high, target - measured.above);
+    }
+  }
+  if (threshold <= low_) return;  // nothing is cut; ties that top_k cut stay cut
+  low_ = threshold;
+  tie_end_ = n_;
+  if (list_is_the_top) {
+    use_list(list_low_);
+  } else {
+    use_row();
+    if (guess_holds) add_bracket_to_tiles(guess, threshold);
+  }
+}
+
+/// One pass: the weight of the values >= from, and of those above the bracket; lists and weighs the
+/// bracket's values, or counts them where they are all equal.
+IndexedRow::MeasuredBracket IndexedRow::measure_bracket(const Bracket& bracket, float from) {
+  MeasuredBracket measured{};
+  if (bracket.kind == BracketKind::listed && from <= smallest_allowed()) {
+    need_tile_sums();
+  } else {
+    measure_tiles(bracket, from);
+  }
+  for (std::size_t tile = 0; tile < tiles_; ++tile) {
+    const int shift = shifts_[tile];
+    measured.total += row_weight(sums_[tile], shift);
+    if (bracket.kind != BracketKind::listed) {
+      measured.above += row_weight(survivor_sums_[tile], shift);
+    }
+    if (bracket.one_value()) {
+      measured.inside += row_weight(ties_[tile], shift);
+    }
+  }
+  if (!bracket.one_value()) measured.inside = weigh_list(bracket.low);
+  return measured;
+}
+
+void IndexedRow::measure_tiles(const Bracket& bracket, float from) {
+  for (std::vector<std::uint64_t>* sums : {&sums_, &survivor_sums_}) {
+    if (sums->size() < tiles_) sums->resize(tiles_);
+  }
+  if (keys_.size() < tiles_) keys_.resize(tiles_);
+  if (run_begin_.size() < tiles_) run_begin_.resize(tiles_);
+  // Two kinds list nothing: their low end is out of reach, and what the pass overwrites is not
+  // the list that the head may be in.
+  const bool lists = bracket.kind == BracketKind::to_list;
+  if (lists) reserve_with_slack(list_, n_);
+  float overwritten[kSlack];
+  const BracketBounds bounds{from, lists ? bracket.low : kInfinity,
+                             bracket.kind == BracketKind::listed ? kInfinity : bracket.high};
+  const std::size_t listed =
+      bracket_passes_->measure(row_, n_, rule_, bounds,
+                               {keys_.data(), sums_.data(), survivor_sums_.data(),
+                                run_begin_.data(), lists ? list_.data() : overwritten});
+  has_keys_ = true;
+  find_shifts();
+  has_sums_ = from <= smallest_allowed();
+  if (lists) {
+    list_size_ = listed;
+    list_runs_.clear();
+    for (std::size_t tile = 0; tile < tiles_; ++tile) {
+      list_runs_.push_back({tile, run_begin_[tile]});
+    }
+  }
+  if (bracket.one_value()) weigh_ties(bracket.low);
+}
+
+/// Weighs the tokens of one value, tile by tile.
+void IndexedRow::weigh_ties(float value) {
+  if (ties_.size() < tiles_) ties_.resize(tiles_);
+  for (std::size_t tile = 0; tile < tiles_; ++tile) {
+    const float* x = row_ + tile * kTile;
+    const std::size_t length = tile_length(tile);
+    std::size_t tied = 0;
+    if (keys_[tile] >= order_key(value)) tied = passes_->count_at_least(x, length, value);
+    if (keys_[tile] > order_key(value)) {
+      tied -= passes_->count_at_least(x, length, next_above(value));
+    }
+    ties_[tile] = tied == 0 ? 0 : tied * weight_in_tile(tile, value);
+  }
+}
+
+/// Weight v of one token of a value in a tile.
+std::uint64_t IndexedRow::weight_in_tile(std::size_t tile, float value) const {
+  const float maximum = from_order_key(keys_[tile]);
+  std::uint64_t weight = 0;
+  if (value <= maximum) weight = tile_passes_->sum(&value, 1, rule_, maximum, value);
+  return weight;
+}
+
+/// Weight of the tokens at low_ that top_k did not keep.
+uint128_t IndexedRow::weight_of_cut_ties() const {
+  uint128_t weight = 0;
+  for (std::size_t i = tie_end_; i < n_; ++i) {
+    if (row_[i] != low_) continue;
+    const std::size_t tile = i / kTile;
+    weight += row_weight(weight_in_tile(tile, low_), shifts_[tile]);
+  }
+  return weight;
+}
+
+// --- Selection -----------------------------------------------------------------------------------
+
+NearWeights IndexedRow::near_weights() const {
+  return {passes_, tile_passes_, bracket_passes_, &rule_, max_};
+}
+
+/// Weighs the listed values >= low and returns their sum, for select_in_list.
+uint128_t IndexedRow::weigh_list(float low) {
+  if (is_near(low)) {
+    std::vector<std::uint64_t>& weights = mass_scratch_.weights;
+    reserve_with_slack(weights, list_size_);
+    const NearWeights near = near_weights();
+    near.weigh(list_.data(), list_size_, low, weights.data());
+    list_weight_ = near.sum(list_.data(), weights.data(), list_size_, low) << kRowBits;
+    return list_weight_;
+  }
+  std::vector<WeighedValue>& weighed = mass_scratch_.weighed;
+  weighed.clear();
+  list_weight_ = 0;
+  for (std::size_t run = 0; run < list_runs_.size(); ++run) {
+    const std::size_t length = run_length(run);
+    if (length == 0) continue;
+    const float* values = list_.data() + list_runs_[run].begin;
+    // A list of a row without keys is a top set: it has the maximum of each of its tiles.
+    const float maximum = has_keys_ ? from_order_key(keys_[list_runs_[run].tile])
+                                    : passes_->range(values, length).max;
+    const int shift = shift_of(maximum);
+    std::uint64_t weights[kTile + kTileSlack];
+    tile_passes_->weigh(values, length, rule_, maximum, low, weights);
+    for (std::size_t i = 0; i < length; ++i) {
+      if (!(values[i] >= low)) continue;
+      weighed.push_back({values[i], row_weight(weights[i], shift)});
+      list_weight_ += weighed.back().weight;
+    }
+  }
+  return list_weight_;
+}
+
+/// The largest v in [low, high] such that the listed values >= v weigh at least `target`. The list
+/// was weighed from `low` on.
+float IndexedRow::select_in_list(float low, float high, uint128_t target) {
+  if (!is_near(low)) return select_weighed(mass_scratch_, low, high, target);
+  const uint128_t unit = uint128_t{1} << kRowBits;  // near weights are multiples of it
+  return select_near(list_.data(), list_size_, near_weights(), low, high,
+                     (target + (unit - 1)) >> kRowBits, list_weight_ >> kRowBits, mass_scratch_);
+}
+
+/// Adds the bracket's survivors to what is above it, tile by tile.
+void IndexedRow::add_bracket_to_tiles(const Bracket& bracket, float threshold) {
+  has_survivor_sums_ = true;
+  const bool near = !bracket.one_value() && is_near(bracket.low);
+  for (std::size_t tile = 0; tile < tiles_; ++tile) {
+    if (bracket.one_value()) {
+      survivor_sums_[tile] += ties_[tile];
+      continue;
+    }
+    const std::size_t begin = list_runs_[tile].begin;
+    const std::size_t length = run_length(tile);
+    if (length == 0) continue;
+    const float* values = list_.data() + begin;
+    // Near weights are of the list's weights, relative to the row's maximum.
+    survivor_sums_[tile] +=
+        near ? passes_->sum_listed(values, mass_scratch_.weights.data() + begin, length, threshold)
+                   << (kRowBits - shifts_[tile])
+             : tile_passes_->sum(values, length, rule_, from_order_key(keys_[tile]), threshold);
+  }
+}
+
+}  // namespace fairdraw::cpu

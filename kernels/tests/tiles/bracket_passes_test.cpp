@@ -1,0 +1,148 @@
+// cpu::BracketPasses of every instruction set against the scalar ones, bit for bit, and what they
+// leave alone. That the scalar ones are right is what indexed_row_test.cpp shows.
+#include "cpu/bracket_passes.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "common/exp2fix.h"
+#include "cpu/passes.h"
+#include "harness/inputs/dice.h"
+#include "tests/sample/random_rows.h"
+#include "tests/sample/reduced.h"
+#include "tests/tiles/indexed_row_cases.h"
+
+namespace fairdraw::suites {
+namespace {
+
+using cpu::BracketPasses;
+
+/// Never written by a pass, which writes weights, values of the row and 0.
+constexpr float kUntouched = -0x1.abcdefp100F;
+constexpr std::size_t kGuard = 8;
+
+/// Everything the passes say of one row.
+struct Outcome {
+  std::vector<std::int32_t> keys;
+  std::vector<std::uint64_t> sums, above;
+  std::vector<std::uint32_t> run_begin;
+  std::vector<float> list, many, few;
+  std::vector<std::uint32_t> probabilities;  // as bits
+  bool in_room = true;                       // nothing was written beyond the room for it
+};
+
+/// Empty, or what differs.
+std::string difference_of(const Outcome& got, const Outcome& expected) {
+  if (!got.in_room) return "written beyond the room for a list";
+  if (got.keys != expected.keys) return "keys";
+  if (got.sums != expected.sums) return "sums";
+  if (got.above != expected.above) return "sums above the bracket";
+  if (got.run_begin != expected.run_begin) return "begins of runs";
+  if (got.list != expected.list) return "list";
+  if (got.many != expected.many) return "collect_many";
+  if (got.few != expected.few) return "collect_few";
+  return got.probabilities == expected.probabilities ? "" : "probabilities";
+}
+
+struct Call {
+  IndexedRowCase row;
+  cpu::TileRule rule;
+  cpu::BracketBounds bounds;
+  std::size_t offset = 0;  // floats in front of the row, for its alignment
+};
+
+Call random_call(std::uint64_t number) {
+  harness::Dice dice(number);
+  const std::size_t vocab = 1 + dice.below(dice.once_in(4) ? 1300 : 300);
+  Call call;
+  call.row = number % 3 == 0   ? random_probs_case(number, vocab)
+             : number % 3 == 1 ? random_logits_case(number, vocab)
+                               : wide_gaps_case(number, vocab);
+  const bool from_probs = call.row.options.from_probs;
+  const float temperature = call.row.parameters.temperature;
+  call.rule = {from_probs, logit_scale(temperature == 0 ? 1.0F : temperature)};
+  const std::vector<float>& values = call.row.values;
+  const float smallest = from_probs ? 0x1p-149F : -std::numeric_limits<float>::max();
+  call.bounds.from = dice.once_in(2) ? smallest : std::max(smallest, dice.pick(values));
+  call.bounds.low = std::max(call.bounds.from, dice.pick(values));
+  call.bounds.high = std::max(call.bounds.from, dice.pick(values));
+  call.offset = dice.below(16);
+  return call;
+}
+
+Outcome run(const BracketPasses& passes, const Call& call) {
+  const std::size_t n = call.row.values.size();
+  const std::size_t tiles = (n + kTileSize - 1) / kTileSize;
+  std::vector<float> row(call.offset + n);
+  std::copy(call.row.values.begin(), call.row.values.end(),
+            row.begin() + static_cast<std::ptrdiff_t>(call.offset));
+  const float* x = row.data() + call.offset;
+  Outcome outcome;
+  // Lists have room for the values that they may hold and kSlack more.
+  const auto listed = [&](const auto& pass) {
+    std::vector<float> list(n + cpu::kSlack + kGuard, kUntouched);
+    const std::size_t size = pass(list.data());
+    outcome.in_room =
+        outcome.in_room && std::all_of(list.end() - kGuard, list.end(),
+                                       [](float value) { return value == kUntouched; });
+    list.resize(size);
+    return list;
+  };
+  outcome.keys.resize(tiles);
+  outcome.sums.resize(tiles);
+  outcome.above.resize(tiles);
+  outcome.run_begin.resize(tiles);
+  outcome.list = listed([&](float* list) {
+    return passes.measure(x, n, call.rule, call.bounds,
+                          {outcome.keys.data(), outcome.sums.data(), outcome.above.data(),
+                           outcome.run_begin.data(), list});
+  });
+  outcome.many = listed([&](float* list) {
+    return passes.collect_many(x, n, call.bounds.low, call.bounds.high, list);
+  });
+  outcome.few =
+      listed([&](float* list) { return passes.collect_few(x, n, call.bounds.low, list); });
+  std::vector<float> probabilities(n + kGuard, kUntouched);
+  for (std::size_t tile = 0; tile < tiles; ++tile) {
+    if (outcome.keys[tile] == kEmptyTileKey) continue;
+    const std::size_t begin = tile * kTileSize;
+    passes.probabilities(x + begin, std::min<std::size_t>(kTileSize, n - begin), call.rule,
+                         from_order_key(outcome.keys[tile]), call.bounds.from,
+                         static_cast<int>(tile % 49), 0x1p100, probabilities.data() + begin);
+  }
+  for (const float value : probabilities) {
+    outcome.probabilities.push_back(std::bit_cast<std::uint32_t>(value));
+  }
+  return outcome;
+}
+
+/// NaN and +inf are the row's first pass to find: these are not given such rows.
+bool is_good(const Call& call) { return model_of(call.row).status == RowStatus::ok; }
+
+TEST(BracketPasses, EveryTargetEqualsTheScalarPasses) {
+  std::uint64_t compared = 0;
+  const std::uint64_t calls = budget(20000);
+  for (std::uint64_t number = 0; number < calls; ++number) {
+    const Call call = random_call(number);
+    if (!is_good(call)) continue;
+    const Outcome expected = run(cpu::kScalarBracketPasses, call);
+    ASSERT_TRUE(expected.in_room) << call.row.name;
+    for (const CpuTarget target : available_targets()) {
+      ASSERT_EQ(difference_of(run(cpu::bracket_passes_for(target), call), expected), "")
+          << call.row.name << " on " << to_string(target)
+          << fmt::format(", bounds {:a} {:a} {:a}", call.bounds.from, call.bounds.low,
+                         call.bounds.high);
+    }
+    ++compared;
+  }
+  EXPECT_GT(compared, calls / 2);  // most rows are good ones
+}
+
+}  // namespace
+}  // namespace fairdraw::suites

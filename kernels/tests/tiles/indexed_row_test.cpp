@@ -1,0 +1,281 @@
+// cpu::IndexedRow on every instruction set against the integer model, bit for bit: statuses, tokens
+// of directed and of random words, masks, probabilities, weights; log-probabilities against their
+// formula in long double.
+//
+// What it cannot see: where the model is wrong in the same way (reference/tests has known answers
+// for the model).
+#include "cpu/indexed_row.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <string>
+
+#include "reference/tile_model.h"
+#include "tests/sample/random_rows.h"
+#include "tests/sample/reduced.h"
+#include "tests/tiles/indexed_row_cases.h"
+
+namespace fairdraw::suites {
+namespace {
+
+using cpu::IndexedRow;
+using cpu::ScannedRow;
+using reference::TileRow;
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+/// Tokens whose first and last words are drawn from, at most.
+constexpr std::size_t kBoundaries = 12;
+
+std::string compare_draws(IndexedRow& got, const TileRow& expected, std::uint64_t number) {
+  for (const std::uint64_t word : directed_words(expected, number, kBoundaries)) {
+    const std::int32_t token = got.draw(word);
+    if (token != expected.token_for(word)) {
+      return fmt::format("word {:#x}: token {} instead of {}", word, token,
+                         expected.token_for(word));
+    }
+  }
+  return {};
+}
+
+std::string compare_tokens(IndexedRow& got, const TileRow& expected) {
+  const std::size_t vocab = expected.mask.size();
+  std::vector<std::uint32_t> mask((vocab + 31) / 32, 0xcacacacaU);
+  std::vector<float> probabilities(vocab, -7.0F);
+  got.write_mask(mask.data());
+  got.write_probabilities(probabilities.data());
+  if (got.support_size() != expected.support_size) {
+    return fmt::format("support {} instead of {}", got.support_size(), expected.support_size);
+  }
+  for (std::size_t i = 0; i < vocab; ++i) {
+    const auto token = static_cast<std::int32_t>(i);
+    const bool must = expected.mask[i] != 0;
+    const bool kept = ((mask[i / 32] >> (i % 32)) & 1U) != 0;
+    if (kept != must || got.keeps(token) != must) {
+      return fmt::format("token {}: mask {}, keeps {}, must be {}", i, kept, got.keeps(token),
+                         must);
+    }
+    const float probability = expected.probability(token);
+    if (std::bit_cast<std::uint32_t>(probabilities[i]) !=
+        std::bit_cast<std::uint32_t>(probability)) {
+      return fmt::format("probability of {}: {:a} instead of {:a}", i, probabilities[i],
+                         probability);
+    }
+  }
+  if (vocab % 32 != 0 && (mask.back() >> (vocab % 32)) != 0) return "mask beyond the vocabulary";
+  return {};
+}
+
+/// Weights for speculation, by their formula.
+std::string compare_weights(const IndexedRowCase& row, IndexedRow& got, const TileRow& expected) {
+  if (got.unfiltered_weight() != expected.total_unfiltered) return "weight before filtering";
+  const auto greedy = static_cast<std::size_t>(expected.greedy_token);
+  const reference::RowWeight survivors =
+      expected.greedy_token >= 0 ? expected.weight[greedy] : expected.total;
+  if (got.survivors_weight() != survivors) return "weight of the survivors";
+  if (expected.greedy_token >= 0) return {};
+  const std::size_t vocab = row.values.size();
+  std::vector<std::uint64_t> weights(vocab, 7);
+  const std::uint64_t total = got.write_weights(weights.data());
+  const float scale = reference::octaves_per_logit(row.parameters.temperature);
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < vocab; ++i) {
+    double must = 0;
+    if (expected.mask[i] != 0) {
+      const reference::TokenOctaves octaves =
+          row.options.from_probs ? reference::octaves_of_prob(row.values[i])
+                                 : reference::octaves_of_logit(row.values[i], scale);
+      // 24 bits times a power of two: floor is of the exact value. Below 2^-1000 it would be
+      // subnormal; its floor is 0 from 2^-40 on.
+      const double exponent = std::max(-1000.0, 16 + (octaves.whole - expected.octave));
+      must = std::floor(
+          std::ldexp(static_cast<double>(octaves.significand), static_cast<int>(exponent)));
+    }
+    sum += static_cast<std::uint64_t>(must);
+    if (weights[i] != static_cast<std::uint64_t>(must)) {
+      return fmt::format("weight of {} for speculation: {} instead of {}", i, weights[i], must);
+    }
+  }
+  return sum == total ? "" : "sum of weights for speculation";
+}
+
+/// Two log-probabilities in float32: the same where both are beyond its range.
+bool within(float got, long double must, long double bound) {
+  const bool overflows = must < -static_cast<long double>(std::numeric_limits<float>::max());
+  return overflows ? got == -kInfinity : std::fabs(static_cast<long double>(got) - must) <= bound;
+}
+
+/// (x - max) / T - ln(Z / 2^103) + (max c - E) ln 2, or with Z' of the survivors.
+std::string compare_logprobs(const IndexedRowCase& row, IndexedRow& got, const TileRow& expected,
+                             std::uint64_t number) {
+  if (row.options.from_probs) return {};
+  const float given = row.parameters.temperature;
+  const float temperature = given == 0 ? 1.0F : given;
+  const auto scale = static_cast<long double>(reference::octaves_per_logit(temperature));
+  const auto max =
+      static_cast<long double>(*std::max_element(row.values.begin(), row.values.end()));
+  const std::int32_t token = got.draw(number * 0x9e3779b97f4a7c15U);
+  const auto x = static_cast<long double>(row.values[static_cast<std::size_t>(token)]);
+  const long double distance = (x - max) / static_cast<long double>(temperature);
+  const auto log_of = [&](reference::RowWeight total) {
+    const long double octaves = max * scale - static_cast<long double>(expected.octave);
+    return std::log(static_cast<long double>(total)) -
+           (103 + octaves) * std::numbers::ln2_v<long double>;
+  };
+  // One rounding to float32, and double arithmetic on numbers of the size of these.
+  const auto bound_of = [&](long double value) {
+    return 0x1p-24L * std::fabs(value) + 0x1p-50L * (std::fabs(distance) + 128) + 0x1p-149L;
+  };
+  const long double unfiltered = distance - log_of(expected.total_unfiltered);
+  if (!within(got.logprob(token), unfiltered, bound_of(unfiltered))) {
+    return fmt::format("log-probability {:a} instead of {}", got.logprob(token),
+                       static_cast<double>(unfiltered));
+  }
+  const long double filtered =
+      expected.greedy_token >= 0 ? 0.0L : std::min(0.0L, distance - log_of(expected.total));
+  if (!within(got.logprob_filtered(token), filtered, bound_of(filtered))) {
+    return fmt::format("log-probability among survivors {:a} instead of {}",
+                       got.logprob_filtered(token), static_cast<double>(filtered));
+  }
+  return {};
+}
+
+/// What row_logprobs.h reads of a row: bounds of its set, its list, maxima of its groups.
+std::string compare_view(const ScannedRow& view, const IndexedRowCase& row,
+                         const std::function<bool(std::size_t)>& counts) {
+  const std::vector<float>& x = row.values;
+  std::vector<float> group_max((x.size() + cpu::kBlock - 1) / cpu::kBlock * cpu::kGroups,
+                               -kInfinity);
+  std::vector<float> listed;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    float& group = group_max[i / cpu::kBlock * cpu::kGroups + i % cpu::kGroups];
+    group = std::max(group, x[i]);
+    if (x[i] >= view.list_low) listed.push_back(x[i]);
+    if (counts(i) != (x[i] > view.low || (x[i] == view.low && i < view.tie_end))) {
+      return fmt::format("view: token {}", i);
+    }
+  }
+  if (!std::equal(group_max.begin(), group_max.end(), view.group_max)) return "view: group maxima";
+  if (view.max != *std::max_element(x.begin(), x.end())) return "view: maximum";
+  if (view.list != nullptr &&
+      !std::equal(listed.begin(), listed.end(), view.list, view.list + view.list_size)) {
+    return "view: list";
+  }
+  return {};
+}
+
+std::string compare_views(const IndexedRowCase& row, IndexedRow& got, const TileRow& expected) {
+  const float smallest = row.options.from_probs ? 0x1p-149F : -std::numeric_limits<float>::max();
+  std::string difference = compare_view(got.unfiltered_row(), row,
+                                        [&](std::size_t i) { return row.values[i] >= smallest; });
+  if (!difference.empty()) return "unfiltered " + difference;
+  difference =
+      compare_view(got.survivors_row(), row, [&](std::size_t i) { return expected.mask[i] != 0; });
+  return difference.empty() ? "" : "survivors " + difference;
+}
+
+/// Empty, or the first difference.
+std::string compare(const IndexedRowCase& row, const TileRow& expected, IndexedRow& got,
+                    std::uint64_t number) {
+  const RowParameters parameters{row.parameters.temperature, row.parameters.top_k,
+                                 row.parameters.top_p, row.parameters.min_p};
+  const RowStatus status =
+      got.filter(row.values.data(), row.values.size(), parameters, row.options);
+  if (status != expected.status) {
+    return fmt::format("status {} instead of {}", to_string(status), to_string(expected.status));
+  }
+  if (status != RowStatus::ok) return {};
+  // In one order of two: an output must not depend on what was asked before it.
+  std::vector<std::function<std::string()>> steps = {
+      [&] { return compare_draws(got, expected, number); },
+      [&] { return compare_tokens(got, expected); },
+      [&] { return compare_weights(row, got, expected); },
+      [&] { return compare_logprobs(row, got, expected, number); },
+      [&] { return compare_views(row, got, expected); }};
+  if (number % 2 == 1) std::reverse(steps.begin(), steps.end());
+  for (const auto& step : steps) {
+    if (std::string difference = step(); !difference.empty()) return difference;
+  }
+  return {};
+}
+
+using MakeCase = std::function<IndexedRowCase(std::uint64_t number)>;
+
+void compare_many(std::uint64_t first, std::uint64_t rows, const MakeCase& make) {
+  const std::vector<CpuTarget> targets = available_targets();
+  std::atomic<std::uint64_t> ok_rows{0};
+  std::atomic<int> reported{0};
+#pragma omp parallel
+  {
+    // One object for all rows of a thread: nothing may be left from the row before.
+    std::vector<IndexedRow> samplers(targets.size());
+    for (std::size_t t = 0; t < targets.size(); ++t) samplers[t].use(targets[t]);
+#pragma omp for schedule(dynamic, 4)
+    for (std::uint64_t i = 0; i < rows; ++i) {
+      const IndexedRowCase row = make(first + i);
+      const TileRow expected = model_of(row);
+      if (expected.status == RowStatus::ok) ++ok_rows;
+      for (std::size_t t = 0; t < targets.size(); ++t) {
+        const std::string difference = compare(row, expected, samplers[t], first + i);
+        if (difference.empty() || reported++ >= 20) continue;
+#pragma omp critical
+        ADD_FAILURE() << row.name << " on " << to_string(targets[t]) << ": " << difference;
+      }
+    }
+  }
+  EXPECT_EQ(reported.load(), 0);
+  // Most rows must be good ones, or the comparison says little.
+  EXPECT_GT(ok_rows.load(), rows / 2);
+}
+
+/// Lengths around tiles, blocks and short rows, and any up to 20000; most are small.
+std::size_t vocab_of(std::uint64_t number) {
+  constexpr std::size_t kEdges[] = {1, 255, 256, 257, 511, 512, 513, 4095, 4096, 4097, 4609, 8193};
+  const std::uint64_t hash = number * 0x9e3779b97f4a7c15U >> 40;
+  if (number % 4 == 0) return kEdges[hash % std::size(kEdges)];
+  if (number % 16 == 1) return 1 + hash % 20000;
+  return 1 + hash % (number % 2 == 0 ? 3000 : 300);
+}
+
+TEST(IndexedRow, LogitsEqualTheIntegerModel) {
+  compare_many(0, budget(4000), [](std::uint64_t i) { return random_logits_case(i, vocab_of(i)); });
+}
+
+TEST(IndexedRow, ProbabilitiesEqualTheIntegerModel) {
+  compare_many(1000000, budget(4000),
+               [](std::uint64_t i) { return random_probs_case(i, vocab_of(i)); });
+}
+
+TEST(IndexedRow, WideGapsEqualTheIntegerModel) {
+  compare_many(2000000, budget(4000),
+               [](std::uint64_t i) { return wide_gaps_case(i, vocab_of(i)); });
+}
+
+TEST(IndexedRow, RowsThatDeceiveTheSampleEqualTheIntegerModel) {
+  compare_many(5000000, std::max<std::uint64_t>(8, budget(200)),
+               [](std::uint64_t i) { return deceiving_case(i, 4097 + i % 7919); });
+}
+
+TEST(IndexedRow, EngineVocabulariesEqualTheIntegerModel) {
+  const auto make = [](std::uint64_t i) {
+    return i % 4 == 3   ? wide_gaps_case(i, 131072)
+           : i % 4 == 2 ? random_probs_case(i, 131072)
+                        : random_logits_case(i, i % 2 == 0 ? 131072 : 32000);
+  };
+  compare_many(3000000, std::max<std::uint64_t>(4, budget(40)), make);
+}
+
+TEST(IndexedRow, TheLargestVocabularyEqualsTheIntegerModel) {
+  const auto make = [](std::uint64_t i) { return random_logits_case(i, std::size_t{1} << 20); };
+  compare_many(4000000, std::max<std::uint64_t>(2, budget(4)), make);
+}
+
+}  // namespace
+}  // namespace fairdraw::suites
