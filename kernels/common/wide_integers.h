@@ -47,4 +47,59 @@ FAIRDRAW_HOST_DEVICE inline std::uint64_t nucleus_target(float top_p, std::uint6
   return target == 0 ? 1 : target;
 }
 
+/// The same of a total of 128 bits; the product has up to 152.
+FAIRDRAW_HOST_DEVICE inline uint128_t nucleus_target(float top_p, uint128_t total) {
+  const auto bits = std::bit_cast<std::uint32_t>(top_p);
+  const std::uint32_t exponent = bits >> 23;
+  const std::uint64_t mantissa = exponent == 0 ? bits : ((bits & 0x7fffffU) | 0x800000U);
+  const int shift = 150 - static_cast<int>(exponent == 0 ? 1 : exponent);  // 23 ... 149
+  const uint128_t low = static_cast<uint128_t>(mantissa) * static_cast<std::uint64_t>(total);
+  const uint128_t high =
+      static_cast<uint128_t>(mantissa) * static_cast<std::uint64_t>(total >> 64) + (low >> 64);
+  // The product in words of 64 bits, the lowest first, moved down by whole words until less than
+  // one is left to shift.
+  std::uint64_t word0 = static_cast<std::uint64_t>(low);
+  std::uint64_t word1 = static_cast<std::uint64_t>(high);
+  std::uint64_t word2 = static_cast<std::uint64_t>(high >> 64);
+  std::uint64_t below = 0;  // what is shifted out
+  int rest = shift;
+  for (; rest >= 64; rest -= 64) {
+    below |= word0;
+    word0 = word1;
+    word1 = word2;
+    word2 = 0;
+  }
+  if (rest > 0) {
+    below |= word0 << (64 - rest);
+    word0 = (word0 >> rest) | (word1 << (64 - rest));
+    word1 = (word1 >> rest) | (word2 << (64 - rest));  // nothing above: the target is <= total
+  }
+  const uint128_t target = ((static_cast<uint128_t>(word1) << 64) | word0) + (below != 0 ? 1U : 0U);
+  return target == 0 ? uint128_t{1} : target;
+}
+
+/// Zero bits above the highest bit of a value that is not 0.
+FAIRDRAW_HOST_DEVICE inline int leading_zeros(std::uint64_t value) {
+#if defined(__CUDA_ARCH__)
+  return __clzll(static_cast<long long>(value));
+#else
+  return std::countl_zero(value);
+#endif
+}
+
+/// The double nearest to the value, ties to even. Spelled out, because a compiler's own conversion
+/// is a library function, and a device has it from another library than a host.
+FAIRDRAW_HOST_DEVICE inline double nearest_double(uint128_t value) {
+  const auto high = static_cast<std::uint64_t>(value >> 64);
+  if (high == 0) return static_cast<double>(static_cast<std::uint64_t>(value));
+  // The 64 highest bits. The conversion keeps 53 of them, so that the lowest can stand for all
+  // that is below it: it only tells a tie from more than one.
+  const int zeros = leading_zeros(high);
+  const uint128_t raised = value << zeros;
+  const auto below = static_cast<std::uint64_t>(raised);
+  const std::uint64_t top = static_cast<std::uint64_t>(raised >> 64) | (below != 0 ? 1U : 0U);
+  const auto unit = std::bit_cast<double>(static_cast<std::uint64_t>(1023 + 64 - zeros) << 52);
+  return static_cast<double>(top) * unit;  // a power of two, so nothing is rounded again
+}
+
 }  // namespace fairdraw
