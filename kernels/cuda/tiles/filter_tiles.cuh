@@ -1,0 +1,247 @@
+// Rows filtered by top_k and top_p through their tiles, and one token drawn of each.
+//
+// Contract. Rows of any dtype, stride and alignment, logits or probabilities, with allowed bits;
+// parameters per row. For each row a token, its status, and optionally who survives. Nothing is
+// written for other rows, and nothing of a row depends on them.
+//
+// Algorithm and cost. A cluster of blocks reads the row once and sends its index to the first block:
+// the largest value of each tile, of each group of 32 ids for top_k, and sums where top_p is
+// measured on the row. The first block ends the row alone: a bound from the index
+// (candidate_bound.cuh), the values that reach it (candidate_list.cuh), the cuts and the draw among
+// them (list_end.cuh). Where no list can hold the survivors, the row is read again, as often as
+// needed (whole_row_end.cuh).
+//
+// Numerics: common/tile_weights.h. Cuts are thresholds on logits. Determinism: integers; neither the
+// number of blocks nor their order shows.
+#pragma once
+
+#include <climits>
+#include <cstdint>
+
+#include "common/parameters.h"
+#include "common/philox.h"
+#include "cuda/tiles/candidate_bound.cuh"
+#include "cuda/tiles/filter_tiles.h"
+#include "cuda/tiles/long_list_end.cuh"
+#include "cuda/tiles/short_list_end.cuh"
+#include "cuda/tiles/whole_row_end.cuh"
+
+namespace fairdraw::cuda {
+
+/// Bytes of dynamic shared memory: the row's index and its groups' keys.
+constexpr int filter_tiles_bytes(std::int64_t tiles) {
+  return GroupKeys::bytes(tiles) + index_bytes(tiles);
+}
+
+template <DType kType, bool kFromProbs>
+class FilterTilesRow {
+  static constexpr int kInFlight = 2;
+  static constexpr std::int32_t kLowest = kFromProbs ? 1 : kNoTokenKey + 1;
+  using Pass = TilePass<kType, kFromProbs>;
+
+ public:
+  __device__ __forceinline__ FilterTilesRow(const FilterTilesTask& task, int blocks, RowEnd& end,
+                                            unsigned char* dynamic)
+      : task_(task),
+        end_(end),
+        number_(static_cast<int>(blockIdx.x) / blocks),
+        row_(task.rows, task.allowed, number_, kFromProbs),
+        groups_{reinterpret_cast<GroupKeys::Key*>(dynamic)},
+        blocks_(blocks, row_.tiles(), dynamic + GroupKeys::bytes(row_.tiles())) {}
+
+  __device__ __forceinline__ void run() {
+    RowParameters parameters;
+    parameters.temperature = kFromProbs ? 1.0F : task_.temperature.at(number_);
+    parameters.top_k = task_.top_k.at(number_);
+    parameters.top_p = task_.top_p.at(number_);
+    RowStatus status = check(parameters);
+    if (task_.active.given() && task_.active.data[number_] == 0) status = RowStatus::inactive;
+    if (status != RowStatus::ok) {
+      if (blocks_.is_first() && threadIdx.x == 0) write_failure(status);
+      return;
+    }
+    const bool greedy = is_greedy(parameters);
+    RowFilters filters{};
+    filters.vocab = row_.vocab();
+    filters.top_k = top_k_is_on(parameters.top_k, row_.vocab()) ? parameters.top_k : 0;
+    filters.top_p = parameters.top_p;
+    filters.lowest_id = task_.tie_rule == TieRule::lowest_id;
+    filters.by_row_mass =
+        filters.top_p_on() && (!filters.top_k_on() || task_.filter_order == FilterOrder::joint);
+    const TileRule rule{greedy || kFromProbs ? 1.0F : logit_scale(parameters.temperature),
+                        filters.by_row_mass && !greedy};
+    blocks_.cluster().announce();
+    if (row_.has_vectors()) {
+      pass<TileAccess::vectors>(rule);
+    } else {
+      pass<TileAccess::values>(rule);
+    }
+    if (blocks_.is_first()) {
+      KeySelection(end_.selection).clear();
+      if (threadIdx.x == 0) {
+        if (!greedy) filters.word = word();
+        end_.number = number_;
+        end_.filters = filters;
+        end_.rule = rule;
+        end_.index = blocks_.index();
+        end_.groups = groups_;
+      }
+    }
+    blocks_.cluster().sync();
+    if (!blocks_.is_first() || threadIdx.x >= kEndThreads) return;
+    end(greedy);
+  }
+
+ private:
+  template <TileAccess kAccess>
+  __device__ __forceinline__ void pass(const TileRule& rule) {
+    const RowCluster& cluster = blocks_.cluster();
+    const RowIndex index = blocks_.index();
+    auto* keys = const_cast<std::int32_t*>(index.keys);
+    auto* sums = const_cast<std::uint64_t*>(index.sums);
+    visit_tiles<kAccess, kInFlight>(
+        row_, blocks_.warp(), index.tiles, blocks_.warps(), [](int number) { return number; },
+        [&] { cluster.await_all(); },
+        [&](int tile, const RawTile& raw) {
+          float x[kLaneValues];
+          const std::int32_t key = Pass::template largest<kAccess>(row_, raw, x);
+          if (lane_of_thread() == 0) *cluster.at(keys + tile, 0) = key;
+          groups_.template send<kType, kAccess>(cluster, tile, x);
+          if (!rule.wants_sums) return;
+          const std::uint64_t sum = Pass::sum(x, key, rule);
+          if (lane_of_thread() == 0) *cluster.at(sums + tile, 0) = sum;
+        });
+  }
+
+  /// The first block, kEndThreads threads.
+  __device__ __forceinline__ void end(bool greedy) {
+    const RowIndex& index = end_.index;
+    const TileKeys keys = tile_keys(index);
+    const RowStatus status = status_of_key(keys.largest);
+    if (status != RowStatus::ok) {
+      if (threadIdx.x == 0) write_failure(status);
+      return;
+    }
+    const RowQuads<kType> quads(task_.rows, task_.allowed, number_);
+    if (greedy) {
+      if (warp_of_thread() == 0) write_greedy(quads, keys.largest);
+      return;
+    }
+    if (threadIdx.x == 0) end_.keys = keys;
+    const RowFilters& filters = end_.filters;
+    KeySelection selection(end_.selection);
+    if (filters.by_row_mass) find_row_mass(end_, keys.largest);
+    const CandidateBound bounds{index, groups_, keys};
+    std::int32_t bound = kLowest;
+    bool has_list = filters.top_k_on();
+    if (has_list) {
+      bound = bounds.of_top_k(selection, filters.top_k, kLowest);
+    } else if (filters.top_p_on()) {
+      const RowWeigher<kFromProbs> weigh(end_.rule, keys.largest);
+      has_list = bounds.of_top_p(
+          selection, nucleus_target(filters.top_p, filters.row_mass), weigh, bound);
+    }
+    bool done = false;
+    if (has_list) {
+      list_candidates<kType>(end_.list, quads, index, groups_, bound);
+      __syncthreads();
+      const CandidateList::Size size = end_.list.size();
+      if (!size.overflow) {
+        done = size.total <= kEndThreads
+                   ? end_short_list<kFromProbs>(task_, end_, size.total)
+                   : end_long_list<kFromProbs>(task_, end_, size.total, bound);
+      }
+    }
+    if (!done) end_whole_row<kType, kFromProbs>(task_, end_, filters.top_k_on() ? bound : kLowest);
+  }
+
+  /// One barrier.
+  __device__ __forceinline__ TileKeys tile_keys(const RowIndex& index) {
+    TileKeys mine{INT_MAX, kNoTokenKey};
+    for (int tile = static_cast<int>(threadIdx.x); tile < index.tiles; tile += kEndThreads) {
+      const std::int32_t key = index.keys[tile];
+      mine.largest = max(mine.largest, key);
+      if (key > kNoTokenKey) mine.smallest = min(mine.smallest, key);
+    }
+    const auto of_warp = [](const TileKeys& keys) {
+      return TileKeys{__reduce_min_sync(kAllLanes, keys.smallest),
+                      __reduce_max_sync(kAllLanes, keys.largest)};
+    };
+    mine = of_warp(mine);
+    if (lane_of_thread() == 0) end_.keys_of_warp[warp_of_thread()] = mine;
+    __syncthreads();
+    return of_warp(end_.keys_of_warp[lane_of_thread() % kEndWarps]);
+  }
+
+  /// Two barriers.
+  __device__ __noinline__ static void find_row_mass(RowEnd& end, std::int32_t largest) {
+    const RowWeigher<kFromProbs> weigh(end.rule, largest);
+    uint128_t mine = 0;
+    for (int tile = static_cast<int>(threadIdx.x); tile < end.index.tiles; tile += kEndThreads) {
+      if (end.index.sums[tile] == 0) continue;
+      mine += row_weight(end.index.sums[tile], weigh.shift_of(end.index.keys[tile]));
+    }
+    const uint128_t mass = BlockMasses(end.masses).sum(mine);
+    if (threadIdx.x == 0) end.filters.row_mass = mass;
+    __syncthreads();
+  }
+
+  __device__ std::uint64_t word() const {
+    if (task_.words != nullptr) return task_.words[number_];
+    const std::uint32_t index = task_.seed.is_array() ? 0 : static_cast<std::uint32_t>(number_);
+    return random_word(task_.seed.at(number_), task_.offset.at(number_), task_.purpose, index);
+  }
+
+  __device__ void write_failure(RowStatus status) const {
+    task_.tokens[number_] = -1;
+    if (task_.statuses != nullptr) task_.statuses[number_] = status;
+    if (task_.records != nullptr) task_.records[number_] = {status, -1, 0.0F, 0, 0, 0};
+  }
+
+  /// A warp: the lowest id of the largest value.
+  __device__ void write_greedy(const RowQuads<kType>& quads, std::int32_t largest) const {
+    int tile = 0;
+    unsigned has = 0;
+    for (; has == 0; tile += kWarp) {
+      const int mine = tile + lane_of_thread();
+      has = __ballot_sync(kAllLanes,
+                          mine < end_.index.tiles && end_.index.keys[mine] == largest);
+    }
+    tile += __ffs(static_cast<int>(has)) - 1 - kWarp;
+    int token = INT_MAX;
+    for (int first = lane_of_thread() * kQuad; first < kTileSize; first += kWarp * kQuad) {
+      const int id = tile * kTileSize + first;
+      float x[kQuad];
+      quads.load_any(id, x);
+#pragma unroll
+      for (int i = 0; i < kQuad; ++i) {
+        if (x[i] > -INFINITY && order_key(x[i]) == largest) token = min(token, id + i);
+      }
+    }
+    token = __reduce_min_sync(kAllLanes, token);
+    if (lane_of_thread() != 0) return;
+    task_.tokens[number_] = token;
+    if (task_.statuses != nullptr) task_.statuses[number_] = RowStatus::ok;
+    if (task_.records != nullptr) {
+      task_.records[number_] = {RowStatus::ok, token, from_order_key(largest), token + 1, 0, 0};
+    }
+  }
+
+  const FilterTilesTask& task_;
+  RowEnd& end_;
+  int number_;
+  TileRow<kType> row_;
+  GroupKeys groups_;
+  RowBlocks blocks_;
+};
+
+template <DType kType, bool kFromProbs, int kThreads>
+__global__ __launch_bounds__(kThreads, 1024 / kThreads) void filter_tiles_of_rows(
+    const __grid_constant__ FilterTilesTask task, int blocks) {
+  extern __shared__ uint4 dynamic[];
+  __shared__ RowEnd end;
+  FilterTilesRow<kType, kFromProbs>(task, blocks, end, reinterpret_cast<unsigned char*>(dynamic))
+      .run();
+}
+
+}  // namespace fairdraw::cuda
