@@ -17,11 +17,12 @@ inline constexpr int kEndWarps = kEndThreads / kWarp;
 
 /// The sum of the lanes up to this one. All arguments in registers.
 __device__ __noinline__ inline uint128_t called_inclusive_sum(uint128_t value) {
-#pragma unroll 1
+#pragma unroll
   for (int distance = 1; distance < kWarp; distance *= 2) {
     const auto low = __shfl_up_sync(kAllLanes, static_cast<std::uint64_t>(value), distance);
     const auto high = __shfl_up_sync(kAllLanes, static_cast<std::uint64_t>(value >> 64), distance);
-    if (lane_of_thread() >= distance) value += (static_cast<uint128_t>(high) << 64) | low;
+    const uint128_t before = (static_cast<uint128_t>(high) << 64) | low;
+    value += lane_of_thread() >= distance ? before : uint128_t{0};
   }
   return value;
 }
@@ -44,10 +45,14 @@ class BlockMasses {
     const uint128_t inclusive = called_inclusive_sum(mine);
     if (lane_of_thread() == kWarp - 1) slot[warp_of_thread()] = inclusive;
     __syncthreads();
-    const uint128_t of_warp = lane_of_thread() < kEndWarps ? slot[lane_of_thread()] : uint128_t{0};
-    const uint128_t upto = called_inclusive_sum(of_warp);
-    const uint128_t before = value_of_lane(upto - of_warp, warp_of_thread());
-    return {before + inclusive - mine, value_of_lane(upto, kWarp - 1)};
+    Prefix result{inclusive - mine, 0};
+#pragma unroll
+    for (int warp = 0; warp < kEndWarps; ++warp) {
+      const uint128_t of_warp = slot[warp];
+      result.before += warp < warp_of_thread() ? of_warp : uint128_t{0};
+      result.total += of_warp;
+    }
+    return result;
   }
   __device__ __forceinline__ uint128_t sum(uint128_t mine) { return prefix(mine).total; }
 

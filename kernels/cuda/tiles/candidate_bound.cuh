@@ -12,14 +12,9 @@
 #include "cuda/tiles/group_keys.cuh"
 #include "cuda/tiles/key_selection.cuh"
 #include "cuda/tiles/row_weigher.cuh"
+#include "cuda/tiles/tile_search.cuh"
 
 namespace fairdraw::cuda {
-
-/// The tiles' keys: smallest and largest of those with an allowed token. smallest is above largest
-/// in rows without one.
-struct TileKeys {
-  std::int32_t smallest, largest;
-};
 
 /// Bounds of one row. For the whole block.
 struct CandidateBound {
@@ -32,18 +27,14 @@ struct CandidateBound {
   const TileKeys& keys;
 
   /// At least k allowed values reach it; `lowest` where the index says nothing.
-  __device__ std::int32_t of_top_k(KeySelection& selection, int k, std::int32_t lowest) const {
-    const int slack = k / 8;
+  __device__ std::int32_t of_top_k(TileSearchMemory& search, KeySelection& selection, int k,
+                                  std::int32_t lowest) const {
     if (k <= index.tiles / kOneOf) {
-      const KeyCut cut =
-          selection.select({keys.smallest, keys.largest}, k, slack, [&](const auto& count) {
-            for_each_tile([&](int tile) { count(index.keys[tile], 1); });
-          });
-      return cut.reached >= k ? cut.key : lowest;
+      return keys.count < k ? lowest : search_tiles(search, index, keys, k, k / 4);
     }
     if (k > index.tiles * kGroupsOfTile / 2) return lowest;
     const std::int32_t floor = keys.smallest >> GroupKeys::kDropped << GroupKeys::kDropped;
-    const KeyCut cut = selection.select({floor, keys.largest}, k, slack, [&](const auto& count) {
+    const KeyCut cut = selection.select({floor, keys.largest}, k, k / 8, [&](const auto& count) {
       for_each_tile([&](int tile) {
         groups.for_each(tile, [&](std::int32_t key) { count(key, 1); });
       });

@@ -58,74 +58,83 @@ struct CandidateList {
 };
 
 /// The warp's groups that may reach the bound, in id order; their number, kOverflow where there is
-/// no room.
+/// no room. Each lane has four consecutive tiles at a time.
 __device__ __forceinline__ int list_groups(std::uint16_t* groups, const RowIndex& index,
                                            const GroupKeys& keys, std::int32_t bound) {
+  constexpr int kOfLane = 32 / kGroupsOfTile;
   const int share = (index.tiles + kEndWarps - 1) / kEndWarps;
-  const int end = min((warp_of_thread() + 1) * share, index.tiles);
+  const int begin = warp_of_thread() * share;
   int listed = 0;
 #pragma unroll 1
-  for (int first = warp_of_thread() * share; first < end; first += kWarp) {
-    const int tile = first + lane_of_thread();
+  for (int first = 0; first < share; first += kOfLane * kWarp) {
+    const int place_of_lane = first + lane_of_thread() * kOfLane;
     unsigned reaching = 0;
-    if (tile < end && index.keys[tile] >= bound) reaching = keys.reaching(tile, bound);
-    const int inclusive = warp_inclusive_sum(__popc(reaching));
-    int place = listed + inclusive - __popc(reaching);
-    listed += __shfl_sync(kAllLanes, inclusive, kWarp - 1);
+#pragma unroll
+    for (int i = 0; i < kOfLane; ++i) {
+      const int tile = begin + place_of_lane + i;
+      const bool there = place_of_lane + i < share && tile < index.tiles;
+      if (there && index.keys[tile] >= bound) {
+        reaching |= keys.reaching(tile, bound) << (i * kGroupsOfTile);
+      }
+    }
+    const int hits = __popc(reaching);
+    int place = listed + warp_inclusive_sum(hits) - hits;
+    listed += __reduce_add_sync(kAllLanes, hits);
     if (listed > CandidateList::kOfWarp) return CandidateList::kOverflow;
+    const int first_group = (begin + place_of_lane) * kGroupsOfTile;
 #pragma unroll 1
     for (; reaching != 0; reaching &= reaching - 1) {
-      groups[place++] = static_cast<std::uint16_t>(tile * kGroupsOfTile +
-                                                   __ffs(static_cast<int>(reaching)) - 1);
+      groups[place++] =
+          static_cast<std::uint16_t>(first_group + __ffs(static_cast<int>(reaching)) - 1);
     }
   }
   __syncwarp();
   return listed;
 }
 
-/// Reads the warp's groups and appends what reaches the bound; how many.
-template <QuadAccess kAccess, DType kType>
+/// Reads the warp's groups, kAtOnce times four of them, and appends what reaches the bound; how many
+/// values do.
+template <bool kVectors, int kAtOnce, DType kType>
 __device__ __forceinline__ int append_candidates(CandidateList& list, const RowQuads<kType>& row,
                                                  int groups, std::int32_t bound) {
-  constexpr int kAtOnce = 4;
   constexpr int kQuadsOfGroup = kGroup / kQuad;
   const int warp = warp_of_thread();
   const float from = from_order_key(bound);
   const int quads = groups * kQuadsOfGroup;
   const unsigned before_me = (1U << lane_of_thread()) - 1U;
+  const auto id_of = [&](int quad) {
+    const int id = list.group[warp][min(quad, quads - 1) / kQuadsOfGroup] * kGroup +
+                   quad % kQuadsOfGroup * kQuad;
+    return quad < quads ? id : row.vocab();
+  };
   int listed = 0;
 #pragma unroll 1
   for (int first = 0; first < quads && listed <= CandidateList::kOfWarp;
        first += kAtOnce * kWarp) {
     float x[kAtOnce][kQuad];
-    int id[kAtOnce];
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
-      const int quad = first + i * kWarp + lane_of_thread();
-      id[i] = row.vocab();
-      if (quad < quads) {
-        id[i] = list.group[warp][quad / kQuadsOfGroup] * kGroup + quad % kQuadsOfGroup * kQuad;
-      }
-      row.template load<kAccess>(id[i], x[i]);
+      row.template load<kVectors>(id_of(first + i * kWarp + lane_of_thread()), x[i]);
     }
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
-      if (first + i * kWarp >= quads) break;
+      const int id = id_of(first + i * kWarp + lane_of_thread());
+      unsigned votes[kQuad];
       int place = listed;
 #pragma unroll
       for (int j = 0; j < kQuad; ++j) {
-        const unsigned votes = __ballot_sync(kAllLanes, x[i][j] >= from);
-        place += __popc(votes & before_me);
-        listed += __popc(votes);
+        votes[j] = __ballot_sync(kAllLanes, x[i][j] >= from);
+        place += __popc(votes[j] & before_me);
+        listed += __popc(votes[j]);
       }
 #pragma unroll
       for (int j = 0; j < kQuad; ++j) {
-        if (x[i][j] < from) continue;
-        if (place < CandidateList::kOfWarp) {
+        const bool hit = x[i][j] >= from;
+        if (hit && place < CandidateList::kOfWarp) {
           list.key[warp][place] = order_key(x[i][j]);
-          list.id[warp][place] = id[i] + j;
+          list.id[warp][place] = id + j;
         }
-        ++place;
+        place += hit ? 1 : 0;
       }
     }
   }
@@ -138,19 +147,10 @@ __device__ __forceinline__ void list_candidates(CandidateList& list, const RowQu
                                                 const RowIndex& index, const GroupKeys& keys,
                                                 std::int32_t bound) {
   const int groups = list_groups(list.group[warp_of_thread()], index, keys, bound);
-  int listed = CandidateList::kOverflow;
-  if (groups <= CandidateList::kOfWarp) {
-    switch (row.access()) {
-      case QuadAccess::vectors:
-        listed = append_candidates<QuadAccess::vectors>(list, row, groups, bound);
-        break;
-      case QuadAccess::values:
-        listed = append_candidates<QuadAccess::values>(list, row, groups, bound);
-        break;
-      case QuadAccess::bytes:
-        listed = append_candidates<QuadAccess::bytes>(list, row, groups, bound);
-        break;
-    }
+  int listed = groups;
+  if (groups > 0 && groups <= CandidateList::kOfWarp) {
+    listed = row.has_vectors() ? append_candidates<true, 4>(list, row, groups, bound)
+                               : append_candidates<false, 1>(list, row, groups, bound);
   }
   if (lane_of_thread() == 0) {
     list.count[warp_of_thread()] =

@@ -72,36 +72,41 @@ class FilterTilesRow {
                         filters.by_row_mass && !greedy};
     blocks_.cluster().announce();
     if (row_.has_vectors()) {
-      pass<TileAccess::vectors>(rule);
+      pass<TileAccess::vectors>(filters, rule);
     } else {
-      pass<TileAccess::values>(rule);
-    }
-    if (blocks_.is_first()) {
-      KeySelection(end_.selection).clear();
-      if (threadIdx.x == 0) {
-        if (!greedy) filters.word = word();
-        end_.number = number_;
-        end_.filters = filters;
-        end_.rule = rule;
-        end_.index = blocks_.index();
-        end_.groups = groups_;
-      }
+      pass<TileAccess::values>(filters, rule);
     }
     blocks_.cluster().sync();
     if (!blocks_.is_first() || threadIdx.x >= kEndThreads) return;
-    end(greedy);
+    end(filters, rule, greedy);
   }
 
  private:
+  /// In the first block, while the first tiles are on their way.
+  __device__ __forceinline__ void prepare_end(const RowFilters& filters, const TileRule& rule) {
+    if (!blocks_.is_first() || threadIdx.x >= kEndThreads) return;
+    KeySelection(end_.selection).clear();
+    if (threadIdx.x != 0) return;
+    end_.number = number_;
+    end_.filters = filters;
+    end_.filters.word = word();
+    end_.rule = rule;
+    end_.index = blocks_.index();
+    end_.groups = groups_;
+  }
+
   template <TileAccess kAccess>
-  __device__ __forceinline__ void pass(const TileRule& rule) {
+  __device__ __forceinline__ void pass(const RowFilters& filters, const TileRule& rule) {
     const RowCluster& cluster = blocks_.cluster();
     const RowIndex index = blocks_.index();
     auto* keys = const_cast<std::int32_t*>(index.keys);
     auto* sums = const_cast<std::uint64_t*>(index.sums);
     visit_tiles<kAccess, kInFlight>(
         row_, blocks_.warp(), index.tiles, blocks_.warps(), [](int number) { return number; },
-        [&] { cluster.await_all(); },
+        [&] {
+          prepare_end(filters, rule);
+          cluster.await_all();
+        },
         [&](int tile, const RawTile& raw) {
           float x[kLaneValues];
           const std::int32_t key = Pass::template largest<kAccess>(row_, raw, x);
@@ -114,9 +119,10 @@ class FilterTilesRow {
   }
 
   /// The first block, kEndThreads threads.
-  __device__ __forceinline__ void end(bool greedy) {
-    const RowIndex& index = end_.index;
-    const TileKeys keys = tile_keys(index);
+  __device__ __forceinline__ void end(const RowFilters& filters, const TileRule& rule,
+                                      bool greedy) {
+    const RowIndex index = blocks_.index();
+    const TileKeys keys = find_tile_keys(index);
     const RowStatus status = status_of_key(keys.largest);
     if (status != RowStatus::ok) {
       if (threadIdx.x == 0) write_failure(status);
@@ -124,53 +130,42 @@ class FilterTilesRow {
     }
     const RowQuads<kType> quads(task_.rows, task_.allowed, number_);
     if (greedy) {
-      if (warp_of_thread() == 0) write_greedy(quads, keys.largest);
+      if (warp_of_thread() == 0) write_greedy(index, quads, keys.largest);
       return;
     }
     if (threadIdx.x == 0) end_.keys = keys;
-    const RowFilters& filters = end_.filters;
-    KeySelection selection(end_.selection);
+    const RowWeigher<kFromProbs> weigh(rule, keys.largest);
     if (filters.by_row_mass) find_row_mass(end_, keys.largest);
-    const CandidateBound bounds{index, groups_, keys};
     std::int32_t bound = kLowest;
-    bool has_list = filters.top_k_on();
-    if (has_list) {
-      bound = bounds.of_top_k(selection, filters.top_k, kLowest);
-    } else if (filters.top_p_on()) {
-      const RowWeigher<kFromProbs> weigh(end_.rule, keys.largest);
-      has_list = bounds.of_top_p(
-          selection, nucleus_target(filters.top_p, filters.row_mass), weigh, bound);
-    }
-    bool done = false;
-    if (has_list) {
+    if (has_list(filters, index, keys, weigh, bound)) {
       list_candidates<kType>(end_.list, quads, index, groups_, bound);
       __syncthreads();
       const CandidateList::Size size = end_.list.size();
       if (!size.overflow) {
-        done = size.total <= kEndThreads
-                   ? end_short_list<kFromProbs>(task_, end_, size.total)
-                   : end_long_list<kFromProbs>(task_, end_, size.total, bound);
+        const bool done =
+            size.total <= kEndThreads
+                ? end_short_list(task_, filters, index, weigh, end_, size.total)
+                : end_long_list<kFromProbs>(task_, end_, size.total, bound);
+        if (done) return;
       }
     }
-    if (!done) end_whole_row<kType, kFromProbs>(task_, end_, filters.top_k_on() ? bound : kLowest);
+    end_whole_row<kType, kFromProbs>(task_, end_, filters.top_k_on() ? bound : kLowest);
   }
 
-  /// One barrier.
-  __device__ __forceinline__ TileKeys tile_keys(const RowIndex& index) {
-    TileKeys mine{INT_MAX, kNoTokenKey};
-    for (int tile = static_cast<int>(threadIdx.x); tile < index.tiles; tile += kEndThreads) {
-      const std::int32_t key = index.keys[tile];
-      mine.largest = max(mine.largest, key);
-      if (key > kNoTokenKey) mine.smallest = min(mine.smallest, key);
+  /// True where a list of what reaches `bound` may hold the survivors.
+  __device__ __forceinline__ bool has_list(const RowFilters& filters, const RowIndex& index,
+                                           const TileKeys& keys,
+                                           const RowWeigher<kFromProbs>& weigh,
+                                           std::int32_t& bound) {
+    KeySelection selection(end_.selection);
+    const CandidateBound bounds{index, groups_, keys};
+    if (filters.top_k_on()) {
+      bound = bounds.of_top_k(end_.search, selection, filters.top_k, kLowest);
+      return true;
     }
-    const auto of_warp = [](const TileKeys& keys) {
-      return TileKeys{__reduce_min_sync(kAllLanes, keys.smallest),
-                      __reduce_max_sync(kAllLanes, keys.largest)};
-    };
-    mine = of_warp(mine);
-    if (lane_of_thread() == 0) end_.keys_of_warp[warp_of_thread()] = mine;
-    __syncthreads();
-    return of_warp(end_.keys_of_warp[lane_of_thread() % kEndWarps]);
+    if (!filters.top_p_on()) return false;
+    const uint128_t target = nucleus_target(filters.top_p, end_.filters.row_mass);
+    return bounds.of_top_p(selection, target, weigh, bound);
   }
 
   /// Two barriers.
@@ -199,13 +194,13 @@ class FilterTilesRow {
   }
 
   /// A warp: the lowest id of the largest value.
-  __device__ void write_greedy(const RowQuads<kType>& quads, std::int32_t largest) const {
+  __device__ void write_greedy(const RowIndex& index, const RowQuads<kType>& quads,
+                               std::int32_t largest) const {
     int tile = 0;
     unsigned has = 0;
     for (; has == 0; tile += kWarp) {
       const int mine = tile + lane_of_thread();
-      has = __ballot_sync(kAllLanes,
-                          mine < end_.index.tiles && end_.index.keys[mine] == largest);
+      has = __ballot_sync(kAllLanes, mine < index.tiles && index.keys[mine] == largest);
     }
     tile += __ffs(static_cast<int>(has)) - 1 - kWarp;
     int token = INT_MAX;

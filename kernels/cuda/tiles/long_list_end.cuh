@@ -1,4 +1,4 @@
-// The end of a row with a long list: each thread has a few consecutive candidates.
+// The end of a row with a long list: each thread has a few consecutive candidates of a section.
 //
 // The k-th largest by levels of bins, the nucleus by bisection (row_cut.cuh), then prefix sums of
 // what is kept over the threads, and the thread that holds the drawn position walks its candidates.
@@ -10,35 +10,28 @@
 
 namespace fairdraw::cuda {
 
-/// A thread's candidates.
+/// A thread's candidates: consecutive ones of its warp's section, read where they are asked for.
 struct ListedCandidates {
-  static constexpr int kOfThread = CandidateList::kMax / kEndThreads;
+  const RowEnd& row;
+  int begin, end;
 
-  std::int32_t key[kOfThread];  ///< kNoTokenKey where there is none
-  std::int32_t tile_key[kOfThread];
-  int id[kOfThread];
-
-  __device__ __forceinline__ static ListedCandidates of(const RowEnd& row, int n) {
-    ListedCandidates result{};
-    const int share = (n + kEndThreads - 1) / kEndThreads;
-    const int first = static_cast<int>(threadIdx.x) * share;
-#pragma unroll
-    for (int i = 0; i < kOfThread; ++i) {
-      result.key[i] = kNoTokenKey;
-      if (i >= share || first + i >= n) continue;
-      const CandidateList::Entry mine = row.list.entry(first + i);
-      result.key[i] = mine.key;
-      result.id[i] = mine.id;
-      result.tile_key[i] = row.index.keys[mine.id / kTileSize];
-    }
-    return result;
+  __device__ __forceinline__ static ListedCandidates of(const RowEnd& row) {
+    const int count = row.list.count[warp_of_thread()];
+    const int share = (count + kWarp - 1) / kWarp;
+    const int begin = min(count, lane_of_thread() * share);
+    return {row, begin, min(count, begin + share)};
   }
 
   template <class Visit>
   __device__ __forceinline__ void for_each(std::int32_t lowest, const Visit& visit) const {
-#pragma unroll
-    for (int i = 0; i < kOfThread; ++i) {
-      if (key[i] >= lowest) visit(key[i], id[i], tile_key[i]);
+    const CandidateList& list = row.list;
+    const int warp = warp_of_thread();
+#pragma unroll 1
+    for (int i = begin; i < end; ++i) {
+      const std::int32_t key = list.key[warp][i];
+      if (key < lowest) continue;
+      const int id = list.id[warp][i];
+      visit(key, id, row.index.keys[id / kTileSize]);
     }
   }
 };
@@ -49,7 +42,7 @@ template <bool kFromProbs>
 __device__ __noinline__ bool end_long_list(const FilterTilesTask& task, RowEnd& row, int n,
                                            std::int32_t bound) {
   const RowFilters filters = row.filters;
-  const ListedCandidates listed = ListedCandidates::of(row, n);
+  const ListedCandidates listed = ListedCandidates::of(row);
   KeySelection selection(row.selection);
   selection.clear();
   __syncthreads();

@@ -27,7 +27,7 @@ struct RowEnd {
   RowIndex index;
   GroupKeys groups;
 
-  TileKeys keys_of_warp[kEndWarps];
+  TileSearchMemory search;
   KeySelection::Memory selection;
   BlockMasses::Memory masses;
   CandidateList list;

@@ -1,9 +1,8 @@
 // Values of a row by quads: four consecutive ids from a multiple of 4, wherever the row lies.
 //
 // For what is read a second time, in parts smaller than a tile. One load of 16 bytes (16-bit types:
-// of 8) where the row is aligned to that and a whole number of quads, four of a value otherwise; a
-// row that is not even aligned to its values is read byte by byte. No branch stands between the
-// loads of several quads.
+// of 8) where the row is aligned to that and a whole number of quads, and no branch between the loads
+// of several quads; value by value otherwise.
 #pragma once
 
 #include <cmath>
@@ -15,9 +14,6 @@ namespace fairdraw::cuda {
 
 inline constexpr int kQuad = 4;
 inline constexpr int kQuadsOfTile = kTileSize / kQuad;
-
-/// How a row's quads are read.
-enum class QuadAccess { vectors, values, bytes };
 
 template <DType kType>
 class RowQuads {
@@ -31,22 +27,20 @@ class RowQuads {
   }
 
   __device__ int vocab() const { return vocab_; }
-  __device__ QuadAccess access() const {
-    if (is_aligned(values_.bytes, kQuad * value_size(kType)) && vocab_ % kQuad == 0) {
-      return QuadAccess::vectors;
-    }
-    return values_.aligned ? QuadAccess::values : QuadAccess::bytes;
+  __device__ bool has_vectors() const {
+    return is_aligned(values_.bytes, kQuad * value_size(kType)) && vocab_ % kQuad == 0;
   }
 
   /// The allowed values of ids first ... first + 3, else -inf, beyond the vocabulary too.
-  template <QuadAccess kAccess>
+  /// kVectors: has_vectors().
+  template <bool kVectors>
   __device__ __forceinline__ void load(int first, float (&x)[kQuad]) const {
     std::uint32_t bits[kQuad];
-    if constexpr (kAccess == QuadAccess::vectors) {
+    if constexpr (kVectors) {
       load_vector(first, bits);
     } else {
 #pragma unroll
-      for (int i = 0; i < kQuad; ++i) bits[i] = load_value<kAccess>(first + i);
+      for (int i = 0; i < kQuad; ++i) bits[i] = bits_of(values_, first + i, vocab_);
     }
     const unsigned allowed = allowed_of(first);
 #pragma unroll
@@ -55,15 +49,12 @@ class RowQuads {
     }
   }
 
-  /// load() for code that is not worth an instance of each kind.
+  /// load() for code that is not worth two instances.
   __device__ __forceinline__ void load_any(int first, float (&x)[kQuad]) const {
-    switch (access()) {
-      case QuadAccess::vectors:
-        return load<QuadAccess::vectors>(first, x);
-      case QuadAccess::values:
-        return load<QuadAccess::values>(first, x);
-      case QuadAccess::bytes:
-        return load<QuadAccess::bytes>(first, x);
+    if (has_vectors()) {
+      load<true>(first, x);
+    } else {
+      load<false>(first, x);
     }
   }
 
@@ -81,18 +72,8 @@ class RowQuads {
     }
   }
 
-  template <QuadAccess kAccess>
-  __device__ __forceinline__ std::uint32_t load_value(int id) const {
-    if constexpr (kAccess == QuadAccess::bytes) {
-      return bits_by_bytes(values_, id, vocab_);
-    } else if constexpr (kType == DType::float32) {
-      return id < vocab_ ? __ldg(reinterpret_cast<const std::uint32_t*>(values_.bytes) + id) : 0;
-    } else {
-      return id < vocab_ ? __ldg(reinterpret_cast<const std::uint16_t*>(values_.bytes) + id) : 0;
-    }
-  }
   /// Arguments by value: `values` stays in registers.
-  __device__ __noinline__ static std::uint32_t bits_by_bytes(RowValues values, int id, int vocab) {
+  __device__ __noinline__ static std::uint32_t bits_of(RowValues values, int id, int vocab) {
     return id < vocab ? values.bits(id) : 0;
   }
 
