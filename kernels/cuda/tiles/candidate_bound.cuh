@@ -30,7 +30,7 @@ struct CandidateBound {
   __device__ std::int32_t of_top_k(TileSearchMemory& search, KeySelection& selection, int k,
                                   std::int32_t lowest) const {
     if (k <= index.tiles / kOneOf) {
-      return keys.count < k ? lowest : search_tiles(search, index, keys, k, k / 4);
+      return keys.count < k ? lowest : search_tiles(search, index, keys, k, k / 16);
     }
     if (k > index.tiles * kGroupsOfTile / 2) return lowest;
     const std::int32_t floor = keys.smallest >> GroupKeys::kDropped << GroupKeys::kDropped;

@@ -92,33 +92,52 @@ __device__ __forceinline__ int list_groups(std::uint16_t* groups, const RowIndex
   return listed;
 }
 
+/// A store without a branch around it.
+__device__ __forceinline__ void store_shared_if(bool condition, std::int32_t* at,
+                                                std::int32_t value) {
+  asm volatile(
+      "{\n\t.reg .pred p;\n\tsetp.ne.u32 p, %2, 0;\n\t@p st.shared.u32 [%0], %1;\n\t}" ::"r"(
+          static_cast<unsigned>(__cvta_generic_to_shared(at))),
+      "r"(value), "r"(condition ? 1U : 0U)
+      : "memory");
+}
+
 /// Reads the warp's groups, kAtOnce times four of them, and appends what reaches the bound; how many
-/// values do.
+/// values do. All loads come before the first use: they take longer than all else here.
 template <bool kVectors, int kAtOnce, DType kType>
 __device__ __forceinline__ int append_candidates(CandidateList& list, const RowQuads<kType>& row,
                                                  int groups, std::int32_t bound) {
-  constexpr int kQuadsOfGroup = kGroup / kQuad;
+  constexpr unsigned kQuadsOfGroup = kGroup / kQuad;
   const int warp = warp_of_thread();
   const float from = from_order_key(bound);
-  const int quads = groups * kQuadsOfGroup;
+  const unsigned quads = static_cast<unsigned>(groups) * kQuadsOfGroup;
   const unsigned before_me = (1U << lane_of_thread()) - 1U;
-  const auto id_of = [&](int quad) {
-    const int id = list.group[warp][min(quad, quads - 1) / kQuadsOfGroup] * kGroup +
-                   quad % kQuadsOfGroup * kQuad;
-    return quad < quads ? id : row.vocab();
-  };
   int listed = 0;
 #pragma unroll 1
-  for (int first = 0; first < quads && listed <= CandidateList::kOfWarp;
+  for (unsigned first = 0; first < quads && listed <= CandidateList::kOfWarp;
        first += kAtOnce * kWarp) {
-    float x[kAtOnce][kQuad];
+    typename RowQuads<kType>::Raw raw[kAtOnce];
+    int id[kAtOnce];
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
-      row.template load<kVectors>(id_of(first + i * kWarp + lane_of_thread()), x[i]);
+      const unsigned quad = first + static_cast<unsigned>(i * kWarp + lane_of_thread());
+      const int group = list.group[warp][min(quad, quads - 1) / kQuadsOfGroup];
+      id[i] = quad < quads ? group * kGroup + static_cast<int>(quad % kQuadsOfGroup) * kQuad
+                           : row.vocab();
     }
 #pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) row.template load<kVectors>(id[i], raw[i]);
+    float x[kAtOnce][kQuad];
+    float largest = -INFINITY;
+#pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
-      const int id = id_of(first + i * kWarp + lane_of_thread());
+      row.template convert<kVectors>(id[i], raw[i], x[i]);
+      largest = fmaxf(largest, fmaxf(fmaxf(x[i][0], x[i][1]), fmaxf(x[i][2], x[i][3])));
+    }
+    // Most often true. But what is asked of all loads lets none of them wait for another's use.
+    if (!__any_sync(kAllLanes, largest >= from)) continue;
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
       unsigned votes[kQuad];
       int place = listed;
 #pragma unroll
@@ -130,10 +149,10 @@ __device__ __forceinline__ int append_candidates(CandidateList& list, const RowQ
 #pragma unroll
       for (int j = 0; j < kQuad; ++j) {
         const bool hit = x[i][j] >= from;
-        if (hit && place < CandidateList::kOfWarp) {
-          list.key[warp][place] = order_key(x[i][j]);
-          list.id[warp][place] = id + j;
-        }
+        const int slot = min(place, CandidateList::kOfWarp - 1);
+        const bool fits = hit && place < CandidateList::kOfWarp;
+        store_shared_if(fits, &list.key[warp][slot], order_key(x[i][j]));
+        store_shared_if(fits, &list.id[warp][slot], id[i] + j);
         place += hit ? 1 : 0;
       }
     }
@@ -149,8 +168,14 @@ __device__ __forceinline__ void list_candidates(CandidateList& list, const RowQu
   const int groups = list_groups(list.group[warp_of_thread()], index, keys, bound);
   int listed = groups;
   if (groups > 0 && groups <= CandidateList::kOfWarp) {
-    listed = row.has_vectors() ? append_candidates<true, 4>(list, row, groups, bound)
-                               : append_candidates<false, 1>(list, row, groups, bound);
+    constexpr int kFew = 4 * kWarp * kQuad / kGroup;
+    if (!row.has_vectors()) {
+      listed = append_candidates<false, 1>(list, row, groups, bound);
+    } else if (groups <= kFew) {
+      listed = append_candidates<true, 4>(list, row, groups, bound);
+    } else {
+      listed = append_candidates<true, 6>(list, row, groups, bound);
+    }
   }
   if (lane_of_thread() == 0) {
     list.count[warp_of_thread()] =

@@ -33,9 +33,9 @@ constexpr int filter_tiles_bytes(std::int64_t tiles) {
   return GroupKeys::bytes(tiles) + index_bytes(tiles);
 }
 
-template <DType kType, bool kFromProbs>
+template <DType kType, bool kFromProbs, int kThreads>
 class FilterTilesRow {
-  static constexpr int kInFlight = 2;
+  static constexpr int kInFlight = kThreads == 256 ? 4 : 2;
   static constexpr std::int32_t kLowest = kFromProbs ? 1 : kNoTokenKey + 1;
   using Pass = TilePass<kType, kFromProbs>;
 
@@ -231,11 +231,11 @@ class FilterTilesRow {
 };
 
 template <DType kType, bool kFromProbs, int kThreads>
-__global__ __launch_bounds__(kThreads, 1024 / kThreads) void filter_tiles_of_rows(
+__global__ __launch_bounds__(kThreads, kThreads == 512 ? 2 : 3) void filter_tiles_of_rows(
     const __grid_constant__ FilterTilesTask task, int blocks) {
   extern __shared__ uint4 dynamic[];
   __shared__ RowEnd end;
-  FilterTilesRow<kType, kFromProbs>(task, blocks, end, reinterpret_cast<unsigned char*>(dynamic))
+  FilterTilesRow<kType, kFromProbs, kThreads>(task, blocks, end, reinterpret_cast<unsigned char*>(dynamic))
       .run();
 }
 

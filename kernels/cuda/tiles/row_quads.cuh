@@ -31,58 +31,73 @@ class RowQuads {
     return is_aligned(values_.bytes, kQuad * value_size(kType)) && vocab_ % kQuad == 0;
   }
 
-  /// The allowed values of ids first ... first + 3, else -inf, beyond the vocabulary too.
-  /// kVectors: has_vectors().
-  template <bool kVectors>
-  __device__ __forceinline__ void load(int first, float (&x)[kQuad]) const {
+  /// A quad as it was read: its values' bits (by vectors, 16-bit types: two values in each even word),
+  /// and the word of `allowed` that has the quad's bits.
+  struct Raw {
     std::uint32_t bits[kQuad];
+    std::uint32_t allowed;
+  };
+
+  /// Begins to read ids first ... first + 3. kVectors: has_vectors().
+  template <bool kVectors>
+  __device__ __forceinline__ void load(int first, Raw& raw) const {
     if constexpr (kVectors) {
-      load_vector(first, bits);
+      load_vector(first, raw.bits);
     } else {
 #pragma unroll
-      for (int i = 0; i < kQuad; ++i) bits[i] = bits_of(values_, first + i, vocab_);
+      for (int i = 0; i < kQuad; ++i) raw.bits[i] = bits_of(values_, first + i, vocab_);
     }
-    const unsigned allowed = allowed_of(first);
+    raw.allowed = 0xffffffffU;
+    if (allowed_ != nullptr && first < vocab_) {
+      raw.allowed = __ldg(allowed_ + static_cast<unsigned>(first) / 32U);
+    }
+  }
+
+  /// The values that are allowed, else -inf, beyond the vocabulary too.
+  template <bool kVectors>
+  __device__ __forceinline__ void convert(int first, const Raw& raw, float (&x)[kQuad]) const {
+    constexpr bool kPairs = kVectors && kType != DType::float32;
+    const std::uint32_t allowed = raw.allowed >> (static_cast<unsigned>(first) % 32U);
 #pragma unroll
     for (int i = 0; i < kQuad; ++i) {
-      x[i] = ((allowed >> i) & 1U) != 0 ? float_of(bits[i], kType) : -INFINITY;
+      const bool counts = ((allowed >> i) & 1U) != 0 && first + i < vocab_;
+      const std::uint32_t bits =
+          kPairs ? (raw.bits[i - i % 2] >> (16 * (i % 2))) & 0xffffU : raw.bits[i];
+      x[i] = counts ? float_of(bits, kType) : -INFINITY;
     }
   }
 
   /// load() for code that is not worth two instances.
   __device__ __forceinline__ void load_any(int first, float (&x)[kQuad]) const {
+    Raw raw;
     if (has_vectors()) {
-      load<true>(first, x);
+      load<true>(first, raw);
+      convert<true>(first, raw, x);
     } else {
-      load<false>(first, x);
+      load<false>(first, raw);
+      convert<false>(first, raw, x);
     }
   }
 
  private:
+  /// Volatile, because the compiler moves loads behind the use of those before them to save
+  /// registers. Beyond the vocabulary the row's first quad is read in place: it does not count.
   __device__ __forceinline__ void load_vector(int first, std::uint32_t (&bits)[kQuad]) const {
+    const auto quad = static_cast<unsigned>(first < vocab_ ? first : 0) / kQuad;
     if constexpr (kType == DType::float32) {
-      uint4 four{};
-      if (first < vocab_) four = __ldg(reinterpret_cast<const uint4*>(values_.bytes) + first / kQuad);
-      bits[0] = four.x, bits[1] = four.y, bits[2] = four.z, bits[3] = four.w;
+      asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
+                   : "=r"(bits[0]), "=r"(bits[1]), "=r"(bits[2]), "=r"(bits[3])
+                   : "l"(reinterpret_cast<const uint4*>(values_.bytes) + quad));
     } else {
-      uint2 two{};
-      if (first < vocab_) two = __ldg(reinterpret_cast<const uint2*>(values_.bytes) + first / kQuad);
-      bits[0] = two.x & 0xffffU, bits[1] = two.x >> 16;
-      bits[2] = two.y & 0xffffU, bits[3] = two.y >> 16;
+      asm volatile("ld.global.nc.v2.u32 {%0, %1}, [%2];"
+                   : "=r"(bits[0]), "=r"(bits[2])
+                   : "l"(reinterpret_cast<const uint2*>(values_.bytes) + quad));
     }
   }
 
   /// Arguments by value: `values` stays in registers.
   __device__ __noinline__ static std::uint32_t bits_of(RowValues values, int id, int vocab) {
     return id < vocab ? values.bits(id) : 0;
-  }
-
-  /// Bits 0 to 3: which ids of the quad are allowed.
-  __device__ __forceinline__ unsigned allowed_of(int first) const {
-    unsigned in_row = 0xfU;
-    if (first + kQuad > vocab_) in_row = first < vocab_ ? 0xfU >> (first + kQuad - vocab_) : 0;
-    if (allowed_ == nullptr || first >= vocab_) return in_row;
-    return (__ldg(allowed_ + first / 32) >> (first % 32)) & in_row;
   }
 
   RowValues values_;
