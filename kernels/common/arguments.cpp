@@ -7,14 +7,15 @@ namespace {
 
 constexpr std::int64_t kBytes = 4;  // of a float32, and of a word of bits
 
-/// A matrix of words of bits or of float32, one row a row of logits.
+/// A matrix, one row a row of logits; of words of bits or of float32, if not said otherwise.
 Error check_matrix(const std::string& name, std::int64_t rows, std::int64_t stride,
                    std::int64_t expected_rows, std::int64_t smallest_stride,
-                   const std::string& stride_meaning) {
+                   const std::string& stride_meaning, std::int64_t value_bytes = kBytes) {
   if (Error error = check_length(name + ".rows", rows, expected_rows, "one a row of logits")) {
     return error;
   }
-  return check_stride(name + ".row_stride", stride, smallest_stride, stride_meaning, rows, kBytes);
+  return check_stride(name + ".row_stride", stride, smallest_stride, stride_meaning, rows,
+                      value_bytes);
 }
 
 Error check_allowed(const BitRows<const std::uint32_t>& allowed, std::int64_t rows,
@@ -22,6 +23,14 @@ Error check_allowed(const BitRows<const std::uint32_t>& allowed, std::int64_t ro
   if (!allowed.given()) return {};
   return check_matrix("allowed", allowed.rows, allowed.row_stride, rows, words,
                       "words of a row, ceil(vocab / 32)");
+}
+
+/// One value a tile.
+template <class T>
+Error check_tiles(const TileRows<T>& tiles, const std::string& name, const RowsView& rows) {
+  if (!tiles.given() && rows.rows > 0) return out_of_range(name, "null", "a matrix");
+  return check_matrix(name, tiles.rows, tiles.row_stride, rows.rows, tiles_of(rows.vocab),
+                      "tiles of a row, ceil(vocab / 256)", sizeof(T));
 }
 
 }  // namespace
@@ -136,6 +145,21 @@ Error check_process_logits(const ProcessLogitsRequest& request, const ProcessLog
   if (Error e = check_optional(result.statuses, "statuses", rows, "one a row")) return e;
   return check_matrix("processed", result.processed.rows, result.processed.row_stride, rows, vocab,
                       "vocab");
+}
+
+Error check_tile_index(const TileIndexRequest& request, const TileIndexResult& result) {
+  if (Error e = check_rows(request.rows, "rows")) return e;
+  const std::int64_t rows = request.rows.rows;
+  if (static_cast<std::uint32_t>(request.input) > 1) {
+    return out_of_range("input", std::to_string(static_cast<std::uint32_t>(request.input)),
+                        "0 (logits) or 1 (probs)");
+  }
+  if (Error e = check_per_request(request.temperature, "temperature", rows, "one a row")) return e;
+  if (Error e = check_allowed(request.allowed, rows, words_of(request.rows.vocab))) return e;
+  if (Error e = check_optional(request.active, "active", rows, "one a row")) return e;
+  if (Error e = check_tiles(result.keys, "keys", request.rows)) return e;
+  if (Error e = check_tiles(result.sums, "sums", request.rows)) return e;
+  return check_optional(result.statuses, "statuses", rows, "one a row");
 }
 
 Error check_result(const SampleRequest& request, const SampleResult& result, bool wants_tokens) {

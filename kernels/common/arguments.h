@@ -10,6 +10,7 @@
 #include "fairdraw/process_logits.h"
 #include "fairdraw/sample.h"
 #include "fairdraw/sampling.h"
+#include "fairdraw/tile_index.h"
 
 namespace fairdraw {
 
@@ -100,6 +101,8 @@ Error check_renormalised(const FloatRows& renormalised, std::int64_t rows);
 Error check_top_k_mask_logits(const RowsView& logits, const PerRequest<std::int32_t>& top_k,
                               const void* masked, std::int64_t masked_row_stride,
                               const View<RowStatus>& statuses);
+
+Error check_tile_index(const TileIndexRequest& request, const TileIndexResult& result);
 
 Error check_chain(const ChainSpeculativeRequest& request, const ChainSpeculativeResult& result);
 

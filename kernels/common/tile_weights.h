@@ -42,10 +42,9 @@
 #include <cstdint>
 
 #include "common/host_device.h"
+#include "fairdraw/tile_index.h"  // kTileSize
 
 namespace fairdraw {
-
-inline constexpr int kTileSize = 256;
 
 /// Octaves below a tile's maximum from which a token weighs nothing.
 inline constexpr std::uint32_t kTileOctaves = 64;

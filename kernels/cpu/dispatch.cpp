@@ -2,6 +2,7 @@
 #include <cstdlib>
 
 #include "cpu/passes.h"
+#include "cpu/tile_passes.h"
 
 namespace fairdraw::cpu {
 
@@ -31,6 +32,12 @@ const Passes& passes_for(CpuTarget target) {
   const CpuTarget resolved = target == CpuTarget::best ? best_target() : target;
   const Passes* simd = simd_passes(resolved);
   return simd == nullptr ? kScalarPasses : *simd;
+}
+
+const TilePasses& tile_passes_for(CpuTarget target) {
+  const CpuTarget resolved = target == CpuTarget::best ? best_target() : target;
+  const TilePasses* simd = simd_tile_passes(resolved);
+  return simd == nullptr ? kScalarTilePasses : *simd;
 }
 
 }  // namespace fairdraw::cpu

@@ -58,11 +58,12 @@ ROOMS = {
     # The row filter reads edited rows, and rows are edited for the row filter.
     _CUDA + "row_filter": {"kernels/common", _CUDA + "device", _CUDA + "processing"},
     _CUDA + "processing": _ROW_FILTER,
+    _CUDA + "tiles": {"kernels/common", _CUDA + "device"},
     _CUDA + "outputs": _ROW_FILTER,
     _CUDA + "speculation": _ROW_FILTER,
     _CUDA + "beams": _ROW_FILTER | {_CUDA + "outputs"},
     _CUDA + "calls": _ROW_FILTER
-    | {_CUDA + room for room in ("processing", "outputs", "speculation", "beams")},
+    | {_CUDA + room for room in ("processing", "outputs", "speculation", "beams", "tiles")},
     _CUDA + "batch": {"kernels/common", "kernels/serving", _CUDA + "device", _CUDA + "calls"},
 }
 

@@ -8,6 +8,7 @@
 #include "fairdraw/cuda_fused_sampling_processor.h"
 #include "fairdraw/cuda_memory.h"
 #include "fairdraw/cuda_stop_criteria.h"
+#include "fairdraw/cuda_tile_index.h"
 
 namespace fairdraw::cuda {
 namespace {
@@ -57,6 +58,8 @@ Error beam_search_result(const BeamResultRequest&, const BeamSequences&, void*) 
 }
 
 Error check_stop(const StopRequest&, const StopResult&, void*) { return no_cuda(); }
+
+Error tile_index(const TileIndexRequest&, const TileIndexResult&, void*) { return no_cuda(); }
 
 Error sample(const SampleRequest&, const SampleResult&, const Execution&) { return no_cuda(); }
 

@@ -1,29 +1,30 @@
 // A row's index while the row is in flight: in shared memory of the row's first block.
 //
 // Contract. 1 to 16 blocks share a row (device/row_cluster.cuh): a thread-block cluster. Each warp
-// of them sends the entries of its tiles to the first block's shared memory; when all have arrived
-// there, that block does the row's end. Where all blocks need the row's largest key, each warp
-// sends its own to all of them.
+// of them sends the entries of its tiles to the first block's shared memory, and its largest key;
+// when all have arrived there, that block does the row's end. Where all blocks need the row's
+// largest key, each warp sends its own to all of them.
 //
 // Why a cluster, and no counter by which the last block knows that it is the last: there is nothing
-// to initialise, so nothing can be left over. A counter in the workspace has to be 0 before a
-// launch, whatever ran before; that takes a memset of 1.5 us, or a promise of the caller. Nor does
-// an index in shared memory cost the round trip through L2, fence and atomic.
+// to initialise, so nothing can be left over by a row that failed, a launch that was aborted, or
+// whoever wrote to the workspace in between. A counter has to be 0 before a launch. Measured on an
+// H200, B = 1, V = 128256, one pass and a draw, microseconds:
+//   9.9   a counter that happens to be 0       11.0  zeroed by a kernel that starts this one early
+//   10.6  a memset node before the kernel      11.0  zeroed by a kernel before this one
+// Nor does an index in shared memory cost a round trip through L2, a fence and an atomic.
 //
 // Determinism: each entry has its place.
 #pragma once
 
+#include <climits>
 #include <cstdint>
 
 #include "cuda/device/row_cluster.cuh"
 #include "cuda/device/warp_sums.cuh"
 #include "cuda/tiles/tile_pass.cuh"
+#include "cuda/tiles/tile_spread.h"
 
 namespace fairdraw::cuda {
-
-/// Most blocks of a row. More than 8 make a cluster of a size that not every device schedules.
-inline constexpr int kMaxBlocksOfRow = 16;
-inline constexpr int kMaxWarpsOfBlock = 16;
 
 /// Bytes of an index in shared memory.
 constexpr int index_bytes(std::int64_t tiles) {
@@ -37,16 +38,29 @@ struct RowIndex {
   int tiles;
 };
 
-/// The largest key of each warp of a row, in every block.
-struct WarpKeys {
-  std::int32_t of_warps[kMaxBlocksOfRow * kMaxWarpsOfBlock];
+/// The largest key of some tiles, and the first tile that has it.
+struct LargestTile {
+  std::int32_t key = INT_MIN;
+  std::int32_t tile = INT_MAX;
 };
 
-/// This thread's part of a row: which tiles its warp has, and where what it finds goes.
+/// The largest of all lanes', on every lane.
+__device__ __forceinline__ LargestTile warp_largest(const LargestTile& mine) {
+  const std::int32_t key = __reduce_max_sync(kAllLanes, mine.key);
+  return {key, __reduce_min_sync(kAllLanes, mine.key == key ? mine.tile : INT_MAX)};
+}
+
+/// What each warp of a row has found, in the blocks that need it.
+struct LargestOfWarps {
+  LargestTile of_warps[kMaxBlocksOfRow * kMaxThreadsOfBlock / kWarp];
+};
+
+/// A block's part of a row: which tiles its warps have, and where what they find goes.
 class RowBlocks {
  public:
-  __device__ RowBlocks(int blocks, int tiles, unsigned char* dynamic)
-      : cluster_{blocks, static_cast<int>(blockIdx.x) % blocks},
+  __device__ RowBlocks(int blocks_log2, int tiles, unsigned char* dynamic)
+      : cluster_{1 << blocks_log2,
+                 static_cast<int>(blockIdx.x & ((1U << static_cast<unsigned>(blocks_log2)) - 1))},
         tiles_(tiles),
         sums_(reinterpret_cast<std::uint64_t*>(dynamic)),
         keys_(reinterpret_cast<std::int32_t*>(sums_ + tiles)) {}
@@ -57,29 +71,37 @@ class RowBlocks {
     return cluster_.rank * warps_of_block() + static_cast<int>(threadIdx.x) / kWarp;
   }
   __device__ int warps() const { return cluster_.blocks * warps_of_block(); }
+  /// This warp's tiles.
+  __device__ TileSteps steps() const { return {warp(), tiles_, warps()}; }
 
-  /// By the warp that has the tile. keeps_key: key_of_mine() will be asked for it.
-  __device__ __forceinline__ void send(int tile, const TileEntry& entry, bool keeps_key) const {
+  /// By the warp that has the tile.
+  __device__ __forceinline__ void send(int tile, const TileEntry& entry) const {
     if (lane() != 0) return;
     *cluster_.at(keys_ + tile, 0) = entry.key;
     *cluster_.at(sums_ + tile, 0) = entry.sum;
-    if (keeps_key && !is_first()) keys_[tile] = entry.key;
   }
-  __device__ __forceinline__ void send_sum(int tile, std::uint64_t sum) const {
-    if (lane() == 0) *cluster_.at(sums_ + tile, 0) = sum;
+  /// Keeps a tile's key where this block's warps can read it.
+  __device__ __forceinline__ void keep_key(int tile, std::int32_t key) const {
+    if (lane() == 0) keys_[tile] = key;
   }
-  /// The key of a tile that this warp has sent.
-  __device__ std::int32_t key_of_mine(int tile) const { return keys_[tile]; }
+  /// The key that this warp has kept.
+  __device__ std::int32_t kept_key(int tile) const { return keys_[tile]; }
 
-  /// Tells all blocks of the row this warp's largest key.
-  __device__ void send_largest(std::int32_t key, WarpKeys& keys) const {
-    if (lane() < cluster_.blocks) *cluster_.at(keys.of_warps + warp(), lane()) = key;
+  /// Tells the first block, or all of them, this warp's largest key.
+  __device__ void send_largest(const LargestTile& mine, bool to_all,
+                               LargestOfWarps& largest) const {
+    if (lane() < (to_all ? cluster_.blocks : 1)) {
+      *cluster_.at(largest.of_warps + warp(), lane()) = mine;
+    }
   }
-  /// The largest of all, when the blocks have met.
-  __device__ std::int32_t largest(const WarpKeys& keys) const {
-    std::int32_t key = kNoTokenKey;
-    for (int i = lane(); i < warps(); i += kWarp) key = ::max(key, keys.of_warps[i]);
-    return __reduce_max_sync(kAllLanes, key);
+  /// The row's, when the blocks have met.
+  __device__ LargestTile largest_of(const LargestOfWarps& largest) const {
+    LargestTile mine;
+    for (int i = lane(); i < warps(); i += kWarp) {
+      const LargestTile other = largest.of_warps[i];
+      if (other.key > mine.key || (other.key == mine.key && other.tile < mine.tile)) mine = other;
+    }
+    return warp_largest(mine);
   }
 
   /// In the first block, when the blocks have met.

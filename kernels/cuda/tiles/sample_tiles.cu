@@ -29,15 +29,14 @@
 #include "cuda/tiles/row_index.cuh"
 #include "cuda/tiles/sample_tiles.h"
 #include "cuda/tiles/tile_draw.cuh"
+#include "cuda/tiles/tile_launch.cuh"
 
 namespace fairdraw::cuda {
 namespace {
 
-constexpr int kMaxThreads = kMaxWarpsOfBlock * kWarp;
-
 struct Shared {
-  WarpKeys keys;
-  DrawMemory draw;
+  LargestOfWarps largest;
+  TileGroups groups;
 };
 
 /// What a row is asked for.
@@ -82,15 +81,6 @@ __device__ std::uint64_t word_of(const TileSampleTask& task, std::int64_t output
   return random_word(task.seed.at(output), task.offset.at(output), task.purpose, index);
 }
 
-/// The words of a batch that begins at sample `first`, by the block's first threads.
-__device__ void make_words(const TileSampleTask& task, std::int64_t output, std::int64_t first,
-                           DrawMemory& memory) {
-  const std::int64_t sample = first + static_cast<std::int64_t>(threadIdx.x);
-  if (threadIdx.x < DrawMemory::kBatch && sample < task.num_samples) {
-    memory.words[threadIdx.x] = word_of(task, output, sample);
-  }
-}
-
 /// The same token for all samples of an output, and its status. By the whole block.
 __device__ void write_output(const TileSampleTask& task, std::int64_t output, RowStatus status,
                              std::int32_t token) {
@@ -100,21 +90,17 @@ __device__ void write_output(const TileSampleTask& task, std::int64_t output, Ro
   }
 }
 
-/// All samples of an output of a row that is drawn from, and its status. The words of the first
-/// batch are there.
+/// All samples of an output of a row that is drawn from, a warp each, and its status. `word`: of
+/// this warp's first sample.
 template <class Row>
-__device__ void draw_output(const TileSampleTask& task, std::int64_t output, Row& row,
-                            std::int32_t largest, DrawMemory& memory) {
+__device__ void draw_output(const TileSampleTask& task, std::int64_t output, const Row& row,
+                            const TileGroups& groups, std::uint64_t word) {
   if (threadIdx.x == 0 && task.statuses != nullptr) task.statuses[output] = RowStatus::ok;
-  std::int32_t* tokens = task.tokens + output * task.num_samples;
-  for (std::int64_t first = 0; first < task.num_samples; first += DrawMemory::kBatch) {
-    if (first > 0) {
-      __syncthreads();  // the picks have been read
-      make_words(task, output, first, memory);
-    }
-    const std::int64_t left = task.num_samples - first;
-    row.draw(largest, static_cast<int>(left < DrawMemory::kBatch ? left : DrawMemory::kBatch),
-             memory, [&](int i, std::int32_t token) { tokens[first + i] = token; });
+  for (std::int64_t sample = warp_of_thread(); sample < task.num_samples;
+       sample += warps_of_block()) {
+    if (sample >= warps_of_block()) word = word_of(task, output, sample);
+    const std::int32_t token = row.draw(groups, word);
+    if (lane_of_thread() == 0) task.tokens[output * task.num_samples + sample] = token;
   }
 }
 
@@ -122,12 +108,13 @@ __device__ void draw_output(const TileSampleTask& task, std::int64_t output, Row
 template <DType kType, bool kFromProbs>
 class RowSampler {
  public:
-  __device__ RowSampler(const TileSampleTask& task, int blocks, Shared& shared,
+  __device__ RowSampler(const TileSampleTask& task, int blocks_log2, Shared& shared,
                         unsigned char* dynamic)
       : task_(task),
-        number_(static_cast<std::int64_t>(blockIdx.x) / blocks),
+        number_(blockIdx.x >> static_cast<unsigned>(blocks_log2)),
         row_(task.rows, task.allowed, number_, kFromProbs),
-        blocks_(blocks, row_.tiles(), dynamic),
+        ring_(dynamic),
+        blocks_(blocks_log2, row_.tiles(), dynamic + TileRing<kType>::kLaneBytes * blockDim.x),
         shared_(shared) {}
 
   __device__ void run() {
@@ -136,100 +123,99 @@ class RowSampler {
       return;
     }
     blocks_.cluster().announce();
-    if (row_.has_vectors()) {
-      index<TileAccess::vectors>();
-    } else {
-      index<TileAccess::values>();
-    }
+    index();
     blocks_.cluster().arrive();
     if (!blocks_.is_first() && !asked_.has_min_p()) return;
     blocks_.cluster().wait();
-    if (asked_.has_min_p() && !filter()) return;
-    end();
+    const LargestTile largest = blocks_.largest_of(shared_.largest);
+    RowStatus status = asked_.status;
+    if (status == RowStatus::ok) status = status_of_key(largest.key);
+    if (status == RowStatus::ok && asked_.has_min_p()) {
+      filter(largest.key);
+      blocks_.cluster().arrive();
+      if (blocks_.is_first()) blocks_.cluster().wait();
+    }
+    if (blocks_.is_first()) end(status, largest);
   }
 
  private:
   using Pass = TilePass<kType, kFromProbs>;
 
-  template <TileAccess kAccess>
   __device__ __forceinline__ void index() {
-    std::int32_t largest = kNoTokenKey;
-    visit_tiles<kAccess, kInFlight<kAccess>>(
-        row_, blocks_.warp(), row_.tiles(), blocks_.warps(), [](int tile) { return tile; },
-        [&] {
-          asked_ = asked_of(task_, number_);
-          if (blocks_.is_first() && !task_.indices.given()) {
-            make_words(task_, number_, 0, shared_.draw);
-          }
-          blocks_.cluster().await_all();
-        },
-        [&](int tile, const RawTile& raw) {
-          const TileEntry entry = Pass::template index<kAccess>(row_, raw, asked_.rule);
-          blocks_.send(tile, entry, asked_.has_min_p());
-          largest = ::max(largest, entry.key);
-        });
-    if (asked_.has_min_p()) blocks_.send_largest(largest, shared_.keys);
-  }
-
-  /// Sums what min_p keeps. False for a block that has nothing more to do.
-  __device__ __forceinline__ bool filter() {
-    const std::int32_t largest = blocks_.largest(shared_.keys);
-    if (status_of_key(largest) != RowStatus::ok) return blocks_.is_first();
-    min_p_ = min_p_rule<kFromProbs>(asked_.min_p, from_order_key(largest), asked_.rule.scale);
-    if (row_.has_vectors()) {
-      sum_survivors<TileAccess::vectors>();
-    } else {
-      sum_survivors<TileAccess::values>();
-    }
-    blocks_.cluster().arrive();
-    if (!blocks_.is_first()) return false;
-    blocks_.cluster().wait();
-    return true;
-  }
-
-  template <TileAccess kAccess>
-  __device__ __forceinline__ void sum_survivors() {
-    constexpr float kEmpty = kFromProbs ? 0.0F : -INFINITY;
-    visit_tiles<kAccess, kInFlight<kAccess>>(
-        row_, blocks_.warp(), row_.tiles(), blocks_.warps(),
-        [&](int tile) {
-          const std::int32_t key = blocks_.key_of_mine(tile);
-          if (key != kNoTokenKey && min_p_.keeps(from_order_key(key))) return tile;
-          blocks_.send_sum(tile, 0);
-          return -1;
-        },
-        [] {},
-        [&](int tile, const RawTile& raw) {
+    LargestTile largest;
+    visit_tiles(
+        row_, ring_, blocks_.steps(), AllTiles{}, [&] { prepare(); },
+        [&]<TileAccess kAccess>(int tile, const RawTile& raw) {
           float x[kLaneValues];
           const std::int32_t key = Pass::template largest<kAccess>(row_, raw, x);
+          if (asked_.rule.wants_sums) {
+            blocks_.send(tile, {key, Pass::sum(x, key, asked_.rule)});
+          } else if (asked_.has_min_p()) {
+            blocks_.keep_key(tile, key);
+          }
+          if (key > largest.key) largest = {key, tile};
+        });
+    blocks_.send_largest(largest, asked_.has_min_p(), shared_.largest);
+  }
+
+  /// While the first tiles are on their way.
+  __device__ __forceinline__ void prepare() {
+    asked_ = asked_of(task_, number_);
+    if (blocks_.is_first() && !task_.indices.given() && warp_of_thread() < task_.num_samples) {
+      word_ = word_of(task_, number_, warp_of_thread());
+    }
+    blocks_.cluster().await_all();
+  }
+
+  /// Sums what min_p keeps of this block's tiles.
+  __device__ __forceinline__ void filter(std::int32_t largest) {
+    constexpr float kEmpty = kFromProbs ? 0.0F : -INFINITY;
+    min_p_ = min_p_rule<kFromProbs>(asked_.min_p, from_order_key(largest), asked_.rule.scale);
+    const auto reaches = [&](int tile) {
+      return min_p_.keeps(from_order_key(blocks_.kept_key(tile)));
+    };
+    const TileSteps steps = blocks_.steps();
+    __syncwarp();  // the keys are lane 0's
+    for (int tile = steps.first; tile < steps.end; tile += steps.step) {
+      const std::int32_t key = blocks_.kept_key(tile);
+      if (!reaches(tile)) blocks_.send(tile, {key, 0});
+    }
+    visit_tiles(
+        row_, ring_, steps, reaches, [] {},
+        [&]<TileAccess kAccess>(int tile, const RawTile& raw) {
+          const std::int32_t key = blocks_.kept_key(tile);
+          float x[kLaneValues];
+          Pass::template read<kAccess>(row_, raw, x);
 #pragma unroll
           for (float& value : x) value = min_p_.keeps(value) ? value : kEmpty;
-          blocks_.send_sum(tile, Pass::sum(x, key, asked_.rule));
+          blocks_.send(tile, {key, Pass::sum(x, key, asked_.rule)});
         });
   }
 
   /// By the row's first block, when it has the index.
-  __device__ __forceinline__ void end() {
-    const LargestTile largest = largest_tile(blocks_.index(), shared_.draw);
-    RowStatus status = asked_.status;
-    if (status == RowStatus::ok) status = status_of_key(largest.key);
+  __device__ __forceinline__ void end(RowStatus status, const LargestTile& largest) {
     if (status != RowStatus::ok) {
       end_without_draw(status, -1);
       return;
     }
-    IndexedRow<kType, kFromProbs> row(row_, blocks_.index(), asked_.rule, min_p_);
+    const IndexedRow<kType, kFromProbs> row(row_, blocks_.index(), asked_.rule, min_p_,
+                                            largest.key);
     if (asked_.greedy) {
       end_without_draw(status, row.first_largest(largest));
-    } else if (task_.indices.given()) {
-      keep(status, -1, largest.key);
-    } else {
-      draw_output(task_, number_, row, largest.key, shared_.draw);
+      return;
     }
+    if (task_.indices.given()) {
+      keep(status, -1, largest.key);
+      return;
+    }
+    row.sum_groups(shared_.groups);
+    __syncthreads();
+    draw_output(task_, number_, row, shared_.groups, word_);
   }
 
   __device__ void end_without_draw(RowStatus status, std::int32_t token) {
     if (task_.indices.given()) {
-      keep(status, token, kNoTokenKey);
+      keep(status, token, kEmptyTileKey);
     } else {
       write_output(task_, number_, status, token);
     }
@@ -246,32 +232,30 @@ class RowSampler {
     }
   }
 
-  /// Tiles of a warp: 64 bytes a lane.
-  template <TileAccess kAccess>
-  static constexpr int kInFlight = kType == DType::float32 || kAccess == TileAccess::values ? 2 : 4;
-
   const TileSampleTask& task_;
   std::int64_t number_;
   TileRow<kType> row_;
+  TileRing<kType> ring_;
   RowBlocks blocks_;
   Shared& shared_;
   RowAsked asked_;
   MinPRule min_p_;
+  std::uint64_t word_ = 0;
 };
 
 template <DType kType, bool kFromProbs>
-__global__ void __launch_bounds__(kMaxThreads, 2)
-    sample_tiles_kernel(const __grid_constant__ TileSampleTask task, int blocks) {
+__global__ void __launch_bounds__(kMaxThreadsOfBlock, 2)
+    sample_tiles_kernel(const __grid_constant__ TileSampleTask task, int blocks_log2) {
   __shared__ Shared shared;
   extern __shared__ __align__(16) unsigned char dynamic[];
-  RowSampler<kType, kFromProbs>(task, blocks, shared, dynamic).run();
+  RowSampler<kType, kFromProbs>(task, blocks_log2, shared, dynamic).run();
 }
 
 /// Outputs that share rows, from indexes in the workspace.
 template <DType kType, bool kFromProbs>
-__global__ void __launch_bounds__(kMaxThreads)
+__global__ void __launch_bounds__(kMaxThreadsOfBlock)
     draw_shared_rows_kernel(const __grid_constant__ TileSampleTask task) {
-  __shared__ DrawMemory memory;
+  __shared__ TileGroups groups;
   for (std::int64_t output = blockIdx.x; output < task.outputs; output += gridDim.x) {
     const std::int64_t number = task.indices.data[output];
     const bool in_range = number >= 0 && number < task.rows.rows;
@@ -288,29 +272,22 @@ __global__ void __launch_bounds__(kMaxThreads)
     const TileRow<kType> values(task.rows, task.allowed, number, kFromProbs);
     const std::int64_t first = number * values.tiles();
     const RowIndex index{task.kept.keys + first, task.kept.sums + first, values.tiles()};
-    IndexedRow<kType, kFromProbs> row(
+    const IndexedRow<kType, kFromProbs> row(
         values, index, asked.rule,
-        min_p_rule<kFromProbs>(asked.min_p, from_order_key(largest), asked.rule.scale));
-    __syncthreads();  // the words of the output before have been read
-    make_words(task, output, 0, memory);
-    draw_output(task, output, row, largest, memory);
+        min_p_rule<kFromProbs>(asked.min_p, from_order_key(largest), asked.rule.scale), largest);
+    __syncthreads();  // the sums of the output before have been read
+    row.sum_groups(groups);
+    __syncthreads();
+    draw_output(task, output, row, groups, word_of(task, output, warp_of_thread()));
   }
 }
 
 template <DType kType, bool kFromProbs>
 cudaError_t launch(const TileSampleTask& task, const TileSpread& spread, cudaStream_t stream) {
-  const std::int64_t tiles = (task.rows.vocab + kTileSize - 1) / kTileSize;
-  const ClusterLaunch launch(task.rows.rows, spread.blocks, spread.threads, index_bytes(tiles),
-                             stream);
-  auto* const kernel = sample_tiles_kernel<kType, kFromProbs>;
-  cudaError_t error = cudaSuccess;
-  if (index_bytes(tiles) > 32768) {
-    error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, 65536);
-  }
-  if (error == cudaSuccess && spread.blocks > kMaxBlocks) {
-    error = cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
-  }
-  if (error == cudaSuccess) error = cudaLaunchKernelEx(&launch.config, kernel, task, spread.blocks);
+  const SpreadMemory memory{TileRing<kType>::kLaneBytes, index_bytes(tiles_of(task.rows.vocab)),
+                            index_bytes(tiles_of(kMaxVocab))};
+  const cudaError_t error = launch_spread<sample_tiles_kernel<kType, kFromProbs>>(
+      task.rows.rows, spread, memory, stream, task);
   if (error != cudaSuccess || !task.indices.given()) return error;
   return launch_blocks(draw_shared_rows_kernel<kType, kFromProbs>, task.outputs, 256, stream, task);
 }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "cuda/tiles/tile_spread.h"
 #include "fairdraw/cuda.h"
 
 namespace fairdraw::cuda {
@@ -42,16 +43,6 @@ struct TileSampleTask {
   RowStatus* statuses = nullptr;   ///< [outputs], optional
   KeptIndexes kept;
 };
-
-/// How a row is spread: blocks 1, 2, 4, 8 or 16 (compute capability 9.0), threads 32 to 512 of
-/// each.
-struct TileSpread {
-  int blocks = 1;
-  int threads = 512;
-};
-
-/// By the device, the number of rows and the vocabulary.
-cudaError_t best_spread(const RowsView& rows, Path path, TileSpread& spread);
 
 /// Enqueues the kernels; rows >= 1, outputs >= 1. Returns the launch's error.
 cudaError_t sample_tiles(const TileSampleTask& task, const TileSpread& spread, cudaStream_t stream);

@@ -1,12 +1,13 @@
 // Tokens from a row's index: the end of a row that is drawn from, and that of a greedy one.
 //
-// Contract. One block, all threads, an index that all of them can read: the row's largest key, and
-// from it its status; then draws, each by one word, or the lowest id among the largest values.
+// Contract. A block that can read a row's index, and knows the row's largest key: draws, each by
+// one word; or the lowest id among the largest values.
 //
-// Algorithm and cost. Each thread has a run of tiles (one, of vocabularies of 128 k and 512
-// threads). Three barriers: largest key; row weights and their prefix sums over the threads, in 128
-// bits; the thread whose run holds R finds the tile. Then a warp a draw reads that tile again, in
-// id order, and finds the token by a prefix sum over lanes. Draws come kBatch at a time.
+// Algorithm and cost. Tiles in groups of 32. The block's warps add up the row weights of each
+// group, in 128 bits, and meet once. Then a warp a draw: the group that holds R by a prefix sum
+// over the groups, the tile by one over the group's tiles, and the token by one over the tile,
+// which is read again in id order. All three are one piece of code, because at the end of a short
+// kernel instructions come from a cold cache, and what runs twice is warm.
 //
 // Numerics: common/tile_weights.h. Octaves are the definition's, in double: two instructions a
 // tile, and no branch. Determinism: integers throughout.
@@ -18,14 +19,9 @@
 #include "cuda/device/block_sums.cuh"
 #include "cuda/tiles/row_index.cuh"
 #include "cuda/tiles/tile_pass.cuh"
+#include "fairdraw/types.h"
 
 namespace fairdraw::cuda {
-
-/// The largest key of an index, and the first tile that has it.
-struct LargestTile {
-  std::int32_t key;
-  int tile;
-};
 
 /// Which allowed values of a row survive: those with (x - max) * scale >= octaves, each operation
 /// rounded once. Of probabilities max is 0 and scale 1.
@@ -34,51 +30,28 @@ struct MinPRule {
   float scale = 1.0F;
   float octaves = -INFINITY;
 
-  __device__ bool keeps(float x) const { return __fmul_rn(__fsub_rn(x, max), scale) >= octaves; }
-};
-
-/// Shared memory of a block that draws.
-struct DrawMemory {
-  static constexpr int kBatch = 32;  ///< draws
-
-  struct Pick {
-    int tile;
-    std::uint64_t within;  ///< where in the tile's own sum
-  };
-  LargestTile largest[kMaxWarps];
-  std::uint64_t sums[kMaxWarps][2];  ///< row weight of each warp's tiles: low, high
-  std::uint64_t words[kBatch];
-  Pick picks[kBatch];
-};
-
-/// Each thread's run of tiles.
-struct TileRun {
-  int begin, end;
-
-  __device__ static TileRun of(int tiles) {
-    const int length = (tiles + static_cast<int>(blockDim.x) - 1) / static_cast<int>(blockDim.x);
-    const int begin = ::min(tiles, static_cast<int>(threadIdx.x) * length);
-    return {begin, ::min(tiles, begin + length)};
+  __device__ __forceinline__ bool keeps(float x) const {
+    return __fmul_rn(__fsub_rn(x, max), scale) >= octaves;
   }
 };
 
-/// One barrier.
-__device__ inline LargestTile largest_tile(const RowIndex& index, DrawMemory& memory) {
-  const auto of_warp = [](LargestTile mine) {
-    const std::int32_t key = __reduce_max_sync(kAllLanes, mine.key);
-    const int tile = __reduce_min_sync(kAllLanes, mine.key == key ? mine.tile : INT_MAX);
-    return LargestTile{key, tile};
-  };
-  const TileRun run = TileRun::of(index.tiles);
-  LargestTile mine{INT_MIN, INT_MAX};
-  for (int tile = run.begin; tile < run.end; ++tile) {
-    if (index.keys[tile] > mine.key) mine = {index.keys[tile], tile};
-  }
-  mine = of_warp(mine);
-  if (lane_of_thread() == 0) memory.largest[warp_of_thread()] = mine;
-  __syncthreads();
-  const bool is_warp = lane_of_thread() < warps_of_block();
-  return of_warp(is_warp ? memory.largest[lane_of_thread()] : LargestTile{INT_MIN, INT_MAX});
+inline constexpr int kMaxGroups = kMaxVocab / kTileSize / kWarp;
+
+/// The row weight of each group of 32 tiles, in shared memory.
+struct TileGroups {
+  uint128_t weights[kMaxGroups];
+};
+
+/// Where a target lies among the lanes' weights.
+struct LanePlace {
+  int lane;          ///< whose weight holds it
+  uint128_t before;  ///< weight of the lanes before it
+  uint128_t total;   ///< of all lanes
+};
+
+/// Kept out of line: it is used three times a draw.
+__device__ __noinline__ inline uint128_t inclusive_weights(uint128_t weight) {
+  return inclusive_sum_of_warp(weight);
 }
 
 /// A row whose index has been made, as its ends read it.
@@ -86,72 +59,59 @@ template <DType kType, bool kFromProbs>
 class IndexedRow {
  public:
   __device__ IndexedRow(const TileRow<kType>& row, const RowIndex& index, const TileRule& rule,
-                        const MinPRule& min_p)
-      : row_(row), index_(index), rule_(rule), min_p_(min_p) {}
+                        const MinPRule& min_p, std::int32_t largest)
+      : row_(row), index_(index), rule_(rule), min_p_(min_p), row_octave_(octave_of(largest)) {}
 
-  /// Draws `count` tokens, at most kBatch, by memory.words, and calls write(i, token) for each by
-  /// one thread. `largest`: the row's largest key, of a row that is ok. Two barriers; the words are
-  /// visible to all threads before the first one only to the threads that wrote them.
-  template <class Write>
-  __device__ void draw(std::int32_t largest, int count, DrawMemory& memory, const Write& write) {
-    const double row_octave = octave_of(largest);
-    const TileRun run = TileRun::of(index_.tiles);
-    uint128_t mine = 0;
-    for (int tile = run.begin; tile < run.end; ++tile) mine += weight_of(tile, row_octave);
-    const uint128_t upto_in_warp = inclusive_sum_of_warp(mine);
-    if (lane_of_thread() == kWarp - 1) {
-      memory.sums[warp_of_thread()][0] = static_cast<std::uint64_t>(upto_in_warp);
-      memory.sums[warp_of_thread()][1] = static_cast<std::uint64_t>(upto_in_warp >> 64);
-    }
-    __syncthreads();
-    uint128_t before = 0;
-    uint128_t total = 0;
-    for (int warp = 0; warp < warps_of_block(); ++warp) {
-      const uint128_t of_warp =
-          (static_cast<uint128_t>(memory.sums[warp][1]) << 64) | memory.sums[warp][0];
-      if (warp < warp_of_thread()) before += of_warp;
-      total += of_warp;
-    }
-    const uint128_t end = before + upto_in_warp;
-    for (int i = 0; i < count; ++i) {
-      const uint128_t target = multiply_high(memory.words[i], total);
-      if (target < end && target >= end - mine) {
-        memory.picks[i] = pick(target - (end - mine), run.begin, row_octave);
-      }
-    }
-    __syncthreads();
-    for (int i = warp_of_thread(); i < count; i += warps_of_block()) {
-      const std::int32_t token = token_at(memory.picks[i]);
-      if (lane_of_thread() == 0) write(i, token);
+  /// By all warps of a block; they meet before the first draw.
+  __device__ void sum_groups(TileGroups& groups) const {
+    for (int group = warp_of_thread(); group * kWarp < index_.tiles; group += warps_of_block()) {
+      const uint128_t upto = inclusive_weights(weight_of(group * kWarp + lane_of_thread()));
+      if (lane_of_thread() == kWarp - 1) groups.weights[group] = upto;
     }
   }
 
-  /// The first id in a tile whose value has the row's largest key, on every lane of a warp.
+  /// The token of a word, on all lanes of a warp.
+  __device__ std::int32_t draw(const TileGroups& groups, std::uint64_t word) const {
+    constexpr int kALane = kMaxGroups / kWarp;
+    uint128_t mine[kALane];
+    uint128_t of_lane = 0;
+#pragma unroll
+    for (int i = 0; i < kALane; ++i) {
+      const int group = lane_of_thread() * kALane + i;
+      mine[i] = group * kWarp < index_.tiles ? groups.weights[group] : uint128_t{0};
+      of_lane += mine[i];
+    }
+    const uint128_t upto = inclusive_weights(of_lane);
+    uint128_t target = multiply_high(word, value_of_lane(upto, kWarp - 1));
+    const int lane = first_above(upto, target);
+    uint128_t before = upto - of_lane;
+    int group = lane_of_thread() * kALane;
+#pragma unroll
+    for (int i = 0; i < kALane - 1; ++i) {
+      if (before + mine[i] > target) break;
+      before += mine[i];
+      ++group;
+    }
+    target -= value_of_lane(before, lane);
+    return draw_in_group(__shfl_sync(kAllLanes, group, lane), target);
+  }
+
+  /// The first id in a tile whose value has the row's largest key, on all lanes of a warp.
   __device__ std::int32_t first_largest(const LargestTile& largest) const {
     float x[kLaneValues];
-    read_in_order(largest.tile, x);
+    row_.read_in_order(largest.tile, x);
     int place = kLaneValues;
 #pragma unroll
     for (int i = kLaneValues - 1; i >= 0; --i) place = order_key(x[i]) == largest.key ? i : place;
     const unsigned lanes = __ballot_sync(kAllLanes, place < kLaneValues);
     const int lane = __ffs(static_cast<int>(lanes)) - 1;
-    return __shfl_sync(kAllLanes, first_token(largest.tile) + place, lane);
+    return largest.tile * kTileSize + lane * kLaneValues + __shfl_sync(kAllLanes, place, lane);
   }
 
  private:
-  /// Each lane has kLaneValues neighbours, in id order.
-  __device__ static int first_token(int tile) {
-    return tile * kTileSize + lane_of_thread() * kLaneValues;
-  }
-
-  /// What is banned or beyond the row weighs nothing.
-  __device__ void read_in_order(int tile, float (&x)[kLaneValues]) const {
-#pragma unroll
-    for (int i = 0; i < kLaneValues; ++i) {
-      const int token = first_token(tile) + i;
-      x[i] = kFromProbs ? 0.0F : -INFINITY;
-      if (token < row_.vocab() && row_.is_allowed(token)) x[i] = row_[token];
-    }
+  /// The first lane whose inclusive sum passes the target.
+  __device__ static int first_above(uint128_t upto, uint128_t target) {
+    return __ffs(static_cast<int>(__ballot_sync(kAllLanes, upto > target))) - 1;
   }
 
   __device__ double octave_of(std::int32_t key) const {
@@ -160,50 +120,70 @@ class IndexedRow {
     return octaves_of(maximum, rule_.scale).whole;
   }
 
-  __device__ uint128_t weight_of(int tile, double row_octave) const {
-    if (index_.sums[tile] == 0) return 0;
-    return row_weight(index_.sums[tile], row_shift(row_octave, octave_of(index_.keys[tile])));
+  /// Left shift of a tile's weights in the row; -1: they count nothing.
+  __device__ int shift_of(int tile) const {
+    return row_shift(row_octave_, octave_of(index_.keys[tile]));
+  }
+  __device__ uint128_t weight_of(int tile) const {
+    if (tile >= index_.tiles || index_.sums[tile] == 0) return 0;
+    return row_weight(index_.sums[tile], shift_of(tile));
   }
 
-  /// The tile that holds `target`, from the first one of a run on.
-  __device__ DrawMemory::Pick pick(uint128_t target, int tile, double row_octave) const {
-    uint128_t weight = weight_of(tile, row_octave);
-    while (target >= weight) {
-      target -= weight;
-      weight = weight_of(++tile, row_octave);
+  __device__ std::int32_t draw_in_group(int group, uint128_t target) const {
+    const int tile = group * kWarp + lane_of_thread();
+    const uint128_t weight = weight_of(tile);
+    const uint128_t upto = inclusive_weights(weight);
+    const int lane = first_above(upto, target);
+    std::uint64_t within = 0;
+    if (lane_of_thread() == lane) {
+      within = static_cast<std::uint64_t>((target - (upto - weight)) >> shift_of(tile));
     }
-    const int shift = row_shift(row_octave, octave_of(index_.keys[tile]));
-    return {tile, static_cast<std::uint64_t>(target >> shift)};
+    return draw_in_tile(group * kWarp + lane, value_of_lane(within, lane));
   }
 
-  __device__ std::int32_t token_at(const DrawMemory::Pick& pick) const {
-    const TileWeights<kFromProbs> weights(from_order_key(index_.keys[pick.tile]), rule_);
+  __device__ std::int32_t draw_in_tile(int tile, std::uint64_t target) const {
     float x[kLaneValues];
-    read_in_order(pick.tile, x);
-    std::uint64_t of_token[kLaneValues];
-    std::uint64_t mine = 0;
+    row_.read_in_order(tile, x);
+    std::uint64_t weights[kLaneValues];
+    weigh(from_order_key(index_.keys[tile]), x, weights);
+    std::uint64_t of_lane = 0;
 #pragma unroll
-    for (int i = 0; i < kLaneValues; ++i) {
-      of_token[i] = weights.are_quick() ? weights.weigh(x[i]) : weights.weigh_slowly(x[i]);
-      if (!min_p_.keeps(x[i])) of_token[i] = 0;
-      mine += of_token[i];
-    }
-    const std::uint64_t end = inclusive_sum_of_warp(mine);
-    const int lane = __ffs(static_cast<int>(__ballot_sync(kAllLanes, end > pick.within))) - 1;
-    std::uint64_t before = end - mine;
+    for (const std::uint64_t weight : weights) of_lane += weight;
+    const auto upto = static_cast<std::uint64_t>(inclusive_weights(of_lane));
+    const int lane = first_above(upto, target);
+    std::uint64_t before = upto - of_lane;
     int place = 0;
 #pragma unroll
     for (int i = 0; i < kLaneValues - 1; ++i) {
-      before += of_token[i];
-      place += before <= pick.within ? 1 : 0;
+      before += weights[i];
+      place += before <= target ? 1 : 0;
     }
-    return __shfl_sync(kAllLanes, first_token(pick.tile) + place, lane);
+    return tile * kTileSize + lane * kLaneValues + __shfl_sync(kAllLanes, place, lane);
+  }
+
+  __device__ void weigh(float maximum, const float (&x)[kLaneValues],
+                        std::uint64_t (&weights)[kLaneValues]) const {
+    const TileWeights<kFromProbs> rule(maximum, rule_);
+    if (rule.are_quick()) {
+#pragma unroll
+      for (int i = 0; i < kLaneValues; ++i) weights[i] = rule.weigh(x[i]);
+    } else {
+#pragma unroll
+      for (int i = 0; i < kLaneValues; ++i) weights[i] = weigh_slowly(rule, x[i]);
+    }
+#pragma unroll
+    for (int i = 0; i < kLaneValues; ++i) weights[i] = min_p_.keeps(x[i]) ? weights[i] : 0;
+  }
+  /// Rarely used, so that its code is elsewhere.
+  __device__ __noinline__ static std::uint64_t weigh_slowly(TileWeights<kFromProbs> rule, float x) {
+    return rule.weigh_slowly(x);
   }
 
   const TileRow<kType>& row_;
   RowIndex index_;
   TileRule rule_;
   MinPRule min_p_;
+  double row_octave_;
 };
 
 }  // namespace fairdraw::cuda

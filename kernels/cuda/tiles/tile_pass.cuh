@@ -3,7 +3,8 @@
 // Contract. index_tile gives order_key(M) and S of common/tile_weights.h for a tile that the warp
 // has in registers (tile_values.cuh); a tile without an allowed token has kEmptyTileKey and sum 0.
 // A tile with a value that fails its row, at a banned id too, has a key above all others instead
-// (TileFault): so the largest key of a row is its status, and no other memory tells of faults.
+// (kNegativeKey and above): so the largest key of a row is its status, and no other memory tells of
+// faults.
 //
 // Algorithm and cost. The largest value with NaN: 8 instructions a lane (4 where 16-bit values are
 // compared in pairs), one reduction of the warp. Weights by float arithmetic: 13 instructions a
@@ -25,11 +26,9 @@
 #include "common/float_order.h"
 #include "common/tile_weights.h"
 #include "cuda/tiles/tile_values.cuh"
+#include "fairdraw/tile_index.h"
 
 namespace fairdraw::cuda {
-
-/// Key of a tile without an allowed token: that of -inf.
-inline constexpr std::int32_t kNoTokenKey = -0x7f800000;
 
 /// Keys of tiles with a value that fails the row, above those of all finite values; the graver one
 /// is the larger.
@@ -39,7 +38,7 @@ inline constexpr std::int32_t kNanKey = 0x7f800002;
 
 /// The status of a row by the largest key of its tiles.
 __device__ inline RowStatus status_of_key(std::int32_t key) {
-  if (key == kNoTokenKey) return RowStatus::no_allowed_token;
+  if (key == kEmptyTileKey) return RowStatus::no_allowed_token;
   if (key < kNegativeKey) return RowStatus::ok;
   if (key == kNegativeKey) return RowStatus::negative_probability;
   return key == kInfiniteKey ? RowStatus::infinite_input : RowStatus::nan_input;
@@ -162,12 +161,20 @@ class TilePass {
       if (kFromProbs) lane_max = fmaxf(lane_max, 0.0F);
     }
     const std::int32_t key = __reduce_max_sync(kAllLanes, order_key(lane_max));
-    if (!fault && key < kNegativeKey) return kFromProbs && key == 0 ? kNoTokenKey : key;
+    if (!fault && key < kNegativeKey) return kFromProbs && key == 0 ? kEmptyTileKey : key;
     TileRow<kType>::template convert<kAccess>(raw, x);
     return __reduce_max_sync(kAllLanes, fault_key(x));
   }
 
-  /// The entry of a tile of which `key` is largest().
+  /// The lane's values, those that are not allowed empty.
+  template <TileAccess kAccess>
+  __device__ __forceinline__ static void read(const TileRow<kType>& row, const RawTile& raw,
+                                              float (&x)[kLaneValues]) {
+    TileRow<kType>::template convert<kAccess>(raw, x);
+    if (row.is_masked()) ban<kAccess>(raw, x);
+  }
+
+  /// The sum of a tile of which `key` is largest().
   __device__ __forceinline__ static std::uint64_t sum(const float (&x)[kLaneValues],
                                                       std::int32_t key, const TileRule& rule) {
     const TileWeights<kFromProbs> weights(from_order_key(key), rule);
@@ -175,7 +182,7 @@ class TilePass {
     if (weights.are_quick()) {
 #pragma unroll
       for (const float value : x) of_lane += weights.weigh(value);
-    } else if (key > kNoTokenKey && key < kNegativeKey) {
+    } else if (key > kEmptyTileKey && key < kNegativeKey) {
       of_lane = slow_sum(x, weights);
     }
     return warp_sum_of_tile(of_lane);
@@ -235,7 +242,7 @@ class TilePass {
   }
 
   __device__ static std::int32_t fault_key(const float (&x)[kLaneValues]) {
-    std::int32_t key = kNoTokenKey;
+    std::int32_t key = kEmptyTileKey;
 #pragma unroll
     for (const float value : x) {
       if (value != value) key = ::max(key, kNanKey);

@@ -55,23 +55,47 @@ class TileRow {
   __device__ bool has_vectors() const {
     return is_aligned(values_.bytes, kVectorBytes) && vocab_ % kPerVector == 0;
   }
-  __device__ bool is_allowed(int token) const {
-    return allowed_ == nullptr || ((allowed_[token / 32] >> (token % 32)) & 1U) != 0;
-  }
-  /// The float32 of a token's value.
-  __device__ float operator[](int token) const { return float_of(values_.bits(token), kType); }
-
-  /// Begins to read a tile; tile may be any number: beyond the row all is empty.
-  template <TileAccess kAccess>
+  /// Reads a tile by values.
   __device__ __forceinline__ void load(int tile, RawTile& raw) const {
-    if constexpr (kAccess == TileAccess::vectors) {
-      load_vectors(tile, raw);
-    } else {
-      load_values(tile, raw);
-    }
+    load_values(tile, raw);
     if (allowed_ == nullptr) return;
-    const int word = tile * kTileWords + lane() % kTileWords;
-    raw.allowed = word < (vocab_ + 31) / 32 ? __ldg(allowed_ + word) : 0;
+    const int word = word_of(tile);
+    raw.allowed = word < words() ? __ldg(allowed_ + word) : 0;
+  }
+
+  /// Word of the bits that this lane reads of a tile; whether it is there is the caller's to see.
+  __device__ static int word_of(int tile) { return tile * kTileWords + lane() % kTileWords; }
+  __device__ int words() const { return (vocab_ + 31) / 32; }
+  __device__ const std::uint32_t* allowed() const { return allowed_; }
+
+  static constexpr int kPerVector = kType == DType::float32 ? 4 : 8;
+  static constexpr int kVectors = kLaneValues / kPerVector;  // of a lane
+
+  /// First id of a lane's vector.
+  __device__ static int token_of(int tile, int vector) {
+    return tile * kTileSize + (vector * kWarp + lane()) * kPerVector;
+  }
+  /// Of a row that has vectors.
+  __device__ const uint4* vector_at(int token) const {
+    return reinterpret_cast<const uint4*>(values_.bytes) + token / kPerVector;
+  }
+  __device__ std::uint32_t empty_word() const {
+    return kType == DType::float32 ? empty_bits_ : empty_bits_ | (empty_bits_ << 16);
+  }
+
+  /// A tile's values in id order, kLaneValues neighbours a lane; what is banned or beyond the row
+  /// is empty.
+  __device__ __forceinline__ void read_in_order(int tile, float (&x)[kLaneValues]) const {
+    const int first = tile * kTileSize + lane() * kLaneValues;
+    std::uint32_t bits = 0xffU;
+    if (allowed_ != nullptr && first < vocab_) bits = __ldg(allowed_ + first / 32) >> (first % 32);
+    std::uint32_t raw[kLaneValues];
+#pragma unroll
+    for (int i = 0; i < kLaneValues; ++i) raw[i] = bits_at(first + i);
+#pragma unroll
+    for (int i = 0; i < kLaneValues; ++i) {
+      x[i] = float_of(((bits >> i) & 1U) != 0 ? raw[i] : empty_bits_, kType);
+    }
   }
 
   /// The values as float32.
@@ -128,47 +152,23 @@ class TileRow {
 
  private:
   static constexpr int kVectorBytes = 16;
-  static constexpr int kPerVector = kType == DType::float32 ? 4 : 8;
-  static constexpr int kVectors = kLaneValues / kPerVector;  // of a lane
-
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % kWarp; }
 
-  __device__ __forceinline__ void load_vectors(int tile, RawTile& raw) const {
-#pragma unroll
-    for (int v = 0; v < kVectors; ++v) {
-      const int token = tile * kTileSize + (v * kWarp + lane()) * kPerVector;
-      const std::uint32_t empty =
-          kType == DType::float32 ? empty_bits_ : empty_bits_ | (empty_bits_ << 16);
-      uint4 vector = make_uint4(empty, empty, empty, empty);
-      if (token < vocab_) {
-        vector = read_once(reinterpret_cast<const uint4*>(values_.bytes) + token / kPerVector);
-      }
-      raw.words[4 * v] = vector.x;
-      raw.words[4 * v + 1] = vector.y;
-      raw.words[4 * v + 2] = vector.z;
-      raw.words[4 * v + 3] = vector.w;
+  /// The bits of one value.
+  __device__ __forceinline__ std::uint32_t bits_at(int token) const {
+    if (!values_.aligned) return bits_by_bytes(values_, token, vocab_, empty_bits_);
+    if (token >= vocab_) return empty_bits_;
+    if constexpr (kType == DType::float32) {
+      return __ldg(reinterpret_cast<const std::uint32_t*>(values_.bytes) + token);
+    } else {
+      return __ldg(reinterpret_cast<const std::uint16_t*>(values_.bytes) + token);
     }
   }
 
   __device__ __forceinline__ void load_values(int tile, RawTile& raw) const {
-    if (!values_.aligned) {
-#pragma unroll
-      for (int i = 0; i < kLaneValues; ++i) {
-        raw.words[i] =
-            bits_by_bytes(values_, tile * kTileSize + kWarp * i + lane(), vocab_, empty_bits_);
-      }
-      return;
-    }
 #pragma unroll
     for (int i = 0; i < kLaneValues; ++i) {
-      const int token = tile * kTileSize + kWarp * i + lane();
-      raw.words[i] = empty_bits_;
-      if (token >= vocab_) continue;
-      if constexpr (kType == DType::float32) {
-        raw.words[i] = __ldg(reinterpret_cast<const std::uint32_t*>(values_.bytes) + token);
-      } else {
-        raw.words[i] = __ldg(reinterpret_cast<const std::uint16_t*>(values_.bytes) + token);
-      }
+      raw.words[i] = bits_at(tile * kTileSize + kWarp * i + lane());
     }
   }
 
@@ -178,45 +178,169 @@ class TileRow {
     return token < vocab ? values.bits(token) : empty_bits;
   }
 
-  /// Not kept in L1: no other warp reads it. L2 keeps it: some tiles are read again.
-  __device__ __forceinline__ static uint4 read_once(const uint4* at) {
-    uint4 vector;
-    asm("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
-        : "=r"(vector.x), "=r"(vector.y), "=r"(vector.z), "=r"(vector.w)
-        : "l"(at));
-    return vector;
-  }
-
   RowValues values_;
   const std::uint32_t* allowed_;  ///< null: all are
   int vocab_;
   std::uint32_t empty_bits_;
 };
 
-/// Reads tiles tile_of(first), tile_of(first + step), ... below `count`, kInFlight at a time: calls
-/// prepare() once, when the first ones are on their way, and visit(tile, raw) for each. tile_of may
-/// say -1: nothing to read there, and no visit. For a whole warp, all lanes with the same numbers.
-template <TileAccess kAccess, int kInFlight, DType kType, class TileOf, class Prepare, class Visit>
-__device__ __forceinline__ void visit_tiles(const TileRow<kType>& row, int first, int count,
-                                            int step, const TileOf& tile_of, const Prepare& prepare,
-                                            const Visit& visit) {
+/// The next tiles of each warp, in shared memory.
+template <DType kType>
+class TileRing {
+ public:
+  using Row = TileRow<kType>;
+
+  /// Most tiles of a warp in flight: 4 KB.
+  static constexpr int kStages = kType == DType::float32 ? 4 : 8;
+  static constexpr int kLaneBytes = kStages * (Row::kVectors * 16 + 4);
+
+  /// `memory`: kLaneBytes a thread, aligned to 16 bytes.
+  __device__ explicit TileRing(unsigned char* memory)
+      : vectors_(reinterpret_cast<uint4*>(memory) + threadIdx.x),
+        words_(reinterpret_cast<std::uint32_t*>(
+                   memory + static_cast<std::size_t>(kStages * Row::kVectors * 16) * blockDim.x) +
+               threadIdx.x) {}
+
+  /// Begins to copy a tile, unless it is beyond the row; one group of copies in any case.
+  __device__ __forceinline__ void start(const Row& row, int stage, int tile) const {
+    if (tile < row.tiles()) {
+#pragma unroll
+      for (int v = 0; v < Row::kVectors; ++v) {
+        const int token = Row::token_of(tile, v);
+        if (token < row.vocab()) {
+          asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address(slot(stage, v))),
+                       "l"(row.vector_at(token))
+                       : "memory");
+        }
+      }
+      if (row.is_masked() && Row::word_of(tile) < row.words()) {
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(address(word(stage))),
+                     "l"(row.allowed() + Row::word_of(tile))
+                     : "memory");
+      }
+    }
+    asm volatile("cp.async.commit_group;" ::: "memory");
+  }
+
+  /// Waits for all but the last kStages - 1 groups.
+  __device__ __forceinline__ static void await_oldest() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(kStages - 1) : "memory");
+  }
+
+  /// A tile that has arrived.
+  __device__ __forceinline__ void read(const Row& row, int stage, int tile, RawTile& raw) const {
+#pragma unroll
+    for (int v = 0; v < Row::kVectors; ++v) {
+      uint4 vector = *slot(stage, v);
+      if ((tile + 1) * kTileSize > row.vocab() && Row::token_of(tile, v) >= row.vocab()) {
+        vector = make_uint4(row.empty_word(), row.empty_word(), row.empty_word(), row.empty_word());
+      }
+      raw.words[4 * v] = vector.x;
+      raw.words[4 * v + 1] = vector.y;
+      raw.words[4 * v + 2] = vector.z;
+      raw.words[4 * v + 3] = vector.w;
+    }
+    if (row.is_masked()) raw.allowed = Row::word_of(tile) < row.words() ? *word(stage) : 0;
+  }
+
+ private:
+  __device__ uint4* slot(int stage, int vector) const {
+    return vectors_ + (stage * Row::kVectors + vector) * static_cast<int>(blockDim.x);
+  }
+  __device__ std::uint32_t* word(int stage) const {
+    return words_ + stage * static_cast<int>(blockDim.x);
+  }
+  __device__ static unsigned address(const void* shared) {
+    return static_cast<unsigned>(__cvta_generic_to_shared(shared));
+  }
+
+  uint4* vectors_;        ///< this thread's first slot
+  std::uint32_t* words_;  ///< and its first word
+};
+
+/// Which tiles of a row a warp visits: first, first + step, ... below end.
+struct TileSteps {
+  int first, end, step;
+};
+
+/// Every tile of the steps.
+struct AllTiles {
+  __device__ bool operator()(int) const { return true; }
+};
+
+/// Reads those of a warp's tiles that are wanted(tile), of a row that has vectors: calls prepare()
+/// once, when the first ones are on their way, and visit(tile, raw) for each. By a whole warp, all
+/// lanes with the same numbers.
+template <DType kType, class Wanted, class Prepare, class Visit>
+__device__ __forceinline__ void visit_by_vectors(const TileRow<kType>& row, TileRing<kType> ring,
+                                                 const TileSteps& steps, const Wanted& wanted,
+                                                 const Prepare& prepare, const Visit& visit) {
+  const auto from = [&](int tile) {
+    while (tile < steps.end && !wanted(tile)) tile += steps.step;
+    return tile;
+  };
+  constexpr int kStages = TileRing<kType>::kStages;
+  int next = from(steps.first);
+  int tile = next;
+#pragma unroll 1
+  for (int stage = 0; stage < kStages; ++stage) {
+    ring.start(row, stage, next);
+    next = from(next + steps.step);
+  }
+  prepare();
+  int stage = 0;
+#pragma unroll 1
+  for (; tile < steps.end; tile = from(tile + steps.step)) {
+    TileRing<kType>::await_oldest();
+    RawTile raw;
+    ring.read(row, stage, tile, raw);
+    ring.start(row, stage, next);
+    next = from(next + steps.step);
+    stage = stage + 1 < kStages ? stage + 1 : 0;
+    visit(tile, raw);
+  }
+}
+
+/// The same of any row, by values.
+template <DType kType, class Wanted, class Prepare, class Visit>
+__device__ __forceinline__ void visit_by_values(const TileRow<kType>& row, const TileSteps& steps,
+                                                const Wanted& wanted, const Prepare& prepare,
+                                                const Visit& visit) {
+  constexpr int kInFlight = 2;
   bool prepared = false;
-  for (int begin = first;; begin += kInFlight * step) {
+#pragma unroll 1
+  for (int first = steps.first;; first += kInFlight * steps.step) {
     RawTile raw[kInFlight];
-    int tiles[kInFlight];
+    bool reads[kInFlight];
 #pragma unroll
     for (int i = 0; i < kInFlight; ++i) {
-      const int number = begin + i * step;
-      tiles[i] = number < count ? tile_of(number) : -1;
-      if (tiles[i] >= 0) row.template load<kAccess>(tiles[i], raw[i]);
+      const int tile = first + i * steps.step;
+      reads[i] = tile < steps.end && wanted(tile);
+      if (reads[i]) row.load(tile, raw[i]);
     }
     if (!prepared) prepare();
     prepared = true;
 #pragma unroll
     for (int i = 0; i < kInFlight; ++i) {
-      if (tiles[i] >= 0) visit(tiles[i], raw[i]);
+      if (reads[i]) visit(first + i * steps.step, raw[i]);
     }
-    if (begin + kInFlight * step >= count) return;
+    if (first + kInFlight * steps.step >= steps.end) return;
+  }
+}
+
+/// Of any row, by vectors where it has them: visit.operator()<kAccess>(tile, raw).
+template <DType kType, class Wanted, class Prepare, class Visit>
+__device__ __forceinline__ void visit_tiles(const TileRow<kType>& row, const TileRing<kType>& ring,
+                                            const TileSteps& steps, const Wanted& wanted,
+                                            const Prepare& prepare, const Visit& visit) {
+  if (row.has_vectors()) {
+    visit_by_vectors(row, ring, steps, wanted, prepare, [&](int tile, const RawTile& raw) {
+      visit.template operator()<TileAccess::vectors>(tile, raw);
+    });
+  } else {
+    visit_by_values(row, steps, wanted, prepare, [&](int tile, const RawTile& raw) {
+      visit.template operator()<TileAccess::values>(tile, raw);
+    });
   }
 }
 

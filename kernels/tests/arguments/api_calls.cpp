@@ -5,7 +5,9 @@
 #include "fairdraw/batch_state.h"
 #include "fairdraw/cuda_beam_result.h"
 #include "fairdraw/cuda_stop_criteria.h"
+#include "fairdraw/cuda_tile_index.h"
 #include "fairdraw/fused_sampling_processor.h"
+#include "fairdraw/tile_index.h"
 
 namespace fairdraw::suites {
 namespace {
@@ -88,6 +90,20 @@ SampleResult sample_result(Arrays& a) {
   result.probs = a.float_rows(kRows, kVocab);
   result.logprobs = logprobs_result(a);
   return result;
+}
+
+TileIndexRequest tile_request(Arrays& a) {
+  TileIndexRequest request;
+  request.rows = a.rows(kRows, kVocab);
+  request.temperature = a.each(kRows, 1.0F);
+  request.allowed = a.bits<const std::uint32_t>(kRows, kVocab);
+  request.active = a.in<std::uint8_t>(kRows, 1);
+  return request;
+}
+
+TileIndexResult tile_result(Arrays& a) {
+  return {a.tiles<std::int32_t>(kRows, kVocab), a.tiles<std::uint64_t>(kRows, kVocab),
+          a.out<RowStatus>(kRows)};
 }
 
 DrawOptions draw_options(Arrays& a) {
@@ -412,6 +428,16 @@ void add_calls_of_serving(std::vector<ApiFunction>& all) {
     return call_of(
         s, ",result", {}, [](const auto&... x) { return cuda::check_stop(x...); }, stop_request(a),
         stop_result(a));
+  });
+  add_call(all, "tile_index.h tile_index", [](const Shared& s, Arrays& a) {
+    return call_of(
+        s, ",result,execution", {}, [](const auto&... x) { return tile_index(x...); },
+        tile_request(a), tile_result(a), Execution{CpuTarget::best, 1});
+  });
+  add_call(all, "cuda_tile_index.h tile_index", [](const Shared& s, Arrays& a) {
+    return call_of(
+        s, ",result", {}, [](const auto&... x) { return cuda::tile_index(x...); }, tile_request(a),
+        tile_result(a));
   });
   add_call(all, "parallel_sampling.h child_seeds", [](const Shared& s, Arrays& a) {
     return call_of(

@@ -57,6 +57,10 @@ class Arrays {
     const std::int64_t words = (vocab + 31) / 32;
     return {block(count * words, ~std::uint32_t{0}), count, words};
   }
+  template <class T>
+  TileRows<T> tiles(std::int64_t count, std::int64_t vocab) {
+    return {block(count * tiles_of(vocab), T{77}), count, tiles_of(vocab)};
+  }
   /// One list a row, of one id.
   TokenLists lists(std::int64_t count, std::int32_t id) {
     return {block(count, id), count, range<std::int64_t>(count, 0, 1), in<std::int32_t>(count, 1)};

@@ -17,6 +17,7 @@
 #include "fairdraw/sampling.h"
 #include "fairdraw/speculative.h"
 #include "fairdraw/stop_criteria.h"
+#include "fairdraw/tile_index.h"
 #include "fairdraw/types.h"
 
 namespace fairdraw::suites {
@@ -48,6 +49,9 @@ FAIRDRAW_FIELDS(SampleResult, tokens, statuses, support_size, logprob, logprob_f
                 probs, logprobs);
 FAIRDRAW_FIELDS(ProcessLogitsRequest, logits, processing, allowed, active);
 FAIRDRAW_FIELDS(ProcessLogitsResult, processed, statuses);
+
+FAIRDRAW_FIELDS(TileIndexRequest, rows, input, temperature, allowed, active);
+FAIRDRAW_FIELDS(TileIndexResult, keys, sums, statuses);
 
 FAIRDRAW_FIELDS(DrawOptions, seed, offset, indices, num_samples);
 FAIRDRAW_FIELDS(DrawResult, tokens, statuses);

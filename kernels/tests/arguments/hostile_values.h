@@ -164,6 +164,10 @@ class Changes {
   void add(const std::string& name, BitRows<Word>& bits) {
     add_matrix(name, bits);
   }
+  template <class T>
+  void add(const std::string& name, TileRows<T>& tiles) {
+    add_matrix(name, tiles);
+  }
 
   void add(const std::string& name, TokenLists& lists) {
     auto& [data, size, begins, lengths] = lists;

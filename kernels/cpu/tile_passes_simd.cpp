@@ -1,0 +1,541 @@
+// The passes over tiles with Highway: compiled once for AVX2, once for AVX-512, and for NEON where
+// the compiler targets it (passes_simd.cpp says why these, and who chooses).
+//
+// Contract, definition and error bound: tile_passes.h and common/tile_weights.h. Same bits as the
+// scalar passes, which evaluate the definition in double.
+//
+// A tile is read twice: for its maximum (and NaN), and for its weights. The second time it comes
+// from L1: 1 KB. Rows of float16 and bfloat16, masked ones and those at odd addresses are staged by
+// the first reading as float32 in a buffer, so that conversion and bans are paid once; weights see
+// plain floats, banned ones as -inf.
+//
+// Cost, a vector of values: 3 instructions for octave and fraction, 5 for the polynomial, 10 from
+// there to two sums of 64 bits; maximum and NaN 3 more, two of them loads. No value is compared
+// with a range: counts of 64 and more, -inf included, shift to 0 (common/tile_weights.h). On x86
+// the shift does that; NEON's reads the count's low byte, so there it is capped at 64.
+//
+// Float arithmetic where the tile's maximum allows it, else double: one branch a tile. The double
+// path costs about 3 times as much.
+#include "cpu/tile_passes.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cpu/tile_passes_simd.cpp"
+#include <hwy/foreach_target.h>  // must come before highway.h
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#undef FAIRDRAW_TARGET
+#if HWY_TARGET == HWY_AVX3
+#define FAIRDRAW_TARGET avx512
+#elif HWY_TARGET == HWY_AVX2
+#define FAIRDRAW_TARGET avx2
+#elif HWY_ARCH_ARM_A64 && HWY_TARGET == HWY_STATIC_TARGET  // NEON; vectors of SVE have no size
+#define FAIRDRAW_TARGET neon
+#endif
+
+#ifdef FAIRDRAW_TARGET
+
+HWY_BEFORE_NAMESPACE();
+namespace fairdraw::cpu {
+namespace HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+constexpr std::size_t kMaxLanes = 16;
+static_assert(kMaxLanes <= kTileSlack && kTileSize % (4 * kMaxLanes) == 0);
+
+using F32 = hn::CappedTag<float, kMaxLanes>;
+using U32 = hn::RebindToUnsigned<F32>;
+using HalfF32 = hn::Half<F32>;
+using HalfI32 = hn::RebindToSigned<HalfF32>;
+using F64 = hn::Rebind<double, HalfF32>;
+using U64 = hn::RebindToUnsigned<F64>;
+using VecF = hn::Vec<F32>;
+using VecU32 = hn::Vec<U32>;
+using VecU64 = hn::Vec<U64>;
+using VecF64 = hn::Vec<F64>;
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+HWY_INLINE std::size_t lanes() { return hn::Lanes(F32()); }
+
+// --- Weights -------------------------------------------------------------------------------------
+
+/// m of values, and how many octaves they are below their tile's maximum: m means nothing from 64.
+struct RelativeOctaves {
+  VecU32 significand, below;
+};
+
+/// exp2_significand.
+HWY_INLINE VecU32 significand_of(VecF fraction) {
+  const F32 f32;
+  VecF q = hn::Set(f32, 0x1.5bda58p-10F);
+  q = hn::MulAdd(q, fraction, hn::Set(f32, 0x1.3ce8aep-7F));
+  q = hn::MulAdd(q, fraction, hn::Set(f32, 0x1.c6b6d8p-5F));
+  q = hn::MulAdd(q, fraction, hn::Set(f32, 0x1.ebf9c2p-3F));
+  q = hn::MulAdd(q, fraction, hn::Set(f32, 0x1.62e42ap-1F));
+  q = hn::MulAdd(q, fraction, hn::Set(f32, 1.5F));
+  return hn::Sub(hn::BitCast(U32(), q), hn::Set(U32(), 0x3f400000U));
+}
+
+/// Logits where float_octaves_are_exact.
+class FloatLogits {
+ public:
+  HWY_INLINE FloatLogits(float maximum, float scale)
+      : scale_(hn::Set(F32(), scale)), top_(origin_of(hn::Set(F32(), maximum))) {}
+
+  HWY_INLINE RelativeOctaves octaves(VecF x) const {
+    const VecF origin = origin_of(x);
+    const VecF whole = hn::Sub(origin, hn::Set(F32(), kOctaveOrigin));
+    return {significand_of(hn::MulSub(x, scale_, whole)),
+            hn::Sub(hn::BitCast(U32(), top_), hn::BitCast(U32(), origin))};
+  }
+
+ private:
+  HWY_INLINE VecF origin_of(VecF x) const {
+    return hn::MulAdd(x, scale_, hn::Set(F32(), kOctaveOrigin));
+  }
+
+  VecF scale_, top_;
+};
+
+/// Logits of any size.
+class DoubleLogits {
+ public:
+  HWY_INLINE DoubleLogits(float maximum, float scale)
+      : scale_(hn::Set(F64(), static_cast<double>(scale))),
+        top_(hn::Round(hn::Mul(hn::Set(F64(), static_cast<double>(maximum)), scale_))) {}
+
+  HWY_INLINE RelativeOctaves octaves(VecF x) const {
+    const HalfF32 half;
+    const Half low = octaves_of_half(hn::PromoteTo(F64(), hn::LowerHalf(half, x)));
+    const Half high = octaves_of_half(hn::PromoteTo(F64(), hn::UpperHalf(half, x)));
+    const hn::RebindToSigned<F32> i32;
+    return {significand_of(hn::Combine(F32(), high.fraction, low.fraction)),
+            hn::BitCast(U32(), hn::Combine(i32, high.below, low.below))};
+  }
+
+ private:
+  struct Half {
+    hn::Vec<HalfF32> fraction;
+    hn::Vec<HalfI32> below;
+  };
+
+  HWY_INLINE Half octaves_of_half(VecF64 x) const {
+    const VecF64 y = hn::Mul(x, scale_);
+    const VecF64 whole = hn::Round(y);
+    const VecF64 most = hn::Set(F64(), static_cast<double>(kTileOctaves));
+    return {hn::DemoteTo(HalfF32(), hn::Sub(y, whole)),
+            hn::DemoteTo(HalfI32(), hn::Min(hn::Sub(top_, whole), most))};
+  }
+
+  VecF64 scale_, top_;
+};
+
+/// Probabilities: their own significands and exponents.
+class Probabilities {
+ public:
+  HWY_INLINE explicit Probabilities(float maximum) : top_(exponent_of(hn::Set(F32(), maximum))) {}
+
+  HWY_INLINE RelativeOctaves octaves(VecF x) const {
+    const U32 u32;
+    const VecU32 exponent = exponent_of(x);
+    // bits = exponent 2^23 + fraction: all but 2^23, the leading one, goes. Nothing of subnormals.
+    const VecU32 excess = hn::ShiftLeft<23>(hn::Sub(exponent, hn::Set(u32, 1)));
+    return {hn::Sub(hn::BitCast(u32, x), excess), hn::Sub(top_, exponent)};
+  }
+
+ private:
+  /// That of subnormal numbers is 1.
+  static HWY_INLINE VecU32 exponent_of(VecF x) {
+    const U32 u32;
+    return hn::Max(hn::ShiftRight<23>(hn::BitCast(u32, x)), hn::Set(u32, 1));
+  }
+
+  VecU32 top_;
+};
+
+/// v of 2 * Lanes(U64) values: those at even places, and those at odd ones.
+struct Weights {
+  VecU64 even, odd;
+};
+
+/// Right shift, to 0 from 64 on.
+HWY_INLINE VecU64 shift_right(VecU64 value, VecU64 count) {
+#if HWY_ARCH_ARM_A64
+  return VecU64{vshlq_u64(value.raw, vnegq_s64(vreinterpretq_s64_u64(count.raw)))};
+#else
+  return hn::Shr(value, count);
+#endif
+}
+
+/// tile_weight.
+HWY_INLINE Weights weights_of(const RelativeOctaves& value) {
+  const U64 u64;
+#if HWY_ARCH_ARM_A64
+  const VecU32 below = hn::Min(value.below, hn::Set(U32(), kTileOctaves));
+#else
+  const VecU32 below = value.below;
+#endif
+  const VecU32 zero = hn::Zero(U32());
+  // m 2^32 is m in the upper half of 64 bits.
+  static_assert(kTileBits == 32);
+  const VecU64 even = hn::ShiftLeft<kTileBits>(hn::BitCast(u64, value.significand));
+  const VecU64 odd = hn::BitCast(u64, hn::OddEven(value.significand, zero));
+  return {shift_right(even, hn::BitCast(u64, hn::OddEven(zero, below))),
+          shift_right(odd, hn::ShiftRight<32>(hn::BitCast(u64, below)))};
+}
+
+/// The same, 0 where x < low.
+template <class Rule>
+HWY_INLINE Weights weights_from(VecF x, const Rule& rule, VecF low) {
+  RelativeOctaves value = rule.octaves(x);
+  value.significand = hn::IfThenElseZero(hn::RebindMask(U32(), hn::Ge(x, low)), value.significand);
+  return weights_of(value);
+}
+
+/// Loads n < lanes() values, the rest NaN, which is below no threshold and above none.
+HWY_INLINE VecF load_tail(const float* x, std::size_t n) {
+  float padded[kMaxLanes];
+  std::fill_n(padded, kMaxLanes, std::numeric_limits<float>::quiet_NaN());
+  std::copy_n(x, n, padded);
+  return hn::LoadU(F32(), padded);
+}
+
+/// Of all values of a whole tile.
+template <class Rule>
+HWY_INLINE std::uint64_t sum_whole(const float* x, const Rule& rule) {
+  const std::size_t step = lanes();
+  Weights total = {hn::Zero(U64()), hn::Zero(U64())};
+  for (std::size_t i = 0; i < kTileSize; i += step) {
+    const Weights weights = weights_of(rule.octaves(hn::LoadU(F32(), x + i)));
+    total = {hn::Add(total.even, weights.even), hn::Add(total.odd, weights.odd)};
+  }
+  return hn::GetLane(hn::SumOfLanes(U64(), hn::Add(total.even, total.odd)));
+}
+
+template <class Rule>
+std::uint64_t sum_from(const float* x, std::size_t n, const Rule& rule, float low) {
+  const std::size_t step = lanes();
+  const VecF threshold = hn::Set(F32(), low);
+  Weights total = {hn::Zero(U64()), hn::Zero(U64())};
+  for (std::size_t i = 0; i < n; i += step) {
+    const VecF value =
+        HWY_LIKELY(i + step <= n) ? hn::LoadU(F32(), x + i) : load_tail(x + i, n - i);
+    const Weights weights = weights_from(value, rule, threshold);
+    total = {hn::Add(total.even, weights.even), hn::Add(total.odd, weights.odd)};
+  }
+  return hn::GetLane(hn::SumOfLanes(U64(), hn::Add(total.even, total.odd)));
+}
+
+template <class Rule>
+void weigh_from(const float* x, std::size_t n, const Rule& rule, float low, std::uint64_t* out) {
+  const std::size_t step = lanes();
+  const VecF threshold = hn::Set(F32(), low);
+  for (std::size_t i = 0; i < n; i += step) {
+    const VecF value =
+        HWY_LIKELY(i + step <= n) ? hn::LoadU(F32(), x + i) : load_tail(x + i, n - i);
+    const Weights weights = weights_from(value, rule, threshold);
+    hn::StoreInterleaved2(weights.even, weights.odd, U64(), out + i);
+  }
+}
+
+std::uint64_t sum(const float* x, std::size_t n, const TileRule& rule, float maximum, float low) {
+  if (rule.from_probs) return sum_from(x, n, Probabilities(maximum), low);
+  return float_octaves_are_exact(maximum, rule.scale)
+             ? sum_from(x, n, FloatLogits(maximum, rule.scale), low)
+             : sum_from(x, n, DoubleLogits(maximum, rule.scale), low);
+}
+
+void weigh(const float* x, std::size_t n, const TileRule& rule, float maximum, float low,
+           std::uint64_t* out) {
+  if (rule.from_probs) return weigh_from(x, n, Probabilities(maximum), low, out);
+  float_octaves_are_exact(maximum, rule.scale)
+      ? weigh_from(x, n, FloatLogits(maximum, rule.scale), low, out)
+      : weigh_from(x, n, DoubleLogits(maximum, rule.scale), low, out);
+}
+
+// --- Reading tiles -------------------------------------------------------------------------------
+
+/// A tile's values in their own dtype: Value is float, hwy::float16_t or hwy::bfloat16_t.
+template <class Value>
+HWY_INLINE VecF load(const Value* x) {
+  if constexpr (sizeof(Value) == sizeof(float)) {
+    return hn::LoadU(F32(), x);
+  } else {
+    const hn::Rebind<std::uint16_t, F32> bits;
+    const auto narrow = hn::LoadU(bits, reinterpret_cast<const std::uint16_t*>(x));
+    return hn::PromoteTo(F32(), hn::BitCast(hn::Rebind<Value, F32>(), narrow));
+  }
+}
+
+/// Bits of -inf in a dtype.
+template <class Value>
+constexpr std::uint32_t kMinusInfinityBits = 0xff800000U;
+template <>
+constexpr std::uint32_t kMinusInfinityBits<hwy::float16_t> = 0xfc00U;
+template <>
+constexpr std::uint32_t kMinusInfinityBits<hwy::bfloat16_t> = 0xff80U;
+
+/// 2^i at place i.
+struct BitOfLane {
+  constexpr BitOfLane() {
+    for (int i = 0; i < 32; ++i) bit[i] = 1U << i;
+  }
+  std::uint32_t bit[32] = {};
+};
+constexpr BitOfLane kBitOfLane;
+
+/// A tile of a row as the passes read it: kTileSize values at an address that their dtype allows,
+/// and the bits of those that are allowed.
+template <class Value>
+class WholeTile {
+ public:
+  HWY_INLINE WholeTile(const TileRow& row, const TileRule& rule, std::int64_t tile) {
+    const auto* bytes = static_cast<const std::uint8_t*>(row.data) +
+                        static_cast<std::size_t>(tile) * kTileSize * sizeof(Value);
+    const std::int64_t length = row.vocab - tile * kTileSize;
+    const bool aligned = reinterpret_cast<std::uintptr_t>(bytes) % sizeof(Value) == 0;
+    values_ = reinterpret_cast<const Value*>(bytes);
+    if (HWY_UNLIKELY(length < kTileSize || !aligned)) copy_values(bytes, length, rule);
+    if (row.allowed != nullptr) copy_bits(row.allowed + tile * kWords, length);
+  }
+  WholeTile(const WholeTile&) = delete;
+  WholeTile& operator=(const WholeTile&) = delete;
+
+  HWY_INLINE const Value* values() const { return values_; }
+  HWY_INLINE bool is_copied() const { return values_ == copy_; }
+
+  /// Which of the values from i on are allowed. Of rows with bits.
+  HWY_INLINE hn::Mask<F32> allowed(std::size_t i) const {
+#if HWY_TARGET == HWY_AVX3
+    return hn::LoadMaskBits(F32(), bits_ + i / 8);
+#else
+    // A word is broadcast by its load; LoadMaskBits takes two instructions to bring a byte there.
+    std::uint32_t word;
+    std::memcpy(&word, bits_ + i / 32 * 4, sizeof(word));
+    const U32 u32;
+    return hn::RebindMask(
+        F32(), hn::TestBit(hn::Set(u32, word), hn::LoadU(u32, kBitOfLane.bit + i % 32)));
+#endif
+  }
+
+ private:
+  static constexpr std::int64_t kWords = kTileSize / 32;
+
+  HWY_NOINLINE void copy_values(const std::uint8_t* bytes, std::int64_t length,
+                                const TileRule& rule) {
+    const auto n = static_cast<std::size_t>(std::min<std::int64_t>(length, kTileSize));
+    const std::uint32_t banned = rule.from_probs ? 0 : kMinusInfinityBits<Value>;
+    std::memcpy(copy_, bytes, n * sizeof(Value));
+    for (std::size_t i = n; i < kTileSize; ++i) std::memcpy(copy_ + i, &banned, sizeof(Value));
+    values_ = copy_;
+  }
+
+  HWY_INLINE void copy_bits(const std::uint32_t* words, std::int64_t length) {
+    const std::int64_t n = std::min(kWords, (length + 31) / 32);
+    std::memcpy(bits_, words, static_cast<std::size_t>(n) * sizeof(std::uint32_t));
+  }
+
+  const Value* values_;
+  HWY_ALIGN Value copy_[kTileSize];
+  std::uint8_t bits_[kTileSize / 8 + 8];
+};
+
+/// What is wrong with values, banned ones too.
+class ValueWatch {
+ public:
+  HWY_INLINE ValueWatch()
+      : nan_(hn::IsNaN(hn::Zero(F32()))),
+        largest_(hn::Set(F32(), -kInfinity)),
+        smallest_(hn::Zero(F32())) {}
+
+  HWY_INLINE void see_pair(VecF a, VecF b) {
+#if HWY_TARGET == HWY_AVX3
+    // One comparison answers for two vectors.
+    nan_ = hn::Or(nan_, hn::Mask<F32>{_mm512_cmp_ps_mask(a.raw, b.raw, _CMP_UNORD_Q)});
+#elif HWY_TARGET == HWY_AVX2
+    nan_ = hn::Or(nan_, hn::Mask<F32>{_mm256_cmp_ps(a.raw, b.raw, _CMP_UNORD_Q)});
+#else
+    nan_ = hn::Or(nan_, hn::Or(hn::IsNaN(a), hn::IsNaN(b)));
+#endif
+  }
+  HWY_INLINE void see_largest(VecF x) { largest_ = hn::Max(largest_, x); }
+  HWY_INLINE void see_smallest(VecF x) { smallest_ = hn::Min(smallest_, x); }
+
+  HWY_INLINE void report(RowFindings& found) const {
+    found.nan |= !hn::AllFalse(F32(), nan_);
+    found.infinite |= hn::GetLane(hn::MaxOfLanes(F32(), largest_)) == kInfinity;
+    found.negative |= hn::GetLane(hn::MinOfLanes(F32(), smallest_)) < 0;
+  }
+
+ private:
+  hn::Mask<F32> nan_;
+  VecF largest_, smallest_;
+};
+
+/// Which kind of row a pass reads.
+template <class Value_, bool kMasked_, bool kFromProbs_>
+struct RowKind {
+  using Value = Value_;
+  static constexpr bool kMasked = kMasked_;
+  static constexpr bool kFromProbs = kFromProbs_;
+  /// Values change on the way: they are staged as float32.
+  static constexpr bool kStaged = kMasked || sizeof(Value) != sizeof(float);
+  /// What a banned value becomes.
+  static constexpr float kBanned = kFromProbs ? 0.0F : -kInfinity;
+};
+
+template <class Kind>
+HWY_INLINE VecF stage(const WholeTile<typename Kind::Value>& tile, std::size_t i, VecF value,
+                      float* staged) {
+  if constexpr (Kind::kMasked) {
+    value = hn::IfThenElse(tile.allowed(i), value, hn::Set(F32(), Kind::kBanned));
+  }
+  if constexpr (Kind::kStaged) hn::StoreU(value, F32(), staged + i);
+  return value;
+}
+
+/// The largest allowed value of a tile; `staged` gets the values, where their kind is staged.
+template <class Kind>
+HWY_INLINE float scan(const WholeTile<typename Kind::Value>& tile, float* staged,
+                      ValueWatch& watch) {
+  const std::size_t step = lanes();
+  const VecF lowest = hn::Set(F32(), -kInfinity);
+  VecF first = lowest;
+  VecF second = lowest;
+  for (std::size_t i = 0; i < kTileSize; i += 2 * step) {
+    const VecF a = load(tile.values() + i);
+    const VecF b = load(tile.values() + i + step);
+    watch.see_pair(a, b);
+    if constexpr (Kind::kMasked) {
+      watch.see_largest(a);
+      watch.see_largest(b);
+    }
+    if constexpr (Kind::kFromProbs) {
+      watch.see_smallest(a);
+      watch.see_smallest(b);
+    }
+    first = hn::Max(first, stage<Kind>(tile, i, a, staged));
+    second = hn::Max(second, stage<Kind>(tile, i + step, b, staged));
+  }
+  return hn::GetLane(hn::MaxOfLanes(F32(), hn::Max(first, second)));
+}
+
+template <class Kind>
+HWY_INLINE std::uint64_t sum_of_tile(const float* values, float maximum, float scale) {
+  if constexpr (Kind::kFromProbs) {
+    return sum_whole(values, Probabilities(maximum));
+  } else if (HWY_LIKELY(float_octaves_are_exact(maximum, scale))) {
+    return sum_whole(values, FloatLogits(maximum, scale));
+  } else {
+    return sum_from(values, kTileSize, DoubleLogits(maximum, scale), -kInfinity);
+  }
+}
+
+template <class Kind>
+RowStatus index_kind(const TileRow& row, const TileRule& rule, std::int32_t* keys,
+                     std::uint64_t* sums) {
+  RowFindings found;
+  ValueWatch watch;
+  HWY_ALIGN float staged[kTileSize];
+  const std::int64_t tiles = tiles_of(row.vocab);
+  for (std::int64_t t = 0; t < tiles; ++t) {
+    const WholeTile<typename Kind::Value> tile(row, rule, t);
+    const float maximum = scan<Kind>(tile, staged, watch);
+    const bool finite = maximum > Kind::kBanned && maximum < kInfinity;
+    const float* values = staged;
+    if constexpr (!Kind::kStaged) values = tile.values();
+    keys[t] = finite ? order_key(maximum) : kEmptyTileKey;
+    sums[t] = finite ? sum_of_tile<Kind>(values, maximum, rule.scale) : 0;
+    found.allowed |= finite;
+    found.infinite |= maximum == kInfinity;
+  }
+  watch.report(found);
+  return status_of(found);
+}
+
+template <class Value>
+RowStatus index_values(const TileRow& row, const TileRule& rule, std::int32_t* keys,
+                       std::uint64_t* sums) {
+  if (rule.from_probs) {
+    return row.allowed == nullptr ? index_kind<RowKind<Value, false, true>>(row, rule, keys, sums)
+                                  : index_kind<RowKind<Value, true, true>>(row, rule, keys, sums);
+  }
+  return row.allowed == nullptr ? index_kind<RowKind<Value, false, false>>(row, rule, keys, sums)
+                                : index_kind<RowKind<Value, true, false>>(row, rule, keys, sums);
+}
+
+RowStatus index(const TileRow& row, const TileRule& rule, std::int32_t* keys, std::uint64_t* sums) {
+  if (row.dtype == DType::float16) return index_values<hwy::float16_t>(row, rule, keys, sums);
+  if (row.dtype == DType::bfloat16) return index_values<hwy::bfloat16_t>(row, rule, keys, sums);
+  return index_values<float>(row, rule, keys, sums);
+}
+
+template <class Kind>
+void read_kind(const WholeTile<typename Kind::Value>& tile, float* buffer) {
+  for (std::size_t i = 0; i < kTileSize; i += lanes()) {
+    const VecF value = stage<Kind>(tile, i, load(tile.values() + i), buffer);
+    if constexpr (!Kind::kStaged) hn::StoreU(value, F32(), buffer + i);
+  }
+}
+
+template <class Value>
+const float* read_values(const TileRow& row, const TileRule& rule, std::int64_t tile,
+                         float* buffer) {
+  const WholeTile<Value> whole(row, rule, tile);
+  if (row.allowed == nullptr) {
+    if constexpr (sizeof(Value) == sizeof(float)) {
+      if (!whole.is_copied()) return whole.values();
+    }
+    read_kind<RowKind<Value, false, false>>(whole, buffer);
+  } else if (rule.from_probs) {
+    read_kind<RowKind<Value, true, true>>(whole, buffer);
+  } else {
+    read_kind<RowKind<Value, true, false>>(whole, buffer);
+  }
+  return buffer;
+}
+
+const float* read(const TileRow& row, const TileRule& rule, std::int64_t tile, float* buffer) {
+  if (row.dtype == DType::float16) return read_values<hwy::float16_t>(row, rule, tile, buffer);
+  if (row.dtype == DType::bfloat16) return read_values<hwy::bfloat16_t>(row, rule, tile, buffer);
+  return read_values<float>(row, rule, tile, buffer);
+}
+
+}  // namespace
+
+// One a target; simd_tile_passes() below names them.
+extern const TilePasses kTilePasses;
+const TilePasses kTilePasses = TilePasses{index, read, sum, weigh};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace fairdraw::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif  // FAIRDRAW_TARGET
+
+#if HWY_ONCE
+
+namespace fairdraw::cpu {
+
+const TilePasses* simd_tile_passes(CpuTarget target) {
+#if HWY_TARGETS & HWY_AVX2
+  if (target == CpuTarget::avx2) return &N_AVX2::kTilePasses;
+#endif
+#if HWY_TARGETS & HWY_AVX3
+  if (target == CpuTarget::avx512) return &N_AVX3::kTilePasses;
+#endif
+#if HWY_ARCH_ARM_A64
+  if (target == CpuTarget::neon) return &HWY_STATIC_DISPATCH(kTilePasses);
+#endif
+  return nullptr;
+}
+
+}  // namespace fairdraw::cpu
+
+#endif  // HWY_ONCE

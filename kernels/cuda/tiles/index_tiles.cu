@@ -1,0 +1,142 @@
+// The index of rows as a result: keys and sums of their tiles, and statuses.
+//
+// Contract. That of tile_index (fairdraw/tile_index.h): the tiles of a row that fails are all
+// empty, an inactive row is left untouched.
+//
+// Algorithm and cost. The pass of tile_pass.cuh by 1 to 16 blocks a row; each warp writes the
+// entries of its tiles, 12 bytes for each 256 values, and tells the row's blocks its largest key.
+// When they have met, each knows whether the row has failed, and then empties its own tiles.
+//
+// Randomness: none. Numerics: common/tile_weights.h. Determinism: integers, each in its place.
+#include "common/parameters.h"
+#include "cuda/tiles/index_tiles.h"
+#include "cuda/tiles/row_index.cuh"
+#include "cuda/tiles/tile_launch.cuh"
+#include "cuda/tiles/tile_pass.cuh"
+
+namespace fairdraw::cuda {
+namespace {
+
+/// One block's part of a row.
+template <DType kType, bool kFromProbs>
+class RowIndexer {
+ public:
+  __device__ RowIndexer(const TileIndexRequest& request, const TileIndexResult& result,
+                        int blocks_log2, LargestOfWarps& largest, unsigned char* dynamic)
+      : request_(request),
+        result_(result),
+        number_(blockIdx.x >> static_cast<unsigned>(blocks_log2)),
+        row_(request.rows, request.allowed, number_, kFromProbs),
+        ring_(dynamic),
+        blocks_(blocks_log2, row_.tiles(), nullptr),
+        largest_(largest),
+        keys_(result.keys.data + number_ * result.keys.row_stride),
+        sums_(result.sums.data + number_ * result.sums.row_stride) {}
+
+  __device__ void run() {
+    if (request_.active.given() && request_.active.data[number_] == 0) {
+      write_status(RowStatus::inactive);
+      return;
+    }
+    blocks_.cluster().announce();
+    index();
+    blocks_.cluster().arrive();
+    blocks_.cluster().wait();
+    RowStatus status = parameters_;
+    if (status == RowStatus::ok) status = status_of_key(blocks_.largest_of(largest_).key);
+    if (status != RowStatus::ok) empty_tiles();
+    write_status(status);
+  }
+
+ private:
+  __device__ __forceinline__ void index() {
+    TileRule rule{1.0F, true};
+    LargestTile largest;
+    visit_tiles(
+        row_, ring_, blocks_.steps(), AllTiles{},
+        [&] {
+          if constexpr (!kFromProbs) {
+            const float temperature = request_.temperature.at(number_);
+            parameters_ = check(RowParameters{temperature});
+            rule.scale = logit_scale(temperature == 0.0F ? 1.0F : temperature);
+          }
+          blocks_.cluster().await_all();
+        },
+        [&]<TileAccess kAccess>(int tile, const RawTile& raw) {
+          float x[kLaneValues];
+          using Pass = TilePass<kType, kFromProbs>;
+          const std::int32_t key = Pass::template largest<kAccess>(row_, raw, x);
+          const std::uint64_t sum = Pass::sum(x, key, rule);
+          if (threadIdx.x % kWarp == 0) {
+            keys_[tile] = key;
+            sums_[tile] = sum;
+          }
+          if (key > largest.key) largest = {key, tile};
+        });
+    blocks_.send_largest(largest, true, largest_);
+  }
+
+  /// This warp's: what it wrote before is overwritten by the lane that wrote it.
+  __device__ void empty_tiles() const {
+    if (threadIdx.x % kWarp != 0) return;
+    const TileSteps steps = blocks_.steps();
+    for (int tile = steps.first; tile < steps.end; tile += steps.step) {
+      keys_[tile] = kEmptyTileKey;
+      sums_[tile] = 0;
+    }
+  }
+
+  __device__ void write_status(RowStatus status) const {
+    if (!blocks_.is_first() || threadIdx.x != 0 || !result_.statuses.given()) return;
+    result_.statuses.data[number_] = status;
+  }
+
+  const TileIndexRequest& request_;
+  const TileIndexResult& result_;
+  std::int64_t number_;
+  TileRow<kType> row_;
+  TileRing<kType> ring_;
+  RowBlocks blocks_;
+  LargestOfWarps& largest_;
+  std::int32_t* keys_;
+  std::uint64_t* sums_;
+  RowStatus parameters_ = RowStatus::ok;
+};
+
+template <DType kType, bool kFromProbs>
+__global__ void __launch_bounds__(kMaxThreadsOfBlock, 2)
+    index_tiles_kernel(const __grid_constant__ TileIndexRequest request,
+                       const __grid_constant__ TileIndexResult result, int blocks_log2) {
+  __shared__ LargestOfWarps largest;
+  extern __shared__ __align__(16) unsigned char dynamic[];
+  RowIndexer<kType, kFromProbs>(request, result, blocks_log2, largest, dynamic).run();
+}
+
+template <DType kType>
+cudaError_t launch(const TileIndexRequest& request, const TileIndexResult& result,
+                   const TileSpread& spread, cudaStream_t stream) {
+  const SpreadMemory memory{TileRing<kType>::kLaneBytes, 0, 0};
+  if (request.input == TileInput::probs) {
+    return launch_spread<index_tiles_kernel<kType, true>>(request.rows.rows, spread, memory, stream,
+                                                          request, result);
+  }
+  return launch_spread<index_tiles_kernel<kType, false>>(request.rows.rows, spread, memory, stream,
+                                                         request, result);
+}
+
+}  // namespace
+
+cudaError_t index_tiles(const TileIndexRequest& request, const TileIndexResult& result,
+                        const TileSpread& spread, cudaStream_t stream) {
+  switch (request.rows.dtype) {
+    case DType::float16:
+      return launch<DType::float16>(request, result, spread, stream);
+    case DType::bfloat16:
+      return launch<DType::bfloat16>(request, result, spread, stream);
+    case DType::float32:
+      break;
+  }
+  return launch<DType::float32>(request, result, spread, stream);
+}
+
+}  // namespace fairdraw::cuda

@@ -1,0 +1,72 @@
+// Launches of kernels whose blocks share a row's tiles.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+
+#include "cuda/device/device_pointers.h"
+#include "cuda/device/row_cluster.cuh"
+#include "cuda/device/row_launch.h"
+#include "cuda/tiles/tile_spread.h"
+
+namespace fairdraw::cuda {
+
+/// Whether the current device schedules clusters of kMaxBlocksOfRow blocks of a kernel.
+template <class... Parameters>
+bool schedules_largest_clusters(void (*kernel)(Parameters...), int dynamic_bytes) {
+  const ClusterLaunch one(1, kMaxBlocksOfRow, kMaxThreadsOfBlock, dynamic_bytes, nullptr);
+  int resident = 0;
+  cudaError_t error =
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+  if (error == cudaSuccess) {
+    error = cudaOccupancyMaxActiveClusters(&resident, kernel, &one.config);
+  }
+  if (error != cudaSuccess) static_cast<void>(cudaGetLastError());  // there are none
+  return error == cudaSuccess && resident > 0;
+}
+
+/// Allows a kernel `dynamic_bytes` of shared memory on the current device, and finds out how many
+/// blocks of a row it takes. Asked once a kernel, device and process: the answer takes longer than
+/// a launch.
+template <auto* kKernel>
+cudaError_t most_blocks_of_row(int dynamic_bytes, int& blocks) {
+  constexpr int kKnown = 64;
+  static std::array<std::atomic<int>, kKnown> known{};  // 0: not asked yet
+  int device = 0;
+  cudaError_t error = cudaGetDevice(&device);
+  if (error != cudaSuccess) return error;
+  std::atomic<int>* slot = device < kKnown ? &known[static_cast<std::size_t>(device)] : nullptr;
+  blocks = slot != nullptr ? slot->load(std::memory_order_relaxed) : 0;
+  if (blocks > 0) return cudaSuccess;
+  const RelaxedCapture relaxed;
+  error = cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, dynamic_bytes);
+  if (error != cudaSuccess) return error;
+  blocks = schedules_largest_clusters(kKernel, dynamic_bytes) ? kMaxBlocksOfRow : kMaxBlocks;
+  if (slot != nullptr) slot->store(blocks, std::memory_order_relaxed);
+  return cudaSuccess;
+}
+
+/// Shared memory of a launch: for each thread, and for the row; the latter at most most_row_bytes
+/// in any call.
+struct SpreadMemory {
+  int lane_bytes, row_bytes, most_row_bytes;
+};
+
+/// Enqueues kKernel(arguments..., log2 of a row's blocks) over `rows` rows.
+template <auto* kKernel, class... Arguments>
+cudaError_t launch_spread(std::int64_t rows, const TileSpread& spread, const SpreadMemory& memory,
+                          cudaStream_t stream, const Arguments&... arguments) {
+  int blocks = 0;
+  const cudaError_t error = most_blocks_of_row<kKernel>(
+      memory.lane_bytes * kMaxThreadsOfBlock + memory.most_row_bytes, blocks);
+  if (error != cudaSuccess) return error;
+  blocks = blocks < spread.blocks ? blocks : spread.blocks;
+  const ClusterLaunch launch(rows, blocks, spread.threads,
+                             memory.lane_bytes * spread.threads + memory.row_bytes, stream);
+  return cudaLaunchKernelEx(&launch.config, kKernel, arguments...,
+                            std::countr_zero(static_cast<unsigned>(blocks)));
+}
+
+}  // namespace fairdraw::cuda

@@ -1,0 +1,21 @@
+// tile_index (fairdraw/tile_index.h) on an NVIDIA GPU: same requests, same keys and sums, bit for
+// bit, in one pass at the speed of memory.
+//
+// The contract is that of fairdraw/cuda.h: every pointer of the request and of the result is device
+// memory (or managed memory), one of another kind is an error that names it; the call enqueues one
+// kernel and returns, never synchronises, never allocates, and can be captured in a CUDA graph,
+// whose replays read the arrays again. No workspace is needed. Less than 2^22 rows.
+//
+// This header needs no CUDA header.
+#pragma once
+
+#include "fairdraw/tile_index.h"
+#include "fairdraw/types.h"
+
+namespace fairdraw::cuda {
+
+/// `stream`: a cudaStream_t of the current device; null: the default one.
+Error tile_index(const TileIndexRequest& request, const TileIndexResult& result,
+                 void* stream = nullptr);
+
+}  // namespace fairdraw::cuda

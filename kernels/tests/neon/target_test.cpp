@@ -1,0 +1,15 @@
+// That the other tests here test NEON at all.
+#include <gtest/gtest.h>
+
+#include "fairdraw/types.h"
+
+namespace fairdraw::suites {
+namespace {
+
+TEST(Target, NeonIsAvailableAndTheBest) {
+  EXPECT_TRUE(is_available(CpuTarget::neon));
+  EXPECT_EQ(best_target(), CpuTarget::neon);
+}
+
+}  // namespace
+}  // namespace fairdraw::suites
