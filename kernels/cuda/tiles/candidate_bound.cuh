@@ -27,30 +27,31 @@ struct CandidateBound {
   const TileKeys& keys;
 
   /// At least k allowed values reach it; `lowest` where the index says nothing.
-  __device__ std::int32_t of_top_k(TileSearchMemory& search, KeySelection& selection, int k,
-                                  std::int32_t lowest) const {
+  __device__ std::int32_t of_top_k(TileSearchMemory& search, KeySelection::Memory& memory, int k,
+                                   std::int32_t lowest) const {
     if (k <= index.tiles / kOneOf) {
-      return keys.count < k ? lowest : search_tiles(search, index, keys, k, k / 16);
+      return keys.count < k ? lowest : search_tiles(search, index, keys, k, k / 8);
     }
     if (k > index.tiles * kGroupsOfTile / 2) return lowest;
+    KeySelection selection = cleared(memory);
     const std::int32_t floor = keys.smallest >> GroupKeys::kDropped << GroupKeys::kDropped;
     const KeyCut cut = selection.select({floor, keys.largest}, k, k / 8, [&](const auto& count) {
-      for_each_tile([&](int tile) {
-        groups.for_each(tile, [&](std::int32_t key) { count(key, 1); });
-      });
+      for_each_tile(
+          [&](int tile) { groups.for_each(tile, [&](std::int32_t key) { count(key, 1); }); });
     });
     return cut.reached >= k ? cut.key : lowest;
   }
 
   /// The values that reach it weigh at least `target`; false where the index does not say so.
   template <bool kFromProbs>
-  __device__ bool of_top_p(KeySelection& selection, uint128_t target,
+  __device__ bool of_top_p(KeySelection::Memory& memory, uint128_t target,
                            const RowWeigher<kFromProbs>& weigh, std::int32_t& bound) const {
     // In units that 2^12 tiles cannot overflow: a weight has at most 104 bits.
     constexpr int kUnit = 104 - 19;
     const uint128_t units = (target >> kUnit) + 1;
     if (units > INT_MAX / 2) return false;
     const int wanted = static_cast<int>(units);
+    KeySelection selection = cleared(memory);
     const KeyCut cut = selection.select(
         {keys.smallest, keys.largest}, wanted, wanted / 16, [&](const auto& count) {
           for_each_tile([&](int tile) {
@@ -64,14 +65,20 @@ struct CandidateBound {
   }
 
  private:
+  /// One barrier.
+  __device__ static KeySelection cleared(KeySelection::Memory& memory) {
+    KeySelection selection(memory);
+    selection.clear();
+    __syncthreads();
+    return selection;
+  }
+
   template <class Visit>
   __device__ void for_each_tile(const Visit& visit) const {
-    for (int tile = static_cast<int>(threadIdx.x); tile < index.tiles;
-         tile += kEndThreads) {
+    for (int tile = static_cast<int>(threadIdx.x); tile < index.tiles; tile += kEndThreads) {
       visit(tile);
     }
   }
-
 };
 
 }  // namespace fairdraw::cuda

@@ -1,10 +1,11 @@
 // The values of a row that reach a bound, listed in token-id order in shared memory.
 //
-// Only groups of 32 ids whose largest value may reach the bound are read again; the groups' keys are
-// in shared memory (group_keys.cuh). Each warp owns a run of consecutive tiles and a section of the
-// list: it notes its groups that may reach the bound, a tile a lane, then reads four groups at a
-// time, several loads in flight, and appends what reaches it. So no warp waits for another, and the
-// sections one after the other are in token-id order. A section that overflows is said, not written.
+// Only groups of 32 ids whose largest value may reach the bound are read again; the groups' keys
+// are in shared memory (group_keys.cuh). Each warp owns a run of consecutive tiles and a section of
+// the list: it notes its groups that may reach the bound, a tile a lane, then reads four groups at
+// a time, several loads in flight, and appends what reaches it. So no warp waits for another, and
+// the sections one after the other are in token-id order. A section that overflows is said, not
+// written.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ namespace fairdraw::cuda {
 
 /// In shared memory.
 struct CandidateList {
-  static constexpr int kOfWarp = 256;                   ///< room of a section
+  static constexpr int kOfWarp = 256;  ///< room of a section
   static constexpr int kMax = kOfWarp * kEndWarps;
   static constexpr std::int32_t kOverflow = kMax + 1;  ///< a count
 
@@ -102,8 +103,8 @@ __device__ __forceinline__ void store_shared_if(bool condition, std::int32_t* at
       : "memory");
 }
 
-/// Reads the warp's groups, kAtOnce times four of them, and appends what reaches the bound; how many
-/// values do. All loads come before the first use: they take longer than all else here.
+/// Reads the warp's groups, kAtOnce times four of them, and appends what reaches the bound; how
+/// many values do. All loads come before the first use: they take longer than all else here.
 template <bool kVectors, int kAtOnce, DType kType>
 __device__ __forceinline__ int append_candidates(CandidateList& list, const RowQuads<kType>& row,
                                                  int groups, std::int32_t bound) {

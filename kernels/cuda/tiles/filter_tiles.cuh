@@ -4,15 +4,15 @@
 // parameters per row. For each row a token, its status, and optionally who survives. Nothing is
 // written for other rows, and nothing of a row depends on them.
 //
-// Algorithm and cost. A cluster of blocks reads the row once and sends its index to the first block:
-// the largest value of each tile, of each group of 32 ids for top_k, and sums where top_p is
+// Algorithm and cost. A cluster of blocks reads the row once and sends its index to the first
+// block: the largest value of each tile, of each group of 32 ids for top_k, and sums where top_p is
 // measured on the row. The first block ends the row alone: a bound from the index
 // (candidate_bound.cuh), the values that reach it (candidate_list.cuh), the cuts and the draw among
 // them (list_end.cuh). Where no list can hold the survivors, the row is read again, as often as
 // needed (whole_row_end.cuh).
 //
-// Numerics: common/tile_weights.h. Cuts are thresholds on logits. Determinism: integers; neither the
-// number of blocks nor their order shows.
+// Numerics: common/tile_weights.h. Cuts are thresholds on logits. Determinism: integers; neither
+// the number of blocks nor their order shows.
 #pragma once
 
 #include <climits>
@@ -28,26 +28,30 @@
 
 namespace fairdraw::cuda {
 
-/// Bytes of dynamic shared memory: the row's index and its groups' keys.
-constexpr int filter_tiles_bytes(std::int64_t tiles) {
-  return GroupKeys::bytes(tiles) + index_bytes(tiles);
-}
-
-template <DType kType, bool kFromProbs, int kThreads>
+/// One block's part of a row, and in the first block the row's end.
+template <DType kType, bool kFromProbs>
 class FilterTilesRow {
-  static constexpr int kInFlight = kThreads == 256 ? 4 : 2;
-  static constexpr std::int32_t kLowest = kFromProbs ? 1 : kNoTokenKey + 1;
+  static constexpr std::int32_t kLowest = kFromProbs ? 1 : kEmptyTileKey + 1;
   using Pass = TilePass<kType, kFromProbs>;
+  using Ring = TileRing<kType>;
+  static_assert(sizeof(RowEnd) <= std::size_t{Ring::kLaneBytes} * kEndThreads);
 
  public:
-  __device__ __forceinline__ FilterTilesRow(const FilterTilesTask& task, int blocks, RowEnd& end,
+  /// Bytes of dynamic shared memory besides the ring: the groups' keys and the index.
+  __host__ static constexpr int row_bytes(std::int64_t tiles) {
+    return GroupKeys::bytes(tiles) + index_bytes(tiles);
+  }
+
+  __device__ __forceinline__ FilterTilesRow(const FilterTilesTask& task, int blocks_log2,
                                             unsigned char* dynamic)
       : task_(task),
-        end_(end),
-        number_(static_cast<int>(blockIdx.x) / blocks),
+        number_(blockIdx.x >> static_cast<unsigned>(blocks_log2)),
         row_(task.rows, task.allowed, number_, kFromProbs),
-        groups_{reinterpret_cast<GroupKeys::Key*>(dynamic)},
-        blocks_(blocks, row_.tiles(), dynamic + GroupKeys::bytes(row_.tiles())) {}
+        ring_(dynamic),
+        end_(*reinterpret_cast<RowEnd*>(dynamic)),
+        groups_{reinterpret_cast<GroupKeys::Key*>(dynamic + Ring::kLaneBytes * blockDim.x)},
+        blocks_(blocks_log2, row_.tiles(),
+                dynamic + Ring::kLaneBytes * blockDim.x + GroupKeys::bytes(row_.tiles())) {}
 
   __device__ __forceinline__ void run() {
     RowParameters parameters;
@@ -71,51 +75,41 @@ class FilterTilesRow {
     const TileRule rule{greedy || kFromProbs ? 1.0F : logit_scale(parameters.temperature),
                         filters.by_row_mass && !greedy};
     blocks_.cluster().announce();
+    std::uint64_t word = 0;  // the first thread's
+    const auto prepare = [&] {
+      if (blocks_.is_first() && threadIdx.x == 0 && !greedy) word = random_word_of_row();
+      blocks_.cluster().await_all();
+    };
     if (row_.has_vectors()) {
-      pass<TileAccess::vectors>(filters, rule);
+      visit_by_vectors(
+          row_, ring_, blocks_.steps(), AllTiles{}, prepare,
+          [&](int tile, const RawTile& raw) { index<TileAccess::vectors>(rule, tile, raw); });
     } else {
-      pass<TileAccess::values>(filters, rule);
+      visit_by_values(
+          row_, blocks_.steps(), AllTiles{}, prepare,
+          [&](int tile, const RawTile& raw) { index<TileAccess::values>(rule, tile, raw); });
     }
     blocks_.cluster().sync();
     if (!blocks_.is_first() || threadIdx.x >= kEndThreads) return;
+    if (threadIdx.x == 0) {
+      // Read by others after a barrier: where a list has been written, or a mass summed.
+      end_.number = number_;
+      end_.filters = filters;
+      end_.filters.word = word;
+      end_.rule = rule;
+      end_.index = blocks_.index();
+    }
     end(filters, rule, greedy);
   }
 
  private:
-  /// In the first block, while the first tiles are on their way.
-  __device__ __forceinline__ void prepare_end(const RowFilters& filters, const TileRule& rule) {
-    if (!blocks_.is_first() || threadIdx.x >= kEndThreads) return;
-    KeySelection(end_.selection).clear();
-    if (threadIdx.x != 0) return;
-    end_.number = number_;
-    end_.filters = filters;
-    end_.filters.word = word();
-    end_.rule = rule;
-    end_.index = blocks_.index();
-    end_.groups = groups_;
-  }
-
+  /// Of a tile that this warp has read, to the first block.
   template <TileAccess kAccess>
-  __device__ __forceinline__ void pass(const RowFilters& filters, const TileRule& rule) {
-    const RowCluster& cluster = blocks_.cluster();
-    const RowIndex index = blocks_.index();
-    auto* keys = const_cast<std::int32_t*>(index.keys);
-    auto* sums = const_cast<std::uint64_t*>(index.sums);
-    visit_tiles<kAccess, kInFlight>(
-        row_, blocks_.warp(), index.tiles, blocks_.warps(), [](int number) { return number; },
-        [&] {
-          prepare_end(filters, rule);
-          cluster.await_all();
-        },
-        [&](int tile, const RawTile& raw) {
-          float x[kLaneValues];
-          const std::int32_t key = Pass::template largest<kAccess>(row_, raw, x);
-          if (lane_of_thread() == 0) *cluster.at(keys + tile, 0) = key;
-          groups_.template send<kType, kAccess>(cluster, tile, x);
-          if (!rule.wants_sums) return;
-          const std::uint64_t sum = Pass::sum(x, key, rule);
-          if (lane_of_thread() == 0) *cluster.at(sums + tile, 0) = sum;
-        });
+  __device__ __forceinline__ void index(const TileRule& rule, int tile, const RawTile& raw) const {
+    float x[kLaneValues];
+    const std::int32_t key = Pass::template largest<kAccess>(row_, raw, x);
+    groups_.template send<kType, kAccess>(blocks_.cluster(), tile, x);
+    blocks_.send(tile, {key, rule.wants_sums ? Pass::sum(x, key, rule) : 0});
   }
 
   /// The first block, kEndThreads threads.
@@ -135,17 +129,16 @@ class FilterTilesRow {
     }
     if (threadIdx.x == 0) end_.keys = keys;
     const RowWeigher<kFromProbs> weigh(rule, keys.largest);
-    if (filters.by_row_mass) find_row_mass(end_, keys.largest);
+    if (filters.by_row_mass) find_row_mass(end_, index, weigh);
     std::int32_t bound = kLowest;
     if (has_list(filters, index, keys, weigh, bound)) {
       list_candidates<kType>(end_.list, quads, index, groups_, bound);
       __syncthreads();
       const CandidateList::Size size = end_.list.size();
       if (!size.overflow) {
-        const bool done =
-            size.total <= kEndThreads
-                ? end_short_list(task_, filters, index, weigh, end_, size.total)
-                : end_long_list<kFromProbs>(task_, end_, size.total, bound);
+        const bool done = size.total <= kEndThreads
+                              ? end_short_list(task_, filters, index, weigh, end_, size.total)
+                              : end_long_list<kFromProbs>(task_, end_, size.total, bound);
         if (done) return;
       }
     }
@@ -157,31 +150,30 @@ class FilterTilesRow {
                                            const TileKeys& keys,
                                            const RowWeigher<kFromProbs>& weigh,
                                            std::int32_t& bound) {
-    KeySelection selection(end_.selection);
     const CandidateBound bounds{index, groups_, keys};
     if (filters.top_k_on()) {
-      bound = bounds.of_top_k(end_.search, selection, filters.top_k, kLowest);
+      bound = bounds.of_top_k(end_.search, end_.selection, filters.top_k, kLowest);
       return true;
     }
     if (!filters.top_p_on()) return false;
     const uint128_t target = nucleus_target(filters.top_p, end_.filters.row_mass);
-    return bounds.of_top_p(selection, target, weigh, bound);
+    return bounds.of_top_p(end_.selection, target, weigh, bound);
   }
 
   /// Two barriers.
-  __device__ __noinline__ static void find_row_mass(RowEnd& end, std::int32_t largest) {
-    const RowWeigher<kFromProbs> weigh(end.rule, largest);
+  __device__ __noinline__ static void find_row_mass(RowEnd& end, RowIndex index,
+                                                    RowWeigher<kFromProbs> weigh) {
     uint128_t mine = 0;
-    for (int tile = static_cast<int>(threadIdx.x); tile < end.index.tiles; tile += kEndThreads) {
-      if (end.index.sums[tile] == 0) continue;
-      mine += row_weight(end.index.sums[tile], weigh.shift_of(end.index.keys[tile]));
+    for (int tile = static_cast<int>(threadIdx.x); tile < index.tiles; tile += kEndThreads) {
+      if (index.sums[tile] == 0) continue;
+      mine += row_weight(index.sums[tile], weigh.shift_of(index.keys[tile]));
     }
     const uint128_t mass = BlockMasses(end.masses).sum(mine);
     if (threadIdx.x == 0) end.filters.row_mass = mass;
     __syncthreads();
   }
 
-  __device__ std::uint64_t word() const {
+  __device__ std::uint64_t random_word_of_row() const {
     if (task_.words != nullptr) return task_.words[number_];
     const std::uint32_t index = task_.seed.is_array() ? 0 : static_cast<std::uint32_t>(number_);
     return random_word(task_.seed.at(number_), task_.offset.at(number_), task_.purpose, index);
@@ -223,20 +215,19 @@ class FilterTilesRow {
   }
 
   const FilterTilesTask& task_;
-  RowEnd& end_;
-  int number_;
+  std::int64_t number_;
   TileRow<kType> row_;
+  Ring ring_;
+  RowEnd& end_;  ///< where the ring was
   GroupKeys groups_;
   RowBlocks blocks_;
 };
 
-template <DType kType, bool kFromProbs, int kThreads>
-__global__ __launch_bounds__(kThreads, kThreads == 512 ? 2 : 3) void filter_tiles_of_rows(
-    const __grid_constant__ FilterTilesTask task, int blocks) {
-  extern __shared__ uint4 dynamic[];
-  __shared__ RowEnd end;
-  FilterTilesRow<kType, kFromProbs, kThreads>(task, blocks, end, reinterpret_cast<unsigned char*>(dynamic))
-      .run();
+template <DType kType, bool kFromProbs>
+__global__ void __launch_bounds__(kMaxThreadsOfBlock, 2)
+    filter_tiles_kernel(const __grid_constant__ FilterTilesTask task, int blocks_log2) {
+  extern __shared__ __align__(16) unsigned char dynamic[];
+  FilterTilesRow<kType, kFromProbs>(task, blocks_log2, dynamic).run();
 }
 
 }  // namespace fairdraw::cuda

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "cuda/tiles/tile_spread.h"
 #include "fairdraw/cuda.h"
 
 namespace fairdraw::cuda {
@@ -42,14 +43,9 @@ struct FilterTilesTask {
   FilteredTiles* records = nullptr;      ///< [rows], optional
 };
 
-/// How a launch spreads a row.
-struct FilterTilesShape {
-  int blocks = 0;   ///< of a row, 1 to 16: a cluster; 0: chosen by rows and vocabulary
-  int threads = 0;  ///< of a block: 256 or 512
-};
-
-/// Enqueues the kernel. rows.rows in [1, 2^22). Returns the launch's error.
-cudaError_t filter_tiles(const FilterTilesTask& task, const FilterTilesShape& shape,
+/// Enqueues the kernel. rows.rows in [1, 2^22); spread.threads at least 256. Returns the launch's
+/// error.
+cudaError_t filter_tiles(const FilterTilesTask& task, const TileSpread& spread,
                          cudaStream_t stream);
 
 }  // namespace fairdraw::cuda

@@ -1,10 +1,10 @@
 // The largest values of groups of 32 ids, the eighths of tiles, to 16 bits: a finer index for
 // top_k.
 //
-// A group's key is the upper half of its largest value's order_key, rounded down: it says too little
-// by less than 2^-7 of the value, never too much. So the k-th largest group key bounds the k-th
-// largest value from below, and a group whose key is below a bound's upper half holds nothing that
-// reaches the bound. 16 bytes a tile, in shared memory of the row's first block.
+// A group's key is the upper half of its largest value's order_key, rounded down: it says too
+// little by less than 2^-7 of the value, never too much. So the k-th largest group key bounds the
+// k-th largest value from below, and a group whose key is below a bound's upper half holds nothing
+// that reaches the bound. 16 bytes a tile, in shared memory of the row's first block.
 #pragma once
 
 #include <cstdint>

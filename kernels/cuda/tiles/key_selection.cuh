@@ -70,8 +70,8 @@ class KeySelection {
   }
 
   /// A key that at least k of the keys in `range` reach, and no more than k + slack if they are not
-  /// tied. for_each(visit) calls visit(key, 1) for this thread's keys, or another amount than 1 where
-  /// keys count for more; those out of range do not count.
+  /// tied. for_each(visit) calls visit(key, 1) for this thread's keys, or another amount than 1
+  /// where keys count for more; those out of range do not count.
   template <class ForEach>
   __device__ KeyCut select(KeyInterval range, int k, int slack, const ForEach& for_each) {
     int above = 0;

@@ -1,4 +1,5 @@
-// What the end of a row works on: shared memory of the row's first block.
+// What the end of a row works on: shared memory of the row's first block, where the ring of tiles
+// was.
 //
 // Parameters of the row are here too, not in registers: the rare ends are functions of their own,
 // and what they were given by reference would lie in local memory, of every thread and every row.
@@ -25,7 +26,6 @@ struct RowEnd {
   TileRule rule;
   TileKeys keys;
   RowIndex index;
-  GroupKeys groups;
 
   TileSearchMemory search;
   KeySelection::Memory selection;

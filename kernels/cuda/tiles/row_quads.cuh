@@ -1,8 +1,8 @@
 // Values of a row by quads: four consecutive ids from a multiple of 4, wherever the row lies.
 //
 // For what is read a second time, in parts smaller than a tile. One load of 16 bytes (16-bit types:
-// of 8) where the row is aligned to that and a whole number of quads, and no branch between the loads
-// of several quads; value by value otherwise.
+// of 8) where the row is aligned to that and a whole number of quads, and no branch between the
+// loads of several quads; value by value otherwise.
 #pragma once
 
 #include <cmath>
@@ -31,8 +31,8 @@ class RowQuads {
     return is_aligned(values_.bytes, kQuad * value_size(kType)) && vocab_ % kQuad == 0;
   }
 
-  /// A quad as it was read: its values' bits (by vectors, 16-bit types: two values in each even word),
-  /// and the word of `allowed` that has the quad's bits.
+  /// A quad as it was read: its values' bits (by vectors, 16-bit types: two values in each even
+  /// word), and the word of `allowed` that has the quad's bits.
   struct Raw {
     std::uint32_t bits[kQuad];
     std::uint32_t allowed;

@@ -1,9 +1,9 @@
 // The end of a row with a short list: at most one candidate a thread.
 //
-// A group of threads for each candidate counts how many are larger and what they weigh; that says at
-// once whether it survives top_k and top_p. Then prefix sums over the threads, in token-id order,
-// meet the drawn position. No sort: two barriers, three with top_p. Exact: weights are integers of
-// 128 bits in the row's unit.
+// A group of threads for each candidate counts how many are larger and what they weigh; that says
+// at once whether it survives top_k and top_p. Then prefix sums over the threads, in token-id
+// order, meet the drawn position. No sort: two barriers, three with top_p. Exact: weights are
+// integers of 128 bits in the row's unit.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct CandidateRank {
   uint128_t above;
 };
 
-/// 2^log threads have candidate `number`; `first` is the thread's place among them. Weights are read
-/// only where kWeighs.
+/// 2^log threads have candidate `number`; `first` is the thread's place among them. Weights are
+/// read only where kWeighs.
 template <bool kWeighs>
 __device__ __forceinline__ CandidateRank rank_candidate(const RankedCandidates& ranked, int n,
                                                         int number, int first, int log,
@@ -68,8 +68,8 @@ __device__ inline RowCut cut_of_kept(RowEnd& row, bool kept, std::int32_t key, i
   return {low, ties_cut ? tie_end : row.filters.vocab};
 }
 
-/// The list has been written, 1 <= n <= kEndThreads candidates, with a barrier after it. False where
-/// it cannot hold the nucleus.
+/// The list has been written, 1 <= n <= kEndThreads candidates, with a barrier after it. False
+/// where it cannot hold the nucleus.
 template <bool kFromProbs>
 __device__ __forceinline__ bool end_short_list(const FilterTilesTask& task,
                                                const RowFilters& filters, const RowIndex& index,
@@ -79,8 +79,7 @@ __device__ __forceinline__ bool end_short_list(const FilterTilesTask& task,
   if (thread < n) {
     const CandidateList::Entry mine = row.list.entry(thread);
     row.ranked.key[thread] = mine.key;
-    row.ranked.weight[thread] =
-        weigh(from_order_key(mine.key), index.keys[mine.id / kTileSize]);
+    row.ranked.weight[thread] = weigh(from_order_key(mine.key), index.keys[mine.id / kTileSize]);
   }
   BlockMasses masses(row.masses);
   __syncthreads();

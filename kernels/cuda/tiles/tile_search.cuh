@@ -2,8 +2,8 @@
 //
 // Every warp counts the keys that reach its pivot, all tiles by itself, so that a round has one
 // barrier and narrows the range to an eighth. It ends where few keys too many reach the bound: a
-// bound need not be the k-th largest key, only not above it. Rows of tied keys end when the range is
-// a single key: after eleven rounds at most.
+// bound need not be the k-th largest key, only not above it. Rows of tied keys end when the range
+// is a single key: after eleven rounds at most.
 #pragma once
 
 #include <climits>
@@ -31,7 +31,7 @@ __device__ __forceinline__ void for_each_key(const RowIndex& index, const Visit&
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
       const int tile = first + i * kWarp + lane_of_thread();
-      key[i] = tile < index.tiles ? index.keys[tile] : kNoTokenKey;
+      key[i] = tile < index.tiles ? index.keys[tile] : kEmptyTileKey;
     }
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) visit(key[i]);
@@ -40,11 +40,11 @@ __device__ __forceinline__ void for_each_key(const RowIndex& index, const Visit&
 
 /// Each warp for itself, without a barrier.
 __device__ __forceinline__ TileKeys find_tile_keys(const RowIndex& index) {
-  TileKeys keys{INT_MAX, kNoTokenKey, 0};
+  TileKeys keys{INT_MAX, kEmptyTileKey, 0};
   for_each_key(index, [&](std::int32_t key) {
     keys.largest = max(keys.largest, key);
-    keys.smallest = min(keys.smallest, key > kNoTokenKey ? key : INT_MAX);
-    keys.count += key > kNoTokenKey ? 1 : 0;
+    keys.smallest = min(keys.smallest, key > kEmptyTileKey ? key : INT_MAX);
+    keys.count += key > kEmptyTileKey ? 1 : 0;
   });
   return {__reduce_min_sync(kAllLanes, keys.smallest), __reduce_max_sync(kAllLanes, keys.largest),
           __reduce_add_sync(kAllLanes, keys.count)};

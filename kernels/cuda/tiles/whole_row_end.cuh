@@ -1,9 +1,9 @@
 // The end of a row whose survivors no list holds: any k, any ties, any distribution.
 //
 // One block reads the row again and again, each time only the tiles whose largest value counts: the
-// levels of top_k and the steps of top_p (row_cut.cuh), then once for the weight of what is kept, by
-// warp, and the warp that holds the drawn position finds the token in its part. A slow path for rare
-// rows, bounded whatever the values: at most 5 + 3 readings for top_k and 33 for top_p.
+// levels of top_k and the steps of top_p (row_cut.cuh), then once for the weight of what is kept,
+// by warp, and the warp that holds the drawn position finds the token in its part. A slow path for
+// rare rows, bounded whatever the values: at most 5 + 3 readings for top_k and 33 for top_p.
 #pragma once
 
 #include <cstdint>
@@ -59,7 +59,8 @@ struct RowSource {
   }
 };
 
-/// The token of a tile at a position among what is kept of it, on the lane that has it; -1 on others.
+/// The token of a tile at a position among what is kept of it, on the lane that has it; -1 on
+/// others.
 template <DType kType, bool kFromProbs>
 __device__ int token_in_tile(const RowSource<kType>& source, const RowWeigher<kFromProbs>& weigh,
                              int tile, uint128_t position, const RowCut& cut) {
@@ -95,10 +96,10 @@ __device__ int token_in_tile(const RowSource<kType>& source, const RowWeigher<kF
 template <DType kType, bool kFromProbs>
 __device__ __noinline__ void end_whole_row(const FilterTilesTask& task, RowEnd& row,
                                            std::int32_t lowest) {
+  __syncthreads();  // what the first thread has written; bins of a search before
   const RowFilters filters = row.filters;
   const RowQuads<kType> quads(task.rows, task.allowed, row.number);
   const RowSource<kType> source{quads, row.index};
-  __syncthreads();
   KeySelection selection(row.selection);
   selection.clear();
   __syncthreads();
