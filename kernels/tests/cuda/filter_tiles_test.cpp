@@ -22,7 +22,6 @@
 #include "common/wide_integers.h"
 #include "harness/inputs/dice.h"
 #include "tests/cuda/arrays.h"
-#include "tests/cuda/graphs.h"
 #include "tests/tiles/tile_rows.h"
 
 namespace fairdraw::suites {
