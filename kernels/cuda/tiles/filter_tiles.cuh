@@ -1,4 +1,4 @@
-// Rows filtered by top_k and top_p through their tiles, and one token drawn of each.
+// Rows filtered by min_p, top_k and top_p through their tiles, and one token drawn of each.
 //
 // Contract. Rows of any dtype, stride and alignment, logits or probabilities, with allowed bits;
 // parameters per row. For each row a token, its status, and optionally who survives. Nothing is
@@ -23,6 +23,7 @@
 #include "cuda/tiles/candidate_bound.cuh"
 #include "cuda/tiles/filter_tiles.h"
 #include "cuda/tiles/long_list_end.cuh"
+#include "cuda/tiles/min_p_key.cuh"
 #include "cuda/tiles/short_list_end.cuh"
 #include "cuda/tiles/whole_row_end.cuh"
 
@@ -58,6 +59,7 @@ class FilterTilesRow {
     parameters.temperature = kFromProbs ? 1.0F : task_.temperature.at(number_);
     parameters.top_k = task_.top_k.at(number_);
     parameters.top_p = task_.top_p.at(number_);
+    parameters.min_p = task_.min_p.at(number_);
     RowStatus status = check(parameters);
     if (task_.active.given() && task_.active.data[number_] == 0) status = RowStatus::inactive;
     if (status != RowStatus::ok) {
@@ -70,10 +72,13 @@ class FilterTilesRow {
     filters.top_k = top_k_is_on(parameters.top_k, row_.vocab()) ? parameters.top_k : 0;
     filters.top_p = parameters.top_p;
     filters.lowest_id = task_.tie_rule == TieRule::lowest_id;
+    filters.min_p = parameters.min_p;
+    // Without min_p the index has the row's mass; what min_p keeps is weighed by the ends.
     filters.by_row_mass =
-        filters.top_p_on() && (!filters.top_k_on() || task_.filter_order == FilterOrder::joint);
+        filters.top_p_on() &&
+        (filters.top_k_on() ? task_.filter_order == FilterOrder::joint : !filters.min_p_on());
     const TileRule rule{greedy || kFromProbs ? 1.0F : logit_scale(parameters.temperature),
-                        filters.by_row_mass && !greedy};
+                        filters.by_row_mass && !filters.min_p_on() && !greedy};
     blocks_.cluster().announce();
     std::uint64_t word = 0;  // the first thread's
     const auto prepare = [&] {
@@ -129,8 +134,14 @@ class FilterTilesRow {
     }
     if (threadIdx.x == 0) end_.keys = keys;
     const RowWeigher<kFromProbs> weigh(rule, keys.largest);
-    if (filters.by_row_mass) find_row_mass(end_, index, weigh);
     std::int32_t bound = kLowest;
+    if (filters.min_p_on()) {
+      bound = smallest_key_kept<kFromProbs>(filters.min_p, rule.scale, kLowest, keys.largest);
+      if (filters.by_row_mass) weigh_whole_row<kType, kFromProbs>(task_, end_, bound);
+    } else if (filters.by_row_mass) {
+      find_row_mass(end_, index, weigh);
+    }
+    const std::int32_t lowest = bound;
     if (has_list(filters, index, keys, weigh, bound)) {
       list_candidates<kType>(end_.list, quads, index, groups_, bound);
       __syncthreads();
@@ -142,19 +153,20 @@ class FilterTilesRow {
         if (done) return;
       }
     }
-    end_whole_row<kType, kFromProbs>(task_, end_, filters.top_k_on() ? bound : kLowest);
+    end_whole_row<kType, kFromProbs>(task_, end_, filters.top_k_on() ? bound : lowest);
   }
 
-  /// True where a list of what reaches `bound` may hold the survivors.
+  /// True where a list of what reaches `bound`, which is raised, may hold the survivors.
   __device__ __forceinline__ bool has_list(const RowFilters& filters, const RowIndex& index,
                                            const TileKeys& keys,
                                            const RowWeigher<kFromProbs>& weigh,
                                            std::int32_t& bound) {
     const CandidateBound bounds{index, groups_, keys};
     if (filters.top_k_on()) {
-      bound = bounds.of_top_k(end_.search, end_.selection, filters.top_k, kLowest);
+      bound = max(bound, bounds.of_top_k(end_.search, end_.selection, filters.top_k, kLowest));
       return true;
     }
+    if (filters.min_p_on()) return true;
     if (!filters.top_p_on()) return false;
     const uint128_t target = nucleus_target(filters.top_p, end_.filters.row_mass);
     return bounds.of_top_p(end_.selection, target, weigh, bound);

@@ -1,4 +1,5 @@
-// Rows filtered by top_k and top_p, and one token drawn of each: the launch (filter_tiles.cu).
+// Rows filtered by min_p, top_k and top_p, and one token drawn of each: the launch
+// (filter_tiles.cu).
 //
 // Private to kernels/cuda.
 #pragma once
@@ -32,6 +33,7 @@ struct FilterTilesTask {
   PerRequest<float> temperature = 1.0F;
   PerRequest<std::int32_t> top_k = 0;
   PerRequest<float> top_p = 1.0F;
+  PerRequest<float> min_p = 0.0F;
   BitRows<const std::uint32_t> allowed;
   View<const std::uint8_t> active;
   PerRequest<std::uint64_t> seed = std::uint64_t{0};

@@ -53,7 +53,10 @@ __device__ __noinline__ bool end_long_list(const FilterTilesTask& task, RowEnd& 
   if (filters.top_k_on() && n > filters.top_k) cut = search.top_k(listed, bound);
   if (filters.top_p_on()) {
     const uint128_t kept = masses.sum(search.kept_of_thread(listed, cut));
-    if (!filters.top_k_on() && kept < nucleus_target(filters.top_p, filters.row_mass)) return false;
+    if (filters.by_row_mass && !filters.top_k_on() &&
+        kept < nucleus_target(filters.top_p, filters.row_mass)) {
+      return false;
+    }
     cut = search.top_p(listed, cut, kept);
   }
   const uint128_t mine = search.kept_of_thread(listed, cut);

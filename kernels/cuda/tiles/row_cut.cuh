@@ -22,13 +22,15 @@ struct RowFilters {
   int vocab;
   std::int32_t top_k;  ///< 0: off
   float top_p;         ///< 1: off
+  float min_p;         ///< 0: off
   bool lowest_id;      ///< exactly k tokens stay
-  bool by_row_mass;    ///< top_p is measured on row_mass, else on what top_k keeps
+  bool by_row_mass;    ///< top_p is measured on row_mass, else on what top_k and min_p keep
   uint128_t row_mass;
   std::uint64_t word;
 
   __device__ bool top_k_on() const { return top_k > 0; }
   __device__ bool top_p_on() const { return top_p < 1.0F; }
+  __device__ bool min_p_on() const { return min_p > 0.0F; }
 };
 
 /// Who survives: keys above `low`, and those equal to it with ids before tie_end.

@@ -92,6 +92,23 @@ __device__ int token_in_tile(const RowSource<kType>& source, const RowWeigher<kF
   return token;
 }
 
+/// The weight of what reaches `lowest`, to row.filters.row_mass: one reading of the row.
+template <DType kType, bool kFromProbs>
+__device__ __noinline__ void weigh_whole_row(const FilterTilesTask& task, RowEnd& row,
+                                             std::int32_t lowest) {
+  __syncthreads();  // what the first thread has written
+  const RowQuads<kType> quads(task.rows, task.allowed, row.number);
+  const RowSource<kType> source{quads, row.index};
+  const RowWeigher<kFromProbs> weigh(row.rule, row.keys.largest);
+  uint128_t mine = 0;
+  source.for_each(lowest, [&](std::int32_t key, int, std::int32_t tile_key) {
+    mine += weigh(from_order_key(key), tile_key);
+  });
+  const uint128_t mass = BlockMasses(row.masses).sum(mine);
+  if (threadIdx.x == 0) row.filters.row_mass = mass;
+  __syncthreads();
+}
+
 /// lowest: no survivor lies below it.
 template <DType kType, bool kFromProbs>
 __device__ __noinline__ void end_whole_row(const FilterTilesTask& task, RowEnd& row,

@@ -1,5 +1,6 @@
-// Rows filtered by top_k and top_p through their tiles on the GPU: survivors, their weight and the
-// token equal to those of a stable sort by the definition (common/tile_weights.h), on every spread.
+// Rows filtered by min_p, top_k and top_p through their tiles on the GPU: survivors, their weight
+// and the token equal to those of a stable sort by the definition (common/tile_weights.h), on every
+// spread.
 //
 // What this cannot see: an error in the index of a tile by which both sides are wrong. That is
 // compared in tile_index_test.cpp.
@@ -15,7 +16,9 @@
 #include <string>
 #include <vector>
 
+#include "common/exp2fix.h"
 #include "common/float_order.h"
+#include "common/min_p.h"
 #include "common/parameters.h"
 #include "common/philox.h"
 #include "common/tile_weights.h"
@@ -34,10 +37,12 @@ struct Filters {
   float top_p = 1.0F;
   TieRule tie_rule = TieRule::keep_all;
   FilterOrder filter_order = FilterOrder::top_k_first;
+  float min_p = 0.0F;
 };
 
 std::string describe(const Filters& filters) {
   return "top_k " + std::to_string(filters.top_k) + ", top_p " + std::to_string(filters.top_p) +
+         ", min_p " + std::to_string(filters.min_p) +
          (filters.tie_rule == TieRule::lowest_id ? ", lowest_id" : "") +
          (filters.filter_order == FilterOrder::joint ? ", joint" : "");
 }
@@ -55,7 +60,7 @@ struct Survivors {
   Survivors(const RandomTileRow& row, const Filters& filters) {
     const ExpectedIndex index = expected_index(row);
     const float temperature = row.input == TileInput::probs ? 1.0F : row.temperature;
-    const RowParameters parameters{temperature, filters.top_k, filters.top_p, 0.0F};
+    const RowParameters parameters{temperature, filters.top_k, filters.top_p, filters.min_p};
     status = index.status == RowStatus::ok ? check(parameters) : index.status;
     if (status != RowStatus::ok) return;
     weigh(row, index);
@@ -64,6 +69,9 @@ struct Survivors {
       greedy_token = static_cast<std::int32_t>(order.front());
       return;
     }
+    std::erase_if(order, [&, max = row.values[order.front()]](std::size_t id) {
+      return !min_p_keeps(row, row.values[id], max, filters.min_p);
+    });
     const auto value = [&](std::size_t place) { return row.values[order[place]]; };
     std::size_t kept = order.size();
     const auto k = static_cast<std::size_t>(filters.top_k);
@@ -115,6 +123,15 @@ struct Survivors {
         if (weights[i] != 0) weight[tile * kTileSize + i] = row_weight(weights[i], shift);
       }
     }
+  }
+
+  static bool min_p_keeps(const RandomTileRow& row, float x, float max, float min_p) {
+    if (min_p == 0) return true;
+    if (row.input == TileInput::probs) {  // both sides are exact in double
+      return static_cast<double>(x) >= static_cast<double>(min_p) * static_cast<double>(max);
+    }
+    const float distance = x - max;
+    return distance * logit_scale(row.temperature) >= min_p_octaves(min_p);
   }
 
   static std::vector<std::size_t> allowed_by_value(const RandomTileRow& row) {
@@ -203,6 +220,7 @@ class FilterTilesRows {
     }
     task.top_k = filters.top_k;
     task.top_p = filters.top_p;
+    task.min_p = filters.min_p;
     task.tie_rule = filters.tie_rule;
     task.filter_order = filters.filter_order;
     const std::vector<std::uint64_t> words = {word};
@@ -238,6 +256,7 @@ Filters random_filters(harness::Dice& dice, std::int64_t vocab) {
   const auto last = static_cast<std::int32_t>(vocab - 1);
   filters.top_k = dice.pick({0, 2, 50, 50, 200, 1000, last, any, 1, -1});
   filters.top_p = dice.pick({1.0F, 1.0F, 0.9F, 0.5F, 0.999999F, 0x1p-30F, 0x1p-149F, 0.0F});
+  filters.min_p = dice.pick({0.0F, 0.0F, 0.0F, 0.05F, 0x1p-60F, 1.0F});
   filters.tie_rule = dice.pick({TieRule::keep_all, TieRule::lowest_id});
   filters.filter_order = dice.pick({FilterOrder::top_k_first, FilterOrder::joint});
   return filters;
