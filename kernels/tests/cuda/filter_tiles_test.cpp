@@ -322,9 +322,9 @@ TEST(CudaFilterTiles, ListsOfEveryLengthAndTheFirstAndLastWords) {
   const RandomTileRow row = tile_row_of(logits, 0.8F);
   for (const std::int32_t k : {0,   2,   3,   31,  32,  33,  63,  64,   65,   127, 128,
                                129, 255, 256, 257, 300, 500, 700, 1000, 1500, 2100}) {
-    for (const float p : {1.0F, 0.9F}) {
-      const Filters filters{k, p};
-      if (k == 0 && p == 1.0F) continue;
+    for (const Filters& filters : {Filters{k, 1.0F}, Filters{k, 0.9F},
+                                   Filters{k, 0.9F, TieRule::lowest_id, FilterOrder::joint}}) {
+      if (k == 0 && filters.top_p == 1.0F) continue;
       const Survivors expected(row, filters);
       rows.compare(row, filters, expected, {0, kLargestWord, dice.bits()}, {8, 512});
       if (HasFatalFailure()) return;
