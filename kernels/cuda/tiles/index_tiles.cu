@@ -53,7 +53,7 @@ class RowIndexer {
     TileRule rule{1.0F, true};
     LargestTile largest;
     visit_tiles(
-        row_, ring_, blocks_.steps(), AllTiles{},
+        row_, ring_, blocks_.steps(),
         [&] {
           if constexpr (!kFromProbs) {
             const float temperature = request_.temperature.at(number_);

@@ -74,17 +74,21 @@ class RowBlocks {
   /// This warp's tiles.
   __device__ TileSteps steps() const { return {warp(), tiles_, warps()}; }
 
-  /// By the warp that has the tile.
+  /// By the warp that has the tile, all lanes with the same entry.
   __device__ __forceinline__ void send(int tile, const TileEntry& entry) const {
     if (lane() != 0) return;
     *cluster_.at(keys_ + tile, 0) = entry.key;
     *cluster_.at(sums_ + tile, 0) = entry.sum;
   }
-  /// Keeps a tile's key where this block's warps can read it.
-  __device__ __forceinline__ void keep_key(int tile, std::int32_t key) const {
-    if (lane() == 0) keys_[tile] = key;
+  /// The same in two parts, with the key kept where this warp can read it.
+  __device__ __forceinline__ void send_key(int tile, std::int32_t key) const {
+    if (lane() != 0) return;
+    keys_[tile] = key;
+    if (!is_first()) *cluster_.at(keys_ + tile, 0) = key;
   }
-  /// The key that this warp has kept.
+  __device__ __forceinline__ void send_sum(int tile, std::uint64_t sum) const {
+    if (lane() == 0) *cluster_.at(sums_ + tile, 0) = sum;
+  }
   __device__ std::int32_t kept_key(int tile) const { return keys_[tile]; }
 
   /// Tells the first block, or all of them, this warp's largest key.

@@ -15,6 +15,19 @@
 // of parameters cost what scalars cost. Instructions come from a cold cache, too: what follows the
 // pass is short.
 //
+// Measured on an H200, V = 128256, float32, cold L2, graph replay, microseconds at B = 1, 8, 64 and
+// 256 (the floor, one read: 4.0, 5.5, 14.7, 40.7):
+//   no filter        9.6  11.2  20.4  52   bound by issue slots at B = 256: 46 in bfloat16, too
+//   greedy           7.4   8.4  17.5  45
+//   min_p, peaked   10.7  11.7  23.7  54
+//   min_p, flat     11.7  13.7  33.8  93   every tile is read twice; at B = 256 not from L2
+// What was tried, no filter:
+//   11.1  12.8  24.5  52   values in registers, 2 tiles in flight; at the end three barriers, and
+//                          each warp's sum added one by one: the end took 4.7 us of the 11.1
+//               28.4  59   the same with 40 registers a thread, for more warps: spills
+//    9.9  11.3  20.1  47   blocks that count themselves in memory that happens to be 0, and an
+//                          index in L2, no bans, rows aligned; a memset before it takes 0.7
+//
 // Randomness. One Philox word a token: key = seed, counter = {offset, purpose, index}; index is the
 // sample's number where seeds are an array, the token's number in the call for a scalar seed.
 //
@@ -144,14 +157,14 @@ class RowSampler {
   __device__ __forceinline__ void index() {
     LargestTile largest;
     visit_tiles(
-        row_, ring_, blocks_.steps(), AllTiles{}, [&] { prepare(); },
+        row_, ring_, blocks_.steps(), [&] { prepare(); },
         [&]<TileAccess kAccess>(int tile, const RawTile& raw) {
           float x[kLaneValues];
           const std::int32_t key = Pass::template largest<kAccess>(row_, raw, x);
           if (asked_.rule.wants_sums) {
             blocks_.send(tile, {key, Pass::sum(x, key, asked_.rule)});
           } else if (asked_.has_min_p()) {
-            blocks_.keep_key(tile, key);
+            blocks_.send_key(tile, key);
           }
           if (key > largest.key) largest = {key, tile};
         });
@@ -177,19 +190,16 @@ class RowSampler {
     const TileSteps steps = blocks_.steps();
     __syncwarp();  // the keys are lane 0's
     for (int tile = steps.first; tile < steps.end; tile += steps.step) {
-      const std::int32_t key = blocks_.kept_key(tile);
-      if (!reaches(tile)) blocks_.send(tile, {key, 0});
+      if (!reaches(tile)) blocks_.send_sum(tile, 0);
     }
-    visit_tiles(
-        row_, ring_, steps, reaches, [] {},
-        [&]<TileAccess kAccess>(int tile, const RawTile& raw) {
-          const std::int32_t key = blocks_.kept_key(tile);
-          float x[kLaneValues];
-          Pass::template read<kAccess>(row_, raw, x);
+    revisit_tiles(row_, ring_, steps, reaches,
+                  [&]<TileAccess kAccess>(int tile, const RawTile& raw) {
+                    float x[kLaneValues];
+                    Pass::template read<kAccess>(row_, raw, x);
 #pragma unroll
-          for (float& value : x) value = min_p_.keeps(value) ? value : kEmpty;
-          blocks_.send(tile, {key, Pass::sum(x, key, asked_.rule)});
-        });
+                    for (float& value : x) value = min_p_.keeps(value) ? value : kEmpty;
+                    blocks_.send_sum(tile, Pass::sum(x, blocks_.kept_key(tile), asked_.rule));
+                  });
   }
 
   /// By the row's first block, when it has the index.

@@ -42,13 +42,6 @@ struct TileGroups {
   uint128_t weights[kMaxGroups];
 };
 
-/// Where a target lies among the lanes' weights.
-struct LanePlace {
-  int lane;          ///< whose weight holds it
-  uint128_t before;  ///< weight of the lanes before it
-  uint128_t total;   ///< of all lanes
-};
-
 /// Kept out of line: it is used three times a draw.
 __device__ __noinline__ inline uint128_t inclusive_weights(uint128_t weight) {
   return inclusive_sum_of_warp(weight);

@@ -101,7 +101,8 @@ class TileWeights<false> {
   }
   __device__ __forceinline__ std::uint64_t weigh(float x) const {
     const FloatOctaves octaves = float_octaves_of(x, scale_);
-    return shifted_weight(octaves.significand, std::bit_cast<std::uint32_t>(origin_()) -
+    const float origin = float_octave_origin(maximum_, scale_);
+    return shifted_weight(octaves.significand, std::bit_cast<std::uint32_t>(origin) -
                                                    std::bit_cast<std::uint32_t>(octaves.origin));
   }
   /// The definition, for any finite maximum.
@@ -111,8 +112,6 @@ class TileWeights<false> {
   }
 
  private:
-  __device__ __forceinline__ float origin_() const { return float_octave_origin(maximum_, scale_); }
-
   float scale_, maximum_;
 };
 
@@ -186,14 +185,6 @@ class TilePass {
       of_lane = slow_sum(x, weights);
     }
     return warp_sum_of_tile(of_lane);
-  }
-
-  template <TileAccess kAccess>
-  __device__ __forceinline__ static TileEntry index(const TileRow<kType>& row, const RawTile& raw,
-                                                    const TileRule& rule) {
-    float x[kLaneValues];
-    const std::int32_t key = largest<kAccess>(row, raw, x);
-    return {key, rule.wants_sums ? sum(x, key, rule) : 0};
   }
 
  private:

@@ -5,10 +5,12 @@
 // come as what weighs nothing (-inf; of probabilities 0), and nothing beyond the row is read.
 //
 // Algorithm and cost. By vectors where the row is aligned to 16 bytes and a whole number of
-// vectors: 2 loads a lane of float32, 1 of 16-bit types. By values otherwise: the 32 lanes side by
-// side, 8 loads a lane, which costs the same bytes and a few more instructions. A row that is not
-// even aligned to its values is read byte by byte. Bits of `allowed` are one load a tile, a word
-// for each of 8 lanes, that goes where it is needed by shuffles.
+// vectors: 2 copies a lane of float32, 1 of 16-bit types, into a ring in shared memory that holds
+// the warp's next tiles (TileRing), so that what is in flight takes no registers. A thread copies
+// what it reads itself, and no barrier is needed. By values otherwise: the 32 lanes side by side, 8
+// loads a lane into registers, two tiles at a time. A row that is not even aligned to its values is
+// read byte by byte. Bits of `allowed` are one word a lane, that goes where it is needed by
+// shuffles.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +43,6 @@ enum class TileAccess {
 template <DType kType>
 class TileRow {
  public:
-  /// `empty_bits`: what is read beyond the row.
   __device__ TileRow(const RowsView& rows, const BitRows<const std::uint32_t>& allowed,
                      std::int64_t number, bool from_probs)
       : values_(RowValues::of(rows, number)),
@@ -135,18 +136,6 @@ class TileRow {
     } else {
       const std::uint32_t word = __shfl_sync(kAllLanes, raw.allowed, lane() / 4);
       return (word >> (8 * (lane() % 4))) & 0xffU;
-    }
-  }
-
-  /// Id of this lane's i-th value in its tile.
-  template <TileAccess kAccess>
-  __device__ __forceinline__ static int place(int i) {
-    if constexpr (kAccess == TileAccess::values) {
-      return kWarp * i + lane();
-    } else if constexpr (kType == DType::float32) {
-      return kTileSize / 2 * (i / 4) + 4 * lane() + i % 4;
-    } else {
-      return kLaneValues * lane() + i;
     }
   }
 
@@ -261,6 +250,9 @@ class TileRing {
 /// Which tiles of a row a warp visits: first, first + step, ... below end.
 struct TileSteps {
   int first, end, step;
+
+  __device__ int count() const { return first < end ? (end - first + step - 1) / step : 0; }
+  __device__ int at(int number) const { return first + number * step; }
 };
 
 /// Every tile of the steps.
@@ -328,19 +320,59 @@ __device__ __forceinline__ void visit_by_values(const TileRow<kType>& row, const
   }
 }
 
-/// Of any row, by vectors where it has them: visit.operator()<kAccess>(tile, raw).
-template <DType kType, class Wanted, class Prepare, class Visit>
+/// A second visit, after one of all of the same steps: the last kStages tiles are in the ring
+/// still.
+template <DType kType, class Wanted, class Visit>
+__device__ __forceinline__ void revisit_by_vectors(const TileRow<kType>& row,
+                                                   const TileRing<kType>& ring,
+                                                   const TileSteps& steps, const Wanted& wanted,
+                                                   const Visit& visit) {
+  constexpr int kStages = TileRing<kType>::kStages;
+  const int count = steps.count();
+  const int in_memory = count > kStages ? count - kStages : 0;
+#pragma unroll 1
+  for (int number = in_memory; number < count; ++number) {
+    const int tile = steps.at(number);
+    if (!wanted(tile)) continue;
+    RawTile raw;
+    ring.read(row, number % kStages, tile, raw);
+    visit(tile, raw);
+  }
+  if (in_memory == 0) return;
+  visit_by_vectors(row, ring, {steps.first, steps.at(in_memory), steps.step}, wanted, [] {}, visit);
+}
+
+/// Visits of any row, by vectors where it has them: visit.operator()<kAccess>(tile, raw).
+template <DType kType, class Prepare, class Visit>
 __device__ __forceinline__ void visit_tiles(const TileRow<kType>& row, const TileRing<kType>& ring,
-                                            const TileSteps& steps, const Wanted& wanted,
-                                            const Prepare& prepare, const Visit& visit) {
+                                            const TileSteps& steps, const Prepare& prepare,
+                                            const Visit& visit) {
   if (row.has_vectors()) {
-    visit_by_vectors(row, ring, steps, wanted, prepare, [&](int tile, const RawTile& raw) {
+    visit_by_vectors(row, ring, steps, AllTiles{}, prepare, [&](int tile, const RawTile& raw) {
       visit.template operator()<TileAccess::vectors>(tile, raw);
     });
   } else {
-    visit_by_values(row, steps, wanted, prepare, [&](int tile, const RawTile& raw) {
+    visit_by_values(row, steps, AllTiles{}, prepare, [&](int tile, const RawTile& raw) {
       visit.template operator()<TileAccess::values>(tile, raw);
     });
+  }
+}
+
+/// After visit_tiles by the same warp, those tiles again that are wanted(tile).
+template <DType kType, class Wanted, class Visit>
+__device__ __forceinline__ void revisit_tiles(const TileRow<kType>& row,
+                                              const TileRing<kType>& ring, const TileSteps& steps,
+                                              const Wanted& wanted, const Visit& visit) {
+  if (row.has_vectors()) {
+    revisit_by_vectors(row, ring, steps, wanted, [&](int tile, const RawTile& raw) {
+      visit.template operator()<TileAccess::vectors>(tile, raw);
+    });
+  } else {
+    visit_by_values(
+        row, steps, wanted, [] {},
+        [&](int tile, const RawTile& raw) {
+          visit.template operator()<TileAccess::values>(tile, raw);
+        });
   }
 }
 

@@ -1,0 +1,51 @@
+// Rows for tests of tiles in device memory, and ways to spread them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cuda/tiles/tile_spread.h"
+#include "tests/cuda/arrays.h"
+#include "tests/tiles/tile_rows.h"
+
+namespace fairdraw::suites {
+
+/// Fewer and more warps than tiles, whole and odd numbers of warps, each size of a cluster. Without
+/// clusters: one block.
+inline std::vector<cuda::TileSpread> tile_spreads() {
+  std::vector<cuda::TileSpread> spreads = {{1, 32}, {1, 512}};
+  if (cuda::is_available(cuda::Path::cluster)) {
+    for (const cuda::TileSpread& spread :
+         {cuda::TileSpread{2, 96}, {4, 512}, {8, 128}, {16, 32}, {16, 512}}) {
+      spreads.push_back(spread);
+    }
+  }
+  return spreads;
+}
+
+inline std::string describe(const cuda::TileSpread& spread) {
+  return std::to_string(spread.blocks) + " blocks of " + std::to_string(spread.threads);
+}
+
+/// One row as a matrix, as many bytes into an allocation as it is on the host.
+inline RowsView rows_on_device(const RandomTileRow& row, DeviceArrays& arrays) {
+  return {arrays.in(row.memory) + row.shift, row.dtype, 1, row.vocab(), row.vocab()};
+}
+
+inline BitRows<const std::uint32_t> allowed_on_device(const RandomTileRow& row,
+                                                      DeviceArrays& arrays) {
+  if (row.allowed.empty()) return {};
+  return {arrays.in(row.allowed), 1, static_cast<std::int64_t>(row.allowed.size())};
+}
+
+/// Vocabularies for random rows: around tiles, around whole vectors, of models, the largest.
+inline std::int64_t tile_vocab(std::uint64_t number) {
+  constexpr std::int64_t kVocabs[] = {1,   2,   31,   255,  256,   257,   300,   504,
+                                      512, 513, 1003, 4096, 10007, 32000, 50257, 66000};
+  constexpr std::uint64_t kRarely = 97;  // a prime, so that rows of any kind have it
+  if (number % kRarely == 0) return kMaxVocab - static_cast<std::int64_t>(number / kRarely % 2);
+  return kVocabs[number % std::size(kVocabs)];
+}
+
+}  // namespace fairdraw::suites
