@@ -10,10 +10,11 @@
 // (candidate_bound.cuh), the values that reach it (candidate_list.cuh), the cuts and the draw among
 // them (short_list_end.cuh, long_list_end.cuh). Where no list can hold the survivors, the row is
 // read again, as often as needed, by that block alone (whole_row_end.cuh): correct and bounded, but
-// slow. Those are flat rows with top_p alone, k above 1/64 of the vocabulary, and rows of ties.
+// slow. Those are flat rows, and some peaked ones, with top_p alone, k above 1/64 of the
+// vocabulary, and rows of ties.
 //
-// Local memory is what to avoid here: a stack frame of 736 bytes a thread, from parameters handed on
-// by reference, took 6 us at one row and 30 us at 256. Then control flow that is the same for a
+// Local memory is what to avoid here: a stack frame of 736 bytes a thread, from parameters handed
+// on by reference, took 6 us at one row and 30 us at 256. Then control flow that is the same for a
 // whole warp, loads that do not wait for one another, and stores without branches.
 //
 // Measured on an H200, V = 128256, float32, cold L2, graph replay, median of 30, microseconds, the
@@ -25,8 +26,8 @@
 //   top_k 50, top_p 0.9       13.4     15.1     25.4     50.4
 //   top_k 200                 19.5     21.9     32.9     58.2
 //   top_k 1000                29.1     33.1     45.2     74.7
-//   top_p 0.9, peaked         17.5
-//   top_p 0.9, flat           2800: the whole row's end
+//   top_p 0.9, peaked         17.5     2880: one of the 8 rows takes the whole row's end
+//   top_p 0.9, flat           2800: that end
 //
 // Numerics: common/tile_weights.h. Cuts are thresholds on logits. Determinism: integers; neither
 // the number of blocks nor their order shows.

@@ -16,8 +16,8 @@ namespace fairdraw::cuda {
 /// min_p in (0, 1]; scale: logit_scale(T); keys from `lowest` to `largest`, the row's largest one,
 /// which is always kept.
 template <bool kFromProbs>
-__device__ __noinline__ std::int32_t smallest_key_kept(float min_p, float scale, std::int32_t lowest,
-                                                 std::int32_t largest) {
+__device__ __noinline__ std::int32_t smallest_key_kept(float min_p, float scale,
+                                                       std::int32_t lowest, std::int32_t largest) {
   const float max = from_order_key(largest);
   const float octaves = kFromProbs ? 0.0F : min_p_octaves(min_p);
   const auto keeps = [&](std::int32_t key) {
