@@ -26,7 +26,7 @@
 //   top_k 50, top_p 0.9       13.4     15.1     25.4     50.4
 //   top_k 200                 19.5     21.9     32.9     58.2
 //   top_k 1000                29.1     33.1     45.2     74.7
-//   top_p 0.9, peaked         17.5     2880: one of the 8 rows takes the whole row's end
+//   top_p 0.9, peaked         17.5     2880: at least one row takes the whole row's end
 //   top_p 0.9, flat           2800: that end
 //
 // Numerics: common/tile_weights.h. Cuts are thresholds on logits. Determinism: integers; neither
