@@ -1,0 +1,64 @@
+// Sums and prefix sums of 128 bits over the threads of a row's end.
+//
+// Two sets of slots take turns, so that each sum has one barrier. Every warp adds the warps' sums
+// for itself. The code is small, and called rather than inlined: it is used several times, and
+// instructions come slowly the first time.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/device/block_sums.cuh"
+
+namespace fairdraw::cuda {
+
+/// Threads of a block that end a row; the others have left by then.
+inline constexpr int kEndThreads = 256;
+inline constexpr int kEndWarps = kEndThreads / kWarp;
+
+/// The sum of the lanes up to this one. All arguments in registers.
+__device__ __noinline__ inline uint128_t called_inclusive_sum(uint128_t value) {
+#pragma unroll
+  for (int distance = 1; distance < kWarp; distance *= 2) {
+    const auto low = __shfl_up_sync(kAllLanes, static_cast<std::uint64_t>(value), distance);
+    const auto high = __shfl_up_sync(kAllLanes, static_cast<std::uint64_t>(value >> 64), distance);
+    const uint128_t before = (static_cast<uint128_t>(high) << 64) | low;
+    value += lane_of_thread() >= distance ? before : uint128_t{0};
+  }
+  return value;
+}
+
+class BlockMasses {
+ public:
+  struct Memory {
+    uint128_t slot[2][kEndWarps];
+  };
+  struct Prefix {
+    uint128_t before;  ///< sum of all threads before this one
+    uint128_t total;
+  };
+
+  __device__ explicit BlockMasses(Memory& memory) : memory_(memory) {}
+
+  __device__ __forceinline__ Prefix prefix(uint128_t mine) {
+    turn_ ^= 1;
+    uint128_t* slot = memory_.slot[turn_];
+    const uint128_t inclusive = called_inclusive_sum(mine);
+    if (lane_of_thread() == kWarp - 1) slot[warp_of_thread()] = inclusive;
+    __syncthreads();
+    Prefix result{inclusive - mine, 0};
+#pragma unroll
+    for (int warp = 0; warp < kEndWarps; ++warp) {
+      const uint128_t of_warp = slot[warp];
+      result.before += warp < warp_of_thread() ? of_warp : uint128_t{0};
+      result.total += of_warp;
+    }
+    return result;
+  }
+  __device__ __forceinline__ uint128_t sum(uint128_t mine) { return prefix(mine).total; }
+
+ private:
+  Memory& memory_;
+  int turn_ = 0;
+};
+
+}  // namespace fairdraw::cuda

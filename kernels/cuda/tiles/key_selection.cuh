@@ -1,0 +1,143 @@
+// The k-th largest of integer keys, by a block: levels of bins over the range that is still open.
+//
+// Every level counts the keys of each bin in shared memory; then every warp finds the bin in which
+// the count from the top reaches k, for itself, so that a level has one barrier. Bins are a power
+// of two wide: the range shrinks by at least 128 a level, so five levels end any search, and one or
+// two do where `slack` allows a few keys too many. Counts are integers: no order shows.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/tiles/block_masses.cuh"
+
+namespace fairdraw::cuda {
+
+/// Keys from low to high, both included.
+struct KeyInterval {
+  static constexpr int kBinBits = 8;
+
+  std::int32_t low, high;
+
+  __device__ bool holds(std::int32_t key) const { return key >= low && key <= high; }
+  __device__ bool single() const { return low == high; }
+  /// Keys of a bin differ below this bit alone, as distances from low.
+  __device__ int shift() const {
+    const int bits = 32 - __clz(static_cast<int>(distance(high)));
+    return bits > kBinBits ? bits - kBinBits : 0;
+  }
+  __device__ int bin_of(std::int32_t key) const {
+    return static_cast<int>(distance(key) >> shift());
+  }
+  __device__ KeyInterval of_bin(int bin) const {
+    const std::uint32_t first = static_cast<std::uint32_t>(bin) << shift();
+    const std::uint32_t last = min(first + ((1U << shift()) - 1U), distance(high));
+    return {at(first), at(last)};
+  }
+
+ private:
+  // Unsigned, because the interval may be wider than 2^31.
+  __device__ std::uint32_t distance(std::int32_t key) const {
+    return static_cast<std::uint32_t>(key) - static_cast<std::uint32_t>(low);
+  }
+  __device__ std::int32_t at(std::uint32_t distance) const {
+    return static_cast<std::int32_t>(static_cast<std::uint32_t>(low) + distance);
+  }
+};
+
+/// Where the keys from the largest down are k or more.
+struct KeyCut {
+  std::int32_t key;  ///< at least k keys reach it
+  int above;         ///< keys beyond the last open interval: fewer than k
+  int reached;       ///< keys >= key; below k where all the keys are fewer
+};
+
+/// Bins in shared memory. Three sets take turns: one is counted in, one was read a level ago by
+/// warps that may still be at it, one is cleared for the next level.
+class KeySelection {
+ public:
+  static constexpr int kBins = 1 << KeyInterval::kBinBits;
+  struct Memory {
+    alignas(16) std::int32_t bins[3][kBins];
+  };
+
+  __device__ explicit KeySelection(Memory& memory) : memory_(memory) {}
+
+  /// By all threads, with a barrier before the first selection.
+  __device__ void clear() {
+    for (int i = static_cast<int>(threadIdx.x); i < kBins; i += kEndThreads) {
+      memory_.bins[0][i] = 0;
+    }
+  }
+
+  /// A key that at least k of the keys in `range` reach, and no more than k + slack if they are not
+  /// tied. for_each(visit) calls visit(key, 1) for this thread's keys, or another amount than 1
+  /// where keys count for more; those out of range do not count.
+  template <class ForEach>
+  __device__ KeyCut select(KeyInterval range, int k, int slack, const ForEach& for_each) {
+    int above = 0;
+#pragma unroll 1
+    while (true) {
+      std::int32_t* bins = memory_.bins[turn_];
+      turn_ = turn_ == 2 ? 0 : turn_ + 1;
+      for (int i = static_cast<int>(threadIdx.x); i < kBins; i += kEndThreads) {
+        memory_.bins[turn_][i] = 0;
+      }
+      for_each([&](std::int32_t key, int amount) {
+        if (range.holds(key)) atomicAdd(&bins[range.bin_of(key)], amount);
+      });
+      __syncthreads();
+      const BinCut cut = find_bin(bins, k - above);
+      if (cut.bin < 0) return {range.low, above, above + cut.above};
+      range = range.of_bin(cut.bin);
+      const int reached = above + cut.above + cut.count;
+      above += cut.above;
+      if (range.single() || reached - k <= slack) return {range.low, above, reached};
+    }
+  }
+
+ private:
+  struct BinCut {
+    int bin;           ///< -1: all bins together have fewer than k
+    int above, count;  ///< keys in the bins before it, and in it
+  };
+
+  /// The bin in which the count from the last bin down reaches k. For whole warps.
+  __device__ static BinCut find_bin(const std::int32_t* bins, int k) {
+    constexpr int kOfLane = kBins / kWarp;
+    const int first = kBins - kOfLane * (lane_of_thread() + 1);
+    int count[kOfLane];
+    int sum = 0;
+#pragma unroll
+    for (int i = 0; i < kOfLane; i += 4) {
+      const int4 four = *reinterpret_cast<const int4*>(bins + first + i);
+      count[i] = four.x;
+      count[i + 1] = four.y;
+      count[i + 2] = four.z;
+      count[i + 3] = four.w;
+    }
+#pragma unroll
+    for (int i = 0; i < kOfLane; ++i) sum += count[i];
+    const int inclusive = warp_inclusive_sum(sum);
+    const unsigned reached = __ballot_sync(kAllLanes, inclusive >= k);
+    if (reached == 0) return {-1, __shfl_sync(kAllLanes, inclusive, kWarp - 1), 0};
+    BinCut cut{-1, inclusive - sum, 0};
+#pragma unroll
+    for (int i = kOfLane - 1; i >= 0; --i) {
+      if (cut.bin >= 0) continue;
+      if (cut.above + count[i] >= k) {
+        cut.bin = first + i;
+        cut.count = count[i];
+      } else {
+        cut.above += count[i];
+      }
+    }
+    const int lane = __ffs(static_cast<int>(reached)) - 1;
+    return {__shfl_sync(kAllLanes, cut.bin, lane), __shfl_sync(kAllLanes, cut.above, lane),
+            __shfl_sync(kAllLanes, cut.count, lane)};
+  }
+
+  Memory& memory_;
+  int turn_ = 0;
+};
+
+}  // namespace fairdraw::cuda

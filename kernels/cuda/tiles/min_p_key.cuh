@@ -1,0 +1,47 @@
+// The smallest key that min_p keeps: its threshold among the row's keys.
+//
+// min_p keeps a logit whose distance to the largest one, in octaves and float32, is not below
+// log2(min_p) (common/min_p.h); a probability that is not below min_p times the largest one,
+// exactly. Both tests are monotone in the value, so the threshold is bisected over keys: at most 32
+// steps, without memory. Then min_p is one more lower bound for the ends.
+#pragma once
+
+#include <cstdint>
+
+#include "common/float_order.h"
+#include "common/min_p.h"
+
+namespace fairdraw::cuda {
+
+/// min_p in (0, 1]; scale: logit_scale(T); keys from `lowest` to `largest`, the row's largest one,
+/// which is always kept.
+template <bool kFromProbs>
+__device__ __noinline__ std::int32_t smallest_key_kept(float min_p, float scale,
+                                                       std::int32_t lowest, std::int32_t largest) {
+  const float max = from_order_key(largest);
+  const float octaves = kFromProbs ? 0.0F : min_p_octaves(min_p);
+  const auto keeps = [&](std::int32_t key) {
+    const float x = from_order_key(key);
+    if constexpr (kFromProbs) {  // the product of two floats is exact in double
+      return static_cast<double>(x) >= static_cast<double>(min_p) * static_cast<double>(max);
+    } else {
+      return __fmul_rn(__fsub_rn(x, max), scale) >= octaves;
+    }
+  };
+  std::int32_t low = lowest;
+  std::int32_t high = largest;
+#pragma unroll 1
+  while (low < high) {
+    const std::uint32_t half =
+        (static_cast<std::uint32_t>(high) - static_cast<std::uint32_t>(low)) / 2U;
+    const auto middle = static_cast<std::int32_t>(static_cast<std::uint32_t>(low) + half);
+    if (keeps(middle)) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return low;
+}
+
+}  // namespace fairdraw::cuda

@@ -1,0 +1,129 @@
+// Which tokens of a row survive top_k and top_p, and exact searches for that by a block.
+//
+// A cut is a threshold on logits, and below it on ids among the logits equal to it. Both searches
+// work on any source of tokens: a list of candidates (long_list_end.cuh), or the row itself
+// (whole_row_end.cuh). Keys are counted by levels of bins (key_selection.cuh). Masses have up to
+// 124 bits, too many to be added in shared memory: the threshold of top_p is bisected, and every
+// step weighs only what is still undecided. At most 32 steps, whatever the values.
+#pragma once
+
+#include <cstdint>
+
+#include "common/wide_integers.h"
+#include "cuda/tiles/block_masses.cuh"
+#include "cuda/tiles/filter_tiles.h"
+#include "cuda/tiles/key_selection.cuh"
+#include "cuda/tiles/row_weigher.cuh"
+
+namespace fairdraw::cuda {
+
+/// What a row is filtered by.
+struct RowFilters {
+  int vocab;
+  std::int32_t top_k;  ///< 0: off
+  float top_p;         ///< 1: off
+  float min_p;         ///< 0: off
+  bool lowest_id;      ///< exactly k tokens stay
+  bool by_row_mass;    ///< top_p is measured on row_mass, else on what top_k and min_p keep
+  uint128_t row_mass;
+  std::uint64_t word;
+
+  __device__ bool top_k_on() const { return top_k > 0; }
+  __device__ bool top_p_on() const { return top_p < 1.0F; }
+  __device__ bool min_p_on() const { return min_p > 0.0F; }
+};
+
+/// Who survives: keys above `low`, and those equal to it with ids before tie_end.
+struct RowCut {
+  std::int32_t low;
+  int tie_end;
+
+  __device__ bool keeps(std::int32_t key, int id) const {
+    return key > low || (key == low && id < tie_end);
+  }
+};
+
+/// Writes a row that is ok; by the thread that has its token.
+__device__ inline void write_drawn(const FilterTilesTask& task, std::int64_t row, int token,
+                                   const RowCut& cut, uint128_t total) {
+  task.tokens[row] = token;
+  if (task.statuses != nullptr) task.statuses[row] = RowStatus::ok;
+  if (task.records == nullptr) return;
+  task.records[row] = {RowStatus::ok,
+                       -1,
+                       from_order_key(cut.low),
+                       cut.tie_end,
+                       static_cast<std::uint64_t>(total),
+                       static_cast<std::uint64_t>(total >> 64)};
+}
+
+/// Searches over a source of tokens. source.for_each(lowest, visit) calls visit(key, id, tile_key)
+/// for this thread's tokens with key >= lowest, and perhaps for others.
+template <bool kFromProbs>
+struct CutSearch {
+  KeySelection& selection;
+  BlockMasses& masses;
+  const RowWeigher<kFromProbs>& weigh;
+  const RowFilters& filters;
+  std::int32_t maximum;  ///< the largest key
+
+  /// The cut of top_k among the tokens that reach `lowest`.
+  template <class Source>
+  __device__ RowCut top_k(const Source& source, std::int32_t lowest) {
+    const int k = filters.top_k;
+    const KeyCut cut = selection.select({lowest, maximum}, k, 0, [&](const auto& count) {
+      source.for_each(lowest, [&](std::int32_t key, int, std::int32_t) { count(key, 1); });
+    });
+    RowCut result{cut.key, filters.vocab};
+    if (!filters.lowest_id || cut.reached <= k) return result;
+    const KeyCut of_ids =
+        selection.select({-filters.vocab, -1}, k - cut.above, 0, [&](const auto& count) {
+          source.for_each(cut.key, [&](std::int32_t key, int id, std::int32_t) {
+            if (key == cut.key) count(-1 - id, 1);
+          });
+        });
+    result.tie_end = -of_ids.key;
+    return result;
+  }
+
+  /// The weight of this thread's tokens that a cut keeps.
+  template <class Source>
+  __device__ uint128_t kept_of_thread(const Source& source, const RowCut& cut) const {
+    uint128_t mine = 0;
+    source.for_each(cut.low, [&](std::int32_t key, int id, std::int32_t tile_key) {
+      if (cut.keeps(key, id)) mine += weigh(from_order_key(key), tile_key);
+    });
+    return mine;
+  }
+
+  /// The cut of top_p among what `cut` keeps, whose weight is `kept`.
+  template <class Source>
+  __device__ RowCut top_p(const Source& source, const RowCut& cut, uint128_t kept) {
+    const uint128_t target =
+        nucleus_target(filters.top_p, filters.by_row_mass ? filters.row_mass : kept);
+    if (kept < target) return cut;
+    std::int32_t low = cut.low;
+    std::int32_t high = maximum;
+    uint128_t above = 0;  // weight of keys > high
+#pragma unroll 1
+    while (low < high) {
+      const std::uint32_t half =
+          (static_cast<std::uint32_t>(high) - static_cast<std::uint32_t>(low) + 1U) / 2U;
+      const auto middle = static_cast<std::int32_t>(static_cast<std::uint32_t>(high) - half + 1U);
+      uint128_t mine = 0;
+      source.for_each(middle, [&](std::int32_t key, int, std::int32_t tile_key) {
+        if (key >= middle && key <= high) mine += weigh(from_order_key(key), tile_key);
+      });
+      const uint128_t sum = above + masses.sum(mine);
+      if (sum >= target) {
+        low = middle;
+      } else {
+        above = sum;
+        high = middle - 1;
+      }
+    }
+    return low > cut.low ? RowCut{low, filters.vocab} : cut;
+  }
+};
+
+}  // namespace fairdraw::cuda

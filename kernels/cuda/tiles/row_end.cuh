@@ -1,0 +1,40 @@
+// What the end of a row works on: shared memory of the row's first block, where the ring of tiles
+// was.
+//
+// Parameters of the row are here too, not in registers: the rare ends are functions of their own,
+// and what they were given by reference would lie in local memory, of every thread and every row.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/tiles/block_masses.cuh"
+#include "cuda/tiles/candidate_bound.cuh"
+#include "cuda/tiles/candidate_list.cuh"
+#include "cuda/tiles/row_cut.cuh"
+
+namespace fairdraw::cuda {
+
+/// Candidates of a short list, for the counting of short_list_end.cuh.
+struct RankedCandidates {
+  std::int32_t key[kEndThreads];
+  uint128_t weight[kEndThreads];
+};
+
+struct RowEnd {
+  std::int64_t number;  ///< of the row
+  RowFilters filters;
+  TileRule rule;
+  TileKeys keys;
+  RowIndex index;
+
+  TileSearchMemory search;
+  KeySelection::Memory selection;
+  BlockMasses::Memory masses;
+  CandidateList list;
+  union {
+    RankedCandidates ranked;
+    std::int32_t low_of_warp[kEndWarps];
+  };
+};
+
+}  // namespace fairdraw::cuda

@@ -1,0 +1,108 @@
+// Values of a row by quads: four consecutive ids from a multiple of 4, wherever the row lies.
+//
+// For what is read a second time, in parts smaller than a tile. One load of 16 bytes (16-bit types:
+// of 8) where the row is aligned to that and a whole number of quads, and no branch between the
+// loads of several quads; value by value otherwise.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "cuda/tiles/tile_values.cuh"
+
+namespace fairdraw::cuda {
+
+inline constexpr int kQuad = 4;
+inline constexpr int kQuadsOfTile = kTileSize / kQuad;
+
+template <DType kType>
+class RowQuads {
+ public:
+  __device__ RowQuads(const RowsView& rows, const BitRows<const std::uint32_t>& allowed,
+                      std::int64_t number)
+      : values_(RowValues::of(rows, number)),
+        allowed_(allowed.given() ? allowed.data + number * allowed.row_stride : nullptr),
+        vocab_(static_cast<int>(rows.vocab)) {
+    values_.dtype = kType;
+  }
+
+  __device__ int vocab() const { return vocab_; }
+  __device__ bool has_vectors() const {
+    return is_aligned(values_.bytes, kQuad * value_size(kType)) && vocab_ % kQuad == 0;
+  }
+
+  /// A quad as it was read: its values' bits (by vectors, 16-bit types: two values in each even
+  /// word), and the word of `allowed` that has the quad's bits.
+  struct Raw {
+    std::uint32_t bits[kQuad];
+    std::uint32_t allowed;
+  };
+
+  /// Begins to read ids first ... first + 3. kVectors: has_vectors().
+  template <bool kVectors>
+  __device__ __forceinline__ void load(int first, Raw& raw) const {
+    if constexpr (kVectors) {
+      load_vector(first, raw.bits);
+    } else {
+#pragma unroll
+      for (int i = 0; i < kQuad; ++i) raw.bits[i] = bits_of(values_, first + i, vocab_);
+    }
+    raw.allowed = 0xffffffffU;
+    if (allowed_ != nullptr && first < vocab_) {
+      raw.allowed = __ldg(allowed_ + static_cast<unsigned>(first) / 32U);
+    }
+  }
+
+  /// The values that are allowed, else -inf, beyond the vocabulary too.
+  template <bool kVectors>
+  __device__ __forceinline__ void convert(int first, const Raw& raw, float (&x)[kQuad]) const {
+    constexpr bool kPairs = kVectors && kType != DType::float32;
+    const std::uint32_t allowed = raw.allowed >> (static_cast<unsigned>(first) % 32U);
+#pragma unroll
+    for (int i = 0; i < kQuad; ++i) {
+      const bool counts = ((allowed >> i) & 1U) != 0 && first + i < vocab_;
+      const std::uint32_t bits =
+          kPairs ? (raw.bits[i - i % 2] >> (16 * (i % 2))) & 0xffffU : raw.bits[i];
+      x[i] = counts ? float_of(bits, kType) : -INFINITY;
+    }
+  }
+
+  /// load() for code that is not worth two instances.
+  __device__ __forceinline__ void load_any(int first, float (&x)[kQuad]) const {
+    Raw raw;
+    if (has_vectors()) {
+      load<true>(first, raw);
+      convert<true>(first, raw, x);
+    } else {
+      load<false>(first, raw);
+      convert<false>(first, raw, x);
+    }
+  }
+
+ private:
+  /// Volatile, because the compiler moves loads behind the use of those before them to save
+  /// registers. Beyond the vocabulary the row's first quad is read in place: it does not count.
+  __device__ __forceinline__ void load_vector(int first, std::uint32_t (&bits)[kQuad]) const {
+    const auto quad = static_cast<unsigned>(first < vocab_ ? first : 0) / kQuad;
+    if constexpr (kType == DType::float32) {
+      asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
+                   : "=r"(bits[0]), "=r"(bits[1]), "=r"(bits[2]), "=r"(bits[3])
+                   : "l"(reinterpret_cast<const uint4*>(values_.bytes) + quad));
+    } else {
+      asm volatile("ld.global.nc.v2.u32 {%0, %1}, [%2];"
+                   : "=r"(bits[0]), "=r"(bits[2])
+                   : "l"(reinterpret_cast<const uint2*>(values_.bytes) + quad));
+    }
+  }
+
+  /// Arguments by value: `values` stays in registers.
+  __device__ __noinline__ static std::uint32_t bits_of(RowValues values, int id, int vocab) {
+    return id < vocab ? values.bits(id) : 0;
+  }
+
+  RowValues values_;
+  const std::uint32_t* allowed_;  ///< null: all are
+  int vocab_;
+};
+
+}  // namespace fairdraw::cuda

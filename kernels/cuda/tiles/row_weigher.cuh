@@ -1,0 +1,44 @@
+// Weights of single tokens in the row's unit (common/tile_weights.h), where few are weighed.
+#pragma once
+
+#include <cstdint>
+
+#include "common/float_order.h"
+#include "common/tile_weights.h"
+#include "cuda/tiles/tile_pass.cuh"
+
+namespace fairdraw::cuda {
+
+/// Weighs tokens of one row. Octaves of the row and of tiles are the definition's, in double.
+template <bool kFromProbs>
+class RowWeigher {
+ public:
+  /// largest: the row's largest key. Octaves are monotone in the value, so E is its octave.
+  __device__ RowWeigher(const TileRule& rule, std::int32_t largest)
+      : rule_(rule), row_octave_(octave_of(largest)) {}
+
+  /// row_shift of a tile with a key.
+  __device__ int shift_of(std::int32_t tile_key) const {
+    return row_shift(row_octave_, octave_of(tile_key));
+  }
+
+  /// W of an allowed value in a tile with a key.
+  __device__ uint128_t operator()(float x, std::int32_t tile_key) const {
+    const int shift = shift_of(tile_key);
+    if (shift < 0) return 0;
+    const TileWeights<kFromProbs> weights(from_order_key(tile_key), rule_);
+    return row_weight(weights.are_quick() ? weights.weigh(x) : weights.weigh_slowly(x), shift);
+  }
+
+ private:
+  __device__ double octave_of(std::int32_t key) const {
+    const float value = from_order_key(key);
+    if constexpr (kFromProbs) return octaves_of_probability(value).whole;
+    return octaves_of(value, rule_.scale).whole;
+  }
+
+  TileRule rule_;
+  double row_octave_;
+};
+
+}  // namespace fairdraw::cuda

@@ -1,0 +1,388 @@
+// Rows filtered by min_p, top_k and top_p through their tiles on the GPU: survivors, their weight
+// and the token equal to those of a stable sort by the definition (common/tile_weights.h), on every
+// spread.
+//
+// What this cannot see: an error in the index of a tile by which both sides are wrong. That is
+// compared in tile_index_test.cpp.
+#include "cuda/tiles/filter_tiles.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "common/exp2fix.h"
+#include "common/float_order.h"
+#include "common/min_p.h"
+#include "common/parameters.h"
+#include "common/philox.h"
+#include "common/tile_weights.h"
+#include "common/wide_integers.h"
+#include "harness/inputs/dice.h"
+#include "tests/cuda/arrays.h"
+#include "tests/tiles/tile_rows.h"
+
+namespace fairdraw::suites {
+namespace {
+
+constexpr std::uint64_t kLargestWord = std::numeric_limits<std::uint64_t>::max();
+
+struct Filters {
+  std::int32_t top_k = 0;
+  float top_p = 1.0F;
+  TieRule tie_rule = TieRule::keep_all;
+  FilterOrder filter_order = FilterOrder::top_k_first;
+  float min_p = 0.0F;
+};
+
+std::string describe(const Filters& filters) {
+  return "top_k " + std::to_string(filters.top_k) + ", top_p " + std::to_string(filters.top_p) +
+         ", min_p " + std::to_string(filters.min_p) +
+         (filters.tie_rule == TieRule::lowest_id ? ", lowest_id" : "") +
+         (filters.filter_order == FilterOrder::joint ? ", joint" : "");
+}
+
+/// A row's survivors, as the sort finds them.
+struct Survivors {
+  RowStatus status = RowStatus::ok;
+  std::int32_t greedy_token = -1;
+  float low = 0.0F;
+  std::int32_t tie_end = 0;
+  std::vector<std::size_t> ids;   ///< in order
+  std::vector<uint128_t> weight;  ///< of every token of the row
+  uint128_t total = 0;
+
+  Survivors(const RandomTileRow& row, const Filters& filters) {
+    const ExpectedIndex index = expected_index(row);
+    const float temperature = row.input == TileInput::probs ? 1.0F : row.temperature;
+    const RowParameters parameters{temperature, filters.top_k, filters.top_p, filters.min_p};
+    status = index.status == RowStatus::ok ? check(parameters) : index.status;
+    if (status != RowStatus::ok) return;
+    weigh(row, index);
+    std::vector<std::size_t> order = allowed_by_value(row);
+    if (is_greedy(parameters)) {
+      greedy_token = static_cast<std::int32_t>(order.front());
+      return;
+    }
+    std::erase_if(order, [&, max = row.values[order.front()]](std::size_t id) {
+      return !min_p_keeps(row, row.values[id], max, filters.min_p);
+    });
+    const auto value = [&](std::size_t place) { return row.values[order[place]]; };
+    std::size_t kept = order.size();
+    const auto k = static_cast<std::size_t>(filters.top_k);
+    if (top_k_is_on(filters.top_k, row.vocab()) && k < kept) {
+      kept = k;
+      if (filters.tie_rule == TieRule::keep_all) {
+        while (kept < order.size() && value(kept) == value(k - 1)) ++kept;
+      }
+    }
+    if (filters.top_p < 1.0F) {
+      const std::size_t measured = filters.filter_order == FilterOrder::joint ? order.size() : kept;
+      const uint128_t target = nucleus_target(filters.top_p, weight_of(order, 0, measured));
+      std::size_t nucleus = 0;
+      for (uint128_t above = 0; nucleus < kept && above < target;) {
+        std::size_t end = nucleus;
+        while (end < kept && value(end) == value(nucleus)) ++end;
+        above += weight_of(order, nucleus, end);
+        nucleus = end;
+      }
+      kept = nucleus;
+    }
+    note(row, order, kept);
+  }
+
+  /// The first token whose inclusive prefix passes R.
+  std::int32_t token_for(std::uint64_t word) const {
+    const uint128_t position = multiply_high(word, total);
+    uint128_t upto = 0;
+    for (const std::size_t id : ids) {
+      upto += weight[id];
+      if (upto > position) return static_cast<std::int32_t>(id);
+    }
+    return -1;
+  }
+
+ private:
+  void weigh(const RandomTileRow& row, const ExpectedIndex& index) {
+    const auto octave = [&](std::int32_t key) {
+      return tile_octave(key, row.input, row.temperature == 0 ? 1.0F : row.temperature);
+    };
+    const double top = octave(*std::max_element(index.keys.begin(), index.keys.end()));
+    weight.assign(row.values.size(), 0);
+    for (std::size_t tile = 0; tile < index.keys.size(); ++tile) {
+      if (index.sums[tile] == 0) continue;
+      const int shift = row_shift(top, octave(index.keys[tile]));
+      const std::vector<std::uint64_t> weights =
+          expected_weights(row, static_cast<std::int64_t>(tile));
+      for (std::size_t i = 0; i < weights.size(); ++i) {
+        if (weights[i] != 0) weight[tile * kTileSize + i] = row_weight(weights[i], shift);
+      }
+    }
+  }
+
+  static bool min_p_keeps(const RandomTileRow& row, float x, float max, float min_p) {
+    if (min_p == 0) return true;
+    if (row.input == TileInput::probs) {  // both sides are exact in double
+      return static_cast<double>(x) >= static_cast<double>(min_p) * static_cast<double>(max);
+    }
+    const float distance = x - max;
+    return distance * logit_scale(row.temperature) >= min_p_octaves(min_p);
+  }
+
+  static std::vector<std::size_t> allowed_by_value(const RandomTileRow& row) {
+    std::vector<std::size_t> order;
+    const bool probs = row.input == TileInput::probs;
+    for (std::size_t id = 0; id < row.values.size(); ++id) {
+      const float x = row.values[id];
+      if (row.is_allowed(id) && (probs ? x > 0 : !std::isinf(x))) order.push_back(id);
+    }
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return row.values[a] > row.values[b]; });
+    return order;
+  }
+
+  uint128_t weight_of(const std::vector<std::size_t>& order, std::size_t begin,
+                      std::size_t end) const {
+    uint128_t sum = 0;
+    for (std::size_t i = begin; i < end; ++i) sum += weight[order[i]];
+    return sum;
+  }
+
+  void note(const RandomTileRow& row, const std::vector<std::size_t>& order, std::size_t kept) {
+    low = row.values[order[kept - 1]];
+    const bool cuts_ties = kept < order.size() && row.values[order[kept]] == low;
+    tie_end = static_cast<std::int32_t>(cuts_ties ? order[kept - 1] + 1 : row.values.size());
+    ids.assign(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(kept));
+    std::sort(ids.begin(), ids.end());
+    total = weight_of(ids, 0, ids.size());
+  }
+};
+
+/// One block, and clusters of every size, of at least 256 threads.
+std::vector<cuda::TileSpread> spreads() {
+  std::vector<cuda::TileSpread> spreads = {{1, 256}, {1, 512}};
+  if (cuda::is_available(cuda::Path::cluster)) {
+    spreads.insert(spreads.end(), {{2, 512}, {4, 256}, {8, 384}, {16, 512}});
+  }
+  return spreads;
+}
+
+std::string describe(const cuda::TileSpread& spread) {
+  return std::to_string(spread.blocks) + " blocks of " + std::to_string(spread.threads);
+}
+
+/// Whether the survivors of `record` are exactly the expected ones. What a threshold says of tokens
+/// is compared, not the threshold: any float between two logits says the same.
+void expect_same_support(const RandomTileRow& row, const Survivors& expected,
+                         const cuda::FilteredTiles& record, const std::string& context) {
+  std::vector<std::size_t> ids;
+  const bool probs = row.input == TileInput::probs;
+  for (std::size_t id = 0; id < row.values.size(); ++id) {
+    const float x = row.values[id];
+    if (!row.is_allowed(id) || (probs ? x <= 0 : std::isinf(x))) continue;
+    const bool before_end = static_cast<std::int32_t>(id) < record.tie_end;
+    if (x > record.low || (x == record.low && before_end)) ids.push_back(id);
+  }
+  ASSERT_EQ(ids, expected.ids) << context;
+  const uint128_t total = (static_cast<uint128_t>(record.total_high) << 64) | record.total_low;
+  ASSERT_TRUE(total == expected.total) << context;
+}
+
+class FilterTilesRows {
+ public:
+  /// Runs one row with each of the words on one spread, and compares.
+  void compare(const RandomTileRow& row, const Filters& filters, const Survivors& expected,
+               const std::vector<std::uint64_t>& words, const cuda::TileSpread& spread) {
+    for (const std::uint64_t word : words) {
+      // Without records the cut is not worked out: another path.
+      for (const bool with_record : {true, false}) {
+        compare(row, filters, expected, word, spread, with_record);
+        if (testing::Test::HasFatalFailure()) return;
+      }
+    }
+  }
+
+ private:
+  void compare(const RandomTileRow& row, const Filters& filters, const Survivors& expected,
+               std::uint64_t word, const cuda::TileSpread& spread, bool with_record) {
+    arrays_.rewind();
+    cuda::FilterTilesTask task;
+    task.rows = {arrays_.in(row.memory) + row.shift, row.dtype, 1, row.vocab(), row.vocab()};
+    task.from_probs = row.input == TileInput::probs;
+    task.temperature = row.temperature;
+    if (!row.allowed.empty()) {
+      task.allowed = {arrays_.in(row.allowed), 1, static_cast<std::int64_t>(row.allowed.size())};
+    }
+    task.top_k = filters.top_k;
+    task.top_p = filters.top_p;
+    task.min_p = filters.min_p;
+    task.tie_rule = filters.tie_rule;
+    task.filter_order = filters.filter_order;
+    const std::vector<std::uint64_t> words = {word};
+    task.words = arrays_.in(words);
+    std::vector<std::int32_t> tokens = {-77};
+    std::vector<RowStatus> statuses = {RowStatus::invalid_beam};
+    std::vector<cuda::FilteredTiles> records(1);
+    task.tokens = arrays_.out(tokens);
+    task.statuses = arrays_.out(statuses);
+    if (with_record) task.records = arrays_.out(records);
+    require(cuda::filter_tiles(task, spread, nullptr), "filter_tiles");
+    arrays_.fetch();
+    const std::string context = describe(row) + ", " + describe(filters) + ", " + describe(spread) +
+                                ", word " + std::to_string(word);
+    ASSERT_EQ(statuses[0], expected.status) << context;
+    const bool ok = expected.status == RowStatus::ok;
+    const std::int32_t drawn =
+        expected.greedy_token >= 0 ? expected.greedy_token : expected.token_for(word);
+    ASSERT_EQ(tokens[0], ok ? drawn : -1) << context;
+    if (!with_record) return;
+    ASSERT_EQ(records[0].status, expected.status) << context;
+    if (!ok) return;
+    ASSERT_EQ(records[0].greedy_token, expected.greedy_token) << context;
+    if (expected.greedy_token < 0) expect_same_support(row, expected, records[0], context);
+  }
+
+  DeviceArrays arrays_;
+};
+
+Filters random_filters(harness::Dice& dice, std::int64_t vocab) {
+  Filters filters;
+  const auto any = static_cast<std::int32_t>(dice.between(1, vocab));
+  const auto last = static_cast<std::int32_t>(vocab - 1);
+  filters.top_k = dice.pick({0, 2, 50, 50, 200, 1000, last, any, 1, -1});
+  filters.top_p = dice.pick({1.0F, 1.0F, 0.9F, 0.5F, 0.999999F, 0x1p-30F, 0x1p-149F, 0.0F});
+  filters.min_p = dice.pick({0.0F, 0.0F, 0.0F, 0.05F, 0x1p-60F, 1.0F});
+  filters.tie_rule = dice.pick({TieRule::keep_all, TieRule::lowest_id});
+  filters.filter_order = dice.pick({FilterOrder::top_k_first, FilterOrder::joint});
+  return filters;
+}
+
+TEST(CudaFilterTiles, SurvivorsAndTokensAreThoseOfTheSortOnEverySpread) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  constexpr std::int64_t kVocabs[] = {1,    2,    31,    255,   256,   257,   300,   504,
+                                      1003, 4096, 10007, 20000, 32000, 50257, 66000, 128256};
+  FilterTilesRows rows;
+  for (std::uint64_t number = 0; number < 600; ++number) {
+    const RandomTileRow row =
+        random_tile_row(9400000 + number, kVocabs[number % std::size(kVocabs)]);
+    harness::Dice dice(number);
+    const Filters filters = random_filters(dice, row.vocab());
+    const Survivors expected(row, filters);
+    const std::vector<cuda::TileSpread> all = spreads();
+    for (std::size_t i = 0; i < 2; ++i) {
+      const cuda::TileSpread& spread = all[(number + 3 * i) % all.size()];
+      rows.compare(row, filters, expected, {dice.bits()}, spread);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+/// Logits of `levels` values, so that most are tied.
+std::vector<float> tied_logits(std::int64_t vocab, std::size_t levels) {
+  std::vector<float> logits(static_cast<std::size_t>(vocab));
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    logits[i] = static_cast<float>(i * 7919 % levels) * 0.75F - 3.0F;
+  }
+  return logits;
+}
+
+TEST(CudaFilterTiles, TiesThatNoListHolds) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  FilterTilesRows rows;
+  for (const std::int64_t vocab : {std::int64_t{3000}, std::int64_t{32000}, kMaxVocab}) {
+    for (const std::size_t levels : {std::size_t{1}, std::size_t{2}, std::size_t{23}}) {
+      const RandomTileRow row = tile_row_of(tied_logits(vocab, levels), 1.0F);
+      for (const TieRule rule : {TieRule::keep_all, TieRule::lowest_id}) {
+        for (const Filters& filters :
+             {Filters{50, 1.0F, rule}, Filters{1000, 0.9F, rule}, Filters{0, 0.5F, rule},
+              Filters{static_cast<std::int32_t>(vocab - 1), 0.99F, rule, FilterOrder::joint}}) {
+          const Survivors expected(row, filters);
+          rows.compare(row, filters, expected, {kLargestWord / 3}, {1, 512});
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+/// Rows of k and of p that lists hold, of each length of list, and the first and last words.
+TEST(CudaFilterTiles, ListsOfEveryLengthAndTheFirstAndLastWords) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  FilterTilesRows rows;
+  harness::Dice dice(5);
+  std::vector<float> logits(static_cast<std::size_t>(128256));
+  for (float& logit : logits) logit = static_cast<float>(2 * dice.bell());
+  for (int i = 0; i < 64; ++i)
+    logits[dice.below(logits.size())] += static_cast<float>(8 * dice.unit());
+  const RandomTileRow row = tile_row_of(logits, 0.8F);
+  for (const std::int32_t k : {0,   2,   3,   31,  32,  33,  63,  64,   65,   127, 128,
+                               129, 255, 256, 257, 300, 500, 700, 1000, 1500, 2100}) {
+    for (const Filters& filters : {Filters{k, 1.0F}, Filters{k, 0.9F},
+                                   Filters{k, 0.9F, TieRule::lowest_id, FilterOrder::joint}}) {
+      if (k == 0 && filters.top_p == 1.0F) continue;
+      const Survivors expected(row, filters);
+      rows.compare(row, filters, expected, {0, kLargestWord, dice.bits()}, {8, 512});
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+/// A batch with rows that fail, are greedy, are inactive: each row as alone, by seeds of its own.
+TEST(CudaFilterTiles, RowsOfABatchDoNotTouchOneAnother) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  constexpr std::size_t kRows = 7;
+  constexpr std::int64_t kVocab = 5003;
+  std::vector<std::vector<float>> logits(kRows, tied_logits(kVocab, 997));
+  logits[1][4999] = std::numeric_limits<float>::quiet_NaN();
+  logits[2].assign(logits[2].size(), -std::numeric_limits<float>::infinity());
+  logits[3][0] = std::numeric_limits<float>::infinity();
+  const std::vector<float> temperatures = {1.0F, 1.0F, 1.0F, 1.0F, 0.0F, 1.0F, -1.0F};
+  const std::vector<std::int32_t> top_k = {50, 50, 50, 50, 50, 50, 50};
+  const std::vector<float> top_p = {0.9F, 0.9F, 0.9F, 0.9F, 0.9F, 0.9F, 0.9F};
+  const std::vector<std::uint8_t> active = {1, 1, 1, 1, 1, 0, 1};
+  std::vector<std::uint64_t> seeds(kRows);
+  std::iota(seeds.begin(), seeds.end(), std::uint64_t{100});
+  std::vector<float> memory;
+  for (const auto& row : logits) memory.insert(memory.end(), row.begin(), row.end());
+  for (const cuda::TileSpread& spread : spreads()) {
+    DeviceArrays arrays;
+    cuda::FilterTilesTask task;
+    task.rows = {arrays.in(memory), DType::float32, kRows, kVocab, kVocab};
+    task.temperature = {arrays.in(temperatures), kRows};
+    task.top_k = {arrays.in(top_k), kRows};
+    task.top_p = {arrays.in(top_p), kRows};
+    task.active = {arrays.in(active), kRows};
+    task.seed = {arrays.in(seeds), kRows};
+    task.offset = std::uint64_t{7};
+    std::vector<std::int32_t> tokens(kRows, -77);
+    std::vector<RowStatus> statuses(kRows, RowStatus::invalid_beam);
+    task.tokens = arrays.out(tokens);
+    task.statuses = arrays.out(statuses);
+    require(cuda::filter_tiles(task, spread, nullptr), "filter_tiles");
+    arrays.fetch();
+    for (std::size_t i = 0; i < kRows; ++i) {
+      RowStatus status = RowStatus::inactive;
+      std::int32_t token = -1;
+      if (temperatures[i] < 0) {
+        status = RowStatus::invalid_temperature;
+      } else if (active[i] != 0) {
+        const Survivors expected(tile_row_of(logits[i], temperatures[i]), {50, 0.9F});
+        status = expected.status;
+        if (status == RowStatus::ok) {
+          const std::uint64_t word = random_word(seeds[i], 7, Purpose::draw, 0);
+          token = expected.greedy_token >= 0 ? expected.greedy_token : expected.token_for(word);
+        }
+      }
+      EXPECT_EQ(statuses[i], status) << "row " << i << ", " << describe(spread);
+      EXPECT_EQ(tokens[i], token) << "row " << i << ", " << describe(spread);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace fairdraw::suites
