@@ -42,6 +42,7 @@ Semantics in_float32(Semantics semantics, const Float32Arithmetic& arithmetic) {
   semantics.relative_weight_error = weight_error(arithmetic);
   semantics.relative_sum_error = sum_error(arithmetic);
   semantics.rounds_scaled_logits = true;
+  semantics.extremes_are_open = true;
   return semantics;
 }
 

@@ -43,6 +43,14 @@ bool within_ranges(const RowParameters& parameters, const Semantics& semantics) 
          (top_p_off || in_unit_interval(parameters.top_p)) && in_unit_interval(parameters.min_p);
 }
 
+// Temperatures above 0 that fairdraw refuses, and NaN: engines may refuse them or not.
+bool is_extreme(const RowParameters& parameters, const Semantics& semantics) {
+  const float temperature = parameters.temperature;
+  const bool out_of_range = temperature > 0 && !temperature_within_range(temperature, semantics);
+  return out_of_range || std::isnan(temperature) || std::isnan(parameters.top_p) ||
+         std::isnan(parameters.min_p);
+}
+
 void plan_temperature(Plan& plan, float temperature, const Semantics& semantics) {
   if (temperature > 0)
     plan.temperature = std::max<double>(temperature, semantics.least_temperature);
@@ -137,9 +145,9 @@ void plan_top_p(Plan& plan, float top_p, std::int32_t top_k, const Semantics& se
 Plan make_plan(const RowParameters& parameters, std::size_t vocab, const Semantics& semantics) {
   Plan plan;
   if (!within_ranges(parameters, semantics)) {
-    plan.outcome = semantics.invalid_parameter == InvalidParameter::row_error
-                       ? Plan::Outcome::must_fail
-                       : Plan::Outcome::undefined;
+    const bool is_open = semantics.invalid_parameter == InvalidParameter::undefined ||
+                         (semantics.extremes_are_open && is_extreme(parameters, semantics));
+    plan.outcome = is_open ? Plan::Outcome::undefined : Plan::Outcome::must_fail;
     return plan;
   }
   // Later ones override: an error wins over something undefined.
@@ -378,7 +386,12 @@ RealDistribution real_oracle(std::span<const float> logits, std::span<const std:
     }
     return distribution;
   }
-  if (has_nan_or_infinity(logits)) return no_distribution(vocab, semantics);
+  if (has_nan_or_infinity(logits)) {
+    const bool bans_may_hide_it =
+        semantics.extremes_are_open && !allowed.empty() &&
+        !has_nan_or_infinity(with_banned(logits, allowed, -std::numeric_limits<float>::infinity()));
+    return bans_may_hide_it ? no_distribution(vocab, false) : no_distribution(vocab, semantics);
+  }
 
   const double min_p = plan.min_p ? parameters.min_p : 1;
   RankedWeights row = rank_logits(logits, allowed, plan.temperature, min_p, semantics, bound);

@@ -127,6 +127,10 @@ struct Semantics {
   /// filters may compare the float32 probabilities made from them): an extra error that grows with
   /// the size of the logits, and ties between logits that differ.
   bool rounds_scaled_logits = false;
+  /// Bad values of which no engine says anything, though fairdraw refuses them, are open:
+  /// temperatures above 0 and outside [2^-126, 2^64], parameters that are NaN, and NaN or +inf at
+  /// banned ids alone (engines that ban first never see them).
+  bool extremes_are_open = false;
 };
 
 /// Names of the profiles, fairdraw first. profiles.h has their functions, with what each engine

@@ -36,7 +36,7 @@ struct BracketPasses {
                          const BracketBounds& bounds, const MeasuredTiles& out);
 
   /// `collect` of passes.h without a branch for each vector: for values of which many vectors have
-  /// one to list.
+  /// one to list. Overwrites up to kSlack values after them.
   std::size_t (*collect_many)(const float* x, std::size_t n, float low, float high, float* out);
 
   /// Lists the values >= low, in order, where few are: a branch for four vectors. Writes up to

@@ -166,7 +166,7 @@ IndexedRow::Bracket IndexedRow::guess_in_tail(double p, float base, const Head& 
     inside += histogram.count[begin];
   }
   const auto edge = [&](std::size_t bin) {
-    return static_cast<float>(origin + static_cast<double>(bin) / std::max(per_unit, 1e-300));
+    return static_cast<float>(origin + std::max(width, 0.0) * static_cast<double>(bin) / kBins);
   };
   const bool reaches_head = end == kBins && head.weight >= target - margin;
   const float high = reaches_head ? max_ : end == kBins ? range.max : edge(end);

@@ -40,7 +40,8 @@ struct ScannedRow {
   float list_low = 0;
 };
 
-/// (x - max) / T - log_mass, the one formula of log-probabilities; log_mass is ln(W / 2^40).
+/// (x - max) / T - log_mass, the one formula of log-probabilities; log_mass is the ln of
+/// the mass in units of the largest weight.
 inline double log_probability(float x, float max, double temperature, double log_mass) {
   const double distance = static_cast<double>(x) - static_cast<double>(max);
   return distance / temperature - log_mass;

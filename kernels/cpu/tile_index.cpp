@@ -60,7 +60,8 @@ struct Batch {
 };
 
 double octave_of(std::int32_t key, TileInput input, float scale) {
-  if (key <= kEmptyTileKey) return -std::numeric_limits<double>::infinity();
+  const std::int32_t nothing = input == TileInput::probs ? 0 : kEmptyTileKey;
+  if (key <= nothing) return -std::numeric_limits<double>::infinity();
   const float maximum = from_order_key(key);
   return input == TileInput::probs ? octaves_of_probability(maximum).whole
                                    : octaves_of(maximum, scale).whole;
@@ -121,6 +122,7 @@ double tile_octave(std::int32_t key, TileInput input, float temperature) noexcep
 }
 
 TileTotal tile_weight_in_row(std::uint64_t sum, double octave, double row_octave) noexcept {
+  if (octave > row_octave) return {};  // of no such row
   // Two empty tiles: the difference is NaN, which counts nothing.
   const uint128_t weight = row_weight(sum, row_shift(row_octave, octave));
   return {static_cast<std::uint64_t>(weight), static_cast<std::uint64_t>(weight >> 64)};

@@ -23,6 +23,7 @@ CASES = [
     "mask/gaussian/v1000/edges",
     "mask/mass_exactly_p/v31/partial_sums",
     "support/ties_at_k/v1000/everyday",
+    "status/gaussian/v31/everyday",
     "chi_squared/gaussian/v1000/top_k_50+top_p_0.9/t0.7/n100000",
     "chi_squared/gaussian_wide/v1000/none/t1/n100000",
 ]

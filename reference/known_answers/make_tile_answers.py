@@ -235,7 +235,8 @@ def probs_case(name, probs, top_k=0, top_p=1.0, min_p=0.0, joint=False, top_k_1_
 
 
 def wave(count, width, offset=0.0):
-    """Logits without a pattern in them: multiples of 2^-12 in [offset - width, offset + width)."""
+    """Logits without a pattern in them, in [offset - width, offset + width): multiples of
+    width 2^-22, rounded to float32."""
     state, values = 12345, []
     for _ in range(count):
         state = (state * 1103515245 + 12345) % 2**31

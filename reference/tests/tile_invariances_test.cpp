@@ -27,6 +27,7 @@ constexpr double kNone = -std::numeric_limits<double>::infinity();
 /// `count` logits that are at most `span` octaves apart, both ends among them.
 std::vector<float> within(RandomRows& random, std::size_t count, float span, float highest) {
   std::vector<float> logits(count);
+  highest = std::floor(highest * 0x1p16F) * 0x1p-16F;
   // Multiples of 2^-16, so that the difference of the ends is exact.
   for (float& x : logits) x = highest - std::floor(random.unit() * span * 0x1p16F) * 0x1p-16F;
   logits[random.below(count)] = highest;

@@ -78,7 +78,10 @@ class Cell {
         tokens_(std::vector<std::int32_t>(static_cast<std::size_t>(batch)), stream),
         allowed_(std::vector<std::uint32_t>(static_cast<std::size_t>(batch * words()), kMostBits),
                  stream) {
-    expect_success(cuda::best_spread(rows_.view(), cuda::Path::best, spread_), "best_spread");
+    const bool has_clusters = cuda::is_available(cuda::Path::cluster);
+    expect_success(cuda::best_spread(rows_.view(),
+                                     has_clusters ? cuda::Path::best : cuda::Path::block, spread_),
+                   "best_spread");
   }
 
   /// Microseconds of the floor, then of each of names().

@@ -10,8 +10,9 @@
 // (candidate_bound.cuh), the values that reach it (candidate_list.cuh), the cuts and the draw among
 // them (short_list_end.cuh, long_list_end.cuh). Where no list can hold the survivors, the row is
 // read again, as often as needed, by that block alone (whole_row_end.cuh): correct and bounded, but
-// slow. Those are flat rows, and some peaked ones, with top_p alone, k above 1/64 of the
-// vocabulary, and rows of ties.
+// slow. Those are flat rows, and some peaked ones, with top_p alone; of top_k k above about 1/80 of
+// the vocabulary, rows of ties, more than 256 candidates in an eighth of the vocabulary, and from k
+// of a quarter of the tiles on rows far from 0 (300 is), where groups' keys are coarse.
 //
 // Local memory is what to avoid here: a stack frame of 736 bytes a thread, from parameters handed
 // on by reference, took 6 us at one row and 30 us at 256. Then control flow that is the same for a

@@ -269,7 +269,7 @@ __device__ __forceinline__ void visit_by_vectors(const TileRow<kType>& row, Tile
                                                  const Prepare& prepare, const Visit& visit) {
   const auto from = [&](int tile) {
     while (tile < steps.end && !wanted(tile)) tile += steps.step;
-    return tile;
+    return tile < steps.end ? tile : row.tiles();  // beyond the steps nothing is copied
   };
   constexpr int kStages = TileRing<kType>::kStages;
   int next = from(steps.first);

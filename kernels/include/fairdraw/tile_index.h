@@ -10,8 +10,11 @@
 //   S   = sum of v = floor(m 2^(32 - (N - n))) over the allowed tokens, an integer below 2^63.5.
 // A row's octave E is the largest N. A tile counts W = S 2^(48 - gap) in it, gap = E - N, and
 // nothing where gap > 48; Z, the sum of W, is below 2^124. So a tile's probability is W / Z, and
-// sum exp(x / T) = Z 2^(E - 103). From probabilities m and n are the float's own significand of 24
-// bits and exponent, S is below 2^64, and sum p = Z 2^(E - 103).
+// sum 2^(x c) = Z 2^(E - 103). c is rounded, so that is sum exp(x / T) but for a factor that all
+// tokens share, off by up to 2^-24 ln2 |y|: for log-probabilities take it out, in double, M being
+// the row's largest logit: ln p(x) = (x - M) / T - (ln(Z 2^-103) - (M c - E) ln2).
+// From probabilities m and n are the float's own significand of 24 bits and exponent, S is below
+// 2^64, and sum p = Z 2^(E - 103).
 //
 // Error: relative to 2^(-d) the weight of a token d octaves below the row's maximum is off by at
 // most 2^-22 + 2^-24 ln2 d + 2^(d - 48); of probabilities by the last of these alone.
@@ -89,7 +92,7 @@ struct TileTotal {
   std::uint64_t high = 0;
 };
 
-/// W of a tile in a row of octave `row_octave` (at least `octave`): sum 2^(48 - gap), or 0.
+/// W of a tile in a row of octave `row_octave` (at least `octave`, else 0): sum 2^(48 - gap), or 0.
 TileTotal tile_weight_in_row(std::uint64_t sum, double octave, double row_octave) noexcept;
 
 /// A part of a row's index: the tiles of a shard, say.
@@ -98,7 +101,8 @@ struct TileIndexPart {
   View<const std::uint64_t> sums;  ///< as many
 };
 
-/// What a whole row sums to: sum exp(x / T), or sum p, is total * 2^(octave - 103).
+/// What a whole row sums to: sum 2^(x c) (of exp(x / T): see above), or sum p, is
+/// total * 2^(octave - 103).
 struct TileIndexTotal {
   double octave = -std::numeric_limits<double>::infinity();  ///< E; -inf: no allowed token
   TileTotal total;                                           ///< Z

@@ -95,9 +95,9 @@ Outcome run(const BracketPasses& passes, const Call& call) {
     return list;
   };
   outcome.keys.resize(tiles);
-  outcome.sums.resize(tiles);
-  outcome.above.resize(tiles);
-  outcome.run_begin.resize(tiles);
+  outcome.sums.assign(tiles, 77);
+  outcome.above.assign(tiles, 77);
+  outcome.run_begin.assign(tiles, 77);
   outcome.list = listed([&](float* list) {
     return passes.measure(x, n, call.rule, call.bounds,
                           {outcome.keys.data(), outcome.sums.data(), outcome.above.data(),

@@ -135,12 +135,15 @@ std::vector<std::uint64_t> directed_words(const reference::TileRow& row, std::ui
   Dice dice(~number);
   for (int i = 0; i < 4; ++i) words.push_back(dice.bits());
   if (row.status != RowStatus::ok || row.greedy_token >= 0) return words;
-  const std::size_t step = row.weight.size() / tokens + 1;
+  const std::size_t step = static_cast<std::size_t>(row.support_size) / tokens + 1;
+  const std::size_t first = dice.below(step);
+  std::size_t survivor = 0;
   RowWeight sum = 0;
   for (std::size_t i = 0; i < row.weight.size(); ++i) {
     if (row.mask[i] == 0) continue;
     sum += row.weight[i];
-    if (row.weight[i] == 0 || i % step != dice.below(step) || sum == row.total) continue;
+    const bool is_chosen = survivor++ % step == first;
+    if (!is_chosen || row.weight[i] == 0 || sum == row.total) continue;
     // The smallest word w with floor(w total / 2^64) >= sum, ceil(sum 2^64 / total), bit by bit:
     // the quotient of 188 bits by 124.
     std::uint64_t word = 0;

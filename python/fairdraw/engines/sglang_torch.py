@@ -25,7 +25,9 @@ def make(seed: int) -> Sampler:
     def sample(batch: Batch) -> Any:
         logits = float32_logits(batch)
         greedy = batch.temperature < SAMPLING_EPS
-        refused = (batch.top_k == 0) | (batch.top_k < -1) | (batch.top_p <= 0)
+        # SamplingParams.verify refuses these before a row is sampled.
+        refused = (batch.top_k == 0) | (batch.top_k < -1) | (batch.temperature < 0)
+        refused |= (batch.top_p <= 0) | (batch.top_p > 1) | (batch.min_p < 0) | (batch.min_p > 1)
         top_k = torch.where(batch.top_k == -1, TOP_K_ALL, batch.top_k)
         top_k = torch.where(greedy, 1, top_k)
         logits /= torch.where(greedy, 1.0, batch.temperature)[:, None]

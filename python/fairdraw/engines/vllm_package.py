@@ -23,7 +23,7 @@ from typing import Any
 from .._core import Batch
 from ._engine import TENSOR_ABILITIES, Engine, Sampler, Unavailable, version_of
 from ._tensors import generator_of
-from .vllm_torch import before_top_k, draw_or_largest
+from .vllm_torch import before_top_k, draw_or_largest, refused_by_params
 
 MODULE = "vllm.v1.sample.ops.topk_topp_sampler"
 WHEEL = "FAIRDRAW_VLLM_WHEEL"
@@ -136,7 +136,7 @@ def make(seed: int) -> Sampler:
         k = top_k if (top_k < batch.vocab).any() else None
         p = top_p if (top_p < 1).any() else None
         logits = module.apply_top_k_top_p(logits, k, p)
-        return draw_or_largest(batch, greedy, largest, logits, race)
+        return draw_or_largest(batch, greedy, largest, logits, race, refused_by_params(batch))
 
     return sample
 

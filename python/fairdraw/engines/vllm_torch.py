@@ -17,6 +17,16 @@ from ._tensors import draw_outputs, exponential_race, float32_logits, generator_
 SAMPLING_EPS = 1e-5
 
 
+def refused_by_params(batch: Batch) -> Any:
+    """Requests that SamplingParams refuses before a row is sampled: [rows] bool.
+
+    It refuses top_p 0 too, which the PyTorch path below it takes for greedy, and the profile with it.
+    """
+    refused = (batch.temperature < 0) | (batch.top_k < -1)
+    refused |= (batch.top_p < 0) | (batch.top_p > 1) | (batch.min_p < 0) | (batch.min_p > 1)
+    return refused
+
+
 def before_top_k(batch: Batch) -> tuple[Any, Any, Any, Any, Any]:
     """What vLLM does before top-k and top-p, of requests as it normalises them.
 
@@ -81,7 +91,12 @@ def make(seed: int) -> Sampler:
         greedy, largest, logits, top_k, top_p = before_top_k(batch)
         left = filtered(logits, top_k, top_p)
         return draw_or_largest(
-            batch, greedy, largest, left, lambda p: exponential_race(p, generator)
+            batch,
+            greedy,
+            largest,
+            left,
+            lambda p: exponential_race(p, generator),
+            refused_by_params(batch),
         )
 
     return sample

@@ -26,7 +26,7 @@ from .._core import Batch
 from ._engine import TENSOR_ABILITIES, Engine, Sampler, Unavailable, package, version_of
 from ._tensors import exponential_race, generator_of
 from .vllm_package import WHEEL, Nothing, stand_ins, wheel_source
-from .vllm_torch import before_top_k, draw_or_largest
+from .vllm_torch import before_top_k, draw_or_largest, refused_by_params
 
 MODULE = "vllm.v1.sample.ops.topk_topp_triton"
 
@@ -168,7 +168,8 @@ def make(seed: int) -> Sampler:
             largest.to(device),
             logits,
             lambda probs: exponential_race(probs, generator),
-            (batch.top_p <= 0).to(device),  # a request is refused before the kernel
+            # A request is refused before the kernel.
+            (refused_by_params(batch) | (batch.top_p <= 0)).to(device),
         )
 
     return sample

@@ -15,8 +15,8 @@ namespace fairdraw::suites {
 std::string sampled_text(const Case& drawn);
 
 /// `drawn`, with the values that the text says. Throws harness::UsageError: a value is missing,
-/// unknown, twice there or outside of what the case may draw, or the operations are not those that
-/// the seed chose.
+/// unknown, twice there or outside of what any sampled case may draw, or the operations are not
+/// those that the seed chose.
 Case with_sampled_text(const Case& drawn, std::string_view text);
 
 }  // namespace fairdraw::suites

@@ -64,7 +64,7 @@ std::vector<Mutant> engine_bad_row_mutants() {
                   if (!holds_nan(batch)) return;
                   change_temperatures(batch, storage, [](float) { return 0.0F; });
                 }),
-      of_engine("engine-top-k-below-minus-one-is-off", "systematic",
+      of_engine("engine-negative-top-k-is-off", "systematic",
                 "every negative top_k is off, where the engine refuses them", Order::hf,
                 [](fairdraw_batch& batch, Storage& storage) {
                   std::vector<std::int32_t> top_k(batch.top_k, batch.top_k + batch.rows);

@@ -84,6 +84,13 @@ bool in_unit_interval(float value) { return value >= 0 && value <= 1; }
 
 bool is_divisor(float temperature) { return temperature >= 0x1p-126F && temperature <= 0x1p64F; }
 
+// No engine says what these do: the twins divide by any temperature above 0 but go on to nothing,
+// as engines do whose weights are all 0 or NaN.
+bool is_extreme(const reference::RowParameters& row) {
+  return (row.temperature > 0 && !is_divisor(row.temperature)) || std::isnan(row.temperature) ||
+         std::isnan(row.top_p) || std::isnan(row.min_p);
+}
+
 // Whether the row takes the largest logit, whatever its filters.
 bool is_greedy(FloatSampler::Order order, float temperature) {
   if (order == FloatSampler::Order::rosellm) return temperature <= 0;
@@ -95,6 +102,7 @@ bool is_greedy(FloatSampler::Order order, float temperature) {
 // the twin shares nothing with what judges it.
 Fate fate_of_parameters(FloatSampler::Order order, const reference::RowParameters& row,
                         std::size_t vocab) {
+  if (is_extreme(row)) return Fate::anything;
   if (order == FloatSampler::Order::rosellm) {
     const bool known = (row.temperature <= 0 || is_divisor(row.temperature)) && row.top_p >= 0 &&
                        in_unit_interval(row.min_p);
@@ -110,7 +118,8 @@ Fate fate_of_parameters(FloatSampler::Order order, const reference::RowParameter
   return known ? Fate::drawn : Fate::fails;
 }
 
-// NaN and +inf count at banned ids too. Only transformers look for them.
+// `logits` with their bans, which engines apply first: what they hide is not there. Only
+// transformers look for NaN and +inf.
 Fate fate_of_logits(FloatSampler::Order order, const Logits& logits) {
   const bool ordinary = std::ranges::none_of(logits, [](float logit) {
     return std::isnan(logit) || logit == std::numeric_limits<float>::infinity();
@@ -215,13 +224,13 @@ FloatSampler::Row FloatSampler::prepare(const fairdraw_batch& batch, std::int64_
               vocab * sizeof(float));
   const reference::RowParameters parameters = {batch.temperature[row], batch.top_k[row],
                                                batch.top_p[row], batch.min_p[row]};
-  Fate fate = fate_of_parameters(order_, parameters, vocab);
-  if (fate == Fate::drawn) fate = fate_of_logits(order_, logits);
   for (std::size_t id = 0; id < vocab; ++id) {
     if (!is_allowed(batch, row, static_cast<std::int64_t>(id))) {
       logits[id] = -std::numeric_limits<float>::infinity();
     }
   }
+  Fate fate = fate_of_parameters(order_, parameters, vocab);
+  if (fate == Fate::drawn) fate = fate_of_logits(order_, logits);
   const bool is_empty = std::ranges::none_of(logits, [](float logit) { return logit > kOut; });
   if (fate == Fate::drawn && is_empty) {
     fate = order_ == Order::hf ? Fate::fails : Fate::anything;
