@@ -39,6 +39,13 @@ def rows_of(batch: Batch) -> torch.Tensor:
     return rows.repeat_interleave(batch.num_samples)
 
 
+def places_in_range(batch: Batch, rows: torch.Tensor) -> torch.Tensor:
+    """Places in `rows` that hold a row of the batch: an index may be none."""
+    import torch
+
+    return torch.nonzero((rows >= 0) & (rows < batch.rows)).flatten()
+
+
 def draw_outputs(
     batch: Batch,
     weights: torch.Tensor,
@@ -48,7 +55,7 @@ def draw_outputs(
 ) -> np.ndarray[Any, Any]:
     """Tokens [outputs, num_samples], each a row of draw([n, vocab] of weights) -> [n].
 
-    -1 for those of refused rows.
+    -1 for those of refused rows, and of indices that are no rows.
 
     kept: [rows, vocab] bool, what the engine's filters left: a weight may still round to 0.
     refused: [rows] bool, requests that the engine does not take.
@@ -60,9 +67,9 @@ def draw_outputs(
     report_kept(batch, kept.cpu().numpy())
     rows = rows_of(batch)
     tokens = torch.full((len(rows),), -1, dtype=torch.int64)
-    wanted = torch.arange(len(rows))
+    wanted = places_in_range(batch, rows)
     if refused is not None:
-        wanted = wanted[~refused.cpu()[rows]]
+        wanted = wanted[~refused.cpu()[rows[wanted]]]
     for part in torch.split(wanted, max(1, CHUNK // batch.vocab)):
         tokens[part] = draw(weights[rows[part].to(weights.device)]).cpu()
     array: np.ndarray[Any, Any] = tokens.numpy().reshape(batch.outputs, batch.num_samples)

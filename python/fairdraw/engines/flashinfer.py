@@ -16,7 +16,7 @@ from typing import Any
 
 from .._core import Batch
 from ._engine import Engine, Sampler, Unavailable, package, version_of
-from ._tensors import CHUNK, float32_logits, generator_of, rows_of
+from ._tensors import CHUNK, float32_logits, generator_of, places_in_range, rows_of
 
 
 def version() -> str:
@@ -65,12 +65,12 @@ def make(draw: Any, order: str, seed: int) -> Sampler:
     def sample(batch: Batch) -> Any:
         logits = float32_logits(batch).cuda()
         columns = [c.cuda() for c in (batch.temperature, batch.top_k, batch.top_p, batch.min_p)]
-        rows = rows_of(batch).cuda()
-        parts = [
-            draw(sampling, order, generator, tuple(c[part] for c in (logits, *columns)))
-            for part in torch.split(rows, max(1, CHUNK // batch.vocab))
-        ]
-        tokens = torch.cat(parts).cpu() if parts else torch.empty(0, dtype=torch.int64)
+        rows = rows_of(batch)
+        tokens = torch.full((len(rows),), -1, dtype=torch.int64)
+        for places in torch.split(places_in_range(batch, rows), max(1, CHUNK // batch.vocab)):
+            part = rows[places].cuda()
+            drawn = draw(sampling, order, generator, tuple(c[part] for c in (logits, *columns)))
+            tokens[places] = drawn.cpu().long()
         return tokens.reshape(batch.outputs, batch.num_samples)
 
     return sample
