@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "common/wide_integers.h"
 #include "cuda/processing/edit_planes.h"
 #include "fairdraw/cuda.h"
 
@@ -21,7 +22,13 @@ struct RowRecord {
   float low;
   std::int32_t tie_end;  ///< vocab where no tie is cut
   std::int32_t unused;
-  std::uint64_t total;  ///< weight of the survivors (not set for greedy rows)
+  std::uint64_t total;       ///< of the row filter before tiles
+  std::uint64_t total_low;   ///< weight of the survivors in the row's unit (common/tile_weights.h):
+  std::uint64_t total_high;  ///< its words; neither is set for greedy rows
+
+  __host__ __device__ uint128_t weight() const {
+    return (static_cast<uint128_t>(total_high) << 64) | total_low;
+  }
 };
 
 /// The survivors of rows that have few, in order: the largest value first, the lowest id among
@@ -60,6 +67,7 @@ struct RowsTask {
   PerRequest<std::uint64_t> offset = std::uint64_t{0};
   Purpose purpose = Purpose::draw;
   const std::uint32_t* index = nullptr;  ///< [rows], optional: of the random words, in place of 0
+  const std::uint64_t* words = nullptr;  ///< [rows], optional: random words in place of the seeds'
   std::int32_t* tokens = nullptr;        ///< [rows]; random bits as for num_samples = 1
   RowStatus* statuses = nullptr;         ///< [rows], optional; written with the tokens
 

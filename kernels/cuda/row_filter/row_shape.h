@@ -30,26 +30,4 @@ struct GpuLimits {
   int shared_bytes_of_multiprocessor;  ///< shared by its blocks
 };
 
-/// Bytes of dynamic shared memory after the resident steps: the list of candidates, a value and an
-/// id each; and the scratch, for the sample (row_nuclei.cuh) and what is staged (row_lists.cuh).
-constexpr int list_bytes(int list_capacity) { return list_capacity * 8; }
-constexpr int scratch_bytes(int threads, int blocks) {
-  const int samples = blocks * kSampleBins * 4;
-  const int staged = threads / 32 * kStagedPerWarp * 2;
-  return samples > staged ? samples : staged;
-}
-/// Static shared memory of the kernel, rounded up (BlockMemory).
-inline constexpr int kStaticBytes = 11264;
-
-/// All dynamic shared memory.
-int dynamic_bytes(const RowShape& shape, int threads);
-
-/// The shape for given numbers of blocks and threads: as many resident steps as fit.
-Spread spread_rows(const RowsTask& task, int blocks, int threads, int blocks_per_multiprocessor,
-                   bool bulk_copies, const GpuLimits& gpu);
-
-/// kProcessed: task.edits is given.
-template <DType kType, bool kFromProbs, bool kProcessed>
-cudaError_t launch_filter_rows(const RowsTask& task, const Spread& spread, cudaStream_t stream);
-
 }  // namespace fairdraw::cuda

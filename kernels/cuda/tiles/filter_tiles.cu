@@ -6,7 +6,7 @@ namespace fairdraw::cuda {
 namespace {
 
 template <DType kType, bool kFromProbs>
-cudaError_t launch(const FilterTilesTask& task, const TileSpread& spread, cudaStream_t stream) {
+cudaError_t launch(const RowsTask& task, const TileSpread& spread, cudaStream_t stream) {
   using Row = FilterTilesRow<kType, kFromProbs>;
   const SpreadMemory memory{TileRing<kType>::kLaneBytes, Row::row_bytes(tiles_of(task.rows.vocab)),
                             Row::row_bytes(tiles_of(kMaxVocab))};
@@ -15,7 +15,7 @@ cudaError_t launch(const FilterTilesTask& task, const TileSpread& spread, cudaSt
 }
 
 template <bool kFromProbs>
-cudaError_t launch_for_dtype(const FilterTilesTask& task, const TileSpread& spread,
+cudaError_t launch_for_dtype(const RowsTask& task, const TileSpread& spread,
                              cudaStream_t stream) {
   switch (task.rows.dtype) {
     case DType::float16:
@@ -30,7 +30,7 @@ cudaError_t launch_for_dtype(const FilterTilesTask& task, const TileSpread& spre
 
 }  // namespace
 
-cudaError_t filter_tiles(const FilterTilesTask& task, const TileSpread& spread,
+cudaError_t filter_tiles(const RowsTask& task, const TileSpread& spread,
                          cudaStream_t stream) {
   if (spread.threads < kEndThreads) return cudaErrorInvalidConfiguration;
   return task.from_probs ? launch_for_dtype<true>(task, spread, stream)

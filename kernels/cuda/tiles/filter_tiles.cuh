@@ -62,7 +62,7 @@ class FilterTilesRow {
     return GroupKeys::bytes(tiles) + index_bytes(tiles);
   }
 
-  __device__ __forceinline__ FilterTilesRow(const FilterTilesTask& task, int blocks_log2,
+  __device__ __forceinline__ FilterTilesRow(const RowsTask& task, int blocks_log2,
                                             unsigned char* dynamic)
       : task_(task),
         number_(blockIdx.x >> static_cast<unsigned>(blocks_log2)),
@@ -206,14 +206,15 @@ class FilterTilesRow {
 
   __device__ std::uint64_t random_word_of_row() const {
     if (task_.words != nullptr) return task_.words[number_];
-    const std::uint32_t index = task_.seed.is_array() ? 0 : static_cast<std::uint32_t>(number_);
+    std::uint32_t index = task_.seed.is_array() ? 0 : static_cast<std::uint32_t>(number_);
+    if (task_.index != nullptr) index = task_.index[number_];
     return random_word(task_.seed.at(number_), task_.offset.at(number_), task_.purpose, index);
   }
 
   __device__ void write_failure(RowStatus status) const {
-    task_.tokens[number_] = -1;
+    if (task_.tokens != nullptr) task_.tokens[number_] = -1;
     if (task_.statuses != nullptr) task_.statuses[number_] = status;
-    if (task_.records != nullptr) task_.records[number_] = {status, -1, 0.0F, 0, 0, 0};
+    if (task_.records != nullptr) task_.records[number_] = {status, -1, 0, 0, 0, 0, 0, 0, 0};
   }
 
   /// A warp: the lowest id of the largest value.
@@ -238,14 +239,15 @@ class FilterTilesRow {
     }
     token = __reduce_min_sync(kAllLanes, token);
     if (lane_of_thread() != 0) return;
-    task_.tokens[number_] = token;
+    if (task_.tokens != nullptr) task_.tokens[number_] = token;
     if (task_.statuses != nullptr) task_.statuses[number_] = RowStatus::ok;
     if (task_.records != nullptr) {
-      task_.records[number_] = {RowStatus::ok, token, from_order_key(largest), token + 1, 0, 0};
+      const float max = from_order_key(largest);
+      task_.records[number_] = {RowStatus::ok, token, max, max, token + 1, 0, 0, 0, 0};
     }
   }
 
-  const FilterTilesTask& task_;
+  const RowsTask& task_;
   std::int64_t number_;
   TileRow<kType> row_;
   Ring ring_;
@@ -256,7 +258,7 @@ class FilterTilesRow {
 
 template <DType kType, bool kFromProbs>
 __global__ void __launch_bounds__(kMaxThreadsOfBlock, 2)
-    filter_tiles_kernel(const __grid_constant__ FilterTilesTask task, int blocks_log2) {
+    filter_tiles_kernel(const __grid_constant__ RowsTask task, int blocks_log2) {
   extern __shared__ __align__(16) unsigned char dynamic[];
   FilterTilesRow<kType, kFromProbs>(task, blocks_log2, dynamic).run();
 }

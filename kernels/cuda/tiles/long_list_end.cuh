@@ -39,7 +39,7 @@ struct ListedCandidates {
 /// The list holds n values, all that are >= bound; it has been written, with a barrier after it.
 /// False where it cannot hold the nucleus.
 template <bool kFromProbs>
-__device__ __noinline__ bool end_long_list(const FilterTilesTask& task, RowEnd& row, int n,
+__device__ __noinline__ bool end_long_list(const RowsTask& task, RowEnd& row, int n,
                                            std::int32_t bound) {
   const RowFilters filters = row.filters;
   const ListedCandidates listed = ListedCandidates::of(row);
@@ -70,7 +70,7 @@ __device__ __noinline__ bool end_long_list(const FilterTilesTask& task, RowEnd& 
     upto += weigh(from_order_key(key), tile_key);
     if (position < upto) token = id;
   });
-  write_drawn(task, row.number, token, cut, prefix.total);
+  write_drawn(task, row.number, token, row.keys.largest, cut, prefix.total);
   return true;
 }
 

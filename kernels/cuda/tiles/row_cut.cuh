@@ -44,15 +44,18 @@ struct RowCut {
 };
 
 /// Writes a row that is ok; by the thread that has its token.
-__device__ inline void write_drawn(const FilterTilesTask& task, std::int64_t row, int token,
-                                   const RowCut& cut, uint128_t total) {
-  task.tokens[row] = token;
+__device__ inline void write_drawn(const RowsTask& task, std::int64_t row, int token,
+                                   std::int32_t largest, const RowCut& cut, uint128_t total) {
+  if (task.tokens != nullptr) task.tokens[row] = token;
   if (task.statuses != nullptr) task.statuses[row] = RowStatus::ok;
   if (task.records == nullptr) return;
   task.records[row] = {RowStatus::ok,
                        -1,
+                       from_order_key(largest),
                        from_order_key(cut.low),
                        cut.tie_end,
+                       0,
+                       0,
                        static_cast<std::uint64_t>(total),
                        static_cast<std::uint64_t>(total >> 64)};
 }

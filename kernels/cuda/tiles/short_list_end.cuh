@@ -71,7 +71,7 @@ __device__ inline RowCut cut_of_kept(RowEnd& row, bool kept, std::int32_t key, i
 /// The list has been written, 1 <= n <= kEndThreads candidates, with a barrier after it. False
 /// where it cannot hold the nucleus.
 template <bool kFromProbs>
-__device__ __forceinline__ bool end_short_list(const FilterTilesTask& task,
+__device__ __forceinline__ bool end_short_list(const RowsTask& task,
                                                const RowFilters& filters, const RowIndex& index,
                                                const RowWeigher<kFromProbs>& weigh, RowEnd& row,
                                                int n) {
@@ -107,13 +107,13 @@ __device__ __forceinline__ bool end_short_list(const FilterTilesTask& task,
   const uint128_t position = multiply_high(row.filters.word, prefix.total);
   const bool drawn = kept && prefix.before <= position && position < prefix.before + weight;
   if (task.records == nullptr) {
-    if (drawn) write_drawn(task, row.number, row.list.entry(number).id, {}, prefix.total);
+    if (drawn) write_drawn(task, row.number, row.list.entry(number).id, row.keys.largest, {}, prefix.total);
     return true;
   }
   const int id = there ? row.list.entry(number).id : 0;
   const bool ties_cut = __syncthreads_or(there && first == 0 && !in_top_k) != 0;
   RowCut cut = cut_of_kept(row, kept, key, id, filters.lowest_id && ties_cut);
-  if (drawn) write_drawn(task, row.number, id, cut, prefix.total);
+  if (drawn) write_drawn(task, row.number, id, row.keys.largest, cut, prefix.total);
   return true;
 }
 

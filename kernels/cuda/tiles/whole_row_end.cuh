@@ -94,7 +94,7 @@ __device__ int token_in_tile(const RowSource<kType>& source, const RowWeigher<kF
 
 /// The weight of what reaches `lowest`, to row.filters.row_mass: one reading of the row.
 template <DType kType, bool kFromProbs>
-__device__ __noinline__ void weigh_whole_row(const FilterTilesTask& task, RowEnd& row,
+__device__ __noinline__ void weigh_whole_row(const RowsTask& task, RowEnd& row,
                                              std::int32_t lowest) {
   __syncthreads();  // what the first thread has written
   const RowQuads<kType> quads(task.rows, task.allowed, row.number);
@@ -111,7 +111,7 @@ __device__ __noinline__ void weigh_whole_row(const FilterTilesTask& task, RowEnd
 
 /// lowest: no survivor lies below it.
 template <DType kType, bool kFromProbs>
-__device__ __noinline__ void end_whole_row(const FilterTilesTask& task, RowEnd& row,
+__device__ __noinline__ void end_whole_row(const RowsTask& task, RowEnd& row,
                                            std::int32_t lowest) {
   __syncthreads();  // what the first thread has written; bins of a search before
   const RowFilters filters = row.filters;
@@ -145,7 +145,7 @@ __device__ __noinline__ void end_whole_row(const FilterTilesTask& task, RowEnd& 
     const uint128_t sum = kept_of_warp({tile, tile + 1});
     if (position < before + sum) {
       const int token = token_in_tile(source, weigh, tile, position - before, cut);
-      if (token >= 0) write_drawn(task, row.number, token, cut, prefix.total);
+      if (token >= 0) write_drawn(task, row.number, token, row.keys.largest, cut, prefix.total);
       return;
     }
     before += sum;

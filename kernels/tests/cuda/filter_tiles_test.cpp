@@ -179,7 +179,7 @@ std::string describe(const cuda::TileSpread& spread) {
 /// Whether the survivors of `record` are exactly the expected ones. What a threshold says of tokens
 /// is compared, not the threshold: any float between two logits says the same.
 void expect_same_support(const RandomTileRow& row, const Survivors& expected,
-                         const cuda::FilteredTiles& record, const std::string& context) {
+                         const cuda::RowRecord& record, const std::string& context) {
   std::vector<std::size_t> ids;
   const bool probs = row.input == TileInput::probs;
   for (std::size_t id = 0; id < row.values.size(); ++id) {
@@ -211,7 +211,7 @@ class FilterTilesRows {
   void compare(const RandomTileRow& row, const Filters& filters, const Survivors& expected,
                std::uint64_t word, const cuda::TileSpread& spread, bool with_record) {
     arrays_.rewind();
-    cuda::FilterTilesTask task;
+    cuda::RowsTask task;
     task.rows = {arrays_.in(row.memory) + row.shift, row.dtype, 1, row.vocab(), row.vocab()};
     task.from_probs = row.input == TileInput::probs;
     task.temperature = row.temperature;
@@ -227,7 +227,7 @@ class FilterTilesRows {
     task.words = arrays_.in(words);
     std::vector<std::int32_t> tokens = {-77};
     std::vector<RowStatus> statuses = {RowStatus::invalid_beam};
-    std::vector<cuda::FilteredTiles> records(1);
+    std::vector<cuda::RowRecord> records(1);
     task.tokens = arrays_.out(tokens);
     task.statuses = arrays_.out(statuses);
     if (with_record) task.records = arrays_.out(records);
@@ -351,7 +351,7 @@ TEST(CudaFilterTiles, RowsOfABatchDoNotTouchOneAnother) {
   for (const auto& row : logits) memory.insert(memory.end(), row.begin(), row.end());
   for (const cuda::TileSpread& spread : spreads()) {
     DeviceArrays arrays;
-    cuda::FilterTilesTask task;
+    cuda::RowsTask task;
     task.rows = {arrays.in(memory), DType::float32, kRows, kVocab, kVocab};
     task.temperature = {arrays.in(temperatures), kRows};
     task.top_k = {arrays.in(top_k), kRows};
