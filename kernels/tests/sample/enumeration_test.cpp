@@ -1,15 +1,14 @@
-// Enumerate before sampling: every weight, every threshold of min_p that matters, every
+// Enumerate before sampling: every threshold of min_p that matters, every
 // cumulative boundary of small vocabularies.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <optional>
 #include <vector>
 
-#include "common/exp2fix.h"
 #include "common/min_p.h"
-#include "cpu/passes.h"
 #include "cpu/row_sampler.h"
 #include "reference/integer_model.h"
 #include "tests/sample/random_rows.h"
@@ -17,45 +16,6 @@
 
 namespace fairdraw::suites {
 namespace {
-
-/// Compares the weights of -bits, for all bits in [first, last] by `stride`, with the model's.
-std::uint64_t count_wrong_weights(const cpu::Passes& passes, std::uint32_t first,
-                                  std::uint32_t last, std::uint32_t stride) {
-  constexpr std::size_t kBatch = 4096;
-  const cpu::WeightRule rule;  // shift 0, scale 1: y is the value
-  std::uint64_t wrong = 0;
-  const std::uint64_t count = (std::uint64_t{last} - first) / stride + 1;
-#pragma omp parallel for reduction(+ : wrong) schedule(static)
-  for (std::uint64_t begin = 0; begin < count; begin += kBatch) {
-    std::vector<float> y;
-    for (std::uint64_t i = begin; i < std::min(count, begin + kBatch); ++i) {
-      const auto bits = static_cast<std::uint32_t>(first + i * stride);
-      y.push_back(std::bit_cast<float>(bits | 0x80000000U));
-    }
-    std::vector<std::uint64_t> weights(y.size());
-    passes.weigh(y.data(), y.size(), rule, -INFINITY, weights.data());
-    for (std::size_t i = 0; i < y.size(); ++i) {
-      wrong += weights[i] != reference::exp2fix(y[i]) ? 1U : 0U;
-    }
-  }
-  return wrong;
-}
-
-/// Weights are 0 below 2^-40; a bit more of the domain is tested, and -inf.
-constexpr std::uint32_t kLastBits = 0x42800000U;  // 64.0
-
-TEST(Enumeration, SimdWeightOfEveryFloatEqualsTheModels) {
-  for (const CpuTarget target : available_targets()) {
-    // The model's own weight is the cost, some 20 ns: the best target is compared on every float,
-    // the others on each 31st (an odd stride meets every pattern of low bits).
-    const std::uint32_t stride = is_reduced() ? 9973 : target == best_target() ? 1 : 31;
-    const cpu::Passes& passes = cpu::passes_for(target);
-    EXPECT_EQ(count_wrong_weights(passes, 0, kLastBits, stride), 0U) << to_string(target);
-    EXPECT_EQ(count_wrong_weights(passes, 0x7f800000U, 0x7f800000U, 1), 0U) << to_string(target);
-    // The rest of the floats in steps: all weigh 0.
-    EXPECT_EQ(count_wrong_weights(passes, kLastBits, 0x7f7fffffU, 65537), 0U) << to_string(target);
-  }
-}
 
 TEST(Enumeration, MinPThresholdIsTheNearestFloatToTheLogarithm) {
   // 1.06e9 floats in (0, 1]: every 10007th, and the ones next to the powers of two, where the
@@ -78,19 +38,17 @@ TEST(Enumeration, MinPThresholdIsTheNearestFloatToTheLogarithm) {
 /// Random words whose position t is a cumulative boundary of the row, one below it, and 0 and the
 /// largest: every token's first and last position.
 std::vector<std::uint64_t> boundary_words(const reference::IntegerRow& row) {
-  __extension__ typedef unsigned __int128 uint128;
   std::vector<std::uint64_t> words = {0, ~std::uint64_t{0}};
-  std::uint64_t sum = 0;
+  reference::RowWeight sum = 0;
   for (std::size_t i = 0; i < row.weight.size(); ++i) {
     if (row.mask[i] == 0 || row.weight[i] == 0) continue;
     sum += row.weight[i];
     if (sum == row.total) break;
-    // The smallest word w with floor(w * total / 2^64) >= sum, and the one below it.
-    const uint128 scaled = static_cast<uint128>(sum) << 64;
-    const auto word = static_cast<std::uint64_t>((scaled + row.total - 1) / row.total);
-    words.push_back(word);
-    words.push_back(word - 1);
-    words.push_back(word + 1);
+    const std::optional<std::uint64_t> word = row.first_word_at(sum);
+    if (!word) break;
+    words.push_back(*word);
+    words.push_back(*word - 1);
+    words.push_back(*word + 1);
   }
   return words;
 }
