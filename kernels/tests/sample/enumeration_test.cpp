@@ -11,7 +11,6 @@
 #include "cpu/indexed_row.h"
 #include "cpu/tile_passes.h"
 #include "reference/integer_model.h"
-#include "reference/tile_model.h"
 #include "tests/sample/random_rows.h"
 #include "tests/sample/reduced.h"
 #include "tests/tiles/indexed_row_cases.h"
@@ -86,7 +85,7 @@ TEST(Enumeration, EveryCumulativeBoundaryOfSmallVocabulariesGivesTheModelsToken)
   std::uint64_t words = 0;
   for (std::uint64_t number = 0; number < (is_reduced() ? 300U : 6000U); ++number) {
     const IndexedRowCase row = random_logits_case(5000000 + number, 1 + number % 40);
-    const reference::TileRow expected = model_of(row);
+    const reference::IntegerRow expected = model_of(row);
     if (expected.status != RowStatus::ok) continue;
     const RowParameters parameters{row.parameters.temperature, row.parameters.top_k,
                                    row.parameters.top_p, row.parameters.min_p};
