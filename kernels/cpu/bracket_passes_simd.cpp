@@ -128,7 +128,7 @@ HWY_INLINE TileSums measure_tile(const float* x, const Rule& rule, const Bracket
   WeightSum above_high;
   for (std::size_t i = 0; i < kTileSize; i += step) {
     const VecF value = hn::LoadU(f32, x + i);
-    const Weights weights = weights_of(rule.octaves(value));
+    const Weights weights = weights_of(octaves_by(rule, value));
     kAll ? total.add(weights) : total.add_where(hn::Ge(value, from), weights);
     auto inside = hn::Ge(value, low);
     if constexpr (kAbove) {
@@ -277,7 +277,7 @@ void probabilities_by(const float* x, std::size_t n, const Rule& rule, float low
   for (std::size_t i = 0; i < n; i += step) {
     const bool full = i + step <= n;
     const VecF value = full ? hn::LoadU(f32, x + i) : load_tail(x + i, n - i);
-    const RelativeOctaves token = rule.octaves(value);
+    const RelativeOctaves token = octaves_by(rule, value);
     const auto significand = hn::BitCast(i32, token.significand);
     // Counts are unsigned: a large one is one that weighs nothing.
     const auto below =

@@ -11,6 +11,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "common/float_order.h"
 #include "cpu/indexed_row.h"
@@ -91,13 +92,20 @@ IndexedRow::Tail IndexedRow::weigh_tail(const Head& head, float base) {
     sample_size_ = static_cast<std::size_t>(kept - sample_.begin());
   }
   near_weights().weigh(sample_.data(), sample_size_, base, sample_weights_.data());
-  Tail tail{};
-  for (std::size_t i = 0; i < sample_size_; ++i) {
-    const double weight = estimate_of(sample_weights_[i]);
-    tail.weight += weight;
-    tail.square += weight * weight;
+  // Several sums, because each addition waits for the one before it.
+  constexpr std::size_t kSums = 8;
+  std::fill_n(sample_weights_.begin() + static_cast<std::ptrdiff_t>(sample_size_), kSums, 0U);
+  double weight[kSums] = {};
+  double square[kSums] = {};
+  for (std::size_t i = 0; i < sample_size_; i += kSums) {
+    for (std::size_t j = 0; j < kSums; ++j) {
+      const double each = estimate_of(sample_weights_[i + j]);
+      weight[j] += each;
+      square[j] += each * each;
+    }
   }
-  return tail;
+  return {std::accumulate(weight, weight + kSums, 0.0),
+          std::accumulate(square, square + kSums, 0.0)};
 }
 
 IndexedRow::Bracket IndexedRow::guess_nucleus(float top_p, float base) {

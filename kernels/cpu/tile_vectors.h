@@ -61,16 +61,25 @@ struct RelativeOctaves {
   VecU32 significand, below;
 };
 
-/// exp2_significand.
-HWY_INLINE VecU32 significand_of(VecF fraction) {
+/// exp2_significand of several vectors, step by step.
+template <std::size_t kCount>
+HWY_INLINE void significands_of(const VecF (&fraction)[kCount], VecU32 (&significand)[kCount]) {
   const F32 f32;
-  VecF q = hn::Set(f32, 0x1.5bda58p-10F);
-  q = hn::MulAdd(q, fraction, hn::Set(f32, 0x1.3ce8aep-7F));
-  q = hn::MulAdd(q, fraction, hn::Set(f32, 0x1.c6b6d8p-5F));
-  q = hn::MulAdd(q, fraction, hn::Set(f32, 0x1.ebf9c2p-3F));
-  q = hn::MulAdd(q, fraction, hn::Set(f32, 0x1.62e42ap-1F));
-  q = hn::MulAdd(q, fraction, hn::Set(f32, 1.5F));
-  return hn::Sub(hn::BitCast(U32(), q), hn::Set(U32(), 0x3f400000U));
+  VecF q[kCount];
+  for (VecF& each : q) each = hn::Set(f32, 0x1.5bda58p-10F);
+  const auto step = [&](float coefficient) HWY_ATTR {
+      for (std::size_t i = 0; i < kCount; ++i) {
+      q[i] = hn::MulAdd(q[i], fraction[i], hn::Set(f32, coefficient));
+    }
+  };
+  step(0x1.3ce8aep-7F);
+  step(0x1.c6b6d8p-5F);
+  step(0x1.ebf9c2p-3F);
+  step(0x1.62e42ap-1F);
+  step(1.5F);
+  for (std::size_t i = 0; i < kCount; ++i) {
+    significand[i] = hn::Sub(hn::BitCast(U32(), q[i]), hn::Set(U32(), 0x3f400000U));
+  }
 }
 
 /// Logits where float_octaves_are_exact.
@@ -79,11 +88,20 @@ class FloatLogits {
   HWY_INLINE FloatLogits(float maximum, float scale)
       : scale_(hn::Set(F32(), scale)), top_(origin_of(hn::Set(F32(), maximum))) {}
 
-  HWY_INLINE RelativeOctaves octaves(VecF x) const {
-    const VecF origin = origin_of(x);
-    const VecF whole = hn::Sub(origin, hn::Set(F32(), kOctaveOrigin));
-    return {significand_of(hn::MulSub(x, scale_, whole)),
-            hn::Sub(hn::BitCast(U32(), top_), hn::BitCast(U32(), origin))};
+  /// Of several vectors, step by step: each is a chain of ten instructions that wait for each
+  /// other, and the processor looks no further ahead than two or three such chains.
+  template <std::size_t kCount>
+  HWY_INLINE void octaves(const VecF (&x)[kCount], RelativeOctaves (&out)[kCount]) const {
+    VecF origin[kCount], fraction[kCount];
+    VecU32 significand[kCount];
+      for (std::size_t i = 0; i < kCount; ++i) origin[i] = origin_of(x[i]);
+      for (std::size_t i = 0; i < kCount; ++i) {
+      fraction[i] = hn::MulSub(x[i], scale_, hn::Sub(origin[i], hn::Set(F32(), kOctaveOrigin)));
+    }
+    significands_of(fraction, significand);
+      for (std::size_t i = 0; i < kCount; ++i) {
+      out[i] = {significand[i], hn::Sub(hn::BitCast(U32(), top_), hn::BitCast(U32(), origin[i]))};
+    }
   }
 
  private:
@@ -101,16 +119,23 @@ class DoubleLogits {
       : scale_(hn::Set(F64(), static_cast<double>(scale))),
         top_(hn::Round(hn::Mul(hn::Set(F64(), static_cast<double>(maximum)), scale_))) {}
 
-  HWY_INLINE RelativeOctaves octaves(VecF x) const {
-    const HalfF32 half;
-    const Half low = octaves_of_half(hn::PromoteTo(F64(), hn::LowerHalf(half, x)));
-    const Half high = octaves_of_half(hn::PromoteTo(F64(), hn::UpperHalf(half, x)));
-    const hn::RebindToSigned<F32> i32;
-    return {significand_of(hn::Combine(F32(), high.fraction, low.fraction)),
-            hn::BitCast(U32(), hn::Combine(i32, high.below, low.below))};
+  template <std::size_t kCount>
+  HWY_INLINE void octaves(const VecF (&x)[kCount], RelativeOctaves (&out)[kCount]) const {
+    for (std::size_t i = 0; i < kCount; ++i) out[i] = octaves_of_vector(x[i]);
   }
 
  private:
+  HWY_INLINE RelativeOctaves octaves_of_vector(VecF x) const {
+    const HalfF32 half;
+    const Half low = octaves_of_half(hn::PromoteTo(F64(), hn::LowerHalf(half, x)));
+    const Half high = octaves_of_half(hn::PromoteTo(F64(), hn::UpperHalf(half, x)));
+    const VecF fraction[1] = {hn::Combine(F32(), high.fraction, low.fraction)};
+    VecU32 significand[1];
+    significands_of(fraction, significand);
+    const hn::RebindToSigned<F32> i32;
+    return {significand[0], hn::BitCast(U32(), hn::Combine(i32, high.below, low.below))};
+  }
+
   struct Half {
     hn::Vec<HalfF32> fraction;
     hn::Vec<HalfI32> below;
@@ -132,7 +157,13 @@ class Probabilities {
  public:
   HWY_INLINE explicit Probabilities(float maximum) : top_(exponent_of(hn::Set(F32(), maximum))) {}
 
-  HWY_INLINE RelativeOctaves octaves(VecF x) const {
+  template <std::size_t kCount>
+  HWY_INLINE void octaves(const VecF (&x)[kCount], RelativeOctaves (&out)[kCount]) const {
+    for (std::size_t i = 0; i < kCount; ++i) out[i] = octaves_of_vector(x[i]);
+  }
+
+ private:
+  HWY_INLINE RelativeOctaves octaves_of_vector(VecF x) const {
     const U32 u32;
     const VecU32 exponent = exponent_of(x);
     // bits = exponent 2^23 + fraction: all but 2^23, the leading one, goes. Nothing of subnormals.
@@ -140,7 +171,6 @@ class Probabilities {
     return {hn::Sub(hn::BitCast(u32, x), excess), hn::Sub(top_, exponent)};
   }
 
- private:
   /// That of subnormal numbers is 1.
   static HWY_INLINE VecU32 exponent_of(VecF x) {
     const U32 u32;
@@ -195,10 +225,19 @@ HWY_INLINE Weights weights_of(const RelativeOctaves& value) {
           shift_right(odd, hn::ShiftRight<32>(hn::BitCast(u64, below)))};
 }
 
-/// The same, 0 where x < low.
+/// One vector's.
+template <class Rule>
+HWY_INLINE RelativeOctaves octaves_by(const Rule& rule, VecF x) {
+  const VecF values[1] = {x};
+  RelativeOctaves octaves[1];
+  rule.octaves(values, octaves);
+  return octaves[0];
+}
+
+/// Weights, 0 where x < low.
 template <class Rule>
 HWY_INLINE Weights weights_from(VecF x, const Rule& rule, VecF low) {
-  RelativeOctaves value = rule.octaves(x);
+  RelativeOctaves value = octaves_by(rule, x);
   value.significand = hn::IfThenElseZero(hn::RebindMask(U32(), hn::Ge(x, low)), value.significand);
   return weights_of(value);
 }
