@@ -142,7 +142,7 @@ std::vector<Mutant> generator_mutants() {
             mutation.call = [many](fairdraw_batch& batch, Storage&) {
               *many = batch.num_samples > 1;
             };
-            mutation.weights = [many](std::vector<std::uint64_t>& weights, const Result& row) {
+            mutation.weights = [many](RowWeights& weights, const Result& row) {
               if (*many) weights = row.weight;
             };
           }),
