@@ -194,16 +194,7 @@ class ValueWatch {
         largest_(hn::Set(F32(), -kInfinity)),
         smallest_(hn::Zero(F32())) {}
 
-  HWY_INLINE void see_pair(VecF a, VecF b) {
-#if HWY_TARGET == HWY_AVX3
-    // One comparison answers for two vectors.
-    nan_ = hn::Or(nan_, hn::Mask<F32>{_mm512_cmp_ps_mask(a.raw, b.raw, _CMP_UNORD_Q)});
-#elif HWY_TARGET == HWY_AVX2
-    nan_ = hn::Or(nan_, hn::Mask<F32>{_mm256_cmp_ps(a.raw, b.raw, _CMP_UNORD_Q)});
-#else
-    nan_ = hn::Or(nan_, hn::Or(hn::IsNaN(a), hn::IsNaN(b)));
-#endif
-  }
+  HWY_INLINE void see_pair(VecF a, VecF b) { nan_ = hn::Or(nan_, nan_in(a, b)); }
   HWY_INLINE void see_largest(VecF x) { largest_ = hn::Max(largest_, x); }
   HWY_INLINE void see_smallest(VecF x) { smallest_ = hn::Min(smallest_, x); }
 

@@ -1,8 +1,7 @@
 // Weights of tiles by vectors: common/tile_weights.h for as many values as a vector holds. What
 // tile_passes_simd.cpp, and whoever else weighs values in vectors, is written with.
 //
-// Included like Highway's own headers, after foreach_target.h and highway.h, once for each target.
-// Defines FAIRDRAW_TARGET for those that the library has, and nothing for the others.
+// Included as vectors.h is.
 //
 // A rule (FloatLogits, DoubleLogits, Probabilities) is made for a tile's maximum and gives m and
 // the octaves below it; weights_of turns these into v. No value is compared with a range: counts of
@@ -14,23 +13,11 @@
 #define FAIRDRAW_CPU_TILE_VECTORS_H
 #endif
 
-#include <hwy/highway.h>
-
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 
 #include "common/tile_weights.h"
-
-#undef FAIRDRAW_TARGET
-#if HWY_TARGET == HWY_AVX3
-#define FAIRDRAW_TARGET avx512
-#elif HWY_TARGET == HWY_AVX2
-#define FAIRDRAW_TARGET avx2
-#elif HWY_ARCH_ARM_A64 && HWY_TARGET == HWY_STATIC_TARGET  // NEON; vectors of SVE have no size
-#define FAIRDRAW_TARGET neon
-#endif
+#include "cpu/vectors.h"
 
 #ifdef FAIRDRAW_TARGET
 
@@ -38,23 +25,7 @@ HWY_BEFORE_NAMESPACE();
 namespace fairdraw::cpu {
 namespace HWY_NAMESPACE {
 
-namespace hn = hwy::HWY_NAMESPACE;
-
-constexpr std::size_t kMaxLanes = 16;
 static_assert(kTileSize % (2 * kMaxLanes) == 0);
-
-using F32 = hn::CappedTag<float, kMaxLanes>;
-using U32 = hn::RebindToUnsigned<F32>;
-using HalfF32 = hn::Half<F32>;
-using HalfI32 = hn::RebindToSigned<HalfF32>;
-using F64 = hn::Rebind<double, HalfF32>;
-using U64 = hn::RebindToUnsigned<F64>;
-using VecF = hn::Vec<F32>;
-using VecU32 = hn::Vec<U32>;
-using VecU64 = hn::Vec<U64>;
-using VecF64 = hn::Vec<F64>;
-
-HWY_INLINE std::size_t lanes() { return hn::Lanes(F32()); }
 
 /// m of values, and how many octaves they are below their tile's maximum: m means nothing from 64.
 struct RelativeOctaves {
@@ -240,14 +211,6 @@ HWY_INLINE Weights weights_from(VecF x, const Rule& rule, VecF low) {
   RelativeOctaves value = octaves_by(rule, x);
   value.significand = hn::IfThenElseZero(hn::RebindMask(U32(), hn::Ge(x, low)), value.significand);
   return weights_of(value);
-}
-
-/// Loads n < lanes() values, the rest NaN, which is below no threshold and above none.
-HWY_INLINE VecF load_tail(const float* x, std::size_t n) {
-  float padded[kMaxLanes];
-  std::fill_n(padded, kMaxLanes, std::numeric_limits<float>::quiet_NaN());
-  std::copy_n(x, n, padded);
-  return hn::LoadU(F32(), padded);
 }
 
 }  // namespace HWY_NAMESPACE
