@@ -376,7 +376,8 @@ std::optional<std::uint64_t> IntegerRow::first_word_at(RowWeight t) const {
 
 std::uint64_t IntegerRow::speculation_total() const {
   std::uint64_t sum = 0;
-  for (std::size_t id = 0; id < mask.size(); ++id) sum += mask[id] != 0 ? speculation_weight[id] : 0;
+  for (std::size_t id = 0; id < mask.size(); ++id)
+    sum += mask[id] != 0 ? speculation_weight[id] : 0;
   return sum;
 }
 

@@ -94,8 +94,8 @@ std::int32_t ModelSampler::choose(const reference::IntegerRow& row, std::uint64_
       prefix_.push_back(sum += row.mask[id] != 0 ? row.weight[id] : 0);
     }
   }
-  const auto found = std::upper_bound(prefix_.begin(), prefix_.end(),
-                                      reference::position_of(word, row.total));
+  const auto found =
+      std::upper_bound(prefix_.begin(), prefix_.end(), reference::position_of(word, row.total));
   return static_cast<std::int32_t>(found - prefix_.begin());
 }
 

@@ -14,10 +14,10 @@ namespace {
 IntegerRow model_of(const TileAnswer& answer) {
   if (answer.from_probs) {
     return integer_model_from_probs(answer.values, answer.parameters, answer.filter_order,
-                                 answer.top_k_1_keeps_ties);
+                                    answer.top_k_1_keeps_ties);
   }
   return integer_model(answer.values, answer.allowed, answer.parameters, answer.tie_rule,
-                    answer.filter_order);
+                       answer.filter_order);
 }
 
 void expect_tiles(const IntegerRow& row, const TileAnswer& answer) {

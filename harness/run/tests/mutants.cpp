@@ -72,7 +72,8 @@ struct CrossingTokenDropped : ModelSampler {
     for (std::size_t token = 0; token < result.mask.size(); ++token) {
       if (result.mask[token] != 0) smallest = std::min(smallest, result.weight[token]);
     }
-    if (smallest * static_cast<reference::RowWeight>(result.support_size) == result.total) return result;
+    const auto size = static_cast<reference::RowWeight>(result.support_size);
+    if (smallest * size == result.total) return result;
     keep_only(result, [&](std::size_t token) { return result.weight[token] > smallest; });
     return result;
   }

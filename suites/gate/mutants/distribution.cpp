@@ -18,8 +18,7 @@ using Draw = FloatSampler::Draw;
 double gumbel(double uniform) { return -std::log(-std::log(uniform)); }
 
 // The samples of one output are a deal of the survivors, each once; then they are dealt again.
-void deal_samples(const fairdraw_batch& batch, std::int64_t output,
-                  const RowWeights& prefix) {
+void deal_samples(const fairdraw_batch& batch, std::int64_t output, const RowWeights& prefix) {
   std::vector<std::int32_t> survivors;
   for (std::size_t id = 0; id < prefix.size(); ++id) {
     if (prefix[id] > (id == 0 ? 0 : prefix[id - 1])) {

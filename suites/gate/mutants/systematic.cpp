@@ -40,8 +40,8 @@ Mutant of_weights(MutantText text, void (*change)(Weights&)) {
     mutation.weights = [change](Weights& weights, const Result&) {
       const Weights right = weights;
       change(weights);
-      const bool empty = std::all_of(weights.begin(), weights.end(),
-                                     [](RowWeight weight) { return weight == 0; });
+      const bool empty =
+          std::all_of(weights.begin(), weights.end(), [](RowWeight weight) { return weight == 0; });
       if (empty) weights = right;
     };
   });

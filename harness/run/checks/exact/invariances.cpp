@@ -26,10 +26,9 @@ std::string in_row(const Request& request, const Response& response,
   }
   for (std::int64_t output = 0; output < request.outputs(); ++output) {
     if (request.row_of(output) != row) continue;
-    const std::int32_t size =
-        response.support_size.empty()
-            ? distribution.support_low
-            : response.support_size[static_cast<std::size_t>(output)];
+    const std::int32_t size = response.support_size.empty()
+                                  ? distribution.support_low
+                                  : response.support_size[static_cast<std::size_t>(output)];
     if (size < distribution.support_low || size > distribution.support_high) {
       return fmt::format("row {}: support size {}", row, size);
     }

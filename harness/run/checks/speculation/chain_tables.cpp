@@ -66,9 +66,7 @@ std::string Table::name_of(std::size_t cell) const {
 }
 
 Position::Position(const reference::IntegerRow& target, const reference::IntegerRow& draft)
-    : accepted(target.mask.size()),
-      rejected(target.mask.size()),
-      recovered(target.mask.size()) {
+    : accepted(target.mask.size()), rejected(target.mask.size()), recovered(target.mask.size()) {
   __extension__ typedef unsigned __int128 Wide;
   const Wide target_total = target.speculation_total(), draft_total = draft.speculation_total();
   const double unit = static_cast<double>(target_total) * static_cast<double>(draft_total);
