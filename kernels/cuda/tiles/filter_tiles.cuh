@@ -85,7 +85,8 @@ class FilterTilesRow {
       if (blocks_.is_first() && threadIdx.x == 0) write_failure(status);
       return;
     }
-    const bool greedy = is_greedy(parameters);
+    const bool ties_of_largest = task_.top_k_1_keeps_ties && parameters.top_k == 1;
+    const bool greedy = is_greedy(parameters) && !ties_of_largest;
     RowFilters filters{};
     filters.vocab = row_.vocab();
     filters.top_k = top_k_is_on(parameters.top_k, row_.vocab()) ? parameters.top_k : 0;
