@@ -18,6 +18,16 @@ std::int64_t bytes_of(const SampleRequest& request, bool reports) {
   return memory.bytes();
 }
 
+TileIndexResult index_of(std::int64_t rows, std::int64_t vocab, BumpAllocator& memory) {
+  const std::int64_t tiles = tiles_of(std::clamp<std::int64_t>(vocab, 0, kMaxVocab));
+  const std::int64_t entries = product_of(rows, tiles);
+  TileIndexResult index;
+  index.keys = {memory.allocate<std::int32_t>(entries), rows, tiles};
+  index.sums = {memory.allocate<std::uint64_t>(entries), rows, tiles};
+  index.statuses = {memory.allocate<RowStatus>(rows), rows};
+  return index;
+}
+
 }  // namespace
 
 bool is_processed(const LogitsProcessing& processing) {
@@ -66,8 +76,7 @@ Workspace Workspace::of(const SampleRequest& request, bool reports, BumpAllocato
     memory.allocate(edits.values, places);
   }
   if (reports) {
-    memory.allocate(workspace.tops, rows);
-    workspace.heads = heads_of(rows, memory);
+    workspace.index = index_of(rows, request.logits.vocab, memory);
   }
   return workspace;
 }

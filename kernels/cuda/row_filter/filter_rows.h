@@ -10,6 +10,7 @@
 #include "common/wide_integers.h"
 #include "cuda/processing/edit_planes.h"
 #include "fairdraw/cuda.h"
+#include "fairdraw/tile_index.h"
 
 namespace fairdraw::cuda {
 
@@ -72,6 +73,7 @@ struct RowsTask {
   RowStatus* statuses = nullptr;         ///< [rows], optional; written with the tokens
 
   RowRecord* records = nullptr;  ///< [rows], optional: for the kernels that come after
+  TileRows<std::int32_t> keys;   ///< optional: of the tiles of rows that are ok, for those too
   bool total_of_row = false;     ///< their `total` is of all allowed tokens; with top_k alone
   RowHeads heads;                ///< optional
   /// [rows], optional: the call passes over rows that have a count here (and writes nothing)
