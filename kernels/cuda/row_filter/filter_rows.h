@@ -32,20 +32,6 @@ struct RowRecord {
   }
 };
 
-/// The survivors of rows that have few, in order: the largest value first, the lowest id among
-/// equals. A by-product of lists that the row kernel has sorted anyway.
-struct RowHeads {
-  static constexpr int kMax = 256;        ///< entries of a row
-  static constexpr int kNotNoted = -1;    ///< a count: the survivors are not here
-  static constexpr int kOfTop = 1 << 16;  ///< added to a count: survivors of a call for the
-                                          ///< largest alone (RowsTask::noted)
-  std::int32_t* counts = nullptr;         ///< [rows]; rows that failed have 0
-  float* values = nullptr;                ///< [rows, kMax]
-  std::int32_t* ids = nullptr;            ///< [rows, kMax]
-
-  __host__ __device__ bool given() const { return counts != nullptr; }
-};
-
 /// What a launch filters, as the device sees it. Everything is in range except for what lies in
 /// device memory.
 struct RowsTask {
@@ -74,10 +60,6 @@ struct RowsTask {
 
   RowRecord* records = nullptr;  ///< [rows], optional: for the kernels that come after
   TileRows<std::int32_t> keys;   ///< optional: of the tiles of rows that are ok, for those too
-  bool total_of_row = false;     ///< their `total` is of all allowed tokens; with top_k alone
-  RowHeads heads;                ///< optional
-  /// [rows], optional: the call passes over rows that have a count here (and writes nothing)
-  const std::int32_t* noted = nullptr;
 };
 
 /// Enqueues the row kernel. rows.rows in [1, 2^22). Returns the launch's error.
