@@ -27,9 +27,8 @@ struct FilteredRow {
   float low;
   std::int64_t tie_end;
   std::int32_t greedy_token;
-  const EditBits* edit_bits;  ///< null: no edits
+  const std::uint32_t* edit_bits;  ///< of tokens whose value is in edited_values; null: no edits
   const float* edited_values;
-  int head;  ///< place of token 0
 
   /// The value of a token, processed where the call is; a banned one may have any.
   __device__ float value(std::int64_t token) const { return edited(token, values[token]); }
@@ -65,9 +64,10 @@ struct FilteredRow {
     result.tie_end = record.tie_end;
     result.greedy_token = record.greedy_token;
     if (filtered.edits.given()) {
-      result.edit_bits = filtered.edits.bits + row * filtered.edits.words_of_row();
-      result.edited_values = filtered.edits.values + row * filtered.edits.places_of_row;
-      result.head = place_of_first_token(result.values.bytes, filtered.rows.dtype);
+      const RowEdits edits = filtered.edits.of(row);
+      result.allowed = edits.allowed;
+      result.edit_bits = edits.edited;
+      result.edited_values = edits.values;
     }
     return result;
   }
@@ -86,8 +86,6 @@ struct FilteredRow {
 
   __device__ bool is_allowed(std::int64_t token, float x) const {
     if (!(x >= smallest)) return false;
-    if (edit_bits != nullptr && is_set(edit_bits[(token + head) / 32].y, token + head))
-      return false;
     return allowed == nullptr || is_set(allowed[token / 32], token);
   }
 
@@ -106,8 +104,7 @@ struct FilteredRow {
  private:
   __device__ __forceinline__ float edited(std::int64_t token, float x) const {
     if (edit_bits == nullptr) return x;
-    const std::int64_t place = token + head;
-    return is_set(edit_bits[place / 32].x, place) ? edited_values[place] : x;
+    return is_set(edit_bits[token / 32], token) ? edited_values[token] : x;
   }
   __device__ static bool is_set(std::uint32_t word, std::int64_t number) {
     return ((word >> (number % 32)) & 1U) != 0;
