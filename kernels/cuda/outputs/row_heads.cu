@@ -15,8 +15,8 @@
 namespace fairdraw::cuda {
 namespace {
 
-constexpr int kThreads = 512;
-static_assert(HeadSearch::kMost >= RowHeads::kMax);
+constexpr int kThreads = kEndThreads;
+static_assert(HeadSearch::kMost >= RowHeads::kMax && kThreads >= RowHeads::kMax);
 
 /// Shared memory of a block; the row's keys are in dynamic shared memory.
 struct Shared {

@@ -34,8 +34,8 @@
 namespace fairdraw::cuda {
 namespace {
 
-constexpr int kThreads = 512;
-static_assert(kThreads >= kEndThreads && kThreads >= kLargestTopN);
+constexpr int kThreads = kEndThreads;
+static_assert(kThreads >= kLargestTopN);
 
 // --- One row -----------------------------------------------------------------------------------
 
