@@ -53,6 +53,12 @@ struct FilteredRow {
     }
   }
 
+  /// A tile's values in id order, kLaneValues neighbours a lane.
+  __device__ __forceinline__ void read_in_order(int tile, float (&x)[kLaneValues]) const {
+    const int lane = static_cast<int>(threadIdx.x) % kWarp;
+    read(std::int64_t{tile} * kTileSize + lane * kLaneValues, 1, x);
+  }
+
   /// A row whose status is ok.
   __device__ static FilteredRow of(const FilteredRows& filtered, std::int64_t row) {
     const RowRecord& record = filtered.records[row];
