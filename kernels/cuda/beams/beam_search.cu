@@ -4,8 +4,8 @@
 // requests are independent, a bad one fails alone. A request may count at most RowHeads::kMax
 // candidates; one that counts more fails with invalid_beam.
 //
-// Algorithm and cost. Two small kernels around the row kernel, which filters every live beam's row
-// to its largest values and sums its weights (filter_rows.cuh): that is the cost of the call.
+// Algorithm and cost. Two small kernels around those that index every live beam's row, which is the
+// cost of the call (tiles/index_tiles.cu), and find its largest values (outputs/row_heads.cu).
 //   before   a thread a request: its terms, and the number of values wanted of its rows: kMargin
 //            more than candidates that count.
 //   after    a block a request, a warp a beam where it has few values. Values become scores. A
@@ -28,7 +28,6 @@
 #include "cuda/beams/beam_search.h"
 #include "cuda/device/block_sums.cuh"
 #include "cuda/device/row_launch.h"
-#include "cuda/outputs/row_heads.cuh"
 #include "cuda/row_filter/filtered_row.cuh"
 
 namespace fairdraw::cuda {
@@ -41,7 +40,7 @@ constexpr std::int32_t kMargin = 8;
 constexpr std::int64_t kFewRows = 4096;
 constexpr std::int64_t kFewRequests = 256;
 
-// --- Before the row kernel -----------------------------------------------------------------------
+// --- Before the rows are read -----------------------------------------------------------------------
 
 __global__ void __launch_bounds__(kThreads)
     prepare_beam_rows_kernel(const __grid_constant__ BeamTask task, bool clears) {
@@ -77,7 +76,6 @@ __global__ void __launch_bounds__(kThreads)
 constexpr int kFewBeams = 16;
 
 struct Shared {
-  HeadEntries head;
   BeamCandidate found[RowHeads::kMax];
   BeamCandidate ranked[RowHeads::kMax];
   std::int32_t count[kMaxBeamWidth];  ///< candidates of each beam
@@ -172,24 +170,26 @@ class BeamStep {
 
   __device__ BeamScore score_of(int beam, const RowRecord& record) const {
     BeamScore score{score_of_beam(beam), task_.step.input == BeamInput::logits, record.max, 0.0};
-    if (score.from_logits) score.log_mass = log_mass_of(record.total);
+    if (score.from_logits) {
+      score.log_mass = log_mass_of(record.weight(), record.max, logit_scale(1.0F));
+    }
     return score;
   }
 
-  /// One warp: as find_in_row, where at most one value a lane is noted and no other can count.
+  /// One warp: as find_in_row, where there is at most one value a lane and no other can count.
   /// Nothing that is read here waits for anything else that is.
   __device__ int find_by_warp(int beam, const RowRecord& record) const {
     const std::int64_t number = row_of(beam);
     const int lane = lane_of_thread();
     const std::int64_t at = number * RowHeads::kMax + lane;
     const int n = task_.heads.counts[number];
-    const float noted = task_.heads.values[at];  // of what is noted; else whatever lies there
-    const std::int32_t noted_id = task_.heads.ids[at];
+    const float value = task_.heads.values[at];  // beyond the entries whatever lies there
+    const std::int32_t value_id = task_.heads.ids[at];
     const std::int32_t asked = task_.top_k[number];
     const BeamScore score = score_of(beam, record);
-    if (n < 0 || n > kWarp) return kForBlock;
-    const float x = lane < n ? noted : -CUDART_INF_F;
-    const std::int32_t id = lane < n ? noted_id : -1;
+    if (n > kWarp) return kForBlock;
+    const float x = lane < n ? value : -CUDART_INF_F;
+    const std::int32_t id = lane < n ? value_id : -1;
     const float mine = lane < n ? score(x) : -CUDART_INF_F;
     const int finite = __popc(__ballot_sync(kAllLanes, mine > -CUDART_INF_F));
     const auto most = static_cast<int>(terms_.most);
@@ -212,24 +212,14 @@ class BeamStep {
     const auto thread = static_cast<int>(threadIdx.x);
     const std::int64_t number = row_of(beam);
     const RowRecord& record = task_.records[number];
-    FilteredRow row{};
-    row.values = RowValues::of(task_.step.rows, number);
-    row.vocab = task_.step.rows.vocab;
-    row.smallest = -FLT_MAX;
-    row.low = record.low;
-    row.tie_end = record.tie_end;
-    row.greedy_token = -1;
-    int n = task_.heads.counts[number];
-    if (n == RowHeads::kNotNoted) {
-      n = collect_head<kThreads>(row, shared_.head);
-    } else {
-      load_head(task_.heads, number, n, shared_.head);
-    }
+    const FilteredRow row = FilteredRow::whole(task_.step.rows, number, /*from_probs=*/false);
+    const int n = task_.heads.counts[number];
+    const std::int64_t at = number * RowHeads::kMax + thread;
     const BeamScore score = score_of(beam, record);
-    const float mine = thread < n ? score(shared_.head.value[thread]) : -CUDART_INF_F;
+    const float mine = thread < n ? score(task_.heads.values[at]) : -CUDART_INF_F;
     // A score of -inf is out of float32's range: no candidate. Such are the last.
     const int finite = __syncthreads_count(mine > -CUDART_INF_F ? 1 : 0);
-    if (thread < n) shared_.found[thread] = {mine, beam, shared_.head.id[thread]};
+    if (thread < n) shared_.found[thread] = {mine, beam, task_.heads.ids[at]};
     __syncthreads();
     const auto most = static_cast<int>(terms_.most);
     const int wanted = finite < most ? finite : most;

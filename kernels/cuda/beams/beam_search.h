@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "common/beam_rules.h"
-#include "cuda/row_filter/filter_rows.h"
+#include "cuda/outputs/row_heads.h"
 
 namespace fairdraw::cuda {
 
@@ -20,16 +20,17 @@ struct BeamTask {
   BeamTerms* terms = nullptr;           ///< [requests]
   std::int32_t* top_k = nullptr;        ///< [rows]; 0: nobody's beam
   std::uint8_t* active = nullptr;       ///< [rows]
+  TileIndexResult index;                ///< [rows]
   RowRecord* records = nullptr;         ///< [rows]
   RowHeads heads;                       ///< [rows]
   BeamCandidate* candidates = nullptr;  ///< [requests * max_width, RowHeads::kMax]
 };
 
-/// Enqueues the kernel in front of the row kernel: reads requests, and says which rows are wanted
+/// Enqueues the kernel in front of those that read the rows: reads requests, and says which rows are wanted
 /// and how many of their largest values. requests >= 1.
 cudaError_t prepare_beam_rows(const BeamTask& task, cudaStream_t stream);
 
-/// Enqueues the kernel after it: ranks candidates and writes the step.
+/// Enqueues the kernel after them: ranks candidates and writes the step.
 cudaError_t step_beams(const BeamTask& task, cudaStream_t stream);
 
 /// Enqueues the kernel of the end of a search (beam_result.cu). requests >= 1.

@@ -8,6 +8,7 @@
 #include "cuda/calls/sample_rows.h"
 #include "cuda/calls/workspace.h"
 #include "cuda/device/device_pointers.h"
+#include "cuda/tiles/index_tiles.h"
 #include "fairdraw/cuda_beam_result.h"
 
 namespace fairdraw::cuda {
@@ -22,7 +23,10 @@ BeamTask task_of(const BeamStepRequest& step, const BeamStepResult& result, Bump
   memory.allocate(task.top_k, rows);
   memory.allocate(task.active, rows);
   memory.allocate(task.records, rows);
-  task.heads = heads_of(rows, memory);
+  task.index = index_of(rows, step.rows.vocab, memory);
+  memory.allocate(task.heads.counts, rows);
+  memory.allocate(task.heads.values, product_of(rows, RowHeads::kMax));
+  memory.allocate(task.heads.ids, product_of(rows, RowHeads::kMax));
   memory.allocate(task.candidates,
                   product_of(product_of(step.requests, step.max_width), RowHeads::kMax));
   return task;
@@ -87,19 +91,25 @@ Error check_pointers(const BeamResultRequest& request, const BeamSequences& resu
   return pointers.error();
 }
 
-/// What the row kernel does for beams: their largest values, lowest ids first, and in rows of
-/// logits the weight of all.
-RowsTask rows_task(const BeamTask& task) {
+/// The largest values of the beams' rows, lowest ids first, and the weight of all.
+Error enqueue_heads(const BeamTask& task, Path path, cudaStream_t stream) {
   const std::int64_t rows = task.step.rows.rows;
-  RowsTask filter;
-  filter.rows = task.step.rows;
-  filter.tie_rule = TieRule::lowest_id;
-  filter.top_k = {task.top_k, rows};
-  filter.active = {task.active, rows};
-  filter.total_of_row = task.step.input == BeamInput::logits;
-  filter.records = task.records;
-  filter.heads = task.heads;
-  return filter;
+  TileIndexRequest index;
+  index.rows = task.step.rows;
+  index.active = {task.active, rows};
+  TileSpread spread;
+  if (Error e = check_call("best_spread", best_spread(index.rows, path, spread))) return e;
+  if (Error e = check_launch("index_tiles", index_tiles(index, task.index, spread, stream))) {
+    return e;
+  }
+  HeadsTask heads;
+  heads.rows = index.rows;
+  heads.active = index.active;
+  heads.n = {task.top_k, rows};
+  heads.index = task.index;
+  heads.heads = task.heads;
+  heads.records = task.records;
+  return check_launch("find_heads", find_heads(heads, stream));
 }
 
 }  // namespace
@@ -128,7 +138,7 @@ Error beam_search_step(const BeamStepRequest& step, const BeamStepResult& result
   const cudaStream_t stream = stream_of(execution);
   if (Error e = check_launch("beam_search", prepare_beam_rows(task, stream))) return e;
   if (step.rows.rows > 0) {
-    if (Error e = check_launch("filter_rows", filter_rows(rows_task(task), path, stream))) return e;
+    if (Error e = enqueue_heads(task, path, stream)) return e;
   }
   return check_launch("beam_search", step_beams(task, stream));
 }

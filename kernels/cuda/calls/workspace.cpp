@@ -29,12 +29,14 @@ bool is_processed(const LogitsProcessing& processing) {
          is_set(processing.min_tokens, 0);
 }
 
-RowHeads heads_of(std::int64_t rows, BumpAllocator& memory) {
-  RowHeads heads;
-  memory.allocate(heads.counts, rows);
-  memory.allocate(heads.values, product_of(rows, RowHeads::kMax));
-  memory.allocate(heads.ids, product_of(rows, RowHeads::kMax));
-  return heads;
+TileIndexResult index_of(std::int64_t rows, std::int64_t vocab, BumpAllocator& memory) {
+  const std::int64_t tiles = tiles_of(std::clamp<std::int64_t>(vocab, 0, kMaxVocab));
+  const std::int64_t entries = product_of(rows, tiles);
+  TileIndexResult index;
+  index.keys = {memory.allocate<std::int32_t>(entries), rows, tiles};
+  index.sums = {memory.allocate<std::uint64_t>(entries), rows, tiles};
+  index.statuses = {memory.allocate<RowStatus>(rows), rows};
+  return index;
 }
 
 std::int64_t workspace_bytes(std::int64_t rows) noexcept {
@@ -58,16 +60,17 @@ Workspace Workspace::of(const SampleRequest& request, bool reports, BumpAllocato
   memory.allocate(workspace.records, rows);
   if (is_processed(request.processing) && rows > 0) {
     EditPlanes& edits = workspace.edits;
-    edits.places_of_row = places_of(std::clamp<std::int64_t>(request.logits.vocab, 0, kMaxVocab));
-    const std::int64_t places = product_of(rows, edits.places_of_row);
-    memory.allocate(edits.bits, places / 32);
-    memory.allocate(edits.later, places / 32);
+    const auto vocab = std::clamp<std::int64_t>(request.logits.vocab, 0, kMaxVocab);
+    edits.words_of_row = (vocab + 31) / 32;
+    const std::int64_t words = product_of(rows, edits.words_of_row);
+    memory.allocate(edits.allowed, words);
+    memory.allocate(edits.edited, words);
+    memory.allocate(edits.later, words);
     memory.allocate(edits.faults, rows);
-    memory.allocate(edits.values, places);
+    memory.allocate(edits.values, product_of(rows, edits.tokens_of_row()));
   }
   if (reports) {
-    memory.allocate(workspace.tops, rows);
-    workspace.heads = heads_of(rows, memory);
+    workspace.index = index_of(rows, request.logits.vocab, memory);
   }
   return workspace;
 }

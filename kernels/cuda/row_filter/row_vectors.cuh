@@ -4,9 +4,15 @@
 #include <cstdint>
 
 #include "cuda/device/read_value.cuh"
-#include "cuda/processing/edit_planes.h"
 
 namespace fairdraw::cuda {
+
+/// The values between the 16-byte boundary before a row's first address and that address.
+__device__ inline int place_of_first_token(const void* row, DType dtype) {
+  const auto address = reinterpret_cast<std::uintptr_t>(row);
+  const std::uintptr_t size = dtype == DType::float32 ? 4 : 2;
+  return address % size == 0 ? static_cast<int>(address % 16 / size) : 0;
+}
 
 /// The vectors of a row: at multiples of 16 bytes, the first and the last perhaps not whole.
 class RowVectors {

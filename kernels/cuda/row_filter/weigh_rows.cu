@@ -41,10 +41,10 @@
 #include "cuda/row_filter/filtered_row.cuh"
 #include "cuda/row_filter/row_keys.cuh"
 #include "cuda/row_filter/row_limits.h"
-#include "cuda/row_filter/row_segment.cuh"
 #include "cuda/row_filter/row_vectors.cuh"
 #include "cuda/row_filter/row_weights.cuh"
 #include "cuda/row_filter/weigh_rows.h"
+#include "cuda/tiles/tile_pass.cuh"
 
 namespace fairdraw::cuda {
 namespace {
