@@ -1,8 +1,8 @@
 // Rows of beams: the largest values of each, in order, and the log of the row's mass.
 //
-// Contract. For every row of which entries are wanted: its status; for one that is ok its largest value, as many
-// of its first entries (value descending, token id ascending among equals) as are wanted, or all
-// that are above -inf, and of logits the log of its mass at temperature 1
+// Contract. For every row of which entries are wanted its status; for one that is ok its largest
+// value, as many of its first entries (value descending, token id ascending among equals) as are
+// wanted, or all that are above -inf, and of logits the log of its mass at temperature 1
 // (fairdraw/log_probabilities.h). Nothing is written for other rows.
 //
 // Algorithm and cost. 1 to 16 blocks share a row and index its tiles (tile_pass.cuh); sums are
@@ -14,11 +14,10 @@
 // Determinism: integers, and entries that are sorted by value and id.
 #include "common/tile_weights.h"
 #include "cuda/beams/beam_search.h"
-#include "cuda/device/block_sums.cuh"
+#include "cuda/outputs/index_mass.cuh"
 #include "cuda/outputs/row_heads.cuh"
 #include "cuda/row_filter/filtered_row.cuh"
 #include "cuda/tiles/row_index.cuh"
-#include "cuda/tiles/row_weigher.cuh"
 #include "cuda/tiles/tile_launch.cuh"
 #include "cuda/tiles/tile_search.cuh"
 
@@ -30,7 +29,7 @@ static_assert(kMostOfBeam <= HeadSearch::kMost);
 struct Shared {
   HeadSearch::Memory search;
   HeadEntries entries;
-  BlockScratch<uint128_t> mass;
+  IndexMass::Scratch mass;
 };
 
 /// One block's part of a row.
@@ -71,24 +70,12 @@ class BeamRowFinder {
     if (found.status == RowStatus::ok) {
       found.max = from_order_key(keys.largest);
       if (rule_.wants_sums) {
-        const uint128_t mass = mass_of(index, keys.largest);
-        if (threadIdx.x == 0) found.log_mass = log_mass_of(mass, found.max, rule_.scale);
+        const IndexMass mass = IndexMass::of(index, shared_.mass);
+        if (threadIdx.x == 0) found.log_mass = mass.log_mass();
       }
       found.entries = write_entries(index, keys);
     }
     if (threadIdx.x == 0) task_.rows[number_] = found;
-  }
-
-  /// Z, on every thread.
-  __device__ uint128_t mass_of(const RowIndex& index, std::int32_t largest) const {
-    const RowWeigher<false> weigh(rule_, largest);
-    uint128_t mine = 0;
-    for (int tile = static_cast<int>(threadIdx.x); tile < index.tiles;
-         tile += static_cast<int>(blockDim.x)) {
-      if (index.sums[tile] == 0) continue;
-      mine += row_weight(index.sums[tile], weigh.shift_of(index.keys[tile]));
-    }
-    return reduce_block(mine, shared_.mass, Add{});
   }
 
   /// Their number.

@@ -1,5 +1,5 @@
 // The first entries of a row's order, value descending and token id ascending among equals: found
-// by one block through the largest values of the row's tiles.
+// by one block of kEndThreads through the largest values of the row's tiles.
 //
 // The n-th largest of the tiles' values is reached by n values of the row, so it bounds the n-th
 // largest of them from below. The tiles that reach it are read: n of them, more with ties. What
@@ -73,8 +73,8 @@ class HeadSearch {
     int count;
   };
 
-  /// By all threads of a block, at least kEndThreads; what they wrote to shared memory before can
-  /// be read after the call.
+  /// By all threads of a block of kEndThreads; what they wrote to shared memory before can be read
+  /// after the call.
   __device__ explicit HeadSearch(Memory& memory) : memory_(memory), selection_(memory.selection) {
     selection_.clear();
     __syncthreads();

@@ -26,76 +26,39 @@
 
 #include "cuda/device/block_sums.cuh"
 #include "cuda/device/row_launch.h"
+#include "cuda/outputs/index_mass.cuh"
 #include "cuda/outputs/row_heads.cuh"
 #include "cuda/outputs/row_logprobs.h"
 #include "cuda/row_filter/filtered_row.cuh"
-#include "cuda/tiles/row_weigher.cuh"
 
 namespace fairdraw::cuda {
 namespace {
 
-constexpr int kThreads = 512;
-static_assert(kThreads >= kEndThreads && kThreads >= kLargestTopN);
+constexpr int kThreads = kEndThreads;
+static_assert(kThreads >= kLargestTopN);
 
 // --- One row -----------------------------------------------------------------------------------
-
-__device__ RowIndex index_of(const LogprobsTask& task, std::int64_t number) {
-  return {task.index.keys.data + number * task.index.keys.row_stride,
-          task.index.sums.data + number * task.index.sums.row_stride,
-          static_cast<int>(tiles_of(task.filtered.rows.vocab))};
-}
 
 __device__ RowStatus status_of_row(const LogprobsTask& task, std::int64_t number) {
   return task.filtered.records == nullptr ? task.index.statuses.data[number]
                                           : task.filtered.records[number].status;
 }
 
-/// Shared memory of a sum over an index.
-struct IndexScratch {
-  BlockScratch<std::int32_t> key;
-  BlockScratch<uint128_t> mass;
-};
-
-/// What normalises the values of a row that is reported as it was given.
-struct RawNormaliser {
-  float max;
-  double log_mass;
-
-  /// By a whole block.
-  __device__ static RawNormaliser of(const RowIndex& index, IndexScratch& scratch) {
-    const auto thread = static_cast<int>(threadIdx.x);
-    const TileRule rule{logit_scale(1.0F), true};
-    std::int32_t key = kEmptyTileKey;
-    for (int tile = thread; tile < index.tiles; tile += kThreads) {
-      key = ::max(key, index.keys[tile]);
-    }
-    key = reduce_block(key, scratch.key, Maximum{});
-    const RowWeigher<false> weigher(rule, key);
-    uint128_t mass = 0;
-    for (int tile = thread; tile < index.tiles; tile += kThreads) {
-      if (index.sums[tile] == 0) continue;
-      mass += row_weight(index.sums[tile], weigher.shift_of(index.keys[tile]));
-    }
-    mass = reduce_block(mass, scratch.mass, Add{});
-    const float max = from_order_key(key);
-    return {max, log_mass_of(mass, max, rule.scale)};
-  }
-};
-
 /// The tokens of a row that have a value, and what it is.
 class ReportedRow {
  public:
   /// A row whose status is ok. By a whole block.
-  __device__ ReportedRow(const LogprobsTask& task, std::int64_t number, IndexScratch& scratch)
+  __device__ ReportedRow(const LogprobsTask& task, std::int64_t number, IndexMass::Scratch& scratch)
       : row_(is_raw(task.result.mode)
                  ? FilteredRow::whole(task.filtered.rows, number, /*from_probs=*/false)
                  : FilteredRow::of(task.filtered, number)),
         is_logprob_(is_logprobs(task.result.mode)) {
     if (is_raw(task.result.mode)) {
       if (!is_logprob_) return;
-      const RawNormaliser normaliser = RawNormaliser::of(index_of(task, number), scratch);
-      max_ = normaliser.max;
-      log_mass_ = normaliser.log_mass;
+      const IndexMass mass =
+          IndexMass::of(index_of(task.index, number, task.filtered.rows.vocab), scratch);
+      max_ = mass.max;
+      log_mass_ = mass.log_mass();
       return;
     }
     const RowRecord& record = task.filtered.records[number];
@@ -134,7 +97,7 @@ class ReportedRow {
 struct Shared {
   HeadSearch::Memory search;
   HeadEntries head;
-  IndexScratch index;
+  IndexMass::Scratch index;
   BlockScratch<std::int32_t> count;
 };
 
@@ -261,7 +224,7 @@ __device__ void write_output(const LogprobsTask& task, std::int64_t output, Shar
     return;
   }
   const ReportedRow reported(task, number, shared.index);
-  const RowIndex index = index_of(task, number);
+  const RowIndex index = index_of(task.index, number, task.filtered.rows.vocab);
   if (needs_order(task.result)) {
     for (int tile = static_cast<int>(threadIdx.x); tile < index.tiles; tile += kThreads) {
       keys[tile] = index.keys[tile];
@@ -298,7 +261,7 @@ constexpr std::int64_t tiles_of_part(std::int64_t tiles) {
 
 __global__ void __launch_bounds__(kThreads)
     report_rows_kernel(const __grid_constant__ LogprobsTask task, std::int64_t parts) {
-  __shared__ IndexScratch scratch;
+  __shared__ IndexMass::Scratch scratch;
   const std::int64_t number = blockIdx.x / parts;
   const std::int64_t vocab = task.filtered.rows.vocab;
   const std::int64_t length = tiles_of_part(tiles_of(vocab)) * kTileSize;

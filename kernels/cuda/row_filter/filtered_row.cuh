@@ -116,17 +116,12 @@ struct FilteredRow {
 /// ln of a sum of weights W (common/tile_weights.h) in units of the largest one: the sum of 2^y is
 /// W 2^(E - 103), and the largest y, max times the scale, is exact in double.
 __device__ inline double log_mass_of(uint128_t weight, float max, float scale) {
-  constexpr double kUnit = 0x1p-103;  // 2^-(23 + kTileBits + kRowBits)
-  static_assert(23 + kTileBits + kRowBits == 103);
+  constexpr double kUnit = 0x1p-103;
+  static_assert(kSignificandBits + kTileBits + kRowBits == 103);
   constexpr double kLn2 = 0x1.62e42fefa39efp-1;
   const double distance =
       static_cast<double>(max) * static_cast<double>(scale) - octaves_of(max, scale).whole;
   return log(nearest_double(weight) * kUnit) - distance * kLn2;
-}
-
-/// ln of a sum of weights relative to the maximum, in units of the largest one.
-__device__ inline double log_mass_of(std::uint64_t weight) {
-  return log(static_cast<double>(weight) / static_cast<double>(kLargestWeight));
 }
 
 /// (x - max) / divisor - log_mass; the divisor is the temperature, 1 where that is 0.
