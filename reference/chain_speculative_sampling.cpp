@@ -19,9 +19,9 @@ Wide scale(std::uint64_t word, Wide value) {
 
 bool accepts(const IntegerRow& target, const IntegerRow& draft, std::size_t token,
              std::uint64_t word) {
-  const std::uint64_t p = target.weight[token];
-  const Wide a = static_cast<Wide>(p) * draft.total;
-  const Wide b = static_cast<Wide>(draft.weight[token]) * target.total;
+  const std::uint64_t p = target.speculation_weight[token];
+  const Wide a = static_cast<Wide>(p) * draft.speculation_total();
+  const Wide b = static_cast<Wide>(draft.speculation_weight[token]) * target.speculation_total();
   return p > 0 && (a >= b || scale(word, b) < a);
 }
 
@@ -29,15 +29,16 @@ bool accepts(const IntegerRow& target, const IntegerRow& draft, std::size_t toke
 // distributions are the same and the drafted token has weight 0, which no drawn token has; then
 // what is left to draw from is the target itself.
 std::int32_t recover(const IntegerRow& target, const IntegerRow& draft, std::uint64_t word) {
-  std::vector<Wide> residual(target.weight.size());
+  std::vector<Wide> residual(target.mask.size());
+  const Wide target_total = target.speculation_total(), draft_total = draft.speculation_total();
   Wide total = 0;
   for (std::size_t j = 0; j < residual.size(); ++j) {
-    const Wide p = static_cast<Wide>(target.weight[j]) * draft.total;
-    const Wide q = static_cast<Wide>(draft.weight[j]) * target.total;
+    const Wide p = target.speculation_weight[j] * draft_total;
+    const Wide q = draft.speculation_weight[j] * target_total;
     residual[j] = p > q ? p - q : 0;
     total += residual[j];
   }
-  if (total == 0) return target.token_for(word);
+  if (total == 0) return target.speculation_token_for(word);
   const Wide t = scale(word, total);
   Wide sum = 0;
   std::size_t j = 0;
@@ -105,7 +106,7 @@ ChainOutcome chain_speculative_model(std::span<const float> draft_probs,
       chain_stands = false;
     }
   }
-  if (chain_stands) outcome.tokens[n] = target[n].token_for(bonus_word);
+  if (chain_stands) outcome.tokens[n] = target[n].speculation_token_for(bonus_word);
   return outcome;
 }
 

@@ -48,7 +48,7 @@ struct Float32Arithmetic {
 /// What the oracle adds to weight_error(): the part that grows with the distance to the maximum,
 /// and no truncation.
 inline constexpr WeightBound kFloat32Weights = {
-    .constant = 0, .per_octave = WeightBound{}.per_octave, .truncation = false};
+    .constant = 0, .per_octave = 3 * 0x1p-24 * 0.69314718055994530942, .truncation = false};
 
 /// Bound on the relative error of a weight, besides what grows with the size of the logits.
 double weight_error(const Float32Arithmetic& arithmetic);

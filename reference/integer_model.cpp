@@ -1,28 +1,38 @@
-// A row is ranked once (largest first, lowest id among equals). Every filter of the specification
-// is a threshold on the value, so each keeps a prefix of that ranking, and their intersection is
-// the shortest prefix. Nothing here is clever, and nothing is shared with the kernels.
+// Every token is weighed by itself: first its tile's octave is found, then the row's, then its
+// weight. A row is ranked once (largest first, lowest id among equals). Every filter of the
+// specification is a threshold on the value, so each keeps a prefix of that ranking, and their
+// intersection is the shortest prefix. Nothing here is clever, and nothing is shared with the
+// kernels.
 #include "reference/integer_model.h"
 
 #include <algorithm>
+#include <bit>
 #include <boost/multiprecision/cpp_bin_float.hpp>
+#include <boost/multiprecision/cpp_int.hpp>
 #include <cmath>
-#include <cstddef>
 #include <limits>
 #include <stdexcept>
-#include <tuple>
 
 namespace fairdraw::reference {
 namespace {
 
-__extension__ typedef unsigned __int128 Wide;
+using boost::multiprecision::uint256_t;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr int kWeightBits = 40;
+constexpr double kNoOctave = -std::numeric_limits<double>::infinity();
+constexpr int kSignificandBits = 23;
+constexpr int kBitsInTile = 32;  // by which a weight in a tile is finer than a significand
+constexpr int kBitsInRow = 48;   // by which a weight in a row is finer than one in the first tile
+constexpr int kBitsInSpeculation = 16;  // by which one in speculation is finer than a significand
 
 struct Ranked {
   float value;
   std::int32_t id;
 };
+
+std::uint64_t shifted(std::uint64_t significand, int left) {
+  return left >= 0 ? significand << left : significand >> -left;
+}
 
 bool is_allowed(std::span<const std::uint32_t> allowed, std::size_t id) {
   return allowed.empty() || ((allowed[id / 32] >> (id % 32)) & 1U) != 0;
@@ -64,9 +74,35 @@ RowStatus check_values(std::span<const float> values) {
 IntegerRow failed_row(std::size_t vocab, RowStatus status) {
   IntegerRow row;
   row.status = status;
+  row.octave = kNoOctave;
+  row.tiles.assign((vocab + kIdsOfATile - 1) / kIdsOfATile,
+                   {.key = key_of(-kInfinity), .sum = 0, .octave = kNoOctave});
   row.mask.assign(vocab, 0);
   row.weight.assign(vocab, 0);
+  row.speculation_weight.assign(vocab, 0);
   return row;
+}
+
+// Weights of the allowed tokens, in any order, and the tiles that they lie in. `octaves_of` says
+// what a value is worth.
+template <typename OctavesOf>
+void weigh(IntegerRow& row, std::span<const Ranked> tokens, OctavesOf octaves_of) {
+  for (const Ranked& token : tokens) {
+    TileOfRow& tile = row.tiles[static_cast<std::size_t>(token.id) / kIdsOfATile];
+    tile.key = std::max(tile.key, key_of(token.value));
+    tile.octave = std::max(tile.octave, octaves_of(token.value).whole);
+    row.octave = std::max(row.octave, tile.octave);
+  }
+  for (const Ranked& token : tokens) {
+    const auto id = static_cast<std::size_t>(token.id);
+    TileOfRow& tile = row.tiles[id / kIdsOfATile];
+    const TokenOctaves octaves = octaves_of(token.value);
+    const std::uint64_t weight = weight_in_tile(octaves, tile.octave);
+    tile.sum += weight;
+    row.weight[id] = weight_in_row(weight, tile.octave, row.octave);
+    row.speculation_weight[id] = weight_in_speculation(octaves, row.octave);
+    row.total_unfiltered += row.weight[id];
+  }
 }
 
 // Comparison of floats, so that -0 and +0 tie.
@@ -88,26 +124,26 @@ std::size_t top_k_prefix(std::span<const Ranked> ranked, std::int32_t top_k, std
 }
 
 // max(1, ceil(top_p * total)), top_p in (0, 1) taken exactly: an integer below 2^24 times 2^-s.
-std::uint64_t top_p_threshold(float top_p, std::uint64_t total) {
+RowWeight top_p_threshold(float top_p, RowWeight total) {
   int exponent = 0;
-  const float significand = std::frexp(top_p, &exponent);                       // [1/2, 1)
-  const Wide product = static_cast<Wide>(std::ldexp(significand, 24)) * total;  // < 2^84
-  const int shift = 24 - exponent;                                              // 24 ... 172
-  if (shift >= 128) return 1;
-  const Wide whole = product >> shift;
-  const Wide rest = product - (whole << shift);
-  return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(whole + (rest != 0 ? 1 : 0)));
+  const float significand = std::frexp(top_p, &exponent);  // [1/2, 1)
+  const uint256_t product =
+      uint256_t(static_cast<std::uint32_t>(std::ldexp(significand, 24))) * uint256_t(total);
+  const int shift = 24 - exponent;  // 24 ... 172; the product is below 2^148
+  const uint256_t whole = product >> shift;
+  const uint256_t threshold = (whole << shift) == product ? whole : whole + 1;
+  return static_cast<RowWeight>(threshold == 0 ? uint256_t(1) : threshold);
 }
 
 // Number of the ranked tokens whose weight strictly above (of strictly larger values) is below
 // the threshold. `base`: what top_p is measured on.
-std::size_t top_p_prefix(std::span<const Ranked> base, std::span<const std::uint64_t> weight,
+std::size_t top_p_prefix(std::span<const Ranked> base, std::span<const RowWeight> weight,
                          float top_p) {
   if (top_p >= 1) return base.size();
-  std::uint64_t total = 0;
+  RowWeight total = 0;
   for (const Ranked& token : base) total += weight[static_cast<std::size_t>(token.id)];
-  const std::uint64_t threshold = top_p_threshold(top_p, total);
-  std::uint64_t above = 0;
+  const RowWeight threshold = top_p_threshold(top_p, total);
+  RowWeight above = 0;
   std::size_t kept = 0;
   while (kept < base.size() && above < threshold) {
     const float value = base[kept].value;
@@ -120,7 +156,7 @@ std::size_t top_p_prefix(std::span<const Ranked> base, std::span<const std::uint
 
 // top_k and top_p over the survivors of min_p, which are the first `survivors` of the ranking.
 std::size_t filtered_prefix(std::span<const Ranked> ranked, std::size_t survivors,
-                            std::span<const std::uint64_t> weight, const RowParameters& parameters,
+                            std::span<const RowWeight> weight, const RowParameters& parameters,
                             TieRule tie_rule, FilterOrder filter_order) {
   const auto base = ranked.first(survivors);
   const std::size_t of_top_k = top_k_prefix(base, parameters.top_k, weight.size(), tie_rule);
@@ -137,20 +173,58 @@ void keep(IntegerRow& row, std::span<const Ranked> kept) {
   row.support_size = static_cast<std::int32_t>(kept.size());
 }
 
+void keep_greedy(IntegerRow& row, std::span<const Ranked> ranked) {
+  row.greedy_token = ranked.front().id;
+  keep(row, ranked.first(1));
+}
+
 }  // namespace
 
-std::uint64_t exp2fix(float y) {
-  const float clamped = std::max(y, -63.0F);
-  const float whole = std::floor(clamped);
-  const float fraction = clamped - whole;
-  float p = 0x1.ed113ep-10F;
-  p = std::fma(p, fraction, 0x1.2677e0p-7F);
-  p = std::fma(p, fraction, 0x1.c94e1ep-5F);
-  p = std::fma(p, fraction, 0x1.ebd78ap-3F);
-  p = std::fma(p, fraction, 0x1.62e4d4p-1F);
-  p = std::fma(p, fraction, 1.0F);
-  const double scaled = std::ldexp(static_cast<double>(p), static_cast<int>(whole) + kWeightBits);
-  return static_cast<std::uint64_t>(std::floor(scaled));
+float octaves_per_logit(float temperature) {
+  return static_cast<float>(0x1.71547652b82fep0 / static_cast<double>(temperature));
+}
+
+std::uint32_t octave_significand(float r) {
+  float p = 0x1.5bda58p-10F;
+  p = std::fma(p, r, 0x1.3ce8aep-7F);
+  p = std::fma(p, r, 0x1.c6b6d8p-5F);
+  p = std::fma(p, r, 0x1.ebf9c2p-3F);
+  p = std::fma(p, r, 0x1.62e42ap-1F);
+  // One half more than 2^r: in [1, 2), so a multiple of 2^-23.
+  const float raised = std::fma(p, r, 1.5F);
+  return static_cast<std::uint32_t>(
+      std::ldexp(static_cast<double>(raised) - 0.5, kSignificandBits));
+}
+
+TokenOctaves octaves_of_logit(float logit, float scale) {
+  // Exact: 24 bits times 24 bits, and far from the ends of double's range.
+  const double octaves = static_cast<double>(logit) * static_cast<double>(scale);
+  const double whole = std::nearbyint(octaves);
+  return {whole, octave_significand(static_cast<float>(octaves - whole))};
+}
+
+TokenOctaves octaves_of_prob(float probability) {
+  // Subnormals share the exponent of the least normal numbers, and have less than 24 bits.
+  const int whole = std::max(std::ilogb(probability), -126);
+  return {static_cast<double>(whole),
+          static_cast<std::uint32_t>(
+              std::ldexp(static_cast<double>(probability), kSignificandBits - whole))};
+}
+
+std::uint64_t weight_in_tile(const TokenOctaves& token, double tile_octave) {
+  const double below = tile_octave - token.whole;
+  return below < 64 ? shifted(token.significand, kBitsInTile - static_cast<int>(below)) : 0;
+}
+
+RowWeight weight_in_row(std::uint64_t weight, double tile_octave, double row_octave) {
+  const double gap = row_octave - tile_octave;
+  if (gap > kBitsInRow) return 0;
+  return static_cast<RowWeight>(weight) << (kBitsInRow - static_cast<int>(gap));
+}
+
+std::uint64_t weight_in_speculation(const TokenOctaves& token, double row_octave) {
+  const double below = row_octave - token.whole;
+  return below < 64 ? shifted(token.significand, kBitsInSpeculation - static_cast<int>(below)) : 0;
 }
 
 float min_p_threshold(float min_p) {
@@ -158,6 +232,24 @@ float min_p_threshold(float min_p) {
   // between two float32 values, so rounding twice is rounding once.
   using Quad = boost::multiprecision::cpp_bin_float_quad;
   return static_cast<float>(Quad(boost::multiprecision::log2(Quad(min_p))));
+}
+
+std::int32_t key_of(float value) {
+  // Bit patterns of positive floats are in order; the sign's bit leads.
+  const auto magnitude = static_cast<std::int32_t>(std::bit_cast<std::uint32_t>(std::fabs(value)));
+  return value < 0 ? -magnitude : magnitude;
+}
+
+double to_nearest_double(RowWeight weight) {
+  // Half of an even number of units more or less is a tie; what is below the 54th bit decides it.
+  int shift = 0;
+  while ((weight >> shift) >= (RowWeight{1} << 53)) ++shift;
+  auto significand = static_cast<std::uint64_t>(weight >> shift);
+  const RowWeight rest = weight - (static_cast<RowWeight>(significand) << shift);
+  const RowWeight half = shift > 0 ? RowWeight{1} << (shift - 1) : 1;
+  const bool is_odd = (significand & 1U) != 0;
+  if (rest > half || (rest == half && is_odd)) ++significand;
+  return std::ldexp(static_cast<double>(significand), shift);
 }
 
 IntegerRow integer_model(std::span<const float> logits, std::span<const std::uint32_t> allowed,
@@ -182,25 +274,20 @@ IntegerRow integer_model(std::span<const float> logits, std::span<const std::uin
   rank(ranked);
 
   // Temperature 0 reports probabilities at temperature 1.
-  const float temperature = parameters.temperature == 0 ? 1.0F : parameters.temperature;
-  const auto scale = static_cast<float>(0x1.71547652b82fep0 / static_cast<double>(temperature));
-  const bool min_p_off = parameters.min_p == 0;
-  const float threshold = min_p_off ? -kInfinity : min_p_threshold(parameters.min_p);
-  std::size_t survivors = 0;  // the distance to the maximum does not grow along the ranking
-  for (const Ranked& token : ranked) {
-    const float distance = token.value - ranked.front().value;
-    const float octaves = distance * scale;
-    const std::uint64_t weight = exp2fix(octaves);
-    row.weight[static_cast<std::size_t>(token.id)] = weight;
-    row.total_unfiltered += weight;
-    if (octaves >= threshold) ++survivors;
-  }
-
+  const float scale = octaves_per_logit(parameters.temperature == 0 ? 1 : parameters.temperature);
+  weigh(row, ranked, [scale](float logit) { return octaves_of_logit(logit, scale); });
   if (parameters.temperature == 0 || parameters.top_k == 1 || parameters.top_p == 0) {
-    row.greedy_token = ranked.front().id;
-    keep(row, std::span(ranked).first(1));
+    keep_greedy(row, ranked);
     return row;
   }
+
+  // min_p looks at the distance to the maximum, by float32. It does not grow along the ranking.
+  const float threshold = parameters.min_p == 0 ? -kInfinity : min_p_threshold(parameters.min_p);
+  const auto survives = [&](const Ranked& token) {
+    const float distance = token.value - ranked.front().value;
+    return distance * scale >= threshold;
+  };
+  const auto survivors = static_cast<std::size_t>(std::ranges::count_if(ranked, survives));
   keep(row, std::span(ranked).first(filtered_prefix(ranked, survivors, row.weight, parameters,
                                                     tie_rule, filter_order)));
   return row;
@@ -228,27 +315,19 @@ IntegerRow integer_model_from_probs(std::span<const float> probs, const RowParam
     return row;
   }
   rank(ranked);
-
-  const double largest = ranked.front().value;
-  int exponent = 0;
-  std::ignore = std::frexp(largest, &exponent);  // largest * 2^-exponent is in [1/2, 1)
-  // A product of two float32 values is exact in float64.
-  const double least = static_cast<double>(parameters.min_p) * largest;
-  std::size_t survivors = 0;
-  for (const Ranked& token : ranked) {
-    const double probability = token.value;
-    const double scaled = std::ldexp(probability, kWeightBits - exponent);
-    const auto weight = static_cast<std::uint64_t>(std::floor(scaled));
-    row.weight[static_cast<std::size_t>(token.id)] = weight;
-    row.total_unfiltered += weight;
-    if (probability >= least) ++survivors;
-  }
-
+  weigh(row, ranked, octaves_of_prob);
   if ((parameters.top_k == 1 && !top_k_1_keeps_ties) || parameters.top_p == 0) {
-    row.greedy_token = ranked.front().id;
-    keep(row, std::span(ranked).first(1));
+    keep_greedy(row, ranked);
     return row;
   }
+
+  // A product of two float32 values is exact in float64.
+  const double least =
+      static_cast<double>(parameters.min_p) * static_cast<double>(ranked.front().value);
+  const auto survives = [least](const Ranked& token) {
+    return static_cast<double>(token.value) >= least;
+  };
+  const auto survivors = static_cast<std::size_t>(std::ranges::count_if(ranked, survives));
   keep(row, std::span(ranked).first(filtered_prefix(ranked, survivors, row.weight, parameters,
                                                     TieRule::keep_all, filter_order)));
   return row;
@@ -270,9 +349,9 @@ std::vector<std::uint8_t> top_k_mask(std::span<const float> logits, std::int32_t
   return mask;
 }
 
-std::int32_t IntegerRow::token_at(std::uint64_t t) const {
+std::int32_t IntegerRow::token_at(RowWeight t) const {
   if (t >= total) throw std::out_of_range("position is not below the sum of the weights");
-  std::uint64_t sum = 0;
+  RowWeight sum = 0;
   std::size_t id = 0;
   for (;; ++id) {
     if (mask[id] != 0) sum += weight[id];
@@ -282,13 +361,31 @@ std::int32_t IntegerRow::token_at(std::uint64_t t) const {
 
 std::int32_t IntegerRow::token_for(std::uint64_t word) const {
   if (status != RowStatus::ok) return -1;
-  return token_at(static_cast<std::uint64_t>((static_cast<Wide>(word) * total) >> 64));
+  return token_at(static_cast<RowWeight>((uint256_t(word) * uint256_t(total)) >> 64));
+}
+
+std::uint64_t IntegerRow::speculation_total() const {
+  std::uint64_t sum = 0;
+  for (std::size_t id = 0; id < mask.size(); ++id) sum += mask[id] != 0 ? speculation_weight[id] : 0;
+  return sum;
+}
+
+std::int32_t IntegerRow::speculation_token_for(std::uint64_t word) const {
+  if (status != RowStatus::ok) return -1;
+  const auto t = static_cast<std::uint64_t>(
+      (static_cast<RowWeight>(word) * static_cast<RowWeight>(speculation_total())) >> 64);
+  std::uint64_t sum = 0;
+  std::size_t id = 0;
+  for (;; ++id) {
+    if (mask[id] != 0) sum += speculation_weight[id];
+    if (sum > t) return static_cast<std::int32_t>(id);
+  }
 }
 
 float IntegerRow::probability(std::int32_t token) const {
   const auto id = static_cast<std::size_t>(token);
   if (mask.at(id) == 0) return 0;
-  return static_cast<float>(static_cast<double>(weight[id]) / static_cast<double>(total));
+  return static_cast<float>(to_nearest_double(weight[id]) / to_nearest_double(total));
 }
 
 }  // namespace fairdraw::reference

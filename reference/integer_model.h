@@ -1,6 +1,21 @@
-// The integer model: full stable sort, exact integer weights. The bit-exact expectation for
-// fairdraw's own kernels, written independently of them. Needs the default floating-point
+// The integer model: full stable sort, exact integer weights by tiles. The bit-exact expectation
+// for fairdraw's own kernels, written independently of them. Needs the default floating-point
 // environment: round to nearest, subnormals kept.
+//
+// A logit x is y = x c octaves, c = log2(e) / T rounded to float32: 2^n times 2^r, n the integer
+// nearest to y and r the rest. The significand m is 2^r in units of 2^-23.
+//
+//   tile  256 consecutive ids, the first tile from id 0. N is the n of its largest allowed logit. A
+//         token s octaves below (s = N - n) weighs floor(m 2^(32 - s)) in the tile, 0 from s = 64.
+//   row   E is the largest N. A tile that is E - N octaves below counts each of its weights
+//         2^(48 - (E - N)) times, and 0 times from E - N = 49. That is the token's weight in the
+//         row, below 2^104, and the sum of a row is below 2^124.
+//
+// A probability is its own significand and exponent, and the rest is the same. Filters drop tokens;
+// they change neither N, which is of all allowed tokens of the tile, nor a weight.
+//
+// Speculation with a draft of known distribution multiplies weights of two rows, and knows no
+// tiles: there a token weighs floor(m 2^(16 + n - E)), below 2^40, in any tile.
 #pragma once
 
 #include <cstddef>
@@ -12,12 +27,41 @@
 
 namespace fairdraw::reference {
 
-/// Weight of a token whose scaled distance to the maximum is y <= 0 (in octaves): 2^y in units of
-/// 2^-40, by the polynomial of the specification, truncated. exp2fix(0) == 2^40.
-std::uint64_t exp2fix(float y);
+inline constexpr std::size_t kIdsOfATile = 256;
 
-/// log2 of min_p as the float32 threshold on y. min_p in (0, 1].
+/// A weight in the row, or a sum of them.
+__extension__ typedef unsigned __int128 RowWeight;
+
+/// 2^whole times significand / 2^23. `whole` is an integer, too large for a machine's where a
+/// logit of 1e38 meets a temperature of 2^-126.
+struct TokenOctaves {
+  double whole = 0;
+  std::uint32_t significand = 0;
+};
+
+/// c of a temperature that is not 0.
+float octaves_per_logit(float temperature);
+/// 2^r in units of 2^-23, by the polynomial of the specification, |r| <= 1/2.
+std::uint32_t octave_significand(float r);
+/// Of a finite logit.
+TokenOctaves octaves_of_logit(float logit, float scale);
+/// Of a finite probability above 0.
+TokenOctaves octaves_of_prob(float probability);
+/// Weight of a token in a tile whose largest value has octave `tile_octave`.
+std::uint64_t weight_in_tile(const TokenOctaves& token, double tile_octave);
+/// What a weight in a tile counts in a row, or a tile's sum.
+RowWeight weight_in_row(std::uint64_t weight, double tile_octave, double row_octave);
+/// Weight of a token in speculation, in a row whose largest allowed value has octave `row_octave`.
+std::uint64_t weight_in_speculation(const TokenOctaves& token, double row_octave);
+
+/// log2 of min_p as the float32 threshold on the distance to the maximum in octaves. min_p in
+/// (0, 1].
 float min_p_threshold(float min_p);
+
+/// The integer that compares as the float does; the zeros share 0. Not of NaN.
+std::int32_t key_of(float value);
+/// The double nearest to a weight, ties to even.
+double to_nearest_double(RowWeight weight);
 
 struct RowParameters {
   float temperature = 1;
@@ -26,22 +70,37 @@ struct RowParameters {
   float min_p = 0;
 };
 
+/// What a tile's entry of the index says, and what follows from it. All allowed tokens count,
+/// whatever the filters.
+struct TileOfRow {
+  std::int32_t key = 0;   ///< key_of the largest allowed logit; of -inf where no token is allowed
+  std::uint64_t sum = 0;  ///< of the weights in the tile; 0 where no token is allowed
+  double octave = 0;      ///< N; -inf where no token is allowed
+};
+
 /// What the specification says of one row.
 struct IntegerRow {
   RowStatus status = RowStatus::ok;
-  std::vector<std::uint8_t> mask;      ///< [vocab] 1: survives the filters
-  std::vector<std::uint64_t> weight;   ///< [vocab] weight before filtering; 0 where not allowed
-  std::uint64_t total = 0;             ///< sum over the survivors
-  std::uint64_t total_unfiltered = 0;  ///< sum over all allowed tokens
+  std::vector<TileOfRow> tiles;    ///< [ceil(vocab / 256)]; without a token in a row that fails
+  double octave = 0;               ///< E
+  std::vector<std::uint8_t> mask;  ///< [vocab] 1: survives the filters
+  std::vector<RowWeight> weight;   ///< [vocab] before filtering; 0 where not allowed
+  RowWeight total = 0;             ///< sum over the survivors
+  RowWeight total_unfiltered = 0;  ///< sum over all allowed tokens
+  std::vector<std::uint64_t> speculation_weight;  ///< [vocab] before filtering, as `weight`
   std::int32_t support_size = 0;
   std::int32_t greedy_token = -1;  ///< set for greedy rows
 
   /// Token for position t in [0, total): the first, in id order, whose inclusive prefix sum of
   /// surviving weights exceeds t. Throws std::out_of_range for t >= total.
-  std::int32_t token_at(std::uint64_t t) const;
+  std::int32_t token_at(RowWeight t) const;
   /// Token for a random word: token_at(floor(word * total / 2^64)); -1 where status is not ok.
   std::int32_t token_for(std::uint64_t word) const;
-  /// Renormalised probability, as the specification rounds it.
+  /// The survivors' weights in speculation, below 2^60, and the token that they give for a word.
+  std::uint64_t speculation_total() const;
+  std::int32_t speculation_token_for(std::uint64_t word) const;
+  /// Renormalised probability: weight and total, each as the nearest double, their quotient as a
+  /// double, and that as the nearest float32.
   float probability(std::int32_t token) const;
 };
 

@@ -1,6 +1,7 @@
 #include "reference/ranked_weights.h"
 
 #include <algorithm>
+#include <bit>
 #include <cfloat>
 #include <cmath>
 #include <limits>
@@ -8,6 +9,7 @@
 #include <utility>
 
 #include "reference/float32_bound.h"
+#include "reference/tile_bound.h"
 
 namespace fairdraw::reference {
 namespace {
@@ -15,7 +17,7 @@ namespace {
 using Eigen::ArrayXd;
 using Eigen::Index;
 
-// Sums of weights that are multiples of 2^-40 and add up to less than 2^20 are exact in it.
+// Sums of probabilities that are below 2^63 times their last bit are exact in it.
 static_assert(LDBL_MANT_DIG >= 64, "the oracle sums in a long double of at least 64 bits");
 
 constexpr double kLog2E = 0x1.71547652b82fep0;
@@ -46,6 +48,14 @@ double sampler_sum_error(const Semantics& semantics, std::size_t n) {
   double error = semantics.relative_sum_error;
   if (semantics.sequential_sums) error += sum_error({.additions = sequential_additions(n)});
   return error;
+}
+
+// The value of the last 1 of a float's significand.
+double last_bit_of(double value) {
+  int exponent = 0;
+  const auto significand =
+      static_cast<std::uint64_t>(std::ldexp(std::frexp(value, &exponent), DBL_MANT_DIG));
+  return std::ldexp(1.0, exponent - DBL_MANT_DIG + std::countr_zero(significand));
 }
 
 // exp(e) - 1: the relative error of a weight whose logarithm is off by e. Capped, because an
@@ -113,16 +123,15 @@ RankedWeights rank_logits(std::span<const float> logits, std::span<const std::ui
         relative_error(semantics.relative_weight_error + bound.per_octave * octaves + scaling);
   }
 
-  // min_p compares octaves, because weights next to 1 are all 1 in float64. The sampler's distance
-  // is off by three roundings (float32 difference, factor, product), by a subnormal's ulp, and by
+  // min_p compares octaves, because weights next to 1 are all 1 in float64. The sampler's distance,
+  // fairdraw's too, is off by three roundings (float32 difference, factor, product), by a subnormal's ulp, and by
   // what scaling adds; its threshold by at most 0.5001 ulp, which is below 1.0002 * 2^-24 of it.
   // One that compares probabilities sees two weights and a product.
   const double threshold = -std::log2(min_p);
-  const double distance_error = bound.min_p_distance.value_or(bound.per_octave * kLog2E);
   const bool equality_stays = semantics.min_p_boundary == MinPBoundary::at_least;
   for (Index i = 0; i < n; ++i) {
     const double distance = octaves[i];
-    const double band = distance * (distance_error + 0x1p-50) + threshold * 1.0002 * kHalfUlp +
+    const double band = distance * (bound.min_p_distance + 0x1p-50) + threshold * 1.0002 * kHalfUlp +
                         static_cast<double>(FLT_TRUE_MIN) +
                         (2 * semantics.relative_weight_error + scaling[i]) * kLog2E;
     const bool is_maximum = row.value[static_cast<std::size_t>(i)] == row.value[0];
@@ -149,21 +158,18 @@ RankedWeights rank_probs(std::span<const float> probs, double min_p, const Seman
 
   const auto n = static_cast<Index>(row.size());
   const double largest = row.value[0];
-  int exponent = 0;
-  std::ignore = std::frexp(largest, &exponent);
   row.weight = ArrayXd(n);
   row.tie_error = ArrayXd::Zero(n);
   ArrayXd error = ArrayXd::Zero(n);
-  bool sums_are_exact = true;
+  double last_bit = largest;  // of any probability
   const double slack = semantics.relative_weight_error;
   const bool equality_stays = semantics.min_p_boundary == MinPBoundary::at_least;
   for (Index i = 0; i < n; ++i) {
     const double probability = row.value[static_cast<std::size_t>(i)];
-    const double units = std::ldexp(probability, 40 - exponent);
-    const double lost = units - std::floor(units);
-    row.weight[i] = std::ldexp(units, -40);
-    error[i] = slack * row.weight[i] + (truncation ? std::ldexp(lost, -40) : 0.0);
-    if (lost != 0) sums_are_exact = false;
+    row.weight[i] = probability;
+    const double lost = truncation ? tile_prob_error(std::log2(largest / probability)) : 0.0;
+    error[i] = (slack + lost) * probability;
+    last_bit = std::min(last_bit, last_bit_of(probability));
     // The product of two float32 values is exact; a sampler with slack may round it.
     const double least = min_p * largest;
     const auto stays = [&](double value) {
@@ -174,6 +180,7 @@ RankedWeights rank_probs(std::span<const float> probs, double min_p, const Seman
     if (stays(probability * (1 + slack))) ++row.min_p.possible;
   }
   add_up(row, error);
+  const bool sums_are_exact = row.mass.back() < static_cast<long double>(last_bit) * 0x1p63L;
   row.sum_slack =
       sampler_sum_error(semantics, row.size()) + (sums_are_exact ? 0.0 : own_sum_error(row.size()));
   return row;

@@ -20,7 +20,7 @@ struct MinPPrefixes {
 struct RankedWeights {
   std::vector<std::int32_t> id;
   std::vector<float> value;       ///< logit or probability: what filters compare, exactly
-  Eigen::ArrayXd weight;          ///< 1 (logits) or in [1/2, 1) (probabilities) for the largest
+  Eigen::ArrayXd weight;          ///< 1 for the largest logit; a probability is its own
   Eigen::ArrayXd tie_error;       ///< relative; two weights within their sum may tie in the sampler
   std::vector<long double> mass;  ///< [size + 1] sum of the weights in front
   std::vector<long double> mass_error;  ///< [size + 1] bound on a sampler's error of that sum

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -41,16 +40,15 @@ struct RealDistribution {
 };
 
 /// The bound on relative weight errors: constant + per_octave * |y| + unit * 2^|y| where y is the
-/// distance to the maximum in octaves. For fairdraw's kernels: 2^-21, 3 * 2^-24 * ln 2, 2^-40; for
-/// weights by tiles kTileWeights (tile_bound.h). truncation = false leaves the last term out, for
+/// distance to the maximum in octaves. The defaults are those of fairdraw's kernels, whose weights
+/// go by tiles (tile_bound.h derives them). truncation = false leaves the last term out, for
 /// samplers that work in float32: below 2^-126 their weights may be flushed to zero.
 struct WeightBound {
-  double constant = 0x1p-21;
-  double per_octave = 3 * 0x1p-24 * 0.69314718055994530942;
+  double constant = 0x1p-22;
+  double per_octave = 0x1p-24 * 0.69314718055994530942;
   bool truncation = true;
-  double unit = 0x1p-40;  ///< the largest weight that is dropped, the row's largest being 1
-  /// Relative error of the distance that min_p compares; nothing: that of the weights.
-  std::optional<double> min_p_distance = std::nullopt;
+  double unit = 0x1p-48;  ///< the largest weight that is dropped, the row's largest being 1
+  double min_p_distance = 3 * 0x1p-24;  ///< relative error of the distance that min_p compares
   double at(double octaves) const;
 };
 
@@ -61,8 +59,9 @@ RealDistribution real_oracle(std::span<const float> logits, std::span<const std:
                              const WeightBound& bound = {});
 
 /// One row of probabilities, taken exactly and normalised by their sum; the temperature is not
-/// used. `truncation`: weights are floor(p * 2^40) after scaling the maximum into [1/2, 1), as in
-/// fairdraw. Rows where that loses nothing have no ambiguous token under a profile without slack.
+/// used. `truncation`: weights are off by tile_prob_error (tile_bound.h), as in fairdraw. Rows where
+/// that is nothing, and whose sum has 63 bits, have no ambiguous token under a profile without
+/// slack.
 RealDistribution real_oracle_from_probs(std::span<const float> probs,
                                         const RowParameters& parameters, const Semantics& semantics,
                                         bool truncation = true);

@@ -41,7 +41,7 @@ std::vector<Step> steps_of(const std::function<std::int32_t(std::uint64_t)>& dec
 }
 
 std::vector<Step> draws_of(const IntegerRow& row) {
-  return steps_of([&row](std::uint64_t word) { return row.token_for(word); });
+  return steps_of([&row](std::uint64_t word) { return row.speculation_token_for(word); });
 }
 
 std::vector<std::int32_t> with(std::vector<std::int32_t> tokens, std::int32_t token) {
@@ -155,7 +155,7 @@ class SampledChildren {
     node.draft.assign(node.children.size() + 1, draft);
     std::vector<std::uint64_t> left;
     for (std::size_t token = 0; token < draft.mask.size(); ++token) {
-      left.push_back(draft.mask[token] != 0 ? draft.weight[token] : 0);
+      left.push_back(draft.mask[token] != 0 ? draft.speculation_weight[token] : 0);
     }
     draw_next(node, left, {}, {}, probability);
   }
@@ -276,9 +276,9 @@ SequenceDistribution completed(const SequenceDistribution& distribution, const R
         }
         const IntegerRow row = target(prefix);
         for (std::size_t token = 0; token < row.mask.size(); ++token) {
-          const std::uint64_t weight = row.mask[token] != 0 ? row.weight[token] : 0;
+          const std::uint64_t weight = row.mask[token] != 0 ? row.speculation_weight[token] : 0;
           if (weight == 0) continue;
-          const Probability share = Probability(cpp_int(weight), cpp_int(row.total));
+          const Probability share = Probability(cpp_int(weight), cpp_int(row.speculation_total()));
           extend(with(prefix, static_cast<std::int32_t>(token)), probability * share);
         }
       };

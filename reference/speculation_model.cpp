@@ -11,13 +11,7 @@ using boost::multiprecision::cpp_int;
 
 // Weight of a token in the filtered distribution of a row. A greedy row keeps one token.
 cpp_int mass(const IntegerRow& row, std::size_t token) {
-  return row.mask[token] != 0 ? row.weight[token] : 0;
-}
-
-cpp_int total_mass(const IntegerRow& row) {
-  cpp_int total = 0;
-  for (std::size_t token = 0; token < row.mask.size(); ++token) total += mass(row, token);
-  return total;
+  return row.mask[token] != 0 ? row.speculation_weight[token] : 0;
 }
 
 // floor(word * value / 2^64)
@@ -26,15 +20,16 @@ cpp_int scale(std::uint64_t word, const cpp_int& value) { return (value * word) 
 // With probability min(1, p / q), p and q the token's probabilities.
 bool stands(const IntegerRow& target, const IntegerRow& draft, std::size_t token,
             std::uint64_t word) {
-  const cpp_int p = mass(target, token) * total_mass(draft);
-  const cpp_int q = mass(draft, token) * total_mass(target);
+  const cpp_int p = mass(target, token) * cpp_int(draft.speculation_total());
+  const cpp_int q = mass(draft, token) * cpp_int(target.speculation_total());
   if (p == 0) return false;
   return p >= q || scale(word, q) < p;
 }
 
 // From what the target has more of than the draft.
 std::int32_t recovered(const IntegerRow& target, const IntegerRow& draft, std::uint64_t word) {
-  const cpp_int target_total = total_mass(target), draft_total = total_mass(draft);
+  const cpp_int target_total = target.speculation_total();
+  const cpp_int draft_total = draft.speculation_total();
   std::vector<cpp_int> prefix;
   cpp_int sum = 0;
   for (std::size_t token = 0; token < target.mask.size(); ++token) {
@@ -120,7 +115,7 @@ SpeculationOutcome walk_by_distribution(std::span<const IntegerRow> target,
     }
     if (row.status != RowStatus::ok) return failed(row.status);
     if (children.empty()) {
-      outcome.tokens.push_back(row.token_for(here.bonus));
+      outcome.tokens.push_back(row.speculation_token_for(here.bonus));
       return outcome;
     }
     if (draft_row.status != RowStatus::ok) return failed(draft_row.status);
@@ -162,8 +157,8 @@ SpeculationOutcome verify_chain_model(std::span<const IntegerRow> target,
   for (std::size_t i = 0; i <= n; ++i) {
     if (target[i].status != RowStatus::ok) return failed(target[i].status);
     if (!by_distribution || i == n) {
-      const std::uint64_t word = by_distribution ? words[i].bonus : words[i].draw;
-      outcome.tokens.push_back(target[i].token_for(word));
+      outcome.tokens.push_back(by_distribution ? target[i].speculation_token_for(words[i].bonus)
+                                               : target[i].token_for(words[i].draw));
       if (i == n || outcome.tokens[i] != drafted[i]) break;
       ++outcome.accepted;
       continue;

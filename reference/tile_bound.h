@@ -78,12 +78,8 @@ namespace fairdraw::reference {
 /// up.
 inline constexpr double kSignificandError = 0x1.a5p-23;
 
-/// The bound on |e_i|, kTileWeights.at(d_i), as the real-number oracle takes it. min_p compares
-/// float32's product of c and the difference to the maximum: three roundings.
-inline constexpr WeightBound kTileWeights = {.constant = 0x1p-22,
-                                             .per_octave = 0x1p-24 * 0.69314718055994530942,
-                                             .unit = 0x1p-48,
-                                             .min_p_distance = 3 * 0x1p-24};
+/// The bound on |e_i|, kTileWeights.at(d_i): the real-number oracle's default.
+inline constexpr WeightBound kTileWeights = {};
 
 /// The same of a probability, from its distance to the row's maximum. 0: its weight is exact.
 double tile_prob_error(double octaves);

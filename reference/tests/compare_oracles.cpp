@@ -7,10 +7,7 @@
 
 namespace fairdraw::reference {
 
-namespace {
-
-template <typename Row>
-double distance(const Row& row, const RealDistribution& distribution) {
+double total_variation(const IntegerRow& row, const RealDistribution& distribution) {
   long double twice = 0;
   for (std::size_t id = 0; id < row.mask.size(); ++id) {
     const long double weight = row.mask[id] != 0 ? static_cast<long double>(row.weight[id]) : 0.0L;
@@ -19,8 +16,7 @@ double distance(const Row& row, const RealDistribution& distribution) {
   return static_cast<double>(twice / 2);
 }
 
-template <typename Row>
-std::string first_contradiction(const Row& row, const RealDistribution& distribution) {
+std::string contradiction(const IntegerRow& row, const RealDistribution& distribution) {
   if (row.status != RowStatus::ok || distribution.must_fail || !distribution.defined) {
     const bool both =
         row.status != RowStatus::ok && distribution.must_fail && !distribution.defined;
@@ -41,35 +37,19 @@ std::string first_contradiction(const Row& row, const RealDistribution& distribu
     return fmt::format("support size {} outside [{}, {}]", row.support_size,
                        distribution.support_low, distribution.support_high);
   }
-  const double total_variation = distance(row, distribution);
-  if (!(total_variation <= distribution.total_variation_bound)) {
-    return fmt::format("total variation {} above its bound {}", total_variation,
+  const double distance = total_variation(row, distribution);
+  if (!(distance <= distribution.total_variation_bound)) {
+    return fmt::format("total variation {} above its bound {}", distance,
                        distribution.total_variation_bound);
   }
   return "";
 }
-
-}  // namespace
 
 Semantics fairdraw_semantics(TieRule tie_rule, FilterOrder filter_order) {
   Semantics semantics = *find_profile("fairdraw");
   if (tie_rule == TieRule::lowest_id) semantics.top_k_ties = TopKTies::lowest_id;
   if (filter_order == FilterOrder::joint) semantics.top_p_base = TopPBase::joint;
   return semantics;
-}
-
-double total_variation(const IntegerRow& row, const RealDistribution& distribution) {
-  return distance(row, distribution);
-}
-double total_variation(const TileRow& row, const RealDistribution& distribution) {
-  return distance(row, distribution);
-}
-
-std::string contradiction(const IntegerRow& row, const RealDistribution& distribution) {
-  return first_contradiction(row, distribution);
-}
-std::string contradiction(const TileRow& row, const RealDistribution& distribution) {
-  return first_contradiction(row, distribution);
 }
 
 }  // namespace fairdraw::reference

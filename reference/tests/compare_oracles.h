@@ -5,20 +5,17 @@
 
 #include "reference/integer_model.h"
 #include "reference/real_oracle.h"
-#include "reference/tile_model.h"
 
 namespace fairdraw::reference {
 
 /// Empty, or how an integer model contradicts the real-number oracle: a token that must be in or
 /// out and is not, a support size outside its range, a distribution further away than the bound.
 std::string contradiction(const IntegerRow& row, const RealDistribution& distribution);
-std::string contradiction(const TileRow& row, const RealDistribution& distribution);
 
 /// The fairdraw profile with these options.
 Semantics fairdraw_semantics(TieRule tie_rule, FilterOrder filter_order);
 
 /// Total variation distance between the integer distribution and the real one.
 double total_variation(const IntegerRow& row, const RealDistribution& distribution);
-double total_variation(const TileRow& row, const RealDistribution& distribution);
 
 }  // namespace fairdraw::reference

@@ -327,7 +327,8 @@ TEST(EngineProfiles, KeepWhatTheirMinPKeeps) {
 }
 
 TEST(EngineProfiles, ReadTemperaturesAndBadRowsTheirWay) {
-  const WeightBound none = {.constant = 0, .per_octave = 0, .truncation = false};
+  const WeightBound none = {
+      .constant = 0, .per_octave = 0, .truncation = false, .min_p_distance = 0};
   for (const Row& row : kLogitRows) {
     expect_row(row, real_oracle(row.values, {}, row.parameters, filters_of(row.profile), none));
   }

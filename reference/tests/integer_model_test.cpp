@@ -1,5 +1,5 @@
-// Statuses and their order, greedy rows, draws, and the values that have no row in the known
-// answers.
+// Statuses and their order, greedy rows, draws, the numbers of tiles, and the values that have no
+// row in the known answers. tile_invariances_test has what does not change with the row's order.
 #include "reference/integer_model.h"
 
 #include <gtest/gtest.h>
@@ -17,16 +17,19 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 const float kNan = std::nanf("");
 constexpr float kOctaves = 0x1.715476p0F;  // temperature at which integer logits are octaves
+constexpr RowWeight kOne = RowWeight{1} << (23 + 32 + 48);  // weight of a maximum of 2^N
 
 RowStatus status_of(std::vector<float> logits, RowParameters parameters = {},
                     std::vector<std::uint32_t> allowed = {}) {
   const IntegerRow row = integer_model(logits, allowed, parameters);
   EXPECT_EQ(row.mask.size(), logits.size());
+  EXPECT_EQ(row.tiles.size(), (logits.size() + 255) / 256);
   if (row.status != RowStatus::ok) {
-    EXPECT_EQ(row.total, 0U);
+    EXPECT_TRUE(row.total == 0);
     EXPECT_EQ(row.support_size, 0);
     EXPECT_EQ(row.token_for(12345), -1);
     EXPECT_EQ(std::count(row.mask.begin(), row.mask.end(), 1), 0);
+    for (const TileOfRow& tile : row.tiles) EXPECT_EQ(tile.key, key_of(-kInfinity));
   }
   return row.status;
 }
@@ -94,7 +97,7 @@ TEST(IntegerModel, RangesOfParametersAreClosed) {
   EXPECT_EQ(status_of({0}, {.top_k = least}), RowStatus::invalid_top_k);
 }
 
-TEST(IntegerModel, GreedyRowsKeepOneTokenOfFullWeight) {
+TEST(IntegerModel, GreedyRowsKeepOneToken) {
   const std::vector<float> logits = {1, 3, -kInfinity, 3};
   for (const RowParameters parameters :
        {RowParameters{.temperature = -0.0F}, RowParameters{.top_k = 1}, RowParameters{.top_p = 0},
@@ -102,7 +105,7 @@ TEST(IntegerModel, GreedyRowsKeepOneTokenOfFullWeight) {
     const IntegerRow row = integer_model(logits, {}, parameters);
     EXPECT_EQ(row.greedy_token, 1);
     EXPECT_EQ(row.mask, (std::vector<std::uint8_t>{0, 1, 0, 0}));
-    EXPECT_EQ(row.total, std::uint64_t{1} << 40);
+    EXPECT_TRUE(row.total == row.weight[1]);
     EXPECT_EQ(row.token_for(0), 1);
     EXPECT_EQ(row.token_for(~std::uint64_t{0}), 1);
     EXPECT_EQ(row.probability(1), 1);
@@ -113,13 +116,13 @@ TEST(IntegerModel, GreedyRowsKeepOneTokenOfFullWeight) {
 }
 
 TEST(IntegerModel, DrawsTheFirstTokenWhosePrefixSumExceedsThePosition) {
-  // Weights 2^39, 2^40, (banned), 2^38 and 2^38; top_k 4 drops nothing.
+  // Weights 1/2, 1, (banned), 1/4 and 1/4; top_k 4 drops nothing.
   const std::vector<float> logits = {-1, 0, 5, -2, -2};
   const IntegerRow row =
       integer_model(logits, std::vector<std::uint32_t>{0b11011}, {.temperature = kOctaves});
-  const std::uint64_t half = std::uint64_t{1} << 39;
-  EXPECT_EQ(row.total, 4 * half);
-  EXPECT_EQ(row.total_unfiltered, row.total);
+  const RowWeight half = kOne / 2;
+  EXPECT_TRUE(row.total == 4 * half);
+  EXPECT_TRUE(row.total_unfiltered == row.total);
   EXPECT_EQ(row.token_at(0), 0);
   EXPECT_EQ(row.token_at(half - 1), 0);
   EXPECT_EQ(row.token_at(half), 1);
@@ -129,7 +132,7 @@ TEST(IntegerModel, DrawsTheFirstTokenWhosePrefixSumExceedsThePosition) {
   EXPECT_EQ(row.token_at(3 * half + half / 2), 4);
   EXPECT_EQ(row.token_at(4 * half - 1), 4);
   EXPECT_THROW(row.token_at(4 * half), std::out_of_range);
-  // total = 2^41, so that the position is the top 41 bits of the word.
+  // The total is a power of two, so that the position is the word and zeros below it.
   const std::uint64_t quarter_of_words = std::uint64_t{1} << 62;
   EXPECT_EQ(row.token_for(quarter_of_words - 1), 0);
   EXPECT_EQ(row.token_for(quarter_of_words), 1);
@@ -141,12 +144,96 @@ TEST(IntegerModel, DrawsTheFirstTokenWhosePrefixSumExceedsThePosition) {
 TEST(IntegerModel, FilteredTokensKeepTheirWeightButCannotBeDrawn) {
   const std::vector<float> logits = {-3, 0, -1};
   const IntegerRow row = integer_model(logits, {}, {.temperature = kOctaves, .top_k = 2});
-  EXPECT_EQ(row.weight[0], std::uint64_t{1} << 37);
-  EXPECT_EQ(row.total, 3 * (std::uint64_t{1} << 39));
-  EXPECT_EQ(row.total_unfiltered - row.total, std::uint64_t{1} << 37);
+  EXPECT_TRUE(row.weight[0] == kOne / 8);
+  EXPECT_TRUE(row.total == kOne + kOne / 2);
+  EXPECT_TRUE(row.total_unfiltered - row.total == kOne / 8);
   EXPECT_EQ(row.token_for(0), 1);
   EXPECT_EQ(row.probability(0), 0);
   EXPECT_EQ(row.probability(2), static_cast<float>(1.0 / 3.0));
+}
+
+// The maximum of the second tile is dropped, and its tile is weighed by it all the same: a token 33
+// octaves below it loses its last bit.
+TEST(IntegerModel, FiltersDoNotChangeTheOctaveOfATile) {
+  std::vector<float> logits(258, -kInfinity);
+  logits[0] = 40;
+  logits[256] = 20;
+  logits[257] = 20 - 33.125F;
+  const std::uint32_t significand = octave_significand(-0.125F);
+  ASSERT_EQ(significand % 2, 1U);
+  // 2^-33 / 2^20 of the row's largest weight, by its own significand less the bit that is lost.
+  const RowWeight expected = static_cast<RowWeight>(significand - 1) << (32 - 33 + 48 - 20);
+  for (const float top_p : {1.0F, 0.5F}) {
+    const IntegerRow row = integer_model(logits, {}, {.temperature = kOctaves, .top_p = top_p});
+    EXPECT_EQ(row.mask[256] != 0, top_p == 1);
+    EXPECT_TRUE(row.weight[257] == expected);
+    EXPECT_EQ(row.tiles[1].key, key_of(20.0F));
+    EXPECT_EQ(row.tiles[1].octave, 20);
+    EXPECT_TRUE(weight_in_row(row.tiles[1].sum, 20, 40) == row.weight[256] + row.weight[257]);
+  }
+}
+
+// Tiles do not show in speculation: a token 16 octaves below the row's maximum has all bits of its
+// significand, and one bit less for every further octave, wherever it lies.
+TEST(IntegerModel, WeighsForSpeculationRelativeToTheRow) {
+  std::vector<float> logits(257, -kInfinity);
+  logits[0] = -39.5F;
+  logits[1] = -17.125F;
+  logits[255] = -16.125F;
+  logits[256] = 0;
+  const IntegerRow row = integer_model(logits, {}, {.temperature = kOctaves});
+  const std::uint64_t significand = octave_significand(-0.125F);
+  ASSERT_EQ(significand % 2, 1U);
+  EXPECT_EQ(row.speculation_weight[256], std::uint64_t{1} << (23 + 16));
+  EXPECT_EQ(row.speculation_weight[255], significand);
+  EXPECT_EQ(row.speculation_weight[1], significand / 2);
+  EXPECT_EQ(row.speculation_weight[0], 0U);  // 40 octaves and a half more: 2^(23.5 + 16 - 40) < 1
+  EXPECT_EQ(row.speculation_total(),
+            (std::uint64_t{1} << 39) + significand + significand / 2);
+  // Their words in id order: 1, 255, 256.
+  EXPECT_EQ(row.speculation_token_for(0), 1);
+  EXPECT_EQ(row.speculation_token_for(~std::uint64_t{0}), 256);
+  // A filter drops the maximum, and the unit stays.
+  const IntegerRow greedy = integer_model(logits, {}, {.temperature = kOctaves, .top_k = 1});
+  EXPECT_EQ(greedy.speculation_total(), std::uint64_t{1} << 39);
+  EXPECT_EQ(greedy.speculation_token_for(0), 256);
+}
+
+TEST(IntegerModel, TokensWithoutWeightSurviveAndAreNotDrawn) {
+  // 64 octaves below in its tile, and a tile that is 49 below.
+  std::vector<float> logits(257, -kInfinity);
+  logits[0] = -64;
+  logits[1] = 0;
+  logits[256] = -49;
+  const IntegerRow row = integer_model(logits, {}, {.temperature = kOctaves});
+  EXPECT_EQ(row.support_size, 3);
+  EXPECT_TRUE(row.total == kOne);
+  EXPECT_EQ(row.token_for(0), 1);
+  EXPECT_EQ(row.token_for(~std::uint64_t{0}), 1);
+  EXPECT_EQ(row.tiles[1].sum, std::uint64_t{1} << (23 + 32));
+}
+
+TEST(IntegerModel, KeysAreInTheOrderOfValues) {
+  const std::vector<float> values = {-kInfinity, -3e38F, -1, -0x1p-149F, 0, 0x1p-149F, 1, 3e38F};
+  for (std::size_t i = 1; i < values.size(); ++i)
+    EXPECT_LT(key_of(values[i - 1]), key_of(values[i]));
+  EXPECT_EQ(key_of(-0.0F), 0);
+  EXPECT_EQ(key_of(0.0F), 0);
+}
+
+TEST(IntegerModel, WeightsBecomeTheNearestDoubles) {
+  EXPECT_EQ(to_nearest_double(0), 0);
+  EXPECT_EQ(to_nearest_double(kOne), 0x1p103);
+  // 2^54 to 2^55: doubles are multiples of 4. A tie goes to the even one, what is above it up.
+  const RowWeight even = RowWeight{1} << 54;
+  EXPECT_EQ(to_nearest_double(even + 2), 0x1p54);
+  EXPECT_EQ(to_nearest_double(even + 3), 0x1p54 + 4);
+  EXPECT_EQ(to_nearest_double(even + 6), 0x1p54 + 8);
+  EXPECT_EQ(to_nearest_double(even + 5), 0x1p54 + 4);
+  // One far below a tie decides it.
+  EXPECT_EQ(to_nearest_double((RowWeight{1} << 123) + (RowWeight{1} << 70)), 0x1p123);
+  EXPECT_EQ(to_nearest_double((RowWeight{1} << 123) + (RowWeight{1} << 70) + 1), 0x1p123 + 0x1p71);
+  EXPECT_EQ(to_nearest_double((RowWeight{1} << 124) - 1), 0x1p124);
 }
 
 TEST(IntegerModel, TopKMaskKeepsTiesForEveryK) {

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "reference/real_oracle.h"
-#include "reference/tile_bound.h"
 
 namespace fairdraw::reference {
 namespace {
@@ -238,12 +237,11 @@ TEST(Profiles, HaveNoDistributionWhereScalingOverflows) {
 
 TEST(WeightBound, IsTheFormulaOfTheSpecification) {
   const WeightBound bound;
-  EXPECT_DOUBLE_EQ(bound.at(0), 0x1p-21 + 0x1p-40);
-  EXPECT_DOUBLE_EQ(bound.at(-10), 0x1p-21 + 30 * 0x1p-24 * std::log(2.0) + 0x1p-30);
+  EXPECT_DOUBLE_EQ(bound.at(0), 0x1p-22 + 0x1p-48);
+  EXPECT_DOUBLE_EQ(bound.at(-10), 0x1p-22 + 10 * 0x1p-24 * std::log(2.0) + 0x1p-38);
   WeightBound real = bound;
   real.truncation = false;
-  EXPECT_DOUBLE_EQ(real.at(10), 0x1p-21 + 30 * 0x1p-24 * std::log(2.0));
-  EXPECT_DOUBLE_EQ(kTileWeights.at(10), 0x1p-22 + 10 * 0x1p-24 * std::log(2.0) + 0x1p-38);
+  EXPECT_DOUBLE_EQ(real.at(10), 0x1p-22 + 10 * 0x1p-24 * std::log(2.0));
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "reference/tile_model.h"
+#include "reference/integer_model.h"
 
 namespace fairdraw::reference {
 

@@ -11,16 +11,16 @@
 namespace fairdraw::reference {
 namespace {
 
-TileRow model_of(const TileAnswer& answer) {
+IntegerRow model_of(const TileAnswer& answer) {
   if (answer.from_probs) {
-    return tile_model_from_probs(answer.values, answer.parameters, answer.filter_order,
+    return integer_model_from_probs(answer.values, answer.parameters, answer.filter_order,
                                  answer.top_k_1_keeps_ties);
   }
-  return tile_model(answer.values, answer.allowed, answer.parameters, answer.tie_rule,
+  return integer_model(answer.values, answer.allowed, answer.parameters, answer.tie_rule,
                     answer.filter_order);
 }
 
-void expect_tiles(const TileRow& row, const TileAnswer& answer) {
+void expect_tiles(const IntegerRow& row, const TileAnswer& answer) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   ASSERT_EQ(row.tiles.size(), answer.sums.size());
   for (std::size_t t = 0; t < row.tiles.size(); ++t) {
@@ -33,7 +33,7 @@ void expect_tiles(const TileRow& row, const TileAnswer& answer) {
   EXPECT_EQ(row.octave, answer.octave);
 }
 
-void expect_weights(const TileRow& row, const TileAnswer& answer) {
+void expect_weights(const IntegerRow& row, const TileAnswer& answer) {
   EXPECT_EQ(to_string(row.total_unfiltered), to_string(answer.total_unfiltered));
   EXPECT_EQ(to_string(row.total), to_string(answer.total));
   EXPECT_EQ(row.greedy_token, answer.greedy_token);
@@ -55,7 +55,7 @@ TEST(TileAnswers, OfEveryRow) {
   for (const TileAnswer& answer : tile_answers()) {
     SCOPED_TRACE(answer.name);
     ++(answer.from_probs ? prob_rows : logit_rows);
-    const TileRow row = model_of(answer);
+    const IntegerRow row = model_of(answer);
     ASSERT_EQ(row.status, RowStatus::ok);
     expect_tiles(row, answer);
     expect_weights(row, answer);

@@ -14,9 +14,9 @@
 #include <iterator>
 #include <vector>
 
+#include "reference/integer_model.h"
 #include "reference/tests/random_rows.h"
 #include "reference/tests/tile_distance.h"
-#include "reference/tile_model.h"
 
 namespace fairdraw::reference {
 namespace {
@@ -144,7 +144,7 @@ TEST(TileBound, OfProbabilitiesIsZeroWithin32Octaves) {
   RandomRows random(5);
   std::vector<float> probs(5000);
   for (float& p : probs) p = std::ldexp(1 + random.unit(), -static_cast<int>(random.below(32)));
-  const TileRow row = tile_model_from_probs(probs, {});
+  const IntegerRow row = integer_model_from_probs(probs, {});
   for (std::size_t id = 0; id < probs.size(); ++id) {
     const double exact = std::ldexp(static_cast<double>(probs[id]), 103);  // E is 0
     ASSERT_EQ(row.octave, 0);
@@ -158,7 +158,7 @@ TEST(TileBound, AgreesWithQuadruplePrecision) {
   RandomRows random(6);
   const std::vector<float> logits = random.logits(RowKind::smooth, 3000);
   const float temperature = 0.7F;
-  const TileRow row = tile_model(logits, {}, {.temperature = temperature});
+  const IntegerRow row = integer_model(logits, {}, {.temperature = temperature});
   const Quad total = Quad(static_cast<std::uint64_t>(row.total >> 64)) * pow(Quad(2), 64) +
                      static_cast<std::uint64_t>(row.total);
   std::vector<Quad> softmax;

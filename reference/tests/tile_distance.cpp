@@ -7,8 +7,8 @@
 #include <cmath>
 #include <vector>
 
+#include "reference/integer_model.h"
 #include "reference/tile_bound.h"
-#include "reference/tile_model.h"
 
 namespace fairdraw::reference {
 namespace {
@@ -24,7 +24,7 @@ constexpr long double kLog2E = 1.4426950408889634073599246810019L;
 
 /// Compares weights with A 2^-d of each token. `octaves`: d; `unit`: A.
 template <typename ErrorAt>
-TileDistance compare(const TileRow& row, std::span<const long double> octaves, long double unit,
+TileDistance compare(const IntegerRow& row, std::span<const long double> octaves, long double unit,
                      ErrorAt error_at) {
   long double sum = 0;
   for (const long double d : octaves) sum += std::exp2(-d);
@@ -56,7 +56,7 @@ TileDistance compare(const TileRow& row, std::span<const long double> octaves, l
 }  // namespace
 
 TileDistance distance_to_softmax(std::span<const float> logits, float temperature) {
-  const TileRow row = tile_model(logits, {}, {.temperature = temperature});
+  const IntegerRow row = integer_model(logits, {}, {.temperature = temperature});
   const float largest = *std::ranges::max_element(logits);
   std::vector<long double> octaves;
   for (const float logit : logits) {
@@ -74,7 +74,7 @@ TileDistance distance_to_softmax(std::span<const float> logits, float temperatur
 }
 
 TileDistance distance_to_probs(std::span<const float> probs) {
-  const TileRow row = tile_model_from_probs(probs, {});
+  const IntegerRow row = integer_model_from_probs(probs, {});
   const float largest = *std::ranges::max_element(probs);
   std::vector<long double> octaves;
   for (const float probability : probs) {

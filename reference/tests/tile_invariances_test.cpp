@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "reference/integer_model.h"
 #include "reference/tests/random_rows.h"
-#include "reference/tile_model.h"
 
 namespace fairdraw::reference {
 namespace {
@@ -36,7 +36,7 @@ std::vector<float> within(RandomRows& random, std::size_t count, float span, flo
 }
 
 /// Whether the row of the values in this order has weights, total and mask of the row that it was.
-bool is_permuted(const TileRow& row, const TileRow& other, const std::vector<std::size_t>& order) {
+bool is_permuted(const IntegerRow& row, const IntegerRow& other, const std::vector<std::size_t>& order) {
   for (std::size_t i = 0; i < order.size(); ++i) {
     if (other.weight[i] != row.weight[order[i]] || other.mask[i] != row.mask[order[i]])
       return false;
@@ -71,7 +71,7 @@ TEST(TileInvariances, EqualLogitsWeighTheSameWithin32OctavesOfTheirTiles) {
       logits[tile * kIdsOfATile + 3] = logit;
       logits[tile * kIdsOfATile + 7] = std::min(highest, logit + 32 * random.unit());
     }
-    const TileRow row = tile_model(logits, {}, {.temperature = kOctaves});
+    const IntegerRow row = integer_model(logits, {}, {.temperature = kOctaves});
     for (std::size_t tile = 1; tile < 4; ++tile) {
       ASSERT_TRUE(row.weight[3] == row.weight[tile * kIdsOfATile + 3]) << highest << " " << logit;
     }
@@ -85,7 +85,7 @@ TEST(TileInvariances, EqualLogitsMayWeighLess33OctavesBelowATile) {
   logits[1] = logits[256] = -33.125F;
   const std::uint32_t significand = octave_significand(-0.125F);
   ASSERT_EQ(significand % 2, 1U);
-  const TileRow row = tile_model(logits, {}, {.temperature = kOctaves});
+  const IntegerRow row = integer_model(logits, {}, {.temperature = kOctaves});
   EXPECT_TRUE(row.weight[256] == static_cast<RowWeight>(significand) << (32 - 33 + 48));
   EXPECT_TRUE(row.weight[1] == static_cast<RowWeight>(significand - 1) << (32 - 33 + 48));
 }
@@ -98,8 +98,8 @@ TEST(TileInvariances, PermutationsOfRowsWithin32OctavesAreExact) {
     RowParameters parameters = random.parameters(logits.size());
     if (parameters.top_k == 1 || parameters.top_p == 0) continue;  // the lowest id of the maximum
     parameters.temperature = kOctaves;
-    const TileRow row = tile_model(logits, {}, parameters);
-    const TileRow other = tile_model(permuted(logits, order), {}, parameters);
+    const IntegerRow row = integer_model(logits, {}, parameters);
+    const IntegerRow other = integer_model(permuted(logits, order), {}, parameters);
     ASSERT_TRUE(is_permuted(row, other, order)) << i;
   }
 }
@@ -116,8 +116,8 @@ TEST(TileInvariances, PermutationsOfProbabilitiesWithin32OctavesAreExact) {
     const std::vector<std::size_t> order = random_order(random, probs.size());
     RowParameters parameters = random.parameters(probs.size());
     if (parameters.top_k == 1 || parameters.top_p == 0) continue;
-    const TileRow row = tile_model_from_probs(probs, parameters);
-    const TileRow other = tile_model_from_probs(permuted(probs, order), parameters);
+    const IntegerRow row = integer_model_from_probs(probs, parameters);
+    const IntegerRow other = integer_model_from_probs(permuted(probs, order), parameters);
     ASSERT_TRUE(is_permuted(row, other, order)) << i;
   }
 }
@@ -129,8 +129,8 @@ TEST(TileInvariances, PermutationsOfWiderRowsAreNot) {
     const std::vector<float> logits = within(random, 700, 34, 0);
     const std::vector<std::size_t> order = random_order(random, logits.size());
     const RowParameters parameters{.temperature = kOctaves};
-    const TileRow row = tile_model(logits, {}, parameters);
-    if (!is_permuted(row, tile_model(permuted(logits, order), {}, parameters), order)) ++changed;
+    const IntegerRow row = integer_model(logits, {}, parameters);
+    if (!is_permuted(row, integer_model(permuted(logits, order), {}, parameters), order)) ++changed;
   }
   EXPECT_GT(changed, 0);
 }
@@ -165,8 +165,8 @@ TEST(TileInvariances, ShiftsByAnEvenNumberOfOctavesAreExact) {
       const float shift = (2 * static_cast<float>(random.below(200)) - 200) / scale;
       RowParameters parameters = random.parameters(logits.size());
       parameters.temperature = temperature;
-      const TileRow row = tile_model(logits, {}, parameters);
-      const TileRow other = tile_model(shifted(logits, shift), {}, parameters);
+      const IntegerRow row = integer_model(logits, {}, parameters);
+      const IntegerRow other = integer_model(shifted(logits, shift), {}, parameters);
       ASSERT_TRUE(row.weight == other.weight) << shift;
       ASSERT_TRUE(row.total == other.total) << shift;
       ASSERT_EQ(row.mask, other.mask) << shift;
@@ -190,8 +190,8 @@ TEST(TileInvariances, ShiftsByAnOddNumberOfOctavesKeepDrawsOfRowsWithin31Octaves
     const auto shift = static_cast<float>(2 * random.below(100) + 1);
     RowParameters parameters = random.parameters(logits.size());
     parameters.temperature = kOctaves;
-    const TileRow row = tile_model(logits, {}, parameters);
-    const TileRow other = tile_model(shifted(logits, shift), {}, parameters);
+    const IntegerRow row = integer_model(logits, {}, parameters);
+    const IntegerRow other = integer_model(shifted(logits, shift), {}, parameters);
     ASSERT_EQ(row.mask, other.mask) << shift;
     doubled += row.total != other.total ? 1 : 0;
     ASSERT_TRUE(row.total == other.total ||
@@ -211,8 +211,8 @@ TEST(TileInvariances, ShiftsByPartsOfAnOctaveAreNotExact) {
   RandomRows random(7);
   const std::vector<float> logits = shiftable(random, 30, 1);
   const RowParameters parameters{.temperature = kOctaves};
-  const TileRow row = tile_model(logits, {}, parameters);
-  const TileRow other = tile_model(shifted(logits, 0.25F), {}, parameters);
+  const IntegerRow row = integer_model(logits, {}, parameters);
+  const IntegerRow other = integer_model(shifted(logits, 0.25F), {}, parameters);
   bool is_the_same = true;
   for (std::int32_t token = 0; token < 600; ++token) {
     is_the_same = is_the_same && row.probability(token) == other.probability(token);
@@ -238,12 +238,12 @@ TEST(TileInvariances, TilesOfShardsMergeInAnyOrder) {
   for (int i = 0; i < 20 * kRowKinds; ++i) {
     const auto kind = static_cast<RowKind>(i % kRowKinds);
     const std::vector<float> logits = random.logits(kind, 2000);
-    const TileRow row = tile_model(logits, {}, {.temperature = 0.7F});
+    const IntegerRow row = integer_model(logits, {}, {.temperature = 0.7F});
     std::vector<TileOfRow> joined;
     for (std::size_t first = 0; first < logits.size();) {
       const std::size_t ids = std::min((1 + random.below(4)) * kIdsOfATile, logits.size() - first);
-      const TileRow shard =
-          tile_model(std::span(logits).subspan(first, ids), {}, {.temperature = 0.7F});
+      const IntegerRow shard =
+          integer_model(std::span(logits).subspan(first, ids), {}, {.temperature = 0.7F});
       joined.insert(joined.end(), shard.tiles.begin(), shard.tiles.end());
       first += ids;
     }
