@@ -27,6 +27,7 @@
 #include <cstdint>
 
 #include "common/host_device.h"
+#include "common/tile_weights.h"  // logit_scale
 
 namespace fairdraw {
 
@@ -39,11 +40,6 @@ inline constexpr float kSmallestOctave = -63.0F;
 /// Coefficients of 2^f on [0, 1], of f^0 to f^5.
 inline constexpr float kExp2Coefficients[6] = {1.0F,           0x1.62e4d4p-1F, 0x1.ebd78ap-3F,
                                                0x1.c94e1ep-5F, 0x1.2677e0p-7F, 0x1.ed113ep-10F};
-
-/// c = log2(e) / T, rounded to float32 from double. T in [2^-126, 2^64].
-FAIRDRAW_HOST_DEVICE inline float logit_scale(float temperature) {
-  return static_cast<float>(0x1.71547652b82fep0 / static_cast<double>(temperature));
-}
 
 /// 2^f for f in [0, 1], by Horner. (Spelled out, because a device has no host array to index.)
 FAIRDRAW_HOST_DEVICE inline float exp2_polynomial(float f) {

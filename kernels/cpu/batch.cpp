@@ -70,7 +70,7 @@ struct Batch {
     logprobs.write_failed_output(output);
   }
 
-  void write_output(std::int64_t output, RowSampler& sampler) const {
+  void write_output(std::int64_t output, IndexedRow& sampler) const {
     const std::int64_t samples = request.num_samples;
     if (result.statuses.given()) result.statuses.data[output] = RowStatus::ok;
     if (result.support_size.given()) {
@@ -159,16 +159,18 @@ struct Batch {
 
 void for_each_row(std::int64_t rows, const Execution& execution,
                   const std::function<void(std::int64_t, Worker&)>& work) {
-  const Passes& passes = passes_for(execution.target);
+  const CpuTarget target =
+      execution.target == CpuTarget::best ? best_target() : execution.target;
   const int most =
       execution.threads > 0 ? execution.threads : std::min(omp_get_max_threads(), kMaxThreads);
   const int threads = static_cast<int>(std::clamp<std::int64_t>(rows, 1, most));
   const auto run = [&](std::int64_t row) {
     thread_local Worker worker;
     const FloatEnvironment environment;
-    worker.passes = &passes;
-    worker.sampler.use(passes);
-    worker.logprobs.use(passes);
+    worker.passes = &passes_for(target);
+    worker.tile_passes = &tile_passes_for(target);
+    worker.sampler.use(target);
+    worker.logprobs.use(*worker.passes, *worker.tile_passes);
     work(row, worker);
   };
   if (threads == 1) {

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <functional>
 
+#include "cpu/indexed_row.h"
 #include "cpu/row_logprobs.h"
 #include "cpu/row_reader.h"
-#include "cpu/row_sampler.h"
 #include "fairdraw/sample.h"
 
 namespace fairdraw::cpu {
@@ -14,8 +14,9 @@ namespace fairdraw::cpu {
 /// What one thread works with. Its buffers are kept between calls.
 struct Worker {
   const Passes* passes = nullptr;
+  const TilePasses* tile_passes = nullptr;
   RowReader reader;
-  RowSampler sampler;
+  IndexedRow sampler;
   RowReader raw_reader;  ///< of rows that processing or bans changed in `reader`
   RowLogprobs logprobs;
 };

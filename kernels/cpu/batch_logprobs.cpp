@@ -18,14 +18,14 @@ void fill(const View<T>& view, std::int64_t begin, std::int64_t count, T value) 
 void BatchLogprobs::begin_row(std::int64_t row, std::int64_t logit_row, const float* values,
                               bool processed, Worker& worker) const {
   if (!result_.given()) return;
-  RowSampler& sampler = worker.sampler;
+  IndexedRow& sampler = worker.sampler;
   RowLogprobs& logprobs = worker.logprobs;
   const LogprobsMode mode = result_.mode;
   const float temperature = request_.temperature.at(row);
   if (!is_raw(mode)) {
     const bool needs_mass = mode == LogprobsMode::processed_logprobs;
     logprobs.begin(sampler.survivors_row(), mode, result_.rank_rule, temperature,
-                   needs_mass ? log_mass_of(sampler.survivors_weight()) : 0.0);
+                   needs_mass ? sampler.survivors_log_mass() : 0.0);
     return;
   }
   const bool needs_mass = mode == LogprobsMode::raw_logprobs;
@@ -39,15 +39,15 @@ void BatchLogprobs::begin_row(std::int64_t row, std::int64_t logit_row, const fl
     // At temperature 0 the sampler's weights are those of temperature 1.
     const bool weights_fit = temperature == 1.0F || temperature == 0.0F;
     const ScannedRow unfiltered = sampler.unfiltered_row();
-    const std::uint64_t weight = !needs_mass   ? 1
-                                 : weights_fit ? sampler.unfiltered_weight()
-                                               : logprobs.weight_of(unfiltered);
-    logprobs.begin(unfiltered, mode, result_.rank_rule, 1.0F, log_mass_of(weight));
+    const double log_mass = !needs_mass   ? 0.0
+                            : weights_fit ? sampler.unfiltered_log_mass()
+                                          : logprobs.log_mass_of(unfiltered);
+    logprobs.begin(unfiltered, mode, result_.rank_rule, 1.0F, log_mass);
     return;
   }
   const ScannedRow scanned = logprobs.scan(raw, static_cast<std::size_t>(request_.logits.vocab));
-  const std::uint64_t weight = needs_mass ? logprobs.weight_of(scanned) : 1;
-  logprobs.begin(scanned, mode, result_.rank_rule, 1.0F, log_mass_of(weight));
+  logprobs.begin(scanned, mode, result_.rank_rule, 1.0F,
+                 needs_mass ? logprobs.log_mass_of(scanned) : 0.0);
 }
 
 void BatchLogprobs::write_output(std::int64_t output, const std::int32_t* tokens,

@@ -8,10 +8,6 @@
 namespace fairdraw::cpu {
 namespace {
 
-Octaves octaves_by(const TileRule& rule, float x) {
-  return rule.from_probs ? octaves_of_probability(x) : octaves_of(x, rule.scale);
-}
-
 std::uint64_t weight_by(const TileRule& rule, float x, float maximum) {
   return tile_weight(octaves_by(rule, x), octaves_by(rule, maximum).whole);
 }

@@ -1,24 +1,23 @@
 // What a filtered row gives: sums, draws, masks, probabilities, log-probabilities (indexed_row.h).
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "common/float_order.h"
 #include "common/wide_integers.h"
 #include "cpu/indexed_row.h"
+#include "cpu/row_mass.h"
 
 namespace fairdraw::cpu {
 namespace {
 
 constexpr auto kTile = static_cast<std::size_t>(kTileSize);
-constexpr double kLn2 = 0x1.62e42fefa39efp-1;
 
 }  // namespace
 
 // --- Units ---------------------------------------------------------------------------------------
 
 double IndexedRow::octave_of(float x) const {
-  return rule_.from_probs ? octaves_of_probability(x).whole : octaves_of(x, rule_.scale).whole;
+  return octaves_by(rule_, x).whole;
 }
 
 /// Whether all values >= low are near (indexed_row.h). Octaves do not fall as values grow.
@@ -166,20 +165,10 @@ uint128_t IndexedRow::weight_of_row_from(float low) {
 
 uint128_t IndexedRow::unfiltered_weight() {
   need_tile_sums();
-  uint128_t total = 0;
-  for (std::size_t tile = 0; tile < tiles_; ++tile) {
-    total += row_weight(sums_[tile], shifts_[tile]);
-  }
-  return total;
+  return weight_of_tiles(keys_.data(), sums_.data(), tiles_, rule_, row_octave_);
 }
 
 uint128_t IndexedRow::survivors_weight() {
-  if (greedy_token_ >= 0) {
-    const std::uint64_t weight =
-        (rule_.from_probs ? octaves_of_probability(max_) : octaves_of(max_, rule_.scale))
-            .significand;
-    return static_cast<uint128_t>(weight) << (kTileBits + kRowBits);
-  }
   build_prefix();
   return prefix_.back();
 }
@@ -282,21 +271,20 @@ void IndexedRow::for_each_tile(const Use& use) {
 
 float IndexedRow::logprob(std::int32_t token) {
   return static_cast<float>(
-      log_probability(row_[token], max_, temperature_, log_mass(unfiltered_weight())));
+      log_probability(row_[token], max_, temperature_, unfiltered_log_mass()));
 }
 
 float IndexedRow::logprob_filtered(std::int32_t token) {
-  if (greedy_token_ >= 0) return 0.0F;
-  return static_cast<float>(std::min(
-      0.0, log_probability(row_[token], max_, temperature_, log_mass(survivors_weight()))));
+  return static_cast<float>(
+      std::min(0.0, log_probability(row_[token], max_, temperature_, survivors_log_mass())));
 }
 
-double IndexedRow::log_mass(uint128_t weight) const {
-  // The sum of 2^y is weight 2^(E - 103); the largest y, max c, is exact in double.
-  constexpr int kUnitBits = 23 + kTileBits + kRowBits;
-  const double distance =
-      static_cast<double>(max_) * static_cast<double>(rule_.scale) - row_octave_;
-  return std::log(std::ldexp(nearest_double(weight), -kUnitBits)) - distance * kLn2;
+double IndexedRow::unfiltered_log_mass() {
+  return log_mass_of(unfiltered_weight(), max_, rule_.scale);
+}
+
+double IndexedRow::survivors_log_mass() {
+  return greedy_token_ >= 0 ? 0.0 : log_mass_of(survivors_weight(), max_, rule_.scale);
 }
 
 ScannedRow IndexedRow::unfiltered_row() {

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <limits>
 
-#include "common/exp2fix.h"
 #include "common/float_order.h"
 #include "common/min_p.h"
 

@@ -82,13 +82,13 @@ class IndexedRow {
   ScannedRow unfiltered_row();
   ScannedRow survivors_row();
 
-  /// Weight of the former at the row's temperature, and of the latter (of a greedy row, its
-  /// token's), in units of 2^(E - 103), E the octave of the row's maximum.
+  /// Weight of the former at the row's temperature, and of the latter where the row is not greedy,
+  /// in units of 2^(E - 103), E the octave of the row's maximum.
   uint128_t unfiltered_weight();
   uint128_t survivors_weight();
-  /// ln of such a weight in units of the row's largest one: the log_mass of log_probability. Logits
-  /// only.
-  double log_mass(uint128_t weight) const;
+  /// log_mass of log_probability for either. Logits only. A greedy row's token has all its mass.
+  double unfiltered_log_mass();
+  double survivors_log_mass();
 
  private:
   /// The values that the list has of one tile.

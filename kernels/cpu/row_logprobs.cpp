@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <limits>
 
-#include "common/exp2fix.h"
 #include "common/float_order.h"
 
 namespace fairdraw::cpu {
@@ -21,10 +19,6 @@ inline float finite(double value) {
 
 }  // namespace
 
-double log_mass_of(std::uint64_t weight) {
-  return std::log(static_cast<double>(weight) / static_cast<double>(kLargestWeight));
-}
-
 ScannedRow RowLogprobs::scan(const float* x, std::size_t n) {
   const std::size_t groups = (n + kBlock - 1) / kBlock * kGroups;
   if (group_max_.size() < groups) group_max_.resize(groups);
@@ -38,11 +32,8 @@ ScannedRow RowLogprobs::scan(const float* x, std::size_t n) {
   return row;
 }
 
-std::uint64_t RowLogprobs::weight_of(const ScannedRow& row) const {
-  WeightRule rule;
-  rule.shift = row.max;
-  rule.scale = logit_scale(1.0F);
-  return passes_->sum(row.x, row.n, rule, -kLargestFinite);
+double RowLogprobs::log_mass_of(const ScannedRow& row) {
+  return mass_.of_logits(*tile_passes_, row.x, row.n, row.max);
 }
 
 void RowLogprobs::begin(const ScannedRow& row, LogprobsMode mode, RankRule rank_rule,

@@ -1,7 +1,7 @@
 // One row's log-probabilities: values of tokens, their ranks, the n largest, the whole row.
 //
 // Semantics and numerics are those of fairdraw/log_probabilities.h. A row is seen through the
-// maxima of its groups, which the filters have already found (row_sampler.h), so that no output
+// maxima of its groups, which the filters have already found (indexed_row.h), so that no output
 // but the whole row needs a pass over all of it:
 //
 //   top n: n of the group maxima are n values of their own, so the n-th largest maximum bounds the
@@ -20,7 +20,9 @@
 #include <vector>
 
 #include "cpu/passes.h"
+#include "cpu/row_mass.h"
 #include "cpu/selection.h"
+#include "cpu/tile_passes.h"
 #include "fairdraw/log_probabilities.h"
 
 namespace fairdraw::cpu {
@@ -40,26 +42,25 @@ struct ScannedRow {
   float list_low = 0;
 };
 
-/// (x - max) / T - log_mass, the one formula of log-probabilities; log_mass is the ln of
-/// the mass in units of the largest weight.
+/// (x - max) / T - log_mass, the one formula of log-probabilities; log_mass is that of row_mass.h.
 inline double log_probability(float x, float max, double temperature, double log_mass) {
   const double distance = static_cast<double>(x) - static_cast<double>(max);
   return distance / temperature - log_mass;
 }
 
-/// ln of a sum of weights in units of the largest one.
-double log_mass_of(std::uint64_t weight);
-
 class RowLogprobs {
  public:
   /// The passes of the rows to come.
-  void use(const Passes& passes) { passes_ = &passes; }
+  void use(const Passes& passes, const TilePasses& tile_passes) {
+    passes_ = &passes;
+    tile_passes_ = &tile_passes;
+  }
 
   /// A row that the filters have not seen: all its values above -inf count, and there is one. It
   /// has no NaN and no +inf.
   ScannedRow scan(const float* x, std::size_t n);
-  /// Weight of all values of a row at temperature 1.
-  std::uint64_t weight_of(const ScannedRow& row) const;
+  /// log_mass of a row whose values above -inf all count, at temperature 1.
+  double log_mass_of(const ScannedRow& row);
 
   /// The row of the calls to come; it must stay alive. `temperature` as the caller gave it (raw
   /// modes: 1); `log_mass` is used for log-probabilities only.
@@ -93,6 +94,7 @@ class RowLogprobs {
   void for_each_at_least(float low, const Take& take);
 
   const Passes* passes_ = nullptr;
+  const TilePasses* tile_passes_ = nullptr;
   ScannedRow row_;
   LogprobsMode mode_ = LogprobsMode::raw_logprobs;
   RankRule rank_rule_ = RankRule::position;
@@ -105,6 +107,7 @@ class RowLogprobs {
   std::vector<std::uint32_t> hot_blocks_;
   SelectionScratch scratch_;
   std::vector<float> group_max_;  // of a row that was scanned here
+  RowMass mass_;
 };
 
 }  // namespace fairdraw::cpu

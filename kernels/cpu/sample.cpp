@@ -1,4 +1,4 @@
-// sample: from raw logits to tokens (fairdraw/sample.h). The work is in row_sampler.h.
+// sample: from raw logits to tokens (fairdraw/sample.h). The work is in indexed_row.h.
 #include "fairdraw/sample.h"
 
 #include "cpu/batch.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "common/arguments.h"
-#include "common/exp2fix.h"
 #include "common/parameters.h"
 #include "cpu/batch.h"
 #include "cpu/float_environment.h"

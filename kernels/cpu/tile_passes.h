@@ -35,6 +35,11 @@ struct TileRule {
   float scale = 1;  ///< logit_scale(T); of logits only
 };
 
+/// n and m of a value that can be drawn.
+inline Octaves octaves_by(const TileRule& rule, float x) {
+  return rule.from_probs ? octaves_of_probability(x) : octaves_of(x, rule.scale);
+}
+
 /// What a pass over a row has met. All but `allowed` count banned ids too.
 struct RowFindings {
   bool nan = false;

@@ -50,24 +50,18 @@ void ban(const TileRow& row, const TileRule& rule, std::int64_t tile, float* val
 }
 
 std::uint64_t weight_of(float value, const TileRule& rule, const Octaves& maximum) {
-  if (rule.from_probs) {
-    return value > 0 ? tile_weight(octaves_of_probability(value), maximum.whole) : 0;
-  }
-  return value == -kInfinity ? 0 : tile_weight(octaves_of(value, rule.scale), maximum.whole);
-}
-
-Octaves octaves_of_maximum(float maximum, const TileRule& rule) {
-  return rule.from_probs ? octaves_of_probability(maximum) : octaves_of(maximum, rule.scale);
+  const bool can_be_drawn = rule.from_probs ? value > 0 : value > -kInfinity;
+  return can_be_drawn ? tile_weight(octaves_by(rule, value), maximum.whole) : 0;
 }
 
 void weigh(const float* x, std::size_t n, const TileRule& rule, float maximum, float low,
            std::uint64_t* out) {
-  const Octaves top = octaves_of_maximum(maximum, rule);
+  const Octaves top = octaves_by(rule, maximum);
   for (std::size_t i = 0; i < n; ++i) out[i] = x[i] >= low ? weight_of(x[i], rule, top) : 0;
 }
 
 std::uint64_t sum(const float* x, std::size_t n, const TileRule& rule, float maximum, float low) {
-  const Octaves top = octaves_of_maximum(maximum, rule);
+  const Octaves top = octaves_by(rule, maximum);
   std::uint64_t total = 0;
   for (std::size_t i = 0; i < n; ++i) total += x[i] >= low ? weight_of(x[i], rule, top) : 0;
   return total;

@@ -9,7 +9,7 @@
 //      are values of their own, so the most-th largest of them is a lower bound of the most-th
 //      largest value, and little more than `most` values are above it in a row of any shape but
 //      one with many ties.
-//   2. From logits: one pass sums the integer weights, for the log of the mass.
+//   2. From logits: the index of tiles (tile_passes.h), for the log of the mass.
 //   3. The bound is lowered to the smallest float of the same score, by bisection on floats: 32
 //      steps of arithmetic. All values of equal score are then on one side.
 //   4. Blocks with a maximum at or above the bound are read, values at or above it listed with
@@ -26,7 +26,6 @@
 #include <cmath>
 #include <limits>
 
-#include "common/exp2fix.h"
 #include "common/float_order.h"
 #include "cpu/selection.h"
 
@@ -99,10 +98,12 @@ void BeamCandidates::scan(const float* x, std::size_t begin, std::size_t end) {
   }
 }
 
-const std::vector<BeamCandidate>& BeamCandidates::find(const Passes& passes, const float* x,
-                                                       std::size_t n, BeamInput input,
-                                                       float beam_score, std::int32_t beam,
-                                                       std::size_t most, RowStatus& status) {
+const std::vector<BeamCandidate>& BeamCandidates::find(const Passes& passes,
+                                                       const TilePasses& tile_passes,
+                                                       const float* x, std::size_t n,
+                                                       BeamInput input, float beam_score,
+                                                       std::int32_t beam, std::size_t most,
+                                                       RowStatus& status) {
   found_.clear();
   const std::size_t blocks = (n + kBlock - 1) / kBlock;
   reserve_with_slack(group_max_, blocks * kGroups);
@@ -122,11 +123,7 @@ const std::vector<BeamCandidate>& BeamCandidates::find(const Passes& passes, con
   max_ = scanned.max;
   most_ = most;
   room_ = std::max(kGrowth * most, kRoom);
-  if (input == BeamInput::logits) {
-    const WeightRule rule{false, max_, logit_scale(1.0F), 1};
-    const std::uint64_t total = passes.sum(x, n, rule, -kLargest);
-    log_mass_ = std::log(static_cast<double>(total) / static_cast<double>(kLargestWeight));
-  }
+  if (input == BeamInput::logits) log_mass_ = mass_.of_logits(tile_passes, x, n, max_);
   const float bound =
       bound_of_kth_largest(group_max_.data(), blocks * kGroups, passes, most, -kLargest, max_);
   cut_ = bound == -kInfinity ? -kLargest : smallest_with_score_of(bound);

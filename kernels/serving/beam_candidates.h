@@ -7,6 +7,8 @@
 
 #include "common/beam_rules.h"
 #include "cpu/passes.h"
+#include "cpu/row_mass.h"
+#include "cpu/tile_passes.h"
 
 namespace fairdraw::cpu {
 
@@ -18,9 +20,10 @@ class BeamCandidates {
  public:
   /// The best candidates of a row of n >= 1 values: the first `most` of all those of the beam (or
   /// all there are), in any order, until the next call. `status` says what is wrong with the row.
-  const std::vector<BeamCandidate>& find(const Passes& passes, const float* x, std::size_t n,
-                                         BeamInput input, float beam_score, std::int32_t beam,
-                                         std::size_t most, RowStatus& status);
+  const std::vector<BeamCandidate>& find(const Passes& passes, const TilePasses& tile_passes,
+                                         const float* x, std::size_t n, BeamInput input,
+                                         float beam_score, std::int32_t beam, std::size_t most,
+                                         RowStatus& status);
 
  private:
   float score_of(float x) const;
@@ -39,6 +42,7 @@ class BeamCandidates {
   std::vector<BeamCandidate> found_;
   std::vector<float> group_max_;
   std::vector<std::uint32_t> blocks_;
+  RowMass mass_;
 };
 
 }  // namespace fairdraw::cpu

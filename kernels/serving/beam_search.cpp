@@ -80,7 +80,7 @@ void find_candidates(const BeamStepRequest& step, Workspace& work, std::size_t i
   const auto vocab = static_cast<std::size_t>(step.rows.vocab);
   const float score = step.scores.data[row.request * step.max_width + row.beam];
   const std::vector<BeamCandidate>& found =
-      finder.find(*worker.passes, values, vocab, step.input, score, row.beam,
+      finder.find(*worker.passes, *worker.tile_passes, values, vocab, step.input, score, row.beam,
                   std::min(static_cast<std::size_t>(request.most), vocab), row.status);
   row.count = found.size();
   std::copy(found.begin(), found.end(),

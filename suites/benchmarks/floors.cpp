@@ -37,8 +37,9 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 
-#include "common/exp2fix.h"
-#include "cpu/passes.h"
+#include <vector>
+
+#include "cpu/tile_passes.h"
 #include "suites/benchmarks/floors.h"
 
 namespace fairdraw::suites {
@@ -55,10 +56,13 @@ float max_reduction(const float* x, std::size_t n) {
 }
 
 std::uint64_t max_and_weights(const float* x, std::size_t n, CpuTarget target) {
-  cpu::WeightRule rule;
-  rule.shift = max_reduction(x, n);
-  rule.scale = logit_scale(1.0F);
-  return cpu::passes_for(target).sum(x, n, rule, -3.4e38F);
+  thread_local std::vector<std::int32_t> keys;
+  thread_local std::vector<std::uint64_t> sums;
+  const cpu::TileRow row{x, DType::float32, static_cast<std::int64_t>(n), nullptr};
+  keys.resize(static_cast<std::size_t>(tiles_of(row.vocab)));
+  sums.resize(keys.size());
+  cpu::tile_passes_for(target).index(row, {false, logit_scale(1.0F)}, keys.data(), sums.data());
+  return sums.front();
 }
 
 }  // namespace fairdraw::suites

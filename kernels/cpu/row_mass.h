@@ -1,0 +1,32 @@
+// The weight of a row, and its logarithm: the normaliser of log-probabilities.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "common/tile_weights.h"
+#include "cpu/tile_passes.h"
+
+namespace fairdraw::cpu {
+
+/// Sum of tiles' sums in the unit of a row whose octave is `row_octave`, 2^(row_octave - 103).
+uint128_t weight_of_tiles(const std::int32_t* keys, const std::uint64_t* sums, std::size_t tiles,
+                          const TileRule& rule, double row_octave);
+
+/// ln of a weight of a row of logits in units of what a token at the row's largest allowed logit
+/// would weigh as a real number: the log_mass of log_probability.
+double log_mass_of(uint128_t weight, float max, float scale);
+
+/// Rows that no filter has seen.
+class RowMass {
+ public:
+  /// log_mass of all of a row of n logits at temperature 1. No NaN, no +inf, and one is not -inf.
+  double of_logits(const TilePasses& passes, const float* x, std::size_t n, float max);
+
+ private:
+  std::vector<std::int32_t> keys_;
+  std::vector<std::uint64_t> sums_;
+};
+
+}  // namespace fairdraw::cpu
