@@ -58,12 +58,14 @@ Workspace Workspace::of(const SampleRequest& request, bool reports, BumpAllocato
   memory.allocate(workspace.records, rows);
   if (is_processed(request.processing) && rows > 0) {
     EditPlanes& edits = workspace.edits;
-    edits.places_of_row = places_of(std::clamp<std::int64_t>(request.logits.vocab, 0, kMaxVocab));
-    const std::int64_t places = product_of(rows, edits.places_of_row);
-    memory.allocate(edits.bits, places / 32);
-    memory.allocate(edits.later, places / 32);
+    const auto vocab = std::clamp<std::int64_t>(request.logits.vocab, 0, kMaxVocab);
+    edits.words_of_row = (vocab + 31) / 32;
+    const std::int64_t words = product_of(rows, edits.words_of_row);
+    memory.allocate(edits.allowed, words);
+    memory.allocate(edits.edited, words);
+    memory.allocate(edits.later, words);
     memory.allocate(edits.faults, rows);
-    memory.allocate(edits.values, places);
+    memory.allocate(edits.values, product_of(rows, edits.tokens_of_row()));
   }
   if (reports) {
     memory.allocate(workspace.tops, rows);

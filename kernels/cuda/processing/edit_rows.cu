@@ -2,14 +2,14 @@
 //
 // Contract. For every active row of a task with `edits`: penalties, biases and bans become edited
 // values and bits (edit_planes.h), bit for bit as the CPU path has them, and what is wrong with the
-// row's lists, or a logit that a step makes infinite, its fault. Parameters out of their ranges
-// are the row kernel's to report: they are neutral here. Nothing beyond the row is touched.
+// row's parameters or lists, or a logit that a step makes infinite, its fault; parameters out of
+// their ranges change nothing. Nothing beyond the row is touched.
 //
 // Algorithm and cost. A block a row. Every list is walked by all threads, an entry each, between
 // barriers; nothing is sorted, so the cost is linear in the lists, plus the row's words of bits; of
 // the logits only those of listed tokens are read.
 //   1. Lists, their first entries, those tokens' logits and the first words of `allowed` are read.
-//   2. The words are cleared; banned bits are what `allowed` and the allowed ids leave out.
+//   2. No edits yet; allowed bits are what the call's mask and the allowed ids leave.
 //   3. Penalties and biases: lists of up to kTableEntries ids together meet in a table in shared
 //      memory (edit_table.cuh), and each of its tokens is then written once. Longer ones, and dense
 //      counts and masks, work in the workspace: counts are set to 0, then added up by atomics; then
@@ -93,17 +93,16 @@ class RowEditor {
  public:
   __device__ RowEditor(const RowsTask& task, std::int64_t row, EditorMemory& memory)
       : processing_(task.processing),
-        allowed_(task.allowed.given() ? task.allowed.data + row * task.allowed.row_stride
-                                      : nullptr),
-        bits_(task.edits.bits + row * task.edits.words_of_row()),
-        values_(task.edits.values + row * task.edits.places_of_row),
-        later_(task.edits.later + row * task.edits.words_of_row()),
+        mask_(task.allowed.given() ? task.allowed.data + row * task.allowed.row_stride : nullptr),
+        allowed_(task.edits.allowed + row * task.edits.words_of_row),
+        edited_(task.edits.edited + row * task.edits.words_of_row),
+        values_(task.edits.values + row * task.edits.tokens_of_row()),
+        later_(task.edits.later + row * task.edits.words_of_row),
         logits_(RowValues::of(task.rows, row)),
         memory_(memory),
         row_(row),
         vocab_(static_cast<int>(task.rows.vocab)),
-        head_(place_of_first_token(logits_.bytes, task.rows.dtype)),
-        words_((vocab_ + head_ + 31) / 32),
+        words_((vocab_ + 31) / 32),
         thread_(static_cast<int>(threadIdx.x)) {}
 
   /// Reads the lists, and the logits of the tokens in them that change one, and what `allowed`
@@ -113,13 +112,16 @@ class RowEditor {
 #pragma unroll
     for (int i = 0; i < kFirstWords; ++i) {
       const int word = thread_ + i * kThreads;
-      first_banned_[i] = word < words_ ? banned_by_mask(word) : 0U;
+      first_allowed_[i] = word < words_ ? allowed_by_mask(word) : 0U;
     }
     memory_.table.clear(thread_, kThreads);
     __syncthreads();
     const ProcessingParameters& parameters = memory_.parameters;
     // The row fails where they are not valid, and its values must stay numbers until then.
-    if (check(parameters) == RowStatus::ok) parameters_ = parameters;
+    const RowStatus status = check(parameters);
+    if (status == RowStatus::ok) parameters_ = parameters;
+    if (status == RowStatus::invalid_penalty) note(RowFault::invalid_penalty);
+    if (status == RowStatus::invalid_min_tokens) note(RowFault::negative_min_tokens);
     if (memory_.output_length < 0) note(RowFault::invalid_history);
     check_places();
     look_at_lists();
@@ -135,8 +137,8 @@ class RowEditor {
       penalise();
       add_biases();
     }
-    each(kStopIds, RowFault::invalid_min_tokens, false, [&](int place, float) {
-      if (memory_.output_length < parameters.min_tokens) ban(place);
+    each(kStopIds, RowFault::invalid_min_tokens, false, [&](int token, float) {
+      if (memory_.output_length < parameters.min_tokens) ban(token);
     });
     ban_bad_words();
     return fault_;
@@ -184,7 +186,7 @@ class RowEditor {
     return processing_.bias_values.data + list(kBiasIds).begin;
   }
 
-  /// Calls visit(place, logit) for the tokens of a list. The logit is that of the row, of lists
+  /// Calls visit(token, logit) for the tokens of a list. The logit is that of the row, of lists
   /// that change logits.
   template <class Visit>
   __device__ void each(ListName name, RowFault fault, bool placeholders, Visit&& visit) {
@@ -199,68 +201,63 @@ class RowEditor {
         if (!placeholders || entry.id != kPlaceholder) note(fault);
         continue;
       }
-      visit(entry.id + head_, entry.raw);
+      visit(entry.id, entry.raw);
     }
   }
 
   /// True for the thread that is first to set an edited bit.
-  __device__ bool claims(int place) {
-    const std::uint32_t bit = 1U << (place % 32);
-    return (atomicOr(&bits_[place / 32].x, bit) & bit) == 0;
+  __device__ bool claims(int token) {
+    return (atomicOr(&edited_[token / 32], bit_of(token)) & bit_of(token)) == 0;
   }
-  __device__ bool is_edited(int place) const {
-    return ((bits_[place / 32].x >> (place % 32)) & 1U) != 0;
+  __device__ bool is_edited(int token) const {
+    return (edited_[token / 32] & bit_of(token)) != 0;
   }
-  __device__ void ban(int place) { atomicOr(&bits_[place / 32].y, 1U << (place % 32)); }
+  __device__ void ban(int token) { atomicAnd(&allowed_[token / 32], ~bit_of(token)); }
+  __device__ static std::uint32_t bit_of(int token) { return 1U << (token % 32); }
 
-  __device__ std::int32_t* count_at(int place) {
-    return reinterpret_cast<std::int32_t*>(values_ + place);
+  __device__ std::int32_t* count_at(int token) {
+    return reinterpret_cast<std::int32_t*>(values_ + token);
   }
 
-  __device__ void write(int place, float before, float after) {
+  __device__ void write(int token, float before, float after) {
     if (overflowed(before, after)) note(RowFault::processing_overflow);
-    values_[place] = after;
+    values_[token] = after;
   }
 
   // --- Bits --------------------------------------------------------------------------------------
 
-  /// Calls visit(word) for the words of the row's places.
+  /// Calls visit(word) for the row's words of bits.
   template <class Visit>
   __device__ void each_word(Visit&& visit) {
     for (int word = thread_; word < words_; word += kThreads) visit(word);
   }
 
-  /// No edits yet; banned is what `allowed` and the allowed ids leave out. Ends with a barrier.
+  /// No edits yet; allowed is what the mask and the allowed ids leave. Ends with a barrier.
   __device__ void clear() {
     const bool few = list(kAllowedIds).length > 0;
+    const auto set = [&](int word, std::uint32_t by_mask) {
+      allowed_[word] = few ? 0U : by_mask;
+      edited_[word] = 0U;
+    };
 #pragma unroll
     for (int i = 0; i < kFirstWords; ++i) {
       const int word = thread_ + i * kThreads;
-      if (word < words_) bits_[word] = make_uint2(0U, few ? ~0U : first_banned_[i]);
+      if (word < words_) set(word, first_allowed_[i]);
     }
     for (int word = thread_ + kFirstWords * kThreads; word < words_; word += kThreads) {
-      bits_[word] = make_uint2(0U, few ? ~0U : banned_by_mask(word));
+      set(word, allowed_by_mask(word));
     }
     __syncthreads();
     if (!few) return;
     each(kAllowedIds, RowFault::invalid_allowed_ids, false,
-         [&](int place, float) { atomicAnd(&bits_[place / 32].y, ~(1U << (place % 32))); });
+         [&](int token, float) { atomicOr(&allowed_[token / 32], bit_of(token)); });
     __syncthreads();
-    each_word([&](int word) { bits_[word].y |= banned_by_mask(word); });
+    each_word([&](int word) { allowed_[word] &= allowed_by_mask(word); });
     __syncthreads();
   }
 
-  __device__ std::uint32_t banned_by_mask(int word) const {
-    return allowed_ == nullptr ? 0U : ~bits_of_places(allowed_, word);
-  }
-
-  /// The bits of 32 places, of bits by token.
-  __device__ std::uint32_t bits_of_places(const std::uint32_t* by_token, int word) const {
-    const int words = (vocab_ + 31) / 32;
-    const std::uint32_t high = word < words ? by_token[word] : 0U;
-    if (head_ == 0) return high;
-    const std::uint32_t low = word > 0 && word <= words ? by_token[word - 1] : 0U;
-    return __funnelshift_l(low, high, head_);
+  __device__ std::uint32_t allowed_by_mask(int word) const {
+    return mask_ == nullptr ? ~0U : mask_[word];
   }
 
   // --- Penalties and biases of lists that the table holds ----------------------------------------
@@ -277,11 +274,11 @@ class RowEditor {
     EditTable& table = memory_.table;
     if (reads_output(parameters_)) {
       each(kOutput, RowFault::invalid_history, true,
-           [&](int place, float logit) { table.add_output(place - head_, logit); });
+           [&](int token, float logit) { table.add_output(token, logit); });
     }
     if (reads_prompt(parameters_)) {
       each(kPrompt, RowFault::invalid_history, true,
-           [&](int place, float logit) { table.add_prompt(place - head_, logit); });
+           [&](int token, float logit) { table.add_prompt(token, logit); });
     }
     for (int i = thread_; i < list(kBiasIds).length; i += kThreads) {
       const bool first = i == thread_;
@@ -300,7 +297,7 @@ class RowEditor {
   }
 
   __device__ void write_slot(const EditTable& table, int slot) {
-    const int place = table.token[slot] + head_;
+    const int token = table.token[slot];
     const std::int32_t seen = table.count[slot];
     const float logit = table.logit[slot];
     float x = logit;
@@ -308,14 +305,14 @@ class RowEditor {
     if (overflowed(logit, x)) note(RowFault::processing_overflow);
     const int last = table.last_bias[slot];
     if (last >= 0 && is_ban(table.bias[last])) {
-      ban(place);
+      ban(token);
     } else if (last >= 0) {
       const float before = x;
       x = biased(x, table.bias[last]);
       if (overflowed(before, x)) note(RowFault::processing_overflow);
     }
-    values_[place] = x;
-    atomicOr(&bits_[place / 32].x, 1U << (place % 32));
+    values_[token] = x;
+    atomicOr(&edited_[token / 32], bit_of(token));
   }
 
   // --- Penalties ---------------------------------------------------------------------------------
@@ -332,14 +329,14 @@ class RowEditor {
     }
     if (!reads_prompt(parameters_)) return;
     each(kPrompt, RowFault::invalid_history, true,
-         [&](int place, float logit) { penalise_once(place, logit, 0); });
+         [&](int token, float logit) { penalise_once(token, logit, 0); });
     if (processing_.prompt_mask.given()) {
       const std::uint32_t* by_token =
           processing_.prompt_mask.data + row_ * processing_.prompt_mask.row_stride;
       each_word([&](int word) {
-        for (std::uint32_t left = bits_of_places(by_token, word); left != 0; left &= left - 1) {
-          const int place = word * 32 + __ffs(static_cast<int>(left)) - 1;
-          if (place - head_ < vocab_) penalise_once(place, raw(place - head_), 0);
+        for (std::uint32_t left = by_token[word]; left != 0; left &= left - 1) {
+          const int token = word * 32 + __ffs(static_cast<int>(left)) - 1;
+          if (token < vocab_) penalise_once(token, raw(token), 0);
         }
       });
     }
@@ -347,8 +344,8 @@ class RowEditor {
   }
 
   /// Unless the token is edited already.
-  __device__ void penalise_once(int place, float logit, std::int32_t count) {
-    if (claims(place)) write(place, logit, penalised(logit, count, parameters_));
+  __device__ void penalise_once(int token, float logit, std::int32_t count) {
+    if (claims(token)) write(token, logit, penalised(logit, count, parameters_));
   }
 
   __device__ void penalise_counted() {
@@ -357,27 +354,25 @@ class RowEditor {
     for (int token = thread_; token < vocab_; token += kThreads) {
       const std::int32_t count = by_token[token];
       if (count < 0) note(RowFault::invalid_history);
-      if (count > 0) penalise_once(token + head_, raw(token), count);
+      if (count > 0) penalise_once(token, raw(token), count);
     }
   }
 
   __device__ void penalise_listed() {
-    each(kOutput, RowFault::invalid_history, true, [&](int place, float) { *count_at(place) = 0; });
+    each(kOutput, RowFault::invalid_history, true, [&](int token, float) { *count_at(token) = 0; });
     __syncthreads();
     each(kOutput, RowFault::invalid_history, true,
-         [&](int place, float) { atomicAdd(count_at(place), 1); });
+         [&](int token, float) { atomicAdd(count_at(token), 1); });
     __syncthreads();
     // Only the one that claims a token reads its count: later ones would find the logit there.
-    each(kOutput, RowFault::invalid_history, true, [&](int place, float logit) {
-      if (claims(place)) write(place, logit, penalised(logit, *count_at(place), parameters_));
+    each(kOutput, RowFault::invalid_history, true, [&](int token, float logit) {
+      if (claims(token)) write(token, logit, penalised(logit, *count_at(token), parameters_));
     });
   }
 
   // --- Bias --------------------------------------------------------------------------------------
 
-  __device__ bool is_later(int place) const {
-    return ((later_[place / 32] >> (place % 32)) & 1U) != 0;
-  }
+  __device__ bool is_later(int token) const { return (later_[token / 32] & bit_of(token)) != 0; }
 
   /// Of entries with one id the last counts: chunks from the end of the list, and in a chunk the
   /// largest number.
@@ -392,41 +387,41 @@ class RowEditor {
     }
     for (int end = ids.length; end > 0; end -= kThreads) {
       const int i = one_chunk ? thread_ : end - kThreads + thread_;
-      int place = -1;
+      int token = kNoToken;
       float logit = 0.0F;
       float bias = 0.0F;
       if (i >= 0 && i < end) {
-        const std::int32_t token = one_chunk ? first_[kBiasIds].id : ids.ids[i];
+        const std::int32_t id = one_chunk ? first_[kBiasIds].id : ids.ids[i];
         bias = biases[i];
-        if (!is_token(token, vocab_) || !is_bias(bias)) {
+        if (!is_token(id, vocab_) || !is_bias(bias)) {
           note(RowFault::invalid_logit_bias);
-        } else if (one_chunk || !is_later(token + head_)) {
-          place = token + head_;
-          logit = is_edited(place) ? values_[place] : one_chunk ? first_[kBiasIds].raw : raw(token);
+        } else if (one_chunk || !is_later(id)) {
+          token = id;
+          logit = is_edited(token) ? values_[token] : one_chunk ? first_[kBiasIds].raw : raw(token);
         }
       }
       __syncthreads();
-      if (place >= 0) *count_at(place) = -1;
+      if (token >= 0) *count_at(token) = -1;
       __syncthreads();
-      if (place >= 0) atomicMax(count_at(place), i);
+      if (token >= 0) atomicMax(count_at(token), i);
       __syncthreads();
-      const bool last = place >= 0 && *count_at(place) == i;
+      const bool last = token >= 0 && *count_at(token) == i;
       __syncthreads();
       if (last) {
-        write_bias(place, logit, bias);
-        if (!one_chunk) atomicOr(&later_[place / 32], 1U << (place % 32));
+        write_bias(token, logit, bias);
+        if (!one_chunk) atomicOr(&later_[token / 32], bit_of(token));
       }
       __syncthreads();
     }
   }
 
-  __device__ void write_bias(int place, float logit, float bias) {
+  __device__ void write_bias(int token, float logit, float bias) {
     if (is_ban(bias)) {
-      ban(place);
-      values_[place] = logit;  // a number stood there
+      ban(token);
+      values_[token] = logit;  // a number stood there
     } else {
-      claims(place);
-      write(place, logit, biased(logit, bias));
+      claims(token);
+      write(token, logit, biased(logit, bias));
     }
   }
 
@@ -459,7 +454,7 @@ class RowEditor {
         const std::int32_t* word = words.ids + (end - length);
         const std::int32_t last = word[length - 1];
         if (is_token(last, vocab_) && completes_word(word, length, output.ids, output.length)) {
-          ban(last + head_);
+          ban(last);
         }
       }
       begin += __shfl_sync(kAllLanes, inclusive, kWarp - 1);
@@ -467,19 +462,22 @@ class RowEditor {
     if (begin != words.length) note(RowFault::invalid_bad_words);
   }
 
+  static constexpr int kNoToken = -1;
+
   const LogitsProcessing& processing_;
-  const std::uint32_t* allowed_;
-  EditBits* bits_;
+  const std::uint32_t* mask_;  ///< the call's own; null: all are allowed
+  std::uint32_t* allowed_;
+  std::uint32_t* edited_;
   float* values_;
   std::uint32_t* later_;
   RowValues logits_;
   EditorMemory& memory_;
   std::int64_t row_;
-  int vocab_, head_, words_, thread_;
+  int vocab_, words_, thread_;
   ProcessingParameters parameters_;
-  /// Words of bits that a thread reads at the start: all of them up to a vocabulary of 131064.
+  /// Words of bits that a thread reads at the start: all of them up to a vocabulary of 131072.
   static constexpr int kFirstWords = 8;
-  std::uint32_t first_banned_[kFirstWords];
+  std::uint32_t first_allowed_[kFirstWords];
   Entry first_[kLists];
   float first_bias_ = 0.0F;
   std::uint32_t fault_ = 0;
@@ -509,7 +507,7 @@ __global__ void __launch_bounds__(kThreads)
   const std::uint32_t fault = editor.edit();
   if (fault > 0) atomicMax(&worst, fault);
   __syncthreads();
-  if (threadIdx.x == 0) task.edits.faults[row] = worst;
+  if (threadIdx.x == 0) task.edits.faults[row] = static_cast<RowFault>(worst);
 }
 
 }  // namespace

@@ -25,16 +25,14 @@ struct FilteredRow {
   std::int64_t tie_end;
   std::int32_t greedy_token;
   WeightRule weigh;
-  const EditBits* edit_bits;  ///< null: no edits
+  const std::uint32_t* edit_bits;  ///< of tokens whose value is in edited_values; null: no edits
   const float* edited_values;
-  int head;  ///< place of token 0
 
   /// The value of a token, processed where the call is; a banned one may have any.
   __device__ float value(std::int64_t token) const {
     const float x = values[token];
     if (edit_bits == nullptr) return x;
-    const std::int64_t place = token + head;
-    return is_set(edit_bits[place / 32].x, place) ? edited_values[place] : x;
+    return is_set(edit_bits[token / 32], token) ? edited_values[token] : x;
   }
 
   /// A row whose status is ok.
@@ -54,17 +52,16 @@ struct FilteredRow {
     result.weigh = from_probs ? WeightRule::of_probs(record.max)
                               : WeightRule::of_logits(record.max, filtered.temperature.at(row));
     if (filtered.edits.given()) {
-      result.edit_bits = filtered.edits.bits + row * filtered.edits.words_of_row();
-      result.edited_values = filtered.edits.values + row * filtered.edits.places_of_row;
-      result.head = place_of_first_token(result.values.bytes, filtered.rows.dtype);
+      const RowEdits edits = filtered.edits.of(row);
+      result.allowed = edits.allowed;
+      result.edit_bits = edits.edited;
+      result.edited_values = edits.values;
     }
     return result;
   }
 
   __device__ bool is_allowed(std::int64_t token, float x) const {
     if (!(x >= smallest)) return false;
-    if (edit_bits != nullptr && is_set(edit_bits[(token + head) / 32].y, token + head))
-      return false;
     return allowed == nullptr || is_set(allowed[token / 32], token);
   }
 

@@ -20,6 +20,8 @@ enum class RowFault : std::uint32_t {
   negative_probability,
   infinite_input,
   nan_input,
+  negative_min_tokens,
+  invalid_penalty,
 };
 
 FAIRDRAW_HOST_DEVICE inline RowStatus status_of(RowFault fault) {
@@ -44,6 +46,10 @@ FAIRDRAW_HOST_DEVICE inline RowStatus status_of(RowFault fault) {
       return RowStatus::infinite_input;
     case RowFault::nan_input:
       return RowStatus::nan_input;
+    case RowFault::negative_min_tokens:
+      return RowStatus::invalid_min_tokens;
+    case RowFault::invalid_penalty:
+      return RowStatus::invalid_penalty;
   }
   return RowStatus::ok;
 }

@@ -1,7 +1,7 @@
 // Rows filtered by min_p, top_k and top_p through their tiles, and one token drawn of each.
 //
 // Contract. Rows of any dtype, stride and alignment, logits or probabilities, with allowed bits;
-// parameters per row. For each row a token, its status, and optionally who survives. Nothing is
+// parameters per row. Rows may be processed (edit_planes.h). For each row a token, its status, and optionally who survives. Nothing is
 // written for other rows, and nothing of a row depends on them.
 //
 // Algorithm and cost. A cluster of blocks reads the row once and sends its index to the first
@@ -66,7 +66,7 @@ class FilterTilesRow {
                                             unsigned char* dynamic)
       : task_(task),
         number_(blockIdx.x >> static_cast<unsigned>(blocks_log2)),
-        row_(task.rows, task.allowed, number_, kFromProbs),
+        row_(task.rows, task.allowed, number_, kFromProbs, task.edits),
         ring_(dynamic),
         end_(*reinterpret_cast<RowEnd*>(dynamic)),
         groups_{reinterpret_cast<GroupKeys::Key*>(dynamic + Ring::kLaneBytes * blockDim.x)},
@@ -141,12 +141,13 @@ class FilterTilesRow {
                                       bool greedy) {
     const RowIndex index = blocks_.index();
     const TileKeys keys = find_tile_keys(index);
-    const RowStatus status = status_of_key(keys.largest);
+    const RowFault edits = task_.edits.given() ? task_.edits.faults[number_] : RowFault::none;
+    const RowStatus status = status_of_key(keys.largest, edits);
     if (status != RowStatus::ok) {
       if (threadIdx.x == 0) write_failure(status);
       return;
     }
-    const RowQuads<kType> quads(task_.rows, task_.allowed, number_);
+    const RowQuads<kType> quads(task_.rows, task_.allowed, number_, task_.edits);
     if (greedy) {
       if (warp_of_thread() == 0) write_greedy(index, quads, keys.largest);
       return;

@@ -1,6 +1,6 @@
 // Values of a row by quads: four consecutive ids from a multiple of 4, wherever the row lies.
 //
-// For what is read a second time, in parts smaller than a tile. One load of 16 bytes (16-bit types:
+// For what is read a second time, in parts smaller than a tile; as it is processed. One load of 16 bytes (16-bit types:
 // of 8) where the row is aligned to that and a whole number of quads, and no branch between the
 // loads of several quads; value by value otherwise.
 #pragma once
@@ -18,10 +18,14 @@ inline constexpr int kQuadsOfTile = kTileSize / kQuad;
 template <DType kType>
 class RowQuads {
  public:
+  /// `edits`: those of a processed call, in place of `allowed`.
   __device__ RowQuads(const RowsView& rows, const BitRows<const std::uint32_t>& allowed,
-                      std::int64_t number)
+                      std::int64_t number, const EditPlanes& edits)
       : values_(RowValues::of(rows, number)),
-        allowed_(allowed.given() ? allowed.data + number * allowed.row_stride : nullptr),
+        edits_(edits.of(number)),
+        allowed_(edits.given()     ? edits_.allowed
+                 : allowed.given() ? allowed.data + number * allowed.row_stride
+                                   : nullptr),
         vocab_(static_cast<int>(rows.vocab)) {
     values_.dtype = kType;
   }
@@ -32,10 +36,10 @@ class RowQuads {
   }
 
   /// A quad as it was read: its values' bits (by vectors, 16-bit types: two values in each even
-  /// word), and the word of `allowed` that has the quad's bits.
+  /// word), and the words that have the quad's bits.
   struct Raw {
     std::uint32_t bits[kQuad];
-    std::uint32_t allowed;
+    std::uint32_t allowed, edited;
   };
 
   /// Begins to read ids first ... first + 3. kVectors: has_vectors().
@@ -48,22 +52,31 @@ class RowQuads {
       for (int i = 0; i < kQuad; ++i) raw.bits[i] = bits_of(values_, first + i, vocab_);
     }
     raw.allowed = 0xffffffffU;
-    if (allowed_ != nullptr && first < vocab_) {
-      raw.allowed = __ldg(allowed_ + static_cast<unsigned>(first) / 32U);
-    }
+    raw.edited = 0;
+    if (first >= vocab_) return;
+    const unsigned word = static_cast<unsigned>(first) / 32U;
+    if (allowed_ != nullptr) raw.allowed = allowed_[word];
+    if (edits_.edited != nullptr) raw.edited = edits_.edited[word];
   }
 
   /// The values that are allowed, else -inf, beyond the vocabulary too.
   template <bool kVectors>
   __device__ __forceinline__ void convert(int first, const Raw& raw, float (&x)[kQuad]) const {
     constexpr bool kPairs = kVectors && kType != DType::float32;
-    const std::uint32_t allowed = raw.allowed >> (static_cast<unsigned>(first) % 32U);
+    const unsigned place = static_cast<unsigned>(first) % 32U;
+    const std::uint32_t allowed = raw.allowed >> place;
 #pragma unroll
     for (int i = 0; i < kQuad; ++i) {
       const bool counts = ((allowed >> i) & 1U) != 0 && first + i < vocab_;
       const std::uint32_t bits =
           kPairs ? (raw.bits[i - i % 2] >> (16 * (i % 2))) & 0xffffU : raw.bits[i];
       x[i] = counts ? float_of(bits, kType) : -INFINITY;
+    }
+    const std::uint32_t edited = allowed & (raw.edited >> place) & ((1U << kQuad) - 1U);
+    if (edited == 0) return;
+#pragma unroll
+    for (int i = 0; i < kQuad; ++i) {
+      if (((edited >> i) & 1U) != 0) x[i] = edits_.values[first + i];
     }
   }
 
@@ -101,6 +114,7 @@ class RowQuads {
   }
 
   RowValues values_;
+  RowEdits edits_;
   const std::uint32_t* allowed_;  ///< null: all are
   int vocab_;
 };

@@ -48,10 +48,11 @@ cudaError_t most_blocks_of_row(int dynamic_bytes, int& blocks) {
   return cudaSuccess;
 }
 
-/// Shared memory of a launch: for each thread, and for the row; the latter at most most_row_bytes
-/// in any call.
+/// What a launch needs. Shared memory: for each thread, and for the row; the latter at most
+/// most_row_bytes in any call.
 struct SpreadMemory {
   int lane_bytes, row_bytes, most_row_bytes;
+  bool starts_early = false;  ///< while the stream's previous kernel still runs
 };
 
 /// Enqueues kKernel(arguments..., log2 of a row's blocks) over `rows` rows.
@@ -63,8 +64,9 @@ cudaError_t launch_spread(std::int64_t rows, const TileSpread& spread, const Spr
       memory.lane_bytes * kMaxThreadsOfBlock + memory.most_row_bytes, blocks);
   if (error != cudaSuccess) return error;
   blocks = blocks < spread.blocks ? blocks : spread.blocks;
-  const ClusterLaunch launch(rows, blocks, spread.threads,
-                             memory.lane_bytes * spread.threads + memory.row_bytes, stream);
+  ClusterLaunch launch(rows, blocks, spread.threads,
+                       memory.lane_bytes * spread.threads + memory.row_bytes, stream);
+  if (memory.starts_early) launch.start_early();
   return cudaLaunchKernelEx(&launch.config, kKernel, arguments...,
                             std::countr_zero(static_cast<unsigned>(blocks)));
 }

@@ -10,7 +10,8 @@
 // compared in pairs), one reduction of the warp. Weights by float arithmetic: 13 instructions a
 // value. The sum over lanes by 3 reductions of 27 bits. Where float arithmetic is not exact
 // (float_octaves_are_exact), the tile is weighed in double, by code of its own: one branch a tile.
-// Of masked rows the largest value is taken twice, with and without the bits.
+// Of masked and of processed rows the largest value is taken twice: of all values as they lie in
+// memory, for faults, and of those that are allowed.
 //
 // Numerics: those of common/tile_weights.h, its float functions. Determinism: integers, and a
 // maximum; neither lanes, warps nor blocks show.
@@ -42,6 +43,16 @@ __device__ inline RowStatus status_of_key(std::int32_t key) {
   if (key < kNegativeKey) return RowStatus::ok;
   if (key == kNegativeKey) return RowStatus::negative_probability;
   return key == kInfiniteKey ? RowStatus::infinite_input : RowStatus::nan_input;
+}
+
+/// The same of a processed row, whose faults are `edits`: its values' come first, but for what is
+/// wrong with parameters.
+__device__ inline RowStatus status_of_key(std::int32_t key, RowFault edits) {
+  RowFault fault = RowFault::none;
+  if (key == kInfiniteKey) fault = RowFault::infinite_input;
+  if (key == kNanKey) fault = RowFault::nan_input;
+  if (edits > fault) fault = edits;
+  return fault == RowFault::none ? status_of_key(key) : status_of(fault);
 }
 
 /// A tile's entry of the index, on every lane.
@@ -155,7 +166,7 @@ class TilePass {
     bool fault = false;
     if (kFromProbs || row.is_masked()) {
       fault = __any_sync(kAllLanes, has_fault(x, lane_max)) != 0;
-      if (row.is_masked()) ban<kAccess>(raw, x);
+      if (row.is_masked()) change<kAccess>(row, raw, x);
       lane_max = largest_of(x);
       if (kFromProbs) lane_max = fmaxf(lane_max, 0.0F);
     }
@@ -170,7 +181,7 @@ class TilePass {
   __device__ __forceinline__ static void read(const TileRow<kType>& row, const RawTile& raw,
                                               float (&x)[kLaneValues]) {
     TileRow<kType>::template convert<kAccess>(raw, x);
-    if (row.is_masked()) ban<kAccess>(raw, x);
+    if (row.is_masked()) change<kAccess>(row, raw, x);
   }
 
   /// The sum of a tile of which `key` is largest().
@@ -225,11 +236,14 @@ class TilePass {
     return fault;
   }
 
+  /// What is not allowed becomes empty, what is edited the value that it has been given.
   template <TileAccess kAccess>
-  __device__ __forceinline__ static void ban(const RawTile& raw, float (&x)[kLaneValues]) {
+  __device__ __forceinline__ static void change(const TileRow<kType>& row, const RawTile& raw,
+                                                float (&x)[kLaneValues]) {
     const std::uint32_t bits = TileRow<kType>::template allowed_bits<kAccess>(raw);
 #pragma unroll
     for (int i = 0; i < kLaneValues; ++i) x[i] = ((bits >> i) & 1U) != 0 ? x[i] : kEmpty;
+    if (!kFromProbs && row.is_processed()) row.template edit<kAccess>(raw, bits, x);
   }
 
   __device__ static std::int32_t fault_key(const float (&x)[kLaneValues]) {

@@ -11,6 +11,10 @@
 // loads a lane into registers, two tiles at a time. A row that is not even aligned to its values is
 // read byte by byte. Bits of `allowed` are one word a lane, that goes where it is needed by
 // shuffles.
+//
+// Of a processed row (edit_planes.h) the values come first, as the caller has them, while edit_rows
+// may still run; its bits of allowed and of edited tokens after that, in the words of two halves of
+// lanes; and then the few values that are edited, as they are met (TilePass).
 #pragma once
 
 #include <cstdint>
@@ -19,6 +23,7 @@
 #include "common/tile_weights.h"
 #include "cuda/device/read_value.cuh"
 #include "cuda/device/warp_sums.cuh"
+#include "cuda/processing/edit_planes.h"
 #include "fairdraw/types.h"
 
 namespace fairdraw::cuda {
@@ -31,7 +36,10 @@ inline constexpr int kTileWords = kTileSize / 32;
 /// A tile's values in registers, as they lie in memory.
 struct RawTile {
   std::uint32_t words[kLaneValues];  ///< 16-bit values by vectors: two in each of the first half
-  std::uint32_t allowed;             ///< word (lane % 8) of the tile's bits, where there are any
+  /// Word (lane % 8) of the tile's bits, where there are any. Of a processed row allowed ones on
+  /// lanes 0 to 7, edited ones on lanes 8 to 15, and so on.
+  std::uint32_t allowed;
+  int tile;
 };
 
 /// Which ids of a tile a lane has.
@@ -43,31 +51,46 @@ enum class TileAccess {
 template <DType kType>
 class TileRow {
  public:
+  /// `edits`: those of a processed call, in place of `allowed`.
   __device__ TileRow(const RowsView& rows, const BitRows<const std::uint32_t>& allowed,
-                     std::int64_t number, bool from_probs)
+                     std::int64_t number, bool from_probs, const EditPlanes& edits = {})
       : values_(RowValues::of(rows, number)),
-        allowed_(allowed.given() ? allowed.data + number * allowed.row_stride : nullptr),
+        edits_(edits.of(number)),
+        allowed_(edits.given()     ? edits_.allowed
+                 : allowed.given() ? allowed.data + number * allowed.row_stride
+                                   : nullptr),
         vocab_(static_cast<int>(rows.vocab)),
         empty_bits_(from_probs ? 0 : minus_infinity_bits(kType)) {}
 
   __device__ int vocab() const { return vocab_; }
   __device__ int tiles() const { return (vocab_ + kTileSize - 1) / kTileSize; }
   __device__ bool is_masked() const { return allowed_ != nullptr; }
+  /// Such a row is masked, too.
+  __device__ bool is_processed() const { return edits_.edited != nullptr; }
   __device__ bool has_vectors() const {
     return is_aligned(values_.bytes, kVectorBytes) && vocab_ % kPerVector == 0;
   }
-  /// Reads a tile by values.
+  /// Reads a tile by values, and its bits.
   __device__ __forceinline__ void load(int tile, RawTile& raw) const {
-    load_values(tile, raw);
+    raw.tile = tile;
+#pragma unroll
+    for (int i = 0; i < kLaneValues; ++i) {
+      raw.words[i] = bits_at(tile * kTileSize + kWarp * i + lane());
+    }
+  }
+  __device__ __forceinline__ void load_bits(int tile, RawTile& raw) const {
     if (allowed_ == nullptr) return;
     const int word = word_of(tile);
-    raw.allowed = word < words() ? __ldg(allowed_ + word) : 0;
+    raw.allowed = word < words() ? bit_words()[word] : 0;
   }
 
   /// Word of the bits that this lane reads of a tile; whether it is there is the caller's to see.
   __device__ static int word_of(int tile) { return tile * kTileWords + lane() % kTileWords; }
   __device__ int words() const { return (vocab_ + 31) / 32; }
-  __device__ const std::uint32_t* allowed() const { return allowed_; }
+  /// The bits that this lane reads.
+  __device__ const std::uint32_t* bit_words() const {
+    return is_processed() && lane() / kTileWords % 2 == 1 ? edits_.edited : allowed_;
+  }
 
   static constexpr int kPerVector = kType == DType::float32 ? 4 : 8;
   static constexpr int kVectors = kLaneValues / kPerVector;  // of a lane
@@ -84,18 +107,24 @@ class TileRow {
     return kType == DType::float32 ? empty_bits_ : empty_bits_ | (empty_bits_ << 16);
   }
 
-  /// A tile's values in id order, kLaneValues neighbours a lane; what is banned or beyond the row
-  /// is empty.
+  /// A tile's values in id order, kLaneValues neighbours a lane, as they are processed; what is
+  /// banned or beyond the row is empty.
   __device__ __forceinline__ void read_in_order(int tile, float (&x)[kLaneValues]) const {
     const int first = tile * kTileSize + lane() * kLaneValues;
     std::uint32_t bits = 0xffU;
-    if (allowed_ != nullptr && first < vocab_) bits = __ldg(allowed_ + first / 32) >> (first % 32);
+    if (allowed_ != nullptr && first < vocab_) bits = allowed_[first / 32] >> (first % 32);
     std::uint32_t raw[kLaneValues];
 #pragma unroll
     for (int i = 0; i < kLaneValues; ++i) raw[i] = bits_at(first + i);
 #pragma unroll
     for (int i = 0; i < kLaneValues; ++i) {
       x[i] = float_of(((bits >> i) & 1U) != 0 ? raw[i] : empty_bits_, kType);
+    }
+    if (!is_processed() || first >= vocab_) return;
+    const std::uint32_t edited = bits & (edits_.edited[first / 32] >> (first % 32));
+#pragma unroll
+    for (int i = 0; i < kLaneValues; ++i) {
+      if (((edited >> i) & 1U) != 0) x[i] = edits_.values[first + i];
     }
   }
 
@@ -120,23 +149,27 @@ class TileRow {
   /// Bit i: whether this lane's i-th value is allowed. Of a row with bits; for the whole warp.
   template <TileAccess kAccess>
   __device__ __forceinline__ static std::uint32_t allowed_bits(const RawTile& raw) {
-    if constexpr (kAccess == TileAccess::values) {
-      std::uint32_t bits = 0;
+    return bits_of_lane<kAccess>(raw, 0);
+  }
+
+  /// What processing makes of the lane's values, those that are allowed and edited. `allowed`: the
+  /// lane's allowed_bits; for the whole warp.
+  template <TileAccess kAccess>
+  __device__ __forceinline__ void edit(const RawTile& raw, std::uint32_t allowed,
+                                       float (&x)[kLaneValues]) const {
+    const std::uint32_t edited = allowed & bits_of_lane<kAccess>(raw, kTileWords);
+    if (edited == 0) return;
 #pragma unroll
-      for (int i = 0; i < kLaneValues; ++i) {
-        const std::uint32_t word = __shfl_sync(kAllLanes, raw.allowed, i);
-        bits |= ((word >> lane()) & 1U) << i;
-      }
-      return bits;
-    } else if constexpr (kType == DType::float32) {
-      const int shift = 4 * lane() % 32;
-      const std::uint32_t first = __shfl_sync(kAllLanes, raw.allowed, lane() / 8);
-      const std::uint32_t second = __shfl_sync(kAllLanes, raw.allowed, lane() / 8 + 4);
-      return ((first >> shift) & 0xfU) | (((second >> shift) & 0xfU) << 4);
-    } else {
-      const std::uint32_t word = __shfl_sync(kAllLanes, raw.allowed, lane() / 4);
-      return (word >> (8 * (lane() % 4))) & 0xffU;
+    for (int i = 0; i < kLaneValues; ++i) {
+      if (((edited >> i) & 1U) != 0) x[i] = edits_.values[id_of<kAccess>(raw.tile, i)];
     }
+  }
+
+  /// The id of this lane's i-th value.
+  template <TileAccess kAccess>
+  __device__ __forceinline__ static int id_of(int tile, int i) {
+    if constexpr (kAccess == TileAccess::values) return tile * kTileSize + kWarp * i + lane();
+    return token_of(tile, i / kPerVector) + i % kPerVector;
   }
 
  private:
@@ -154,10 +187,26 @@ class TileRow {
     }
   }
 
-  __device__ __forceinline__ void load_values(int tile, RawTile& raw) const {
+  /// The lane's bits of a tile; its words lie on the lanes from `first_lane` on.
+  template <TileAccess kAccess>
+  __device__ __forceinline__ static std::uint32_t bits_of_lane(const RawTile& raw, int first_lane) {
+    if constexpr (kAccess == TileAccess::values) {
+      std::uint32_t bits = 0;
 #pragma unroll
-    for (int i = 0; i < kLaneValues; ++i) {
-      raw.words[i] = bits_at(tile * kTileSize + kWarp * i + lane());
+      for (int i = 0; i < kLaneValues; ++i) {
+        const std::uint32_t word = __shfl_sync(kAllLanes, raw.allowed, first_lane + i);
+        bits |= ((word >> lane()) & 1U) << i;
+      }
+      return bits;
+    } else if constexpr (kType == DType::float32) {
+      const int shift = 4 * lane() % 32;
+      const int from = first_lane + lane() / 8;
+      const std::uint32_t first = __shfl_sync(kAllLanes, raw.allowed, from);
+      const std::uint32_t second = __shfl_sync(kAllLanes, raw.allowed, from + 4);
+      return ((first >> shift) & 0xfU) | (((second >> shift) & 0xfU) << 4);
+    } else {
+      const std::uint32_t word = __shfl_sync(kAllLanes, raw.allowed, first_lane + lane() / 4);
+      return (word >> (8 * (lane() % 4))) & 0xffU;
     }
   }
 
@@ -168,6 +217,7 @@ class TileRow {
   }
 
   RowValues values_;
+  RowEdits edits_;
   const std::uint32_t* allowed_;  ///< null: all are
   int vocab_;
   std::uint32_t empty_bits_;
@@ -191,7 +241,9 @@ class TileRing {
                threadIdx.x) {}
 
   /// Begins to copy a tile, unless it is beyond the row; one group of copies in any case.
-  __device__ __forceinline__ void start(const Row& row, int stage, int tile) const {
+  /// with_bits: they are there already.
+  __device__ __forceinline__ void start(const Row& row, int stage, int tile,
+                                        bool with_bits = true) const {
     if (tile < row.tiles()) {
 #pragma unroll
       for (int v = 0; v < Row::kVectors; ++v) {
@@ -202,22 +254,28 @@ class TileRing {
                        : "memory");
         }
       }
-      if (row.is_masked() && Row::word_of(tile) < row.words()) {
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(address(word(stage))),
-                     "l"(row.allowed() + Row::word_of(tile))
-                     : "memory");
-      }
+      if (with_bits && row.is_masked()) start_bits(row, stage, tile);
     }
     asm volatile("cp.async.commit_group;" ::: "memory");
+  }
+  __device__ __forceinline__ void start_bits(const Row& row, int stage, int tile) const {
+    if (Row::word_of(tile) >= row.words()) return;
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(address(word(stage))),
+                 "l"(row.bit_words() + Row::word_of(tile))
+                 : "memory");
   }
 
   /// Waits for all but the last kStages - 1 groups.
   __device__ __forceinline__ static void await_oldest() {
     asm volatile("cp.async.wait_group %0;" ::"n"(kStages - 1) : "memory");
   }
+  __device__ __forceinline__ static void await_all() {
+    asm volatile("cp.async.wait_all;" ::: "memory");
+  }
 
   /// A tile that has arrived.
   __device__ __forceinline__ void read(const Row& row, int stage, int tile, RawTile& raw) const {
+    raw.tile = tile;
 #pragma unroll
     for (int v = 0; v < Row::kVectors; ++v) {
       uint4 vector = *slot(stage, v);
@@ -276,10 +334,17 @@ __device__ __forceinline__ void visit_by_vectors(const TileRow<kType>& row, Tile
   int tile = next;
 #pragma unroll 1
   for (int stage = 0; stage < kStages; ++stage) {
-    ring.start(row, stage, next);
+    ring.start(row, stage, next, !row.is_processed());
     next = from(next + steps.step);
   }
   prepare();
+  if (row.is_processed()) {
+    await_edits();
+    for (int stage = 0, late = tile; stage < kStages; ++stage, late = from(late + steps.step)) {
+      if (late < row.tiles()) ring.start_bits(row, stage, late);
+    }
+    TileRing<kType>::await_all();
+  }
   int stage = 0;
 #pragma unroll 1
   for (; tile < steps.end; tile = from(tile + steps.step)) {
@@ -310,8 +375,15 @@ __device__ __forceinline__ void visit_by_values(const TileRow<kType>& row, const
       reads[i] = tile < steps.end && wanted(tile);
       if (reads[i]) row.load(tile, raw[i]);
     }
-    if (!prepared) prepare();
+    if (!prepared) {
+      prepare();
+      if (row.is_processed()) await_edits();
+    }
     prepared = true;
+#pragma unroll
+    for (int i = 0; i < kInFlight; ++i) {
+      if (reads[i]) row.load_bits(first + i * steps.step, raw[i]);
+    }
 #pragma unroll
     for (int i = 0; i < kInFlight; ++i) {
       if (reads[i]) visit(first + i * steps.step, raw[i]);

@@ -97,7 +97,7 @@ template <DType kType, bool kFromProbs>
 __device__ __noinline__ void weigh_whole_row(const RowsTask& task, RowEnd& row,
                                              std::int32_t lowest) {
   __syncthreads();  // what the first thread has written
-  const RowQuads<kType> quads(task.rows, task.allowed, row.number);
+  const RowQuads<kType> quads(task.rows, task.allowed, row.number, task.edits);
   const RowSource<kType> source{quads, row.index};
   const RowWeigher<kFromProbs> weigh(row.rule, row.keys.largest);
   uint128_t mine = 0;
@@ -115,7 +115,7 @@ __device__ __noinline__ void end_whole_row(const RowsTask& task, RowEnd& row,
                                            std::int32_t lowest) {
   __syncthreads();  // what the first thread has written; bins of a search before
   const RowFilters filters = row.filters;
-  const RowQuads<kType> quads(task.rows, task.allowed, row.number);
+  const RowQuads<kType> quads(task.rows, task.allowed, row.number, task.edits);
   const RowSource<kType> source{quads, row.index};
   KeySelection selection(row.selection);
   selection.clear();
