@@ -20,7 +20,6 @@
 #include <bit>
 #include <cstdint>
 
-#include "common/exp2fix.h"
 #include "common/tile_weights.h"
 
 namespace fairdraw::cuda {
