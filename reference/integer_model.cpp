@@ -364,6 +364,12 @@ std::int32_t IntegerRow::token_for(std::uint64_t word) const {
   return token_at(static_cast<RowWeight>((uint256_t(word) * uint256_t(total)) >> 64));
 }
 
+std::optional<std::uint64_t> IntegerRow::first_word_at(RowWeight t) const {
+  const uint256_t word = ((uint256_t(t) << 64) + uint256_t(total) - 1) / uint256_t(total);
+  if (word >> 64 != 0) return std::nullopt;
+  return static_cast<std::uint64_t>(word);
+}
+
 std::uint64_t IntegerRow::speculation_total() const {
   std::uint64_t sum = 0;
   for (std::size_t id = 0; id < mask.size(); ++id) sum += mask[id] != 0 ? speculation_weight[id] : 0;

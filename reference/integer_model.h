@@ -20,6 +20,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -96,6 +97,8 @@ struct IntegerRow {
   std::int32_t token_at(RowWeight t) const;
   /// Token for a random word: token_at(floor(word * total / 2^64)); -1 where status is not ok.
   std::int32_t token_for(std::uint64_t word) const;
+  /// The first word whose position is at least t, 0 < t < total; none where all words fall short.
+  std::optional<std::uint64_t> first_word_at(RowWeight t) const;
   /// The survivors' weights in speculation, below 2^60, and the token that they give for a word.
   std::uint64_t speculation_total() const;
   std::int32_t speculation_token_for(std::uint64_t word) const;

@@ -3,8 +3,8 @@
 
 A third statement of the specification, after the kernels and the integer model: filters are
 evaluated token by token from their definitions (no sort, no prefix), sums and products are Python
-integers and fractions, float32 roundings are done on fractions, logarithms and exponentials in
-60-digit decimals. Only the standard library is used. Run it without arguments; the test
+integers and fractions, float32 roundings are done on fractions (weights_by_tiles.py), logarithms
+and exponentials in 60-digit decimals. Only the standard library is used. Run it without arguments; the test
 known_answers_current compares its output with the committed file.
 """
 
@@ -15,58 +15,17 @@ from fractions import Fraction
 from math import floor, ldexp
 from pathlib import Path
 
+from weights_by_tiles import Weighed, double, float32, octaves_of_logit, octaves_of_prob
+
 getcontext().prec = 60
 LN2 = Decimal(2).ln()
 LOG2_E = float.fromhex("0x1.71547652b82fep0")
 DYADIC_TEMPERATURE = float.fromhex("0x1.715476p0")  # integer logits are octaves
 
 
-def float32(value):
-    """The float32 nearest to a fraction, ties to even, as a Python float."""
-    value = Fraction(value)
-    if value == 0:
-        return 0.0
-    sign, value = (-1, -value) if value < 0 else (1, value)
-    exponent = value.numerator.bit_length() - value.denominator.bit_length()
-    if Fraction(2) ** exponent > value:
-        exponent -= 1
-    unit = Fraction(2) ** (max(exponent, -126) - 23)
-    quotient = value / unit
-    whole = floor(quotient)
-    rest = quotient - whole
-    if rest > Fraction(1, 2) or (rest == Fraction(1, 2) and whole % 2 == 1):
-        whole += 1
-    assert whole * unit < Fraction(2) ** 128, "overflow"
-    return sign * float(whole * unit)
-
-
-def f32(text):
-    value = float.fromhex(text)
-    assert float32(value) == value, text
-    return value
-
-
-COEFFICIENTS = ["0x1.2677e0p-7", "0x1.c94e1ep-5", "0x1.ebd78ap-3", "0x1.62e4d4p-1", "0x1.0p0"]
-
-
-def exp2fix(y):
-    """2^y in units of 2^-40 by the polynomial of the specification, y a float32 <= 0."""
-    y = max(y, -63.0)
-    n = floor(y)
-    f = Fraction(float32(Fraction(y) - n))
-    p = Fraction(f32("0x1.ed113ep-10"))
-    for coefficient in COEFFICIENTS:
-        p = Fraction(float32(p * f + Fraction(f32(coefficient))))  # one rounding
-    return floor(p * Fraction(2) ** (n + 40))
-
-
 def decimal(value):
     value = Fraction(value)
     return Decimal(value.numerator) / Decimal(value.denominator)
-
-
-def exp2_exact(y):
-    return (decimal(y) * LN2).exp()
 
 
 def log2_exact(value):
@@ -115,8 +74,9 @@ def case(name, kind, values, weights, kept, greedy, **parameters):
         **{k: float(v).hex() if isinstance(v, float) else v for k, v in parameters.items()},
         "kept": kept,
         "greedy": greedy,
-        "weights": weights,
-        "total": sum(weights[t] for t in kept),
+        # Decimal strings: JSON has no integers of 124 bits.
+        "weights": [str(weight) for weight in weights],
+        "total": str(sum(weights[t] for t in kept)),
     }
 
 
@@ -125,13 +85,8 @@ def probs_case(name, probs, top_k=0, top_p=1.0, min_p=0.0, joint=False, top_k_1_
     top_p, min_p = float(top_p), float(min_p)
     assert all(float32(x) == x for x in [*probs, top_p, min_p]), name
     largest = Fraction(max(probs))
-    scale = Fraction(1)
-    while largest * scale >= 1:
-        scale /= 2
-    while largest * scale < Fraction(1, 2):
-        scale *= 2
-    weights = [floor(Fraction(p) * scale * 2**40) for p in probs]
     allowed = [t for t in range(len(probs)) if probs[t] > 0]
+    weights = Weighed(probs, {t: octaves_of_prob(probs[t]) for t in allowed}).in_row
     if (top_k == 1 and not top_k_1_keeps_ties) or top_p == 0:
         greedy = greedy_id(probs, allowed)
         kept = [greedy]
@@ -151,18 +106,18 @@ def logits_case(name, logits, temperature=DYADIC_TEMPERATURE, top_k=0, top_p=1.0
     assert all(float32(x) == x for x in [*finite, temperature, top_p, min_p]), name
     allowed = [t for t in range(len(logits)) if t not in banned and logits[t] != float("-inf")]
     largest = max(logits[t] for t in allowed)
-    scale = Fraction(float32(LOG2_E / (temperature if temperature > 0 else 1.0)))
-    octaves = {
+    scale = Fraction(float32(double(Fraction(LOG2_E) / Fraction(temperature or 1.0))))
+    distances = {
         t: float32(Fraction(float32(Fraction(logits[t]) - Fraction(largest))) * scale)
         for t in allowed
     }
-    weights = [exp2fix(octaves[t]) if t in allowed else 0 for t in range(len(logits))]
+    weights = Weighed(logits, {t: octaves_of_logit(logits[t], scale) for t in allowed}).in_row
     if temperature == 0 or top_k == 1 or top_p == 0:
         greedy = greedy_id(logits, allowed)
         kept = [greedy]
     else:
         greedy = -1
-        survivors = [t for t in allowed if min_p == 0 or octaves[t] >= min_p_threshold(min_p)]
+        survivors = [t for t in allowed if min_p == 0 or distances[t] >= min_p_threshold(min_p)]
         kept = filtered(logits, weights, survivors, top_k, top_p, lowest_id, joint)
     result = case(name, "logits", logits, weights, kept, greedy, temperature=temperature,
                   top_k=top_k, top_p=top_p, min_p=min_p, joint=joint, lowest_id=lowest_id,
@@ -182,7 +137,8 @@ def chain_case(name, draft, tokens, target, accept, recover, bonus):
     words = [[floor(Fraction(w) * 2**64) for w in ws] for ws in (accept, recover, [bonus])]
 
     def weigh(row):
-        return probs_case("", row)["weights"]
+        octaves = {t: octaves_of_prob(p) for t, p in enumerate(row) if p > 0}
+        return Weighed(row, octaves).in_speculation()
 
     def locate(weights, word):
         t = word * sum(weights) >> 64
@@ -252,10 +208,10 @@ def probs_cases():
                      top_p=BELOW_ONE)
     yield probs_case("top_p_tie_at_boundary_stays", [1 / 4, 1 / 8, 1 / 8, 1 / 8, 1 / 8, 1 / 4],
                      top_p=0.625)
-    # Z = 2^40 + 1, then 2^40 - 1: p Z is half a unit above the mass of the first, then below.
-    yield probs_case("top_p_half_a_unit_above", [1 / 2, 1 / 4, 1 / 4, ldexp(1, -40)], top_p=0.5)
+    # p Z is half a unit of the last token above the mass of the first, then below.
+    yield probs_case("top_p_half_a_unit_above", [1 / 2, 1 / 4, 1 / 4, ldexp(1, -33)], top_p=0.5)
     yield probs_case("top_p_half_a_unit_below",
-                     [1 / 2, ldexp(1, -40), 1 / 4, 1 / 4 - ldexp(1, -25), ldexp(1, -25) - ldexp(1, -39)],
+                     [1 / 2, ldexp(1, -33), 1 / 4, 1 / 4 - ldexp(1, -25), ldexp(1, -25) - ldexp(1, -32)],
                      top_p=0.5)
     for exponent in (-103, -104, -105, -106):
         yield probs_case(f"top_p_2^{exponent}", [1 / 4, 1 / 2, 1 / 4], top_p=ldexp(1, exponent))
@@ -351,16 +307,16 @@ def chain_cases():
                      [most, most], [zero, zero], Fraction(1, 4))
     yield chain_case("unnormalised", [[2, 2, 2, 2]], [3], [[4, 2, 1, 1], rest], [half], [half],
                      zero)
-
-
-def exp2fix_cases():
-    ys = [0.0, -0.0, -TINY, -ldexp(1, -126), -ldexp(1, -24), -ldexp(1, -23), -0.5, -0.25, -1.0,
-          next_below(1.0) * -1, next_above(1.0) * -1, -39.0, -40.0, next_above(40.0) * -1,
-          next_below(40.0) * -1, -41.0, -62.5, -63.0, -64.0, float32(-(10**30))]
-    ys += [-float32(Fraction(i * i, 97)) for i in range(1, 62)]
-    for y in ys:
-        yield {"y": float32(y).hex() if y else y.hex(), "weight": exp2fix(float32(y)),
-               "exact": f"{exp2_exact(max(y, -200.0)) * 2**40:.30e}"}
+    # Token 1 has all of 24 bits, 21 octaves below: 2^19 - 2^-5 units, of which the last part is
+    # cut. Its share of the draft's half lies between the two for this word.
+    small = [1, ldexp(BELOW_ONE, -20)]
+    between = Fraction(2**20 - 1, 2**39 + 2**19 - 1)
+    yield chain_case("cut_weight_is_rejected", [[1 / 2, 1 / 2]], [1], [small, small], [between],
+                     [zero], zero)
+    yield chain_case("cut_weight_is_accepted", [[1 / 2, 1 / 2]], [1], [small, small],
+                     [between - Fraction(2, 2**39)], [zero], most)
+    yield chain_case("lost_weight_is_rejected_at_word_0", [[1 / 2, 1 / 2]], [1],
+                     [[1, ldexp(1, -40)], small], [zero], [most], zero)
 
 
 def min_p_cases():
@@ -378,7 +334,6 @@ def main():
         "probs": list(probs_cases()),
         "logits": list(logits_cases()),
         "chains": list(chain_cases()),
-        "exp2fix": list(exp2fix_cases()),
         "min_p_threshold": list(min_p_cases()),
     }
     lines = [f' "{key}": [\n' + ",\n".join("  " + json.dumps(row) for row in rows) + "\n ]"

@@ -1,11 +1,9 @@
 #!/usr/bin/env python3
 """Writes tile_answers.json: rows of logits and of probabilities weighed by tiles of 256 ids.
 
-A third statement of these weights, after the kernels and the model of tiles. Every number is a
-Python integer or fraction; a float32 step is a fraction rounded once, a fused multiply-add too. So
-are octaves: no floating-point number of the machine is computed with. Filters are evaluated token
-by token from their definitions, and a draw walks the tiles as the kernels do. Only the standard
-library is used. Run it without arguments; the test tile_answers_current compares its output with
+A third statement of these weights (weights_by_tiles.py), after the kernels and the integer model.
+Filters are evaluated token by token from their definitions, and a draw walks the tiles as the
+kernels do. Only the standard library is used. Run it without arguments; the test tile_answers_current compares its output with
 the committed file.
 
 Of each row: its values (VALUE*COUNT for equal neighbours), the largest allowed value of each tile
@@ -23,108 +21,11 @@ from math import ceil, floor, ldexp
 from pathlib import Path
 
 from make_known_answers import (
-    DYADIC_TEMPERATURE, LOG2_E, TINY, f32, filtered, float32, greedy_id, min_p_threshold,
-    next_above, next_below)
+    DYADIC_TEMPERATURE, LOG2_E, TINY, filtered, greedy_id, min_p_threshold, next_above, next_below)
+from weights_by_tiles import Weighed, double, f32, float32, octaves_of_logit, octaves_of_prob
 
-TILE = 256
 LARGEST = f32("0x1.fffffep127")
 MINUS_INFINITY = float("-inf")
-
-
-def nearest_integer(value):
-    """Ties to even."""
-    whole = floor(value)
-    rest = value - whole
-    return whole + (1 if rest > Fraction(1, 2) or (rest == Fraction(1, 2) and whole % 2 == 1) else 0)
-
-
-COEFFICIENTS = [
-    Fraction(f32(c))
-    for c in ("0x1.3ce8aep-7", "0x1.c6b6d8p-5", "0x1.ebf9c2p-3", "0x1.62e42ap-1", "0x1.8p0")]
-
-
-def significand(r):
-    """2^r in units of 2^-23: Horner's steps, each rounded once; the last adds one half too much."""
-    p = Fraction(f32("0x1.5bda58p-10"))
-    for coefficient in COEFFICIENTS:
-        p = Fraction(float32(p * r + coefficient))
-    units = (p - Fraction(1, 2)) * 2**23
-    assert units.denominator == 1
-    return int(units)
-
-
-def octaves_of_logit(logit, scale):
-    y = Fraction(logit) * scale
-    n = nearest_integer(y)
-    return n, significand(Fraction(float32(y - n)))
-
-
-def octaves_of_prob(p):
-    n = -126
-    while Fraction(p) >= Fraction(2) ** (n + 1):
-        n += 1
-    units = Fraction(p) / Fraction(2) ** n * 2**23
-    assert units.denominator == 1
-    return n, int(units)
-
-
-def double(value):
-    """The double nearest to a positive integer or fraction, ties to even, as a fraction."""
-    value = Fraction(value)
-    unit = Fraction(1)
-    while value >= unit * 2**53:
-        unit *= 2
-    while value < unit * 2**52:
-        unit /= 2
-    return nearest_integer(value / unit) * unit
-
-
-class Weighed:
-    """The tiles and weights of a row. `octaves`: id to (n, m) of the allowed tokens."""
-
-    def __init__(self, values, octaves):
-        self.tiles = []
-        self.in_tile = [0] * len(values)
-        for start in range(0, len(values), TILE):
-            allowed = [t for t in range(start, min(start + TILE, len(values))) if t in octaves]
-            if not allowed:
-                self.tiles.append({"maximum": None, "octave": None, "sum": 0})
-                continue
-            largest = max(allowed, key=lambda t: values[t])
-            octave = octaves[largest][0]
-            for t in allowed:
-                n, m = octaves[t]
-                below = octave - n
-                if below < 64:
-                    self.in_tile[t] = floor(m * Fraction(2) ** (32 - below))
-            total = sum(self.in_tile[t] for t in allowed)
-            assert total < 2**64
-            self.tiles.append(
-                {"maximum": values[largest], "octave": octave, "sum": total})
-        self.octave = max(tile["octave"] for tile in self.tiles if tile["octave"] is not None)
-        self.factors = [self.factor(tile["octave"]) for tile in self.tiles]
-        self.in_row = [v * self.factors[t // TILE] for t, v in enumerate(self.in_tile)]
-
-    def factor(self, octave):
-        if octave is None or self.octave - octave > 48:
-            return 0
-        return 2 ** (48 - (self.octave - octave))
-
-    def token(self, word, kept):
-        """The draw: first the tile whose prefix passes the position, then the token in it."""
-        position = word * sum(self.in_row[t] for t in kept) >> 64
-        for number, factor in enumerate(self.factors):
-            members = [t for t in kept if t // TILE == number]
-            of_tile = sum(self.in_tile[t] for t in members) * factor
-            if position >= of_tile:
-                position -= of_tile
-                continue
-            units = position // factor
-            for t in members:
-                if units < self.in_tile[t]:
-                    return t
-                units -= self.in_tile[t]
-        raise AssertionError("no token")
 
 
 def words_of(weighed, kept):

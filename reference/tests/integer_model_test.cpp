@@ -137,6 +137,10 @@ TEST(IntegerModel, DrawsTheFirstTokenWhosePrefixSumExceedsThePosition) {
   EXPECT_EQ(row.token_for(quarter_of_words - 1), 0);
   EXPECT_EQ(row.token_for(quarter_of_words), 1);
   EXPECT_EQ(row.token_for(~std::uint64_t{0}), 4);
+  EXPECT_EQ(row.first_word_at(half), quarter_of_words);
+  EXPECT_EQ(row.first_word_at(half + 1), quarter_of_words + 1);
+  // A word is 2^40 positions here: none falls on the last ones.
+  EXPECT_EQ(row.first_word_at(4 * half - (RowWeight{1} << 40) + 1), std::nullopt);
   EXPECT_EQ(row.probability(1), 0.5F);
   EXPECT_EQ(row.probability(2), 0);
 }

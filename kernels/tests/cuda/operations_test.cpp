@@ -155,8 +155,9 @@ TEST(CudaOperations, ChainSpeculativeSamplingMatchesCpuToTheBit) {
 
 std::vector<double> probabilities_of(const reference::IntegerRow& row) {
   std::vector<double> distribution;
-  for (const std::uint64_t weight : row.weight) {
-    distribution.push_back(static_cast<double>(weight) / static_cast<double>(row.total));
+  for (const std::uint64_t weight : row.speculation_weight) {
+    distribution.push_back(static_cast<double>(weight) /
+                           static_cast<double>(row.speculation_total()));
   }
   return distribution;
 }

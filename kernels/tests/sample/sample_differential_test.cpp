@@ -52,11 +52,12 @@ Sampled sample_row(const RandomRow& row, CpuTarget target, bool whole) {
 }
 
 /// Bound on the log-probability of y octaves from weights with the specified error: the sum's
-/// relative error is at most that of its terms, worst for those at the end of their range; the
-/// token's own term is exact up to double rounding. Float32 rounds the result once.
+/// relative error is at most that of its terms, worst for those at the end of their range, and the
+/// largest weight, that the expected sum is measured in, has its own; the token's own term is exact
+/// up to double rounding. Float32 rounds the result once.
 double logprob_bound(const reference::IntegerRow& expected, double value) {
   const auto vocab = static_cast<double>(expected.weight.size());
-  const double terms = 0x1p-21 + 3 * 0x1p-24 * std::log(2.0) * 40.0 + vocab * 0x1p-40;
+  const double terms = 2 * 0x1p-22 + 0x1p-24 * std::log(2.0) * 48.0 + vocab * 0x1p-48;
   return terms + 0x1p-24 * std::fabs(value) + 0x1p-126;
 }
 
@@ -97,8 +98,11 @@ std::string compare(const RandomRow& row, const reference::IntegerRow& expected,
   // Log-probabilities: (x - max) / T - ln(sum), T = 1 for greedy rows at temperature 0.
   const float temperature = row.parameters.temperature;
   double largest = -std::numeric_limits<double>::infinity();
+  double unit = 1;
   for (std::size_t i = 0; i < row.logits.size(); ++i) {
-    if (expected.mask[i] != 0) largest = std::max(largest, static_cast<double>(row.logits[i]));
+    if (expected.mask[i] == 0 || static_cast<double>(row.logits[i]) < largest) continue;
+    largest = static_cast<double>(row.logits[i]);
+    unit = static_cast<double>(expected.weight[i]);
   }
   for (std::size_t s = 0; s < kSamples; ++s) {
     const double distance =
@@ -108,9 +112,9 @@ std::string compare(const RandomRow& row, const reference::IntegerRow& expected,
       if (got.logprob_filtered[s] != 0.0F) return "log-probability of a greedy token is not 0";
       continue;
     }
-    const double filtered = scaled - std::log(static_cast<double>(expected.total) / 0x1p40);
+    const double filtered = scaled - std::log(static_cast<double>(expected.total) / unit);
     const double unfiltered =
-        scaled - std::log(static_cast<double>(expected.total_unfiltered) / 0x1p40);
+        scaled - std::log(static_cast<double>(expected.total_unfiltered) / unit);
     if (std::fabs(static_cast<double>(got.logprob_filtered[s]) - filtered) >
         logprob_bound(expected, filtered)) {
       return fmt::format("log-probability {} instead of {}", got.logprob_filtered[s], filtered);

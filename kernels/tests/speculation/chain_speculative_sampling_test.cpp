@@ -51,16 +51,16 @@ TEST(SpeculativeDistribution, FirstAndSecondTokensFollowTheTargetWhateverTheDraf
     std::vector<std::uint64_t> counts(tokens_seen.begin(), tokens_seen.end() - 1);
     std::vector<double> distribution;
     for (std::size_t t = 0; t + 1 < kVocab; ++t) {
-      distribution.push_back(static_cast<double>(target.weight[t]) /
-                             static_cast<double>(target.total));
+      distribution.push_back(static_cast<double>(target.speculation_weight[t]) /
+                             static_cast<double>(target.speculation_total()));
     }
     EXPECT_GE(statistics::goodness_of_fit(counts, distribution).g_p_bound, level);
     if (seconds == 0) continue;
     // The second token given that there is one: the target's second row, whatever the first was.
     std::vector<double> second_distribution;
     for (std::size_t t = 0; t < kVocab; ++t) {
-      second_distribution.push_back(static_cast<double>(next.weight[t]) /
-                                    static_cast<double>(next.total));
+      second_distribution.push_back(static_cast<double>(next.speculation_weight[t]) /
+                                    static_cast<double>(next.speculation_total()));
     }
     EXPECT_GE(statistics::goodness_of_fit(second_seen, second_distribution).g_p_bound, level)
         << "of " << seconds << " second tokens";

@@ -203,11 +203,11 @@ std::int32_t sampled_token(const SpeculationCall& call, std::int64_t b, const Sp
     std::erase(kept, static_cast<std::size_t>(call.draft_tokens[span.place + j]));
   }
   std::uint64_t total = 0;
-  for (const std::size_t id : kept) total += row.weight[id];
+  for (const std::size_t id : kept) total += row.speculation_weight[id];
   if (total == 0) return anywhere;
   std::uint64_t left = random() % total;
   std::size_t at = 0;
-  while (left >= row.weight[kept[at]]) left -= row.weight[kept[at++]];
+  while (left >= row.speculation_weight[kept[at]]) left -= row.speculation_weight[kept[at++]];
   return static_cast<std::int32_t>(kept[at]);
 }
 
@@ -369,9 +369,9 @@ SpeculationCall wide_speculation_call(std::uint64_t number, std::int64_t childre
   std::vector<std::uint64_t> weights;
   if (call.draft_law == DraftLaw::probs) {
     for (float& x : draft) x = std::exp(x);
-    weights = reference::integer_model_from_probs(draft, {}).weight;
+    weights = reference::integer_model_from_probs(draft, {}).speculation_weight;
   } else {
-    weights = reference::integer_model(draft, {}, {}).weight;
+    weights = reference::integer_model(draft, {}, {}).speculation_weight;
   }
   for (std::int64_t row = 0; row <= children; ++row) {
     call.target_rows.push_back(row == 0 ? target : leaf);
