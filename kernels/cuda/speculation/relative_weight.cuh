@@ -8,10 +8,10 @@
 //
 // Beside weights by tiles. P is the high word of the token's weight W in the row's unit: in a tile
 // that is `gap` octaves below the row's and the token s below its tile's,
-// W = floor(m 2^(32 - s)) 2^(48 - gap) and E - n = s + gap, and a floor of a floor's quotient is the
-// quotient's; what counts nothing by tiles (s > 63 or gap > 48) is below 1 here. So the high word of
-// a row's total, which the row's filtering leaves, bounds the sum of P from above, and the sum is
-// less than one a survivor below it. The largest value loses nothing: V - 1 at most.
+// W = floor(m 2^(32 - s)) 2^(48 - gap), E - n = s + gap, and a floor of a floor's quotient is the
+// quotient's; what counts nothing by tiles (s > 63 or gap > 48) is below 1 here. So the high word
+// of a row's total, which the row's filtering leaves, bounds the sum of P from above, and the sum
+// is less than one a survivor below it. The largest value loses nothing: V - 1 at most.
 //
 // Numerics. Logits by float arithmetic where it is exact relative to the row's maximum
 // (float_octaves_are_exact), else in double; scalings by powers of two and truncations are exact.
@@ -84,8 +84,8 @@ class RelativeLogitWeight {
 };
 
 /// Weights of probabilities. m and n are the float's own, so that its weight is its value times one
-/// power of two: that of the row's largest one, whatever its own octave. In two factors, because one
-/// may exceed the exponent range. Inexact only far below 1.
+/// power of two, whatever its own octave. In two factors, because one may exceed the exponent
+/// range. Inexact only far below 1.
 class RelativeProbabilityWeight {
  public:
   __device__ explicit RelativeProbabilityWeight(float max) {

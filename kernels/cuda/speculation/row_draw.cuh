@@ -9,9 +9,9 @@
 // A Measure says what a token counts: load() reads values of a lane, add() adds a token to a Part,
 // of_part() makes a Sum of it. A Sum is an integer, or several: `+=`, and value_of_lane().
 //
-// A row's total is not known beforehand, but bounds of it are (relative_weight.cuh), and they decide
-// nearly every test of a draft. So totals are added up where they are needed, by one more read of
-// the rows: where a token is drawn in place of a draft, or where bounds leave a test open.
+// A row's total is not known beforehand, but bounds of it are (relative_weight.cuh), and they
+// decide nearly every test of a draft. So totals are added up where they are needed, by one more
+// read of the rows: where a token is drawn in place of a draft, or where bounds leave a test open.
 #pragma once
 
 #include <cstdint>
@@ -146,7 +146,8 @@ struct TotalsMeasure : PairMeasure<Target, Draft> {
     this->add_if(part, token, values, i, [](float, float) { return true; });
   }
   __device__ Sum of_part(const Part& part) const {
-    return Sum(side_by_side(static_cast<std::uint64_t>(part.p), static_cast<std::uint64_t>(part.q)));
+    return Sum(
+        side_by_side(static_cast<std::uint64_t>(part.p), static_cast<std::uint64_t>(part.q)));
   }
 };
 

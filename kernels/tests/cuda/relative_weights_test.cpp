@@ -59,8 +59,10 @@ struct CutRow {
       if (x == record.low && static_cast<std::int32_t>(i) >= record.tie_end) continue;
       const Octaves octaves = octaves_of_value(row, x);
       weights[i] = relative_weight(octaves.significand, octave - octaves.whole);
-      const double of_tile = octaves_of_value(row, from_order_key(index.keys[i / kTileSize])).whole;
-      const uint128_t weight = row_weight(tile_weight(octaves, of_tile), row_shift(octave, of_tile));
+      const float largest_of_tile = from_order_key(index.keys[i / kTileSize]);
+      const double of_tile = octaves_of_value(row, largest_of_tile).whole;
+      const uint128_t weight =
+          row_weight(tile_weight(octaves, of_tile), row_shift(octave, of_tile));
       by_tiles += weight;
       EXPECT_EQ(weights[i], static_cast<std::uint64_t>(weight >> 64)) << describe(row);
       total += weights[i];
