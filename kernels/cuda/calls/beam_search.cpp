@@ -1,12 +1,11 @@
 // beam_search_step (fairdraw/cuda.h) and beam_search_result (fairdraw/cuda_beam_result.h) on the
-// GPU: checks, workspace, launches. The kernels around the row kernel are beam_search.cu, that of
-// the end beam_result.cu.
+// GPU: checks, workspace, launches. The kernels of a step are beam_search.cu and beam_rows.cu, that
+// of the end beam_result.cu.
 #include "cuda/beams/beam_search.h"
 
 #include "common/arguments.h"
 #include "common/beam_scores.h"
 #include "cuda/calls/sample_rows.h"
-#include "cuda/calls/workspace.h"
 #include "cuda/device/device_pointers.h"
 #include "fairdraw/cuda_beam_result.h"
 
@@ -19,12 +18,12 @@ BeamTask task_of(const BeamStepRequest& step, const BeamStepResult& result, Bump
   task.step = step;
   task.result = result;
   memory.allocate(task.terms, step.requests);
-  memory.allocate(task.top_k, rows);
-  memory.allocate(task.active, rows);
-  memory.allocate(task.records, rows);
-  task.heads = heads_of(rows, memory);
+  memory.allocate(task.wanted, rows);
+  memory.allocate(task.rows, rows);
+  memory.allocate(task.values, product_of(rows, kMostOfBeam));
+  memory.allocate(task.ids, product_of(rows, kMostOfBeam));
   memory.allocate(task.candidates,
-                  product_of(product_of(step.requests, step.max_width), RowHeads::kMax));
+                  product_of(product_of(step.requests, step.max_width), kMostOfBeam));
   return task;
 }
 
@@ -87,21 +86,6 @@ Error check_pointers(const BeamResultRequest& request, const BeamSequences& resu
   return pointers.error();
 }
 
-/// What the row kernel does for beams: their largest values, lowest ids first, and in rows of
-/// logits the weight of all.
-RowsTask rows_task(const BeamTask& task) {
-  const std::int64_t rows = task.step.rows.rows;
-  RowsTask filter;
-  filter.rows = task.step.rows;
-  filter.tie_rule = TieRule::lowest_id;
-  filter.top_k = {task.top_k, rows};
-  filter.active = {task.active, rows};
-  filter.total_of_row = task.step.input == BeamInput::logits;
-  filter.records = task.records;
-  filter.heads = task.heads;
-  return filter;
-}
-
 }  // namespace
 
 std::int64_t workspace_bytes(const BeamStepRequest& step) noexcept {
@@ -128,7 +112,9 @@ Error beam_search_step(const BeamStepRequest& step, const BeamStepResult& result
   const cudaStream_t stream = stream_of(execution);
   if (Error e = check_launch("beam_search", prepare_beam_rows(task, stream))) return e;
   if (step.rows.rows > 0) {
-    if (Error e = check_launch("filter_rows", filter_rows(rows_task(task), path, stream))) return e;
+    TileSpread spread;
+    if (Error e = check_call("best_spread", best_spread(step.rows, path, spread))) return e;
+    if (Error e = check_launch("beam_search", find_beam_rows(task, spread, stream))) return e;
   }
   return check_launch("beam_search", step_beams(task, stream));
 }

@@ -1,47 +1,36 @@
 // Reports of log-probabilities on the GPU (fairdraw/log_probabilities.h): which launches a call
-// needs. The kernels are row_logprobs.cu, and filter_rows.cuh for the n largest.
-
-#include <algorithm>
-
+// needs. The kernels are row_logprobs.cu, and index_tiles.cu for rows as the caller gave them.
 #include "common/arguments.h"
 #include "cuda/calls/sample_rows.h"
 #include "cuda/device/device_pointers.h"
+#include "cuda/tiles/index_tiles.h"
 
 namespace fairdraw::cuda {
+namespace {
 
-void keep_largest(std::int32_t top_n, RowsTask& task) {
-  task.top_k = std::max(top_n, 2);
-  task.top_p = 1.0F;
-  task.min_p = 0.0F;
-  task.tie_rule = TieRule::lowest_id;
-  task.top_k_1_keeps_ties = false;
+/// Whether a report reads an index of the rows as the caller gave them, or the statuses in it.
+bool needs_raw_index(const LogprobsTask& report) {
+  if (!is_raw(report.result.mode) || report.filtered.rows.rows == 0) return false;
+  return needs_order(report.result) || is_logprobs(report.result.mode) ||
+         report.filtered.records == nullptr;
 }
 
-Error enqueue_reports(const RowsTask& rows, bool rows_are_raw, LogprobsTask report,
-                      const Workspace& workspace, Path path, cudaStream_t stream) {
-  RowsTask tops;
-  tops.rows = rows.rows;
-  tops.active = rows.active;
-  tops.records = workspace.tops;
-  tops.heads = workspace.heads;
-  keep_largest(report.result.top_n, tops);
-  report.tops = workspace.tops;
-  report.heads = workspace.heads;
-  if (rows.rows.rows == 0) return check_launch("report_logprobs", report_logprobs(report, stream));
-  if (is_raw(report.result.mode)) {
-    tops.total_of_row = true;
-    if (rows_are_raw) {
-      report.tops = rows.records;
-    } else if (Error error = check_launch("filter_rows", filter_rows(tops, path, stream))) {
-      return error;
-    }
-  } else if (report.result.top_n > 0 && report.heads.given()) {
-    tops.temperature = rows.temperature;
-    tops.allowed = rows.allowed;
-    tops.processing = rows.processing;
-    tops.edits = rows.edits;
-    tops.noted = rows.heads.counts;
-    if (Error error = check_launch("filter_rows", filter_rows(tops, path, stream))) return error;
+Error index_raw_rows(const LogprobsTask& report, View<const std::uint8_t> active, Path path,
+                     cudaStream_t stream) {
+  TileIndexRequest raw;
+  raw.rows = report.filtered.rows;
+  raw.active = active;
+  TileSpread spread;
+  if (Error error = check_call("best_spread", best_spread(raw.rows, path, spread))) return error;
+  return check_launch("index_tiles", index_tiles(raw, report.index, spread, stream));
+}
+
+}  // namespace
+
+Error enqueue_reports(const LogprobsTask& report, View<const std::uint8_t> active, Path path,
+                      cudaStream_t stream) {
+  if (needs_raw_index(report)) {
+    if (Error error = index_raw_rows(report, active, path, stream)) return error;
   }
   return check_launch("report_logprobs", report_logprobs(report, stream));
 }

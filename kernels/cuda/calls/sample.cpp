@@ -5,6 +5,7 @@
 //   draw_outputs  for `indices`, several samples, log-probabilities, support sizes;
 //   write_rows    for masks and probabilities;
 //   row_logprobs  for reports (log_probabilities.cpp).
+// Reports of given tokens in rows as the caller gave them need no row kernel.
 // Nothing is enqueued before all arguments are checked.
 #include <string>
 
@@ -101,7 +102,9 @@ RowsTask rows_task(const SampleRequest& request, const SampleResult& result,
     task.statuses = result.statuses.data;
   }
   if (plan.needs_records()) task.records = workspace.records;
-  if (plan.has_reports && !is_raw(result.logprobs.mode)) task.heads = workspace.heads;
+  if (plan.has_reports && needs_order(result.logprobs) && !is_raw(result.logprobs.mode)) {
+    task.keys = workspace.index.keys;
+  }
   task.processing = request.processing;
   task.edits = workspace.edits;
   return task;
@@ -127,9 +130,11 @@ OutputsTask outputs_task(const SampleRequest& request, const SampleResult& resul
 }
 
 LogprobsTask logprobs_task(const SampleRequest& request, const SampleResult& result,
-                           const SampleOptions& options, const FilteredRows& filtered) {
+                           const SampleOptions& options, const FilteredRows& filtered,
+                           const Workspace& workspace) {
   LogprobsTask task;
   task.filtered = filtered;
+  task.index = workspace.index;
   task.result = result.logprobs;
   task.indices = request.indices;
   task.outputs = outputs_of(request);
@@ -162,17 +167,12 @@ Error sample_rows(const SampleRequest& request, const SampleResult& result,
   const cudaStream_t stream = stream_of(execution);
   BumpAllocator memory(execution.workspace);
   const Workspace workspace = Workspace::of(request, result.logprobs.given(), memory);
-  const bool filters = plan.draws_in_row_kernel || plan.needs_records();
-  RowsTask task = rows_task(request, result, options, plan, workspace);
-  // Nothing but reports of raw rows: one launch does for both.
+  // Nothing but reports of rows as they are.
   const bool only_raw =
       options.tokens_are_given && plan.has_reports && is_raw(result.logprobs.mode);
-  if (only_raw) {
-    keep_largest(result.logprobs.top_n, task);
-    task.total_of_row = true;
-    task.heads = workspace.heads;
-  }
-  if (request.logits.rows > 0 && filters) {
+  const bool filters = plan.draws_in_row_kernel || plan.needs_records();
+  if (request.logits.rows > 0 && filters && !only_raw) {
+    const RowsTask task = rows_task(request, result, options, plan, workspace);
     if (task.edits.given()) {
       if (Error error = check_launch("edit_rows", edit_rows(task, stream))) return error;
     }
@@ -184,7 +184,7 @@ Error sample_rows(const SampleRequest& request, const SampleResult& result,
       request.temperature,
       is_processed(request.processing) ? BitRows<const std::uint32_t>{} : request.allowed,
       workspace.edits,
-      workspace.records};
+      only_raw ? nullptr : workspace.records};
   if (plan.has_outputs) {
     const OutputsTask outputs = outputs_task(request, result, plan, filtered);
     if (Error error = check_launch("draw_outputs", draw_outputs(outputs, stream))) return error;
@@ -198,8 +198,8 @@ Error sample_rows(const SampleRequest& request, const SampleResult& result,
     if (Error error = check_launch("write_rows", write_rows(rows, stream))) return error;
   }
   if (!plan.has_reports) return {};
-  return enqueue_reports(task, only_raw, logprobs_task(request, result, options, filtered),
-                         workspace, path, stream);
+  return enqueue_reports(logprobs_task(request, result, options, filtered, workspace),
+                         request.active, path, stream);
 }
 
 Error sample(const SampleRequest& request, const SampleResult& result, const Execution& execution) {

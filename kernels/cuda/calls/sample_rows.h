@@ -35,15 +35,11 @@ Error sample_rows(const SampleRequest& request, const SampleResult& result,
 /// No error, or one for a batch that is too large. `name` as in rows_name.
 Error check_batch(const RowsView& rows, const char* name);
 
-/// The filters that leave the largest top_n tokens of a row, or two where that is fewer: one would
-/// be greedy, and leave no sum. Defined in log_probabilities.cpp, as enqueue_reports is.
-void keep_largest(std::int32_t top_n, RowsTask& task);
-
-/// Enqueues the reports of a call whose rows are filtered by `rows`, and whose tokens are drawn.
-/// `report`: all but `tops`. One record of rows.records may already be what raw modes need:
-/// rows_are_raw.
-Error enqueue_reports(const RowsTask& rows, bool rows_are_raw, LogprobsTask report,
-                      const Workspace& workspace, Path path, cudaStream_t stream);
+/// Enqueues the reports of a call whose rows are filtered, and whose tokens are drawn. In raw modes
+/// the rows are indexed first; in processed ones the row filter has done that. Defined in
+/// log_probabilities.cpp.
+Error enqueue_reports(const LogprobsTask& report, View<const std::uint8_t> active, Path path,
+                      cudaStream_t stream);
 
 inline cudaStream_t stream_of(const Execution& execution) {
   return static_cast<cudaStream_t>(execution.stream);

@@ -8,11 +8,9 @@
 #include "cuda/processing/edit_planes.h"
 #include "cuda/row_filter/filter_rows.h"
 #include "fairdraw/cuda.h"
+#include "fairdraw/tile_index.h"
 
 namespace fairdraw::cuda {
-
-/// Room for the heads of rows.
-RowHeads heads_of(std::int64_t rows, BumpAllocator& memory);
 
 /// True where a call's rows are processed, or where its processing may be what is wrong with them.
 bool is_processed(const LogitsProcessing& processing);
@@ -21,8 +19,7 @@ bool is_processed(const LogitsProcessing& processing);
 struct Workspace {
   RowRecord* records = nullptr;  ///< [rows]
   EditPlanes edits;              ///< absent where the call is not processed
-  RowRecord* tops = nullptr;     ///< [rows]; absent where nothing is reported, as are
-  RowHeads heads;                ///< these
+  TileIndexResult index;         ///< of the rows; absent where nothing is reported
 
   static Workspace of(const SampleRequest& request, bool reports, BumpAllocator& memory);
 };

@@ -8,58 +8,118 @@
 // row, seed and offset alone.
 //
 // Algorithm and cost. A block an output; nothing is read of a row from which nothing is drawn or
-// counted. Else one pass over the row gives the prefix sums of prefix_draw.cuh, the number of
-// survivors and the weight of all allowed tokens together; then every warp draws samples, each by
-// reading 1/256 of the row. Outputs that share a row repeat its pass: from L2, mostly.
+// counted. Else one pass over the row, a tile of 256 ids a warp, makes an index of the survivors in
+// shared memory: for each tile its largest allowed value and the weight of those in it that
+// survive; and the number of survivors and the weight of all allowed tokens with it. Then every
+// warp draws samples from the index (tiles/tile_draw.cuh), each by reading one tile again. Outputs
+// that share a row repeat its pass: from L2, mostly.
 //
 // Randomness. One Philox word a token: key = seed, counter = {offset, purpose, index}; index is the
 // sample's number where seeds are an array, the token's number in the call for a scalar seed.
 //
-// Numerics. Tokens and counts from integers alone. Log-probabilities in double from integer
-// masses: (x - max) / T - log(mass / 2^40), rounded to float32 once. Determinism: sums are
-// integers; no order shows.
+// Numerics. Tokens and counts from integers alone (common/tile_weights.h). Log-probabilities in
+// double from integer masses: (x - max) / T - log_mass_of(W), rounded to float32 once. Determinism:
+// sums are integers; no order shows.
 #include <math_constants.h>
 
 #include <cstdint>
 
+#include "common/float_order.h"
 #include "common/philox.h"
-#include "common/wide_integers.h"
 #include "cuda/device/block_sums.cuh"
-#include "cuda/device/row_launch.h"
 #include "cuda/outputs/draw_outputs.h"
-#include "cuda/outputs/prefix_draw.cuh"
 #include "cuda/row_filter/filtered_row.cuh"
+#include "cuda/tiles/row_index.cuh"
+#include "cuda/tiles/row_weigher.cuh"
+#include "cuda/tiles/tile_draw.cuh"
+#include "cuda/tiles/tile_launch.cuh"
 
 namespace fairdraw::cuda {
 namespace {
 
 constexpr int kThreads = 512;
 
-/// Shared memory of a block.
+/// Shared memory of a block, besides the index.
 struct Shared {
-  PrefixSums<std::uint64_t> sums;
-  BlockScratch<std::uint64_t> scratch;
+  TileGroups groups;
+  BlockScratch<std::int32_t> count;
+  BlockScratch<uint128_t> mass;
 };
 
-/// What a pass over the row finds besides the prefix sums.
+/// The index of a row's survivors, in shared memory.
+struct SurvivorIndex {
+  std::uint64_t* sums;
+  std::int32_t* keys;
+
+  __device__ SurvivorIndex(unsigned char* memory, int tiles)
+      : sums(reinterpret_cast<std::uint64_t*>(memory)),
+        keys(reinterpret_cast<std::int32_t*>(sums + tiles)) {}
+};
+
+/// What a pass over the row finds besides the index.
 struct RowMeasures {
-  std::uint64_t survivors = 0;   ///< how many
-  std::uint64_t unfiltered = 0;  ///< weight of all allowed tokens; 0 where it was not asked for
+  std::int32_t survivors;  ///< how many
+  uint128_t unfiltered;    ///< weight of all allowed tokens; 0 where it was not asked for
 };
 
-__device__ RowMeasures measure(const FilteredRow& row, bool wants_unfiltered, Shared& shared) {
-  RowMeasures mine;
-  sum_ranges(shared.sums, row.vocab, [&](std::int64_t token) -> std::uint64_t {
-    const float x = row.value(token);
-    const bool kept = row.keeps(token, x);
-    mine.survivors += kept ? 1 : 0;
-    const bool counts = wants_unfiltered && row.is_allowed(token, x);
-    const std::uint64_t weight = kept || counts ? row.weigh(x) : 0;
-    mine.unfiltered += counts ? weight : 0;
-    return kept ? weight : 0;
-  });
-  return {reduce_block(mine.survivors, shared.scratch, Add{}),
-          reduce_block(mine.unfiltered, shared.scratch, Add{})};
+/// Survivors of a row as draws read them.
+struct SurvivorRow {
+  const FilteredRow& row;
+
+  /// A tile's values in id order, kLaneValues neighbours a lane; what does not survive is empty.
+  __device__ void read_in_order(int tile, float (&x)[kLaneValues]) const {
+    const std::int64_t first = std::int64_t{tile} * kTileSize + lane_of_thread() * kLaneValues;
+    row.read(first, 1, x);
+#pragma unroll
+    for (int i = 0; i < kLaneValues; ++i) x[i] = row.survives(first + i, x[i]) ? x[i] : row.nothing();
+  }
+};
+
+/// How a row's values become weights.
+__device__ TileRule rule_of(const FilteredRows& filtered, std::int64_t number) {
+  const float temperature = filtered.from_probs ? 1.0F : filtered.temperature.at(number);
+  return {logit_scale(temperature == 0.0F ? 1.0F : temperature), true};
+}
+
+/// A pass over the row by a whole block. Ends with a barrier.
+template <bool kFromProbs>
+__device__ RowMeasures measure(const FilteredRow& row, const TileRule& rule, float max,
+                               bool wants_unfiltered, const SurvivorIndex& index, Shared& shared) {
+  const auto tiles = static_cast<int>(tiles_of(row.vocab));
+  const RowWeigher<kFromProbs> weigher(rule, order_key(max));
+  std::int32_t survivors = 0;
+  uint128_t unfiltered = 0;
+  for (int tile = warp_of_thread(); tile < tiles; tile += warps_of_block()) {
+    const std::int64_t first = std::int64_t{tile} * kTileSize + lane_of_thread();
+    float x[kLaneValues];
+    row.read(first, kWarp, x);
+    std::int32_t key = kEmptyTileKey;
+#pragma unroll
+    for (const float value : x) key = value >= row.smallest ? ::max(key, order_key(value)) : key;
+    key = __reduce_max_sync(kAllLanes, key);
+    std::uint64_t kept = 0;
+    if (key > kEmptyTileKey) {
+      const TileWeights<kFromProbs> weights(from_order_key(key), rule);
+      const bool quick = weights.are_quick();
+      std::uint64_t all = 0;
+#pragma unroll
+      for (int i = 0; i < kLaneValues; ++i) {
+        const std::uint64_t weight = quick ? weights.weigh(x[i]) : weights.weigh_slowly(x[i]);
+        const bool survives = x[i] >= row.smallest && row.survives(first + i * kWarp, x[i]);
+        survivors += survives ? 1 : 0;
+        kept += survives ? weight : 0;
+        all += weight;
+      }
+      if (wants_unfiltered) unfiltered += row_weight(all, weigher.shift_of(key));
+    }
+    kept = warp_sum_of_tile(kept);
+    if (lane_of_thread() == 0) {
+      index.keys[tile] = key;
+      index.sums[tile] = kept;
+    }
+  }
+  return {reduce_block(survivors, shared.count, Add{}),
+          wants_unfiltered ? reduce_block(unfiltered, shared.mass, Add{}) : uint128_t{0}};
 }
 
 __device__ void write_failure(const OutputsTask& task, std::int64_t output) {
@@ -73,13 +133,14 @@ __device__ void write_failure(const OutputsTask& task, std::int64_t output) {
   }
 }
 
-/// The samples of an output whose row is ok, a warp each.
+/// The samples of an output whose row is ok, a warp each. draw: from a random word to its token.
+template <class Draw>
 __device__ void write_samples(const OutputsTask& task, std::int64_t output, std::int64_t number,
-                              const FilteredRow& row, const RowMeasures& measures,
-                              const Shared& shared) {
+                              const FilteredRow& row, uint128_t unfiltered, const Draw& draw) {
   const RowRecord& record = task.filtered.records[number];
   const float temperature = task.filtered.temperature.at(number);
   const float divisor = temperature == 0.0F ? 1.0F : temperature;
+  const float scale = logit_scale(divisor);
   const std::uint64_t seed = task.seed.at(output);
   const std::uint64_t offset = task.offset.at(output);
   for (std::int64_t sample = warp_of_thread(); sample < task.num_samples;
@@ -90,28 +151,29 @@ __device__ void write_samples(const OutputsTask& task, std::int64_t output, std:
       token = task.tokens[at];
     } else if (token < 0) {
       const auto index = static_cast<std::uint32_t>(task.seed.is_array() ? sample : at);
-      const std::uint64_t word = random_word(seed, offset, task.purpose, index);
-      const std::uint64_t t = multiply_high(word, shared.sums.inclusive[kRanges - 1]);
-      token = draw_token(shared.sums, row.vocab, t,
-                         [&](std::int64_t candidate) { return row.survivor_weight(candidate); });
+      token = draw(random_word(seed, offset, task.purpose, index));
     }
     if (lane_of_thread() != 0) continue;
     if (!task.tokens_are_drawn) task.tokens[at] = token;
     if (task.logprob != nullptr) {
+      const double log_mass = log_mass_of(unfiltered, record.max, scale);
       task.logprob[at] = static_cast<float>(
-          log_probability(row.value(token), record.max, divisor, log_mass_of(measures.unfiltered)));
+          log_probability(row.value(token), record.max, divisor, log_mass));
     }
     if (task.logprob_filtered != nullptr) {
       const double filtered =
           row.greedy_token >= 0
               ? 0.0
-              : log_probability(row.value(token), record.max, divisor, log_mass_of(record.total));
+              : log_probability(row.value(token), record.max, divisor,
+                                log_mass_of(record.weight(), record.max, scale));
       task.logprob_filtered[at] = static_cast<float>(fmin(0.0, filtered));
     }
   }
 }
 
-__device__ void write_output(const OutputsTask& task, std::int64_t output, Shared& shared) {
+template <bool kFromProbs>
+__device__ void write_output(const OutputsTask& task, std::int64_t output, Shared& shared,
+                             unsigned char* memory) {
   const FilteredRows& filtered = task.filtered;
   const std::int64_t number = task.indices.given() ? task.indices.data[output] : output;
   const bool in_range = number >= 0 && number < filtered.rows.rows;
@@ -123,30 +185,55 @@ __device__ void write_output(const OutputsTask& task, std::int64_t output, Share
     return;
   }
   const FilteredRow row = FilteredRow::of(filtered, number);
+  const float max = filtered.records[number].max;
+  const TileRule rule = rule_of(filtered, number);
+  const auto tiles = static_cast<int>(tiles_of(row.vocab));
+  const SurvivorIndex index(memory, tiles);
+  const SurvivorRow survivors{row};
+  const IndexedRow<SurvivorRow, kFromProbs> indexed(survivors, {index.keys, index.sums, tiles}, rule,
+                                                    MinPRule{}, order_key(max));
   const bool greedy = row.greedy_token >= 0;
   const bool draws = task.tokens != nullptr && !task.tokens_are_drawn && !greedy;
   const bool counts = task.support_size != nullptr && !greedy;
   const bool wants_unfiltered = task.logprob != nullptr;
   RowMeasures measures{1, 0};
-  if (draws || counts || wants_unfiltered) measures = measure(row, wants_unfiltered, shared);
-  if (threadIdx.x == 0 && task.support_size != nullptr) {
-    task.support_size[output] = static_cast<std::int32_t>(measures.survivors);
+  if (draws || counts || wants_unfiltered) {
+    measures = measure<kFromProbs>(row, rule, max, wants_unfiltered, index, shared);
   }
-  if (task.tokens != nullptr) write_samples(task, output, number, row, measures, shared);
+  if (threadIdx.x == 0 && task.support_size != nullptr) {
+    task.support_size[output] = greedy ? 1 : measures.survivors;
+  }
+  if (task.tokens == nullptr) return;
+  if (draws) {
+    indexed.sum_groups(shared.groups);
+    __syncthreads();
+  }
+  write_samples(task, output, number, row, measures.unfiltered,
+                [&](std::uint64_t word) { return indexed.draw(shared.groups, word); });
 }
 
-__global__ void __launch_bounds__(kThreads) draw_outputs_kernel(OutputsTask task) {
+template <bool kFromProbs>
+__global__ void __launch_bounds__(kThreads)
+    draw_outputs_kernel(const __grid_constant__ OutputsTask task, int) {
   __shared__ Shared shared;
+  extern __shared__ __align__(16) unsigned char memory[];
   for (std::int64_t output = blockIdx.x; output < task.outputs; output += gridDim.x) {
-    write_output(task, output, shared);
-    __syncthreads();  // the sums are read until the last warp has drawn
+    write_output<kFromProbs>(task, output, shared, memory);
+    __syncthreads();  // the index is read until the last warp has drawn
   }
 }
 
 }  // namespace
 
 cudaError_t draw_outputs(const OutputsTask& task, cudaStream_t stream) {
-  return launch_blocks(draw_outputs_kernel, task.outputs, kThreads, stream, task);
+  constexpr std::int64_t kMost = std::int64_t{1} << 20;  // blocks stride over what is beyond
+  const std::int64_t blocks = task.outputs < kMost ? task.outputs : kMost;
+  const TileSpread spread{1, kThreads};
+  const SpreadMemory memory{0, index_bytes(tiles_of(task.filtered.rows.vocab)),
+                            index_bytes(tiles_of(kMaxVocab))};
+  return task.filtered.from_probs
+             ? launch_spread<draw_outputs_kernel<true>>(blocks, spread, memory, stream, task)
+             : launch_spread<draw_outputs_kernel<false>>(blocks, spread, memory, stream, task);
 }
 
 }  // namespace fairdraw::cuda

@@ -1,79 +1,172 @@
-// The first entries of a row, in one block's shared memory: as the row kernel noted them, or
-// collected by a pass over the row where it did not.
+// The first entries of a row's order, value descending and token id ascending among equals: found
+// by one block of kEndThreads through the largest values of the row's tiles.
+//
+// The n-th largest of the tiles' values is reached by n values of the row, so it bounds the n-th
+// largest of them from below. The tiles that reach it are read: n of them, more with ties. What
+// reaches it is listed, and sorted by counting. Where the list overflows (ties, or fewer than n
+// tiles) the cut between the n-th entry and the next is searched for on the row itself, by levels
+// of bins (tiles/key_selection.cuh), and what is in front of it is listed.
+//
+// Determinism: whatever order threads list in, the sort is by value and id.
 #pragma once
 
+#include <climits>
 #include <cstdint>
 
+#include "common/float_order.h"
 #include "cuda/device/block_sums.cuh"
 #include "cuda/row_filter/filtered_row.cuh"
+#include "cuda/tiles/key_selection.cuh"
+#include "cuda/tiles/row_index.cuh"
+#include "cuda/tiles/tile_search.cuh"
 
 namespace fairdraw::cuda {
 
-/// Entries in order: value descending, token id ascending among equals.
-struct HeadEntries {
-  float value[RowHeads::kMax];
-  std::int32_t id[RowHeads::kMax];
-  float found_value[RowHeads::kMax];  ///< as they were collected
-  std::int32_t found_id[RowHeads::kMax];
-  int found;
+/// A row, and the keys of its tiles: of the tokens that FilteredRow::is_allowed.
+struct KeyedRow {
+  const FilteredRow& row;
+  const std::int32_t* keys;
+  int tiles;
+
+  /// Calls visit(token, x) for the allowed tokens whose keys reach `lowest`, over the block's
+  /// warps: the tiles that reach it are read.
+  template <class Visit>
+  __device__ void visit_from(std::int32_t lowest, const Visit& visit) const {
+    const float least = from_order_key(lowest);
+    const int warps = warps_of_block();
+#pragma unroll 1
+    for (int first = warp_of_thread(); first < tiles; first += warps * kWarp) {
+      const int mine = first + lane_of_thread() * warps;
+      unsigned reach = __ballot_sync(kAllLanes, mine < tiles && keys[mine] >= lowest);
+#pragma unroll 1
+      for (; reach != 0; reach &= reach - 1) {
+        const int tile = first + (__ffs(static_cast<int>(reach)) - 1) * warps;
+        const std::int64_t token = std::int64_t{tile} * kTileSize + lane_of_thread();
+        float x[kLaneValues];
+        row.read(token, kWarp, x);
+#pragma unroll
+        for (int i = 0; i < kLaneValues; ++i) {
+          if (x[i] >= least) visit(token + i * kWarp, x[i]);
+        }
+      }
+    }
+  }
 };
 
-/// Calls visit(token, x) for all values of a row that are >= least, over a block of kThreads.
-template <int kThreads, class Visit>
-__device__ void visit_from(const FilteredRow& row, float least, const Visit& visit) {
-  const auto thread = static_cast<int>(threadIdx.x);
-  if (row.edit_bits != nullptr) {
-    for (std::int64_t token = thread; token < row.vocab; token += kThreads) {
-      const float x = row.value(token);
-      if (x >= least) visit(token, x);
-    }
-    return;
-  }
-  visit_places(row.values, row.vocab, thread, kThreads, [&](std::int64_t token, float x) {
-    if (x >= least) visit(token, x);
-  });
-}
+/// The first entries of a row, in order.
+struct HeadEntries {
+  static constexpr int kMax = 512;
 
-/// The survivors of a row that has few: at most RowHeads::kMax. Sorted by counting.
-template <int kThreads>
-__device__ int collect_head(const FilteredRow& set, HeadEntries& entries) {
-  static_assert(kThreads >= RowHeads::kMax, "a thread an entry");
-  const auto thread = static_cast<int>(threadIdx.x);
-  if (thread == 0) entries.found = 0;
-  __syncthreads();
-  visit_from<kThreads>(set, set.low, [&](std::int64_t token, float x) {
-    if (!set.keeps(token, x)) return;
-    const int place = atomicAdd(&entries.found, 1);
-    if (place >= RowHeads::kMax) return;  // not reached: there are few
-    entries.found_value[place] = x;
-    entries.found_id[place] = static_cast<std::int32_t>(token);
-  });
-  __syncthreads();
-  const int n = min(entries.found, RowHeads::kMax);
-  if (thread < n) {
-    const float x = entries.found_value[thread];
-    const std::int32_t id = entries.found_id[thread];
-    int before = 0;
-    for (int i = 0; i < n; ++i) {
-      const float other = entries.found_value[i];
-      before += other > x || (other == x && entries.found_id[i] < id) ? 1 : 0;
-    }
-    entries.value[before] = x;
-    entries.id[before] = id;
-  }
-  __syncthreads();
-  return n;
-}
+  float value[kMax];
+  std::int32_t id[kMax];
+};
 
-/// The noted entries of a row, `n` of them.
-__device__ inline void load_head(const RowHeads& heads, std::int64_t number, int n,
-                                 HeadEntries& entries) {
-  const auto thread = static_cast<int>(threadIdx.x);
-  if (thread < n) {
-    entries.value[thread] = heads.values[number * RowHeads::kMax + thread];
-    entries.id[thread] = heads.ids[number * RowHeads::kMax + thread];
+class HeadSearch {
+ public:
+  /// Most entries that a head may be asked for.
+  static constexpr int kMost = HeadEntries::kMax / 2;
+
+  /// Shared memory.
+  struct Memory {
+    KeySelection::Memory selection;
+    HeadEntries found;
+    int count;
+  };
+
+  /// By all threads of a block of kEndThreads; what they wrote to shared memory before can be read
+  /// after the call.
+  __device__ explicit HeadSearch(Memory& memory) : memory_(memory), selection_(memory.selection) {
+    selection_.clear();
+    __syncthreads();
   }
-  __syncthreads();
-}
+
+  struct Head {
+    int n;              ///< entries
+    std::int32_t from;  ///< they are all that reach this key
+  };
+
+  /// Puts the first entries of a row that has an allowed token into `entries`: at least n, or all
+  /// that are allowed. 1 <= n <= kMost.
+  __device__ Head find(const KeyedRow& row, const TileKeys& keys, int n, HeadEntries& entries) {
+    std::int32_t from = bound_of(row, keys, n);
+    list(row, from, [](std::int64_t, float) { return true; });
+    if (memory_.count > HeadEntries::kMax) from = list_exactly(row, {from, keys.largest}, n);
+    const int count = memory_.count;
+    sort(count, entries);
+    return {count, from};
+  }
+
+ private:
+  /// A key that at least n values reach, or all.
+  __device__ std::int32_t bound_of(const KeyedRow& row, const TileKeys& keys, int n) {
+    if (keys.count < n) return kEmptyTileKey + 1;
+    return selection_
+        .select({keys.smallest, keys.largest}, n, n / 4,
+                [&](const auto& count) {
+                  for (int tile = static_cast<int>(threadIdx.x); tile < row.tiles;
+                       tile += static_cast<int>(blockDim.x)) {
+                    count(row.keys[tile], 1);
+                  }
+                })
+        .key;
+  }
+
+  /// Lists what reaches a key and is wanted(token, x), as far as there is room.
+  template <class Wanted>
+  __device__ void list(const KeyedRow& row, std::int32_t from, const Wanted& wanted) {
+    __syncthreads();  // the count of a list before has been read
+    if (threadIdx.x == 0) memory_.count = 0;
+    __syncthreads();
+    row.visit_from(from, [&](std::int64_t token, float x) {
+      if (!wanted(token, x)) return;
+      const int place = atomicAdd(&memory_.count, 1);
+      if (place >= HeadEntries::kMax) return;
+      memory_.found.value[place] = x;
+      memory_.found.id[place] = static_cast<std::int32_t>(token);
+    });
+    __syncthreads();
+  }
+
+  /// Lists the first n of a row of which more than n are in the interval. Returns the key above
+  /// which, or from which, the list is complete.
+  __device__ std::int32_t list_exactly(const KeyedRow& row, const KeyInterval& interval, int n) {
+    const KeyCut cut = selection_.select(interval, n, 0, [&](const auto& count) {
+      row.visit_from(interval.low, [&](std::int64_t, float x) { count(order_key(x), 1); });
+    });
+    const float last = from_order_key(cut.key);
+    const auto vocab = static_cast<std::int32_t>(row.row.vocab);
+    std::int32_t tie_end = vocab;
+    if (cut.reached > n) {  // smaller ids come first
+      const KeyCut of_ids =
+          selection_.select({-vocab, -1}, n - cut.above, 0, [&](const auto& count) {
+            row.visit_from(cut.key, [&](std::int64_t token, float x) {
+              if (x == last) count(-1 - static_cast<std::int32_t>(token), 1);
+            });
+          });
+      tie_end = -of_ids.key;
+    }
+    list(row, cut.key,
+         [&](std::int64_t token, float x) { return x > last || token < tie_end; });
+    return cut.reached > n ? cut.key + 1 : cut.key;
+  }
+
+  __device__ void sort(int count, HeadEntries& entries) {
+    for (int i = static_cast<int>(threadIdx.x); i < count; i += static_cast<int>(blockDim.x)) {
+      const float x = memory_.found.value[i];
+      const std::int32_t id = memory_.found.id[i];
+      int before = 0;
+      for (int j = 0; j < count; ++j) {
+        const float other = memory_.found.value[j];
+        before += other > x || (other == x && memory_.found.id[j] < id) ? 1 : 0;
+      }
+      entries.value[before] = x;
+      entries.id[before] = id;
+    }
+    __syncthreads();
+  }
+
+  Memory& memory_;
+  KeySelection selection_;
+};
 
 }  // namespace fairdraw::cuda

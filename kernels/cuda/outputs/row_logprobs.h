@@ -2,18 +2,24 @@
 #pragma once
 
 #include "cuda/row_filter/filtered_rows.h"
+#include "fairdraw/tile_index.h"
 
 namespace fairdraw::cuda {
+
+/// True where a report needs the rows' order: keys of their tiles.
+constexpr bool needs_order(const LogprobsResult& result) {
+  return result.top_n > 0 || result.ranks.given();
+}
 
 /// What a launch reports, as the device sees it.
 struct LogprobsTask {
   FilteredRows filtered;  ///< the call's own rows: their statuses, and the survivors that have
-                          ///< values in processed modes
-  /// The same rows, filtered to the largest top_n and little more: [rows]. In raw modes: of the
-  /// rows as the caller gave them, `total` being the row's weight at temperature 1. In processed
-  /// modes: written where `heads` lacked a row's survivors.
-  const RowRecord* tops = nullptr;
-  RowHeads heads;  ///< the survivors of `filtered` or of `tops`, whichever were noted
+                          ///< values in processed modes. Without records in raw modes, where
+                          ///< nothing is drawn: then statuses are the index's
+  /// Of the values that a report is of: in raw modes of the rows as the caller gave them, sums at
+  /// temperature 1; in processed modes the keys of what is allowed, and no sums. Read where
+  /// needs_order, and for log-probabilities in raw modes.
+  TileIndexResult index;
   LogprobsResult result;
   View<const std::int32_t> indices;  ///< as in SampleRequest
   std::int64_t outputs = 0;

@@ -7,27 +7,30 @@
 // for its status. Words and values between vocab and the row stride are never written. `masked`
 // may be the rows themselves: a thread reads and writes its own value only.
 //
-// Algorithm and cost. One launch, a tile of kTokensABlock tokens a block, kTokensAWarp a warp, a
-// lane a token at a time: the row is read once, whatever is written. A warp's votes are words of
-// the mask, gathered so that lanes write words side by side.
+// Algorithm and cost. One launch, eight tiles of 256 ids a block, a tile a warp, a lane a token at a
+// time: the row is read once, whatever is written. What a survivor weighs depends on the largest
+// allowed value of its tile, which the warp has. A warp's votes are words of the mask, gathered so
+// that lanes write words side by side.
 //
-// Numerics. One division a survivor, in double, rounded once, then to float32: the same bits as
-// on the CPU. Determinism: no two threads write the same word, nothing is summed.
+// Numerics. A weight in the row's unit is v 2^shift (common/tile_weights.h), so the double nearest
+// to it is that of v, which has 56 bits at most, times a power of two. One division a survivor, in
+// double, rounded once, then to float32: the same bits as on the CPU. Determinism: no two threads
+// write the same word, nothing is summed.
 #include <cstdint>
 
+#include "common/float_order.h"
 #include "common/minus_infinity.h"
 #include "cuda/device/block_sums.cuh"
 #include "cuda/device/row_launch.h"
 #include "cuda/outputs/write_rows.h"
 #include "cuda/row_filter/filtered_row.cuh"
+#include "cuda/tiles/row_weigher.cuh"
 
 namespace fairdraw::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kWordsAWarp = 8;
-constexpr int kTokensAWarp = kWordsAWarp * kWarp;
-constexpr int kTokensABlock = kThreads / kWarp * kTokensAWarp;
+constexpr int kTilesABlock = kThreads / kWarp;
 
 /// Stores a value's bits at any byte address.
 __device__ void store_bits(unsigned char* at, std::uint32_t bits, std::int64_t size) {
@@ -44,71 +47,138 @@ __device__ void store_bits(unsigned char* at, std::uint32_t bits, std::int64_t s
   }
 }
 
-__device__ float probability_of(const FilteredRow& row, const RowRecord& record, float x) {
-  if (record.greedy_token >= 0) return 1.0F;
-  const double weight = static_cast<double>(row.weigh(x));
-  return static_cast<float>(__ddiv_rn(weight, static_cast<double>(record.total)));
-}
-
-/// One lane's token: writes its probability and masked value; true where the token survives.
-__device__ bool write_token(const RowsOutputTask& task, std::int64_t number, const FilteredRow& row,
-                            const RowRecord& record, std::int64_t token) {
-  const bool ok = record.status == RowStatus::ok;
-  const float x = ok ? row.value(token) : 0.0F;
-  const bool kept = ok && row.keeps(token, x);
-  if (task.probs.given()) {
-    task.probs.data[number * task.probs.row_stride + token] =
-        kept ? probability_of(row, record, x) : 0.0F;
+/// Probabilities of the survivors of one tile.
+template <bool kFromProbs>
+class TileProbabilities {
+ public:
+  /// By the warp that has the tile's values, those that are not allowed below all others.
+  __device__ TileProbabilities(const FilteredRows& filtered, std::int64_t number,
+                               const float (&x)[kLaneValues])
+      : record_(filtered.records[number]) {
+    if (record_.greedy_token >= 0) return;
+    const TileRule rule = rule_of(filtered, number);
+    std::int32_t key = kEmptyTileKey;
+#pragma unroll
+    for (const float value : x) key = ::max(key, order_key(value));
+    maximum_ = from_order_key(__reduce_max_sync(kAllLanes, key));
+    scale_ = rule.scale;
+    const RowWeigher<kFromProbs> weigher(rule, order_key(record_.max));
+    const int shift = weigher.shift_of(order_key(maximum_));
+    if (shift >= 0) {
+      unit_ = __longlong_as_double(static_cast<long long>(1023 + shift) << 52);
+    }
+    total_ = nearest_double(record_.weight());
   }
-  if (task.masked != nullptr) {
-    const std::int64_t size = value_size(row.values.dtype);
-    unsigned char* at =
-        static_cast<unsigned char*>(task.masked) + (number * task.masked_row_stride + token) * size;
+
+  /// Of a survivor.
+  __device__ float operator()(float x) const {
+    if (record_.greedy_token >= 0) return 1.0F;
+    const TileWeights<kFromProbs> weights(maximum_, TileRule{scale_, true});
+    const std::uint64_t weight = weights.are_quick() ? weights.weigh(x) : weights.weigh_slowly(x);
+    return static_cast<float>(__ddiv_rn(static_cast<double>(weight) * unit_, total_));
+  }
+
+ private:
+  __device__ static TileRule rule_of(const FilteredRows& filtered, std::int64_t number) {
+    if constexpr (kFromProbs) return {1.0F, true};
+    return {logit_scale(filtered.temperature.at(number)), true};
+  }
+
+  const RowRecord& record_;
+  float maximum_ = 0, scale_ = 0;
+  double unit_ = 0;  ///< 2^shift; 0 where the tile counts nothing in the row
+  double total_ = 0;
+};
+
+/// Writes a row's masked values, bit i of `kept` for the i-th of a lane's tokens.
+__device__ void write_masked(const RowsOutputTask& task, std::int64_t number,
+                             const FilteredRow& row, std::int64_t first, unsigned kept) {
+  const std::int64_t size = value_size(row.values.dtype);
+  unsigned char* masked =
+      static_cast<unsigned char*>(task.masked) + number * task.masked_row_stride * size;
+#pragma unroll
+  for (int i = 0; i < kLaneValues; ++i) {
+    const std::int64_t token = first + i * kWarp;
+    if (token >= row.vocab) return;
     // Masked logits are the caller's own: no call of theirs is processed.
-    store_bits(at, kept ? row.values.bits(token) : minus_infinity_bits(row.values.dtype), size);
+    const bool keeps = ((kept >> i) & 1U) != 0;
+    store_bits(masked + token * size,
+               keeps ? row.values.bits(token) : minus_infinity_bits(row.values.dtype), size);
   }
-  return kept;
 }
 
-__global__ void __launch_bounds__(kThreads)
-    write_rows_kernel(RowsOutputTask task, std::int64_t blocks_a_row) {
-  const std::int64_t number = blockIdx.x / blocks_a_row;  // of the row
-  const std::int64_t tile = blockIdx.x % blocks_a_row;
-  const std::int64_t vocab = task.filtered.rows.vocab;
-  const RowRecord record = task.filtered.records[number];
-  if (tile == 0 && threadIdx.x == 0 && task.statuses != nullptr) {
-    task.statuses[number] = record.status;
-  }
-  if (record.status == RowStatus::inactive) return;
-
-  // In a failed row only the values count, and all of them are dropped.
+/// Writes a tile, by a warp; in a failed row all tokens are dropped.
+template <bool kFromProbs>
+__device__ void write_tile(const RowsOutputTask& task, std::int64_t number, std::int64_t tile,
+                           bool ok) {
   const FilteredRow row = FilteredRow::of(task.filtered, number);
-  const std::int64_t begin = tile * kTokensABlock + warp_of_thread() * kTokensAWarp;
-  std::uint32_t my_word = 0;
-  for (int word = 0; word < kWordsAWarp; ++word) {
-    const std::int64_t token = begin + word * kWarp + lane_of_thread();
-    const bool kept = token < vocab && write_token(task, number, row, record, token);
-    const std::uint32_t votes = __ballot_sync(kAllLanes, kept);
-    if (lane_of_thread() == word) my_word = votes;
+  const std::int64_t first = tile * kTileSize + lane_of_thread();
+  float x[kLaneValues];
+  unsigned kept = 0;
+  if (ok) {
+    row.read(first, kWarp, x);
+#pragma unroll
+    for (int i = 0; i < kLaneValues; ++i) {
+      kept |= x[i] >= row.smallest && row.survives(first + i * kWarp, x[i]) ? 1U << i : 0U;
+    }
   }
-  const std::int64_t word = begin / kWarp + lane_of_thread();
-  if (task.mask.given() && lane_of_thread() < kWordsAWarp && word * kWarp < vocab) {
+  if (task.probs.given()) {
+    float* probs = task.probs.data + number * task.probs.row_stride;
+    const bool any = __any_sync(kAllLanes, kept != 0) != 0;
+    float probability[kLaneValues] = {};
+    if (any) {
+      const TileProbabilities<kFromProbs> probability_of(task.filtered, number, x);
+#pragma unroll
+      for (int i = 0; i < kLaneValues; ++i) {
+        if (((kept >> i) & 1U) != 0) probability[i] = probability_of(x[i]);
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < kLaneValues; ++i) {
+      if (first + i * kWarp < row.vocab) probs[first + i * kWarp] = probability[i];
+    }
+  }
+  if (task.masked != nullptr) write_masked(task, number, row, first, kept);
+  if (!task.mask.given()) return;
+  std::uint32_t my_word = 0;
+#pragma unroll
+  for (int i = 0; i < kLaneValues; ++i) {
+    const std::uint32_t votes = __ballot_sync(kAllLanes, ((kept >> i) & 1U) != 0);
+    if (lane_of_thread() == i) my_word = votes;
+  }
+  const std::int64_t word = tile * kTileWords + lane_of_thread();
+  if (lane_of_thread() < kTileWords && word * 32 < row.vocab) {
     task.mask.data[number * task.mask.row_stride + word] = my_word;
   }
+}
+
+template <bool kFromProbs>
+__global__ void __launch_bounds__(kThreads)
+    write_rows_kernel(const __grid_constant__ RowsOutputTask task, std::int64_t blocks_a_row) {
+  const std::int64_t number = blockIdx.x / blocks_a_row;  // of the row
+  const std::int64_t part = blockIdx.x % blocks_a_row;
+  const RowStatus status = task.filtered.records[number].status;
+  if (part == 0 && threadIdx.x == 0 && task.statuses != nullptr) task.statuses[number] = status;
+  if (status == RowStatus::inactive) return;
+  const std::int64_t tile = part * kTilesABlock + warp_of_thread();
+  if (tile >= tiles_of(task.filtered.rows.vocab)) return;
+  write_tile<kFromProbs>(task, number, tile, status == RowStatus::ok);
 }
 
 }  // namespace
 
 cudaError_t write_rows(const RowsOutputTask& task, cudaStream_t stream) {
-  const std::int64_t blocks_a_row = (task.filtered.rows.vocab + kTokensABlock - 1) / kTokensABlock;
-  // Less than 2^22 rows of 512 tiles: below the largest grid, 2^31 - 1.
-  return launch_clusters(write_rows_kernel, task.filtered.rows.rows * blocks_a_row, 1, kThreads,
-                         stream, task, blocks_a_row);
+  const std::int64_t blocks_a_row =
+      (tiles_of(task.filtered.rows.vocab) + kTilesABlock - 1) / kTilesABlock;
+  // Less than 2^22 rows of 512 blocks: below the largest grid, 2^31 - 1.
+  return launch_clusters(
+      task.filtered.from_probs ? write_rows_kernel<true> : write_rows_kernel<false>,
+      task.filtered.rows.rows * blocks_a_row, 1, kThreads, stream, task, blocks_a_row);
 }
 
 cudaError_t compiled_capability(int& capability) {
   cudaFuncAttributes attributes{};
-  const cudaError_t answer = cudaFuncGetAttributes(&attributes, write_rows_kernel);
+  const cudaError_t answer = cudaFuncGetAttributes(&attributes, write_rows_kernel<false>);
   capability = attributes.ptxVersion;
   return answer;
 }

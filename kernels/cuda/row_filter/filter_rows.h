@@ -10,6 +10,7 @@
 #include "common/wide_integers.h"
 #include "cuda/processing/edit_planes.h"
 #include "fairdraw/cuda.h"
+#include "fairdraw/tile_index.h"
 
 namespace fairdraw::cuda {
 
@@ -29,20 +30,6 @@ struct RowRecord {
   __host__ __device__ uint128_t weight() const {
     return (static_cast<uint128_t>(total_high) << 64) | total_low;
   }
-};
-
-/// The survivors of rows that have few, in order: the largest value first, the lowest id among
-/// equals. A by-product of lists that the row kernel has sorted anyway.
-struct RowHeads {
-  static constexpr int kMax = 256;        ///< entries of a row
-  static constexpr int kNotNoted = -1;    ///< a count: the survivors are not here
-  static constexpr int kOfTop = 1 << 16;  ///< added to a count: survivors of a call for the
-                                          ///< largest alone (RowsTask::noted)
-  std::int32_t* counts = nullptr;         ///< [rows]; rows that failed have 0
-  float* values = nullptr;                ///< [rows, kMax]
-  std::int32_t* ids = nullptr;            ///< [rows, kMax]
-
-  __host__ __device__ bool given() const { return counts != nullptr; }
 };
 
 /// What a launch filters, as the device sees it. Everything is in range except for what lies in
@@ -72,10 +59,7 @@ struct RowsTask {
   RowStatus* statuses = nullptr;         ///< [rows], optional; written with the tokens
 
   RowRecord* records = nullptr;  ///< [rows], optional: for the kernels that come after
-  bool total_of_row = false;     ///< their `total` is of all allowed tokens; with top_k alone
-  RowHeads heads;                ///< optional
-  /// [rows], optional: the call passes over rows that have a count here (and writes nothing)
-  const std::int32_t* noted = nullptr;
+  TileRows<std::int32_t> keys;   ///< optional: of the tiles of rows that are ok, for those too
 };
 
 /// Enqueues the row kernel. rows.rows in [1, 2^22). Returns the launch's error.

@@ -1,16 +1,19 @@
-// One filtered row on the device: which tokens survive, what they weigh, and log-probabilities.
+// One filtered row on the device: its values, which tokens survive, and log-probabilities.
 //
 // The record alone says who survives; nothing is filtered a second time. A banned token may have a
 // value above the threshold, so bits of `allowed` count here too.
 #pragma once
 
 #include <cfloat>
+#include <cmath>
 #include <cstdint>
 
 #include "common/exp2fix.h"
+#include "common/tile_weights.h"
+#include "common/wide_integers.h"
 #include "cuda/device/read_value.cuh"
 #include "cuda/row_filter/filtered_rows.h"
-#include "cuda/row_filter/weight_rule.cuh"
+#include "cuda/tiles/tile_values.cuh"
 
 namespace fairdraw::cuda {
 
@@ -24,33 +27,42 @@ struct FilteredRow {
   float low;
   std::int64_t tie_end;
   std::int32_t greedy_token;
-  WeightRule weigh;
   const std::uint32_t* edit_bits;  ///< of tokens whose value is in edited_values; null: no edits
   const float* edited_values;
 
   /// The value of a token, processed where the call is; a banned one may have any.
-  __device__ float value(std::int64_t token) const {
-    const float x = values[token];
-    if (edit_bits == nullptr) return x;
-    return is_set(edit_bits[token / 32], token) ? edited_values[token] : x;
+  __device__ float value(std::int64_t token) const { return edited(token, values[token]); }
+
+  /// Values of tokens first, first + step, ...: those that are not allowed, or beyond the row, are
+  /// below `smallest`. No load waits for another one.
+  __device__ __forceinline__ void read(std::int64_t first, int step,
+                                       float (&x)[kLaneValues]) const {
+    std::uint32_t bits[kLaneValues];
+#pragma unroll
+    for (int i = 0; i < kLaneValues; ++i) {
+      const std::int64_t token = first + i * step;
+      bits[i] = token < vocab ? values.bits(token) : 0;
+    }
+#pragma unroll
+    for (int i = 0; i < kLaneValues; ++i) {
+      const std::int64_t token = first + i * step;
+      x[i] = nothing();
+      if (token >= vocab) continue;
+      const float value = edited(token, float_of(bits[i], values.dtype));
+      if (is_allowed(token, value)) x[i] = value;
+    }
   }
 
   /// A row whose status is ok.
   __device__ static FilteredRow of(const FilteredRows& filtered, std::int64_t row) {
     const RowRecord& record = filtered.records[row];
-    const bool from_probs = filtered.from_probs;
-    FilteredRow result{};
-    result.values = RowValues::of(filtered.rows, row);
-    result.vocab = filtered.rows.vocab;
+    FilteredRow result = whole(filtered.rows, row, filtered.from_probs);
     if (filtered.allowed.given()) {
       result.allowed = filtered.allowed.data + row * filtered.allowed.row_stride;
     }
-    result.smallest = from_probs ? kSmallestProbability : -FLT_MAX;
     result.low = record.low;
     result.tie_end = record.tie_end;
     result.greedy_token = record.greedy_token;
-    result.weigh = from_probs ? WeightRule::of_probs(record.max)
-                              : WeightRule::of_logits(record.max, filtered.temperature.at(row));
     if (filtered.edits.given()) {
       const RowEdits edits = filtered.edits.of(row);
       result.allowed = edits.allowed;
@@ -60,23 +72,40 @@ struct FilteredRow {
     return result;
   }
 
+  /// A row as the caller gave it, every value above -inf (probabilities: 0) a survivor.
+  __device__ static FilteredRow whole(const RowsView& rows, std::int64_t row, bool from_probs) {
+    FilteredRow result{};
+    result.values = RowValues::of(rows, row);
+    result.vocab = rows.vocab;
+    result.smallest = from_probs ? kSmallestProbability : -FLT_MAX;
+    result.low = result.smallest;
+    result.tie_end = rows.vocab;
+    result.greedy_token = -1;
+    return result;
+  }
+
   __device__ bool is_allowed(std::int64_t token, float x) const {
     if (!(x >= smallest)) return false;
     return allowed == nullptr || is_set(allowed[token / 32], token);
   }
 
-  __device__ bool keeps(std::int64_t token, float x) const {
+  /// Of an allowed token.
+  __device__ bool survives(std::int64_t token, float x) const {
     if (greedy_token >= 0) return token == greedy_token;
-    return (x > low || (x == low && token < tie_end)) && is_allowed(token, x);
+    return x > low || (x == low && token < tie_end);
+  }
+  __device__ bool keeps(std::int64_t token, float x) const {
+    return survives(token, x) && is_allowed(token, x);
   }
 
-  /// 0 for tokens that do not survive. Not for greedy rows, which weigh nothing.
-  __device__ std::uint64_t survivor_weight(std::int64_t token) const {
-    const float x = value(token);
-    return keeps(token, x) ? weigh(x) : 0;
-  }
+  /// What read() gives for a token that is not allowed: it weighs nothing.
+  __device__ float nothing() const { return smallest > 0.0F ? 0.0F : -INFINITY; }
 
  private:
+  __device__ __forceinline__ float edited(std::int64_t token, float x) const {
+    if (edit_bits == nullptr) return x;
+    return is_set(edit_bits[token / 32], token) ? edited_values[token] : x;
+  }
   __device__ static bool is_set(std::uint32_t word, std::int64_t number) {
     return ((word >> (number % 32)) & 1U) != 0;
   }
@@ -84,9 +113,15 @@ struct FilteredRow {
 
 // Log-probabilities from integer masses, in double (fairdraw/log_probabilities.h).
 
-/// ln of a sum of weights in units of the largest one.
-__device__ inline double log_mass_of(std::uint64_t weight) {
-  return log(static_cast<double>(weight) / static_cast<double>(kLargestWeight));
+/// ln of a sum of weights W (common/tile_weights.h) in units of the largest one: the sum of 2^y is
+/// W 2^(E - 103), and the largest y, max times the scale, is exact in double.
+__device__ inline double log_mass_of(uint128_t weight, float max, float scale) {
+  constexpr double kUnit = 0x1p-103;
+  static_assert(kSignificandBits + kTileBits + kRowBits == 103);
+  constexpr double kLn2 = 0x1.62e42fefa39efp-1;
+  const double distance =
+      static_cast<double>(max) * static_cast<double>(scale) - octaves_of(max, scale).whole;
+  return log(nearest_double(weight) * kUnit) - distance * kLn2;
 }
 
 /// (x - max) / divisor - log_mass; the divisor is the temperature, 1 where that is 0.

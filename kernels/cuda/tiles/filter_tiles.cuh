@@ -85,7 +85,8 @@ class FilterTilesRow {
       if (blocks_.is_first() && threadIdx.x == 0) write_failure(status);
       return;
     }
-    const bool greedy = is_greedy(parameters);
+    const bool ties_of_largest = task_.top_k_1_keeps_ties && parameters.top_k == 1;
+    const bool greedy = is_greedy(parameters) && !ties_of_largest;
     RowFilters filters{};
     filters.vocab = row_.vocab();
     filters.top_k = top_k_is_on(parameters.top_k, row_.vocab()) ? parameters.top_k : 0;
@@ -147,6 +148,7 @@ class FilterTilesRow {
       if (threadIdx.x == 0) write_failure(status);
       return;
     }
+    write_keys(index);
     const RowQuads<kType> quads(task_.rows, task_.allowed, number_, task_.edits);
     if (greedy) {
       if (warp_of_thread() == 0) write_greedy(index, quads, keys.largest);
@@ -210,6 +212,14 @@ class FilterTilesRow {
     std::uint32_t index = task_.seed.is_array() ? 0 : static_cast<std::uint32_t>(number_);
     if (task_.index != nullptr) index = task_.index[number_];
     return random_word(task_.seed.at(number_), task_.offset.at(number_), task_.purpose, index);
+  }
+
+  __device__ __forceinline__ void write_keys(const RowIndex& index) const {
+    if (!task_.keys.given()) return;
+    std::int32_t* keys = task_.keys.data + number_ * task_.keys.row_stride;
+    for (int tile = static_cast<int>(threadIdx.x); tile < index.tiles; tile += kEndThreads) {
+      keys[tile] = index.keys[tile];
+    }
   }
 
   __device__ void write_failure(RowStatus status) const {

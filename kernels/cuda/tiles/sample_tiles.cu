@@ -208,7 +208,7 @@ class RowSampler {
       end_without_draw(status, -1);
       return;
     }
-    const IndexedRow<kType, kFromProbs> row(row_, blocks_.index(), asked_.rule, min_p_,
+    const IndexedRow<TileRow<kType>, kFromProbs> row(row_, blocks_.index(), asked_.rule, min_p_,
                                             largest.key);
     if (asked_.greedy) {
       end_without_draw(status, row.first_largest(largest));
@@ -282,7 +282,7 @@ __global__ void __launch_bounds__(kMaxThreadsOfBlock)
     const TileRow<kType> values(task.rows, task.allowed, number, kFromProbs);
     const std::int64_t first = number * values.tiles();
     const RowIndex index{task.kept.keys + first, task.kept.sums + first, values.tiles()};
-    const IndexedRow<kType, kFromProbs> row(
+    const IndexedRow<TileRow<kType>, kFromProbs> row(
         values, index, asked.rule,
         min_p_rule<kFromProbs>(asked.min_p, from_order_key(largest), asked.rule.scale), largest);
     __syncthreads();  // the sums of the output before have been read

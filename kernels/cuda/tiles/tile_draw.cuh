@@ -47,11 +47,12 @@ __device__ __noinline__ inline uint128_t inclusive_weights(uint128_t weight) {
   return inclusive_sum_of_warp(weight);
 }
 
-/// A row whose index has been made, as its ends read it.
-template <DType kType, bool kFromProbs>
+/// A row whose index has been made, as its ends read it. Row: row.read_in_order(tile, x) as of
+/// TileRow; what it leaves out as empty is not drawn, and is in none of the index's sums.
+template <class Row, bool kFromProbs>
 class IndexedRow {
  public:
-  __device__ IndexedRow(const TileRow<kType>& row, const RowIndex& index, const TileRule& rule,
+  __device__ IndexedRow(const Row& row, const RowIndex& index, const TileRule& rule,
                         const MinPRule& min_p, std::int32_t largest)
       : row_(row), index_(index), rule_(rule), min_p_(min_p), row_octave_(octave_of(largest)) {}
 
@@ -172,7 +173,7 @@ class IndexedRow {
     return rule.weigh_slowly(x);
   }
 
-  const TileRow<kType>& row_;
+  const Row& row_;
   RowIndex index_;
   TileRule rule_;
   MinPRule min_p_;

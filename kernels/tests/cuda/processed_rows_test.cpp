@@ -1,0 +1,130 @@
+// Processed rows on the GPU: what a call with logits processing draws is what a call draws without
+// it, from the rows that process_logits gives on the CPU.
+//
+// What this cannot see: an error of process_logits (kernels/tests/processing), or one of all rows
+// (filter_tiles_test.cpp).
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "common/parameters.h"
+#include "fairdraw/cuda.h"
+#include "fairdraw/process_logits.h"
+#include "harness/inputs/random_calls.h"
+#include "tests/cuda/arrays.h"
+#include "tests/sample/reduced.h"
+#include "tests/sample/sample_calls.h"
+
+namespace fairdraw::suites {
+namespace {
+
+struct Drawn {
+  std::vector<std::int32_t> tokens;
+  std::vector<RowStatus> statuses;
+};
+
+Drawn draw(const OwnedCall& call, cuda::Path path, DeviceArrays& arrays) {
+  arrays.rewind();
+  Drawn drawn{std::vector<std::int32_t>(static_cast<std::size_t>(call.rows), -77),
+              std::vector<RowStatus>(static_cast<std::size_t>(call.rows), RowStatus::invalid_beam)};
+  const SampleRequest request = request_in(call, arrays);
+  SampleResult result;
+  result.tokens = {arrays.out(drawn.tokens), call.rows};
+  result.statuses = {arrays.out(drawn.statuses), call.rows};
+  const Error error = cuda::sample(request, result, arrays.execution(request, path));
+  EXPECT_FALSE(error) << error.message;
+  arrays.fetch();
+  return drawn;
+}
+
+/// The call on its processed rows, and what processing says of them.
+struct Processed {
+  OwnedCall call;
+  std::vector<RowStatus> statuses;
+
+  explicit Processed(const OwnedCall& given) : call(given), statuses(static_cast<std::size_t>(given.rows)) {
+    std::vector<float> values(static_cast<std::size_t>(given.rows * given.vocab));
+    HostArrays arrays;
+    const SampleRequest request = request_in(given, arrays);
+    const Error error =
+        process_logits({request.logits, request.processing, request.allowed, {}},
+                       {{values.data(), given.rows, given.vocab}, {statuses.data(), given.rows}});
+    EXPECT_FALSE(error) << error.message;
+    call.processing = {};
+    call.allowed.clear();
+    call.allocate(DType::float32, given.rows, given.vocab, given.vocab, 0);
+    for (std::int64_t row = 0; row < given.rows; ++row) {
+      call.set_row(row, values.data() + row * given.vocab);
+    }
+  }
+
+  /// What a row's parameters and its processing decide; ok: the drawing call decides.
+  RowStatus status(std::int64_t row) const {
+    if (!call.active.empty() && call.active[static_cast<std::size_t>(row)] == 0) {
+      return RowStatus::inactive;
+    }
+    const RowStatus parameters = check(RowParameters{call.temperature.at(row), call.top_k.at(row),
+                                                     call.top_p.at(row), call.min_p.at(row)});
+    return parameters != RowStatus::ok ? parameters : statuses[static_cast<std::size_t>(row)];
+  }
+};
+
+OwnedCall random_processed_call(std::uint64_t number, std::int64_t rows, std::int64_t vocab) {
+  OwnedCall call = random_call(number, rows, vocab);
+  call.indices.clear();
+  call.num_samples = 1;
+  for (auto* parameter : {&call.seed, &call.offset}) {
+    if (parameter->is_array) parameter->make_array(rows);
+  }
+  call.processing = harness::random_processing(number, rows, vocab);
+  return call;
+}
+
+/// Calls whose rows are one block's, and many blocks'; all dtypes and alignments, by numbers.
+TEST(CudaProcessedRows, AreDrawnFromAsTheRowsThatProcessingGives) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  constexpr std::array<std::int64_t, 12> kVocabs = {1,    31,    256,   257,   1003,   4096,
+                                                    5000, 20001, 32000, 50257, 128256, 262144};
+  const std::int64_t most_values = is_reduced() ? 20000 : 4000000;
+  DeviceArrays arrays;
+  std::array<std::int64_t, 64> met{};
+  for (std::uint64_t number = 0; number < 240; ++number) {
+    std::mt19937_64 random(number);
+    const std::int64_t vocab = kVocabs[number % kVocabs.size()];
+    if (vocab > most_values) continue;
+    const auto most = static_cast<std::uint64_t>(std::min<std::int64_t>(200, most_values / vocab));
+    const auto rows = static_cast<std::int64_t>(1 + random() % most);
+    const OwnedCall call = random_processed_call(8200000 + number, rows, vocab);
+    const cuda::Path path = number % 3 == 0 ? cuda::Path::block : cuda::Path::best;
+    const Drawn got = draw(call, path, arrays);
+    const Processed processed(call);
+    const Drawn expected = draw(processed.call, path, arrays);
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const auto i = static_cast<std::size_t>(row);
+      const std::string context = "call " + std::to_string(number) + ", " +
+                                  describe_row(call, row) + ", vocab " + std::to_string(vocab);
+      const RowStatus decided = processed.status(row);
+      const RowStatus status = decided == RowStatus::ok ? expected.statuses[i] : decided;
+      ASSERT_EQ(got.statuses[i], status) << context;
+      ++met[static_cast<std::size_t>(status)];
+      const bool drawn = status == RowStatus::ok || status == RowStatus::inactive;
+      ASSERT_EQ(got.tokens[i], drawn ? expected.tokens[i] : -1) << context;
+    }
+  }
+  if (is_reduced()) return;
+  for (const RowStatus status :
+       {RowStatus::ok, RowStatus::nan_input, RowStatus::infinite_input, RowStatus::invalid_history,
+        RowStatus::invalid_penalty, RowStatus::invalid_logit_bias, RowStatus::invalid_min_tokens,
+        RowStatus::invalid_bad_words, RowStatus::invalid_allowed_ids,
+        RowStatus::processing_overflow, RowStatus::no_allowed_token}) {
+    EXPECT_GT(met[static_cast<std::size_t>(status)], 0) << to_string(status);
+  }
+}
+
+}  // namespace
+}  // namespace fairdraw::suites
