@@ -349,6 +349,10 @@ std::vector<std::uint8_t> top_k_mask(std::span<const float> logits, std::int32_t
   return mask;
 }
 
+RowWeight position_of(std::uint64_t word, RowWeight total) {
+  return static_cast<RowWeight>((uint256_t(word) * uint256_t(total)) >> 64);
+}
+
 std::int32_t IntegerRow::token_at(RowWeight t) const {
   if (t >= total) throw std::out_of_range("position is not below the sum of the weights");
   RowWeight sum = 0;
@@ -361,7 +365,7 @@ std::int32_t IntegerRow::token_at(RowWeight t) const {
 
 std::int32_t IntegerRow::token_for(std::uint64_t word) const {
   if (status != RowStatus::ok) return -1;
-  return token_at(static_cast<RowWeight>((uint256_t(word) * uint256_t(total)) >> 64));
+  return token_at(position_of(word, total));
 }
 
 std::optional<std::uint64_t> IntegerRow::first_word_at(RowWeight t) const {
@@ -372,14 +376,14 @@ std::optional<std::uint64_t> IntegerRow::first_word_at(RowWeight t) const {
 
 std::uint64_t IntegerRow::speculation_total() const {
   std::uint64_t sum = 0;
-  for (std::size_t id = 0; id < mask.size(); ++id) sum += mask[id] != 0 ? speculation_weight[id] : 0;
+  for (std::size_t id = 0; id < mask.size(); ++id)
+    sum += mask[id] != 0 ? speculation_weight[id] : 0;
   return sum;
 }
 
 std::int32_t IntegerRow::speculation_token_for(std::uint64_t word) const {
   if (status != RowStatus::ok) return -1;
-  const auto t = static_cast<std::uint64_t>(
-      (static_cast<RowWeight>(word) * static_cast<RowWeight>(speculation_total())) >> 64);
+  const RowWeight t = position_of(word, speculation_total());
   std::uint64_t sum = 0;
   std::size_t id = 0;
   for (;; ++id) {

@@ -63,6 +63,8 @@ float min_p_threshold(float min_p);
 std::int32_t key_of(float value);
 /// The double nearest to a weight, ties to even.
 double to_nearest_double(RowWeight weight);
+/// floor(word * total / 2^64).
+RowWeight position_of(std::uint64_t word, RowWeight total);
 
 struct RowParameters {
   float temperature = 1;
@@ -95,7 +97,7 @@ struct IntegerRow {
   /// Token for position t in [0, total): the first, in id order, whose inclusive prefix sum of
   /// surviving weights exceeds t. Throws std::out_of_range for t >= total.
   std::int32_t token_at(RowWeight t) const;
-  /// Token for a random word: token_at(floor(word * total / 2^64)); -1 where status is not ok.
+  /// Token for a random word: token_at(position_of(word, total)); -1 where status is not ok.
   std::int32_t token_for(std::uint64_t word) const;
   /// The first word whose position is at least t, 0 < t < total; none where all words fall short.
   std::optional<std::uint64_t> first_word_at(RowWeight t) const;

@@ -124,15 +124,15 @@ RankedWeights rank_logits(std::span<const float> logits, std::span<const std::ui
   }
 
   // min_p compares octaves, because weights next to 1 are all 1 in float64. The sampler's distance,
-  // fairdraw's too, is off by three roundings (float32 difference, factor, product), by a subnormal's ulp, and by
-  // what scaling adds; its threshold by at most 0.5001 ulp, which is below 1.0002 * 2^-24 of it.
-  // One that compares probabilities sees two weights and a product.
+  // fairdraw's too, is off by three roundings (float32 difference, factor, product), by a
+  // subnormal's ulp, and by what scaling adds; its threshold by at most 0.5001 ulp, which is
+  // below 1.0002 * 2^-24 of it. One that compares probabilities sees two weights and a product.
   const double threshold = -std::log2(min_p);
   const bool equality_stays = semantics.min_p_boundary == MinPBoundary::at_least;
   for (Index i = 0; i < n; ++i) {
     const double distance = octaves[i];
-    const double band = distance * (bound.min_p_distance + 0x1p-50) + threshold * 1.0002 * kHalfUlp +
-                        static_cast<double>(FLT_TRUE_MIN) +
+    const double band = distance * (bound.min_p_distance + 0x1p-50) +
+                        threshold * 1.0002 * kHalfUlp + static_cast<double>(FLT_TRUE_MIN) +
                         (2 * semantics.relative_weight_error + scaling[i]) * kLog2E;
     const bool is_maximum = row.value[static_cast<std::size_t>(i)] == row.value[0];
     if (is_maximum || threshold - distance > band) ++row.min_p.certain;

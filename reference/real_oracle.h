@@ -59,9 +59,9 @@ RealDistribution real_oracle(std::span<const float> logits, std::span<const std:
                              const WeightBound& bound = {});
 
 /// One row of probabilities, taken exactly and normalised by their sum; the temperature is not
-/// used. `truncation`: weights are off by tile_prob_error (tile_bound.h), as in fairdraw. Rows where
-/// that is nothing, and whose sum has 63 bits, have no ambiguous token under a profile without
-/// slack.
+/// used. `truncation`: weights are off by tile_prob_error (tile_bound.h), as in fairdraw. Rows
+/// where that is nothing, and whose sum has 63 bits, have no ambiguous token under a profile
+/// without slack.
 RealDistribution real_oracle_from_probs(std::span<const float> probs,
                                         const RowParameters& parameters, const Semantics& semantics,
                                         bool truncation = true);

@@ -14,7 +14,7 @@ namespace fairdraw::harness {
 namespace {
 
 // ln of the share of a token among weights that sum to `total`.
-float log_share(std::uint64_t weight, std::uint64_t total) {
+float log_share(reference::RowWeight weight, reference::RowWeight total) {
   return static_cast<float>(std::log(static_cast<double>(weight)) -
                             std::log(static_cast<double>(total)));
 }
@@ -89,14 +89,13 @@ std::int32_t ModelSampler::choose(const reference::IntegerRow& row, std::uint64_
   if (drawn_ != &row) {
     drawn_ = &row;
     prefix_.clear();
-    std::uint64_t sum = 0;
+    reference::RowWeight sum = 0;
     for (std::size_t id = 0; id < row.mask.size(); ++id) {
       prefix_.push_back(sum += row.mask[id] != 0 ? row.weight[id] : 0);
     }
   }
-  __extension__ typedef unsigned __int128 Wide;
-  const auto position = static_cast<std::uint64_t>((static_cast<Wide>(word) * row.total) >> 64);
-  const auto found = std::upper_bound(prefix_.begin(), prefix_.end(), position);
+  const auto found =
+      std::upper_bound(prefix_.begin(), prefix_.end(), reference::position_of(word, row.total));
   return static_cast<std::int32_t>(found - prefix_.begin());
 }
 
@@ -180,7 +179,7 @@ void ModelSampler::sample(const fairdraw_batch& batch) {
         batch.logprob[at] = batch.logprob_filtered[at] = -std::numeric_limits<float>::infinity();
         continue;
       }
-      const std::uint64_t weight = row->weight[static_cast<std::size_t>(token)];
+      const reference::RowWeight weight = row->weight[static_cast<std::size_t>(token)];
       batch.logprob[at] = log_share(weight, row->total_unfiltered);
       batch.logprob_filtered[at] = log_share(weight, row->total);
     }

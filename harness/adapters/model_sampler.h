@@ -83,7 +83,7 @@ class ModelSampler : public Sampler {
 
   // Prefix sums of the row that the last token was chosen from: draws often share one.
   const reference::IntegerRow* drawn_ = nullptr;
-  std::vector<std::uint64_t> prefix_;
+  std::vector<reference::RowWeight> prefix_;
 };
 
 }  // namespace fairdraw::harness

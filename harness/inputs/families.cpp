@@ -166,8 +166,8 @@ void fill_mass_exactly_p(const CounterRandom& random, std::span<float> row) {
   // Group j = 1, 2, ... has mass 2^-j, spread over a power of two of tokens, and the last group
   // repeats the mass before it, so that all add up to 1. Sizes that do not decrease keep the order
   // of groups the order of logits: up to four single tokens, then the bits of what is left of the
-  // vocabulary. The smallest weight is 2^-40 of the largest (at vocab 2^20 - 1), 1 in the integer
-  // weights and exact; with a fifth single token it would be lost.
+  // vocabulary. The smallest weight is 2^-40 of the largest (at vocab 2^20 - 1); weights by tiles
+  // lose nothing of a power of two within 48 octaves.
   constexpr std::size_t kSingles = 4;
   GroupFiller groups(random, row);
   const float largest = row_offset(random);
@@ -185,7 +185,7 @@ void fill_mass_exactly_p(const CounterRandom& random, std::span<float> row) {
 }
 
 void fill_dyadic(const CounterRandom& random, std::span<float> row) {
-  // Integers within [-19, 19]: weights 2^40 down to 2^2, none rounded.
+  // Integers within [-19, 19]: weights of 38 octaves, none rounded.
   constexpr float kToInteger = 0x1.8p23f;  // adding it rounds to nearest even
   fill_gaussian(random, 0.0, 3.0, row);
   for (float& value : row) {

@@ -35,14 +35,6 @@ struct BracketPasses {
   std::size_t (*measure)(const float* x, std::size_t n, const TileRule& rule,
                          const BracketBounds& bounds, const MeasuredTiles& out);
 
-  /// `collect` of passes.h without a branch for each vector: for values of which many vectors have
-  /// one to list. Overwrites up to kSlack values after them.
-  std::size_t (*collect_many)(const float* x, std::size_t n, float low, float high, float* out);
-
-  /// Lists the values >= low, in order, where few are: a branch for four vectors. Writes up to
-  /// kSlack values after them.
-  std::size_t (*collect_few)(const float* x, std::size_t n, float low, float* out);
-
   /// (float)((double)(v 2^shift) / total) of the values >= low of n <= kTileSize values of one
   /// tile, 0 for the others. Conversions round to the nearest, ties to even; the one to double is
   /// exact, because a weight has 24 significant bits.

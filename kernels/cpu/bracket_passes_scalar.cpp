@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "cpu/bracket_passes.h"
-#include "cpu/passes.h"
 
 namespace fairdraw::cpu {
 namespace {
@@ -40,19 +39,6 @@ std::size_t measure(const float* x, std::size_t n, const TileRule& rule,
   return listed;
 }
 
-std::size_t collect_many(const float* x, std::size_t n, float low, float high, float* out) {
-  std::size_t count = 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    out[count] = x[i];
-    count += x[i] >= low && x[i] <= high ? 1 : 0;
-  }
-  return count;
-}
-
-std::size_t collect_few(const float* x, std::size_t n, float low, float* out) {
-  return collect_many(x, n, low, std::numeric_limits<float>::infinity(), out);
-}
-
 void probabilities(const float* x, std::size_t n, const TileRule& rule, float maximum, float low,
                    int shift, double total, float* out) {
   for (std::size_t i = 0; i < n; ++i) {
@@ -63,6 +49,6 @@ void probabilities(const float* x, std::size_t n, const TileRule& rule, float ma
 
 }  // namespace
 
-const BracketPasses kScalarBracketPasses{measure, collect_many, collect_few, probabilities};
+const BracketPasses kScalarBracketPasses{measure, probabilities};
 
 }  // namespace fairdraw::cpu

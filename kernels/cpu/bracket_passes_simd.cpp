@@ -59,39 +59,6 @@ class WeightSum {
   Weights sums_;
 };
 
-#if HWY_TARGET == HWY_AVX2
-/// Lane numbers of the set bits of a byte, one to a byte, lowest first.
-struct CompressTable {
-  std::uint64_t lanes_of[256] = {};
-  constexpr CompressTable() {
-    for (unsigned bits = 0; bits < 256; ++bits) {
-      unsigned count = 0;
-      for (unsigned lane = 0; lane < 8; ++lane) {
-        if (((bits >> lane) & 1U) != 0) {
-          lanes_of[bits] |= static_cast<std::uint64_t>(lane) << (8 * count++);
-        }
-      }
-    }
-  }
-};
-constexpr CompressTable kCompressTable;
-#endif
-
-/// Stores the values of a mask at `out`, a whole vector; returns how many.
-HWY_INLINE std::size_t store_compressed(VecF value, hn::Mask<F32> inside, float* out) {
-#if HWY_TARGET == HWY_AVX2
-  // Highway 1.0.3 copies its table to the stack for every vector when compiled with GCC.
-  const auto bits = static_cast<unsigned>(_mm256_movemask_ps(inside.raw));
-  const __m128i bytes = _mm_cvtsi64_si128(static_cast<std::int64_t>(kCompressTable.lanes_of[bits]));
-  _mm256_storeu_ps(out, _mm256_permutevar8x32_ps(value.raw, _mm256_cvtepu8_epi32(bytes)));
-  return static_cast<std::size_t>(__builtin_popcount(bits));
-#else
-  // Compress in a register, then store all of it: Zen 4 is slow in compressing to memory.
-  hn::StoreU(hn::Compress(value, inside), F32(), out);
-  return hn::CountTrue(F32(), inside);
-#endif
-}
-
 /// The largest of a whole tile.
 HWY_INLINE float maximum_of(const float* x) {
   const F32 f32;
@@ -128,7 +95,7 @@ HWY_INLINE TileSums measure_tile(const float* x, const Rule& rule, const Bracket
   WeightSum above_high;
   for (std::size_t i = 0; i < kTileSize; i += step) {
     const VecF value = hn::LoadU(f32, x + i);
-    const Weights weights = weights_of(rule.octaves(value));
+    const Weights weights = weights_of(octaves_by(rule, value));
     kAll ? total.add(weights) : total.add_where(hn::Ge(value, from), weights);
     auto inside = hn::Ge(value, low);
     if constexpr (kAbove) {
@@ -209,47 +176,6 @@ std::size_t measure(const float* x, std::size_t n, const TileRule& rule,
                          : measure_rule<false>(x, n, rule, bounds, out);
 }
 
-template <bool kBounded>
-std::size_t collect_where(const float* x, std::size_t n, float low, float high, float* out) {
-  const F32 f32;
-  const std::size_t step = lanes();
-  const VecF from = hn::Set(f32, low);
-  const VecF to = hn::Set(f32, high);
-  std::size_t count = 0;
-  for (std::size_t i = 0; i < n; i += step) {
-    // The rest of a vector is NaN, which is not listed.
-    const VecF value = HWY_LIKELY(i + step <= n) ? hn::LoadU(f32, x + i) : load_tail(x + i, n - i);
-    auto inside = hn::Ge(value, from);
-    if constexpr (kBounded) inside = hn::And(inside, hn::Le(value, to));
-    count += store_compressed(value, inside, out + count);
-  }
-  return count;
-}
-
-std::size_t collect_many(const float* x, std::size_t n, float low, float high, float* out) {
-  return high < std::numeric_limits<float>::max() ? collect_where<true>(x, n, low, high, out)
-                                                  : collect_where<false>(x, n, low, high, out);
-}
-
-std::size_t collect_few(const float* x, std::size_t n, float low, float* out) {
-  const F32 f32;
-  const std::size_t step = lanes();
-  const VecF from = hn::Set(f32, low);
-  std::size_t count = 0;
-  std::size_t i = 0;
-  for (; i + 4 * step <= n; i += 4 * step) {
-    const VecF values[4] = {hn::LoadU(f32, x + i), hn::LoadU(f32, x + i + step),
-                            hn::LoadU(f32, x + i + 2 * step), hn::LoadU(f32, x + i + 3 * step)};
-    const VecF largest = hn::Max(hn::Max(values[0], values[1]), hn::Max(values[2], values[3]));
-    if (HWY_LIKELY(hn::AllFalse(f32, hn::Ge(largest, from)))) continue;
-    for (const VecF& value : values) {
-      count += store_compressed(value, hn::Ge(value, from), out + count);
-    }
-  }
-  return count +
-         collect_many(x + i, n - i, low, std::numeric_limits<float>::infinity(), out + count);
-}
-
 /// v 2^shift as doubles, of half a vector: m 2^(32 - s), truncated, times 2^shift.
 HWY_INLINE hn::Vec<F64> doubles_of(hn::Vec<HalfI32> significand, hn::Vec<HalfI32> below,
                                    hn::Vec<F64> unit) {
@@ -277,7 +203,7 @@ void probabilities_by(const float* x, std::size_t n, const Rule& rule, float low
   for (std::size_t i = 0; i < n; i += step) {
     const bool full = i + step <= n;
     const VecF value = full ? hn::LoadU(f32, x + i) : load_tail(x + i, n - i);
-    const RelativeOctaves token = rule.octaves(value);
+    const RelativeOctaves token = octaves_by(rule, value);
     const auto significand = hn::BitCast(i32, token.significand);
     // Counts are unsigned: a large one is one that weighs nothing.
     const auto below =
@@ -315,7 +241,7 @@ void probabilities(const float* x, std::size_t n, const TileRule& rule, float ma
 
 // One a target; simd_bracket_passes() below names them.
 extern const BracketPasses kBracketPasses;
-const BracketPasses kBracketPasses{measure, collect_many, collect_few, probabilities};
+const BracketPasses kBracketPasses{measure, probabilities};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace fairdraw::cpu

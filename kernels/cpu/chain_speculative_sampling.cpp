@@ -104,7 +104,7 @@ class Chain {
     const RowStatus status =
         read_weights(request_.target_probs, b * (n + 1) + n, worker, buffers.target);
     if (status != RowStatus::ok) return status;
-    if (!rejected) tokens[n] = worker.sampler.draw(word(b, n, Purpose::bonus));
+    if (!rejected) tokens[n] = cpu::draw(buffers.target, word(b, n, Purpose::bonus));
     return RowStatus::ok;
   }
 

@@ -31,6 +31,16 @@ inline bool accepts(const DistributionWeights& target, const DistributionWeights
   return p > 0 && (a >= b || multiply_high(word, b) < a);
 }
 
+/// A token of the distribution, by prefix sums in token-id order.
+inline std::int32_t draw(const DistributionWeights& distribution, std::uint64_t word) {
+  const std::uint64_t t = multiply_high(word, distribution.total);
+  std::uint64_t sum = 0;
+  for (std::size_t j = 0;; ++j) {
+    sum += distribution.weight[j];
+    if (sum > t) return static_cast<std::int32_t>(j);
+  }
+}
+
 /// The token in place of a rejected one: from max(P_j Zq - Q_j Zp, 0), by prefix sums in
 /// token-id order; sums have up to 120 bits. Both products sum to Zp Zq, so where one token has
 /// P_x Zq < Q_x Zp another has a positive residual. All are 0 only where the two distributions are
@@ -45,12 +55,11 @@ inline std::int32_t recover(const DistributionWeights& target, const Distributio
   };
   uint128_t total = 0;
   for (std::size_t j = 0; j < vocab; ++j) total += residual(j);
-  const bool equal_distributions = total == 0;
-  if (equal_distributions) total = target.total;
+  if (total == 0) return draw(target, word);
   const uint128_t t = multiply_high(word, total);
   uint128_t sum = 0;
   for (std::size_t j = 0;; ++j) {
-    sum += equal_distributions ? target.weight[j] : residual(j);
+    sum += residual(j);
     if (sum > t) return static_cast<std::int32_t>(j);
   }
 }

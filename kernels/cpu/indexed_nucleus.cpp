@@ -183,20 +183,20 @@ uint128_t IndexedRow::weight_of_cut_ties() const {
 // --- Selection -----------------------------------------------------------------------------------
 
 NearWeights IndexedRow::near_weights() const {
-  return {passes_, tile_passes_, bracket_passes_, &rule_, max_};
+  return {passes_, tile_passes_, &rule_, max_};
 }
 
 /// Weighs the listed values >= low and returns their sum, for select_in_list.
 uint128_t IndexedRow::weigh_list(float low) {
   if (is_near(low)) {
-    std::vector<std::uint64_t>& weights = mass_scratch_.weights;
+    std::vector<std::uint64_t>& weights = list_weights_.near;
     reserve_with_slack(weights, list_size_);
     const NearWeights near = near_weights();
     near.weigh(list_.data(), list_size_, low, weights.data());
     list_weight_ = near.sum(list_.data(), weights.data(), list_size_, low) << kRowBits;
     return list_weight_;
   }
-  std::vector<WeighedValue>& weighed = mass_scratch_.weighed;
+  std::vector<WeighedValue>& weighed = list_weights_.wide;
   weighed.clear();
   list_weight_ = 0;
   for (std::size_t run = 0; run < list_runs_.size(); ++run) {
@@ -221,10 +221,10 @@ uint128_t IndexedRow::weigh_list(float low) {
 /// The largest v in [low, high] such that the listed values >= v weigh at least `target`. The list
 /// was weighed from `low` on.
 float IndexedRow::select_in_list(float low, float high, uint128_t target) {
-  if (!is_near(low)) return select_weighed(mass_scratch_, low, high, target);
+  if (!is_near(low)) return nucleus_end(list_weights_.wide, low, high, target);
   const uint128_t unit = uint128_t{1} << kRowBits;  // near weights are multiples of it
-  return select_near(list_.data(), list_size_, near_weights(), low, high,
-                     (target + (unit - 1)) >> kRowBits, list_weight_ >> kRowBits, mass_scratch_);
+  return nucleus_end(near_weights(), list_.data(), list_weights_.near.data(), list_size_, low, high,
+                     (target + (unit - 1)) >> kRowBits, list_weight_ >> kRowBits, scratch_);
 }
 
 /// Adds the bracket's survivors to what is above it, tile by tile.
@@ -242,7 +242,7 @@ void IndexedRow::add_bracket_to_tiles(const Bracket& bracket, float threshold) {
     const float* values = list_.data() + begin;
     // Near weights are of the list's weights, relative to the row's maximum.
     survivor_sums_[tile] +=
-        near ? passes_->sum_listed(values, mass_scratch_.weights.data() + begin, length, threshold)
+        near ? passes_->sum_listed(values, list_weights_.near.data() + begin, length, threshold)
                    << (kRowBits - shifts_[tile])
              : tile_passes_->sum(values, length, rule_, from_order_key(keys_[tile]), threshold);
   }

@@ -174,8 +174,8 @@ std::size_t IndexedRow::collect_tile(std::size_t tile, float low, float high, do
   const std::size_t length = tile_length(tile);
   float* out = list_.data() + list_size_;
   return reach > kManyReach || high < max_
-             ? bracket_passes_->collect_many(values, length, low, high, out)
-             : bracket_passes_->collect_few(values, length, low, out);
+             ? passes_->collect_many(values, length, low, high, out)
+             : passes_->collect_few(values, length, low, out);
 }
 
 /// Lists the values in [low, high]. False, and no list, when there are more than `limit`.
@@ -227,14 +227,15 @@ std::size_t IndexedRow::run_length(std::size_t run) const {
 // --- top_k ---------------------------------------------------------------------------------------
 
 void IndexedRow::apply_top_k(std::size_t k, TieRule tie_rule) {
-  const float bound = kth_largest_group(k, low_);
+  const float bound = bound_of_kth_largest(*passes_, group_max_.data(), blocks_ * kGroups, low_,
+                                           max_, k, scratch_);
   const float list_from = std::max(low_, bound);
   if (bound == max_) {  // k values share the maximum: too many to list, perhaps
     low_ = max_;
   } else if (collect_list(list_from, kLargestFinite, list_limit(n_))) {
     low_ = list_size_ <= k ? list_from
-                           : select_threshold(list_.data(), list_size_, {passes_, nullptr},
-                                              list_from, max_, k, scratch_);
+                           : kth_largest(*passes_, list_.data(), list_size_, list_from, max_, k,
+                                         scratch_);
     use_list(list_from);
   } else {
     low_ = kth_largest_of_row(k);
@@ -247,20 +248,9 @@ void IndexedRow::apply_top_k(std::size_t k, TieRule tie_rule) {
   }
 }
 
-/// The k-th largest group maximum, a lower bound of the k-th largest value and not much below it;
-/// -inf where fewer than k reach `low`.
-float IndexedRow::kth_largest_group(std::size_t k, float low) {
-  const std::size_t groups = blocks_ * kGroups;
-  if (passes_->count_at_least(group_max_.data(), groups, low) < k) {
-    return -std::numeric_limits<float>::infinity();
-  }
-  return select_threshold(group_max_.data(), groups, {passes_, nullptr}, low, max_, k, scratch_);
-}
-
 /// The k-th largest value of a row whose candidates are too many to list; low_ when fewer than k
 /// values reach it.
 float IndexedRow::kth_largest_of_row(std::size_t k) {
-  const Measure count{passes_, nullptr};
   float bracket_low = low_;
   float bracket_high = max_;
   if (n_ > kShortRow) {
@@ -270,8 +260,8 @@ float IndexedRow::kth_largest_of_row(std::size_t k) {
     const double margin = kRankDeviations * std::sqrt(rank) + 1.0;
     const auto sample_value = [&](double wanted, float otherwise) {
       if (wanted < 1.0 || wanted > static_cast<double>(sample_size_)) return otherwise;
-      return select_threshold(sample_.data(), sample_size_, count, low_, max_,
-                              static_cast<std::uint64_t>(wanted), scratch_);
+      return kth_largest(*passes_, sample_.data(), sample_size_, low_, max_,
+                         static_cast<std::size_t>(wanted), scratch_);
     };
     bracket_high = sample_value(rank - margin, max_);
     bracket_low = sample_value(rank + margin, low_);
@@ -291,8 +281,8 @@ float IndexedRow::kth_largest_of_row(std::size_t k) {
     collect_list(bracket_low, bracket_high, n_);
     if (above + list_size_ < k) return low_;
   }
-  return select_threshold(list_.data(), list_size_, count, bracket_low, bracket_high, k - above,
-                          scratch_);
+  return kth_largest(*passes_, list_.data(), list_size_, bracket_low, bracket_high, k - above,
+                     scratch_);
 }
 
 /// Of the values equal to low_, only the first `ties_kept` stay (at least one).

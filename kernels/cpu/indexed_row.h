@@ -40,7 +40,6 @@
 #include "common/wide_integers.h"
 #include "cpu/bracket_passes.h"
 #include "cpu/filter_options.h"
-#include "cpu/mass_selection.h"
 #include "cpu/passes.h"
 #include "cpu/row_logprobs.h"
 #include "cpu/selection.h"
@@ -141,7 +140,6 @@ class IndexedRow {
   bool collect_list(float low, float high, std::size_t limit);
   std::size_t collect_tile(std::size_t tile, float low, float high, double reach);
   void apply_top_k(std::size_t k, TieRule tie_rule);
-  float kth_largest_group(std::size_t k, float low);
   float kth_largest_of_row(std::size_t k);
   void cut_ties(std::size_t ties_kept);
 
@@ -245,8 +243,8 @@ class IndexedRow {
   std::vector<std::uint64_t> sample_weights_;
   std::vector<float> known_values_;  // the sample's values in a bracket
   SelectionScratch scratch_;
-  uint128_t list_weight_ = 0;  // of what weigh_list weighed
-  MassScratch mass_scratch_;
+  ListWeights list_weights_;   // what weigh_list weighed
+  uint128_t list_weight_ = 0;  // of all of it
 };
 
 }  // namespace fairdraw::cpu

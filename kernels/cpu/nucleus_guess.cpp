@@ -11,6 +11,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "common/float_order.h"
 #include "cpu/indexed_row.h"
@@ -56,10 +57,12 @@ double estimate_of(std::uint64_t weight) {
 /// Lists and weighs the head, from about the size-th largest group maximum on. Empty where ties
 /// make it too long.
 IndexedRow::Head IndexedRow::weigh_head(std::size_t size, float base) {
-  const float low = kth_largest_group(std::min(size, blocks_ * kGroups / 4), base);
+  const std::size_t groups = blocks_ * kGroups;
+  const float low = bound_of_kth_largest(*passes_, group_max_.data(), groups, base, max_,
+                                         std::min(size, groups / 4), scratch_);
   const bool reached = low >= base && collect_list(low, kLargestFinite, kHeadLimit);
   if (!reached) return no_head();
-  std::vector<std::uint64_t>& weights = mass_scratch_.weights;
+  std::vector<std::uint64_t>& weights = list_weights_.near;
   reserve_with_slack(weights, list_size_);
   near_weights().weigh(list_.data(), list_size_, base, weights.data());
   double weight = 0;
@@ -76,7 +79,7 @@ void IndexedRow::take_sample(float low, float high) {
   sample_size_ = 0;
   for (std::size_t piece = 0; piece < pieces; ++piece) {
     const std::size_t begin = (n_ - kPieceSize) * piece / (pieces - 1);
-    sample_size_ += bracket_passes_->collect_many(row_ + begin, kPieceSize, low, high,
+    sample_size_ += passes_->collect_many(row_ + begin, kPieceSize, low, high,
                                                   sample_.data() + sample_size_);
   }
   sample_taken_ = pieces * kPieceSize;
@@ -91,13 +94,20 @@ IndexedRow::Tail IndexedRow::weigh_tail(const Head& head, float base) {
     sample_size_ = static_cast<std::size_t>(kept - sample_.begin());
   }
   near_weights().weigh(sample_.data(), sample_size_, base, sample_weights_.data());
-  Tail tail{};
-  for (std::size_t i = 0; i < sample_size_; ++i) {
-    const double weight = estimate_of(sample_weights_[i]);
-    tail.weight += weight;
-    tail.square += weight * weight;
+  // Several sums, because each addition waits for the one before it.
+  constexpr std::size_t kSums = 8;
+  std::fill_n(sample_weights_.begin() + static_cast<std::ptrdiff_t>(sample_size_), kSums, 0U);
+  double weight[kSums] = {};
+  double square[kSums] = {};
+  for (std::size_t i = 0; i < sample_size_; i += kSums) {
+    for (std::size_t j = 0; j < kSums; ++j) {
+      const double each = estimate_of(sample_weights_[i + j]);
+      weight[j] += each;
+      square[j] += each * each;
+    }
   }
-  return tail;
+  return {std::accumulate(weight, weight + kSums, 0.0),
+          std::accumulate(square, square + kSums, 0.0)};
 }
 
 IndexedRow::Bracket IndexedRow::guess_nucleus(float top_p, float base) {
@@ -174,7 +184,7 @@ IndexedRow::Bracket IndexedRow::guess_in_tail(double p, float base, const Head& 
   if (inside > kTieShare * static_cast<double>(n_)) {
     reserve_with_slack(known_values_, sample_size_);
     const std::size_t count =
-        passes_->collect(sample_.data(), sample_size_, low, high, known_values_.data());
+        passes_->collect_many(sample_.data(), sample_size_, low, high, known_values_.data());
     const Range known = count == 0 ? Range{low, high} : passes_->range(known_values_.data(), count);
     if (known.min == known.max) return {known.min, known.max, BracketKind::one_value};
   }

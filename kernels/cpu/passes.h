@@ -11,22 +11,13 @@
 
 namespace fairdraw::cpu {
 
-/// Values a block: its weights fit L1 together with what else a pass touches there.
+/// Values a block of `scan`.
 inline constexpr std::size_t kBlock = 512;
 /// `scan` keeps this many maxima a block: element i of a block counts for maximum i % kGroups.
 /// It is the widest vector (16 floats), so that no pass has to shuffle lanes.
 inline constexpr std::size_t kGroups = 16;
 /// Room that passes may overwrite after the values that they report (a vector's width).
 inline constexpr std::size_t kSlack = 64;
-
-/// How a value becomes a weight, a float in [0, 2^40] that is then truncated.
-/// logits: exp2_scaled((x - shift) * scale). Probabilities: (x * scale) * scale2.
-struct WeightRule {
-  bool from_probs = false;
-  float shift = 0;   ///< the largest allowed logit
-  float scale = 1;   ///< logit_scale(T), or the first power of two
-  float scale2 = 1;  ///< the second power of two
-};
 
 struct RowScan {
   float max = 0;  ///< over values that are not NaN; -inf for an empty range
@@ -36,12 +27,6 @@ struct RowScan {
 struct Range {
   float min = 0;
   float max = 0;
-};
-
-struct BracketSums {
-  std::uint64_t total = 0;  ///< weight of values >= from
-  std::uint64_t above = 0;  ///< weight of values > high
-  std::size_t inside = 0;   ///< how many values lie in [low, high]
 };
 
 struct Passes {
@@ -55,34 +40,21 @@ struct Passes {
   /// How many values are >= pivot.
   std::size_t (*count_at_least)(const float* x, std::size_t n, float pivot);
 
-  /// Copies values in [low, high], in order. Returns how many; writes up to kSlack values after
-  /// them.
-  std::size_t (*collect)(const float* x, std::size_t n, float low, float high, float* out);
+  /// Copies values in [low, high], in order, without a branch: for values of which many vectors
+  /// have one to copy. Returns how many; writes up to kSlack values after them.
+  std::size_t (*collect_many)(const float* x, std::size_t n, float low, float high, float* out);
+
+  /// Copies the values >= low, in order, where few are: a branch for four vectors. Returns how
+  /// many; writes up to kSlack values after them.
+  std::size_t (*collect_few)(const float* x, std::size_t n, float low, float* out);
 
   /// Writes the numbers of blocks that have a group maximum >= pivot; returns how many.
   std::size_t (*blocks_at_least)(const float* group_max, std::size_t blocks, float pivot,
                                  std::uint32_t* out);
 
-  /// Weight of each value, 0 below `low`.
-  void (*weigh)(const float* x, std::size_t n, const WeightRule& rule, float low,
-                std::uint64_t* out);
-
-  /// Sum of the weights of values >= low.
-  std::uint64_t (*sum)(const float* x, std::size_t n, const WeightRule& rule, float low);
-
-  /// One pass for a bracket [low, high] of the row: the weight of values >= from and of values
-  /// above `high`, and the bracket's values copied in order (`dense`: many are expected). Writes
-  /// up to kSlack values after them.
-  BracketSums (*measure)(const float* x, std::size_t n, const WeightRule& rule, float from,
-                         float low, float high, bool dense, float* out);
-
   /// Sum of given weights where the value is >= low.
   std::uint64_t (*sum_listed)(const float* x, const std::uint64_t* weight, std::size_t n,
                               float low);
-
-  /// (float)((double)weight / total) of values >= low, 0 for the others.
-  void (*probabilities)(const float* x, std::size_t n, const WeightRule& rule, float low,
-                        double total, float* out);
 
   /// Bit i % 32 of word i / 32: x[i] >= low. Writes ceil(n / 32) words.
   void (*mask_bits)(const float* x, std::size_t n, float low, std::uint32_t* out);

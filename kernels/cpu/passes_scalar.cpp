@@ -1,22 +1,14 @@
-// The passes in portable C++. Slow where the processor's fused multiply-add is a library call;
-// what it gives is the same bits on any machine.
+// The passes in portable C++.
 #include <algorithm>
 #include <bit>
 #include <limits>
 
-#include "common/exp2fix.h"
 #include "cpu/passes.h"
 
 namespace fairdraw::cpu {
 namespace {
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
-
-std::uint64_t weight_of(float x, const WeightRule& rule) {
-  const float scaled =
-      rule.from_probs ? x * rule.scale * rule.scale2 : exp2_scaled((x - rule.shift) * rule.scale);
-  return static_cast<std::uint64_t>(scaled);
-}
 
 RowScan scan(const float* x, std::size_t n, float* group_max) {
   RowScan result{kMinusInfinity, false};
@@ -45,10 +37,17 @@ std::size_t count_at_least(const float* x, std::size_t n, float pivot) {
       std::count_if(x, x + n, [pivot](float value) { return value >= pivot; }));
 }
 
-std::size_t collect(const float* x, std::size_t n, float low, float high, float* out) {
-  const float* end =
-      std::copy_if(x, x + n, out, [=](float value) { return value >= low && value <= high; });
-  return static_cast<std::size_t>(end - out);
+std::size_t collect_many(const float* x, std::size_t n, float low, float high, float* out) {
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    out[count] = x[i];
+    count += x[i] >= low && x[i] <= high ? 1 : 0;
+  }
+  return count;
+}
+
+std::size_t collect_few(const float* x, std::size_t n, float low, float* out) {
+  return collect_many(x, n, low, std::numeric_limits<float>::infinity(), out);
 }
 
 std::size_t blocks_at_least(const float* group_max, std::size_t blocks, float pivot,
@@ -62,44 +61,10 @@ std::size_t blocks_at_least(const float* group_max, std::size_t blocks, float pi
   return count;
 }
 
-void weigh(const float* x, std::size_t n, const WeightRule& rule, float low, std::uint64_t* out) {
-  for (std::size_t i = 0; i < n; ++i) out[i] = x[i] >= low ? weight_of(x[i], rule) : 0;
-}
-
-std::uint64_t sum(const float* x, std::size_t n, const WeightRule& rule, float low) {
-  std::uint64_t total = 0;
-  for (std::size_t i = 0; i < n; ++i) total += x[i] >= low ? weight_of(x[i], rule) : 0;
-  return total;
-}
-
-BracketSums measure(const float* x, std::size_t n, const WeightRule& rule, float from, float low,
-                    float high, bool /*dense*/, float* out) {
-  BracketSums sums;
-  for (std::size_t i = 0; i < n; ++i) {
-    if (!(x[i] >= from)) continue;
-    const std::uint64_t weight = weight_of(x[i], rule);
-    sums.total += weight;
-    if (x[i] > high) {
-      sums.above += weight;
-    } else if (x[i] >= low) {
-      out[sums.inside++] = x[i];
-    }
-  }
-  return sums;
-}
-
 std::uint64_t sum_listed(const float* x, const std::uint64_t* weight, std::size_t n, float low) {
   std::uint64_t total = 0;
   for (std::size_t i = 0; i < n; ++i) total += x[i] >= low ? weight[i] : 0;
   return total;
-}
-
-void probabilities(const float* x, std::size_t n, const WeightRule& rule, float low, double total,
-                   float* out) {
-  std::transform(x, x + n, out, [&](float value) {
-    const std::uint64_t weight = value >= low ? weight_of(value, rule) : 0;
-    return static_cast<float>(static_cast<double>(weight) / total);
-  });
 }
 
 void mask_bits(const float* x, std::size_t n, float low, std::uint32_t* out) {
@@ -141,8 +106,8 @@ void from_bfloat16(const std::uint16_t* in, std::size_t n, float* out) {
 
 }  // namespace
 
-const Passes kScalarPasses = Passes{
-    scan,    range,      count_at_least, collect,   blocks_at_least, weigh,        sum,
-    measure, sum_listed, probabilities,  mask_bits, copy_allowed,    from_float16, from_bfloat16};
+const Passes kScalarPasses{scan,         range,           count_at_least, collect_many,
+                           collect_few,  blocks_at_least, sum_listed,     mask_bits,
+                           copy_allowed, from_float16,    from_bfloat16};
 
 }  // namespace fairdraw::cpu

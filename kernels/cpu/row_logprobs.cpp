@@ -103,17 +103,16 @@ std::size_t RowLogprobs::find_hot_blocks(float low) {
 /// The largest value found that at least n values reach which count; row_.low where there are not
 /// that many.
 float RowLogprobs::threshold_of_top(std::size_t n) {
-  const Measure count{passes_, nullptr};
   if (row_.list != nullptr) {
     const float from = std::max(row_.low, row_.list_low);
     const std::size_t listed = passes_->count_at_least(row_.list, row_.list_size, from);
     if (listed >= n) {
-      return select_threshold(row_.list, row_.list_size, count, from, row_.max, n, scratch_);
+      return kth_largest(*passes_, row_.list, row_.list_size, from, row_.max, n, scratch_);
     }
     if (from == row_.low) return row_.low;
   }
-  const float bound =
-      bound_of_kth_largest(row_.group_max, blocks() * kGroups, *passes_, n, row_.low, row_.max);
+  const float bound = bound_of_kth_largest(*passes_, row_.group_max, blocks() * kGroups, row_.low,
+                                           row_.max, n, scratch_);
   if (bound == row_.max) return bound;
   const float from = std::max(row_.low, bound);
   const std::size_t hot = find_hot_blocks(from);
@@ -121,11 +120,11 @@ float RowLogprobs::threshold_of_top(std::size_t n) {
   for (std::size_t i = 0; i < hot; ++i) {
     const std::size_t begin = hot_blocks_[i] * kBlock;
     if (list_.size() < size + kBlock + kSlack) list_.resize(2 * size + kBlock + kSlack);
-    size += passes_->collect(row_.x + begin, std::min(kBlock, row_.n - begin), from, row_.max,
-                             list_.data() + size);
+    size += passes_->collect_few(row_.x + begin, std::min(kBlock, row_.n - begin), from,
+                                 list_.data() + size);
   }
   if (size <= n) return from;
-  return select_threshold(list_.data(), size, count, from, row_.max, n, scratch_);
+  return kth_largest(*passes_, list_.data(), size, from, row_.max, n, scratch_);
 }
 
 /// Calls `take(position)` for values >= low in the order of their ids, until it says false.

@@ -18,7 +18,6 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/tile_passes_simd.cpp"
-#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>  // must come before highway.h
 #include <hwy/highway.h>
 
@@ -26,6 +25,7 @@
 #include <cstring>
 #include <limits>
 
+#include "common/minus_infinity.h"
 #include "cpu/tile_vectors.h"
 
 #ifdef FAIRDRAW_TARGET
@@ -41,14 +41,23 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // --- Weights of values ---------------------------------------------------------------------------
 
+/// Vectors that are weighed side by side (FloatLogits::octaves).
+constexpr std::size_t kChains = 4;
+
 /// Of all values of a whole tile.
 template <class Rule>
 HWY_INLINE std::uint64_t sum_whole(const float* x, const Rule& rule) {
   const std::size_t step = lanes();
   Weights total = {hn::Zero(U64()), hn::Zero(U64())};
-  for (std::size_t i = 0; i < kTileSize; i += step) {
-    const Weights weights = weights_of(rule.octaves(hn::LoadU(F32(), x + i)));
-    total = {hn::Add(total.even, weights.even), hn::Add(total.odd, weights.odd)};
+  for (std::size_t i = 0; i < kTileSize; i += kChains * step) {
+    VecF values[kChains];
+    RelativeOctaves octaves[kChains];
+    for (std::size_t j = 0; j < kChains; ++j) values[j] = hn::LoadU(F32(), x + i + j * step);
+    rule.octaves(values, octaves);
+    for (const RelativeOctaves& each : octaves) {
+      const Weights weights = weights_of(each);
+      total = {hn::Add(total.even, weights.even), hn::Add(total.odd, weights.odd)};
+    }
   }
   return total_of(total);
 }
@@ -108,13 +117,12 @@ HWY_INLINE VecF load(const Value* x) {
   }
 }
 
-/// Bits of -inf in a dtype.
 template <class Value>
-constexpr std::uint32_t kMinusInfinityBits = 0xff800000U;
+constexpr DType kDTypeOf = DType::float32;
 template <>
-constexpr std::uint32_t kMinusInfinityBits<hwy::float16_t> = 0xfc00U;
+constexpr DType kDTypeOf<hwy::float16_t> = DType::float16;
 template <>
-constexpr std::uint32_t kMinusInfinityBits<hwy::bfloat16_t> = 0xff80U;
+constexpr DType kDTypeOf<hwy::bfloat16_t> = DType::bfloat16;
 
 /// 2^i at place i.
 struct BitOfLane {
@@ -130,20 +138,18 @@ constexpr BitOfLane kBitOfLane;
 template <class Value>
 class WholeTile {
  public:
-  HWY_INLINE WholeTile(const TileRow& row, const TileRule& rule, std::int64_t tile) {
+  /// `copy`: where values go that cannot be read in the row, kTileSize of them.
+  HWY_INLINE WholeTile(const TileRow& row, const TileRule& rule, std::int64_t tile, Value* copy) {
     const auto* bytes = static_cast<const std::uint8_t*>(row.data) +
                         static_cast<std::size_t>(tile) * kTileSize * sizeof(Value);
     const std::int64_t length = row.vocab - tile * kTileSize;
     const bool aligned = reinterpret_cast<std::uintptr_t>(bytes) % sizeof(Value) == 0;
     values_ = reinterpret_cast<const Value*>(bytes);
-    if (HWY_UNLIKELY(length < kTileSize || !aligned)) copy_values(bytes, length, rule);
+    if (HWY_UNLIKELY(length < kTileSize || !aligned)) copy_values(bytes, length, rule, copy);
     if (row.allowed != nullptr) copy_bits(row.allowed + tile * kWords, length);
   }
-  WholeTile(const WholeTile&) = delete;
-  WholeTile& operator=(const WholeTile&) = delete;
 
   HWY_INLINE const Value* values() const { return values_; }
-  HWY_INLINE bool is_copied() const { return values_ == copy_; }
 
   /// Which of the values from i on are allowed. Of rows with bits.
   HWY_INLINE hn::Mask<F32> allowed(std::size_t i) const {
@@ -163,12 +169,12 @@ class WholeTile {
   static constexpr std::int64_t kWords = kTileSize / 32;
 
   HWY_NOINLINE void copy_values(const std::uint8_t* bytes, std::int64_t length,
-                                const TileRule& rule) {
+                                const TileRule& rule, Value* copy) {
     const auto n = static_cast<std::size_t>(std::min<std::int64_t>(length, kTileSize));
-    const std::uint32_t banned = rule.from_probs ? 0 : kMinusInfinityBits<Value>;
-    std::memcpy(copy_, bytes, n * sizeof(Value));
-    for (std::size_t i = n; i < kTileSize; ++i) std::memcpy(copy_ + i, &banned, sizeof(Value));
-    values_ = copy_;
+    const std::uint32_t banned = rule.from_probs ? 0 : minus_infinity_bits(kDTypeOf<Value>);
+    std::memcpy(copy, bytes, n * sizeof(Value));
+    for (std::size_t i = n; i < kTileSize; ++i) std::memcpy(copy + i, &banned, sizeof(Value));
+    values_ = copy;
   }
 
   HWY_INLINE void copy_bits(const std::uint32_t* words, std::int64_t length) {
@@ -177,7 +183,6 @@ class WholeTile {
   }
 
   const Value* values_;
-  HWY_ALIGN Value copy_[kTileSize];
   std::uint8_t bits_[kTileSize / 8 + 8];
 };
 
@@ -189,16 +194,7 @@ class ValueWatch {
         largest_(hn::Set(F32(), -kInfinity)),
         smallest_(hn::Zero(F32())) {}
 
-  HWY_INLINE void see_pair(VecF a, VecF b) {
-#if HWY_TARGET == HWY_AVX3
-    // One comparison answers for two vectors.
-    nan_ = hn::Or(nan_, hn::Mask<F32>{_mm512_cmp_ps_mask(a.raw, b.raw, _CMP_UNORD_Q)});
-#elif HWY_TARGET == HWY_AVX2
-    nan_ = hn::Or(nan_, hn::Mask<F32>{_mm256_cmp_ps(a.raw, b.raw, _CMP_UNORD_Q)});
-#else
-    nan_ = hn::Or(nan_, hn::Or(hn::IsNaN(a), hn::IsNaN(b)));
-#endif
-  }
+  HWY_INLINE void see_pair(VecF a, VecF b) { nan_ = hn::Or(nan_, nan_in(a, b)); }
   HWY_INLINE void see_largest(VecF x) { largest_ = hn::Max(largest_, x); }
   HWY_INLINE void see_smallest(VecF x) { smallest_ = hn::Min(smallest_, x); }
 
@@ -272,33 +268,45 @@ HWY_INLINE std::uint64_t sum_of_tile(const float* values, float maximum, float s
   }
 }
 
-/// Brings a tile of float32 to L1 while the one before it is weighed: those weights fill the
-/// processor's window, so that it would wait for L2 tile by tile. Rows of 16 bits gain nothing.
-HWY_INLINE void prefetch(const TileRow& row, std::int64_t tile) {
-  constexpr std::int64_t kLine = 64 / sizeof(float);
-  const auto* values = static_cast<const std::uint8_t*>(row.data);
-  const std::int64_t end = std::min<std::int64_t>(row.vocab, (tile + 1) * kTileSize);
-  for (std::int64_t i = tile * kTileSize; i < end; i += kLine) {
-    hwy::Prefetch(values + static_cast<std::size_t>(i) * sizeof(float));
+/// A tile whose maximum is known: its values as float32 wait in `staged`, or in the row.
+struct ScannedTile {
+  float maximum;
+  const float* values;
+};
+
+/// Where a scanned tile keeps what it cannot read in the row, until it is weighed.
+template <class Value>
+struct TileBuffers {
+  HWY_ALIGN float staged[kTileSize];
+  HWY_ALIGN Value copy[kTileSize];
+};
+
+template <class Kind>
+HWY_INLINE ScannedTile scan_tile(const TileRow& row, const TileRule& rule, std::int64_t tile,
+                                 TileBuffers<typename Kind::Value>& buffers, ValueWatch& watch) {
+  const WholeTile<typename Kind::Value> whole(row, rule, tile, buffers.copy);
+  const float maximum = scan<Kind>(whole, buffers.staged, watch);
+  if constexpr (Kind::kStaged) {
+    return {maximum, buffers.staged};
+  } else {
+    return {maximum, whole.values()};
   }
 }
 
+/// The next tile is scanned before one is weighed: else the processor would wait for its maximum,
+/// which takes a reduction of a vector, and for L2, with nothing to weigh meanwhile.
 template <class Kind>
 RowStatus index_kind(const TileRow& row, const TileRule& rule, std::int32_t* keys,
                      std::uint64_t* sums) {
   RowFindings found;
   ValueWatch watch;
-  HWY_ALIGN float staged[kTileSize];
+  TileBuffers<typename Kind::Value> buffers[2];
   const std::int64_t tiles = tiles_of(row.vocab);
+  ScannedTile next = scan_tile<Kind>(row, rule, 0, buffers[0], watch);
   for (std::int64_t t = 0; t < tiles; ++t) {
-    const WholeTile<typename Kind::Value> tile(row, rule, t);
-    const float maximum = scan<Kind>(tile, staged, watch);
-    if constexpr (sizeof(typename Kind::Value) == sizeof(float)) {
-      if (t + 1 < tiles) prefetch(row, t + 1);
-    }
+    const auto [maximum, values] = next;
+    if (t + 1 < tiles) next = scan_tile<Kind>(row, rule, t + 1, buffers[(t + 1) % 2], watch);
     const bool finite = maximum > Kind::kBanned && maximum < kInfinity;
-    const float* values = staged;
-    if constexpr (!Kind::kStaged) values = tile.values();
     keys[t] = finite ? order_key(maximum) : kEmptyTileKey;
     sums[t] = finite ? sum_of_tile<Kind>(values, maximum, rule.scale) : 0;
     found.allowed |= finite;
@@ -336,10 +344,11 @@ void read_kind(const WholeTile<typename Kind::Value>& tile, float* buffer) {
 template <class Value>
 const float* read_values(const TileRow& row, const TileRule& rule, std::int64_t tile,
                          float* buffer) {
-  const WholeTile<Value> whole(row, rule, tile);
+  HWY_ALIGN Value copy[kTileSize];
+  const WholeTile<Value> whole(row, rule, tile, copy);
   if (row.allowed == nullptr) {
     if constexpr (sizeof(Value) == sizeof(float)) {
-      if (!whole.is_copied()) return whole.values();
+      if (whole.values() != copy) return whole.values();
     }
     read_kind<RowKind<Value, false, false>>(whole, buffer);
   } else if (rule.from_probs) {

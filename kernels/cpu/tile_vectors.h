@@ -1,8 +1,7 @@
 // Weights of tiles by vectors: common/tile_weights.h for as many values as a vector holds. What
 // tile_passes_simd.cpp, and whoever else weighs values in vectors, is written with.
 //
-// Included like Highway's own headers, after foreach_target.h and highway.h, once for each target.
-// Defines FAIRDRAW_TARGET for those that the library has, and nothing for the others.
+// Included as vectors.h is.
 //
 // A rule (FloatLogits, DoubleLogits, Probabilities) is made for a tile's maximum and gives m and
 // the octaves below it; weights_of turns these into v. No value is compared with a range: counts of
@@ -14,23 +13,11 @@
 #define FAIRDRAW_CPU_TILE_VECTORS_H
 #endif
 
-#include <hwy/highway.h>
-
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 
 #include "common/tile_weights.h"
-
-#undef FAIRDRAW_TARGET
-#if HWY_TARGET == HWY_AVX3
-#define FAIRDRAW_TARGET avx512
-#elif HWY_TARGET == HWY_AVX2
-#define FAIRDRAW_TARGET avx2
-#elif HWY_ARCH_ARM_A64 && HWY_TARGET == HWY_STATIC_TARGET  // NEON; vectors of SVE have no size
-#define FAIRDRAW_TARGET neon
-#endif
+#include "cpu/vectors.h"
 
 #ifdef FAIRDRAW_TARGET
 
@@ -38,39 +25,32 @@ HWY_BEFORE_NAMESPACE();
 namespace fairdraw::cpu {
 namespace HWY_NAMESPACE {
 
-namespace hn = hwy::HWY_NAMESPACE;
-
-constexpr std::size_t kMaxLanes = 16;
 static_assert(kTileSize % (2 * kMaxLanes) == 0);
-
-using F32 = hn::CappedTag<float, kMaxLanes>;
-using U32 = hn::RebindToUnsigned<F32>;
-using HalfF32 = hn::Half<F32>;
-using HalfI32 = hn::RebindToSigned<HalfF32>;
-using F64 = hn::Rebind<double, HalfF32>;
-using U64 = hn::RebindToUnsigned<F64>;
-using VecF = hn::Vec<F32>;
-using VecU32 = hn::Vec<U32>;
-using VecU64 = hn::Vec<U64>;
-using VecF64 = hn::Vec<F64>;
-
-HWY_INLINE std::size_t lanes() { return hn::Lanes(F32()); }
 
 /// m of values, and how many octaves they are below their tile's maximum: m means nothing from 64.
 struct RelativeOctaves {
   VecU32 significand, below;
 };
 
-/// exp2_significand.
-HWY_INLINE VecU32 significand_of(VecF fraction) {
+/// exp2_significand of several vectors, step by step.
+template <std::size_t kCount>
+HWY_INLINE void significands_of(const VecF (&fraction)[kCount], VecU32 (&significand)[kCount]) {
   const F32 f32;
-  VecF q = hn::Set(f32, 0x1.5bda58p-10F);
-  q = hn::MulAdd(q, fraction, hn::Set(f32, 0x1.3ce8aep-7F));
-  q = hn::MulAdd(q, fraction, hn::Set(f32, 0x1.c6b6d8p-5F));
-  q = hn::MulAdd(q, fraction, hn::Set(f32, 0x1.ebf9c2p-3F));
-  q = hn::MulAdd(q, fraction, hn::Set(f32, 0x1.62e42ap-1F));
-  q = hn::MulAdd(q, fraction, hn::Set(f32, 1.5F));
-  return hn::Sub(hn::BitCast(U32(), q), hn::Set(U32(), 0x3f400000U));
+  VecF q[kCount];
+  for (VecF& each : q) each = hn::Set(f32, 0x1.5bda58p-10F);
+  const auto step = [&](float coefficient) HWY_ATTR {
+      for (std::size_t i = 0; i < kCount; ++i) {
+      q[i] = hn::MulAdd(q[i], fraction[i], hn::Set(f32, coefficient));
+    }
+  };
+  step(0x1.3ce8aep-7F);
+  step(0x1.c6b6d8p-5F);
+  step(0x1.ebf9c2p-3F);
+  step(0x1.62e42ap-1F);
+  step(1.5F);
+  for (std::size_t i = 0; i < kCount; ++i) {
+    significand[i] = hn::Sub(hn::BitCast(U32(), q[i]), hn::Set(U32(), 0x3f400000U));
+  }
 }
 
 /// Logits where float_octaves_are_exact.
@@ -79,11 +59,20 @@ class FloatLogits {
   HWY_INLINE FloatLogits(float maximum, float scale)
       : scale_(hn::Set(F32(), scale)), top_(origin_of(hn::Set(F32(), maximum))) {}
 
-  HWY_INLINE RelativeOctaves octaves(VecF x) const {
-    const VecF origin = origin_of(x);
-    const VecF whole = hn::Sub(origin, hn::Set(F32(), kOctaveOrigin));
-    return {significand_of(hn::MulSub(x, scale_, whole)),
-            hn::Sub(hn::BitCast(U32(), top_), hn::BitCast(U32(), origin))};
+  /// Of several vectors, step by step: each is a chain of ten instructions that wait for each
+  /// other, and the processor looks no further ahead than two or three such chains.
+  template <std::size_t kCount>
+  HWY_INLINE void octaves(const VecF (&x)[kCount], RelativeOctaves (&out)[kCount]) const {
+    VecF origin[kCount], fraction[kCount];
+    VecU32 significand[kCount];
+      for (std::size_t i = 0; i < kCount; ++i) origin[i] = origin_of(x[i]);
+      for (std::size_t i = 0; i < kCount; ++i) {
+      fraction[i] = hn::MulSub(x[i], scale_, hn::Sub(origin[i], hn::Set(F32(), kOctaveOrigin)));
+    }
+    significands_of(fraction, significand);
+      for (std::size_t i = 0; i < kCount; ++i) {
+      out[i] = {significand[i], hn::Sub(hn::BitCast(U32(), top_), hn::BitCast(U32(), origin[i]))};
+    }
   }
 
  private:
@@ -101,16 +90,23 @@ class DoubleLogits {
       : scale_(hn::Set(F64(), static_cast<double>(scale))),
         top_(hn::Round(hn::Mul(hn::Set(F64(), static_cast<double>(maximum)), scale_))) {}
 
-  HWY_INLINE RelativeOctaves octaves(VecF x) const {
-    const HalfF32 half;
-    const Half low = octaves_of_half(hn::PromoteTo(F64(), hn::LowerHalf(half, x)));
-    const Half high = octaves_of_half(hn::PromoteTo(F64(), hn::UpperHalf(half, x)));
-    const hn::RebindToSigned<F32> i32;
-    return {significand_of(hn::Combine(F32(), high.fraction, low.fraction)),
-            hn::BitCast(U32(), hn::Combine(i32, high.below, low.below))};
+  template <std::size_t kCount>
+  HWY_INLINE void octaves(const VecF (&x)[kCount], RelativeOctaves (&out)[kCount]) const {
+    for (std::size_t i = 0; i < kCount; ++i) out[i] = octaves_of_vector(x[i]);
   }
 
  private:
+  HWY_INLINE RelativeOctaves octaves_of_vector(VecF x) const {
+    const HalfF32 half;
+    const Half low = octaves_of_half(hn::PromoteTo(F64(), hn::LowerHalf(half, x)));
+    const Half high = octaves_of_half(hn::PromoteTo(F64(), hn::UpperHalf(half, x)));
+    const VecF fraction[1] = {hn::Combine(F32(), high.fraction, low.fraction)};
+    VecU32 significand[1];
+    significands_of(fraction, significand);
+    const hn::RebindToSigned<F32> i32;
+    return {significand[0], hn::BitCast(U32(), hn::Combine(i32, high.below, low.below))};
+  }
+
   struct Half {
     hn::Vec<HalfF32> fraction;
     hn::Vec<HalfI32> below;
@@ -132,7 +128,13 @@ class Probabilities {
  public:
   HWY_INLINE explicit Probabilities(float maximum) : top_(exponent_of(hn::Set(F32(), maximum))) {}
 
-  HWY_INLINE RelativeOctaves octaves(VecF x) const {
+  template <std::size_t kCount>
+  HWY_INLINE void octaves(const VecF (&x)[kCount], RelativeOctaves (&out)[kCount]) const {
+    for (std::size_t i = 0; i < kCount; ++i) out[i] = octaves_of_vector(x[i]);
+  }
+
+ private:
+  HWY_INLINE RelativeOctaves octaves_of_vector(VecF x) const {
     const U32 u32;
     const VecU32 exponent = exponent_of(x);
     // bits = exponent 2^23 + fraction: all but 2^23, the leading one, goes. Nothing of subnormals.
@@ -140,7 +142,6 @@ class Probabilities {
     return {hn::Sub(hn::BitCast(u32, x), excess), hn::Sub(top_, exponent)};
   }
 
- private:
   /// That of subnormal numbers is 1.
   static HWY_INLINE VecU32 exponent_of(VecF x) {
     const U32 u32;
@@ -195,20 +196,21 @@ HWY_INLINE Weights weights_of(const RelativeOctaves& value) {
           shift_right(odd, hn::ShiftRight<32>(hn::BitCast(u64, below)))};
 }
 
-/// The same, 0 where x < low.
+/// One vector's.
 template <class Rule>
-HWY_INLINE Weights weights_from(VecF x, const Rule& rule, VecF low) {
-  RelativeOctaves value = rule.octaves(x);
-  value.significand = hn::IfThenElseZero(hn::RebindMask(U32(), hn::Ge(x, low)), value.significand);
-  return weights_of(value);
+HWY_INLINE RelativeOctaves octaves_by(const Rule& rule, VecF x) {
+  const VecF values[1] = {x};
+  RelativeOctaves octaves[1];
+  rule.octaves(values, octaves);
+  return octaves[0];
 }
 
-/// Loads n < lanes() values, the rest NaN, which is below no threshold and above none.
-HWY_INLINE VecF load_tail(const float* x, std::size_t n) {
-  float padded[kMaxLanes];
-  std::fill_n(padded, kMaxLanes, std::numeric_limits<float>::quiet_NaN());
-  std::copy_n(x, n, padded);
-  return hn::LoadU(F32(), padded);
+/// Weights, 0 where x < low.
+template <class Rule>
+HWY_INLINE Weights weights_from(VecF x, const Rule& rule, VecF low) {
+  RelativeOctaves value = octaves_by(rule, x);
+  value.significand = hn::IfThenElseZero(hn::RebindMask(U32(), hn::Ge(x, low)), value.significand);
+  return weights_of(value);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -102,7 +102,9 @@ class Chains {
     }
     const RowStatus status = requests_.filter(b, request, request.drafts, worker);
     if (status != RowStatus::ok) return status;
-    tokens[request.drafts] = worker.sampler.draw(requests_.word(b, request.drafts, Purpose::bonus));
+    cpu::take_weights(worker, requests_.vocab(), distributions.target);
+    tokens[request.drafts] =
+        cpu::draw(distributions.target, requests_.word(b, request.drafts, Purpose::bonus));
     return RowStatus::ok;
   }
 

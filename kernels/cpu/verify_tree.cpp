@@ -129,7 +129,9 @@ class Trees {
       if (status != RowStatus::ok) return status;
       std::int64_t child = child_of(request, node, node + 1);
       if (child == request.drafts) {
-        tokens[accepted] = worker.sampler.draw(requests_.word(b, accepted, Purpose::bonus));
+        thread_local cpu::DistributionWeights target;
+        cpu::take_weights(worker, requests_.vocab(), target);
+        tokens[accepted] = cpu::draw(target, requests_.word(b, accepted, Purpose::bonus));
         return RowStatus::ok;
       }
       const RowStatus found = test_children(b, request, node, accepted, worker, child, tokens);

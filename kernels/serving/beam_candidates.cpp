@@ -27,7 +27,6 @@
 #include <limits>
 
 #include "common/float_order.h"
-#include "cpu/selection.h"
 
 namespace fairdraw::cpu {
 namespace {
@@ -124,8 +123,8 @@ const std::vector<BeamCandidate>& BeamCandidates::find(const Passes& passes,
   most_ = most;
   room_ = std::max(kGrowth * most, kRoom);
   if (input == BeamInput::logits) log_mass_ = mass_.of_logits(tile_passes, x, n, max_);
-  const float bound =
-      bound_of_kth_largest(group_max_.data(), blocks * kGroups, passes, most, -kLargest, max_);
+  const float bound = bound_of_kth_largest(passes, group_max_.data(), blocks * kGroups, -kLargest,
+                                           max_, most, scratch_);
   cut_ = bound == -kInfinity ? -kLargest : smallest_with_score_of(bound);
   if (blocks_.size() < blocks + kSlack) blocks_.resize(blocks + kSlack);
   const std::size_t found = passes.blocks_at_least(group_max_.data(), blocks, cut_, blocks_.data());

@@ -8,6 +8,7 @@
 #include "common/beam_rules.h"
 #include "cpu/passes.h"
 #include "cpu/row_mass.h"
+#include "cpu/selection.h"
 #include "cpu/tile_passes.h"
 
 namespace fairdraw::cpu {
@@ -42,6 +43,7 @@ class BeamCandidates {
   std::vector<BeamCandidate> found_;
   std::vector<float> group_max_;
   std::vector<std::uint32_t> blocks_;
+  SelectionScratch scratch_;
   RowMass mass_;
 };
 

@@ -145,10 +145,10 @@ def test_softmax_and_renormalised_rows(logits, probs):
     want = np.exp(x - x.max(axis=1, keepdims=True))
     want /= want.sum(axis=1, keepdims=True)
     got = fairdraw.softmax(logits, 0.7)
-    # kernels/README.md: a weight is off by at most 2^-21 + 3 * 2^-24 * ln2 * |y| + 2^(|y| - 40),
-    # y in octaves below the maximum; so is the sum, with the row's mean; 2^-24 is the last rounding.
+    # kernels/README.md: a weight is off by at most 2^-22 + 2^-24 * ln2 * d + 2^(d - 48), d octaves
+    # below the maximum; so is the sum, with the row's mean; 2^-24 is the last rounding.
     octaves = (x.max(axis=1, keepdims=True) - x) / np.log(2)
-    weight = 2.0**-21 + 3 * 2.0**-24 * np.log(2) * octaves + 2.0 ** (octaves - 40)
+    weight = 2.0**-22 + 2.0**-24 * np.log(2) * octaves + 2.0 ** (octaves - 48)
     bound = (weight + (want * weight).sum(axis=1, keepdims=True) + 2.0**-24) * 1.001 * want
     assert (np.abs(got - want) <= bound + 2.0**-149).all()
     top = fairdraw.top_k_renorm_probs(probs, 3)
@@ -187,9 +187,9 @@ def test_raw_logprobs_are_those_of_the_rows(logits):
     tokens, logprobs = fairdraw.sample(logits, 0.7, top_k=5, seed=2, num_samples=3, logprobs=20)
     expected = log_softmax(logits)
     order = np.argsort(-logits, axis=1, kind="stable")
-    # The sum of weights is off by 2^-21 + 1.24e-7 E|y| (fairdraw/log_probabilities.h), E|y| < 10
+    # The sum of weights is off by 2^-22 + 2^-24 * ln2 * E d (fairdraw/log_probabilities.h), E d < 10
     # octaves here, and the value is rounded once, at most 30 in size.
-    bound = 2.0**-21 + 1.24e-6 + 30 * 2.0**-24
+    bound = 2.0**-22 + 10 * np.log(2) * 2.0**-24 + 30 * 2.0**-24
     assert (np.abs(logprobs.values - np.take_along_axis(expected, tokens, 1)) < bound).all()
     assert (logprobs.top_ids == order[:, :20]).all()
     assert (

@@ -192,8 +192,7 @@ TEST(IntegerModel, WeighsForSpeculationRelativeToTheRow) {
   EXPECT_EQ(row.speculation_weight[255], significand);
   EXPECT_EQ(row.speculation_weight[1], significand / 2);
   EXPECT_EQ(row.speculation_weight[0], 0U);  // 40 octaves and a half more: 2^(23.5 + 16 - 40) < 1
-  EXPECT_EQ(row.speculation_total(),
-            (std::uint64_t{1} << 39) + significand + significand / 2);
+  EXPECT_EQ(row.speculation_total(), (std::uint64_t{1} << 39) + significand + significand / 2);
   // Their words in id order: 1, 255, 256.
   EXPECT_EQ(row.speculation_token_for(0), 1);
   EXPECT_EQ(row.speculation_token_for(~std::uint64_t{0}), 256);

@@ -203,7 +203,8 @@ TEST(OraclesAgree, AndLostTilesAreInTheBound) {
   logits[1] = 0;
   const RowParameters parameters{.temperature = 0x1.715476p0F};
   const IntegerRow row = integer_model(logits, {}, parameters);
-  const RealDistribution distribution = real_oracle(logits, {}, parameters, *find_profile("fairdraw"));
+  const RealDistribution distribution =
+      real_oracle(logits, {}, parameters, *find_profile("fairdraw"));
   const double lost = static_cast<double>(logits.size() - kIdsOfATile) * std::exp2(-48.6);
   EXPECT_GT(total_variation(row, distribution), 0.99 * lost);
   EXPECT_EQ(contradiction(row, distribution), "");

@@ -1,7 +1,7 @@
-// The model of tiles against answers worked out in fractions (known_answers/tile_answers.json):
+// The integer model against answers worked out in fractions (known_answers/tile_answers.json):
 // tiles, weights, masks, totals, draws, probabilities. Cannot see: an error that needs more than
-// four tiles; tile_invariances_test and tile_oracles_agree_test have rows of more, and
-// tile_bound_test whole vocabularies.
+// four tiles; tile_invariances_test and oracles_agree_test have rows of more, and tile_bound_test
+// whole vocabularies.
 #include "reference/tests/tile_answers.h"
 
 #include <gtest/gtest.h>
@@ -14,10 +14,10 @@ namespace {
 IntegerRow model_of(const TileAnswer& answer) {
   if (answer.from_probs) {
     return integer_model_from_probs(answer.values, answer.parameters, answer.filter_order,
-                                 answer.top_k_1_keeps_ties);
+                                    answer.top_k_1_keeps_ties);
   }
   return integer_model(answer.values, answer.allowed, answer.parameters, answer.tie_rule,
-                    answer.filter_order);
+                       answer.filter_order);
 }
 
 void expect_tiles(const IntegerRow& row, const TileAnswer& answer) {

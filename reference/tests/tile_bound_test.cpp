@@ -1,4 +1,4 @@
-// The bound of tile_bound.h against the model of tiles: token by token, and in total variation, on
+// The bound of tile_bound.h against the integer model: token by token, and in total variation, on
 // rows of every kind up to the largest vocabulary. Rows of a language model are in the kernels'
 // tests (tile_distribution_test).
 //

@@ -1,4 +1,4 @@
-// How far the model of tiles is from real arithmetic, measured token by token on one row.
+// How far the integer model is from real arithmetic, measured token by token on one row.
 #pragma once
 
 #include <cstddef>

@@ -36,7 +36,8 @@ std::vector<float> within(RandomRows& random, std::size_t count, float span, flo
 }
 
 /// Whether the row of the values in this order has weights, total and mask of the row that it was.
-bool is_permuted(const IntegerRow& row, const IntegerRow& other, const std::vector<std::size_t>& order) {
+bool is_permuted(const IntegerRow& row, const IntegerRow& other,
+                 const std::vector<std::size_t>& order) {
   for (std::size_t i = 0; i < order.size(); ++i) {
     if (other.weight[i] != row.weight[order[i]] || other.mask[i] != row.mask[order[i]])
       return false;

@@ -159,6 +159,15 @@ reference::RealDistribution distribution_of(const CheckInput& input, const Reque
   return distribution_under(effective_semantics(input), input, request, row);
 }
 
+reference::WeightBound weight_bound(const CheckInput& input) {
+  if (input.sampler->description().exact_integer) return {};
+  reference::WeightBound bound = reference::kFloat32Weights;
+  const double stated = input.semantics.relative_weight_error;
+  bound.constant =
+      reference::WeightBound{}.constant + (stated == 0 ? reference::weight_error({}) : stated);
+  return bound;
+}
+
 reference::RealDistribution distribution_under(const reference::Semantics& profile,
                                                const CheckInput& input, const Request& request,
                                                std::int64_t row) {

@@ -69,6 +69,10 @@ reference::IntegerRow model_of(const Request& request, std::int64_t row);
 reference::RealDistribution distribution_of(const CheckInput& input, const Request& request,
                                             std::int64_t row);
 
+/// The bound on the sampler's weights, its profile's rounding included: that of the specification
+/// for exact integers, else what float32 or integer weights may be off by, whichever is more.
+reference::WeightBound weight_bound(const CheckInput& input);
+
 /// The row after its processing, the bitmask included. Only where the request has processing.
 reference::ProcessedRow processed_row(const Request& request, std::int64_t row);
 

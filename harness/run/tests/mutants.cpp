@@ -50,7 +50,7 @@ struct TailLost : ModelSampler {
     if (row.weight.size() <= kRank) return row.token_for(word);
     if (row.weight != last_weight_) {  // one sort a row, not one a token
       last_weight_ = row.weight;
-      std::vector<std::uint64_t> weights = row.weight;
+      std::vector<reference::RowWeight> weights = row.weight;
       std::nth_element(weights.begin(), weights.begin() + kRank - 1, weights.end(),
                        std::greater<>());
       drawn_ = row;
@@ -60,7 +60,7 @@ struct TailLost : ModelSampler {
   }
 
  private:
-  std::vector<std::uint64_t> last_weight_;
+  std::vector<reference::RowWeight> last_weight_;
   IntegerRow drawn_;
 };
 
@@ -68,11 +68,12 @@ struct CrossingTokenDropped : ModelSampler {
   IntegerRow model(const Row& row) override {
     IntegerRow result = ModelSampler::model(row);
     if (row.parameters.top_p >= 1 || result.support_size < 2) return result;
-    std::uint64_t smallest = ~std::uint64_t{0};
+    reference::RowWeight smallest = ~reference::RowWeight{0};
     for (std::size_t token = 0; token < result.mask.size(); ++token) {
       if (result.mask[token] != 0) smallest = std::min(smallest, result.weight[token]);
     }
-    if (smallest * static_cast<std::uint64_t>(result.support_size) == result.total) return result;
+    const auto size = static_cast<reference::RowWeight>(result.support_size);
+    if (smallest * size == result.total) return result;
     keep_only(result, [&](std::size_t token) { return result.weight[token] > smallest; });
     return result;
   }

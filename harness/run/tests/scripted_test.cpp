@@ -46,12 +46,13 @@ TEST(Scripted, PassesTheModel) {
   }
 }
 
+using reference::RowWeight;
 using Choose = std::function<std::int32_t(const reference::IntegerRow&, std::uint64_t)>;
 
 // The first token whose prefix sum satisfies `full`; -1 where none does.
 std::int32_t first_where(const reference::IntegerRow& row,
-                         const std::function<bool(std::uint64_t sum)>& full) {
-  std::uint64_t sum = 0;
+                         const std::function<bool(RowWeight sum)>& full) {
+  RowWeight sum = 0;
   for (std::size_t id = 0; id < row.mask.size(); ++id) {
     if (row.mask[id] != 0) sum += row.weight[id];
     if (full(sum)) return static_cast<std::int32_t>(id);
@@ -59,9 +60,8 @@ std::int32_t first_where(const reference::IntegerRow& row,
   return -1;
 }
 
-std::uint64_t position(const reference::IntegerRow& row, std::uint64_t word) {
-  __extension__ typedef unsigned __int128 Wide;
-  return static_cast<std::uint64_t>((static_cast<Wide>(word) * row.total) >> 64);
+RowWeight position(const reference::IntegerRow& row, std::uint64_t word) {
+  return reference::position_of(word, row.total);
 }
 
 struct Wrong {
@@ -74,13 +74,13 @@ void PrintTo(const Wrong& wrong, std::ostream* out) { *out << wrong.name; }
 const Wrong kWrong[] = {
     {"at least instead of above",
      [](const auto& row, auto word) {
-       const std::uint64_t t = position(row, word);
-       return first_where(row, [t](std::uint64_t sum) { return sum >= t; });
+       const RowWeight t = position(row, word);
+       return first_where(row, [t](RowWeight sum) { return sum >= t; });
      }},
     {"one position too far",
      [](const auto& row, auto word) {
-       const std::uint64_t t = position(row, word) + 1;
-       return first_where(row, [t](std::uint64_t sum) { return sum > t; });
+       const RowWeight t = position(row, word) + 1;
+       return first_where(row, [t](RowWeight sum) { return sum > t; });
      }},
     {"words of 63 bits", [](const auto& row, auto word) { return row.token_for(word & ~1ULL); }},
     {"a word of 0 gives token 0",

@@ -1,5 +1,5 @@
 // How far weights by tiles are from softmax on the logits of a language model, and that the bound
-// of reference/tile_bound.h holds there, token by token. The model of tiles stands for the kernels:
+// of reference/tile_bound.h holds there, token by token. The integer model stands for the kernels:
 // they have its weights bit for bit.
 #include <gtest/gtest.h>
 

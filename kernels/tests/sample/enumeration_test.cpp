@@ -1,21 +1,67 @@
-// Enumerate before sampling: every threshold of min_p that matters, every
+// Enumerate before sampling: every weight, every threshold of min_p that matters, every
 // cumulative boundary of small vocabularies.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <optional>
 #include <vector>
 
 #include "common/min_p.h"
-#include "cpu/row_sampler.h"
+#include "cpu/indexed_row.h"
+#include "cpu/tile_passes.h"
 #include "reference/integer_model.h"
 #include "tests/sample/random_rows.h"
 #include "tests/sample/reduced.h"
+#include "tests/tiles/indexed_row_cases.h"
 
 namespace fairdraw::suites {
 namespace {
+
+/// Compares the weights of -bits octaves below a maximum of 0, for all bits in [first, last] by
+/// `stride`, with the model's.
+std::uint64_t count_wrong_weights(const cpu::TilePasses& passes, std::uint32_t first,
+                                  std::uint32_t last, std::uint32_t stride) {
+  constexpr auto kTile = static_cast<std::size_t>(kTileSize);
+  const cpu::TileRule octaves;  // scale 1: a logit is in octaves
+  std::uint64_t wrong = 0;
+  const std::uint64_t count = (std::uint64_t{last} - first) / stride + 1;
+#pragma omp parallel for reduction(+ : wrong) schedule(static)
+  for (std::uint64_t begin = 0; begin < count; begin += kTile) {
+    float y[kTile];
+    const std::size_t length = std::min<std::size_t>(kTile, count - begin);
+    for (std::size_t i = 0; i < length; ++i) {
+      const auto bits = static_cast<std::uint32_t>(first + (begin + i) * stride);
+      y[i] = std::bit_cast<float>(bits | 0x80000000U);
+    }
+    std::uint64_t weights[kTile + cpu::kTileSlack];
+    passes.weigh(y, length, octaves, 0.0F, -INFINITY, weights);
+    for (std::size_t i = 0; i < length; ++i) {
+      const std::uint64_t expected =
+          std::isinf(y[i])
+              ? 0
+              : reference::weight_in_tile(reference::octaves_of_logit(y[i], 1.0F), 0.0);
+      wrong += weights[i] != expected ? 1U : 0U;
+    }
+  }
+  return wrong;
+}
+
+/// Nothing weighs anything from 64 octaves on; a bit more of the domain is tested, and -inf.
+constexpr std::uint32_t kLastBits = 0x42840000U;  // 66.0
+
+TEST(Enumeration, SimdWeightOfEveryFloatEqualsTheModels) {
+  for (const CpuTarget target : available_targets()) {
+    // The model's own weight is the cost: the best target is compared on every float, the others on
+    // each 31st (an odd stride meets every pattern of low bits).
+    const std::uint32_t stride = is_reduced() ? 9973 : target == best_target() ? 1 : 31;
+    const cpu::TilePasses& passes = cpu::tile_passes_for(target);
+    EXPECT_EQ(count_wrong_weights(passes, 0, kLastBits, stride), 0U) << to_string(target);
+    EXPECT_EQ(count_wrong_weights(passes, 0x7f800000U, 0x7f800000U, 1), 0U) << to_string(target);
+    // The rest of the floats in steps: all weigh 0.
+    EXPECT_EQ(count_wrong_weights(passes, kLastBits, 0x7f7fffffU, 65537), 0U) << to_string(target);
+  }
+}
 
 TEST(Enumeration, MinPThresholdIsTheNearestFloatToTheLogarithm) {
   // 1.06e9 floats in (0, 1]: every 10007th, and the ones next to the powers of two, where the
@@ -35,52 +81,28 @@ TEST(Enumeration, MinPThresholdIsTheNearestFloatToTheLogarithm) {
   }
 }
 
-/// Random words whose position t is a cumulative boundary of the row, one below it, and 0 and the
-/// largest: every token's first and last position.
-std::vector<std::uint64_t> boundary_words(const reference::IntegerRow& row) {
-  std::vector<std::uint64_t> words = {0, ~std::uint64_t{0}};
-  reference::RowWeight sum = 0;
-  for (std::size_t i = 0; i < row.weight.size(); ++i) {
-    if (row.mask[i] == 0 || row.weight[i] == 0) continue;
-    sum += row.weight[i];
-    if (sum == row.total) break;
-    const std::optional<std::uint64_t> word = row.first_word_at(sum);
-    if (!word) break;
-    words.push_back(*word);
-    words.push_back(*word - 1);
-    words.push_back(*word + 1);
-  }
-  return words;
-}
-
 TEST(Enumeration, EveryCumulativeBoundaryOfSmallVocabulariesGivesTheModelsToken) {
-  std::uint64_t boundaries = 0;
+  std::uint64_t words = 0;
   for (std::uint64_t number = 0; number < (is_reduced() ? 300U : 6000U); ++number) {
-    const RandomRow row = random_row_of(5000000 + number, 1 + number % 40);
-    if (!row.allowed.empty()) continue;
-    const reference::IntegerRow expected =
-        reference::integer_model(row.logits, {}, row.parameters, row.tie_rule, row.filter_order);
+    const IndexedRowCase row = random_logits_case(5000000 + number, 1 + number % 40);
+    const reference::IntegerRow expected = model_of(row);
     if (expected.status != RowStatus::ok) continue;
-    const std::vector<std::uint64_t> words = boundary_words(expected);
+    const RowParameters parameters{row.parameters.temperature, row.parameters.top_k,
+                                   row.parameters.top_p, row.parameters.min_p};
     for (const CpuTarget target : available_targets()) {
-      cpu::RowSampler sampler;
-      sampler.use(cpu::passes_for(target));
-      cpu::FilterOptions options;
-      options.tie_rule = row.tie_rule;
-      options.filter_order = row.filter_order;
-      const RowParameters parameters{row.parameters.temperature, row.parameters.top_k,
-                                     row.parameters.top_p, row.parameters.min_p};
-      ASSERT_EQ(sampler.filter(row.logits.data(), row.logits.size(), parameters, options),
+      cpu::IndexedRow sampler;
+      sampler.use(target);
+      ASSERT_EQ(sampler.filter(row.values.data(), row.values.size(), parameters, row.options),
                 RowStatus::ok);
-      for (const std::uint64_t word : words) {
+      for (const std::uint64_t word : directed_words(expected, number, row.values.size() + 1)) {
         ASSERT_EQ(sampler.draw(word), expected.token_for(word))
-            << describe(row) << " on " << to_string(target) << " word " << word;
-        ++boundaries;
+            << row.name << " on " << to_string(target) << " word " << word;
+        ++words;
       }
     }
   }
   // 4000 rows of some 10 boundaries of 3 words.
-  EXPECT_GT(boundaries, is_reduced() ? 1000U : 100000U);
+  EXPECT_GT(words, is_reduced() ? 1000U : 100000U);
 }
 
 }  // namespace

@@ -159,8 +159,8 @@ TEST(OutputsOfAPrompt, TheBestHasTheLargestLogProbability) {
     sums.push_back(output.cumulative);
     lengths.push_back(static_cast<std::int32_t>(output.tokens.size()));
     // The log-probability of the whole output, in real numbers. Logits lie in [0, 4), so 5.8
-    // octaves at most below the maximum: a weight, and with it log Z, is within 2^-21 + 3 * 2^-24 *
-    // ln 2 * 5.8 = 1.2e-6 (kernels/README.md); a log-probability is above -8 and rounded to float32
+    // octaves at most below the maximum: a weight, and with it log Z, is within 2^-22 + 2^-24 *
+    // ln 2 * 5.8 = 4.8e-7 (kernels/README.md); a log-probability is above -8 and rounded to float32
     // within 2^-22. Together less than 2^-19 a token.
     double real = 0;
     std::vector<std::int32_t> prefix;

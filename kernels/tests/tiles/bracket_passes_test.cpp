@@ -1,5 +1,5 @@
-// cpu::BracketPasses of every instruction set against the scalar ones, bit for bit, and what they
-// leave alone. That the scalar ones are right is what indexed_row_test.cpp shows.
+// cpu::BracketPasses, and the passes that collect values, of every instruction set
+// against the scalar ones, bit for bit, and what they leave alone. That the scalar ones are right is what indexed_row_test.cpp shows.
 #include "cpu/bracket_passes.h"
 
 #include <fmt/format.h>
@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "common/exp2fix.h"
 #include "cpu/passes.h"
 #include "harness/inputs/dice.h"
 #include "tests/sample/random_rows.h"
@@ -20,8 +19,6 @@
 
 namespace fairdraw::suites {
 namespace {
-
-using cpu::BracketPasses;
 
 /// Never written by a pass, which writes weights, values of the row and 0.
 constexpr float kUntouched = -0x1.abcdefp100F;
@@ -76,7 +73,9 @@ Call random_call(std::uint64_t number) {
   return call;
 }
 
-Outcome run(const BracketPasses& passes, const Call& call) {
+Outcome run(CpuTarget target, const Call& call) {
+  const cpu::BracketPasses& passes = cpu::bracket_passes_for(target);
+  const cpu::Passes& plain = cpu::passes_for(target);
   const std::size_t n = call.row.values.size();
   const std::size_t tiles = (n + kTileSize - 1) / kTileSize;
   std::vector<float> row(call.offset + n);
@@ -104,10 +103,10 @@ Outcome run(const BracketPasses& passes, const Call& call) {
                            outcome.run_begin.data(), list});
   });
   outcome.many = listed([&](float* list) {
-    return passes.collect_many(x, n, call.bounds.low, call.bounds.high, list);
+    return plain.collect_many(x, n, call.bounds.low, call.bounds.high, list);
   });
   outcome.few =
-      listed([&](float* list) { return passes.collect_few(x, n, call.bounds.low, list); });
+      listed([&](float* list) { return plain.collect_few(x, n, call.bounds.low, list); });
   std::vector<float> probabilities(n + kGuard, kUntouched);
   for (std::size_t tile = 0; tile < tiles; ++tile) {
     if (outcome.keys[tile] == kEmptyTileKey) continue;
@@ -131,10 +130,10 @@ TEST(BracketPasses, EveryTargetEqualsTheScalarPasses) {
   for (std::uint64_t number = 0; number < calls; ++number) {
     const Call call = random_call(number);
     if (!is_good(call)) continue;
-    const Outcome expected = run(cpu::kScalarBracketPasses, call);
+    const Outcome expected = run(CpuTarget::scalar, call);
     ASSERT_TRUE(expected.in_room) << call.row.name;
     for (const CpuTarget target : available_targets()) {
-      ASSERT_EQ(difference_of(run(cpu::bracket_passes_for(target), call), expected), "")
+      ASSERT_EQ(difference_of(run(target, call), expected), "")
           << call.row.name << " on " << to_string(target)
           << fmt::format(", bounds {:a} {:a} {:a}", call.bounds.from, call.bounds.low,
                          call.bounds.high);

@@ -121,15 +121,15 @@ IndexedRowCase deceiving_case(std::uint64_t number, std::size_t vocab) {
   return row;
 }
 
-reference::TileRow model_of(const IndexedRowCase& row) {
+reference::IntegerRow model_of(const IndexedRowCase& row) {
   return row.options.from_probs
-             ? tile_model_from_probs(row.values, row.parameters, row.options.filter_order,
+             ? integer_model_from_probs(row.values, row.parameters, row.options.filter_order,
                                      row.options.top_k_1_keeps_ties)
-             : tile_model(row.values, {}, row.parameters, row.options.tie_rule,
+             : integer_model(row.values, {}, row.parameters, row.options.tie_rule,
                           row.options.filter_order);
 }
 
-std::vector<std::uint64_t> directed_words(const reference::TileRow& row, std::uint64_t number,
+std::vector<std::uint64_t> directed_words(const reference::IntegerRow& row, std::uint64_t number,
                                           std::size_t tokens) {
   std::vector<std::uint64_t> words = {0, 1, ~std::uint64_t{0}};
   Dice dice(~number);
@@ -144,20 +144,9 @@ std::vector<std::uint64_t> directed_words(const reference::TileRow& row, std::ui
     sum += row.weight[i];
     const bool is_chosen = survivor++ % step == first;
     if (!is_chosen || row.weight[i] == 0 || sum == row.total) continue;
-    // The smallest word w with floor(w total / 2^64) >= sum, ceil(sum 2^64 / total), bit by bit:
-    // the quotient of 188 bits by 124.
-    std::uint64_t word = 0;
-    RowWeight rest = sum;
-    for (int bit = 0; bit < 64; ++bit) {
-      rest <<= 1;
-      word <<= 1;
-      if (rest >= row.total) {
-        rest -= row.total;
-        word |= 1;
-      }
-    }
-    if (rest != 0) ++word;
-    for (const std::uint64_t near : {word - 1, word, word + 1}) words.push_back(near);
+    const std::optional<std::uint64_t> word = row.first_word_at(sum);
+    if (!word) break;
+    for (const std::uint64_t near : {*word - 1, *word, *word + 1}) words.push_back(near);
   }
   return words;
 }

@@ -8,7 +8,7 @@
 
 #include "cpu/indexed_row.h"
 #include "fairdraw/types.h"
-#include "reference/tile_model.h"
+#include "reference/integer_model.h"
 
 namespace fairdraw::suites {
 
@@ -34,11 +34,11 @@ IndexedRowCase wide_gaps_case(std::uint64_t number, std::size_t vocab);
 /// much to list.
 IndexedRowCase deceiving_case(std::uint64_t number, std::size_t vocab);
 
-reference::TileRow model_of(const IndexedRowCase& row);
+reference::IntegerRow model_of(const IndexedRowCase& row);
 
 /// Words at which the model's token changes, and their neighbours: for up to `tokens` of those that
 /// can be drawn, evenly spread; and 0, 1, 2^64 - 1 and some from `number`.
-std::vector<std::uint64_t> directed_words(const reference::TileRow& row, std::uint64_t number,
+std::vector<std::uint64_t> directed_words(const reference::IntegerRow& row, std::uint64_t number,
                                           std::size_t tokens);
 
 }  // namespace fairdraw::suites

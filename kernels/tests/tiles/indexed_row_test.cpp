@@ -17,7 +17,7 @@
 #include <numeric>
 #include <string>
 
-#include "reference/tile_model.h"
+#include "reference/integer_model.h"
 #include "tests/sample/random_rows.h"
 #include "tests/sample/reduced.h"
 #include "tests/tiles/indexed_row_cases.h"
@@ -27,14 +27,14 @@ namespace {
 
 using cpu::IndexedRow;
 using cpu::ScannedRow;
-using reference::TileRow;
+using reference::IntegerRow;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 /// Tokens whose first and last words are drawn from, at most.
 constexpr std::size_t kBoundaries = 12;
 
-std::string compare_draws(IndexedRow& got, const TileRow& expected, std::uint64_t number) {
+std::string compare_draws(IndexedRow& got, const IntegerRow& expected, std::uint64_t number) {
   for (const std::uint64_t word : directed_words(expected, number, kBoundaries)) {
     const std::int32_t token = got.draw(word);
     if (token != expected.token_for(word)) {
@@ -45,7 +45,7 @@ std::string compare_draws(IndexedRow& got, const TileRow& expected, std::uint64_
   return {};
 }
 
-std::string compare_tokens(IndexedRow& got, const TileRow& expected) {
+std::string compare_tokens(IndexedRow& got, const IntegerRow& expected) {
   const std::size_t vocab = expected.mask.size();
   std::vector<std::uint32_t> mask((vocab + 31) / 32, 0xcacacacaU);
   std::vector<float> probabilities(vocab, -7.0F);
@@ -73,34 +73,21 @@ std::string compare_tokens(IndexedRow& got, const TileRow& expected) {
   return {};
 }
 
-/// Weights for speculation, by their formula.
-std::string compare_weights(const IndexedRowCase& row, IndexedRow& got, const TileRow& expected) {
+/// Weights of the row, and those for speculation.
+std::string compare_weights(IndexedRow& got, const IntegerRow& expected) {
   if (got.unfiltered_weight() != expected.total_unfiltered) return "weight before filtering";
   if (expected.greedy_token >= 0) return {};
   if (got.survivors_weight() != expected.total) return "weight of the survivors";
-  const std::size_t vocab = row.values.size();
+  const std::size_t vocab = expected.mask.size();
   std::vector<std::uint64_t> weights(vocab, 7);
   const std::uint64_t total = got.write_weights(weights.data());
-  const float scale = reference::octaves_per_logit(row.parameters.temperature);
-  std::uint64_t sum = 0;
   for (std::size_t i = 0; i < vocab; ++i) {
-    double must = 0;
-    if (expected.mask[i] != 0) {
-      const reference::TokenOctaves octaves =
-          row.options.from_probs ? reference::octaves_of_prob(row.values[i])
-                                 : reference::octaves_of_logit(row.values[i], scale);
-      // 24 bits times a power of two: floor is of the exact value. Below 2^-1000 it would be
-      // subnormal; its floor is 0 from 2^-40 on.
-      const double exponent = std::max(-1000.0, 16 + (octaves.whole - expected.octave));
-      must = std::floor(
-          std::ldexp(static_cast<double>(octaves.significand), static_cast<int>(exponent)));
-    }
-    sum += static_cast<std::uint64_t>(must);
-    if (weights[i] != static_cast<std::uint64_t>(must)) {
+    const std::uint64_t must = expected.mask[i] != 0 ? expected.speculation_weight[i] : 0;
+    if (weights[i] != must) {
       return fmt::format("weight of {} for speculation: {} instead of {}", i, weights[i], must);
     }
   }
-  return sum == total ? "" : "sum of weights for speculation";
+  return total == expected.speculation_total() ? "" : "sum of weights for speculation";
 }
 
 /// Two log-probabilities in float32: the same where both are beyond its range.
@@ -110,7 +97,7 @@ bool within(float got, long double must, long double bound) {
 }
 
 /// (x - max) / T - ln(Z / 2^103) + (max c - E) ln 2, or with Z' of the survivors.
-std::string compare_logprobs(const IndexedRowCase& row, IndexedRow& got, const TileRow& expected,
+std::string compare_logprobs(const IndexedRowCase& row, IndexedRow& got, const IntegerRow& expected,
                              std::uint64_t number) {
   if (row.options.from_probs) return {};
   const float given = row.parameters.temperature;
@@ -168,7 +155,7 @@ std::string compare_view(const ScannedRow& view, const IndexedRowCase& row,
   return {};
 }
 
-std::string compare_views(const IndexedRowCase& row, IndexedRow& got, const TileRow& expected) {
+std::string compare_views(const IndexedRowCase& row, IndexedRow& got, const IntegerRow& expected) {
   const float smallest = row.options.from_probs ? 0x1p-149F : -std::numeric_limits<float>::max();
   std::string difference = compare_view(got.unfiltered_row(), row,
                                         [&](std::size_t i) { return row.values[i] >= smallest; });
@@ -179,7 +166,7 @@ std::string compare_views(const IndexedRowCase& row, IndexedRow& got, const Tile
 }
 
 /// Empty, or the first difference.
-std::string compare(const IndexedRowCase& row, const TileRow& expected, IndexedRow& got,
+std::string compare(const IndexedRowCase& row, const IntegerRow& expected, IndexedRow& got,
                     std::uint64_t number) {
   const RowParameters parameters{row.parameters.temperature, row.parameters.top_k,
                                  row.parameters.top_p, row.parameters.min_p};
@@ -193,7 +180,7 @@ std::string compare(const IndexedRowCase& row, const TileRow& expected, IndexedR
   std::vector<std::function<std::string()>> steps = {
       [&] { return compare_draws(got, expected, number); },
       [&] { return compare_tokens(got, expected); },
-      [&] { return compare_weights(row, got, expected); },
+      [&] { return compare_weights(got, expected); },
       [&] { return compare_logprobs(row, got, expected, number); },
       [&] { return compare_views(row, got, expected); }};
   if (number % 2 == 1) std::reverse(steps.begin(), steps.end());
@@ -217,7 +204,7 @@ void compare_many(std::uint64_t first, std::uint64_t rows, const MakeCase& make)
 #pragma omp for schedule(dynamic, 4)
     for (std::uint64_t i = 0; i < rows; ++i) {
       const IndexedRowCase row = make(first + i);
-      const TileRow expected = model_of(row);
+      const IntegerRow expected = model_of(row);
       if (expected.status == RowStatus::ok) ++ok_rows;
       for (std::size_t t = 0; t < targets.size(); ++t) {
         const std::string difference = compare(row, expected, samplers[t], first + i);

@@ -36,9 +36,9 @@ Judgement scaled(Subject& subject) {
   return fails(fmt::format("all probabilities times 2^{}: {}", shift, wrong));
 }
 
-// Octaves: logits -d at the temperature at which a unit is an octave have weight 2^(40-d), and
-// probabilities 2^-d have 2^(39-d). Half of every weight is half of every sum, so that
-// thresholds, prefix sums and shares are the same, to the last bit, while d <= 39.
+// Octaves: logits -d at the temperature at which a unit is an octave, and probabilities 2^-d, are
+// both the significand 1 and the exponent -d, and nothing of them is lost: thresholds, prefix sums
+// and shares are the same, to the last bit.
 Judgement dyadic(Subject& subject) {
   if (!subject.exact()) return not_applicable("float32 may round differently");
   const Request& base = subject.request();

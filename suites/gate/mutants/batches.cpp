@@ -221,8 +221,7 @@ std::vector<Mutant> dependence() {
                              mutation.call = [first](fairdraw_batch& batch, Storage&) {
                                *first = batch.outputs > 0 && batch.offset[0] == 0;
                              };
-                             mutation.weights = [first](std::vector<std::uint64_t>& weights,
-                                                        const Result& row) {
+                             mutation.weights = [first](RowWeights& weights, const Result& row) {
                                if (*first) weights = row.weight;
                              };
                            }),

@@ -18,8 +18,7 @@ using Draw = FloatSampler::Draw;
 double gumbel(double uniform) { return -std::log(-std::log(uniform)); }
 
 // The samples of one output are a deal of the survivors, each once; then they are dealt again.
-void deal_samples(const fairdraw_batch& batch, std::int64_t output,
-                  const std::vector<std::uint64_t>& prefix) {
+void deal_samples(const fairdraw_batch& batch, std::int64_t output, const RowWeights& prefix) {
   std::vector<std::int32_t> survivors;
   for (std::size_t id = 0; id < prefix.size(); ++id) {
     if (prefix[id] > (id == 0 ? 0 : prefix[id - 1])) {
@@ -62,7 +61,7 @@ std::vector<Mutant> distribution_mutants() {
            "the samples of one output are drawn without replacement",
            {"binomial/gaussian/v1000/none/*", "chi_squared/gaussian*/v1000/none/*"}},
           [](Mutation& mutation) {
-            const auto prefix = std::make_shared<std::vector<std::uint64_t>>();
+            const auto prefix = std::make_shared<RowWeights>();
             mutation.pick = [prefix](const DrawWeights& drawn, std::uint64_t word) {
               *prefix = drawn.prefix;
               return drawn.token_at(drawn.position(word));
@@ -93,7 +92,7 @@ std::vector<Mutant> distribution_mutants() {
            {"bets/*/v32000/*", "bets/*/v50304/*", "binomial/*/v32000/*"}},
           [](Mutation& mutation) {
             struct Memory {
-              std::vector<std::uint64_t> of, running_max;
+              RowWeights of, running_max;
             };
             const auto memory = std::make_shared<Memory>();
             mutation.pick = [memory](const DrawWeights& drawn, std::uint64_t word) {
@@ -134,12 +133,12 @@ std::vector<Mutant> distribution_mutants() {
            "are those of the row before, or zero",
            {"binomial/gaussian/v1000/none/*", "chi_squared/gaussian*/v1000/none/*"}},
           [](Mutation& mutation) {
-            const auto before = std::make_shared<std::vector<std::uint64_t>>();
-            mutation.weights = [before](std::vector<std::uint64_t>& weights, const Result& row) {
-              const std::vector<std::uint64_t> now = weights;
+            const auto before = std::make_shared<RowWeights>();
+            mutation.weights = [before](RowWeights& weights, const Result& row) {
+              const RowWeights now = weights;
               const bool filtered = row.total != row.total_unfiltered;
               if (!filtered && weights.size() > 20) {
-                std::vector<std::uint64_t> sorted = weights;
+                RowWeights sorted = weights;
                 std::nth_element(sorted.begin(), sorted.begin() + 19, sorted.end(),
                                  std::greater<>());
                 before->resize(weights.size());

@@ -35,7 +35,7 @@ struct Weights {
 
   explicit Weights(const IntegerRow& row) {
     for (std::size_t id = 0; id < row.mask.size(); ++id) {
-      of.push_back(row.mask[id] != 0 ? row.weight[id] : 0);
+      of.push_back(row.mask[id] != 0 ? row.speculation_weight[id] : 0);
       sum += of.back();
     }
   }
@@ -85,7 +85,7 @@ SpeculationOutcome walk(const DraftedTokens& request, Fault fault) {
                                    : node;
       const IntegerRow target = request.target[behind(row)].model();
       if (target.status != RowStatus::ok) return {target.status, {}, {}, 0};
-      outcome.tokens.push_back(target.token_for(words.bonus));
+      outcome.tokens.push_back(target.speculation_token_for(words.bonus));
       return outcome;
     }
     if (fault == Fault::last_child_first) std::reverse(children.begin(), children.end());

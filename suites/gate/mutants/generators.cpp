@@ -142,7 +142,7 @@ std::vector<Mutant> generator_mutants() {
             mutation.call = [many](fairdraw_batch& batch, Storage&) {
               *many = batch.num_samples > 1;
             };
-            mutation.weights = [many](std::vector<std::uint64_t>& weights, const Result& row) {
+            mutation.weights = [many](RowWeights& weights, const Result& row) {
               if (*many) weights = row.weight;
             };
           }),
@@ -181,7 +181,7 @@ std::vector<Mutant> generator_mutants() {
                             const bool garbage = harness::mixed(622, (*count)++) % 50'000 == 0;
                             if (!garbage) return drawn.token_at(drawn.position(word));
                             std::int32_t id = 0;  // the first one that cannot be drawn
-                            std::uint64_t before = 0;
+                            RowWeight before = 0;
                             while (id < drawn.vocab() &&
                                    drawn.prefix[static_cast<std::size_t>(id)] > before) {
                               before = drawn.prefix[static_cast<std::size_t>(id++)];

@@ -288,7 +288,7 @@ std::vector<Mutant> mask_mutants() {
               reference::RowParameters parameters = row.parameters;
               parameters.top_k = 0;
               const Result all = result_of(row, parameters);
-              const std::uint64_t largest = *std::max_element(all.weight.begin(), all.weight.end());
+              const RowWeight largest = *std::max_element(all.weight.begin(), all.weight.end());
               if (static_cast<double>(largest) > 0.4 * static_cast<double>(all.total_unfiltered)) {
                 result = all;
               }

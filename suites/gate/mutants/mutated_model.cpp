@@ -5,17 +5,11 @@
 #include <utility>
 
 namespace fairdraw::suites {
-namespace {
-
-__extension__ typedef unsigned __int128 Wide;
-
-}  // namespace
-
-std::uint64_t DrawWeights::position(std::uint64_t word) const {
-  return static_cast<std::uint64_t>((static_cast<Wide>(word) * total()) >> 64);
+RowWeight DrawWeights::position(std::uint64_t word) const {
+  return reference::position_of(word, total());
 }
 
-std::int32_t DrawWeights::token_at(std::uint64_t position) const {
+std::int32_t DrawWeights::token_at(RowWeight position) const {
   const auto found = std::upper_bound(prefix.begin(), prefix.end(), position);
   return static_cast<std::int32_t>(found - prefix.begin());
 }
@@ -24,7 +18,7 @@ MutatedModel::MutatedModel(Claim claim, Mutation mutation)
     : claim_(claim), mutation_(std::move(mutation)) {
   if (claim == Claim::integers) return;
   description_.exact_integer = false;
-  // Weights are truncated at 2^-40 of the largest: more than what is judged without the claim
+  // Weights are truncated at 2^-48 of the largest: more than what is judged without the claim
   // may lose, and not to be seen in draws.
   description_.reports_probs = description_.reports_logprobs = false;
   if (claim == Claim::distribution) return;
@@ -87,13 +81,13 @@ std::uint64_t MutatedModel::decisive_word(const fairdraw_batch& batch, std::int6
 std::int32_t MutatedModel::choose(const reference::IntegerRow& row, std::uint64_t word) {
   if (drawn_row_ != &row) {
     drawn_row_ = &row;
-    std::vector<std::uint64_t> weights(row.weight.size());
+    RowWeights weights(row.weight.size());
     for (std::size_t id = 0; id < weights.size(); ++id) {
       weights[id] = row.mask[id] != 0 ? row.weight[id] : 0;
     }
     if (mutation_.weights) mutation_.weights(weights, row);
-    std::uint64_t sum = 0;
-    for (std::uint64_t& weight : weights) weight = sum += weight;
+    RowWeight sum = 0;
+    for (RowWeight& weight : weights) weight = sum += weight;
     drawn_.prefix = std::move(weights);
   }
   const std::int32_t token =
@@ -192,7 +186,7 @@ void keep_only(MutatedModel::Result& result, const std::vector<Candidate>& kept)
   for (const Candidate& candidate : kept) keep(static_cast<std::size_t>(candidate.id));
   result.support_size = static_cast<std::int32_t>(std::max<std::size_t>(kept.size(), 1));
   if (!kept.empty()) return;
-  result.weight[0] = std::max<std::uint64_t>(result.weight[0], 1);
+  result.weight[0] = std::max<RowWeight>(result.weight[0], 1);
   keep(0);
 }
 

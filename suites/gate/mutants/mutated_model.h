@@ -33,16 +33,19 @@ struct Place {
   std::int64_t row = 0;
 };
 
+using reference::RowWeight;
+using RowWeights = std::vector<RowWeight>;
+
 /// What tokens are drawn from: prefix sums, in id order, of the weights that may be drawn.
 struct DrawWeights {
-  std::vector<std::uint64_t> prefix;
+  RowWeights prefix;
 
   std::int64_t vocab() const { return static_cast<std::int64_t>(prefix.size()); }
-  std::uint64_t total() const { return prefix.empty() ? 0 : prefix.back(); }
+  RowWeight total() const { return prefix.empty() ? 0 : prefix.back(); }
   /// floor(word * total / 2^64)
-  std::uint64_t position(std::uint64_t word) const;
+  RowWeight position(std::uint64_t word) const;
   /// The first token whose prefix sum exceeds `position`; vocab() where none does.
-  std::int32_t token_at(std::uint64_t position) const;
+  std::int32_t token_at(RowWeight position) const;
 };
 
 /// One drafted chain.
@@ -75,7 +78,7 @@ class MutatedModel final : public harness::ModelSampler {
     /// Changes what is found of the row: what is reported, and drawn from.
     std::function<void(Result&, const Row&, const Place&)> result;
     /// Changes the weights [vocab] that are drawn from (0: not drawn), and not what is reported.
-    std::function<void(std::vector<std::uint64_t>&, const Result&)> weights;
+    std::function<void(RowWeights&, const Result&)> weights;
     std::function<std::int64_t(const fairdraw_batch&, std::int64_t output)> seed_index;
     std::function<std::uint64_t(std::uint64_t seed, std::uint64_t offset, std::uint32_t index,
                                 std::int64_t output)>
@@ -161,7 +164,7 @@ using Mutation = MutatedModel::Mutation;
 struct Candidate {
   std::int32_t id;
   float value;
-  std::uint64_t weight;
+  RowWeight weight;
 };
 
 /// The survivors of a result, largest value first, lowest id among equals.

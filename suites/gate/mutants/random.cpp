@@ -66,7 +66,7 @@ std::vector<Mutant> random_mutants() {
               const auto at = static_cast<std::size_t>(token);
               if (at == 0) return token;
               const bool empty_bin = prefix[at - 1] == (at == 1 ? 0 : prefix[at - 2]);
-              const std::uint64_t into = drawn.position(word) - prefix[at - 1];
+              const RowWeight into = drawn.position(word) - prefix[at - 1];
               const bool between = into <= prefix[at - 1] >> 24;
               return empty_bin && between ? token - 1 : token;
             };

@@ -70,7 +70,7 @@ std::vector<Mutant> range_mutants() {
               kept.resize(16);
               const bool has_zero = std::any_of(
                   kept.begin(), kept.end(), [](const Candidate& token) { return token.id == 0; });
-              result.weight[0] = std::max<std::uint64_t>(result.weight[0], 1);
+              result.weight[0] = std::max<RowWeight>(result.weight[0], 1);
               if (!has_zero) kept.push_back({0, row.logits[0], result.weight[0]});
               keep_only(result, kept);
             };

@@ -18,7 +18,7 @@ Mutant unfiltered_where(MutantText text, bool (*given)(const fairdraw_batch&)) {
   return mutated_distribution(std::move(text), [given](Mutation& mutation) {
     const auto mutated = std::make_shared<bool>(false);
     mutation.call = [mutated, given](fairdraw_batch& batch, Storage&) { *mutated = given(batch); };
-    mutation.weights = [mutated](std::vector<std::uint64_t>& weights, const Result& row) {
+    mutation.weights = [mutated](RowWeights& weights, const Result& row) {
       if (*mutated) weights = row.weight;
     };
   });

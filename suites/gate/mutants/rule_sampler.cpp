@@ -88,7 +88,7 @@ Weights difference(const Weights& p, const Weights& q, double scale) {
 
 RuleSampler::RuleSampler(harness::AcceptanceRule declared, Rules rules) : rules_(std::move(rules)) {
   description_.exact_integer = description_.scripted_words = false;
-  // As of mutants of the distribution: weights of the model end at 2^-40 of the largest.
+  // As of mutants of the distribution: weights of the model end at 2^-48 of the largest.
   description_.reports_probs = description_.reports_logprobs = false;
   description_.acceptance_rule = declared;
 }

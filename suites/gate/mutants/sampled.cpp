@@ -19,11 +19,14 @@ namespace {
 
 using Row = MutatedModel::Row;
 using Result = MutatedModel::Result;
-using Weights = std::vector<std::uint64_t>;
+using Weights = RowWeights;
 
 std::uint64_t hash_of(const Weights& weights) {
   std::uint64_t hash = 0;
-  for (const std::uint64_t weight : weights) hash = harness::mixed(hash ^ weight, 0);
+  for (const RowWeight weight : weights) {
+    hash = harness::mixed(hash ^ static_cast<std::uint64_t>(weight),
+                          static_cast<std::uint64_t>(weight >> 64));
+  }
   return hash;
 }
 
@@ -238,7 +241,7 @@ std::int32_t pick_with_uniform_in(DType dtype, const DrawWeights& weights, std::
   const double rounded =
       std::min(static_cast<double>(harness::rounded_to(dtype, uniform)), 1 - 0x1p-12);
   const auto total = static_cast<double>(weights.total());
-  return weights.token_at(static_cast<std::uint64_t>(rounded * total));
+  return weights.token_at(static_cast<RowWeight>(rounded * total));
 }
 
 // Gumbel's race in float16: the uniform number has 11 bits, and noise and scores are rounded.
@@ -274,7 +277,7 @@ class RaceInFloat16 {
     scores_.clear();
     ids_.clear();
     for (std::size_t id = 0; id < prefix_.size(); ++id) {
-      const std::uint64_t weight = prefix_[id] - (id == 0 ? 0 : prefix_[id - 1]);
+      const RowWeight weight = prefix_[id] - (id == 0 ? 0 : prefix_[id - 1]);
       if (weight == 0) continue;
       scores_.push_back(rounded(std::log(static_cast<double>(weight)) -
                                 std::log(static_cast<double>(weights.total()))));
@@ -283,7 +286,7 @@ class RaceInFloat16 {
   }
 
   std::array<float, 2048> noise_;
-  std::vector<std::uint64_t> prefix_;
+  RowWeights prefix_;
   std::vector<float> scores_;
   std::vector<std::int32_t> ids_;
 };

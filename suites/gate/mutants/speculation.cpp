@@ -43,8 +43,8 @@ std::int64_t rejected_position(const SpeculationOutcome& outcome, const DraftedT
 std::vector<Wide> masses(const DistributionRow& row) {
   const IntegerRow model = row.model();
   std::vector<Wide> result;
-  for (std::size_t id = 0; id < model.weight.size(); ++id) {
-    result.push_back(model.mask[id] != 0 ? model.weight[id] : 0);
+  for (std::size_t id = 0; id < model.mask.size(); ++id) {
+    result.push_back(model.mask[id] != 0 ? model.speculation_weight[id] : 0);
   }
   return result;
 }
@@ -93,7 +93,7 @@ void recovers_from_target(SpeculationOutcome& outcome, const DraftedTokens& requ
   const std::int64_t at = rejected_position(outcome, request);
   if (at < 0) return;
   const auto i = static_cast<std::size_t>(at);
-  outcome.tokens[i] = request.target[i].model().token_for(request.words[i].recover);
+  outcome.tokens[i] = request.target[i].model().speculation_token_for(request.words[i].recover);
 }
 
 void small_residual_is_token_0(SpeculationOutcome& outcome, const DraftedTokens& request) {

@@ -16,7 +16,7 @@ namespace {
 
 using Row = MutatedModel::Row;
 using Result = MutatedModel::Result;
-using Weights = std::vector<std::uint64_t>;
+using Weights = RowWeights;
 
 bool is_greedy(const Row& row) {
   return row.parameters.temperature == 0 || row.parameters.top_k == 1 || row.parameters.top_p == 0;
@@ -40,8 +40,8 @@ Mutant of_weights(MutantText text, void (*change)(Weights&)) {
     mutation.weights = [change](Weights& weights, const Result&) {
       const Weights right = weights;
       change(weights);
-      const bool empty = std::all_of(weights.begin(), weights.end(),
-                                     [](std::uint64_t weight) { return weight == 0; });
+      const bool empty =
+          std::all_of(weights.begin(), weights.end(), [](RowWeight weight) { return weight == 0; });
       if (empty) weights = right;
     };
   });
@@ -102,7 +102,7 @@ std::vector<Mutant> lost_tokens() {
                    Weights sorted = weights;
                    std::nth_element(sorted.begin(), sorted.begin() + 999, sorted.end(),
                                     std::greater<>());
-                   for (std::uint64_t& weight : weights) {
+                   for (RowWeight& weight : weights) {
                      if (weight < sorted[999]) weight = 0;
                    }
                  }),
@@ -113,8 +113,8 @@ std::vector<Mutant> lost_tokens() {
                   {"chi_squared/ties_at_k/*", "binomial/ties_at_k/*"}},
                  [](Weights& weights) {
                    const auto first = std::max_element(weights.begin(), weights.end());
-                   const std::uint64_t largest = *first;
-                   std::replace(first + 1, weights.end(), largest, std::uint64_t{0});
+                   const RowWeight largest = *first;
+                   std::replace(first + 1, weights.end(), largest, RowWeight{0});
                  }),
       of_weights(
           {"tile-boundary-doubled",

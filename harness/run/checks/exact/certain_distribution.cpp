@@ -110,17 +110,13 @@ CertainCounts draw_row(const CheckInput& input, const Request& request,
 
 std::vector<double> weight_errors(const CheckInput& input,
                                   const CertainDistribution& distribution) {
-  reference::WeightBound bound;
-  bound.truncation = input.sampler->description().exact_integer;
-  bound.constant += input.semantics.relative_weight_error;
+  const reference::WeightBound bound = weight_bound(input);
   const double largest =
       *std::max_element(distribution.probability.begin(), distribution.probability.end());
   std::vector<double> errors(distribution.probability.size(), 0);
   for (std::size_t token = 0; token < errors.size(); ++token) {
     if (distribution.probability[token] == 0) continue;
-    // One octave more than the distance: rows of probabilities are scaled to [1/2, 1).
-    errors[token] =
-        std::min(1.0, bound.at(1 + std::log2(largest / distribution.probability[token])));
+    errors[token] = std::min(1.0, bound.at(std::log2(largest / distribution.probability[token])));
   }
   return errors;
 }

@@ -73,9 +73,8 @@ CheckOutcome check_logprobs(const CheckInput& input) {
       !lacks.empty()) {
     return skipped(lacks);
   }
-  reference::WeightBound bound;
-  bound.truncation = sampler.exact_integer;
-  bound.constant += input.semantics.relative_weight_error + input.semantics.relative_sum_error;
+  reference::WeightBound bound = weight_bound(input);
+  bound.constant += input.semantics.relative_sum_error;
   CheckOutcome outcome;
   // Each mode in two calls; sizes of the top and rank rules in alternation, so that every mode
   // meets both rules, and the list meets every mode over a few cases.

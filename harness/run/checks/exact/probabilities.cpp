@@ -226,9 +226,8 @@ CheckOutcome check_probabilities(const CheckInput& input) {
   if (input.row_input == RowInput::probabilities) {
     return skipped("draws from probabilities report none");
   }
-  reference::WeightBound bound;
-  bound.truncation = input.sampler->description().exact_integer;
-  bound.constant += input.semantics.relative_weight_error + input.semantics.relative_sum_error;
+  reference::WeightBound bound = weight_bound(input);
+  bound.constant += input.semantics.relative_sum_error;
   CheckOutcome outcome;
   const std::int64_t chunk =
       std::max<std::int64_t>(1, (std::int64_t{1} << 20) / input.logits->vocab());

@@ -15,18 +15,9 @@
 namespace fairdraw::harness {
 namespace {
 
-__extension__ typedef unsigned __int128 Wide;
-
 constexpr std::uint64_t kOnes = ~std::uint64_t{0};
 // Boundaries of a row: all where there are fewer, else the first and last ones and others between.
 constexpr std::size_t kBoundaries = 96;
-
-// The smallest word whose position floor(word * total / 2^64) is `position` or more, position <=
-// total; 2^64 - 1 and its position are the last, so `position` == total gives nothing better.
-std::uint64_t first_word_at(std::uint64_t position, std::uint64_t total) {
-  const Wide word = ((static_cast<Wide>(position) << 64) + total - 1) / total;
-  return word > kOnes ? kOnes : static_cast<std::uint64_t>(word);
-}
 
 // Words around each boundary between two tokens that can be drawn, and the ends. `band`: how far
 // from a boundary, as a part of the unit interval, either token may come; words just outside of it
@@ -35,8 +26,8 @@ std::vector<std::uint64_t> words_for_row(const reference::IntegerRow& row, std::
                                          double band) {
   std::vector<std::uint64_t> words = {0, 1, kOnes, kOnes - 1};
   if (row.status != RowStatus::ok) return words;
-  std::vector<std::uint64_t> ends;  // prefix sums, the total left out
-  std::uint64_t sum = 0;
+  std::vector<reference::RowWeight> ends;  // prefix sums, the total left out
+  reference::RowWeight sum = 0;
   for (std::size_t id = 0; id < row.mask.size(); ++id) {
     if (row.mask[id] == 0 || row.weight[id] == 0) continue;
     sum += row.weight[id];
@@ -50,7 +41,7 @@ std::vector<std::uint64_t> words_for_row(const reference::IntegerRow& row, std::
       if (i % 3 == 0) at = i / 3;
       if (i % 3 == 2) at = static_cast<std::size_t>(mixed(seed, i) % all);
     }
-    const std::uint64_t word = first_word_at(ends[at], row.total);
+    const std::uint64_t word = row.first_word_at(ends[at]).value_or(kOnes);
     for (const std::uint64_t near : {word - 1, word, word + 1}) words.push_back(near);
     if (band <= 0 || band >= 0.25) continue;
     const auto beyond = static_cast<std::uint64_t>(std::ldexp(band * (1 + 0x1p-10), 64));

@@ -12,6 +12,7 @@ namespace fairdraw::harness {
 Distribution distribution_of_row(const reference::IntegerRow& model) {
   Distribution distribution(model.weight.size(), 0);
   for (std::size_t id = 0; id < distribution.size(); ++id) {
+    if (model.mask[id] == 0) continue;
     distribution[id] = static_cast<double>(model.weight[id]) / static_cast<double>(model.total);
   }
   return distribution;
@@ -65,15 +66,14 @@ std::string Table::name_of(std::size_t cell) const {
 }
 
 Position::Position(const reference::IntegerRow& target, const reference::IntegerRow& draft)
-    : accepted(target.weight.size()),
-      rejected(target.weight.size()),
-      recovered(target.weight.size()) {
+    : accepted(target.mask.size()), rejected(target.mask.size()), recovered(target.mask.size()) {
   __extension__ typedef unsigned __int128 Wide;
-  const double unit = static_cast<double>(target.total) * static_cast<double>(draft.total);
+  const Wide target_total = target.speculation_total(), draft_total = draft.speculation_total();
+  const double unit = static_cast<double>(target_total) * static_cast<double>(draft_total);
   double residual = 0;
   for (std::size_t x = 0; x < accepted.size(); ++x) {
-    const Wide p = static_cast<Wide>(target.weight[x]) * draft.total;
-    const Wide q = static_cast<Wide>(draft.weight[x]) * target.total;
+    const Wide p = target.mask[x] != 0 ? target.speculation_weight[x] * draft_total : 0;
+    const Wide q = draft.mask[x] != 0 ? draft.speculation_weight[x] * target_total : 0;
     accepted[x] = static_cast<double>(std::min(p, q)) / unit;
     rejected[x] = q > p ? static_cast<double>(q - p) / unit : 0;
     recovered[x] = p > q ? static_cast<double>(p - q) / unit : 0;

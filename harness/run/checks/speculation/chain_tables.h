@@ -14,7 +14,7 @@ namespace fairdraw::harness {
 
 using Distribution = std::vector<double>;
 
-/// Probabilities of the weights of a row, each over its total.
+/// Probabilities of the survivors of a row: weights over their total.
 Distribution distribution_of_row(const reference::IntegerRow& model);
 
 /// Cells by name, with their probabilities and counts; a cell of probability 0 must stay empty.

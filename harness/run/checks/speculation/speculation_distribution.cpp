@@ -34,20 +34,11 @@ namespace {
 constexpr std::int64_t kDrafts = 2;
 constexpr DraftLaw kDistributions[] = {DraftLaw::none, DraftLaw::probs, DraftLaw::logits};
 
-// A row's distribution without the weights that its filters drop.
-reference::IntegerRow filtered(const DistributionRow& row) {
-  reference::IntegerRow model = row.model();
-  for (std::size_t id = 0; id < model.weight.size(); ++id) {
-    if (model.mask[id] == 0) model.weight[id] = 0;
-  }
-  return model;
-}
-
 // What one position does: joint probabilities of the drafted and the emitted token.
 struct Joint {
   Joint(const reference::IntegerRow& target, const reference::IntegerRow& draft,
         DraftLaw distribution)
-      : width(target.weight.size()), probability(width * width, 0) {
+      : width(target.mask.size()), probability(width * width, 0) {
     const Distribution p = distribution_of_row(target), q = distribution_of_row(draft);
     const Position known(target, draft);
     for (std::size_t x = 0; x < width; ++x) {
@@ -78,7 +69,7 @@ class SpeculationDistribution : public DistributionTables {
     constexpr const char* kNames[] = {"_unknown", "_probs", "_logits"};
     const std::string suffix = kNames[static_cast<std::size_t>(distribution)];
     if (input.processing.empty() && NextCalls::follows(input, 0, false)) {
-      const reference::IntegerRow first = filtered(target_.front());
+      const reference::IntegerRow first = target_.front().model();
       const Position rule(first, draft_model_.front());
       const bool is_known = distribution != DraftLaw::none && is_token_wise(input);
       next_.emplace(suffix, std::size_t{kDrafts}, distribution_of_row(first),
@@ -138,7 +129,7 @@ class SpeculationDistribution : public DistributionTables {
  private:
   void expect_sequences(const std::string& suffix) {
     const auto row_after = [this](std::span<const std::int32_t> prefix) {
-      return distribution_of_row(filtered(behind(prefix.size(), {prefix.begin(), prefix.end()})));
+      return distribution_of_row(behind(prefix.size(), {prefix.begin(), prefix.end()}).model());
     };
     sequences_.emplace(suffix, width_, row_after);
     const bool is_block = input_.sampler->description().acceptance_rule == AcceptanceRule::block;
@@ -168,7 +159,7 @@ class SpeculationDistribution : public DistributionTables {
   }
 
   void expect_distributions() {
-    const reference::IntegerRow first = filtered(behind(0, {}));
+    const reference::IntegerRow first = behind(0, {}).model();
     const Distribution p0 = distribution_of_row(first);
     const Joint one(first, draft_model_[0], distribution_);
     expect_joint(table(1), one, 1);
@@ -177,7 +168,7 @@ class SpeculationDistribution : public DistributionTables {
       for (std::size_t y = 0; y < width_; ++y) table(5).expect(table(5).pair(x, y), p0[x] * p0[y]);
       if (one.at(x, x) == 0) continue;  // never accepted
       const auto drafted = static_cast<std::int32_t>(x);
-      const reference::IntegerRow second = filtered(behind(1, {drafted}));
+      const reference::IntegerRow second = behind(1, {drafted}).model();
       const Distribution p1 = distribution_of_row(second);
       const Joint two(second, draft_model_[1], distribution_);
       expect_joint(table(3), two, one.at(x, x));
@@ -186,7 +177,7 @@ class SpeculationDistribution : public DistributionTables {
         const double stand = one.at(x, x) * two.at(y, y);
         if (stand == 0) continue;
         const Distribution p2 =
-            distribution_of_row(filtered(behind(2, {drafted, static_cast<std::int32_t>(y)})));
+            distribution_of_row(behind(2, {drafted, static_cast<std::int32_t>(y)}).model());
         for (std::size_t z = 0; z < width_; ++z) {
           table(4).expect(table(4).pair(y, z), stand * p2[z]);
         }
@@ -224,7 +215,7 @@ class SpeculationDistribution : public DistributionTables {
         draft.parameters = {};
       }
       draft_.push_back(draft);
-      draft_model_.push_back(filtered(draft));
+      draft_model_.push_back(draft.model());
     }
   }
 

@@ -122,7 +122,7 @@ std::int32_t sampled_child(const SpeculationRequest& request, const DraftedToken
   if (row.status != RowStatus::ok) return -1;
   std::vector<std::uint64_t> left;
   for (std::size_t id = 0; id < row.mask.size(); ++id) {
-    left.push_back(row.mask[id] != 0 ? row.weight[id] : 0);
+    left.push_back(row.mask[id] != 0 ? row.speculation_weight[id] : 0);
   }
   for (std::size_t j = 0; j < node; ++j) {
     if (request.siblings == SiblingSampling::with_replacement) break;

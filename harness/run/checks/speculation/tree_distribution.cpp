@@ -29,7 +29,6 @@ namespace {
 
 using reference::Probability;
 using Exact = std::vector<Probability>;
-__extension__ typedef unsigned __int128 Wide;
 
 constexpr std::int32_t kParents[] = {-1, -1, 1};
 constexpr std::int64_t kDrafts = 3, kDepth = 2, kRows = kDrafts + 1;
@@ -45,8 +44,9 @@ constexpr Kind kKinds[] = {
 
 Exact exact_distribution(const reference::IntegerRow& row) {
   Exact distribution;
+  const std::uint64_t total = row.speculation_total();
   for (std::size_t id = 0; id < row.mask.size(); ++id) {
-    distribution.emplace_back(row.mask[id] != 0 ? row.weight[id] : 0, row.total);
+    distribution.emplace_back(row.mask[id] != 0 ? row.speculation_weight[id] : 0, total);
   }
   return distribution;
 }
@@ -82,7 +82,7 @@ class TreeDistribution : public DistributionTables {
         const std::size_t depth = prefix.size();
         const auto row = static_cast<std::size_t>(
             depth == 0 ? 0 : row_of_token(static_cast<std::int64_t>(depth), prefix.back()));
-        return distribution_of_row(kept(target_model_[row]));
+        return distribution_of_row(target_model_[row]);
       });
       return;
     }
@@ -143,14 +143,6 @@ class TreeDistribution : public DistributionTables {
             .draft_tokens[request.draft_tokens.size() - kDrafts + static_cast<std::size_t>(node)];
     const std::int64_t depth = node < 2 ? 1 : 2;
     return {static_cast<std::size_t>(row_of_token(depth, token)), depth == 1 ? 2 : own};
-  }
-
-  // Without the weights that its filters drop.
-  static reference::IntegerRow kept(reference::IntegerRow row) {
-    for (std::size_t id = 0; id < row.weight.size(); ++id) {
-      if (row.mask[id] == 0) row.weight[id] = 0;
-    }
-    return row;
   }
 
   // Rows of the source; some tokens never come in either distribution, so that both differ in
@@ -247,12 +239,12 @@ class TreeDistribution : public DistributionTables {
     if (node == 1 && kind_.siblings == SiblingSampling::without_replacement) {
       // top_k is of the whole distribution: what it drops is dropped before the first child is.
       const auto gone = static_cast<std::size_t>(request.draft_tokens.back());
-      const std::uint64_t left = whole.total - whole.weight[gone];
-      auto t = static_cast<std::uint64_t>((static_cast<Wide>(word) * left) >> 64);
+      const std::uint64_t left = whole.speculation_total() - whole.speculation_weight[gone];
+      reference::RowWeight t = reference::position_of(word, left);
       for (std::size_t id = 0;; ++id) {
         if (id == gone || whole.mask[id] == 0) continue;
-        if (t < whole.weight[id]) return static_cast<std::int32_t>(id);
-        t -= whole.weight[id];
+        if (t < whole.speculation_weight[id]) return static_cast<std::int32_t>(id);
+        t -= whole.speculation_weight[id];
       }
     }
     return whole.token_for(word);

@@ -175,8 +175,8 @@ TEST(Generators, MeetTheTroubleThatTheyAreFor) {
       const auto support = static_cast<std::int64_t>(model.support_size);
       if (p.top_k > 1 && support > p.top_k) ++cut_at_a_tie;
       // The threshold of top_p is met by equality: the mass above some token is p, exactly.
-      std::uint64_t above = 0;
-      std::vector<std::pair<float, std::uint64_t>> ranked;
+      reference::RowWeight above = 0;
+      std::vector<std::pair<float, reference::RowWeight>> ranked;
       for (std::int64_t id = 0; id < request.vocab; ++id) {
         ranked.emplace_back(request.row(row)[id], model.weight[static_cast<std::size_t>(id)]);
       }

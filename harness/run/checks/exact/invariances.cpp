@@ -1,0 +1,83 @@
+#include "harness/run/checks/exact/invariances.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace fairdraw::harness {
+namespace {
+
+using reference::Membership;
+
+double scale_of(const reference::RowParameters& parameters) {
+  return static_cast<double>(
+      reference::octaves_per_logit(parameters.temperature == 0 ? 1 : parameters.temperature));
+}
+
+std::string in_row(const Request& request, const Response& response,
+                   const reference::RealDistribution& distribution, std::int64_t row) {
+  for (std::int64_t id = 0; !response.mask.empty() && id < request.vocab; ++id) {
+    const Membership membership = distribution.membership[static_cast<std::size_t>(id)];
+    const bool kept = response.kept(row, request.vocab, id);
+    if (membership == Membership::ambiguous || kept == (membership == Membership::in)) continue;
+    return fmt::format("row {}: token {} is {}", row, id, kept ? "kept" : "dropped");
+  }
+  for (std::int64_t output = 0; output < request.outputs(); ++output) {
+    if (request.row_of(output) != row) continue;
+    const std::int32_t size = response.support_size.empty()
+                                  ? distribution.support_low
+                                  : response.support_size[static_cast<std::size_t>(output)];
+    if (size < distribution.support_low || size > distribution.support_high) {
+      return fmt::format("row {}: support size {}", row, size);
+    }
+    for (std::int32_t sample = 0; sample < request.num_samples; ++sample) {
+      const std::int32_t token =
+          response.tokens[static_cast<std::size_t>(output * request.num_samples + sample)];
+      const bool may_come =
+          token >= 0 && token < request.vocab &&
+          distribution.membership[static_cast<std::size_t>(token)] != Membership::out;
+      if (!may_come) return fmt::format("row {}: token {}", row, token);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+bool shifts_exactly(const reference::RowParameters& parameters, float shift) {
+  // Exact: 24 bits times 24 bits.
+  return std::fmod(static_cast<double>(shift) * scale_of(parameters), 2) == 0;
+}
+
+bool is_free_of_tiles(const Request& request, std::int64_t row) {
+  constexpr double kFree = 31;
+  const bool logits = request.input == RowInput::logits;
+  double smallest = std::numeric_limits<double>::infinity(), largest = -smallest;
+  for (std::int64_t id = 0; id < request.vocab; ++id) {
+    const auto value = static_cast<double>(request.row(row)[id]);
+    if (!std::isfinite(value) || (!logits && value <= 0)) continue;
+    smallest = std::min(smallest, value);
+    largest = std::max(largest, value);
+  }
+  if (smallest >= largest) return true;
+  if (!logits) return largest <= std::ldexp(smallest, static_cast<int>(kFree));
+  return (largest - smallest) * scale_of(request.parameters[static_cast<std::size_t>(row)]) <=
+         kFree;
+}
+
+std::string outside_of_band(const CheckInput& input, const Request& request,
+                            const Response& response) {
+  for (std::int64_t row = 0; row < request.rows; ++row) {
+    if (!request.active.empty() && request.active[static_cast<std::size_t>(row)] == 0) continue;
+    const reference::RealDistribution distribution = distribution_of(input, request, row);
+    if (!distribution.defined || distribution.must_fail) continue;
+    if (std::string wrong = in_row(request, response, distribution, row); !wrong.empty()) {
+      return wrong;
+    }
+  }
+  return {};
+}
+
+}  // namespace fairdraw::harness

@@ -1,0 +1,25 @@
+// What a change of a row that is none of its distribution changes of weights by tiles: nothing
+// within stated limits, and outside of them no more than the real-number oracle's band.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "harness/run/checks/check.h"
+
+namespace fairdraw::harness {
+
+/// Whether adding `shift` to all logits of a row, without rounding, changes no weight: it is an
+/// even number of octaves. An odd one rounds ties of octaves the other way.
+bool shifts_exactly(const reference::RowParameters& parameters, float shift);
+
+/// Whether no weight of the row depends on where its token lies: 31 octaves at most from the
+/// smallest to the largest value, so that no tile cuts a bit.
+bool is_free_of_tiles(const Request& request, std::int64_t row);
+
+/// Empty, or how an answer leaves the band: by a token, a bit of a mask or the size of a support.
+/// Rows without a distribution are passed over.
+std::string outside_of_band(const CheckInput& input, const Request& request,
+                            const Response& response);
+
+}  // namespace fairdraw::harness
