@@ -16,7 +16,6 @@
 #include "cuda/calls/workspace.h"
 #include "cuda/device/device_pointers.h"
 #include "cuda/processing/edit_planes.h"
-#include "cuda/row_filter/weigh_rows.h"
 #include "cuda/speculation/drafted_rows.h"
 
 namespace fairdraw::cuda {
@@ -195,11 +194,9 @@ Error weigh_draft(const Request& request, const DraftWorkspace& workspace, Path 
   const std::int64_t n = request.draft.rows;
   if (n == 0) return {};
   if (request.draft_law == DraftLaw::probs) {
-    WeighTask weigh;
-    weigh.rows[1] = request.draft;
-    weigh.active = {workspace.of_draft.active, n};
-    weigh.records = workspace.draft_records;
-    return check_launch("weigh_rows", weigh_rows(weigh, path, stream));
+    return check_launch("filter_rows",
+                        weigh_probabilities(request.draft, {workspace.of_draft.active, n},
+                                            workspace.draft_records, path, stream));
   }
   RowsTask rows;
   rows.rows = request.draft;

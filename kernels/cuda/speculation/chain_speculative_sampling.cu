@@ -5,11 +5,13 @@
 // All positions are validated, those after a rejection too: a draft token out of range, then the
 // first bad row in the order of positions, draft before target, fails the request.
 //
-// Algorithm and cost. Two launches. First all rows of all requests at once: what is wrong with
-// each, its maximum and the sum of its weights (weigh_rows.cu, one read of everything). Then 1 to 8
-// blocks a request: each position's test needs two weights and two sums, so positions are tested
-// side by side, by every block for itself, and rows are read again only where a token is drawn: one
-// position of a request, in one pass shared by the blocks (two where the distributions are equal).
+// Algorithm and cost. Three launches. First all rows of all requests, the target's and the draft's:
+// what is wrong with each, its maximum and bounds of its total, which the row kernel leaves where
+// nothing is filtered (one read of everything). Then 1 to 8 blocks a request: each position's test
+// needs two weights and bounds of two totals, so positions are tested side by side, by every block
+// for itself. Rows are read again only where a token is drawn: one position of a request, in two
+// passes shared by the blocks, of totals and of residuals (three where the distributions are equal;
+// one for a bonus); and those of a position whose test the bounds leave open.
 //
 // Randomness: position i of a request uses offset + i; purposes accept, recover and bonus.
 // Determinism: integers throughout; no dependence on order, grid or batch.
@@ -19,28 +21,15 @@
 #include "cuda/device/block_sums.cuh"
 #include "cuda/device/read_value.cuh"
 #include "cuda/device/row_launch.h"
-#include "cuda/row_filter/weigh_rows.h"
 #include "cuda/speculation/chain_draws.cuh"
 #include "cuda/speculation/drafted_rows.h"
+#include "cuda/speculation/filtered_distribution.cuh"
 
 namespace fairdraw::cuda {
 namespace {
 
 /// Few, and many blocks: what one waits for another hides.
 constexpr int kThreads = 128;
-
-/// Weights of a row that was weighed.
-struct RowWeight {
-  ProbabilityWeight weight;
-  __device__ float operator()(std::int64_t, float x) const { return float_weight(weight(x)); }
-};
-
-__device__ Distribution<RowWeight> distribution_of(const RowsView& rows, std::int64_t number,
-                                                   const RowRecord& record) {
-  ProbabilityWeight weight(1.0F);
-  weight.set_max(record.max);
-  return {RowValues::of(rows, number), {weight}, record.total};
-}
 
 /// One request of a call.
 struct Chain {
@@ -55,13 +44,13 @@ struct Chain {
     return task.records[b * (n + 1) + i];
   }
   __device__ const RowRecord& draft_record(std::int64_t i) const {
-    return task.records[task.request.target_probs.rows + b * n + i];
+    return task.draft_records()[b * n + i];
   }
-  __device__ Distribution<RowWeight> target(std::int64_t i) const {
-    return distribution_of(task.request.target_probs, b * (n + 1) + i, target_record(i));
+  __device__ Distribution<FilteredWeight> target(std::int64_t i) const {
+    return distribution_of(task.target(), b * (n + 1) + i);
   }
-  __device__ Distribution<RowWeight> draft(std::int64_t i) const {
-    return distribution_of(task.request.draft_probs, b * n + i, draft_record(i));
+  __device__ Distribution<FilteredWeight> draft(std::int64_t i) const {
+    return distribution_of(task.draft(), b * n + i);
   }
   __device__ std::uint64_t word(std::int64_t position, Purpose purpose) const {
     const PerRequest<std::uint64_t>& seed = task.request.seed;
@@ -70,8 +59,9 @@ struct Chain {
     return random_word(seed.at(b), offset, purpose, index);
   }
 
-  __device__ bool accepts(std::int64_t i) const {
-    return accepts_draft(target(i), draft(i), drafted(i), word(i, Purpose::accept));
+  __device__ Verdict test(std::int64_t i, const Distribution<FilteredWeight>& of_target,
+                          const Distribution<FilteredWeight>& of_draft) const {
+    return test_draft(of_target, of_draft, drafted(i), word(i, Purpose::accept));
   }
 };
 
@@ -80,11 +70,12 @@ struct ChainScratch {
   ChainSums sums;
 };
 
-/// What the tests of all positions say.
-struct Verdict {
+/// What the tests of all positions say. The first position of a kind is n where there is none.
+struct Tests {
   RowStatus status;
   std::int64_t accepted;  ///< positions that pass
-  std::int64_t emitted;   ///< the first position that does not; n where all pass
+  std::int64_t emitted;   ///< the first position that does not
+  std::int64_t open;      ///< the first one that is open
 };
 
 /// A bad row's place in the order of rows, with its status: the smallest is the request's.
@@ -97,12 +88,14 @@ __device__ RowStatus status_of_fault(std::uint64_t fault) {
   return static_cast<RowStatus>(fault & 0xffU);
 }
 
-/// For the whole block; all threads get the verdict.
-__device__ Verdict test_positions(const Chain& chain, ChainScratch& scratch) {
+/// For the whole block; all threads get the same.
+__device__ Tests test_positions(const Chain& chain, ChainScratch& scratch) {
   const std::int64_t vocab = chain.task.request.target_probs.vocab;
+  const auto n = static_cast<std::uint64_t>(chain.n);
   std::uint64_t fault = kNoFault;
   std::uint64_t accepted = 0;
-  auto rejected = static_cast<std::uint64_t>(chain.n);
+  std::uint64_t rejected = n;
+  std::uint64_t open = n;
   for (std::int64_t i = threadIdx.x; i <= chain.n; i += blockDim.x) {
     const RowStatus target = chain.target_record(i).status;
     if (target != RowStatus::ok) fault = Minimum{}(fault, fault_at(2 * i + 2, target));
@@ -112,51 +105,73 @@ __device__ Verdict test_positions(const Chain& chain, ChainScratch& scratch) {
     const std::int32_t token = chain.drafted(i);
     if (token < 0 || token >= vocab) fault = fault_at(0, RowStatus::index_out_of_range);
     if (fault != kNoFault) continue;  // then no test counts
-    const bool accepts = chain.accepts(i);
-    accepted += accepts ? 1 : 0;
-    if (!accepts) rejected = Minimum{}(rejected, static_cast<std::uint64_t>(i));
+    const Verdict verdict = chain.test(i, chain.target(i), chain.draft(i));
+    const auto position = static_cast<std::uint64_t>(i);
+    accepted += verdict == Verdict::accepts ? 1 : 0;
+    if (verdict == Verdict::rejects) rejected = Minimum{}(rejected, position);
+    if (verdict == Verdict::open) open = Minimum{}(open, position);
   }
   fault = reduce_block(fault, scratch.reduction, Minimum{});
   accepted = reduce_block(accepted, scratch.reduction, Add{});
   rejected = reduce_block(rejected, scratch.reduction, Minimum{});
-  if (fault != kNoFault) return {status_of_fault(fault), 0, 0};
-  return {RowStatus::ok, static_cast<std::int64_t>(accepted), static_cast<std::int64_t>(rejected)};
+  open = reduce_block(open, scratch.reduction, Minimum{});
+  if (fault != kNoFault) return {status_of_fault(fault), 0, 0, chain.n};
+  return {RowStatus::ok, static_cast<std::int64_t>(accepted), static_cast<std::int64_t>(rejected),
+          static_cast<std::int64_t>(open)};
+}
+
+/// Closes the tests that are open, by totals. For all threads of all blocks.
+__device__ __noinline__ void close_tests(const Chain& chain, ChainDraw& draw, Tests& tests) {
+  for (std::int64_t i = tests.open; i < chain.n; ++i) {
+    Distribution<FilteredWeight> target = chain.target(i);
+    Distribution<FilteredWeight> draft = chain.draft(i);
+    if (chain.test(i, target, draft) != Verdict::open) continue;
+    find_totals(draw, target, draft);
+    if (chain.test(i, target, draft) == Verdict::accepts) {
+      ++tests.accepted;
+    } else {
+      tests.emitted = min(tests.emitted, i);
+    }
+  }
 }
 
 /// The token after the emitted ones: of the residual, or the bonus. As ChainDraw gives it.
 __device__ std::int32_t last_token(const Chain& chain, std::int64_t position, ChainDraw& draw) {
-  const Distribution<RowWeight> target = chain.target(position);
+  Distribution<FilteredWeight> target = chain.target(position);
   if (position == chain.n) {
     return draw_from_target(draw, chain.word(position, Purpose::bonus), target);
   }
-  return draw_residual(draw, chain.word(position, Purpose::recover), target, chain.draft(position));
+  Distribution<FilteredWeight> draft = chain.draft(position);
+  find_totals(draw, target, draft);
+  return draw_residual(draw, chain.word(position, Purpose::recover), target, draft);
 }
 
 __device__ void verify_chain(const Chain& chain, const RowCluster& cluster, ChainScratch& scratch) {
   cluster.announce();
   const ChainSpeculativeResult& result = chain.task.result;
-  const Verdict verdict = test_positions(chain, scratch);
-  const bool ok = verdict.status == RowStatus::ok;
+  Tests tests = test_positions(chain, scratch);
+  const bool ok = tests.status == RowStatus::ok;
   std::int32_t* tokens = result.tokens.data + chain.b * (chain.n + 1);
   cluster.await_all();
   if (ok) {
     ChainDraw draw(cluster, scratch.sums, chain.task.request.target_probs.vocab);
-    const std::int32_t last = last_token(chain, verdict.emitted, draw);
-    if (threadIdx.x == 0 && last >= 0) tokens[verdict.emitted] = last;
+    if (tests.open < chain.n) close_tests(chain, draw, tests);
+    const std::int32_t last = last_token(chain, tests.emitted, draw);
+    if (threadIdx.x == 0 && last >= 0) tokens[tests.emitted] = last;
   }
   if (cluster.rank != 0) return;
   for (std::int64_t i = threadIdx.x; i <= chain.n; i += blockDim.x) {
-    if (ok && i == verdict.emitted) continue;
-    tokens[i] = ok && i < verdict.emitted ? chain.drafted(i) : -1;
+    if (ok && i == tests.emitted) continue;
+    tokens[i] = ok && i < tests.emitted ? chain.drafted(i) : -1;
   }
   if (threadIdx.x != 0) return;
   if (result.accepted.given()) {
-    result.accepted.data[chain.b] = static_cast<std::int32_t>(verdict.accepted);
+    result.accepted.data[chain.b] = static_cast<std::int32_t>(tests.accepted);
   }
   if (result.emitted.given()) {
-    result.emitted.data[chain.b] = static_cast<std::int32_t>(verdict.emitted);
+    result.emitted.data[chain.b] = static_cast<std::int32_t>(tests.emitted);
   }
-  if (result.statuses.given()) result.statuses.data[chain.b] = verdict.status;
+  if (result.statuses.given()) result.statuses.data[chain.b] = tests.status;
 }
 
 __global__ void __launch_bounds__(kThreads, 6)
@@ -170,17 +185,17 @@ __global__ void __launch_bounds__(kThreads, 6)
 }  // namespace
 
 cudaError_t verify_chains(const ChainTask& task, Path path, cudaStream_t stream) {
-  WeighTask weigh;
-  weigh.rows[0] = task.request.target_probs;
-  weigh.rows[1] = task.request.draft_probs;
-  weigh.rows[1].rows = task.draft_rows();
-  weigh.records = task.records;
-  const cudaError_t error = weigh_rows(weigh, path, stream);
+  const ChainSpeculativeRequest& request = task.request;
+  cudaError_t error = weigh_probabilities(request.target_probs, {}, task.records, path, stream);
+  if (error == cudaSuccess && request.num_draft_tokens > 0) {
+    error = weigh_probabilities(request.draft_probs, {}, task.draft_records(), path, stream);
+  }
   if (error != cudaSuccess) return error;
-  const int blocks = path == Path::block ? 1
-                                         : blocks_of_draw(task.request.target_probs.vocab,
-                                                          task.request.batch, kThreads / kWarp);
-  return launch_clusters(verify_chains_kernel, task.request.batch, blocks, kThreads, stream, task,
+  const int blocks =
+      path == Path::block
+          ? 1
+          : blocks_of_draw(request.target_probs.vocab, request.batch, kThreads / kWarp);
+  return launch_clusters(verify_chains_kernel, request.batch, blocks, kThreads, stream, task,
                          blocks);
 }
 

@@ -78,14 +78,39 @@ cudaError_t walk_distribution_trees(const DraftTask& task, const FilteredRows& t
                                     const FilteredRows& draft, const VerifyTreeResult& result,
                                     Path path, cudaStream_t stream);
 
+/// Enqueues the row kernel over rows of probabilities from which nothing is filtered: what is wrong
+/// with each, its largest value, and what it weighs. `active`: optional, one a row.
+inline cudaError_t weigh_probabilities(const RowsView& probs, View<const std::uint8_t> active,
+                                       RowRecord* records, Path path, cudaStream_t stream) {
+  RowsTask task;
+  task.rows = probs;
+  task.from_probs = true;
+  task.active = active;
+  task.records = records;
+  return filter_rows(task, path, stream);
+}
+
 struct ChainTask {
   ChainSpeculativeRequest request;
   ChainSpeculativeResult result;
   RowRecord* records = nullptr;  ///< room for one a row: all target rows, then all draft rows
 
-  /// Draft rows; where there are none the view of them is never read.
-  __host__ __device__ std::int64_t draft_rows() const {
-    return request.batch * request.num_draft_tokens;
+  __host__ __device__ RowRecord* draft_records() const {
+    return records + request.target_probs.rows;
+  }
+  __host__ __device__ FilteredRows target() const { return of(request.target_probs, records); }
+  /// Where there are no draft rows the view of them is never read.
+  __host__ __device__ FilteredRows draft() const {
+    return of(request.draft_probs, draft_records());
+  }
+
+ private:
+  __host__ __device__ static FilteredRows of(const RowsView& rows, const RowRecord* records) {
+    FilteredRows filtered;
+    filtered.rows = rows;
+    filtered.from_probs = true;
+    filtered.records = records;
+    return filtered;
   }
 };
 

@@ -8,6 +8,10 @@
 //
 // A Measure says what a token counts: load() reads values of a lane, add() adds a token to a Part,
 // of_part() makes a Sum of it. A Sum is an integer, or several: `+=`, and value_of_lane().
+//
+// A row's total is not known beforehand, but bounds of it are (relative_weight.cuh), and they
+// decide nearly every test of a draft. So totals are added up where they are needed, by one more
+// read of the rows: where a token is drawn in place of a draft, or where bounds leave a test open.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +20,7 @@
 #include "cuda/device/block_sums.cuh"
 #include "cuda/device/read_value.cuh"
 #include "cuda/device/row_cluster.cuh"
-#include "cuda/row_filter/row_weights.cuh"
+#include "cuda/speculation/relative_weight.cuh"
 
 namespace fairdraw::cuda {
 
@@ -44,15 +48,14 @@ template <class Weigh>
 struct Distribution {
   RowValues values;
   Weigh weigh;
-  std::uint64_t total;
+  TotalBounds bounds;
 
   __device__ std::uint64_t weight(std::int64_t token) const {
     return static_cast<std::uint64_t>(weigh(token, values[token]));
   }
+  /// Requires: it is known.
+  __device__ std::uint64_t total() const { return bounds.high; }
 };
-
-/// The float of an integer weight, from v in [0, 1) (row_weights.cuh).
-__device__ inline float float_weight(float v) { return truncf(v * 0x1p40F); }
 
 /// This lane's values of a load: x[i] of token first + 32 i. Those after the row are 0.
 __device__ inline void load_lane(const RowValues& row, std::int64_t first, std::int64_t vocab,
@@ -78,6 +81,11 @@ __device__ inline void load_lane(const RowValues& row, std::int64_t first, std::
 #pragma unroll
     for (int i = 0; i < kLaneTokens; ++i) x[i] = float_of(bits[i], row.dtype);
   }
+}
+
+/// Sums of P and Q side by side: where both are below 2^64, two words of one integer.
+__device__ inline uint128_t side_by_side(std::uint64_t p, std::uint64_t q) {
+  return (static_cast<uint128_t>(p) << 64) | q;
 }
 
 /// The target's own weights, as a draw takes them. A Part is what tokens weigh together.
@@ -125,6 +133,21 @@ struct PairMeasure {
   }
   __device__ static Part reduce(Part part) {
     return {reduce_warp(part.p, Add{}), reduce_warp(part.q, Add{})};
+  }
+};
+
+/// Weights of all tokens, to be known together.
+template <class Sum, class Target, class Draft>
+struct TotalsMeasure : PairMeasure<Target, Draft> {
+  using typename PairMeasure<Target, Draft>::Part;
+  using typename PairMeasure<Target, Draft>::Values;
+
+  __device__ void add(Part& part, std::int64_t token, const Values& values, int i) const {
+    this->add_if(part, token, values, i, [](float, float) { return true; });
+  }
+  __device__ Sum of_part(const Part& part) const {
+    return Sum(
+        side_by_side(static_cast<std::uint64_t>(part.p), static_cast<std::uint64_t>(part.q)));
   }
 };
 
@@ -286,5 +309,16 @@ class RowDraw {
   int begin_, count_;  ///< of the block's chunks
   int slot_ = 0;       ///< of the blocks' sums
 };
+
+/// Adds both rows up, unless their totals are known. For all threads of all blocks.
+template <class Sum, class Target, class Draft>
+__device__ void find_totals(RowDraw<Sum>& draw, Distribution<Target>& target,
+                            Distribution<Draft>& draft) {
+  if (target.bounds.is_known() && draft.bounds.is_known()) return;
+  const auto totals =
+      static_cast<uint128_t>(draw.add_up(TotalsMeasure<Sum, Target, Draft>{{target, draft}}));
+  target.bounds = TotalBounds::known(static_cast<std::uint64_t>(totals >> 64));
+  draft.bounds = TotalBounds::known(static_cast<std::uint64_t>(totals));
+}
 
 }  // namespace fairdraw::cuda

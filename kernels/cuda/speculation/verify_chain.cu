@@ -7,10 +7,12 @@
 //
 // Algorithm and cost. 1 to 8 blocks a request, one where no distribution is known. All positions
 // are tested side by side, by every block for itself: with no distribution of the draft the drawn
-// token is compared with the drafted one; with a distribution the test takes two weights and two
-// sums. The first position that does not go on decides. Only a residual or a bonus reads rows
-// again: one position of a request, in one pass shared by the blocks (two where the distributions
-// are equal).
+// token is compared with the drafted one; with a distribution the test takes two weights and bounds
+// of two totals. The first position that does not go on decides. Only it reads rows again, in
+// passes shared by the blocks: for a bonus one of one row, for a residual two of both rows, totals
+// and residuals (a third, of the target's, where the distributions are equal). Where the bounds
+// leave a test open, in one of a million or so, the totals are added up for it, and the positions
+// after it are tested if it goes on.
 //
 // Randomness: position i uses offset + i; purposes draw (by the row kernel), accept, recover,
 // bonus. Determinism: integers throughout; no dependence on order, grid or batch.
@@ -34,10 +36,11 @@ struct Shared {
   BlockScratch<std::uint64_t> reduction;
 };
 
-/// How a position ends, in the order in which they are looked for.
-enum class Ending : std::uint32_t { goes_on, fails, stops };
+/// How a position ends. `open`: its totals decide.
+enum class Ending : std::uint32_t { goes_on, fails, stops, open };
 
 struct Position {
+  std::int64_t number;
   Ending ending;
   RowStatus status;  ///< of one that fails
 };
@@ -56,17 +59,15 @@ class ChainWalk {
 
   __device__ void run(const VerifyChainResult& result) {
     cluster_.announce();
-    RowStatus status = state_.status;
-    std::int64_t stands = 0;
-    if (status == RowStatus::ok) stands = first_end(status);
-    const bool ok = status == RowStatus::ok;
+    Position end{0, Ending::fails, state_.status};
+    if (state_.status == RowStatus::ok) end = first_end(0);
     const std::int64_t width = task_.drafts.max_draft + 1;
     std::int32_t* tokens = result.tokens.data + b_ * width;
     cluster_.await_all();
-    if (ok) {
-      const std::int32_t last = token_at(stands);
-      if (threadIdx.x == 0 && last >= 0) tokens[stands] = last;
-    }
+    const std::int32_t last = last_token(end);
+    const bool ok = end.ending != Ending::fails;
+    const std::int64_t stands = end.number;
+    if (ok && threadIdx.x == 0 && last >= 0) tokens[stands] = last;
     if (cluster_.rank != 0) return;
     for (std::int64_t i = threadIdx.x; i < width; i += kThreads) {
       if (ok && i == stands) continue;
@@ -76,7 +77,7 @@ class ChainWalk {
     if (result.accepted.given()) {
       result.accepted.data[b_] = ok ? static_cast<std::int32_t>(stands) : 0;
     }
-    if (result.statuses.given()) result.statuses.data[b_] = status;
+    if (result.statuses.given()) result.statuses.data[b_] = end.status;
   }
 
  private:
@@ -92,52 +93,79 @@ class ChainWalk {
                        static_cast<std::uint32_t>(seed.is_array() ? 0 : b_));
   }
 
-  __device__ Position look_at(std::int64_t i) const {
-    const RowStatus target = target_.records[row_of(i)].status;
-    if (target != RowStatus::ok) return {Ending::fails, target};
-    if (i == state_.request.drafts) return {Ending::stops, RowStatus::ok};
-    bool stands = false;
-    if (by_distribution()) {
-      const std::int64_t place = state_.request.place + i;
-      const RowStatus status = draft_.records[place].status;
-      if (status != RowStatus::ok) return {Ending::fails, status};
-      const Distribution<FilteredWeight> draft = distribution_of(draft_, place);
-      const std::int32_t token = drafted(i);
-      if (draft.weight(token) == 0) return {Ending::fails, RowStatus::impossible_draft};
-      stands = accepts_draft(distribution_of(target_, row_of(i)), draft, token,
-                             word(i, Purpose::accept));
-    } else {
-      stands = task_.draws.tokens[row_of(i)] == drafted(i);
-    }
-    return {stands ? Ending::goes_on : Ending::stops, RowStatus::ok};
+  __device__ Distribution<FilteredWeight> target(std::int64_t i) const {
+    return distribution_of(target_, row_of(i));
+  }
+  __device__ Distribution<FilteredWeight> draft(std::int64_t i) const {
+    return distribution_of(draft_, state_.request.place + i);
   }
 
-  /// The first position that does not go on, for all threads; the status where it fails.
-  __device__ std::int64_t first_end(RowStatus& status) {
-    constexpr int kStatusBits = 8;
+  __device__ Position look_at(std::int64_t i) const {
+    const RowStatus status = target_.records[row_of(i)].status;
+    if (status != RowStatus::ok) return {i, Ending::fails, status};
+    if (i == state_.request.drafts) return {i, Ending::stops, RowStatus::ok};
+    if (by_distribution()) return test(i);
+    const bool stands = task_.draws.tokens[row_of(i)] == drafted(i);
+    return {i, stands ? Ending::goes_on : Ending::stops, RowStatus::ok};
+  }
+
+  __device__ Position test(std::int64_t i) const {
+    const RowStatus status = draft_.records[state_.request.place + i].status;
+    if (status != RowStatus::ok) return {i, Ending::fails, status};
+    const Distribution<FilteredWeight> of_draft = draft(i);
+    const std::int32_t token = drafted(i);
+    if (of_draft.weight(token) == 0) return {i, Ending::fails, RowStatus::impossible_draft};
+    switch (test_draft(target(i), of_draft, token, word(i, Purpose::accept))) {
+      case Verdict::accepts:
+        return {i, Ending::goes_on, RowStatus::ok};
+      case Verdict::rejects:
+        return {i, Ending::stops, RowStatus::ok};
+      case Verdict::open:
+        break;
+    }
+    return {i, Ending::open, RowStatus::ok};
+  }
+
+  /// The first position from `begin` on that does not go on, for all threads.
+  __device__ Position first_end(std::int64_t begin) {
+    constexpr int kBits = 8;
+    constexpr std::uint64_t kMask = (1U << kBits) - 1U;
     std::uint64_t first = ~std::uint64_t{0};
-    for (std::int64_t i = threadIdx.x; i <= state_.request.drafts; i += kThreads) {
+    for (std::int64_t i = begin + threadIdx.x; i <= state_.request.drafts; i += kThreads) {
       const Position position = look_at(i);
       if (position.ending == Ending::goes_on) continue;
-      first = (static_cast<std::uint64_t>(i) << kStatusBits) |
+      first = (static_cast<std::uint64_t>(i) << (2 * kBits)) |
+              (static_cast<std::uint64_t>(position.ending) << kBits) |
               static_cast<std::uint64_t>(position.status);
       break;
     }
     first = reduce_block(first, shared_.reduction, Minimum{});
-    status = static_cast<RowStatus>(first & ((1U << kStatusBits) - 1U));
-    return static_cast<std::int64_t>(first >> kStatusBits);
+    return {static_cast<std::int64_t>(first >> (2 * kBits)),
+            static_cast<Ending>((first >> kBits) & kMask),
+            static_cast<RowStatus>(first & kMask)};
   }
 
-  /// The token that ends the chain, in one block's first warp; negative elsewhere.
-  __device__ std::int32_t token_at(std::int64_t i) {
-    if (!by_distribution()) return cluster_.rank == 0 ? task_.draws.tokens[row_of(i)] : -1;
+  /// The token that ends the chain, in one block's first warp; negative elsewhere. `end`, for all
+  /// threads: where it is open it goes on, or stops.
+  __device__ std::int32_t last_token(Position& end) {
     ChainDraw draw(cluster_, shared_.sums, target_.rows.vocab);
-    const Distribution<FilteredWeight> target = distribution_of(target_, row_of(i));
-    if (i == state_.request.drafts) {
-      return draw_from_target(draw, word(i, Purpose::bonus), target);
+    while (end.ending != Ending::fails) {
+      const std::int64_t i = end.number;
+      if (!by_distribution()) return cluster_.rank == 0 ? task_.draws.tokens[row_of(i)] : -1;
+      Distribution<FilteredWeight> of_target = target(i);
+      if (i == state_.request.drafts) {
+        return draw_from_target(draw, word(i, Purpose::bonus), of_target);
+      }
+      Distribution<FilteredWeight> of_draft = draft(i);
+      find_totals(draw, of_target, of_draft);
+      if (end.ending == Ending::stops ||
+          test_draft(of_target, of_draft, drafted(i), word(i, Purpose::accept)) !=
+              Verdict::accepts) {
+        return draw_residual(draw, word(i, Purpose::recover), of_target, of_draft);
+      }
+      end = first_end(i + 1);
     }
-    return draw_residual(draw, word(i, Purpose::recover), target,
-                         distribution_of(draft_, state_.request.place + i));
+    return -1;
   }
 
   const DraftTask& task_;

@@ -10,7 +10,9 @@
 // Algorithm and cost. 1 to 8 blocks a request, which go down its path together. At a node the
 // children are tested one by one, in the arithmetic of kernels/common/sibling_scales.h: a test
 // needs two weights, and the sums of P and Q over the tokens that are left; every thread does it
-// for itself, with the same result. An accepted child costs no row. A rejected one makes
+// for itself, with the same result. Bounds of the totals decide nearly every test of a first child,
+// so that one that is accepted costs no row; else the blocks share a pass over both rows that adds
+// them up. A rejected child makes
 // the two long integers of the node longer (one thread of each block, one multiplication of words
 // after the other: 60 bits a child), and the blocks share a pass over both rows, which sums P and Q
 // over the tokens that are left then: P A > Q B. No list of them is kept, because B / A never
@@ -27,6 +29,7 @@
 #include "common/philox.h"
 #include "common/sibling_scales.h"
 #include "cuda/device/row_launch.h"
+#include "cuda/speculation/chain_draws.cuh"
 #include "cuda/speculation/filtered_distribution.cuh"
 #include "cuda/speculation/tree_walk.cuh"
 
@@ -42,6 +45,9 @@ struct WeightSums {
 
   WeightSums() = default;
   __device__ explicit WeightSums(std::uint64_t p_, std::uint64_t q_ = 0) : p(p_), q(q_) {}
+  __device__ explicit WeightSums(uint128_t both)
+      : p(static_cast<std::uint64_t>(both >> 64)), q(static_cast<std::uint64_t>(both)) {}
+  __device__ explicit operator uint128_t() const { return side_by_side(p, q); }
   __device__ WeightSums& operator+=(const WeightSums& other) {
     p += other.p;
     q += other.q;
@@ -209,13 +215,19 @@ class DistributionWalk {
                                      std::int64_t& child) {
     const RowStatus status = draft_.records[row].status;
     if (status != RowStatus::ok) return status;
-    const Weights target = distribution_of(target_, row);
-    const Weights draft = distribution_of(draft_, row);
+    Weights target = distribution_of(target_, row);
+    Weights draft = distribution_of(draft_, row);
+    const std::int32_t first = drafted(child);
+    if (draft.weight(first) == 0) return RowStatus::impossible_draft;
+    if (test_draft(target, draft, first, word(depth, Purpose::accept)) == Verdict::accepts) {
+      return RowStatus::ok;
+    }
+    find_totals(draw_, target, draft);
     __syncthreads();  // all have done with the node before
     if (threadIdx.x == 0) scales_.exact.start();
     __syncthreads();
-    std::uint64_t draft_total = draft.total;  // of what can still be drawn
-    WeightSums left(target.total);
+    std::uint64_t draft_total = draft.total();  // of what can still be drawn
+    WeightSums left(target.total());
     for (std::uint32_t sibling = 0; child < request_.drafts; ++sibling) {
       // Counted before, except for requests whose rows overlap (drafted_rows.cu).
       if (sibling == kMaxSiblings) return RowStatus::invalid_draft_tree;

@@ -100,8 +100,9 @@ struct ChainSpeculativeResult {
 
 /// Speculative sampling (Leviathan et al. 2023; Chen et al. 2023): the output distribution is the
 /// target's, whatever the draft. Accepts with probability min(1, p/q), else draws from
-/// max(p - q, 0), else (all accepted) the bonus token from target row n. With a scalar seed
-/// request b uses index b of the counter, with an array index 0.
+/// max(p - q, 0), else (all accepted) the bonus token from target row n. p and q weigh what they do
+/// in speculative.h. With a scalar seed request b uses index b of the counter, with an array index
+/// 0.
 Error chain_speculative_sampling(const ChainSpeculativeRequest& request,
                                  const ChainSpeculativeResult& result,
                                  const Execution& execution = {});

@@ -151,6 +151,39 @@ TEST(CudaOperations, ChainSpeculativeSamplingMatchesCpuToTheBit) {
   EXPECT_GT(emitted_drafts, requests / 8);
 }
 
+// Totals are 4 to 8 times 2^16, their bounds V - 1 = 2^17 apart.
+TEST(CudaOperations, ChainsThatBoundsLeaveOpenMatchCpuToTheBit) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  DeviceArrays arrays;
+  std::array<int, 2> tests{};  // positions that pass their test, and that do not
+  const std::uint64_t calls = is_reduced() ? 2 : 40;
+  for (std::uint64_t number = 0; number < calls; ++number) {
+    const ChainCall call = open_chain_call(number, 1 + (1 << 17));
+    ChainOutputs expected(call);
+    HostArrays host;
+    const Error refused = run_chain(call, expected, host, Execution{});
+    ASSERT_FALSE(refused) << refused.message;
+    for (const std::int32_t accepted : expected.accepted) {
+      tests[0] += accepted;
+      tests[1] += static_cast<int>(call.num_draft_tokens) - accepted;
+    }
+    for (const cuda::Path path : available_paths()) {
+      ChainOutputs got(call);
+      arrays.rewind();
+      const std::int64_t rows = call.draft.rows + call.target.rows;
+      const Error error = run_chain(call, got, arrays, arrays.execution(rows, path));
+      ASSERT_FALSE(error) << error.message;
+      arrays.fetch();
+      ASSERT_EQ(got.tokens, expected.tokens) << "chains " << number;
+      ASSERT_EQ(got.statuses, expected.statuses) << "chains " << number;
+      ASSERT_EQ(got.accepted, expected.accepted) << "chains " << number;
+      ASSERT_EQ(got.emitted, expected.emitted) << "chains " << number;
+    }
+  }
+  if (is_reduced()) return;
+  for (const int count : tests) EXPECT_GT(count, 10);
+}
+
 // --- The distribution of chains -----------------------------------------------------------------
 
 std::vector<double> probabilities_of(const reference::IntegerRow& row) {

@@ -128,6 +128,26 @@ TEST_P(CudaSpeculative, ProcessedRowsEqualTheCpus) {
   }
 }
 
+// The draft's total is 4 to 8 times 2^16, its bounds V - 1 = 2^17 apart.
+TEST_P(CudaSpeculative, TestsThatBoundsLeaveOpenEqualTheCpus) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  const bool tree = GetParam();
+  OnGpu gpu;
+  std::array<int, 2> ends{};  // nothing is accepted; something is
+  const std::uint64_t calls = is_reduced() ? 2 : 40;
+  for (std::uint64_t number = 0; number < calls; ++number) {
+    const SpeculationCall call = open_speculation_call(number, 1 + (1 << 17), tree);
+    const SpeculationOutputs expected = run_on_cpu(call, tree);
+    for (const cuda::Path path : available_paths()) {
+      ASSERT_EQ(difference(expected, gpu.run(call, tree, path)), "")
+          << "call " << number << ", " << cuda::to_string(path);
+    }
+    for (const std::int32_t count : expected.accepted) ++ends[count > 0 ? 1 : 0];
+  }
+  if (is_reduced()) return;
+  for (const int count : ends) EXPECT_GT(count, 10);
+}
+
 // What many siblings leave, exactly: 60 bits each.
 TEST(CudaSpeculativeTrees, NodesOfManyChildrenEqualTheModel) {
   FAIRDRAW_SKIP_WITHOUT_GPU();

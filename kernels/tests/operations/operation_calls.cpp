@@ -169,4 +169,34 @@ ChainCall random_chain_call(std::uint64_t number, std::int64_t vocab) {
   return call;
 }
 
+ChainCall open_chain_call(std::uint64_t number, std::int64_t vocab) {
+  constexpr std::int64_t kTokens = 4;
+  std::mt19937_64 random(number);
+  ChainCall call;
+  call.batch = 6;
+  call.num_draft_tokens = 3;
+  const std::int64_t places = call.batch * call.num_draft_tokens;
+  call.target.allocate(DType::float32, call.batch + places, vocab, vocab, 0);
+  call.draft.allocate(DType::float32, places, vocab, vocab, 0);
+  call.target.seed.scalar = random();
+  const std::int64_t apart = vocab / kTokens;
+  const auto fill = [&](OwnedCall& rows) {
+    for (std::int64_t row = 0; row < rows.rows; ++row) {
+      std::vector<float> probs(static_cast<std::size_t>(vocab), 0.0F);
+      for (std::int64_t t = 0; t < kTokens; ++t) {
+        probs[static_cast<std::size_t>(t * apart)] =
+            static_cast<float>(1 + random() % 2) * 0x1p-149F;
+      }
+      rows.set_row(row, probs.data());
+    }
+  };
+  fill(call.target);
+  fill(call.draft);
+  for (std::int64_t place = 0; place < places; ++place) {
+    const auto token = static_cast<std::int64_t>(random() % kTokens);
+    call.draft_tokens.push_back(static_cast<std::int32_t>(token * apart));
+  }
+  return call;
+}
+
 }  // namespace fairdraw::suites

@@ -119,6 +119,10 @@ struct ChainOutputs {
 /// Chains of 0 to 5 tokens with drafts equal to the target, near it and foreign to it.
 ChainCall random_chain_call(std::uint64_t number, std::int64_t vocab);
 
+/// Chains over few tokens of subnormal probabilities in a large vocabulary: there bounds of a total
+/// that are a vocabulary apart leave tests of drafts open.
+ChainCall open_chain_call(std::uint64_t number, std::int64_t vocab);
+
 template <class Arrays, class AnyExecution>
 Error run_chain(const ChainCall& call, ChainOutputs& outputs, Arrays& arrays,
                 const AnyExecution& execution) {

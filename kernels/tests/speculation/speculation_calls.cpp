@@ -391,6 +391,46 @@ SpeculationCall wide_speculation_call(std::uint64_t number, std::int64_t childre
   return call;
 }
 
+SpeculationCall open_speculation_call(std::uint64_t number, std::int64_t vocab, bool trees) {
+  constexpr std::int64_t kTokens = 4;
+  std::mt19937_64 random(number);
+  SpeculationCall call;
+  call.trees = trees;
+  call.siblings = static_cast<SiblingSampling>(number % 2);
+  call.draft_law = DraftLaw::probs;
+  call.batch = 6;
+  call.max_draft = call.max_depth = 3;
+  const std::int64_t rows = call.batch * (call.max_draft + 1);
+  const std::int64_t draft_rows = trees ? rows : call.batch * call.max_draft;
+  call.target.vocab = call.draft.vocab = vocab;
+  call.target.allocate(DType::float32, rows, vocab, vocab, 0);
+  call.draft.allocate(DType::float32, draft_rows, vocab, vocab, 0);
+  call.target.seed.scalar = random();
+  // Token t of the draft is vocab / kTokens t.
+  const std::int64_t apart = vocab / kTokens;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    std::vector<float> target(static_cast<std::size_t>(vocab), -100.0F);
+    std::vector<float> draft(static_cast<std::size_t>(vocab), 0.0F);
+    for (std::int64_t t = 0; t < kTokens; ++t) {
+      const auto id = static_cast<std::size_t>(t * apart);
+      target[id] = static_cast<float>(random() % 1000) * 0x1p-10F;
+      draft[id] = static_cast<float>(1 + random() % 2) * 0x1p-149F;
+    }
+    call.target_rows.push_back(target);
+    call.target.set_row(row, target.data());
+    if (row >= draft_rows) continue;
+    call.draft_rows.push_back(draft);
+    call.draft.set_row(row, draft.data());
+  }
+  for (std::int64_t place = 0; place < call.batch * call.max_draft; ++place) {
+    const auto token = static_cast<std::int64_t>(random() % kTokens);
+    call.draft_tokens.push_back(static_cast<std::int32_t>(token * apart));
+    // Two children of the root, which may have the same token, and one of the first.
+    call.parents.push_back(place % call.max_draft == 2 ? 0 : -1);
+  }
+  return call;
+}
+
 SpeculationOutputs::SpeculationOutputs(const SpeculationCall& call, std::int64_t width,
                                        bool optional_results)
     : tokens(static_cast<std::size_t>(call.batch * (width + 1)), kUnwritten) {

@@ -36,6 +36,10 @@ SpeculationCall random_speculation_call(std::uint64_t number, std::int64_t vocab
 SpeculationCall wide_speculation_call(std::uint64_t number, std::int64_t children,
                                       std::int64_t vocab);
 
+/// Requests whose drafts have few tokens, of subnormal probabilities, in a large vocabulary: there
+/// bounds of a total that are a vocabulary apart leave tests of drafts open.
+SpeculationCall open_speculation_call(std::uint64_t number, std::int64_t vocab, bool trees);
+
 struct SpeculationOutputs {
   std::vector<std::int32_t> tokens, nodes, accepted;
   std::vector<RowStatus> statuses;

@@ -1,0 +1,23 @@
+// What the GPU's speculation takes from a filtered row, for tests: weights, and their total.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "cuda/row_filter/filtered_rows.h"
+
+namespace fairdraw::suites {
+
+/// In device memory.
+struct RelativeWeights {
+  std::uint64_t* of_tokens;  ///< [vocab]
+  std::uint64_t* bounds;     ///< [2] of the total, before it is added up
+  std::uint64_t* total;      ///< [1], added up
+};
+
+/// Of row 0, by `blocks` blocks, a cluster where they are several.
+cudaError_t relative_weights(const cuda::FilteredRows& rows, const RelativeWeights& result,
+                             int blocks);
+
+}  // namespace fairdraw::suites
