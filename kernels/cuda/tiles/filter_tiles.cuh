@@ -69,7 +69,7 @@ class FilterTilesRow {
         row_(task.rows, task.allowed, number_, kFromProbs),
         ring_(dynamic),
         end_(*reinterpret_cast<RowEnd*>(dynamic)),
-        groups_{reinterpret_cast<GroupKeys::Key*>(dynamic + Ring::kLaneBytes * blockDim.x)},
+        groups_(dynamic + Ring::kLaneBytes * blockDim.x, row_.tiles()),
         blocks_(blocks_log2, row_.tiles(),
                 dynamic + Ring::kLaneBytes * blockDim.x + GroupKeys::bytes(row_.tiles())) {}
 
@@ -132,7 +132,7 @@ class FilterTilesRow {
   __device__ __forceinline__ void index(const TileRule& rule, int tile, const RawTile& raw) const {
     float x[kLaneValues];
     const std::int32_t key = Pass::template largest<kAccess>(row_, raw, x);
-    groups_.template send<kType, kAccess>(blocks_.cluster(), tile, x);
+    groups_.template send<kType, kAccess, kFromProbs>(blocks_.cluster(), tile, x);
     blocks_.send(tile, {key, rule.wants_sums ? Pass::sum(x, key, rule) : 0});
   }
 
@@ -162,8 +162,8 @@ class FilterTilesRow {
     }
     const std::int32_t lowest = bound;
     if (has_list(filters, index, keys, weigh, bound)) {
-      list_candidates<kType>(end_.list, quads, index, groups_, bound);
-      __syncthreads();
+      list_candidates<kType, kFromProbs>(end_.list, quads, index, groups_, bound);
+      sync_end();
       const CandidateList::Size size = end_.list.size();
       if (!size.overflow) {
         const bool done = size.total <= kEndThreads
@@ -180,9 +180,9 @@ class FilterTilesRow {
                                            const TileKeys& keys,
                                            const RowWeigher<kFromProbs>& weigh,
                                            std::int32_t& bound) {
-    const CandidateBound bounds{index, groups_, keys};
+    const CandidateBound<kFromProbs> bounds{index, groups_, keys};
     if (filters.top_k_on()) {
-      bound = max(bound, bounds.of_top_k(end_.search, end_.selection, filters.top_k, kLowest));
+      bound = max(bound, bounds.of_top_k(end_.search, filters.top_k, kLowest));
       return true;
     }
     if (filters.min_p_on()) return true;
@@ -201,7 +201,7 @@ class FilterTilesRow {
     }
     const uint128_t mass = BlockMasses(end.masses).sum(mine);
     if (threadIdx.x == 0) end.filters.row_mass = mass;
-    __syncthreads();
+    sync_end();
   }
 
   __device__ std::uint64_t random_word_of_row() const {

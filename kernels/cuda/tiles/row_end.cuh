@@ -14,12 +14,6 @@
 
 namespace fairdraw::cuda {
 
-/// Candidates of a short list, for the counting of short_list_end.cuh.
-struct RankedCandidates {
-  std::int32_t key[kEndThreads];
-  uint128_t weight[kEndThreads];
-};
-
 struct RowEnd {
   std::int64_t number;  ///< of the row
   RowFilters filters;
@@ -31,10 +25,7 @@ struct RowEnd {
   KeySelection::Memory selection;
   BlockMasses::Memory masses;
   CandidateList list;
-  union {
-    RankedCandidates ranked;
-    std::int32_t low_of_warp[kEndWarps];
-  };
+  std::int32_t low_of_warp[kEndWarps];
 };
 
 }  // namespace fairdraw::cuda

@@ -96,7 +96,7 @@ __device__ int token_in_tile(const RowSource<kType>& source, const RowWeigher<kF
 template <DType kType, bool kFromProbs>
 __device__ __noinline__ void weigh_whole_row(const RowsTask& task, RowEnd& row,
                                              std::int32_t lowest) {
-  __syncthreads();  // what the first thread has written
+  sync_end();  // what the first thread has written
   const RowQuads<kType> quads(task.rows, task.allowed, row.number);
   const RowSource<kType> source{quads, row.index};
   const RowWeigher<kFromProbs> weigh(row.rule, row.keys.largest);
@@ -106,20 +106,20 @@ __device__ __noinline__ void weigh_whole_row(const RowsTask& task, RowEnd& row,
   });
   const uint128_t mass = BlockMasses(row.masses).sum(mine);
   if (threadIdx.x == 0) row.filters.row_mass = mass;
-  __syncthreads();
+  sync_end();
 }
 
 /// lowest: no survivor lies below it.
 template <DType kType, bool kFromProbs>
 __device__ __noinline__ void end_whole_row(const RowsTask& task, RowEnd& row,
                                            std::int32_t lowest) {
-  __syncthreads();  // what the first thread has written; bins of a search before
+  sync_end();  // what the first thread has written; bins of a search before
   const RowFilters filters = row.filters;
   const RowQuads<kType> quads(task.rows, task.allowed, row.number);
   const RowSource<kType> source{quads, row.index};
   KeySelection selection(row.selection);
   selection.clear();
-  __syncthreads();
+  sync_end();
   BlockMasses masses(row.masses);
   const RowWeigher<kFromProbs> weigh(row.rule, row.keys.largest);
   CutSearch<kFromProbs> search{selection, masses, weigh, filters, row.keys.largest};
