@@ -40,8 +40,9 @@ struct GroupCode {
   __device__ __forceinline__ static std::int32_t lower_bound(std::int32_t code,
                                                              std::int32_t lowest) {
     if (code == kSmallest || (kFromProbs && code <= 0)) return lowest;
-    // What was rounded up, toward 0, is above the next smaller one.
-    const auto bits = static_cast<unsigned short>(code > 0 ? code : 0x8001 - code);
+    // What was rounded up, toward 0, is above the next smaller one. Infinity stands for what
+    // overflowed, whose product with 2^14 did.
+    const auto bits = static_cast<unsigned short>(code > 0 ? min(code, kLargest) : 0x8001 - code);
     return order_key(__half2float(__ushort_as_half(bits)) * (kFromProbs ? 1.0F / kScale : 1.0F));
   }
 

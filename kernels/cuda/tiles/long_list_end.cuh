@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "cuda/tiles/row_end.cuh"
+#include "cuda/tiles/row_results.cuh"
 
 namespace fairdraw::cuda {
 

@@ -11,6 +11,7 @@
 
 #include "common/wide_integers.h"
 #include "cuda/tiles/row_end.cuh"
+#include "cuda/tiles/row_results.cuh"
 
 namespace fairdraw::cuda {
 
