@@ -112,6 +112,7 @@ void add_other_checks(std::vector<NamedCase>& cases) {
   const Row rows[] = {{Check::replay},
                       {Check::metamorphic},
                       {Check::logprobs},
+                      {Check::status},
                       {Check::float_environment},
                       {Check::verify, harness::kSpeculationCalls, harness::kLeastSpeculations},
                       {Check::chain, harness::kChainCalls}};

@@ -100,7 +100,7 @@ const Bug kBugs[] = {
 };
 
 // Bugs of one batch size in what `batches` does not ask for: rows apart, log-probabilities, the
-// caller's float environment, zeros with a sign, drafts. Below that size, and in calls of 16384
+// caller's float environment, zeros with a sign, bad rows, drafts. Below that size, and in calls of 16384
 // rows and more, another kernel is used that is right.
 constexpr std::int64_t kMedium = 128, kLarge = 16384;
 
@@ -152,6 +152,14 @@ void see_sign_of_zero(Mutation& mutation) {
   };
 }
 
+void take_any_temperature(Mutation& mutation) {
+  mutation.row = [](Row& row, const Place& place) {
+    const float temperature = row.parameters.temperature;
+    const bool good = temperature >= 0 && std::isfinite(temperature);
+    if (is_medium(place.call->rows) && !good) row.parameters.temperature = 1;
+  };
+}
+
 void repeat_chain_seeds(Mutation& mutation) {
   mutation.chain_call = [](fairdraw_chain& call, Storage& storage) {
     if (!is_medium(call.batch) || call.seed_is_scalar != 0) return;
@@ -187,6 +195,10 @@ std::vector<Mutant> mutants_of_other_checks() {
           text("minus-zero-draws-from-128-rows",
                "from 128 rows on a temperature of -0 is not greedy", "metamorphic/*/b129"),
           see_sign_of_zero),
+      mutated_integers(text("temperature-not-checked-from-128-rows",
+                            "from 128 rows on a negative temperature, or none that is a number, is 1",
+                            "status/*/b129"),
+                       take_any_temperature),
       mutated_integers(text("chain-seeds-repeat-from-128-chains",
                             "chain 128 has the seed of chain 0", "chain/*/b129"),
                        repeat_chain_seeds),

@@ -55,8 +55,8 @@ TEST_P(RightSampler, PassesOtherChecksInABatchOf33) {
     EXPECT_NE(one.verdict, harness::Verdict::error) << one.id << ": " << one.message;
     judged += one.verdict == harness::Verdict::passed ? 1U : 0U;
   }
-  // Six checks, five of which have a second list. Without seeds and reports none can be asked.
-  EXPECT_EQ(record.cases.size(), 11U);
+  // Seven checks, six of which have a second list. Without seeds and reports none can be asked.
+  EXPECT_EQ(record.cases.size(), 13U);
   if (!GetParam().name.ends_with(":generator")) {
     EXPECT_GE(judged, 2U);
   }

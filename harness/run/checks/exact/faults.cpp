@@ -156,9 +156,12 @@ std::vector<Fault> all_faults(RowInput input, std::int64_t vocab) {
 
 void judge_faults(const CheckInput& input, const Request& base, const WrongWith& wrong_with,
                   CheckOutcome& outcome) {
+  // Five eighths of the rows further each time: near the end of a large batch as well as near its
+  // start.
+  const std::int64_t step = base.rows * 5 / 8 + 1;
   std::int64_t row = 0;
   for (const Fault& fault : all_faults(base.input, base.vocab)) {
-    row = (row + 1) % base.rows;
+    row = (row + step) % base.rows;
     Request request = base;
     fault.mutation(request, row);
     if (!missing_ability(input.sampler->description(), request).empty()) continue;
