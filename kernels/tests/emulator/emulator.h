@@ -1,0 +1,410 @@
+// CUDA's language on the CPU: what a translated source of kernels/cuda includes before all else.
+//
+// Contract. Built-in variables, warp operations, barriers, atomics and launches, as far as the
+// kernels use them, with CUDA's meaning: one device of compute capability 9.0, blocks of 1 to 32
+// whole warps, clusters of any size. What a GPU leaves undefined ends the program with a message
+// instead: lanes of a warp that meet in different operations, masks that are not full, a lane that
+// exits while its warp waits, shared memory of a block that has exited, barriers that nobody can
+// pass, writes behind dynamic shared memory.
+//
+// How (fibers.cpp). A thread of a kernel is a fiber; all of them run on one thread of the process,
+// cluster by cluster. A warp operation or a barrier is where a fiber waits until the others have
+// come. Asynchronous copies take place when they are waited for, not before. Memory that nothing
+// has written holds a pattern. FAIRDRAW_EMULATOR_SEED shuffles the order in which warps run.
+//
+// What this cannot see: a missing barrier between warps that the order of warps happens to give
+// (other seeds give other orders), weak memory, time. A GPU has the last word (suites/gpu).
+#pragma once
+
+#include <cuda_runtime_api.h>
+#include <vector_functions.h>
+#include <vector_types.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <regex>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+// Standard headers that spell attributes as CUDA does are included above.
+#undef __align__
+#undef __constant__
+#undef __device__
+#undef __forceinline__
+#undef __global__
+#undef __grid_constant__
+#undef __host__
+#undef __launch_bounds__
+#undef __ldg
+#undef __noinline__
+#undef __shared__
+#define __align__(bytes) alignas(bytes)
+#define __device__
+#define __forceinline__ inline
+#define __global__
+#define __grid_constant__
+#define __host__
+#define __launch_bounds__(...)
+#define __noinline__
+
+namespace fairdraw::emulator {
+
+struct Position {
+  unsigned x = 0, y = 0, z = 0;
+};
+
+/// The thread that runs: only in a kernel.
+Position thread_position();
+Position block_position();
+unsigned lane();
+/// Of the launch that runs.
+Position block_size();
+Position grid_size();
+
+/// Dynamic shared memory of this thread's block, and a variable of it, known by where it is
+/// declared.
+unsigned char* dynamic_shared();
+void* shared_variable(const char* file, int line, std::size_t bytes, std::size_t alignment);
+template <class T>
+T& shared(const char* file, int line, std::size_t alignment = alignof(T)) {
+  return *static_cast<T*>(shared_variable(file, line, sizeof(T), alignment));
+}
+/// Where a variable of this block's shared memory lies in another block of the cluster.
+void* shared_of_block(void* mine, int rank);
+
+/// What the lanes of a warp do together. All of them have to come to the same one.
+enum class WarpOperation {
+  shuffle,
+  shuffle_xor,
+  shuffle_up,
+  shuffle_down,
+  ballot,
+  any,
+  all,
+  max,
+  min,
+  add,
+  bit_or,
+  bit_and,
+  match,
+  sync
+};
+using Lanes = std::array<std::uint64_t, 32>;
+/// Every lane's value, when all have come.
+const Lanes& exchange(WarpOperation operation, std::uint64_t value, unsigned mask);
+
+enum class BlockOperation { sync, bit_or, bit_and, count };
+/// The sum over the block's threads, when all that have not exited have come.
+std::uint32_t meet_block(BlockOperation operation, std::uint32_t value);
+void arrive_at_cluster();
+void wait_for_cluster();
+
+void copy_later(void* to, const void* from, unsigned bytes);
+void commit_copies();
+/// Makes all but the last `left` committed groups of this thread's copies.
+void await_copies(unsigned left);
+
+/// Ends the program.
+[[noreturn]] void fail(const std::string& what);
+
+/// Runs a kernel over its grid.
+void run(const cudaLaunchConfig_t& config, const std::function<void()>& kernel);
+/// Does it now, or keeps it where the stream is captured.
+cudaError_t enqueue(cudaStream_t stream, cudaGraphNodeType type, std::function<void()> action);
+
+template <class T>
+std::uint64_t to_word(T value) {
+  static_assert(sizeof(T) <= sizeof(std::uint64_t));
+  std::uint64_t word = 0;
+  std::memcpy(&word, &value, sizeof value);
+  return word;
+}
+template <class T>
+T of_word(std::uint64_t word) {
+  T value;
+  std::memcpy(&value, &word, sizeof value);
+  return value;
+}
+template <class T>
+const Lanes& exchange_values(WarpOperation operation, T value, unsigned mask) {
+  return exchange(operation, to_word(value), mask);
+}
+template <class T, class Combine>
+T reduce(WarpOperation operation, unsigned mask, T value, const Combine& combine) {
+  T result = value;
+  const Lanes& all = exchange_values(operation, value, mask);
+  for (std::size_t other = 0; other < all.size(); ++other) {
+    if (other != lane()) result = combine(result, of_word<T>(all[other]));
+  }
+  return result;
+}
+
+/// Instructions that the kernels write in PTX.
+inline float max_nan(float a, float b) {
+  if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<float>::quiet_NaN();
+  if (a == b) return std::signbit(a) ? b : a;  // +0 is the larger zero
+  return a < b ? b : a;
+}
+inline std::uint64_t shift_right(std::uint64_t value, std::uint32_t by) {
+  return by < 64 ? value >> by : 0;
+}
+
+}  // namespace fairdraw::emulator
+
+#define threadIdx (::fairdraw::emulator::thread_position())
+#define blockIdx (::fairdraw::emulator::block_position())
+
+// --- Warps ---------------------------------------------------------------------------------------
+
+template <class T>
+T __shfl_sync(unsigned mask, T value, int source) {
+  namespace emulator = fairdraw::emulator;
+  const auto& all = emulator::exchange_values(emulator::WarpOperation::shuffle, value, mask);
+  return emulator::of_word<T>(all[static_cast<unsigned>(source) % 32]);
+}
+template <class T>
+T __shfl_xor_sync(unsigned mask, T value, int with) {
+  namespace emulator = fairdraw::emulator;
+  const auto& all = emulator::exchange_values(emulator::WarpOperation::shuffle_xor, value, mask);
+  return emulator::of_word<T>(all[(emulator::lane() ^ static_cast<unsigned>(with)) % 32]);
+}
+template <class T>
+T __shfl_up_sync(unsigned mask, T value, unsigned by) {
+  namespace emulator = fairdraw::emulator;
+  const auto& all = emulator::exchange_values(emulator::WarpOperation::shuffle_up, value, mask);
+  const unsigned lane = emulator::lane();
+  return lane >= by ? emulator::of_word<T>(all[lane - by]) : value;
+}
+template <class T>
+T __shfl_down_sync(unsigned mask, T value, unsigned by) {
+  namespace emulator = fairdraw::emulator;
+  const auto& all = emulator::exchange_values(emulator::WarpOperation::shuffle_down, value, mask);
+  const unsigned lane = emulator::lane();
+  return lane + by < 32 ? emulator::of_word<T>(all[lane + by]) : value;
+}
+inline unsigned __ballot_sync(unsigned mask, int predicate) {
+  namespace emulator = fairdraw::emulator;
+  const auto& all = emulator::exchange(emulator::WarpOperation::ballot, predicate != 0, mask);
+  unsigned bits = 0;
+  for (unsigned i = 0; i < 32; ++i) bits |= static_cast<unsigned>(all[i]) << i;
+  return bits;
+}
+inline int __any_sync(unsigned mask, int predicate) {
+  return fairdraw::emulator::reduce(fairdraw::emulator::WarpOperation::any, mask, predicate != 0,
+                                    std::logical_or<>{});
+}
+inline int __all_sync(unsigned mask, int predicate) {
+  return fairdraw::emulator::reduce(fairdraw::emulator::WarpOperation::all, mask, predicate != 0,
+                                    std::logical_and<>{});
+}
+template <class T>
+T __reduce_max_sync(unsigned mask, T value) {
+  return fairdraw::emulator::reduce(fairdraw::emulator::WarpOperation::max, mask, value,
+                                    [](T a, T b) { return std::max(a, b); });
+}
+template <class T>
+T __reduce_min_sync(unsigned mask, T value) {
+  return fairdraw::emulator::reduce(fairdraw::emulator::WarpOperation::min, mask, value,
+                                    [](T a, T b) { return std::min(a, b); });
+}
+template <class T>
+T __reduce_add_sync(unsigned mask, T value) {
+  using Unsigned = std::make_unsigned_t<T>;  // wraps
+  return static_cast<T>(fairdraw::emulator::reduce(fairdraw::emulator::WarpOperation::add, mask,
+                                                   static_cast<Unsigned>(value), std::plus<>{}));
+}
+inline unsigned __reduce_or_sync(unsigned mask, unsigned value) {
+  return fairdraw::emulator::reduce(fairdraw::emulator::WarpOperation::bit_or, mask, value,
+                                    std::bit_or<>{});
+}
+inline unsigned __reduce_and_sync(unsigned mask, unsigned value) {
+  return fairdraw::emulator::reduce(fairdraw::emulator::WarpOperation::bit_and, mask, value,
+                                    std::bit_and<>{});
+}
+template <class T>
+unsigned __match_any_sync(unsigned mask, T value) {
+  namespace emulator = fairdraw::emulator;
+  const auto& all = emulator::exchange_values(emulator::WarpOperation::match, value, mask);
+  unsigned bits = 0;
+  for (unsigned i = 0; i < 32; ++i) bits |= (all[i] == emulator::to_word(value) ? 1U : 0U) << i;
+  return bits;
+}
+inline void __syncwarp(unsigned mask = ~0U) {
+  static_cast<void>(
+      fairdraw::emulator::exchange(fairdraw::emulator::WarpOperation::sync, 0, mask));
+}
+
+// --- Blocks --------------------------------------------------------------------------------------
+
+inline void __syncthreads() {
+  fairdraw::emulator::meet_block(fairdraw::emulator::BlockOperation::sync, 0);
+}
+inline int __syncthreads_or(int predicate) {
+  using fairdraw::emulator::BlockOperation;
+  return fairdraw::emulator::meet_block(BlockOperation::bit_or, predicate != 0) > 0 ? 1 : 0;
+}
+inline int __syncthreads_and(int predicate) {
+  using fairdraw::emulator::BlockOperation;
+  return fairdraw::emulator::meet_block(BlockOperation::bit_and, predicate == 0) == 0 ? 1 : 0;
+}
+inline int __syncthreads_count(int predicate) {
+  using fairdraw::emulator::BlockOperation;
+  return static_cast<int>(
+      fairdraw::emulator::meet_block(BlockOperation::count, predicate != 0 ? 1 : 0));
+}
+inline void __threadfence() {}
+inline void __threadfence_block() {}
+
+template <class T, class Change>
+T fairdraw_emulated_atomic(T* at, const Change& change) {
+  const T old = *at;
+  *at = static_cast<T>(change(old));
+  return old;
+}
+template <class T>
+T atomicAdd(T* at, std::type_identity_t<T> value) {
+  return fairdraw_emulated_atomic(at, [value](T old) { return old + value; });
+}
+template <class T>
+T atomicMax(T* at, std::type_identity_t<T> value) {
+  return fairdraw_emulated_atomic(at, [value](T old) { return std::max(old, value); });
+}
+template <class T>
+T atomicMin(T* at, std::type_identity_t<T> value) {
+  return fairdraw_emulated_atomic(at, [value](T old) { return std::min(old, value); });
+}
+template <class T>
+T atomicOr(T* at, std::type_identity_t<T> value) {
+  return fairdraw_emulated_atomic(at, [value](T old) { return old | value; });
+}
+template <class T>
+T atomicAnd(T* at, std::type_identity_t<T> value) {
+  return fairdraw_emulated_atomic(at, [value](T old) { return old & value; });
+}
+template <class T>
+T atomicExch(T* at, std::type_identity_t<T> value) {
+  return fairdraw_emulated_atomic(at, [value](T) { return value; });
+}
+template <class T>
+T atomicCAS(T* at, std::type_identity_t<T> expected, std::type_identity_t<T> value) {
+  return fairdraw_emulated_atomic(at, [=](T old) { return old == expected ? value : old; });
+}
+
+// --- A thread alone ------------------------------------------------------------------------------
+
+template <class T>
+T __ldg(const T* at) {
+  return *at;
+}
+template <class T>
+T __ldcg(const T* at) {
+  return *at;
+}
+template <class T>
+std::uintptr_t __cvta_generic_to_shared(const T* at) {
+  return reinterpret_cast<std::uintptr_t>(at);
+}
+inline int __ffs(int x) { return __builtin_ffs(x); }
+inline int __clz(int x) { return std::countl_zero(static_cast<unsigned>(x)); }
+inline int __clzll(long long x) { return std::countl_zero(static_cast<unsigned long long>(x)); }
+inline int __popc(unsigned x) { return std::popcount(x); }
+inline unsigned __funnelshift_l(unsigned low, unsigned high, unsigned by) {
+  const std::uint64_t both = (std::uint64_t{high} << 32) | low;
+  return static_cast<unsigned>((both << (by % 32)) >> 32);
+}
+inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned by) {
+  const std::uint64_t both = (std::uint64_t{high} << 32) | low;
+  return static_cast<unsigned>(both >> (by % 32));
+}
+inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
+  __extension__ typedef unsigned __int128 Wide;
+  return static_cast<unsigned long long>((static_cast<Wide>(a) * b) >> 64);
+}
+inline float __uint_as_float(unsigned x) { return std::bit_cast<float>(x); }
+inline unsigned __float_as_uint(float x) { return std::bit_cast<unsigned>(x); }
+inline float __int_as_float(int x) { return std::bit_cast<float>(x); }
+inline int __float_as_int(float x) { return std::bit_cast<int>(x); }
+inline long long __double_as_longlong(double x) { return std::bit_cast<long long>(x); }
+inline double __longlong_as_double(long long x) { return std::bit_cast<double>(x); }
+// Round to nearest is the environment's; the build contracts nothing.
+inline float __fmul_rn(float a, float b) { return a * b; }
+inline float __fadd_rn(float a, float b) { return a + b; }
+inline float __fsub_rn(float a, float b) { return a - b; }
+inline float __fdiv_rn(float a, float b) { return a / b; }
+inline double __ddiv_rn(double a, double b) { return a / b; }
+
+#define FAIRDRAW_EMULATED_EXTREMES(Type)                    \
+  inline Type max(Type a, Type b) { return a < b ? b : a; } \
+  inline Type min(Type a, Type b) { return b < a ? b : a; }
+FAIRDRAW_EMULATED_EXTREMES(int)
+FAIRDRAW_EMULATED_EXTREMES(unsigned)
+FAIRDRAW_EMULATED_EXTREMES(long)
+FAIRDRAW_EMULATED_EXTREMES(unsigned long)
+FAIRDRAW_EMULATED_EXTREMES(long long)
+FAIRDRAW_EMULATED_EXTREMES(unsigned long long)
+#undef FAIRDRAW_EMULATED_EXTREMES
+inline unsigned max(int a, unsigned b) { return max(static_cast<unsigned>(a), b); }
+inline unsigned max(unsigned a, int b) { return max(a, static_cast<unsigned>(b)); }
+inline unsigned min(int a, unsigned b) { return min(static_cast<unsigned>(a), b); }
+inline unsigned min(unsigned a, int b) { return min(a, static_cast<unsigned>(b)); }
+inline float max(float a, float b) { return std::fmax(a, b); }
+inline float min(float a, float b) { return std::fmin(a, b); }
+inline double max(double a, double b) { return std::fmax(a, b); }
+inline double min(double a, double b) { return std::fmin(a, b); }
+
+// --- Launches ------------------------------------------------------------------------------------
+
+template <class... Parameters, class... Arguments>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
+                               Arguments&&... arguments) {
+  std::tuple<std::decay_t<Parameters>...> values(std::forward<Arguments>(arguments)...);
+  std::vector<cudaLaunchAttribute> attributes(config->attrs, config->attrs + config->numAttrs);
+  auto action = [launch = *config, attributes, kernel, values]() mutable {
+    launch.attrs = attributes.data();
+    fairdraw::emulator::run(launch, [&] { std::apply(kernel, values); });
+  };
+  return fairdraw::emulator::enqueue(config->stream, cudaGraphNodeTypeKernel, std::move(action));
+}
+template <class Kernel>
+cudaError_t cudaFuncSetAttribute(Kernel*, cudaFuncAttribute, int) {
+  return cudaSuccess;
+}
+template <class Kernel>
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, Kernel*) {
+  *attributes = {};
+  attributes->ptxVersion = 90;
+  attributes->binaryVersion = 90;
+  return cudaSuccess;
+}
+template <class Kernel>
+cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, Kernel*, const cudaLaunchConfig_t*) {
+  *clusters = 1;
+  return cudaSuccess;
+}
+template <class T>
+cudaError_t cudaMalloc(T** at, std::size_t bytes) {
+  return cudaMalloc(reinterpret_cast<void**>(at), bytes);
+}
+template <class T>
+cudaError_t cudaMallocHost(T** at, std::size_t bytes) {
+  return cudaMallocHost(reinterpret_cast<void**>(at), bytes);
+}
+template <class T>
+cudaError_t cudaMallocManaged(T** at, std::size_t bytes) {
+  return cudaMallocManaged(reinterpret_cast<void**>(at), bytes, cudaMemAttachGlobal);
+}
