@@ -111,6 +111,8 @@ const Lanes& exchange(WarpOperation operation, std::uint64_t value, unsigned mas
 enum class BlockOperation { sync, bit_or, bit_and, count };
 /// The sum over the block's threads, when all that have not exited have come.
 std::uint32_t meet_block(BlockOperation operation, std::uint32_t value);
+/// The same for a barrier with a number, 1 to 15, that exactly `threads` threads come to.
+std::uint32_t meet_at(unsigned barrier, unsigned threads, std::uint32_t value);
 void arrive_at_cluster();
 void wait_for_cluster();
 
@@ -159,6 +161,9 @@ inline float max_nan(float a, float b) {
   if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<float>::quiet_NaN();
   if (a == b) return std::signbit(a) ? b : a;  // +0 is the larger zero
   return a < b ? b : a;
+}
+inline int any_at(unsigned barrier, unsigned threads, bool mine) {
+  return meet_at(barrier, threads, mine ? 1 : 0) > 0 ? 1 : 0;
 }
 inline std::uint64_t shift_right(std::uint64_t value, std::uint32_t by) {
   return by < 64 ? value >> by : 0;

@@ -31,7 +31,7 @@ struct Copy {
   unsigned bytes;
 };
 
-enum class State { ready, in_warp, in_block, in_cluster, exited };
+enum class State { ready, in_warp, in_block, in_barrier, in_cluster, exited };
 
 struct Block;
 
@@ -57,12 +57,20 @@ struct Warp {
 
 struct Cluster;
 
+/// A barrier with a number.
+struct Barrier {
+  unsigned arrived = 0, expected = 0;
+  std::uint32_t sum = 0;
+  std::vector<Thread*> waiting;
+};
+
 struct Block {
   Position position;
   Cluster* cluster = nullptr;
   unsigned char* shared = nullptr;
   std::vector<Thread> threads;
   std::vector<Warp> warps;
+  std::array<Barrier, 16> barriers;
   unsigned running = 0, arrived = 0;
   BlockOperation operation{};
   std::uint32_t sum = 0;
@@ -201,13 +209,14 @@ bool advance(Block& block, unsigned warp) {
 }
 
 [[noreturn]] void fail_stuck(const Cluster& cluster) {
-  std::array<unsigned, 5> threads{};
+  std::array<unsigned, 6> threads{};
   for (const Block& block : cluster.blocks) {
     for (const Thread& thread : block.threads) ++threads[static_cast<std::size_t>(thread.state)];
   }
   fail("stuck: " + std::to_string(threads[1]) + " threads wait in warps, " +
-       std::to_string(threads[2]) + " at a block's barrier, " + std::to_string(threads[3]) +
-       " at the cluster's, " + std::to_string(threads[4]) + " have exited");
+       std::to_string(threads[2]) + " for their block, " + std::to_string(threads[3]) +
+       " at a barrier with a number, " + std::to_string(threads[4]) + " for their cluster, " +
+       std::to_string(threads[5]) + " have exited");
 }
 
 void run_cluster(unsigned first_block, unsigned blocks, std::mt19937* order) {
@@ -315,6 +324,26 @@ std::uint32_t meet_block(BlockOperation operation, std::uint32_t value) {
   } else {
     suspend(State::in_block);
   }
+  return current->met;
+}
+
+std::uint32_t meet_at(unsigned barrier, unsigned threads, std::uint32_t value) {
+  Barrier& place = current->block->barriers.at(barrier);
+  if (place.arrived == 0) place.expected = threads;
+  if (place.expected != threads) fail("threads come to a barrier with different numbers of them");
+  place.sum += value;
+  ++place.arrived;
+  if (place.arrived < threads) {
+    place.waiting.push_back(current);
+    suspend(State::in_barrier);
+    return current->met;
+  }
+  current->met = place.sum;
+  for (Thread* thread : place.waiting) {
+    thread->met = place.sum;
+    thread->state = State::ready;
+  }
+  place = {};
   return current->met;
 }
 

@@ -70,6 +70,11 @@ def statement(body: str, where: str) -> str:
         arrive = f"{call}arrive_at_cluster();" if "arrive" in ptx else ""
         wait = f"{call}wait_for_cluster();" if "wait" in ptx else ""
         return f"{{ {arrive} {wait} }}"
+    if numbered := re.search(r"barrier\.(sync|red\.or\.pred q,) (\d+), %", ptx):
+        barrier = numbered.group(2)
+        if numbered.group(1) == "sync":
+            return f"{call}meet_at({barrier}, {given[0]}, 0);"
+        return f"{out[0]} = {call}any_at({barrier}, {given[1]}, ({given[0]}) != 0);"
     if ptx.startswith("mapa"):
         mine = f"const_cast<void*>(static_cast<const void*>({given[0]}))"
         return (
