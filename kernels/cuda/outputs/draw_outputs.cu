@@ -190,8 +190,8 @@ __device__ void write_output(const OutputsTask& task, std::int64_t output, Share
   const auto tiles = static_cast<int>(tiles_of(row.vocab));
   const SurvivorIndex index(memory, tiles);
   const SurvivorRow survivors{row};
-  const IndexedRow<SurvivorRow, kFromProbs> indexed(survivors, {index.keys, index.sums, tiles}, rule,
-                                                    MinPRule{}, order_key(max));
+  const IndexedRow<SurvivorRow, kFromProbs, MinPRule> indexed(
+      survivors, {index.keys, index.sums, tiles}, rule, MinPRule{}, order_key(max));
   const bool greedy = row.greedy_token >= 0;
   const bool draws = task.tokens != nullptr && !task.tokens_are_drawn && !greedy;
   const bool counts = task.support_size != nullptr && !greedy;
@@ -205,11 +205,11 @@ __device__ void write_output(const OutputsTask& task, std::int64_t output, Share
   }
   if (task.tokens == nullptr) return;
   if (draws) {
-    indexed.sum_groups(shared.groups);
+    indexed.sum_groups(shared.groups, warps_of_block());
     __syncthreads();
   }
   write_samples(task, output, number, row, measures.unfiltered,
-                [&](std::uint64_t word) { return indexed.draw(shared.groups, word); });
+                [&](std::uint64_t word) { return indexed.draw(shared.groups, word).token; });
 }
 
 template <bool kFromProbs>
@@ -229,11 +229,10 @@ cudaError_t draw_outputs(const OutputsTask& task, cudaStream_t stream) {
   constexpr std::int64_t kMost = std::int64_t{1} << 20;  // blocks stride over what is beyond
   const std::int64_t blocks = task.outputs < kMost ? task.outputs : kMost;
   const TileSpread spread{1, kThreads};
-  const SpreadMemory memory{0, index_bytes(tiles_of(task.filtered.rows.vocab)),
-                            index_bytes(tiles_of(kMaxVocab))};
+  const SpreadNeeds needs{index_bytes(tiles_of(task.filtered.rows.vocab))};
   return task.filtered.from_probs
-             ? launch_spread<draw_outputs_kernel<true>>(blocks, spread, memory, stream, task)
-             : launch_spread<draw_outputs_kernel<false>>(blocks, spread, memory, stream, task);
+             ? launch_spread<draw_outputs_kernel<true>>(blocks, spread, needs, stream, task)
+             : launch_spread<draw_outputs_kernel<false>>(blocks, spread, needs, stream, task);
 }
 
 }  // namespace fairdraw::cuda

@@ -5,6 +5,7 @@
 
 #include "cuda/row_filter/row_limits.h"
 #include "cuda/tiles/filter_tiles.h"
+#include "cuda/tiles/sample_tiles.h"
 #include "cuda/tiles/tile_spread.h"
 
 namespace fairdraw::cuda {
@@ -33,7 +34,8 @@ cudaError_t filter_rows(const RowsTask& task, Path path, cudaStream_t stream) {
   if (const cudaError_t error = best_spread(task.rows, path, spread); error != cudaSuccess) {
     return error;
   }
-  return filter_tiles(task, spread, stream);
+  return sample_tiles_takes(task) ? sample_tiles(task, spread, stream)
+                                  : filter_tiles(task, spread, stream);
 }
 
 }  // namespace fairdraw::cuda

@@ -11,9 +11,26 @@
 
 namespace fairdraw::cuda {
 
-/// Threads of a block that end a row; the others have left by then.
+/// Threads of a block that end a row; the others wait for passes to take part in.
 inline constexpr int kEndThreads = 256;
 inline constexpr int kEndWarps = kEndThreads / kWarp;
+
+/// A barrier of the threads that end a row, and not of the block: a barrier of its own.
+__device__ __forceinline__ void sync_end() {
+  asm volatile("barrier.sync 1, %0;" ::"n"(kEndThreads) : "memory");
+}
+
+/// The same, and whether `mine` is true on any of the threads.
+__device__ __forceinline__ bool sync_end_or(bool mine) {
+  int any = 0;
+  asm volatile(
+      "{\n\t.reg .pred p, q;\n\tsetp.ne.s32 p, %1, 0;\n\t"
+      "barrier.red.or.pred q, 1, %2, p;\n\tselp.s32 %0, 1, 0, q;\n\t}"
+      : "=r"(any)
+      : "r"(mine ? 1 : 0), "n"(kEndThreads)
+      : "memory");
+  return any != 0;
+}
 
 /// The sum of the lanes up to this one. All arguments in registers.
 __device__ __noinline__ inline uint128_t called_inclusive_sum(uint128_t value) {
@@ -44,7 +61,7 @@ class BlockMasses {
     uint128_t* slot = memory_.slot[turn_];
     const uint128_t inclusive = called_inclusive_sum(mine);
     if (lane_of_thread() == kWarp - 1) slot[warp_of_thread()] = inclusive;
-    __syncthreads();
+    sync_end();
     Prefix result{inclusive - mine, 0};
 #pragma unroll
     for (int warp = 0; warp < kEndWarps; ++warp) {

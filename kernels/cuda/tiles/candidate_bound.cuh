@@ -69,7 +69,7 @@ struct CandidateBound {
   __device__ static KeySelection cleared(KeySelection::Memory& memory) {
     KeySelection selection(memory);
     selection.clear();
-    __syncthreads();
+    sync_end();
     return selection;
   }
 

@@ -35,16 +35,17 @@
 #pragma once
 
 #include <climits>
+#include <cstddef>
 #include <cstdint>
 
 #include "common/parameters.h"
-#include "common/philox.h"
+#include "cuda/tiles/bracket_search.cuh"
 #include "cuda/tiles/candidate_bound.cuh"
 #include "cuda/tiles/filter_tiles.h"
 #include "cuda/tiles/long_list_end.cuh"
 #include "cuda/tiles/min_p_key.cuh"
+#include "cuda/tiles/row_results.cuh"
 #include "cuda/tiles/short_list_end.cuh"
-#include "cuda/tiles/whole_row_end.cuh"
 
 namespace fairdraw::cuda {
 
@@ -54,24 +55,31 @@ class FilterTilesRow {
   static constexpr std::int32_t kLowest = kFromProbs ? 1 : kEmptyTileKey + 1;
   using Pass = TilePass<kType, kFromProbs>;
   using Ring = TileRing<kType>;
-  static_assert(sizeof(RowEnd) <= std::size_t{Ring::kLaneBytes} * kEndThreads);
+  using Search = BracketSearch<kType, kFromProbs, FilterTilesRow>;
+  friend Search;
 
  public:
-  /// Bytes of dynamic shared memory besides the ring: the groups' keys and the index.
-  __host__ static constexpr int row_bytes(std::int64_t tiles) {
-    return GroupKeys::bytes(tiles) + index_bytes(tiles);
+  /// Bytes of dynamic shared memory: the ring or the row's end, the groups' keys, the index.
+  __host__ __device__ static constexpr int end_bytes(int threads) {
+    const int ring = Ring::kLaneBytes * threads;
+    const int end = static_cast<int>(sizeof(RowEnd));
+    return ring > end ? ring : end;
+  }
+  __host__ static constexpr int bytes(int threads, std::int64_t tiles) {
+    return end_bytes(threads) + GroupKeys::bytes(tiles) + index_bytes(tiles);
   }
 
   __device__ __forceinline__ FilterTilesRow(const RowsTask& task, int blocks_log2,
-                                            unsigned char* dynamic)
+                                            PassOrder& order, unsigned char* dynamic)
       : task_(task),
         number_(blockIdx.x >> static_cast<unsigned>(blocks_log2)),
         row_(task.rows, task.allowed, number_, kFromProbs, task.edits),
         ring_(dynamic),
         end_(*reinterpret_cast<RowEnd*>(dynamic)),
-        groups_{reinterpret_cast<GroupKeys::Key*>(dynamic + Ring::kLaneBytes * blockDim.x)},
+        order_(order),
+        groups_{reinterpret_cast<GroupKeys::Key*>(dynamic + end_bytes(threads_of_block()))},
         blocks_(blocks_log2, row_.tiles(),
-                dynamic + Ring::kLaneBytes * blockDim.x + GroupKeys::bytes(row_.tiles())) {}
+                dynamic + end_bytes(threads_of_block()) + GroupKeys::bytes(row_.tiles())) {}
 
   __device__ __forceinline__ void run() {
     RowParameters parameters;
@@ -82,70 +90,123 @@ class FilterTilesRow {
     RowStatus status = check(parameters);
     if (task_.active.given() && task_.active.data[number_] == 0) status = RowStatus::inactive;
     if (status != RowStatus::ok) {
-      if (blocks_.is_first() && threadIdx.x == 0) write_failure(status);
+      if (blocks_.is_first() && threadIdx.x == 0) write_failure(task_, number_, status);
       return;
     }
-    const bool ties_of_largest = task_.top_k_1_keeps_ties && parameters.top_k == 1;
-    const bool greedy = is_greedy(parameters) && !ties_of_largest;
+    const bool greedy =
+        is_greedy(parameters) && !(task_.top_k_1_keeps_ties && parameters.top_k == 1);
     RowFilters filters{};
     filters.vocab = row_.vocab();
-    filters.top_k = top_k_is_on(parameters.top_k, row_.vocab()) ? parameters.top_k : 0;
-    filters.top_p = parameters.top_p;
+    filters.top_k =
+        top_k_is_on(parameters.top_k, row_.vocab()) && !greedy ? parameters.top_k : 0;
+    filters.top_p = greedy ? 1.0F : parameters.top_p;
     filters.lowest_id = task_.tie_rule == TieRule::lowest_id;
-    filters.min_p = parameters.min_p;
-    // Without min_p the index has the row's mass; what min_p keeps is weighed by the ends.
+    filters.min_p = greedy ? 0.0F : parameters.min_p;
+    const bool filtered = filters.top_k_on() || filters.top_p_on() || filters.min_p_on();
+    // Without min_p the index has the row's mass; what min_p keeps is weighed by a pass.
     filters.by_row_mass =
-        filters.top_p_on() &&
-        (filters.top_k_on() ? task_.filter_order == FilterOrder::joint : !filters.min_p_on());
-    const TileRule rule{greedy || kFromProbs ? 1.0F : logit_scale(parameters.temperature),
-                        filters.by_row_mass && !filters.min_p_on() && !greedy};
+        filters.top_p_on() && (!filters.top_k_on() || task_.filter_order == FilterOrder::joint);
+    rule_ = {greedy || kFromProbs ? 1.0F : logit_scale(parameters.temperature),
+             !greedy && !filters.min_p_on() && (!filtered || filters.by_row_mass)};
     blocks_.cluster().announce();
     std::uint64_t word = 0;  // the first thread's
     const auto prepare = [&] {
-      if (blocks_.is_first() && threadIdx.x == 0 && !greedy) word = random_word_of_row();
+      if (blocks_.is_first() && threadIdx.x == 0 && !greedy) word = random_word_of_row(task_, number_);
       blocks_.cluster().await_all();
     };
     if (row_.has_vectors()) {
-      visit_by_vectors(
-          row_, ring_, blocks_.steps(), AllTiles{}, prepare,
-          [&](int tile, const RawTile& raw) { index<TileAccess::vectors>(rule, tile, raw); });
+      visit_by_vectors(row_, ring_, blocks_.steps(), AllTiles{}, prepare,
+                       [&](int tile, const RawTile& raw) {
+                         index<TileAccess::vectors>(filters.top_k_on(), tile, raw);
+                       });
     } else {
-      visit_by_values(
-          row_, blocks_.steps(), AllTiles{}, prepare,
-          [&](int tile, const RawTile& raw) { index<TileAccess::values>(rule, tile, raw); });
+      visit_by_values(row_, blocks_.steps(), AllTiles{}, prepare,
+                      [&](int tile, const RawTile& raw) {
+                        index<TileAccess::values>(filters.top_k_on(), tile, raw);
+                      });
     }
-    blocks_.cluster().sync();
-    if (!blocks_.is_first() || threadIdx.x >= kEndThreads) return;
+    blocks_.cluster().arrive();
+    if (!filtered && !blocks_.is_first()) return;
+    blocks_.cluster().wait();
+    if (!blocks_.is_first() || threadIdx.x >= kEndThreads) {
+      if (filtered) take_part();
+      return;
+    }
     if (threadIdx.x == 0) {
-      // Read by others after a barrier: where a list has been written, or a mass summed.
+      // Read by others after a barrier.
       end_.number = number_;
       end_.filters = filters;
       end_.filters.word = word;
-      end_.rule = rule;
+      end_.rule = rule_;
       end_.index = blocks_.index();
+      end_.sums = blocks_.sums();
+      end_.bracket_capacity = static_cast<unsigned>(
+          (end_bytes(threads_of_block()) - static_cast<int>(offsetof(RowEnd, list))) /
+          static_cast<int>(sizeof(BracketList::Entry)));
     }
-    end(filters, rule, greedy);
+    end(filters, greedy);
+    if (filtered) give({PassKind::row_has_ended, {}, 0, 0});
   }
 
  private:
+  __device__ static int threads_of_block() { return static_cast<int>(blockDim.x); }
+
   /// Of a tile that this warp has read, to the first block.
   template <TileAccess kAccess>
-  __device__ __forceinline__ void index(const TileRule& rule, int tile, const RawTile& raw) const {
+  __device__ __forceinline__ void index(bool wants_groups, int tile, const RawTile& raw) const {
     float x[kLaneValues];
     const std::int32_t key = Pass::template largest<kAccess>(row_, raw, x);
-    groups_.template send<kType, kAccess>(blocks_.cluster(), tile, x);
-    blocks_.send(tile, {key, rule.wants_sums ? Pass::sum(x, key, rule) : 0});
+    if (wants_groups) groups_.template send<kType, kAccess>(blocks_.cluster(), tile, x);
+    blocks_.send_key(tile, key);
+    if (rule_.wants_sums) blocks_.send_sum(tile, Pass::sum(x, key, rule_));
   }
 
-  /// The first block, kEndThreads threads.
-  __device__ __forceinline__ void end(const RowFilters& filters, const TileRule& rule,
-                                      bool greedy) {
+  // --- Passes of all blocks ----------------------------------------------------------------------
+
+  /// The threads that do not end the row.
+  __device__ void take_part() const {
+#pragma unroll 1
+    while (true) {
+      blocks_.cluster().sync();
+      if (order_.kind == PassKind::row_has_ended) return;
+      run_pass();
+      blocks_.cluster().sync();
+    }
+  }
+
+  /// By the threads of the end: tells all blocks what to do next.
+  __device__ void give(const PassOrder& order) const {
+    sync_end();  // the counts of the pass before have been read
+    if (static_cast<int>(threadIdx.x) < blocks_.cluster().blocks) {
+      *blocks_.cluster().at(&order_, static_cast<int>(threadIdx.x)) = order;
+    }
+    if (threadIdx.x == 0) end_.list_size = {0, 0};
+    blocks_.cluster().sync();
+  }
+
+  __device__ __noinline__ void pass(const PassOrder& order) const {
+    give(order);
+    run_pass();
+    blocks_.cluster().sync();
+  }
+
+  __device__ __noinline__ void run_pass() const {
+    const unsigned capacity = static_cast<unsigned>(
+        (end_bytes(threads_of_block()) - static_cast<int>(offsetof(RowEnd, list))) /
+        static_cast<int>(sizeof(BracketList::Entry)));
+    BracketPass<kType, kFromProbs>(row_, blocks_, order_, end_.list_size, end_.bracket_entries(),
+                                   capacity, rule_.scale)
+        .run();
+  }
+
+  // --- The end, by kEndThreads threads of the first block ----------------------------------------
+
+  __device__ __forceinline__ void end(const RowFilters& filters, bool greedy) {
     const RowIndex index = blocks_.index();
     const TileKeys keys = find_tile_keys(index);
-    const RowFault edits = task_.edits.given() ? task_.edits.faults[number_] : RowFault::none;
-    const RowStatus status = status_of_key(keys.largest, edits);
+    const RowStatus status = status_of_key(keys.largest, task_.edits.fault_of(number_));
     if (status != RowStatus::ok) {
-      if (threadIdx.x == 0) write_failure(status);
+      if (threadIdx.x == 0) write_failure(task_, number_, status);
       return;
     }
     write_keys(index);
@@ -155,27 +216,43 @@ class FilterTilesRow {
       return;
     }
     if (threadIdx.x == 0) end_.keys = keys;
-    const RowWeigher<kFromProbs> weigh(rule, keys.largest);
-    std::int32_t bound = kLowest;
+    RowCut cut{kLowest, filters.vocab};
     if (filters.min_p_on()) {
-      bound = smallest_key_kept<kFromProbs>(filters.min_p, rule.scale, kLowest, keys.largest);
-      if (filters.by_row_mass) weigh_whole_row<kType, kFromProbs>(task_, end_, bound);
-    } else if (filters.by_row_mass) {
-      find_row_mass(end_, index, weigh);
+      cut.low = smallest_key_kept<kFromProbs>(filters.min_p, rule_.scale, kLowest, keys.largest);
     }
-    const std::int32_t lowest = bound;
-    if (has_list(filters, index, keys, weigh, bound)) {
-      list_candidates<kType>(end_.list, quads, index, groups_, bound);
-      __syncthreads();
-      const CandidateList::Size size = end_.list.size();
-      if (!size.overflow) {
-        const bool done = size.total <= kEndThreads
-                              ? end_short_list(task_, filters, index, weigh, end_, size.total)
-                              : end_long_list<kFromProbs>(task_, end_, size.total, bound);
-        if (done) return;
-      }
+    if (filters.top_k_on() || filters.top_p_on()) {
+      if (end_with_list(filters, index, keys, quads, cut)) return;
     }
-    end_whole_row<kType, kFromProbs>(task_, end_, filters.top_k_on() ? bound : lowest);
+    if (filters.top_k_on() || filters.top_p_on() || filters.min_p_on()) {
+      cut = filter_by_passes(cut);
+    }
+    draw(index, keys, cut);
+  }
+
+  __device__ __forceinline__ void write_keys(const RowIndex& index) const {
+    if (!task_.keys.given()) return;
+    std::int32_t* keys = task_.keys.data + number_ * task_.keys.row_stride;
+    for (int tile = static_cast<int>(threadIdx.x); tile < index.tiles; tile += kEndThreads) {
+      keys[tile] = index.keys[tile];
+    }
+  }
+
+  /// True where a list held the survivors, and the row has been written.
+  __device__ __forceinline__ bool end_with_list(const RowFilters& filters, const RowIndex& index,
+                                                const TileKeys& keys,
+                                                const RowQuads<kType>& quads,
+                                                const RowCut& floor) {
+    const RowWeigher<kFromProbs> weigh(rule_, keys.largest);
+    if (filters.by_row_mass) find_row_mass(filters.min_p_on(), floor);
+    std::int32_t bound = floor.low;
+    if (!has_list(filters, index, keys, weigh, bound)) return false;
+    list_candidates<kType>(end_.list, quads, index, groups_, bound);
+    sync_end();
+    const CandidateList::Size size = end_.list.size();
+    if (size.overflow) return false;
+    return size.total <= kEndThreads
+               ? end_short_list(task_, filters, index, weigh, end_, size.total)
+               : end_long_list<kFromProbs>(task_, end_, size.total, bound);
   }
 
   /// True where a list of what reaches `bound`, which is raised, may hold the survivors.
@@ -188,44 +265,51 @@ class FilterTilesRow {
       bound = max(bound, bounds.of_top_k(end_.search, end_.selection, filters.top_k, kLowest));
       return true;
     }
-    if (filters.min_p_on()) return true;
-    if (!filters.top_p_on()) return false;
+    if (filters.min_p_on()) return false;
     const uint128_t target = nucleus_target(filters.top_p, end_.filters.row_mass);
     return bounds.of_top_p(end_.selection, target, weigh, bound);
   }
 
-  /// Two barriers.
-  __device__ __noinline__ static void find_row_mass(RowEnd& end, RowIndex index,
-                                                    RowWeigher<kFromProbs> weigh) {
-    uint128_t mine = 0;
-    for (int tile = static_cast<int>(threadIdx.x); tile < index.tiles; tile += kEndThreads) {
-      if (index.sums[tile] == 0) continue;
-      mine += row_weight(index.sums[tile], weigh.shift_of(index.keys[tile]));
+  /// What top_p is measured on, to end_.filters.
+  __device__ __noinline__ void find_row_mass(bool min_p_on, RowCut floor) {
+    sync_end();  // what the first thread has written
+    Search search(end_, row_, *this);
+    const uint128_t mass = min_p_on ? search.sum_kept(floor) : search.mass_of_sums();
+    if (threadIdx.x == 0) end_.filters.row_mass = mass;
+    sync_end();
+  }
+
+  /// The cut by passes of all blocks; the index then has the sums of what it keeps.
+  __device__ __noinline__ RowCut filter_by_passes(RowCut cut) {
+    sync_end();  // what the first thread has written; what a list's end has read
+    Search search(end_, row_, *this);
+    const RowFilters filters = end_.filters;
+    if (filters.top_k_on()) {
+      cut = search.top_k(cut, filters.top_k);
+    } else if (filters.min_p_on() && !filters.top_p_on()) {
+      search.sum_kept(cut);
     }
-    const uint128_t mass = BlockMasses(end.masses).sum(mine);
-    if (threadIdx.x == 0) end.filters.row_mass = mass;
-    __syncthreads();
+    if (!filters.top_p_on()) return cut;
+    sync_end();
+    const uint128_t kept = search.mass_of_sums();
+    const uint128_t target =
+        nucleus_target(filters.top_p, filters.by_row_mass ? filters.row_mass : kept);
+    sync_end();
+    return kept < target ? cut : search.top_p(cut, target, kept);
   }
 
-  __device__ std::uint64_t random_word_of_row() const {
-    if (task_.words != nullptr) return task_.words[number_];
-    std::uint32_t index = task_.seed.is_array() ? 0 : static_cast<std::uint32_t>(number_);
-    if (task_.index != nullptr) index = task_.index[number_];
-    return random_word(task_.seed.at(number_), task_.offset.at(number_), task_.purpose, index);
-  }
-
-  __device__ __forceinline__ void write_keys(const RowIndex& index) const {
-    if (!task_.keys.given()) return;
-    std::int32_t* keys = task_.keys.data + number_ * task_.keys.row_stride;
-    for (int tile = static_cast<int>(threadIdx.x); tile < index.tiles; tile += kEndThreads) {
-      keys[tile] = index.keys[tile];
+  /// By sums of what the cut keeps.
+  __device__ __forceinline__ void draw(const RowIndex& index, const TileKeys& keys,
+                                       const RowCut& cut) {
+    const IndexedRow<TileRow<kType>, kFromProbs, CutRule> row(
+        row_, index, rule_, {from_order_key(cut.low), cut.tie_end}, keys.largest);
+    row.sum_groups(end_.groups, kEndWarps);
+    sync_end();
+    if (warp_of_thread() != 0) return;
+    const DrawnToken drawn = row.draw(end_.groups, end_.filters.word);
+    if (lane_of_thread() == 0) {
+      write_drawn(task_, number_, drawn.token, keys.largest, cut, drawn.total);
     }
-  }
-
-  __device__ void write_failure(RowStatus status) const {
-    if (task_.tokens != nullptr) task_.tokens[number_] = -1;
-    if (task_.statuses != nullptr) task_.statuses[number_] = status;
-    if (task_.records != nullptr) task_.records[number_] = {status, -1, 0, 0, 0, 0, 0, 0, 0};
   }
 
   /// A warp: the lowest id of the largest value.
@@ -249,13 +333,7 @@ class FilterTilesRow {
       }
     }
     token = __reduce_min_sync(kAllLanes, token);
-    if (lane_of_thread() != 0) return;
-    if (task_.tokens != nullptr) task_.tokens[number_] = token;
-    if (task_.statuses != nullptr) task_.statuses[number_] = RowStatus::ok;
-    if (task_.records != nullptr) {
-      const float max = from_order_key(largest);
-      task_.records[number_] = {RowStatus::ok, token, max, max, token + 1, 0, 0, 0, 0};
-    }
+    if (lane_of_thread() == 0) fairdraw::cuda::write_greedy(task_, number_, token, largest);
   }
 
   const RowsTask& task_;
@@ -263,15 +341,18 @@ class FilterTilesRow {
   TileRow<kType> row_;
   Ring ring_;
   RowEnd& end_;  ///< where the ring was
+  PassOrder& order_;
   GroupKeys groups_;
   RowBlocks blocks_;
+  TileRule rule_{};
 };
 
 template <DType kType, bool kFromProbs>
 __global__ void __launch_bounds__(kMaxThreadsOfBlock, 2)
     filter_tiles_kernel(const __grid_constant__ RowsTask task, int blocks_log2) {
+  __shared__ PassOrder order;
   extern __shared__ __align__(16) unsigned char dynamic[];
-  FilterTilesRow<kType, kFromProbs>(task, blocks_log2, dynamic).run();
+  FilterTilesRow<kType, kFromProbs>(task, blocks_log2, order, dynamic).run();
 }
 
 }  // namespace fairdraw::cuda

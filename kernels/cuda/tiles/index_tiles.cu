@@ -115,12 +115,12 @@ __global__ void __launch_bounds__(kMaxThreadsOfBlock, 2)
 template <DType kType>
 cudaError_t launch(const TileIndexRequest& request, const TileIndexResult& result,
                    const TileSpread& spread, cudaStream_t stream) {
-  const SpreadMemory memory{TileRing<kType>::kLaneBytes, 0, 0};
+  const SpreadNeeds needs{TileRing<kType>::kLaneBytes * spread.threads};
   if (request.input == TileInput::probs) {
-    return launch_spread<index_tiles_kernel<kType, true>>(request.rows.rows, spread, memory, stream,
+    return launch_spread<index_tiles_kernel<kType, true>>(request.rows.rows, spread, needs, stream,
                                                           request, result);
   }
-  return launch_spread<index_tiles_kernel<kType, false>>(request.rows.rows, spread, memory, stream,
+  return launch_spread<index_tiles_kernel<kType, false>>(request.rows.rows, spread, needs, stream,
                                                          request, result);
 }
 

@@ -85,7 +85,7 @@ class KeySelection {
       for_each([&](std::int32_t key, int amount) {
         if (range.holds(key)) atomicAdd(&bins[range.bin_of(key)], amount);
       });
-      __syncthreads();
+      sync_end();
       const BinCut cut = find_bin(bins, k - above);
       if (cut.bin < 0) return {range.low, above, above + cut.above};
       range = range.of_bin(cut.bin);

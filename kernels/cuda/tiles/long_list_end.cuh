@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "cuda/tiles/row_end.cuh"
+#include "cuda/tiles/row_results.cuh"
 
 namespace fairdraw::cuda {
 
@@ -45,7 +46,7 @@ __device__ __noinline__ bool end_long_list(const RowsTask& task, RowEnd& row, in
   const ListedCandidates listed = ListedCandidates::of(row);
   KeySelection selection(row.selection);
   selection.clear();
-  __syncthreads();
+  sync_end();
   BlockMasses masses(row.masses);
   const RowWeigher<kFromProbs> weigh(row.rule, row.keys.largest);
   CutSearch<kFromProbs> search{selection, masses, weigh, filters, row.keys.largest};

@@ -1,8 +1,8 @@
 // Which tokens of a row survive top_k and top_p, and exact searches for that by a block.
 //
 // A cut is a threshold on logits, and below it on ids among the logits equal to it. Both searches
-// work on any source of tokens: a list of candidates (long_list_end.cuh), or the row itself
-// (whole_row_end.cuh). Keys are counted by levels of bins (key_selection.cuh). Masses have up to
+// work on any source of tokens: a list of candidates (long_list_end.cuh), or a list of what is in a
+// bracket (bracket_search.cuh). Keys are counted by levels of bins (key_selection.cuh). Masses have up to
 // 124 bits, too many to be added in shared memory: the threshold of top_p is bisected, and every
 // step weighs only what is still undecided. At most 32 steps, whatever the values.
 #pragma once
@@ -42,23 +42,6 @@ struct RowCut {
     return key > low || (key == low && id < tie_end);
   }
 };
-
-/// Writes a row that is ok; by the thread that has its token.
-__device__ inline void write_drawn(const RowsTask& task, std::int64_t row, int token,
-                                   std::int32_t largest, const RowCut& cut, uint128_t total) {
-  if (task.tokens != nullptr) task.tokens[row] = token;
-  if (task.statuses != nullptr) task.statuses[row] = RowStatus::ok;
-  if (task.records == nullptr) return;
-  task.records[row] = {RowStatus::ok,
-                       -1,
-                       from_order_key(largest),
-                       from_order_key(cut.low),
-                       cut.tie_end,
-                       0,
-                       0,
-                       static_cast<std::uint64_t>(total),
-                       static_cast<std::uint64_t>(total >> 64)};
-}
 
 /// Searches over a source of tokens. source.for_each(lowest, visit) calls visit(key, id, tile_key)
 /// for this thread's tokens with key >= lowest, and perhaps for others.
@@ -105,27 +88,35 @@ struct CutSearch {
     const uint128_t target =
         nucleus_target(filters.top_p, filters.by_row_mass ? filters.row_mass : kept);
     if (kept < target) return cut;
-    std::int32_t low = cut.low;
-    std::int32_t high = maximum;
-    uint128_t above = 0;  // weight of keys > high
+    const std::int32_t low = nucleus_end(source, {cut.low, maximum}, 0, target);
+    return low > cut.low ? RowCut{low, filters.vocab} : cut;
+  }
+
+  /// The largest key in a range such that the tokens that reach it weigh at least `target`, those
+  /// above the range `above`; all that reach the range do.
+  template <class Source>
+  __device__ std::int32_t nucleus_end(const Source& source, KeyInterval range, uint128_t above,
+                                      uint128_t target) {
 #pragma unroll 1
-    while (low < high) {
+    while (range.low < range.high) {
       const std::uint32_t half =
-          (static_cast<std::uint32_t>(high) - static_cast<std::uint32_t>(low) + 1U) / 2U;
-      const auto middle = static_cast<std::int32_t>(static_cast<std::uint32_t>(high) - half + 1U);
+          (static_cast<std::uint32_t>(range.high) - static_cast<std::uint32_t>(range.low) + 1U) /
+          2U;
+      const auto middle =
+          static_cast<std::int32_t>(static_cast<std::uint32_t>(range.high) - half + 1U);
       uint128_t mine = 0;
       source.for_each(middle, [&](std::int32_t key, int, std::int32_t tile_key) {
-        if (key >= middle && key <= high) mine += weigh(from_order_key(key), tile_key);
+        if (key >= middle && key <= range.high) mine += weigh(from_order_key(key), tile_key);
       });
       const uint128_t sum = above + masses.sum(mine);
       if (sum >= target) {
-        low = middle;
+        range.low = middle;
       } else {
         above = sum;
-        high = middle - 1;
+        range.high = middle - 1;
       }
     }
-    return low > cut.low ? RowCut{low, filters.vocab} : cut;
+    return range.low;
   }
 };
 

@@ -8,15 +8,19 @@
 #include <cstdint>
 
 #include "cuda/tiles/block_masses.cuh"
+#include "cuda/tiles/bracket_guess.cuh"
+#include "cuda/tiles/bracket_pass.cuh"
 #include "cuda/tiles/candidate_bound.cuh"
 #include "cuda/tiles/candidate_list.cuh"
 #include "cuda/tiles/row_cut.cuh"
+#include "cuda/tiles/tile_draw.cuh"
 
 namespace fairdraw::cuda {
 
-/// Candidates of a short list, for the counting of short_list_end.cuh.
+/// Candidates of a short list, for the counting of short_list_end.cuh; what is left of a bracket.
 struct RankedCandidates {
   std::int32_t key[kEndThreads];
+  std::int32_t id[kEndThreads];  ///< of a bracket
   uint128_t weight[kEndThreads];
 };
 
@@ -26,15 +30,23 @@ struct RowEnd {
   TileRule rule;
   TileKeys keys;
   RowIndex index;
+  std::uint64_t* sums;  ///< the index's
 
   TileSearchMemory search;
   KeySelection::Memory selection;
   BlockMasses::Memory masses;
-  CandidateList list;
-  union {
-    RankedCandidates ranked;
-    std::int32_t low_of_warp[kEndWarps];
-  };
+  TileGroups groups;
+  GuessMemory guess;
+  BracketList list_size;
+  unsigned bracket_capacity;  ///< entries from `list` on to the end of the memory
+  std::int32_t low_of_warp[kEndWarps];
+  RankedCandidates ranked;
+  CandidateList list;  ///< the last: a bracket's entries are in its place and beyond
+
+  __device__ BracketList::Entry* bracket_entries() const {
+    return reinterpret_cast<BracketList::Entry*>(
+        const_cast<std::int32_t*>(&list.key[0][0]));  // NOLINT: of memory that is not const
+  }
 };
 
 }  // namespace fairdraw::cuda

@@ -110,6 +110,7 @@ class RowBlocks {
 
   /// In the first block, when the blocks have met.
   __device__ RowIndex index() const { return {keys_, sums_, tiles_}; }
+  __device__ std::uint64_t* sums() const { return sums_; }
 
  private:
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % kWarp; }

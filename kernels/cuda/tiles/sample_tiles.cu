@@ -1,15 +1,13 @@
 // Tokens by tiles: rows without top_k and top_p in one pass, and one tile of each read again.
 //
 // Contract. Rows of logits or probabilities as `sample` takes them (fairdraw/sample.h), with
-// temperature, bits of allowed tokens and min_p: num_samples tokens for each output, and statuses.
-// Greedy rows are those of temperature 0.
+// temperature, bits of allowed tokens and min_p, processed or not: for each a token, its status, and optionally a
+// record of who survives. Greedy rows are those of temperature 0, or of top_k 1 for all.
 //
 // Algorithm and cost. 1 to 16 blocks share a row. Their warps index its tiles (tile_pass.cuh) and
 // send the entries to the first block (row_index.cuh), which draws (tile_draw.cuh). Rows with min_p
 // take keys alone on the first pass, and tell all blocks the largest; then each warp reads those of
-// its tiles again that reach the threshold, from L2, and sums what survives. Where outputs share
-// rows (`indices`) the indexes are kept in the workspace, and a second kernel draws, a block an
-// output.
+// its tiles again that reach the threshold, from L2, and sums what survives.
 //
 // Loads come first: parameters are fetched while the first tiles are on their way, so that arrays
 // of parameters cost what scalars cost. Instructions come from a cold cache, too: what follows the
@@ -28,8 +26,7 @@
 //    9.9  11.3  20.1  47   blocks that count themselves in memory that happens to be 0, and an
 //                          index in L2, no bans, rows aligned; a memset before it takes 0.7
 //
-// Randomness. One Philox word a token: key = seed, counter = {offset, purpose, index}; index is the
-// sample's number where seeds are an array, the token's number in the call for a scalar seed.
+// Randomness. One word a row (row_results.cuh).
 //
 // Numerics: common/tile_weights.h; min_p's threshold as common/min_p.h. Determinism: integers; the
 // same tokens for every spread.
@@ -37,9 +34,9 @@
 
 #include "common/min_p.h"
 #include "common/parameters.h"
-#include "common/philox.h"
-#include "cuda/device/row_launch.h"
+#include "cuda/tiles/min_p_key.cuh"
 #include "cuda/tiles/row_index.cuh"
+#include "cuda/tiles/row_results.cuh"
 #include "cuda/tiles/sample_tiles.h"
 #include "cuda/tiles/tile_draw.cuh"
 #include "cuda/tiles/tile_launch.cuh"
@@ -62,9 +59,11 @@ struct RowAsked {
   __device__ bool has_min_p() const { return min_p > 0.0F; }
 };
 
-__device__ RowAsked asked_of(const TileSampleTask& task, std::int64_t row) {
+__device__ RowAsked asked_of(const RowsTask& task, std::int64_t row) {
   RowParameters parameters;
   parameters.temperature = task.from_probs ? 1.0F : task.temperature.at(row);
+  parameters.top_k = task.top_k.at(row);
+  parameters.top_p = task.top_p.at(row);
   parameters.min_p = task.min_p.at(row);
   RowAsked asked;
   asked.status = check(parameters);
@@ -86,53 +85,22 @@ __device__ MinPRule min_p_rule(float min_p, float max, float scale) {
   return {0.0F, 1.0F, static_cast<double>(nearest) < exact ? next_above(nearest) : nearest};
 }
 
-/// The word of sample i of an output.
-__device__ std::uint64_t word_of(const TileSampleTask& task, std::int64_t output,
-                                 std::int64_t sample) {
-  const auto index = static_cast<std::uint32_t>(
-      task.seed.is_array() ? sample : output * task.num_samples + sample);
-  return random_word(task.seed.at(output), task.offset.at(output), task.purpose, index);
-}
-
-/// The same token for all samples of an output, and its status. By the whole block.
-__device__ void write_output(const TileSampleTask& task, std::int64_t output, RowStatus status,
-                             std::int32_t token) {
-  if (threadIdx.x == 0 && task.statuses != nullptr) task.statuses[output] = status;
-  for (std::int64_t i = threadIdx.x; i < task.num_samples; i += blockDim.x) {
-    task.tokens[output * task.num_samples + i] = token;
-  }
-}
-
-/// All samples of an output of a row that is drawn from, a warp each, and its status. `word`: of
-/// this warp's first sample.
-template <class Row>
-__device__ void draw_output(const TileSampleTask& task, std::int64_t output, const Row& row,
-                            const TileGroups& groups, std::uint64_t word) {
-  if (threadIdx.x == 0 && task.statuses != nullptr) task.statuses[output] = RowStatus::ok;
-  for (std::int64_t sample = warp_of_thread(); sample < task.num_samples;
-       sample += warps_of_block()) {
-    if (sample >= warps_of_block()) word = word_of(task, output, sample);
-    const std::int32_t token = row.draw(groups, word);
-    if (lane_of_thread() == 0) task.tokens[output * task.num_samples + sample] = token;
-  }
-}
-
 /// One block's part of a row.
 template <DType kType, bool kFromProbs>
 class RowSampler {
  public:
-  __device__ RowSampler(const TileSampleTask& task, int blocks_log2, Shared& shared,
+  __device__ RowSampler(const RowsTask& task, int blocks_log2, Shared& shared,
                         unsigned char* dynamic)
       : task_(task),
         number_(blockIdx.x >> static_cast<unsigned>(blocks_log2)),
-        row_(task.rows, task.allowed, number_, kFromProbs),
+        row_(task.rows, task.allowed, number_, kFromProbs, task.edits),
         ring_(dynamic),
         blocks_(blocks_log2, row_.tiles(), dynamic + TileRing<kType>::kLaneBytes * blockDim.x),
         shared_(shared) {}
 
   __device__ void run() {
     if (task_.active.given() && task_.active.data[number_] == 0) {
-      if (blocks_.is_first()) end_without_draw(RowStatus::inactive, -1);
+      if (blocks_.is_first()) fail(RowStatus::inactive);
       return;
     }
     blocks_.cluster().announce();
@@ -142,7 +110,7 @@ class RowSampler {
     blocks_.cluster().wait();
     const LargestTile largest = blocks_.largest_of(shared_.largest);
     RowStatus status = asked_.status;
-    if (status == RowStatus::ok) status = status_of_key(largest.key);
+    if (status == RowStatus::ok) status = status_of_key(largest.key, task_.edits.fault_of(number_));
     if (status == RowStatus::ok && asked_.has_min_p()) {
       filter(largest.key);
       blocks_.cluster().arrive();
@@ -174,9 +142,7 @@ class RowSampler {
   /// While the first tiles are on their way.
   __device__ __forceinline__ void prepare() {
     asked_ = asked_of(task_, number_);
-    if (blocks_.is_first() && !task_.indices.given() && warp_of_thread() < task_.num_samples) {
-      word_ = word_of(task_, number_, warp_of_thread());
-    }
+    if (blocks_.is_first() && warp_of_thread() == 0) word_ = random_word_of_row(task_, number_);
     blocks_.cluster().await_all();
   }
 
@@ -205,44 +171,34 @@ class RowSampler {
   /// By the row's first block, when it has the index.
   __device__ __forceinline__ void end(RowStatus status, const LargestTile& largest) {
     if (status != RowStatus::ok) {
-      end_without_draw(status, -1);
+      fail(status);
       return;
     }
-    const IndexedRow<TileRow<kType>, kFromProbs> row(row_, blocks_.index(), asked_.rule, min_p_,
-                                            largest.key);
+    const IndexedRow<TileRow<kType>, kFromProbs, MinPRule> row(row_, blocks_.index(), asked_.rule,
+                                                               min_p_, largest.key);
     if (asked_.greedy) {
-      end_without_draw(status, row.first_largest(largest));
+      const std::int32_t token = row.first_largest(largest);
+      if (threadIdx.x == 0) write_greedy(task_, number_, token, largest.key);
       return;
     }
-    if (task_.indices.given()) {
-      keep(status, -1, largest.key);
-      return;
-    }
-    row.sum_groups(shared_.groups);
+    row.sum_groups(shared_.groups, warps_of_block());
     __syncthreads();
-    draw_output(task_, number_, row, shared_.groups, word_);
-  }
-
-  __device__ void end_without_draw(RowStatus status, std::int32_t token) {
-    if (task_.indices.given()) {
-      keep(status, token, kEmptyTileKey);
-    } else {
-      write_output(task_, number_, status, token);
+    if (warp_of_thread() != 0) return;
+    const DrawnToken drawn = row.draw(shared_.groups, word_);
+    if (threadIdx.x != 0) return;
+    RowCut cut{kFromProbs ? 1 : kEmptyTileKey + 1, row_.vocab()};
+    if (asked_.has_min_p() && task_.records != nullptr) {
+      cut.low = smallest_key_kept<kFromProbs>(asked_.min_p, asked_.rule.scale, cut.low,
+                                              largest.key);
     }
+    write_drawn(task_, number_, drawn.token, largest.key, cut, drawn.total);
   }
 
-  __device__ void keep(RowStatus status, std::int32_t greedy_token, std::int32_t largest) {
-    if (threadIdx.x == 0) task_.kept.records[number_] = {status, greedy_token, largest};
-    if (status != RowStatus::ok || greedy_token >= 0) return;
-    const RowIndex index = blocks_.index();
-    for (int tile = static_cast<int>(threadIdx.x); tile < index.tiles;
-         tile += static_cast<int>(blockDim.x)) {
-      task_.kept.keys[number_ * index.tiles + tile] = index.keys[tile];
-      task_.kept.sums[number_ * index.tiles + tile] = index.sums[tile];
-    }
+  __device__ void fail(RowStatus status) const {
+    if (threadIdx.x == 0) write_failure(task_, number_, status);
   }
 
-  const TileSampleTask& task_;
+  const RowsTask& task_;
   std::int64_t number_;
   TileRow<kType> row_;
   TileRing<kType> ring_;
@@ -255,55 +211,22 @@ class RowSampler {
 
 template <DType kType, bool kFromProbs>
 __global__ void __launch_bounds__(kMaxThreadsOfBlock, 2)
-    sample_tiles_kernel(const __grid_constant__ TileSampleTask task, int blocks_log2) {
+    sample_tiles_kernel(const __grid_constant__ RowsTask task, int blocks_log2) {
   __shared__ Shared shared;
   extern __shared__ __align__(16) unsigned char dynamic[];
   RowSampler<kType, kFromProbs>(task, blocks_log2, shared, dynamic).run();
 }
 
-/// Outputs that share rows, from indexes in the workspace.
 template <DType kType, bool kFromProbs>
-__global__ void __launch_bounds__(kMaxThreadsOfBlock)
-    draw_shared_rows_kernel(const __grid_constant__ TileSampleTask task) {
-  __shared__ TileGroups groups;
-  for (std::int64_t output = blockIdx.x; output < task.outputs; output += gridDim.x) {
-    const std::int64_t number = task.indices.data[output];
-    const bool in_range = number >= 0 && number < task.rows.rows;
-    const RowStatus status =
-        in_range ? task.kept.records[number].status : RowStatus::index_out_of_range;
-    const std::int32_t greedy_token =
-        status == RowStatus::ok ? task.kept.records[number].greedy_token : -1;
-    if (status != RowStatus::ok || greedy_token >= 0) {
-      write_output(task, output, status, greedy_token);
-      continue;
-    }
-    const std::int32_t largest = task.kept.records[number].largest_key;
-    const RowAsked asked = asked_of(task, number);
-    const TileRow<kType> values(task.rows, task.allowed, number, kFromProbs);
-    const std::int64_t first = number * values.tiles();
-    const RowIndex index{task.kept.keys + first, task.kept.sums + first, values.tiles()};
-    const IndexedRow<TileRow<kType>, kFromProbs> row(
-        values, index, asked.rule,
-        min_p_rule<kFromProbs>(asked.min_p, from_order_key(largest), asked.rule.scale), largest);
-    __syncthreads();  // the sums of the output before have been read
-    row.sum_groups(groups);
-    __syncthreads();
-    draw_output(task, output, row, groups, word_of(task, output, warp_of_thread()));
-  }
-}
-
-template <DType kType, bool kFromProbs>
-cudaError_t launch(const TileSampleTask& task, const TileSpread& spread, cudaStream_t stream) {
-  const SpreadMemory memory{TileRing<kType>::kLaneBytes, index_bytes(tiles_of(task.rows.vocab)),
-                            index_bytes(tiles_of(kMaxVocab))};
-  const cudaError_t error = launch_spread<sample_tiles_kernel<kType, kFromProbs>>(
-      task.rows.rows, spread, memory, stream, task);
-  if (error != cudaSuccess || !task.indices.given()) return error;
-  return launch_blocks(draw_shared_rows_kernel<kType, kFromProbs>, task.outputs, 256, stream, task);
+cudaError_t launch(const RowsTask& task, const TileSpread& spread, cudaStream_t stream) {
+  const int bytes =
+      TileRing<kType>::kLaneBytes * spread.threads + index_bytes(tiles_of(task.rows.vocab));
+  return launch_spread<sample_tiles_kernel<kType, kFromProbs>>(
+      task.rows.rows, spread, {bytes, task.edits.given()}, stream, task);
 }
 
 template <bool kFromProbs>
-cudaError_t launch_for_dtype(const TileSampleTask& task, const TileSpread& spread,
+cudaError_t launch_for_dtype(const RowsTask& task, const TileSpread& spread,
                              cudaStream_t stream) {
   switch (task.rows.dtype) {
     case DType::float16:
@@ -318,7 +241,14 @@ cudaError_t launch_for_dtype(const TileSampleTask& task, const TileSpread& sprea
 
 }  // namespace
 
-cudaError_t sample_tiles(const TileSampleTask& task, const TileSpread& spread,
+bool sample_tiles_takes(const RowsTask& task) {
+  if (task.top_k.is_array() || task.top_p.is_array() || task.top_k_1_keeps_ties) return false;
+  if (task.keys.given()) return false;
+  const std::int32_t top_k = task.top_k.at(0);
+  return (top_k == 1 || !top_k_is_on(top_k, task.rows.vocab)) && task.top_p.at(0) == 1.0F;
+}
+
+cudaError_t sample_tiles(const RowsTask& task, const TileSpread& spread,
                          cudaStream_t stream) {
   return task.from_probs ? launch_for_dtype<true>(task, spread, stream)
                          : launch_for_dtype<false>(task, spread, stream);

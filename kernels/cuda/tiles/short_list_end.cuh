@@ -10,6 +10,7 @@
 
 #include "common/wide_integers.h"
 #include "cuda/tiles/row_end.cuh"
+#include "cuda/tiles/row_results.cuh"
 
 namespace fairdraw::cuda {
 
@@ -54,15 +55,15 @@ __device__ __forceinline__ CandidateRank rank_candidate(const RankedCandidates& 
 __device__ inline RowCut cut_of_kept(RowEnd& row, bool kept, std::int32_t key, int id,
                                      bool ties_cut) {
   const std::int32_t of_warp = __reduce_min_sync(kAllLanes, kept ? key : INT_MAX);
-  __syncthreads();  // the ranked candidates have been read
+  sync_end();  // the ranked candidates have been read
   if (lane_of_thread() == 0) row.low_of_warp[warp_of_thread()] = of_warp;
-  __syncthreads();
+  sync_end();
   std::int32_t low = INT_MAX;
   for (const std::int32_t other : row.low_of_warp) low = min(low, other);
   const int last = __reduce_max_sync(kAllLanes, kept && key == low ? id : -1);
-  __syncthreads();
+  sync_end();
   if (lane_of_thread() == 0) row.low_of_warp[warp_of_thread()] = last;
-  __syncthreads();
+  sync_end();
   int tie_end = 0;
   for (const std::int32_t other : row.low_of_warp) tie_end = max(tie_end, other + 1);
   return {low, ties_cut ? tie_end : row.filters.vocab};
@@ -82,7 +83,7 @@ __device__ __forceinline__ bool end_short_list(const RowsTask& task,
     row.ranked.weight[thread] = weigh(from_order_key(mine.key), index.keys[mine.id / kTileSize]);
   }
   BlockMasses masses(row.masses);
-  __syncthreads();
+  sync_end();
   int log = 0;
   if (n > 0) log = min(5, __clz(n - 1) - __clz(kEndThreads - 1));  // n << log <= kEndThreads
   const int number = thread >> log;
@@ -111,7 +112,7 @@ __device__ __forceinline__ bool end_short_list(const RowsTask& task,
     return true;
   }
   const int id = there ? row.list.entry(number).id : 0;
-  const bool ties_cut = __syncthreads_or(there && first == 0 && !in_top_k) != 0;
+  const bool ties_cut = sync_end_or(there && first == 0 && !in_top_k);
   RowCut cut = cut_of_kept(row, kept, key, id, filters.lowest_id && ties_cut);
   if (drawn) write_drawn(task, row.number, id, row.keys.largest, cut, prefix.total);
   return true;

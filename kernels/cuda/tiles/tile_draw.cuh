@@ -23,8 +23,8 @@
 
 namespace fairdraw::cuda {
 
-/// Which allowed values of a row survive: those with (x - max) * scale >= octaves, each operation
-/// rounded once. Of probabilities max is 0 and scale 1.
+/// What min_p keeps of a row: values with (x - max) * scale >= octaves, each operation rounded once.
+/// Of probabilities max is 0 and scale 1.
 struct MinPRule {
   float max = 0.0F;
   float scale = 1.0F;
@@ -33,6 +33,23 @@ struct MinPRule {
   __device__ __forceinline__ bool keeps(float x) const {
     return __fmul_rn(__fsub_rn(x, max), scale) >= octaves;
   }
+  __device__ __forceinline__ bool keeps(float x, int) const { return keeps(x); }
+};
+
+/// What a threshold keeps: values above `low`, and those equal to it with ids before tie_end.
+struct CutRule {
+  float low;
+  int tie_end;
+
+  __device__ __forceinline__ bool keeps(float x, int id) const {
+    return x > low || (x == low && id < tie_end);
+  }
+};
+
+/// A token, and the weight of all that it was drawn from.
+struct DrawnToken {
+  std::int32_t token;
+  uint128_t total;
 };
 
 inline constexpr int kMaxGroups = kMaxVocab / kTileSize / kWarp;
@@ -47,25 +64,25 @@ __device__ __noinline__ inline uint128_t inclusive_weights(uint128_t weight) {
   return inclusive_sum_of_warp(weight);
 }
 
-/// A row whose index has been made, as its ends read it. Row: row.read_in_order(tile, x) as of
-/// TileRow; what it leaves out as empty is not drawn, and is in none of the index's sums.
-template <class Row, bool kFromProbs>
+/// A row whose index has been made, with sums of what `keep` keeps, as its ends read it. Row:
+/// row.read_in_order(tile, x) as of TileRow.
+template <class Row, bool kFromProbs, class Keep>
 class IndexedRow {
  public:
   __device__ IndexedRow(const Row& row, const RowIndex& index, const TileRule& rule,
-                        const MinPRule& min_p, std::int32_t largest)
-      : row_(row), index_(index), rule_(rule), min_p_(min_p), row_octave_(octave_of(largest)) {}
+                        const Keep& keep, std::int32_t largest)
+      : row_(row), index_(index), rule_(rule), keep_(keep), row_octave_(octave_of(largest)) {}
 
-  /// By all warps of a block; they meet before the first draw.
-  __device__ void sum_groups(TileGroups& groups) const {
-    for (int group = warp_of_thread(); group * kWarp < index_.tiles; group += warps_of_block()) {
+  /// By the first `warps` warps of a block; they meet before the first draw.
+  __device__ void sum_groups(TileGroups& groups, int warps) const {
+    for (int group = warp_of_thread(); group * kWarp < index_.tiles; group += warps) {
       const uint128_t upto = inclusive_weights(weight_of(group * kWarp + lane_of_thread()));
       if (lane_of_thread() == kWarp - 1) groups.weights[group] = upto;
     }
   }
 
   /// The token of a word, on all lanes of a warp.
-  __device__ std::int32_t draw(const TileGroups& groups, std::uint64_t word) const {
+  __device__ DrawnToken draw(const TileGroups& groups, std::uint64_t word) const {
     constexpr int kALane = kMaxGroups / kWarp;
     uint128_t mine[kALane];
     uint128_t of_lane = 0;
@@ -76,7 +93,8 @@ class IndexedRow {
       of_lane += mine[i];
     }
     const uint128_t upto = inclusive_weights(of_lane);
-    uint128_t target = multiply_high(word, value_of_lane(upto, kWarp - 1));
+    const uint128_t total = value_of_lane(upto, kWarp - 1);
+    uint128_t target = multiply_high(word, total);
     const int lane = first_above(upto, target);
     uint128_t before = upto - of_lane;
     int group = lane_of_thread() * kALane;
@@ -87,7 +105,7 @@ class IndexedRow {
       ++group;
     }
     target -= value_of_lane(before, lane);
-    return draw_in_group(__shfl_sync(kAllLanes, group, lane), target);
+    return {draw_in_group(__shfl_sync(kAllLanes, group, lane), target), total};
   }
 
   /// The first id in a tile whose value has the row's largest key, on all lanes of a warp.
@@ -139,7 +157,7 @@ class IndexedRow {
     float x[kLaneValues];
     row_.read_in_order(tile, x);
     std::uint64_t weights[kLaneValues];
-    weigh(from_order_key(index_.keys[tile]), x, weights);
+    weigh(tile, x, weights);
     std::uint64_t of_lane = 0;
 #pragma unroll
     for (const std::uint64_t weight : weights) of_lane += weight;
@@ -155,9 +173,9 @@ class IndexedRow {
     return tile * kTileSize + lane * kLaneValues + __shfl_sync(kAllLanes, place, lane);
   }
 
-  __device__ void weigh(float maximum, const float (&x)[kLaneValues],
+  __device__ void weigh(int tile, const float (&x)[kLaneValues],
                         std::uint64_t (&weights)[kLaneValues]) const {
-    const TileWeights<kFromProbs> rule(maximum, rule_);
+    const TileWeights<kFromProbs> rule(from_order_key(index_.keys[tile]), rule_);
     if (rule.are_quick()) {
 #pragma unroll
       for (int i = 0; i < kLaneValues; ++i) weights[i] = rule.weigh(x[i]);
@@ -165,8 +183,11 @@ class IndexedRow {
 #pragma unroll
       for (int i = 0; i < kLaneValues; ++i) weights[i] = weigh_slowly(rule, x[i]);
     }
+    const int first = tile * kTileSize + lane_of_thread() * kLaneValues;
 #pragma unroll
-    for (int i = 0; i < kLaneValues; ++i) weights[i] = min_p_.keeps(x[i]) ? weights[i] : 0;
+    for (int i = 0; i < kLaneValues; ++i) {
+      weights[i] = keep_.keeps(x[i], first + i) ? weights[i] : 0;
+    }
   }
   /// Rarely used, so that its code is elsewhere.
   __device__ __noinline__ static std::uint64_t weigh_slowly(TileWeights<kFromProbs> rule, float x) {
@@ -176,7 +197,7 @@ class IndexedRow {
   const Row& row_;
   RowIndex index_;
   TileRule rule_;
-  MinPRule min_p_;
+  Keep keep_;
   double row_octave_;
 };
 

@@ -27,11 +27,11 @@ bool schedules_largest_clusters(void (*kernel)(Parameters...), int dynamic_bytes
   return error == cudaSuccess && resident > 0;
 }
 
-/// Allows a kernel `dynamic_bytes` of shared memory on the current device, and finds out how many
-/// blocks of a row it takes. Asked once a kernel, device and process: the answer takes longer than
-/// a launch.
+/// Allows a kernel all shared memory that the current device has for a block, and finds out how
+/// many blocks of a row it takes then. Asked once a kernel, device and process: the answer takes
+/// longer than a launch.
 template <auto* kKernel>
-cudaError_t most_blocks_of_row(int dynamic_bytes, int& blocks) {
+cudaError_t most_blocks_of_row(int& blocks) {
   constexpr int kKnown = 64;
   static std::array<std::atomic<int>, kKnown> known{};  // 0: not asked yet
   int device = 0;
@@ -41,6 +41,12 @@ cudaError_t most_blocks_of_row(int dynamic_bytes, int& blocks) {
   blocks = slot != nullptr ? slot->load(std::memory_order_relaxed) : 0;
   if (blocks > 0) return cudaSuccess;
   const RelaxedCapture relaxed;
+  int dynamic_bytes = 0;
+  error = cudaDeviceGetAttribute(&dynamic_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+  cudaFuncAttributes attributes{};
+  if (error == cudaSuccess) error = cudaFuncGetAttributes(&attributes, kKernel);
+  if (error != cudaSuccess) return error;
+  dynamic_bytes -= static_cast<int>(attributes.sharedSizeBytes);
   error = cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, dynamic_bytes);
   if (error != cudaSuccess) return error;
   blocks = schedules_largest_clusters(kKernel, dynamic_bytes) ? kMaxBlocksOfRow : kMaxBlocks;
@@ -48,25 +54,22 @@ cudaError_t most_blocks_of_row(int dynamic_bytes, int& blocks) {
   return cudaSuccess;
 }
 
-/// What a launch needs. Shared memory: for each thread, and for the row; the latter at most
-/// most_row_bytes in any call.
-struct SpreadMemory {
-  int lane_bytes, row_bytes, most_row_bytes;
-  bool starts_early = false;  ///< while the stream's previous kernel still runs
+/// What a launch needs besides its arguments.
+struct SpreadNeeds {
+  int dynamic_bytes;          ///< of shared memory a block
+  bool starts_early = false;  ///< while the stream's kernel before it runs
 };
 
 /// Enqueues kKernel(arguments..., log2 of a row's blocks) over `rows` rows.
 template <auto* kKernel, class... Arguments>
-cudaError_t launch_spread(std::int64_t rows, const TileSpread& spread, const SpreadMemory& memory,
+cudaError_t launch_spread(std::int64_t rows, const TileSpread& spread, const SpreadNeeds& needs,
                           cudaStream_t stream, const Arguments&... arguments) {
   int blocks = 0;
-  const cudaError_t error = most_blocks_of_row<kKernel>(
-      memory.lane_bytes * kMaxThreadsOfBlock + memory.most_row_bytes, blocks);
+  const cudaError_t error = most_blocks_of_row<kKernel>(blocks);
   if (error != cudaSuccess) return error;
   blocks = blocks < spread.blocks ? blocks : spread.blocks;
-  ClusterLaunch launch(rows, blocks, spread.threads,
-                       memory.lane_bytes * spread.threads + memory.row_bytes, stream);
-  if (memory.starts_early) launch.start_early();
+  ClusterLaunch launch(rows, blocks, spread.threads, needs.dynamic_bytes, stream);
+  if (needs.starts_early) launch.start_early();
   return cudaLaunchKernelEx(&launch.config, kKernel, arguments...,
                             std::countr_zero(static_cast<unsigned>(blocks)));
 }

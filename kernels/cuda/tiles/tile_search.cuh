@@ -77,7 +77,7 @@ __device__ __forceinline__ std::int32_t search_tiles(TileSearchMemory& memory,
     for_each_key(index, [&](std::int32_t key) { count += key >= pivot ? 1 : 0; });
     count = __reduce_add_sync(kAllLanes, count);
     if (lane_of_thread() == 0) memory.counts[turn][warp_of_thread()] = count;
-    __syncthreads();
+    sync_end();
     int reaching = 0;  // pivots that k keys reach: the first ones
     int of_last = reached;
 #pragma unroll

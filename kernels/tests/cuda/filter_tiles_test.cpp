@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -23,6 +24,7 @@
 #include "common/philox.h"
 #include "common/tile_weights.h"
 #include "common/wide_integers.h"
+#include "cuda/tiles/sample_tiles.h"
 #include "harness/inputs/dice.h"
 #include "tests/cuda/arrays.h"
 #include "tests/tiles/tile_rows.h"
@@ -51,6 +53,7 @@ std::string describe(const Filters& filters) {
 struct Survivors {
   RowStatus status = RowStatus::ok;
   std::int32_t greedy_token = -1;
+  float max = 0.0F;
   float low = 0.0F;
   std::int32_t tie_end = 0;
   std::vector<std::size_t> ids;   ///< in order
@@ -65,11 +68,12 @@ struct Survivors {
     if (status != RowStatus::ok) return;
     weigh(row, index);
     std::vector<std::size_t> order = allowed_by_value(row);
+    max = row.values[order.front()];
     if (is_greedy(parameters)) {
       greedy_token = static_cast<std::int32_t>(order.front());
       return;
     }
-    std::erase_if(order, [&, max = row.values[order.front()]](std::size_t id) {
+    std::erase_if(order, [&](std::size_t id) {
       return !min_p_keeps(row, row.values[id], max, filters.min_p);
     });
     const auto value = [&](std::size_t place) { return row.values[order[place]]; };
@@ -201,7 +205,10 @@ class FilterTilesRows {
     for (const std::uint64_t word : words) {
       // Without records the cut is not worked out: another path.
       for (const bool with_record : {true, false}) {
-        compare(row, filters, expected, word, spread, with_record);
+        compare(row, filters, expected, word, spread, with_record, cuda::filter_tiles);
+        if (testing::Test::HasFatalFailure()) return;
+        if (filters.top_k > 1 || filters.top_p < 1.0F) continue;
+        compare(row, filters, expected, word, spread, with_record, cuda::sample_tiles);
         if (testing::Test::HasFatalFailure()) return;
       }
     }
@@ -209,7 +216,9 @@ class FilterTilesRows {
 
  private:
   void compare(const RandomTileRow& row, const Filters& filters, const Survivors& expected,
-               std::uint64_t word, const cuda::TileSpread& spread, bool with_record) {
+               std::uint64_t word, const cuda::TileSpread& spread, bool with_record,
+               cudaError_t (*kernel)(const cuda::RowsTask&, const cuda::TileSpread&,
+                                     cudaStream_t)) {
     arrays_.rewind();
     cuda::RowsTask task;
     task.rows = {arrays_.in(row.memory) + row.shift, row.dtype, 1, row.vocab(), row.vocab()};
@@ -231,7 +240,7 @@ class FilterTilesRows {
     task.tokens = arrays_.out(tokens);
     task.statuses = arrays_.out(statuses);
     if (with_record) task.records = arrays_.out(records);
-    require(cuda::filter_tiles(task, spread, nullptr), "filter_tiles");
+    require(kernel(task, spread, nullptr), "a kernel");
     arrays_.fetch();
     const std::string context = describe(row) + ", " + describe(filters) + ", " + describe(spread) +
                                 ", word " + std::to_string(word);
@@ -244,6 +253,7 @@ class FilterTilesRows {
     ASSERT_EQ(records[0].status, expected.status) << context;
     if (!ok) return;
     ASSERT_EQ(records[0].greedy_token, expected.greedy_token) << context;
+    ASSERT_EQ(records[0].max, expected.max) << context;
     if (expected.greedy_token < 0) expect_same_support(row, expected, records[0], context);
   }
 
@@ -308,6 +318,62 @@ TEST(CudaFilterTiles, TiesThatNoListHolds) {
       }
     }
   }
+}
+
+/// Rows that no list of candidates holds, by name.
+std::vector<float> wide_logits(const std::string& kind, std::int64_t vocab) {
+  harness::Dice dice(77);
+  std::vector<float> logits(static_cast<std::size_t>(vocab));
+  const std::size_t eighth = logits.size() / 8;
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    auto x = static_cast<float>(dice.bell());
+    if (kind == "far") x += 300.0F;
+    if (kind == "spread") x *= 4.0F;
+    if (kind == "crowded") x = i >= 3 * eighth && i < 4 * eighth ? 6.0F + x : 3.0F * x - 6.0F;
+    if (kind == "two values") x = dice.below(3) == 0 ? 1.0F : 0.5F;
+    if (kind == "bfloat16") {
+      x = std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & 0xffff0000U);
+    }
+    if (kind == "outlier" && i == logits.size() / 3) x = -1e30F;
+    if (kind == "head" && i % 997 == 5) x += 9.0F;
+    logits[i] = x;
+  }
+  return logits;
+}
+
+TEST(CudaFilterTiles, RowsWhoseSurvivorsNoListHolds) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  FilterTilesRows rows;
+  harness::Dice dice(6);
+  const std::vector<cuda::TileSpread> all = spreads();
+  std::size_t number = 0;
+  const auto compare = [&](const std::string& kind, std::int64_t vocab, const Filters& filters) {
+    const RandomTileRow row = tile_row_of(wide_logits(kind, vocab), 0.9F);
+    const Survivors expected(row, filters);
+    rows.compare(row, filters, expected, {dice.bits()}, all[number++ % all.size()]);
+    if (testing::Test::HasFatalFailure()) ADD_FAILURE() << kind;
+  };
+  constexpr std::int64_t kVocab = 128256;
+  for (const char* kind : {"flat", "far", "spread", "crowded", "two values", "bfloat16", "outlier",
+                           "head"}) {
+    for (const float top_p : {0.1F, 0.5F, 0.9F, 0.999F, 0x1.fffffep-1F}) {
+      compare(kind, kVocab, {0, top_p});
+      if (HasFatalFailure()) return;
+    }
+    for (const std::int32_t k : {2000, 30000, 128255}) {
+      for (const TieRule rule : {TieRule::keep_all, TieRule::lowest_id}) {
+        compare(kind, kVocab, {k, 1.0F, rule});
+        compare(kind, kVocab, {k, 0.7F, rule, FilterOrder::joint});
+        compare(kind, kVocab, {k, 0.9F, rule, FilterOrder::top_k_first, 0x1p-3F});
+        if (HasFatalFailure()) return;
+      }
+    }
+    compare(kind, kVocab, {0, 0.8F, TieRule::keep_all, FilterOrder::top_k_first, 0x1p-4F});
+    compare(kind, kVocab, {0, 1.0F, TieRule::keep_all, FilterOrder::top_k_first, 0x1p-4F});
+    if (HasFatalFailure()) return;
+  }
+  for (const float top_p : {0.1F, 0.9F}) compare("flat", kMaxVocab, {0, top_p});
+  compare("flat", kMaxVocab, {500000, 0.5F, TieRule::lowest_id});
 }
 
 /// Rows of k and of p that lists hold, of each length of list, and the first and last words.

@@ -1,0 +1,200 @@
+// A pass of all blocks of a row over its tiles again: what lies above a bracket of values is summed
+// by tile, what lies in it is listed.
+//
+// Contract. The row's index is in the first block's shared memory, and each block has the keys of
+// its own tiles. The first block gives an order, the same in every block; all warps of all blocks
+// take part. Afterwards a tile's sum in the index is that of its tokens above the bracket, the
+// number of those tokens is known, and those in the bracket are in a list in the first block, in no
+// order. A list that is too long is counted, not written beyond its end.
+//
+// Algorithm and cost. A warp reads those of its tiles whose largest value reaches the bracket, two
+// at a time, into registers: the ring of the first pass has become the memory of the row's end.
+// They come from L2. Entries of the list get their places by one atomic addition a tile, of shared
+// memory.
+//
+// Numerics: common/tile_weights.h. Determinism: sums and counts are integers; the order of the list
+// must not matter to those who read it.
+#pragma once
+
+#include <cstdint>
+
+#include "common/float_order.h"
+#include "cuda/tiles/row_cut.cuh"
+#include "cuda/tiles/row_index.cuh"
+#include "cuda/tiles/tile_pass.cuh"
+
+namespace fairdraw::cuda {
+
+/// What the blocks of a row do next.
+enum class PassKind : std::int32_t {
+  row_has_ended,     ///< nothing more
+  sum_and_list,      ///< as above
+  count_in_bracket,  ///< sums are the numbers of tokens in the bracket, by tile; nothing is listed
+};
+
+/// In shared memory of each block of the row.
+struct PassOrder {
+  PassKind kind;
+  RowCut floor;            ///< tokens that it does not keep take no part
+  std::int32_t low, high;  ///< the bracket's keys, not below the floor's; empty where low > high
+
+  /// The smallest key that takes part.
+  __device__ std::int32_t lowest() const { return low <= high ? low : high + 1; }
+};
+
+/// The values in a bracket, in shared memory of the row's first block.
+struct BracketList {
+  struct Entry {
+    std::int32_t key;
+    std::int32_t id;
+  };
+
+  unsigned above;  ///< tokens above the bracket
+  unsigned size;   ///< tokens in it; more than there is room for, perhaps
+};
+
+/// Reads a tile into registers.
+template <TileAccess kAccess, DType kType>
+__device__ __forceinline__ void load_again(const TileRow<kType>& row, int tile, RawTile& raw) {
+  using Row = TileRow<kType>;
+  if constexpr (kAccess == TileAccess::values) {
+    row.load(tile, raw);
+  } else {
+    raw.tile = tile;
+#pragma unroll
+    for (int v = 0; v < Row::kVectors; ++v) {
+      const int token = Row::token_of(tile, v);
+      const std::uint32_t empty = row.empty_word();
+      uint4 vector = make_uint4(empty, empty, empty, empty);
+      if (token < row.vocab()) vector = __ldg(row.vector_at(token));
+      raw.words[4 * v] = vector.x;
+      raw.words[4 * v + 1] = vector.y;
+      raw.words[4 * v + 2] = vector.z;
+      raw.words[4 * v + 3] = vector.w;
+    }
+  }
+  row.load_bits(tile, raw);
+}
+
+/// One warp's part of a pass.
+template <DType kType, bool kFromProbs>
+class BracketPass {
+  using Row = TileRow<kType>;
+  using Pass = TilePass<kType, kFromProbs>;
+  static constexpr float kEmpty = kFromProbs ? 0.0F : -INFINITY;
+
+ public:
+  /// entries: in the memory of this block.
+  __device__ __forceinline__ BracketPass(const Row& row, const RowBlocks& blocks,
+                                         const PassOrder& order, BracketList& list,
+                                         BracketList::Entry* entries, unsigned capacity,
+                                         float scale)
+      : row_(row),
+        blocks_(blocks),
+        order_(order),
+        list_(blocks.cluster().at(&list, 0)),
+        entries_(blocks.cluster().at(entries, 0)),
+        capacity_(capacity),
+        rule_{scale, true},
+        low_(from_order_key(order.low)),
+        high_(from_order_key(order.high)),
+        floor_(from_order_key(order.floor.low)) {}
+
+  __device__ __forceinline__ void run() {
+    if (row_.has_vectors()) {
+      visit<TileAccess::vectors>();
+    } else {
+      visit<TileAccess::values>();
+    }
+    const unsigned above = __reduce_add_sync(kAllLanes, above_);
+    if (lane() == 0 && above != 0) atomicAdd(&list_->above, above);
+  }
+
+ private:
+  __device__ static int lane() { return static_cast<int>(threadIdx.x) % kWarp; }
+
+  template <TileAccess kAccess>
+  __device__ __forceinline__ void visit() {
+    constexpr int kInFlight = 2;
+    const TileSteps steps = blocks_.steps();
+    const std::int32_t lowest = order_.lowest();
+#pragma unroll 1
+    for (int first = steps.first; first < steps.end; first += kInFlight * steps.step) {
+      RawTile raw[kInFlight];
+      bool reads[kInFlight];
+#pragma unroll
+      for (int i = 0; i < kInFlight; ++i) {
+        const int tile = first + i * steps.step;
+        reads[i] = tile < steps.end && blocks_.kept_key(tile) >= lowest;
+        if (reads[i]) load_again<kAccess>(row_, tile, raw[i]);
+      }
+#pragma unroll
+      for (int i = 0; i < kInFlight; ++i) {
+        const int tile = first + i * steps.step;
+        if (reads[i]) {
+          measure<kAccess>(tile, raw[i]);
+        } else if (tile < steps.end) {
+          blocks_.send_sum(tile, 0);
+        }
+      }
+    }
+  }
+
+  template <TileAccess kAccess>
+  __device__ __forceinline__ void measure(int tile, const RawTile& raw) {
+    float x[kLaneValues];
+    Pass::template read<kAccess>(row_, raw, x);
+    if (order_.floor.tie_end < row_.vocab()) {
+#pragma unroll
+      for (int i = 0; i < kLaneValues; ++i) {
+        const bool cut = x[i] == floor_ && Row::template id_of<kAccess>(tile, i) >= order_.floor.tie_end;
+        x[i] = cut ? kEmpty : x[i];
+      }
+    }
+    unsigned inside = 0;
+#pragma unroll
+    for (int i = 0; i < kLaneValues; ++i) {
+      inside |= x[i] >= low_ && x[i] <= high_ ? 1U << i : 0U;
+    }
+    if (order_.kind == PassKind::count_in_bracket) {
+      const int count = __popc(inside);
+      blocks_.send_sum(tile, __reduce_add_sync(kAllLanes, static_cast<unsigned>(count)));
+      return;
+    }
+    if (__any_sync(kAllLanes, inside != 0)) append<kAccess>(tile, x, inside);
+#pragma unroll
+    for (float& value : x) {
+      above_ += value > high_ ? 1 : 0;
+      value = value > high_ ? value : kEmpty;
+    }
+    blocks_.send_sum(tile, Pass::sum(x, blocks_.kept_key(tile), rule_));
+  }
+
+  template <TileAccess kAccess>
+  __device__ __forceinline__ void append(int tile, const float (&x)[kLaneValues],
+                                         unsigned inside) const {
+    const auto count = static_cast<unsigned>(__popc(inside));
+    const unsigned inclusive = warp_inclusive_sum(count);
+    unsigned place = 0;
+    if (lane() == kWarp - 1) place = atomicAdd(&list_->size, inclusive);
+    place = __shfl_sync(kAllLanes, place, kWarp - 1) + inclusive - count;
+#pragma unroll
+    for (int i = 0; i < kLaneValues; ++i) {
+      if (((inside >> i) & 1U) == 0) continue;
+      if (place < capacity_) entries_[place] = {order_key(x[i]), Row::template id_of<kAccess>(tile, i)};
+      ++place;
+    }
+  }
+
+  const Row& row_;
+  const RowBlocks& blocks_;
+  const PassOrder& order_;
+  BracketList* list_;
+  BracketList::Entry* entries_;
+  unsigned capacity_;
+  TileRule rule_;
+  float low_, high_, floor_;
+  unsigned above_ = 0;
+};
+
+}  // namespace fairdraw::cuda
