@@ -1,11 +1,11 @@
 // One step of beam search on the GPU (fairdraw/beam_search.h).
 //
 // Contract. As on the CPU (kernels/serving/beam_search.cpp), by the same rules (beam_rules.h):
-// requests are independent, a bad one fails alone. A request may count at most RowHeads::kMax
+// requests are independent, a bad one fails alone. A request may count at most kMostOfBeam
 // candidates; one that counts more fails with invalid_beam.
 //
-// Algorithm and cost. Two small kernels around those that index every live beam's row, which is the
-// cost of the call (tiles/index_tiles.cu), and find its largest values (outputs/row_heads.cu).
+// Algorithm and cost. Two small kernels around the one that finds the largest values of every live
+// beam's row and sums its weights (beam_rows.cu): that is the cost of the call.
 //   before   a thread a request: its terms, and the number of values wanted of its rows: kMargin
 //            more than candidates that count.
 //   after    a block a request, a warp a beam where it has few values. Values become scores. A
@@ -28,7 +28,8 @@
 #include "cuda/beams/beam_search.h"
 #include "cuda/device/block_sums.cuh"
 #include "cuda/device/row_launch.h"
-#include "cuda/row_filter/filtered_row.cuh"
+#include "cuda/device/read_value.cuh"
+#include "cuda/row_filter/filtered_row.cuh"  // log_probability
 
 namespace fairdraw::cuda {
 namespace {
@@ -40,14 +41,13 @@ constexpr std::int32_t kMargin = 8;
 constexpr std::int64_t kFewRows = 4096;
 constexpr std::int64_t kFewRequests = 256;
 
-// --- Before the rows are read -----------------------------------------------------------------------
+// --- Before the rows -----------------------------------------------------------------------------
 
 __global__ void __launch_bounds__(kThreads)
     prepare_beam_rows_kernel(const __grid_constant__ BeamTask task, bool clears) {
   if (clears) {
     for (std::int64_t row = threadIdx.x; row < task.step.rows.rows; row += kThreads) {
-      task.active[row] = 0;
-      task.top_k[row] = 0;
+      task.wanted[row] = 0;
     }
     __syncthreads();
   }
@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(kThreads)
   for (std::int64_t r = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; r < task.step.requests;
        r += threads) {
     BeamTerms terms = read_beam_terms(task.step, task.result, r);
-    if (terms.status == RowStatus::ok && terms.most > RowHeads::kMax) {
+    if (terms.status == RowStatus::ok && terms.most > kMostOfBeam) {
       terms.status = RowStatus::invalid_beam;
     }
     task.terms[r] = terms;
@@ -64,20 +64,19 @@ __global__ void __launch_bounds__(kThreads)
     const std::int64_t first = task.step.row_begins.data[r];
     for (std::int32_t beam = 0; beam < terms.live; ++beam) {
       // Requests may share rows: the largest wish counts.
-      atomicMax(&task.top_k[first + beam], most < RowHeads::kMax ? most : RowHeads::kMax);
-      task.active[first + beam] = 1;
+      atomicMax(&task.wanted[first + beam], most < kMostOfBeam ? most : kMostOfBeam);
     }
   }
 }
 
-// --- After it ------------------------------------------------------------------------------------
+// --- After them ----------------------------------------------------------------------------------
 
 /// Requests of so many beams keep their sorted candidates in shared memory, unless one has many.
 constexpr int kFewBeams = 16;
 
 struct Shared {
-  BeamCandidate found[RowHeads::kMax];
-  BeamCandidate ranked[RowHeads::kMax];
+  BeamCandidate found[kMostOfBeam];
+  BeamCandidate ranked[kMostOfBeam];
   std::int32_t count[kMaxBeamWidth];  ///< candidates of each beam
   std::int32_t warp_hits[kThreads / kWarp];
   std::int32_t status[kMaxBeamWidth];
@@ -131,7 +130,7 @@ class BeamStep {
     if (terms_.live <= kFewBeams && terms_.most <= kWarp) {
       return shared_.sorted + beam * kWarp;
     }
-    return task_.candidates + (r_ * task_.step.max_width + beam) * RowHeads::kMax;
+    return task_.candidates + (r_ * task_.step.max_width + beam) * kMostOfBeam;
   }
 
   /// What is wrong with a beam: with its row, or its score. no_allowed_token: it offers nothing.
@@ -146,9 +145,9 @@ class BeamStep {
   /// few values are a warp's each, all at once; what is left takes the block, one after the other.
   __device__ RowStatus find_candidates() {
     for (int beam = warp_of_thread(); beam < terms_.live; beam += kThreads / kWarp) {
-      const RowRecord record = task_.records[row_of(beam)];
-      const RowStatus status = status_of(beam, record.status);
-      const int found = find_by_warp(beam, record);
+      const BeamRow row = task_.rows[row_of(beam)];
+      const RowStatus status = status_of(beam, row.status);
+      const int found = find_by_warp(beam, row);
       const int count = status == RowStatus::ok ? found : 0;
       if (lane_of_thread() == 0) {
         shared_.status[beam] = static_cast<std::int32_t>(status);
@@ -168,25 +167,21 @@ class BeamStep {
     return RowStatus::ok;
   }
 
-  __device__ BeamScore score_of(int beam, const RowRecord& record) const {
-    BeamScore score{score_of_beam(beam), task_.step.input == BeamInput::logits, record.max, 0.0};
-    if (score.from_logits) {
-      score.log_mass = log_mass_of(record.weight(), record.max, logit_scale(1.0F));
-    }
-    return score;
+  __device__ BeamScore score_of(int beam, const BeamRow& row) const {
+    return {score_of_beam(beam), task_.step.input == BeamInput::logits, row.max, row.log_mass};
   }
 
-  /// One warp: as find_in_row, where there is at most one value a lane and no other can count.
+  /// One warp: as find_in_row, where at most one entry a lane was found and no other can count.
   /// Nothing that is read here waits for anything else that is.
-  __device__ int find_by_warp(int beam, const RowRecord& record) const {
+  __device__ int find_by_warp(int beam, const BeamRow& row) const {
     const std::int64_t number = row_of(beam);
     const int lane = lane_of_thread();
-    const std::int64_t at = number * RowHeads::kMax + lane;
-    const int n = task_.heads.counts[number];
-    const float value = task_.heads.values[at];  // beyond the entries whatever lies there
-    const std::int32_t value_id = task_.heads.ids[at];
-    const std::int32_t asked = task_.top_k[number];
-    const BeamScore score = score_of(beam, record);
+    const std::int64_t at = number * kMostOfBeam + lane;
+    const int n = row.entries;
+    const float value = task_.values[at];  // of an entry; else whatever lies there
+    const std::int32_t value_id = task_.ids[at];
+    const std::int32_t asked = task_.wanted[number];
+    const BeamScore score = score_of(beam, row);
     if (n > kWarp) return kForBlock;
     const float x = lane < n ? value : -CUDART_INF_F;
     const std::int32_t id = lane < n ? value_id : -1;
@@ -211,28 +206,27 @@ class BeamStep {
   __device__ int find_in_row(int beam) {
     const auto thread = static_cast<int>(threadIdx.x);
     const std::int64_t number = row_of(beam);
-    const RowRecord& record = task_.records[number];
-    const FilteredRow row = FilteredRow::whole(task_.step.rows, number, /*from_probs=*/false);
-    const int n = task_.heads.counts[number];
-    const std::int64_t at = number * RowHeads::kMax + thread;
-    const BeamScore score = score_of(beam, record);
-    const float mine = thread < n ? score(task_.heads.values[at]) : -CUDART_INF_F;
+    const BeamRow& row = task_.rows[number];
+    const int n = row.entries;
+    const std::int64_t at = number * kMostOfBeam + thread;
+    const BeamScore score = score_of(beam, row);
+    const float mine = thread < n ? score(task_.values[at]) : -CUDART_INF_F;
     // A score of -inf is out of float32's range: no candidate. Such are the last.
     const int finite = __syncthreads_count(mine > -CUDART_INF_F ? 1 : 0);
-    if (thread < n) shared_.found[thread] = {mine, beam, task_.heads.ids[at]};
+    if (thread < n) shared_.found[thread] = {mine, beam, task_.ids[at]};
     __syncthreads();
     const auto most = static_cast<int>(terms_.most);
     const int wanted = finite < most ? finite : most;
     if (wanted == 0) return 0;
     // Along the head scores fall or stay: what is not in it may tie with the last that counts.
     const float last = shared_.found[wanted - 1].score;
-    const bool whole = n < task_.top_k[number] || n == row.vocab;
+    const bool whole = n < task_.wanted[number] || n == task_.step.rows.vocab;
     const bool complete = wanted < most || whole || shared_.found[finite - 1].score < last;
     int listed = finite;
     if (!complete) {
       const int above =
           __syncthreads_count(thread < finite && shared_.found[thread].score > last ? 1 : 0);
-      collect_ties(row, score, last, beam, above, most);
+      collect_ties(RowValues::of(task_.step.rows, number), score, last, beam, above, most);
       listed = most;
     }
     sort_into(candidates_of(beam), listed, wanted);
@@ -241,14 +235,15 @@ class BeamStep {
 
   /// Puts the first tokens by id that have a score into places [from, to) of `found`: there are
   /// that many. All threads.
-  __device__ void collect_ties(const FilteredRow& row, const BeamScore& score, float tied, int beam,
+  __device__ void collect_ties(const RowValues& row, const BeamScore& score, float tied, int beam,
                                int from, int to) {
     const auto thread = static_cast<int>(threadIdx.x);
+    const std::int64_t vocab = task_.step.rows.vocab;
     int place = from;
     __syncthreads();  // `found` has been read
-    for (std::int64_t first = 0; place < to && first < row.vocab; first += kThreads) {
+    for (std::int64_t first = 0; place < to && first < vocab; first += kThreads) {
       const std::int64_t token = first + thread;
-      const float x = token < row.vocab ? row.value(token) : -CUDART_INF_F;
+      const float x = token < vocab ? row[token] : -CUDART_INF_F;
       const bool ties = x >= -FLT_MAX && score(x) == tied;
       const unsigned votes = __ballot_sync(kAllLanes, ties);
       if (lane_of_thread() == 0) shared_.warp_hits[warp_of_thread()] = __popc(votes);
@@ -334,8 +329,7 @@ cudaError_t prepare_beam_rows(const BeamTask& task, cudaStream_t stream) {
   const auto rows = static_cast<std::size_t>(task.step.rows.rows);
   const bool clears = task.step.rows.rows <= kFewRows && task.step.requests <= kFewRequests;
   if (!clears && rows > 0) {
-    cudaError_t error = cudaMemsetAsync(task.active, 0, rows, stream);
-    if (error == cudaSuccess) error = cudaMemsetAsync(task.top_k, 0, rows * 4, stream);
+    const cudaError_t error = cudaMemsetAsync(task.wanted, 0, rows * 4, stream);
     if (error != cudaSuccess) return error;
   }
   const std::int64_t blocks = clears ? 1 : (task.step.requests + kThreads - 1) / kThreads;

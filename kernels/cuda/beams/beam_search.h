@@ -1,5 +1,5 @@
-// Beam search on the GPU: what the kernels of a step pass to each other (beam_search.cu), and that
-// of the end.
+// Beam search on the GPU: what the kernels of a step pass to each other (beam_search.cu,
+// beam_rows.cu), and that of the end.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -7,9 +7,20 @@
 #include <cstdint>
 
 #include "common/beam_rules.h"
-#include "cuda/outputs/row_heads.h"
+#include "cuda/tiles/tile_spread.h"
 
 namespace fairdraw::cuda {
+
+/// Most candidates of a beam that count.
+inline constexpr int kMostOfBeam = 256;
+
+/// What is found in a row.
+struct BeamRow {
+  RowStatus status;
+  std::int32_t entries;  ///< as many as were asked for, or all that are above -inf
+  float max;
+  double log_mass;  ///< of rows of logits
+};
 
 /// A call, as the device sees it.
 struct BeamTask {
@@ -18,19 +29,22 @@ struct BeamTask {
 
   // In the workspace.
   BeamTerms* terms = nullptr;           ///< [requests]
-  std::int32_t* top_k = nullptr;        ///< [rows]; 0: nobody's beam
-  std::uint8_t* active = nullptr;       ///< [rows]
-  TileIndexResult index;                ///< [rows]
-  RowRecord* records = nullptr;         ///< [rows]
-  RowHeads heads;                       ///< [rows]
-  BeamCandidate* candidates = nullptr;  ///< [requests * max_width, RowHeads::kMax]
+  std::int32_t* wanted = nullptr;       ///< [rows]: entries; 0: nobody's beam
+  BeamRow* rows = nullptr;              ///< [rows]
+  float* values = nullptr;              ///< [rows, kMostOfBeam]: of the entries, in order
+  std::int32_t* ids = nullptr;          ///< [rows, kMostOfBeam]
+  BeamCandidate* candidates = nullptr;  ///< [requests * max_width, kMostOfBeam]
 };
 
-/// Enqueues the kernel in front of those that read the rows: reads requests, and says which rows are wanted
-/// and how many of their largest values. requests >= 1.
+/// Enqueues the first kernel: reads requests, and says how many entries are wanted of which rows.
+/// requests >= 1.
 cudaError_t prepare_beam_rows(const BeamTask& task, cudaStream_t stream);
 
-/// Enqueues the kernel after them: ranks candidates and writes the step.
+/// Enqueues the second: finds them (beam_rows.cu). rows.rows in [1, 2^22); spread.threads at least
+/// 256.
+cudaError_t find_beam_rows(const BeamTask& task, const TileSpread& spread, cudaStream_t stream);
+
+/// Enqueues the third: ranks candidates and writes the step.
 cudaError_t step_beams(const BeamTask& task, cudaStream_t stream);
 
 /// Enqueues the kernel of the end of a search (beam_result.cu). requests >= 1.

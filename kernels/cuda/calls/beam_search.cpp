@@ -1,14 +1,12 @@
 // beam_search_step (fairdraw/cuda.h) and beam_search_result (fairdraw/cuda_beam_result.h) on the
-// GPU: checks, workspace, launches. The kernels around the row kernel are beam_search.cu, that of
-// the end beam_result.cu.
+// GPU: checks, workspace, launches. The kernels of a step are beam_search.cu and beam_rows.cu, that
+// of the end beam_result.cu.
 #include "cuda/beams/beam_search.h"
 
 #include "common/arguments.h"
 #include "common/beam_scores.h"
 #include "cuda/calls/sample_rows.h"
-#include "cuda/calls/workspace.h"
 #include "cuda/device/device_pointers.h"
-#include "cuda/tiles/index_tiles.h"
 #include "fairdraw/cuda_beam_result.h"
 
 namespace fairdraw::cuda {
@@ -20,15 +18,12 @@ BeamTask task_of(const BeamStepRequest& step, const BeamStepResult& result, Bump
   task.step = step;
   task.result = result;
   memory.allocate(task.terms, step.requests);
-  memory.allocate(task.top_k, rows);
-  memory.allocate(task.active, rows);
-  memory.allocate(task.records, rows);
-  task.index = index_of(rows, step.rows.vocab, memory);
-  memory.allocate(task.heads.counts, rows);
-  memory.allocate(task.heads.values, product_of(rows, RowHeads::kMax));
-  memory.allocate(task.heads.ids, product_of(rows, RowHeads::kMax));
+  memory.allocate(task.wanted, rows);
+  memory.allocate(task.rows, rows);
+  memory.allocate(task.values, product_of(rows, kMostOfBeam));
+  memory.allocate(task.ids, product_of(rows, kMostOfBeam));
   memory.allocate(task.candidates,
-                  product_of(product_of(step.requests, step.max_width), RowHeads::kMax));
+                  product_of(product_of(step.requests, step.max_width), kMostOfBeam));
   return task;
 }
 
@@ -91,27 +86,6 @@ Error check_pointers(const BeamResultRequest& request, const BeamSequences& resu
   return pointers.error();
 }
 
-/// The largest values of the beams' rows, lowest ids first, and the weight of all.
-Error enqueue_heads(const BeamTask& task, Path path, cudaStream_t stream) {
-  const std::int64_t rows = task.step.rows.rows;
-  TileIndexRequest index;
-  index.rows = task.step.rows;
-  index.active = {task.active, rows};
-  TileSpread spread;
-  if (Error e = check_call("best_spread", best_spread(index.rows, path, spread))) return e;
-  if (Error e = check_launch("index_tiles", index_tiles(index, task.index, spread, stream))) {
-    return e;
-  }
-  HeadsTask heads;
-  heads.rows = index.rows;
-  heads.active = index.active;
-  heads.n = {task.top_k, rows};
-  heads.index = task.index;
-  heads.heads = task.heads;
-  heads.records = task.records;
-  return check_launch("find_heads", find_heads(heads, stream));
-}
-
 }  // namespace
 
 std::int64_t workspace_bytes(const BeamStepRequest& step) noexcept {
@@ -138,7 +112,9 @@ Error beam_search_step(const BeamStepRequest& step, const BeamStepResult& result
   const cudaStream_t stream = stream_of(execution);
   if (Error e = check_launch("beam_search", prepare_beam_rows(task, stream))) return e;
   if (step.rows.rows > 0) {
-    if (Error e = enqueue_heads(task, path, stream)) return e;
+    TileSpread spread;
+    if (Error e = check_call("best_spread", best_spread(step.rows, path, spread))) return e;
+    if (Error e = check_launch("beam_search", find_beam_rows(task, spread, stream))) return e;
   }
   return check_launch("beam_search", step_beams(task, stream));
 }

@@ -18,6 +18,16 @@ std::int64_t bytes_of(const SampleRequest& request, bool reports) {
   return memory.bytes();
 }
 
+TileIndexResult index_of(std::int64_t rows, std::int64_t vocab, BumpAllocator& memory) {
+  const std::int64_t tiles = tiles_of(std::clamp<std::int64_t>(vocab, 0, kMaxVocab));
+  const std::int64_t entries = product_of(rows, tiles);
+  TileIndexResult index;
+  index.keys = {memory.allocate<std::int32_t>(entries), rows, tiles};
+  index.sums = {memory.allocate<std::uint64_t>(entries), rows, tiles};
+  index.statuses = {memory.allocate<RowStatus>(rows), rows};
+  return index;
+}
+
 }  // namespace
 
 bool is_processed(const LogitsProcessing& processing) {
@@ -27,16 +37,6 @@ bool is_processed(const LogitsProcessing& processing) {
   return processing.given() || is_set(processing.repetition_penalty, 1.0F) ||
          is_set(processing.frequency_penalty, 0.0F) || is_set(processing.presence_penalty, 0.0F) ||
          is_set(processing.min_tokens, 0);
-}
-
-TileIndexResult index_of(std::int64_t rows, std::int64_t vocab, BumpAllocator& memory) {
-  const std::int64_t tiles = tiles_of(std::clamp<std::int64_t>(vocab, 0, kMaxVocab));
-  const std::int64_t entries = product_of(rows, tiles);
-  TileIndexResult index;
-  index.keys = {memory.allocate<std::int32_t>(entries), rows, tiles};
-  index.sums = {memory.allocate<std::uint64_t>(entries), rows, tiles};
-  index.statuses = {memory.allocate<RowStatus>(rows), rows};
-  return index;
 }
 
 std::int64_t workspace_bytes(std::int64_t rows) noexcept {

@@ -12,9 +12,6 @@
 
 namespace fairdraw::cuda {
 
-/// Room for the index of rows.
-TileIndexResult index_of(std::int64_t rows, std::int64_t vocab, BumpAllocator& memory);
-
 /// True where a call's rows are processed, or where its processing may be what is wrong with them.
 bool is_processed(const LogitsProcessing& processing);
 

@@ -1,0 +1,138 @@
+// Rows of beams: the largest values of each, in order, and the log of the row's mass.
+//
+// Contract. For every row of which entries are wanted its status; for one that is ok its largest
+// value, as many of its first entries (value descending, token id ascending among equals) as are
+// wanted, or all that are above -inf, and of logits the log of its mass at temperature 1
+// (fairdraw/log_probabilities.h). Nothing is written for other rows.
+//
+// Algorithm and cost. 1 to 16 blocks share a row and index its tiles (tile_pass.cuh); sums are
+// left out where no mass is asked for. The first block has the index in shared memory, and reads
+// the tiles that hold the first entries once more (outputs/row_heads.cuh): with the tiles' largest
+// values at hand that is about a tile an entry.
+//
+// Randomness: none. Numerics: common/tile_weights.h; the logarithm is the device's own.
+// Determinism: integers, and entries that are sorted by value and id.
+#include "common/tile_weights.h"
+#include "cuda/beams/beam_search.h"
+#include "cuda/outputs/index_mass.cuh"
+#include "cuda/outputs/row_heads.cuh"
+#include "cuda/row_filter/filtered_row.cuh"
+#include "cuda/tiles/row_index.cuh"
+#include "cuda/tiles/tile_launch.cuh"
+#include "cuda/tiles/tile_search.cuh"
+
+namespace fairdraw::cuda {
+namespace {
+
+static_assert(kMostOfBeam <= HeadSearch::kMost);
+
+struct Shared {
+  HeadSearch::Memory search;
+  HeadEntries entries;
+  IndexMass::Scratch mass;
+};
+
+/// One block's part of a row.
+template <DType kType>
+class BeamRowFinder {
+ public:
+  __device__ BeamRowFinder(const BeamTask& task, int blocks_log2, Shared& shared,
+                           unsigned char* dynamic)
+      : task_(task),
+        number_(blockIdx.x >> static_cast<unsigned>(blocks_log2)),
+        row_(task.step.rows, {}, number_, false),
+        ring_(dynamic),
+        blocks_(blocks_log2, row_.tiles(), dynamic + TileRing<kType>::kLaneBytes * blockDim.x),
+        shared_(shared),
+        rule_{logit_scale(1.0F), task.step.input == BeamInput::logits} {}
+
+  __device__ void run() {
+    if (task_.wanted[number_] == 0) return;  // all blocks of the row, or none
+    blocks_.cluster().announce();
+    visit_tiles(
+        row_, ring_, blocks_.steps(), [this] { blocks_.cluster().await_all(); },
+        [this]<TileAccess kAccess>(int tile, const RawTile& raw) {
+          using Pass = TilePass<kType, false>;
+          float x[kLaneValues];
+          const std::int32_t key = Pass::template largest<kAccess>(row_, raw, x);
+          blocks_.send(tile, {key, rule_.wants_sums ? Pass::sum(x, key, rule_) : 0});
+        });
+    blocks_.cluster().sync();
+    if (blocks_.is_first()) end();
+  }
+
+ private:
+  /// The whole first block, when it has the index.
+  __device__ void end() const {
+    const RowIndex index = blocks_.index();
+    const TileKeys keys = find_tile_keys(index);
+    BeamRow found{status_of_key(keys.largest), 0, 0.0F, 0.0};
+    if (found.status == RowStatus::ok) {
+      found.max = from_order_key(keys.largest);
+      if (rule_.wants_sums) {
+        const IndexMass mass = IndexMass::of(index, shared_.mass);
+        if (threadIdx.x == 0) found.log_mass = mass.log_mass();
+      }
+      found.entries = write_entries(index, keys);
+    }
+    if (threadIdx.x == 0) task_.rows[number_] = found;
+  }
+
+  /// Their number.
+  __device__ int write_entries(const RowIndex& index, const TileKeys& keys) const {
+    const FilteredRow values = FilteredRow::whole(task_.step.rows, number_, false);
+    const int wanted = task_.wanted[number_];
+    const KeyedRow row{values, index.keys, index.tiles};
+    HeadSearch search(shared_.search);
+    const HeadSearch::Head head = search.find(row, keys, wanted, shared_.entries);
+    const int n = min(head.n, wanted);
+    for (int i = static_cast<int>(threadIdx.x); i < n; i += static_cast<int>(blockDim.x)) {
+      task_.values[number_ * kMostOfBeam + i] = shared_.entries.value[i];
+      task_.ids[number_ * kMostOfBeam + i] = shared_.entries.id[i];
+    }
+    return n;
+  }
+
+  const BeamTask& task_;
+  std::int64_t number_;
+  TileRow<kType> row_;
+  TileRing<kType> ring_;
+  RowBlocks blocks_;
+  Shared& shared_;
+  TileRule rule_;
+};
+
+template <DType kType>
+__global__ void __launch_bounds__(kMaxThreadsOfBlock, 2)
+    find_beam_rows_kernel(const __grid_constant__ BeamTask task, int blocks_log2) {
+  // Without a constructor, which shared memory does not have.
+  __shared__ alignas(Shared) unsigned char storage[sizeof(Shared)];
+  extern __shared__ __align__(16) unsigned char dynamic[];
+  auto& shared = *reinterpret_cast<Shared*>(storage);
+  BeamRowFinder<kType>(task, blocks_log2, shared, dynamic).run();
+}
+
+template <DType kType>
+cudaError_t launch(const BeamTask& task, const TileSpread& spread, cudaStream_t stream) {
+  const RowsView& rows = task.step.rows;
+  const int bytes =
+      TileRing<kType>::kLaneBytes * spread.threads + index_bytes(tiles_of(rows.vocab));
+  return launch_spread<find_beam_rows_kernel<kType>>(rows.rows, spread, {bytes}, stream, task);
+}
+
+}  // namespace
+
+cudaError_t find_beam_rows(const BeamTask& task, const TileSpread& spread, cudaStream_t stream) {
+  if (spread.threads < kEndThreads) return cudaErrorInvalidConfiguration;
+  switch (task.step.rows.dtype) {
+    case DType::float16:
+      return launch<DType::float16>(task, spread, stream);
+    case DType::bfloat16:
+      return launch<DType::bfloat16>(task, spread, stream);
+    case DType::float32:
+      break;
+  }
+  return launch<DType::float32>(task, spread, stream);
+}
+
+}  // namespace fairdraw::cuda
