@@ -115,9 +115,9 @@ __global__ void __launch_bounds__(kMaxThreadsOfBlock, 2)
 template <DType kType>
 cudaError_t launch(const BeamTask& task, const TileSpread& spread, cudaStream_t stream) {
   const RowsView& rows = task.step.rows;
-  const SpreadMemory memory{TileRing<kType>::kLaneBytes, index_bytes(tiles_of(rows.vocab)),
-                            index_bytes(tiles_of(kMaxVocab))};
-  return launch_spread<find_beam_rows_kernel<kType>>(rows.rows, spread, memory, stream, task);
+  const int bytes =
+      TileRing<kType>::kLaneBytes * spread.threads + index_bytes(tiles_of(rows.vocab));
+  return launch_spread<find_beam_rows_kernel<kType>>(rows.rows, spread, {bytes}, stream, task);
 }
 
 }  // namespace

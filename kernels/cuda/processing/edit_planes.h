@@ -36,6 +36,10 @@ struct EditPlanes {
 
   __host__ __device__ bool given() const { return edited != nullptr; }
   __host__ __device__ std::int64_t tokens_of_row() const { return 32 * words_of_row; }
+  /// What edit_rows found wrong with a row that is active; the caller waits for it.
+  __device__ RowFault fault_of(std::int64_t row) const {
+    return given() ? faults[row] : RowFault::none;
+  }
   __device__ RowEdits of(std::int64_t row) const {
     if (!given()) return {};
     return {allowed + row * words_of_row, edited + row * words_of_row,

@@ -8,7 +8,6 @@
 #include <cmath>
 #include <cstdint>
 
-#include "common/exp2fix.h"
 #include "common/tile_weights.h"
 #include "common/wide_integers.h"
 #include "cuda/device/read_value.cuh"

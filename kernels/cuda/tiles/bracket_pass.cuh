@@ -140,13 +140,6 @@ class BracketPass {
     }
   }
 
-  /// The id of this lane's i-th value.
-  template <TileAccess kAccess>
-  __device__ __forceinline__ static int id_of(int tile, int i) {
-    if constexpr (kAccess == TileAccess::values) return tile * kTileSize + kWarp * i + lane();
-    return Row::token_of(tile, i / Row::kPerVector) + i % Row::kPerVector;
-  }
-
   template <TileAccess kAccess>
   __device__ __forceinline__ void measure(int tile, const RawTile& raw) {
     float x[kLaneValues];
@@ -154,7 +147,7 @@ class BracketPass {
     if (order_.floor.tie_end < row_.vocab()) {
 #pragma unroll
       for (int i = 0; i < kLaneValues; ++i) {
-        const bool cut = x[i] == floor_ && id_of<kAccess>(tile, i) >= order_.floor.tie_end;
+        const bool cut = x[i] == floor_ && Row::template id_of<kAccess>(tile, i) >= order_.floor.tie_end;
         x[i] = cut ? kEmpty : x[i];
       }
     }
@@ -188,7 +181,7 @@ class BracketPass {
 #pragma unroll
     for (int i = 0; i < kLaneValues; ++i) {
       if (((inside >> i) & 1U) == 0) continue;
-      if (place < capacity_) entries_[place] = {order_key(x[i]), id_of<kAccess>(tile, i)};
+      if (place < capacity_) entries_[place] = {order_key(x[i]), Row::template id_of<kAccess>(tile, i)};
       ++place;
     }
   }

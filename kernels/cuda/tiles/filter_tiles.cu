@@ -8,10 +8,9 @@ namespace {
 template <DType kType, bool kFromProbs>
 cudaError_t launch(const RowsTask& task, const TileSpread& spread, cudaStream_t stream) {
   using Row = FilterTilesRow<kType, kFromProbs>;
-  const SpreadNeeds needs{Row::bytes(spread.threads, tiles_of(task.rows.vocab)),
-                          task.edits.given()};
-  return launch_spread<filter_tiles_kernel<kType, kFromProbs>>(task.rows.rows, spread, needs,
-                                                               stream, task);
+  return launch_spread<filter_tiles_kernel<kType, kFromProbs>>(
+      task.rows.rows, spread,
+      {Row::bytes(spread.threads, tiles_of(task.rows.vocab)), task.edits.given()}, stream, task);
 }
 
 template <bool kFromProbs>

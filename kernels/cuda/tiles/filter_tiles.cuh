@@ -207,8 +207,7 @@ class FilterTilesRow {
   __device__ __forceinline__ void end(const RowFilters& filters, bool greedy) {
     const RowIndex index = blocks_.index();
     const TileKeys keys = find_tile_keys(index);
-    const RowFault edits = task_.edits.given() ? task_.edits.faults[number_] : RowFault::none;
-    const RowStatus status = status_of_key(keys.largest, edits);
+    const RowStatus status = status_of_key(keys.largest, task_.edits.fault_of(number_));
     if (status != RowStatus::ok) {
       if (threadIdx.x == 0) write_failure(task_, number_, status);
       return;
@@ -231,6 +230,14 @@ class FilterTilesRow {
       cut = filter_by_passes(cut);
     }
     draw(index, keys, cut);
+  }
+
+  __device__ __forceinline__ void write_keys(const RowIndex& index) const {
+    if (!task_.keys.given()) return;
+    std::int32_t* keys = task_.keys.data + number_ * task_.keys.row_stride;
+    for (int tile = static_cast<int>(threadIdx.x); tile < index.tiles; tile += kEndThreads) {
+      keys[tile] = index.keys[tile];
+    }
   }
 
   /// True where a list held the survivors, and the row has been written.
@@ -305,14 +312,6 @@ class FilterTilesRow {
     const DrawnToken drawn = row.draw(end_.groups, end_.filters.word);
     if (lane_of_thread() == 0) {
       write_drawn(task_, number_, drawn.token, keys.largest, cut, drawn.total);
-    }
-  }
-
-  __device__ __forceinline__ void write_keys(const RowIndex& index) const {
-    if (!task_.keys.given()) return;
-    std::int32_t* keys = task_.keys.data + number_ * task_.keys.row_stride;
-    for (int tile = static_cast<int>(threadIdx.x); tile < index.tiles; tile += kEndThreads) {
-      keys[tile] = index.keys[tile];
     }
   }
 

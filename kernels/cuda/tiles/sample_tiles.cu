@@ -1,7 +1,7 @@
 // Tokens by tiles: rows without top_k and top_p in one pass, and one tile of each read again.
 //
 // Contract. Rows of logits or probabilities as `sample` takes them (fairdraw/sample.h), with
-// temperature, bits of allowed tokens and min_p: for each a token, its status, and optionally a
+// temperature, bits of allowed tokens and min_p, processed or not: for each a token, its status, and optionally a
 // record of who survives. Greedy rows are those of temperature 0, or of top_k 1 for all.
 //
 // Algorithm and cost. 1 to 16 blocks share a row. Their warps index its tiles (tile_pass.cuh) and
@@ -93,7 +93,7 @@ class RowSampler {
                         unsigned char* dynamic)
       : task_(task),
         number_(blockIdx.x >> static_cast<unsigned>(blocks_log2)),
-        row_(task.rows, task.allowed, number_, kFromProbs),
+        row_(task.rows, task.allowed, number_, kFromProbs, task.edits),
         ring_(dynamic),
         blocks_(blocks_log2, row_.tiles(), dynamic + TileRing<kType>::kLaneBytes * blockDim.x),
         shared_(shared) {}
@@ -110,7 +110,7 @@ class RowSampler {
     blocks_.cluster().wait();
     const LargestTile largest = blocks_.largest_of(shared_.largest);
     RowStatus status = asked_.status;
-    if (status == RowStatus::ok) status = status_of_key(largest.key);
+    if (status == RowStatus::ok) status = status_of_key(largest.key, task_.edits.fault_of(number_));
     if (status == RowStatus::ok && asked_.has_min_p()) {
       filter(largest.key);
       blocks_.cluster().arrive();
@@ -221,8 +221,8 @@ template <DType kType, bool kFromProbs>
 cudaError_t launch(const RowsTask& task, const TileSpread& spread, cudaStream_t stream) {
   const int bytes =
       TileRing<kType>::kLaneBytes * spread.threads + index_bytes(tiles_of(task.rows.vocab));
-  return launch_spread<sample_tiles_kernel<kType, kFromProbs>>(task.rows.rows, spread, {bytes},
-                                                               stream, task);
+  return launch_spread<sample_tiles_kernel<kType, kFromProbs>>(
+      task.rows.rows, spread, {bytes, task.edits.given()}, stream, task);
 }
 
 template <bool kFromProbs>
@@ -243,7 +243,7 @@ cudaError_t launch_for_dtype(const RowsTask& task, const TileSpread& spread,
 
 bool sample_tiles_takes(const RowsTask& task) {
   if (task.top_k.is_array() || task.top_p.is_array() || task.top_k_1_keeps_ties) return false;
-  if (task.edits.given() || task.keys.given()) return false;
+  if (task.keys.given()) return false;
   const std::int32_t top_k = task.top_k.at(0);
   return (top_k == 1 || !top_k_is_on(top_k, task.rows.vocab)) && task.top_p.at(0) == 1.0F;
 }

@@ -10,8 +10,8 @@
 
 namespace fairdraw::cuda {
 
-/// Whether no row of a task has top_k, top_p or edits, as far as the host can see, and nobody asks
-/// for keys.
+/// Whether no row of a task has top_k or top_p, as far as the host can see, and nobody asks for
+/// keys.
 bool sample_tiles_takes(const RowsTask& task);
 
 /// Enqueues the kernel, for a task that it takes. rows.rows in [1, 2^22). Returns the launch's

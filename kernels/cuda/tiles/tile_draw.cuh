@@ -64,8 +64,8 @@ __device__ __noinline__ inline uint128_t inclusive_weights(uint128_t weight) {
   return inclusive_sum_of_warp(weight);
 }
 
-/// A row whose index has been made, with sums of what `keep` keeps, as its ends read it. Row: a
-/// TileRow, or any with its read_in_order.
+/// A row whose index has been made, with sums of what `keep` keeps, as its ends read it. Row:
+/// row.read_in_order(tile, x) as of TileRow.
 template <class Row, bool kFromProbs, class Keep>
 class IndexedRow {
  public:

@@ -54,10 +54,10 @@ cudaError_t most_blocks_of_row(int& blocks) {
   return cudaSuccess;
 }
 
-/// What a launch needs.
+/// What a launch needs besides its arguments.
 struct SpreadNeeds {
-  int dynamic_bytes;          ///< shared memory of a block
-  bool starts_early = false;  ///< while the stream's previous kernel still runs
+  int dynamic_bytes;          ///< of shared memory a block
+  bool starts_early = false;  ///< while the stream's kernel before it runs
 };
 
 /// Enqueues kKernel(arguments..., log2 of a row's blocks) over `rows` rows.

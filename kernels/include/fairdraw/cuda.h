@@ -51,7 +51,7 @@ std::int64_t workspace_bytes(std::int64_t rows) noexcept;
 /// 4.4 bytes a value of the rows more, of which only those of edited tokens are touched.
 std::int64_t workspace_bytes(const SampleRequest& request) noexcept;
 
-/// The same where the call reports log-probabilities: 2.1 KB a row more.
+/// The same where the call reports log-probabilities: 12 bytes for every 256 values of a row more.
 std::int64_t workspace_bytes(const SampleRequest& request, const LogprobsResult& logprobs) noexcept;
 
 /// Of a call that verifies drafts: some 120 bytes a row, and what processing takes.
