@@ -8,7 +8,7 @@
 // Algorithm and cost. 1 to 16 blocks share a row and index its tiles (tile_pass.cuh); sums are
 // left out where no mass is asked for. The first block has the index in shared memory, and reads
 // the tiles that hold the first entries once more (outputs/row_heads.cuh): with the tiles' largest
-// values at hand that is about a tile an entry.
+// values at hand that is about a tile an entry. Blocks are as large as that search takes them.
 //
 // Randomness: none. Numerics: common/tile_weights.h; the logarithm is the device's own.
 // Determinism: integers, and entries that are sorted by value and id.
@@ -62,7 +62,7 @@ class BeamRowFinder {
   }
 
  private:
-  /// The whole first block, when it has the index.
+  /// The whole first block, of kEndThreads threads, when it has the index.
   __device__ void end() const {
     const RowIndex index = blocks_.index();
     const TileKeys keys = find_tile_keys(index);
@@ -103,7 +103,7 @@ class BeamRowFinder {
 };
 
 template <DType kType>
-__global__ void __launch_bounds__(kMaxThreadsOfBlock, 2)
+__global__ void __launch_bounds__(kEndThreads, 4)
     find_beam_rows_kernel(const __grid_constant__ BeamTask task, int blocks_log2) {
   // Without a constructor, which shared memory does not have.
   __shared__ alignas(Shared) unsigned char storage[sizeof(Shared)];
@@ -122,8 +122,14 @@ cudaError_t launch(const BeamTask& task, const TileSpread& spread, cudaStream_t 
 
 }  // namespace
 
-cudaError_t find_beam_rows(const BeamTask& task, const TileSpread& spread, cudaStream_t stream) {
-  if (spread.threads < kEndThreads) return cudaErrorInvalidConfiguration;
+cudaError_t find_beam_rows(const BeamTask& task, Path path, cudaStream_t stream) {
+  TileSpread spread;
+  const cudaError_t error = best_spread(task.step.rows, path, spread);
+  if (error != cudaSuccess) return error;
+  // As many threads a row, in blocks of half the size.
+  static_assert(kMaxThreadsOfBlock == 2 * kEndThreads);
+  spread.threads = kEndThreads;
+  if (spread.blocks > 1 && spread.blocks < kMaxBlocksOfRow) spread.blocks *= 2;
   switch (task.step.rows.dtype) {
     case DType::float16:
       return launch<DType::float16>(task, spread, stream);

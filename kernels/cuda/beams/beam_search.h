@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "common/beam_rules.h"
-#include "cuda/tiles/tile_spread.h"
+#include "fairdraw/cuda.h"
 
 namespace fairdraw::cuda {
 
@@ -40,9 +40,8 @@ struct BeamTask {
 /// requests >= 1.
 cudaError_t prepare_beam_rows(const BeamTask& task, cudaStream_t stream);
 
-/// Enqueues the second: finds them (beam_rows.cu). rows.rows in [1, 2^22); spread.threads at least
-/// 256.
-cudaError_t find_beam_rows(const BeamTask& task, const TileSpread& spread, cudaStream_t stream);
+/// Enqueues the second: finds them (beam_rows.cu). rows.rows in [1, 2^22).
+cudaError_t find_beam_rows(const BeamTask& task, Path path, cudaStream_t stream);
 
 /// Enqueues the third: ranks candidates and writes the step.
 cudaError_t step_beams(const BeamTask& task, cudaStream_t stream);

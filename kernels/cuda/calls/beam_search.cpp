@@ -112,9 +112,7 @@ Error beam_search_step(const BeamStepRequest& step, const BeamStepResult& result
   const cudaStream_t stream = stream_of(execution);
   if (Error e = check_launch("beam_search", prepare_beam_rows(task, stream))) return e;
   if (step.rows.rows > 0) {
-    TileSpread spread;
-    if (Error e = check_call("best_spread", best_spread(step.rows, path, spread))) return e;
-    if (Error e = check_launch("beam_search", find_beam_rows(task, spread, stream))) return e;
+    if (Error e = check_launch("beam_search", find_beam_rows(task, path, stream))) return e;
   }
   return check_launch("beam_search", step_beams(task, stream));
 }
