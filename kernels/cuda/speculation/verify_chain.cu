@@ -11,8 +11,9 @@
 // of two totals. The first position that does not go on decides. Only it reads rows again, in
 // passes shared by the blocks: for a bonus one of one row, for a residual two of both rows, totals
 // and residuals (a third, of the target's, where the distributions are equal). Where the bounds
-// leave a test open, in one of a million or so, the totals are added up for it, and the positions
-// after it are tested if it goes on.
+// leave a test open (totals are 2^38.5 or more, but for rows of subnormal probabilities, so the
+// chance is at most V 2^-37.5) they are added up for it, and the positions after it are tested if
+// it goes on.
 //
 // Randomness: position i uses offset + i; purposes draw (by the row kernel), accept, recover,
 // bonus. Determinism: integers throughout; no dependence on order, grid or batch.
