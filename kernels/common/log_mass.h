@@ -1,7 +1,7 @@
 // The normaliser of log-probabilities, the same for every backend.
 //
-// ln p(x) = (x - M) / T - log_mass, M the row's largest allowed logit and log_mass = ln(Z / W_M): the
-// row's mass in units of what M itself weighs. Z has W_M in it, so log_mass is at least 0 and a
+// ln p(x) = (x - M) / T - log_mass, M the row's largest allowed logit and log_mass = ln(Z / W_M):
+// the row's mass in units of what M itself weighs. Z has W_M in it, so log_mass is at least 0 and a
 // log-probability at most 0; a token that is alone has exactly 0. Z and W_M are each rounded once
 // to double, and so is their quotient.
 //
