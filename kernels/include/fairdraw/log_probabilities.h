@@ -18,14 +18,14 @@
 // Order: value descending, token id ascending among equals. It is the order of the logits, which
 // are exact: two tokens whose log-probabilities round to the same float32 keep theirs.
 //
-// Log-probabilities are (x - max) / T - ln(W / 2^40) in float64, rounded once to float32; W is the
-// integer sum of the row's weights (sample.h), the same on every backend, so that two backends
-// differ by no more than their logarithms: one unit in the last place. Distance to the real value:
-// at most
-//   -log1p(-E) + (2^-24 + 2^-50) |value| + 2^-47,   E = sum_i p_i min(1, e_i),
-// p the distribution itself, e_i = 2^-21 + 3 * 2^-24 * ln 2 * |y_i| + 2^(|y_i| - 40) the bound on a
-// weight at a distance of y_i octaves from the maximum. E is below 2^-21 + 1.24e-7 * E_p|y| + V *
-// 2^-40.
+// Log-probabilities are (x - max) / T - ln(Z / W) in float64, rounded once to float32; Z is the
+// integer sum of the row's weights (sample.h) and W the weight of its largest logit, the same on
+// every backend, so that two backends differ by no more than their logarithms: one unit in the last
+// place. No log-probability is above 0, and that of a token which is alone is 0. Distance to the
+// real value: at most
+//   -log1p(-E) - log1p(-e_0) + (2^-24 + 2^-50) |value| + 2^-47,   E = sum_i p_i min(1, e_i),
+// p the distribution itself, e_i = 2^-22 + 2^-24 ln2 |y_i| + 2^(|y_i| - 48) the bound on a weight
+// at a distance of y_i octaves from the maximum. E is below 2^-22 + 4.14e-8 E_p|y| + V 2^-48.
 #pragma once
 
 #include <cstdint>

@@ -20,6 +20,12 @@
 // A greedy request (temperature 0, top_k 1 or top_p 0) follows the first rule: the largest logit.
 // So does a request without drafted tokens: it gets the token that `sample` gives it.
 //
+// P and Q of the second rule are integers relative to the row's maximum, not to tiles: a survivor
+// of `sample`'s filters, m 2^n in octaves (tile_index.h), has floor(m 2^(16 + n - E)), at most
+// 2^40, E the n of the row's largest allowed value; a row sums to at most 2^60. What is emitted by
+// this rule is at most V 2^-38.5 from the distribution of `sample`, in total variation (3.4e-7 at V
+// = 2^17). The bonus token is drawn as `sample` draws, with its weights.
+//
 // Trees of known distribution: the children of a node are tested in the order of their numbers,
 // each against what those before it left of the target. With R_0 the target's weights after the
 // node, Q_0 the draft's, S_k and Z_k the sums of R_k and Q_k, child k with token x
