@@ -11,7 +11,6 @@ namespace fairdraw::reference {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr double kLn2 = 0.69314718055994530942;
 
 float normalised(float cumulative, std::size_t length, float penalty) {
   const double power = std::pow(static_cast<double>(length), static_cast<double>(penalty));
@@ -64,11 +63,9 @@ bool pool_is_done(const BeamModelState& state, const BeamRules& rules, float bes
 std::vector<float> beam_logprobs(std::span<const float> logits) {
   const IntegerRow row = integer_model(logits, {}, {});
   const float max = *std::max_element(logits.begin(), logits.end());
-  // The sum of 2^(x c - max c): a weight of 1 is that of 2^E, and max c need not be whole.
-  const float scale = octaves_per_logit(1);
+  const auto largest = std::max_element(row.weight.begin(), row.weight.end());
   const double log_mass =
-      std::log(to_nearest_double(row.total_unfiltered) * 0x1p-103) -
-      (static_cast<double>(max) * static_cast<double>(scale) - row.octave) * kLn2;
+      std::log(to_nearest_double(row.total_unfiltered) / to_nearest_double(*largest));
   std::vector<float> logprobs;
   for (const float x : logits) {
     const double distance = static_cast<double>(x) - static_cast<double>(max);

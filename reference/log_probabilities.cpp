@@ -44,7 +44,9 @@ void set_logprobs(RealLogprobs& row, double temperature, const WeightBound& weig
     const double octaves = static_cast<double>(-distance) / kLn2;
     error.add(std::exp(distance) / sum.value() * std::min(1.0, weight_bound.at(octaves)));
   }
-  const double of_sum = -std::log1p(-static_cast<double>(error.value()));
+  // The sum is taken in units of the largest weight, which has its own error.
+  const double of_sum =
+      -std::log1p(-static_cast<double>(error.value())) - std::log1p(-weight_bound.at(0));
   for (const std::int32_t token : row.order) {
     const auto at = static_cast<std::size_t>(token);
     const long double value = (logit(token) - largest) / temperature - std::log(sum.value());

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "common/float_order.h"
+#include "common/log_mass.h"
 #include "common/wide_integers.h"
 #include "cpu/indexed_row.h"
 #include "cpu/row_mass.h"
@@ -276,7 +277,7 @@ float IndexedRow::logprob(std::int32_t token) {
 
 float IndexedRow::logprob_filtered(std::int32_t token) {
   return static_cast<float>(
-      std::min(0.0, log_probability(row_[token], max_, temperature_, survivors_log_mass())));
+      log_probability(row_[token], max_, temperature_, survivors_log_mass()));
 }
 
 double IndexedRow::unfiltered_log_mass() {

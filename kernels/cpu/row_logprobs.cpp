@@ -64,7 +64,7 @@ void RowLogprobs::with_value_of(const Use& use) const {
     }
     return;
   }
-  use([=](float x) { return finite(std::min(0.0, log_probability(x, max, divisor, log_mass))); });
+  use([=](float x) { return finite(log_probability(x, max, divisor, log_mass)); });
 }
 
 float RowLogprobs::value_of(float x) const {

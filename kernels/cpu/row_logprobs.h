@@ -42,7 +42,7 @@ struct ScannedRow {
   float list_low = 0;
 };
 
-/// (x - max) / T - log_mass, the one formula of log-probabilities; log_mass is that of row_mass.h.
+/// (x - max) / T - log_mass, the one formula of log-probabilities; log_mass: common/log_mass.h.
 inline double log_probability(float x, float max, double temperature, double log_mass) {
   const double distance = static_cast<double>(x) - static_cast<double>(max);
   return distance / temperature - log_mass;

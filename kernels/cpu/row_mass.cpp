@@ -1,8 +1,6 @@
 #include "cpu/row_mass.h"
 
-#include <cmath>
-
-#include "common/wide_integers.h"
+#include "common/log_mass.h"
 
 namespace fairdraw::cpu {
 
@@ -15,15 +13,6 @@ uint128_t weight_of_tiles(const std::int32_t* keys, const std::uint64_t* sums, s
     total += row_weight(sums[tile], row_shift(row_octave, octave));
   }
   return total;
-}
-
-double log_mass_of(uint128_t weight, float max, float scale) {
-  // The sum of 2^y is weight 2^(E - 103); the largest y, max c, is exact in double.
-  constexpr int kUnitBits = kSignificandBits + kTileBits + kRowBits;
-  constexpr double kLn2 = 0x1.62e42fefa39efp-1;
-  const double largest = static_cast<double>(max) * static_cast<double>(scale);
-  const double distance = largest - octaves_of(max, scale).whole;
-  return std::log(std::ldexp(nearest_double(weight), -kUnitBits)) - distance * kLn2;
 }
 
 double RowMass::of_logits(const TilePasses& passes, const float* x, std::size_t n, float max) {

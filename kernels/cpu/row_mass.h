@@ -1,4 +1,4 @@
-// The weight of a row, and its logarithm: the normaliser of log-probabilities.
+// The weight of a row by its tiles, and of a row of logits its logarithm.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +14,11 @@ namespace fairdraw::cpu {
 uint128_t weight_of_tiles(const std::int32_t* keys, const std::uint64_t* sums, std::size_t tiles,
                           const TileRule& rule, double row_octave);
 
-/// ln of a weight of a row of logits in units of what a token at the row's largest allowed logit
-/// would weigh as a real number: the log_mass of log_probability.
-double log_mass_of(uint128_t weight, float max, float scale);
-
 /// Rows that no filter has seen.
 class RowMass {
  public:
-  /// log_mass of all of a row of n logits at temperature 1. No NaN, no +inf, and one is not -inf.
+  /// log_mass (common/log_mass.h) of all of a row of n logits at temperature 1. No NaN, no +inf, and
+  /// one is not -inf.
   double of_logits(const TilePasses& passes, const float* x, std::size_t n, float max);
 
  private:

@@ -6,8 +6,8 @@
 // that crosses its mass.
 //
 // Bisection on the float's order key between values that are there: at most 32 steps, one pass over
-// the list each; the list is cut to the bracket after every third, so that the cost is that of a few
-// passes.
+// the list each; the list is cut to the bracket after every third, so that the cost is that of a
+// few passes.
 #pragma once
 
 #include <cstddef>
@@ -75,7 +75,7 @@ struct ListWeights {
 };
 
 /// Where values of near weights weigh `target` (> 0), in the unit of v; all of them weigh `total`.
-/// In a long list the first pivots are interpolated, as if that were spread evenly over [low, high].
+/// In a long list the first pivots are interpolated, as if that were spread evenly over the bracket.
 float nucleus_end(const NearWeights& near, const float* values, const std::uint64_t* weights,
                   std::size_t n, float low, float high, uint128_t target, uint128_t total,
                   SelectionScratch& scratch);

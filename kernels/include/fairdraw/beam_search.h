@@ -27,11 +27,10 @@
 // the first that ends too badly for a full pool, which leaves stale beams: not here.
 //
 // Arithmetic, so that every backend gives the same bits. From logits: logprob is the float32 of
-// ((double)x - (double)max) - log(Z / 2^40), Z the sum of the row's integer weights at temperature
-// 1 (log_probabilities.h), whose error bounds that of log Z. From log-probabilities: the float32
-// that is given. A score is one float32 addition. A normalised score
-// is a float32 division by (float)pow((double)length, (double)length_penalty); a penalty of 0
-// divides by 1.
+// ((double)x - (double)max) - log(Z / W), Z the sum of the row's integer weights at temperature 1
+// and W the largest logit's (log_probabilities.h bounds the error). From log-probabilities: the
+// float32 that is given. A score is one float32 addition. A normalised score is a float32 division
+// by (float)pow((double)length, (double)length_penalty); a penalty of 0 divides by 1.
 //
 // Penalties, minimum lengths and bans belong to the logits: process them first, and give the result
 // as logits or log-probabilities. Diverse beam search is not offered: diversity_rate must be 0.

@@ -1,9 +1,11 @@
 // The operations of flashinfer.sampling, by their names and with their meanings.
 //
 // Each is a view of the same engine as `sample` (fairdraw/sample.h), with its semantics, random
-// bits, statuses and errors. Probabilities are finite and >= 0; they need not sum to 1: weights
-// are floor(p * 2^40) after scaling by the power of two that brings the row's maximum into
-// [1/2, 1), and every mass is taken relative to their sum. A probability of 0 is not allowed.
+// bits, statuses and errors. Probabilities are finite and >= 0; they need not sum to 1: every mass
+// is taken relative to the sum of their weights. Those are the floats' own significands and
+// exponents (tile_index.h): exact for what lies at most 31 octaves below the maximum of its tile,
+// in a tile whose maximum is at most 48 below the row's. A probability of 0 is not allowed.
+// chain_speculative_sampling has weights of its own (speculative.h).
 #pragma once
 
 #include <cstdint>

@@ -8,7 +8,10 @@
 #include <functional>
 #include <random>
 #include <set>
+#include <span>
+#include <vector>
 
+#include "common/philox.h"
 #include "fairdraw/process_logits.h"
 #include "fairdraw/sample.h"
 #include "fairdraw/speculative.h"
@@ -72,6 +75,47 @@ TEST(SpeculationDifferential, ChainsEqualTheModelOnEveryTarget) {
     EXPECT_GT(accepted.at(distribution), 20) << distribution;
     EXPECT_GT(rejected.at(distribution), 20) << distribution;
   }
+}
+
+// The bonus row has so many tokens 24 to 25 octaves below its largest that what speculation's
+// weights cut of them is more than one of them has: drawn by the weights of `sample` the token is
+// another one.
+TEST(SpeculationDifferential, BonusTokensComeFromTheWeightsOfTheRule) {
+  constexpr std::int64_t kVocab = std::int64_t{1} << 18;
+  std::vector<float> target(2 * kVocab, -INFINITY), draft(kVocab, -INFINITY);
+  target.front() = draft.front() = 0;  // always drafted and accepted
+  const std::span bonus = std::span(target).subspan(kVocab);
+  bonus[0] = 0;
+  for (std::size_t id = 1; id < bonus.size(); ++id) {
+    bonus[id] = -24 - static_cast<float>(id % 1000) / 1024;
+  }
+  const std::int32_t drafted = 0;
+  std::uint64_t seed = 0;
+  VerifyChainRequest request;
+  request.target.logits = {target.data(), DType::float32, 2, kVocab, kVocab};
+  request.target.filters.temperature = 0x1.715476p0F;
+  request.target.batch = 1;
+  request.target.seed = {&seed, 1};
+  request.max_draft = 1;
+  request.draft_tokens = {&drafted, 1};
+  request.draft_law = DraftLaw::logits;
+  request.draft = {draft.data(), DType::float32, 1, kVocab, kVocab};
+  const reference::IntegerRow row =
+      reference::integer_model(bonus, {}, {.temperature = 0x1.715476p0F});
+  const std::uint64_t total = row.speculation_total();
+  int others = 0;
+  for (; seed < 4096; ++seed) {
+    const std::uint64_t word = random_word(seed, 1, Purpose::bonus, 0);
+    // Of 90 words one gives another token than the first.
+    if (reference::position_of(word, total) < row.speculation_weight[0]) continue;
+    const std::int32_t expected = row.speculation_token_for(word);
+    if (row.token_for(word) != expected) ++others;
+    std::int32_t tokens[2];
+    ASSERT_FALSE(verify_chain(request, {{tokens, 2}, {}, {}}, kOneThread));
+    ASSERT_EQ(tokens[0], 0);
+    ASSERT_EQ(tokens[1], expected) << "seed " << seed;
+  }
+  EXPECT_GT(others, 10);
 }
 
 TEST(SpeculationDifferential, TreesEqualTheModelOnEveryTarget) {

@@ -1,5 +1,6 @@
-// cpu::BracketPasses, and the passes that collect values, of every instruction set
-// against the scalar ones, bit for bit, and what they leave alone. That the scalar ones are right is what indexed_row_test.cpp shows.
+// cpu::BracketPasses, and the passes that collect values, of every instruction set against the
+// scalar ones, bit for bit, and what they leave alone. That the scalar ones are right is what
+// indexed_row_test.cpp shows.
 #include "cpu/bracket_passes.h"
 
 #include <fmt/format.h>

@@ -96,22 +96,20 @@ bool within(float got, long double must, long double bound) {
   return overflows ? got == -kInfinity : std::fabs(static_cast<long double>(got) - must) <= bound;
 }
 
-/// (x - max) / T - ln(Z / 2^103) + (max c - E) ln 2, or with Z' of the survivors.
+/// (x - max) / T - ln(Z / W), W the weight at max, or with Z' of the survivors.
 std::string compare_logprobs(const IndexedRowCase& row, IndexedRow& got, const IntegerRow& expected,
                              std::uint64_t number) {
   if (row.options.from_probs) return {};
   const float given = row.parameters.temperature;
   const float temperature = given == 0 ? 1.0F : given;
-  const auto scale = static_cast<long double>(reference::octaves_per_logit(temperature));
-  const auto max =
-      static_cast<long double>(*std::max_element(row.values.begin(), row.values.end()));
+  const auto top = std::max_element(row.values.begin(), row.values.end()) - row.values.begin();
+  const auto max = static_cast<long double>(row.values[static_cast<std::size_t>(top)]);
   const std::int32_t token = got.draw(number * 0x9e3779b97f4a7c15U);
   const auto x = static_cast<long double>(row.values[static_cast<std::size_t>(token)]);
   const long double distance = (x - max) / static_cast<long double>(temperature);
+  const auto largest = static_cast<long double>(expected.weight[static_cast<std::size_t>(top)]);
   const auto log_of = [&](reference::RowWeight total) {
-    const long double octaves = max * scale - static_cast<long double>(expected.octave);
-    return std::log(static_cast<long double>(total)) -
-           (103 + octaves) * std::numbers::ln2_v<long double>;
+    return std::log(static_cast<long double>(total) / largest);
   };
   // One rounding to float32, and double arithmetic on numbers of the size of these.
   const auto bound_of = [&](long double value) {
@@ -123,7 +121,7 @@ std::string compare_logprobs(const IndexedRowCase& row, IndexedRow& got, const I
                        static_cast<double>(unfiltered));
   }
   const long double filtered =
-      expected.greedy_token >= 0 ? 0.0L : std::min(0.0L, distance - log_of(expected.total));
+      expected.greedy_token >= 0 ? 0.0L : distance - log_of(expected.total);
   if (!within(got.logprob_filtered(token), filtered, bound_of(filtered))) {
     return fmt::format("log-probability among survivors {:a} instead of {}",
                        got.logprob_filtered(token), static_cast<double>(filtered));
