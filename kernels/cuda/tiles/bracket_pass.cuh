@@ -147,7 +147,8 @@ class BracketPass {
     if (order_.floor.tie_end < row_.vocab()) {
 #pragma unroll
       for (int i = 0; i < kLaneValues; ++i) {
-        const bool cut = x[i] == floor_ && Row::template id_of<kAccess>(tile, i) >= order_.floor.tie_end;
+        const int id = Row::template id_of<kAccess>(tile, i);
+        const bool cut = x[i] == floor_ && id >= order_.floor.tie_end;
         x[i] = cut ? kEmpty : x[i];
       }
     }
@@ -181,7 +182,8 @@ class BracketPass {
 #pragma unroll
     for (int i = 0; i < kLaneValues; ++i) {
       if (((inside >> i) & 1U) == 0) continue;
-      if (place < capacity_) entries_[place] = {order_key(x[i]), Row::template id_of<kAccess>(tile, i)};
+      const int id = Row::template id_of<kAccess>(tile, i);
+      if (place < capacity_) entries_[place] = {order_key(x[i]), id};
       ++place;
     }
   }

@@ -1,8 +1,8 @@
 // Values of a row by quads: four consecutive ids from a multiple of 4, wherever the row lies.
 //
-// For what is read a second time, in parts smaller than a tile; as it is processed. One load of 16 bytes (16-bit types:
-// of 8) where the row is aligned to that and a whole number of quads, and no branch between the
-// loads of several quads; value by value otherwise.
+// For what is read a second time, in parts smaller than a tile; as it is processed. One load of 16
+// bytes (16-bit types: of 8) where the row is aligned to that and a whole number of quads, and no
+// branch between the loads of several quads; value by value otherwise.
 #pragma once
 
 #include <cmath>

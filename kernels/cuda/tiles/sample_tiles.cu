@@ -1,8 +1,8 @@
 // Tokens by tiles: rows without top_k and top_p in one pass, and one tile of each read again.
 //
 // Contract. Rows of logits or probabilities as `sample` takes them (fairdraw/sample.h), with
-// temperature, bits of allowed tokens and min_p, processed or not: for each a token, its status, and optionally a
-// record of who survives. Greedy rows are those of temperature 0, or of top_k 1 for all.
+// temperature, bits of allowed tokens and min_p, processed or not: for each a token, its status, and
+// optionally a record of who survives. Greedy rows are those of temperature 0, or of top_k 1 for all.
 //
 // Algorithm and cost. 1 to 16 blocks share a row. Their warps index its tiles (tile_pass.cuh) and
 // send the entries to the first block (row_index.cuh), which draws (tile_draw.cuh). Rows with min_p

@@ -47,7 +47,8 @@ struct Processed {
   OwnedCall call;
   std::vector<RowStatus> statuses;
 
-  explicit Processed(const OwnedCall& given) : call(given), statuses(static_cast<std::size_t>(given.rows)) {
+  explicit Processed(const OwnedCall& given)
+      : call(given), statuses(static_cast<std::size_t>(given.rows)) {
     std::vector<float> values(static_cast<std::size_t>(given.rows * given.vocab));
     HostArrays arrays;
     const SampleRequest request = request_in(given, arrays);
