@@ -65,12 +65,11 @@ struct BinRule {
   }
 };
 
-/// For the threads of the row's end.
+/// Makes the histogram. For the threads of the row's end.
 template <DType kType, bool kFromProbs>
-class BracketGuess {
+class RowSample {
   using Row = TileRow<kType>;
   using Weigher = RowWeigher<kFromProbs>;
-  static constexpr int kBinsOfThread = GuessMemory::kBins / kEndThreads;
   /// Bins reach so many octaves down: what is lighter cannot be a nucleus' threshold, but for p
   /// close to 1.
   static constexpr float kOctaves = 24.0F;
@@ -80,9 +79,9 @@ class BracketGuess {
   static constexpr float kSquares = 0x1p-16F;  ///< of units: they fit into a word
 
  public:
-  __device__ BracketGuess(GuessMemory& memory, const Row& row, const RowIndex& index,
-                          const TileRule& rule, const Weigher& weigh, std::int32_t largest,
-                          std::int32_t lowest)
+  __device__ RowSample(GuessMemory& memory, const Row& row, const RowIndex& index,
+                       const TileRule& rule, const Weigher& weigh, std::int32_t largest,
+                       std::int32_t lowest)
       : memory_(memory),
         row_(row),
         index_(index),
@@ -109,70 +108,7 @@ class BracketGuess {
     sync_end();
   }
 
-  /// The bracket for a threshold at so many tokens, or so much mass, each side `deviations` wide.
-  __device__ KeyInterval bracket(double target, float deviations) {
-    const auto wanted = static_cast<float>(target * memory_.units_of_mass);
-    const auto thread = static_cast<int>(threadIdx.x);
-    unsigned units[kBinsOfThread];
-    unsigned mine = 0;
-#pragma unroll
-    for (int i = 0; i < kBinsOfThread; ++i) {
-      units[i] = memory_.units[thread * kBinsOfThread + i];
-      mine += units[i];
-    }
-    const unsigned inclusive = warp_inclusive_sum(mine);
-    if (lane_of_thread() == kWarp - 1) memory_.sum_of_warp[warp_of_thread()] = inclusive;
-    if (thread == 0) memory_.edges[0] = 0, memory_.edges[1] = GuessMemory::kBins - 1;
-    sync_end();
-    unsigned before = inclusive - mine;
-    unsigned total = 0;
-#pragma unroll
-    for (int warp = 0; warp < kEndWarps; ++warp) {
-      before += warp < warp_of_thread() ? memory_.sum_of_warp[warp] : 0;
-      total += memory_.sum_of_warp[warp];
-    }
-    const float share = fminf(wanted / static_cast<float>(max(total, 1U)), 1.0F);
-    float variance = 0;
-    unsigned upto = before;
-#pragma unroll
-    for (int i = 0; i < kBinsOfThread; ++i) {
-      const float of_bin = static_cast<float>(memory_.squares[thread * kBinsOfThread + i]);
-      upto += units[i];
-      const float counts = static_cast<float>(upto) <= wanted ? 1.0F - share : share;
-      variance += counts * counts * of_bin;
-    }
-    variance = warp_sum(variance);
-    if (lane_of_thread() == 0) memory_.of_warp[warp_of_thread()] = variance;
-    sync_end();
-    variance = 0;
-#pragma unroll
-    for (const float of_warp : memory_.of_warp) variance += of_warp;
-    const float margin = deviations * sqrtf(variance * memory_.unit_of_squares);
-    upto = before;
-#pragma unroll
-    for (int i = 0; i < kBinsOfThread; ++i) {
-      const auto above = static_cast<float>(upto);
-      upto += units[i];
-      const auto reached = static_cast<float>(upto);
-      const int bin = thread * kBinsOfThread + i;
-      if (above < wanted - margin && reached >= wanted - margin) memory_.edges[0] = bin;
-      if (above < wanted + margin && reached >= wanted + margin) memory_.edges[1] = bin;
-    }
-    sync_end();
-    const int first = memory_.edges[0];
-    const int last = memory_.edges[1];
-    sync_end();
-    const BinRule<kFromProbs> bins = bin_rule();
-    const std::int32_t high = first == 0 ? largest_ : bins.key_of(first);
-    const std::int32_t low = last + 1 >= GuessMemory::kBins ? lowest_ : bins.key_of(last + 1);
-    return {max(low, lowest_), max(high, lowest_)};
-  }
-
  private:
-  __device__ BinRule<kFromProbs> bin_rule() const {
-    return {from_order_key(largest_), largest_, memory_.bins_of_distance};
-  }
-
   __device__ static int sampled_tile(int number, int tiles, int of) {
     return static_cast<int>((2U * static_cast<unsigned>(number) + 1U) *
                             static_cast<unsigned>(of) / (2U * static_cast<unsigned>(tiles)));
@@ -341,5 +277,69 @@ class BracketGuess {
   const Weigher& weigh_;
   std::int32_t largest_, lowest_;
 };
+
+/// The bracket for a threshold at so many tokens, or so much mass, each side `deviations` wide; by
+/// the histogram.
+template <bool kFromProbs>
+__device__ __noinline__ KeyInterval guessed_bracket(GuessMemory& memory, double target,
+                                                    float deviations, std::int32_t largest,
+                                                    std::int32_t lowest) {
+  constexpr int kBinsOfThread = GuessMemory::kBins / kEndThreads;
+  const auto wanted = static_cast<float>(target * memory.units_of_mass);
+  const auto thread = static_cast<int>(threadIdx.x);
+  unsigned units[kBinsOfThread];
+  unsigned mine = 0;
+#pragma unroll
+  for (int i = 0; i < kBinsOfThread; ++i) {
+    units[i] = memory.units[thread * kBinsOfThread + i];
+    mine += units[i];
+  }
+  const unsigned inclusive = warp_inclusive_sum(mine);
+  if (lane_of_thread() == kWarp - 1) memory.sum_of_warp[warp_of_thread()] = inclusive;
+  if (thread == 0) memory.edges[0] = 0, memory.edges[1] = GuessMemory::kBins - 1;
+  sync_end();
+  unsigned before = inclusive - mine;
+  unsigned total = 0;
+#pragma unroll
+  for (int warp = 0; warp < kEndWarps; ++warp) {
+    before += warp < warp_of_thread() ? memory.sum_of_warp[warp] : 0;
+    total += memory.sum_of_warp[warp];
+  }
+  const float share = fminf(wanted / static_cast<float>(max(total, 1U)), 1.0F);
+  float variance = 0;
+  unsigned upto = before;
+#pragma unroll
+  for (int i = 0; i < kBinsOfThread; ++i) {
+    const float of_bin = static_cast<float>(memory.squares[thread * kBinsOfThread + i]);
+    upto += units[i];
+    const float counts = static_cast<float>(upto) <= wanted ? 1.0F - share : share;
+    variance += counts * counts * of_bin;
+  }
+  variance = warp_sum(variance);
+  if (lane_of_thread() == 0) memory.of_warp[warp_of_thread()] = variance;
+  sync_end();
+  variance = 0;
+#pragma unroll
+  for (const float of_warp : memory.of_warp) variance += of_warp;
+  const float margin = deviations * sqrtf(variance * memory.unit_of_squares);
+  upto = before;
+#pragma unroll
+  for (int i = 0; i < kBinsOfThread; ++i) {
+    const auto above = static_cast<float>(upto);
+    upto += units[i];
+    const auto reached = static_cast<float>(upto);
+    const int bin = thread * kBinsOfThread + i;
+    if (above < wanted - margin && reached >= wanted - margin) memory.edges[0] = bin;
+    if (above < wanted + margin && reached >= wanted + margin) memory.edges[1] = bin;
+  }
+  sync_end();
+  const int first = memory.edges[0];
+  const int last = memory.edges[1];
+  sync_end();
+  const BinRule<kFromProbs> bins{from_order_key(largest), largest, memory.bins_of_distance};
+  const std::int32_t high = first == 0 ? largest : bins.key_of(first);
+  const std::int32_t low = last + 1 >= GuessMemory::kBins ? lowest : bins.key_of(last + 1);
+  return {max(low, lowest), max(high, lowest)};
+}
 
 }  // namespace fairdraw::cuda
