@@ -248,7 +248,7 @@ class RowSample {
   }
   template <TileAccess kAccess, class Visit>
   __device__ __forceinline__ void visit_by(int tiles, const Visit& visit) const {
-    constexpr int kInFlight = 4;
+    constexpr int kInFlight = 2;
 #pragma unroll 1
     for (int first = warp_of_thread(); first < tiles; first += kInFlight * kEndWarps) {
       RawTile raw[kInFlight];
