@@ -8,8 +8,9 @@
 // (bracket_pass.cuh): the exact mass above it by tile, and its values in a list. If the threshold is
 // among these, it is found in the list; the list's survivors are added to the sums of their tiles,
 // and no other pass is needed. Else what was measured narrows the range of keys that is still open:
-// a missed guess is made wider, a list that is too long is cut at one of its own keys, and after
-// some such pivots the range is halved. So at most about 50 passes, whatever the values; one as a
+// a missed guess is made wider, one with too long a list narrower. After some guesses, and where
+// ties do not let the list become shorter, the range is cut at keys that were listed, and after some
+// such pivots it is halved. So at most about 50 passes, whatever the values; one as a
 // rule. Where the range is one key, however many tokens are tied, counts and sums end the search.
 //
 // State is the same in all threads, in registers. What needs more is in functions of their own
@@ -71,10 +72,11 @@ class BracketSearch {
   }
 
  private:
-  static constexpr int kGuesses = 3;
+  static constexpr int kGuesses = 6;
   static constexpr int kPivots = 16;
   static constexpr float kDeviations = 4.0F;  ///< a miss in some 16000 rows
-  static constexpr float kWiden = 4.0F;
+  static constexpr float kWiden = 3.0F;       ///< the next guess, after a miss
+  static constexpr float kOfCapacity = 0.7F;  ///< of the list, for a guess after one too long
 
   /// Sums of what a cut keeps, by tile.
   __device__ __forceinline__ void sum_kept(const RowCut& cut) {
@@ -102,16 +104,17 @@ class BracketSearch {
       sample_row<kType, kFromProbs>(place_.task, place_.dynamic, low_, mass);
     }
     float deviations = kDeviations;
-    bool overflow = false;
+    unsigned shortest = UINT_MAX;  // list that was too long
+    bool guesses = true;
 #pragma unroll 1
     for (int round = 0; low_ < high_; ++round) {
       KeyInterval bracket{low_, high_};
       if (most_inside_ - above_high_ > capacity) {
-        if (round < kGuesses && !overflow) {
+        if (round < kGuesses && guesses) {
           bracket = guessed_bracket<kFromProbs>(row_.guess, nearest_double(target_), deviations,
                                                 row_.keys.largest, floor_.low);
           bracket = {min(max(bracket.low, low_), high_), max(min(bracket.high, high_), low_)};
-          deviations *= kWiden;
+          deviations *= kWiden;  // for the next guess, if this one misses
         } else {
           const std::int32_t key = pivot(round < kGuesses + kPivots);
           bracket = {key, key - 1};
@@ -129,7 +132,17 @@ class BracketSearch {
       high_ = bracket.high < bracket.low ? high_ : bracket.high;
       above_high_ = above;
       if (size > capacity) {
-        overflow = true;
+        guesses = size < shortest / 4 * 3;  // else there are ties
+        shortest = size;
+        deviations *= kOfCapacity / kWiden * static_cast<float>(capacity) /
+                      static_cast<float>(size);
+        if (by_count_ && reached + size >= target_) {
+          low_ = bracket.low;
+          most_inside_ = above + size;
+        } else if (by_count_) {
+          high_ = bracket.low - 1;
+          above_high_ = above + size;
+        }
         continue;
       }
       const RowCut cut = find_in_list(bracket, size, reached);
