@@ -1,34 +1,40 @@
-// Rows filtered by min_p, top_k and top_p through their tiles, and one token drawn of each.
+// Rows of every kind through their tiles: filtered by min_p, top_k and top_p, greedy, or as they
+// are; and one token drawn of each.
 //
 // Contract. Rows of any dtype, stride and alignment, logits or probabilities, with allowed bits;
-// parameters per row. For each row a token, its status, and optionally who survives. Nothing is
-// written for other rows, and nothing of a row depends on them.
+// parameters per row, which may be in device memory. For each row a token, its status, and
+// optionally a record of who survives. Nothing is written for other rows, and nothing of a row
+// depends on them.
 //
 // Algorithm and cost. A cluster of blocks reads the row once and sends its index to the first
-// block: the largest value of each tile, of each group of 32 ids for top_k, and sums where top_p is
-// measured on the row. The first block ends the row alone: a bound from the index
-// (candidate_bound.cuh), the values that reach it (candidate_list.cuh), the cuts and the draw among
-// them (short_list_end.cuh, long_list_end.cuh). Where no list can hold the survivors, the row is
-// read again, as often as needed, by that block alone (whole_row_end.cuh): correct and bounded, but
-// slow. Those are flat rows, and some peaked ones, with top_p alone; of top_k k above about 1/80 of
-// the vocabulary, rows of ties, more than 256 candidates in an eighth of the vocabulary, and from k
-// of a quarter of the tiles on rows far from 0 (300 is), where groups' keys are coarse.
+// block: the largest value of each tile, of each group of 32 ids for top_k, and sums where no filter
+// or top_p is measured on them. What comes then is the row's own:
+//   no filter     the first block draws from the sums, and reads one tile (tile_draw.cuh)
+//   greedy        it reads the first tile with the largest value
+//   top_k, top_p  a bound from the index (candidate_bound.cuh), the values that reach it
+//                 (candidate_list.cuh), the cuts and the draw among them (short_list_end.cuh,
+//                 long_list_end.cuh), all by the first block
+//   all others    passes of all blocks over the tiles again (bracket_search.cuh): min_p alone, and
+//                 rows whose survivors no such list holds: flat rows with top_p, top_k that is not
+//                 small, ties. One pass as a rule, then a draw from the sums of what is kept.
+// A kernel of its own, sample_tiles.cu, has the calls in which no row has top_k or top_p.
 //
 // Local memory is what to avoid here: a stack frame of 736 bytes a thread, from parameters handed
-// on by reference, took 6 us at one row and 30 us at 256. Then control flow that is the same for a
-// whole warp, loads that do not wait for one another, and stores without branches.
+// on by reference, took 6 us at one row and 30 us at 256. So rare parts are functions of their own
+// with their arguments by value or in shared memory. Then control flow that is the same for a whole
+// warp, loads that do not wait for one another, and stores without branches.
 //
 // Measured on an H200, V = 128256, float32, cold L2, graph replay, median of 30, microseconds, the
 // slower of peaked and flat logits, the tiles read through registers in place of the ring, 512
-// threads:
+// threads, before there were passes of all blocks, whose times are not known yet:
 //   rows (blocks of each)     1 (16)   8 (8)   64 (2)   256 (1)
 //   floor                      4.2      5.7     14.0     37.6
 //   top_k 50                  12.4     14.2     24.4     49.3
 //   top_k 50, top_p 0.9       13.4     15.1     25.4     50.4
 //   top_k 200                 19.5     21.9     32.9     58.2
 //   top_k 1000                29.1     33.1     45.2     74.7
-//   top_p 0.9, peaked         17.5     2880: at least one row takes the whole row's end
-//   top_p 0.9, flat           2800: that end
+//   top_p 0.9, peaked         17.5     2880: at least one row is read again by one block alone
+//   top_p 0.9, flat           2800: the same
 //
 // Numerics: common/tile_weights.h. Cuts are thresholds on logits. Determinism: integers; neither
 // the number of blocks nor their order shows.
