@@ -1,14 +1,15 @@
 // A bound below which no survivor lies, from a row's index alone.
 //
 // top_k: at least k tiles have a value that reaches the k-th largest tile maximum, so it bounds the
-// k-th largest value; groups of 32 ids in place of tiles where k is not small beside their number,
-// because the more tiles reach the bound, the more values do.
+// k-th largest value; groups of ids (group_keys.cuh) in place of tiles where k is not small beside
+// their number, because the more tiles reach the bound, the more values do.
 // top_p: the largest values of the tiles weigh something; where those from some tile on weigh what
 // the nucleus must hold, the nucleus lies above that tile's maximum.
 #pragma once
 
 #include <cstdint>
 
+#include "cuda/tiles/candidate_list.cuh"
 #include "cuda/tiles/group_keys.cuh"
 #include "cuda/tiles/key_selection.cuh"
 #include "cuda/tiles/row_weigher.cuh"
@@ -16,7 +17,8 @@
 
 namespace fairdraw::cuda {
 
-/// Bounds of one row. For the whole block.
+/// Bounds of one row. For all threads of the end.
+template <bool kFromProbs>
 struct CandidateBound {
   /// Most of the tiles (groups) that may reach a bound for top_k: 1 of this many. A quarter of them
   /// holds 1.15 values each that reach the bound, if values are spread evenly.
@@ -27,23 +29,28 @@ struct CandidateBound {
   const TileKeys& keys;
 
   /// At least k allowed values reach it; `lowest` where the index says nothing.
-  __device__ std::int32_t of_top_k(TileSearchMemory& search, KeySelection::Memory& memory, int k,
-                                   std::int32_t lowest) const {
+  __device__ __forceinline__ std::int32_t of_top_k(TileSearchMemory& memory, int k,
+                                                   std::int32_t lowest) const {
     if (k <= index.tiles / kOneOf) {
-      return keys.count < k ? lowest : search_tiles(search, index, keys, k, k / 8);
+      if (keys.count < k) return lowest;
+      const KeyRange all{keys.smallest, keys.largest, keys.count};
+      return PivotSearch(memory)
+          .search(all, keys.smallest, k, k / 8, [&](const auto& pivot) { return count_tiles(pivot); })
+          .low;
     }
-    if (k > index.tiles * kGroupsOfTile / 2) return lowest;
-    KeySelection selection = cleared(memory);
-    const std::int32_t floor = keys.smallest >> GroupKeys::kDropped << GroupKeys::kDropped;
-    const KeyCut cut = selection.select({floor, keys.largest}, k, k / 8, [&](const auto& count) {
-      for_each_tile(
-          [&](int tile) { groups.for_each(tile, [&](std::int32_t key) { count(key, 1); }); });
-    });
-    return cut.reached >= k ? cut.key : lowest;
+    const int of_row = index.tiles * groups.groups_of_tile();
+    if (k > CandidateList::kMax || k > of_row / 2) return lowest;
+    // Where pairs are too few, half as many ids make the bound tighter. That k groups hold allowed
+    // values is not known: a search that never finds k ends at the smallest key, which bounds none.
+    const bool in_pairs = k <= of_row / 2 / kOneOf;
+    const KeyRange all{GroupCode::kSmallest, GroupCode::of<kFromProbs>(keys.largest), INT_MAX};
+    const KeyRange range = PivotSearch(memory).search(
+        all, GroupCode::of<kFromProbs>(keys.smallest), k, k / 8,
+        [&](const auto& pivot) { return count_groups(pivot, in_pairs); });
+    return GroupCode::lower_bound<kFromProbs>(range.low, lowest);
   }
 
   /// The values that reach it weigh at least `target`; false where the index does not say so.
-  template <bool kFromProbs>
   __device__ bool of_top_p(KeySelection::Memory& memory, uint128_t target,
                            const RowWeigher<kFromProbs>& weigh, std::int32_t& bound) const {
     // In units that 2^12 tiles cannot overflow: a weight has at most 104 bits.
@@ -74,10 +81,40 @@ struct CandidateBound {
   }
 
   template <class Visit>
-  __device__ void for_each_tile(const Visit& visit) const {
+  __device__ __forceinline__ void for_each_tile(const Visit& visit) const {
     for (int tile = static_cast<int>(threadIdx.x); tile < index.tiles; tile += kEndThreads) {
       visit(tile);
     }
+  }
+
+  /// Of this thread's tiles, as those of groups below.
+  __device__ __forceinline__ PivotCounts count_tiles(const std::int32_t (&pivot)[3]) const {
+    PivotCounts counts;
+    for_each_tile([&](int tile) {
+      const std::int32_t key = index.keys[tile];
+      counts.add(key >= pivot[0], key >= pivot[1], key >= pivot[2]);
+    });
+    return counts;
+  }
+
+  /// Counted as float16: exact up to 2048, and a thread has at most 16 tiles of 8 words.
+  __device__ __forceinline__ PivotCounts count_groups(const std::int32_t (&pivot)[3],
+                                                      bool in_pairs) const {
+    const __half2 from[3] = {GroupCode::pair_of(pivot[0]), GroupCode::pair_of(pivot[1]),
+                             GroupCode::pair_of(pivot[2])};
+    __half2 reached[3] = {__float2half2_rn(0.0F), __float2half2_rn(0.0F), __float2half2_rn(0.0F)};
+    for_each_tile([&](int tile) {
+      groups.for_each_word(tile, in_pairs, [&](std::uint32_t word) {
+#pragma unroll
+        for (int i = 0; i < 3; ++i) {
+          reached[i] = __hadd2(reached[i], __hge2(half_pair(word), from[i]));
+        }
+      });
+    });
+    const auto number = [&](int i) {
+      return static_cast<std::uint32_t>(__low2float(reached[i]) + __high2float(reached[i]));
+    };
+    return {number(0) | (number(1) << 16), number(2)};
   }
 };
 

@@ -1,13 +1,15 @@
 // The values of a row that reach a bound, listed in token-id order in shared memory.
 //
-// Only groups of 32 ids whose largest value may reach the bound are read again; the groups' keys
-// are in shared memory (group_keys.cuh). Each warp owns a run of consecutive tiles and a section of
-// the list: it notes its groups that may reach the bound, a tile a lane, then reads four groups at
-// a time, several loads in flight, and appends what reaches it. So no warp waits for another, and
-// the sections one after the other are in token-id order. A section that overflows is said, not
-// written.
+// Only groups of ids whose largest value may reach the bound are read again; the groups' keys are
+// in shared memory (group_keys.cuh). First the groups that may reach it are listed: each warp
+// counts those of a run of consecutive tiles, a tile a lane, and after a barrier writes them to
+// their places. Then all threads read the listed groups, by quads and several loads in flight,
+// count what reaches the bound, and after a barrier write it to its place. So the work is shared
+// evenly wherever in the row the values lie, the list has no gaps, and it is too short only for
+// rows that have too many candidates altogether. What overflows is said, not written.
 #pragma once
 
+#include <climits>
 #include <cstdint>
 
 #include "common/float_order.h"
@@ -17,80 +19,108 @@
 
 namespace fairdraw::cuda {
 
+/// A weight in two parts of 52 bits, so that sums of a few hundred need no carry between them.
+struct alignas(16) RankedWeight {
+  static constexpr int kBits = 52;
+
+  std::uint64_t low, high;
+
+  __device__ __forceinline__ static RankedWeight of(uint128_t weight) {  // below 2^104
+    return {static_cast<std::uint64_t>(weight) & ((std::uint64_t{1} << kBits) - 1),
+            static_cast<std::uint64_t>(weight >> kBits)};
+  }
+  __device__ __forceinline__ uint128_t sum() const {
+    return low + (static_cast<uint128_t>(high) << kBits);
+  }
+};
+
 /// In shared memory.
 struct CandidateList {
-  static constexpr int kOfWarp = 256;  ///< room of a section
-  static constexpr int kMax = kOfWarp * kEndWarps;
-  static constexpr std::int32_t kOverflow = kMax + 1;  ///< a count
+  static constexpr int kMax = 7 * kEndThreads;
+  static constexpr int kMaxGroups = 2048;
+  static constexpr int kKeysAtOnce = 4;  ///< that a thread reads
 
-  std::int32_t key[kEndWarps][kOfWarp];  ///< order_key of the value
-  std::int32_t id[kEndWarps][kOfWarp];
-  std::int32_t count[kEndWarps];
-  std::uint16_t group[kEndWarps][kOfWarp];  ///< that may reach the bound
+  /// order_key of the values; below all of them up to the next multiple of kKeysAtOnce.
+  alignas(16) std::int32_t key[kMax + kKeysAtOnce];
+  std::int32_t id[kMax];
+  int listed;                 ///< values that reach the bound; more than kMax: not all are here
+  int count[2][kEndWarps];    ///< of a step, by warp; two take turns
+  union {                     // one after the other
+    std::uint16_t group[kMaxGroups];  ///< that may reach the bound
+    RankedWeight ranked[kEndThreads];  ///< of a short list
+    struct {
+      std::uint64_t of_tile[kMax];
+      std::int8_t shift[kMax];
+    } weight;                 ///< of a long list (row_weigher.cuh)
+  };
 
-  /// All threads' counts at a glance: how many entries, and where each section begins among them.
   struct Size {
     int total;
     bool overflow;
   };
-  __device__ Size size() const {
-    int total = 0;
-#pragma unroll
-    for (int warp = 0; warp < kEndWarps; ++warp) total += count[warp];
-    return {total, total > kMax};
-  }
+  __device__ Size size() const { return {listed, listed > kMax}; }
 
   struct Entry {
     std::int32_t key;
     int id;
   };
   /// The entry with a number, below the total.
-  __device__ Entry entry(int number) const {
-    int warp = 0;
-#pragma unroll
-    for (int i = 0; i < kEndWarps - 1; ++i) {
-      if (warp == i && number >= count[i]) {
-        number -= count[i];
-        ++warp;
-      }
-    }
-    return {key[warp][number], id[warp][number]};
-  }
+  __device__ Entry entry(int number) const { return {key[number], id[number]}; }
 };
 
-/// The warp's groups that may reach the bound, in id order; their number, kOverflow where there is
-/// no room. Each lane has four consecutive tiles at a time.
-__device__ __forceinline__ int list_groups(std::uint16_t* groups, const RowIndex& index,
-                                           const GroupKeys& keys, std::int32_t bound) {
-  constexpr int kOfLane = 32 / kGroupsOfTile;
-  const int share = (index.tiles + kEndWarps - 1) / kEndWarps;
-  const int begin = warp_of_thread() * share;
-  int listed = 0;
-#pragma unroll 1
-  for (int first = 0; first < share; first += kOfLane * kWarp) {
-    const int place_of_lane = first + lane_of_thread() * kOfLane;
-    unsigned reaching = 0;
+/// Where a warp's share begins, and the sum of all shares.
+struct WarpShare {
+  int before, total;
+};
+
+/// One barrier. `mine` is the warp's. Two arrays of counts take turns.
+__device__ __forceinline__ WarpShare share_of_warp(int (&counts)[kEndWarps], int mine) {
+  if (lane_of_thread() == 0) counts[warp_of_thread()] = mine;
+  sync_end();
+  WarpShare share{0, 0};
 #pragma unroll
-    for (int i = 0; i < kOfLane; ++i) {
-      const int tile = begin + place_of_lane + i;
-      const bool there = place_of_lane + i < share && tile < index.tiles;
-      if (there && index.keys[tile] >= bound) {
-        reaching |= keys.reaching(tile, bound) << (i * kGroupsOfTile);
-      }
-    }
-    const int hits = __popc(reaching);
-    int place = listed + warp_inclusive_sum(hits) - hits;
-    listed += __reduce_add_sync(kAllLanes, hits);
-    if (listed > CandidateList::kOfWarp) return CandidateList::kOverflow;
-    const int first_group = (begin + place_of_lane) * kGroupsOfTile;
+  for (int warp = 0; warp < kEndWarps; ++warp) {
+    share.before += warp < warp_of_thread() ? counts[warp] : 0;
+    share.total += counts[warp];
+  }
+  return share;
+}
+
+/// The groups that may reach the bound, in id order, and their number; more than kMaxGroups are
+/// counted alone. Two barriers.
+template <bool kFromProbs>
+__device__ __forceinline__ int list_groups(CandidateList& list, const RowIndex& index,
+                                           const GroupKeys& groups, std::int32_t bound) {
+  const __half2 reached = GroupCode::pair_of(GroupCode::of<kFromProbs>(bound));
+  const int of_warp = (index.tiles + kEndWarps - 1) / kEndWarps;
+  const int begin = warp_of_thread() * of_warp;
+  const int end = min(begin + of_warp, index.tiles);
+  const auto reaching = [&](int tile) {
+    return tile < end && index.keys[tile] >= bound ? groups.reaching(tile, reached) : 0U;
+  };
+  int hits = 0;
 #pragma unroll 1
-    for (; reaching != 0; reaching &= reaching - 1) {
-      groups[place++] =
-          static_cast<std::uint16_t>(first_group + __ffs(static_cast<int>(reaching)) - 1);
+  for (int first = begin; first < end; first += kWarp) {
+    hits += __popc(reaching(first + lane_of_thread()));
+  }
+  const WarpShare share = share_of_warp(list.count[0], __reduce_add_sync(kAllLanes, hits));
+  int place = share.before;
+#pragma unroll 1
+  for (int first = begin; first < end && share.total <= CandidateList::kMaxGroups;
+       first += kWarp) {
+    const int tile = first + lane_of_thread();
+    unsigned bits = reaching(tile);
+    const int upto = warp_inclusive_sum(__popc(bits));
+    int at = place + upto - __popc(bits);
+    place += __shfl_sync(kAllLanes, upto, kWarp - 1);
+#pragma unroll 1
+    for (; bits != 0; bits &= bits - 1) {
+      list.group[at++] = static_cast<std::uint16_t>(tile * groups.groups_of_tile() +
+                                                    __ffs(static_cast<int>(bits)) - 1);
     }
   }
-  __syncwarp();
-  return listed;
+  sync_end();
+  return share.total;
 }
 
 /// A store without a branch around it.
@@ -103,57 +133,89 @@ __device__ __forceinline__ void store_shared_if(bool condition, std::int32_t* at
       : "memory");
 }
 
-/// Reads the warp's groups, kAtOnce times four of them, and appends what reaches the bound; how
-/// many values do. All loads come before the first use: they take longer than all else here.
+/// The values of a lane's quads that reach a bound: how many of each quad, a byte a quad.
+template <int kQuads>
+struct QuadHits {
+  static constexpr int kWords = (kQuads + 3) / 4;
+  std::uint32_t counts[kWords] = {};
+
+  __device__ __forceinline__ void add(int quad, unsigned hits) {
+    counts[quad / 4] += hits << (8 * (quad % 4));
+  }
+  __device__ __forceinline__ int of(int quad) const {
+    return static_cast<int>((counts[quad / 4] >> (8 * (quad % 4))) & 0xffU);
+  }
+  /// Up to this lane. A byte is 32 * 4 at most.
+  __device__ __forceinline__ QuadHits inclusive_sum() const {
+    QuadHits sum;
+#pragma unroll
+    for (int i = 0; i < kWords; ++i) sum.counts[i] = warp_inclusive_sum(counts[i]);
+    return sum;
+  }
+  __device__ __forceinline__ QuadHits of_lane(int lane) const {
+    QuadHits other;
+#pragma unroll
+    for (int i = 0; i < kWords; ++i) other.counts[i] = __shfl_sync(kAllLanes, counts[i], lane);
+    return other;
+  }
+};
+
+/// Reads the listed groups, kAtOnce quads a thread between barriers, and lists what reaches the
+/// bound; how many values do. All loads come before the first use: they take longer than all else.
 template <bool kVectors, int kAtOnce, DType kType>
 __device__ __forceinline__ int append_candidates(CandidateList& list, const RowQuads<kType>& row,
-                                                 int groups, std::int32_t bound) {
-  constexpr unsigned kQuadsOfGroup = kGroup / kQuad;
-  const int warp = warp_of_thread();
+                                                 int groups, int group_log2, std::int32_t bound) {
+  constexpr int kQuadLog2 = 2;
+  static_assert(1 << kQuadLog2 == kQuad);
+  const int quads_log2 = group_log2 - kQuadLog2;
   const float from = from_order_key(bound);
-  const unsigned quads = static_cast<unsigned>(groups) * kQuadsOfGroup;
-  const unsigned before_me = (1U << lane_of_thread()) - 1U;
+  const int quads = groups << quads_log2;
   int listed = 0;
+  int turn = 1;  // list_groups has used the other one
 #pragma unroll 1
-  for (unsigned first = 0; first < quads && listed <= CandidateList::kOfWarp;
-       first += kAtOnce * kWarp) {
+  for (int first = 0; first < quads; first += kAtOnce * kEndThreads) {
+    const int of_warp = min(kAtOnce, (quads - first + kEndThreads - 1) / kEndThreads) * kWarp;
+    const int begin = first + warp_of_thread() * of_warp;
+    const int end = min(begin + of_warp, quads);
     typename RowQuads<kType>::Raw raw[kAtOnce];
     int id[kAtOnce];
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
-      const unsigned quad = first + static_cast<unsigned>(i * kWarp + lane_of_thread());
-      const int group = list.group[warp][min(quad, quads - 1) / kQuadsOfGroup];
-      id[i] = quad < quads ? group * kGroup + static_cast<int>(quad % kQuadsOfGroup) * kQuad
-                           : row.vocab();
+      const int quad = begin + i * kWarp + lane_of_thread();
+      const int group = list.group[min(quad, quads - 1) >> quads_log2];
+      const int in_group = quad & ((1 << quads_log2) - 1);
+      id[i] = quad < end ? (group << group_log2) + in_group * kQuad : row.vocab();
     }
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) row.template load<kVectors>(id[i], raw[i]);
     float x[kAtOnce][kQuad];
-    float largest = -INFINITY;
+    QuadHits<kAtOnce> hits;
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
       row.template convert<kVectors>(id[i], raw[i], x[i]);
-      largest = fmaxf(largest, fmaxf(fmaxf(x[i][0], x[i][1]), fmaxf(x[i][2], x[i][3])));
+#pragma unroll
+      for (const float value : x[i]) hits.add(i, value >= from ? 1U : 0U);
     }
-    // Most often true. But what is asked of all loads lets none of them wait for another's use.
-    if (!__any_sync(kAllLanes, largest >= from)) continue;
+    const QuadHits<kAtOnce> upto = hits.inclusive_sum();
+    const QuadHits<kAtOnce> of_quads = upto.of_lane(kWarp - 1);
+    int in_warp = 0;
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) in_warp += of_quads.of(i);
+    const WarpShare share = share_of_warp(list.count[turn], in_warp);
+    turn ^= 1;
+    int before = listed + share.before;
+    listed += share.total;
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
-      unsigned votes[kQuad];
-      int place = listed;
-#pragma unroll
-      for (int j = 0; j < kQuad; ++j) {
-        votes[j] = __ballot_sync(kAllLanes, x[i][j] >= from);
-        place += __popc(votes[j] & before_me);
-        listed += __popc(votes[j]);
-      }
+      int place = before + upto.of(i) - hits.of(i);
+      before += of_quads.of(i);
 #pragma unroll
       for (int j = 0; j < kQuad; ++j) {
         const bool hit = x[i][j] >= from;
-        const int slot = min(place, CandidateList::kOfWarp - 1);
-        const bool fits = hit && place < CandidateList::kOfWarp;
-        store_shared_if(fits, &list.key[warp][slot], order_key(x[i][j]));
-        store_shared_if(fits, &list.id[warp][slot], id[i] + j);
+        const int slot = min(place, CandidateList::kMax - 1);
+        const bool fits = hit && place < CandidateList::kMax;
+        store_shared_if(fits, &list.key[slot], order_key(x[i][j]));
+        store_shared_if(fits, &list.id[slot], id[i] + j);
         place += hit ? 1 : 0;
       }
     }
@@ -161,26 +223,28 @@ __device__ __forceinline__ int append_candidates(CandidateList& list, const RowQ
   return listed;
 }
 
-/// Lists the values >= from_order_key(bound). For all threads of the end; without a barrier.
-template <DType kType>
+/// Lists the values >= from_order_key(bound). For all threads of the end; the list can be read
+/// after a barrier.
+template <DType kType, bool kFromProbs>
 __device__ __forceinline__ void list_candidates(CandidateList& list, const RowQuads<kType>& row,
                                                 const RowIndex& index, const GroupKeys& keys,
                                                 std::int32_t bound) {
-  const int groups = list_groups(list.group[warp_of_thread()], index, keys, bound);
-  int listed = groups;
-  if (groups > 0 && groups <= CandidateList::kOfWarp) {
-    constexpr int kFew = 4 * kWarp * kQuad / kGroup;
+  const int groups = list_groups<kFromProbs>(list, index, keys, bound);
+  int listed = groups > CandidateList::kMaxGroups ? INT_MAX : 0;
+  if (listed == 0) {
+    constexpr int kFew = 2;
+    const int quads = groups << keys.group_log2() >> 2;
     if (!row.has_vectors()) {
-      listed = append_candidates<false, 1>(list, row, groups, bound);
-    } else if (groups <= kFew) {
-      listed = append_candidates<true, 4>(list, row, groups, bound);
+      listed = append_candidates<false, 1>(list, row, groups, keys.group_log2(), bound);
+    } else if (quads <= kFew * kEndThreads) {
+      listed = append_candidates<true, kFew>(list, row, groups, keys.group_log2(), bound);
     } else {
-      listed = append_candidates<true, 6>(list, row, groups, bound);
+      listed = append_candidates<true, 4>(list, row, groups, keys.group_log2(), bound);
     }
   }
-  if (lane_of_thread() == 0) {
-    list.count[warp_of_thread()] =
-        listed > CandidateList::kOfWarp ? CandidateList::kOverflow : listed;
+  if (threadIdx.x == 0) list.listed = listed;
+  if (threadIdx.x < CandidateList::kKeysAtOnce && listed <= CandidateList::kMax) {
+    list.key[listed + static_cast<int>(threadIdx.x)] = INT_MIN;
   }
 }
 

@@ -93,7 +93,7 @@ class FilterTilesRow {
         row_(task_.rows, task_.allowed, number_, kFromProbs),
         ring_(place.dynamic),
         end_(*place.end()),
-        groups_(place.groups<kType>()),
+        groups_(place.groups<kType>(row_.tiles())),
         blocks_(place.blocks<kType>(row_.tiles())) {}
 
   __device__ __forceinline__ void run() {
@@ -123,6 +123,9 @@ class FilterTilesRow {
         filters.top_p_on() && (!filters.top_k_on() || task_.filter_order == FilterOrder::joint);
     rule_ = {greedy || kFromProbs ? 1.0F : logit_scale(parameters.temperature),
              !greedy && !filters.min_p_on() && (!filtered || filters.by_row_mass)};
+    // For lists: of top_k, and of top_p alone.
+    const bool wants_groups =
+        filters.top_k_on() || (filters.top_p_on() && !filters.min_p_on());
     blocks_.cluster().announce();
     std::uint64_t word = 0;  // the first thread's
     const auto prepare = [&] {
@@ -132,12 +135,12 @@ class FilterTilesRow {
     if (row_.has_vectors()) {
       visit_by_vectors(row_, ring_, blocks_.steps(), AllTiles{}, prepare,
                        [&](int tile, const RawTile& raw) {
-                         index<TileAccess::vectors>(filters.top_k_on(), tile, raw);
+                         index<TileAccess::vectors>(wants_groups, tile, raw);
                        });
     } else {
       visit_by_values(row_, blocks_.steps(), AllTiles{}, prepare,
                       [&](int tile, const RawTile& raw) {
-                        index<TileAccess::values>(filters.top_k_on(), tile, raw);
+                        index<TileAccess::values>(wants_groups, tile, raw);
                       });
     }
     blocks_.cluster().arrive();
@@ -172,7 +175,7 @@ class FilterTilesRow {
   __device__ __forceinline__ void index(bool wants_groups, int tile, const RawTile& raw) const {
     float x[kLaneValues];
     const std::int32_t key = Pass::template largest<kAccess>(row_, raw, x);
-    if (wants_groups) groups_.template send<kType, kAccess>(blocks_.cluster(), tile, x);
+    if (wants_groups) groups_.template send<kType, kAccess, kFromProbs>(blocks_.cluster(), tile, x);
     blocks_.send_key(tile, key);
     if (rule_.wants_sums) blocks_.send_sum(tile, Pass::sum(x, key, rule_));
   }
@@ -226,7 +229,7 @@ class FilterTilesRow {
     }
     std::int32_t bound = floor.low;
     if (!has_list(filters, index, keys, weigh, bound)) return false;
-    list_candidates<kType>(end_.list, quads, index, groups_, bound);
+    list_candidates<kType, kFromProbs>(end_.list, quads, index, groups_, bound);
     sync_end();
     const CandidateList::Size size = end_.list.size();
     if (size.overflow) return false;
@@ -240,9 +243,9 @@ class FilterTilesRow {
                                            const TileKeys& keys,
                                            const RowWeigher<kFromProbs>& weigh,
                                            std::int32_t& bound) {
-    const CandidateBound bounds{index, groups_, keys};
+    const CandidateBound<kFromProbs> bounds{index, groups_, keys};
     if (filters.top_k_on()) {
-      bound = max(bound, bounds.of_top_k(end_.search, end_.selection, filters.top_k, kLowest));
+      bound = max(bound, bounds.of_top_k(end_.search, filters.top_k, kLowest));
       return true;
     }
     if (filters.min_p_on()) return false;

@@ -1,11 +1,19 @@
-// The largest values of groups of 32 ids, the eighths of tiles, to 16 bits: a finer index for
-// top_k.
+// The largest values of groups of 16 or 32 ids, to 11 bits: a finer index for top_k.
 //
-// A group's key is the upper half of its largest value's order_key, rounded down: it says too
-// little by less than 2^-7 of the value, never too much. So the k-th largest group key bounds the
-// k-th largest value from below, and a group whose key is below a bound's upper half holds nothing
-// that reaches the bound. 16 bytes a tile, in shared memory of the row's first block.
+// Contract. A group's key is its largest value as float16, rounded toward 0 (probabilities times
+// 2^14 first, so that the smallest that matter are not subnormal). Keys are monotone in the value:
+// a group may hold a value that reaches a bound only if its key reaches the bound's own key. And a
+// key says that a value of the group reaches lower_bound(key), less than 2^-10 of it away.
+//
+// Groups are of 16 ids up to 640 tiles, else of 32: at most 20 KB up to there, and 64 KB for 2^20
+// ids, so that two blocks with their rings find room in a multiprocessor.
+//
+// A word has the keys of two groups half a tile apart, which is how a lane of the pass has them:
+// comparisons take two keys at once. Words of neighbouring tiles lie so that lanes that each read
+// 16 bytes of a tile of their own meet no bank conflict.
 #pragma once
+
+#include <cuda_fp16.h>
 
 #include <cstdint>
 
@@ -15,81 +23,176 @@
 
 namespace fairdraw::cuda {
 
-inline constexpr int kGroup = 32;
-inline constexpr int kGroupsOfTile = kTileSize / kGroup;
+/// Keys as integers in the order of their values: of float16, as order_key is of float32.
+struct GroupCode {
+  static constexpr std::int32_t kLargest = 0x7bff;  ///< 65504, and all above
+  static constexpr std::int32_t kSmallest = -kLargest;
 
-struct GroupKeys {
-  using Key = std::int16_t;
-  static constexpr int kDropped = 16;  ///< bits of an order_key
+  template <bool kFromProbs>
+  __device__ __forceinline__ static std::int32_t of(std::int32_t key) {
+    const std::uint32_t word = word_of<kFromProbs>(from_order_key(key), 0.0F);
+    const auto bits = static_cast<std::int32_t>(word & 0xffffU);
+    return bits < 0x8000 ? bits : 0x8000 - bits;
+  }
 
-  Key* keys;  ///< [tiles][kGroupsOfTile], at a multiple of 16 bytes
+  /// A key that all values of a group's key reach; `lowest` where there is none.
+  template <bool kFromProbs>
+  __device__ __forceinline__ static std::int32_t lower_bound(std::int32_t code,
+                                                             std::int32_t lowest) {
+    if (code == kSmallest || (kFromProbs && code <= 0)) return lowest;
+    // What was rounded up, toward 0, is above the next smaller one. Infinity stands for what
+    // overflowed, whose product with 2^14 did.
+    const auto bits = static_cast<unsigned short>(code > 0 ? min(code, kLargest) : 0x8001 - code);
+    return order_key(__half2float(__ushort_as_half(bits)) * (kFromProbs ? 1.0F / kScale : 1.0F));
+  }
 
+  /// Two equal keys, for comparisons.
+  __device__ __forceinline__ static __half2 pair_of(std::int32_t code) {
+    const auto bits = static_cast<unsigned short>(code >= 0 ? code : 0x8000 - code);
+    return __half2half2(__ushort_as_half(bits));
+  }
+
+  /// The keys of two values.
+  template <bool kFromProbs>
+  __device__ __forceinline__ static std::uint32_t word_of(float low, float high) {
+    constexpr float kFactor = kFromProbs ? kScale : 1.0F;
+    const __half2 pair =
+        __halves2half2(__float2half_rz(low * kFactor), __float2half_rz(high * kFactor));
+    return *reinterpret_cast<const std::uint32_t*>(&pair);
+  }
+
+ private:
+  static constexpr float kScale = 0x1p14F;
+};
+
+__device__ __forceinline__ __half2 half_pair(std::uint32_t word) {
+  return *reinterpret_cast<const __half2*>(&word);
+}
+__device__ __forceinline__ std::uint32_t larger_keys(std::uint32_t a, std::uint32_t b) {
+  const __half2 larger = __hmax2(half_pair(a), half_pair(b));
+  return *reinterpret_cast<const std::uint32_t*>(&larger);
+}
+
+class GroupKeys {
+ public:
+  __host__ __device__ static constexpr int words_log2(std::int64_t tiles) {
+    return tiles <= kMostTilesOfSmallGroups ? 3 : 2;
+  }
   __host__ __device__ static constexpr int bytes(std::int64_t tiles) {
-    return static_cast<int>(tiles) * kGroupsOfTile * static_cast<int>(sizeof(Key));
+    return static_cast<int>(tiles) << (words_log2(tiles) + 2);
   }
 
-  /// Bit i: group i of the tile may hold a value whose order_key is at least `bound`.
-  __device__ unsigned reaching(int tile, std::int32_t bound) const {
+  /// memory: bytes(tiles), at a multiple of 16.
+  __device__ GroupKeys(unsigned char* memory, int tiles)
+      : words_(reinterpret_cast<std::uint32_t*>(memory)), log_(words_log2(tiles)) {}
+
+  __device__ int groups_of_tile() const { return 2 << log_; }
+  /// log2 of a group's ids.
+  __device__ int group_log2() const { return 7 - log_; }
+
+  /// Bit g: group g of the tile may hold a value that reaches the bound of which `pair` is the key.
+  __device__ __forceinline__ unsigned reaching(int tile, const __half2& pair) const {
     unsigned bits = 0;
-    const uint4 raw = reinterpret_cast<const uint4*>(keys)[tile];
-    const std::uint32_t words[4] = {raw.x, raw.y, raw.z, raw.w};
 #pragma unroll
-    for (int i = 0; i < kGroupsOfTile; ++i) {
-      const auto key = static_cast<Key>(words[i / 2] >> (16 * (i % 2)));
-      bits |= key >= bound >> kDropped ? 1U << i : 0U;
+    for (int chunk = 0; chunk < kMostChunks; ++chunk) {
+      if (chunk >= chunks()) continue;
+      std::uint32_t words[4];
+      load(tile, chunk, words);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        bits |= __hge2_mask(half_pair(words[i]), pair) & (0x10001U << (4 * chunk + i));
+      }
     }
-    return bits;
+    const unsigned first_half = bits & 0xffffU;
+    return first_half | ((bits >> 16) << (1 << log_));
   }
 
-  /// Calls visit(key) with full-length lower bounds, for the groups of a tile.
+  /// Calls visit(word) with two keys, of all groups of a tile, or of pairs of neighbouring groups.
   template <class Visit>
-  __device__ void for_each(int tile, const Visit& visit) const {
-    const uint4 raw = reinterpret_cast<const uint4*>(keys)[tile];
-    const std::uint32_t words[4] = {raw.x, raw.y, raw.z, raw.w};
+  __device__ __forceinline__ void for_each_word(int tile, bool in_pairs, const Visit& visit) const {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      visit(static_cast<std::int32_t>(words[i] << kDropped));
-      visit(static_cast<std::int32_t>(words[i] & 0xffff0000U));
+    for (int chunk = 0; chunk < kMostChunks; ++chunk) {
+      if (chunk >= chunks()) continue;
+      std::uint32_t words[4];
+      load(tile, chunk, words);
+      if (in_pairs) {
+        visit(larger_keys(words[0], words[1]));
+        visit(larger_keys(words[2], words[3]));
+      } else {
+#pragma unroll
+        for (const std::uint32_t word : words) visit(word);
+      }
     }
   }
 
   /// Sends the keys of a tile that a warp has in registers, not banned, to the row's first block.
-  template <DType kType, TileAccess kAccess>
-  __device__ void send(const RowCluster& cluster, int tile, const float (&x)[kLaneValues]) const {
+  template <DType kType, TileAccess kAccess, bool kFromProbs>
+  __device__ __forceinline__ void send(const RowCluster& cluster, int tile,
+                                       const float (&x)[kLaneValues]) const {
     const int lane = static_cast<int>(threadIdx.x) % kWarp;
-    Key* to = cluster.at(keys, 0) + tile * kGroupsOfTile;
-    if constexpr (kAccess == TileAccess::values) {
+    const auto word_of = [](float low, float high) {
+      return GroupCode::word_of<kFromProbs>(low, high);
+    };
+    const auto with_lane = [](std::uint32_t word, int distance) {
+      return larger_keys(word, __shfl_xor_sync(kAllLanes, word, distance));
+    };
+    if constexpr (kAccess == TileAccess::values) {  // groups of 16 or 32 lanes
 #pragma unroll
-      for (int i = 0; i < kLaneValues; ++i) {
-        const std::int32_t key = __reduce_max_sync(kAllLanes, order_key(x[i]));
-        if (lane == i) to[i] = static_cast<Key>(key >> kDropped);
+      for (int i = 0; i < kLaneValues / 2; ++i) {
+        std::uint32_t word = word_of(x[i], x[i + kLaneValues / 2]);
+        for (int distance = 1; distance < 1 << group_log2(); distance *= 2) {
+          word = with_lane(word, distance);
+        }
+        const bool leads = (lane & ((1 << group_log2()) - 1)) == 0;
+        if (leads) *cluster.at(at(tile, (i * kWarp + lane) >> group_log2()), 0) = word;
       }
-    } else if constexpr (kType == DType::float32) {
-      constexpr int kLanes = 8;  // of a group, a quad of each half of the tile
-      float first = fmaxf(fmaxf(x[0], x[1]), fmaxf(x[2], x[3]));
-      float second = fmaxf(fmaxf(x[4], x[5]), fmaxf(x[6], x[7]));
-#pragma unroll
-      for (int distance = 1; distance < kLanes; distance *= 2) {
-        first = fmaxf(first, __shfl_xor_sync(kAllLanes, first, distance));
-        second = fmaxf(second, __shfl_xor_sync(kAllLanes, second, distance));
+    } else if constexpr (kType == DType::float32) {  // a quad of each half: 4 or 8 lanes
+      std::uint32_t word = word_of(fmaxf(fmaxf(x[0], x[1]), fmaxf(x[2], x[3])),
+                                   fmaxf(fmaxf(x[4], x[5]), fmaxf(x[6], x[7])));
+      word = with_lane(with_lane(word, 1), 2);
+      if (log_ < 3) word = with_lane(word, 4);
+      const int lanes_log = 5 - log_;
+      if ((lane & ((1 << lanes_log) - 1)) == 0) {
+        *cluster.at(at(tile, lane >> lanes_log), 0) = word;
       }
-      if (lane % kLanes < 2) {
-        to[lane / kLanes + lane % kLanes * (kGroupsOfTile / 2)] =
-            static_cast<Key>(order_key(lane % kLanes == 0 ? first : second) >> kDropped);
-      }
-    } else {
-      constexpr int kLanes = 4;
-      float largest = fmaxf(fmaxf(fmaxf(x[0], x[1]), fmaxf(x[2], x[3])),
-                            fmaxf(fmaxf(x[4], x[5]), fmaxf(x[6], x[7])));
-#pragma unroll
-      for (int distance = 1; distance < kLanes; distance *= 2) {
-        largest = fmaxf(largest, __shfl_xor_sync(kAllLanes, largest, distance));
-      }
-      if (lane % kLanes == 0) {
-        to[lane / kLanes] = static_cast<Key>(order_key(largest) >> kDropped);
+    } else {  // neighbours: 2 or 4 lanes; half a tile is 16 lanes
+      const float largest = fmaxf(fmaxf(fmaxf(x[0], x[1]), fmaxf(x[2], x[3])),
+                                  fmaxf(fmaxf(x[4], x[5]), fmaxf(x[6], x[7])));
+      std::uint32_t word = word_of(largest, __shfl_xor_sync(kAllLanes, largest, kWarp / 2));
+      word = with_lane(word, 1);
+      if (log_ < 3) word = with_lane(word, 2);
+      const int lanes_log = 4 - log_;
+      if (lane < kWarp / 2 && (lane & ((1 << lanes_log) - 1)) == 0) {
+        *cluster.at(at(tile, lane >> lanes_log), 0) = word;
       }
     }
   }
+
+ private:
+  static constexpr std::int64_t kMostTilesOfSmallGroups = 640;
+  static constexpr int kMostChunks = 2;
+
+  /// Of 16 bytes, in a tile.
+  __device__ int chunks() const { return 1 << (log_ - 2); }
+  /// Eight lanes at a time read 16 bytes each: 8 neighbouring tiles' chunks have to lie in
+  /// different banks.
+  __device__ __forceinline__ int place_of(int tile, int chunk) const {
+    return chunk ^ ((tile >> (5 - log_)) & (chunks() - 1));
+  }
+  __device__ __forceinline__ std::uint32_t* at(int tile, int word) const {
+    return words_ + (tile << log_) + place_of(tile, word / 4) * 4 + word % 4;
+  }
+  __device__ __forceinline__ void load(int tile, int chunk, std::uint32_t (&words)[4]) const {
+    const uint4 raw =
+        *reinterpret_cast<const uint4*>(words_ + (tile << log_) + place_of(tile, chunk) * 4);
+    words[0] = raw.x;
+    words[1] = raw.y;
+    words[2] = raw.z;
+    words[3] = raw.w;
+  }
+
+  std::uint32_t* words_;
+  int log_;  ///< log2 of a tile's words
 };
 
 }  // namespace fairdraw::cuda

@@ -1,9 +1,12 @@
-// The end of a row with a long list: each thread has a few consecutive candidates of a section.
+// The end of a row with a long list: each thread has a few consecutive candidates.
 //
-// The k-th largest by levels of bins, the nucleus by bisection (row_cut.cuh), then prefix sums of
+// Their keys are in registers: the k-th largest by pivots (tile_search.cuh). Each candidate that
+// top_k keeps is weighed once, to memory that its thread alone reads; the nucleus is bisected over
+// the keys, 32 steps at most, each of which adds up weights that are there. Then prefix sums of
 // what is kept over the threads, and the thread that holds the drawn position walks its candidates.
 #pragma once
 
+#include <climits>
 #include <cstdint>
 
 #include "cuda/tiles/row_end.cuh"
@@ -11,30 +14,156 @@
 
 namespace fairdraw::cuda {
 
-/// A thread's candidates: consecutive ones of its warp's section, read where they are asked for.
-struct ListedCandidates {
-  const RowEnd& row;
-  int begin, end;
+/// A row's long list as a thread sees it: its consecutive candidates.
+template <bool kFromProbs>
+class LongListEnd {
+  static constexpr int kOfThread = CandidateList::kMax / kEndThreads;
 
-  __device__ __forceinline__ static ListedCandidates of(const RowEnd& row) {
-    const int count = row.list.count[warp_of_thread()];
-    const int share = (count + kWarp - 1) / kWarp;
-    const int begin = min(count, lane_of_thread() * share);
-    return {row, begin, min(count, begin + share)};
-  }
-
-  template <class Visit>
-  __device__ __forceinline__ void for_each(std::int32_t lowest, const Visit& visit) const {
-    const CandidateList& list = row.list;
-    const int warp = warp_of_thread();
-#pragma unroll 1
-    for (int i = begin; i < end; ++i) {
-      const std::int32_t key = list.key[warp][i];
-      if (key < lowest) continue;
-      const int id = list.id[warp][i];
-      visit(key, id, row.index.keys[id / kTileSize]);
+ public:
+  __device__ __forceinline__ LongListEnd(RowEnd& row, int n)
+      : row_(row), filters_(row.filters), n_(n), search_(row.search), masses_(row.masses) {
+    const int share = (n + kEndThreads - 1) / kEndThreads;
+    begin_ = min(n, static_cast<int>(threadIdx.x) * share);
+    end_ = min(n, begin_ + share);
+#pragma unroll
+    for (int i = 0; i < kOfThread; ++i) {
+      key_[i] = begin_ + i < end_ ? row.list.key[begin_ + i] : INT_MIN;
     }
   }
+
+  /// False where the list cannot hold the nucleus.
+  __device__ __forceinline__ bool run(const RowsTask& task, std::int32_t bound) {
+    RowCut cut{bound, filters_.vocab};
+    if (filters_.top_k_on() && n_ > filters_.top_k) cut = top_k(bound);
+    weigh(cut);
+    uint128_t mine = mass(cut.low, INT_MAX);
+    BlockMasses::Prefix prefix = masses_.prefix(mine);
+    if (filters_.top_p_on()) {
+      const uint128_t target = nucleus_target(
+          filters_.top_p, filters_.by_row_mass ? filters_.row_mass : prefix.total);
+      if (prefix.total < target && !filters_.top_k_on()) return false;
+      if (prefix.total >= target) {
+        const std::int32_t low = top_p(cut.low, target);
+        if (low > cut.low) cut = {low, filters_.vocab};
+        mine = mass(cut.low, INT_MAX);
+        prefix = masses_.prefix(mine);
+      }
+    }
+    const uint128_t position = multiply_high(filters_.word, prefix.total);
+    if (position < prefix.before || position >= prefix.before + mine) return true;
+    const int drawn = entry_at(cut.low, position - prefix.before);
+    write_drawn(task, row_.number, row_.list.id[drawn], row_.keys.largest, cut, prefix.total);
+    return true;
+  }
+
+ private:
+  /// The cut of top_k, where more than k are listed.
+  __device__ __forceinline__ RowCut top_k(std::int32_t bound) {
+    const int k = filters_.top_k;
+    const KeyRange range = search_.search(
+        {bound, row_.keys.largest, n_}, bound, k, 0, [&](const std::int32_t(&pivot)[3]) {
+          PivotCounts counts;
+#pragma unroll
+          for (const std::int32_t key : key_) {
+            counts.add(key >= pivot[0], key >= pivot[1], key >= pivot[2]);
+          }
+          return counts;
+        });
+    RowCut cut{range.low, filters_.vocab};
+    if (filters_.lowest_id && range.reached > k) {
+      cut.tie_end = end_of_ties(row_, begin_, end_, range, k);
+    }
+    return cut;
+  }
+
+  /// The end of the lowest ids, with which exactly k are kept. The range is a single key.
+  __device__ __noinline__ static int end_of_ties(RowEnd& row, int begin, int end, KeyRange range,
+                                                 int k) {
+    const auto count = [&](const std::int32_t(&pivot)[3]) {
+      PivotCounts counts;
+#pragma unroll 1
+      for (int i = begin; i < end; ++i) {
+        if (row.list.key[i] != range.low) continue;
+        const int place = -1 - row.list.id[i];
+        counts.add(place >= pivot[0], place >= pivot[1], place >= pivot[2]);
+      }
+      return counts;
+    };
+    sync_end();  // the search before has been read
+    PivotSearch search(row.search);
+    const std::int32_t all[3] = {INT_MIN, INT_MIN, INT_MIN};
+    const auto ties = static_cast<int>(search.sum(count(all)).third);
+    const int vocab = row.filters.vocab;
+    return -search.search({-vocab, -1, ties}, -vocab, k - (range.reached - ties), 0, count).low;
+  }
+
+  /// Weighs this thread's candidates; what the cut does not keep weighs nothing.
+  __device__ __forceinline__ void weigh(const RowCut& cut) {
+    const RowWeigher<kFromProbs> weigher(row_.rule, row_.keys.largest);
+#pragma unroll 1
+    for (int i = begin_; i < end_; ++i) {
+      const CandidateList::Entry entry = row_.list.entry(i);
+      typename RowWeigher<kFromProbs>::Shifted weight{0, 0};
+      if (cut.keeps(entry.key, entry.id)) {
+        weight = weigher.shifted(from_order_key(entry.key), row_.index.keys[entry.id / kTileSize]);
+      }
+      row_.list.weight.of_tile[i] = weight.of_tile;
+      row_.list.weight.shift[i] = static_cast<std::int8_t>(weight.shift);
+    }
+  }
+
+  __device__ __forceinline__ uint128_t weight_of(int entry) const {
+    return row_weight(row_.list.weight.of_tile[entry], row_.list.weight.shift[entry]);
+  }
+
+  /// The weight of this thread's candidates that are kept, from low to high.
+  __device__ __forceinline__ uint128_t mass(std::int32_t low, std::int32_t high) const {
+    uint128_t sum = 0;
+#pragma unroll 1
+    for (int i = begin_; i < end_; ++i) {
+      const std::int32_t key = row_.list.key[i];
+      if (key >= low && key <= high) sum += weight_of(i);
+    }
+    return sum;
+  }
+
+  /// The largest key from which on what is kept weighs `target`; what reaches `low` does.
+  __device__ __forceinline__ std::int32_t top_p(std::int32_t low, const uint128_t& target) {
+    std::int32_t high = row_.keys.largest;
+    uint128_t above = 0;  // weight of keys > high
+#pragma unroll 1
+    while (low < high) {
+      const std::uint32_t half =
+          (static_cast<std::uint32_t>(high) - static_cast<std::uint32_t>(low) + 1U) / 2U;
+      const auto middle = static_cast<std::int32_t>(static_cast<std::uint32_t>(high) - half + 1U);
+      const uint128_t sum = above + masses_.sum(mass(middle, high));
+      if (sum >= target) {
+        low = middle;
+      } else {
+        above = sum;
+        high = middle - 1;
+      }
+    }
+    return low;
+  }
+
+  /// This thread's entry that holds a position in its mass.
+  __device__ __forceinline__ int entry_at(std::int32_t low, uint128_t position) const {
+    uint128_t upto = 0;
+    int entry = begin_;
+    for (; entry < end_; ++entry) {
+      if (row_.list.key[entry] >= low) upto += weight_of(entry);
+      if (position < upto) break;
+    }
+    return entry;
+  }
+
+  RowEnd& row_;
+  const RowFilters filters_;
+  int n_, begin_, end_;
+  std::int32_t key_[kOfThread];
+  PivotSearch search_;
+  BlockMasses masses_;
 };
 
 /// The list holds n values, all that are >= bound; it has been written, with a barrier after it.
@@ -42,37 +171,7 @@ struct ListedCandidates {
 template <bool kFromProbs>
 __device__ __noinline__ bool end_long_list(const RowsTask& task, RowEnd& row, int n,
                                            std::int32_t bound) {
-  const RowFilters filters = row.filters;
-  const ListedCandidates listed = ListedCandidates::of(row);
-  KeySelection selection(row.selection);
-  selection.clear();
-  sync_end();
-  BlockMasses masses(row.masses);
-  const RowWeigher<kFromProbs> weigh(row.rule, row.keys.largest);
-  CutSearch<kFromProbs> search{selection, masses, weigh, filters, row.keys.largest};
-  RowCut cut{bound, filters.vocab};
-  if (filters.top_k_on() && n > filters.top_k) cut = search.top_k(listed, bound);
-  if (filters.top_p_on()) {
-    const uint128_t kept = masses.sum(search.kept_of_thread(listed, cut));
-    if (filters.by_row_mass && !filters.top_k_on() &&
-        kept < nucleus_target(filters.top_p, filters.row_mass)) {
-      return false;
-    }
-    cut = search.top_p(listed, cut, kept);
-  }
-  const uint128_t mine = search.kept_of_thread(listed, cut);
-  const BlockMasses::Prefix prefix = masses.prefix(mine);
-  const uint128_t position = multiply_high(filters.word, prefix.total);
-  if (position < prefix.before || position >= prefix.before + mine) return true;
-  uint128_t upto = prefix.before;
-  int token = -1;
-  listed.for_each(cut.low, [&](std::int32_t key, int id, std::int32_t tile_key) {
-    if (token >= 0 || !cut.keeps(key, id)) return;
-    upto += weigh(from_order_key(key), tile_key);
-    if (position < upto) token = id;
-  });
-  write_drawn(task, row.number, token, row.keys.largest, cut, prefix.total);
-  return true;
+  return LongListEnd<kFromProbs>(row, n).run(task, bound);
 }
 
 }  // namespace fairdraw::cuda

@@ -17,10 +17,10 @@
 
 namespace fairdraw::cuda {
 
-/// Candidates of a short list, for the counting of short_list_end.cuh; what is left of a bracket.
+/// What is left of a bracket.
 struct RankedCandidates {
   std::int32_t key[kEndThreads];
-  std::int32_t id[kEndThreads];  ///< of a bracket
+  std::int32_t id[kEndThreads];
   uint128_t weight[kEndThreads];
 };
 
@@ -46,7 +46,7 @@ struct RowEnd {
 
   __device__ BracketList::Entry* bracket_entries() const {
     return reinterpret_cast<BracketList::Entry*>(
-        const_cast<std::int32_t*>(&list.key[0][0]));  // NOLINT: of memory that is not const
+        const_cast<std::int32_t*>(&list.key[0]));  // NOLINT: of memory that is not const
   }
 };
 

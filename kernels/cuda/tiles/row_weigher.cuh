@@ -22,12 +22,23 @@ class RowWeigher {
     return row_shift(row_octave_, octave_of(tile_key));
   }
 
-  /// W of an allowed value in a tile with a key.
-  __device__ uint128_t operator()(float x, std::int32_t tile_key) const {
+  /// A weight as the definition makes it: v, and by how much the row shifts it.
+  struct Shifted {
+    std::uint64_t of_tile;
+    int shift;  ///< -1: the tile counts nothing
+  };
+
+  /// Of an allowed value in a tile with a key.
+  __device__ Shifted shifted(float x, std::int32_t tile_key) const {
     const int shift = shift_of(tile_key);
-    if (shift < 0) return 0;
+    if (shift < 0) return {0, shift};
     const TileWeights<kFromProbs> weights(from_order_key(tile_key), rule_);
-    return row_weight(weights.are_quick() ? weights.weigh(x) : weights.weigh_slowly(x), shift);
+    return {weights.are_quick() ? weights.weigh(x) : weights.weigh_slowly(x), shift};
+  }
+  /// Its W.
+  __device__ uint128_t operator()(float x, std::int32_t tile_key) const {
+    const Shifted weight = shifted(x, tile_key);
+    return row_weight(weight.of_tile, weight.shift);
   }
 
  private:

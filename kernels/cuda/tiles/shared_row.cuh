@@ -46,9 +46,8 @@ struct SharedRow {
     return blockIdx.x >> static_cast<unsigned>(blocks_log2);
   }
   template <DType kType>
-  __device__ __forceinline__ GroupKeys groups() const {
-    return {reinterpret_cast<GroupKeys::Key*>(dynamic +
-                                              end_bytes<kType>(static_cast<int>(blockDim.x)))};
+  __device__ __forceinline__ GroupKeys groups(int tiles) const {
+    return GroupKeys(dynamic + end_bytes<kType>(static_cast<int>(blockDim.x)), tiles);
   }
   template <DType kType>
   __device__ __forceinline__ RowBlocks blocks(int tiles) const {

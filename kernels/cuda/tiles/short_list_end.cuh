@@ -1,11 +1,12 @@
 // The end of a row with a short list: at most one candidate a thread.
 //
-// A group of threads for each candidate counts how many are larger and what they weigh; that says
-// at once whether it survives top_k and top_p. Then prefix sums over the threads, in token-id
-// order, meet the drawn position. No sort: two barriers, three with top_p. Exact: weights are
-// integers of 128 bits in the row's unit.
+// A group of threads for each candidate counts how many are larger and what they weigh, four keys a
+// load; that says at once whether it survives top_k and top_p. Then prefix sums over the threads,
+// in token-id order, meet the drawn position. No sort: two barriers, three with top_p. Exact:
+// weights are integers of 104 bits in the row's unit.
 #pragma once
 
+#include <climits>
 #include <cstdint>
 
 #include "common/wide_integers.h"
@@ -23,39 +24,50 @@ struct CandidateRank {
 /// 2^log threads have candidate `number`; `first` is the thread's place among them. Weights are
 /// read only where kWeighs.
 template <bool kWeighs>
-__device__ __forceinline__ CandidateRank rank_candidate(const RankedCandidates& ranked, int n,
+__device__ __forceinline__ CandidateRank rank_candidate(const CandidateList& list, int n,
                                                         int number, int first, int log,
                                                         bool lowest_id) {
-  const std::int32_t key = ranked.key[min(number, n - 1)];
-  const std::int32_t tied = lowest_id ? number : 0;  // ties before this come first
-  CandidateRank rank{};
-#pragma unroll 4
-  for (int other = first; other < n; other += 1 << log) {
-    const std::int32_t that = ranked.key[other];
-    rank.before += that > key || (that == key && other < tied) ? 1 : 0;
-    if constexpr (kWeighs) {
-      const uint128_t weight = ranked.weight[other];
-      rank.above += that > key ? weight : uint128_t{0};
-    }
-  }
+  constexpr int kAtOnce = CandidateList::kKeysAtOnce;
+  const std::int32_t key = list.key[min(number, n - 1)];
+  const int own = number / kAtOnce;  // the four keys among which the candidate is
+  int before = 0;
+  RankedWeight above{0, 0};
+#pragma unroll 2
+  for (int four = first; four * kAtOnce < n; four += 1 << log) {
+    const int4 keys = reinterpret_cast<const int4*>(list.key)[four];
+    const std::int32_t that[kAtOnce] = {keys.x, keys.y, keys.z, keys.w};
+    // With lowest_id ties of lower ids come first; those among the own four are counted below.
+    const std::int32_t from = lowest_id && four < own ? key - 1 : key;
 #pragma unroll
-  for (int distance = 1; distance < kWarp; distance *= 2) {  // groups are whole: others add nothing
-    const bool within = distance < 1 << log;
-    const int before = __shfl_xor_sync(kAllLanes, rank.before, distance);
-    rank.before += within ? before : 0;
-    if constexpr (kWeighs) {
-      const uint128_t above = value_of_lane(rank.above, lane_of_thread() ^ distance);
-      rank.above += within ? above : uint128_t{0};
+    for (int i = 0; i < kAtOnce; ++i) {
+      before += that[i] > from ? 1 : 0;
+      if constexpr (kWeighs) {
+        if (that[i] > key) {
+          const RankedWeight weight = list.ranked[four * kAtOnce + i];
+          above.low += weight.low;
+          above.high += weight.high;
+        }
+      }
     }
   }
-  return rank;
+  if (lowest_id && first == 0 && number < n) {
+    for (int other = own * kAtOnce; other < number; ++other) before += list.key[other] == key;
+  }
+#pragma unroll 1
+  for (int distance = 1; distance < 1 << log; distance *= 2) {
+    before += __shfl_xor_sync(kAllLanes, before, distance);
+    if constexpr (kWeighs) {
+      above.low += __shfl_xor_sync(kAllLanes, above.low, distance);
+      above.high += __shfl_xor_sync(kAllLanes, above.high, distance);
+    }
+  }
+  return {before, above.sum()};
 }
 
-/// The smallest key that is kept, for the records: one barrier.
+/// The smallest key that is kept, for the records.
 __device__ inline RowCut cut_of_kept(RowEnd& row, bool kept, std::int32_t key, int id,
                                      bool ties_cut) {
   const std::int32_t of_warp = __reduce_min_sync(kAllLanes, kept ? key : INT_MAX);
-  sync_end();  // the ranked candidates have been read
   if (lane_of_thread() == 0) row.low_of_warp[warp_of_thread()] = of_warp;
   sync_end();
   std::int32_t low = INT_MAX;
@@ -77,25 +89,28 @@ __device__ __forceinline__ bool end_short_list(const RowsTask& task,
                                                const RowWeigher<kFromProbs>& weigh, RowEnd& row,
                                                int n) {
   const auto thread = static_cast<int>(threadIdx.x);
-  if (thread < n) {
-    const CandidateList::Entry mine = row.list.entry(thread);
-    row.ranked.key[thread] = mine.key;
-    row.ranked.weight[thread] = weigh(from_order_key(mine.key), index.keys[mine.id / kTileSize]);
-  }
-  BlockMasses masses(row.masses);
-  sync_end();
+  CandidateList& list = row.list;
   int log = 0;
   if (n > 0) log = min(5, __clz(n - 1) - __clz(kEndThreads - 1));  // n << log <= kEndThreads
   const int number = thread >> log;
   const int first = thread & ((1 << log) - 1);
   const bool there = number < n;
-  const std::int32_t key = there ? row.ranked.key[number] : INT_MAX;
-  const CandidateRank rank =
-      filters.top_p_on()
-          ? rank_candidate<true>(row.ranked, n, number, first, log, filters.lowest_id)
-          : rank_candidate<false>(row.ranked, n, number, first, log, filters.lowest_id);
+  if (thread < n) {
+    const CandidateList::Entry mine = list.entry(thread);
+    list.ranked[thread] =
+        RankedWeight::of(weigh(from_order_key(mine.key), index.keys[mine.id / kTileSize]));
+  }
+  CandidateRank rank{};
+  if (!filters.top_p_on()) {
+    rank = rank_candidate<false>(list, n, number, first, log, filters.lowest_id);
+  }
+  BlockMasses masses(row.masses);
+  sync_end();
+  if (filters.top_p_on()) {
+    rank = rank_candidate<true>(list, n, number, first, log, filters.lowest_id);
+  }
   const bool in_top_k = !filters.top_k_on() || rank.before < filters.top_k;
-  const uint128_t weight = there && first == 0 ? row.ranked.weight[number] : uint128_t{0};
+  const uint128_t weight = there && first == 0 ? list.ranked[number].sum() : uint128_t{0};
   bool kept = there && first == 0 && in_top_k;
   if (filters.top_p_on()) {
     const uint128_t listed = masses.sum(kept ? weight : 0);
@@ -107,13 +122,13 @@ __device__ __forceinline__ bool end_short_list(const RowsTask& task,
   const BlockMasses::Prefix prefix = masses.prefix(kept ? weight : 0);
   const uint128_t position = multiply_high(row.filters.word, prefix.total);
   const bool drawn = kept && prefix.before <= position && position < prefix.before + weight;
-  if (task.records == nullptr) {
-    if (drawn) write_drawn(task, row.number, row.list.entry(number).id, row.keys.largest, {}, prefix.total);
-    return true;
+  const int id = there ? list.id[number] : 0;
+  RowCut cut{};
+  if (task.records != nullptr) {
+    const bool ties_cut = sync_end_or(there && first == 0 && !in_top_k);
+    const std::int32_t key = there ? list.key[number] : INT_MAX;
+    cut = cut_of_kept(row, kept, key, id, filters.lowest_id && ties_cut);
   }
-  const int id = there ? row.list.entry(number).id : 0;
-  const bool ties_cut = sync_end_or(there && first == 0 && !in_top_k);
-  RowCut cut = cut_of_kept(row, kept, key, id, filters.lowest_id && ties_cut);
   if (drawn) write_drawn(task, row.number, id, row.keys.largest, cut, prefix.total);
   return true;
 }

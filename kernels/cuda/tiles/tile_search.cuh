@@ -1,9 +1,9 @@
-// A key that the k-th largest of the tiles' keys reaches, by pivots: one for each warp and round.
+// A threshold that a number of keys reach, by three pivots at a time.
 //
-// Every warp counts the keys that reach its pivot, all tiles by itself, so that a round has one
-// barrier and narrows the range to an eighth. It ends where few keys too many reach the bound: a
-// bound need not be the k-th largest key, only not above it. Rows of tied keys end when the range
-// is a single key: after eleven rounds at most.
+// Every thread counts which of its keys reach each pivot; counts travel two in a word, so that a
+// round is two reductions of the warp, one barrier and a few loads, and leaves a quarter of the
+// range. It ends where few keys too many reach the threshold, or where the range is a single key:
+// after 17 rounds at most, whatever the keys.
 #pragma once
 
 #include <climits>
@@ -50,50 +50,91 @@ __device__ __forceinline__ TileKeys find_tile_keys(const RowIndex& index) {
           __reduce_add_sync(kAllLanes, keys.count)};
 }
 
-/// Shared memory of the search.
-struct TileSearchMemory {
-  alignas(16) std::int32_t counts[2][kEndWarps];
+/// Counts of keys that reach each of three pivots: at most 2^16 - 1 in a block.
+struct PivotCounts {
+  std::uint32_t first_two = 0;  ///< the second in the upper half
+  std::uint32_t third = 0;
+
+  __device__ __forceinline__ void add(bool first, bool second, bool third_too) {
+    first_two += (first ? 1U : 0U) + (second ? 0x10000U : 0U);
+    third += third_too ? 1U : 0U;
+  }
 };
 
-/// A key that at least k of the tiles' keys reach, and at most k + slack if they are not tied.
-/// 1 <= k <= keys.count.
-__device__ __forceinline__ std::int32_t search_tiles(TileSearchMemory& memory,
-                                                     const RowIndex& index, const TileKeys& keys,
-                                                     int k, int slack) {
-  std::int32_t low = keys.smallest;
-  std::int32_t high = keys.largest;
-  int reached = keys.count;
-  int turn = 0;
+/// Shared memory of the search.
+struct TileSearchMemory {
+  alignas(16) PivotCounts counts[2][kEndWarps];
+};
+
+/// Keys from low to high; k of all keys reach low, `reached` of them.
+struct KeyRange {
+  std::int32_t low, high;
+  int reached;
+};
+
+class PivotSearch {
+ public:
+  __device__ explicit PivotSearch(TileSearchMemory& memory) : memory_(memory) {}
+
+  /// A key that at least k keys reach, and at most k + slack if they are not tied, with their
+  /// number. `first` is the smallest pivot of the first round, in the range. By all threads of the
+  /// end: count(pivots) gives PivotCounts of this thread's keys.
+  template <class Count>
+  __device__ __forceinline__ KeyRange search(KeyRange range, std::int32_t first, int k, int slack,
+                                             const Count& count) {
+    std::int32_t from = first;
 #pragma unroll 1
-  while (low < high && reached - k > slack) {
-    const auto width = static_cast<std::uint32_t>(high) - static_cast<std::uint32_t>(low);
-    const std::uint32_t step = width / kEndWarps + 1;
-    const auto pivot_of = [&](int warp) {
-      const auto distance = static_cast<std::uint32_t>(warp + 1) * step;  // the last is the width
-      return static_cast<std::int32_t>(static_cast<std::uint32_t>(low) + min(distance, width));
-    };
-    const std::int32_t pivot = pivot_of(warp_of_thread());
-    int count = 0;
-    for_each_key(index, [&](std::int32_t key) { count += key >= pivot ? 1 : 0; });
-    count = __reduce_add_sync(kAllLanes, count);
-    if (lane_of_thread() == 0) memory.counts[turn][warp_of_thread()] = count;
-    sync_end();
-    int reaching = 0;  // pivots that k keys reach: the first ones
-    int of_last = reached;
+    while (range.low < range.high && range.reached - k > slack) {
+      const auto distance =
+          static_cast<std::uint32_t>(range.high) - static_cast<std::uint32_t>(from);
+      const std::uint32_t step = distance / 4 + 1;
+      std::int32_t pivot[3];
 #pragma unroll
-    for (int warp = 0; warp < kEndWarps; ++warp) {
-      const int of_warp = memory.counts[turn][warp];
-      if (of_warp >= k) {
-        ++reaching;
-        of_last = of_warp;
+      for (std::uint32_t i = 0; i < 3; ++i) {
+        // The range shrinks in each round: no pivot is `low`, unless it was not the first one.
+        const std::uint32_t steps = from > range.low ? i : i + 1;
+        pivot[i] = static_cast<std::int32_t>(static_cast<std::uint32_t>(from) +
+                                             min(steps * step, distance));
       }
+      const PivotCounts all = sum(count(pivot));
+      const auto of_first = static_cast<int>(all.first_two & 0xffffU);
+      const auto of_second = static_cast<int>(all.first_two >> 16);
+      const auto of_third = static_cast<int>(all.third);
+      if (of_third >= k) {
+        range = {pivot[2], range.high, of_third};
+      } else if (of_second >= k) {
+        range = {pivot[1], pivot[2] - 1, of_second};
+      } else if (of_first >= k) {
+        range = {pivot[0], pivot[1] - 1, of_first};
+      } else {
+        range.high = pivot[0] - 1;
+      }
+      from = range.low;
     }
-    if (reaching < kEndWarps) high = pivot_of(reaching) - 1;
-    if (reaching > 0) low = pivot_of(reaching - 1);
-    reached = of_last;
-    turn ^= 1;
+    return range;
   }
-  return low;
-}
+
+  /// All threads' counts. One barrier.
+  __device__ __forceinline__ PivotCounts sum(const PivotCounts& mine) {
+    turn_ ^= 1;
+    PivotCounts* counts = memory_.counts[turn_];
+    const std::uint32_t first_two = __reduce_add_sync(kAllLanes, mine.first_two);
+    const std::uint32_t third = __reduce_add_sync(kAllLanes, mine.third);
+    if (lane_of_thread() == 0) counts[warp_of_thread()] = {first_two, third};
+    sync_end();
+    PivotCounts all;
+#pragma unroll
+    for (int warp = 0; warp < kEndWarps; warp += 2) {
+      const uint4 two = *reinterpret_cast<const uint4*>(counts + warp);
+      all.first_two += two.x + two.z;
+      all.third += two.y + two.w;
+    }
+    return all;
+  }
+
+ private:
+  TileSearchMemory& memory_;
+  int turn_ = 0;
+};
 
 }  // namespace fairdraw::cuda
