@@ -7,8 +7,8 @@
 // Algorithm. A histogram over values, in bins as far apart as the values (of probabilities: as
 // their octaves). The largest value of each tile is known from the index. Of the rest, 64 tiles
 // spread over the row are a sample; tiles whose rest is more than a 64th of the mass are read
-// whatever their place, and stand for themselves alone. So few tokens that hold most of the mass are
-// not left to chance. Then the bins within so many standard deviations of the target, the
+// whatever their place, and stand for themselves alone. So few tokens that hold most of the mass
+// are not left to chance. Then the bins within so many standard deviations of the target, the
 // variance being that of W(>= v) - p Z: what is above v counts 1 - p in it, the rest p.
 //
 // Cost: one round of reads from L2 by one block, and about 20 instructions a value.

@@ -7,7 +7,7 @@
 // depends on them.
 //
 // Algorithm and cost. A cluster of blocks reads the row once and sends its index to the first
-// block: the largest value of each tile, of each group of 32 ids for top_k, and sums where no filter
+// block: the largest value of each tile, of each group of 32 ids for lists, and sums where a draw
 // or top_p is measured on them. What comes then is the row's own:
 //   no filter     the first block draws from the sums, and reads one tile (tile_draw.cuh)
 //   greedy        it reads the first tile with the largest value
@@ -124,12 +124,13 @@ class FilterTilesRow {
     rule_ = {greedy || kFromProbs ? 1.0F : logit_scale(parameters.temperature),
              !greedy && !filters.min_p_on() && (!filtered || filters.by_row_mass)};
     // For lists: of top_k, and of top_p alone.
-    const bool wants_groups =
-        filters.top_k_on() || (filters.top_p_on() && !filters.min_p_on());
+    const bool wants_groups = filters.top_k_on() || (filters.top_p_on() && !filters.min_p_on());
     blocks_.cluster().announce();
     std::uint64_t word = 0;  // the first thread's
     const auto prepare = [&] {
-      if (blocks_.is_first() && threadIdx.x == 0 && !greedy) word = random_word_of_row(task_, number_);
+      if (blocks_.is_first() && threadIdx.x == 0 && !greedy) {
+        word = random_word_of_row(task_, number_);
+      }
       blocks_.cluster().await_all();
     };
     if (row_.has_vectors()) {
