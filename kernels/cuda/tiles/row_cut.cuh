@@ -2,8 +2,8 @@
 //
 // A cut is a threshold on logits, and below it on ids among the logits equal to it. Both searches
 // work on any source of tokens: a list of candidates (long_list_end.cuh), or a list of what is in a
-// bracket (bracket_search.cuh). Keys are counted by levels of bins (key_selection.cuh). Masses have up to
-// 124 bits, too many to be added in shared memory: the threshold of top_p is bisected, and every
+// bracket (bracket_search.cuh). Keys are counted by levels of bins (key_selection.cuh). Masses have
+// up to 124 bits, too many to be added in shared memory: the threshold of top_p is bisected, and every
 // step weighs only what is still undecided. At most 32 steps, whatever the values.
 #pragma once
 

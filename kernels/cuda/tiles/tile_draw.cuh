@@ -23,8 +23,8 @@
 
 namespace fairdraw::cuda {
 
-/// What min_p keeps of a row: values with (x - max) * scale >= octaves, each operation rounded once.
-/// Of probabilities max is 0 and scale 1.
+/// What min_p keeps of a row: values with (x - max) * scale >= octaves, each operation rounded
+/// once. Of probabilities max is 0 and scale 1.
 struct MinPRule {
   float max = 0.0F;
   float scale = 1.0F;
