@@ -430,6 +430,21 @@ TEST(CudaFilterTiles, ListsOfCrowdedRowsOfRowsFarFromZeroAndOfTies) {
   }
 }
 
+/// Rows of more than 640 tiles: larger groups, of every dtype, by vectors and by values.
+TEST(CudaFilterTiles, ListsOfLongRows) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  FilterTilesRows rows;
+  for (std::uint64_t number = 0; number < 18; ++number) {
+    const RandomTileRow row = random_tile_row(9600000 + number, number % 3 == 0 ? 200003 : 262144);
+    const std::int32_t k = number % 2 == 0 ? 1000 : 300;
+    for (const Filters& filters : {Filters{k}, Filters{k, 0.9F, TieRule::lowest_id}}) {
+      const Survivors expected(row, filters);
+      rows.compare(row, filters, expected, {harness::Dice(number).bits()}, {2, 512});
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
 /// A batch with rows that fail, are greedy, are inactive: each row as alone, by seeds of its own.
 TEST(CudaFilterTiles, RowsOfABatchDoNotTouchOneAnother) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
