@@ -88,7 +88,9 @@ class BlockMasses {
     }
     return result;
   }
-  __device__ __forceinline__ uint128_t sum(uint128_t mine) { return called_sum(mine, next_slots()); }
+  __device__ __forceinline__ uint128_t sum(uint128_t mine) {
+    return called_sum(mine, next_slots());
+  }
 
  private:
   __device__ __forceinline__ uint128_t* next_slots() {
