@@ -3,7 +3,8 @@
 //   tile_benchmark [VOCAB [DTYPE]]     e.g. tile_benchmark 128256 bfloat16
 //
 // The index of rows as they are, with bits of allowed tokens, and at an odd address and stride; and
-// whole calls: no filter, greedy, min_p 0.05. Peaked and flat logits, 1, 8, 64 and 256 rows. What a
+// whole calls: no filter, greedy, min_p 0.05, by their own kernel and (*) by that for rows of any
+// kind; top_p 0.9, top_k 50 alone and with it, top_k 1000 and 5000. Peaked and flat logits, 1, 8, 64 and 256 rows. What a
 // row's tokens have to be is for kernels/tests/cuda to check, not for this program.
 #include <fmt/format.h>
 
@@ -15,6 +16,8 @@
 #include <string>
 #include <vector>
 
+#include "common/parameters.h"
+#include "cuda/tiles/filter_tiles.h"
 #include "cuda/tiles/index_tiles.h"
 #include "cuda/tiles/sample_tiles.h"
 #include "suites/benchmarks/benchmark_rows.h"
@@ -84,27 +87,47 @@ class Cell {
                    "best_spread");
   }
 
-  /// Microseconds of the floor, then of each of names().
-  std::vector<double> times() {
-    BitRows<const std::uint32_t> bits{allowed_.data(), rows_.view().rows, words()};
-    const std::vector<std::function<cudaError_t()>> calls = {[this] { return index(rows_.view(), {}); },
-                                                             [this, bits] { return index(rows_.view(), bits); },
-                                                             [this] { return index(rows_.odd(), {}); },
-                                                             [this] { return sample(1.0F, 0.0F); },
-                                                             [this] { return sample(0.0F, 0.0F); },
-                                                             [this] { return sample(1.0F, 0.05F); }};
+  /// What is timed.
+  struct Named {
+    std::string name;
+    std::function<cudaError_t()> call;
+  };
+
+  /// Microseconds of the floor, then of each of calls().
+  std::vector<double> times() const {
     std::vector<std::unique_ptr<CapturedCall>> captured;
     std::vector<TimedCall> timed = {{&floor_.call(), {}}};
-    for (const auto& call : calls) {
-      captured.push_back(
-          std::make_unique<CapturedCall>(stream_, [&call] { expect_success(call(), "a launch"); }));
+    for (const Named& named : calls()) {
+      captured.push_back(std::make_unique<CapturedCall>(
+          stream_, [&named] { expect_success(named.call(), named.name); }));
       timed.push_back({captured.back().get(), {}});
     }
     return timer_.medians(timed, kRepetitions);
   }
 
-  static std::vector<std::string> names() {
-    return {"index", "masked", "odd", "none", "greedy", "min_p"};
+  std::vector<Named> calls() const {
+    const BitRows<const std::uint32_t> bits{allowed_.data(), rows_.view().rows, words()};
+    std::vector<Named> calls = {{"index", [this] { return index(rows_.view(), {}); }},
+                                {"masked", [this, bits] { return index(rows_.view(), bits); }},
+                                {"odd", [this] { return index(rows_.odd(), {}); }}};
+    const auto add = [&](const std::string& name, const RowParameters& parameters, bool general) {
+      calls.push_back({name, [this, parameters, general] { return sample(parameters, general); }});
+    };
+    const RowParameters none{1.0F, 0, 1.0F, 0.0F};
+    const RowParameters greedy{0.0F, 0, 1.0F, 0.0F};
+    const RowParameters min_p{1.0F, 0, 1.0F, 0.05F};
+    for (const bool general : {false, true}) {
+      const std::string mark = general ? "*" : "";
+      add("none" + mark, none, general);
+      add("greedy" + mark, greedy, general);
+      add("min_p" + mark, min_p, general);
+    }
+    add("top_p", {1.0F, 0, 0.9F, 0.0F}, true);
+    add("k50", {1.0F, 50, 1.0F, 0.0F}, true);
+    add("k50 p.9", {1.0F, 50, 0.9F, 0.0F}, true);
+    add("k1000", {1.0F, 1000, 1.0F, 0.0F}, true);
+    add("k5000", {1.0F, 5000, 1.0F, 0.0F}, true);
+    return calls;
   }
 
  private:
@@ -121,15 +144,18 @@ class Cell {
     return cuda::index_tiles(request, result, spread_, handle(stream_));
   }
 
-  cudaError_t sample(float temperature, float min_p) const {
-    cuda::TileSampleTask task;
+  /// general: by the kernel for rows of any kind.
+  cudaError_t sample(const RowParameters& parameters, bool general) const {
+    cuda::RowsTask task;
     task.rows = rows_.view();
-    task.temperature = temperature;
-    task.min_p = min_p;
-    task.outputs = task.rows.rows;
+    task.temperature = parameters.temperature;
+    task.top_k = parameters.top_k;
+    task.top_p = parameters.top_p;
+    task.min_p = parameters.min_p;
     task.seed = std::uint64_t{1};
     task.tokens = tokens_.data();
-    return cuda::sample_tiles(task, spread_, handle(stream_));
+    return general ? cuda::filter_tiles(task, spread_, handle(stream_))
+                   : cuda::sample_tiles(task, spread_, handle(stream_));
   }
 
   const cuda::Stream& stream_;
@@ -152,11 +178,12 @@ void run(std::int64_t vocab, const std::string& dtype) {
   for (const std::string logits : {"peaked", "flat"}) {
     const Rows rows = make_rows(logits, kDistinctRows, vocab, dtype, "");
     for (const std::int64_t batch : {1, 8, 64, 256}) {
-      const std::vector<double> times = Cell(rows, batch, stream, timer).times();
+      const Cell cell(rows, batch, stream, timer);
+      const std::vector<double> times = cell.times();
       fmt::print("{} {} x {} {}: floor {:.1f} us", logits, batch, vocab, dtype, times[0]);
-      const std::vector<std::string> names = Cell::names();
-      for (std::size_t i = 0; i < names.size(); ++i) {
-        fmt::print(", {} {:.1f} ({:.2f})", names[i], times[i + 1], times[i + 1] / times[0]);
+      const std::vector<Cell::Named> calls = cell.calls();
+      for (std::size_t i = 0; i < calls.size(); ++i) {
+        fmt::print(", {} {:.1f} ({:.2f})", calls[i].name, times[i + 1], times[i + 1] / times[0]);
       }
       fmt::print("\n");
       static_cast<void>(std::fflush(stdout));

@@ -5,10 +5,10 @@
 // (bracket_search.cuh), and a miss costs another pass.
 //
 // Algorithm. A histogram over values, in bins as far apart as the values (of probabilities: as
-// their octaves), of what 64 tiles spread over the row stand for. Tiles that hold more than a 64th
-// of the mass by themselves are read whatever their place, and stand for themselves alone, so that
-// no few tokens that hold most of the mass are left to chance; the others stand for their share of
-// what the heavy ones leave. Then the bins within so many standard deviations of the target, the
+// their octaves). The largest value of each tile is known from the index. Of the rest, 64 tiles
+// spread over the row are a sample; tiles whose rest is more than a 64th of the mass are read
+// whatever their place, and stand for themselves alone. So few tokens that hold most of the mass are
+// not left to chance. Then the bins within so many standard deviations of the target, the
 // variance being that of W(>= v) - p Z: what is above v counts 1 - p in it, the rest p.
 //
 // Cost: one round of reads from L2 by one block, and about 20 instructions a value.
@@ -65,12 +65,11 @@ struct BinRule {
   }
 };
 
-/// For the threads of the row's end.
+/// Makes the histogram. For the threads of the row's end.
 template <DType kType, bool kFromProbs>
-class BracketGuess {
+class RowSample {
   using Row = TileRow<kType>;
   using Weigher = RowWeigher<kFromProbs>;
-  static constexpr int kBinsOfThread = GuessMemory::kBins / kEndThreads;
   /// Bins reach so many octaves down: what is lighter cannot be a nucleus' threshold, but for p
   /// close to 1.
   static constexpr float kOctaves = 24.0F;
@@ -80,9 +79,9 @@ class BracketGuess {
   static constexpr float kSquares = 0x1p-16F;  ///< of units: they fit into a word
 
  public:
-  __device__ BracketGuess(GuessMemory& memory, const Row& row, const RowIndex& index,
-                          const TileRule& rule, const Weigher& weigh, std::int32_t largest,
-                          std::int32_t lowest)
+  __device__ RowSample(GuessMemory& memory, const Row& row, const RowIndex& index,
+                       const TileRule& rule, const Weigher& weigh, std::int32_t largest,
+                       std::int32_t lowest)
       : memory_(memory),
         row_(row),
         index_(index),
@@ -109,70 +108,7 @@ class BracketGuess {
     sync_end();
   }
 
-  /// The bracket for a threshold at so many tokens, or so much mass, each side `deviations` wide.
-  __device__ KeyInterval bracket(double target, float deviations) {
-    const auto wanted = static_cast<float>(target * memory_.units_of_mass);
-    const auto thread = static_cast<int>(threadIdx.x);
-    unsigned units[kBinsOfThread];
-    unsigned mine = 0;
-#pragma unroll
-    for (int i = 0; i < kBinsOfThread; ++i) {
-      units[i] = memory_.units[thread * kBinsOfThread + i];
-      mine += units[i];
-    }
-    const unsigned inclusive = warp_inclusive_sum(mine);
-    if (lane_of_thread() == kWarp - 1) memory_.sum_of_warp[warp_of_thread()] = inclusive;
-    if (thread == 0) memory_.edges[0] = 0, memory_.edges[1] = GuessMemory::kBins - 1;
-    sync_end();
-    unsigned before = inclusive - mine;
-    unsigned total = 0;
-#pragma unroll
-    for (int warp = 0; warp < kEndWarps; ++warp) {
-      before += warp < warp_of_thread() ? memory_.sum_of_warp[warp] : 0;
-      total += memory_.sum_of_warp[warp];
-    }
-    const float share = fminf(wanted / static_cast<float>(max(total, 1U)), 1.0F);
-    float variance = 0;
-    unsigned upto = before;
-#pragma unroll
-    for (int i = 0; i < kBinsOfThread; ++i) {
-      const float of_bin = static_cast<float>(memory_.squares[thread * kBinsOfThread + i]);
-      upto += units[i];
-      const float counts = static_cast<float>(upto) <= wanted ? 1.0F - share : share;
-      variance += counts * counts * of_bin;
-    }
-    variance = warp_sum(variance);
-    if (lane_of_thread() == 0) memory_.of_warp[warp_of_thread()] = variance;
-    sync_end();
-    variance = 0;
-#pragma unroll
-    for (const float of_warp : memory_.of_warp) variance += of_warp;
-    const float margin = deviations * sqrtf(variance * memory_.unit_of_squares);
-    upto = before;
-#pragma unroll
-    for (int i = 0; i < kBinsOfThread; ++i) {
-      const auto above = static_cast<float>(upto);
-      upto += units[i];
-      const auto reached = static_cast<float>(upto);
-      const int bin = thread * kBinsOfThread + i;
-      if (above < wanted - margin && reached >= wanted - margin) memory_.edges[0] = bin;
-      if (above < wanted + margin && reached >= wanted + margin) memory_.edges[1] = bin;
-    }
-    sync_end();
-    const int first = memory_.edges[0];
-    const int last = memory_.edges[1];
-    sync_end();
-    const BinRule<kFromProbs> bins = bin_rule();
-    const std::int32_t high = first == 0 ? largest_ : bins.key_of(first);
-    const std::int32_t low = last + 1 >= GuessMemory::kBins ? lowest_ : bins.key_of(last + 1);
-    return {max(low, lowest_), max(high, lowest_)};
-  }
-
  private:
-  __device__ BinRule<kFromProbs> bin_rule() const {
-    return {from_order_key(largest_), largest_, memory_.bins_of_distance};
-  }
-
   __device__ static int sampled_tile(int number, int tiles, int of) {
     return static_cast<int>((2U * static_cast<unsigned>(number) + 1U) *
                             static_cast<unsigned>(of) / (2U * static_cast<unsigned>(tiles)));
@@ -240,14 +176,19 @@ class BracketGuess {
   __device__ void weigh(int tiles, uint128_t mass, BlockMasses& masses) {
     static_assert(GuessMemory::kTiles == 1 << 6);
     const auto is_heavy = [&](uint128_t weight) { return weight > mass >> 6; };
-    const auto weight_of = [&](int tile) {
-      return index_.sums[tile] == 0
-                 ? uint128_t{0}
-                 : row_weight(index_.sums[tile], weigh_.shift_of(index_.keys[tile]));
+    const auto rest_of = [&](int tile) {
+      const std::int32_t key = index_.keys[tile];
+      const std::uint64_t sum = index_.sums[tile];
+      if (sum == 0) return uint128_t{0};
+      const uint128_t all = row_weight(sum, weigh_.shift_of(key));
+      const uint128_t largest = weigh_(from_order_key(key), key);
+      return all > largest ? all - largest : uint128_t{0};
     };
     uint128_t heavy = 0;
+    uint128_t rest = 0;
     for (int tile = static_cast<int>(threadIdx.x); tile < index_.tiles; tile += kEndThreads) {
-      const uint128_t weight = weight_of(tile);
+      const uint128_t weight = rest_of(tile);
+      rest += weight;
       if (!is_heavy(weight)) continue;
       heavy += weight;
       memory_.heavy[atomicAdd(&memory_.heavy_count, 1)] = tile;  // fewer than kTiles
@@ -255,17 +196,18 @@ class BracketGuess {
     uint128_t light = 0;
     if (static_cast<int>(threadIdx.x) < tiles) {
       const uint128_t weight =
-          weight_of(sampled_tile(static_cast<int>(threadIdx.x), tiles, index_.tiles));
+          rest_of(sampled_tile(static_cast<int>(threadIdx.x), tiles, index_.tiles));
       if (!is_heavy(weight)) light = weight;
     }
     heavy = masses.sum(heavy);
+    rest = masses.sum(rest);
     light = masses.sum(light);
     const double largest = nearest_double(weigh_(from_order_key(largest_), largest_));
     const double units_of_mass = kUnits / nearest_double(mass);
     const auto heavy_factor = static_cast<float>(largest * units_of_mass);
     const auto light_factor =
         light == 0 ? 0.0F
-                   : static_cast<float>(nearest_double(mass - heavy) / nearest_double(light) *
+                   : static_cast<float>(nearest_double(rest - heavy) / nearest_double(light) *
                                         largest * units_of_mass);
     const BinRule<kFromProbs> bins{from_order_key(largest_), largest_,
                                    bins_within(kFromProbs ? kOctaves * kKeysOfOctave
@@ -278,26 +220,37 @@ class BracketGuess {
     const float lowest = from_order_key(lowest_);
     const float of_value = kFromProbs ? 1.0F / from_order_key(largest_) : -scale_;
     const int heavies = memory_.heavy_count;
-    const auto add = [&](const float(&x)[kLaneValues], float factor, bool squares) {
+    const auto add = [&](float value, float factor, bool squares) {
+      const float distance = bins.distance(value);
+      const float units = factor * (kFromProbs ? value * of_value : exp2f(distance * of_value));
+      if (units < 0.5F) return;
+      const int bin = bins.bin_of(distance);
+      atomicAdd(&memory_.units[bin], __float2uint_rn(units));
+      if (squares) atomicAdd(&memory_.squares[bin], __float2uint_rn(units * units * kSquares));
+    };
+    for (int tile = static_cast<int>(threadIdx.x); tile < index_.tiles; tile += kEndThreads) {
+      const bool counts = index_.sums[tile] != 0 && index_.keys[tile] >= lowest_;
+      if (counts) add(from_order_key(index_.keys[tile]), heavy_factor, false);
+    }
+    // All of a tile but one of its largest values.
+    const auto add_rest = [&](int tile, const float(&x)[kLaneValues], float factor, bool squares) {
+      const float largest_of_tile = from_order_key(index_.keys[tile]);
+      bool left_out = false;
 #pragma unroll
       for (const float value : x) {
-        if (value < lowest) continue;
-        const float distance = bins.distance(value);
-        const float units =
-            factor * (kFromProbs ? value * of_value : exp2f(distance * of_value));
-        const int bin = bins.bin_of(distance);
-        if (units < 0.5F) continue;
-        atomicAdd(&memory_.units[bin], __float2uint_rn(units));
-        if (squares) atomicAdd(&memory_.squares[bin], __float2uint_rn(units * units * kSquares));
+        const unsigned equal = __ballot_sync(kAllLanes, value == largest_of_tile);
+        const bool mine = !left_out && __ffs(static_cast<int>(equal)) - 1 == lane_of_thread();
+        left_out = left_out || equal != 0;
+        if (value >= lowest && !mine) add(value, factor, squares);
       }
     };
     visit(tiles, [&](int tile, const float(&x)[kLaneValues]) {
-      if (!is_heavy(weight_of(tile))) add(x, light_factor, true);
+      if (!is_heavy(rest_of(tile))) add_rest(tile, x, light_factor, true);
     });
     for (int i = warp_of_thread(); i < heavies; i += kEndWarps) {
       float x[kLaneValues];
       row_.read_in_order(memory_.heavy[i], x);
-      add(x, heavy_factor, false);
+      add_rest(memory_.heavy[i], x, heavy_factor, false);
     }
   }
 
@@ -312,7 +265,7 @@ class BracketGuess {
   }
   template <TileAccess kAccess, class Visit>
   __device__ __forceinline__ void visit_by(int tiles, const Visit& visit) const {
-    constexpr int kInFlight = 4;
+    constexpr int kInFlight = 2;
 #pragma unroll 1
     for (int first = warp_of_thread(); first < tiles; first += kInFlight * kEndWarps) {
       RawTile raw[kInFlight];
@@ -341,5 +294,70 @@ class BracketGuess {
   const Weigher& weigh_;
   std::int32_t largest_, lowest_;
 };
+
+/// The bracket for a threshold at so many tokens, or so much mass, each side `deviations` wide; by
+/// the histogram.
+template <bool kFromProbs>
+__device__ __noinline__ KeyInterval guessed_bracket(GuessMemory& memory, double target,
+                                                    float deviations, std::int32_t largest,
+                                                    std::int32_t lowest) {
+  constexpr int kBinsOfThread = GuessMemory::kBins / kEndThreads;
+  const auto thread = static_cast<int>(threadIdx.x);
+  unsigned units[kBinsOfThread];
+  unsigned mine = 0;
+#pragma unroll
+  for (int i = 0; i < kBinsOfThread; ++i) {
+    units[i] = memory.units[thread * kBinsOfThread + i];
+    mine += units[i];
+  }
+  const unsigned inclusive = warp_inclusive_sum(mine);
+  if (lane_of_thread() == kWarp - 1) memory.sum_of_warp[warp_of_thread()] = inclusive;
+  if (thread == 0) memory.edges[0] = 0, memory.edges[1] = GuessMemory::kBins - 1;
+  sync_end();
+  unsigned before = inclusive - mine;
+  unsigned total = 0;
+#pragma unroll
+  for (int warp = 0; warp < kEndWarps; ++warp) {
+    before += warp < warp_of_thread() ? memory.sum_of_warp[warp] : 0;
+    total += memory.sum_of_warp[warp];
+  }
+  const auto all = static_cast<float>(max(total, 1U));
+  const float wanted = fminf(static_cast<float>(target * memory.units_of_mass), all);
+  const float share = wanted / all;
+  float variance = 0;
+  unsigned upto = before;
+#pragma unroll
+  for (int i = 0; i < kBinsOfThread; ++i) {
+    const float of_bin = static_cast<float>(memory.squares[thread * kBinsOfThread + i]);
+    upto += units[i];
+    const float counts = static_cast<float>(upto) <= wanted ? 1.0F - share : share;
+    variance += counts * counts * of_bin;
+  }
+  variance = warp_sum(variance);
+  if (lane_of_thread() == 0) memory.of_warp[warp_of_thread()] = variance;
+  sync_end();
+  variance = 0;
+#pragma unroll
+  for (const float of_warp : memory.of_warp) variance += of_warp;
+  const float margin = deviations * sqrtf(variance * memory.unit_of_squares);
+  upto = before;
+#pragma unroll
+  for (int i = 0; i < kBinsOfThread; ++i) {
+    const auto above = static_cast<float>(upto);
+    upto += units[i];
+    const auto reached = static_cast<float>(upto);
+    const int bin = thread * kBinsOfThread + i;
+    if (above < wanted - margin && reached >= wanted - margin) memory.edges[0] = bin;
+    if (above <= wanted + margin && reached > wanted + margin) memory.edges[1] = bin;
+  }
+  sync_end();
+  const int first = memory.edges[0];
+  const int last = memory.edges[1];
+  sync_end();
+  const BinRule<kFromProbs> bins{from_order_key(largest), largest, memory.bins_of_distance};
+  const std::int32_t high = first == 0 ? largest : bins.key_of(first);
+  const std::int32_t low = last + 1 >= GuessMemory::kBins ? lowest : bins.key_of(last + 1);
+  return {max(low, lowest), max(high, lowest)};
+}
 
 }  // namespace fairdraw::cuda

@@ -1,34 +1,40 @@
-// Rows filtered by min_p, top_k and top_p through their tiles, and one token drawn of each.
+// Rows of every kind through their tiles: filtered by min_p, top_k and top_p, greedy, or as they
+// are; and one token drawn of each.
 //
 // Contract. Rows of any dtype, stride and alignment, logits or probabilities, with allowed bits;
-// parameters per row. For each row a token, its status, and optionally who survives. Nothing is
-// written for other rows, and nothing of a row depends on them.
+// parameters per row, which may be in device memory. For each row a token, its status, and
+// optionally a record of who survives. Nothing is written for other rows, and nothing of a row
+// depends on them.
 //
 // Algorithm and cost. A cluster of blocks reads the row once and sends its index to the first
-// block: the largest value of each tile, of each group of 32 ids for top_k, and sums where top_p is
-// measured on the row. The first block ends the row alone: a bound from the index
-// (candidate_bound.cuh), the values that reach it (candidate_list.cuh), the cuts and the draw among
-// them (short_list_end.cuh, long_list_end.cuh). Where no list can hold the survivors, the row is
-// read again, as often as needed, by that block alone (whole_row_end.cuh): correct and bounded, but
-// slow. Those are flat rows, and some peaked ones, with top_p alone; of top_k k above about 1/80 of
-// the vocabulary, rows of ties, more than 256 candidates in an eighth of the vocabulary, and from k
-// of a quarter of the tiles on rows far from 0 (300 is), where groups' keys are coarse.
+// block: the largest value of each tile, of each group of 32 ids for top_k, and sums where no filter
+// or top_p is measured on them. What comes then is the row's own:
+//   no filter     the first block draws from the sums, and reads one tile (tile_draw.cuh)
+//   greedy        it reads the first tile with the largest value
+//   top_k, top_p  a bound from the index (candidate_bound.cuh), the values that reach it
+//                 (candidate_list.cuh), the cuts and the draw among them (short_list_end.cuh,
+//                 long_list_end.cuh), all by the first block
+//   all others    passes of all blocks over the tiles again (bracket_search.cuh): min_p alone, and
+//                 rows whose survivors no such list holds: flat rows with top_p, top_k that is not
+//                 small, ties. One pass as a rule, then a draw from the sums of what is kept.
+// A kernel of its own, sample_tiles.cu, has the calls in which no row has top_k or top_p.
 //
 // Local memory is what to avoid here: a stack frame of 736 bytes a thread, from parameters handed
-// on by reference, took 6 us at one row and 30 us at 256. Then control flow that is the same for a
-// whole warp, loads that do not wait for one another, and stores without branches.
+// on by reference, took 6 us at one row and 30 us at 256. So rare parts are functions of their own
+// with their arguments by value or in shared memory. Then control flow that is the same for a whole
+// warp, loads that do not wait for one another, and stores without branches.
 //
 // Measured on an H200, V = 128256, float32, cold L2, graph replay, median of 30, microseconds, the
 // slower of peaked and flat logits, the tiles read through registers in place of the ring, 512
-// threads:
+// threads, before there were passes of all blocks, whose times are not known yet:
 //   rows (blocks of each)     1 (16)   8 (8)   64 (2)   256 (1)
 //   floor                      4.2      5.7     14.0     37.6
 //   top_k 50                  12.4     14.2     24.4     49.3
 //   top_k 50, top_p 0.9       13.4     15.1     25.4     50.4
 //   top_k 200                 19.5     21.9     32.9     58.2
 //   top_k 1000                29.1     33.1     45.2     74.7
-//   top_p 0.9, peaked         17.5     2880: at least one row takes the whole row's end
-//   top_p 0.9, flat           2800: that end
+//   top_p 0.9, peaked         17.5     2880: at least one row is read again by one block alone
+//   top_p 0.9, flat           2800: the same
 //
 // Numerics: common/tile_weights.h. Cuts are thresholds on logits. Determinism: integers; neither
 // the number of blocks nor their order shows.
@@ -49,37 +55,46 @@
 
 namespace fairdraw::cuda {
 
+/// Draws from a row whose index has the sums of what a cut keeps. By the threads of the end.
+template <DType kType, bool kFromProbs>
+__device__ __noinline__ void draw_by_sums(const RowsTask& task, unsigned char* dynamic,
+                                          RowCut cut) {
+  RowEnd& end = *reinterpret_cast<RowEnd*>(dynamic);
+  sync_end();  // what the first thread has written
+  const TileRow<kType> values(task.rows, task.allowed, end.number, kFromProbs);
+  const IndexedRow<kType, kFromProbs, CutRule> row(
+      values, end.index, end.rule, {from_order_key(cut.low), cut.tie_end}, end.keys.largest);
+  row.sum_groups(end.groups, kEndWarps);
+  sync_end();
+  if (warp_of_thread() != 0) return;
+  const DrawnToken drawn = row.draw(end.groups, end.filters.word);
+  if (lane_of_thread() == 0) {
+    write_drawn(task, end.number, drawn.token, end.keys.largest, cut, drawn.total);
+  }
+}
+
 /// One block's part of a row, and in the first block the row's end.
 template <DType kType, bool kFromProbs>
 class FilterTilesRow {
   static constexpr std::int32_t kLowest = kFromProbs ? 1 : kEmptyTileKey + 1;
   using Pass = TilePass<kType, kFromProbs>;
   using Ring = TileRing<kType>;
-  using Search = BracketSearch<kType, kFromProbs, FilterTilesRow>;
-  friend Search;
 
  public:
-  /// Bytes of dynamic shared memory: the ring or the row's end, the groups' keys, the index.
-  __host__ __device__ static constexpr int end_bytes(int threads) {
-    const int ring = Ring::kLaneBytes * threads;
-    const int end = static_cast<int>(sizeof(RowEnd));
-    return ring > end ? ring : end;
-  }
+  /// Bytes of dynamic shared memory.
   __host__ static constexpr int bytes(int threads, std::int64_t tiles) {
-    return end_bytes(threads) + GroupKeys::bytes(tiles) + index_bytes(tiles);
+    return end_bytes<kType>(threads) + GroupKeys::bytes(tiles) + index_bytes(tiles);
   }
 
-  __device__ __forceinline__ FilterTilesRow(const RowsTask& task, int blocks_log2,
-                                            PassOrder& order, unsigned char* dynamic)
-      : task_(task),
-        number_(blockIdx.x >> static_cast<unsigned>(blocks_log2)),
-        row_(task.rows, task.allowed, number_, kFromProbs),
-        ring_(dynamic),
-        end_(*reinterpret_cast<RowEnd*>(dynamic)),
-        order_(order),
-        groups_(dynamic + end_bytes(threads_of_block()), row_.tiles()),
-        blocks_(blocks_log2, row_.tiles(),
-                dynamic + end_bytes(threads_of_block()) + GroupKeys::bytes(row_.tiles())) {}
+  __device__ __forceinline__ FilterTilesRow(const SharedRow& place)
+      : place_(place),
+        task_(place.task),
+        number_(place.number()),
+        row_(task_.rows, task_.allowed, number_, kFromProbs),
+        ring_(place.dynamic),
+        end_(*place.end()),
+        groups_(place.groups<kType>(row_.tiles())),
+        blocks_(place.blocks<kType>(row_.tiles())) {}
 
   __device__ __forceinline__ void run() {
     RowParameters parameters;
@@ -132,7 +147,10 @@ class FilterTilesRow {
     if (!filtered && !blocks_.is_first()) return;
     blocks_.cluster().wait();
     if (!blocks_.is_first() || threadIdx.x >= kEndThreads) {
-      if (filtered) take_part();
+      if (filtered) {
+        take_part<kType, kFromProbs>(task_, place_.blocks_log2, place_.dynamic, place_.order,
+                                     rule_.scale);
+      }
       return;
     }
     if (threadIdx.x == 0) {
@@ -143,17 +161,15 @@ class FilterTilesRow {
       end_.rule = rule_;
       end_.index = blocks_.index();
       end_.sums = blocks_.sums();
-      end_.bracket_capacity = static_cast<unsigned>(
-          (end_bytes(threads_of_block()) - static_cast<int>(offsetof(RowEnd, list))) /
-          static_cast<int>(sizeof(BracketList::Entry)));
+      end_.bracket_capacity = bracket_capacity<kType>();
     }
     end(filters, greedy);
-    if (filtered) give({PassKind::row_has_ended, {}, 0, 0});
+    if (filtered) {
+      give_order(blocks_.cluster(), end_, place_.order, {PassKind::row_has_ended, {}, 0, 0});
+    }
   }
 
  private:
-  __device__ static int threads_of_block() { return static_cast<int>(blockDim.x); }
-
   /// Of a tile that this warp has read, to the first block.
   template <TileAccess kAccess>
   __device__ __forceinline__ void index(bool wants_groups, int tile, const RawTile& raw) const {
@@ -164,46 +180,7 @@ class FilterTilesRow {
     if (rule_.wants_sums) blocks_.send_sum(tile, Pass::sum(x, key, rule_));
   }
 
-  // --- Passes of all blocks ----------------------------------------------------------------------
-
-  /// The threads that do not end the row.
-  __device__ void take_part() const {
-#pragma unroll 1
-    while (true) {
-      blocks_.cluster().sync();
-      if (order_.kind == PassKind::row_has_ended) return;
-      run_pass();
-      blocks_.cluster().sync();
-    }
-  }
-
-  /// By the threads of the end: tells all blocks what to do next.
-  __device__ void give(const PassOrder& order) const {
-    sync_end();  // the counts of the pass before have been read
-    if (static_cast<int>(threadIdx.x) < blocks_.cluster().blocks) {
-      *blocks_.cluster().at(&order_, static_cast<int>(threadIdx.x)) = order;
-    }
-    if (threadIdx.x == 0) end_.list_size = {0, 0};
-    blocks_.cluster().sync();
-  }
-
-  __device__ __noinline__ void pass(const PassOrder& order) const {
-    give(order);
-    run_pass();
-    blocks_.cluster().sync();
-  }
-
-  __device__ __noinline__ void run_pass() const {
-    const unsigned capacity = static_cast<unsigned>(
-        (end_bytes(threads_of_block()) - static_cast<int>(offsetof(RowEnd, list))) /
-        static_cast<int>(sizeof(BracketList::Entry)));
-    BracketPass<kType, kFromProbs>(row_, blocks_, order_, end_.list_size, end_.bracket_entries(),
-                                   capacity, rule_.scale)
-        .run();
-  }
-
-  // --- The end, by kEndThreads threads of the first block ----------------------------------------
-
+  /// By kEndThreads threads of the first block.
   __device__ __forceinline__ void end(const RowFilters& filters, bool greedy) {
     const RowIndex index = blocks_.index();
     const TileKeys keys = find_tile_keys(index);
@@ -226,9 +203,11 @@ class FilterTilesRow {
       if (end_with_list(filters, index, keys, quads, cut)) return;
     }
     if (filters.top_k_on() || filters.top_p_on() || filters.min_p_on()) {
-      cut = filter_by_passes(cut);
+      filter_by_passes<kType, kFromProbs>(task_, place_.blocks_log2, place_.dynamic, place_.order,
+                                          cut);
+      cut = end_.cut;
     }
-    draw(index, keys, cut);
+    draw_by_sums<kType, kFromProbs>(task_, place_.dynamic, cut);
   }
 
   /// True where a list held the survivors, and the row has been written.
@@ -237,7 +216,17 @@ class FilterTilesRow {
                                                 const RowQuads<kType>& quads,
                                                 const RowCut& floor) {
     const RowWeigher<kFromProbs> weigh(rule_, keys.largest);
-    if (filters.by_row_mass) find_row_mass(filters.min_p_on(), floor);
+    if (filters.by_row_mass) {
+      sync_end();  // what the first thread has written
+      if (filters.min_p_on()) {
+        pass_of_all<kType, kFromProbs>(
+            task_, place_.blocks_log2, place_.dynamic, place_.order,
+            {PassKind::sum_and_list, floor, floor.low, floor.low - 1});
+      }
+      const uint128_t mass = mass_of_sums<kFromProbs>(end_);
+      if (threadIdx.x == 0) end_.filters.row_mass = mass;
+      sync_end();
+    }
     std::int32_t bound = floor.low;
     if (!has_list(filters, index, keys, weigh, bound)) return false;
     list_candidates<kType, kFromProbs>(end_.list, quads, index, groups_, bound);
@@ -264,48 +253,6 @@ class FilterTilesRow {
     return bounds.of_top_p(end_.selection, target, weigh, bound);
   }
 
-  /// What top_p is measured on, to end_.filters.
-  __device__ __noinline__ void find_row_mass(bool min_p_on, RowCut floor) {
-    sync_end();  // what the first thread has written
-    Search search(end_, row_, *this);
-    const uint128_t mass = min_p_on ? search.sum_kept(floor) : search.mass_of_sums();
-    if (threadIdx.x == 0) end_.filters.row_mass = mass;
-    sync_end();
-  }
-
-  /// The cut by passes of all blocks; the index then has the sums of what it keeps.
-  __device__ __noinline__ RowCut filter_by_passes(RowCut cut) {
-    sync_end();  // what the first thread has written; what a list's end has read
-    Search search(end_, row_, *this);
-    const RowFilters filters = end_.filters;
-    if (filters.top_k_on()) {
-      cut = search.top_k(cut, filters.top_k);
-    } else if (filters.min_p_on() && !filters.top_p_on()) {
-      search.sum_kept(cut);
-    }
-    if (!filters.top_p_on()) return cut;
-    sync_end();
-    const uint128_t kept = search.mass_of_sums();
-    const uint128_t target =
-        nucleus_target(filters.top_p, filters.by_row_mass ? filters.row_mass : kept);
-    sync_end();
-    return kept < target ? cut : search.top_p(cut, target, kept);
-  }
-
-  /// By sums of what the cut keeps.
-  __device__ __forceinline__ void draw(const RowIndex& index, const TileKeys& keys,
-                                       const RowCut& cut) {
-    const IndexedRow<kType, kFromProbs, CutRule> row(
-        row_, index, rule_, {from_order_key(cut.low), cut.tie_end}, keys.largest);
-    row.sum_groups(end_.groups, kEndWarps);
-    sync_end();
-    if (warp_of_thread() != 0) return;
-    const DrawnToken drawn = row.draw(end_.groups, end_.filters.word);
-    if (lane_of_thread() == 0) {
-      write_drawn(task_, number_, drawn.token, keys.largest, cut, drawn.total);
-    }
-  }
-
   /// A warp: the lowest id of the largest value.
   __device__ void write_greedy(const RowIndex& index, const RowQuads<kType>& quads,
                                std::int32_t largest) const {
@@ -330,12 +277,12 @@ class FilterTilesRow {
     if (lane_of_thread() == 0) fairdraw::cuda::write_greedy(task_, number_, token, largest);
   }
 
+  SharedRow place_;
   const RowsTask& task_;
   std::int64_t number_;
   TileRow<kType> row_;
   Ring ring_;
   RowEnd& end_;  ///< where the ring was
-  PassOrder& order_;
   GroupKeys groups_;
   RowBlocks blocks_;
   TileRule rule_{};
@@ -346,7 +293,7 @@ __global__ void __launch_bounds__(kMaxThreadsOfBlock, 2)
     filter_tiles_kernel(const __grid_constant__ RowsTask task, int blocks_log2) {
   __shared__ PassOrder order;
   extern __shared__ __align__(16) unsigned char dynamic[];
-  FilterTilesRow<kType, kFromProbs>(task, blocks_log2, order, dynamic).run();
+  FilterTilesRow<kType, kFromProbs>({task, blocks_log2, dynamic, &order}).run();
 }
 
 }  // namespace fairdraw::cuda

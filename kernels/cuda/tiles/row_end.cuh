@@ -31,6 +31,7 @@ struct RowEnd {
   TileKeys keys;
   RowIndex index;
   std::uint64_t* sums;  ///< the index's
+  RowCut cut;           ///< by passes of all blocks
 
   TileSearchMemory search;
   KeySelection::Memory selection;

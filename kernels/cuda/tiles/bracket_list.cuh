@@ -1,0 +1,318 @@
+// The threshold of a row in a list of its values in a bracket.
+//
+// Contract. The list is complete, in no order; the sums in the index are those of what is above the
+// bracket. The functions find where the cut lies in the list and add what it keeps of the list to
+// the sums of the tiles.
+//
+// Algorithm of a nucleus. A histogram of 256 bins of keys, each bin's mass estimated by its middle,
+// says about which bins the threshold is. What is above them is added to the tiles exactly, and the
+// mass of all sums compared with the target; at most 256 values are then ranked exactly, else the
+// bins are divided again. The estimates decide nothing: where they were wrong, the sums tell, and
+// the threshold is bisected by exact sums.
+//
+// Each function begins with a barrier or follows one, since the sums of BlockMasses take turns only
+// within one of its objects.
+//
+// Determinism: integers decide; the order of the list does not show.
+#pragma once
+
+#include <climits>
+#include <cstdint>
+
+#include "common/wide_integers.h"
+#include "cuda/tiles/shared_row.cuh"
+
+namespace fairdraw::cuda {
+
+/// The list, spread over the threads.
+struct ListedBracket {
+  const RowEnd& row;
+  int size;
+
+  template <class Visit>
+  __device__ __forceinline__ void for_each(std::int32_t lowest, const Visit& visit) const {
+#pragma unroll 1
+    for (int i = static_cast<int>(threadIdx.x); i < size; i += kEndThreads) {
+      const BracketList::Entry entry = row.bracket_entries()[i];
+      if (entry.key >= lowest) visit(entry.key, entry.id, row.index.keys[entry.id / kTileSize]);
+    }
+  }
+};
+
+/// The weight of this thread's part of the sums in an index.
+template <bool kFromProbs>
+__device__ __noinline__ uint128_t mass_of_tiles(RowIndex index, RowWeigher<kFromProbs> weigh) {
+  uint128_t mine = 0;
+  for (int tile = static_cast<int>(threadIdx.x); tile < index.tiles; tile += kEndThreads) {
+    const std::uint64_t sum = index.sums[tile];
+    if (sum != 0) mine += row_weight(sum, weigh.shift_of(index.keys[tile]));
+  }
+  return mine;
+}
+
+/// The mass of the sums in the row's index. Two barriers.
+template <bool kFromProbs>
+__device__ __noinline__ uint128_t mass_of_sums(const RowEnd& row) {
+  const RowWeigher<kFromProbs> weigh(row.rule, row.keys.largest);
+  const uint128_t mine = mass_of_tiles(row.index, weigh);
+  BlockMasses masses(const_cast<BlockMasses::Memory&>(row.masses));
+  const uint128_t mass = masses.sum(mine);
+  sync_end();
+  return mass;
+}
+
+/// Adds a token to the sum of its tile.
+template <bool kFromProbs>
+__device__ __forceinline__ void add_to_tile(const RowEnd& row, std::int32_t key, int id,
+                                            std::int32_t tile_key) {
+  const TileWeights<kFromProbs> weights(from_order_key(tile_key), row.rule);
+  const float x = from_order_key(key);
+  const std::uint64_t weight = weights.are_quick() ? weights.weigh(x) : weights.weigh_slowly(x);
+  atomicAdd(reinterpret_cast<unsigned long long*>(row.sums + id / kTileSize),
+            static_cast<unsigned long long>(weight));
+}
+
+/// Adds what a cut keeps of the list's keys in a range. One barrier.
+template <bool kFromProbs>
+__device__ __noinline__ void add_listed(const RowEnd& row, int size, KeyInterval range,
+                                        RowCut cut) {
+  ListedBracket{row, size}.for_each(range.low, [&](std::int32_t key, int id,
+                                                   std::int32_t tile_key) {
+    if (range.holds(key) && cut.keeps(key, id)) add_to_tile<kFromProbs>(row, key, id, tile_key);
+  });
+  sync_end();
+}
+
+/// A key of the list in a range, any; INT_MIN where there is none, as far as was looked. Two
+/// barriers.
+__device__ __noinline__ inline std::int32_t listed_key(RowEnd& row, std::int32_t low,
+                                                       std::int32_t high) {
+  std::int32_t mine = INT_MIN;
+  const auto listed = static_cast<int>(row.bracket_capacity);
+#pragma unroll 1
+  for (int i = static_cast<int>(threadIdx.x); i < listed && mine == INT_MIN; i += kEndThreads) {
+    const std::int32_t key = row.bracket_entries()[i].key;
+    if (key >= low && key <= high) mine = key;
+  }
+  const unsigned has = __ballot_sync(kAllLanes, mine != INT_MIN);
+  const int lane = has == 0 ? 0 : __ffs(static_cast<int>(has)) - 1;
+  if (lane_of_thread() == lane) row.low_of_warp[warp_of_thread()] = mine;
+  sync_end();
+  std::int32_t found = INT_MIN;
+  for (const std::int32_t key : row.low_of_warp) {
+    if (key != INT_MIN) found = key;
+  }
+  sync_end();
+  return found;
+}
+
+/// The cut of the k-th largest of the list.
+template <bool kFromProbs>
+__device__ __noinline__ RowCut kth_in_list(RowEnd& row, int size, KeyInterval bracket, int k) {
+  KeySelection selection(row.selection);
+  selection.clear();
+  sync_end();
+  BlockMasses masses(row.masses);
+  const RowWeigher<kFromProbs> weigh(row.rule, row.keys.largest);
+  RowFilters filters = row.filters;
+  filters.top_k = k;
+  CutSearch<kFromProbs> search{selection, masses, weigh, filters, bracket.high};
+  const RowCut cut = search.top_k(ListedBracket{row, size}, bracket.low);
+  add_listed<kFromProbs>(row, size, {cut.low, bracket.high}, cut);
+  return cut;
+}
+
+/// Some bins of a range of keys, and the values in them.
+struct OpenBins {
+  KeyInterval range;
+  int count;
+};
+
+/// The bins about the threshold: a level of KeySelection with estimated masses in place of counts.
+template <bool kFromProbs>
+__device__ __noinline__ OpenBins bins_about(RowEnd& row, int size, KeyInterval open,
+                                            uint128_t above, uint128_t target) {
+  constexpr int kBins = KeySelection::kBins;
+  static_assert(kBins == kEndThreads);
+  const auto thread = static_cast<int>(threadIdx.x);
+  std::int32_t* counts = row.selection.bins[0];
+  counts[thread] = 0;
+  sync_end();
+  ListedBracket{row, size}.for_each(open.low, [&](std::int32_t key, int, std::int32_t) {
+    if (open.holds(key)) atomicAdd(&counts[open.bin_of(key)], 1);
+  });
+  sync_end();
+  // Relative to the largest value's weight, from the largest bin down.
+  const float largest = from_order_key(row.keys.largest);
+  const int bin = kBins - 1 - thread;
+  const int count = counts[bin];
+  float mine = 0;
+  if (count > 0) {
+    const KeyInterval keys = open.of_bin(bin);
+    const float middle = 0.5F * from_order_key(keys.low) + 0.5F * from_order_key(keys.high);
+    mine = static_cast<float>(count) *
+           (kFromProbs ? middle / largest : exp2f((middle - largest) * row.rule.scale));
+  }
+  float upto = warp_inclusive_sum(mine);
+  if (lane_of_thread() == kWarp - 1) row.guess.of_warp[warp_of_thread()] = upto;
+  if (thread == 0) row.guess.edges[0] = kBins;  // none
+  sync_end();
+#pragma unroll
+  for (int warp = 0; warp < kEndWarps; ++warp) {
+    upto += warp < warp_of_thread() ? row.guess.of_warp[warp] : 0.0F;
+  }
+  const RowWeigher<kFromProbs> weigh(row.rule, row.keys.largest);
+  const double unit = nearest_double(weigh(largest, row.keys.largest));
+  const auto wanted = static_cast<float>(nearest_double(target - above) / unit);
+  if (upto >= wanted) atomicMin(&row.guess.edges[0], thread);
+  sync_end();
+  const int at = kBins - 1 - min(row.guess.edges[0], kBins - 1);
+  const int from = max(at - 1, 0);
+  const int to = min(at + 1, open.bin_of(open.high));
+  OpenBins result{{open.of_bin(from).low, open.of_bin(to).high}, 0};
+  for (int i = from; i <= to; ++i) result.count += counts[i];
+  // Bins of one key each cannot be divided: the middle one has to do.
+  if (open.shift() == 0 && result.count > kEndThreads) result = {open.of_bin(at), counts[at]};
+  sync_end();
+  return result;
+}
+
+/// Ranks the list's values in a range, at most kEndThreads of them, and adds what the nucleus holds
+/// of them. Its smallest key; INT_MAX where they do not reach the target.
+template <bool kFromProbs>
+__device__ __noinline__ std::int32_t rank_listed(RowEnd& row, int size, KeyInterval open, int count,
+                                                 uint128_t above, uint128_t target) {
+  const auto thread = static_cast<int>(threadIdx.x);
+  int* ranked = &row.guess.edges[0];
+  if (thread == 0) *ranked = 0;
+  sync_end();
+  const RowWeigher<kFromProbs> weigh(row.rule, row.keys.largest);
+  ListedBracket{row, size}.for_each(open.low, [&](std::int32_t key, int id,
+                                                  std::int32_t tile_key) {
+    if (!open.holds(key)) return;
+    const int place = atomicAdd(ranked, 1);
+    row.ranked.key[place] = key;
+    row.ranked.id[place] = id;
+    row.ranked.weight[place] = weigh(from_order_key(key), tile_key);
+  });
+  sync_end();
+  const bool there = thread < count;
+  const std::int32_t key = there ? row.ranked.key[thread] : INT_MIN;
+  uint128_t larger = 0;
+#pragma unroll 2
+  for (int other = 0; other < count; ++other) {
+    if (row.ranked.key[other] > key) larger += row.ranked.weight[other];
+  }
+  const uint128_t all =
+      BlockMasses(row.masses).sum(there ? row.ranked.weight[thread] : uint128_t{0});
+  if (above + all < target) return INT_MAX;
+  const bool kept = there && above + larger < target;
+  if (kept) {
+    const int id = row.ranked.id[thread];
+    add_to_tile<kFromProbs>(row, key, id, row.index.keys[id / kTileSize]);
+  }
+  const std::int32_t of_warp = __reduce_min_sync(kAllLanes, kept ? key : INT_MAX);
+  if (lane_of_thread() == 0) row.low_of_warp[warp_of_thread()] = of_warp;
+  sync_end();
+  std::int32_t low = INT_MAX;
+  for (const std::int32_t other : row.low_of_warp) low = min(low, other);
+  return low;
+}
+
+/// The smallest key of the nucleus, whose tokens have been added to their tiles: `above`, less than
+/// `target`, is the mass above the bracket. INT_MAX where the sums contradict the estimate, or do
+/// not reach the target; sums are without meaning then.
+template <bool kFromProbs>
+__device__ __noinline__ std::int32_t narrow_to_nucleus(RowEnd& row, int size, KeyInterval open,
+                                                       uint128_t above, uint128_t target) {
+  const RowCut all{open.low, row.filters.vocab};
+#pragma unroll 1
+  while (true) {
+    const OpenBins bins = bins_about<kFromProbs>(row, size, open, above, target);
+    if (bins.range.high < open.high) {
+      add_listed<kFromProbs>(row, size, {bins.range.high + 1, open.high}, all);
+      above = mass_of_sums<kFromProbs>(row);
+      if (above >= target) return INT_MAX;
+    }
+    open = bins.range;
+    if (open.single()) {
+      add_listed<kFromProbs>(row, size, open, all);
+      return mass_of_sums<kFromProbs>(row) >= target ? open.low : INT_MAX;
+    }
+    if (bins.count <= kEndThreads) {
+      return rank_listed<kFromProbs>(row, size, open, bins.count, above, target);
+    }
+  }
+}
+
+/// The same key by exact sums of the list, bit by bit; the sums of tiles stay as they are. INT_MAX
+/// where the list does not reach the target.
+template <bool kFromProbs>
+__device__ __noinline__ std::int32_t bisect_list(RowEnd& row, int size, KeyInterval bracket,
+                                                 uint128_t above, uint128_t target) {
+  sync_end();
+  KeySelection selection(row.selection);
+  BlockMasses masses(row.masses);
+  const RowWeigher<kFromProbs> weigh(row.rule, row.keys.largest);
+  CutSearch<kFromProbs> search{selection, masses, weigh, row.filters, bracket.high};
+  const ListedBracket listed{row, size};
+  const RowCut all{bracket.low, row.filters.vocab};
+  const uint128_t listed_mass = masses.sum(search.kept_of_thread(listed, all));
+  if (above + listed_mass < target) return INT_MAX;
+  return search.nucleus_end(listed, bracket, above, target);
+}
+
+/// A warp: the id after the n-th token with a key in a tile that has so many.
+template <DType kType>
+__device__ __forceinline__ int tie_in_tile(const TileRow<kType>& row, int tile, std::int32_t key,
+                                           int n) {
+  float x[kLaneValues];
+  row.read_in_order(tile, x);
+  const float value = from_order_key(key);
+  int mine = 0;
+#pragma unroll
+  for (const float other : x) mine += other == value ? 1 : 0;
+  const int before = warp_inclusive_sum(mine) - mine;
+  int upto = before;
+  int end = INT_MAX;
+#pragma unroll
+  for (int i = 0; i < kLaneValues; ++i) {
+    upto += x[i] == value ? 1 : 0;
+    if (upto == n) end = min(end, tile * kTileSize + lane_of_thread() * kLaneValues + i + 1);
+  }
+  return __reduce_min_sync(kAllLanes, before < n ? end : INT_MAX);
+}
+
+/// The id after the n-th token with a key, by its counts in the sums of tiles; vocab where there
+/// are fewer.
+template <DType kType, bool kFromProbs>
+__device__ __noinline__ int end_of_ties(const RowsTask& task, unsigned char* dynamic,
+                                        std::int32_t key, int n) {
+  RowEnd& row = *reinterpret_cast<RowEnd*>(dynamic);
+  if (warp_of_thread() == 0) {
+    int end = row.filters.vocab;
+    int before = 0;
+#pragma unroll 1
+    for (int first = 0; first < row.index.tiles; first += kWarp) {
+      const int tile = first + lane_of_thread();
+      const int mine = tile < row.index.tiles ? static_cast<int>(row.index.sums[tile]) : 0;
+      const int upto = before + warp_inclusive_sum(mine);
+      const unsigned reached = __ballot_sync(kAllLanes, upto >= n);
+      if (reached != 0) {
+        const int lane = __ffs(static_cast<int>(reached)) - 1;
+        const TileRow<kType> values(task.rows, task.allowed, row.number, kFromProbs);
+        end = tie_in_tile(values, first + lane, key,
+                          n - __shfl_sync(kAllLanes, upto - mine, lane));
+        break;
+      }
+      before = __shfl_sync(kAllLanes, upto, kWarp - 1);
+    }
+    if (lane_of_thread() == 0) row.low_of_warp[0] = end;
+  }
+  sync_end();
+  const int end = row.low_of_warp[0];
+  sync_end();
+  return end;
+}
+
+}  // namespace fairdraw::cuda
