@@ -44,17 +44,22 @@ __device__ __noinline__ inline uint128_t called_inclusive_sum(uint128_t value) {
   return value;
 }
 
-/// The sum over all lanes, below 2^128, on every lane: by parts of which 32 fit into a word, so that
-/// nothing waits for a carry but the last additions.
-__device__ __noinline__ inline uint128_t called_sum(uint128_t value) {
+/// The sum over the threads of the end, below 2^128: over a warp by parts of which 32 fit into a
+/// word, so that nothing waits for a carry but the last additions; over the warps through `slot`.
+/// One barrier.
+__device__ __noinline__ inline uint128_t called_sum(uint128_t value, uint128_t* slot) {
   constexpr int kPartBits = 27;
-  uint128_t sum = 0;
+  uint128_t of_warp = 0;
 #pragma unroll
   for (int shift = 0; shift < 128; shift += kPartBits) {
     const auto part = static_cast<std::uint32_t>(value >> shift) & ((1U << kPartBits) - 1);
-    sum += static_cast<uint128_t>(__reduce_add_sync(kAllLanes, part)) << shift;
+    of_warp += static_cast<uint128_t>(__reduce_add_sync(kAllLanes, part)) << shift;
   }
-  return sum;
+  if (lane_of_thread() == 0) slot[warp_of_thread()] = of_warp;
+  sync_end();
+  const auto pair = [slot](int warp) { return slot[warp] + slot[warp + 1]; };
+  static_assert(kEndWarps == 8);
+  return (pair(0) + pair(2)) + (pair(4) + pair(6));
 }
 
 class BlockMasses {
@@ -70,41 +75,27 @@ class BlockMasses {
   __device__ explicit BlockMasses(Memory& memory) : memory_(memory) {}
 
   __device__ __forceinline__ Prefix prefix(uint128_t mine) {
+    uint128_t* slot = next_slots();
     const uint128_t inclusive = called_inclusive_sum(mine);
-    const uint128_t* slot = exchange(inclusive, kWarp - 1);
-    uint128_t before[kEndWarps];
-    uint128_t of_warp[kEndWarps];
+    if (lane_of_thread() == kWarp - 1) slot[warp_of_thread()] = inclusive;
+    sync_end();
+    Prefix result{inclusive - mine, 0};
 #pragma unroll
     for (int warp = 0; warp < kEndWarps; ++warp) {
-      of_warp[warp] = slot[warp];
-      before[warp] = warp < warp_of_thread() ? of_warp[warp] : uint128_t{0};
+      const uint128_t of_warp = slot[warp];
+      result.before += warp < warp_of_thread() ? of_warp : uint128_t{0};
+      result.total += of_warp;
     }
-    return {inclusive - mine + tree_sum(before), tree_sum(of_warp)};
+    return result;
   }
-
   __device__ __forceinline__ uint128_t sum(uint128_t mine) {
-    const uint128_t* slot = exchange(called_sum(mine), 0);
-    uint128_t of_warp[kEndWarps];
-#pragma unroll
-    for (int warp = 0; warp < kEndWarps; ++warp) of_warp[warp] = slot[warp];
-    return tree_sum(of_warp);
+    return called_sum(mine, next_slots());
   }
 
  private:
-  /// All warps' sums, of which a lane has its warp's. One barrier.
-  __device__ __forceinline__ const uint128_t* exchange(uint128_t of_warp, int lane) {
+  __device__ __forceinline__ uint128_t* next_slots() {
     turn_ ^= 1;
-    uint128_t* slot = memory_.slot[turn_];
-    if (lane_of_thread() == lane) slot[warp_of_thread()] = of_warp;
-    sync_end();
-    return slot;
-  }
-
-  /// An addition of 128 bits is four that wait for one another: three after one another, not eight.
-  __device__ __forceinline__ static uint128_t tree_sum(const uint128_t (&of_warp)[kEndWarps]) {
-    static_assert(kEndWarps == 8);
-    return ((of_warp[0] + of_warp[1]) + (of_warp[2] + of_warp[3])) +
-           ((of_warp[4] + of_warp[5]) + (of_warp[6] + of_warp[7]));
+    return memory_.slot[turn_];
   }
 
   Memory& memory_;

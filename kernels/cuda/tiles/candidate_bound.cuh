@@ -35,7 +35,8 @@ struct CandidateBound {
       if (keys.count < k) return lowest;
       const KeyRange all{keys.smallest, keys.largest, keys.count};
       return PivotSearch(memory)
-          .search(all, keys.smallest, k, k / 8, [&](const auto& pivot) { return count_tiles(pivot); })
+          .search(all, keys.smallest, k, k / 8,
+                  [&](const auto& pivot) { return count_tiles(pivot); })
           .low;
     }
     const int of_row = index.tiles * groups.groups_of_tile();

@@ -101,7 +101,8 @@ class TileRow {
   }
   /// Of a row that has vectors.
   __device__ const uint4* vector_at(int token) const {
-    return reinterpret_cast<const uint4*>(values_.bytes) + token / kPerVector;
+    return reinterpret_cast<const uint4*>(values_.bytes) +
+           static_cast<unsigned>(token) / static_cast<unsigned>(kPerVector);
   }
   __device__ std::uint32_t empty_word() const {
     return kType == DType::float32 ? empty_bits_ : empty_bits_ | (empty_bits_ << 16);

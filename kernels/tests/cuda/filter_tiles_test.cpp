@@ -398,6 +398,53 @@ TEST(CudaFilterTiles, ListsOfEveryLengthAndTheFirstAndLastWords) {
   }
 }
 
+/// Lists where candidates crowd in a few tiles, where groups' keys are coarse beside the row's
+/// spread, and where ids decide among ties: all shorter than a list can be.
+TEST(CudaFilterTiles, ListsOfCrowdedRowsOfRowsFarFromZeroAndOfTies) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  constexpr std::size_t kVocab = 50257;
+  FilterTilesRows rows;
+  harness::Dice dice(11);
+  std::vector<float> crowded(kVocab);
+  for (std::size_t i = 0; i < kVocab; ++i) {
+    crowded[i] = static_cast<float>(dice.bell() + (i / 700 == 30 ? 9.0 : 0.0));
+  }
+  std::vector<float> above(kVocab);
+  std::vector<float> below(kVocab);
+  std::vector<float> tied(kVocab);
+  for (std::size_t i = 0; i < kVocab; ++i) {
+    const auto value = static_cast<float>(2 * dice.bell());
+    above[i] = 300.0F + value;
+    below[i] = -300.0F + value;
+    tied[i] = std::floor(4 * value) / 4;  // a dozen or more of each of the largest values
+  }
+  for (const std::vector<float>& logits : {crowded, above, below, tied}) {
+    const RandomTileRow row = tile_row_of(logits, 1.0F);
+    for (const std::int32_t k : {40, 200, 690, 1000}) {
+      for (const Filters& filters : {Filters{k, 1.0F, TieRule::lowest_id}, Filters{k, 0.9F}}) {
+        const Survivors expected(row, filters);
+        rows.compare(row, filters, expected, {dice.bits()}, {4, 256});
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+/// Rows of more than 640 tiles: larger groups, of every dtype, by vectors and by values.
+TEST(CudaFilterTiles, ListsOfLongRows) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  FilterTilesRows rows;
+  for (std::uint64_t number = 0; number < 18; ++number) {
+    const RandomTileRow row = random_tile_row(9600000 + number, number % 3 == 0 ? 200003 : 262144);
+    const std::int32_t k = number % 2 == 0 ? 1000 : 300;
+    for (const Filters& filters : {Filters{k}, Filters{k, 0.9F, TieRule::lowest_id}}) {
+      const Survivors expected(row, filters);
+      rows.compare(row, filters, expected, {harness::Dice(number).bits()}, {2, 512});
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
 /// A batch with rows that fail, are greedy, are inactive: each row as alone, by seeds of its own.
 TEST(CudaFilterTiles, RowsOfABatchDoNotTouchOneAnother) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
