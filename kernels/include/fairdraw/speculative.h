@@ -24,7 +24,7 @@
 // of `sample`'s filters, m 2^n in octaves (tile_index.h), has floor(m 2^(16 + n - E)), at most
 // 2^40, E the n of the row's largest allowed value; a row sums to at most 2^60. What is emitted by
 // this rule is at most V 2^-38.5 from the distribution of `sample`, in total variation (3.4e-7 at V
-// = 2^17). The bonus token is drawn as `sample` draws, with its weights.
+// = 2^17). The bonus token has these weights too.
 //
 // Trees of known distribution: the children of a node are tested in the order of their numbers,
 // each against what those before it left of the target. With R_0 the target's weights after the
