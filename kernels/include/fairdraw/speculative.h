@@ -28,7 +28,7 @@
 // nothing of its 2^38.5 or more. So the distribution is within V 2^-38.5 of that of `sample` in
 // total variation, 3.4e-7 for 131072 tokens; what is 40 octaves below the largest value, 27.7 T in
 // logits, weighs 0. Of probabilities the largest weighs at least 2^39, or (a row of subnormal ones)
-// none loses anything.
+// none loses anything. A chain's bonus token has these weights, too.
 //
 // Trees of known distribution: the children of a node are tested in the order of their numbers,
 // each against what those before it left of the target. With R_0 the target's weights after the
