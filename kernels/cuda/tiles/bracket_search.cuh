@@ -6,8 +6,8 @@
 //
 // Algorithm and cost. A bracket is guessed (bracket_guess.cuh) and measured by a pass of all blocks
 // (bracket_pass.cuh): the exact mass above it by tile, and its values in a list. If the threshold
-// is among these, it is found in the list; the list's survivors are added to the sums of their tiles,
-// and no other pass is needed. Else what was measured narrows the range of keys that is still open:
+// is among these, it is found in the list; the list's survivors are added to the sums of their
+// tiles, and no other pass is needed. Else what was measured narrows the range of keys that is still open:
 // a missed guess is made wider, one with too long a list narrower. After some guesses, and where
 // ties do not let the list become shorter, the range is cut at keys that were listed, and after
 // some such pivots it is halved. So at most about 50 passes, whatever the values; one as a

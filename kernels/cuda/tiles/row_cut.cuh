@@ -1,10 +1,10 @@
 // Which tokens of a row survive top_k and top_p, and exact searches for that by a block.
 //
-// A cut is a threshold on logits, and below it on ids among the logits equal to it. Both searches
-// work on any source of tokens: a list of candidates (long_list_end.cuh), or a list of what is in a
-// bracket (bracket_search.cuh). Keys are counted by levels of bins (key_selection.cuh). Masses have
-// up to 124 bits, too many to be added in shared memory: the threshold of top_p is bisected, and every
-// step weighs only what is still undecided. At most 32 steps, whatever the values.
+// A cut is a threshold on logits, and below it on ids among the logits equal to it. The searches
+// work on a list of what is in a bracket (bracket_list.cuh). Keys are counted by levels of bins
+// (key_selection.cuh). Masses have up to 124 bits, too many to be added in shared memory: the
+// threshold of top_p is bisected, and every step weighs only what is still undecided. At most 32
+// steps, whatever the values.
 #pragma once
 
 #include <cstdint>
@@ -80,16 +80,6 @@ struct CutSearch {
       if (cut.keeps(key, id)) mine += weigh(from_order_key(key), tile_key);
     });
     return mine;
-  }
-
-  /// The cut of top_p among what `cut` keeps, whose weight is `kept`.
-  template <class Source>
-  __device__ RowCut top_p(const Source& source, const RowCut& cut, uint128_t kept) {
-    const uint128_t target =
-        nucleus_target(filters.top_p, filters.by_row_mass ? filters.row_mass : kept);
-    if (kept < target) return cut;
-    const std::int32_t low = nucleus_end(source, {cut.low, maximum}, 0, target);
-    return low > cut.low ? RowCut{low, filters.vocab} : cut;
   }
 
   /// The largest key in a range such that the tokens that reach it weigh at least `target`, those
