@@ -69,9 +69,6 @@ FAIRDRAW_HOST_DEVICE inline float logit_scale(float temperature) {
   return static_cast<float>(0x1.71547652b82fep0 / static_cast<double>(temperature));
 }
 
-/// Bits below m's unit: m is 2^r in units of 2^-23.
-inline constexpr int kSignificandBits = 23;
-
 /// 2^r 2^23 for |r| <= 1/2, in [5931641, 11863282]; 2^23 for r = 0. The polynomial is the minimax
 /// fit of (2^r - 1) / r in the relative error of 2^r, its coefficients rounded to float32. The last
 /// step adds 3/2 instead of 1, so that the result stays in one binade, [1, 2), and its bits count

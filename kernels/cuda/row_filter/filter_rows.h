@@ -23,7 +23,6 @@ struct RowRecord {
   float low;
   std::int32_t tie_end;  ///< vocab where no tie is cut
   std::int32_t unused;
-  std::uint64_t total;       ///< of the row filter before tiles
   std::uint64_t total_low;   ///< weight of the survivors in the row's unit (common/tile_weights.h):
   std::uint64_t total_high;  ///< its words; neither is set for greedy rows
 

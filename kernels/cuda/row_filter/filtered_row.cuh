@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "common/log_mass.h"
 #include "common/tile_weights.h"
 #include "common/wide_integers.h"
 #include "cuda/device/read_value.cuh"
@@ -115,19 +116,6 @@ struct FilteredRow {
     return ((word >> (number % 32)) & 1U) != 0;
   }
 };
-
-// Log-probabilities from integer masses, in double (fairdraw/log_probabilities.h).
-
-/// ln of a sum of weights W (common/tile_weights.h) in units of the largest one: the sum of 2^y is
-/// W 2^(E - 103), and the largest y, max times the scale, is exact in double.
-__device__ inline double log_mass_of(uint128_t weight, float max, float scale) {
-  constexpr double kUnit = 0x1p-103;
-  static_assert(kSignificandBits + kTileBits + kRowBits == 103);
-  constexpr double kLn2 = 0x1.62e42fefa39efp-1;
-  const double distance =
-      static_cast<double>(max) * static_cast<double>(scale) - octaves_of(max, scale).whole;
-  return log(nearest_double(weight) * kUnit) - distance * kLn2;
-}
 
 /// (x - max) / divisor - log_mass; the divisor is the temperature, 1 where that is 0.
 __device__ inline double log_probability(float x, float max, float divisor, double log_mass) {

@@ -21,7 +21,7 @@ __device__ inline std::uint64_t random_word_of_row(const RowsTask& task, std::in
 __device__ inline void write_failure(const RowsTask& task, std::int64_t row, RowStatus status) {
   if (task.tokens != nullptr) task.tokens[row] = -1;
   if (task.statuses != nullptr) task.statuses[row] = status;
-  if (task.records != nullptr) task.records[row] = {status, -1, 0, 0, 0, 0, 0, 0, 0};
+  if (task.records != nullptr) task.records[row] = {status, -1, 0, 0, 0, 0, 0, 0};
 }
 
 /// A greedy row: its one survivor.
@@ -31,7 +31,7 @@ __device__ inline void write_greedy(const RowsTask& task, std::int64_t row, std:
   if (task.statuses != nullptr) task.statuses[row] = RowStatus::ok;
   if (task.records == nullptr) return;
   const float max = from_order_key(largest);
-  task.records[row] = {RowStatus::ok, token, max, max, token + 1, 0, 0, 0, 0};
+  task.records[row] = {RowStatus::ok, token, max, max, token + 1, 0, 0, 0};
 }
 
 /// Writes a row that is ok; by the thread that has its token.
@@ -45,7 +45,6 @@ __device__ inline void write_drawn(const RowsTask& task, std::int64_t row, int t
                        from_order_key(largest),
                        from_order_key(cut.low),
                        cut.tie_end,
-                       0,
                        0,
                        static_cast<std::uint64_t>(total),
                        static_cast<std::uint64_t>(total >> 64)};

@@ -23,7 +23,6 @@
 #include <bit>
 #include <cstdint>
 
-#include "common/exp2fix.h"
 #include "common/float_order.h"
 #include "common/tile_weights.h"
 #include "cuda/tiles/tile_values.cuh"

@@ -12,7 +12,6 @@
 #include <cmath>
 #include <cstdint>
 
-#include "common/exp2fix.h"
 #include "common/tile_weights.h"
 #include "reference/tile_bound.h"
 #include "reference/integer_model.h"

@@ -14,7 +14,6 @@
 #include <span>
 #include <vector>
 
-#include "common/exp2fix.h"
 #include "common/wide_integers.h"
 #include "reference/tests/tile_answers.h"
 

@@ -17,7 +17,6 @@
 #include <string>
 #include <vector>
 
-#include "common/exp2fix.h"
 #include "common/float_order.h"
 #include "common/min_p.h"
 #include "common/parameters.h"

@@ -9,7 +9,6 @@
 #include <limits>
 #include <vector>
 
-#include "common/exp2fix.h"
 #include "common/float_order.h"
 #include "common/min_p.h"
 #include "common/philox.h"

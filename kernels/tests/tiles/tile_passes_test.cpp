@@ -13,7 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "common/exp2fix.h"
 #include "tests/sample/random_rows.h"
 #include "tests/sample/reduced.h"
 #include "tests/tiles/tile_rows.h"

@@ -7,7 +7,6 @@
 #include <cstring>
 #include <limits>
 
-#include "common/exp2fix.h"
 #include "common/float_order.h"
 #include "common/tile_weights.h"
 #include "harness/inputs/narrow_floats.h"
