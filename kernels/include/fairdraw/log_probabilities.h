@@ -19,9 +19,9 @@
 // are exact: two tokens whose log-probabilities round to the same float32 keep theirs.
 //
 <<<<<<< HEAD
-// Log-probabilities are (x - max) / T - ln(Z 2^(E - 103)) + (max c - E) ln 2 in float64, rounded once
-// to float32. Z is the row's weight, an integer in a unit that depends on its octave E, and
-// c = log2(e) / T (tile_index.h): the same on every backend, so that two backends differ by no more
+// Log-probabilities are (x - max) / T - ln(Z 2^(E - 103)) + (max c - E) ln 2 in float64, rounded
+// once to float32. Z is the row's weight, an integer in a unit that depends on its octave E, and c
+// = log2(e) / T (tile_index.h): the same on every backend, so that two backends differ by no more
 // than their logarithms: one unit in the last place. Distance to the real value: at most
 //   -log1p(-D) + (2^-24 + 2^-50) |value| + 2^-47,   D = sum_i p_i min(1, d_i),
 // p the distribution itself, d_i = 2^-22 + 2^-24 ln 2 |y_i| + 2^(|y_i| - 48) the bound on a weight
