@@ -49,21 +49,19 @@ ALLOWED = {
 
 # The rooms of the kernels, from the ground up: which other rooms each may include.
 _CUDA = "kernels/cuda/"
-_ROW_FILTER = {"kernels/common", _CUDA + "device", _CUDA + "row_filter"}
+_TILES = {"kernels/common", _CUDA + "device", _CUDA + "tiles"}
 ROOMS = {
     "kernels/common": set(),
     "kernels/cpu": {"kernels/common"},
     "kernels/serving": {"kernels/common", "kernels/cpu"},
     _CUDA + "device": {"kernels/common"},
-    # The row filter reads edited rows, and rows are edited for the row filter.
-    _CUDA + "row_filter": {"kernels/common", _CUDA + "device", _CUDA + "processing"},
-    _CUDA + "processing": _ROW_FILTER,
     _CUDA + "tiles": {"kernels/common", _CUDA + "device"},
-    _CUDA + "outputs": _ROW_FILTER,
-    _CUDA + "speculation": _ROW_FILTER,
-    _CUDA + "beams": _ROW_FILTER | {_CUDA + "outputs"},
-    _CUDA + "calls": _ROW_FILTER
-    | {_CUDA + room for room in ("processing", "outputs", "speculation", "beams", "tiles")},
+    _CUDA + "processing": _TILES,
+    _CUDA + "outputs": _TILES,
+    _CUDA + "speculation": _TILES,
+    _CUDA + "beams": _TILES | {_CUDA + "outputs"},
+    _CUDA + "calls": _TILES
+    | {_CUDA + room for room in ("processing", "outputs", "speculation", "beams")},
     _CUDA + "batch": {"kernels/common", "kernels/serving", _CUDA + "device", _CUDA + "calls"},
 }
 

@@ -15,7 +15,7 @@
 #include "cuda/device/device_pointers.h"
 #include "cuda/outputs/draw_outputs.h"
 #include "cuda/outputs/write_rows.h"
-#include "cuda/processing/edit_planes.h"
+#include "cuda/processing/edit_rows.h"
 
 namespace fairdraw::cuda {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "cuda/calls/workspace.h"
 #include "cuda/outputs/row_logprobs.h"
-#include "cuda/row_filter/filter_rows.h"
+#include "cuda/tiles/filter_rows.h"
 #include "fairdraw/cuda.h"
 
 namespace fairdraw::cuda {
@@ -36,7 +36,7 @@ Error sample_rows(const SampleRequest& request, const SampleResult& result,
 Error check_batch(const RowsView& rows, const char* name);
 
 /// Enqueues the reports of a call whose rows are filtered, and whose tokens are drawn. In raw modes
-/// the rows are indexed first; in processed ones the row filter has done that. Defined in
+/// the rows are indexed first; in processed ones the row kernel has done that. Defined in
 /// log_probabilities.cpp.
 Error enqueue_reports(const LogprobsTask& report, View<const std::uint8_t> active, Path path,
                       cudaStream_t stream);

@@ -15,7 +15,7 @@
 #include "cuda/calls/sample_rows.h"
 #include "cuda/calls/workspace.h"
 #include "cuda/device/device_pointers.h"
-#include "cuda/processing/edit_planes.h"
+#include "cuda/processing/edit_rows.h"
 #include "cuda/speculation/drafted_rows.h"
 
 namespace fairdraw::cuda {

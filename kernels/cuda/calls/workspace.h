@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "common/bump_allocator.h"
-#include "cuda/processing/edit_planes.h"
-#include "cuda/row_filter/filter_rows.h"
+#include "cuda/tiles/edit_planes.h"
+#include "cuda/tiles/filter_rows.h"
 #include "fairdraw/cuda.h"
 #include "fairdraw/tile_index.h"
 

@@ -28,7 +28,7 @@
 #include "common/philox.h"
 #include "cuda/device/block_sums.cuh"
 #include "cuda/outputs/draw_outputs.h"
-#include "cuda/row_filter/filtered_row.cuh"
+#include "cuda/tiles/filtered_row.cuh"
 #include "cuda/tiles/row_index.cuh"
 #include "cuda/tiles/row_weigher.cuh"
 #include "cuda/tiles/tile_draw.cuh"

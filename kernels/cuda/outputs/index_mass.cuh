@@ -5,7 +5,7 @@
 
 #include "common/float_order.h"
 #include "cuda/device/block_sums.cuh"
-#include "cuda/row_filter/filtered_row.cuh"
+#include "cuda/tiles/filtered_row.cuh"
 #include "cuda/tiles/row_index.cuh"
 #include "cuda/tiles/row_weigher.cuh"
 

@@ -15,7 +15,7 @@
 
 #include "common/float_order.h"
 #include "cuda/device/block_sums.cuh"
-#include "cuda/row_filter/filtered_row.cuh"
+#include "cuda/tiles/filtered_row.cuh"
 #include "cuda/tiles/key_selection.cuh"
 #include "cuda/tiles/row_index.cuh"
 #include "cuda/tiles/tile_search.cuh"

@@ -23,7 +23,7 @@
 #include "cuda/device/block_sums.cuh"
 #include "cuda/device/row_launch.h"
 #include "cuda/outputs/write_rows.h"
-#include "cuda/row_filter/filtered_row.cuh"
+#include "cuda/tiles/filtered_row.cuh"
 #include "cuda/tiles/row_weigher.cuh"
 
 namespace fairdraw::cuda {

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "cuda/row_filter/filtered_rows.h"
+#include "cuda/tiles/filtered_rows.h"
 
 namespace fairdraw::cuda {
 
@@ -25,7 +25,7 @@ cudaError_t write_rows(const RowsOutputTask& task, cudaStream_t stream);
 
 /// The compute capability, 10 * major + minor, that this kernel's code was compiled for: all are
 /// compiled alike. Asked of this one because a module of its own would be loaded first, and then
-/// the row filter's code lies where it costs a single row 11 % (top_k 50, float32, an H200).
+/// the row kernel's code lies where it costs a single row 11 % (top_k 50, float32, an H200).
 cudaError_t compiled_capability(int& capability);
 
 }  // namespace fairdraw::cuda

@@ -39,10 +39,11 @@
 #include "cuda/device/read_value.cuh"
 #include "cuda/device/row_launch.h"
 #include "cuda/device/warp_sums.cuh"
-#include "cuda/processing/edit_planes.h"
+#include "cuda/processing/edit_rows.h"
 #include "cuda/processing/edit_table.cuh"
-#include "cuda/row_filter/filter_rows.h"
-#include "cuda/row_filter/row_fault.h"
+#include "cuda/tiles/edit_planes.h"
+#include "cuda/tiles/filter_rows.h"
+#include "cuda/tiles/row_fault.h"
 
 namespace fairdraw::cuda {
 namespace {

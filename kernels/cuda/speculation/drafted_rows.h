@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "common/drafted_request.h"
-#include "cuda/row_filter/filtered_rows.h"
+#include "cuda/tiles/filtered_rows.h"
 
 namespace fairdraw::cuda {
 

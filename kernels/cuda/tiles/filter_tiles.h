@@ -6,7 +6,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "cuda/row_filter/filter_rows.h"
+#include "cuda/tiles/filter_rows.h"
 #include "cuda/tiles/tile_spread.h"
 
 namespace fairdraw::cuda {

@@ -5,7 +5,7 @@
 
 #include "common/philox.h"
 #include "common/wide_integers.h"
-#include "cuda/row_filter/filter_rows.h"
+#include "cuda/tiles/filter_rows.h"
 #include "cuda/tiles/row_cut.cuh"
 
 namespace fairdraw::cuda {

@@ -23,7 +23,7 @@
 #include "common/tile_weights.h"
 #include "cuda/device/read_value.cuh"
 #include "cuda/device/warp_sums.cuh"
-#include "cuda/processing/edit_planes.h"
+#include "cuda/tiles/edit_planes.h"
 #include "fairdraw/types.h"
 
 namespace fairdraw::cuda {

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "cuda/row_filter/filtered_rows.h"
+#include "cuda/tiles/filtered_rows.h"
 
 namespace fairdraw::suites {
 

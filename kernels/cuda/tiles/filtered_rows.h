@@ -1,7 +1,7 @@
 // Rows that the row kernel has filtered, as the kernels after it get them.
 #pragma once
 
-#include "cuda/row_filter/filter_rows.h"
+#include "cuda/tiles/filter_rows.h"
 
 namespace fairdraw::cuda {
 

@@ -1,6 +1,7 @@
 // The row kernel's interface: from rows of logits or probabilities to filtered rows, and to tokens.
 //
-// Private to kernels/cuda. The kernel itself, with its essay, is filter_rows.cuh.
+// Private to kernels/cuda. It is one of two: sample_tiles.cu where no row has top_k or
+// top_p, filter_tiles.cuh for all others; each has an essay.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -8,7 +9,7 @@
 #include <cstdint>
 
 #include "common/wide_integers.h"
-#include "cuda/processing/edit_planes.h"
+#include "cuda/tiles/edit_planes.h"
 #include "fairdraw/cuda.h"
 #include "fairdraw/tile_index.h"
 

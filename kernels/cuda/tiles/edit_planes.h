@@ -1,5 +1,5 @@
-// Where processed rows differ from the caller's, as kernels hand it to each other; and the kernel
-// that finds it (edit_rows.cu).
+// Where processed rows differ from the caller's, as the kernel that finds it
+// (processing/edit_rows.cu) hands it to those that read rows.
 //
 // A row's edits are sparse: tokens whose logit a penalty or a bias changed, and banned tokens. They
 // lie in the workspace, so that no processed row is stored: two bits for every token, allowed and
@@ -11,12 +11,10 @@
 
 #include <cstdint>
 
-#include "cuda/row_filter/row_fault.h"
+#include "cuda/tiles/row_fault.h"
 #include "fairdraw/types.h"
 
 namespace fairdraw::cuda {
-
-struct RowsTask;  // filter_rows.h
 
 /// The edits of one row. Absent where `edited` is null.
 struct RowEdits {
@@ -46,10 +44,6 @@ struct EditPlanes {
             values + row * tokens_of_row()};
   }
 };
-
-/// Enqueues the kernel: the edits of all active rows, for the row kernel and those after it.
-/// task.edits is given; rows.rows in [1, 2^22). Returns the launch's error.
-cudaError_t edit_rows(const RowsTask& task, cudaStream_t stream);
 
 /// Waits for edit_rows in a kernel that starts while that one runs (ClusterLaunch::start_early);
 /// in others it is no time.

@@ -1,5 +1,6 @@
-// Host side of the row filter: how a call is spread over the GPU, and its launch.
-#include "cuda/row_filter/filter_rows.h"
+// Host side of the row kernel: how a call is spread over the GPU, and which of two kernels takes
+// it.
+#include "cuda/tiles/filter_rows.h"
 
 #include "cuda/tiles/filter_tiles.h"
 #include "cuda/tiles/sample_tiles.h"

@@ -12,7 +12,7 @@
 #include "common/tile_weights.h"
 #include "common/wide_integers.h"
 #include "cuda/device/read_value.cuh"
-#include "cuda/row_filter/filtered_rows.h"
+#include "cuda/tiles/filtered_rows.h"
 #include "cuda/tiles/tile_values.cuh"
 
 namespace fairdraw::cuda {
