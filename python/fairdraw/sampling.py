@@ -444,7 +444,7 @@ def sample(
         reports,
         None,
         backend.stream,
-        backend.workspace(length(logits)),
+        backend.workspace(length(logits), int(logits.shape[-1])),
     )
     if check_nan:
         _raise_on_nan("logits", statuses)
@@ -512,7 +512,7 @@ def log_probabilities(
         reports,
         backend.lend(token_ids),
         backend.stream,
-        backend.workspace(length(logits)),
+        backend.workspace(length(logits), int(logits.shape[-1])),
     )
     return report
 

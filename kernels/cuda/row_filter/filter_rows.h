@@ -1,6 +1,7 @@
 // The row kernel's interface: from rows of logits or probabilities to filtered rows, and to tokens.
 //
-// Private to kernels/cuda. The kernel itself, with its essay, is filter_rows.cuh.
+// Private to kernels/cuda. The kernels, with their essays, are tiles/filter_tiles.cuh and
+// tiles/sample_tiles.cu.
 #pragma once
 
 #include <cuda_runtime_api.h>
