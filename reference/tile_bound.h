@@ -2,8 +2,8 @@
 // the derivation, and the numbers that the real-number oracle and the documents take from it.
 //
 // Let y_i = x_i log2(e) / T be a logit in octaves, as a real number, d_i = y_max - y_i >= 0 its
-// distance to the row's maximum, and W_i the weight in the row (integer_model.h). There is a number A,
-// the same for all tokens of the row, such that
+// distance to the row's maximum, and W_i the weight in the row (integer_model.h). There is a number
+// A, the same for all tokens of the row, such that
 //
 //   W_i = A 2^(-d_i) (1 + e_i),   |e_i| <= 2^-22 + 2^-24 ln2 d_i + 2^(d_i - 48),   e_i >= -1.
 //

@@ -159,8 +159,7 @@ struct Batch {
 
 void for_each_row(std::int64_t rows, const Execution& execution,
                   const std::function<void(std::int64_t, Worker&)>& work) {
-  const CpuTarget target =
-      execution.target == CpuTarget::best ? best_target() : execution.target;
+  const CpuTarget target = execution.target == CpuTarget::best ? best_target() : execution.target;
   const int most =
       execution.threads > 0 ? execution.threads : std::min(omp_get_max_threads(), kMaxThreads);
   const int threads = static_cast<int>(std::clamp<std::int64_t>(rows, 1, most));

@@ -182,9 +182,7 @@ uint128_t IndexedRow::weight_of_cut_ties() const {
 
 // --- Selection -----------------------------------------------------------------------------------
 
-NearWeights IndexedRow::near_weights() const {
-  return {passes_, tile_passes_, &rule_, max_};
-}
+NearWeights IndexedRow::near_weights() const { return {passes_, tile_passes_, &rule_, max_}; }
 
 /// Weighs the listed values >= low and returns their sum, for select_in_list.
 uint128_t IndexedRow::weigh_list(float low) {

@@ -17,9 +17,7 @@ constexpr auto kTile = static_cast<std::size_t>(kTileSize);
 
 // --- Units ---------------------------------------------------------------------------------------
 
-double IndexedRow::octave_of(float x) const {
-  return octaves_by(rule_, x).whole;
-}
+double IndexedRow::octave_of(float x) const { return octaves_by(rule_, x).whole; }
 
 /// Whether all values >= low are near (indexed_row.h). Octaves do not fall as values grow.
 bool IndexedRow::is_near(float low) const {
@@ -276,8 +274,7 @@ float IndexedRow::logprob(std::int32_t token) {
 }
 
 float IndexedRow::logprob_filtered(std::int32_t token) {
-  return static_cast<float>(
-      log_probability(row_[token], max_, temperature_, survivors_log_mass()));
+  return static_cast<float>(log_probability(row_[token], max_, temperature_, survivors_log_mass()));
 }
 
 double IndexedRow::unfiltered_log_mass() {

@@ -173,9 +173,8 @@ std::size_t IndexedRow::collect_tile(std::size_t tile, float low, float high, do
   const float* values = row_ + tile * kTile;
   const std::size_t length = tile_length(tile);
   float* out = list_.data() + list_size_;
-  return reach > kManyReach || high < max_
-             ? passes_->collect_many(values, length, low, high, out)
-             : passes_->collect_few(values, length, low, out);
+  return reach > kManyReach || high < max_ ? passes_->collect_many(values, length, low, high, out)
+                                           : passes_->collect_few(values, length, low, out);
 }
 
 /// Lists the values in [low, high]. False, and no list, when there are more than `limit`.
@@ -227,15 +226,15 @@ std::size_t IndexedRow::run_length(std::size_t run) const {
 // --- top_k ---------------------------------------------------------------------------------------
 
 void IndexedRow::apply_top_k(std::size_t k, TieRule tie_rule) {
-  const float bound = bound_of_kth_largest(*passes_, group_max_.data(), blocks_ * kGroups, low_,
-                                           max_, k, scratch_);
+  const float bound =
+      bound_of_kth_largest(*passes_, group_max_.data(), blocks_ * kGroups, low_, max_, k, scratch_);
   const float list_from = std::max(low_, bound);
   if (bound == max_) {  // k values share the maximum: too many to list, perhaps
     low_ = max_;
   } else if (collect_list(list_from, kLargestFinite, list_limit(n_))) {
-    low_ = list_size_ <= k ? list_from
-                           : kth_largest(*passes_, list_.data(), list_size_, list_from, max_, k,
-                                         scratch_);
+    low_ = list_size_ <= k
+               ? list_from
+               : kth_largest(*passes_, list_.data(), list_size_, list_from, max_, k, scratch_);
     use_list(list_from);
   } else {
     low_ = kth_largest_of_row(k);

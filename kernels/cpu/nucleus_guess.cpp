@@ -79,8 +79,8 @@ void IndexedRow::take_sample(float low, float high) {
   sample_size_ = 0;
   for (std::size_t piece = 0; piece < pieces; ++piece) {
     const std::size_t begin = (n_ - kPieceSize) * piece / (pieces - 1);
-    sample_size_ += passes_->collect_many(row_ + begin, kPieceSize, low, high,
-                                                  sample_.data() + sample_size_);
+    sample_size_ +=
+        passes_->collect_many(row_ + begin, kPieceSize, low, high, sample_.data() + sample_size_);
   }
   sample_taken_ = pieces * kPieceSize;
 }

@@ -17,8 +17,8 @@ uint128_t weight_of_tiles(const std::int32_t* keys, const std::uint64_t* sums, s
 /// Rows that no filter has seen.
 class RowMass {
  public:
-  /// log_mass (common/log_mass.h) of all of a row of n logits at temperature 1. No NaN, no +inf, and
-  /// one is not -inf.
+  /// log_mass (common/log_mass.h) of all of a row of n logits at temperature 1. No NaN, no +inf,
+  /// and one is not -inf.
   double of_logits(const TilePasses& passes, const float* x, std::size_t n, float max);
 
  private:

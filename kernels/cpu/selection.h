@@ -75,7 +75,8 @@ struct ListWeights {
 };
 
 /// Where values of near weights weigh `target` (> 0), in the unit of v; all of them weigh `total`.
-/// In a long list the first pivots are interpolated, as if that were spread evenly over the bracket.
+/// In a long list the first pivots are interpolated, as if that were spread evenly over the
+/// bracket.
 float nucleus_end(const NearWeights& near, const float* values, const std::uint64_t* weights,
                   std::size_t n, float low, float high, uint128_t target, uint128_t total,
                   SelectionScratch& scratch);

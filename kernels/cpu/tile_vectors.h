@@ -39,7 +39,7 @@ HWY_INLINE void significands_of(const VecF (&fraction)[kCount], VecU32 (&signifi
   VecF q[kCount];
   for (VecF& each : q) each = hn::Set(f32, 0x1.5bda58p-10F);
   const auto step = [&](float coefficient) HWY_ATTR {
-      for (std::size_t i = 0; i < kCount; ++i) {
+    for (std::size_t i = 0; i < kCount; ++i) {
       q[i] = hn::MulAdd(q[i], fraction[i], hn::Set(f32, coefficient));
     }
   };
@@ -65,12 +65,12 @@ class FloatLogits {
   HWY_INLINE void octaves(const VecF (&x)[kCount], RelativeOctaves (&out)[kCount]) const {
     VecF origin[kCount], fraction[kCount];
     VecU32 significand[kCount];
-      for (std::size_t i = 0; i < kCount; ++i) origin[i] = origin_of(x[i]);
-      for (std::size_t i = 0; i < kCount; ++i) {
+    for (std::size_t i = 0; i < kCount; ++i) origin[i] = origin_of(x[i]);
+    for (std::size_t i = 0; i < kCount; ++i) {
       fraction[i] = hn::MulSub(x[i], scale_, hn::Sub(origin[i], hn::Set(F32(), kOctaveOrigin)));
     }
     significands_of(fraction, significand);
-      for (std::size_t i = 0; i < kCount; ++i) {
+    for (std::size_t i = 0; i < kCount; ++i) {
       out[i] = {significand[i], hn::Sub(hn::BitCast(U32(), top_), hn::BitCast(U32(), origin[i]))};
     }
   }

@@ -97,12 +97,9 @@ void BeamCandidates::scan(const float* x, std::size_t begin, std::size_t end) {
   }
 }
 
-const std::vector<BeamCandidate>& BeamCandidates::find(const Passes& passes,
-                                                       const TilePasses& tile_passes,
-                                                       const float* x, std::size_t n,
-                                                       BeamInput input, float beam_score,
-                                                       std::int32_t beam, std::size_t most,
-                                                       RowStatus& status) {
+const std::vector<BeamCandidate>& BeamCandidates::find(
+    const Passes& passes, const TilePasses& tile_passes, const float* x, std::size_t n,
+    BeamInput input, float beam_score, std::int32_t beam, std::size_t most, RowStatus& status) {
   found_.clear();
   const std::size_t blocks = (n + kBlock - 1) / kBlock;
   reserve_with_slack(group_max_, blocks * kGroups);

@@ -4,8 +4,9 @@
 //
 // The index of rows as they are, with bits of allowed tokens, and at an odd address and stride; and
 // whole calls: no filter, greedy, min_p 0.05, by their own kernel and (*) by that for rows of any
-// kind; top_p 0.9, top_k 50 alone and with it, top_k 1000 and 5000. Peaked and flat logits, 1, 8, 64 and 256 rows. What a
-// row's tokens have to be is for kernels/tests/cuda to check, not for this program.
+// kind; top_p 0.9, top_k 50 alone and with it, top_k 1000 and 5000. Peaked and flat logits, 1, 8,
+// 64 and 256 rows. What a row's tokens have to be is for kernels/tests/cuda to check, not for this
+// program.
 #include <fmt/format.h>
 
 #include <cstdio>

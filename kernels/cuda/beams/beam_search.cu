@@ -27,8 +27,8 @@
 
 #include "cuda/beams/beam_search.h"
 #include "cuda/device/block_sums.cuh"
-#include "cuda/device/row_launch.h"
 #include "cuda/device/read_value.cuh"
+#include "cuda/device/row_launch.h"
 #include "cuda/row_filter/filtered_row.cuh"  // log_probability
 
 namespace fairdraw::cuda {

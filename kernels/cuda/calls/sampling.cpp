@@ -82,8 +82,7 @@ Error chain_speculative_sampling(const ChainSpeculativeRequest& request,
   Path path = execution.path;
   if (Error error = check_path(path)) return error;
   const ChainTask task{request, result, static_cast<RowRecord*>(execution.workspace)};
-  const std::int64_t rows =
-      request.target_probs.rows + request.batch * request.num_draft_tokens;
+  const std::int64_t rows = request.target_probs.rows + request.batch * request.num_draft_tokens;
   if (Error error = check_pointers(request, result, execution, rows)) return error;
   if (request.batch == 0) return {};
   return check_launch("chain_speculative_sampling",

@@ -144,15 +144,14 @@ __device__ void write_samples(const OutputsTask& task, std::int64_t output, std:
     if (!task.tokens_are_drawn) task.tokens[at] = token;
     if (task.logprob != nullptr) {
       const double log_mass = log_mass_of(unfiltered, record.max, scale);
-      task.logprob[at] = static_cast<float>(
-          log_probability(row.value(token), record.max, divisor, log_mass));
+      task.logprob[at] =
+          static_cast<float>(log_probability(row.value(token), record.max, divisor, log_mass));
     }
     if (task.logprob_filtered != nullptr) {
       const double filtered =
-          row.greedy_token >= 0
-              ? 0.0
-              : log_probability(row.value(token), record.max, divisor,
-                                log_mass_of(record.weight(), record.max, scale));
+          row.greedy_token >= 0 ? 0.0
+                                : log_probability(row.value(token), record.max, divisor,
+                                                  log_mass_of(record.weight(), record.max, scale));
       task.logprob_filtered[at] = static_cast<float>(fmin(0.0, filtered));
     }
   }
@@ -177,8 +176,8 @@ __device__ void write_output(const OutputsTask& task, std::int64_t output, Share
   const auto tiles = static_cast<int>(tiles_of(row.vocab));
   const SurvivorIndex index(memory, tiles);
   const IndexedRow<FilteredRow, kFromProbs, CutRule> indexed(
-      row, {index.keys, index.sums, tiles}, rule,
-      {row.low, static_cast<int>(row.tie_end)}, order_key(max));
+      row, {index.keys, index.sums, tiles}, rule, {row.low, static_cast<int>(row.tie_end)},
+      order_key(max));
   const bool greedy = row.greedy_token >= 0;
   const bool draws = task.tokens != nullptr && !task.tokens_are_drawn && !greedy;
   const bool counts = task.support_size != nullptr && !greedy;

@@ -145,8 +145,7 @@ class HeadSearch {
           });
       tie_end = -of_ids.key;
     }
-    list(row, cut.key,
-         [&](std::int64_t token, float x) { return x > last || token < tie_end; });
+    list(row, cut.key, [&](std::int64_t token, float x) { return x > last || token < tie_end; });
     return cut.reached > n ? cut.key + 1 : cut.key;
   }
 

@@ -112,9 +112,8 @@ __device__ Top find_top(const LogprobsTask& task, const ReportedRow& reported,
                         const KeyedRow& keyed, Shared& shared) {
   if (task.result.top_n == 0) return {0, 0, INT_MAX};
   const RowIndex keys{keyed.keys, nullptr, keyed.tiles};
-  const HeadSearch::Head head = HeadSearch(shared.search)
-                                    .find(keyed, find_tile_keys(keys), task.result.top_n,
-                                          shared.head);
+  const HeadSearch::Head head =
+      HeadSearch(shared.search).find(keyed, find_tile_keys(keys), task.result.top_n, shared.head);
   int kept = 0;
   for (int first = 0; first < head.n; first += kThreads) {
     const int i = first + static_cast<int>(threadIdx.x);
@@ -177,8 +176,7 @@ __device__ void write_tokens(const LogprobsTask& task, std::int64_t output,
     const std::int32_t token = tokens[sample];
     const float x = reported.row().value(token);
     const bool counts = reported.counts(token, x);
-    const std::int32_t rank =
-        counts ? rank_of(task, reported, keyed, token, x, top, shared) : 0;
+    const std::int32_t rank = counts ? rank_of(task, reported, keyed, token, x, top, shared) : 0;
     if (threadIdx.x == 0) {
       task.result.ranks.data[output * task.num_samples + sample] = rank;
     }

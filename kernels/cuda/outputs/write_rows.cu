@@ -7,8 +7,8 @@
 // for its status. Words and values between vocab and the row stride are never written. `masked`
 // may be the rows themselves: a thread reads and writes its own value only.
 //
-// Algorithm and cost. One launch, eight tiles of 256 ids a block, a tile a warp, a lane a token at a
-// time: the row is read once, whatever is written. What a survivor weighs depends on the largest
+// Algorithm and cost. One launch, eight tiles of 256 ids a block, a tile a warp, a lane a token at
+// a time: the row is read once, whatever is written. What a survivor weighs depends on the largest
 // allowed value of its tile, which the warp has. A warp's votes are words of the mask, gathered so
 // that lanes write words side by side.
 //

@@ -210,9 +210,7 @@ class RowEditor {
   __device__ bool claims(int token) {
     return (atomicOr(&edited_[token / 32], bit_of(token)) & bit_of(token)) == 0;
   }
-  __device__ bool is_edited(int token) const {
-    return (edited_[token / 32] & bit_of(token)) != 0;
-  }
+  __device__ bool is_edited(int token) const { return (edited_[token / 32] & bit_of(token)) != 0; }
   __device__ void ban(int token) { atomicAnd(&allowed_[token / 32], ~bit_of(token)); }
   __device__ static std::uint32_t bit_of(int token) { return 1U << (token % 32); }
 

@@ -191,10 +191,9 @@ cudaError_t verify_chains(const ChainTask& task, Path path, cudaStream_t stream)
     error = weigh_probabilities(request.draft_probs, {}, task.draft_records(), path, stream);
   }
   if (error != cudaSuccess) return error;
-  const int blocks =
-      path == Path::block
-          ? 1
-          : blocks_of_draw(request.target_probs.vocab, request.batch, kThreads / kWarp);
+  const int blocks = path == Path::block ? 1
+                                         : blocks_of_draw(request.target_probs.vocab, request.batch,
+                                                          kThreads / kWarp);
   return launch_clusters(verify_chains_kernel, request.batch, blocks, kThreads, stream, task,
                          blocks);
 }

@@ -39,8 +39,8 @@ __device__ inline Distribution<FilteredWeight> distribution_of(const FilteredRow
                                                                std::int64_t number) {
   const RowRecord& record = rows.records[number];
   const FilteredRow row = FilteredRow::of(rows, number);
-  const RelativeLogitWeight of_logit(record.max, rows.from_probs ? 1.0F
-                                                                 : rows.temperature.at(number));
+  const RelativeLogitWeight of_logit(record.max,
+                                     rows.from_probs ? 1.0F : rows.temperature.at(number));
   const bool is_greedy = row.greedy_token >= 0;
   const bool is_plain = !is_greedy && row.edit_bits == nullptr && row.allowed == nullptr &&
                         row.tie_end >= row.vocab && row.low >= row.smallest &&

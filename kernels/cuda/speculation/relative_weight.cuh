@@ -91,8 +91,7 @@ class RelativeProbabilityWeight {
   __device__ explicit RelativeProbabilityWeight(float max) {
     constexpr int kLargest = 126;
     // m is x 2^(23 - n).
-    const int exponent =
-        23 + kRelativeBits - static_cast<int>(octaves_of_probability(max).whole);
+    const int exponent = 23 + kRelativeBits - static_cast<int>(octaves_of_probability(max).whole);
     const int first = min(kLargest, ::max(-kLargest, exponent));
     scale_ = ldexpf(1.0F, first);
     scale2_ = ldexpf(1.0F, exponent - first);

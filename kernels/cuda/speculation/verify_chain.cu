@@ -142,8 +142,7 @@ class ChainWalk {
     }
     first = reduce_block(first, shared_.reduction, Minimum{});
     return {static_cast<std::int64_t>(first >> (2 * kBits)),
-            static_cast<Ending>((first >> kBits) & kMask),
-            static_cast<RowStatus>(first & kMask)};
+            static_cast<Ending>((first >> kBits) & kMask), static_cast<RowStatus>(first & kMask)};
   }
 
   /// The token that ends the chain, in one block's first warp; negative elsewhere. `end`, for all
@@ -159,9 +158,8 @@ class ChainWalk {
       }
       Distribution<FilteredWeight> of_draft = draft(i);
       find_totals(draw, of_target, of_draft);
-      if (end.ending == Ending::stops ||
-          test_draft(of_target, of_draft, drafted(i), word(i, Purpose::accept)) !=
-              Verdict::accepts) {
+      if (end.ending == Ending::stops || test_draft(of_target, of_draft, drafted(i),
+                                                    word(i, Purpose::accept)) != Verdict::accepts) {
         return draw_residual(draw, word(i, Purpose::recover), of_target, of_draft);
       }
       end = first_end(i + 1);

@@ -110,8 +110,8 @@ class RowSample {
 
  private:
   __device__ static int sampled_tile(int number, int tiles, int of) {
-    return static_cast<int>((2U * static_cast<unsigned>(number) + 1U) *
-                            static_cast<unsigned>(of) / (2U * static_cast<unsigned>(tiles)));
+    return static_cast<int>((2U * static_cast<unsigned>(number) + 1U) * static_cast<unsigned>(of) /
+                            (2U * static_cast<unsigned>(tiles)));
   }
 
   /// Bins as wide as the sample: two readings.
@@ -209,9 +209,9 @@ class RowSample {
         light == 0 ? 0.0F
                    : static_cast<float>(nearest_double(rest - heavy) / nearest_double(light) *
                                         largest * units_of_mass);
-    const BinRule<kFromProbs> bins{from_order_key(largest_), largest_,
-                                   bins_within(kFromProbs ? kOctaves * kKeysOfOctave
-                                                          : kOctaves / scale_)};
+    const BinRule<kFromProbs> bins{
+        from_order_key(largest_), largest_,
+        bins_within(kFromProbs ? kOctaves * kKeysOfOctave : kOctaves / scale_)};
     if (threadIdx.x == 0) {
       memory_.bins_of_distance = bins.bins_of_distance;
       memory_.units_of_mass = units_of_mass;

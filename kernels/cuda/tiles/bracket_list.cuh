@@ -76,10 +76,11 @@ __device__ __forceinline__ void add_to_tile(const RowEnd& row, std::int32_t key,
 template <bool kFromProbs>
 __device__ __noinline__ void add_listed(const RowEnd& row, int size, KeyInterval range,
                                         RowCut cut) {
-  ListedBracket{row, size}.for_each(range.low, [&](std::int32_t key, int id,
-                                                   std::int32_t tile_key) {
-    if (range.holds(key) && cut.keeps(key, id)) add_to_tile<kFromProbs>(row, key, id, tile_key);
-  });
+  ListedBracket{row, size}.for_each(range.low,
+                                    [&](std::int32_t key, int id, std::int32_t tile_key) {
+                                      if (range.holds(key) && cut.keeps(key, id))
+                                        add_to_tile<kFromProbs>(row, key, id, tile_key);
+                                    });
   sync_end();
 }
 
@@ -187,8 +188,7 @@ __device__ __noinline__ std::int32_t rank_listed(RowEnd& row, int size, KeyInter
   if (thread == 0) *ranked = 0;
   sync_end();
   const RowWeigher<kFromProbs> weigh(row.rule, row.keys.largest);
-  ListedBracket{row, size}.for_each(open.low, [&](std::int32_t key, int id,
-                                                  std::int32_t tile_key) {
+  ListedBracket{row, size}.for_each(open.low, [&](std::int32_t key, int id, std::int32_t tile_key) {
     if (!open.holds(key)) return;
     const int place = atomicAdd(ranked, 1);
     row.ranked.key[place] = key;
@@ -301,8 +301,7 @@ __device__ __noinline__ int end_of_ties(const RowsTask& task, unsigned char* dyn
       if (reached != 0) {
         const int lane = __ffs(static_cast<int>(reached)) - 1;
         const TileRow<kType> values(task.rows, task.allowed, row.number, kFromProbs, task.edits);
-        end = tie_in_tile(values, first + lane, key,
-                          n - __shfl_sync(kAllLanes, upto - mine, lane));
+        end = tie_in_tile(values, first + lane, key, n - __shfl_sync(kAllLanes, upto - mine, lane));
         break;
       }
       before = __shfl_sync(kAllLanes, upto, kWarp - 1);

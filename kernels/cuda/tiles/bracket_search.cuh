@@ -7,10 +7,10 @@
 // Algorithm and cost. A bracket is guessed (bracket_guess.cuh) and measured by a pass of all blocks
 // (bracket_pass.cuh): the exact mass above it by tile, and its values in a list. If the threshold
 // is among these, it is found in the list; the list's survivors are added to the sums of their
-// tiles, and no other pass is needed. Else what was measured narrows the range of keys that is still open:
-// a missed guess is made wider, one with too long a list narrower. After some guesses, and where
-// ties do not let the list become shorter, the range is cut at keys that were listed, and after
-// some such pivots it is halved. So at most about 50 passes, whatever the values; one as a
+// tiles, and no other pass is needed. Else what was measured narrows the range of keys that is
+// still open: a missed guess is made wider, one with too long a list narrower. After some guesses,
+// and where ties do not let the list become shorter, the range is cut at keys that were listed, and
+// after some such pivots it is halved. So at most about 50 passes, whatever the values; one as a
 // rule. Where the range is one key, however many tokens are tied, counts and sums end the search.
 //
 // State is the same in all threads, in registers. What needs more is in functions of their own
@@ -134,8 +134,8 @@ class BracketSearch {
       if (size > capacity) {
         guesses = size < shortest / 4 * 3;  // else there are ties
         shortest = size;
-        deviations *= kOfCapacity / kWiden * static_cast<float>(capacity) /
-                      static_cast<float>(size);
+        deviations *=
+            kOfCapacity / kWiden * static_cast<float>(capacity) / static_cast<float>(size);
         if (by_count_ && reached + size >= target_) {
           low_ = bracket.low;
           most_inside_ = above + size;

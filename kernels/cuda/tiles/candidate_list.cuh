@@ -43,15 +43,15 @@ struct CandidateList {
   /// order_key of the values; below all of them up to the next multiple of kKeysAtOnce.
   alignas(16) std::int32_t key[kMax + kKeysAtOnce];
   std::int32_t id[kMax];
-  int listed;                 ///< values that reach the bound; more than kMax: not all are here
-  int count[2][kEndWarps];    ///< of a step, by warp; two take turns
-  union {                     // one after the other
-    std::uint16_t group[kMaxGroups];  ///< that may reach the bound
+  int listed;               ///< values that reach the bound; more than kMax: not all are here
+  int count[2][kEndWarps];  ///< of a step, by warp; two take turns
+  union {                   // one after the other
+    std::uint16_t group[kMaxGroups];   ///< that may reach the bound
     RankedWeight ranked[kEndThreads];  ///< of a short list
     struct {
       std::uint64_t of_tile[kMax];
       std::int8_t shift[kMax];
-    } weight;                 ///< of a long list (row_weigher.cuh)
+    } weight;  ///< of a long list (row_weigher.cuh)
   };
 
   struct Size {
@@ -106,8 +106,7 @@ __device__ __forceinline__ int list_groups(CandidateList& list, const RowIndex& 
   const WarpShare share = share_of_warp(list.count[0], __reduce_add_sync(kAllLanes, hits));
   int place = share.before;
 #pragma unroll 1
-  for (int first = begin; first < end && share.total <= CandidateList::kMaxGroups;
-       first += kWarp) {
+  for (int first = begin; first < end && share.total <= CandidateList::kMaxGroups; first += kWarp) {
     const int tile = first + lane_of_thread();
     unsigned bits = reaching(tile);
     const int upto = warp_inclusive_sum(__popc(bits));

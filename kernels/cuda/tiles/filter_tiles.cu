@@ -16,8 +16,7 @@ cudaError_t launch(const RowsTask& task, const TileSpread& spread, cudaStream_t 
 }
 
 template <bool kFromProbs>
-cudaError_t launch_for_dtype(const RowsTask& task, const TileSpread& spread,
-                             cudaStream_t stream) {
+cudaError_t launch_for_dtype(const RowsTask& task, const TileSpread& spread, cudaStream_t stream) {
   switch (task.rows.dtype) {
     case DType::float16:
       return launch<DType::float16, kFromProbs>(task, spread, stream);
@@ -31,8 +30,7 @@ cudaError_t launch_for_dtype(const RowsTask& task, const TileSpread& spread,
 
 }  // namespace
 
-cudaError_t filter_tiles(const RowsTask& task, const TileSpread& spread,
-                         cudaStream_t stream) {
+cudaError_t filter_tiles(const RowsTask& task, const TileSpread& spread, cudaStream_t stream) {
   if (spread.threads < kEndThreads) return cudaErrorInvalidConfiguration;
   return task.from_probs ? launch_for_dtype<true>(task, spread, stream)
                          : launch_for_dtype<false>(task, spread, stream);

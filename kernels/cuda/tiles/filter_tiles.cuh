@@ -2,10 +2,9 @@
 // are; and one token drawn of each.
 //
 // Contract. Rows of any dtype, stride and alignment, logits or probabilities, with allowed bits;
-// parameters per row, which may be in device memory; rows may be processed (edit_planes.h). For each
-// row a token, its status, and
-// optionally a record of who survives. Nothing is written for other rows, and nothing of a row
-// depends on them.
+// parameters per row, which may be in device memory; rows may be processed (edit_planes.h). For
+// each row a token, its status, and optionally a record of who survives. Nothing is written for
+// other rows, and nothing of a row depends on them.
 //
 // Algorithm and cost. A cluster of blocks reads the row once and sends its index to the first
 // block: the largest value of each tile, of each group of 32 ids for lists, and sums where a draw
@@ -115,8 +114,7 @@ class FilterTilesRow {
         is_greedy(parameters) && !(task_.top_k_1_keeps_ties && parameters.top_k == 1);
     RowFilters filters{};
     filters.vocab = row_.vocab();
-    filters.top_k =
-        top_k_is_on(parameters.top_k, row_.vocab()) && !greedy ? parameters.top_k : 0;
+    filters.top_k = top_k_is_on(parameters.top_k, row_.vocab()) && !greedy ? parameters.top_k : 0;
     filters.top_p = greedy ? 1.0F : parameters.top_p;
     filters.lowest_id = task_.tie_rule == TieRule::lowest_id;
     filters.min_p = greedy ? 0.0F : parameters.min_p;
@@ -225,16 +223,14 @@ class FilterTilesRow {
 
   /// True where a list held the survivors, and the row has been written.
   __device__ __forceinline__ bool end_with_list(const RowFilters& filters, const RowIndex& index,
-                                                const TileKeys& keys,
-                                                const RowQuads<kType>& quads,
+                                                const TileKeys& keys, const RowQuads<kType>& quads,
                                                 const RowCut& floor) {
     const RowWeigher<kFromProbs> weigh(rule_, keys.largest);
     if (filters.by_row_mass) {
       sync_end();  // what the first thread has written
       if (filters.min_p_on()) {
-        pass_of_all<kType, kFromProbs>(
-            task_, place_.blocks_log2, place_.dynamic, place_.order,
-            {PassKind::sum_and_list, floor, floor.low, floor.low - 1});
+        pass_of_all<kType, kFromProbs>(task_, place_.blocks_log2, place_.dynamic, place_.order,
+                                       {PassKind::sum_and_list, floor, floor.low, floor.low - 1});
       }
       const uint128_t mass = mass_of_sums<kFromProbs>(end_);
       if (threadIdx.x == 0) end_.filters.row_mass = mass;

@@ -39,8 +39,8 @@ class LongListEnd {
     uint128_t mine = mass(cut.low, INT_MAX);
     BlockMasses::Prefix prefix = masses_.prefix(mine);
     if (filters_.top_p_on()) {
-      const uint128_t target = nucleus_target(
-          filters_.top_p, filters_.by_row_mass ? filters_.row_mass : prefix.total);
+      const uint128_t target =
+          nucleus_target(filters_.top_p, filters_.by_row_mass ? filters_.row_mass : prefix.total);
       if (prefix.total < target && !filters_.top_k_on()) return false;
       if (prefix.total >= target) {
         const std::int32_t low = top_p(cut.low, target);

@@ -1,8 +1,9 @@
 // Tokens by tiles: rows without top_k and top_p in one pass, and one tile of each read again.
 //
 // Contract. Rows of logits or probabilities as `sample` takes them (fairdraw/sample.h), with
-// temperature, bits of allowed tokens and min_p, processed or not: for each a token, its status, and
-// optionally a record of who survives. Greedy rows are those of temperature 0, or of top_k 1 for all.
+// temperature, bits of allowed tokens and min_p, processed or not: for each a token, its status,
+// and optionally a record of who survives. Greedy rows are those of temperature 0, or of top_k 1
+// for all.
 //
 // Algorithm and cost. 1 to 16 blocks share a row. Their warps index its tiles (tile_pass.cuh) and
 // send the entries to the first block (row_index.cuh), which draws (tile_draw.cuh). Rows with min_p
@@ -190,8 +191,8 @@ class RowSampler {
     if (threadIdx.x != 0) return;
     RowCut cut{kFromProbs ? 1 : kEmptyTileKey + 1, row_.vocab()};
     if (asked_.has_min_p() && task_.records != nullptr) {
-      cut.low = smallest_key_kept<kFromProbs>(asked_.min_p, asked_.rule.scale, cut.low,
-                                              largest.key);
+      cut.low =
+          smallest_key_kept<kFromProbs>(asked_.min_p, asked_.rule.scale, cut.low, largest.key);
     }
     write_drawn(task_, number_, drawn.token, largest.key, cut, drawn.total);
   }
@@ -230,8 +231,7 @@ cudaError_t launch(const RowsTask& task, const TileSpread& spread, cudaStream_t 
 }
 
 template <bool kFromProbs>
-cudaError_t launch_for_dtype(const RowsTask& task, const TileSpread& spread,
-                             cudaStream_t stream) {
+cudaError_t launch_for_dtype(const RowsTask& task, const TileSpread& spread, cudaStream_t stream) {
   switch (task.rows.dtype) {
     case DType::float16:
       return launch<DType::float16, kFromProbs>(task, spread, stream);
@@ -252,8 +252,7 @@ bool sample_tiles_takes(const RowsTask& task) {
   return (top_k == 1 || !top_k_is_on(top_k, task.rows.vocab)) && task.top_p.at(0) == 1.0F;
 }
 
-cudaError_t sample_tiles(const RowsTask& task, const TileSpread& spread,
-                         cudaStream_t stream) {
+cudaError_t sample_tiles(const RowsTask& task, const TileSpread& spread, cudaStream_t stream) {
   return task.from_probs ? launch_for_dtype<true>(task, spread, stream)
                          : launch_for_dtype<false>(task, spread, stream);
 }

@@ -29,8 +29,8 @@ __host__ __device__ constexpr int end_bytes(int threads) {
 /// Entries of a bracket's list that there is room for.
 template <DType kType>
 __device__ unsigned bracket_capacity() {
-  const int room = end_bytes<kType>(static_cast<int>(blockDim.x)) -
-                   static_cast<int>(offsetof(RowEnd, list));
+  const int room =
+      end_bytes<kType>(static_cast<int>(blockDim.x)) - static_cast<int>(offsetof(RowEnd, list));
   return static_cast<unsigned>(room) / static_cast<unsigned>(sizeof(BracketList::Entry));
 }
 
@@ -61,8 +61,7 @@ template <DType kType, bool kFromProbs>
 __device__ __noinline__ void pass_of_block(const RowsTask& task, int blocks_log2,
                                            unsigned char* dynamic, PassOrder* order, float scale) {
   const SharedRow place{task, blocks_log2, dynamic, order};
-  const TileRow<kType> row(task.rows, task.allowed, place.number(), kFromProbs,
-                             place.task.edits);
+  const TileRow<kType> row(task.rows, task.allowed, place.number(), kFromProbs, place.task.edits);
   RowEnd& end = *place.end();
   BracketPass<kType, kFromProbs>(row, place.blocks<kType>(row.tiles()), *order, end.list_size,
                                  end.bracket_entries(), bracket_capacity<kType>(), scale)
@@ -70,8 +69,8 @@ __device__ __noinline__ void pass_of_block(const RowsTask& task, int blocks_log2
 }
 
 /// By the threads of the end: tells all blocks what to do next.
-__device__ __forceinline__ void give_order(const RowCluster& cluster, RowEnd& end,
-                                           PassOrder* place, const PassOrder& order) {
+__device__ __forceinline__ void give_order(const RowCluster& cluster, RowEnd& end, PassOrder* place,
+                                           const PassOrder& order) {
   sync_end();  // the counts of the pass before have been read
   if (static_cast<int>(threadIdx.x) < cluster.blocks) {
     *cluster.at(place, static_cast<int>(threadIdx.x)) = order;

@@ -84,8 +84,8 @@ __device__ inline RowCut cut_of_kept(RowEnd& row, bool kept, std::int32_t key, i
 /// The list has been written, 1 <= n <= kEndThreads candidates, with a barrier after it. False
 /// where it cannot hold the nucleus.
 template <bool kFromProbs>
-__device__ __forceinline__ bool end_short_list(const RowsTask& task,
-                                               const RowFilters& filters, const RowIndex& index,
+__device__ __forceinline__ bool end_short_list(const RowsTask& task, const RowFilters& filters,
+                                               const RowIndex& index,
                                                const RowWeigher<kFromProbs>& weigh, RowEnd& row,
                                                int n) {
   const auto thread = static_cast<int>(threadIdx.x);

@@ -13,8 +13,8 @@
 #include <cstdint>
 
 #include "common/tile_weights.h"
-#include "reference/tile_bound.h"
 #include "reference/integer_model.h"
+#include "reference/tile_bound.h"
 #include "tests/sample/reduced.h"
 
 // An x86-64 build is for its oldest processors, where a fused multiply-add is a call. Each loop is

@@ -353,8 +353,8 @@ TEST(CudaFilterTiles, RowsWhoseSurvivorsNoListHolds) {
     if (testing::Test::HasFatalFailure()) ADD_FAILURE() << kind;
   };
   constexpr std::int64_t kVocab = 128256;
-  for (const char* kind : {"flat", "far", "spread", "crowded", "two values", "bfloat16", "outlier",
-                           "head"}) {
+  for (const char* kind :
+       {"flat", "far", "spread", "crowded", "two values", "bfloat16", "outlier", "head"}) {
     for (const float top_p : {0.1F, 0.5F, 0.9F, 0.999F, 0x1.fffffep-1F}) {
       compare(kind, kVocab, {0, top_p});
       if (HasFatalFailure()) return;

@@ -1,8 +1,7 @@
-#include "tests/cuda/relative_weights_on_device.h"
-
 #include "cuda/device/row_launch.h"
 #include "cuda/speculation/chain_draws.cuh"
 #include "cuda/speculation/filtered_distribution.cuh"
+#include "tests/cuda/relative_weights_on_device.h"
 
 namespace fairdraw::suites {
 namespace {

@@ -150,11 +150,10 @@ TEST(CudaRelativeWeights, OfTheLargestVocabularyAreTheDefinitions) {
     row.input = input;
     return row;
   };
-  for (const RandomTileRow& row : {row_of(all_bits, all_bits, TileInput::probs),
-                                   row_of(0x1p-149F, 0.0F, TileInput::probs),
-                                   row_of(0x1p-130F, 0x1p-149F, TileInput::probs),
-                                   row_of(8.3F, 8.3F, TileInput::logits),
-                                   row_of(30.0F, 3.0F, TileInput::logits)}) {
+  for (const RandomTileRow& row :
+       {row_of(all_bits, all_bits, TileInput::probs), row_of(0x1p-149F, 0.0F, TileInput::probs),
+        row_of(0x1p-130F, 0x1p-149F, TileInput::probs), row_of(8.3F, 8.3F, TileInput::logits),
+        row_of(30.0F, 3.0F, TileInput::logits)}) {
     expect_on_gpu(row, CutRow(row, expected_index(row), -1, false), arrays, seen);
   }
 }

@@ -176,8 +176,8 @@ TEST(CudaSampleTiles, AReplayDoesNotDependOnTheRowsBefore) {
         for (std::size_t i = 0; i < 2; ++i) {
           const auto begin = logits.begin() + static_cast<std::ptrdiff_t>(i) * kVocab;
           const RandomTileRow row = tile_row_of({begin, begin + kVocab}, 1.0F);
-          const Expected expected(
-              row, 0.01F, random_word(0, 0, Purpose::draw, static_cast<std::uint32_t>(i)));
+          const Expected expected(row, 0.01F,
+                                  random_word(0, 0, Purpose::draw, static_cast<std::uint32_t>(i)));
           const bool inactive = bytes[i] == 0;
           EXPECT_EQ(statuses[i], inactive ? RowStatus::inactive : expected.status) << value;
           EXPECT_EQ(tokens[i], inactive ? -1 : expected.token) << value << describe(spread);

@@ -142,8 +142,8 @@ TEST(CudaTileOutputs, OfLogitsAreTheCpus) {
     ok += expected.statuses[0] == RowStatus::ok ? 1 : 0;
     for (const cuda::Path path : available_paths()) {
       SCOPED_TRACE(describe(row) + ", " + std::to_string(asked.request.num_samples) +
-                   " samples, top " + std::to_string(asked.top_n) + ", " +
-                   to_string(asked.mode) + ", path " + cuda::to_string(path));
+                   " samples, top " + std::to_string(asked.top_n) + ", " + to_string(asked.mode) +
+                   ", path " + cuda::to_string(path));
       arrays.rewind();
       Written got(asked, row.vocab());
       request.logits = rows_on_device(row, arrays);
@@ -188,9 +188,8 @@ TEST(CudaTileOutputs, OfProbabilitiesAreTheCpus) {
       const FloatRows to{arrays.out(got), 1, row.vocab()};
       const View<RowStatus> status_to{arrays.out(got_status), 1};
       const cuda::Execution execution = arrays.execution(1, path);
-      ASSERT_FALSE(by_top_k
-                       ? cuda::top_k_renorm_probs(on_device, top_k, to, status_to, execution)
-                       : cuda::top_p_renorm_probs(on_device, top_p, to, status_to, execution));
+      ASSERT_FALSE(by_top_k ? cuda::top_k_renorm_probs(on_device, top_k, to, status_to, execution)
+                            : cuda::top_p_renorm_probs(on_device, top_p, to, status_to, execution));
       arrays.fetch();
       ASSERT_EQ(got_status, expected_status);
       ASSERT_EQ(got, expected);

@@ -250,8 +250,7 @@ unsigned __match_any_sync(unsigned mask, T value) {
   return bits;
 }
 inline void __syncwarp(unsigned mask = ~0U) {
-  static_cast<void>(
-      fairdraw::emulator::exchange(fairdraw::emulator::WarpOperation::sync, 0, mask));
+  static_cast<void>(fairdraw::emulator::exchange(fairdraw::emulator::WarpOperation::sync, 0, mask));
 }
 
 // --- Blocks --------------------------------------------------------------------------------------

@@ -254,8 +254,7 @@ unsigned blocks_of_cluster(const cudaLaunchConfig_t& config) {
 void fail(const std::string& what) {
   std::fprintf(stderr, "emulator: %s", what.c_str());
   if (current != nullptr) {
-    std::fprintf(stderr, " (block %u, thread %u)", current->block->position.x,
-                 current->position.x);
+    std::fprintf(stderr, " (block %u, thread %u)", current->block->position.x, current->position.x);
   }
   std::fputc('\n', stderr);
   std::abort();

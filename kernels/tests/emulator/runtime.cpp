@@ -87,8 +87,7 @@ cudaError_t cudaFreeHost(void* at) { return emulator::release(at); }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
                             cudaStream_t stream) {
-  return emulator::enqueue(stream, cudaGraphNodeTypeMemcpy,
-                           [=] { std::memmove(to, from, bytes); });
+  return emulator::enqueue(stream, cudaGraphNodeTypeMemcpy, [=] { std::memmove(to, from, bytes); });
 }
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind) {
   std::memmove(to, from, bytes);
@@ -105,8 +104,7 @@ cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from,
   });
 }
 cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
-  return emulator::enqueue(stream, cudaGraphNodeTypeMemset,
-                           [=] { std::memset(to, value, bytes); });
+  return emulator::enqueue(stream, cudaGraphNodeTypeMemset, [=] { std::memset(to, value, bytes); });
 }
 cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {
   std::memset(to, value, bytes);
@@ -133,9 +131,7 @@ cudaError_t cudaGetDevice(int* device) {
   *device = 0;
   return cudaSuccess;
 }
-cudaError_t cudaSetDevice(int device) {
-  return device == 0 ? cudaSuccess : cudaErrorInvalidDevice;
-}
+cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : cudaErrorInvalidDevice; }
 cudaError_t cudaGetDeviceCount(int* count) {
   *count = 1;
   return cudaSuccess;

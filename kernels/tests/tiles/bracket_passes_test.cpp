@@ -106,8 +106,7 @@ Outcome run(CpuTarget target, const Call& call) {
   outcome.many = listed([&](float* list) {
     return plain.collect_many(x, n, call.bounds.low, call.bounds.high, list);
   });
-  outcome.few =
-      listed([&](float* list) { return plain.collect_few(x, n, call.bounds.low, list); });
+  outcome.few = listed([&](float* list) { return plain.collect_few(x, n, call.bounds.low, list); });
   std::vector<float> probabilities(n + kGuard, kUntouched);
   for (std::size_t tile = 0; tile < tiles; ++tile) {
     if (outcome.keys[tile] == kEmptyTileKey) continue;

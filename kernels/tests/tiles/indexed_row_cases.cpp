@@ -124,9 +124,9 @@ IndexedRowCase deceiving_case(std::uint64_t number, std::size_t vocab) {
 reference::IntegerRow model_of(const IndexedRowCase& row) {
   return row.options.from_probs
              ? integer_model_from_probs(row.values, row.parameters, row.options.filter_order,
-                                     row.options.top_k_1_keeps_ties)
+                                        row.options.top_k_1_keeps_ties)
              : integer_model(row.values, {}, row.parameters, row.options.tie_rule,
-                          row.options.filter_order);
+                             row.options.filter_order);
 }
 
 std::vector<std::uint64_t> directed_words(const reference::IntegerRow& row, std::uint64_t number,

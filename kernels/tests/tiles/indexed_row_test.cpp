@@ -177,8 +177,7 @@ std::string compare(const IndexedRowCase& row, const IntegerRow& expected, Index
   // In one order of two: an output must not depend on what was asked before it.
   std::vector<std::function<std::string()>> steps = {
       [&] { return compare_draws(got, expected, number); },
-      [&] { return compare_tokens(got, expected); },
-      [&] { return compare_weights(got, expected); },
+      [&] { return compare_tokens(got, expected); }, [&] { return compare_weights(got, expected); },
       [&] { return compare_logprobs(row, got, expected, number); },
       [&] { return compare_views(row, got, expected); }};
   if (number % 2 == 1) std::reverse(steps.begin(), steps.end());

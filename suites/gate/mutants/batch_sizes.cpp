@@ -100,8 +100,8 @@ const Bug kBugs[] = {
 };
 
 // Bugs of one batch size in what `batches` does not ask for: rows apart, log-probabilities, the
-// caller's float environment, zeros with a sign, bad rows, drafts. Below that size, and in calls of 16384
-// rows and more, another kernel is used that is right.
+// caller's float environment, zeros with a sign, bad rows, drafts. Below that size, and in calls of
+// 16384 rows and more, another kernel is used that is right.
 constexpr std::int64_t kMedium = 128, kLarge = 16384;
 
 bool is_medium(std::int64_t rows) { return rows >= kMedium && rows < kLarge; }
@@ -195,10 +195,11 @@ std::vector<Mutant> mutants_of_other_checks() {
           text("minus-zero-draws-from-128-rows",
                "from 128 rows on a temperature of -0 is not greedy", "metamorphic/*/b129"),
           see_sign_of_zero),
-      mutated_integers(text("temperature-not-checked-from-128-rows",
-                            "from 128 rows on a negative temperature, or none that is a number, is 1",
-                            "status/*/b129"),
-                       take_any_temperature),
+      mutated_integers(
+          text("temperature-not-checked-from-128-rows",
+               "from 128 rows on a negative temperature, or none that is a number, is 1",
+               "status/*/b129"),
+          take_any_temperature),
       mutated_integers(text("chain-seeds-repeat-from-128-chains",
                             "chain 128 has the seed of chain 0", "chain/*/b129"),
                        repeat_chain_seeds),
