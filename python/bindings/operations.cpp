@@ -306,8 +306,7 @@ void bind_operations(nb::module_& module) {
   define(module, "chain_speculative_sampling", &chain_rows, "draft_probs", "draft_tokens",
          "target_probs", "seed", "offset", "tokens", "accepted", "emitted", "statuses", "stream",
          "workspace");
-  module.def("cuda_workspace_bytes", &workspace_for_reports, nb::arg("rows"),
-             nb::arg("vocab") = 0);
+  module.def("cuda_workspace_bytes", &workspace_for_reports, nb::arg("rows"), nb::arg("vocab") = 0);
   module.def("why_no_cuda", [] {
     const std::string reason = cuda::why_not_available();
     return nb::str(reason.c_str());
