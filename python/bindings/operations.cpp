@@ -212,10 +212,12 @@ void sample_rows(Handle logits, const std::array<Handle, 4>& parameters, Handle 
   run(place, [&](const auto& how) { return sample(request, result, how); });
 }
 
-/// Enough for every operation over so many rows, whatever it reports.
-std::int64_t workspace_for_reports(std::int64_t rows) {
+/// Enough for every operation over so many rows; with reports of log-probabilities, of rows of
+/// `vocab` values.
+std::int64_t workspace_for_reports(std::int64_t rows, std::int64_t vocab) {
   SampleRequest request;
   request.logits.rows = rows;
+  request.logits.vocab = vocab;
   float value = 0;
   LogprobsResult reports;
   reports.values = {&value, 1};
@@ -304,7 +306,7 @@ void bind_operations(nb::module_& module) {
   define(module, "chain_speculative_sampling", &chain_rows, "draft_probs", "draft_tokens",
          "target_probs", "seed", "offset", "tokens", "accepted", "emitted", "statuses", "stream",
          "workspace");
-  module.def("cuda_workspace_bytes", &workspace_for_reports);
+  module.def("cuda_workspace_bytes", &workspace_for_reports, nb::arg("rows"), nb::arg("vocab") = 0);
   module.def("why_no_cuda", [] {
     const std::string reason = cuda::why_not_available();
     return nb::str(reason.c_str());

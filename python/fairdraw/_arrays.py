@@ -22,6 +22,12 @@ def length(array: Any) -> int:
     return int(shape[0]) if shape else 0
 
 
+def width(array: Any) -> int:
+    """Values along the last axis; 0 as for `length`."""
+    shape: tuple[int, ...] = tuple(getattr(array, "shape", ()))
+    return int(shape[-1]) if shape else 0
+
+
 def _is_torch(value: Any, name: str) -> bool:
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, getattr(torch, name))
@@ -87,7 +93,7 @@ class NumpyBackend:
     def call(self, operation: Any, *arguments: Any) -> Any:
         return operation(*arguments)
 
-    def workspace(self, rows: int) -> Any:
+    def workspace(self, rows: int, vocab: int = 0) -> Any:
         return None
 
     def allocate(self, size: int) -> Any:
@@ -229,8 +235,8 @@ class TorchBackend:
         with cuda.device(self._device):  # kernels run on the current device
             return operation(*arguments)
 
-    def workspace(self, rows: int) -> Any:
-        return self.allocate(_core.cuda_workspace_bytes(rows)) if self._cuda else None
+    def workspace(self, rows: int, vocab: int = 0) -> Any:
+        return self.allocate(_core.cuda_workspace_bytes(rows, vocab)) if self._cuda else None
 
     def allocate(self, size: int) -> Any:
         """Bytes on the device, lent: a workspace. The caching allocator hands them on only to later

@@ -28,7 +28,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from . import _core
-from ._arrays import Backend, backend_of, length
+from ._arrays import Backend, backend_of, length, width
 from ._device_arrays import small_arrays
 
 FilterOrder = Literal["top_k_first", "joint"]
@@ -444,7 +444,7 @@ def sample(
         reports,
         None,
         backend.stream,
-        backend.workspace(length(logits)),
+        backend.workspace(length(logits), width(logits)),
     )
     if check_nan:
         _raise_on_nan("logits", statuses)
@@ -512,7 +512,7 @@ def log_probabilities(
         reports,
         backend.lend(token_ids),
         backend.stream,
-        backend.workspace(length(logits)),
+        backend.workspace(length(logits), width(logits)),
     )
     return report
 

@@ -115,9 +115,11 @@ __global__ void __launch_bounds__(kEndThreads, 4)
 template <DType kType>
 cudaError_t launch(const BeamTask& task, const TileSpread& spread, cudaStream_t stream) {
   const RowsView& rows = task.step.rows;
-  const int bytes =
-      TileRing<kType>::kLaneBytes * spread.threads + index_bytes(tiles_of(rows.vocab));
-  return launch_spread<find_beam_rows_kernel<kType>>(rows.rows, spread, {bytes}, stream, task);
+  const SpreadNeeds needs{[tiles = tiles_of(rows.vocab)](int threads) {
+                            return TileRing<kType>::kLaneBytes * threads + index_bytes(tiles);
+                          },
+                          false};
+  return launch_spread<find_beam_rows_kernel<kType>>(rows.rows, spread, needs, stream, task);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@ namespace {
 
 /// Whether a report reads an index of the rows as the caller gave them, or the statuses in it.
 bool needs_raw_index(const LogprobsTask& report) {
+  if (!report.result.given()) return false;  // statuses alone
   if (!is_raw(report.result.mode) || report.filtered.rows.rows == 0) return false;
   return needs_order(report.result) || is_logprobs(report.result.mode) ||
          report.filtered.records == nullptr;

@@ -169,7 +169,7 @@ Error sample_rows(const SampleRequest& request, const SampleResult& result,
   const Workspace workspace = Workspace::of(request, result.logprobs.given(), memory);
   // Nothing but reports of rows as they are.
   const bool only_raw =
-      options.tokens_are_given && plan.has_reports && is_raw(result.logprobs.mode);
+      options.tokens_are_given && result.logprobs.given() && is_raw(result.logprobs.mode);
   const bool filters = plan.draws_in_row_kernel || plan.needs_records();
   if (request.logits.rows > 0 && filters && !only_raw) {
     const RowsTask task = rows_task(request, result, options, plan, workspace);

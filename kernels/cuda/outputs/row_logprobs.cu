@@ -221,6 +221,7 @@ __device__ void write_output(const LogprobsTask& task, std::int64_t output, Shar
     write_failure(task, output);
     return;
   }
+  if (!task.result.given()) return;  // and there is no index
   const ReportedRow reported(task, number, shared.index);
   const RowIndex index = index_of(task.index, number, task.filtered.rows.vocab);
   if (needs_order(task.result)) {

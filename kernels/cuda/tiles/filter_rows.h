@@ -1,7 +1,7 @@
 // The row kernel's interface: from rows of logits or probabilities to filtered rows, and to tokens.
 //
-// Private to kernels/cuda. It is one of two: sample_tiles.cu where no row has top_k or
-// top_p, filter_tiles.cuh for all others; each has an essay.
+// Private to kernels/cuda. The kernels, with their essays, are sample_tiles.cu, where no row has
+// top_k or top_p, and filter_tiles.cuh for all others.
 #pragma once
 
 #include <cuda_runtime_api.h>

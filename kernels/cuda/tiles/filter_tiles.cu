@@ -7,10 +7,12 @@ namespace {
 
 template <DType kType, bool kFromProbs>
 cudaError_t launch(const RowsTask& task, const TileSpread& spread, cudaStream_t stream) {
-  using Row = FilterTilesRow<kType, kFromProbs>;
-  return launch_spread<filter_tiles_kernel<kType, kFromProbs>>(
-      task.rows.rows, spread,
-      {Row::bytes(spread.threads, tiles_of(task.rows.vocab)), task.edits.given()}, stream, task);
+  const SpreadNeeds needs{[tiles = tiles_of(task.rows.vocab)](int threads) {
+                            return FilterTilesRow<kType, kFromProbs>::bytes(threads, tiles);
+                          },
+                          task.edits.given()};
+  return launch_spread<filter_tiles_kernel<kType, kFromProbs>>(task.rows.rows, spread, needs,
+                                                               stream, task);
 }
 
 template <bool kFromProbs>

@@ -105,6 +105,8 @@ class FilterTilesRow {
     RowStatus status = check(parameters);
     if (task_.active.given() && task_.active.data[number_] == 0) status = RowStatus::inactive;
     if (status != RowStatus::ok) {
+      // Whatever comes after this kernel may write where the edits are still being written.
+      if (row_.is_processed()) await_edits();
       if (blocks_.is_first() && threadIdx.x == 0) write_failure(task_, number_, status);
       return;
     }

@@ -131,7 +131,7 @@ __global__ void __launch_bounds__(kMaxThreadsOfBlock, 2)
 template <DType kType>
 cudaError_t launch(const TileIndexRequest& request, const TileIndexResult& result,
                    const TileSpread& spread, cudaStream_t stream) {
-  const SpreadNeeds needs{TileRing<kType>::kLaneBytes * spread.threads};
+  const SpreadNeeds needs{[](int threads) { return TileRing<kType>::kLaneBytes * threads; }, false};
   if (request.input == TileInput::probs) {
     return launch_spread<index_tiles_kernel<kType, true>>(request.rows.rows, spread, needs, stream,
                                                           request, result);

@@ -101,6 +101,8 @@ class RowSampler {
 
   __device__ void run() {
     if (task_.active.given() && task_.active.data[number_] == 0) {
+      // Whatever comes after this kernel may write where edits are still being written.
+      if (row_.is_processed()) await_edits();
       if (blocks_.is_first()) fail(RowStatus::inactive);
       return;
     }
@@ -220,10 +222,12 @@ __global__ void __launch_bounds__(kMaxThreadsOfBlock, 2)
 
 template <DType kType, bool kFromProbs>
 cudaError_t launch(const RowsTask& task, const TileSpread& spread, cudaStream_t stream) {
-  const int bytes =
-      TileRing<kType>::kLaneBytes * spread.threads + index_bytes(tiles_of(task.rows.vocab));
-  return launch_spread<sample_tiles_kernel<kType, kFromProbs>>(
-      task.rows.rows, spread, {bytes, task.edits.given()}, stream, task);
+  const SpreadNeeds needs{[tiles = tiles_of(task.rows.vocab)](int threads) {
+                            return TileRing<kType>::kLaneBytes * threads + index_bytes(tiles);
+                          },
+                          task.edits.given()};
+  return launch_spread<sample_tiles_kernel<kType, kFromProbs>>(task.rows.rows, spread, needs,
+                                                               stream, task);
 }
 
 template <bool kFromProbs>

@@ -13,10 +13,11 @@
 
 namespace fairdraw::cuda {
 
-/// Whether the current device schedules clusters of kMaxBlocksOfRow blocks of a kernel.
+/// Whether the current device schedules clusters of kMaxBlocksOfRow blocks of a kernel, of the
+/// most threads that it is launched with.
 template <class... Parameters>
-bool schedules_largest_clusters(void (*kernel)(Parameters...), int dynamic_bytes) {
-  const ClusterLaunch one(1, kMaxBlocksOfRow, kMaxThreadsOfBlock, dynamic_bytes, nullptr);
+bool schedules_largest_clusters(void (*kernel)(Parameters...), int threads, int dynamic_bytes) {
+  const ClusterLaunch one(1, kMaxBlocksOfRow, threads, dynamic_bytes, nullptr);
   int resident = 0;
   cudaError_t error =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
@@ -27,19 +28,26 @@ bool schedules_largest_clusters(void (*kernel)(Parameters...), int dynamic_bytes
   return error == cudaSuccess && resident > 0;
 }
 
-/// Allows a kernel all shared memory that the current device has for a block, and finds out how
-/// many blocks of a row it takes then. Asked once a kernel, device and process: the answer takes
-/// longer than a launch.
+/// What a kernel can do on a device.
+struct KernelLimits {
+  std::int32_t dynamic_bytes = 0;  ///< most shared memory of a block besides its variables
+  std::int16_t blocks = 0;         ///< most of a row; 0: not asked yet
+  bool can_start_early = false;    ///< its code waits for the kernel before it: of 9.0 or newer
+};
+
+/// Allows a kernel all shared memory that the current device has for a block, and finds out what it
+/// can do then. Asked once a kernel, device and process: the answer takes longer than a launch.
 template <auto* kKernel>
-cudaError_t most_blocks_of_row(int& blocks) {
+cudaError_t find_limits(KernelLimits& limits) {
   constexpr int kKnown = 64;
-  static std::array<std::atomic<int>, kKnown> known{};  // 0: not asked yet
+  static std::array<std::atomic<KernelLimits>, kKnown> known{};
   int device = 0;
   cudaError_t error = cudaGetDevice(&device);
   if (error != cudaSuccess) return error;
-  std::atomic<int>* slot = device < kKnown ? &known[static_cast<std::size_t>(device)] : nullptr;
-  blocks = slot != nullptr ? slot->load(std::memory_order_relaxed) : 0;
-  if (blocks > 0) return cudaSuccess;
+  std::atomic<KernelLimits>* slot =
+      device < kKnown ? &known[static_cast<std::size_t>(device)] : nullptr;
+  if (slot != nullptr) limits = slot->load(std::memory_order_relaxed);
+  if (limits.blocks > 0) return cudaSuccess;
   const RelaxedCapture relaxed;
   int dynamic_bytes = 0;
   error = cudaDeviceGetAttribute(&dynamic_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
@@ -49,27 +57,44 @@ cudaError_t most_blocks_of_row(int& blocks) {
   dynamic_bytes -= static_cast<int>(attributes.sharedSizeBytes);
   error = cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, dynamic_bytes);
   if (error != cudaSuccess) return error;
-  blocks = schedules_largest_clusters(kKernel, dynamic_bytes) ? kMaxBlocksOfRow : kMaxBlocks;
-  if (slot != nullptr) slot->store(blocks, std::memory_order_relaxed);
+  const int threads = attributes.maxThreadsPerBlock < kMaxThreadsOfBlock
+                          ? attributes.maxThreadsPerBlock
+                          : kMaxThreadsOfBlock;
+  const bool largest = schedules_largest_clusters(kKernel, threads, dynamic_bytes);
+  limits.dynamic_bytes = dynamic_bytes;
+  limits.blocks = largest ? kMaxBlocksOfRow : kMaxBlocks;
+  limits.can_start_early = attributes.ptxVersion >= 90;
+  if (slot != nullptr) slot->store(limits, std::memory_order_relaxed);
   return cudaSuccess;
 }
 
 /// What a launch needs besides its arguments.
+template <class BytesOfThreads>
 struct SpreadNeeds {
-  int dynamic_bytes;          ///< of shared memory a block
-  bool starts_early = false;  ///< while the stream's kernel before it runs
+  BytesOfThreads dynamic_bytes;  ///< of shared memory a block, by its threads: dynamic_bytes(512)
+  bool starts_early = false;     ///< while the stream's kernel before it runs, if it can
 };
+template <class BytesOfThreads>
+SpreadNeeds(BytesOfThreads, bool) -> SpreadNeeds<BytesOfThreads>;
 
-/// Enqueues kKernel(arguments..., log2 of a row's blocks) over `rows` rows.
-template <auto* kKernel, class... Arguments>
-cudaError_t launch_spread(std::int64_t rows, const TileSpread& spread, const SpreadNeeds& needs,
-                          cudaStream_t stream, const Arguments&... arguments) {
-  int blocks = 0;
-  const cudaError_t error = most_blocks_of_row<kKernel>(blocks);
+/// Enqueues kKernel(arguments..., log2 of a row's blocks) over `rows` rows. Blocks have fewer
+/// threads, kLeastThreadsOfBlock at least, where a device has less shared memory than they need;
+/// where that is not enough either the launch fails.
+template <auto* kKernel, class BytesOfThreads, class... Arguments>
+cudaError_t launch_spread(std::int64_t rows, const TileSpread& spread,
+                          const SpreadNeeds<BytesOfThreads>& needs, cudaStream_t stream,
+                          const Arguments&... arguments) {
+  KernelLimits limits;
+  const cudaError_t error = find_limits<kKernel>(limits);
   if (error != cudaSuccess) return error;
-  blocks = blocks < spread.blocks ? blocks : spread.blocks;
-  ClusterLaunch launch(rows, blocks, spread.threads, needs.dynamic_bytes, stream);
-  if (needs.starts_early) launch.start_early();
+  const int blocks = limits.blocks < spread.blocks ? limits.blocks : spread.blocks;
+  int threads = spread.threads;
+  while (needs.dynamic_bytes(threads) > limits.dynamic_bytes &&
+         threads / 2 >= kLeastThreadsOfBlock) {
+    threads /= 2;
+  }
+  ClusterLaunch launch(rows, blocks, threads, needs.dynamic_bytes(threads), stream);
+  if (needs.starts_early && limits.can_start_early) launch.start_early();
   return cudaLaunchKernelEx(&launch.config, kKernel, arguments...,
                             std::countr_zero(static_cast<unsigned>(blocks)));
 }

@@ -10,6 +10,7 @@ namespace fairdraw::cuda {
 /// Most blocks of a row. More than 8 make a cluster of a size that not every device schedules.
 inline constexpr int kMaxBlocksOfRow = 16;
 inline constexpr int kMaxThreadsOfBlock = 512;
+inline constexpr int kLeastThreadsOfBlock = 256;
 
 struct TileSpread {
   int blocks = 1;  ///< 1, 2, 4, 8 or 16; above 1 they make a cluster (compute capability 9.0)

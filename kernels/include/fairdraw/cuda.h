@@ -54,7 +54,7 @@ std::int64_t workspace_bytes(const SampleRequest& request) noexcept;
 /// The same where the call reports log-probabilities: 12 bytes for every 256 values of a row more.
 std::int64_t workspace_bytes(const SampleRequest& request, const LogprobsResult& logprobs) noexcept;
 
-/// Of a call that verifies drafts: some 120 bytes a row, and what processing takes.
+/// Of a call that verifies drafts: up to 142 bytes a row, and what processing takes.
 std::int64_t workspace_bytes(const VerifyChainRequest& request) noexcept;
 std::int64_t workspace_bytes(const VerifyTreeRequest& request) noexcept;
 

@@ -18,15 +18,6 @@
 // Order: value descending, token id ascending among equals. It is the order of the logits, which
 // are exact: two tokens whose log-probabilities round to the same float32 keep theirs.
 //
-<<<<<<< HEAD
-// Log-probabilities are (x - max) / T - ln(Z 2^(E - 103)) + (max c - E) ln 2 in float64, rounded
-// once to float32. Z is the row's weight, an integer in a unit that depends on its octave E, and c
-// = log2(e) / T (tile_index.h): the same on every backend, so that two backends differ by no more
-// than their logarithms: one unit in the last place. Distance to the real value: at most
-//   -log1p(-D) + (2^-24 + 2^-50) |value| + 2^-47,   D = sum_i p_i min(1, d_i),
-// p the distribution itself, d_i = 2^-22 + 2^-24 ln 2 |y_i| + 2^(|y_i| - 48) the bound on a weight
-// at a distance of y_i octaves from the maximum. D is below 2^-22 + 4.14e-8 E_p|y| + V 2^-48.
-=======
 // Log-probabilities are (x - max) / T - ln(Z / W) in float64, rounded once to float32; Z is the
 // integer sum of the row's weights (sample.h) and W the weight of its largest logit, the same on
 // every backend, so that two backends differ by no more than their logarithms: one unit in the last
@@ -35,7 +26,6 @@
 //   -log1p(-E) - log1p(-e_0) + (2^-24 + 2^-50) |value| + 2^-47,   E = sum_i p_i min(1, e_i),
 // p the distribution itself, e_i = 2^-22 + 2^-24 ln2 |y_i| + 2^(|y_i| - 48) the bound on a weight
 // at a distance of y_i octaves from the maximum. E is below 2^-22 + 4.14e-8 E_p|y| + V 2^-48.
->>>>>>> switch-reference
 #pragma once
 
 #include <cstdint>

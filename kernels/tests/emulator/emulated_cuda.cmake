@@ -23,7 +23,9 @@ target_compile_options(fairdraw_emulator PUBLIC
   -w -ffp-contract=off -include ${emulator}/emulator.h)
 target_compile_features(fairdraw_emulator PUBLIC cxx_std_20)
 target_link_libraries(fairdraw_emulator PUBLIC Boost::context)
-add_library(CUDA::cudart_static ALIAS fairdraw_emulator)
+# Imported, as the toolkit's is: what is installed does not have to name it.
+add_library(CUDA::cudart_static INTERFACE IMPORTED GLOBAL)
+target_link_libraries(CUDA::cudart_static INTERFACE fairdraw_emulator)
 
 function(fairdraw_cuda_options target)
 endfunction()
