@@ -1,6 +1,6 @@
 // The index pass: what a warp makes of a tile's values, its largest one and the sum of its weights.
 //
-// Contract. index_tile gives order_key(M) and S of common/tile_weights.h for a tile that the warp
+// Contract. TilePass gives order_key(M) and S of common/tile_weights.h for a tile that the warp
 // has in registers (tile_values.cuh); a tile without an allowed token has kEmptyTileKey and sum 0.
 // A tile with a value that fails its row, at a banned id too, has a key above all others instead
 // (kNegativeKey and above): so the largest key of a row is its status, and no other memory tells of
