@@ -62,10 +62,12 @@ bool pool_is_done(const BeamModelState& state, const BeamRules& rules, float bes
 
 std::vector<float> beam_logprobs(std::span<const float> logits) {
   const IntegerRow row = integer_model(logits, {}, {});
-  const float max = *std::max_element(logits.begin(), logits.end());
-  const auto largest = std::max_element(row.weight.begin(), row.weight.end());
+  const auto first = std::max_element(logits.begin(), logits.end());
+  const float max = *first;
+  // Its own weight, which need not be the largest: a significand can step down between neighbours.
+  const RowWeight of_max = row.weight[static_cast<std::size_t>(first - logits.begin())];
   const double log_mass =
-      std::log(to_nearest_double(row.total_unfiltered) / to_nearest_double(*largest));
+      std::log(to_nearest_double(row.total_unfiltered) / to_nearest_double(of_max));
   std::vector<float> logprobs;
   for (const float x : logits) {
     const double distance = static_cast<double>(x) - static_cast<double>(max);

@@ -215,7 +215,8 @@ cudaError_t draw_outputs(const OutputsTask& task, cudaStream_t stream) {
   constexpr std::int64_t kMost = std::int64_t{1} << 20;  // blocks stride over what is beyond
   const std::int64_t blocks = task.outputs < kMost ? task.outputs : kMost;
   const TileSpread spread{1, kThreads};
-  const SpreadNeeds needs{index_bytes(tiles_of(task.filtered.rows.vocab))};
+  const SpreadNeeds needs{
+      [tiles = tiles_of(task.filtered.rows.vocab)](int) { return index_bytes(tiles); }, false};
   return task.filtered.from_probs
              ? launch_spread<draw_outputs_kernel<true>>(blocks, spread, needs, stream, task)
              : launch_spread<draw_outputs_kernel<false>>(blocks, spread, needs, stream, task);

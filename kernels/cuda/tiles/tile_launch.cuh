@@ -90,6 +90,7 @@ cudaError_t launch_spread(std::int64_t rows, const TileSpread& spread,
   const int blocks = limits.blocks < spread.blocks ? limits.blocks : spread.blocks;
   int threads = spread.threads;
   while (needs.dynamic_bytes(threads) > limits.dynamic_bytes &&
+         needs.dynamic_bytes(threads / 2) < needs.dynamic_bytes(threads) &&
          threads / 2 >= kLeastThreadsOfBlock) {
     threads /= 2;
   }

@@ -339,6 +339,10 @@ inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b)
   __extension__ typedef unsigned __int128 Wide;
   return static_cast<unsigned long long>((static_cast<Wide>(a) * b) >> 64);
 }
+inline unsigned __float2uint_rn(float x) {  // saturates, NaN gives 0
+  if (!(x > 0)) return 0;
+  return x >= 0x1p32F ? ~0U : static_cast<unsigned>(std::nearbyint(x));
+}
 inline float __uint_as_float(unsigned x) { return std::bit_cast<float>(x); }
 inline unsigned __float_as_uint(float x) { return std::bit_cast<unsigned>(x); }
 inline float __int_as_float(int x) { return std::bit_cast<float>(x); }

@@ -124,8 +124,8 @@ def shared_variable(match: re.Match[str]) -> str:
 def translate(text: str, where: str) -> str:
     text = without_asm(text, where)
     text = re.sub(
-        r"extern __shared__ __align__\(\d+\) unsigned char (\w+)\[\];",
-        r"unsigned char* \1 = ::fairdraw::emulator::dynamic_shared();",
+        r"extern __shared__ (?:__align__\(\d+\) )?([\w: ]+?) (\w+)\[\];",
+        r"auto* \2 = reinterpret_cast<\1*>(::fairdraw::emulator::dynamic_shared());",
         text,
     )
     text = re.sub(
