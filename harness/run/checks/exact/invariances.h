@@ -17,9 +17,10 @@ bool shifts_exactly(const reference::RowParameters& parameters, float shift);
 /// smallest to the largest value, so that no tile cuts a bit.
 bool is_free_of_tiles(const Request& request, std::int64_t row);
 
-/// Empty, or how an answer leaves the band: by a token, a bit of a mask or the size of a support.
-/// Rows without a distribution are passed over.
-std::string outside_of_band(const CheckInput& input, const Request& request,
-                            const Response& response);
+/// Empty, or how the answer to a changed request leaves the band: by a status that it did not have
+/// before the change, a token of a row that must fail, or a token, a bit of a mask or the size of a
+/// support. Rows whose answer the profile leaves open are passed over.
+std::string outside_of_band(const CheckInput& input, const Request& changed,
+                            const Response& response, const Response& before);
 
 }  // namespace fairdraw::harness

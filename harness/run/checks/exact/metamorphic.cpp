@@ -58,13 +58,13 @@ class Relations {
     }
   }
 
-  // No token, mask or size that the real-number oracle excludes: for changes that may round weights
-  // another way.
-  void expect_in_band(const char* name, const Request& changed) {
+  // Statuses equal, and no token, mask or size that the real-number oracle excludes: for changes
+  // that may round weights another way.
+  void expect_in_band(const char* name, const Response& expected, const Request& changed) {
     if (outcome_.failed()) return;
     const Response response = run(changed, name);
     if (outcome_.failed()) return;
-    const std::string wrong = outside_of_band(input_, changed, response);
+    const std::string wrong = outside_of_band(input_, changed, response, expected);
     if (!wrong.empty()) outcome_.fail(fmt::format("{}: {} outside of the band", name, wrong));
   }
 
@@ -105,7 +105,7 @@ void compare_shifts(const Request& base, const Response& expected, Relations& re
     if (exact) {
       relations.expect_same("shift of all logits by whole octaves", base, expected, shifted);
     } else {
-      relations.expect_in_band("shift of all logits", shifted);
+      relations.expect_in_band("shift of all logits", expected, shifted);
     }
   }
 }
@@ -232,7 +232,7 @@ void compare_permuted(const CheckInput& input, const Request& base, const Respon
     }
   }
   if (outcome.failed()) return;
-  const std::string wrong = outside_of_band(input, permuted, response);
+  const std::string wrong = outside_of_band(input, permuted, response, expected);
   if (!wrong.empty()) {
     outcome.fail(fmt::format("permuted vocabulary: {} outside of the band", wrong));
   }
