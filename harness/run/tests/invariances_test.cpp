@@ -1,4 +1,4 @@
-// What a relation that is judged in the band still compares exactly: statuses, and rows that fail.
+// What relations compare exactly, and what a relation that is judged in the band still does.
 #include "harness/run/checks/exact/invariances.h"
 
 #include <gtest/gtest.h>
@@ -69,6 +69,26 @@ TEST(OutsideOfBand, IsAStatusThatTheRowDidNotHave) {
   lost.statuses[1] = static_cast<std::int32_t>(RowStatus::ok);
   EXPECT_EQ(outside_of_band(input_of(sampler), request, lost, right),
             "output 1: status 0, was " + std::to_string(right.statuses[1]) + ",");
+}
+
+TEST(ScaledExactly, GivesNothingForSubnormals) {
+  EXPECT_EQ(scaled_exactly(0, -20), 0.0F);
+  EXPECT_EQ(scaled_exactly(0.75F, -20), 0x1.8p-21F);
+  EXPECT_EQ(scaled_exactly(0x1p-126F, 1), 0x1p-125F);
+  EXPECT_EQ(scaled_exactly(0x1p127F, 1), std::nullopt);
+  EXPECT_EQ(scaled_exactly(0x1p-149F, -1), std::nullopt);  // nothing would be left
+  EXPECT_EQ(scaled_exactly(0x1p-126F, -1), std::nullopt);
+  EXPECT_EQ(scaled_exactly(0x1p-127F, 1), std::nullopt);
+}
+
+// Why: a tile of subnormals alone has the octave of the least normal number, wherever it lies.
+TEST(ScaledExactly, LeavesOutWhatChangesWeights) {
+  std::vector<float> probs(257, 0.0F);
+  probs[0] = 0x1p-80F;
+  probs[256] = 0x1p-130F;
+  EXPECT_TRUE(reference::integer_model_from_probs(probs, {}).weight[256] != 0);
+  for (float& probability : probs) probability *= 0x1p20F;
+  EXPECT_TRUE(reference::integer_model_from_probs(probs, {}).weight[256] == 0);
 }
 
 // Octaves at temperature 1, where c is no power of two, so that every shift is judged in the band.

@@ -72,6 +72,15 @@ bool shifts_exactly(const reference::RowParameters& parameters, float shift) {
   return std::fmod(static_cast<double>(shift) * scale_of(parameters), 2) == 0;
 }
 
+std::optional<float> scaled_exactly(float probability, int octaves) {
+  const double product = std::ldexp(static_cast<double>(probability), octaves);  // exact
+  const auto scaled = static_cast<float>(product);
+  const auto is_whole = [](float value) { return value == 0 || std::isnormal(value); };
+  if (static_cast<double>(scaled) != product) return std::nullopt;
+  if (!is_whole(probability) || !is_whole(scaled)) return std::nullopt;
+  return scaled;
+}
+
 bool is_free_of_tiles(const Request& request, std::int64_t row) {
   constexpr double kFree = 31;
   const bool logits = request.input == RowInput::logits;

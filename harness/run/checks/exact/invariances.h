@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "harness/run/checks/check.h"
@@ -12,6 +13,11 @@ namespace fairdraw::harness {
 /// Whether adding `shift` to all logits of a row, without rounding, changes no weight: it is an
 /// even number of octaves. An odd one rounds ties of octaves the other way.
 bool shifts_exactly(const reference::RowParameters& parameters, float shift);
+
+/// `probability` times 2^octaves, or nothing where weights may not follow it: it is not exact, or
+/// one of the two is subnormal. Octaves of subnormals end at -126, so that a tile that has nothing
+/// else does not move along with the others.
+std::optional<float> scaled_exactly(float probability, int octaves);
 
 /// Whether no weight of the row depends on where its token lies: 31 octaves at most from the
 /// smallest to the largest value, so that no tile cuts a bit.
