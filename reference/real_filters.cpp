@@ -10,8 +10,9 @@
 // mass), rounding of sums in a float32 sampler and in ours (`sum_slack` of Z), and the mass that a
 // sampler may take for tied, and so not count as strictly above.
 //
-// A weight that is an integer (probabilities within 32 octaves of the largest) has no error, the
-// sums and the margin are exact then, and equality at the boundary is decided, not ambiguous.
+// A weight that is an integer (probabilities within 32 octaves of the largest) has no error. Where
+// the sum of all of them has 63 bits too, sums and margin are exact, and equality at the boundary
+// is decided, not ambiguous.
 #include "reference/real_filters.h"
 
 #include <algorithm>

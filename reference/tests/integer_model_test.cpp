@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -95,6 +96,30 @@ TEST(IntegerModel, RangesOfParametersAreClosed) {
   EXPECT_EQ(status_of({0}, {.top_k = std::numeric_limits<std::int32_t>::max()}), RowStatus::ok);
   EXPECT_EQ(status_of({0}, {.top_k = -2}), RowStatus::invalid_top_k);
   EXPECT_EQ(status_of({0}, {.top_k = least}), RowStatus::invalid_top_k);
+}
+
+TEST(MinPThreshold, IsTheNearestFloatToTheLogarithm) {
+  // Every 4096th float32 of (0, 1], 2^18 values. Half an ulp of the result, and log2l's own error
+  // of at most one ulp of a long double.
+  constexpr long double kUlp = std::numeric_limits<long double>::epsilon();
+  std::int64_t checked = 0, wrong = 0;
+  for (std::uint32_t bits = 1; bits <= std::bit_cast<std::uint32_t>(1.0F); bits += 4096) {
+    const auto min_p = std::bit_cast<float>(bits);
+    const long double exact = std::log2(static_cast<long double>(min_p));
+    const float threshold = min_p_threshold(min_p);
+    const float magnitude = std::abs(threshold);
+    const long double half_ulp = (static_cast<long double>(std::nextafter(magnitude, kInfinity)) -
+                                  static_cast<long double>(magnitude)) /
+                                 2;
+    ++checked;
+    if (!(std::abs(exact - static_cast<long double>(threshold)) <=
+          half_ulp + std::abs(exact) * kUlp)) {
+      ++wrong;
+    }
+  }
+  EXPECT_GE(checked, (1 << 18) - (1 << 12));
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(min_p_threshold(1), 0);
 }
 
 TEST(IntegerModel, GreedyRowsKeepOneToken) {

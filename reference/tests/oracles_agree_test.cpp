@@ -210,24 +210,40 @@ TEST(OraclesAgree, AndLostTilesAreInTheBound) {
   EXPECT_EQ(contradiction(row, distribution), "");
 }
 
-// The band must be narrow, or nothing would be tested. At temperature 1 over 1000 tokens of
-// N(0, 2^2) the band of top_p is below 2 * (2^-22 + 2^-24 ln 2 * 20 octaves) = 2.1e-6 of the mass
-// to either side, and a token of the body holds about 1e-3 of it, so about one row in 250 has
-// an ambiguous token; one in fifty is asked for.
-TEST(OraclesAgree, AndFewTokensAreAmbiguous) {
+// Rows of 1000 tokens of N(0, 2^2) that have an ambiguous token, of `rows`.
+int ambiguous_rows(int rows, const WeightBound& bound) {
   RandomRows random(5);
-  const int rows = 400;
   int ambiguous = 0;
   for (int i = 0; i < rows; ++i) {
     RowParameters parameters;
     parameters.top_p = 0.25F + 0.5F * random.unit();
+    parameters.min_p = 0.01F * random.unit();
     parameters.top_k = 1 + static_cast<std::int32_t>(random.below(1000));
     const RealDistribution distribution = real_oracle(random.logits(RowKind::smooth, 1000), {},
-                                                      parameters, *find_profile("fairdraw"));
+                                                      parameters, *find_profile("fairdraw"), bound);
     if (distribution.support_low != distribution.support_high || distribution.ambiguous_mass > 0)
       ++ambiguous;
   }
-  EXPECT_LE(ambiguous, rows / 50);
+  return ambiguous;
+}
+
+// The band must be narrow, or nothing would be tested. exp of N(0, 2^2) has half of its mass in the
+// 23 largest of 1000 tokens, and the token at the end of half of it has 7e-3 of it.
+//   top_p  The mass F in front and the rest R = 1 - F are off by their share of the weights' error,
+//          e = 2^-22 + 2^-24 ln 2 * 4 octaves = 4e-7, and so the margin by 2 p (1 - p) e = e / 2:
+//          one row in 17000 at p = 1/2, one in 6000 at p = 3/4.
+//   min_p  The threshold is some 8 octaves below the maximum and off by 3 * 2^-24 of that. Where an
+//          octave has 100 tokens that is one row in 3500, but top_p ends before in most of them.
+// So about one row of 4000 is expected; 4 are allowed. A band of 256 times that width, which is
+// 2^-14 of a weight, has too many.
+TEST(OraclesAgree, AndFewTokensAreAmbiguous) {
+  constexpr int kRows = 4000, kFew = 4;
+  WeightBound bound;
+  EXPECT_LE(ambiguous_rows(kRows, bound), kFew);
+  bound.constant *= 256;
+  bound.per_octave *= 256;
+  bound.min_p_distance *= 256;
+  EXPECT_GT(ambiguous_rows(kRows, bound), kFew);
 }
 
 }  // namespace

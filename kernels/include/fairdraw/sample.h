@@ -22,8 +22,8 @@
 // 2^20 logits. A token with less than 2^-64 of the mass may never be drawn. Equal logits weigh the
 // same unless they are more than 32 octaves below the maximum of one of their tiles. Adding a
 // number to all logits leaves the weights what they are where c of tile_index.h is a power of two,
-// the number times c is an integer, and no sum is rounded; else it changes them within that
-// distance.
+// the number times c is an even integer, and no sum is rounded (an odd one rounds ties of octaves
+// the other way); else it changes them within that distance.
 #pragma once
 
 #include <cstdint>

@@ -209,6 +209,16 @@ void add_scripted(std::vector<NamedCase>& cases) {
     entry.from_probs = true;
     add_lists(cases, entry, "everyday", everyday_operations());
   }
+  // A logit of 1 is 48 octaves: largest tokens of tiles lie at every distance below the row's, the
+  // one from which they count nothing too, and tokens at every distance below their tile's.
+  for (const bool banned : {false, true}) {
+    Case entry{.suite = Suite::gate,
+               .check = Check::scripted,
+               .input = family_input(Family::gaussian, 32000),
+               .banned_tokens = banned,
+               .rows = 8};
+    add(cases, entry, "none/t0.03");
+  }
 }
 
 }  // namespace

@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <optional>
 
 #include "harness/run/calls/random_words.h"
+#include "harness/run/checks/exact/invariances.h"
 #include "suites/gate/fuzz/property_lists.h"
 
 namespace fairdraw::suites::fuzz {
@@ -13,7 +15,8 @@ using harness::Request;
 using harness::Response;
 using harness::RowInput;
 
-// Probabilities mean the same in any scale; a power of two keeps every bit of them.
+// Probabilities mean the same in any scale; a power of two keeps every bit of them, and of their
+// weights where none is subnormal.
 Judgement scaled(Subject& subject) {
   const Request& request = subject.request();
   if (!subject.exact()) return not_applicable("float32 may round differently");
@@ -23,11 +26,9 @@ Judgement scaled(Subject& subject) {
   Request changed = request;
   for (float& p : changed.logits) {
     if (!std::isfinite(p)) continue;
-    const float product = std::ldexp(p, shift);
-    if (std::ldexp(product, -shift) != p || !std::isfinite(product)) {
-      return not_applicable("a product is not exact");
-    }
-    p = product;
+    const std::optional<float> product = harness::scaled_exactly(p, shift);
+    if (!product) return not_applicable("a product is not exact, or subnormal");
+    p = *product;
   }
   const Response response = subject.run(changed);
   if (!response.ran()) return fails(response.trouble());

@@ -238,7 +238,8 @@ Judgement shifted(Subject& subject) {
   if (exact) return expect_same(subject, what.c_str(), changed);
   const Response response = subject.run(changed);
   if (!response.ran()) return fails(what + ": " + response.trouble());
-  const std::string wrong = harness::outside_of_band(subject.bare_input(), changed, response);
+  const std::string wrong =
+      harness::outside_of_band(subject.bare_input(), changed, response, subject.response());
   return wrong.empty() ? holds() : fails(fmt::format("{}: {} outside of the band", what, wrong));
 }
 

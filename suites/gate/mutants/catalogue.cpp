@@ -144,6 +144,7 @@ const std::vector<Mutant>& catalogue() {
       bad_value_mutants(),
       engine_bad_row_mutants(),
       numeric_mutants(),
+      tile_weight_mutants(),
       chain_mutants(),
       batch_mutants(),
       range_mutants(),

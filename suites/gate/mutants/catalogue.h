@@ -97,6 +97,7 @@ std::vector<Mutant> edge_mutants();
 std::vector<Mutant> bad_value_mutants();
 std::vector<Mutant> engine_bad_row_mutants();
 std::vector<Mutant> numeric_mutants();
+std::vector<Mutant> tile_weight_mutants();
 std::vector<Mutant> chain_mutants();
 std::vector<Mutant> batch_mutants();
 std::vector<Mutant> range_mutants();

@@ -156,8 +156,11 @@ reference::ChainOutcome MutatedModel::verify(std::span<const float> draft_probs,
   chain.recover_words.assign(recover_words.begin(), recover_words.end());
   chain.bonus_word = bonus_word;
   if (mutation_.chain) mutation_.chain(chain);
-  return ModelSampler::verify(chain.draft_probs, chain.draft_tokens, chain.target_probs, vocab,
-                              chain.accept_words, chain.recover_words, chain.bonus_word);
+  reference::ChainOutcome outcome =
+      ModelSampler::verify(chain.draft_probs, chain.draft_tokens, chain.target_probs, vocab,
+                           chain.accept_words, chain.recover_words, chain.bonus_word);
+  if (mutation_.chain_verified) mutation_.chain_verified(outcome, chain);
+  return outcome;
 }
 
 void MutatedModel::finish(const fairdraw_batch& batch) {

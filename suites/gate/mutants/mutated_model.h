@@ -97,6 +97,8 @@ class MutatedModel final : public harness::ModelSampler {
                                 std::uint32_t index)>
         chain_word;
     std::function<void(Chain&)> chain;
+    /// Changes what became of a chain.
+    std::function<void(reference::ChainOutcome&, const Chain&)> chain_verified;
 
     std::function<void(fairdraw_verification&, Storage&)> speculation_call;
     /// Changes a request with drafts before it is verified, or what became of it.

@@ -44,6 +44,30 @@ TEST(CaseTable, IdsAreUniqueAndSuitesAreNested) {
   EXPECT_TRUE(std::includes(nightly.begin(), nightly.end(), gate.begin(), gate.end()));
 }
 
+// Two relations hold bit for bit only where no weight depends on its tile. A table without such
+// rows would leave them unsaid, and nothing would turn red.
+TEST(CaseTable, MetamorphicCasesHaveExactShiftsAndRowsThatMayBePermuted) {
+  PlanOptions options;
+  options.suite = Suite::smoke;
+  options.samplers = {"model"};
+  options.make_sampler = harness::make_builtin_sampler;
+  options.case_glob = "metamorphic/*/v1000/partial_sums";
+  options.seed = 1;
+  const harness::RunRecord record = run_plan(make_plan(options), options, 1, {});
+  double exact_shifts = 0, permuted_rows = 0;
+  for (const harness::CaseRecord& one : record.cases) {
+    EXPECT_EQ(one.verdict, harness::Verdict::passed) << one.id << ": " << one.message;
+    const auto measure = [&one](const char* name) {
+      const auto found = one.measures.find(name);
+      return found == one.measures.end() ? 0.0 : found->second;
+    };
+    exact_shifts += measure("exact_shifts");
+    permuted_rows += measure("permuted_rows");
+  }
+  EXPECT_GT(exact_shifts, 0);
+  EXPECT_GT(permuted_rows, 0);
+}
+
 TEST(CaseTable, GateMakesTheDrawsThatItPromises) {
   std::uint64_t draws = 0, large_draws = 0;
   std::int64_t large_rows = 0;

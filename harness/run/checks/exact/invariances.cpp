@@ -44,11 +44,41 @@ std::string in_row(const Request& request, const Response& response,
   return {};
 }
 
+std::string in_failed_row(const Request& request, const Response& response, std::int64_t row) {
+  for (std::int64_t output = 0; output < request.outputs(); ++output) {
+    if (request.row_of(output) != row) continue;
+    for (std::int32_t sample = 0; sample < request.num_samples; ++sample) {
+      const std::int32_t token =
+          response.tokens[static_cast<std::size_t>(output * request.num_samples + sample)];
+      if (token != -1) return fmt::format("row {}, which must fail: token {}", row, token);
+    }
+  }
+  return {};
+}
+
+std::string other_status(const Response& response, const Response& before) {
+  for (std::size_t at = 0; at < std::min(response.statuses.size(), before.statuses.size()); ++at) {
+    if (response.statuses[at] == before.statuses[at]) continue;
+    return fmt::format("output {}: status {}, was {},", at, response.statuses[at],
+                       before.statuses[at]);
+  }
+  return {};
+}
+
 }  // namespace
 
 bool shifts_exactly(const reference::RowParameters& parameters, float shift) {
   // Exact: 24 bits times 24 bits.
   return std::fmod(static_cast<double>(shift) * scale_of(parameters), 2) == 0;
+}
+
+std::optional<float> scaled_exactly(float probability, int octaves) {
+  const double product = std::ldexp(static_cast<double>(probability), octaves);  // exact
+  const auto scaled = static_cast<float>(product);
+  const auto is_whole = [](float value) { return value == 0 || std::isnormal(value); };
+  if (static_cast<double>(scaled) != product) return std::nullopt;
+  if (!is_whole(probability) || !is_whole(scaled)) return std::nullopt;
+  return scaled;
 }
 
 bool is_free_of_tiles(const Request& request, std::int64_t row) {
@@ -67,15 +97,20 @@ bool is_free_of_tiles(const Request& request, std::int64_t row) {
          kFree;
 }
 
-std::string outside_of_band(const CheckInput& input, const Request& request,
-                            const Response& response) {
-  for (std::int64_t row = 0; row < request.rows; ++row) {
-    if (!request.active.empty() && request.active[static_cast<std::size_t>(row)] == 0) continue;
-    const reference::RealDistribution distribution = distribution_of(input, request, row);
-    if (!distribution.defined || distribution.must_fail) continue;
-    if (std::string wrong = in_row(request, response, distribution, row); !wrong.empty()) {
-      return wrong;
+std::string outside_of_band(const CheckInput& input, const Request& changed,
+                            const Response& response, const Response& before) {
+  // What fails a row is none of its weights, so no band holds for it.
+  if (std::string wrong = other_status(response, before); !wrong.empty()) return wrong;
+  for (std::int64_t row = 0; row < changed.rows; ++row) {
+    if (!changed.active.empty() && changed.active[static_cast<std::size_t>(row)] == 0) continue;
+    const reference::RealDistribution distribution = distribution_of(input, changed, row);
+    std::string wrong;
+    if (distribution.must_fail) {
+      wrong = in_failed_row(changed, response, row);
+    } else if (distribution.defined) {
+      wrong = in_row(changed, response, distribution, row);
     }
+    if (!wrong.empty()) return wrong;
   }
   return {};
 }
