@@ -1,8 +1,8 @@
 // CUDA's language on the CPU: what a translated source of kernels/cuda includes before all else.
 //
 // Contract. Built-in variables, warp operations, barriers, atomics and launches, as far as the
-// kernels use them, with CUDA's meaning: one device of compute capability 9.0, blocks of 1 to 32
-// whole warps, clusters of any size. What a GPU leaves undefined ends the program with a message
+// kernels use them, with CUDA's meaning: one device of compute capability 9.0, blocks of up to
+// 1024 threads, clusters of any size. What a GPU leaves undefined ends the program with a message
 // instead: lanes of a warp that meet in different operations, masks that are not full, a lane that
 // exits while its warp waits, shared memory of a block that has exited, barriers that nobody can
 // pass, writes behind dynamic shared memory.

@@ -177,7 +177,9 @@ void begin(Cluster& cluster, unsigned first_block, unsigned blocks) {
     block.shared = shared_memory(rank);
     std::memset(block.shared, kUnwritten, kSharedBytes);
     block.running = threads;
-    block.warps.resize(threads / kWarp);
+    block.warps.resize((threads + kWarp - 1) / kWarp);
+    // Lanes that the last warp does not have: as if they had exited.
+    if (threads % kWarp != 0) block.warps.back().exited = ~0U << (threads % kWarp);
     block.threads.resize(threads);
     for (unsigned number = 0; number < threads; ++number) {
       Thread& thread = block.threads[number];
@@ -196,8 +198,9 @@ bool advance(Block& block, unsigned warp) {
   bool any = false;
   for (bool again = true; again;) {
     again = false;
-    for (unsigned lane = 0; lane < kWarp; ++lane) {
-      Thread& thread = block.threads[warp * kWarp + lane];
+    const std::size_t end = std::min<std::size_t>(block.threads.size(), (warp + 1) * kWarp);
+    for (std::size_t number = warp * kWarp; number < end; ++number) {
+      Thread& thread = block.threads[number];
       if (thread.state != State::ready) continue;
       any = again = true;
       current = &thread;
@@ -379,7 +382,7 @@ void await_copies(unsigned left) {
 void run(const cudaLaunchConfig_t& config, const std::function<void()>& kernel) {
   const unsigned cluster = blocks_of_cluster(config);
   const unsigned threads = config.blockDim.x;
-  if (threads == 0 || threads > 1024 || threads % kWarp != 0) fail("no whole warps in a block");
+  if (threads == 0 || threads > 1024) fail("no block has so many threads");
   if (config.gridDim.x % cluster != 0) fail("no whole clusters in the grid");
   if (config.dynamicSmemBytes > kMostDynamic) fail("too much dynamic shared memory");
   launch = {};
