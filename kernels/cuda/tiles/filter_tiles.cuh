@@ -134,17 +134,10 @@ class FilterTilesRow {
       }
       blocks_.cluster().await_all();
     };
-    if (row_.has_vectors()) {
-      visit_by_vectors(row_, ring_, blocks_.steps(), AllTiles{}, prepare,
-                       [&](int tile, const RawTile& raw) {
-                         index<TileAccess::vectors>(wants_groups, tile, raw);
-                       });
-    } else {
-      visit_by_values(row_, blocks_.steps(), AllTiles{}, prepare,
-                      [&](int tile, const RawTile& raw) {
-                        index<TileAccess::values>(wants_groups, tile, raw);
-                      });
-    }
+    visit_tiles(row_, ring_, blocks_.steps(), prepare,
+                [&]<TileAccess kAccess>(int tile, const RawTile& raw) {
+                  index<kAccess>(wants_groups, tile, raw);
+                });
     blocks_.cluster().arrive();
     if (!filtered && !blocks_.is_first()) return;
     blocks_.cluster().wait();
