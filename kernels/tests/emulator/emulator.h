@@ -88,27 +88,12 @@ T& shared(const char* file, int line, std::size_t alignment = alignof(T)) {
 void* shared_of_block(void* mine, int rank);
 
 /// What the lanes of a warp do together. All of them have to come to the same one.
-enum class WarpOperation {
-  shuffle,
-  shuffle_xor,
-  shuffle_up,
-  shuffle_down,
-  ballot,
-  any,
-  all,
-  max,
-  min,
-  add,
-  bit_or,
-  bit_and,
-  match,
-  sync
-};
+enum class WarpOperation { shuffle, shuffle_xor, shuffle_up, ballot, any, max, min, add, sync };
 using Lanes = std::array<std::uint64_t, 32>;
 /// Every lane's value, when all have come.
 const Lanes& exchange(WarpOperation operation, std::uint64_t value, unsigned mask);
 
-enum class BlockOperation { sync, bit_or, bit_and, count };
+enum class BlockOperation { sync, bit_or, count };
 /// The sum over the block's threads, when all that have not exited have come.
 std::uint32_t meet_block(BlockOperation operation, std::uint32_t value);
 /// The same for a barrier with a number, 1 to 15, that exactly `threads` threads come to.
@@ -195,13 +180,6 @@ T __shfl_up_sync(unsigned mask, T value, unsigned by) {
   const unsigned lane = emulator::lane();
   return lane >= by ? emulator::of_word<T>(all[lane - by]) : value;
 }
-template <class T>
-T __shfl_down_sync(unsigned mask, T value, unsigned by) {
-  namespace emulator = fairdraw::emulator;
-  const auto& all = emulator::exchange_values(emulator::WarpOperation::shuffle_down, value, mask);
-  const unsigned lane = emulator::lane();
-  return lane + by < 32 ? emulator::of_word<T>(all[lane + by]) : value;
-}
 inline unsigned __ballot_sync(unsigned mask, int predicate) {
   namespace emulator = fairdraw::emulator;
   const auto& all = emulator::exchange(emulator::WarpOperation::ballot, predicate != 0, mask);
@@ -212,10 +190,6 @@ inline unsigned __ballot_sync(unsigned mask, int predicate) {
 inline int __any_sync(unsigned mask, int predicate) {
   return fairdraw::emulator::reduce(fairdraw::emulator::WarpOperation::any, mask, predicate != 0,
                                     std::logical_or<>{});
-}
-inline int __all_sync(unsigned mask, int predicate) {
-  return fairdraw::emulator::reduce(fairdraw::emulator::WarpOperation::all, mask, predicate != 0,
-                                    std::logical_and<>{});
 }
 template <class T>
 T __reduce_max_sync(unsigned mask, T value) {
@@ -233,22 +207,6 @@ T __reduce_add_sync(unsigned mask, T value) {
   return static_cast<T>(fairdraw::emulator::reduce(fairdraw::emulator::WarpOperation::add, mask,
                                                    static_cast<Unsigned>(value), std::plus<>{}));
 }
-inline unsigned __reduce_or_sync(unsigned mask, unsigned value) {
-  return fairdraw::emulator::reduce(fairdraw::emulator::WarpOperation::bit_or, mask, value,
-                                    std::bit_or<>{});
-}
-inline unsigned __reduce_and_sync(unsigned mask, unsigned value) {
-  return fairdraw::emulator::reduce(fairdraw::emulator::WarpOperation::bit_and, mask, value,
-                                    std::bit_and<>{});
-}
-template <class T>
-unsigned __match_any_sync(unsigned mask, T value) {
-  namespace emulator = fairdraw::emulator;
-  const auto& all = emulator::exchange_values(emulator::WarpOperation::match, value, mask);
-  unsigned bits = 0;
-  for (unsigned i = 0; i < 32; ++i) bits |= (all[i] == emulator::to_word(value) ? 1U : 0U) << i;
-  return bits;
-}
 inline void __syncwarp(unsigned mask = ~0U) {
   static_cast<void>(fairdraw::emulator::exchange(fairdraw::emulator::WarpOperation::sync, 0, mask));
 }
@@ -262,17 +220,11 @@ inline int __syncthreads_or(int predicate) {
   using fairdraw::emulator::BlockOperation;
   return fairdraw::emulator::meet_block(BlockOperation::bit_or, predicate != 0) > 0 ? 1 : 0;
 }
-inline int __syncthreads_and(int predicate) {
-  using fairdraw::emulator::BlockOperation;
-  return fairdraw::emulator::meet_block(BlockOperation::bit_and, predicate == 0) == 0 ? 1 : 0;
-}
 inline int __syncthreads_count(int predicate) {
   using fairdraw::emulator::BlockOperation;
   return static_cast<int>(
       fairdraw::emulator::meet_block(BlockOperation::count, predicate != 0 ? 1 : 0));
 }
-inline void __threadfence() {}
-inline void __threadfence_block() {}
 
 template <class T, class Change>
 T fairdraw_emulated_atomic(T* at, const Change& change) {
@@ -301,10 +253,6 @@ T atomicAnd(T* at, std::type_identity_t<T> value) {
   return fairdraw_emulated_atomic(at, [value](T old) { return old & value; });
 }
 template <class T>
-T atomicExch(T* at, std::type_identity_t<T> value) {
-  return fairdraw_emulated_atomic(at, [value](T) { return value; });
-}
-template <class T>
 T atomicCAS(T* at, std::type_identity_t<T> expected, std::type_identity_t<T> value) {
   return fairdraw_emulated_atomic(at, [=](T old) { return old == expected ? value : old; });
 }
@@ -316,10 +264,6 @@ T __ldg(const T* at) {
   return *at;
 }
 template <class T>
-T __ldcg(const T* at) {
-  return *at;
-}
-template <class T>
 std::uintptr_t __cvta_generic_to_shared(const T* at) {
   return reinterpret_cast<std::uintptr_t>(at);
 }
@@ -327,27 +271,12 @@ inline int __ffs(int x) { return __builtin_ffs(x); }
 inline int __clz(int x) { return std::countl_zero(static_cast<unsigned>(x)); }
 inline int __clzll(long long x) { return std::countl_zero(static_cast<unsigned long long>(x)); }
 inline int __popc(unsigned x) { return std::popcount(x); }
-inline unsigned __funnelshift_l(unsigned low, unsigned high, unsigned by) {
-  const std::uint64_t both = (std::uint64_t{high} << 32) | low;
-  return static_cast<unsigned>((both << (by % 32)) >> 32);
-}
-inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned by) {
-  const std::uint64_t both = (std::uint64_t{high} << 32) | low;
-  return static_cast<unsigned>(both >> (by % 32));
-}
-inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
-  __extension__ typedef unsigned __int128 Wide;
-  return static_cast<unsigned long long>((static_cast<Wide>(a) * b) >> 64);
-}
 inline unsigned __float2uint_rn(float x) {  // saturates, NaN gives 0
   if (!(x > 0)) return 0;
   return x >= 0x1p32F ? ~0U : static_cast<unsigned>(std::nearbyint(x));
 }
 inline float __uint_as_float(unsigned x) { return std::bit_cast<float>(x); }
-inline unsigned __float_as_uint(float x) { return std::bit_cast<unsigned>(x); }
 inline float __int_as_float(int x) { return std::bit_cast<float>(x); }
-inline int __float_as_int(float x) { return std::bit_cast<int>(x); }
-inline long long __double_as_longlong(double x) { return std::bit_cast<long long>(x); }
 inline double __longlong_as_double(long long x) { return std::bit_cast<double>(x); }
 // Round to nearest is the environment's; the build contracts nothing.
 inline float __fmul_rn(float a, float b) { return a * b; }
