@@ -63,10 +63,8 @@ __device__ __forceinline__ void load_again(const TileRow<kType>& row, int tile, 
     raw.tile = tile;
 #pragma unroll
     for (int v = 0; v < Row::kVectors; ++v) {
-      const int token = Row::token_of(tile, v);
-      const std::uint32_t empty = row.empty_word();
-      uint4 vector = make_uint4(empty, empty, empty, empty);
-      if (token < row.vocab()) vector = __ldg(row.vector_at(token));
+      uint4 vector = row.empty_vector();
+      if (row.has_vector(tile, v)) vector = __ldg(row.vector_at(tile, v));
       raw.words[4 * v] = vector.x;
       raw.words[4 * v + 1] = vector.y;
       raw.words[4 * v + 2] = vector.z;

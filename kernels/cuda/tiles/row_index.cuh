@@ -63,12 +63,16 @@ class RowBlocks {
                  static_cast<int>(blockIdx.x & ((1U << static_cast<unsigned>(blocks_log2)) - 1))},
         tiles_(tiles),
         sums_(reinterpret_cast<std::uint64_t*>(dynamic)),
-        keys_(reinterpret_cast<std::int32_t*>(sums_ + tiles)) {}
+        keys_(reinterpret_cast<std::int32_t*>(sums_ + tiles)),
+        sums_of_first_(cluster_.at(sums_, 0)),
+        keys_of_first_(cluster_.at(keys_, 0)) {}
 
   __device__ const RowCluster& cluster() const { return cluster_; }
   __device__ bool is_first() const { return cluster_.rank == 0; }
   __device__ int warp() const {
-    return cluster_.rank * warps_of_block() + static_cast<int>(threadIdx.x) / kWarp;
+    // By a shuffle the compiler knows that all lanes have the same.
+    const int of_block = __shfl_sync(kAllLanes, static_cast<int>(threadIdx.x) / kWarp, 0);
+    return cluster_.rank * warps_of_block() + of_block;
   }
   __device__ int warps() const { return cluster_.blocks * warps_of_block(); }
   /// This warp's tiles.
@@ -77,17 +81,17 @@ class RowBlocks {
   /// By the warp that has the tile, all lanes with the same entry.
   __device__ __forceinline__ void send(int tile, const TileEntry& entry) const {
     if (lane() != 0) return;
-    *cluster_.at(keys_ + tile, 0) = entry.key;
-    *cluster_.at(sums_ + tile, 0) = entry.sum;
+    keys_of_first_[tile] = entry.key;
+    sums_of_first_[tile] = entry.sum;
   }
   /// The same in two parts, with the key kept where this warp can read it.
   __device__ __forceinline__ void send_key(int tile, std::int32_t key) const {
     if (lane() != 0) return;
     keys_[tile] = key;
-    if (!is_first()) *cluster_.at(keys_ + tile, 0) = key;
+    keys_of_first_[tile] = key;
   }
   __device__ __forceinline__ void send_sum(int tile, std::uint64_t sum) const {
-    if (lane() == 0) *cluster_.at(sums_ + tile, 0) = sum;
+    if (lane() == 0) sums_of_first_[tile] = sum;
   }
   __device__ std::int32_t kept_key(int tile) const { return keys_[tile]; }
 
@@ -120,6 +124,8 @@ class RowBlocks {
   int tiles_;
   std::uint64_t* sums_;
   std::int32_t* keys_;
+  std::uint64_t* sums_of_first_;  ///< the same in the row's first block
+  std::int32_t* keys_of_first_;
 };
 
 }  // namespace fairdraw::cuda

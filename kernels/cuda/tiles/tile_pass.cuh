@@ -165,14 +165,15 @@ class TilePass {
     bool fault = false;
     if (kFromProbs || row.is_masked()) {
       fault = __any_sync(kAllLanes, has_fault(x, lane_max)) != 0;
-      if (row.is_masked()) change<kAccess>(row, raw, x);
-      lane_max = largest_of(x);
+      if (row.is_masked() && !fault) {
+        change<kAccess>(row, raw, x);
+        lane_max = largest_of(x);
+      }
       if (kFromProbs) lane_max = fmaxf(lane_max, 0.0F);
     }
     const std::int32_t key = __reduce_max_sync(kAllLanes, order_key(lane_max));
-    if (!fault && key < kNegativeKey) return kFromProbs && key == 0 ? kEmptyTileKey : key;
-    TileRow<kType>::template convert<kAccess>(raw, x);
-    return __reduce_max_sync(kAllLanes, fault_key(x));
+    if (fault || key >= kNegativeKey) return fault_of_tile(x);
+    return kFromProbs && key == 0 ? kEmptyTileKey : key;
   }
 
   /// The lane's values, those that are not allowed empty.
@@ -245,15 +246,20 @@ class TilePass {
     if (!kFromProbs && row.is_processed()) row.template edit<kAccess>(raw, bits, x);
   }
 
-  __device__ static std::int32_t fault_key(const float (&x)[kLaneValues]) {
+  __device__ __forceinline__ static std::int32_t fault_of_tile(const float (&x)[kLaneValues]) {
+    return fault_of_values(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]);
+  }
+  /// Rarely used, so that its code is elsewhere.
+  __device__ __noinline__ static std::int32_t fault_of_values(float x0, float x1, float x2,
+                                                              float x3, float x4, float x5,
+                                                              float x6, float x7) {
     std::int32_t key = kEmptyTileKey;
-#pragma unroll
-    for (const float value : x) {
+    for (const float value : {x0, x1, x2, x3, x4, x5, x6, x7}) {
       if (value != value) key = ::max(key, kNanKey);
       if (value == INFINITY) key = ::max(key, kInfiniteKey);
       if (kFromProbs && value < 0.0F) key = ::max(key, kNegativeKey);
     }
-    return key;
+    return __reduce_max_sync(kAllLanes, key);
   }
 
   /// In a loop that is not unrolled: values move to the front one by one.

@@ -7,7 +7,9 @@
 // Algorithm and cost. By vectors where the row is aligned to 16 bytes and a whole number of
 // vectors: 2 copies a lane of float32, 1 of 16-bit types, into a ring in shared memory that holds
 // the warp's next tiles (TileRing), so that what is in flight takes no registers. A thread copies
-// what it reads itself, and no barrier is needed. By values otherwise: the 32 lanes side by side, 8
+// what it reads itself, and no barrier is needed. Instructions are what limits many rows, so a
+// whole tile costs about 20 of them here: addresses are one multiplication each, and only the tile
+// that the row's end cuts is asked where it ends. By values otherwise: the 32 lanes side by side, 8
 // loads a lane into registers, two tiles at a time. A row that is not even aligned to its values is
 // read byte by byte. Bits of `allowed` are one word a lane, that goes where it is needed by
 // shuffles.
@@ -59,12 +61,15 @@ class TileRow {
         allowed_(edits.given()     ? edits_.allowed
                  : allowed.given() ? allowed.data + number * allowed.row_stride
                                    : nullptr),
+        is_masked_(allowed_ != nullptr),
         vocab_(static_cast<int>(rows.vocab)),
         empty_bits_(from_probs ? 0 : minus_infinity_bits(kType)) {}
 
   __device__ int vocab() const { return vocab_; }
   __device__ int tiles() const { return (vocab_ + kTileSize - 1) / kTileSize; }
-  __device__ bool is_masked() const { return allowed_ != nullptr; }
+  /// Those that the row's end does not cut.
+  __device__ int whole_tiles() const { return vocab_ / kTileSize; }
+  __device__ bool is_masked() const { return is_masked_; }
   /// Such a row is masked, too.
   __device__ bool is_processed() const { return edits_.edited != nullptr; }
   __device__ bool has_vectors() const {
@@ -79,7 +84,7 @@ class TileRow {
     }
   }
   __device__ __forceinline__ void load_bits(int tile, RawTile& raw) const {
-    if (allowed_ == nullptr) return;
+    if (!is_masked_) return;
     const int word = word_of(tile);
     raw.allowed = word < words() ? bit_words()[word] : 0;
   }
@@ -100,14 +105,16 @@ class TileRow {
     return tile * kTileSize + (vector * kWarp + lane()) * kPerVector;
   }
   /// Of a row that has vectors.
-  __device__ const uint4* vector_at(int token) const {
-    return reinterpret_cast<const uint4*>(values_.bytes) +
-           static_cast<unsigned>(token) / static_cast<unsigned>(kPerVector);
+  __device__ const uint4* vector_at(int tile, int vector) const {
+    return reinterpret_cast<const uint4*>(values_.bytes) + lane() +
+           static_cast<unsigned>(tile) * (kVectors * kWarp) + vector * kWarp;
   }
-  __device__ std::uint32_t empty_word() const {
-    return kType == DType::float32 ? empty_bits_ : empty_bits_ | (empty_bits_ << 16);
+  __device__ bool has_vector(int tile, int vector) const { return token_of(tile, vector) < vocab_; }
+  /// What stands for a vector beyond the row.
+  __device__ uint4 empty_vector() const {
+    const std::uint32_t word = empty_word();
+    return make_uint4(word, word, word, word);
   }
-
   /// A tile's values in id order, kLaneValues neighbours a lane, as they are processed; what is
   /// banned or beyond the row is empty.
   __device__ __forceinline__ void read_in_order(int tile, float (&x)[kLaneValues]) const {
@@ -175,6 +182,9 @@ class TileRow {
 
  private:
   static constexpr int kVectorBytes = 16;
+  __device__ std::uint32_t empty_word() const {
+    return kType == DType::float32 ? empty_bits_ : empty_bits_ | (empty_bits_ << 16);
+  }
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % kWarp; }
 
   /// The bits of one value.
@@ -220,6 +230,7 @@ class TileRow {
   RowValues values_;
   RowEdits edits_;
   const std::uint32_t* allowed_;  ///< null: all are
+  bool is_masked_;
   int vocab_;
   std::uint32_t empty_bits_;
 };
@@ -234,38 +245,51 @@ class TileRing {
   static constexpr int kStages = kType == DType::float32 ? 4 : 8;
   static constexpr int kLaneBytes = kStages * (Row::kVectors * 16 + 4);
 
-  /// `memory`: kLaneBytes a thread, aligned to 16 bytes.
-  __device__ explicit TileRing(unsigned char* memory)
-      : vectors_(reinterpret_cast<uint4*>(memory) + threadIdx.x),
-        words_(reinterpret_cast<std::uint32_t*>(
-                   memory + static_cast<std::size_t>(kStages * Row::kVectors * 16) * blockDim.x) +
-               threadIdx.x) {}
+  /// A place for a tile. The first one is 0, the one after the last too.
+  struct Stage {
+    unsigned vector;  ///< this lane's first, counted from the warp's first place
 
-  /// Begins to copy a tile, unless it is beyond the row; one group of copies in any case.
-  /// with_bits: they are there already.
-  __device__ __forceinline__ void start(const Row& row, int stage, int tile,
-                                        bool with_bits = true) const {
-    if (tile < row.tiles()) {
-#pragma unroll
-      for (int v = 0; v < Row::kVectors; ++v) {
-        const int token = Row::token_of(tile, v);
-        if (token < row.vocab()) {
-          asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address(slot(stage, v))),
-                       "l"(row.vector_at(token))
-                       : "memory");
-        }
-      }
-      if (with_bits && row.is_masked()) start_bits(row, stage, tile);
+    __device__ Stage next() const {
+      static_assert((kStages & (kStages - 1)) == 0);
+      return {(vector + kStageVectors) % (kStages * kStageVectors)};
     }
+  };
+  __device__ static Stage first_stage() { return {lane()}; }
+
+  /// `memory`: kLaneBytes a thread, aligned to 16 bytes. A warp has its part in one piece.
+  __device__ explicit TileRing(unsigned char* memory)
+      : memory_(memory + threadIdx.x / kWarp * (kWarp * kLaneBytes)) {}
+
+  /// Begins to copy a tile.
+  __device__ __forceinline__ void start(const Row& row, Stage stage, int tile) const {
+    if (tile < row.whole_tiles()) {
+#pragma unroll
+      for (int v = 0; v < Row::kVectors; ++v) copy(row, stage, tile, v);
+      return;
+    }
+    for (int v = 0; v < Row::kVectors; ++v) {
+      if (row.has_vector(tile, v)) {
+        copy(row, stage, tile, v);
+      } else {
+        *slot(stage, v) = row.empty_vector();
+      }
+    }
+  }
+  /// And its bits.
+  __device__ __forceinline__ void start_bits(const Row& row, Stage stage, int tile) const {
+    if (Row::word_of(tile) < row.words()) {
+      asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(address(word(stage))),
+                   "l"(row.bit_words() + Row::word_of(tile))
+                   : "memory");
+    } else {
+      *word(stage) = 0;
+    }
+  }
+
+  /// Ends a group of copies. There is one a tile, those that are not copied too.
+  __device__ __forceinline__ static void commit() {
     asm volatile("cp.async.commit_group;" ::: "memory");
   }
-  __device__ __forceinline__ void start_bits(const Row& row, int stage, int tile) const {
-    if (Row::word_of(tile) >= row.words()) return;
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(address(word(stage))),
-                 "l"(row.bit_words() + Row::word_of(tile))
-                 : "memory");
-  }
-
   /// Waits for all but the last kStages - 1 groups.
   __device__ __forceinline__ static void await_oldest() {
     asm volatile("cp.async.wait_group %0;" ::"n"(kStages - 1) : "memory");
@@ -275,35 +299,40 @@ class TileRing {
   }
 
   /// A tile that has arrived.
-  __device__ __forceinline__ void read(const Row& row, int stage, int tile, RawTile& raw) const {
+  __device__ __forceinline__ void read(const Row& row, Stage stage, int tile, RawTile& raw) const {
     raw.tile = tile;
 #pragma unroll
     for (int v = 0; v < Row::kVectors; ++v) {
-      uint4 vector = *slot(stage, v);
-      if ((tile + 1) * kTileSize > row.vocab() && Row::token_of(tile, v) >= row.vocab()) {
-        vector = make_uint4(row.empty_word(), row.empty_word(), row.empty_word(), row.empty_word());
-      }
+      const uint4 vector = *slot(stage, v);
       raw.words[4 * v] = vector.x;
       raw.words[4 * v + 1] = vector.y;
       raw.words[4 * v + 2] = vector.z;
       raw.words[4 * v + 3] = vector.w;
     }
-    if (row.is_masked()) raw.allowed = Row::word_of(tile) < row.words() ? *word(stage) : 0;
+    if (row.is_masked()) raw.allowed = *word(stage);
   }
 
  private:
-  __device__ uint4* slot(int stage, int vector) const {
-    return vectors_ + (stage * Row::kVectors + vector) * static_cast<int>(blockDim.x);
+  static constexpr unsigned kStageVectors = Row::kVectors * kWarp;
+
+  __device__ static unsigned lane() { return threadIdx.x % kWarp; }
+  __device__ __forceinline__ void copy(const Row& row, Stage stage, int tile, int vector) const {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address(slot(stage, vector))),
+                 "l"(row.vector_at(tile, vector))
+                 : "memory");
   }
-  __device__ std::uint32_t* word(int stage) const {
-    return words_ + stage * static_cast<int>(blockDim.x);
+  __device__ uint4* slot(Stage stage, int vector) const {
+    return reinterpret_cast<uint4*>(memory_) + stage.vector + vector * kWarp;
+  }
+  __device__ std::uint32_t* word(Stage stage) const {
+    return reinterpret_cast<std::uint32_t*>(memory_ + kStages * kStageVectors * 16) +
+           stage.vector / kStageVectors * kWarp + lane();
   }
   __device__ static unsigned address(const void* shared) {
     return static_cast<unsigned>(__cvta_generic_to_shared(shared));
   }
 
-  uint4* vectors_;        ///< this thread's first slot
-  std::uint32_t* words_;  ///< and its first word
+  unsigned char* memory_;  ///< this warp's
 };
 
 /// Which tiles of a row a warp visits: first, first + step, ... below end.
@@ -328,33 +357,44 @@ __device__ __forceinline__ void visit_by_vectors(const TileRow<kType>& row, Tile
                                                  const Prepare& prepare, const Visit& visit) {
   const auto from = [&](int tile) {
     while (tile < steps.end && !wanted(tile)) tile += steps.step;
-    return tile < steps.end ? tile : row.tiles();  // beyond the steps nothing is copied
+    return tile;
   };
-  constexpr int kStages = TileRing<kType>::kStages;
+  using Ring = TileRing<kType>;
   int next = from(steps.first);
   int tile = next;
+  auto stage = Ring::first_stage();
 #pragma unroll 1
-  for (int stage = 0; stage < kStages; ++stage) {
-    ring.start(row, stage, next, !row.is_processed());
+  for (int i = 0; i < Ring::kStages; ++i, stage = stage.next()) {
+    if (next < steps.end) {
+      ring.start(row, stage, next);
+      if (row.is_masked() && !row.is_processed()) ring.start_bits(row, stage, next);
+    }
+    Ring::commit();
     next = from(next + steps.step);
   }
   prepare();
   if (row.is_processed()) {
     await_edits();
-    for (int stage = 0, late = tile; stage < kStages; ++stage, late = from(late + steps.step)) {
-      if (late < row.tiles()) ring.start_bits(row, stage, late);
+    int late = tile;
+    for (int i = 0; i < Ring::kStages && late < steps.end; ++i, stage = stage.next()) {
+      ring.start_bits(row, stage, late);
+      late = from(late + steps.step);
     }
-    TileRing<kType>::await_all();
+    Ring::await_all();
+    stage = Ring::first_stage();
   }
-  int stage = 0;
 #pragma unroll 1
   for (; tile < steps.end; tile = from(tile + steps.step)) {
-    TileRing<kType>::await_oldest();
+    Ring::await_oldest();
     RawTile raw;
     ring.read(row, stage, tile, raw);
-    ring.start(row, stage, next);
+    if (next < steps.end) {
+      ring.start(row, stage, next);
+      if (row.is_masked()) ring.start_bits(row, stage, next);
+    }
+    Ring::commit();
     next = from(next + steps.step);
-    stage = stage + 1 < kStages ? stage + 1 : 0;
+    stage = stage.next();
     visit(tile, raw);
   }
 }
@@ -403,12 +443,14 @@ __device__ __forceinline__ void revisit_by_vectors(const TileRow<kType>& row,
   constexpr int kStages = TileRing<kType>::kStages;
   const int count = steps.count();
   const int in_memory = count > kStages ? count - kStages : 0;
+  auto stage = TileRing<kType>::first_stage();
+  for (int i = in_memory % kStages; i > 0; --i) stage = stage.next();
 #pragma unroll 1
-  for (int number = in_memory; number < count; ++number) {
+  for (int number = in_memory; number < count; ++number, stage = stage.next()) {
     const int tile = steps.at(number);
     if (!wanted(tile)) continue;
     RawTile raw;
-    ring.read(row, number % kStages, tile, raw);
+    ring.read(row, stage, tile, raw);
     visit(tile, raw);
   }
   if (in_memory == 0) return;
