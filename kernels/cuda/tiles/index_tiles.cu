@@ -94,8 +94,8 @@ class RowIndexer {
 
   /// This warp's: what it wrote before is overwritten by the lane that wrote it.
   __device__ void empty_tiles() const {
+    const TileSteps steps = blocks_.steps();  // by all lanes
     if (threadIdx.x % kWarp != 0) return;
-    const TileSteps steps = blocks_.steps();
     for (int tile = steps.first; tile < steps.end; tile += steps.step) {
       keys_[tile] = kEmptyTileKey;
       sums_[tile] = 0;

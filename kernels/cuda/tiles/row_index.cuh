@@ -69,6 +69,7 @@ class RowBlocks {
 
   __device__ const RowCluster& cluster() const { return cluster_; }
   __device__ bool is_first() const { return cluster_.rank == 0; }
+  /// For all lanes of a warp together.
   __device__ int warp() const {
     // By a shuffle the compiler knows that all lanes have the same.
     const int of_block = __shfl_sync(kAllLanes, static_cast<int>(threadIdx.x) / kWarp, 0);
@@ -98,8 +99,9 @@ class RowBlocks {
   /// Tells the first block, or all of them, this warp's largest key.
   __device__ void send_largest(const LargestTile& mine, bool to_all,
                                LargestOfWarps& largest) const {
+    const int number = warp();  // by all lanes
     if (lane() < (to_all ? cluster_.blocks : 1)) {
-      *cluster_.at(largest.of_warps + warp(), lane()) = mine;
+      *cluster_.at(largest.of_warps + number, lane()) = mine;
     }
   }
   /// The row's, when the blocks have met.
