@@ -172,7 +172,11 @@ class TilePass {
       if (kFromProbs) lane_max = fmaxf(lane_max, 0.0F);
     }
     const std::int32_t key = __reduce_max_sync(kAllLanes, order_key(lane_max));
-    if (fault || key >= kNegativeKey) return fault_of_tile(x);
+    if (fault || key >= kNegativeKey) {
+      // A value that processing made infinite: the row's edits have that fault.
+      if (!fault && row.is_masked()) return kEmptyTileKey;
+      return fault_of_tile(x);
+    }
     return kFromProbs && key == 0 ? kEmptyTileKey : key;
   }
 
