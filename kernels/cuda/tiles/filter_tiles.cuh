@@ -24,17 +24,20 @@
 // with their arguments by value or in shared memory. Then control flow that is the same for a whole
 // warp, loads that do not wait for one another, and stores without branches.
 //
-// Measured on an H200, V = 128256, float32, cold L2, graph replay, median of 30, microseconds, the
-// slower of peaked and flat logits, the tiles read through registers in place of the ring, 512
-// threads, before there were passes of all blocks, whose times are not known yet:
+// Measured on an H200, V = 128256, float32, cold L2, graph replay in turns with other kernels,
+// median of 30, microseconds, the slower of peaked and flat logits, 512 threads:
 //   rows (blocks of each)     1 (16)   8 (8)   64 (2)   256 (1)
-//   floor                      4.2      5.7     14.0     37.6
-//   top_k 50                  12.4     14.2     24.4     49.3
-//   top_k 50, top_p 0.9       13.4     15.1     25.4     50.4
-//   top_k 200                 19.5     21.9     32.9     58.2
-//   top_k 1000                29.1     33.1     45.2     74.7
-//   top_p 0.9, peaked         17.5     2880: at least one row is read again by one block alone
-//   top_p 0.9, flat           2800: the same
+//   floor                      5.5      6.8     15.6     41.6
+//   no filter                 19.9     20.3     29.4     59.2
+//   greedy                    10.2     11.3     21.0     49.1
+//   top_k 50                  22.2     22.5     30.5     57.6
+//   top_k 50, top_p 0.9       17.9     19.0     28.0     58.7
+//   top_k 1000                39.5     37.9     47.3     82.7
+//   top_k 5000                64.9     65.1     94.3    169.7
+//   min_p 0.05                33.4     33.6     56.2    114.1
+//   top_p 0.9, peaked         32.4     88.9    113.5    174.5
+//   top_p 0.9, flat           98.1     97.1    128.5    210.6
+// Long lists and passes of all blocks take 50 to 80 us beside the pass, wherever there are such.
 //
 // Numerics: common/tile_weights.h. Cuts are thresholds on logits. Determinism: integers; neither
 // the number of blocks nor their order shows.

@@ -7,21 +7,21 @@
 // entries of its tiles, 12 bytes for each 256 values, and tells the row's blocks its largest key.
 // When they have met, each knows whether the row has failed, and then empties its own tiles.
 //
-// Measured on an H200, V = 128256, graph replay after a memset of 256 MB, median of 25,
+// Measured on an H200, V = 128256, cold L2, graph replay in turns with other kernels, median of 30,
 // microseconds, 512 threads:
 //   rows (blocks of each)            1 (16)  8 (8)  64 (2)  256 (1)
-//   float32                            6.6    8.4    18.3    52.3
-//     without code for masks           6.4    8.4    18.4    51.7
-//     through registers, not the ring  6.9    9.2    21.0    47.5
-//     with masks                       7.2    9.0    19.1    55.7
-//     at an odd address and stride     7.3    9.6    24.5    54.2
-//   bfloat16                           7.2    8.0    15.5    41.2
-//     without code for masks           6.8    7.7    14.8    39.9
-//     through registers                6.9    8.5    18.3    42.3
-//     with masks                       7.2    8.5    17.1    50.7
-//     at an odd address and stride     7.5    9.1    21.6    52.4
-// At 256 rows of float32 it takes 246 instructions a tile, and schedulers issue one in 83 % of
-// cycles: instructions limit it, not memory.
+//   float32                            7.9    9.3    19.2    51.4
+//     floor, one read                  5.6    7.2    15.7    41.3
+//     with masks                       8.1    9.7    20.0    54.6
+//     at an odd address and stride     8.3   10.2    24.7    53.6
+//   bfloat16                           8.1    8.4    15.0    39.2
+//     floor, one read                  5.6    6.1    10.6    24.8
+//     with masks                       8.1    8.8    16.7    47.6
+//     at an odd address and stride     8.2    9.5    21.1    50.2
+// About 200 instructions a tile of float32, 106 of them for weights. What was tried: 246
+// instructions, with an address worked out in parts and every vector asked whether it lies beyond
+// the row: 53.2 at 256 rows, 41.7 in bfloat16. Values in registers in place of the ring: a tenth
+// less at 256 rows, a tenth to a sixth more at 8 and 64.
 //
 // Randomness: none. Numerics: common/tile_weights.h. Determinism: integers, each in its place.
 #include "common/parameters.h"

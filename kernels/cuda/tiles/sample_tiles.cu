@@ -14,13 +14,17 @@
 // of parameters cost what scalars cost. Instructions come from a cold cache, too: what follows the
 // pass is short.
 //
-// Measured on an H200, V = 128256, float32, cold L2, graph replay, microseconds at B = 1, 8, 64 and
-// 256 (the floor, one read: 4.0, 5.5, 14.7, 40.7), tokens without records:
-//   no filter        9.6  11.2  20.4  52   bound by issue slots at B = 256: 46 in bfloat16, too
-//   greedy           7.4   8.4  17.5  45
-//   min_p, peaked   10.7  11.7  23.7  54
-//   min_p, flat     11.7  13.7  33.8  93   every tile is read twice; at B = 256 not from L2
-// What was tried, no filter:
+// Measured on an H200, V = 128256, float32, cold L2, graph replay in turns with a dozen other
+// kernels, median of 30, microseconds at B = 1, 8, 64 and 256 (the floor, one read: 5.5, 6.7, 15.3,
+// 41.5), tokens without records:
+//   no filter       17.2  17.1  25.2  54.6
+//   greedy          10.7  10.7  19.3  46.6
+//   min_p, peaked   15.0  14.1  25.3  55.5
+//   min_p, flat     15.6  16.2  36.1  92.6   every tile is read twice; at B = 256 not from L2
+// The same call again and again, with nothing but a fill of L2 between: 10.3, 12.0, 23.1 without a
+// filter, 7.9 greedy at B = 1. The rest is instructions that come from memory. Of the 10.3 a clock in
+// the kernel (1.9 GHz) sees 2.9 in the pass and 2.7 in the draw.
+// What was tried, no filter, a call alone:
 //   11.1  12.8  24.5  52   values in registers, 2 tiles in flight; at the end three barriers, and
 //                          each warp's sum added one by one: the end took 4.7 us of the 11.1
 //               28.4  59   the same with 40 registers a thread, for more warps: spills
