@@ -22,9 +22,9 @@
 //   min_p, peaked   15.0  14.1  25.3  55.5
 //   min_p, flat     15.6  16.2  36.1  92.6   every tile is read twice; at B = 256 not from L2
 // The same call again and again, with nothing but a fill of L2 between: 10.3, 12.0, 23.1 without a
-// filter, 7.9 greedy at B = 1. The rest is instructions that come from memory. Of the 10.3 a clock in
-// the kernel (1.9 GHz) sees 2.9 in the pass and 2.7 in the draw.
-// What was tried, no filter, a call alone:
+// filter, 7.9 greedy at B = 1. The rest is instructions that come from memory. Of the 10.3 a clock
+// in the kernel (1.9 GHz) sees 2.9 in the pass and 2.7 in the draw. What was tried, no filter, a
+// call alone:
 //   11.1  12.8  24.5  52   values in registers, 2 tiles in flight; at the end three barriers, and
 //                          each warp's sum added one by one: the end took 4.7 us of the 11.1
 //               28.4  59   the same with 40 registers a thread, for more warps: spills
