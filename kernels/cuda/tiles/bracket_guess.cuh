@@ -5,15 +5,21 @@
 // (bracket_search.cuh), and a miss costs another pass.
 //
 // Algorithm. A histogram over values, in bins as far apart as the values (of probabilities: as
-// their octaves). The largest value of each tile is known from the index. Of the rest, 64 tiles
-// spread over the row are a sample; tiles whose rest is more than a 64th of the mass are read
-// whatever their place, and stand for themselves alone. So few tokens that hold most of the mass
-// are not left to chance. Then the bins within so many standard deviations of the target, the
-// variance being that of W(>= v) - p Z: what is above v counts 1 - p in it, the rest p.
+// their octaves). The largest value of each tile is known from the index. The rest of some tiles
+// spread over the row is a sample, which all blocks of the row count: a tile a warp where the row
+// has many warps, 64 tiles at least. A bin's values weigh about the same, so that counts are
+// enough, and a value costs one addition in its block's shared memory. Tiles whose rest is more
+// than a 64th of the mass are read whatever their place, and stand for themselves alone: so few
+// tokens that hold most of the mass are not left to chance. Then the bins within so many standard
+// deviations of the target, the variance being that of W(>= v) - p Z: what is above v counts 1 - p
+// in it, the rest p.
 //
-// Cost: one round of reads from L2 by one block, and about 20 instructions a value.
+// How far the bins reach follows from the target: what is below the threshold of a nucleus weighs
+// (1 - p) Z, and no token of it more than the threshold, which so is at least (1 - p) Z / V.
 //
-// Determinism: units are integers; but for the bracket nothing of the guess shows.
+// Cost: a pass of all blocks over the sample, which comes from L2; about 10 instructions a value.
+//
+// Determinism: counts and units are integers; but for the bracket nothing of the guess shows.
 #pragma once
 
 #include <cstdint>
@@ -22,23 +28,37 @@
 #include "cuda/tiles/bracket_pass.cuh"
 #include "cuda/tiles/key_selection.cuh"
 #include "cuda/tiles/row_weigher.cuh"
+#include "cuda/tiles/tile_search.cuh"
 
 namespace fairdraw::cuda {
+
+/// What is sampled of a row, and how it is put into bins. All blocks read it.
+struct SampleRule {
+  static constexpr int kLeast = 64;  ///< tiles, of a row that has so many
+  static constexpr int kMost = kMaxBlocksOfRow * kMaxThreadsOfBlock / kWarp;
+
+  std::int32_t largest, lowest;  ///< keys: the row's largest one; those below `lowest` do not count
+  float bins_of_distance;        ///< bins for each unit of distance from the largest value
+  int tiles;                     ///< of the sample
+  std::uint32_t left_out[kMost / 32];  ///< bits of the sample's tiles that are not to be read
+};
 
 /// The histogram, and what its rounds pass on.
 struct GuessMemory {
   static constexpr int kBins = 1024;
-  static constexpr int kTiles = 64;  ///< of the sample; and most of the heavy tiles
+  static constexpr int kMostHeavy = 64;
 
-  unsigned units[kBins];    ///< that a bin stands for, the largest values' first
-  unsigned squares[kBins];  ///< of the units of each value, in a unit of their own
-  int heavy[kTiles];
+  alignas(16) unsigned counts[kBins];  ///< sampled values, the largest ones' bin first
+  unsigned units[kBins];               ///< of values that stand for themselves
+  SampleRule rule;
+  bool weighs;           ///< else tokens are counted
+  float scale;           ///< octaves of a unit of distance, of logits
+  float units_of_value;  ///< that a sampled value stands for, if it is as heavy as the largest one
+  double units_of_mass;  ///< units of a weight, or of a token
+  int heavy[kMostHeavy];
   int heavy_count;
-  float bins_of_distance;  ///< bins for each unit of distance from the largest value
-  double units_of_mass;    ///< units of a weight, or of a token
-  float unit_of_squares;
   float of_warp[kEndWarps];
-  unsigned sum_of_warp[kEndWarps];
+  float sum_of_warp[kEndWarps];
   int edges[2];  ///< the first bin of the bracket, and the last
 };
 
@@ -49,10 +69,16 @@ struct BinRule {
   std::int32_t largest_key;
   float bins_of_distance;
 
+  __device__ explicit BinRule(const SampleRule& rule)
+      : largest(from_order_key(rule.largest)),
+        largest_key(rule.largest),
+        bins_of_distance(rule.bins_of_distance) {}
+
   __device__ __forceinline__ float distance(float x) const {
     if constexpr (kFromProbs) return static_cast<float>(largest_key - order_key(x));
     return largest - x;
   }
+  /// What is too far away for a bin of its own is in the last one.
   __device__ __forceinline__ int bin_of(float distance) const {
     return static_cast<int>(
         fminf(distance * bins_of_distance, static_cast<float>(GuessMemory::kBins - 1)));
@@ -63,109 +89,238 @@ struct BinRule {
     if constexpr (kFromProbs) return largest_key - static_cast<std::int32_t>(distance);
     return order_key(fmaxf(largest - distance, from_order_key(kEmptyTileKey + 1)));
   }
+  /// About what a value in the middle of a bin weighs, relative to the largest one.
+  __device__ __forceinline__ float weight_of(int bin, float scale) const {
+    const float middle = (static_cast<float>(bin) + 0.5F) / bins_of_distance;
+    if constexpr (kFromProbs) {
+      return from_order_key(max(largest_key - static_cast<std::int32_t>(middle), 0)) / largest;
+    }
+    return exp2f(-middle * scale);
+  }
 };
 
-/// Makes the histogram. For the threads of the row's end.
+/// The tile with a number of a row's sample.
+__device__ __forceinline__ int sampled_tile(int number, int samples, int tiles) {
+  return static_cast<int>((2U * static_cast<unsigned>(number) + 1U) * static_cast<unsigned>(tiles) /
+                          (2U * static_cast<unsigned>(samples)));
+}
+
+/// Calls visit(i, value) for all of a tile's values in this lane but one of the tile's largest.
+template <class Visit>
+__device__ __forceinline__ void visit_rest(const float (&x)[kLaneValues], const Visit& visit) {
+  float largest = x[0];
+#pragma unroll
+  for (int i = 1; i < kLaneValues; ++i) largest = fmaxf(largest, x[i]);
+  const std::int32_t key = order_key(largest);
+  const std::int32_t of_tile = __reduce_max_sync(kAllLanes, key);
+  const unsigned has = __ballot_sync(kAllLanes, key == of_tile);
+  bool leaves_out = __ffs(static_cast<int>(has)) - 1 == static_cast<int>(threadIdx.x) % kWarp;
+#pragma unroll
+  for (const float value : x) {
+    const bool left_out = leaves_out && value == largest;
+    leaves_out = leaves_out && !left_out;
+    if (!left_out) visit(value);
+  }
+}
+
+/// A block's part of the sample, counted in its own memory. By all its threads.
+template <DType kType, bool kFromProbs>
+class SamplePass {
+  using Row = TileRow<kType>;
+
+ public:
+  __device__ __forceinline__ SamplePass(const Row& row, const RowBlocks& blocks,
+                                        GuessMemory& memory)
+      : row_(row), blocks_(blocks), memory_(memory) {}
+
+  __device__ __forceinline__ void run() {
+    for (int i = static_cast<int>(threadIdx.x); i < GuessMemory::kBins;
+         i += static_cast<int>(blockDim.x)) {
+      memory_.counts[i] = 0;
+    }
+    __syncthreads();
+    if (row_.has_vectors()) {
+      visit<TileAccess::vectors>();
+    } else {
+      visit<TileAccess::values>();
+    }
+  }
+
+ private:
+  template <TileAccess kAccess>
+  __device__ __forceinline__ void visit() {
+    const SampleRule& rule = *blocks_.cluster().at(&memory_.rule, 0);
+    const int samples = rule.tiles;
+    const BinRule<kFromProbs> bins(rule);
+    const float lowest = from_order_key(rule.lowest);
+#pragma unroll 1
+    for (int number = blocks_.warp(); number < samples; number += blocks_.warps()) {
+      if (((rule.left_out[number / 32] >> (number % 32)) & 1U) != 0) continue;
+      RawTile raw;
+      load_again<kAccess>(row_, sampled_tile(number, samples, row_.tiles()), raw);
+      float x[kLaneValues];
+      TilePass<kType, kFromProbs>::template read<kAccess>(row_, raw, x);
+      visit_rest(x, [&](float value) {
+        const int bin = bins.bin_of(bins.distance(value));
+        if (value >= lowest && bin < GuessMemory::kBins - 1) atomicAdd(&memory_.counts[bin], 1U);
+      });
+    }
+  }
+
+  const Row& row_;
+  const RowBlocks& blocks_;
+  GuessMemory& memory_;
+};
+
+/// What the row's end does for the histogram, before all blocks count the sample and after it.
 template <DType kType, bool kFromProbs>
 class RowSample {
   using Row = TileRow<kType>;
   using Weigher = RowWeigher<kFromProbs>;
-  /// Bins reach so many octaves down: what is lighter cannot be a nucleus' threshold, but for p
-  /// close to 1.
-  static constexpr float kOctaves = 24.0F;
+  static constexpr float kMostOctaves = 40.0F;  ///< that bins reach down, for p close to 1
   static constexpr float kKeysOfOctave = 0x1p23F;
-  /// Units of a row's mass.
-  static constexpr double kUnits = 0x1p26;
-  static constexpr float kSquares = 0x1p-16F;  ///< of units: they fit into a word
+  static constexpr double kUnits = 0x1p26;     ///< of a row's mass
+  static constexpr double kUnitsOfToken = 16;  ///< where tokens are counted
+  /// Bins of counted tokens reach so many times as far as the smallest of the tiles' largest
+  /// values: 3 to 5 standard deviations below the largest value for V = 1000 to 2^20, 7.5 to 12
+  /// then.
+  static constexpr float kReach = 2.5F;
 
  public:
-  __device__ RowSample(GuessMemory& memory, const Row& row, const RowIndex& index,
-                       const TileRule& rule, const Weigher& weigh, std::int32_t largest,
-                       std::int32_t lowest)
+  __device__ RowSample(GuessMemory& memory, const RowIndex& index, const TileRule& rule,
+                       const Weigher& weigh, const TileKeys& keys, int vocab, std::int32_t lowest)
       : memory_(memory),
-        row_(row),
         index_(index),
         scale_(rule.scale),
         weigh_(weigh),
-        largest_(largest),
+        keys_(keys),
+        vocab_(vocab),
         lowest_(lowest) {}
 
-  /// Makes the histogram. mass: of the tiles' sums; 0: tokens are counted, not weighed.
-  __device__ void sample(uint128_t mass, BlockMasses& masses) {
+  /// Decides what is sampled by so many warps, and counts what is known. mass: of the tiles' sums;
+  /// 0: tokens are counted, not weighed. target: what those above the threshold weigh, or are.
+  __device__ void plan(uint128_t mass, uint128_t target, int warps, const Row& row,
+                       BlockMasses& masses) {
     const auto thread = static_cast<int>(threadIdx.x);
-    for (int i = thread; i < GuessMemory::kBins; i += kEndThreads) {
-      memory_.units[i] = 0;
-      memory_.squares[i] = 0;
-    }
+    for (int i = thread; i < GuessMemory::kBins; i += kEndThreads) memory_.units[i] = 0;
+    if (thread < SampleRule::kMost / 32) memory_.rule.left_out[thread] = 0;
     if (thread == 0) memory_.heavy_count = 0;
     sync_end();
-    const int tiles = min(index_.tiles, GuessMemory::kTiles);
-    if (mass == 0) {
-      count(tiles);
-    } else {
-      weigh(tiles, mass, masses);
+    const int samples = min(index_.tiles, max(warps, SampleRule::kLeast));
+    uint128_t heavy = 0;
+    uint128_t rest = 0;
+    const auto is_heavy = [&](uint128_t weight) {
+      static_assert(GuessMemory::kMostHeavy == 1 << 6);
+      return mass != 0 && weight > mass >> 6;
+    };
+    for (int tile = thread; tile < index_.tiles; tile += kEndThreads) {
+      const uint128_t weight = rest_of(tile, mass != 0);
+      rest += weight;
+      if (!is_heavy(weight)) continue;
+      heavy += weight;
+      memory_.heavy[atomicAdd(&memory_.heavy_count, 1)] = tile;  // fewer than kMostHeavy
     }
-    sync_end();
+    uint128_t light = 0;
+    for (int number = thread; number < samples; number += kEndThreads) {
+      const uint128_t weight = rest_of(sampled_tile(number, samples, index_.tiles), mass != 0);
+      if (is_heavy(weight)) {
+        atomicOr(&memory_.rule.left_out[number / 32], 1U << (number % 32));
+      } else {
+        light += weight;
+      }
+    }
+    rest = masses.sum(rest);
+    light = masses.sum(light);
+    heavy = masses.sum(heavy);
+    const float of_mass =
+        light == 0 ? 0.0F
+                   : static_cast<float>(nearest_double(rest - heavy) / nearest_double(light));
+    SampleRule rule{keys_.largest, lowest_, 0, samples, {}};
+    float of_largest = static_cast<float>(kUnitsOfToken);
+    if (mass == 0) {
+      rule.bins_of_distance = bins_within(kReach * tile_distance());
+    } else {
+      const double largest = nearest_double(weigh_(from_order_key(keys_.largest), keys_.largest));
+      const double of_weight = kUnits / nearest_double(mass);
+      of_largest = static_cast<float>(largest * of_weight);
+      rule.bins_of_distance = bins_within(octaves_to_reach(mass, target, largest) *
+                                          (kFromProbs ? kKeysOfOctave : 1.0F / scale_));
+    }
+    if (thread == 0) {
+      memory_.rule.largest = rule.largest;
+      memory_.rule.lowest = rule.lowest;
+      memory_.rule.bins_of_distance = rule.bins_of_distance;
+      memory_.rule.tiles = rule.tiles;
+      memory_.weighs = mass != 0;
+      memory_.scale = scale_;
+      memory_.units_of_value = of_largest * of_mass;
+      memory_.units_of_mass = mass == 0 ? kUnitsOfToken : kUnits / nearest_double(mass);
+    }
+    const BinRule<kFromProbs> bins(rule);
+    const float relative = kFromProbs ? 1.0F / from_order_key(keys_.largest) : -scale_;
+    const auto add = [&](float value) {
+      const float distance = bins.distance(value);
+      const float weight = kFromProbs ? value * relative : exp2f(distance * relative);
+      const float units = mass == 0 ? of_largest : of_largest * weight;
+      const int bin = bins.bin_of(distance);
+      if (units >= 0.5F && bin < GuessMemory::kBins - 1) {
+        atomicAdd(&memory_.units[bin], __float2uint_rn(units));
+      }
+    };
+    for (int tile = thread; tile < index_.tiles; tile += kEndThreads) {
+      const bool counts = index_.keys[tile] >= lowest_ && (mass == 0 || index_.sums[tile] != 0);
+      if (counts) add(from_order_key(index_.keys[tile]));
+    }
+    const float lowest = from_order_key(lowest_);
+    for (int i = warp_of_thread(); i < memory_.heavy_count; i += kEndWarps) {
+      float x[kLaneValues];
+      row.read_in_order(memory_.heavy[i], x);
+      visit_rest(x, [&](float value) {
+        if (value >= lowest) add(value);
+      });
+    }
+  }
+
+  /// The blocks' counts together. Each thread has the bins that it reads in guessed_bracket.
+  __device__ void gather(const RowCluster& cluster) {
+    static_assert(GuessMemory::kBins == 4 * kEndThreads);
+    uint4* mine = reinterpret_cast<uint4*>(memory_.counts) + threadIdx.x;
+    uint4 sum = *mine;
+#pragma unroll 4
+    for (int block = 1; block < cluster.blocks; ++block) {
+      const uint4 theirs = *cluster.at(mine, block);
+      sum = make_uint4(sum.x + theirs.x, sum.y + theirs.y, sum.z + theirs.z, sum.w + theirs.w);
+    }
+    *mine = sum;
   }
 
  private:
-  __device__ static int sampled_tile(int number, int tiles, int of) {
-    return static_cast<int>((2U * static_cast<unsigned>(number) + 1U) * static_cast<unsigned>(of) /
-                            (2U * static_cast<unsigned>(tiles)));
+  /// What a tile weighs without its largest value; or how many ids it has besides it.
+  __device__ uint128_t rest_of(int tile, bool weighs) const {
+    if (!weighs) {
+      return static_cast<unsigned>(min(kTileSize, vocab_ - tile * kTileSize) - 1);
+    }
+    const std::int32_t key = index_.keys[tile];
+    const std::uint64_t sum = index_.sums[tile];
+    if (sum == 0) return 0;
+    const uint128_t all = row_weight(sum, weigh_.shift_of(key));
+    const uint128_t largest = weigh_(from_order_key(key), key);
+    return all > largest ? all - largest : uint128_t{0};
   }
 
-  /// Bins as wide as the sample: two readings.
-  __device__ void count(int tiles) {
-    float distance = 0;
-    int taken = 0;
-    int ids = 0;
-    BinRule<kFromProbs> bins{from_order_key(largest_), largest_, 0};
-    const float lowest = from_order_key(lowest_);
-    visit(tiles, [&](int tile, const float(&x)[kLaneValues]) {
-      ids += tile + 1 < index_.tiles ? kTileSize : row_.vocab() - tile * kTileSize;
-#pragma unroll
-      for (const float value : x) {
-        const bool counts = value >= lowest;
-        distance += counts ? bins.distance(value) : 0.0F;
-        taken += counts ? 1 : 0;
-      }
-    });
-    distance = warp_sum(distance);
-    taken = static_cast<int>(__reduce_add_sync(kAllLanes, static_cast<unsigned>(taken)));
-    if (lane_of_thread() == 0) {
-      memory_.of_warp[warp_of_thread()] = distance;
-      memory_.sum_of_warp[warp_of_thread()] = static_cast<unsigned>(taken);
-      memory_.heavy[warp_of_thread()] = ids;
-    }
-    sync_end();
-    float all_distance = 0;
-    unsigned all_taken = 0;
-    int all_ids = 0;
-#pragma unroll
-    for (int warp = 0; warp < kEndWarps; ++warp) {
-      all_distance += memory_.of_warp[warp];
-      all_taken += memory_.sum_of_warp[warp];
-      all_ids += memory_.heavy[warp];
-    }
-    // Twice the mean reaches the smallest of values that are spread evenly on both sides.
-    const float reach = 2.5F * all_distance / static_cast<float>(max(all_taken, 1U));
-    bins.bins_of_distance = bins_within(reach);
-    sync_end();
-    if (threadIdx.x == 0) {
-      memory_.bins_of_distance = bins.bins_of_distance;
-      memory_.units_of_mass = static_cast<double>(all_ids) / static_cast<double>(row_.vocab());
-      memory_.unit_of_squares = 1.0F;
-    }
-    visit(tiles, [&](int, const float(&x)[kLaneValues]) {
-#pragma unroll
-      for (const float value : x) {
-        if (value >= lowest) {
-          const int bin = bins.bin_of(bins.distance(value));
-          atomicAdd(&memory_.units[bin], 1U);
-          atomicAdd(&memory_.squares[bin], 1U);
-        }
-      }
-    });
+  /// From the largest value to the smallest of the tiles' largest ones.
+  __device__ float tile_distance() const {
+    if constexpr (kFromProbs) return static_cast<float>(keys_.largest - keys_.smallest);
+    return from_order_key(keys_.largest) - from_order_key(keys_.smallest);
+  }
+
+  /// From the largest value, which weighs `largest`, to the least that a threshold can be; and one.
+  __device__ float octaves_to_reach(uint128_t mass, uint128_t target, double largest) const {
+    constexpr double kLeastRest = 0x1p-30;  // of the mass
+    const double all = nearest_double(mass);
+    const double rest = target < mass ? nearest_double(mass - target) : 0.0;
+    const double least = (rest > all * kLeastRest ? rest : all * kLeastRest) / vocab_;
+    return fminf(fmaxf(log2f(static_cast<float>(largest / least)), 0.0F) + 1.0F, kMostOctaves);
   }
 
   __device__ static float bins_within(float reach) {
@@ -173,165 +328,55 @@ class RowSample {
     return bins > 0 && bins < INFINITY ? bins : 1.0F;
   }
 
-  __device__ void weigh(int tiles, uint128_t mass, BlockMasses& masses) {
-    static_assert(GuessMemory::kTiles == 1 << 6);
-    const auto is_heavy = [&](uint128_t weight) { return weight > mass >> 6; };
-    const auto rest_of = [&](int tile) {
-      const std::int32_t key = index_.keys[tile];
-      const std::uint64_t sum = index_.sums[tile];
-      if (sum == 0) return uint128_t{0};
-      const uint128_t all = row_weight(sum, weigh_.shift_of(key));
-      const uint128_t largest = weigh_(from_order_key(key), key);
-      return all > largest ? all - largest : uint128_t{0};
-    };
-    uint128_t heavy = 0;
-    uint128_t rest = 0;
-    for (int tile = static_cast<int>(threadIdx.x); tile < index_.tiles; tile += kEndThreads) {
-      const uint128_t weight = rest_of(tile);
-      rest += weight;
-      if (!is_heavy(weight)) continue;
-      heavy += weight;
-      memory_.heavy[atomicAdd(&memory_.heavy_count, 1)] = tile;  // fewer than kTiles
-    }
-    uint128_t light = 0;
-    if (static_cast<int>(threadIdx.x) < tiles) {
-      const uint128_t weight =
-          rest_of(sampled_tile(static_cast<int>(threadIdx.x), tiles, index_.tiles));
-      if (!is_heavy(weight)) light = weight;
-    }
-    heavy = masses.sum(heavy);
-    rest = masses.sum(rest);
-    light = masses.sum(light);
-    const double largest = nearest_double(weigh_(from_order_key(largest_), largest_));
-    const double units_of_mass = kUnits / nearest_double(mass);
-    const auto heavy_factor = static_cast<float>(largest * units_of_mass);
-    const auto light_factor =
-        light == 0 ? 0.0F
-                   : static_cast<float>(nearest_double(rest - heavy) / nearest_double(light) *
-                                        largest * units_of_mass);
-    const BinRule<kFromProbs> bins{
-        from_order_key(largest_), largest_,
-        bins_within(kFromProbs ? kOctaves * kKeysOfOctave : kOctaves / scale_)};
-    if (threadIdx.x == 0) {
-      memory_.bins_of_distance = bins.bins_of_distance;
-      memory_.units_of_mass = units_of_mass;
-      memory_.unit_of_squares = 1.0F / kSquares;
-    }
-    const float lowest = from_order_key(lowest_);
-    const float of_value = kFromProbs ? 1.0F / from_order_key(largest_) : -scale_;
-    const int heavies = memory_.heavy_count;
-    const auto add = [&](float value, float factor, bool squares) {
-      const float distance = bins.distance(value);
-      const float units = factor * (kFromProbs ? value * of_value : exp2f(distance * of_value));
-      if (units < 0.5F) return;
-      const int bin = bins.bin_of(distance);
-      atomicAdd(&memory_.units[bin], __float2uint_rn(units));
-      if (squares) atomicAdd(&memory_.squares[bin], __float2uint_rn(units * units * kSquares));
-    };
-    for (int tile = static_cast<int>(threadIdx.x); tile < index_.tiles; tile += kEndThreads) {
-      const bool counts = index_.sums[tile] != 0 && index_.keys[tile] >= lowest_;
-      if (counts) add(from_order_key(index_.keys[tile]), heavy_factor, false);
-    }
-    // All of a tile but one of its largest values.
-    const auto add_rest = [&](int tile, const float(&x)[kLaneValues], float factor, bool squares) {
-      const float largest_of_tile = from_order_key(index_.keys[tile]);
-      bool left_out = false;
-#pragma unroll
-      for (const float value : x) {
-        const unsigned equal = __ballot_sync(kAllLanes, value == largest_of_tile);
-        const bool mine = !left_out && __ffs(static_cast<int>(equal)) - 1 == lane_of_thread();
-        left_out = left_out || equal != 0;
-        if (value >= lowest && !mine) add(value, factor, squares);
-      }
-    };
-    visit(tiles, [&](int tile, const float(&x)[kLaneValues]) {
-      if (!is_heavy(rest_of(tile))) add_rest(tile, x, light_factor, true);
-    });
-    for (int i = warp_of_thread(); i < heavies; i += kEndWarps) {
-      float x[kLaneValues];
-      row_.read_in_order(memory_.heavy[i], x);
-      add_rest(memory_.heavy[i], x, heavy_factor, false);
-    }
-  }
-
-  /// Calls visit(tile, values) for this warp's tiles of the sample.
-  template <class Visit>
-  __device__ __forceinline__ void visit(int tiles, const Visit& visit) const {
-    if (row_.has_vectors()) {
-      visit_by<TileAccess::vectors>(tiles, visit);
-    } else {
-      visit_by<TileAccess::values>(tiles, visit);
-    }
-  }
-  template <TileAccess kAccess, class Visit>
-  __device__ __forceinline__ void visit_by(int tiles, const Visit& visit) const {
-    constexpr int kInFlight = 2;
-#pragma unroll 1
-    for (int first = warp_of_thread(); first < tiles; first += kInFlight * kEndWarps) {
-      RawTile raw[kInFlight];
-#pragma unroll
-      for (int i = 0; i < kInFlight; ++i) {
-        const int number = first + i * kEndWarps;
-        if (number < tiles) {
-          load_again<kAccess>(row_, sampled_tile(number, tiles, index_.tiles), raw[i]);
-        }
-      }
-#pragma unroll
-      for (int i = 0; i < kInFlight; ++i) {
-        const int number = first + i * kEndWarps;
-        if (number >= tiles) continue;
-        float x[kLaneValues];
-        TilePass<kType, kFromProbs>::template read<kAccess>(row_, raw[i], x);
-        visit(sampled_tile(number, tiles, index_.tiles), x);
-      }
-    }
-  }
-
   GuessMemory& memory_;
-  const Row& row_;
   const RowIndex& index_;
   float scale_;
   const Weigher& weigh_;
-  std::int32_t largest_, lowest_;
+  const TileKeys& keys_;
+  int vocab_;
+  std::int32_t lowest_;
 };
 
 /// The bracket for a threshold at so many tokens, or so much mass, each side `deviations` wide; by
 /// the histogram.
 template <bool kFromProbs>
 __device__ __noinline__ KeyInterval guessed_bracket(GuessMemory& memory, double target,
-                                                    float deviations, std::int32_t largest,
-                                                    std::int32_t lowest) {
+                                                    float deviations, std::int32_t lowest) {
   constexpr int kBinsOfThread = GuessMemory::kBins / kEndThreads;
   const auto thread = static_cast<int>(threadIdx.x);
-  unsigned units[kBinsOfThread];
-  unsigned mine = 0;
+  const BinRule<kFromProbs> bins(memory.rule);
+  float sampled[kBinsOfThread];  // units that a value of the bin stands for
+  float units[kBinsOfThread];
+  float mine = 0;
 #pragma unroll
   for (int i = 0; i < kBinsOfThread; ++i) {
-    units[i] = memory.units[thread * kBinsOfThread + i];
+    const int bin = thread * kBinsOfThread + i;
+    sampled[i] = memory.units_of_value * (memory.weighs ? bins.weight_of(bin, memory.scale) : 1.0F);
+    units[i] =
+        static_cast<float>(memory.units[bin]) + static_cast<float>(memory.counts[bin]) * sampled[i];
     mine += units[i];
   }
-  const unsigned inclusive = warp_inclusive_sum(mine);
+  const float inclusive = warp_inclusive_sum(mine);
   if (lane_of_thread() == kWarp - 1) memory.sum_of_warp[warp_of_thread()] = inclusive;
   if (thread == 0) memory.edges[0] = 0, memory.edges[1] = GuessMemory::kBins - 1;
   sync_end();
-  unsigned before = inclusive - mine;
-  unsigned total = 0;
+  float before = inclusive - mine;
+  float all = 0;
 #pragma unroll
   for (int warp = 0; warp < kEndWarps; ++warp) {
-    before += warp < warp_of_thread() ? memory.sum_of_warp[warp] : 0;
-    total += memory.sum_of_warp[warp];
+    before += warp < warp_of_thread() ? memory.sum_of_warp[warp] : 0.0F;
+    all += memory.sum_of_warp[warp];
   }
-  const auto all = static_cast<float>(max(total, 1U));
+  all = fmaxf(all, 1.0F);
   const float wanted = fminf(static_cast<float>(target * memory.units_of_mass), all);
   const float share = wanted / all;
   float variance = 0;
-  unsigned upto = before;
+  float upto = before;
 #pragma unroll
   for (int i = 0; i < kBinsOfThread; ++i) {
-    const float of_bin = static_cast<float>(memory.squares[thread * kBinsOfThread + i]);
     upto += units[i];
-    const float counts = static_cast<float>(upto) <= wanted ? 1.0F - share : share;
-    variance += counts * counts * of_bin;
+    const float counts = (upto <= wanted ? 1.0F - share : share) * sampled[i];
+    variance += counts * counts * static_cast<float>(memory.counts[thread * kBinsOfThread + i]);
   }
   variance = warp_sum(variance);
   if (lane_of_thread() == 0) memory.of_warp[warp_of_thread()] = variance;
@@ -339,23 +384,22 @@ __device__ __noinline__ KeyInterval guessed_bracket(GuessMemory& memory, double 
   variance = 0;
 #pragma unroll
   for (const float of_warp : memory.of_warp) variance += of_warp;
-  const float margin = deviations * sqrtf(variance * memory.unit_of_squares);
+  const float margin = deviations * sqrtf(variance);
   upto = before;
 #pragma unroll
   for (int i = 0; i < kBinsOfThread; ++i) {
-    const auto above = static_cast<float>(upto);
+    const float above = upto;
     upto += units[i];
-    const auto reached = static_cast<float>(upto);
     const int bin = thread * kBinsOfThread + i;
-    if (above < wanted - margin && reached >= wanted - margin) memory.edges[0] = bin;
-    if (above <= wanted + margin && reached > wanted + margin) memory.edges[1] = bin;
+    // Sums of floats that were made in another order: more than one bin may say so, by a hair.
+    if (above < wanted - margin && upto >= wanted - margin) memory.edges[0] = bin;
+    if (above <= wanted + margin && upto > wanted + margin) memory.edges[1] = bin;
   }
   sync_end();
   const int first = memory.edges[0];
-  const int last = memory.edges[1];
+  const int last = max(memory.edges[1], first);
   sync_end();
-  const BinRule<kFromProbs> bins{from_order_key(largest), largest, memory.bins_of_distance};
-  const std::int32_t high = first == 0 ? largest : bins.key_of(first);
+  const std::int32_t high = first == 0 ? memory.rule.largest : bins.key_of(first);
   const std::int32_t low = last + 1 >= GuessMemory::kBins ? lowest : bins.key_of(last + 1);
   return {max(low, lowest), max(high, lowest)};
 }

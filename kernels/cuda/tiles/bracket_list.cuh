@@ -24,15 +24,18 @@
 
 namespace fairdraw::cuda {
 
-/// The list, spread over the threads.
+/// The list, spread over the threads: each has consecutive entries, an odd number of them. So the
+/// lanes of a warp are at different tiles, whose sums they add to, and read from different banks.
 struct ListedBracket {
   const RowEnd& row;
   int size;
 
   template <class Visit>
   __device__ __forceinline__ void for_each(std::int32_t lowest, const Visit& visit) const {
+    const int share = (size + kEndThreads - 1) / kEndThreads | 1;
+    const int begin = static_cast<int>(threadIdx.x) * share;
 #pragma unroll 1
-    for (int i = static_cast<int>(threadIdx.x); i < size; i += kEndThreads) {
+    for (int i = begin; i < min(begin + share, size); ++i) {
       const BracketList::Entry entry = row.bracket_entries()[i];
       if (entry.key >= lowest) visit(entry.key, entry.id, row.index.keys[entry.id / kTileSize]);
     }

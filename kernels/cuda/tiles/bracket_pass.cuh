@@ -9,8 +9,10 @@
 //
 // Algorithm and cost. A warp reads those of its tiles whose largest value reaches the bracket, two
 // at a time, into registers: the ring of the first pass has become the memory of the row's end.
-// They come from L2. Entries of the list get their places by one atomic addition a tile, of shared
-// memory.
+// They come from L2, or are asked for there some tiles ahead. Entries of the list get their places
+// by one atomic addition a tile in the block's own shared memory: on one word in the first block,
+// 500 tiles of a row wait for one another. When a block's warps have met, it asks once for its
+// place in the first block's list, and copies what it has.
 //
 // Numerics: common/tile_weights.h. Determinism: sums and counts are integers; the order of the list
 // must not matter to those who read it.
@@ -29,6 +31,7 @@ namespace fairdraw::cuda {
 enum class PassKind : std::int32_t {
   row_has_ended,     ///< nothing more
   sum_and_list,      ///< as above
+  sample,            ///< counts the sample of a guess (bracket_guess.cuh)
   count_in_bracket,  ///< sums are the numbers of tokens in the bracket, by tile; nothing is listed
 };
 
@@ -44,13 +47,14 @@ struct PassOrder {
 
 /// The values in a bracket, in shared memory of the row's first block.
 struct BracketList {
-  struct Entry {
+  struct alignas(8) Entry {
     std::int32_t key;
     std::int32_t id;
   };
 
   unsigned above;  ///< tokens above the bracket
   unsigned size;   ///< tokens in it; more than there is room for, perhaps
+  unsigned first;  ///< place of a block's entries in the list of the row
 };
 
 /// Reads a tile into registers, and its bits.
@@ -82,7 +86,7 @@ class BracketPass {
   static constexpr float kEmpty = kFromProbs ? 0.0F : -INFINITY;
 
  public:
-  /// entries: in the memory of this block.
+  /// list, entries: in the memory of this block.
   __device__ __forceinline__ BracketPass(const Row& row, const RowBlocks& blocks,
                                          const PassOrder& order, BracketList& list,
                                          BracketList::Entry* entries, unsigned capacity,
@@ -90,8 +94,8 @@ class BracketPass {
       : row_(row),
         blocks_(blocks),
         order_(order),
-        list_(blocks.cluster().at(&list, 0)),
-        entries_(blocks.cluster().at(entries, 0)),
+        list_(list),
+        entries_(entries),
         capacity_(capacity),
         rule_{scale, true},
         low_(from_order_key(order.low)),
@@ -99,16 +103,43 @@ class BracketPass {
         floor_(from_order_key(order.floor.low)) {}
 
   __device__ __forceinline__ void run() {
+    if (!blocks_.is_first()) {
+      if (threadIdx.x == 0) list_ = {0, 0, 0};
+      __syncthreads();
+    }
     if (row_.has_vectors()) {
       visit<TileAccess::vectors>();
     } else {
       visit<TileAccess::values>();
     }
     const unsigned above = __reduce_add_sync(kAllLanes, above_);
-    if (lane() == 0 && above != 0) atomicAdd(&list_->above, above);
+    if (lane() == 0 && above != 0) atomicAdd(&list_.above, above);
+    if (!blocks_.is_first()) hand_on();
   }
 
  private:
+  /// Tiles ahead of those that are being read, in steps: what is asked for there arrives in time.
+  static constexpr int kAhead = 4;
+
+  /// The block's list becomes a part of the row's. By all its threads.
+  __device__ __forceinline__ void hand_on() const {
+    __syncthreads();
+    const unsigned size = list_.size;
+    if (threadIdx.x == 0) {
+      BracketList& of_row = *blocks_.cluster().at(&list_, 0);
+      if (list_.above != 0) atomicAdd(&of_row.above, list_.above);
+      if (size != 0) list_.first = atomicAdd(&of_row.size, size);
+    }
+    if (size == 0) return;
+    __syncthreads();
+    const unsigned first = list_.first;
+    BracketList::Entry* of_row = blocks_.cluster().at(entries_, 0);
+    for (unsigned i = threadIdx.x; i < min(size, capacity_) && first + i < capacity_;
+         i += blockDim.x) {
+      of_row[first + i] = entries_[i];
+    }
+  }
+
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % kWarp; }
 
   template <TileAccess kAccess>
@@ -125,6 +156,11 @@ class BracketPass {
         const int tile = first + i * steps.step;
         reads[i] = tile < steps.end && blocks_.kept_key(tile) >= lowest;
         if (reads[i]) load_again<kAccess>(row_, tile, raw[i]);
+      }
+#pragma unroll
+      for (int i = 0; i < kInFlight; ++i) {
+        const int tile = first + (i + kAhead) * steps.step;
+        if (tile < steps.end && blocks_.kept_key(tile) >= lowest) row_.prefetch(tile);
       }
 #pragma unroll
       for (int i = 0; i < kInFlight; ++i) {
@@ -175,7 +211,7 @@ class BracketPass {
     const auto count = static_cast<unsigned>(__popc(inside));
     const unsigned inclusive = warp_inclusive_sum(count);
     unsigned place = 0;
-    if (lane() == kWarp - 1) place = atomicAdd(&list_->size, inclusive);
+    if (lane() == kWarp - 1) place = atomicAdd(&list_.size, inclusive);
     place = __shfl_sync(kAllLanes, place, kWarp - 1) + inclusive - count;
 #pragma unroll
     for (int i = 0; i < kLaneValues; ++i) {
@@ -189,7 +225,7 @@ class BracketPass {
   const Row& row_;
   const RowBlocks& blocks_;
   const PassOrder& order_;
-  BracketList* list_;
+  BracketList& list_;
   BracketList::Entry* entries_;
   unsigned capacity_;
   TileRule rule_;

@@ -28,17 +28,23 @@
 
 namespace fairdraw::cuda {
 
-/// Samples the row for guesses. mass: of the sums in the index; 0: tokens are counted.
+/// Samples the row for guesses of where `target` is reached. mass: of the sums in the index; 0:
+/// tokens are counted.
 template <DType kType, bool kFromProbs>
-__device__ __noinline__ void sample_row(const RowsTask& task, unsigned char* dynamic,
-                                        std::int32_t lowest, uint128_t mass) {
+__device__ __noinline__ void sample_row(const RowsTask& task, int blocks_log2,
+                                        unsigned char* dynamic, PassOrder* order,
+                                        std::int32_t lowest, uint128_t mass, uint128_t target) {
   RowEnd& row = *reinterpret_cast<RowEnd*>(dynamic);
   const TileRow<kType> values(task.rows, task.allowed, row.number, kFromProbs, task.edits);
   const RowWeigher<kFromProbs> weigh(row.rule, row.keys.largest);
   BlockMasses masses(row.masses);
-  RowSample<kType, kFromProbs>(row.guess, values, row.index, row.rule, weigh, row.keys.largest,
-                               lowest)
-      .sample(mass, masses);
+  RowSample<kType, kFromProbs> sample(row.guess, row.index, row.rule, weigh, row.keys,
+                                      row.filters.vocab, lowest);
+  const int warps = static_cast<int>(blockDim.x / kWarp) << blocks_log2;
+  sample.plan(mass, target, warps, values, masses);
+  pass_of_all<kType, kFromProbs>(task, blocks_log2, dynamic, order, {PassKind::sample, {}, 0, 0});
+  sample.gather({1 << blocks_log2, 0});
+  sync_end();
 }
 
 /// For the threads of the row's end.
@@ -61,7 +67,9 @@ class BracketSearch {
       if (by_count_) {
         target_ = static_cast<unsigned>(row_.filters.top_k);
       } else {
-        kept = mass_of_sums<kFromProbs>(row_);
+        // Without top_k the sums in the index are those of which the row's mass was made.
+        kept = row_.filters.by_row_mass && !top_k_on ? row_.filters.row_mass
+                                                     : mass_of_sums<kFromProbs>(row_);
         target_ = nucleus_target(row_.filters.top_p,
                                  row_.filters.by_row_mass ? row_.filters.row_mass : kept);
         if (kept < target_) break;
@@ -74,7 +82,7 @@ class BracketSearch {
  private:
   static constexpr int kGuesses = 6;
   static constexpr int kPivots = 16;
-  static constexpr float kDeviations = 4.0F;  ///< a miss in some 16000 rows
+  static constexpr float kDeviations = 3.0F;  ///< a miss in some 370 rows
   static constexpr float kWiden = 3.0F;       ///< the next guess, after a miss
   static constexpr float kOfCapacity = 0.7F;  ///< of the list, for a guess after one too long
 
@@ -101,7 +109,8 @@ class BracketSearch {
     above_high_ = 0;
     const unsigned capacity = row_.bracket_capacity;
     if (most_inside_ > capacity) {
-      sample_row<kType, kFromProbs>(place_.task, place_.dynamic, low_, mass);
+      sample_row<kType, kFromProbs>(place_.task, place_.blocks_log2, place_.dynamic, place_.order,
+                                    low_, mass, target_);
     }
     float deviations = kDeviations;
     unsigned shortest = UINT_MAX;  // list that was too long
@@ -112,7 +121,7 @@ class BracketSearch {
       if (most_inside_ - above_high_ > capacity) {
         if (round < kGuesses && guesses) {
           bracket = guessed_bracket<kFromProbs>(row_.guess, nearest_double(target_), deviations,
-                                                row_.keys.largest, floor_.low);
+                                                floor_.low);
           bracket = {min(max(bracket.low, low_), high_), max(min(bracket.high, high_), low_)};
           deviations *= kWiden;  // for the next guess, if this one misses
         } else {

@@ -27,17 +27,20 @@
 // Measured on an H200, V = 128256, float32, cold L2, graph replay in turns with other kernels,
 // median of 30, microseconds, the slower of peaked and flat logits, 512 threads:
 //   rows (blocks of each)     1 (16)   8 (8)   64 (2)   256 (1)
-//   floor                      5.5      6.8     15.6     41.6
-//   no filter                 19.9     20.3     29.4     59.2
-//   greedy                    10.2     11.3     21.0     49.1
-//   top_k 50                  22.2     22.5     30.5     57.6
-//   top_k 50, top_p 0.9       17.9     19.0     28.0     58.7
-//   top_k 1000                39.5     37.9     47.3     82.7
-//   top_k 5000                64.9     65.1     94.3    169.7
-//   min_p 0.05                33.4     33.6     56.2    114.1
-//   top_p 0.9, peaked         32.4     88.9    113.5    174.5
-//   top_p 0.9, flat           98.1     97.1    128.5    210.6
-// Long lists and passes of all blocks take 50 to 80 us beside the pass, wherever there are such.
+//   floor                      5.7      7.1     15.6     42.0
+//   no filter                 19.7     19.5     28.1     56.5
+//   greedy                    10.0     11.0     20.7     48.4
+//   top_k 50                  22.0     21.8     29.8     56.5
+//   top_k 50, top_p 0.9       17.9     18.9     27.7     58.0
+//   top_k 1000                37.8     36.4     46.2     81.8
+//   top_k 5000                60.3     59.9     90.5    165.5
+//   min_p 0.05                33.4     35.0     58.8    119.7
+//   top_p 0.9, peaked         32.1     78.1    100.7    167.6
+//   top_p 0.9, flat           80.5     78.0    111.8    188.8
+// Where the 81 us of top_p on one flat row go, in thousands of cycles with warm instructions, by
+// clocks read in the kernel: first pass 6, mass and bound 11, plan of the sample 15, its count 7,
+// guess 5, second pass 14, threshold in the list 24, draw 12. With 256 rows the second pass is
+// 139 of 320: about 500 issue slots a tile, twice as many as in the first pass.
 //
 // Numerics: common/tile_weights.h. Cuts are thresholds on logits. Determinism: integers; neither
 // the number of blocks nor their order shows.

@@ -63,6 +63,10 @@ __device__ __noinline__ void pass_of_block(const RowsTask& task, int blocks_log2
   const SharedRow place{task, blocks_log2, dynamic, order};
   const TileRow<kType> row(task.rows, task.allowed, place.number(), kFromProbs, place.task.edits);
   RowEnd& end = *place.end();
+  if (order->kind == PassKind::sample) {
+    SamplePass<kType, kFromProbs>(row, place.blocks<kType>(row.tiles()), end.guess).run();
+    return;
+  }
   BracketPass<kType, kFromProbs>(row, place.blocks<kType>(row.tiles()), *order, end.list_size,
                                  end.bracket_entries(), bracket_capacity<kType>(), scale)
       .run();
@@ -75,7 +79,7 @@ __device__ __forceinline__ void give_order(const RowCluster& cluster, RowEnd& en
   if (static_cast<int>(threadIdx.x) < cluster.blocks) {
     *cluster.at(place, static_cast<int>(threadIdx.x)) = order;
   }
-  if (threadIdx.x == 0) end.list_size = {0, 0};
+  if (threadIdx.x == 0) end.list_size = {0, 0, 0};
   cluster.sync();
 }
 

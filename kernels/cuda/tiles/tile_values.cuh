@@ -83,6 +83,13 @@ class TileRow {
       raw.words[i] = bits_at(tile * kTileSize + kWarp * i + lane());
     }
   }
+  /// Asks for a tile's values in L2.
+  __device__ __forceinline__ void prefetch(int tile) const {
+    constexpr int kLine = 128 / static_cast<int>(value_size(kType));  // values
+    const int token = tile * kTileSize + lane() * kLine;
+    if (lane() * kLine >= kTileSize || token >= vocab_) return;
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(values_.bytes + token * value_size(kType)));
+  }
   __device__ __forceinline__ void load_bits(int tile, RawTile& raw) const {
     if (!is_masked_) return;
     const int word = word_of(tile);
