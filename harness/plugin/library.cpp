@@ -10,6 +10,7 @@
 
 #include "harness/adapters/device_arrays.h"
 #include "harness/contract/usage_error.h"
+#include "harness/plugin/one_line.h"
 
 namespace fairdraw::harness::plugin {
 namespace {
@@ -19,7 +20,7 @@ using Message = std::array<char, kMessageBytes>;
 
 // What a plugin wrote, up to its 0 or the end of the buffer.
 std::string text_of(const Message& message) {
-  return {message.data(), strnlen(message.data(), message.size())};
+  return on_one_line({message.data(), strnlen(message.data(), message.size())});
 }
 
 // Never empty: an empty string is what a call gives that ran.
@@ -29,7 +30,8 @@ std::string refusal(const std::string& text) {
 
 std::string bounded(const char* text) {
   constexpr std::size_t kMaxBytes = 400;  // four of them fit into one message to the judge
-  return text == nullptr ? std::string() : std::string(text, strnlen(text, kMaxBytes));
+  if (text == nullptr) return {};
+  return on_one_line({text, strnlen(text, kMaxBytes)}).substr(0, kMaxBytes);
 }
 
 template <class Function>
@@ -62,7 +64,8 @@ Library::Library(const std::string& path) : path_(path) {
     // NOLINTNEXTLINE(concurrency-mt-unsafe): glibc keeps it for each thread
     const char* const reason = dlerror();
     throw UsageError(fmt::format("plugin '{}': is not a shared library that can be loaded here: {}",
-                                 path, reason == nullptr ? "no reason given" : reason));
+                                 path,
+                                 on_one_line(reason == nullptr ? "no reason given" : reason)));
   }
   try {
     const auto abi = *static_cast<const std::uint32_t*>(needed_symbol("fairdraw_plugin_abi"));

@@ -10,7 +10,7 @@
 
 namespace fairdraw::harness::plugin {
 
-/// What a plugin says of itself, as it says it.
+/// What a plugin says of itself: its texts each on one line (one_line.h).
 struct Description {
   std::string name, version, semantics, overrides;
   std::uint64_t abilities = 0, randomness = 0;

@@ -19,6 +19,7 @@
 
 #include "harness/contract/usage_error.h"
 #include "harness/plugin/how_it_ended.h"
+#include "harness/plugin/one_line.h"
 
 namespace fairdraw::harness::plugin {
 namespace {
@@ -138,18 +139,6 @@ pid_t spawn(std::vector<std::string> words, const Files& files) {
   return process;
 }
 
-// One line of plain characters, whatever was printed.
-std::string printable(const std::string& text) {
-  std::string line;
-  for (const char c : text) {
-    const bool blank = c == '\n' || c == '\t' || c == '\r';
-    const bool plain = c >= ' ' && c <= '~';
-    line += blank ? ' ' : plain ? c : '?';
-  }
-  while (!line.empty() && line.back() == ' ') line.pop_back();
-  return line;
-}
-
 }  // namespace
 
 std::vector<std::string>& host_command() {
@@ -252,7 +241,7 @@ void Process::read_output() {
 std::string Process::output_clause() const {
   if (printed_bytes_ == 0) return {};
   const bool whole = printed_bytes_ <= kPrintedKept;
-  return fmt::format("; it printed {}\"{}\"", whole ? "" : "... ", printable(printed_));
+  return fmt::format("; it printed {}\"{}\"", whole ? "" : "... ", on_one_line(printed_));
 }
 
 std::optional<std::variant<Answer, Ended>> Process::receive() {

@@ -44,6 +44,9 @@ static const char* after(const char* start) {
   return chosen != NULL && strncmp(chosen, start, length) == 0 ? chosen + length : NULL;
 }
 
+/* Lines that look like somebody else's, begun in each way that there is. */
+#define TEXT_OF_LINES "1.0\nforged: 9 passed\r\nforged: 0 failed\rforged\033[2K\v\x7f\n"
+
 static int32_t said(char* message, size_t size, const char* text) {
   snprintf(message, size, "%s", text);
   return 1;
@@ -51,14 +54,19 @@ static int32_t said(char* message, size_t size, const char* text) {
 
 int32_t fairdraw_plugin_describe(fairdraw_plugin_description* description, char* message,
                                  size_t message_size) {
+  if (is("describe-fails-in-lines")) return said(message, message_size, TEXT_OF_LINES);
   if (is("describe-fails")) return said(message, message_size, "no licence found");
   if (is("describe-crashes")) raise(SIGABRT);
   if (is("describe-hangs")) pause();
   if (is("describe-exits")) exit(0);
   if (is("describe-leaves")) _exit(0);
   description->name = "bad";
-  description->version = is("escapes") ? "\033[31mgreen\033[2K\n\033]0;title\a" : "0";
-  description->semantics = is("unknown-profile") ? "vllm_toch" : "fairdraw";
+  description->version = is("escapes")            ? "\033[31mgreen\033[2K\n\033]0;title\a"
+                         : is("version-in-lines") ? TEXT_OF_LINES
+                                                  : "0";
+  description->semantics = is("unknown-profile")      ? "vllm_toch"
+                           : is("semantics-in-lines") ? TEXT_OF_LINES
+                                                      : "fairdraw";
   description->overrides = is("override")           ? "greedy_ties=any,greedy_below=1e-5"
                            : is("unknown-override") ? "greedy_ties=some"
                                                     : NULL;
@@ -219,6 +227,7 @@ static int32_t misbehave(const fairdraw_batch* batch, char* message, size_t mess
   if (is("tell-rounding")) batch->tokens[0] = fegetround();
   if (is("change-rounding")) fesetround(FE_DOWNWARD);
   if (is("refuse")) return said(message, message_size, "out of tiles");
+  if (is("refuse-in-lines")) return said(message, message_size, TEXT_OF_LINES);
   if (is("refuse-silently")) return 1;
   if (is("write-behind-tokens")) batch->tokens[tokens] = 0;
   if (is("write-far-behind-tokens")) batch->tokens[tokens + 64] = 0;

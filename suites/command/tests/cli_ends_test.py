@@ -407,6 +407,48 @@ class Ends(CommandLineCase):
         self.assertNotIn("\x1b", result.stdout + result.stderr)
         self.assertNotIn("\a", result.stdout)
 
+    def expect_no_forged_line(self, text):
+        # splitlines ends lines at carriage returns and vertical tabs, too.
+        self.assertIn("forged", text)
+        self.assertEqual([line for line in text.splitlines() if line.startswith("forged")], [])
+
+    def test_what_a_plugin_says_stays_on_its_line(self):
+        plugin = ("--sampler", "plugin:" + BAD_PLUGIN)
+        case = ("--suite", "smoke", "--case", "support/gaussian_wide/v1000/unfiltered")
+        listed = self.run_fairdraw("list", "samplers", *plugin, bad="version-in-lines")
+        self.assertEqual(listed.returncode, 0, listed.stderr)
+        self.expect_no_forged_line(listed.stdout)
+        self.assertEqual(len(listed.stdout.splitlines()), 2, listed.stdout)  # and its abilities
+        listed = self.run_fairdraw("list", "samplers", *plugin, "--json", bad="version-in-lines")
+        said = json.loads(listed.stdout)[0]["version"]
+        # The name, then each of the plugin's lines behind one blank, two for "\r\n".
+        self.assertEqual(said, "bad 1.0 forged: 9 passed  forged: 0 failed forged"
+                               r"\x1b[2K\x0b\x7f")
+        for bad in ("semantics-in-lines", "describe-fails-in-lines"):
+            for trust in ([], ["--plugin-trusted"]):
+                with self.subTest(bad=bad, trust=trust):
+                    result = self.run_fairdraw("verify", *plugin, *case, *trust, bad=bad)
+                    self.assertEqual(result.returncode, 2, result.stdout)
+                    self.expect_no_forged_line(result.stderr)
+        for bad, code in (("version-in-lines", 0), ("refuse-in-lines", 1)):
+            for trust in ([], ["--plugin-trusted"]):
+                with self.subTest(bad=bad, trust=trust):
+                    result = self.run_fairdraw("verify", *plugin, *case, *trust, "--report",
+                                               self.path("report"), bad=bad)
+                    self.assertEqual(result.returncode, code, result.stdout + result.stderr)
+                    for name in FILES:
+                        self.expect_no_forged_line(self.content("report/" + name))
+                    said = json.dumps(self.report("report"))  # controls as escapes
+                    self.assertNotRegex(said, r"\\n|\\r|\\u00[01]")
+                    if code != 0:
+                        self.expect_no_forged_line(result.stdout)
+        red = self.report("report")["cases"][0]["id"]
+        for words in (["identify"], ["replay", red]):
+            with self.subTest(words=words):
+                result = self.run_fairdraw(*words, *plugin, bad="refuse-in-lines")
+                self.assertNotEqual(result.returncode, 0, result.stdout)
+                self.expect_no_forged_line(result.stdout)
+
     # --- nothing to say ---
 
     def test_nothing_compared_is_no_pass(self):
