@@ -393,11 +393,12 @@ class CommandLine(CommandLineCase):
         replay = [line for line in result.stdout.splitlines() if "replay: fairdraw " in line]
         self.assertEqual(len(replay), 1, result.stdout)
         words = replay[0].split()[2:]
-        for semantics, code, says in [
-            (search, 1, "failed: oracle.intervals on cpu"),
-            ((), 2, "/semantics is rosellm, and cpu is judged by fairdraw"),
+        self.assertEqual(words[-2:], list(search))
+        for line, code, says in [
+            (words, 1, "failed: oracle.intervals on cpu"),
+            (words[:-2], 2, "/semantics is rosellm, and cpu is judged by fairdraw"),
         ]:
-            again = self.run_fairdraw(*words, *semantics)
+            again = self.run_fairdraw(*line)
             self.assertEqual(again.returncode, code, again.stdout + again.stderr)
             self.assertIn(says, again.stdout + again.stderr)
         file = os.path.join(self.path("capsules"), os.listdir(self.path("capsules"))[0])
