@@ -1,10 +1,12 @@
 #include "reports/compare.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <utility>
 
 namespace fairdraw::reports {
@@ -28,6 +30,24 @@ std::string title(const RunRecord& record) {
   if (record.shard != "1/1") text += fmt::format(", shard {}", record.shard);
   if (!record.incomplete.empty()) text += fmt::format(", incomplete: {}", record.incomplete);
   return text + fmt::format(", seed {}", record.seed);
+}
+
+std::set<std::string> samplers_of(const RunRecord& record) {
+  std::set<std::string> names;
+  for (const CaseRecord& one : record.cases) names.insert(one.sampler);
+  return names;
+}
+
+// A case is known by its id and its sampler: runs of other samplers have none in common.
+std::string why_apart(const RunRecord& base, const RunRecord& head) {
+  if (base.cases.empty() || head.cases.empty()) {
+    return fmt::format("{} has no case", base.cases.empty() ? "base" : "head");
+  }
+  const std::set<std::string> before = samplers_of(base), after = samplers_of(head);
+  const auto known = [&before](const std::string& name) { return before.contains(name); };
+  if (std::ranges::any_of(after, known)) return {};
+  return fmt::format("base judges {}, head judges {}", fmt::join(before, ", "),
+                     fmt::join(after, ", "));
 }
 
 bool meet(const harness::Effect& one, const harness::Effect& other, double widened) {
@@ -147,6 +167,7 @@ Comparison compare(const RunRecord& base, const RunRecord& head) {
     if (after.contains({one.id, one.sampler})) continue;
     comparison.verdicts.push_back(verdict_change(&one, nullptr, same_choice));
   }
+  if (comparison.compared == 0) comparison.apart = why_apart(base, head);
   compare_seconds(base, head, comparison);
   regressions_first(comparison.verdicts);
   regressions_first(comparison.effects);

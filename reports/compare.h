@@ -39,6 +39,7 @@ struct Comparison {
   std::vector<EffectChange> effects;
   std::vector<SpeedChange> speeds;
   std::uint64_t compared = 0;  ///< cases, or rows, that both have
+  std::string apart;           ///< why that may be none: "base judges cpu, head judges model"
   bool incomplete = false;     ///< the head ended before all of its cases were run
 
   std::uint64_t changes() const { return verdicts.size() + effects.size() + speeds.size(); }

@@ -24,8 +24,11 @@ std::string headline(const Comparison& comparison) {
     return fmt::format("The head is incomplete: nothing is known of the rest. {} compared.",
                        grouped(comparison.compared));
   }
-  if (worse == 0 && comparison.compared == 0) {
-    return "Nothing was compared: base and head have nothing in common.";
+  if (comparison.compared == 0) {
+    return fmt::format(
+        "Nothing was compared: base and head have nothing in common{}{}.{}",
+        comparison.apart.empty() ? "" : ": ", comparison.apart,
+        worse == 0 ? "" : fmt::format(" {} regression{}.", grouped(worse), worse == 1 ? "" : "s"));
   }
   if (all == 0) {
     return fmt::format("No change in {} compared.", grouped(comparison.compared));
@@ -75,8 +78,9 @@ std::string cell(const std::string& text) {
 std::string to_markdown(const Comparison& comparison) {
   constexpr std::size_t kLongest = std::size_t{60} * 1024;
   constexpr std::size_t kRoom = 200;  // for the line that says what is left out
-  std::string text = fmt::format("### fairdraw: {}\n\n{} → {}\n", headline(comparison),
-                                 markdown_text(comparison.base), markdown_text(comparison.head));
+  std::string text =
+      fmt::format("### fairdraw: {}\n\n{} → {}\n", markdown_text(headline(comparison)),
+                  markdown_text(comparison.base), markdown_text(comparison.head));
   const std::vector<Row> rows = rows_of(comparison);
   if (rows.empty()) return text;
   text += "\n| | what | sampler | base | head | |\n|---|---|---|---|---|---|\n";

@@ -2,39 +2,82 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 namespace fairdraw::harness {
 namespace {
 
-/// Levenshtein distance.
+// Letters that are put in, left out, replaced, or swapped with their neighbour.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
+  std::vector<std::size_t> before, last, row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i + 1;
+    before = std::move(last);
+    last = std::move(row);
+    row.assign(b.size() + 1, i + 1);
     for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replace = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replace, row[j] + 1, diagonal + 1});
+      row[j + 1] = std::min({last[j] + (a[i] == b[j] ? 0 : 1), last[j + 1] + 1, row[j] + 1});
+      const bool swapped = i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j];
+      if (swapped) row[j + 1] = std::min(row[j + 1], before[j - 1] + 1);
     }
   }
   return row.back();
+}
+
+// "bf16" of "bfloat16": the first letter, the last one, and some between, in their order.
+bool is_abbreviation(std::string_view given, std::string_view name) {
+  constexpr std::size_t kShortest = 3;
+  if (given.size() < kShortest || given.size() > name.size()) return false;
+  if (given.front() != name.front() || given.back() != name.back()) return false;
+  std::size_t found = 0;
+  for (const char letter : name) found += found < given.size() && letter == given[found] ? 1U : 0U;
+  return found == given.size();
+}
+
+bool begins(std::string_view given, std::string_view name) {
+  constexpr std::size_t kShortest = 2;
+  return given.size() >= kShortest && name.starts_with(given);
+}
+
+// Those names that somebody may have meant: those that begin so; else those that are so
+// abbreviated; else the closest ones, where no more than a third of the letters are wrong.
+std::vector<std::string_view> meant(std::string_view given, std::span<const std::string> known) {
+  std::vector<std::string_view> names;
+  for (const auto& fits : {begins, is_abbreviation}) {
+    std::ranges::copy_if(known, std::back_inserter(names),
+                         [&](const std::string& name) { return fits(given, name); });
+    if (!names.empty()) return names;
+  }
+  constexpr std::size_t kLettersAMistake = 3;
+  std::size_t least = std::max<std::size_t>(1, given.size() / kLettersAMistake);
+  for (const std::string& name : known) {
+    const std::size_t distance = edit_distance(given, name);
+    // A name of which no letter was given is as far away as an empty text.
+    if (distance > least || distance >= std::max(given.size(), name.size())) continue;
+    if (distance < least) names.clear();
+    least = distance;
+    names.push_back(name);
+  }
+  return names;
 }
 
 }  // namespace
 
 std::string unknown_name_message(std::string_view what, std::string_view given,
                                  std::span<const std::string> known) {
+  constexpr std::size_t kMost = 4;  // that somebody reads before the list of all
   std::string message = "unknown " + std::string(what) + " '" + std::string(given) + "'";
-  const auto closest = std::min_element(known.begin(), known.end(),
-                                        [given](const std::string& a, const std::string& b) {
-                                          return edit_distance(given, a) < edit_distance(given, b);
-                                        });
-  if (closest == known.end()) return message + "; none is known";
-  message += "; did you mean '" + *closest + "'? Known:";
+  if (known.empty()) return message + "; none is known";
+  std::vector<std::string_view> names = meant(given, known);
+  names.resize(std::min(names.size(), kMost));
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    message += i == 0 ? "; did you mean " : i + 1 < names.size() ? ", " : " or ";
+    message += "'" + std::string(names[i]) + "'";
+  }
+  message += names.empty() ? "; known:" : "? Known:";
   for (const std::string& name : known) message += " " + name;
   return message;
 }

@@ -74,16 +74,19 @@ void print_finding(const Finding& finding, const VerbOptions& options, harness::
       finding.property, finding.message, finding.case_number, options.fuzz.seed,
       describe(finding.original), finding.evaluations, describe(finding.shrunk));
   const std::string name = suites::shell_word(sampler.description().name);
-  const std::string more = replay_text(options.plugins);
+  std::string more = replay_text(options.plugins);
+  if (!options.semantics.empty()) more += " --semantics " + suites::shell_word(options.semantics);
   try {
     const auto path = suites::fuzz::save_capsule(
         options.corpus, suites::fuzz::capsule_of(finding, sampler, semantics));
-    print("    replay: fairdraw replay {} --sampler {}{}\n", path.string(), name, more);
+    print("    replay: fairdraw replay {} --sampler {}{}\n", suites::shell_word(path.string()),
+          name, more);
   } catch (const std::length_error& error) {
     print(
         "    no capsule: {}\n    replay: fairdraw fuzz --sampler {} --seed {} --first-case {} "
-        "--cases 1 --property {}{}{}\n",
+        "--cases 1 --property {} --max-vocab {} --max-draws {}{}{}\n",
         error.what(), name, options.fuzz.seed, finding.case_number, finding.property,
+        options.fuzz.generate.max_vocab, options.fuzz.generate.max_draws,
         options.fuzz.statistical ? " --statistical" : "", more);
   }
 }

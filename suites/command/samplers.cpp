@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <string_view>
 
 #include "harness/plugin/monitor.h"
 #include "harness/plugin/plugin_sampler.h"
@@ -46,8 +45,9 @@ int with_plugins(const Options& options, const std::vector<std::string>& sampler
 
 suites::SamplerMaker sampler_maker(const Options& options) {
   return [loader = std::make_shared<Loader>(options)](const std::string& name) {
-    constexpr std::string_view kMutant = "mutant:";
-    if (name.starts_with(kMutant)) return suites::make_mutant(name.substr(kMutant.size()));
+    if (name.starts_with(suites::kMutantPrefix)) {
+      return suites::make_mutant(name.substr(suites::kMutantPrefix.size()));
+    }
     return harness::plugin::is_plugin(name) ? loader->make(name) : suites::make_named_sampler(name);
   };
 }

@@ -166,6 +166,24 @@ class Options(CommandLineCase):
                 with self.subTest(option=option, glob=glob):
                     self.expect_usage_error("verify", "--suite", "smoke", option, glob,
                                             says=[option, glob, "smoke"])
+        for verb, option in [("mutants", "--only"), ("fuzz", "--property")]:
+            for glob in ["*no such name*", "no-such-name"]:
+                with self.subTest(verb=verb, glob=glob):
+                    self.expect_usage_error(verb, option, glob, says=[glob])
+
+    def test_a_name_that_is_far_from_all_others_is_not_corrected(self):
+        for arguments, suggests in [
+            (("verify", "--semantics", "vllm"), "'vllm_torch' or 'vllm_triton'?"),
+            (("sample", "--logits", self.logits, "--dtype", "bf16"), "'bfloat16'?"),
+            (("verify", "--sampler", "bf16"), None),
+            (("verify", "--sampler", "vllm"), None),
+            (("xyzzy",), None),
+        ]:
+            with self.subTest(arguments=arguments):
+                result = self.run_fairdraw(*arguments)
+                self.assertEqual(result.returncode, 2, result.stdout + result.stderr)
+                self.assertEqual("did you mean" in result.stderr, suggests is not None)
+                self.assertIn(suggests or "; known: ", result.stderr)
 
 
 if __name__ == "__main__":

@@ -211,6 +211,15 @@ class CommandLine(CommandLineCase):
         for path in files[1:]:
             with open(path, encoding="utf-8") as file:
                 self.assertIn("token 3 instead of 4", file.read())
+        # A run of another sampler has no case in common, and says why.
+        for sampler in ("cpu", "model"):
+            self.run_fairdraw("verify", "--suite", "smoke", "--sampler", sampler, "--seed", "11",
+                              "--case", "tokens/dyadic/v31/partial_sums", "--report",
+                              self.path(sampler))
+        apart = self.run_fairdraw("compare", self.record("cpu"), self.record("model"))
+        self.assertEqual(apart.returncode, 1, apart.stdout + apart.stderr)
+        self.assertIn("Nothing was compared: base and head have nothing in common: base judges "
+                      "cpu, head judges model. 1 regression.", apart.stdout)
         # The other way round something got better.
         self.assertEqual(self.run_fairdraw("compare", bad, good).returncode, 0)
         self.expect_usage_error("compare", good, bad, "--html", "/no/such/place", says=["--html"])
@@ -393,11 +402,12 @@ class CommandLine(CommandLineCase):
         replay = [line for line in result.stdout.splitlines() if "replay: fairdraw " in line]
         self.assertEqual(len(replay), 1, result.stdout)
         words = replay[0].split()[2:]
-        for semantics, code, says in [
-            (search, 1, "failed: oracle.intervals on cpu"),
-            ((), 2, "/semantics is rosellm, and cpu is judged by fairdraw"),
+        self.assertEqual(words[-2:], list(search))
+        for line, code, says in [
+            (words, 1, "failed: oracle.intervals on cpu"),
+            (words[:-2], 2, "/semantics is rosellm, and cpu is judged by fairdraw"),
         ]:
-            again = self.run_fairdraw(*words, *semantics)
+            again = self.run_fairdraw(*line)
             self.assertEqual(again.returncode, code, again.stdout + again.stderr)
             self.assertIn(says, again.stdout + again.stderr)
         file = os.path.join(self.path("capsules"), os.listdir(self.path("capsules"))[0])

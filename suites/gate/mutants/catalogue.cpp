@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "harness/contract/usage_error.h"
+#include "harness/run/calls/forwarding_sampler.h"
 
 namespace fairdraw::suites {
 namespace {
@@ -45,12 +46,31 @@ Mutant mutated_model(MutantText text, Claim claim, std::function<void(Mutation&)
                    });
 }
 
+// What a mutant is made of calls itself "model" or "float", which would send its findings to a
+// right sampler.
+class NamedMutant : public harness::ForwardingSampler {
+ public:
+  NamedMutant(std::unique_ptr<harness::Sampler> mutant, std::string name)
+      : ForwardingSampler(*mutant), mutant_(std::move(mutant)) {
+    description_ = mutant_->description();
+    description_.name = std::move(name);
+  }
+
+  const harness::SamplerDescription& description() const override { return description_; }
+
+ private:
+  std::unique_ptr<harness::Sampler> mutant_;
+  harness::SamplerDescription description_;
+};
+
 }  // namespace
 
 std::unique_ptr<harness::Sampler> make_mutant(std::string_view name) {
   std::vector<std::string> names;
   for (const Mutant& mutant : catalogue()) {
-    if (mutant.name == name) return mutant.make();
+    if (mutant.name == name) {
+      return std::make_unique<NamedMutant>(mutant.make(), std::string(kMutantPrefix) + mutant.name);
+    }
     names.push_back(mutant.name);
   }
   throw harness::UsageError(harness::unknown_name_message("mutant", name, names));

@@ -40,7 +40,12 @@ const std::vector<Twin>& twins();
 /// All mutants, class by class. Names are unique.
 const std::vector<Mutant>& catalogue();
 
-/// The wrong sampler of that name, to look at what the gate says of it. Throws harness::UsageError.
+/// Before a mutant's name, where a sampler is named.
+inline constexpr std::string_view kMutantPrefix = "mutant:";
+
+/// The wrong sampler of that name (without the prefix), to look at what the gate says of it. It
+/// describes itself by its own name, and not as the sampler that it was made of. Throws
+/// harness::UsageError.
 std::unique_ptr<harness::Sampler> make_mutant(std::string_view name);
 
 /// What became of a documented bug.
