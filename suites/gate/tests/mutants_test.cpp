@@ -49,6 +49,18 @@ TEST(Catalogue, EveryExpectedKillerIsACaseOfTheGate) {
   }
 }
 
+// One wrong sampler can be found by luck of its numbers: the classes of what a run cannot see by
+// itself (sizes, values and calls that its table does not have) have three each.
+TEST(Catalogue, ClassesOfBlindSpotsHaveThreeMutantsEach) {
+  std::map<std::string, int> mutants;
+  for (const Mutant& mutant : catalogue()) ++mutants[mutant.kind];
+  for (const char* kind :
+       {"bands", "batch-size", "degrades", "large-ids", "memorised-cases", "narrow-draws",
+        "own-generator", "running-batches", "sequences", "shared-words", "tokens-only"}) {
+    EXPECT_GE(mutants[kind], 3) << kind;
+  }
+}
+
 TEST(Catalogue, AccountsForEveryDocumentedBug) {
   std::map<std::string, const Mutant*> mutants;
   std::size_t systematic = 0;
