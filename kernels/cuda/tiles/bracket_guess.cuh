@@ -105,7 +105,7 @@ __device__ __forceinline__ int sampled_tile(int number, int samples, int tiles) 
                           (2U * static_cast<unsigned>(samples)));
 }
 
-/// Calls visit(i, value) for all of a tile's values in this lane but one of the tile's largest.
+/// Calls visit(value) for a lane's values of a tile; one of the tile's largest is left out.
 template <class Visit>
 __device__ __forceinline__ void visit_rest(const float (&x)[kLaneValues], const Visit& visit) {
   float largest = x[0];
