@@ -73,14 +73,24 @@ class Launcher(unittest.TestCase):
         self.assertEqual(self.expect_answer("--version").stdout, program.stdout)
 
     def test_a_misspelt_verb_is_suggested_as_the_program_does(self):
-        # Each is closer to a verb of the program than to any of the launcher's.
-        for word in ["verfy", "smaple", "benhc", "fuz", "reprot", "mutant", "identfy", "comapre"]:
+        # Each is closer to a verb of the program than to any of the launcher's: misspelt, begun, or
+        # abbreviated.
+        for word in ["verfy", "smaple", "benhc", "fuz", "reprot", "mutant", "identfy", "comapre",
+                     "ver", "re", "vfy", "cmpre"]:
             program = subprocess.run([BINARY, word], capture_output=True, text=True, timeout=60,
                                      check=False)
             self.assertEqual(program.returncode, 2)
             message = self.expect_answer(word, status=2).stderr
             self.assertIn("did you mean", message)
             self.assertEqual(message.split(" Known:")[0], program.stderr.split(" Known:")[0])
+
+    def test_a_word_that_is_far_from_all_verbs_is_not_corrected(self):
+        for word in ["xyzzyqq", "v", "zz"]:
+            program = subprocess.run([BINARY, word], capture_output=True, text=True, timeout=60,
+                                     check=False)
+            message = self.expect_answer(word, status=2).stderr
+            self.assertIn("; known: ", message)
+            self.assertEqual(message.split("; known: ")[0], program.stderr.split("; known: ")[0])
 
     def test_the_launchers_own_verbs_are_suggested(self):
         for word, verb in [("biuld", "build"), ("tset", "test"), ("formt", "format")]:
