@@ -4,6 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "fairdraw/cuda.h"
 #include "harness/contract/sampler.h"
 #include "harness/contract/usage_error.h"
 #include "harness/inputs/families.h"
@@ -103,6 +104,9 @@ Json entries(const ListOptions& options) {
 
 int list(const ListOptions& options) {
   const Json all = entries(options);
+  if (options.what == "samplers" && options.samplers.empty() && !cuda::is_available()) {
+    print_error("fairdraw: samplers on a GPU cannot run here: {}\n", cuda::why_not_available());
+  }
   if (options.json) {
     print("{}\n", all.dump(2));
     return 0;

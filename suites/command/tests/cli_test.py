@@ -56,7 +56,8 @@ class CommandLine(CommandLineCase):
         self.assertEqual(self.run_fairdraw().returncode, 2)
 
     def test_gpu_samplers_give_the_cpus_tokens_or_say_why_they_cannot_run(self):
-        available = self.run_fairdraw("list", "samplers").stdout.split()
+        listed = self.run_fairdraw("list", "samplers")
+        available = listed.stdout.split()
         draw = ("sample", "--logits", self.logits, "--num-samples", "50", "--seed", "7")
         for name in ["cuda", "cuda:cluster", "cuda:block"]:
             with self.subTest(name=name):
@@ -70,6 +71,12 @@ class CommandLine(CommandLineCase):
                 self.expect_usage_error(*draw, "--sampler", name, says=says)
                 self.expect_usage_error("verify", "--sampler", name, says=says)
                 self.expect_usage_error("bench", "--backend", name, says=says)
+        # The list says why they are not in it, and nothing where they are.
+        if "cuda" in available:
+            self.assertEqual(listed.stderr, "")
+        else:
+            why = self.run_fairdraw("verify", "--sampler", "cuda").stderr.split("cannot run here: ")[1]
+            self.assertEqual(listed.stderr.split("cannot run here: ")[1:], [why])
 
     def test_bench_writes_rows(self):
         rows = self.path("rows.json")

@@ -1,12 +1,16 @@
-"""./fairdraw answers help, the version and misspelt verbs without installing or building anything.
+"""./fairdraw answers help, the version and misspelt verbs without installing or building anything,
+and compiles no CUDA where it can do without.
 
 It runs in a copy of what it reads, with no build folder and with programs on PATH that write down
-that they were called, and fail. The last test shows that a call that needs a build does call them.
+that they were called. In class Launcher they fail, and its last test shows that a call that needs a
+build does call them. In class Cuda they do what ./fairdraw sees of the real ones.
 
 Usage: launcher_test.py FAIRDRAW_BINARY REPOSITORY
 """
 
+import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -19,8 +23,37 @@ BINARY = ROOT = None
 BUILDERS = ["apt-get", "sudo", "dpkg-query", "cmake", "ninja", "g++", "c++", "nvcc", "pip", "python3"]
 OWN_VERBS = ["build", "format", "lint", "test"]
 
+# Configures: keeps FAIRDRAW_CUDA in the cache, and says what of it was asked for. Builds: makes a
+# program that says its verb.
+CMAKE = """#!/bin/sh
+if [ "$1" = --preset ]; then
+  cache="build/$2/CMakeCache.txt"
+  asked=$(printf '%s\\n' "$@" | sed -n 's/^-DFAIRDRAW_CUDA=//p')
+  kept=$(sed -n 's/^FAIRDRAW_CUDA:STRING=//p' "$cache" 2>/dev/null)
+  case " $* " in *" --fresh "*) kept= ;; esac
+  echo "configure $2 ${asked:-as it is}" >>"CALLED"
+  echo "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD" >"$cache"
+  echo "FAIRDRAW_CUDA:STRING=${asked:-${kept:-AUTO}}" >>"$cache"
+  echo "-- fairdraw: CUDA is ${asked:-${kept:-AUTO}}"
+  touch "build/$2/build.ninja"
+elif [ "$1" = --build ]; then
+  echo "build $4" >>"CALLED"
+  mkdir -p "$2/suites"
+  printf '#!/bin/sh\\necho ran "$1"\\n' >"$2/suites/fairdraw"
+  chmod +x "$2/suites/fairdraw"
+fi
+"""
 
-class Launcher(unittest.TestCase):
+# Says that every package is installed.
+DPKG_QUERY = """#!/bin/sh
+shift 3
+printf 'installed:%s ' "$@"
+"""
+
+NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}  # for CUDA programs there is none, on whatever machine
+
+
+class LauncherCase(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -33,15 +66,21 @@ class Launcher(unittest.TestCase):
         self.path = pathlib.Path(folder.name) / "bin"
         self.path.mkdir()
         for name in BUILDERS:
-            stub = self.path / name
-            stub.write_text(f'#!/bin/sh\necho {name} >>"{self.called}"\nexit 1\n', encoding="utf-8")
-            stub.chmod(0o755)
+            self.stand_in(name, f'#!/bin/sh\necho {name} >>"CALLED"\nexit 1\n')
 
-    def launch(self, *words):
+    def stand_in(self, name, script):
+        """Puts a program on the launcher's PATH; CALLED in it is the file of calls."""
+        program = self.path / name
+        program.write_text(script.replace("CALLED", str(self.called)), encoding="utf-8")
+        program.chmod(0o755)
+
+    def launch(self, *words, **variables):
         return subprocess.run([self.tree / "fairdraw", *words], capture_output=True, text=True,
                               timeout=60, check=False,
-                              env={"PATH": f"{self.path}:/usr/bin:/bin", "LC_ALL": "C"})
+                              env={"PATH": f"{self.path}:/usr/bin:/bin", "LC_ALL": "C", **variables})
 
+
+class Launcher(LauncherCase):
     def expect_nothing_built(self, words):
         self.assertFalse((self.tree / "build").exists(), words)
         self.assertFalse(self.called.exists(), words)
@@ -114,6 +153,139 @@ class Launcher(unittest.TestCase):
             self.called.unlink(missing_ok=True)
             self.assertNotEqual(self.launch(*words).returncode, 0)
             self.assertTrue(self.called.exists(), words)
+
+
+class Cuda(LauncherCase):
+    def setUp(self):
+        super().setUp()
+        self.stand_in("cmake", CMAKE)
+        self.stand_in("dpkg-query", DPKG_QUERY)
+        for name in ["ctest", "shellcheck"]:
+            self.stand_in(name, "#!/bin/sh\n")
+        # What `build`, `test` and `lint` install from PyPI, as installed.
+        launcher = (ROOT / "fairdraw").read_text(encoding="utf-8")
+        for folder, variable in [("python-venv", "kPythonTools"), ("lint-venv", "kLintTools")]:
+            venv = self.tree / "build" / folder
+            venv.mkdir(parents=True)
+            wanted = re.search(rf"^readonly {variable}=\((.*)\)$", launcher, re.MULTILINE).group(1)
+            (venv / "installed").write_text(wanted + "\n", encoding="utf-8")
+        (self.tree / "build" / "lint-venv" / "openmp").mkdir()
+        (self.tree / "build" / "lint-venv" / "openmp" / "omp.h").touch()
+        self.cache = self.tree / "build" / "release" / "CMakeCache.txt"
+
+    def give_gpu(self):
+        self.stand_in("nvidia-smi", "#!/bin/sh\necho 'GPU 0: NVIDIA H200 (UUID: GPU-1)'\n")
+
+    def expect_calls(self, words, calls, **variables):
+        """What ./fairdraw calls of CMake, in order. Returns the launcher's result."""
+        self.called.unlink(missing_ok=True)
+        result = self.launch(*words, **variables)
+        called = self.called.read_text(encoding="utf-8") if self.called.exists() else ""
+        self.assertEqual(called.splitlines(), calls, f"{words}: {result.stdout}{result.stderr}")
+        return result
+
+    def test_a_verb_of_the_program_leaves_cuda_for_later_where_there_is_no_gpu(self):
+        first = self.expect_calls(["verify"], ["configure release LATER", "build fairdraw_cli"],
+                                  **NO_GPU)
+        self.assertEqual(first.stdout, "ran verify\n")
+        self.assertIn("fairdraw: CUDA is LATER\n", first.stderr)
+        for verb in ["bench", "sample", "fuzz", "replay", "mutants", "list"]:
+            again = self.expect_calls([verb], ["build fairdraw_cli"], **NO_GPU)
+            self.assertEqual(again.stdout, f"ran {verb}\n")
+            shutil.rmtree(self.cache.parent)
+            self.expect_calls([verb], ["configure release LATER", "build fairdraw_cli"], **NO_GPU)
+
+    def test_with_a_gpu_cuda_is_not_left_out(self):
+        self.give_gpu()
+        for devices in [{}, {"CUDA_VISIBLE_DEVICES": "0"}, {"CUDA_VISIBLE_DEVICES": "1,0"}]:
+            shutil.rmtree(self.cache.parent, ignore_errors=True)
+            self.expect_calls(["verify"], ["configure release as it is", "build fairdraw_cli"],
+                              **devices)
+            self.expect_calls(["verify"], ["build fairdraw_cli"], **devices)
+
+    def test_a_gpu_that_cuda_programs_do_not_see_is_none(self):
+        self.give_gpu()
+        for devices in ["", "-1", "-1,0"]:
+            shutil.rmtree(self.cache.parent, ignore_errors=True)
+            self.expect_calls(["verify"], ["configure release LATER", "build fairdraw_cli"],
+                              CUDA_VISIBLE_DEVICES=devices)
+
+    def test_device_files_are_a_gpu_and_an_nvidia_smi_that_finds_none_is_not(self):
+        self.stand_in("nvidia-smi", "#!/bin/sh\necho 'No devices found.'\nexit 6\n")
+        files = [*pathlib.Path("/dev").glob("nvidia[0-9]*"),
+                 *pathlib.Path("/proc/driver/nvidia").glob("gpus/*")]
+        self.expect_calls(["verify"], ["configure release " + ("as it is" if files else "LATER"),
+                                       "build fairdraw_cli"])
+
+    def test_what_needs_everything_brings_cuda_back(self):
+        for words, built in [(["build"], ["build all"]), (["test"], ["build all"]), (["lint"], [])]:
+            shutil.rmtree(self.cache.parent, ignore_errors=True)
+            self.expect_calls(["verify"], ["configure release LATER", "build fairdraw_cli"], **NO_GPU)
+            self.expect_calls(words, ["configure release AUTO", *built], **NO_GPU)
+            self.expect_calls(words, built, **NO_GPU)
+            self.expect_calls(["verify"], ["build fairdraw_cli"], **NO_GPU)
+
+    def test_what_needs_everything_never_leaves_cuda_out(self):
+        for words, built in [(["build"], ["build all"]), (["test"], ["build all"]), (["lint"], [])]:
+            shutil.rmtree(self.cache.parent, ignore_errors=True)
+            self.expect_calls(words, ["configure release as it is", *built], **NO_GPU)
+
+    def test_a_gpu_that_comes_later_brings_cuda_back(self):
+        self.expect_calls(["verify"], ["configure release LATER", "build fairdraw_cli"], **NO_GPU)
+        self.give_gpu()
+        self.expect_calls(["verify"], ["configure release AUTO", "build fairdraw_cli"])
+
+    def test_a_folder_keeps_what_it_has(self):
+        for kept in ["AUTO", "ON", "OFF"]:
+            self.cache.parent.mkdir(exist_ok=True)
+            (self.cache.parent / "build.ninja").touch()
+            self.cache.write_text(f"CMAKE_HOME_DIRECTORY:INTERNAL={self.tree}\n"
+                                  f"FAIRDRAW_CUDA:STRING={kept}\n", encoding="utf-8")
+            self.expect_calls(["verify"], ["build fairdraw_cli"], **NO_GPU)
+            self.expect_calls(["build"], ["build all"], **NO_GPU)
+            # A copy of another tree's is configured from nothing.
+            self.cache.write_text("CMAKE_HOME_DIRECTORY:INTERNAL=/elsewhere\n"
+                                  f"FAIRDRAW_CUDA:STRING={kept}\n", encoding="utf-8")
+            self.expect_calls(["verify"], [f"configure release {kept}", "build fairdraw_cli"],
+                              **NO_GPU)
+
+    def test_a_folder_whose_first_configuration_failed_is_new(self):
+        self.stand_in("cmake", "#!/bin/sh\nexit 1\n")
+        self.assertEqual(self.launch("verify", **NO_GPU).returncode, 1)
+        self.stand_in("cmake", CMAKE)
+        self.expect_calls(["verify"], ["configure release LATER", "build fairdraw_cli"], **NO_GPU)
+
+
+class CudaChoice(unittest.TestCase):
+    """FAIRDRAW_CUDA, as cmake/cuda.cmake reads it, with an nvcc that says its version alone."""
+
+    def read(self, choice, nvcc_says):
+        with tempfile.TemporaryDirectory() as folder:
+            nvcc = pathlib.Path(folder) / "bin" / "nvcc"
+            nvcc.parent.mkdir()
+            nvcc.write_text(f"#!/bin/sh\necho '{nvcc_says}'\n", encoding="utf-8")
+            nvcc.chmod(0o755)
+            result = subprocess.run(
+                ["cmake", "-D", f"FAIRDRAW_CUDA={choice}", "-P", ROOT / "cmake" / "cuda.cmake"],
+                capture_output=True, text=True, timeout=60, check=False,
+                env={**os.environ, "CUDA_HOME": folder})
+            return result.returncode, " ".join((result.stdout + result.stderr).split())
+
+    def test_later_leaves_out_what_auto_would_build_and_says_how_to_build_it(self):
+        self.assertEqual(
+            self.read("LATER", "Cuda compilation tools, release 13.0, V13.0.48"),
+            (0, "-- fairdraw: nvcc 13.0, but no GPU (./fairdraw build builds the CUDA part): "
+                "building the CPU part"))
+
+    def test_later_promises_nothing_that_the_nvcc_cannot_do(self):
+        self.assertEqual(
+            self.read("LATER", "Cuda compilation tools, release 11.8, V11.8.89"),
+            (0, "-- fairdraw: nvcc 11.8 is older than 12.0: building the CPU part"))
+
+    def test_other_words_are_refused(self):
+        status, message = self.read("LATR", "release 13.0")
+        self.assertNotEqual(status, 0)
+        self.assertIn("FAIRDRAW_CUDA is 'LATR'; allowed: AUTO, ON, OFF, LATER", message)
 
 
 if __name__ == "__main__":

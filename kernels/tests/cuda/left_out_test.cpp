@@ -1,0 +1,32 @@
+// A build that left out the CUDA kernels because there was no GPU (FAIRDRAW_CUDA=LATER): every call
+// says how to add them.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "fairdraw/cuda.h"
+#include "fairdraw/cuda_memory.h"
+
+namespace fairdraw::suites {
+namespace {
+
+TEST(CudaLeftOut, TheReasonSaysWhatToDo) {
+  for (const cuda::Path path : {cuda::Path::best, cuda::Path::cluster, cuda::Path::block}) {
+    EXPECT_FALSE(cuda::is_available(path));
+    const std::string reason = cuda::why_not_available(path);
+    // How every build without kernels begins.
+    EXPECT_EQ(reason.rfind("this build has no CUDA kernels", 0), 0U) << reason;
+    EXPECT_NE(reason.find("`./fairdraw build`"), std::string::npos) << reason;
+  }
+}
+
+TEST(CudaLeftOut, CallsGiveTheReason) {
+  cuda::DeviceBuffer buffer;
+  for (const Error& error : {cuda::sample({}, {}, {}), buffer.reserve(1)}) {
+    EXPECT_EQ(error.code, ErrorCode::unsupported);
+    EXPECT_EQ(error.message, cuda::why_not_available());
+  }
+}
+
+}  // namespace
+}  // namespace fairdraw::suites
