@@ -47,6 +47,14 @@ def test_sampling():
     assert names["tokens"].shape == (8,) and names["valid"].all()
 
 
+def test_a_compiled_step_draws_what_sample_draws():
+    pytest.importorskip("torch", reason="torch is not installed")
+    names = {"fairdraw": fairdraw}
+    exec(example("import fairdraw.torch_compile, torch"), names)
+    want = fairdraw.sample(names["logits"], 0.7, top_p=0.9, seed=names["seed"])
+    assert names["tokens"].tolist() == want.tolist()
+
+
 BATCH = "import fairdraw, numpy as np\nstate"
 
 
