@@ -24,7 +24,7 @@ the same library and on the same device. Rows are float32, float16 or bfloat16 a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from . import _core
@@ -73,8 +73,17 @@ def _member(name: str, value: str, members: Mapping[str, _Member]) -> _Member:
     try:
         return members[value]
     except (KeyError, TypeError):  # TypeError: what no mapping takes as a key
-        allowed = ", ".join(map(repr, members))
-        raise ValueError(f"{name} is {value!r}; allowed: {allowed}") from None
+        raise unknown_name(name, value, members) from None
+
+
+def unknown_name(name: str, value: Any, allowed: Iterable[str]) -> ValueError:
+    """The error of an argument that is none of the allowed names, with those that may be meant."""
+    import difflib  # of errors alone
+
+    names = list(allowed)
+    meant = difflib.get_close_matches(value, names, n=1) if isinstance(value, str) else []
+    hint = "".join(f" did you mean {each!r}?" for each in meant)
+    return ValueError(f"{name} is {value!r};{hint} allowed: {', '.join(map(repr, names))}")
 
 
 def _seed_and_offset(

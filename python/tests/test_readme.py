@@ -108,7 +108,7 @@ def test_a_sampler_in_cuda(monkeypatch):
             fairdraw.softmax(logits), top_p, seed=seed
         )
     )
-    block = example("def mine(batch):\n    tokens = my_kernels")
+    block = example("def mine(batch):\n    return my_kernels")
     case = smoke_case("pit", "top_p_0.9")
     assert run_one_case(monkeypatch, block, case, my_kernels=kernels).verdict == "passed"
 
