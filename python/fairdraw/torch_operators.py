@@ -316,10 +316,13 @@ def _draw(
     return found
 
 
-_operator(
-    _draw,
-    lambda rows, indices, **_: (_tokens(rows, indices), _bools(rows, _outputs(rows, indices))),
-)
+def _draw_shapes(rows: Tensor, indices: Tensor | None, **_: Any) -> Any:
+    if indices is not None:
+        return _tokens(rows, indices), _bools(rows, indices.shape[0])
+    return _ints(rows, *rows.shape[:-1]), _bools(rows, *rows.shape[:-1])
+
+
+_operator(_draw, _draw_shapes)
 
 
 def _softmax(logits: Tensor, temperature: Tensor | None = None) -> Tensor:

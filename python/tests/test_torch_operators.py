@@ -70,6 +70,8 @@ CALLS = [
     ("draw", {"rows": PROBS, **random_bits(), "input": "probs", "top_p": BY_ROW["top_p"]}),
     ("draw", {"rows": PROBS, **random_bits(5), "input": "probs", "indices": INDICES}),
     ("draw", {"rows": PROBS, **random_bits(), "input": "probs", "min_p": BY_ROW["min_p"]}),
+    ("draw", {"rows": TARGET, **random_bits(1), "input": "logits", "top_k": torch.tensor([9])}),
+    ("softmax", {"logits": TARGET}),
     ("softmax", {"logits": LOGITS, "temperature": BY_ROW["temperature"]}),
     ("softmax", {"logits": LOGITS.bfloat16()}),
     ("top_k_mask_logits", {"logits": LOGITS.half(), "top_k": BY_ROW["top_k"]}),
@@ -179,6 +181,12 @@ FUNCTIONS = {
         fairdraw.softmax(x, 0.8), 40, 0.9, filter_apply_order="joint", return_valid=True, **bits
     ),
     "logits": lambda x, **bits: fairdraw.top_k_top_p_sampling_from_logits(x, 5, 0.9, **bits),
+    "temperature": lambda x, **bits: fairdraw.top_k_top_p_sampling_from_logits(
+        x[:, None], 5, 0.9, temperature=0.7, **bits
+    ),
+    "leading axes": lambda x, **bits: fairdraw.top_k_sampling_from_probs(
+        fairdraw.softmax(x[:, None], 0.7), 5, return_valid=True, **bits
+    ),
     "unfiltered": lambda x, **bits: fairdraw.sampling_from_logits(x, **bits),
     "min_p": lambda x, **bits: fairdraw.min_p_sampling_from_probs(
         fairdraw.top_p_renorm_probs(fairdraw.top_k_renorm_probs(x.softmax(-1), 9), 0.9), 0.1, **bits
