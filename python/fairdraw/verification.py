@@ -16,6 +16,9 @@ from ._device_calls import DeviceFunction, device_running_batch
 from .running_batch import RunningBatch
 from .sampling import unknown_name
 
+# A plugin is judged in a process of its own, which is this interpreter started afresh.
+_core.set_plugin_host([sys.executable, "-m", "fairdraw", "plugin-host"])
+
 Suite = Literal["smoke", "gate", "nightly"]
 Arrays = Literal["numpy", "torch"]
 #: What a sampler can do beyond float32 logits with temperature, top_k, top_p and min_p: the fields of
