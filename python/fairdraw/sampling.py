@@ -122,11 +122,13 @@ def _leading(name: str, rows: Any, indices: Any = None) -> tuple[int, ...]:
         return ()
     if indices is not None:
         raise ValueError(f"indices: are given with {len(shape)} axes of {name}; allowed: 2")
-    for axis in range(len(shape) - 2):
-        if shape[axis] > 1 and steps[axis] != steps[axis + 1] * shape[axis + 1] and 0 not in shape:
+    # Steps along axes of one value, or of nothing, mean nothing.
+    long = [axis for axis in range(len(shape) - 1) if shape[axis] > 1 and 0 not in shape]
+    for outer, inner in zip(long, long[1:], strict=False):
+        if steps[outer] != steps[inner] * shape[inner]:
             raise ValueError(
-                f"{name}: axes {axis} and {axis + 1} cannot be joined without a copy; allowed: "
-                "axes in front of the vocabulary that follow each other in memory"
+                f"{name}: axes {outer} and {inner} cannot be joined without a copy; allowed: axes "
+                "in front of the vocabulary that follow each other in memory"
             )
     return shape[:-1]
 
@@ -167,9 +169,10 @@ def _draw(
     return_valid: bool = False,
 ) -> Any:
     leading = _leading(name, rows, indices)
-    rows = _joined(rows, leading)
-    top_k, top_p, min_p = (_one_each(value, leading) for value in (top_k, top_p, min_p))
-    seed, offset = _one_each(seed, leading), _one_each(offset, leading)
+    if leading:
+        rows = _joined(rows, leading)
+        top_k, top_p, min_p = (_one_each(value, leading) for value in (top_k, top_p, min_p))
+        seed, offset = _one_each(seed, leading), _one_each(offset, leading)
     backend = backend_of(rows, name)
     outputs = length(rows) if indices is None else length(indices)
     seed, offset = _seed_and_offset(backend, generator, seed, offset, outputs)

@@ -60,6 +60,12 @@ def test_rows_are_joined_where_they_lie():
     wide[..., :VOCAB] = LOGITS
     got = fairdraw.sampling_from_logits(wide[..., :VOCAB], seed=SEED)
     assert np.array_equal(got, fairdraw.sampling_from_logits(LOGITS, seed=SEED))
+    for rows in (FLAT[:, None], FLAT[None], FLAT[::2, None, None], wide[0][None, :, None, :VOCAB]):
+        got = fairdraw.softmax(rows)
+        assert got.shape == rows.shape
+        assert np.array_equal(got.reshape(-1, VOCAB), fairdraw.softmax(rows.reshape(-1, VOCAB)))
+    with pytest.raises(ValueError, match="logits: axes 0 and 2 cannot be joined without a copy"):
+        fairdraw.sampling_from_logits(LOGITS.transpose(1, 0, 2)[:, None], seed=1)
     with pytest.raises(ValueError, match="logits: axes 0 and 1 cannot be joined without a copy"):
         fairdraw.sampling_from_logits(LOGITS.transpose(1, 0, 2), seed=1)
     with pytest.raises(ValueError, match="indices: are given with 3 axes of logits; allowed: 2"):
