@@ -148,15 +148,20 @@ def _captured(logits: Iterable[Any] | None) -> list[tuple[str, str]]:
             (str(folder / "lm_logits_f32.npy"), ""),
             (str(folder / "lm_logits_bf16_as_u16.npy"), "bfloat16"),
         ]
+    if isinstance(logits, str | os.PathLike) or not isinstance(logits, Iterable):
+        raise TypeError(f"logits is {logits!r}; allowed: a sequence of paths, or None")
     files = []
-    for entry in logits:
-        path, dtype = entry if isinstance(entry, tuple) else (entry, "")
+    for place, entry in enumerate(logits):
+        path, dtype = entry if isinstance(entry, tuple) and len(entry) == 2 else (entry, "")
+        if not isinstance(path, str | os.PathLike) or not isinstance(dtype, str):
+            raise TypeError(f"logits[{place}] is {entry!r}; allowed: a path, or (path, dtype)")
         files.append((os.fspath(path), dtype))
     return files
 
 
-def case_ids(suite: str = "gate", *, logits: Iterable[Any] | None = None) -> list[str]:
+def case_ids(suite: Suite = "gate", *, logits: Iterable[Any] | None = None) -> list[str]:
     """Ids of the cases of a suite, in the order of a run. `logits`: as for `verify`."""
+    _expect_name("suite", suite, _core.suite_names())
     return _core.case_ids(suite, _captured(logits))
 
 
@@ -175,8 +180,8 @@ def _expect_name(name: str, value: Any, allowed: Sequence[str]) -> None:
 
 
 def _expect_names(name: str, values: Any, allowed: Sequence[str]) -> list[str]:
-    if isinstance(values, str):
-        raise TypeError(f"{name}: a sequence of names is needed, not one string")
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise TypeError(f"{name} is {values!r}; allowed: a sequence of names")
     found = list(values)
     for place, value in enumerate(found):
         _expect_name(f"{name}[{place}]", value, allowed)

@@ -322,7 +322,11 @@ def test_progress_sees_every_case_and_its_exception_ends_the_run():
         ({"semantics": "vlm_torch"}, ValueError, "did you mean 'vllm_torch'"),
         ({"suite": "gates"}, ValueError, "did you mean 'gate'"),
         ({"abilities": ["indexes"]}, ValueError, "did you mean 'indices'"),
-        ({"abilities": "indices"}, TypeError, "abilities: a sequence of names"),
+        ({"abilities": "indices"}, TypeError, "abilities is 'indices'; allowed: a sequence"),
+        ({"abilities": None}, TypeError, "abilities is None; allowed: a sequence of names"),
+        ({"logits": "a.npy"}, TypeError, "logits is 'a.npy'; allowed: a sequence of paths"),
+        ({"logits": 3}, TypeError, "logits is 3; allowed: a sequence of paths"),
+        ({"logits": [3]}, TypeError, r"logits\[0\] is 3; allowed: a path, or \(path, dtype\)"),
         ({"randomness": ["seed"]}, ValueError, "did you mean 'seeds'"),
         ({"abilities": ["indices", 3]}, ValueError, r"abilities\[1\] is 3; allowed: 'active_rows'"),
         (
@@ -367,6 +371,15 @@ def test_bad_arguments_are_named(arguments, error, message):
 )
 def test_types_of_arguments_name_what_the_module_knows(names, known):
     assert sorted(get_args(names)) == sorted(known)
+
+
+def test_case_ids_name_what_they_refuse():
+    with pytest.raises(
+        ValueError, match=r"suite is 'gates'; did you mean 'gate'\? allowed: 'smoke'"
+    ):
+        fairdraw.case_ids("gates")
+    with pytest.raises(TypeError, match="logits is 3; allowed"):
+        fairdraw.case_ids("smoke", logits=3)
 
 
 def test_stub_names_what_the_module_has():

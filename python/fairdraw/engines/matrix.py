@@ -142,7 +142,7 @@ def masks_by_profile(engine: Engine, profiles: Iterable[str], seed: int) -> Reco
     return table
 
 
-def matching_cases(suite: str, globs: Sequence[str]) -> list[str]:
+def matching_cases(suite: Suite, globs: Sequence[str]) -> list[str]:
     """Ids of the suite's cases that match one of the globs, in the order of the table.
 
     ValueError where there is none.
