@@ -48,7 +48,7 @@ _PURPOSES = _core.Purpose.__members__
 
 _Member = TypeVar("_Member")
 
-#: Most log-probabilities besides the token's own, but for whole rows (fairdraw/log_probabilities.h).
+#: Most log-probabilities besides the token's own, except in whole rows (fairdraw/log_probabilities.h).
 MOST_LOGPROBS = 128
 
 

@@ -7,7 +7,7 @@
 
 Importing this has torch.compile take the operators of fairdraw/torch_operators.py where a compiled
 function calls `sample`, `log_probabilities`, `verify_chain` or an operation of flashinfer.sampling
-by its name in fairdraw. Calls that are not compiled are as they were. Needs torch 2.6.
+by its name in fairdraw. Calls that are not compiled are as they were. Tested with torch 2.13.
 
 - A seed is needed: without one every run of the graph would draw the same numbers.
 - Numbers become tensors of one value in host memory, and torch makes no CUDA graph

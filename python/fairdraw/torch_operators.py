@@ -10,7 +10,7 @@ these are called; calls of torch.ops.fairdraw, in torch.export too, need this fi
   the operator runs and the number is out of range. None is the operation's default.
 - What an operation leaves out (`all` of Logprobs) is a tensor without rows.
 
-Needs torch 2.6.
+Tested with torch 2.13.
 """
 
 # Annotations are no strings here: torch reads the types of an operator's arguments from them.

@@ -255,7 +255,7 @@ def verify(
     arrays: what the arrays of a batch are: "numpy", or "torch", which is the default on a GPU.
         bfloat16 logits are uint16 bits in NumPy.
     device: where they are: "cpu", "cuda", "cuda:1", a torch.device. On a GPU they are copies, made
-        when they are read, so nobody sees what is written into inputs; the GPU is the current one
+        when they are read, so what is written into inputs is not seen; the GPU is the current one
         of a call. Tokens, and what is written into out_* tensors, are brought back.
     abilities: what the sampler can do beyond float32 logits with temperature, top_k, top_p and
         min_p (`Ability`); cases that need more are skipped.
