@@ -10,127 +10,29 @@ judges a callable (fairdraw/verification.py), or a `RunningBatch` (fairdraw/runn
 `BeamSearch` is beams (fairdraw/beam_search.py); `check_stop` says when requests end, `best_of` which
 outputs are returned, `from_vllm` and its like what an engine's request means; `python -m fairdraw`
 is the command line.
+
+All of it is imported when the first name is used: pytest imports this package for its plugin, in
+folders of tests that have nothing to do with it.
 """
 
-import sys as _sys
+from typing import TYPE_CHECKING, Any
 
-from . import _core
-from ._core import Batch, __version__
-from .beam_search import BeamResult, BeamSearch, BeamStep
-from .fused_sampling_processor import CopiedStep, FusedSamplingProcessor
-from .parallel_sampling import BestOf, add_logprobs, best_of, child_seeds
-from .request_parameters import (
-    HuggingFaceRequest,
-    LlamaCppRequest,
-    MaxRequest,
-    RequestParameters,
-    SglangRequest,
-    TensorRtLlmRequest,
-    VllmRequest,
-    from_hugging_face,
-    from_llama_cpp,
-    from_max,
-    from_sglang,
-    from_tensorrt_llm,
-    from_vllm,
-)
-from .request_processing import RequestProcessing
-from .running_batch import RunningBatch
-from .sampling import (
-    Logprobs,
-    SampleDetails,
-    chain_speculative_sampling,
-    log_probabilities,
-    min_p_sampling_from_probs,
-    sample,
-    sampling_from_logits,
-    sampling_from_probs,
-    softmax,
-    top_k_mask_logits,
-    top_k_renorm_prob,
-    top_k_renorm_probs,
-    top_k_sampling_from_probs,
-    top_k_top_p_sampling_from_logits,
-    top_k_top_p_sampling_from_probs,
-    top_p_renorm_prob,
-    top_p_renorm_probs,
-    top_p_sampling_from_probs,
-)
-from .serving import BatchRequest, BatchState, RequestSnapshot
-from .speculative import (
-    LawFilters,
-    VerifiedChains,
-    VerifiedTrees,
-    parents_from_links,
-    verify_chain,
-    verify_tree,
-)
-from .stop_criteria import FinishReason, StopStep, check_stop
-from .verification import Case, Report, VerificationFailed, case_ids, verify
+if TYPE_CHECKING:
+    from ._public import *  # noqa: F403
+else:
 
-# A plugin is judged in a process of its own, which is this interpreter started afresh.
-_core.set_plugin_host([_sys.executable, "-m", "fairdraw", "plugin-host"])
+    def __getattr__(name: str) -> Any:
+        # What Python itself asks modules for, and the parts of the package: nothing of that is here.
+        if name.startswith("_") and name not in ("__all__", "__version__"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from . import _public
 
-__all__ = [
-    "Batch",
-    "BatchRequest",
-    "BatchState",
-    "BeamResult",
-    "BeamSearch",
-    "BeamStep",
-    "BestOf",
-    "Case",
-    "CopiedStep",
-    "FinishReason",
-    "FusedSamplingProcessor",
-    "HuggingFaceRequest",
-    "LawFilters",
-    "LlamaCppRequest",
-    "Logprobs",
-    "MaxRequest",
-    "Report",
-    "RequestParameters",
-    "RequestProcessing",
-    "RequestSnapshot",
-    "RunningBatch",
-    "SampleDetails",
-    "SglangRequest",
-    "StopStep",
-    "TensorRtLlmRequest",
-    "VerificationFailed",
-    "VerifiedChains",
-    "VerifiedTrees",
-    "VllmRequest",
-    "__version__",
-    "add_logprobs",
-    "best_of",
-    "case_ids",
-    "chain_speculative_sampling",
-    "check_stop",
-    "child_seeds",
-    "from_hugging_face",
-    "from_llama_cpp",
-    "from_max",
-    "from_sglang",
-    "from_tensorrt_llm",
-    "from_vllm",
-    "log_probabilities",
-    "min_p_sampling_from_probs",
-    "parents_from_links",
-    "sample",
-    "sampling_from_logits",
-    "sampling_from_probs",
-    "softmax",
-    "top_k_mask_logits",
-    "top_k_renorm_prob",
-    "top_k_renorm_probs",
-    "top_k_sampling_from_probs",
-    "top_k_top_p_sampling_from_logits",
-    "top_k_top_p_sampling_from_probs",
-    "top_p_renorm_prob",
-    "top_p_renorm_probs",
-    "top_p_sampling_from_probs",
-    "verify",
-    "verify_chain",
-    "verify_tree",
-]
+        for each in ("__all__", *_public.__all__):
+            globals().setdefault(each, getattr(_public, each))  # what a user has replaced stays
+        if name not in globals():  # a part of the package is there by now
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return globals()[name]
+
+    def __dir__() -> list[str]:
+        __getattr__("__all__")  # now all names are here
+        return sorted(globals())

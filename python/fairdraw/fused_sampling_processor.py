@@ -83,6 +83,8 @@ class FusedSamplingProcessor:
         self._core: _core.FusedSamplingProcessor | _core.CudaFusedSamplingProcessor
         self._gpu: _Gpu | None = None
         self._copied: CopiedStep | None = None
+        #: Copies that were started and not waited for.
+        self._on_their_way = 0
         #: Of results in host memory.
         self._backend: Backend = NumpyBackend()
         if device is None or str(device) == "cpu":
@@ -171,8 +173,10 @@ class FusedSamplingProcessor:
         all steps that were not copied yet, on a stream of its own."""
         self._call(self._core.start_async_token_copy)
         self._copied = CopiedStep(None, None, None)
+        self._on_their_way += 1
         if self._gpu is None:
             self._copied = CopiedStep(None, self.new_token_counts(), self.statuses())
+            self._on_their_way = 1  # the last one alone
 
     def wait_for_tokens(self, return_details: bool = False) -> Any:
         """Tokens of the copy that was started last, and on a GPU of the oldest one that was not waited
@@ -185,7 +189,14 @@ class FusedSamplingProcessor:
         else:
             tokens = self._backend.from_ints(self._core.wait_for_tokens())
             self._copied = self._copied._replace(tokens=tokens)
+        self._on_their_way = max(self._on_their_way - 1, 0)
         return self._copied if return_details else self._copied.tokens
+
+    def get_new_tokens(self, return_details: bool = False) -> Any:
+        """As wait_for_tokens; where no copy is on its way, of one that is made now."""
+        if self._on_their_way == 0:
+            self.start_async_token_copy()
+        return self.wait_for_tokens(return_details)
 
     def catch_up(self) -> None:
         """Waits for all steps, and brings all tokens that the host does not have to the state."""

@@ -9,16 +9,29 @@ for each case of the suite, with it one for each that matches. A failed case fai
 message and the call that repeats it; a case that the sampler has no ability for is skipped with the
 reason. The test of all p-values of a run together (the report's case "global") needs the whole run:
 fairdraw.verify makes it, items do not. Without --fairdraw-seed all items have the seed of verify.
+--fairdraw-report DIR writes the report of each test with such items into a folder there.
+
+pytest imports this wherever the package is installed: what is heavy (NumPy, the compiled module) is
+imported when a test asks for cases.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Generator
 from fnmatch import fnmatchcase
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from . import verification
+if TYPE_CHECKING:
+    from .verification import Report
 
 
 class FairdrawCase:
@@ -27,13 +40,17 @@ class FairdrawCase:
 
     def __init__(self, case: str, arguments: dict[str, Any]) -> None:
         self.case = case
+        self.records: list[str] = []  #: report.json of each call
         self._arguments = arguments
 
-    def __call__(self, sampler: Any = None, **more: Any) -> verification.Report:
+    def __call__(self, sampler: Any = None, **more: Any) -> Report:
         """Fails or skips the test item; returns the report of a case that passed."""
         __tracebackhide__ = True
+        from .verification import verify
+
         arguments = {**self._arguments, **more, "case": self.case}
-        report = verification.verify(sampler, **arguments)
+        report = verify(sampler, **arguments)
+        self.records.append(report.to_json())
         (result,) = report.cases
         if result.verdict == "skipped":
             pytest.skip(result.message)
@@ -44,9 +61,71 @@ class FairdrawCase:
         return report
 
 
+class ReportWriter:
+    """Gathers the records of items, and writes the reports when all have run."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._records: dict[str, list[dict[str, Any]]] = {}  # by test
+        self._lines: list[str] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        for test, record in getattr(report, "fairdraw_records", ()):
+            self._records.setdefault(test, []).append(json.loads(record))
+
+    def pytest_sessionfinish(self) -> None:
+        for test, records in self._records.items():
+            runs = _runs(records)
+            for number, run in enumerate(runs, 1):
+                folder = self._folder / (test if len(runs) == 1 else f"{test}-{number}")
+                _write(run, folder)
+                self._lines.append(f"fairdraw: {folder / 'index.html'}")
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        for line in self._lines:
+            terminalreporter.write_line(line)
+
+
+def _runs(records: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Records that one report can hold: of one sampler, seed and suite. Of a case that was judged
+    twice the last counts."""
+    runs: dict[str, dict[str, dict[str, Any]]] = {}
+    for record in records:
+        common = [record[name] for name in ("samplers", "seed", "suite", "options", "commit")]
+        runs.setdefault(json.dumps(common), {})[record["cases"][0]["id"]] = record
+    return [list(cases.values()) for cases in runs.values()]
+
+
+def _write(records: list[dict[str, Any]], folder: Path) -> None:
+    """One report of all. The command line makes it, of items as shards of a run."""
+    with tempfile.TemporaryDirectory() as scratch:
+        files = []
+        for number, record in enumerate(records, 1):
+            shard = {"shard": f"{number}/{len(records)}", "selection": "items of pytest"}
+            files.append(Path(scratch) / f"{number}.json")
+            files[-1].write_text(json.dumps({**record, **shard}))
+        package = Path(__file__).parent.parent
+        path = [str(package), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+        merged = subprocess.run(
+            [sys.executable, "-m", "fairdraw", "merge", *map(str, files), "--report", str(folder)],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path))},
+        )
+    if merged.returncode not in (0, 1, 3):  # 1 and 3: not all cases passed
+        raise RuntimeError(f"--fairdraw-report: {folder} could not be written: {merged.stderr}")
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.getgroup("fairdraw").addoption(
+    group = parser.getgroup("fairdraw")
+    group.addoption(
         "--fairdraw-seed", type=int, default=None, metavar="N", help="seed of fairdraw's cases"
+    )
+    group.addoption(
+        "--fairdraw-report",
+        default=None,
+        metavar="DIR",
+        help="write the report (HTML, JSON, JUnit) of each test of fairdraw's cases into a folder there",
     )
 
 
@@ -56,6 +135,27 @@ def pytest_configure(config: pytest.Config) -> None:
         "fairdraw(semantics=..., suite=..., ...): an item for each case of the gate; arguments of "
         "fairdraw.verify",
     )
+    chosen = config.getoption("--fairdraw-report")
+    if chosen is None or hasattr(config, "workerinput"):  # a worker of xdist hands its records on
+        return
+    folder = config.invocation_params.dir / chosen
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise pytest.UsageError(f"--fairdraw-report is {chosen!r}: {error}") from error
+    config.pluginmanager.register(ReportWriter(folder), "fairdraw-report-writer")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, Any, None]:
+    report = (yield).get_result()
+    case = getattr(item, "funcargs", {}).get("fairdraw_case")
+    if call.when == "call" and isinstance(case, FairdrawCase):
+        # "folder/test_file.py::test_name[other parameters]", as the name of a folder
+        test = re.sub(r"[^\w.]+", "-", item.nodeid.replace(case.case, "")).strip("-")
+        report.fairdraw_records = [(test, record) for record in case.records]
 
 
 def _arguments_of(marker: pytest.Mark, seed: int | None) -> dict[str, Any]:
@@ -75,9 +175,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         raise pytest.UsageError(
             f"{metafunc.definition.name}: the fixture fairdraw_case needs pytest.mark.fairdraw"
         )
+    from .verification import case_ids
+
     arguments = _arguments_of(marker, metafunc.config.getoption("--fairdraw-seed"))
     pattern = arguments.pop("case", "*")
-    ids = verification.case_ids(arguments["suite"], logits=arguments.get("logits"))
+    ids = case_ids(arguments["suite"], logits=arguments.get("logits"))
     chosen = [case for case in ids if fnmatchcase(case, pattern)]
     if not chosen:
         raise pytest.UsageError(

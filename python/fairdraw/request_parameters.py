@@ -15,12 +15,15 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
+import numpy as np
+
 from . import _core
+from ._host_arrays import shaped
 from .parallel_sampling import ChildSeedRule
-from .sampling import FilterOrder, TieRule
+from .sampling import MOST_LOGPROBS, FilterOrder, TieRule
 from .serving import BatchRequest
 
 Ids = Sequence[int]
@@ -113,6 +116,8 @@ class TensorRtLlmRequest:
     no_repeat_ngram_size: int | None = None
     logprobs: int | None = None
     ignore_eos: bool = False
+    #: [vocab] numbers, an array in host memory: what is added to each logit; -inf bans a token.
+    embedding_bias: Any = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -271,6 +276,11 @@ class RequestParameters:
     def _of(cls, values: dict[str, Any]) -> RequestParameters:
         if values["max_tokens"] == _core.NO_MAX_TOKENS:
             values["max_tokens"] = None
+        logprobs = values["logprobs"]
+        if logprobs is not None and logprobs > MOST_LOGPROBS:
+            raise RuntimeError(
+                f"logprobs is {logprobs}; allowed: 0 to {MOST_LOGPROBS}, or of all tokens"
+            )
         return cls(**{**values, "logit_bias": dict(values["logit_bias"])})
 
 
@@ -286,7 +296,26 @@ def from_sglang(request: SglangRequest, vocab: int) -> RequestParameters:
 
 def from_tensorrt_llm(request: TensorRtLlmRequest, vocab: int) -> RequestParameters:
     """A request of TensorRT-LLM in fairdraw's terms."""
-    return RequestParameters._of(_core.from_tensorrt_llm(_dict_of(request), vocab))
+    values = _dict_of(request)
+    dense = values.pop("embedding_bias")
+    found = RequestParameters._of(_core.from_tensorrt_llm(values, vocab))
+    if dense is None:
+        return found
+    bias = _sparse("embedding_bias", dense, vocab)
+    differences = tuple(found.differences)
+    if bias and found.repetition_penalty != 1:
+        differences += (
+            "embedding_bias is added before the repetition penalty by TensorRT-LLM, here after it",
+        )
+    return replace(found, logit_bias=bias, differences=differences)
+
+
+def _sparse(name: str, dense: Any, vocab: int) -> dict[int, float]:
+    """Biases by id, of an array with one for each token."""
+    values = shaped(name, dense, "float32", (vocab,))
+    for token in np.nonzero(~((np.abs(values) <= 2.0**64) | (values == -np.inf)))[0][:1]:
+        raise ValueError(f"{name}[{token}] is {values[token]}; allowed: -2^64 to 2^64, or -inf")
+    return {int(token): float(values[token]) for token in np.nonzero(values)[0]}
 
 
 def from_hugging_face(request: HuggingFaceRequest, vocab: int) -> RequestParameters:

@@ -14,6 +14,9 @@ the same library and on the same device. Rows are float32, float16 or bfloat16 a
   seed for the call.
 - `indices`: output i samples row indices[i]. top_k, top_p, min_p and temperature are numbers, or
   arrays with one value a row. Their dtype (int32 or int64) is that of the tokens.
+- Rows may have more axes in front than one, [..., vocab], which results then have, too; not those of
+  `sample` and of speculation. Parameters and seeds are then as these axes are, or [rows]. Axes that
+  no view can join, because a copy would be needed, are refused.
 - `deterministic` changes nothing: results always are.
 - A row that cannot be sampled (NaN, +inf, no token left, a parameter out of range) gets token -1
   and valid False; no other row is affected. A number out of range, a wrong dtype, rank, device,
@@ -24,7 +27,8 @@ the same library and on the same device. Rows are float32, float16 or bfloat16 a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from . import _core
@@ -43,6 +47,9 @@ _FILTER_ORDERS = _core.FilterOrder.__members__
 _PURPOSES = _core.Purpose.__members__
 
 _Member = TypeVar("_Member")
+
+#: Most log-probabilities besides the token's own, except in whole rows (fairdraw/log_probabilities.h).
+MOST_LOGPROBS = 128
 
 
 class Logprobs(NamedTuple):
@@ -73,8 +80,17 @@ def _member(name: str, value: str, members: Mapping[str, _Member]) -> _Member:
     try:
         return members[value]
     except (KeyError, TypeError):  # TypeError: what no mapping takes as a key
-        allowed = ", ".join(map(repr, members))
-        raise ValueError(f"{name} is {value!r}; allowed: {allowed}") from None
+        raise unknown_name(name, value, members) from None
+
+
+def unknown_name(name: str, value: Any, allowed: Iterable[str]) -> ValueError:
+    """The error of an argument that is none of the allowed names, with those that may be meant."""
+    import difflib  # of errors alone
+
+    names = list(allowed)
+    meant = difflib.get_close_matches(value, names, n=1) if isinstance(value, str) else []
+    hint = "".join(f" did you mean {each!r}?" for each in meant)
+    return ValueError(f"{name} is {value!r};{hint} allowed: {', '.join(map(repr, names))}")
 
 
 def _seed_and_offset(
@@ -93,6 +109,50 @@ def _raise_on_nan(name: str, statuses: Any) -> None:
         raise ValueError(f"{name} contains NaN")
 
 
+def _leading(name: str, rows: Any, indices: Any = None) -> tuple[int, ...]:
+    """The axes in front of the vocabulary, where they are several; else none."""
+    shape = tuple(getattr(rows, "shape", ()))
+    if len(shape) < 3:
+        return ()
+    if hasattr(rows, "stride"):  # torch; NumPy's are in bytes
+        steps = rows.stride()
+    elif hasattr(rows, "strides"):
+        steps = rows.strides
+    else:  # the kernels say what is wrong with others
+        return ()
+    if indices is not None:
+        raise ValueError(f"indices: are given with {len(shape)} axes of {name}; allowed: 2")
+    # Steps along axes of one value, or of nothing, mean nothing.
+    long = [axis for axis in range(len(shape) - 1) if shape[axis] > 1 and 0 not in shape]
+    for outer, inner in zip(long, long[1:], strict=False):
+        if steps[outer] != steps[inner] * shape[inner]:
+            raise ValueError(
+                f"{name}: axes {outer} and {inner} cannot be joined without a copy; allowed: axes "
+                "in front of the vocabulary that follow each other in memory"
+            )
+    return shape[:-1]
+
+
+def _joined(rows: Any, leading: tuple[int, ...]) -> Any:
+    """[rows, vocab], the same memory."""
+    return rows.reshape((math.prod(leading), rows.shape[-1])) if leading else rows
+
+
+def _one_each(value: Any, leading: tuple[int, ...]) -> Any:
+    """A parameter or seeds of such rows, along one axis."""
+    alike = leading and tuple(getattr(value, "shape", ())) == leading
+    return value.reshape(-1) if alike else value
+
+
+def _parted(result: Any, leading: tuple[int, ...]) -> Any:
+    """Results of such rows, with their axes."""
+    if not leading:
+        return result
+    if isinstance(result, tuple):
+        return tuple(part.reshape(leading) for part in result)
+    return result.reshape(leading)
+
+
 def _draw(
     rows: Any,
     *,
@@ -108,6 +168,11 @@ def _draw(
     offset: Any,
     return_valid: bool = False,
 ) -> Any:
+    leading = _leading(name, rows, indices)
+    if leading:
+        rows = _joined(rows, leading)
+        top_k, top_p, min_p = (_one_each(value, leading) for value in (top_k, top_p, min_p))
+        seed, offset = _one_each(seed, leading), _one_each(offset, leading)
     backend = backend_of(rows, name)
     outputs = length(rows) if indices is None else length(indices)
     seed, offset = _seed_and_offset(backend, generator, seed, offset, outputs)
@@ -133,7 +198,7 @@ def _draw(
         _raise_on_nan(name, statuses)
     if indices is not None and str(indices.dtype).endswith("int64"):
         tokens = backend.cast(tokens, "int64")
-    return (tokens, statuses == 0) if return_valid else tokens
+    return _parted((tokens, statuses == 0) if return_valid else tokens, leading)
 
 
 def sampling_from_logits(
@@ -234,8 +299,23 @@ def top_k_top_p_sampling_from_logits(
     check_nan: bool = False,
     seed: Any = None,
     offset: Any = None,
+    *,
+    temperature: Any = None,
 ) -> Any:
-    """top_k, then top_p of what is left renormalised; "joint": both of the whole row."""
+    """top_k, then top_p of what is left renormalised; "joint": both of the whole row.
+
+    `temperature`: divides the logits first, without a copy of them; 0 is greedy.
+    """
+    if temperature is not None:
+        leading = _leading("logits", logits, indices)
+        each = (_one_each(value, leading) for value in (temperature, top_k, top_p, seed, offset))
+        temperature, top_k, top_p, seed, offset = each
+        tokens = sample(
+            _joined(logits, leading), temperature, top_k, top_p, indices=indices,
+            filter_apply_order=filter_apply_order, generator=generator, check_nan=check_nan,
+            seed=seed, offset=offset,
+        )  # fmt: skip
+        return _parted(tokens, leading)
     return _draw(
         logits, name="logits", top_k=top_k, top_p=top_p,
         order=_member("filter_apply_order", filter_apply_order, _FILTER_ORDERS), indices=indices,
@@ -271,48 +351,54 @@ def softmax(logits: Any, temperature: Any = None, enable_pdl: Any = None) -> Any
     Rows that cannot be normalised (NaN, +inf, nothing but -inf) are zero. `enable_pdl` is a hint
     to another library's kernels and changes nothing.
     """
-    backend = backend_of(logits, "logits")
+    leading = _leading("logits", logits)
+    rows, temperature = _joined(logits, leading), _one_each(temperature, leading)
+    backend = backend_of(rows, "logits")
     probs = backend.empty(tuple(logits.shape), "float32")
     backend.call(
         _core.softmax,
-        backend.lend(logits),
+        backend.lend(rows),
         1.0 if temperature is None else backend.parameter(temperature, "float32"),
-        backend.lend(probs),
+        backend.lend(_joined(probs, leading)),
         None,
         backend.stream,
-        backend.workspace(length(logits)),
+        backend.workspace(length(rows)),
     )
     return probs
 
 
 def top_k_mask_logits(logits: Any, top_k: Any) -> Any:
     """The logits, in their dtype, with -inf below the k-th largest. Ties of the k-th stay."""
-    backend = backend_of(logits, "logits")
+    leading = _leading("logits", logits)
+    rows = _joined(logits, leading)
+    backend = backend_of(rows, "logits")
     masked = backend.empty_like(logits)
     backend.call(
         _core.top_k_mask_logits,
-        backend.lend(logits),
-        backend.parameter(top_k, "int32"),
-        backend.lend(masked),
+        backend.lend(rows),
+        backend.parameter(_one_each(top_k, leading), "int32"),
+        backend.lend(_joined(masked, leading)),
         None,
         backend.stream,
-        backend.workspace(length(logits)),
+        backend.workspace(length(rows)),
     )
     return masked
 
 
 def _renorm(by_top_k: bool, probs: Any, parameter: Any) -> Any:
-    backend = backend_of(probs, "probs")
+    leading = _leading("probs", probs)
+    rows, parameter = _joined(probs, leading), _one_each(parameter, leading)
+    backend = backend_of(rows, "probs")
     renormalised = backend.empty(tuple(probs.shape), "float32")
     backend.call(
         _core.renorm_probs,
         by_top_k,
-        backend.lend(probs),
+        backend.lend(rows),
         backend.parameter(parameter, "int32" if by_top_k else "float32"),
-        backend.lend(renormalised),
+        backend.lend(_joined(renormalised, leading)),
         None,
         backend.stream,
-        backend.workspace(length(probs)),
+        backend.workspace(length(rows)),
     )
     return renormalised
 
@@ -341,8 +427,8 @@ def _reports(
     rank_rule: str,
 ) -> tuple[Logprobs, tuple[Any, ...]]:
     """The arrays of the results, and what the compiled module takes."""
-    if not -1 <= n <= 128:
-        raise ValueError(f"logprobs is {n}; allowed: 0 to 128, or -1 (whole rows)")
+    if not -1 <= n <= MOST_LOGPROBS:
+        raise ValueError(f"logprobs is {n}; allowed: 0 to {MOST_LOGPROBS}, or -1 (whole rows)")
     reported = _member("logprobs_mode", mode, _core.LogprobsMode.__members__)
     rule = _member("rank_rule", rank_rule, _core.RankRule.__members__)
     top_n = max(n, 0)

@@ -1,17 +1,20 @@
-"""Samplers in the shapes that engines call: vLLM, Hugging Face transformers, TensorRT-LLM.
+"""Samplers in the shapes that engines call: vLLM, Hugging Face transformers, TensorRT-LLM, SGLang.
 
 `import fairdraw.torch` imports torch. What each draws is what `fairdraw.sample` draws.
 
 - `TopKTopPSampler`: vllm/v1/sample/ops/topk_topp_sampler.py, the same arguments and results.
 - `GenerationSampler`: a logits processor for `model.generate(..., logits_processor=[it])`.
 - `RequestSampler`: a TensorRT-LLM logits processor (tensorrt_llm.sampling_params), one a request.
+- `SglangSampler`: a custom logit processor of SGLang, for requests that name it.
 
-The last two draw in place of the engine: they leave the drawn token alone with a finite score, so
+The last three draw in place of the engine: they leave the drawn token alone with a finite score, so
 that whatever the engine samples with (greedy too) takes it.
 """
 
 from __future__ import annotations
 
+import json
+import pickle
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -22,10 +25,13 @@ from . import _core
 from ._arrays import cuda_generator_place, torch_words
 from .sampling import LogprobsMode, _member, sample
 
+#: Of a request's custom_params in SGLang: the offset of the last draw.
+_DRAWN = "fairdraw_drawn"
 
-def _to_device(values: Sequence[Sequence[int]], device: Any) -> Any:
-    """int64 [sets, rows] as one tensor; on a GPU by one copy that nothing waits for."""
-    tensor = torch.tensor(values, dtype=torch.int64)
+
+def _to_device(values: Sequence[Sequence[float]], device: Any, dtype: Any = torch.int64) -> Any:
+    """Rows of numbers as one tensor; on a GPU by one copy that nothing waits for."""
+    tensor = torch.tensor(values, dtype=dtype)
     if device.type == "cuda":
         tensor = tensor.pin_memory().to(device, non_blocking=True)
     return tensor
@@ -203,3 +209,76 @@ class RequestSampler(_Draws):
             on_stream = torch.cuda.stream(torch.cuda.ExternalStream(stream_ptr))
         with on_stream:
             logits.copy_(self._drawn(rows, len(token_ids[0])).reshape(logits.shape))
+
+
+class SglangSampler:
+    """Draws in SGLang, for requests that name it; the server has --enable-custom-logit-processor.
+
+        "custom_logit_processor": SglangSampler.to_str(),
+        "custom_params": SglangSampler.params(seed=7, temperature=0.8, top_p=0.9)
+
+    The package is installed where the server runs. The offset counts the draws for a request, so
+    that they do not depend on the batch, nor on how far SGLang's record of the output is behind.
+    (A prefill in several chunks draws once a chunk.) Penalties, biases and grammars are in the
+    logits by then; give no temperature and filters of SGLang's own. A request whose parameters are
+    not what `params` makes, and a row that cannot be sampled, are left to SGLang.
+    """
+
+    @classmethod
+    def to_str(cls) -> str:
+        """What a request's custom_logit_processor is."""
+        return json.dumps({"callable": pickle.dumps(cls).hex()})
+
+    @staticmethod
+    def params(
+        seed: int,
+        temperature: float = 1.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        min_p: float = 0.0,
+    ) -> dict[str, int | float]:
+        """What a request's custom_params are. ValueError as by `sample`."""
+        sample(torch.zeros(1, 1), temperature, top_k, top_p, min_p, seed=seed)
+        return {
+            "seed": int(seed),
+            "temperature": float(temperature),
+            "top_k": int(top_k),
+            "top_p": float(top_p),
+            "min_p": float(min_p),
+        }
+
+    def __call__(
+        self, logits: Any, custom_param_list: Sequence[dict[str, Any] | None] | None = None
+    ) -> Any:
+        """logits [rows, vocab], and the custom_params of each row's request; returns logits."""
+        requests = [self._request(params) for params in custom_param_list or ()]
+        if len(requests) != len(logits):
+            raise ValueError(
+                f"custom_param_list has {len(requests)} entries; {len(logits)} are needed, one a row"
+            )
+        if not requests:
+            return logits
+        seed, offset, top_k = _to_device([row[:3] for row in requests], logits.device).T
+        others = _to_device([row[3:] for row in requests], logits.device, torch.float32).T
+        temperature, top_p, min_p = others
+        tokens = sample(logits, temperature, top_k, top_p, min_p, seed=seed, offset=offset)
+        return _only(logits, tokens)
+
+    @staticmethod
+    def _request(params: dict[str, Any] | None) -> tuple[int, int, int, float, float, float]:
+        """Seed, offset, top_k; temperature, top_p, min_p."""
+        not_sampled = (0, 0, 0, -1.0, 1.0, 0.0)  # -1 is no temperature
+        if params is None:
+            return not_sampled
+        try:
+            seed = int(params["seed"]) & (2**64 - 1)
+            top_k = max(min(int(params["top_k"]), 2**31 - 1), -2)
+            temperature, top_p, min_p = (
+                float(params[name]) for name in ("temperature", "top_p", "min_p")
+            )
+        except (KeyError, TypeError, ValueError, OverflowError):
+            return not_sampled
+        # SGLang keeps the dictionary for as long as the request runs.
+        offset = params[_DRAWN] = params.get(_DRAWN, -1) + 1
+        seed = seed - 2**64 if seed >= 2**63 else seed
+        return seed, offset, top_k, temperature, top_p, min_p

@@ -330,6 +330,9 @@ def test_copies_come_in_the_order_of_their_steps():
         copied = there.wait_for_tokens(return_details=True)
         assert [array.tolist() for array in copied] == want
         assert len(other.output(0)) == step + 1
+    here.step(small_logits(3, 3))
+    there.step(small_logits(3, 3).cuda())
+    assert there.get_new_tokens().tolist() == here.new_tokens().tolist()  # by a copy made now
     for step in range(40):  # more than the device remembers
         logits = small_logits(step, 3)
         here.step(logits)

@@ -68,12 +68,12 @@ def test_unable(fairdraw_case):
 """
 
 
-def run_items(folder, text):
+def run_items(folder, text, *options):
     (folder / "test_items.py").write_text(text)
     plugin = ["-p", "no:cacheprovider"]
     if not importlib.metadata.entry_points(group="pytest11", name="fairdraw"):
         plugin += ["-p", "fairdraw.pytest_plugin"]  # the build tree's package is not installed
-    return python("-m", "pytest", "-q", "-rs", *plugin, "test_items.py", cwd=folder)
+    return python("-m", "pytest", "-q", "-rs", *plugin, *options, "test_items.py", cwd=folder)
 
 
 def test_pytest_plugin_has_an_item_for_each_case(tmp_path):
@@ -124,6 +124,99 @@ def test_pytest_plugin_takes_running_batches(tmp_path):
 def test_pytest_plugin_names_bad_use(tmp_path, text, message):
     result = run_items(tmp_path, text)
     assert result.returncode != 0 and message in result.stdout + result.stderr
+
+
+REPORTED = """
+import numpy as np
+import pytest
+
+def greedy(batch):
+    return np.argmax(batch.logits, axis=1)
+
+@pytest.mark.fairdraw(suite="smoke", case="support/*", seed=1)
+def test_right(fairdraw_case):
+    fairdraw_case(greedy)
+
+@pytest.mark.parametrize("answer", [None, 3])
+@pytest.mark.fairdraw(suite="smoke", case="support/peaked/v1000/everyday", seed=1)
+def test_wrong(fairdraw_case, answer):
+    fairdraw_case(lambda batch: answer, name="wrong")
+
+@pytest.mark.fairdraw(suite="smoke", case="support/peaked/v1000/everyday", seed=1)
+def test_two(fairdraw_case):
+    for seed in (1, 2):
+        fairdraw_case(greedy, seed=seed)
+
+def test_else():
+    pass
+"""
+
+
+def test_pytest_plugin_writes_reports_where_asked(tmp_path):
+    cases = [case for case in fairdraw.case_ids("smoke") if case.startswith("support/")]
+    result = run_items(tmp_path, REPORTED, "--fairdraw-report", "reports/all")
+    assert result.returncode == 1, result.stdout + result.stderr
+    reports = tmp_path / "reports" / "all"
+    names = {
+        "right": "test_items.py-test_right", "none": "test_items.py-test_wrong-None",
+        "three": "test_items.py-test_wrong-3", "first": "test_items.py-test_two-1",
+        "second": "test_items.py-test_two-2",
+    }  # fmt: skip
+    assert {folder.name for folder in reports.iterdir()} == set(names.values())
+    found = {
+        key: json.loads((reports / name / "report.json").read_text()) for key, name in names.items()
+    }
+    assert sorted(case["id"] for case in found["right"]["cases"]) == sorted(cases)
+    summary = found["right"]["summary"]
+    assert summary["passed"] >= 10 and summary["passed"] + summary["skipped"] == len(cases)
+    assert found["right"]["shard"] == "1/1"
+    for key in ("none", "three"):
+        assert found[key]["summary"]["failed"] == 1 and found[key]["samplers"][0]["name"] == "wrong"
+    assert [found[key]["seed"]["value"] for key in ("first", "second")] == ["1", "2"]
+    for name in names.values():
+        page = reports / name / "index.html"
+        assert page.read_text().startswith("<!DOCTYPE html>")
+        assert f"fairdraw: {page}" in result.stdout
+    (tmp_path / "file").write_text("")
+    blocked = run_items(tmp_path, REPORTED, "--fairdraw-report", "file/reports")
+    assert blocked.returncode == 4 and "--fairdraw-report is 'file/reports'" in blocked.stderr
+
+
+HEAVY = """
+import sys
+
+def pytest_sessionfinish():
+    heavy = sorted({"numpy", "torch", "fairdraw._core", "fairdraw.sampling"} & set(sys.modules))
+    print("imported:", heavy)
+"""
+
+
+def test_pytest_plugin_imports_nothing_heavy_before_it_is_used(tmp_path):
+    (tmp_path / "conftest.py").write_text(HEAVY)
+    unused = run_items(tmp_path, "def test_x(): pass", "-s")
+    assert unused.returncode == 0 and "imported: []" in unused.stdout, unused.stdout
+    used = run_items(tmp_path, ITEMS, "-s", "-k", "test_unable")
+    assert "imported: ['fairdraw._core', 'fairdraw.sampling', 'numpy']" in used.stdout, used.stdout
+
+
+def test_the_package_imports_what_is_used_when_it_is_used():
+    program = """if True:
+        import sys, fairdraw
+        assert "numpy" not in sys.modules and not hasattr(fairdraw, "_nothing")
+        assert "fairdraw._public" not in sys.modules
+        assert {"sample", "verify", "__all__"} <= set(dir(fairdraw))
+        assert fairdraw.verify is __import__("fairdraw.verification").verification.verify
+        fairdraw.verify = 3
+        assert not hasattr(fairdraw, "nothing") and fairdraw.verify == 3
+        from fairdraw import *
+        assert all(name in globals() for name in fairdraw.__all__ if name != "__version__")
+        print(fairdraw.__version__, len(fairdraw.__all__))
+    """
+    result = python("-c", program)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.split() == [fairdraw.__version__, str(len(fairdraw.__all__))]
+    late = python("-c", "from fairdraw import sampling, torch_missing")
+    assert late.returncode == 1 and "cannot import name 'torch_missing'" in late.stderr
 
 
 def test_example_is_the_integer_model():

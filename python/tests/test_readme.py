@@ -47,6 +47,14 @@ def test_sampling():
     assert names["tokens"].shape == (8,) and names["valid"].all()
 
 
+def test_a_compiled_step_draws_what_sample_draws():
+    pytest.importorskip("torch", reason="torch is not installed")
+    names = {"fairdraw": fairdraw}
+    exec(example("import fairdraw.torch_compile, torch"), names)
+    want = fairdraw.sample(names["logits"], 0.7, top_p=0.9, seed=names["seed"])
+    assert names["tokens"].tolist() == want.tolist()
+
+
 BATCH = "import fairdraw, numpy as np\nstate"
 
 
@@ -100,7 +108,7 @@ def test_a_sampler_in_cuda(monkeypatch):
             fairdraw.softmax(logits), top_p, seed=seed
         )
     )
-    block = example("def mine(batch):\n    tokens = my_kernels")
+    block = example("def mine(batch):\n    return my_kernels")
     case = smoke_case("pit", "top_p_0.9")
     assert run_one_case(monkeypatch, block, case, my_kernels=kernels).verdict == "passed"
 

@@ -20,6 +20,10 @@ ENGINES = {
 }
 
 
+#: Fields of Python's dataclasses that the library does not have.
+OWN = {"tensorrt_llm": {"embedding_bias": None}}
+
+
 def defaults_of(kind):
     values = {
         field.name: field.default if field.default_factory is dataclasses.MISSING
@@ -37,6 +41,8 @@ def test_names_and_defaults_are_the_librarys(engine):
         assert theirs["max_tokens"] == _core.NO_MAX_TOKENS
         theirs["max_tokens"] = None
     ours = defaults_of(kind)
+    for name, value in OWN.get(engine, {}).items():
+        assert ours.pop(name) is value
     assert list(ours) == list(theirs)
     for name, value in ours.items():
         # Of floats the library has float32's, where the engine does.
@@ -101,6 +107,34 @@ def test_the_other_engines():
     assert any("top_p" in sentence for sentence in default.differences)  # before the temperature
 
 
+def test_a_dense_bias_becomes_one_of_ids():
+    def translated(bias, **fields):
+        request = fairdraw.TensorRtLlmRequest(top_p=0.9, embedding_bias=bias, **fields)
+        return fairdraw.from_tensorrt_llm(request, VOCAB)
+
+    bias = np.zeros(VOCAB)
+    bias[[3, 99]] = 1.5, -np.inf
+    found = translated(bias)
+    assert found.logit_bias == {3: 1.5, 99: -np.inf} and found.differences == ()
+    assert dict(found.batch_request().bias) == found.logit_bias
+    assert translated(bias.tolist()) == found
+    assert (
+        "before the repetition penalty" in translated(bias, repetition_penalty=1.5).differences[0]
+    )
+    nothing = translated(np.zeros(VOCAB), repetition_penalty=1.5)
+    assert nothing.logit_bias == {} and nothing.differences == ()
+    for value in (np.nan, np.inf, 2.0**65):
+        bias[50] = value
+        with pytest.raises(
+            ValueError, match=r"embedding_bias\[50\] is .*; allowed: -2\^64 to 2\^64"
+        ):
+            translated(bias)
+    with pytest.raises(ValueError, match=r"embedding_bias has shape \[99\]; \[100\] is needed"):
+        translated(np.zeros(VOCAB - 1))
+    with pytest.raises(TypeError, match="embedding_bias holds complex128"):
+        translated(np.zeros(VOCAB, complex))
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_vocabulary_out_of_range(engine):
     kind, translate = ENGINES[engine]
@@ -131,6 +165,8 @@ def test_a_vocabulary_out_of_range(engine):
         (RuntimeError, "typical_p", "hugging_face", {"do_sample": True, "typical_p": 0.5}),
         (ValueError, "early_stopping is 'no'; allowed: False, True, 'never'", "hugging_face",
          {"early_stopping": "no"}),
+        (RuntimeError, "logprobs is 129; allowed: 0 to 128, or of all", "vllm", {"logprobs": 129}),
+        (RuntimeError, "logprobs is 129; allowed: 0 to 128", "tensorrt_llm", {"logprobs": 129}),
         (RuntimeError, "top_p_decay", "tensorrt_llm", {"top_p": 0.5, "top_p_decay": 0.5}),
         (ValueError, "temperature is 2.5", "max", {"temperature": 2.5}),
         (RuntimeError, "mirostat", "llama_cpp", {"mirostat": 2}),

@@ -367,7 +367,8 @@ def test_arguments_and_their_order_are_those_of_flashinfer():
         "top_p_sampling_from_probs": ["probs", "top_p", *draw, "return_valid"],
         "top_k_sampling_from_probs": ["probs", "top_k", *draw, "return_valid"],
         "min_p_sampling_from_probs": ["probs", "min_p", *draw, "return_valid"],
-        "top_k_top_p_sampling_from_logits": ["logits", "top_k", "top_p", *order],
+        # The temperature is by name alone, and fairdraw's own.
+        "top_k_top_p_sampling_from_logits": ["logits", "top_k", "top_p", *order, "temperature"],
         "top_k_top_p_sampling_from_probs": ["probs", "top_k", "top_p", *order, "return_valid"],
         "top_p_renorm_probs": ["probs", "top_p", "is_deterministic"],
         "top_k_renorm_probs": ["probs", "top_k"],

@@ -174,6 +174,28 @@ def test_bitmask_and_copy():
     assert len(state.output(1)) == 3
 
 
+def test_new_tokens_come_by_a_copy_that_was_started_or_by_one_made_now():
+    state = state_of()
+    state.add(1, fairdraw.BatchRequest(temperature=0.0))
+    processor = fairdraw.FusedSamplingProcessor(state)
+    with pytest.raises(ValueError, match="number of steps is 0; allowed: >= 1"):
+        processor.get_new_tokens()
+    greedy = [int(logits_of(step).argmax()) for step in range(4)]
+    processor.step(logits_of(0))
+    assert processor.get_new_tokens().tolist() == greedy[:1]
+    processor.step(logits_of(1))
+    processor.start_async_token_copy()
+    processor.step(logits_of(2))
+    assert processor.get_new_tokens().tolist() == greedy[1:2]  # what was started
+    found = processor.get_new_tokens(return_details=True)
+    assert found.tokens.tolist() == greedy[2:3] and found.counts.tolist() == [1]
+    processor.step(logits_of(3))
+    for _ in range(2):  # the last copy alone counts on the CPU
+        processor.start_async_token_copy()
+    assert processor.get_new_tokens().tolist() == greedy[3:]
+    assert state.output(1) == greedy
+
+
 def test_what_is_refused_names_the_field_and_changes_nothing():
     state = state_of(capacity=1)
     processor = fairdraw.FusedSamplingProcessor(state)

@@ -169,3 +169,47 @@ def test_a_tensorrt_llm_request():
         assert ids[-1] == int(expected[0])
     with pytest.raises(ValueError, match="logits of request 9 has 2 rows for 2 beams"):
         sampler(9, logits_of(0, 2), [[1], [1]], None)
+
+
+def sglang_requests():
+    """custom_params of requests as SGLang has them: a dictionary each, which it keeps."""
+    filters = [
+        {"temperature": 0.8},
+        {"top_k": 5, "min_p": 0.01},
+        {"temperature": 0.0},
+        {"top_p": 0.5},
+    ]
+    return [
+        drop_in.SglangSampler.params(seed=2**64 - 1 - row, **filters[row % 4])
+        for row in range(ROWS)
+    ]
+
+
+def test_sglang_requests_draw_what_sample_draws():
+    sampler = drop_in.SglangSampler()
+    together, alone = sglang_requests(), sglang_requests()[3]
+    for step in range(6):
+        logits = logits_of(step)
+        drawn = sampler(logits.clone(), together)
+        assert drawn.shape == logits.shape and ((drawn > -math.inf).sum(-1) == 1).all()
+        for row, params in enumerate(sglang_requests()):
+            seed = torch.tensor([params.pop("seed") - 2**64])
+            want = fairdraw.sample(logits[row : row + 1], **params, seed=seed, offset=step)
+            assert int(drawn[row].argmax()) == int(want[0])
+        assert torch.equal(sampler(logits[3:4].clone(), [alone])[0], drawn[3])
+
+
+def test_sglang_requests_that_are_not_sampled_keep_their_logits():
+    good = drop_in.SglangSampler.params(seed=1)
+    bad = [None, {}, {**good, "seed": "x"}, {**good, "top_p": None}, {**good, "temperature": -1.0}]
+    bad += [{**good, "top_k": -(2**70)}, {**good, "min_p": math.nan}, {**good, "top_p": 10**400}]
+    logits = logits_of(1, len(bad) + 1)
+    drawn = drop_in.SglangSampler()(logits.clone(), [*bad, good])
+    assert torch.equal(drawn[:-1], logits[:-1])
+    assert (drawn[-1] > -math.inf).sum() == 1
+    empty = torch.empty(0, VOCAB)
+    assert drop_in.SglangSampler()(empty, []) is empty
+    with pytest.raises(ValueError, match="custom_param_list has 0 entries; 2 are needed"):
+        drop_in.SglangSampler()(logits[:2])
+    with pytest.raises(ValueError, match="top_p is 2; allowed: 0 to 1"):
+        drop_in.SglangSampler.params(seed=1, top_p=2.0)

@@ -7,12 +7,13 @@ import platform
 import re
 import threading
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
 
 import fairdraw
-from fairdraw import _core
+from fairdraw import _core, verification
 from samplers import EXACT, EXACT_PROBS, Reporting, Textbook, exact, exact_probs
 
 SEED = 1  # of all runs here: what follows was seen with it, and holds for it again
@@ -321,12 +322,34 @@ def test_progress_sees_every_case_and_its_exception_ends_the_run():
         ({"semantics": "vlm_torch"}, ValueError, "did you mean 'vllm_torch'"),
         ({"suite": "gates"}, ValueError, "did you mean 'gate'"),
         ({"abilities": ["indexes"]}, ValueError, "did you mean 'indices'"),
-        ({"abilities": "indices"}, TypeError, "abilities: a sequence of names"),
+        ({"abilities": "indices"}, TypeError, "abilities is 'indices'; allowed: a sequence"),
+        ({"abilities": None}, TypeError, "abilities is None; allowed: a sequence of names"),
+        ({"logits": "a.npy"}, TypeError, "logits is 'a.npy'; allowed: a sequence of paths"),
+        ({"logits": 3}, TypeError, "logits is 3; allowed: a sequence of paths"),
+        ({"logits": [3]}, TypeError, r"logits\[0\] is 3; allowed: a path, or \(path, dtype\)"),
         ({"randomness": ["seed"]}, ValueError, "did you mean 'seeds'"),
-        ({"arrays": "tensor"}, ValueError, "unknown arrays 'tensor'"),
+        ({"abilities": ["indices", 3]}, ValueError, r"abilities\[1\] is 3; allowed: 'active_rows'"),
+        (
+            {"lacks": ["topk"]},
+            ValueError,
+            r"lacks\[0\] is 'topk'; did you mean 'top_k'\? allowed: ",
+        ),
+        ({"arrays": "tensor"}, ValueError, "arrays is 'tensor'; allowed: 'numpy', 'torch'"),
+        ({"device": "tpu"}, ValueError, "device is 'tpu'; allowed: 'cpu'"),
+        ({"device": "cuda:99"}, ValueError, "device is 'cuda:99'; allowed: 'cpu'"),
+        ({"semantics": None}, ValueError, "semantics is None; allowed: "),
+        ({"suite": 1}, ValueError, "suite is 1; allowed: 'smoke', 'gate', 'nightly'"),
+        ({"name": 1}, TypeError, "name is 1; allowed: a string, or None"),
+        ({"version": 2.0}, TypeError, "version is 2.0; allowed: a string"),
+        ({"case": 3}, TypeError, "case is 3; allowed: a string, or None"),
+        ({"seed_from": 3}, TypeError, "seed_from is 3; allowed: a string, or None"),
+        ({"seed": "7"}, TypeError, "seed is '7'; allowed: an integer, 0 to 2"),
+        ({"seed": 2**64}, ValueError, "seed is 18446744073709551616; allowed: 0 to 2"),
+        ({"jobs": 1.5}, TypeError, "jobs is 1.5; allowed: an integer, >= 0"),
+        ({"progress": "yes"}, TypeError, "progress is 'yes'; allowed: True, False"),
         ({"case": "support/none"}, ValueError, "unknown case 'support/none'"),
-        ({"seed": -1}, ValueError, "--seed: '-1' is not a number"),
-        ({"seed": 1, "seed_from": "x"}, ValueError, "give one of them"),
+        ({"seed": -1}, ValueError, r"seed is -1; allowed: 0 to 2\^64 - 1"),
+        ({"seed": 1, "seed_from": "x"}, ValueError, "seed and seed_from are both given"),
         ({"logits": ["/nowhere.npy"]}, ValueError, "nowhere.npy"),
         ({"jobs": -1}, ValueError, "jobs is -1"),
     ],
@@ -335,6 +358,28 @@ def test_bad_arguments_are_named(arguments, error, message):
     call = {"sampler": exact, "suite": "smoke", "case": "support/*", **arguments}
     with pytest.raises(error, match=message):
         fairdraw.verify(**call)
+
+
+@pytest.mark.parametrize(
+    "names, known",
+    [
+        (verification.Suite, _core.suite_names()),
+        (verification.Ability, _core.ability_names()),
+        (verification.Filter, _core.filter_names()),
+        (verification.Promise, _core.promise_names()),
+    ],
+)
+def test_types_of_arguments_name_what_the_module_knows(names, known):
+    assert sorted(get_args(names)) == sorted(known)
+
+
+def test_case_ids_name_what_they_refuse():
+    with pytest.raises(
+        ValueError, match=r"suite is 'gates'; did you mean 'gate'\? allowed: 'smoke'"
+    ):
+        fairdraw.case_ids("gates")
+    with pytest.raises(TypeError, match="logits is 3; allowed"):
+        fairdraw.case_ids("smoke", logits=3)
 
 
 def test_stub_names_what_the_module_has():
@@ -373,7 +418,7 @@ def test_torch_writes_into_inputs_are_seen():
         scales_in_place, suite="smoke", case=one_case("support"), seed=SEED, arrays="torch"
     )
     assert [case.verdict for case in report.cases] == ["failed"]
-    assert "changed the logits, which it may only read" in report.cases[0].message
+    assert "changed logits, which it may only read" in report.cases[0].message
 
 
 @pytest.mark.parametrize("takes_seeds", [True, False])

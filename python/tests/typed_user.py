@@ -21,6 +21,12 @@ def judge(folder: Path) -> list[str]:
     return [f"{case.id}: {case.message}" for case in report.failures]
 
 
+def judge_on_a_gpu() -> fairdraw.Report:
+    return fairdraw.verify(
+        greedy, device="cuda:0", abilities=["float16", "indices"], lacks=["top_p"], randomness=[]
+    )
+
+
 class Greedy:
     """Keeps nothing but where requests are: what fairdraw.RunningBatch asks for."""
 

@@ -1,24 +1,19 @@
 """vLLM's sampler to call: of an installed vllm, or out of the wheel that FAIRDRAW_VLLM_WHEEL names.
 
 vLLM needs CUDA to be imported, and its sampler does not. What runs is the text of the wheel's
-vllm/v1/sample and vllm/v1/outputs.py, as it is; whatever else of vllm these files import is replaced
-by classes without members, except for the few facts that they ask for at import (FACTS).
+vllm/v1/sample and vllm/v1/outputs.py, and of vllm/plugins and vllm/envs.py, as it is.
 """
 
 import contextlib
-import importlib
-import importlib.abc
-import importlib.machinery
-import importlib.util
-import sys
 
-from fairdraw.engines import Unavailable
+from wheel_modules import importing
+
 from fairdraw.engines.vllm_package import Nothing, wheel_source
 
 SAMPLER = "vllm.v1.sample.sampler"
 
 #: Modules whose text is the wheel's.
-REAL = ("vllm.v1.sample", "vllm.v1.outputs")
+REAL = ("vllm.v1.sample", "vllm.v1.outputs", "vllm.plugins", "vllm.envs")
 
 
 class Platform(Nothing):
@@ -40,53 +35,17 @@ FACTS = {
 }
 
 
-def member_of_a_stand_in(name):
-    """A class: good for annotations and `isinstance`."""
-    if name.startswith("__"):
-        raise AttributeError(name)
-    return type(name, (), {})
+def source(path_inside):
+    return wheel_source(path_inside)[0]
 
 
-class FromWheel(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds every module of vllm."""
-
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] != "vllm":
-            return None
-        return importlib.machinery.ModuleSpec(name, self, is_package=True)
-
-    def exec_module(self, module):
-        name = module.__name__
-        if not name.startswith(REAL):
-            module.__dict__.update(FACTS.get(name, {}))
-            module.__getattr__ = member_of_a_stand_in
-            return
-        path = name.replace(".", "/")
-        try:
-            source, _ = wheel_source(f"{path}.py")
-        except Unavailable:
-            source, _ = wheel_source(f"{path}/__init__.py")
-        exec(compile(source, f"vllm wheel: {path}", "exec"), module.__dict__)
+def modules(*names):
+    """A context in which these modules of vLLM can be imported, and are given."""
+    return importing("vllm", names, FACTS, source, REAL)
 
 
 def load():
     """The module with vLLM's Sampler, and that with SamplingMetadata. Unavailable says why not."""
     names = (SAMPLER, "vllm.v1.sample.metadata", "vllm.v1.sample.logits_processor.state")
-    try:
-        return tuple(importlib.import_module(name) for name in names)
-    except Exception:  # a package for CUDA may raise anything here
-        forget()
-    wheel_source("vllm/v1/sample/sampler.py")  # says what is missing
-    finder = FromWheel()
-    sys.meta_path.insert(0, finder)
-    try:
-        return tuple(importlib.import_module(name) for name in names)
-    finally:
-        sys.meta_path.remove(finder)
-        forget()
-
-
-def forget():
-    """No module of vllm stays behind for other packages to find."""
-    for name in [name for name in sys.modules if name.partition(".")[0] == "vllm"]:
-        del sys.modules[name]
+    with modules(*names) as found:
+        return tuple(found)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._core import Batch
+from ..verification import Ability, Arrays
 
 #: One call of an engine: tokens of a batch, an array or the batch itself.
 Sampler = Callable[[Batch], Any]
@@ -34,8 +35,8 @@ class Engine:
     calls: str  # what of the engine is called, for readers
     version: Callable[[], str]
     make: Callable[[int], Sampler]
-    arrays: str = "torch"
-    abilities: Sequence[str] = ()
+    arrays: Arrays = "torch"
+    abilities: Sequence[Ability] = ()
     #: Globs of the case ids that are about something it does; others are skipped by name.
     cases: Sequence[str] = ("*",)
 
@@ -43,7 +44,7 @@ class Engine:
 #: What an adapter on float32 tensors can do: other dtypes are read as float32, as engines do;
 #: excluded tokens get -inf; a row is filtered once, and any number of tokens drawn from it one by
 #: one.
-TENSOR_ABILITIES = (
+TENSOR_ABILITIES: tuple[Ability, ...] = (
     "float16",
     "bfloat16",
     "allowed_mask",

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from .._core import Batch
+from ..verification import Ability
 from ._engine import Engine, Sampler, Unavailable, package, version_of
 from ._tensors import CHUNK, float32_logits, generator_of, places_in_range, rows_of
 
@@ -76,7 +77,7 @@ def make(draw: Any, order: str, seed: int) -> Sampler:
     return sample
 
 
-ABILITIES = ("float16", "bfloat16", "allowed_mask", "indices", "num_samples")
+ABILITIES: tuple[Ability, ...] = ("float16", "bfloat16", "allowed_mask", "indices", "num_samples")
 #: No ids with min_p in them, nor lists of operations that hold some.
 WITHOUT_MIN_P = (
     "*/none/t*",

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
-from ..verification import Report, case_ids, data_folder, verify
+from ..verification import Report, Suite, case_ids, data_folder, verify
 from ._engine import Engine, Unavailable
 
 VERDICTS = ("passed", "failed", "underpowered", "skipped", "error")
@@ -37,7 +37,7 @@ def replay_command(engine: str, semantics: str, suite: str, case: str, seed: int
     )
 
 
-def judge(engine: Engine, semantics: str, suite: str, case: str, seed: int) -> Report:
+def judge(engine: Engine, semantics: str, suite: Suite, case: str, seed: int) -> Report:
     """One case, of a sampler whose generator starts again: the same whatever ran before."""
     return verify(
         engine.make(seed),
@@ -45,7 +45,7 @@ def judge(engine: Engine, semantics: str, suite: str, case: str, seed: int) -> R
         suite,
         name=engine.name,
         version=engine.version(),
-        arrays=engine.arrays,  # type: ignore[arg-type]
+        arrays=engine.arrays,
         abilities=engine.abilities,
         case=case,
         logits=_captured_files(case),
@@ -59,7 +59,7 @@ def is_about(engine: Engine, case: str) -> bool:
 
 
 def _new_record(
-    engine: Engine, suite: str, globs: Sequence[str], seed: int, profile: str
+    engine: Engine, suite: Suite, globs: Sequence[str], seed: int, profile: str
 ) -> Record:
     return {
         "engine": engine.name,
@@ -83,7 +83,7 @@ def _new_record(
 
 
 def run_engine(
-    engine: Engine, suite: str, globs: Sequence[str], seed: int, semantics: str | None = None
+    engine: Engine, suite: Suite, globs: Sequence[str], seed: int, semantics: str | None = None
 ) -> Record:
     """The engine's record: counts by check and verdict, reasons of skips, and the red cases.
 
@@ -142,7 +142,7 @@ def masks_by_profile(engine: Engine, profiles: Iterable[str], seed: int) -> Reco
     return table
 
 
-def matching_cases(suite: str, globs: Sequence[str]) -> list[str]:
+def matching_cases(suite: Suite, globs: Sequence[str]) -> list[str]:
     """Ids of the suite's cases that match one of the globs, in the order of the table.
 
     ValueError where there is none.

@@ -1,0 +1,116 @@
+"""Calls of what is judged with tensors on a GPU: copies of the judge's arrays, and results from there.
+
+torch is never imported here: `verify` has done so where a device is asked for.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, sys.modules["torch"].Tensor)
+
+
+class DeviceBatch:
+    """A `fairdraw.Batch` whose tensors are copies on a device, made when they are first read.
+
+    The out_* tensors begin with what the judge's arrays hold, and come back with `give_back`.
+    """
+
+    def __init__(self, batch: Any, device: Any) -> None:
+        self._batch = batch
+        self._device = device
+        self._read: dict[str, Any] = {}
+
+    def __getattr__(self, name: str) -> Any:  # of what has no other attribute here
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if self._batch is None:
+            raise RuntimeError("this batch is over: copy what is to be kept while it is not")
+        if name not in self._read:
+            value = getattr(self._batch, name)
+            self._read[name] = value.to(self._device, copy=True) if _is_tensor(value) else value
+        return self._read[name]
+
+    def give_back(self) -> Any:
+        """The judge's batch, into which the out_* tensors were copied that were read here."""
+        for name, value in self._read.items():
+            if name.startswith("out_") and _is_tensor(value):
+                getattr(self._batch, name).copy_(value)
+        return self._batch
+
+    def end(self) -> None:
+        self._batch = None
+
+
+class _OnDevice:
+    """The current device of calls, and the way back of what they return."""
+
+    def __init__(self, device: Any) -> None:
+        self.device = device
+
+    def is_current(self) -> AbstractContextManager[Any]:
+        if self.device.type != "cuda":
+            return nullcontext()
+        current: AbstractContextManager[Any] = sys.modules["torch"].cuda.device(self.device)
+        return current
+
+    def brought_back(self, result: Any) -> Any:
+        """Tensors on this device in host memory; all else is the judge's to look at."""
+        if isinstance(result, tuple | list):
+            parts = [self.brought_back(part) for part in result]
+            return parts if isinstance(result, list) else tuple(parts)
+        return result.cpu() if _is_tensor(result) and result.device == self.device else result
+
+
+class DeviceFunction(_OnDevice):
+    """A callable under test that is called with a DeviceBatch."""
+
+    def __init__(self, function: Callable[[Any], Any], device: Any) -> None:
+        super().__init__(device)
+        self._function = function
+
+    def __call__(self, batch: Any) -> Any:
+        lent = DeviceBatch(batch, self.device)
+        try:
+            with self.is_current():
+                result = self._function(lent)
+                given_back = lent.give_back()
+                return given_back if result is lent else self.brought_back(result)
+        finally:
+            lent.end()
+
+
+class _DeviceRunningBatch(_OnDevice):
+    """A running batch under test whose steps get tensors on a device."""
+
+    def __init__(self, made: Any, device: Any) -> None:
+        super().__init__(device)
+        self._made = made
+
+    def __getattr__(self, name: str) -> Any:  # all methods but step
+        return getattr(self._made, name)
+
+    def step(self, slots: Any, logits: Any, allowed: Any) -> Any:
+        with self.is_current():
+            lent = (slots, logits, allowed)
+            there = [a.to(self.device, copy=True) if _is_tensor(a) else a for a in lent]
+            return self.brought_back(self._made.step(*there))
+
+
+def device_running_batch(make: Callable[[], Any], device: Any) -> Callable[[], Any]:
+    """What makes running batches, for a device."""
+
+    def made() -> Any:
+        found = make()
+        if not callable(getattr(found, "step", None)):
+            return found  # the judge says what it has not
+        # Messages about the object name its type.
+        named = type(type(found).__name__, (_DeviceRunningBatch,), {})
+        return named(found, device)
+
+    return made
