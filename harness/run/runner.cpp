@@ -67,7 +67,8 @@ std::string cpu_name() {
 }  // namespace
 
 std::vector<CaseRecord> run_jobs(const std::vector<Job>& jobs, unsigned threads,
-                                 const Progress& progress, double seconds, const Stop& stop) {
+                                 const Progress& progress, double seconds, const Stop& stop,
+                                 const Begun& begun) {
   const TimeLimit run(seconds);
   std::vector<std::optional<CaseRecord>> records(jobs.size());
   std::mutex mutex;
@@ -75,17 +76,18 @@ std::vector<CaseRecord> run_jobs(const std::vector<Job>& jobs, unsigned threads,
   const unsigned of_job = std::max(1U, threads_of(0) / std::max(1U, threads));
   in_parallel(jobs.size(), threads, [&](std::size_t i) {
     if (stop && stop()) return;
+    if (begun) begun(jobs[i].record);
     omp_set_num_threads(static_cast<int>(of_job));
     run_job(jobs[i], run, records[i].emplace());
     const std::lock_guard lock(mutex);
     ++done;
     if (progress) progress(*records[i], done, jobs.size());
   });
-  std::vector<CaseRecord> begun;
+  std::vector<CaseRecord> made;
   for (std::optional<CaseRecord>& record : records) {
-    if (record) begun.push_back(std::move(*record));
+    if (record) made.push_back(std::move(*record));
   }
-  return begun;
+  return made;
 }
 
 std::map<std::string, std::string> host_environment() {

@@ -32,6 +32,9 @@ struct Job {
 /// Called after each job, one call at a time, in the order in which jobs end.
 using Progress = std::function<void(const CaseRecord&, std::size_t done, std::size_t all)>;
 
+/// Called when a job is begun, from its thread: several calls at a time.
+using Begun = std::function<void(const CaseRecord&)>;
+
 /// Asked before each job; true: no further one is begun.
 using Stop = std::function<bool()>;
 
@@ -42,7 +45,7 @@ using Stop = std::function<bool()>;
 /// that are not over, or not begun, then are errors, which say so.
 std::vector<CaseRecord> run_jobs(const std::vector<Job>& jobs, unsigned threads,
                                  const Progress& progress, double seconds = 0,
-                                 const Stop& stop = {});
+                                 const Stop& stop = {}, const Begun& begun = {});
 
 /// Facts about the host: cpu, compiler, threads, sanitizers.
 std::map<std::string, std::string> host_environment();

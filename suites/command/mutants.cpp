@@ -2,7 +2,6 @@
 // that cannot is "found", or a right sampler turns red.
 #include <fmt/format.h>
 #include <fnmatch.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <map>
@@ -18,6 +17,7 @@
 #include "suites/command/captured_files.h"
 #include "suites/command/output.h"
 #include "suites/command/output_file.h"
+#include "suites/command/progress.h"
 #include "suites/command/seed.h"
 #include "suites/command/verbs.h"
 #include "suites/gate/mutants/kill_matrix.h"
@@ -37,6 +37,7 @@ struct MutantOptions {
   bool full = false, list = false;
   int jobs = 0;
   int per_class = 0;  ///< 0: all
+  Verbosity verbosity;
   std::optional<std::string> seed;
 };
 
@@ -148,7 +149,7 @@ void print_matrix(const KillMatrix& matrix) {
   }
 }
 
-void print_verdict(const KillMatrix& matrix) {
+void print_verdict(const KillMatrix& matrix, bool quiet) {
   std::size_t killed = 0, reachable = 0;
   std::uint64_t most = 0;
   for (const MutantOutcome& outcome : matrix.mutants) {
@@ -160,12 +161,14 @@ void print_verdict(const KillMatrix& matrix) {
     }
   }
   for (const TwinOutcome& outcome : matrix.twins) {
+    if (quiet && outcome.red.empty()) continue;
     print("twin {}, judged by {}: {}\n", outcome.twin->name, outcome.semantics,
           outcome.red.empty() ? fmt::format("green in {} cases", outcome.cases)
                               : "RED: " + outcome.red);
   }
   print("{} of {} mutants killed, {} of them unreachable; at most {} draws; {:.1f} s\n", killed,
         matrix.mutants.size(), matrix.mutants.size() - reachable, most, matrix.seconds);
+  if (quiet) return;
   const suites::NamedShare share = suites::named_share(matrix);
   print("the first suspect names the class of {} of {} killed mutants; {} have no suspect\n",
         share.named, share.killed, share.killed - share.suspected);
@@ -228,6 +231,7 @@ void write_json(const OutputFile& file, const KillMatrix& matrix, const SeedChoi
 }
 
 int run(const MutantOptions& options) {
+  expect_one_verbosity(options.verbosity);
   const SeedChoice seed = choose_seed(options.seed, std::nullopt);
   std::vector<const Mutant*> mutants = chosen(options);
   if (options.per_class > 0) mutants = some_of_each_class(mutants, options.per_class, seed.value);
@@ -241,23 +245,23 @@ int run(const MutantOptions& options) {
   kill.seed = seed.value;
   kill.captured = load_all_captured({}, "");
   kill.threads = harness::threads_of(static_cast<unsigned>(options.jobs));
-  print("fairdraw {}: {} mutants, seed {} ({})\n", FAIRDRAW_VERSION, mutants.size(), seed.value,
-        seed.source);
-  flush_out();
-  const bool terminal = isatty(STDERR_FILENO) != 0;
-  std::size_t done = 0;
-  const KillMatrix matrix = suites::run_kill_matrix(mutants, kill, [&](const std::string& line) {
-    ++done;
-    if (terminal) {
-      print_error("\r\x1b[K[{}] {:.100}", done, line);
-    } else {
-      print_error("[{}] {}\n", done, line);
-    }
-  });
-  if (terminal) print_error("\r\x1b[K");
-  print_first_kills(matrix);
-  if (options.full) print_matrix(matrix);
-  print_verdict(matrix);
+  if (!options.verbosity.quiet) {
+    print("fairdraw {}: {} mutants, seed {} ({})\n", FAIRDRAW_VERSION, mutants.size(), seed.value,
+          seed.source);
+    flush_out();
+  }
+  RunProgress progress(suites::judged_count(mutants), options.verbosity, "wrong");
+  const KillMatrix matrix = suites::run_kill_matrix(
+      mutants, kill,
+      {.begun = [&progress](const std::string& name) { progress.begun(name); },
+       .ended = [&progress](const std::string& name, const std::string& line,
+                            bool wrong) { progress.ended(name, line, wrong); }});
+  progress.close();
+  if (!options.verbosity.quiet) {
+    print_first_kills(matrix);
+    if (options.full) print_matrix(matrix);
+  }
+  print_verdict(matrix, options.verbosity.quiet);
   if (file.wanted()) write_json(file, matrix, seed);
   return matrix.complete() ? 0 : 1;
 }
@@ -283,6 +287,7 @@ Verb add_mutants(App& app) {
   app.add_option("--seed", options->seed,
                  "Seed of the run, 64 bits (default: made from the commit, as `verify` does)")
       ->type_name("N");
+  add_verbosity(app, options->verbosity, "mutant");
   return [options] { return run(*options); };
 }
 

@@ -1,9 +1,12 @@
 #include "suites/command/output.h"
 
+#include <unistd.h>
+
 #include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 
@@ -47,6 +50,14 @@ void write_out(std::string_view text) {
 void flush_out() {
   errno = 0;
   if (std::fflush(stdout) != 0) note_error();
+}
+
+bool has_colours(int file) {
+  const auto value_of = [](const char* name) {
+    const char* const value = std::getenv(name);
+    return std::string_view(value == nullptr ? "" : value);
+  };
+  return value_of("NO_COLOR").empty() && value_of("TERM") != "dumb" && isatty(file) != 0;
 }
 
 void write_error(std::string_view text) {

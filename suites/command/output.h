@@ -19,6 +19,10 @@ std::string safe_text(std::string_view text);
 void write_out(std::string_view text);
 void flush_out();
 
+/// Whether what goes to a file descriptor may have colours: it is a terminal that knows them, and
+/// NO_COLOR (no-color.org) does not ask for none.
+bool has_colours(int file);
+
 /// To stderr, as it is: a progress bar moves the cursor.
 void write_error(std::string_view text);
 

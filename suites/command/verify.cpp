@@ -1,8 +1,11 @@
 // verify: run a suite, write the report, end with its exit code.
+#include <fmt/format.h>
+
 #include <exception>
 #include <memory>
 
 #include "harness/run/parallel.h"
+#include "reports/report.h"
 #include "suites/command/app.h"
 #include "suites/command/output.h"
 #include "suites/command/progress.h"
@@ -29,16 +32,23 @@ struct VerifyOptions {
   int jobs = 0;
   double run_seconds = 0;
   bool github = false;
+  Verbosity verbosity;
 };
+
+std::string name_of(const harness::CaseRecord& record) {
+  return fmt::format("{} on {}", record.id, record.sampler);
+}
 
 void publish(const VerifyOptions& options, const harness::RunRecord& record) {
   write_report(options.report, record);
   print_outcome(record);
   if (options.github) publish_to_github(record);
+  if (options.verbosity.quiet) return;
   print("{:.1f} s, {} draws, report in {}\n", record.seconds, record.draws, options.report);
 }
 
 int verify(const VerifyOptions& options) {
+  expect_one_verbosity(options.verbosity);
   const StopSignals stoppable;
   // Before anything is wrong with the call, or a plugin is loaded, and can end this process.
   withdraw_report(options.report);
@@ -52,9 +62,24 @@ int verify(const VerifyOptions& options) {
   const suites::Plan plan = suites::make_plan(planned);
 
   const unsigned threads = harness::threads_of(static_cast<unsigned>(options.jobs));
-  print("fairdraw {}: suite {}, {} cases, seed {} ({})\n", FAIRDRAW_VERSION, options.suite,
-        plan.jobs.size(), planned.seed, planned.seed_source);
-  StoppableRun run = run_until_signal(plan, planned, threads, make_progress());
+  if (!options.verbosity.quiet) {
+    print("fairdraw {}: suite {}, {} cases, seed {} ({})\n", FAIRDRAW_VERSION, options.suite,
+          plan.jobs.size(), planned.seed, planned.seed_source);
+    flush_out();
+  }
+  // Threads that are left over use it too.
+  const auto progress =
+      std::make_shared<RunProgress>(plan.jobs.size(), options.verbosity, "failed");
+  planned.begun = [progress](const harness::CaseRecord& record) {
+    progress->begun(name_of(record));
+  };
+  const auto ended = [progress](const harness::CaseRecord& record, std::size_t, std::size_t) {
+    const bool red =
+        record.verdict == harness::Verdict::failed || record.verdict == harness::Verdict::error;
+    progress->ended(name_of(record), reports::terminal_line(record), red);
+  };
+  StoppableRun run = run_until_signal(plan, planned, threads, ended);
+  progress->close();
   if (!options.run_id.empty()) run.record.environment[suites::kRunId] = options.run_id;
   if (!run.threads_left) {
     publish(options, run.record);
@@ -105,6 +130,7 @@ Verb add_verify(App& app) {
       ->type_name("N")
       ->range(1e-3, 1e9);
   app.add_flag("--github", options->github, "Annotations and step summary of GitHub Actions");
+  add_verbosity(app, options->verbosity, "case");
   return [options] {
     return with_plugins(options->run.plugins, samplers_of(options->run),
                         [options] { return verify(*options); });

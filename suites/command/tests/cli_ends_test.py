@@ -69,7 +69,8 @@ class Ends(CommandLineCase):
 
     def test_a_killed_run_leaves_no_report(self):
         self.make_green("report")
-        run = self.start("verify", "--sampler", "cpu", "--jobs", "1", "--report", self.path("report"))
+        run = self.start("verify", "-v", "--sampler", "cpu", "--jobs", "1", "--report",
+                         self.path("report"))
         self.wait_for_a_case(run)
         run.kill()
         run.communicate()
@@ -215,7 +216,7 @@ class Ends(CommandLineCase):
         self.fail(f"{row} is {bits}")
 
     def wait_for_a_case(self, run):
-        """Until a case of the run has ended, as its log says."""
+        """Until a case of the run has ended, as the lines of --verbose say."""
         for line in run.stdout:
             if line.startswith("["):
                 return
@@ -224,8 +225,8 @@ class Ends(CommandLineCase):
     def test_a_signal_ends_a_run_and_its_report_says_so(self):
         for stop in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             with self.subTest(signal=stop.name):
-                run = self.start("verify", "--sampler", "cpu", "--jobs", "1", "--github", "--report",
-                                 self.path("report"))
+                run = self.start("verify", "-v", "--sampler", "cpu", "--jobs", "1", "--github",
+                                 "--report", self.path("report"))
                 self.wait_for_a_case(run)
                 run.send_signal(stop)
                 output, errors = run.communicate(timeout=60)
@@ -252,7 +253,7 @@ class Ends(CommandLineCase):
 
     def hanging_run(self, *words, **more):
         """A run of two cases: one is passed, in the other the sampler gives no answer."""
-        run = self.start("verify", "--suite", "smoke", "--sampler", "cpu,plugin:" + BAD_PLUGIN,
+        run = self.start("verify", "-v", "--suite", "smoke", "--sampler", "cpu,plugin:" + BAD_PLUGIN,
                          "--jobs", "1", "--case", "support/gaussian_wide/v1000/unfiltered",
                          "--plugin-timeout", "600", "--report", self.path("report"), *words,
                          bad="hang", **more)
@@ -319,7 +320,7 @@ class Ends(CommandLineCase):
         def as_nohup():
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
-        run = self.start("verify", "--suite", "smoke", "--sampler", "cpu", "--case", "mask/*",
+        run = self.start("verify", "-v", "--suite", "smoke", "--sampler", "cpu", "--case", "mask/*",
                          "--jobs", "1", "--report", self.path("report"), before=as_nohup)
         self.wait_for_a_case(run)
         run.send_signal(signal.SIGHUP)
@@ -338,7 +339,7 @@ class Ends(CommandLineCase):
     # --- outputs ---
 
     def test_a_reader_that_goes_away_does_not_take_the_report_along(self):
-        run = self.start("verify", "--suite", "smoke", "--sampler", "cpu", "--case", "mask/*",
+        run = self.start("verify", "-v", "--suite", "smoke", "--sampler", "cpu", "--case", "mask/*",
                          "--report", self.path("report"))
         run.stdout.readline()
         run.stdout.close()

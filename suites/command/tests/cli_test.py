@@ -317,7 +317,7 @@ class CommandLine(CommandLineCase):
             self.expect_usage_error(*words[1:], says=["--sampled", "39"])
 
     def test_captured_logits_are_judged(self):
-        result = self.run_fairdraw("verify", "--logits", self.logits, "--case", "*/logits/*",
+        result = self.run_fairdraw("verify", "-v", "--logits", self.logits, "--case", "*/logits/*",
                                    "--sampler", "cpu")
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         self.assertIn("mask/logits/v8/everyday", result.stdout)

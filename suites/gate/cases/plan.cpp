@@ -225,7 +225,8 @@ harness::RunRecord run_plan(const Plan& plan, const PlanOptions& options, unsign
   const auto start = std::chrono::steady_clock::now();
   harness::RunRecord record = begin_record(plan, options);
   const auto stop = [&options] { return options.stop && !options.stop().empty(); };
-  record.cases = harness::run_jobs(plan.jobs, threads, progress, options.run_seconds, stop);
+  record.cases =
+      harness::run_jobs(plan.jobs, threads, progress, options.run_seconds, stop, options.begun);
   if (record.cases.size() < plan.jobs.size()) {
     record.incomplete = incomplete_text(options.stop(), record.cases.size(), plan);
   }

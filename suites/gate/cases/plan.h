@@ -33,6 +33,7 @@ struct PlanOptions {
                                          ///< seed's (sampled_text.h)
   /// Why the run should end ("stopped by SIGINT"); empty: it goes on. Asked before each case.
   std::function<std::string()> stop;
+  harness::Begun begun;                 ///< called when a case is begun, from its thread
   std::uint64_t statistical_cases = 0;  ///< 0: as many as the run has, at least kStatisticalCases
   std::optional<double> case_seconds;   ///< that a case may take; else default_case_seconds()
   double run_seconds = 0;               ///< that all of them may take; 0: no limit

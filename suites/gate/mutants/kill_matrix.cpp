@@ -139,6 +139,15 @@ class Judge {
   std::map<std::string, double> cost_;
 };
 
+std::vector<const Twin*> twins_of(const std::vector<const Mutant*>& mutants) {
+  std::vector<const Twin*> found;
+  for (const Twin& twin : twins()) {
+    const auto is_its_mutant = [&twin](const Mutant* one) { return one->twin == twin.name; };
+    if (std::ranges::any_of(mutants, is_its_mutant)) found.push_back(&twin);
+  }
+  return found;
+}
+
 }  // namespace
 
 std::string MutantOutcome::complaint() const {
@@ -157,38 +166,44 @@ bool KillMatrix::complete() const {
                      [](const TwinOutcome& entry) { return entry.red.empty(); });
 }
 
+std::size_t judged_count(const std::vector<const Mutant*>& mutants) {
+  return mutants.size() + twins_of(mutants).size();
+}
+
 KillMatrix run_kill_matrix(const std::vector<const Mutant*>& mutants, const KillOptions& options,
                            const KillProgress& progress) {
   const auto start = Clock::now();
   const Judge judge(options);
   std::mutex mutex;
-  const auto report = [&](const std::string& line) {
+  const auto begin = [&](const std::string& name) {
+    if (progress.begun) progress.begun(name);
+  };
+  const auto report = [&](const std::string& name, const std::string& how, bool wrong) {
     const std::lock_guard lock(mutex);
-    if (progress) progress(line);
+    if (progress.ended) progress.ended(name, fmt::format("{}: {}", name, how), wrong);
   };
 
   KillMatrix matrix;
   matrix.mutants.resize(mutants.size());
   harness::in_parallel(mutants.size(), options.threads, [&](std::size_t i) {
+    begin(mutants[i]->name);
     matrix.mutants[i] = judge.judge(*mutants[i]);
     const MutantOutcome& outcome = matrix.mutants[i];
-    report(fmt::format("{}: {}", outcome.mutant->name,
-                       outcome.killed ? "killed by " + outcome.by : "not killed"));
+    report(outcome.mutant->name, outcome.killed ? "killed by " + outcome.by : "not killed",
+           !outcome.complaint().empty());
   });
 
   std::map<std::string, std::set<std::string>> cases_of;  // by twin
   for (const MutantOutcome& outcome : matrix.mutants) {
     cases_of[outcome.mutant->twin].insert(outcome.cases.begin(), outcome.cases.end());
   }
-  std::vector<const Twin*> judged;
-  for (const Twin& twin : twins()) {
-    if (cases_of.count(twin.name) > 0) judged.push_back(&twin);
-  }
+  const std::vector<const Twin*> judged = twins_of(mutants);
   matrix.twins.resize(judged.size());
   harness::in_parallel(judged.size(), options.threads, [&](std::size_t i) {
+    begin(judged[i]->name);
     matrix.twins[i] = judge.judge(*judged[i], cases_of.at(judged[i]->name));
-    report(fmt::format("{}: {}", judged[i]->name,
-                       matrix.twins[i].red.empty() ? "green" : matrix.twins[i].red));
+    const std::string& red = matrix.twins[i].red;
+    report(judged[i]->name, red.empty() ? "green" : red, !red.empty());
   });
   matrix.seconds = seconds_since(start);
   return matrix;

@@ -64,8 +64,15 @@ struct KillMatrix {
   bool complete() const;
 };
 
-/// Called after each mutant and each twin, one call at a time.
-using KillProgress = std::function<void(const std::string& line)>;
+/// Called before and after each mutant and each twin, `ended` one call at a time. `line` says how
+/// it ended, and `wrong` that the gate is at fault.
+struct KillProgress {
+  std::function<void(const std::string& name)> begun;
+  std::function<void(const std::string& name, const std::string& line, bool wrong)> ended;
+};
+
+/// How many run_kill_matrix judges: the mutants, and the twins of these.
+std::size_t judged_count(const std::vector<const Mutant*>& mutants);
 
 /// The cases are those of suite gate, planned and judged as `fairdraw verify` does, each on a fresh
 /// instance. Mutants that cannot be told from outside are judged by suite smoke and the cases that

@@ -1,0 +1,138 @@
+"""What people see while a run goes and when it has ended: progress, colours, diagnosis.
+
+Usage: cli_terminal_test.py FAIRDRAW_BINARY BAD_PLUGIN
+"""
+
+import errno
+import fcntl
+import json
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+import unittest
+
+import command_line_case
+from command_line_case import CommandLineCase
+
+BAD_PLUGIN = None
+# A case of many calls, each of which takes this plugin 0.1 s: more than nine seconds.
+LONG_CASE = ("--suite", "smoke", "--case", "replay/gaussian_wide/v1000/unfiltered")
+PROGRESS = re.compile(r"\[(\d+)/(\d+)\] (?:(\d+) failed, )?(?:\d+ min )?\d+ s"
+                      r"(?:, about [\d a-z]+ left)?(?:: (\S+) on .*)?")
+
+
+class Terminal(CommandLineCase):
+    def long_run(self, seconds):
+        return ["verify", *LONG_CASE, "--sampler", "plugin:" + BAD_PLUGIN, "--case-timeout",
+                str(seconds), "--report", self.path("report")]
+
+    def on_terminal(self, arguments, columns=200, bad=None, **variables):
+        """The call's exit code, and what it writes to a terminal."""
+        environment = {**os.environ, "TERM": "xterm", "NO_COLOR": "", **variables}
+        if bad:
+            environment["FAIRDRAW_BAD"] = bad
+        main, side = pty.openpty()
+        fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        run = subprocess.Popen([command_line_case.BINARY, *arguments], cwd=self.folder.name,
+                               stdin=subprocess.DEVNULL, stdout=side, stderr=side, env=environment)
+        os.close(side)
+        written = b""
+        while True:
+            try:
+                piece = os.read(main, 65536)
+            except OSError as error:  # how Linux says that the other side is closed
+                self.assertEqual(error.errno, errno.EIO)
+                break
+            if not piece:
+                break
+            written += piece
+        os.close(main)
+        return run.wait(timeout=600), written.decode()
+
+    def mutant_run(self, *more):
+        return ["verify", "--suite", "smoke", "--sampler", "mutant:lane-of-32-lost", "--seed", "7",
+                "--report", self.path("report"), *more]
+
+    # --- progress ---
+
+    def test_a_log_has_a_line_every_five_seconds(self):
+        result = self.run_fairdraw(*self.long_run(8), bad="slow")
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        lines = result.stderr.splitlines()
+        # The case may take 8 s: a line after 5 s.
+        self.assertGreaterEqual(len(lines), 1, result.stderr)
+        with open(self.record("report"), encoding="utf-8") as file:
+            seconds = json.load(file)["seconds"]
+        self.assertLessEqual(len(lines), seconds / 5, result.stderr)
+        for line in lines:
+            match = PROGRESS.fullmatch(line)
+            self.assertTrue(match, line)
+            self.assertEqual(match.group(1, 2, 4), ("0", "1", LONG_CASE[-1]))
+        self.assertNotIn("\x1b", result.stdout + result.stderr)
+        self.assertFalse([line for line in result.stdout.splitlines() if line.startswith("[")])
+
+    def test_a_terminal_has_one_line_that_moves(self):
+        code, text = self.on_terminal(self.long_run(2), columns=60, bad="slow")
+        self.assertEqual(code, 1, text)
+        drawn = re.findall(r"\r\x1b\[K([^\r]*)", text[: text.index("failed  ")])
+        shown = [line for line in drawn if line]
+        self.assertGreater(len(shown), 2, text)
+        for line in shown:
+            self.assertTrue(line.startswith("[0/1] "), line)
+            self.assertNotIn("\n", line)
+            self.assertLess(len(line), 60)
+        self.assertEqual(drawn[-1][:1].strip(), "", text)  # it is taken away at the end
+
+    def test_the_remaining_time_is_that_of_the_rate_so_far(self):
+        code, text = self.on_terminal(["verify", "--suite", "smoke", "--sampler", "cpu", "--jobs",
+                                       "1", "--report", self.path("report")])
+        self.assertEqual(code, 0, text)
+        lines = [PROGRESS.match(line) for line in re.findall(r"\r\x1b\[K(\[[^\r]*)", text)]
+        self.assertGreater(len(lines), 2, text)
+        self.assertTrue(all(lines), text)
+        done = [int(line.group(1)) for line in lines]
+        self.assertEqual(done, sorted(done))
+        self.assertTrue(any("about" in line.group(0) for line in lines), text)
+        cases = {case["id"] for case in self.report("report")["cases"]}
+        running = {line.group(4) for line in lines if line.group(4)}
+        self.assertTrue(running and running <= cases, running - cases)
+
+    def test_quiet_prints_the_summary_alone_and_verbose_a_line_a_case(self):
+        quiet = self.verify("quiet", "-q")
+        self.assertEqual(quiet.returncode, 0, quiet.stderr)
+        self.assertEqual(quiet.stderr, "")
+        self.assertRegex(quiet.stdout, r"\Afairdraw: \d+ passed, 0 failed, .*\n\Z")
+        verbose = self.verify("verbose", "--verbose")
+        self.assertEqual(verbose.returncode, 0, verbose.stderr)
+        cases = self.report("verbose")["cases"]
+        lines = [line for line in verbose.stdout.splitlines() if line.startswith("[")]
+        counted = [case for case in cases if case["check"] != "global"]
+        self.assertEqual([int(line[1:].split("/")[0]) for line in lines],
+                         list(range(1, len(counted) + 1)))
+        for case in counted:
+            self.assertTrue(any(f"  {case['sampler']}  {case['id']}" in line for line in lines))
+        for verb in ("verify", "mutants"):
+            self.expect_usage_error(verb, "-q", "-v", says=["--quiet", "--verbose"])
+
+    def test_mutants_show_the_same(self):
+        mutant = ("mutants", "--only", "lane-of-32-lost", "--seed", "7")
+        verbose = self.run_fairdraw(*mutant, "-v")
+        self.assertEqual(verbose.returncode, 0, verbose.stdout + verbose.stderr)
+        lines = [line for line in verbose.stdout.splitlines() if line.startswith("[")]
+        self.assertEqual([line.split("] ")[0] for line in lines], ["[1/2", "[2/2"])  # and its twin
+        self.assertIn("lane-of-32-lost: killed by ", lines[0])
+        self.assertIn(": green", lines[1])
+        quiet = self.run_fairdraw(*mutant, "-q")
+        self.assertEqual(quiet.returncode, 0, quiet.stdout + quiet.stderr)
+        self.assertEqual(quiet.stderr, "")
+        self.assertRegex(quiet.stdout, r"\A1 of 1 mutants killed, .*\n\Z")
+
+
+if __name__ == "__main__":
+    command_line_case.take_binary()
+    BAD_PLUGIN = os.path.abspath(sys.argv.pop(1))
+    unittest.main()
