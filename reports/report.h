@@ -47,13 +47,18 @@ std::string terminal_line(const harness::CaseRecord& record);
 /// where it is; without a newline.
 std::string terminal_summary(const harness::RunRecord& record);
 
-/// What stands before the summary line, each line with its newline: "looks like    temperature in 3
-/// of 4 failed cases: ..." for the causes that explain most failures, and "note plugin:a.so Judged
-/// by its own definition, which allows anything at: ..." for each note on a sampler.
-std::string terminal_notes(const harness::RunRecord& record);
+struct TerminalStyle {
+  std::string command = "./fairdraw";  ///< how the reader calls the program: replay lines begin so
+  std::size_t listed = 10;             ///< cases of a group of red ones; 0: all
+  bool quiet = false;                  ///< the groups and the summary line alone
+  bool colours = false;
+};
 
-/// A line for each case, under each that is red the line that replays it, and the summary line.
-std::string to_terminal(const harness::RunRecord& record);
+/// How a run ended: "looks like    temperature in 3 of 4 failed cases: ..." for the causes that
+/// explain most failures; the red cases, grouped by cause (failure_groups in wording.h), each group
+/// with one line that replays a case of it; the cases to watch; "note plugin:a.so Judged by its own
+/// definition, which allows anything at: ..." for each note on a sampler; and the summary line.
+std::string to_terminal(const harness::RunRecord& record, const TerminalStyle& style = {});
 
 /// Workflow commands of GitHub Actions, one a check that is red or to be watched (ten of each at
 /// most), with the first of its cases; before them one that says so where the run is incomplete.

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "reports/escape.h"
 #include "reports/report.h"
@@ -10,7 +11,67 @@ namespace fairdraw::reports {
 
 namespace {
 
-constexpr int kVerdictWidth = 12;  // of "underpowered", the longest
+constexpr int kVerdictWidth = 12;                           // of "underpowered", the longest
+constexpr std::string_view kStoredCommand = "./fairdraw ";  // replay lines of a record begin so
+
+constexpr std::string_view kRed = "31", kYellow = "33", kBold = "1";  // parameters of SGR
+
+std::string coloured(std::string_view text, std::string_view colour, const TerminalStyle& style) {
+  return style.colours ? fmt::format("\x1b[{}m{}\x1b[0m", colour, text) : std::string(text);
+}
+
+std::string causes_text(const harness::RunRecord& record) {
+  constexpr std::size_t kMaxCauses = 3;
+  std::string text;
+  const std::vector<SuspectedBug> causes = suspected_bugs(record);
+  for (std::size_t i = 0; i < std::min(causes.size(), kMaxCauses); ++i) {
+    text += fmt::format("{:<{}}  {} in {} of {} failed cases: {}\n", "looks like", kVerdictWidth,
+                        terminal_text(causes[i].bug), grouped(causes[i].cases),
+                        grouped(record.summary().failed), terminal_text(causes[i].reason));
+  }
+  return text;
+}
+
+std::string notes_text(const harness::RunRecord& record) {
+  std::string text;
+  for (const harness::SamplerRecord& sampler : record.samplers) {
+    for (const std::string& note : sampler.notes) {
+      text += fmt::format("{:<{}}  {}  {}\n", "note", kVerdictWidth, terminal_text(sampler.name),
+                          terminal_text(note));
+    }
+  }
+  return text;
+}
+
+// As the reader can type it where the run was made.
+std::string replay_text(const std::string& replay, const TerminalStyle& style) {
+  if (!replay.starts_with(kStoredCommand)) return terminal_text(replay);
+  return terminal_text(style.command + " " + replay.substr(kStoredCommand.size()));
+}
+
+std::string group_text(const FailureGroup& group, const TerminalStyle& style) {
+  const std::size_t all = group.cases.size();
+  const std::size_t listed = style.listed == 0 ? all : std::min(all, style.listed);
+  const std::string_view colour =
+      group.cases.front()->verdict == harness::Verdict::underpowered ? kYellow : kRed;
+  std::string text = coloured(fmt::format("{}: {} case{}", terminal_text(group.name), grouped(all),
+                                          all == 1 ? "" : "s"),
+                              kBold, style) +
+                     "\n";
+  for (std::size_t i = 0; i < listed; ++i) {
+    std::string line = terminal_line(*group.cases[i]);
+    const std::string verdict = to_string(group.cases[i]->verdict);
+    line.replace(0, verdict.size(), coloured(verdict, colour, style));
+    text += "  " + line + "\n";
+  }
+  if (listed < all) text += fmt::format("  and {} more, which the report has\n", all - listed);
+  const auto replayed = std::ranges::find_if(
+      group.cases, [](const harness::CaseRecord* one) { return !one->replay.empty(); });
+  if (replayed != group.cases.end()) {
+    text += "    replay: " + replay_text((*replayed)->replay, style) + "\n";
+  }
+  return text;
+}
 
 }  // namespace
 
@@ -35,33 +96,17 @@ std::string terminal_summary(const harness::RunRecord& record) {
          (record.incomplete.empty() ? "" : "; INCOMPLETE: " + terminal_text(record.incomplete));
 }
 
-std::string terminal_notes(const harness::RunRecord& record) {
-  constexpr std::size_t kMaxCauses = 3;
+std::string to_terminal(const harness::RunRecord& record, const TerminalStyle& style) {
   std::string text;
-  const std::vector<SuspectedBug> causes = suspected_bugs(record);
-  for (std::size_t i = 0; i < std::min(causes.size(), kMaxCauses); ++i) {
-    text += fmt::format("{:<{}}  {} in {} of {} failed cases: {}\n", "looks like", kVerdictWidth,
-                        terminal_text(causes[i].bug), grouped(causes[i].cases),
-                        grouped(record.summary().failed), terminal_text(causes[i].reason));
-  }
-  for (const harness::SamplerRecord& sampler : record.samplers) {
-    for (const std::string& note : sampler.notes) {
-      text += fmt::format("{:<{}}  {}  {}\n", "note", kVerdictWidth, terminal_text(sampler.name),
-                          terminal_text(note));
+  if (!style.quiet) text += causes_text(record);
+  for (const FailureGroup& group : failure_groups(record)) text += group_text(group, style);
+  if (!style.quiet) {
+    for (const harness::CaseRecord* const one : watched_cases(record)) {
+      if (!is_red(*one)) text += terminal_line(*one) + "\n";
     }
+    text += notes_text(record);
   }
-  return text;
-}
-
-std::string to_terminal(const harness::RunRecord& record) {
-  std::string text;
-  for (const harness::CaseRecord& one : record.cases) {
-    text += terminal_line(one) + "\n";
-    if (is_red(one) && !one.replay.empty()) {
-      text += "  replay: " + terminal_text(one.replay) + "\n";
-    }
-  }
-  return text + terminal_notes(record) + terminal_summary(record) + "\n";
+  return text + terminal_summary(record) + "\n";
 }
 
 }  // namespace fairdraw::reports

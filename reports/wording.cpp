@@ -16,6 +16,9 @@ std::string of_cases(std::uint64_t count, std::uint64_t total) {
   return fmt::format("{} of {} case{}", grouped(count), grouped(total), total == 1 ? "" : "s");
 }
 
+/// "temperature" of "temperature: ignored".
+std::string cause_of(const std::string& bug) { return bug.substr(0, bug.find(':')); }
+
 /// "1 was" or "3 were".
 std::string were(std::uint64_t count) { return grouped(count) + (count == 1 ? " was" : " were"); }
 
@@ -106,7 +109,7 @@ std::vector<SuspectedBug> suspected_bugs(const harness::RunRecord& record) {
     const bool exact = !harness::looks_at_tokens(one.check);
     std::set<std::string> named;  // a case counts once for a cause, by the first name it gives
     for (const harness::Suspect& suspect : one.evidence.suspects) {
-      const std::string name = suspect.bug.substr(0, suspect.bug.find(':'));
+      const std::string name = cause_of(suspect.bug);
       if (!named.insert(name).second) continue;
       auto cause = std::ranges::find(causes, name, &Cause::name);
       if (cause == causes.end()) cause = causes.insert(causes.end(), {.name = name});
@@ -129,6 +132,29 @@ std::vector<SuspectedBug> suspected_bugs(const harness::RunRecord& record) {
     bugs.back().exact = cause.exact;
   }
   return bugs;
+}
+
+std::vector<FailureGroup> failure_groups(const harness::RunRecord& record) {
+  std::vector<FailureGroup> groups;
+  for (const SuspectedBug& bug : suspected_bugs(record)) groups.push_back({cause_of(bug.bug), {}});
+  const std::size_t causes = groups.size();
+  for (const char* name : {"no known cause", "could not be run", "too few draws"}) {
+    groups.push_back({name, {}});
+  }
+  for (const harness::CaseRecord* const one : red_cases(record)) {
+    const auto is_named = [one](const FailureGroup& group) {
+      return std::ranges::any_of(one->evidence.suspects, [&group](const harness::Suspect& suspect) {
+        return cause_of(suspect.bug) == group.name;
+      });
+    };
+    const auto end_of_causes = groups.begin() + static_cast<std::ptrdiff_t>(causes);
+    auto group = one->verdict == Verdict::failed
+                     ? std::find_if(groups.begin(), end_of_causes, is_named)
+                     : end_of_causes + (one->verdict == Verdict::error ? 1 : 2);
+    group->cases.push_back(one);
+  }
+  std::erase_if(groups, [](const FailureGroup& group) { return group.cases.empty(); });
+  return groups;
 }
 
 std::vector<CheckOutcomes> outcomes_of_checks(const harness::RunRecord& record) {

@@ -41,6 +41,17 @@ struct SuspectedBug {
 /// the record.
 std::vector<SuspectedBug> suspected_bugs(const harness::RunRecord& record);
 
+/// Red cases with one cause.
+struct FailureGroup {
+  std::string name;  ///< of the cause, or what they have in common: "could not be run"
+  std::vector<const harness::CaseRecord*> cases;  ///< in the order of red_cases
+};
+
+/// Every red case once. A failed one is in the group of the cause that explains most failures among
+/// those that it names. Groups are in the order of suspected_bugs; behind them failed cases that
+/// name no cause, those that could not be run, and those with too few draws. None is empty.
+std::vector<FailureGroup> failure_groups(const harness::RunRecord& record);
+
 /// How the cases of one check ended.
 struct CheckOutcomes {
   std::string check;

@@ -69,9 +69,54 @@ TEST(Terminal, hostile_text_stays_on_its_line_and_moves_no_cursor) {
     }
   }
   const std::string text = to_terminal(record);
-  // A line a case, a replay line under each of the three red ones, a note on each of two samplers,
-  // what the only failure looks like (one cause, named twice), the summary.
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 7 + 3 + 2 + 1 + 1);
+  // What the only failure looks like (one cause, named twice); three groups of one red case each, of
+  // a heading, a line and a replay line; four other cases, all to watch; a note on each of two
+  // samplers; the summary.
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1 + 3 * 3 + 4 + 2 + 1);
+  for (const char c : text) {
+    ASSERT_TRUE(static_cast<unsigned char>(c) >= 0x20 || c == '\n') << static_cast<int>(c);
+  }
+}
+
+TEST(Terminal, a_group_lists_some_cases_and_counts_the_others) {
+  harness::RunRecord record = green_record(30);
+  for (std::size_t i = 0; i < 30; ++i) {
+    record.cases[i].verdict = harness::Verdict::failed;
+    record.cases[i].replay = "./fairdraw replay x";
+  }
+  const auto lines_with = [&record](const char* text, const TerminalStyle& style) {
+    std::istringstream lines(to_terminal(record, style));
+    int found = 0;
+    for (std::string line; std::getline(lines, line);) found += line.find(text) != line.npos;
+    return found;
+  };
+  const TerminalStyle usual, all{.listed = 0}, typed{.command = "build/fairdraw"};
+  EXPECT_EQ(lines_with("no known cause: 30 cases", usual), 1);
+  EXPECT_EQ(lines_with("  failed  ", usual), 10);
+  EXPECT_EQ(lines_with("and 20 more", usual), 1);
+  EXPECT_EQ(lines_with("replay: ./fairdraw replay x", usual), 1);
+  EXPECT_EQ(lines_with("  failed  ", all), 30);
+  EXPECT_EQ(lines_with("more", all), 0);
+  EXPECT_EQ(lines_with("replay: build/fairdraw replay x", typed), 1);
+}
+
+TEST(Terminal, quiet_leaves_out_what_is_neither_red_nor_the_summary) {
+  const std::string text = to_terminal(small_record(), {.quiet = true});
+  EXPECT_TRUE(text.starts_with("lost lane: 1 case\n")) << text;
+  EXPECT_EQ(text.find("watch"), std::string::npos);
+  EXPECT_EQ(text.find("note"), std::string::npos);
+  EXPECT_TRUE(text.ends_with(terminal_summary(small_record()) + "\n"));
+}
+
+TEST(Terminal, colours_change_nothing_else) {
+  const harness::RunRecord record = small_record();
+  std::string text = to_terminal(record, {.colours = true});
+  EXPECT_NE(text.find("\x1b[31mfailed\x1b[0m"), std::string::npos) << text;
+  EXPECT_NE(text.find("\x1b[33munderpowered\x1b[0m"), std::string::npos) << text;
+  for (std::size_t at = text.find('\x1b'); at != std::string::npos; at = text.find('\x1b')) {
+    text.erase(at, text.find('m', at) + 1 - at);
+  }
+  EXPECT_EQ(text, to_terminal(record));
 }
 
 TEST(Markdown, hostile_text_adds_no_line_and_no_cell) {

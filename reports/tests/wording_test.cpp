@@ -125,6 +125,33 @@ TEST(SuspectedBugs, a_case_counts_once_for_a_cause) {
   EXPECT_EQ(checks[2].passed, 1u);
 }
 
+TEST(FailureGroups, hold_every_red_case_once_by_the_cause_that_explains_most) {
+  RunRecord record =
+      record_of({Verdict::failed, Verdict::failed, Verdict::failed, Verdict::failed,
+                 Verdict::error, Verdict::underpowered, Verdict::passed, Verdict::skipped});
+  const auto suspect = [&record](std::size_t at, std::vector<harness::Suspect> suspects) {
+    record.cases[at].evidence = {};
+    record.cases[at].evidence.suspects = std::move(suspects);
+  };
+  suspect(0, {{"ties", "a"}, {"temperature: ignored", "b"}});
+  suspect(1, {{"temperature: too high", "c"}});
+  suspect(2, {{"ties", "d"}, {"temperature", "e"}});
+  suspect(3, {});
+  suspect(4, {{"temperature", "an error has no cause"}});
+  const auto groups = failure_groups(record);
+  // Three cases name the temperature, two the ties: these are in the first group already.
+  ASSERT_EQ(groups.size(), 4u);
+  EXPECT_EQ(groups[0].name, "temperature");
+  EXPECT_EQ(groups[0].cases.size(), 3u);
+  EXPECT_EQ(groups[1].name, "no known cause");
+  EXPECT_EQ(groups[1].cases, std::vector<const harness::CaseRecord*>{&record.cases[3]});
+  EXPECT_EQ(groups[2].name, "could not be run");
+  EXPECT_EQ(groups[2].cases, std::vector<const harness::CaseRecord*>{&record.cases[4]});
+  EXPECT_EQ(groups[3].name, "too few draws");
+  EXPECT_EQ(groups[3].cases, std::vector<const harness::CaseRecord*>{&record.cases[5]});
+  EXPECT_TRUE(failure_groups(record_of({Verdict::passed, Verdict::skipped})).empty());
+}
+
 TEST(Grouped, thousands) {
   EXPECT_EQ(grouped(0), "0");
   EXPECT_EQ(grouped(999), "999");
@@ -147,12 +174,8 @@ TEST(Unnoticed, takes_the_largest_of_the_passed_statistical_cases) {
 TEST(Notes, stand_before_the_summary_line_and_on_every_page) {
   const RunRecord record = small_record();
   const std::string note = "Judged by profile vllm_torch, which allows anything at: top_p 0.";
-  EXPECT_EQ(terminal_notes(record),
-            "looks like    lost lane in 1 of 1 failed cases: lane 3 of 16 was never drawn\n"
-            "looks like    temperature in 1 of 1 failed cases: the head\n"
-            "note          plugin:demo  " +
-                note + "\n");
-  EXPECT_NE(to_terminal(record).find(note), std::string::npos);
+  EXPECT_NE(to_terminal(record).find("note          plugin:demo  " + note + "\nfairdraw: "),
+            std::string::npos);
   EXPECT_NE(to_json(record).find(note), std::string::npos);
   EXPECT_NE(to_html(record).find(note), std::string::npos);
   EXPECT_NE(to_markdown(record).find("which allows anything at"), std::string::npos);

@@ -12,6 +12,7 @@
 #include <deque>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace CLI {
@@ -60,7 +61,8 @@ class Option {
 
 class App {
  public:
-  explicit App(CLI::App* app) : app_(app) {}
+  /// `command`: how the program was called.
+  App(CLI::App* app, std::string command) : app_(app), command_(std::move(command)) {}
   App(const App&) = delete;
   App& operator=(const App&) = delete;
 
@@ -68,9 +70,11 @@ class App {
   template <class T>
   Option* add_option(const std::string& names, T& value, const std::string& what);
   void add_flag(const std::string& names, bool& value, const std::string& what);
+  const std::string& command() const { return command_; }
 
  private:
   CLI::App* app_;
+  std::string command_;
   std::deque<Option> options_;  // which pointers are handed out to
 };
 

@@ -56,7 +56,7 @@ int run(int argc, char** argv) {
   std::deque<App> of_verbs;  // apps do not move
   std::map<std::string, Verb> verbs;
   const auto add = [&](const char* name, const char* what, Verb (*options)(App&)) {
-    verbs[name] = options(of_verbs.emplace_back(app.add_subcommand(name, what)));
+    verbs[name] = options(of_verbs.emplace_back(app.add_subcommand(name, what), argv[0]));
   };
   add("verify", "Judge samplers, and write a report", add_verify);
   add("replay", "Run one case again, as a replay line says, or a capsule of fuzz", add_replay);

@@ -19,6 +19,7 @@ struct MergeOptions {
   std::string report = "fairdraw-report";
   std::string run_id;
   bool github = false;
+  std::string command;  ///< how the program was called
 };
 
 int merge(const MergeOptions& options) {
@@ -30,7 +31,7 @@ int merge(const MergeOptions& options) {
   }
   const harness::RunRecord record = suites::merge_shards(shards);
   write_report(options.report, record);
-  print_outcome(record);
+  print_outcome(record, options.command);
   if (options.github) publish_to_github(record);
   print("{} shards, {} cases, report in {}\n", shards.size(), record.cases.size(), options.report);
   return record.exit_code();
@@ -40,6 +41,7 @@ int merge(const MergeOptions& options) {
 
 Verb add_merge(App& app) {
   const auto options = std::make_shared<MergeOptions>();
+  options->command = app.command();
   app.add_option("files", options->files, "The report.json of every shard, in any order")
       ->required()
       ->type_name("FILE");

@@ -41,8 +41,9 @@ std::string safe_text(std::string_view text) {
   return safe;
 }
 
-void write_out(std::string_view text) {
-  const std::string safe = safe_text(text);
+void write_out(std::string_view text) { write_safe_out(safe_text(text)); }
+
+void write_safe_out(std::string_view safe) {
   errno = 0;
   if (std::fwrite(safe.data(), 1, safe.size(), stdout) < safe.size()) note_error();
 }

@@ -17,6 +17,8 @@ std::string safe_text(std::string_view text);
 
 /// safe_text to stdout.
 void write_out(std::string_view text);
+/// To stdout, as it is: made safe where it was made, and it may have colours.
+void write_safe_out(std::string_view safe);
 void flush_out();
 
 /// Whether what goes to a file descriptor may have colours: it is a terminal that knows them, and

@@ -21,6 +21,7 @@ struct ReplayOptions {
   std::string id;
   std::uint64_t statistical_cases = suites::kStatisticalCases;
   std::string sampled;
+  std::string command;  ///< how the program was called
 };
 
 // 0: the property holds. 1: it fails, as the capsule says. 3: it says nothing about this sampler.
@@ -74,7 +75,7 @@ int replay(const ReplayOptions& options) {
       print("    {} = {:.9g}\n", name, value);
     }
   }
-  print_outcome(record);
+  print_outcome(record, options.command);
   return record.exit_code();
 }
 
@@ -82,6 +83,7 @@ int replay(const ReplayOptions& options) {
 
 Verb add_replay(App& app) {
   const auto options = std::make_shared<ReplayOptions>();
+  options->command = app.command();
   app.add_option(
          "case", options->id,
          "Id of the case, or a capsule that `fairdraw fuzz` saved; a capsule is replayed on "

@@ -9,6 +9,7 @@
 #include "suites/command/app.h"
 #include "suites/command/output.h"
 #include "suites/command/record_files.h"
+#include "suites/command/run_options.h"
 #include "suites/command/verbs.h"
 
 namespace fairdraw::cli {
@@ -21,6 +22,7 @@ struct ReportOptions {
   std::vector<std::string> conformance;
   std::string run_id;
   bool github = false;
+  std::string command;  ///< how the program was called
 };
 
 template <class Read>
@@ -51,7 +53,7 @@ int report(const ReportOptions& options) {
     extras.conformance.push_back(read_record(path));
   }
   write_report(options.folder, record, extras);
-  print("{}", reports::to_terminal(record));
+  print_outcome(record, options.command);
   if (options.github) publish_to_github(record);
   return record.exit_code();
 }
@@ -60,6 +62,7 @@ int report(const ReportOptions& options) {
 
 Verb add_report(App& app) {
   const auto options = std::make_shared<ReportOptions>();
+  options->command = app.command();
   options->folder = "fairdraw-report";
   app.add_option("file", options->file, "A report.json")->required()->type_name("FILE");
   app.add_option("--report,folder", options->folder, "Where the rendered report goes")

@@ -1,6 +1,7 @@
 #include "suites/command/run_options.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "harness/contract/sampler.h"
 #include "harness/contract/semantics_text.h"
@@ -104,15 +105,14 @@ void parse_shard(const std::string& text, suites::PlanOptions& options) {
   options.shards = static_cast<std::uint32_t>(shards);
 }
 
-void print_outcome(const harness::RunRecord& record) {
-  for (const harness::CaseRecord& result : record.cases) {
-    const bool quiet =
-        result.verdict == harness::Verdict::passed || result.verdict == harness::Verdict::skipped;
-    if (quiet && !result.watch.empty()) print("{}\n", reports::terminal_line(result));
-    if (quiet) continue;
-    print("{}\n    replay: {}\n", reports::terminal_line(result), result.replay);
-  }
-  print("{}{}\n", reports::terminal_notes(record), reports::terminal_summary(record));
+void print_outcome(const harness::RunRecord& record, const std::string& command,
+                   Verbosity verbosity) {
+  reports::TerminalStyle style;
+  style.command = suites::shell_word(command);
+  if (verbosity.verbose) style.listed = 0;
+  style.quiet = verbosity.quiet;
+  style.colours = has_colours(STDOUT_FILENO);
+  write_safe_out(reports::to_terminal(record, style));
 }
 
 reference::Semantics semantics_of(const std::string& given,

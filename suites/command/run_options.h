@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "suites/command/progress.h"
 #include "suites/command/samplers.h"
 #include "suites/gate/cases/plan.h"
 
@@ -36,9 +37,9 @@ std::vector<std::string> samplers_of(const RunOptions& options);
 /// "--shard I/N" into shard and shards. Throws harness::UsageError.
 void parse_shard(const std::string& text, suites::PlanOptions& options);
 
-/// Prints the cases that are not passed, with their replay lines, those to watch, and the summary
-/// line.
-void print_outcome(const harness::RunRecord& record);
+/// Prints how a run ended: reports::to_terminal. `command` is how the program was called.
+void print_outcome(const harness::RunRecord& record, const std::string& command,
+                   Verbosity verbosity = {});
 
 /// The semantics `given`, or the sampler's own where that is empty. Throws harness::UsageError.
 reference::Semantics semantics_of(const std::string& given,

@@ -32,6 +32,7 @@ struct VerifyOptions {
   int jobs = 0;
   double run_seconds = 0;
   bool github = false;
+  std::string command;  ///< how the program was called
   Verbosity verbosity;
 };
 
@@ -41,7 +42,7 @@ std::string name_of(const harness::CaseRecord& record) {
 
 void publish(const VerifyOptions& options, const harness::RunRecord& record) {
   write_report(options.report, record);
-  print_outcome(record);
+  print_outcome(record, options.command, options.verbosity);
   if (options.github) publish_to_github(record);
   if (options.verbosity.quiet) return;
   print("{:.1f} s, {} draws, report in {}\n", record.seconds, record.draws, options.report);
@@ -99,6 +100,7 @@ int verify(const VerifyOptions& options) {
 
 Verb add_verify(App& app) {
   const auto options = std::make_shared<VerifyOptions>();
+  options->command = app.command();
   add_run_options(app, options->run);
   app.add_option("--suite", options->suite, "smoke (seconds), gate (two minutes), nightly (hours)")
       ->type_name("SUITE")

@@ -5,6 +5,7 @@ Usage: cli_plugin_test.py FAIRDRAW_BINARY BAD_PLUGIN
 
 import json
 import os
+import re
 import select
 import subprocess
 import sys
@@ -26,6 +27,12 @@ class Plugins(CommandLineCase):
         for case in self.report("report")["cases"]:
             verdicts.setdefault(case["verdict"], []).append(case)
         return result, verdicts
+
+    def expect_replay_line_of(self, cases, result):
+        """Each line that is printed replays one of the cases."""
+        printed = re.findall(r"replay: (.*)", result.stdout)
+        self.assertTrue(printed, result.stdout)
+        self.assertLessEqual(set(printed), {self.typed(case["replay"]) for case in cases})
 
     def test_a_plugin_is_judged_in_its_own_process_and_in_this_one(self):
         for more in [(), ("--plugin-trusted",)]:
@@ -73,8 +80,9 @@ class Plugins(CommandLineCase):
                 self.assertEqual(len(verdicts["failed"]), fails)
                 for case in verdicts["failed"]:
                     self.assertRegex(case["message"], says)
-                    self.assertIn(case["replay"], result.stdout)
+                    self.assertIn(case["message"], result.stdout)
                     self.assertIn("--sampler plugin:" + BAD_PLUGIN, case["replay"])
+                self.expect_replay_line_of(verdicts["failed"], result)
         again = self.run_fairdraw(*verdicts["failed"][0]["replay"].split()[1:], bad="ids-negative")
         self.assertEqual(again.returncode, 1, again.stdout + again.stderr)
 
@@ -92,8 +100,7 @@ class Plugins(CommandLineCase):
             with self.subTest(ability=ability):
                 result, verdicts = self.verify_plugin(f"claims-bit-{bit}", cases="*/unfiltered*")
                 self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
-                for case in verdicts["failed"]:
-                    self.assertIn(case["replay"], result.stdout)
+                self.expect_replay_line_of(verdicts["failed"], result)
 
     def test_a_plugin_that_hangs_costs_its_time_and_no_more(self):
         result, verdicts = self.verify_plugin("hang", "--plugin-timeout", "1")

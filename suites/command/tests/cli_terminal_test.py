@@ -54,8 +54,9 @@ class Terminal(CommandLineCase):
         return run.wait(timeout=600), written.decode()
 
     def mutant_run(self, *more):
+        """Cases of several causes fail in it."""
         return ["verify", "--suite", "smoke", "--sampler", "mutant:lane-of-32-lost", "--seed", "7",
-                "--report", self.path("report"), *more]
+                "--case", "[bs][oc]*/v1000/*", "--report", self.path("report"), *more]
 
     # --- progress ---
 
@@ -78,7 +79,7 @@ class Terminal(CommandLineCase):
     def test_a_terminal_has_one_line_that_moves(self):
         code, text = self.on_terminal(self.long_run(2), columns=60, bad="slow")
         self.assertEqual(code, 1, text)
-        drawn = re.findall(r"\r\x1b\[K([^\r]*)", text[: text.index("failed  ")])
+        drawn = re.findall(r"\r\x1b\[K([^\r]*)", text[: text.index("looks like")])
         shown = [line for line in drawn if line]
         self.assertGreater(len(shown), 2, text)
         for line in shown:
@@ -130,6 +131,61 @@ class Terminal(CommandLineCase):
         self.assertEqual(quiet.returncode, 0, quiet.stdout + quiet.stderr)
         self.assertEqual(quiet.stderr, "")
         self.assertRegex(quiet.stdout, r"\A1 of 1 mutants killed, .*\n\Z")
+
+    # --- the outcome ---
+
+    def test_a_red_run_says_first_what_it_looks_like(self):
+        result = self.run_fairdraw(*self.mutant_run())
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        lines = result.stdout.splitlines()
+        self.assertTrue(lines[0].startswith("fairdraw "), lines[0])  # what is run
+        self.assertRegex(lines[1], r"^looks like    .+ in \d+ of \d+ failed cases: ")
+        failed = [case for case in self.report("report")["cases"] if case["verdict"] == "failed"]
+        headings = [re.fullmatch(r"(\S.*): (\d+) cases?", line) for line in lines]
+        groups = [match for match in headings if match]
+        self.assertGreater(len(groups), 0, result.stdout)
+        self.assertEqual(sum(int(group.group(2)) for group in groups), len(failed))
+        self.assertIn(groups[0].group(1), lines[1])
+        # Nothing is said twice, and each group has one line that replays a case of it.
+        shown = [line for line in lines if line.startswith("  failed ")]
+        self.assertEqual(len(shown), len(set(shown)))
+        replays = [line.split("replay: ")[1] for line in lines if "replay: " in line]
+        self.assertEqual(len(replays), len(groups))
+        known = {self.typed(case["replay"]) for case in failed}
+        self.assertLessEqual(set(replays), known)
+        again = subprocess.run(replays[0], shell=True, cwd=self.folder.name, capture_output=True,
+                               text=True, timeout=600, check=False)
+        self.assertEqual(again.returncode, 1, again.stdout + again.stderr)
+
+        every = self.run_fairdraw(*self.mutant_run("-v"))
+        listed = [line for line in every.stdout.splitlines() if line.startswith("  failed ")]
+        self.assertEqual(len(listed), len(failed))
+        quiet = self.run_fairdraw(*self.mutant_run("-q")).stdout
+        self.assertTrue(quiet.startswith(groups[0].group(0)), quiet)
+        self.assertTrue(quiet.splitlines()[-1].startswith("fairdraw: "), quiet)
+        # `report` says the same of the file.
+        rendered = self.run_fairdraw("report", self.record("report"), self.path("again"))
+        told = "\n".join(lines[1:-1])
+        self.assertEqual(rendered.stdout.strip(), told)
+
+    def test_a_replay_line_begins_as_the_program_was_called(self):
+        os.symlink(command_line_case.BINARY, self.path("by another name"))
+        result = subprocess.run(["./by another name", *self.mutant_run()], cwd=self.folder.name,
+                                capture_output=True, text=True, timeout=600, check=False)
+        self.assertIn("    replay: './by another name' replay ", result.stdout)
+
+    def test_colours_are_for_terminals_that_want_them(self):
+        code, text = self.on_terminal(self.mutant_run())
+        self.assertEqual(code, 1, text)
+        self.assertIn("\x1b[31mfailed\x1b[0m", text)
+        for name, value in (("NO_COLOR", "1"), ("TERM", "dumb")):
+            with self.subTest(name=name):
+                code, text = self.on_terminal(self.mutant_run(), **{name: value})
+                self.assertEqual(code, 1, text)
+                self.assertIn("failed", text)
+                self.assertNotRegex(text, r"\x1b\[\d*m")
+        result = self.run_fairdraw(*self.mutant_run())
+        self.assertNotIn("\x1b", result.stdout + result.stderr)
 
 
 if __name__ == "__main__":

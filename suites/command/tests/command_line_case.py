@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import struct
 import subprocess
 import sys
@@ -39,6 +40,11 @@ class CommandLineCase(unittest.TestCase):
         environment = dict(os.environ, **({"FAIRDRAW_BAD": bad} if bad else {}))
         return subprocess.run([BINARY, *arguments], cwd=self.folder.name, capture_output=True,
                               text=True, timeout=900, check=False, env=environment)
+
+    def typed(self, replay):
+        """A replay line of a record as the program prints it: with its own path, as it was called."""
+        self.assertTrue(replay.startswith("./fairdraw "), replay)
+        return shlex.quote(BINARY) + replay.removeprefix("./fairdraw")
 
     def expect_usage_error(self, *arguments, says):
         result = self.run_fairdraw(*arguments)
