@@ -14,6 +14,13 @@
 #include "suites/gate/cases/shell_word.h"
 
 namespace fairdraw::cli {
+namespace {
+
+// Checks that share their draws out have some for each part.
+constexpr std::uint64_t kFewestDraws = 1000;
+
+}  // namespace
+
 void add_run_options(App& app, RunOptions& options) {
   app.add_option("--sampler", options.samplers,
                  "Samplers to judge, separated by commas: names of `fairdraw list samplers`, "
@@ -28,6 +35,12 @@ void add_run_options(App& app, RunOptions& options) {
                  "and for each draw and row 4 ms and 1 us a token; no limit for others)")
       ->type_name("N")
       ->range(1e-3, 1e9);
+  app.add_option(
+         "--draws", options.draws,
+         "Draws of each statistical case (default: the case's own). The smallest discrepancy "
+         "that it finds follows; with too few for what it states it is underpowered")
+      ->type_name("N")
+      ->range(kFewestDraws, std::uint64_t{1} << 30);
   app.add_option("--semantics", options.semantics,
                  "Profile to judge by, instead of the sampler's own (`fairdraw list profiles`)")
       ->type_name("PROFILE");
@@ -67,6 +80,8 @@ suites::PlanOptions plan_options(const RunOptions& options) {
   if (options.case_seconds) {
     plan.replay_options += fmt::format(" --case-timeout {:g}", *options.case_seconds);
   }
+  plan.draws = options.draws;
+  if (options.draws) plan.replay_options += fmt::format(" --draws {}", *options.draws);
   if (!options.semantics.empty()) plan.semantics = options.semantics;
   if (!options.against.empty()) plan.against = options.against;
   plan.captured = load_all_captured(options.logits, options.dtype);

@@ -24,6 +24,7 @@ struct RunOptions {
   std::optional<std::string> seed, seed_from;
   harness::plugin::Options plugins;
   std::optional<double> case_seconds;
+  std::optional<std::uint64_t> draws;
 };
 
 void add_run_options(App& app, RunOptions& options);

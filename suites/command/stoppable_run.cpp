@@ -58,7 +58,10 @@ StoppableRun run_until_signal(const suites::Plan& plan, const suites::PlanOption
   const Clock::time_point start = Clock::now();
   const auto shared = std::make_shared<Shared>();
   suites::PlanOptions stoppable = options;
-  stoppable.stop = stop_reason;
+  stoppable.stop = [stop = options.stop] {
+    const std::string reason = stop_reason();
+    return reason.empty() && stop ? stop() : reason;
+  };
   const auto show = [shared, progress](const harness::CaseRecord& record, std::size_t done,
                                        std::size_t all) {
     const std::lock_guard lock(shared->mutex);

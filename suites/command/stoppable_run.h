@@ -13,7 +13,7 @@ struct StoppableRun {
   bool threads_left = false;
 };
 
-/// suites::run_plan, ended by StopSignals. Cases that run when the signal comes have
+/// suites::run_plan, ended by StopSignals too. Cases that run when the signal comes have
 /// kSecondsToEnd; those that need more are left out, as those that were never begun.
 StoppableRun run_until_signal(const suites::Plan& plan, const suites::PlanOptions& options,
                               unsigned threads, const harness::Progress& progress);

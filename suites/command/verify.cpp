@@ -1,8 +1,12 @@
 // verify: run a suite, write the report, end with its exit code.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <atomic>
 #include <exception>
+#include <map>
 #include <memory>
+#include <optional>
 
 #include "harness/run/parallel.h"
 #include "reports/report.h"
@@ -10,6 +14,7 @@
 #include "suites/command/output.h"
 #include "suites/command/progress.h"
 #include "suites/command/record_files.h"
+#include "suites/command/rerun_failed.h"
 #include "suites/command/run_options.h"
 #include "suites/command/signals.h"
 #include "suites/command/stoppable_run.h"
@@ -20,10 +25,11 @@ namespace fairdraw::cli {
 namespace {
 
 constexpr int kExitUsage = 2;
+constexpr const char* kUsualSuite = "gate";
 
 struct VerifyOptions {
   RunOptions run;
-  std::string suite = "gate";
+  std::optional<std::string> suite;
   std::string shard = "1/1";
   std::string report = "fairdraw-report";
   std::string case_glob;
@@ -32,6 +38,8 @@ struct VerifyOptions {
   int jobs = 0;
   double run_seconds = 0;
   bool github = false;
+  bool fail_fast = false;
+  std::string rerun_failed;
   std::string command;  ///< how the program was called
   Verbosity verbosity;
 };
@@ -40,11 +48,34 @@ std::string name_of(const harness::CaseRecord& record) {
   return fmt::format("{} on {}", record.id, record.sampler);
 }
 
-void publish(const VerifyOptions& options, const harness::RunRecord& record) {
+bool has_failed(const harness::CaseRecord& record) {
+  return record.verdict == harness::Verdict::failed || record.verdict == harness::Verdict::error;
+}
+
+// "not run: 31 cases: mask 20, tokens 11": of a run that ended early.
+void print_not_run(const harness::RunRecord& record, const suites::Plan& plan) {
+  std::map<std::string, std::size_t> left;  // by check
+  for (const harness::Job& job : plan.jobs) ++left[job.record.check];
+  std::size_t all = plan.jobs.size();
+  for (const harness::CaseRecord& one : record.cases) {
+    --left[one.check];
+    --all;
+  }
+  std::vector<std::string> texts;
+  for (const auto& [check, count] : left) {
+    if (count > 0) texts.push_back(fmt::format("{} {}", check, count));
+  }
+  const std::string list = fmt::format("{}", fmt::join(texts, ", "));
+  print("not run: {} case{}: {}\n", all, all == 1 ? "" : "s", list);
+}
+
+void publish(const VerifyOptions& options, const harness::RunRecord& record,
+             const suites::Plan& plan) {
   write_report(options.report, record);
   print_outcome(record, options.command, options.verbosity);
   if (options.github) publish_to_github(record);
   if (options.verbosity.quiet) return;
+  if (!record.incomplete.empty()) print_not_run(record, plan);
   print("{:.1f} s, {} draws, report in {}\n", record.seconds, record.draws, options.report);
 }
 
@@ -52,19 +83,30 @@ int verify(const VerifyOptions& options) {
   expect_one_verbosity(options.verbosity);
   const StopSignals stoppable;
   // Before anything is wrong with the call, or a plugin is loaded, and can end this process.
-  withdraw_report(options.report);
-  const suites::Suite suite = suites::suite_from_name(options.suite);
+  std::optional<harness::RunRecord> before;
+  if (options.rerun_failed.empty()) {
+    withdraw_report(options.report);
+  } else {
+    withdraw_report(options.report, {options.rerun_failed});
+    before = read_record(options.rerun_failed);
+  }
+  const std::string suite = options.suite.value_or(before ? before->suite : kUsualSuite);
+  const suites::Suite known_suite = suites::suite_from_name(suite);
   suites::PlanOptions planned = plan_options(options.run);
-  planned.suite = suite;
+  planned.suite = known_suite;
+  if (before) plan_rerun(options.rerun_failed, *before, options.run, planned);
   planned.run_seconds = options.run_seconds;
   parse_shard(options.shard, planned);
   if (!options.case_glob.empty()) planned.case_glob = options.case_glob;
   planned.exclude = options.exclude;
   const suites::Plan plan = suites::make_plan(planned);
+  if (before) {
+    expect_same_options(options.rerun_failed, *before, suites::begin_record(plan, planned).options);
+  }
 
   const unsigned threads = harness::threads_of(static_cast<unsigned>(options.jobs));
   if (!options.verbosity.quiet) {
-    print("fairdraw {}: suite {}, {} cases, seed {} ({})\n", FAIRDRAW_VERSION, options.suite,
+    print("fairdraw {}: suite {}, {} cases, seed {} ({})\n", FAIRDRAW_VERSION, suite,
           plan.jobs.size(), planned.seed, planned.seed_source);
     flush_out();
   }
@@ -74,21 +116,25 @@ int verify(const VerifyOptions& options) {
   planned.begun = [progress](const harness::CaseRecord& record) {
     progress->begun(name_of(record));
   };
-  const auto ended = [progress](const harness::CaseRecord& record, std::size_t, std::size_t) {
-    const bool red =
-        record.verdict == harness::Verdict::failed || record.verdict == harness::Verdict::error;
-    progress->ended(name_of(record), reports::terminal_line(record), red);
+  const auto failed = std::make_shared<std::atomic<bool>>(false);
+  if (options.fail_fast) {
+    planned.stop = [failed] { return *failed ? std::string("stopped by --fail-fast") : ""; };
+  }
+  const auto ended = [progress, failed](const harness::CaseRecord& record, std::size_t,
+                                        std::size_t) {
+    if (has_failed(record)) *failed = true;
+    progress->ended(name_of(record), reports::terminal_line(record), has_failed(record));
   };
   StoppableRun run = run_until_signal(plan, planned, threads, ended);
   progress->close();
   if (!options.run_id.empty()) run.record.environment[suites::kRunId] = options.run_id;
   if (!run.threads_left) {
-    publish(options, run.record);
+    publish(options, run.record, plan);
     return run.record.exit_code();
   }
   // Nothing may return or throw from here on: threads use the plan.
   try {
-    publish(options, run.record);
+    publish(options, run.record, plan);
   } catch (const std::exception& error) {
     print_error("fairdraw: {}\n", safe_text(error.what()));
     end_process(kExitUsage);
@@ -102,9 +148,10 @@ Verb add_verify(App& app) {
   const auto options = std::make_shared<VerifyOptions>();
   options->command = app.command();
   add_run_options(app, options->run);
-  app.add_option("--suite", options->suite, "smoke (seconds), gate (two minutes), nightly (hours)")
-      ->type_name("SUITE")
-      ->capture_default_str();
+  app.add_option("--suite", options->suite,
+                 "smoke (seconds), gate (two minutes), nightly (hours) (default: gate, or that of "
+                 "the report of --rerun-failed)")
+      ->type_name("SUITE");
   app.add_option("--case", options->case_glob,
                  "Only the cases whose id matches; * and ? match any characters")
       ->type_name("GLOB");
@@ -113,6 +160,13 @@ Verb add_verify(App& app) {
       ->type_name("GLOB")
       ->expected(1)
       ->take_all();
+  app.add_option("--rerun-failed", options->rerun_failed,
+                 "Run the cases that failed in this report, or could not be run, with its seed and "
+                 "on its samplers where none are given")
+      ->type_name("REPORT.json");
+  app.add_flag(
+      "--fail-fast", options->fail_fast,
+      "Begin no further case after the first that fails; the report says what was not run");
   app.add_option("--shard", options->shard, "Part I of N of the run; the parts make the whole")
       ->type_name("I/N")
       ->capture_default_str();

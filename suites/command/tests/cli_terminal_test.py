@@ -9,6 +9,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import struct
 import subprocess
 import sys
@@ -186,6 +187,107 @@ class Terminal(CommandLineCase):
                 self.assertNotRegex(text, r"\x1b\[\d*m")
         result = self.run_fairdraw(*self.mutant_run())
         self.assertNotIn("\x1b", result.stdout + result.stderr)
+
+    # --- which cases, and how many draws ---
+
+    def test_fail_fast_begins_nothing_after_the_first_failure(self):
+        whole = self.run_fairdraw(*self.mutant_run())
+        self.assertEqual(whole.returncode, 1, whole.stdout)
+        planned = [case for case in self.report("report")["cases"] if case["check"] != "global"]
+        failed = [case["verdict"] for case in planned].index("failed")
+        result = self.run_fairdraw(*self.mutant_run("--fail-fast", "--jobs", "1"))
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        report = self.report("report")
+        self.assertEqual([case["id"] for case in report["cases"]],
+                         [case["id"] for case in planned[: failed + 1]])
+        self.assertEqual(report["incomplete"],
+                         f"stopped by --fail-fast after {failed + 1} of {len(planned)} cases")
+        self.assertIn("INCOMPLETE: stopped by --fail-fast", result.stdout)
+        left = len(planned) - failed - 1
+        said = re.search(rf"^not run: {left} cases: (.*)$", result.stdout, re.M)
+        self.assertTrue(said, result.stdout)
+        self.assertEqual(sum(int(part.split()[1]) for part in said.group(1).split(", ")), left)
+        # A run without a failure is whole.
+        green = self.verify("green", "--fail-fast")
+        self.assertEqual(green.returncode, 0, green.stdout)
+        self.assertEqual(self.report("green")["incomplete"], "")
+
+    def test_rerun_failed_runs_what_failed_and_nothing_else(self):
+        self.assertEqual(self.run_fairdraw(*self.mutant_run()).returncode, 1)
+        before = self.report("report")
+        failed = {case["id"]: case for case in before["cases"]
+                  if case["verdict"] == "failed" and case["check"] != "global"}
+        self.assertGreater(len(failed), 1)
+        again = ["verify", "--rerun-failed", self.record("report"), "--report", self.path("again")]
+        result = self.run_fairdraw(*again)
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        report = self.report("again")
+        cases = [case for case in report["cases"] if case["check"] != "global"]
+        self.assertEqual({case["id"] for case in cases}, set(failed))
+        for case in cases:  # the same draws, judged alike
+            self.assertEqual(case, failed[case["id"]])
+        self.assertEqual(report["seed"], before["seed"])
+        self.assertIn("--rerun-failed", report["selection"])
+        # Into the folder that it reads, and on another sampler.
+        over = self.run_fairdraw("verify", "--rerun-failed", self.record("report"), "--report",
+                                 self.path("report"), "--case", cases[0]["id"])
+        self.assertEqual(over.returncode, 1, over.stdout + over.stderr)
+        self.assertEqual([case["id"] for case in self.report("report")["cases"]
+                          if case["check"] != "global"], [cases[0]["id"]])
+        self.expect_usage_error(*again[:2], self.record("again"), "--sampler", "cpu",
+                                says=["--rerun-failed", "no case failed there on cpu",
+                                      "mutant:lane-of-32-lost"])
+        self.expect_usage_error(*again[:2], self.record("again"), "--exclude", "*",
+                                says=["--rerun-failed", "--exclude"])
+
+    def test_rerun_failed_refuses_what_it_cannot_run_again(self):
+        self.assertEqual(self.verify("green").returncode, 0)
+        green = self.record("green")
+        rerun = ("verify", "--report", self.path("x"), "--rerun-failed")
+        self.expect_usage_error(*rerun, green, says=["--rerun-failed", green, "no case failed"])
+        self.expect_usage_error(*rerun, self.path("none.json"), says=["none.json"])
+
+        def fails(record, **changes):
+            record["cases"][0].update(verdict="failed", message="wrong", **changes)
+            record["summary"]["passed"] -= 1
+            record["summary"]["failed"] += 1
+
+        gone = self.edited("gone.json", "green", lambda record: fails(record, id="mask/gone"))
+        self.expect_usage_error(*rerun, gone, says=["1 of its 1 failed cases", "'mask/gone'"])
+        foreign = self.edited("foreign.json", "green",
+                              lambda record: fails(record, sampler="plugin:./evil.so"))
+        self.expect_usage_error(*rerun, foreign, says=["plugin:./evil.so", "--sampler"])
+        other = self.edited("other.json", "green", lambda record: (
+            fails(record), record.update(options=" --semantics vllm_torch")))
+        self.expect_usage_error(*rerun, other, says=["--semantics is missing", "vllm_torch"])
+        self.assertFalse(os.path.exists(self.path("x")))
+
+    def test_draws_replace_those_of_statistical_cases(self):
+        case = "chi_squared/gaussian_wide/v1000/none/t1/n100000"
+        run = ["verify", "--suite", "smoke", "--sampler", "cpu", "--seed", "7", "--case",
+               "[cm][ha]*/gaussian_wide/v1000/*", "--report", self.path("report")]
+        found = {}
+        for draws, code in (("400000", 0), ("2000", 3)):
+            result = self.run_fairdraw(*run, "--draws", draws)
+            self.assertEqual(result.returncode, code, result.stdout + result.stderr)
+            entries = {one["id"]: one for one in self.report("report")["cases"]}
+            found[draws] = entries[case]
+            self.assertTrue(any(one["check"] == "mask" and one["verdict"] == "passed"
+                                for one in entries.values()))
+            again = self.run_fairdraw(*shlex.split(found[draws]["replay"])[1:])
+            self.assertEqual(again.returncode, code, again.stdout + again.stderr)
+        self.assertEqual(found["400000"]["draws"], 400000)
+        self.assertLess(found["400000"]["min_discrepancy"], found["2000"]["min_discrepancy"])
+        self.assertEqual(found["2000"]["verdict"], "underpowered")
+        self.assertIn("2000 draws", found["2000"]["message"])
+
+    def test_the_fewest_draws_break_no_case(self):
+        result = self.run_fairdraw("verify", "--suite", "smoke", "--sampler", "cpu", "--seed", "7",
+                                   "--draws", "1000", "--report", self.path("report"))
+        self.assertEqual(result.returncode, 3, result.stdout + result.stderr)
+        summary = self.report("report")["summary"]
+        self.assertEqual((summary["failed"], summary["error"]), (0, 0))
+        self.assertGreater(summary["underpowered"], 10)
 
 
 if __name__ == "__main__":

@@ -90,18 +90,34 @@ void expect_matches(const char* option, const std::string& glob, const PlanOptio
       glob.find_first_of("*?[") == std::string::npos ? "is that" : "matches"));
 }
 
+// `left`: those of failed_before that the table does not hold.
+void expect_all_are_known(const std::set<std::pair<std::string, std::string>>& left,
+                          const PlanOptions& options) {
+  if (left.empty()) return;
+  const auto& [id, sampler] = *left.begin();
+  throw UsageError(
+      fmt::format("--rerun-failed: {}: {} of its {} failed cases are not in suite {}, the first is "
+                  "'{}' on '{}'",
+                  options.failed_in, left.size(), options.failed_before->size(),
+                  to_string(options.suite), id, sampler));
+}
+
 // The choice of cases as words of the command line.
 std::string selection_of(const PlanOptions& options) {
   std::string text = options.case_glob.value_or("");
   for (const std::string& glob : options.exclude) {
     text += (text.empty() ? "--exclude " : " --exclude ") + shell_word(glob);
   }
+  if (options.failed_before) {
+    text += (text.empty() ? "--rerun-failed " : " --rerun-failed ") + shell_word(options.failed_in);
+  }
   return text;
 }
 
-// The case with what it leaves to the run's seed.
+// The case with what it leaves to the run's seed, and with the draws that the run asks for.
 Case with_values_of_run(const Case& named, const PlanOptions& options) {
-  const Case entry = with_values(named, harness::case_seed(options.seed, named.id));
+  Case entry = with_values(named, harness::case_seed(options.seed, named.id));
+  if (options.draws && is_statistical(entry.check)) entry.draws = *options.draws;
   return options.sampled ? with_sampled_text(entry, *options.sampled) : entry;
 }
 
@@ -138,13 +154,23 @@ Plan make_plan(const PlanOptions& options) {
   };
   std::vector<Entry> entries;
   std::uint64_t statistical = 0;
+  auto failed_left =
+      options.failed_before.value_or(std::set<std::pair<std::string, std::string>>());
   for (const Case& entry : table) {
     if (options.against && !is_comparable(entry)) continue;
     for (std::size_t i = 0; i < samplers.size(); ++i) {
       if (entry.once && stands_for(samplers, i)) continue;
       if (is_statistical(entry.check)) ++statistical;
+      const std::pair key(entry.id, samplers[i].name);
+      failed_left.erase(key);
+      if (options.failed_before && !options.failed_before->contains(key)) continue;
       if (is_chosen(options, entry.id)) entries.push_back({&entry, &samplers[i]});
     }
+  }
+  expect_all_are_known(failed_left, options);
+  if (entries.empty() && options.failed_before) {
+    throw UsageError(fmt::format("--rerun-failed: {}: --case and --exclude leave out every case",
+                                 options.failed_in));
   }
   if (entries.empty() && !options.exclude.empty()) {
     throw UsageError("--exclude: it leaves out every case that --case, or the suite, chooses");

@@ -5,7 +5,9 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "harness/run/runner.h"
@@ -29,10 +31,14 @@ struct PlanOptions {
   std::uint32_t shard = 1, shards = 1;   ///< job i belongs to shard i % shards + 1
   std::optional<std::string> case_glob;  ///< '*' and '?' match any characters, '/' too
   std::vector<std::string> exclude;      ///< globs of cases that are left out
-  std::optional<std::string> sampled;    ///< of the one case that is chosen: values instead of the
-                                         ///< seed's (sampled_text.h)
+  /// Id and sampler of those to run, as far as the globs choose them too; absent: all.
+  std::optional<std::set<std::pair<std::string, std::string>>> failed_before;
+  std::string failed_in;               ///< the report that names them
+  std::optional<std::string> sampled;  ///< of the one case that is chosen: values instead of the
+                                       ///< seed's (sampled_text.h)
   /// Why the run should end ("stopped by SIGINT"); empty: it goes on. Asked before each case.
   std::function<std::string()> stop;
+  std::optional<std::uint64_t> draws;   ///< of each statistical case, instead of its own
   harness::Begun begun;                 ///< called when a case is begun, from its thread
   std::uint64_t statistical_cases = 0;  ///< 0: as many as the run has, at least kStatisticalCases
   std::optional<double> case_seconds;   ///< that a case may take; else default_case_seconds()
@@ -53,7 +59,8 @@ struct Plan {
 double default_case_seconds(const Case& entry, const std::string& sampler);
 
 /// Throws harness::UsageError: an unknown sampler or profile, a shard out of range, a --case or
-/// --exclude that matches no case, values for a case that draws none or for several cases.
+/// --exclude that matches no case, a failed case that is no longer there, values for a case that
+/// draws none or for several cases.
 Plan make_plan(const PlanOptions& options);
 
 /// The record of a run that is planned, without its cases.
