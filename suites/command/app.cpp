@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "harness/contract/usage_error.h"
+#include "suites/command/output_file.h"
 
 namespace fairdraw::cli {
 namespace {
@@ -204,6 +205,16 @@ Option* App::add_option(const std::string& names, T& value, const std::string& w
   option.type_ = type_of<T>();
   option.show_type();
   return &option;
+}
+
+void App::add_json(std::string& path, const std::string& what) {
+  Option* const option = add_option("--json", path,
+                                    what +
+                                        " to FILE, as JSON; without FILE, or with -, to the "
+                                        "standard output in place of the text");
+  option->type_name("[FILE]");
+  option->option_->expected(0, 1);
+  option->option_->default_str(std::string(kStandardOutput));  // what no FILE stands for
 }
 
 void App::add_flag(const std::string& names, bool& value, const std::string& what) {

@@ -69,6 +69,9 @@ class App {
   /// T: those that app.cpp lists. `value` is kept by reference.
   template <class T>
   Option* add_option(const std::string& names, T& value, const std::string& what);
+  /// --json, which means the same for every verb that has it: the result as JSON to FILE besides
+  /// the text, or to the standard output in its place. `path` is for an OutputFile.
+  void add_json(std::string& path, const std::string& what);
   void add_flag(const std::string& names, bool& value, const std::string& what);
   const std::string& command() const { return command_; }
 

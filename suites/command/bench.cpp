@@ -85,7 +85,7 @@ Verb add_bench(App& app) {
   options->data_directory = data_folder();
   const auto json = std::make_shared<std::string>();
   add_options(app, *options);
-  app.add_option("--json", *json, "Write the rows as a JSON array")->type_name("FILE");
+  app.add_json(*json, "Write the rows");
   return [options, json] {
     harness::plugin::Options loading;
     loading.trusted = true;  // plugins are measured in this process, too

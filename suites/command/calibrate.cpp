@@ -81,7 +81,7 @@ Verb add_calibrate(App& app) {
   app.add_option("--jobs", options->jobs, "Threads (default: one a core)")
       ->type_name("N")
       ->range(1, 1024);
-  app.add_option("--json", options->json, "Write the rows as JSON")->type_name("FILE");
+  app.add_json(options->json, "Write the rows");
   return [options] { return calibrate(*options); };
 }
 

@@ -127,6 +127,7 @@ int run(int argc, char** argv) {
 
 int command_line(int argc, char** argv) {
   const FailedWritesReturn writing;
+  start_printing();
   try {
     return end_of_output(run(argc, argv));
   } catch (const std::exception& error) {

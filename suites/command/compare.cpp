@@ -86,7 +86,7 @@ Verb add_compare(App& app) {
       ->type_name("PART")
       ->range(0.0, 100.0)
       ->capture_default_str();
-  app.add_option("--json", options->json, "Write the changes as JSON")->type_name("FILE");
+  app.add_json(options->json, "Write the changes");
   app.add_option("--markdown", options->markdown, "Write the table that is printed, for a comment")
       ->type_name("FILE");
   app.add_option("--html", options->html, "Write the changes as one page")->type_name("FILE");

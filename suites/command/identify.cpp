@@ -176,8 +176,7 @@ Verb add_identify(App& app) {
       ->required()
       ->type_name("NAME");
   add_plugin_options(app, options->plugins);
-  app.add_option("--json", options->json, "Write everything that was asked and seen")
-      ->type_name("FILE");
+  app.add_json(options->json, "Write everything that was asked and seen");
   app.add_flag("--evidence", options->evidence, "Show what was asked and seen");
   app.add_option("--seed", options->seed,
                  "Seed of the draws, 64 bits (default: made from the commit, as `verify` does)")

@@ -1,6 +1,7 @@
 // list: the names that other verbs take.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -14,6 +15,7 @@
 #include "suites/command/app.h"
 #include "suites/command/captured_files.h"
 #include "suites/command/output.h"
+#include "suites/command/output_file.h"
 #include "suites/command/samplers.h"
 #include "suites/command/verbs.h"
 #include "suites/gate/cases/case.h"
@@ -23,12 +25,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+const std::vector<std::string> kWhats = {"cases", "samplers", "families", "operations", "profiles"};
+
 struct ListOptions {
   std::string what = "cases";
   std::string suite = "gate";
   std::vector<std::string> logits;
   std::string dtype;
-  bool json = false;
+  std::string json;
   std::vector<std::string> samplers;
   harness::plugin::Options plugins;
 };
@@ -95,22 +99,24 @@ Json entries(const ListOptions& options) {
   } else if (options.what == "profiles") {
     for (const std::string& name : reference::profile_names()) list.push_back(profile_entry(name));
   } else {
-    const std::vector<std::string> known = {"cases", "samplers", "families", "operations",
-                                            "profiles"};
-    throw harness::UsageError(harness::unknown_name_message("list", options.what, known));
+    throw harness::UsageError(harness::unknown_name_message("list", options.what, kWhats));
   }
   return list;
 }
 
 int list(const ListOptions& options) {
+  if (std::ranges::find(kWhats, options.json) != kWhats.end()) {
+    throw harness::UsageError(fmt::format(
+        "--json: '{0}' is what to list, and would be a file here; write it before --json, "
+        "or ./{0} for a file",
+        options.json));
+  }
+  const OutputFile file("--json", options.json, options.logits);
   const Json all = entries(options);
   if (options.what == "samplers" && options.samplers.empty() && !cuda::is_available()) {
     print_error("fairdraw: samplers on a GPU cannot run here: {}\n", cuda::why_not_available());
   }
-  if (options.json) {
-    print("{}\n", all.dump(2));
-    return 0;
-  }
+  file.write(all.dump(2) + "\n");
   for (const Json& entry : all) {
     std::string line = entry.begin()->get<std::string>();
     if (entry.contains("suite")) {
@@ -148,7 +154,7 @@ Verb add_list(App& app) {
       ->delimiter(',')
       ->type_name("NAME");
   add_plugin_options(app, options->plugins);
-  app.add_flag("--json", options->json, "As a JSON array");
+  app.add_json(options->json, "Write the list");
   return [options] {
     return with_plugins(options->plugins, options->samplers, [options] { return list(*options); });
   };

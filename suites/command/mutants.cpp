@@ -232,6 +232,9 @@ void write_json(const OutputFile& file, const KillMatrix& matrix, const SeedChoi
 
 int run(const MutantOptions& options) {
   expect_one_verbosity(options.verbosity);
+  if (options.list && !options.json.empty()) {
+    throw harness::UsageError("--json: --list runs nothing, so there is nothing to write");
+  }
   const SeedChoice seed = choose_seed(options.seed, std::nullopt);
   std::vector<const Mutant*> mutants = chosen(options);
   if (options.per_class > 0) mutants = some_of_each_class(mutants, options.per_class, seed.value);
@@ -277,7 +280,7 @@ Verb add_mutants(App& app) {
                  "At most N mutants of each class, chosen by the seed (default: all)")
       ->type_name("N")
       ->range(1, 1000);
-  app.add_option("--json", options->json, "Write what became of each")->type_name("FILE");
+  app.add_json(options->json, "Write what became of each");
   app.add_flag("--full", options->full,
                "Every check on every mutant, instead of those up to the first kill (hours)");
   app.add_flag("--list", options->list, "Show the mutants, and run nothing");

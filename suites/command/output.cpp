@@ -21,6 +21,8 @@ constexpr int kExitSignal = 128;  // plus the signal: as shells name it
 // Of the first write to stdout that failed; 0: none did.
 std::atomic<int> first_error = 0;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 
+std::atomic<bool> printing = true;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
+
 void note_error() {
   int none = 0;
   first_error.compare_exchange_strong(none, errno == 0 ? EIO : errno);
@@ -52,6 +54,12 @@ void flush_out() {
   errno = 0;
   if (std::fflush(stdout) != 0) note_error();
 }
+
+bool stop_printing() { return printing.exchange(false); }
+
+void start_printing() { printing = true; }
+
+bool is_printing() { return printing; }
 
 bool has_colours(int file) {
   const auto value_of = [](const char* name) {

@@ -28,9 +28,16 @@ bool has_colours(int file);
 /// To stderr, as it is: a progress bar moves the cursor.
 void write_error(std::string_view text);
 
+/// From now on print() prints nothing: stdout is for a verb's result in another form. False where
+/// that was so already.
+bool stop_printing();
+/// A process that calls the command line again begins like this.
+void start_printing();
+bool is_printing();
+
 template <class... Values>
 void print(fmt::format_string<Values...> format, Values&&... values) {
-  write_out(fmt::format(format, std::forward<Values>(values)...));
+  if (is_printing()) write_out(fmt::format(format, std::forward<Values>(values)...));
 }
 
 template <class... Values>

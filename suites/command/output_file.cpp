@@ -9,12 +9,17 @@
 
 #include "harness/contract/usage_error.h"
 #include "reports/pending_file.h"
+#include "suites/command/output.h"
 
 namespace fairdraw::cli {
 
 OutputFile::OutputFile(std::string option, std::string path, const std::vector<std::string>& inputs)
     : option_(std::move(option)), path_(std::move(path)) {
   if (!wanted()) return;
+  if (is_standard_output()) {
+    if (!stop_printing()) fail(": another option has the standard output");
+    return;
+  }
   std::error_code error;
   for (const std::string& input : inputs) {
     if (std::filesystem::equivalent(input, path_, error)) fail(": it is read too");
@@ -40,6 +45,10 @@ OutputFile::OutputFile(std::string option, std::string path, const std::vector<s
 
 void OutputFile::write(const std::string& text) const {
   if (!wanted()) return;
+  if (is_standard_output()) {
+    write_out(text);
+    return;
+  }
   if (through_) {
     std::ofstream file(path_, std::ios::binary | std::ios::trunc);
     file << text;

@@ -12,6 +12,7 @@
 #include "suites/command/app.h"
 #include "suites/command/captured_files.h"
 #include "suites/command/output.h"
+#include "suites/command/output_file.h"
 #include "suites/command/seed.h"
 #include "suites/command/verbs.h"
 
@@ -29,7 +30,7 @@ struct SampleOptions {
   std::int64_t num_samples = 1;
   std::optional<std::int64_t> row;
   std::string tie_rule = "keep_all", filter_order = "top_k_first";
-  bool json = false;
+  std::string json;
 };
 
 constexpr float kMinTemperature = 0x1p-126F, kMaxTemperature = 0x1p64F;
@@ -88,6 +89,7 @@ harness::Request make_request(const SampleOptions& options,
 }
 
 int sample(const SampleOptions& options) {
+  const OutputFile file("--json", options.json, {options.logits});
   const auto captured = load_captured(options.logits, options.dtype);
   const harness::Request request = make_request(options, *captured);
   const std::string name =
@@ -110,11 +112,10 @@ int sample(const SampleOptions& options) {
     const std::int64_t row = options.row.value_or(0) + static_cast<std::int64_t>(i);
     all.push_back(
         {{"row", row}, {"status", status}, {"support_size", support}, {"tokens", tokens}});
-    if (options.json) continue;
     print("row {}: {}, support {}, tokens {}\n", row, status, support,
           fmt::format("{}", fmt::join(tokens, " ")));
   }
-  if (options.json) print("{}\n", all.dump(2));
+  file.write(all.dump(2) + "\n");
   return 0;
 }
 
@@ -163,7 +164,7 @@ Verb add_sample(App& app) {
   app.add_option("--filter-order", options->filter_order, "top_k_first or joint")
       ->type_name("ORDER")
       ->capture_default_str();
-  app.add_flag("--json", options->json, "As a JSON array");
+  app.add_json(options->json, "Write the rows");
   return [options] { return sample(*options); };
 }
 

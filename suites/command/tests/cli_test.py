@@ -5,6 +5,7 @@ Usage: cli_test.py FAIRDRAW_BINARY [CommandLine|LongRuns]. Plugins have cli_plug
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import unittest
@@ -170,6 +171,40 @@ class CommandLine(CommandLineCase):
             self.assertGreater(len(entries), 0)
             lines = self.run_fairdraw("list", what).stdout.splitlines()
             self.assertEqual(len(lines), len(entries))
+
+    def test_json_means_the_same_for_every_verb(self):
+        self.assertEqual(self.verify("base").returncode, 0)
+        good = self.record("base")
+        calls = {"bench": ["--vocab", "500", "--milliseconds", "1", "--operation", "greedy"],
+                 "calibrate": ["--runs", "100", "--seed", "7"],
+                 "compare": [good, good],
+                 "identify": ["--sampler", "cpu", "--seed", "7"],
+                 "list": ["families"],
+                 "mutants": ["--only", "lane-of-32-lost", "--seed", "7"],
+                 "sample": ["--logits", self.logits]}
+        listed = self.run_fairdraw("--help").stdout.split("Subcommands:")[1]
+        taken = {verb for verb in re.findall(r"^  ([a-z]+)  ", listed, re.M)
+                 if "--json [FILE]" in self.run_fairdraw(verb, "--help").stdout}
+        self.assertEqual(taken, set(calls))
+        for verb, words in calls.items():
+            with self.subTest(verb=verb):
+                path = self.path(verb + ".json")
+                text = self.run_fairdraw(verb, *words)
+                self.assertEqual(text.returncode, 0, text.stdout + text.stderr)
+                both = self.run_fairdraw(verb, *words, "--json", path)
+                self.assertEqual(both.returncode, 0, both.stderr)
+                first_line = text.stdout.splitlines()[0]
+                self.assertEqual(both.stdout.splitlines()[0], first_line)  # the text is still there
+                with open(path, encoding="utf-8") as file:
+                    kind = type(json.load(file))
+                for more in (["--json"], ["--json=-"]):
+                    alone = self.run_fairdraw(verb, *words, *more)
+                    self.assertEqual(alone.returncode, 0, alone.stderr)
+                    self.assertIs(type(json.loads(alone.stdout)), kind)  # and nothing but it
+        self.expect_usage_error("mutants", "--list", "--json", says=["--json", "--list"])
+        self.expect_usage_error("list", "--json", "cases", says=["--json", "'cases'"])
+        self.expect_usage_error("compare", good, good, "--json", "--html", "-",
+                                says=["--html", "standard output"])
 
     def test_records_that_cannot_be_read(self):
         self.assertEqual(self.verify("base").returncode, 0)
