@@ -69,8 +69,8 @@ TEST(Terminal, hostile_text_stays_on_its_line_and_moves_no_cursor) {
     }
   }
   const std::string text = to_terminal(record);
-  // What the only failure looks like (one cause, named twice); three groups of one red case each, of
-  // a heading, a line and a replay line; four other cases, all to watch; a note on each of two
+  // What the only failure looks like (one cause, named twice); three groups of one red case each,
+  // of a heading, a line and a replay line; four other cases, all to watch; a note on each of two
   // samplers; the summary.
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1 + 3 * 3 + 4 + 2 + 1);
   for (const char c : text) {

@@ -127,8 +127,8 @@ TEST(SuspectedBugs, a_case_counts_once_for_a_cause) {
 
 TEST(FailureGroups, hold_every_red_case_once_by_the_cause_that_explains_most) {
   RunRecord record =
-      record_of({Verdict::failed, Verdict::failed, Verdict::failed, Verdict::failed,
-                 Verdict::error, Verdict::underpowered, Verdict::passed, Verdict::skipped});
+      record_of({Verdict::failed, Verdict::failed, Verdict::failed, Verdict::failed, Verdict::error,
+                 Verdict::underpowered, Verdict::passed, Verdict::skipped});
   const auto suspect = [&record](std::size_t at, std::vector<harness::Suspect> suspects) {
     record.cases[at].evidence = {};
     record.cases[at].evidence.suspects = std::move(suspects);
