@@ -470,18 +470,14 @@ class NucleusRow {
     }
     __syncthreads();
     if (memory_.edges[2] >= bins.count - 1) return false;
+    const int end_of_wide = memory_.edges[3] < bins.count - 1 ? memory_.edges[3] : memory_.edges[2];
     if (thread == memory_.edges[0]) memory_.of_wide[0] = prefix.before.values;
-    if (thread == memory_.edges[3]) memory_.of_wide[1] = upto.values;
-    if (thread == 0 && memory_.edges[3] >= bins.count - 1) {
-      memory_.edges[3] = memory_.edges[2];
-      memory_.of_wide[1] = prefix.total.values;
-    }
-    __syncthreads();
+    if (thread == end_of_wide) memory_.of_wide[1] = upto.values;
     if (thread < 2) {
       const int first = memory_.edges[1 - thread];
       KeyInterval& bracket = thread == 0 ? memory_.bracket : memory_.wide;
       bracket.high = first == 0 ? bins.largest_key : bins.key_of(first);
-      bracket.low = bins.key_of(memory_.edges[2 + thread] + 1);
+      bracket.low = bins.key_of((thread == 0 ? memory_.edges[2] : end_of_wide) + 1);
     }
     __syncthreads();
     // Where few values weigh much the sample may have missed one: then there is room.
