@@ -10,7 +10,7 @@ def enter_venv(venv):
     """Goes on in the Python of a virtual environment, where there is one."""
     python = venv / "bin" / "python" if venv else None
     if python and python.exists() and os.path.realpath(sys.prefix) != os.path.realpath(venv):
-        os.execv(python, [str(python), *sys.argv])
+        os.execv(python, [str(python), *["-B"] * sys.dont_write_bytecode, *sys.argv])
 
 
 def chromium():
