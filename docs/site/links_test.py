@@ -1,4 +1,5 @@
-"""Every link to a file of the repository, every anchor, and every path that a page names exists.
+"""Every link to a file of the repository, every anchor, and every path that a page names exists;
+the site has every page.
 
 Usage: links_test.py REPOSITORY
 """
@@ -10,7 +11,8 @@ import tempfile
 import unittest
 import urllib.parse
 
-import markdown
+import pages
+import stage
 
 ROOT = None
 ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
@@ -26,14 +28,14 @@ def wrong_link(root, path, target):
         return "does not exist"
     if anchor and linked.suffix != ".md":
         return "has an anchor, and is no Markdown file"
-    if anchor and anchor not in markdown.anchors(linked.read_text(encoding="utf-8")):
+    if anchor and anchor not in pages.anchors(linked.read_text(encoding="utf-8")):
         return f"has no heading {anchor}"
     return None
 
 
 def wrong_links(root, path):
     return [f"{path.relative_to(root)}:{line}: {target}: {why}"
-            for line, target in markdown.links(path.read_text(encoding="utf-8"))
+            for line, target in pages.links(path.read_text(encoding="utf-8"))
             if not ELSEWHERE.match(target) and (why := wrong_link(root, path, target))]
 
 
@@ -51,7 +53,7 @@ def wrong_paths(root, path):
     extension may be that of a header and its source: `reference/stop_model`."""
     folders = "|".join(re.escape(entry.name) for entry in root.iterdir()
                        if entry.is_dir() and not entry.name.startswith(".") and entry.name != "build")
-    page = markdown.FENCE.sub(lambda match: "\n" * match[0].count("\n"),
+    page = pages.FENCE.sub(lambda match: "\n" * match[0].count("\n"),
                               path.read_text(encoding="utf-8"))
     wrong = []
     for match in re.finditer(rf"`((?:{folders})/[\w./*{{}},+-]*)`", page):
@@ -64,19 +66,29 @@ def wrong_paths(root, path):
 
 class Links(unittest.TestCase):
     def test_every_link_and_anchor_exists(self):
-        wrong = [line for path in markdown.pages(ROOT) for line in wrong_links(ROOT, path)]
+        wrong = [line for path in pages.markdown_files(ROOT) for line in wrong_links(ROOT, path)]
         self.assertEqual(wrong, [], "\n".join(["", *wrong]))
 
     def test_every_path_that_is_named_exists(self):
-        wrong = [line for path in markdown.pages(ROOT) for line in wrong_paths(ROOT, path)]
+        wrong = [line for path in pages.markdown_files(ROOT) for line in wrong_paths(ROOT, path)]
         self.assertEqual(wrong, [], "\n".join(["", *wrong]))
 
+    def test_the_site_has_every_page(self):
+        menu = re.findall(r"^ +- .+: (\S+\.md)$",
+                          (ROOT / "docs" / "site" / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+        of_the_tree = {str(path.relative_to(ROOT)) for path in pages.markdown_files(ROOT)}
+        needed = {name for name in of_the_tree if stage.is_page(ROOT / name, ROOT)}
+        self.assertLess({"README.md", "docs/vocabulary.md", "kernels/README.md"}, needed)
+        self.assertEqual(sorted(needed - set(menu)), [])
+        self.assertEqual(sorted(set(menu) - of_the_tree), [])
+        self.assertEqual(len(menu), len(set(menu)))
+
     def test_pages_and_links_are_found(self):
-        pages = markdown.pages(ROOT)
-        self.assertIn(ROOT / "README.md", pages)
-        self.assertIn(ROOT / "docs" / "vocabulary.md", pages)
+        found = pages.markdown_files(ROOT)
+        self.assertIn(ROOT / "README.md", found)
+        self.assertIn(ROOT / "docs" / "vocabulary.md", found)
         readme = (ROOT / "README.md").read_text(encoding="utf-8")
-        self.assertIn("docs/pictures/red-report.png", [name for _, name in markdown.links(readme)])
+        self.assertIn("docs/pictures/red-report.png", [name for _, name in pages.links(readme)])
 
     def test_the_picture_is_small(self):
         size = (ROOT / "docs" / "pictures" / "red-report.png").stat().st_size

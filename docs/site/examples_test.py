@@ -21,7 +21,7 @@ import sys
 import tempfile
 import unittest
 
-import markdown
+import pages
 
 ROOT = BUILD = BINARY = PYTHON = PACKAGE = None
 SHELLS = {"bash", "console", "shell", "shell-session", "zsh"}  # as sh is written here
@@ -66,7 +66,7 @@ class Example:
 def examples(name, page):
     """(examples in Python, examples in sh, what is wrong with the page)"""
     python, shell, wrong = [], [], []
-    for block in markdown.blocks(page):
+    for block in pages.blocks(page):
         where = f"{name}:{block.line}"
         if block.language in SHELLS:
             wrong.append(f"{where}: '{block.language}' is written as 'sh' here")
@@ -92,7 +92,7 @@ def run_python(found):
     if run.returncode != 0:
         return [f"{found[0].where}: Python ended with {run.returncode}: {run.stderr}"], []
     wrong, skipped = [], []
-    for example, (missing, printed, error) in zip(found, json.loads(run.stdout)):
+    for example, (missing, printed, error) in zip(found, json.loads(run.stdout), strict=True):
         if missing:
             skipped.append(f"{example.where}: Python has no {', '.join(missing)}")
         elif error:

@@ -1,4 +1,4 @@
-"""What the tests of the documentation read of a Markdown file: its headings, links and code."""
+"""What the site and the tests of the documentation read of Markdown: headings, links and code."""
 
 import html
 import re
@@ -8,7 +8,7 @@ FENCE = re.compile(r"^(?P<fence>```+|~~~+)(?P<language>[^\n`]*)\n(?P<text>.*?)^(
                    re.MULTILINE | re.DOTALL)
 # The line in front of a block of code, if it is a comment.
 MARK = re.compile(r"<!--(?P<words>(?:(?!-->).)*)-->[ \t]*\n\Z", re.DOTALL)
-NO_PAGES = {"build", "fairdraw-report"}
+NO_SOURCES = {"build", "fairdraw-report"}
 
 
 class Block:
@@ -64,7 +64,7 @@ def anchors(page):
     return found
 
 
-def pages(root):
+def markdown_files(root):
     """The Markdown files of the repository, or of a copy without git."""
     listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
                             cwd=root, capture_output=True, text=True, check=False)
@@ -72,6 +72,6 @@ def pages(root):
         found = [root / name for name in listed.stdout.splitlines()]
     else:
         found = [path for path in root.rglob("*.md")
-                 if not any(part in NO_PAGES or part.startswith(".")
+                 if not any(part in NO_SOURCES or part.startswith(".")
                             for part in path.relative_to(root).parts)]
     return sorted(path for path in found if path.is_file())
