@@ -137,9 +137,8 @@ struct SharedRow {
   template <DType kType>
   __device__ int nucleus_capacity() const {
     const auto tiles = static_cast<int>((task.rows.vocab + kTileSize - 1) / kTileSize);
-    const int all = NucleusMemory::capacity(end_bytes<kType>(static_cast<int>(blockDim.x)) +
-                                            index_bytes(tiles));
-    return all;
+    return NucleusMemory::capacity(end_bytes<kType>(static_cast<int>(blockDim.x)) +
+                                   index_bytes(tiles));
   }
 };
 
