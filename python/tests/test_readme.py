@@ -1,4 +1,5 @@
-"""The examples of README.md run as they are."""
+"""The examples of README.md run as they are. Those of the repository's README.md run in
+docs/site/examples_test.py; here is what it says of them."""
 
 import re
 import types
@@ -18,6 +19,31 @@ def example(beginning):
     blocks = re.findall(r"^```python\n(.*?)^```$", README.read_text(), re.MULTILINE | re.DOTALL)
     (found,) = [block for block in blocks if block.startswith(beginning)]
     return found
+
+
+def ten_lines():
+    """The first block of the repository's README.md, without its last line, which prints a failure."""
+    page = (README.parent.parent / "README.md").read_text()
+    block = re.search(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[1]
+    assert block.splitlines()[-1].startswith("print(report.")
+    return "".join(block.splitlines(keepends=True)[:-1])
+
+
+def test_the_ten_lines_pass_without_their_bug():
+    wrong, right = {}, {}
+    exec(ten_lines(), wrong)
+    assert wrong["report"].verdict == "failed"
+    exec(ten_lines().replace("0.999", "1"), right)
+    assert right["report"].verdict == "passed"
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # it divides by a temperature of 0
+def test_the_ten_lines_have_no_answer_to_temperature_0_and_nan():
+    names = {}
+    exec(ten_lines().replace("chi_squared/*/t1/*", "s*/unfiltered").replace("0.999", "1"), names)
+    messages = {case.check: case.message for case in names["report"].failures}
+    assert "temperature 0" in messages["support"]
+    assert "status" in messages
 
 
 def run_one_case(monkeypatch, block, case, **names):

@@ -6,13 +6,13 @@ Exit codes: 0 all held; 1 something did not; 77 no browser or no Playwright here
 
 import argparse
 import importlib.util
-import os
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+
+from browser import enter_venv, launch, missing
 
 SKIPPED = 77
 # What the page promises for 100,000 cases: two seconds to the first paint. Sanitizers do not slow
@@ -233,15 +233,10 @@ def main():
     parser.add_argument("--screenshots", type=Path, help="a folder to leave screenshots in")
     parser.add_argument("--venv", type=Path, help="the environment that has Playwright, if any")
     arguments = parser.parse_args()
-    python = arguments.venv / "bin" / "python" if arguments.venv else None
-    if python and python.exists() and Path(sys.prefix) != arguments.venv:
-        os.execv(python, [str(python), *sys.argv])
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    missing = [name for name in ("playwright", "axe_playwright_python")
-               if importlib.util.find_spec(name) is None]
-    if missing or not chromium:
-        print(f"skipped: {', '.join(missing)} {'' if chromium else 'chromium'} not installed; "
-              "./fairdraw test --all installs them")
+    enter_venv(arguments.venv)
+    absent = missing("playwright", "axe_playwright_python")
+    if absent:
+        print(f"skipped: {', '.join(absent)} not installed; ./fairdraw test --all installs them")
         return SKIPPED
     from playwright.sync_api import sync_playwright
 
@@ -253,9 +248,7 @@ def main():
         folder = Path(name)
         subprocess.run([arguments.samples, name], check=True)
         with sync_playwright() as playwright:
-            # As root, as in a container, Chromium has no sandbox; it opens our own files alone.
-            flags = ["--no-sandbox"] if os.geteuid() == 0 else []
-            browser = playwright.chromium.launch(executable_path=chromium, args=flags)
+            browser = launch(playwright)
             red_run(browser, folder, axe, arguments.screenshots)
             green_run(browser, folder, axe, arguments.screenshots)
             hostile_text(browser, folder, axe)

@@ -17,7 +17,14 @@ from pathlib import Path
 
 # How a source asks whether it is to be small, and how CMake and CTest are told of long tests.
 REDUCED = re.compile(r"FAIRDRAW_REDUCED|\bis_reduced\(\)|\bbudget\(")
-STAGES = ("CUDA architectures", "tests", "mutants", "lint", "sanitizers")
+STAGES = (
+    "CUDA architectures",
+    "tests",
+    "mutants",
+    "clang-tidy",
+    "other linters",
+    "sanitizers",
+)
 SOURCES = ("kernels", "harness", "reference", "suites", "reports", "python")
 
 

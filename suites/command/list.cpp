@@ -66,7 +66,7 @@ std::string differences(const Json& profile) {
     if (value == usual[choice]) continue;
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", choice, value.get<std::string>());
   }
-  return text.empty() ? "the definitions of the README" : text;
+  return text.empty() ? "the definitions of docs/semantics.md" : text;
 }
 
 // An array of objects, each with an "id" or "name" first.

@@ -10,6 +10,11 @@ namespace fairdraw::cuda {
 /// Most blocks a row: the largest cluster that every device with clusters can schedule.
 inline constexpr int kMaxBlocks = 8;
 
+/// A barrier of a block's threads, which warps may come to at different places of the code.
+__device__ __forceinline__ void sync_block() {
+  asm volatile("barrier.sync 0, %0;" ::"r"(blockDim.x) : "memory");
+}
+
 struct RowCluster {
   int blocks;  ///< that share the row
   int rank;    ///< of this block, 0 to blocks - 1: its tokens come before those of higher ranks
@@ -26,7 +31,7 @@ struct RowCluster {
       return;
     }
 #endif
-    __syncthreads();
+    sync_block();
   }
 
   /// The two halves of a sync, with work between them that needs nothing of the others.
@@ -46,7 +51,7 @@ struct RowCluster {
       return;
     }
 #endif
-    __syncthreads();
+    sync_block();
   }
 
   /// First half of the first sync of a kernel: neighbours may write to this block's shared memory

@@ -14,9 +14,6 @@
 // deviations of the target, the variance being that of W(>= v) - p Z: what is above v counts 1 - p
 // in it, the rest p.
 //
-// How far the bins reach follows from the target: what is below the threshold of a nucleus weighs
-// (1 - p) Z, and no token of it more than the threshold, which so is at least (1 - p) Z / V.
-//
 // Cost: a pass of all blocks over the sample, which comes from L2; about 10 instructions a value.
 //
 // Determinism: counts and units are integers; but for the bracket nothing of the guess shows.
@@ -29,6 +26,7 @@
 #include "cuda/tiles/key_selection.cuh"
 #include "cuda/tiles/row_weigher.cuh"
 #include "cuda/tiles/tile_search.cuh"
+#include "cuda/tiles/value_bins.cuh"
 
 namespace fairdraw::cuda {
 
@@ -62,65 +60,10 @@ struct GuessMemory {
   int edges[2];  ///< the first bin of the bracket, and the last
 };
 
-/// How values of a row are put into bins: by their distance to the largest one.
-template <bool kFromProbs>
-struct BinRule {
-  float largest;
-  std::int32_t largest_key;
-  float bins_of_distance;
-
-  __device__ explicit BinRule(const SampleRule& rule)
-      : largest(from_order_key(rule.largest)),
-        largest_key(rule.largest),
-        bins_of_distance(rule.bins_of_distance) {}
-
-  __device__ __forceinline__ float distance(float x) const {
-    if constexpr (kFromProbs) return static_cast<float>(largest_key - order_key(x));
-    return largest - x;
-  }
-  /// What is too far away for a bin of its own is in the last one.
-  __device__ __forceinline__ int bin_of(float distance) const {
-    return static_cast<int>(
-        fminf(distance * bins_of_distance, static_cast<float>(GuessMemory::kBins - 1)));
-  }
-  /// A key about which a bin begins.
-  __device__ std::int32_t key_of(int bin) const {
-    const float distance = static_cast<float>(bin) / bins_of_distance;
-    if constexpr (kFromProbs) return largest_key - static_cast<std::int32_t>(distance);
-    return order_key(fmaxf(largest - distance, from_order_key(kEmptyTileKey + 1)));
-  }
-  /// About what a value in the middle of a bin weighs, relative to the largest one.
-  __device__ __forceinline__ float weight_of(int bin, float scale) const {
-    const float middle = (static_cast<float>(bin) + 0.5F) / bins_of_distance;
-    if constexpr (kFromProbs) {
-      return from_order_key(max(largest_key - static_cast<std::int32_t>(middle), 0)) / largest;
-    }
-    return exp2f(-middle * scale);
-  }
-};
-
 /// The tile with a number of a row's sample.
 __device__ __forceinline__ int sampled_tile(int number, int samples, int tiles) {
   return static_cast<int>((2U * static_cast<unsigned>(number) + 1U) * static_cast<unsigned>(tiles) /
                           (2U * static_cast<unsigned>(samples)));
-}
-
-/// Calls visit(value) for a lane's values of a tile; one of the tile's largest is left out.
-template <class Visit>
-__device__ __forceinline__ void visit_rest(const float (&x)[kLaneValues], const Visit& visit) {
-  float largest = x[0];
-#pragma unroll
-  for (int i = 1; i < kLaneValues; ++i) largest = fmaxf(largest, x[i]);
-  const std::int32_t key = order_key(largest);
-  const std::int32_t of_tile = __reduce_max_sync(kAllLanes, key);
-  const unsigned has = __ballot_sync(kAllLanes, key == of_tile);
-  bool leaves_out = __ffs(static_cast<int>(has)) - 1 == static_cast<int>(threadIdx.x) % kWarp;
-#pragma unroll
-  for (const float value : x) {
-    const bool left_out = leaves_out && value == largest;
-    leaves_out = leaves_out && !left_out;
-    if (!left_out) visit(value);
-  }
 }
 
 /// A block's part of the sample, counted in its own memory. By all its threads.
@@ -138,7 +81,7 @@ class SamplePass {
          i += static_cast<int>(blockDim.x)) {
       memory_.counts[i] = 0;
     }
-    __syncthreads();
+    sync_block();
     if (row_.has_vectors()) {
       visit<TileAccess::vectors>();
     } else {
@@ -151,7 +94,7 @@ class SamplePass {
   __device__ __forceinline__ void visit() {
     const SampleRule& rule = *blocks_.cluster().at(&memory_.rule, 0);
     const int samples = rule.tiles;
-    const BinRule<kFromProbs> bins(rule);
+    const BinRule<kFromProbs> bins(rule.largest, rule.bins_of_distance, GuessMemory::kBins);
     const float lowest = from_order_key(rule.lowest);
 #pragma unroll 1
     for (int number = blocks_.warp(); number < samples; number += blocks_.warps()) {
@@ -177,8 +120,6 @@ template <DType kType, bool kFromProbs>
 class RowSample {
   using Row = TileRow<kType>;
   using Weigher = RowWeigher<kFromProbs>;
-  static constexpr float kMostOctaves = 40.0F;  ///< that bins reach down, for p close to 1
-  static constexpr float kKeysOfOctave = 0x1p23F;
   static constexpr double kUnits = 0x1p26;     ///< of a row's mass
   static constexpr double kUnitsOfToken = 16;  ///< where tokens are counted
   /// Bins of counted tokens reach so many times as far as the smallest of the tiles' largest
@@ -242,8 +183,11 @@ class RowSample {
     } else {
       const double largest = nearest_double(weigh_(from_order_key(keys_.largest), keys_.largest));
       const double of_weight = kUnits / nearest_double(mass);
+      const double rest_mass = target < mass ? nearest_double(mass - target) : 0.0;
       of_largest = static_cast<float>(largest * of_weight);
-      rule.bins_of_distance = bins_within(octaves_to_reach(mass, target, largest) *
+      rule.bins_of_distance = bins_within(octaves_to_reach(static_cast<float>(nearest_double(mass)),
+                                                           static_cast<float>(rest_mass),
+                                                           static_cast<float>(largest), vocab_) *
                                           (kFromProbs ? kKeysOfOctave : 1.0F / scale_));
     }
     if (thread == 0) {
@@ -256,7 +200,7 @@ class RowSample {
       memory_.units_of_value = of_largest * of_mass;
       memory_.units_of_mass = mass == 0 ? kUnitsOfToken : kUnits / nearest_double(mass);
     }
-    const BinRule<kFromProbs> bins(rule);
+    const BinRule<kFromProbs> bins(rule.largest, rule.bins_of_distance, GuessMemory::kBins);
     const float relative = kFromProbs ? 1.0F / from_order_key(keys_.largest) : -scale_;
     const auto add = [&](float value) {
       const float distance = bins.distance(value);
@@ -314,15 +258,6 @@ class RowSample {
     return from_order_key(keys_.largest) - from_order_key(keys_.smallest);
   }
 
-  /// From the largest value, which weighs `largest`, to the least that a threshold can be; and one.
-  __device__ float octaves_to_reach(uint128_t mass, uint128_t target, double largest) const {
-    constexpr double kLeastRest = 0x1p-30;  // of the mass
-    const double all = nearest_double(mass);
-    const double rest = target < mass ? nearest_double(mass - target) : 0.0;
-    const double least = (rest > all * kLeastRest ? rest : all * kLeastRest) / vocab_;
-    return fminf(fmaxf(log2f(static_cast<float>(largest / least)), 0.0F) + 1.0F, kMostOctaves);
-  }
-
   __device__ static float bins_within(float reach) {
     const float bins = static_cast<float>(GuessMemory::kBins) / reach;
     return bins > 0 && bins < INFINITY ? bins : 1.0F;
@@ -344,7 +279,8 @@ __device__ __noinline__ KeyInterval guessed_bracket(GuessMemory& memory, double 
                                                     float deviations, std::int32_t lowest) {
   constexpr int kBinsOfThread = GuessMemory::kBins / kEndThreads;
   const auto thread = static_cast<int>(threadIdx.x);
-  const BinRule<kFromProbs> bins(memory.rule);
+  const BinRule<kFromProbs> bins(memory.rule.largest, memory.rule.bins_of_distance,
+                                 GuessMemory::kBins);
   float sampled[kBinsOfThread];  // units that a value of the bin stands for
   float units[kBinsOfThread];
   float mine = 0;

@@ -32,6 +32,7 @@ enum class PassKind : std::int32_t {
   row_has_ended,     ///< nothing more
   sum_and_list,      ///< as above
   sample,            ///< counts the sample of a guess (bracket_guess.cuh)
+  nucleus,           ///< another bracket of a row with top_p alone (nucleus_row.cuh)
   count_in_bracket,  ///< sums are the numbers of tokens in the bracket, by tile; nothing is listed
 };
 
@@ -105,7 +106,7 @@ class BracketPass {
   __device__ __forceinline__ void run() {
     if (!blocks_.is_first()) {
       if (threadIdx.x == 0) list_ = {0, 0, 0};
-      __syncthreads();
+      sync_block();
     }
     if (row_.has_vectors()) {
       visit<TileAccess::vectors>();
@@ -123,7 +124,7 @@ class BracketPass {
 
   /// The block's list becomes a part of the row's. By all its threads.
   __device__ __forceinline__ void hand_on() const {
-    __syncthreads();
+    sync_block();
     const unsigned size = list_.size;
     if (threadIdx.x == 0) {
       BracketList& of_row = *blocks_.cluster().at(&list_, 0);
@@ -131,7 +132,7 @@ class BracketPass {
       if (size != 0) list_.first = atomicAdd(&of_row.size, size);
     }
     if (size == 0) return;
-    __syncthreads();
+    sync_block();
     const unsigned first = list_.first;
     BracketList::Entry* of_row = blocks_.cluster().at(entries_, 0);
     for (unsigned i = threadIdx.x; i < min(size, capacity_) && first + i < capacity_;

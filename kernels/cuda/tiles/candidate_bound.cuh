@@ -51,36 +51,7 @@ struct CandidateBound {
     return GroupCode::lower_bound<kFromProbs>(range.low, lowest);
   }
 
-  /// The values that reach it weigh at least `target`; false where the index does not say so.
-  __device__ bool of_top_p(KeySelection::Memory& memory, uint128_t target,
-                           const RowWeigher<kFromProbs>& weigh, std::int32_t& bound) const {
-    // In units that 2^12 tiles cannot overflow: a weight has at most 104 bits.
-    constexpr int kUnit = 104 - 19;
-    const uint128_t units = (target >> kUnit) + 1;
-    if (units > INT_MAX / 2) return false;
-    const int wanted = static_cast<int>(units);
-    KeySelection selection = cleared(memory);
-    const KeyCut cut = selection.select(
-        {keys.smallest, keys.largest}, wanted, wanted / 16, [&](const auto& count) {
-          for_each_tile([&](int tile) {
-            const std::int32_t key = index.keys[tile];
-            if (key < keys.smallest) return;
-            count(key, static_cast<int>(weigh(from_order_key(key), key) >> kUnit));
-          });
-        });
-    bound = cut.key;
-    return cut.reached >= wanted;
-  }
-
  private:
-  /// One barrier.
-  __device__ static KeySelection cleared(KeySelection::Memory& memory) {
-    KeySelection selection(memory);
-    selection.clear();
-    sync_end();
-    return selection;
-  }
-
   template <class Visit>
   __device__ __forceinline__ void for_each_tile(const Visit& visit) const {
     for (int tile = static_cast<int>(threadIdx.x); tile < index.tiles; tile += kEndThreads) {

@@ -11,12 +11,14 @@
 // or top_p is measured on them. What comes then is the row's own:
 //   no filter     the first block draws from the sums, and reads one tile (tile_draw.cuh)
 //   greedy        it reads the first tile with the largest value
-//   top_k, top_p  a bound from the index (candidate_bound.cuh), the values that reach it
-//                 (candidate_list.cuh), the cuts and the draw among them (short_list_end.cuh,
-//                 long_list_end.cuh), all by the first block
-//   all others    passes of all blocks over the tiles again (bracket_search.cuh): min_p alone, and
-//                 rows whose survivors no such list holds: flat rows with top_p, top_k that is not
-//                 small, ties. One pass as a rule, then a draw from the sums of what is kept.
+//   top_k         also with top_p: a bound from the index (candidate_bound.cuh), the values that
+//                 reach it (candidate_list.cuh), the cuts and the draw among them
+//                 (short_list_end.cuh, long_list_end.cuh), all by the first block
+//   top_p alone   a bracket from a sample and one pass of all blocks over the tiles again
+//                 (nucleus_row.cuh)
+//   all others    passes of all blocks over the tiles again (bracket_search.cuh): min_p, top_k that
+//                 is not small, ties. One pass as a rule, then a draw from the sums of what is
+//                 kept.
 // A kernel of its own, sample_tiles.cu, has the calls in which no row has top_k or top_p.
 //
 // Local memory is what to avoid here: a stack frame of 736 bytes a thread, from parameters handed
@@ -27,20 +29,19 @@
 // Measured on an H200, V = 128256, float32, cold L2, graph replay in turns with other kernels,
 // median of 30, microseconds, the slower of peaked and flat logits, 512 threads:
 //   rows (blocks of each)     1 (16)   8 (8)   64 (2)   256 (1)
-//   floor                      5.7      7.1     15.6     42.0
-//   no filter                 19.7     19.5     28.1     56.5
-//   greedy                    10.0     11.0     20.7     48.4
-//   top_k 50                  22.0     21.8     29.8     56.5
-//   top_k 50, top_p 0.9       17.9     18.9     27.7     58.0
-//   top_k 1000                37.8     36.4     46.2     81.8
-//   top_k 5000                60.3     59.9     90.5    165.5
-//   min_p 0.05                33.4     35.0     58.8    119.7
-//   top_p 0.9, peaked         32.1     78.1    100.7    167.6
-//   top_p 0.9, flat           80.5     78.0    111.8    188.8
-// Where the 81 us of top_p on one flat row go, in thousands of cycles with warm instructions, by
-// clocks read in the kernel: first pass 6, mass and bound 11, plan of the sample 15, its count 7,
-// guess 5, second pass 14, threshold in the list 24, draw 12. With 256 rows the second pass is
-// 139 of 320: about 500 issue slots a tile, twice as many as in the first pass.
+//   floor                      5.7      7.1     15.3     41.6
+//   no filter                 22.1     22.6     30.8     58.1
+//   greedy                    11.1     12.3     21.2     49.6
+//   top_k 50                  27.1     25.2     33.2     58.2
+//   top_k 50, top_p 0.9       20.5     21.2     29.4     59.5
+//   top_k 1000                39.9     39.3     48.4     82.7
+//   top_k 5000                63.5     63.7     97.4    174.6
+//   min_p 0.05                34.0     36.3     63.2    131.2
+//   top_p 0.9, peaked         46.0     44.4     74.0    140.7
+//   top_p 0.9, flat           48.3     48.3     80.5    148.6
+// Before top_p alone had a way of its own it took 32, 78, 101 and 168 (peaked) and 81, 78, 112 and
+// 189 (flat); the other filters took 2 to 3 us less with one row, for this kernel's registers are
+// shared by all of them.
 //
 // Numerics: common/tile_weights.h. Cuts are thresholds on logits. Determinism: integers; neither
 // the number of blocks nor their order shows.
@@ -56,6 +57,7 @@
 #include "cuda/tiles/filter_tiles.h"
 #include "cuda/tiles/long_list_end.cuh"
 #include "cuda/tiles/min_p_key.cuh"
+#include "cuda/tiles/nucleus_row.cuh"
 #include "cuda/tiles/row_results.cuh"
 #include "cuda/tiles/short_list_end.cuh"
 
@@ -89,7 +91,7 @@ class FilterTilesRow {
  public:
   /// Bytes of dynamic shared memory.
   __host__ static constexpr int bytes(int threads, std::int64_t tiles) {
-    return end_bytes<kType>(threads) + GroupKeys::bytes(tiles) + index_bytes(tiles);
+    return end_bytes<kType>(threads) + middle_bytes<kType>(threads, tiles) + index_bytes(tiles);
   }
 
   __device__ __forceinline__ FilterTilesRow(const SharedRow& place)
@@ -130,8 +132,8 @@ class FilterTilesRow {
         filters.top_p_on() && (!filters.top_k_on() || task_.filter_order == FilterOrder::joint);
     rule_ = {greedy || kFromProbs ? 1.0F : logit_scale(parameters.temperature),
              !greedy && !filters.min_p_on() && (!filtered || filters.by_row_mass)};
-    // For lists: of top_k, and of top_p alone.
-    const bool wants_groups = filters.top_k_on() || (filters.top_p_on() && !filters.min_p_on());
+    const bool wants_groups = filters.top_k_on();
+    by_nucleus_ = filters.top_p_on() && !filters.top_k_on() && !filters.min_p_on();
     blocks_.cluster().announce();
     std::uint64_t word = 0;  // the first thread's
     const auto prepare = [&] {
@@ -144,9 +146,19 @@ class FilterTilesRow {
                 [&]<TileAccess kAccess>(int tile, const RawTile& raw) {
                   index<kAccess>(wants_groups, tile, raw);
                 });
+    if (by_nucleus_) begin_nucleus<kType, kFromProbs>(task_, place_.blocks_log2, place_.dynamic);
     blocks_.cluster().arrive();
     if (!filtered && !blocks_.is_first()) return;
     blocks_.cluster().wait();
+    if (by_nucleus_) {
+      const NucleusOutcome outcome =
+          end_with_nucleus<kType, kFromProbs>(place_, rule_.scale, filters.top_p, word);
+      if (blocks_.is_first() && outcome == NucleusOutcome::drawn) {
+        write_keys(blocks_.index(), static_cast<int>(blockDim.x));
+        return;
+      }
+      sums_are_stale_ = outcome == NucleusOutcome::missed;
+    }
     if (!blocks_.is_first() || threadIdx.x >= kEndThreads) {
       if (filtered) {
         take_part<kType, kFromProbs>(task_, place_.blocks_log2, place_.dynamic, place_.order,
@@ -177,8 +189,8 @@ class FilterTilesRow {
     float x[kLaneValues];
     const std::int32_t key = Pass::template largest<kAccess>(row_, raw, x);
     if (wants_groups) groups_.template send<kType, kAccess, kFromProbs>(blocks_.cluster(), tile, x);
-    blocks_.send_key(tile, key);
-    if (rule_.wants_sums) blocks_.send_sum(tile, Pass::sum(x, key, rule_));
+    const std::uint64_t sum = rule_.wants_sums ? Pass::sum(x, key, rule_) : 0;
+    blocks_.send(tile, {key, sum}, by_nucleus_);
   }
 
   /// By kEndThreads threads of the first block.
@@ -190,7 +202,7 @@ class FilterTilesRow {
       if (threadIdx.x == 0) write_failure(task_, number_, status);
       return;
     }
-    write_keys(index);
+    write_keys(index, kEndThreads);
     const RowQuads<kType> quads(task_.rows, task_.allowed, number_, task_.edits);
     if (greedy) {
       if (warp_of_thread() == 0) write_greedy(index, quads, keys.largest);
@@ -212,10 +224,11 @@ class FilterTilesRow {
     draw_by_sums<kType, kFromProbs>(task_, place_.dynamic, cut);
   }
 
-  __device__ __forceinline__ void write_keys(const RowIndex& index) const {
+  /// By the block's first `threads` threads.
+  __device__ __forceinline__ void write_keys(const RowIndex& index, int threads) const {
     if (!task_.keys.given()) return;
     std::int32_t* keys = task_.keys.data + number_ * task_.keys.row_stride;
-    for (int tile = static_cast<int>(threadIdx.x); tile < index.tiles; tile += kEndThreads) {
+    for (int tile = static_cast<int>(threadIdx.x); tile < index.tiles; tile += threads) {
       keys[tile] = index.keys[tile];
     }
   }
@@ -227,7 +240,7 @@ class FilterTilesRow {
     const RowWeigher<kFromProbs> weigh(rule_, keys.largest);
     if (filters.by_row_mass) {
       sync_end();  // what the first thread has written
-      if (filters.min_p_on()) {
+      if (filters.min_p_on() || sums_are_stale_) {
         pass_of_all<kType, kFromProbs>(task_, place_.blocks_log2, place_.dynamic, place_.order,
                                        {PassKind::sum_and_list, floor, floor.low, floor.low - 1});
       }
@@ -236,7 +249,9 @@ class FilterTilesRow {
       sync_end();
     }
     std::int32_t bound = floor.low;
-    if (!has_list(filters, index, keys, weigh, bound)) return false;
+    if (!filters.top_k_on()) return false;
+    bound = max(bound, CandidateBound<kFromProbs>{index, groups_, keys}.of_top_k(
+                           end_.search, filters.top_k, kLowest));
     list_candidates<kType, kFromProbs>(end_.list, quads, index, groups_, bound);
     sync_end();
     const CandidateList::Size size = end_.list.size();
@@ -244,21 +259,6 @@ class FilterTilesRow {
     return size.total <= kEndThreads
                ? end_short_list(task_, filters, index, weigh, end_, size.total)
                : end_long_list<kFromProbs>(task_, end_, size.total, bound);
-  }
-
-  /// True where a list of what reaches `bound`, which is raised, may hold the survivors.
-  __device__ __forceinline__ bool has_list(const RowFilters& filters, const RowIndex& index,
-                                           const TileKeys& keys,
-                                           const RowWeigher<kFromProbs>& weigh,
-                                           std::int32_t& bound) {
-    const CandidateBound<kFromProbs> bounds{index, groups_, keys};
-    if (filters.top_k_on()) {
-      bound = max(bound, bounds.of_top_k(end_.search, filters.top_k, kLowest));
-      return true;
-    }
-    if (filters.min_p_on()) return false;
-    const uint128_t target = nucleus_target(filters.top_p, end_.filters.row_mass);
-    return bounds.of_top_p(end_.selection, target, weigh, bound);
   }
 
   /// A warp: the lowest id of the largest value.
@@ -294,6 +294,8 @@ class FilterTilesRow {
   GroupKeys groups_;
   RowBlocks blocks_;
   TileRule rule_{};
+  bool by_nucleus_ = false;
+  bool sums_are_stale_ = false;
 };
 
 template <DType kType, bool kFromProbs>

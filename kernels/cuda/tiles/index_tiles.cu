@@ -44,7 +44,7 @@ class RowIndexer {
         number_(blockIdx.x >> static_cast<unsigned>(blocks_log2)),
         row_(request.rows, request.allowed, number_, kFromProbs),
         ring_(dynamic),
-        blocks_(blocks_log2, row_.tiles(), nullptr),
+        blocks_(blocks_log2, row_.tiles(), dynamic),  // whose index is not used
         largest_(largest),
         keys_(result.keys.data + number_ * result.keys.row_stride),
         sums_(result.sums.data + number_ * result.sums.row_stride) {}

@@ -94,6 +94,15 @@ class RowBlocks {
   __device__ __forceinline__ void send_sum(int tile, std::uint64_t sum) const {
     if (lane() == 0) sums_of_first_[tile] = sum;
   }
+  /// An entry to the first block, with the key kept where this warp can read it; or to all blocks.
+  __device__ __forceinline__ void send(int tile, const TileEntry& entry, bool to_all) const {
+    if (lane() >= (to_all ? cluster_.blocks : 1)) return;
+    if (!to_all) keys_[tile] = entry.key;
+    *cluster_.at(keys_ + tile, lane()) = entry.key;
+    *cluster_.at(sums_ + tile, lane()) = entry.sum;
+  }
+  /// A sum of nothing; by any lane.
+  __device__ __forceinline__ void send_no_sum(int tile) const { sums_of_first_[tile] = 0; }
   __device__ std::int32_t kept_key(int tile) const { return keys_[tile]; }
 
   /// Tells the first block, or all of them, this warp's largest key.

@@ -34,6 +34,79 @@ __device__ unsigned bracket_capacity() {
   return static_cast<unsigned>(room) / static_cast<unsigned>(sizeof(BracketList::Entry));
 }
 
+/// What bins of values hold, by an estimate, and how uncertain that is.
+struct Estimate {
+  float values = 0;
+  float mass = 0;
+  float sampled = 0;    ///< that sampled values stand for, of the mass
+  float of_sample = 0;  ///< variance, if every sampled value counted for it
+  float of_bins = 0;    ///< variance, since values are not in the middle of their bin
+};
+
+/// Of a row with top_p alone (nucleus_row.cuh): in place of the groups' keys, with the list behind.
+struct NucleusMemory {
+  /// Values about as large.
+  struct alignas(8) ValueBin {
+    std::uint32_t sampled;  ///< that stand for themselves and others
+    std::uint32_t units;    ///< what others weigh that have been read
+  };
+
+  static constexpr int kKeyBins = 256;
+  static constexpr int kMostRanked = 128;
+  static constexpr int kMostWarps = kMaxThreadsOfBlock / kWarp;
+
+  struct alignas(8) Entry {
+    std::int32_t key;
+    std::int32_t id;
+  };
+
+  union {
+    ValueBin bins[kMaxThreadsOfBlock];  ///< this block's; a bin a thread
+    std::uint64_t masses[kKeyBins];     ///< of the list, by bins of keys
+  };
+  uint128_t mass_of_warp[kMostWarps];
+  std::uint64_t sum_of_warp[2][kMostWarps];
+  float2 of_warp[kMostWarps];
+  Estimate estimates[kMostWarps];
+  std::uint32_t sizes[kMaxBlocksOfRow];  ///< values that each block has listed, or wanted to
+  std::uint64_t ranked_weight[kMostRanked];
+  std::int32_t ranked_key[kMostRanked];
+  std::uint64_t word, above, within;
+  std::uint32_t listed;  ///< by this block
+  int edges[4];          ///< bins: where the wide bracket begins, the narrow one, where they end
+  float of_wide[2];      ///< values above the wide bracket, and with it
+  KeyInterval bracket, wide;
+  std::int32_t largest_key;
+  int drop;  ///< bits by which weights relative to the largest value are finer than the unit
+  std::uint64_t target;  ///< in the unit
+  int ranked, crossing;
+  std::int32_t threshold;
+  int drawn_tile;
+
+  __device__ Entry* list() const {
+    return reinterpret_cast<Entry*>(const_cast<NucleusMemory*>(this) + 1);  // NOLINT
+  }
+
+  /// Entries of the list that a block of so many bytes besides has room for, with two blocks on a
+  /// multiprocessor.
+  static constexpr int kLeast = 1536;
+  static constexpr int kMost = 4096;
+  __host__ __device__ static constexpr int capacity(int other_bytes) {
+    constexpr int kHalf = (228 * 1024) / 2 - 1024 - 64;  // of compute capability 9.0
+    const int room = (kHalf - other_bytes - static_cast<int>(sizeof(NucleusMemory))) / 8;
+    return room < kLeast ? kLeast : room > kMost ? kMost : room / 2 * 2;
+  }
+};
+
+/// Bytes between the ring and the index.
+template <DType kType>
+__host__ __device__ constexpr int middle_bytes(int threads, std::int64_t tiles) {
+  const int nucleus = static_cast<int>(sizeof(NucleusMemory)) +
+                      NucleusMemory::capacity(end_bytes<kType>(threads) + index_bytes(tiles)) *
+                          static_cast<int>(sizeof(NucleusMemory::Entry));
+  return nucleus > GroupKeys::bytes(tiles) ? nucleus : GroupKeys::bytes(tiles);
+}
+
 /// Where a row is.
 struct SharedRow {
   const RowsTask& task;
@@ -51,10 +124,29 @@ struct SharedRow {
   }
   template <DType kType>
   __device__ __forceinline__ RowBlocks blocks(int tiles) const {
+    const auto threads = static_cast<int>(blockDim.x);
     return {blocks_log2, tiles,
-            dynamic + end_bytes<kType>(static_cast<int>(blockDim.x)) + GroupKeys::bytes(tiles)};
+            dynamic + end_bytes<kType>(threads) + middle_bytes<kType>(threads, tiles)};
+  }
+  template <DType kType>
+  __device__ NucleusMemory* nucleus() const {
+    return reinterpret_cast<NucleusMemory*>(dynamic +
+                                            end_bytes<kType>(static_cast<int>(blockDim.x)));
+  }
+  /// Entries of the list of all blocks together.
+  template <DType kType>
+  __device__ int nucleus_capacity() const {
+    const auto tiles = static_cast<int>((task.rows.vocab + kTileSize - 1) / kTileSize);
+    return NucleusMemory::capacity(end_bytes<kType>(static_cast<int>(blockDim.x)) +
+                                   index_bytes(tiles));
   }
 };
+
+/// This block's part of a pass for a nucleus (nucleus_row.cuh).
+template <DType kType, bool kFromProbs>
+__device__ __noinline__ void called_pass_of_nucleus(const RowsTask& task, int blocks_log2,
+                                                    unsigned char* dynamic, float scale,
+                                                    KeyInterval bracket);
 
 /// This block's part of the pass that its order asks for.
 template <DType kType, bool kFromProbs>
@@ -63,6 +155,11 @@ __device__ __noinline__ void pass_of_block(const RowsTask& task, int blocks_log2
   const SharedRow place{task, blocks_log2, dynamic, order};
   const TileRow<kType> row(task.rows, task.allowed, place.number(), kFromProbs, place.task.edits);
   RowEnd& end = *place.end();
+  if (order->kind == PassKind::nucleus) {
+    called_pass_of_nucleus<kType, kFromProbs>(task, blocks_log2, dynamic, scale,
+                                              {order->low, order->high});
+    return;
+  }
   if (order->kind == PassKind::sample) {
     SamplePass<kType, kFromProbs>(row, place.blocks<kType>(row.tiles()), end.guess).run();
     return;

@@ -64,6 +64,32 @@ __device__ __noinline__ inline uint128_t inclusive_weights(uint128_t weight) {
   return inclusive_sum_of_warp(weight);
 }
 
+/// The first lane whose inclusive sum passes the target.
+template <class Sum>
+__device__ __forceinline__ int first_above(Sum upto, Sum target) {
+  return __ffs(static_cast<int>(__ballot_sync(kAllLanes, upto > target))) - 1;
+}
+
+/// The token at a position in a tile of which each lane has kLaneValues neighbours' weights, on all
+/// lanes; the position is below their sum.
+__device__ __forceinline__ std::int32_t token_in_tile(int tile,
+                                                      const std::uint64_t (&weights)[kLaneValues],
+                                                      std::uint64_t position) {
+  std::uint64_t of_lane = 0;
+#pragma unroll
+  for (const std::uint64_t weight : weights) of_lane += weight;
+  const auto upto = static_cast<std::uint64_t>(inclusive_weights(of_lane));
+  const int lane = first_above(upto, position);
+  std::uint64_t before = upto - of_lane;
+  int place = 0;
+#pragma unroll
+  for (int i = 0; i < kLaneValues - 1; ++i) {
+    before += weights[i];
+    place += before <= position ? 1 : 0;
+  }
+  return tile * kTileSize + lane * kLaneValues + __shfl_sync(kAllLanes, place, lane);
+}
+
 /// A row whose index has been made, with sums of what `keep` keeps, as its ends read it. Row:
 /// row.read_in_order(tile, x) as of TileRow.
 template <class Row, bool kFromProbs, class Keep>
@@ -121,11 +147,6 @@ class IndexedRow {
   }
 
  private:
-  /// The first lane whose inclusive sum passes the target.
-  __device__ static int first_above(uint128_t upto, uint128_t target) {
-    return __ffs(static_cast<int>(__ballot_sync(kAllLanes, upto > target))) - 1;
-  }
-
   __device__ double octave_of(std::int32_t key) const {
     const float maximum = from_order_key(key);
     if constexpr (kFromProbs) return octaves_of_probability(maximum).whole;
@@ -158,19 +179,7 @@ class IndexedRow {
     row_.read_in_order(tile, x);
     std::uint64_t weights[kLaneValues];
     weigh(tile, x, weights);
-    std::uint64_t of_lane = 0;
-#pragma unroll
-    for (const std::uint64_t weight : weights) of_lane += weight;
-    const auto upto = static_cast<std::uint64_t>(inclusive_weights(of_lane));
-    const int lane = first_above(upto, target);
-    std::uint64_t before = upto - of_lane;
-    int place = 0;
-#pragma unroll
-    for (int i = 0; i < kLaneValues - 1; ++i) {
-      before += weights[i];
-      place += before <= target ? 1 : 0;
-    }
-    return tile * kTileSize + lane * kLaneValues + __shfl_sync(kAllLanes, place, lane);
+    return token_in_tile(tile, weights, target);
   }
 
   __device__ void weigh(int tile, const float (&x)[kLaneValues],

@@ -115,6 +115,11 @@ class TileWeights<false> {
     return shifted_weight(octaves.significand, std::bit_cast<std::uint32_t>(origin) -
                                                    std::bit_cast<std::uint32_t>(octaves.origin));
   }
+  /// Octaves that a value's octave is below the maximum's; 64 or more for those that weigh nothing.
+  __device__ __forceinline__ std::uint32_t octaves_below(float x) const {
+    return std::bit_cast<std::uint32_t>(float_octave_origin(maximum_, scale_)) -
+           std::bit_cast<std::uint32_t>(float_octave_origin(x, scale_));
+  }
   /// The definition, for any finite maximum.
   __device__ __forceinline__ std::uint64_t weigh_slowly(float x) const {
     if (x == -INFINITY) return 0;
@@ -139,6 +144,9 @@ class TileWeights<true> {
     // The bit above the fraction is set in numbers that are not subnormal.
     const std::uint32_t significand = bits - ((exponent - 1) << 23);
     return shifted_weight(significand, exponent_ - exponent);
+  }
+  __device__ __forceinline__ std::uint32_t octaves_below(float x) const {
+    return exponent_ - exponent_of(std::bit_cast<std::uint32_t>(x));
   }
   __device__ __forceinline__ std::uint64_t weigh_slowly(float x) const { return weigh(x); }
 

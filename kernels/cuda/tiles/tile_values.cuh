@@ -248,8 +248,8 @@ class TileRing {
  public:
   using Row = TileRow<kType>;
 
-  /// Most tiles of a warp in flight: 4 KB.
-  static constexpr int kStages = kType == DType::float32 ? 4 : 8;
+  /// Most tiles of a warp in flight.
+  static constexpr int kStages = 4;
   static constexpr int kLaneBytes = kStages * (Row::kVectors * 16 + 4);
 
   /// A place for a tile. The first one is 0, the one after the last too.

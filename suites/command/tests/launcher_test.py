@@ -21,7 +21,7 @@ BINARY = ROOT = None
 
 # What installs, configures or builds.
 BUILDERS = ["apt-get", "sudo", "dpkg-query", "cmake", "ninja", "g++", "c++", "nvcc", "pip", "python3"]
-OWN_VERBS = ["build", "format", "lint", "test"]
+OWN_VERBS = ["build", "docs", "format", "lint", "test"]
 
 # Configures: keeps FAIRDRAW_CUDA in the cache, and says what of it was asked for. Builds: makes a
 # program that says its verb.
@@ -132,7 +132,7 @@ class Launcher(LauncherCase):
             self.assertEqual(message.split("; known: ")[0], program.stderr.split("; known: ")[0])
 
     def test_the_launchers_own_verbs_are_suggested(self):
-        for word, verb in [("biuld", "build"), ("tset", "test"), ("formt", "format")]:
+        for word, verb in [("biuld", "build"), ("tset", "test"), ("formt", "format"), ("dosc", "docs")]:
             self.assertIn(f"did you mean '{verb}'?", self.expect_answer(word, status=2).stderr)
 
     def test_a_misspelt_verb_with_help_is_no_help(self):
@@ -254,6 +254,54 @@ class Cuda(LauncherCase):
         self.assertEqual(self.launch("verify", **NO_GPU).returncode, 1)
         self.stand_in("cmake", CMAKE)
         self.expect_calls(["verify"], ["configure release LATER", "build fairdraw_cli"], **NO_GPU)
+
+
+class Docs(LauncherCase):
+    """`docs` calls what is in its own virtual environment, and no compiler."""
+
+    def setUp(self):
+        super().setUp()
+        launcher = (ROOT / "fairdraw").read_text(encoding="utf-8")
+        wanted = re.search(r"^readonly kDocsTools=\((.*)\)$", launcher, re.MULTILINE).group(1)
+        self.venv = self.tree / "build" / "docs-venv"
+        (self.venv / "bin").mkdir(parents=True)
+        (self.venv / "installed").write_text(wanted + "\n", encoding="utf-8")
+        self.mkdocs("")
+
+    def mkdocs(self, ends):
+        for name, then in [("python", ""), ("mkdocs", ends)]:
+            program = self.venv / "bin" / name
+            program.write_text(f'#!/bin/sh\necho "{name} $*" >>"{self.called}"\n{then}\n',
+                               encoding="utf-8")
+            program.chmod(0o755)
+
+    def test_a_site_is_made_without_a_build(self):
+        result = self.launch("docs")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(self.called.read_text(encoding="utf-8").splitlines(),
+                         ["python -B docs/site/stage.py . build/docs-pages",
+                          "mkdocs build -f docs/site/mkdocs.yml"])
+        self.assertIn("build/docs/index.html", result.stderr)
+        self.assertEqual(result.stdout, "")
+
+    def test_a_site_that_is_not_made_fails_and_says_why(self):
+        self.mkdocs("echo 'INFO - reading'; echo 'WARNING - a link leads nowhere' >&2; exit 1")
+        result = self.launch("docs")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("a link leads nowhere", result.stderr)
+        self.assertIn("build/docs.log", result.stderr)
+        self.assertNotIn("INFO", result.stderr)
+
+    def test_without_pypi_it_says_that_something_is_missing(self):
+        (self.venv / "installed").unlink()
+        result = self.launch("docs")
+        self.assertEqual(result.returncode, 2, result.stderr)
+
+    def test_it_takes_no_arguments(self):
+        result = self.launch("docs", "x")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("docs takes no arguments", result.stderr)
+        self.assertFalse(self.called.exists())
 
 
 class CudaChoice(unittest.TestCase):

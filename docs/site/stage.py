@@ -1,0 +1,48 @@
+"""Copies the repository's pages, and the files that they link to, to where MkDocs reads them.
+
+Pages lie next to what they describe, and MkDocs reads one folder: paths stay as they are in the
+repository, so that links do too. Markdown that is no page is data of a test.
+
+Usage: stage.py REPOSITORY FOLDER
+"""
+
+import pathlib
+import shutil
+import sys
+import urllib.parse
+
+import pages
+
+
+def is_page(path, root):
+    return path.name == "README.md" or path.parent in (root, root / "docs")
+
+
+def linked_files(root, path):
+    """Files of the repository that a page links to."""
+    for _, target in pages.links(path.read_text(encoding="utf-8")):
+        name = urllib.parse.unquote(target.partition("#")[0])
+        linked = (path.parent / name).resolve()
+        if name and linked.is_file() and linked.is_relative_to(root):
+            yield linked
+
+
+def main():
+    root, folder = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
+    staged, ahead = set(), [path for path in pages.markdown_files(root) if is_page(path, root)]
+    while ahead:
+        path = ahead.pop()
+        if path in staged:
+            continue
+        staged.add(path)
+        if path.suffix == ".md":
+            ahead += linked_files(root, path)
+    shutil.rmtree(folder, ignore_errors=True)
+    for path in sorted(staged):
+        copy = folder / path.relative_to(root)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,827 @@
+// A row with top_p alone: its nucleus and its token, by all blocks of the row.
+//
+// Contract. The first pass has given every block of the row the whole index, keys and sums, and
+// those of a warp's tiles that it read last are in its ring (begin_sample). All threads of all
+// blocks take part; whether there is a token is the same for all threads of the first block, and
+// whether a pass was made for all of the row. Where there is none the caller goes by brackets
+// (bracket_search.cuh), which know no exceptions.
+//
+// Algorithm and cost. Every block works out the row's mass and the target for itself, since all
+// have the index. Each counts values in bins, by their distance to the largest one: all of its part
+// of the row where that is in its ring, else eight tiles a warp, spread over the row. All blocks
+// read all counts, and know between which two values the threshold must lie: the bracket. A pass
+// over the tiles whose largest value reaches it adds up what is above it, by tile, and lists what
+// is in it. Then the first block alone: masses of the list in 256 bins, ranks in one bin, what is
+// kept of the list to the sums of its tiles, prefix sums over the tiles, and one tile is read for
+// the token. Where the guess was wrong there is a second pass, over a bracket beside the first.
+//
+// Where the time of a flat row goes on an H200, V = 128256, float32, in thousands of cycles, by
+// clocks read in the kernel, with one row (16 blocks) and with 256 (a block each):
+//   largest value and mass 6, 4; counts 12, 29; brackets 10, 12; pass 6, 85; sums and masses of the
+//   list 8, 6; threshold 7, 9; kept values to their tiles 3, 4; tile 5, 3; token 6, 3; all 75, 235
+// With one row two fifths of that are instructions that come from memory: each runs once. With 256
+// the pass is 320 issue slots a tile, the first pass 280.
+//
+// What was tried:
+//   a value a lane appended to the list in a loop of its own    the warp stays apart after it: the
+//                                                               137 slots of a tile's sum ran 2.5
+//                                                               times a tile
+//   64-bit additions in shared memory                           loops: 57 thousand cycles for the
+//                                                               threshold among 325 tied values; 20
+//   all phases in one function                                  1 KB of spilled registers, 4 us
+//   largest values counted at the middle of their bin           a token with half of the mass makes
+//                                                               the bracket too long for the list
+//
+// One unit. A token that is e octaves below the row's largest one, e <= 32, weighs m 2^(80 - e)
+// exactly (common/tile_weights.h): neither shift has cut anything. So all that reaches the bracket
+// has weights that are multiples of that of its lowest octave, and in this unit the mass of the
+// nucleus fits into 64 bits. That is tested before the pass: where the bracket is deeper, or the
+// mass larger, or float arithmetic not exact, there is no token.
+//
+// The sample. Largest values of tiles are known from the index. Tiles of which the rest weighs more
+// than a 256th of the mass are read whatever their place. All these stand for themselves alone, and
+// each counts what it weighs; the others count what the middle of their bin does. The others'
+// rest is what the sampled ones' is, by mass. The bracket is so many standard deviations wide.
+// Since the mass L of all that is sampled is known, the variance is that of W(>= v) - s L, with s
+// the part of L above v: what is above v counts 1 - s in it, the rest s.
+//
+// Determinism: integers decide. The guess is made by floats, by every block in the same order, so
+// that blocks agree; but for the bracket nothing of it shows.
+#pragma once
+
+#include <climits>
+#include <cstdint>
+
+#include "common/wide_integers.h"
+#include "cuda/tiles/row_results.cuh"
+#include "cuda/tiles/shared_row.cuh"
+#include "cuda/tiles/value_bins.cuh"
+
+namespace fairdraw::cuda {
+
+/// What became of a row.
+enum class NucleusOutcome : std::int32_t {
+  drawn,
+  not_begun,  ///< the index is as it was
+  missed,     ///< the sums in the index are without meaning
+};
+
+/// `change` of each member of one estimate, or of two.
+template <class Change>
+__device__ __forceinline__ Estimate each_of(const Estimate& a, const Change& change) {
+  return {change(a.values), change(a.mass), change(a.sampled), change(a.of_sample),
+          change(a.of_bins)};
+}
+template <class Change>
+__device__ __forceinline__ Estimate each_of(const Estimate& a, const Estimate& b,
+                                            const Change& change) {
+  return {change(a.values, b.values), change(a.mass, b.mass), change(a.sampled, b.sampled),
+          change(a.of_sample, b.of_sample), change(a.of_bins, b.of_bins)};
+}
+__device__ __forceinline__ Estimate operator+(const Estimate& a, const Estimate& b) {
+  return each_of(a, b, [](float x, float y) { return x + y; });
+}
+__device__ __forceinline__ Estimate operator-(const Estimate& a, const Estimate& b) {
+  return each_of(a, b, [](float x, float y) { return x - y; });
+}
+__device__ __forceinline__ Estimate warp_inclusive_sum(const Estimate& mine) {
+  return each_of(mine, [](float x) { return warp_inclusive_sum(x); });
+}
+__device__ __forceinline__ Estimate value_of_lane(const Estimate& mine, int lane) {
+  return each_of(mine, [lane](float x) { return value_of_lane(x, lane); });
+}
+
+/// A sum over the threads before this one, and over all.
+template <class T>
+struct BlockPrefix {
+  T before, total;
+};
+
+/// By all threads of a block; one barrier. `slots` has one for each warp of the largest block, and
+/// is not used again before another barrier.
+template <class T>
+__device__ __forceinline__ BlockPrefix<T> block_prefix(T mine, T* slots) {
+  const T upto = warp_inclusive_sum(mine);
+  if (lane_of_thread() == kWarp - 1) slots[warp_of_thread()] = upto;
+  __syncthreads();
+  const T of_warp = lane_of_thread() < warps_of_block() ? slots[lane_of_thread()] : T{};
+  const T upto_warp = warp_inclusive_sum(of_warp);
+  const T before = value_of_lane(upto_warp - of_warp, warp_of_thread());
+  return {before + upto - mine, value_of_lane(upto_warp, kWarp - 1)};
+}
+
+/// Adds to a sum of 64 bits in shared memory, by additions of 32 that the hardware has: one of 64
+/// is a loop, and slow where many threads add to the same sum. Exact in any order, for each
+/// addition sees its own carry.
+__device__ __forceinline__ void add_shared(std::uint64_t* sum, std::uint64_t value) {
+  auto* words = reinterpret_cast<std::uint32_t*>(sum);
+  const auto low = static_cast<std::uint32_t>(value);
+  const std::uint32_t before = atomicAdd(words, low);
+  const std::uint32_t high = static_cast<std::uint32_t>(value >> 32) + (before + low < low ? 1 : 0);
+  if (high != 0) atomicAdd(words + 1, high);
+}
+
+/// Where the threshold is.
+enum class NucleusPlace : std::int32_t { in_bracket, above, below, unknown };
+
+struct NucleusSearch {
+  NucleusPlace place;
+  std::int32_t threshold;  ///< if it is in the bracket
+};
+
+/// One block's part of a row, and in the first block its end.
+template <DType kType, bool kFromProbs>
+class NucleusRow {
+  using Row = TileRow<kType>;
+  using Ring = TileRing<kType>;
+  using Pass = TilePass<kType, kFromProbs>;
+  using Weights = TileWeights<kFromProbs>;
+  using Bins = BinRule<kFromProbs>;
+  static constexpr int kSamples = 8;       ///< tiles of a warp; all where it has no more
+  static constexpr float kNarrow = 2.75F;  ///< deviations to each side: a miss in some 170 rows
+  static constexpr float kWide = 9.0F;     ///< after a miss: what is beside the narrow bracket
+  static constexpr float kRoom = 0.5F;     ///< of the list, that a wide one may fill from the start
+  static constexpr float kHeavy = 0x1p-8F;   ///< of the mass
+  static constexpr float kModel = 0x1p-15F;  ///< of the target: what sums of floats are wrong by
+  static constexpr float kEmpty = kFromProbs ? 0.0F : -INFINITY;
+  static constexpr float kUnits = 0x1p26F;  ///< of the mass: known weights are counted in them
+
+ public:
+  __device__ __forceinline__ NucleusRow(const SharedRow& place, const TileRule& rule)
+      : place_(place),
+        row_(place.task.rows, place.task.allowed, place.number(), kFromProbs, place.task.edits),
+        ring_(place.dynamic),
+        blocks_(place.blocks<kType>(row_.tiles())),
+        memory_(*place.nucleus<kType>()),
+        rule_(rule) {}
+
+  /// After the first pass of a warp: asks for the first tiles that it will count, if they are not
+  /// in its ring.
+  __device__ __forceinline__ void begin_sample() const {
+    if (row_.has_vectors() && !has_all_in_ring()) start_sampled(0);
+  }
+
+  /// The bracket, the target and the unit, to the memory of this block; false where there is none.
+  /// All blocks agree.
+  __device__ __forceinline__ bool guess(float top_p) {
+    static_assert(kRowBits == 48);  // float_of
+    const auto thread = static_cast<int>(threadIdx.x);
+    const std::int32_t largest_key = find_tile_keys(blocks_.index()).largest;
+    if (status_of_key(largest_key, place_.task.edits.fault_of(place_.number())) != RowStatus::ok) {
+      return false;
+    }
+    const float largest = from_order_key(largest_key);
+    const Weights weights(largest, rule_);
+    if (!weights.are_quick()) return false;
+    memory_.bins[thread] = {0, 0};
+    if (thread == 0) {
+      for (int& edge : memory_.edges) edge = static_cast<int>(blockDim.x);
+    }
+    const uint128_t mass = mass_of_row(weights);
+    const uint128_t target = nucleus_target(top_p, mass);
+    const auto of_largest = static_cast<float>(weights.weigh(largest));
+    const float reach =
+        octaves_to_reach(float_of(mass), float_of(mass - target), of_largest, row_.vocab());
+    const Bins bins(
+        largest_key,
+        static_cast<float>(blockDim.x) / (kFromProbs ? reach * kKeysOfOctave : reach / rule_.scale),
+        static_cast<int>(blockDim.x));
+    const float heavy = float_of(mass) * kHeavy;
+    float each = 1.0F;
+    if (!has_all_in_ring()) {
+      each = called_value_of_sample(place_.task, place_.blocks_log2, place_.dynamic, rule_.scale,
+                                    largest, heavy);
+    }
+    called_count(place_.task, place_.blocks_log2, place_.dynamic, rule_.scale, bins,
+                 kUnits * (of_largest / float_of(mass)), heavy);
+    blocks_.cluster().sync();
+    if (!find_brackets(bins, float_of(mass), float_of(target), of_largest, each)) return false;
+    const std::uint32_t below = weights.octaves_below(from_order_key(memory_.wide.low));
+    if (below > kTileBits) return false;
+    const int drop = static_cast<int>(kTileBits - below);
+    const int unit = kRowBits + drop;
+    if (static_cast<std::uint64_t>((mass >> unit) >> 63) != 0) return false;  // two: 143 is too far
+    if (thread == 0) {
+      memory_.drop = drop;
+      memory_.target = static_cast<std::uint64_t>((target + ((uint128_t{1} << unit) - 1)) >> unit);
+      memory_.largest_key = largest_key;
+    }
+    return true;
+  }
+
+  /// This block's part of a pass: sums of what is above a bracket, and what is in it to the list.
+  __device__ __forceinline__ void pass(const KeyInterval& bracket) {
+    if (threadIdx.x == 0) memory_.listed = 0;
+    __syncthreads();
+    if (row_.has_vectors()) {
+      pass_tiles<TileAccess::vectors>(bracket);
+    } else {
+      pass_tiles<TileAccess::values>(bracket);
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      *blocks_.cluster().at(&memory_.sizes[blocks_.cluster().rank], 0) = memory_.listed;
+    }
+  }
+
+ private:
+  // --- What is counted -------------------------------------------------------------------------
+
+  /// Whether the rings of all warps hold all of the row.
+  __device__ bool has_all_in_ring() const {
+    return row_.tiles() <= blocks_.warps() * Ring::kStages;
+  }
+  /// Which of a warp's `count` tiles is the i-th that it counts.
+  __device__ static int sampled_number(int i, int count) {
+    return count <= kSamples ? i : (2 * i + 1) * count / (2 * kSamples);
+  }
+  __device__ int sampled_tile(int i) const {
+    const TileSteps steps = blocks_.steps();
+    return steps.at(sampled_number(i, steps.count()));
+  }
+  __device__ bool is_sampled(int tile) const {
+    const int warps = blocks_.warps();
+    const int warps_log2 = 31 - __clz(warps);  // a power of two, as blocks and threads are
+    const int number = tile >> warps_log2;
+    const int count = ((row_.tiles() - 1 - (tile & (warps - 1))) >> warps_log2) + 1;
+    // floor(number kSamples / count): the quotient is at least half a count's part off an integer.
+    const int i = static_cast<int>((static_cast<float>(number * kSamples) + 0.5F) /
+                                   static_cast<float>(count));
+    return sampled_number(i, count) == number;
+  }
+  /// Asks for those samples from a number on that the ring has room for.
+  __device__ __forceinline__ void start_sampled(int first) const {
+    const int end = min(first + Ring::kStages, min(blocks_.steps().count(), kSamples));
+    auto stage = Ring::first_stage();
+#pragma unroll 1
+    for (int i = first; i < end; ++i, stage = stage.next()) {
+      ring_.start(row_, stage, sampled_tile(i));
+      if (row_.is_masked()) ring_.start_bits(row_, stage, sampled_tile(i));
+    }
+    Ring::commit();
+  }
+
+  /// What a tile weighs without its largest value, in the unit of a row whose largest value has
+  /// `weights`.
+  __device__ __forceinline__ float rest_of(const Weights& weights, int tile) const {
+    const RowIndex index = blocks_.index();
+    const float largest = from_order_key(index.keys[tile]);
+    const std::uint32_t below = weights.octaves_below(largest);
+    if (below >= kTileOctaves) return 0.0F;
+    const std::uint64_t sum = index.sums[tile] >> below;
+    const std::uint64_t of_largest = weights.weigh(largest);
+    return sum > of_largest ? static_cast<float>(sum - of_largest) : 0.0F;
+  }
+
+  /// The row's mass. One barrier.
+  __device__ __forceinline__ uint128_t mass_of_row(const Weights& weights) const {
+    const RowIndex index = blocks_.index();
+    uint128_t mine = 0;
+#pragma unroll 1
+    for (int tile = static_cast<int>(threadIdx.x); tile < index.tiles;
+         tile += static_cast<int>(blockDim.x)) {
+      const std::uint32_t gap = weights.octaves_below(from_order_key(index.keys[tile]));
+      if (gap <= kRowBits) mine += static_cast<uint128_t>(index.sums[tile]) << (kRowBits - gap);
+    }
+    const auto sum_of_lanes = [](uint128_t value) {
+      constexpr int kPartBits = 27;
+      uint128_t sum = 0;
+#pragma unroll
+      for (int shift = 0; shift < 128; shift += kPartBits) {
+        const auto part = static_cast<std::uint32_t>(value >> shift) & ((1U << kPartBits) - 1);
+        sum += static_cast<uint128_t>(__reduce_add_sync(kAllLanes, part)) << shift;
+      }
+      return sum;
+    };
+    // Twice by one piece of code: over the lanes, then over the warps.
+#pragma unroll 1
+    for (int turn = 0;; ++turn) {
+      mine = sum_of_lanes(mine);
+      if (turn == 1) return mine;
+      if (lane_of_thread() == 0) memory_.mass_of_warp[warp_of_thread()] = mine;
+      __syncthreads();
+      mine = lane_of_thread() < warps_of_block() ? memory_.mass_of_warp[lane_of_thread()] : 0;
+    }
+  }
+
+  /// A mass in the unit of `Weights`, of a row's, which is at least 2^102.
+  __device__ static float float_of(uint128_t mass) {
+    constexpr int kShift = 60;
+    return static_cast<float>(static_cast<std::uint64_t>(mass >> kShift)) * 0x1p12F;
+  }
+
+  /// How many values each sampled one of the tiles that are not heavy stands for. One barrier.
+  __device__ __forceinline__ float value_of_sample(const Weights& weights, float heavy) const {
+    float light = 0;    // what the tiles that are not heavy weigh
+    float sampled = 0;  // and those of them that are counted
+    for (int tile = static_cast<int>(threadIdx.x); tile < row_.tiles();
+         tile += static_cast<int>(blockDim.x)) {
+      const float weight = rest_of(weights, tile);
+      if (weight > heavy) continue;
+      light += weight;
+      if (is_sampled(tile)) sampled += weight;
+    }
+    light = warp_sum(light);
+    sampled = warp_sum(sampled);
+    if (lane_of_thread() == 0) memory_.of_warp[warp_of_thread()] = {light, sampled};
+    __syncthreads();
+    const float2 mine =
+        lane_of_thread() < warps_of_block() ? memory_.of_warp[lane_of_thread()] : float2{};
+    light = warp_sum(mine.x);
+    sampled = warp_sum(mine.y);
+    return sampled > 0 ? light / sampled : 0.0F;
+  }
+
+  // What few rows do is called, with all arguments in registers: by reference to this object all of
+  // it would lie in local memory, of every row.
+  __device__ __noinline__ static float called_value_of_sample(const RowsTask& task, int blocks_log2,
+                                                              unsigned char* dynamic, float scale,
+                                                              float largest, float heavy) {
+    const NucleusRow row({task, blocks_log2, dynamic, nullptr}, {scale, true});
+    return row.value_of_sample(Weights(largest, row.rule_), heavy);
+  }
+  __device__ __noinline__ static void called_count(const RowsTask& task, int blocks_log2,
+                                                   unsigned char* dynamic, float scale, Bins bins,
+                                                   float of_largest, float heavy) {
+    const NucleusRow row({task, blocks_log2, dynamic, nullptr}, {scale, true});
+    if (row.row_.has_vectors()) {
+      row.template count<TileAccess::vectors>(bins, of_largest, heavy);
+    } else {
+      row.template count<TileAccess::values>(bins, of_largest, heavy);
+    }
+  }
+
+  /// Counts this warp's part: largest values of tiles, and the rest of those that are sampled or
+  /// heavy.
+  template <TileAccess kAccess>
+  __device__ __forceinline__ void count(const Bins& bins, float of_largest, float heavy) const {
+    const Weights weights(bins.largest, rule_);
+    const std::int32_t* keys = blocks_.index().keys;
+    const TileSteps steps = blocks_.steps();
+#pragma unroll 1
+    for (int first = steps.first; first < steps.end; first += kWarp * steps.step) {
+      const int mine = first + lane_of_thread() * steps.step;
+      const bool there = mine < steps.end && keys[mine] > kEmptyTileKey;
+      if (there) weigh_value(bins, from_order_key(keys[mine]), of_largest);
+      unsigned lanes = __ballot_sync(kAllLanes, there && rest_of(weights, mine) > heavy);
+#pragma unroll 1
+      for (; lanes != 0; lanes &= lanes - 1) {
+        const int tile = first + (__ffs(static_cast<int>(lanes)) - 1) * steps.step;
+        RawTile raw;
+        load_again<kAccess>(row_, tile, raw);
+        float x[kLaneValues];
+        Pass::template read<kAccess>(row_, raw, x);
+        if (lane_of_thread() == 0) {
+          weigh_value(bins, from_order_key(keys[tile]), -of_largest);  // is counted already
+        }
+#pragma unroll 1
+        for (int j = 0; j < kLaneValues; ++j) weigh_value(bins, value_of(x, j), of_largest);
+      }
+    }
+    const int samples = min(steps.count(), kSamples);
+#pragma unroll 1
+    for (int first = 0; first < samples; first += Ring::kStages) {
+      if constexpr (kAccess == TileAccess::vectors) {
+        if (first > 0) start_sampled(first);
+        Ring::await_all();
+      }
+      auto stage = Ring::first_stage();
+#pragma unroll 1
+      for (int i = first; i < min(first + Ring::kStages, samples); ++i, stage = stage.next()) {
+        const int tile = sampled_tile(i);
+        if (keys[tile] == kEmptyTileKey) continue;
+        if (rest_of(weights, tile) > heavy) continue;
+        RawTile raw;
+        if constexpr (kAccess == TileAccess::vectors) {
+          ring_.read(row_, stage, tile, raw);
+        } else {
+          load_again<kAccess>(row_, tile, raw);
+        }
+        float x[kLaneValues];
+        Pass::template read<kAccess>(row_, raw, x);
+        if (lane_of_thread() == 0) count_value(bins, from_order_key(keys[tile]), -1);
+#pragma unroll
+        for (const float value : x) count_value(bins, value, 1);
+      }
+    }
+  }
+
+  __device__ __forceinline__ void count_value(const Bins& bins, float value, int one) const {
+    const int bin = bins.bin_of(bins.distance(value));
+    if (bin < bins.count - 1) atomicAdd(&memory_.bins[bin].sampled, static_cast<unsigned>(one));
+  }
+  /// of_largest: units of the largest value.
+  __device__ __forceinline__ void weigh_value(const Bins& bins, float value,
+                                              float of_largest) const {
+    const float distance = bins.distance(value);
+    const float weight = kFromProbs ? value / bins.largest : exp2f(distance * -rule_.scale);
+    const int bin = bins.bin_of(distance);
+    if (bin < bins.count - 1) {
+      atomicAdd(&memory_.bins[bin].units,
+                static_cast<unsigned>(static_cast<int>(rintf(weight * of_largest))));
+    }
+  }
+
+  /// The brackets by all blocks' counts, a bin a thread. `each`: what a sampled value stands for.
+  __device__ __forceinline__ bool find_brackets(const Bins& bins, float mass, float wanted,
+                                                float of_largest, float each) {
+    const auto thread = static_cast<int>(threadIdx.x);
+    NucleusMemory::ValueBin theirs[kMaxBlocksOfRow];
+#pragma unroll
+    for (int block = 0; block < kMaxBlocksOfRow; ++block) {
+      const bool there = block < blocks_.cluster().blocks;
+      theirs[block] = there ? *blocks_.cluster().at(memory_.bins + thread, block)
+                            : NucleusMemory::ValueBin{0, 0};
+    }
+    unsigned sampled = 0;
+    unsigned units = 0;
+#pragma unroll
+    for (const NucleusMemory::ValueBin& bin : theirs) {
+      sampled += bin.sampled;
+      units += bin.units;
+    }
+    const float weight = of_largest * bins.weight_of(thread, rule_.scale);
+    const float values = static_cast<float>(sampled) * each;
+    const float known = static_cast<float>(units) * (mass / kUnits);
+    // A sampled value stands for others. And all the values of a bin may be at one place in it, a
+    // third of the square of its half width from the middle in the mean of squares.
+    const float octaves = (kFromProbs ? 1.0F / kKeysOfOctave : rule_.scale) / bins.bins_of_distance;
+    const float half_width = 0.35F * octaves;  // ln 2 / 2
+    const float of_sample = each > 1.0F ? values * each * weight * weight : 0.0F;
+    const float of_bins = values * values * weight * weight * (half_width * half_width / 3.0F);
+    const Estimate mine{values, known + values * weight, values * weight, of_sample, of_bins};
+    const BlockPrefix<Estimate> prefix = block_prefix<Estimate>(mine, memory_.estimates);
+    const Estimate upto = prefix.before + mine;
+    // The mass of all that is sampled is known: what the sample is wrong by is how it is divided.
+    const float share = prefix.total.sampled > 0 ? upto.sampled / prefix.total.sampled : 0.0F;
+    const float deviation =
+        sqrtf((1.0F - share) * (1.0F - share) * upto.of_sample +
+              share * share * (prefix.total.of_sample - upto.of_sample) + upto.of_bins) +
+        kModel * wanted;
+    // The first bins with which the sum passes the target's neighbourhood.
+    constexpr float kPlaces[4] = {-kWide, -kNarrow, kNarrow, kWide};
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const unsigned passed = __ballot_sync(kAllLanes, upto.mass > wanted + kPlaces[i] * deviation);
+      if (passed != 0 && lane_of_thread() == 0) {
+        atomicMin(&memory_.edges[i], thread + __ffs(static_cast<int>(passed)) - 1);
+      }
+    }
+    __syncthreads();
+    if (memory_.edges[2] >= bins.count - 1) return false;
+    const int end_of_wide = memory_.edges[3] < bins.count - 1 ? memory_.edges[3] : memory_.edges[2];
+    if (thread == memory_.edges[0]) memory_.of_wide[0] = prefix.before.values;
+    if (thread == end_of_wide) memory_.of_wide[1] = upto.values;
+    if (thread < 2) {
+      const int first = memory_.edges[1 - thread];
+      KeyInterval& bracket = thread == 0 ? memory_.bracket : memory_.wide;
+      bracket.high = first == 0 ? bins.largest_key : bins.key_of(first);
+      bracket.low = bins.key_of((thread == 0 ? memory_.edges[2] : end_of_wide) + 1);
+    }
+    __syncthreads();
+    // Where few values weigh much the sample may have missed one: then there is room.
+    const float of_wide = memory_.of_wide[1] - memory_.of_wide[0];
+    if (thread == 0 && of_wide < kRoom * static_cast<float>(place_.nucleus_capacity<kType>())) {
+      memory_.bracket = memory_.wide;
+    }
+    __syncthreads();
+    return true;
+  }
+
+  // --- The pass ----------------------------------------------------------------------------------
+
+  template <TileAccess kAccess>
+  __device__ __forceinline__ void pass_tiles(const KeyInterval& bracket) {
+    const TileSteps steps = blocks_.steps();
+    const auto reaches = [&](int tile) { return blocks_.kept_key(tile) >= bracket.low; };
+    for (int tile = steps.first + lane_of_thread() * steps.step; tile < steps.end;
+         tile += kWarp * steps.step) {
+      if (!reaches(tile)) blocks_.send_no_sum(tile);
+    }
+    const int share = share_of_block();
+    NucleusMemory::Entry* list =
+        blocks_.cluster().at(memory_.list() + blocks_.cluster().rank * share, 0);
+    const float low = from_order_key(bracket.low);
+    const float high = from_order_key(bracket.high);
+    const auto visit = [&](int tile, const RawTile& raw) {
+      measure<kAccess>(tile, raw, low, high, list, share);
+    };
+    if constexpr (kAccess == TileAccess::values) {
+      visit_by_values(row_, steps, reaches, [] {}, visit);
+    } else if (has_all_in_ring()) {  // still
+      auto stage = Ring::first_stage();
+#pragma unroll 1
+      for (int tile = steps.first; tile < steps.end; tile += steps.step, stage = stage.next()) {
+        if (!reaches(tile)) continue;
+        RawTile raw;
+        ring_.read(row_, stage, tile, raw);
+        visit(tile, raw);
+      }
+    } else {
+      visit_by_vectors(row_, ring_, steps, reaches, [] {}, visit);
+    }
+  }
+
+  template <TileAccess kAccess>
+  __device__ __forceinline__ void measure(int tile, const RawTile& raw, float low, float high,
+                                          NucleusMemory::Entry* list, int share) {
+    float x[kLaneValues];
+    Pass::template read<kAccess>(row_, raw, x);
+    unsigned inside = 0;  // what is listed, a value of each lane at a time: few have two
+#pragma unroll
+    for (int i = 0; i < kLaneValues; ++i) inside |= x[i] >= low && x[i] <= high ? 1U << i : 0U;
+#pragma unroll 1
+    for (unsigned lanes = __ballot_sync(kAllLanes, inside != 0); lanes != 0;
+         lanes = __ballot_sync(kAllLanes, inside != 0)) {
+      int place = 0;
+      if (lane_of_thread() == 0) {
+        place = static_cast<int>(atomicAdd(&memory_.listed, static_cast<unsigned>(__popc(lanes))));
+      }
+      place = __shfl_sync(kAllLanes, place, 0) + __popc(lanes & lanes_below());
+      const int i = __ffs(static_cast<int>(inside)) - 1;
+      if (inside != 0 && place < share) {
+        list[place] = {order_key(value_of(x, i)), Row::template id_of<kAccess>(tile, i)};
+      }
+      inside &= inside - 1;
+    }
+    std::uint64_t sum = 0;
+    if (from_order_key(blocks_.kept_key(tile)) > high) {
+#pragma unroll
+      for (float& value : x) value = value > high ? value : kEmpty;
+      sum = Pass::sum(x, blocks_.kept_key(tile), rule_);
+    }
+    blocks_.send_sum(tile, sum);
+  }
+
+  __device__ static unsigned lanes_below() { return (1U << lane_of_thread()) - 1; }
+  /// x[i] by selections: an array with an index that is not known would not be in registers.
+  __device__ __forceinline__ static float value_of(const float (&x)[kLaneValues], int i) {
+    static_assert(kLaneValues == 8);
+    const auto either = [](int bit, float a, float b) { return bit != 0 ? b : a; };
+    const float first = either(i & 2, either(i & 1, x[0], x[1]), either(i & 1, x[2], x[3]));
+    const float second = either(i & 2, either(i & 1, x[4], x[5]), either(i & 1, x[6], x[7]));
+    return either(i & 4, first, second);
+  }
+
+  // --- The end -----------------------------------------------------------------------------------
+
+ public:
+  /// Entries of each block.
+  __device__ int share_of_block() const {
+    return place_.nucleus_capacity<kType>() >> place_.blocks_log2;
+  }
+
+  /// Calls visit(key, id) for this thread's part of the list.
+  template <class Visit>
+  __device__ __forceinline__ void for_each_listed(const Visit& visit) const {
+    const auto share = static_cast<unsigned>(share_of_block());
+    const unsigned blocks = 1U << place_.blocks_log2;
+    const unsigned reciprocal = 0xffffffffU / share + 1;  // exact below 2^32 / share
+#pragma unroll 1
+    for (unsigned i = threadIdx.x; i < share * blocks; i += blockDim.x) {
+      const auto block = static_cast<unsigned>((std::uint64_t{i} * reciprocal) >> 32);
+      if (i - block * share >= memory_.sizes[block]) continue;
+      const NucleusMemory::Entry entry = memory_.list()[i];
+      visit(entry.key, entry.id);
+    }
+  }
+
+  /// By all threads of the first block: the smallest key of the nucleus, whose weights have been
+  /// added up by tile.
+  __device__ __forceinline__ NucleusSearch search(const KeyInterval& bracket) {
+    const auto thread = static_cast<int>(threadIdx.x);
+    const auto share = static_cast<unsigned>(share_of_block());
+    const int lane = lane_of_thread();
+    if (__any_sync(kAllLanes, lane < blocks_.cluster().blocks && memory_.sizes[lane] > share) !=
+        0) {
+      return {NucleusPlace::unknown, 0};
+    }
+    const RowIndex index = blocks_.index();
+    std::uint64_t* sums = blocks_.sums();
+    const Weights weights(from_order_key(memory_.largest_key), rule_);
+    std::uint64_t mine = 0;
+#pragma unroll 1
+    for (int tile = thread; tile < index.tiles; tile += static_cast<int>(blockDim.x)) {
+      std::uint64_t sum = sums[tile];
+      if (sum != 0) sum >>= memory_.drop + weights.octaves_below(from_order_key(index.keys[tile]));
+      sums[tile] = sum;
+      mine += sum;
+    }
+    clear_masses();
+    const std::uint64_t above = block_prefix(mine, memory_.sum_of_warp[0]).total;
+    if (above >= memory_.target) return {NucleusPlace::above, 0};
+    std::int32_t threshold = INT_MAX;
+    if (!find_threshold(weights, bracket, above, threshold)) return {NucleusPlace::below, 0};
+    for_each_listed([&](std::int32_t key, int id) {
+      if (key >= threshold) add_shared(sums + id / kTileSize, weight_of(weights, key));
+    });
+    __syncthreads();
+    return {NucleusPlace::in_bracket, threshold};
+  }
+
+ private:
+  /// In the unit.
+  __device__ __forceinline__ std::uint64_t weight_of(const Weights& weights,
+                                                     std::int32_t key) const {
+    return weights.weigh(from_order_key(key)) >> memory_.drop;
+  }
+
+  __device__ __forceinline__ void clear_masses() {
+    if (threadIdx.x < NucleusMemory::kKeyBins) memory_.masses[threadIdx.x] = 0;
+    if (threadIdx.x == 0) {
+      memory_.ranked = 0;
+      memory_.crossing = -1;
+      memory_.threshold = INT_MAX;
+    }
+  }
+
+  /// The smallest key of the nucleus; `above` is the mass above the bracket, less than the target.
+  /// False where the list does not reach the target. After clear_masses and a barrier.
+  __device__ __forceinline__ bool find_threshold(const Weights& weights, KeyInterval open,
+                                                 std::uint64_t above, std::int32_t& threshold) {
+    static_assert(NucleusMemory::kKeyBins == KeySelection::kBins &&
+                  NucleusMemory::kKeyBins <= kLeastThreadsOfBlock);
+    const auto thread = static_cast<int>(threadIdx.x);
+    const std::uint64_t target = memory_.target;
+#pragma unroll 1
+    while (true) {
+      for_each_listed([&](std::int32_t key, int) {
+        if (open.holds(key)) add_shared(&memory_.masses[open.bin_of(key)], weight_of(weights, key));
+      });
+      __syncthreads();
+      const int bin = NucleusMemory::kKeyBins - 1 - thread;  // the largest keys first
+      const std::uint64_t mass = bin >= 0 ? memory_.masses[bin] : 0;
+      const std::uint64_t before = above + block_prefix(mass, memory_.sum_of_warp[1]).before;
+      if (before < target && before + mass >= target) {
+        memory_.crossing = bin;
+        memory_.above = before;
+      }
+      __syncthreads();
+      if (memory_.crossing < 0) return false;
+      open = open.of_bin(memory_.crossing);
+      above = memory_.above;
+      if (open.single()) {
+        threshold = open.low;
+        return true;
+      }
+      for_each_listed([&](std::int32_t key, int) {
+        if (!open.holds(key)) return;
+        const int place = atomicAdd(&memory_.ranked, 1);
+        if (place >= NucleusMemory::kMostRanked) return;
+        memory_.ranked_key[place] = key;
+        memory_.ranked_weight[place] = weight_of(weights, key);
+      });
+      __syncthreads();
+      const int ranked = memory_.ranked;
+      if (ranked <= NucleusMemory::kMostRanked) {
+        if (thread < ranked) {
+          const std::int32_t key = memory_.ranked_key[thread];
+          std::uint64_t larger = above;
+#pragma unroll 2
+          for (int i = 0; i < ranked; ++i) {
+            larger += memory_.ranked_key[i] > key ? memory_.ranked_weight[i] : 0;
+          }
+          if (larger < target) atomicMin(&memory_.threshold, key);
+        }
+        __syncthreads();
+        threshold = memory_.threshold;
+        return true;
+      }
+      __syncthreads();
+      clear_masses();
+      __syncthreads();
+    }
+  }
+
+ public:
+  /// The token, by the sums of what is kept; by all threads of the first block.
+  __device__ __forceinline__ void draw(std::int32_t threshold, std::uint64_t word) const {
+    const auto thread = static_cast<int>(threadIdx.x);
+    const Weights weights(from_order_key(memory_.largest_key), rule_);
+    const RowIndex index = blocks_.index();
+    const int share =
+        (index.tiles + static_cast<int>(blockDim.x) - 1) / static_cast<int>(blockDim.x);
+    const int begin = min(thread * share, index.tiles);
+    const int end = min(begin + share, index.tiles);
+    std::uint64_t mine = 0;
+#pragma unroll 1
+    for (int tile = begin; tile < end; ++tile) mine += index.sums[tile];
+    const BlockPrefix<std::uint64_t> prefix = block_prefix(mine, memory_.sum_of_warp[0]);
+    const std::uint64_t position = multiply_high(word, prefix.total);
+    if (prefix.before <= position && position - prefix.before < mine) {
+      std::uint64_t before = prefix.before;
+      int tile = begin;
+      for (; before + index.sums[tile] <= position; ++tile) before += index.sums[tile];
+      memory_.drawn_tile = tile;
+      memory_.within = position - before;
+    }
+    __syncthreads();
+    if (warp_of_thread() != 0) return;
+    float x[kLaneValues];
+    row_.read_in_order(memory_.drawn_tile, x);
+    const float low = from_order_key(threshold);
+    std::uint64_t kept[kLaneValues];
+#pragma unroll
+    for (int i = 0; i < kLaneValues; ++i)
+      kept[i] = x[i] >= low ? weights.weigh(x[i]) >> memory_.drop : 0;
+    const std::int32_t token = token_in_tile(memory_.drawn_tile, kept, memory_.within);
+    if (thread == 0) {
+      write_drawn(place_.task, place_.number(), token, memory_.largest_key,
+                  {threshold, row_.vocab()},
+                  static_cast<uint128_t>(prefix.total) << (kRowBits + memory_.drop));
+    }
+  }
+
+ private:
+  SharedRow place_;
+  Row row_;
+  Ring ring_;
+  RowBlocks blocks_;
+  NucleusMemory& memory_;
+  TileRule rule_;
+};
+
+/// After a warp's first pass.
+template <DType kType, bool kFromProbs>
+__device__ __noinline__ void begin_nucleus(const RowsTask& task, int blocks_log2,
+                                           unsigned char* dynamic) {
+  NucleusRow<kType, kFromProbs>({task, blocks_log2, dynamic, nullptr}, {}).begin_sample();
+}
+
+// The phases: functions of their own, so that each has all registers.
+
+template <DType kType, bool kFromProbs>
+__device__ __noinline__ bool guess_nucleus(const RowsTask& task, int blocks_log2,
+                                           unsigned char* dynamic, float scale, float top_p) {
+  return NucleusRow<kType, kFromProbs>({task, blocks_log2, dynamic, nullptr}, {scale, true})
+      .guess(top_p);
+}
+
+template <DType kType, bool kFromProbs>
+__device__ __noinline__ void called_pass_of_nucleus(const RowsTask& task, int blocks_log2,
+                                                    unsigned char* dynamic, float scale,
+                                                    KeyInterval bracket) {
+  NucleusRow<kType, kFromProbs>({task, blocks_log2, dynamic, nullptr}, {scale, true}).pass(bracket);
+}
+
+template <DType kType, bool kFromProbs>
+__device__ __noinline__ NucleusSearch search_nucleus(const RowsTask& task, int blocks_log2,
+                                                     unsigned char* dynamic, float scale,
+                                                     KeyInterval bracket) {
+  return NucleusRow<kType, kFromProbs>({task, blocks_log2, dynamic, nullptr}, {scale, true})
+      .search(bracket);
+}
+
+template <DType kType, bool kFromProbs>
+__device__ __noinline__ void draw_from_nucleus(const RowsTask& task, int blocks_log2,
+                                               unsigned char* dynamic, float scale,
+                                               std::int32_t threshold, std::uint64_t word) {
+  NucleusRow<kType, kFromProbs>({task, blocks_log2, dynamic, nullptr}, {scale, true})
+      .draw(threshold, word);
+}
+
+/// For all threads of all blocks. word: the first thread's of the first block.
+template <DType kType, bool kFromProbs>
+__device__ __forceinline__ NucleusOutcome end_with_nucleus(const SharedRow& place, float scale,
+                                                           float top_p, std::uint64_t word) {
+  const RowsTask& task = place.task;
+  const int log2 = place.blocks_log2;
+  if (!guess_nucleus<kType, kFromProbs>(task, log2, place.dynamic, scale, top_p)) {
+    return NucleusOutcome::not_begun;
+  }
+  NucleusMemory& memory = *place.nucleus<kType>();
+  const RowCluster cluster{1 << log2, 0};
+  const bool is_first = (blockIdx.x & ((1U << static_cast<unsigned>(log2)) - 1)) == 0;
+  const auto tell_all = [&](const PassOrder& order) {
+    if (static_cast<int>(threadIdx.x) < cluster.blocks) {
+      *cluster.at(place.order, static_cast<int>(threadIdx.x)) = order;
+    }
+  };
+  if (is_first && threadIdx.x == 0) memory.word = word;
+  KeyInterval bracket = memory.bracket;
+#pragma unroll 1
+  for (int turn = 0;; ++turn) {
+    // In place: a function that is called takes half as long again.
+    NucleusRow<kType, kFromProbs>(place, {scale, true}).pass(bracket);
+    cluster.sync();
+    if (!is_first) return NucleusOutcome::drawn;
+    const NucleusSearch found =
+        search_nucleus<kType, kFromProbs>(task, log2, place.dynamic, scale, bracket);
+    if (found.place == NucleusPlace::in_bracket) {
+      tell_all({PassKind::row_has_ended, {}, 0, 0});
+      cluster.arrive();
+      draw_from_nucleus<kType, kFromProbs>(task, log2, place.dynamic, scale, found.threshold,
+                                           memory.word);
+      return NucleusOutcome::drawn;
+    }
+    if (turn > 0 || found.place == NucleusPlace::unknown) return NucleusOutcome::missed;
+    // The guess was wrong by more than is usual: what is beside it.
+    bracket = found.place == NucleusPlace::above ? KeyInterval{bracket.high + 1, memory.wide.high}
+                                                 : KeyInterval{memory.wide.low, bracket.low - 1};
+    if (bracket.low > bracket.high) return NucleusOutcome::missed;
+    tell_all({PassKind::nucleus, {}, bracket.low, bracket.high});
+    cluster.sync();
+  }
+}
+
+}  // namespace fairdraw::cuda
