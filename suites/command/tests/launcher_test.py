@@ -195,6 +195,22 @@ class Cuda(LauncherCase):
             shutil.rmtree(self.cache.parent)
             self.expect_calls([verb], ["configure release LATER", "build fairdraw_cli"], **NO_GPU)
 
+    def test_replay_lines_begin_as_the_launcher_was_called(self):
+        made = """  printf '#!/bin/sh\\necho ran "$1"\\n' >"$2/suites/fairdraw"
+  chmod +x "$2/suites/fairdraw"
+"""
+        self.assertIn(made, CMAKE)
+        self.stand_in("cmake", CMAKE.replace(made, f'  ln -sf "{BINARY}" "$2/suites/fairdraw"\n'))
+        words = ["verify", "--suite", "smoke", "--sampler", "mutant:lane-of-32-lost", "--case",
+                 "scripted/masked/v1000/everyday", "--report", str(self.tree / "report")]
+        for called in [["./fairdraw"], [str(self.tree / "fairdraw")], ["bash", "fairdraw"]]:
+            result = subprocess.run([*called, *words], cwd=self.tree, capture_output=True, text=True,
+                                    timeout=60, check=False,
+                                    env={"PATH": f"{self.path}:/usr/bin:/bin", **NO_GPU})
+            self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+            begin = called[0] if called[0] != "bash" else "./fairdraw"
+            self.assertIn(f"replay: {begin} replay scripted/", result.stdout)
+
     def test_with_a_gpu_cuda_is_not_left_out(self):
         self.give_gpu()
         for devices in [{}, {"CUDA_VISIBLE_DEVICES": "0"}, {"CUDA_VISIBLE_DEVICES": "1,0"}]:
