@@ -142,8 +142,8 @@ _fairdraw() {{
   COMPREPLY=()
   [[ -n "$list" ]] || return 0  # file names
   mapfile -t COMPREPLY < <(compgen -P "$head" -W "$list" -- "$value")
-  local before="${{value%"${{value##*[:=]}}"}}"
-  [[ -z "$before" ]] || COMPREPLY=("${{COMPREPLY[@]#"$head$before"}}")
+  local marks="${{COMP_WORDBREAKS//[^:=]}}" all="$head$value"
+  [[ -z "$marks" ]] || COMPREPLY=("${{COMPREPLY[@]#"${{all%"${{all##*["$marks"]}}"}}"}}")
 }}
 complete -o default -F _fairdraw fairdraw
 )";

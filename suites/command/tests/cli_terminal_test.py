@@ -343,6 +343,8 @@ class Terminal(CommandLineCase):
                          ["scalar"] if is_bash else ["cpu:scalar"])
         self.assertEqual(complete("fairdraw verify --sampler cpu,mode"),
                          ["cpu,model"] if is_bash else ["model"])
+        self.assertEqual(complete("fairdraw verify --sampler cpu:scalar,mode"),
+                         ["scalar,model"] if is_bash else ["model"])
         self.assertEqual(complete("fairdraw list fam"), ["families"])
         self.assertEqual(complete("fairdraw verify --report "), [])  # the shell's file names
         self.assertEqual(complete("fairdraw report "), [])
