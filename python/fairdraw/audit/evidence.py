@@ -177,7 +177,9 @@ def judge_stream(
     return StreamEvidence(count, float(max(mixture.max(), 0.0)), best, gains, excluded)
 
 
-def same_tokens(first: Sequence[int], second: Sequence[int], bounds: Sequence[float]) -> float:
+def same_tokens(
+    first: Sequence[object], second: Sequence[object], bounds: Sequence[float]
+) -> float:
     """Log evidence that two sequences that should be independent are the same.
 
     `bounds` has the largest probability of each token of the first at its position. Half of each
@@ -192,7 +194,7 @@ def same_tokens(first: Sequence[int], second: Sequence[int], bounds: Sequence[fl
 
 
 def different_tokens(
-    first: Sequence[int], second: Sequence[int], agreement: Sequence[float], divergence: float
+    first: Sequence[object], second: Sequence[object], agreement: Sequence[float], divergence: float
 ) -> float:
     """Log evidence that two sequences that should be equal are drawn independently.
 

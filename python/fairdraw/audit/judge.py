@@ -10,7 +10,7 @@ import numpy as np
 
 from .distribution import Claim, nominal, upper_bounds
 from .evidence import alternatives, different_tokens, judge_stream, same_tokens
-from .plan import BIAS, PENALTIES, Settings, streams
+from .plan import BIAS, PENALTY, Settings, streams
 from .records import Choice, Position, Record, choices_of, positions_of
 
 Verdict = Literal["passed", "failed", "underpowered", "skipped", "error"]
@@ -185,17 +185,17 @@ class _Judge:
             if start is None or not choice.positions:
                 continue
             here = choice.positions[0]
-            listed = dict(zip(here.tokens, here.logprobs, strict=True))
+            here_numbers = dict(zip(here.tokens, here.logprobs, strict=True))
             base = dict(zip(start.tokens, start.logprobs, strict=True))
-            common = [t for t in base if np.isfinite(listed.get(t, -np.inf))]
+            common = [t for t in base if np.isfinite(here_numbers.get(t, -np.inf))]
             if not common:
                 continue
             compared += 1
             top = common[0]
-            now = np.array([listed[t] for t in common])
+            now = np.array([here_numbers[t] for t in common])
             then = np.array([base[t] for t in common])
             raw += bool(np.abs(now - then).max() <= 2 * noise)
-            steps, wanted = now - listed[top], (then - base[top]) / claim.temperature
+            steps, wanted = now - here_numbers[top], (then - base[top]) / claim.temperature
             bound = 2 * noise * (1 + 1 / claim.temperature)
             scaled += bool(np.abs(steps - wanted).max() <= bound)
             if len(common) > 1 and steps[-1] < 0:
@@ -334,9 +334,9 @@ class _Judge:
                 for token in seen:
                     if token in here and token in base and fresh:
                         change = (here[token] - here[fresh[0]]) - (base[token] - base[fresh[0]])
-                        # Half of what one occurrence costs, far more than the noise.
-                        inside += change < -sum(PENALTIES.values()) / 2
-                        outside += change >= -sum(PENALTIES.values()) / 2
+                        # One occurrence costs twice that, which is far more than the noise.
+                        inside += change < -PENALTY
+                        outside += change >= -PENALTY
                 if one.drawn != other.drawn:
                     break
                 seen[one.drawn] = seen.get(one.drawn, 0) + 1
@@ -365,16 +365,20 @@ class _Judge:
     ) -> Check:
         """Whether outputs repeat each other that should be drawn independently."""
         tokens = equal = compared = 0
-        log_e = 0.0
+        log_e = most = 0.0
         for group in groups:
             for other in group[1:]:
                 bounds = self.plain_bounds(group[0])
                 log_e += same_tokens(group[0].tokens, other.tokens, bounds)
+                most += same_tokens(group[0].tokens, group[0].tokens, bounds)
                 equal += group[0].tokens == other.tokens
                 compared += 1
             tokens += sum(len(choice.tokens) for choice in group)
         if compared == 0:
             return Check(name, "skipped", f"not judged: fewer than two {what} were gathered")
+        if most < self.log_threshold:
+            text = f"not judged: {what} are so predictable that equal ones prove nothing"
+            return Check(name, "skipped", text)
         measures = {"compared": float(compared), "equal": float(equal)}
         text = f"{equal} of {compared} {what} are equal to the first"
         verdict: Verdict = "failed" if log_e >= self.log_threshold else "passed"
@@ -401,7 +405,7 @@ class _Judge:
     def repeats(self, name: str, fault: str, phase: str) -> Check:
         """Whether a request with a seed gets the tokens that it got when it was alone."""
         alone, others = dict(self.of("alone")), dict(self.of(phase))
-        log_e, equal, tokens = 0.0, 0, 0
+        log_e, most, equal, tokens = 0.0, 0.0, 0, 0
         claim = self.settings.claim if self.settings.temperature > 0 else Claim()
         keys = sorted(set(alone) & set(others))
         for key in keys:
@@ -414,8 +418,13 @@ class _Judge:
             )
             equal += first.tokens == second.tokens
             tokens += len(first.tokens) + len(second.tokens)
+            # What parting at the first position would have brought.
+            most += different_tokens([0], [1], chances[:1], self.settings.divergence)
         if not keys:
             return Check(name, "skipped", "not judged: no pair was gathered")
+        if most < self.log_threshold:
+            text = "not judged: too few pairs, or their first tokens are too predictable"
+            return Check(name, "skipped", text)
         text = f"{equal} of {len(keys)} requests got the same tokens as before"
         verdict: Verdict = "failed" if log_e >= self.log_threshold else "passed"
         measures = {"compared": float(len(keys)), "equal": float(equal)}

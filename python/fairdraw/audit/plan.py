@@ -20,7 +20,7 @@ PAIRS = 12  #: of requests that should be equal, and as many that should not
 PAIR_TOKENS = 12
 GREEDY_TOKENS = 16
 SEVERAL = 4  #: outputs of one request
-PENALTIES = {"presence_penalty": 1.0, "frequency_penalty": 1.0}
+PENALTY = 1.0  #: of presence and of frequency, where these are judged
 #: Added to one token. Logits of a language model differ by far less, so that token is always drawn.
 BIAS = 100
 BIAS_TOKENS = 6
@@ -112,7 +112,8 @@ class Settings:
         if unknown:
             raise BadSetting(f"setting {unknown[0]!r} is unknown; allowed: {sorted(names)}")
         lists = ("order", "bias_tokens", "prompts")
-        return Settings(**{k: tuple(v) if k in lists else v for k, v in values.items()})
+        typed: dict[str, Any] = {k: tuple(v) if k in lists else v for k, v in values.items()}
+        return Settings(**typed)
 
 
 @dataclass(frozen=True)
@@ -161,7 +162,7 @@ def streams(settings: Settings) -> dict[str, Claim]:
         }
         active = {name: each for name, each in alone.items() if each != bare}
         found |= active if len(active) > 1 else {}
-    found["penalties"] = replace(plain, **PENALTIES)
+    found["penalties"] = replace(plain, presence_penalty=PENALTY, frequency_penalty=PENALTY)
     return found
 
 
@@ -170,6 +171,7 @@ def _exact(settings: Settings) -> list[Record]:
     plain = Claim(order=settings.order)
     drawing = settings.claim if settings.temperature > 0 else plain
     greedy = replace(plain, temperature=0.0)
+    penalised = replace(greedy, presence_penalty=PENALTY, frequency_penalty=PENALTY)
     found = []
 
     def add(phase: str, key: int, claim: Claim, prompt: int, tokens: int, **more: Any) -> None:
@@ -177,7 +179,7 @@ def _exact(settings: Settings) -> list[Record]:
 
     for prompt in range(len(settings.prompts)):
         add("greedy", prompt, greedy, prompt, GREEDY_TOKENS)
-        add("greedy_penalised", prompt, replace(greedy, **PENALTIES), prompt, GREEDY_TOKENS)
+        add("greedy_penalised", prompt, penalised, prompt, GREEDY_TOKENS)
     for phase in ("alone", "again", "loaded"):
         for pair in range(PAIRS):
             add(phase, pair, drawing, pair, PAIR_TOKENS, seed=settings.seed + pair)
