@@ -210,7 +210,7 @@ class LoopbackServer:
                     if refused:
                         self.answer(503, {"error": {"message": "busy"}})
                         return
-                    time.sleep(0.003)  # a model's time: requests overlap
+                    time.sleep(0.01)  # a model's time: requests overlap
                     try:
                         self.answer(200, server.respond(body))
                     except (KeyError, ValueError) as error:

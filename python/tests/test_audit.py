@@ -9,7 +9,13 @@ from faulty_server import FAULTS, ROWS, VOCAB, Server, log_softmax
 
 import fairdraw
 from fairdraw.audit.distribution import Claim, Positions, nominal, upper_bounds
-from fairdraw.audit.evidence import alternatives, different_tokens, judge_stream, same_tokens
+from fairdraw.audit.evidence import (
+    alternatives,
+    different_tokens,
+    judge_stream,
+    same_tokens,
+    some_differ,
+)
 from fairdraw.audit.judge import FAULTS as NAMES
 from fairdraw.audit.judge import judge
 from fairdraw.audit.plan import Settings, first_stages, last_stage
@@ -20,6 +26,15 @@ from fairdraw.audit.records import (
 NOISE = 2e-3
 CLAIM = {"temperature": 0.7, "top_k": 8, "top_p": 0.9, "min_p": 0.05}
 SETTINGS = Settings("tiny", **CLAIM, noise=NOISE)
+NULL_CLAIMS = [
+    CLAIM,
+    {"temperature": 1.3, "top_p": 0.95},
+    {"top_k": 5},
+    {"temperature": 0.5, "min_p": 0.1},
+    {"temperature": 0.0},
+    {},
+    {"temperature": 1.7, "top_k": 12, "top_p": 0.5},
+]
 #: One null audit takes 0.2 s on one core with 1200 tokens, so this many take a few seconds. All
 #: 1000 run where FAIRDRAW_NULL_AUDITS says so.
 NULL_AUDITS = int(os.environ.get("FAIRDRAW_NULL_AUDITS", "40"))
@@ -118,7 +133,7 @@ def test_no_bet_gains_in_expectation_under_the_claim(claim):
     plain = nominal(positions, Claim(temperature=claim.temperature), VOCAB)
     bets = 0
     for alternative in alternatives(claim):
-        payoffs, mean, _ = _log_payoffs(_bet(positions, alternative, plain, VOCAB), bounds)
+        payoffs, mean, _ = _log_payoffs(*_bet(positions, alternative, plain, VOCAB), bounds)
         expected = np.where(truth > 1e-6, truth * np.exp(payoffs), 0).sum(axis=1)
         assert (expected <= 1 + 1e-5).all(), alternative.text
         bets += int((mean > 0).sum())
@@ -161,19 +176,33 @@ def test_different_sequences_are_evidence_by_how_rarely_they_may_part():
     assert different_tokens([1], [1], [0.2], 0.01) == pytest.approx(np.log(0.2 / 0.99))
 
 
+def test_pairs_that_differ_now_and_then_add_up():
+    # Payoffs 80 and 0.1: products over pairs where all, half or a fifth are bet to differ.
+    products = [8.0, (0.5 + 40) * (0.5 + 0.05), (0.8 + 16) * (0.8 + 0.02)]
+    assert some_differ(np.log([80, 0.1])) == pytest.approx(np.log(sum(products) / 3))
+
+
 # --- Whole audits ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["raw", "processed"])
 def test_a_right_server_is_not_accused(kind):
     # 1000 audits at a false alarm rate of 1e-6 each: one alarm is as rare as 1e-3.
-    small = dataclasses.replace(SETTINGS, budget_tokens=2000, max_tokens=8)
     for audit in range(max(NULL_AUDITS // 2, 1)):
-        settings = dataclasses.replace(small, seed=10_000 * audit)
+        settings = Settings(
+            "tiny",
+            **NULL_CLAIMS[audit % len(NULL_CLAIMS)],
+            noise=NOISE,
+            seed=10_000 * audit,
+            budget_tokens=2000,
+            max_tokens=8,
+        )
         server = Server(noise=0.95 * NOISE, kind=kind, noise_seed=audit)
         found = judge(settings, gathered(settings, server))
         assert not found.failed, (audit, found.failed)
-        assert found.kind == kind
+        # At temperature 1 without filters, and at 0, both kinds are the same.
+        filtered = settings.claim not in (Claim(), Claim(temperature=0))
+        assert found.kind == (kind if filtered else "raw")
 
 
 @pytest.mark.parametrize("fault", FAULTS)

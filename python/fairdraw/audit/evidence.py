@@ -29,6 +29,8 @@ Array = Any
 LEAST_BOUND = 1e-30
 #: Part of every bet that goes to the distribution without filters: no single token ends a bet.
 STRAY = 0.02
+#: How many of the pairs that should be equal are bet to differ: a server may be wrong now and then.
+SHARES = (1.0, 0.5, 0.2)
 TEMPERATURE_FACTORS = (0.5, 0.8, 0.9, 0.95, 1.05, 1.1, 1.25, 2.0)
 
 
@@ -43,8 +45,21 @@ class Alternative:
     factor: float = 1.0  #: of the temperature
 
 
+def _earliest_top_k(order: Sequence[str]) -> tuple[str, ...]:
+    """The same distribution with top_k as early as may be.
+
+    Ranks do not depend on the temperature, and of top_k and min_p the stricter one decides.
+    """
+    found = list(order)
+    while (place := found.index("top_k") if "top_k" in found else 0) > 0:
+        if found[place - 1] == "top_p":
+            break
+        found[place - 1 : place + 1] = found[place], found[place - 1]
+    return tuple(found)
+
+
 def _orders(claim: Claim) -> list[tuple[str, ...]]:
-    """The other orders of the steps that this claim has: one each, of those that matter."""
+    """Orders of this claim's steps that draw from other distributions, one of each."""
     active = [
         step
         for step in claim.order
@@ -54,14 +69,19 @@ def _orders(claim: Claim) -> list[tuple[str, ...]]:
         or (step == "min_p" and claim.min_p > 0)
     ]
     idle = tuple(step for step in claim.order if step not in active)
-    return [(*order, *idle) for order in itertools.permutations(active) if list(order) != active]
+    seen, found = {_earliest_top_k(active)}, []
+    for order in itertools.permutations(active):
+        if _earliest_top_k(order) not in seen:
+            seen.add(_earliest_top_k(order))
+            found.append((*order, *idle))
+    return found
 
 
 def alternatives(claim: Claim) -> list[Alternative]:
     """What may be wrong under this claim, in the order in which equals are named."""
     unfiltered = replace(claim, top_k=0, top_p=1.0, min_p=0.0)
-    # Every bet has a part of stray tokens, so this is the claim and they. It is first, because an
-    # order of steps that keeps the same tokens is no worse an explanation.
+    # Every bet has a part of stray tokens, so this is the claim and they. It is first: where another
+    # alternative keeps the same tokens, that is no better an explanation.
     text = "tokens are drawn that the filters do not keep"
     found = [Alternative("outside_support", text, claim)]
     if claim.temperature != 1:
@@ -119,19 +139,23 @@ class StreamEvidence:
     excluded: int  #: tokens that no reading of the claim allows
 
 
-def _bet(positions: Positions, alternative: Alternative, unfiltered: Array, vocab: int) -> Array:
+def _bet(
+    positions: Positions, alternative: Alternative, unfiltered: Array, vocab: int
+) -> tuple[Array, Array]:
+    """The bet on an alternative, and what is drawn where it is true; without the stray part."""
     plain = nominal(positions, alternative.claim, vocab)
     if alternative.uniform:
         plain = (plain > 0).astype(float)
         plain /= np.maximum(plain.sum(axis=1, keepdims=True), 1)
-    return (1 - STRAY) * plain + STRAY * unfiltered
+    bet = (1 - STRAY) * plain + STRAY * unfiltered
+    return bet, bet if alternative.fault == "outside_support" else plain
 
 
-def _log_payoffs(bet: Array, upper: UpperBounds) -> tuple[Array, Array, Array]:
-    """[positions, outcomes] of log payoffs, and mean and variance of each position under the bet.
+def _log_payoffs(bet: Array, truth: Array, upper: UpperBounds) -> tuple[Array, Array, Array]:
+    """[positions, outcomes] of log payoffs, and mean and variance of each position under `truth`.
 
     Two bets are sound: on all outcomes, or on the reported tokens alone, which pays 1 where another
-    is drawn. The better of the two by what the bet expects; none where neither gains.
+    is drawn. The better of the two by what it gains under `truth`; none where neither gains.
     """
     tiny = 1e-300
     logs = np.log(np.maximum(bet, tiny))
@@ -140,13 +164,12 @@ def _log_payoffs(bet: Array, upper: UpperBounds) -> tuple[Array, Array, Array]:
     part = np.zeros_like(whole)
     among = np.log(np.maximum(upper.among_reported, LEAST_BOUND))
     part[:, :-1] = logs[:, :-1] - np.log(np.maximum(inside, tiny)) - among
-    gain_whole = (bet * whole).sum(axis=1)
-    gain_part = (bet * part).sum(axis=1)
+    gain_whole = (truth * whole).sum(axis=1)
+    gain_part = (truth * part).sum(axis=1)
     payoffs = np.where((gain_whole >= gain_part)[:, None], whole, part)
-    gain = np.maximum(gain_whole, gain_part)
-    payoffs = np.where((gain > 0)[:, None], payoffs, 0.0)
-    mean = (bet * payoffs).sum(axis=1)
-    variance = np.maximum((bet * payoffs**2).sum(axis=1) - mean**2, 0)
+    payoffs = np.where((np.maximum(gain_whole, gain_part) > 0)[:, None], payoffs, 0.0)
+    mean = (truth * payoffs).sum(axis=1)
+    variance = np.maximum((truth * payoffs**2).sum(axis=1) - mean**2, 0)
     return payoffs, mean, variance
 
 
@@ -166,8 +189,8 @@ def judge_stream(
     best, most = None, float(likelihood[rows, drawn].sum())
     products, gains = [], []
     for alternative in choices:
-        bet = _bet(positions, alternative, unfiltered, vocab)
-        payoffs, mean, variance = _log_payoffs(bet, upper)
+        bet, truth = _bet(positions, alternative, unfiltered, vocab)
+        payoffs, mean, variance = _log_payoffs(bet, truth, upper)
         products.append(np.cumsum(payoffs[rows, drawn]))
         gains.append((alternative, float(mean.sum() - 3 * np.sqrt(variance.sum()))))
         total = float(np.log(np.maximum(bet[rows, drawn], LEAST_BOUND)).sum())
@@ -209,3 +232,10 @@ def different_tokens(
             return total + float(np.log((1 - agree) / divergence))
         total += float(np.log(agree / (1 - divergence)))
     return total
+
+
+def some_differ(pairs: Sequence[float]) -> float:
+    """Log evidence of several pairs, of which a share may differ: the mean over `SHARES`."""
+    values = np.exp(np.array(pairs, float))
+    products = [np.log(1 - share + share * values).sum() for share in SHARES]
+    return float(np.logaddexp.reduce(products) - np.log(len(SHARES)))

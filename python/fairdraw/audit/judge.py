@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from .distribution import Claim, nominal, upper_bounds
-from .evidence import alternatives, different_tokens, judge_stream, same_tokens
+from .evidence import alternatives, different_tokens, judge_stream, same_tokens, some_differ
 from .plan import BIAS, PENALTY, Settings, streams
 from .records import Choice, Position, Record, choices_of, positions_of
 
@@ -405,7 +405,8 @@ class _Judge:
     def repeats(self, name: str, fault: str, phase: str) -> Check:
         """Whether a request with a seed gets the tokens that it got when it was alone."""
         alone, others = dict(self.of("alone")), dict(self.of(phase))
-        log_e, most, equal, tokens = 0.0, 0.0, 0, 0
+        each: list[float] = []
+        most, equal, tokens = 0.0, 0, 0
         claim = self.settings.claim if self.settings.temperature > 0 else Claim()
         keys = sorted(set(alone) & set(others))
         for key in keys:
@@ -413,8 +414,8 @@ class _Judge:
             positions = positions_of([first], self.settings.top_logprobs)
             expected = nominal(positions, claim, self.settings.vocab)
             chances = [float(chance) for chance in (expected**2).sum(axis=1)]
-            log_e += different_tokens(
-                first.tokens, second.tokens, chances, self.settings.divergence
+            each.append(
+                different_tokens(first.tokens, second.tokens, chances, self.settings.divergence)
             )
             equal += first.tokens == second.tokens
             tokens += len(first.tokens) + len(second.tokens)
@@ -425,6 +426,7 @@ class _Judge:
         if most < self.log_threshold:
             text = "not judged: too few pairs, or their first tokens are too predictable"
             return Check(name, "skipped", text)
+        log_e = some_differ(each)
         text = f"{equal} of {len(keys)} requests got the same tokens as before"
         verdict: Verdict = "failed" if log_e >= self.log_threshold else "passed"
         measures = {"compared": float(len(keys)), "equal": float(equal)}
