@@ -35,8 +35,8 @@ NULL_CLAIMS = [
     {},
     {"temperature": 1.7, "top_k": 12, "top_p": 0.5},
 ]
-#: One null audit takes 0.2 s on one core with 1200 tokens, so this many take a few seconds. All
-#: 1000 run where FAIRDRAW_NULL_AUDITS says so.
+#: One null audit takes about 0.4 s on one core, so these take a quarter of a minute. All 1000 run
+#: where FAIRDRAW_NULL_AUDITS says so.
 NULL_AUDITS = int(os.environ.get("FAIRDRAW_NULL_AUDITS", "40"))
 
 
@@ -212,3 +212,36 @@ def test_a_fault_is_named(fault):
     # Outputs that should stop and do not are a few tokens longer than planned.
     assert found.tokens <= SETTINGS.budget_tokens
     assert found.failed[0].message and FAULTS[fault] in NAMES
+
+
+@pytest.mark.parametrize(
+    "fault",
+    ["temperature_ignored", "top_k_ignored", "top_p_ignored", "stray_tokens", "greedy_draws"],
+)
+def test_a_fault_is_named_by_processed_numbers(fault):
+    # Only the first position of a response shows what the filters were given: short responses.
+    settings = dataclasses.replace(SETTINGS, max_tokens=3, endpoint="chat")
+    found = judge(settings, gathered(settings, Server(fault, noise=0.95 * NOISE, kind="processed")))
+    assert found.cause == FAULTS[fault], found.failed
+    assert found.tokens <= settings.budget_tokens
+
+
+def test_equal_orders_are_not_told_apart():
+    # top_k comes before or after the temperature and min_p to the same effect, so of the 24 orders
+    # those are left that differ in what of temperature, min_p and top_p comes first, and in whether
+    # top_k comes before top_p: 6 orders of the three, in each of which top_k is before top_p, or
+    # after it at one place: behind top_p, again as early as may be. One of the 12 is the claim.
+    orders = [a for a in alternatives(Claim(**CLAIM)) if a.fault == "order"]
+    assert len(orders) == 6 * 2 - 1
+    drawn = nominal(positions_from(ROWS)[0], Claim(**CLAIM), VOCAB)
+    moved = Claim(**CLAIM, order=("top_k", "temperature", "min_p", "top_p"))
+    assert np.abs(nominal(positions_from(ROWS)[0], moved, VOCAB) - drawn).max() <= 2.0**-40
+
+
+def test_a_small_audit_is_underpowered_or_says_what_it_missed():
+    settings = dataclasses.replace(SETTINGS, budget_tokens=1400, max_tokens=4)
+    found = judge(settings, gathered(settings, Server()))
+    assert found.verdict in ("passed", "underpowered")
+    stream = next(check for check in found.checks if check.id == "stream/claimed")
+    assert stream.measures["alternatives_excluded"] < stream.measures["alternatives"]
+    assert found.unnoticed and all(note.needed > note.tokens for note in found.unnoticed)

@@ -89,7 +89,7 @@ def test_no_request_beyond_the_budget():
 def test_refused_requests_are_sent_again(tmp_path):
     server = Server()
     server.refusals = 3
-    assert audit(server, tmp_path, *SMALL, "--retries", "5") in (0, 3)
+    audit(server, tmp_path, *SMALL, "--retries", "5")
     _, records = read_records(tmp_path / "records.jsonl")
     assert server.requests == len(records) + 3
     assert all(record.error == "" for record in records)

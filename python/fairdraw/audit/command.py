@@ -136,9 +136,13 @@ def _settings(arguments: argparse.Namespace) -> Settings:
 def _gather(settings: Settings, transport: Transport, path: Path) -> tuple[list[Record], str]:
     """The records, and why they are not all."""
     try:
-        import httpx  # noqa: F401
+        import httpx
     except ImportError:
         raise BadSetting("httpx is not installed: pip install 'fairdraw[audit]'") from None
+    try:
+        httpx.URL(transport.base_url)
+    except httpx.InvalidURL as error:
+        raise BadSetting(f"base_url is {transport.base_url!r}: {error}") from None
     path.parent.mkdir(parents=True, exist_ok=True)
     header = {
         "fairdraw_audit": 1,

@@ -29,6 +29,8 @@ Array = Any
 LEAST_BOUND = 1e-30
 #: Part of every bet that goes to the distribution without filters: no single token ends a bet.
 STRAY = 0.02
+#: How often tokens of the claim and stray ones may be explained by another alternative.
+UNSURE = 0.05
 #: How many of the pairs that should be equal are bet to differ: a server may be wrong now and then.
 SHARES = (1.0, 0.5, 0.2)
 TEMPERATURE_FACTORS = (0.5, 0.8, 0.9, 0.95, 1.05, 1.1, 1.25, 2.0)
@@ -133,7 +135,7 @@ class StreamEvidence:
 
     positions: int
     log_e: float  #: the largest value of the mixture of all bets on the way
-    best: Alternative | None  #: the likeliest alternative; None: the claim itself
+    best: Alternative | None  #: what explains the tokens best; None where there are none
     #: Of each alternative: what its bet would have gained in expectation, less three deviations.
     sure_gain: list[tuple[Alternative, float]]
     excluded: int  #: tokens that no reading of the claim allows
@@ -185,18 +187,18 @@ def judge_stream(
     rows = np.arange(count)
     excluded = int((upper.outcomes[rows, drawn] == 0).sum())
     unfiltered = nominal(positions, replace(claim, top_k=0, top_p=1.0, min_p=0.0), vocab)
-    likelihood = np.log(np.maximum(nominal(positions, claim, vocab), LEAST_BOUND))
-    best, most = None, float(likelihood[rows, drawn].sum())
-    products, gains = [], []
+    likelihoods, products, gains = [], [], []
     for alternative in choices:
         bet, truth = _bet(positions, alternative, unfiltered, vocab)
         payoffs, mean, variance = _log_payoffs(bet, truth, upper)
         products.append(np.cumsum(payoffs[rows, drawn]))
         gains.append((alternative, float(mean.sum() - 3 * np.sqrt(variance.sum()))))
-        total = float(np.log(np.maximum(bet[rows, drawn], LEAST_BOUND)).sum())
-        if total > most:
-            best, most = alternative, total
+        likelihoods.append(np.log(np.maximum(bet[rows, drawn], LEAST_BOUND)).sum())
     mixture = np.logaddexp.reduce(np.array(products), axis=0) - np.log(len(choices))
+    # The first alternative is the claim and stray tokens. Others are next to it by chance: it stays
+    # the best one unless another is likelier by so much that this has probability UNSURE at most.
+    likelihoods[0] += np.log(len(choices) / UNSURE)
+    best = choices[int(np.argmax(likelihoods))]
     return StreamEvidence(count, float(max(mixture.max(), 0.0)), best, gains, excluded)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from .distribution import Claim, nominal, upper_bounds
 from .evidence import alternatives, different_tokens, judge_stream, same_tokens, some_differ
-from .plan import BIAS, PENALTY, Settings, streams
+from .plan import BIAS, PENALTY, SEVERAL, Settings, streams
 from .records import Choice, Position, Record, choices_of, positions_of
 
 Verdict = Literal["passed", "failed", "underpowered", "skipped", "error"]
@@ -237,13 +237,10 @@ class _Judge:
         check.measures["alternatives"] = float(len(found.sure_gain))
         if found.log_e >= self.log_threshold:
             check.verdict = "failed"
-            if found.best is None:
-                check.fault = "outside_support"
-                check.message = "tokens are drawn that the claim does not allow"
-            else:
-                plain = name in ("plain", "fit")  # nothing was asked of these tokens
-                check.fault = "logprobs_do_not_fit" if plain else found.best.fault
-                check.message = FAULTS[check.fault] if plain else found.best.text
+            assert found.best is not None  # there are positions
+            plain = name in ("plain", "fit")  # nothing was asked of these tokens
+            check.fault = "logprobs_do_not_fit" if plain else found.best.fault
+            check.message = FAULTS[check.fault] if plain else found.best.text
             if found.excluded:
                 check.message += f"; no reading of the claim allows {found.excluded} of the tokens"
             return check
@@ -397,7 +394,7 @@ class _Judge:
         )
         several = [each for (name, _), each in sorted(self.choices.items()) if name == "several"]
         if several and all(len(each) == 1 for each in several):
-            text = f"not judged: the server answers n = {self.bodies['several', 0]['n']} with one"
+            text = f"not judged: the server answers n = {SEVERAL} with one"
             yield Check("n/differ", "skipped", text)
         else:
             yield self.independence("n/differ", "choices_alike", several, "choices of a request")
