@@ -130,15 +130,25 @@ def alternatives(claim: Claim) -> list[Alternative]:
 
 
 @dataclass(frozen=True)
+class Power:
+    """What a stream would have shown of an alternative."""
+
+    alternative: Alternative
+    gain: float  #: of its bet, in expectation, less three deviations
+    total_variation: float  #: between it and the claim, on average over positions
+
+
+@dataclass(frozen=True)
 class StreamEvidence:
     """What a stream of positions says of one claim."""
 
     positions: int
     log_e: float  #: the largest value of the mixture of all bets on the way
     best: Alternative | None  #: what explains the tokens best; None where there are none
-    #: Of each alternative: what its bet would have gained in expectation, less three deviations.
-    sure_gain: list[tuple[Alternative, float]]
+    powers: list[Power]
     excluded: int  #: tokens that no reading of the claim allows
+    #: fault -> the log-likelihood of its likeliest alternative; "" is the claim itself.
+    by_fault: dict[str, float]
 
 
 def _bet(
@@ -181,25 +191,34 @@ def judge_stream(
     """The evidence of these positions, in their order, against a claim."""
     count = len(positions)
     if count == 0:
-        return StreamEvidence(0, 0.0, None, [], 0)
+        return StreamEvidence(0, 0.0, None, [], 0, {})
     upper = upper_bounds(positions, claim, noise, vocab)
     drawn = np.where(positions.drawn < 0, positions.logprobs.shape[1], positions.drawn)
     rows = np.arange(count)
     excluded = int((upper.outcomes[rows, drawn] == 0).sum())
     unfiltered = nominal(positions, replace(claim, top_k=0, top_p=1.0, min_p=0.0), vocab)
-    likelihoods, products, gains = [], [], []
+    claimed = nominal(positions, claim, vocab)
+    likelihoods, products, powers = [], [], []
     for alternative in choices:
         bet, truth = _bet(positions, alternative, unfiltered, vocab)
         payoffs, mean, variance = _log_payoffs(bet, truth, upper)
         products.append(np.cumsum(payoffs[rows, drawn]))
-        gains.append((alternative, float(mean.sum() - 3 * np.sqrt(variance.sum()))))
+        gain = float(mean.sum() - 3 * np.sqrt(variance.sum()))
+        variation = float(np.abs(truth - claimed).sum(axis=1).mean() / 2)
+        powers.append(Power(alternative, gain, variation))
         likelihoods.append(np.log(np.maximum(bet[rows, drawn], LEAST_BOUND)).sum())
     mixture = np.logaddexp.reduce(np.array(products), axis=0) - np.log(len(choices))
     # The first alternative is the claim and stray tokens. Others are next to it by chance: it stays
     # the best one unless another is likelier by so much that this has probability UNSURE at most.
     likelihoods[0] += np.log(len(choices) / UNSURE)
     best = choices[int(np.argmax(likelihoods))]
-    return StreamEvidence(count, float(max(mixture.max(), 0.0)), best, gains, excluded)
+    own = np.log(np.maximum(claimed[rows, drawn], LEAST_BOUND)).sum()
+    by_fault = {"": float(own)}
+    for alternative, likelihood in zip(choices, likelihoods, strict=True):
+        most = by_fault.get(alternative.fault, -np.inf)
+        by_fault[alternative.fault] = max(most, float(likelihood))
+    log_e = float(max(mixture.max(), 0.0))
+    return StreamEvidence(count, log_e, best, powers, excluded, by_fault)
 
 
 def same_tokens(

@@ -50,6 +50,9 @@ class Check:
     tokens: int = 0
     log_e: float | None = None
     measures: dict[str, float] = field(default_factory=dict)
+    #: The smallest total variation of an alternative that would have been seen.
+    min_discrepancy: float | None = None
+    by_fault: dict[str, float] = field(default_factory=dict)  #: of a stream: log-likelihoods
 
 
 @dataclass(frozen=True)
@@ -95,12 +98,14 @@ class Findings:
         failed = self.failed
         if not failed:
             return ""
-        # Streams that fail agree on little but the fault: the one with the most evidence names it.
-        streamed = [check for check in failed if check.id.startswith("stream/")]
+        # Each stream has its own likeliest fault. The one that explains all of them is the cause;
+        # where a stream lacks a filter, a fault of that filter explains nothing.
+        streamed = [check for check in failed if check.by_fault]
         if failed[0] in streamed and failed[0].fault != "logprobs_do_not_fit":
-            totals: dict[str, float] = {}
-            for check in streamed:
-                totals[check.fault] = totals.get(check.fault, 0.0) + (check.log_e or 0.0)
+            totals = {
+                fault: sum(c.by_fault.get(fault, c.by_fault[""]) for c in streamed)
+                for fault in {check.fault for check in streamed}
+            }
             return max(totals, key=lambda fault: totals[fault])
         return failed[0].fault
 
@@ -232,9 +237,12 @@ class _Judge:
             return Check(f"stream/{name}", "skipped", "not judged: no position was gathered")
         check = Check(f"stream/{name}", "passed", "", "", found.positions, found.log_e)
         check.measures["tokens_excluded"] = float(found.excluded)
-        sure = [gain for _, gain in found.sure_gain if gain >= self.noticed(claim)]
+        check.by_fault = found.by_fault
+        sure = [power for power in found.powers if power.gain >= self.noticed(claim)]
+        if sure:
+            check.min_discrepancy = min(min(power.total_variation for power in sure), 1.0)
         check.measures["alternatives_excluded"] = float(len(sure))
-        check.measures["alternatives"] = float(len(found.sure_gain))
+        check.measures["alternatives"] = float(len(found.powers))
         if found.log_e >= self.log_threshold:
             check.verdict = "failed"
             assert found.best is not None  # there are positions
@@ -249,8 +257,8 @@ class _Judge:
             check.verdict = "underpowered"
             check.message = "too few tokens to find even the largest deviation that is looked for"
         else:
-            missed = {a.text for a, gain in found.sure_gain if gain < self.noticed(claim)}
-            check.message = f"{len(sure)} of {len(found.sure_gain)} deviations would have been seen"
+            missed = {p.alternative.text for p in found.powers if p not in sure}
+            check.message = f"{len(sure)} of {len(found.powers)} deviations would have been seen"
             check.message += f"; not: {'; '.join(sorted(missed))}" if missed else ""
         return check
 
@@ -262,9 +270,9 @@ class _Judge:
         """The smallest deviation of temperature that is sure to be seen, on each side."""
         for above in (False, True):
             sides = [
-                (abs(np.log(a.factor)), a, gain)
-                for a, gain in found.sure_gain
-                if a.factor != 1 and (a.factor > 1) == above
+                (abs(np.log(power.alternative.factor)), power.alternative, power.gain)
+                for power in found.powers
+                if power.alternative.factor != 1 and (power.alternative.factor > 1) == above
             ]
             missed = [each for each in sides if each[2] < self.noticed(claim)]
             if missed:

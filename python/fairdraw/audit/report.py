@@ -46,7 +46,7 @@ def _case(check: Check, findings: Findings, settings: Settings, replay: str) -> 
         "dof": None,
         "p_value": None,
         "total_variation": None,
-        "min_discrepancy": None,
+        "min_discrepancy": check.min_discrepancy,
         "seconds": 0.0,
         "message": message,
         "watch": "",
