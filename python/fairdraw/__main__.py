@@ -8,6 +8,11 @@ from .verification import data_folder
 
 
 def main() -> int:
+    if sys.argv[1:2] == ["audit"]:
+        # Of Python alone: it speaks HTTP.
+        from .audit.command import main as audit
+
+        return audit(sys.argv[2:])
     # The command line looks for its captured logits there.
     os.environ["FAIRDRAW_DATA"] = str(data_folder())
     sys.stdout.flush()

@@ -1,0 +1,205 @@
+"""What a claim allows at a position, from the log-probabilities that the server reports there.
+
+A server reports the largest log-probabilities of a position, each wrong by at most `noise`. All
+other tokens together are the tail: one outcome, whose weight has a lower and an upper bound. What
+the claim's filters do near a boundary is then not certain, so each token is surely kept, surely
+dropped or neither; `upper_bounds` is the largest probability that any reading gives an outcome, and
+`nominal` the distribution where the numbers are exact.
+
+All arrays have a row a position and a column a reported token. None of it looks at the token that
+was drawn: bets that are made of these numbers are fixed before the draw.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Array = Any  # of NumPy, whose own types say little of what is in one
+
+STEPS = ("temperature", "min_p", "top_k", "top_p")
+#: Relative error of a server's sums of probabilities in float32, next to the noise of the numbers.
+SUM_ERROR = 1e-5
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a server says that it does to raw logits, and in which order."""
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    order: tuple[str, ...] = STEPS
+    keeps_crossing_token: bool = True  #: the token at which the mass reaches top_p
+
+    @property
+    def penalises(self) -> bool:
+        return self.presence_penalty != 0 or self.frequency_penalty != 0
+
+
+@dataclass(frozen=True)
+class Positions:
+    """Positions of responses, with what was reported there and what was drawn."""
+
+    logprobs: Array  #: [positions, reported]; -inf where fewer are reported
+    counts: Array  #: [positions, reported]: how often the token is in the output so far
+    drawn: Array  #: [positions]: the column of the token that was drawn; -1 is the tail
+
+    def __len__(self) -> int:
+        return len(self.drawn)
+
+    def select(self, rows: Array) -> Positions:
+        return Positions(self.logprobs[rows], self.counts[rows], self.drawn[rows])
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """What filters leave: weights relative to the largest, and who is kept surely or perhaps."""
+
+    weights: Array
+    noise: float  #: of the logarithm of a weight
+    surely: Array
+    perhaps: Array
+    tail_low: Array
+    tail_high: Array
+
+
+def _log(values: Array) -> Array:
+    with np.errstate(divide="ignore"):
+        return np.log(values)
+
+
+def _tail_bounds(logprobs: Array, scale: float, noise: float, vocab: int) -> tuple[Array, Array]:
+    """Bounds of the sum of exp(scale * logprob) over unreported tokens.
+
+    None of these has more than the smallest reported one, and their probabilities sum to what the
+    reported ones leave. For scale > 1 the sum is largest where the mass is in few tokens; for
+    scale < 1 where it is spread over the vocabulary (power means).
+    """
+    rest_low = np.clip(1 - np.exp(logprobs + noise).sum(axis=1), 0, 1)
+    rest_high = np.clip(1 - np.exp(logprobs - noise).sum(axis=1), 0, 1)
+    largest = np.where(np.isfinite(logprobs), logprobs, 0).min(axis=1) + noise
+    if scale == 1:
+        return rest_low, rest_high
+    concentrated = (scale - 1) * largest
+    if scale > 1:
+        return np.zeros_like(rest_low), np.exp(_log(rest_high) + concentrated)
+    spread = (1 - scale) * np.log(vocab) + scale * _log(rest_high)
+    return np.exp(_log(rest_low) + concentrated), np.exp(spread)
+
+
+def _kept(positions: Positions, claim: Claim, noise: float, vocab: int) -> _Kept:
+    penalty = claim.presence_penalty * (positions.counts > 0)
+    values = positions.logprobs - penalty - claim.frequency_penalty * positions.counts
+    there = np.isfinite(values)
+    top = values.max(axis=1, keepdims=True)
+    least = np.where(there, values, np.inf).min(axis=1)
+    surely, perhaps = there.copy(), there.copy()
+    tail_surely = np.ones(len(values), bool)
+    tail_perhaps = np.ones(len(values), bool)
+    # Column j above column i: at [:, i, j]. A token is never above itself.
+    others = ~np.eye(values.shape[1], dtype=bool)
+    perhaps_above = (values[:, None, :] > values[:, :, None] - 2 * noise) & others
+    surely_above = values[:, None, :] > values[:, :, None] + 2 * noise
+    surely_above_tail = values > least[:, None] + 2 * noise
+    scale = 1.0
+
+    def weights() -> tuple[Array, Array, Array]:
+        relative = np.exp(scale * np.where(there, values - top, -np.inf))
+        if claim.penalises:  # the tail may hold penalised tokens: nothing is known of it
+            return relative, np.zeros(len(values)), np.full(len(values), np.inf)
+        low, high = _tail_bounds(positions.logprobs, scale, noise, vocab)
+        shift = np.exp(np.minimum(-scale * top[:, 0], 700))
+        return relative, low * shift, high * shift
+
+    for step in claim.order:
+        if step == "temperature":
+            scale = 1 / claim.temperature
+        elif step == "top_k" and claim.top_k > 0:
+            least_rank = (surely_above & surely[:, None, :]).sum(axis=2)
+            most_rank = (perhaps_above & perhaps[:, None, :]).sum(axis=2)
+            tail_perhaps &= (surely_above_tail & surely).sum(axis=1) < claim.top_k
+            tail_surely[:] = False
+            surely &= most_rank < claim.top_k
+            perhaps &= least_rank < claim.top_k
+        elif step == "top_p" and claim.top_p < 1:
+            relative, low, high = weights()
+            down = relative * np.exp(-noise * scale) * surely
+            up = relative * np.exp(noise * scale) * perhaps
+            low, high = low * tail_surely, np.where(tail_perhaps, high, 0)
+            error = SUM_ERROR if noise > 0 else 0.0
+            most_above = (perhaps_above * up[:, None, :]).sum(axis=2)
+            rest = (~perhaps_above * down[:, None, :]).sum(axis=2) + low[:, None]
+            least_above = (surely_above * down[:, None, :]).sum(axis=2)
+            most_rest = (~surely_above * up[:, None, :]).sum(axis=2) + high[:, None]
+            above_tail = (surely_above_tail * down).sum(axis=1)
+            below = (~surely_above_tail * up).sum(axis=1) + high
+            if not claim.keeps_crossing_token:  # its own mass counts too, except the largest's
+                own = np.where(values < top, relative, 0)
+                least_above, most_rest = least_above + own, most_rest - own
+            with np.errstate(invalid="ignore", divide="ignore"):
+                surely &= most_above < claim.top_p * (1 - error) * (most_above + rest)
+                perhaps &= least_above < claim.top_p * (1 + error) * (least_above + most_rest)
+                tail_perhaps &= above_tail < claim.top_p * (1 + error) * (above_tail + below)
+            tail_surely[:] = False
+        elif step == "min_p" and claim.min_p > 0:
+            reach = -np.log(claim.min_p) / scale
+            gap = np.where(there, top - values, np.inf)
+            surely &= gap + 2 * noise <= reach
+            perhaps &= gap - 2 * noise <= reach
+            tail_perhaps &= top[:, 0] - least - 2 * noise <= reach
+            tail_surely[:] = False
+    relative, low, high = weights()
+    return _Kept(
+        relative,
+        noise * scale,
+        surely,
+        perhaps,
+        np.where(tail_surely, low, 0),
+        np.where(tail_perhaps, high, 0),
+    )
+
+
+@dataclass(frozen=True)
+class UpperBounds:
+    """The largest probabilities that any reading of a claim gives."""
+
+    outcomes: Array  #: [positions, reported + 1]: of each outcome; the tail is the last
+    among_reported: (
+        Array  #: [positions, reported]: where it is known that a reported token is drawn
+    )
+
+
+def upper_bounds(positions: Positions, claim: Claim, noise: float, vocab: int) -> UpperBounds:
+    """See `UpperBounds`."""
+    kept = _kept(positions, claim, noise, vocab)
+    up = kept.weights * np.exp(kept.noise) * kept.perhaps
+    down = kept.weights * np.exp(-kept.noise) * kept.surely
+    total = down.sum(axis=1)
+    others = np.maximum(total[:, None] - down, 0)
+    low, high = kept.tail_low[:, None], kept.tail_high
+    with np.errstate(invalid="ignore", divide="ignore"):
+        among = np.where(up > 0, up / (up + others), 0)
+        tokens = np.where(up > 0, up / (up + others + low), 0)
+        tail = np.where(high > 0, high / (high + total), 0)
+    tail = np.where(np.isinf(high), 1, tail)
+    return UpperBounds(np.concatenate([tokens, tail[:, None]], axis=1), among)
+
+
+def nominal(positions: Positions, claim: Claim, vocab: int) -> Array:
+    """[positions, reported + 1]: the probabilities where the reported numbers are exact."""
+    kept = _kept(positions, claim, 0.0, vocab)
+    tokens = kept.weights * kept.perhaps
+    # A bet may take any value here. The bounds of a tail that is flatter or steeper than reported
+    # are far apart; half of the upper or twice the lower one is of the right size.
+    tail = np.where(claim.temperature > 1, 2 * kept.tail_low, 0.5 * kept.tail_high)
+    if claim.temperature == 1:
+        tail = kept.tail_high
+    tail = np.where(np.isfinite(tail), tail, 0)
+    both = np.concatenate([tokens, tail[:, None]], axis=1)
+    return both / np.maximum(both.sum(axis=1, keepdims=True), 1e-300)

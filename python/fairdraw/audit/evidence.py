@@ -1,0 +1,262 @@
+"""Evidence that tokens do not follow a claim: bets that are fixed before each token is drawn.
+
+Bet q on a position pays q(x) / u(x), where u(x) is the largest probability of outcome x that the
+claim and the stated noise allow. Its expectation is at most the sum of q, 1, whatever is true of
+the server within the claim; so are the products over positions, and their mean over alternatives.
+By Ville's inequality such a mean exceeds 1/a with probability a at most, at any time: positions may
+have any numbers, and an audit may end anywhere.
+
+Each alternative is a way to be wrong; the one under which the tokens are likeliest names the fault.
+
+It assumes that a token which was drawn is reported with its position. A server that leaves out the
+token that ends a text is judged too harshly where that token was likely: see `ignore_eos`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .distribution import Claim, Positions, UpperBounds, nominal, upper_bounds
+
+Array = Any
+
+#: Of what a claim allows; a token that it excludes is an alarm at once, and yet a finite number.
+LEAST_BOUND = 1e-30
+#: Part of every bet that goes to the distribution without filters: no single token ends a bet.
+STRAY = 0.02
+#: How often tokens of the claim and stray ones may be explained by another alternative.
+UNSURE = 0.05
+#: How many of the pairs that should be equal are bet to differ: a server may be wrong now and then.
+SHARES = (1.0, 0.5, 0.2)
+TEMPERATURE_FACTORS = (0.5, 0.8, 0.9, 0.95, 1.05, 1.1, 1.25, 2.0)
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """One way to be wrong: the fault's name, the sentence of a report, and what is drawn then."""
+
+    fault: str
+    text: str
+    claim: Claim
+    uniform: bool = False  #: over the tokens that the claim keeps
+    factor: float = 1.0  #: of the temperature
+
+
+def _earliest_top_k(order: Sequence[str]) -> tuple[str, ...]:
+    """The same distribution with top_k as early as may be.
+
+    Ranks do not depend on the temperature, and of top_k and min_p the stricter one decides.
+    """
+    found = list(order)
+    while (place := found.index("top_k") if "top_k" in found else 0) > 0:
+        if found[place - 1] == "top_p":
+            break
+        found[place - 1 : place + 1] = found[place], found[place - 1]
+    return tuple(found)
+
+
+def _orders(claim: Claim) -> list[tuple[str, ...]]:
+    """Orders of this claim's steps that draw from other distributions, one of each."""
+    active = [
+        step
+        for step in claim.order
+        if (step == "temperature" and claim.temperature != 1)
+        or (step == "top_k" and claim.top_k > 0)
+        or (step == "top_p" and claim.top_p < 1)
+        or (step == "min_p" and claim.min_p > 0)
+    ]
+    idle = tuple(step for step in claim.order if step not in active)
+    seen, found = {_earliest_top_k(active)}, []
+    for order in itertools.permutations(active):
+        if _earliest_top_k(order) not in seen:
+            seen.add(_earliest_top_k(order))
+            found.append((*order, *idle))
+    return found
+
+
+def alternatives(claim: Claim) -> list[Alternative]:
+    """What may be wrong under this claim, in the order in which equals are named."""
+    unfiltered = replace(claim, top_k=0, top_p=1.0, min_p=0.0)
+    # Every bet has a part of stray tokens, so this is the claim and they. It is first: where another
+    # alternative keeps the same tokens, that is no better an explanation.
+    text = "tokens are drawn that the filters do not keep"
+    found = [Alternative("outside_support", text, claim)]
+    if claim.temperature != 1:
+        text = "the temperature is ignored: tokens are drawn at 1"
+        found.append(Alternative("temperature", text, replace(claim, temperature=1.0)))
+    for factor in TEMPERATURE_FACTORS:
+        value = factor * claim.temperature
+        text = f"tokens are drawn at temperature {value:g} instead of {claim.temperature:g}"
+        other = replace(claim, temperature=value)
+        found.append(Alternative("temperature", text, other, factor=factor))
+    cold = replace(claim, temperature=1e-3)
+    found.append(Alternative("temperature", "the likeliest token is always drawn", cold))
+    if claim.top_k > 0:
+        text = f"top_k {claim.top_k} is ignored"
+        found.append(Alternative("top_k", text, replace(claim, top_k=0)))
+        for count in (claim.top_k - 1, claim.top_k + 1):
+            if count > 0:
+                text = f"{count} tokens are kept by top_k {claim.top_k}"
+                found.append(Alternative("top_k_off_by_one", text, replace(claim, top_k=count)))
+    if claim.top_p < 1:
+        text = f"top_p {claim.top_p:g} is ignored"
+        found.append(Alternative("top_p", text, replace(claim, top_p=1.0)))
+        text = "the token at which the mass reaches top_p is dropped"
+        other = replace(claim, keeps_crossing_token=False)
+        found.append(Alternative("top_p_off_by_one", text, other))
+    if claim.min_p > 0:
+        text = f"min_p {claim.min_p:g} is ignored"
+        found.append(Alternative("min_p", text, replace(claim, min_p=0.0)))
+    for order in _orders(claim):
+        text = f"the order is {', '.join(order)} instead of {', '.join(claim.order)}"
+        found.append(Alternative("order", text, replace(claim, order=order)))
+    if claim.penalises:
+        text = "penalties are ignored"
+        other = replace(claim, presence_penalty=0.0, frequency_penalty=0.0)
+        found.append(Alternative("penalties", text, other))
+        if claim.presence_penalty and claim.frequency_penalty:
+            text = "presence_penalty is ignored"
+            found.append(Alternative("penalties", text, replace(claim, presence_penalty=0.0)))
+            text = "frequency_penalty is ignored"
+            found.append(Alternative("penalties", text, replace(claim, frequency_penalty=0.0)))
+    text = "the tokens do not follow the reported numbers"
+    found.append(Alternative("logprobs_do_not_fit", text, unfiltered, uniform=True))
+    return found
+
+
+@dataclass(frozen=True)
+class Power:
+    """What a stream would have shown of an alternative."""
+
+    alternative: Alternative
+    gain: float  #: of its bet, in expectation, less three deviations
+    total_variation: float  #: between it and the claim, on average over positions
+
+
+@dataclass(frozen=True)
+class StreamEvidence:
+    """What a stream of positions says of one claim."""
+
+    positions: int
+    log_e: float  #: the largest value of the mixture of all bets on the way
+    best: Alternative | None  #: what explains the tokens best; None where there are none
+    powers: list[Power]
+    excluded: int  #: tokens that no reading of the claim allows
+    #: fault -> the log-likelihood of its likeliest alternative; "" is the claim itself.
+    by_fault: dict[str, float]
+
+
+def _bet(
+    positions: Positions, alternative: Alternative, unfiltered: Array, vocab: int
+) -> tuple[Array, Array]:
+    """The bet on an alternative, and what is drawn where it is true; without the stray part."""
+    plain = nominal(positions, alternative.claim, vocab)
+    if alternative.uniform:
+        plain = (plain > 0).astype(float)
+        plain /= np.maximum(plain.sum(axis=1, keepdims=True), 1)
+    bet = (1 - STRAY) * plain + STRAY * unfiltered
+    return bet, bet if alternative.fault == "outside_support" else plain
+
+
+def _log_payoffs(bet: Array, truth: Array, upper: UpperBounds) -> tuple[Array, Array, Array]:
+    """[positions, outcomes] of log payoffs, and mean and variance of each position under `truth`.
+
+    Two bets are sound: on all outcomes, or on the reported tokens alone, which pays 1 where another
+    is drawn. The better of the two by what it gains under `truth`; none where neither gains.
+    """
+    tiny = 1e-300
+    logs = np.log(np.maximum(bet, tiny))
+    whole = logs - np.log(np.maximum(upper.outcomes, LEAST_BOUND))
+    inside = bet[:, :-1].sum(axis=1, keepdims=True)
+    part = np.zeros_like(whole)
+    among = np.log(np.maximum(upper.among_reported, LEAST_BOUND))
+    part[:, :-1] = logs[:, :-1] - np.log(np.maximum(inside, tiny)) - among
+    gain_whole = (truth * whole).sum(axis=1)
+    gain_part = (truth * part).sum(axis=1)
+    payoffs = np.where((gain_whole >= gain_part)[:, None], whole, part)
+    payoffs = np.where((np.maximum(gain_whole, gain_part) > 0)[:, None], payoffs, 0.0)
+    mean = (truth * payoffs).sum(axis=1)
+    variance = np.maximum((truth * payoffs**2).sum(axis=1) - mean**2, 0)
+    return payoffs, mean, variance
+
+
+def judge_stream(
+    positions: Positions, claim: Claim, noise: float, vocab: int, choices: Sequence[Alternative]
+) -> StreamEvidence:
+    """The evidence of these positions, in their order, against a claim."""
+    count = len(positions)
+    if count == 0:
+        return StreamEvidence(0, 0.0, None, [], 0, {})
+    upper = upper_bounds(positions, claim, noise, vocab)
+    drawn = np.where(positions.drawn < 0, positions.logprobs.shape[1], positions.drawn)
+    rows = np.arange(count)
+    excluded = int((upper.outcomes[rows, drawn] == 0).sum())
+    unfiltered = nominal(positions, replace(claim, top_k=0, top_p=1.0, min_p=0.0), vocab)
+    claimed = nominal(positions, claim, vocab)
+    likelihoods, products, powers = [], [], []
+    for alternative in choices:
+        bet, truth = _bet(positions, alternative, unfiltered, vocab)
+        payoffs, mean, variance = _log_payoffs(bet, truth, upper)
+        products.append(np.cumsum(payoffs[rows, drawn]))
+        gain = float(mean.sum() - 3 * np.sqrt(variance.sum()))
+        variation = float(np.abs(truth - claimed).sum(axis=1).mean() / 2)
+        powers.append(Power(alternative, gain, variation))
+        likelihoods.append(np.log(np.maximum(bet[rows, drawn], LEAST_BOUND)).sum())
+    mixture = np.logaddexp.reduce(np.array(products), axis=0) - np.log(len(choices))
+    # The first alternative is the claim and stray tokens. Others are next to it by chance: it stays
+    # the best one unless another is likelier by so much that this has probability UNSURE at most.
+    likelihoods[0] += np.log(len(choices) / UNSURE)
+    best = choices[int(np.argmax(likelihoods))]
+    own = np.log(np.maximum(claimed[rows, drawn], LEAST_BOUND)).sum()
+    by_fault = {"": float(own)}
+    for alternative, likelihood in zip(choices, likelihoods, strict=True):
+        most = by_fault.get(alternative.fault, -np.inf)
+        by_fault[alternative.fault] = max(most, float(likelihood))
+    log_e = float(max(mixture.max(), 0.0))
+    return StreamEvidence(count, log_e, best, powers, excluded, by_fault)
+
+
+def same_tokens(
+    first: Sequence[object], second: Sequence[object], bounds: Sequence[float]
+) -> float:
+    """Log evidence that two sequences that should be independent are the same.
+
+    `bounds` has the largest probability of each token of the first at its position. Half of each
+    bet is on that token, half on nothing in particular, up to where the sequences part.
+    """
+    total = 0.0
+    for one, other, bound in zip(first, second, bounds, strict=False):
+        if one != other:
+            return total + float(np.log(0.5))
+        total += float(np.log(0.5 + 0.5 / max(bound, LEAST_BOUND)))
+    return total
+
+
+def different_tokens(
+    first: Sequence[object], second: Sequence[object], agreement: Sequence[float], divergence: float
+) -> float:
+    """Log evidence that two sequences that should be equal are drawn independently.
+
+    The claim is that they part with probability `divergence` at most at each position, by noise of
+    the numbers; `agreement` is how often independent tokens would agree there, and any value below
+    1 - divergence is sound.
+    """
+    total = 0.0
+    for one, other, chance in zip(first, second, agreement, strict=False):
+        agree = min(max(chance, 0.02), 0.9 * (1 - divergence))
+        if one != other:
+            return total + float(np.log((1 - agree) / divergence))
+        total += float(np.log(agree / (1 - divergence)))
+    return total
+
+
+def some_differ(pairs: Sequence[float]) -> float:
+    """Log evidence of several pairs, of which a share may differ: the mean over `SHARES`."""
+    values = np.exp(np.array(pairs, float))
+    products = [np.log(1 - share + share * values).sum() for share in SHARES]
+    return float(np.logaddexp.reduce(products) - np.log(len(SHARES)))

@@ -1,0 +1,249 @@
+"""What an audit claims of a server, and the requests that it sends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
+
+from .distribution import STEPS, Claim
+from .records import Choice, Record
+
+PROMPTS = (
+    "Once upon a time there was a",
+    "The most important thing about the weather is",
+    "List of ingredients:",
+    "In the year 1850 the",
+)
+KINDS = ("auto", "raw", "processed")
+PAIRS = 12  #: of requests that should be equal, and as many that should not
+PAIR_TOKENS = 12
+GREEDY_TOKENS = 16
+SEVERAL = 4  #: outputs of one request
+PENALTY = 1.0  #: of presence and of frequency, where these are judged
+#: Added to one token. Logits of a language model differ by far less, so that token is always drawn.
+BIAS = 100
+BIAS_TOKENS = 6
+
+
+class BadSetting(ValueError):
+    """A setting is out of range. The message names it, its value and what is allowed."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is claimed and what may be spent. All of it is in the header of the records."""
+
+    model: str
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    order: tuple[str, ...] = STEPS
+    seed: int = 1
+    endpoint: str = "completions"
+    logprobs: str = "auto"
+    top_logprobs: int = 20
+    noise: float = 2e-3
+    divergence: float = 0.01
+    vocab: int = 1_000_000
+    alpha: float = 1e-6
+    budget_requests: int = 1000
+    budget_tokens: int = 5000
+    max_tokens: int = 32
+    bias_tokens: tuple[int, int] = (100, 101)
+    top_k_off: str = "0"
+    prompts: tuple[str, ...] = PROMPTS
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        ranges: list[tuple[str, float, float, str]] = [
+            ("temperature", 0, 100, "0 to 100"),
+            ("top_k", 0, 2**31 - 1, "0 (off) to 2^31 - 1"),
+            ("min_p", 0, 1, "0 (off) to 1"),
+            ("seed", 0, 2**31 - 1, "0 to 2^31 - 1"),
+            ("top_logprobs", 2, 1000, "2 to 1000"),
+            ("noise", 0, 1, "0 to 1"),
+            ("vocab", 2, 2**31 - 1, "2 to 2^31 - 1"),
+            ("max_tokens", 1, 100_000, "1 to 100000"),
+        ]
+        for name, least, most, text in ranges:
+            value = getattr(self, name)
+            if not least <= value <= most:
+                raise BadSetting(f"{name} is {value}; allowed: {text}")
+        for name in ("top_p", "divergence", "alpha"):
+            value = getattr(self, name)
+            most, text = (1, "above 0, to 1") if name == "top_p" else (0.5, "above 0, to 0.5")
+            if not 0 < value <= most:
+                raise BadSetting(f"{name} is {value}; allowed: {text}")
+        for name, allowed in (
+            ("endpoint", ("completions", "chat")),
+            ("logprobs", KINDS),
+            ("top_k_off", ("0", "-1", "omit")),
+        ):
+            if getattr(self, name) not in allowed:
+                value = getattr(self, name)
+                raise BadSetting(f"{name} is {value!r}; allowed: {', '.join(allowed)}")
+        if sorted(self.order) != sorted(STEPS):
+            raise BadSetting(f"order is {','.join(self.order)}; allowed: each of {','.join(STEPS)}")
+        if not self.prompts or not all(self.prompts):
+            raise BadSetting(f"prompts is {list(self.prompts)}; allowed: texts that are not empty")
+        for name, least in (
+            ("budget_requests", len(_exact(self)) + len(streams(self)) * len(self.prompts)),
+            (
+                "budget_tokens",
+                tokens_of(_exact(self)) + len(streams(self)) * len(self.prompts) * self.max_tokens,
+            ),
+        ):
+            if getattr(self, name) < least:
+                raise BadSetting(f"{name} is {getattr(self, name)}; allowed: {least} or more")
+
+    @property
+    def claim(self) -> Claim:
+        return Claim(self.temperature, self.top_k, self.top_p, self.min_p, order=self.order)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @staticmethod
+    def from_json(values: dict[str, Any]) -> Settings:
+        names = {each.name for each in fields(Settings)}
+        unknown = sorted(set(values) - names)
+        if unknown:
+            raise BadSetting(f"setting {unknown[0]!r} is unknown; allowed: {sorted(names)}")
+        lists = ("order", "bias_tokens", "prompts")
+        typed: dict[str, Any] = {k: tuple(v) if k in lists else v for k, v in values.items()}
+        return Settings(**typed)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Requests that are in flight together, `at_once` at a time; None: as many as allowed."""
+
+    items: tuple[Record, ...]
+    at_once: int | None = None
+
+
+def body_of(settings: Settings, claim: Claim, prompt: int, tokens: int, **more: Any) -> Any:
+    """The body of one request: every filter is stated, because servers have defaults of their own."""
+    body: dict[str, Any] = {"model": settings.model, "max_tokens": tokens}
+    text = settings.prompts[prompt % len(settings.prompts)]
+    if settings.endpoint == "chat":
+        body["messages"] = [{"role": "user", "content": text}]
+        body |= {"logprobs": True, "top_logprobs": settings.top_logprobs}
+    else:
+        body |= {"prompt": text, "logprobs": settings.top_logprobs}
+    body |= {"temperature": claim.temperature, "top_p": claim.top_p}
+    if claim.top_k > 0 or settings.top_k_off != "omit":
+        body["top_k"] = claim.top_k if claim.top_k > 0 else int(settings.top_k_off)
+    if claim.min_p > 0 or settings.top_k_off != "omit":
+        body["min_p"] = claim.min_p
+    if claim.penalises:
+        body["presence_penalty"] = claim.presence_penalty
+        body["frequency_penalty"] = claim.frequency_penalty
+    return body | more | settings.extra
+
+
+def streams(settings: Settings) -> dict[str, Claim]:
+    """phase -> what is claimed of its positions.
+
+    Next to all filters together each alone, so that none hides another; `plain` has temperature 1
+    and no filter, where tokens can only follow the reported numbers or not.
+    """
+    claim, plain = settings.claim, Claim(order=settings.order)
+    found = {"plain": plain}
+    if claim.temperature > 0 and claim != plain:
+        found["claimed"] = claim
+        bare = Claim(temperature=claim.temperature, order=claim.order)
+        alone = {
+            "top_k_alone": replace(bare, top_k=claim.top_k),
+            "top_p_alone": replace(bare, top_p=claim.top_p),
+            "min_p_alone": replace(bare, min_p=claim.min_p),
+        }
+        active = {name: each for name, each in alone.items() if each != bare}
+        found |= active if len(active) > 1 else {}
+    found["penalties"] = replace(plain, presence_penalty=PENALTY, frequency_penalty=PENALTY)
+    return found
+
+
+def _exact(settings: Settings) -> list[Record]:
+    """Requests whose outputs are compared: ids are given later."""
+    plain = Claim(order=settings.order)
+    drawing = settings.claim if settings.temperature > 0 else plain
+    greedy = replace(plain, temperature=0.0)
+    penalised = replace(greedy, presence_penalty=PENALTY, frequency_penalty=PENALTY)
+    found = []
+
+    def add(phase: str, key: int, claim: Claim, prompt: int, tokens: int, **more: Any) -> None:
+        found.append(Record(0, phase, key, body_of(settings, claim, prompt, tokens, **more)))
+
+    for prompt in range(len(settings.prompts)):
+        add("greedy", prompt, greedy, prompt, GREEDY_TOKENS)
+        add("greedy_penalised", prompt, penalised, prompt, GREEDY_TOKENS)
+    for phase in ("alone", "again", "loaded"):
+        for pair in range(PAIRS):
+            add(phase, pair, drawing, pair, PAIR_TOKENS, seed=settings.seed + pair)
+    for pair in range(PAIRS):
+        add("unseeded", pair, plain, 0, PAIR_TOKENS)
+    for pair in range(2):
+        seed = settings.seed + pair
+        add("several", pair, plain, pair, PAIR_TOKENS, n=SEVERAL, seed=seed)
+    for key, token in enumerate(settings.bias_tokens):
+        add("bias", key, plain, 0, BIAS_TOKENS, logit_bias={str(token): BIAS}, seed=settings.seed)
+    for key in range(2):  # the stop string is known once the greedy outputs are
+        add("stop", key, greedy, key, GREEDY_TOKENS)
+    return found
+
+
+def tokens_of(items: Sequence[Record]) -> int:
+    """The most tokens that these requests can bring."""
+    return sum(item.body["max_tokens"] * item.body.get("n", 1) for item in items)
+
+
+def first_stages(settings: Settings) -> list[Stage]:
+    """All requests but those with a stop string."""
+    exact = _exact(settings)
+    wanted = streams(settings)
+    tokens = (settings.budget_tokens - tokens_of(exact)) // len(wanted)
+    requests = (settings.budget_requests - len(exact)) // len(wanted)
+    each = min(tokens // settings.max_tokens, requests)
+    flowing = []
+    for number, (phase, claim) in enumerate(wanted.items()):
+        for key in range(each):
+            seed = settings.seed + 1000 + number * each + key
+            body = body_of(settings, claim, key, settings.max_tokens, seed=seed)
+            flowing.append(Record(0, phase, key, body))
+    alone = [item for item in exact if item.phase in ("alone", "again")]
+    loaded = [item for item in exact if item.phase == "loaded"]
+    rest = [item for item in exact if item.phase not in ("alone", "again", "loaded", "stop")]
+    # Among the streams, so that each of these has neighbours.
+    for place, item in enumerate(loaded):
+        flowing.insert(1 + place * len(flowing) // len(loaded), item)
+    stages = [Stage(tuple(alone), 1), Stage(tuple(rest)), Stage(tuple(flowing))]
+    return _numbered(stages, 0)
+
+
+def last_stage(settings: Settings, greedy: Sequence[Choice | None], first_id: int) -> Stage:
+    """Greedy requests again, which stop at a piece of text that these had; none without such."""
+    items = [item for item in _exact(settings) if item.phase == "stop"]
+    found = []
+    for item in items:
+        choice = greedy[item.key] if item.key < len(greedy) else None
+        stop = stop_string(choice) if choice else ""
+        if stop:
+            found.append(replace(item, body=item.body | {"stop": [stop]}))
+    return _numbered([Stage(tuple(found))], first_id)[0]
+
+
+def stop_string(choice: Choice) -> str:
+    """A piece from the middle of an output, or "" of one that is too short."""
+    return choice.text[len(choice.text) // 2 :][:3] if len(choice.text) >= 8 else ""
+
+
+def _numbered(stages: Sequence[Stage], first_id: int) -> list[Stage]:
+    found = []
+    for stage in stages:
+        items = [replace(item, id=first_id + place) for place, item in enumerate(stage.items)]
+        first_id += len(items)
+        found.append(Stage(tuple(items), stage.at_once))
+    return found

@@ -1,0 +1,175 @@
+"""Requests and responses as they are kept, and what a response says of each position."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .distribution import Positions
+
+Array = Any
+#: Numbers below it stand for a token that was filtered out: engines write -9999 where JSON has no
+#: infinity.
+LEAST_LOGPROB = -1000.0
+
+
+class BadRecord(ValueError):
+    """A file of records, or a response, that cannot be read. The message says where."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """One request of an audit, with the response's JSON or why there is none."""
+
+    id: int
+    phase: str  #: which check it belongs to
+    key: int  #: which prompt or pair of that check
+    body: dict[str, Any]
+    response: dict[str, Any] | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Position:
+    tokens: tuple[str, ...]  #: the largest, by log-probability, descending
+    logprobs: tuple[float, ...]
+    drawn: str
+    drawn_logprob: float
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One output of a response."""
+
+    text: str
+    finish_reason: str
+    positions: tuple[Position, ...]
+
+    @property
+    def tokens(self) -> list[str]:
+        return [position.drawn for position in self.positions]
+
+
+def _position(tokens: Iterable[str], values: Iterable[Any], drawn: str, own: Any, most: int) -> Any:
+    """Of the tokens reported: without the drawn one where that is there only as such."""
+    pairs = sorted(
+        ((str(token), float(value)) for token, value in zip(tokens, values, strict=True)),
+        key=lambda pair: -pair[1],
+    )
+    if len(pairs) == most + 1:  # servers add the token that was drawn to the `most` largest
+        place = [token for token, _ in pairs].index(drawn) if drawn in dict(pairs) else most
+        del pairs[place if pairs[place][1] <= pairs[most][1] else most]
+    floor = -np.inf
+    logprobs = tuple(value if value > LEAST_LOGPROB else floor for _, value in pairs[:most])
+    return Position(tuple(token for token, _ in pairs[:most]), logprobs, drawn, float(own))
+
+
+def _completion(logprobs: dict[str, Any], most: int) -> list[Position]:
+    tops = logprobs.get("top_logprobs") or []
+    return [
+        _position(top, top.values(), token, own, most)
+        for token, own, top in zip(
+            logprobs.get("tokens") or [], logprobs.get("token_logprobs") or [], tops, strict=False
+        )
+        if top
+    ]
+
+
+def _name(entry: dict[str, Any]) -> str:
+    """Tokens may share a text; their bytes, where reported, tell parts of characters apart."""
+    return str(entry["token"]) + ("" if not entry.get("bytes") else f" {entry['bytes']}")
+
+
+def _chat(logprobs: dict[str, Any], most: int) -> list[Position]:
+    found = []
+    for entry in logprobs.get("content") or []:
+        top = entry.get("top_logprobs") or []
+        if top:
+            names, values = [_name(e) for e in top], [e["logprob"] for e in top]
+            found.append(_position(names, values, _name(entry), entry["logprob"], most))
+    return found
+
+
+def choices_of(record: Record, most: int) -> list[Choice]:
+    """The outputs of a response, in the order of their index; `most` are reported a position."""
+    if record.response is None:
+        return []
+    try:
+        entries = sorted(record.response["choices"], key=lambda entry: int(entry.get("index", 0)))
+        found = []
+        for entry in entries:
+            logprobs = entry.get("logprobs") or {}
+            chat = "message" in entry
+            text = (entry["message"].get("content") if chat else entry.get("text")) or ""
+            positions = (_chat if chat else _completion)(logprobs, most)
+            found.append(Choice(text, str(entry.get("finish_reason")), tuple(positions)))
+        return found
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise BadRecord(f"response {record.id}: {type(error).__name__}: {error}") from None
+
+
+def positions_of(choices: Sequence[Choice], width: int, only: int | None = None) -> Positions:
+    """All positions of these outputs, or the position `only` of each, as arrays."""
+    logprobs, counts, drawn = [], [], []
+    for choice in choices:
+        seen: dict[str, int] = {}
+        for place, position in enumerate(choice.positions):
+            if only is None or place == only:
+                pad = width - len(position.tokens)
+                logprobs.append([*position.logprobs, *[-np.inf] * pad])
+                counts.append([*(seen.get(t, 0) for t in position.tokens), *[0] * pad])
+                there = position.drawn in position.tokens
+                drawn.append(position.tokens.index(position.drawn) if there else -1)
+            seen[position.drawn] = seen.get(position.drawn, 0) + 1
+    shape = (len(drawn), width)
+    return Positions(
+        np.array(logprobs, float).reshape(shape),
+        np.array(counts, int).reshape(shape),
+        np.array(drawn, int),
+    )
+
+
+class RecordFile:
+    """Appends records to a file, a line each, as they come: what is there survives an interrupt."""
+
+    def __init__(self, path: Path, header: dict[str, Any]) -> None:
+        self._file = path.open("w", encoding="utf-8")
+        self._write(header)
+
+    def _write(self, line: dict[str, Any]) -> None:
+        self._file.write(json.dumps(line) + "\n")
+        self._file.flush()
+
+    def add(self, record: Record) -> None:
+        self._write(asdict(record))
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def read_records(path: Path) -> tuple[dict[str, Any], list[Record]]:
+    """The header and the records of a file, by id. BadRecord names the line that is wrong.
+
+    A last line without its end is what an interrupt leaves, and is not counted.
+    """
+    text = path.read_text(encoding="utf-8")
+    lines = text.split("\n")[:-1]
+    header: dict[str, Any] = {}
+    records = []
+    for number, line in enumerate(lines, 1):
+        try:
+            parsed = json.loads(line)
+            if number == 1:
+                header = parsed
+            else:
+                records.append(Record(**parsed))
+        except (ValueError, TypeError) as error:
+            raise BadRecord(f"{path}:{number}: {error}") from None
+    if not isinstance(header, dict) or "fairdraw_audit" not in header:
+        raise BadRecord(f"{path}:1: the first line is no header of an audit")
+    return header, sorted(records, key=lambda record: record.id)

@@ -1,0 +1,246 @@
+"""A small OpenAI-compatible server on fairdraw.sample, right or with one of its faults.
+
+Its model has no weights: the row of a position is one of the captured logits, chosen by the prompt,
+the last token and the step, so that streams visit all of them. `respond` answers without HTTP.
+"""
+
+import hashlib
+import json
+import secrets
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+
+import fairdraw
+from fairdraw.verification import data_folder
+
+VOCAB = 300
+#: fault -> what the audit has to name.
+FAULTS = {
+    "temperature_ignored": "temperature",
+    "temperature_too_low": "temperature",
+    "top_k_ignored": "top_k",
+    "top_k_keeps_one_more": "top_k_off_by_one",
+    "top_p_ignored": "top_p",
+    "top_p_drops_the_crossing_token": "top_p_off_by_one",
+    "min_p_ignored": "min_p",
+    "temperature_after_filters": "order",
+    "stray_tokens": "outside_support",
+    "greedy_draws": "greedy",
+    "seed_ignored": "seed_ignored",
+    "seeds_alike": "seeds_alike",
+    "unseeded_alike": "unseeded_alike",
+    "choices_alike": "choices_alike",
+    "neighbours": "neighbours",
+    "logit_bias_ignored": "logit_bias",
+    "penalties_ignored": "penalties",
+    "stop_ignored": "stop",
+    "logprobs_of_the_position_before": "logprobs_do_not_fit",
+}
+
+
+def captured_rows():
+    """[rows, VOCAB]: the largest logits of each captured row, in an order of their own."""
+    whole = np.load(data_folder() / "lm_logits_f32.npy")
+    top = -np.sort(-whole, axis=1)[:, :VOCAB]
+    return np.random.default_rng(1).permuted(top, axis=1).astype(np.float32)
+
+
+ROWS = captured_rows()
+TOKENS = [f"w{token:03d} " for token in range(VOCAB)]
+
+
+def log_softmax(row):
+    shifted = row.astype(np.float64) - row.max()
+    return shifted - np.log(np.exp(shifted).sum())
+
+
+def hashed(*parts):
+    return int.from_bytes(hashlib.blake2b(repr(parts).encode(), digest_size=8).digest(), "little")
+
+
+class Server:
+    """Answers request bodies. `noise` is the largest error of the numbers that it reports."""
+
+    def __init__(self, fault="", noise=0.0, kind="raw", noise_seed=0):
+        assert fault == "" or fault in FAULTS
+        self.fault, self.noise, self.kind = fault, noise, kind
+        self.random = np.random.default_rng(noise_seed)
+        self.flying = 0
+        self.lock = threading.Lock()
+        self.refusals = 0  # answers with 503 that are still to come
+        self.requests = 0
+
+    def seed_of(self, body, choice):
+        seed = body.get("seed")
+        if seed is None:
+            seed = 5 if self.fault == "unseeded_alike" else secrets.randbits(48)
+        elif self.fault == "seed_ignored":
+            seed = secrets.randbits(48)
+        elif self.fault == "seeds_alike":
+            seed = 5
+        elif self.fault == "neighbours" and self.flying > 1:
+            seed += 10**9 * self.flying
+        return hashed(seed, 0 if self.fault == "choices_alike" else choice)
+
+    def draw(self, row, body, seed, step):
+        temperature = body.get("temperature", 1.0)
+        filters = {name: body.get(name, off) for name, off in (("top_k", 0), ("top_p", 1.0), ("min_p", 0.0))}  # fmt: skip
+        if self.fault == "temperature_ignored" and temperature > 0:
+            temperature = 1.0
+        if self.fault == "temperature_too_low" and temperature not in (0, 1):
+            temperature *= 0.8
+        if self.fault == "greedy_draws" and temperature == 0:
+            temperature = 0.5
+        for name, off in (("top_k", 0), ("top_p", 1.0), ("min_p", 0.0)):
+            if self.fault == f"{name}_ignored":
+                filters[name] = off
+        if self.fault == "top_k_keeps_one_more" and filters["top_k"] > 0:
+            filters["top_k"] += 1
+        if self.fault == "stray_tokens" and hashed(seed, step) % 50 == 0:
+            filters = {}
+        row = row[None].copy()
+        if self.fault == "temperature_after_filters" and temperature > 0:
+            first = fairdraw.sample(row, 1.0, **filters, seed=0, return_details=True)
+            row[first.probs == 0] = -np.inf
+            filters = {}
+        if self.fault == "top_p_drops_the_crossing_token" and filters["top_p"] < 1:
+            without = {**filters, "top_p": 1.0}
+            probs = fairdraw.sample(row, temperature, **without, seed=0, return_details=True).probs
+            order = np.argsort(-probs[0], kind="stable")
+            crossed = np.cumsum(probs[0, order]) > filters["top_p"]
+            crossed[0] = False
+            row[0, order[crossed]] = -np.inf
+            filters = {}
+        details = self.kind == "processed"
+        found = fairdraw.sample(
+            row, temperature, **filters, seed=seed, offset=step, return_details=details
+        )
+        if details:
+            with np.errstate(divide="ignore"):
+                return int(found.tokens[0]), np.log(found.probs[0].astype(np.float64))
+        return int(found[0]), None
+
+    def choice(self, body, index):
+        prompt = body.get("prompt") or body["messages"][0]["content"]
+        seed = self.seed_of(body, index)
+        stops = [] if self.fault == "stop_ignored" else body.get("stop", [])
+        most = body.get("top_logprobs", body.get("logprobs"))
+        tokens, entries, reason, before = [], [], "length", None
+        for step in range(body["max_tokens"]):
+            row = ROWS[hashed(prompt, tokens[-1:], step) % len(ROWS)]
+            reported = log_softmax(row)
+            if self.fault == "logprobs_of_the_position_before" and before is not None:
+                reported, before = before, reported
+            else:
+                before = reported
+            row = row.copy()
+            if self.fault != "logit_bias_ignored":
+                for token, bias in body.get("logit_bias", {}).items():
+                    row[int(token)] += bias
+            if self.fault != "penalties_ignored" and tokens:
+                ids, counts = np.unique(tokens, return_counts=True)
+                row[ids] -= (
+                    body.get("presence_penalty", 0) + body.get("frequency_penalty", 0) * counts
+                )
+            token, processed = self.draw(row, body, seed, step)
+            reported = reported if processed is None else processed
+            reported = reported + self.noise * self.random.uniform(-1, 1, VOCAB)
+            top = np.argsort(-reported, kind="stable")[:most]
+            ids = [*top.tolist()] + ([] if token in top else [token])
+            numbers = [max(float(reported[each]), -9999.0) for each in ids]
+            own = max(float(reported[token]), -9999.0)
+            entries.append((TOKENS[token], own, [TOKENS[each] for each in ids], numbers))
+            tokens.append(token)
+            text = "".join(TOKENS[each] for each in tokens)
+            found = [text.index(stop) for stop in stops if stop in text]
+            if found:
+                text, reason = text[: min(found)], "stop"
+                break
+        return {"index": index, "finish_reason": reason} | self.shaped(body, text, entries)
+
+    def shaped(self, body, text, entries):
+        if "messages" in body:
+            content = [
+                {
+                    "token": token,
+                    "logprob": own,
+                    "bytes": list(token.encode()),
+                    "top_logprobs": [
+                        {"token": t, "logprob": v, "bytes": list(t.encode())}
+                        for t, v in zip(names, numbers, strict=True)
+                    ],
+                }
+                for token, own, names, numbers in entries
+            ]
+            message = {"role": "assistant", "content": text}
+            return {"message": message, "logprobs": {"content": content}}
+        logprobs = {
+            "tokens": [token for token, *_ in entries],
+            "token_logprobs": [own for _, own, *_ in entries],
+            "top_logprobs": [
+                dict(zip(names, numbers, strict=True)) for *_, names, numbers in entries
+            ],
+        }
+        return {"text": text, "logprobs": logprobs}
+
+    def respond(self, body):
+        return {"choices": [self.choice(body, index) for index in range(body.get("n", 1))]}
+
+
+class LoopbackServer:
+    """A Server behind HTTP on a port of the loopback interface, as a context."""
+
+    def __init__(self, server):
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+
+            def do_POST(self):
+                length = int(self.headers["Content-Length"])
+                body = json.loads(self.rfile.read(length))
+                with server.lock:
+                    server.flying += 1
+                    server.requests += 1
+                    refused = server.refusals > 0
+                    server.refusals -= int(refused)
+                try:
+                    if refused:
+                        self.answer(503, {"error": {"message": "busy"}})
+                        return
+                    time.sleep(0.01)  # a model's time: requests overlap
+                    try:
+                        self.answer(200, server.respond(body))
+                    except (KeyError, ValueError) as error:
+                        self.answer(400, {"error": {"message": str(error)}})
+                finally:
+                    with server.lock:
+                        server.flying -= 1
+
+            def answer(self, status, value):
+                text = json.dumps(value).encode()
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text)
+
+            def log_message(self, *_):
+                pass
+
+        class Quiet(ThreadingHTTPServer):
+            daemon_threads = True
+            request_queue_size = 64
+
+        self.http = Quiet(("127.0.0.1", 0), Handler)
+        self.base_url = f"http://127.0.0.1:{self.http.server_port}/v1"
+
+    def __enter__(self):
+        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.http.shutdown()
+        self.http.server_close()
