@@ -43,6 +43,39 @@ def _survivors(mask: Any, vocab: int) -> Any:
     return ((mask[:, :, None] >> bits) & 1).bool().flatten(1)[:, :vocab]
 
 
+def draw_and_mask(
+    logits: Any,
+    *,
+    temperature: Any = 1.0,
+    top_k: Any | None,
+    top_p: Any | None,
+    seed: Any,
+    offset: Any,
+    failed_token: int,
+    masked: bool,
+) -> tuple[Any, Any]:
+    """Tokens [rows] int64, `failed_token` in rows without one; and the logits [rows, vocab], where
+    `masked` is set with -inf for every token that the filters dropped.
+
+    Parameters as of `fairdraw.sample`; None: no row has one. ValueError for a failed token that is
+    no id of the vocabulary, and not -1.
+    """
+    vocab = logits.shape[-1]
+    if not -1 <= failed_token < vocab:
+        raise ValueError(f"failed_token is {failed_token}; allowed: -1 to {vocab - 1}")
+    filters = (temperature, 0 if top_k is None else top_k, 1.0 if top_p is None else top_p)
+    if masked:
+        details = sample(logits, *filters, seed=seed, offset=offset, return_details=True)
+        tokens = details.tokens
+        logits = logits.masked_fill(~_survivors(details.mask, vocab), float("-inf"))
+    else:
+        tokens = sample(logits, *filters, seed=seed, offset=offset)
+    ids = tokens.to(torch.int64)
+    if failed_token != -1:
+        ids = ids.masked_fill(ids < 0, failed_token)
+    return ids, logits
+
+
 class TopKTopPSampler(torch.nn.Module):  # type: ignore[misc]  # Any, where torch is not installed
     """vLLM's TopKTopPSampler: top-k, then top-p, then a draw.
 
@@ -91,27 +124,23 @@ class TopKTopPSampler(torch.nn.Module):  # type: ignore[misc]  # Any, where torc
         no row has one. processed_logits: dropped tokens are -inf; processed_logprobs: log_softmax
         of that, float32.
         """
-        rows, vocab = logits.shape
-        if self.failed_token >= vocab:
-            raise ValueError(f"failed_token is {self.failed_token}; allowed: -1 to {vocab - 1}")
+        rows = logits.shape[0]
         seed, offset = self._seeds(rows, generators, logits.device)
-        top_k = 0 if k is None else k
-        top_p = 1.0 if p is None else p
-        if not self.logprobs_mode.startswith("processed_"):
-            tokens = sample(logits, top_k=top_k, top_p=top_p, seed=seed, offset=offset)
-            return self._ids(tokens), None
-        details = sample(
-            logits, top_k=top_k, top_p=top_p, seed=seed, offset=offset, return_details=True
+        wants_processed = self.logprobs_mode.startswith("processed_")
+        tokens, processed = draw_and_mask(
+            logits,
+            top_k=k,
+            top_p=p,
+            seed=seed,
+            offset=offset,
+            failed_token=self.failed_token,
+            masked=wants_processed,
         )
-        kept = _survivors(details.mask, vocab)
-        processed = logits.masked_fill(~kept, float("-inf"))
+        if not wants_processed:
+            return tokens, None
         if self.logprobs_mode == "processed_logprobs":
             processed = processed.log_softmax(dim=-1, dtype=torch.float32)
-        return self._ids(details.tokens), processed
-
-    def _ids(self, tokens: Any) -> Any:
-        ids = tokens.to(torch.int64)
-        return ids if self.failed_token == -1 else ids.masked_fill(ids < 0, self.failed_token)
+        return tokens, processed
 
     @staticmethod
     def _seeds(rows: int, generators: Mapping[int, Any], device: Any) -> tuple[Any, Any]:

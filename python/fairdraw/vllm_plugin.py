@@ -1,19 +1,28 @@
-"""vLLM's plugin (entry point `vllm.general_plugins`): fairdraw.torch.TopKTopPSampler for vLLM's own.
+"""vLLM's plugin (entry point `vllm.general_plugins`): fairdraw draws in place of vLLM's own sampler.
 
-    FAIRDRAW_VLLM=1 VLLM_USE_V2_MODEL_RUNNER=0 vllm serve ...
+    FAIRDRAW_VLLM=1 FAIRDRAW_VLLM_FAILED_TOKEN=2 vllm serve ...
 
 vLLM loads the plugins of all installed packages in each of its processes. This one does nothing
-unless FAIRDRAW_VLLM is 1. Then the Sampler of model runner V1 gets our class under the name of
-vLLM's. Model runner V2 draws in a sampler of its own, so vLLM has to be told not to take it: it is
-refused instead of being served by the other sampler. FAIRDRAW_VLLM_FAILED_TOKEN is the class's
-`failed_token`: an id for rows that cannot be sampled, where requests ask for log-probabilities.
-Drafted tokens are verified by vLLM's own rejection sampler.
+unless FAIRDRAW_VLLM is 1. Then
+
+- the Sampler of model runner V1 gets fairdraw.torch.TopKTopPSampler under the name of vLLM's;
+- the Sampler of model runner V2 keeps vLLM's logits processing, temperature and min_p, and what
+  comes after them, top-k, top-p and the draw, is `fairdraw.sample`: the seed is the request's, as
+  vLLM keeps it, and the offset is the token's position in its sequence.
+
+FAIRDRAW_VLLM_FAILED_TOKEN is the id for rows that cannot be sampled (NaN, or no token left). V2
+hands tokens to the next step without looking at them, so it needs one: the id of an end token ends
+such a request. V1 needs one where requests ask for log-probabilities. With
+VLLM_USE_V2_MODEL_RUNNER=0 there is no V2 to care for. Drafted tokens are verified by vLLM's own
+rejection samplers.
 """
 
 from __future__ import annotations
 
 import functools
 import os
+from collections.abc import Callable
+from typing import Any
 
 SWITCH = "FAIRDRAW_VLLM"
 FAILED_TOKEN = "FAIRDRAW_VLLM_FAILED_TOKEN"
@@ -34,13 +43,56 @@ def register() -> None:
 
     from .torch import TopKTopPSampler
 
-    runner = getattr(envs, RUNNER, False)  # versions without it have V1 alone
-    if runner is not False:
-        raise ValueError(
-            f"{RUNNER} is {os.environ.get(RUNNER, 'unset')}; allowed with {SWITCH}=1: 0, because "
-            "model runner V2 does not call the sampler that is replaced"
+    failed_token = _failed_token()
+    if getattr(envs, RUNNER, False) is not False:  # versions without it have V1 alone
+        if failed_token == -1:
+            raise ValueError(
+                f"{FAILED_TOKEN} is {os.environ.get(FAILED_TOKEN, 'unset')}; allowed with model "
+                f"runner V2: an id of the vocabulary, such as an end token's; or set {RUNNER}=0"
+            )
+        from vllm.v1.worker.gpu.sample import sampler as runner_v2
+
+        # In the class: whoever has imported it by its name draws by it, too.
+        runner_v2.Sampler._sample_random = _draw_of_runner_v2(failed_token)
+    sampler.TopKTopPSampler = functools.partial(TopKTopPSampler, failed_token=failed_token)
+
+
+def _draw_of_runner_v2(failed_token: int) -> Callable[..., tuple[Any, Any]]:
+    """What Sampler._sample_random of vllm/v1/worker/gpu/sample/sampler.py is replaced by."""
+    from .torch import draw_and_mask
+
+    def sample_random(
+        self: Any,
+        processed_logits: Any,
+        expanded_idx_mapping: Any,
+        idx_mapping_np: Any,
+        pos: Any,
+        top_k: Any | None,
+        top_p: Any | None,
+        *unused: Any,
+        **unused_too: Any,
+    ) -> tuple[Any, Any]:
+        """Tokens [rows] int64, and the logits; without what was dropped, where vLLM reads that.
+
+        processed_logits [rows, vocab], divided by the temperature where it is not 0; pos [rows],
+        the place of the row's last input token; expanded_idx_mapping [rows], the requests' slots in
+        sampling_states. The rest chooses between vLLM's samplers.
+        """
+        states = self.sampling_states
+        temperature = states.temperature.gpu[expanded_idx_mapping]
+        modes = ("processed_logits", "processed_logprobs")
+        return draw_and_mask(
+            processed_logits,
+            temperature=(temperature != 0).float(),  # 0 is greedy; others have been applied
+            top_k=top_k,
+            top_p=top_p,
+            seed=states.seeds.gpu[expanded_idx_mapping],
+            offset=pos.long(),
+            failed_token=failed_token,
+            masked=self.return_sampling_mask or self.logprobs_mode in modes,
         )
-    sampler.TopKTopPSampler = functools.partial(TopKTopPSampler, failed_token=_failed_token())
+
+    return sample_random
 
 
 def _failed_token() -> int:

@@ -61,12 +61,13 @@ def vllm(tmp_path, monkeypatch):
     (metadata / "entry_points.txt").write_text(entry_points_of_the_package())
     monkeypatch.syspath_prepend(str(tmp_path))
     names = (vllm_sampler.SAMPLER, "vllm.plugins", "vllm.v1.sample.metadata")
-    names += ("vllm.v1.sample.logits_processor.state",)
-    with or_skipped(vllm_sampler.modules(*names)) as (sampler, plugins, metadata, state):
+    names += ("vllm.v1.sample.logits_processor.state", vllm_sampler.SAMPLER_V2)
+    with or_skipped(vllm_sampler.modules(*names)) as (sampler, plugins, metadata, state, runner_v2):
         monkeypatch.setattr(sampler, "TopKTopPSampler", sampler.TopKTopPSampler)
         plugins.plugins_loaded = False
         sampler.SamplingMetadata = metadata.SamplingMetadata
         sampler.LogitsProcessors = state.LogitsProcessors
+        sampler.runner_v2 = runner_v2
         yield sampler, plugins
 
 
@@ -109,12 +110,72 @@ def test_vllm_loads_our_sampler_where_it_is_asked_for(vllm, monkeypatch):
     assert tokens[:, 0].tolist() == want.tolist()
 
 
+def params(temperature=1.0, top_k=0, top_p=1.0, min_p=0.0, seed=None):
+    """What of a request's SamplingParams model runner V2 reads."""
+    return types.SimpleNamespace(
+        temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p, seed=seed, logprobs=None
+    )
+
+
+@pytest.mark.parametrize("mode", ["raw_logprobs", "processed_logprobs"])
+def test_vllms_second_runner_draws_by_us(vllm, monkeypatch, mode):
+    sampler, plugins = vllm
+    monkeypatch.setenv(vllm_plugin.SWITCH, "1")
+    monkeypatch.setenv(vllm_plugin.RUNNER, "1")
+    monkeypatch.setenv(vllm_plugin.FAILED_TOKEN, "7")
+    own = sampler.runner_v2.Sampler._sample_random
+    monkeypatch.setattr(sampler.runner_v2.Sampler, "_sample_random", own)  # and back afterwards
+    plugins.load_general_plugins()
+    theirs = vllm_sampler.runner_v2_sampler(sampler.runner_v2, mode)
+
+    # Requests in slots that are not the rows of the batch, and one of them twice, as drafts are.
+    requests = {
+        5: params(temperature=0.7, top_k=10, top_p=0.8, seed=11),
+        2: params(temperature=0.0, seed=12),
+        0: params(temperature=1.3, top_p=0.5, seed=-3),
+        6: params(),
+    }
+    for slot, request in requests.items():
+        theirs.add_request(slot, request)
+    theirs.apply_staged_writes()
+    slots = torch.tensor([5, 2, 0, 0, 6])
+    positions = torch.tensor([3, 4, 9, 10, 0], dtype=torch.int32)
+    logits = torch.randn(5, VOCAB, generator=torch.Generator().manual_seed(1)) * 3
+    logits[4, 3] = math.nan
+    tokens, processed = theirs.sample(
+        logits.clone(), slots, slots, slots.numpy(), positions, None, None, None
+    )
+    seeds = theirs.sampling_states.seeds.gpu[slots]
+    assert seeds[:4].tolist() == [11, 12, -3, -3]
+    want = fairdraw.sample(
+        logits / torch.tensor([0.7, 1.0, 1.3, 1.3, 1.0])[:, None],
+        torch.tensor([1.0, 0.0, 1.0, 1.0, 1.0]),
+        torch.tensor([10, 0, 0, 0, 0]),
+        torch.tensor([0.8, 1.0, 0.5, 0.5, 1.0]),
+        seed=seeds,
+        offset=positions.long(),
+        return_details=True,
+    )
+    assert want.tokens[4] == -1
+    assert tokens.tolist() == [*want.tokens[:4].tolist(), 7]
+    assert tokens.dtype == torch.int64
+    dropped = torch.isneginf(processed[:4])
+    if mode == "raw_logprobs":
+        assert not dropped.any()
+    else:
+        assert torch.equal(~dropped, drop_in._survivors(want.mask, VOCAB)[:4])
+
+
 @pytest.mark.parametrize(
     "name, value, message",
     [
         (vllm_plugin.SWITCH, "yes", "FAIRDRAW_VLLM is 'yes'; allowed: 1, or 0 or unset"),
-        (vllm_plugin.RUNNER, "1", "VLLM_USE_V2_MODEL_RUNNER is 1; allowed with FAIRDRAW_VLLM=1: 0"),
-        (vllm_plugin.RUNNER, None, "VLLM_USE_V2_MODEL_RUNNER is unset; allowed"),
+        (
+            vllm_plugin.RUNNER,
+            "1",
+            "FAIRDRAW_VLLM_FAILED_TOKEN is unset; allowed with model runner V2",
+        ),
+        (vllm_plugin.RUNNER, None, "VLLM_USE_V2_MODEL_RUNNER=0"),
         (vllm_plugin.FAILED_TOKEN, "end", "FAIRDRAW_VLLM_FAILED_TOKEN is 'end'; allowed: -1, or"),
         (vllm_plugin.FAILED_TOKEN, "-2", "FAIRDRAW_VLLM_FAILED_TOKEN is '-2'; allowed: -1, or"),
     ],
