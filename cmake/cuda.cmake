@@ -1,18 +1,19 @@
 # The CUDA part of the build: whether there is one, with which nvcc, and its flags.
 #
-# FAIRDRAW_CUDA is AUTO (where there is an nvcc), ON, OFF, or LATER: as OFF where AUTO would be ON,
-# because there is no GPU to run it; ./fairdraw says LATER, and turns it into AUTO when everything is
-# to be built. Sets FAIRDRAW_CUDA_ENABLED; where that is true, CUDA is an enabled language and
-# CUDA::cudart_static can be linked. Sets FAIRDRAW_CUDA_LEFT_OUT where LATER made the difference.
-# Lines that begin with "fairdraw:" are shown by ./fairdraw too.
+# FAIRDRAW_CUDA is AUTO (where there is an nvcc), ON, OFF, or one of two that are OFF where AUTO would
+# be ON, because there is no GPU to run it: LATER, which ./fairdraw says and turns into AUTO when
+# everything is to be built, and GPU, which asks cmake/has_gpu and which pip says. Sets
+# FAIRDRAW_CUDA_ENABLED; where that is true, CUDA is an enabled language and CUDA::cudart_static can
+# be linked. Sets FAIRDRAW_CUDA_LEFT_OUT where one of the two made the difference: to what adds the
+# CUDA part. Lines that begin with "fairdraw:" are shown by ./fairdraw too.
 
 set(kFairdrawOldestNvcc 12.0)  # C++20
 
 set(FAIRDRAW_CUDA_ENABLED FALSE)
-set(FAIRDRAW_CUDA_LEFT_OUT FALSE)
+set(FAIRDRAW_CUDA_LEFT_OUT "")
 set(no_cuda_reason "")
-if(NOT FAIRDRAW_CUDA MATCHES "^(AUTO|ON|OFF|LATER)$")
-  message(FATAL_ERROR "FAIRDRAW_CUDA is '${FAIRDRAW_CUDA}'; allowed: AUTO, ON, OFF, LATER")
+if(NOT FAIRDRAW_CUDA MATCHES "^(AUTO|ON|OFF|LATER|GPU)$")
+  message(FATAL_ERROR "FAIRDRAW_CUDA is '${FAIRDRAW_CUDA}'; allowed: AUTO, ON, OFF, LATER, GPU")
 elseif(FAIRDRAW_CUDA STREQUAL OFF)
   set(no_cuda_reason "FAIRDRAW_CUDA is OFF")
 elseif(FAIRDRAW_SANITIZE)
@@ -30,13 +31,23 @@ else()
       set(no_cuda_reason "${FAIRDRAW_NVCC} does not run")
     elseif(CMAKE_MATCH_1 VERSION_LESS kFairdrawOldestNvcc)
       set(no_cuda_reason "nvcc ${CMAKE_MATCH_1} is older than ${kFairdrawOldestNvcc}")
-    elseif(FAIRDRAW_CUDA STREQUAL LATER)
-      set(FAIRDRAW_CUDA_LEFT_OUT TRUE)
-      set(no_cuda_reason
-        "nvcc ${CMAKE_MATCH_1}, but no GPU (./fairdraw build builds the CUDA part)")
     else()
-      set(FAIRDRAW_CUDA_ENABLED TRUE)
-      message(STATUS "fairdraw: nvcc ${CMAKE_MATCH_1}: building the CUDA part too")
+      set(nvcc_version ${CMAKE_MATCH_1})
+      if(FAIRDRAW_CUDA STREQUAL LATER)
+        set(FAIRDRAW_CUDA_LEFT_OUT "./fairdraw build")
+      elseif(FAIRDRAW_CUDA STREQUAL GPU)
+        execute_process(COMMAND ${CMAKE_CURRENT_LIST_DIR}/has_gpu RESULT_VARIABLE no_gpu)
+        if(no_gpu)
+          set(FAIRDRAW_CUDA_LEFT_OUT "pip install . -C cmake.define.FAIRDRAW_CUDA=ON")
+        endif()
+      endif()
+      if(FAIRDRAW_CUDA_LEFT_OUT)
+        set(no_cuda_reason
+          "nvcc ${nvcc_version}, but no GPU (${FAIRDRAW_CUDA_LEFT_OUT} builds the CUDA part)")
+      else()
+        set(FAIRDRAW_CUDA_ENABLED TRUE)
+        message(STATUS "fairdraw: nvcc ${nvcc_version}: building the CUDA part too")
+      endif()
     endif()
   endif()
 endif()

@@ -1,5 +1,6 @@
 """The files of reports/ci: every verb and option of ours that they name exists, YAML is YAML, actions
-are pinned by the hash of a commit, and what writes a report is followed by what requires it."""
+are pinned by the hash of a commit, what writes a report is followed by what requires it, and jobs
+that run the program are given the one that a job has built."""
 
 import argparse
 import os
@@ -11,7 +12,9 @@ from pathlib import Path
 
 import yaml
 
-COMMAND = re.compile(r'(?:\./fairdraw|"\$FAIRDRAW")\s+(\w+)|reports/ci/(nightly)')
+COMMAND = re.compile(r'(?:\./fairdraw|"\$FAIRDRAW")\s+(\w+)|(reports/ci/nightly|python/wheels/\w+)')
+LAUNCHER_VERBS = {"build", "test"}
+PROGRAM = "build/release/suites/fairdraw"
 PINNED = re.compile(r"uses: [\w./-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+$")
 LOCAL = re.compile(r"uses: \./")
 OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]+)")
@@ -59,6 +62,58 @@ def problems_of_report(name, texts):
     return problems
 
 
+def jobs_of(tree):
+    """Name and description of the jobs of a workflow of GitHub or a pipeline of GitLab."""
+    if "jobs" in tree:
+        return tree["jobs"]
+    return {name: job for name, job in tree.items() if isinstance(job, dict) and "script" in job}
+
+
+def steps_that_use(job, action):
+    return [step for step in job.get("steps", []) if step.get("uses", "").startswith(action)]
+
+
+def programs_run(job):
+    """The files that the job's commands of ours run in place of a program that they build: None for
+    one that they build, nothing for a job without such commands."""
+    programs = {step.get("with", {}).get("program")
+                for step in steps_that_use(job, "./reports/ci/verify")}
+    verbs = {verb for script in scripts(job) for verb, _ in COMMAND.findall(script) if verb}
+    if verbs - LAUNCHER_VERBS:
+        programs.add(job.get("env", job.get("variables", {})).get("FAIRDRAW_PROGRAM"))
+    return programs
+
+
+def places_of_the_program(builder, job):
+    """Where the program lies in a job that gets it from `builder`; empty where it does not."""
+    needs = job.get("needs", [])
+    if builder["name"] not in ([needs] if isinstance(needs, str) else needs):
+        return set()
+    if PROGRAM in builder["job"].get("artifacts", {}).get("paths", []):  # GitLab keeps paths
+        return {PROGRAM}
+    artifacts = {step["with"]["name"] for step in steps_that_use(builder["job"],
+                                                                 "actions/upload-artifact@")
+                 if step["with"]["path"] == PROGRAM}
+    return {step["with"]["path"] + "/fairdraw"
+            for step in steps_that_use(job, "actions/download-artifact@")
+            if step["with"].get("name") in artifacts}
+
+
+def problems_of_building(name, tree):
+    """A build takes minutes, and two of them need not be of the same bytes."""
+    jobs = jobs_of(tree)
+    runners = {key: job for key, job in jobs.items() if programs_run(job)}
+    builders = [{"name": key, "job": job} for key, job in jobs.items()
+                if any("./fairdraw build program" in script for script in scripts(job))]
+    if len(runners) < 2 and not builders:
+        return []
+    if len(builders) != 1:
+        return [f"{name}: {len(runners)} jobs run the program, and {len(builders)} build it"]
+    return [f"{name}: job {key} does not run the program that job {builders[0]['name']} built"
+            for key, job in runners.items()
+            if not programs_run(job) <= places_of_the_program(builders[0], job)]
+
+
 def problems_of(name, text, help_of):
     """help_of(verb): its help, or None where there is no such verb."""
     try:
@@ -66,6 +121,7 @@ def problems_of(name, text, help_of):
     except yaml.YAMLError as error:
         return [f"{name}: {error}"]
     problems = problems_of_pins(name, text) + problems_of_report(name, scripts(tree))
+    problems += problems_of_building(name, tree)
     for script in scripts(tree):
         if "${{" in script:
             problems.append(f"{name}: an expression in a script, which a name could break out of")
@@ -122,19 +178,19 @@ def main():
     arguments = parser.parse_args()
 
     nightly = arguments.folder / "nightly"
-    launcher = arguments.folder.parent.parent / "fairdraw"
+    launcher = arguments.folder.resolve().parent.parent / "fairdraw"
 
     def help_of(verb):
         command = [arguments.fairdraw, verb, "--help"]
-        if verb == "nightly":
-            command = [str(nightly), "--help"]
-        elif verb == "test":  # the launcher's own
+        if "/" in verb:  # a script
+            command = [str(launcher.parent / verb), "--help"]
+        elif verb in LAUNCHER_VERBS:
             command = [str(launcher), "--help"]
         result = subprocess.run(command, capture_output=True, text=True)
         return result.stdout if result.returncode == 0 else None
 
     files = sorted(arguments.folder.rglob("*.yml"))
-    problems = [] if len(files) == 4 else [f"{len(files)} files"]
+    problems = [] if len(files) == 5 else [f"{len(files)} files"]
     script = nightly.read_text(encoding="utf-8")
     problems += problems_of_script(nightly.name, script, help_of)
     problems += problems_of_report(nightly.name, [script])
@@ -165,6 +221,27 @@ def main():
         right + "  :: [",
     ):
         if problems_of("right", right, help_of) or not problems_of("wrong", wrong, help_of):
+            problems.append(f"accepted: {wrong!r}")
+    handed_on = f"""program:
+  script: [./fairdraw build program]
+  artifacts:
+    paths: [{PROGRAM}]
+verify:
+  needs: [program]
+  variables:
+    FAIRDRAW_PROGRAM: {PROGRAM}
+  script:
+    - ./fairdraw verify --report x --run-id "$ID"
+    - ./fairdraw report x/report.json x --require-run-id "$ID"
+"""
+    for wrong in (
+        handed_on.replace("needs: [program]", "needs: []"),
+        handed_on.replace(f"FAIRDRAW_PROGRAM: {PROGRAM}", "FAIRDRAW_PROGRAM: fairdraw"),
+        handed_on.replace(f"paths: [{PROGRAM}]", "paths: [x]"),
+        handed_on.replace("  variables:\n    FAIRDRAW_PROGRAM", "  x:\n    FAIRDRAW_PROGRAM"),
+        handed_on.replace("./fairdraw build program", "./fairdraw list profiles"),
+    ):
+        if problems_of("right", handed_on, help_of) or not problems_of("wrong", wrong, help_of):
             problems.append(f"accepted: {wrong!r}")
     for problem in problems:
         print(problem)

@@ -14,9 +14,10 @@ namespace fairdraw::cuda {
 namespace {
 
 #ifdef FAIRDRAW_CUDA_LEFT_OUT
-// There was no GPU when ./fairdraw configured it (cmake/cuda.cmake): the user did not ask for this.
+// There was no GPU when it was configured (cmake/cuda.cmake): the user did not ask for this.
 constexpr const char* kReason =
-    "this build has no CUDA kernels, because there was no GPU; `./fairdraw build` adds them";
+    "this build has no CUDA kernels, because there was no GPU; `" FAIRDRAW_CUDA_LEFT_OUT
+    "` adds them";
 #else
 constexpr const char* kReason = "this build has no CUDA kernels";
 #endif

@@ -3,7 +3,7 @@ and compiles no CUDA where it can do without.
 
 It runs in a copy of what it reads, with no build folder and with programs on PATH that write down
 that they were called. In class Launcher they fail, and its last test shows that a call that needs a
-build does call them. In class Cuda they do what ./fairdraw sees of the real ones.
+build does call them. In classes Cuda and Program they do what ./fairdraw sees of the real ones.
 
 Usage: launcher_test.py FAIRDRAW_BINARY REPOSITORY
 """
@@ -61,7 +61,8 @@ class LauncherCase(unittest.TestCase):
         self.tree.mkdir()
         for name in ["fairdraw", "CMakeLists.txt", "CMakePresets.json"]:
             shutil.copy(ROOT / name, self.tree / name)
-        shutil.copytree(ROOT / "docs" / "commands", self.tree / "docs" / "commands")
+        for copied in ["cmake", "docs/commands"]:
+            shutil.copytree(ROOT / copied, self.tree / copied)
         self.called = pathlib.Path(folder.name) / "called"
         self.path = pathlib.Path(folder.name) / "bin"
         self.path.mkdir()
@@ -155,7 +156,7 @@ class Launcher(LauncherCase):
             self.assertTrue(self.called.exists(), words)
 
 
-class Cuda(LauncherCase):
+class BuildCase(LauncherCase):
     def setUp(self):
         super().setUp()
         self.stand_in("cmake", CMAKE)
@@ -173,9 +174,6 @@ class Cuda(LauncherCase):
         (self.tree / "build" / "lint-venv" / "openmp" / "omp.h").touch()
         self.cache = self.tree / "build" / "release" / "CMakeCache.txt"
 
-    def give_gpu(self):
-        self.stand_in("nvidia-smi", "#!/bin/sh\necho 'GPU 0: NVIDIA H200 (UUID: GPU-1)'\n")
-
     def expect_calls(self, words, calls, **variables):
         """What ./fairdraw calls of CMake, in order. Returns the launcher's result."""
         self.called.unlink(missing_ok=True)
@@ -183,6 +181,11 @@ class Cuda(LauncherCase):
         called = self.called.read_text(encoding="utf-8") if self.called.exists() else ""
         self.assertEqual(called.splitlines(), calls, f"{words}: {result.stdout}{result.stderr}")
         return result
+
+
+class Cuda(BuildCase):
+    def give_gpu(self):
+        self.stand_in("nvidia-smi", "#!/bin/sh\necho 'GPU 0: NVIDIA H200 (UUID: GPU-1)'\n")
 
     def test_a_verb_of_the_program_leaves_cuda_for_later_where_there_is_no_gpu(self):
         first = self.expect_calls(["verify"], ["configure release LATER", "build fairdraw_cli"],
@@ -272,6 +275,36 @@ class Cuda(LauncherCase):
         self.expect_calls(["verify"], ["configure release LATER", "build fairdraw_cli"], **NO_GPU)
 
 
+class Program(BuildCase):
+    """`build program` builds what the verbs of the program build; FAIRDRAW_PROGRAM takes its place."""
+
+    def test_the_program_is_built_alone(self):
+        self.expect_calls(["build", "program"], ["configure release LATER", "build fairdraw_cli"],
+                          **NO_GPU)
+        self.expect_calls(["verify"], ["build fairdraw_cli"], **NO_GPU)
+        for words in [["build", "x"], ["build", "program", "x"]]:
+            self.assertEqual(self.expect_calls(words, []).returncode, 2)
+
+    def test_a_program_that_was_built_elsewhere_is_run(self):
+        handed_on = self.tree / "handed on"
+        handed_on.write_text('#!/bin/sh\necho "$FAIRDRAW_DATA" "$@"\n', encoding="utf-8")
+        handed_on.chmod(0o755)
+        data = self.tree / "suites" / "data"
+        result = self.expect_calls(["list", "profiles"], [], FAIRDRAW_PROGRAM=str(handed_on))
+        self.assertEqual(result.stdout, f"{data} list profiles\n", result.stderr)
+        # Of the program alone: what builds everything builds it.
+        self.expect_calls(["build"], ["configure release as it is", "build all"],
+                          FAIRDRAW_PROGRAM=str(handed_on))
+
+    def test_a_program_that_cannot_be_run_is_an_error_and_not_built(self):
+        notes = self.tree / "notes"
+        notes.touch()
+        for path in [notes, self.tree, self.tree / "missing"]:
+            result = self.expect_calls(["verify"], [], FAIRDRAW_PROGRAM=str(path))
+            self.assertEqual(result.returncode, 2)
+            self.assertIn(f"FAIRDRAW_PROGRAM is '{path}': not a file that can be run", result.stderr)
+
+
 class Docs(LauncherCase):
     """`docs` calls what is in its own virtual environment, and no compiler."""
 
@@ -323,7 +356,7 @@ class Docs(LauncherCase):
 class CudaChoice(unittest.TestCase):
     """FAIRDRAW_CUDA, as cmake/cuda.cmake reads it, with an nvcc that says its version alone."""
 
-    def read(self, choice, nvcc_says):
+    def read(self, choice, nvcc_says, **variables):
         with tempfile.TemporaryDirectory() as folder:
             nvcc = pathlib.Path(folder) / "bin" / "nvcc"
             nvcc.parent.mkdir()
@@ -332,7 +365,7 @@ class CudaChoice(unittest.TestCase):
             result = subprocess.run(
                 ["cmake", "-D", f"FAIRDRAW_CUDA={choice}", "-P", ROOT / "cmake" / "cuda.cmake"],
                 capture_output=True, text=True, timeout=60, check=False,
-                env={**os.environ, "CUDA_HOME": folder})
+                env={**os.environ, "CUDA_HOME": folder, **variables})
             return result.returncode, " ".join((result.stdout + result.stderr).split())
 
     def test_later_leaves_out_what_auto_would_build_and_says_how_to_build_it(self):
@@ -340,6 +373,20 @@ class CudaChoice(unittest.TestCase):
             self.read("LATER", "Cuda compilation tools, release 13.0, V13.0.48"),
             (0, "-- fairdraw: nvcc 13.0, but no GPU (./fairdraw build builds the CUDA part): "
                 "building the CPU part"))
+
+    def test_gpu_is_auto_where_there_is_one_and_else_says_what_pip_takes(self):
+        nvcc = "Cuda compilation tools, release 13.0, V13.0.48"
+        self.assertEqual(
+            self.read("GPU", nvcc, **NO_GPU),
+            (0, "-- fairdraw: nvcc 13.0, but no GPU (pip install . -C cmake.define.FAIRDRAW_CUDA=ON "
+                "builds the CUDA part): building the CPU part"))
+        with tempfile.TemporaryDirectory() as folder:
+            program = pathlib.Path(folder) / "nvidia-smi"
+            program.write_text("#!/bin/sh\necho 'GPU 0: NVIDIA H200 (UUID: GPU-1)'\n", encoding="utf-8")
+            program.chmod(0o755)
+            _, said = self.read("GPU", nvcc, PATH=f"{folder}:{os.environ['PATH']}",
+                                CUDA_VISIBLE_DEVICES="0")
+            self.assertTrue(said.startswith("-- fairdraw: nvcc 13.0: building the CUDA part too"), said)
 
     def test_later_promises_nothing_that_the_nvcc_cannot_do(self):
         self.assertEqual(
@@ -349,7 +396,7 @@ class CudaChoice(unittest.TestCase):
     def test_other_words_are_refused(self):
         status, message = self.read("LATR", "release 13.0")
         self.assertNotEqual(status, 0)
-        self.assertIn("FAIRDRAW_CUDA is 'LATR'; allowed: AUTO, ON, OFF, LATER", message)
+        self.assertIn("FAIRDRAW_CUDA is 'LATR'; allowed: AUTO, ON, OFF, LATER, GPU", message)
 
 
 if __name__ == "__main__":
