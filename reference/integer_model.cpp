@@ -9,6 +9,7 @@
 #include <bit>
 #include <boost/multiprecision/cpp_bin_float.hpp>
 #include <boost/multiprecision/cpp_int.hpp>
+#include <boost/sort/spreadsort/integer_sort.hpp>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
@@ -28,6 +29,12 @@ constexpr int kBitsInSpeculation = 16;  // by which one in speculation is finer 
 struct Ranked {
   float value;
   std::int32_t id;
+
+  // Grows from the largest value to the least, and with the id among equals. The zeros are equal.
+  std::uint64_t place() const {
+    const std::uint32_t below = 0x80000000U - static_cast<std::uint32_t>(key_of(value));
+    return (static_cast<std::uint64_t>(below) << 32) + static_cast<std::uint32_t>(id);
+  }
 };
 
 std::uint64_t shifted(std::uint64_t significand, int left) {
@@ -105,10 +112,13 @@ void weigh(IntegerRow& row, std::span<const Ranked> tokens, OctavesOf octaves_of
   }
 }
 
-// Comparison of floats, so that -0 and +0 tie.
+// No two places are equal, so every sort gives the same ranking. By their digits it takes a third
+// of the time of a comparison sort, which was half of what a run of the gate waited for.
 void rank(std::vector<Ranked>& tokens) {
-  std::stable_sort(tokens.begin(), tokens.end(),
-                   [](const Ranked& a, const Ranked& b) { return a.value > b.value; });
+  boost::sort::spreadsort::integer_sort(
+      tokens.begin(), tokens.end(),
+      [](const Ranked& token, unsigned bits) { return token.place() >> bits; },
+      [](const Ranked& a, const Ranked& b) { return a.place() < b.place(); });
 }
 
 // Number of ranked tokens that top_k keeps.
@@ -262,6 +272,7 @@ IntegerRow integer_model(std::span<const float> logits, std::span<const std::uin
   if (status != RowStatus::ok) return row;
 
   std::vector<Ranked> ranked;
+  ranked.reserve(logits.size());
   for (std::size_t id = 0; id < logits.size(); ++id) {
     if (is_allowed(allowed, id) && logits[id] != -kInfinity) {
       ranked.push_back({logits[id], static_cast<std::int32_t>(id)});
@@ -307,6 +318,7 @@ IntegerRow integer_model_from_probs(std::span<const float> probs, const RowParam
   if (status != RowStatus::ok) return row;
 
   std::vector<Ranked> ranked;
+  ranked.reserve(probs.size());
   for (std::size_t id = 0; id < probs.size(); ++id) {
     if (probs[id] > 0) ranked.push_back({probs[id], static_cast<std::int32_t>(id)});
   }

@@ -1,4 +1,4 @@
-// The integer model: full stable sort, exact integer weights by tiles. The bit-exact expectation
+// The integer model: full sort, exact integer weights by tiles. The bit-exact expectation
 // for fairdraw's own kernels, written independently of them. Needs the default floating-point
 // environment: round to nearest, subnormals kept.
 //

@@ -131,6 +131,8 @@ struct Semantics {
   /// temperatures above 0 and outside [2^-126, 2^64], parameters that are NaN, and NaN or +inf at
   /// banned ids alone (engines that ban first never see them).
   bool extremes_are_open = false;
+
+  bool operator==(const Semantics&) const = default;
 };
 
 /// Names of the profiles, fairdraw first. profiles.h has their functions, with what each engine

@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "harness/run/calls/kept_answers.h"
 #include "harness/run/calls/kept_float_environment.h"
 #include "harness/run/evidence/suspects.h"
 #include "harness/run/parallel.h"
@@ -54,6 +55,19 @@ void run_job(const Job& job, const TimeLimit& run, CaseRecord& record) {
   record.seconds = elapsed.count();
 }
 
+// What the oracles say of a case is kept while its samplers are judged: of all threads together.
+constexpr std::size_t kBytesOfAnswers = std::size_t{1} << 30;
+
+// Where the jobs of a case begin, and the number of jobs.
+std::vector<std::size_t> begins_of_cases(const std::vector<Job>& jobs) {
+  std::vector<std::size_t> begins;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    if (i == 0 || jobs[i].record.id != jobs[i - 1].record.id) begins.push_back(i);
+  }
+  begins.push_back(jobs.size());
+  return begins;
+}
+
 std::string cpu_name() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {
@@ -74,14 +88,21 @@ std::vector<CaseRecord> run_jobs(const std::vector<Job>& jobs, unsigned threads,
   std::mutex mutex;
   std::size_t done = 0;
   const unsigned of_job = std::max(1U, threads_of(0) / std::max(1U, threads));
-  in_parallel(jobs.size(), threads, [&](std::size_t i) {
-    if (stop && stop()) return;
-    if (begun) begun(jobs[i].record);
-    omp_set_num_threads(static_cast<int>(of_job));
-    run_job(jobs[i], run, records[i].emplace());
-    const std::lock_guard lock(mutex);
-    ++done;
-    if (progress) progress(*records[i], done, jobs.size());
+  // A case's samplers come one after the other, on one thread.
+  const std::vector<std::size_t> begins = begins_of_cases(jobs);
+  in_parallel(begins.size() - 1, threads, [&](std::size_t at) {
+    const std::size_t samplers = begins[at + 1] - begins[at];
+    std::optional<KeptAnswers> kept;
+    if (samplers > 1) kept.emplace(kBytesOfAnswers / std::max(1U, threads));
+    for (std::size_t i = begins[at]; i < begins[at + 1]; ++i) {
+      if (stop && stop()) return;
+      if (begun) begun(jobs[i].record);
+      omp_set_num_threads(static_cast<int>(of_job));
+      run_job(jobs[i], run, records[i].emplace());
+      const std::lock_guard lock(mutex);
+      ++done;
+      if (progress) progress(*records[i], done, jobs.size());
+    }
   });
   std::vector<CaseRecord> made;
   for (std::optional<CaseRecord>& record : records) {

@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "harness/run/calls/kept_answers.h"
 #include "harness/run/calls/random_words.h"
 #include "harness/run/calls/request_arrays.h"
 
@@ -66,12 +67,12 @@ bool is_greedy(const reference::RowParameters& parameters) {
 }
 
 reference::IntegerRow DistributionRow::model() const {
-  if (from_probs) return reference::integer_model_from_probs(values, parameters, filter_order);
+  if (from_probs) return model_of_probs(values, parameters, filter_order);
   if (processing) {
     return reference::integer_model(values, allowed, *processing, parameters, tie_rule,
                                     filter_order);
   }
-  return reference::integer_model(values, allowed, parameters, tie_rule, filter_order);
+  return model_of_logits(values, allowed, parameters, tie_rule, filter_order);
 }
 
 std::vector<float> DistributionRow::processed() const {

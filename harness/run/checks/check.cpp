@@ -6,6 +6,7 @@
 #include <random>
 
 #include "harness/inputs/processing_rows.h"
+#include "harness/run/calls/kept_answers.h"
 #include "harness/run/calls/random_words.h"
 #include "harness/run/calls/row_probabilities.h"
 #include "reference/float32_bound.h"
@@ -131,21 +132,18 @@ std::span<const std::uint32_t> allowed_of(const Request& request, std::int64_t r
 }  // namespace
 
 reference::IntegerRow model_of(const Request& request, std::int64_t row) {
+  const std::span values(request.row(row), static_cast<std::size_t>(request.vocab));
+  const reference::RowParameters& parameters = request.parameters[static_cast<std::size_t>(row)];
   if (request.input == RowInput::probabilities) {
-    return reference::integer_model_from_probs(
-        std::span(request.row(row), static_cast<std::size_t>(request.vocab)),
-        request.parameters[static_cast<std::size_t>(row)], request.filter_order);
+    return model_of_probs(values, parameters, request.filter_order);
   }
   if (!request.processing.empty()) {
-    return reference::integer_model(
-        std::span(request.row(row), static_cast<std::size_t>(request.vocab)),
-        allowed_of(request, row), request.processing[static_cast<std::size_t>(row)],
-        request.parameters[static_cast<std::size_t>(row)], request.tie_rule, request.filter_order);
+    return reference::integer_model(values, allowed_of(request, row),
+                                    request.processing[static_cast<std::size_t>(row)], parameters,
+                                    request.tie_rule, request.filter_order);
   }
-  return reference::integer_model(
-      std::span(request.row(row), static_cast<std::size_t>(request.vocab)),
-      allowed_of(request, row), request.parameters[static_cast<std::size_t>(row)], request.tie_rule,
-      request.filter_order);
+  return model_of_logits(values, allowed_of(request, row), parameters, request.tie_rule,
+                         request.filter_order);
 }
 
 reference::ProcessedRow processed_row(const Request& request, std::int64_t row) {
@@ -204,9 +202,12 @@ reference::RealDistribution distribution_under(const reference::Semantics& profi
       return distribution;
     }
   }
-  return reference::real_oracle(
-      std::span(request.row(row), static_cast<std::size_t>(request.vocab)),
-      allowed_of(request, row), parameters, semantics, bound);
+  const std::span values(request.row(row), static_cast<std::size_t>(request.vocab));
+  const std::span allowed = allowed_of(request, row);
+  return kept_answer(
+      "real_oracle",
+      [&] { return reference::real_oracle(values, allowed, parameters, semantics, bound); }, values,
+      allowed, parameters, semantics, bound);
 }
 
 bool must_fail(const reference::RowParameters& parameters, const reference::Semantics& semantics,

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "harness/inputs/counter_random.h"
+#include "harness/run/calls/kept_answers.h"
 #include "harness/run/calls/random_words.h"
 #include "harness/run/calls/row_probabilities.h"
 
@@ -51,8 +52,7 @@ std::vector<float> draft_row(const CheckInput& input, const std::vector<float>& 
 }
 
 std::int32_t draft_token(const std::vector<float>& draft, const CounterRandom& random) {
-  const std::int32_t drawn =
-      reference::integer_model_from_probs(draft, {}).token_for(random.word(0));
+  const std::int32_t drawn = model_of_probs(draft, {}).token_for(random.word(0));
   const bool anywhere = random.below(8, 1) == 0 || drawn < 0;
   return anywhere ? static_cast<std::int32_t>(random.below(draft.size(), 2)) : drawn;
 }
@@ -166,11 +166,18 @@ reference::ChainOutcome expected_chain(const ChainRequest& request, std::int64_t
     accept[i] = word(request.accept_words, b * n + i, i, Purpose::accept);
     recover[i] = word(request.recover_words, b * n + i, i, Purpose::recover);
   }
-  return reference::chain_speculative_model(
-      std::span(request.draft_probs).subspan(b * n * vocab, n * vocab),
-      std::span(request.draft_tokens).subspan(b * n, n),
-      std::span(request.target_probs).subspan(b * (n + 1) * vocab, (n + 1) * vocab), vocab, accept,
-      recover, word(request.bonus_words, b, n, Purpose::bonus));
+  const auto draft = std::span(request.draft_probs).subspan(b * n * vocab, n * vocab);
+  const auto tokens = std::span(request.draft_tokens).subspan(b * n, n);
+  const auto target = std::span(request.target_probs).subspan(b * (n + 1) * vocab, (n + 1) * vocab);
+  const std::uint64_t bonus = word(request.bonus_words, b, n, Purpose::bonus);
+  return kept_answer(
+      "chain_speculative_model",
+      [&] {
+        return reference::chain_speculative_model(draft, tokens, target, vocab, accept, recover,
+                                                  bonus);
+      },
+      draft, tokens, target, std::span<const std::uint64_t>(accept),
+      std::span<const std::uint64_t>(recover), bonus);
 }
 
 ChainRequest pick_chains(const ChainRequest& request, const std::vector<std::int64_t>& picks) {

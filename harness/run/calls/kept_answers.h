@@ -1,0 +1,122 @@
+// What the oracles say of rows, kept for the other samplers that are asked the same case: sorting a
+// row takes ten times as long as a sampler's call with it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "reference/integer_model.h"
+#include "reference/real_oracle.h"
+
+namespace fairdraw::harness {
+
+/// While one lives, kept_answer() of its thread asks it first. It ends with its scope: the samplers
+/// of one case, which are given the same rows.
+class KeptAnswers {
+ public:
+  /// Keeps answers until they take so many bytes; others are computed each time.
+  explicit KeptAnswers(std::size_t most_bytes);
+  ~KeptAnswers();
+  KeptAnswers(const KeptAnswers&) = delete;
+  KeptAnswers& operator=(const KeptAnswers&) = delete;
+
+  /// The one of this thread; null where there is none.
+  static KeptAnswers* of_this_thread();
+
+  /// The answer to a question; null where it is not kept.
+  std::shared_ptr<const void> find(const std::string& question) const;
+  void keep(std::string question, std::shared_ptr<const void> answer, std::size_t bytes);
+
+  /// The same number for equal semantics.
+  std::size_t number_of(const reference::Semantics& semantics);
+
+ private:
+  KeptAnswers* before_;
+  std::size_t bytes_left_;
+  std::unordered_map<std::string, std::shared_ptr<const void>> answers_;
+  std::vector<reference::Semantics> semantics_;
+};
+
+/// Heap memory of an answer.
+std::size_t bytes_of(const reference::IntegerRow& row);
+std::size_t bytes_of(const reference::RealDistribution& distribution);
+std::size_t bytes_of(const reference::ChainOutcome& outcome);
+
+/// All that an answer depends on, byte by byte: two are equal only where the answers are.
+class Question {
+ public:
+  /// `what`: which function is asked.
+  Question(KeptAnswers& kept, const char* what) : kept_(kept) {
+    add(std::span(what, std::strlen(what)));
+  }
+
+  template <typename Number>
+  void add(std::span<const Number> numbers) {
+    add(numbers.size());
+    bytes_.append(reinterpret_cast<const char*>(numbers.data()), numbers.size_bytes());
+  }
+  template <typename Number>
+    requires std::is_arithmetic_v<Number> || std::is_enum_v<Number>
+  void add(Number number) {
+    bytes_.append(reinterpret_cast<const char*>(&number), sizeof(number));
+  }
+  void add(const reference::RowParameters& parameters) {
+    add(parameters.temperature);
+    add(parameters.top_k);
+    add(parameters.top_p);
+    add(parameters.min_p);
+  }
+  void add(const reference::WeightBound& bound) {
+    add(bound.constant);
+    add(bound.per_octave);
+    add(bound.truncation);
+    add(bound.unit);
+    add(bound.min_p_distance);
+  }
+  void add(const reference::Semantics& semantics) { add(kept_.number_of(semantics)); }
+
+  std::string take() { return std::move(bytes_); }
+
+ private:
+  KeptAnswers& kept_;
+  std::string bytes_;
+};
+
+/// compute(), or what it gave when this thread's KeptAnswers was asked the same: `what` names the
+/// function, and `parts` are all that the answer depends on.
+template <typename Compute, typename... Parts>
+std::invoke_result_t<Compute> kept_answer(const char* what, const Compute& compute,
+                                          const Parts&... parts) {
+  using Answer = std::invoke_result_t<Compute>;
+  KeptAnswers* const kept = KeptAnswers::of_this_thread();
+  if (kept == nullptr) return compute();
+  Question question(*kept, what);
+  (question.add(parts), ...);
+  std::string bytes = question.take();
+  if (const std::shared_ptr<const void> found = kept->find(bytes)) {
+    return *static_cast<const Answer*>(found.get());
+  }
+  Answer answer = compute();
+  const std::size_t size = bytes.size() + bytes_of(answer);
+  kept->keep(std::move(bytes), std::make_shared<const Answer>(answer), size);
+  return answer;
+}
+
+/// reference::integer_model and integer_model_from_probs, kept.
+reference::IntegerRow model_of_logits(std::span<const float> logits,
+                                      std::span<const std::uint32_t> allowed,
+                                      const reference::RowParameters& parameters, TieRule tie_rule,
+                                      FilterOrder filter_order);
+reference::IntegerRow model_of_probs(std::span<const float> probs,
+                                     const reference::RowParameters& parameters,
+                                     FilterOrder filter_order = FilterOrder::top_k_first);
+
+}  // namespace fairdraw::harness
