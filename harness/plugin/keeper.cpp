@@ -3,7 +3,6 @@
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/plugin/how_it_ended.h"
 #include "harness/plugin/message.h"
 
 namespace fairdraw::harness::plugin {
@@ -63,7 +63,7 @@ void end_descendants() {
 
 // Until the child is gone, or the judge has let go.
 void wait_for_the_end(pid_t child) {
-  const int gone = static_cast<int>(syscall(SYS_pidfd_open, child, 0));
+  const int gone = file_of_process(child);
   constexpr int kTick = 20;  // milliseconds, where the system has no such files
   pollfd files[] = {{kLeashFile, POLLRDHUP, 0}, {gone, POLLIN, 0}};
   for (;;) {

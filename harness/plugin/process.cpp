@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <spawn.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -164,8 +163,7 @@ Process::Process(const std::string& path, const Options& options, const SharedAr
     leash_ = leash.judge.release();
     output_ = output.judge.release();
   }
-  exit_ = static_cast<int>(syscall(SYS_pidfd_open, keeper_, 0));  // -1 where there is none: poll
-                                                                  // passes it over
+  exit_ = file_of_process(keeper_);  // -1 where there is none: poll passes it over
   const std::variant<Answer, Ended> outcome = wait_for_answer(options.load_seconds, last);
   std::string why;
   if (const Ended* const end = std::get_if<Ended>(&outcome)) {

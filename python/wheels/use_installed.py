@@ -56,8 +56,10 @@ def main():
     command = [sys.executable, "-m", "fairdraw", "verify", "--suite", "smoke", "--seed", "1"]
     subprocess.run([*command, "--report", str(folder / "command")], check=True)
     expect_report(folder / "command", "passed")
-    print(f"wheels: fairdraw {fairdraw.__version__} draws, judges and reports on "
-          f"Python {sys.version.split()[0]} without a compiler")
+    print(
+        f"wheels: fairdraw {fairdraw.__version__} draws, judges and reports on "
+        f"Python {sys.version.split()[0]} without a compiler"
+    )
 
 
 main()

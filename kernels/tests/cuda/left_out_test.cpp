@@ -1,5 +1,5 @@
-// A build that left out the CUDA kernels because there was no GPU (FAIRDRAW_CUDA=LATER or GPU): every
-// call says how to add them.
+// A build that left out the CUDA kernels because there was no GPU (FAIRDRAW_CUDA=LATER or GPU):
+// every call says how to add them.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -378,8 +378,8 @@ class CudaChoice(unittest.TestCase):
         nvcc = "Cuda compilation tools, release 13.0, V13.0.48"
         self.assertEqual(
             self.read("GPU", nvcc, **NO_GPU),
-            (0, "-- fairdraw: nvcc 13.0, but no GPU (pip install . -C cmake.define.FAIRDRAW_CUDA=ON "
-                "builds the CUDA part): building the CPU part"))
+            (0, "-- fairdraw: nvcc 13.0, but no GPU (pip install . --config-settings=cmake.define."
+                "FAIRDRAW_CUDA=ON builds the CUDA part): building the CPU part"))
         with tempfile.TemporaryDirectory() as folder:
             program = pathlib.Path(folder) / "nvidia-smi"
             program.write_text("#!/bin/sh\necho 'GPU 0: NVIDIA H200 (UUID: GPU-1)'\n", encoding="utf-8")
