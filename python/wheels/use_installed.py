@@ -33,6 +33,7 @@ def expect_report(folder, verdict):
 
 def main():
     folder = pathlib.Path(sys.argv[-1])
+    folder.mkdir(parents=True, exist_ok=True)
     found = [name for name in COMPILERS if shutil.which(name) and "--compilers" not in sys.argv]
     expect(not found, f"there is a compiler here: {found}")
 
