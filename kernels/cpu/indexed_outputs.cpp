@@ -28,6 +28,11 @@ bool IndexedRow::all_survive() const {
   return greedy_token_ < 0 && low_ == smallest_allowed() && !ties_are_cut();
 }
 
+/// Whether the sums of the survivors of each tile of the row are.
+bool IndexedRow::survivor_sums_are_known() const {
+  return !on_list_ && (has_survivor_sums_ || (has_sums_ && all_survive()));
+}
+
 /// Keys and sums of all tiles.
 void IndexedRow::need_tile_sums() {
   if (!has_sums_) index_row();
@@ -85,10 +90,6 @@ std::size_t IndexedRow::with_ties(std::size_t begin, std::size_t length) const {
 
 /// Weight of a segment's survivors in the row's unit.
 uint128_t IndexedRow::weight_of(const Segment& segment) const {
-  if (!on_list_ && (has_survivor_sums_ || (has_sums_ && all_survive()))) {
-    const std::size_t tile = segment.begin / kTile;
-    return row_weight(has_survivor_sums_ ? survivor_sums_[tile] : sums_[tile], segment.shift);
-  }
   const float* x = domain() + segment.begin;
   const std::size_t tied = with_ties(segment.begin, segment.length);
   std::uint64_t sum = tile_passes_->sum(x, tied, rule_, segment.maximum, low_);
@@ -110,10 +111,20 @@ void IndexedRow::weigh(const Segment& segment, std::uint64_t* weights) const {
   }
 }
 
+/// Prefix sums by segment; where the sums of survivors are known by tile, tiles are the segments.
 void IndexedRow::build_prefix() {
   if (!prefix_.empty()) return;
-  build_segments();
   uint128_t before = 0;
+  if (survivor_sums_are_known()) {
+    segments_.clear();
+    prefix_.resize(tiles_);
+    const std::uint64_t* sums = has_survivor_sums_ ? survivor_sums_.data() : sums_.data();
+    for (std::size_t tile = 0; tile < tiles_; ++tile) {
+      prefix_[tile] = before += row_weight(sums[tile], shifts_[tile]);
+    }
+    return;
+  }
+  build_segments();
   for (const Segment& segment : segments_) prefix_.push_back(before += weight_of(segment));
 }
 
@@ -122,7 +133,9 @@ std::int32_t IndexedRow::draw(std::uint64_t word) {
   build_prefix();
   const uint128_t place = multiply_high(word, prefix_.back());
   const auto found = std::upper_bound(prefix_.begin(), prefix_.end(), place);
-  const Segment& segment = segments_[static_cast<std::size_t>(found - prefix_.begin())];
+  const auto index = static_cast<std::size_t>(found - prefix_.begin());
+  const Segment segment =
+      segments_.empty() ? segment_of_tile(index, /*near=*/false) : segments_[index];
   const uint128_t before = found == prefix_.begin() ? uint128_t{0} : *std::prev(found);
   // Below the segment's sum, so it has 64 bits.
   auto rest = static_cast<std::uint64_t>((place - before) >> segment.shift);

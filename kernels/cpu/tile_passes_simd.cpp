@@ -26,6 +26,7 @@
 #include <limits>
 
 #include "common/minus_infinity.h"
+#include "cpu/near_sums.h"
 #include "cpu/tile_vectors.h"
 
 #ifdef FAIRDRAW_TARGET
@@ -41,39 +42,71 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // --- Weights of values ---------------------------------------------------------------------------
 
-/// Vectors that are weighed side by side (FloatLogits::octaves).
-constexpr std::size_t kChains = 4;
-
-/// Of all values of a whole tile.
+/// Of all values of a whole tile. Rule: NearLogits or WideTerms.
 template <class Rule>
-HWY_INLINE std::uint64_t sum_whole(const float* x, const Rule& rule) {
+HWY_INLINE std::uint64_t sum_whole(const float* x, Rule& rule) {
   const std::size_t step = lanes();
-  Weights total = {hn::Zero(U64()), hn::Zero(U64())};
-  for (std::size_t i = 0; i < kTileSize; i += kChains * step) {
-    VecF values[kChains];
-    RelativeOctaves octaves[kChains];
-    for (std::size_t j = 0; j < kChains; ++j) values[j] = hn::LoadU(F32(), x + i + j * step);
-    rule.octaves(values, octaves);
-    for (const RelativeOctaves& each : octaves) {
-      const Weights weights = weights_of(each);
-      total = {hn::Add(total.even, weights.even), hn::Add(total.odd, weights.odd)};
+  VecU64 total = hn::Zero(U64());
+  for (const float* end = x + kTileSize; x != end;) {
+    typename Rule::Sum part;
+    for (const float* part_end = x + kPartTerms * step; x != part_end; x += kChains * step) {
+      VecF values[kChains];
+      typename Rule::Term terms[kChains];
+      for (std::size_t j = 0; j < kChains; ++j) values[j] = hn::LoadU(F32(), x + j * step);
+      rule.weigh(values, terms);
+      for (const typename Rule::Term& term : terms) part.add(term);
     }
+    total = hn::Add(total, part.total());
   }
-  return total_of(total);
+  return sum_of_lanes(U64(), total);
 }
 
 template <class Rule>
 std::uint64_t sum_from(const float* x, std::size_t n, const Rule& rule, float low) {
   const std::size_t step = lanes();
   const VecF threshold = hn::Set(F32(), low);
-  Weights total = {hn::Zero(U64()), hn::Zero(U64())};
+  WeightSum total;
   for (std::size_t i = 0; i < n; i += step) {
     const VecF value =
         HWY_LIKELY(i + step <= n) ? hn::LoadU(F32(), x + i) : load_tail(x + i, n - i);
-    const Weights weights = weights_from(value, rule, threshold);
-    total = {hn::Add(total.even, weights.even), hn::Add(total.odd, weights.odd)};
+    total.add(weights_from(value, rule, threshold));
   }
-  return total_of(total);
+  return sum_of_lanes(U64(), total.total());
+}
+
+/// Of values of which none counts that is not near: `low` is.
+std::uint64_t sum_near_from(const float* x, std::size_t n, NearLogits& rule, float low) {
+  const std::size_t step = lanes();
+  const VecF threshold = hn::Set(F32(), low);
+  VecU64 total = hn::Zero(U64());
+  PartSum part;
+  std::size_t terms_in_part = 0;
+  const auto add = [&](const auto& values, auto& terms, std::size_t count) HWY_ATTR {
+    if (terms_in_part + count > kPartTerms) {
+      total = hn::Add(total, part.total());
+      part = PartSum();
+      terms_in_part = 0;
+    }
+    terms_in_part += count;
+    rule.weigh(values, terms);
+    for (std::size_t j = 0; j < count; ++j) {
+      part.add_where(hn::Ge(values[j], threshold), terms[j]);
+    }
+  };
+  std::size_t i = 0;
+  for (; i + kChains * step <= n; i += kChains * step) {
+    VecF values[kChains];
+    WeightParts terms[kChains];
+    for (std::size_t j = 0; j < kChains; ++j) values[j] = hn::LoadU(F32(), x + i + j * step);
+    add(values, terms, kChains);
+  }
+  for (; i < n; i += step) {
+    const VecF values[1] = {HWY_LIKELY(i + step <= n) ? hn::LoadU(F32(), x + i)
+                                                      : load_tail(x + i, n - i)};
+    WeightParts terms[1];
+    add(values, terms, 1);
+  }
+  return sum_of_lanes(U64(), hn::Add(total, part.total()));
 }
 
 template <class Rule>
@@ -90,9 +123,13 @@ void weigh_from(const float* x, std::size_t n, const Rule& rule, float low, std:
 
 std::uint64_t sum(const float* x, std::size_t n, const TileRule& rule, float maximum, float low) {
   if (rule.from_probs) return sum_from(x, n, Probabilities(maximum), low);
-  return float_octaves_are_exact(maximum, rule.scale)
-             ? sum_from(x, n, FloatLogits(maximum, rule.scale), low)
-             : sum_from(x, n, DoubleLogits(maximum, rule.scale), low);
+  if (!float_octaves_are_exact(maximum, rule.scale)) {
+    return sum_from(x, n, DoubleLogits(maximum, rule.scale), low);
+  }
+  NearLogits near_rule(maximum, rule.scale);
+  return n >= kChains * lanes() && near_rule.is_near(low)
+             ? sum_near_from(x, n, near_rule, low)
+             : sum_from(x, n, FloatLogits(maximum, rule.scale), low);
 }
 
 void weigh(const float* x, std::size_t n, const TileRule& rule, float maximum, float low,
@@ -195,6 +232,12 @@ class ValueWatch {
         smallest_(hn::Zero(F32())) {}
 
   HWY_INLINE void see_pair(VecF a, VecF b) { nan_ = hn::Or(nan_, nan_in(a, b)); }
+  /// Looks for NaN in a tile.
+  HWY_NOINLINE void see_tile(const float* x) {
+    for (std::size_t i = 0; i < kTileSize; i += 2 * lanes()) {
+      see_pair(hn::LoadU(F32(), x + i), hn::LoadU(F32(), x + i + lanes()));
+    }
+  }
   HWY_INLINE void see_largest(VecF x) { largest_ = hn::Max(largest_, x); }
   HWY_INLINE void see_smallest(VecF x) { smallest_ = hn::Min(smallest_, x); }
 
@@ -217,6 +260,8 @@ struct RowKind {
   static constexpr bool kFromProbs = kFromProbs_;
   /// Values change on the way: they are staged as float32.
   static constexpr bool kStaged = kMasked || sizeof(Value) != sizeof(float);
+  /// NaN is looked for where a tile turns out not to be near, so that near ones need no look.
+  static constexpr bool kNearTellsNan = !kMasked && !kFromProbs;
   /// What a banned value becomes.
   static constexpr float kBanned = kFromProbs ? 0.0F : -kInfinity;
 };
@@ -242,7 +287,7 @@ HWY_INLINE float scan(const WholeTile<typename Kind::Value>& tile, float* staged
   for (std::size_t i = 0; i < kTileSize; i += 2 * step) {
     const VecF a = load(tile.values() + i);
     const VecF b = load(tile.values() + i + step);
-    watch.see_pair(a, b);
+    if constexpr (!Kind::kNearTellsNan) watch.see_pair(a, b);
     if constexpr (Kind::kMasked) {
       watch.see_largest(a);
       watch.see_largest(b);
@@ -257,14 +302,31 @@ HWY_INLINE float scan(const WholeTile<typename Kind::Value>& tile, float* staged
   return hn::GetLane(hn::MaxOfLanes(F32(), hn::Max(first, second)));
 }
 
-template <class Kind>
-HWY_INLINE std::uint64_t sum_of_tile(const float* values, float maximum, float scale) {
-  if constexpr (Kind::kFromProbs) {
-    return sum_whole(values, Probabilities(maximum));
-  } else if (HWY_LIKELY(float_octaves_are_exact(maximum, scale))) {
-    return sum_whole(values, FloatLogits(maximum, scale));
-  } else {
+/// Of a tile that is not near: kept out of the loop, which needs all registers.
+HWY_NOINLINE std::uint64_t sum_wide(const float* values, float maximum, float scale) {
+  if (!float_octaves_are_exact(maximum, scale)) {
     return sum_from(values, kTileSize, DoubleLogits(maximum, scale), -kInfinity);
+  }
+  WideTerms terms{FloatLogits(maximum, scale)};
+  return sum_whole(values, terms);
+}
+
+/// A tile that has an allowed token.
+template <class Kind>
+HWY_INLINE std::uint64_t sum_of_tile(const float* values, float maximum, float scale,
+                                     NearTiles& near_tiles, ValueWatch& watch) {
+  if constexpr (Kind::kFromProbs) {
+    WideTerms terms{Probabilities(maximum)};
+    return sum_whole(values, terms);
+  } else {
+    if (HWY_LIKELY(float_octaves_are_exact(maximum, scale) && near_tiles.tries())) {
+      NearLogits terms(maximum, scale);
+      const std::uint64_t sum = sum_whole(values, terms);
+      if (HWY_LIKELY(terms.all_near())) return sum;
+      near_tiles.missed();
+    }
+    if constexpr (Kind::kNearTellsNan) watch.see_tile(values);
+    return sum_wide(values, maximum, scale);
   }
 }
 
@@ -300,6 +362,7 @@ RowStatus index_kind(const TileRow& row, const TileRule& rule, std::int32_t* key
                      std::uint64_t* sums) {
   RowFindings found;
   ValueWatch watch;
+  NearTiles near_tiles;
   TileBuffers<typename Kind::Value> buffers[2];
   const std::int64_t tiles = tiles_of(row.vocab);
   ScannedTile next = scan_tile<Kind>(row, rule, 0, buffers[0], watch);
@@ -308,7 +371,12 @@ RowStatus index_kind(const TileRow& row, const TileRule& rule, std::int32_t* key
     if (t + 1 < tiles) next = scan_tile<Kind>(row, rule, t + 1, buffers[(t + 1) % 2], watch);
     const bool finite = maximum > Kind::kBanned && maximum < kInfinity;
     keys[t] = finite ? order_key(maximum) : kEmptyTileKey;
-    sums[t] = finite ? sum_of_tile<Kind>(values, maximum, rule.scale) : 0;
+    if (HWY_LIKELY(finite)) {
+      sums[t] = sum_of_tile<Kind>(values, maximum, rule.scale, near_tiles, watch);
+    } else {
+      sums[t] = 0;
+      if constexpr (Kind::kNearTellsNan) watch.see_tile(values);
+    }
     found.allowed |= finite;
     found.infinite |= maximum == kInfinity;
   }
