@@ -2,8 +2,8 @@
 // NEON where the compiler targets it, as passes_simd.cpp is.
 //
 // A tile is read twice, the second time from L1: for its maximum, and for its weights, which are
-// relative to that. Weights are float arithmetic and shifts of 64-bit lanes, about 27 vector
-// instructions for 8 of them with AVX2, 8 more for those above a bracket, 9 to list what is in it.
+// relative to that. Tiles are tried as near ones first, as in tile_passes_simd.cpp; to a vector's
+// weights come 3 instructions for what is above a bracket, and 5 to list what is in it.
 #include "cpu/bracket_passes.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -241,26 +241,33 @@ uint128_t IndexedRow::weigh_list(float low) {
     list_weight_ = near.sum(list_.data(), weights.data(), list_size_, low) << kRowBits;
     return list_weight_;
   }
-  std::vector<WeighedValue>& weighed = list_weights_.wide;
-  weighed.clear();
+  list_weights_.wide.clear();
   list_weight_ = 0;
+  if (!has_keys_) {  // the list is a top set: it has the maximum of each of its tiles
+    segments_.clear();
+    prefix_.clear();
+    segment_list(/*near=*/false, low);
+    for (const Segment& segment : segments_) weigh_far(segment, low);
+    return list_weight_;
+  }
   for (std::size_t run = 0; run < list_runs_.size(); ++run) {
-    const std::size_t length = run_length(run);
-    if (length == 0) continue;
-    const float* values = list_.data() + list_runs_[run].begin;
-    // A list of a row without keys is a top set: it has the maximum of each of its tiles.
-    const float maximum = has_keys_ ? from_order_key(keys_[list_runs_[run].tile])
-                                    : passes_->range(values, length).max;
-    const int shift = shift_of(maximum);
-    std::uint64_t weights[kTile + kTileSlack];
-    tile_passes_->weigh(values, length, rule_, maximum, low, weights);
-    for (std::size_t i = 0; i < length; ++i) {
-      if (!(values[i] >= low)) continue;
-      weighed.push_back({values[i], row_weight(weights[i], shift)});
-      list_weight_ += weighed.back().weight;
-    }
+    const auto length = static_cast<std::uint32_t>(run_length(run));
+    const float maximum = from_order_key(keys_[list_runs_[run].tile]);
+    if (length != 0) weigh_far({list_runs_[run].begin, length, shift_of(maximum), maximum}, low);
   }
   return list_weight_;
+}
+
+/// Weighs the values >= low of a segment of the list, in the row's unit.
+void IndexedRow::weigh_far(const Segment& segment, float low) {
+  const float* values = list_.data() + segment.begin;
+  std::uint64_t weights[kTile + kTileSlack];
+  tile_passes_->weigh(values, segment.length, rule_, segment.maximum, low, weights);
+  for (std::size_t i = 0; i < segment.length; ++i) {
+    if (!(values[i] >= low)) continue;
+    list_weights_.wide.push_back({values[i], row_weight(weights[i], segment.shift)});
+    list_weight_ += list_weights_.wide.back().weight;
+  }
 }
 
 /// The largest v in [low, high] such that the listed values >= v weigh at least `target`. The list

@@ -52,10 +52,11 @@ IndexedRow::Segment IndexedRow::segment_of_tile(std::size_t tile, bool near) con
 void IndexedRow::build_segments() {
   segments_.clear();
   const bool near = is_near(low_);
-  on_list_ ? segment_list(near) : segment_row(near);
+  on_list_ ? segment_list(near, low_) : segment_row(near);
 }
 
-void IndexedRow::segment_list(bool near) {
+/// A list of the row's largest values, from `low` up or more.
+void IndexedRow::segment_list(bool near, float low) {
   if (near) {
     for (std::size_t begin = 0; begin < list_size_; begin += kTile) {
       const std::size_t length = std::min(kTile, list_size_ - begin);
@@ -63,14 +64,32 @@ void IndexedRow::segment_list(bool near) {
     }
     return;
   }
+  // Runs of tiles share a segment while none of its values is cut off relative to the largest of
+  // them: then each weighs the same in the row's unit as relative to its own tile. Where a tile may
+  // be so low that it counts nothing, every run is a segment.
+  const double low_octave = octave_of(low);
+  const bool merges = row_octave_ - low_octave <= static_cast<double>(kRowBits);
+  float near_low = low;  // values up to here are near `low`
+  bool last_is_near = false;
   for (std::size_t run = 0; run < list_runs_.size(); ++run) {
     const std::size_t length = run_length(run);
     if (length == 0) continue;
     const float* values = list_.data() + list_runs_[run].begin;
-    const float maximum = passes_->range(values, length).max;
-    segments_.push_back(
-        {list_runs_[run].begin, static_cast<std::uint32_t>(length), shift_of(maximum), maximum});
+    const float maximum = *std::max_element(values, values + length);
+    bool is_near = merges && maximum <= near_low;
+    if (merges && !is_near && octave_of(maximum) - low_octave <= static_cast<double>(kTileBits)) {
+      near_low = maximum;
+      is_near = true;
+    }
+    if (is_near && last_is_near && segments_.back().length + length <= kTile) {
+      segments_.back().length += static_cast<std::uint32_t>(length);
+      segments_.back().maximum = std::max(segments_.back().maximum, maximum);
+    } else {
+      segments_.push_back({list_runs_[run].begin, static_cast<std::uint32_t>(length), 0, maximum});
+    }
+    last_is_near = is_near;
   }
+  for (Segment& segment : segments_) segment.shift = shift_of(segment.maximum);
 }
 
 /// Tiles that have a survivor; where their maxima are not known, all of them.

@@ -204,7 +204,7 @@ double IndexedRow::find_hot_tiles(float low) {
     const std::int32_t low_key = order_key(low);
     for (std::size_t tile = 0; tile < tiles_; ++tile) {
       hot_tiles_[hot_tiles_size_] = static_cast<std::uint32_t>(tile);
-      hot_tiles_size_ += keys_[tile] >= low_key ? 1 : 0;
+      if (keys_[tile] >= low_key) ++hot_tiles_size_;
     }
     return static_cast<double>(hot_tiles_size_) / static_cast<double>(tiles_);
   }

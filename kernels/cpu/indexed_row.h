@@ -17,7 +17,9 @@
 //       values, among which the k-th is selected.
 //     top_p: a bracket of values is guessed (nucleus_guess.cpp), and one pass makes the index, sums
 //       what is above the bracket by tile, and lists what is in it (indexed_nucleus.cpp). Or
-//       survivors are listed already, and their nucleus is selected in the list.
+//       survivors are listed already, and their nucleus is selected in the list. Alone it needs no
+//       scan: a sample says whether to guess at once, or to make the index first, whose largest
+//       tiles have the few tokens that may be all of the nucleus.
 //   draws: prefix sums by segment, then the weights of one. A segment is a tile of the row, or up
 //     to kTileSize values of the list.
 //
@@ -26,7 +28,8 @@
 // threshold is that near, tiles' maxima are not needed, a list is weighed as if its values came
 // from one tile, and all sums are multiples of 2^kRowBits. Else (a threshold 22 T below the largest
 // logit) weights are taken relative to tiles' maxima: of a list, the maximum of the listed values
-// of a tile, because a tile that has a survivor has its maximum among them.
+// of a tile, because a tile that has a survivor has its maximum among them. Tiles of a list share a
+// maximum where that cuts off no bit either.
 //
 // Determinism: sums are integers and selections exact, so neither a guess nor the instruction set
 // shows in any result.
@@ -167,6 +170,7 @@ class IndexedRow {
   std::uint64_t weight_in_tile(std::size_t tile, float value) const;
   uint128_t weight_of_cut_ties() const;
   uint128_t weigh_list(float low);
+  void weigh_far(const Segment& segment, float low);
   float select_in_list(float low, float high, uint128_t target);
   void add_bracket_to_tiles(const Bracket& bracket, float threshold);
 
@@ -185,7 +189,7 @@ class IndexedRow {
   Segment segment_of_tile(std::size_t tile, bool near) const;
   void need_tile_sums();
   void build_segments();
-  void segment_list(bool near);
+  void segment_list(bool near, float low);
   void segment_row(bool near);
   std::size_t with_ties(std::size_t begin, std::size_t length) const;
   uint128_t weight_of(const Segment& segment) const;

@@ -9,11 +9,16 @@
 // the first reading as float32 in a buffer, so that conversion and bans are paid once; weights see
 // plain floats, banned ones as -inf.
 //
-// Cost, a vector of values: 3 instructions for octave and fraction, 5 for the polynomial, 10 from
-// there to two sums of 64 bits; maximum and NaN 3 more, one of them a load.
+// A tile is tried as a near one first (near_sums.h), and weighed in lanes of 64 bits where it turns
+// out not to be, in float arithmetic where its maximum allows that, else in double, which costs
+// about 3 times as much. Near tiles have no NaN, so that it is looked for in the others alone.
 //
-// Float arithmetic where the tile's maximum allows it, else double: one branch a tile. The double
-// path costs about 3 times as much.
+// Cost, a vector of values: 2 instructions for octave and fraction besides the polynomial's 6, 9
+// from there to two sums of 32 bits, 1 for the maximum. On Zen 4, whose AVX-512 has the data paths
+// of AVX2, 18 such instructions take at least 9 cycles, and 12.5 are measured with what comes once
+// a tile; AVX2 takes 7.9 for half of the values. What was tried there and gained less than it cost:
+// eight vectors side by side (registers spill), steps of one group between those of the one before,
+// rotations of 64 bits, shifts of two registers (VBMI2; 4 of 100).
 #include "cpu/tile_passes.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -25,9 +30,9 @@
 #include <cstring>
 #include <limits>
 
-#include "common/minus_infinity.h"
 #include "cpu/near_sums.h"
 #include "cpu/tile_vectors.h"
+#include "cpu/whole_tile.h"
 
 #ifdef FAIRDRAW_TARGET
 
@@ -141,87 +146,6 @@ void weigh(const float* x, std::size_t n, const TileRule& rule, float maximum, f
 }
 
 // --- Reading tiles -------------------------------------------------------------------------------
-
-/// A tile's values in their own dtype: Value is float, hwy::float16_t or hwy::bfloat16_t.
-template <class Value>
-HWY_INLINE VecF load(const Value* x) {
-  if constexpr (sizeof(Value) == sizeof(float)) {
-    return hn::LoadU(F32(), x);
-  } else {
-    const hn::Rebind<std::uint16_t, F32> bits;
-    const auto narrow = hn::LoadU(bits, reinterpret_cast<const std::uint16_t*>(x));
-    return hn::PromoteTo(F32(), hn::BitCast(hn::Rebind<Value, F32>(), narrow));
-  }
-}
-
-template <class Value>
-constexpr DType kDTypeOf = DType::float32;
-template <>
-constexpr DType kDTypeOf<hwy::float16_t> = DType::float16;
-template <>
-constexpr DType kDTypeOf<hwy::bfloat16_t> = DType::bfloat16;
-
-/// 2^i at place i.
-struct BitOfLane {
-  constexpr BitOfLane() {
-    for (int i = 0; i < 32; ++i) bit[i] = 1U << i;
-  }
-  std::uint32_t bit[32] = {};
-};
-constexpr BitOfLane kBitOfLane;
-
-/// A tile of a row as the passes read it: kTileSize values at an address that their dtype allows,
-/// and the bits of those that are allowed.
-template <class Value>
-class WholeTile {
- public:
-  /// `copy`: where values go that cannot be read in the row, kTileSize of them.
-  HWY_INLINE WholeTile(const TileRow& row, const TileRule& rule, std::int64_t tile, Value* copy) {
-    const auto* bytes = static_cast<const std::uint8_t*>(row.data) +
-                        static_cast<std::size_t>(tile) * kTileSize * sizeof(Value);
-    const std::int64_t length = row.vocab - tile * kTileSize;
-    const bool aligned = reinterpret_cast<std::uintptr_t>(bytes) % sizeof(Value) == 0;
-    values_ = reinterpret_cast<const Value*>(bytes);
-    if (HWY_UNLIKELY(length < kTileSize || !aligned)) copy_values(bytes, length, rule, copy);
-    if (row.allowed != nullptr) copy_bits(row.allowed + tile * kWords, length);
-  }
-
-  HWY_INLINE const Value* values() const { return values_; }
-
-  /// Which of the values from i on are allowed. Of rows with bits.
-  HWY_INLINE hn::Mask<F32> allowed(std::size_t i) const {
-#if HWY_TARGET == HWY_AVX3
-    return hn::LoadMaskBits(F32(), bits_ + i / 8);
-#else
-    // A word is broadcast by its load; LoadMaskBits takes two instructions to bring a byte there.
-    std::uint32_t word;
-    std::memcpy(&word, bits_ + i / 32 * 4, sizeof(word));
-    const U32 u32;
-    return hn::RebindMask(F32(),
-                          hn::TestBit(hn::Set(u32, word), hn::LoadU(u32, kBitOfLane.bit + i % 32)));
-#endif
-  }
-
- private:
-  static constexpr std::int64_t kWords = kTileSize / 32;
-
-  HWY_NOINLINE void copy_values(const std::uint8_t* bytes, std::int64_t length,
-                                const TileRule& rule, Value* copy) {
-    const auto n = static_cast<std::size_t>(std::min<std::int64_t>(length, kTileSize));
-    const std::uint32_t banned = rule.from_probs ? 0 : minus_infinity_bits(kDTypeOf<Value>);
-    std::memcpy(copy, bytes, n * sizeof(Value));
-    for (std::size_t i = n; i < kTileSize; ++i) std::memcpy(copy + i, &banned, sizeof(Value));
-    values_ = copy;
-  }
-
-  HWY_INLINE void copy_bits(const std::uint32_t* words, std::int64_t length) {
-    const std::int64_t n = std::min(kWords, (length + 31) / 32);
-    std::memcpy(bits_, words, static_cast<std::size_t>(n) * sizeof(std::uint32_t));
-  }
-
-  const Value* values_;
-  std::uint8_t bits_[kTileSize / 8 + 8];
-};
 
 /// What is wrong with values, banned ones too.
 class ValueWatch {

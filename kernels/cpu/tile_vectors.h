@@ -33,7 +33,12 @@ static_assert(kTileSize % (2 * kMaxLanes) == 0);
 constexpr std::size_t kChains = HWY_TARGET == HWY_AVX3 ? 4 : 4;
 
 /// m of values, and how many octaves they are below their tile's maximum: m means nothing from 64.
+/// Constructors of structs of vectors are spelled out: those that g++ makes itself are not compiled
+/// for the target, and its NEON vectors cannot be made there.
 struct RelativeOctaves {
+  HWY_INLINE RelativeOctaves() {}
+  HWY_INLINE RelativeOctaves(VecU32 m, VecU32 octaves) : significand(m), below(octaves) {}
+
   VecU32 significand, below;
 };
 
@@ -157,6 +162,9 @@ class Probabilities {
 
 /// v of 2 * Lanes(U64) values: those at even places, and those at odd ones.
 struct Weights {
+  HWY_INLINE Weights() {}
+  HWY_INLINE Weights(VecU64 even_places, VecU64 odd_places) : even(even_places), odd(odd_places) {}
+
   VecU64 even, odd;
 };
 
