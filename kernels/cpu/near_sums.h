@@ -34,7 +34,7 @@ namespace HWY_NAMESPACE {
 
 /// floor(v / 2^28) and v modulo 2^32 of a vector of values.
 struct WeightParts {
-  HWY_INLINE WeightParts() {}
+  HWY_INLINE WeightParts() : high(hn::Zero(U32())), low(hn::Zero(U32())) {}
   HWY_INLINE WeightParts(VecU32 above, VecU32 rest) : high(above), low(rest) {}
 
   VecU32 high, low;

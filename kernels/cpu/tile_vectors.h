@@ -36,7 +36,7 @@ constexpr std::size_t kChains = HWY_TARGET == HWY_AVX3 ? 4 : 4;
 /// Constructors of structs of vectors are spelled out: those that g++ makes itself are not compiled
 /// for the target, and its NEON vectors cannot be made there.
 struct RelativeOctaves {
-  HWY_INLINE RelativeOctaves() {}
+  HWY_INLINE RelativeOctaves() : significand(hn::Zero(U32())), below(hn::Zero(U32())) {}
   HWY_INLINE RelativeOctaves(VecU32 m, VecU32 octaves) : significand(m), below(octaves) {}
 
   VecU32 significand, below;
@@ -162,7 +162,7 @@ class Probabilities {
 
 /// v of 2 * Lanes(U64) values: those at even places, and those at odd ones.
 struct Weights {
-  HWY_INLINE Weights() {}
+  HWY_INLINE Weights() : even(hn::Zero(U64())), odd(hn::Zero(U64())) {}
   HWY_INLINE Weights(VecU64 even_places, VecU64 odd_places) : even(even_places), odd(odd_places) {}
 
   VecU64 even, odd;
