@@ -29,11 +29,17 @@ struct MeasuredTiles {
   float* list;  ///< the values in [low, high], in order; room for all, and kSlack of passes.h
 };
 
+struct Measured {
+  std::size_t listed = 0;  ///< how many values
+  bool has_nan = false;    ///< of logits: then nothing else means anything
+};
+
 struct BracketPasses {
-  /// One pass over a row of n values without NaN, +inf or negative probabilities; returns how many
-  /// values it listed.
-  std::size_t (*measure)(const float* x, std::size_t n, const TileRule& rule,
-                         const BracketBounds& bounds, const MeasuredTiles& out);
+  /// One pass over a row of n values: logits, which may be NaN or +inf (the key of its tile is
+  /// that of +inf then, and sums mean nothing), or probabilities without NaN, +inf and negative
+  /// ones.
+  Measured (*measure)(const float* x, std::size_t n, const TileRule& rule,
+                      const BracketBounds& bounds, const MeasuredTiles& out);
 
   /// (float)((double)(v 2^shift) / total) of the values >= low of n <= kTileSize values of one
   /// tile, 0 for the others. Conversions round to the nearest, ties to even; the one to double is

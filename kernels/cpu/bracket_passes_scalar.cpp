@@ -1,6 +1,7 @@
 // The passes of bracket_passes.h in portable C++, by the definition of common/tile_weights.h.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "cpu/bracket_passes.h"
 
@@ -11,10 +12,11 @@ std::uint64_t weight_by(const TileRule& rule, float x, float maximum) {
   return tile_weight(octaves_by(rule, x), octaves_by(rule, maximum).whole);
 }
 
-std::size_t measure(const float* x, std::size_t n, const TileRule& rule,
-                    const BracketBounds& bounds, const MeasuredTiles& out) {
+Measured measure(const float* x, std::size_t n, const TileRule& rule, const BracketBounds& bounds,
+                 const MeasuredTiles& out) {
   const float smallest = rule.from_probs ? std::numeric_limits<float>::denorm_min()
                                          : -std::numeric_limits<float>::max();
+  if (std::any_of(x, x + n, [](float value) { return std::isnan(value); })) return {0, true};
   std::size_t listed = 0;
   for (std::size_t tile = 0; tile * kTileSize < n; ++tile) {
     const std::size_t begin = tile * kTileSize;
@@ -24,7 +26,8 @@ std::size_t measure(const float* x, std::size_t n, const TileRule& rule,
     out.keys[tile] = empty ? kEmptyTileKey : order_key(maximum);
     out.sums[tile] = out.above[tile] = 0;
     out.run_begin[tile] = static_cast<std::uint32_t>(listed);
-    for (std::size_t i = begin; !empty && i < end; ++i) {
+    const bool infinite = maximum > std::numeric_limits<float>::max();
+    for (std::size_t i = begin; !empty && !infinite && i < end; ++i) {
       const float value = x[i];
       if (!(value >= bounds.from)) continue;
       const std::uint64_t weight = weight_by(rule, value, maximum);
@@ -36,7 +39,7 @@ std::size_t measure(const float* x, std::size_t n, const TileRule& rule,
       }
     }
   }
-  return listed;
+  return {listed, false};
 }
 
 void probabilities(const float* x, std::size_t n, const TileRule& rule, float maximum, float low,

@@ -2,8 +2,8 @@
 // NEON where the compiler targets it, as passes_simd.cpp is.
 //
 // A tile is read twice, the second time from L1: for its maximum, and for its weights, which are
-// relative to that. Weights are float arithmetic and shifts of 64-bit lanes, about 27 vector
-// instructions for 8 of them with AVX2, 8 more for those above a bracket, 9 to list what is in it.
+// relative to that. Tiles are tried as near ones first, as in tile_passes_simd.cpp; to a vector's
+// weights come 3 instructions for what is above a bracket, and 5 to list what is in it.
 #include "cpu/bracket_passes.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -16,6 +16,7 @@
 #include <cmath>
 #include <limits>
 
+#include "cpu/near_sums.h"
 #include "cpu/passes.h"
 #include "cpu/tile_vectors.h"
 
@@ -28,36 +29,6 @@ namespace {
 
 using I32 = hn::RebindToSigned<F32>;
 using I64 = hn::RebindToSigned<U64>;
-
-/// A sum of weights, an accumulator each for even and odd lanes.
-class WeightSum {
- public:
-  HWY_INLINE WeightSum() : sums_{hn::Zero(U64()), hn::Zero(U64())} {}
-
-  HWY_INLINE void add(const Weights& weights) {
-    sums_ = {hn::Add(sums_.even, weights.even), hn::Add(sums_.odd, weights.odd)};
-  }
-  HWY_INLINE void add_where(hn::Mask<F32> mask, const Weights& weights) {
-#if HWY_TARGET == HWY_AVX3
-    // Masks are bits: those of even and of odd lanes.
-    const std::uint32_t bits = mask.raw;
-    const auto even = static_cast<__mmask8>(_pext_u32(bits, 0x5555U));
-    const auto odd = static_cast<__mmask8>(_pext_u32(bits, 0xaaaaU));
-    sums_.even.raw = _mm512_mask_add_epi64(sums_.even.raw, even, sums_.even.raw, weights.even.raw);
-    sums_.odd.raw = _mm512_mask_add_epi64(sums_.odd.raw, odd, sums_.odd.raw, weights.odd.raw);
-#else
-    const U64 u64;
-    // Each 64-bit lane gets the mask of one of its two values.
-    const auto wide = hn::VecFromMask(F32(), mask);
-    add({hn::And(weights.even, hn::BitCast(u64, hn::DupEven(wide))),
-         hn::And(weights.odd, hn::BitCast(u64, hn::DupOdd(wide)))});
-#endif
-  }
-  HWY_INLINE std::uint64_t total() const { return total_of(sums_); }
-
- private:
-  Weights sums_;
-};
 
 /// The largest of a whole tile.
 HWY_INLINE float maximum_of(const float* x) {
@@ -82,87 +53,137 @@ struct TileSums {
 };
 
 /// Sums and lists a tile whose values are all at or above bounds.from, or weigh nothing (kAll), or
-/// not. kLists: some of its values are in the bracket or above; kAbove: some are above.
+/// not. kLists: some of its values are in the bracket or above; kAbove: some are above. Rule:
+/// NearLogits or WideTerms.
 template <bool kAll, bool kLists, bool kAbove, class Rule>
-HWY_INLINE TileSums measure_tile(const float* x, const Rule& rule, const BracketBounds& bounds,
+HWY_INLINE TileSums measure_tile(const float* x, Rule& rule, const BracketBounds& bounds,
                                  float*& list) {
   const F32 f32;
   const std::size_t step = lanes();
   const VecF from = hn::Set(f32, bounds.from);
   const VecF low = hn::Set(f32, bounds.low);
   const VecF high = hn::Set(f32, bounds.high);
-  WeightSum total;
-  WeightSum above_high;
-  for (std::size_t i = 0; i < kTileSize; i += step) {
-    const VecF value = hn::LoadU(f32, x + i);
-    const Weights weights = weights_of(octaves_by(rule, value));
-    kAll ? total.add(weights) : total.add_where(hn::Ge(value, from), weights);
-    auto inside = hn::Ge(value, low);
-    if constexpr (kAbove) {
-      const auto above = hn::Gt(value, high);
-      above_high.add_where(above, weights);
-      inside = hn::AndNot(above, inside);
+  VecU64 total = hn::Zero(U64());
+  VecU64 total_above = hn::Zero(U64());
+  for (const float* end = x + kTileSize; x != end;) {
+    typename Rule::Sum part, part_above;
+    for (const float* part_end = x + kPartTerms * step; x != part_end; x += kChains * step) {
+      VecF values[kChains];
+      typename Rule::Term terms[kChains];
+      for (std::size_t j = 0; j < kChains; ++j) values[j] = hn::LoadU(f32, x + j * step);
+      rule.weigh(values, terms);
+      hn::Mask<F32> inside[kChains];
+      for (std::size_t j = 0; j < kChains; ++j) {
+        kAll ? part.add(terms[j]) : part.add_where(hn::Ge(values[j], from), terms[j]);
+        inside[j] = hn::Ge(values[j], low);
+        if constexpr (kAbove) {
+          const auto above = hn::Gt(values[j], high);
+          part_above.add_where(above, terms[j]);
+          inside[j] = hn::AndNot(above, inside[j]);
+        }
+      }
+      // Without a branch: it would be mispredicted where a vector in twenty has such a value, and
+      // storing them all costs a tenth of the weights.
+      if constexpr (kLists) list += store_compressed(values, inside, list);
     }
-    // Without a branch: it would be mispredicted where a vector in twenty has such a value, and
-    // storing them all costs a tenth of the weights.
-    if constexpr (kLists) list += store_compressed(value, inside, list);
+    total = hn::Add(total, part.total());
+    if constexpr (kAbove) total_above = hn::Add(total_above, part_above.total());
   }
-  return {total.total(), above_high.total()};
+  return {sum_of_lanes(U64(), total), kAbove ? sum_of_lanes(U64(), total_above) : 0};
 }
 
 template <bool kAll, class Rule>
-HWY_INLINE TileSums measure_by(const float* x, const Rule& rule, float maximum,
+HWY_INLINE TileSums measure_by(const float* x, Rule& rule, float maximum,
                                const BracketBounds& bounds, float*& list) {
   if (maximum > bounds.high) return measure_tile<kAll, true, true>(x, rule, bounds, list);
   if (maximum >= bounds.low) return measure_tile<kAll, true, false>(x, rule, bounds, list);
   return measure_tile<kAll, false, false>(x, rule, bounds, list);
 }
 
-/// A tile whose maximum is too large for float arithmetic: rare, so kept out of the loop.
-template <bool kAll>
-HWY_NOINLINE TileSums measure_in_double(const float* x, float scale, float maximum,
-                                        const BracketBounds& bounds, float*& list) {
-  return measure_by<kAll>(x, DoubleLogits(maximum, scale), maximum, bounds, list);
+bool has_nan(const float* x) {
+  auto nan = hn::IsNaN(hn::Zero(F32()));  // none yet
+  for (std::size_t i = 0; i < kTileSize; i += 2 * lanes()) {
+    nan = hn::Or(nan, nan_in(hn::LoadU(F32(), x + i), hn::LoadU(F32(), x + i + lanes())));
+  }
+  return !hn::AllFalse(F32(), nan);
+}
+
+/// A tile that is not near: rare, so kept out of the loop.
+template <bool kAll, class Rule>
+HWY_NOINLINE TileSums measure_wide(const float* x, const Rule& rule, float maximum,
+                                   const BracketBounds& bounds, float*& list) {
+  WideTerms<Rule> terms(rule);
+  return measure_by<kAll>(x, terms, maximum, bounds, list);
+}
+
+/// A tile that has an allowed token and no +inf. NaN is looked for where a tile turns out not to be
+/// near, so that near ones need no look.
+template <bool kFromProbs, bool kAll>
+HWY_INLINE TileSums measure_any(const float* x, float maximum, [[maybe_unused]] float scale,
+                                [[maybe_unused]] NearTiles& near_tiles, const BracketBounds& bounds,
+                                float*& list, [[maybe_unused]] bool& nan) {
+  if constexpr (kFromProbs) {
+    return measure_wide<kAll>(x, Probabilities(maximum), maximum, bounds, list);
+  } else {
+    const bool in_float = float_octaves_are_exact(maximum, scale);
+    if (HWY_LIKELY(in_float && near_tiles.tries())) {
+      NearLogits terms(maximum, scale);
+      float* const begin = list;
+      const TileSums sums = measure_by<kAll>(x, terms, maximum, bounds, list);
+      if (HWY_LIKELY(terms.all_near())) return sums;
+      near_tiles.missed();
+      list = begin;
+    }
+    nan |= has_nan(x);
+    return in_float ? measure_wide<kAll>(x, FloatLogits(maximum, scale), maximum, bounds, list)
+                    : measure_wide<kAll>(x, DoubleLogits(maximum, scale), maximum, bounds, list);
+  }
 }
 
 template <bool kFromProbs, bool kAll>
-std::size_t measure_row(const float* x, std::size_t n, const TileRule& rule,
-                        const BracketBounds& bounds, const MeasuredTiles& out) {
+Measured measure_row(const float* x, std::size_t n, const TileRule& rule,
+                     const BracketBounds& bounds, const MeasuredTiles& out) {
   const float none = kFromProbs ? 0.0F : -std::numeric_limits<float>::infinity();
   const float smallest =
       kFromProbs ? std::numeric_limits<float>::denorm_min() : -std::numeric_limits<float>::max();
   float* list = out.list;
+  NearTiles near_tiles;
+  bool nan = false;
+  float padded[kTileSize];
+  const auto read = [&](std::size_t begin) {
+    if (n - begin >= kTileSize) return x + begin;
+    std::fill_n(padded, kTileSize, none);
+    std::copy_n(x + begin, n - begin, padded);
+    return static_cast<const float*>(padded);
+  };
+  // The next tile is read for its maximum before one is weighed, as in the index.
+  const float* next = read(0);
+  float next_maximum = maximum_of(next);
   for (std::size_t tile = 0; tile * kTileSize < n; ++tile) {
-    const std::size_t begin = tile * kTileSize;
-    const float* values = x + begin;
-    float padded[kTileSize];
-    if (n - begin < kTileSize) {
-      std::fill_n(padded, kTileSize, none);
-      std::copy_n(values, n - begin, padded);
-      values = padded;
+    const float* const values = next;
+    const float maximum = next_maximum;
+    if (const std::size_t after = (tile + 1) * kTileSize; after < n) {
+      next = read(after);
+      next_maximum = maximum_of(next);
     }
     out.run_begin[tile] = static_cast<std::uint32_t>(list - out.list);
-    const float maximum = maximum_of(values);
     TileSums sums{};
-    if (!(maximum >= smallest)) {
-      // No allowed token.
-    } else if constexpr (kFromProbs) {
-      sums = measure_by<kAll>(values, Probabilities(maximum), maximum, bounds, list);
-    } else if (HWY_LIKELY(float_octaves_are_exact(maximum, rule.scale))) {
-      sums = measure_by<kAll>(values, FloatLogits(maximum, rule.scale), maximum, bounds, list);
-    } else {
-      sums = measure_in_double<kAll>(values, rule.scale, maximum, bounds, list);
+    if (HWY_LIKELY(maximum >= smallest && maximum <= std::numeric_limits<float>::max())) {
+      sums =
+          measure_any<kFromProbs, kAll>(values, maximum, rule.scale, near_tiles, bounds, list, nan);
+    } else if (!kFromProbs) {
+      nan |= has_nan(values);
     }
     out.keys[tile] = maximum >= smallest ? order_key(maximum) : kEmptyTileKey;
     out.sums[tile] = sums.total;
     out.above[tile] = sums.above;
   }
-  return static_cast<std::size_t>(list - out.list);
+  return {static_cast<std::size_t>(list - out.list), nan};
 }
 
 template <bool kFromProbs>
-std::size_t measure_rule(const float* x, std::size_t n, const TileRule& rule,
-                         const BracketBounds& bounds, const MeasuredTiles& out) {
+Measured measure_rule(const float* x, std::size_t n, const TileRule& rule,
+                      const BracketBounds& bounds, const MeasuredTiles& out) {
   // What lies below the smallest value that counts weighs nothing.
   const bool all = bounds.from <= (kFromProbs ? std::numeric_limits<float>::denorm_min()
                                               : -std::numeric_limits<float>::max());
@@ -170,8 +191,8 @@ std::size_t measure_rule(const float* x, std::size_t n, const TileRule& rule,
              : measure_row<kFromProbs, false>(x, n, rule, bounds, out);
 }
 
-std::size_t measure(const float* x, std::size_t n, const TileRule& rule,
-                    const BracketBounds& bounds, const MeasuredTiles& out) {
+Measured measure(const float* x, std::size_t n, const TileRule& rule, const BracketBounds& bounds,
+                 const MeasuredTiles& out) {
   return rule.from_probs ? measure_rule<true>(x, n, rule, bounds, out)
                          : measure_rule<false>(x, n, rule, bounds, out);
 }

@@ -7,10 +7,15 @@
 // the bracket, v is in the list; what is above and the list's values then are the prefix sums of
 // the survivors, without another pass.
 //
+// Where top_p is the only filter, nothing reads the row before that pass: a sample alone says
+// whether to guess, or to make the index first and to look at the largest values
+// (nucleus_guess.cpp).
+//
 // The guess is that of nucleus_guess.cpp. Where it is wrong the exact sums tell, and it costs a
 // pass over the side that it missed.
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "common/float_order.h"
 #include "common/wide_integers.h"
@@ -22,6 +27,8 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kLargestFinite = std::numeric_limits<float>::max();
 constexpr auto kTile = static_cast<std::size_t>(kTileSize);
+/// One value in so many may be listed where the pass that measures tiles would be the second.
+constexpr std::size_t kShortestShare = 3;
 
 }  // namespace
 
@@ -51,17 +58,58 @@ void IndexedRow::cut_list_to_nucleus(float top_p, FilterOrder filter_order, floa
 
 // --- The pass ------------------------------------------------------------------------------------
 
+/// top_p alone, on a row that no pass has read yet: the pass that finds the nucleus is the first.
+RowStatus IndexedRow::cut_unread_row_to_nucleus(float top_p) {
+  take_sample(low_, kLargestFinite);
+  if (sample_size_ == 0) {
+    if (const RowStatus status = index_row(); status != RowStatus::ok) return status;
+    cut_row_to_nucleus(top_p, FilterOrder::top_k_first, low_);
+    return RowStatus::ok;
+  }
+  max_ = passes_->range(sample_.data(), sample_size_).max;
+  std::optional<Bracket> guess = guess_in_even_row(top_p, low_);
+  if (guess) {
+    if (const RowStatus status = measure_tiles(*guess, low_); status != RowStatus::ok) {
+      return status;
+    }
+  } else {
+    // Few tokens may hold most of the mass: the index finds them, and may be all that is needed.
+    if (const RowStatus status = index_row(); status != RowStatus::ok) return status;
+    guess = guess_in_uneven_row(top_p, low_);
+    // The total is known: a list of all values from the bracket up says where the nucleus ends, and
+    // while it is short it is cheaper than to weigh all of them again.
+    if (guess->kind == BracketKind::to_list &&
+        collect_list(guess->low, kLargestFinite, n_ / kShortestShare)) {
+      guess = {guess->low, max_, BracketKind::listed};
+    } else if (guess->kind != BracketKind::listed) {
+      measure_tiles(*guess, low_);
+    }
+  }
+  cut_at(*guess, top_p, /*joint=*/false, low_);
+  return RowStatus::ok;
+}
+
 void IndexedRow::cut_row_to_nucleus(float top_p, FilterOrder filter_order, float base) {
   const bool joint = filter_order == FilterOrder::joint;
   // What the nucleus is measured on: everything from `base` up, or the survivors of top_k.
   const float from = joint ? base : low_;
   const Bracket guess = guess_nucleus(top_p, from);
-  const MeasuredBracket measured = measure_bracket(guess, from);
+  if (guess.kind == BracketKind::listed && from <= smallest_allowed()) {
+    need_tile_sums();
+  } else {
+    measure_tiles(guess, from);
+  }
+  cut_at(guess, top_p, joint, from);
+}
+
+/// Cuts a row whose tiles were measured for a bracket.
+void IndexedRow::cut_at(const Bracket& guess, float top_p, bool joint, float from) {
+  const MeasuredBracket measured = measured_bracket(guess);
   const uint128_t target =
       nucleus_target(top_p, measured.total - (joint ? 0 : weight_of_cut_ties()));
 
   float threshold = guess.low;
-  bool list_is_the_top = !guess.one_value() && guess.high == max_;
+  bool list_is_the_top = !guess.one_value() && guess.high >= max_;
   bool guess_holds = false;
   list_low_ = guess.low;
   if (measured.above >= target) {  // the guess was too low
@@ -79,7 +127,7 @@ void IndexedRow::cut_row_to_nucleus(float top_p, FilterOrder filter_order, float
   } else {
     guess_holds = true;
     if (!guess.one_value()) {
-      threshold = select_in_list(guess.low, guess.high, target - measured.above);
+      threshold = select_in_list(guess.low, std::min(guess.high, max_), target - measured.above);
     }
   }
   if (threshold <= low_) return;  // nothing is cut; ties that top_k cut stay cut
@@ -93,15 +141,10 @@ void IndexedRow::cut_row_to_nucleus(float top_p, FilterOrder filter_order, float
   }
 }
 
-/// One pass: the weight of the values >= from, and of those above the bracket; lists and weighs the
-/// bracket's values, or counts them where they are all equal.
-IndexedRow::MeasuredBracket IndexedRow::measure_bracket(const Bracket& bracket, float from) {
+/// The weight of all that was measured, and of what is above the bracket; weighs the bracket's
+/// list, where its values were not counted because they are all equal.
+IndexedRow::MeasuredBracket IndexedRow::measured_bracket(const Bracket& bracket) {
   MeasuredBracket measured{};
-  if (bracket.kind == BracketKind::listed && from <= smallest_allowed()) {
-    need_tile_sums();
-  } else {
-    measure_tiles(bracket, from);
-  }
   for (std::size_t tile = 0; tile < tiles_; ++tile) {
     const int shift = shifts_[tile];
     measured.total += row_weight(sums_[tile], shift);
@@ -116,7 +159,10 @@ IndexedRow::MeasuredBracket IndexedRow::measure_bracket(const Bracket& bracket, 
   return measured;
 }
 
-void IndexedRow::measure_tiles(const Bracket& bracket, float from) {
+/// One pass: keys of all tiles, the weight of the values >= from and of those above the bracket;
+/// lists the bracket's values, or weighs them where they are all equal. The status is that of
+/// the row: a row that was read before is ok.
+RowStatus IndexedRow::measure_tiles(const Bracket& bracket, float from) {
   for (std::vector<std::uint64_t>* sums : {&sums_, &survivor_sums_}) {
     if (sums->size() < tiles_) sums->resize(tiles_);
   }
@@ -129,21 +175,22 @@ void IndexedRow::measure_tiles(const Bracket& bracket, float from) {
   float overwritten[kSlack];
   const BracketBounds bounds{from, lists ? bracket.low : kInfinity,
                              bracket.kind == BracketKind::listed ? kInfinity : bracket.high};
-  const std::size_t listed =
+  const Measured measured =
       bracket_passes_->measure(row_, n_, rule_, bounds,
                                {keys_.data(), sums_.data(), survivor_sums_.data(),
                                 run_begin_.data(), lists ? list_.data() : overwritten});
-  has_keys_ = true;
-  find_shifts();
+  if (measured.has_nan) return RowStatus::nan_input;
+  if (const RowStatus status = use_keys(); status != RowStatus::ok) return status;
   has_sums_ = from <= smallest_allowed();
   if (lists) {
-    list_size_ = listed;
+    list_size_ = measured.listed;
     list_runs_.clear();
     for (std::size_t tile = 0; tile < tiles_; ++tile) {
       list_runs_.push_back({tile, run_begin_[tile]});
     }
   }
   if (bracket.one_value()) weigh_ties(bracket.low);
+  return RowStatus::ok;
 }
 
 /// Weighs the tokens of one value, tile by tile.
@@ -194,26 +241,33 @@ uint128_t IndexedRow::weigh_list(float low) {
     list_weight_ = near.sum(list_.data(), weights.data(), list_size_, low) << kRowBits;
     return list_weight_;
   }
-  std::vector<WeighedValue>& weighed = list_weights_.wide;
-  weighed.clear();
+  list_weights_.wide.clear();
   list_weight_ = 0;
+  if (!has_keys_) {  // the list is a top set: it has the maximum of each of its tiles
+    segments_.clear();
+    prefix_.clear();
+    segment_list(/*near=*/false, low);
+    for (const Segment& segment : segments_) weigh_far(segment, low);
+    return list_weight_;
+  }
   for (std::size_t run = 0; run < list_runs_.size(); ++run) {
-    const std::size_t length = run_length(run);
-    if (length == 0) continue;
-    const float* values = list_.data() + list_runs_[run].begin;
-    // A list of a row without keys is a top set: it has the maximum of each of its tiles.
-    const float maximum = has_keys_ ? from_order_key(keys_[list_runs_[run].tile])
-                                    : passes_->range(values, length).max;
-    const int shift = shift_of(maximum);
-    std::uint64_t weights[kTile + kTileSlack];
-    tile_passes_->weigh(values, length, rule_, maximum, low, weights);
-    for (std::size_t i = 0; i < length; ++i) {
-      if (!(values[i] >= low)) continue;
-      weighed.push_back({values[i], row_weight(weights[i], shift)});
-      list_weight_ += weighed.back().weight;
-    }
+    const auto length = static_cast<std::uint32_t>(run_length(run));
+    const float maximum = from_order_key(keys_[list_runs_[run].tile]);
+    if (length != 0) weigh_far({list_runs_[run].begin, length, shift_of(maximum), maximum}, low);
   }
   return list_weight_;
+}
+
+/// Weighs the values >= low of a segment of the list, in the row's unit.
+void IndexedRow::weigh_far(const Segment& segment, float low) {
+  const float* values = list_.data() + segment.begin;
+  std::uint64_t weights[kTile + kTileSlack];
+  tile_passes_->weigh(values, segment.length, rule_, segment.maximum, low, weights);
+  for (std::size_t i = 0; i < segment.length; ++i) {
+    if (!(values[i] >= low)) continue;
+    list_weights_.wide.push_back({values[i], row_weight(weights[i], segment.shift)});
+    list_weight_ += list_weights_.wide.back().weight;
+  }
 }
 
 /// The largest v in [low, high] such that the listed values >= v weigh at least `target`. The list

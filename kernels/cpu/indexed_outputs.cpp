@@ -28,6 +28,11 @@ bool IndexedRow::all_survive() const {
   return greedy_token_ < 0 && low_ == smallest_allowed() && !ties_are_cut();
 }
 
+/// Whether the sums of the survivors of each tile of the row are.
+bool IndexedRow::survivor_sums_are_known() const {
+  return !on_list_ && (has_survivor_sums_ || (has_sums_ && all_survive()));
+}
+
 /// Keys and sums of all tiles.
 void IndexedRow::need_tile_sums() {
   if (!has_sums_) index_row();
@@ -47,10 +52,11 @@ IndexedRow::Segment IndexedRow::segment_of_tile(std::size_t tile, bool near) con
 void IndexedRow::build_segments() {
   segments_.clear();
   const bool near = is_near(low_);
-  on_list_ ? segment_list(near) : segment_row(near);
+  on_list_ ? segment_list(near, low_) : segment_row(near);
 }
 
-void IndexedRow::segment_list(bool near) {
+/// A list of the row's largest values, from `low` up or more.
+void IndexedRow::segment_list(bool near, float low) {
   if (near) {
     for (std::size_t begin = 0; begin < list_size_; begin += kTile) {
       const std::size_t length = std::min(kTile, list_size_ - begin);
@@ -58,14 +64,32 @@ void IndexedRow::segment_list(bool near) {
     }
     return;
   }
+  // Runs of tiles share a segment while none of its values is cut off relative to the largest of
+  // them: then each weighs the same in the row's unit as relative to its own tile. Where a tile may
+  // be so low that it counts nothing, every run is a segment.
+  const double low_octave = octave_of(low);
+  const bool merges = row_octave_ - low_octave <= static_cast<double>(kRowBits);
+  float near_low = low;  // values up to here are near `low`
+  bool last_is_near = false;
   for (std::size_t run = 0; run < list_runs_.size(); ++run) {
     const std::size_t length = run_length(run);
     if (length == 0) continue;
     const float* values = list_.data() + list_runs_[run].begin;
-    const float maximum = passes_->range(values, length).max;
-    segments_.push_back(
-        {list_runs_[run].begin, static_cast<std::uint32_t>(length), shift_of(maximum), maximum});
+    const float maximum = *std::max_element(values, values + length);
+    bool is_near = merges && maximum <= near_low;
+    if (merges && !is_near && octave_of(maximum) - low_octave <= static_cast<double>(kTileBits)) {
+      near_low = maximum;
+      is_near = true;
+    }
+    if (is_near && last_is_near && segments_.back().length + length <= kTile) {
+      segments_.back().length += static_cast<std::uint32_t>(length);
+      segments_.back().maximum = std::max(segments_.back().maximum, maximum);
+    } else {
+      segments_.push_back({list_runs_[run].begin, static_cast<std::uint32_t>(length), 0, maximum});
+    }
+    last_is_near = is_near;
   }
+  for (Segment& segment : segments_) segment.shift = shift_of(segment.maximum);
 }
 
 /// Tiles that have a survivor; where their maxima are not known, all of them.
@@ -85,10 +109,6 @@ std::size_t IndexedRow::with_ties(std::size_t begin, std::size_t length) const {
 
 /// Weight of a segment's survivors in the row's unit.
 uint128_t IndexedRow::weight_of(const Segment& segment) const {
-  if (!on_list_ && (has_survivor_sums_ || (has_sums_ && all_survive()))) {
-    const std::size_t tile = segment.begin / kTile;
-    return row_weight(has_survivor_sums_ ? survivor_sums_[tile] : sums_[tile], segment.shift);
-  }
   const float* x = domain() + segment.begin;
   const std::size_t tied = with_ties(segment.begin, segment.length);
   std::uint64_t sum = tile_passes_->sum(x, tied, rule_, segment.maximum, low_);
@@ -110,10 +130,20 @@ void IndexedRow::weigh(const Segment& segment, std::uint64_t* weights) const {
   }
 }
 
+/// Prefix sums by segment; where the sums of survivors are known by tile, tiles are the segments.
 void IndexedRow::build_prefix() {
   if (!prefix_.empty()) return;
-  build_segments();
   uint128_t before = 0;
+  if (survivor_sums_are_known()) {
+    segments_.clear();
+    prefix_.resize(tiles_);
+    const std::uint64_t* sums = has_survivor_sums_ ? survivor_sums_.data() : sums_.data();
+    for (std::size_t tile = 0; tile < tiles_; ++tile) {
+      prefix_[tile] = before += row_weight(sums[tile], shifts_[tile]);
+    }
+    return;
+  }
+  build_segments();
   for (const Segment& segment : segments_) prefix_.push_back(before += weight_of(segment));
 }
 
@@ -122,7 +152,9 @@ std::int32_t IndexedRow::draw(std::uint64_t word) {
   build_prefix();
   const uint128_t place = multiply_high(word, prefix_.back());
   const auto found = std::upper_bound(prefix_.begin(), prefix_.end(), place);
-  const Segment& segment = segments_[static_cast<std::size_t>(found - prefix_.begin())];
+  const auto index = static_cast<std::size_t>(found - prefix_.begin());
+  const Segment segment =
+      segments_.empty() ? segment_of_tile(index, /*near=*/false) : segments_[index];
   const uint128_t before = found == prefix_.begin() ? uint128_t{0} : *std::prev(found);
   // Below the segment's sum, so it has 64 bits.
   auto rest = static_cast<std::uint64_t>((place - before) >> segment.shift);

@@ -45,8 +45,12 @@ RowStatus IndexedRow::filter(const float* x, std::size_t n, const RowParameters&
   const bool greedy = is_greedy(parameters) && !ties_of_largest;
   const bool top_k = top_k_is_on(parameters.top_k, static_cast<std::int64_t>(n));
   const bool min_p = parameters.min_p > 0.0F;
-  const bool all_count = !greedy && !top_k && !min_p && parameters.top_p >= 1.0F;
-  if (const RowStatus status = see_row(all_count); status != RowStatus::ok) return status;
+  const bool top_p = parameters.top_p < 1.0F;
+  if (!greedy && !top_k && !min_p) {
+    if (!top_p) return index_row();
+    if (!options.from_probs && n > kShortRow) return cut_unread_row_to_nucleus(parameters.top_p);
+  }
+  if (const RowStatus status = scan_row(); status != RowStatus::ok) return status;
 
   if (greedy) {
     greedy_token_ = first_at_maximum();
@@ -59,7 +63,7 @@ RowStatus IndexedRow::filter(const float* x, std::size_t n, const RowParameters&
   } else if (min_p && collect_list(low_, kLargestFinite, list_limit(n))) {
     use_list(low_);
   }
-  if (parameters.top_p < 1.0F) apply_top_p(parameters.top_p, options.filter_order, base);
+  if (top_p) apply_top_p(parameters.top_p, options.filter_order, base);
   return RowStatus::ok;
 }
 
@@ -80,23 +84,24 @@ void IndexedRow::begin_row(const float* x, std::size_t n, const RowParameters& p
   use_row();
 }
 
-/// The first pass: of weights where all of them count, else of maxima.
-RowStatus IndexedRow::see_row(bool all_counts) {
-  if (all_counts) return index_row();
-  const RowStatus status = scan_row();
-  if (status == RowStatus::ok) row_octave_ = octave_of(max_);
-  return status;
-}
-
 RowStatus IndexedRow::index_row() {
   grow(keys_, tiles_);
   grow(sums_, tiles_);
   const TileRow row{row_, DType::float32, static_cast<std::int64_t>(n_), nullptr};
   const RowStatus status = tile_passes_->index(row, rule_, keys_.data(), sums_.data());
   if (status != RowStatus::ok) return status;
-  has_keys_ = has_sums_ = true;
+  has_sums_ = true;
+  return use_keys();
+}
+
+/// The row's maximum, and what brings sums of tiles into its unit.
+RowStatus IndexedRow::use_keys() {
   const auto end = keys_.begin() + static_cast<std::ptrdiff_t>(tiles_);
-  max_ = from_order_key(*std::max_element(keys_.begin(), end));
+  const std::int32_t largest = *std::max_element(keys_.begin(), end);
+  if (largest == kEmptyTileKey) return RowStatus::no_allowed_token;
+  max_ = from_order_key(largest);
+  if (max_ > kLargestFinite) return RowStatus::infinite_input;
+  has_keys_ = true;
   row_octave_ = octave_of(max_);
   find_shifts();
   return RowStatus::ok;
@@ -112,16 +117,29 @@ RowStatus IndexedRow::scan_row() {
   if (rule_.from_probs && passes_->count_at_least(row_, n_, 0.0F) != n_) {
     return RowStatus::negative_probability;
   }
-  return max_ >= low_ ? RowStatus::ok : RowStatus::no_allowed_token;
+  if (!(max_ >= low_)) return RowStatus::no_allowed_token;
+  row_octave_ = octave_of(max_);
+  return RowStatus::ok;
 }
 
 /// The shift of each tile whose key is known; -1 of an empty one.
 void IndexedRow::find_shifts() {
   grow(shifts_, tiles_);
+  if (rule_.from_probs || !float_octaves_are_exact(max_, rule_.scale)) {
+    for (std::size_t tile = 0; tile < tiles_; ++tile) {
+      const std::int32_t key = keys_[tile];
+      shifts_[tile] =
+          key == kEmptyTileKey ? -1 : row_shift(row_octave_, octave_of(from_order_key(key)));
+    }
+    return;
+  }
+  // Without a call for each: adding and taking away 1.5 2^52 rounds to the nearest integer, ties to
+  // even, what is not below -2^51. What is, counts nothing, and an empty tile's -inf either.
+  constexpr double kToInteger = 0x1.8p52;
+  const auto scale = static_cast<double>(rule_.scale);
   for (std::size_t tile = 0; tile < tiles_; ++tile) {
-    const std::int32_t key = keys_[tile];
-    shifts_[tile] =
-        key == kEmptyTileKey ? -1 : row_shift(row_octave_, octave_of(from_order_key(key)));
+    const double octaves = static_cast<double>(from_order_key(keys_[tile])) * scale;
+    shifts_[tile] = row_shift(row_octave_, octaves + kToInteger - kToInteger);
   }
 }
 
@@ -177,21 +195,40 @@ std::size_t IndexedRow::collect_tile(std::size_t tile, float low, float high, do
                                            : passes_->collect_few(values, length, low, out);
 }
 
-/// Lists the values in [low, high]. False, and no list, when there are more than `limit`.
-bool IndexedRow::collect_list(float low, float high, std::size_t limit) {
+/// The tiles that may hold a value >= low; returns the share of the row's groups that do, of its
+/// tiles where those alone are known.
+double IndexedRow::find_hot_tiles(float low) {
+  grow(hot_tiles_, 2 * blocks_);
+  hot_tiles_size_ = 0;
+  if (!has_groups_) {
+    const std::int32_t low_key = order_key(low);
+    for (std::size_t tile = 0; tile < tiles_; ++tile) {
+      hot_tiles_[hot_tiles_size_] = static_cast<std::uint32_t>(tile);
+      if (keys_[tile] >= low_key) ++hot_tiles_size_;
+    }
+    return static_cast<double>(hot_tiles_size_) / static_cast<double>(tiles_);
+  }
   grow(hot_blocks_, blocks_);
   const std::size_t hot =
       passes_->blocks_at_least(group_max_.data(), blocks_, low, hot_blocks_.data());
+  for (std::size_t i = 0; i < 2 * hot; ++i) {
+    hot_tiles_[i] = hot_blocks_[i / 2] * 2 + static_cast<std::uint32_t>(i % 2);
+  }
+  hot_tiles_size_ = 2 * hot;
+  if (hot > 0 && hot_tiles_[2 * hot - 1] == tiles_) --hot_tiles_size_;  // the last block has one
   const std::size_t groups = blocks_ * kGroups;
-  const double reach =
-      static_cast<double>(passes_->count_at_least(group_max_.data(), groups, low)) /
-      static_cast<double>(groups);
+  return static_cast<double>(passes_->count_at_least(group_max_.data(), groups, low)) /
+         static_cast<double>(groups);
+}
+
+/// Lists the values in [low, high]. False, and no list, when there are more than `limit`.
+bool IndexedRow::collect_list(float low, float high, std::size_t limit) {
+  const double reach = find_hot_tiles(low);
   list_runs_.clear();
   list_size_ = 0;
   reserve_with_slack(list_, std::min(limit, n_) + kTile);
-  for (std::size_t i = 0; i < 2 * hot; ++i) {
-    const std::size_t tile = std::size_t{hot_blocks_[i / 2]} * 2 + i % 2;
-    if (tile >= tiles_) break;
+  for (std::size_t i = 0; i < hot_tiles_size_; ++i) {
+    const std::size_t tile = hot_tiles_[i];
     const std::size_t size = collect_tile(tile, low, high, reach);
     if (size == 0) continue;
     list_runs_.push_back({tile, list_size_});

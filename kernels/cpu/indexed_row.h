@@ -17,7 +17,9 @@
 //       values, among which the k-th is selected.
 //     top_p: a bracket of values is guessed (nucleus_guess.cpp), and one pass makes the index, sums
 //       what is above the bracket by tile, and lists what is in it (indexed_nucleus.cpp). Or
-//       survivors are listed already, and their nucleus is selected in the list.
+//       survivors are listed already, and their nucleus is selected in the list. Alone it needs no
+//       scan: a sample says whether to guess at once, or to make the index first, whose largest
+//       tiles have the few tokens that may be all of the nucleus.
 //   draws: prefix sums by segment, then the weights of one. A segment is a tile of the row, or up
 //     to kTileSize values of the list.
 //
@@ -26,7 +28,8 @@
 // threshold is that near, tiles' maxima are not needed, a list is weighed as if its values came
 // from one tile, and all sums are multiples of 2^kRowBits. Else (a threshold 22 T below the largest
 // logit) weights are taken relative to tiles' maxima: of a list, the maximum of the listed values
-// of a tile, because a tile that has a survivor has its maximum among them.
+// of a tile, because a tile that has a survivor has its maximum among them. Tiles of a list share a
+// maximum where that cuts off no bit either.
 //
 // Determinism: sums are integers and selections exact, so neither a guess nor the instruction set
 // shows in any result.
@@ -34,6 +37,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "common/parameters.h"
@@ -128,15 +132,16 @@ class IndexedRow {
   };
 
   void begin_row(const float* x, std::size_t n, const RowParameters& parameters, bool from_probs);
-  RowStatus see_row(bool all_counts);
   RowStatus index_row();
   RowStatus scan_row();
   void scan_groups();
+  RowStatus use_keys();
   void find_shifts();
   float smallest_allowed() const;
   float min_p_threshold(float min_p) const;
   std::int32_t first_at_maximum();
 
+  double find_hot_tiles(float low);
   bool collect_list(float low, float high, std::size_t limit);
   std::size_t collect_tile(std::size_t tile, float low, float high, double reach);
   void apply_top_k(std::size_t k, TieRule tie_rule);
@@ -145,7 +150,9 @@ class IndexedRow {
 
   void apply_top_p(float top_p, FilterOrder filter_order, float base);
   void cut_list_to_nucleus(float top_p, FilterOrder filter_order, float base);
+  RowStatus cut_unread_row_to_nucleus(float top_p);
   void cut_row_to_nucleus(float top_p, FilterOrder filter_order, float base);
+  void cut_at(const Bracket& guess, float top_p, bool joint, float from);
   void take_sample(float low, float high);
   double value_below_maximum(double octaves) const;
   NearWeights near_weights() const;
@@ -153,13 +160,17 @@ class IndexedRow {
   Head weigh_head(std::size_t size, float base);
   Tail weigh_tail(const Head& head, float base);
   Bracket guess_nucleus(float top_p, float base);
+  double values_per_sampled() const;
+  std::optional<Bracket> guess_in_even_row(float top_p, float base);
+  Bracket guess_in_uneven_row(float top_p, float base);
   Bracket guess_in_tail(double p, float base, const Head& head, double target, double times);
-  MeasuredBracket measure_bracket(const Bracket& bracket, float from);
-  void measure_tiles(const Bracket& bracket, float from);
+  MeasuredBracket measured_bracket(const Bracket& bracket);
+  RowStatus measure_tiles(const Bracket& bracket, float from);
   void weigh_ties(float value);
   std::uint64_t weight_in_tile(std::size_t tile, float value) const;
   uint128_t weight_of_cut_ties() const;
   uint128_t weigh_list(float low);
+  void weigh_far(const Segment& segment, float low);
   float select_in_list(float low, float high, uint128_t target);
   void add_bracket_to_tiles(const Bracket& bracket, float threshold);
 
@@ -171,13 +182,14 @@ class IndexedRow {
   std::size_t run_length(std::size_t run) const;
   bool ties_are_cut() const { return tie_end_ < n_; }
   bool all_survive() const;
+  bool survivor_sums_are_known() const;
   void use_list(float low);
   void use_row();
   int shift_of(float maximum) const;
   Segment segment_of_tile(std::size_t tile, bool near) const;
   void need_tile_sums();
   void build_segments();
-  void segment_list(bool near);
+  void segment_list(bool near, float low);
   void segment_row(bool near);
   std::size_t with_ties(std::size_t begin, std::size_t length) const;
   uint128_t weight_of(const Segment& segment) const;
@@ -225,8 +237,11 @@ class IndexedRow {
   std::vector<float> list_;
   std::vector<ListRun> list_runs_;
   std::vector<std::uint32_t> hot_blocks_;
+  std::vector<std::uint32_t> hot_tiles_;
+  std::size_t hot_tiles_size_ = 0;
+  std::vector<float> tile_max_;  // of keys_
 
-  // Prefix sums of the survivors, inclusive, by segment; empty: not known yet.
+  // Prefix sums of the survivors, inclusive, by segment; empty: not known yet. No segments: tiles.
   std::vector<Segment> segments_;
   std::vector<uint128_t> prefix_;
 

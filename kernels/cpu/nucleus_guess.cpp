@@ -12,6 +12,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
 
 #include "common/float_order.h"
 #include "cpu/indexed_row.h"
@@ -42,9 +43,11 @@ constexpr double kOctaves = 41;
 /// A bracket that holds more than this share may be one value with its ties.
 constexpr double kTieShare = 1.0 / 16;
 
-/// Weight, variance of its estimate, and number of values, by bin of the value.
-struct Histogram {
-  std::array<double, kBins> weight{}, square{}, count{};
+/// What the sample has of one bin of values: weight, sum of squared weights, and how many.
+struct Bin {
+  double weight = 0;
+  double square = 0;
+  double count = 0;
 };
 
 /// A weight v as a double; it has less than 63 bits.
@@ -54,12 +57,18 @@ double estimate_of(std::uint64_t weight) {
 
 }  // namespace
 
-/// Lists and weighs the head, from about the size-th largest group maximum on. Empty where ties
-/// make it too long.
+/// Lists and weighs the head, from about the size-th largest group maximum on, or the size-th
+/// largest tile maximum of a row that was not scanned. Empty where ties make it too long.
 IndexedRow::Head IndexedRow::weigh_head(std::size_t size, float base) {
-  const std::size_t groups = blocks_ * kGroups;
-  const float low = bound_of_kth_largest(*passes_, group_max_.data(), groups, base, max_,
-                                         std::min(size, groups / 4), scratch_);
+  const std::vector<float>& maxima = has_groups_ ? group_max_ : tile_max_;
+  const std::size_t count = has_groups_ ? blocks_ * kGroups : tiles_;
+  if (!has_groups_) {
+    if (tile_max_.size() < tiles_) tile_max_.resize(tiles_);
+    std::transform(keys_.begin(), keys_.begin() + static_cast<std::ptrdiff_t>(tiles_),
+                   tile_max_.begin(), [](std::int32_t key) { return from_order_key(key); });
+  }
+  const float low = bound_of_kth_largest(*passes_, maxima.data(), count, base, max_,
+                                         std::min(size, count / 4), scratch_);
   const bool reached = low >= base && collect_list(low, kLargestFinite, kHeadLimit);
   if (!reached) return no_head();
   std::vector<std::uint64_t>& weights = list_weights_.near;
@@ -113,20 +122,39 @@ IndexedRow::Tail IndexedRow::weigh_tail(const Head& head, float base) {
 IndexedRow::Bracket IndexedRow::guess_nucleus(float top_p, float base) {
   if (n_ <= kShortRow) return {base, max_, BracketKind::to_list};
   take_sample(base, max_);
-  const double times = static_cast<double>(n_) / static_cast<double>(sample_taken_);
-  const double p = static_cast<double>(top_p);
-  Head head = no_head();
-  Tail tail = weigh_tail(head, base);
-  double target = p * tail.weight * times;
-  // An even row needs no head: the sample's own weights say so, and the row's largest one.
+  const std::optional<Bracket> even = guess_in_even_row(top_p, base);
+  return even ? *even : guess_in_uneven_row(top_p, base);
+}
+
+/// How many values of the row a sampled one stands for.
+double IndexedRow::values_per_sampled() const {
+  return static_cast<double>(n_) / static_cast<double>(sample_taken_);
+}
+
+/// An even row needs no head: the sample's own weights say so, and the row's largest one, as far
+/// as max_ is known.
+std::optional<IndexedRow::Bracket> IndexedRow::guess_in_even_row(float top_p, float base) {
+  const Head head = no_head();
+  const Tail tail = weigh_tail(head, base);
   std::uint64_t largest[1 + kTileSlack];
   near_weights().weigh(&max_, 1, base, largest);
   const bool even = tail.weight * tail.weight >= kEvenValues * tail.square &&
                     tail.weight >= kEvenLargest * estimate_of(largest[0]);
+  if (!even) return std::nullopt;
+  const double times = values_per_sampled();
+  const double p = static_cast<double>(top_p);
+  return guess_in_tail(p, base, head, p * tail.weight * times, times);
+}
+
+/// After take_sample.
+IndexedRow::Bracket IndexedRow::guess_in_uneven_row(float top_p, float base) {
+  const double times = values_per_sampled();
+  const double p = static_cast<double>(top_p);
+  Head head = no_head();
+  double target = 0;
   for (const std::size_t size : {kHeadSize / 4, kHeadSize}) {
-    if (even) break;
     head = weigh_head(size, base);
-    tail = weigh_tail(head, base);
+    const Tail tail = weigh_tail(head, base);
     target = p * (head.weight + tail.weight * times);
     // What is decided is W(>= v) - p Z: values above v count 1 - p in it, the others -p. For a v at
     // the head's end every sampled value counts p.
@@ -139,47 +167,48 @@ IndexedRow::Bracket IndexedRow::guess_nucleus(float top_p, float base) {
 /// The bracket for a nucleus that ends below the head.
 IndexedRow::Bracket IndexedRow::guess_in_tail(double p, float base, const Head& head, double target,
                                               double times) {
-  if (sample_size_ == 0) return {base, max_, BracketKind::to_list};
+  if (sample_size_ == 0) return {base, kLargestFinite, BracketKind::to_list};
   // Bins are linear in the value; the sample's own range leaves out what weighs nothing.
   const Range range = passes_->range(sample_.data(), sample_size_);
   const double origin = std::max(static_cast<double>(range.min), value_below_maximum(kOctaves));
   const double width = static_cast<double>(range.max) - origin;
   const double per_unit = width > 0 ? static_cast<double>(kBins) / width : 0;
-  Histogram histogram;
+  std::array<Bin, kBins> bins{};
   for (std::size_t i = 0; i < sample_size_; ++i) {
     const double place = (static_cast<double>(sample_[i]) - origin) * per_unit;
-    const auto bin =
-        static_cast<std::size_t>(std::clamp(place, 0.0, static_cast<double>(kBins - 1)));
-    const double weight = times * estimate_of(sample_weights_[i]);
-    histogram.weight[bin] += weight;
-    histogram.square[bin] += weight * weight;
-    histogram.count[bin] += times;
+    const double last = kBins - 1;
+    Bin& bin = bins[static_cast<std::size_t>(std::clamp(place, 0.0, last))];
+    const double weight = estimate_of(sample_weights_[i]);
+    bin.weight += weight;
+    bin.square += weight * weight;
+    bin.count += 1;
   }
+  for (Bin& bin : bins) bin = {times * bin.weight, times * times * bin.square, times * bin.count};
   double variance = 0;
   double mass = head.weight;
-  for (std::size_t bin = kBins; bin-- > 0; mass += histogram.weight[bin]) {
+  for (std::size_t bin = kBins; bin-- > 0; mass += bins[bin].weight) {
     const double share = mass < target ? 1 - p : p;
-    variance += share * share * histogram.square[bin];
+    variance += share * share * bins[bin].square;
   }
   const double margin = kCpuBracketDeviations * std::sqrt(variance);
 
   std::size_t end = kBins;  // the bracket's bins are [begin, end)
   mass = head.weight;
-  while (end > 0 && mass + histogram.weight[end - 1] < target - margin) {
-    mass += histogram.weight[--end];
+  while (end > 0 && mass + bins[end - 1].weight < target - margin) {
+    mass += bins[--end].weight;
   }
   std::size_t begin = end;
   double inside = 0;
   while (begin > 0 && mass < target + margin) {
     --begin;
-    mass += histogram.weight[begin];
-    inside += histogram.count[begin];
+    mass += bins[begin].weight;
+    inside += bins[begin].count;
   }
   const auto edge = [&](std::size_t bin) {
     return static_cast<float>(origin + std::max(width, 0.0) * static_cast<double>(bin) / kBins);
   };
   const bool reaches_head = end == kBins && head.weight >= target - margin;
-  const float high = reaches_head ? max_ : end == kBins ? range.max : edge(end);
+  const float high = reaches_head ? kLargestFinite : end == kBins ? range.max : edge(end);
   const float low = begin == 0 ? base : std::max(base, edge(begin));
   if (inside > kTieShare * static_cast<double>(n_)) {
     reserve_with_slack(known_values_, sample_size_);

@@ -110,7 +110,19 @@ std::size_t collect_where(const float* x, std::size_t n, float low, float high, 
   const VecF from = hn::Set(f32, low);
   const VecF to = hn::Set(f32, high);
   std::size_t count = 0;
-  for (std::size_t i = 0; i < n; i += step) {
+  std::size_t i = 0;
+  constexpr std::size_t kVectors = 4;
+  for (; i + kVectors * step <= n; i += kVectors * step) {
+    VecF values[kVectors];
+    hn::Mask<F32> inside[kVectors];
+    for (std::size_t j = 0; j < kVectors; ++j) {
+      values[j] = hn::LoadU(f32, x + i + j * step);
+      inside[j] = hn::Ge(values[j], from);
+      if constexpr (kBounded) inside[j] = hn::And(inside[j], hn::Le(values[j], to));
+    }
+    count += store_compressed(values, inside, out + count);
+  }
+  for (; i < n; i += step) {
     // The rest of a vector is NaN, which is not listed.
     const VecF value = HWY_LIKELY(i + step <= n) ? hn::LoadU(f32, x + i) : load_tail(x + i, n - i);
     auto inside = hn::Ge(value, from);
@@ -136,10 +148,11 @@ std::size_t collect_few(const float* x, std::size_t n, float low, float* out) {
                             hn::LoadU(f32, x + i + 2 * step), hn::LoadU(f32, x + i + 3 * step)};
     const VecF largest = hn::Max(hn::Max(values[0], values[1]), hn::Max(values[2], values[3]));
     if (HWY_LIKELY(hn::AllFalse(f32, hn::Ge(largest, from)))) continue;
-    for (const VecF& value : values) {
-      count += store_compressed(value, hn::Ge(value, from), out + count);
-    }
+    hn::Mask<F32> inside[4];
+    for (std::size_t j = 0; j < 4; ++j) inside[j] = hn::Ge(values[j], from);
+    count += store_compressed(values, inside, out + count);
   }
+  if (i == n) return count;
   return count +
          collect_many(x + i, n - i, low, std::numeric_limits<float>::infinity(), out + count);
 }

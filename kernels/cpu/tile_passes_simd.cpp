@@ -9,11 +9,16 @@
 // the first reading as float32 in a buffer, so that conversion and bans are paid once; weights see
 // plain floats, banned ones as -inf.
 //
-// Cost, a vector of values: 3 instructions for octave and fraction, 5 for the polynomial, 10 from
-// there to two sums of 64 bits; maximum and NaN 3 more, one of them a load.
+// A tile is tried as a near one first (near_sums.h), and weighed in lanes of 64 bits where it turns
+// out not to be, in float arithmetic where its maximum allows that, else in double, which costs
+// about 3 times as much. Near tiles have no NaN, so that it is looked for in the others alone.
 //
-// Float arithmetic where the tile's maximum allows it, else double: one branch a tile. The double
-// path costs about 3 times as much.
+// Cost, a vector of values: 2 instructions for octave and fraction besides the polynomial's 6, 9
+// from there to two sums of 32 bits, 1 for the maximum. On Zen 4, whose AVX-512 has the data paths
+// of AVX2, 18 such instructions take at least 9 cycles, and 12.5 are measured with what comes once
+// a tile; AVX2 takes 7.9 for half of the values. What was tried there and gained less than it cost:
+// eight vectors side by side (registers spill), steps of one group between those of the one before,
+// rotations of 64 bits, shifts of two registers (VBMI2; 4 of 100).
 #include "cpu/tile_passes.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -25,8 +30,9 @@
 #include <cstring>
 #include <limits>
 
-#include "common/minus_infinity.h"
+#include "cpu/near_sums.h"
 #include "cpu/tile_vectors.h"
+#include "cpu/whole_tile.h"
 
 #ifdef FAIRDRAW_TARGET
 
@@ -41,39 +47,71 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // --- Weights of values ---------------------------------------------------------------------------
 
-/// Vectors that are weighed side by side (FloatLogits::octaves).
-constexpr std::size_t kChains = 4;
-
-/// Of all values of a whole tile.
+/// Of all values of a whole tile. Rule: NearLogits or WideTerms.
 template <class Rule>
-HWY_INLINE std::uint64_t sum_whole(const float* x, const Rule& rule) {
+HWY_INLINE std::uint64_t sum_whole(const float* x, Rule& rule) {
   const std::size_t step = lanes();
-  Weights total = {hn::Zero(U64()), hn::Zero(U64())};
-  for (std::size_t i = 0; i < kTileSize; i += kChains * step) {
-    VecF values[kChains];
-    RelativeOctaves octaves[kChains];
-    for (std::size_t j = 0; j < kChains; ++j) values[j] = hn::LoadU(F32(), x + i + j * step);
-    rule.octaves(values, octaves);
-    for (const RelativeOctaves& each : octaves) {
-      const Weights weights = weights_of(each);
-      total = {hn::Add(total.even, weights.even), hn::Add(total.odd, weights.odd)};
+  VecU64 total = hn::Zero(U64());
+  for (const float* end = x + kTileSize; x != end;) {
+    typename Rule::Sum part;
+    for (const float* part_end = x + kPartTerms * step; x != part_end; x += kChains * step) {
+      VecF values[kChains];
+      typename Rule::Term terms[kChains];
+      for (std::size_t j = 0; j < kChains; ++j) values[j] = hn::LoadU(F32(), x + j * step);
+      rule.weigh(values, terms);
+      for (const typename Rule::Term& term : terms) part.add(term);
     }
+    total = hn::Add(total, part.total());
   }
-  return total_of(total);
+  return sum_of_lanes(U64(), total);
 }
 
 template <class Rule>
 std::uint64_t sum_from(const float* x, std::size_t n, const Rule& rule, float low) {
   const std::size_t step = lanes();
   const VecF threshold = hn::Set(F32(), low);
-  Weights total = {hn::Zero(U64()), hn::Zero(U64())};
+  WeightSum total;
   for (std::size_t i = 0; i < n; i += step) {
     const VecF value =
         HWY_LIKELY(i + step <= n) ? hn::LoadU(F32(), x + i) : load_tail(x + i, n - i);
-    const Weights weights = weights_from(value, rule, threshold);
-    total = {hn::Add(total.even, weights.even), hn::Add(total.odd, weights.odd)};
+    total.add(weights_from(value, rule, threshold));
   }
-  return total_of(total);
+  return sum_of_lanes(U64(), total.total());
+}
+
+/// Of values of which none counts that is not near: `low` is.
+std::uint64_t sum_near_from(const float* x, std::size_t n, NearLogits& rule, float low) {
+  const std::size_t step = lanes();
+  const VecF threshold = hn::Set(F32(), low);
+  VecU64 total = hn::Zero(U64());
+  PartSum part;
+  std::size_t terms_in_part = 0;
+  const auto add = [&](const auto& values, auto& terms, std::size_t count) HWY_ATTR {
+    if (terms_in_part + count > kPartTerms) {
+      total = hn::Add(total, part.total());
+      part = PartSum();
+      terms_in_part = 0;
+    }
+    terms_in_part += count;
+    rule.weigh(values, terms);
+    for (std::size_t j = 0; j < count; ++j) {
+      part.add_where(hn::Ge(values[j], threshold), terms[j]);
+    }
+  };
+  std::size_t i = 0;
+  for (; i + kChains * step <= n; i += kChains * step) {
+    VecF values[kChains];
+    WeightParts terms[kChains];
+    for (std::size_t j = 0; j < kChains; ++j) values[j] = hn::LoadU(F32(), x + i + j * step);
+    add(values, terms, kChains);
+  }
+  for (; i < n; i += step) {
+    const VecF values[1] = {HWY_LIKELY(i + step <= n) ? hn::LoadU(F32(), x + i)
+                                                      : load_tail(x + i, n - i)};
+    WeightParts terms[1];
+    add(values, terms, 1);
+  }
+  return sum_of_lanes(U64(), hn::Add(total, part.total()));
 }
 
 template <class Rule>
@@ -90,9 +128,13 @@ void weigh_from(const float* x, std::size_t n, const Rule& rule, float low, std:
 
 std::uint64_t sum(const float* x, std::size_t n, const TileRule& rule, float maximum, float low) {
   if (rule.from_probs) return sum_from(x, n, Probabilities(maximum), low);
-  return float_octaves_are_exact(maximum, rule.scale)
-             ? sum_from(x, n, FloatLogits(maximum, rule.scale), low)
-             : sum_from(x, n, DoubleLogits(maximum, rule.scale), low);
+  if (!float_octaves_are_exact(maximum, rule.scale)) {
+    return sum_from(x, n, DoubleLogits(maximum, rule.scale), low);
+  }
+  NearLogits near_rule(maximum, rule.scale);
+  return n >= kChains * lanes() && near_rule.is_near(low)
+             ? sum_near_from(x, n, near_rule, low)
+             : sum_from(x, n, FloatLogits(maximum, rule.scale), low);
 }
 
 void weigh(const float* x, std::size_t n, const TileRule& rule, float maximum, float low,
@@ -105,87 +147,6 @@ void weigh(const float* x, std::size_t n, const TileRule& rule, float maximum, f
 
 // --- Reading tiles -------------------------------------------------------------------------------
 
-/// A tile's values in their own dtype: Value is float, hwy::float16_t or hwy::bfloat16_t.
-template <class Value>
-HWY_INLINE VecF load(const Value* x) {
-  if constexpr (sizeof(Value) == sizeof(float)) {
-    return hn::LoadU(F32(), x);
-  } else {
-    const hn::Rebind<std::uint16_t, F32> bits;
-    const auto narrow = hn::LoadU(bits, reinterpret_cast<const std::uint16_t*>(x));
-    return hn::PromoteTo(F32(), hn::BitCast(hn::Rebind<Value, F32>(), narrow));
-  }
-}
-
-template <class Value>
-constexpr DType kDTypeOf = DType::float32;
-template <>
-constexpr DType kDTypeOf<hwy::float16_t> = DType::float16;
-template <>
-constexpr DType kDTypeOf<hwy::bfloat16_t> = DType::bfloat16;
-
-/// 2^i at place i.
-struct BitOfLane {
-  constexpr BitOfLane() {
-    for (int i = 0; i < 32; ++i) bit[i] = 1U << i;
-  }
-  std::uint32_t bit[32] = {};
-};
-constexpr BitOfLane kBitOfLane;
-
-/// A tile of a row as the passes read it: kTileSize values at an address that their dtype allows,
-/// and the bits of those that are allowed.
-template <class Value>
-class WholeTile {
- public:
-  /// `copy`: where values go that cannot be read in the row, kTileSize of them.
-  HWY_INLINE WholeTile(const TileRow& row, const TileRule& rule, std::int64_t tile, Value* copy) {
-    const auto* bytes = static_cast<const std::uint8_t*>(row.data) +
-                        static_cast<std::size_t>(tile) * kTileSize * sizeof(Value);
-    const std::int64_t length = row.vocab - tile * kTileSize;
-    const bool aligned = reinterpret_cast<std::uintptr_t>(bytes) % sizeof(Value) == 0;
-    values_ = reinterpret_cast<const Value*>(bytes);
-    if (HWY_UNLIKELY(length < kTileSize || !aligned)) copy_values(bytes, length, rule, copy);
-    if (row.allowed != nullptr) copy_bits(row.allowed + tile * kWords, length);
-  }
-
-  HWY_INLINE const Value* values() const { return values_; }
-
-  /// Which of the values from i on are allowed. Of rows with bits.
-  HWY_INLINE hn::Mask<F32> allowed(std::size_t i) const {
-#if HWY_TARGET == HWY_AVX3
-    return hn::LoadMaskBits(F32(), bits_ + i / 8);
-#else
-    // A word is broadcast by its load; LoadMaskBits takes two instructions to bring a byte there.
-    std::uint32_t word;
-    std::memcpy(&word, bits_ + i / 32 * 4, sizeof(word));
-    const U32 u32;
-    return hn::RebindMask(F32(),
-                          hn::TestBit(hn::Set(u32, word), hn::LoadU(u32, kBitOfLane.bit + i % 32)));
-#endif
-  }
-
- private:
-  static constexpr std::int64_t kWords = kTileSize / 32;
-
-  HWY_NOINLINE void copy_values(const std::uint8_t* bytes, std::int64_t length,
-                                const TileRule& rule, Value* copy) {
-    const auto n = static_cast<std::size_t>(std::min<std::int64_t>(length, kTileSize));
-    const std::uint32_t banned = rule.from_probs ? 0 : minus_infinity_bits(kDTypeOf<Value>);
-    std::memcpy(copy, bytes, n * sizeof(Value));
-    for (std::size_t i = n; i < kTileSize; ++i) std::memcpy(copy + i, &banned, sizeof(Value));
-    values_ = copy;
-  }
-
-  HWY_INLINE void copy_bits(const std::uint32_t* words, std::int64_t length) {
-    const std::int64_t n = std::min(kWords, (length + 31) / 32);
-    std::memcpy(bits_, words, static_cast<std::size_t>(n) * sizeof(std::uint32_t));
-  }
-
-  const Value* values_;
-  std::uint8_t bits_[kTileSize / 8 + 8];
-};
-
 /// What is wrong with values, banned ones too.
 class ValueWatch {
  public:
@@ -195,6 +156,12 @@ class ValueWatch {
         smallest_(hn::Zero(F32())) {}
 
   HWY_INLINE void see_pair(VecF a, VecF b) { nan_ = hn::Or(nan_, nan_in(a, b)); }
+  /// Looks for NaN in a tile.
+  HWY_NOINLINE void see_tile(const float* x) {
+    for (std::size_t i = 0; i < kTileSize; i += 2 * lanes()) {
+      see_pair(hn::LoadU(F32(), x + i), hn::LoadU(F32(), x + i + lanes()));
+    }
+  }
   HWY_INLINE void see_largest(VecF x) { largest_ = hn::Max(largest_, x); }
   HWY_INLINE void see_smallest(VecF x) { smallest_ = hn::Min(smallest_, x); }
 
@@ -217,6 +184,8 @@ struct RowKind {
   static constexpr bool kFromProbs = kFromProbs_;
   /// Values change on the way: they are staged as float32.
   static constexpr bool kStaged = kMasked || sizeof(Value) != sizeof(float);
+  /// NaN is looked for where a tile turns out not to be near, so that near ones need no look.
+  static constexpr bool kNearTellsNan = !kMasked && !kFromProbs;
   /// What a banned value becomes.
   static constexpr float kBanned = kFromProbs ? 0.0F : -kInfinity;
 };
@@ -242,7 +211,7 @@ HWY_INLINE float scan(const WholeTile<typename Kind::Value>& tile, float* staged
   for (std::size_t i = 0; i < kTileSize; i += 2 * step) {
     const VecF a = load(tile.values() + i);
     const VecF b = load(tile.values() + i + step);
-    watch.see_pair(a, b);
+    if constexpr (!Kind::kNearTellsNan) watch.see_pair(a, b);
     if constexpr (Kind::kMasked) {
       watch.see_largest(a);
       watch.see_largest(b);
@@ -257,14 +226,31 @@ HWY_INLINE float scan(const WholeTile<typename Kind::Value>& tile, float* staged
   return hn::GetLane(hn::MaxOfLanes(F32(), hn::Max(first, second)));
 }
 
-template <class Kind>
-HWY_INLINE std::uint64_t sum_of_tile(const float* values, float maximum, float scale) {
-  if constexpr (Kind::kFromProbs) {
-    return sum_whole(values, Probabilities(maximum));
-  } else if (HWY_LIKELY(float_octaves_are_exact(maximum, scale))) {
-    return sum_whole(values, FloatLogits(maximum, scale));
-  } else {
+/// Of a tile that is not near: kept out of the loop, which needs all registers.
+HWY_NOINLINE std::uint64_t sum_wide(const float* values, float maximum, float scale) {
+  if (!float_octaves_are_exact(maximum, scale)) {
     return sum_from(values, kTileSize, DoubleLogits(maximum, scale), -kInfinity);
+  }
+  WideTerms terms{FloatLogits(maximum, scale)};
+  return sum_whole(values, terms);
+}
+
+/// A tile that has an allowed token.
+template <class Kind>
+HWY_INLINE std::uint64_t sum_of_tile(const float* values, float maximum, float scale,
+                                     NearTiles& near_tiles, ValueWatch& watch) {
+  if constexpr (Kind::kFromProbs) {
+    WideTerms terms{Probabilities(maximum)};
+    return sum_whole(values, terms);
+  } else {
+    if (HWY_LIKELY(float_octaves_are_exact(maximum, scale) && near_tiles.tries())) {
+      NearLogits terms(maximum, scale);
+      const std::uint64_t sum = sum_whole(values, terms);
+      if (HWY_LIKELY(terms.all_near())) return sum;
+      near_tiles.missed();
+    }
+    if constexpr (Kind::kNearTellsNan) watch.see_tile(values);
+    return sum_wide(values, maximum, scale);
   }
 }
 
@@ -300,6 +286,7 @@ RowStatus index_kind(const TileRow& row, const TileRule& rule, std::int32_t* key
                      std::uint64_t* sums) {
   RowFindings found;
   ValueWatch watch;
+  NearTiles near_tiles;
   TileBuffers<typename Kind::Value> buffers[2];
   const std::int64_t tiles = tiles_of(row.vocab);
   ScannedTile next = scan_tile<Kind>(row, rule, 0, buffers[0], watch);
@@ -308,7 +295,12 @@ RowStatus index_kind(const TileRow& row, const TileRule& rule, std::int32_t* key
     if (t + 1 < tiles) next = scan_tile<Kind>(row, rule, t + 1, buffers[(t + 1) % 2], watch);
     const bool finite = maximum > Kind::kBanned && maximum < kInfinity;
     keys[t] = finite ? order_key(maximum) : kEmptyTileKey;
-    sums[t] = finite ? sum_of_tile<Kind>(values, maximum, rule.scale) : 0;
+    if (HWY_LIKELY(finite)) {
+      sums[t] = sum_of_tile<Kind>(values, maximum, rule.scale, near_tiles, watch);
+    } else {
+      sums[t] = 0;
+      if constexpr (Kind::kNearTellsNan) watch.see_tile(values);
+    }
     found.allowed |= finite;
     found.infinite |= maximum == kInfinity;
   }

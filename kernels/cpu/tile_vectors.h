@@ -27,8 +27,18 @@ namespace HWY_NAMESPACE {
 
 static_assert(kTileSize % (2 * kMaxLanes) == 0);
 
+/// Vectors that are weighed side by side, as far as registers reach: each is a chain of ten
+/// instructions that wait for each other, and the processor looks no further ahead than two or
+/// three such chains.
+constexpr std::size_t kChains = HWY_TARGET == HWY_AVX3 ? 4 : 4;
+
 /// m of values, and how many octaves they are below their tile's maximum: m means nothing from 64.
+/// Constructors of structs of vectors are spelled out: those that g++ makes itself are not compiled
+/// for the target, and its NEON vectors cannot be made there.
 struct RelativeOctaves {
+  HWY_INLINE RelativeOctaves() : significand(hn::Zero(U32())), below(hn::Zero(U32())) {}
+  HWY_INLINE RelativeOctaves(VecU32 m, VecU32 octaves) : significand(m), below(octaves) {}
+
   VecU32 significand, below;
 };
 
@@ -59,8 +69,7 @@ class FloatLogits {
   HWY_INLINE FloatLogits(float maximum, float scale)
       : scale_(hn::Set(F32(), scale)), top_(origin_of(hn::Set(F32(), maximum))) {}
 
-  /// Of several vectors, step by step: each is a chain of ten instructions that wait for each
-  /// other, and the processor looks no further ahead than two or three such chains.
+  /// Of several vectors, step by step.
   template <std::size_t kCount>
   HWY_INLINE void octaves(const VecF (&x)[kCount], RelativeOctaves (&out)[kCount]) const {
     VecF origin[kCount], fraction[kCount];
@@ -153,19 +162,55 @@ class Probabilities {
 
 /// v of 2 * Lanes(U64) values: those at even places, and those at odd ones.
 struct Weights {
+  HWY_INLINE Weights() : even(hn::Zero(U64())), odd(hn::Zero(U64())) {}
+  HWY_INLINE Weights(VecU64 even_places, VecU64 odd_places) : even(even_places), odd(odd_places) {}
+
   VecU64 even, odd;
 };
 
-/// The sum of all of them, unsigned: g++ adds the lanes of SumOfLanes with AVX-512 as signed
-/// integers, whose overflow from 2^63 on a sanitizer reports.
-HWY_INLINE std::uint64_t total_of(const Weights& weights) {
-  HWY_ALIGN std::uint64_t lane[kMaxLanes / 2];
-  const U64 u64;
-  hn::Store(hn::Add(weights.even, weights.odd), u64, lane);
-  std::uint64_t total = 0;
-  for (std::size_t i = 0; i < hn::Lanes(u64); ++i) total += lane[i];
-  return total;
+/// Adds lanes. Unsigned: g++ adds those of SumOfLanes with AVX-512 as signed integers, whose
+/// overflow from 2^63 on a sanitizer reports.
+template <class D>
+HWY_INLINE std::uint64_t sum_of_lanes(D d, hn::Vec<D> lanes) {
+  if constexpr (hn::MaxLanes(d) == 2) {
+    return hn::GetLane(lanes) + hn::ExtractLane(lanes, 1);
+  } else {
+    const hn::Half<D> half;
+    return sum_of_lanes(half, hn::Add(hn::LowerHalf(half, lanes), hn::UpperHalf(half, lanes)));
+  }
 }
+
+/// A sum of weights, an accumulator each for even and odd lanes.
+class WeightSum {
+ public:
+  HWY_INLINE WeightSum() : sums_{hn::Zero(U64()), hn::Zero(U64())} {}
+
+  HWY_INLINE void add(const Weights& weights) {
+    sums_ = {hn::Add(sums_.even, weights.even), hn::Add(sums_.odd, weights.odd)};
+  }
+  HWY_INLINE void add_where(hn::Mask<F32> mask, const Weights& weights) {
+#if HWY_TARGET == HWY_AVX3
+    // Masks are bits: those of even and of odd lanes.
+    const std::uint32_t bits = mask.raw;
+    const auto even = static_cast<__mmask8>(_pext_u32(bits, 0x5555U));
+    const auto odd = static_cast<__mmask8>(_pext_u32(bits, 0xaaaaU));
+    sums_.even.raw = _mm512_mask_add_epi64(sums_.even.raw, even, sums_.even.raw, weights.even.raw);
+    sums_.odd.raw = _mm512_mask_add_epi64(sums_.odd.raw, odd, sums_.odd.raw, weights.odd.raw);
+#else
+    const U64 u64;
+    // Each 64-bit lane gets the mask of one of its two values.
+    const auto wide = hn::VecFromMask(F32(), mask);
+    add({hn::And(weights.even, hn::BitCast(u64, hn::DupEven(wide))),
+         hn::And(weights.odd, hn::BitCast(u64, hn::DupOdd(wide)))});
+#endif
+  }
+
+  /// Lanes whose sum is that of the weights.
+  HWY_INLINE VecU64 total() const { return hn::Add(sums_.even, sums_.odd); }
+
+ private:
+  Weights sums_;
+};
 
 /// Right shift, to 0 from 64 on (NEON: to 127).
 HWY_INLINE VecU64 shift_right(VecU64 value, VecU64 count) {
@@ -195,6 +240,26 @@ HWY_INLINE Weights weights_of(const RelativeOctaves& value) {
   return {shift_right(even, hn::BitCast(u64, hn::OddEven(zero, below))),
           shift_right(odd, hn::ShiftRight<32>(hn::BitCast(u64, below)))};
 }
+
+/// A rule as NearLogits of near_sums.h is one: it gives what its sums add up.
+template <class Rule>
+class WideTerms {
+ public:
+  using Term = Weights;
+  using Sum = WeightSum;
+
+  HWY_INLINE explicit WideTerms(const Rule& rule) : rule_(rule) {}
+
+  template <std::size_t kCount>
+  HWY_INLINE void weigh(const VecF (&x)[kCount], Term (&out)[kCount]) const {
+    RelativeOctaves octaves[kCount];
+    rule_.octaves(x, octaves);
+    for (std::size_t i = 0; i < kCount; ++i) out[i] = weights_of(octaves[i]);
+  }
+
+ private:
+  Rule rule_;
+};
 
 /// One vector's.
 template <class Rule>

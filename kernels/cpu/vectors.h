@@ -100,6 +100,19 @@ HWY_INLINE std::size_t store_compressed(VecF value, hn::Mask<F32> inside, float*
 #endif
 }
 
+/// Stores the values of several masks one after the other, whole vectors; returns how many. Counts
+/// come first: a vector that waits for the count of the one before it takes half as long again.
+template <std::size_t kCount>
+HWY_INLINE std::size_t store_compressed(const VecF (&values)[kCount],
+                                        const hn::Mask<F32> (&inside)[kCount], float* out) {
+  std::size_t begin[kCount + 1] = {};
+  for (std::size_t i = 0; i < kCount; ++i) {
+    begin[i + 1] = begin[i] + hn::CountTrue(F32(), inside[i]);
+  }
+  for (std::size_t i = 0; i < kCount; ++i) store_compressed(values[i], inside[i], out + begin[i]);
+  return begin[kCount];
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace fairdraw::cpu
 HWY_AFTER_NAMESPACE();

@@ -99,9 +99,11 @@ Outcome run(CpuTarget target, const Call& call) {
   outcome.above.assign(tiles, 77);
   outcome.run_begin.assign(tiles, 77);
   outcome.list = listed([&](float* list) {
-    return passes.measure(x, n, call.rule, call.bounds,
-                          {outcome.keys.data(), outcome.sums.data(), outcome.above.data(),
-                           outcome.run_begin.data(), list});
+    return passes
+        .measure(x, n, call.rule, call.bounds,
+                 {outcome.keys.data(), outcome.sums.data(), outcome.above.data(),
+                  outcome.run_begin.data(), list})
+        .listed;
   });
   outcome.many = listed([&](float* list) {
     return plain.collect_many(x, n, call.bounds.low, call.bounds.high, list);
@@ -121,7 +123,6 @@ Outcome run(CpuTarget target, const Call& call) {
   return outcome;
 }
 
-/// NaN and +inf are the row's first pass to find: these are not given such rows.
 bool is_good(const Call& call) { return model_of(call.row).status == RowStatus::ok; }
 
 TEST(BracketPasses, EveryTargetEqualsTheScalarPasses) {
@@ -141,6 +142,36 @@ TEST(BracketPasses, EveryTargetEqualsTheScalarPasses) {
     ++compared;
   }
   EXPECT_GT(compared, calls / 2);  // most rows are good ones
+}
+
+TEST(BracketPasses, MeasuringTellsNanAndInfinityAtEveryPlace) {
+  constexpr std::size_t kLength = 600;  // two tiles, and a part of one
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const bool far : {false, true}) {  // whether tiles are weighed in lanes of 64 bits
+    for (std::size_t place = 0; place < kLength; ++place) {
+      for (const float bad : {nan, -nan, infinity}) {
+        std::vector<float> row(kLength, 0.5F);
+        if (far) row[1] = row[301] = row[580] = -40.0F;
+        row[place] = bad;
+        const std::int32_t largest = order_key(bad == infinity ? infinity : 0.5F);
+        for (const CpuTarget target : available_targets()) {
+          std::vector<std::int32_t> keys(3);
+          std::vector<std::uint64_t> sums(3), above(3);
+          std::vector<std::uint32_t> run_begin(3);
+          std::vector<float> list(kLength + cpu::kSlack);
+          const cpu::Measured measured = cpu::bracket_passes_for(target).measure(
+              row.data(), kLength, {false, logit_scale(1.0F)},
+              {-std::numeric_limits<float>::max(), 0.25F, 0.75F},
+              {keys.data(), sums.data(), above.data(), run_begin.data(), list.data()});
+          ASSERT_EQ(measured.has_nan, bad != infinity) << to_string(target) << " at " << place;
+          if (bad == infinity) {
+            ASSERT_EQ(*std::max_element(keys.begin(), keys.end()), largest);
+          }
+        }
+      }
+    }
+  }
 }
 
 }  // namespace

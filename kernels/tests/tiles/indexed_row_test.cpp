@@ -253,6 +253,39 @@ TEST(IndexedRow, EngineVocabulariesEqualTheIntegerModel) {
   compare_many(3000000, std::max<std::uint64_t>(4, budget(40)), make);
 }
 
+TEST(IndexedRow, ANucleusOfBadRowsIsRefusedWhereverTheFaultIs) {
+  // Long rows with top_p alone are judged by the pass that looks for the nucleus: even ones, and
+  // others, in lanes of 32 bits and of 64.
+  IndexedRowCase row;
+  row.parameters.top_p = 0.9F;
+  for (const float step : {0x1p-14F, 0x1p-8F, 0x1p-6F}) {
+    for (const float bad : {std::numeric_limits<float>::quiet_NaN(), kInfinity, -kInfinity}) {
+      for (const std::size_t place : {0U, 31U, 100U, 255U, 256U, 4000U, 8191U, 8192U}) {
+        row.values.assign(8193, 0);
+        for (std::size_t i = 0; i < row.values.size(); ++i) {
+          row.values[i] = step * static_cast<float>(i * 2654435761U % 8193);
+        }
+        row.values[place] = bad;
+        row.name = fmt::format("step {:a}, {} at {}", step, bad, place);
+        const IntegerRow expected = model_of(row);
+        for (const CpuTarget target : available_targets()) {
+          IndexedRow got;
+          got.use(target);
+          EXPECT_EQ(compare(row, expected, got, place), "") << row.name << to_string(target);
+        }
+      }
+    }
+    row.name = "nothing is allowed";
+    row.values.assign(8193, -kInfinity);
+    ASSERT_EQ(model_of(row).status, RowStatus::no_allowed_token);
+    for (const CpuTarget target : available_targets()) {
+      IndexedRow got;
+      got.use(target);
+      EXPECT_EQ(compare(row, model_of(row), got, 0), "") << to_string(target);
+    }
+  }
+}
+
 TEST(IndexedRow, TheLargestVocabularyEqualsTheIntegerModel) {
   const auto make = [](std::uint64_t i) { return random_logits_case(i, std::size_t{1} << 20); };
   compare_many(4000000, std::max<std::uint64_t>(2, budget(4)), make);
