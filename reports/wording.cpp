@@ -183,6 +183,9 @@ std::vector<FailureGroup> failure_groups(const harness::RunRecord& record) {
                      : end_of_causes + (one->verdict == Verdict::error ? 1 : 2);
     group->cases.push_back(one);
   }
+  std::ranges::stable_sort(groups.begin(), groups.begin() + static_cast<std::ptrdiff_t>(causes),
+                           std::ranges::greater(),
+                           [](const FailureGroup& group) { return group.cases.size(); });
   std::erase_if(groups, [](const FailureGroup& group) { return group.cases.empty(); });
   return groups;
 }

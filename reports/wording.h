@@ -57,8 +57,9 @@ struct FailureGroup {
 };
 
 /// Every red case once. A failed one is in the group of the cause that explains most failures among
-/// those that it names. Groups are in the order of suspected_bugs; behind them failed cases that
-/// name no cause, those that could not be run, and those with too few draws. None is empty.
+/// those that it names. The largest groups come first, among equals in the order of suspected_bugs;
+/// behind them failed cases that name no cause, those that could not be run, and those with too few
+/// draws. None is empty.
 std::vector<FailureGroup> failure_groups(const harness::RunRecord& record);
 
 /// How the cases of one check ended.

@@ -107,7 +107,7 @@ std::string heat_map_section(const harness::RunRecord& record) {
   }
   html +=
       "</tbody></table>\n</div>\n"
-      "<p class=\"legend\"><span>5 so many failed, or could not be run</span>"
+      "<p class=\"legend\"><span>a number: so many failed, or could not be run</span>"
       "<span>? too few draws</span><span>\u2713 passed</span>"
       "<span>\u2013 skipped</span></p>\n</div>\n";
   if (rows > kMostRows || columns > kMostColumns) {

@@ -92,8 +92,9 @@ def use_table(page, name, total):
     page.keyboard.press("/")
     check(page.evaluate("document.activeElement.id") == "f-text", f"{name}: / does not search")
     page.keyboard.type(first)
-    wait_until(page, lambda: not shown(page).startswith(f"{total:,} of {total:,}") or total == 1)
-    check(all(first in text for text in rows(page).all_inner_texts()), f"{name}: the search")
+    # A slow machine searches for the first letters too.
+    wait_until(page, lambda: rows(page).count() > 0 and
+               all(first in text for text in rows(page).all_inner_texts()))
     page.fill("#f-text", "no such case anywhere")
     wait_until(page, lambda: rows(page).count() == 0)
     page.click("#f-clear")

@@ -82,7 +82,7 @@ Evidence wrong_temperature(double strength, std::string observed) {
       "total variation", 0.0021 + strength, 0.0010 + strength, 0.0033 + strength, 0.0, 0.99};
   evidence.decisive = {"bets", std::nullopt, 2.5 + 900 * strength, 1e-12};
   if (strength > 0) {
-    evidence.suspects = {{"temperature",
+    evidence.suspects = {{"temperature: the distribution is too steep",
                           "The head is drawn too often, the tail too rarely, and the sign changes "
                           "once along the ranks."}};
   }
@@ -133,8 +133,8 @@ Evidence wrong_mask() {
   evidence.observed = "token 412 kept";
   evidence.expected = "token 412 dropped";
   evidence.smallest = "1 row of 31 tokens, temperature 1, top_p 0.5";
-  evidence.suspects = {
-      {"boundary of top_p", "The one wrong token is the first beyond the boundary."}};
+  evidence.suspects = {{"boundary of the mask: one token too many",
+                        "The one wrong token is the first beyond the boundary."}};
   harness::Boundary boundary{3, "temperature 1, top_k 0, top_p 0.9, min_p 0", {}};
   for (std::uint64_t i = 0; i < 8; ++i) {
     const auto rank = static_cast<double>(i);
@@ -256,6 +256,8 @@ harness::RunRecord red_record(std::uint64_t failures) {
     record.cases.push_back(std::move(one));
   }
   record.samplers = {{"cpu", "0.1.0", "fairdraw"}, {"cpu:avx512", "0.1.0", "fairdraw"}};
+  record.draws = 0;
+  for (const CaseRecord& one : record.cases) record.draws += one.draws;
   return record;
 }
 
