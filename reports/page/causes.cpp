@@ -15,7 +15,7 @@
 namespace fairdraw::reports::html {
 namespace {
 
-constexpr std::size_t kMaxEngines = 4;
+constexpr std::size_t kMaxEngines = 4, kMaxEnginesOfOthers = 2;  ///< of the first cause, of others
 
 /// A case's picture that shows its failure best, and how well it does.
 struct Picture {
@@ -96,25 +96,31 @@ std::string change_of(const harness::CauseText& text) {
          "</p></div>\n";
 }
 
-std::string engines_of(const std::string& bug) {
+std::string engines_of(const std::string& bug, std::size_t most) {
   std::string list;
-  for (const harness::EngineBug& one : harness::engine_bugs_like(bug, kMaxEngines)) {
+  // A name without details is that of many bugs.
+  bool is_same = bug.find(':') != bug.npos;
+  for (const harness::EngineBug& one : harness::engine_bugs_like(bug, most)) {
+    is_same = is_same && one.suspect == bug;
     list += fmt::format("<li><b>{}</b> <span>{}</span></li>\n", html_text(one.source),
                         html_text(one.wrong));
   }
   if (list.empty()) return "";
-  return "<div class=\"engines\"><h4>Engines that had this bug</h4><ul>\n" + list + "</ul></div>\n";
+  return fmt::format("<div class=\"engines\"><h4>{}</h4><ul>\n{}</ul></div>\n",
+                     is_same ? "Engines that had this bug" : "Engines whose bugs looked like this",
+                     list);
 }
 
-std::string members_of(const FailureGroup& group, std::size_t most) {
+std::string members_of(const FailureGroup& group, const harness::RunRecord& record,
+                       std::size_t most) {
   const std::size_t shown = std::min(group.cases.size(), most);
   std::string list;
   for (std::size_t i = 0; i < shown; ++i) {
     const harness::CaseRecord& one = *group.cases[i];
-    list += page::filled(page::kCaseHtml, {{"id", anchor_of(one)},
+    list += page::filled(page::kCaseHtml, {{"id", anchor_of(one.id, one.sampler)},
                                            {"badge", verdict_badge(one.verdict)},
                                            {"name", html_text(one.id)},
-                                           {"sampler", html_text(one.sampler)},
+                                           {"sampler", sampler_label(one, record)},
                                            {"said", html_text(one.message)},
                                            {"body", case_body(one)}});
   }
@@ -130,8 +136,10 @@ std::string members_of(const FailureGroup& group, std::size_t most) {
          "</details>\n";
 }
 
-std::string card(const FailureGroup& group, std::uint64_t failed, std::size_t most) {
+std::string card(const FailureGroup& group, const harness::RunRecord& record, std::size_t most,
+                 std::size_t most_engines) {
   const harness::Verdict verdict = group.cases.front()->verdict;
+  const std::uint64_t failed = record.summary().failed;
   const std::string bug = group.bug.empty() ? group.name : group.bug;
   const harness::CauseText text = harness::text_of_cause(bug);
   const Example example = example_of(group);
@@ -151,9 +159,9 @@ std::string card(const FailureGroup& group, std::uint64_t failed, std::size_t mo
        {"because", because_of(group.reason)},
        {"evidence", evidence_of(example)},
        {"change", change_of(text)},
-       {"engines", engines_of(bug)},
+       {"engines", engines_of(bug, most_engines)},
        {"replay", example.record->replay.empty() ? "" : replay_line(example.record->replay)},
-       {"members", members_of(group, most)}});
+       {"members", members_of(group, record, most)}});
 }
 
 std::string lead(const std::vector<FailureGroup>& groups, const harness::RunRecord& record) {
@@ -176,15 +184,23 @@ std::string lead(const std::vector<FailureGroup>& groups, const harness::RunReco
 
 }  // namespace
 
+std::vector<std::size_t> cards_of(const std::vector<FailureGroup>& groups) {
+  std::vector<std::size_t> cards;
+  std::size_t left = kMaxCards;
+  for (const FailureGroup& group : groups) {
+    cards.push_back(std::min({left, kMaxCardsOfCause, group.cases.size()}));
+    left -= cards.back();
+  }
+  return cards;
+}
+
 std::string causes_section(const harness::RunRecord& record) {
   const std::vector<FailureGroup> groups = failure_groups(record);
   if (groups.empty()) return "";
   std::string html = lead(groups, record);
-  std::size_t left = kMaxCards;
-  for (const FailureGroup& group : groups) {
-    const std::size_t most = std::min({left, kMaxCardsOfCause, group.cases.size()});
-    html += card(group, record.summary().failed, most);
-    left -= most;
+  const std::vector<std::size_t> cards = cards_of(groups);
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    html += card(groups[i], record, cards[i], i == 0 ? kMaxEngines : kMaxEnginesOfOthers);
   }
   return html;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "reports/compare.h"
 #include "reports/escape.h"
@@ -42,25 +43,46 @@ std::string name_of(const Run& run) {
   return date.empty() ? run.name : date;
 }
 
-std::string change_item(const VerdictChange& change, const harness::RunRecord& now, bool is_now) {
-  const std::string what = fmt::format("<code>{}</code> on <code>{}</code>", html_text(change.id),
-                                       html_text(change.sampler));
-  std::string link = what;
-  if (is_now) {
-    for (const harness::CaseRecord& one : now.cases) {
-      if (one.id != change.id || one.sampler != change.sampler) continue;
-      if (is_red(one)) link = fmt::format("<a href=\"#{}\">{}</a>", anchor_of(one), what);
-      break;
-    }
-  }
+/// Where the run's page shows the case in full; empty: nowhere. `shown`: of this run's page.
+std::string address_of(const VerdictChange& change, const Run& run,
+                       const std::set<std::string>& shown) {
+  const bool red = change.head && *change.head != harness::Verdict::passed &&
+                   *change.head != harness::Verdict::skipped;
+  const std::string anchor = anchor_of(change.id, change.sampler);
+  if (!red || (run.is_this ? !shown.contains(anchor) : run.page.empty())) return "";
+  return run.page + "#" + anchor;
+}
+
+std::string change_item(const VerdictChange& change, const Run& run,
+                        const std::set<std::string>& shown) {
+  const std::string what =
+      "<code>" + html_text(change.id) + "</code>" +
+      (run.record->samplers.size() > 1 ? " on <code>" + html_text(change.sampler) + "</code>" : "");
+  const std::string address = address_of(change, run, shown);
   const auto word = [](const std::optional<harness::Verdict>& verdict) {
     return verdict ? verdict_badge(*verdict) : std::string("absent");
   };
-  return fmt::format("<li>{}: {} \u2192 {}</li>\n", link, word(change.base), word(change.head));
+  return fmt::format(
+      "<li>{}: {} \u2192 {}</li>\n",
+      address.empty() ? what : fmt::format("<a href=\"{}\">{}</a>", html_text(address), what),
+      word(change.base), word(change.head));
+}
+
+/// The addresses of this page's cases.
+std::set<std::string> shown_cases(const harness::RunRecord& record) {
+  const std::vector<FailureGroup> groups = failure_groups(record);
+  const std::vector<std::size_t> cards = cards_of(groups);
+  std::set<std::string> shown;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    for (std::size_t j = 0; j < cards[i]; ++j) {
+      shown.insert(anchor_of(groups[i].cases[j]->id, groups[i].cases[j]->sampler));
+    }
+  }
+  return shown;
 }
 
 /// What is different from the run before.
-std::string changes_of(const Run& before, const Run& run) {
+std::string changes_of(const Run& before, const Run& run, const std::set<std::string>& shown) {
   const Comparison comparison = compare(*before.record, *run.record);
   if (comparison.compared == 0) return "nothing to compare with";
   if (comparison.verdicts.empty()) return "no verdict changed";
@@ -68,7 +90,7 @@ std::string changes_of(const Run& before, const Run& run) {
   std::string list;
   for (std::size_t i = 0; i < comparison.verdicts.size(); ++i) {
     worse += comparison.verdicts[i].regression;
-    if (i < kMostChanges) list += change_item(comparison.verdicts[i], *run.record, run.is_this);
+    if (i < kMostChanges) list += change_item(comparison.verdicts[i], run, shown);
   }
   if (comparison.verdicts.size() > kMostChanges) {
     list += fmt::format("<li>and {} more</li>\n", comparison.verdicts.size() - kMostChanges);
@@ -128,11 +150,12 @@ std::string history_strip(const harness::RunRecord& record, const ReportExtras& 
 std::string history_section(const harness::RunRecord& record, const ReportExtras& extras) {
   if (extras.history.empty()) return "";
   const std::vector<Run> runs = runs_of(record, extras);
+  const std::set<std::string> shown = shown_cases(record);
   std::string html =
       "<div class=\"panel runs\">\n" + table_head("", {"Run", "Verdict", "Commit", "#Red", "#Cases",
                                                        "#Time", "Against the run before"});
   for (std::size_t i = runs.size(); i-- > 0;) {
-    html += row_of(runs[i], i == 0 ? "" : changes_of(runs[i - 1], runs[i]));
+    html += row_of(runs[i], i == 0 ? "" : changes_of(runs[i - 1], runs[i], shown));
   }
   html.append(kTableEnd);
   if (extras.history.size() > kMostRuns) {

@@ -88,9 +88,12 @@ std::string show_link(const std::vector<Wanted>& wanted, const std::string& mark
                      kind, data, markup);
 }
 
-std::string anchor_of(const harness::CaseRecord& record) {
-  return fmt::format("case-{}-{:08x}", slug_of(record.id),
-                     hash_of(record.id + '\n' + record.sampler));
+std::string anchor_of(std::string_view id, std::string_view sampler) {
+  return fmt::format("case-{}-{:08x}", slug_of(id), hash_of(fmt::format("{}\n{}", id, sampler)));
+}
+
+std::string sampler_label(const harness::CaseRecord& one, const harness::RunRecord& record) {
+  return record.samplers.size() > 1 ? " <code>" + html_text(one.sampler) + "</code>" : "";
 }
 
 std::string cause_anchor(std::string_view cause) {

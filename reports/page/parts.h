@@ -48,12 +48,17 @@ std::string show_link(const std::vector<Wanted>& wanted, const std::string& mark
 
 /// Where a case, or a cause, is on the page: its name as far as an address can hold it, and a
 /// number made of the whole name. The same in every run.
-std::string anchor_of(const harness::CaseRecord& record);
+std::string anchor_of(std::string_view id, std::string_view sampler);
 std::string cause_anchor(std::string_view cause);
+
+/// " <code>cpu</code>", where a run has several samplers.
+std::string sampler_label(const harness::CaseRecord& one, const harness::RunRecord& record);
 
 /// Red cases that the page shows in full, by cause; all are in the table.
 inline constexpr std::size_t kMaxCards = 100;
 inline constexpr std::size_t kMaxCardsOfCause = 40;
+/// How many of each of the record's failure_groups.
+std::vector<std::size_t> cards_of(const std::vector<FailureGroup>& groups);
 
 /// Everything that is known of a case: message, evidence, replay line, pictures, numbers.
 std::string case_body(const harness::CaseRecord& record);

@@ -87,7 +87,7 @@ std::optional<Cut> cut_of(const harness::Boundary& boundary, Tokens shown) {
   const double low = shown.front().cumulative_low, high = shown.back().cumulative_high;
   if (top_p && alone && *top_p > 0 && *top_p < 1) {
     if (*top_p < low || *top_p > high) return std::nullopt;
-    return Cut{*top_p, fmt::format("top_p {:.6g}", *top_p)};
+    return Cut{*top_p, fmt::format("top_p {:.9g}", *top_p)};
   }
   const auto last =
       std::ranges::find(shown.rbegin(), shown.rend(), Oracle::in, &BoundaryToken::oracle);
@@ -182,7 +182,7 @@ std::string mask_bar(const harness::Boundary& boundary) {
     svg += fmt::format(
         "<path class=\"grid\" d=\"M{0:.1f} {1}v4\"/><text class=\"tick x\" x=\"{2:.1f}\" "
         "y=\"{3}\">{4:.{5}f}</text>\n",
-        x(tick), kAxis, std::clamp(x(tick), 14.0, kWidth - 14), kAxis + 15, tick, decimals);
+        x(tick), kAxis, std::clamp(x(tick), 18.0, kWidth - 18), kAxis + 15, tick, decimals);
   }
   svg += fmt::format(
       "<path class=\"axis\" d=\"M{} {}H{}\"/><text class=\"label\" x=\"{}\" y=\"{}\">"

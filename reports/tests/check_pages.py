@@ -27,7 +27,7 @@ ALLOWED_ATTRIBUTES = set(
 )
 
 # A place of this page, or a page beside it: no scheme, so no script and no other host.
-LINK = re.compile(r"#[A-Za-z0-9_-]+|(\.\./)*[A-Za-z0-9._~%-][A-Za-z0-9/._~%-]*")
+LINK = re.compile(r"#[A-Za-z0-9_-]+|(\.\./)*[A-Za-z0-9._~%-][A-Za-z0-9/._~%-]*(#[A-Za-z0-9_-]+)?")
 
 # What readers of JUnit files share (a part of Jenkins' junit-10.xsd): attributes, those that must be
 # there, and children in their order.
@@ -114,7 +114,8 @@ def html_problems(html, report):
     for marker in ("http:", "https:", "url(", "@import", "src="):
         if marker in html.split("<body>")[0]:
             problems.append(f"the head names {marker}")
-    if "NaN" in html.split("<script")[0] or "nan" in "".join(re.findall(r'd="[^"]*"', html)):
+    pictures = "".join(re.findall(r"<svg.*?</svg>", html, re.DOTALL))
+    if "NaN" in pictures or "nan" in "".join(re.findall(r'd="[^"]*"', pictures)):
         problems.append("a picture has no number")
     for case in report["cases"]:
         if case["check"].split('"')[0] not in page.text:

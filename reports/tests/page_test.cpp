@@ -29,21 +29,21 @@ TEST(Addresses, are_of_letters_alone_and_differ_where_names_do) {
   harness::CaseRecord one;
   one.id = "mask/gaussian/v1000/edges";
   one.sampler = "cpu";
-  const std::string anchor = html::anchor_of(one);
+  const std::string anchor = html::anchor_of(one.id, one.sampler);
   EXPECT_TRUE(anchor.starts_with("case-mask-gaussian-v1000-edges-")) << anchor;
   harness::CaseRecord other = one;
   other.sampler = "cpu:avx2";
-  EXPECT_NE(html::anchor_of(other), anchor);
+  EXPECT_NE(html::anchor_of(other.id, other.sampler), anchor);
   other = one;
   other.id = "mask-gaussian-v1000-edges";  // the same letters
-  EXPECT_NE(html::anchor_of(other), anchor);
+  EXPECT_NE(html::anchor_of(other.id, other.sampler), anchor);
   other.id = nasty_text() + std::string(1000, 'x');
-  for (const char letter : html::anchor_of(other)) {
+  for (const char letter : html::anchor_of(other.id, other.sampler)) {
     EXPECT_TRUE(std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '-' ||
                 letter == '_')
         << letter;
   }
-  EXPECT_LE(html::anchor_of(other).size(), std::size_t{64});
+  EXPECT_LE(html::anchor_of(other.id, other.sampler).size(), std::size_t{64});
 }
 
 TEST(Causes, every_failed_case_is_in_one_card_with_an_address_of_its_own) {
@@ -51,7 +51,8 @@ TEST(Causes, every_failed_case_is_in_one_card_with_an_address_of_its_own) {
   const std::string page = html::causes_section(record);
   EXPECT_EQ(count_of(page, "<article "), failure_groups(record).size());
   for (const harness::CaseRecord* const one : red_cases(record)) {
-    EXPECT_EQ(count_of(page, "id=\"" + html::anchor_of(*one) + "\""), 1U) << one->id;
+    EXPECT_EQ(count_of(page, "id=\"" + html::anchor_of(one->id, one->sampler) + "\""), 1U)
+        << one->id;
   }
   EXPECT_TRUE(says(page, "What to change"));
   EXPECT_TRUE(says(page, "68 failed cases look like 4 bugs."));
@@ -98,8 +99,15 @@ TEST(History, shows_runs_and_links_what_changed) {
   green.history = {extras.history.front()};
   const std::string changes = html::history_section(record, green);
   for (const harness::CaseRecord* const one : red_cases(record)) {
-    EXPECT_TRUE(says(changes, "href=\"#" + html::anchor_of(*one) + "\"")) << one->id;
+    EXPECT_TRUE(says(changes, "href=\"#" + html::anchor_of(one->id, one->sampler) + "\""))
+        << one->id;
   }
+  // Where an earlier run's page is known, what turned red there is shown there.
+  ReportExtras known = extras;
+  known.history[1].page = "../tuesday/index.html";
+  const std::string link = "<a href=\"../tuesday/index.html#case-";
+  EXPECT_EQ(count_of(table, link), 0U);
+  EXPECT_GT(count_of(html::history_section(record, known), link), 0U);
   EXPECT_TRUE(says(html::history_strip(record, extras), "3 runs, this one last: 1 passed."));
   EXPECT_EQ(html::history_section(record, {}), "");
   EXPECT_EQ(html::history_strip(record, {}), "");

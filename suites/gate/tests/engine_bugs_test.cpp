@@ -60,9 +60,9 @@ TEST(CauseTexts, EveryCauseHasASentenceAndSaysWhatToChange) {
 TEST(CauseTexts, TheWholeNameComesBeforeItsCause) {
   EXPECT_EQ(harness::text_of_cause("temperature: ignored").sentence, "The temperature is ignored.");
   EXPECT_EQ(harness::text_of_cause("temperature: 1 % larger").sentence,
-            "Some temperatures are not handled as asked: 1 % larger.");
+            "The temperature is not handled as asked: 1 % larger.");
   EXPECT_EQ(harness::text_of_cause("temperature").sentence,
-            "Some temperatures are not handled as asked.");
+            "The temperature is not handled as asked.");
   EXPECT_EQ(harness::text_of_cause("definition of rows of one value: may_stay").sentence,
             "It follows another definition of rows of one value: may_stay.");
   EXPECT_EQ(harness::text_of_cause("definition of top_k 0: greedy").sentence,
