@@ -246,7 +246,7 @@ std::string date_text(const harness::RunRecord& record) {
   static constexpr const char* kMonths[] = {"January",   "February", "March",    "April",
                                             "May",       "June",     "July",     "August",
                                             "September", "October",  "November", "December"};
-  const std::string start = start_of(record);
+  std::string start = start_of(record);
   int year = 0, month = 0, day = 0, hour = 0, minute = 0;
   const int read =
       std::sscanf(start.c_str(), "%4d-%2d-%2dT%2d:%2d", &year, &month, &day, &hour, &minute);
