@@ -6,7 +6,7 @@
 #include "reports/compare.h"
 #include "reports/escape.h"
 #include "reports/evidence_json.h"
-#include "reports/html_style.h"
+#include "reports/page/template.h"
 #include "reports/wording.h"
 
 namespace fairdraw::reports {
@@ -102,20 +102,11 @@ std::string to_markdown(const Comparison& comparison) {
 }
 
 std::string to_html(const Comparison& comparison) {
-  std::string text = fmt::format(
-      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
-      "<title>fairdraw: comparison</title>\n<style>{}</style></head>\n<body><main>\n"
-      "<h1 class=\"{}\">{}</h1>\n<dl><dt>Base</dt><dd>{}</dd><dt>Head</dt><dd>{}</dd></dl>\n",
-      kStyle,
-      comparison.regressions() > 0  ? "failed"
-      : comparison.says_something() ? "passed"
-                                    : "underpowered",
-      html_text(headline(comparison)), html_text(comparison.base), html_text(comparison.head));
+  std::string text;
   const std::vector<Row> rows = rows_of(comparison);
   if (!rows.empty()) {
     text +=
-        "<div class=\"scroll\" role=\"region\" aria-label=\"Changes\" tabindex=\"0\"><table>"
+        "<div class=\"panel scroll\" role=\"region\" aria-label=\"Changes\" tabindex=\"0\"><table>"
         "<caption>What changed</caption><thead><tr>"
         "<th scope=\"col\">Change</th><th scope=\"col\">What</th><th scope=\"col\">Sampler</th>"
         "<th scope=\"col\">Base</th><th scope=\"col\">Head</th><th scope=\"col\">Note</th>"
@@ -130,7 +121,17 @@ std::string to_html(const Comparison& comparison) {
     }
     text += "</tbody></table></div>\n";
   }
-  return text + "</main></body></html>\n";
+  return page::filled(
+      page::kComparisonHtml,
+      {{"style", std::string(page::kPageCss)},
+       {"verdict", comparison.regressions() > 0  ? "failed"
+                   : comparison.says_something() ? "passed"
+                                                 : "underpowered"},
+       {"sentence", html_text(headline(comparison))},
+       {"facts", fmt::format("<div><dt>Base</dt><dd>{}</dd></div>\n<div><dt>Head</dt><dd>{}</dd>"
+                             "</div>\n",
+                             html_text(comparison.base), html_text(comparison.head))},
+       {"body", text}});
 }
 
 std::string to_json(const Comparison& comparison) {

@@ -16,10 +16,18 @@ struct MutantRow {
   std::map<std::string, std::string> checks;  ///< that judged it: the case that found it, or empty
 };
 
+/// A run before this one.
+struct EarlierRun {
+  std::string name;  ///< of its folder, or its file
+  std::string page;  ///< its index.html, as this page's links see it; empty: it has none
+  harness::RunRecord record;
+};
+
 struct ReportExtras {
   std::vector<harness::BenchmarkRecord> benchmark;  ///< of `fairdraw bench --json`
   std::vector<MutantRow> mutants;                   ///< of `fairdraw mutants --json`
   std::vector<harness::RunRecord> conformance;      ///< other runs, next to this one's samplers
+  std::vector<EarlierRun> history;                  ///< oldest first
 };
 
 /// The rows that to_json wrote of benchmark records. Throws std::runtime_error naming the row and

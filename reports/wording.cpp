@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdio>
 #include <set>
 #include <string>
+
+#include "harness/run/evidence/cause_texts.h"
 
 namespace fairdraw::reports {
 
@@ -16,8 +20,7 @@ std::string of_cases(std::uint64_t count, std::uint64_t total) {
   return fmt::format("{} of {} case{}", grouped(count), grouped(total), total == 1 ? "" : "s");
 }
 
-/// "temperature" of "temperature: ignored".
-std::string cause_of(const std::string& bug) { return bug.substr(0, bug.find(':')); }
+std::string cause_of(const std::string& bug) { return std::string(harness::cause_of(bug)); }
 
 /// "1 was" or "3 were".
 std::string were(std::uint64_t count) { return grouped(count) + (count == 1 ? " was" : " were"); }
@@ -29,12 +32,37 @@ bool is_red(const harness::CaseRecord& record) {
          record.verdict == Verdict::underpowered;
 }
 
-harness::Verdict run_verdict(const harness::RunRecord& record) {
-  const harness::Summary counts = record.summary();
+void count(harness::Verdict verdict, harness::Summary& counts) {
+  switch (verdict) {
+    case Verdict::passed:
+      ++counts.passed;
+      break;
+    case Verdict::failed:
+      ++counts.failed;
+      break;
+    case Verdict::underpowered:
+      ++counts.underpowered;
+      break;
+    case Verdict::skipped:
+      ++counts.skipped;
+      break;
+    case Verdict::error:
+      ++counts.error;
+      break;
+  }
+}
+
+harness::Verdict verdict_of(const harness::Summary& counts) {
   if (counts.failed > 0) return Verdict::failed;
   if (counts.error > 0) return Verdict::error;
-  if (counts.underpowered > 0 || !record.incomplete.empty()) return Verdict::underpowered;
+  if (counts.underpowered > 0) return Verdict::underpowered;
   return counts.passed > 0 ? Verdict::passed : Verdict::skipped;
+}
+
+harness::Verdict run_verdict(const harness::RunRecord& record) {
+  const Verdict verdict = verdict_of(record.summary());
+  const bool is_red = verdict == Verdict::failed || verdict == Verdict::error;
+  return is_red || record.incomplete.empty() ? verdict : Verdict::underpowered;
 }
 
 std::string run_word(const harness::RunRecord& record) {
@@ -136,10 +164,12 @@ std::vector<SuspectedBug> suspected_bugs(const harness::RunRecord& record) {
 
 std::vector<FailureGroup> failure_groups(const harness::RunRecord& record) {
   std::vector<FailureGroup> groups;
-  for (const SuspectedBug& bug : suspected_bugs(record)) groups.push_back({cause_of(bug.bug), {}});
+  for (const SuspectedBug& bug : suspected_bugs(record)) {
+    groups.push_back({cause_of(bug.bug), bug.bug, bug.reason, {}});
+  }
   const std::size_t causes = groups.size();
   for (const char* name : {"no known cause", "could not be run", "too few draws"}) {
-    groups.push_back({name, {}});
+    groups.push_back({name, "", "", {}});
   }
   for (const harness::CaseRecord* const one : red_cases(record)) {
     const auto is_named = [one](const FailureGroup& group) {
@@ -153,6 +183,9 @@ std::vector<FailureGroup> failure_groups(const harness::RunRecord& record) {
                      : end_of_causes + (one->verdict == Verdict::error ? 1 : 2);
     group->cases.push_back(one);
   }
+  std::ranges::stable_sort(groups.begin(), groups.begin() + static_cast<std::ptrdiff_t>(causes),
+                           std::ranges::greater(),
+                           [](const FailureGroup& group) { return group.cases.size(); });
   std::erase_if(groups, [](const FailureGroup& group) { return group.cases.empty(); });
   return groups;
 }
@@ -186,6 +219,39 @@ std::string grouped(std::uint64_t value) {
     text += digits[i];
   }
   return text;
+}
+
+std::string duration_text(double seconds) {
+  if (!std::isfinite(seconds)) return "-";
+  if (seconds < 60) return fmt::format("{:.1f} s", seconds);
+  const auto whole = static_cast<std::uint64_t>(std::min(std::round(seconds), 1e15));
+  if (whole < 3600) return fmt::format("{} min {} s", whole / 60, whole % 60);
+  return fmt::format("{} h {} min", grouped(whole / 3600), whole / 60 % 60);
+}
+
+std::string start_of(const harness::RunRecord& record) {
+  const auto found = record.environment.find("started");
+  if (found == record.environment.end()) return "";
+  // Of merged shards all, joined by "; ": the run began with the first of them.
+  std::string first;
+  for (std::string_view rest = found->second; !rest.empty();) {
+    const std::string_view one = rest.substr(0, rest.find(';'));
+    if (first.empty() || one < first) first = one;
+    rest.remove_prefix(std::min(one.size() + 2, rest.size()));
+  }
+  return first;
+}
+
+std::string date_text(const harness::RunRecord& record) {
+  static constexpr const char* kMonths[] = {"January",   "February", "March",    "April",
+                                            "May",       "June",     "July",     "August",
+                                            "September", "October",  "November", "December"};
+  std::string start = start_of(record);
+  int year = 0, month = 0, day = 0, hour = 0, minute = 0;
+  const int read =
+      std::sscanf(start.c_str(), "%4d-%2d-%2dT%2d:%2d", &year, &month, &day, &hour, &minute);
+  if (read != 5 || month < 1 || month > 12) return start;
+  return fmt::format("{} {} {}, {:02}:{:02} UTC", day, kMonths[month - 1], year, hour, minute);
 }
 
 std::string needed_text(const harness::SmallMistake& mistake) {

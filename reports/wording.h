@@ -18,6 +18,13 @@ std::string verdict_sentence(const harness::RunRecord& record);
 /// which nothing failed: underpowered.
 harness::Verdict run_verdict(const harness::RunRecord& record);
 
+/// Counts a case by its verdict.
+void count(harness::Verdict verdict, harness::Summary& counts);
+
+/// How cases ended together: failed before error before underpowered before passed; skipped where
+/// none was run.
+harness::Verdict verdict_of(const harness::Summary& counts);
+
 /// The same in a word, for titles: "incomplete" comes before all others.
 std::string run_word(const harness::RunRecord& record);
 
@@ -43,13 +50,16 @@ std::vector<SuspectedBug> suspected_bugs(const harness::RunRecord& record);
 
 /// Red cases with one cause.
 struct FailureGroup {
-  std::string name;  ///< of the cause, or what they have in common: "could not be run"
+  std::string name;    ///< of the cause, or what they have in common: "could not be run"
+  std::string bug;     ///< the name that most cases give the cause; empty where there is none
+  std::string reason;  ///< of the first of them
   std::vector<const harness::CaseRecord*> cases;  ///< in the order of red_cases
 };
 
 /// Every red case once. A failed one is in the group of the cause that explains most failures among
-/// those that it names. Groups are in the order of suspected_bugs; behind them failed cases that
-/// name no cause, those that could not be run, and those with too few draws. None is empty.
+/// those that it names. The largest groups come first, among equals in the order of suspected_bugs;
+/// behind them failed cases that name no cause, those that could not be run, and those with too few
+/// draws. None is empty.
 std::vector<FailureGroup> failure_groups(const harness::RunRecord& record);
 
 /// How the cases of one check ended.
@@ -71,6 +81,15 @@ inline constexpr std::string_view kWatchSentence =
 
 /// 1234567 as "1,234,567".
 std::string grouped(std::uint64_t value);
+
+/// 192.4 as "3 min 12 s".
+std::string duration_text(double seconds);
+
+/// When the run began, as its environment says: "24 November 2026, 22:55 UTC"; empty: it does not.
+std::string date_text(const harness::RunRecord& record);
+
+/// The same as it stands there, which is in the order of time: "2026-11-24T22:55:03Z".
+std::string start_of(const harness::RunRecord& record);
 
 /// Four significant digits; "-" where absent.
 std::string number_text(const std::optional<double>& value);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <exception>
 #include <fstream>
 #include <mutex>
@@ -78,6 +79,16 @@ std::string cpu_name() {
   return "unknown";
 }
 
+/// "2026-11-24T22:55:03Z": texts in the order of time.
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char text[sizeof "0000-00-00T00:00:00Z"] = {};
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text;
+}
+
 }  // namespace
 
 std::vector<CaseRecord> run_jobs(const std::vector<Job>& jobs, unsigned threads,
@@ -113,6 +124,7 @@ std::vector<CaseRecord> run_jobs(const std::vector<Job>& jobs, unsigned threads,
 
 std::map<std::string, std::string> host_environment() {
   std::map<std::string, std::string> environment;
+  environment["started"] = utc_now();
   environment["cpu"] = cpu_name();
   environment["hardware_threads"] = std::to_string(std::thread::hardware_concurrency());
 #if defined(__clang__)

@@ -47,7 +47,7 @@ std::vector<CaseRecord> run_jobs(const std::vector<Job>& jobs, unsigned threads,
                                  const Progress& progress, double seconds = 0,
                                  const Stop& stop = {}, const Begun& begun = {});
 
-/// Facts about the host: cpu, compiler, threads, sanitizers.
+/// Facts about the host: cpu, compiler, threads, sanitizers; and when it was asked.
 std::map<std::string, std::string> host_environment();
 
 }  // namespace fairdraw::harness

@@ -79,22 +79,6 @@ std::string shade_of(double z, double bound) {
   return fmt::format("{}{}", z < 0 ? "cool" : "warm", step);
 }
 
-/// Counts of a sampler's cases in one check.
-struct Tally {
-  std::uint64_t passed = 0, red = 0, underpowered = 0, skipped = 0;
-
-  std::string kind() const {
-    if (red > 0) return "bad";
-    if (underpowered > 0) return "unsure";
-    return passed > 0 ? "good" : "absent";
-  }
-  std::string mark() const {
-    if (red > 0) return "\u2717" + (red > 1 ? std::to_string(red) : "");
-    if (underpowered > 0) return "?";
-    return passed > 0 ? "\u2713" : "\u2013";
-  }
-};
-
 }  // namespace
 
 std::string dependence(const harness::Dependence& dependence) {
@@ -162,10 +146,32 @@ std::string kill_matrix(const std::vector<MutantRow>& mutants) {
   return matrix.svg();
 }
 
+std::string_view outcome_kind(const harness::Summary& counts) {
+  switch (verdict_of(counts)) {
+    case harness::Verdict::failed:
+    case harness::Verdict::error:
+      return "bad";
+    case harness::Verdict::underpowered:
+      return "unsure";
+    case harness::Verdict::passed:
+      return "good";
+    case harness::Verdict::skipped:
+      break;
+  }
+  return "absent";
+}
+
+std::string outcome_mark(const harness::Summary& counts) {
+  const std::uint64_t red = counts.failed + counts.error;
+  if (red > 0) return "\u2717" + (red > 1 ? std::to_string(red) : "");
+  if (counts.underpowered > 0) return "?";
+  return counts.passed > 0 ? "\u2713" : "\u2013";
+}
+
 std::string conformance(const std::vector<const harness::RunRecord*>& records) {
   std::vector<std::string> rows, columns;
   std::map<std::string, std::size_t> row_of, column_of;
-  std::map<std::pair<std::size_t, std::size_t>, Tally> tallies;
+  std::map<std::pair<std::size_t, std::size_t>, harness::Summary> tallies;
   const auto place = [](std::map<std::string, std::size_t>& of, std::vector<std::string>& labels,
                         const std::string& label) {
     const auto [at, is_new] = of.emplace(label, labels.size());
@@ -176,12 +182,7 @@ std::string conformance(const std::vector<const harness::RunRecord*>& records) {
     for (const harness::CaseRecord& one : record->cases) {
       const std::size_t row = place(row_of, rows, one.sampler + " as " + one.semantics);
       const std::size_t column = place(column_of, columns, one.check);
-      Tally& tally = tallies[{row, column}];
-      tally.passed += one.verdict == harness::Verdict::passed;
-      tally.skipped += one.verdict == harness::Verdict::skipped;
-      tally.underpowered += one.verdict == harness::Verdict::underpowered;
-      tally.red +=
-          one.verdict == harness::Verdict::failed || one.verdict == harness::Verdict::error;
+      count(one.verdict, tallies[{row, column}]);
     }
   }
   // A picture for eyes: of hundreds of samplers or checks, the table is the place to look.
@@ -194,7 +195,7 @@ std::string conformance(const std::vector<const harness::RunRecord*>& records) {
     bool good = true;
     for (std::size_t column = 0; column < columns.size(); ++column) {
       const auto tally = tallies.find({row, column});
-      good = good && (tally == tallies.end() || tally->second.red == 0);
+      good = good && (tally == tallies.end() || outcome_kind(tally->second) != "bad");
     }
     conforming += good;
   }
@@ -206,11 +207,12 @@ std::string conformance(const std::vector<const harness::RunRecord*>& records) {
   for (std::size_t row = 0; row < rows.size(); ++row) {
     for (std::size_t column = 0; column < columns.size(); ++column) {
       const auto found = tallies.find({row, column});
-      const Tally tally = found == tallies.end() ? Tally() : found->second;
-      matrix.cell(row, column, tally.kind(), tally.mark(),
+      const harness::Summary counts = found == tallies.end() ? harness::Summary() : found->second;
+      matrix.cell(row, column, outcome_kind(counts), outcome_mark(counts),
                   fmt::format("{}, {}: {} passed, {} red, {} underpowered, {} skipped", rows[row],
-                              columns[column], grouped(tally.passed), grouped(tally.red),
-                              grouped(tally.underpowered), grouped(tally.skipped)));
+                              columns[column], grouped(counts.passed),
+                              grouped(counts.failed + counts.error), grouped(counts.underpowered),
+                              grouped(counts.skipped)));
     }
   }
   return matrix.svg();

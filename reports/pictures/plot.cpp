@@ -26,31 +26,6 @@ double step_of(double span, double most) {
   return 10 * power;
 }
 
-/// Where an axis has its ticks: decades, or round numbers.
-std::vector<double> ticks_of(const Axis& axis, double most) {
-  std::vector<double> ticks;
-  if (!axis.ticks) return ticks;
-  if (axis.logarithmic) {
-    const double first = std::ceil(std::log10(axis.low) - 1e-9);
-    const double last = std::floor(std::log10(axis.high) + 1e-9);
-    const double step = std::max(1.0, std::ceil((last - first) / most));
-    for (double e = first; e <= last; e += step) ticks.push_back(std::pow(10, e));
-    if (ticks.size() > 2) return ticks;
-    ticks.clear();  // less than two decades: also 2 and 5 of each
-    for (double e = first - 1; e <= last + 1; ++e) {
-      for (const double factor : {1.0, 2.0, 5.0}) {
-        const double tick = factor * std::pow(10, e);
-        if (tick >= axis.low && tick <= axis.high) ticks.push_back(tick);
-      }
-    }
-    return ticks;
-  }
-  const double step = step_of(axis.high - axis.low, most);
-  const auto count = static_cast<int>(std::floor(axis.high / step) - std::ceil(axis.low / step));
-  for (int i = 0; i <= count; ++i) ticks.push_back((std::ceil(axis.low / step) + i) * step);
-  return ticks;
-}
-
 /// An axis whose length is a positive number, whatever was computed for its ends.
 Axis usable(Axis axis) {
   const double length = axis.high - axis.low;
@@ -80,6 +55,30 @@ std::string coordinate(double value) {
 }
 
 }  // namespace
+
+std::vector<double> ticks_of(const Axis& axis, double most) {
+  std::vector<double> ticks;
+  if (!axis.ticks) return ticks;
+  if (axis.logarithmic) {
+    const double first = std::ceil(std::log10(axis.low) - 1e-9);
+    const double last = std::floor(std::log10(axis.high) + 1e-9);
+    const double step = std::max(1.0, std::ceil((last - first) / most));
+    for (double e = first; e <= last; e += step) ticks.push_back(std::pow(10, e));
+    if (ticks.size() > 2) return ticks;
+    ticks.clear();  // less than two decades: also 2 and 5 of each
+    for (double e = first - 1; e <= last + 1; ++e) {
+      for (const double factor : {1.0, 2.0, 5.0}) {
+        const double tick = factor * std::pow(10, e);
+        if (tick >= axis.low && tick <= axis.high) ticks.push_back(tick);
+      }
+    }
+    return ticks;
+  }
+  const double step = step_of(axis.high - axis.low, most);
+  const auto count = static_cast<int>(std::floor(axis.high / step) - std::ceil(axis.low / step));
+  for (int i = 0; i <= count; ++i) ticks.push_back((std::ceil(axis.low / step) + i) * step);
+  return ticks;
+}
 
 Axis axis_over(std::string label, const std::vector<double>& values, bool logarithmic,
                double least) {

@@ -31,6 +31,9 @@ struct Axis {
 Axis axis_over(std::string label, const std::vector<double>& values, bool logarithmic,
                double least);
 
+/// Where an axis has its ticks: decades, or round numbers; `most` of them, about.
+std::vector<double> ticks_of(const Axis& axis, double most);
+
 /// The head of a picture of `width` x `height` user units, with its text alternatives; the caller
 /// appends shapes and "</svg>".
 std::string svg_head(std::string_view title, std::string_view description, double width,

@@ -67,6 +67,16 @@ Axis bin_axis(const harness::Profile& profile) {
   return {label, -0.5, count - 0.5, false, false};
 }
 
+/// The largest finite residual, without its sign.
+double largest(const harness::Profile& profile) {
+  double most = 0;
+  for (const harness::ProfileBin& bin : profile.bins) {
+    const double size = std::abs(residual_of(profile, bin));
+    if (std::isfinite(size)) most = std::max(most, size);
+  }
+  return most;
+}
+
 std::string residual_plot(const harness::Profile& profile, double most) {
   Plot plot("Residuals by " + name_of(profile), farthest(profile), bin_axis(profile),
             {"standard deviations", -most, most});
@@ -130,15 +140,15 @@ std::string profile(const harness::Profile& profile) {
 
 std::string residuals(const std::vector<harness::Profile>& profiles) {
   double most = 2 * kOutside;  // noise must not fill the picture
-  for (const harness::Profile& one : profiles) {
-    for (const harness::ProfileBin& bin : one.bins) {
-      const double size = std::abs(residual_of(one, bin));
-      if (std::isfinite(size)) most = std::max(most, 1.05 * size);
-    }
-  }
+  for (const harness::Profile& one : profiles) most = std::max(most, 1.05 * largest(one));
   std::string html;
   for (const harness::Profile& one : profiles) html += residual_plot(one, most);
   return html;
+}
+
+std::string clearest_residuals(const std::vector<harness::Profile>& profiles) {
+  const auto clearest = std::ranges::max_element(profiles, {}, largest);
+  return residual_plot(*clearest, std::max(2 * kOutside, 1.05 * largest(*clearest)));
 }
 
 }  // namespace fairdraw::reports::pictures

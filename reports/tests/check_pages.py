@@ -13,16 +13,21 @@ from html.parser import HTMLParser
 
 VOID_ELEMENTS = {"meta", "br", "input"}
 ALLOWED_ELEMENTS = set(
-    "html head meta title style body header main section article details summary h1 h2 h3 p dl dt"
-    " dd div table caption thead tbody tr th td span b sup code kbd pre br ul li a label input"
-    " select option button noscript script ol svg desc text path circle rect g".split()
+    "html head meta title style body header nav main section article details summary h1 h2 h3 h4 p dl"
+    " dt dd div table caption thead tbody tr th td span b small sup code kbd pre br ol ul li a label"
+    " input figure figcaption"
+    " select option button noscript script svg desc text path circle rect g".split()
 )
 ALLOWED_ATTRIBUTES = set(
     "lang charset http-equiv content name class scope id href hidden open role tabindex type value"
-    " placeholder aria-label data-column data-verdict data-sampler data-filter"
+    " placeholder aria-label aria-hidden data-column data-name data-verdict data-sampler data-check"
+    " data-filter"
     # of pictures
-    " viewbox width height x y d cx cy r transform".split()
+    " viewbox preserveaspectratio width height x y d cx cy r transform".split()
 )
+
+# A place of this page, or a page beside it: no scheme, so no script and no other host.
+LINK = re.compile(r"#[A-Za-z0-9_-]+|(\.\./)*[A-Za-z0-9._~%-][A-Za-z0-9/._~%-]*(#[A-Za-z0-9_-]+)?")
 
 # What readers of JUnit files share (a part of Jenkins' junit-10.xsd): attributes, those that must be
 # there, and children in their order.
@@ -63,9 +68,11 @@ class Page(HTMLParser):
     def handle_starttag(self, tag, attrs):
         if tag not in ALLOWED_ELEMENTS:
             self.problems.append(f"element <{tag}>")
-        for name, _ in attrs:
+        for name, value in attrs:
             if name not in ALLOWED_ATTRIBUTES:
                 self.problems.append(f"attribute {name} of <{tag}>")
+            if name == "href" and not LINK.fullmatch(value):
+                self.problems.append(f"a link to {value!r}")
         self.end_implied(tag, {"td": ["td"], "tr": ["td", "tr"]})
         if tag not in VOID_ELEMENTS:
             self.open.append(tag)
@@ -107,7 +114,8 @@ def html_problems(html, report):
     for marker in ("http:", "https:", "url(", "@import", "src="):
         if marker in html.split("<body>")[0]:
             problems.append(f"the head names {marker}")
-    if "NaN" in html.split("<script")[0] or "nan" in "".join(re.findall(r'd="[^"]*"', html)):
+    pictures = "".join(re.findall(r"<svg.*?</svg>", html, re.DOTALL))
+    if "NaN" in pictures or "nan" in "".join(re.findall(r'd="[^"]*"', pictures)):
         problems.append("a picture has no number")
     for case in report["cases"]:
         if case["check"].split('"')[0] not in page.text:
@@ -127,7 +135,7 @@ def script_problems(html):
     problems = []
     digest = base64.b64encode(hashlib.sha256(scripts[0].encode()).digest()).decode()
     if f"script-src 'sha256-{digest}'" not in html:
-        problems.append(f"kScriptHash is not the script's hash: sha256-{digest}")
+        problems.append(f"the policy does not name the script's hash: sha256-{digest}")
     data = re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)
     cases = json.loads(data.group(1))["cases"]
     if html.count("<tr><td>") < len(cases):
@@ -224,6 +232,10 @@ def main():
         html = samples["small"]["html"].replace("</body>", spoiled + "</body>")
         if not html_problems(html, small):
             problems.append(f"a page with {spoiled!r} was accepted")
+    for link in ("javascript:x", "//host/x", "https://host"):
+        html = samples["small"]["html"].replace('href="#cases"', f'href="{link}"', 1)
+        if not html_problems(html, small):
+            problems.append(f"a link to {link} was accepted")
     html = samples["small"]["html"].replace('"use strict"', '"use sloppy"')
     if not html_problems(html, small):
         problems.append("a script that the policy does not name was accepted")

@@ -82,7 +82,7 @@ Evidence wrong_temperature(double strength, std::string observed) {
       "total variation", 0.0021 + strength, 0.0010 + strength, 0.0033 + strength, 0.0, 0.99};
   evidence.decisive = {"bets", std::nullopt, 2.5 + 900 * strength, 1e-12};
   if (strength > 0) {
-    evidence.suspects = {{"temperature",
+    evidence.suspects = {{"temperature: the distribution is too steep",
                           "The head is drawn too often, the tail too rarely, and the sign changes "
                           "once along the ranks."}};
   }
@@ -133,8 +133,8 @@ Evidence wrong_mask() {
   evidence.observed = "token 412 kept";
   evidence.expected = "token 412 dropped";
   evidence.smallest = "1 row of 31 tokens, temperature 1, top_p 0.5";
-  evidence.suspects = {
-      {"boundary of top_p", "The one wrong token is the first beyond the boundary."}};
+  evidence.suspects = {{"boundary of the mask: one token too many",
+                        "The one wrong token is the first beyond the boundary."}};
   harness::Boundary boundary{3, "temperature 1, top_k 0, top_p 0.9, min_p 0", {}};
   for (std::uint64_t i = 0; i < 8; ++i) {
     const auto rank = static_cast<double>(i);
@@ -238,6 +238,29 @@ harness::RunRecord evidence_record() {
   return record;
 }
 
+harness::RunRecord red_record(std::uint64_t failures) {
+  harness::RunRecord record = evidence_record();
+  std::vector<CaseRecord> kinds;
+  for (const CaseRecord& one : record.cases) {
+    if (one.verdict == Verdict::failed) kinds.push_back(one);
+  }
+  record.cases = green_record(failures).cases;
+  // Causes explain falling numbers of cases, as a sampler's faults do.
+  for (std::uint64_t i = 0; i < failures; ++i) {
+    std::size_t kind = 0;
+    while (kind + 1 < kinds.size() && noise(i) > 2.0 * static_cast<double>(kind) / 5 - 0.4) ++kind;
+    CaseRecord one = kinds[kinds.size() - 1 - kind];
+    one.id += fmt::format("/n{}", i);
+    one.sampler = record.cases[i].sampler;
+    one.replay = fmt::format("./fairdraw replay {} --sampler {} --seed 7", one.id, one.sampler);
+    record.cases.push_back(std::move(one));
+  }
+  record.samplers = {{"cpu", "0.1.0", "fairdraw"}, {"cpu:avx512", "0.1.0", "fairdraw"}};
+  record.draws = 0;
+  for (const CaseRecord& one : record.cases) record.draws += one.draws;
+  return record;
+}
+
 harness::RunRecord green_record(std::uint64_t cases) {
   harness::RunRecord record = small_record();
   record.suite = "gate";
@@ -280,6 +303,15 @@ ReportExtras sample_extras() {
       {"lost-lane", true, {{"binomial", "binomial/tile_ends/v4097/none"}, {"mask", ""}}},
       {"too-subtle", false, {{"mask", ""}}}};
   extras.conformance = {green_record(30)};
+  harness::RunRecord green = evidence_record(), red = evidence_record();
+  green.commit = "89abcdef0123";
+  green.environment["started"] = "2026-11-21T22:00:00Z";
+  red.environment["started"] = "2026-11-22T22:00:00Z";
+  for (CaseRecord& one : green.cases) {
+    if (one.verdict != Verdict::skipped) one.verdict = Verdict::passed;
+  }
+  red.cases.back().verdict = Verdict::failed;
+  extras.history = {{"monday", "../monday/index.html", green}, {"tuesday", "", red}};
   return extras;
 }
 

@@ -1,7 +1,7 @@
 """Makes docs/pictures/red-report.png: the beginning of a report in which a sampler failed.
 
-The sampler is a mutant with a bug that samplers have had. The picture leaves out what LEFT_OUT names:
-which checks failed, what could have gone unnoticed, and most rows of the first failed case's tables.
+The sampler is a mutant with a bug that samplers have had. The picture has the verdict and the card of
+the first cause, without the contents.
 
 Usage: make_red_report.py FAIRDRAW_BINARY PICTURE [VENV]
   VENV: the environment that has Playwright (./fairdraw test --all makes build/browser-venv)
@@ -18,9 +18,8 @@ import browser
 MUTANT = "mutant:topp-drops-crossing"
 SKIPPED = 77
 MOST_BYTES = 200_000
-WIDTH = 900
-LEFT_OUT = [".common dl", ".panels", "article .numbers",
-            "article .boundary tr:nth-last-child(n+5):not(thead tr)"]
+WIDTH = 960
+LEFT_OUT = ["nav.contents"]
 MARGIN = 8  # pixels below the first card
 
 

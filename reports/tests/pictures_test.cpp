@@ -3,19 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "reports/tests/evidence_samples.h"
 
 namespace fairdraw::reports::pictures {
 namespace {
-
-std::size_t count_of(const std::string& text, const std::string& part) {
-  std::size_t count = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
-    ++count;
-  }
-  return count;
-}
 
 const std::string kDiamond = "<path class=\"outside\"";
 
@@ -117,6 +110,62 @@ TEST(Benchmark, the_row_farthest_from_its_floor_is_named) {
   EXPECT_NE(
       benchmark_bars(benchmark_rows()).find("Farthest from it: softmax on scalar, 47.5 times"),
       std::string::npos);
+}
+
+harness::Boundary mask_of(std::string filters, const std::vector<double>& probabilities,
+                          std::size_t must, std::size_t kept) {
+  harness::Boundary boundary{3, std::move(filters), {}};
+  double sum = 0;
+  for (std::size_t i = 0; i < probabilities.size(); ++i) {
+    const double before = sum;
+    sum += probabilities[i];
+    boundary.tokens.push_back({100 + i, -0.5 * static_cast<double>(i), before, sum,
+                               i < must ? harness::Oracle::in : harness::Oracle::out, i < kept,
+                               std::nullopt});
+  }
+  return boundary;
+}
+
+TEST(MaskBar, has_the_line_of_p_and_the_wrong_token) {
+  const harness::Boundary dropped =
+      mask_of("temperature 1, top_k 0, top_p 0.7, min_p 0", {0.4, 0.2, 0.2, 0.2}, 3, 2);
+  // A fifth of the picture, of a quarter that is wide enough, and the line at 0.7 of it.
+  EXPECT_NEAR(clarity_of_mask(dropped), 0.5 * 0.2 / 0.25 + 0.5 * 4 * 0.7 * 0.3, 1e-12);
+  const std::string bar = mask_bar(dropped);
+  EXPECT_NE(bar.find(">top_p 0.7</text>"), std::string::npos) << bar;
+  EXPECT_NE(bar.find("3 must be kept; the sampler keeps 2. Wrong: token 102, of probability 0.2, "
+                     "is dropped."),
+            std::string::npos)
+      << bar;
+  EXPECT_EQ(count_of(bar, "<rect class=\"wrong\""), 1U);
+  EXPECT_EQ(count_of(bar, "<rect class=\"in\""), 3U + 2U);
+  const harness::Boundary right =
+      mask_of("temperature 1, top_k 0, top_p 0.7, min_p 0", {0.4, 0.2, 0.2, 0.2}, 3, 3);
+  EXPECT_EQ(clarity_of_mask(right), 0);
+  EXPECT_NE(mask_bar(right).find("None is wrong."), std::string::npos);
+}
+
+TEST(MaskBar, where_other_filters_come_first_the_line_is_where_the_reference_cuts) {
+  const std::string bar =
+      mask_bar(mask_of("temperature 1, top_k 3, top_p 0.9, min_p 0", {0.4, 0.2, 0.2, 0.2}, 3, 3));
+  EXPECT_EQ(bar.find("top_p 0.9</text>"), std::string::npos);
+  EXPECT_NE(bar.find(">the filters cut here</text>"), std::string::npos) << bar;
+}
+
+TEST(MaskBar, a_wrong_token_beside_a_likely_one_is_not_a_sliver) {
+  // A thousandth of the mass that is there, and a ninth without the likely token.
+  const harness::Boundary boundary = mask_of("temperature 1, top_k 4, top_p 1, min_p 0",
+                                             {0.99, 0.004, 0.003, 0.001, 0.001, 0.001}, 3, 4);
+  const std::string bar = mask_bar(boundary);
+  EXPECT_NE(bar.find("Wrong: token 103"), std::string::npos) << bar;
+  EXPECT_EQ(bar.find("<title>token 100:"), std::string::npos) << bar;
+  EXPECT_NE(bar.find("<title>token 102:"), std::string::npos) << bar;
+}
+
+TEST(MaskBar, without_a_width_there_is_none) {
+  EXPECT_EQ(mask_bar(harness::Boundary()), "");
+  EXPECT_EQ(mask_bar(mask_of("", {0, 0, 0}, 1, 2)), "");
+  EXPECT_EQ(mask_bar(mask_of("", {NAN, INFINITY, -1e308}, 1, 2)), "");
 }
 
 }  // namespace

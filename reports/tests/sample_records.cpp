@@ -45,7 +45,9 @@ RunRecord small_record() {
   record.shard = "1/2";
   record.selection = "sample/*";
   record.options = " --semantics vllm_torch";
-  record.environment = {{"compiler", "g++ 12.2.0"}, {"cpu", "a CPU with <wide> lanes & more"}};
+  record.environment = {{"compiler", "g++ 12.2.0"},
+                        {"cpu", "a CPU with <wide> lanes & more"},
+                        {"started", "2026-11-24T22:55:03Z"}};
   record.error_budget = {1e-9, 3.25e-10, 512};
   record.samplers = {{"cpu:avx2", "0.1.0", "fairdraw"},
                      {"plugin:demo",
@@ -187,6 +189,14 @@ std::vector<harness::BenchmarkRecord> benchmark_rows() {
            "max", 2.125, 46.25, ""},
           {"scalar", "softmax", 64, 32000, "bfloat16", "gaussian", 1234.5, "max_and_sum", 26, 47.5,
            "NVIDIA H200, driver 580.1, commit 0123abcd, 2026-11-21"}};
+}
+
+std::size_t count_of(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+    ++count;
+  }
+  return count;
 }
 
 }  // namespace fairdraw::reports

@@ -23,4 +23,7 @@ harness::RunRecord nasty_record();
 
 std::vector<harness::BenchmarkRecord> benchmark_rows();
 
+/// How often `part` stands in `text`.
+std::size_t count_of(const std::string& text, const std::string& part);
+
 }  // namespace fairdraw::reports

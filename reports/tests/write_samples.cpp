@@ -2,7 +2,8 @@
 // "junit": ..., "html": ..., "markdown": ...}}, each a string. The Python checks read it.
 //
 // reports_write_samples FOLDER: writes the report of each into FOLDER/NAME, and those of long runs:
-// FOLDER/green (2,500 cases), FOLDER/large (100,000). The test in a browser opens them.
+// FOLDER/red (68 failures), FOLDER/green (2,500 cases), FOLDER/large (100,000). The test in a
+// browser opens them.
 //
 // reports_write_samples FOLDER CASES: writes FOLDER/timed and prints the seconds and the bytes that
 // index.html takes, and the program's largest memory.
@@ -62,6 +63,7 @@ int main(int argc, char** argv) {
     const std::filesystem::path folder = argv[1];
     for (const auto& [name, record] : samples())
       write_report(folder / name, record, sample_extras());
+    write_report(folder / "red", red_record(68));
     write_report(folder / "green", green_record(2500));
     write_report(folder / "large", green_record(100'000));
     return 0;
@@ -70,7 +72,7 @@ int main(int argc, char** argv) {
   for (const auto& [name, record] : samples()) {
     json[name] = {{"report", to_json(record)},
                   {"junit", to_junit_xml(record)},
-                  {"html", to_html(record)},
+                  {"html", to_html(record, sample_extras())},
                   {"markdown", to_markdown(record)}};
   }
   std::cout << json.dump() << '\n';

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -10,6 +11,7 @@
 
 #include "harness/contract/usage_error.h"
 #include "reports/report.h"
+#include "reports/wording.h"
 #include "suites/command/output.h"
 #include "suites/gate/cases/complete_record.h"
 
@@ -34,6 +36,69 @@ harness::RunRecord read_record(const std::string& path) {
   } catch (const std::runtime_error& error) {
     throw harness::UsageError(fmt::format("{}: {}", path, error.what()));
   }
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// As a page's link has it: a folder's name cannot end the address, nor begin another scheme's.
+std::string url_of(const fs::path& path) {
+  std::string url;
+  for (const char letter : path.generic_string()) {
+    const bool is_plain = (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
+                          (letter >= '0' && letter <= '9') ||
+                          std::string_view("/-_.~").find(letter) != std::string_view::npos;
+    url += is_plain ? std::string(1, letter)
+                    : fmt::format("%{:02X}", static_cast<unsigned char>(letter));
+  }
+  return url;
+}
+
+/// The index.html beside a report.json, as a page in `report` links to it; empty: there is none.
+std::string page_of(const fs::path& file, const std::string& report) {
+  std::error_code error;
+  const fs::path page = file.parent_path() / "index.html";
+  if (file.filename() != "report.json" || !fs::exists(page, error)) return "";
+  const fs::path there = fs::weakly_canonical(page, error),
+                 here = fs::weakly_canonical(report, error);
+  return url_of(there.lexically_relative(here));
+}
+
+}  // namespace
+
+std::vector<reports::EarlierRun> read_history(const std::string& folder, const std::string& report,
+                                              const std::string& except) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  fs::recursive_directory_iterator below(folder, fs::directory_options::skip_permission_denied,
+                                         error);
+  for (; !error && below != fs::recursive_directory_iterator(); below.increment(error)) {
+    std::error_code none;
+    const fs::path& path = below->path();
+    const bool is_report =
+        path.filename() == "report.json" || (path.extension() == ".json" && below.depth() == 0);
+    if (!is_report || !below->is_regular_file(none)) continue;
+    if (!except.empty() && fs::equivalent(path, except, none)) continue;
+    files.push_back(path);
+  }
+  if (error) {
+    throw harness::UsageError(fmt::format("--history: '{}': {}", folder, error.message()));
+  }
+  std::sort(files.begin(), files.end());
+  std::vector<reports::EarlierRun> runs;
+  for (const fs::path& path : files) {
+    const bool has_folder = path.filename() == "report.json" && path.parent_path() != folder;
+    const fs::path name = has_folder ? path.parent_path().lexically_relative(folder) : path.stem();
+    try {
+      runs.push_back({name.generic_string(), page_of(path, report), read_record(path.string())});
+    } catch (const harness::UsageError& wrong) {
+      throw harness::UsageError(fmt::format("--history: {}", wrong.what()));
+    }
+  }
+  std::ranges::stable_sort(
+      runs, {}, [](const reports::EarlierRun& run) { return reports::start_of(run.record); });
+  return runs;
 }
 
 void expect_run_id(const harness::RunRecord& record, const std::string& path,

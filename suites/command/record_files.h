@@ -15,6 +15,12 @@ std::string read_text(const std::string& path);
 /// The record of a report.json. Throws harness::UsageError with the path and what is wrong.
 harness::RunRecord read_record(const std::string& path);
 
+/// The report.json below `folder`, and the .json in it, as runs before the one whose report goes to
+/// `report`; oldest first. The file `except` is none of them. Throws harness::UsageError naming
+/// --history, also where one of them is no report.
+std::vector<reports::EarlierRun> read_history(const std::string& folder, const std::string& report,
+                                              const std::string& except = "");
+
 /// Throws harness::UsageError unless `record`, read from `path`, is of the run `wanted`. An empty
 /// `wanted` asks for nothing.
 void expect_run_id(const harness::RunRecord& record, const std::string& path,

@@ -18,7 +18,7 @@ namespace {
 struct ReportOptions {
   std::string file;
   std::string folder;
-  std::string benchmark, mutants;
+  std::string benchmark, mutants, history;
   std::vector<std::string> conformance;
   std::string run_id;
   bool github = false;
@@ -52,6 +52,9 @@ int report(const ReportOptions& options) {
   for (const std::string& path : options.conformance) {
     extras.conformance.push_back(read_record(path));
   }
+  if (!options.history.empty()) {
+    extras.history = read_history(options.history, options.folder, options.file);
+  }
   write_report(options.folder, record, extras);
   print_outcome(record, options.command);
   if (options.github) publish_to_github(record);
@@ -78,6 +81,11 @@ Verb add_report(App& app) {
       ->type_name("FILE")
       ->expected(1)
       ->take_all();
+  app.add_option(
+         "--history", options->history,
+         "Folder of earlier reports (report.json, at any depth): index.html shows how these "
+         "runs ended, and what changed from one to the next")
+      ->type_name("DIR");
   app.add_option("--require-run-id", options->run_id,
                  "Refuse a report of another run than the one that --run-id of verify named so")
       ->type_name("TEXT");

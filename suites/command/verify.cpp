@@ -32,6 +32,7 @@ struct VerifyOptions {
   std::optional<std::string> suite;
   std::string shard = "1/1";
   std::string report = "fairdraw-report";
+  std::string history;
   std::string case_glob;
   std::vector<std::string> exclude;
   std::string run_id;
@@ -70,8 +71,8 @@ void print_not_run(const harness::RunRecord& record, const suites::Plan& plan) {
 }
 
 void publish(const VerifyOptions& options, const harness::RunRecord& record,
-             const suites::Plan& plan) {
-  write_report(options.report, record);
+             const suites::Plan& plan, const reports::ReportExtras& extras) {
+  write_report(options.report, record, extras);
   print_outcome(record, options.command, options.verbosity);
   if (options.github) publish_to_github(record);
   if (options.verbosity.quiet) return;
@@ -90,6 +91,8 @@ int verify(const VerifyOptions& options) {
     withdraw_report(options.report, {options.rerun_failed});
     before = read_record(options.rerun_failed);
   }
+  reports::ReportExtras extras;
+  if (!options.history.empty()) extras.history = read_history(options.history, options.report);
   const std::string suite = options.suite.value_or(before ? before->suite : kUsualSuite);
   const suites::Suite known_suite = suites::suite_from_name(suite);
   suites::PlanOptions planned = plan_options(options.run);
@@ -129,12 +132,12 @@ int verify(const VerifyOptions& options) {
   progress->close();
   if (!options.run_id.empty()) run.record.environment[suites::kRunId] = options.run_id;
   if (!run.threads_left) {
-    publish(options, run.record, plan);
+    publish(options, run.record, plan, extras);
     return run.record.exit_code();
   }
   // Nothing may return or throw from here on: threads use the plan.
   try {
-    publish(options, run.record, plan);
+    publish(options, run.record, plan, extras);
   } catch (const std::exception& error) {
     print_error("fairdraw: {}\n", safe_text(error.what()));
     end_process(kExitUsage);
@@ -173,6 +176,11 @@ Verb add_verify(App& app) {
   app.add_option("--report", options->report, "Folder for report.json, index.html and the others")
       ->type_name("DIR")
       ->capture_default_str();
+  app.add_option(
+         "--history", options->history,
+         "Folder of earlier reports (report.json, at any depth): index.html shows how these "
+         "runs ended, and what changed from one to the next")
+      ->type_name("DIR");
   app.add_option(
          "--run-id", options->run_id,
          "Name of this run, for `report` and `merge --require-run-id`: a CI system's number")

@@ -6,7 +6,9 @@ Usage: cli_options_test.py FAIRDRAW_BINARY
 """
 
 import json
+import os
 import re
+import shutil
 import subprocess
 import unittest
 
@@ -159,6 +161,36 @@ class Options(CommandLineCase):
         # A run without some cases is compared with the whole one as another choice of cases.
         self.expect_usage_error("verify", "--suite", "smoke", "--exclude", "*",
                                 says=["--exclude", "leaves out every case"])
+
+    def test_history_is_on_the_page(self):
+        def page(name):
+            with open(self.path(name + "/index.html"), encoding="utf-8") as file:
+                return file.read()
+
+        choice = ["verify", "--suite", "smoke", "--seed", "11", "--case", "mask/*/v31/*"]
+        runs = self.path("runs")
+        os.mkdir(runs)
+        first = self.run_fairdraw(*choice, "--sampler", "cpu", "--report", self.path("runs/first"),
+                                  "--history", runs)
+        self.assertEqual(first.returncode, 0, first.stderr)
+        self.assertEqual(page("runs/first").count('id="history"'), 0)
+        shutil.copy(self.path("runs/first/report.json"), self.path("runs/a copy.json"))
+        second = self.run_fairdraw(*choice, "--sampler", "cpu", "--report", self.path("second"),
+                                   "--history", runs + "/")
+        self.assertEqual(second.returncode, 0, second.stderr)
+        self.assertEqual(page("second").count("2 earlier runs"), 1)
+        self.assertEqual(page("second").count('<a href="../runs/first/index.html">'), 1)
+        # The report that is rendered is none of its own earlier runs.
+        again = self.run_fairdraw("report", self.path("runs/first/report.json"), "--report",
+                                  self.path("again"), "--history", runs)
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertEqual(page("again").count("1 earlier run<"), 1)
+
+        self.expect_usage_error(*choice, "--history", self.path("nowhere"),
+                                says=["--history", "nowhere", "No such file"])
+        with open(self.path("runs/b.json"), "w", encoding="utf-8") as file:
+            file.write("[]")
+        self.expect_usage_error(*choice, "--history", runs, says=["--history", "b.json"])
 
     def test_a_choice_that_matches_nothing_is_an_error(self):
         for option in ["--case", "--exclude"]:

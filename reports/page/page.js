@@ -1,17 +1,6 @@
-// The script of index.html: filters, sorts and pages the table of all cases, and copies replay
-// lines. It loads nothing, and puts text into the page as text (textContent), never as markup.
-#pragma once
-
-#include <string_view>
-
-namespace fairdraw::reports {
-
-/// The page's policy lets only the script run that has this hash: SHA-256 of kScript, base64. A
-/// test (tests/check_pages.py) computes it again and says the right one.
-inline constexpr std::string_view kScriptHash =
-    "sha256-9CQZlAxa6b73tng6ikb8wDACLuyhxGuvan7vBv4bCPE=";
-
-inline constexpr std::string_view kScript = R"script(
+// The script of index.html: filters, sorts and pages the table of all cases, keeps what was chosen in
+// the page's address, opens what an address leads to, and copies replay lines. It loads nothing, and
+// puts text into the page as text (textContent), never as markup.
 "use strict";
 (() => {
 const $ = (id) => document.getElementById(id);
@@ -57,8 +46,36 @@ for (const [id, column] of Object.entries(selects)) {
     $("f-" + id).append(option);
   });
 }
-const state = {sort: VERDICT, down: false, page: 0};
+const state = {sort: VERDICT, down: false, page: 0, only: ""};
+const columns = [...document.querySelectorAll("[data-column]")].map((head) => head.dataset.name);
 let shown = [];
+// --- The address: #cases?verdict=failed&check=mask&q=text&sort=-draws&page=2 ---
+const STATE = "#cases?";
+const addressOf = (wanted) => {
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(wanted)) if (value !== "") parameters.set(name, value);
+  const text = parameters.toString();
+  return text ? STATE + text : "#cases";
+};
+const chosenNow = () => {
+  const wanted = {};
+  for (const id of Object.keys(selects)) {
+    const select = $("f-" + id);
+    wanted[id] = select.value === "" ? "" : select.selectedOptions[0].textContent;
+  }
+  wanted.q = $("f-text").value;
+  wanted.case = state.only;
+  if (state.sort !== VERDICT || state.down) wanted.sort = (state.down ? "-" : "") + columns[state.sort];
+  if (state.page > 0) wanted.page = String(state.page + 1);
+  return wanted;
+};
+const keepAddress = () => {
+  const address = addressOf(chosenNow());
+  const now = location.hash;
+  // An address of another place stays as long as nothing is chosen.
+  if (address === "#cases" && !now.startsWith(STATE)) return;
+  if (address !== now) history.replaceState(null, "", address);
+};
 const words = (one) => [one[ID], one[MESSAGE], one[WATCH] || ""].join("\n").toLowerCase();
 let index = null;
 const select = () => {
@@ -67,6 +84,7 @@ const select = () => {
   const chosen = Object.entries(selects).filter(([id]) => $("f-" + id).value !== "")
     .map(([id, column]) => [column, Number($("f-" + id).value)]);
   shown = data.cases.filter((one) => chosen.every(([column, value]) => one[column] === value) &&
+    (state.only === "" || one[ID] === state.only) &&
     wanted.every((word) => index.get(one).includes(word)));
   if (state.sort >= 0) {
     const column = state.sort, sign = state.down ? -1 : 1;
@@ -79,8 +97,13 @@ const select = () => {
     });
     shown = keyed.map(([, one]) => one);
   }
-  state.page = 0;
   draw();
+};
+const choose = () => {
+  state.page = 0;
+  state.only = "";
+  select();
+  keepAddress();
 };
 const number = (value) => value === null ? "-" : value.toLocaleString("en-US",
   {maximumSignificantDigits: 21, useGrouping: Number.isInteger(value)});
@@ -113,6 +136,11 @@ const details = (one) => {
     line.append(pre, button);
     cell.append(line);
   }
+  const link = make("a", "Link to this case");
+  link.href = addressOf({sampler: data.samplers[one[SAMPLER]], case: one[ID]});
+  const hint = make("p", undefined, "hint");
+  hint.append(link);
+  cell.append(hint);
   row.append(cell);
   return row;
 };
@@ -159,37 +187,39 @@ const draw = () => {
     else th.removeAttribute("aria-sort");
   }
 };
-const turn = (by) => { state.page += by; draw(); };
+const turn = (by) => { state.page += by; draw(); keepAddress(); };
 for (const head of document.querySelectorAll("[data-column]")) {
   head.addEventListener("click", () => {
     const column = Number(head.dataset.column);
     state.down = state.sort === column && !state.down;
     state.sort = column;
+    state.page = 0;
     select();
+    keepAddress();
   });
 }
-for (const id of Object.keys(selects)) $("f-" + id).addEventListener("change", select);
+for (const id of Object.keys(selects)) $("f-" + id).addEventListener("change", choose);
 let waiting = 0;
 $("f-text").addEventListener("input", () => {
   clearTimeout(waiting);
-  waiting = setTimeout(select, 120);
+  waiting = setTimeout(choose, 120);
 });
 const clear = () => {
   $("f-text").value = "";
   for (const id of Object.keys(selects)) $("f-" + id).value = "";
+  Object.assign(state, {sort: VERDICT, down: false, page: 0, only: ""});
 };
-$("f-clear").addEventListener("click", () => { clear(); select(); });
+$("f-clear").addEventListener("click", () => { clear(); select(); keepAddress(); });
 $("previous").addEventListener("click", () => turn(-1));
 $("next").addEventListener("click", () => turn(1));
+// Links to the table say in their address what they show, so that they can be copied.
 for (const link of document.querySelectorAll("a.show")) {
-  link.addEventListener("click", () => {
-    clear();
-    for (const [id, column] of Object.entries(selects)) {
-      if (link.dataset[id] === undefined) continue;
-      $("f-" + id).value = String(names[column].indexOf(link.dataset[id]));
-    }
-    select();
-  });
+  const wanted = {};
+  for (const [id, column] of Object.entries(selects)) {
+    if (link.dataset[id] !== undefined) wanted[id] = link.dataset[id] || "(none)";
+  }
+  link.href = addressOf(wanted);
+  link.addEventListener("click", () => { if (link.hash === location.hash) follow(); });
 }
 $("rows").addEventListener("keydown", (event) => {
   const buttons = [...document.querySelectorAll("button.row")];
@@ -213,9 +243,48 @@ document.addEventListener("keydown", (event) => {
     $("f-text").focus();
   }
 });
+// --- What an address leads to ---
+const restore = () => {
+  clear();
+  const parameters = new URLSearchParams(location.hash.slice(STATE.length));
+  for (const [id, column] of Object.entries(selects)) {
+    const name = parameters.get(id);
+    if (name === null) continue;
+    // What this page has no case of is shown as what was asked for, and as no case.
+    const value = String(names[column].indexOf(name === "(none)" ? "" : name));
+    const select = $("f-" + id);
+    select.value = value;
+    if (select.value !== value) {
+      const option = make("option", name);
+      option.value = value;
+      select.append(option);
+      select.value = value;
+    }
+  }
+  $("f-text").value = parameters.get("q") || "";
+  state.only = parameters.get("case") || "";
+  const sort = parameters.get("sort") || "", column = columns.indexOf(sort.replace(/^-/, ""));
+  if (column >= 0) Object.assign(state, {sort: column, down: sort.startsWith("-")});
+  state.page = Math.max(0, (Number(parameters.get("page")) || 1) - 1);
+  select();
+  $("cases").scrollIntoView();
+  const button = state.only !== "" && document.querySelector("button.row");
+  if (button) {
+    toggle(button, shown[state.page * PAGE]);
+    button.focus({preventScroll: true});
+  }
+};
+const follow = () => {
+  if (location.hash.startsWith(STATE)) return restore();
+  const place = $(location.hash.slice(1));
+  if (!place) return;
+  for (let outer = place; outer; outer = outer.parentElement) {
+    if (outer.tagName === "DETAILS") outer.open = true;
+  }
+  place.scrollIntoView();
+};
+addEventListener("hashchange", follow);
 $("table").hidden = false;
 select();
+follow();
 })();
-)script";
-
-}  // namespace fairdraw::reports

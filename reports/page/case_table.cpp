@@ -10,8 +10,8 @@
 #include <map>
 
 #include "reports/escape.h"
-#include "reports/html_parts.h"
-#include "reports/wording.h"
+#include "reports/page/parts.h"
+#include "reports/page/template.h"
 
 namespace fairdraw::reports::html {
 namespace {
@@ -107,12 +107,19 @@ std::string data(const harness::RunRecord& record) {
       verdicts, samplers.json(), checks.json(), filters.json(), replays.json(), names.json(), rows);
 }
 
-constexpr std::string_view kColumns[] = {"Verdict",  "Sampler",    "Case",   "Check",
-                                         "Filter",   "#Rows",      "#Vocab", "#Draws",
-                                         "#p value", "#Variation", "#Finds"};
+struct Column {
+  std::string_view title;    ///< numeric ones begin with '#'
+  std::string_view address;  ///< what the page's address calls it
+};
+constexpr Column kColumns[] = {
+    {"Verdict", "verdict"}, {"Sampler", "sampler"},      {"Case", "case"},    {"Check", "check"},
+    {"Filter", "filter"},   {"#Rows", "rows"},           {"#Vocab", "vocab"}, {"#Draws", "draws"},
+    {"#p value", "p"},      {"#Variation", "variation"}, {"#Finds", "finds"}};
 
 std::string plain_table(const harness::RunRecord& record) {
-  std::string html = table_head("", {std::begin(kColumns), std::end(kColumns)});
+  std::vector<std::string_view> titles;
+  for (const Column& column : kColumns) titles.push_back(column.title);
+  std::string html = table_head("", titles);
   const std::size_t count = std::min(record.cases.size(), kMaxPlainRows);
   for (std::size_t i = 0; i < count; ++i) {
     const harness::CaseRecord& one = record.cases[i];
@@ -144,35 +151,20 @@ std::string select(std::string_view id, std::string_view label) {
 std::string cases_section(const harness::RunRecord& record) {
   std::string head;
   std::size_t index = 0;
-  for (std::string_view column : kColumns) {
-    const bool numeric = column.starts_with('#');
-    if (numeric) column.remove_prefix(1);
+  for (const Column& column : kColumns) {
+    const bool numeric = column.title.starts_with('#');
     head += fmt::format(
-        "<th scope=\"col\"{}><button type=\"button\" data-column=\"{}\">{}</button></th>",
-        numeric ? " class=\"number\"" : "", index++, column);
+        "<th scope=\"col\"{}><button type=\"button\" data-column=\"{}\" data-name=\"{}\">{}"
+        "</button></th>",
+        numeric ? " class=\"number\"" : "", index++, column.address,
+        column.title.substr(numeric ? 1 : 0));
   }
-  return "<section id=\"cases\">\n<h2>All cases</h2>\n"
-         "<p>The p value is Pearson's, reported where it does not decide too. Variation is the "
-         "total "
-         "variation that was observed; finds, the smallest that the case's draws find.</p>\n"
-         "<div id=\"table\" hidden>\n<div class=\"tools\" role=\"search\">\n"
-         "<label>Search<input id=\"f-text\" type=\"search\" placeholder=\"case or "
-         "message\"></label>\n" +
-         select("verdict", "Verdict") + select("sampler", "Sampler") + select("check", "Check") +
-         select("filter", "Filter") +
-         "<button type=\"button\" id=\"f-clear\">Clear</button>\n</div>\n"
-         "<p class=\"hint\"><span id=\"shown\" role=\"status\"></span> Keys: <kbd>/</kbd> search, "
-         "<kbd>\u2191</kbd> <kbd>\u2193</kbd> rows, <kbd>Enter</kbd> details, "
-         "<kbd>PgUp</kbd> <kbd>PgDn</kbd> pages.</p>\n"
-         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Table of all cases\">\n"
-         "<table class=\"cases\"><thead><tr>" +
-         head +
-         "</tr></thead><tbody id=\"rows\"></tbody></table></div>\n"
-         "<p class=\"pages\"><button type=\"button\" id=\"previous\">Previous</button> "
-         "<span id=\"page\"></span> <button type=\"button\" id=\"next\">Next</button></p>\n</div>\n"
-         "<noscript>\n" +
-         plain_table(record) + "</noscript>\n<script type=\"application/json\" id=\"data\">" +
-         data(record) + "</script>\n</section>\n";
+  return page::filled(page::kCaseTableHtml,
+                      {{"selects", select("verdict", "Verdict") + select("sampler", "Sampler") +
+                                       select("check", "Check") + select("filter", "Filter")},
+                       {"columns", head},
+                       {"plain", plain_table(record)},
+                       {"data", data(record)}});
 }
 
 }  // namespace fairdraw::reports::html
