@@ -134,7 +134,6 @@ class IndexedRow {
   void scan_groups();
   void find_shifts();
   float smallest_allowed() const;
-  float min_p_threshold(float min_p) const;
   std::int32_t first_at_maximum();
 
   bool collect_list(float low, float high, std::size_t limit);
