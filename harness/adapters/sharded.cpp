@@ -7,6 +7,7 @@
 
 #include "harness/adapters/describe.h"
 #include "harness/adapters/sample_view.h"
+#include "harness/contract/usage_error.h"
 
 namespace fairdraw::harness {
 namespace {
@@ -258,7 +259,10 @@ std::unique_ptr<Sampler> make_sharded_sampler(const std::string& name) {
   const char* begin = name.data() + prefix.size();
   const char* end = name.data() + name.size();
   const auto [parsed, fault] = std::from_chars(begin, end, shards);
-  if (fault != std::errc{} || parsed != end || shards < 1 || shards > kMostShards) return nullptr;
+  if (fault != std::errc{} || parsed != end || shards < 1 || shards > kMostShards) {
+    throw UsageError("sampler '" + name + "' is unknown; allowed: sharded:1 to sharded:" +
+                     std::to_string(kMostShards));
+  }
   return make_sharded_sampler(name, shards, {});
 }
 

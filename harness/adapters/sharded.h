@@ -43,7 +43,8 @@ Error sample_in_shards(const SampleRequest& request, const SampleResult& result,
                        const std::vector<std::int64_t>& boundaries, const Execution& execution,
                        ShardTraffic* traffic = nullptr, const ShardFaults& faults = {});
 
-/// The sampler "sharded:N", N from 1 to 64; null for any other name.
+/// The sampler "sharded:N", N from 1 to 64; null for a name that does not begin so. Throws
+/// UsageError for another N.
 std::unique_ptr<Sampler> make_sharded_sampler(const std::string& name);
 
 /// The same with faults, for those who test the gate.

@@ -27,6 +27,7 @@ struct Batch {
   BatchLogprobs logprobs;
   OutputsByRow grouped;
   const std::int64_t* logit_rows;  // null: row i of the call is row i of the logits
+  const RowSurvivors* survivors;   // may be null
 
   std::int64_t row_of_logits(std::int64_t row) const {
     return logit_rows == nullptr ? row : logit_rows[row];
@@ -99,6 +100,7 @@ struct Batch {
     const RowStatus status =
         filter_row(request, row, row_of_logits(row), parameters, options, worker, values);
     const bool ok = status == RowStatus::ok;
+    if (ok && survivors != nullptr && first != last) (*survivors)(row, worker.sampler);
     for (std::int64_t i = first; i < last; ++i) {
       ok ? write_output(output_at(i), worker.sampler) : write_failure(output_at(i), status);
     }
@@ -179,7 +181,7 @@ RowStatus filter_row(const SampleRequest& request, std::int64_t row,
 Error run_batch(const SampleRequest& request, const SampleResult& result,
                 const Execution& execution, const char* rows_name, const FilterOptions& options,
                 bool wants_tokens, View<const std::int32_t> given_tokens,
-                const std::int64_t* logit_rows) {
+                const std::int64_t* logit_rows, const RowSurvivors* survivors) {
   if (Error error = check_execution(execution)) return error;
   if (Error error = check_request(request, rows_name)) return error;
   if (Error error = check_result(request, result, wants_tokens)) return error;
@@ -192,7 +194,8 @@ Error run_batch(const SampleRequest& request, const SampleResult& result,
               given_tokens,
               {request, result.logprobs},
               OutputsByRow(request),
-              logit_rows};
+              logit_rows,
+              survivors};
   if (request.indices.given()) {
     for (std::int64_t i = 0; i < request.indices.size; ++i) {
       const std::int32_t row = request.indices.data[i];

@@ -330,6 +330,10 @@ bool MergedRow::find_below_known(By by, uint128_t target, std::int32_t low_key,
 
 bool MergedRow::draw_tokens() {
   if (words_.empty()) return true;
+  if (survivors_weight_ == 0) {  // of blocks that were not right: every row has a survivor
+    tokens_.assign(words_.size(), {});
+    return true;
+  }
   if (is_filtered() && left_key_ < order_key(low_)) {
     draw_known();
     return true;
@@ -355,6 +359,7 @@ bool MergedRow::draw_tokens() {
   for (std::size_t t = 0; t < words_.size(); ++t) {
     uint128_t place = multiply_high(words_[t], survivors_weight_);
     const auto found = std::upper_bound(prefix.begin(), prefix.end(), place);
+    if (found == prefix.end()) continue;  // likewise: masses do not add up
     const Part& part = parts_[static_cast<std::size_t>(found - prefix.begin())];
     if (found != prefix.begin()) place -= *std::prev(found);
     if (part.shard >= 0) {
@@ -389,6 +394,10 @@ void MergedRow::draw_known() {
   std::vector<uint128_t> prefix;
   uint128_t before = 0;
   for (const KnownValue* value : survivors) prefix.push_back(before += value->weight);
+  if (before == 0) {  // of blocks that were not right
+    tokens_.assign(words_.size(), {});
+    return;
+  }
   for (const std::uint64_t word : words_) {
     const auto found =
         std::upper_bound(prefix.begin(), prefix.end(), multiply_high(word, prefix.back()));
@@ -404,12 +413,13 @@ uint128_t MergedRow::weight_in(const CutTile& tile, float x) const {
 }
 
 std::int32_t MergedRow::place_in_cut_tile(const CutTile& tile, uint128_t place) const {
-  for (std::size_t i = 0;; ++i) {
+  for (std::size_t i = 0; i + 1 < tile.x.size(); ++i) {
     if (!survives(tile.x[i], tile.ids.begin + static_cast<std::int64_t>(i))) continue;
     const uint128_t weight = weight_in(tile, tile.x[i]);
     if (place < weight) return static_cast<std::int32_t>(i);
     place -= weight;
   }
+  return static_cast<std::int32_t>(tile.x.size()) - 1;
 }
 
 // --- Ranks

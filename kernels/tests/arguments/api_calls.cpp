@@ -441,6 +441,20 @@ void add_calls_of_serving(std::vector<ApiFunction>& all) {
   });
   for (const bool by_mask : {false, true}) {
     add_call(
+        all, "kept_sets.h sample_with_kept_sets",
+        [by_mask](const Shared& s, Arrays& a) {
+          return call_of(
+              s, ",result,kept,execution", {"kept.token_ids"},
+              [](const auto&... x) { return sample_with_kept_sets(x...); },
+              sample_request(a, by_mask), sample_result(a),
+              KeptSets{a.out<std::int32_t>(kRows * kVocab), a.out<std::int64_t>(kRows + 1),
+                       a.out<std::uint8_t>(kRows)},
+              Execution{CpuTarget::best, 1});
+        },
+        by_mask ? "prompt as bits" : "prompt as lists");
+  }
+  for (const bool by_mask : {false, true}) {
+    add_call(
         all, "sharded.h begin",
         [by_mask](const Shared& s, Arrays& a) {
           return call_of(
