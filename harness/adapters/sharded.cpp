@@ -260,8 +260,8 @@ std::unique_ptr<Sampler> make_sharded_sampler(const std::string& name) {
   const char* end = name.data() + name.size();
   const auto [parsed, fault] = std::from_chars(begin, end, shards);
   if (fault != std::errc{} || parsed != end || shards < 1 || shards > kMostShards) {
-    throw UsageError("sampler '" + name + "' is unknown; allowed: sharded:1 to sharded:" +
-                     std::to_string(kMostShards));
+    throw UsageError("sampler '" + name +
+                     "' is unknown; allowed: sharded:1 to sharded:" + std::to_string(kMostShards));
   }
   return make_sharded_sampler(name, shards, {});
 }
