@@ -8,6 +8,7 @@
 #include "harness/adapters/model_sampler.h"
 #include "harness/adapters/probs_operation.h"
 #include "harness/adapters/sample_view.h"
+#include "harness/adapters/sharded.h"
 #include "harness/adapters/speculation_view.h"
 #include "harness/contract/sampler.h"
 #include "harness/contract/usage_error.h"
@@ -125,6 +126,7 @@ std::unique_ptr<Sampler> make_builtin_sampler(const std::string& name) {
   }
   if (name == "model") return std::make_unique<ModelSampler>();
   if (std::unique_ptr<Sampler> sampler = make_cuda_sampler(name)) return sampler;
+  if (std::unique_ptr<Sampler> sampler = make_sharded_sampler(name)) return sampler;
   throw UsageError(unknown_name_message("sampler", name, builtin_sampler_names()));
 }
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -13,34 +12,10 @@
 #include "common/processing_rules.h"
 #include "cpu/batch_logprobs.h"
 #include "cpu/float_environment.h"
+#include "cpu/outputs_by_row.h"
 
 namespace fairdraw::cpu {
 namespace {
-
-/// Which outputs draw from which row: outputs of row r are output[begin[r] .. begin[r + 1]).
-struct OutputsByRow {
-  std::vector<std::int64_t> begin;
-  std::vector<std::int64_t> output;
-};
-
-/// Groups `indices` by row. Entries out of range are left out.
-OutputsByRow group_by_row(const View<const std::int32_t>& indices, std::int64_t rows) {
-  OutputsByRow grouped;
-  grouped.begin.assign(static_cast<std::size_t>(rows) + 1, 0);
-  const auto in_range = [rows](std::int32_t row) { return row >= 0 && row < rows; };
-  for (std::int64_t i = 0; i < indices.size; ++i) {
-    if (in_range(indices.data[i])) ++grouped.begin[static_cast<std::size_t>(indices.data[i]) + 1];
-  }
-  std::partial_sum(grouped.begin.begin(), grouped.begin.end(), grouped.begin.begin());
-  grouped.output.resize(static_cast<std::size_t>(grouped.begin.back()));
-  std::vector<std::int64_t> next(grouped.begin.begin(), grouped.begin.end() - 1);
-  for (std::int64_t i = 0; i < indices.size; ++i) {
-    if (!in_range(indices.data[i])) continue;
-    std::int64_t& slot = next[static_cast<std::size_t>(indices.data[i])];
-    grouped.output[static_cast<std::size_t>(slot++)] = i;
-  }
-  return grouped;
-}
 
 /// Work on one call: the request, its results, and how rows map to outputs.
 struct Batch {
@@ -50,8 +25,9 @@ struct Batch {
   bool wants_tokens;
   View<const std::int32_t> given_tokens;  // instead of draws
   BatchLogprobs logprobs;
-  OutputsByRow grouped;            // empty without indices: output i is row i
+  OutputsByRow grouped;
   const std::int64_t* logit_rows;  // null: row i of the call is row i of the logits
+  const RowSurvivors* survivors;   // may be null
 
   std::int64_t row_of_logits(std::int64_t row) const {
     return logit_rows == nullptr ? row : logit_rows[row];
@@ -108,13 +84,9 @@ struct Batch {
   }
 
   void run_row(std::int64_t row, Worker& worker) const {
-    const bool indexed = request.indices.given();
-    const auto r = static_cast<std::size_t>(row);
-    const std::int64_t first = indexed ? grouped.begin[r] : row;
-    const std::int64_t last = indexed ? grouped.begin[r + 1] : row + 1;
-    const auto output_at = [&](std::int64_t i) {
-      return indexed ? grouped.output[static_cast<std::size_t>(i)] : i;
-    };
+    const std::int64_t first = 0;
+    const std::int64_t last = grouped.count(row);
+    const auto output_at = [&](std::int64_t i) { return grouped.at(row, i); };
     if (request.active.given() && request.active.data[row] == 0) {
       for (std::int64_t i = first; i < last; ++i) write_failure(output_at(i), RowStatus::inactive);
       return;
@@ -128,6 +100,7 @@ struct Batch {
     const RowStatus status =
         filter_row(request, row, row_of_logits(row), parameters, options, worker, values);
     const bool ok = status == RowStatus::ok;
+    if (ok && survivors != nullptr && first != last) (*survivors)(row, worker.sampler);
     for (std::int64_t i = first; i < last; ++i) {
       ok ? write_output(output_at(i), worker.sampler) : write_failure(output_at(i), status);
     }
@@ -208,16 +181,22 @@ RowStatus filter_row(const SampleRequest& request, std::int64_t row,
 Error run_batch(const SampleRequest& request, const SampleResult& result,
                 const Execution& execution, const char* rows_name, const FilterOptions& options,
                 bool wants_tokens, View<const std::int32_t> given_tokens,
-                const std::int64_t* logit_rows) {
+                const std::int64_t* logit_rows, const RowSurvivors* survivors) {
   if (Error error = check_execution(execution)) return error;
   if (Error error = check_request(request, rows_name)) return error;
   if (Error error = check_result(request, result, wants_tokens)) return error;
   if (Error error = check_logprobs(request, result.logprobs)) return error;
 
-  Batch batch{request, result,    options, wants_tokens, given_tokens, {request, result.logprobs},
-              {},      logit_rows};
+  Batch batch{request,
+              result,
+              options,
+              wants_tokens,
+              given_tokens,
+              {request, result.logprobs},
+              OutputsByRow(request),
+              logit_rows,
+              survivors};
   if (request.indices.given()) {
-    batch.grouped = group_by_row(request.indices, request.logits.rows);
     for (std::int64_t i = 0; i < request.indices.size; ++i) {
       const std::int32_t row = request.indices.data[i];
       if (row < 0 || row >= request.logits.rows) {

@@ -44,15 +44,18 @@ RowStatus filter_row(const SampleRequest& request, std::int64_t row, std::int64_
 RowStatus filter_row(const SampleRequest& request, std::int64_t row,
                      const RowParameters& parameters, const FilterOptions& options, Worker& worker);
 
+/// What is done with a row whose filters ran and that some output draws from.
+using RowSurvivors = std::function<void(std::int64_t row, IndexedRow& sampler)>;
+
 /// The operations that `sample` and its relatives share. `rows_name` is what errors call
 /// `request.logits`. Tokens may be left out when the caller wants masks or probabilities only.
 /// `given_tokens`, [outputs, num_samples], replace those that would be drawn: their
 /// log-probabilities are reported. With `logit_rows` [rows] the values of row i are read at row
-/// logit_rows[i], which is not checked.
+/// logit_rows[i], which is not checked. `survivors` is called for each row that is ok.
 Error run_batch(const SampleRequest& request, const SampleResult& result,
                 const Execution& execution, const char* rows_name, const FilterOptions& options,
                 bool wants_tokens, View<const std::int32_t> given_tokens = {},
-                const std::int64_t* logit_rows = nullptr);
+                const std::int64_t* logit_rows = nullptr, const RowSurvivors* survivors = nullptr);
 
 /// The check of what only the CPU path takes; the others are in kernels/common/arguments.h.
 Error check_execution(const Execution& execution);

@@ -1,5 +1,6 @@
 // What a filtered row gives: sums, draws, masks, probabilities, log-probabilities (indexed_row.h).
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "common/float_order.h"
@@ -235,6 +236,22 @@ void IndexedRow::write_mask(std::uint32_t* words) {
   });
   for (std::size_t i = tie_end_; i < n_; ++i) {
     if (row_[i] == low_) words[i / 32] &= ~(1U << (i % 32));
+  }
+}
+
+void IndexedRow::list_survivors(std::vector<std::int32_t>& ids) {
+  ids.clear();
+  if (greedy_token_ >= 0) {
+    ids.push_back(greedy_token_);
+    return;
+  }
+  const std::size_t words = (n_ + 31) / 32;
+  if (mask_.size() < words) mask_.resize(words);
+  write_mask(mask_.data());
+  for (std::size_t word = 0; word < words; ++word) {
+    for (std::uint32_t rest = mask_[word]; rest != 0; rest &= rest - 1) {
+      ids.push_back(static_cast<std::int32_t>(word * 32) + std::countr_zero(rest));
+    }
   }
 }
 

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "common/float_order.h"
-#include "common/min_p.h"
+#include "cpu/min_p_threshold.h"
 
 namespace fairdraw::cpu {
 namespace {
@@ -56,7 +56,7 @@ RowStatus IndexedRow::filter(const float* x, std::size_t n, const RowParameters&
     greedy_token_ = first_at_maximum();
     return RowStatus::ok;
   }
-  if (min_p) low_ = std::max(low_, min_p_threshold(parameters.min_p));
+  if (min_p) low_ = std::max(low_, min_p_threshold(parameters.min_p, max_, rule_));
   const float base = low_;
   if (top_k) {
     apply_top_k(static_cast<std::size_t>(parameters.top_k), options.tie_rule);
@@ -153,27 +153,6 @@ void IndexedRow::scan_groups() {
 
 float IndexedRow::smallest_allowed() const {
   return rule_.from_probs ? std::numeric_limits<float>::denorm_min() : -kLargestFinite;
-}
-
-/// The smallest float that min_p keeps.
-float IndexedRow::min_p_threshold(float min_p) const {
-  if (rule_.from_probs) {
-    // 24 by 24 bits: the product is exact in double.
-    const double exact = static_cast<double>(min_p) * static_cast<double>(max_);
-    const auto nearest = static_cast<float>(exact);
-    return static_cast<double>(nearest) < exact ? next_above(nearest) : nearest;
-  }
-  // y does not fall as x grows, so the values that are kept are those above one float.
-  const float octaves = min_p_octaves(min_p);
-  std::int64_t below = std::int64_t{order_key(-kLargestFinite)} - 1;
-  std::int64_t kept = order_key(max_);
-  while (kept - below > 1) {
-    const std::int64_t middle = (below + kept) >> 1;
-    const float x = from_order_key(static_cast<std::int32_t>(middle));
-    const float y = (x - max_) * rule_.scale;
-    (y >= octaves ? kept : below) = middle;
-  }
-  return from_order_key(static_cast<std::int32_t>(kept));
 }
 
 std::int32_t IndexedRow::first_at_maximum() {

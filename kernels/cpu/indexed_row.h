@@ -69,6 +69,7 @@ class IndexedRow {
   void write_mask(std::uint32_t* words);           ///< ceil(n / 32) words
   void write_probabilities(float* probabilities);  ///< n floats
   bool keeps(std::int32_t token) const;
+  void list_survivors(std::vector<std::int32_t>& ids);  ///< ascending
 
   /// Weights of the survivors for speculation, n of them, relative to the row's octave E:
   /// floor(m 2^(16 + n - E)) of tile_weights.h, at most 2^40. Returns their sum, at most 2^60. The
@@ -138,7 +139,6 @@ class IndexedRow {
   RowStatus use_keys();
   void find_shifts();
   float smallest_allowed() const;
-  float min_p_threshold(float min_p) const;
   std::int32_t first_at_maximum();
 
   double find_hot_tiles(float low);
@@ -251,6 +251,8 @@ class IndexedRow {
   std::vector<std::uint64_t> survivor_sums_;
   std::vector<std::uint32_t> run_begin_;
   std::vector<std::uint64_t> ties_;
+
+  std::vector<std::uint32_t> mask_;  // of list_survivors
 
   std::vector<float> sample_;
   std::size_t sample_size_ = 0;   // values of the row in [low, high] among those sampled

@@ -24,10 +24,12 @@ bool all_tokens(const RowList& list, std::int64_t vocab) {
 }  // namespace
 
 RowStatus LogitsProcessor::prepare(const LogitsProcessing& processing, std::int64_t row,
-                                   const float* x, std::size_t n) {
+                                   const float* x, std::size_t n, const TokenRange& range) {
   clear(n);
   x_ = x;
-  vocab_ = static_cast<std::int64_t>(n);
+  n_ = static_cast<std::int64_t>(n);
+  begin_ = range.begin;
+  vocab_ = range.vocab == 0 ? n_ : range.vocab;
   const ProcessingParameters parameters = parameters_of(processing, row);
   if (const RowStatus status = tally_histories(processing, row, parameters);
       status != RowStatus::ok) {
@@ -69,7 +71,9 @@ float LogitsProcessor::value_of(std::int32_t id) const {
   return slot == 0 ? x_[id] : edits_[slot - 1].value;
 }
 
-void LogitsProcessor::ban(std::int32_t id) { edit_of(id).value = kBanned; }
+void LogitsProcessor::ban(std::int32_t token) {
+  if (is_here(token)) edit_of(id_of(token)).value = kBanned;
+}
 
 // --- Penalties ---------------------------------------------------------------------------------
 
@@ -83,7 +87,7 @@ RowStatus LogitsProcessor::tally_histories(const LogitsProcessing& processing, s
   if (reads_prompt(parameters)) {
     for (std::int32_t i = 0; i < prompt.length; ++i) {
       if (!is_history_id(prompt.ids[i], vocab_)) return RowStatus::invalid_history;
-      if (prompt.ids[i] != kPlaceholder) edit_of(prompt.ids[i]);
+      if (is_here(prompt.ids[i])) edit_of(id_of(prompt.ids[i]));
     }
     const auto& mask = processing.prompt_mask;
     if (mask.given()) tally_mask(mask.data + row * mask.row_stride);
@@ -96,14 +100,14 @@ RowStatus LogitsProcessor::tally_histories(const LogitsProcessing& processing, s
   }
   for (std::int32_t i = 0; i < output.length; ++i) {
     if (!is_history_id(output.ids[i], vocab_)) return RowStatus::invalid_history;
-    if (output.ids[i] != kPlaceholder) ++edit_of(output.ids[i]).count;
+    if (is_here(output.ids[i])) ++edit_of(id_of(output.ids[i])).count;
   }
   return RowStatus::ok;
 }
 
 /// False where a count is below 0.
 bool LogitsProcessor::tally_counts(const std::int32_t* counts) {
-  const auto n = static_cast<std::size_t>(vocab_);
+  const auto n = static_cast<std::size_t>(n_);
   for (std::size_t begin = 0; begin < n; begin += kCountsAtOnce) {
     const std::size_t end = std::min(n, begin + kCountsAtOnce);
     std::uint32_t any = 0;
@@ -118,9 +122,9 @@ bool LogitsProcessor::tally_counts(const std::int32_t* counts) {
 }
 
 void LogitsProcessor::tally_mask(const std::uint32_t* words) {
-  for (std::int64_t first = 0; first < vocab_; first += 32) {
+  for (std::int64_t first = 0; first < n_; first += 32) {
     std::uint32_t word = words[first / 32];
-    if (vocab_ - first < 32) word &= (1U << (vocab_ - first)) - 1U;  // bits beyond vocab
+    if (n_ - first < 32) word &= (1U << (n_ - first)) - 1U;  // bits beyond the row
     for (; word != 0; word &= word - 1U) {
       edit_of(static_cast<std::int32_t>(first) + std::countr_zero(word));
     }
@@ -145,7 +149,8 @@ RowStatus LogitsProcessor::apply_bias(const LogitsProcessing& processing, std::i
   const float* values = processing.bias_values.data + ids.begin;
   if (!std::all_of(values, values + ids.length, is_bias)) return RowStatus::invalid_logit_bias;
   for (std::int32_t i = ids.length - 1; i >= 0; --i) {  // the last of an id counts
-    Edit& edit = edit_of(ids.ids[i]);
+    if (!is_here(ids.ids[i])) continue;
+    Edit& edit = edit_of(id_of(ids.ids[i]));
     if (edit.has_bias) continue;
     edit.has_bias = true;
     const float before = edit.value;
@@ -200,11 +205,14 @@ RowScan LogitsProcessor::write(const Passes& passes, const float* x, std::size_t
     const RowScan found = passes.scan(x, n, nullptr);
     const auto kept = static_cast<std::size_t>(allowed_ids_.length);
     kept_.resize(kept);
-    for (std::size_t i = 0; i < kept; ++i) kept_[i] = value_of(allowed_ids_.ids[i]);
+    for (std::size_t i = 0; i < kept; ++i) {
+      const std::int32_t token = allowed_ids_.ids[i];
+      kept_[i] = is_here(token) ? value_of(id_of(token)) : kBanned;
+    }
     std::fill_n(out, n, kBanned);
     for (std::size_t i = 0; i < kept; ++i) {
-      const std::int32_t id = allowed_ids_.ids[i];
-      if (is_allowed(allowed, id)) out[id] = kept_[i];
+      const std::int32_t token = allowed_ids_.ids[i];
+      if (is_here(token) && is_allowed(allowed, id_of(token))) out[id_of(token)] = kept_[i];
     }
     return found;
   }

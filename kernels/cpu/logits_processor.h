@@ -15,13 +15,21 @@
 
 namespace fairdraw::cpu {
 
+/// Which tokens the values of a row are of: begin, begin + 1, ... of a vocabulary that has others,
+/// too, as a shard's columns are. What has a value a token (prompt_mask, output_counts, the packed
+/// mask) then is of these tokens alone; lists have ids of the whole vocabulary. Default: all of it.
+struct TokenRange {
+  std::int64_t begin = 0;
+  std::int64_t vocab = 0;  ///< of the whole; 0: as many as the row has values
+};
+
 class LogitsProcessor {
  public:
-  /// Works out the edits of `row`, whose n logits are x. Returns what is wrong with its lists, or
-  /// processing_overflow. Values of the row come first in the order of statuses: where the status
-  /// is not ok, the caller looks at all of them.
+  /// Works out the edits of `row`, whose n logits are x, of the tokens in `range`. Returns what is
+  /// wrong with its lists, or processing_overflow. Values of the row come first in the order of
+  /// statuses: where the status is not ok, the caller looks at all of them.
   RowStatus prepare(const LogitsProcessing& processing, std::int64_t row, const float* x,
-                    std::size_t n);
+                    std::size_t n, const TokenRange& range = {});
 
   /// True where the row differs from x.
   bool changes() const { return !edits_.empty() || allowed_ids_.length > 0; }
@@ -33,16 +41,18 @@ class LogitsProcessor {
 
  private:
   struct Edit {
-    std::int32_t id;
+    std::int32_t id;     // counted from the range's first
     std::int32_t count;  // in the output
     float value;
     bool has_bias;
   };
 
   void clear(std::size_t n);
+  bool is_here(std::int32_t token) const { return token >= begin_ && token - begin_ < n_; }
+  std::int32_t id_of(std::int32_t token) const { return static_cast<std::int32_t>(token - begin_); }
   Edit& edit_of(std::int32_t id);
   float value_of(std::int32_t id) const;
-  void ban(std::int32_t id);
+  void ban(std::int32_t token);
 
   RowStatus tally_histories(const LogitsProcessing& processing, std::int64_t row,
                             const ProcessingParameters& parameters);
@@ -56,6 +66,8 @@ class LogitsProcessor {
   RowStatus keep_allowed_ids(const LogitsProcessing& processing, std::int64_t row);
 
   const float* x_ = nullptr;
+  std::int64_t n_ = 0;
+  std::int64_t begin_ = 0;
   std::int64_t vocab_ = 0;
   bool overflow_ = false;
   RowList allowed_ids_;

@@ -44,7 +44,8 @@ struct ScannedRow {
 
 /// (x - max) / T - log_mass, the one formula of log-probabilities; log_mass: common/log_mass.h.
 inline double log_probability(float x, float max, double temperature, double log_mass) {
-  const double distance = static_cast<double>(x) - static_cast<double>(max);
+  // Which zero a maximum of 0 has depends on the path that found it: -0 becomes +0.
+  const double distance = static_cast<double>(x) - static_cast<double>(max) + 0.0;
   return distance / temperature - log_mass;
 }
 

@@ -61,8 +61,9 @@ const float* RowReader::read(const Passes& passes, const RowsView& rows, std::in
 
 /// Values come before lists: a row whose lists are wrong is read for that alone.
 RowStatus RowReader::prepare(const Passes& passes, const float* values, std::size_t n,
-                             const LogitsProcessing& processing, std::int64_t row) {
-  const RowStatus of_lists = processor_.prepare(processing, row, values, n);
+                             const LogitsProcessing& processing, std::int64_t row,
+                             const TokenRange& range) {
+  const RowStatus of_lists = processor_.prepare(processing, row, values, n, range);
   if (of_lists == RowStatus::ok) return of_lists;
   const RowStatus of_values = status_of(passes.scan(values, n, nullptr));
   return of_values != RowStatus::ok ? of_values : of_lists;
@@ -71,10 +72,10 @@ RowStatus RowReader::prepare(const Passes& passes, const float* values, std::siz
 const float* RowReader::read_processed(const Passes& passes, const RowsView& rows, std::int64_t row,
                                        const LogitsProcessing& processing,
                                        std::int64_t processed_as, const std::uint32_t* allowed,
-                                       RowStatus& status) {
+                                       RowStatus& status, const TokenRange& range) {
   const auto n = static_cast<std::size_t>(rows.vocab);
   const float* values = convert(passes, rows, row);
-  status = prepare(passes, values, n, processing, processed_as);
+  status = prepare(passes, values, n, processing, processed_as, range);
   // Where nothing changes, whoever samples the row looks at its values.
   if (status != RowStatus::ok || (allowed == nullptr && !processor_.changes())) return values;
   if (values_.size() < n) values_.resize(n);
@@ -87,7 +88,7 @@ RowStatus RowReader::write_processed(const Passes& passes, const RowsView& rows,
                                      const std::uint32_t* allowed, float* out) {
   const auto n = static_cast<std::size_t>(rows.vocab);
   const float* values = convert(passes, rows, row);
-  RowStatus status = prepare(passes, values, n, processing, row);
+  RowStatus status = prepare(passes, values, n, processing, row, {});
   if (status == RowStatus::ok) {
     status = status_of(processor_.write(passes, values, n, allowed, out));
   }

@@ -21,10 +21,11 @@ class RowReader {
                     const std::uint32_t* allowed, bool from_probs, RowStatus& status);
 
   /// The same for logits, processed as row `processed_as` of `processing` says. The caller's own
-  /// memory where nothing changes.
+  /// memory where nothing changes. `range`: which tokens the values are of.
   const float* read_processed(const Passes& passes, const RowsView& rows, std::int64_t row,
                               const LogitsProcessing& processing, std::int64_t processed_as,
-                              const std::uint32_t* allowed, RowStatus& status);
+                              const std::uint32_t* allowed, RowStatus& status,
+                              const TokenRange& range = {});
 
   /// Writes the processed row to `out` (vocab floats, which may be the row itself) unless the
   /// returned status says what is wrong with it.
@@ -34,7 +35,7 @@ class RowReader {
 
  private:
   RowStatus prepare(const Passes& passes, const float* values, std::size_t n,
-                    const LogitsProcessing& processing, std::int64_t row);
+                    const LogitsProcessing& processing, std::int64_t row, const TokenRange& range);
   const float* convert(const Passes& passes, const RowsView& rows, std::int64_t row);
 
   LogitsProcessor processor_;

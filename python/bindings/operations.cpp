@@ -1,8 +1,6 @@
 // The operations of fairdraw/sample.h, fairdraw/sampling.h and fairdraw/cuda.h on arrays.
 #include <fmt/format.h>
 
-#include <array>
-#include <optional>
 #include <utility>
 
 #include "fairdraw/cuda.h"
@@ -11,6 +9,7 @@
 #include "fairdraw/sampling.h"
 #include "python/bindings/arguments.h"
 #include "python/bindings/bindings.h"
+#include "python/bindings/sample_arguments.h"
 
 namespace fairdraw::python {
 namespace {
@@ -90,43 +89,6 @@ void renorm_rows(bool by_top_k, Handle probs, Handle parameter, Handle renormali
   }
 }
 
-struct SampleOutputs {
-  Handle tokens, statuses, support_size, logprob, logprob_filtered, mask, probs;
-  Handle reports;    ///< what Reports reads, or None
-  Handle token_ids;  ///< of log_probabilities: instead of draws; else None
-};
-
-/// Log-probabilities in the forms of engines: (mode, rank rule, top n, values, ranks, ids and
-/// values of the top, whole rows); each of the arrays may be None.
-class Reports {
- public:
-  Reports(Handle object, std::int64_t outputs, std::int64_t tokens, const RowsView& rows,
-          const Place& place) {
-    if (object.is_none()) return;
-    const auto parts = nb::cast<nb::tuple>(object);
-    view.mode = nb::cast<LogprobsMode>(parts[0]);
-    view.rank_rule = nb::cast<RankRule>(parts[1]);
-    view.top_n = nb::cast<std::int32_t>(parts[2]);
-    values_.emplace("values", parts[3], tokens, place);
-    ranks_.emplace("ranks", parts[4], tokens, place);
-    top_ids_.emplace("top_ids", parts[5], outputs * view.top_n, place);
-    top_values_.emplace("top_values", parts[6], outputs * view.top_n, place);
-    view.values = values_->view;
-    view.ranks = ranks_->view;
-    view.top_ids = top_ids_->view;
-    view.top_values = top_values_->view;
-    if (!nb::object(parts[7]).is_none()) {
-      view.all = float_rows("all", parts[7], rows, place, all_);
-    }
-  }
-  LogprobsResult view;
-
- private:
-  std::optional<Output<float>> values_, top_values_;
-  std::optional<Output<std::int32_t>> ranks_, top_ids_;
-  OutputArray all_;
-};
-
 View<const std::int32_t> token_ids_of(Handle object, std::int64_t size, const Place& place,
                                       InputArray& keep) {
   keep = input_array("token_ids", object, &place);
@@ -140,70 +102,14 @@ View<const std::int32_t> token_ids_of(Handle object, std::int64_t size, const Pl
   return {static_cast<const std::int32_t*>(keep.data()), size};
 }
 
-void sample_rows(Handle logits, const std::array<Handle, 4>& parameters, Handle seed, Handle offset,
-                 Handle indices, std::int32_t num_samples, TieRule tie_rule, FilterOrder order,
-                 Purpose purpose, Handle allowed, Handle active, const SampleOutputs& outputs,
-                 std::uint64_t stream, Handle workspace) {
-  const Rows rows = rows_of("logits", logits);
-  const Place place = place_of(rows.array, stream, workspace);
-  if (num_samples < 1) {
-    throw_value_error(fmt::format("num_samples is {}; allowed: >= 1", num_samples));
-  }
-  const Options options(seed, offset, indices, num_samples, place);
-  const auto temperature = temperature_of(parameters[0], place);
-  const auto top_k = top_k_of(parameters[1], place);
-  const auto top_p = probability("top_p", parameters[2], place);
-  const auto min_p = probability("min_p", parameters[3], place);
-
-  SampleRequest request;
-  request.logits = rows.view;
-  request.temperature = temperature.value;
-  request.top_k = top_k.value;
-  request.top_p = top_p.value;
-  request.min_p = min_p.value;
-  request.seed = options.draw.seed;
-  request.offset = options.draw.offset;
-  request.indices = options.draw.indices;
-  request.num_samples = num_samples;
-  request.purpose = purpose;
-  request.tie_rule = tie_rule;
-  request.filter_order = order;
-  InputArray allowed_array, active_array;
-  if (!allowed.is_none()) {
-    allowed_array = input_array("allowed", allowed, &place);
-    request.allowed = bit_rows<const std::uint32_t>("allowed", allowed_array, rows.view.vocab);
-  }
-  if (!active.is_none()) {
-    active_array = input_array("active", active, &place);
-    request.active = flags_of("active", active_array);
-  }
-
-  const std::int64_t count = options.outputs(rows.view);
-  const std::int64_t drawn = count * num_samples;
-  const Output<std::int32_t> tokens("out", outputs.tokens, drawn, place);
-  const Statuses statuses("statuses", outputs.statuses, count, place);
-  const Output<std::int32_t> support("support_size", outputs.support_size, count, place);
-  const Output<float> logprob("logprob", outputs.logprob, drawn, place);
-  const Output<float> filtered("logprob_filtered", outputs.logprob_filtered, drawn, place);
-  SampleResult result;
-  result.tokens = tokens.view;
-  result.statuses = statuses.view;
-  result.support_size = support.view;
-  result.logprob = logprob.view;
-  result.logprob_filtered = filtered.view;
-  OutputArray mask, probs;
-  if (!outputs.mask.is_none()) {
-    mask = nb::cast<OutputArray>(outputs.mask);
-    result.mask = bit_rows<std::uint32_t>("mask", mask, rows.view.vocab);
-  }
-  if (!outputs.probs.is_none()) {
-    result.probs = float_rows("probs", outputs.probs, rows.view, place, probs);
-  }
-  const Reports reports(outputs.reports, count, drawn, rows.view, place);
-  result.logprobs = reports.view;
-  if (!outputs.token_ids.is_none()) {
+void sample_rows(const SampleInputs& inputs, const SampleOutputs& outputs, Handle token_ids) {
+  const SampleArguments arguments(inputs, outputs);
+  const SampleRequest& request = arguments.request;
+  const SampleResult& result = arguments.result;
+  const Place& place = arguments.place();
+  if (!token_ids.is_none()) {
     InputArray keep;
-    const View<const std::int32_t> ids = token_ids_of(outputs.token_ids, drawn, place, keep);
+    const View<const std::int32_t> ids = token_ids_of(token_ids, arguments.drawn(), place, keep);
     run(place, [&](const auto& how) {
       return log_probabilities(request, ids, result.logprobs, result.statuses, how);
     });
@@ -293,11 +199,11 @@ void bind_operations(nb::module_& module) {
          FilterOrder order, Purpose purpose, Handle allowed, Handle active, Handle tokens,
          Handle statuses, Handle support_size, Handle logprob, Handle logprob_filtered, Handle mask,
          Handle probs, Handle reports, Handle token_ids, std::uint64_t stream, Handle workspace) {
-        sample_rows(logits, {temperature, top_k, top_p, min_p}, seed, offset, indices, num_samples,
-                    tie_rule, order, purpose, allowed, active,
-                    {tokens, statuses, support_size, logprob, logprob_filtered, mask, probs,
-                     reports, token_ids},
-                    stream, workspace);
+        sample_rows(
+            {logits, temperature, top_k, top_p, min_p, seed, offset, indices, num_samples, tie_rule,
+             order, purpose, allowed, active, stream, workspace},
+            {tokens, statuses, support_size, logprob, logprob_filtered, mask, probs, reports},
+            token_ids);
       },
       "logits", "temperature", "top_k", "top_p", "min_p", "seed", "offset", "indices",
       "num_samples", "tie_rule", "filter_order", "purpose", "allowed", "active", "tokens",

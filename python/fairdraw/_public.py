@@ -3,6 +3,7 @@
 from ._core import Batch, __version__
 from .beam_search import BeamResult, BeamSearch, BeamStep
 from .fused_sampling_processor import CopiedStep, FusedSamplingProcessor
+from .kept_sets import KeptSample, KeptSets, sample_with_kept_sets
 from .parallel_sampling import BestOf, add_logprobs, best_of, child_seeds
 from .request_parameters import (
     HuggingFaceRequest,
@@ -66,6 +67,8 @@ __all__ = [
     "FinishReason",
     "FusedSamplingProcessor",
     "HuggingFaceRequest",
+    "KeptSample",
+    "KeptSets",
     "LawFilters",
     "LlamaCppRequest",
     "Logprobs",
@@ -100,6 +103,7 @@ __all__ = [
     "min_p_sampling_from_probs",
     "parents_from_links",
     "sample",
+    "sample_with_kept_sets",
     "sampling_from_logits",
     "sampling_from_probs",
     "softmax",

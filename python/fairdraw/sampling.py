@@ -444,6 +444,21 @@ def _reports(
     return result, (reported, rule, top_n, *(backend.lend(array) for array in result))
 
 
+def _detail_arrays(
+    backend: Backend, logits: Any, outputs: int, shape: tuple[int, ...]
+) -> tuple[Any, Any, Any, Any, Any, Any]:
+    """Arrays of SampleDetails, from `statuses` on."""
+    rows, vocab = logits.shape
+    return (
+        backend.empty((outputs,), "int32"),
+        backend.empty((outputs,), "int32"),
+        backend.empty(shape, "float32"),
+        backend.empty(shape, "float32"),
+        backend.empty_words((rows, (vocab + 31) // 32)),
+        backend.empty((rows, vocab), "float32"),
+    )
+
+
 def sample(
     logits: Any,
     temperature: Any = 1.0,
@@ -495,15 +510,12 @@ def sample(
             backend, logits, outputs, shape, logprobs, logprobs_mode, rank_rule
         )
     statuses = support = logprob = filtered = mask = probs = None
-    if check_nan or return_valid or return_details:
-        statuses = backend.empty((outputs,), "int32")
     if return_details:
-        support = backend.empty((outputs,), "int32")
-        logprob = backend.empty(shape, "float32")
-        filtered = backend.empty(shape, "float32")
-        rows, vocab = logits.shape
-        mask = backend.empty_words((rows, (vocab + 31) // 32))
-        probs = backend.empty((rows, vocab), "float32")
+        statuses, support, logprob, filtered, mask, probs = _detail_arrays(
+            backend, logits, outputs, shape
+        )
+    elif check_nan or return_valid:
+        statuses = backend.empty((outputs,), "int32")
     backend.call(
         _core.sample,
         backend.lend(logits),

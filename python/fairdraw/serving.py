@@ -11,6 +11,7 @@ nothing has changed. One thread at a time.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import fields as dataclass_fields
@@ -39,6 +40,11 @@ def _uint64(name: str, value: int) -> int:
     return _integer(name, value, 0, 2**64 - 1)
 
 
+def _fresh_seed() -> int:
+    """64 bits from the system: no two requests without a seed of their own share one."""
+    return secrets.randbits(64)
+
+
 @dataclass(frozen=True)
 class BatchRequest:
     """A request as it enters a batch. Default values are neutral.
@@ -48,7 +54,8 @@ class BatchRequest:
     `repetition_of_prompt`: whether the repetition penalty counts the prompt's tokens.
     `bias`: what is added to a token's logit; -inf bans it. `stop_ids` are banned until the output
     has `min_tokens`; `bad_words` are sequences of ids; `allowed_ids` empty: all are allowed. In
-    `prompt` -1 is a position that is no text. `first_offset`: tokens drawn from `seed` before.
+    `prompt` -1 is a position that is no text. `first_offset`: tokens drawn from `seed` before. A
+    request without a seed gets a fresh one from the system when it is made; `seed` says which.
     """
 
     temperature: float = 1.0
@@ -59,7 +66,7 @@ class BatchRequest:
     repetition_of_prompt: bool = True
     frequency_penalty: float = 0.0
     presence_penalty: float = 0.0
-    seed: int = 0
+    seed: int = field(default_factory=_fresh_seed)
     first_offset: int = 0
     min_tokens: int = 0
     stop_ids: Sequence[int] = ()

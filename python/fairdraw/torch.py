@@ -6,9 +6,11 @@
 - `GenerationSampler`: a logits processor for `model.generate(..., logits_processor=[it])`.
 - `RequestSampler`: a TensorRT-LLM logits processor (tensorrt_llm.sampling_params), one a request.
 - `SglangSampler`: a custom logit processor of SGLang, for requests that name it.
+- `ShardedSampler`: local logits of tensor-parallel ranks, in any engine.
+- `replay_logprobs`: for trainers, log-probabilities under the sets that tokens were drawn from.
 
-The last three draw in place of the engine: they leave the drawn token alone with a finite score, so
-that whatever the engine samples with (greedy too) takes it.
+GenerationSampler, RequestSampler and SglangSampler draw in place of the engine: they leave the drawn
+token alone with a finite score, so that whatever the engine samples with (greedy too) takes it.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ import torch
 
 from . import _core
 from ._arrays import cuda_generator_place, torch_words
+from .replay import replay_logprobs as replay_logprobs
 from .sampling import LogprobsMode, _member, sample
+from .sharded import ShardedSampler as ShardedSampler
 
 #: Of a request's custom_params in SGLang: the offset of the last draw.
 _DRAWN = "fairdraw_drawn"

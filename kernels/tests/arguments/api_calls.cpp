@@ -439,6 +439,35 @@ void add_calls_of_serving(std::vector<ApiFunction>& all) {
         s, ",result", {}, [](const auto&... x) { return cuda::tile_index(x...); }, tile_request(a),
         tile_result(a));
   });
+  for (const bool by_mask : {false, true}) {
+    add_call(
+        all, "kept_sets.h sample_with_kept_sets",
+        [by_mask](const Shared& s, Arrays& a) {
+          return call_of(
+              s, ",result,kept,execution", {"kept.token_ids"},
+              [](const auto&... x) { return sample_with_kept_sets(x...); },
+              sample_request(a, by_mask), sample_result(a),
+              KeptSets{a.out<std::int32_t>(kRows * kVocab), a.out<std::int64_t>(kRows + 1),
+                       a.out<std::uint8_t>(kRows)},
+              Execution{CpuTarget::best, 1});
+        },
+        by_mask ? "prompt as bits" : "prompt as lists");
+  }
+  for (const bool by_mask : {false, true}) {
+    add_call(
+        all, "sharded.h begin",
+        [by_mask](const Shared& s, Arrays& a) {
+          return call_of(
+              s, ",result,execution", {},
+              [](const auto&... x) {
+                ShardedSample call;
+                return call.begin(x...);
+              },
+              ShardedRequest{sample_request(a, by_mask), a.range<std::int64_t>(2, 0, kVocab), 0},
+              sample_result(a), Execution{CpuTarget::best, 1});
+        },
+        by_mask ? "prompt as bits" : "prompt as lists");
+  }
   add_call(all, "parallel_sampling.h child_seeds", [](const Shared& s, Arrays& a) {
     return call_of(
         s, "seeds,n,children,rule", {}, [](const auto&... x) { return child_seeds(x...); },

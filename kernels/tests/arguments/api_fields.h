@@ -9,12 +9,14 @@
 
 #include "fairdraw/beam_search.h"
 #include "fairdraw/cuda.h"
+#include "fairdraw/kept_sets.h"
 #include "fairdraw/log_probabilities.h"
 #include "fairdraw/logits_processing.h"
 #include "fairdraw/parallel_sampling.h"
 #include "fairdraw/process_logits.h"
 #include "fairdraw/sample.h"
 #include "fairdraw/sampling.h"
+#include "fairdraw/sharded.h"
 #include "fairdraw/speculative.h"
 #include "fairdraw/stop_criteria.h"
 #include "fairdraw/tile_index.h"
@@ -47,6 +49,8 @@ FAIRDRAW_FIELDS(SampleRequest, logits, temperature, top_k, top_p, min_p, seed, o
 FAIRDRAW_FIELDS(LogprobsResult, mode, rank_rule, top_n, values, ranks, top_ids, top_values, all);
 FAIRDRAW_FIELDS(SampleResult, tokens, statuses, support_size, logprob, logprob_filtered, mask,
                 probs, logprobs);
+FAIRDRAW_FIELDS(KeptSets, token_ids, offsets, overflow);
+FAIRDRAW_FIELDS(ShardedRequest, rows, boundaries, shard);
 FAIRDRAW_FIELDS(ProcessLogitsRequest, logits, processing, allowed, active);
 FAIRDRAW_FIELDS(ProcessLogitsResult, processed, statuses);
 

@@ -54,6 +54,7 @@ const std::map<std::string, std::string>& exempt() {
       {"fused_sampling_processor.h operator", "is step()"},
       {"fused_sampling_processor.h start_async_token_copy", kNoArrays},
       {"request_parameters.h ", kNoArrays},  // all of it
+      {"sharded.h receive", "takes blocks of the size that block_bytes() says"},
   };
   return names;
 }

@@ -6,6 +6,7 @@
 
 #include "harness/contract/usage_error.h"
 #include "harness/run/calls/forwarding_sampler.h"
+#include "suites/gate/mutants/sharded.h"
 
 namespace fairdraw::suites {
 namespace {
@@ -138,6 +139,7 @@ const std::vector<Twin>& twins() {
       }
     }
     std::ranges::move(acceptance_rule_twins(), std::back_inserter(list));
+    list.push_back(sharded_twin());
     return list;
   }();
   return all;
@@ -192,6 +194,7 @@ const std::vector<Mutant>& catalogue() {
       batch_size_mutants(),
       tokens_only_mutants(),
       acceptance_rule_mutants(),
+      sharded_mutants(),
   });
   return all;
 }

@@ -1,0 +1,11 @@
+// The smallest float that min_p keeps in a row (fairdraw/sample.h).
+#pragma once
+
+#include "cpu/tile_passes.h"
+
+namespace fairdraw::cpu {
+
+/// min_p in (0, 1]; `max` is the row's largest allowed value.
+float min_p_threshold(float min_p, float max, const TileRule& rule);
+
+}  // namespace fairdraw::cpu

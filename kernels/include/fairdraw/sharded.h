@@ -1,0 +1,115 @@
+// sharded: `sample` over a vocabulary whose columns lie on several ranks, without gathering a row.
+//
+// Shard s has the columns boundaries[s] to boundaries[s + 1], exclusive, of every row of logits, as
+// tensor-parallel engines keep their LM head. Every rank makes the same call over its own columns;
+// tokens, statuses, supports and log-probabilities are those of `sample` over the whole rows, bit
+// for bit, on every rank; masks, probabilities and rows of log-probabilities those of its columns.
+//
+// A call is a number of exchanges. In each one every rank has a block of bytes, all of the same
+// size, and gets those of all ranks, in the order of the shards: an all-gather. What moves them is
+// the caller's (NCCL, gloo, MPI, shared memory). In C++:
+//
+//   ShardedSample call;
+//   if (Error error = call.begin(request, result)) return error;
+//   while (call.block_bytes() > 0) {
+//     std::vector<std::byte> blocks(shards * call.block_bytes());
+//     all_gather(call.block(), call.block_bytes(), blocks.data());
+//     if (Error error = call.receive(blocks.data())) return error;
+//   }                                                     // now the results are written
+//
+// All ranks work out the same number of exchanges from the same blocks: nothing is agreed on by
+// other means. How many there are:
+//   - 1 where each row is greedy, or what survives its filters is among the candidates: top_k up to
+//     the list's length, nuclei and min_p of so many tokens. Ties at the threshold count.
+//   - 2 where a row has no filter: the second one brings the token (12 bytes each) from the shard
+//     that has it, because no rank knows what others' tiles hold.
+//   - Rows that survive too widely for the candidates take about 3 more of 1592 bytes a row and
+//     shard, which narrow the threshold down, never the row itself. lowest_id takes one of 24 bytes
+//     where it cuts ties there.
+//   - Ranks beyond the candidates take one of 4 bytes a token.
+//
+// Why it is exact: weights are integers (tile_index.h). A shard's tiles of 256 ids are summed by
+// octave, 49 sums of 128 bits, which any other octave of the row only shifts; the values of a tile
+// that a boundary cuts travel as they are, at most 256 a boundary; a filter's threshold is a value,
+// found by counts and masses that add up. The candidates of a shard are the first in the order of
+// value (descending) and id; they come with a certificate, the largest value that was left out:
+// what is above all shards' certificates is known to all, with its mass. Where that decides
+// threshold and token, nothing else is asked.
+//
+// Blocks. Little-endian, no padding that is not named, the same layout on every transport and
+// backend. A header of 16 bytes (u32 magic 0x53485244, u32 number of the exchange, u64 fingerprint
+// of the call) and one part a row:
+//   first exchange  a summary: i32 status, i32 key of the largest value, i32 its id, u32 its bits,
+//                   u32 its logit as the caller has it, u32 allowed tokens, u32 candidates, i32 key
+//                   of the largest value left out; 49 sums (u64 low, u64 high) of tiles that are 0
+//                   to 48 octaves below the largest; values of cut tiles (f32); candidates (u32
+//                   bits, i32 id; u32 raw bits where a raw mode reports processed rows). Keys are
+//                   those of tile_index.h; all but the values of cut tiles are of whole tiles.
+//   others          answers to what the row asks: see kernels/sharded/exchange.h.
+// With 128256 tokens in two shards a summary takes 3.4 KB a row and shard with filters and 1.3 KB
+// without.
+//
+// Statuses are those of `sample`: the first that holds on any shard, and no_allowed_token where it
+// holds on all. `active`, `indices`, parameters, seeds and all lists of ids are those of the whole
+// call, the same on every rank, and so are the results that are asked for, except for the arrays
+// themselves. The packed mask `allowed`, processing.prompt_mask and processing.output_counts are of
+// the shard's columns, as the logits are. Ranks that disagree get an error from receive(), which
+// compares fingerprints of all that decides the tokens.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "fairdraw/sample.h"
+#include "fairdraw/types.h"
+
+namespace fairdraw {
+
+/// Most shards of a vocabulary.
+inline constexpr std::int32_t kMaxShards = 256;
+
+/// One rank's part of a call.
+struct ShardedRequest {
+  SampleRequest rows;  ///< as for `sample`, over the shard's columns: logits.vocab is their number,
+                       ///< which may be 0 (then logits.data may be null)
+  View<const std::int64_t> boundaries;  ///< [shards + 1]: 0, then not falling, then the vocabulary
+  std::int32_t shard = 0;               ///< this rank's
+};
+
+/// Bytes of the block of the first exchange, of a call that is right: what a transport may want to
+/// know in advance. No later block of a call whose survivors are among the candidates is larger.
+std::int64_t sharded_block_bytes(const ShardedRequest& request, const SampleResult& result);
+
+/// A call in progress. Not for several threads at a time.
+class ShardedSample {
+ public:
+  ShardedSample();
+  ~ShardedSample();
+  ShardedSample(ShardedSample&&) noexcept;
+  ShardedSample& operator=(ShardedSample&&) noexcept;
+
+  /// Starts a call, and makes the block of the first exchange. Arrays of the request and of the
+  /// result must stay alive and unchanged until the call is done. On an error nothing is written,
+  /// and there is no call.
+  Error begin(const ShardedRequest& request, const SampleResult& result,
+              const Execution& execution = {});
+
+  /// Bytes of this rank's block of the next exchange, the same on all ranks; 0: the call is done,
+  /// and results are written.
+  std::int64_t block_bytes() const;
+  const std::byte* block() const;
+
+  /// Takes the blocks of all ranks, [shards, block_bytes()], and makes the next one or writes the
+  /// results. An error (blocks of another call, or of another exchange) ends the call.
+  Error receive(const void* blocks);
+
+  /// Exchanges so far.
+  std::int32_t exchanges() const;
+
+ private:
+  class Call;
+  std::unique_ptr<Call> call_;
+};
+
+}  // namespace fairdraw

@@ -1,0 +1,204 @@
+#include "sharded/call_layout.h"
+
+#include <algorithm>
+#include <string>
+
+#include "common/arguments.h"
+#include "common/parameters.h"
+
+namespace fairdraw::sharded {
+namespace {
+
+/// Candidates of a shard: enough for the usual top_k and most nuclei; two shards of 128256 tokens
+/// exchange 6.8 KB a row with them. Of many shards each sends less.
+constexpr std::int64_t kCandidatesOfAll = 512;
+constexpr std::int64_t kFewestCandidates = 64;
+constexpr std::int64_t kMostCandidates = 256;
+
+Error check_boundaries(const ShardedRequest& request) {
+  const View<const std::int64_t>& boundaries = request.boundaries;
+  if (!boundaries.given()) return out_of_range("boundaries", "null", "an array");
+  if (boundaries.size < 2 || boundaries.size > kMaxShards + 1) {
+    return out_of_range("length of boundaries", std::to_string(boundaries.size),
+                        "2 to " + std::to_string(kMaxShards + 1) + " (shards + 1)");
+  }
+  const std::int64_t shards = boundaries.size - 1;
+  std::int64_t before = 0;
+  for (std::int64_t i = 0; i <= shards; ++i) {
+    const std::int64_t boundary = boundaries.data[i];
+    const bool right = i == 0 ? boundary == 0 : boundary >= before && boundary <= kMaxVocab;
+    if (!right) {
+      return out_of_range(
+          "boundaries[" + std::to_string(i) + "]", std::to_string(boundary),
+          i == 0 ? "0"
+                 : std::to_string(before) + " (the one before) to " + std::to_string(kMaxVocab));
+    }
+    before = boundary;
+  }
+  if (before == 0) {
+    return out_of_range("boundaries[" + std::to_string(shards) + "]", "0",
+                        "1 to " + std::to_string(kMaxVocab) + ": the vocabulary");
+  }
+  if (request.shard < 0 || request.shard >= shards) {
+    return out_of_range("shard", std::to_string(request.shard),
+                        "0 to " + std::to_string(shards - 1));
+  }
+  const std::int64_t columns = boundaries.data[request.shard + 1] - boundaries.data[request.shard];
+  if (request.rows.logits.vocab == columns) return {};
+  return out_of_range(
+      "logits.vocab", std::to_string(request.rows.logits.vocab),
+      std::to_string(columns) + ", the columns of shard " + std::to_string(request.shard));
+}
+
+/// A call without columns, as if it had one: what else there is to check is the same.
+template <class Rows>
+void widen(Rows& rows) {
+  rows.row_stride = std::max<std::int64_t>(rows.row_stride, 1);
+}
+
+bool is_filtered(const SampleRequest& request, std::int64_t row, std::int64_t vocab) {
+  const RowParameters parameters{request.temperature.at(row), request.top_k.at(row),
+                                 request.top_p.at(row), request.min_p.at(row)};
+  if (check(parameters) != RowStatus::ok || is_greedy(parameters)) return false;
+  return parameters.min_p > 0.0F || parameters.top_p < 1.0F || top_k_is_on(parameters.top_k, vocab);
+}
+
+bool any_filtered(const SampleRequest& request, std::int64_t vocab) {
+  const bool by_row = request.temperature.is_array() || request.top_k.is_array() ||
+                      request.top_p.is_array() || request.min_p.is_array();
+  const std::int64_t rows =
+      by_row ? request.logits.rows : std::min<std::int64_t>(request.logits.rows, 1);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    if (is_filtered(request, row, vocab)) return true;
+  }
+  return false;
+}
+
+/// FNV-1a, 64 bits: ranks that differ by mistake are told apart, which is all that is asked of it.
+class Fingerprint {
+ public:
+  template <class T>
+  void add(const T& value) {
+    add_bytes(&value, sizeof(T));
+  }
+  template <class T>
+  void add(const View<T>& view) {
+    add(view.size);
+    add(view.given());
+    if (view.given()) add_bytes(view.data, static_cast<std::size_t>(view.size) * sizeof(T));
+  }
+  template <class T>
+  void add(const PerRequest<T>& parameter) {
+    parameter.is_array() ? add(parameter.values) : add(parameter.scalar);
+  }
+  void add(const TokenLists& lists) {
+    add(lists.size);
+    add(lists.begins);
+    add(lists.lengths);
+  }
+  std::uint64_t value() const { return hash_; }
+
+ private:
+  void add_bytes(const void* data, std::size_t size) {
+    const auto* bytes = static_cast<const unsigned char*>(data);
+    for (std::size_t i = 0; i < size; ++i) hash_ = (hash_ ^ bytes[i]) * 0x100000001b3ULL;
+  }
+  std::uint64_t hash_ = 0xcbf29ce484222325ULL;
+};
+
+}  // namespace
+
+Error check_sharded(const ShardedRequest& request, const SampleResult& result) {
+  if (Error error = check_boundaries(request)) return error;
+  SampleRequest rows = request.rows;
+  SampleResult results = result;
+  static constexpr float kNoColumns = 0;
+  if (rows.logits.vocab == 0) {
+    rows.logits.vocab = 1;
+    if (rows.logits.data == nullptr) rows.logits.data = &kNoColumns;
+    widen(rows.logits);
+    widen(rows.allowed);
+    widen(rows.processing.prompt_mask);
+    widen(rows.processing.output_counts);
+    widen(results.mask);
+    widen(results.probs);
+    widen(results.logprobs.all);
+  }
+  if (Error error = check_request(rows, "logits")) return error;
+  if (Error error = check_result(rows, results, /*wants_tokens=*/true)) return error;
+  return check_logprobs(rows, results.logprobs);
+}
+
+CallRules rules_of(const ShardedRequest& request, const SampleResult& result) {
+  const SampleRequest& rows = request.rows;
+  const LogprobsResult& reports = result.logprobs;
+  CallRules rules;
+  rules.partition =
+      Partition({request.boundaries.data, request.boundaries.data + request.boundaries.size});
+  rules.tie_rule = rows.tie_rule;
+  rules.filter_order = rows.filter_order;
+  rules.ranks = reports.ranks.given();
+  rules.mode = reports.mode;
+  rules.rank_rule = reports.rank_rule;
+  rules.processed = rows.allowed.given() || rows.processing.given();
+
+  const bool raw = reports.given() && is_raw(reports.mode);
+  const bool raw_differs = raw && rules.processed;
+  const std::int64_t shards = rules.partition.shards();
+  const bool filtered = any_filtered(rows, rules.partition.vocab());
+  const std::int64_t candidates =
+      filtered ? std::clamp(kCandidatesOfAll / shards, kFewestCandidates, kMostCandidates) : 0;
+  const std::int64_t top_n = reports.given() ? reports.top_n : 0;
+  SummaryLayout& layout = rules.layout;
+  layout.cut_values = static_cast<std::size_t>(rules.partition.most_cut_values());
+  layout.candidates =
+      static_cast<std::size_t>(raw_differs ? candidates : std::max(candidates, top_n));
+  layout.raw_bits = raw_differs;
+  layout.raw_summary = raw_differs || (raw && reports.mode == LogprobsMode::raw_logprobs);
+  layout.raw_cut_values = raw_differs;
+  layout.raw_candidates = static_cast<std::size_t>(raw_differs ? top_n : 0);
+  return rules;
+}
+
+std::uint64_t fingerprint_of(const ShardedRequest& request, const SampleResult& result) {
+  const SampleRequest& rows = request.rows;
+  const LogitsProcessing& processing = rows.processing;
+  const LogprobsResult& reports = result.logprobs;
+  Fingerprint hash;
+  hash.add(request.boundaries);
+  hash.add(rows.logits.rows);
+  hash.add(rows.logits.dtype);
+  hash.add(rows.temperature);
+  hash.add(rows.top_k);
+  hash.add(rows.top_p);
+  hash.add(rows.min_p);
+  hash.add(rows.seed);
+  hash.add(rows.offset);
+  hash.add(rows.tie_rule);
+  hash.add(rows.filter_order);
+  hash.add(rows.allowed.given());
+  hash.add(rows.active);
+  hash.add(rows.indices);
+  hash.add(rows.num_samples);
+  hash.add(rows.purpose);
+  hash.add(processing.repetition_penalty);
+  hash.add(processing.frequency_penalty);
+  hash.add(processing.presence_penalty);
+  hash.add(processing.min_tokens);
+  for (const TokenLists* lists :
+       {&processing.prompt, &processing.output, &processing.bias_ids, &processing.stop_ids,
+        &processing.bad_words, &processing.bad_word_lengths, &processing.allowed_ids}) {
+    hash.add(*lists);
+  }
+  hash.add(processing.output_lengths);
+  hash.add(processing.prompt_mask.given());
+  hash.add(processing.output_counts.given());
+  hash.add(reports.given());
+  hash.add(reports.mode);
+  hash.add(reports.rank_rule);
+  hash.add(reports.top_n);
+  hash.add(reports.ranks.given());
+  return hash.value();
+}
+
+}  // namespace fairdraw::sharded

@@ -1,0 +1,21 @@
+// What a sharded call is, before any value is read: its checks, its rules and the layout of its
+// summaries, and what all ranks must agree on.
+#pragma once
+
+#include <cstdint>
+
+#include "fairdraw/sharded.h"
+#include "sharded/merged_row.h"
+
+namespace fairdraw::sharded {
+
+/// No error, or one that names the field, its value and the allowed range.
+Error check_sharded(const ShardedRequest& request, const SampleResult& result);
+
+/// Of a call that is checked; all but the passes.
+CallRules rules_of(const ShardedRequest& request, const SampleResult& result);
+
+/// Of all that decides tokens and layouts and is the same on all ranks.
+std::uint64_t fingerprint_of(const ShardedRequest& request, const SampleResult& result);
+
+}  // namespace fairdraw::sharded

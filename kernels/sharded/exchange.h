@@ -1,0 +1,213 @@
+// What travels between shards: blocks, their parts, and what a row may ask.
+//
+// Everything is a struct without padding, copied as it is: all machines that this runs on are
+// little-endian. fairdraw/sharded.h has the order of the parts.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <variant>
+#include <vector>
+
+#include "common/host_device.h"
+#include "common/tile_weights.h"
+
+namespace fairdraw::sharded {
+
+static_assert(std::endian::native == std::endian::little);
+
+inline constexpr std::uint32_t kMagic = 0x53485244;  // "DRHS" in memory
+
+struct BlockHeader {
+  std::uint32_t magic = kMagic;
+  std::uint32_t exchange = 0;     ///< number of the exchange, from 0 on
+  std::uint64_t fingerprint = 0;  ///< of all that decides the tokens, the same on all ranks
+};
+static_assert(sizeof(BlockHeader) == 16);
+
+/// An unsigned integer of 128 bits.
+struct Sum128 {
+  std::uint64_t low = 0;
+  std::uint64_t high = 0;
+
+  Sum128() = default;
+  Sum128(uint128_t value)  // deliberately implicit
+      : low(static_cast<std::uint64_t>(value)), high(static_cast<std::uint64_t>(value >> 64)) {}
+  uint128_t value() const { return (static_cast<uint128_t>(high) << 64) | low; }
+};
+static_assert(sizeof(Sum128) == 16);
+
+/// Octaves below its largest that a tile may be to weigh something.
+inline constexpr int kOctaveSums = kRowBits + 1;
+
+/// The sums S of a shard's whole tiles by octave: sums[gap] of those that are `gap` octaves below
+/// the shard's largest tile maximum. A row's octave E is at least that, so a tile further below
+/// weighs nothing in the row.
+struct OctaveSums {
+  Sum128 sums[kOctaveSums];
+};
+static_assert(sizeof(OctaveSums) == 784);
+
+/// The first part of a row's summary. But for the status it is of the shard's whole tiles.
+struct RowSummary {
+  std::int32_t status = 0;         ///< RowStatus of the shard's columns alone
+  std::int32_t max_key = 0;        ///< kEmptyTileKey: no allowed token
+  std::int32_t max_id = -1;        ///< the first that has it
+  std::uint32_t max_bits = 0;      ///< its float
+  std::uint32_t max_raw_bits = 0;  ///< and as the caller has it
+  std::uint32_t allowed = 0;       ///< tokens with a value above -inf
+  std::uint32_t listed = 0;        ///< candidates that follow
+  std::int32_t left_key = 0;       ///< certificate: of the largest value not among the candidates
+  OctaveSums octaves;
+};
+static_assert(sizeof(RowSummary) == 32 + 784);
+
+/// A token with its value; raw modes of processed rows add another word, the caller's logit.
+struct Candidate {
+  std::uint32_t bits = 0;
+  std::int32_t id = -1;
+};
+static_assert(sizeof(Candidate) == 8);
+
+/// The part of raw modes: of the caller's logits, nothing processed, at temperature 1. Values of
+/// cut tiles (where processing may have changed them) and the n largest tokens follow.
+struct RawSummary {
+  std::int32_t max_key = 0;
+  std::uint32_t listed = 0;
+  OctaveSums octaves;
+};
+static_assert(sizeof(RawSummary) == 8 + 784);
+
+// --- Questions
+// ------------------------------------------------------------------------------------ A row that
+// is not decided asks all shards one question an exchange. Nobody sends it: every rank works it out
+// from the same answers. Answers are about a shard's whole tiles; cut tiles are known.
+
+/// How many values there are, and what they weigh in the row's unit.
+struct Measure {
+  std::uint64_t count = 0;
+  Sum128 mass;
+};
+static_assert(sizeof(Measure) == 24);
+
+/// Values that an answer to FindThreshold names.
+inline constexpr int kPoints = 64;
+
+/// Asks for values between two keys, inclusive.
+struct FindThreshold {
+  std::int32_t low_key = 0;
+  std::int32_t high_key = 0;
+  bool operator==(const FindThreshold&) const = default;
+};
+struct Point {
+  std::int32_t key = 0;
+  std::uint32_t count = 0;  ///< of values >= key, those above high_key too
+  Sum128 mass;              ///< of the same
+};
+static_assert(sizeof(Point) == 24);
+struct ThresholdAnswer {
+  std::uint32_t points = 0;    ///< that follow, keys falling: values that the shard has
+  std::uint32_t complete = 0;  ///< 1: all its values between the keys are among them
+  Measure above;               ///< values > high_key
+  Measure at_least;            ///< values >= low_key
+  Point point[kPoints];
+};
+static_assert(sizeof(ThresholdAnswer) == 56 + 24 * kPoints);
+
+/// Asks one shard where its nth value of a key is.
+struct FindTie {
+  std::int32_t key = 0;
+  std::int32_t shard = 0;
+  std::uint64_t nth = 0;  ///< from 1 on, in the order of ids
+  bool operator==(const FindTie&) const = default;
+};
+struct TieAnswer {
+  std::int32_t id = -1;
+  std::int32_t unused = 0;
+  Sum128 after;  ///< mass of its values of that key with a larger id
+};
+static_assert(sizeof(TieAnswer) == 24);
+
+/// Asks shards for the tokens at places among their survivors.
+struct DrawTokens {
+  struct Place {
+    std::int32_t shard = 0;
+    Sum128 place;  ///< mass in front of it in the shard's whole tiles
+    bool operator==(const Place& other) const {
+      return shard == other.shard && place.value() == other.place.value();
+    }
+  };
+  std::vector<Place> places;
+  bool operator==(const DrawTokens&) const = default;
+};
+struct DrawnToken {
+  std::int32_t id = -1;
+  std::uint32_t bits = 0;
+  std::uint32_t raw_bits = 0;
+};
+static_assert(sizeof(DrawnToken) == 12);
+
+/// Asks all shards how many of their columns are in front of tokens: an i32 each. Of the values
+/// that reports are of, here cut tiles count with the shard that has the column.
+struct CountInFront {
+  struct Token {
+    std::uint32_t bits = 0;  ///< its value
+    std::int32_t end = 0;    ///< equal values count up to this id, exclusive
+    bool operator==(const Token&) const = default;
+  };
+  std::vector<Token> tokens;
+  bool operator==(const CountInFront&) const = default;
+};
+
+using Question = std::variant<std::monostate, FindThreshold, FindTie, DrawTokens, CountInFront>;
+
+/// Bytes of a shard's answer.
+inline std::size_t answer_bytes(const Question& question) {
+  if (std::holds_alternative<FindThreshold>(question)) return sizeof(ThresholdAnswer);
+  if (std::holds_alternative<FindTie>(question)) return sizeof(TieAnswer);
+  if (const auto* draws = std::get_if<DrawTokens>(&question)) {
+    return draws->places.size() * sizeof(DrawnToken);
+  }
+  if (const auto* counts = std::get_if<CountInFront>(&question)) {
+    return counts->tokens.size() * sizeof(std::int32_t);
+  }
+  return 0;
+}
+
+// --- Reading and writing
+// --------------------------------------------------------------------------
+
+template <class T>
+T read_at(const std::byte* bytes, std::size_t index = 0) {
+  T value;
+  std::memcpy(static_cast<void*>(&value), bytes + index * sizeof(T), sizeof(T));
+  return value;
+}
+template <class T>
+void write_at(std::byte* bytes, const T& value, std::size_t index = 0) {
+  std::memcpy(bytes + index * sizeof(T), static_cast<const void*>(&value), sizeof(T));
+}
+
+/// Where the parts of a row's summary are, the same for all rows and ranks of a call.
+struct SummaryLayout {
+  std::size_t cut_values = 0;  ///< room for f32: the most that a shard has
+  std::size_t candidates = 0;  ///< room for
+  bool raw_bits = false;       ///< candidates are 12 bytes and not 8
+  bool raw_summary = false;
+  bool raw_cut_values = false;
+  std::size_t raw_candidates = 0;
+
+  std::size_t candidate_bytes() const { return sizeof(Candidate) + (raw_bits ? 4 : 0); }
+  std::size_t cut_at() const { return sizeof(RowSummary); }
+  std::size_t candidates_at() const { return cut_at() + 4 * cut_values; }
+  std::size_t raw_at() const { return candidates_at() + candidates * candidate_bytes(); }
+  std::size_t raw_cut_at() const { return raw_at() + (raw_summary ? sizeof(RawSummary) : 0); }
+  std::size_t raw_candidates_at() const {
+    return raw_cut_at() + (raw_cut_values ? 4 * cut_values : 0);
+  }
+  std::size_t bytes() const { return raw_candidates_at() + raw_candidates * sizeof(Candidate); }
+};
+
+}  // namespace fairdraw::sharded

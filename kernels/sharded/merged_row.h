@@ -1,0 +1,230 @@
+// What all ranks know of one row: the merge of the shards' summaries, the survivors of the filters,
+// and the tokens. It sees no logits, only what was exchanged, so every rank works out the same.
+//
+// The row as it is seen here: each shard's whole tiles, whose total is in the summary; the tiles
+// that boundaries cut, with all their values; and the candidates, the first of each shard in the
+// order of value (descending) and id. `left_key` is the largest value that no list has: what is
+// above it is known, token by token. Candidates can be weighed, because a list that has a value of
+// a tile has the tile's largest, too.
+//
+// Every filter keeps the values at or above a threshold, and a threshold is the largest value at
+// which a measure of the row (a count, or a mass) reaches a target. In the known part that is a
+// walk down the list. Below, shards are asked for a window of values. Each names up to kPoints of
+// its own, with the exact measure of its values from each on; at any value, the row's measure then
+// lies between what the next point above says and the next one below. Points whose upper bound
+// misses the target, and those whose lower bound reaches it, narrow the window. It ends when all
+// shards have named all their values in it.
+//   It ends: let c < d be points in a window after it was narrowed. If every shard that is not
+//   complete had a point in [c, d], the lower bound at c would be at least the upper bound at d,
+//   and one of the two would have cut the window. So some shard has no point inside, and less
+//   values in the window than before, by a factor of kPoints about.
+//
+// Control. The steps are written as one function that is run again from its start whenever answers
+// come: `ask` gives the answers that are there already, in order, and stops it at the first
+// question that has none. Answers are few; nothing else is kept between runs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "common/parameters.h"
+#include "common/tile_weights.h"
+#include "cpu/tile_passes.h"
+#include "fairdraw/log_probabilities.h"
+#include "sharded/exchange.h"
+#include "sharded/partition.h"
+
+namespace fairdraw::sharded {
+
+/// The same for all rows of a call.
+struct CallRules {
+  Partition partition;
+  SummaryLayout layout;
+  TieRule tie_rule = TieRule::keep_all;
+  FilterOrder filter_order = FilterOrder::top_k_first;
+  CpuTarget target = CpuTarget::best;
+  const cpu::TilePasses* tile_passes = nullptr;
+  bool ranks = false;  ///< are wanted
+  LogprobsMode mode = LogprobsMode::raw_logprobs;
+  RankRule rank_rule = RankRule::position;
+  bool processed = false;  ///< the filtered row may differ from the caller's
+
+  /// Whether reports are of values that summaries do not list.
+  bool reports_raw_values() const { return processed && is_raw(mode); }
+};
+
+/// A token that all ranks know.
+struct KnownToken {
+  std::int32_t id = -1;
+  float x = 0;    ///< its value
+  float raw = 0;  ///< its logit as the caller has it; of reports_raw_values() only
+};
+
+class MergedRow {
+ public:
+  /// `summaries`: one a shard. `words`: one random word a token.
+  void merge(const CallRules& rules, const RowParameters& parameters,
+             const std::vector<const std::byte*>& summaries, std::vector<std::uint64_t> words);
+
+  /// Goes on as far as it can: what is asked next, or nothing when the row is decided.
+  const Question& advance();
+  /// Answers to the last question, one a shard.
+  void take(const std::vector<const std::byte*>& answers, std::size_t bytes_each);
+
+  RowStatus status() const { return status_; }
+  const RowParameters& parameters() const { return parameters_; }
+  const cpu::TileRule& rule() const { return rule_; }
+  float max() const { return max_; }
+  double octave() const { return octave_; }
+  bool is_greedy_row() const { return greedy_; }
+
+  /// Survivors: values above low(), and those equal to it with an id below tie_end().
+  float low() const { return low_; }
+  std::int64_t tie_end() const { return tie_end_; }
+  /// Nothing that is allowed was dropped.
+  bool all_survive() const { return all_survive_; }
+  std::int64_t support_size() const { return support_size_; }
+  uint128_t survivors_weight() const { return survivors_weight_; }
+  uint128_t unfiltered_weight() const { return unfiltered_weight_; }
+  uint128_t raw_weight() const { return raw_weight_; }  ///< at temperature 1, of the caller's row
+  float raw_max() const { return raw_max_; }
+
+  const std::vector<KnownToken>& tokens() const { return tokens_; }
+  const std::vector<std::int32_t>& ranks() const { return ranks_; }
+  /// The n largest values that reports are of, in order.
+  std::vector<KnownToken> largest(std::size_t n) const;
+
+  /// The cut tile that has an id: its first id, and its largest allowed value. For rows that are
+  /// ok.
+  struct TileMaximum {
+    std::int64_t begin = 0;
+    std::int32_t key = kEmptyTileKey;
+  };
+  TileMaximum cut_tile_of(std::int64_t id) const;
+
+ private:
+  struct CutTile {
+    Ids ids;
+    std::vector<float> x;
+    std::vector<float> raw;
+    std::int32_t key = kEmptyTileKey;
+    std::uint64_t sum = 0;
+    int shift = -1;  // into the row's unit; -1: weighs nothing there
+  };
+  /// A value that all ranks know. `shard` is -1 in a cut tile.
+  struct KnownValue {
+    float x;
+    float raw;
+    std::int32_t id;
+    std::int32_t key;
+    int shard;
+    uint128_t weight;  // of filtered rows
+  };
+  /// Measure of the shards' whole tiles.
+  using ByShard = std::vector<Measure>;
+  /// Values >= key, and those above.
+  struct Threshold {
+    std::int32_t key = 0;
+    ByShard at_least;
+    ByShard above;
+  };
+  enum class By { count, mass };
+  struct Survivors {
+    Threshold from;
+    std::int64_t tie_end = 0;
+    ByShard cut_ties;        // that top_k drops, of whole tiles
+    uint128_t cut_mass = 0;  // of all of them
+    std::uint64_t cut_count = 0;
+  };
+  struct Answers {
+    std::vector<std::byte> bytes;
+    std::size_t each = 0;
+    const std::byte* of(int shard) const {
+      return bytes.data() + static_cast<std::size_t>(shard) * each;
+    }
+  };
+  /// Consecutive ids that are weighed together: a shard's whole tiles, or a cut tile.
+  struct Part {
+    std::int64_t begin;
+    int shard;  // -1: a cut tile
+    std::size_t cut_tile;
+  };
+
+  // merged_row.cpp
+  void merge_status(const std::vector<const std::byte*>& summaries);
+  void assemble_cut_tiles(const std::vector<const std::byte*>& summaries);
+  void merge_maximum(const std::vector<RowSummary>& summaries);
+  void merge_totals(const std::vector<RowSummary>& summaries);
+  void merge_raw(const std::vector<const std::byte*>& summaries);
+  void list_known(const std::vector<const std::byte*>& summaries,
+                  const std::vector<RowSummary>& heads);
+  void weigh_known();
+  void order_parts();
+  std::vector<KnownToken> raw_candidates(const std::vector<const std::byte*>& summaries) const;
+
+  const Answers* ask(const Question& question);
+  int shards() const { return rules_->partition.shards(); }
+  bool is_filtered() const;
+
+  // merged_survivors.cpp
+  bool decide();
+  bool find_survivors();
+  bool cut_to_nucleus(std::int32_t base, Survivors& survivors);
+  bool cut_ties(std::uint64_t wanted, Survivors& survivors);
+  void set_survivors(const Survivors& survivors);
+  bool find(By by, uint128_t target, std::int32_t low_key, Threshold& found);
+  bool find_below_known(By by, uint128_t target, std::int32_t low_key, std::int32_t high_key,
+                        Threshold& found);
+  bool measure(std::int32_t key, Threshold& found);
+  Threshold everything() const;
+  Measure cut_measure(std::int32_t key) const;
+  Measure total_of(const ByShard& shards, std::int32_t key) const;
+  uint128_t value_of(By by, const ByShard& shards, std::int32_t key) const;
+  uint128_t weight_in(const CutTile& tile, float x) const;
+  bool survives(float x, std::int64_t id) const { return x > low_ || (x == low_ && id < tie_end_); }
+  bool draw_tokens();
+  void draw_known();
+  std::int32_t place_in_cut_tile(const CutTile& tile, uint128_t place) const;
+  bool count_ranks();
+  bool known_rank(const KnownToken& token, std::int32_t& rank) const;
+  std::int64_t end_of_equals(const KnownToken& token) const;
+
+  const CallRules* rules_ = nullptr;
+  RowParameters parameters_;
+  cpu::TileRule rule_;
+  RowStatus status_ = RowStatus::ok;
+  bool greedy_ = false;
+
+  float max_ = 0;
+  double octave_ = 0;
+  KnownToken first_at_max_;
+  std::vector<CutTile> cut_tiles_;
+  std::vector<Part> parts_;
+  ByShard whole_;  // count and mass of each shard's whole tiles
+  uint128_t unfiltered_weight_ = 0;
+  uint128_t raw_weight_ = 0;
+  float raw_max_ = 0;
+  std::vector<KnownValue> known_;  // value descending, id ascending
+  std::int32_t left_key_ = kEmptyTileKey;
+  std::vector<KnownToken> raw_known_;
+  // Of values in cut tiles, keys falling: measure of those from each on.
+  std::vector<Point> cut_points_;
+
+  // Found out by decide().
+  float low_ = 0;
+  std::int64_t tie_end_ = 0;
+  bool all_survive_ = false;
+  std::int64_t support_size_ = 0;
+  uint128_t survivors_weight_ = 0;
+  ByShard survivors_;
+  std::vector<std::uint64_t> words_;
+  std::vector<KnownToken> tokens_;
+  std::vector<std::int32_t> ranks_;
+
+  Question question_;
+  std::vector<Answers> answers_;
+  std::size_t next_answer_ = 0;
+};
+
+}  // namespace fairdraw::sharded

@@ -1,0 +1,60 @@
+// Which columns a shard has, and which of its tiles are whole.
+//
+// A shard's columns are, in the order of ids: a head, the end of a tile that begins in a shard
+// before it; whole tiles; a tail, the beginning of a tile that ends in a shard after it. The last
+// tile of the vocabulary is whole though it may be short. A shard inside one tile is all head or
+// tail.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "fairdraw/tile_index.h"
+
+namespace fairdraw::sharded {
+
+/// Ids from begin to end, exclusive.
+struct Ids {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  std::int64_t size() const { return end - begin; }
+  bool empty() const { return begin == end; }
+  bool holds(std::int64_t id) const { return id >= begin && id < end; }
+};
+
+class Partition {
+ public:
+  Partition() = default;
+  /// boundaries: [shards + 1], from 0, not falling.
+  explicit Partition(std::vector<std::int64_t> boundaries) : boundaries_(std::move(boundaries)) {}
+
+  int shards() const { return static_cast<int>(boundaries_.size()) - 1; }
+  std::int64_t vocab() const { return boundaries_.back(); }
+
+  Ids columns(int shard) const {
+    const auto s = static_cast<std::size_t>(shard);
+    return {boundaries_[s], boundaries_[s + 1]};
+  }
+  Ids whole_tiles(int shard) const {
+    const Ids all = columns(shard);
+    const std::int64_t begin = std::min(tiles_of(all.begin) * kTileSize, all.end);
+    const std::int64_t end = all.end == vocab() ? all.end : all.end / kTileSize * kTileSize;
+    return {begin, std::max(begin, end)};
+  }
+  Ids head(int shard) const { return {columns(shard).begin, whole_tiles(shard).begin}; }
+  Ids tail(int shard) const { return {whole_tiles(shard).end, columns(shard).end}; }
+  /// Values of cut tiles that a shard has.
+  std::int64_t cut_values(int shard) const { return head(shard).size() + tail(shard).size(); }
+  std::int64_t most_cut_values() const {
+    std::int64_t most = 0;
+    for (int shard = 0; shard < shards(); ++shard) most = std::max(most, cut_values(shard));
+    return most;
+  }
+
+ private:
+  std::vector<std::int64_t> boundaries_;
+};
+
+}  // namespace fairdraw::sharded

@@ -1,0 +1,435 @@
+#include "sharded/shard_row.h"
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <limits>
+
+#include "common/arguments.h"
+#include "common/float_order.h"
+#include "common/processing_rules.h"
+
+namespace fairdraw::sharded {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr auto kTile = static_cast<std::size_t>(kTileSize);
+
+/// Windows of up to so many values are sorted; of others a sample of this size is.
+constexpr std::size_t kSorted = 1024;
+
+template <class T>
+void grow(std::vector<T>& values, std::size_t n) {
+  if (values.size() < n) values.resize(n);
+}
+
+}  // namespace
+
+ShardRow::ShardRow(const SampleRequest& request, const CallRules& rules, int shard,
+                   std::int64_t row, cpu::Worker& worker, ShardBuffers& buffers)
+    : request_(request),
+      rules_(rules),
+      shard_(shard),
+      row_(row),
+      worker_(worker),
+      buffers_(buffers),
+      all_(rules.partition.columns(shard)),
+      whole_(rules.partition.whole_tiles(shard)),
+      parameters_{request.temperature.at(row), request.top_k.at(row), request.top_p.at(row),
+                  request.min_p.at(row)} {}
+
+RowStatus ShardRow::read() {
+  RowStatus status = check(parameters_);
+  if (status == RowStatus::ok) status = check(parameters_of(request_.processing, row_));
+  if (status != RowStatus::ok) return status;
+  if (all_.empty()) return RowStatus::no_allowed_token;
+  const std::uint32_t* allowed = request_.allowed.given()
+                                     ? request_.allowed.data + row_ * request_.allowed.row_stride
+                                     : nullptr;
+  values_ = request_.processing.given()
+                ? worker_.reader.read_processed(*worker_.passes, request_.logits, row_,
+                                                request_.processing, row_, allowed, status,
+                                                {all_.begin, rules_.partition.vocab()})
+                : worker_.reader.read(*worker_.passes, request_.logits, row_, allowed,
+                                      /*from_probs=*/false, status);
+  return status;
+}
+
+const float* ShardRow::raw_values() {
+  if (raw_ != nullptr) return raw_;
+  raw_ = values_;
+  if (rules_.processed && !all_.empty()) {
+    RowStatus status = RowStatus::ok;
+    raw_ = worker_.raw_reader.read(*worker_.passes, request_.logits, row_, nullptr,
+                                   /*from_probs=*/false, status);
+  }
+  return raw_;
+}
+
+// --- The summary
+// ----------------------------------------------------------------------------------
+
+RowStatus ShardRow::index_whole(const cpu::TileRule& rule, const float* x) {
+  const auto tiles = static_cast<std::size_t>(tiles_of(whole_.size()));
+  grow(buffers_.keys, tiles);
+  grow(buffers_.sums, tiles);
+  if (tiles == 0) return RowStatus::no_allowed_token;
+  const cpu::TileRow row{x + whole_begin(), DType::float32, whole_.size(), nullptr};
+  return worker_.tile_passes->index(row, rule, buffers_.keys.data(), buffers_.sums.data());
+}
+
+/// What is wrong with any of the shard's values; nothing is read twice but cut tiles.
+RowStatus ShardRow::status_of_values(RowStatus of_whole) const {
+  bool nan = of_whole == RowStatus::nan_input;
+  float largest = -kInfinity;
+  const auto see = [&](std::size_t begin, std::size_t size) {
+    if (size == 0) return;
+    const cpu::RowScan found = worker_.passes->scan(values_ + begin, size, nullptr);
+    nan = nan || found.has_nan;
+    largest = std::max(largest, found.max);
+  };
+  see(0, whole_begin());
+  see(whole_begin() + whole_size(), columns() - whole_begin() - whole_size());
+  if (nan) return RowStatus::nan_input;
+  if (of_whole == RowStatus::infinite_input || largest == kInfinity) {
+    return RowStatus::infinite_input;
+  }
+  return of_whole == RowStatus::ok || largest > -kInfinity ? RowStatus::ok
+                                                           : RowStatus::no_allowed_token;
+}
+
+std::int32_t ShardRow::largest_key() const {
+  const auto tiles = static_cast<std::ptrdiff_t>(tiles_of(whole_.size()));
+  const auto begin = buffers_.keys.begin();
+  return tiles == 0 ? kEmptyTileKey : *std::max_element(begin, begin + tiles);
+}
+
+void ShardRow::sum_octaves(const cpu::TileRule& rule, std::int32_t max_key,
+                           OctaveSums& octaves) const {
+  if (max_key == kEmptyTileKey) return;
+  const double largest = cpu::octaves_by(rule, from_order_key(max_key)).whole;
+  const auto tiles = static_cast<std::size_t>(tiles_of(whole_.size()));
+  for (std::size_t tile = 0; tile < tiles; ++tile) {
+    if (buffers_.keys[tile] == kEmptyTileKey) continue;
+    const double gap = largest - cpu::octaves_by(rule, from_order_key(buffers_.keys[tile])).whole;
+    if (gap > static_cast<double>(kRowBits)) continue;
+    Sum128& sum = octaves.sums[static_cast<std::size_t>(gap)];
+    sum = sum.value() + buffers_.sums[tile];
+  }
+}
+
+void ShardRow::write_cut_values(const float* x, std::byte* at) const {
+  const std::size_t tail = whole_begin() + whole_size();
+  std::copy_n(reinterpret_cast<const std::byte*>(x), whole_begin() * sizeof(float), at);
+  std::copy_n(reinterpret_cast<const std::byte*>(x + tail), (columns() - tail) * sizeof(float),
+              at + whole_begin() * sizeof(float));
+}
+
+void ShardRow::write_summary(std::byte* part) {
+  RowSummary summary;
+  summary.max_key = summary.left_key = kEmptyTileKey;
+  RowStatus status = read();
+  if (status == RowStatus::ok) {
+    const float temperature = parameters_.temperature == 0.0F ? 1.0F : parameters_.temperature;
+    const cpu::TileRule rule{false, logit_scale(temperature)};
+    status = status_of_values(index_whole(rule, values_));
+    if (status == RowStatus::ok) {
+      summary.max_key = largest_key();
+      sum_octaves(rule, summary.max_key, summary.octaves);
+    }
+  }
+  // A shard without an allowed token has none: its values of cut tiles are all -inf.
+  summary.status = static_cast<std::int32_t>(status);
+  if (status == RowStatus::ok || status == RowStatus::no_allowed_token) {
+    if (values_ != nullptr) write_cut_values(values_, part + rules_.layout.cut_at());
+    if (summary.max_key != kEmptyTileKey) write_candidates(part, summary);
+    if (rules_.layout.raw_summary && values_ != nullptr) write_raw(part);
+    if (rules_.layout.raw_summary && values_ == nullptr) {
+      RawSummary none;
+      none.max_key = kEmptyTileKey;
+      write_at(part + rules_.layout.raw_at(), none);
+    }
+  }
+  write_at(part, summary);
+}
+
+/// Lists the n largest of the whole tiles' values in buffers_.ids (counted from the first of them)
+/// and buffers_.values; returns how many there are.
+std::size_t ShardRow::list_largest(const float* x, std::size_t n) {
+  grow(buffers_.ids, n);
+  grow(buffers_.values, n);
+  worker_.logprobs.begin(worker_.logprobs.scan(x + whole_begin(), whole_size()),
+                         LogprobsMode::raw_logits, RankRule::position, 1.0F, 0.0);
+  worker_.logprobs.write_top(static_cast<std::int32_t>(n), buffers_.ids.data(),
+                             buffers_.values.data());
+  return static_cast<std::size_t>(
+      std::find(buffers_.ids.begin(), buffers_.ids.begin() + static_cast<std::ptrdiff_t>(n), -1) -
+      buffers_.ids.begin());
+}
+
+void ShardRow::write_candidates(std::byte* part, RowSummary& summary) {
+  const float* x = whole_values();
+  const float max = from_order_key(summary.max_key);
+  const SummaryLayout& layout = rules_.layout;
+  const float* raw = layout.raw_bits ? raw_values() + whole_begin() : x;
+  const auto first = static_cast<std::size_t>(std::find(x, x + whole_size(), max) - x);
+  summary.max_id = static_cast<std::int32_t>(whole_.begin) + static_cast<std::int32_t>(first);
+  summary.max_bits = std::bit_cast<std::uint32_t>(x[first]);
+  summary.max_raw_bits = std::bit_cast<std::uint32_t>(raw[first]);
+  summary.allowed = static_cast<std::uint32_t>(
+      worker_.passes->count_at_least(x, whole_size(), -std::numeric_limits<float>::max()));
+  summary.left_key = summary.max_key;
+  if (layout.candidates == 0) return;
+
+  const std::size_t found = list_largest(values_, layout.candidates + 1);
+  const std::size_t listed = std::min(found, layout.candidates);
+  summary.listed = static_cast<std::uint32_t>(listed);
+  summary.left_key = found > listed ? order_key(buffers_.values[listed]) : kEmptyTileKey;
+  for (std::size_t i = 0; i < listed; ++i) {
+    std::byte* at = part + layout.candidates_at() + i * layout.candidate_bytes();
+    const std::int32_t place = buffers_.ids[i];
+    write_at(at, Candidate{std::bit_cast<std::uint32_t>(buffers_.values[i]),
+                           static_cast<std::int32_t>(whole_.begin) + place});
+    if (layout.raw_bits) write_at(at + sizeof(Candidate), raw[place]);
+  }
+}
+
+void ShardRow::write_raw(std::byte* part) {
+  const SummaryLayout& layout = rules_.layout;
+  const float* raw = raw_values();
+  RawSummary summary;
+  const cpu::TileRule rule{false, logit_scale(1.0F)};
+  index_whole(rule, raw);
+  summary.max_key = largest_key();
+  sum_octaves(rule, summary.max_key, summary.octaves);
+  if (layout.raw_cut_values) write_cut_values(raw, part + layout.raw_cut_at());
+  if (layout.raw_candidates > 0 && summary.max_key != kEmptyTileKey) {
+    summary.listed = static_cast<std::uint32_t>(list_largest(raw, layout.raw_candidates));
+    for (std::size_t i = 0; i < summary.listed; ++i) {
+      write_at(part + layout.raw_candidates_at(),
+               Candidate{std::bit_cast<std::uint32_t>(buffers_.values[i]),
+                         static_cast<std::int32_t>(whole_.begin) + buffers_.ids[i]},
+               i);
+    }
+  }
+  write_at(part + layout.raw_at(), summary);
+}
+
+// --- Answers
+// --------------------------------------------------------------------------------------
+
+/// Calls use(tile) for whole tiles that have a value >= low_key; the index is known.
+template <class Use>
+void ShardRow::for_each_tile(const MergedRow& row, std::int32_t low_key, const Use& use) const {
+  const auto tiles = static_cast<std::size_t>(tiles_of(whole_.size()));
+  for (std::size_t tile = 0; tile < tiles; ++tile) {
+    const std::int32_t key = buffers_.keys[tile];
+    if (key == kEmptyTileKey || key < low_key) continue;
+    const float maximum = from_order_key(key);
+    const std::size_t begin = tile * kTile;
+    use(Tile{tile, whole_values() + begin, std::min(kTile, whole_size() - begin),
+             whole_.begin + static_cast<std::int64_t>(begin), maximum,
+             row_shift(row.octave(), cpu::octaves_by(row.rule(), maximum).whole)});
+  }
+}
+
+void ShardRow::answer(const MergedRow& row, const Question& question, std::byte* part) {
+  if (read() != RowStatus::ok) {  // the shard has no columns: what it has is all told
+    ThresholdAnswer nothing{};
+    nothing.complete = 1;
+    if (std::holds_alternative<FindThreshold>(question)) write_at(part, nothing);
+    return;
+  }
+  if (const auto* counts = std::get_if<CountInFront>(&question)) {
+    answer_counts(*counts, part);
+    return;
+  }
+  index_whole(row.rule(), values_);
+  if (const auto* threshold = std::get_if<FindThreshold>(&question)) {
+    answer_threshold(row, *threshold, part);
+  } else if (const auto* tie = std::get_if<FindTie>(&question)) {
+    answer_tie(row, *tie, part);
+  } else if (const auto* draws = std::get_if<DrawTokens>(&question)) {
+    answer_draws(row, *draws, part);
+  }
+}
+
+/// Values of the window, its low end left out, are in buffers_.window.
+void ShardRow::choose_points(ThresholdAnswer& answer) {
+  std::vector<std::int32_t>& window = buffers_.window;
+  if (window.size() > kSorted) {
+    const std::size_t step = window.size() / kSorted + 1;
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < window.size(); i += step) window[kept++] = window[i];
+    window.resize(kept);
+  }
+  std::sort(window.begin(), window.end(), std::greater<>());
+  // Each ends a share of the distinct values; ties of one do not take the places of others.
+  constexpr auto kMost = static_cast<std::size_t>(kPoints);
+  const auto distinct =
+      static_cast<std::size_t>(std::unique(window.begin(), window.end()) - window.begin());
+  const std::size_t points = std::min(distinct, kMost);
+  for (std::size_t i = 0; i < points; ++i) {
+    answer.point[i].key = window[(i + 1) * distinct / points - 1];
+  }
+  answer.points = static_cast<std::uint32_t>(points);
+}
+
+void ShardRow::answer_threshold(const MergedRow& row, const FindThreshold& question,
+                                std::byte* part) {
+  ThresholdAnswer answer{};
+  const float low = from_order_key(question.low_key);
+  const float above_low = next_above(low);
+  const float high = from_order_key(question.high_key);
+  const float above_high = next_above(high);
+  std::vector<std::int32_t>& window = buffers_.window;
+  window.clear();
+  const auto add = [](Measure& measure, std::size_t count, uint128_t mass) {
+    measure.count += count;
+    measure.mass = measure.mass.value() + mass;
+  };
+  for_each_tile(row, question.low_key, [&](const Tile& tile) {
+    const auto sum_from = [&](float from) {
+      return row_weight(worker_.tile_passes->sum(tile.x, tile.size, row.rule(), tile.maximum, from),
+                        tile.shift);
+    };
+    add(answer.at_least, worker_.passes->count_at_least(tile.x, tile.size, low), sum_from(low));
+    if (tile.maximum > high) {
+      add(answer.above, worker_.passes->count_at_least(tile.x, tile.size, above_high),
+          sum_from(above_high));
+    }
+    if (high > low) {
+      float in_window[kTile + cpu::kSlack];
+      const std::size_t n =
+          worker_.passes->collect_many(tile.x, tile.size, above_low, high, in_window);
+      for (std::size_t i = 0; i < n; ++i) window.push_back(order_key(in_window[i]));
+    }
+  });
+  const std::size_t values = window.size();
+  choose_points(answer);
+
+  // One pass more: each value counts for the first point that it reaches.
+  Measure bins[kPoints + 1];
+  std::size_t named = 0;
+  const Point* points_end = answer.point + answer.points;
+  if (values > 0) {
+    for_each_tile(row, question.low_key, [&](const Tile& tile) {
+      float in_window[kTile + cpu::kSlack];
+      std::uint64_t weights[kTile + cpu::kTileSlack];
+      const std::size_t n =
+          worker_.passes->collect_many(tile.x, tile.size, above_low, high, in_window);
+      worker_.tile_passes->weigh(in_window, n, row.rule(), tile.maximum, above_low, weights);
+      for (std::size_t i = 0; i < n; ++i) {
+        const std::int32_t key = order_key(in_window[i]);
+        const Point* reached =
+            std::partition_point(static_cast<const Point*>(answer.point), points_end,
+                                 [key](const Point& point) { return point.key > key; });
+        named += reached != points_end && reached->key == key ? 1 : 0;
+        add(bins[reached - answer.point], 1, row_weight(weights[i], tile.shift));
+      }
+    });
+  }
+  Measure sum = answer.above;
+  for (std::uint32_t i = 0; i < answer.points; ++i) {
+    add(sum, bins[i].count, bins[i].mass.value());
+    answer.point[i].count = static_cast<std::uint32_t>(sum.count);
+    answer.point[i].mass = sum.mass;
+  }
+  answer.complete = named == values ? 1 : 0;
+  write_at(part, answer);
+}
+
+void ShardRow::answer_tie(const MergedRow& row, const FindTie& question, std::byte* part) {
+  if (question.shard != shard_) return;
+  TieAnswer answer;
+  const float value = from_order_key(question.key);
+  std::uint64_t seen = 0;
+  uint128_t after = 0;
+  for_each_tile(row, question.key, [&](const Tile& tile) {
+    const uint128_t weight = row_weight(
+        worker_.tile_passes->sum(&value, 1, row.rule(), tile.maximum, value), tile.shift);
+    for (std::size_t i = 0; i < tile.size; ++i) {
+      if (tile.x[i] != value) continue;
+      ++seen;
+      if (seen == question.nth) {
+        answer.id = static_cast<std::int32_t>(tile.first_id) + static_cast<std::int32_t>(i);
+      }
+      if (seen > question.nth) after += weight;
+    }
+  });
+  answer.after = after;
+  write_at(part, answer);
+}
+
+/// How many of n ids from `first` on are in front of an id.
+std::size_t ShardRow::ids_in_front(std::int64_t id, std::int64_t first, std::size_t n) const {
+  return static_cast<std::size_t>(
+      std::clamp(id - first, std::int64_t{0}, static_cast<std::int64_t>(n)));
+}
+
+/// Sum of a tile's survivors.
+std::uint64_t ShardRow::sum_of(const MergedRow& row, const Tile& tile) const {
+  if (row.all_survive()) return buffers_.sums[tile.number];
+  const std::size_t tied = ids_in_front(row.tie_end(), tile.first_id, tile.size);
+  const cpu::TilePasses& passes = *worker_.tile_passes;
+  std::uint64_t sum = passes.sum(tile.x, tied, row.rule(), tile.maximum, row.low());
+  if (tied < tile.size && tile.maximum > row.low()) {
+    sum += passes.sum(tile.x + tied, tile.size - tied, row.rule(), tile.maximum,
+                      next_above(row.low()));
+  }
+  return sum;
+}
+
+DrawnToken ShardRow::draw(const MergedRow& row, const Tile& tile, std::uint64_t rest) {
+  std::uint64_t weights[kTile + cpu::kTileSlack];
+  worker_.tile_passes->weigh(tile.x, tile.size, row.rule(), tile.maximum, row.low(), weights);
+  std::size_t place = 0;
+  for (;; ++place) {
+    const bool cut = tile.x[place] == row.low() &&
+                     tile.first_id + static_cast<std::int64_t>(place) >= row.tie_end();
+    if (cut) continue;
+    if (weights[place] > rest) break;
+    rest -= weights[place];
+  }
+  const std::int64_t id = tile.first_id + static_cast<std::int64_t>(place);
+  const float raw = rules_.layout.raw_bits ? raw_values()[id - all_.begin] : tile.x[place];
+  return {static_cast<std::int32_t>(id), std::bit_cast<std::uint32_t>(tile.x[place]),
+          std::bit_cast<std::uint32_t>(raw)};
+}
+
+void ShardRow::answer_draws(const MergedRow& row, const DrawTokens& question, std::byte* part) {
+  std::vector<Tile> tiles;
+  std::vector<uint128_t> prefix;
+  uint128_t before = 0;
+  for (std::size_t i = 0; i < question.places.size(); ++i) {
+    if (question.places[i].shard != shard_) continue;
+    if (tiles.empty()) {
+      for_each_tile(row, order_key(row.low()), [&](const Tile& tile) {
+        tiles.push_back(tile);
+        prefix.push_back(before += row_weight(sum_of(row, tile), tile.shift));
+      });
+    }
+    const uint128_t place = question.places[i].place.value();
+    const auto found = std::upper_bound(prefix.begin(), prefix.end(), place);
+    if (found == prefix.end()) continue;  // of blocks that were not right: there is no such token
+    const Tile& tile = tiles[static_cast<std::size_t>(found - prefix.begin())];
+    const uint128_t in_front = found == prefix.begin() ? uint128_t{0} : *std::prev(found);
+    // Below the tile's sum, so it has 64 bits.
+    const auto rest = static_cast<std::uint64_t>((place - in_front) >> tile.shift);
+    write_at(part, draw(row, tile, rest), i);
+  }
+}
+
+void ShardRow::answer_counts(const CountInFront& question, std::byte* part) {
+  const float* x = rules_.reports_raw_values() ? raw_values() : values_;
+  const std::size_t n = columns();
+  for (std::size_t i = 0; i < question.tokens.size(); ++i) {
+    const auto value = std::bit_cast<float>(question.tokens[i].bits);
+    const std::size_t tied = ids_in_front(question.tokens[i].end, all_.begin, n);
+    const std::size_t count = worker_.passes->count_at_least(x, tied, value) +
+                              worker_.passes->count_at_least(x + tied, n - tied, next_above(value));
+    write_at(part, static_cast<std::int32_t>(count), i);
+  }
+}
+
+}  // namespace fairdraw::sharded

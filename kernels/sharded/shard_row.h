@@ -1,0 +1,102 @@
+// One row of one shard: its summary, its answers to what the row asks, and the results of its own
+// columns. It reads the row anew in every phase, as the other operations read it, so that nothing
+// but what was exchanged is kept between phases.
+//
+// Cost. The summary is one pass for the index of tiles; where candidates are asked for, one for the
+// maxima of groups, and few tiles. An answer is a pass for the index, and the tiles that reach the
+// values asked for. Points of a window are quantiles: of its values, or of a sample of many.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "cpu/batch.h"
+#include "sharded/exchange.h"
+#include "sharded/merged_row.h"
+
+namespace fairdraw::sharded {
+
+/// What a thread works with on shards' rows, kept between rows.
+struct ShardBuffers {
+  std::vector<std::int32_t> keys;
+  std::vector<std::uint64_t> sums;
+  std::vector<std::int32_t> window;  // keys of a window's values
+  std::vector<std::int32_t> ids;
+  std::vector<float> values;
+};
+
+class ShardRow {
+ public:
+  /// Row `row` of the shard's part of a call.
+  ShardRow(const SampleRequest& request, const CallRules& rules, int shard, std::int64_t row,
+           cpu::Worker& worker, ShardBuffers& buffers);
+
+  /// Reads and checks the row; not ok: it is not to be used otherwise.
+  RowStatus read();
+  const float* values() const { return values_; }
+  /// The caller's own row, of raw modes; the row itself where nothing changed it.
+  const float* raw_values();
+  /// How many of the shard's columns are in front of an id.
+  std::size_t ids_in_front(std::int64_t id) const {
+    return ids_in_front(id, all_.begin, columns());
+  }
+
+  /// `part`: rules.layout.bytes() zeros.
+  void write_summary(std::byte* part);
+  /// `part`: answer_bytes(question) zeros.
+  void answer(const MergedRow& row, const Question& question, std::byte* part);
+
+  // Results of the shard's columns (shard_outputs.cpp).
+  void write_mask(const MergedRow& row, std::uint32_t* words);
+  void write_probabilities(const MergedRow& row, float* probabilities);
+
+ private:
+  struct Tile {
+    std::size_t number;  // of the shard's whole tiles
+    const float* x;
+    std::size_t size;
+    std::int64_t first_id;
+    float maximum;
+    int shift;  // into the row's unit, or -1
+  };
+
+  RowStatus status_of_values(RowStatus of_whole) const;
+  RowStatus index_whole(const cpu::TileRule& rule, const float* x);
+  void sum_octaves(const cpu::TileRule& rule, std::int32_t max_key, OctaveSums& octaves) const;
+  std::int32_t largest_key() const;
+  std::size_t list_largest(const float* x, std::size_t n);
+  void write_candidates(std::byte* part, RowSummary& summary);
+  void write_raw(std::byte* part);
+  void write_cut_values(const float* x, std::byte* at) const;
+
+  void answer_threshold(const MergedRow& row, const FindThreshold& question, std::byte* part);
+  void choose_points(ThresholdAnswer& answer);
+  void answer_tie(const MergedRow& row, const FindTie& question, std::byte* part);
+  void answer_draws(const MergedRow& row, const DrawTokens& question, std::byte* part);
+  void answer_counts(const CountInFront& question, std::byte* part);
+  DrawnToken draw(const MergedRow& row, const Tile& tile, std::uint64_t rest);
+  std::uint64_t sum_of(const MergedRow& row, const Tile& tile) const;
+
+  template <class Use>
+  void for_each_tile(const MergedRow& row, std::int32_t low_key, const Use& use) const;
+  std::size_t columns() const { return static_cast<std::size_t>(request_.logits.vocab); }
+  std::size_t whole_begin() const { return static_cast<std::size_t>(whole_.begin - all_.begin); }
+  std::size_t whole_size() const { return static_cast<std::size_t>(whole_.size()); }
+  const float* whole_values() const { return values_ + whole_begin(); }
+  std::size_t ids_in_front(std::int64_t id, std::int64_t first, std::size_t n) const;
+
+  const SampleRequest& request_;
+  const CallRules& rules_;
+  int shard_;
+  std::int64_t row_;
+  cpu::Worker& worker_;
+  ShardBuffers& buffers_;
+  Ids all_;
+  Ids whole_;
+  RowParameters parameters_;
+  const float* values_ = nullptr;
+  const float* raw_ = nullptr;
+};
+
+}  // namespace fairdraw::sharded

@@ -1,0 +1,261 @@
+// A sharded call gives what the call over whole rows gives, bit for bit, on every shard: random
+// calls, every number of shards, boundaries anywhere.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "fairdraw/sharded.h"
+#include "fairdraw/tile_index.h"
+#include "harness/adapters/sharded.h"
+#include "harness/inputs/dice.h"
+#include "harness/inputs/random_calls.h"
+#include "tests/sample/reduced.h"
+#include "tests/sharded/sharded_outputs.h"
+
+namespace fairdraw::suites {
+namespace {
+
+using harness::Dice;
+using harness::HostArrays;
+using harness::OwnedCall;
+using harness::sample_in_shards;
+using harness::ShardTraffic;
+
+/// 1, 2, 4 or 8 shards: equal ones, ends of tiles, or anywhere, some of them empty.
+std::vector<std::int64_t> random_boundaries(Dice& dice, std::int64_t vocab) {
+  const std::int64_t shards = dice.pick({1, 2, 2, 4, 8});
+  std::vector<std::int64_t> boundaries = harness::equal_boundaries(vocab, static_cast<int>(shards));
+  const std::uint64_t kind = dice.below(4);
+  for (std::int64_t s = 1; s < shards && kind > 0; ++s) {
+    auto at = static_cast<std::int64_t>(dice.below(static_cast<std::uint64_t>(vocab) + 1));
+    if (kind == 1) at = std::min(vocab, at / kTileSize * kTileSize);
+    if (kind == 2 && dice.once_in(2)) at = boundaries[static_cast<std::size_t>(s - 1)];
+    boundaries[static_cast<std::size_t>(s)] = at;
+  }
+  std::sort(boundaries.begin(), boundaries.end());
+  return boundaries;
+}
+
+std::string describe(const std::vector<std::int64_t>& boundaries) {
+  std::string text;
+  for (const std::int64_t boundary : boundaries) text += " " + std::to_string(boundary);
+  return text;
+}
+
+/// Vocabularies below a tile, of a few, and of many, where windows have to be searched.
+std::int64_t random_vocab(std::uint64_t number, Dice& dice) {
+  switch (number % 4) {
+    case 0:
+      return static_cast<std::int64_t>(1 + dice.below(400));
+    case 1:
+      return static_cast<std::int64_t>(256 * (1 + dice.below(12)) + dice.below(3) - 1);
+    case 2:
+      return static_cast<std::int64_t>(1 + dice.below(3000));
+    default:
+      return static_cast<std::int64_t>(1000 + dice.below(9000));
+  }
+}
+
+struct Seen {
+  std::array<std::int64_t, kRowStatuses> statuses{};
+  std::array<std::int64_t, 8> exchanges{};
+  std::int64_t rows = 0;
+};
+
+/// Compares calls number first, first + 1, ... until so many rows were compared.
+void compare_calls(std::uint64_t first, std::int64_t rows, Seen& seen) {
+  for (std::uint64_t number = first; seen.rows < rows && !testing::Test::HasFailure(); ++number) {
+    Dice dice(number);
+    const std::int64_t vocab = random_vocab(number, dice);
+    const auto count = static_cast<std::int64_t>(1 + number % 13);
+    OwnedCall call = harness::random_call(number, count, vocab);
+    if (number % 3 == 0) call.processing = harness::random_processing(number, count, vocab);
+    const std::vector<std::int64_t> boundaries = random_boundaries(dice, vocab);
+    HostArrays host;
+    const SampleRequest request = harness::request_in(call, host);
+    EveryOutput expected(call, number), got(call, number);
+    const Error refused = sample(request, expected.result(call), {CpuTarget::best, 1});
+    ASSERT_FALSE(refused) << "call " << number << ": " << refused.message;
+    ShardTraffic traffic;
+    // Outputs are those of the shards in turn; tokens and statuses are compared on all of them.
+    harness::ShardFaults look;
+    look.result = [&](const ShardedRequest& part, const SampleResult& result) {
+      for (std::int64_t i = 0; i < result.tokens.size; ++i) {
+        ASSERT_EQ(result.tokens.data[i], expected.tokens[static_cast<std::size_t>(i)])
+            << "call " << number << ", token " << i << " on shard " << part.shard;
+      }
+      for (std::int64_t i = 0; i < result.statuses.size; ++i) {
+        ASSERT_EQ(result.statuses.data[i], expected.statuses[static_cast<std::size_t>(i)])
+            << "call " << number << ", output " << i << " on shard " << part.shard;
+      }
+    };
+    const Error error = sample_in_shards(request, got.result(call), boundaries,
+                                         {CpuTarget::best, 1}, &traffic, look);
+    ASSERT_FALSE(error) << "call " << number << ": " << error.message;
+    EXPECT_EQ(got.difference_from(expected), "")
+        << "call " << number << " of " << count << " rows, boundaries" << describe(boundaries);
+    seen.rows += count;
+    ++seen.exchanges[static_cast<std::size_t>(
+        std::min<std::int32_t>(traffic.exchanges, static_cast<std::int32_t>(7)))];
+    for (const RowStatus status : expected.statuses) {
+      ++seen.statuses[static_cast<std::size_t>(status)];
+    }
+  }
+}
+
+void expect_all_kinds(const Seen& seen) {
+  EXPECT_GE(seen.statuses[0], seen.rows / 4) << "the comparison says little";
+  for (std::size_t status = 0; status < seen.statuses.size(); ++status) {
+    const auto name = static_cast<RowStatus>(status);
+    // Others are of probabilities, drafts, stops and beams.
+    if (name == RowStatus::negative_probability || name > RowStatus::processing_overflow) continue;
+    EXPECT_GT(seen.statuses[status], is_reduced() ? -1 : 0) << to_string(name);
+  }
+  for (std::size_t exchanges = 1; exchanges < 6; ++exchanges) {
+    EXPECT_GT(seen.exchanges[exchanges], is_reduced() ? -1 : 0) << exchanges << " exchanges";
+  }
+}
+
+/// Rows to compare: more of them where a night is asked for, FAIRDRAW_SHARDED_ROWS=1000000.
+std::int64_t rows_to_compare() {
+  const char* asked = std::getenv("FAIRDRAW_SHARDED_ROWS");
+  return asked != nullptr ? std::atoll(asked) : static_cast<std::int64_t>(budget(20000));
+}
+
+TEST(ShardedSample, IsTheUnshardedCall) {
+  Seen seen;
+  compare_calls(0, rows_to_compare(), seen);
+  expect_all_kinds(seen);
+  RecordProperty("rows", static_cast<int>(seen.rows));
+}
+
+// --- What is exchanged ---------------------------------------------------------------------------
+
+constexpr std::int64_t kVocab = 128256;
+
+/// Rows of a language model's shape: N(0, 2^2), and 64 raised tokens that have 19 parts in 20 of
+/// the mass: 64 exp(13) of them against 128256 exp(2), so that a nucleus of .9 is among them.
+std::vector<float> peaked_rows(std::int64_t rows) {
+  Dice dice(7);
+  std::vector<float> logits;
+  for (std::int64_t i = 0; i < rows * kVocab; ++i) {
+    logits.push_back(static_cast<float>(2 * dice.bell()));
+  }
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (int raised = 0; raised < 64; ++raised) {
+      logits[static_cast<std::size_t>(row * kVocab) + dice.below(kVocab)] +=
+          static_cast<float>(10 + 6 * dice.unit());
+    }
+  }
+  return logits;
+}
+
+struct Exchanged {
+  std::int64_t bytes_a_row = 0;
+  std::int32_t exchanges = 0;
+};
+
+/// Of a call with these filters, split in two; its tokens are those of the call that is not.
+Exchanged exchanged(std::int32_t top_k, float top_p, float min_p) {
+  constexpr std::int64_t kRows = 8;
+  static const std::vector<float> logits = peaked_rows(kRows);
+  std::vector<std::uint64_t> seeds;
+  for (std::uint64_t row = 0; row < kRows; ++row) seeds.push_back(row);
+  SampleRequest request;
+  request.logits = {logits.data(), DType::float32, kRows, kVocab, kVocab};
+  request.top_k = top_k;
+  request.top_p = top_p;
+  request.min_p = min_p;
+  request.seed = {seeds.data(), kRows};
+  std::vector<std::int32_t> expected(kRows), got(kRows);
+  SampleResult result;
+  result.tokens = {expected.data(), kRows};
+  EXPECT_FALSE(sample(request, result, {CpuTarget::best, 1}));
+  result.tokens = {got.data(), kRows};
+  ShardTraffic traffic;
+  EXPECT_FALSE(sample_in_shards(request, result, harness::equal_boundaries(kVocab, 2),
+                                {CpuTarget::best, 1}, &traffic));
+  EXPECT_EQ(got, expected);
+  return {(traffic.bytes + kRows - 1) / kRows, traffic.exchanges};
+}
+
+TEST(ShardedExchange, TakesAtMost8KilobytesARow) {
+  // A summary is 816 bytes, 4 for each of the 128 values that a shard has of the tile that the
+  // boundary cuts (64128 = 250.5 tiles), and 8 for each of 256 candidates: 3376, twice, and 16 of
+  // each block's header for 8 rows.
+  for (const auto& [top_k, top_p, min_p] :
+       {std::tuple{50, 0.9F, 0.0F}, {50, 1.0F, 0.0F}, {0, 0.9F, 0.0F}, {0, 1.0F, 0.05F}}) {
+    const Exchanged seen = exchanged(top_k, top_p, min_p);
+    EXPECT_EQ(seen.exchanges, 1) << top_k << " " << top_p << " " << min_p;
+    EXPECT_EQ(seen.bytes_a_row, 2 * (816 + 512 + 2048) + 4);
+    EXPECT_LE(seen.bytes_a_row, 8192);
+  }
+  // Without filters no candidates, and 12 bytes of the token from each shard.
+  const Exchanged seen = exchanged(0, 1.0F, 0.0F);
+  EXPECT_EQ(seen.exchanges, 2);
+  EXPECT_EQ(seen.bytes_a_row, 2 * (816 + 512 + 12) + 8);
+  // 1000 values are more than the candidates: windows of 64 points, then the token.
+  const Exchanged wide = exchanged(1000, 1.0F, 0.0F);
+  EXPECT_LE(wide.exchanges, 5);
+  EXPECT_LE(wide.bytes_a_row, 2 * (816 + 512 + 2048 + 3 * 1592 + 12) + 20);
+}
+
+// --- What is refused -----------------------------------------------------------------------------
+
+/// A call of two shards over one row of 300 tokens.
+struct SmallCall {
+  std::vector<float> logits = std::vector<float>(300, 0.5F);
+  std::vector<std::int64_t> boundaries = {0, 140, 300};
+  std::int32_t token = -7;
+  ShardedRequest request;
+  SampleResult result;
+
+  explicit SmallCall(std::int32_t shard) {
+    request.rows.logits = {logits.data(), DType::float32, 1, shard == 0 ? 140 : 160, 160};
+    request.boundaries = {boundaries.data(), 3};
+    request.shard = shard;
+    result.tokens = {&token, 1};
+  }
+};
+
+TEST(ShardedSample, RefusesBlocksOfAnotherCall) {
+  SmallCall first(0), second(1);
+  ShardedSample one, other;
+  ASSERT_FALSE(one.begin(first.request, first.result));
+  second.request.rows.seed = std::uint64_t{1};  // a rank's own seed
+  ASSERT_FALSE(other.begin(second.request, second.result));
+  ASSERT_EQ(one.block_bytes(), other.block_bytes());
+  std::vector<std::byte> blocks(one.block(), one.block() + one.block_bytes());
+  blocks.insert(blocks.end(), other.block(), other.block() + other.block_bytes());
+  const Error error = one.receive(blocks.data());
+  EXPECT_NE(error.message.find("block of shard 1 is of another call"), std::string::npos)
+      << error.message;
+  EXPECT_EQ(first.token, -7);
+  EXPECT_EQ(one.block_bytes(), 0) << "the call has ended";
+  EXPECT_TRUE(one.receive(blocks.data()));
+}
+
+TEST(ShardedSample, RefusesWrongBoundariesByName) {
+  const auto message = [](std::vector<std::int64_t> boundaries, std::int32_t shard) {
+    SmallCall call(0);
+    call.request.boundaries = {boundaries.data(), static_cast<std::int64_t>(boundaries.size())};
+    call.request.shard = shard;
+    ShardedSample sharded;
+    return sharded.begin(call.request, call.result).message;
+  };
+  EXPECT_EQ(message({0}, 0), "length of boundaries is 1; allowed: 2 to 257 (shards + 1)");
+  EXPECT_EQ(message({1, 141}, 0), "boundaries[0] is 1; allowed: 0");
+  EXPECT_EQ(message({0, 140, 139}, 0),
+            "boundaries[2] is 139; allowed: 140 (the one before) to 1048576");
+  EXPECT_EQ(message({0, 0}, 0), "boundaries[1] is 0; allowed: 1 to 1048576: the vocabulary");
+  EXPECT_EQ(message({0, 140, 300}, 2), "shard is 2; allowed: 0 to 1");
+  EXPECT_EQ(message({0, 139, 300}, 0), "logits.vocab is 140; allowed: 139, the columns of shard 0");
+}
+
+}  // namespace
+}  // namespace fairdraw::suites

@@ -1,0 +1,48 @@
+// Logits processing as an argument: the tuple that fairdraw/request_processing.py makes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "fairdraw/logits_processing.h"
+#include "python/bindings/arguments.h"
+
+namespace fairdraw::python {
+
+/// Processing of rows: (repetition, frequency, presence penalty, prompt, output, bias ids, bias
+/// values, min_tokens, stop ids, bad words, lengths of bad words, allowed ids), or None.
+class Processing {
+ public:
+  Processing(nb::handle object, const Place& place) {
+    if (object.is_none()) return;
+    const auto parts = nb::cast<nb::tuple>(object);
+    const auto penalty = [&](std::size_t part, const char* name) {
+      const View<const float> values = floats_[part].emplace(name, parts[part], place).view;
+      return PerRequest<float>(values.data, values.size);
+    };
+    const auto lists = [&](std::size_t part, const char* name) {
+      return lists_[part].emplace(name, parts[part], place).view;
+    };
+    view.repetition_penalty = penalty(0, "repetition_penalty");
+    view.frequency_penalty = penalty(1, "frequency_penalty");
+    view.presence_penalty = penalty(2, "presence_penalty");
+    view.prompt = lists(3, "prompt");
+    view.output = lists(4, "output");
+    view.bias_ids = lists(5, "bias");
+    view.bias_values = floats_[6].emplace("bias", parts[6], place).view;
+    const View<const std::int32_t> least = min_tokens_.emplace("min_tokens", parts[7], place).view;
+    view.min_tokens = PerRequest<std::int32_t>(least.data, least.size);
+    view.stop_ids = lists(8, "stop_ids");
+    view.bad_words = lists(9, "bad_words");
+    view.bad_word_lengths = lists(10, "bad_words");
+    view.allowed_ids = lists(11, "allowed_ids");
+  }
+  LogitsProcessing view;
+
+ private:
+  std::optional<Input<float>> floats_[12];
+  std::optional<Lists> lists_[12];
+  std::optional<Input<std::int32_t>> min_tokens_;
+};
+
+}  // namespace fairdraw::python

@@ -1,0 +1,107 @@
+"""What one rank of test_sharded.py does: the same calls as the others, over its own columns."""
+
+from itertools import accumulate
+
+import torch
+import torch.distributed as distributed
+
+import fairdraw
+import fairdraw.torch
+
+
+def same(name, mine, whole):
+    """Bit for bit: floats are compared as integers."""
+    mine, whole = (
+        tensor.contiguous().view(torch.int32) if tensor.is_floating_point() else tensor
+        for tensor in (mine, whole)
+    )
+    assert mine.shape == whole.shape, (name, mine.shape, whole.shape)
+    assert torch.equal(mine, whole), (name, (mine != whole).nonzero()[:5])
+
+
+def columns_of(packed, begin, end):
+    """Bits begin to end of packed rows, from bit 0 on."""
+    bits = (packed[:, :, None] >> torch.arange(32, dtype=torch.int32)) & 1
+    bits = bits.flatten(1)[:, begin:end].to(torch.int64)
+    bits = torch.nn.functional.pad(bits, (0, -bits.shape[1] % 32)).unflatten(1, (-1, 32))
+    words = (bits << torch.arange(32)).sum(-1)
+    return words.where(words < 2**31, words - 2**32).to(torch.int32)
+
+
+def check_calls(sampler, rank, widths):
+    boundaries = [0, *accumulate(widths)]
+    vocab, (begin, end) = boundaries[-1], boundaries[rank : rank + 2]
+    numbers = torch.Generator().manual_seed(5)
+    rows = 6
+    whole = torch.randn(rows, vocab, generator=numbers) * 3
+    whole[1] = whole[1].round()  # ties
+    whole[2, vocab - 1] = float("nan")
+    seeds = torch.arange(rows) + 100
+    packed = torch.randint(-(2**31), 2**31 - 1, (rows, (vocab + 31) // 32), generator=numbers)
+    packed = packed.to(torch.int32)
+    calls = [
+        {},
+        {"temperature": 0.7, "top_k": 50, "top_p": 0.9},
+        {"top_p": 0.95},
+        {"min_p": 0.02, "logprobs": 5},
+        {"temperature": 0.0, "logprobs": 3, "logprobs_mode": "processed_logprobs"},
+        {"top_k": 300, "tie_rule": "lowest_id", "logprobs": 2, "rank_rule": "at_least"},
+        {"top_k": 40, "top_p": 0.8, "filter_apply_order": "joint", "num_samples": 3},
+        {"indices": torch.tensor([0, 0, 3, 5, 1, 1])},
+    ]
+    for dtype in (torch.float32, torch.bfloat16):
+        logits = whole.to(dtype)
+        local = logits[:, begin:end]
+        for call in calls:
+            expected = fairdraw.sample(logits, **call, seed=seeds, return_details=True)
+            got = sampler(local, **call, seed=seeds, return_details=True)
+            for name in ("tokens", "statuses", "support_size", "logprob", "logprob_filtered"):
+                same(name, getattr(got, name), getattr(expected, name))
+            ok = torch.arange(rows) != 2  # the NaN's row is all zeros
+            same("probs", got.probs[ok], expected.probs[ok][:, begin:end])
+            same("mask", got.mask[ok], columns_of(expected.mask[ok], begin, end))
+            if "logprobs" in call:
+                for name in ("values", "ranks", "top_ids", "top_values"):
+                    same(name, getattr(got.logprobs, name), getattr(expected.logprobs, name))
+        banned = fairdraw.sample(logits, top_k=9, seed=seeds, allowed=packed)
+        same("tokens", sampler(local, top_k=9, seed=seeds,
+                               allowed=columns_of(packed, begin, end)), banned)  # fmt: skip
+    # Without a seed all ranks draw with the same fresh one.
+    tokens = sampler(whole[:, begin:end])
+    told = [torch.empty_like(tokens) for _ in widths]
+    distributed.all_gather(told, tokens)
+    assert all(torch.equal(each, tokens) for each in told)
+    assert not torch.equal(sampler(whole[:, begin:end], num_samples=40),
+                           sampler(whole[:, begin:end], num_samples=40))  # fmt: skip
+
+
+def run(rank, ranks, folder):
+    distributed.init_process_group(
+        "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=ranks
+    )
+    try:
+        for vocab in (31, 3000):
+            widths = [vocab // ranks] * (ranks - 1)
+            widths.append(vocab - sum(widths))
+            check_calls(fairdraw.torch.ShardedSampler(), rank, widths)
+        # Unequal ones, and one that has no columns.
+        widths = [1000, 0, 256, 1744][:ranks]
+        check_calls(fairdraw.torch.ShardedSampler(columns=widths), rank, widths)
+        processing = [fairdraw.RequestProcessing(repetition_penalty=1.3, prompt=[7, 2100],
+                                                 bias={5: 2.0, 2999: -1.0})]  # fmt: skip
+        logits = torch.zeros(1, 3000)
+        width = 3000 // ranks
+        local = logits[:, rank * width : (rank + 1) * width]
+        report = fairdraw.torch.ShardedSampler()(
+            local, processing=processing, seed=1, logprobs=1, logprobs_mode="processed_logits"
+        )[1]
+        assert report.top_ids.tolist() == [[5]] and report.top_values.tolist() == [[2.0]]
+        # A rank that disagrees is told, on every rank.
+        try:
+            fairdraw.torch.ShardedSampler()(local, seed=rank)
+        except ValueError as error:
+            assert "is of another call" in str(error)
+        else:
+            raise AssertionError("ranks with different seeds were not told")
+    finally:
+        distributed.destroy_process_group()

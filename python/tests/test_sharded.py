@@ -1,0 +1,39 @@
+"""fairdraw.torch.ShardedSampler: several processes, each with some columns of the logits."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+if not torch.distributed.is_available() or not torch.distributed.is_gloo_available():
+    pytest.skip("torch without gloo", allow_module_level=True)
+
+import sharded_ranks  # noqa: E402
+import torch.multiprocessing  # noqa: E402
+
+import fairdraw.torch  # noqa: E402
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_every_rank_gets_the_tokens_of_the_whole_rows(ranks, tmp_path):
+    torch.multiprocessing.spawn(sharded_ranks.run, (ranks, tmp_path), nprocs=ranks)
+
+
+def test_wrong_arguments_are_named(tmp_path):
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1
+    )
+    try:
+        with pytest.raises(ValueError, match="columns has 2 entries; 1 are needed, one a rank"):
+            fairdraw.torch.ShardedSampler(columns=[3, 4])
+        sampler = fairdraw.torch.ShardedSampler()
+        with pytest.raises(TypeError, match=r"logits: a tensor \[rows, columns\] is needed"):
+            sampler([[1.0]])
+        with pytest.raises(ValueError, match="offset: is given without a seed"):
+            sampler(torch.zeros(1, 3), offset=1)
+        assert sampler(torch.zeros(2, 3), seed=1).shape == (2,)
+        assert sampler.exchanges == 2 and sampler.exchanged_bytes > 0
+        with pytest.raises(ValueError, match="logits.vocab is 4; allowed: 3"):
+            sampler(torch.zeros(2, 4), seed=1)
+        with pytest.raises(ValueError, match="processing has 0 entries; 2 are needed, one a row"):
+            sampler(torch.zeros(2, 3), processing=[], seed=1)
+    finally:
+        torch.distributed.destroy_process_group()
