@@ -26,6 +26,7 @@ Semantics rosellm_profile();
 Semantics flashinfer_profile();
 Semantics flashinfer_fast_profile();
 Semantics flashinfer_joint_profile();
+Semantics flashinfer_cake_profile();
 Semantics sglang_profile();
 
 // profiles_engines.cpp: TensorRT-LLM, MAX, llama.cpp.
@@ -47,6 +48,7 @@ inline constexpr Semantics (*kProfiles[])() = {
     flashinfer_profile,
     flashinfer_fast_profile,
     flashinfer_joint_profile,
+    flashinfer_cake_profile,
     sglang_profile,
     sglang_torch_profile,
     trtllm_torch_profile,

@@ -16,7 +16,8 @@ from typing import Any
 
 from .._core import Batch
 from ..verification import Ability
-from ._engine import Engine, Sampler, Unavailable, package, version_of
+from ._engine import Engine, Sampler
+from ._packages import Unavailable, package, version_of
 from ._tensors import CHUNK, float32_logits, generator_of, places_in_range, rows_of
 
 
@@ -52,6 +53,17 @@ def _from_logits(sampling: Any, order: str, generator: Any, inputs: tuple[Any, .
         top_k,
         top_p,
         filter_apply_order=order,
+        generator=generator,
+    )
+
+
+def _cake(sampling: Any, order: str, generator: Any, inputs: tuple[Any, ...]) -> Any:
+    logits, temperature, top_k, top_p, _ = inputs
+    return package("flashinfer.cake_sampling").top_k_top_p_sampling_from_probs(
+        sampling.softmax(logits, temperature),
+        top_k,
+        top_p,
+        top_k_max=int(top_k.max()),
         generator=generator,
     )
 
@@ -133,4 +145,12 @@ LOGITS_JOINT = _engine(
     _from_logits,
     "joint",
     WITHOUT_MIN_P,
+)
+CAKE = _engine(
+    "flashinfer_cake",
+    "flashinfer_cake",
+    "softmax, cake_sampling.top_k_top_p_sampling_from_probs",
+    _cake,
+    "top_k_first",
+    ("*/top_k_*/t*",),
 )

@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""Prints rows of `fairdraw bench --json` and of peers.py side by side, as Markdown.
+
+    suites/gpu/peers_table.py OURS.json... PEERS.json > table.md
+
+A table for each operation and vocabulary: who, what a user types, and for each batch the
+microseconds and how many times fairdraw's they are, for peaked / flat logits. Backend `cuda` is what
+others are divided by, in the same operation, batch, vocabulary, dtype and kind of logits; a cell that
+it has not is left without. At the end come the cells in which another sampler is faster.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+OURS = "cuda"
+KINDS = ("peaked", "flat")
+# What a user types for the rows of `fairdraw bench`, which does not say it.
+SAMPLE = "fairdraw.sample(logits, temperature, k, p, m, seed=seeds, offset=offsets)"
+FROM_PROBS = {
+    (): "sampling_from_probs(probs",
+    ("min_p",): "min_p_sampling_from_probs(probs, m",
+    ("top_k",): "top_k_sampling_from_probs(probs, k",
+    ("top_p",): "top_p_sampling_from_probs(probs, p",
+    ("top_k", "top_p"): "top_k_top_p_sampling_from_probs(probs, k, p",
+}
+
+
+def typed(row):
+    if row["backend"].startswith("peer:"):
+        return row.get("call", "")
+    input_name, _, filters = row["operation"].partition("/")
+    if input_name != "from_probs":
+        return SAMPLE
+    names = tuple(part.rpartition("_")[0] for part in filters.split("+") if "_" in part)
+    return f"fairdraw.{FROM_PROBS[names]}, seed=seeds, offset=offsets)"
+
+
+def cell_of(row):
+    return tuple(row[name] for name in ("operation", "batch", "vocab", "dtype", "logits"))
+
+
+def in_order(values):
+    return list(dict.fromkeys(values))
+
+
+def number(value):
+    return f"{value:.1f}" if value < 100 else f"{value:.0f}"
+
+
+def pair(values):
+    return " / ".join("-" if value is None else number(value) for value in values)
+
+
+def entry(rows, ours, batch):
+    """ "14.1 / 14.3 (1.1 / 1.0)": times, and in brackets how many times fairdraw's."""
+    found = [rows.get((batch, kind)) for kind in KINDS]
+    if not any(found):
+        return "-"
+    times = pair([row and row["microseconds"] for row in found])
+    ratios = [
+        row["microseconds"] / ours[cell_of(row)] if row and cell_of(row) in ours else None
+        for row in found
+    ]
+    if found[0 if found[0] else 1]["backend"] == OURS or not any(ratios):
+        return times
+    return f"{times} ({' / '.join('-' if r is None else f'{r:.2f}' for r in ratios)})"
+
+
+def table(rows, ours):
+    """One operation and vocabulary: a line a backend, the floor first."""
+    batches = sorted({row["batch"] for row in rows})
+    backends = in_order(row["backend"] for row in rows)
+    backends.sort(key=lambda name: (name != OURS, name.startswith("peer:")))
+    lines = [
+        f"| | typed | {' | '.join(f'B = {batch}' for batch in batches)} |",
+        "|---|---|" + "---|" * len(batches),
+    ]
+    of_floor = {
+        (row["batch"], row["logits"]): row["floor_microseconds"]
+        for row in rows
+        if row["backend"] == OURS
+    }
+    if of_floor:
+        floors = (pair([of_floor.get((batch, kind)) for kind in KINDS]) for batch in batches)
+        lines.append(f"| reading once | | {' | '.join(floors)} |")
+    for backend in backends:
+        own = [row for row in rows if row["backend"] == backend]
+        by_place = {(row["batch"], row["logits"]): row for row in own}
+        cells = " | ".join(entry(by_place, ours, batch) for batch in batches)
+        name = "fairdraw" if backend == OURS else backend.removeprefix("peer:")
+        lines.append(f"| {name} | `{typed(own[0])}` | {cells} |")
+    return lines
+
+
+def ahead(rows, ours):
+    """Cells in which a peer is faster, the furthest first."""
+    faster = []
+    for row in rows:
+        if row["backend"].startswith("peer:") and cell_of(row) in ours:
+            ratio = row["microseconds"] / ours[cell_of(row)]
+            if ratio < 1:
+                faster.append((ratio, row))
+    faster.sort(key=lambda found: found[0])
+    return [
+        f"- {row['backend'].removeprefix('peer:')}, `{row['operation']}`, B = {row['batch']}, "
+        f"V = {row['vocab']}, {row['logits']}: {number(row['microseconds'])} µs, fairdraw "
+        f"{number(ours[cell_of(row)])} ({ratio:.2f})"
+        for ratio, row in faster
+    ]
+
+
+def render(rows):
+    ours = {cell_of(row): row["microseconds"] for row in rows if row["backend"] == OURS}
+    lines = ["Microseconds, peaked / flat logits; in brackets: how many times fairdraw's.", ""]
+    lines += [f"- {machine}" for machine in in_order(row["machine"] for row in rows)]
+    places = in_order((row["operation"], row["vocab"], row["dtype"]) for row in rows)
+    for place in sorted(places, key=lambda p: (p[0].split("/")[0] != "sample", p[0], p[1])):
+        operation, vocab, dtype = place
+        here = [row for row in rows if (row["operation"], row["vocab"], row["dtype"]) == place]
+        lines += ["", f"`{operation}`, V = {vocab}, {dtype}", "", *table(here, ours)]
+    peers = [row for row in rows if row["backend"].startswith("peer:") and cell_of(row) in ours]
+    faster = ahead(rows, ours)
+    lines += ["", f"Peers are faster in {len(faster)} of {len(peers)} cells.", "", *faster]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def main(files):
+    if not files or any(name.startswith("-") for name in files):
+        print(__doc__)
+        return 0 if files in (["--help"], ["-h"]) else 2
+    rows = []
+    for name in files:
+        try:
+            rows += json.loads(Path(name).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            print(f"peers_table.py: {name}: {error}", file=sys.stderr)
+            return 2
+    print(render(rows), end="")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
