@@ -86,7 +86,6 @@ def test_a_generator_on_the_gpu_is_honoured_wherever_its_row_is():
 
     alone = steps(0, neighbours=False)
     assert steps(3, neighbours=True) == alone == steps(5, neighbours=False)
-    # 12 equal tokens: under each token's largest probability, which is < 0.5 here, 2^-11 at most.
     assert len(set(alone)) > 1
 
 
