@@ -5,7 +5,8 @@ Each call is captured in a CUDA graph and replayed 30 times with a cold L2 (a fi
 each replay, outside the timed events), alternating with a kernel that reads the rows once; medians.
 Ratios to that floor are what can be compared between programs.
 
-Peers: `torch_sort`, filters by a full sort and a draw by exponentials, as vLLM's PyTorch path did
+Peers: `fairdraw`, the Python package's operations, so that the others are compared with what the same
+program measured; `torch_sort`, filters by a full sort and a draw by exponentials, as vLLM's PyTorch path did
 it; `torch_softmax`, the same draw without a filter; FlashInfer, with arrays of parameters and with
 numbers (`@scalar`), and its `cake_sampling` (numbers, unless it says `@array`); `vllm_triton`, the
 filters and the draw by Gumbel noise of vLLM's model runner V2. FlashInfer and vLLM are measured where
@@ -46,9 +47,14 @@ CAKE_BATCHES, CAKE_VOCABS = (1, 8, 64, 128, 256), (32000, 128256, 151936, 262144
 TABLES = {
     "filters": [(FILTERS, (1, 8, 64, 256), (128256,), ALL)],
     "cake": [
-        (tuple(f"from_probs/{name}" for name in TOP_K), CAKE_BATCHES, CAKE_VOCABS, ["cake"]),
-        (TOP_K, CAKE_BATCHES, CAKE_VOCABS, ["cake"]),
-        (("from_probs/top_k_50+top_p_0.9",), (1, 8, 64, 256), (128256,), ["cake"]),
+        (
+            tuple(f"from_probs/{name}" for name in TOP_K),
+            CAKE_BATCHES,
+            CAKE_VOCABS,
+            ["fairdraw", "cake"],
+        ),
+        (TOP_K, CAKE_BATCHES, CAKE_VOCABS, ["fairdraw", "cake"]),
+        (("from_probs/top_k_50+top_p_0.9",), (1, 8, 64, 256), (128256,), ["fairdraw", "cake"]),
         (
             (*(f"from_probs/{name}" for name in TOP_K), "from_probs/top_k_50+top_p_0.9"),
             (1, 8, 64, 256),
@@ -152,6 +158,35 @@ class Cell:
 
 # --- Peers: a function of a cell that gives (what a user types, the call), or None where it has no
 # --- such operation
+
+
+def fairdraw_peer():
+    """Every parameter, seed and offset an array, as `fairdraw bench` has them."""
+    import fairdraw
+
+    def peer(cell):
+        stream = {"seed": cell.seeds, "offset": cell.positions}
+        if not cell.from_probs:
+            return (
+                "fairdraw.sample(logits, temperature, k, p, m, seed=seeds, offset=offsets)",
+                lambda: fairdraw.sample(
+                    cell.work, cell.temperature, cell.k, cell.p, cell.m, **stream
+                ),
+            )
+        names = [
+            *(["top_k"] if cell.top_k else []),
+            *(["top_p"] if cell.top_p < 1 else []),
+            *(["min_p"] if cell.min_p else []),
+        ]
+        function = getattr(fairdraw, "_".join([*names, "sampling_from_probs"]))
+        by_name = {"top_k": ("k", cell.k), "top_p": ("p", cell.p), "min_p": ("m", cell.m)}
+        typed = ", ".join(["probs", *(by_name[name][0] for name in names)])
+        return (
+            f"fairdraw.{function.__name__}({typed}, seed=seeds, offset=offsets)",
+            lambda: function(cell.probs, *(by_name[name][1] for name in names), **stream),
+        )
+
+    return peer
 
 
 def exponential_draw(probs):
@@ -322,6 +357,7 @@ def vllm_triton_peer():
 
 def available_peers(wanted):
     makers = {
+        "fairdraw": fairdraw_peer,
         "torch_sort": lambda: torch_sort,
         "torch_softmax": lambda: torch_softmax,
         "flashinfer": flashinfer_peer,
@@ -538,9 +574,12 @@ def main():
     except ValueError as error:
         parser.error(str(error))
     bench = Bench(arguments)
+    floors = {}  # by shape: it does not depend on the values
     for (kind, batch, vocab), operations in cells.items():
         rows = Rows(batch, vocab, kind)
-        floor, _held = best_floor(rows.logits, bench.flushed)
+        if (batch, vocab) not in floors:
+            floors[batch, vocab] = best_floor(rows.logits, bench.flushed)
+        floor, _ = floors[batch, vocab]
         for operation, names in operations:
             cell = Cell(rows, operation)
             for name, peer in peers.items():

@@ -4,16 +4,19 @@
     suites/gpu/peers_table.py OURS.json... PEERS.json > table.md
 
 A table for each operation and vocabulary: who, what a user types, and for each batch the
-microseconds and how many times fairdraw's they are, for peaked / flat logits. Backend `cuda` is what
-others are divided by, in the same operation, batch, vocabulary, dtype and kind of logits; a cell that
-it has not is left without. At the end come the cells in which another sampler is faster.
+microseconds and how many times fairdraw's they are, for peaked / flat logits. They are divided by what
+peers.py measured of fairdraw in the same cell (operation, batch, vocabulary, dtype, kind of logits),
+because two programs differ by up to a microsecond; by the row of backend `cuda` where there is none.
+At the end come the cells in which another sampler is faster.
 """
 
 import json
 import sys
 from pathlib import Path
 
-OURS = "cuda"
+BENCH = "cuda"
+OURS = ("peer:fairdraw", BENCH)  # the first is what others are divided by
+NAMES = {"peer:fairdraw": "fairdraw", BENCH: "fairdraw, by `fairdraw bench`"}
 KINDS = ("peaked", "flat")
 # What a user types for the rows of `fairdraw bench`, which does not say it.
 SAMPLE = "fairdraw.sample(logits, temperature, k, p, m, seed=seeds, offset=offsets)"
@@ -40,6 +43,10 @@ def cell_of(row):
     return tuple(row[name] for name in ("operation", "batch", "vocab", "dtype", "logits"))
 
 
+def is_peer(row):
+    return row["backend"].startswith("peer:") and row["backend"] not in OURS
+
+
 def in_order(values):
     return list(dict.fromkeys(values))
 
@@ -62,7 +69,7 @@ def entry(rows, ours, batch):
         row["microseconds"] / ours[cell_of(row)] if row and cell_of(row) in ours else None
         for row in found
     ]
-    if found[0 if found[0] else 1]["backend"] == OURS or not any(ratios):
+    if (found[0] or found[1])["backend"] in OURS or not any(ratios):
         return times
     return f"{times} ({' / '.join('-' if r is None else f'{r:.2f}' for r in ratios)})"
 
@@ -71,7 +78,7 @@ def table(rows, ours):
     """One operation and vocabulary: a line a backend, the floor first."""
     batches = sorted({row["batch"] for row in rows})
     backends = in_order(row["backend"] for row in rows)
-    backends.sort(key=lambda name: (name != OURS, name.startswith("peer:")))
+    backends.sort(key=lambda name: (name not in OURS, name.startswith("peer:")))
     lines = [
         f"| | typed | {' | '.join(f'B = {batch}' for batch in batches)} |",
         "|---|---|" + "---|" * len(batches),
@@ -79,7 +86,7 @@ def table(rows, ours):
     of_floor = {
         (row["batch"], row["logits"]): row["floor_microseconds"]
         for row in rows
-        if row["backend"] == OURS
+        if row["backend"] in OURS
     }
     if of_floor:
         floors = (pair([of_floor.get((batch, kind)) for kind in KINDS]) for batch in batches)
@@ -88,7 +95,7 @@ def table(rows, ours):
         own = [row for row in rows if row["backend"] == backend]
         by_place = {(row["batch"], row["logits"]): row for row in own}
         cells = " | ".join(entry(by_place, ours, batch) for batch in batches)
-        name = "fairdraw" if backend == OURS else backend.removeprefix("peer:")
+        name = NAMES.get(backend, backend.removeprefix("peer:"))
         lines.append(f"| {name} | `{typed(own[0])}` | {cells} |")
     return lines
 
@@ -97,7 +104,7 @@ def ahead(rows, ours):
     """Cells in which a peer is faster, the furthest first."""
     faster = []
     for row in rows:
-        if row["backend"].startswith("peer:") and cell_of(row) in ours:
+        if is_peer(row) and cell_of(row) in ours:
             ratio = row["microseconds"] / ours[cell_of(row)]
             if ratio < 1:
                 faster.append((ratio, row))
@@ -111,7 +118,9 @@ def ahead(rows, ours):
 
 
 def render(rows):
-    ours = {cell_of(row): row["microseconds"] for row in rows if row["backend"] == OURS}
+    ours = {}
+    for backend in reversed(OURS):
+        ours |= {cell_of(row): row["microseconds"] for row in rows if row["backend"] == backend}
     lines = ["Microseconds, peaked / flat logits; in brackets: how many times fairdraw's.", ""]
     lines += [f"- {machine}" for machine in in_order(row["machine"] for row in rows)]
     places = in_order((row["operation"], row["vocab"], row["dtype"]) for row in rows)
@@ -119,7 +128,7 @@ def render(rows):
         operation, vocab, dtype = place
         here = [row for row in rows if (row["operation"], row["vocab"], row["dtype"]) == place]
         lines += ["", f"`{operation}`, V = {vocab}, {dtype}", "", *table(here, ours)]
-    peers = [row for row in rows if row["backend"].startswith("peer:") and cell_of(row) in ours]
+    peers = [row for row in rows if is_peer(row) and cell_of(row) in ours]
     faster = ahead(rows, ours)
     lines += ["", f"Peers are faster in {len(faster)} of {len(peers)} cells.", "", *faster]
     return "\n".join(lines).rstrip() + "\n"

@@ -26,7 +26,7 @@ class PeersTable(unittest.TestCase):
         self.assertIn("| | typed | B = 1 | B = 64 |", lines)
         self.assertIn("| reading once | | 4.0 / 4.0 | - / 4.0 |", lines)
         ours, theirs = (
-            next(x for x in lines if x.startswith(f"| {n} |")) for n in ("fairdraw", "fast")
+            next(x for x in lines if x.startswith(f"| {n}")) for n in ("fairdraw", "fast")
         )
         self.assertLess(lines.index(ours), lines.index(theirs))
         self.assertTrue(ours.endswith("| 16.0 / 20.0 | - / 300 |"))
@@ -37,6 +37,17 @@ class PeersTable(unittest.TestCase):
             lines[-1],
             "- fast, `sample/top_k_50`, B = 1, V = 1000, flat: 15.0 µs, fairdraw 20.0 (0.75)",
         )
+
+    def test_the_same_program_comes_first(self):
+        text = peers_table.render([
+            row("cuda", 20.0),
+            row("peer:fairdraw", 10.0, call="fairdraw.sample(logits)"),
+            row("peer:slow", 15.0, call="slow(logits)"),
+        ])  # fmt: skip
+        self.assertIn("| slow | `slow(logits)` | - / 15.0 (- / 1.50) |", text)
+        self.assertIn("| fairdraw | `fairdraw.sample(logits)` | - / 10.0 |", text)
+        self.assertIn("| fairdraw, by `fairdraw bench` | ", text)
+        self.assertIn("Peers are faster in 0 of 1 cells.", text)
 
     def test_other_operations_and_backends_are_not_compared(self):
         text = peers_table.render([
