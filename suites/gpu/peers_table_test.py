@@ -1,8 +1,12 @@
 """Self-test of peers_table.py: ratios, the order of lines, and which cells a peer leads."""
 
+import json
 import unittest
+from pathlib import Path
 
 import peers_table
+
+BASELINES = Path(__file__).parents[2] / "reports" / "baselines"
 
 
 def row(backend, microseconds, kind="flat", batch=1, operation="sample/top_k_50", **more):
@@ -35,7 +39,8 @@ class PeersTable(unittest.TestCase):
         self.assertIn("Peers are faster in 1 of 2 cells.", lines)
         self.assertEqual(
             lines[-1],
-            "- fast, `sample/top_k_50`, B = 1, V = 1000, flat: 15.0 µs, fairdraw 20.0 (0.75)",
+            "- fast, `sample/top_k_50`: in 1 of 2 cells, by 0.75 at the least; at the most by 0.75, "
+            "with B = 1, V = 1000, flat: 15.0 µs, fairdraw 20.0",
         )
 
     def test_the_same_program_comes_first(self):
@@ -58,6 +63,11 @@ class PeersTable(unittest.TestCase):
         self.assertIn("Peers are faster in 0 of 0 cells.", text)
         self.assertIn("`fairdraw.top_k_top_p_sampling_from_probs(probs, k, p, seed=seeds, ", text)
         self.assertIn("| fast | `fast(logits)` | - / 5.0 |", text)
+
+    def test_the_committed_page_is_that_of_the_committed_rows(self):
+        rows = json.loads((BASELINES / "cuda_peers.json").read_text(encoding="utf-8"))
+        page = (BASELINES / "cuda_peers.md").read_text(encoding="utf-8")
+        self.assertEqual(page, "# Peers on a GPU\n\n" + peers_table.render(rows))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@ top_k_top_p_sampling_from_probs; rows with min_p take top_k_renorm_probs, top_p_
 min_p_sampling_from_probs, one after the other, which is top_k_first alone: no cases with min_p in
 the joint order. From logits: top_k_top_p_sampling_from_logits of logits times the inverse
 temperature (0 for 0, as softmax has it), parameters in tensors, so that its slow path is taken.
+cake_sampling is judged by `flashinfer_cake`: after softmax, top_k and top_p in tensors and the
+largest k beside them, in cases in which every row has a top_k.
 FlashInfer compiles its kernels with nvcc at the first call.
 """
 
