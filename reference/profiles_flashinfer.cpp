@@ -60,6 +60,24 @@ Semantics flashinfer_joint_profile() {
   return semantics;
 }
 
+// softmax, then cake_sampling's top_k_top_p_sampling_from_probs, of batches whose top_k are in 1 to
+// 1024 and below the vocabulary: others are handed to the function that flashinfer is the profile
+// of.
+Semantics flashinfer_cake_profile() {
+  Semantics semantics = flashinfer_profile();
+  semantics.name = "flashinfer_cake";
+  // The first k by descending probability, then ascending index; the shortest prefix of them whose
+  // mass in front is below p times theirs.
+  semantics.top_k_ties = TopKTies::lowest_id;
+  semantics.top_p_ties = TopPTies::lowest_id;
+  // p <= 0 is the argmax, p >= 1 keeps all with mass.
+  semantics.top_p_zero = TopPZero::filter;
+  semantics.top_p_one = TopPOne::off;
+  // A negative k is clamped to 1 in a batch that has a positive one, else handed over.
+  semantics.top_k_negative = TopKNegative::undefined;
+  return semantics;
+}
+
 // SGLang with its default backend on CUDA. Without min_p in the batch
 // top_k_top_p_sampling_from_probs(joint); with it top_k_renorm, top_p_renorm, min_p_sampling, one
 // after the other. The oracle goes by the row, so batches are judged that agree in having min_p.

@@ -195,8 +195,8 @@ def test_list_names_every_engine(capsys):
     ],
 )
 def test_a_wheel_that_is_not_there_is_named(wheel, message, tmp_path, monkeypatch):
-    from fairdraw.engines import vllm_package
+    from fairdraw.engines import _vllm_wheel
 
-    monkeypatch.setenv(vllm_package.WHEEL, str(tmp_path / wheel) if wheel else "")
+    monkeypatch.setenv(_vllm_wheel.WHEEL, str(tmp_path / wheel) if wheel else "")
     with pytest.raises(Unavailable, match=message):
-        vllm_package.wheel_source("vllm/__init__.py")
+        _vllm_wheel.wheel_source("vllm/__init__.py")

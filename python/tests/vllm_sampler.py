@@ -12,7 +12,7 @@ import types
 import torch
 from wheel_modules import importing
 
-from fairdraw.engines.vllm_package import Nothing, wheel_source
+from fairdraw.engines._vllm_wheel import Nothing, wheel_source
 
 SAMPLER = "vllm.v1.sample.sampler"
 SAMPLER_V2 = "vllm.v1.worker.gpu.sample.sampler"

@@ -59,6 +59,7 @@ const Row kTopKRows[] = {
     {"vllm_triton", "topk_topp_triton.py: the lowest index wins", kTies, {.top_k = 3}, "iioio"},
     {"flashinfer", "sampling.cuh: count(prob > pivot) < k", kTies, {.top_k = 3}, "iiiii"},
     {"flashinfer_joint", "sampling.cuh, joint kernel", kTies, {.top_k = 3}, "iiiii"},
+    {"flashinfer_cake", "cake_sampling.py: the lower index", kTies, {.top_k = 3}, "iioio"},
     {"sglang", "flashinfer, joint", kTies, {.top_k = 3}, "iiiii"},
     {"sglang_torch", "sampler.py: rank >= k is dropped", kTies, {.top_k = 3}, "?i?i?", 3},
     {"trtllm_torch", "FlashInfer's rejection kernels", kTies, {.top_k = 3}, "iiiii"},
@@ -74,6 +75,7 @@ const Row kTopKRows[] = {
     {"fairdraw", "greedy, lowest id", kTwoMaxima, {.top_k = 1}, "oio"},
     {"vllm_torch", "no special case", kTwoMaxima, {.top_k = 1}, "oii"},
     {"flashinfer", "eight equal probabilities, k = 1: all", kTwoMaxima, {.top_k = 1}, "oii"},
+    {"flashinfer_cake", "the lower index", kTwoMaxima, {.top_k = 1}, "oio"},
     {"trtllm_torch", "sampler_strategy.py: top_k == 1", kTwoMaxima, {.top_k = 1}, "o??", 1},
     {"max_gpu", "random among ties", kTwoMaxima, {.top_k = 1}, "oii"},
     {"max_cpu", "stable sort", kTwoMaxima, {.top_k = 1}, "oio"},
@@ -138,6 +140,7 @@ const Row kTopPRows[] = {
     {"hf", "the crossing token stays", kHalves, {.top_p = 0.625F}, "iioo"},
     // Two of three ties fill the nucleus: 3/8 + 1/4 + 1/8 < 13/16.
     {"flashinfer", "all ties stay", kTies, {.top_p = 0.8125F}, "iiiii"},
+    {"flashinfer_cake", "sorted by index too", kTies, {.top_k = 4, .top_p = 0.8125F}, "iioio"},
     {"trtllm_torch", "all ties stay", kTies, {.top_p = 0.8125F}, "iiiii"},
     {"trtllm_fused", "all ties stay", kTies, {.top_p = 0.8125F}, "iiiii"},
     {"max_gpu", "all ties stay", kTies, {.top_p = 0.8125F}, "iiiii"},
@@ -278,8 +281,8 @@ void expect_row(const Row& row, const RealDistribution& distribution) {
 TEST(Profiles, HaveTheirNames) {
   EXPECT_EQ(std::vector<std::string>(profile_names().begin(), profile_names().end()),
             (std::vector<std::string>{"fairdraw", "vllm_torch", "vllm_triton", "flashinfer",
-                                      "flashinfer_fast", "flashinfer_joint", "sglang",
-                                      "sglang_torch", "trtllm_torch", "trtllm_vanilla",
+                                      "flashinfer_fast", "flashinfer_joint", "flashinfer_cake",
+                                      "sglang", "sglang_torch", "trtllm_torch", "trtllm_vanilla",
                                       "trtllm_fused", "trtllm_legacy", "max_gpu", "max_cpu",
                                       "llamacpp", "llamacpp_backend", "hf", "rosellm"}));
   for (const std::string& name : profile_names()) {

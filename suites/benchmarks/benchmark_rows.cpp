@@ -1,7 +1,9 @@
 #include "suites/benchmarks/benchmark_rows.h"
 
 #include <algorithm>
+#include <stdexcept>
 
+#include "fairdraw/sampling.h"
 #include "harness/inputs/families.h"
 #include "harness/inputs/npy.h"
 
@@ -60,6 +62,21 @@ Rows make_rows(const std::string& logits, std::int64_t batch, std::int64_t vocab
   }
   narrow_to(rows, dtype);
   return rows;
+}
+
+std::vector<float> probabilities(const Rows& rows, float temperature) {
+  std::vector<float> probs(rows.values.size());
+  const Error error = softmax(rows.view(), temperature, {probs.data(), rows.batch, rows.vocab});
+  if (error) throw std::runtime_error("probabilities: " + error.message);
+  return probs;
+}
+
+Rows probability_rows(const Rows& rows) {
+  Rows probs;
+  probs.batch = rows.batch;
+  probs.vocab = rows.vocab;
+  probs.values = probabilities(rows, 1.0F);
+  return probs;
 }
 
 Rows single_row(const Rows& rows, std::int64_t i) {

@@ -34,6 +34,12 @@ struct Rows {
 Rows make_rows(const std::string& logits, std::int64_t batch, std::int64_t vocab,
                const std::string& dtype, const std::string& data_directory);
 
+/// softmax(x / temperature) of rows, float32.
+std::vector<float> probabilities(const Rows& rows, float temperature);
+
+/// The same at temperature 1, as rows.
+Rows probability_rows(const Rows& rows);
+
 /// Row `i` of rows, as a batch of one.
 Rows single_row(const Rows& rows, std::int64_t i);
 

@@ -307,6 +307,7 @@ std::vector<harness::BenchmarkRecord> run_benchmarks(const BenchmarkOptions& giv
   const std::vector<std::string> beam_operations = take(is_beam_operation);
   const std::vector<std::string> step_operations = take(is_step_operation);
   const std::vector<std::string> tile_operations = take(is_tile_operation);
+  std::vector<std::string> from_probs_operations = take(is_from_probs_operation);
   std::vector<std::string> known = harness::builtin_sampler_names();
   std::erase(known, "model");
   known.insert(known.end(), {"peer:sort", "peer:softmax"});
@@ -355,12 +356,24 @@ std::vector<harness::BenchmarkRecord> run_benchmarks(const BenchmarkOptions& giv
     }
     return tile_benchmarks(with_cpu_lists(options), cpu_backends, tile_operations);
   }
+  if (!from_probs_operations.empty()) {
+    if (!options.operations.empty() || cuda_backends.empty() || !cpu_backends.empty()) {
+      throw UsageError(
+          "operations from probabilities are measured alone, on backends cuda, cuda:cluster and "
+          "cuda:block");
+    }
+    for (std::string& name : from_probs_operations) {
+      options.operations.push_back(name.substr(std::string(kFromProbsPrefix).size()));
+    }
+    return run_cuda_benchmarks(options, cuda_backends, BenchmarkInput::probs, failures);
+  }
   std::vector<harness::BenchmarkRecord> records;
   if (!cpu_backends.empty()) {
     records = run_cpu_benchmarks(with_cpu_lists(options), cpu_backends);
   }
   if (!cuda_backends.empty()) {
-    for (harness::BenchmarkRecord& record : run_cuda_benchmarks(options, cuda_backends, failures)) {
+    for (harness::BenchmarkRecord& record :
+         run_cuda_benchmarks(options, cuda_backends, BenchmarkInput::logits, failures)) {
       records.push_back(std::move(record));
     }
   }
@@ -377,6 +390,8 @@ std::vector<harness::BenchmarkRecord> run_benchmarks(const BenchmarkOptions& giv
 }
 
 bool is_step_operation(const std::string& name) { return name.rfind(kStepPrefix, 0) == 0; }
+
+bool is_from_probs_operation(const std::string& name) { return name.starts_with(kFromProbsPrefix); }
 
 bool is_cuda_backend(const std::string& backend) {
   return backend == "cuda" || backend == "cuda:cluster" || backend == "cuda:block";

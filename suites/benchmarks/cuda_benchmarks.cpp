@@ -10,6 +10,7 @@
 #include "fairdraw/cuda.h"
 #include "fairdraw/cuda_memory.h"
 #include "fairdraw/sample.h"
+#include "fairdraw/sampling.h"
 #include "harness/contract/usage_error.h"
 #include "suites/benchmarks/benchmark_processing.h"
 #include "suites/benchmarks/benchmark_rows.h"
@@ -76,15 +77,59 @@ class UploadedArrays {
   std::vector<std::unique_ptr<cuda::DeviceBuffer>> buffers_;
 };
 
+/// The operation of fairdraw/sampling.h that has a request's filters, on the CPU or on a GPU by the
+/// type of `execution`. The request's logits are probabilities.
+template <class Execution>
+Error draw_from_probs(const SampleRequest& request, const SampleResult& result,
+                      const reference::RowParameters& filters, const Execution& execution) {
+  const RowsView& probs = request.logits;
+  const DrawOptions options{request.seed, request.offset, request.indices, request.num_samples};
+  const DrawResult drawn{result.tokens, result.statuses};
+  if (filters.top_k > 0 && filters.top_p < 1) {
+    return top_k_top_p_sampling_from_probs(probs, request.top_k, request.top_p,
+                                           request.filter_order, options, drawn, execution);
+  }
+  if (filters.top_k > 0) {
+    return top_k_sampling_from_probs(probs, request.top_k, options, drawn, execution);
+  }
+  if (filters.top_p < 1) {
+    return top_p_sampling_from_probs(probs, request.top_p, options, drawn, execution);
+  }
+  if (filters.min_p > 0) {
+    return min_p_sampling_from_probs(probs, request.min_p, options, drawn, execution);
+  }
+  return sampling_from_probs(probs, options, drawn, execution);
+}
+
+void expect_from_probs(const Operation& operation, const BenchmarkOptions& options) {
+  const reference::RowParameters& p = operation.parameters;
+  const bool both = p.min_p > 0 && (p.top_k > 0 || p.top_p < 1);
+  if (both || p.temperature != 1 || operation.tie_rule != TieRule::keep_all) {
+    throw harness::UsageError(
+        fmt::format("operation {}{} has filters that no operation on probabilities has; allowed: "
+                    "none, top_k_N, top_p_X, min_p_X, top_k_N+top_p_X, the last also joint",
+                    kFromProbsPrefix, operation_name(operation)));
+  }
+  if (options.processing != std::vector<std::string>{"none"}) {
+    throw harness::UsageError("operations from probabilities have no logits processing");
+  }
+  if (!options.dtypes.empty() && options.dtypes != std::vector<std::string>{"float32"}) {
+    throw harness::UsageError("operations from probabilities are measured on float32 alone");
+  }
+}
+
 /// The request of a cell, by arrays with one value a row or by scalars, and its results.
 class Cell {
  public:
   Cell(const DeviceRows& rows, std::int64_t batch, const Operation& operation,
-       const std::string& processing, bool by_arrays, const cuda::Stream& stream)
+       const std::string& processing, bool by_arrays, BenchmarkInput input,
+       const cuda::Stream& stream)
       : rows_(rows),
         stream_(stream),
         batch_(batch),
         by_arrays_(by_arrays),
+        input_(input),
+        filters_(operation.parameters),
         host_processing_(
             make_processing(processing, rows.host().batch, rows.host().batch, rows.host().vocab)),
         processing_(make_processing(processing, batch, rows.host().batch, rows.host().vocab)),
@@ -136,7 +181,10 @@ class Cell {
     execution.workspace = workspace_.data();
     execution.workspace_bytes = workspace_.size();
     execution.path = path;
-    expect_success(cuda::sample(request, result, execution), "the call");
+    expect_success(input_ == BenchmarkInput::probs
+                       ? draw_from_probs(request, result, filters_, execution)
+                       : cuda::sample(request, result, execution),
+                   "the call");
   }
 
   /// Between replays: every row's offset moves on, in device memory.
@@ -205,7 +253,10 @@ class Cell {
     }
     SampleResult result;
     result.tokens = {tokens.data(), outputs};
-    expect_success(sample(request, result), "the CPU's token");
+    expect_success(input_ == BenchmarkInput::probs
+                       ? draw_from_probs(request, result, filters_, Execution{})
+                       : sample(request, result),
+                   "the CPU's token");
     return tokens.back();
   }
 
@@ -213,6 +264,8 @@ class Cell {
   const cuda::Stream& stream_;
   std::int64_t batch_;
   bool by_arrays_;
+  BenchmarkInput input_;
+  reference::RowParameters filters_;
   BatchProcessing host_processing_;  ///< of the host's rows
   BatchProcessing processing_;
   UploadedArrays arrays_;
@@ -250,10 +303,15 @@ std::vector<Operation> table_operations() {
 
 std::vector<harness::BenchmarkRecord> run_cuda_benchmarks(const BenchmarkOptions& given,
                                                           const std::vector<std::string>& backends,
+                                                          BenchmarkInput input,
                                                           std::vector<std::string>& failures) {
-  expect_available(backends);
-  const BenchmarkOptions options = with_cuda_lists(given);
+  BenchmarkOptions options = with_cuda_lists(given);
   const std::vector<Operation> operations = operations_of(options, table_operations());
+  if (input == BenchmarkInput::probs) {
+    for (const Operation& operation : operations) expect_from_probs(operation, given);
+    options.dtypes = {"float32"};
+  }
+  expect_available(backends);
   const bool by_arrays = options.parameters == "array";
   const cudaDeviceProp properties = device_properties();
   const std::string machine = machine_text(properties);
@@ -269,11 +327,13 @@ std::vector<harness::BenchmarkRecord> run_cuda_benchmarks(const BenchmarkOptions
                            const Operation& operation, const std::string& processing,
                            const std::string& backend, const std::string& dtype,
                            const std::string& kind) {
-    const std::string call = call_name(operation, processing);
+    const std::string call = input == BenchmarkInput::probs
+                                 ? kFromProbsPrefix + operation_name(operation)
+                                 : call_name(operation, processing);
     const std::string cell = fmt::format("{} {} batch {} vocab {} {} {}", backend, call, batch,
                                          rows.host().vocab, dtype, kind);
     try {
-      const Cell work(rows, batch, operation, processing, by_arrays, stream);
+      const Cell work(rows, batch, operation, processing, by_arrays, input, stream);
       const auto enqueue = [&] { work.enqueue(path_of(backend)); };
       enqueue();  // loads the kernel: not a part of the capture
       const CapturedCall captured(stream, enqueue);
@@ -292,8 +352,9 @@ std::vector<harness::BenchmarkRecord> run_cuda_benchmarks(const BenchmarkOptions
   for (const std::string& kind : options.logits) {
     for (const std::string& dtype : options.dtypes) {
       for (const std::int64_t vocab : vocabs_for(kind, options)) {
-        const Rows host = make_rows(kind, std::min(largest_batch, kDistinctRows), vocab, dtype,
-                                    options.data_directory);
+        Rows host = make_rows(kind, std::min(largest_batch, kDistinctRows), vocab, dtype,
+                              options.data_directory);
+        if (input == BenchmarkInput::probs) host = probability_rows(host);
         const DeviceRows rows(host, largest_batch, stream);
         fmt::print(stderr, "fairdraw: bench: {} {} vocab {}\n", kind, dtype, host.vocab);
         for (const std::int64_t batch : options.batches) {

@@ -38,20 +38,6 @@ std::vector<std::uint64_t> counted_from(std::uint64_t first, std::int64_t n) {
   return values;
 }
 
-/// softmax(x / T) of rows.
-std::vector<float> probabilities(const Rows& host, float temperature) {
-  std::vector<float> probs(host.values.size());
-  SampleRequest request;
-  request.logits = host.view();
-  request.temperature = temperature;
-  std::vector<std::int32_t> tokens(static_cast<std::size_t>(host.batch));
-  SampleResult result;
-  result.tokens = {tokens.data(), host.batch};
-  result.probs = {probs.data(), host.batch, host.vocab};
-  expect_success(sample(request, result), "probabilities");
-  return probs;
-}
-
 /// A call whose arrays are on the device.
 class ServingCall {
  public:

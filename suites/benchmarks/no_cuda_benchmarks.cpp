@@ -9,6 +9,7 @@ namespace fairdraw::suites {
 
 std::vector<harness::BenchmarkRecord> run_cuda_benchmarks(const BenchmarkOptions&,
                                                           const std::vector<std::string>& backends,
+                                                          BenchmarkInput,
                                                           std::vector<std::string>&) {
   throw harness::UsageError("backend '" + backends.front() +
                             "' cannot run here: " + cuda::why_not_available());

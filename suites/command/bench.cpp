@@ -38,7 +38,7 @@ void add_options(App& app, suites::BenchmarkOptions& options) {
                  "beam_4/logprobs: a step of beam search, --batch requests of 4 beams; "
                  "tile_index and tile_index/masked: the index of tiles; "
                  "step/top_k_50: on a GPU, a step of FusedSamplingProcessor relative to `sample`; "
-                 "there too "
+                 "there too from_probs/top_k_50: the operation that takes probabilities, "
                  "logprobs/MODE/N+top_k_50, verify_chain_N[/probs|/logits], "
                  "verify_tree_N[/probs|/logits] and chain_speculative_sampling_N")
       ->delimiter(',');

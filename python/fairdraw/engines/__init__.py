@@ -15,8 +15,10 @@ from . import (
     vllm_package,
     vllm_torch,
     vllm_triton,
+    vllm_v2,
 )
-from ._engine import Engine, Unavailable
+from ._engine import Engine
+from ._packages import Unavailable
 
 ENGINES: dict[str, Engine] = {
     engine.name: engine
@@ -25,11 +27,13 @@ ENGINES: dict[str, Engine] = {
         vllm_torch.ENGINE,
         vllm_package.ENGINE,
         vllm_triton.ENGINE,
+        vllm_v2.ENGINE,
         llamacpp.ENGINE,
         flashinfer.PROBS,
         flashinfer.PROBS_JOINT,
         flashinfer.LOGITS,
         flashinfer.LOGITS_JOINT,
+        flashinfer.CAKE,
         sglang_torch.ENGINE,
         rosellm.ENGINE,
         plain.TORCH,

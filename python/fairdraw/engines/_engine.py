@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.metadata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,10 +13,6 @@ from ..verification import Ability, Arrays
 
 #: One call of an engine: tokens of a batch, an array or the batch itself.
 Sampler = Callable[[Batch], Any]
-
-
-class Unavailable(Exception):
-    """Why an engine cannot run here: a package, a file or a device is missing."""
 
 
 @dataclass(frozen=True)
@@ -53,22 +47,6 @@ TENSOR_ABILITIES: tuple[Ability, ...] = (
     "reports_mask",
     "reports_support",
 )
-
-
-def package(name: str) -> Any:
-    """The module `name`; Unavailable where it is not installed or does not import."""
-    try:
-        return importlib.import_module(name)
-    except Exception as error:  # a CUDA package may raise anything where there is no driver
-        raise Unavailable(f"{name} cannot be imported: {type(error).__name__}: {error}") from error
-
-
-def version_of(*distributions: str) -> str:
-    """ "transformers 5.23.0, torch 2.13.0+cpu"; Unavailable where one is not installed."""
-    try:
-        return ", ".join(f"{name} {importlib.metadata.version(name)}" for name in distributions)
-    except importlib.metadata.PackageNotFoundError as error:
-        raise Unavailable(f"{error.name} is not installed") from error
 
 
 def allowed_ids(batch: Batch) -> np.ndarray[Any, Any] | None:

@@ -6,6 +6,8 @@ top_k_top_p_sampling_from_probs; rows with min_p take top_k_renorm_probs, top_p_
 min_p_sampling_from_probs, one after the other, which is top_k_first alone: no cases with min_p in
 the joint order. From logits: top_k_top_p_sampling_from_logits of logits times the inverse
 temperature (0 for 0, as softmax has it), parameters in tensors, so that its slow path is taken.
+cake_sampling is judged by `flashinfer_cake`: after softmax, top_k and top_p in tensors and the
+largest k beside them, in cases in which every row has a top_k.
 FlashInfer compiles its kernels with nvcc at the first call.
 """
 
@@ -16,7 +18,8 @@ from typing import Any
 
 from .._core import Batch
 from ..verification import Ability
-from ._engine import Engine, Sampler, Unavailable, package, version_of
+from ._engine import Engine, Sampler
+from ._packages import Unavailable, package, version_of
 from ._tensors import CHUNK, float32_logits, generator_of, places_in_range, rows_of
 
 
@@ -52,6 +55,17 @@ def _from_logits(sampling: Any, order: str, generator: Any, inputs: tuple[Any, .
         top_k,
         top_p,
         filter_apply_order=order,
+        generator=generator,
+    )
+
+
+def _cake(sampling: Any, order: str, generator: Any, inputs: tuple[Any, ...]) -> Any:
+    logits, temperature, top_k, top_p, _ = inputs
+    return package("flashinfer.cake_sampling").top_k_top_p_sampling_from_probs(
+        sampling.softmax(logits, temperature),
+        top_k,
+        top_p,
+        top_k_max=int(top_k.max()),
         generator=generator,
     )
 
@@ -133,4 +147,12 @@ LOGITS_JOINT = _engine(
     _from_logits,
     "joint",
     WITHOUT_MIN_P,
+)
+CAKE = _engine(
+    "flashinfer_cake",
+    "flashinfer_cake",
+    "softmax, cake_sampling.top_k_top_p_sampling_from_probs",
+    _cake,
+    "top_k_first",
+    ("*/top_k_*/t*",),
 )

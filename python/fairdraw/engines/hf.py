@@ -12,7 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .._core import Batch
-from ._engine import TENSOR_ABILITIES, Engine, Sampler, package, version_of
+from ._engine import TENSOR_ABILITIES, Engine, Sampler
+from ._packages import package, version_of
 from ._tensors import draw_outputs, float32_logits, generator_of, multinomial
 
 if TYPE_CHECKING:

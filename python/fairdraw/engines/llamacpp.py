@@ -19,10 +19,9 @@ from ._engine import (
     Engine,
     Sampler,
     allowed_ids,
-    package,
     report_kept,
-    version_of,
 )
+from ._packages import package, version_of
 
 #: llama_token_data
 CANDIDATE = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])

@@ -16,7 +16,8 @@ from typing import Any
 
 from .. import __version__
 from ..verification import Report, Suite, case_ids, data_folder, verify
-from ._engine import Engine, Unavailable
+from ._engine import Engine
+from ._packages import Unavailable
 
 VERDICTS = ("passed", "failed", "underpowered", "skipped", "error")
 Record = dict[str, Any]

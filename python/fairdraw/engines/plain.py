@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from .._core import Batch
-from ._engine import Engine, Sampler, allowed_ids, version_of
+from ._engine import Engine, Sampler, allowed_ids
+from ._packages import version_of
 from ._tensors import draw_outputs, float32_logits, generator_of, multinomial
 
 #: One operation for all rows, and no filter.

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from .._core import Batch
-from ._engine import TENSOR_ABILITIES, Engine, Sampler, version_of
+from ._engine import TENSOR_ABILITIES, Engine, Sampler
+from ._packages import version_of
 from ._tensors import draw_outputs, float32_logits, generator_of, multinomial
 
 SAMPLING_EPS = 1e-6

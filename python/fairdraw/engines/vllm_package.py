@@ -1,77 +1,25 @@
 """vLLM's own topk_topp_sampler.py: the PyTorch-native path of V1's sampler on the CPU.
 
 Judged by profile `vllm_torch`. Called are apply_top_k_top_p and random_sample of the package's
-module; temperature, min_p and greedy rows are those of `vllm_torch`. vLLM needs CUDA to install,
-and this one file does not: with FAIRDRAW_VLLM_WHEEL naming a wheel (`pip download --no-deps vllm`)
-the module is read out of it and run by itself, what it imports of vLLM replaced by the few facts
-that it asks for (a CPU platform, no Triton). Nothing of it is kept.
+module; temperature, min_p and greedy rows are those of `vllm_torch`. The module is that of an
+installed vllm or of a wheel (_vllm_wheel.py); what it imports of vLLM is replaced by the few facts
+that it asks for (a CPU platform, no Triton).
 """
 
 from __future__ import annotations
 
-import contextlib
 import importlib
-import importlib.metadata
-import os
-import re
-import sys
 import types
-import zipfile
-from collections.abc import Iterator
 from typing import Any
 
 from .._core import Batch
-from ._engine import TENSOR_ABILITIES, Engine, Sampler, Unavailable, version_of
+from ._engine import TENSOR_ABILITIES, Engine, Sampler
+from ._packages import Unavailable
 from ._tensors import generator_of
+from ._vllm_wheel import WHEEL, Nothing, path_of, stand_ins, version_with, wheel_source
 from .vllm_torch import before_top_k, draw_or_largest, refused_by_params
 
 MODULE = "vllm.v1.sample.ops.topk_topp_sampler"
-WHEEL = "FAIRDRAW_VLLM_WHEEL"
-
-
-def wheel_source(path_inside: str) -> tuple[str, str]:
-    """(text of a file of the wheel that FAIRDRAW_VLLM_WHEEL names, version of the wheel)."""
-    wheel = os.environ.get(WHEEL)
-    if not wheel:
-        raise Unavailable(f"vllm is not installed, and {WHEEL} names no wheel of it")
-    named = re.match(r"vllm-([^-]+)-", os.path.basename(wheel))
-    if not named:
-        raise Unavailable(f"{WHEEL} is {wheel}: not named as a wheel of vllm is")
-    try:
-        with zipfile.ZipFile(wheel) as archive:
-            return archive.read(path_inside).decode(), named[1]
-    except (OSError, KeyError, zipfile.BadZipFile) as error:
-        raise Unavailable(f"{WHEEL}: {wheel}: {error}") from error
-
-
-@contextlib.contextmanager
-def stand_ins(modules: dict[str, dict[str, Any]]) -> Iterator[None]:
-    """Modules of these names and members in sys.modules, for as long as the body imports."""
-    before = {name: sys.modules.get(name) for name in modules}
-    for name, members in modules.items():
-        module = types.ModuleType(name)
-        module.__dict__.update(members)
-        module.__path__ = []
-        sys.modules[name] = module
-    for name in modules:  # `from vllm import envs` looks for an attribute
-        parent, _, child = name.rpartition(".")
-        if parent in modules:
-            setattr(sys.modules[parent], child, sys.modules[name])
-    try:
-        yield
-    finally:
-        for name, module_before in before.items():
-            if module_before is None:
-                del sys.modules[name]
-            else:
-                sys.modules[name] = module_before
-
-
-class Nothing:
-    """Whatever is asked of it, it is not there: loggers that are silent, platforms that are not."""
-
-    def __getattr__(self, name: str) -> Any:
-        return lambda *_, **__: None
 
 
 class CpuPlatform(Nothing):
@@ -80,7 +28,7 @@ class CpuPlatform(Nothing):
 
 
 def from_wheel() -> Any:
-    source, _ = wheel_source(MODULE.replace(".", "/") + ".py")
+    source, _ = wheel_source(path_of(MODULE))
     members: dict[str, dict[str, Any]] = {
         "vllm": {},
         "vllm.envs": {},
@@ -111,10 +59,7 @@ def load() -> Any:
 
 def version() -> str:
     load()
-    try:
-        return version_of("vllm", "torch")
-    except Unavailable:
-        return f"vllm {wheel_source(MODULE.replace('.', '/') + '.py')[1]}, {version_of('torch')}"
+    return version_with(MODULE, "torch")
 
 
 def make(seed: int) -> Sampler:

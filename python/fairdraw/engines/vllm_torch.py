@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from .._core import Batch
-from ._engine import TENSOR_ABILITIES, Engine, Sampler, version_of
+from ._engine import TENSOR_ABILITIES, Engine, Sampler
+from ._packages import version_of
 from ._tensors import draw_outputs, exponential_race, float32_logits, generator_of
 
 #: Temperatures below are greedy, and switch every filter of the request off.

@@ -1,0 +1,199 @@
+"""Files of vLLM, installed or read out of its wheel, for adapters and for programs that measure.
+
+vLLM needs CUDA to install, and single files of it do not: FAIRDRAW_VLLM_WHEEL names a wheel
+(`pip download --no-deps vllm`, or what suites/gpu/fetch_peers cut out of one), a file's text is run
+as it is, and what it imports of the rest of vLLM is replaced by the few facts that it asks for. For
+Triton kernels those are facts of the device, and the dispatcher, which binds a launcher's arguments
+to the kernel's by name. Nothing of it is kept.
+
+Imports nothing else of fairdraw.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import inspect
+import linecache
+import os
+import re
+import sys
+import types
+import zipfile
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ._packages import Unavailable, package, version_of
+
+WHEEL = "FAIRDRAW_VLLM_WHEEL"
+
+
+def path_of(module: str) -> str:
+    """Where a module's text lies in a wheel."""
+    return module.replace(".", "/") + ".py"
+
+
+def wheel_source(path_inside: str) -> tuple[str, str]:
+    """(text of a file of the wheel that FAIRDRAW_VLLM_WHEEL names, version of the wheel)."""
+    wheel = os.environ.get(WHEEL)
+    if not wheel:
+        raise Unavailable(f"vllm is not installed, and {WHEEL} names no wheel of it")
+    named = re.match(r"vllm-([^-]+)-", os.path.basename(wheel))
+    if not named:
+        raise Unavailable(f"{WHEEL} is {wheel}: not named as a wheel of vllm is")
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            return archive.read(path_inside).decode(), named[1]
+    except (OSError, KeyError, zipfile.BadZipFile) as error:
+        raise Unavailable(f"{WHEEL}: {wheel}: {error}") from error
+
+
+@contextlib.contextmanager
+def stand_ins(modules: dict[str, dict[str, Any]]) -> Iterator[None]:
+    """Modules of these names and members in sys.modules, for as long as the body imports."""
+    before = {name: sys.modules.get(name) for name in modules}
+    for name, members in modules.items():
+        module = types.ModuleType(name)
+        module.__dict__.update(members)
+        module.__path__ = []
+        sys.modules[name] = module
+    for name in modules:  # `from vllm import envs` looks for an attribute
+        parent, _, child = name.rpartition(".")
+        if parent in modules:
+            setattr(sys.modules[parent], child, sys.modules[name])
+    try:
+        yield
+    finally:
+        for name, module_before in before.items():
+            if module_before is None:
+                del sys.modules[name]
+            else:
+                sys.modules[name] = module_before
+
+
+class Nothing:
+    """Whatever is asked of it, it is not there: loggers that are silent, platforms that are not."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_, **__: None
+
+
+def triton_device() -> str:
+    """Where Triton kernels run here: "cuda", or "cpu" for Triton's interpreter."""
+    torch = package("torch")
+    package("triton")
+    if torch.cuda.is_available():
+        return "cuda"
+    if os.environ.get("TRITON_INTERPRET") == "1":
+        return "cpu"
+    raise Unavailable("torch sees no CUDA device, and TRITON_INTERPRET is not 1")
+
+
+def _bound(kernel: Any, given: dict[str, Any], launch: dict[str, Any]) -> dict[str, Any]:
+    """The kernel's arguments: those of the launch, then those given to the launcher, whose names
+    may differ in case and by _ptr, then strides of tensors."""
+    arguments = dict(launch)
+    for name, value in given.items():
+        for spelled in (name, f"{name}_ptr", name.upper(), f"{name.upper()}_PTR"):
+            if spelled in kernel.arg_names:
+                arguments.setdefault(spelled, value)
+    for name in kernel.arg_names:
+        tensor, stride, axis = name.upper().rpartition("_STRIDE")
+        if stride and name not in arguments:
+            held = {key.upper().removesuffix("_PTR"): value for key, value in arguments.items()}
+            arguments[name] = held[tensor].stride(int(axis.strip("_") or 0))
+    return arguments
+
+
+def _dispatcher(kernel: Any, **_: Any) -> Callable[..., Any]:
+    """Stands in for triton_kernel_dispatcher_with_warmup: launches, and warms nothing up."""
+
+    def decorate(specification: Any) -> Any:
+        signature = inspect.signature(specification)
+
+        def launch(*args: Any, **kwargs: Any) -> None:
+            given = signature.bind(*args, **kwargs).arguments
+            grid, options, *_ = specification(**given)
+            kernel[grid](**_bound(kernel, given, options))
+
+        return launch
+
+    return decorate
+
+
+def _compute_units(*_: Any) -> int:
+    if triton_device() == "cpu":
+        return 1
+    return int(package("torch").cuda.get_device_properties(0).multi_processor_count)
+
+
+def _facts(device: str) -> dict[str, dict[str, Any]]:
+    """What the files of kernels import of the rest of vLLM."""
+    triton = package("triton")
+    platform = type(
+        "Platform",
+        (Nothing,),
+        {
+            "is_cpu": lambda self: device == "cpu",
+            "is_cuda": lambda self: device == "cuda",
+            "is_cuda_alike": lambda self: device == "cuda",
+        },
+    )()
+    return {
+        "vllm": {},
+        "vllm.model_executor": {},
+        "vllm.model_executor.warmup": {},
+        "vllm.model_executor.warmup.jit_warmup": {
+            "WarmupChoices": None,
+            "WarmupIntRange": None,
+            "_when": None,
+        },
+        "vllm.model_executor.warmup.jit_warmup_triton_helper": {
+            "DispatchSpec": tuple,
+            "TritonWarmupTensor": None,
+            "triton_kernel_dispatcher_with_warmup": _dispatcher,
+        },
+        "vllm.platforms": {"current_platform": platform},
+        "vllm.triton_utils": {"tl": package("triton.language"), "triton": triton},
+        "vllm.utils": {},
+        "vllm.utils.gpu_sync_debug": {"gpu_sync_allowed": contextlib.nullcontext},
+        "vllm.utils.math_utils": {"next_power_of_2": triton.next_power_of_2},
+        "vllm.utils.platform_utils": {"num_compute_units": _compute_units},
+    }
+
+
+def _triton_module_of_wheel(name: str, device: str) -> Any:
+    source, _ = wheel_source(path_of(name))
+    if device == "cpu":
+        # In Triton's interpreter the number of a loop is a Python integer.
+        source = source.replace("row_id.to(tl.int64)", "row_id")
+    module = types.ModuleType("fairdraw_" + name.replace(".", "_"))
+    file = f"<{WHEEL}:{name}>"
+    # Triton reads a kernel's text again, by the name of its file.
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    try:
+        with stand_ins(_facts(device)):
+            exec(compile(source, file, "exec"), module.__dict__)
+    except Exception as error:
+        raise Unavailable(f"{name} of the wheel needs more of vllm: {error}") from error
+    return module
+
+
+def triton_module(name: str) -> Any:
+    """A module of Triton kernels: of an installed vllm, or of the wheel."""
+    device = triton_device()
+    if device == "cpu":
+        return _triton_module_of_wheel(name, device)
+    try:
+        return importlib.import_module(name)
+    except Exception:  # a package for CUDA may raise anything here
+        return _triton_module_of_wheel(name, device)
+
+
+def version_with(module: str, *others: str) -> str:
+    """Versions of vllm, installed or by the name of its wheel, and of other packages."""
+    packages = version_of(*others)
+    try:
+        return f"{version_of('vllm')}, {packages}"
+    except Unavailable:
+        return f"vllm {wheel_source(path_of(module))[1]}, {packages}"
