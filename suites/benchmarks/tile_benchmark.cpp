@@ -1,12 +1,14 @@
 // Times of what is done by tiles on a GPU, relative to the read-once floor: a line a cell.
 //
-//   tile_benchmark [VOCAB [DTYPE]]     e.g. tile_benchmark 128256 bfloat16
+//   tile_benchmark [VOCAB [DTYPE [BLOCKS ...]]]     e.g. tile_benchmark 128256 bfloat16
 //
 // The index of rows as they are, with bits of allowed tokens, and at an odd address and stride; and
-// whole calls: no filter, greedy, min_p 0.05, by their own kernel and (*) by that for rows of any
-// kind; top_p 0.9, top_k 50 alone and with it, top_k 1000 and 5000. Peaked and flat logits, 1, 8,
-// 64 and 256 rows. What a row's tokens have to be is for kernels/tests/cuda to check, not for this
-// program.
+// whole calls with arrays of parameters: no filter (= by scalars too), greedy, min_p 0.05, top_p
+// 0.9, top_k 50 alone and with it, top_k 1000 and 5000. Peaked and flat logits, 1, 8, 64 and 256
+// rows. BLOCKS: numbers of blocks of a row to try, in place of the one that best_spread chooses.
+// After each name: microseconds in turns with all other calls, whose instructions it then finds in
+// no cache; relative to the floor; and microseconds in turns with the floor alone. What a row's
+// tokens have to be is for kernels/tests/cuda to check, not for this program.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -20,7 +22,6 @@
 #include "common/parameters.h"
 #include "cuda/tiles/filter_tiles.h"
 #include "cuda/tiles/index_tiles.h"
-#include "cuda/tiles/sample_tiles.h"
 #include "suites/benchmarks/benchmark_rows.h"
 #include "suites/benchmarks/cuda_timing.h"
 #include "suites/benchmarks/device_values.h"
@@ -30,6 +31,33 @@ namespace {
 
 constexpr int kRepetitions = 30;
 constexpr std::int64_t kDistinctRows = 64;  // repeated to fill a batch
+
+/// A call's parameters, one of each a row in device memory.
+class ParameterArrays {
+ public:
+  ParameterArrays(const RowParameters& parameters, std::int64_t batch, const cuda::Stream& stream)
+      : temperature_(repeated(parameters.temperature, batch), stream),
+        top_k_(repeated(parameters.top_k, batch), stream),
+        top_p_(repeated(parameters.top_p, batch), stream),
+        min_p_(repeated(parameters.min_p, batch), stream) {}
+
+  void give(cuda::RowsTask& task) const {
+    task.temperature = temperature_.per_request();
+    task.top_k = top_k_.per_request();
+    task.top_p = top_p_.per_request();
+    task.min_p = min_p_.per_request();
+  }
+
+ private:
+  template <class T>
+  static std::vector<T> repeated(T value, std::int64_t batch) {
+    return std::vector<T>(static_cast<std::size_t>(batch), value);
+  }
+
+  DeviceArray<float> temperature_;
+  DeviceArray<std::int32_t> top_k_;
+  DeviceArray<float> top_p_, min_p_;
+};
 
 /// Rows in device memory, with a value of room behind them for rows at an odd address.
 class DeviceRows {
@@ -71,7 +99,9 @@ class DeviceRows {
 /// Calls over the same rows, timed in alternation with the floor.
 class Cell {
  public:
-  Cell(const Rows& rows, std::int64_t batch, const cuda::Stream& stream, ColdTimer& timer)
+  /// blocks: of a row; 0: as best_spread chooses.
+  Cell(const Rows& rows, std::int64_t batch, int blocks, const cuda::Stream& stream,
+       ColdTimer& timer)
       : stream_(stream),
         timer_(timer),
         rows_(rows, batch, stream),
@@ -86,7 +116,10 @@ class Cell {
     expect_success(cuda::best_spread(rows_.view(),
                                      has_clusters ? cuda::Path::best : cuda::Path::block, spread_),
                    "best_spread");
+    if (blocks != 0) spread_.blocks = blocks;
   }
+
+  int blocks() const { return spread_.blocks; }
 
   /// What is timed.
   struct Named {
@@ -94,40 +127,51 @@ class Cell {
     std::function<cudaError_t()> call;
   };
 
-  /// Microseconds of the floor, then of each of calls().
-  std::vector<double> times() const {
+  /// Microseconds.
+  struct Times {
+    std::vector<double> in_turns;  ///< of the floor, then of each of calls(), one after the other
+    std::vector<double> alone;     ///< the same, each in turns with the floor alone
+  };
+
+  Times times() const {
+    const std::vector<Named> calls = this->calls();  // which own what is captured
     std::vector<std::unique_ptr<CapturedCall>> captured;
     std::vector<TimedCall> timed = {{&floor_.call(), {}}};
-    for (const Named& named : calls()) {
+    for (const Named& named : calls) {
       captured.push_back(std::make_unique<CapturedCall>(
           stream_, [&named] { expect_success(named.call(), named.name); }));
       timed.push_back({captured.back().get(), {}});
     }
-    return timer_.medians(timed, kRepetitions);
+    Times times{timer_.medians(timed, kRepetitions), {}};
+    for (const TimedCall& call : timed) {
+      times.alone.push_back(timer_.medians({timed.front(), call}, kRepetitions).back());
+    }
+    return times;
   }
 
   std::vector<Named> calls() const {
     const BitRows<const std::uint32_t> bits{allowed_.data(), rows_.view().rows, words()};
-    std::vector<Named> calls = {{"index", [this] { return index(rows_.view(), {}); }},
-                                {"masked", [this, bits] { return index(rows_.view(), bits); }},
-                                {"odd", [this] { return index(rows_.odd(), {}); }}};
-    const auto add = [&](const std::string& name, const RowParameters& parameters, bool general) {
-      calls.push_back({name, [this, parameters, general] { return sample(parameters, general); }});
+    std::vector<Named> calls;
+    const auto add = [&](const std::string& name, const RowParameters& parameters) {
+      const auto arrays = std::make_shared<ParameterArrays>(parameters, rows_.view().rows, stream_);
+      calls.push_back({name, [this, arrays] {
+                         cuda::RowsTask task = this->task();
+                         arrays->give(task);
+                         return filter(task);
+                       }});
     };
-    const RowParameters none{1.0F, 0, 1.0F, 0.0F};
-    const RowParameters greedy{0.0F, 0, 1.0F, 0.0F};
-    const RowParameters min_p{1.0F, 0, 1.0F, 0.05F};
-    for (const bool general : {false, true}) {
-      const std::string mark = general ? "*" : "";
-      add("none" + mark, none, general);
-      add("greedy" + mark, greedy, general);
-      add("min_p" + mark, min_p, general);
-    }
-    add("top_p", {1.0F, 0, 0.9F, 0.0F}, true);
-    add("k50", {1.0F, 50, 1.0F, 0.0F}, true);
-    add("k50 p.9", {1.0F, 50, 0.9F, 0.0F}, true);
-    add("k1000", {1.0F, 1000, 1.0F, 0.0F}, true);
-    add("k5000", {1.0F, 5000, 1.0F, 0.0F}, true);
+    calls.push_back({"index", [this] { return index(rows_.view(), {}); }});
+    add("none", {1.0F, 0, 1.0F, 0.0F});
+    calls.push_back({"masked", [this, bits] { return index(rows_.view(), bits); }});
+    calls.push_back({"none=", [this] { return filter(task()); }});
+    calls.push_back({"odd", [this] { return index(rows_.odd(), {}); }});
+    add("greedy", {0.0F, 0, 1.0F, 0.0F});
+    add("min_p", {1.0F, 0, 1.0F, 0.05F});
+    add("top_p", {1.0F, 0, 0.9F, 0.0F});
+    add("k50", {1.0F, 50, 1.0F, 0.0F});
+    add("k50 p.9", {1.0F, 50, 0.9F, 0.0F});
+    add("k1000", {1.0F, 1000, 1.0F, 0.0F});
+    add("k5000", {1.0F, 5000, 1.0F, 0.0F});
     return calls;
   }
 
@@ -145,18 +189,17 @@ class Cell {
     return cuda::index_tiles(request, result, spread_, handle(stream_));
   }
 
-  /// general: by the kernel for rows of any kind.
-  cudaError_t sample(const RowParameters& parameters, bool general) const {
+  cudaError_t filter(const cuda::RowsTask& task) const {
+    return cuda::filter_tiles(task, spread_, handle(stream_));
+  }
+
+  /// A draw without filters.
+  cuda::RowsTask task() const {
     cuda::RowsTask task;
     task.rows = rows_.view();
-    task.temperature = parameters.temperature;
-    task.top_k = parameters.top_k;
-    task.top_p = parameters.top_p;
-    task.min_p = parameters.min_p;
     task.seed = std::uint64_t{1};
     task.tokens = tokens_.data();
-    return general ? cuda::filter_tiles(task, spread_, handle(stream_))
-                   : cuda::sample_tiles(task, spread_, handle(stream_));
+    return task;
   }
 
   const cuda::Stream& stream_;
@@ -171,7 +214,7 @@ class Cell {
   cuda::TileSpread spread_;
 };
 
-void run(std::int64_t vocab, const std::string& dtype) {
+void run(std::int64_t vocab, const std::string& dtype, const std::vector<int>& all_blocks) {
   cuda::Stream stream;
   expect_success(stream.create(), "a stream");
   ColdTimer timer(stream);
@@ -179,15 +222,20 @@ void run(std::int64_t vocab, const std::string& dtype) {
   for (const std::string logits : {"peaked", "flat"}) {
     const Rows rows = make_rows(logits, kDistinctRows, vocab, dtype, "");
     for (const std::int64_t batch : {1, 8, 64, 256}) {
-      const Cell cell(rows, batch, stream, timer);
-      const std::vector<double> times = cell.times();
-      fmt::print("{} {} x {} {}: floor {:.1f} us", logits, batch, vocab, dtype, times[0]);
-      const std::vector<Cell::Named> calls = cell.calls();
-      for (std::size_t i = 0; i < calls.size(); ++i) {
-        fmt::print(", {} {:.1f} ({:.2f})", calls[i].name, times[i + 1], times[i + 1] / times[0]);
+      for (const int blocks : all_blocks) {
+        const Cell cell(rows, batch, blocks, stream, timer);
+        const Cell::Times times = cell.times();
+        const double floor = times.in_turns[0];
+        fmt::print("{} {} x {} {}, {} blocks: floor {:.1f} us", logits, batch, vocab, dtype,
+                   cell.blocks(), floor);
+        const std::vector<Cell::Named> calls = cell.calls();
+        for (std::size_t i = 0; i < calls.size(); ++i) {
+          fmt::print(", {} {:.1f} ({:.2f}) {:.1f}", calls[i].name, times.in_turns[i + 1],
+                     times.in_turns[i + 1] / floor, times.alone[i + 1]);
+        }
+        fmt::print("\n");
+        static_cast<void>(std::fflush(stdout));
       }
-      fmt::print("\n");
-      static_cast<void>(std::fflush(stdout));
     }
   }
 }
@@ -198,7 +246,10 @@ void run(std::int64_t vocab, const std::string& dtype) {
 int main(int count, char** arguments) {
   try {
     const std::int64_t vocab = count > 1 ? std::strtoll(arguments[1], nullptr, 10) : 128256;
-    fairdraw::suites::run(vocab, count > 2 ? arguments[2] : "float32");
+    std::vector<int> blocks;
+    for (int i = 3; i < count; ++i) blocks.push_back(std::atoi(arguments[i]));
+    if (blocks.empty()) blocks = {0};
+    fairdraw::suites::run(vocab, count > 2 ? arguments[2] : "float32", blocks);
   } catch (const std::exception& error) {
     fmt::print(stderr, "tile_benchmark: {}\n", error.what());
     return 1;

@@ -33,7 +33,7 @@ struct Shared {
 };
 
 /// One block's part of a row.
-template <DType kType>
+template <RowForm kForm>
 class BeamRowFinder {
  public:
   __device__ BeamRowFinder(const BeamTask& task, int blocks_log2, Shared& shared,
@@ -42,7 +42,7 @@ class BeamRowFinder {
         number_(blockIdx.x >> static_cast<unsigned>(blocks_log2)),
         row_(task.step.rows, {}, number_, false),
         ring_(dynamic),
-        blocks_(blocks_log2, row_.tiles(), dynamic + TileRing<kType>::kLaneBytes * blockDim.x),
+        blocks_(blocks_log2, row_.tiles(), dynamic + TileRing<kForm>::kLaneBytes * blockDim.x),
         shared_(shared),
         rule_{logit_scale(1.0F), task.step.input == BeamInput::logits} {}
 
@@ -51,10 +51,10 @@ class BeamRowFinder {
     blocks_.cluster().announce();
     visit_tiles(
         row_, ring_, blocks_.steps(), [this] { blocks_.cluster().await_all(); },
-        [this]<TileAccess kAccess>(int tile, const RawTile& raw) {
-          using Pass = TilePass<kType, false>;
+        [this](int tile, const RawTile& raw) {
+          using Pass = TilePass<kForm, false>;
           float x[kLaneValues];
-          const std::int32_t key = Pass::template largest<kAccess>(row_, raw, x);
+          const std::int32_t key = Pass::largest(row_, raw, x);
           blocks_.send(tile, {key, rule_.wants_sums ? Pass::sum(x, key, rule_) : 0});
         });
     blocks_.cluster().sync();
@@ -95,31 +95,32 @@ class BeamRowFinder {
 
   const BeamTask& task_;
   std::int64_t number_;
-  TileRow<kType> row_;
-  TileRing<kType> ring_;
+  TileRow<kForm> row_;
+  TileRing<kForm> ring_;
   RowBlocks blocks_;
   Shared& shared_;
   TileRule rule_;
 };
 
-template <DType kType>
+template <DType kType, TileAccess kAccess>
 __global__ void __launch_bounds__(kEndThreads, 4)
     find_beam_rows_kernel(const __grid_constant__ BeamTask task, int blocks_log2) {
   // Without a constructor, which shared memory does not have.
   __shared__ alignas(Shared) unsigned char storage[sizeof(Shared)];
   extern __shared__ __align__(16) unsigned char dynamic[];
   auto& shared = *reinterpret_cast<Shared*>(storage);
-  BeamRowFinder<kType>(task, blocks_log2, shared, dynamic).run();
+  BeamRowFinder<RowForm{kType, kAccess}>(task, blocks_log2, shared, dynamic).run();
 }
 
-template <DType kType>
+template <RowForm kForm>
 cudaError_t launch(const BeamTask& task, const TileSpread& spread, cudaStream_t stream) {
   const RowsView& rows = task.step.rows;
   const SpreadNeeds needs{[tiles = tiles_of(rows.vocab)](int threads) {
-                            return TileRing<kType>::kLaneBytes * threads + index_bytes(tiles);
+                            return TileRing<kForm>::kLaneBytes * threads + index_bytes(tiles);
                           },
                           false};
-  return launch_spread<find_beam_rows_kernel<kType>>(rows.rows, spread, needs, stream, task);
+  return launch_spread<find_beam_rows_kernel<kForm.type, kForm.access>>(rows.rows, spread, needs,
+                                                                        stream, task);
 }
 
 }  // namespace
@@ -132,15 +133,8 @@ cudaError_t find_beam_rows(const BeamTask& task, Path path, cudaStream_t stream)
   static_assert(kMaxThreadsOfBlock == 2 * kEndThreads);
   spread.threads = kEndThreads;
   if (spread.blocks > 1 && spread.blocks < kMaxBlocksOfRow) spread.blocks *= 2;
-  switch (task.step.rows.dtype) {
-    case DType::float16:
-      return launch<DType::float16>(task, spread, stream);
-    case DType::bfloat16:
-      return launch<DType::bfloat16>(task, spread, stream);
-    case DType::float32:
-      break;
-  }
-  return launch<DType::float32>(task, spread, stream);
+  return launch_for_form(task.step.rows,
+                         [&]<RowForm kForm>() { return launch<kForm>(task, spread, stream); });
 }
 
 }  // namespace fairdraw::cuda

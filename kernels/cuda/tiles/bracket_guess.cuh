@@ -67,9 +67,9 @@ __device__ __forceinline__ int sampled_tile(int number, int samples, int tiles) 
 }
 
 /// A block's part of the sample, counted in its own memory. By all its threads.
-template <DType kType, bool kFromProbs>
+template <RowForm kForm, bool kFromProbs>
 class SamplePass {
-  using Row = TileRow<kType>;
+  using Row = TileRow<kForm>;
 
  public:
   __device__ __forceinline__ SamplePass(const Row& row, const RowBlocks& blocks,
@@ -82,15 +82,10 @@ class SamplePass {
       memory_.counts[i] = 0;
     }
     sync_block();
-    if (row_.has_vectors()) {
-      visit<TileAccess::vectors>();
-    } else {
-      visit<TileAccess::values>();
-    }
+    visit();
   }
 
  private:
-  template <TileAccess kAccess>
   __device__ __forceinline__ void visit() {
     const SampleRule& rule = *blocks_.cluster().at(&memory_.rule, 0);
     const int samples = rule.tiles;
@@ -100,9 +95,9 @@ class SamplePass {
     for (int number = blocks_.warp(); number < samples; number += blocks_.warps()) {
       if (((rule.left_out[number / 32] >> (number % 32)) & 1U) != 0) continue;
       RawTile raw;
-      load_again<kAccess>(row_, sampled_tile(number, samples, row_.tiles()), raw);
+      load_again(row_, sampled_tile(number, samples, row_.tiles()), raw);
       float x[kLaneValues];
-      TilePass<kType, kFromProbs>::template read<kAccess>(row_, raw, x);
+      TilePass<kForm, kFromProbs>::read(row_, raw, x);
       visit_rest(x, [&](float value) {
         const int bin = bins.bin_of(bins.distance(value));
         if (value >= lowest && bin < GuessMemory::kBins - 1) atomicAdd(&memory_.counts[bin], 1U);
@@ -116,9 +111,9 @@ class SamplePass {
 };
 
 /// What the row's end does for the histogram, before all blocks count the sample and after it.
-template <DType kType, bool kFromProbs>
+template <RowForm kForm, bool kFromProbs>
 class RowSample {
-  using Row = TileRow<kType>;
+  using Row = TileRow<kForm>;
   using Weigher = RowWeigher<kFromProbs>;
   static constexpr double kUnits = 0x1p26;     ///< of a row's mass
   static constexpr double kUnitsOfToken = 16;  ///< where tokens are counted

@@ -46,6 +46,7 @@ struct ListedBracket {
 template <bool kFromProbs>
 __device__ __noinline__ uint128_t mass_of_tiles(RowIndex index, RowWeigher<kFromProbs> weigh) {
   uint128_t mine = 0;
+#pragma unroll 1
   for (int tile = static_cast<int>(threadIdx.x); tile < index.tiles; tile += kEndThreads) {
     const std::uint64_t sum = index.sums[tile];
     if (sum != 0) mine += row_weight(sum, weigh.shift_of(index.keys[tile]));
@@ -266,8 +267,8 @@ __device__ __noinline__ std::int32_t bisect_list(RowEnd& row, int size, KeyInter
 }
 
 /// A warp: the id after the n-th token with a key in a tile that has so many.
-template <DType kType>
-__device__ __forceinline__ int tie_in_tile(const TileRow<kType>& row, int tile, std::int32_t key,
+template <RowForm kForm>
+__device__ __forceinline__ int tie_in_tile(const TileRow<kForm>& row, int tile, std::int32_t key,
                                            int n) {
   float x[kLaneValues];
   row.read_in_order(tile, x);
@@ -288,7 +289,7 @@ __device__ __forceinline__ int tie_in_tile(const TileRow<kType>& row, int tile, 
 
 /// The id after the n-th token with a key, by its counts in the sums of tiles; vocab where there
 /// are fewer.
-template <DType kType, bool kFromProbs>
+template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ int end_of_ties(const RowsTask& task, unsigned char* dynamic,
                                         std::int32_t key, int n) {
   RowEnd& row = *reinterpret_cast<RowEnd*>(dynamic);
@@ -303,7 +304,7 @@ __device__ __noinline__ int end_of_ties(const RowsTask& task, unsigned char* dyn
       const unsigned reached = __ballot_sync(kAllLanes, upto >= n);
       if (reached != 0) {
         const int lane = __ffs(static_cast<int>(reached)) - 1;
-        const TileRow<kType> values(task.rows, task.allowed, row.number, kFromProbs, task.edits);
+        const TileRow<kForm> values(task.rows, task.allowed, row.number, kFromProbs, task.edits);
         end = tie_in_tile(values, first + lane, key, n - __shfl_sync(kAllLanes, upto - mine, lane));
         break;
       }

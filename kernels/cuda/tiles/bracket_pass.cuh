@@ -59,10 +59,10 @@ struct BracketList {
 };
 
 /// Reads a tile into registers, and its bits.
-template <TileAccess kAccess, DType kType>
-__device__ __forceinline__ void load_again(const TileRow<kType>& row, int tile, RawTile& raw) {
-  using Row = TileRow<kType>;
-  if constexpr (kAccess == TileAccess::values) {
+template <RowForm kForm>
+__device__ __forceinline__ void load_again(const TileRow<kForm>& row, int tile, RawTile& raw) {
+  using Row = TileRow<kForm>;
+  if constexpr (kForm.access == TileAccess::values) {
     row.load(tile, raw);
   } else {
     raw.tile = tile;
@@ -70,20 +70,17 @@ __device__ __forceinline__ void load_again(const TileRow<kType>& row, int tile, 
     for (int v = 0; v < Row::kVectors; ++v) {
       uint4 vector = row.empty_vector();
       if (row.has_vector(tile, v)) vector = __ldg(row.vector_at(tile, v));
-      raw.words[4 * v] = vector.x;
-      raw.words[4 * v + 1] = vector.y;
-      raw.words[4 * v + 2] = vector.z;
-      raw.words[4 * v + 3] = vector.w;
+      Row::set_vector(raw, v, vector);
     }
   }
   row.load_bits(tile, raw);
 }
 
 /// One warp's part of a pass.
-template <DType kType, bool kFromProbs>
+template <RowForm kForm, bool kFromProbs>
 class BracketPass {
-  using Row = TileRow<kType>;
-  using Pass = TilePass<kType, kFromProbs>;
+  using Row = TileRow<kForm>;
+  using Pass = TilePass<kForm, kFromProbs>;
   static constexpr float kEmpty = kFromProbs ? 0.0F : -INFINITY;
 
  public:
@@ -108,11 +105,7 @@ class BracketPass {
       if (threadIdx.x == 0) list_ = {0, 0, 0};
       sync_block();
     }
-    if (row_.has_vectors()) {
-      visit<TileAccess::vectors>();
-    } else {
-      visit<TileAccess::values>();
-    }
+    visit();
     const unsigned above = __reduce_add_sync(kAllLanes, above_);
     if (lane() == 0 && above != 0) atomicAdd(&list_.above, above);
     if (!blocks_.is_first()) hand_on();
@@ -143,7 +136,6 @@ class BracketPass {
 
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % kWarp; }
 
-  template <TileAccess kAccess>
   __device__ __forceinline__ void visit() {
     constexpr int kInFlight = 2;
     const TileSteps steps = blocks_.steps();
@@ -156,7 +148,7 @@ class BracketPass {
       for (int i = 0; i < kInFlight; ++i) {
         const int tile = first + i * steps.step;
         reads[i] = tile < steps.end && blocks_.kept_key(tile) >= lowest;
-        if (reads[i]) load_again<kAccess>(row_, tile, raw[i]);
+        if (reads[i]) load_again(row_, tile, raw[i]);
       }
 #pragma unroll
       for (int i = 0; i < kInFlight; ++i) {
@@ -167,7 +159,7 @@ class BracketPass {
       for (int i = 0; i < kInFlight; ++i) {
         const int tile = first + i * steps.step;
         if (reads[i]) {
-          measure<kAccess>(tile, raw[i]);
+          measure(tile, raw[i]);
         } else if (tile < steps.end) {
           blocks_.send_sum(tile, 0);
         }
@@ -175,14 +167,13 @@ class BracketPass {
     }
   }
 
-  template <TileAccess kAccess>
   __device__ __forceinline__ void measure(int tile, const RawTile& raw) {
     float x[kLaneValues];
-    Pass::template read<kAccess>(row_, raw, x);
+    Pass::read(row_, raw, x);
     if (order_.floor.tie_end < row_.vocab()) {
 #pragma unroll
       for (int i = 0; i < kLaneValues; ++i) {
-        const int id = Row::template id_of<kAccess>(tile, i);
+        const int id = Row::id_of(tile, i);
         const bool cut = x[i] == floor_ && id >= order_.floor.tie_end;
         x[i] = cut ? kEmpty : x[i];
       }
@@ -197,7 +188,7 @@ class BracketPass {
       blocks_.send_sum(tile, __reduce_add_sync(kAllLanes, static_cast<unsigned>(count)));
       return;
     }
-    if (__any_sync(kAllLanes, inside != 0)) append<kAccess>(tile, x, inside);
+    if (__any_sync(kAllLanes, inside != 0)) append(tile, x, inside);
 #pragma unroll
     for (float& value : x) {
       above_ += value > high_ ? 1 : 0;
@@ -206,7 +197,6 @@ class BracketPass {
     blocks_.send_sum(tile, Pass::sum(x, blocks_.kept_key(tile), rule_));
   }
 
-  template <TileAccess kAccess>
   __device__ __forceinline__ void append(int tile, const float (&x)[kLaneValues],
                                          unsigned inside) const {
     const auto count = static_cast<unsigned>(__popc(inside));
@@ -217,7 +207,7 @@ class BracketPass {
 #pragma unroll
     for (int i = 0; i < kLaneValues; ++i) {
       if (((inside >> i) & 1U) == 0) continue;
-      const int id = Row::template id_of<kAccess>(tile, i);
+      const int id = Row::id_of(tile, i);
       if (place < capacity_) entries_[place] = {order_key(x[i]), id};
       ++place;
     }

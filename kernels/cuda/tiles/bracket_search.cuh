@@ -30,25 +30,25 @@ namespace fairdraw::cuda {
 
 /// Samples the row for guesses of where `target` is reached. mass: of the sums in the index; 0:
 /// tokens are counted.
-template <DType kType, bool kFromProbs>
+template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ void sample_row(const RowsTask& task, int blocks_log2,
                                         unsigned char* dynamic, PassOrder* order,
                                         std::int32_t lowest, uint128_t mass, uint128_t target) {
   RowEnd& row = *reinterpret_cast<RowEnd*>(dynamic);
-  const TileRow<kType> values(task.rows, task.allowed, row.number, kFromProbs, task.edits);
+  const TileRow<kForm> values(task.rows, task.allowed, row.number, kFromProbs, task.edits);
   const RowWeigher<kFromProbs> weigh(row.rule, row.keys.largest);
   BlockMasses masses(row.masses);
-  RowSample<kType, kFromProbs> sample(row.guess, row.index, row.rule, weigh, row.keys,
+  RowSample<kForm, kFromProbs> sample(row.guess, row.index, row.rule, weigh, row.keys,
                                       row.filters.vocab, lowest);
   const int warps = static_cast<int>(blockDim.x / kWarp) << blocks_log2;
   sample.plan(mass, target, warps, values, masses);
-  pass_of_all<kType, kFromProbs>(task, blocks_log2, dynamic, order, {PassKind::sample, {}, 0, 0});
+  pass_of_all<kForm, kFromProbs>(task, blocks_log2, dynamic, order, {PassKind::sample, {}, 0, 0});
   sample.gather({1 << blocks_log2, 0});
   sync_end();
 }
 
 /// For the threads of the row's end.
-template <DType kType, bool kFromProbs>
+template <RowForm kForm, bool kFromProbs>
 class BracketSearch {
  public:
   __device__ __forceinline__ explicit BracketSearch(const SharedRow& place)
@@ -59,7 +59,6 @@ class BracketSearch {
   __device__ __forceinline__ RowCut filter(RowCut cut) {
     const bool top_k_on = row_.filters.top_k_on();
     const bool top_p_on = row_.filters.top_p_on();
-    if (!top_k_on && !top_p_on) sum_kept(cut);
 #pragma unroll 1
     for (int stage = top_k_on ? 0 : 1; stage < (top_p_on ? 2 : 1); ++stage) {
       by_count_ = stage == 0;
@@ -91,7 +90,7 @@ class BracketSearch {
     pass({PassKind::sum_and_list, cut, cut.low, cut.low - 1});
   }
   __device__ __forceinline__ void pass(const PassOrder& order) {
-    pass_of_all<kType, kFromProbs>(place_.task, place_.blocks_log2, place_.dynamic, place_.order,
+    pass_of_all<kForm, kFromProbs>(place_.task, place_.blocks_log2, place_.dynamic, place_.order,
                                    order);
   }
 
@@ -109,7 +108,7 @@ class BracketSearch {
     above_high_ = 0;
     const unsigned capacity = row_.bracket_capacity;
     if (most_inside_ > capacity) {
-      sample_row<kType, kFromProbs>(place_.task, place_.blocks_log2, place_.dynamic, place_.order,
+      sample_row<kForm, kFromProbs>(place_.task, place_.blocks_log2, place_.dynamic, place_.order,
                                     low_, mass, target_);
     }
     float deviations = kDeviations;
@@ -200,7 +199,7 @@ class BracketSearch {
       pass({PassKind::sum_and_list, floor_, low_ + 1, low_});
       const int ties = static_cast<int>(static_cast<unsigned>(target_) - row_.list_size.above);
       pass({PassKind::count_in_bracket, floor_, low_, low_});
-      cut.tie_end = end_of_ties<kType, kFromProbs>(place_.task, place_.dynamic, low_, ties);
+      cut.tie_end = end_of_ties<kForm, kFromProbs>(place_.task, place_.dynamic, low_, ties);
     }
     sum_kept(cut);
     return cut;
@@ -217,15 +216,15 @@ class BracketSearch {
   unsigned above_high_ = 0;          ///< tokens above high_, at least
 };
 
-/// Of the row's end: the cut by top_k and top_p above a floor, or the floor where neither is on, to
-/// row.cut. A function of its own, because few rows come here.
-template <DType kType, bool kFromProbs>
+/// Of the row's end: the cut by top_k and top_p above a floor, one of them at least, to row.cut. A
+/// function of its own, because few rows come here.
+template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ void filter_by_passes(const RowsTask& task, int blocks_log2,
                                               unsigned char* dynamic, PassOrder* order,
                                               RowCut floor) {
   sync_end();  // what the first thread has written; what a list's end has read
   const SharedRow place{task, blocks_log2, dynamic, order};
-  const RowCut cut = BracketSearch<kType, kFromProbs>(place).filter(floor);
+  const RowCut cut = BracketSearch<kForm, kFromProbs>(place).filter(floor);
   if (threadIdx.x == 0) place.end()->cut = cut;
   sync_end();
 }

@@ -54,6 +54,7 @@ struct CandidateBound {
  private:
   template <class Visit>
   __device__ __forceinline__ void for_each_tile(const Visit& visit) const {
+#pragma unroll 1
     for (int tile = static_cast<int>(threadIdx.x); tile < index.tiles; tile += kEndThreads) {
       visit(tile);
     }

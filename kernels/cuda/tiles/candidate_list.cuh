@@ -161,8 +161,8 @@ struct QuadHits {
 
 /// Reads the listed groups, kAtOnce quads a thread between barriers, and lists what reaches the
 /// bound; how many values do. All loads come before the first use: they take longer than all else.
-template <bool kVectors, int kAtOnce, DType kType>
-__device__ __forceinline__ int append_candidates(CandidateList& list, const RowQuads<kType>& row,
+template <bool kVectors, int kAtOnce, RowForm kForm>
+__device__ __forceinline__ int append_candidates(CandidateList& list, const RowQuads<kForm>& row,
                                                  int groups, int group_log2, std::int32_t bound) {
   constexpr int kQuadLog2 = 2;
   static_assert(1 << kQuadLog2 == kQuad);
@@ -176,7 +176,7 @@ __device__ __forceinline__ int append_candidates(CandidateList& list, const RowQ
     const int of_warp = min(kAtOnce, (quads - first + kEndThreads - 1) / kEndThreads) * kWarp;
     const int begin = first + warp_of_thread() * of_warp;
     const int end = min(begin + of_warp, quads);
-    typename RowQuads<kType>::Raw raw[kAtOnce];
+    typename RowQuads<kForm>::Raw raw[kAtOnce];
     int id[kAtOnce];
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
@@ -224,8 +224,8 @@ __device__ __forceinline__ int append_candidates(CandidateList& list, const RowQ
 
 /// Lists the values >= from_order_key(bound). For all threads of the end; the list can be read
 /// after a barrier.
-template <DType kType, bool kFromProbs>
-__device__ __forceinline__ void list_candidates(CandidateList& list, const RowQuads<kType>& row,
+template <RowForm kForm, bool kFromProbs>
+__device__ __forceinline__ void list_candidates(CandidateList& list, const RowQuads<kForm>& row,
                                                 const RowIndex& index, const GroupKeys& keys,
                                                 std::int32_t bound) {
   const int groups = list_groups<kFromProbs>(list, index, keys, bound);

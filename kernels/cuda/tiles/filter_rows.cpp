@@ -1,9 +1,7 @@
-// Host side of the row kernel: how a call is spread over the GPU, and which of two kernels takes
-// it.
+// Host side of the row kernel: how a call is spread over the GPU.
 #include "cuda/tiles/filter_rows.h"
 
 #include "cuda/tiles/filter_tiles.h"
-#include "cuda/tiles/sample_tiles.h"
 #include "cuda/tiles/tile_spread.h"
 
 namespace fairdraw::cuda {
@@ -13,8 +11,7 @@ cudaError_t filter_rows(const RowsTask& task, Path path, cudaStream_t stream) {
   if (const cudaError_t error = best_spread(task.rows, path, spread); error != cudaSuccess) {
     return error;
   }
-  return sample_tiles_takes(task) ? sample_tiles(task, spread, stream)
-                                  : filter_tiles(task, spread, stream);
+  return filter_tiles(task, spread, stream);
 }
 
 }  // namespace fairdraw::cuda

@@ -1,7 +1,6 @@
 // The row kernel's interface: from rows of logits or probabilities to filtered rows, and to tokens.
 //
-// Private to kernels/cuda. The kernels, with their essays, are sample_tiles.cu, where no row has
-// top_k or top_p, and filter_tiles.cuh for all others.
+// Private to kernels/cuda. The kernel, with its essay, is filter_tiles.cuh.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -8,46 +8,66 @@
 //
 // Algorithm and cost. A cluster of blocks reads the row once and sends its index to the first
 // block: the largest value of each tile, of each group of 32 ids for lists, and sums where a draw
-// or top_p is measured on them. What comes then is the row's own:
-//   no filter     the first block draws from the sums, and reads one tile (tile_draw.cuh)
+// or top_p is measured on them. Parameters are read while the first tiles are on their way. What
+// comes then is the row's own:
+//   no filter     the first block draws from the sums, and reads one tile (plain_row.cuh)
 //   greedy        it reads the first tile with the largest value
+//   min_p alone   all blocks read the tiles that reach its threshold again, and sum what it keeps;
+//                 then the first block draws
 //   top_k         also with top_p: a bound from the index (candidate_bound.cuh), the values that
 //                 reach it (candidate_list.cuh), the cuts and the draw among them
 //                 (short_list_end.cuh, long_list_end.cuh), all by the first block
 //   top_p alone   a bracket from a sample and one pass of all blocks over the tiles again
 //                 (nucleus_row.cuh)
-//   all others    passes of all blocks over the tiles again (bracket_search.cuh): min_p, top_k that
-//                 is not small, ties. One pass as a rule, then a draw from the sums of what is
-//                 kept.
-// A kernel of its own, sample_tiles.cu, has the calls in which no row has top_k or top_p.
+//   all others    passes of all blocks over the tiles again (bracket_search.cuh): top_k that is not
+//                 small, min_p with others, ties. One pass as a rule, then a draw from the sums of
+//                 what is kept.
 //
-// Local memory is what to avoid here: a stack frame of 736 bytes a thread, from parameters handed
-// on by reference, took 6 us at one row and 30 us at 256. So rare parts are functions of their own
-// with their arguments by value or in shared memory. Then control flow that is the same for a whole
-// warp, loads that do not wait for one another, and stores without branches.
+// What decides is what the first pass, which all rows have, shares registers and instructions with.
+// Two blocks of 512 threads leave 64 registers a thread, and their shared memory nearly all of L1:
+// a register that does not fit is read from L2, in every tile. And each piece of code that lies in
+// between comes from memory, once a call. So this kernel has the first pass, the ends without a
+// list and a pass for top_p; a row with a list is a function of its own, and so is whatever is
+// rare. The first pass calls nothing: a function that it called would leave it half of the
+// registers. Tiles that need one, since they fail the row or are not for float arithmetic, are left
+// for later. What is asked for waits in shared memory. And there is a kernel for rows that are read
+// by vectors and one for all others.
 //
-// Measured on an H200, V = 128256, float32, cold L2, graph replay in turns with other kernels,
-// median of 30, microseconds, the slower of peaked and flat logits, 512 threads:
-//   rows (blocks of each)     1 (16)   8 (8)   64 (2)   256 (1)
-//   floor                      5.7      7.1     15.3     41.6
-//   no filter                 22.1     22.6     30.8     58.1
-//   greedy                    11.1     12.3     21.2     49.6
-//   top_k 50                  27.1     25.2     33.2     58.2
-//   top_k 50, top_p 0.9       20.5     21.2     29.4     59.5
-//   top_k 1000                39.9     39.3     48.4     82.7
-//   top_k 5000                63.5     63.7     97.4    174.6
-//   min_p 0.05                34.0     36.3     63.2    131.2
-//   top_p 0.9, peaked         46.0     44.4     74.0    140.7
-//   top_p 0.9, flat           48.3     48.3     80.5    148.6
-// Before top_p alone had a way of its own it took 32, 78, 101 and 168 (peaked) and 81, 78, 112 and
-// 189 (flat); the other filters took 2 to 3 us less with one row, for this kernel's registers are
-// shared by all of them.
+// Measured on an H200, V = 128256, float32, arrays of parameters, cold L2, graph replay, median of
+// 30, microseconds, 512 threads; the slower of peaked and flat logits where they are not named. In
+// turns with other kernels, which leave no instructions in a cache / in turns with the floor alone:
+//   rows (blocks of each)     1 (16)        8 (8)         64 (2)        256 (1)
+//   floor                      5.4           7.0           15.5          41.8
+//   no filter                 13.7 / 11.3   15.0 / 13.3   22.6 / 21.8   51.3 / 51.7
+//   greedy                     8.6 /  8.7   10.0 /  9.9   18.9 / 18.7   45.4 / 45.3
+//   min_p 0.05, peaked        13.4 / 11.7   13.8 / 13.4   23.9 / 23.7   52.6 / 52.6
+//   min_p 0.05, flat          13.3 / 12.6   15.7 / 14.8   31.7 / 31.5   83.5 / 83.0
+//   top_k 50                  27.9 / 21.4   26.6 / 21.2   34.3 / 29.1   58.0 / 58.2
+//   top_k 50, top_p 0.9       23.2 / 24.6   23.2 / 24.0   31.2 / 31.0   59.3 / 59.5
+//   top_k 1000                42.3 / 36.5   41.2 / 36.8   49.2 / 46.6   83.7 / 83.4
+//   top_k 5000                65.2 / 68.1   64.8 / 67.4   93.3 / 95.6  168.2 / 170.8
+//   top_p 0.9, peaked         44.4 / 38.7   44.2 / 40.3   72.1 / 69.0  137.5 / 134.8
+//   top_p 0.9, flat           46.5 / 39.6   47.3 / 41.5   78.3 / 74.9  141.5 / 140.2
+// No filter by scalars: 11.1 / 10.7, 12.3 / 12.1, 21.7 / 21.6, 52.4 / 52.4. bfloat16, relative to
+// its floor, 64 and 256 rows: no filter 2.0, 1.9; greedy 1.3, 1.2; top_k 50 3.0, 1.8; min_p flat
+// 2.6, 2.7; top_p 7.4, 5.7.
+//
+// What was tried, against all of it in one kernel (no filter 20.1 / 14.1, 20.3 / 15.6, 29.1 / 25.8,
+// 60.8 / 60.5; min_p flat 35 / 31, 37 / 33, 63 / 61, 135 / 135, by passes of filters):
+//   both ways to read a row in it              44 thousand instructions in place of 30
+//   the row's ends in it, nothing called       no filter 16.9, 18.2, 27.5, 58.3
+//   top_p in a function of its own, too        no filter 2.5 less with one row, top_p 3 to 6 more
+//   its pass alone in one                      the same
+//   ends without lists in one                  no filter 3 more, min_p flat 8 more at 256 rows
+//   parameters of the call in shared memory    7 more from 64 rows on
+//   8 quads at a time for long lists           top_k 1000 17 more: spills
+//   the second pass from the last tile back    min_p flat 3 more at 256 rows
+//   more blocks of a row                       4 at 64 rows: no filter 37; 2 at 256 rows: 79
 //
 // Numerics: common/tile_weights.h. Cuts are thresholds on logits. Determinism: integers; neither
 // the number of blocks nor their order shows.
 #pragma once
 
-#include <climits>
 #include <cstddef>
 #include <cstdint>
 
@@ -58,19 +78,20 @@
 #include "cuda/tiles/long_list_end.cuh"
 #include "cuda/tiles/min_p_key.cuh"
 #include "cuda/tiles/nucleus_row.cuh"
+#include "cuda/tiles/plain_row.cuh"
 #include "cuda/tiles/row_results.cuh"
 #include "cuda/tiles/short_list_end.cuh"
 
 namespace fairdraw::cuda {
 
 /// Draws from a row whose index has the sums of what a cut keeps. By the threads of the end.
-template <DType kType, bool kFromProbs>
+template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ void draw_by_sums(const RowsTask& task, unsigned char* dynamic,
                                           RowCut cut) {
   RowEnd& end = *reinterpret_cast<RowEnd*>(dynamic);
   sync_end();  // what the first thread has written
-  const TileRow<kType> values(task.rows, task.allowed, end.number, kFromProbs, task.edits);
-  const IndexedRow<TileRow<kType>, kFromProbs, CutRule> row(
+  const TileRow<kForm> values(task.rows, task.allowed, end.number, kFromProbs, task.edits);
+  const IndexedRow<TileRow<kForm>, kFromProbs, CutRule> row(
       values, end.index, end.rule, {from_order_key(cut.low), cut.tie_end}, end.keys.largest);
   row.sum_groups(end.groups, kEndWarps);
   sync_end();
@@ -81,153 +102,265 @@ __device__ __noinline__ void draw_by_sums(const RowsTask& task, unsigned char* d
   }
 }
 
+/// A warp's tiles once more, after a pass that has left some of them: those that fail the row, and
+/// those that float arithmetic does not weigh exactly. A pass that called functions for them would
+/// have few registers.
+template <RowForm kForm, bool kFromProbs>
+__device__ __noinline__ LargestTile index_slowly(const RowsTask& task, int blocks_log2,
+                                                 unsigned char* dynamic, TileRule rule,
+                                                 bool to_all) {
+  const SharedRow place{task, blocks_log2, dynamic, nullptr};
+  const TileRow<kForm> row(task.rows, task.allowed, place.number(), kFromProbs, task.edits);
+  const RowBlocks blocks = place.blocks<kForm>(row.tiles());
+  const TileSteps steps = blocks.steps();
+  using Pass = TilePass<kForm, kFromProbs>;
+  LargestTile largest;
+#pragma unroll 1
+  for (int tile = steps.first; tile < steps.end; tile += steps.step) {
+    RawTile raw;
+    load_again(row, tile, raw);
+    float x[kLaneValues];
+    const std::int32_t key = Pass::largest(row, raw, x);
+    blocks.send(tile, {key, rule.wants_sums ? Pass::sum(x, key, rule) : 0}, to_all);
+    if (key > largest.key) largest = {key, tile};
+  }
+  return largest;
+}
+
+/// What a row is asked for, in shared memory of each of its blocks: registers of the first pass are
+/// few, and what does not fit into them is read from L2, for shared memory takes L1's place.
+struct RowAsked {
+  RowStatus status;  ///< of the parameters
+  bool greedy;
+  float min_p;  ///< min_p_asked(), of rows with min_p alone
+  TileRule rule;
+  RowFilters filters;  ///< the word is the first block's
+};
+
 /// One block's part of a row, and in the first block the row's end.
-template <DType kType, bool kFromProbs>
+template <RowForm kForm, bool kFromProbs>
 class FilterTilesRow {
   static constexpr std::int32_t kLowest = kFromProbs ? 1 : kEmptyTileKey + 1;
-  using Pass = TilePass<kType, kFromProbs>;
-  using Ring = TileRing<kType>;
+  using Pass = TilePass<kForm, kFromProbs>;
+  using Ring = TileRing<kForm>;
 
  public:
   /// Bytes of dynamic shared memory.
   __host__ static constexpr int bytes(int threads, std::int64_t tiles) {
-    return end_bytes<kType>(threads) + middle_bytes<kType>(threads, tiles) + index_bytes(tiles);
+    return end_bytes<kForm>(threads) + middle_bytes<kForm>(threads, tiles) + index_bytes(tiles);
   }
 
-  __device__ __forceinline__ FilterTilesRow(const SharedRow& place)
+  __device__ __forceinline__ FilterTilesRow(const SharedRow& place, RowAsked& asked)
       : place_(place),
+        asked_(asked),
         task_(place.task),
         number_(place.number()),
         row_(task_.rows, task_.allowed, number_, kFromProbs, task_.edits),
         ring_(place.dynamic),
         end_(*place.end()),
-        groups_(place.groups<kType>(row_.tiles())),
-        blocks_(place.blocks<kType>(row_.tiles())) {}
+        groups_(place.groups<kForm>(row_.tiles())),
+        blocks_(place.blocks<kForm>(row_.tiles())) {}
 
   __device__ __forceinline__ void run() {
+    if (task_.active.given() && task_.active.data[number_] == 0) {
+      // Whatever comes after this kernel may write where the edits are still being written.
+      if (row_.is_processed()) await_edits();
+      fail(RowStatus::inactive);
+      return;
+    }
+    blocks_.cluster().announce();
+    index_all();
+    if (way_ == Way::by_nucleus) {
+      begin_nucleus<kForm, kFromProbs>(task_, place_.blocks_log2, place_.dynamic);
+    }
+    blocks_.cluster().arrive();
+    if (way_ == Way::by_first_block && !blocks_.is_first()) return;
+    blocks_.cluster().wait();
+    rule_ = asked_.rule;
+    if (way_ == Way::by_first_block || way_ == Way::by_min_p) {
+      end_plain();
+      return;
+    }
+    bool sums_are_stale = false;
+    if (way_ == Way::by_nucleus) {
+      const NucleusOutcome outcome = end_with_nucleus<kForm, kFromProbs>(
+          place_, rule_.scale, asked_.filters.top_p, asked_.filters.word);
+      if (blocks_.is_first() && outcome == NucleusOutcome::drawn) {
+        write_keys(blocks_.index(), static_cast<int>(blockDim.x));
+        return;
+      }
+      sums_are_stale = outcome == NucleusOutcome::missed;
+    }
+    if (!blocks_.is_first() || threadIdx.x >= kEndThreads) {
+      take_part<kForm, kFromProbs>(task_, place_.blocks_log2, place_.dynamic, place_.order,
+                                   rule_.scale);
+      return;
+    }
+    called_end_filtered(task_, place_.blocks_log2, place_.dynamic, place_.order, asked_,
+                        sums_are_stale);
+  }
+
+ private:
+  /// Who ends the row.
+  enum class Way : std::int32_t {
+    by_first_block,  ///< alone: rows without filters, greedy ones, those that fail
+    by_min_p,        ///< alone on: all blocks sum what it keeps
+    by_nucleus,      ///< top_p alone
+    by_list,         ///< any other filters: the first block, and all where it asks for passes
+  };
+
+  __device__ __forceinline__ void index_all() {
+    LargestTile largest;
+    bool left = false;  // for later
+    visit_tiles(
+        row_, ring_, blocks_.steps(), [&] { prepare(); },
+        [&](int tile, const RawTile& raw) {
+          float x[kLaneValues];
+          bool fault = false;
+          const std::int32_t key = Pass::largest(row_, raw, x, fault);
+          if (wants_groups_) {
+            groups_.template send<kForm, kFromProbs>(blocks_.cluster(), tile, x);
+          }
+          bool exact = true;
+          const std::uint64_t sum = rule_.wants_sums ? Pass::quick_sum(x, key, rule_, exact) : 0;
+          left = left || fault || !exact;
+          blocks_.send(tile, {key, sum}, way_ == Way::by_nucleus);
+          if (key > largest.key) largest = {key, tile};
+        });
+    if (left) {
+      largest = index_slowly<kForm, kFromProbs>(task_, place_.blocks_log2, place_.dynamic, rule_,
+                                                way_ == Way::by_nucleus);
+    }
+    if (way_ == Way::by_first_block || way_ == Way::by_min_p) {
+      blocks_.send_largest(largest, way_ == Way::by_min_p, largest_of_warps());
+    }
+  }
+
+  /// While the first tiles are on their way: what the row is asked for.
+  __device__ __forceinline__ void prepare() {
     RowParameters parameters;
     parameters.temperature = kFromProbs ? 1.0F : task_.temperature.at(number_);
     parameters.top_k = task_.top_k.at(number_);
     parameters.top_p = task_.top_p.at(number_);
     parameters.min_p = task_.min_p.at(number_);
-    RowStatus status = check(parameters);
-    if (task_.active.given() && task_.active.data[number_] == 0) status = RowStatus::inactive;
-    if (status != RowStatus::ok) {
-      // Whatever comes after this kernel may write where the edits are still being written.
-      if (row_.is_processed()) await_edits();
-      if (blocks_.is_first() && threadIdx.x == 0) write_failure(task_, number_, status);
-      return;
-    }
-    const bool greedy =
-        is_greedy(parameters) && !(task_.top_k_1_keeps_ties && parameters.top_k == 1);
-    RowFilters filters{};
+    RowAsked asked{};
+    asked.status = check(parameters);
+    asked.greedy = is_greedy(parameters) && !(task_.top_k_1_keeps_ties && parameters.top_k == 1);
+    const bool ends_alone = asked.greedy || asked.status != RowStatus::ok;
+    RowFilters& filters = asked.filters;
     filters.vocab = row_.vocab();
-    filters.top_k = top_k_is_on(parameters.top_k, row_.vocab()) && !greedy ? parameters.top_k : 0;
-    filters.top_p = greedy ? 1.0F : parameters.top_p;
+    filters.top_k =
+        top_k_is_on(parameters.top_k, row_.vocab()) && !ends_alone ? parameters.top_k : 0;
+    filters.top_p = ends_alone ? 1.0F : parameters.top_p;
+    filters.min_p = ends_alone ? 0.0F : parameters.min_p;
     filters.lowest_id = task_.tie_rule == TieRule::lowest_id;
-    filters.min_p = greedy ? 0.0F : parameters.min_p;
-    const bool filtered = filters.top_k_on() || filters.top_p_on() || filters.min_p_on();
-    // Without min_p the index has the row's mass; what min_p keeps is weighed by a pass.
     filters.by_row_mass =
         filters.top_p_on() && (!filters.top_k_on() || task_.filter_order == FilterOrder::joint);
-    rule_ = {greedy || kFromProbs ? 1.0F : logit_scale(parameters.temperature),
-             !greedy && !filters.min_p_on() && (!filtered || filters.by_row_mass)};
-    const bool wants_groups = filters.top_k_on();
-    by_nucleus_ = filters.top_p_on() && !filters.top_k_on() && !filters.min_p_on();
-    blocks_.cluster().announce();
-    std::uint64_t word = 0;  // the first thread's
-    const auto prepare = [&] {
-      if (blocks_.is_first() && threadIdx.x == 0 && !greedy) {
-        word = random_word_of_row(task_, number_);
-      }
-      blocks_.cluster().await_all();
-    };
-    visit_tiles(row_, ring_, blocks_.steps(), prepare,
-                [&]<TileAccess kAccess>(int tile, const RawTile& raw) {
-                  index<kAccess>(wants_groups, tile, raw);
-                });
-    if (by_nucleus_) begin_nucleus<kType, kFromProbs>(task_, place_.blocks_log2, place_.dynamic);
-    blocks_.cluster().arrive();
-    if (!filtered && !blocks_.is_first()) return;
-    blocks_.cluster().wait();
-    if (by_nucleus_) {
-      const NucleusOutcome outcome =
-          end_with_nucleus<kType, kFromProbs>(place_, rule_.scale, filters.top_p, word);
-      if (blocks_.is_first() && outcome == NucleusOutcome::drawn) {
-        write_keys(blocks_.index(), static_cast<int>(blockDim.x));
-        return;
-      }
-      sums_are_stale_ = outcome == NucleusOutcome::missed;
+    way_ = Way::by_list;
+    if (!filters.top_k_on() && !filters.top_p_on()) {
+      way_ = filters.min_p_on() ? Way::by_min_p : Way::by_first_block;
+    } else if (!filters.top_k_on() && !filters.min_p_on()) {
+      way_ = Way::by_nucleus;
     }
-    if (!blocks_.is_first() || threadIdx.x >= kEndThreads) {
-      if (filtered) {
-        take_part<kType, kFromProbs>(task_, place_.blocks_log2, place_.dynamic, place_.order,
-                                     rule_.scale);
-      }
+    wants_groups_ = filters.top_k_on();
+    // Without min_p the index has the row's mass; what min_p keeps is weighed by a pass.
+    rule_ = {
+        ends_alone || kFromProbs ? 1.0F : logit_scale(parameters.temperature),
+        !ends_alone && !filters.min_p_on() && (way_ == Way::by_first_block || filters.by_row_mass)};
+    if (threadIdx.x == 0) {
+      if (way_ == Way::by_min_p) asked.min_p = min_p_asked<kFromProbs>(filters.min_p);
+      if (blocks_.is_first() && !ends_alone) filters.word = random_word_of_row(task_, number_);
+      asked.rule = rule_;
+      asked_ = asked;
+    }
+    blocks_.cluster().await_all();
+  }
+
+  /// Where no lists of groups are made.
+  __device__ LargestOfWarps& largest_of_warps() const {
+    return *place_.template largest_of_warps<kForm>();
+  }
+
+  __device__ __forceinline__ void fail(RowStatus status) const {
+    if (blocks_.is_first() && threadIdx.x == 0) write_failure(task_, number_, status);
+  }
+  __device__ __forceinline__ RowStatus status_of(std::int32_t largest_key) const {
+    if (asked_.status != RowStatus::ok) return asked_.status;
+    return status_of_key(largest_key, task_.edits.fault_of(number_));
+  }
+
+  /// By all blocks that are left.
+  __device__ __forceinline__ void end_plain() {
+    const LargestTile largest = blocks_.largest_of(largest_of_warps());
+    const RowStatus status = status_of(largest.key);
+    if (status != RowStatus::ok) {
+      fail(status);
       return;
     }
+    MinPRule keep;
+    if (way_ == Way::by_min_p) {
+      keep = min_p_rule<kFromProbs>(asked_.min_p, from_order_key(largest.key), rule_.scale);
+    }
+    const PlainRow<kForm, kFromProbs> plain(task_, number_, row_, blocks_, rule_, keep, largest);
+    if (way_ == Way::by_min_p) {
+      plain.filter(ring_);
+      blocks_.cluster().arrive();
+      if (!blocks_.is_first()) return;
+      blocks_.cluster().wait();
+    }
+    write_keys(blocks_.index(), static_cast<int>(blockDim.x));
+    if (asked_.greedy) {
+      plain.end_greedy();
+    } else {
+      plain.draw(end_.drawn, asked_.filters.word, asked_.filters.min_p);
+    }
+  }
+
+  /// By kEndThreads threads of the first block: a row with filters. A function of its own, because
+  /// in the kernel its registers would be taken from the first pass.
+  __device__ __noinline__ static void called_end_filtered(const RowsTask& task, int blocks_log2,
+                                                          unsigned char* dynamic, PassOrder* order,
+                                                          RowAsked& asked, bool sums_are_stale) {
+    FilterTilesRow row({task, blocks_log2, dynamic, order}, asked);
+    row.rule_ = asked.rule;
     if (threadIdx.x == 0) {
       // Read by others after a barrier.
-      end_.number = number_;
-      end_.filters = filters;
-      end_.filters.word = word;
-      end_.rule = rule_;
-      end_.index = blocks_.index();
-      end_.sums = blocks_.sums();
-      end_.bracket_capacity = bracket_capacity<kType>();
+      row.end_.number = row.number_;
+      row.end_.filters = asked.filters;
+      row.end_.rule = asked.rule;
+      row.end_.index = row.blocks_.index();
+      row.end_.sums = row.blocks_.sums();
+      row.end_.bracket_capacity = bracket_capacity<kForm>();
     }
-    end(filters, greedy);
-    if (filtered) {
-      give_order(blocks_.cluster(), end_, place_.order, {PassKind::row_has_ended, {}, 0, 0});
-    }
+    row.end_filtered(sums_are_stale);
+    give_order(row.blocks_.cluster(), row.end_, order, {PassKind::row_has_ended, {}, 0, 0});
   }
-
- private:
-  /// Of a tile that this warp has read, to the first block.
-  template <TileAccess kAccess>
-  __device__ __forceinline__ void index(bool wants_groups, int tile, const RawTile& raw) const {
-    float x[kLaneValues];
-    const std::int32_t key = Pass::template largest<kAccess>(row_, raw, x);
-    if (wants_groups) groups_.template send<kType, kAccess, kFromProbs>(blocks_.cluster(), tile, x);
-    const std::uint64_t sum = rule_.wants_sums ? Pass::sum(x, key, rule_) : 0;
-    blocks_.send(tile, {key, sum}, by_nucleus_);
-  }
-
-  /// By kEndThreads threads of the first block.
-  __device__ __forceinline__ void end(const RowFilters& filters, bool greedy) {
+  __device__ __forceinline__ void end_filtered(bool sums_are_stale) {
     const RowIndex index = blocks_.index();
     const TileKeys keys = find_tile_keys(index);
-    const RowStatus status = status_of_key(keys.largest, task_.edits.fault_of(number_));
+    const RowStatus status = status_of(keys.largest);
     if (status != RowStatus::ok) {
-      if (threadIdx.x == 0) write_failure(task_, number_, status);
+      fail(status);
       return;
     }
     write_keys(index, kEndThreads);
-    const RowQuads<kType> quads(task_.rows, task_.allowed, number_, task_.edits);
-    if (greedy) {
-      if (warp_of_thread() == 0) write_greedy(index, quads, keys.largest);
-      return;
-    }
     if (threadIdx.x == 0) end_.keys = keys;
+    const RowFilters filters = asked_.filters;
     RowCut cut{kLowest, filters.vocab};
     if (filters.min_p_on()) {
       cut.low = smallest_key_kept<kFromProbs>(filters.min_p, rule_.scale, kLowest, keys.largest);
     }
-    if (filters.top_k_on() || filters.top_p_on()) {
-      if (end_with_list(filters, index, keys, quads, cut)) return;
-    }
-    if (filters.top_k_on() || filters.top_p_on() || filters.min_p_on()) {
-      filter_by_passes<kType, kFromProbs>(task_, place_.blocks_log2, place_.dynamic, place_.order,
-                                          cut);
-      cut = end_.cut;
-    }
-    draw_by_sums<kType, kFromProbs>(task_, place_.dynamic, cut);
+    if (end_with_list(filters, index, keys, cut, sums_are_stale)) return;
+    filter_by_passes<kForm, kFromProbs>(task_, place_.blocks_log2, place_.dynamic, place_.order,
+                                        cut);
+    draw_by_sums<kForm, kFromProbs>(task_, place_.dynamic, end_.cut);
   }
 
   /// By the block's first `threads` threads.
   __device__ __forceinline__ void write_keys(const RowIndex& index, int threads) const {
     if (!task_.keys.given()) return;
     std::int32_t* keys = task_.keys.data + number_ * task_.keys.row_stride;
+#pragma unroll 1
     for (int tile = static_cast<int>(threadIdx.x); tile < index.tiles; tile += threads) {
       keys[tile] = index.keys[tile];
     }
@@ -235,13 +368,13 @@ class FilterTilesRow {
 
   /// True where a list held the survivors, and the row has been written.
   __device__ __forceinline__ bool end_with_list(const RowFilters& filters, const RowIndex& index,
-                                                const TileKeys& keys, const RowQuads<kType>& quads,
-                                                const RowCut& floor) {
+                                                const TileKeys& keys, const RowCut& floor,
+                                                bool sums_are_stale) {
     const RowWeigher<kFromProbs> weigh(rule_, keys.largest);
     if (filters.by_row_mass) {
       sync_end();  // what the first thread has written
-      if (filters.min_p_on() || sums_are_stale_) {
-        pass_of_all<kType, kFromProbs>(task_, place_.blocks_log2, place_.dynamic, place_.order,
+      if (filters.min_p_on() || sums_are_stale) {
+        pass_of_all<kForm, kFromProbs>(task_, place_.blocks_log2, place_.dynamic, place_.order,
                                        {PassKind::sum_and_list, floor, floor.low, floor.low - 1});
       }
       const uint128_t mass = mass_of_sums<kFromProbs>(end_);
@@ -252,7 +385,8 @@ class FilterTilesRow {
     if (!filters.top_k_on()) return false;
     bound = max(bound, CandidateBound<kFromProbs>{index, groups_, keys}.of_top_k(
                            end_.search, filters.top_k, kLowest));
-    list_candidates<kType, kFromProbs>(end_.list, quads, index, groups_, bound);
+    const RowQuads<kForm> quads(task_.rows, task_.allowed, number_, task_.edits);
+    list_candidates<kForm, kFromProbs>(end_.list, quads, index, groups_, bound);
     sync_end();
     const CandidateList::Size size = end_.list.size();
     if (size.overflow) return false;
@@ -261,49 +395,29 @@ class FilterTilesRow {
                : end_long_list<kFromProbs>(task_, end_, size.total, bound);
   }
 
-  /// A warp: the lowest id of the largest value.
-  __device__ void write_greedy(const RowIndex& index, const RowQuads<kType>& quads,
-                               std::int32_t largest) const {
-    int tile = 0;
-    unsigned has = 0;
-    for (; has == 0; tile += kWarp) {
-      const int mine = tile + lane_of_thread();
-      has = __ballot_sync(kAllLanes, mine < index.tiles && index.keys[mine] == largest);
-    }
-    tile += __ffs(static_cast<int>(has)) - 1 - kWarp;
-    int token = INT_MAX;
-    for (int first = lane_of_thread() * kQuad; first < kTileSize; first += kWarp * kQuad) {
-      const int id = tile * kTileSize + first;
-      float x[kQuad];
-      quads.load_any(id, x);
-#pragma unroll
-      for (int i = 0; i < kQuad; ++i) {
-        if (x[i] > -INFINITY && order_key(x[i]) == largest) token = min(token, id + i);
-      }
-    }
-    token = __reduce_min_sync(kAllLanes, token);
-    if (lane_of_thread() == 0) fairdraw::cuda::write_greedy(task_, number_, token, largest);
-  }
-
   SharedRow place_;
+  RowAsked& asked_;  ///< to be read when the blocks have met
   const RowsTask& task_;
   std::int64_t number_;
-  TileRow<kType> row_;
+  TileRow<kForm> row_;
   Ring ring_;
   RowEnd& end_;  ///< where the ring was
   GroupKeys groups_;
   RowBlocks blocks_;
+  Way way_ = Way::by_first_block;
   TileRule rule_{};
-  bool by_nucleus_ = false;
-  bool sums_are_stale_ = false;
+  bool wants_groups_ = false;
 };
 
-template <DType kType, bool kFromProbs>
+// A kernel's own parameters are no structures: nvcc does not take them.
+template <DType kType, TileAccess kAccess, bool kFromProbs>
 __global__ void __launch_bounds__(kMaxThreadsOfBlock, 2)
     filter_tiles_kernel(const __grid_constant__ RowsTask task, int blocks_log2) {
   __shared__ PassOrder order;
+  __shared__ RowAsked asked;
   extern __shared__ __align__(16) unsigned char dynamic[];
-  FilterTilesRow<kType, kFromProbs>({task, blocks_log2, dynamic, &order}).run();
+  FilterTilesRow<RowForm{kType, kAccess}, kFromProbs>({task, blocks_log2, dynamic, &order}, asked)
+      .run();
 }
 
 }  // namespace fairdraw::cuda

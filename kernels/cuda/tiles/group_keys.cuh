@@ -126,7 +126,7 @@ class GroupKeys {
   }
 
   /// Sends the keys of a tile that a warp has in registers, not banned, to the row's first block.
-  template <DType kType, TileAccess kAccess, bool kFromProbs>
+  template <RowForm kForm, bool kFromProbs>
   __device__ __forceinline__ void send(const RowCluster& cluster, int tile,
                                        const float (&x)[kLaneValues]) const {
     const int lane = static_cast<int>(threadIdx.x) % kWarp;
@@ -136,7 +136,7 @@ class GroupKeys {
     const auto with_lane = [](std::uint32_t word, int distance) {
       return larger_keys(word, __shfl_xor_sync(kAllLanes, word, distance));
     };
-    if constexpr (kAccess == TileAccess::values) {  // groups of 16 or 32 lanes
+    if constexpr (kForm.access == TileAccess::values) {  // groups of 16 or 32 lanes
 #pragma unroll
       for (int i = 0; i < kLaneValues / 2; ++i) {
         std::uint32_t word = word_of(x[i], x[i + kLaneValues / 2]);
@@ -146,7 +146,7 @@ class GroupKeys {
         const bool leads = (lane & ((1 << group_log2()) - 1)) == 0;
         if (leads) *cluster.at(at(tile, (i * kWarp + lane) >> group_log2()), 0) = word;
       }
-    } else if constexpr (kType == DType::float32) {  // a quad of each half: 4 or 8 lanes
+    } else if constexpr (kForm.type == DType::float32) {  // a quad of each half: 4 or 8 lanes
       std::uint32_t word = word_of(fmaxf(fmaxf(x[0], x[1]), fmaxf(x[2], x[3])),
                                    fmaxf(fmaxf(x[4], x[5]), fmaxf(x[6], x[7])));
       word = with_lane(with_lane(word, 1), 2);

@@ -34,7 +34,7 @@ namespace fairdraw::cuda {
 namespace {
 
 /// One block's part of a row.
-template <DType kType, bool kFromProbs>
+template <RowForm kForm, bool kFromProbs>
 class RowIndexer {
  public:
   __device__ RowIndexer(const TileIndexRequest& request, const TileIndexResult& result,
@@ -78,10 +78,10 @@ class RowIndexer {
           }
           blocks_.cluster().await_all();
         },
-        [&]<TileAccess kAccess>(int tile, const RawTile& raw) {
+        [&](int tile, const RawTile& raw) {
           float x[kLaneValues];
-          using Pass = TilePass<kType, kFromProbs>;
-          const std::int32_t key = Pass::template largest<kAccess>(row_, raw, x);
+          using Pass = TilePass<kForm, kFromProbs>;
+          const std::int32_t key = Pass::largest(row_, raw, x);
           const std::uint64_t sum = Pass::sum(x, key, rule);
           if (threadIdx.x % kWarp == 0) {
             keys_[tile] = key;
@@ -110,8 +110,8 @@ class RowIndexer {
   const TileIndexRequest& request_;
   const TileIndexResult& result_;
   std::int64_t number_;
-  TileRow<kType> row_;
-  TileRing<kType> ring_;
+  TileRow<kForm> row_;
+  TileRing<kForm> ring_;
   RowBlocks blocks_;
   LargestOfWarps& largest_;
   std::int32_t* keys_;
@@ -119,40 +119,35 @@ class RowIndexer {
   RowStatus parameters_ = RowStatus::ok;
 };
 
-template <DType kType, bool kFromProbs>
+template <DType kType, TileAccess kAccess, bool kFromProbs>
 __global__ void __launch_bounds__(kMaxThreadsOfBlock, 2)
     index_tiles_kernel(const __grid_constant__ TileIndexRequest request,
                        const __grid_constant__ TileIndexResult result, int blocks_log2) {
   __shared__ LargestOfWarps largest;
   extern __shared__ __align__(16) unsigned char dynamic[];
-  RowIndexer<kType, kFromProbs>(request, result, blocks_log2, largest, dynamic).run();
+  RowIndexer<RowForm{kType, kAccess}, kFromProbs>(request, result, blocks_log2, largest, dynamic)
+      .run();
 }
 
-template <DType kType>
+template <RowForm kForm>
 cudaError_t launch(const TileIndexRequest& request, const TileIndexResult& result,
                    const TileSpread& spread, cudaStream_t stream) {
-  const SpreadNeeds needs{[](int threads) { return TileRing<kType>::kLaneBytes * threads; }, false};
+  const SpreadNeeds needs{[](int threads) { return TileRing<kForm>::kLaneBytes * threads; }, false};
   if (request.input == TileInput::probs) {
-    return launch_spread<index_tiles_kernel<kType, true>>(request.rows.rows, spread, needs, stream,
-                                                          request, result);
+    return launch_spread<index_tiles_kernel<kForm.type, kForm.access, true>>(
+        request.rows.rows, spread, needs, stream, request, result);
   }
-  return launch_spread<index_tiles_kernel<kType, false>>(request.rows.rows, spread, needs, stream,
-                                                         request, result);
+  return launch_spread<index_tiles_kernel<kForm.type, kForm.access, false>>(
+      request.rows.rows, spread, needs, stream, request, result);
 }
 
 }  // namespace
 
 cudaError_t index_tiles(const TileIndexRequest& request, const TileIndexResult& result,
                         const TileSpread& spread, cudaStream_t stream) {
-  switch (request.rows.dtype) {
-    case DType::float16:
-      return launch<DType::float16>(request, result, spread, stream);
-    case DType::bfloat16:
-      return launch<DType::bfloat16>(request, result, spread, stream);
-    case DType::float32:
-      break;
-  }
-  return launch<DType::float32>(request, result, spread, stream);
+  return launch_for_form(request.rows, [&]<RowForm kForm>() {
+    return launch<kForm>(request, result, spread, stream);
+  });
 }
 
 }  // namespace fairdraw::cuda

@@ -13,13 +13,18 @@
 
 namespace fairdraw::cuda {
 
+/// Called: few rows need it, and then it is long.
+__device__ __noinline__ inline float called_min_p_octaves(float min_p) {
+  return min_p_octaves(min_p);
+}
+
 /// min_p in (0, 1]; scale: logit_scale(T); keys from `lowest` to `largest`, the row's largest one,
 /// which is always kept.
 template <bool kFromProbs>
 __device__ __noinline__ std::int32_t smallest_key_kept(float min_p, float scale,
                                                        std::int32_t lowest, std::int32_t largest) {
   const float max = from_order_key(largest);
-  const float octaves = kFromProbs ? 0.0F : min_p_octaves(min_p);
+  const float octaves = kFromProbs ? 0.0F : called_min_p_octaves(min_p);
   const auto keeps = [&](std::int32_t key) {
     const float x = from_order_key(key);
     if constexpr (kFromProbs) {  // the product of two floats is exact in double

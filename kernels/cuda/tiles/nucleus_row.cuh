@@ -29,6 +29,8 @@
 //   64-bit additions in shared memory                           loops: 57 thousand cycles for the
 //                                                               threshold among 325 tied values; 20
 //   all phases in one function                                  1 KB of spilled registers, 4 us
+//   both counts of a bin side by side                           16 of 32 banks for each
+//   a pass that may weigh slowly                                its registers are those of a caller
 //   largest values counted at the middle of their bin           a token with half of the mass makes
 //                                                               the bracket too long for the list
 //
@@ -53,6 +55,7 @@
 #include <cstdint>
 
 #include "common/wide_integers.h"
+#include "cuda/tiles/block_draw.cuh"
 #include "cuda/tiles/row_results.cuh"
 #include "cuda/tiles/shared_row.cuh"
 #include "cuda/tiles/value_bins.cuh"
@@ -91,25 +94,6 @@ __device__ __forceinline__ Estimate value_of_lane(const Estimate& mine, int lane
   return each_of(mine, [lane](float x) { return value_of_lane(x, lane); });
 }
 
-/// A sum over the threads before this one, and over all.
-template <class T>
-struct BlockPrefix {
-  T before, total;
-};
-
-/// By all threads of a block; one barrier. `slots` has one for each warp of the largest block, and
-/// is not used again before another barrier.
-template <class T>
-__device__ __forceinline__ BlockPrefix<T> block_prefix(T mine, T* slots) {
-  const T upto = warp_inclusive_sum(mine);
-  if (lane_of_thread() == kWarp - 1) slots[warp_of_thread()] = upto;
-  __syncthreads();
-  const T of_warp = lane_of_thread() < warps_of_block() ? slots[lane_of_thread()] : T{};
-  const T upto_warp = warp_inclusive_sum(of_warp);
-  const T before = value_of_lane(upto_warp - of_warp, warp_of_thread());
-  return {before + upto - mine, value_of_lane(upto_warp, kWarp - 1)};
-}
-
 /// Adds to a sum of 64 bits in shared memory, by additions of 32 that the hardware has: one of 64
 /// is a loop, and slow where many threads add to the same sum. Exact in any order, for each
 /// addition sees its own carry.
@@ -130,11 +114,11 @@ struct NucleusSearch {
 };
 
 /// One block's part of a row, and in the first block its end.
-template <DType kType, bool kFromProbs>
+template <RowForm kForm, bool kFromProbs>
 class NucleusRow {
-  using Row = TileRow<kType>;
-  using Ring = TileRing<kType>;
-  using Pass = TilePass<kType, kFromProbs>;
+  using Row = TileRow<kForm>;
+  using Ring = TileRing<kForm>;
+  using Pass = TilePass<kForm, kFromProbs>;
   using Weights = TileWeights<kFromProbs>;
   using Bins = BinRule<kFromProbs>;
   static constexpr int kSamples = 8;       ///< tiles of a warp; all where it has no more
@@ -151,14 +135,14 @@ class NucleusRow {
       : place_(place),
         row_(place.task.rows, place.task.allowed, place.number(), kFromProbs, place.task.edits),
         ring_(place.dynamic),
-        blocks_(place.blocks<kType>(row_.tiles())),
-        memory_(*place.nucleus<kType>()),
+        blocks_(place.blocks<kForm>(row_.tiles())),
+        memory_(*place.nucleus<kForm>()),
         rule_(rule) {}
 
   /// After the first pass of a warp: asks for the first tiles that it will count, if they are not
   /// in its ring.
   __device__ __forceinline__ void begin_sample() const {
-    if (row_.has_vectors() && !has_all_in_ring()) start_sampled(0);
+    if (kForm.access == TileAccess::vectors && !has_all_in_ring()) start_sampled(0);
   }
 
   /// The bracket, the target and the unit, to the memory of this block; false where there is none.
@@ -173,7 +157,7 @@ class NucleusRow {
     const float largest = from_order_key(largest_key);
     const Weights weights(largest, rule_);
     if (!weights.are_quick()) return false;
-    memory_.bins[thread] = {0, 0};
+    memory_.bins[thread] = make_uint2(0, 0);
     if (thread == 0) {
       for (int& edge : memory_.edges) edge = static_cast<int>(blockDim.x);
     }
@@ -198,6 +182,8 @@ class NucleusRow {
     if (!find_brackets(bins, float_of(mass), float_of(target), of_largest, each)) return false;
     const std::uint32_t below = weights.octaves_below(from_order_key(memory_.wide.low));
     if (below > kTileBits) return false;
+    // Tiles that reach the bracket lie between its lowest value and the largest one.
+    if (!Weights(from_order_key(memory_.wide.low), rule_).are_quick()) return false;
     const int drop = static_cast<int>(kTileBits - below);
     const int unit = kRowBits + drop;
     if (static_cast<std::uint64_t>((mass >> unit) >> 63) != 0) return false;  // two: 143 is too far
@@ -213,11 +199,7 @@ class NucleusRow {
   __device__ __forceinline__ void pass(const KeyInterval& bracket) {
     if (threadIdx.x == 0) memory_.listed = 0;
     __syncthreads();
-    if (row_.has_vectors()) {
-      pass_tiles<TileAccess::vectors>(bracket);
-    } else {
-      pass_tiles<TileAccess::values>(bracket);
-    }
+    pass_tiles(bracket);
     __syncthreads();
     if (threadIdx.x == 0) {
       *blocks_.cluster().at(&memory_.sizes[blocks_.cluster().rank], 0) = memory_.listed;
@@ -314,6 +296,7 @@ class NucleusRow {
   __device__ __forceinline__ float value_of_sample(const Weights& weights, float heavy) const {
     float light = 0;    // what the tiles that are not heavy weigh
     float sampled = 0;  // and those of them that are counted
+#pragma unroll 1
     for (int tile = static_cast<int>(threadIdx.x); tile < row_.tiles();
          tile += static_cast<int>(blockDim.x)) {
       const float weight = rest_of(weights, tile);
@@ -344,16 +327,11 @@ class NucleusRow {
                                                    unsigned char* dynamic, float scale, Bins bins,
                                                    float of_largest, float heavy) {
     const NucleusRow row({task, blocks_log2, dynamic, nullptr}, {scale, true});
-    if (row.row_.has_vectors()) {
-      row.template count<TileAccess::vectors>(bins, of_largest, heavy);
-    } else {
-      row.template count<TileAccess::values>(bins, of_largest, heavy);
-    }
+    row.count(bins, of_largest, heavy);
   }
 
   /// Counts this warp's part: largest values of tiles, and the rest of those that are sampled or
   /// heavy.
-  template <TileAccess kAccess>
   __device__ __forceinline__ void count(const Bins& bins, float of_largest, float heavy) const {
     const Weights weights(bins.largest, rule_);
     const std::int32_t* keys = blocks_.index().keys;
@@ -368,9 +346,9 @@ class NucleusRow {
       for (; lanes != 0; lanes &= lanes - 1) {
         const int tile = first + (__ffs(static_cast<int>(lanes)) - 1) * steps.step;
         RawTile raw;
-        load_again<kAccess>(row_, tile, raw);
+        load_again(row_, tile, raw);
         float x[kLaneValues];
-        Pass::template read<kAccess>(row_, raw, x);
+        Pass::read(row_, raw, x);
         if (lane_of_thread() == 0) {
           weigh_value(bins, from_order_key(keys[tile]), -of_largest);  // is counted already
         }
@@ -381,7 +359,7 @@ class NucleusRow {
     const int samples = min(steps.count(), kSamples);
 #pragma unroll 1
     for (int first = 0; first < samples; first += Ring::kStages) {
-      if constexpr (kAccess == TileAccess::vectors) {
+      if constexpr (kForm.access == TileAccess::vectors) {
         if (first > 0) start_sampled(first);
         Ring::await_all();
       }
@@ -392,13 +370,13 @@ class NucleusRow {
         if (keys[tile] == kEmptyTileKey) continue;
         if (rest_of(weights, tile) > heavy) continue;
         RawTile raw;
-        if constexpr (kAccess == TileAccess::vectors) {
+        if constexpr (kForm.access == TileAccess::vectors) {
           ring_.read(row_, stage, tile, raw);
         } else {
-          load_again<kAccess>(row_, tile, raw);
+          load_again(row_, tile, raw);
         }
         float x[kLaneValues];
-        Pass::template read<kAccess>(row_, raw, x);
+        Pass::read(row_, raw, x);
         if (lane_of_thread() == 0) count_value(bins, from_order_key(keys[tile]), -1);
 #pragma unroll
         for (const float value : x) count_value(bins, value, 1);
@@ -408,7 +386,7 @@ class NucleusRow {
 
   __device__ __forceinline__ void count_value(const Bins& bins, float value, int one) const {
     const int bin = bins.bin_of(bins.distance(value));
-    if (bin < bins.count - 1) atomicAdd(&memory_.bins[bin].sampled, static_cast<unsigned>(one));
+    if (bin < bins.count - 1) atomicAdd(memory_.sampled_of(bin), static_cast<unsigned>(one));
   }
   /// of_largest: units of the largest value.
   __device__ __forceinline__ void weigh_value(const Bins& bins, float value,
@@ -417,7 +395,7 @@ class NucleusRow {
     const float weight = kFromProbs ? value / bins.largest : exp2f(distance * -rule_.scale);
     const int bin = bins.bin_of(distance);
     if (bin < bins.count - 1) {
-      atomicAdd(&memory_.bins[bin].units,
+      atomicAdd(memory_.units_of(bin),
                 static_cast<unsigned>(static_cast<int>(rintf(weight * of_largest))));
     }
   }
@@ -426,20 +404,22 @@ class NucleusRow {
   __device__ __forceinline__ bool find_brackets(const Bins& bins, float mass, float wanted,
                                                 float of_largest, float each) {
     const auto thread = static_cast<int>(threadIdx.x);
-    NucleusMemory::ValueBin theirs[kMaxBlocksOfRow];
+    uint2 theirs[kMaxBlocksOfRow];
 #pragma unroll
     for (int block = 0; block < kMaxBlocksOfRow; ++block) {
       const bool there = block < blocks_.cluster().blocks;
-      theirs[block] = there ? *blocks_.cluster().at(memory_.bins + thread, block)
-                            : NucleusMemory::ValueBin{0, 0};
+      theirs[block] =
+          there ? *blocks_.cluster().at(memory_.bins + thread, block) : make_uint2(0, 0);
     }
-    unsigned sampled = 0;
-    unsigned units = 0;
+    uint2 sums = make_uint2(0, 0);
 #pragma unroll
-    for (const NucleusMemory::ValueBin& bin : theirs) {
-      sampled += bin.sampled;
-      units += bin.units;
+    for (const uint2& bin : theirs) {
+      sums.x += bin.x;
+      sums.y += bin.y;
     }
+    const bool swapped = NucleusMemory::has_units_first(thread);
+    const unsigned sampled = swapped ? sums.y : sums.x;
+    const unsigned units = swapped ? sums.x : sums.y;
     const float weight = of_largest * bins.weight_of(thread, rule_.scale);
     const float values = static_cast<float>(sampled) * each;
     const float known = static_cast<float>(units) * (mass / kUnits);
@@ -481,7 +461,7 @@ class NucleusRow {
     __syncthreads();
     // Where few values weigh much the sample may have missed one: then there is room.
     const float of_wide = memory_.of_wide[1] - memory_.of_wide[0];
-    if (thread == 0 && of_wide < kRoom * static_cast<float>(place_.nucleus_capacity<kType>())) {
+    if (thread == 0 && of_wide < kRoom * static_cast<float>(place_.nucleus_capacity<kForm>())) {
       memory_.bracket = memory_.wide;
     }
     __syncthreads();
@@ -490,7 +470,6 @@ class NucleusRow {
 
   // --- The pass ----------------------------------------------------------------------------------
 
-  template <TileAccess kAccess>
   __device__ __forceinline__ void pass_tiles(const KeyInterval& bracket) {
     const TileSteps steps = blocks_.steps();
     const auto reaches = [&](int tile) { return blocks_.kept_key(tile) >= bracket.low; };
@@ -504,9 +483,9 @@ class NucleusRow {
     const float low = from_order_key(bracket.low);
     const float high = from_order_key(bracket.high);
     const auto visit = [&](int tile, const RawTile& raw) {
-      measure<kAccess>(tile, raw, low, high, list, share);
+      measure(tile, raw, low, high, list, share);
     };
-    if constexpr (kAccess == TileAccess::values) {
+    if constexpr (kForm.access == TileAccess::values) {
       visit_by_values(row_, steps, reaches, [] {}, visit);
     } else if (has_all_in_ring()) {  // still
       auto stage = Ring::first_stage();
@@ -522,11 +501,10 @@ class NucleusRow {
     }
   }
 
-  template <TileAccess kAccess>
   __device__ __forceinline__ void measure(int tile, const RawTile& raw, float low, float high,
                                           NucleusMemory::Entry* list, int share) {
     float x[kLaneValues];
-    Pass::template read<kAccess>(row_, raw, x);
+    Pass::read(row_, raw, x);
     unsigned inside = 0;  // what is listed, a value of each lane at a time: few have two
 #pragma unroll
     for (int i = 0; i < kLaneValues; ++i) inside |= x[i] >= low && x[i] <= high ? 1U << i : 0U;
@@ -540,7 +518,7 @@ class NucleusRow {
       place = __shfl_sync(kAllLanes, place, 0) + __popc(lanes & lanes_below());
       const int i = __ffs(static_cast<int>(inside)) - 1;
       if (inside != 0 && place < share) {
-        list[place] = {order_key(value_of(x, i)), Row::template id_of<kAccess>(tile, i)};
+        list[place] = {order_key(value_of(x, i)), Row::id_of(tile, i)};
       }
       inside &= inside - 1;
     }
@@ -548,7 +526,8 @@ class NucleusRow {
     if (from_order_key(blocks_.kept_key(tile)) > high) {
 #pragma unroll
       for (float& value : x) value = value > high ? value : kEmpty;
-      sum = Pass::sum(x, blocks_.kept_key(tile), rule_);
+      bool exact = true;  // guess() has seen to that
+      sum = Pass::quick_sum(x, blocks_.kept_key(tile), rule_, exact);
     }
     blocks_.send_sum(tile, sum);
   }
@@ -568,7 +547,7 @@ class NucleusRow {
  public:
   /// Entries of each block.
   __device__ int share_of_block() const {
-    return place_.nucleus_capacity<kType>() >> place_.blocks_log2;
+    return place_.nucleus_capacity<kForm>() >> place_.blocks_log2;
   }
 
   /// Calls visit(key, id) for this thread's part of the list.
@@ -696,39 +675,23 @@ class NucleusRow {
  public:
   /// The token, by the sums of what is kept; by all threads of the first block.
   __device__ __forceinline__ void draw(std::int32_t threshold, std::uint64_t word) const {
-    const auto thread = static_cast<int>(threadIdx.x);
     const Weights weights(from_order_key(memory_.largest_key), rule_);
     const RowIndex index = blocks_.index();
-    const int share =
-        (index.tiles + static_cast<int>(blockDim.x) - 1) / static_cast<int>(blockDim.x);
-    const int begin = min(thread * share, index.tiles);
-    const int end = min(begin + share, index.tiles);
-    std::uint64_t mine = 0;
-#pragma unroll 1
-    for (int tile = begin; tile < end; ++tile) mine += index.sums[tile];
-    const BlockPrefix<std::uint64_t> prefix = block_prefix(mine, memory_.sum_of_warp[0]);
-    const std::uint64_t position = multiply_high(word, prefix.total);
-    if (prefix.before <= position && position - prefix.before < mine) {
-      std::uint64_t before = prefix.before;
-      int tile = begin;
-      for (; before + index.sums[tile] <= position; ++tile) before += index.sums[tile];
-      memory_.drawn_tile = tile;
-      memory_.within = position - before;
-    }
-    __syncthreads();
+    const DrawnTile<std::uint64_t> drawn =
+        draw_tile(index.tiles, [&](int tile) { return index.sums[tile]; }, word, memory_.drawn);
     if (warp_of_thread() != 0) return;
     float x[kLaneValues];
-    row_.read_in_order(memory_.drawn_tile, x);
+    row_.read_in_order(drawn.tile, x);
     const float low = from_order_key(threshold);
     std::uint64_t kept[kLaneValues];
 #pragma unroll
     for (int i = 0; i < kLaneValues; ++i)
       kept[i] = x[i] >= low ? weights.weigh(x[i]) >> memory_.drop : 0;
-    const std::int32_t token = token_in_tile(memory_.drawn_tile, kept, memory_.within);
-    if (thread == 0) {
+    const std::int32_t token = token_in_tile(drawn.tile, kept, drawn.within);
+    if (threadIdx.x == 0) {
       write_drawn(place_.task, place_.number(), token, memory_.largest_key,
                   {threshold, row_.vocab()},
-                  static_cast<uint128_t>(prefix.total) << (kRowBits + memory_.drop));
+                  static_cast<uint128_t>(drawn.total) << (kRowBits + memory_.drop));
     }
   }
 
@@ -742,54 +705,54 @@ class NucleusRow {
 };
 
 /// After a warp's first pass.
-template <DType kType, bool kFromProbs>
+template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ void begin_nucleus(const RowsTask& task, int blocks_log2,
                                            unsigned char* dynamic) {
-  NucleusRow<kType, kFromProbs>({task, blocks_log2, dynamic, nullptr}, {}).begin_sample();
+  NucleusRow<kForm, kFromProbs>({task, blocks_log2, dynamic, nullptr}, {}).begin_sample();
 }
 
 // The phases: functions of their own, so that each has all registers.
 
-template <DType kType, bool kFromProbs>
+template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ bool guess_nucleus(const RowsTask& task, int blocks_log2,
                                            unsigned char* dynamic, float scale, float top_p) {
-  return NucleusRow<kType, kFromProbs>({task, blocks_log2, dynamic, nullptr}, {scale, true})
+  return NucleusRow<kForm, kFromProbs>({task, blocks_log2, dynamic, nullptr}, {scale, true})
       .guess(top_p);
 }
 
-template <DType kType, bool kFromProbs>
+template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ void called_pass_of_nucleus(const RowsTask& task, int blocks_log2,
                                                     unsigned char* dynamic, float scale,
                                                     KeyInterval bracket) {
-  NucleusRow<kType, kFromProbs>({task, blocks_log2, dynamic, nullptr}, {scale, true}).pass(bracket);
+  NucleusRow<kForm, kFromProbs>({task, blocks_log2, dynamic, nullptr}, {scale, true}).pass(bracket);
 }
 
-template <DType kType, bool kFromProbs>
+template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ NucleusSearch search_nucleus(const RowsTask& task, int blocks_log2,
                                                      unsigned char* dynamic, float scale,
                                                      KeyInterval bracket) {
-  return NucleusRow<kType, kFromProbs>({task, blocks_log2, dynamic, nullptr}, {scale, true})
+  return NucleusRow<kForm, kFromProbs>({task, blocks_log2, dynamic, nullptr}, {scale, true})
       .search(bracket);
 }
 
-template <DType kType, bool kFromProbs>
+template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ void draw_from_nucleus(const RowsTask& task, int blocks_log2,
                                                unsigned char* dynamic, float scale,
                                                std::int32_t threshold, std::uint64_t word) {
-  NucleusRow<kType, kFromProbs>({task, blocks_log2, dynamic, nullptr}, {scale, true})
+  NucleusRow<kForm, kFromProbs>({task, blocks_log2, dynamic, nullptr}, {scale, true})
       .draw(threshold, word);
 }
 
 /// For all threads of all blocks. word: the first thread's of the first block.
-template <DType kType, bool kFromProbs>
+template <RowForm kForm, bool kFromProbs>
 __device__ __forceinline__ NucleusOutcome end_with_nucleus(const SharedRow& place, float scale,
                                                            float top_p, std::uint64_t word) {
   const RowsTask& task = place.task;
   const int log2 = place.blocks_log2;
-  if (!guess_nucleus<kType, kFromProbs>(task, log2, place.dynamic, scale, top_p)) {
+  if (!guess_nucleus<kForm, kFromProbs>(task, log2, place.dynamic, scale, top_p)) {
     return NucleusOutcome::not_begun;
   }
-  NucleusMemory& memory = *place.nucleus<kType>();
+  NucleusMemory& memory = *place.nucleus<kForm>();
   const RowCluster cluster{1 << log2, 0};
   const bool is_first = (blockIdx.x & ((1U << static_cast<unsigned>(log2)) - 1)) == 0;
   const auto tell_all = [&](const PassOrder& order) {
@@ -802,15 +765,15 @@ __device__ __forceinline__ NucleusOutcome end_with_nucleus(const SharedRow& plac
 #pragma unroll 1
   for (int turn = 0;; ++turn) {
     // In place: a function that is called takes half as long again.
-    NucleusRow<kType, kFromProbs>(place, {scale, true}).pass(bracket);
+    NucleusRow<kForm, kFromProbs>(place, {scale, true}).pass(bracket);
     cluster.sync();
     if (!is_first) return NucleusOutcome::drawn;
     const NucleusSearch found =
-        search_nucleus<kType, kFromProbs>(task, log2, place.dynamic, scale, bracket);
+        search_nucleus<kForm, kFromProbs>(task, log2, place.dynamic, scale, bracket);
     if (found.place == NucleusPlace::in_bracket) {
       tell_all({PassKind::row_has_ended, {}, 0, 0});
       cluster.arrive();
-      draw_from_nucleus<kType, kFromProbs>(task, log2, place.dynamic, scale, found.threshold,
+      draw_from_nucleus<kForm, kFromProbs>(task, log2, place.dynamic, scale, found.threshold,
                                            memory.word);
       return NucleusOutcome::drawn;
     }

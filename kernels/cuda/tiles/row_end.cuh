@@ -37,6 +37,7 @@ struct RowEnd {
   KeySelection::Memory selection;
   BlockMasses::Memory masses;
   TileGroups groups;
+  TileDrawMemory<uint128_t> drawn;
   GuessMemory guess;
   BracketList list_size;
   unsigned bracket_capacity;  ///< entries from `list` on to the end of the memory

@@ -85,19 +85,20 @@ class RowBlocks {
     keys_of_first_[tile] = entry.key;
     sums_of_first_[tile] = entry.sum;
   }
-  /// The same in two parts, with the key kept where this warp can read it.
-  __device__ __forceinline__ void send_key(int tile, std::int32_t key) const {
-    if (lane() != 0) return;
-    keys_[tile] = key;
-    keys_of_first_[tile] = key;
-  }
+  /// The sum alone, if the key has been sent.
   __device__ __forceinline__ void send_sum(int tile, std::uint64_t sum) const {
     if (lane() == 0) sums_of_first_[tile] = sum;
   }
   /// An entry to the first block, with the key kept where this warp can read it; or to all blocks.
   __device__ __forceinline__ void send(int tile, const TileEntry& entry, bool to_all) const {
-    if (lane() >= (to_all ? cluster_.blocks : 1)) return;
-    if (!to_all) keys_[tile] = entry.key;
+    if (!to_all) {
+      if (lane() != 0) return;
+      keys_[tile] = entry.key;
+      keys_of_first_[tile] = entry.key;
+      sums_of_first_[tile] = entry.sum;
+      return;
+    }
+    if (lane() >= cluster_.blocks) return;
     *cluster_.at(keys_ + tile, lane()) = entry.key;
     *cluster_.at(sums_ + tile, lane()) = entry.sum;
   }
@@ -116,6 +117,7 @@ class RowBlocks {
   /// The row's, when the blocks have met.
   __device__ LargestTile largest_of(const LargestOfWarps& largest) const {
     LargestTile mine;
+#pragma unroll 1
     for (int i = lane(); i < warps(); i += kWarp) {
       const LargestTile other = largest.of_warps[i];
       if (other.key > mine.key || (other.key == mine.key && other.tile < mine.tile)) mine = other;

@@ -15,7 +15,7 @@ namespace fairdraw::cuda {
 inline constexpr int kQuad = 4;
 inline constexpr int kQuadsOfTile = kTileSize / kQuad;
 
-template <DType kType>
+template <RowForm kForm>
 class RowQuads {
  public:
   /// `edits`: those of a processed call, in place of `allowed`.
@@ -27,12 +27,13 @@ class RowQuads {
                  : allowed.given() ? allowed.data + number * allowed.row_stride
                                    : nullptr),
         vocab_(static_cast<int>(rows.vocab)) {
-    values_.dtype = kType;
+    values_.dtype = kForm.type;
   }
 
   __device__ int vocab() const { return vocab_; }
   __device__ bool has_vectors() const {
-    return is_aligned(values_.bytes, kQuad * value_size(kType)) && vocab_ % kQuad == 0;
+    if (kForm.access == TileAccess::vectors) return true;
+    return is_aligned(values_.bytes, kQuad * value_size(kForm.type)) && vocab_ % kQuad == 0;
   }
 
   /// A quad as it was read: its values' bits (by vectors, 16-bit types: two values in each even
@@ -62,7 +63,7 @@ class RowQuads {
   /// The values that are allowed, else -inf, beyond the vocabulary too.
   template <bool kVectors>
   __device__ __forceinline__ void convert(int first, const Raw& raw, float (&x)[kQuad]) const {
-    constexpr bool kPairs = kVectors && kType != DType::float32;
+    constexpr bool kPairs = kVectors && kForm.type != DType::float32;
     const unsigned place = static_cast<unsigned>(first) % 32U;
     const std::uint32_t allowed = raw.allowed >> place;
 #pragma unroll
@@ -70,7 +71,7 @@ class RowQuads {
       const bool counts = ((allowed >> i) & 1U) != 0 && first + i < vocab_;
       const std::uint32_t bits =
           kPairs ? (raw.bits[i - i % 2] >> (16 * (i % 2))) & 0xffffU : raw.bits[i];
-      x[i] = counts ? float_of(bits, kType) : -INFINITY;
+      x[i] = counts ? float_of(bits, kForm.type) : -INFINITY;
     }
     const std::uint32_t edited = allowed & (raw.edited >> place) & ((1U << kQuad) - 1U);
     if (edited == 0) return;
@@ -97,7 +98,7 @@ class RowQuads {
   /// registers. Beyond the vocabulary the row's first quad is read in place: it does not count.
   __device__ __forceinline__ void load_vector(int first, std::uint32_t (&bits)[kQuad]) const {
     const auto quad = static_cast<unsigned>(first < vocab_ ? first : 0) / kQuad;
-    if constexpr (kType == DType::float32) {
+    if constexpr (kForm.type == DType::float32) {
       asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
                    : "=r"(bits[0]), "=r"(bits[1]), "=r"(bits[2]), "=r"(bits[3])
                    : "l"(reinterpret_cast<const uint4*>(values_.bytes) + quad));

@@ -14,23 +14,24 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cuda/tiles/block_draw.cuh"
 #include "cuda/tiles/row_end.cuh"
 
 namespace fairdraw::cuda {
 
 /// Bytes of shared memory from its beginning to the groups' keys.
-template <DType kType>
+template <RowForm kForm>
 __host__ __device__ constexpr int end_bytes(int threads) {
-  const int ring = TileRing<kType>::kLaneBytes * threads;
+  const int ring = TileRing<kForm>::kLaneBytes * threads;
   const int end = static_cast<int>(sizeof(RowEnd));
   return ring > end ? ring : end;
 }
 
 /// Entries of a bracket's list that there is room for.
-template <DType kType>
+template <RowForm kForm>
 __device__ unsigned bracket_capacity() {
   const int room =
-      end_bytes<kType>(static_cast<int>(blockDim.x)) - static_cast<int>(offsetof(RowEnd, list));
+      end_bytes<kForm>(static_cast<int>(blockDim.x)) - static_cast<int>(offsetof(RowEnd, list));
   return static_cast<unsigned>(room) / static_cast<unsigned>(sizeof(BracketList::Entry));
 }
 
@@ -45,12 +46,6 @@ struct Estimate {
 
 /// Of a row with top_p alone (nucleus_row.cuh): in place of the groups' keys, with the list behind.
 struct NucleusMemory {
-  /// Values about as large.
-  struct alignas(8) ValueBin {
-    std::uint32_t sampled;  ///< that stand for themselves and others
-    std::uint32_t units;    ///< what others weigh that have been read
-  };
-
   static constexpr int kKeyBins = 256;
   static constexpr int kMostRanked = 128;
   static constexpr int kMostWarps = kMaxThreadsOfBlock / kWarp;
@@ -61,8 +56,8 @@ struct NucleusMemory {
   };
 
   union {
-    ValueBin bins[kMaxThreadsOfBlock];  ///< this block's; a bin a thread
-    std::uint64_t masses[kKeyBins];     ///< of the list, by bins of keys
+    uint2 bins[kMaxThreadsOfBlock];  ///< of values about as large, this block's; a bin a thread
+    std::uint64_t masses[kKeyBins];  ///< of the list, by bins of keys
   };
   uint128_t mass_of_warp[kMostWarps];
   std::uint64_t sum_of_warp[2][kMostWarps];
@@ -71,7 +66,8 @@ struct NucleusMemory {
   std::uint32_t sizes[kMaxBlocksOfRow];  ///< values that each block has listed, or wanted to
   std::uint64_t ranked_weight[kMostRanked];
   std::int32_t ranked_key[kMostRanked];
-  std::uint64_t word, above, within;
+  TileDrawMemory<std::uint64_t> drawn;
+  std::uint64_t word, above;
   std::uint32_t listed;  ///< by this block
   int edges[4];          ///< bins: where the wide bracket begins, the narrow one, where they end
   float of_wide[2];      ///< values above the wide bracket, and with it
@@ -81,7 +77,17 @@ struct NucleusMemory {
   std::uint64_t target;  ///< in the unit
   int ranked, crossing;
   std::int32_t threshold;
-  int drawn_tile;
+
+  /// Which word of a bin counts what: in turns, so that neighbouring bins lie in all banks.
+  __device__ static bool has_units_first(int bin) { return (bin & 16) != 0; }
+  /// Sampled values, which stand for themselves and others.
+  __device__ std::uint32_t* sampled_of(int bin) {
+    return reinterpret_cast<std::uint32_t*>(bins) + 2 * bin + (has_units_first(bin) ? 1 : 0);
+  }
+  /// What others weigh that have been read.
+  __device__ std::uint32_t* units_of(int bin) {
+    return reinterpret_cast<std::uint32_t*>(bins) + 2 * bin + (has_units_first(bin) ? 0 : 1);
+  }
 
   __device__ Entry* list() const {
     return reinterpret_cast<Entry*>(const_cast<NucleusMemory*>(this) + 1);  // NOLINT
@@ -92,17 +98,17 @@ struct NucleusMemory {
   static constexpr int kLeast = 1536;
   static constexpr int kMost = 4096;
   __host__ __device__ static constexpr int capacity(int other_bytes) {
-    constexpr int kHalf = (228 * 1024) / 2 - 1024 - 64;  // of compute capability 9.0
+    constexpr int kHalf = (228 * 1024) / 2 - 1024 - 256;  // of compute capability 9.0
     const int room = (kHalf - other_bytes - static_cast<int>(sizeof(NucleusMemory))) / 8;
     return room < kLeast ? kLeast : room > kMost ? kMost : room / 2 * 2;
   }
 };
 
 /// Bytes between the ring and the index.
-template <DType kType>
+template <RowForm kForm>
 __host__ __device__ constexpr int middle_bytes(int threads, std::int64_t tiles) {
   const int nucleus = static_cast<int>(sizeof(NucleusMemory)) +
-                      NucleusMemory::capacity(end_bytes<kType>(threads) + index_bytes(tiles)) *
+                      NucleusMemory::capacity(end_bytes<kForm>(threads) + index_bytes(tiles)) *
                           static_cast<int>(sizeof(NucleusMemory::Entry));
   return nucleus > GroupKeys::bytes(tiles) ? nucleus : GroupKeys::bytes(tiles);
 }
@@ -118,54 +124,61 @@ struct SharedRow {
   __device__ std::int64_t number() const {
     return blockIdx.x >> static_cast<unsigned>(blocks_log2);
   }
-  template <DType kType>
+  template <RowForm kForm>
   __device__ __forceinline__ GroupKeys groups(int tiles) const {
-    return GroupKeys(dynamic + end_bytes<kType>(static_cast<int>(blockDim.x)), tiles);
+    return GroupKeys(dynamic + end_bytes<kForm>(static_cast<int>(blockDim.x)), tiles);
   }
-  template <DType kType>
+  /// In their place, where no groups are asked for.
+  template <RowForm kForm>
+  __device__ __forceinline__ LargestOfWarps* largest_of_warps() const {
+    static_assert(sizeof(LargestOfWarps) <= sizeof(NucleusMemory));
+    return reinterpret_cast<LargestOfWarps*>(dynamic +
+                                             end_bytes<kForm>(static_cast<int>(blockDim.x)));
+  }
+  template <RowForm kForm>
   __device__ __forceinline__ RowBlocks blocks(int tiles) const {
     const auto threads = static_cast<int>(blockDim.x);
     return {blocks_log2, tiles,
-            dynamic + end_bytes<kType>(threads) + middle_bytes<kType>(threads, tiles)};
+            dynamic + end_bytes<kForm>(threads) + middle_bytes<kForm>(threads, tiles)};
   }
-  template <DType kType>
+  template <RowForm kForm>
   __device__ NucleusMemory* nucleus() const {
     return reinterpret_cast<NucleusMemory*>(dynamic +
-                                            end_bytes<kType>(static_cast<int>(blockDim.x)));
+                                            end_bytes<kForm>(static_cast<int>(blockDim.x)));
   }
   /// Entries of the list of all blocks together.
-  template <DType kType>
+  template <RowForm kForm>
   __device__ int nucleus_capacity() const {
     const auto tiles = static_cast<int>((task.rows.vocab + kTileSize - 1) / kTileSize);
-    return NucleusMemory::capacity(end_bytes<kType>(static_cast<int>(blockDim.x)) +
+    return NucleusMemory::capacity(end_bytes<kForm>(static_cast<int>(blockDim.x)) +
                                    index_bytes(tiles));
   }
 };
 
 /// This block's part of a pass for a nucleus (nucleus_row.cuh).
-template <DType kType, bool kFromProbs>
+template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ void called_pass_of_nucleus(const RowsTask& task, int blocks_log2,
                                                     unsigned char* dynamic, float scale,
                                                     KeyInterval bracket);
 
 /// This block's part of the pass that its order asks for.
-template <DType kType, bool kFromProbs>
+template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ void pass_of_block(const RowsTask& task, int blocks_log2,
                                            unsigned char* dynamic, PassOrder* order, float scale) {
   const SharedRow place{task, blocks_log2, dynamic, order};
-  const TileRow<kType> row(task.rows, task.allowed, place.number(), kFromProbs, place.task.edits);
+  const TileRow<kForm> row(task.rows, task.allowed, place.number(), kFromProbs, place.task.edits);
   RowEnd& end = *place.end();
   if (order->kind == PassKind::nucleus) {
-    called_pass_of_nucleus<kType, kFromProbs>(task, blocks_log2, dynamic, scale,
+    called_pass_of_nucleus<kForm, kFromProbs>(task, blocks_log2, dynamic, scale,
                                               {order->low, order->high});
     return;
   }
   if (order->kind == PassKind::sample) {
-    SamplePass<kType, kFromProbs>(row, place.blocks<kType>(row.tiles()), end.guess).run();
+    SamplePass<kForm, kFromProbs>(row, place.blocks<kForm>(row.tiles()), end.guess).run();
     return;
   }
-  BracketPass<kType, kFromProbs>(row, place.blocks<kType>(row.tiles()), *order, end.list_size,
-                                 end.bracket_entries(), bracket_capacity<kType>(), scale)
+  BracketPass<kForm, kFromProbs>(row, place.blocks<kForm>(row.tiles()), *order, end.list_size,
+                                 end.bracket_entries(), bracket_capacity<kForm>(), scale)
       .run();
 }
 
@@ -181,19 +194,19 @@ __device__ __forceinline__ void give_order(const RowCluster& cluster, RowEnd& en
 }
 
 /// By the threads of the end: a pass of all blocks.
-template <DType kType, bool kFromProbs>
+template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ void pass_of_all(const RowsTask& task, int blocks_log2,
                                          unsigned char* dynamic, PassOrder* place,
                                          PassOrder order) {
   RowEnd& end = *reinterpret_cast<RowEnd*>(dynamic);
   const RowCluster cluster{1 << blocks_log2, 0};
   give_order(cluster, end, place, order);
-  pass_of_block<kType, kFromProbs>(task, blocks_log2, dynamic, place, end.rule.scale);
+  pass_of_block<kForm, kFromProbs>(task, blocks_log2, dynamic, place, end.rule.scale);
   cluster.sync();
 }
 
 /// The threads that do not end the row: passes, until it has ended.
-template <DType kType, bool kFromProbs>
+template <RowForm kForm, bool kFromProbs>
 __device__ __noinline__ void take_part(const RowsTask& task, int blocks_log2,
                                        unsigned char* dynamic, PassOrder* order, float scale) {
   const RowCluster cluster{1 << blocks_log2, 0};  // what follows does not ask for the rank
@@ -201,7 +214,7 @@ __device__ __noinline__ void take_part(const RowsTask& task, int blocks_log2,
   while (true) {
     cluster.sync();
     if (order->kind == PassKind::row_has_ended) return;
-    pass_of_block<kType, kFromProbs>(task, blocks_log2, dynamic, order, scale);
+    pass_of_block<kForm, kFromProbs>(task, blocks_log2, dynamic, order, scale);
     cluster.sync();
   }
 }

@@ -16,7 +16,7 @@
 #include <cstdint>
 
 #include "common/wide_integers.h"
-#include "cuda/device/block_sums.cuh"
+#include "cuda/tiles/block_draw.cuh"
 #include "cuda/tiles/row_index.cuh"
 #include "cuda/tiles/tile_pass.cuh"
 #include "fairdraw/types.h"
@@ -58,11 +58,6 @@ inline constexpr int kMaxGroups = kMaxVocab / kTileSize / kWarp;
 struct TileGroups {
   uint128_t weights[kMaxGroups];
 };
-
-/// Kept out of line: it is used three times a draw.
-__device__ __noinline__ inline uint128_t inclusive_weights(uint128_t weight) {
-  return inclusive_sum_of_warp(weight);
-}
 
 /// The first lane whose inclusive sum passes the target.
 template <class Sum>
@@ -134,6 +129,17 @@ class IndexedRow {
     return {draw_in_group(__shfl_sync(kAllLanes, group, lane), target), total};
   }
 
+  /// The token of a word that all threads of a block have, on all lanes of the first warp; the
+  /// others' is without meaning.
+  __device__ __forceinline__ DrawnToken draw_by_block(TileDrawMemory<uint128_t>& memory,
+                                                      std::uint64_t word) const {
+    const DrawnTile<uint128_t> drawn =
+        draw_tile(index_.tiles, [&](int tile) { return weight_of(tile); }, word, memory);
+    if (warp_of_thread() != 0) return {-1, drawn.total};
+    const auto within = static_cast<std::uint64_t>(drawn.within >> shift_of(drawn.tile));
+    return {draw_in_tile(drawn.tile, within), drawn.total};
+  }
+
   /// The first id in a tile whose value has the row's largest key, on all lanes of a warp.
   __device__ std::int32_t first_largest(const LargestTile& largest) const {
     float x[kLaneValues];
@@ -189,8 +195,9 @@ class IndexedRow {
 #pragma unroll
       for (int i = 0; i < kLaneValues; ++i) weights[i] = rule.weigh(x[i]);
     } else {
+      const LaneWeights all = weigh_slowly(rule, x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]);
 #pragma unroll
-      for (int i = 0; i < kLaneValues; ++i) weights[i] = weigh_slowly(rule, x[i]);
+      for (int i = 0; i < kLaneValues; ++i) weights[i] = all.of[i];
     }
     const int first = tile * kTileSize + lane_of_thread() * kLaneValues;
 #pragma unroll
@@ -199,8 +206,15 @@ class IndexedRow {
     }
   }
   /// Rarely used, so that its code is elsewhere.
-  __device__ __noinline__ static std::uint64_t weigh_slowly(TileWeights<kFromProbs> rule, float x) {
-    return rule.weigh_slowly(x);
+  struct LaneWeights {
+    std::uint64_t of[kLaneValues];
+  };
+  __device__ __noinline__ static LaneWeights weigh_slowly(TileWeights<kFromProbs> rule, float x0,
+                                                          float x1, float x2, float x3, float x4,
+                                                          float x5, float x6, float x7) {
+    return {{rule.weigh_slowly(x0), rule.weigh_slowly(x1), rule.weigh_slowly(x2),
+             rule.weigh_slowly(x3), rule.weigh_slowly(x4), rule.weigh_slowly(x5),
+             rule.weigh_slowly(x6), rule.weigh_slowly(x7)}};
   }
 
   const Row& row_;

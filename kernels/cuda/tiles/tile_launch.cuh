@@ -5,11 +5,13 @@
 #include <atomic>
 #include <bit>
 #include <cstddef>
+#include <cstdint>
 
 #include "cuda/device/device_pointers.h"
 #include "cuda/device/row_cluster.cuh"
 #include "cuda/device/row_launch.h"
 #include "cuda/tiles/tile_spread.h"
+#include "cuda/tiles/tile_values.cuh"
 
 namespace fairdraw::cuda {
 
@@ -66,6 +68,35 @@ cudaError_t find_limits(KernelLimits& limits) {
   limits.can_start_early = attributes.ptxVersion >= 90;
   if (slot != nullptr) slot->store(limits, std::memory_order_relaxed);
   return cudaSuccess;
+}
+
+/// How some rows can be read: by vectors if all lie at multiples of 16 bytes.
+inline TileAccess access_of(const RowsView& rows) {
+  constexpr std::int64_t kVectorBytes = 16;
+  const std::int64_t size = value_size(rows.dtype);
+  const bool aligned = reinterpret_cast<std::uintptr_t>(rows.data) % kVectorBytes == 0 &&
+                       (rows.rows == 1 || rows.row_stride * size % kVectorBytes == 0);
+  return aligned && rows.vocab * size % kVectorBytes == 0 ? TileAccess::vectors
+                                                          : TileAccess::values;
+}
+
+/// Calls launch.operator()<form>() with the form of some rows.
+template <class Launch>
+cudaError_t launch_for_form(const RowsView& rows, const Launch& launch) {
+  const auto of_type = [&]<DType kType>() {
+    return access_of(rows) == TileAccess::vectors
+               ? launch.template operator()<RowForm{kType, TileAccess::vectors}>()
+               : launch.template operator()<RowForm{kType, TileAccess::values}>();
+  };
+  switch (rows.dtype) {
+    case DType::float16:
+      return of_type.template operator()<DType::float16>();
+    case DType::bfloat16:
+      return of_type.template operator()<DType::bfloat16>();
+    case DType::float32:
+      break;
+  }
+  return of_type.template operator()<DType::float32>();
 }
 
 /// What a launch needs besides its arguments.

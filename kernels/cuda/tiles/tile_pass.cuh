@@ -46,12 +46,16 @@ __device__ inline RowStatus status_of_key(std::int32_t key) {
 
 /// The same of a processed row, whose faults are `edits`: its values' come first, but for what is
 /// wrong with parameters.
-__device__ inline RowStatus status_of_key(std::int32_t key, RowFault edits) {
+__device__ __noinline__ inline RowStatus status_of_fault(std::int32_t key, RowFault edits) {
   RowFault fault = RowFault::none;
   if (key == kInfiniteKey) fault = RowFault::infinite_input;
   if (key == kNanKey) fault = RowFault::nan_input;
   if (edits > fault) fault = edits;
   return fault == RowFault::none ? status_of_key(key) : status_of(fault);
+}
+__device__ __forceinline__ RowStatus status_of_key(std::int32_t key, RowFault edits) {
+  if (key > kEmptyTileKey && key < kNegativeKey && edits == RowFault::none) return RowStatus::ok;
+  return status_of_fault(key, edits);
 }
 
 /// A tile's entry of the index, on every lane.
@@ -159,22 +163,30 @@ class TileWeights<true> {
   std::uint32_t exponent_;
 };
 
-template <DType kType, bool kFromProbs>
+template <RowForm kForm, bool kFromProbs>
 class TilePass {
  public:
   /// A tile's largest value over all lanes as a key: of allowed values, or a fault's. x: the lane's
   /// values, what is not allowed is made empty in it.
-  template <TileAccess kAccess>
-  __device__ __forceinline__ static std::int32_t largest(const TileRow<kType>& row,
+  __device__ __forceinline__ static std::int32_t largest(const TileRow<kForm>& row,
                                                          const RawTile& raw,
                                                          float (&x)[kLaneValues]) {
-    TileRow<kType>::template convert<kAccess>(raw, x);
-    float lane_max = largest_of_lane<kAccess>(raw, x);
     bool fault = false;
+    const std::int32_t key = largest(row, raw, x, fault);
+    return fault ? fault_of_tile(x) : key;
+  }
+
+  /// The same, but for a fault's key; fault: whether there is one.
+  __device__ __forceinline__ static std::int32_t largest(const TileRow<kForm>& row,
+                                                         const RawTile& raw,
+                                                         float (&x)[kLaneValues], bool& fault) {
+    TileRow<kForm>::convert(raw, x);
+    float lane_max = largest_of_lane(raw, x);
+    fault = false;
     if (kFromProbs || row.is_masked()) {
       fault = __any_sync(kAllLanes, has_fault(x, lane_max)) != 0;
       if (row.is_masked() && !fault) {
-        change<kAccess>(row, raw, x);
+        change(row, raw, x);
         lane_max = largest_of(x);
       }
       if (kFromProbs) lane_max = fmaxf(lane_max, 0.0F);
@@ -182,18 +194,17 @@ class TilePass {
     const std::int32_t key = __reduce_max_sync(kAllLanes, order_key(lane_max));
     if (fault || key >= kNegativeKey) {
       // A value that processing made infinite: the row's edits have that fault.
-      if (!fault && row.is_masked()) return kEmptyTileKey;
-      return fault_of_tile(x);
+      fault = fault || !row.is_masked();
+      return kEmptyTileKey;
     }
     return kFromProbs && key == 0 ? kEmptyTileKey : key;
   }
 
   /// The lane's values, those that are not allowed empty.
-  template <TileAccess kAccess>
-  __device__ __forceinline__ static void read(const TileRow<kType>& row, const RawTile& raw,
+  __device__ __forceinline__ static void read(const TileRow<kForm>& row, const RawTile& raw,
                                               float (&x)[kLaneValues]) {
-    TileRow<kType>::template convert<kAccess>(raw, x);
-    if (row.is_masked()) change<kAccess>(row, raw, x);
+    TileRow<kForm>::convert(raw, x);
+    if (row.is_masked()) change(row, raw, x);
   }
 
   /// The sum of a tile of which `key` is largest().
@@ -210,6 +221,19 @@ class TilePass {
     return warp_sum_of_tile(of_lane);
   }
 
+  /// The same where float arithmetic is exact, or the tile empty; else 0 and false in `exact`.
+  __device__ __forceinline__ static std::uint64_t quick_sum(const float (&x)[kLaneValues],
+                                                            std::int32_t key, const TileRule& rule,
+                                                            bool& exact) {
+    const TileWeights<kFromProbs> weights(from_order_key(key), rule);
+    exact = weights.are_quick() || key == kEmptyTileKey;
+    if (!weights.are_quick()) return 0;
+    std::uint64_t of_lane = 0;
+#pragma unroll
+    for (const float value : x) of_lane += weights.weigh(value);
+    return warp_sum_of_tile(of_lane);
+  }
+
  private:
   static constexpr float kEmpty = kFromProbs ? 0.0F : -INFINITY;
 
@@ -219,12 +243,11 @@ class TilePass {
   }
 
   /// Of all of the lane's values, banned ones too; in pairs where they lie in pairs.
-  template <TileAccess kAccess>
   __device__ __forceinline__ static float largest_of_lane(const RawTile& raw,
                                                           const float (&x)[kLaneValues]) {
-    if constexpr (kType == DType::float32 || kAccess == TileAccess::values) {
+    if constexpr (kForm.type == DType::float32 || kForm.access == TileAccess::values) {
       return largest_of(x);
-    } else if constexpr (kType == DType::bfloat16) {
+    } else if constexpr (kForm.type == DType::bfloat16) {
       const auto pair = [&raw](int i) {
         return *reinterpret_cast<const __nv_bfloat162*>(&raw.words[i]);
       };
@@ -249,13 +272,12 @@ class TilePass {
   }
 
   /// What is not allowed becomes empty, what is edited the value that it has been given.
-  template <TileAccess kAccess>
-  __device__ __forceinline__ static void change(const TileRow<kType>& row, const RawTile& raw,
+  __device__ __forceinline__ static void change(const TileRow<kForm>& row, const RawTile& raw,
                                                 float (&x)[kLaneValues]) {
-    const std::uint32_t bits = TileRow<kType>::template allowed_bits<kAccess>(raw);
+    const std::uint32_t bits = TileRow<kForm>::allowed_bits(raw);
 #pragma unroll
     for (int i = 0; i < kLaneValues; ++i) x[i] = ((bits >> i) & 1U) != 0 ? x[i] : kEmpty;
-    if (!kFromProbs && row.is_processed()) row.template edit<kAccess>(raw, bits, x);
+    if (!kFromProbs && row.is_processed()) row.edit(raw, bits, x);
   }
 
   __device__ __forceinline__ static std::int32_t fault_of_tile(const float (&x)[kLaneValues]) {

@@ -4,15 +4,16 @@
 // part in what a tile holds. A warp reads a tile, each lane kLaneValues of it. Ids beyond the row
 // come as what weighs nothing (-inf; of probabilities 0), and nothing beyond the row is read.
 //
-// Algorithm and cost. By vectors where the row is aligned to 16 bytes and a whole number of
-// vectors: 2 copies a lane of float32, 1 of 16-bit types, into a ring in shared memory that holds
-// the warp's next tiles (TileRing), so that what is in flight takes no registers. A thread copies
-// what it reads itself, and no barrier is needed. Instructions are what limits many rows, so a
-// whole tile costs about 20 of them here: addresses are one multiplication each, and only the tile
-// that the row's end cuts is asked where it ends. By values otherwise: the 32 lanes side by side, 8
-// loads a lane into registers, two tiles at a time. A row that is not even aligned to its values is
-// read byte by byte. Bits of `allowed` are one word a lane, that goes where it is needed by
-// shuffles.
+// Algorithm and cost. By vectors where all rows of a call are aligned to 16 bytes and whole numbers
+// of vectors (access_of in tile_launch.cuh; code for both ways in one kernel takes registers and
+// instructions of it away): 2 copies a lane of float32, 1 of 16-bit types, into a ring in shared
+// memory that holds the warp's next tiles (TileRing), so that what is in flight takes no registers.
+// A thread copies what it reads itself, and no barrier is needed. Instructions are what limits many
+// rows, so a whole tile costs about 20 of them here: addresses are one multiplication each, and
+// only the tile that the row's end cuts is asked where it ends. By values otherwise: the 32 lanes
+// side by side, 8 loads a lane into registers, two tiles at a time. A row that is not even aligned
+// to its values is read byte by byte. Bits of `allowed` are one word a lane, that goes where it is
+// needed by shuffles.
 //
 // Of a processed row (edit_planes.h) the values come first, as the caller has them, while edit_rows
 // may still run; its bits of allowed and of edited tokens after that, in the words of two halves of
@@ -50,7 +51,13 @@ enum class TileAccess {
   values,   ///< i-th value: id 32 i + lane
 };
 
-template <DType kType>
+/// What the code of a kernel is made for: rows that lie alike.
+struct RowForm {
+  DType type;
+  TileAccess access;
+};
+
+template <RowForm kForm>
 class TileRow {
  public:
   /// `edits`: those of a processed call, in place of `allowed`.
@@ -63,7 +70,7 @@ class TileRow {
                                    : nullptr),
         is_masked_(allowed_ != nullptr),
         vocab_(static_cast<int>(rows.vocab)),
-        empty_bits_(from_probs ? 0 : minus_infinity_bits(kType)) {}
+        empty_bits_(from_probs ? 0 : minus_infinity_bits(kForm.type)) {}
 
   __device__ int vocab() const { return vocab_; }
   __device__ int tiles() const { return (vocab_ + kTileSize - 1) / kTileSize; }
@@ -72,9 +79,6 @@ class TileRow {
   __device__ bool is_masked() const { return is_masked_; }
   /// Such a row is masked, too.
   __device__ bool is_processed() const { return edits_.edited != nullptr; }
-  __device__ bool has_vectors() const {
-    return is_aligned(values_.bytes, kVectorBytes) && vocab_ % kPerVector == 0;
-  }
   /// Reads a tile by values, and its bits.
   __device__ __forceinline__ void load(int tile, RawTile& raw) const {
     raw.tile = tile;
@@ -85,10 +89,10 @@ class TileRow {
   }
   /// Asks for a tile's values in L2.
   __device__ __forceinline__ void prefetch(int tile) const {
-    constexpr int kLine = 128 / static_cast<int>(value_size(kType));  // values
+    constexpr int kLine = 128 / static_cast<int>(value_size(kForm.type));  // values
     const int token = tile * kTileSize + lane() * kLine;
     if (lane() * kLine >= kTileSize || token >= vocab_) return;
-    asm volatile("prefetch.global.L2 [%0];" ::"l"(values_.bytes + token * value_size(kType)));
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(values_.bytes + token * value_size(kForm.type)));
   }
   __device__ __forceinline__ void load_bits(int tile, RawTile& raw) const {
     if (!is_masked_) return;
@@ -104,7 +108,7 @@ class TileRow {
     return is_processed() && lane() / kTileWords % 2 == 1 ? edits_.edited : allowed_;
   }
 
-  static constexpr int kPerVector = kType == DType::float32 ? 4 : 8;
+  static constexpr int kPerVector = kForm.type == DType::float32 ? 4 : 8;
   static constexpr int kVectors = kLaneValues / kPerVector;  // of a lane
 
   /// First id of a lane's vector.
@@ -128,13 +132,10 @@ class TileRow {
     const int first = tile * kTileSize + lane() * kLaneValues;
     std::uint32_t bits = 0xffU;
     if (allowed_ != nullptr && first < vocab_) bits = allowed_[first / 32] >> (first % 32);
-    std::uint32_t raw[kLaneValues];
+    read_neighbours(first, x);
+    const float empty = float_of(empty_bits_, kForm.type);
 #pragma unroll
-    for (int i = 0; i < kLaneValues; ++i) raw[i] = bits_at(first + i);
-#pragma unroll
-    for (int i = 0; i < kLaneValues; ++i) {
-      x[i] = float_of(((bits >> i) & 1U) != 0 ? raw[i] : empty_bits_, kType);
-    }
+    for (int i = 0; i < kLaneValues; ++i) x[i] = ((bits >> i) & 1U) != 0 ? x[i] : empty;
     if (!is_processed() || first >= vocab_) return;
     const std::uint32_t edited = bits & (edits_.edited[first / 32] >> (first % 32));
 #pragma unroll
@@ -143,62 +144,87 @@ class TileRow {
     }
   }
 
+  /// The values of neighbouring ids, from a multiple of kLaneValues on, as they lie in memory.
+  __device__ __forceinline__ void read_neighbours(int first, float (&x)[kLaneValues]) const {
+    if constexpr (kForm.access == TileAccess::vectors) {
+      RawTile raw;
+#pragma unroll
+      for (int v = 0; v < kVectors; ++v) {
+        uint4 vector = empty_vector();
+        const int token = first + v * kPerVector;
+        if (token < vocab_) {
+          vector = __ldg(reinterpret_cast<const uint4*>(values_.bytes) + token / kPerVector);
+        }
+        set_vector(raw, v, vector);
+      }
+      convert(raw, x);
+    } else {
+#pragma unroll
+      for (int i = 0; i < kLaneValues; ++i) x[i] = float_of(bits_at(first + i), kForm.type);
+    }
+  }
+
+  /// A lane's vector of a tile.
+  __device__ __forceinline__ static void set_vector(RawTile& raw, int number, const uint4& vector) {
+    raw.words[4 * number] = vector.x;
+    raw.words[4 * number + 1] = vector.y;
+    raw.words[4 * number + 2] = vector.z;
+    raw.words[4 * number + 3] = vector.w;
+  }
+
   /// The values as float32.
-  template <TileAccess kAccess>
   __device__ __forceinline__ static void convert(const RawTile& raw, float (&x)[kLaneValues]) {
 #pragma unroll
     for (int i = 0; i < kLaneValues; ++i) {
-      if constexpr (kType == DType::float32) {
+      if constexpr (kForm.type == DType::float32) {
         x[i] = __uint_as_float(raw.words[i]);
-      } else if constexpr (kAccess == TileAccess::values) {
-        x[i] = float_of(raw.words[i], kType);
-      } else if constexpr (kType == DType::bfloat16) {
+      } else if constexpr (kForm.access == TileAccess::values) {
+        x[i] = float_of(raw.words[i], kForm.type);
+      } else if constexpr (kForm.type == DType::bfloat16) {
         const std::uint32_t word = raw.words[i / 2];
         x[i] = __uint_as_float(i % 2 == 0 ? word << 16 : word & 0xffff0000U);
       } else {
-        x[i] = float_of((raw.words[i / 2] >> (16 * (i % 2))) & 0xffffU, kType);
+        x[i] = float_of((raw.words[i / 2] >> (16 * (i % 2))) & 0xffffU, kForm.type);
       }
     }
   }
 
   /// Bit i: whether this lane's i-th value is allowed. Of a row with bits; for the whole warp.
-  template <TileAccess kAccess>
   __device__ __forceinline__ static std::uint32_t allowed_bits(const RawTile& raw) {
-    return bits_of_lane<kAccess>(raw, 0);
+    return bits_of_lane(raw, 0);
   }
 
   /// What processing makes of the lane's values, those that are allowed and edited. `allowed`: the
   /// lane's allowed_bits; for the whole warp.
-  template <TileAccess kAccess>
   __device__ __forceinline__ void edit(const RawTile& raw, std::uint32_t allowed,
                                        float (&x)[kLaneValues]) const {
-    const std::uint32_t edited = allowed & bits_of_lane<kAccess>(raw, kTileWords);
+    const std::uint32_t edited = allowed & bits_of_lane(raw, kTileWords);
     if (edited == 0) return;
 #pragma unroll
     for (int i = 0; i < kLaneValues; ++i) {
-      if (((edited >> i) & 1U) != 0) x[i] = edits_.values[id_of<kAccess>(raw.tile, i)];
+      if (((edited >> i) & 1U) != 0) x[i] = edits_.values[id_of(raw.tile, i)];
     }
   }
 
   /// The id of this lane's i-th value.
-  template <TileAccess kAccess>
   __device__ __forceinline__ static int id_of(int tile, int i) {
-    if constexpr (kAccess == TileAccess::values) return tile * kTileSize + kWarp * i + lane();
+    if constexpr (kForm.access == TileAccess::values) return tile * kTileSize + kWarp * i + lane();
     return token_of(tile, i / kPerVector) + i % kPerVector;
   }
 
  private:
-  static constexpr int kVectorBytes = 16;
   __device__ std::uint32_t empty_word() const {
-    return kType == DType::float32 ? empty_bits_ : empty_bits_ | (empty_bits_ << 16);
+    return kForm.type == DType::float32 ? empty_bits_ : empty_bits_ | (empty_bits_ << 16);
   }
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % kWarp; }
 
   /// The bits of one value.
   __device__ __forceinline__ std::uint32_t bits_at(int token) const {
-    if (!values_.aligned) return bits_by_bytes(values_, token, vocab_, empty_bits_);
+    if (kForm.access == TileAccess::values && !values_.aligned) {
+      return bits_by_bytes(values_, token, vocab_, empty_bits_);
+    }
     if (token >= vocab_) return empty_bits_;
-    if constexpr (kType == DType::float32) {
+    if constexpr (kForm.type == DType::float32) {
       return __ldg(reinterpret_cast<const std::uint32_t*>(values_.bytes) + token);
     } else {
       return __ldg(reinterpret_cast<const std::uint16_t*>(values_.bytes) + token);
@@ -206,9 +232,8 @@ class TileRow {
   }
 
   /// The lane's bits of a tile; its words lie on the lanes from `first_lane` on.
-  template <TileAccess kAccess>
   __device__ __forceinline__ static std::uint32_t bits_of_lane(const RawTile& raw, int first_lane) {
-    if constexpr (kAccess == TileAccess::values) {
+    if constexpr (kForm.access == TileAccess::values) {
       std::uint32_t bits = 0;
 #pragma unroll
       for (int i = 0; i < kLaneValues; ++i) {
@@ -216,7 +241,7 @@ class TileRow {
         bits |= ((word >> lane()) & 1U) << i;
       }
       return bits;
-    } else if constexpr (kType == DType::float32) {
+    } else if constexpr (kForm.type == DType::float32) {
       const int shift = 4 * lane() % 32;
       const int from = first_lane + lane() / 8;
       const std::uint32_t first = __shfl_sync(kAllLanes, raw.allowed, from);
@@ -243,10 +268,10 @@ class TileRow {
 };
 
 /// The next tiles of each warp, in shared memory.
-template <DType kType>
+template <RowForm kForm>
 class TileRing {
  public:
-  using Row = TileRow<kType>;
+  using Row = TileRow<kForm>;
 
   /// Most tiles of a warp in flight.
   static constexpr int kStages = 4;
@@ -310,11 +335,7 @@ class TileRing {
     raw.tile = tile;
 #pragma unroll
     for (int v = 0; v < Row::kVectors; ++v) {
-      const uint4 vector = *slot(stage, v);
-      raw.words[4 * v] = vector.x;
-      raw.words[4 * v + 1] = vector.y;
-      raw.words[4 * v + 2] = vector.z;
-      raw.words[4 * v + 3] = vector.w;
+      Row::set_vector(raw, v, *slot(stage, v));
     }
     if (row.is_masked()) raw.allowed = *word(stage);
   }
@@ -358,15 +379,15 @@ struct AllTiles {
 /// Reads those of a warp's tiles that are wanted(tile), of a row that has vectors: calls prepare()
 /// once, when the first ones are on their way, and visit(tile, raw) for each. By a whole warp, all
 /// lanes with the same numbers.
-template <DType kType, class Wanted, class Prepare, class Visit>
-__device__ __forceinline__ void visit_by_vectors(const TileRow<kType>& row, TileRing<kType> ring,
+template <RowForm kForm, class Wanted, class Prepare, class Visit>
+__device__ __forceinline__ void visit_by_vectors(const TileRow<kForm>& row, TileRing<kForm> ring,
                                                  const TileSteps& steps, const Wanted& wanted,
                                                  const Prepare& prepare, const Visit& visit) {
   const auto from = [&](int tile) {
     while (tile < steps.end && !wanted(tile)) tile += steps.step;
     return tile;
   };
-  using Ring = TileRing<kType>;
+  using Ring = TileRing<kForm>;
   int next = from(steps.first);
   int tile = next;
   auto stage = Ring::first_stage();
@@ -407,8 +428,8 @@ __device__ __forceinline__ void visit_by_vectors(const TileRow<kType>& row, Tile
 }
 
 /// The same of any row, by values.
-template <DType kType, class Wanted, class Prepare, class Visit>
-__device__ __forceinline__ void visit_by_values(const TileRow<kType>& row, const TileSteps& steps,
+template <RowForm kForm, class Wanted, class Prepare, class Visit>
+__device__ __forceinline__ void visit_by_values(const TileRow<kForm>& row, const TileSteps& steps,
                                                 const Wanted& wanted, const Prepare& prepare,
                                                 const Visit& visit) {
   constexpr int kInFlight = 2;
@@ -442,15 +463,15 @@ __device__ __forceinline__ void visit_by_values(const TileRow<kType>& row, const
 
 /// A second visit, after one of all of the same steps: the last kStages tiles are in the ring
 /// still.
-template <DType kType, class Wanted, class Visit>
-__device__ __forceinline__ void revisit_by_vectors(const TileRow<kType>& row,
-                                                   const TileRing<kType>& ring,
+template <RowForm kForm, class Wanted, class Visit>
+__device__ __forceinline__ void revisit_by_vectors(const TileRow<kForm>& row,
+                                                   const TileRing<kForm>& ring,
                                                    const TileSteps& steps, const Wanted& wanted,
                                                    const Visit& visit) {
-  constexpr int kStages = TileRing<kType>::kStages;
+  constexpr int kStages = TileRing<kForm>::kStages;
   const int count = steps.count();
   const int in_memory = count > kStages ? count - kStages : 0;
-  auto stage = TileRing<kType>::first_stage();
+  auto stage = TileRing<kForm>::first_stage();
   for (int i = in_memory % kStages; i > 0; --i) stage = stage.next();
 #pragma unroll 1
   for (int number = in_memory; number < count; ++number, stage = stage.next()) {
@@ -464,37 +485,27 @@ __device__ __forceinline__ void revisit_by_vectors(const TileRow<kType>& row,
   visit_by_vectors(row, ring, {steps.first, steps.at(in_memory), steps.step}, wanted, [] {}, visit);
 }
 
-/// Visits of any row, by vectors where it has them: visit.operator()<kAccess>(tile, raw).
-template <DType kType, class Prepare, class Visit>
-__device__ __forceinline__ void visit_tiles(const TileRow<kType>& row, const TileRing<kType>& ring,
+/// Visits of any row.
+template <RowForm kForm, class Prepare, class Visit>
+__device__ __forceinline__ void visit_tiles(const TileRow<kForm>& row, const TileRing<kForm>& ring,
                                             const TileSteps& steps, const Prepare& prepare,
                                             const Visit& visit) {
-  if (row.has_vectors()) {
-    visit_by_vectors(row, ring, steps, AllTiles{}, prepare, [&](int tile, const RawTile& raw) {
-      visit.template operator()<TileAccess::vectors>(tile, raw);
-    });
+  if constexpr (kForm.access == TileAccess::vectors) {
+    visit_by_vectors(row, ring, steps, AllTiles{}, prepare, visit);
   } else {
-    visit_by_values(row, steps, AllTiles{}, prepare, [&](int tile, const RawTile& raw) {
-      visit.template operator()<TileAccess::values>(tile, raw);
-    });
+    visit_by_values(row, steps, AllTiles{}, prepare, visit);
   }
 }
 
 /// After visit_tiles by the same warp, those tiles again that are wanted(tile).
-template <DType kType, class Wanted, class Visit>
-__device__ __forceinline__ void revisit_tiles(const TileRow<kType>& row,
-                                              const TileRing<kType>& ring, const TileSteps& steps,
+template <RowForm kForm, class Wanted, class Visit>
+__device__ __forceinline__ void revisit_tiles(const TileRow<kForm>& row,
+                                              const TileRing<kForm>& ring, const TileSteps& steps,
                                               const Wanted& wanted, const Visit& visit) {
-  if (row.has_vectors()) {
-    revisit_by_vectors(row, ring, steps, wanted, [&](int tile, const RawTile& raw) {
-      visit.template operator()<TileAccess::vectors>(tile, raw);
-    });
+  if constexpr (kForm.access == TileAccess::vectors) {
+    revisit_by_vectors(row, ring, steps, wanted, visit);
   } else {
-    visit_by_values(
-        row, steps, wanted, [] {},
-        [&](int tile, const RawTile& raw) {
-          visit.template operator()<TileAccess::values>(tile, raw);
-        });
+    visit_by_values(row, steps, wanted, [] {}, visit);
   }
 }
 

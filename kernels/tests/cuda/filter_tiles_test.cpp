@@ -23,10 +23,8 @@
 #include "common/philox.h"
 #include "common/tile_weights.h"
 #include "common/wide_integers.h"
-#include "cuda/tiles/sample_tiles.h"
 #include "harness/inputs/dice.h"
-#include "tests/cuda/arrays.h"
-#include "tests/tiles/tile_rows.h"
+#include "tests/cuda/tile_rows_on_device.h"
 
 namespace fairdraw::suites {
 namespace {
@@ -166,19 +164,6 @@ struct Survivors {
   }
 };
 
-/// One block, and clusters of every size, of at least 256 threads.
-std::vector<cuda::TileSpread> spreads() {
-  std::vector<cuda::TileSpread> spreads = {{1, 256}, {1, 512}};
-  if (cuda::is_available(cuda::Path::cluster)) {
-    spreads.insert(spreads.end(), {{2, 512}, {4, 256}, {8, 384}, {16, 512}});
-  }
-  return spreads;
-}
-
-std::string describe(const cuda::TileSpread& spread) {
-  return std::to_string(spread.blocks) + " blocks of " + std::to_string(spread.threads);
-}
-
 /// Whether the survivors of `record` are exactly the expected ones. What a threshold says of tokens
 /// is compared, not the threshold: any float between two logits says the same.
 void expect_same_support(const RandomTileRow& row, const Survivors& expected,
@@ -204,10 +189,7 @@ class FilterTilesRows {
     for (const std::uint64_t word : words) {
       // Without records the cut is not worked out: another path.
       for (const bool with_record : {true, false}) {
-        compare(row, filters, expected, word, spread, with_record, cuda::filter_tiles);
-        if (testing::Test::HasFatalFailure()) return;
-        if (filters.top_k > 1 || filters.top_p < 1.0F) continue;
-        compare(row, filters, expected, word, spread, with_record, cuda::sample_tiles);
+        compare(row, filters, expected, word, spread, with_record);
         if (testing::Test::HasFatalFailure()) return;
       }
     }
@@ -215,9 +197,7 @@ class FilterTilesRows {
 
  private:
   void compare(const RandomTileRow& row, const Filters& filters, const Survivors& expected,
-               std::uint64_t word, const cuda::TileSpread& spread, bool with_record,
-               cudaError_t (*kernel)(const cuda::RowsTask&, const cuda::TileSpread&,
-                                     cudaStream_t)) {
+               std::uint64_t word, const cuda::TileSpread& spread, bool with_record) {
     arrays_.rewind();
     cuda::RowsTask task;
     task.rows = {arrays_.in(row.memory) + row.shift, row.dtype, 1, row.vocab(), row.vocab()};
@@ -239,10 +219,10 @@ class FilterTilesRows {
     task.tokens = arrays_.out(tokens);
     task.statuses = arrays_.out(statuses);
     if (with_record) task.records = arrays_.out(records);
-    require(kernel(task, spread, nullptr), "a kernel");
+    require(cuda::filter_tiles(task, spread, nullptr), "filter_tiles");
     arrays_.fetch();
-    const std::string context = describe(row) + ", " + describe(filters) + ", " + describe(spread) +
-                                ", word " + std::to_string(word);
+    const std::string context = describe(row) + ", " + describe(filters) + ", " +
+                                suites::describe(spread) + ", word " + std::to_string(word);
     ASSERT_EQ(statuses[0], expected.status) << context;
     const bool ok = expected.status == RowStatus::ok;
     const std::int32_t drawn =
@@ -282,7 +262,7 @@ TEST(CudaFilterTiles, SurvivorsAndTokensAreThoseOfTheSortOnEverySpread) {
     harness::Dice dice(number);
     const Filters filters = random_filters(dice, row.vocab());
     const Survivors expected(row, filters);
-    const std::vector<cuda::TileSpread> all = spreads();
+    const std::vector<cuda::TileSpread> all = filter_spreads();
     for (std::size_t i = 0; i < 2; ++i) {
       const cuda::TileSpread& spread = all[(number + 3 * i) % all.size()];
       rows.compare(row, filters, expected, {dice.bits()}, spread);
@@ -344,7 +324,7 @@ TEST(CudaFilterTiles, RowsWhoseSurvivorsNoListHolds) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   FilterTilesRows rows;
   harness::Dice dice(6);
-  const std::vector<cuda::TileSpread> all = spreads();
+  const std::vector<cuda::TileSpread> all = filter_spreads();
   std::size_t number = 0;
   const auto compare = [&](const std::string& kind, std::int64_t vocab, const Filters& filters) {
     const RandomTileRow row = tile_row_of(wide_logits(kind, vocab), 0.9F);
@@ -461,7 +441,7 @@ TEST(CudaFilterTiles, RowsOfABatchDoNotTouchOneAnother) {
   std::iota(seeds.begin(), seeds.end(), std::uint64_t{100});
   std::vector<float> memory;
   for (const auto& row : logits) memory.insert(memory.end(), row.begin(), row.end());
-  for (const cuda::TileSpread& spread : spreads()) {
+  for (const cuda::TileSpread& spread : filter_spreads()) {
     DeviceArrays arrays;
     cuda::RowsTask task;
     task.rows = {arrays.in(memory), DType::float32, kRows, kVocab, kVocab};
@@ -490,8 +470,8 @@ TEST(CudaFilterTiles, RowsOfABatchDoNotTouchOneAnother) {
           token = expected.greedy_token >= 0 ? expected.greedy_token : expected.token_for(word);
         }
       }
-      EXPECT_EQ(statuses[i], status) << "row " << i << ", " << describe(spread);
-      EXPECT_EQ(tokens[i], token) << "row " << i << ", " << describe(spread);
+      EXPECT_EQ(statuses[i], status) << "row " << i << ", " << suites::describe(spread);
+      EXPECT_EQ(tokens[i], token) << "row " << i << ", " << suites::describe(spread);
     }
   }
 }

@@ -24,6 +24,15 @@ inline std::vector<cuda::TileSpread> tile_spreads() {
   return spreads;
 }
 
+/// One block, and clusters of every size, of at least 256 threads: for filter_tiles.
+inline std::vector<cuda::TileSpread> filter_spreads() {
+  std::vector<cuda::TileSpread> spreads = {{1, 256}, {1, 512}};
+  if (cuda::is_available(cuda::Path::cluster)) {
+    spreads.insert(spreads.end(), {{2, 512}, {4, 256}, {8, 384}, {16, 512}});
+  }
+  return spreads;
+}
+
 inline std::string describe(const cuda::TileSpread& spread) {
   return std::to_string(spread.blocks) + " blocks of " + std::to_string(spread.threads);
 }

@@ -1,7 +1,5 @@
 // Tokens by tiles on the GPU, without top_k and top_p: equal to draws by the definition
 // (common/tile_weights.h), value by value, on every spread.
-#include "cuda/tiles/sample_tiles.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -14,6 +12,7 @@
 #include "common/philox.h"
 #include "common/tile_weights.h"
 #include "common/wide_integers.h"
+#include "cuda/tiles/filter_tiles.h"
 #include "tests/cuda/graphs.h"
 #include "tests/cuda/tile_rows_on_device.h"
 
@@ -108,7 +107,7 @@ struct Expected {
   }
 };
 
-TEST(CudaSampleTiles, TokensAreThoseOfTheDefinitionOnEverySpread) {
+TEST(CudaPlainRows, TokensAreThoseOfTheDefinitionOnEverySpread) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   constexpr float kMinP[] = {0.0F, 0.05F, 1.0F, 0x1p-149F, 0.5F};
   DeviceArrays arrays;
@@ -118,7 +117,7 @@ TEST(CudaSampleTiles, TokensAreThoseOfTheDefinitionOnEverySpread) {
     const float min_p = number % 2 == 0 ? 0.0F : kMinP[number / 2 % std::size(kMinP)];
     const std::uint64_t word = random_word(number, 3, Purpose::draw, 0);
     const Expected expected(row, min_p, word);
-    for (const cuda::TileSpread& spread : tile_spreads()) {
+    for (const cuda::TileSpread& spread : filter_spreads()) {
       arrays.rewind();
       cuda::RowsTask task = task_of(row, arrays);
       task.min_p = min_p;
@@ -128,8 +127,7 @@ TEST(CudaSampleTiles, TokensAreThoseOfTheDefinitionOnEverySpread) {
       std::vector<RowStatus> statuses(1, RowStatus::invalid_beam);
       task.tokens = arrays.out(tokens);
       task.statuses = arrays.out(statuses);
-      ASSERT_TRUE(cuda::sample_tiles_takes(task));
-      require(cuda::sample_tiles(task, spread, nullptr), "sample_tiles");
+      require(cuda::filter_tiles(task, spread, nullptr), "filter_tiles");
       arrays.fetch();
       ASSERT_EQ(statuses[0], expected.status) << describe(row) << ", " << describe(spread);
       ASSERT_EQ(tokens[0], expected.token)
@@ -138,11 +136,11 @@ TEST(CudaSampleTiles, TokensAreThoseOfTheDefinitionOnEverySpread) {
   }
 }
 
-TEST(CudaSampleTiles, AReplayDoesNotDependOnTheRowsBefore) {
+TEST(CudaPlainRows, AReplayDoesNotDependOnTheRowsBefore) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   constexpr std::int64_t kVocab = 30000;
   Stream stream;
-  for (const cuda::TileSpread& spread : tile_spreads()) {
+  for (const cuda::TileSpread& spread : filter_spreads()) {
     std::vector<float> memory(2 * kVocab, 0.0F);
     std::vector<std::uint8_t> active = {1, 1};
     std::vector<std::int32_t> tokens(2, -77);
@@ -158,9 +156,9 @@ TEST(CudaSampleTiles, AReplayDoesNotDependOnTheRowsBefore) {
     task.statuses = arrays.out(statuses);
     Graph graph;
     Graph::begin(stream);
-    require(cuda::sample_tiles(task, spread, stream.get()), "sample_tiles");
+    require(cuda::filter_tiles(task, spread, stream.get()), "filter_tiles");
     graph.end(stream);
-    graph.expect_device_work_only("sample_tiles");
+    graph.expect_device_work_only("filter_tiles");
     for (const float value : {0.5F, -kInfinity, 2.0F, kNan, -3.0F, kInfinity, 1.0F}) {
       for (const std::uint8_t is_active : {std::uint8_t{1}, std::uint8_t{0}, std::uint8_t{1}}) {
         std::vector<float> logits(2 * kVocab, 0.25F);

@@ -1,0 +1,110 @@
+// A row without top_k and top_p, after the first pass: greedy, with min_p, or as it is.
+//
+// Contract. The row's first block has the index: sums where the row is drawn from as it is. Those
+// blocks that take part know what each warp has found to be largest: the first one, and with min_p
+// all of them, whose warps have the keys of their own tiles as well.
+//
+// Algorithm and cost. Without min_p the first block alone draws from the sums and reads one tile
+// (tile_draw.cuh), or reads the first tile with the largest value. With min_p each warp reads those
+// of its tiles again that reach the threshold, the last ones from its ring, and sends sums of what
+// survives; then as before. What follows a pass is short, for its instructions come from memory.
+//
+// Numerics: min_p's threshold as common/min_p.h.
+#pragma once
+
+#include <cstdint>
+
+#include "common/min_p.h"
+#include "cuda/tiles/min_p_key.cuh"
+#include "cuda/tiles/row_index.cuh"
+#include "cuda/tiles/row_results.cuh"
+#include "cuda/tiles/tile_draw.cuh"
+
+namespace fairdraw::cuda {
+
+/// What min_p > 0 is asked as, before the row's largest value is known: of logits the octaves,
+/// which take long to work out.
+template <bool kFromProbs>
+__device__ __forceinline__ float min_p_asked(float min_p) {
+  return kFromProbs ? min_p : called_min_p_octaves(min_p);
+}
+
+/// asked: min_p_asked().
+template <bool kFromProbs>
+__device__ __forceinline__ MinPRule min_p_rule(float asked, float max, float scale) {
+  if constexpr (!kFromProbs) return {max, scale, asked};
+  // The smallest float that is not below min_p * max: 24 by 24 bits are exact in double.
+  const double exact = static_cast<double>(asked) * static_cast<double>(max);
+  const auto nearest = static_cast<float>(exact);
+  return {0.0F, 1.0F, static_cast<double>(nearest) < exact ? next_above(nearest) : nearest};
+}
+
+/// One block's part of a row.
+template <RowForm kForm, bool kFromProbs>
+class PlainRow {
+  using Row = TileRow<kForm>;
+  using Pass = TilePass<kForm, kFromProbs>;
+
+ public:
+  /// largest: the row's.
+  __device__ __forceinline__ PlainRow(const RowsTask& task, std::int64_t number, const Row& row,
+                                      const RowBlocks& blocks, const TileRule& rule,
+                                      const MinPRule& keep, const LargestTile& largest)
+      : task_(task),
+        number_(number),
+        row_(row),
+        blocks_(blocks),
+        rule_(rule),
+        keep_(keep),
+        largest_(largest) {}
+
+  /// Sums what min_p keeps of this warp's tiles; their sums are 0 before.
+  __device__ __forceinline__ void filter(const TileRing<kForm>& ring) const {
+    constexpr float kEmpty = kFromProbs ? 0.0F : -INFINITY;
+    const auto reaches = [&](int tile) {
+      return keep_.keeps(from_order_key(blocks_.kept_key(tile)));
+    };
+    __syncwarp();  // the keys are lane 0's
+    revisit_tiles(row_, ring, blocks_.steps(), reaches, [&](int tile, const RawTile& raw) {
+      float x[kLaneValues];
+      Pass::read(row_, raw, x);
+#pragma unroll
+      for (float& value : x) value = keep_.keeps(value) ? value : kEmpty;
+      blocks_.send_sum(tile, Pass::sum(x, blocks_.kept_key(tile), rule_));
+    });
+  }
+
+  /// By the first block: a greedy row.
+  __device__ __forceinline__ void end_greedy() const {
+    if (warp_of_thread() != 0) return;
+    const std::int32_t token = indexed().first_largest(largest_);
+    if (threadIdx.x == 0) write_greedy(task_, number_, token, largest_.key);
+  }
+
+  /// By the first block, when the sums are there: a token by a word that all threads have.
+  __device__ __forceinline__ void draw(TileDrawMemory<uint128_t>& memory, std::uint64_t word,
+                                       float min_p) const {
+    const DrawnToken drawn = indexed().draw_by_block(memory, word);
+    if (threadIdx.x != 0) return;
+    RowCut cut{kFromProbs ? 1 : kEmptyTileKey + 1, row_.vocab()};
+    if (min_p > 0.0F && task_.records != nullptr) {
+      cut.low = smallest_key_kept<kFromProbs>(min_p, rule_.scale, cut.low, largest_.key);
+    }
+    write_drawn(task_, number_, drawn.token, largest_.key, cut, drawn.total);
+  }
+
+ private:
+  __device__ __forceinline__ IndexedRow<Row, kFromProbs, MinPRule> indexed() const {
+    return {row_, blocks_.index(), rule_, keep_, largest_.key};
+  }
+
+  const RowsTask& task_;
+  std::int64_t number_;
+  const Row& row_;
+  const RowBlocks& blocks_;
+  TileRule rule_;
+  MinPRule keep_;
+  LargestTile largest_;
+};
+
+}  // namespace fairdraw::cuda
