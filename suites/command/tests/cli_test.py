@@ -652,6 +652,7 @@ class LongRuns(CommandLineCase):
         draws = sum(case["draws"] for night in ("1", "2", "3")
                     for case in self.report(night)["cases"])
         self.assertEqual(report["draws"], draws)
+        merge = ("merge", "--across-seeds", "--report", self.path("x"))
         self.expect_usage_error(*merge, nights[0], nights[0], says=["the same seed, 1"])
         self.expect_usage_error(*merge, self.record("all"), says=["accumulated evidence itself"])
 
