@@ -5,8 +5,10 @@
 #include <charconv>
 #include <map>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
+#include "reports/counts_json.h"
 #include "reports/evidence_json.h"
 #include "reports/object_reader.h"
 #include "reports/report.h"
@@ -31,27 +33,33 @@ Verdict verdict_of(ObjectReader& reader) {
 }
 
 /// "I/N" with 1 <= I <= N, both equal to their own spelling.
-std::string shard_of(ObjectReader& reader) {
-  const std::string text = reader.text("shard");
+bool is_part(const std::string& text) {
   std::uint64_t part = 0, parts = 0;
   const char* const end = text.data() + text.size();
   const auto [slash, wrong] = std::from_chars(text.data(), end, part);
   if (wrong == std::errc() && slash != end) std::from_chars(slash + 1, end, parts);
-  if (part < 1 || part > parts || text != fmt::format("{}/{}", part, parts)) {
+  return part >= 1 && part <= parts && text == fmt::format("{}/{}", part, parts);
+}
+
+std::string shard_of(ObjectReader& reader) {
+  const std::string text = reader.text("shard");
+  if (!is_part(text)) {
     fail_at(reader.path("shard"), "is " + shown(Json(text)) + "; expected I/N with 1 <= I <= N");
   }
   return text;
 }
 
-std::uint64_t seed_of(const std::string& decimal, const std::string& path) {
-  std::uint64_t seed = 0;
-  const char* end = decimal.data() + decimal.size();
-  const auto [stop, error] = std::from_chars(decimal.data(), end, seed);
-  // Equal to its own spelling: no sign, no leading zero, nothing after it.
-  if (error != std::errc() || stop != end || std::to_string(seed) != decimal) {
-    fail_at(path, "is " + shown(Json(decimal)) + "; expected an integer from 0 to 2^64 - 1");
+/// "I/N", or "I/N again".
+std::string part_of(ObjectReader& reader) {
+  constexpr std::string_view kAgain = " again";
+  const std::string text = reader.text("case_part");
+  std::string part = text;
+  if (part.ends_with(kAgain)) part.resize(part.size() - kAgain.size());
+  if (!is_part(part)) {
+    fail_at(reader.path("case_part"),
+            "is " + shown(Json(text)) + "; expected I/N with 1 <= I <= N, or 'I/N again'");
   }
-  return seed;
+  return text;
 }
 
 harness::CaseRecord case_of(ObjectReader reader) {
@@ -77,6 +85,8 @@ harness::CaseRecord case_of(ObjectReader reader) {
   record.replay = reader.text("replay");
   ObjectReader measures = reader.object("measures");
   for (const std::string& name : measures.keys()) record.measures[name] = measures.number(name);
+  if (reader.has("cells")) record.cells = cells_of(reader.objects("cells"));
+  if (reader.has("counted")) record.counted = counted_of(reader.objects("counted"));
   if (reader.has("evidence")) record.evidence = evidence_of(reader.object("evidence"));
   reader.expect_no_other_field();
   return record;
@@ -135,6 +145,28 @@ void read_budget(ObjectReader budget, harness::ErrorBudget& to) {
   budget.expect_no_other_field();
 }
 
+void read_nights(std::vector<ObjectReader> nights, std::vector<harness::Night>& to) {
+  for (ObjectReader& one : nights) {
+    harness::Night night;
+    night.seed = seed_of(one.text("seed"), one.path("seed"));
+    night.seed_source = one.text("seed_source");
+    night.commit = one.text("commit");
+    night.false_alarm_rate = one.number("false_alarm_rate", kProbability);
+    one.expect_no_other_field();
+    to.push_back(std::move(night));
+  }
+}
+
+void read_places(ObjectReader places, harness::RunRecord& to) {
+  to.planned = places.count("of");
+  to.places = places.counts("cases");
+  if (to.places.size() != to.cases.size()) {
+    fail_at(places.path("cases"),
+            fmt::format("has {} places for {} cases", to.places.size(), to.cases.size()));
+  }
+  places.expect_no_other_field();
+}
+
 harness::RunRecord record_of(const Json& json) {
   // The version decides how all else is read, so it is read first.
   const Format format = format_of(ObjectReader(json, "", {}).at("schema_version"));
@@ -167,11 +199,15 @@ harness::RunRecord record_of(const Json& json) {
     record.options = root.text("options");
     record.incomplete = root.optional_text("incomplete");
   }
+  if (root.has("case_part")) record.case_part = part_of(root);
   read_budget(root.object("error_budget"), record.error_budget);
+  if (root.has("nights")) read_nights(root.objects("nights"), record.nights);
   for (ObjectReader& sampler : root.objects("samplers")) {
     record.samplers.push_back(
         {sampler.name("name"), sampler.text("version"), sampler.text("semantics")});
     if (sampler.has("notes")) record.samplers.back().notes = sampler.names("notes");
+    if (sampler.has("abilities")) record.samplers.back().abilities = sampler.count("abilities");
+    if (sampler.has("promises")) record.samplers.back().promises = sampler.count("promises");
     sampler.expect_no_other_field();
   }
   if (root.has("small_mistakes")) {
@@ -194,6 +230,7 @@ harness::RunRecord record_of(const Json& json) {
     }
     record.cases.push_back(std::move(record_of_case));
   }
+  if (root.has("places")) read_places(root.object("places"), record);
   record.draws = root.count("draws");
   std::uint64_t draws = 0;
   for (const harness::CaseRecord& one : record.cases) draws += one.draws;

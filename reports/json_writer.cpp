@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "reports/counts_json.h"
 #include "reports/evidence_json.h"
 #include "reports/report.h"
 
@@ -30,6 +31,8 @@ Json case_json(const harness::CaseRecord& record) {
   json["watch"] = record.watch;
   json["replay"] = record.replay;
   json["measures"] = std::move(measures);
+  if (!record.cells.empty()) json["cells"] = cells_json(record.cells);
+  if (!record.counted.empty()) json["counted"] = counted_json(record.counted);
   if (has_something(record.evidence)) json["evidence"] = evidence_json(record.evidence);
   return json;
 }
@@ -76,17 +79,26 @@ std::string to_json(const harness::RunRecord& record) {
   json["suite"] = record.suite;
   json["commit"] = record.commit;
   json["shard"] = record.shard;
+  if (!record.case_part.empty()) json["case_part"] = record.case_part;
   json["selection"] = record.selection;
   json["options"] = record.options;
   json["incomplete"] = record.incomplete;
   json["error_budget"] = {{"false_alarm_rate", number_json(record.error_budget.false_alarm_rate)},
                           {"spent", number_json(record.error_budget.spent)},
                           {"statistical_cases", record.error_budget.statistical_cases}};
+  for (const harness::Night& night : record.nights) {
+    json["nights"].push_back({{"seed", std::to_string(night.seed)},
+                              {"seed_source", night.seed_source},
+                              {"commit", night.commit},
+                              {"false_alarm_rate", number_json(night.false_alarm_rate)}});
+  }
   json["samplers"] = Json::array();
   for (const harness::SamplerRecord& sampler : record.samplers) {
     Json entry = {
         {"name", sampler.name}, {"version", sampler.version}, {"semantics", sampler.semantics}};
     if (!sampler.notes.empty()) entry["notes"] = sampler.notes;
+    if (sampler.abilities > 0) entry["abilities"] = sampler.abilities;
+    if (sampler.promises > 0) entry["promises"] = sampler.promises;
     json["samplers"].push_back(std::move(entry));
   }
   Json& mistakes = json["small_mistakes"] = Json::array();
@@ -98,6 +110,7 @@ std::string to_json(const harness::RunRecord& record) {
                         {"needed", one.needed}});
   }
   json["cases"] = nullptr;  // in lines of their own
+  if (record.planned > 0) json["places"] = {{"of", record.planned}, {"cases", record.places}};
   json["draws"] = record.draws;
   json["seconds"] = number_json(record.seconds);
   json["summary"] = {{"passed", counts.passed},

@@ -152,6 +152,19 @@ std::vector<double> ObjectReader::numbers(const std::string& key) {
   return numbers;
 }
 
+std::vector<std::uint64_t> ObjectReader::counts(const std::string& key) {
+  const Json& values = array(key);
+  std::vector<std::uint64_t> counts;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!values[i].is_number_unsigned()) {
+      fail_at(fmt::format("{}[{}]", path(key), i),
+              "is " + shown(values[i]) + "; expected an integer from 0");
+    }
+    counts.push_back(values[i].get<std::uint64_t>());
+  }
+  return counts;
+}
+
 std::vector<std::string> ObjectReader::texts(const std::string& key) {
   const Json& values = array(key);
   std::vector<std::string> texts;

@@ -62,6 +62,7 @@ class ObjectReader {
   /// Each value of an array of `key`, as a reader of its own.
   std::vector<ObjectReader> objects(const std::string& key);
   std::vector<double> numbers(const std::string& key);
+  std::vector<std::uint64_t> counts(const std::string& key);
   std::vector<std::string> texts(const std::string& key);
   std::vector<std::string> names(const std::string& key);  ///< texts, none of them empty
   /// An array of arrays of `width` numbers each; null is NaN.

@@ -176,6 +176,25 @@ SamplerDescription to_sampler_description(const Description& description,
   return sampler;
 }
 
+std::uint64_t ability_bits(const SamplerDescription& sampler) {
+  std::uint64_t bits = 0;
+  for (const Ability& ability : kAbilities) {
+    if (sampler.*ability.member) bits |= ability.bit;
+  }
+  for (const Rule& rule : kRules) {
+    if (sampler.acceptance_rule == rule.rule) bits |= rule.bit;
+  }
+  return bits;
+}
+
+std::uint64_t promise_bits(const SamplerDescription& sampler) {
+  std::uint64_t bits = 0;
+  for (const Promise& promise : kPromises) {
+    if (sampler.randomness.*promise.member) bits |= promise.bit;
+  }
+  return bits;
+}
+
 std::string ability_names(const SamplerDescription& sampler) {
   std::string names;
   for (const Ability& ability : kAbilities) {

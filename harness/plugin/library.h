@@ -23,6 +23,10 @@ struct Description {
 SamplerDescription to_sampler_description(const Description& description,
                                           const std::string& sampler_name);
 
+/// The bits that to_sampler_description() makes the same abilities and promises of.
+std::uint64_t ability_bits(const SamplerDescription& sampler);
+std::uint64_t promise_bits(const SamplerDescription& sampler);
+
 /// The names of the abilities that a sampler declares, separated by blanks.
 std::string ability_names(const SamplerDescription& sampler);
 

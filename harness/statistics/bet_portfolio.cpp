@@ -127,7 +127,7 @@ void BetPortfolio::add(std::span<const std::uint64_t> counts) {
   }
   if (more > kMaxBetDraws - draws_) {
     throw std::invalid_argument(
-        fmt::format("{} draws after {}; together it must be at most 2^32", more, draws_));
+        fmt::format("{} draws after {}; together it must be at most 2^36", more, draws_));
   }
   draws_ += more;
   for (std::size_t family = 0; family < sets_.size(); ++family) {

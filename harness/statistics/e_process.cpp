@@ -73,7 +73,7 @@ void DirichletMixture::add(std::span<const std::uint64_t> counts) {
   }
   if (more > kMaxBetDraws - draws_) {
     throw std::invalid_argument(
-        fmt::format("{} draws after {}; together it must be at most 2^32", more, draws_));
+        fmt::format("{} draws after {}; together it must be at most 2^36", more, draws_));
   }
   for (std::size_t i = 0; i < counts.size(); ++i) counts_[i] += counts[i];
   draws_ += more;

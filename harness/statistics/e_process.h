@@ -17,8 +17,8 @@
 namespace fairdraw::statistics {
 
 /// Most draws of a bet. ln E is a difference of terms of up to n ln(n + kappa), each right to a
-/// few ulp: here to 2^32 * 60 * 2^-50 = 2.3e-4 nats.
-inline constexpr std::uint64_t kMaxBetDraws = std::uint64_t{1} << 32;
+/// few ulp: here to 2^36 * 64 * 2^-50 = 4e-3 nats.
+inline constexpr std::uint64_t kMaxBetDraws = std::uint64_t{1} << 36;
 
 /// ln of Gamma(x + m) / Gamma(x) = x (x + 1) ... (x + m - 1), x > 0, m >= 0. From x = 16 on by
 /// Stirling's series, so that a small m on a large x keeps its digits.

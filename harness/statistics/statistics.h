@@ -16,6 +16,7 @@
 #include "harness/statistics/exact_multinomial.h"      // small supports: exact
 #include "harness/statistics/g_test.h"                 // fixed cells: G with a finite-sample bound
 #include "harness/statistics/goodness_of_fit.h"        // a table of counts: Pearson, G, TV
+#include "harness/statistics/nights.h"                 // evidence over a sequence of runs
 #include "harness/statistics/pit.h"                    // draws from different rows
 #include "harness/statistics/pooling.h"                // cells from the target alone
 #include "harness/statistics/two_sample.h"             // two samples, one distribution?

@@ -27,6 +27,7 @@
 #include "reports/report.h"
 #include "suites/command/captured_files.h"
 #include "suites/command/command_line.h"
+#include "suites/command/run_options.h"
 #include "suites/command/samplers.h"
 #include "suites/command/seed.h"
 #include "suites/gate/cases/plan.h"
@@ -65,6 +66,7 @@ struct RunArguments {
   std::vector<std::string> abilities, lacks, randomness;
   std::vector<std::pair<std::string, std::string>> logits;  ///< file, dtype ("": what it says)
   std::optional<std::string> case_glob, seed, seed_from;
+  std::string shard;  ///< "I/N"
   unsigned jobs = 0;  ///< 0: one a core
 };
 
@@ -122,6 +124,9 @@ suites::PlanOptions plan_options(const RunArguments& arguments) {
   options.seed = seed.value;
   options.seed_source = seed.source;
   options.case_glob = arguments.case_glob;
+  const harness::CasePart shard = cli::parse_part("shard", arguments.shard);
+  options.shard = shard.part;
+  options.shards = shard.parts;
   return options;
 }
 
@@ -191,6 +196,10 @@ harness::RunRecord run(const RunArguments& arguments, const nb::object& progress
   suites::Plan plan = suites::make_plan(options);
   if (!builtin) {
     if (callable->function.is_none()) {
+      if (options.shards > 1) {
+        throw UsageError(fmt::format("shard is '{}'; allowed for running batches alone: '1/1'",
+                                     arguments.shard));
+      }
       std::erase_if(plan.jobs, [](const harness::Job& job) { return !is_of_running_batches(job); });
       if (plan.jobs.empty()) {
         throw UsageError(
@@ -339,16 +348,16 @@ void bind_verify(nb::module_& module) {
          const std::string& version, const std::string& semantics, const std::string& suite,
          const std::string& arrays, const Names& able, const Names& lacks, const Names& random,
          const Files& logits, const Text& case_glob, const Text& seed, const Text& seed_from,
-         unsigned jobs, const nb::object& progress) {
+         const std::string& shard, unsigned jobs, const nb::object& progress) {
         return run({std::move(function), std::move(running_batch), name, version, semantics, suite,
-                    arrays, able, lacks, random, logits, case_glob, seed, seed_from, jobs},
+                    arrays, able, lacks, random, logits, case_glob, seed, seed_from, shard, jobs},
                    progress);
       },
       nb::arg("function").none(), nb::arg("running_batch").none(), nb::arg("name"),
       nb::arg("version"), nb::arg("semantics"), nb::arg("suite"), nb::arg("arrays"),
       nb::arg("abilities"), nb::arg("lacks"), nb::arg("randomness"), nb::arg("logits"),
-      nb::arg("case").none(), nb::arg("seed").none(), nb::arg("seed_from").none(), nb::arg("jobs"),
-      nb::arg("progress").none());
+      nb::arg("case").none(), nb::arg("seed").none(), nb::arg("seed_from").none(), nb::arg("shard"),
+      nb::arg("jobs"), nb::arg("progress").none());
   module.def("case_ids", &case_ids);
   module.def("profile_names", [] {
     const auto names = reference::profile_names();

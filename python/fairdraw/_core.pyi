@@ -259,6 +259,7 @@ def run(
     case: str | None,
     seed: str | None,
     seed_from: str | None,
+    shard: str,
     jobs: int,
     progress: Callable[[str, int, int], object] | None,
 ) -> RunRecord: ...

@@ -236,6 +236,7 @@ def verify(
     logits: Iterable[Any] | None = None,
     seed: int | None = None,
     seed_from: str | None = None,
+    shard: str = "1/1",
     jobs: int = 0,
     progress: bool | Callable[[str, int, int], object] = False,
 ) -> Report:
@@ -267,6 +268,8 @@ def verify(
     logits: files of captured logits instead of those of the package: paths, or (path, dtype).
     seed, seed_from: the run's seed, 64 bits, or a text to make it from; by default it comes from the
         commit of the current directory's repository, so that a rerun repeats the run.
+    shard: "I/N", part I of N of the run, which `python -m fairdraw merge` joins: for one process a
+        GPU, or many machines.
     jobs: cases at a time; 0 is one a core.
     progress: True prints a line a case to stderr; a function is called with (line, done, all).
     """
@@ -303,6 +306,7 @@ def verify(
     lacking = _expect_names("lacks", lacks, _core.filter_names())
     promises = _expect_names("randomness", randomness, _core.promise_names())
     _expect_text("version", version, "a string")
+    _expect_text("shard", shard, '"I/N"')
     for field, text in (("name", name), ("case", case), ("seed_from", seed_from)):
         if text is not None:
             _expect_text(field, text, "a string, or None")
@@ -336,6 +340,7 @@ def verify(
         case=case,
         seed=None if seed is None else str(seed),
         seed_from=seed_from,
+        shard=shard,
         jobs=jobs,
         progress=_print_progress if progress is True else (progress or None),
     )

@@ -190,7 +190,14 @@ def main():
         return result.stdout if result.returncode == 0 else None
 
     files = sorted(arguments.folder.rglob("*.yml"))
-    problems = [] if len(files) == 5 else [f"{len(files)} files"]
+    problems = [] if len(files) == 6 else [f"{len(files)} files"]
+    jobs = sorted((arguments.folder / "slurm").glob("*.sbatch"))
+    problems += problems_of_report("slurm", [job.read_text(encoding="utf-8")
+                                             for job in reversed(jobs)])  # verify, then merge
+    for job in jobs:
+        problems += problems_of_script(job.name, job.read_text(encoding="utf-8"), help_of)
+        if not COMMAND.search(job.read_text(encoding="utf-8")):
+            problems.append(f"{job.name}: runs nothing of ours")
     script = nightly.read_text(encoding="utf-8")
     problems += problems_of_script(nightly.name, script, help_of)
     problems += problems_of_report(nightly.name, [script])

@@ -43,6 +43,9 @@ RunRecord small_record() {
   record.seed_source = "commit 0123abc";
   record.commit = "0123abc";
   record.shard = "1/2";
+  record.case_part = "1/2 again";
+  record.planned = 14;
+  record.places = {0, 2, 4, 6, 8, 10, 13};
   record.selection = "sample/*";
   record.options = " --semantics vllm_torch";
   record.environment = {{"compiler", "g++ 12.2.0"},
@@ -53,7 +56,10 @@ RunRecord small_record() {
                      {"plugin:demo",
                       "",
                       "vllm_torch",
-                      {"Judged by profile vllm_torch, which allows anything at: top_p 0."}}};
+                      {"Judged by profile vllm_torch, which allows anything at: top_p 0."},
+                      5,
+                      3}};
+  record.nights = {{18446744073709551615u, "--seed-from 2026-11-24", "0123abc", 1e-9}};
   record.small_mistakes = {{"temperatures 0.1 % too high", "sample/top_p/gaussian/v1000", 0.00041,
                             1'000'000, 98'000'000}};
 
@@ -98,6 +104,8 @@ RunRecord small_record() {
   failed.p_value = 2.5e-31;
   failed.statistic = std::numeric_limits<double>::infinity();
   failed.message = "token 17 was drawn 31 times; expected 0";
+  failed.cells = {{"rank", {0.625, 0.375}, {625'100, 374'900}, 1e-6, 1e-12}};
+  failed.counted = {{18446744073709551615u, 200, {{0, 60, 0, 0, 38}, 100, 2, "it crashed"}}};
   failed.evidence = sample_evidence();
 
   CaseRecord underpowered = passed;
@@ -168,6 +176,7 @@ RunRecord nasty_record() {
     sampler.semantics = nasty;
     sampler.notes = {nasty};
   }
+  for (auto& night : record.nights) night.seed_source = night.commit = nasty;
   for (auto& mistake : record.small_mistakes) mistake.mistake = mistake.id = nasty;
   for (CaseRecord& one : record.cases) {
     one.id += nasty;
@@ -178,6 +187,8 @@ RunRecord nasty_record() {
     one.watch = nasty;
     one.replay = nasty;
     one.filter = nasty;
+    for (auto& cells : one.cells) cells.axis = nasty;
+    for (auto& counted : one.counted) counted.counts.trouble = nasty;
     one.measures[nasty] = std::numeric_limits<double>::quiet_NaN();
     if (has_something(one.evidence)) mutate(one.evidence);
   }

@@ -1,15 +1,20 @@
-// merge: the shards of a run as one record and one report.
+// merge: the shards of a run, the parts of its cases, or a sequence of runs as one record and one
+// report.
 #include <fmt/format.h>
 
 #include <memory>
 
+#include "harness/run/parallel.h"
 #include "reports/report.h"
 #include "suites/command/app.h"
 #include "suites/command/output.h"
 #include "suites/command/record_files.h"
+#include "suites/command/recorded_options.h"
 #include "suites/command/run_options.h"
 #include "suites/command/verbs.h"
+#include "suites/gate/cases/accumulate.h"
 #include "suites/gate/cases/complete_record.h"
+#include "suites/gate/cases/merge_parts.h"
 
 namespace fairdraw::cli {
 namespace {
@@ -18,9 +23,19 @@ struct MergeOptions {
   std::vector<std::string> files;
   std::string report = "fairdraw-report";
   std::string run_id;
+  bool across_seeds = false;
   bool github = false;
   std::string command;  ///< how the program was called
 };
+
+harness::RunRecord merged(const MergeOptions& options,
+                          const std::vector<suites::NamedRecord>& records) {
+  if (options.across_seeds) return suites::accumulate_nights(records);
+  const suites::NamedRecord& first = records.front();
+  if (first.record.case_part.empty()) return suites::merge_shards(records);
+  return suites::merge_parts(records, recorded_options(first.name, first.record),
+                             harness::threads_of(0));
+}
 
 int merge(const MergeOptions& options) {
   withdraw_report(options.report, options.files);
@@ -29,11 +44,11 @@ int merge(const MergeOptions& options) {
     shards.push_back({file, read_record(file)});
     expect_run_id(shards.back().record, file, options.run_id);
   }
-  const harness::RunRecord record = suites::merge_shards(shards);
+  const harness::RunRecord record = merged(options, shards);
   write_report(options.report, record);
   print_outcome(record, options.command);
   if (options.github) publish_to_github(record);
-  print("{} shards, {} cases, report in {}\n", shards.size(), record.cases.size(), options.report);
+  print("{} records, {} cases, report in {}\n", shards.size(), record.cases.size(), options.report);
   return record.exit_code();
 }
 
@@ -42,9 +57,15 @@ int merge(const MergeOptions& options) {
 Verb add_merge(App& app) {
   const auto options = std::make_shared<MergeOptions>();
   options->command = app.command();
-  app.add_option("files", options->files, "The report.json of every shard, in any order")
+  app.add_option("files", options->files,
+                 "The report.json of every shard, of every part (--case-part), in any order, or of "
+                 "every night (--across-seeds), in theirs")
       ->required()
       ->type_name("FILE");
+  app.add_flag(
+      "--across-seeds", options->across_seeds,
+      "The files are whole runs with different seeds, in the order in which they were made: "
+      "nights, whose evidence is accumulated");
   app.add_option("--report", options->report, "Folder for report.json, index.html and the others")
       ->type_name("DIR")
       ->capture_default_str();

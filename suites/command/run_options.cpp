@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <sstream>
+
 #include "harness/contract/sampler.h"
 #include "harness/contract/semantics_text.h"
 #include "harness/contract/usage_error.h"
@@ -18,6 +21,7 @@ namespace {
 
 // Checks that share their draws out have some for each part.
 constexpr std::uint64_t kFewestDraws = 1000;
+constexpr const char* kVisibleDevices = "CUDA_VISIBLE_DEVICES";
 
 }  // namespace
 
@@ -40,7 +44,22 @@ void add_run_options(App& app, RunOptions& options) {
          "Draws of each statistical case (default: the case's own). The smallest discrepancy "
          "that it finds follows; with too few for what it states it is underpowered")
       ->type_name("N")
-      ->range(kFewestDraws, std::uint64_t{1} << 30);
+      ->range(kFewestDraws, suites::kMostDraws);
+  app.add_option("--draws-scale", options.draws_scale,
+                 "Times the case's own draws, for each statistical case; at most 2^34 in all, and "
+                 "2^24 where a check keeps them")
+      ->type_name("X")
+      ->range(1e-3, 1e9);
+  app.add_option("--night", options.night,
+                 "Number of this run in a sequence of them, from 1: it spends 1/(N (N + 1)) of the "
+                 "error budget, so that the whole sequence spends it once")
+      ->type_name("N")
+      ->range(std::uint64_t{1}, std::uint64_t{1} << 20);
+  app.add_option("--device", options.device,
+                 "Use GPU N alone, as one process a GPU does: sets CUDA_VISIBLE_DEVICES, for "
+                 "plugins too")
+      ->type_name("N")
+      ->range(std::uint64_t{0}, std::uint64_t{1023});
   app.add_option("--semantics", options.semantics,
                  "Profile to judge by, instead of the sampler's own (`fairdraw list profiles`)")
       ->type_name("PROFILE");
@@ -68,6 +87,7 @@ void add_run_options(App& app, RunOptions& options) {
 }
 
 suites::PlanOptions plan_options(const RunOptions& options) {
+  if (options.device) use_device(*options.device);
   suites::PlanOptions plan;
   plan.samplers = options.samplers;
   if (plan.samplers.empty()) {
@@ -81,7 +101,16 @@ suites::PlanOptions plan_options(const RunOptions& options) {
     plan.replay_options += fmt::format(" --case-timeout {:g}", *options.case_seconds);
   }
   plan.draws = options.draws;
+  if (options.draws && options.draws_scale) {
+    throw harness::UsageError("--draws-scale: --draws is given too; allowed: one of them");
+  }
+  plan.draws_scale = options.draws_scale;
+  plan.night = options.night;
   if (options.draws) plan.replay_options += fmt::format(" --draws {}", *options.draws);
+  if (options.draws_scale) {
+    plan.replay_options += fmt::format(" --draws-scale {}", *options.draws_scale);
+  }
+  if (options.night) plan.replay_options += fmt::format(" --night {}", *options.night);
   if (!options.semantics.empty()) plan.semantics = options.semantics;
   if (!options.against.empty()) plan.against = options.against;
   plan.captured = load_all_captured(options.logits, options.dtype);
@@ -101,23 +130,38 @@ std::vector<std::string> samplers_of(const RunOptions& options) {
   return names;
 }
 
-void parse_shard(const std::string& text, suites::PlanOptions& options) {
+harness::CasePart parse_part(const char* option, const std::string& text) {
   const std::size_t slash = text.find('/');
-  const auto fail = [&text] {
+  const auto fail = [&] {
     throw harness::UsageError(
-        fmt::format("--shard: '{}' is not I/N with 1 <= I <= N <= 10000", text));
+        fmt::format("{}: '{}' is not I/N with 1 <= I <= N <= 10000", option, text));
   };
   if (slash == std::string::npos) fail();
-  std::uint64_t shard = 0, shards = 0;
+  std::uint64_t part = 0, parts = 0;
   try {
-    shard = parse_uint64("--shard", text.substr(0, slash));
-    shards = parse_uint64("--shard", text.substr(slash + 1));
+    part = parse_uint64(option, text.substr(0, slash));
+    parts = parse_uint64(option, text.substr(slash + 1));
   } catch (const harness::UsageError&) {
     fail();
   }
-  if (shard < 1 || shard > shards || shards > 10000) fail();
-  options.shard = static_cast<std::uint32_t>(shard);
-  options.shards = static_cast<std::uint32_t>(shards);
+  if (part < 1 || part > parts || parts > 10000) fail();
+  return {static_cast<std::uint32_t>(part), static_cast<std::uint32_t>(parts)};
+}
+
+void use_device(std::uint64_t device) {
+  const char* const given = std::getenv(kVisibleDevices);
+  std::string name = std::to_string(device);
+  if (given != nullptr) {
+    std::vector<std::string> names;
+    std::istringstream list(given);
+    for (std::string one; std::getline(list, one, ',');) names.push_back(one);
+    if (device >= names.size()) {
+      throw harness::UsageError(fmt::format("--device: {} is out of range; {} names {} GPUs: '{}'",
+                                            device, kVisibleDevices, names.size(), given));
+    }
+    name = names[device];
+  }
+  ::setenv(kVisibleDevices, name.c_str(), 1);
 }
 
 void print_outcome(const harness::RunRecord& record, const std::string& command,

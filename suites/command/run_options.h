@@ -25,6 +25,9 @@ struct RunOptions {
   harness::plugin::Options plugins;
   std::optional<double> case_seconds;
   std::optional<std::uint64_t> draws;
+  std::optional<double> draws_scale;
+  std::optional<std::uint64_t> night;
+  std::optional<std::uint64_t> device;
 };
 
 void add_run_options(App& app, RunOptions& options);
@@ -35,8 +38,13 @@ suites::PlanOptions plan_options(const RunOptions& options);
 /// All that are named, the one to compare with too.
 std::vector<std::string> samplers_of(const RunOptions& options);
 
-/// "--shard I/N" into shard and shards. Throws harness::UsageError.
-void parse_shard(const std::string& text, suites::PlanOptions& options);
+/// "I/N" with 1 <= I <= N <= 10000. Throws harness::UsageError naming `option`.
+harness::CasePart parse_part(const char* option, const std::string& text);
+
+/// Makes GPU N of those that this process sees the only one, for itself and for the processes of
+/// plugins: by CUDA_VISIBLE_DEVICES, so that every CUDA library follows. Before any of them is
+/// asked. Throws harness::UsageError where CUDA_VISIBLE_DEVICES names fewer.
+void use_device(std::uint64_t device);
 
 /// Prints how a run ended: reports::to_terminal. `command` is how the program was called.
 void print_outcome(const harness::RunRecord& record, const std::string& command,

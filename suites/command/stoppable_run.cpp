@@ -42,10 +42,12 @@ struct Shared {
 harness::RunRecord record_so_far(const suites::Plan& plan, const suites::PlanOptions& options,
                                  Shared& shared) {
   harness::RunRecord record = suites::begin_record(plan, options);
+  std::vector<harness::CaseRecord> cases;
   for (const harness::Job& job : plan.jobs) {
     const auto found = shared.finished.find(key_of(job.record));
-    if (found != shared.finished.end()) record.cases.push_back(std::move(found->second));
+    if (found != shared.finished.end()) cases.push_back(std::move(found->second));
   }
+  suites::add_cases(plan, std::move(cases), record);
   record.incomplete = suites::incomplete_text(stop_reason(), record.cases.size(), plan);
   suites::complete_record(record);
   return record;

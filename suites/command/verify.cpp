@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 
+#include "harness/contract/usage_error.h"
 #include "harness/run/parallel.h"
 #include "reports/report.h"
 #include "suites/command/app.h"
@@ -31,6 +32,9 @@ struct VerifyOptions {
   RunOptions run;
   std::optional<std::string> suite;
   std::string shard = "1/1";
+  std::string times;
+  std::string case_part;
+  bool second_look = false;
   std::string report = "fairdraw-report";
   std::string history;
   std::string case_glob;
@@ -85,12 +89,12 @@ int verify(const VerifyOptions& options) {
   const StopSignals stoppable;
   // Before anything is wrong with the call, or a plugin is loaded, and can end this process.
   std::optional<harness::RunRecord> before;
-  if (options.rerun_failed.empty()) {
-    withdraw_report(options.report);
-  } else {
-    withdraw_report(options.report, {options.rerun_failed});
-    before = read_record(options.rerun_failed);
+  std::vector<std::string> inputs;
+  for (const std::string& file : {options.rerun_failed, options.times}) {
+    if (!file.empty()) inputs.push_back(file);
   }
+  withdraw_report(options.report, inputs);
+  if (!options.rerun_failed.empty()) before = read_record(options.rerun_failed);
   reports::ReportExtras extras;
   if (!options.history.empty()) extras.history = read_history(options.history, options.report);
   const std::string suite = options.suite.value_or(before ? before->suite : kUsualSuite);
@@ -99,7 +103,15 @@ int verify(const VerifyOptions& options) {
   planned.suite = known_suite;
   if (before) plan_rerun(options.rerun_failed, *before, options.run, planned);
   planned.run_seconds = options.run_seconds;
-  parse_shard(options.shard, planned);
+  const harness::CasePart shard = parse_part("--shard", options.shard);
+  planned.shard = shard.part;
+  planned.shards = shard.parts;
+  if (!options.times.empty()) planned.times = suites::CaseTimes(read_record(options.times));
+  if (!options.case_part.empty()) planned.part = parse_part("--case-part", options.case_part);
+  if (options.second_look && !planned.part) {
+    throw harness::UsageError("--second-look: --case-part is missing, which it goes with");
+  }
+  planned.second_look = options.second_look;
   if (!options.case_glob.empty()) planned.case_glob = options.case_glob;
   planned.exclude = options.exclude;
   const suites::Plan plan = suites::make_plan(planned);
@@ -170,9 +182,20 @@ Verb add_verify(App& app) {
   app.add_flag(
       "--fail-fast", options->fail_fast,
       "Begin no further case after the first that fails; the report says what was not run");
-  app.add_option("--shard", options->shard, "Part I of N of the run; the parts make the whole")
+  app.add_option("--shard", options->shard,
+                 "Part I of N of the run; the parts make the whole, and take equally long")
       ->type_name("I/N")
       ->capture_default_str();
+  app.add_option("--times", options->times,
+                 "Share the shards out by what cases took in this report, the same for all of them "
+                 "(default: by a table)")
+      ->type_name("REPORT.json");
+  app.add_option("--case-part", options->case_part,
+                 "Part I of N of the draws of each case of chi_squared, bets and binomial, which "
+                 "`merge` judges; all other cases are run whole by part 1")
+      ->type_name("I/N");
+  app.add_flag("--second-look", options->second_look,
+               "With --case-part: the draws of a second look, where `merge` asks for them");
   app.add_option("--report", options->report, "Folder for report.json, index.html and the others")
       ->type_name("DIR")
       ->capture_default_str();

@@ -1,6 +1,7 @@
 #include "harness/run/calls/draws.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "harness/run/calls/random_words.h"
 
@@ -64,6 +65,11 @@ void add(const Response& response, Counts& counts) {
 }  // namespace
 
 Counts count_draws(Sampler& sampler, const Request& row, std::uint64_t draws, std::uint64_t seed) {
+  return count_draws(sampler, row, draws, seed, {});
+}
+
+Counts count_draws(Sampler& sampler, const Request& row, std::uint64_t draws, std::uint64_t seed,
+                   CasePart part) {
   const SamplerDescription& description = sampler.description();
   const auto vocab = static_cast<std::uint64_t>(row.vocab);
   Counts counts;
@@ -77,28 +83,51 @@ Counts count_draws(Sampler& sampler, const Request& row, std::uint64_t draws, st
   }
   const std::uint64_t outputs_a_call =
       description.indices ? tokens_a_call(vocab) : std::max<std::uint64_t>(1, (1U << 21) / vocab);
-  std::uint64_t call = 0;
-  while (counts.draws < draws && counts.trouble.empty()) {
+  std::uint64_t asked = 0;  // by the calls of all parts
+  for (std::uint64_t call = 0; asked < draws && counts.trouble.empty(); ++call) {
+    const bool as_outputs = asked < by_outputs;
+    const std::uint64_t of_call =
+        as_outputs ? std::min({by_outputs - asked, (by_outputs + 1) / 2, outputs_a_call})
+                   : std::min(draws - asked, tokens_a_call(vocab));
+    asked += of_call;
+    if (call % part.parts != part.part - 1) continue;
     const std::uint64_t call_seed = mixed(seed, call);
-    const bool as_outputs = counts.draws < by_outputs;
-    if (as_outputs) {
-      const std::uint64_t left = std::min(by_outputs - counts.draws, (by_outputs + 1) / 2);
-      const bool scalar = !description.per_request_seeds || call % 2 == 1;
-      add(run_request(sampler,
-                      outputs_of_one_row(row, std::min(left, outputs_a_call), call_seed, scalar,
-                                         description.indices),
-                      {}),
-          counts);
-    } else {
-      const std::uint64_t left = draws - counts.draws;
-      add(run_request(sampler,
-                      samples_of_one_output(row, std::min(left, tokens_a_call(vocab)), call_seed),
-                      {}),
-          counts);
-    }
-    ++call;
+    const bool scalar = !description.per_request_seeds || call % 2 == 1;
+    add(run_request(sampler,
+                    as_outputs
+                        ? outputs_of_one_row(row, of_call, call_seed, scalar, description.indices)
+                        : samples_of_one_output(row, of_call, call_seed),
+                    {}),
+        counts);
   }
   return counts;
+}
+
+Counts PartCounts::count(Sampler& sampler, const Request& row, std::uint64_t draws,
+                         std::uint64_t seed) {
+  counted_.push_back({seed, draws, count_draws(sampler, row, draws, seed, part_)});
+  return counted_.back().counts;
+}
+
+Counts JoinedCounts::count(Sampler& /*sampler*/, const Request& row, std::uint64_t draws,
+                           std::uint64_t seed) {
+  Counts joined;
+  joined.of_token.resize(static_cast<std::size_t>(row.vocab));
+  for (const std::vector<CountedDraws>& part : parts_) {
+    const auto found = std::ranges::find_if(
+        part, [&](const CountedDraws& one) { return one.seed == seed && one.asked == draws; });
+    if (found == part.end() || found->counts.of_token.size() != joined.of_token.size()) {
+      lacks_some_ = true;
+      throw std::runtime_error("a part lacks draws that are to be judged");
+    }
+    for (std::size_t token = 0; token < joined.of_token.size(); ++token) {
+      joined.of_token[token] += found->counts.of_token[token];
+    }
+    joined.draws += found->counts.draws;
+    joined.no_token += found->counts.no_token;
+    if (joined.trouble.empty()) joined.trouble = found->counts.trouble;
+  }
+  return joined;
 }
 
 }  // namespace fairdraw::harness

@@ -14,6 +14,8 @@
 
 namespace fairdraw::harness {
 
+class CountSource;  // calls/draws.h
+
 /// A sampler, the rows that it gets, and the error budget of the case.
 struct CheckInput {
   Sampler* sampler = nullptr;
@@ -37,6 +39,8 @@ struct CheckInput {
   double declared_discrepancy = 0;  ///< what the case must find
   std::uint64_t seed = 0;
   double false_fail_rate = 0;  ///< what the whole case may spend
+  /// Where draws of one row come from: null: all of them from the sampler.
+  CountSource* counts = nullptr;
 
   bool exact() const;  ///< tokens and masks are compared with the integer model
 };

@@ -95,8 +95,8 @@ Summary RunRecord::summary() const {
 int RunRecord::exit_code() const {
   const Summary counts = summary();
   if (counts.failed + counts.error > 0) return 1;
-  if (counts.underpowered > 0 || counts.passed == 0 || !incomplete.empty()) return 3;
-  return 0;
+  if (counts.underpowered > 0 || !incomplete.empty()) return 3;
+  return counts.passed == 0 && case_part.empty() ? 3 : 0;
 }
 
 namespace {

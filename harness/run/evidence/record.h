@@ -23,6 +23,32 @@ const char* to_string(Verdict verdict);
 /// it compares what calls return.
 bool looks_at_tokens(std::string_view check);
 
+/// Draws of one row, by token.
+struct Counts {
+  std::vector<std::uint64_t> of_token;  ///< [vocab]
+  std::uint64_t draws = 0;
+  std::uint64_t no_token = 0;  ///< draws that gave something outside [0, vocab)
+  std::string trouble;         ///< why drawing stopped; empty: it did not
+};
+
+/// A part of the draws that a check asks for at once: what `merge` adds up.
+struct CountedDraws {
+  std::uint64_t seed = 0;   ///< that they were asked for with
+  std::uint64_t asked = 0;  ///< how many, of all parts together
+  Counts counts;            ///< those of this part
+};
+
+/// Draws over cells that depend on the distribution alone, and so are the same in every run: what
+/// `merge --across-seeds` adds up.
+struct CellCounts {
+  std::string axis;                 ///< "rank", "lane"
+  std::vector<double> probability;  ///< [cells], a distribution without zeros
+  std::vector<std::uint64_t> counts;
+  /// What a sampler that is right within its profile may be off by: the largest relative error e of
+  /// a cell, and the sum of p e^2.
+  double relative_error = 0, chi_squared_error = 0;
+};
+
 /// What a check found. Exact checks have no statistic and spend no error budget.
 struct CheckOutcome {
   Verdict verdict = Verdict::passed;
@@ -39,6 +65,8 @@ struct CheckOutcome {
   std::optional<double> min_discrepancy;   ///< smallest total variation that the draws find
   std::map<std::string, double> measures;  ///< further numbers by name (alpha, observed, ...)
   Evidence evidence;                       ///< for cards and pictures; decides nothing
+  std::vector<CellCounts> cells;           ///< of its first look
+  std::vector<CountedDraws> counted;       ///< of a part of a case, which is not judged by itself
 
   CheckOutcome& fail(std::string what);     ///< keeps the first failure's message
   void watch_out(const std::string& what);  ///< adds to `watch`
@@ -74,6 +102,15 @@ struct SamplerRecord {
   std::string name, version, semantics;
   /// Where these semantics allow anything, so that nothing is judged, or more than is usual.
   std::vector<std::string> notes = {};
+  /// What it declares, as bits of fairdraw_plugin.h. Only where parts of cases are left to `merge`.
+  std::uint64_t abilities = 0, promises = 0;
+};
+
+/// One of the runs whose evidence was accumulated.
+struct Night {
+  std::uint64_t seed = 0;
+  std::string seed_source, commit;
+  double false_alarm_rate = 0;  ///< of its own
 };
 
 /// A mistake so small that the draws of a run may miss it, and what finds it.
@@ -96,13 +133,18 @@ struct RunRecord {
   std::string seed_source;  ///< "--seed 7", "commit 0123...", "version 0.1.0"
   std::string commit;       ///< of the repository that the run was made in; empty: in none
   std::string shard;        ///< "1/1"
-  std::string selection;    ///< of --case and --exclude; empty: all cases
-  std::string options;      ///< further options that a repetition needs: "--semantics hf"
+  /// Place of each case in the whole run, from 0, and how many that has. Of a shard; else empty.
+  std::vector<std::uint64_t> places = {};
+  std::uint64_t planned = 0;
+  std::string case_part;  ///< "2/4", "2/4 again" (its second look): of every case that can be split
+  std::string selection;  ///< of --case and --exclude; empty: all cases
+  std::string options;    ///< further options that a repetition needs: "--semantics hf"
   /// Why the run ended before all of its cases were run: `cases` holds those that were. Empty: it
   /// is whole.
   std::string incomplete;
   std::map<std::string, std::string> environment;  ///< host facts; excluded from byte equality
   ErrorBudget error_budget;
+  std::vector<Night> nights = {};  ///< of accumulated evidence, in their order; else empty
   std::vector<SamplerRecord> samplers;
   std::vector<CaseRecord> cases;  ///< in the order of the case table, whatever --jobs was
   std::vector<SmallMistake> small_mistakes;  ///< what its statistical cases may miss
@@ -112,7 +154,8 @@ struct RunRecord {
   Summary summary() const;
 
   /// 1 a check failed (or could not be run); 3 nothing was tested, a case was underpowered, or the
-  /// run is incomplete; 0 all passed. (2, bad usage, ends a run before there is a record.)
+  /// run is incomplete; 0 all passed. (2, bad usage, ends a run before there is a record.) Parts of
+  /// cases test nothing by themselves: 0 where their draws were made.
   int exit_code() const;
 };
 

@@ -9,6 +9,7 @@ import re
 import shlex
 import subprocess
 import unittest
+from unittest import mock
 
 import command_line_case
 from command_line_case import CommandLineCase, npy
@@ -588,6 +589,77 @@ class LongRuns(CommandLineCase):
                                 says=["other.json", "commit"])
         self.expect_usage_error("merge", self.path("none.json"), says=["none.json"])
         self.assertFalse(os.path.exists(self.path("x")))
+
+    def test_shards_by_the_times_of_a_run_make_the_whole(self):
+        self.assertEqual(self.verify("whole").returncode, 0)
+        shards = []
+        for shard in (1, 2):
+            result = self.verify(str(shard), "--shard", f"{shard}/2", "--times",
+                                 self.record("whole"))
+            self.assertEqual(result.returncode, 0, result.stderr)
+            shards.append(self.record(str(shard)))
+        result = self.run_fairdraw("merge", *shards, "--report", self.path("merged"))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(self.report("merged"), self.report("whole"))
+        self.expect_usage_error("verify", "--times", self.path("none.json"), says=["none.json"])
+        twice = self.edited("twice.json", "2", lambda record: record["cases"][0].update(
+            id=self.report("1")["cases"][0]["id"], sampler=self.report("1")["cases"][0]["sampler"]))
+        self.expect_usage_error("merge", shards[0], twice, "--report", self.path("x"),
+                                says=["is in", "not made from the same times"])
+
+    def count(self, folder, *more):
+        return self.run_fairdraw("verify", "--suite", "smoke", "--sampler", "cpu", "--case",
+                                 "b*/gaussian*/*", "--report", self.path(folder), *more)
+
+    def test_parts_of_cases_make_the_whole(self):
+        self.assertEqual(self.count("whole", "--seed", "11").returncode, 0)
+        parts = []
+        for part in (1, 2):
+            result = self.count(str(part), "--seed", "11", "--case-part", f"{part}/2")
+            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+            parts.append(self.record(str(part)))
+        result = self.run_fairdraw("merge", *parts, "--report", self.path("merged"))
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertEqual(self.report("merged"), self.report("whole"))
+        self.expect_usage_error("merge", parts[0], "--report", self.path("x"),
+                                says=["1 of 2 parts are missing: 2/2"])
+        self.expect_usage_error("merge", parts[0], self.record("whole"), "--report",
+                                self.path("x"), says=["whole", "is not a part of cases"])
+        for words, says in [(["--case-part", "3/2"], "'3/2' is not I/N"),
+                            (["--second-look"], "--case-part is missing"),
+                            (["--case-part", "1/2", "--shard", "1/2"], "--shard is given too"),
+                            (["--draws", "1000", "--draws-scale", "2"], "--draws is given too"),
+                            (["--draws-scale", "0"], "--draws-scale"),
+                            (["--night", "0"], "--night")]:
+            self.expect_usage_error("verify", *words, says=[says])
+
+    def test_nights_accumulate(self):
+        nights = []
+        for night in ("1", "2", "3"):
+            result = self.count(night, "--seed", night, "--night", night, "--draws-scale", "1.5")
+            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+            nights.append(self.record(night))
+        merge = ("merge", "--across-seeds", "--report", self.path("all"))
+        result = self.run_fairdraw(*merge, *nights)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        report = self.report("all")
+        self.assertEqual([night["seed"] for night in report["nights"]], ["1", "2", "3"])
+        # 10^-9 (1/2 + 1/6 + 1/12), and the reserve.
+        self.assertAlmostEqual(report["error_budget"]["false_alarm_rate"], 0.75e-9 + 3e-10,
+                               delta=1e-18)
+        ids = {case["id"] for case in report["cases"] if "nights" in case["measures"]}
+        self.assertEqual({name.split("/")[0] for name in ids}, {"bets", "binomial"})
+        draws = sum(case["draws"] for night in ("1", "2", "3")
+                    for case in self.report(night)["cases"])
+        self.assertEqual(report["draws"], draws)
+        merge = ("merge", "--across-seeds", "--report", self.path("x"))
+        self.expect_usage_error(*merge, nights[0], nights[0], says=["the same seed, 1"])
+        self.expect_usage_error(*merge, self.record("all"), says=["accumulated evidence itself"])
+
+    def test_a_device_that_is_not_there_is_refused(self):
+        with mock.patch.dict(os.environ, CUDA_VISIBLE_DEVICES="4,7"):
+            self.expect_usage_error("verify", "--device", "2",
+                                    says=["--device: 2 is out of range", "names 2 GPUs"])
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@
 #include "harness/run/checks/statistical/small_mistakes.h"
 #include "harness/statistics/error_ledger.h"
 #include "suites/gate/cases/global_case.h"
+#include "suites/gate/cases/one_run.h"
 #include "suites/gate/cases/shell_word.h"
 
 namespace fairdraw::suites {
@@ -39,36 +40,6 @@ Shard shard_of(const NamedRecord& named) {
   }
   if (!right) throw UsageError(fmt::format("{}: shard '{}' is not I/N", named.name, text));
   return shard;
-}
-
-std::string described(const std::vector<harness::SamplerRecord>& samplers) {
-  std::vector<std::string> texts;
-  for (const harness::SamplerRecord& sampler : samplers) {
-    texts.push_back(fmt::format("{} {} ({})", sampler.name, sampler.version, sampler.semantics));
-  }
-  return fmt::format("{}", fmt::join(texts, ", "));
-}
-
-// What all shards of a run have in common, in words.
-std::vector<std::pair<const char*, std::string>> common_facts(const RunRecord& record) {
-  return {{"seed", fmt::format("{} ({})", record.seed, record.seed_source)},
-          {"commit", record.commit},
-          {"suite", record.suite},
-          {"version", record.tool_version},
-          {"samplers", described(record.samplers)},
-          {"choice of cases", record.selection},
-          {"options", record.options},
-          {"error budget", fmt::format("{} over {} cases", record.error_budget.false_alarm_rate,
-                                       record.error_budget.statistical_cases)}};
-}
-
-void expect_same_run(const NamedRecord& one, const NamedRecord& other) {
-  const auto facts = common_facts(one.record), others = common_facts(other.record);
-  for (std::size_t i = 0; i < facts.size(); ++i) {
-    if (facts[i].second == others[i].second) continue;
-    throw UsageError(fmt::format("{} and {} are not of one run: {} '{}' and '{}'", one.name,
-                                 other.name, facts[i].first, facts[i].second, others[i].second));
-  }
 }
 
 // The shards in their order, all of them there.
@@ -107,7 +78,36 @@ std::vector<const NamedRecord*> in_order(const std::vector<NamedRecord>& records
   return ordered;
 }
 
-// Case i of the run is in shard i % parts + 1.
+// Shards say where their cases are in the whole run. All places are taken, each by one case.
+std::vector<harness::CaseRecord> in_places(const std::vector<const NamedRecord*>& shards) {
+  const std::uint64_t planned = shards.front()->record.planned;
+  std::map<std::uint64_t, std::pair<const NamedRecord*, const harness::CaseRecord*>> by_place;
+  std::map<std::pair<std::string, std::string>, const NamedRecord*> seen;
+  for (const NamedRecord* shard : shards) {
+    for (std::size_t i = 0; i < shard->record.cases.size(); ++i) {
+      const harness::CaseRecord& one = shard->record.cases[i];
+      const auto [known, is_new] = seen.emplace(std::pair{one.id, one.sampler}, shard);
+      if (!is_new) {
+        throw UsageError(fmt::format(
+            "case '{}' of {} is in {} and in {}: the shards were not made from the same times",
+            one.id, one.sampler, known->second->name, shard->name));
+      }
+      by_place.emplace(shard->record.places[i], std::pair{shard, &one});
+    }
+  }
+  if (by_place.size() != planned || seen.size() != planned || by_place.rbegin()->first >= planned) {
+    throw UsageError(
+        fmt::format("the shards hold {} of {} cases: they are not whole, or were not made from the "
+                    "same times or case table",
+                    std::min(by_place.size(), seen.size()), planned));
+  }
+  std::vector<harness::CaseRecord> cases;
+  cases.reserve(by_place.size());
+  for (const auto& [place, found] : by_place) cases.push_back(*found.second);
+  return cases;
+}
+
+// Of records without places: case i of the run is in shard i % parts + 1.
 std::vector<harness::CaseRecord> interleaved(const std::vector<const NamedRecord*>& shards) {
   std::size_t all = 0;
   for (const NamedRecord* shard : shards) all += shard->record.cases.size();
@@ -132,27 +132,6 @@ std::vector<harness::CaseRecord> interleaved(const std::vector<const NamedRecord
     cases.push_back(one);
   }
   return cases;
-}
-
-// Each text once, in the order of the shards. A run's name is theirs only where all have it: one
-// without it may be of any run.
-std::map<std::string, std::string> joined_environments(
-    const std::vector<const NamedRecord*>& shards) {
-  std::map<std::string, std::vector<std::string>> texts;
-  std::map<std::string, std::size_t> named;
-  for (const NamedRecord* shard : shards) {
-    for (const auto& [name, text] : shard->record.environment) {
-      std::vector<std::string>& known = texts[name];
-      if (std::ranges::find(known, text) == known.end()) known.push_back(text);
-      ++named[name];
-    }
-  }
-  std::map<std::string, std::string> joined;
-  for (const auto& [name, known] : texts) {
-    if (name == kRunId && (known.size() > 1 || named[name] < shards.size())) continue;
-    joined[name] = fmt::format("{}", fmt::join(known, "; "));
-  }
-  return joined;
 }
 
 // Whether given words have shown what few bits of a word would do: where tokens are compared bit
@@ -206,13 +185,19 @@ std::vector<harness::SmallMistake> small_mistakes(const RunRecord& record) {
 
 void complete_record(RunRecord& record) {
   using statistics::ErrorLedger;
+  if (record.error_budget.false_alarm_rate == 0) {
+    record.error_budget.false_alarm_rate = ErrorLedger::kRunFalseAlarmRate;
+  }
+  const double share = record.error_budget.false_alarm_rate / ErrorLedger::kRunFalseAlarmRate;
   // A part of the cases has another distribution than the whole: shards, choices and runs that
   // ended early go without.
-  if (record.shard == kWhole && record.selection.empty() && record.incomplete.empty()) {
+  if (record.shard == kWhole && record.selection.empty() && record.incomplete.empty() &&
+      record.case_part.empty()) {
     const std::vector<harness::CaseRecord> cases = record.cases;
     for (const harness::SamplerRecord& sampler : record.samplers) {
       auto global = global_case(
-          cases, sampler, ErrorLedger::kGlobalShare / static_cast<double>(record.samplers.size()));
+          cases, sampler,
+          ErrorLedger::kGlobalShare * share / static_cast<double>(record.samplers.size()));
       if (!global) continue;
       global->suite = record.suite;
       global->replay =
@@ -228,7 +213,6 @@ void complete_record(RunRecord& record) {
     const auto spent = result.measures.find("spent");
     if (spent != result.measures.end()) ledger.spend(spent->second);
   }
-  record.error_budget.false_alarm_rate = ErrorLedger::kRunFalseAlarmRate;
   record.error_budget.spent = ledger.spent();
   record.small_mistakes = small_mistakes(record);
   harness::keep_evidence_within_bounds(record.cases);
@@ -236,6 +220,11 @@ void complete_record(RunRecord& record) {
 
 RunRecord merge_shards(const std::vector<NamedRecord>& records) {
   if (records.empty()) throw UsageError("there is no record to merge");
+  for (const NamedRecord& named : records) {
+    if (named.record.case_part.empty()) continue;
+    throw UsageError(fmt::format("{} is part {} of cases, and {} is not", named.name,
+                                 named.record.case_part, records.front().name));
+  }
   const std::vector<const NamedRecord*> shards = in_order(records);
   if (shards.size() == 1) return shards.front()->record;
   RunRecord whole = shards.front()->record;
@@ -243,7 +232,9 @@ RunRecord merge_shards(const std::vector<NamedRecord>& records) {
   whole.seconds = 0;
   for (const NamedRecord* shard : shards) whole.seconds += shard->record.seconds;
   whole.environment = joined_environments(shards);
-  whole.cases = interleaved(shards);
+  whole.cases = whole.planned > 0 ? in_places(shards) : interleaved(shards);
+  whole.planned = 0;
+  whole.places.clear();
   try {
     complete_record(whole);
   } catch (const std::logic_error& error) {

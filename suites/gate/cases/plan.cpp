@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <set>
 #include <string_view>
 
 #include "harness/contract/semantics_text.h"
 #include "harness/contract/usage_error.h"
+#include "harness/plugin/library.h"
 #include "harness/plugin/plugin_sampler.h"
 #include "harness/plugin/seclusion.h"
 #include "harness/run/calls/random_words.h"
@@ -102,6 +104,27 @@ void expect_all_are_known(const std::set<std::pair<std::string, std::string>>& l
                   to_string(options.suite), id, sampler));
 }
 
+void expect_parts(const PlanOptions& options) {
+  if (!options.part) return;
+  const auto [part, parts] = *options.part;
+  if (parts < 1 || part < 1 || part > parts) {
+    throw UsageError(fmt::format(
+        "--case-part: {}/{} is out of range; I/N with 1 <= I <= N is allowed", part, parts));
+  }
+  if (options.shards > 1) {
+    throw UsageError("--case-part: --shard is given too; allowed: one of them");
+  }
+  if (options.against) {
+    throw UsageError("--case-part: --against is given too; allowed: one of them");
+  }
+}
+
+// Whether the part that is to be run has anything of the case.
+bool is_of_part(const PlanOptions& options, Check check) {
+  if (!options.part || can_be_split(check)) return true;
+  return options.part->part == 1 && !options.second_look;
+}
+
 // The choice of cases as words of the command line.
 std::string selection_of(const PlanOptions& options) {
   std::string text = options.case_glob.value_or("");
@@ -114,14 +137,41 @@ std::string selection_of(const PlanOptions& options) {
   return text;
 }
 
+// Checks that share their draws out have some for each part.
+constexpr double kFewestDraws = 1000;
+
 // The case with what it leaves to the run's seed, and with the draws that the run asks for.
 Case with_values_of_run(const Case& named, const PlanOptions& options) {
   Case entry = with_values(named, harness::case_seed(options.seed, named.id));
-  if (options.draws && is_statistical(entry.check)) entry.draws = *options.draws;
+  if (is_statistical(entry.check) && (options.draws || options.draws_scale)) {
+    const auto own = static_cast<double>(entry.draws);
+    const double asked = options.draws
+                             ? static_cast<double>(*options.draws)
+                             : std::max(std::round(own * *options.draws_scale), kFewestDraws);
+    const auto most = static_cast<double>(most_draws(entry, options.against.has_value()));
+    entry.draws = static_cast<std::uint64_t>(std::min(asked, most));
+  }
   return options.sampled ? with_sampled_text(entry, *options.sampled) : entry;
 }
 
 }  // namespace
+
+bool can_be_split(Check check) {
+  return check == Check::chi_squared || check == Check::bets || check == Check::binomial;
+}
+
+std::uint64_t most_draws(const Case& entry, bool against) {
+  constexpr std::uint64_t kOfTables = std::uint64_t{1} << 32, kKept = std::uint64_t{1} << 24;
+  const Check check = entry.check;
+  if (check == Check::pit || check == Check::streams || check == Check::batch_distribution) {
+    return std::max(kKept, entry.draws);
+  }
+  return can_be_split(check) && !against ? kMostDraws : kOfTables;
+}
+
+double share_of_night(std::optional<std::uint64_t> night) {
+  return night ? 1 / (static_cast<double>(*night) * (static_cast<double>(*night) + 1)) : 1;
+}
 
 double default_case_seconds(const Case& entry, const std::string& sampler) {
   if (!sampler.starts_with(kPluginPrefix)) return 0;
@@ -140,6 +190,7 @@ Plan make_plan(const PlanOptions& options) {
     throw UsageError(fmt::format("--shard: {}/{} is out of range; I/N with 1 <= I <= N is allowed",
                                  options.shard, options.shards));
   }
+  expect_parts(options);
   const std::vector<Judged> samplers = describe_samplers(options);
   if (options.against) options.make_sampler(*options.against);  // an unknown name ends the run here
   const std::vector<Case> table = case_table(options.suite, options.captured);
@@ -164,7 +215,9 @@ Plan make_plan(const PlanOptions& options) {
       const std::pair key(entry.id, samplers[i].name);
       failed_left.erase(key);
       if (options.failed_before && !options.failed_before->contains(key)) continue;
-      if (is_chosen(options, entry.id)) entries.push_back({&entry, &samplers[i]});
+      if (is_chosen(options, entry.id) && is_of_part(options, entry.check)) {
+        entries.push_back({&entry, &samplers[i]});
+      }
     }
   }
   expect_all_are_known(failed_left, options);
@@ -176,6 +229,12 @@ Plan make_plan(const PlanOptions& options) {
     throw UsageError("--exclude: it leaves out every case that --case, or the suite, chooses");
   }
 
+  if (entries.empty() && options.part) {
+    throw UsageError(
+        "--case-part: no case that is chosen can be split; those of checks chi_squared, bets and "
+        "binomial can, others are run whole by part 1");
+  }
+
   const auto is_first = [&entries](const Entry& one) { return one.entry == entries[0].entry; };
   if (options.sampled && !std::ranges::all_of(entries, is_first)) {
     throw UsageError("--sampled: these are the values of one case, and several are chosen");
@@ -184,32 +243,50 @@ Plan make_plan(const PlanOptions& options) {
   Plan plan;
   plan.statistical_cases = options.statistical_cases > 0 ? options.statistical_cases
                                                          : std::max(kStatisticalCases, statistical);
-  const double share = statistics::ErrorLedger(plan.statistical_cases).case_share();
+  const double share =
+      statistics::ErrorLedger(plan.statistical_cases).case_share() * share_of_night(options.night);
   for (const Judged& judged : samplers) {
     plan.samplers.push_back({judged.name, judged.description.version, judged.semantics.name,
                              harness::allowances_of(judged.semantics)});
+    if (options.part) {
+      plan.samplers.back().abilities = harness::plugin::ability_bits(judged.description);
+      plan.samplers.back().promises = harness::plugin::promise_bits(judged.description);
+    }
   }
   std::string more = options.replay_options;
   if (options.against) more += " --against " + shell_word(*options.against);
   if (plan.statistical_cases != kStatisticalCases) {
     more += fmt::format(" --statistical-cases {}", plan.statistical_cases);
   }
-  for (std::size_t i = options.shard - 1; i < entries.size(); i += options.shards) {
+  std::vector<Case> cases;
+  std::vector<double> seconds;
+  for (const Entry& one : entries) {
+    cases.push_back(with_values_of_run(*one.entry, options));
+    seconds.push_back(options.times.seconds(cases.back(), one.sampler->name, one.entry->draws));
+  }
+  const std::vector<std::uint32_t> shard_of = balanced_shards(seconds, options.shards);
+  plan.planned = entries.size();
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    if (shard_of[i] != options.shard - 1) continue;
+    plan.places.push_back(i);
     const Judged& judged = *entries[i].sampler;
     const std::string name = judged.name;
     const auto factory = [&options](const std::string& of) {
       return [maker = options.make_sampler, of] { return maker(of); };
     };
-    const Case entry = with_values_of_run(*entries[i].entry, options);
+    const Case& entry = cases[i];
     harness::Job job =
-        options.against
-            ? make_comparison(entry, name, factory(name), factory(*options.against),
-                              judged.semantics, options.seed, share)
-            : make_job(entry, name, factory(name), judged.semantics, options.seed, share);
-    const double seconds =
+        options.against ? make_comparison(entry, name, factory(name), factory(*options.against),
+                                          judged.semantics, options.seed, share)
+        : options.part && can_be_split(entry.check)
+            ? make_part(entry, name, factory(name), judged.semantics, options.seed, share,
+                        *options.part, options.second_look ? 1 : 0)
+            : make_job(entry, name, factory(name), judged.semantics, options.seed, share,
+                       options.joined ? options.joined(entry.id, name) : nullptr);
+    const double usual =
         std::max(default_case_seconds(entry, name),
                  options.against ? default_case_seconds(entry, *options.against) : 0);
-    job.seconds = options.case_seconds.value_or(seconds);
+    job.seconds = options.case_seconds.value_or(usual);
     job.record.replay = fmt::format(
         "./fairdraw replay {} --sampler {} --seed {}{}{}{}", job.record.id, shell_word(name),
         options.seed, entry.sampled ? " --sampled " + sampled_text(entry) : "",
@@ -226,6 +303,10 @@ harness::RunRecord begin_record(const Plan& plan, const PlanOptions& options) {
   record.seed = options.seed;
   record.seed_source = options.seed_source;
   record.shard = fmt::format("{}/{}", options.shard, options.shards);
+  if (options.part) {
+    record.case_part = fmt::format("{}/{}{}", options.part->part, options.part->parts,
+                                   options.second_look ? " again" : "");
+  }
   record.environment = harness::host_environment();
   if (const std::string how = harness::plugin::how_secluded(); !how.empty()) {
     record.environment["plugins"] = how;
@@ -239,7 +320,23 @@ harness::RunRecord begin_record(const Plan& plan, const PlanOptions& options) {
   if (options.against) record.options += " --against " + shell_word(*options.against);
   record.samplers = plan.samplers;
   record.error_budget.statistical_cases = plan.statistical_cases;
+  record.error_budget.false_alarm_rate =
+      statistics::ErrorLedger::kRunFalseAlarmRate * share_of_night(options.night);
   return record;
+}
+
+void add_cases(const Plan& plan, std::vector<harness::CaseRecord> cases,
+               harness::RunRecord& record) {
+  record.cases = std::move(cases);
+  if (record.shard == "1/1") return;
+  record.planned = plan.planned;
+  std::size_t job = 0;
+  for (const harness::CaseRecord& one : record.cases) {  // in the order of the jobs
+    while (plan.jobs[job].record.id != one.id || plan.jobs[job].record.sampler != one.sampler) {
+      ++job;
+    }
+    record.places.push_back(plan.places[job]);
+  }
 }
 
 std::string incomplete_text(const std::string& reason, std::size_t done, const Plan& plan) {
@@ -251,8 +348,10 @@ harness::RunRecord run_plan(const Plan& plan, const PlanOptions& options, unsign
   const auto start = std::chrono::steady_clock::now();
   harness::RunRecord record = begin_record(plan, options);
   const auto stop = [&options] { return options.stop && !options.stop().empty(); };
-  record.cases =
-      harness::run_jobs(plan.jobs, threads, progress, options.run_seconds, stop, options.begun);
+  add_cases(
+      plan,
+      harness::run_jobs(plan.jobs, threads, progress, options.run_seconds, stop, options.begun),
+      record);
   if (record.cases.size() < plan.jobs.size()) {
     record.incomplete = incomplete_text(options.stop(), record.cases.size(), plan);
   }

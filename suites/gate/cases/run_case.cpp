@@ -145,18 +145,42 @@ bool compares_results(const Case& entry) {
 
 harness::Job make_job(const Case& named, const std::string& sampler_name,
                       harness::SamplerFactory make_sampler, const reference::Semantics& semantics,
-                      std::uint64_t run_seed, double false_fail_rate) {
+                      std::uint64_t run_seed, double false_fail_rate,
+                      std::shared_ptr<harness::CountSource> counts) {
   const std::uint64_t seed = harness::case_seed(run_seed, named.id);
   const Case entry = with_values(named, seed);
   harness::Job job =
       named_job(entry, to_string(entry.check), sampler_name, make_sampler, semantics);
-  job.check = [entry, semantics, seed, false_fail_rate,
-               make_sampler = std::move(make_sampler)](harness::Sampler& sampler) {
-    return run_case(entry, sampler, semantics, seed, false_fail_rate, [&](const CheckInput& input) {
+  job.check = [entry, semantics, seed, false_fail_rate, make_sampler = std::move(make_sampler),
+               counts = std::move(counts)](harness::Sampler& sampler) {
+    return run_case(entry, sampler, semantics, seed, false_fail_rate, [&](const CheckInput& given) {
+      CheckInput input = given;
+      input.counts = counts.get();
       return entry.check == Check::streams
                  ? harness::check_streams_of_instances(input, make_sampler)
                  : harness::entry_of(entry.check).run(input);
     });
+  };
+  return job;
+}
+
+harness::Job make_part(const Case& named, const std::string& sampler_name,
+                       harness::SamplerFactory make_sampler, const reference::Semantics& semantics,
+                       std::uint64_t run_seed, double false_fail_rate, harness::CasePart part,
+                       int look) {
+  const auto counts = std::make_shared<harness::PartCounts>(part, look);
+  harness::Job job = make_job(named, sampler_name, std::move(make_sampler), semantics, run_seed,
+                              false_fail_rate, counts);
+  job.check = [whole = std::move(job.check), counts, part, look](harness::Sampler& sampler) {
+    CheckOutcome outcome = whole(sampler);
+    if (counts->counted().empty()) return outcome;
+    CheckOutcome of_part = harness::skipped(
+        fmt::format("part {} of {} of the {}draws: merge judges all of them together", part.part,
+                    part.parts, look == 0 ? "" : "second look's "));
+    of_part.draws = outcome.draws;
+    of_part.min_discrepancy = outcome.min_discrepancy;
+    of_part.counted = counts->counted();
+    return of_part;
   };
   return job;
 }

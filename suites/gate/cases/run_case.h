@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
+#include "harness/run/calls/draws.h"
 #include "harness/run/runner.h"
 #include "reference/semantics.h"
 #include "suites/gate/cases/case.h"
@@ -11,10 +13,19 @@
 namespace fairdraw::suites {
 
 /// `run_seed`: the case draws from its own, derived from it and the id. `false_fail_rate`: what
-/// the case may spend. The job keeps `entry` and `semantics`.
+/// the case may spend. `counts`: where draws of one row come from; null: from the sampler. The job
+/// keeps `entry` and `semantics`.
 harness::Job make_job(const Case& entry, const std::string& sampler_name,
                       harness::SamplerFactory make_sampler, const reference::Semantics& semantics,
-                      std::uint64_t run_seed, double false_fail_rate);
+                      std::uint64_t run_seed, double false_fail_rate,
+                      std::shared_ptr<harness::CountSource> counts = nullptr);
+
+/// A part of the draws of a case that can_be_split(), of look 0 or 1: its outcome holds the counts,
+/// and no verdict. What the case's design says without draws (skipped, underpowered) it says too.
+harness::Job make_part(const Case& entry, const std::string& sampler_name,
+                       harness::SamplerFactory make_sampler, const reference::Semantics& semantics,
+                       std::uint64_t run_seed, double false_fail_rate, harness::CasePart part,
+                       int look);
 
 /// What `entry` becomes where a sampler is compared with another: draws of one row in
 /// check_same_distribution, with twice its stated discrepancy (two samples, and both of them

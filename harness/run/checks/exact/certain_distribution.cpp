@@ -58,6 +58,10 @@ std::uint64_t certain_draws(std::uint64_t draws, const reference::RealDistributi
                                     std::max(0.0, 1 - distribution.ambiguous_mass - partly));
 }
 
+std::optional<int> part_of_look(const CheckInput& input) {
+  return input.counts != nullptr ? input.counts->part_of_look() : std::nullopt;
+}
+
 namespace {
 
 // The first token outside of the support that was drawn, and those around it.
@@ -81,8 +85,11 @@ void note_outside(const CheckInput& input, const Request& request,
 CertainCounts draw_row(const CheckInput& input, const Request& request,
                        const reference::RealDistribution& distribution, std::uint64_t seed,
                        CheckOutcome& outcome) {
-  Counts counts = count_draws(*input.sampler, request, input.draws, seed);
+  Counts counts = input.counts != nullptr
+                      ? input.counts->count(*input.sampler, request, input.draws, seed)
+                      : count_draws(*input.sampler, request, input.draws, seed);
   outcome.draws += counts.draws;
+  if (part_of_look(input)) return {};
   if (!counts.trouble.empty()) outcome.fail(counts.trouble);
   if (counts.no_token > 0) {
     outcome.fail(fmt::format("{} of {} draws gave no token of the vocabulary", counts.no_token,
@@ -106,6 +113,45 @@ CertainCounts draw_row(const CheckInput& input, const Request& request,
   drawn.of_token = std::move(counts.of_token);
   if (drawn.draws == 0) outcome.fail("no draw gave a token that certainly belongs to the support");
   return drawn;
+}
+
+ErrorOfCells error_of_cells(const statistics::Pooling& pooling,
+                            const CertainDistribution& distribution,
+                            const std::vector<double>& errors) {
+  std::vector<double> by_cell(pooling.probability.size(), 0);
+  double all = 0;
+  for (std::size_t token = 0; token < errors.size(); ++token) {
+    if (distribution.probability[token] == 0) continue;
+    const double error = distribution.probability[token] * errors[token];
+    by_cell[pooling.cell_of[token]] += error;
+    all += error;
+  }
+  ErrorOfCells of_cells;
+  for (std::size_t cell = 0; cell < by_cell.size(); ++cell) {
+    const double p = pooling.probability[cell];
+    const double relative = all < 1 ? (by_cell[cell] / p + all) / (1 - all) : 1;
+    of_cells.largest = std::max(of_cells.largest, relative);
+    of_cells.chi_squared += p * relative * relative;
+  }
+  return of_cells;
+}
+
+void note_cells(const CheckInput& input, const CertainDistribution& distribution,
+                const CertainCounts& drawn, CheckOutcome& outcome) {
+  constexpr std::uint32_t kCells = 32;
+  std::vector<std::uint32_t> lane(distribution.probability.size());
+  for (std::uint32_t token = 0; token < lane.size(); ++token) lane[token] = token % kCells;
+  const std::vector<double> errors = weight_errors(input, distribution);
+  const auto add = [&](const char* axis, const statistics::Pooling& pooling) {
+    if (pooling.probability.size() < 2) return;
+    const ErrorOfCells error = error_of_cells(pooling, distribution, errors);
+    outcome.cells.push_back({axis, pooling.probability,
+                             statistics::pool_counts(pooling, drawn.of_token).counts, error.largest,
+                             error.chi_squared});
+  };
+  // No expected count: the cells must not depend on the number of draws.
+  add("rank", statistics::pool_by_probability(distribution.probability, 1, 0, kCells));
+  add("lane", statistics::pool_by_group(distribution.probability, lane, 1, 0, kCells));
 }
 
 std::vector<double> weight_errors(const CheckInput& input,

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "harness/run/checks/check.h"
+#include "harness/statistics/pooling.h"
 
 namespace fairdraw::harness {
 
@@ -39,8 +41,12 @@ struct CertainCounts {
   std::uint64_t draws = 0;              ///< their sum
 };
 
+/// The look whose draws a part of the case makes (CountSource); absent: the case is whole.
+std::optional<int> part_of_look(const CheckInput& input);
+
 /// input.draws draws of row 0, from random words of their own for each `seed`. Judges what needs no
-/// statistics: tokens outside of the support or of the vocabulary, and no certain token at all.
+/// statistics: tokens outside of the support or of the vocabulary, and no certain token at all. Of
+/// a part of the case, which judges nothing, it returns no counts.
 CertainCounts draw_row(const CheckInput& input, const Request& request,
                        const reference::RealDistribution& distribution, std::uint64_t seed,
                        CheckOutcome& outcome);
@@ -49,6 +55,21 @@ CertainCounts draw_row(const CheckInput& input, const Request& request,
 /// profile: the oracle's own bound at each token's distance from the most likely one, at most 1.
 /// 0 for tokens that are not certain.
 std::vector<double> weight_errors(const CheckInput& input, const CertainDistribution& distribution);
+
+/// What the probabilities of cells may be off by, each within a factor 1 +- e, where weights are
+/// off by `errors` [vocab]: with a cell's error the mean of theirs over it, and all the mean over
+/// the distribution, e = (error + all) / (1 - all).
+struct ErrorOfCells {
+  double largest = 0;      ///< of all e
+  double chi_squared = 0;  ///< sum of p e^2
+};
+ErrorOfCells error_of_cells(const statistics::Pooling& pooling,
+                            const CertainDistribution& distribution,
+                            const std::vector<double>& errors);
+
+/// Keeps the counts over up to 32 cells by rank, and by lane of 32, for `merge --across-seeds`.
+void note_cells(const CheckInput& input, const CertainDistribution& distribution,
+                const CertainCounts& drawn, CheckOutcome& outcome);
 
 /// The effect size: the observed total variation over `cells` cells, with an interval for the true
 /// one as measures total_variation_lower and _upper, which misses it in 1 of 100 cases. It decides

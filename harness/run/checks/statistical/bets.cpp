@@ -41,25 +41,9 @@ class Bets {
     const double rate = input.false_fail_rate * kDistributionErrorShare / 2;
     const std::vector<double> errors = weight_errors(input, distribution);
     portfolio_.allow_distribution_error(errors, draws * kLongest, rate);
-    // Weights are off by factors 1 +- e_x: a cell's mass by 1 +- (e + all) / (1 - all), e the mean
-    // of e_x over the cell, all over the distribution.
-    std::vector<double> by_cell(cell_counts_.size(), 0);
-    double all = 0;
-    for (std::size_t token = 0; token < errors.size(); ++token) {
-      if (distribution.probability[token] == 0) continue;
-      const double error = distribution.probability[token] * errors[token];
-      by_cell[pooling_.cell_of[token]] += error;
-      all += error;
-    }
-    double largest = 0, chi_squared = 0;
-    for (std::size_t cell = 0; cell < by_cell.size(); ++cell) {
-      const double p = pooling_.probability[cell];
-      const double relative = all < 1 ? (by_cell[cell] / p + all) / (1 - all) : 1;
-      largest = std::max(largest, relative);
-      chi_squared += p * relative * relative;
-    }
-    cells_payment_ =
-        statistics::distribution_error_payment(largest, chi_squared, draws * kLongest, rate);
+    const ErrorOfCells of_cells = error_of_cells(pooling_, distribution, errors);
+    cells_payment_ = statistics::distribution_error_payment(of_cells.largest, of_cells.chi_squared,
+                                                            draws * kLongest, rate);
   }
 
   void add(const CertainCounts& drawn) {
@@ -120,7 +104,8 @@ void describe(const Bets& evidence, CheckOutcome& outcome) {
 }
 
 // Draws until the evidence suffices, or the case's draws are made and nothing is suspicious, or
-// four times of them.
+// four times of them. A part of the case draws what is certain to be asked for (look 0), or what
+// may come after it (look 1).
 void draw_and_bet(const CheckInput& input, const Request& request,
                   const reference::RealDistribution& distribution, double needed, Bets& evidence,
                   CertainCounts& all, CheckOutcome& outcome) {
@@ -130,15 +115,25 @@ void draw_and_bet(const CheckInput& input, const Request& request,
                                      {}});
   Growth& growth = outcome.evidence.growth.back();
   for (std::uint64_t batch = 0;; ++batch) {
+    const std::optional<int> part_look = part_of_look(input);
+    const bool goes_on_suspiciously = part_look ? *part_look == 1 : evidence.log_e() >= kSuspicious;
     const bool goes_on =
-        drawn < input.draws || (drawn < kLongest * input.draws && evidence.log_e() >= kSuspicious);
+        drawn < input.draws || (drawn < kLongest * input.draws && goes_on_suspiciously);
     if (!goes_on) break;
     const std::uint64_t end = drawn < input.draws ? input.draws : kLongest * input.draws;
     const auto grown = static_cast<std::uint64_t>(kGrowth * static_cast<double>(drawn));
     CheckInput part = input;
     part.draws = std::min(std::max(kFirstBatch, grown), end - drawn);
+    if (part_look == 1 && drawn < input.draws) {
+      drawn += part.draws;
+      continue;
+    }
     const CertainCounts more =
         draw_row(part, request, distribution, mixed(input.seed, batch), outcome);
+    if (part_look) {
+      drawn += part.draws;
+      continue;
+    }
     for (std::size_t token = 0; token < more.of_token.size(); ++token) {
       all.of_token[token] += more.of_token[token];
     }
@@ -208,7 +203,9 @@ CheckOutcome check_bets(const CheckInput& input) {
                });
   CertainCounts all{.of_token = std::vector<std::uint64_t>(certain.probability.size(), 0)};
   draw_and_bet(input, request, distribution, needed, evidence, all, outcome);
+  if (part_of_look(input)) return outcome;
   outcome.evidence.profiles = profiles_of(certain, all);
+  if (all.draws > 0) note_cells(input, certain, all, outcome);
   if (evidence.portfolio().draws() > 0) describe(evidence, outcome);
   outcome.evidence.decisive = {"bets", std::nullopt,
                                for_picture(evidence.max_log_e() / std::log(10.0)),

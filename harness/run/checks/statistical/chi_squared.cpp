@@ -119,7 +119,7 @@ void add_exact(const Experiment& experiment, std::uint64_t seed, CheckOutcome& o
   small.draws = statistics::kMaxExactDraws;
   const CertainCounts drawn =
       draw_row(small, experiment.request, experiment.distribution, seed, outcome);
-  if (outcome.failed()) return;
+  if (outcome.failed() || part_of_look(experiment.input)) return;
   std::vector<std::uint64_t> counts;
   std::vector<double> probability;
   for (std::size_t token = 0; token < drawn.of_token.size(); ++token) {
@@ -142,11 +142,16 @@ std::vector<Finding> look_at(const Experiment& experiment, int look, CheckOutcom
   const CertainCounts drawn =
       draw_row(experiment.input, experiment.request, experiment.distribution, seed, outcome);
   std::vector<Finding> findings;
+  if (part_of_look(experiment.input)) {
+    add_exact(experiment, mixed(seed, 2), outcome, findings);
+    return {};
+  }
   if (outcome.failed()) return findings;
   const statistics::GoodnessOfFit fit = fit_cells(drawn, experiment.pooling);
   if (look == 0) {
     describe_fit(fit, experiment, drawn.draws, outcome);
     outcome.evidence.profiles = profiles_of(experiment.certain, drawn);
+    note_cells(experiment.input, experiment.certain, drawn, outcome);
   }
   findings.push_back(
       {.name = "g",
@@ -230,7 +235,10 @@ CheckOutcome check_chi_squared(const CheckInput& input) {
                      draws, static_cast<std::uint32_t>(experiment.cells()),
                      TwoStages(experiment.level(kGShare)).each, kFalsePassRateOfALook);
                });
-  judge_in_two_stages([&](int look) { return look_at(experiment, look, outcome); }, outcome);
+  judge_in_two_stages(
+      [&](int look) { return look_at(experiment, part_of_look(input).value_or(look), outcome); },
+      outcome);
+  if (part_of_look(input)) return outcome;
   if (!outcome.failed()) {
     outcome.message =
         fmt::format("{} draws fit the distribution: total variation {:.4f} over {} cells",

@@ -1,0 +1,134 @@
+// Shards take equally long, hold every case once, and are the same wherever they are made.
+#include "suites/gate/cases/shards.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <random>
+#include <set>
+
+#include "harness/adapters/model_sampler.h"
+#include "suites/gate/cases/plan.h"
+
+namespace fairdraw::suites {
+namespace {
+
+std::vector<double> loads(const std::vector<double>& seconds, std::uint32_t shards) {
+  std::vector<double> load(shards, 0);
+  const auto shard_of = balanced_shards(seconds, shards);
+  for (std::size_t i = 0; i < seconds.size(); ++i) load.at(shard_of[i]) += seconds[i];
+  return load;
+}
+
+// No division is better than the mean, than its longest case, or, where there are more cases than
+// shards, than the two that share a shard at least: those at places N and N + 1 by length. The last
+// case of the longest shard is alone there, or no longer than half of these two, and it went where
+// least was: at most the mean.
+TEST(Shards, TakeAtMostHalfMoreThanAnyDivision) {
+  std::mt19937_64 generator(3);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<double> seconds(1 + generator() % 60);
+    for (double& one : seconds) one = static_cast<double>(generator() % 1000);
+    for (const std::uint32_t shards : {1U, 2U, 3U, 7U}) {
+      const std::vector<double> load = loads(seconds, shards);
+      const double all = std::accumulate(seconds.begin(), seconds.end(), 0.0);
+      EXPECT_EQ(std::accumulate(load.begin(), load.end(), 0.0), all);  // integers: exact
+      std::vector<double> sorted = seconds;
+      std::ranges::sort(sorted, std::greater());
+      double best = std::max(all / shards, sorted.front());
+      if (sorted.size() > shards) best = std::max(best, sorted[shards - 1] + sorted[shards]);
+      EXPECT_LE(*std::ranges::max_element(load), 1.5 * best) << seconds.size() << " " << shards;
+    }
+  }
+}
+
+TEST(Shards, LongestFirstAndTheFirstAmongEquals) {
+  EXPECT_EQ(balanced_shards(std::vector<double>{1, 5, 4, 2}, 2),
+            (std::vector<std::uint32_t>{0, 0, 1, 1}));
+  EXPECT_EQ(balanced_shards(std::vector<double>{2, 2, 2, 2}, 2),
+            (std::vector<std::uint32_t>{0, 1, 0, 1}));
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(balanced_shards(std::vector<double>{0, nan, -1, 0}, 2),
+            (std::vector<std::uint32_t>{0, 1, 0, 1}));
+  EXPECT_EQ(balanced_shards(std::vector<double>{1}, 3), (std::vector<std::uint32_t>{0}));
+}
+
+TEST(Shards, TheTableKnowsTheNearestVocabulary) {
+  const double small = table_seconds("mask", 1), large = table_seconds("mask", 131072);
+  EXPECT_GT(large, 10 * small);
+  EXPECT_EQ(table_seconds("mask", 131073), large);
+  EXPECT_EQ(table_seconds("no such check", 31), table_seconds("no such check", 131072));
+  for (const Case& entry : case_table(Suite::gate)) {
+    EXPECT_GT(table_seconds(to_string(entry.check), static_cast<std::uint64_t>(entry.input.vocab)),
+              0)
+        << entry.id;
+  }
+}
+
+PlanOptions options_for(std::uint32_t shard, std::uint32_t shards) {
+  PlanOptions options;
+  options.suite = Suite::gate;
+  options.samplers = {"model", "model:second"};
+  options.make_sampler = [](const std::string&) {
+    return std::make_unique<harness::ModelSampler>();
+  };
+  options.seed = 5;
+  options.shard = shard;
+  options.shards = shards;
+  return options;
+}
+
+// The longest of 4 shards of the gate takes at most 2 % more than the mean, by the table that they
+// were made from.
+TEST(Shards, OfTheGateAreEqual) {
+  std::set<std::uint64_t> places;
+  std::vector<double> load;
+  const CaseTimes times;
+  std::map<std::string, Case> table;
+  for (const Case& entry : case_table(Suite::gate)) table.emplace(entry.id, entry);
+  for (std::uint32_t shard = 1; shard <= 4; ++shard) {
+    const Plan plan = make_plan(options_for(shard, 4));
+    ASSERT_EQ(plan.places.size(), plan.jobs.size());
+    EXPECT_TRUE(std::ranges::is_sorted(plan.places));
+    load.push_back(0);
+    for (std::size_t i = 0; i < plan.jobs.size(); ++i) {
+      EXPECT_TRUE(places.insert(plan.places[i]).second);
+      const Case& entry = table.at(plan.jobs[i].record.id);
+      load.back() += times.seconds(entry, plan.jobs[i].record.sampler, entry.draws);
+    }
+  }
+  EXPECT_EQ(places.size(), make_plan(options_for(1, 4)).planned);
+  EXPECT_EQ(*places.rbegin() + 1, places.size());
+  const double mean = std::accumulate(load.begin(), load.end(), 0.0) / 4;
+  EXPECT_LE(*std::ranges::max_element(load), 1.02 * mean);
+}
+
+// What an earlier run measured counts, by sampler; cases that it lacks are scaled to its machine.
+TEST(Shards, FollowTheTimesOfAnEarlierRun) {
+  harness::RunRecord earlier;
+  harness::CaseRecord one;
+  one.id = "mask/x";
+  one.check = "mask";
+  one.vocab = 131072;
+  one.sampler = "slow";
+  one.seconds = 10 * table_seconds("mask", 131072);
+  earlier.cases = {one};
+  const CaseTimes times(earlier);
+  Case entry;
+  entry.id = "mask/x";
+  entry.check = Check::mask;
+  entry.input.vocab = 131072;
+  EXPECT_EQ(times.seconds(entry, "slow", 0), one.seconds);
+  EXPECT_EQ(times.seconds(entry, "other", 0), one.seconds);  // ten times the table
+  entry.check = Check::pit;
+  entry.draws = 300;
+  const double usual = 10 * table_seconds("pit", 131072);
+  EXPECT_EQ(times.seconds(entry, "other", 100), 3 * usual);
+}
+
+}  // namespace
+}  // namespace fairdraw::suites
