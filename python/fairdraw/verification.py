@@ -338,5 +338,7 @@ def verify(
         seed_from=seed_from,
         jobs=jobs,
         progress=_print_progress if progress is True else (progress or None),
+        operations={},
+        keep_dtype=False,
     )
     return Report(record)

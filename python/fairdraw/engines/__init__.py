@@ -11,12 +11,13 @@ from . import (
     llamacpp,
     plain,
     rosellm,
+    row_operations,
     sglang_torch,
     vllm_package,
     vllm_torch,
     vllm_triton,
 )
-from ._engine import Engine, Unavailable
+from ._engine import Engine, OperationEngine, Unavailable
 
 ENGINES: dict[str, Engine] = {
     engine.name: engine
@@ -34,6 +35,9 @@ ENGINES: dict[str, Engine] = {
         rosellm.ENGINE,
         plain.TORCH,
         plain.NUMPY,
+        row_operations.TORCH,
+        row_operations.FLASHINFER,
+        row_operations.RENORM,
     )
 }
 
@@ -47,4 +51,4 @@ def why_not(engine: Engine) -> str:
     return ""
 
 
-__all__ = ["ENGINES", "Engine", "Unavailable", "why_not"]
+__all__ = ["ENGINES", "Engine", "OperationEngine", "Unavailable", "why_not"]

@@ -126,7 +126,8 @@ std::vector<const Mutant*> one_a_class() {
                            "reppen-negative-logits",
                            "step-counts-who-does-not-run",
                            "tokens-last-tile-from-64-rows",
-                           "engine-no-token-is-zero"}) {
+                           "engine-no-token-is-zero",
+                           "operation-k-plus-one"}) {
     mutants.push_back(&named(name));
   }
   return mutants;
