@@ -6,6 +6,7 @@
 #include "harness/adapters/describe.h"
 #include "harness/adapters/kept_batch.h"
 #include "harness/adapters/model_sampler.h"
+#include "harness/adapters/operation_view.h"
 #include "harness/adapters/probs_operation.h"
 #include "harness/adapters/sample_view.h"
 #include "harness/adapters/sharded.h"
@@ -27,6 +28,7 @@ class CpuSampler final : public Sampler {
     description_.ranks_position = description_.ranks_at_least = true;
     description_.speculation = description_.draft_trees = description_.draft_tree_laws = true;
     description_.speculation_processing = description_.keeps_state = true;
+    declare_operations(description_);
   }
 
   const SamplerDescription& description() const override { return description_; }
@@ -74,6 +76,21 @@ class CpuSampler final : public Sampler {
 
   std::string run_event(const fairdraw_event& event) override {
     return batch_.run(event, execution_);
+  }
+
+  std::string run_operation(const fairdraw_operation& call) override {
+    std::vector<RowStatus> statuses = statuses_for(call.statuses, call.rows);
+    Error error;
+    if (call.kind == FAIRDRAW_OPERATION_LOG_SOFTMAX) {
+      std::vector<std::int32_t> tokens(static_cast<std::size_t>(call.rows) + 1);
+      error = sample(logarithms_request_of(call),
+                     logarithms_result_of(call, tokens.data(), view_of(statuses)), execution_);
+    } else {
+      error = run_row_operation(call, view_of(statuses), execution_);
+    }
+    if (error) return error.message;
+    write_statuses(statuses, call.statuses);
+    return {};
   }
 
  private:

@@ -8,6 +8,7 @@
 #include "fairdraw/cuda.h"
 #include "harness/adapters/describe.h"
 #include "harness/adapters/device_arrays.h"
+#include "harness/adapters/operation_view.h"
 #include "harness/adapters/probs_operation.h"
 #include "harness/adapters/sample_view.h"
 #include "harness/adapters/speculation_view.h"
@@ -25,6 +26,7 @@ class CudaSampler final : public Sampler {
     description_.ranks_position = description_.ranks_at_least = true;
     description_.speculation = description_.draft_trees = description_.draft_tree_laws = true;
     description_.speculation_processing = true;
+    declare_operations(description_);
   }
 
   const SamplerDescription& description() const override { return description_; }
@@ -44,6 +46,10 @@ class CudaSampler final : public Sampler {
 
   std::string run_speculation(const fairdraw_verification& call) override {
     return on_device([&](DeviceState& state) { return run_speculation_on(state, call); });
+  }
+
+  std::string run_operation(const fairdraw_operation& call) override {
+    return on_device([&](DeviceState& state) { return run_operation_on(state, call); });
   }
 
  private:
@@ -99,6 +105,35 @@ class CudaSampler final : public Sampler {
     }
     if (error) return error;
     return call.download(state);
+  }
+
+  Error run_operation_on(DeviceState& state, const fairdraw_operation& given) const {
+    DeviceCall<fairdraw_operation> moved(given);
+    if (Error error = moved.upload(state)) return error;
+    fairdraw_operation& call = moved.call();
+    keep_in_place(given, call);
+    if (given.parameter_is_scalar != 0) {  // a value, which is read on the host
+      call.temperature = given.temperature;
+      call.top_k = given.top_k;
+      call.top_p = given.top_p;
+    }
+    const View<RowStatus> statuses = statuses_of(call.statuses, call.rows);
+    cuda::Execution execution;
+    if (call.kind == FAIRDRAW_OPERATION_LOG_SOFTMAX) {
+      cuda::DeviceBuffer tokens;
+      const auto bytes = static_cast<std::int64_t>(sizeof(std::int32_t)) * (call.rows + 1);
+      if (Error error = tokens.reserve(bytes)) return error;
+      const SampleRequest request = logarithms_request_of(call);
+      const SampleResult result =
+          logarithms_result_of(call, static_cast<std::int32_t*>(tokens.data()), statuses);
+      const std::int64_t workspace = cuda::workspace_bytes(request, result.logprobs);
+      if (Error error = prepare(state, workspace, execution)) return error;
+      if (Error error = cuda::sample(request, result, execution)) return error;
+      return moved.download(state);  // which waits, so that the tokens may go
+    }
+    if (Error error = prepare(state, cuda::workspace_bytes(call.rows), execution)) return error;
+    if (Error error = run_row_operation(call, statuses, execution)) return error;
+    return moved.download(state);
   }
 
   // The library takes a scalar seed as a value, which is read on the host.

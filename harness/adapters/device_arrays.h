@@ -89,4 +89,13 @@ class DeviceCall {
   Arrays arrays_;
 };
 
+/// After upload(): where the result of an operation is the memory of its rows, it is that on the
+/// device too, and came there with the rows. Nothing for other calls.
+template <class Call>
+void keep_in_place(const Call& given, Call& moved) {
+  if constexpr (requires { moved.values = moved.result; }) {
+    if (given.values == given.result) moved.values = moved.result;
+  }
+}
+
 }  // namespace fairdraw::harness

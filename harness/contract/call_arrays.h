@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "harness/contract/batch.h"
+#include "harness/contract/operation.h"
 #include "harness/contract/sequence.h"
 
 namespace fairdraw::harness {
@@ -274,6 +275,28 @@ struct CallArrays<fairdraw_event> {
     arrays.optional(FAIRDRAW_FIELD(logits), rows * call.vocab);
     arrays.optional(FAIRDRAW_FIELD(allowed), rows * words_for(call.vocab));
     arrays.optional(FAIRDRAW_FIELD(tokens), rows);
+    arrays.optional(FAIRDRAW_FIELD(statuses), rows);
+  }
+};
+
+template <>
+struct CallArrays<fairdraw_operation> {
+  template <class Visit>
+  static constexpr void each(const fairdraw_operation& call, const Visit& visit) {
+    const std::int64_t rows = call.rows;
+    const std::int64_t parameters = call.parameter_is_scalar != 0 ? 1 : rows;
+    const ArrayDescriber arrays(call, visit);
+    arrays.required_rows(FAIRDRAW_FIELD(values), rows, call.vocab, call.row_stride);
+    // Which parameter is given is decided by the kind.
+    arrays.optional(FAIRDRAW_FIELD(temperature), parameters);
+    arrays.optional(FAIRDRAW_FIELD(top_k), parameters);
+    arrays.optional(FAIRDRAW_FIELD(top_p), parameters);
+    arrays.optional(FAIRDRAW_FIELD(min_p), parameters);
+    const auto result = [&](const char* name, auto field) {  // of a dtype of its own
+      visit(field, CallArray{name, false, element_bytes(call.result_dtype), rows, call.vocab,
+                             call.result_stride});
+    };
+    result(FAIRDRAW_FIELD(result));
     arrays.optional(FAIRDRAW_FIELD(statuses), rows);
   }
 };

@@ -1,8 +1,9 @@
 /* A sampler in a shared library, for `fairdraw verify --sampler plugin:PATH`.
  *
- * C11, and nothing but this file, batch.h and sequence.h next to it. A plugin defines the first
- * three symbols, the fourth where it verifies drafted chains, the fifth where it verifies requests
- * with drafts, and the sixth where it keeps the requests of a running batch:
+ * C11, and nothing but this file, batch.h, sequence.h and operation.h next to it. A plugin defines
+ * the first three symbols, the fourth where it verifies drafted chains, the fifth where it verifies
+ * requests with drafts, the sixth where it keeps the requests of a running batch, and the seventh
+ * where it has operations on rows; one that has nothing else leaves out the third:
  *
  *     const uint32_t fairdraw_plugin_abi = FAIRDRAW_PLUGIN_ABI;
  *     int32_t fairdraw_plugin_describe(fairdraw_plugin_description*, char*, size_t);
@@ -10,6 +11,7 @@
  *     int32_t fairdraw_plugin_run_chain(const fairdraw_chain*, char*, size_t);
  *     int32_t fairdraw_plugin_run_verification(const fairdraw_verification*, char*, size_t);
  *     int32_t fairdraw_plugin_run_event(const fairdraw_event*, char*, size_t);
+ *     int32_t fairdraw_plugin_run_operation(const fairdraw_operation*, char*, size_t);
  *
  * and is built by `cc -shared -fPIC`. Calls come one at a time. A plugin that runs in a process of
  * its own must not print, and reads and writes within its arrays alone: either is reported.
@@ -21,6 +23,7 @@
 #include <stdint.h>
 
 #include "batch.h"
+#include "operation.h"
 #include "sequence.h"
 
 /* Changes when the meaning or the layout of anything in these headers does. Fields added at the
@@ -86,6 +89,18 @@ extern "C" {
 #define FAIRDRAW_REPORTS_PROCESSED (UINT64_C(1) << 41)
 #define FAIRDRAW_RANKS_POSITION (UINT64_C(1) << 42)
 #define FAIRDRAW_RANKS_AT_LEAST (UINT64_C(1) << 43)
+/* fairdraw_plugin_run_operation of operation.h, each kind by itself */
+#define FAIRDRAW_CAN_SOFTMAX (UINT64_C(1) << 44)
+#define FAIRDRAW_CAN_LOG_SOFTMAX (UINT64_C(1) << 45)
+#define FAIRDRAW_CAN_TOP_K_MASK_LOGITS (UINT64_C(1) << 46)
+#define FAIRDRAW_CAN_MIN_P_MASK_LOGITS (UINT64_C(1) << 47)
+#define FAIRDRAW_CAN_TOP_K_RENORM_PROBS (UINT64_C(1) << 48)
+#define FAIRDRAW_CAN_TOP_P_RENORM_PROBS (UINT64_C(1) << 49)
+/* result and values the same memory: of masks of logits, and of the other kinds */
+#define FAIRDRAW_MASKS_IN_PLACE (UINT64_C(1) << 50)
+#define FAIRDRAW_OPERATES_IN_PLACE (UINT64_C(1) << 51)
+/* results of all kinds have the dtype of their rows; without it float32, but for masked logits */
+#define FAIRDRAW_OPERATIONS_KEEP_DTYPE (UINT64_C(1) << 52)
 
 /* The randomness contract: what is promised of random bits. Where a promise is not made, neither is
    tested. */
@@ -181,6 +196,11 @@ FAIRDRAW_PLUGIN_EXPORT int32_t fairdraw_plugin_run_verification(
 /* Is told what happens to the requests of a running batch. Only with FAIRDRAW_KEEPS_STATE. */
 FAIRDRAW_PLUGIN_EXPORT int32_t fairdraw_plugin_run_event(const fairdraw_event* event, char* message,
                                                          size_t message_size);
+
+/* Computes one operation on rows. Only with one of FAIRDRAW_CAN_SOFTMAX and its neighbours. A
+   plugin that has operations and no fairdraw_plugin_run is judged by these alone. */
+FAIRDRAW_PLUGIN_EXPORT int32_t fairdraw_plugin_run_operation(const fairdraw_operation* operation,
+                                                             char* message, size_t message_size);
 
 #ifdef __cplusplus
 }

@@ -14,4 +14,8 @@ std::string Sampler::run_event(const fairdraw_event& /*event*/) {
   return description().name + " keeps no requests";
 }
 
+std::string Sampler::run_operation(const fairdraw_operation& /*operation*/) {
+  return description().name + " has no operations on rows";
+}
+
 }  // namespace fairdraw::harness

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "harness/contract/batch.h"
+#include "harness/contract/operation.h"
 #include "harness/contract/sequence.h"
 
 namespace fairdraw::harness {
@@ -61,6 +62,15 @@ struct SamplerDescription {
   bool speculation_processing = false;  ///< there, processing of the target's rows
   bool keeps_state = false;             ///< keeps the requests of a running batch: run_event()
   AcceptanceRule acceptance_rule = AcceptanceRule::none_stated;  ///< of chains and trees of drafts
+  bool samples = true;  ///< false: it has operations alone, and run() refuses every batch
+  // Operations on rows, run_operation(), each kind by itself.
+  bool softmax = false, log_softmax = false;
+  bool top_k_mask_logits = false, min_p_mask_logits = false;
+  bool top_k_renorm_probs = false, top_p_renorm_probs = false;
+  /// Their result may be the memory of their rows: of masks, of the others.
+  bool masks_in_place = false, operates_in_place = false;
+  bool operations_keep_dtype = false;  ///< results have the dtype of the rows; else float32, but
+                                       ///< for masked logits
 };
 
 class Sampler {
@@ -81,6 +91,9 @@ class Sampler {
   /// Is told what happens to the requests of a running batch; the same return value. Only where
   /// description().keeps_state.
   virtual std::string run_event(const fairdraw_event& event);
+
+  /// Computes an operation on rows; the same return value. Only of kinds that description() has.
+  virtual std::string run_operation(const fairdraw_operation& operation);
 
   /// Memory that the arrays of a call are to lie in. A sampler in another process has its own, and
   /// gets no copies of arrays then.

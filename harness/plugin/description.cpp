@@ -50,6 +50,18 @@ constexpr Ability kAbilities[] = {
     {FAIRDRAW_CAN_VERIFY_PROCESSING, "verification_processing",
      &SamplerDescription::speculation_processing},
     {FAIRDRAW_KEEPS_STATE, "state", &SamplerDescription::keeps_state},
+    {FAIRDRAW_MASKS_IN_PLACE, "masks_in_place", &SamplerDescription::masks_in_place},
+    {FAIRDRAW_OPERATES_IN_PLACE, "operates_in_place", &SamplerDescription::operates_in_place},
+    {FAIRDRAW_OPERATIONS_KEEP_DTYPE, "operations_keep_dtype",
+     &SamplerDescription::operations_keep_dtype},
+    {FAIRDRAW_CAN_SOFTMAX, "softmax", &SamplerDescription::softmax},
+    {FAIRDRAW_CAN_LOG_SOFTMAX, "log_softmax", &SamplerDescription::log_softmax},
+    {FAIRDRAW_CAN_TOP_K_MASK_LOGITS, "top_k_mask_logits", &SamplerDescription::top_k_mask_logits},
+    {FAIRDRAW_CAN_MIN_P_MASK_LOGITS, "min_p_mask_logits", &SamplerDescription::min_p_mask_logits},
+    {FAIRDRAW_CAN_TOP_K_RENORM_PROBS, "top_k_renorm_probs",
+     &SamplerDescription::top_k_renorm_probs},
+    {FAIRDRAW_CAN_TOP_P_RENORM_PROBS, "top_p_renorm_probs",
+     &SamplerDescription::top_p_renorm_probs},
 };
 
 struct Rule {
@@ -169,6 +181,7 @@ SamplerDescription to_sampler_description(const Description& description,
   if (description.pointers > FAIRDRAW_DEVICE_POINTERS) {
     refuse(fmt::format("pointers is {}; allowed: 0 (host), 1 (device)", description.pointers));
   }
+  sampler.samples = description.samples;
   const bool processes = sampler.processing || sampler.speculation_processing;
   if (processes && description.pointers == FAIRDRAW_DEVICE_POINTERS) {
     refuse("takes processing in device memory; allowed: in host memory");
@@ -193,6 +206,11 @@ std::uint64_t promise_bits(const SamplerDescription& sampler) {
     if (sampler.randomness.*promise.member) bits |= promise.bit;
   }
   return bits;
+}
+
+bool has_operations(const SamplerDescription& sampler) {
+  return sampler.softmax || sampler.log_softmax || sampler.top_k_mask_logits ||
+         sampler.min_p_mask_logits || sampler.top_k_renorm_probs || sampler.top_p_renorm_probs;
 }
 
 std::string ability_names(const SamplerDescription& sampler) {

@@ -102,6 +102,7 @@ Answer described(const Description& description, bool reads_judge) {
   answer.abilities = description.abilities;
   answer.randomness = description.randomness;
   answer.pointers = description.pointers;
+  answer.samples = description.samples ? 1 : 0;
   answer.reads_judge = reads_judge ? 1 : 0;
   std::string text;
   for (const std::string* field :
@@ -134,6 +135,9 @@ Answer execute(Library& library, const Command& command) {
         break;
       case CommandKind::run_event:
         refused = library.run_event(command.event);
+        break;
+      case CommandKind::run_operation:
+        refused = library.run_operation(command.operation);
         break;
     }
     std::fegetenv(&answer.environment);

@@ -74,9 +74,18 @@ Library::Library(const std::string& path) : path_(path) {
           "plugin '{}': is built for version {} of the plugin ABI; this fairdraw has version {}",
           path, abi, FAIRDRAW_PLUGIN_ABI));
     }
-    run_ = as_function<decltype(fairdraw_plugin_run)>(needed_symbol("fairdraw_plugin_run"));
     describe();
-    to_sampler_description(description_, path);  // refuses what it cannot mean
+    // Refuses what it cannot mean.
+    const SamplerDescription sampler = to_sampler_description(description_, path);
+    if (has_operations(sampler)) {
+      run_operation_ = as_function<decltype(fairdraw_plugin_run_operation)>(
+          needed_symbol("fairdraw_plugin_run_operation"));
+    }
+    // One that has operations may have nothing else.
+    void* const run = run_operation_ != nullptr ? symbol("fairdraw_plugin_run")
+                                                : needed_symbol("fairdraw_plugin_run");
+    run_ = as_function<decltype(fairdraw_plugin_run)>(run);
+    description_.samples = run_ != nullptr;
     if ((description_.abilities & FAIRDRAW_CAN_CHAINS) != 0) {
       run_chain_ = as_function<decltype(fairdraw_plugin_run_chain)>(
           needed_symbol("fairdraw_plugin_run_chain"));
@@ -114,16 +123,15 @@ void Library::describe() {
     throw UsageError(
         fmt::format("plugin '{}': does not describe itself: {}", path_, text_of(message)));
   }
-  description_ = {bounded(raw.name),
-                  bounded(raw.version),
-                  bounded(raw.semantics),
-                  bounded(raw.overrides),
-                  raw.abilities,
-                  raw.randomness,
-                  raw.pointers};
+  description_ = {
+      bounded(raw.name), bounded(raw.version), bounded(raw.semantics), bounded(raw.overrides),
+      raw.abilities,     raw.randomness,       raw.pointers,           true};
 }
 
-std::string Library::run(const fairdraw_batch& batch) { return ask(run_, batch); }
+std::string Library::run(const fairdraw_batch& batch) {
+  if (run_ == nullptr) return "draws no tokens";
+  return ask(run_, batch);
+}
 
 std::string Library::run_chain(const fairdraw_chain& chain) {
   if (run_chain_ == nullptr) return "verifies no drafted chains";
@@ -140,6 +148,11 @@ std::string Library::run_event(const fairdraw_event& event) {
   return ask(run_event_, event);
 }
 
+std::string Library::run_operation(const fairdraw_operation& operation) {
+  if (run_operation_ == nullptr) return "has no operations on rows";
+  return ask(run_operation_, operation);
+}
+
 template <class Call>
 std::string Library::ask(PluginFunction<Call>* function, const Call& call) const {
   const auto refused_by = [function](const Call& asked) -> std::string {
@@ -152,6 +165,7 @@ std::string Library::ask(PluginFunction<Call>* function, const Call& call) const
   const std::string trouble = on_device([&](DeviceState& state) -> Error {
     DeviceCall<Call> there(call);
     if (Error error = there.upload(state)) return error;
+    keep_in_place(call, there.call());
     if (Error error = state.stream.synchronise()) return error;
     refused = refused_by(there.call());  // which is no error of the device
     return there.download(state);

@@ -15,6 +15,7 @@ struct Description {
   std::string name, version, semantics, overrides;
   std::uint64_t abilities = 0, randomness = 0;
   std::uint32_t pointers = 0;
+  bool samples = true;  ///< false: it has no fairdraw_plugin_run
   friend bool operator==(const Description&, const Description&) = default;
 };
 
@@ -26,6 +27,8 @@ SamplerDescription to_sampler_description(const Description& description,
 /// The bits that to_sampler_description() makes the same abilities and promises of.
 std::uint64_t ability_bits(const SamplerDescription& sampler);
 std::uint64_t promise_bits(const SamplerDescription& sampler);
+/// True where it declares an operation on rows.
+bool has_operations(const SamplerDescription& sampler);
 
 /// The names of the abilities that a sampler declares, separated by blanks.
 std::string ability_names(const SamplerDescription& sampler);
@@ -47,6 +50,7 @@ class Library {
   std::string run_chain(const fairdraw_chain& chain);
   std::string run_speculation(const fairdraw_verification& speculation);
   std::string run_event(const fairdraw_event& event);
+  std::string run_operation(const fairdraw_operation& operation);
 
  private:
   template <class Call>
@@ -64,6 +68,7 @@ class Library {
   PluginFunction<fairdraw_chain>* run_chain_ = nullptr;
   PluginFunction<fairdraw_verification>* run_speculation_ = nullptr;
   PluginFunction<fairdraw_event>* run_event_ = nullptr;
+  PluginFunction<fairdraw_operation>* run_operation_ = nullptr;
   Description description_;
 };
 

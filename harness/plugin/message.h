@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "harness/contract/batch.h"
+#include "harness/contract/operation.h"
 #include "harness/contract/sequence.h"
 
 namespace fairdraw::harness::plugin {
@@ -17,7 +18,13 @@ inline constexpr int kSocketFile = 3;
 inline constexpr int kArraysFile = 4;
 inline constexpr int kLeashFile = 5;  // of its keeper, a stream (keeper.h)
 
-enum class CommandKind : std::uint32_t { run, run_chain, run_speculation, run_event };
+enum class CommandKind : std::uint32_t {
+  run,
+  run_chain,
+  run_speculation,
+  run_event,
+  run_operation
+};
 
 struct Command {
   CommandKind kind = CommandKind::run;
@@ -28,6 +35,7 @@ struct Command {
   fairdraw_chain chain{};
   fairdraw_verification speculation{};
   fairdraw_event event{};
+  fairdraw_operation operation{};
 };
 
 enum class AnswerKind : std::uint32_t {
@@ -45,6 +53,7 @@ struct Answer {
   std::uint64_t address = 0;
   std::uint64_t abilities = 0, randomness = 0;
   std::uint32_t pointers = 0;
+  std::uint32_t samples = 0;      ///< of a description: 0 where there is no fairdraw_plugin_run
   std::uint32_t reads_judge = 0;  ///< of a description: 1 where the judge's memory can be read
   std::uint32_t text_bytes = 0;
   std::fenv_t environment{};  ///< as the call left it

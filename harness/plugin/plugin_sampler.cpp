@@ -37,6 +37,9 @@ class TrustedSampler final : public Sampler {
   std::string run_event(const fairdraw_event& event) override {
     return ask([&] { return library_.run_event(event); });
   }
+  std::string run_operation(const fairdraw_operation& operation) override {
+    return ask([&] { return library_.run_operation(operation); });
+  }
 
   std::string broken() const override { return broken_; }
   void recover() override { broken_.clear(); }
@@ -98,6 +101,13 @@ class IsolatedSampler final : public Sampler, public Interruptible {
     command.kind = CommandKind::run_event;
     command.event = event;
     return ask(command, named_arrays(event));
+  }
+
+  std::string run_operation(const fairdraw_operation& operation) override {
+    Command command;
+    command.kind = CommandKind::run_operation;
+    command.operation = operation;
+    return ask(command, named_arrays(operation));
   }
 
   std::string broken() const override { return broken_; }

@@ -179,8 +179,8 @@ Process::Process(const std::string& path, const Options& options, const SharedAr
         field = text.c_str() + std::min(at, text.size());
         at += field.size() + 1;
       }
-      description_ = {fields[0],        fields[1],         fields[2],      fields[3],
-                      answer.abilities, answer.randomness, answer.pointers};
+      description_ = {fields[0],        fields[1],         fields[2],       fields[3],
+                      answer.abilities, answer.randomness, answer.pointers, answer.samples != 0};
     } else {
       why = text;
     }

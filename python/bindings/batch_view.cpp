@@ -51,9 +51,9 @@ const fairdraw_batch& BatchView::get() const {
       "be kept");
 }
 
-nb::object BatchView::array(const void* data, std::size_t axes, const std::size_t* shape,
-                            const std::int64_t* strides, nb::dlpack::dtype dtype,
-                            bool writable) const {
+nb::object LentArrays::array(const void* data, std::size_t axes, const std::size_t* shape,
+                             const std::int64_t* strides, nb::dlpack::dtype dtype,
+                             bool writable) const {
   if (data == nullptr) return nb::none();
   const int cpu = nb::device::cpu::value;
   void* const memory = const_cast<void*>(data);  // NOLINT: handed out as read-only below
@@ -74,19 +74,33 @@ nb::object BatchView::array(const void* data, std::size_t axes, const std::size_
   return made(nb::numpy{});
 }
 
-nb::object BatchView::matrix(const void* data, std::int64_t rows, std::int64_t columns,
-                             std::int64_t stride, nb::dlpack::dtype dtype, bool writable) const {
+nb::object LentArrays::matrix(const void* data, std::int64_t rows, std::int64_t columns,
+                              std::int64_t stride, nb::dlpack::dtype dtype, bool writable) const {
   const std::array<std::size_t, 2> shape = {static_cast<std::size_t>(rows),
                                             static_cast<std::size_t>(columns)};
   const std::array<std::int64_t, 2> strides = {stride, 1};
   return array(data, 2, shape.data(), strides.data(), dtype, writable);
 }
 
-nb::object BatchView::vector(const void* data, std::int64_t size, nb::dlpack::dtype dtype,
-                             bool writable) const {
+nb::object LentArrays::vector(const void* data, std::int64_t size, nb::dlpack::dtype dtype,
+                              bool writable) const {
   const auto length = static_cast<std::size_t>(size);
   const std::int64_t stride = 1;
   return array(data, 1, &length, &stride, dtype, writable);
+}
+
+nb::dlpack::dtype LentArrays::value_dtype(std::uint32_t dtype) const {
+  using nb::dlpack::dtype_code;
+  const auto code = [](dtype_code c) { return static_cast<std::uint8_t>(c); };
+  switch (dtype) {
+    case 0:
+      return nb::dtype<float>();
+    case 1:
+      return {code(dtype_code::Float), 16, 1};
+    default:  // NumPy has no bfloat16: its bits then
+      return arrays_ == Arrays::torch ? nb::dlpack::dtype{code(dtype_code::Bfloat), 16, 1}
+                                      : nb::dtype<std::uint16_t>();
+  }
 }
 
 namespace {
@@ -103,19 +117,7 @@ nb::dlpack::dtype unsigned_32(const BatchView& view) {
   return view.arrays() == Arrays::torch ? nb::dtype<std::int32_t>() : nb::dtype<std::uint32_t>();
 }
 
-nb::dlpack::dtype row_dtype(const BatchView& view) {
-  using nb::dlpack::dtype_code;
-  const auto code = [](dtype_code c) { return static_cast<std::uint8_t>(c); };
-  switch (view.get().dtype) {
-    case 0:
-      return kFloat;
-    case 1:
-      return {code(dtype_code::Float), 16, 1};
-    default:  // NumPy has no bfloat16: its bits then
-      return view.arrays() == Arrays::torch ? nb::dlpack::dtype{code(dtype_code::Bfloat), 16, 1}
-                                            : nb::dtype<std::uint16_t>();
-  }
-}
+nb::dlpack::dtype row_dtype(const BatchView& view) { return view.value_dtype(view.get().dtype); }
 
 std::int64_t seeds_of(const fairdraw_batch& batch) {
   return batch.seed_is_scalar != 0 ? 1 : batch.outputs;

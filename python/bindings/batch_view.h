@@ -37,19 +37,17 @@ class Loan {
   nanobind::object owner_;
 };
 
-/// The batch as Python sees it. Between the callable's return and the object's end, every attribute
-/// raises RuntimeError.
-class BatchView {
+/// Arrays of the harness as Python sees them, each lent from `loan`, which outlives this.
+class LentArrays {
  public:
-  BatchView(const fairdraw_batch& batch, Arrays arrays, const Loan& loan)
-      : batch_(&batch), arrays_(arrays), loan_(&loan) {}
-  void close() { batch_ = nullptr; }
+  LentArrays(Arrays arrays, const Loan& loan) : arrays_(arrays), loan_(&loan) {}
 
-  const fairdraw_batch& get() const;  ///< throws std::runtime_error once the call is over
   nanobind::object matrix(const void* data, std::int64_t rows, std::int64_t columns,
                           std::int64_t stride, nanobind::dlpack::dtype dtype, bool writable) const;
   nanobind::object vector(const void* data, std::int64_t size, nanobind::dlpack::dtype dtype,
                           bool writable) const;
+  /// Of the contract's 0 float32, 1 float16, 2 bfloat16, which in NumPy are uint16 bits.
+  nanobind::dlpack::dtype value_dtype(std::uint32_t dtype) const;
   Arrays arrays() const { return arrays_; }
 
  private:
@@ -57,9 +55,22 @@ class BatchView {
                          const std::int64_t* strides, nanobind::dlpack::dtype dtype,
                          bool writable) const;
 
-  const fairdraw_batch* batch_;
   Arrays arrays_;
   const Loan* loan_;
+};
+
+/// The batch as Python sees it. Between the callable's return and the object's end, every attribute
+/// raises RuntimeError.
+class BatchView : public LentArrays {
+ public:
+  BatchView(const fairdraw_batch& batch, Arrays arrays, const Loan& loan)
+      : LentArrays(arrays, loan), batch_(&batch) {}
+  void close() { batch_ = nullptr; }
+
+  const fairdraw_batch& get() const;  ///< throws std::runtime_error once the call is over
+
+ private:
+  const fairdraw_batch* batch_;
 };
 
 }  // namespace fairdraw::python

@@ -4,6 +4,7 @@
 
 #include "harness/adapters/default_float_environment.h"
 #include "python/bindings/lent_call.h"
+#include "python/bindings/row_operation.h"
 #include "python/bindings/token_ids.h"
 
 namespace fairdraw::python {
@@ -43,6 +44,7 @@ Callable::~Callable() {
   const nb::gil_scoped_acquire lock;
   function.reset();
   running_batch.reset();
+  operations.clear();
 }
 
 PythonSampler::PythonSampler(std::shared_ptr<Callable> callable, Keeps keeps)
@@ -78,6 +80,10 @@ std::string PythonSampler::run_event(const fairdraw_event& event) {
     if (running_ == nullptr) running_ = std::make_unique<RunningBatch>(*callable_);
     return running_->run(event);
   });
+}
+
+std::string PythonSampler::run_operation(const fairdraw_operation& operation) {
+  return with_lock([&] { return call_row_operation(*callable_, operation); });
 }
 
 }  // namespace fairdraw::python

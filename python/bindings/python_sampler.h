@@ -11,6 +11,8 @@
 
 namespace fairdraw::python {
 
+/// Operations on rows go to the functions of theirs (row_operation.h).
+///
 /// Calls fn(batch) with views of the harness's memory and takes the token ids that it returns: an
 /// array of integers or a list, [outputs] or [outputs, num_samples]; or the batch itself where the
 /// callable wrote into out_tokens. Everything else that comes back, and every exception, refuses
@@ -33,6 +35,7 @@ class PythonSampler final : public harness::Sampler {
   }
   std::string run(const fairdraw_batch& batch) override;
   std::string run_event(const fairdraw_event& event) override;
+  std::string run_operation(const fairdraw_operation& operation) override;
 
  private:
   template <class Work>

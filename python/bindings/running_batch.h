@@ -4,10 +4,12 @@
 #include <nanobind/nanobind.h>
 
 #include <atomic>
+#include <map>
 #include <mutex>
 #include <string>
 
 #include "harness/contract/sampler.h"
+#include "harness/run/calls/operation_call.h"
 #include "python/bindings/batch_view.h"
 
 namespace fairdraw::python {
@@ -23,6 +25,7 @@ struct Callable {
 
   nanobind::object function;       ///< takes a batch; None: there is none
   nanobind::object running_batch;  ///< called without arguments, makes one; None: keeps no requests
+  std::map<harness::OperationKind, nanobind::object> operations;  ///< on rows, each a function
   Arrays arrays;
   harness::SamplerDescription description;       ///< of the function
   harness::SamplerDescription kept_description;  ///< of running batches

@@ -62,6 +62,8 @@ void set_named(const char* what, const Members& members, const std::vector<std::
 struct RunArguments {
   nb::object function;       ///< a callable, or the name of a built-in sampler, or None
   nb::object running_batch;  ///< makes an object that keeps requests, or None
+  nb::dict operations;       ///< functions of operations on rows, by name; then it has nothing else
+  bool keep_dtype = false;   ///< their results have the dtype of the rows
   std::string name, version, semantics, suite, arrays;
   std::vector<std::string> abilities, lacks, randomness;
   std::vector<std::pair<std::string, std::string>> logits;  ///< file, dtype ("": what it says)
@@ -106,7 +108,19 @@ std::shared_ptr<Callable> callable_of(const RunArguments& arguments) {
   callable->kept_description.keeps_state = !arguments.running_batch.is_none();
   callable->description = std::move(description);
   callable->description.processing = false;
+  for (const auto& [name, function] : arguments.operations) {
+    const harness::OperationKind kind = harness::operation_from_name(nb::cast<std::string>(name));
+    harness::declare_operation(callable->description, kind);
+    callable->operations[kind] = nb::borrow(function);
+  }
+  callable->description.samples = arguments.operations.size() == 0;
+  callable->description.operations_keep_dtype = arguments.keep_dtype;
   return callable;
+}
+
+// Whether the case is one of the operations that are given.
+bool is_of_operations(const RunArguments& arguments, const harness::Job& job) {
+  return arguments.operations.contains(job.record.check.c_str());
 }
 
 // Cases that a running batch is for, and the only ones where there is no callable.
@@ -132,6 +146,15 @@ suites::PlanOptions plan_options(const RunArguments& arguments) {
 
 // What is judged, as the arguments of a call have it.
 std::string judged_arguments(const RunArguments& arguments) {
+  if (arguments.operations.size() > 0) {
+    std::string text;
+    for (const auto& [name, function] : arguments.operations) {
+      const nb::object named = nb::getattr(function, "__name__", nb::str("..."));
+      text += fmt::format("{}\"{}\": {}", text.empty() ? "{" : ", ", nb::cast<std::string>(name),
+                          nb::cast<std::string>(nb::str(named)));
+    }
+    return text + "}";
+  }
   if (arguments.running_batch.is_none()) return arguments.name;
   if (arguments.function.is_none()) return "running_batch=" + arguments.name;
   const nb::handle type = arguments.running_batch.type();
@@ -143,7 +166,8 @@ std::string judged_arguments(const RunArguments& arguments) {
 // No command line knows the callable: what repeats a case is a call.
 std::string replay_call(const RunArguments& arguments, const std::string& case_id,
                         std::uint64_t seed) {
-  return fmt::format("fairdraw.verify({}, semantics=\"{}\", suite=\"{}\"{}, seed={})",
+  const char* const verb = arguments.operations.size() > 0 ? "verify_operations" : "verify";
+  return fmt::format("fairdraw.{}({}, semantics=\"{}\", suite=\"{}\"{}, seed={})", verb,
                      judged_arguments(arguments), arguments.semantics, arguments.suite,
                      case_id.empty() ? "" : fmt::format(", case=\"{}\"", case_id), seed);
 }
@@ -190,16 +214,27 @@ harness::RunRecord run(const RunArguments& arguments, const nb::object& progress
     cancelled = &callable->cancelled;
     options.make_sampler = [callable](const std::string&) {
       return std::make_unique<PythonSampler>(
-          callable, callable->function.is_none() ? Keeps::requests : Keeps::nothing);
+          callable, callable->function.is_none() && callable->operations.empty() ? Keeps::requests
+                                                                                 : Keeps::nothing);
     };
   }
   suites::Plan plan = suites::make_plan(options);
   if (!builtin) {
-    if (callable->function.is_none()) {
-      if (options.shards > 1) {
-        throw UsageError(fmt::format("shard is '{}'; allowed for running batches alone: '1/1'",
-                                     arguments.shard));
+    const bool of_operations = arguments.operations.size() > 0;
+    if ((of_operations || callable->function.is_none()) && options.shards > 1) {
+      throw UsageError(fmt::format("shard is '{}'; allowed for {} alone: '1/1'", arguments.shard,
+                                   of_operations ? "operations" : "running batches"));
+    }
+    if (of_operations) {
+      std::erase_if(plan.jobs, [&arguments](const harness::Job& job) {
+        return !is_of_operations(arguments, job);
+      });
+      if (plan.jobs.empty()) {
+        throw UsageError(
+            fmt::format("case is '{}'; allowed: cases of the operations that are given",
+                        arguments.case_glob.value_or("*")));
       }
+    } else if (callable->function.is_none()) {
       std::erase_if(plan.jobs, [](const harness::Job& job) { return !is_of_running_batches(job); });
       if (plan.jobs.empty()) {
         throw UsageError(
@@ -348,16 +383,18 @@ void bind_verify(nb::module_& module) {
          const std::string& version, const std::string& semantics, const std::string& suite,
          const std::string& arrays, const Names& able, const Names& lacks, const Names& random,
          const Files& logits, const Text& case_glob, const Text& seed, const Text& seed_from,
-         const std::string& shard, unsigned jobs, const nb::object& progress) {
-        return run({std::move(function), std::move(running_batch), name, version, semantics, suite,
-                    arrays, able, lacks, random, logits, case_glob, seed, seed_from, shard, jobs},
+         const std::string& shard, unsigned jobs, const nb::object& progress, nb::dict operations,
+         bool keep_dtype) {
+        return run({std::move(function), std::move(running_batch), std::move(operations),
+                    keep_dtype, name, version, semantics, suite, arrays, able, lacks, random,
+                    logits, case_glob, seed, seed_from, shard, jobs},
                    progress);
       },
       nb::arg("function").none(), nb::arg("running_batch").none(), nb::arg("name"),
       nb::arg("version"), nb::arg("semantics"), nb::arg("suite"), nb::arg("arrays"),
       nb::arg("abilities"), nb::arg("lacks"), nb::arg("randomness"), nb::arg("logits"),
       nb::arg("case").none(), nb::arg("seed").none(), nb::arg("seed_from").none(), nb::arg("shard"),
-      nb::arg("jobs"), nb::arg("progress").none());
+      nb::arg("jobs"), nb::arg("progress").none(), nb::arg("operations"), nb::arg("keep_dtype"));
   module.def("case_ids", &case_ids);
   module.def("profile_names", [] {
     const auto names = reference::profile_names();
@@ -365,6 +402,7 @@ void bind_verify(nb::module_& module) {
   });
   module.def("ability_names", [] { return names_of(abilities()); });
   module.def("filter_names", [] { return names_of(filters()); });
+  module.def("operation_names", [] { return harness::operation_names(); });
   module.def("promise_names", [] { return names_of(promises()); });
   module.def("suite_names", [] { return suites::suite_names(); });
   module.def("builtin_sampler_names", [] { return harness::builtin_sampler_names(); });

@@ -85,6 +85,20 @@ class DeviceFunction(_OnDevice):
             lent.end()
 
 
+class DeviceOperation(_OnDevice):
+    """An operation on rows that is called with copies on a device."""
+
+    def __init__(self, function: Callable[..., Any], device: Any) -> None:
+        super().__init__(device)
+        self._function = function
+        self.__name__ = getattr(function, "__name__", "...")
+
+    def __call__(self, *lent: Any) -> Any:
+        with self.is_current():
+            there = [a.to(self.device, copy=True) if _is_tensor(a) else a for a in lent]
+            return self.brought_back(self._function(*there))
+
+
 class _DeviceRunningBatch(_OnDevice):
     """A running batch under test whose steps get tensors on a device."""
 

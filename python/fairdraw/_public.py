@@ -4,6 +4,7 @@ from ._core import Batch, __version__
 from .beam_search import BeamResult, BeamSearch, BeamStep
 from .fused_sampling_processor import CopiedStep, FusedSamplingProcessor
 from .kept_sets import KeptSample, KeptSets, sample_with_kept_sets
+from .operation_verification import verify_operations
 from .parallel_sampling import BestOf, add_logprobs, best_of, child_seeds
 from .request_parameters import (
     HuggingFaceRequest,
@@ -118,5 +119,6 @@ __all__ = [
     "top_p_sampling_from_probs",
     "verify",
     "verify_chain",
+    "verify_operations",
     "verify_tree",
 ]

@@ -343,5 +343,7 @@ def verify(
         shard=shard,
         jobs=jobs,
         progress=_print_progress if progress is True else (progress or None),
+        operations={},
+        keep_dtype=False,
     )
     return Report(record)

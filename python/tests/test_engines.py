@@ -13,7 +13,15 @@ import numpy as np
 import pytest
 
 from fairdraw import _core
-from fairdraw.engines import ENGINES, Unavailable, __main__, _engine, matrix, why_not
+from fairdraw.engines import (
+    ENGINES,
+    OperationEngine,
+    Unavailable,
+    __main__,
+    _engine,
+    matrix,
+    why_not,
+)
 
 SEED = 1
 BASELINE = Path(__file__).parents[2] / "reports" / "baselines" / "conformance.json"
@@ -37,7 +45,21 @@ def engine_or_skip(name):
     return engine
 
 
-@pytest.mark.parametrize("name", ENGINES)
+SAMPLERS = [name for name, engine in ENGINES.items() if not isinstance(engine, OperationEngine)]
+#: Ends of every parameter, ties, tokens without probability.
+OPERATION_CASES = [f"*/{family}/v1000/edges" for family in ("gaussian_wide", "masked", "ties_at_k")]
+
+
+@pytest.mark.parametrize("name", [name for name in ENGINES if name not in SAMPLERS])
+def test_operations_keep_their_profile(name):
+    engine = engine_or_skip(name)
+    record = matrix.run_engine(engine, "smoke", OPERATION_CASES, SEED)
+    assert record["red"] == []
+    judged = {check for check, counts in record["checks"].items() if counts.get("passed")}
+    assert judged == {glob.partition("/")[0] for glob in engine.cases}
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
 def test_engine_keeps_its_profile(name):
     engine = engine_or_skip(name)
     record = matrix.run_engine(engine, "smoke", CASES, SEED)

@@ -1,5 +1,5 @@
 # Builds an example plugin from the installed headers alone, as its author would, and puts it through
-# the smoke suite. Needs: example (c, processing or cuda), build, source, scratch (folders), c_compiler,
+# the smoke suite. Needs: example (c, operations, processing or cuda), build, source, scratch (folders), c_compiler,
 # cxx_compiler, fairdraw; cuda: nvcc, and cuda_enabled where fairdraw has its CUDA part.
 # Prints "skipped: REASON" where something needed is not there.
 
@@ -25,10 +25,10 @@ endfunction()
 run(${CMAKE_COMMAND} --install ${build} --component plugin --prefix ${scratch}/prefix)
 file(GLOB_RECURSE installed RELATIVE ${scratch}/prefix ${scratch}/prefix/*)
 list(SORT installed)
-if(NOT installed STREQUAL "include/fairdraw/batch.h;include/fairdraw/plugin.h;include/fairdraw/sequence.h")
+if(NOT installed STREQUAL "include/fairdraw/batch.h;include/fairdraw/operation.h;include/fairdraw/plugin.h;include/fairdraw/sequence.h")
   message(FATAL_ERROR "the component holds ${installed}")
 endif()
-# An author has these three and nothing else: no name of C++ either.
+# An author has these four and nothing else: no name of C++ either.
 include(${source}/../../cmake/installed_names.cmake)
 expect_installed_names(${scratch}/prefix/include "[a-z_]+::[A-Za-z_]+")
 file(COPY ${source}/examples/ DESTINATION ${scratch})  # nothing else of the tree
@@ -43,6 +43,10 @@ set(abilities "indices num_samples status per_request_seeds")
 if(example STREQUAL processing)
   set(name penalties_and_bans)
   set(abilities "allowed_mask per_request_seeds processing")
+endif()
+if(example STREQUAL operations)
+  set(name softmax_and_top_k)
+  set(abilities "masks_in_place softmax top_k_mask_logits")
 endif()
 if(NOT example STREQUAL cuda)
   run(${c_compiler} -std=c11 -O2 ${strict} -shared -fPIC ${name}.c -lm -o sampler.so)
@@ -70,6 +74,20 @@ if(example STREQUAL cuda)
 endif()
 run(${fairdraw} verify --suite smoke --sampler plugin:./sampler.so --seed 7)
 expect_output("fairdraw: [0-9][0-9]+ passed, 0 failed, 0 underpowered, [0-9]+ skipped, 0 error")
+if(example STREQUAL operations)
+  # A filter that keeps one token too many is found.
+  file(READ ${scratch}/${name}.c text)
+  string(REPLACE "sorted[k - 1]" "sorted[k]" text "${text}")
+  file(WRITE ${scratch}/spoiled.c "${text}")
+  run(${c_compiler} -std=c11 -O2 -I ${scratch}/prefix/include -shared -fPIC spoiled.c -lm
+    -o spoiled.so)
+  execute_process(COMMAND ${fairdraw} verify --suite smoke --sampler plugin:./spoiled.so --seed 7
+    --case "top_k_mask_logits/*/v1000/*" WORKING_DIRECTORY ${scratch} RESULT_VARIABLE status
+    OUTPUT_QUIET ERROR_QUIET)
+  if(NOT status EQUAL 1)
+    message(FATAL_ERROR "with a token too many, verify ended with ${status}")
+  endif()
+endif()
 if(example STREQUAL processing)
   # It is judged by what it claims, and a step that it lacks is found.
   run(${fairdraw} verify --suite smoke --sampler plugin:./sampler.so --seed 7

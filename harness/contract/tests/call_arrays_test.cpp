@@ -11,6 +11,7 @@
 #include <string>
 
 #include "harness/adapters/device_arrays.h"
+#include "harness/run/calls/operation_call.h"
 #include "harness/run/calls/request.h"
 #include "harness/run/calls/request_arrays.h"
 #include "harness/run/calls/sequence_event.h"
@@ -76,13 +77,15 @@ std::set<std::string> described() {
 
 TEST(CallArrays, everyPointerOfTheStructsIsDescribed) {
   std::stringstream text;
-  text << std::ifstream(FAIRDRAW_BATCH_H).rdbuf() << std::ifstream(FAIRDRAW_SEQUENCE_H).rdbuf();
+  text << std::ifstream(FAIRDRAW_BATCH_H).rdbuf() << std::ifstream(FAIRDRAW_SEQUENCE_H).rdbuf()
+       << std::ifstream(FAIRDRAW_OPERATION_H).rdbuf();
   const std::string header =
       std::regex_replace(text.str(), std::regex(R"(/\*[^*]*(\*[^/][^*]*)*\*/)"), "");
   EXPECT_EQ(described<fairdraw_batch>(), pointers_in(header, "fairdraw_batch"));
   EXPECT_EQ(described<fairdraw_chain>(), pointers_in(header, "fairdraw_chain"));
   EXPECT_EQ(described<fairdraw_verification>(), pointers_in(header, "fairdraw_verification"));
   EXPECT_EQ(described<fairdraw_event>(), pointers_in(header, "fairdraw_event"));
+  EXPECT_EQ(described<fairdraw_operation>(), pointers_in(header, "fairdraw_operation"));
   EXPECT_EQ(pointers_in(header, "fairdraw_chain").size(), 12U);  // the parser sees them
 }
 
@@ -191,6 +194,7 @@ class Vandal final : public Sampler {
   std::string run_chain(const fairdraw_chain& chain) override { return damage(chain); }
   std::string run_speculation(const fairdraw_verification& call) override { return damage(call); }
   std::string run_event(const fairdraw_event& event) override { return damage(event); }
+  std::string run_operation(const fairdraw_operation& call) override { return damage(call); }
 
   std::size_t victim = 0;
   std::string expected;  ///< the message; empty: the array is not given
@@ -327,6 +331,25 @@ TEST(CallArrays, damageToAnyArrayOfAnEventIsFound) {
     return run_event(vandal, event);
   };
   expect_found<fairdraw_event>(2, run, /*in_none=*/2);  // histories are lists
+}
+
+TEST(CallArrays, damageToAnyArrayOfAnOperationIsFound) {
+  constexpr OperationKind kKinds[] = {OperationKind::softmax, OperationKind::top_k_renorm_probs,
+                                      OperationKind::top_p_renorm_probs,
+                                      OperationKind::min_p_mask_logits};
+  expect_found<fairdraw_operation>(4, [&](Vandal& vandal, int form) {
+    OperationCall call;
+    call.kind = kKinds[form];
+    call.dtype = form % 2 == 0 ? DType::float32 : DType::float16;
+    call.result_dtype = form == 1 ? DType::float32 : call.dtype;
+    call.rows = 2;
+    call.vocab = 5;
+    call.values.assign(10, 0.25F);
+    call.gap = form;
+    call.result_gap = 1;
+    call.parameters.resize(2);
+    return run_operation(vandal, call);
+  });
 }
 
 }  // namespace

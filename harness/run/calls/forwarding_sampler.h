@@ -29,6 +29,9 @@ class ForwardingSampler : public Sampler {
   std::string run_event(const fairdraw_event& event) override {
     return around([&] { return sampler_.run_event(event); });
   }
+  std::string run_operation(const fairdraw_operation& operation) override {
+    return around([&] { return sampler_.run_operation(operation); });
+  }
 
  protected:
   /// Returns why the call is not passed on; empty: it is.

@@ -30,6 +30,7 @@ constexpr T unwritten() {
   if constexpr (std::is_same_v<T, float>) return std::numeric_limits<float>::quiet_NaN();
   if constexpr (std::is_same_v<T, std::uint32_t>) return kUnwrittenMask;
   if constexpr (std::is_same_v<T, std::int32_t>) return kUnwritten;
+  if constexpr (std::is_same_v<T, std::uint16_t>) return 0xffff;  // NaN in both narrow dtypes
 }
 
 /// Where results of a sampler lie that has `memory`: there, or in slots of this process. Only what

@@ -11,13 +11,14 @@ from . import (
     llamacpp,
     plain,
     rosellm,
+    row_operations,
     sglang_torch,
     vllm_package,
     vllm_torch,
     vllm_triton,
     vllm_v2,
 )
-from ._engine import Engine
+from ._engine import Engine, OperationEngine
 from ._packages import Unavailable
 
 ENGINES: dict[str, Engine] = {
@@ -38,6 +39,9 @@ ENGINES: dict[str, Engine] = {
         rosellm.ENGINE,
         plain.TORCH,
         plain.NUMPY,
+        row_operations.TORCH,
+        row_operations.FLASHINFER,
+        row_operations.RENORM,
     )
 }
 
@@ -51,4 +55,4 @@ def why_not(engine: Engine) -> str:
     return ""
 
 
-__all__ = ["ENGINES", "Engine", "Unavailable", "why_not"]
+__all__ = ["ENGINES", "Engine", "OperationEngine", "Unavailable", "why_not"]

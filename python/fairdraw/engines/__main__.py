@@ -10,7 +10,16 @@ from pathlib import Path
 
 from .._core import profile_names, suite_names
 from . import ENGINES, Engine, Unavailable, why_not
-from .matrix import is_about, judge, masks_by_profile, matching_cases, run_engine, updated, write
+from .matrix import (
+    is_about,
+    is_of_kind,
+    judge,
+    masks_by_profile,
+    matching_cases,
+    run_engine,
+    updated,
+    write,
+)
 
 
 def _chosen(names: str) -> list[Engine]:
@@ -39,6 +48,8 @@ def _run(arguments: argparse.Namespace) -> int:
         try:
             engine.version()
             for case in cases:
+                if not is_of_kind(engine, case):
+                    continue
                 if not is_about(engine, case):
                     print(f"{engine.name} skipped {case}: the engine has no such filters")
                     continue

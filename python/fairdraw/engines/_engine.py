@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._core import Batch
+from ..operation_verification import DTypeName
 from ..verification import Ability, Arrays
 
 #: One call of an engine: tokens of a batch, an array or the batch itself.
@@ -28,11 +29,22 @@ class Engine:
     semantics: str  # the profile that it is judged by
     calls: str  # what of the engine is called, for readers
     version: Callable[[], str]
-    make: Callable[[int], Sampler]
+    make: Callable[[int], Any]  # a Sampler
     arrays: Arrays = "torch"
     abilities: Sequence[Ability] = ()
     #: Globs of the case ids that are about something it does; others are skipped by name.
     cases: Sequence[str] = ("*",)
+
+
+@dataclass(frozen=True)
+class OperationEngine(Engine):
+    """Operations on rows behind the contract of `fairdraw.verify_operations`.
+
+    `make(seed)` gives functions by name; `cases` are globs of the checks of those names alone.
+    """
+
+    device: str = "cpu"
+    dtypes: Sequence[DTypeName] = ("float32",)
 
 
 #: What an adapter on float32 tensors can do: other dtypes are read as float32, as engines do;

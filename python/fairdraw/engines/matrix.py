@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
+from .._core import operation_names
+from ..operation_verification import verify_operations
 from ..verification import Report, Suite, case_ids, data_folder, verify
-from ._engine import Engine
+from ._engine import Engine, OperationEngine
 from ._packages import Unavailable
 
 VERDICTS = ("passed", "failed", "underpowered", "skipped", "error")
@@ -40,6 +42,19 @@ def replay_command(engine: str, semantics: str, suite: str, case: str, seed: int
 
 def judge(engine: Engine, semantics: str, suite: Suite, case: str, seed: int) -> Report:
     """One case, of a sampler whose generator starts again: the same whatever ran before."""
+    if isinstance(engine, OperationEngine):
+        return verify_operations(
+            engine.make(seed),
+            semantics,
+            suite,
+            name=engine.name,
+            version=engine.version(),
+            arrays=engine.arrays,
+            device=engine.device,
+            dtypes=engine.dtypes,
+            case=case,
+            seed=seed,
+        )
     return verify(
         engine.make(seed),
         semantics,
@@ -57,6 +72,11 @@ def judge(engine: Engine, semantics: str, suite: Suite, case: str, seed: int) ->
 def is_about(engine: Engine, case: str) -> bool:
     """Whether the case asks for nothing that the engine does not have."""
     return any(fnmatch.fnmatchcase(case, glob) for glob in engine.cases)
+
+
+def is_of_kind(engine: Engine, case: str) -> bool:
+    """Whether the case is about operations on rows where the engine has these, else about draws."""
+    return (case.partition("/")[0] in operation_names()) == isinstance(engine, OperationEngine)
 
 
 def _new_record(
@@ -91,7 +111,7 @@ def run_engine(
     Of the cases of the suite that match one of the globs. An engine that is not to be had here has
     the reason in `skipped_because`, and no checks.
     """
-    cases = matching_cases(suite, globs)
+    cases = [case for case in matching_cases(suite, globs) if is_of_kind(engine, case)]
     profile = semantics or engine.semantics
     record = _new_record(engine, suite, globs, seed, profile)
     try:

@@ -12,6 +12,7 @@
 #include "suites/gate/cases/operation_lists.h"
 #include "suites/gate/cases/probability_cases.h"
 #include "suites/gate/cases/range_cases.h"
+#include "suites/gate/cases/row_operation_cases.h"
 #include "suites/gate/cases/sampled_cases.h"
 #include "suites/gate/cases/sequence_cases.h"
 #include "suites/gate/cases/serving_cases.h"
@@ -484,6 +485,7 @@ std::vector<Case> case_table(
   for (NamedCase& named : distribution_cases()) table.add(std::move(named));
   for (NamedCase& named : narrow_speculation_cases()) table.add(std::move(named));
   for (NamedCase& named : sequence_cases()) table.add(std::move(named));
+  for (NamedCase& named : row_operation_cases()) table.add(std::move(named));
   for (const auto& file : captured) add_captured(table, file);
   return table.take();
 }

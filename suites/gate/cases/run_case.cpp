@@ -10,6 +10,7 @@
 #include "harness/run/calls/random_words.h"
 #include "harness/run/checks/checks.h"
 #include "harness/run/checks/statistical/fresh_instances.h"
+#include "suites/gate/cases/row_operation_cases.h"
 
 namespace fairdraw::suites {
 namespace {
@@ -93,6 +94,9 @@ CheckOutcome run_case(const Case& entry, harness::Sampler& sampler,
                       const reference::Semantics& semantics, std::uint64_t seed,
                       double false_fail_rate,
                       const std::function<CheckOutcome(const CheckInput&)>& check) {
+  if (!sampler.description().samples && !is_row_operation(entry.check)) {
+    return harness::skipped("draws no tokens: it has operations on rows alone");
+  }
   const std::uint64_t rows_seed = rows_seed_of(entry, seed);
   CheckOutcome outcome =
       run_on_rows(entry, sampler, semantics, rows_seed, seed, false_fail_rate, check);

@@ -140,6 +140,7 @@ const std::vector<Twin>& twins() {
     }
     std::ranges::move(acceptance_rule_twins(), std::back_inserter(list));
     list.push_back(sharded_twin());
+    std::ranges::move(row_operation_twins(), std::back_inserter(list));
     return list;
   }();
   return all;
@@ -195,6 +196,7 @@ const std::vector<Mutant>& catalogue() {
       tokens_only_mutants(),
       acceptance_rule_mutants(),
       sharded_mutants(),
+      row_operation_mutants(),
   });
   return all;
 }

@@ -127,6 +127,8 @@ std::vector<Mutant> speculation_mutants();
 std::vector<Mutant> drafted_tree_mutants();
 std::vector<Mutant> sampled_mutants();
 std::vector<Mutant> batch_size_mutants();
+std::vector<Mutant> row_operation_mutants();
+std::vector<Twin> row_operation_twins();
 
 /// tokens_only.cpp: also the right ones, without a mutation.
 std::vector<Mutant> tokens_only_mutants();

@@ -55,6 +55,7 @@ const std::map<std::string_view, std::vector<std::string_view>>& causes() {
                                   {"repetition penalty", "frequency penalty", "presence penalty",
                                    "histories", "processing", "bad values", "seeds", "counters"}})},
       {"batch-size", batches},
+      {"row-operations", {"row operations", "bad values", "memory"}},
       {"bands", joined({filters, {"mask", "boundary of the mask", "truncation"}})},
       {"large-ids", {"lost tokens", "truncation", "temperature"}},
       {"memorised-cases", joined({batches, {"temperature", "truncation", "lost tokens"}})},

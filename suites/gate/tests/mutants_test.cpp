@@ -127,7 +127,8 @@ std::vector<const Mutant*> one_a_class() {
                            "step-counts-who-does-not-run",
                            "tokens-last-tile-from-64-rows",
                            "engine-no-token-is-zero",
-                           "shard-drops-cut-tiles"}) {
+                           "shard-drops-cut-tiles",
+                           "operation-k-plus-one"}) {
     mutants.push_back(&named(name));
   }
   return mutants;

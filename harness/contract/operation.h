@@ -1,0 +1,82 @@
+/* Operations on whole rows, as engines chain them in front of a draw: softmax, masks of logits,
+ * probabilities over what a filter keeps. FAIRDRAW_CAN_SOFTMAX and its neighbours in plugin.h.
+ *
+ * Plain C11. A sampler needs this file and those next to it.
+ */
+#ifndef FAIRDRAW_HARNESS_CONTRACT_OPERATION_H
+#define FAIRDRAW_HARNESS_CONTRACT_OPERATION_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What is computed of a row x, in fairdraw_operation.kind, and the parameter that it takes:
+ *   softmax             temperature  exp((x_i - max) / T) over their sum. T = 0 is 1 at the largest
+ *                                    logit, lowest id, and 0 elsewhere
+ *   log_softmax         none         (x_i - max) - ln sum exp(x_j - max), natural
+ *   top_k_mask_logits   top_k        x_i where it is among the k largest, else -inf
+ *   min_p_mask_logits   min_p        x_i where exp(x_i - max) >= min_p, else -inf
+ *   top_k_renorm_probs  top_k        x_i over the sum of the k largest where it is one, else 0
+ *   top_p_renorm_probs  top_p        x_i over the sum of the nucleus of mass p where it is in it,
+ *                                    else 0
+ * The rows of the first four are logits, those of the last two probabilities: finite and >= 0, in
+ * any scale. Ties of the k-th largest value stay, for k = 1 too; k = 0, -1 and k >= vocab keep all.
+ * A token is in the nucleus if the probabilities that are strictly larger have less than p times
+ * the row's mass; p = 0 keeps the largest one, lowest id, and p = 1 all. min_p = 0 keeps all. This
+ * is the profile fairdraw; a sampler of another profile does what that says.
+ *
+ * A token of logit -inf has probability 0, log-probability -inf, and stays -inf in masks. What is
+ * masked is -inf exactly, and what is dropped 0 exactly. What a mask keeps is the logit itself.
+ *
+ * How exact. Sums, exponentials and quotients are those of float32 or better, in any order:
+ * reference/operation_bound.h derives what that may be off by. Masks have no rounding at all, and
+ * what they keep has none but that of the comparison with min_p.
+ *
+ * A row with NaN, +inf, a negative probability, nothing allowed or a parameter out of range has a
+ * status of plugin.h that is not 0, and its result is 0 for probabilities and -inf for logits and
+ * log-probabilities, throughout. It hurts no other row. Without statuses such rows are not judged.
+ */
+#define FAIRDRAW_OPERATION_SOFTMAX 0u
+#define FAIRDRAW_OPERATION_LOG_SOFTMAX 1u
+#define FAIRDRAW_OPERATION_TOP_K_MASK_LOGITS 2u
+#define FAIRDRAW_OPERATION_MIN_P_MASK_LOGITS 3u
+#define FAIRDRAW_OPERATION_TOP_K_RENORM_PROBS 4u
+#define FAIRDRAW_OPERATION_TOP_P_RENORM_PROBS 5u
+
+typedef struct fairdraw_operation {
+  uint32_t struct_size; /* sizeof(fairdraw_operation) of the caller */
+  uint32_t kind;
+
+  /* rows x vocab values of dtype, row_stride values apart, aligned to a value. Not to be changed,
+     unless the result is the same memory */
+  uint32_t dtype; /* 0 float32, 1 float16, 2 bfloat16 */
+  /* Of the result: float32, or dtype of samplers that declare it; masked logits have dtype. */
+  uint32_t result_dtype;
+  int64_t rows;
+  int64_t vocab;
+  int64_t row_stride;
+  const void* values;
+
+  /* The parameter of the kind, one value a row, or one for the call where parameter_is_scalar is 1;
+     the others are NULL. */
+  int32_t parameter_is_scalar;
+  const float* temperature;
+  const int32_t* top_k;
+  const float* top_p;
+  const float* min_p;
+
+  /* rows x vocab values, result_stride values apart: what lies between rows is not to be written.
+     The same memory as `values`, with the same stride and dtype, only of samplers that declare
+     FAIRDRAW_MASKS_IN_PLACE or FAIRDRAW_OPERATES_IN_PLACE. */
+  int64_t result_stride;
+  void* result;
+  int32_t* statuses; /* [rows], enum fairdraw_row_status; optional */
+} fairdraw_operation;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

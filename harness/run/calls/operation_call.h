@@ -1,0 +1,64 @@
+// One call of an operation on rows, owned: what is asked, and what came back.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "harness/run/calls/request.h"
+
+namespace fairdraw::harness {
+
+/// FAIRDRAW_OPERATION_* of contract/operation.h.
+enum class OperationKind : std::uint32_t {
+  softmax,
+  log_softmax,
+  top_k_mask_logits,
+  min_p_mask_logits,
+  top_k_renorm_probs,
+  top_p_renorm_probs,
+};
+const char* to_string(OperationKind kind);
+std::vector<std::string> operation_names();
+/// Throws UsageError with the closest name.
+OperationKind operation_from_name(const std::string& name);
+
+constexpr bool masks_logits(OperationKind kind) {
+  return kind == OperationKind::top_k_mask_logits || kind == OperationKind::min_p_mask_logits;
+}
+constexpr bool takes_probabilities(OperationKind kind) {
+  return kind == OperationKind::top_k_renorm_probs || kind == OperationKind::top_p_renorm_probs;
+}
+/// Whether the sampler declares the kind.
+bool has_operation(const SamplerDescription& sampler, OperationKind kind);
+void declare_operation(SamplerDescription& sampler, OperationKind kind);
+
+/// Dtype of results: that of the rows for masked logits, and of samplers that keep it.
+DType result_dtype(const SamplerDescription& sampler, OperationKind kind, DType dtype);
+
+/// Owning form of fairdraw_operation, on the rows of a request.
+struct OperationCall {
+  OperationKind kind = OperationKind::softmax;
+  DType dtype = DType::float32, result_dtype = DType::float32;
+  std::int64_t rows = 0, vocab = 0;
+  std::vector<float> values;             ///< [rows, vocab], each exactly a value of dtype
+  std::int64_t gap = 0, result_gap = 0;  ///< values between two rows; those of the input are NaN
+  std::int64_t shift = 0;                ///< values from a 64-byte boundary to the first row
+  bool parameter_is_scalar = false;      ///< then that of row 0 is for all rows
+  std::vector<reference::RowParameters> parameters;  ///< [rows]; of each the one that counts
+  bool in_place = false;  ///< the result is the memory of the rows, gap as in the input
+};
+
+struct OperationAnswer {
+  std::string refused, damage;  ///< as in Response
+  std::vector<float> result;    ///< [rows, vocab], exactly what was written
+  std::vector<std::int32_t> statuses;
+
+  bool ran() const { return refused.empty() && damage.empty(); }
+  std::string trouble() const { return refused.empty() ? damage : "call refused: " + refused; }
+};
+
+/// Statuses: only of samplers that report them.
+OperationAnswer run_operation(Sampler& sampler, const OperationCall& asked);
+
+}  // namespace fairdraw::harness

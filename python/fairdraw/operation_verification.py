@@ -1,0 +1,127 @@
+"""`verify_operations`: the gate on operations on rows that are Python callables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+from . import _core
+from ._device_calls import DeviceOperation
+from .verification import (
+    Ability,
+    Arrays,
+    Report,
+    Suite,
+    _expect_integer,
+    _expect_name,
+    _expect_names,
+    _expect_text,
+    _gpu,
+    _print_progress,
+)
+
+#: harness/contract/operation.h defines each.
+OperationName = Literal[
+    "log_softmax",
+    "min_p_mask_logits",
+    "softmax",
+    "top_k_mask_logits",
+    "top_k_renorm_probs",
+    "top_p_renorm_probs",
+]
+DTypeName = Literal["bfloat16", "float16", "float32"]
+
+
+def verify_operations(
+    operations: Mapping[OperationName, Callable[..., Any]],
+    semantics: str = "fairdraw",
+    suite: Suite = "gate",
+    *,
+    name: str | None = None,
+    version: str = "",
+    arrays: Arrays | None = None,
+    device: Any = "cpu",
+    dtypes: Sequence[DTypeName] = ("float32",),
+    keep_dtype: bool = False,
+    case: str | None = None,
+    seed: int | None = None,
+    seed_from: str | None = None,
+    jobs: int = 0,
+    progress: bool | Callable[[str, int, int], object] = False,
+) -> Report:
+    """Judges operations on rows, each by itself, and returns the report. Raises only for bad arguments.
+
+    operations: functions by name, called as flashinfer.sampling has them, with rows [rows, vocab]
+        that are lent for the call:
+
+            softmax(logits, temperature)          top_k_renorm_probs(probs, top_k)
+            log_softmax(logits)                   top_p_renorm_probs(probs, top_p)
+            top_k_mask_logits(logits, top_k)      min_p_mask_logits(logits, min_p)
+
+        The parameter is a number, or an array [rows] of float32 (top_k: int32). Probabilities sum to
+        anything, unless the profile asks for 1. They return an array [rows, vocab] of their own, of
+        float32 or wider; masks may have the dtype of the logits. An exception or a bad result fails
+        the case, and the run goes on, except on calls with rows that are not valid (NaN, +inf,
+        nothing allowed, a parameter out of range), which may be refused: there only the other rows
+        are judged.
+    semantics, suite, name, version, arrays, device, case, seed, seed_from, jobs, progress: as for
+        `verify`. On a GPU rows and parameters in arrays are copies there, and results come back.
+    dtypes: of the rows that they take. bfloat16 is uint16 bits in NumPy.
+    keep_dtype: results have the dtype of the rows, and its rounding; else float32 is asked for.
+
+    What each must give, with what error: harness/contract/operation.h, reference/operation_bound.h.
+    """
+    if not isinstance(operations, Mapping) or not operations:
+        raise TypeError(
+            f"operations is {operations!r}; allowed: a mapping from names to functions, at least one"
+        )
+    judged: dict[str, Callable[..., Any]] = {str(k): function for k, function in operations.items()}
+    for field, function in judged.items():
+        _expect_name("operations", field, _core.operation_names())
+        if not callable(function):
+            raise TypeError(f"operations[{field!r}] is {function!r}; allowed: a callable")
+    _expect_name("semantics", semantics, _core.profile_names())
+    _expect_name("suite", suite, _core.suite_names())
+    takes = _expect_names("dtypes", dtypes, ["float32", "float16", "bfloat16"])
+    if "float32" not in takes:
+        raise ValueError(f"dtypes is {takes!r}; allowed: float32, and others besides")
+    able: list[Ability] = [dtype for dtype in ("float16", "bfloat16") if dtype in takes]
+    gpu = _gpu(device)
+    if arrays is None:
+        arrays = "numpy" if gpu is None else "torch"
+    _expect_name("arrays", arrays, ["numpy", "torch"])
+    if gpu is not None and arrays != "torch":
+        raise ValueError(f"arrays is {arrays!r}; allowed with device '{device}': 'torch'")
+    _expect_text("version", version, "a string")
+    for argument, text in (("name", name), ("case", case), ("seed_from", seed_from)):
+        if text is not None:
+            _expect_text(argument, text, "a string, or None")
+    if seed is not None:
+        if seed_from is not None:
+            raise ValueError("seed and seed_from are both given; allowed: one of them")
+        seed = _expect_integer("seed", seed, 0, 2**64 - 1, "0 to 2^64 - 1")
+    jobs = _expect_integer("jobs", jobs, 0, 2**32 - 1, ">= 0 (0: one a core)")
+    if gpu is not None:
+        judged = {field: DeviceOperation(function, gpu) for field, function in judged.items()}
+    record = _core.run(
+        function=None,
+        running_batch=None,
+        name=name or "operations",
+        version=version,
+        semantics=semantics,
+        suite=suite,
+        arrays=arrays,
+        abilities=list(able),
+        lacks=[],
+        randomness=[],
+        logits=[],
+        case=case,
+        seed=None if seed is None else str(seed),
+        seed_from=seed_from,
+        shard="1/1",
+        jobs=jobs,
+        progress=_print_progress if progress is True else (progress or None),
+        operations=judged,
+        keep_dtype=bool(keep_dtype),
+    )
+    return Report(record)

@@ -1,0 +1,120 @@
+#include "suites/gate/cases/row_operation_cases.h"
+
+#include <cstdint>
+#include <limits>
+#include <utility>
+
+#include "suites/gate/cases/operation_lists.h"
+
+namespace fairdraw::suites {
+namespace {
+
+using harness::Family;
+
+constexpr std::int64_t kLargeVocab = 131072;
+
+constexpr Check kRowOperations[] = {
+    Check::softmax,           Check::log_softmax,        Check::top_k_mask_logits,
+    Check::min_p_mask_logits, Check::top_k_renorm_probs, Check::top_p_renorm_probs};
+
+Operation with(const reference::RowParameters& parameters) { return {.parameters = parameters}; }
+
+// Every end of the parameter's range and its neighbours, and what is usual.
+std::vector<Operation> parameters_of(Check check, std::int64_t vocab) {
+  const auto of_vocab = [vocab](std::int64_t k) {
+    return static_cast<std::int32_t>(k < 1 ? 1 : k > 4 * vocab ? 4 * vocab : k);
+  };
+  // Of integer logits these are powers of two, whose partial sums are exact: a boundary that lies
+  // at equality is decided there.
+  constexpr float kExact = kDyadicTemperature;
+  std::vector<Operation> list;
+  switch (check) {
+    case Check::softmax:
+      for (const float t :
+           {1.0F, 0.7F, 0.0F, 0.05F, 1e-3F, 1e-4F, 1.5F, 5.0F, 0x1p-126F, 0x1p64F}) {
+        list.push_back(with({.temperature = t}));
+      }
+      break;
+    case Check::top_k_mask_logits:
+    case Check::top_k_renorm_probs:
+      for (const std::int64_t k :
+           {of_vocab(1), of_vocab(2), of_vocab(3), of_vocab(7), of_vocab(50), of_vocab(vocab / 2),
+            of_vocab(vocab - 1), of_vocab(vocab), of_vocab(vocab + 1), 0, -1,
+            std::numeric_limits<std::int32_t>::max()}) {
+        list.push_back(with({.temperature = kExact, .top_k = static_cast<std::int32_t>(k)}));
+      }
+      break;
+    case Check::min_p_mask_logits:
+      // None so small that exponentials are subnormal there.
+      for (const float p : {0.05F, 0.0F, 1e-30F, 0.001F, 0.1F, 0.5F, 1 - 0x1p-24F, 1.0F}) {
+        list.push_back(with({.min_p = p}));
+      }
+      break;
+    case Check::top_p_renorm_probs:
+      // Two lie just above a partial sum of mass_exactly_p, by more than float32 is off by in a
+      // vocabulary of 31.
+      for (const float p : {0.9F, 0.0F, 0x1p-149F, 0.1F, 0.5F, 0.75F, 0.750006F, 0.875F, 0.500006F,
+                            0.95F, 0.999F, 1 - 0x1p-24F, 1.0F}) {
+        list.push_back(with({.temperature = kExact, .top_p = p}));
+      }
+      break;
+    default:
+      list.push_back(with({}));
+  }
+  return list;
+}
+
+}  // namespace
+
+bool is_row_operation(Check check) {
+  for (const Check one : kRowOperations) {
+    if (check == one) return true;
+  }
+  return false;
+}
+
+std::vector<NamedCase> row_operation_cases() {
+  std::vector<NamedCase> cases;
+  const auto add = [&cases](Suite suite, Check check, Family family, std::int64_t vocab,
+                            DType dtype = DType::float32) {
+    Case entry{.suite = suite,
+               .check = check,
+               .input = family_input(family, vocab, dtype),
+               .literal = true};
+    entry.operations = parameters_of(check, vocab);
+    const auto size = static_cast<std::int64_t>(entry.operations.size());
+    // Several rows of each parameter, for calls with one parameter; fewer where rows are dear.
+    entry.rows = std::max<std::int64_t>(vocab > 1000 ? size : 2 * size, 4);
+    cases.push_back({std::move(entry), "edges"});
+  };
+  for (const Check check : kRowOperations) {
+    const bool renorm = check == Check::top_k_renorm_probs || check == Check::top_p_renorm_probs;
+    for (const std::int64_t vocab : {1, 2}) add(Suite::smoke, check, Family::gaussian, vocab);
+    for (const Family family : {Family::gaussian_wide, Family::ties_at_k, Family::masked,
+                                Family::single_support, Family::all_equal}) {
+      add(Suite::smoke, check, family, 1000);
+    }
+    // Probabilities have no zeros with a sign, no subnormals and no range to speak of.
+    const std::vector<Family> own =
+        renorm ? std::vector{Family::peaked}
+               : std::vector{Family::huge_range, Family::subnormal, Family::signed_zeros};
+    for (const Family family : own) add(Suite::smoke, check, family, 1000);
+    // Few tokens: sums are nearly exact, and small errors of a boundary or a scale show.
+    const Family few = renorm ? Family::mass_exactly_p : Family::all_negative;
+    add(Suite::smoke, check, few, 31);
+    for (const DType dtype : {DType::float16, DType::bfloat16}) {
+      add(Suite::smoke, check, Family::gaussian_wide, 1000, dtype);
+      add(Suite::gate, check, Family::peaked, 32000, dtype);
+    }
+    for (const Family family : {Family::gaussian, Family::flat, Family::bf16_rounded,
+                                Family::all_negative, Family::head_and_tail, Family::tile_ends}) {
+      add(Suite::gate, check, family, 1003);
+    }
+    for (const Family family : {Family::gaussian, Family::peaked, Family::ties_at_k}) {
+      add(Suite::gate, check, family, kLargeVocab);
+    }
+  }
+  return cases;
+}
+
+}  // namespace fairdraw::suites

@@ -1,0 +1,89 @@
+// Operations on rows: right ones pass run after run, the library's own among them, and every wrong
+// one is found.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "harness/contract/sampler.h"
+#include "suites/gate/cases/plan.h"
+#include "suites/gate/cases/row_operation_cases.h"
+#include "suites/gate/mutants/kill_matrix.h"
+
+namespace fairdraw::suites {
+namespace {
+
+const std::vector<std::string> kKinds = {
+    "softmax",           "log_softmax",        "top_k_mask_logits",
+    "min_p_mask_logits", "top_k_renorm_probs", "top_p_renorm_probs"};
+
+/// Judges by the cases that match, and returns how many passed.
+std::size_t passed(const std::string& name, const SamplerMaker& make, const std::string& glob,
+                   std::uint64_t seed) {
+  PlanOptions options;
+  options.samplers = {name};
+  options.make_sampler = make;
+  options.case_glob = glob;
+  options.seed = seed;
+  std::size_t count = 0;
+  for (const harness::CaseRecord& one : run_plan(make_plan(options), options, 1, {}).cases) {
+    EXPECT_NE(one.verdict, harness::Verdict::failed)
+        << name << ": " << one.id << ": " << one.message;
+    EXPECT_NE(one.verdict, harness::Verdict::error)
+        << name << ": " << one.id << ": " << one.message;
+    count += one.verdict == harness::Verdict::passed ? 1 : 0;
+  }
+  return count;
+}
+
+SamplerMaker maker_of(const Twin& twin) {
+  return [twin](const std::string&) { return twin.make(); };
+}
+
+TEST(RowOperations, RightOnesPassWithEverySeed) {
+  for (const Twin& twin : row_operation_twins()) {
+    for (const std::string& kind : kKinds) {
+      for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+        EXPECT_GE(passed(twin.name, maker_of(twin), kind + "/*/v1000/*", seed), 8U);
+        EXPECT_GE(passed(twin.name, maker_of(twin), kind + "/*/v31/*", seed), 1U);
+        EXPECT_GE(passed(twin.name, maker_of(twin), kind + "/*/v1/*", seed), 1U);
+      }
+      EXPECT_GE(passed(twin.name, maker_of(twin), kind + "/*/v1003/*", 1), 6U);
+      EXPECT_GE(passed(twin.name, maker_of(twin), kind + "/*/v131072/*", 1), 3U);
+    }
+  }
+}
+
+TEST(RowOperations, ThoseOfTheLibraryPass) {
+  for (const std::string& name : harness::builtin_sampler_names()) {
+    if (name == "model") continue;
+    for (const std::string& kind : kKinds) {
+      const std::size_t count =
+          passed(name, harness::make_builtin_sampler, kind + "/*", /*seed=*/3);
+      EXPECT_EQ(count > 20, kind != "min_p_mask_logits") << kind;
+    }
+  }
+}
+
+TEST(RowOperations, OneThatHasNothingElseIsSkippedByAllOtherChecks) {
+  const Twin twin = row_operation_twins().front();
+  EXPECT_EQ(passed(twin.name, maker_of(twin), "mask/gaussian/v1/*", 1), 0U);
+  EXPECT_EQ(passed(twin.name, maker_of(twin), "status/gaussian/v31/*", 1), 0U);
+}
+
+TEST(RowOperations, EveryMutantIsKilled) {
+  std::vector<const Mutant*> mutants;
+  for (const Mutant& mutant : catalogue()) {
+    if (mutant.kind == "row-operations") mutants.push_back(&mutant);
+  }
+  EXPECT_GE(mutants.size(), 30U);
+  const KillMatrix matrix = run_kill_matrix(mutants, {}, {});
+  for (const MutantOutcome& outcome : matrix.mutants) {
+    EXPECT_EQ(outcome.complaint(), "") << outcome.mutant->name;
+  }
+  for (const TwinOutcome& outcome : matrix.twins) EXPECT_EQ(outcome.red, "");
+}
+
+}  // namespace
+}  // namespace fairdraw::suites
