@@ -39,9 +39,12 @@ std::vector<T> laid_out(const OperationCall& asked, std::int64_t stride, T gap) 
 
 // The one parameter of the kind, in the form in which it is given.
 FilterArrays parameter_of(const OperationCall& asked) {
-  const std::span<const reference::RowParameters> all(asked.parameters);
+  // Without rows there is an array too, of which nothing is to be read.
+  const std::vector<reference::RowParameters> of_no_row(1);
+  const std::span<const reference::RowParameters> all(asked.parameters.empty() ? of_no_row
+                                                                               : asked.parameters);
   FilterArrays given({});
-  const FilterArrays filters(asked.parameter_is_scalar && !all.empty() ? all.first(1) : all);
+  const FilterArrays filters(asked.parameter_is_scalar ? all.first(1) : all);
   switch (asked.kind) {
     case OperationKind::softmax:
       given.temperature = filters.temperature;
