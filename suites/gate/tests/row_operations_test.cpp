@@ -44,7 +44,7 @@ SamplerMaker maker_of(const Twin& twin) {
 TEST(RowOperations, RightOnesPassWithEverySeed) {
   for (const Twin& twin : row_operation_twins()) {
     for (const std::string& kind : kKinds) {
-      for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+      for (std::uint64_t seed = 1; seed <= 4; ++seed) {
         EXPECT_GE(passed(twin.name, maker_of(twin), kind + "/*/v1000/*", seed), 8U);
         EXPECT_GE(passed(twin.name, maker_of(twin), kind + "/*/v31/*", seed), 1U);
         EXPECT_GE(passed(twin.name, maker_of(twin), kind + "/*/v1/*", seed), 1U);
@@ -56,14 +56,17 @@ TEST(RowOperations, RightOnesPassWithEverySeed) {
 }
 
 TEST(RowOperations, ThoseOfTheLibraryPass) {
+  std::size_t judged = 0;
   for (const std::string& name : harness::builtin_sampler_names()) {
-    if (name == "model") continue;
+    if (!harness::make_builtin_sampler(name)->description().softmax) continue;  // model, sharded
+    ++judged;
     for (const std::string& kind : kKinds) {
       const std::size_t count =
           passed(name, harness::make_builtin_sampler, kind + "/*", /*seed=*/3);
       EXPECT_EQ(count > 20, kind != "min_p_mask_logits") << kind;
     }
   }
+  EXPECT_GE(judged, 2U);  // cpu and cpu:scalar
 }
 
 TEST(RowOperations, OneThatHasNothingElseIsSkippedByAllOtherChecks) {
