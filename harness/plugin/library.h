@@ -27,6 +27,8 @@ SamplerDescription to_sampler_description(const Description& description,
 /// The bits that to_sampler_description() makes the same abilities and promises of.
 std::uint64_t ability_bits(const SamplerDescription& sampler);
 std::uint64_t promise_bits(const SamplerDescription& sampler);
+/// True where it declares an operation on rows.
+bool has_operations(const SamplerDescription& sampler);
 
 /// True where it declares an operation on rows.
 bool has_operations(const SamplerDescription& sampler);

@@ -220,13 +220,12 @@ harness::RunRecord run(const RunArguments& arguments, const nb::object& progress
   }
   suites::Plan plan = suites::make_plan(options);
   if (!builtin) {
-    if (options.shards > 1 &&
-        (arguments.operations.size() > 0 || callable->function.is_none())) {
-      throw UsageError(fmt::format(
-          "shard is '{}'; allowed for operations and for running batches alone: '1/1'",
-          arguments.shard));
+    const bool of_operations = arguments.operations.size() > 0;
+    if ((of_operations || callable->function.is_none()) && options.shards > 1) {
+      throw UsageError(fmt::format("shard is '{}'; allowed for {} alone: '1/1'", arguments.shard,
+                                   of_operations ? "operations" : "running batches"));
     }
-    if (arguments.operations.size() > 0) {
+    if (of_operations) {
       std::erase_if(plan.jobs, [&arguments](const harness::Job& job) {
         return !is_of_operations(arguments, job);
       });
@@ -384,7 +383,8 @@ void bind_verify(nb::module_& module) {
          const std::string& version, const std::string& semantics, const std::string& suite,
          const std::string& arrays, const Names& able, const Names& lacks, const Names& random,
          const Files& logits, const Text& case_glob, const Text& seed, const Text& seed_from,
-         const std::string& shard, unsigned jobs, const nb::object& progress, nb::dict operations, bool keep_dtype) {
+         const std::string& shard, unsigned jobs, const nb::object& progress, nb::dict operations,
+         bool keep_dtype) {
         return run({std::move(function), std::move(running_batch), std::move(operations),
                     keep_dtype, name, version, semantics, suite, arrays, able, lacks, random,
                     logits, case_glob, seed, seed_from, shard, jobs},

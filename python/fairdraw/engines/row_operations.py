@@ -15,7 +15,8 @@ from typing import Any
 
 from .._core import Batch
 from . import flashinfer
-from ._engine import TENSOR_ABILITIES, Engine, OperationEngine, Sampler, package, version_of
+from ._engine import TENSOR_ABILITIES, Engine, OperationEngine, Sampler
+from ._packages import package, version_of
 from ._tensors import draw_outputs, float32_logits, generator_of
 
 Operations = Mapping[str, Callable[..., Any]]
