@@ -30,9 +30,6 @@ std::uint64_t promise_bits(const SamplerDescription& sampler);
 /// True where it declares an operation on rows.
 bool has_operations(const SamplerDescription& sampler);
 
-/// True where it declares an operation on rows.
-bool has_operations(const SamplerDescription& sampler);
-
 /// The names of the abilities that a sampler declares, separated by blanks.
 std::string ability_names(const SamplerDescription& sampler);
 
