@@ -53,9 +53,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (cli::parse_uint64("--seed", std::to_string(number)) != number) std::abort();
   });
   try_to([&] {
-    suites::PlanOptions options;
-    cli::parse_shard(text, options);
-    if (options.shard < 1 || options.shard > options.shards) std::abort();
+    const harness::CasePart part = cli::parse_part("--shard", text);
+    if (part.part < 1 || part.part > part.parts) std::abort();
   });
   try_to([&] {
     static const suites::Case entry = sampled_case();
