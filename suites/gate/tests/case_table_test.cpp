@@ -5,12 +5,14 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <string>
 
 #include "harness/contract/usage_error.h"
 #include "harness/run/tests/mutants.h"
 #include "suites/gate/cases/case.h"
 #include "suites/gate/cases/operation_lists.h"
 #include "suites/gate/cases/plan.h"
+#include "suites/gate/cases/row_operation_cases.h"
 
 namespace fairdraw::suites {
 namespace {
@@ -191,7 +193,14 @@ TEST(Plan, RefusesWhatItDoesNotKnow) {
 TEST(RunPlan, SameSeedSameRecordWhateverTheJobs) {
   PlanOptions options = options_for(Suite::smoke);
   options.case_glob = "*/gaussian*/v[13]*";
-  const Plan plan = make_plan(options);
+  Plan plan = make_plan(options);
+  // The sampler of these options has no operations on rows.
+  std::set<std::string> of_operations;
+  for (const Case& entry : case_table(Suite::smoke)) {
+    if (is_row_operation(entry.check)) of_operations.insert(entry.id);
+  }
+  std::erase_if(plan.jobs,
+                [&](const harness::Job& job) { return of_operations.contains(job.record.id); });
   ASSERT_GT(plan.jobs.size(), 5U);
   const harness::RunRecord one = run_plan(plan, options, 1, {});
   const harness::RunRecord three = run_plan(plan, options, 3, {});
