@@ -43,6 +43,7 @@ def verify_operations(
     device: Any = "cpu",
     dtypes: Sequence[DTypeName] = ("float32",),
     keep_dtype: bool = False,
+    exact_integer: bool = False,
     case: str | None = None,
     seed: int | None = None,
     seed_from: str | None = None,
@@ -68,6 +69,8 @@ def verify_operations(
         `verify`. On a GPU rows and parameters in arrays are copies there, and results come back.
     dtypes: of the rows that they take. bfloat16 is uint16 bits in NumPy.
     keep_dtype: results have the dtype of the rows, and its rounding; else float32 is asked for.
+    exact_integer: softmax and renormalised probabilities are those of this package's integer
+        arithmetic, bit for bit, instead of within what float32 may do.
 
     What each must give, with what error: harness/contract/operation.h, reference/operation_bound.h.
     """
@@ -86,6 +89,8 @@ def verify_operations(
     if "float32" not in takes:
         raise ValueError(f"dtypes is {takes!r}; allowed: float32, and others besides")
     able: list[Ability] = [dtype for dtype in ("float16", "bfloat16") if dtype in takes]
+    if exact_integer:
+        able.append("exact_integer")
     gpu = _gpu(device)
     if arrays is None:
         arrays = "numpy" if gpu is None else "torch"
