@@ -30,9 +30,11 @@ extern "C" {
  * A token of logit -inf has probability 0, log-probability -inf, and stays -inf in masks. What is
  * masked is -inf exactly, and what is dropped 0 exactly. What a mask keeps is the logit itself.
  *
- * How exact. Sums, exponentials and quotients are those of float32 or better, in any order:
- * reference/operation_bound.h derives what that may be off by. Masks have no rounding at all, and
- * what they keep has none but that of the comparison with min_p.
+ * How exact. Sums, exponentials and quotients are those of float32 or better, in any order. From
+ * that the gate derives, row by row, the interval in which each result must lie, and how near to 1
+ * the row's sum must be, which is nearer than the intervals add up to: errors of the divisor
+ * cancel. Masks have no rounding at all, and what they keep has none but that of the comparison
+ * with min_p.
  *
  * A row with NaN, +inf, a negative probability, nothing allowed or a parameter out of range has a
  * status of plugin.h that is not 0, and its result is 0 for probabilities and -inf for logits and

@@ -19,7 +19,6 @@ namespace fairdraw {
 using sharded::BlockHeader;
 using sharded::CallRules;
 using sharded::MergedRow;
-using sharded::Partition;
 using sharded::Question;
 using sharded::ShardBuffers;
 using sharded::ShardRow;

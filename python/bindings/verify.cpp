@@ -113,7 +113,7 @@ std::shared_ptr<Callable> callable_of(const RunArguments& arguments) {
     harness::declare_operation(callable->description, kind);
     callable->operations[kind] = nb::borrow(function);
   }
-  callable->description.samples = arguments.operations.size() == 0;
+  callable->description.samples = arguments.operations.empty();
   callable->description.operations_keep_dtype = arguments.keep_dtype;
   return callable;
 }
@@ -146,7 +146,7 @@ suites::PlanOptions plan_options(const RunArguments& arguments) {
 
 // What is judged, as the arguments of a call have it.
 std::string judged_arguments(const RunArguments& arguments) {
-  if (arguments.operations.size() > 0) {
+  if (!arguments.operations.empty()) {
     std::string text;
     for (const auto& [name, function] : arguments.operations) {
       const nb::object named = nb::getattr(function, "__name__", nb::str("..."));
@@ -166,7 +166,7 @@ std::string judged_arguments(const RunArguments& arguments) {
 // No command line knows the callable: what repeats a case is a call.
 std::string replay_call(const RunArguments& arguments, const std::string& case_id,
                         std::uint64_t seed) {
-  const char* const verb = arguments.operations.size() > 0 ? "verify_operations" : "verify";
+  const char* const verb = !arguments.operations.empty() ? "verify_operations" : "verify";
   return fmt::format("fairdraw.{}({}, semantics=\"{}\", suite=\"{}\"{}, seed={})", verb,
                      judged_arguments(arguments), arguments.semantics, arguments.suite,
                      case_id.empty() ? "" : fmt::format(", case=\"{}\"", case_id), seed);
@@ -220,7 +220,7 @@ harness::RunRecord run(const RunArguments& arguments, const nb::object& progress
   }
   suites::Plan plan = suites::make_plan(options);
   if (!builtin) {
-    const bool of_operations = arguments.operations.size() > 0;
+    const bool of_operations = !arguments.operations.empty();
     if ((of_operations || callable->function.is_none()) && options.shards > 1) {
       throw UsageError(fmt::format("shard is '{}'; allowed for {} alone: '1/1'", arguments.shard,
                                    of_operations ? "operations" : "running batches"));

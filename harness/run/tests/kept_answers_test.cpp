@@ -103,10 +103,13 @@ TEST(KeptAnswers, TheyEndWithTheirScope) {
 }
 
 TEST(KeptAnswers, TheSamplersOfACaseShareThemAndNoOthers) {
-  struct Silent : Sampler {
-    SamplerDescription description_ = {};
+  class Silent : public Sampler {
+   public:
     const SamplerDescription& description() const override { return description_; }
     std::string run(const fairdraw_batch&) override { return {}; }
+
+   private:
+    SamplerDescription description_ = {};
   };
   std::vector<Job> jobs;
   for (const char* const id : {"one", "one", "one", "two", "two", "alone"}) {

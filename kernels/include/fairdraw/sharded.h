@@ -45,7 +45,8 @@
 //                   to 48 octaves below the largest; values of cut tiles (f32); candidates (u32
 //                   bits, i32 id; u32 raw bits where a raw mode reports processed rows). Keys are
 //                   those of tile_index.h; all but the values of cut tiles are of whole tiles.
-//   others          answers to what the row asks: see kernels/sharded/exchange.h.
+//   others          answers to what the merged row asked: the same question goes to all shards, and
+//                   its kind decides the answer's size.
 // With 128256 tokens in two shards a summary takes 3.4 KB a row and shard with filters and 1.3 KB
 // without.
 //

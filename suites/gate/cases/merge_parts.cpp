@@ -198,9 +198,12 @@ RunRecord merge_parts(const std::vector<NamedRecord>& records, PlanOptions optio
   for (const CaseRecord& one : first.cases) {
     const Parts& of_case = by_case.at(key_of(one));
     const auto found = judged.find(key_of(one));
-    CaseRecord record = of_case.broken != nullptr ? *of_case.broken
-                        : found != judged.end()   ? std::move(found->second)
-                                                  : one;
+    CaseRecord record = one;
+    if (of_case.broken != nullptr) {
+      record = *of_case.broken;
+    } else if (found != judged.end()) {
+      record = std::move(found->second);
+    }
     record.counted.clear();
     record.seconds = of_case.seconds;
     const auto counts = joined.find(key_of(one));

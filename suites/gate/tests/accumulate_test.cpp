@@ -75,7 +75,7 @@ std::vector<NamedRecord> nights(int number, const std::vector<double>& distribut
   std::vector<NamedRecord> records;
   for (int i = 0; i < number; ++i) {
     records.push_back({std::to_string(i) + ".json",
-                       night(static_cast<std::uint64_t>(100 + i), distribution, p_value(i))});
+                       night(100 + static_cast<std::uint64_t>(i), distribution, p_value(i))});
   }
   return records;
 }
