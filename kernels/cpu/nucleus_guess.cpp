@@ -176,8 +176,9 @@ IndexedRow::Bracket IndexedRow::guess_in_tail(double p, float base, const Head& 
   std::array<Bin, kBins> bins{};
   for (std::size_t i = 0; i < sample_size_; ++i) {
     const double place = (static_cast<double>(sample_[i]) - origin) * per_unit;
+    // Of a row with NaN or +inf, which the pass itself finds, place may be NaN: the first bin.
     const double last = kBins - 1;
-    Bin& bin = bins[static_cast<std::size_t>(std::clamp(place, 0.0, last))];
+    Bin& bin = bins[place > 0 ? static_cast<std::size_t>(std::min(place, last)) : 0];
     const double weight = estimate_of(sample_weights_[i]);
     bin.weight += weight;
     bin.square += weight * weight;
