@@ -458,7 +458,7 @@ void add_calls_of_serving(std::vector<ApiFunction>& all) {
         all, "sharded.h begin",
         [by_mask](const Shared& s, Arrays& a) {
           return call_of(
-              s, ",result,execution", {},
+              s, ",result,execution", {"boundaries"},  // their number is that of the shards
               [](const auto&... x) {
                 ShardedSample call;
                 return call.begin(x...);
