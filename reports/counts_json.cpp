@@ -69,17 +69,6 @@ Json cells_json(const std::vector<harness::CellCounts>& cells) {
   return json;
 }
 
-namespace {
-
-/// At least 0; null, which is NaN elsewhere, is refused.
-double finite_number(ObjectReader& reader, const std::string& key) {
-  const std::optional<double> number = reader.optional_number(key, kNotNegative);
-  if (!number) fail_at(reader.path(key), "is null; expected a number");
-  return *number;
-}
-
-}  // namespace
-
 std::vector<harness::CellCounts> cells_of(std::vector<ObjectReader> readers) {
   std::vector<harness::CellCounts> cells;
   for (ObjectReader& reader : readers) {
@@ -87,8 +76,8 @@ std::vector<harness::CellCounts> cells_of(std::vector<ObjectReader> readers) {
     one.axis = reader.name("axis");
     one.probability = reader.numbers("probability");
     one.counts = reader.counts("counts");
-    one.relative_error = finite_number(reader, "relative_error");
-    one.chi_squared_error = finite_number(reader, "chi_squared_error");
+    one.relative_error = reader.finite_number("relative_error", kNotNegative);
+    one.chi_squared_error = reader.finite_number("chi_squared_error", kNotNegative);
     bool right = one.counts.size() == one.probability.size() && !one.counts.empty();
     for (const double p : one.probability) right = right && p > 0 && p <= 1;
     for (const std::uint64_t count : one.counts) right = right && count <= kMaxCount;

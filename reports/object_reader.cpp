@@ -115,6 +115,12 @@ double ObjectReader::number(const std::string& key, Range range) {
   return optional_number(key, range).value_or(std::numeric_limits<double>::quiet_NaN());
 }
 
+double ObjectReader::finite_number(const std::string& key, Range range) {
+  const std::optional<double> number = optional_number(key, range);
+  if (!number) fail_at(path(key), "is null; expected a number");
+  return *number;
+}
+
 bool ObjectReader::boolean(const std::string& key) {
   const Json& value = at(key);
   if (!value.is_boolean()) fail_at(path(key), "is " + shown(value) + "; expected true or false");

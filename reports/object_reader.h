@@ -55,6 +55,7 @@ class ObjectReader {
   std::uint64_t count(const std::string& key);
   std::optional<double> optional_number(const std::string& key, Range range = kAnyNumber);
   double number(const std::string& key, Range range = kAnyNumber);  ///< null is NaN
+  double finite_number(const std::string& key, Range range);        ///< null is refused
   bool boolean(const std::string& key);
   ObjectReader object(const std::string& key);
   const Json& array(const std::string& key);
