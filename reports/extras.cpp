@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-
 #include "reports/object_reader.h"
 
 namespace fairdraw::reports {
