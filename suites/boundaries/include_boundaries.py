@@ -63,9 +63,10 @@ ROOMS = {
     _CUDA + "processing": _TILES,
     _CUDA + "outputs": _TILES,
     _CUDA + "speculation": _TILES,
+    _CUDA + "sharded": _TILES | {_CUDA + "outputs"},
     _CUDA + "beams": _TILES | {_CUDA + "outputs"},
     _CUDA + "calls": _TILES
-    | {_CUDA + room for room in ("processing", "outputs", "speculation", "beams")},
+    | {_CUDA + room for room in ("processing", "outputs", "sharded", "speculation", "beams")},
     _CUDA + "batch": {"kernels/common", "kernels/serving", _CUDA + "device", _CUDA + "calls"},
 }
 
