@@ -352,6 +352,10 @@ class RowMerger {
       see(shared_.cut[tile].key, shared_.cut[tile].first);
     }
     octave_ = octaves_of(from_order_key(max_key_), rule_.scale).whole;
+    if (thread() != 0) return;
+    state_.octave = octave_;
+    state_.scale = rule_.scale;
+    state_.max = from_order_key(max_key_);
   }
 
   /// A warp a shard; and what cut tiles are shifted by.
@@ -800,9 +804,6 @@ class RowMerger {
     if (thread() == 0) {
       const bool all = survivors_.from.key == kLowest && survivors_.tie_end == task_.vocab;
       state_.asks = asks ? RowAsks::tokens : RowAsks::nothing;
-      state_.octave = octave_;
-      state_.scale = rule_.scale;
-      state_.max = from_order_key(max_key_);
       state_.low = survivors_.from.key;
       state_.tie_end = survivors_.tie_end;
       state_.all_survive = all;

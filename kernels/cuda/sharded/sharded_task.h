@@ -69,10 +69,11 @@ struct ShardedRowState {
   std::int32_t found_count;
   FoundThreshold found[kMostFound];
 
-  // Of rows that ask for tokens.
   double octave;  ///< of the row
   float scale;
   float max;
+
+  // When the survivors are known.
   std::int32_t low;  ///< threshold, a key
   std::int32_t tie_end;
   bool all_survive;
