@@ -20,6 +20,7 @@
 
 #include "common/float_order.h"
 #include "cuda/device/block_sums.cuh"
+#include "cuda/sharded/block_words.cuh"
 #include "cuda/sharded/sharded_task.h"
 #include "cuda/tiles/block_masses.cuh"
 #include "cuda/tiles/filtered_row.cuh"

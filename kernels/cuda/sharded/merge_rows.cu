@@ -33,6 +33,7 @@
 #include "common/philox.h"
 #include "common/wide_integers.h"
 #include "cuda/device/block_sums.cuh"
+#include "cuda/sharded/block_words.cuh"
 #include "cuda/sharded/known_values.cuh"
 #include "cuda/sharded/sharded_task.h"
 #include "cuda/tiles/filtered_row.cuh"

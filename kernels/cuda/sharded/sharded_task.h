@@ -156,32 +156,6 @@ struct ShardedTask {
   }
 };
 
-/// A word of a part: parts are multiples of 4 bytes, and lie so.
-__device__ __forceinline__ std::uint32_t& word_of(std::byte* part, std::size_t byte) {
-  return *reinterpret_cast<std::uint32_t*>(part + byte);
-}
-__device__ __forceinline__ std::uint32_t word_of(const std::byte* part, std::size_t byte) {
-  return *reinterpret_cast<const std::uint32_t*>(part + byte);
-}
-__device__ __forceinline__ void write_sum(std::byte* part, std::size_t byte, uint128_t sum) {
-#pragma unroll
-  for (int i = 0; i < 4; ++i)
-    word_of(part, byte + 4 * i) = static_cast<std::uint32_t>(sum >> 32 * i);
-}
-__device__ __forceinline__ uint128_t read_sum(const std::byte* part, std::size_t byte) {
-  uint128_t sum = 0;
-#pragma unroll
-  for (int i = 0; i < 4; ++i) sum |= static_cast<uint128_t>(word_of(part, byte + 4 * i)) << 32 * i;
-  return sum;
-}
-
-/// By one thread of a launch: the beginning of a block.
-__device__ __forceinline__ void write_header(const ShardedTask& task, ShardedExchange exchange) {
-  std::byte* block = task.send[static_cast<int>(exchange)];
-  *reinterpret_cast<sharded::BlockHeader*>(block) = {
-      sharded::kMagic, static_cast<std::uint32_t>(exchange), task.fingerprint};
-}
-
 /// Bytes of a row's groups, by its tiles.
 std::int64_t group_bytes(std::int64_t tiles);
 /// Enqueues the index of the shard's whole tiles (index_shard.cu); whole.vocab >= 1.

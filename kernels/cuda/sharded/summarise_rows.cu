@@ -21,6 +21,7 @@
 #include "common/parameters.h"
 #include "cuda/device/block_sums.cuh"
 #include "cuda/outputs/row_heads.cuh"
+#include "cuda/sharded/block_words.cuh"
 #include "cuda/sharded/sharded_task.h"
 #include "cuda/tiles/candidate_bound.cuh"
 #include "cuda/tiles/candidate_list.cuh"
