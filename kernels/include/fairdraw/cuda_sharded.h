@@ -24,10 +24,10 @@
 //              shard. Not needed where no row can be one.
 //
 // What a fixed number costs: a round that no row needs is two kernels whose blocks return at once,
-// 2 to 3 microseconds together, and the transport's own time. A caller who knows the filters (top_k
-// up to the candidates) enqueues none; result and cost are the caller's to choose, exactness is
-// not: `undecided` says how many rows are left, and further exchanges of the same call, on the same
-// workspace, go on where it was. All ranks see the same number.
+// and the transport's own time, of NCCL about 11 microseconds on two H200s. A caller who knows the
+// filters (top_k up to the candidates) enqueues none. How many rounds there are is the caller's
+// choice, exactness is not: `undecided` says how many rows are left, and further exchanges of the
+// same call, on the same workspace, go on where it was. All ranks see the same number.
 //
 // What is not there: `indices`, processing, probabilities, reports (logprobs) and more than
 // kMaxDeviceShards shards. Calls that ask for them are refused by name; the CPU has all of them.
