@@ -119,7 +119,7 @@ class RowMerger {
 
   __device__ void decide() {
     if (row_.is_greedy_row()) {
-      const Known& first = row_.first_at_max();
+      const KnownToken& first = row_.first_at_max();
       greedy_ = {{row_.max_key(), {1, 0}, {0, 0}, Threshold::kOfKnown}, first.id + 1, {0, 0}};
       for (int t = thread(); t < task_.num_samples; t += kEndThreads) {
         shared_.tokens[t] = {-1, first.id, first.bits, 0, {}};
@@ -273,7 +273,7 @@ class RowMerger {
     write_row(true);
     for (int t = thread(); t < task_.num_samples; t += kEndThreads) {
       const ShardedToken& token = task_.drawn[number_ * task_.num_samples + t];
-      Known known{token.id, token.bits};
+      KnownToken known{token.id, token.bits};
       if (token.shard >= 0) {
         const auto* drawn = reinterpret_cast<const sharded::DrawnToken*>(
                                 task_.theirs(ShardedExchange::tokens, token.shard, number_)) +
@@ -304,7 +304,7 @@ class RowMerger {
         state_.survivors.low, state_.survivors.high};
   }
 
-  __device__ void write_token(int sample, const Known& token) const {
+  __device__ void write_token(int sample, const KnownToken& token) const {
     const std::int64_t at = number_ * task_.num_samples + sample;
     task_.tokens[at] = token.id;
     const auto x = std::bit_cast<float>(token.bits);

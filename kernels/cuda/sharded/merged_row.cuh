@@ -19,15 +19,15 @@
 namespace fairdraw::cuda {
 
 /// A token that is known, with its value.
-struct Known {
+struct KnownToken {
   std::int32_t id;
   std::uint32_t bits;
 };
 
 /// The beginning of a shard's summary.
-struct Head {
+struct ShardHead {
   std::int32_t max_key;
-  Known first;
+  KnownToken first;
   std::uint32_t allowed;
   int listed;
 };
@@ -35,7 +35,7 @@ struct Head {
 /// A tile that boundaries cut.
 struct CutTile {
   std::int32_t key;
-  Known first;  ///< with that key
+  KnownToken first;  ///< with that key
   std::uint64_t sum;
   int shift;
 };
@@ -48,7 +48,7 @@ class MergedRow {
   struct Memory {
     KnownValues::Memory known;
     BlockScratch<std::int32_t> keys;
-    Head heads[kMaxDeviceShards];
+    ShardHead heads[kMaxDeviceShards];
     CutTile cut[kMaxCutTiles];
     uint128_t whole[kMaxDeviceShards];  ///< mass of each shard's whole tiles
   };
@@ -122,7 +122,7 @@ class MergedRow {
   __device__ std::int32_t left_key() const { return left_key_; }
   __device__ std::int32_t max_key() const { return max_key_; }
   __device__ double octave() const { return octave_; }
-  __device__ const Known& first_at_max() const { return first_at_max_; }
+  __device__ const KnownToken& first_at_max() const { return first_at_max_; }
   __device__ const Totals& unfiltered() const { return unfiltered_; }
   __device__ const KnownValues& known() const { return known_; }
   __device__ uint128_t whole(int shard) const { return memory_.whole[shard]; }
@@ -154,7 +154,7 @@ class MergedRow {
     }
     if (thread() >= task_.shards) return;
     const std::byte* from = summary(thread());
-    Head& head = memory_.heads[thread()];
+    ShardHead& head = memory_.heads[thread()];
     head.max_key = static_cast<std::int32_t>(word_of(from, offsetof(RowSummary, max_key)));
     head.first = {static_cast<std::int32_t>(word_of(from, offsetof(RowSummary, max_id))),
                   word_of(from, offsetof(RowSummary, max_bits))};
@@ -210,7 +210,7 @@ class MergedRow {
       max_key_ = ::max(max_key_, memory_.cut[tile].key);
     }
     first_at_max_ = {INT_MAX, 0};
-    const auto see = [this](std::int32_t key, const Known& first) {
+    const auto see = [this](std::int32_t key, const KnownToken& first) {
       if (key == max_key_ && first.id < first_at_max_.id) first_at_max_ = first;
     };
     for (int shard = 0; shard < task_.shards; ++shard) {
@@ -277,7 +277,7 @@ class MergedRow {
   bool greedy_ = false, top_k_ = false, filtered_ = false;
   std::int32_t left_key_ = kEmptyTileKey, max_key_ = kEmptyTileKey;
   double octave_ = 0;
-  Known first_at_max_{};
+  KnownToken first_at_max_{};
   Totals unfiltered_{};
 };
 

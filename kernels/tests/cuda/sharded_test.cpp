@@ -291,6 +291,41 @@ TEST(CudaSharded, WideRowsAreTheCpus) {
   EXPECT_GT(seen.blocks, 0);
 }
 
+/// A wide nucleus, top_k and min_p of flat rows: what the default number of rounds is for.
+TEST(CudaSharded, FourRoundsAreEnoughForFlatRows) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  constexpr std::int64_t kRows = 3, kVocab = 128256;
+  Dice dice(3);
+  std::vector<float> logits;
+  for (std::int64_t i = 0; i < kRows * kVocab; ++i) {
+    logits.push_back(static_cast<float>(2 * dice.bell()));
+  }
+  const std::vector<float> top_p = {0.9F, 1.0F, 1.0F}, min_p = {0.0F, 0.0F, 0.02F};
+  const std::vector<std::int32_t> top_k = {0, 1000, 0};
+  const std::vector<std::uint64_t> seeds = {5, 6, 7};
+  SampleRequest request;
+  request.logits = {logits.data(), DType::float32, kRows, kVocab, kVocab};
+  request.top_p = {top_p.data(), kRows};
+  request.top_k = {top_k.data(), kRows};
+  request.min_p = {min_p.data(), kRows};
+  request.seed = {seeds.data(), kRows};
+  std::vector<std::int32_t> expected(kRows), on_host(kRows);
+  SampleResult result;
+  result.tokens = {expected.data(), kRows};
+  ASSERT_FALSE(sample(request, result, {CpuTarget::best, 1}));
+  result.tokens = {on_host.data(), kRows};
+  Comparison both;
+  const std::vector<std::int64_t> boundaries = harness::equal_boundaries(kVocab, 2);
+  ASSERT_FALSE(both.run_on_host(request, result, boundaries, /*wants_mask=*/false));
+  ASSERT_FALSE(both.device.begin());
+  for (int number = 0; number < 6; ++number) {
+    ASSERT_FALSE(both.device.exchange(cuda::sharded_exchange(number, 4)));
+  }
+  EXPECT_EQ(both.device.undecided(), 0);
+  both.device.fetch();
+  for (int shard = 0; shard < 2; ++shard) EXPECT_EQ(both.device.at(shard).tokens, expected);
+}
+
 // --- Graphs --------------------------------------------------------------------------------------
 
 /// Two shards of one call, replayed on other logits: nothing is left over from the call before.
