@@ -34,9 +34,7 @@ __global__ void __launch_bounds__(kMaxThreadsOfBlock, 2)
   const RowBlocks blocks(blocks_log2, row.tiles(), dynamic);  // whose index is not used
   const RowCluster alone{1, 0};                               // groups are in global memory
   const GroupKeys groups(task.groups + number * GroupKeys::bytes(row.tiles()), row.tiles());
-  std::int32_t* keys = task.keys.data + number * task.keys.row_stride;
-  std::uint64_t* sums = task.sums.data + number * task.sums.row_stride;
-  std::uint16_t* counts = task.counts.data + number * task.counts.row_stride;
+  const std::int64_t first = number * task.keys.row_stride;  // of all three
   TileRule rule{1.0F, true};
   visit_tiles(
       row, TileRing<kForm>(dynamic), blocks.steps(),
@@ -56,9 +54,9 @@ __global__ void __launch_bounds__(kMaxThreadsOfBlock, 2)
         for (const float value : x) count += value > -INFINITY ? 1U : 0U;
         count = __reduce_add_sync(kAllLanes, count);
         if (threadIdx.x % kWarp != 0) return;
-        keys[tile] = key;
-        sums[tile] = sum;
-        counts[tile] = static_cast<std::uint16_t>(count);
+        task.keys.data[first + tile] = key;
+        task.sums.data[first + tile] = sum;
+        task.counts.data[first + tile] = static_cast<std::uint16_t>(count);
       });
 }
 
