@@ -63,9 +63,11 @@ bool is_filtered(const SampleRequest& request, std::int64_t row, std::int64_t vo
   return parameters.min_p > 0.0F || parameters.top_p < 1.0F || top_k_is_on(parameters.top_k, vocab);
 }
 
-bool any_filtered(const SampleRequest& request, std::int64_t vocab) {
+/// Arrays that cannot be read may ask for anything.
+bool any_filtered(const SampleRequest& request, std::int64_t vocab, ArraysLie arrays) {
   const bool by_row = request.temperature.is_array() || request.top_k.is_array() ||
                       request.top_p.is_array() || request.min_p.is_array();
+  if (by_row && arrays == ArraysLie::on_device) return true;
   const std::int64_t rows =
       by_row ? request.logits.rows : std::min<std::int64_t>(request.logits.rows, 1);
   for (std::int64_t row = 0; row < rows; ++row) {
@@ -77,6 +79,8 @@ bool any_filtered(const SampleRequest& request, std::int64_t vocab) {
 /// FNV-1a, 64 bits: ranks that differ by mistake are told apart, which is all that is asked of it.
 class Fingerprint {
  public:
+  explicit Fingerprint(ArraysLie arrays) : reads_arrays_(arrays == ArraysLie::on_host) {}
+
   template <class T>
   void add(const T& value) {
     add_bytes(&value, sizeof(T));
@@ -85,7 +89,8 @@ class Fingerprint {
   void add(const View<T>& view) {
     add(view.size);
     add(view.given());
-    if (view.given()) add_bytes(view.data, static_cast<std::size_t>(view.size) * sizeof(T));
+    if (view.given() && reads_arrays_)
+      add_bytes(view.data, static_cast<std::size_t>(view.size) * sizeof(T));
   }
   template <class T>
   void add(const PerRequest<T>& parameter) {
@@ -103,6 +108,7 @@ class Fingerprint {
     const auto* bytes = static_cast<const unsigned char*>(data);
     for (std::size_t i = 0; i < size; ++i) hash_ = (hash_ ^ bytes[i]) * 0x100000001b3ULL;
   }
+  bool reads_arrays_;
   std::uint64_t hash_ = 0xcbf29ce484222325ULL;
 };
 
@@ -129,7 +135,7 @@ Error check_sharded(const ShardedRequest& request, const SampleResult& result) {
   return check_logprobs(rows, results.logprobs);
 }
 
-CallRules rules_of(const ShardedRequest& request, const SampleResult& result) {
+CallRules rules_of(const ShardedRequest& request, const SampleResult& result, ArraysLie arrays) {
   const SampleRequest& rows = request.rows;
   const LogprobsResult& reports = result.logprobs;
   CallRules rules;
@@ -145,7 +151,7 @@ CallRules rules_of(const ShardedRequest& request, const SampleResult& result) {
   const bool raw = reports.given() && is_raw(reports.mode);
   const bool raw_differs = raw && rules.processed;
   const std::int64_t shards = rules.partition.shards();
-  const bool filtered = any_filtered(rows, rules.partition.vocab());
+  const bool filtered = any_filtered(rows, rules.partition.vocab(), arrays);
   const std::int64_t candidates =
       filtered ? std::clamp(kCandidatesOfAll / shards, kFewestCandidates, kMostCandidates) : 0;
   const std::int64_t top_n = reports.given() ? reports.top_n : 0;
@@ -160,12 +166,13 @@ CallRules rules_of(const ShardedRequest& request, const SampleResult& result) {
   return rules;
 }
 
-std::uint64_t fingerprint_of(const ShardedRequest& request, const SampleResult& result) {
+std::uint64_t fingerprint_of(const ShardedRequest& request, const SampleResult& result,
+                             ArraysLie arrays) {
   const SampleRequest& rows = request.rows;
   const LogitsProcessing& processing = rows.processing;
   const LogprobsResult& reports = result.logprobs;
-  Fingerprint hash;
-  hash.add(request.boundaries);
+  Fingerprint hash(arrays);
+  for (std::int64_t i = 0; i < request.boundaries.size; ++i) hash.add(request.boundaries.data[i]);
   hash.add(rows.logits.rows);
   hash.add(rows.logits.dtype);
   hash.add(rows.temperature);

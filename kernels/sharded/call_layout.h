@@ -9,13 +9,19 @@
 
 namespace fairdraw::sharded {
 
+/// Where arrays of parameters, seeds and lists lie. Those of a device are not read: a call that has
+/// such parameters may be filtered, and ranks are told apart by all else.
+enum class ArraysLie { on_host, on_device };
+
 /// No error, or one that names the field, its value and the allowed range.
 Error check_sharded(const ShardedRequest& request, const SampleResult& result);
 
 /// Of a call that is checked; all but the passes.
-CallRules rules_of(const ShardedRequest& request, const SampleResult& result);
+CallRules rules_of(const ShardedRequest& request, const SampleResult& result,
+                   ArraysLie arrays = ArraysLie::on_host);
 
 /// Of all that decides tokens and layouts and is the same on all ranks.
-std::uint64_t fingerprint_of(const ShardedRequest& request, const SampleResult& result);
+std::uint64_t fingerprint_of(const ShardedRequest& request, const SampleResult& result,
+                             ArraysLie arrays = ArraysLie::on_host);
 
 }  // namespace fairdraw::sharded

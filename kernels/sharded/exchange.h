@@ -33,9 +33,11 @@ struct Sum128 {
   std::uint64_t high = 0;
 
   Sum128() = default;
-  Sum128(uint128_t value)  // deliberately implicit
+  FAIRDRAW_HOST_DEVICE Sum128(uint128_t value)  // deliberately implicit
       : low(static_cast<std::uint64_t>(value)), high(static_cast<std::uint64_t>(value >> 64)) {}
-  uint128_t value() const { return (static_cast<uint128_t>(high) << 64) | low; }
+  FAIRDRAW_HOST_DEVICE uint128_t value() const {
+    return (static_cast<uint128_t>(high) << 64) | low;
+  }
 };
 static_assert(sizeof(Sum128) == 16);
 

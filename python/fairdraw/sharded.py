@@ -7,6 +7,10 @@ local logits (fairdraw/sharded.h has the exchange and why it is exact).
 Every rank makes the same call with its own columns of the logits, and gets the same tokens: those
 of `fairdraw.sample` over the whole rows, bit for bit, whatever the number of ranks. No row is
 gathered: a rank sends 1.3 KB a row without filters and 3.4 KB with, for 128256 tokens on two.
+
+Logits on a GPU stay there (fairdraw/cuda_sharded.h), and so do the blocks, with NCCL. Such a call
+waits for the GPU once, to see whether rows need more exchanges; with `rounds` it does not, and can be
+captured in a CUDA graph.
 """
 
 from __future__ import annotations
@@ -47,8 +51,9 @@ class ShardedSampler:
 
     `group`: a process group of torch.distributed with any backend; None is the default one.
     `columns`: how many each rank has; without it the first call asks all ranks, and later ones
-    expect the same. Logits are in host memory; blocks travel as the group's backend wants them (NCCL:
-    through GPU memory).
+    expect the same. Blocks of logits in host memory travel as the group's backend wants them; logits
+    on a GPU need a backend for GPUs. What is missing there: `indices`, `processing`, `logprobs`, probs
+    among the details, and more than 8 ranks.
     """
 
     def __init__(self, group: Any = None, *, columns: Sequence[int] | None = None) -> None:
@@ -65,6 +70,9 @@ class ShardedSampler:
         #: Of the last call: how often ranks exchanged blocks, and the bytes of all blocks.
         self.exchanges = 0
         self.exchanged_bytes = 0
+        #: Of the last call on a GPU, an int32 there: rows without a result, 0 but where `rounds` were
+        #: too few; -1: ranks disagree on arguments, and no row has one.
+        self.undecided: Any = None
 
     def _gathered(self, block: Any) -> Any:
         """The ranks' tensors, one after the other."""
@@ -84,6 +92,66 @@ class ShardedSampler:
         fresh = backend.fresh_seed(generator)
         signed = fresh - 2**64 if fresh >= 2**63 else fresh
         return int(self._gathered(torch.tensor([signed], dtype=torch.int64))[0]) & (2**64 - 1)
+
+    def _run_on_host(self, call: _core.ShardedCall) -> None:
+        while call.block_bytes > 0:
+            block = torch.frombuffer(bytearray(call.block()), dtype=torch.uint8)
+            blocks = self._gathered(block)
+            self.exchanged_bytes += blocks.numel()
+            call.receive(blocks)
+        self.exchanges = call.exchanges
+
+    def _run_on_gpu(
+        self,
+        backend: TorchBackend,
+        arguments: tuple[Any, ...],
+        results: tuple[Any, ...],
+        rounds: int | None,
+    ) -> None:
+        """Exchanges lie in the call's workspace."""
+        workspace: Any = None
+
+        def allocate(size: int) -> Any:
+            nonlocal workspace
+            workspace = backend.empty((max(size, 1),), "uint8")
+            return backend.lend(workspace)
+
+        call = _core.ShardedCudaCall(*arguments, *results, backend.stream, allocate)
+
+        def exchange(what: _core.ShardedExchange) -> None:
+            call.send(what)
+            size, sent, received = (
+                call.block_bytes(what),
+                call.sent_at(what),
+                call.received_at(what),
+            )
+            torch.distributed.all_gather_into_tensor(
+                workspace[received : received + self._ranks * size],
+                workspace[sent : sent + size],
+                group=self._group,
+            )
+            call.receive(what)
+            self.exchanges += 1
+            self.exchanged_bytes += self._ranks * size
+
+        what = _core.ShardedExchange
+        exchange(what.summary)
+        self.undecided = workspace[call.undecided_at :][:4].view(torch.int32)
+        for _ in range(rounds or 0):
+            exchange(what.threshold)
+        if rounds is not None:
+            exchange(what.tokens)
+            return
+        left = int(self.undecided)
+        if left > 0:  # rows without filters need no more than this
+            exchange(what.tokens)
+        while left > 0 and (left := int(self.undecided)) > 0:
+            exchange(what.threshold)
+            exchange(what.tokens)
+        if left < 0:
+            raise ValueError(
+                "ranks disagree: columns, parameters, seeds, offsets and results must be the same"
+            )
 
     def __call__(
         self,
@@ -108,6 +176,7 @@ class ShardedSampler:
         logprobs_mode: LogprobsMode = "raw_logprobs",
         rank_rule: RankRule = "position",
         purpose: Purpose = "draw",
+        rounds: int | None = None,
     ) -> Any:
         """The arguments and results of `fairdraw.sample`, all but logits and `allowed` the same on
         every rank.
@@ -117,12 +186,21 @@ class ShardedSampler:
         Without `seed` the first rank draws one for the call. mask, probs and Logprobs.all are of
         this rank's columns; everything else is the same on every rank. ValueError where ranks
         disagree on arguments.
+
+        `rounds`, of logits on a GPU: how often thresholds are narrowed, whether rows need it or not;
+        0 where survivors are among the 256 largest of each rank, 4 is enough for all but adversarial
+        rows. Nothing is waited for then, and `undecided` says whether it was enough: rows that are
+        left have no token. Needed while a CUDA graph is captured, with `seed`.
         """
         if not isinstance(logits, torch.Tensor) or logits.ndim != 2:
             raise TypeError("logits: a tensor [rows, columns] is needed")
-        if logits.is_cuda:
-            raise ValueError(f"logits is on {logits.device}; allowed: host memory")
+        if rounds is not None and (rounds < 0 or not logits.is_cuda):
+            raise ValueError(f"rounds is {rounds}; allowed: >= 0, of logits on a GPU")
+        if logits.is_cuda and processing is not None:
+            raise ValueError("processing: is given; allowed: None, of logits on a GPU")
         backend = TorchBackend(logits)
+        if rounds is None and backend.is_captured():
+            raise RuntimeError("rounds: is needed while a CUDA graph is captured; allowed: >= 0")
         boundaries = self._agreed_boundaries(logits)
         outputs = length(logits) if indices is None else length(indices)
         if seed is None:
@@ -134,8 +212,8 @@ class ShardedSampler:
             offset = 0 if offset is None else backend.seed("offset", offset, outputs)
         rows, columns = logits.shape
         if columns == 0:  # an array without values is none
-            logits = torch.empty((rows, 1), dtype=logits.dtype)[:, :0]
-            allowed = None if allowed is None else torch.zeros((rows, 1), dtype=torch.int32)
+            logits = logits.new_empty((rows, 1))[:, :0]
+            allowed = None if allowed is None else allowed.new_zeros((rows, 1))
         shape = (outputs,) if num_samples == 1 else (outputs, max(num_samples, 0))
         tokens = backend.empty(shape, "int32")
         report: Logprobs | None = None
@@ -147,6 +225,8 @@ class ShardedSampler:
         details = (None,) * 6
         if return_details:
             details = _detail_arrays(backend, logits, outputs, shape)
+            if logits.is_cuda:
+                details = (*details[:-1], None)
         processed = None
         if processing is not None:
             if len(processing) != rows:
@@ -154,7 +234,7 @@ class ShardedSampler:
                     f"processing has {len(processing)} entries; {rows} are needed, one a row"
                 )
             processed = rows_processing(processing, [(row, ()) for row in range(rows)])
-        call = _core.ShardedCall(
+        arguments = (
             boundaries,
             self._rank,
             backend.lend(logits),
@@ -171,18 +251,13 @@ class ShardedSampler:
             _member("purpose", purpose, _PURPOSES),
             backend.lend(allowed),
             backend.lend(active),
-            processed,
-            backend.lend(tokens),
-            *(backend.lend(array) for array in details),
-            reports,
         )
-        self.exchanged_bytes = 0
-        while call.block_bytes > 0:
-            block = torch.frombuffer(bytearray(call.block()), dtype=torch.uint8)
-            blocks = self._gathered(block)
-            self.exchanged_bytes += blocks.numel()
-            call.receive(blocks)
-        self.exchanges = call.exchanges
+        results = (backend.lend(tokens), *(backend.lend(array) for array in details), reports)
+        self.exchanges = self.exchanged_bytes = 0
+        if logits.is_cuda:
+            backend.call(self._run_on_gpu, backend, arguments, results, rounds)
+        else:
+            self._run_on_host(_core.ShardedCall(*arguments, processed, *results))
         if return_details:
             return SampleDetails(tokens, *details, report)
         return tokens if report is None else (tokens, report)

@@ -105,3 +105,62 @@ def run(rank, ranks, folder):
             raise AssertionError("ranks with different seeds were not told")
     finally:
         distributed.destroy_process_group()
+
+
+def check_calls_on_gpu(sampler, rank, widths):
+    """Logits of the ranks on a GPU each: eagerly, with rounds, and in a graph."""
+    begin = sum(widths[:rank])
+    numbers = torch.Generator().manual_seed(5)
+    rows = 4
+    whole = torch.randn(rows, sum(widths), generator=numbers) * 2
+    seeds = torch.arange(rows) + 100
+    packed = torch.randint(-(2**31), 2**31 - 1, (rows, (whole.shape[1] + 31) // 32),
+                           generator=numbers).to(torch.int32)  # fmt: skip
+    calls = [
+        {},
+        {"temperature": 0.7, "top_k": 50, "top_p": 0.9},
+        {"top_p": 0.95},
+        {"top_k": 1000, "num_samples": 3},
+        {"temperature": 0.0},
+    ]
+    for dtype in (torch.float32, torch.bfloat16):
+        logits = whole.to(dtype)
+        local = logits[:, begin : begin + widths[rank]].cuda()
+        for call in calls:
+            expected = fairdraw.sample(logits, **call, seed=seeds, return_details=True)
+            got = sampler(local, **call, seed=seeds.cuda(), return_details=True)
+            for name in ("tokens", "statuses", "support_size"):
+                same(name, getattr(got, name).cpu(), getattr(expected, name))
+            same("mask", got.mask.cpu(),
+                 columns_of(expected.mask, begin, begin + widths[rank]))  # fmt: skip
+            tokens = sampler(local, **call, seed=seeds.cuda(), rounds=4)
+            same("tokens", tokens.cpu(), expected.tokens)
+            assert int(sampler.undecided) == 0
+        banned = fairdraw.sample(logits, top_k=9, seed=seeds, allowed=packed)
+        mine = columns_of(packed, begin, begin + widths[rank]).cuda()
+        same("tokens", sampler(local, top_k=9, seed=seeds.cuda(), allowed=mine).cpu(), banned)
+    graph = torch.cuda.CUDAGraph()
+    captured = seeds.cuda()
+    with torch.cuda.graph(graph):
+        tokens = sampler(local, top_p=0.95, seed=captured, rounds=4)
+    captured += 7
+    graph.replay()
+    same("tokens", tokens.cpu(), fairdraw.sample(logits, top_p=0.95, seed=seeds + 7))
+    try:
+        sampler(local, seed=rank)
+    except ValueError as error:
+        assert "ranks disagree" in str(error)
+    else:
+        raise AssertionError("ranks with different seeds were not told")
+
+
+def run_on_gpu(rank, ranks, folder):
+    torch.cuda.set_device(rank)
+    distributed.init_process_group(
+        "nccl", init_method=f"file://{folder}/store", rank=rank, world_size=ranks
+    )
+    try:
+        for widths in ([15000] * ranks, [20000, 0, 300, 900][:ranks]):
+            check_calls_on_gpu(fairdraw.torch.ShardedSampler(columns=widths), rank, widths)
+    finally:
+        distributed.destroy_process_group()

@@ -17,6 +17,14 @@ def test_every_rank_gets_the_tokens_of_the_whole_rows(ranks, tmp_path):
     torch.multiprocessing.spawn(sharded_ranks.run, (ranks, tmp_path), nprocs=ranks)
 
 
+@pytest.mark.skipif(
+    torch.cuda.device_count() < 2 or not torch.distributed.is_nccl_available(),
+    reason="needs two GPUs and torch with NCCL",
+)
+def test_ranks_with_a_gpu_each_get_the_tokens_of_the_whole_rows(tmp_path):
+    torch.multiprocessing.spawn(sharded_ranks.run_on_gpu, (2, tmp_path), nprocs=2)
+
+
 def test_wrong_arguments_are_named(tmp_path):
     torch.distributed.init_process_group(
         "gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1
@@ -29,6 +37,8 @@ def test_wrong_arguments_are_named(tmp_path):
             sampler([[1.0]])
         with pytest.raises(ValueError, match="offset: is given without a seed"):
             sampler(torch.zeros(1, 3), offset=1)
+        with pytest.raises(ValueError, match="rounds is 4; allowed: >= 0, of logits on a GPU"):
+            sampler(torch.zeros(1, 3), seed=1, rounds=4)
         assert sampler(torch.zeros(2, 3), seed=1).shape == (2,)
         assert sampler.exchanges == 2 and sampler.exchanged_bytes > 0
         with pytest.raises(ValueError, match="logits.vocab is 4; allowed: 3"):

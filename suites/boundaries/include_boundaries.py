@@ -63,9 +63,10 @@ ROOMS = {
     _CUDA + "processing": _TILES,
     _CUDA + "outputs": _TILES,
     _CUDA + "speculation": _TILES,
+    _CUDA + "sharded": _TILES | {_CUDA + "outputs"},
     _CUDA + "beams": _TILES | {_CUDA + "outputs"},
     _CUDA + "calls": _TILES
-    | {_CUDA + room for room in ("processing", "outputs", "speculation", "beams")},
+    | {_CUDA + room for room in ("processing", "outputs", "sharded", "speculation", "beams")},
     _CUDA + "batch": {"kernels/common", "kernels/serving", _CUDA + "device", _CUDA + "calls"},
 }
 
@@ -80,6 +81,8 @@ FORBIDDEN_LIBRARIES = {
     "record": CUDA + ("Random123/", "hwy/", "Eigen/", "boost/"),
 }
 STANDARD_LIBRARY_ONLY = {"api", "example"}
+# Public headers that are for users of a library, with that library's header.
+FOR_USERS_OF = {"kernels/include/fairdraw/sharded_nccl.h": "nccl.h"}
 
 # What names in quotes start from. Every include is a path from one of them, so that a line says
 # where its header is; headers next to a file are no exception.
@@ -165,6 +168,8 @@ def violations(root: Path) -> list[Violation]:
             target = resolve(root, file, name)
             if target is None:
                 reason = library_violation(part, quote, name)
+                if quote == "<" and FOR_USERS_OF.get(file) == name:
+                    reason = None
             else:
                 target_part = part_of(target)
                 reason = None

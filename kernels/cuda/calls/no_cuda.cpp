@@ -7,6 +7,7 @@
 #include "fairdraw/cuda_beam_result.h"
 #include "fairdraw/cuda_fused_sampling_processor.h"
 #include "fairdraw/cuda_memory.h"
+#include "fairdraw/cuda_sharded.h"
 #include "fairdraw/cuda_stop_criteria.h"
 #include "fairdraw/cuda_tile_index.h"
 
@@ -69,6 +70,26 @@ Error check_stop(const StopRequest&, const StopResult&, void*) { return no_cuda(
 Error tile_index(const TileIndexRequest&, const TileIndexResult&, void*) { return no_cuda(); }
 
 Error sample(const SampleRequest&, const SampleResult&, const Execution&) { return no_cuda(); }
+
+std::int64_t workspace_bytes(const ShardedRequest&, const SampleResult&) noexcept { return 0; }
+
+struct ShardedCall::Parts {};
+
+ShardedCall::ShardedCall() = default;
+ShardedCall::~ShardedCall() = default;
+ShardedCall::ShardedCall(ShardedCall&&) noexcept = default;
+ShardedCall& ShardedCall::operator=(ShardedCall&&) noexcept = default;
+std::byte* ShardedCall::send(ShardedExchange) const { return nullptr; }
+std::byte* ShardedCall::receive(ShardedExchange) const { return nullptr; }
+std::int64_t ShardedCall::bytes(ShardedExchange) const { return 0; }
+const std::int32_t* ShardedCall::undecided() const { return nullptr; }
+
+Error make_sharded_call(const ShardedRequest&, const SampleResult&, const Execution&,
+                        ShardedCall&) {
+  return no_cuda();
+}
+Error sharded_send(const ShardedCall&, ShardedExchange) { return no_cuda(); }
+Error sharded_receive(const ShardedCall&, ShardedExchange) { return no_cuda(); }
 
 Error log_probabilities(const SampleRequest&, View<const std::int32_t>, const LogprobsResult&,
                         View<RowStatus>, const Execution&) {

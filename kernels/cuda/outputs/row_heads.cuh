@@ -64,7 +64,7 @@ struct HeadEntries {
 class HeadSearch {
  public:
   /// Most entries that a head may be asked for.
-  static constexpr int kMost = HeadEntries::kMax / 2;
+  static constexpr int kMost = HeadEntries::kMax / 2 + 1;
 
   /// Shared memory.
   struct Memory {

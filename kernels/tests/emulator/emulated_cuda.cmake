@@ -13,6 +13,7 @@ endif()
 get_filename_component(toolkit "${CMAKE_MATCH_1}" REALPATH)
 
 set(FAIRDRAW_CUDA_ENABLED TRUE)
+set(FAIRDRAW_NCCL OFF)  # there is one device, and nothing to connect it with
 find_package(Boost 1.74 REQUIRED COMPONENTS context)
 set(emulator ${PROJECT_SOURCE_DIR}/kernels/tests/emulator)
 add_library(fairdraw_emulator STATIC ${emulator}/fibers.cpp ${emulator}/runtime.cpp)

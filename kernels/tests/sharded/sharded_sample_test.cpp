@@ -15,6 +15,7 @@
 #include "harness/inputs/dice.h"
 #include "harness/inputs/random_calls.h"
 #include "tests/sample/reduced.h"
+#include "tests/sharded/sharded_calls.h"
 #include "tests/sharded/sharded_outputs.h"
 
 namespace fairdraw::suites {
@@ -26,41 +27,6 @@ using harness::OwnedCall;
 using harness::sample_in_shards;
 using harness::ShardTraffic;
 
-/// 1, 2, 4 or 8 shards: equal ones, ends of tiles, or anywhere, some of them empty.
-std::vector<std::int64_t> random_boundaries(Dice& dice, std::int64_t vocab) {
-  const std::int64_t shards = dice.pick({1, 2, 2, 4, 8});
-  std::vector<std::int64_t> boundaries = harness::equal_boundaries(vocab, static_cast<int>(shards));
-  const std::uint64_t kind = dice.below(4);
-  for (std::int64_t s = 1; s < shards && kind > 0; ++s) {
-    auto at = static_cast<std::int64_t>(dice.below(static_cast<std::uint64_t>(vocab) + 1));
-    if (kind == 1) at = std::min(vocab, at / kTileSize * kTileSize);
-    if (kind == 2 && dice.once_in(2)) at = boundaries[static_cast<std::size_t>(s - 1)];
-    boundaries[static_cast<std::size_t>(s)] = at;
-  }
-  std::sort(boundaries.begin(), boundaries.end());
-  return boundaries;
-}
-
-std::string describe(const std::vector<std::int64_t>& boundaries) {
-  std::string text;
-  for (const std::int64_t boundary : boundaries) text += " " + std::to_string(boundary);
-  return text;
-}
-
-/// Vocabularies below a tile, of a few, and of many, where windows have to be searched.
-std::int64_t random_vocab(std::uint64_t number, Dice& dice) {
-  switch (number % 4) {
-    case 0:
-      return static_cast<std::int64_t>(1 + dice.below(400));
-    case 1:
-      return static_cast<std::int64_t>(256 * (1 + dice.below(12)) + dice.below(3) - 1);
-    case 2:
-      return static_cast<std::int64_t>(1 + dice.below(3000));
-    default:
-      return static_cast<std::int64_t>(1000 + dice.below(9000));
-  }
-}
-
 struct Seen {
   std::array<std::int64_t, kRowStatuses> statuses{};
   std::array<std::int64_t, 8> exchanges{};
@@ -71,7 +37,7 @@ struct Seen {
 void compare_calls(std::uint64_t first, std::int64_t rows, Seen& seen) {
   for (std::uint64_t number = first; seen.rows < rows && !testing::Test::HasFailure(); ++number) {
     Dice dice(number);
-    const std::int64_t vocab = random_vocab(number, dice);
+    const std::int64_t vocab = random_sharded_vocab(number, dice);
     const auto count = static_cast<std::int64_t>(1 + number % 13);
     OwnedCall call = harness::random_call(number, count, vocab);
     if (number % 3 == 0) call.processing = harness::random_processing(number, count, vocab);

@@ -1,0 +1,266 @@
+// Sharded sampling on the GPU (fairdraw/cuda_sharded.h): checks, the layout of a call in its
+// workspace, and which kernels an exchange is. The kernels are in sharded/.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "common/arguments.h"
+#include "common/bump_allocator.h"
+#include "cuda/calls/sample_rows.h"
+#include "cuda/calls/workspace.h"
+#include "cuda/device/device_pointers.h"
+#include "cuda/outputs/write_rows.h"
+#include "cuda/sharded/sharded_task.h"
+#include "cuda/tiles/tile_spread.h"
+#include "fairdraw/cuda_sharded.h"
+#include "sharded/call_layout.h"
+
+namespace fairdraw::cuda {
+
+struct ShardedCall::Parts {
+  ShardedTask task{};
+  TileSpread spread;
+  RowsOutputTask rows;  ///< the mask, where one is wanted
+  cudaStream_t stream = nullptr;
+};
+
+namespace {
+
+using sharded::ArraysLie;
+using sharded::CallRules;
+using sharded::Ids;
+using sharded::Partition;
+
+Error not_there(const std::string& field) {
+  return {ErrorCode::unsupported,
+          field + " is given; allowed: none, in a sharded call on GPUs (the CPU has it)"};
+}
+
+/// What the CPU has and this does not.
+Error check_supported(const ShardedRequest& request, const SampleResult& result) {
+  const SampleRequest& rows = request.rows;
+  const std::int64_t shards = request.boundaries.size - 1;
+  if (shards > kMaxDeviceShards) {
+    return {ErrorCode::unsupported, "shards is " + std::to_string(shards) + "; allowed: 1 to " +
+                                        std::to_string(kMaxDeviceShards) + " on GPUs"};
+  }
+  if (rows.num_samples > kMaxShardedSamples) {
+    return {ErrorCode::unsupported, "num_samples is " + std::to_string(rows.num_samples) +
+                                        "; allowed: 1 to " + std::to_string(kMaxShardedSamples) +
+                                        " in a sharded call on GPUs"};
+  }
+  if (rows.indices.given()) return not_there("indices");
+  if (is_processed(rows.processing)) return not_there("processing");
+  if (result.probs.given()) return not_there("probs");
+  if (result.logprobs.given()) return not_there("logprobs");
+  return {};
+}
+
+Error check_pointers(const ShardedRequest& request, const SampleResult& result,
+                     const Execution& execution) {
+  const SampleRequest& rows = request.rows;
+  DevicePointers pointers;
+  if (rows.logits.vocab > 0) pointers.check("logits", rows.logits);
+  pointers.check("temperature", rows.temperature);
+  pointers.check("top_k", rows.top_k);
+  pointers.check("top_p", rows.top_p);
+  pointers.check("min_p", rows.min_p);
+  pointers.check("seed", rows.seed);
+  pointers.check("offset", rows.offset);
+  if (rows.logits.vocab > 0) pointers.check("allowed", rows.allowed);
+  pointers.check("active", rows.active);
+  pointers.check("tokens", result.tokens);
+  pointers.check("statuses", result.statuses);
+  pointers.check("support_size", result.support_size);
+  pointers.check("logprob", result.logprob);
+  pointers.check("logprob_filtered", result.logprob_filtered);
+  if (rows.logits.vocab > 0) pointers.check("mask", result.mask);
+  pointers.check_workspace(execution, workspace_bytes(request, result), rows.logits.rows);
+  return pointers.error();
+}
+
+void place_partition(const Partition& partition, ShardedTask& task) {
+  task.shards = partition.shards();
+  task.vocab = static_cast<int>(partition.vocab());
+  const auto add_cut = [&task](const Ids& ids) {
+    if (ids.empty()) return;
+    const CutSpan* last = task.cut_tiles == 0 ? nullptr : &task.cut[task.cut_tiles - 1];
+    if (last == nullptr || ids.begin / kTileSize != last->begin / kTileSize) {
+      task.cut[task.cut_tiles++] = {static_cast<int>(ids.begin), 0, task.cut_total};
+    }
+    task.cut[task.cut_tiles - 1].size += static_cast<int>(ids.size());
+    task.cut_total += static_cast<int>(ids.size());
+  };
+  for (int shard = 0; shard < task.shards; ++shard) {
+    const Ids all = partition.columns(shard);
+    const Ids whole = partition.whole_tiles(shard);
+    task.parts[shard] = {static_cast<int>(all.begin), static_cast<int>(whole.begin),
+                         static_cast<int>(whole.end), static_cast<int>(all.end)};
+    add_cut(partition.head(shard));
+    add_cut(partition.tail(shard));
+  }
+  RowPart* part = task.row_parts;
+  for (int shard = 0; shard < task.shards; ++shard) {
+    if (task.parts[shard].whole() > 0) *part++ = {task.parts[shard].whole_begin, shard, 0};
+  }
+  for (int cut = 0; cut < task.cut_tiles; ++cut) *part++ = {task.cut[cut].begin, -1, cut};
+  std::sort(task.row_parts, part,
+            [](const RowPart& a, const RowPart& b) { return a.begin < b.begin; });
+  task.row_part_count = static_cast<int>(part - task.row_parts);
+}
+
+/// Views of the shard's whole tiles.
+void place_rows(const SampleRequest& rows, ShardedTask& task) {
+  const ShardPart& mine = task.parts[task.shard];
+  task.columns = task.whole = rows.logits;
+  task.whole.data = static_cast<const std::uint8_t*>(rows.logits.data) +
+                    mine.head() * bytes_of(rows.logits.dtype);
+  task.whole.vocab = mine.whole();
+  task.active = rows.active;
+  task.temperature = rows.temperature;
+  task.top_k = rows.top_k;
+  task.top_p = rows.top_p;
+  task.min_p = rows.min_p;
+  task.seed = rows.seed;
+  task.offset = rows.offset;
+  task.purpose = rows.purpose;
+  task.tie_rule = rows.tie_rule;
+  task.filter_order = rows.filter_order;
+  task.num_samples = rows.num_samples;
+  if (rows.logits.vocab > 0) task.allowed = rows.allowed;
+}
+
+void place_results(const SampleResult& result, ShardedTask& task) {
+  task.tokens = result.tokens.data;
+  task.statuses = result.statuses.data;
+  task.support_size = result.support_size.data;
+  task.logprob = result.logprob.data;
+  task.logprob_filtered = result.logprob_filtered.data;
+}
+
+/// The call's arrays in a workspace, or what they take.
+void place_memory(const ShardedRequest& request, const SampleResult& result, ShardedTask& task,
+                  BumpAllocator& memory) {
+  const std::int64_t rows = std::max<std::int64_t>(request.rows.logits.rows, 0);
+  const CallRules rules = sharded::rules_of(request, result, ArraysLie::on_device);
+  place_partition(rules.partition, task);
+  task.shard = request.shard;
+  task.cut_values = static_cast<int>(rules.layout.cut_values);
+  task.candidates = static_cast<int>(rules.layout.candidates);
+  place_rows(request.rows, task);
+  place_results(result, task);
+  task.each[0] = static_cast<std::int64_t>(rules.layout.bytes());
+  task.each[1] = sizeof(sharded::ThresholdAnswer);
+  task.each[2] = static_cast<std::int64_t>(sizeof(sharded::DrawnToken)) * task.num_samples;
+  for (int exchange = 0; exchange < kExchanges; ++exchange) {
+    task.bytes[exchange] =
+        static_cast<std::int64_t>(sizeof(sharded::BlockHeader)) + rows * task.each[exchange];
+    memory.allocate(task.send[exchange], task.bytes[exchange]);
+    memory.allocate(task.receive[exchange], task.shards * task.bytes[exchange]);
+  }
+  const std::int64_t tiles = task.tiles();
+  task.keys = {memory.allocate<std::int32_t>(rows * tiles), rows, tiles};
+  task.sums = {memory.allocate<std::uint64_t>(rows * tiles), rows, tiles};
+  task.counts = {memory.allocate<std::uint16_t>(rows * tiles), rows, tiles};
+  task.groups = nullptr;
+  if (task.candidates > 0) memory.allocate(task.groups, rows * group_bytes(tiles));
+  memory.allocate(task.states, rows);
+  memory.allocate(task.drawn, rows * task.num_samples);
+  memory.allocate(task.undecided, 1);
+  task.records = nullptr;
+  if (result.mask.given() && request.rows.logits.vocab > 0) memory.allocate(task.records, rows);
+  const ShardPart& mine = task.parts[task.shard];
+  task.whole_allowed = task.allowed;
+  if (!task.allowed.given()) return;
+  if (mine.head() % 32 == 0) {
+    task.whole_allowed.data += mine.head() / 32;
+  } else {
+    const std::int64_t words = words_of(mine.whole());
+    task.shifted = {memory.allocate<std::uint32_t>(rows * words), rows, words};
+    task.whole_allowed = {task.shifted.data, rows, words};
+  }
+}
+
+Error check_call_of_shard(const ShardedRequest& request, const SampleResult& result) {
+  if (Error error = sharded::check_sharded(request, result)) return error;
+  return check_batch(request.rows.logits, "logits");
+}
+
+}  // namespace
+
+std::int64_t workspace_bytes(const ShardedRequest& request, const SampleResult& result) noexcept {
+  if (check_call_of_shard(request, result) || check_supported(request, result)) return 0;
+  BumpAllocator memory(nullptr);
+  ShardedTask task{};
+  place_memory(request, result, task, memory);
+  return memory.bytes();
+}
+
+ShardedCall::ShardedCall() = default;
+ShardedCall::~ShardedCall() = default;
+ShardedCall::ShardedCall(ShardedCall&&) noexcept = default;
+ShardedCall& ShardedCall::operator=(ShardedCall&&) noexcept = default;
+
+std::byte* ShardedCall::send(ShardedExchange exchange) const {
+  return parts_->task.send[static_cast<int>(exchange)];
+}
+std::byte* ShardedCall::receive(ShardedExchange exchange) const {
+  return parts_->task.receive[static_cast<int>(exchange)];
+}
+std::int64_t ShardedCall::bytes(ShardedExchange exchange) const {
+  return parts_->task.bytes[static_cast<int>(exchange)];
+}
+const std::int32_t* ShardedCall::undecided() const { return parts_->task.undecided; }
+
+Error make_sharded_call(const ShardedRequest& request, const SampleResult& result,
+                        const Execution& execution, ShardedCall& call) {
+  if (Error error = check_call_of_shard(request, result)) return error;
+  if (Error error = check_supported(request, result)) return error;
+  Path path = execution.path;
+  if (Error error = check_path(path)) return error;
+  if (Error error = check_pointers(request, result, execution)) return error;
+  auto parts = std::make_unique<ShardedCall::Parts>();
+  BumpAllocator memory(execution.workspace);
+  ShardedTask& task = parts->task;
+  place_memory(request, result, task, memory);
+  task.fingerprint = sharded::fingerprint_of(request, result, ArraysLie::on_device);
+  parts->stream = stream_of(execution);
+  if (task.rows() > 0 && task.whole.vocab > 0) {
+    if (Error error = check_call("best_spread", best_spread(task.whole, path, parts->spread))) {
+      return error;
+    }
+  }
+  if (task.records != nullptr) {
+    parts->rows.filtered = {request.rows.logits, false, task.temperature,
+                            task.allowed,        {},    task.records};
+    parts->rows.mask = result.mask;
+  }
+  call.parts_ = std::move(parts);
+  return {};
+}
+
+Error sharded_send(const ShardedCall& call, ShardedExchange exchange) {
+  const ShardedTask& task = call.parts_->task;
+  const cudaStream_t stream = call.parts_->stream;
+  if (task.rows() == 0) return {};
+  if (exchange != ShardedExchange::summary) {
+    return check_launch("answer_rows", answer_rows(task, exchange, stream));
+  }
+  if (task.whole.vocab > 0) {
+    if (Error error = check_launch("index_shard", index_shard(task, call.parts_->spread, stream))) {
+      return error;
+    }
+  }
+  return check_launch("summarise_rows", summarise_rows(task, stream));
+}
+
+Error sharded_receive(const ShardedCall& call, ShardedExchange exchange) {
+  const ShardedTask& task = call.parts_->task;
+  const cudaStream_t stream = call.parts_->stream;
+  if (task.rows() == 0) return {};
+  if (Error error = check_launch("merge_rows", merge_rows(task, exchange, stream))) return error;
+  if (task.records == nullptr) return {};
+  return check_launch("write_rows", write_rows(call.parts_->rows, stream));
+}
+
+}  // namespace fairdraw::cuda

@@ -1,0 +1,102 @@
+// The index of a shard's whole tiles, in the workspace: what the other phases of a sharded call
+// read in place of the row.
+//
+// Contract. For each row that is not padding and each of the shard's whole tiles the largest
+// allowed value (or a fault, tile_pass.cuh), the sum of weights, the number of allowed tokens, and
+// where filters may ask for candidates the keys of its groups (tiles/group_keys.cuh). Ids are
+// counted from the first whole tile on, which begins at a multiple of 256 ids of the vocabulary:
+// so tiles are those of the whole row.
+//
+// Algorithm and cost. The pass of tile_pass.cuh, 1 to 16 blocks a row. Nothing is shared between
+// blocks and no barrier is needed: 14 bytes a tile, and 32 for groups, are written, in place of
+// 1024 that are read. Bits of `allowed` belong to the shard's columns; where the first whole tile
+// does not begin at a word of them they are shifted first, by a kernel of its own.
+//
+// Randomness: none. Numerics: common/tile_weights.h. Determinism: integers, each in its place.
+#include "common/parameters.h"
+#include "cuda/device/row_launch.h"
+#include "cuda/sharded/sharded_task.h"
+#include "cuda/tiles/group_keys.cuh"
+#include "cuda/tiles/tile_launch.cuh"
+#include "cuda/tiles/tile_pass.cuh"
+
+namespace fairdraw::cuda {
+namespace {
+
+template <DType kType, TileAccess kAccess>
+__global__ void __launch_bounds__(kMaxThreadsOfBlock, 2)
+    index_shard_kernel(const __grid_constant__ ShardedTask task, int blocks_log2) {
+  constexpr RowForm kForm{kType, kAccess};
+  extern __shared__ __align__(16) unsigned char dynamic[];
+  const std::int64_t number = blockIdx.x >> static_cast<unsigned>(blocks_log2);
+  if (task.active.given() && task.active.data[number] == 0) return;
+  const TileRow<kForm> row(task.whole, task.whole_allowed, number, /*from_probs=*/false);
+  const RowBlocks blocks(blocks_log2, row.tiles(), dynamic);  // whose index is not used
+  const RowCluster alone{1, 0};                               // groups are in global memory
+  const GroupKeys groups(task.groups + number * GroupKeys::bytes(row.tiles()), row.tiles());
+  const std::int64_t first = number * task.keys.row_stride;  // of all three
+  TileRule rule{1.0F, true};
+  visit_tiles(
+      row, TileRing<kForm>(dynamic), blocks.steps(),
+      [&] {
+        const float temperature = task.temperature.at(number);
+        const bool scales = check(RowParameters{temperature}) == RowStatus::ok && temperature > 0;
+        rule.scale = logit_scale(scales ? temperature : 1.0F);
+      },
+      [&](int tile, const RawTile& raw) {
+        using Pass = TilePass<kForm, false>;
+        float x[kLaneValues];
+        const std::int32_t key = Pass::largest(row, raw, x);
+        const std::uint64_t sum = Pass::sum(x, key, rule);
+        if (task.groups != nullptr) groups.template send<kForm, false>(alone, tile, x);
+        std::uint32_t count = 0;
+#pragma unroll
+        for (const float value : x) count += value > -INFINITY ? 1U : 0U;
+        count = __reduce_add_sync(kAllLanes, count);
+        if (threadIdx.x % kWarp != 0) return;
+        task.keys.data[first + tile] = key;
+        task.sums.data[first + tile] = sum;
+        task.counts.data[first + tile] = static_cast<std::uint16_t>(count);
+      });
+}
+
+template <RowForm kForm>
+cudaError_t launch(const ShardedTask& task, const TileSpread& spread, cudaStream_t stream) {
+  const SpreadNeeds needs{[](int threads) { return TileRing<kForm>::kLaneBytes * threads; }, false};
+  return launch_spread<index_shard_kernel<kForm.type, kForm.access>>(task.rows(), spread, needs,
+                                                                     stream, task);
+}
+
+/// A block a row: words of whole tiles from those of columns.
+__global__ void shift_bits_kernel(const __grid_constant__ ShardedTask task) {
+  const int head = task.parts[task.shard].head();
+  const int words = (task.parts[task.shard].whole() + 31) / 32;
+  const int given = (task.parts[task.shard].end - task.parts[task.shard].begin + 31) / 32;
+  for (std::int64_t row = blockIdx.x; row < task.columns.rows; row += gridDim.x) {
+    if (task.active.given() && task.active.data[row] == 0) continue;
+    const std::uint32_t* from = task.allowed.data + row * task.allowed.row_stride;
+    std::uint32_t* to = task.shifted.data + row * task.shifted.row_stride;
+    for (int word = static_cast<int>(threadIdx.x); word < words;
+         word += static_cast<int>(blockDim.x)) {
+      const int first = word + head / 32;
+      const std::uint64_t low = from[first];
+      const std::uint64_t high = first + 1 < given ? from[first + 1] : 0;
+      to[word] = static_cast<std::uint32_t>((low | (high << 32)) >> (head % 32));
+    }
+  }
+}
+
+}  // namespace
+
+std::int64_t group_bytes(std::int64_t tiles) { return GroupKeys::bytes(tiles); }
+
+cudaError_t index_shard(const ShardedTask& task, const TileSpread& spread, cudaStream_t stream) {
+  if (task.shifted.given()) {
+    const cudaError_t error = launch_blocks(shift_bits_kernel, task.rows(), 256, stream, task);
+    if (error != cudaSuccess) return error;
+  }
+  return launch_for_form(task.whole,
+                         [&]<RowForm kForm>() { return launch<kForm>(task, spread, stream); });
+}
+
+}  // namespace fairdraw::cuda

@@ -1,0 +1,212 @@
+// What all ranks know of a row value by value, in shared memory: the shards' candidates, and the
+// values of cut tiles.
+//
+// A candidate's place is its shard's times the room of a list, plus its number in it; values of cut
+// tiles follow, in the order of ids. Known values above the certificate are all of the row's values
+// there: those are ordered by value (descending) and id, with prefix sums of their weights. A
+// shard's list is in that order already, so a value's place in the order of all is found by binary
+// searches in the other lists; values of cut tiles above the certificate are few.
+#pragma once
+
+#include <climits>
+#include <cstdint>
+
+#include "common/float_order.h"
+#include "cuda/sharded/sharded_task.h"
+#include "cuda/tiles/block_masses.cuh"
+#include "cuda/tiles/row_weigher.cuh"
+
+namespace fairdraw::cuda {
+
+/// A count of tokens, and what they weigh in the row's unit.
+struct Totals {
+  std::uint64_t count;
+  uint128_t mass;
+};
+
+/// Arrays in dynamic shared memory, as long as a call needs them.
+struct KnownArrays {
+  uint128_t* weight;       ///< [places]
+  uint128_t* prefix;       ///< [places], in the order of values
+  std::int32_t* key;       ///< [places]; kEmptyTileKey: there is no value
+  std::int32_t* id;        ///< [places]
+  std::int32_t* tile_max;  ///< [tiles of the vocabulary]
+  std::uint16_t* order;    ///< [places]
+  std::uint16_t* cut;      ///< [values of cut tiles]: places of those above the certificate
+
+  __host__ __device__ static int places(const ShardedTask& task) {
+    return task.shards * task.candidates + task.cut_total;
+  }
+  __host__ __device__ static int bytes(const ShardedTask& task) {
+    const int places_of_all = places(task);
+    return places_of_all * static_cast<int>(2 * sizeof(uint128_t) + 2 * sizeof(std::int32_t) +
+                                            sizeof(std::uint16_t)) +
+           static_cast<int>(tiles_of(task.vocab) * sizeof(std::int32_t)) +
+           task.cut_total * static_cast<int>(sizeof(std::uint16_t));
+  }
+  __device__ static KnownArrays at(unsigned char* memory, const ShardedTask& task) {
+    const int n = places(task);
+    KnownArrays arrays{};
+    arrays.weight = reinterpret_cast<uint128_t*>(memory);
+    arrays.prefix = arrays.weight + n;
+    arrays.key = reinterpret_cast<std::int32_t*>(arrays.prefix + n);
+    arrays.id = arrays.key + n;
+    arrays.tile_max = arrays.id + n;
+    arrays.order = reinterpret_cast<std::uint16_t*>(arrays.tile_max + tiles_of(task.vocab));
+    arrays.cut = arrays.order + n;
+    return arrays;
+  }
+};
+
+/// By a block of kEndThreads.
+class KnownValues {
+ public:
+  struct Memory {
+    BlockMasses::Memory masses;
+    int above[kMaxDeviceShards];  ///< candidates of a shard above the certificate
+    int cut_above;                ///< and values of cut tiles
+  };
+
+  __device__ KnownValues(const ShardedTask& task, const KnownArrays& arrays, Memory& memory)
+      : task_(task), arrays_(arrays), memory_(memory) {}
+
+  __device__ int first_cut() const { return task_.shards * task_.candidates; }
+  __device__ int places() const { return first_cut() + task_.cut_total; }
+  __device__ std::int32_t key_of(int place) const { return arrays_.key[place]; }
+  __device__ std::int32_t id_of(int place) const { return arrays_.id[place]; }
+  __device__ uint128_t weight_of(int place) const { return arrays_.weight[place]; }
+
+  /// How many values are above the certificate, and their places in order.
+  __device__ int size() const { return size_; }
+  __device__ int place(int number) const { return arrays_.order[number]; }
+  __device__ std::int32_t key(int number) const { return arrays_.key[arrays_.order[number]]; }
+  /// Of the first n.
+  __device__ Totals first(int n) const {
+    return {static_cast<std::uint64_t>(n), n == 0 ? uint128_t{0} : arrays_.prefix[n - 1]};
+  }
+  /// How many of them have keys >= key.
+  __device__ int reaching(std::int32_t key_) const {
+    return partition(0, size_, [&](int number) { return key(number) >= key_; });
+  }
+  /// The first whose prefix reaches a mass; size() where none does.
+  __device__ int first_reaching(uint128_t mass) const {
+    return partition(0, size_, [&](int number) { return arrays_.prefix[number] < mass; });
+  }
+  /// Candidates of a shard above the certificate: places, in order.
+  __device__ int first_of(int shard) const { return shard * task_.candidates; }
+  __device__ int above_of(int shard) const { return memory_.above[shard]; }
+
+  /// Values of cut tiles from a key on, as every thread adds them for itself.
+  __device__ Totals cut_from(std::int32_t from) const {
+    Totals totals{0, 0};
+    for (int place_ = first_cut(); place_ < places(); ++place_) {
+      if (arrays_.key[place_] < from) continue;
+      ++totals.count;
+      totals.mass += arrays_.weight[place_];
+    }
+    return totals;
+  }
+
+  /// Orders what is above the certificate. Keys and ids have been written, and the keys of cut
+  /// tiles to tile_max, with a barrier after it; all other tiles have kEmptyTileKey there.
+  __device__ void arrange(std::int32_t left_key, const TileRule& rule, std::int32_t largest) {
+    const int threads = kEndThreads;
+    const int candidates = first_cut();
+    if (thread() == 0) memory_.cut_above = 0;
+    // A list that has a value of a tile has the tile's largest, too.
+    for (int i = thread(); i < candidates; i += threads) {
+      if (arrays_.key[i] == kEmptyTileKey) continue;
+      atomicMax(&arrays_.tile_max[arrays_.id[i] / kTileSize], arrays_.key[i]);
+    }
+    if (thread() < task_.shards) {
+      const int first = first_of(thread());
+      memory_.above[thread()] =
+          partition(0, task_.candidates, [&](int i) { return arrays_.key[first + i] > left_key; });
+    }
+    __syncthreads();
+    const RowWeigher<false> weigh(rule, largest);
+    for (int i = thread(); i < places(); i += threads) {
+      const std::int32_t key_ = arrays_.key[i];
+      const bool counts = key_ > (i < candidates ? left_key : kEmptyTileKey);
+      arrays_.weight[i] =
+          counts ? weigh(from_order_key(key_), arrays_.tile_max[arrays_.id[i] / kTileSize])
+                 : uint128_t{0};
+      if (i >= candidates && key_ > left_key) {
+        arrays_.cut[atomicAdd(&memory_.cut_above, 1)] = static_cast<std::uint16_t>(i);
+      }
+    }
+    __syncthreads();
+    size_ = memory_.cut_above;
+    for (int shard = 0; shard < task_.shards; ++shard) size_ += memory_.above[shard];
+    for (int i = thread(); i < candidates; i += threads) {
+      const int shard = i / task_.candidates;
+      if (i - first_of(shard) < memory_.above[shard]) {
+        arrays_.order[rank(i)] = static_cast<std::uint16_t>(i);
+      }
+    }
+    for (int i = thread(); i < memory_.cut_above; i += threads) {
+      arrays_.order[rank(arrays_.cut[i])] = arrays_.cut[i];
+    }
+    __syncthreads();
+    sum();
+  }
+
+ private:
+  __device__ static int thread() { return static_cast<int>(threadIdx.x); }
+
+  /// The first number from begin on that does not pass; `end` where all do. Those that pass come
+  /// first.
+  template <class Passes>
+  __device__ static int partition(int begin, int end, const Passes& passes) {
+    while (begin < end) {
+      const int middle = (begin + end) / 2;
+      if (passes(middle)) {
+        begin = middle + 1;
+      } else {
+        end = middle;
+      }
+    }
+    return begin;
+  }
+
+  __device__ bool comes_first(int place_, int other) const {
+    const std::int32_t mine = arrays_.key[place_];
+    const std::int32_t theirs = arrays_.key[other];
+    return mine > theirs || (mine == theirs && arrays_.id[place_] < arrays_.id[other]);
+  }
+
+  __device__ int rank(int place_) const {
+    int before = 0;
+    for (int shard = 0; shard < task_.shards; ++shard) {
+      const int first = first_of(shard);
+      before +=
+          partition(0, memory_.above[shard], [&](int i) { return comes_first(first + i, place_); });
+    }
+    for (int i = 0; i < memory_.cut_above; ++i) {
+      before += comes_first(arrays_.cut[i], place_) ? 1 : 0;
+    }
+    return before;
+  }
+
+  /// Prefix sums over the order; each thread has neighbours.
+  __device__ void sum() {
+    const int share = (size_ + kEndThreads - 1) / kEndThreads;
+    const int begin = ::min(thread() * share, size_);
+    const int end = ::min(begin + share, size_);
+    uint128_t mine = 0;
+    for (int i = begin; i < end; ++i) mine += arrays_.weight[arrays_.order[i]];
+    uint128_t upto = BlockMasses(memory_.masses).prefix(mine).before;
+    for (int i = begin; i < end; ++i) {
+      upto += arrays_.weight[arrays_.order[i]];
+      arrays_.prefix[i] = upto;
+    }
+    __syncthreads();
+  }
+
+  const ShardedTask& task_;
+  KnownArrays arrays_;
+  Memory& memory_;
+  int size_ = 0;
+};
+
+}  // namespace fairdraw::cuda

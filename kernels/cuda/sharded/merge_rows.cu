@@ -1,0 +1,365 @@
+// The merge of what shards say of a row: its threshold and its tokens, the same on every rank.
+//
+// Contract. sharded/merged_row.h, bit for bit: from the summaries of all shards, and from answers
+// to what a row has asked since, either the row's results or its next question. It reads nothing
+// but what was received, and the row's own state. Rows that have asked nothing of this exchange are
+// left alone. One that has its tokens writes its results; the others keep what they had.
+//
+// Algorithm and cost. A block of 256 threads a row. Faults, the largest value and totals are sums
+// over shards, by a warp each. What is known value by value (known_values.cuh) is ordered by binary
+// searches, weighed, and summed; then each threshold is a binary search over prefix sums, which
+// every thread does for itself, and no barrier is between them. The token is the known survivor in
+// whose part of the mass, in the order of ids, the drawn position lies: counted by each survivor
+// over the others, which for the 50 of a top_k is less than to sort them.
+//
+// Questions. Below what is known a row asks about a window of values (row_thresholds.cuh), and is
+// run again from its start when answers have come. All of that is rare, and in functions of its
+// own.
+//
+// Randomness: the words of `sample` (common/philox.h). Numerics: common/tile_weights.h; masses are
+// integers of 128 bits. Log-probabilities in double, as log_mass.h. Determinism: no order of
+// threads shows.
+#include <math_constants.h>
+
+#include <cstdint>
+
+#include "common/float_order.h"
+#include "common/log_mass.h"
+#include "common/philox.h"
+#include "common/wide_integers.h"
+#include "cuda/device/block_sums.cuh"
+#include "cuda/sharded/merged_row.cuh"
+#include "cuda/sharded/row_thresholds.cuh"
+#include "cuda/sharded/sharded_task.h"
+#include "cuda/tiles/filtered_row.cuh"
+#include "cuda/tiles/tile_launch.cuh"
+
+namespace fairdraw::cuda {
+namespace {
+
+/// At the beginning of dynamic shared memory; the known values follow.
+struct Shared {
+  MergedRow::Memory row;
+  RowThresholds::Memory thresholds;
+  uint128_t part_mass[kMaxRowParts];
+  ShardedToken tokens[kMaxShardedSamples];
+};
+constexpr int known_at() { return (static_cast<int>(sizeof(Shared)) + 15) / 16 * 16; }
+
+class RowMerger {
+ public:
+  __device__ RowMerger(const ShardedTask& task, ShardedExchange exchange, std::int64_t number,
+                       unsigned char* dynamic)
+      : task_(task),
+        exchange_(exchange),
+        number_(number),
+        state_(task.states[number]),
+        asked_(exchange == ShardedExchange::summary ? RowAsks::nothing : state_.asks),
+        shared_(*reinterpret_cast<Shared*>(dynamic)),
+        row_(task, number, KnownArrays::at(dynamic + known_at(), task), shared_.row),
+        thresholds_(task, exchange, number, row_, asked_, state_, shared_.thresholds) {}
+
+  __device__ void run() {
+    if (task_.active.given() && task_.active.data[number_] == 0) {
+      if (exchange_ == ShardedExchange::summary) fail(RowStatus::inactive);
+      return;
+    }
+    if (exchange_ == ShardedExchange::summary) {
+      if (!ranks_agree()) return;
+    } else if (!answers_came()) {
+      return;
+    }
+    __syncthreads();  // all have read what it asked
+    if (exchange_ == ShardedExchange::tokens) {
+      take_tokens();
+      return;
+    }
+    if (exchange_ == ShardedExchange::summary && thread() == 0) {
+      state_.found_count = 0;
+      state_.tie_known = false;
+    }
+    const RowStatus status = row_.status();
+    if (status != RowStatus::ok) {
+      fail(status);
+      return;
+    }
+    row_.merge();
+    if (thread() == 0) {
+      state_.octave = row_.octave();
+      state_.scale = row_.rule().scale;
+      state_.max = from_order_key(row_.max_key());
+    }
+    decide();
+  }
+
+ private:
+  __device__ static int thread() { return static_cast<int>(threadIdx.x); }
+
+  __device__ bool ranks_agree() {
+    bool agree = true;
+    for (int shard = 0; shard < task_.shards; ++shard) {
+      const auto& header =
+          *reinterpret_cast<const sharded::BlockHeader*>(task_.receive[0] + shard * task_.bytes[0]);
+      agree = agree && header.magic == sharded::kMagic && header.exchange == 0 &&
+              header.fingerprint == task_.fingerprint;
+    }
+    if (!agree && thread() == 0) {
+      atomicMin(task_.undecided, -1);
+      state_.asks = RowAsks::nothing;
+      if (task_.records != nullptr) task_.records[number_].status = RowStatus::inactive;
+    }
+    return agree;
+  }
+
+  __device__ bool answers_came() const {
+    return exchange_ == ShardedExchange::tokens
+               ? asked_ == RowAsks::tokens
+               : asked_ == RowAsks::threshold || asked_ == RowAsks::tie;
+  }
+
+  __device__ void decide() {
+    if (row_.is_greedy_row()) {
+      const KnownToken& first = row_.first_at_max();
+      greedy_ = {{row_.max_key(), {1, 0}, {0, 0}, Threshold::kOfKnown}, first.id + 1, {0, 0}};
+      for (int t = thread(); t < task_.num_samples; t += kEndThreads) {
+        shared_.tokens[t] = {-1, first.id, first.bits, 0, {}};
+      }
+      finish(false);
+      return;
+    }
+    if (!thresholds_.find_survivors()) return;
+    bool asks = false;
+    if (row_.is_filtered() && row_.left_key() < survivors().from.key) {
+      draw_known();
+    } else {
+      asks = draw_by_parts();
+    }
+    finish(asks);
+  }
+  __device__ const Survivors& survivors() const {
+    return row_.is_greedy_row() ? greedy_ : thresholds_.survivors();
+  }
+
+  // --- Tokens
+
+  __device__ std::uint64_t word_of_sample(int sample) const {
+    const auto index = static_cast<std::uint32_t>(
+        task_.seed.is_array() ? sample : number_ * task_.num_samples + sample);
+    return random_word(task_.seed.at(number_), task_.offset.at(number_), task_.purpose, index);
+  }
+
+  /// All survivors are known: the first of the order.
+  __device__ void draw_known() {
+    const auto kept = static_cast<int>(survivors().from.at_least.count - survivors().cut.count);
+    const uint128_t total = row_.known().first(kept).mass;
+    for (int t = thread(); t < task_.num_samples; t += kEndThreads) {
+      shared_.tokens[t] = {-1, -1, 0, 0, multiply_high(word_of_sample(t), total)};
+    }
+    __syncthreads();
+    for (int i = thread(); i < kept; i += kEndThreads) {
+      const int place = row_.known().place(i);
+      const std::int32_t id = row_.known().id_of(place);
+      uint128_t before = 0;
+      for (int j = 0; j < kept; ++j) {
+        const int other = row_.known().place(j);
+        if (row_.known().id_of(other) < id) before += row_.known().weight_of(other);
+      }
+      const uint128_t upto = before + row_.known().weight_of(place);
+      for (int t = 0; t < task_.num_samples; ++t) {
+        const uint128_t position = shared_.tokens[t].place.value();
+        if (position < before || position >= upto) continue;
+        shared_.tokens[t].id = id;
+        shared_.tokens[t].bits =
+            std::bit_cast<std::uint32_t>(from_order_key(row_.known().key_of(place)));
+      }
+    }
+  }
+
+  __device__ bool survives(std::int32_t key, std::int32_t id) const {
+    return key > survivors().from.key || (key == survivors().from.key && id < survivors().tie_end);
+  }
+
+  /// Weight of a value of a cut tile, if it survives.
+  __device__ uint128_t cut_weight(const CutTile& tile, int place) const {
+    const std::int32_t key = row_.known().key_of(place);
+    if (key == kEmptyTileKey || !survives(key, row_.known().id_of(place))) return 0;
+    return RowWeigher<false>(row_.rule(), row_.max_key())(from_order_key(key), tile.key);
+  }
+
+  /// Whether a shard is asked for a token.
+  __device__ __noinline__ bool draw_by_parts() {
+    __syncthreads();  // what was cut has been written
+    for (int number = warp_of_thread(); number < task_.row_part_count; number += kEndWarps) {
+      const RowPart& part = task_.row_parts[number];
+      uint128_t mass = 0;
+      if (part.shard < 0) {
+        const CutSpan& span = task_.cut[part.cut];
+        for (int i = lane_of_thread(); i < span.size; i += kWarp) {
+          mass += cut_weight(row_.cut_tile(part.cut), row_.known().first_cut() + span.at + i);
+        }
+        mass = reduce_warp(mass, Add{});
+      } else {
+        mass = thresholds_.mass_of_shard(part.shard);
+      }
+      if (lane_of_thread() == 0) shared_.part_mass[number] = mass;
+    }
+    __syncthreads();
+    const uint128_t total = survivors().from.at_least.mass - survivors().cut.mass;
+    bool asks = false;
+    for (int t = thread(); t < task_.num_samples; t += kEndThreads) {
+      shared_.tokens[t] = token_at(multiply_high(word_of_sample(t), total));
+      asks = asks || shared_.tokens[t].shard >= 0;
+    }
+    return __syncthreads_or(asks ? 1 : 0) != 0;
+  }
+
+  __device__ ShardedToken token_at(uint128_t position) const {
+    int number = 0;
+    while (number < task_.row_part_count && position >= shared_.part_mass[number]) {
+      position -= shared_.part_mass[number++];
+    }
+    // Of blocks that were not right: masses do not add up.
+    if (number == task_.row_part_count) return {-1, -1, 0, 0, {}};
+    const RowPart& part = task_.row_parts[number];
+    if (part.shard >= 0) return {part.shard, -1, 0, 0, position};
+    const int first = row_.known().first_cut() + task_.cut[part.cut].at;
+    int place = first;
+    for (; place + 1 < first + task_.cut[part.cut].size; ++place) {
+      const uint128_t weight = cut_weight(row_.cut_tile(part.cut), place);
+      if (position < weight) break;
+      position -= weight;
+    }
+    return {-1,
+            row_.known().id_of(place),
+            std::bit_cast<std::uint32_t>(from_order_key(row_.known().key_of(place))),
+            0,
+            {}};
+  }
+
+  // --- Results
+
+  /// The row's survivors are known, and where its tokens are.
+  __device__ void finish(bool asks) {
+    __syncthreads();
+    const bool waits = asked_ != RowAsks::nothing;
+    if (thread() == 0) {
+      const bool all =
+          survivors().from.key == RowThresholds::kLowest && survivors().tie_end == task_.vocab;
+      state_.asks = asks ? RowAsks::tokens : RowAsks::nothing;
+      state_.low = survivors().from.key;
+      state_.tie_end = survivors().tie_end;
+      state_.all_survive = all;
+      state_.support_size =
+          static_cast<std::int32_t>(survivors().from.at_least.count - survivors().cut.count);
+      state_.unfiltered = row_.unfiltered().mass;
+      state_.survivors = survivors().from.at_least.mass - survivors().cut.mass;
+    }
+    if (asks) {
+      for (int t = thread(); t < task_.num_samples; t += kEndThreads) {
+        task_.drawn[number_ * task_.num_samples + t] = shared_.tokens[t];
+      }
+      if (thread() == 0) count_if_new(task_, exchange_, number_);
+      return;
+    }
+    __syncthreads();
+    write_row(waits);
+    for (int t = thread(); t < task_.num_samples; t += kEndThreads) {
+      write_token(t, {shared_.tokens[t].id, shared_.tokens[t].bits});
+    }
+  }
+
+  /// Tokens that were asked for have come.
+  __device__ void take_tokens() {
+    write_row(true);
+    for (int t = thread(); t < task_.num_samples; t += kEndThreads) {
+      const ShardedToken& token = task_.drawn[number_ * task_.num_samples + t];
+      KnownToken known{token.id, token.bits};
+      if (token.shard >= 0) {
+        const auto* drawn = reinterpret_cast<const sharded::DrawnToken*>(
+                                task_.theirs(ShardedExchange::tokens, token.shard, number_)) +
+                            t;
+        known = {drawn->id, drawn->bits};
+      }
+      write_token(t, known);
+    }
+  }
+
+  /// By all threads, when the state is written.
+  __device__ void write_row(bool has_waited) {
+    if (thread() != 0) return;
+    if (has_waited) atomicAdd(task_.undecided, -1);
+    state_.asks = RowAsks::nothing;
+    if (task_.statuses != nullptr) task_.statuses[number_] = RowStatus::ok;
+    if (task_.support_size != nullptr) task_.support_size[number_] = state_.support_size;
+    if (task_.records == nullptr) return;
+    const ShardPart& mine = task_.parts[task_.shard];
+    const int end = ::min(::max(state_.tie_end, mine.begin), mine.end) - mine.begin;
+    std::int32_t greedy_token = -1;
+    if (is_greedy(row_.parameters())) {  // one of another shard is none of this one's
+      const int token = state_.tie_end - 1;
+      greedy_token = token >= mine.begin && token < mine.end ? token - mine.begin : INT_MAX;
+    }
+    task_.records[number_] = {
+        RowStatus::ok,        greedy_token,         state_.max, from_order_key(state_.low), end, 0,
+        state_.survivors.low, state_.survivors.high};
+  }
+
+  __device__ void write_token(int sample, const KnownToken& token) const {
+    const std::int64_t at = number_ * task_.num_samples + sample;
+    task_.tokens[at] = token.id;
+    const auto x = std::bit_cast<float>(token.bits);
+    const float divisor =
+        row_.parameters().temperature == 0.0F ? 1.0F : row_.parameters().temperature;
+    if (task_.logprob != nullptr) {
+      const double log_mass = log_mass_of(state_.unfiltered.value(), state_.max, state_.scale);
+      task_.logprob[at] = static_cast<float>(log_probability(x, state_.max, divisor, log_mass));
+    }
+    if (task_.logprob_filtered != nullptr) {
+      const double log_mass = is_greedy(row_.parameters())
+                                  ? 0.0
+                                  : log_mass_of(state_.survivors.value(), state_.max, state_.scale);
+      task_.logprob_filtered[at] =
+          static_cast<float>(log_probability(x, state_.max, divisor, log_mass));
+    }
+  }
+
+  __device__ void fail(RowStatus status) {
+    for (int t = thread(); t < task_.num_samples; t += kEndThreads) {
+      const std::int64_t at = number_ * task_.num_samples + t;
+      task_.tokens[at] = -1;
+      if (task_.logprob != nullptr) task_.logprob[at] = -CUDART_INF_F;
+      if (task_.logprob_filtered != nullptr) task_.logprob_filtered[at] = -CUDART_INF_F;
+    }
+    if (thread() != 0) return;
+    state_.asks = RowAsks::nothing;
+    if (task_.statuses != nullptr) task_.statuses[number_] = status;
+    if (task_.support_size != nullptr) task_.support_size[number_] = 0;
+    if (task_.records != nullptr) task_.records[number_] = {status, -1, 0, 0, 0, 0, 0, 0};
+  }
+
+  const ShardedTask& task_;
+  ShardedExchange exchange_;
+  std::int64_t number_;
+  ShardedRowState& state_;
+  RowAsks asked_;  ///< before this exchange
+  Shared& shared_;
+  MergedRow row_;
+  RowThresholds thresholds_;
+  Survivors greedy_{};
+};
+
+__global__ void __launch_bounds__(kEndThreads)
+    merge_rows_kernel(const __grid_constant__ ShardedTask task, ShardedExchange exchange, int) {
+  extern __shared__ __align__(16) unsigned char dynamic[];
+  RowMerger(task, exchange, blockIdx.x, dynamic).run();
+}
+
+}  // namespace
+
+cudaError_t merge_rows(const ShardedTask& task, ShardedExchange exchange, cudaStream_t stream) {
+  const SpreadNeeds needs{[&task](int) { return known_at() + KnownArrays::bytes(task); }, false};
+  return launch_spread<merge_rows_kernel>(task.rows(), {1, kEndThreads}, needs, stream, task,
+                                          exchange);
+}
+
+}  // namespace fairdraw::cuda

@@ -1,0 +1,284 @@
+// A row as all ranks know it from the summaries of all shards: its largest value, its mass, and
+// what is known value by value (sharded/merged_row.h).
+//
+// By a block of kEndThreads. Sums over shards are a warp's each, and so are cut tiles: each shard
+// has sent its part of one, so every rank weighs them. Nothing else is read but what was received.
+#pragma once
+
+#include <climits>
+#include <cstdint>
+
+#include "common/float_order.h"
+#include "common/parameters.h"
+#include "cuda/device/block_sums.cuh"
+#include "cuda/sharded/block_words.cuh"
+#include "cuda/sharded/known_values.cuh"
+#include "cuda/sharded/sharded_task.h"
+#include "cuda/tiles/tile_pass.cuh"
+
+namespace fairdraw::cuda {
+
+/// A token that is known, with its value.
+struct KnownToken {
+  std::int32_t id;
+  std::uint32_t bits;
+};
+
+/// The beginning of a shard's summary.
+struct ShardHead {
+  std::int32_t max_key;
+  KnownToken first;
+  std::uint32_t allowed;
+  int listed;
+};
+
+/// A tile that boundaries cut.
+struct CutTile {
+  std::int32_t key;
+  KnownToken first;  ///< with that key
+  std::uint64_t sum;
+  int shift;
+};
+
+class MergedRow {
+  using RowSummary = sharded::RowSummary;
+
+ public:
+  /// In shared memory.
+  struct Memory {
+    KnownValues::Memory known;
+    BlockScratch<std::int32_t> keys;
+    ShardHead heads[kMaxDeviceShards];
+    CutTile cut[kMaxCutTiles];
+    uint128_t whole[kMaxDeviceShards];  ///< mass of each shard's whole tiles
+  };
+
+  __device__ MergedRow(const ShardedTask& task, std::int64_t number, const KnownArrays& arrays,
+                       Memory& memory)
+      : task_(task),
+        number_(number),
+        memory_(memory),
+        arrays_(arrays),
+        known_(task, arrays, memory.known),
+        parameters_{task.temperature.at(number), task.top_k.at(number), task.top_p.at(number),
+                    task.min_p.at(number)} {}
+
+  /// The first fault of all shards, in the order of statuses. A row has no allowed token where no
+  /// shard has one.
+  __device__ RowStatus status() const {
+    constexpr int kLast = 1 << 16;
+    int worst = kLast;
+    bool any_allowed = false;
+    for (int shard = 0; shard < task_.shards; ++shard) {
+      const auto status = static_cast<RowStatus>(word_of(summary(shard), 0));
+      if (status == RowStatus::ok) any_allowed = true;
+      if (status == RowStatus::ok || status == RowStatus::no_allowed_token) continue;
+      worst = ::min(worst, static_cast<int>(status));
+    }
+    if (worst < kLast) return static_cast<RowStatus>(worst);
+    return any_allowed ? RowStatus::ok : RowStatus::no_allowed_token;
+  }
+
+  /// Of a row that is ok; ends with a barrier.
+  __device__ void merge() {
+    rule_ = {logit_scale(parameters_.temperature == 0.0F ? 1.0F : parameters_.temperature), true};
+    greedy_ = is_greedy(parameters_);
+    top_k_ = top_k_is_on(parameters_.top_k, task_.vocab);
+    filtered_ = !greedy_ && (parameters_.min_p > 0.0F || parameters_.top_p < 1.0F || top_k_);
+    read_heads();
+    const auto tiles = static_cast<int>(tiles_of(task_.vocab));
+    if (filtered_) {
+      for (int i = thread(); i < tiles; i += kEndThreads) arrays_.tile_max[i] = kEmptyTileKey;
+    }
+    __syncthreads();
+    index_cut_tiles();
+    __syncthreads();
+    find_largest();
+    weigh_shards();
+    if (filtered_) read_candidates();
+    __syncthreads();
+    unfiltered_ = {0, 0};
+    for (int shard = 0; shard < task_.shards; ++shard) {
+      unfiltered_.count += memory_.heads[shard].allowed;
+      unfiltered_.mass += memory_.whole[shard];
+    }
+    for (int tile = 0; tile < task_.cut_tiles; ++tile) {
+      unfiltered_.mass += row_weight(memory_.cut[tile].sum, memory_.cut[tile].shift);
+    }
+    std::int32_t mine = 0;
+    for (int i = thread(); i < task_.cut_total; i += kEndThreads) {
+      mine += arrays_.key[known_.first_cut() + i] > kEmptyTileKey ? 1 : 0;
+    }
+    unfiltered_.count += static_cast<std::uint64_t>(reduce_block(mine, memory_.keys, Add{}));
+    if (filtered_) known_.arrange(left_key_, rule_, max_key_);
+  }
+
+  __device__ const RowParameters& parameters() const { return parameters_; }
+  __device__ const TileRule& rule() const { return rule_; }
+  __device__ bool is_greedy_row() const { return greedy_; }
+  __device__ bool has_top_k() const { return top_k_; }
+  __device__ bool is_filtered() const { return filtered_; }
+  /// The certificate: the largest value that no list has.
+  __device__ std::int32_t left_key() const { return left_key_; }
+  __device__ std::int32_t max_key() const { return max_key_; }
+  __device__ double octave() const { return octave_; }
+  __device__ const KnownToken& first_at_max() const { return first_at_max_; }
+  __device__ const Totals& unfiltered() const { return unfiltered_; }
+  __device__ const KnownValues& known() const { return known_; }
+  __device__ uint128_t whole(int shard) const { return memory_.whole[shard]; }
+  __device__ const CutTile& cut_tile(int number) const { return memory_.cut[number]; }
+  /// For whoever reduces next.
+  __device__ BlockScratch<std::int32_t>& scratch() const { return memory_.keys; }
+
+ private:
+  __device__ static int thread() { return static_cast<int>(threadIdx.x); }
+  __device__ const std::byte* summary(int shard) const {
+    return task_.theirs(ShardedExchange::summary, shard, number_);
+  }
+
+  __device__ float cut_value(int id) const {
+    int shard = 0;
+    while (id >= task_.parts[shard].end) ++shard;
+    const ShardPart& part = task_.parts[shard];
+    const int place = id < part.whole_begin ? id - part.begin : part.head() + (id - part.whole_end);
+    return std::bit_cast<float>(
+        word_of(summary(shard), sizeof(RowSummary) + 4 * static_cast<std::size_t>(place)));
+  }
+
+  __device__ void read_heads() {
+    left_key_ = kEmptyTileKey;
+    for (int shard = 0; shard < task_.shards; ++shard) {
+      left_key_ =
+          ::max(left_key_,
+                static_cast<std::int32_t>(word_of(summary(shard), offsetof(RowSummary, left_key))));
+    }
+    if (thread() >= task_.shards) return;
+    const std::byte* from = summary(thread());
+    ShardHead& head = memory_.heads[thread()];
+    head.max_key = static_cast<std::int32_t>(word_of(from, offsetof(RowSummary, max_key)));
+    head.first = {static_cast<std::int32_t>(word_of(from, offsetof(RowSummary, max_id))),
+                  word_of(from, offsetof(RowSummary, max_bits))};
+    head.allowed = word_of(from, offsetof(RowSummary, allowed));
+    head.listed =
+        ::min(static_cast<int>(word_of(from, offsetof(RowSummary, listed))), task_.candidates);
+  }
+
+  /// A warp a tile.
+  __device__ void index_cut_tiles() {
+    for (int tile = warp_of_thread(); tile < task_.cut_tiles; tile += kEndWarps) {
+      const CutSpan& span = task_.cut[tile];
+      float x[kLaneValues];
+      std::int32_t key = kEmptyTileKey;
+#pragma unroll
+      for (int i = 0; i < kLaneValues; ++i) {
+        const int place = i * kWarp + lane_of_thread();
+        x[i] = place < span.size ? cut_value(span.begin + place) : -INFINITY;
+        key = ::max(key, order_key(x[i]));
+        if (place >= span.size) continue;
+        const int slot = known_.first_cut() + span.at + place;
+        arrays_.key[slot] = order_key(x[i]);
+        arrays_.id[slot] = span.begin + place;
+      }
+      key = __reduce_max_sync(kAllLanes, key);
+      const TileWeights<false> weights(from_order_key(key), rule_);
+      std::uint64_t sum = 0;
+      int first = INT_MAX;
+      std::uint32_t bits = 0;
+#pragma unroll
+      for (int i = kLaneValues - 1; i >= 0; --i) {
+        if (key > kEmptyTileKey) {
+          sum += weights.are_quick() ? weights.weigh(x[i]) : weights.weigh_slowly(x[i]);
+        }
+        if (order_key(x[i]) != key) continue;
+        first = i * kWarp + lane_of_thread();
+        bits = std::bit_cast<std::uint32_t>(x[i]);
+      }
+      sum = warp_sum_of_tile(sum);
+      const int of_warp = __reduce_min_sync(kAllLanes, first);
+      if (first != of_warp) continue;  // one lane goes on
+      memory_.cut[tile] = {key, {span.begin + first, bits}, sum, -1};
+      if (filtered_) arrays_.tile_max[span.begin / kTileSize] = key;
+    }
+  }
+
+  __device__ void find_largest() {
+    max_key_ = kEmptyTileKey;
+    for (int shard = 0; shard < task_.shards; ++shard) {
+      max_key_ = ::max(max_key_, memory_.heads[shard].max_key);
+    }
+    for (int tile = 0; tile < task_.cut_tiles; ++tile) {
+      max_key_ = ::max(max_key_, memory_.cut[tile].key);
+    }
+    first_at_max_ = {INT_MAX, 0};
+    const auto see = [this](std::int32_t key, const KnownToken& first) {
+      if (key == max_key_ && first.id < first_at_max_.id) first_at_max_ = first;
+    };
+    for (int shard = 0; shard < task_.shards; ++shard) {
+      see(memory_.heads[shard].max_key, memory_.heads[shard].first);
+    }
+    for (int tile = 0; tile < task_.cut_tiles; ++tile) {
+      see(memory_.cut[tile].key, memory_.cut[tile].first);
+    }
+    octave_ = octaves_of(from_order_key(max_key_), rule_.scale).whole;
+  }
+
+  /// A warp a shard; and what cut tiles are shifted by.
+  __device__ void weigh_shards() {
+    for (int shard = warp_of_thread(); shard < task_.shards; shard += kEndWarps) {
+      const std::int32_t key = memory_.heads[shard].max_key;
+      uint128_t mass = 0;
+      if (key != kEmptyTileKey) {
+        const double octave = octaves_of(from_order_key(key), rule_.scale).whole;
+        for (int gap = lane_of_thread(); gap < sharded::kOctaveSums; gap += kWarp) {
+          const int shift = row_shift(octave_, octave - static_cast<double>(gap));
+          if (shift < 0) continue;
+          mass +=
+              read_sum(summary(shard), offsetof(RowSummary, octaves) +
+                                           sizeof(sharded::Sum128) * static_cast<std::size_t>(gap))
+              << shift;
+        }
+      }
+      mass = reduce_warp(mass, Add{});
+      if (lane_of_thread() == 0) memory_.whole[shard] = mass;
+    }
+    if (thread() < task_.cut_tiles) {
+      CutTile& tile = memory_.cut[thread()];
+      if (tile.key != kEmptyTileKey) {
+        tile.shift = row_shift(octave_, octaves_of(from_order_key(tile.key), rule_.scale).whole);
+      }
+    }
+  }
+
+  __device__ void read_candidates() {
+    const std::size_t list = sizeof(RowSummary) + 4 * static_cast<std::size_t>(task_.cut_values);
+    for (int i = thread(); i < known_.first_cut(); i += kEndThreads) {
+      const int shard = i / task_.candidates;
+      const int place = i % task_.candidates;
+      std::int32_t key = kEmptyTileKey;
+      std::int32_t id = INT_MAX;
+      if (place < memory_.heads[shard].listed) {
+        const std::size_t at = list + sizeof(sharded::Candidate) * static_cast<std::size_t>(place);
+        key = order_key(std::bit_cast<float>(word_of(summary(shard), at)));
+        id = static_cast<std::int32_t>(word_of(summary(shard), at + 4));
+      }
+      arrays_.key[i] = key;
+      arrays_.id[i] = id;
+    }
+  }
+
+  const ShardedTask& task_;
+  std::int64_t number_;
+  Memory& memory_;
+  KnownArrays arrays_;
+  KnownValues known_;
+  RowParameters parameters_;
+
+  TileRule rule_{};
+  bool greedy_ = false, top_k_ = false, filtered_ = false;
+  std::int32_t left_key_ = kEmptyTileKey, max_key_ = kEmptyTileKey;
+  double octave_ = 0;
+  KnownToken first_at_max_{};
+  Totals unfiltered_{};
+};
+
+}  // namespace fairdraw::cuda

@@ -1,0 +1,170 @@
+// A sharded call as the device sees it, and what a row keeps between exchanges.
+//
+// Private to kernels/cuda. The blocks are those of sharded/exchange.h; blocks after the first have
+// a place for every row, whether it asks or not, because a graph's exchanges have a fixed size.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cuda/tiles/filter_rows.h"
+#include "cuda/tiles/tile_spread.h"
+#include "fairdraw/cuda_sharded.h"
+#include "sharded/exchange.h"
+
+namespace fairdraw::cuda {
+
+inline constexpr int kExchanges = 3;
+
+/// Where a shard's columns lie, as in sharded/partition.h.
+struct ShardPart {
+  int begin, whole_begin, whole_end, end;
+
+  __host__ __device__ int head() const { return whole_begin - begin; }
+  __host__ __device__ int tail() const { return end - whole_end; }
+  __host__ __device__ int cut_values() const { return head() + tail(); }
+  __host__ __device__ int whole() const { return whole_end - whole_begin; }
+};
+
+/// A tile that boundaries cut: its ids, and where its values are among those of all cut tiles.
+struct CutSpan {
+  int begin, size, at;
+};
+
+/// Consecutive ids that are weighed together: a shard's whole tiles, or a cut tile.
+struct RowPart {
+  int begin;
+  int shard;  ///< -1: a cut tile
+  int cut;    ///< its number
+};
+
+inline constexpr int kMaxCutTiles = kMaxDeviceShards - 1;
+inline constexpr int kMaxRowParts = kMaxDeviceShards + kMaxCutTiles;
+
+/// Measures of the shards' whole tiles.
+struct ByShard {
+  sharded::Measure of[kMaxDeviceShards];
+};
+
+/// A threshold that was asked for: values >= key, and those above.
+struct FoundThreshold {
+  std::int32_t key;
+  ByShard at_least, above;
+};
+
+/// What a row waits for.
+enum class RowAsks : std::int32_t { nothing, threshold, tie, tokens };
+
+/// One row between exchanges.
+struct ShardedRowState {
+  static constexpr int kMostFound = 3;
+
+  RowAsks asks;
+  std::int32_t low_key, high_key;  ///< of the window that it asks about
+  sharded::FindTie tie;
+  bool tie_known;
+  sharded::TieAnswer tie_answer;
+  std::int32_t found_count;
+  FoundThreshold found[kMostFound];
+
+  double octave;  ///< of the row
+  float scale;
+  float max;
+
+  // When the survivors are known.
+  std::int32_t low;  ///< threshold, a key
+  std::int32_t tie_end;
+  bool all_survive;
+  std::int32_t support_size;
+  sharded::Sum128 unfiltered, survivors;
+};
+
+/// A token that is known or asked for.
+struct ShardedToken {
+  std::int32_t shard;  ///< that is asked for it; -1: it is known
+  std::int32_t id;
+  std::uint32_t bits;
+  std::int32_t unused;
+  sharded::Sum128 place;  ///< mass in front of it in the shard's whole tiles
+};
+
+/// Everything is in range except for what lies in device memory.
+struct ShardedTask {
+  RowsView columns;                            ///< of this shard
+  RowsView whole;                              ///< its whole tiles; vocab may be 0
+  BitRows<const std::uint32_t> allowed;        ///< of the columns
+  BitRows<const std::uint32_t> whole_allowed;  ///< of whole tiles, their first id at bit 0
+  BitRows<std::uint32_t> shifted;              ///< where those have to be written first
+  View<const std::uint8_t> active;
+  PerRequest<float> temperature;
+  PerRequest<std::int32_t> top_k;
+  PerRequest<float> top_p;
+  PerRequest<float> min_p;
+  PerRequest<std::uint64_t> seed;
+  PerRequest<std::uint64_t> offset;
+  Purpose purpose;
+  TieRule tie_rule;
+  FilterOrder filter_order;
+  int num_samples;
+  int vocab, shards, shard;
+  ShardPart parts[kMaxDeviceShards];
+  CutSpan cut[kMaxCutTiles];
+  int cut_tiles, cut_total;         ///< tiles, and their values
+  RowPart row_parts[kMaxRowParts];  ///< in the order of ids
+  int row_part_count;
+  int cut_values;  ///< room in a summary
+  int candidates;  ///< likewise; 0: no row is filtered
+  std::uint64_t fingerprint;
+
+  // In the workspace.
+  TileRows<std::int32_t> keys;  ///< of this shard's whole tiles
+  TileRows<std::uint64_t> sums;
+  TileRows<std::uint16_t> counts;  ///< allowed tokens of a tile
+  unsigned char* groups;           ///< GroupKeys of rows, one after the other; null: not wanted
+  ShardedRowState* states;         ///< [rows]
+  ShardedToken* drawn;             ///< [rows, num_samples]
+  RowRecord* records;              ///< [rows]; null: no mask is wanted
+  std::int32_t* undecided;
+  std::byte* send[kExchanges];
+  std::byte* receive[kExchanges];
+  std::int64_t bytes[kExchanges];  ///< of a block
+  std::int64_t each[kExchanges];   ///< of a row in it
+
+  // Results; null: not wanted.
+  std::int32_t* tokens;
+  RowStatus* statuses;
+  std::int32_t* support_size;
+  float* logprob;
+  float* logprob_filtered;
+
+  std::int64_t rows() const { return columns.rows; }
+  __host__ __device__ int tiles() const {
+    return (parts[shard].whole() + kTileSize - 1) / kTileSize;
+  }
+  /// This rank's part of a block, of a row.
+  __device__ std::byte* mine(ShardedExchange exchange, std::int64_t row) const {
+    const auto number = static_cast<int>(exchange);
+    return send[number] + sizeof(sharded::BlockHeader) + row * each[number];
+  }
+  /// That of a shard, as it was received.
+  __device__ const std::byte* theirs(ShardedExchange exchange, int from, std::int64_t row) const {
+    const auto number = static_cast<int>(exchange);
+    return receive[number] + from * bytes[number] + sizeof(sharded::BlockHeader) +
+           row * each[number];
+  }
+};
+
+/// Bytes of a row's groups, by its tiles.
+std::int64_t group_bytes(std::int64_t tiles);
+/// Enqueues the index of the shard's whole tiles (index_shard.cu); whole.vocab >= 1.
+cudaError_t index_shard(const ShardedTask& task, const TileSpread& spread, cudaStream_t stream);
+/// Enqueues the summaries of all rows (summarise_rows.cu).
+cudaError_t summarise_rows(const ShardedTask& task, cudaStream_t stream);
+/// Enqueues the merge of what was received (merge_rows.cu).
+cudaError_t merge_rows(const ShardedTask& task, ShardedExchange exchange, cudaStream_t stream);
+/// Enqueues the answers to what rows ask (answer_rows.cu).
+cudaError_t answer_rows(const ShardedTask& task, ShardedExchange exchange, cudaStream_t stream);
+
+}  // namespace fairdraw::cuda

@@ -1,0 +1,383 @@
+// What a shard says of its rows: the parts of the first block (sharded/exchange.h).
+//
+// Contract. For each row a summary, bit for bit the CPU's: status, largest value, sums of tiles by
+// octave, values of cut tiles; and where a row of the call may be filtered the first candidates in
+// the order of value (descending) and id, with the key of the first that is not among them. Rows
+// that are padding have zeros. The index of whole tiles has been made (index_shard.cu).
+//
+// Algorithm and cost. A block of 256 threads a row, which reads 14 bytes a tile, its groups, and of
+// the row itself the values of cut tiles, the tile with the largest value, and the groups that
+// reach a bound: about 300 groups of 16 ids for 257 candidates of 64128. The bound is that of top_k
+// (tiles/candidate_bound.cuh), the list is ranked by counting, and places are ranks. Where the
+// list overflows (thousands of equal values, or groups that say nothing) the candidates are found
+// by levels of bins over the row (outputs/row_heads.cuh): exact, and slower by passes over the row
+// in L2.
+//
+// Randomness: none. Numerics: common/tile_weights.h; sums of tiles are added in two halves of 32
+// bits, 4096 of which fit into a word. Determinism: integers, each in its place.
+#include <cstdint>
+
+#include "common/float_order.h"
+#include "common/parameters.h"
+#include "cuda/device/block_sums.cuh"
+#include "cuda/outputs/row_heads.cuh"
+#include "cuda/sharded/block_words.cuh"
+#include "cuda/sharded/sharded_task.h"
+#include "cuda/tiles/candidate_bound.cuh"
+#include "cuda/tiles/candidate_list.cuh"
+#include "cuda/tiles/filtered_row.cuh"
+#include "cuda/tiles/tile_launch.cuh"
+
+namespace fairdraw::cuda {
+namespace {
+
+using sharded::kOctaveSums;
+
+/// Where the fields of a summary are.
+constexpr std::size_t kStatusAt = offsetof(sharded::RowSummary, status);
+constexpr std::size_t kMaxKeyAt = offsetof(sharded::RowSummary, max_key);
+constexpr std::size_t kMaxIdAt = offsetof(sharded::RowSummary, max_id);
+constexpr std::size_t kMaxBitsAt = offsetof(sharded::RowSummary, max_bits);
+constexpr std::size_t kMaxRawBitsAt = offsetof(sharded::RowSummary, max_raw_bits);
+constexpr std::size_t kAllowedAt = offsetof(sharded::RowSummary, allowed);
+constexpr std::size_t kListedAt = offsetof(sharded::RowSummary, listed);
+constexpr std::size_t kLeftKeyAt = offsetof(sharded::RowSummary, left_key);
+constexpr std::size_t kOctavesAt = offsetof(sharded::RowSummary, octaves);
+
+/// At the beginning of dynamic shared memory; groups and the index follow.
+struct Shared {
+  TileSearchMemory search;
+  BlockScratch<std::int32_t> keys;
+  BlockScratch<std::uint32_t> numbers;
+  std::uint64_t low[kOctaveSums];
+  std::uint64_t high[kOctaveSums];
+  union {
+    CandidateList list;
+    struct {
+      HeadSearch::Memory search;
+      HeadEntries entries;
+    } exact;
+  };
+};
+
+__host__ __device__ constexpr int groups_at() {
+  return (static_cast<int>(sizeof(Shared)) + 15) / 16 * 16;
+}
+
+/// A row of a shard, by a block of kEndThreads.
+class RowSummariser {
+ public:
+  __device__ RowSummariser(const ShardedTask& task, std::int64_t number, unsigned char* dynamic)
+      : task_(task),
+        place_(task.parts[task.shard]),
+        number_(number),
+        tiles_(task.tiles()),
+        part_(task.mine(ShardedExchange::summary, number)),
+        shared_(*reinterpret_cast<Shared*>(dynamic)),
+        groups_(dynamic + groups_at(), tiles_),
+        row_(FilteredRow::whole(task.whole, number, /*from_probs=*/false)) {
+    unsigned char* index =
+        dynamic + groups_at() + (task.groups != nullptr ? GroupKeys::bytes(tiles_) : 0);
+    sums_ = reinterpret_cast<std::uint64_t*>(index);
+    keys_ = reinterpret_cast<std::int32_t*>(sums_ + tiles_);
+    if (task.whole_allowed.given()) {
+      row_.allowed = task.whole_allowed.data + number * task.whole_allowed.row_stride;
+    }
+  }
+
+  __device__ void run() {
+    clear();
+    if (task_.active.given() && task_.active.data[number_] == 0) return;
+    __syncthreads();
+    const RowParameters parameters{task_.temperature.at(number_), task_.top_k.at(number_),
+                                   task_.top_p.at(number_), task_.min_p.at(number_)};
+    RowStatus status = check(parameters);
+    std::int32_t largest = kEmptyTileKey;
+    if (status == RowStatus::ok) {
+      largest = read_index();
+      const std::int32_t of_cut = reduce_block(largest_of_cut(), shared_.keys, Maximum{});
+      status = status_of_key(::max(largest, of_cut));
+    }
+    if (status == RowStatus::ok || status == RowStatus::no_allowed_token) write_cut_values();
+    if (status != RowStatus::ok) largest = kEmptyTileKey;
+    if (threadIdx.x == 0) {
+      word_of(part_, kStatusAt) = static_cast<std::uint32_t>(status);
+      word_of(part_, kMaxKeyAt) = static_cast<std::uint32_t>(largest);
+      word_of(part_, kLeftKeyAt) = static_cast<std::uint32_t>(largest);
+      word_of(part_, kMaxIdAt) = ~0U;
+    }
+    if (largest == kEmptyTileKey) return;
+    const float temperature = parameters.temperature == 0.0F ? 1.0F : parameters.temperature;
+    sum_octaves(logit_scale(temperature), largest);
+    write_largest(largest);
+    if (task_.candidates > 0) write_candidates();
+  }
+
+ private:
+  __device__ static int thread() { return static_cast<int>(threadIdx.x); }
+
+  __device__ void clear() {
+    const auto words = static_cast<int>(task_.each[0] / 4);
+    for (int i = thread(); i < words; i += kEndThreads)
+      word_of(part_, 4 * static_cast<unsigned>(i)) = 0;
+  }
+
+  /// Copies the index to shared memory; the largest key, or that of a fault.
+  __device__ std::int32_t read_index() {
+    const std::int32_t* keys = task_.keys.data + number_ * task_.keys.row_stride;
+    const std::uint64_t* sums = task_.sums.data + number_ * task_.sums.row_stride;
+    std::int32_t largest = kEmptyTileKey;
+    for (int tile = thread(); tile < tiles_; tile += kEndThreads) {
+      keys_[tile] = keys[tile];
+      sums_[tile] = sums[tile];
+      largest = ::max(largest, keys[tile]);
+    }
+    if (task_.groups != nullptr) {
+      const int bytes = GroupKeys::bytes(tiles_);
+      const auto* from = reinterpret_cast<const uint4*>(task_.groups + number_ * bytes);
+      auto* to = reinterpret_cast<uint4*>(reinterpret_cast<unsigned char*>(&shared_) + groups_at());
+      for (int i = thread(); i < bytes / 16; i += kEndThreads) to[i] = from[i];
+    }
+    return reduce_block(largest, shared_.keys, Maximum{});
+  }
+
+  // --- Cut tiles
+
+  /// Column of the shard that has its i-th value of cut tiles.
+  __device__ int cut_column(int i) const {
+    return i < place_.head() ? i : place_.whole_end - place_.begin + (i - place_.head());
+  }
+  __device__ bool is_column_allowed(int column) const {
+    if (!task_.allowed.given()) return true;
+    const std::uint32_t word = task_.allowed.data[number_ * task_.allowed.row_stride + column / 32];
+    return ((word >> (column % 32)) & 1U) != 0;
+  }
+  /// Of this thread's values; a fault counts at a banned id, too.
+  __device__ std::int32_t largest_of_cut() const {
+    const RowValues values = RowValues::of(task_.columns, number_);
+    std::int32_t largest = kEmptyTileKey;
+    for (int i = thread(); i < place_.cut_values(); i += kEndThreads) {
+      const int column = cut_column(i);
+      const float x = values[column];
+      std::int32_t key = is_column_allowed(column) ? order_key(x) : kEmptyTileKey;
+      if (x == INFINITY) key = kInfiniteKey;
+      if (x != x) key = kNanKey;
+      largest = ::max(largest, key);
+    }
+    return largest;
+  }
+  __device__ void write_cut_values() {
+    const RowValues values = RowValues::of(task_.columns, number_);
+    for (int i = thread(); i < place_.cut_values(); i += kEndThreads) {
+      const int column = cut_column(i);
+      const float x = is_column_allowed(column) ? values[column] : -INFINITY;
+      word_of(part_, sizeof(sharded::RowSummary) + 4 * static_cast<unsigned>(i)) =
+          std::bit_cast<std::uint32_t>(x);
+    }
+  }
+
+  // --- Whole tiles
+
+  __device__ void sum_octaves(float scale, std::int32_t largest) {
+    for (int gap = thread(); gap < kOctaveSums; gap += kEndThreads) {
+      shared_.low[gap] = 0;
+      shared_.high[gap] = 0;
+    }
+    __syncthreads();
+    const double octave = octaves_of(from_order_key(largest), scale).whole;
+    for (int tile = thread(); tile < tiles_; tile += kEndThreads) {
+      if (keys_[tile] == kEmptyTileKey) continue;
+      const double gap = octave - octaves_of(from_order_key(keys_[tile]), scale).whole;
+      if (gap > static_cast<double>(kRowBits)) continue;
+      const int place = static_cast<int>(gap);
+      add(shared_.low[place], sums_[tile] & 0xffffffffU);
+      add(shared_.high[place], sums_[tile] >> 32);
+    }
+    __syncthreads();
+    for (int gap = thread(); gap < kOctaveSums; gap += kEndThreads) {
+      write_sum(part_, kOctavesAt + sizeof(sharded::Sum128) * static_cast<unsigned>(gap),
+                shared_.low[gap] + (static_cast<uint128_t>(shared_.high[gap]) << 32));
+    }
+  }
+  __device__ static void add(std::uint64_t& sum, std::uint64_t value) {
+    atomicAdd(reinterpret_cast<unsigned long long*>(&sum), value);
+  }
+
+  /// The first token with the largest value, and how many are allowed.
+  __device__ void write_largest(std::int32_t largest) {
+    const std::uint16_t* counts = task_.counts.data + number_ * task_.counts.row_stride;
+    std::uint32_t allowed = 0;
+    std::int32_t mine = INT_MAX;
+    for (int tile = thread(); tile < tiles_; tile += kEndThreads) {
+      allowed += counts[tile];
+      if (keys_[tile] == largest) mine = ::min(mine, tile);
+    }
+    allowed = reduce_block(allowed, shared_.numbers, Add{});
+    const std::int32_t tile = reduce_block(mine, shared_.keys, Minimum{});
+    if (warp_of_thread() != 0) return;
+    if (lane_of_thread() == 0) word_of(part_, kAllowedAt) = allowed;
+    float x[kLaneValues];
+    row_.read_in_order(tile, x);
+    int place = kLaneValues;
+    float value = 0;
+#pragma unroll
+    for (int i = kLaneValues - 1; i >= 0; --i) {
+      if (order_key(x[i]) != largest) continue;
+      place = i;
+      value = x[i];
+    }
+    const unsigned lanes = __ballot_sync(kAllLanes, place < kLaneValues);
+    if (lane_of_thread() != __ffs(static_cast<int>(lanes)) - 1) return;
+    const int id = place_.whole_begin + tile * kTileSize + lane_of_thread() * kLaneValues + place;
+    word_of(part_, kMaxIdAt) = static_cast<std::uint32_t>(id);
+    word_of(part_, kMaxBitsAt) = std::bit_cast<std::uint32_t>(value);
+    word_of(part_, kMaxRawBitsAt) = std::bit_cast<std::uint32_t>(value);
+  }
+
+  // --- Candidates
+
+  __device__ void write_candidate(int place, float x, int id) {
+    const std::size_t at = sizeof(sharded::RowSummary) +
+                           4 * static_cast<std::size_t>(task_.cut_values) +
+                           sizeof(sharded::Candidate) * static_cast<std::size_t>(place);
+    word_of(part_, at) = std::bit_cast<std::uint32_t>(x);
+    word_of(part_, at + 4) = static_cast<std::uint32_t>(place_.whole_begin + id);
+  }
+  __device__ void write_end(int found, std::int32_t left) {
+    word_of(part_, kListedAt) = static_cast<std::uint32_t>(::min(found, task_.candidates));
+    word_of(part_, kLeftKeyAt) =
+        static_cast<std::uint32_t>(found > task_.candidates ? left : kEmptyTileKey);
+  }
+
+  __device__ void write_candidates() {
+    __syncthreads();  // what the list takes the place of has been read
+    const RowIndex index{keys_, sums_, tiles_};
+    const TileKeys keys = find_tile_keys(index);
+    const std::int32_t bound = CandidateBound<false>{index, groups_, keys}.of_top_k(
+        shared_.search, task_.candidates + 1, kEmptyTileKey + 1);
+    if (thread() == 0) shared_.list.listed = 0;
+    const int groups = list_groups<false>(shared_.list, index, groups_, bound);
+    if (groups <= CandidateList::kMaxGroups) list_values(groups, from_order_key(bound));
+    __syncthreads();
+    const int listed = shared_.list.listed;
+    if (groups > CandidateList::kMaxGroups || listed > CandidateList::kMax) {
+      __syncthreads();  // all have read it
+      write_exactly(keys);
+    } else {
+      write_ranked(listed);
+    }
+  }
+
+  /// The values of listed groups that reach the bound, in no order.
+  __device__ void list_values(int groups, float from) {
+    CandidateList& list = shared_.list;
+    const int log = groups_.group_log2();        // 4 or 5
+    const int at_once = kWarp >> log;            // groups of a load
+    const int of_batch = at_once * kLaneValues;  // and of a warp's loads in flight
+    const int in_group = lane_of_thread() & ((1 << log) - 1);
+#pragma unroll 1
+    for (int first = warp_of_thread() * of_batch; first < groups; first += kEndWarps * of_batch) {
+      int id[kLaneValues];
+      std::uint32_t bits[kLaneValues];
+#pragma unroll
+      for (int i = 0; i < kLaneValues; ++i) {
+        const int number = first + i * at_once + (lane_of_thread() >> log);
+        id[i] =
+            number < groups ? (list.group[number] << log) + in_group : static_cast<int>(row_.vocab);
+      }
+#pragma unroll
+      for (int i = 0; i < kLaneValues; ++i) {
+        bits[i] = id[i] < row_.vocab ? row_.values.bits(id[i]) : 0;
+      }
+#pragma unroll
+      for (int i = 0; i < kLaneValues; ++i) {
+        const float x = float_of(bits[i], row_.values.dtype);
+        const bool hit = id[i] < row_.vocab && x >= from && row_.is_allowed(id[i], x);
+        const unsigned hits = __ballot_sync(kAllLanes, hit);
+        if (hits == 0) continue;
+        int place = 0;
+        if (lane_of_thread() == 0) place = atomicAdd(&list.listed, __popc(hits));
+        place = __shfl_sync(kAllLanes, place, 0) +
+                __popc(hits & ((1U << static_cast<unsigned>(lane_of_thread())) - 1U));
+        if (!hit || place >= CandidateList::kMax) continue;
+        list.key[place] = order_key(x);
+        list.id[place] = id[i];
+      }
+    }
+  }
+
+  __device__ void write_ranked(int listed) {
+    CandidateList& list = shared_.list;
+    for (int i = thread(); i < CandidateList::kKeysAtOnce; i += kEndThreads) {
+      list.key[listed + i] = INT_MIN;
+    }
+    __syncthreads();
+    if (thread() == 0) write_end(listed, kEmptyTileKey);
+    __syncthreads();
+    for (int i = thread(); i < listed; i += kEndThreads) {
+      const CandidateList::Entry mine = list.entry(i);
+      int rank = 0;
+      for (int four = 0; four < listed; four += CandidateList::kKeysAtOnce) {
+        const int4 keys = *reinterpret_cast<const int4*>(list.key + four);
+        const std::int32_t that[CandidateList::kKeysAtOnce] = {keys.x, keys.y, keys.z, keys.w};
+#pragma unroll
+        for (int j = 0; j < CandidateList::kKeysAtOnce; ++j) {
+          rank += that[j] > mine.key ? 1 : 0;
+          if (that[j] == mine.key && list.id[four + j] < mine.id) ++rank;
+        }
+      }
+      // The zeros share a key: the value itself says which one it is.
+      if (rank < task_.candidates) {
+        write_candidate(rank, mine.key == 0 ? row_.values[mine.id] : from_order_key(mine.key),
+                        mine.id);
+      } else if (rank == task_.candidates) {
+        word_of(part_, kLeftKeyAt) = static_cast<std::uint32_t>(mine.key);
+      }
+    }
+  }
+
+  __device__ __noinline__ void write_exactly(const TileKeys& keys) {
+    const KeyedRow keyed{row_, keys_, tiles_};
+    HeadEntries& entries = shared_.exact.entries;
+    const HeadSearch::Head head =
+        HeadSearch(shared_.exact.search).find(keyed, keys, task_.candidates + 1, entries);
+    for (int i = thread(); i < ::min(head.n, task_.candidates); i += kEndThreads) {
+      write_candidate(i, entries.value[i], entries.id[i]);
+    }
+    if (thread() != 0) return;
+    write_end(head.n, head.n > task_.candidates ? order_key(entries.value[task_.candidates]) : 0);
+  }
+
+  const ShardedTask& task_;
+  const ShardPart& place_;
+  std::int64_t number_;
+  int tiles_;
+  std::byte* part_;
+  Shared& shared_;
+  GroupKeys groups_;
+  FilteredRow row_;
+  std::uint64_t* sums_;
+  std::int32_t* keys_;
+};
+
+__global__ void __launch_bounds__(kEndThreads)
+    summarise_rows_kernel(const __grid_constant__ ShardedTask task, int) {
+  extern __shared__ __align__(16) unsigned char dynamic[];
+  if (blockIdx.x == 0 && threadIdx.x == 0) {
+    write_header(task, ShardedExchange::summary);
+    *task.undecided = 0;
+  }
+  RowSummariser(task, blockIdx.x, dynamic).run();
+}
+
+}  // namespace
+
+cudaError_t summarise_rows(const ShardedTask& task, cudaStream_t stream) {
+  const int tiles = task.tiles();
+  const int bytes =
+      groups_at() + (task.groups != nullptr ? GroupKeys::bytes(tiles) : 0) + index_bytes(tiles);
+  const SpreadNeeds needs{[bytes](int) { return bytes; }, false};
+  return launch_spread<summarise_rows_kernel>(task.rows(), {1, kEndThreads}, needs, stream, task);
+}
+
+}  // namespace fairdraw::cuda

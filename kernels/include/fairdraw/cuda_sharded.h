@@ -1,0 +1,103 @@
+// Sharded sampling (fairdraw/sharded.h) on NVIDIA GPUs: the same tokens, statuses, supports and
+// masks, bit for bit, from the same first blocks, in phases that are enqueued on a stream.
+//
+// The contract is that of fairdraw/cuda.h: arrays lie in device memory, nothing is allocated,
+// nothing is waited for, and all of it can be captured in a CUDA graph. `boundaries` alone is read
+// on the host, at the call.
+//
+// A call is a fixed number of exchanges, because a graph has no other:
+//
+//   ShardedCall call;
+//   if (Error error = make_sharded_call(request, result, execution, call)) return error;
+//   for (int number = 0; number < 2 + rounds; ++number) {
+//     const ShardedExchange exchange = sharded_exchange(number, rounds);
+//     if (Error error = sharded_send(call, exchange)) return error;
+//     all_gather(call.send(exchange), call.bytes(exchange), call.receive(exchange), stream);
+//     if (Error error = sharded_receive(call, exchange)) return error;
+//   }
+//
+//   summary    what a shard says of its rows. Greedy rows, and those whose survivors are among the
+//              candidates, have their results after it.
+//   threshold  narrows the thresholds of rows that survive more widely: 1592 bytes a row and shard.
+//              `rounds` of them; windows of 128256 values take about three.
+//   tokens     the tokens of rows without filters, or beyond the candidates: 12 bytes a token and
+//              shard. Not needed where no row can be one.
+//
+// What a fixed number costs: a round that no row needs is two kernels whose blocks return at once,
+// and the transport's own time, of NCCL about 11 microseconds on two H200s. A caller who knows the
+// filters (top_k up to the candidates) enqueues none. How many rounds there are is the caller's
+// choice, exactness is not: `undecided` says how many rows are left, and further exchanges of the
+// same call, on the same workspace, go on where it was. All ranks see the same number.
+//
+// What is not there: `indices`, processing, probabilities, reports (logprobs) and more than
+// kMaxDeviceShards shards. Calls that ask for them are refused by name; the CPU has all of them.
+//
+// This header needs no CUDA header.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "fairdraw/cuda.h"
+#include "fairdraw/sharded.h"
+#include "fairdraw/types.h"
+
+namespace fairdraw::cuda {
+
+/// Most shards of a call on GPUs: what is linked to each other in one machine.
+inline constexpr std::int32_t kMaxDeviceShards = 8;
+
+/// Most tokens a row of a sharded call.
+inline constexpr std::int32_t kMaxShardedSamples = 64;
+
+enum class ShardedExchange : std::uint32_t { summary = 0, threshold = 1, tokens = 2 };
+
+/// The exchanges of a call in their order: a summary, `rounds` thresholds, tokens.
+constexpr ShardedExchange sharded_exchange(int number, int rounds) {
+  if (number == 0) return ShardedExchange::summary;
+  return number <= rounds ? ShardedExchange::threshold : ShardedExchange::tokens;
+}
+
+/// Bytes of workspace, of a call that is right: buffers of all exchanges, and 2 KB a row.
+std::int64_t workspace_bytes(const ShardedRequest& request, const SampleResult& result) noexcept;
+
+/// A call that has been checked, and where its exchanges lie in the workspace.
+class ShardedCall {
+ public:
+  ShardedCall();
+  ~ShardedCall();
+  ShardedCall(ShardedCall&&) noexcept;
+  ShardedCall& operator=(ShardedCall&&) noexcept;
+
+  /// This rank's block of an exchange, in device memory.
+  std::byte* send(ShardedExchange exchange) const;
+  /// The blocks of all ranks, in the order of the shards: [shards, bytes()].
+  std::byte* receive(ShardedExchange exchange) const;
+  /// Bytes of a block, the same on all ranks.
+  std::int64_t bytes(ShardedExchange exchange) const;
+  /// One number in device memory: how many rows have no result yet; -1: ranks disagree about the
+  /// call, and no row has one. After the summary has been received.
+  const std::int32_t* undecided() const;
+
+ private:
+  friend Error make_sharded_call(const ShardedRequest&, const SampleResult&, const Execution&,
+                                 ShardedCall&);
+  friend Error sharded_send(const ShardedCall&, ShardedExchange);
+  friend Error sharded_receive(const ShardedCall&, ShardedExchange);
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+/// Checks a call, and enqueues nothing. Results: tokens, statuses, support_size, logprob,
+/// logprob_filtered, and the mask of this rank's columns; those of rows without a result are left
+/// untouched. Arrays must stay alive until the last exchange has run.
+Error make_sharded_call(const ShardedRequest& request, const SampleResult& result,
+                        const Execution& execution, ShardedCall& call);
+
+/// Enqueues what makes this rank's block of an exchange.
+Error sharded_send(const ShardedCall& call, ShardedExchange exchange);
+
+/// Enqueues what is made of the blocks of all ranks, and the results of rows that it decides.
+Error sharded_receive(const ShardedCall& call, ShardedExchange exchange);
+
+}  // namespace fairdraw::cuda

@@ -1,0 +1,66 @@
+// Sharded sampling on GPUs with NCCL as the transport: all exchanges of a call on one stream.
+//
+//   ShardedCall call;                                      // fairdraw/cuda_sharded.h
+//   if (Error error = make_sharded_call(request, result, execution, call)) return error;
+//   if (Error error = sample_sharded(call, plan, communicator, stream)) return error;
+//
+// Ranks of the communicator are the shards. Everything is enqueued, nothing is waited for, and the
+// stream may be captured. A header alone, so that the library needs no NCCL: a program that
+// includes it brings <nccl.h> and links libnccl (CMake: FAIRDRAW_NCCL, target fairdraw::nccl).
+#pragma once
+
+#include <nccl.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "fairdraw/cuda_sharded.h"
+
+namespace fairdraw::cuda {
+
+/// Which exchanges a call enqueues after the summary. Rows that need more are left undecided
+/// (ShardedCall::undecided), and continue_sharded goes on with them.
+struct ShardedPlan {
+  /// Of thresholds. 0: survivors are among the candidates; 4: enough for all but adversarial rows.
+  int rounds = 4;
+  /// Tokens of rows without filters, and of those that took rounds.
+  bool tokens = true;
+};
+
+/// One exchange.
+inline Error exchange_sharded(const ShardedCall& call, ShardedExchange exchange,
+                              ncclComm_t communicator, cudaStream_t stream) {
+  if (Error error = sharded_send(call, exchange)) return error;
+  const ncclResult_t gathered = ncclAllGather(call.send(exchange), call.receive(exchange),
+                                              static_cast<std::size_t>(call.bytes(exchange)),
+                                              ncclUint8, communicator, stream);
+  if (gathered != ncclSuccess) {
+    return {ErrorCode::unsupported, std::string("ncclAllGather: ") + ncclGetErrorString(gathered)};
+  }
+  return sharded_receive(call, exchange);
+}
+
+/// More rounds, and their tokens, of a call whose summary has been received: for rows that are
+/// undecided. The same on all ranks.
+inline Error continue_sharded(const ShardedCall& call, const ShardedPlan& plan,
+                              ncclComm_t communicator, cudaStream_t stream) {
+  for (int round = 0; round < plan.rounds; ++round) {
+    if (Error error = exchange_sharded(call, ShardedExchange::threshold, communicator, stream)) {
+      return error;
+    }
+  }
+  if (!plan.tokens) return {};
+  return exchange_sharded(call, ShardedExchange::tokens, communicator, stream);
+}
+
+/// A call: its summary, and what the plan says. `stream` is the execution's.
+inline Error sample_sharded(const ShardedCall& call, const ShardedPlan& plan,
+                            ncclComm_t communicator, cudaStream_t stream) {
+  if (Error error = exchange_sharded(call, ShardedExchange::summary, communicator, stream)) {
+    return error;
+  }
+  return continue_sharded(call, plan, communicator, stream);
+}
+
+}  // namespace fairdraw::cuda

@@ -1,0 +1,198 @@
+// Sharded calls on two GPUs with NCCL: the tokens of `sample` over whole rows, eagerly and in
+// graphs, with as many exchanges as rows need and with too few. A thread a rank; skipped where
+// there are not two GPUs.
+#include "fairdraw/sharded_nccl.h"
+
+#include <gtest/gtest.h>
+#include <nccl.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "fairdraw/cuda.h"
+#include "fairdraw/cuda_sharded.h"
+#include "harness/adapters/sharded.h"
+#include "harness/inputs/dice.h"
+#include "tests/cuda/device_shard.h"
+#include "tests/cuda/graphs.h"
+
+namespace fairdraw::suites {
+namespace {
+
+constexpr int kRanks = 2;
+
+void require_nccl(ncclResult_t result, const char* what) {
+  if (result == ncclSuccess) return;
+  throw std::runtime_error(std::string(what) + ": " + ncclGetErrorString(result));
+}
+
+/// One rank: a GPU, a stream and a place in the communicator.
+struct Rank {
+  int number;
+  ncclComm_t communicator;
+  const Stream& stream;
+};
+
+/// Runs work(rank) on every GPU, a thread each.
+void run_on_ranks(const std::function<void(const Rank&)>& work) {
+  ncclUniqueId id{};
+  require_nccl(ncclGetUniqueId(&id), "ncclGetUniqueId");
+  std::vector<std::string> errors(kRanks);
+  std::vector<std::thread> threads;
+  for (int number = 0; number < kRanks; ++number) {
+    threads.emplace_back([&, number] {
+      try {
+        require(cudaSetDevice(number), "cudaSetDevice");
+        ncclComm_t communicator = nullptr;
+        require_nccl(ncclCommInitRank(&communicator, kRanks, id, number), "ncclCommInitRank");
+        {
+          const Stream stream;
+          work({number, communicator, stream});
+          require(cudaStreamSynchronize(stream.get()), "cudaStreamSynchronize");
+        }
+        require_nccl(ncclCommDestroy(communicator), "ncclCommDestroy");
+      } catch (const std::exception& error) {
+        errors[static_cast<std::size_t>(number)] = error.what();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& error : errors) EXPECT_EQ(error, "");
+}
+
+std::string why_not() {
+  int devices = 0;
+  if (cudaGetDeviceCount(&devices) != cudaSuccess) devices = 0;
+  if (devices >= kRanks) return {};
+  return "needs " + std::to_string(kRanks) + " GPUs, there are " + std::to_string(devices);
+}
+#define FAIRDRAW_SKIP_WITHOUT_TWO_GPUS()                       \
+  if (const std::string reason = why_not(); !reason.empty()) { \
+    GTEST_SKIP() << reason;                                    \
+  }                                                            \
+  static_assert(true, "so that it ends with a semicolon")
+
+/// Rows of every kind: by number none, nucleus and top_k among the candidates, a wide nucleus of
+/// flat rows, a wide top_k, min_p of flat rows, greedy.
+struct Rows {
+  static constexpr std::int64_t kRows = 24, kVocab = 128256;
+
+  std::vector<float> logits;
+  std::vector<float> top_p, min_p;
+  std::vector<std::int32_t> top_k;
+  std::vector<std::uint64_t> seeds;
+  std::vector<std::int64_t> boundaries = harness::equal_boundaries(kVocab, kRanks);
+  std::vector<std::int32_t> expected = std::vector<std::int32_t>(kRows);
+  std::vector<RowStatus> statuses = std::vector<RowStatus>(kRows);
+  SampleRequest request;
+
+  Rows() {
+    harness::Dice dice(3);
+    constexpr int kKinds = 6;
+    for (std::int64_t row = 0; row < kRows; ++row) {
+      const std::int64_t kind = row % kKinds;
+      for (std::int64_t id = 0; id < kVocab; ++id) {
+        logits.push_back(static_cast<float>(2 * dice.bell()));
+      }
+      for (int raised = 0; kind == 1 && raised < 64; ++raised) {
+        logits[static_cast<std::size_t>(row * kVocab) + dice.below(kVocab)] += 12.0F;
+      }
+      top_p.push_back(kind == 1 || kind == 2 ? 0.9F : 1.0F);
+      top_k.push_back(kind == 1 ? 50 : kind == 3 ? 1000 : kind == 5 ? 1 : 0);
+      min_p.push_back(kind == 4 ? 0.02F : 0.0F);
+      seeds.push_back(dice.bits());
+    }
+    request.logits = {logits.data(), DType::float32, kRows, kVocab, kVocab};
+    request.top_k = {top_k.data(), kRows};
+    request.top_p = {top_p.data(), kRows};
+    request.min_p = {min_p.data(), kRows};
+    request.seed = {seeds.data(), kRows};
+    SampleResult result;
+    result.tokens = {expected.data(), kRows};
+    result.statuses = {statuses.data(), kRows};
+    const Error error = sample(request, result);
+    if (error) throw std::runtime_error(error.message);
+  }
+
+  ShardedRequest of(int rank) const {
+    const auto shard = static_cast<std::size_t>(rank);
+    ShardedRequest part;
+    part.rows = request;
+    part.rows.logits.data = logits.data() + boundaries[shard];
+    part.rows.logits.vocab = boundaries[shard + 1] - boundaries[shard];
+    part.boundaries = {boundaries.data(), kRanks + 1};
+    part.shard = rank;
+    return part;
+  }
+};
+
+TEST(CudaShardedNccl, TokensAreThoseOfWholeRows) {
+  FAIRDRAW_SKIP_WITHOUT_TWO_GPUS();
+  const Rows rows;
+  run_on_ranks([&](const Rank& rank) {
+    DeviceShard shard(rows.of(rank.number), /*wants_mask=*/true);
+    const Error begun = shard.begin(rank.stream.get());
+    ASSERT_FALSE(begun) << begun.message;
+    const Error error = cuda::sample_sharded(shard.call, {}, rank.communicator, rank.stream.get());
+    ASSERT_FALSE(error) << error.message;
+    EXPECT_EQ(shard.undecided(), 0) << "four rounds are not enough";
+    shard.fetch();
+    EXPECT_EQ(shard.tokens, rows.expected) << "rank " << rank.number;
+    EXPECT_EQ(shard.statuses, rows.statuses) << "rank " << rank.number;
+  });
+}
+
+TEST(CudaShardedNccl, TooFewExchangesGoOnWhereTheyWere) {
+  FAIRDRAW_SKIP_WITHOUT_TWO_GPUS();
+  const Rows rows;
+  run_on_ranks([&](const Rank& rank) {
+    DeviceShard shard(rows.of(rank.number), /*wants_mask=*/false);
+    const Error begun = shard.begin(rank.stream.get());
+    ASSERT_FALSE(begun) << begun.message;
+    ASSERT_FALSE(cuda::sample_sharded(shard.call, {.rounds = 0, .tokens = false}, rank.communicator,
+                                      rank.stream.get()));
+    const std::int32_t left = shard.undecided();
+    EXPECT_GT(left, 0);
+    EXPECT_LT(left, Rows::kRows);
+    constexpr int kMost = 8;
+    for (int more = 0; more < kMost && shard.undecided() > 0; ++more) {
+      ASSERT_FALSE(cuda::continue_sharded(shard.call, {.rounds = 1, .tokens = true},
+                                          rank.communicator, rank.stream.get()));
+    }
+    EXPECT_EQ(shard.undecided(), 0);
+    shard.fetch();
+    EXPECT_EQ(shard.tokens, rows.expected) << "rank " << rank.number;
+  });
+}
+
+TEST(CudaShardedNccl, GraphsOfACallAreReplayed) {
+  FAIRDRAW_SKIP_WITHOUT_TWO_GPUS();
+  const Rows rows;
+  run_on_ranks([&](const Rank& rank) {
+    DeviceShard shard(rows.of(rank.number), /*wants_mask=*/false);
+    const Error begun = shard.begin(rank.stream.get());
+    ASSERT_FALSE(begun) << begun.message;
+    // Outside of a capture once: NCCL connects ranks when they first send.
+    ASSERT_FALSE(cuda::sample_sharded(shard.call, {}, rank.communicator, rank.stream.get()));
+    require(cudaStreamSynchronize(rank.stream.get()), "cudaStreamSynchronize");
+    Graph graph;
+    require(cudaStreamBeginCapture(rank.stream.get(), cudaStreamCaptureModeThreadLocal),
+            "cudaStreamBeginCapture");
+    const Error error = cuda::sample_sharded(shard.call, {}, rank.communicator, rank.stream.get());
+    graph.end(rank.stream);
+    ASSERT_FALSE(error) << error.message;
+    for (int replay = 0; replay < 3; ++replay) graph.launch(rank.stream);
+    shard.fetch();
+    EXPECT_EQ(shard.undecided(), 0);
+    EXPECT_EQ(shard.tokens, rows.expected) << "rank " << rank.number;
+  });
+}
+
+}  // namespace
+}  // namespace fairdraw::suites

@@ -1,0 +1,456 @@
+// Sharded calls in device memory: first blocks and answers are the CPU's, bit for bit, and so are
+// the tokens, statuses, supports and masks of every shard. All shards have the same GPU here; what
+// one sends is copied to the others.
+#include "harness/adapters/sharded.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/float_order.h"
+#include "fairdraw/cuda_sharded.h"
+#include "fairdraw/tile_index.h"
+#include "harness/inputs/dice.h"
+#include "harness/inputs/random_calls.h"
+#include "sharded/exchange.h"
+#include "tests/cuda/arrays.h"
+#include "tests/cuda/device_shard.h"
+#include "tests/cuda/graphs.h"
+#include "tests/sample/reduced.h"
+#include "tests/sharded/sharded_calls.h"
+#include "tests/sharded/sharded_outputs.h"
+
+namespace fairdraw::suites {
+namespace {
+
+using cuda::ShardedExchange;
+using harness::Dice;
+using harness::HostArrays;
+using harness::OwnedCall;
+
+/// All shards of a call, on one GPU.
+class DeviceShards {
+ public:
+  void add(const ShardedRequest& host, bool wants_mask) {
+    shards_.push_back(std::make_unique<DeviceShard>(host, wants_mask));
+  }
+  Error begin(void* stream = nullptr) {
+    stream_ = static_cast<cudaStream_t>(stream);
+    for (const auto& shard : shards_) {
+      if (Error error = shard->begin(stream)) return error;
+    }
+    return {};
+  }
+  Error send(ShardedExchange exchange) {
+    for (const auto& shard : shards_) {
+      if (Error error = cuda::sharded_send(shard->call, exchange)) return error;
+    }
+    return {};
+  }
+  /// What NCCL's all-gather does.
+  void gather(ShardedExchange exchange) {
+    for (const auto& to : shards_) {
+      std::byte* at = to->call.receive(exchange);
+      for (const auto& from : shards_) {
+        const auto bytes = static_cast<std::size_t>(from->call.bytes(exchange));
+        require(cudaMemcpyAsync(at, from->call.send(exchange), bytes, cudaMemcpyDeviceToDevice,
+                                stream_),
+                "cudaMemcpyAsync");
+        at += bytes;
+      }
+    }
+  }
+  Error receive(ShardedExchange exchange) {
+    for (const auto& shard : shards_) {
+      if (Error error = cuda::sharded_receive(shard->call, exchange)) return error;
+    }
+    return {};
+  }
+  Error exchange(ShardedExchange exchange) {
+    if (Error error = send(exchange)) return error;
+    gather(exchange);
+    return receive(exchange);
+  }
+  DeviceShard& at(int shard) { return *shards_[static_cast<std::size_t>(shard)]; }
+  int size() const { return static_cast<int>(shards_.size()); }
+  /// The same on all shards.
+  std::int32_t undecided() {
+    const std::int32_t rows = at(0).undecided();
+    for (int shard = 1; shard < size(); ++shard) EXPECT_EQ(at(shard).undecided(), rows);
+    return rows;
+  }
+  void fetch() {
+    for (const auto& shard : shards_) shard->fetch();
+  }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+  std::vector<std::unique_ptr<DeviceShard>> shards_;
+};
+
+/// What the CPU's shards do in a call, and the same call in device memory.
+struct Comparison {
+  std::vector<std::vector<std::byte>> gathered;  ///< of the CPU, an exchange each
+  std::vector<std::int64_t> block_bytes;
+  DeviceShards device;
+
+  /// A call of the CPU's in shards; arrays of its shards are copied while they are there.
+  Error run_on_host(const SampleRequest& request, const SampleResult& result,
+                    const std::vector<std::int64_t>& boundaries, bool wants_mask) {
+    harness::ShardFaults look;
+    look.request = [&](ShardedRequest& part) { device.add(part, wants_mask); };
+    look.blocks = [&](const ShardedRequest& part, int, std::byte* blocks, std::int64_t bytes) {
+      if (part.shard > 0) return;
+      gathered.emplace_back(blocks, blocks + (part.boundaries.size - 1) * bytes);
+      block_bytes.push_back(bytes);
+    };
+    return harness::sample_in_shards(request, result, boundaries, {CpuTarget::best, 1}, nullptr,
+                                     look);
+  }
+};
+
+constexpr std::size_t kHeaderBytes = sizeof(sharded::BlockHeader);
+/// Of a header; the fingerprint after it is of arrays on the host, which the other one is not.
+constexpr std::size_t kComparedOfHeader = offsetof(sharded::BlockHeader, fingerprint);
+
+/// The first word that differs, or -1.
+std::int64_t first_difference(const std::byte* a, const std::byte* b, std::size_t bytes) {
+  for (std::size_t at = 0; at < bytes; at += 4) {
+    if (std::memcmp(a + at, b + at, std::min<std::size_t>(4, bytes - at)) != 0) {
+      return static_cast<std::int64_t>(at);
+    }
+  }
+  return -1;
+}
+
+void expect_block(const Comparison& call, DeviceShards& device, std::size_t number,
+                  ShardedExchange exchange, const std::string& where) {
+  const auto bytes = static_cast<std::size_t>(call.block_bytes[number]);
+  for (int shard = 0; shard < device.size(); ++shard) {
+    const std::vector<std::byte> mine = device.at(shard).block(exchange);
+    const std::byte* theirs =
+        call.gathered[number].data() + static_cast<std::size_t>(shard) * bytes;
+    ASSERT_GE(mine.size(), bytes) << where;
+    // The number of an exchange is its kind here.
+    EXPECT_EQ(first_difference(mine.data(), theirs, number == 0 ? kComparedOfHeader : 4), -1)
+        << where;
+    ASSERT_EQ(
+        first_difference(mine.data() + kHeaderBytes, theirs + kHeaderBytes, bytes - kHeaderBytes),
+        -1)
+        << "byte of the block of shard " << shard << ", exchange " << number << ", " << where;
+  }
+}
+
+/// Log-probabilities of the GPU may differ in the last place (fairdraw/cuda.h).
+bool is_near(float a, float b) { return a == b || std::abs(order_key(a) - order_key(b)) <= 1; }
+
+void expect_results(DeviceShards& device, const EveryOutput& expected,
+                    const std::vector<std::int64_t>& boundaries, std::int64_t vocab,
+                    const std::string& where) {
+  const std::int64_t words = (vocab + 31) / 32;
+  for (int shard = 0; shard < device.size(); ++shard) {
+    const DeviceShard& mine = device.at(shard);
+    ASSERT_EQ(mine.statuses, expected.statuses) << "shard " << shard << ", " << where;
+    ASSERT_EQ(mine.tokens, expected.tokens) << "shard " << shard << ", " << where;
+    ASSERT_EQ(mine.support_size, expected.support_size) << "shard " << shard << ", " << where;
+    for (std::size_t i = 0; i < expected.logprob.size(); ++i) {
+      ASSERT_TRUE(is_near(mine.logprob[i], expected.logprob[i])) << i << ", " << where;
+      ASSERT_TRUE(is_near(mine.logprob_filtered[i], expected.logprob_filtered[i]))
+          << i << ", " << where;
+    }
+    const std::int64_t begin = boundaries[static_cast<std::size_t>(shard)];
+    const std::int64_t end = boundaries[static_cast<std::size_t>(shard) + 1];
+    for (std::size_t row = 0; row < expected.statuses.size(); ++row) {
+      if (expected.statuses[row] == RowStatus::inactive) continue;
+      const std::uint32_t* all = expected.mask.data() + row * static_cast<std::size_t>(words);
+      const std::uint32_t* part =
+          mine.mask.data() + row * static_cast<std::size_t>(mine.mask_words);
+      for (std::int64_t id = begin; id < end; ++id) {
+        const std::int64_t column = id - begin;
+        ASSERT_EQ((part[column / 32] >> (column % 32)) & 1U, (all[id / 32] >> (id % 32)) & 1U)
+            << "mask of token " << id << ", row " << row << ", shard " << shard << ", " << where;
+      }
+    }
+  }
+}
+
+/// A call that GPUs take: with `indices` and processing left out.
+OwnedCall supported_call(std::uint64_t number, std::int64_t rows, std::int64_t vocab) {
+  OwnedCall call = harness::random_call(number, rows, vocab);
+  if (call.indices.empty()) return call;
+  call.indices.clear();
+  for (auto* parameter : {&call.seed, &call.offset}) {
+    if (parameter->is_array) parameter->values.resize(static_cast<std::size_t>(rows));
+  }
+  return call;
+}
+
+struct Seen {
+  std::array<std::int64_t, kRowStatuses> statuses{};
+  std::int64_t calls = 0, blocks = 0, rounds = 0, answers = 0;
+};
+
+/// Compares one call: the first block, results, and of single rows all other blocks.
+void compare(std::uint64_t number, std::int64_t rows, std::int64_t vocab, Seen& seen) {
+  OwnedCall call = supported_call(number, rows, vocab);
+  if (rows == 1) call.num_samples = 1;  // so that the size of a block says what was asked
+  Dice dice(number);
+  const std::vector<std::int64_t> boundaries = random_boundaries(dice, vocab);
+  const std::string where = "call " + std::to_string(number) + " of " + std::to_string(rows) +
+                            " rows, boundaries" + describe(boundaries);
+  HostArrays host;
+  const SampleRequest request = harness::request_in(call, host);
+  EveryOutput expected(call, number);
+  SampleResult wanted = expected.result(call);
+  wanted.logprobs = {};
+  wanted.probs = {};
+  ASSERT_FALSE(sample(request, wanted, {CpuTarget::best, 1}));
+  EveryOutput on_host(call, number);
+  SampleResult of_host = on_host.result(call);
+  of_host.logprobs = {};
+  of_host.probs = {};
+  Comparison both;
+  const Error host_error = both.run_on_host(request, of_host, boundaries, /*wants_mask=*/true);
+  ASSERT_FALSE(host_error) << host_error.message;
+
+  DeviceShards& device = both.device;
+  Error error = device.begin();
+  ASSERT_FALSE(error) << error.message << ", " << where;
+  ASSERT_FALSE(device.send(ShardedExchange::summary));
+  // Parameters that are arrays may be those of filters: candidates are sent in any case.
+  if (both.block_bytes[0] == device.at(0).call.bytes(ShardedExchange::summary)) {
+    expect_block(both, device, 0, ShardedExchange::summary, where);
+    if (testing::Test::HasFatalFailure()) return;
+    ++seen.blocks;
+  }
+  device.gather(ShardedExchange::summary);
+  ASSERT_FALSE(device.receive(ShardedExchange::summary));
+  for (std::size_t next = 1; rows == 1 && next < both.block_bytes.size(); ++next) {
+    const std::size_t bytes = static_cast<std::size_t>(both.block_bytes[next]) - kHeaderBytes;
+    const ShardedExchange exchange =
+        bytes == sizeof(sharded::DrawnToken) ? ShardedExchange::tokens : ShardedExchange::threshold;
+    ASSERT_EQ(device.undecided(), 1) << where;
+    ASSERT_FALSE(device.send(exchange));
+    expect_block(both, device, next, exchange, where);
+    if (testing::Test::HasFatalFailure()) return;
+    ++seen.answers;
+    device.gather(exchange);
+    ASSERT_FALSE(device.receive(exchange));
+  }
+  int rounds = 0;
+  constexpr int kMostRounds = 20;
+  for (; device.undecided() > 0 && rounds < kMostRounds; ++rounds) {
+    ASSERT_FALSE(device.exchange(ShardedExchange::threshold));
+    ASSERT_FALSE(device.exchange(ShardedExchange::tokens));
+  }
+  EXPECT_EQ(device.undecided(), 0) << where;
+  device.fetch();
+  expect_results(device, expected, boundaries, vocab, where);
+  seen.rounds += rounds;
+  ++seen.calls;
+  for (const RowStatus status : expected.statuses) {
+    ++seen.statuses[static_cast<std::size_t>(status)];
+  }
+}
+
+TEST(CudaSharded, BlocksAndResultsAreTheCpus) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  const char* asked = std::getenv("FAIRDRAW_SHARDED_CALLS");
+  const std::uint64_t first = 0;
+  const std::uint64_t calls = asked != nullptr ? std::strtoull(asked, nullptr, 10) : budget(300);
+  Seen seen;
+  for (std::uint64_t number = first; number < first + calls && !HasFailure(); ++number) {
+    Dice dice(number);
+    const std::int64_t vocab = random_sharded_vocab(number, dice);
+    compare(number, static_cast<std::int64_t>(1 + number % 3), vocab, seen);
+  }
+  EXPECT_GT(seen.blocks, seen.calls / 2) << "the comparison says little";
+  EXPECT_GT(seen.statuses[0], seen.calls / 4) << "the comparison says little";
+  EXPECT_GT(seen.answers, is_reduced() ? -1 : 10);
+  RecordProperty("rounds", static_cast<int>(seen.rounds));
+  RecordProperty("answers", static_cast<int>(seen.answers));
+}
+
+/// Of so many columns that candidates are found by groups, and not all of them listed.
+TEST(CudaSharded, WideRowsAreTheCpus) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  Seen seen;
+  const std::uint64_t calls = budget(12);
+  for (std::uint64_t number = 0; number < calls && !HasFailure(); ++number) {
+    Dice dice(number);
+    compare(7700000 + number, 1, dice.between(20000, 40000), seen);
+  }
+  EXPECT_GT(seen.blocks, 0);
+}
+
+/// A wide nucleus, top_k and min_p of flat rows: what the default number of rounds is for.
+TEST(CudaSharded, FourRoundsAreEnoughForFlatRows) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  constexpr std::int64_t kRows = 3, kVocab = 128256;
+  Dice dice(3);
+  std::vector<float> logits;
+  for (std::int64_t i = 0; i < kRows * kVocab; ++i) {
+    logits.push_back(static_cast<float>(2 * dice.bell()));
+  }
+  const std::vector<float> top_p = {0.9F, 1.0F, 1.0F}, min_p = {0.0F, 0.0F, 0.02F};
+  const std::vector<std::int32_t> top_k = {0, 1000, 0};
+  const std::vector<std::uint64_t> seeds = {5, 6, 7};
+  SampleRequest request;
+  request.logits = {logits.data(), DType::float32, kRows, kVocab, kVocab};
+  request.top_p = {top_p.data(), kRows};
+  request.top_k = {top_k.data(), kRows};
+  request.min_p = {min_p.data(), kRows};
+  request.seed = {seeds.data(), kRows};
+  std::vector<std::int32_t> expected(kRows), on_host(kRows);
+  SampleResult result;
+  result.tokens = {expected.data(), kRows};
+  ASSERT_FALSE(sample(request, result, {CpuTarget::best, 1}));
+  result.tokens = {on_host.data(), kRows};
+  Comparison both;
+  const std::vector<std::int64_t> boundaries = harness::equal_boundaries(kVocab, 2);
+  ASSERT_FALSE(both.run_on_host(request, result, boundaries, /*wants_mask=*/false));
+  ASSERT_FALSE(both.device.begin());
+  for (int number = 0; number < 6; ++number) {
+    ASSERT_FALSE(both.device.exchange(cuda::sharded_exchange(number, 4)));
+  }
+  EXPECT_EQ(both.device.undecided(), 0);
+  both.device.fetch();
+  for (int shard = 0; shard < 2; ++shard) EXPECT_EQ(both.device.at(shard).tokens, expected);
+}
+
+// --- Graphs --------------------------------------------------------------------------------------
+
+/// Two shards of one call, replayed on other logits: nothing is left over from the call before.
+TEST(CudaSharded, AReplayedGraphReadsRowsAnew) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  constexpr std::int64_t kRows = 4, kVocab = 9000;
+  constexpr int kRounds = 4;
+  const std::vector<std::int64_t> boundaries = {0, 4500, kVocab};
+  Dice dice(11);
+  std::vector<std::uint64_t> seeds = {1, 2, 3, 4};
+  // No filter, among the candidates, beyond them, greedy.
+  std::vector<std::int32_t> top_k = {0, 50, 1000, 1};
+  std::vector<float> logits(static_cast<std::size_t>(kRows * kVocab));
+  SampleRequest request;
+  request.logits = {logits.data(), DType::float32, kRows, kVocab, kVocab};
+  request.top_k = {top_k.data(), kRows};
+  request.seed = {seeds.data(), kRows};
+  std::vector<std::int32_t> expected(kRows), on_host(kRows);
+  SampleResult result;
+  Comparison both;
+  const auto draw = [&] {
+    for (float& x : logits) x = static_cast<float>(2 * dice.bell());
+    result.tokens = {expected.data(), kRows};
+    ASSERT_FALSE(sample(request, result, {CpuTarget::best, 1}));
+  };
+  draw();
+  result.tokens = {on_host.data(), kRows};
+  ASSERT_FALSE(both.run_on_host(request, result, boundaries, /*wants_mask=*/false));
+  Stream stream;
+  ASSERT_FALSE(both.device.begin(stream.get()));
+  Graph phases, graph;
+  Graph::begin(stream);
+  for (int number = 0; number < 2 + kRounds; ++number) {
+    ASSERT_FALSE(both.device.send(cuda::sharded_exchange(number, kRounds)));
+    ASSERT_FALSE(both.device.receive(cuda::sharded_exchange(number, kRounds)));
+  }
+  phases.end(stream);
+  phases.expect_device_work_only("phases of a sharded call");
+  Graph::begin(stream);
+  for (int number = 0; number < 2 + kRounds; ++number) {
+    ASSERT_FALSE(both.device.exchange(cuda::sharded_exchange(number, kRounds)));
+  }
+  graph.end(stream);
+  for (int replay = 0; replay < 3; ++replay) {
+    for (int shard = 0; shard < 2; ++shard) {
+      require(cudaMemcpy2DAsync(both.device.at(shard).logits(), kVocab * sizeof(float),
+                                logits.data() + boundaries[static_cast<std::size_t>(shard)],
+                                kVocab * sizeof(float), 4500 * sizeof(float), kRows,
+                                cudaMemcpyHostToDevice, nullptr),
+              "cudaMemcpy2DAsync");
+    }
+    require(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
+    graph.launch(stream);
+    both.device.fetch();
+    EXPECT_EQ(both.device.undecided(), 0);
+    for (int shard = 0; shard < 2; ++shard) {
+      EXPECT_EQ(both.device.at(shard).tokens, expected) << "replay " << replay;
+    }
+    draw();
+  }
+}
+
+// --- What is refused, and what is said -----------------------------------------------------------
+
+TEST(CudaSharded, RanksThatDisagreeGetNoTokens) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  const std::vector<float> logits(600, 0.5F);
+  const std::vector<std::int64_t> boundaries = {0, 300, 600};
+  DeviceShards shards;
+  for (std::int32_t shard = 0; shard < 2; ++shard) {
+    ShardedRequest request;
+    request.rows.logits = {logits.data(), DType::float32, 1, 300, 300};
+    request.rows.seed = static_cast<std::uint64_t>(shard);  // a rank's own
+    request.boundaries = {boundaries.data(), 3};
+    request.shard = shard;
+    shards.add(request, /*wants_mask=*/false);
+  }
+  ASSERT_FALSE(shards.begin());
+  ASSERT_FALSE(shards.exchange(ShardedExchange::summary));
+  EXPECT_EQ(shards.undecided(), -1);
+  shards.fetch();
+  EXPECT_EQ(shards.at(0).tokens[0], -77);
+}
+
+TEST(CudaSharded, WhatIsNotThereIsNamed) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  const auto message = [](const auto& change) {
+    static const std::vector<float> logits(20, 0.5F);
+    std::vector<std::int64_t> boundaries = {0, 20};
+    DeviceArrays arrays;
+    std::vector<std::int32_t> tokens(100);
+    ShardedRequest request;
+    request.rows.logits = {arrays.in(logits), DType::float32, 1, 20, 20};
+    request.boundaries = {boundaries.data(), 2};
+    SampleResult result;
+    result.tokens = {arrays.out(tokens), 1};
+    change(request, result, boundaries, arrays);
+    result.tokens.size = request.rows.num_samples;
+    cuda::ShardedCall call;
+    return cuda::make_sharded_call(request, result, {}, call).message;
+  };
+  using Boundaries = std::vector<std::int64_t>;
+  EXPECT_NE(
+      message([](ShardedRequest& request, SampleResult&, Boundaries& boundaries, DeviceArrays&) {
+        boundaries = {0, 20, 20, 20, 20, 20, 20, 20, 20, 20};
+        request.boundaries = {boundaries.data(), 10};
+      }).find("shards is 9; allowed: 1 to 8 on GPUs"),
+      std::string::npos);
+  EXPECT_NE(message([](ShardedRequest& request, SampleResult&, Boundaries&, DeviceArrays&) {
+              request.rows.num_samples = 65;
+            }).find("num_samples is 65; allowed: 1 to 64"),
+            std::string::npos);
+  EXPECT_NE(message([](ShardedRequest& request, SampleResult&, Boundaries&, DeviceArrays&) {
+              request.rows.processing.repetition_penalty = 1.5F;
+            }).find("processing is given"),
+            std::string::npos);
+  EXPECT_NE(message([](ShardedRequest&, SampleResult& result, Boundaries&, DeviceArrays& arrays) {
+              static std::vector<float> probs(20);
+              result.probs = {arrays.out(probs), 1, 20};
+            }).find("probs is given"),
+            std::string::npos);
+  EXPECT_NE(
+      message([](ShardedRequest&, SampleResult&, Boundaries&, DeviceArrays&) {}).find("workspace"),
+      std::string::npos);
+}
+
+}  // namespace
+}  // namespace fairdraw::suites
