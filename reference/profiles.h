@@ -30,6 +30,7 @@ Semantics flashinfer_cake_profile();
 Semantics sglang_profile();
 
 // profiles_engines.cpp: TensorRT-LLM, MAX, llama.cpp.
+Semantics trtllm_documented_profile();
 Semantics trtllm_torch_profile();
 Semantics trtllm_vanilla_profile();
 Semantics trtllm_fused_profile();
@@ -42,12 +43,25 @@ Semantics llamacpp_backend_profile();
 /// All of them, in the order in which they are listed. A new one is its function, its declaration
 /// and its place here.
 inline constexpr Semantics (*kProfiles[])() = {
-    fairdraw_profile,        vllm_torch_profile,       vllm_triton_profile,
-    flashinfer_profile,      flashinfer_fast_profile,  flashinfer_joint_profile,
-    flashinfer_cake_profile, sglang_profile,           sglang_torch_profile,
-    trtllm_torch_profile,    trtllm_vanilla_profile,   trtllm_fused_profile,
-    trtllm_legacy_profile,   max_gpu_profile,          max_cpu_profile,
-    llamacpp_profile,        llamacpp_backend_profile, hf_profile,
+    fairdraw_profile,
+    vllm_torch_profile,
+    vllm_triton_profile,
+    flashinfer_profile,
+    flashinfer_fast_profile,
+    flashinfer_joint_profile,
+    flashinfer_cake_profile,
+    sglang_profile,
+    sglang_torch_profile,
+    trtllm_torch_profile,
+    trtllm_vanilla_profile,
+    trtllm_fused_profile,
+    trtllm_legacy_profile,
+    trtllm_documented_profile,
+    max_gpu_profile,
+    max_cpu_profile,
+    llamacpp_profile,
+    llamacpp_backend_profile,
+    hf_profile,
     rosellm_profile,
 };
 

@@ -113,6 +113,23 @@ Semantics trtllm_legacy_profile() {
   return in_float32(semantics, kOneBlock);
 }
 
+// What TensorRT-LLM's documentation of sampling promises (docs/source/features/sampling.md),
+// whatever its four samplers do: a user may rely on this alone.
+Semantics trtllm_documented_profile() {
+  Semantics semantics = trtllm_torch_profile();
+  semantics.name = "trtllm_documented";
+  // "The minimal subset of tokens with total probability greater than top_p": at equality one more
+  // than the source keeps, and than the usual definition does.
+  semantics.top_p_boundary = TopPBoundary::mass_above_at_most_p;
+  // No particular treatment of tied probabilities is guaranteed: neither which stay nor how many.
+  semantics.top_k_ties = TopKTies::any_k;
+  semantics.top_p_ties = TopPTies::any;
+  semantics.tie_counts_are_open = true;
+  // It says nothing of NaN.
+  semantics.nan_logit = NanLogit::undefined;
+  return semantics;
+}
+
 // topk_topp_sampling_from_prob of Modular MAX: FlashInfer's rejection over exp((l - max) / T).
 Semantics max_gpu_profile() {
   Semantics semantics;

@@ -117,7 +117,7 @@ Cut min_p_cut(const RankedWeights& row) {
   return prefix_cut(row, row.min_p.certain, row.min_p.exact, row.min_p.possible);
 }
 
-Cut top_k_cut(const RankedWeights& row, std::size_t k, TopKTies ties) {
+Cut top_k_cut(const RankedWeights& row, std::size_t k, TopKTies ties, bool counts_are_open) {
   if (k >= row.size()) return whole_row(row);
   const std::size_t last = k - 1;
   if (ties == TopKTies::keep_all) {
@@ -135,6 +135,10 @@ Cut top_k_cut(const RankedWeights& row, std::size_t k, TopKTies ties) {
     cut.possible = end;
     const auto chosen = static_cast<long double>(k - begin);
     cut.mass_low = std::min(cut.mass_low, row.mass[begin] + chosen * row.weight_at(end - 1));
+    if (counts_are_open) {
+      cut.count_high = end;
+      cut.mass_high = row.mass[end];
+    }
   }
   return cut;
 }
@@ -171,6 +175,10 @@ Cut top_p_cut(const RankedWeights& row, const Cut& base, float top_p, const Sema
     };
     if (open_at(certain)) cut.certain = tie_begin(row, certain);
     if (open_at(possible)) cut.possible = tie_end(row, possible - 1);
+    if (semantics.tie_counts_are_open) {
+      cut.count_high = cut.possible;
+      cut.mass_high = row.mass[cut.possible];
+    }
   }
   return intersection(cut, base);
 }

@@ -29,8 +29,8 @@ Cut greedy_cut(const RankedWeights& row, GreedyTies ties, bool of_weights);
 
 Cut min_p_cut(const RankedWeights& row);
 
-/// k >= 1.
-Cut top_k_cut(const RankedWeights& row, std::size_t k, TopKTies ties);
+/// k >= 1. `counts_are_open`: of real ties more than k may stay.
+Cut top_k_cut(const RankedWeights& row, std::size_t k, TopKTies ties, bool counts_are_open = false);
 
 /// top_p in (0, 1], measured on what `base` keeps; keeps a part of that.
 Cut top_p_cut(const RankedWeights& row, const Cut& base, float top_p, const Semantics& semantics);

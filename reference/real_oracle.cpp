@@ -212,7 +212,9 @@ Filtered filter(const RankedWeights& row, const Plan& plan, const Semantics& sem
     return {greedy_cut(row, semantics.greedy_ties, !plan.greedy), whole};
   }
   const Cut of_min_p = plan.min_p ? min_p_cut(row) : whole;
-  const Cut of_top_k = plan.top_k ? top_k_cut(row, *plan.top_k, plan.top_k_ties) : whole;
+  const Cut of_top_k =
+      plan.top_k ? top_k_cut(row, *plan.top_k, plan.top_k_ties, semantics.tie_counts_are_open)
+                 : whole;
 
   // top_k counts ranks, so that it cuts at the same place with or without min_p before it.
   const bool min_p_first = semantics.min_p_place == MinPPlace::before_top_k;

@@ -131,6 +131,9 @@ struct Semantics {
   /// temperatures above 0 and outside [2^-126, 2^64], parameters that are NaN, and NaN or +inf at
   /// banned ids alone (engines that ban first never see them).
   bool extremes_are_open = false;
+  /// Where any of equal tokens may stay at the end of top_k or of the nucleus: any number of them
+  /// too, from as many as are needed to all.
+  bool tie_counts_are_open = false;
 
   bool operator==(const Semantics&) const = default;
 };

@@ -32,11 +32,14 @@ FAULTS = {
     "seed_ignored": "seed_ignored",
     "seeds_alike": "seeds_alike",
     "unseeded_alike": "unseeded_alike",
+    "unseeded_follow_seeds": "unseeded_follow_seeds",
     "choices_alike": "choices_alike",
     "neighbours": "neighbours",
     "logit_bias_ignored": "logit_bias",
     "penalties_ignored": "penalties",
     "stop_ignored": "stop",
+    "stop_kept": "stop_kept",
+    "n_ignored": "n",
     "logprobs_of_the_position_before": "logprobs_do_not_fit",
 }
 
@@ -61,12 +64,29 @@ def hashed(*parts):
     return int.from_bytes(hashlib.blake2b(repr(parts).encode(), digest_size=8).digest(), "little")
 
 
-class Server:
-    """Answers request bodies. `noise` is the largest error of the numbers that it reports."""
+#: Faults that show in texts alone, where no log-probability is reported.
+FAULTS_OF_TEXTS = (
+    "seed_ignored",
+    "unseeded_follow_seeds",
+    "neighbours",
+    "logit_bias_ignored",
+    "stop_ignored",
+    "stop_kept",
+    "n_ignored",
+)
 
-    def __init__(self, fault="", noise=0.0, kind="raw", noise_seed=0):
+
+class Server:
+    """Answers request bodies. `noise` is the largest error of the numbers that it reports.
+
+    `numbers`: in the form of the API that was asked, "chat" always (as llama.cpp's server has them),
+    or "none".
+    """
+
+    def __init__(self, fault="", noise=0.0, kind="raw", noise_seed=0, numbers="usual"):
         assert fault == "" or fault in FAULTS
-        self.fault, self.noise, self.kind = fault, noise, kind
+        self.fault, self.noise, self.kind, self.numbers = fault, noise, kind, numbers
+        self.last_seed = 5
         self.random = np.random.default_rng(noise_seed)
         self.flying = 0
         self.lock = threading.Lock()
@@ -75,7 +95,9 @@ class Server:
 
     def seed_of(self, body, choice):
         seed = body.get("seed")
-        if seed is None:
+        if seed is None and self.fault == "unseeded_follow_seeds":
+            self.last_seed = seed = hashed("after", self.last_seed)
+        elif seed is None:
             seed = 5 if self.fault == "unseeded_alike" else secrets.randbits(48)
         elif self.fault == "seed_ignored":
             seed = secrets.randbits(48)
@@ -83,6 +105,8 @@ class Server:
             seed = 5
         elif self.fault == "neighbours" and self.flying > 1:
             seed += 10**9 * self.flying
+        else:
+            self.last_seed = seed
         return hashed(seed, 0 if self.fault == "choices_alike" else choice)
 
     def draw(self, row, body, seed, step):
@@ -157,12 +181,16 @@ class Server:
             text = "".join(TOKENS[each] for each in tokens)
             found = [text.index(stop) for stop in stops if stop in text]
             if found:
-                text, reason = text[: min(found)], "stop"
+                text, reason = text if self.fault == "stop_kept" else text[: min(found)], "stop"
                 break
         return {"index": index, "finish_reason": reason} | self.shaped(body, text, entries)
 
     def shaped(self, body, text, entries):
-        if "messages" in body:
+        chat = {"message": {"role": "assistant", "content": text}}
+        answer = chat if "messages" in body else {"text": text}
+        if self.numbers == "none":
+            return answer
+        if "messages" in body or self.numbers == "chat":
             content = [
                 {
                     "token": token,
@@ -175,8 +203,7 @@ class Server:
                 }
                 for token, own, names, numbers in entries
             ]
-            message = {"role": "assistant", "content": text}
-            return {"message": message, "logprobs": {"content": content}}
+            return answer | {"logprobs": {"content": content}}
         logprobs = {
             "tokens": [token for token, *_ in entries],
             "token_logprobs": [own for _, own, *_ in entries],
@@ -184,10 +211,11 @@ class Server:
                 dict(zip(names, numbers, strict=True)) for *_, names, numbers in entries
             ],
         }
-        return {"text": text, "logprobs": logprobs}
+        return answer | {"logprobs": logprobs}
 
     def respond(self, body):
-        return {"choices": [self.choice(body, index) for index in range(body.get("n", 1))]}
+        count = 1 if self.fault == "n_ignored" else body.get("n", 1)
+        return {"choices": [self.choice(body, index) for index in range(count)]}
 
 
 class LoopbackServer:
@@ -206,18 +234,17 @@ class LoopbackServer:
                     server.requests += 1
                     refused = server.refusals > 0
                     server.refusals -= int(refused)
+                time.sleep(0.03)  # a model's time: requests overlap, on a busy machine too
+                status, value = 503, {"error": {"message": "busy"}}
                 try:
-                    if refused:
-                        self.answer(503, {"error": {"message": "busy"}})
-                        return
-                    time.sleep(0.01)  # a model's time: requests overlap
-                    try:
-                        self.answer(200, server.respond(body))
-                    except (KeyError, ValueError) as error:
-                        self.answer(400, {"error": {"message": str(error)}})
-                finally:
-                    with server.lock:
-                        server.flying -= 1
+                    if not refused:
+                        status, value = 200, server.respond(body)
+                except (KeyError, ValueError) as error:
+                    status, value = 400, {"error": {"message": str(error)}}
+                # Before the answer: the next request of a client that waits for it has no neighbour.
+                with server.lock:
+                    server.flying -= 1
+                self.answer(status, value)
 
             def answer(self, status, value):
                 text = json.dumps(value).encode()

@@ -5,7 +5,7 @@ import os
 
 import numpy as np
 import pytest
-from faulty_server import FAULTS, ROWS, VOCAB, Server, log_softmax
+from faulty_server import FAULTS, FAULTS_OF_TEXTS, ROWS, VOCAB, Server, log_softmax
 
 import fairdraw
 from fairdraw.audit.distribution import Claim, Positions, nominal, upper_bounds
@@ -16,7 +16,7 @@ from fairdraw.audit.evidence import (
     same_tokens,
     some_differ,
 )
-from fairdraw.audit.judge import FAULTS as NAMES
+from fairdraw.audit.findings import FAULTS as NAMES
 from fairdraw.audit.judge import judge
 from fairdraw.audit.plan import Settings, first_stages, last_stage
 from fairdraw.audit.records import (
@@ -214,6 +214,33 @@ def test_a_fault_is_named(fault):
     assert found.failed[0].message and FAULTS[fault] in NAMES
 
 
+@pytest.mark.parametrize("fault", ["", *FAULTS_OF_TEXTS])
+def test_texts_alone_are_judged_where_no_number_is_reported(fault):
+    settings = dataclasses.replace(SETTINGS, budget_tokens=2500, max_tokens=8)
+    found = judge(settings, gathered(settings, Server(fault, numbers="none")))
+    verdicts = {check.id: check.verdict for check in found.checks}
+    assert verdicts["logprobs/kind"] == "error" and found.cause == FAULTS.get(fault, "")
+    judged = {name for name, verdict in verdicts.items() if verdict in ("passed", "failed")}
+    by_text = {"seeds/repeat", "seeds/under_load", "unseeded/after_seeds", "logit_bias", "stop"}
+    assert judged - {"n/differ"} == by_text
+
+
+def test_texts_that_are_all_equal_prove_nothing():
+    settings = dataclasses.replace(SETTINGS, budget_tokens=2500, max_tokens=8)
+    found = judge(settings, gathered(settings, Server("seeds_alike", numbers="none")))
+    messages = {check.id: check.message for check in found.checks if check.verdict == "skipped"}
+    # Four prompts, one text each.
+    assert "outputs of different seeds are equal" in messages["seeds/repeat"]
+    assert "outputs of different seeds are equal" in messages["seeds/differ"]
+
+
+@pytest.mark.parametrize("numbers", ["usual", "chat"])
+def test_completions_may_have_numbers_in_the_form_of_chats(numbers):
+    settings = dataclasses.replace(SETTINGS, budget_tokens=2500, max_tokens=8)
+    found = judge(settings, gathered(settings, Server("top_k_ignored", numbers=numbers)))
+    assert found.cause == "top_k" and found.kind == "raw"
+
+
 @pytest.mark.parametrize(
     "fault",
     ["temperature_ignored", "top_k_ignored", "top_p_ignored", "stray_tokens", "greedy_draws"],
@@ -239,7 +266,7 @@ def test_equal_orders_are_not_told_apart():
 
 
 def test_a_small_audit_is_underpowered_or_says_what_it_missed():
-    settings = dataclasses.replace(SETTINGS, budget_tokens=1400, max_tokens=4)
+    settings = dataclasses.replace(SETTINGS, budget_tokens=1600, max_tokens=4)
     found = judge(settings, gathered(settings, Server()))
     assert found.verdict in ("passed", "underpowered")
     stream = next(check for check in found.checks if check.id == "stream/claimed")

@@ -121,6 +121,213 @@ Floats flashinfer(Floats x, const RowParameters& parameters, RandomRows&) {
   return x;
 }
 
+// The first k of a sort. Equals come in the order of their ids, or in a random one.
+void mask_all_but_k(Floats& x, std::int32_t top_k, bool by_id, RandomRows& random) {
+  if (top_k <= 0 || static_cast<std::size_t>(top_k) >= x.size()) return;
+  std::vector<std::size_t> ids = sorted_ids(x, true, random);
+  if (by_id) {
+    std::sort(ids.begin(), ids.end());
+    std::stable_sort(ids.begin(), ids.end(),
+                     [&](std::size_t a, std::size_t b) { return x[a] > x[b]; });
+  }
+  for (std::size_t i = static_cast<std::size_t>(top_k); i < ids.size(); ++i) x[ids[i]] = kMasked;
+}
+
+// From the large end of a sort, with sums one after another: a token stays while the mass in front
+// of it is below p of the sum (`equality_too`: or equal to it).
+void mask_top_p_descending(Floats& x, const Floats& p, float top_p, bool equality_too, bool by_id,
+                           RandomRows& random) {
+  std::vector<std::size_t> ids = sorted_ids(x, true, random);
+  if (by_id) {
+    std::sort(ids.begin(), ids.end());
+    std::stable_sort(ids.begin(), ids.end(),
+                     [&](std::size_t a, std::size_t b) { return x[a] > x[b]; });
+  }
+  float in_front = 0;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const bool stays = equality_too ? in_front <= top_p : in_front < top_p;
+    if (i > 0 && !stays) x[ids[i]] = kMasked;
+    in_front += p[ids[i]];
+  }
+}
+
+void mask_all_but_one_maximum(Floats& x, RandomRows& random) {
+  const std::size_t kept = sorted_ids(x, true, random).front();
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (i != kept) x[i] = kMasked;
+  }
+}
+
+// FlashInfer's order "joint": the mass of the whole row.
+Floats flashinfer_joint(Floats x, const RowParameters& parameters, RandomRows&) {
+  const float inverse = 1 / parameters.temperature;
+  for (float& v : x) v *= inverse;
+  Floats by_mass = x;
+  mask_top_p_by_pivot(by_mass, parameters.top_p);
+  mask_top_k(x, parameters.top_k);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = by_mass[i] == kMasked ? kMasked : x[i];
+  if (parameters.min_p > 0) mask_min_p(x, parameters.min_p);
+  return x;
+}
+
+Floats sglang(Floats x, const RowParameters& parameters, RandomRows& random) {
+  return parameters.min_p > 0 ? flashinfer(std::move(x), parameters, random)
+                              : flashinfer_joint(std::move(x), parameters, random);
+}
+
+Floats flashinfer_cake(Floats x, const RowParameters& parameters, RandomRows& random) {
+  const float inverse = 1 / parameters.temperature;
+  for (float& v : x) v *= inverse;
+  mask_all_but_k(x, parameters.top_k, true, random);
+  if (parameters.top_p < 1)
+    mask_top_p_descending(x, softmax(x), parameters.top_p, false, true, random);
+  if (parameters.min_p > 0) mask_min_p(x, parameters.min_p);
+  return x;
+}
+
+Floats sglang_torch(Floats x, const RowParameters& parameters, RandomRows& random) {
+  divide(x, parameters.temperature);
+  const Floats p = softmax(x);
+  Floats by_mass = x;
+  mask_top_p_descending(by_mass, p, parameters.top_p, true, false, random);
+  mask_all_but_k(x, parameters.top_k, false, random);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = by_mass[i] == kMasked ? kMasked : x[i];
+  if (parameters.min_p > 0) mask_min_p(x, parameters.min_p);
+  return x;
+}
+
+Floats vllm_triton(Floats x, const RowParameters& parameters, RandomRows& random) {
+  divide(x, parameters.temperature);
+  if (parameters.min_p > 0) mask_min_p(x, parameters.min_p);
+  mask_all_but_k(x, parameters.top_k, true, random);
+  if (parameters.top_p < 1)
+    mask_top_p_descending(x, softmax(x), parameters.top_p, false, false, random);
+  return x;
+}
+
+// TensorRT-LLM's four, and two readings of its documentation: its own default, and what keeps as
+// few ties as it may.
+Floats trtllm_torch(Floats x, const RowParameters& parameters, RandomRows& random) {
+  if (parameters.top_k == 1) {  // greedy: argmax of the logits as they came
+    mask_all_but_one_maximum(x, random);
+    return x;
+  }
+  divide(x, parameters.temperature);
+  if (parameters.min_p > 0) mask_min_p(x, parameters.min_p);
+  mask_top_k(x, parameters.top_k);
+  if (parameters.top_p < 1) mask_top_p_by_pivot(x, parameters.top_p);
+  return x;
+}
+
+Floats trtllm_vanilla(Floats x, const RowParameters& parameters, RandomRows& random) {
+  if (parameters.top_k == 1) {  // greedy: argmax of the logits as they came
+    mask_all_but_one_maximum(x, random);
+    return x;
+  }
+  divide(x, parameters.temperature);
+  if (parameters.min_p > 0) mask_min_p(x, parameters.min_p);
+  mask_top_k(x, parameters.top_k);
+  if (parameters.top_p < 1)
+    mask_top_p_descending(x, softmax(x), parameters.top_p, false, false, random);
+  return x;
+}
+
+Floats trtllm_documented(Floats x, const RowParameters& parameters, RandomRows& random) {
+  if (parameters.top_k == 1) {  // greedy: argmax of the logits as they came
+    mask_all_but_one_maximum(x, random);
+    return x;
+  }
+  divide(x, parameters.temperature);
+  if (parameters.min_p > 0) mask_min_p(x, parameters.min_p);
+  mask_all_but_k(x, parameters.top_k, false, random);
+  if (parameters.top_p < 1)
+    mask_top_p_descending(x, softmax(x), parameters.top_p, true, false, random);
+  return x;
+}
+
+// Thresholds on w = exp(l / T - max): mass strictly above at most p of `base`, a sum of weights.
+void mask_top_p_by_weight(Floats& x, const Floats& w, float top_p, float base) {
+  Floats masked = x;
+  for (std::size_t t = 0; t < x.size(); ++t) {
+    float above = 0;
+    for (const float other : w) above += other > w[t] ? other : 0;
+    if (above > top_p * base) masked[t] = kMasked;
+  }
+  x = masked;
+}
+
+Floats relative_weights(const Floats& x) {
+  const float largest = *std::max_element(x.begin(), x.end());
+  Floats w(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) w[i] = std::exp(x[i] - largest);
+  return w;
+}
+
+void mask_small_weights(Floats& x, float least) {
+  const Floats w = relative_weights(x);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = w[i] < least ? kMasked : x[i];
+}
+
+float sum(const Floats& w) { return std::accumulate(w.begin(), w.end(), 0.0F); }
+
+Floats trtllm_fused(Floats x, const RowParameters& parameters, RandomRows&) {
+  divide(x, parameters.temperature);
+  mask_small_weights(x, parameters.min_p);
+  mask_top_k(x, parameters.top_k);
+  const Floats w = relative_weights(x);
+  if (parameters.top_p < 1) mask_top_p_by_weight(x, w, parameters.top_p, sum(w));
+  return x;
+}
+
+// The draw ends in the token that crosses p: nothing after it is drawn.
+Floats trtllm_legacy(Floats x, const RowParameters& parameters, RandomRows& random) {
+  divide(x, parameters.temperature);
+  mask_all_but_k(x, parameters.top_k, false, random);
+  if (parameters.top_p < 1)
+    mask_top_p_descending(x, softmax(x), parameters.top_p, false, false, random);
+  return x;
+}
+
+// MAX: on the GPU top_p is of the whole row's mass; on the CPU a stable sort, and no min_p.
+Floats max_gpu(Floats x, const RowParameters& parameters, RandomRows&) {
+  divide(x, parameters.temperature);
+  const Floats w = relative_weights(x);
+  Floats by_mass = x;
+  mask_top_p_by_weight(by_mass, w, parameters.top_p, sum(w));
+  mask_top_k(x, parameters.top_k);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = by_mass[i] == kMasked ? kMasked : x[i];
+  mask_small_weights(x, parameters.min_p);
+  return x;
+}
+
+Floats max_cpu(Floats x, const RowParameters& parameters, RandomRows& random) {
+  divide(x, parameters.temperature);
+  mask_all_but_k(x, parameters.top_k, true, random);
+  if (parameters.top_p < 1)
+    mask_top_p_descending(x, softmax(x), parameters.top_p, false, true, random);
+  return x;
+}
+
+// llama.cpp: the temperature is after the filters, so that it does not matter to what stays.
+Floats llama_chain(Floats x, const RowParameters& parameters, bool at_least, RandomRows& random) {
+  mask_all_but_k(x, parameters.top_k, false, random);
+  if (parameters.top_p < 1)
+    mask_top_p_descending(x, softmax(x), parameters.top_p, false, false, random);
+  if (parameters.min_p > 0) {
+    const float least = *std::max_element(x.begin(), x.end()) + std::log(parameters.min_p);
+    for (float& v : x) v = v < least || (!at_least && v == least) ? kMasked : v;
+  }
+  return x;
+}
+
+Floats llamacpp(Floats x, const RowParameters& parameters, RandomRows& random) {
+  return llama_chain(std::move(x), parameters, true, random);
+}
+
+Floats llamacpp_backend(Floats x, const RowParameters& parameters, RandomRows& random) {
+  return llama_chain(std::move(x), parameters, false, random);
+}
+
 Floats rosellm(Floats x, const RowParameters& parameters, RandomRows& random) {
   divide(x, parameters.temperature);
   mask_top_k(x, parameters.top_k);
@@ -133,7 +340,32 @@ struct Engine {
   Floats (*emulation)(Floats, const RowParameters&, RandomRows&);
 };
 const Engine kEngines[] = {
-    {"vllm_torch", vllm_torch}, {"hf", hf}, {"flashinfer", flashinfer}, {"rosellm", rosellm}};
+    {"vllm_torch", vllm_torch},
+    {"vllm_triton", vllm_triton},
+    {"flashinfer", flashinfer},
+    {"flashinfer_fast", flashinfer},  // up to 257 tokens are not its fast path
+    {"flashinfer_joint", flashinfer_joint},
+    {"flashinfer_cake", flashinfer_cake},
+    {"sglang", sglang},
+    {"sglang_torch", sglang_torch},
+    {"trtllm_torch", trtllm_torch},
+    {"trtllm_vanilla", trtllm_vanilla},
+    {"trtllm_fused", trtllm_fused},
+    {"trtllm_legacy", trtllm_legacy},
+    {"trtllm_documented", trtllm_documented},
+    {"max_gpu", max_gpu},
+    {"max_cpu", max_cpu},
+    {"llamacpp", llamacpp},
+    {"llamacpp_backend", llamacpp_backend},
+    {"hf", hf},
+    {"rosellm", rosellm},
+};
+
+TEST(EngineEmulations, AreThereForEveryProfileOfAnEngine) {
+  std::vector<std::string> emulated = {"fairdraw"};
+  for (const Engine& engine : kEngines) emulated.emplace_back(engine.profile);
+  EXPECT_EQ(emulated, std::vector<std::string>(profile_names().begin(), profile_names().end()));
+}
 
 // Empty, or the first token on which the masked logits leave the distribution. Tokens of
 // probability 0 are out of the support whatever the filters say.
@@ -258,6 +490,26 @@ TEST(EngineEmulations, AreToldFromOtherDefinitions) {
             0);
   // A sort splits the ties at the boundary, the usual definition keeps them.
   EXPECT_GT(rows_outside({"vllm_torch", vllm_torch}, usual, RowKind::tied, only_top_p), 0);
+  // top_p of what top_k left, and of the whole row.
+  const auto top_k_and_top_p = [](RowParameters& parameters) {
+    parameters.top_k = 5;
+    parameters.min_p = 0;
+    parameters.top_p = 0.7F;
+  };
+  EXPECT_GT(rows_outside({"max_gpu", max_gpu}, masks_of("trtllm_fused"), RowKind::smooth,
+                         top_k_and_top_p),
+            0);
+  // The temperature after the filters.
+  const auto hot_top_p = [](RowParameters& parameters) {
+    parameters = {.temperature = 1.9F, .top_p = 0.6F};
+  };
+  EXPECT_GT(
+      rows_outside({"llamacpp", llamacpp}, masks_of("trtllm_vanilla"), RowKind::smooth, hot_top_p),
+      0);
+  // A sampler without min_p.
+  EXPECT_GT(
+      rows_outside({"max_cpu", max_cpu}, masks_of("llamacpp"), RowKind::smooth, top_p_and_min_p),
+      0);
   // min_p after top_p leaves more of the nucleus than min_p before it.
   EXPECT_GT(rows_outside({"hf", hf}, masks_of("vllm_torch"), RowKind::smooth, top_p_and_min_p), 0);
 }

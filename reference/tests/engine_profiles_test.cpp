@@ -66,6 +66,7 @@ const Row kTopKRows[] = {
     {"trtllm_vanilla", "ops/vanilla.py: logits < thr", kTies, {.top_k = 3}, "iiiii"},
     {"trtllm_fused", "fusedSamplingKernels.cu: a threshold", kTies, {.top_k = 3}, "iiiii"},
     {"trtllm_legacy", "samplingTopKKernels.cu: k argmaxes", kTies, {.top_k = 3}, "?i?i?", 3},
+    {"trtllm_documented", "no treatment of ties is guaranteed", kTies, {.top_k = 3}, "?i?i?"},
     {"max_gpu", "topk_topp_sampling_from_prob: count(>w) < k", kTies, {.top_k = 3}, "iiiii"},
     {"max_cpu", "_top_k_sampling: stable by index", kTies, {.top_k = 3}, "iioio"},
     {"llamacpp", "llama-sampler.cpp top_k: partial sort", kTies, {.top_k = 3}, "?i?i?", 3},
@@ -130,6 +131,7 @@ const Row kTopPRows[] = {
     {"sglang_torch", "drops mass_before > p", kHalves, {.top_p = 0.5F}, "iioo"},
     {"trtllm_torch", "mass(>) < p", kHalves, {.top_p = 0.5F}, "iooo"},
     {"trtllm_vanilla", "first index with cumsum >= p", kHalves, {.top_p = 0.5F}, "iooo"},
+    {"trtllm_documented", "a probability greater than top_p", kHalves, {.top_p = 0.5F}, "iioo"},
     {"trtllm_fused", "mass strictly above <= p Z", kHalves, {.top_p = 0.5F}, "iioo"},
     {"trtllm_legacy", "u p sum ends in the first token", kHalves, {.top_p = 0.5F}, "iooo"},
     {"max_gpu", "mass(>w) <= p Z", kHalves, {.top_p = 0.5F}, "iioo"},
@@ -149,6 +151,7 @@ const Row kTopPRows[] = {
     {"vllm_triton", "duplicates are trimmed", kTies, {.top_p = 0.8125F}, "?i?i?", 4},
     {"sglang_torch", "unstable sort", kTies, {.top_p = 0.8125F}, "?i?i?", 4},
     {"trtllm_vanilla", "torch.sort", kTies, {.top_p = 0.8125F}, "?i?i?", 4},
+    {"trtllm_documented", "no treatment of ties is guaranteed", kTies, {.top_p = 0.8125F}, "?i?i?"},
     {"llamacpp", "std::sort", kTies, {.top_p = 0.8125F}, "?i?i?", 4},
     {"hf", "decided by the sort", kTies, {.top_p = 0.8125F}, "?i?i?", 4},
     // After top_k = 2 the second token has 2/3 in front, of the whole row 1/2: p = 19/32.
@@ -280,11 +283,26 @@ void expect_row(const Row& row, const RealDistribution& distribution) {
 
 TEST(Profiles, HaveTheirNames) {
   EXPECT_EQ(std::vector<std::string>(profile_names().begin(), profile_names().end()),
-            (std::vector<std::string>{"fairdraw", "vllm_torch", "vllm_triton", "flashinfer",
-                                      "flashinfer_fast", "flashinfer_joint", "flashinfer_cake",
-                                      "sglang", "sglang_torch", "trtllm_torch", "trtllm_vanilla",
-                                      "trtllm_fused", "trtllm_legacy", "max_gpu", "max_cpu",
-                                      "llamacpp", "llamacpp_backend", "hf", "rosellm"}));
+            (std::vector<std::string>{"fairdraw",
+                                      "vllm_torch",
+                                      "vllm_triton",
+                                      "flashinfer",
+                                      "flashinfer_fast",
+                                      "flashinfer_joint",
+                                      "flashinfer_cake",
+                                      "sglang",
+                                      "sglang_torch",
+                                      "trtllm_torch",
+                                      "trtllm_vanilla",
+                                      "trtllm_fused",
+                                      "trtllm_legacy",
+                                      "trtllm_documented",
+                                      "max_gpu",
+                                      "max_cpu",
+                                      "llamacpp",
+                                      "llamacpp_backend",
+                                      "hf",
+                                      "rosellm"}));
   for (const std::string& name : profile_names()) {
     ASSERT_NE(find_profile(name), nullptr);
     EXPECT_EQ(find_profile(name)->name, name);
@@ -356,6 +374,26 @@ TEST(EngineProfiles, FlashInferKeepsExactlyKOnItsFastPath) {
   std::vector<float> flat(65536, 0x1p-16F);
   EXPECT_EQ(real_oracle_from_probs(flat, {.top_k = 256}, fast).support_low, 256);
   EXPECT_EQ(real_oracle_from_probs(flat, {.top_k = 257}, fast).support_low, 65536);
+}
+
+TEST(EngineProfiles, TrtllmsDocumentationLeavesTheNumberOfTiesOpen) {
+  // 3/8 + 1/4 and one of three eighths for k = 3, two of them for p = 13/16; or all.
+  const Semantics documented = exactly("trtllm_documented");
+  const RealDistribution top_k = real_oracle_from_probs(kTies, {.top_k = 3}, documented);
+  EXPECT_EQ(top_k.support_low, 3);
+  EXPECT_EQ(top_k.support_high, 5);
+  const RealDistribution top_p = real_oracle_from_probs(kTies, {.top_p = 0.8125F}, documented);
+  EXPECT_EQ(top_p.support_low, 4);
+  EXPECT_EQ(top_p.support_high, 5);
+  // top_k keeps 3, 4 or 5 with 6/8, 7/8 or all of the mass. 13/16 of the first is below the 5/8 of
+  // two tokens; of the last it is above the 6/8 of three.
+  const RealDistribution both =
+      real_oracle_from_probs(kTies, {.top_k = 3, .top_p = 0.8125F}, documented);
+  EXPECT_EQ(answer(both), "?i?i?");
+  EXPECT_EQ(both.support_low, 2);
+  EXPECT_EQ(both.support_high, 5);
+  // No ties: as many as the definition says.
+  EXPECT_EQ(real_oracle_from_probs(kHalves, {.top_k = 2}, documented).support_high, 2);
 }
 
 TEST(EngineProfiles, MaxOnTheCpuCapsMinusOneAt255) {

@@ -3,7 +3,7 @@
 A response carries tokens and, of each position, the largest log-probabilities. These numbers are
 the distribution that the next token has to follow under the claimed temperature and filters, so a
 stream of tokens is as many tests, and no logits have to be fixed (`distribution`, `evidence`).
-Seeds, n, stop strings and neighbours in the batch are judged by comparing outputs (`judge`). `plan`
-has the requests, `client` sends them, `records` keeps them in a file from which an audit can be
-judged again without the server.
+Seeds, n, stop strings and neighbours in the batch are judged by comparing outputs (`comparisons`),
+some of them where no log-probability is reported, too. `plan` has the requests, `client` sends them,
+`records` keeps them in a file from which `judge` can repeat the verdict without the server.
 """

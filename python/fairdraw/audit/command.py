@@ -15,6 +15,7 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import fields
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -133,7 +134,9 @@ def _settings(arguments: argparse.Namespace) -> Settings:
     return Settings(**values)
 
 
-def _gather(settings: Settings, transport: Transport, path: Path) -> tuple[list[Record], str]:
+def _gather(
+    settings: Settings, transport: Transport, path: Path, started: str
+) -> tuple[list[Record], str]:
     """The records, and why they are not all."""
     try:
         import httpx
@@ -147,6 +150,7 @@ def _gather(settings: Settings, transport: Transport, path: Path) -> tuple[list[
     header = {
         "fairdraw_audit": 1,
         "version": __version__,
+        "started": started,
         "base_url": transport.base_url,
         "settings": settings.to_json(),
     }
@@ -177,6 +181,7 @@ def main(words: Sequence[str] | None = None) -> int:
             header, records = read_records(arguments.replay)
             settings = Settings.from_json(header["settings"])
             base_url, path, why = str(header.get("base_url", "")), arguments.replay, ""
+            started = str(header.get("started", ""))
             if len(records) < len(planned(settings)):
                 why = f"the records have {len(records)} of {len(planned(settings))} requests"
         else:
@@ -193,9 +198,11 @@ def main(words: Sequence[str] | None = None) -> int:
                 arguments.timeout,
             )
             path = arguments.records or arguments.report / "records.jsonl"
-            records, why = _gather(settings, transport, path)
+            started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+            records, why = _gather(settings, transport, path, started)
         findings = judge(settings, records)
-        write(to_json(findings, settings, base_url, str(path), why), arguments.report)
+        report = to_json(findings, settings, base_url, started, str(path), why)
+        write(report, arguments.report)
     except (BadSetting, BadRecord, OSError) as error:
         parser.error(str(error))
     for check in findings.failed:

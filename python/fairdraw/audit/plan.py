@@ -18,8 +18,11 @@ PROMPTS = (
 KINDS = ("auto", "raw", "processed")
 PAIRS = 12  #: of requests that should be equal, and as many that should not
 PAIR_TOKENS = 12
+FOLLOWING_TOKENS = 8  #: of a request without a seed, sent after one with a seed
 GREEDY_TOKENS = 16
 SEVERAL = 4  #: outputs of one request
+#: Phases whose requests come one at a time -> those without a seed that come after each of these.
+FOLLOWERS = {"alone": "after_alone", "again": "after_again"}
 PENALTY = 1.0  #: of presence and of frequency, where these are judged
 #: Added to one token. Logits of a language model differ by far less, so that token is always drawn.
 BIAS = 100
@@ -183,6 +186,8 @@ def _exact(settings: Settings) -> list[Record]:
     for phase in ("alone", "again", "loaded"):
         for pair in range(PAIRS):
             add(phase, pair, drawing, pair, PAIR_TOKENS, seed=settings.seed + pair)
+            if phase in FOLLOWERS:
+                add(FOLLOWERS[phase], pair, plain, 0, FOLLOWING_TOKENS)
     for pair in range(PAIRS):
         add("unseeded", pair, plain, 0, PAIR_TOKENS)
     for pair in range(2):
@@ -213,9 +218,10 @@ def first_stages(settings: Settings) -> list[Stage]:
             seed = settings.seed + 1000 + number * each + key
             body = body_of(settings, claim, key, settings.max_tokens, seed=seed)
             flowing.append(Record(0, phase, key, body))
-    alone = [item for item in exact if item.phase in ("alone", "again")]
+    one_by_one = (*FOLLOWERS, *FOLLOWERS.values())
+    alone = [item for item in exact if item.phase in one_by_one]
     loaded = [item for item in exact if item.phase == "loaded"]
-    rest = [item for item in exact if item.phase not in ("alone", "again", "loaded", "stop")]
+    rest = [item for item in exact if item.phase not in (*one_by_one, "loaded", "stop")]
     # Among the streams, so that each of these has neighbours.
     for place, item in enumerate(loaded):
         flowing.insert(1 + place * len(flowing) // len(loaded), item)

@@ -106,7 +106,8 @@ def choices_of(record: Record, most: int) -> list[Choice]:
             logprobs = entry.get("logprobs") or {}
             chat = "message" in entry
             text = (entry["message"].get("content") if chat else entry.get("text")) or ""
-            positions = (_chat if chat else _completion)(logprobs, most)
+            # llama.cpp's server answers completions in the form of chats, too.
+            positions = (_chat if "content" in logprobs else _completion)(logprobs, most)
             found.append(Choice(text, str(entry.get("finish_reason")), tuple(positions)))
         return found
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__, _core
-from .judge import FAULTS, Check, Findings
+from .findings import FAULTS, Check, Findings
 from .plan import Settings
 
 #: Of reports/report.h: the format that is written here.
@@ -69,9 +69,14 @@ def summary(findings: Findings) -> str:
 
 
 def to_json(
-    findings: Findings, settings: Settings, base_url: str, records: str, incomplete: str
+    findings: Findings,
+    settings: Settings,
+    base_url: str,
+    started: str,
+    records: str,
+    incomplete: str,
 ) -> dict[str, Any]:
-    """report.json, as reports/schema/report.schema.json has it."""
+    """report.json, as reports/schema/report.schema.json has it. `started`: UTC, "" of old records."""
     replay = f"python -m fairdraw audit --replay {records}"
     cases = [_case(check, findings, settings, replay) for check in findings.checks]
     counts = {v: 0 for v in ("passed", "failed", "underpowered", "skipped", "error")}
@@ -84,7 +89,7 @@ def to_json(
     report: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
         "tool": {"name": "fairdraw", "version": __version__},
-        "environment": {"server": base_url, "endpoint": settings.endpoint},
+        "environment": {"server": base_url, "endpoint": settings.endpoint, "started": started},
         "seed": {"value": str(settings.seed), "source": "--seed"},
         "suite": "gate",
         "commit": "",
@@ -119,6 +124,8 @@ def to_json(
         "seconds": 0.0,
         "summary": counts,
     }
+    if not started:
+        del report["environment"]["started"]
     if not incomplete:
         del report["incomplete"]
     if not findings.unnoticed:
