@@ -37,6 +37,10 @@ double cost(const Case& entry) {
          200 * static_cast<double>(entry.draws);
 }
 
+// What is judged further, where causes are wanted: together some seconds a mutant.
+constexpr int kCasesOfCheck = 4;
+constexpr double kMaxCost = 1.2e7;  // nanoseconds
+
 class Judge {
  public:
   explicit Judge(const KillOptions& options) : options_(options) {
@@ -54,6 +58,13 @@ class Judge {
       const bool ends = !options_.full && (outcome.killed || outcome.draws > kMaxDraws);
       if (ends || !outcome.trouble.empty()) break;
     }
+    if (outcome.killed && options_.causes) judge_further(mutant, outcome);
+    outcome.record.suite = to_string(Suite::gate);
+    outcome.record.seed = options_.seed;
+    outcome.record.shard = "1/1";
+    for (const CaseRecord& one : outcome.record.cases) outcome.record.draws += one.draws;
+    harness::keep_evidence_within_bounds(outcome.record.cases);
+    outcome.causes = harness::ranked_causes(outcome.record);
     std::erase_if(outcome.checks, [](const auto& entry) {
       return entry.second.by.empty() && entry.second.draws == 0;  // skipped throughout
     });
@@ -115,10 +126,25 @@ class Judge {
     return jobs;
   }
 
+  // Cases of suite smoke that a killed mutant was not judged by, the cheapest of each check. What
+  // they find is no kill.
+  void judge_further(const Mutant& mutant, MutantOutcome& outcome) const {
+    std::set<std::string> known(outcome.cases.begin(), outcome.cases.end());
+    std::map<std::string, int> judged;  // by check
+    for (const harness::Job& job : ordered_jobs(mutant)) {
+      if (job.record.suite != "smoke" || cost_.at(job.record.id) > kMaxCost) continue;
+      int& of_check = judged[job.record.check];
+      if (of_check == kCasesOfCheck || !known.insert(job.record.id).second) continue;
+      outcome.record.cases.push_back(run(job));
+      of_check += outcome.record.cases.back().verdict == Verdict::skipped ? 0 : 1;
+    }
+  }
+
   static CaseRecord run(const harness::Job& job) { return harness::run_jobs({job}, 1, {}).front(); }
 
   static void judge(const harness::Job& job, MutantOutcome& outcome) {
     const CaseRecord record = run(job);
+    outcome.record.cases.push_back(record);
     outcome.cases.push_back(record.id);
     CheckKill& check = outcome.checks[record.check];
     check.draws += record.draws;
@@ -132,7 +158,6 @@ class Judge {
     outcome.killed = true;
     outcome.by = record.id;
     outcome.message = record.message;
-    outcome.suspects = record.evidence.suspects;
   }
 
   KillOptions options_;
