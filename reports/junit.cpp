@@ -145,9 +145,9 @@ std::string cause_properties(const harness::RunRecord& record, const std::string
       return one->sampler == sampler;
     };
     if (group.bug.empty() || std::ranges::none_of(group.cases, is_its)) continue;
-    properties += property("cause " + group.bug,
-                           fmt::format("{}: {} {}", share_text(group, record), group.text.sentence,
-                                       group.text.change));
+    properties +=
+        property("cause " + group.bug, fmt::format("{}: {} {}", share_text(group, record),
+                                                   group.text.sentence, group.text.change));
   }
   return properties;
 }

@@ -89,7 +89,8 @@ std::string cause_lines(const FailureGroup& group, const harness::RunRecord& rec
   if (!group.text.change.empty()) {
     text += fmt::format("  <br>Change: {}\n", markdown_text(group.text.change));
   }
-  if (!group.reason.empty()) text += fmt::format("  <br>Because: {}\n", markdown_text(group.reason));
+  if (!group.reason.empty())
+    text += fmt::format("  <br>Because: {}\n", markdown_text(group.reason));
   if (!group.bug.empty()) text += fmt::format("  <br>{}\n", markdown_code(group.bug));
   return text;
 }

@@ -43,7 +43,8 @@ std::string replay_text(const std::string& replay, const TerminalStyle& style) {
 
 /// A line of a group's head: "  change        Keep a token ...".
 std::string told(const char* what, const std::string& text) {
-  return text.empty() ? "" : fmt::format("  {:<{}}  {}\n", what, kVerdictWidth, terminal_text(text));
+  return text.empty() ? ""
+                      : fmt::format("  {:<{}}  {}\n", what, kVerdictWidth, terminal_text(text));
 }
 
 std::string group_text(const FailureGroup& group, const harness::RunRecord& record,
@@ -52,10 +53,10 @@ std::string group_text(const FailureGroup& group, const harness::RunRecord& reco
   const std::size_t listed = style.listed == 0 ? all : std::min(all, style.listed);
   const std::string_view colour =
       group.cases.front()->verdict == harness::Verdict::underpowered ? kYellow : kRed;
-  std::string text = coloured(fmt::format("{}: {}", share_text(group, record),
-                                          terminal_text(group.text.sentence)),
-                              kBold, style) +
-                     "\n";
+  std::string text =
+      coloured(fmt::format("{}: {}", share_text(group, record), terminal_text(group.text.sentence)),
+               kBold, style) +
+      "\n";
   if (!style.quiet) {
     text += told("change", group.text.change) + told("because", group.reason) +
             told("cause", group.bug);

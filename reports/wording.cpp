@@ -8,7 +8,6 @@
 #include <set>
 #include <string>
 
-
 namespace fairdraw::reports {
 
 using harness::Verdict;

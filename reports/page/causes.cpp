@@ -163,10 +163,9 @@ std::string lead(const std::vector<FailureGroup>& groups, const harness::RunReco
       std::ranges::count_if(groups, [](const FailureGroup& one) { return !one.bug.empty(); }));
   const std::uint64_t failed = record.summary().failed;
   if (causes == 0) return "";
-  std::string text =
-      fmt::format("{} failed case{} ha{} {}.", grouped(failed), failed == 1 ? "" : "s",
-                  failed == 1 ? "s" : "ve",
-                  causes == 1 ? "one cause" : grouped(causes) + " causes");
+  std::string text = fmt::format("{} failed case{} ha{} {}.", grouped(failed),
+                                 failed == 1 ? "" : "s", failed == 1 ? "s" : "ve",
+                                 causes == 1 ? "one cause" : grouped(causes) + " causes");
   if (causes > 1) text += " What explains most comes first: mend it, and look again.";
   std::string passing;
   for (const CheckOutcomes& check : outcomes_of_checks(record)) {

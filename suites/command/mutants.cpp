@@ -203,8 +203,8 @@ Json to_json(const MutantOutcome& outcome) {
                       {"reason", one.reason},
                       {"cases", one.cases.size()}});
   }
-  const bool is_right = !outcome.causes.empty() &&
-                        suites::is_right(outcome.causes.front().name, *outcome.mutant);
+  const bool is_right =
+      !outcome.causes.empty() && suites::is_right(outcome.causes.front().name, *outcome.mutant);
   return {{"name", outcome.mutant->name},
           {"source", outcome.mutant->source},
           {"class", outcome.mutant->kind},

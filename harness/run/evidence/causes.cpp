@@ -13,12 +13,12 @@ namespace {
 /// Where in a sampler's steps a cause lies. What is wrong at one is seen at all that come after it.
 enum class Step {
   call,         ///< memory, the process
+  batch,        ///< which row, which parameters, what other rows and calls leave behind
   rows,         ///< what is read: bad values
   processing,   ///< penalties, bias, bans
   filters,      ///< temperature, top_k, top_p, min_p, the bitmask
   draw,         ///< the sum and the search
   words,        ///< random numbers
-  batch,        ///< what other rows and calls leave behind
   reports,      ///< log-probabilities
   speculation,  ///< drafts
   operations,   ///< softmax, masks and renormalised rows by themselves
@@ -39,7 +39,7 @@ struct Place {
 constexpr Place kPlaces[] = {
     {"memory", Step::call, Kind::cause},
     {"the sampler itself stops", Step::call, Kind::cause},
-    {"bad values", Step::rows, Kind::cause},
+    {"bad values", Step::rows, Kind::symptom},
     {"repetition penalty", Step::processing, Kind::cause},
     {"frequency penalty", Step::processing, Kind::cause},
     {"presence penalty", Step::processing, Kind::cause},
@@ -56,9 +56,9 @@ constexpr Place kPlaces[] = {
     {"top_p", Step::filters, Kind::cause},
     {"min_p", Step::filters, Kind::cause},
     {"ties", Step::filters, Kind::symptom},
+    {"bitmask: a banned token is drawn", Step::draw, Kind::symptom},
     {"bitmask", Step::filters, Kind::cause},
     {"boundary of the mask", Step::filters, Kind::symptom},
-    {"boundary token", Step::filters, Kind::symptom},
     {"mask", Step::filters, Kind::symptom},
     {"support size", Step::filters, Kind::cause},
     {"truncation", Step::draw, Kind::symptom},
@@ -73,8 +73,10 @@ constexpr Place kPlaces[] = {
     {"numbers of a draw", Step::words, Kind::symptom},
     {"batches", Step::batch, Kind::cause},
     {"batch dependence or state", Step::batch, Kind::symptom},
-    {"batch dependence", Step::batch, Kind::symptom},
+    {"batch dependence", Step::batch, Kind::cause},
+    {"requested results", Step::batch, Kind::cause},
     {"shapes and batches", Step::batch, Kind::symptom},
+    {"log-probabilities: an output without a token has values", Step::reports, Kind::symptom},
     {"log-probabilities: values", Step::reports, Kind::symptom},
     {"log-probabilities: values of whole rows", Step::reports, Kind::symptom},
     {"log-probabilities: values of the drawn tokens", Step::reports, Kind::symptom},
@@ -112,8 +114,9 @@ struct Failure {
 const SeenDefinition* seen_at(std::string_view cause, const SeenDefinitions& seen) {
   if (!cause.starts_with(kDefinition)) return nullptr;
   cause.remove_prefix(kDefinition.size());
-  const auto found = std::ranges::find_if(
-      seen.differences, [cause](const SeenDefinition& one) { return cause_of(cause) == one.meaning; });
+  const auto found = std::ranges::find_if(seen.differences, [cause](const SeenDefinition& one) {
+    return cause_of(cause) == one.meaning;
+  });
   return found == seen.differences.end() ? nullptr : &*found;
 }
 
@@ -122,13 +125,16 @@ const SeenDefinition* seen_at(std::string_view cause, const SeenDefinitions& see
 // profile's.
 double worth_of(const CaseRecord& record, const Suspect& hint,
                 const std::optional<SeenDefinitions>& seen) {
-  if (hint.bug == default_cause(record.check)) return kOfCheck;
+  const Place place = place_of(hint.bug);
+  if (hint.bug == default_cause(record.check)) {
+    return place.step == Step::rows ? kOfSymptom : kOfCheck;
+  }
   if (seen && hint.bug.starts_with(kDefinition)) {
     const SeenDefinition* const difference = seen_at(hint.bug, *seen);
     if (difference == nullptr) return kOfCheck;
     return difference->values.empty() ? kOfCause : kOfSeen;
   }
-  return place_of(hint.bug).kind == Kind::cause ? kOfCause : kOfSymptom;
+  return place.kind == Kind::cause ? kOfCause : kOfSymptom;
 }
 
 /// The filters that a cause is about: where none of them is asked for it cannot show.
@@ -172,7 +178,9 @@ Support support_of(const CaseRecord& record, std::string_view cause, const Place
     if (cause_of(hint.bug) == cause) return {worth_of(record, hint, seen) * share, &hint};
     share /= 2;
   }
-  if (place.kind != Kind::cause || !is_reached(record, cause, place)) return {};
+  // Who writes elsewhere, or crashes, is seen to do it.
+  if (place.kind != Kind::cause || place.step == Step::call || !is_reached(record, cause, place))
+    return {};
   const SeenDefinition* const difference = seen ? seen_at(cause, *seen) : nullptr;
   const bool is_seen = difference != nullptr && !difference->values.empty();
   return {is_seen ? kOfSeenReach : kOfReach, nullptr};
@@ -185,8 +193,7 @@ double weight_of(std::string_view check) { return looks_at_tokens(check) ? kOfTo
 class Ranking {
  public:
   Ranking(std::vector<Failure> failures, const SamplerRecord* sampler)
-      : failures_(std::move(failures)),
-        seen_(sampler == nullptr ? std::nullopt : sampler->seen) {}
+      : failures_(std::move(failures)), seen_(sampler == nullptr ? std::nullopt : sampler->seen) {}
 
   std::vector<Cause> causes() {
     std::vector<Cause> causes;
@@ -234,7 +241,12 @@ class Ranking {
       const auto cases = static_cast<double>(count);
       score += weight_of(check) * std::log2(1 + cases) * sum / cases;
     }
-    return score;
+    // A step of processing is at fault where rows without any are right.
+    const bool fails_without =
+        place.step == Step::processing && std::ranges::any_of(failures_, [&](const Failure& one) {
+          return !looks_at_tokens(one.record->check) && !can_show(cause, place, *one.record);
+        });
+    return fails_without ? kOfCheck * score : score;
   }
 
   /// The cause with its cases, which are no longer left, and the whole name that these give it.

@@ -26,16 +26,16 @@ struct Cause {
   std::vector<std::size_t> cases;
 };
 
-/// Of a whole run. A failed case that names nothing, and that no cause has as a symptom, is in none.
-/// Causes of several samplers that have the same name are one. It does not depend on the order of
-/// the cases but among equals.
+/// Of a whole run. A failed case that names nothing, and that no cause has as a symptom, is in
+/// none. Causes of several samplers that have the same name are one. It does not depend on the
+/// order of the cases but among equals.
 std::vector<Cause> ranked_causes(const RunRecord& record);
 
 /// Whether a hint is about which tokens stay: temperature, filters, bitmask.
 bool is_of_filters(std::string_view hint);
 
-/// The name of the cause that a sampler has which follows another value of a choice than the profile
-/// that it is judged by: `meaning` as reference/semantic_choices.h has it.
+/// The name of the cause that a sampler has which follows another value of a choice than the
+/// profile that it is judged by: `meaning` as reference/semantic_choices.h has it.
 std::string definition_cause(std::string_view meaning, std::string_view value);
 
 }  // namespace fairdraw::harness

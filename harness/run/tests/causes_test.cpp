@@ -54,10 +54,11 @@ TEST(RankedCauses, SymptomsBelongToTheCauseThatTheyFollowFrom) {
 
 // A filter that a case does not ask for is not why it failed.
 TEST(RankedCauses, ACauseExplainsNoCaseInWhichItCannotShow) {
-  EXPECT_EQ(names_of(run_of({failed("a", "mask", {{"top_p: ignored", ""}}),
-                             failed("b", "bets", {{"truncation: the tail is cut off", ""}}, "top_k"),
-                             failed("c", "mask", {{"top_p: ignored", ""}})})),
-            (Names{"top_p: ignored", "truncation: the tail is cut off"}));
+  EXPECT_EQ(
+      names_of(run_of({failed("a", "mask", {{"top_p: ignored", ""}}),
+                       failed("b", "bets", {{"truncation: the tail is cut off", ""}}, "top_k"),
+                       failed("c", "mask", {{"top_p: ignored", ""}})})),
+      (Names{"top_p: ignored", "truncation: the tail is cut off"}));
   // Nor is a penalty of rows that have none.
   EXPECT_EQ(names_of(run_of({failed("a", "processing", {{"repetition penalty", ""}}),
                              failed("b", "support", {{"out of support", ""}})}))

@@ -197,8 +197,8 @@ bool change_both(const Choice& one, const Choice& other,
   return better.has_value();
 }
 
-// From the closest profile, choice by choice, to what explains most; then two choices at a time, one
-// of them a choice that a row is about which contradicts what has been found.
+// From the closest profile, choice by choice, to what explains most; then two choices at a time,
+// one of them a choice that a row is about which contradicts what has been found.
 Semantics best_explanation(const std::vector<Observation>& observations, Semantics semantics) {
   const auto choices = reference::semantic_choices();
   const auto one_by_one = [&] {

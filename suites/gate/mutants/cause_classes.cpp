@@ -19,8 +19,9 @@ const std::map<std::string_view, std::vector<std::string_view>>& causes() {
       "shared random bits", "seeds", "counters", "numbers of a draw", "batch dependence or state"};
   static const std::vector<std::string_view> filters = {"top_k",       "top_p",         "min_p",
                                                         "temperature", "definition of", "ties"};
-  static const std::vector<std::string_view> batches = {
-      "batch dependence", "batch dependence or state", "batches", "shapes and batches"};
+  static const std::vector<std::string_view> batches = {"batch dependence",
+                                                        "batch dependence or state", "batches",
+                                                        "shapes and batches", "requested results"};
   static const auto joined = [](const std::vector<std::vector<std::string_view>>& lists) {
     std::vector<std::string_view> all;
     for (const auto& list : lists) all.insert(all.end(), list.begin(), list.end());
@@ -28,7 +29,9 @@ const std::map<std::string_view, std::vector<std::string_view>>& causes() {
   };
   static const std::map<std::string_view, std::vector<std::string_view>> all = {
       {"mask", joined({filters, {"mask", "boundary of the mask", "out of support", "bitmask"}})},
-      {"distribution", {"temperature", "truncation", "lost tokens", "top_p", "shared random bits"}},
+      {"distribution",
+       {"temperature", "truncation", "lost tokens", "top_p", "shared random bits",
+        "definition of"}},
       {"rng", joined({random, {"ends of intervals", "out of support"}})},
       {"independence", joined({random, {"speculative decoding"}})},
       {"seed-determinism", joined({random, batches})},
@@ -111,8 +114,7 @@ bool is_right(std::string_view cause, const Mutant& mutant) {
   return is_one_of(cause, declared.empty() ? causes_of_class(mutant.kind) : declared);
 }
 
-NamedShare named_share(const KillMatrix& matrix,
-                       const std::function<bool(const Mutant&)>& counts) {
+NamedShare named_share(const KillMatrix& matrix, const std::function<bool(const Mutant&)>& counts) {
   NamedShare share;
   for (const MutantOutcome& outcome : matrix.mutants) {
     if (!outcome.killed || !counts(*outcome.mutant)) continue;

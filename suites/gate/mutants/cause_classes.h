@@ -1,5 +1,5 @@
-// Which causes are the right ones for a class of mutants: the catalogue as a set of bugs whose answer
-// is known.
+// Which causes are the right ones for a class of mutants: the catalogue as a set of bugs whose
+// answer is known.
 #pragma once
 
 #include <functional>

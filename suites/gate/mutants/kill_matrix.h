@@ -40,10 +40,10 @@ struct CheckKill {
 struct MutantOutcome {
   const Mutant* mutant = nullptr;
   bool killed = false;
-  std::string by, message;  ///< id of the first case that killed it, and what that said
-  harness::RunRecord record;  ///< the cases that were run, with their evidence
+  std::string by, message;             ///< id of the first case that killed it, and what that said
+  harness::RunRecord record;           ///< the cases that were run, with their evidence
   std::vector<harness::Cause> causes;  ///< of these, likeliest first
-  std::uint64_t draws = 0;  ///< made on the mutant, in all checks, up to the first kill
+  std::uint64_t draws = 0;             ///< made on the mutant, in all checks, up to the first kill
   double seconds = 0;
   std::map<std::string, CheckKill> checks;  ///< checks that judged it, by name
   std::vector<std::string> cases;           ///< ids of those that were run

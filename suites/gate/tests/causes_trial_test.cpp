@@ -25,8 +25,8 @@ TEST(CausesTrial, HasThirtyMutantsOfWhichNoneIsChosen) {
   const std::uint32_t last = crc32(trial.back()->name);
   for (const Mutant& mutant : catalogue()) {
     const bool is_in = std::ranges::find(trial, &mutant) != trial.end();
-    const bool belongs = is_held_out(mutant.name) && crc32(mutant.name) <= last &&
-                         mutant.unreachable_reason.empty();
+    const bool belongs =
+        is_held_out(mutant.name) && crc32(mutant.name) <= last && mutant.unreachable_reason.empty();
     EXPECT_EQ(is_in, belongs) << mutant.name;
     // What is declared is declared for the trial alone: no one else's answer is made to fit.
     EXPECT_TRUE(is_in || declared_causes(mutant.name).empty()) << mutant.name;

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <map>
 
-#include "suites/gate/mutants/kill_matrix.h"
 #include "suites/gate/mutants/cause_classes.h"
+#include "suites/gate/mutants/kill_matrix.h"
 
 namespace fairdraw::suites {
 namespace {
