@@ -56,12 +56,12 @@ constexpr Place kPlaces[] = {
     {"top_p", Step::filters, Kind::cause},
     {"min_p", Step::filters, Kind::cause},
     {"ties", Step::filters, Kind::symptom},
-    {"bitmask: a banned token is drawn", Step::draw, Kind::symptom},
     {"bitmask", Step::filters, Kind::cause},
     {"boundary of the mask", Step::filters, Kind::symptom},
     {"mask", Step::filters, Kind::symptom},
     {"support size", Step::filters, Kind::cause},
     {"truncation", Step::draw, Kind::symptom},
+    {"out of support: no token of the vocabulary", Step::draw, Kind::cause},
     {"out of support", Step::draw, Kind::symptom},
     {"the draw leaves its own mask", Step::draw, Kind::symptom},
     {"lost tokens", Step::draw, Kind::symptom},
@@ -72,6 +72,7 @@ constexpr Place kPlaces[] = {
     {"counters", Step::words, Kind::cause},
     {"numbers of a draw", Step::words, Kind::symptom},
     {"batches", Step::batch, Kind::cause},
+    {"batch dependence: a bad row changes its neighbours", Step::rows, Kind::symptom},
     {"batch dependence or state", Step::batch, Kind::symptom},
     {"batch dependence", Step::batch, Kind::cause},
     {"requested results", Step::batch, Kind::cause},
@@ -101,7 +102,7 @@ Place place_of(std::string_view hint) {
 // --- How much a case speaks for a cause ----------------------------------------------------------
 
 constexpr double kOfSeen = 1.5, kOfCause = 1, kOfSymptom = 0.5, kOfCheck = 0.3, kOfReach = 0.4,
-                 kOfSeenReach = 0.6;
+                 kOfSeenReach = 0.6, kOfSymptomReach = 0.25;
 constexpr double kOfTokens = 0.5;  // of checks that nearly every bug turns red
 
 struct Failure {
@@ -120,6 +121,15 @@ const SeenDefinition* seen_at(std::string_view cause, const SeenDefinitions& see
   return found == seen.differences.end() ? nullptr : &*found;
 }
 
+/// Whether a sampler follows some definition everywhere, and few that are not its profile's: one
+/// that is merely wrong differs in many ways, and in some that no definition explains.
+bool follows_definitions(const SeenDefinitions& seen) {
+  constexpr std::size_t kFew = 3;
+  return seen.differences.size() <= kFew &&
+         std::ranges::none_of(seen.differences,
+                              [](const SeenDefinition& one) { return one.values.empty(); });
+}
+
 // Of a hint by itself: that of a check which says the same whatever failed is worth least. So is
 // another definition where the sampler, asked on rows that tell definitions apart, follows the
 // profile's.
@@ -127,7 +137,8 @@ double worth_of(const CaseRecord& record, const Suspect& hint,
                 const std::optional<SeenDefinitions>& seen) {
   const Place place = place_of(hint.bug);
   if (hint.bug == default_cause(record.check)) {
-    return place.step == Step::rows ? kOfSymptom : kOfCheck;
+    const bool is_specific = place.step == Step::rows || place.step == Step::filters;
+    return is_specific ? kOfSymptom : record.check == "sequences" ? kOfCheck / 2 : kOfCheck;
   }
   if (seen && hint.bug.starts_with(kDefinition)) {
     const SeenDefinition* const difference = seen_at(hint.bug, *seen);
@@ -151,18 +162,34 @@ bool can_show(std::string_view cause, const Place& place, const CaseRecord& reco
     return record.check == "processing" || record.check == "sequences" ||
            record.id.find("/processed") != record.id.npos;
   }
+  if (cause == "bitmask") {
+    constexpr std::string_view kHaveNone[] = {"support",     "tokens",      "mask",   "boundaries",
+                                              "chi_squared", "binomial",    "bets",   "pit",
+                                              "scripted",    "metamorphic", "batches"};
+    return record.id.find("banned") != record.id.npos ||
+           std::ranges::find(kHaveNone, record.check) == std::end(kHaveNone);
+  }
   const auto filter = filter_of(cause);
   const bool says_no_filter =  // or not which
       record.filter.empty() || record.filter == "mixed" || record.check == "boundaries";
   return !filter || says_no_filter || record.filter.find(*filter) != record.filter.npos;
 }
 
-/// Whether all that a case says is what a cause looks like.
+/// Whether all that a case says follows from `place`: symptoms of it, or of what comes after it.
+/// A symptom has no symptoms at its own step.
 bool is_reached(const CaseRecord& record, std::string_view cause, const Place& place) {
+  if (place.step == Step::call) return false;  // who writes elsewhere, or crashes, is seen to do it
+  // That a call depends on others, as a check for that says of whatever fails in it, explains
+  // itself.
+  if (place.step == Step::batch && place.kind == Kind::symptom) return false;
   return can_show(cause, place, record) &&
-         std::ranges::all_of(record.evidence.suspects, [&place](const Suspect& hint) {
-           const Place seen = place_of(hint.bug);
-           return seen.kind == Kind::symptom && seen.step >= place.step;
+         std::ranges::all_of(record.evidence.suspects, [&](const Suspect& hint) {
+           Place seen = place_of(hint.bug);
+           // What a check says of whatever fails in it is no more than a symptom of that.
+           if (hint.bug == default_cause(record.check)) seen.kind = Kind::symptom;
+           if (record.check == "batches") seen.step = std::max(seen.step, Step::draw);
+           return seen.kind == Kind::symptom &&
+                  (place.kind == Kind::cause ? seen.step >= place.step : seen.step > place.step);
          });
 }
 
@@ -178,11 +205,10 @@ Support support_of(const CaseRecord& record, std::string_view cause, const Place
     if (cause_of(hint.bug) == cause) return {worth_of(record, hint, seen) * share, &hint};
     share /= 2;
   }
-  // Who writes elsewhere, or crashes, is seen to do it.
-  if (place.kind != Kind::cause || place.step == Step::call || !is_reached(record, cause, place))
-    return {};
+  if (!is_reached(record, cause, place)) return {};
+  if (place.kind == Kind::symptom) return {kOfSymptomReach, nullptr};
   const SeenDefinition* const difference = seen ? seen_at(cause, *seen) : nullptr;
-  const bool is_seen = difference != nullptr && !difference->values.empty();
+  const bool is_seen = difference != nullptr && follows_definitions(*seen);
   return {is_seen ? kOfSeenReach : kOfReach, nullptr};
 }
 
@@ -218,9 +244,9 @@ class Ranking {
     for (const Failure& one : failures_) {
       for (const Suspect& hint : one.record->evidence.suspects) names.emplace(cause_of(hint.bug));
     }
-    if (failures_.empty() || !seen_) return names;
+    if (failures_.empty() || !seen_ || !follows_definitions(*seen_)) return names;
     for (const SeenDefinition& one : seen_->differences) {
-      if (!one.values.empty()) names.insert(std::string(kDefinition) + one.meaning);
+      names.insert(std::string(kDefinition) + one.meaning);
     }
     return names;
   }
@@ -241,10 +267,11 @@ class Ranking {
       const auto cases = static_cast<double>(count);
       score += weight_of(check) * std::log2(1 + cases) * sum / cases;
     }
-    // A step of processing is at fault where rows without any are right.
+    // A step of processing, or the bitmask, is at fault where rows without any are right.
     const bool fails_without =
-        place.step == Step::processing && std::ranges::any_of(failures_, [&](const Failure& one) {
-          return !looks_at_tokens(one.record->check) && !can_show(cause, place, *one.record);
+        (place.step == Step::processing || cause == "bitmask") &&
+        std::ranges::any_of(failures_, [&](const Failure& one) {
+          return one.record->check != "global" && !can_show(cause, place, *one.record);
         });
     return fails_without ? kOfCheck * score : score;
   }

@@ -81,7 +81,7 @@ TEST(RankedCauses, ManyCasesOfOneCheckDoNotOutvoteSeveralChecks) {
                              failed("b", "metamorphic", {{"shapes and batches", ""}}),
                              failed("c", "metamorphic", {{"shapes and batches", ""}}),
                              failed("d", "metamorphic", {{"shapes and batches", ""}}),
-                             failed("e", "mask", {{"bitmask: a banned token is kept", ""}}),
+                             failed("e/banned", "mask", {{"bitmask: a banned token is kept", ""}}),
                              failed("f", "processing", {{"bitmask: a banned token is kept", ""}})}))
                 .front(),
             "bitmask: a banned token is kept");

@@ -38,7 +38,7 @@ const std::map<std::string_view, std::vector<std::string_view>>& causes() {
       {"edge-parameter", joined({filters, {"bad values"}})},
       {"ties", {"ties", "definition of", "batch dependence", "batch dependence or state"}},
       {"nan-inf", {"bad values", "numeric precision"}},
-      {"engine-bad-rows", {"bad values", "batch dependence"}},
+      {"engine-bad-rows", {"bad values", "batch dependence", "batches: rows of padding"}},
       {"numeric-precision",
        {"numeric precision", "truncation", "temperature", "ends of intervals", "top_p",
         "boundary of the mask", "definition of", "speculative decoding"}},
