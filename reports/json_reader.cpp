@@ -138,6 +138,28 @@ Format format_of(const Json& version) {
   return {.major = major, .open = minor > kSchemaMinor};
 }
 
+harness::SeenDefinitions seen_of(ObjectReader seen) {
+  harness::SeenDefinitions definitions;
+  definitions.closest = seen.text("closest");
+  for (ObjectReader& one : seen.objects("differences")) {
+    definitions.differences.push_back(
+        {one.text("meaning"), one.text("declared"), one.names("values")});
+    one.expect_no_other_field();
+  }
+  seen.expect_no_other_field();
+  return definitions;
+}
+
+/// They follow from the cases, and are made again; what is written there must be causes all the
+/// same.
+void expect_causes(std::vector<ObjectReader> causes) {
+  for (ObjectReader& one : causes) {
+    for (const char* field : {"name", "sentence", "change", "reason"}) one.text(field);
+    one.texts("cases");
+    one.expect_no_other_field();
+  }
+}
+
 void read_budget(ObjectReader budget, harness::ErrorBudget& to) {
   to.false_alarm_rate = budget.number("false_alarm_rate", kProbability);
   to.spent = budget.number("spent", kProbability);
@@ -208,8 +230,10 @@ harness::RunRecord record_of(const Json& json) {
     if (sampler.has("notes")) record.samplers.back().notes = sampler.names("notes");
     if (sampler.has("abilities")) record.samplers.back().abilities = sampler.count("abilities");
     if (sampler.has("promises")) record.samplers.back().promises = sampler.count("promises");
+    if (sampler.has("seen")) record.samplers.back().seen = seen_of(sampler.object("seen"));
     sampler.expect_no_other_field();
   }
+  if (root.has("causes")) expect_causes(root.objects("causes"));
   if (root.has("small_mistakes")) {
     for (ObjectReader& one : root.objects("small_mistakes")) {
       record.small_mistakes.push_back({one.name("mistake"), one.name("id"),

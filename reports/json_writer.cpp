@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "harness/run/evidence/causes.h"
 #include "reports/counts_json.h"
 #include "reports/evidence_json.h"
 #include "reports/report.h"
@@ -35,6 +36,28 @@ Json case_json(const harness::CaseRecord& record) {
   if (!record.counted.empty()) json["counted"] = counted_json(record.counted);
   if (has_something(record.evidence)) json["evidence"] = evidence_json(record.evidence);
   return json;
+}
+
+Json seen_json(const harness::SeenDefinitions& seen) {
+  Json differences = Json::array();
+  for (const harness::SeenDefinition& one : seen.differences) {
+    differences.push_back(
+        {{"meaning", one.meaning}, {"declared", one.declared}, {"values", one.values}});
+  }
+  return {{"closest", seen.closest}, {"differences", std::move(differences)}};
+}
+
+/// For programs: a reader of this format makes them again from the cases.
+void add_causes(const harness::RunRecord& record, Json& json) {
+  for (const harness::Cause& cause : harness::ranked_causes(record)) {
+    Json ids = Json::array();
+    for (const std::size_t place : cause.cases) ids.push_back(record.cases[place].id);
+    json["causes"].push_back({{"name", cause.name},
+                              {"sentence", cause.text.sentence},
+                              {"change", cause.text.change},
+                              {"reason", cause.reason},
+                              {"cases", std::move(ids)}});
+  }
 }
 
 /// Bytes that are not UTF-8 become U+FFFD. Indented by `indent`, or in one line.
@@ -99,8 +122,10 @@ std::string to_json(const harness::RunRecord& record) {
     if (!sampler.notes.empty()) entry["notes"] = sampler.notes;
     if (sampler.abilities > 0) entry["abilities"] = sampler.abilities;
     if (sampler.promises > 0) entry["promises"] = sampler.promises;
+    if (sampler.seen) entry["seen"] = seen_json(*sampler.seen);
     json["samplers"].push_back(std::move(entry));
   }
+  add_causes(record, json);
   Json& mistakes = json["small_mistakes"] = Json::array();
   for (const harness::SmallMistake& one : record.small_mistakes) {
     mistakes.push_back({{"mistake", one.mistake},

@@ -9,6 +9,7 @@
 
 #include "reports/escape.h"
 #include "reports/report.h"
+#include "reports/wording.h"
 
 namespace fairdraw::reports {
 namespace {
@@ -79,7 +80,7 @@ void add_evidence(Facts& facts, const harness::Evidence& evidence) {
     facts.add("decisive_log10_e", evidence.decisive->log10_e);
     facts.add("decisive_level", std::optional(evidence.decisive->level));
   }
-  for (const harness::Suspect& suspect : evidence.suspects) facts.add("suspect", suspect.bug);
+  for (const harness::Suspect& one : evidence.suspects) facts.add("looks_like", one.bug);
 }
 
 Facts facts_of(const harness::CaseRecord& record) {
@@ -136,6 +137,21 @@ std::string testcase(const harness::CaseRecord& record) {
          "</system-out>\n</testcase>\n";
 }
 
+/// Why a sampler's cases failed, likeliest first.
+std::string cause_properties(const harness::RunRecord& record, const std::string& sampler) {
+  std::string properties;
+  for (const FailureGroup& group : failure_groups(record)) {
+    const auto is_its = [&sampler](const harness::CaseRecord* one) {
+      return one->sampler == sampler;
+    };
+    if (group.bug.empty() || std::ranges::none_of(group.cases, is_its)) continue;
+    properties +=
+        property("cause " + group.bug, fmt::format("{}: {} {}", share_text(group, record),
+                                                   group.text.sentence, group.text.change));
+  }
+  return properties;
+}
+
 /// What a suite says of its run.
 std::string run_properties(const harness::RunRecord& record) {
   return property("suite", record.suite) + property("shard", record.shard) +
@@ -189,7 +205,8 @@ std::string to_junit_xml(const harness::RunRecord& record) {
     body += fmt::format("<testsuite name=\"{}\" {} skipped=\"{}\">\n<properties>\n",
                         xml_text(sampler.name), counts.attributes(), counts.skipped) +
             property("version", sampler.version) + property("semantics", sampler.semantics) +
-            run_properties(record) + evidence + "</properties>\n" + cases + "</testsuite>\n";
+            run_properties(record) + cause_properties(record, sampler.name) + evidence +
+            "</properties>\n" + cases + "</testsuite>\n";
   }
   return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"fairdraw\" " +
          total.attributes() + ">\n" + body + "</testsuites>\n";

@@ -67,9 +67,8 @@ class Lines {
 std::string evidence_lines(const harness::Evidence& evidence) {
   std::string text;
   if (!evidence.suspects.empty()) {
-    text +=
-        fmt::format("  <br>Looks like **{}**: {}\n", markdown_text(evidence.suspects.front().bug),
-                    markdown_text(evidence.suspects.front().reason));
+    text += fmt::format("  <br>By itself: {}: {}\n", markdown_text(evidence.suspects.front().bug),
+                        markdown_text(evidence.suspects.front().reason));
   }
   if (!evidence.observed.empty() || !evidence.expected.empty()) {
     text += fmt::format("  <br>Observed {}; expected {}\n", markdown_text(evidence.observed),
@@ -80,6 +79,19 @@ std::string evidence_lines(const harness::Evidence& evidence) {
                         number_text(evidence.effect->value), number_text(evidence.effect->low),
                         number_text(evidence.effect->high));
   }
+  return text;
+}
+
+/// What the sampler does, what to change, and what says so.
+std::string cause_lines(const FailureGroup& group, const harness::RunRecord& record) {
+  std::string text = fmt::format("- {}: **{}**\n", markdown_text(share_text(group, record)),
+                                 markdown_text(group.text.sentence));
+  if (!group.text.change.empty()) {
+    text += fmt::format("  <br>Change: {}\n", markdown_text(group.text.change));
+  }
+  if (!group.reason.empty())
+    text += fmt::format("  <br>Because: {}\n", markdown_text(group.reason));
+  if (!group.bug.empty()) text += fmt::format("  <br>{}\n", markdown_code(group.bug));
   return text;
 }
 
@@ -106,18 +118,20 @@ std::string to_markdown(const harness::RunRecord& record) {
     for (const std::string& note : sampler.notes) {
       notes.add(fmt::format("> - {}: {}\n", markdown_code(sampler.name), markdown_text(note)));
     }
+    if (const std::string seen = seen_text(sampler); !seen.empty()) {
+      notes.add(fmt::format("> - {}: {}\n", markdown_code(sampler.name), markdown_text(seen)));
+    }
   }
   if (const std::string lines = notes.text(); !lines.empty()) {
     text += "\n> [!WARNING]\n" + lines;
   }
-  if (const auto bugs = suspected_bugs(record); !bugs.empty()) {
-    constexpr std::size_t kMaxBugs = 4;
+  if (const auto groups = failure_groups(record); !groups.empty()) {
+    constexpr std::size_t kMaxCauses = 6;
     Lines lines(kMaxListBytes);
-    for (std::size_t i = 0; i < std::min(bugs.size(), kMaxBugs); ++i) {
-      lines.add(fmt::format("- **{}** in {} of {} failed cases. {}\n", markdown_text(bugs[i].bug),
-                            bugs[i].cases, record.summary().failed, markdown_text(bugs[i].reason)));
+    for (std::size_t i = 0; i < std::min(groups.size(), kMaxCauses); ++i) {
+      lines.add(cause_lines(groups[i], record));
     }
-    text += "\n## What the failures look like\n\n" + lines.text();
+    text += "\n## Causes\n\n" + lines.text();
   }
   if (const auto red = red_cases(record); !red.empty()) {
     Lines lines(kMaxRedBytes);

@@ -12,7 +12,7 @@
 namespace fairdraw::reports {
 
 /// Version of the format of report.json; schema/README.md says what may change when.
-inline constexpr int kSchemaMajor = 3, kSchemaMinor = 2;
+inline constexpr int kSchemaMajor = 3, kSchemaMinor = 3;
 
 /// report.json (schema/report.schema.json). Keys in a fixed order, a case a line, numbers so that
 /// they come back bit for bit, null for what is absent or not finite. Equal records give equal

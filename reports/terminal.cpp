@@ -20,24 +20,16 @@ std::string coloured(std::string_view text, std::string_view colour, const Termi
   return style.colours ? fmt::format("\x1b[{}m{}\x1b[0m", colour, text) : std::string(text);
 }
 
-std::string causes_text(const harness::RunRecord& record) {
-  constexpr std::size_t kMaxCauses = 3;
-  std::string text;
-  const std::vector<SuspectedBug> causes = suspected_bugs(record);
-  for (std::size_t i = 0; i < std::min(causes.size(), kMaxCauses); ++i) {
-    text += fmt::format("{:<{}}  {} in {} of {} failed cases: {}\n", "looks like", kVerdictWidth,
-                        terminal_text(causes[i].bug), grouped(causes[i].cases),
-                        grouped(record.summary().failed), terminal_text(causes[i].reason));
-  }
-  return text;
-}
-
 std::string notes_text(const harness::RunRecord& record) {
   std::string text;
   for (const harness::SamplerRecord& sampler : record.samplers) {
     for (const std::string& note : sampler.notes) {
       text += fmt::format("{:<{}}  {}  {}\n", "note", kVerdictWidth, terminal_text(sampler.name),
                           terminal_text(note));
+    }
+    if (const std::string seen = seen_text(sampler); !seen.empty()) {
+      text += fmt::format("{:<{}}  {}  {}\n", "identify", kVerdictWidth,
+                          terminal_text(sampler.name), terminal_text(seen));
     }
   }
   return text;
@@ -49,15 +41,26 @@ std::string replay_text(const std::string& replay, const TerminalStyle& style) {
   return terminal_text(style.command + " " + replay.substr(kStoredCommand.size()));
 }
 
-std::string group_text(const FailureGroup& group, const TerminalStyle& style) {
+/// A line of a group's head: "  change        Keep a token ...".
+std::string told(const char* what, const std::string& text) {
+  return text.empty() ? ""
+                      : fmt::format("  {:<{}}  {}\n", what, kVerdictWidth, terminal_text(text));
+}
+
+std::string group_text(const FailureGroup& group, const harness::RunRecord& record,
+                       const TerminalStyle& style) {
   const std::size_t all = group.cases.size();
   const std::size_t listed = style.listed == 0 ? all : std::min(all, style.listed);
   const std::string_view colour =
       group.cases.front()->verdict == harness::Verdict::underpowered ? kYellow : kRed;
-  std::string text = coloured(fmt::format("{}: {} case{}", terminal_text(group.name), grouped(all),
-                                          all == 1 ? "" : "s"),
-                              kBold, style) +
-                     "\n";
+  std::string text =
+      coloured(fmt::format("{}: {}", share_text(group, record), terminal_text(group.text.sentence)),
+               kBold, style) +
+      "\n";
+  if (!style.quiet) {
+    text += told("change", group.text.change) + told("because", group.reason) +
+            told("cause", group.bug);
+  }
   for (std::size_t i = 0; i < listed; ++i) {
     std::string line = terminal_line(*group.cases[i]);
     const std::string verdict = to_string(group.cases[i]->verdict);
@@ -98,8 +101,9 @@ std::string terminal_summary(const harness::RunRecord& record) {
 
 std::string to_terminal(const harness::RunRecord& record, const TerminalStyle& style) {
   std::string text;
-  if (!style.quiet) text += causes_text(record);
-  for (const FailureGroup& group : failure_groups(record)) text += group_text(group, style);
+  for (const FailureGroup& group : failure_groups(record)) {
+    text += group_text(group, record, style);
+  }
   if (!style.quiet) {
     for (const harness::CaseRecord* const one : watched_cases(record)) {
       if (!is_red(*one)) text += terminal_line(*one) + "\n";

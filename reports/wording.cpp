@@ -8,8 +8,6 @@
 #include <set>
 #include <string>
 
-#include "harness/run/evidence/cause_texts.h"
-
 namespace fairdraw::reports {
 
 using harness::Verdict;
@@ -19,8 +17,6 @@ namespace {
 std::string of_cases(std::uint64_t count, std::uint64_t total) {
   return fmt::format("{} of {} case{}", grouped(count), grouped(total), total == 1 ? "" : "s");
 }
-
-std::string cause_of(const std::string& bug) { return std::string(harness::cause_of(bug)); }
 
 /// "1 was" or "3 were".
 std::string were(std::uint64_t count) { return grouped(count) + (count == 1 ? " was" : " were"); }
@@ -124,70 +120,61 @@ std::vector<const harness::CaseRecord*> red_cases(const harness::RunRecord& reco
   return cases;
 }
 
-std::vector<SuspectedBug> suspected_bugs(const harness::RunRecord& record) {
-  struct Cause {
-    std::string name;                      // up to the colon
-    std::vector<SuspectedBug> names = {};  // the whole ones, each with how many cases give it
-    std::uint64_t cases = 0;
-    bool exact = false;
-  };
-  std::vector<Cause> causes;
-  for (const harness::CaseRecord& one : record.cases) {
-    if (one.verdict != harness::Verdict::failed) continue;
-    const bool exact = !harness::looks_at_tokens(one.check);
-    std::set<std::string> named;  // a case counts once for a cause, by the first name it gives
-    for (const harness::Suspect& suspect : one.evidence.suspects) {
-      const std::string name = cause_of(suspect.bug);
-      if (!named.insert(name).second) continue;
-      auto cause = std::ranges::find(causes, name, &Cause::name);
-      if (cause == causes.end()) cause = causes.insert(causes.end(), {.name = name});
-      ++cause->cases;
-      cause->exact = cause->exact || exact;
-      auto whole = std::ranges::find(cause->names, suspect.bug, &SuspectedBug::bug);
-      if (whole == cause->names.end()) {
-        whole = cause->names.insert(whole, {suspect.bug, suspect.reason, 0, false});
-      }
-      ++whole->cases;
-    }
-  }
-  std::ranges::stable_sort(causes, [](const Cause& a, const Cause& b) {
-    return a.cases != b.cases ? a.cases > b.cases : a.exact && !b.exact;
-  });
-  std::vector<SuspectedBug> bugs;
-  for (const Cause& cause : causes) {
-    bugs.push_back(*std::ranges::max_element(cause.names, {}, &SuspectedBug::cases));
-    bugs.back().cases = cause.cases;
-    bugs.back().exact = cause.exact;
-  }
-  return bugs;
-}
-
 std::vector<FailureGroup> failure_groups(const harness::RunRecord& record) {
   std::vector<FailureGroup> groups;
-  for (const SuspectedBug& bug : suspected_bugs(record)) {
-    groups.push_back({cause_of(bug.bug), bug.bug, bug.reason, {}});
+  std::set<const harness::CaseRecord*> explained;
+  for (const harness::Cause& cause : harness::ranked_causes(record)) {
+    FailureGroup& group = groups.emplace_back();
+    group.name = harness::cause_of(cause.name);
+    group.bug = cause.name;
+    group.reason = cause.reason;
+    group.text = cause.text;
+    for (const std::size_t place : cause.cases) {
+      group.cases.push_back(&record.cases[place]);
+      explained.insert(&record.cases[place]);
+    }
   }
   const std::size_t causes = groups.size();
   for (const char* name : {"no known cause", "could not be run", "too few draws"}) {
-    groups.push_back({name, "", "", {}});
+    groups.push_back({name, "", "", harness::text_of_cause(name), {}});
   }
   for (const harness::CaseRecord* const one : red_cases(record)) {
-    const auto is_named = [one](const FailureGroup& group) {
-      return std::ranges::any_of(one->evidence.suspects, [&group](const harness::Suspect& suspect) {
-        return cause_of(suspect.bug) == group.name;
-      });
-    };
-    const auto end_of_causes = groups.begin() + static_cast<std::ptrdiff_t>(causes);
-    auto group = one->verdict == Verdict::failed
-                     ? std::find_if(groups.begin(), end_of_causes, is_named)
-                     : end_of_causes + (one->verdict == Verdict::error ? 1 : 2);
-    group->cases.push_back(one);
+    if (explained.contains(one)) continue;
+    const std::size_t kind = one->verdict == Verdict::failed  ? 0
+                             : one->verdict == Verdict::error ? 1
+                                                              : 2;
+    groups[causes + kind].cases.push_back(one);
   }
-  std::ranges::stable_sort(groups.begin(), groups.begin() + static_cast<std::ptrdiff_t>(causes),
-                           std::ranges::greater(),
-                           [](const FailureGroup& group) { return group.cases.size(); });
   std::erase_if(groups, [](const FailureGroup& group) { return group.cases.empty(); });
   return groups;
+}
+
+std::string share_text(const FailureGroup& group, const harness::RunRecord& record) {
+  const harness::Summary counts = record.summary();
+  const auto of = [&group](std::uint64_t all, const char* what) {
+    return fmt::format("{} of {} {}{}", grouped(group.cases.size()), grouped(all), what,
+                       all == 1 ? "" : "s");
+  };
+  switch (group.cases.front()->verdict) {
+    case Verdict::error:
+      return of(counts.error, "error");
+    case Verdict::underpowered:
+      return of(counts.underpowered, "underpowered case");
+    default:
+      return of(counts.failed, "failed case");
+  }
+}
+
+std::string seen_text(const harness::SamplerRecord& sampler) {
+  if (!sampler.seen) return "";
+  std::string text;
+  for (const harness::SeenDefinition& one : sampler.seen->differences) {
+    text += fmt::format("{}{}: {}, where {} has {}", text.empty() ? "" : "; ", one.meaning,
+                        one.values.empty() ? "no definition fits" : one.values.front(),
+                        sampler.semantics, one.declared);
+  }
+  return fmt::format("closest to profile {}{}{}", sampler.seen->closest, text.empty() ? "" : ". ",
+                     text);
 }
 
 std::vector<CheckOutcomes> outcomes_of_checks(const harness::RunRecord& record) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "harness/run/evidence/causes.h"
 #include "harness/run/evidence/record.h"
 
 namespace fairdraw::reports {
@@ -35,32 +36,27 @@ bool is_red(const harness::CaseRecord& record);
 /// others, and else in the order of the record: the first few show all there is to see.
 std::vector<const harness::CaseRecord*> red_cases(const harness::RunRecord& record);
 
-/// What failed cases are suspected of: how many name it, and the reason of the first. Names that
-/// differ after a colon ("temperature: ignored") are one cause; it has the name that most cases
-/// give it.
-struct SuspectedBug {
-  std::string bug, reason;
-  std::uint64_t cases = 0;
-  bool exact = false;  ///< named by a case of a check that compares, and counts nothing
-};
-
-/// Those that explain most failures first; among equals those of exact checks, then in the order of
-/// the record.
-std::vector<SuspectedBug> suspected_bugs(const harness::RunRecord& record);
-
 /// Red cases with one cause.
 struct FailureGroup {
-  std::string name;    ///< of the cause, or what they have in common: "could not be run"
-  std::string bug;     ///< the name that most cases give the cause; empty where there is none
-  std::string reason;  ///< of the first of them
-  std::vector<const harness::CaseRecord*> cases;  ///< in the order of red_cases
+  std::string name;  ///< of the cause up to its colon, or what they have in common: "could not be
+                     ///< run"
+  std::string bug;   ///< the whole name of the cause; empty where there is none
+  std::string reason;
+  harness::CauseText text;                        ///< what to tell a reader
+  std::vector<const harness::CaseRecord*> cases;  ///< those that name the cause come first
 };
 
-/// Every red case once. A failed one is in the group of the cause that explains most failures among
-/// those that it names. The largest groups come first, among equals in the order of suspected_bugs;
-/// behind them failed cases that name no cause, those that could not be run, and those with too few
-/// draws. None is empty.
+/// Every red case once, by harness::ranked_causes, the likeliest cause first; behind them failed
+/// cases that no cause explains, those that could not be run, and those with too few draws. None is
+/// empty.
 std::vector<FailureGroup> failure_groups(const harness::RunRecord& record);
+
+/// "71 of 79 failed cases", "2 of 5 cases that could not be run": how many a group has.
+std::string share_text(const FailureGroup& group, const harness::RunRecord& record);
+
+/// What `identify` saw of a sampler: which profile it follows, and where it does otherwise than the
+/// one that it is judged by. Empty where it was not asked.
+std::string seen_text(const harness::SamplerRecord& sampler);
 
 /// How the cases of one check ended.
 struct CheckOutcomes {

@@ -17,6 +17,7 @@
 #include "harness/contract/usage_error.h"
 #include "harness/run/calls/random_words.h"
 #include "harness/run/calls/request.h"
+#include "harness/run/evidence/cause_texts.h"
 #include "harness/run/parallel.h"
 #include "python/bindings/ability_names.h"
 #include "python/bindings/arrays.h"
@@ -413,6 +414,10 @@ void bind_verify(nb::module_& module) {
              });
   module.def("batch_microseconds", &batch_microseconds);
   module.def("command_line", &command_line);
+  module.def("cause_text", [](const std::string& name) {
+    const harness::CauseText text = harness::text_of_cause(name);
+    return std::pair(text.sentence, text.change);
+  });
   module.def("set_plugin_host", [](const std::vector<std::string>& words) {
     harness::plugin::host_command() = words;
   });

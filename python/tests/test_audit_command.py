@@ -63,7 +63,7 @@ def test_a_fault_is_named_over_http(tmp_path, capfd, fault):
     report = json.loads((tmp_path / "report.json").read_text())
     failed = [case for case in report["cases"] if case["verdict"] == "failed"]
     assert failed and report["summary"]["failed"] == len(failed)
-    assert "first cause" in capfd.readouterr().out
+    assert "; cause: " in capfd.readouterr().out
     settings = Settings.from_json(read_records(tmp_path / "records.jsonl")[0]["settings"])
     found = judge(settings, read_records(tmp_path / "records.jsonl")[1])
     assert found.cause == FAULTS[fault]

@@ -71,10 +71,10 @@ std::string decisive_text(const harness::Decisive& decisive) {
   return html;
 }
 
-std::string suspects_of(const harness::Evidence& evidence) {
+std::string hints_of(const harness::Evidence& evidence) {
   if (evidence.suspects.empty()) return "";
   const harness::Suspect& first = evidence.suspects.front();
-  std::string html = fmt::format("<p class=\"suspect\"><b>Looks like: {}.</b> {}",
+  std::string html = fmt::format("<p class=\"alone\"><b>By itself: {}.</b> {}",
                                  html_text(first.bug), html_text(first.reason));
   for (std::size_t i = 1; i < evidence.suspects.size(); ++i) {
     html += fmt::format("<br>Or: {}. {}", html_text(evidence.suspects[i].bug),
@@ -107,7 +107,7 @@ std::string seen_entries(const harness::CaseRecord& record) {
 
 std::string case_body(const harness::CaseRecord& record) {
   std::string html = "<p class=\"message\">" + html_text(record.message) + "</p>\n" +
-                     suspects_of(record.evidence) + list_of(seen_entries(record));
+                     hints_of(record.evidence) + list_of(seen_entries(record));
   if (!record.watch.empty()) html += "<p>Watch: " + html_text(record.watch) + "</p>\n";
   if (!record.replay.empty()) html += replay_line(record.replay);
   return html + pictures_of(record) + numbers_of(record);

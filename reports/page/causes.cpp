@@ -67,7 +67,7 @@ std::string checks_text(const FailureGroup& group) {
   return html;
 }
 
-/// The reason of the first suspicion: some end without a full stop.
+/// The observation that points to the cause: some end without a full stop.
 std::string because_of(const std::string& reason) {
   if (reason.empty()) return "";
   return "<p class=\"because\">" + html_text(reason) + (reason.ends_with('.') ? "" : ".") +
@@ -139,26 +139,20 @@ std::string members_of(const FailureGroup& group, const harness::RunRecord& reco
 std::string card(const FailureGroup& group, const harness::RunRecord& record, std::size_t most,
                  std::size_t most_engines) {
   const harness::Verdict verdict = group.cases.front()->verdict;
-  const std::uint64_t failed = record.summary().failed;
   const std::string bug = group.bug.empty() ? group.name : group.bug;
-  const harness::CauseText text = harness::text_of_cause(bug);
   const Example example = example_of(group);
-  const std::string count =
-      verdict == harness::Verdict::failed
-          ? fmt::format("{} of {} failed case{}", grouped(group.cases.size()), grouped(failed),
-                        failed == 1 ? "" : "s")
-          : fmt::format("{} {}", grouped(group.cases.size()), to_string(verdict));
   return page::filled(
       page::kCauseHtml,
       {{"verdict", to_string(verdict)},
        {"id", cause_anchor(group.name)},
-       {"badge", fmt::format("<span class=\"verdict {}\">{}</span>", to_string(verdict), count)},
+       {"badge", fmt::format("<span class=\"verdict {}\">{}</span>", to_string(verdict),
+                             share_text(group, record))},
        {"name", group.bug.empty() ? "" : "<code>" + html_text(bug) + "</code>"},
        {"checks", checks_text(group)},
-       {"sentence", html_text(text.sentence)},
+       {"sentence", html_text(group.text.sentence)},
        {"because", because_of(group.reason)},
        {"evidence", evidence_of(example)},
-       {"change", change_of(text)},
+       {"change", change_of(group.text)},
        {"engines", engines_of(bug, most_engines)},
        {"replay", example.record->replay.empty() ? "" : replay_line(example.record->replay)},
        {"members", members_of(group, record, most)}});
@@ -169,9 +163,9 @@ std::string lead(const std::vector<FailureGroup>& groups, const harness::RunReco
       std::ranges::count_if(groups, [](const FailureGroup& one) { return !one.bug.empty(); }));
   const std::uint64_t failed = record.summary().failed;
   if (causes == 0) return "";
-  std::string text =
-      fmt::format("{} failed case{} look{} like {}.", grouped(failed), failed == 1 ? "" : "s",
-                  failed == 1 ? "s" : "", causes == 1 ? "one bug" : grouped(causes) + " bugs");
+  std::string text = fmt::format("{} failed case{} ha{} {}.", grouped(failed),
+                                 failed == 1 ? "" : "s", failed == 1 ? "s" : "ve",
+                                 causes == 1 ? "one cause" : grouped(causes) + " causes");
   if (causes > 1) text += " What explains most comes first: mend it, and look again.";
   std::string passing;
   for (const CheckOutcomes& check : outcomes_of_checks(record)) {

@@ -75,54 +75,16 @@ TEST(RedCases, show_each_check_before_any_twice) {
   EXPECT_EQ(red[2], &record.cases[1]);
 }
 
-// "temperature: ignored" and "temperature: 1 % larger" are one cause, which explains three failures
-// here; a cause of two exact failures comes after it, before one of as many statistical ones.
-TEST(SuspectedBugs, what_explains_most_failures_comes_first) {
-  RunRecord record = record_of(std::initializer_list<Verdict>{
-      Verdict::failed, Verdict::failed, Verdict::failed, Verdict::failed, Verdict::failed});
-  const auto suspect = [&record](std::size_t at, const char* check,
-                                 std::vector<harness::Suspect> suspects) {
-    record.cases[at].check = check;
-    record.cases[at].evidence.suspects = std::move(suspects);
-  };
-  suspect(0, "mask", {{"ties", "first"}});
-  suspect(1, "mask", {{"ties", "second"}, {"temperature: ignored", "a"}});
-  suspect(2, "chi_squared", {{"temperature: too steep", "b"}, {"lost tokens: a lane", "c"}});
-  suspect(3, "bets", {{"temperature: too steep", "d"}, {"lost tokens: the end", "e"}});
-  const auto bugs = suspected_bugs(record);
-  ASSERT_EQ(bugs.size(), 3u);
-  EXPECT_EQ(bugs[0].bug, "temperature: too steep");
-  EXPECT_EQ(bugs[0].reason, "b");
-  EXPECT_EQ(bugs[0].cases, 3u);
-  EXPECT_EQ(bugs[1].bug, "ties");
-  EXPECT_EQ(bugs[1].cases, 2u);
-  EXPECT_EQ(bugs[2].bug, "lost tokens: a lane");
-}
-
-TEST(SuspectedBugs, a_case_counts_once_for_a_cause) {
-  RunRecord record =
-      record_of({Verdict::failed, Verdict::failed, Verdict::failed, Verdict::passed});
-  const auto suspect = [&record](std::size_t at, const char* check,
-                                 std::vector<harness::Suspect> suspects) {
-    record.cases[at].check = check;
-    record.cases[at].evidence = {};
-    record.cases[at].evidence.suspects = std::move(suspects);
-  };
-  suspect(0, "chi_squared", {{"temperature", "first"}, {"temperature", "again"}});
-  suspect(1, "bets", {{"temperature", "second"}});
-  suspect(2, "mask", {{"ties", "third"}});
-  suspect(3, "mask", {{"nothing", "it passed"}});
-  const auto bugs = suspected_bugs(record);
-  ASSERT_EQ(bugs.size(), 2u);
-  EXPECT_EQ(bugs[0].bug, "temperature");
-  EXPECT_EQ(bugs[0].reason, "first");
-  EXPECT_EQ(bugs[0].cases, 2u);
-  EXPECT_EQ(bugs[1].bug, "ties");
+TEST(OutcomesOfChecks, CountWhatFailedAndPassed) {
+  RunRecord record = record_of({Verdict::failed, Verdict::passed, Verdict::skipped});
+  for (harness::CaseRecord& one : record.cases) one.check = "mask";
+  record.cases[2].check = "bets";
   const auto checks = outcomes_of_checks(record);
-  ASSERT_EQ(checks.size(), 3u);
-  EXPECT_EQ(checks[2].check, "mask");
-  EXPECT_EQ(checks[2].failed, 1u);
-  EXPECT_EQ(checks[2].passed, 1u);
+  ASSERT_EQ(checks.size(), 2u);
+  EXPECT_EQ(checks[0].check, "mask");
+  EXPECT_EQ(checks[0].failed, 1u);
+  EXPECT_EQ(checks[0].passed, 1u);
+  EXPECT_EQ(checks[1].failed + checks[1].passed, 0u);
 }
 
 TEST(FailureGroups, hold_every_red_case_once_by_the_cause_that_explains_most) {
@@ -130,19 +92,23 @@ TEST(FailureGroups, hold_every_red_case_once_by_the_cause_that_explains_most) {
       record_of({Verdict::failed, Verdict::failed, Verdict::failed, Verdict::failed, Verdict::error,
                  Verdict::underpowered, Verdict::passed, Verdict::skipped});
   const auto suspect = [&record](std::size_t at, std::vector<harness::Suspect> suspects) {
+    record.cases[at].check = "mask";
     record.cases[at].evidence = {};
     record.cases[at].evidence.suspects = std::move(suspects);
   };
-  suspect(0, {{"ties", "a"}, {"temperature: ignored", "b"}});
-  suspect(1, {{"temperature: too high", "c"}});
-  suspect(2, {{"ties", "d"}, {"temperature", "e"}});
+  suspect(0, {{"ties", "a"}, {"top_k: ignored", "b"}});
+  suspect(1, {{"top_k: ignored", "c"}});
+  suspect(2, {{"ties", "d"}, {"top_k: ignored", "e"}});
   suspect(3, {});
-  suspect(4, {{"temperature", "an error has no cause"}});
+  record.cases[3].filter = "min_p";  // where top_k cannot show
+  suspect(4, {{"top_k", "an error has no cause"}});
   const auto groups = failure_groups(record);
-  // Three cases name the temperature, two the ties: these are in the first group already.
+  // Three cases name top_k, two the ties: these are in the first group already.
   ASSERT_EQ(groups.size(), 4u);
-  EXPECT_EQ(groups[0].name, "temperature");
+  EXPECT_EQ(groups[0].name, "top_k");
   EXPECT_EQ(groups[0].cases.size(), 3u);
+  EXPECT_EQ(groups[0].text.sentence, "top_k is ignored.");
+  EXPECT_EQ(share_text(groups[0], record), "3 of 4 failed cases");
   EXPECT_EQ(groups[1].name, "no known cause");
   EXPECT_EQ(groups[1].cases, std::vector<const harness::CaseRecord*>{&record.cases[3]});
   EXPECT_EQ(groups[2].name, "could not be run");

@@ -9,7 +9,9 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "harness/contract/semantics_text.h"
 #include "harness/contract/usage_error.h"
+#include "harness/run/evidence/causes.h"
 #include "suites/command/app.h"
 #include "suites/command/output.h"
 #include "suites/command/output_file.h"
@@ -17,6 +19,7 @@
 #include "suites/command/samplers.h"
 #include "suites/command/seed.h"
 #include "suites/command/verbs.h"
+#include "suites/gate/identify/seen_definitions.h"
 
 namespace fairdraw::cli {
 namespace {
@@ -145,6 +148,25 @@ void print_profiles(const Identification& found) {
   }
 }
 
+// What a run under the profile that the sampler declares names, in the words of its report.
+void print_differences(const harness::SamplerDescription& sampler,
+                       const harness::SeenDefinitions& seen) {
+  if (seen.differences.empty()) {
+    print("nothing speaks against the profile that it declares, {}\n", sampler.semantics);
+    return;
+  }
+  print("where it does otherwise than the profile that it declares, {}:\n", sampler.semantics);
+  for (const harness::SeenDefinition& one : seen.differences) {
+    if (one.values.empty()) {
+      print("  {}: no definition explains what was seen\n", one.meaning);
+      continue;
+    }
+    const harness::CauseText text =
+        harness::text_of_cause(harness::definition_cause(one.meaning, one.values.front()));
+    print("  {}\n      change: {}\n", text.sentence, text.change);
+  }
+}
+
 int identify(const IdentifyOptions& options) {
   const OutputFile file("--json", options.json);
   const auto sampler = sampler_maker(options.plugins)(options.sampler);
@@ -156,6 +178,10 @@ int identify(const IdentifyOptions& options) {
     print_profiles(found);
     print("what it does:\n");
     for (const ChoiceFinding& finding : found.choices) print_choice(finding, options.evidence);
+    if (const auto seen = suites::seen_beside(
+            found, harness::semantics_from_text(sampler->description().semantics))) {
+      print_differences(sampler->description(), *seen);
+    }
   } else {
     print("cannot say which profile it follows: {}\n", found.unanswered);
   }

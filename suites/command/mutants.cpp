@@ -4,6 +4,7 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -13,6 +14,7 @@
 #include "harness/contract/usage_error.h"
 #include "harness/inputs/counter_random.h"
 #include "harness/run/parallel.h"
+#include "reports/report.h"
 #include "suites/command/app.h"
 #include "suites/command/captured_files.h"
 #include "suites/command/output.h"
@@ -20,8 +22,9 @@
 #include "suites/command/progress.h"
 #include "suites/command/seed.h"
 #include "suites/command/verbs.h"
+#include "suites/gate/mutants/blind_trial.h"
+#include "suites/gate/mutants/cause_classes.h"
 #include "suites/gate/mutants/kill_matrix.h"
-#include "suites/gate/mutants/suspect_classes.h"
 
 namespace fairdraw::cli {
 namespace {
@@ -34,7 +37,8 @@ using suites::TwinOutcome;
 
 struct MutantOptions {
   std::string only, kind, json;
-  bool full = false, list = false;
+  bool full = false, list = false, causes = false, only_tuning = false, only_trial = false;
+  std::string records;
   int jobs = 0;
   int per_class = 0;  ///< 0: all
   Verbosity verbosity;
@@ -70,10 +74,13 @@ std::vector<const Mutant*> some_of_each_class(const std::vector<const Mutant*>& 
 std::vector<const Mutant*> chosen(const MutantOptions& options) {
   std::vector<const Mutant*> mutants;
   std::set<std::string> kinds, names;
+  const std::vector<const Mutant*> trial = suites::trial_mutants();
   for (const Mutant& mutant : suites::catalogue()) {
     kinds.insert(mutant.kind);
     names.insert(mutant.name);
     if (!options.kind.empty() && mutant.kind != options.kind) continue;
+    if (options.only_tuning && suites::is_held_out(mutant.name)) continue;
+    if (options.only_trial && std::ranges::find(trial, &mutant) == trial.end()) continue;
     if (!options.only.empty() && fnmatch(options.only.c_str(), mutant.name.c_str(), 0) != 0) {
       continue;
     }
@@ -149,6 +156,11 @@ void print_matrix(const KillMatrix& matrix) {
   }
 }
 
+// Causes were tuned on some of the mutants (blind_trial.h): the others say how good they are.
+const std::pair<const char*, bool (*)(const Mutant&)> kShares[] = {
+    {"tuning mutants", [](const Mutant& one) { return !suites::is_held_out(one.name); }},
+    {"held-out mutants", [](const Mutant& one) { return suites::is_held_out(one.name); }}};
+
 void print_verdict(const KillMatrix& matrix, bool quiet) {
   std::size_t killed = 0, reachable = 0;
   std::uint64_t most = 0;
@@ -169,9 +181,12 @@ void print_verdict(const KillMatrix& matrix, bool quiet) {
   print("{} of {} mutants killed, {} of them unreachable; at most {} draws; {:.1f} s\n", killed,
         matrix.mutants.size(), matrix.mutants.size() - reachable, most, matrix.seconds);
   if (quiet) return;
-  const suites::NamedShare share = suites::named_share(matrix);
-  print("the first suspect names the class of {} of {} killed mutants; {} have no suspect\n",
-        share.named, share.killed, share.killed - share.suspected);
+  for (const auto& [name, counts] : kShares) {
+    const suites::NamedShare share = suites::named_share(matrix, counts);
+    if (share.killed == 0) continue;
+    print("the first cause is right for {} of {} killed {}; {} have none\n", share.named,
+          share.killed, name, share.killed - share.with_cause);
+  }
 }
 
 Json to_json(const MutantOutcome& outcome) {
@@ -180,12 +195,16 @@ Json to_json(const MutantOutcome& outcome) {
   for (const auto& [check, kill] : outcome.checks) {
     checks[check] = kill.by.empty() ? Json() : Json{{"by", kill.by}, {"draws", kill.draws}};
   }
-  const harness::Suspect* const first =
-      outcome.suspects.empty() ? nullptr : &outcome.suspects.front();
-  Json suspects = Json::array();
-  for (const harness::Suspect& one : outcome.suspects) {
-    suspects.push_back({{"bug", one.bug}, {"reason", one.reason}});
+  Json causes = Json::array();
+  for (const harness::Cause& one : outcome.causes) {
+    causes.push_back({{"cause", one.name},
+                      {"sentence", one.text.sentence},
+                      {"change", one.text.change},
+                      {"reason", one.reason},
+                      {"cases", one.cases.size()}});
   }
+  const bool is_right =
+      !outcome.causes.empty() && suites::is_right(outcome.causes.front().name, *outcome.mutant);
   return {{"name", outcome.mutant->name},
           {"source", outcome.mutant->source},
           {"class", outcome.mutant->kind},
@@ -196,10 +215,9 @@ Json to_json(const MutantOutcome& outcome) {
           {"unreachable_reason", reason.empty() ? Json() : Json(reason)},
           {"wrong", outcome.mutant->wrong},
           {"message", outcome.message},
-          {"suspect", first == nullptr ? Json() : Json(first->bug)},
-          {"suspect_names_class",
-           first != nullptr && suites::names_class(first->bug, outcome.mutant->kind)},
-          {"suspects", suspects},
+          {"held_out", suites::is_held_out(outcome.mutant->name)},
+          {"first_cause_is_right", is_right},
+          {"causes", causes},
           {"twin", outcome.mutant->twin},
           {"checks", checks}};
 }
@@ -219,15 +237,31 @@ void write_json(const OutputFile& file, const KillMatrix& matrix, const SeedChoi
     if (bug.state != suites::EntryState::later) continue;
     later.push_back({{"name", bug.name}, {"reason", bug.reason}});
   }
+  Json shares = Json::array();
+  for (const auto& [name, counts] : kShares) {
+    const suites::NamedShare share = suites::named_share(matrix, counts);
+    shares.push_back({{"of", name},
+                      {"killed", share.killed},
+                      {"with_a_cause", share.with_cause},
+                      {"right", share.named}});
+  }
   const Json all = {{"tool_version", FAIRDRAW_VERSION},
                     {"seed", seed.value},
                     {"seed_source", seed.source},
                     {"complete", matrix.complete()},
-                    {"suspects_that_name_the_class", suites::named_share(matrix).named},
+                    {"first_causes", shares},
                     {"mutants", mutants},
                     {"twins", twins},
                     {"later", later}};
   file.write(all.dump(2) + "\n");
+}
+
+void write_records(const std::string& folder, const KillMatrix& matrix) {
+  std::filesystem::create_directories(folder);
+  for (const MutantOutcome& outcome : matrix.mutants) {
+    const std::string path = folder + "/" + outcome.mutant->name + ".json";
+    OutputFile("--records", path).write(reports::to_json(outcome.record));
+  }
 }
 
 int run(const MutantOptions& options) {
@@ -245,6 +279,7 @@ int run(const MutantOptions& options) {
   const OutputFile file("--json", options.json);
   suites::KillOptions kill;
   kill.full = options.full;
+  kill.causes = options.causes;
   kill.seed = seed.value;
   kill.captured = load_all_captured({}, "");
   kill.threads = harness::threads_of(static_cast<unsigned>(options.jobs));
@@ -266,6 +301,7 @@ int run(const MutantOptions& options) {
   }
   print_verdict(matrix, options.verbosity.quiet);
   if (file.wanted()) write_json(file, matrix, seed);
+  if (!options.records.empty()) write_records(options.records, matrix);
   return matrix.complete() ? 0 : 1;
 }
 
@@ -283,6 +319,17 @@ Verb add_mutants(App& app) {
   app.add_json(options->json, "Write what became of each");
   app.add_flag("--full", options->full,
                "Every check on every mutant, instead of those up to the first kill (hours)");
+  app.add_flag("--causes", options->causes,
+               "Judge each by some more cases after its kill, so that its causes are those that a "
+               "run names (seconds a mutant)");
+  app.add_flag("--only-tuning", options->only_tuning,
+               "Leave out every third, by a hash of its name: those that say how good the causes "
+               "are, and that nobody may tune them on");
+  app.add_flag("--only-trial", options->only_trial,
+               "Only 30 of those, by the same hash: the blind trial of the causes");
+  app.add_option("--records", options->records,
+                 "Write the record of each mutant's cases into this folder: NAME.json")
+      ->type_name("DIR");
   app.add_flag("--list", options->list, "Show the mutants, and run nothing");
   app.add_option("--jobs", options->jobs, "Mutants at a time (default: one a core)")
       ->type_name("N")

@@ -12,6 +12,7 @@
 #include "suites/command/verbs.h"
 #include "suites/gate/fuzz/capsule_files.h"
 #include "suites/gate/identify/profile_sampler.h"
+#include "suites/gate/identify/seen_definitions.h"
 
 namespace fairdraw::cli {
 namespace {
@@ -66,7 +67,8 @@ int replay(const ReplayOptions& options) {
   planned.statistical_cases = options.statistical_cases;
   if (!options.sampled.empty()) planned.sampled = options.sampled;
   const suites::Plan plan = suites::make_plan(planned);
-  const harness::RunRecord record = suites::run_plan(plan, planned, 1, {});
+  harness::RunRecord record = suites::run_plan(plan, planned, 1, {});
+  if (!planned.against) suites::note_seen_definitions(planned.make_sampler, record);
   for (const harness::CaseRecord& result : record.cases) {
     if (result.verdict == harness::Verdict::passed) {
       print("{}: {}\n", result.id, result.message);

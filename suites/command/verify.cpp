@@ -21,6 +21,7 @@
 #include "suites/command/stoppable_run.h"
 #include "suites/command/verbs.h"
 #include "suites/gate/cases/complete_record.h"
+#include "suites/gate/identify/seen_definitions.h"
 
 namespace fairdraw::cli {
 namespace {
@@ -144,6 +145,9 @@ int verify(const VerifyOptions& options) {
   progress->close();
   if (!options.run_id.empty()) run.record.environment[suites::kRunId] = options.run_id;
   if (!run.threads_left) {
+    if (stop_reason().empty() && !planned.against) {
+      suites::note_seen_definitions(planned.make_sampler, run.record);
+    }
     publish(options, run.record, plan, extras);
     return run.record.exit_code();
   }

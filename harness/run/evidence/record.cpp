@@ -1,5 +1,6 @@
 #include "harness/run/evidence/record.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace fairdraw::harness {
@@ -32,21 +33,36 @@ const char* to_string(Oracle oracle) {
   return "ambiguous";
 }
 
-bool looks_at_tokens(std::string_view check) {
-  enum class LooksAt { results, tokens };
-  struct Row {
-    const char* name;
-    LooksAt looks_at;
-  };
-  static constexpr Row kRows[] = {
-      {"global", LooksAt::tokens},  // of a whole run
-#define FAIRDRAW_CHECK(id, name, function, budget, looks_at, ...) {name, LooksAt::looks_at},
+namespace {
+
+enum class LooksAt { results, tokens };
+struct CheckRow {
+  std::string_view name;
+  LooksAt looks_at;
+  const char* cause;
+};
+constexpr CheckRow kCheckRows[] = {
+    {"global", LooksAt::tokens, nullptr},  // of a whole run
+#define FAIRDRAW_CHECK(id, name, function, budget, looks_at, bug, reason) \
+  {name, LooksAt::looks_at, bug},
 #include "harness/run/evidence/checks.inc"
-  };
-  for (const Row& row : kRows) {
-    if (check == row.name) return row.looks_at == LooksAt::tokens;
-  }
-  return false;
+};
+
+const CheckRow* row_of(std::string_view check) {
+  const auto* const found = std::ranges::find(kCheckRows, check, &CheckRow::name);
+  return found == std::end(kCheckRows) ? nullptr : found;
+}
+
+}  // namespace
+
+bool looks_at_tokens(std::string_view check) {
+  const CheckRow* const row = row_of(check);
+  return row != nullptr && row->looks_at == LooksAt::tokens;
+}
+
+std::string_view default_cause(std::string_view check) {
+  const CheckRow* const row = row_of(check);
+  return row == nullptr || row->cause == nullptr ? std::string_view() : row->cause;
 }
 
 CheckOutcome& CheckOutcome::fail(std::string what) {

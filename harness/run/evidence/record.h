@@ -23,6 +23,9 @@ const char* to_string(Verdict verdict);
 /// it compares what calls return.
 bool looks_at_tokens(std::string_view check);
 
+/// The cause that a failure of a check means where its evidence names no other; empty: it has none.
+std::string_view default_cause(std::string_view check);
+
 /// Draws of one row, by token.
 struct Counts {
   std::vector<std::uint64_t> of_token;  ///< [vocab]
@@ -98,12 +101,28 @@ struct ErrorBudget {
   std::uint64_t statistical_cases = 0;  ///< of all shards: what the rate was shared out to
 };
 
+/// What a sampler does at a choice that profiles differ in, where the profile that it is judged by
+/// says otherwise.
+struct SeenDefinition {
+  std::string meaning;              ///< "mass exactly at top_p": reference/semantic_choices.h
+  std::string declared;             ///< the value of the profile
+  std::vector<std::string> values;  ///< that explain all rows, likeliest first; empty: none does
+};
+
+/// A red run asks the sampler what `identify` asks it.
+struct SeenDefinitions {
+  std::string closest;                      ///< the profile with least against it
+  std::vector<SeenDefinition> differences;  ///< from the profile that it is judged by
+};
+
 struct SamplerRecord {
   std::string name, version, semantics;
   /// Where these semantics allow anything, so that nothing is judged, or more than is usual.
   std::vector<std::string> notes = {};
   /// What it declares, as bits of fairdraw_plugin.h. Only where parts of cases are left to `merge`.
   std::uint64_t abilities = 0, promises = 0;
+  /// Of a run in which it failed a case; absent: it was not asked, or gave no answer.
+  std::optional<SeenDefinitions> seen = {};
 };
 
 /// One of the runs whose evidence was accumulated.

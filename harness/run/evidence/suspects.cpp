@@ -287,6 +287,44 @@ bool judge_writes(const std::string& message, std::vector<Suspect>& suspects) {
   return false;
 }
 
+// A check that compares calls says in which relation they differ: with the same rows, seeds and
+// parameters, everything but that relation is right.
+struct Said {
+  std::string_view begins;  ///< the message
+  const char* bug;
+};
+constexpr Said kSaid[] = {
+    {"indices", "batches: indices"},
+    {"through indices: ", "batches: indices"},
+    {"row stride: ", "batches: strides"},
+    {"gaps between rows: ", "batches: strides"},
+    {"rows with gaps between them: ", "batches: strides"},
+    {"alignment: ", "batches: alignment of rows"},
+    {"padding between rows: ", "batches: rows of padding"},
+    {"rows among padding: ", "batches: rows of padding"},
+    {"number of threads: ", "batch dependence: on the number of threads"},
+    {"another result asked for: ", "requested results"},
+    {"all results asked for: ", "requested results"},
+    {"long lists: ", "histories: long lists and many occurrences"},
+    {"fault ", "bad values"},
+    {"the sign of zeros: ", "ties: -0 and +0"},
+    {"next_call", "shared random bits: with the next call"},
+    {"at temperature from ", "temperature: rows in a band of temperatures"},
+    {"at top_k from ", "top_k: rows in a band of top_k"},
+    {"at top_p from ", "top_p: rows in a band of top_p"},
+    {"at min_p from ", "min_p: rows in a band of min_p"},
+    {"lane of ", "lost tokens: a lane is drawn too often or too rarely"},
+    {"ids below ", "lost tokens: a range of ids"},
+};
+
+void judge_message(const std::string& message, std::vector<Suspect>& suspects) {
+  for (const Said& said : kSaid) {
+    if (!message.starts_with(said.begins)) continue;
+    suspects.insert(suspects.begin(), {said.bug, message.substr(0, message.find(": "))});
+    return;
+  }
+}
+
 // What an exact check is there for says what its failure means.
 void judge_check(const std::string& check, std::vector<Suspect>& suspects) {
   for (const CheckEntry& entry : kChecks) {
@@ -305,6 +343,7 @@ void add_suspects(const std::string& check, CheckOutcome& outcome) {
   Evidence& evidence = outcome.evidence;
   std::vector<Suspect>& suspects = evidence.suspects;
   if (judge_writes(outcome.message, suspects)) return;
+  judge_message(outcome.message, suspects);
   // Where a mistake is known that gives the masks, their boundary adds nothing.
   if (evidence.boundary && suspects.empty()) {
     judge_boundary(*evidence.boundary, suspects);

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__, _core
+from .causes import CAUSES, change, sentence
 from .findings import FAULTS, Check, Findings
 from .plan import Settings
 
 #: Of reports/report.h: the format that is written here.
-SCHEMA_VERSION = "3.1"
+SCHEMA_VERSION = "3.3"
 #: Exit codes of the command line, by verdict.
 EXIT_CODES = {"passed": 0, "failed": 1, "error": 3, "underpowered": 3}
 LIMITS = (
@@ -24,8 +25,14 @@ LIMITS = (
 
 def _case(check: Check, findings: Findings, settings: Settings, replay: str) -> dict[str, Any]:
     message = check.message
+    evidence: dict[str, Any] = {}
     if check.verdict == "failed":
-        message = f"{FAULTS[check.fault]}. {message[:1].upper()}{message[1:]}"
+        # A stream's own likeliest fault, and the one that explains all streams together.
+        faults = [findings.cause, check.fault] if check.by_fault else [check.fault]
+        evidence["suspects"] = [
+            {"bug": CAUSES[fault], "reason": message} for fault in dict.fromkeys(faults)
+        ]
+        message = f"{sentence(check.fault)} {message[:1].upper()}{message[1:]}"
     measures = dict(check.measures)
     if check.log_e is not None:
         # ln(10) nats are a decimal digit of evidence.
@@ -52,6 +59,7 @@ def _case(check: Check, findings: Findings, settings: Settings, replay: str) -> 
         "watch": "",
         "replay": replay,
         "measures": measures,
+        **({"evidence": evidence} if evidence else {}),
     }
 
 
@@ -62,7 +70,7 @@ def summary(findings: Findings) -> str:
     text = f"{findings.verdict}: {judged} of {len(findings.checks)} checks judged"
     text += f" on {findings.tokens} tokens of {findings.answered} responses"
     if findings.cause:
-        text += f"; first cause: {FAULTS[findings.cause]}"
+        text += f"; cause: {sentence(findings.cause)} Change: {change(findings.cause)}"
     if skipped:
         text += f"; not judged: {', '.join(skipped)}"
     return text
@@ -85,7 +93,7 @@ def to_json(
     notes = [LIMITS.format(noise=settings.noise, divergence=settings.divergence)]
     notes.append(f"The reported log-probabilities are {findings.kind}.")
     if findings.cause:
-        notes.insert(0, f"First cause: {FAULTS[findings.cause]}.")
+        notes.insert(0, f"Cause: {sentence(findings.cause)}")
     report: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
         "tool": {"name": "fairdraw", "version": __version__},

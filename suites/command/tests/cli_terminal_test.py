@@ -81,7 +81,7 @@ class Terminal(CommandLineCase):
     def test_a_terminal_has_one_line_that_moves(self):
         code, text = self.on_terminal(self.long_run(2), columns=60, bad="slow")
         self.assertEqual(code, 1, text)
-        drawn = re.findall(r"\r\x1b\[K([^\r]*)", text[: text.index("looks like")])
+        drawn = re.findall(r"\r\x1b\[K([^\r]*)", text[: text.index(" failed case")])
         shown = [line for line in drawn if line]
         self.assertGreater(len(shown), 2, text)
         for line in shown:
@@ -141,13 +141,16 @@ class Terminal(CommandLineCase):
         self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
         lines = result.stdout.splitlines()
         self.assertTrue(lines[0].startswith("fairdraw "), lines[0])  # what is run
-        self.assertRegex(lines[1], r"^looks like    .+ in \d+ of \d+ failed cases: ")
         failed = [case for case in self.report("report")["cases"] if case["verdict"] == "failed"]
-        headings = [re.fullmatch(r"(\S.*): (\d+) cases?", line) for line in lines]
+        headings = [re.fullmatch(r"(\d+) of (\d+) failed cases?: \S.*", line) for line in lines]
         groups = [match for match in headings if match]
         self.assertGreater(len(groups), 0, result.stdout)
-        self.assertEqual(sum(int(group.group(2)) for group in groups), len(failed))
-        self.assertIn(groups[0].group(1), lines[1])
+        self.assertEqual(sum(int(group.group(1)) for group in groups), len(failed))
+        self.assertEqual({int(group.group(2)) for group in groups}, {len(failed)})
+        # A sentence, and what to do about it, before all else.
+        self.assertEqual(groups[0].group(0), lines[1])
+        self.assertRegex(lines[2], r"^  change        \S.+\.$")
+        self.assertRegex(lines[3], r"^  because       \S")
         # Nothing is said twice, and each group has one line that replays a case of it.
         shown = [line for line in lines if line.startswith("  failed ")]
         self.assertEqual(len(shown), len(set(shown)))

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <tuple>
 
 #include "harness/run/calls/draws.h"
@@ -162,19 +163,74 @@ std::vector<FittingValue> fitting_values(const Choice& choice,
   return fitting;
 }
 
-// From the closest profile, choice by choice, to what explains most. Choices lean on each other
-// (what top_p keeps of a tie shows in what it is measured on), hence the second round.
-Semantics best_explanation(const std::vector<Observation>& observations, Semantics semantics) {
-  for (int round = 0; round < 2; ++round) {
-    for (const Choice& choice : reference::semantic_choices()) {
-      const auto fitting =
-          fitting_values(choice, observations_about(observations, choice.name), semantics);
-      const bool already =
-          std::any_of(fitting.begin(), fitting.end(),
-                      [&](const FittingValue& one) { return one.value->is_set(semantics); });
-      if (!fitting.empty() && !already) fitting.front().value->set(semantics);
+// What speaks against an explanation: contradictions, then what it says nothing of, then what it
+// leaves open.
+std::tuple<std::size_t, std::size_t, std::size_t> against(
+    const std::vector<const Observation*>& observations, const Semantics& semantics) {
+  const Fit fit = fit_of(observations, semantics);
+  return {fit.contradictions.size(), fit.unsaid, fit.open};
+}
+
+// Two choices that lean on each other (what top_p keeps of a tie shows in where its mass ends): the
+// values of both that explain the rows about either better than what `semantics` has. Returns false
+// where there are none.
+bool change_both(const Choice& one, const Choice& other,
+                 const std::vector<Observation>& observations, Semantics& semantics) {
+  std::vector<const Observation*> about = observations_about(observations, one.name);
+  for (const Observation* const seen : observations_about(observations, other.name)) {
+    if (std::ranges::find(about, seen) == about.end()) about.push_back(seen);
+  }
+  std::size_t least = std::get<0>(against(about, semantics));
+  std::optional<Semantics> better;
+  for (const ChoiceValue& value : one.values) {
+    for (const ChoiceValue& second : other.values) {
+      Semantics tried = semantics;
+      value.set(tried);
+      second.set(tried);
+      const std::size_t contradictions = std::get<0>(against(about, tried));
+      if (contradictions >= least) continue;
+      least = contradictions;
+      better = tried;
     }
   }
+  if (better) semantics = *better;
+  return better.has_value();
+}
+
+// From the closest profile, choice by choice, to what explains most; then two choices at a time,
+// one of them a choice that a row is about which contradicts what has been found.
+Semantics best_explanation(const std::vector<Observation>& observations, Semantics semantics) {
+  const auto choices = reference::semantic_choices();
+  const auto one_by_one = [&] {
+    for (int round = 0; round < 2; ++round) {
+      for (const Choice& choice : choices) {
+        const auto fitting =
+            fitting_values(choice, observations_about(observations, choice.name), semantics);
+        const bool already =
+            std::any_of(fitting.begin(), fitting.end(),
+                        [&](const FittingValue& one) { return one.value->is_set(semantics); });
+        if (!fitting.empty() && !already) fitting.front().value->set(semantics);
+      }
+    }
+  };
+  one_by_one();
+  const auto is_about = [](const Observation& seen, const Choice& choice) {
+    return std::ranges::find(seen.probe->choices, choice.name) != seen.probe->choices.end();
+  };
+  bool changed = false;
+  for (const Observation& seen : observations) {
+    for (const Choice& one : choices) {
+      if (!is_about(seen, one)) continue;
+      for (const Choice& other : choices) {
+        if (&one == &other) continue;
+        const bool contradicted =
+            !match(seen, distribution_of_probe(*seen.probe, semantics)).fits();
+        if (!contradicted) break;
+        changed = change_both(one, other, observations, semantics) || changed;
+      }
+    }
+  }
+  if (changed) one_by_one();
   return semantics;
 }
 
@@ -214,12 +270,6 @@ ChoiceFinding judge(const Choice& choice, const std::vector<Observation>& observ
   finding.value = best.value->name;
   finding.verdict = finding.also_fit.empty() ? ChoiceVerdict::follows : ChoiceVerdict::one_of;
   return finding;
-}
-
-bool allows(const ChoiceFinding& finding, const std::string& value) {
-  return finding.verdict == ChoiceVerdict::not_observable || finding.value == value ||
-         std::find(finding.also_fit.begin(), finding.also_fit.end(), value) !=
-             finding.also_fit.end();
 }
 
 // Why nothing can be said; empty where a probe was answered.
@@ -290,6 +340,12 @@ std::string describe(const Observation& seen) {
   if (tokens > kShown) text += fmt::format(" and {} more", tokens - kShown);
   if (seen.no_token > 0) text += fmt::format(", no token x {}", seen.no_token);
   return fmt::format("token {} in {} draws", text, seen.draws);
+}
+
+bool allows(const ChoiceFinding& finding, const std::string& value) {
+  return finding.verdict == ChoiceVerdict::not_observable || finding.value == value ||
+         std::find(finding.also_fit.begin(), finding.also_fit.end(), value) !=
+             finding.also_fit.end();
 }
 
 Identification identify(harness::Sampler& sampler, std::uint64_t seed) {

@@ -74,6 +74,9 @@ inline constexpr std::uint64_t kIdentifyDraws = 8192;
 /// Probes `sampler`; seeds come from `seed`.
 Identification identify(harness::Sampler& sampler, std::uint64_t seed);
 
+/// Whether the sampler may follow this value of a choice.
+bool allows(const ChoiceFinding& finding, const std::string& value);
+
 /// "tokens 0, 2 and 3 (2041, 4090, 2061 of 8192 draws)": what was seen, for readers.
 std::string describe(const Observation& observation);
 

@@ -11,6 +11,7 @@
 #include "harness/run/parallel.h"
 #include "harness/run/runner.h"
 #include "suites/gate/cases/plan.h"
+#include "suites/gate/identify/seen_definitions.h"
 
 namespace fairdraw::suites {
 namespace {
@@ -37,6 +38,10 @@ double cost(const Case& entry) {
          200 * static_cast<double>(entry.draws);
 }
 
+// What is judged further, where causes are wanted: together some seconds a mutant.
+constexpr int kCasesOfCheck = 4;
+constexpr double kMaxCost = 1.2e7;  // nanoseconds
+
 class Judge {
  public:
   explicit Judge(const KillOptions& options) : options_(options) {
@@ -54,6 +59,18 @@ class Judge {
       const bool ends = !options_.full && (outcome.killed || outcome.draws > kMaxDraws);
       if (ends || !outcome.trouble.empty()) break;
     }
+    outcome.record.samplers = plan_for(mutant.name, mutant.make).samplers;
+    if (outcome.killed && options_.causes) {
+      judge_further(mutant, outcome);
+      note_seen_definitions([&mutant](const std::string&) { return mutant.make(); },
+                            outcome.record);
+    }
+    outcome.record.suite = to_string(Suite::gate);
+    outcome.record.seed = options_.seed;
+    outcome.record.shard = "1/1";
+    for (const CaseRecord& one : outcome.record.cases) outcome.record.draws += one.draws;
+    harness::keep_evidence_within_bounds(outcome.record.cases);
+    outcome.causes = harness::ranked_causes(outcome.record);
     std::erase_if(outcome.checks, [](const auto& entry) {
       return entry.second.by.empty() && entry.second.draws == 0;  // skipped throughout
     });
@@ -115,10 +132,40 @@ class Judge {
     return jobs;
   }
 
+  // Cases of suite smoke that a killed mutant was not judged by, the cheapest of each check. What
+  // they find is no kill.
+  void judge_further(const Mutant& mutant, MutantOutcome& outcome) const {
+    std::set<std::string> known(outcome.cases.begin(), outcome.cases.end());
+    std::map<std::string, int> judged;  // by check
+    for (const harness::Job& job : ordered_jobs(mutant)) {
+      if (job.record.suite != "smoke" || cost_.at(job.record.id) > kMaxCost) continue;
+      int& of_check = judged[job.record.check];
+      if (of_check == kCasesOfCheck || !known.insert(job.record.id).second) continue;
+      CaseRecord record = run(job);
+      of_check += record.verdict == Verdict::skipped ? 0 : 1;
+      // Some right samplers of floats leave the slack of their profile on some rows.
+      if (record.verdict == Verdict::failed && !twin_passes(mutant.twin, record.id)) continue;
+      outcome.record.cases.push_back(std::move(record));
+    }
+  }
+
+  bool twin_passes(const std::string& name, const std::string& id) const {
+    const std::lock_guard lock(mutex_);
+    const auto known = passed_.find({name, id});
+    if (known != passed_.end()) return known->second;
+    const auto twin = std::ranges::find(twins(), name, &Twin::name);
+    const Plan plan = plan_for(twin->name, twin->make);
+    const auto job = std::ranges::find_if(
+        plan.jobs, [&id](const harness::Job& one) { return one.record.id == id; });
+    const bool passed = job != plan.jobs.end() && run(*job).verdict == Verdict::passed;
+    return passed_[{name, id}] = passed;
+  }
+
   static CaseRecord run(const harness::Job& job) { return harness::run_jobs({job}, 1, {}).front(); }
 
   static void judge(const harness::Job& job, MutantOutcome& outcome) {
     const CaseRecord record = run(job);
+    outcome.record.cases.push_back(record);
     outcome.cases.push_back(record.id);
     CheckKill& check = outcome.checks[record.check];
     check.draws += record.draws;
@@ -132,11 +179,12 @@ class Judge {
     outcome.killed = true;
     outcome.by = record.id;
     outcome.message = record.message;
-    outcome.suspects = record.evidence.suspects;
   }
 
   KillOptions options_;
   std::map<std::string, double> cost_;
+  mutable std::mutex mutex_;
+  mutable std::map<std::pair<std::string, std::string>, bool> passed_;  // twins, by name and case
 };
 
 std::vector<const Twin*> twins_of(const std::vector<const Mutant*>& mutants) {

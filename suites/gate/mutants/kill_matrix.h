@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "harness/inputs/captured_logits.h"
-#include "harness/run/evidence/evidence.h"
+#include "harness/run/evidence/causes.h"
+#include "harness/run/evidence/record.h"
 #include "suites/gate/mutants/catalogue.h"
 
 namespace fairdraw::suites {
@@ -22,6 +23,9 @@ struct KillOptions {
   /// false: a mutant's run ends at its first kill, the cases that are expected to make it first,
   /// cheap ones before dear ones. true: it ends when every check has killed it or has no case left.
   bool full = false;
+  /// After the first kill some cheap cases of each check of suite smoke are judged too, so that the
+  /// causes are those of a run and not of a case.
+  bool causes = false;
   std::uint64_t seed = 0;
   unsigned threads = 1;
   std::vector<std::shared_ptr<const harness::CapturedLogits>> captured;
@@ -36,9 +40,10 @@ struct CheckKill {
 struct MutantOutcome {
   const Mutant* mutant = nullptr;
   bool killed = false;
-  std::string by, message;  ///< id of the first case that killed it, and what that said
-  std::vector<harness::Suspect> suspects;  ///< that it named, likeliest first
-  std::uint64_t draws = 0;  ///< made on the mutant, in all checks, up to the first kill
+  std::string by, message;             ///< id of the first case that killed it, and what that said
+  harness::RunRecord record;           ///< the cases that were run, with their evidence
+  std::vector<harness::Cause> causes;  ///< of these, likeliest first
+  std::uint64_t draws = 0;             ///< made on the mutant, in all checks, up to the first kill
   double seconds = 0;
   std::map<std::string, CheckKill> checks;  ///< checks that judged it, by name
   std::vector<std::string> cases;           ///< ids of those that were run

@@ -8,7 +8,7 @@
 
 #include "harness/run/evidence/cause_texts.h"
 #include "suites/gate/mutants/catalogue.h"
-#include "suites/gate/mutants/suspect_classes.h"
+#include "suites/gate/mutants/cause_classes.h"
 
 namespace fairdraw::suites {
 namespace {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <map>
 
+#include "suites/gate/mutants/cause_classes.h"
 #include "suites/gate/mutants/kill_matrix.h"
-#include "suites/gate/mutants/suspect_classes.h"
 
 namespace fairdraw::suites {
 namespace {
@@ -61,8 +61,8 @@ TEST(Suspects, of_log_probabilities_name_what_is_wrong_with_them) {
   std::vector<std::string> names;
   for (const auto& [name, bug] : said) names.push_back(name);
   for (const MutantOutcome& outcome : killed(mutants_named(names)).mutants) {
-    ASSERT_FALSE(outcome.suspects.empty()) << outcome.mutant->name << ": " << outcome.message;
-    EXPECT_EQ(outcome.suspects.front().bug, "log-probabilities: " + said.at(outcome.mutant->name))
+    ASSERT_FALSE(outcome.causes.empty()) << outcome.mutant->name << ": " << outcome.message;
+    EXPECT_EQ(outcome.causes.front().name, "log-probabilities: " + said.at(outcome.mutant->name))
         << outcome.mutant->name << ": " << outcome.message;
   }
 }

@@ -187,7 +187,8 @@ std::string wrong_in(const CheckInput& input, const Request& request, const Requ
 
 namespace {
 
-// Whether the row, alone and without one step, is right: then that step is the suspect.
+// Whether the row, alone and without one step, is right: then that step is what is wrong. Where a
+// row is right without any of several steps it hardly matters which goes: that names none.
 void name_the_step(const CheckInput& input, const Request& request, std::int64_t row,
                    CheckOutcome& outcome) {
   struct Step {
@@ -202,6 +203,8 @@ void name_the_step(const CheckInput& input, const Request& request, std::int64_t
       {"minimum tokens", [](RowProcessing& p) { p.stop_ids.clear(); }},
       {"bad words", [](RowProcessing& p) { p.bad_words.clear(), p.bad_word_lengths.clear(); }},
       {"allowed ids", [](RowProcessing& p) { p.allowed_ids.clear(); }}};
+  constexpr std::size_t kMostSteps = 2;
+  std::vector<Suspect> named;
   for (const Step& step : steps) {
     Request without = one_row(request, row);
     step.leave_out(without.processing.front());
@@ -211,8 +214,10 @@ void name_the_step(const CheckInput& input, const Request& request, std::int64_t
         !wrong_in(input, without, processed_beforehand(without), response, 0).empty()) {
       continue;
     }
-    outcome.evidence.suspects.push_back(
-        {step.name, fmt::format("row {} is right without it", row)});
+    named.push_back({step.name, fmt::format("row {} is right without it", row)});
+  }
+  if (named.size() <= kMostSteps) {
+    outcome.evidence.suspects.insert(outcome.evidence.suspects.end(), named.begin(), named.end());
   }
   if (!outcome.evidence.suspects.empty()) return;
   const Request one = one_row(request, row);

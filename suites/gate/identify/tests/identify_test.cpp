@@ -28,11 +28,6 @@ const ChoiceFinding& finding(const Identification& found, const std::string& cho
   return *at;
 }
 
-bool allows(const ChoiceFinding& finding, const std::string& value) {
-  return finding.value == value || std::find(finding.also_fit.begin(), finding.also_fit.end(),
-                                             value) != finding.also_fit.end();
-}
-
 class EveryProfile : public testing::TestWithParam<std::string> {};
 
 TEST_P(EveryProfile, IsIdentifiedAsItself) {

@@ -1,4 +1,4 @@
-#include "suites/gate/mutants/suspect_classes.h"
+#include "suites/gate/mutants/cause_classes.h"
 
 #include <fmt/format.h>
 
@@ -7,6 +7,8 @@
 #include <map>
 #include <stdexcept>
 #include <vector>
+
+#include "suites/gate/mutants/blind_trial.h"
 
 namespace fairdraw::suites {
 namespace {
@@ -17,8 +19,9 @@ const std::map<std::string_view, std::vector<std::string_view>>& causes() {
       "shared random bits", "seeds", "counters", "numbers of a draw", "batch dependence or state"};
   static const std::vector<std::string_view> filters = {"top_k",       "top_p",         "min_p",
                                                         "temperature", "definition of", "ties"};
-  static const std::vector<std::string_view> batches = {
-      "batch dependence", "batch dependence or state", "batches", "shapes and batches"};
+  static const std::vector<std::string_view> batches = {"batch dependence",
+                                                        "batch dependence or state", "batches",
+                                                        "shapes and batches", "requested results"};
   static const auto joined = [](const std::vector<std::vector<std::string_view>>& lists) {
     std::vector<std::string_view> all;
     for (const auto& list : lists) all.insert(all.end(), list.begin(), list.end());
@@ -26,14 +29,16 @@ const std::map<std::string_view, std::vector<std::string_view>>& causes() {
   };
   static const std::map<std::string_view, std::vector<std::string_view>> all = {
       {"mask", joined({filters, {"mask", "boundary of the mask", "out of support", "bitmask"}})},
-      {"distribution", {"temperature", "truncation", "lost tokens", "top_p", "shared random bits"}},
+      {"distribution",
+       {"temperature", "truncation", "lost tokens", "top_p", "shared random bits",
+        "definition of"}},
       {"rng", joined({random, {"ends of intervals", "out of support"}})},
       {"independence", joined({random, {"speculative decoding"}})},
       {"seed-determinism", joined({random, batches})},
       {"edge-parameter", joined({filters, {"bad values"}})},
       {"ties", {"ties", "definition of", "batch dependence", "batch dependence or state"}},
       {"nan-inf", {"bad values", "numeric precision"}},
-      {"engine-bad-rows", {"bad values", "batch dependence"}},
+      {"engine-bad-rows", {"bad values", "batch dependence", "batches: rows of padding"}},
       {"numeric-precision",
        {"numeric precision", "truncation", "temperature", "ends of intervals", "top_p",
         "boundary of the mask", "definition of", "speculative decoding"}},
@@ -81,6 +86,15 @@ const std::map<std::string_view, std::vector<std::string_view>>& causes() {
   return all;
 }
 
+// A known name is a whole one, or a cause without details; "definition of" stands for all of them.
+bool is_one_of(std::string_view name, std::span<const std::string_view> causes) {
+  const std::string_view cause = name.substr(0, name.find(':'));
+  return std::ranges::any_of(causes, [name, cause](std::string_view known) {
+    return known == name || known == cause ||
+           (known == "definition of" && cause.starts_with("definition of "));
+  });
+}
+
 }  // namespace
 
 std::span<const std::string_view> causes_of_class(std::string_view kind) {
@@ -91,21 +105,23 @@ std::span<const std::string_view> causes_of_class(std::string_view kind) {
   return found->second;
 }
 
-bool names_class(std::string_view suspect, std::string_view kind) {
-  const std::string_view cause = suspect.substr(0, suspect.find(':'));
-  return std::ranges::any_of(causes_of_class(kind), [cause](std::string_view known) {
-    return cause == known || (known == "definition of" && cause.starts_with("definition of "));
-  });
+bool names_class(std::string_view cause, std::string_view kind) {
+  return is_one_of(cause, causes_of_class(kind));
 }
 
-NamedShare named_share(const KillMatrix& matrix) {
+bool is_right(std::string_view cause, const Mutant& mutant) {
+  const auto declared = declared_causes(mutant.name);
+  return is_one_of(cause, declared.empty() ? causes_of_class(mutant.kind) : declared);
+}
+
+NamedShare named_share(const KillMatrix& matrix, const std::function<bool(const Mutant&)>& counts) {
   NamedShare share;
   for (const MutantOutcome& outcome : matrix.mutants) {
-    if (!outcome.killed) continue;
+    if (!outcome.killed || !counts(*outcome.mutant)) continue;
     ++share.killed;
-    if (outcome.suspects.empty()) continue;
-    ++share.suspected;
-    if (names_class(outcome.suspects.front().bug, outcome.mutant->kind)) ++share.named;
+    if (outcome.causes.empty()) continue;
+    ++share.with_cause;
+    if (is_right(outcome.causes.front().name, *outcome.mutant)) ++share.named;
   }
   return share;
 }

@@ -1,0 +1,374 @@
+#include "harness/run/evidence/causes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+namespace fairdraw::harness {
+namespace {
+
+/// Where in a sampler's steps a cause lies. What is wrong at one is seen at all that come after it.
+enum class Step {
+  call,         ///< memory, the process
+  batch,        ///< which row, which parameters, what other rows and calls leave behind
+  rows,         ///< what is read: bad values
+  processing,   ///< penalties, bias, bans
+  filters,      ///< temperature, top_k, top_p, min_p, the bitmask
+  draw,         ///< the sum and the search
+  words,        ///< random numbers
+  reports,      ///< log-probabilities
+  speculation,  ///< drafts
+  operations,   ///< softmax, masks and renormalised rows by themselves
+};
+
+enum class Kind {
+  cause,    ///< what the code does
+  symptom,  ///< what a cause at this step, or before it, looks like
+};
+
+struct Place {
+  std::string_view name;  ///< of a hint: whole, or its cause
+  Step step;
+  Kind kind;
+};
+
+// Whole names come before their causes.
+constexpr Place kPlaces[] = {
+    {"memory", Step::call, Kind::cause},
+    {"the sampler itself stops", Step::call, Kind::cause},
+    {"bad values", Step::rows, Kind::symptom},
+    {"repetition penalty", Step::processing, Kind::cause},
+    {"frequency penalty", Step::processing, Kind::cause},
+    {"presence penalty", Step::processing, Kind::cause},
+    {"logit bias", Step::processing, Kind::cause},
+    {"minimum tokens", Step::processing, Kind::cause},
+    {"bad words", Step::processing, Kind::cause},
+    {"allowed ids", Step::processing, Kind::cause},
+    {"histories", Step::processing, Kind::cause},
+    {"processing", Step::processing, Kind::symptom},
+    {"temperature: the distribution is too steep", Step::draw, Kind::symptom},
+    {"temperature: the distribution is too flat", Step::draw, Kind::symptom},
+    {"temperature", Step::filters, Kind::cause},
+    {"top_k", Step::filters, Kind::cause},
+    {"top_p", Step::filters, Kind::cause},
+    {"min_p", Step::filters, Kind::cause},
+    {"ties", Step::filters, Kind::symptom},
+    {"bitmask", Step::filters, Kind::cause},
+    {"boundary of the mask", Step::filters, Kind::symptom},
+    {"mask", Step::filters, Kind::symptom},
+    {"support size", Step::filters, Kind::cause},
+    {"truncation", Step::draw, Kind::symptom},
+    {"out of support: no token of the vocabulary", Step::draw, Kind::cause},
+    {"out of support", Step::draw, Kind::symptom},
+    {"the draw leaves its own mask", Step::draw, Kind::symptom},
+    {"lost tokens", Step::draw, Kind::symptom},
+    {"ends of intervals", Step::draw, Kind::symptom},
+    {"numeric precision", Step::draw, Kind::symptom},
+    {"shared random bits", Step::words, Kind::cause},
+    {"seeds", Step::words, Kind::cause},
+    {"counters", Step::words, Kind::cause},
+    {"numbers of a draw", Step::words, Kind::symptom},
+    {"batches", Step::batch, Kind::cause},
+    {"batch dependence: a bad row changes its neighbours", Step::rows, Kind::symptom},
+    {"batch dependence or state", Step::batch, Kind::symptom},
+    {"batch dependence", Step::batch, Kind::cause},
+    {"requested results", Step::batch, Kind::cause},
+    {"shapes and batches", Step::batch, Kind::symptom},
+    {"log-probabilities: an output without a token has values", Step::reports, Kind::symptom},
+    {"log-probabilities: values", Step::reports, Kind::symptom},
+    {"log-probabilities: values of whole rows", Step::reports, Kind::symptom},
+    {"log-probabilities: values of the drawn tokens", Step::reports, Kind::symptom},
+    {"log-probabilities: the largest tokens", Step::reports, Kind::symptom},
+    {"log-probabilities: ranks", Step::reports, Kind::symptom},
+    {"log-probabilities", Step::reports, Kind::cause},
+    {"speculative decoding", Step::speculation, Kind::symptom},
+    {"row operations", Step::operations, Kind::symptom},
+};
+
+constexpr std::string_view kDefinition = "definition of ";
+
+Place place_of(std::string_view hint) {
+  if (hint.starts_with(kDefinition)) return {hint, Step::filters, Kind::cause};
+  for (const std::string_view name : {hint, cause_of(hint)}) {
+    const auto* const found = std::ranges::find(kPlaces, name, &Place::name);
+    if (found != std::end(kPlaces)) return *found;
+  }
+  return {hint, Step::operations, Kind::cause};  // of another version: it explains what names it
+}
+
+// --- How much a case speaks for a cause ----------------------------------------------------------
+
+constexpr double kOfSeen = 1.5, kOfCause = 1, kOfSymptom = 0.5, kOfCheck = 0.3, kOfReach = 0.4,
+                 kOfSeenReach = 0.6, kOfSymptomReach = 0.25;
+constexpr double kOfTokens = 0.5;  // of checks that nearly every bug turns red
+
+struct Failure {
+  const CaseRecord* record;
+  std::size_t place;  ///< in the run's record
+};
+
+/// What `identify` saw at the choice that a cause is about; nullptr: it saw nothing else than the
+/// profile has, or the cause is about none.
+const SeenDefinition* seen_at(std::string_view cause, const SeenDefinitions& seen) {
+  if (!cause.starts_with(kDefinition)) return nullptr;
+  cause.remove_prefix(kDefinition.size());
+  const auto found = std::ranges::find_if(seen.differences, [cause](const SeenDefinition& one) {
+    return cause_of(cause) == one.meaning;
+  });
+  return found == seen.differences.end() ? nullptr : &*found;
+}
+
+/// Whether a sampler follows some definition everywhere, and few that are not its profile's: one
+/// that is merely wrong differs in many ways, and in some that no definition explains.
+bool follows_definitions(const SeenDefinitions& seen) {
+  constexpr std::size_t kFew = 3;
+  return seen.differences.size() <= kFew &&
+         std::ranges::none_of(seen.differences,
+                              [](const SeenDefinition& one) { return one.values.empty(); });
+}
+
+// Of a hint by itself: that of a check which says the same whatever failed is worth least. So is
+// another definition where the sampler, asked on rows that tell definitions apart, follows the
+// profile's.
+double worth_of(const CaseRecord& record, const Suspect& hint,
+                const std::optional<SeenDefinitions>& seen) {
+  const Place place = place_of(hint.bug);
+  if (hint.bug == default_cause(record.check)) {
+    const bool is_specific = place.step == Step::rows || place.step == Step::filters;
+    return is_specific ? kOfSymptom : record.check == "sequences" ? kOfCheck / 2 : kOfCheck;
+  }
+  if (seen && hint.bug.starts_with(kDefinition)) {
+    const SeenDefinition* const difference = seen_at(hint.bug, *seen);
+    if (difference == nullptr) return kOfCheck;
+    return difference->values.empty() ? kOfCause : kOfSeen;
+  }
+  return place.kind == Kind::cause ? kOfCause : kOfSymptom;
+}
+
+/// The filters that a cause is about: where none of them is asked for it cannot show.
+std::optional<std::string_view> filter_of(std::string_view cause) {
+  for (const std::string_view filter : {"top_k", "top_p", "min_p"}) {
+    if (cause.find(filter) != cause.npos) return filter;
+  }
+  return std::nullopt;
+}
+
+/// Whether a case asks for what a cause is about.
+bool can_show(std::string_view cause, const Place& place, const CaseRecord& record) {
+  if (place.step == Step::processing) {
+    return record.check == "processing" || record.check == "sequences" ||
+           record.id.find("/processed") != record.id.npos;
+  }
+  if (cause == "bitmask") {
+    constexpr std::string_view kHaveNone[] = {"support",     "tokens",      "mask",   "boundaries",
+                                              "chi_squared", "binomial",    "bets",   "pit",
+                                              "scripted",    "metamorphic", "batches"};
+    return record.id.find("banned") != record.id.npos ||
+           std::ranges::find(kHaveNone, record.check) == std::end(kHaveNone);
+  }
+  const auto filter = filter_of(cause);
+  const bool says_no_filter =  // or not which
+      record.filter.empty() || record.filter == "mixed" || record.check == "boundaries";
+  return !filter || says_no_filter || record.filter.find(*filter) != record.filter.npos;
+}
+
+/// Whether all that a case says follows from `place`: symptoms of it, or of what comes after it.
+/// A symptom has no symptoms at its own step.
+bool is_reached(const CaseRecord& record, std::string_view cause, const Place& place) {
+  if (place.step == Step::call) return false;  // who writes elsewhere, or crashes, is seen to do it
+  // That a call depends on others, as a check for that says of whatever fails in it, explains
+  // itself.
+  if (place.step == Step::batch && place.kind == Kind::symptom) return false;
+  return can_show(cause, place, record) &&
+         std::ranges::all_of(record.evidence.suspects, [&](const Suspect& hint) {
+           Place seen = place_of(hint.bug);
+           // What a check says of whatever fails in it is no more than a symptom of that.
+           if (hint.bug == default_cause(record.check)) seen.kind = Kind::symptom;
+           if (record.check == "batches") seen.step = std::max(seen.step, Step::draw);
+           return seen.kind == Kind::symptom &&
+                  (place.kind == Kind::cause ? seen.step >= place.step : seen.step > place.step);
+         });
+}
+
+struct Support {
+  double worth = 0;
+  const Suspect* hint = nullptr;  ///< that names the cause; else it is reached
+};
+
+Support support_of(const CaseRecord& record, std::string_view cause, const Place& place,
+                   const std::optional<SeenDefinitions>& seen) {
+  double share = 1;
+  for (const Suspect& hint : record.evidence.suspects) {
+    if (cause_of(hint.bug) == cause) return {worth_of(record, hint, seen) * share, &hint};
+    share /= 2;
+  }
+  if (!is_reached(record, cause, place)) return {};
+  if (place.kind == Kind::symptom) return {kOfSymptomReach, nullptr};
+  const SeenDefinition* const difference = seen ? seen_at(cause, *seen) : nullptr;
+  const bool is_seen = difference != nullptr && follows_definitions(*seen);
+  return {is_seen ? kOfSeenReach : kOfReach, nullptr};
+}
+
+// --- One sampler ---------------------------------------------------------------------------------
+
+double weight_of(std::string_view check) { return looks_at_tokens(check) ? kOfTokens : 1; }
+
+class Ranking {
+ public:
+  Ranking(std::vector<Failure> failures, const SamplerRecord* sampler)
+      : failures_(std::move(failures)), seen_(sampler == nullptr ? std::nullopt : sampler->seen) {}
+
+  std::vector<Cause> causes() {
+    std::vector<Cause> causes;
+    while (true) {
+      std::string best;
+      double most = 0;
+      for (const std::string& name : names()) {
+        const double score = score_of(name);
+        if (score <= most) continue;
+        most = score;
+        best = name;
+      }
+      if (best.empty()) return causes;
+      causes.push_back(take(best));
+    }
+  }
+
+ private:
+  /// What the failures that are left name, up to colons, and what `identify` saw.
+  std::set<std::string, std::less<>> names() const {
+    std::set<std::string, std::less<>> names;
+    for (const Failure& one : failures_) {
+      for (const Suspect& hint : one.record->evidence.suspects) names.emplace(cause_of(hint.bug));
+    }
+    if (failures_.empty() || !seen_ || !follows_definitions(*seen_)) return names;
+    for (const SeenDefinition& one : seen_->differences) {
+      names.insert(std::string(kDefinition) + one.meaning);
+    }
+    return names;
+  }
+
+  /// What a cause is worth among them: each check counts by the logarithm of how many of its cases
+  /// failed, because cases of one check are much alike.
+  double score_of(std::string_view cause) const {
+    const Place place = place_of(cause);
+    std::map<std::string_view, std::pair<double, std::size_t>> checks;
+    for (const Failure& one : failures_) {
+      auto& [sum, count] = checks[one.record->check];
+      sum += support_of(*one.record, cause, place, seen_).worth;
+      ++count;
+    }
+    double score = 0;
+    for (const auto& [check, sums] : checks) {
+      const auto [sum, count] = sums;
+      const auto cases = static_cast<double>(count);
+      score += weight_of(check) * std::log2(1 + cases) * sum / cases;
+    }
+    // A step of processing, or the bitmask, is at fault where rows without any are right.
+    const bool fails_without =
+        (place.step == Step::processing || cause == "bitmask") &&
+        std::ranges::any_of(failures_, [&](const Failure& one) {
+          return one.record->check != "global" && !can_show(cause, place, *one.record);
+        });
+    return fails_without ? kOfCheck * score : score;
+  }
+
+  /// The cause with its cases, which are no longer left, and the whole name that these give it.
+  Cause take(const std::string& name) {
+    const Place place = place_of(name);
+    struct Whole {
+      const Suspect* hint;
+      double worth;
+    };
+    std::vector<Whole> wholes;
+    Cause cause;
+    std::vector<std::size_t> reached;
+    std::vector<Failure> left;
+    for (const Failure& one : failures_) {
+      const Support support = support_of(*one.record, name, place, seen_);
+      if (support.worth <= 0) {
+        left.push_back(one);
+        continue;
+      }
+      (support.hint != nullptr ? cause.cases : reached).push_back(one.place);
+      if (support.hint == nullptr) continue;
+      const auto known = std::ranges::find_if(
+          wholes, [&](const Whole& whole) { return whole.hint->bug == support.hint->bug; });
+      if (known == wholes.end()) {
+        wholes.push_back({support.hint, support.worth});
+      } else {
+        known->worth += support.worth;
+      }
+    }
+    failures_ = std::move(left);
+    cause.cases.insert(cause.cases.end(), reached.begin(), reached.end());
+    if (const auto best = std::ranges::max_element(wholes, {}, &Whole::worth);
+        best != wholes.end()) {
+      cause.name = best->hint->bug;
+      cause.reason = best->hint->reason;
+    }
+    name_as_seen(name, cause);
+    return cause;
+  }
+
+  /// Where `identify` knows the value it says it: a run and it cannot disagree.
+  void name_as_seen(const std::string& name, Cause& cause) const {
+    const SeenDefinition* const difference = seen_ ? seen_at(name, *seen_) : nullptr;
+    if (difference == nullptr || difference->values.empty()) return;
+    const auto is_named = [&cause, difference](const std::string& value) {
+      return cause.name == definition_cause(difference->meaning, value);
+    };
+    if (std::ranges::any_of(difference->values, is_named)) return;
+    cause.name = definition_cause(difference->meaning, difference->values.front());
+    cause.reason = "Rows on which definitions differ show it: `fairdraw identify --evidence`";
+  }
+
+  std::vector<Failure> failures_;
+  std::optional<SeenDefinitions> seen_;
+};
+
+}  // namespace
+
+bool is_of_filters(std::string_view hint) { return place_of(hint).step == Step::filters; }
+
+std::string definition_cause(std::string_view meaning, std::string_view value) {
+  return std::string(kDefinition) + std::string(meaning) + ": " + std::string(value);
+}
+
+std::vector<Cause> ranked_causes(const RunRecord& record) {
+  std::vector<std::string_view> samplers;
+  std::map<std::string_view, std::vector<Failure>> failures;
+  for (std::size_t i = 0; i < record.cases.size(); ++i) {
+    const CaseRecord& one = record.cases[i];
+    if (one.verdict != Verdict::failed) continue;
+    if (!failures.contains(one.sampler)) samplers.push_back(one.sampler);
+    failures[one.sampler].push_back({&one, i});
+  }
+  std::vector<Cause> causes;
+  for (const std::string_view sampler : samplers) {
+    const auto known_sampler = std::ranges::find(record.samplers, sampler, &SamplerRecord::name);
+    const SamplerRecord* const of =
+        known_sampler == record.samplers.end() ? nullptr : &*known_sampler;
+    for (Cause& cause : Ranking(std::move(failures[sampler]), of).causes()) {
+      const auto known = std::ranges::find_if(causes, [&cause](const Cause& one) {
+        return cause_of(one.name) == cause_of(cause.name);
+      });
+      if (known == causes.end()) {
+        cause.text = text_of_cause(cause.name);
+        causes.push_back(std::move(cause));
+      } else {
+        known->cases.insert(known->cases.end(), cause.cases.begin(), cause.cases.end());
+      }
+    }
+  }
+  if (samplers.size() > 1) {
+    std::ranges::stable_sort(causes, std::ranges::greater(),
+                             [](const Cause& cause) { return cause.cases.size(); });
+  }
+  return causes;
+}
+
+}  // namespace fairdraw::harness

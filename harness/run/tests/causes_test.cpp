@@ -1,0 +1,142 @@
+// The ranking of causes, on runs that are written down here.
+#include "harness/run/evidence/causes.h"
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+
+namespace fairdraw::harness {
+namespace {
+
+CaseRecord failed(std::string id, std::string check, std::vector<Suspect> hints,
+                  std::string filter = "mixed") {
+  CaseRecord record;
+  record.id = std::move(id);
+  record.check = std::move(check);
+  record.sampler = "s";
+  record.filter = std::move(filter);
+  record.verdict = Verdict::failed;
+  record.evidence.suspects = std::move(hints);
+  return record;
+}
+
+RunRecord run_of(std::vector<CaseRecord> cases) {
+  RunRecord record;
+  record.samplers = {{"s", "", "fairdraw"}};
+  record.cases = std::move(cases);
+  return record;
+}
+
+std::vector<std::string> names_of(const RunRecord& record) {
+  std::vector<std::string> names;
+  for (const Cause& cause : ranked_causes(record)) names.push_back(cause.name);
+  return names;
+}
+
+using Names = std::vector<std::string>;
+using Places = std::vector<std::size_t>;
+
+// Masks name the mistake; what comes after them (draws outside of the support, a distribution that
+// lacks its tail) has it as a symptom, and is no cause of its own.
+TEST(RankedCauses, SymptomsBelongToTheCauseThatTheyFollowFrom) {
+  const RunRecord record =
+      run_of({failed("a", "bets", {{"truncation: the tail is cut off", ""}}, "top_p"),
+              failed("b", "mask", {{"top_p: ignored", "why"}}),
+              failed("c", "support", {{"out of support", ""}}),
+              failed("d", "logprobs", {{"log-probabilities: values", ""}})});
+  const std::vector<Cause> causes = ranked_causes(record);
+  ASSERT_EQ(causes.size(), 1U);
+  EXPECT_EQ(causes[0].name, "top_p: ignored");
+  EXPECT_EQ(causes[0].reason, "why");
+  EXPECT_EQ(causes[0].text.sentence, "top_p is ignored.");
+  EXPECT_EQ(causes[0].cases, (Places{1, 0, 2, 3}));  // the case that names it first
+}
+
+// A filter that a case does not ask for is not why it failed.
+TEST(RankedCauses, ACauseExplainsNoCaseInWhichItCannotShow) {
+  EXPECT_EQ(
+      names_of(run_of({failed("a", "mask", {{"top_p: ignored", ""}}),
+                       failed("b", "bets", {{"truncation: the tail is cut off", ""}}, "top_k"),
+                       failed("c", "mask", {{"top_p: ignored", ""}})})),
+      (Names{"top_p: ignored", "truncation: the tail is cut off"}));
+  // Nor is a penalty of rows that have none.
+  EXPECT_EQ(names_of(run_of({failed("a", "processing", {{"repetition penalty", ""}}),
+                             failed("b", "support", {{"out of support", ""}})}))
+                .size(),
+            2U);
+}
+
+TEST(RankedCauses, WhatExplainsMoreFailuresComesFirst) {
+  const RunRecord record = run_of({failed("a", "mask", {{"top_k: ignored", ""}}),
+                                   failed("b", "mask", {{"temperature: ignored", ""}}),
+                                   failed("c", "mask", {{"temperature: ignored", ""}}),
+                                   failed("d", "mask", {{"temperature: 1 % larger", ""}})});
+  EXPECT_EQ(names_of(record), (Names{"temperature: ignored", "top_k: ignored"}));
+  EXPECT_EQ(ranked_causes(record)[0].cases.size(), 3U);  // 1 % larger is the temperature, too
+}
+
+// Three cases of one check are more alike than one of each of three.
+TEST(RankedCauses, ManyCasesOfOneCheckDoNotOutvoteSeveralChecks) {
+  EXPECT_EQ(names_of(run_of({failed("a", "metamorphic", {{"shapes and batches", ""}}),
+                             failed("b", "metamorphic", {{"shapes and batches", ""}}),
+                             failed("c", "metamorphic", {{"shapes and batches", ""}}),
+                             failed("d", "metamorphic", {{"shapes and batches", ""}}),
+                             failed("e/banned", "mask", {{"bitmask: a banned token is kept", ""}}),
+                             failed("f", "processing", {{"bitmask: a banned token is kept", ""}})}))
+                .front(),
+            "bitmask: a banned token is kept");
+}
+
+TEST(RankedCauses, OnlyFailedCasesHaveACause) {
+  RunRecord record = run_of({failed("a", "mask", {{"top_k: ignored", ""}})});
+  record.cases[0].verdict = Verdict::error;
+  EXPECT_TRUE(ranked_causes(record).empty());
+  record.cases[0].verdict = Verdict::passed;
+  EXPECT_TRUE(ranked_causes(record).empty());
+  EXPECT_TRUE(names_of(run_of({failed("a", "mask", {})})).empty());
+}
+
+TEST(RankedCauses, OfSeveralSamplersAreOneWhereTheyHaveOneName) {
+  RunRecord record = run_of({failed("a", "mask", {{"top_k: ignored", ""}}),
+                             failed("a", "mask", {{"top_k: one more", ""}}),
+                             failed("a", "mask", {{"min_p: ignored", ""}})});
+  record.cases[1].sampler = record.cases[2].sampler = "t";
+  record.samplers.push_back({"t", "", "hf"});
+  const std::vector<Cause> causes = ranked_causes(record);
+  ASSERT_EQ(causes.size(), 2U);
+  EXPECT_EQ(causes[0].cases, (Places{0, 1}));
+  EXPECT_EQ(causes[1].name, "min_p: ignored");
+}
+
+// --- What `identify` saw -------------------------------------------------------------------------
+
+const char* const kInclusive = "definition of mass exactly at top_p: inclusive_mass_at_most_p";
+const char* const kAtMost = "definition of mass exactly at top_p: mass_above_at_most_p";
+
+TEST(RankedCauses, ARunAndIdentifyDoNotDisagree) {
+  RunRecord record = run_of({failed("a", "mask", {{kAtMost, ""}, {"top_p: 1 % larger", ""}})});
+  EXPECT_EQ(names_of(record).front(), kAtMost);
+  // Asked, the sampler follows another value: that is what is named.
+  record.samplers[0].seen = {
+      "hf", {{"mass exactly at top_p", "mass_above_below_p", {"inclusive_mass_at_most_p"}}}};
+  EXPECT_EQ(names_of(record).front(), kInclusive);
+  // It follows the profile: then it is no other definition.
+  record.samplers[0].seen = {"fairdraw", {}};
+  EXPECT_EQ(names_of(record).front(), "top_p: 1 % larger");
+  // No value explains what it does: what the case says stands.
+  record.samplers[0].seen = {"hf", {{"mass exactly at top_p", "mass_above_below_p", {}}}};
+  EXPECT_EQ(names_of(record).front(), kAtMost);
+}
+
+TEST(RankedCauses, ADefinitionThatOnlyIdentifySawExplainsSymptoms) {
+  RunRecord record = run_of({failed("a", "mask", {{"mask: too few tokens", ""}})});
+  record.samplers[0].seen = {
+      "hf", {{"mass exactly at top_p", "mass_above_below_p", {"inclusive_mass_at_most_p"}}}};
+  const std::vector<Cause> causes = ranked_causes(record);
+  ASSERT_EQ(causes.size(), 1U);
+  EXPECT_EQ(causes[0].name, kInclusive);
+  EXPECT_EQ(causes[0].text.sentence, "The token that crosses top_p is dropped.");
+}
+
+}  // namespace
+}  // namespace fairdraw::harness

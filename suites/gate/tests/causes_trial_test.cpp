@@ -1,0 +1,54 @@
+// The blind trial of causes: mutants that the rules were never tuned on.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "suites/gate/mutants/blind_trial.h"
+#include "suites/gate/mutants/cause_classes.h"
+
+namespace fairdraw::suites {
+namespace {
+
+TEST(HeldOut, IsEveryThirdMutantByItsName) {
+  static_assert(is_held_out("topp-drops-crossing") == (crc32("topp-drops-crossing") % 3 == 0));
+  const auto held_out = static_cast<std::size_t>(std::ranges::count_if(
+      catalogue(), [](const Mutant& mutant) { return is_held_out(mutant.name); }));
+  // Binomial with 1/3: five standard deviations around a third.
+  const double all = static_cast<double>(catalogue().size());
+  EXPECT_NEAR(static_cast<double>(held_out), all / 3, 5 * std::sqrt(all * 2 / 9));
+}
+
+TEST(CausesTrial, HasThirtyMutantsOfWhichNoneIsChosen) {
+  const std::vector<const Mutant*> trial = trial_mutants();
+  ASSERT_EQ(trial.size(), kTrialMutants);
+  const std::uint32_t last = crc32(trial.back()->name);
+  for (const Mutant& mutant : catalogue()) {
+    const bool is_in = std::ranges::find(trial, &mutant) != trial.end();
+    const bool belongs =
+        is_held_out(mutant.name) && crc32(mutant.name) <= last && mutant.unreachable_reason.empty();
+    EXPECT_EQ(is_in, belongs) << mutant.name;
+    // What is declared is declared for the trial alone: no one else's answer is made to fit.
+    EXPECT_TRUE(is_in || declared_causes(mutant.name).empty()) << mutant.name;
+  }
+}
+
+TEST(CausesTrial, TheFirstCauseIsRightForTwentyFourOfThirty) {
+  KillOptions options;
+  options.seed = 4;
+  options.causes = true;
+  std::size_t right = 0;
+  std::string wrong;
+  for (const MutantOutcome& outcome : run_kill_matrix(trial_mutants(), options, {}).mutants) {
+    const bool named =
+        !outcome.causes.empty() && is_right(outcome.causes.front().name, *outcome.mutant);
+    right += named ? 1 : 0;
+    if (named) continue;
+    wrong += "\n  " + outcome.mutant->name + ": " +
+             (outcome.causes.empty() ? "no cause" : outcome.causes.front().name);
+  }
+  EXPECT_GE(right, kTrialNamed) << "wrong:" << wrong;
+}
+
+}  // namespace
+}  // namespace fairdraw::suites
