@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import __version__, _core
 from .causes import CAUSES, change, sentence
-from .findings import FAULTS, Check, Findings
+from .findings import Check, Findings
 from .plan import Settings
 
 #: Of reports/report.h: the format that is written here.
