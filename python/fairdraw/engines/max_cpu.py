@@ -2,9 +2,9 @@
 
     pip install max==26.7.0
 
-It is compiled once a process, half a minute of one core. min_p is an argument of the operation that
-its CPU kernel does not read, as the profile has it. A row is given to it as often as tokens are
-drawn from it, each with a seed of its own.
+It is compiled once a process, half a minute of one core. Judged by profile `max_cpu`, without min_p,
+which is not passed to it. A row is given to it as often as tokens are drawn from it, each with a
+seed of its own.
 """
 
 from __future__ import annotations
