@@ -124,8 +124,19 @@ def llama_cpp_python(gguf, tmp_path_factory):
 
 
 def test_llama_cpp_python_is_accused_of_what_it_does(llama_cpp_python, gguf, tmp_path):
-    code, checks, _ = audit(llama_cpp_python, gguf, tmp_path, *FILTERS, *CHAIN)
+    # Its requests have a repeat_penalty of 1.1 of their own, which the numbers do not show.
+    code, checks, _ = audit(llama_cpp_python, gguf, tmp_path / "default", *FILTERS, *CHAIN)
+    assert code == 1 and failed(checks) > {"n/differ", "unseeded/after_seeds", "greedy"}, checks
+    plain = ["--extra", json.dumps({"repeat_penalty": 1.0})]
+    code, checks, _ = audit(llama_cpp_python, gguf, tmp_path / "plain", *FILTERS, *CHAIN, *plain)
     assert code == 1 and failed(checks) == {"n/differ", "unseeded/after_seeds"}, checks
+
+
+def test_llama_cpp_python_penalises_what_no_request_penalises(llama_cpp_python, gguf):
+    greedy = {"temperature": 0, "max_tokens": 32}
+    asked = texts(ask(llama_cpp_python, gguf, **greedy, repeat_penalty=1.1))
+    assert texts(ask(llama_cpp_python, gguf, **greedy)) == asked
+    assert texts(ask(llama_cpp_python, gguf, **greedy, repeat_penalty=1.0)) != asked
 
 
 def test_llama_cpp_python_draws_unseeded_requests_from_the_seed_before(llama_cpp_python, gguf):
