@@ -52,8 +52,8 @@ class ShardedSampler:
     `group`: a process group of torch.distributed with any backend; None is the default one.
     `columns`: how many each rank has; without it the first call asks all ranks, and later ones
     expect the same. Blocks of logits in host memory travel as the group's backend wants them; logits
-    on a GPU need a backend for GPUs. What is missing there: `indices`, `processing`, `logprobs`, probs
-    among the details, and more than 8 ranks.
+    on a GPU need a backend for GPUs. What is missing there: `indices`, `processing`, probs among the
+    details, more than 8 ranks, and of `logprobs` ranks (None), whole rows, and raw modes with `allowed`.
     """
 
     def __init__(self, group: Any = None, *, columns: Sequence[int] | None = None) -> None:
@@ -222,6 +222,9 @@ class ShardedSampler:
             report, reports = _reports(
                 backend, logits, outputs, shape, logprobs, logprobs_mode, rank_rule
             )
+            if logits.is_cuda:
+                report = report._replace(ranks=None)
+                reports = (*reports[:4], None, *reports[5:])
         details = (None,) * 6
         if return_details:
             details = _detail_arrays(backend, logits, outputs, shape)

@@ -121,7 +121,8 @@ def check_calls_on_gpu(sampler, rank, widths):
         {"temperature": 0.7, "top_k": 50, "top_p": 0.9},
         {"top_p": 0.95},
         {"top_k": 1000, "num_samples": 3},
-        {"temperature": 0.0},
+        {"temperature": 0.0, "logprobs": 3},
+        {"temperature": 0.5, "top_k": 9, "logprobs": 20, "logprobs_mode": "processed_logprobs"},
     ]
     for dtype in (torch.float32, torch.bfloat16):
         logits = whole.to(dtype)
@@ -133,6 +134,13 @@ def check_calls_on_gpu(sampler, rank, widths):
                 same(name, getattr(got, name).cpu(), getattr(expected, name))
             same("mask", got.mask.cpu(),
                  columns_of(expected.mask, begin, begin + widths[rank]))  # fmt: skip
+            if "logprobs" in call:
+                same("top_ids", got.logprobs.top_ids.cpu(), expected.logprobs.top_ids)
+                # The device's logarithm is another one: floats one unit apart are 2^-23 of them apart.
+                for name in ("values", "top_values"):
+                    mine, theirs = (getattr(each.logprobs, name) for each in (got, expected))
+                    assert torch.allclose(mine.cpu(), theirs, rtol=2**-23, atol=0), name
+                continue
             tokens = sampler(local, **call, seed=seeds.cuda(), rounds=4)
             same("tokens", tokens.cpu(), expected.tokens)
             assert int(sampler.undecided) == 0

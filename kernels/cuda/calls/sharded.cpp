@@ -52,7 +52,13 @@ Error check_supported(const ShardedRequest& request, const SampleResult& result)
   if (rows.indices.given()) return not_there("indices");
   if (is_processed(rows.processing)) return not_there("processing");
   if (result.probs.given()) return not_there("probs");
-  if (result.logprobs.given()) return not_there("logprobs");
+  const LogprobsResult& reports = result.logprobs;
+  if (reports.ranks.given()) return not_there("logprobs.ranks");
+  if (reports.all.given()) return not_there("logprobs.all");
+  if (reports.given() && is_raw(reports.mode) && rows.allowed.given()) {
+    return {ErrorCode::unsupported, std::string("logprobs.mode is ") + to_string(reports.mode) +
+                                        "; allowed: processed modes, of rows with `allowed`"};
+  }
   return {};
 }
 
@@ -74,6 +80,9 @@ Error check_pointers(const ShardedRequest& request, const SampleResult& result,
   pointers.check("support_size", result.support_size);
   pointers.check("logprob", result.logprob);
   pointers.check("logprob_filtered", result.logprob_filtered);
+  pointers.check("logprobs.values", result.logprobs.values);
+  pointers.check("logprobs.top_ids", result.logprobs.top_ids);
+  pointers.check("logprobs.top_values", result.logprobs.top_values);
   if (rows.logits.vocab > 0) pointers.check("mask", result.mask);
   pointers.check_workspace(execution, workspace_bytes(request, result), rows.logits.rows);
   return pointers.error();
@@ -136,6 +145,12 @@ void place_results(const SampleResult& result, ShardedTask& task) {
   task.support_size = result.support_size.data;
   task.logprob = result.logprob.data;
   task.logprob_filtered = result.logprob_filtered.data;
+  const LogprobsResult& reports = result.logprobs;
+  task.mode = reports.mode;
+  task.top_n = reports.given() ? reports.top_n : 0;
+  task.values = reports.values.data;
+  task.top_ids = reports.top_ids.data;
+  task.top_values = reports.top_values.data;
 }
 
 /// The call's arrays in a workspace, or what they take.
@@ -147,6 +162,7 @@ void place_memory(const ShardedRequest& request, const SampleResult& result, Sha
   task.shard = request.shard;
   task.cut_values = static_cast<int>(rules.layout.cut_values);
   task.candidates = static_cast<int>(rules.layout.candidates);
+  task.raw_at = rules.layout.raw_summary ? static_cast<int>(rules.layout.raw_at()) : 0;
   place_rows(request.rows, task);
   place_results(result, task);
   task.each[0] = static_cast<std::int64_t>(rules.layout.bytes());
@@ -164,6 +180,8 @@ void place_memory(const ShardedRequest& request, const SampleResult& result, Sha
   task.counts = {memory.allocate<std::uint16_t>(rows * tiles), rows, tiles};
   task.groups = nullptr;
   if (task.candidates > 0) memory.allocate(task.groups, rows * group_bytes(tiles));
+  task.raw_sums = nullptr;
+  if (task.raw_at > 0) memory.allocate(task.raw_sums, rows * tiles);
   memory.allocate(task.states, rows);
   memory.allocate(task.drawn, rows * task.num_samples);
   memory.allocate(task.undecided, 1);
@@ -249,6 +267,17 @@ Error sharded_send(const ShardedCall& call, ShardedExchange exchange) {
   if (task.whole.vocab > 0) {
     if (Error error = check_launch("index_shard", index_shard(task, call.parts_->spread, stream))) {
       return error;
+    }
+    if (task.raw_at > 0) {
+      ShardedTask raw = task;
+      raw.temperature = 1.0F;
+      raw.sums.data = task.raw_sums;
+      raw.groups = nullptr;
+      raw.shifted = {};
+      if (Error error =
+              check_launch("index_shard", index_shard(raw, call.parts_->spread, stream))) {
+        return error;
+      }
     }
   }
   return check_launch("summarise_rows", summarise_rows(task, stream));

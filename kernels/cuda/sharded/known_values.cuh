@@ -92,6 +92,19 @@ class KnownValues {
   __device__ int first_reaching(uint128_t mass) const {
     return partition(0, size_, [&](int number) { return arrays_.prefix[number] < mass; });
   }
+  /// How many known values come before one, below the certificate too.
+  __device__ int rank_of_all(int place_) const {
+    int before = 0;
+    for (int shard = 0; shard < task_.shards; ++shard) {
+      const int first = first_of(shard);
+      before +=
+          partition(0, task_.candidates, [&](int i) { return comes_first(first + i, place_); });
+    }
+    for (int other = first_cut(); other < places(); ++other) {
+      before += comes_first(other, place_) ? 1 : 0;
+    }
+    return before;
+  }
   /// Candidates of a shard above the certificate: places, in order.
   __device__ int first_of(int shard) const { return shard * task_.candidates; }
   __device__ int above_of(int shard) const { return memory_.above[shard]; }

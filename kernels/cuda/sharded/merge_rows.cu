@@ -21,6 +21,7 @@
 // threads shows.
 #include <math_constants.h>
 
+#include <cfloat>
 #include <cstdint>
 
 #include "common/float_order.h"
@@ -169,8 +170,7 @@ class RowMerger {
         const uint128_t position = shared_.tokens[t].place.value();
         if (position < before || position >= upto) continue;
         shared_.tokens[t].id = id;
-        shared_.tokens[t].bits =
-            std::bit_cast<std::uint32_t>(from_order_key(row_.known().key_of(place)));
+        shared_.tokens[t].bits = row_.bits_of(place);
       }
     }
   }
@@ -229,11 +229,7 @@ class RowMerger {
       if (position < weight) break;
       position -= weight;
     }
-    return {-1,
-            row_.known().id_of(place),
-            std::bit_cast<std::uint32_t>(from_order_key(row_.known().key_of(place))),
-            0,
-            {}};
+    return {-1, row_.known().id_of(place), row_.bits_of(place), 0, {}};
   }
 
   // --- Results
@@ -253,7 +249,10 @@ class RowMerger {
           static_cast<std::int32_t>(survivors().from.at_least.count - survivors().cut.count);
       state_.unfiltered = row_.unfiltered().mass;
       state_.survivors = survivors().from.at_least.mass - survivors().cut.mass;
+      state_.raw = row_.raw();
     }
+    __syncthreads();
+    if (task_.top_n > 0) write_top();
     if (asks) {
       for (int t = thread(); t < task_.num_samples; t += kEndThreads) {
         task_.drawn[number_ * task_.num_samples + t] = shared_.tokens[t];
@@ -261,7 +260,6 @@ class RowMerger {
       if (thread() == 0) count_if_new(task_, exchange_, number_);
       return;
     }
-    __syncthreads();
     write_row(waits);
     for (int t = thread(); t < task_.num_samples; t += kEndThreads) {
       write_token(t, {shared_.tokens[t].id, shared_.tokens[t].bits});
@@ -314,13 +312,62 @@ class RowMerger {
       const double log_mass = log_mass_of(state_.unfiltered.value(), state_.max, state_.scale);
       task_.logprob[at] = static_cast<float>(log_probability(x, state_.max, divisor, log_mass));
     }
+    if (task_.values != nullptr) task_.values[at] = reported(x);
     if (task_.logprob_filtered != nullptr) {
-      const double log_mass = is_greedy(row_.parameters())
-                                  ? 0.0
-                                  : log_mass_of(state_.survivors.value(), state_.max, state_.scale);
+      const double log_mass = filtered_log_mass();
       task_.logprob_filtered[at] =
           static_cast<float>(log_probability(x, state_.max, divisor, log_mass));
     }
+  }
+
+  /// Of a token that counts (fairdraw/log_probabilities.h).
+  __device__ float reported(float x) const {
+    const float temperature = row_.parameters().temperature;
+    const float divisor = temperature == 0.0F ? 1.0F : temperature;
+    if (task_.mode == LogprobsMode::raw_logits) return x;
+    if (task_.mode == LogprobsMode::processed_logits) {
+      return fmaxf(-FLT_MAX, fminf(FLT_MAX, __fdiv_rn(x, divisor)));
+    }
+    double value = 0;
+    if (task_.mode == LogprobsMode::raw_logprobs) {
+      value = log_probability(x, state_.max, 1.0F,
+                              log_mass_of(state_.raw.value(), state_.max, logit_scale(1.0F)));
+    } else {
+      value = log_probability(x, state_.max, divisor, filtered_log_mass());
+    }
+    // -inf is kept for what has no value.
+    return static_cast<float>(fmax(-static_cast<double>(FLT_MAX), value));
+  }
+  __device__ double filtered_log_mass() const {
+    if (is_greedy(row_.parameters())) return 0.0;
+    return log_mass_of(state_.survivors.value(), state_.max, state_.scale);
+  }
+
+  /// The largest values that are reported, when the state is written.
+  __device__ void write_top() {
+    for (int i = thread(); i < task_.top_n; i += kEndThreads) write_top_entry(i, -1, 0);
+    __syncthreads();
+    const bool of_survivors = !is_raw(task_.mode);
+    if (of_survivors && row_.is_greedy_row()) {
+      const KnownToken& first = row_.first_at_max();
+      if (thread() == 0) write_top_entry(0, first.id, first.bits);
+      return;
+    }
+    const KnownValues& known = row_.known();
+    for (int place = thread(); place < known.places(); place += kEndThreads) {
+      const std::int32_t key = known.key_of(place);
+      const bool counts =
+          key > kEmptyTileKey && (!of_survivors || survives(key, known.id_of(place)));
+      if (!counts) continue;
+      const int rank = known.rank_of_all(place);
+      if (rank < task_.top_n) write_top_entry(rank, known.id_of(place), row_.bits_of(place));
+    }
+  }
+  __device__ void write_top_entry(int rank, std::int32_t id, std::uint32_t bits) const {
+    const std::int64_t at = number_ * task_.top_n + rank;
+    if (task_.top_ids != nullptr) task_.top_ids[at] = id;
+    if (task_.top_values == nullptr) return;
+    task_.top_values[at] = id < 0 ? -CUDART_INF_F : reported(std::bit_cast<float>(bits));
   }
 
   __device__ void fail(RowStatus status) {
@@ -329,7 +376,9 @@ class RowMerger {
       task_.tokens[at] = -1;
       if (task_.logprob != nullptr) task_.logprob[at] = -CUDART_INF_F;
       if (task_.logprob_filtered != nullptr) task_.logprob_filtered[at] = -CUDART_INF_F;
+      if (task_.values != nullptr) task_.values[at] = -CUDART_INF_F;
     }
+    for (int i = thread(); i < task_.top_n; i += kEndThreads) write_top_entry(i, -1, 0);
     if (thread() != 0) return;
     state_.asks = RowAsks::nothing;
     if (task_.statuses != nullptr) task_.statuses[number_] = status;

@@ -37,6 +37,7 @@ struct CutTile {
   std::int32_t key;
   KnownToken first;  ///< with that key
   std::uint64_t sum;
+  std::uint64_t raw_sum;  ///< at temperature 1
   int shift;
 };
 
@@ -51,6 +52,7 @@ class MergedRow {
     ShardHead heads[kMaxDeviceShards];
     CutTile cut[kMaxCutTiles];
     uint128_t whole[kMaxDeviceShards];  ///< mass of each shard's whole tiles
+    uint128_t raw[kMaxDeviceShards];    ///< at temperature 1
   };
 
   __device__ MergedRow(const ShardedTask& task, std::int64_t number, const KnownArrays& arrays,
@@ -95,7 +97,7 @@ class MergedRow {
     __syncthreads();
     find_largest();
     weigh_shards();
-    if (filtered_) read_candidates();
+    if (filtered_ || task_.top_n > 0) read_candidates();
     __syncthreads();
     unfiltered_ = {0, 0};
     for (int shard = 0; shard < task_.shards; ++shard) {
@@ -105,6 +107,7 @@ class MergedRow {
     for (int tile = 0; tile < task_.cut_tiles; ++tile) {
       unfiltered_.mass += row_weight(memory_.cut[tile].sum, memory_.cut[tile].shift);
     }
+    if (task_.raw_at > 0) raw_ = raw_mass();
     std::int32_t mine = 0;
     for (int i = thread(); i < task_.cut_total; i += kEndThreads) {
       mine += arrays_.key[known_.first_cut() + i] > kEmptyTileKey ? 1 : 0;
@@ -125,6 +128,19 @@ class MergedRow {
   __device__ const KnownToken& first_at_max() const { return first_at_max_; }
   __device__ const Totals& unfiltered() const { return unfiltered_; }
   __device__ const KnownValues& known() const { return known_; }
+  /// What all tokens weigh at temperature 1; where raw_logprobs are wanted.
+  __device__ uint128_t raw() const { return raw_; }
+  /// The float of a known value.
+  __device__ std::uint32_t bits_of(int place) const {
+    const std::int32_t key = known_.key_of(place);
+    if (key != 0) return std::bit_cast<std::uint32_t>(from_order_key(key));
+    // The zeros share a key.
+    if (place >= known_.first_cut()) {
+      return std::bit_cast<std::uint32_t>(cut_value(known_.id_of(place)));
+    }
+    const int shard = place / task_.candidates;
+    return word_of(summary(shard), candidate_at(place % task_.candidates));
+  }
   __device__ uint128_t whole(int shard) const { return memory_.whole[shard]; }
   __device__ const CutTile& cut_tile(int number) const { return memory_.cut[number]; }
   /// For whoever reduces next.
@@ -194,9 +210,18 @@ class MergedRow {
         bits = std::bit_cast<std::uint32_t>(x[i]);
       }
       sum = warp_sum_of_tile(sum);
+      std::uint64_t raw_sum = 0;
+      if (task_.raw_at > 0) {
+        const TileWeights<false> raw_weights(from_order_key(key), {logit_scale(1.0F), true});
+        for (int i = 0; i < kLaneValues && key > kEmptyTileKey; ++i) {
+          raw_sum +=
+              raw_weights.are_quick() ? raw_weights.weigh(x[i]) : raw_weights.weigh_slowly(x[i]);
+        }
+        raw_sum = warp_sum_of_tile(raw_sum);
+      }
       const int of_warp = __reduce_min_sync(kAllLanes, first);
       if (first != of_warp) continue;  // one lane goes on
-      memory_.cut[tile] = {key, {span.begin + first, bits}, sum, -1};
+      memory_.cut[tile] = {key, {span.begin + first, bits}, sum, raw_sum, -1};
       if (filtered_) arrays_.tile_max[span.begin / kTileSize] = key;
     }
   }
@@ -222,24 +247,37 @@ class MergedRow {
     octave_ = octaves_of(from_order_key(max_key_), rule_.scale).whole;
   }
 
+  /// By a warp: what a shard's whole tiles weigh by their sums of octaves, those at a byte of its
+  /// summary, in the unit of a row of octave `row_octave`.
+  __device__ uint128_t mass_of_octaves(int shard, std::size_t at, std::int32_t key, float scale,
+                                       double row_octave) const {
+    uint128_t mass = 0;
+    if (key != kEmptyTileKey) {
+      const double octave = octaves_of(from_order_key(key), scale).whole;
+      for (int gap = lane_of_thread(); gap < sharded::kOctaveSums; gap += kWarp) {
+        const int shift = row_shift(row_octave, octave - static_cast<double>(gap));
+        if (shift < 0) continue;
+        mass +=
+            read_sum(summary(shard), at + sizeof(sharded::Sum128) * static_cast<std::size_t>(gap))
+            << shift;
+      }
+    }
+    return reduce_warp(mass, Add{});
+  }
+
   /// A warp a shard; and what cut tiles are shifted by.
   __device__ void weigh_shards() {
     for (int shard = warp_of_thread(); shard < task_.shards; shard += kEndWarps) {
       const std::int32_t key = memory_.heads[shard].max_key;
-      uint128_t mass = 0;
-      if (key != kEmptyTileKey) {
-        const double octave = octaves_of(from_order_key(key), rule_.scale).whole;
-        for (int gap = lane_of_thread(); gap < sharded::kOctaveSums; gap += kWarp) {
-          const int shift = row_shift(octave_, octave - static_cast<double>(gap));
-          if (shift < 0) continue;
-          mass +=
-              read_sum(summary(shard), offsetof(RowSummary, octaves) +
-                                           sizeof(sharded::Sum128) * static_cast<std::size_t>(gap))
-              << shift;
-        }
-      }
-      mass = reduce_warp(mass, Add{});
+      const uint128_t mass =
+          mass_of_octaves(shard, offsetof(RowSummary, octaves), key, rule_.scale, octave_);
       if (lane_of_thread() == 0) memory_.whole[shard] = mass;
+      if (task_.raw_at == 0) continue;
+      const float scale = logit_scale(1.0F);
+      const uint128_t raw = mass_of_octaves(
+          shard, static_cast<std::size_t>(task_.raw_at) + offsetof(sharded::RawSummary, octaves),
+          key, scale, octaves_of(from_order_key(max_key_), scale).whole);
+      if (lane_of_thread() == 0) memory_.raw[shard] = raw;
     }
     if (thread() < task_.cut_tiles) {
       CutTile& tile = memory_.cut[thread()];
@@ -249,15 +287,33 @@ class MergedRow {
     }
   }
 
+  __device__ uint128_t raw_mass() const {
+    const float scale = logit_scale(1.0F);
+    const double octave = octaves_of(from_order_key(max_key_), scale).whole;
+    uint128_t mass = 0;
+    for (int shard = 0; shard < task_.shards; ++shard) mass += memory_.raw[shard];
+    for (int tile = 0; tile < task_.cut_tiles; ++tile) {
+      const CutTile& cut = memory_.cut[tile];
+      if (cut.key == kEmptyTileKey) continue;
+      const double of_tile = octaves_of(from_order_key(cut.key), scale).whole;
+      mass += row_weight(cut.raw_sum, row_shift(octave, of_tile));
+    }
+    return mass;
+  }
+
+  __device__ std::size_t candidate_at(int place) const {
+    return sizeof(RowSummary) + 4 * static_cast<std::size_t>(task_.cut_values) +
+           sizeof(sharded::Candidate) * static_cast<std::size_t>(place);
+  }
+
   __device__ void read_candidates() {
-    const std::size_t list = sizeof(RowSummary) + 4 * static_cast<std::size_t>(task_.cut_values);
     for (int i = thread(); i < known_.first_cut(); i += kEndThreads) {
       const int shard = i / task_.candidates;
       const int place = i % task_.candidates;
       std::int32_t key = kEmptyTileKey;
       std::int32_t id = INT_MAX;
       if (place < memory_.heads[shard].listed) {
-        const std::size_t at = list + sizeof(sharded::Candidate) * static_cast<std::size_t>(place);
+        const std::size_t at = candidate_at(place);
         key = order_key(std::bit_cast<float>(word_of(summary(shard), at)));
         id = static_cast<std::int32_t>(word_of(summary(shard), at + 4));
       }
@@ -279,6 +335,7 @@ class MergedRow {
   double octave_ = 0;
   KnownToken first_at_max_{};
   Totals unfiltered_{};
+  uint128_t raw_ = 0;
 };
 
 }  // namespace fairdraw::cuda

@@ -79,6 +79,7 @@ struct ShardedRowState {
   bool all_survive;
   std::int32_t support_size;
   sharded::Sum128 unfiltered, survivors;
+  sharded::Sum128 raw;  ///< at temperature 1; of calls that report raw_logprobs
 };
 
 /// A token that is known or asked for.
@@ -116,6 +117,7 @@ struct ShardedTask {
   int row_part_count;
   int cut_values;  ///< room in a summary
   int candidates;  ///< likewise; 0: no row is filtered
+  int raw_at;      ///< byte of a summary at which that of temperature 1 is; 0: there is none
   std::uint64_t fingerprint;
 
   // In the workspace.
@@ -126,6 +128,7 @@ struct ShardedTask {
   ShardedRowState* states;         ///< [rows]
   ShardedToken* drawn;             ///< [rows, num_samples]
   RowRecord* records;              ///< [rows]; null: no mask is wanted
+  std::uint64_t* raw_sums;         ///< as sums, at temperature 1; null: not wanted
   std::int32_t* undecided;
   std::byte* send[kExchanges];
   std::byte* receive[kExchanges];
@@ -138,6 +141,11 @@ struct ShardedTask {
   std::int32_t* support_size;
   float* logprob;
   float* logprob_filtered;
+  LogprobsMode mode;
+  int top_n;
+  float* values;
+  std::int32_t* top_ids;
+  float* top_values;
 
   std::int64_t rows() const { return columns.rows; }
   __host__ __device__ int tiles() const {

@@ -106,9 +106,12 @@ class RowSummariser {
       word_of(part_, kLeftKeyAt) = static_cast<std::uint32_t>(largest);
       word_of(part_, kMaxIdAt) = ~0U;
     }
+    if (task_.raw_at > 0 && (status == RowStatus::ok || status == RowStatus::no_allowed_token)) {
+      write_raw(largest);
+    }
     if (largest == kEmptyTileKey) return;
     const float temperature = parameters.temperature == 0.0F ? 1.0F : parameters.temperature;
-    sum_octaves(logit_scale(temperature), largest);
+    sum_octaves(logit_scale(temperature), largest, sums_, kOctavesAt);
     write_largest(largest);
     if (task_.candidates > 0) write_candidates();
   }
@@ -178,7 +181,21 @@ class RowSummariser {
 
   // --- Whole tiles
 
-  __device__ void sum_octaves(float scale, std::int32_t largest) {
+  /// At temperature 1; values are the same.
+  __device__ void write_raw(std::int32_t largest) {
+    const auto at = static_cast<std::size_t>(task_.raw_at);
+    if (threadIdx.x == 0) {
+      word_of(part_, at + offsetof(sharded::RawSummary, max_key)) =
+          static_cast<std::uint32_t>(largest);
+    }
+    if (largest == kEmptyTileKey) return;
+    sum_octaves(logit_scale(1.0F), largest, task_.raw_sums + number_ * task_.sums.row_stride,
+                at + offsetof(sharded::RawSummary, octaves));
+    __syncthreads();  // the sums have been read
+  }
+
+  __device__ void sum_octaves(float scale, std::int32_t largest, const std::uint64_t* sums,
+                              std::size_t at) {
     for (int gap = thread(); gap < kOctaveSums; gap += kEndThreads) {
       shared_.low[gap] = 0;
       shared_.high[gap] = 0;
@@ -190,12 +207,12 @@ class RowSummariser {
       const double gap = octave - octaves_of(from_order_key(keys_[tile]), scale).whole;
       if (gap > static_cast<double>(kRowBits)) continue;
       const int place = static_cast<int>(gap);
-      add(shared_.low[place], sums_[tile] & 0xffffffffU);
-      add(shared_.high[place], sums_[tile] >> 32);
+      add(shared_.low[place], sums[tile] & 0xffffffffU);
+      add(shared_.high[place], sums[tile] >> 32);
     }
     __syncthreads();
     for (int gap = thread(); gap < kOctaveSums; gap += kEndThreads) {
-      write_sum(part_, kOctavesAt + sizeof(sharded::Sum128) * static_cast<unsigned>(gap),
+      write_sum(part_, at + sizeof(sharded::Sum128) * static_cast<unsigned>(gap),
                 shared_.low[gap] + (static_cast<uint128_t>(shared_.high[gap]) << 32));
     }
   }

@@ -29,8 +29,10 @@
 // choice, exactness is not: `undecided` says how many rows are left, and further exchanges of the
 // same call, on the same workspace, go on where it was. All ranks see the same number.
 //
-// What is not there: `indices`, processing, probabilities, reports (logprobs) and more than
-// kMaxDeviceShards shards. Calls that ask for them are refused by name; the CPU has all of them.
+// What is not there: `indices`, processing, probabilities, of reports (logprobs) ranks, whole rows,
+// and raw modes where `allowed` is given; and more than kMaxDeviceShards shards. Calls that ask for
+// them are refused by name; the CPU has all of them. raw_logprobs index each row twice, the second
+// time at temperature 1, and take 792 bytes more.
 //
 // This header needs no CUDA header.
 #pragma once
@@ -89,8 +91,9 @@ class ShardedCall {
 };
 
 /// Checks a call, and enqueues nothing. Results: tokens, statuses, support_size, logprob,
-/// logprob_filtered, and the mask of this rank's columns; those of rows without a result are left
-/// untouched. Arrays must stay alive until the last exchange has run.
+/// logprob_filtered, logprobs (values of tokens and the n largest), and the mask of this rank's
+/// columns; those of rows without a result are left untouched, except for the n largest. Arrays
+/// must stay alive until the last exchange has run.
 Error make_sharded_call(const ShardedRequest& request, const SampleResult& result,
                         const Execution& execution, ShardedCall& call);
 

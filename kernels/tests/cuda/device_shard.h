@@ -14,7 +14,8 @@ namespace fairdraw::suites {
 /// One shard of a call, in device memory.
 class DeviceShard {
  public:
-  DeviceShard(const ShardedRequest& host, bool wants_mask)
+  /// reports: which arrays are wanted, of which mode; where they lie is nothing.
+  DeviceShard(const ShardedRequest& host, bool wants_mask, const LogprobsResult& reports = {})
       : shard_(host.shard), request_(host), columns_(host.rows.logits.vocab) {
     const SampleRequest& rows = host.rows;
     const auto outputs = static_cast<std::size_t>(rows.logits.rows);
@@ -47,6 +48,14 @@ class DeviceShard {
     result_.support_size = view(support_size);
     result_.logprob = view(logprob);
     result_.logprob_filtered = view(logprob_filtered);
+    values = logprob;
+    top_ids.assign(outputs * static_cast<std::size_t>(reports.top_n), -77);
+    top_values.assign(top_ids.size(), -77);
+    result_.logprobs.mode = reports.mode;
+    result_.logprobs.top_n = reports.top_n;
+    if (reports.values.given()) result_.logprobs.values = view(values);
+    if (reports.top_ids.given()) result_.logprobs.top_ids = view(top_ids);
+    if (reports.top_values.given()) result_.logprobs.top_values = view(top_values);
     if (wants_mask) result_.mask = {arrays_.out(mask), rows.logits.rows, mask_words};
   }
 
@@ -83,7 +92,8 @@ class DeviceShard {
   cuda::ShardedCall call;
   std::vector<std::int32_t> tokens, support_size;
   std::vector<RowStatus> statuses;
-  std::vector<float> logprob, logprob_filtered;
+  std::vector<float> logprob, logprob_filtered, values, top_values;
+  std::vector<std::int32_t> top_ids;
   std::vector<std::uint32_t> mask;
   std::int64_t mask_words = 0;
 
