@@ -26,6 +26,8 @@ PARTS = {
     "harness/run/evidence/cause_texts.cpp": "record",
     "harness/run/evidence/cause_texts.h": "record",
     "harness/run/evidence/cause_texts.inc": "record",
+    "harness/run/evidence/causes.cpp": "record",
+    "harness/run/evidence/causes.h": "record",
     "harness/run/evidence/checks.inc": "record",
     "harness/run/evidence/engine_bugs.inc": "record",
     "harness/run/evidence/evidence.h": "record",
