@@ -143,7 +143,7 @@ harness::SeenDefinitions seen_of(ObjectReader seen) {
   definitions.closest = seen.text("closest");
   for (ObjectReader& one : seen.objects("differences")) {
     definitions.differences.push_back(
-        {one.text("meaning"), one.text("declared"), one.names("values")});
+        {one.text("meaning"), one.text("declared"), one.texts("values")});
     one.expect_no_other_field();
   }
   seen.expect_no_other_field();

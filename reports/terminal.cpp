@@ -23,13 +23,13 @@ std::string coloured(std::string_view text, std::string_view colour, const Termi
 std::string notes_text(const harness::RunRecord& record) {
   std::string text;
   for (const harness::SamplerRecord& sampler : record.samplers) {
-    for (const std::string& note : sampler.notes) {
-      text += fmt::format("{:<{}}  {}  {}\n", "note", kVerdictWidth, terminal_text(sampler.name),
-                          terminal_text(note));
-    }
     if (const std::string seen = seen_text(sampler); !seen.empty()) {
       text += fmt::format("{:<{}}  {}  {}\n", "identify", kVerdictWidth,
                           terminal_text(sampler.name), terminal_text(seen));
+    }
+    for (const std::string& note : sampler.notes) {
+      text += fmt::format("{:<{}}  {}  {}\n", "note", kVerdictWidth, terminal_text(sampler.name),
+                          terminal_text(note));
     }
   }
   return text;

@@ -47,7 +47,7 @@ TEST(Addresses, are_of_letters_alone_and_differ_where_names_do) {
 }
 
 TEST(Causes, every_failed_case_is_in_one_card_with_an_address_of_its_own) {
-  const harness::RunRecord record = red_record(68);
+  const harness::RunRecord record = red_record(html::kMaxCardsOfCause);
   const std::string page = html::causes_section(record);
   EXPECT_EQ(count_of(page, "<article "), failure_groups(record).size());
   for (const harness::CaseRecord* const one : red_cases(record)) {
@@ -57,7 +57,7 @@ TEST(Causes, every_failed_case_is_in_one_card_with_an_address_of_its_own) {
   EXPECT_TRUE(says(page, "What to change"));
   const std::size_t causes = harness::ranked_causes(record).size();
   EXPECT_GT(causes, 1U);
-  EXPECT_TRUE(says(page, "68 failed cases have " + std::to_string(causes) + " causes."));
+  EXPECT_TRUE(says(page, "40 failed cases have " + std::to_string(causes) + " causes."));
 }
 
 TEST(Causes, of_a_thousand_failures_the_page_shows_some_and_names_the_rest) {

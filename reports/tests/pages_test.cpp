@@ -71,8 +71,8 @@ TEST(Terminal, hostile_text_stays_on_its_line_and_moves_no_cursor) {
   const std::string text = to_terminal(record);
   // Three groups of one red case each, of a heading, a line and a replay line; of the one with a
   // cause the reason and the name, of the two others what to change; four other cases, all to
-  // watch; a note on each of two samplers; the summary.
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3 * 3 + 2 + 2 + 4 + 2 + 1);
+  // watch; a note on each of two samplers, and what was seen of one; the summary.
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3 * 3 + 2 + 2 + 4 + 2 + 1 + 1);
   for (const char c : text) {
     ASSERT_TRUE(static_cast<unsigned char>(c) >= 0x20 || c == '\n') << static_cast<int>(c);
   }

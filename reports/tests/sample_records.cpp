@@ -127,6 +127,8 @@ RunRecord small_record() {
   error.verdict = Verdict::error;
   error.message = "sample returned -5";
 
+  record.samplers.back().seen = {
+      "hf", {{"mass exactly at top_p", "mass_above_below_p", {"inclusive_mass_at_most_p"}}}};
   record.cases = {passed, exact, failed, underpowered, skipped, error, watched};
   for (CaseRecord& one : record.cases) {
     if (one.verdict != Verdict::skipped) one.replay = "fairdraw replay --case " + one.id;
@@ -171,6 +173,10 @@ RunRecord nasty_record() {
   record.incomplete = nasty;
   record.environment = {{nasty, nasty}};
   for (auto& sampler : record.samplers) {
+    if (sampler.seen) {
+      sampler.seen->closest = nasty;
+      sampler.seen->differences = {{nasty, nasty, {nasty}}};
+    }
     sampler.name += nasty;
     sampler.version = nasty;
     sampler.semantics = nasty;

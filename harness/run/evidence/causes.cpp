@@ -125,9 +125,11 @@ const SeenDefinition* seen_at(std::string_view cause, const SeenDefinitions& see
 /// that is merely wrong differs in many ways, and in some that no definition explains.
 bool follows_definitions(const SeenDefinitions& seen) {
   constexpr std::size_t kFew = 3;
+  // "undefined" explains whatever comes.
   return seen.differences.size() <= kFew &&
-         std::ranges::none_of(seen.differences,
-                              [](const SeenDefinition& one) { return one.values.empty(); });
+         std::ranges::none_of(seen.differences, [](const SeenDefinition& one) {
+           return one.values.empty() || one.values.front() == "undefined";
+         });
 }
 
 // Of a hint by itself: that of a check which says the same whatever failed is worth least. So is
@@ -188,6 +190,9 @@ bool is_reached(const CaseRecord& record, std::string_view cause, const Place& p
            // What a check says of whatever fails in it is no more than a symptom of that.
            if (hint.bug == default_cause(record.check)) seen.kind = Kind::symptom;
            if (record.check == "batches") seen.step = std::max(seen.step, Step::draw);
+           // A row that should have failed has log-probabilities that it should not have; what is
+           // wrong with rows that are right it does not explain.
+           if (place.step == Step::rows && seen.step < Step::reports) return false;
            return seen.kind == Kind::symptom &&
                   (place.kind == Kind::cause ? seen.step >= place.step : seen.step > place.step);
          });

@@ -63,12 +63,14 @@ std::vector<Mistake> wrong_parameters() {
   return mistakes;
 }
 
-// Every other value of every choice that the profile makes.
+// Every other value of every choice that the profile makes; but not that its floor under the
+// probabilities of masked tokens is gone, which every mask seems to say.
 std::vector<Mistake> wrong_definitions(const Semantics& semantics) {
   std::vector<Mistake> mistakes;
   for (const reference::Choice& choice : reference::semantic_choices()) {
     for (const reference::ChoiceValue& value : choice.values) {
       if (value.is_set(semantics)) continue;
+      if (choice.name == "masked_probability_floor" && value.name == "0") continue;
       mistakes.push_back(
           {fmt::format("definition of {}: {}", choice.meaning, value.name), {}, value.set});
     }

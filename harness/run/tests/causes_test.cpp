@@ -81,10 +81,19 @@ TEST(RankedCauses, ManyCasesOfOneCheckDoNotOutvoteSeveralChecks) {
                              failed("b", "metamorphic", {{"shapes and batches", ""}}),
                              failed("c", "metamorphic", {{"shapes and batches", ""}}),
                              failed("d", "metamorphic", {{"shapes and batches", ""}}),
-                             failed("e/banned", "mask", {{"bitmask: a banned token is kept", ""}}),
-                             failed("f", "processing", {{"bitmask: a banned token is kept", ""}})}))
+                             failed("e", "mask", {{"top_k: ignored", ""}}),
+                             failed("f", "processing", {{"top_k: ignored", ""}})}))
                 .front(),
-            "bitmask: a banned token is kept");
+            "top_k: ignored");
+}
+
+// A sampler that also fails rows without a bitmask does not merely misread bitmasks.
+TEST(RankedCauses, ABitmaskIsAtFaultWhereRowsWithoutOneAreRight) {
+  std::vector<CaseRecord> cases = {
+      failed("support/banned", "support", {{"bitmask: a banned token is drawn", ""}})};
+  EXPECT_EQ(names_of(run_of(cases)), (Names{"bitmask: a banned token is drawn"}));
+  cases.push_back(failed("mask", "mask", {{"mask: too many tokens", ""}}));
+  EXPECT_EQ(names_of(run_of(cases)).front(), "mask: too many tokens");
 }
 
 TEST(RankedCauses, OnlyFailedCasesHaveACause) {
