@@ -25,10 +25,7 @@ std::string whole_of(const harness::RunRecord& record) {
 /// The features, those of operations on rows as one where none of them was judged: a sampler that
 /// draws tokens has no such operations, more often than not.
 std::vector<std::string> gaps_of(const Coverage& coverage) {
-  const auto is_operation = [](const std::string& feature) {
-    const std::vector<std::string_view> abilities = harness::abilities_of(feature);
-    return !abilities.empty() && std::ranges::all_of(abilities, harness::is_operation);
-  };
+  using harness::is_operation;
   std::vector<std::string> gaps = coverage.not_judged();
   const auto operations = std::ranges::count_if(gaps, is_operation);
   const auto asked =

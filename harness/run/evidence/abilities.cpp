@@ -40,11 +40,6 @@ bool is_claim(std::string_view ability) {
   return row != nullptr && row->place == Place::claims;
 }
 
-bool is_operation(std::string_view ability) {
-  const Row* const row = row_of(ability);
-  return row != nullptr && row->place == Place::operations;
-}
-
 std::string declaration_of(std::string_view ability, std::string_view sampler) {
   const Row* const row = row_of(ability);
   std::string name(ability);

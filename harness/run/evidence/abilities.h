@@ -22,9 +22,6 @@ Lack lack_of(std::string_view ability);
 /// no gap.
 bool is_claim(std::string_view ability);
 
-/// True of abilities to compute an operation on rows, and of what is said of these.
-bool is_operation(std::string_view ability);
-
 /// What the author of `sampler` writes into its description: "FAIRDRAW_CAN_TOP_K" for a plugin,
 /// else the name that Python has for it. The name itself where abilities.inc has no such ability.
 std::string declaration_of(std::string_view ability, std::string_view sampler);

@@ -140,6 +140,15 @@ std::string_view what_is_judged(std::string_view feature) {
   return row == nullptr ? std::string_view() : row->what;
 }
 
+bool is_operation(std::string_view feature) {
+  static constexpr std::string_view kOperations[] = {
+#define FAIRDRAW_FEATURE(name, abilities, what)
+#define FAIRDRAW_OPERATION_FEATURE(name) #name,
+#include "harness/run/evidence/features.inc"
+  };
+  return std::ranges::find(kOperations, feature) != std::end(kOperations);
+}
+
 std::vector<std::string_view> abilities_of(std::string_view feature) {
   std::vector<std::string_view> abilities;
   const Row* const row = row_of(feature);

@@ -22,6 +22,8 @@ std::string_view to_string(Feature feature);
 std::vector<std::string> feature_names();
 /// What of a sampler is judged by the cases of a feature. Empty for a name that is none.
 std::string_view what_is_judged(std::string_view feature);
+/// True of operations on rows by themselves.
+bool is_operation(std::string_view feature);
 /// The abilities that it takes, by the names of abilities.inc.
 std::vector<std::string_view> abilities_of(std::string_view feature);
 

@@ -7,11 +7,14 @@ import unittest
 import command_line_case
 from command_line_case import CommandLineCase
 
-# Draws tokens and says no more: neither masks nor seeds.
+# Without log-probabilities, processing, drafts and operations on rows.
 SAMPLER = "profile:hf"
 
 
 class Coverage(CommandLineCase):
+    OPERATIONS = ("softmax", "log_softmax", "top_k_mask_logits", "min_p_mask_logits",
+                  "top_k_renorm_probs", "top_p_renorm_probs")
+
     def verify_some(self, *more, folder="run"):
         return self.verify(folder, "--sampler", SAMPLER, *more)
 
@@ -33,7 +36,10 @@ class Coverage(CommandLineCase):
         gaps = [name for name, one in self.features().items()
                 if not one["judged"] and not one["claim"]]
         self.assertIn("coverage      %s  " % SAMPLER, result.stdout)
-        self.assertIn("not judged: %s\n" % ", ".join(gaps), result.stdout)
+        operations = [name for name in gaps if name in self.OPERATIONS]
+        self.assertEqual(len(operations), 6)  # which are one in a sentence
+        named = [name for name in gaps if name not in operations] + ["operations on rows"]
+        self.assertIn("not judged: %s\n" % ", ".join(named), result.stdout)
         self.assertIn("declare next  %s  " % SAMPLER, result.stdout)
         # The cases that were skipped for the want of an ability say which.
         for case in cases:
@@ -77,7 +83,7 @@ class Coverage(CommandLineCase):
         merged = self.run_fairdraw("merge", *files, "--report", self.path("merged"))
         self.assertEqual(merged.returncode, 0, merged.stderr)
         self.assertEqual(self.report("merged"), self.report("run"))
-        for words, code in ((["--require", "top_p"], 0), (["--require", "seeds"], 3),
+        for words, code in ((["--require", "top_p"], 0), (["--require", "logprobs"], 3),
                             (["--max-skipped", "1"], 3)):
             merged = self.run_fairdraw("merge", *files, "--report", self.path("merged"), *words)
             self.assertEqual(merged.returncode, code, merged.stdout + merged.stderr)
