@@ -1,5 +1,9 @@
 """fairdraw.fuzz finds what is wrong with a callable, and nothing where it is right."""
 
+import os
+import signal
+import threading
+
 import numpy as np
 import pytest
 
@@ -24,7 +28,7 @@ def test_a_right_callable_passes():
 
 
 def test_the_distribution_too():
-    found = fairdraw.fuzz(right, abilities=["num_samples"], cases=5, seed=1, statistical=True)
+    found = fairdraw.fuzz(right, abilities=["per_request_seeds"], cases=5, seed=1, statistical=True)
     assert found.verdict == "passed", str(found)
 
 
@@ -50,11 +54,11 @@ def test_what_raises_is_a_finding_and_ctrl_c_is_not():
     found = fairdraw.fuzz(broken, cases=20, seed=1)
     assert "ArithmeticError: no luck" in found.findings[0].message
 
-    def stopped(batch):
-        raise KeyboardInterrupt
-
+    ctrl_c = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    ctrl_c.start()
     with pytest.raises(KeyboardInterrupt):
-        fairdraw.fuzz(stopped, cases=20, seed=1)
+        fairdraw.fuzz(right, abilities=["per_request_seeds"], seconds=60, seed=1)
+    ctrl_c.join()
 
 
 def test_built_in_samplers_by_name():

@@ -87,7 +87,12 @@ def test_a_callable_is_judged_in_shards(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     from gate_of_mine import mine
 
-    how = {"suite": "smoke", "case": "*/v31/*", "seed": 11, "abilities": ["per_request_seeds"]}
+    how = {
+        "suite": "smoke",
+        "case": "[mrs]*/gaussian_wide/v1000/*alone",
+        "seed": 11,
+        "abilities": ["per_request_seeds"],
+    }
     words = ["verify", "--shards", "4", "--report", str(tmp_path / "cluster")]
     words += ["--callable", "gate_of_mine:mine", "--require", "seeds"]
     run = on_a_cluster([*words, "--arguments", json.dumps(how)], [tmp_path])

@@ -62,7 +62,7 @@ def test_the_whole_sampler_passes_verify_and_fuzz():
     assert 'fairdraw.fuzz(whole, abilities=["num_samples"]' in block
     how = {"suite": "smoke", "abilities": ["num_samples"], "seed": 1}
     # All but the longest, which are of the same code.
-    for case in ("s[tu][ap]*", "b*/v1000/*", "chi_squared/*/t1/*", "pit/gaussian_wide/*"):
+    for case in ("s[tu][ap]*", "batches/*", "bets/gaussian_wide/*", "boundaries/*/v16/*", "pit/g*"):
         report = VERIFY(whole, **how, case=case)
         assert report.verdict == "passed", str(report.failures)
     for statistical, cases in ((False, 300), (True, 5)):

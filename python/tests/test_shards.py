@@ -8,7 +8,12 @@ import pytest
 
 import fairdraw
 
-HOW = {"suite": "smoke", "case": "*/v31/*", "seed": 5, "abilities": ["per_request_seeds"]}
+HOW = {
+    "suite": "smoke",
+    "case": "[mrs]*/gaussian_wide/v1000/*alone",
+    "seed": 5,
+    "abilities": ["per_request_seeds"],
+}
 
 
 def mine(batch):

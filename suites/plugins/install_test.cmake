@@ -80,7 +80,7 @@ set(required "")
 if(example STREQUAL filters)
   # What a sampler to begin with has, and what its green says.
   set(required --require
-    distribution,greedy,temperature,top_k,top_p,min_p,lowest_id_ties,seeds,independence,invariance,batch_sizes,bad_rows,masks,probs,allowed_mask,bfloat16
+    distribution,greedy,temperature,top_k,top_p,min_p,seeds,independence,invariance,batch_sizes,bad_rows,masks,probs,allowed_mask,bfloat16
     --max-skipped 70)
 endif()
 run(${fairdraw} verify --suite smoke --sampler plugin:./sampler.so --seed 7 ${required})

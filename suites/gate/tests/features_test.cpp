@@ -72,7 +72,7 @@ TEST(Features, OfASamplerThatHasThemAreJudged) {
   options.suite = Suite::smoke;
   options.samplers = {"model"};
   options.make_sampler = harness::make_builtin_sampler;
-  options.case_glob = "*/gaussian_wide/v1000/*alone*";
+  options.case_glob = "[mrs]*/gaussian_wide/v1000/top_p_alone";
   options.seed = 1;
   const harness::RunRecord record = run_plan(make_plan(options), options, 1, {});
   const std::vector<harness::Coverage> all = harness::coverage_of(record);
