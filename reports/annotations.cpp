@@ -1,6 +1,7 @@
 // Workflow commands of GitHub Actions: lines of a job's log that GitHub shows next to the commit.
 #include <fmt/format.h>
 
+#include "reports/coverage.h"
 #include "reports/escape.h"
 #include "reports/report.h"
 #include "reports/wording.h"
@@ -10,6 +11,7 @@ namespace {
 
 /// GitHub shows ten annotations of a kind a step: one a check, so that no check hides another.
 constexpr std::size_t kMaxAnnotations = 10;
+constexpr std::size_t kMostDeclarations = 4;  ///< in a notice
 
 /// The value of a workflow command: terminal_text leaves no line break and no control character,
 /// '%' starts GitHub's own escapes. Properties end at ',' and the data at '::'.
@@ -85,6 +87,19 @@ std::string to_annotations(const harness::RunRecord& record) {
   if (!record.incomplete.empty()) {
     text += fmt::format("::error title=fairdraw: the run is incomplete::{}\n",
                         command_text(record.incomplete, false));
+  }
+  for (const std::string& unmet : harness::unmet_requirements(record)) {
+    text += fmt::format("::error title=fairdraw: not judged::{}\n", command_text(unmet, false));
+  }
+  std::size_t notices = 0;
+  for (const harness::Coverage& coverage : harness::coverage_of(record)) {
+    if (coverage.not_judged().empty() || ++notices > kMaxAnnotations) continue;
+    const std::string declare = declare_sentence(coverage, kMostDeclarations);
+    text += fmt::format(
+        "::notice title=fairdraw: coverage::{}\n",
+        command_text(fmt::format("{}: {}{}", coverage.sampler, coverage_sentence(coverage, record),
+                                 declare.empty() ? "" : ". Declare next: " + declare),
+                     false));
   }
   annotate(
       "error", "is red", by_check(red_cases(record)),

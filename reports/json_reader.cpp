@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "reports/counts_json.h"
+#include "reports/coverage.h"
 #include "reports/evidence_json.h"
 #include "reports/object_reader.h"
 #include "reports/report.h"
@@ -19,6 +20,7 @@ namespace {
 using harness::Verdict;
 
 constexpr int kOldestMajor = 2;
+constexpr double kWholePercent = 100;
 
 const std::vector<std::string> kSuites = {"smoke", "gate", "nightly"};
 
@@ -82,6 +84,8 @@ harness::CaseRecord case_of(ObjectReader reader) {
   record.seconds = reader.number("seconds", kNotNegative);
   record.message = reader.text("message");
   record.watch = reader.text("watch");
+  if (reader.has("features")) record.features = reader.names("features");
+  if (reader.has("lacks")) record.lacks = reader.names("lacks");
   record.replay = reader.text("replay");
   ObjectReader measures = reader.object("measures");
   for (const std::string& name : measures.keys()) record.measures[name] = measures.number(name);
@@ -107,6 +111,15 @@ void expect_summary(ObjectReader reader, const harness::Summary& counted) {
     }
   }
   reader.expect_no_other_field();
+}
+
+/// It follows from the cases, of this version; a later one may count otherwise.
+void expect_coverage(ObjectReader& root, const harness::RunRecord& record) {
+  const Json& stated = root.at("coverage");
+  // As objects whose fields may come in any order.
+  using Unordered = nlohmann::json;
+  if (root.format().open || Unordered(stated) == Unordered(coverage_json(record))) return;
+  fail_at(root.path("coverage"), "is not what the cases come to");
 }
 
 /// "3.1" is major 3, minor 1; versions before 3 are plain integers.
@@ -215,6 +228,10 @@ harness::RunRecord record_of(const Json& json) {
 
   record.suite = root.choice("suite", kSuites);
   record.shard = shard_of(root);
+  if (root.has("required")) record.required = root.names("required");
+  if (root.has("max_skipped")) {
+    record.max_skipped = root.finite_number("max_skipped", Range{0, kWholePercent});
+  }
   if (format.major >= 3) {
     record.commit = root.text("commit");
     record.selection = root.text("selection");
@@ -264,6 +281,7 @@ harness::RunRecord record_of(const Json& json) {
   }
   record.seconds = root.number("seconds", kNotNegative);
   expect_summary(root.object("summary"), record.summary());
+  if (root.has("coverage")) expect_coverage(root, record);
   root.expect_no_other_field();
   return record;
 }

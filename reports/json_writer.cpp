@@ -2,6 +2,7 @@
 
 #include "harness/run/evidence/causes.h"
 #include "reports/counts_json.h"
+#include "reports/coverage.h"
 #include "reports/evidence_json.h"
 #include "reports/report.h"
 
@@ -18,6 +19,7 @@ Json case_json(const harness::CaseRecord& record) {
   json["sampler"] = record.sampler;
   json["semantics"] = record.semantics;
   json["filter"] = record.filter;
+  if (!record.features.empty()) json["features"] = record.features;
   json["verdict"] = to_string(record.verdict);
   json["draws"] = record.draws;
   json["rows"] = record.rows;
@@ -30,6 +32,7 @@ Json case_json(const harness::CaseRecord& record) {
   json["seconds"] = number_json(record.seconds);
   json["message"] = record.message;
   json["watch"] = record.watch;
+  if (!record.lacks.empty()) json["lacks"] = record.lacks;
   json["replay"] = record.replay;
   json["measures"] = std::move(measures);
   if (!record.cells.empty()) json["cells"] = cells_json(record.cells);
@@ -106,6 +109,8 @@ std::string to_json(const harness::RunRecord& record) {
   json["selection"] = record.selection;
   json["options"] = record.options;
   json["incomplete"] = record.incomplete;
+  if (!record.required.empty()) json["required"] = record.required;
+  if (record.max_skipped) json["max_skipped"] = number_json(record.max_skipped);
   json["error_budget"] = {{"false_alarm_rate", number_json(record.error_budget.false_alarm_rate)},
                           {"spent", number_json(record.error_budget.spent)},
                           {"statistical_cases", record.error_budget.statistical_cases}};
@@ -143,6 +148,9 @@ std::string to_json(const harness::RunRecord& record) {
                      {"underpowered", counts.underpowered},
                      {"skipped", counts.skipped},
                      {"error", counts.error}};
+  if (Json coverage = coverage_json(record); !coverage.is_null()) {
+    json["coverage"] = std::move(coverage);
+  }
   return with_lines(json, "cases", lines_of(record.cases));
 }
 

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -7,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "reports/coverage.h"
 #include "reports/escape.h"
 #include "reports/report.h"
 #include "reports/wording.h"
@@ -160,16 +162,49 @@ std::string run_properties(const harness::RunRecord& record) {
          (record.commit.empty() ? "" : property("commit", record.commit));
 }
 
-/// An incomplete run is a test that could not be run: a suite of its own, of no sampler.
-std::string incomplete_suite(const harness::RunRecord& record) {
-  return "<testsuite name=\"fairdraw\" tests=\"1\" failures=\"0\" errors=\"1\" time=\"0.000\" "
-         "skipped=\"0\">\n<properties>\n" +
-         run_properties(record) +
-         fmt::format(
-             "</properties>\n<testcase classname=\"fairdraw\" name=\"the run is whole\" "
-             "time=\"0.000\">\n<error type=\"incomplete\" message=\"{}\"></error>\n</testcase>\n"
-             "</testsuite>\n",
-             xml_text(record.incomplete));
+/// What is wrong with the run itself: a test case of no sampler.
+std::string run_testcase(std::string_view name, std::string_view element, std::string_view type,
+                         std::string_view message) {
+  return fmt::format(
+      "<testcase classname=\"fairdraw\" name=\"{}\" time=\"0.000\">\n<{} type=\"{}\" "
+      "message=\"{}\"></{}>\n</testcase>\n",
+      name, element, type, xml_text(message), element);
+}
+
+/// An incomplete run is a test that could not be run, and a requirement that was not judged one
+/// that failed: in a suite of their own. Empty where there is neither.
+std::string run_suite(const harness::RunRecord& record, Counts& total) {
+  Counts counts;
+  std::string cases;
+  if (!record.incomplete.empty()) {
+    ++counts.errors;
+    cases += run_testcase("the run is whole", "error", "incomplete", record.incomplete);
+  }
+  const std::vector<std::string> unmet = harness::unmet_requirements(record);
+  if (!unmet.empty()) {
+    ++counts.failures;
+    cases += run_testcase("what is required was judged", "failure", "coverage",
+                          fmt::format("{}", fmt::join(unmet, "; ")));
+  }
+  if (cases.empty()) return "";
+  counts.tests = counts.errors + counts.failures;
+  total.tests += counts.tests;
+  total.errors += counts.errors;
+  total.failures += counts.failures;
+  return fmt::format("<testsuite name=\"fairdraw\" {} skipped=\"0\">\n<properties>\n",
+                     counts.attributes()) +
+         run_properties(record) + "</properties>\n" + cases + "</testsuite>\n";
+}
+
+/// What was judged of a sampler, as properties of its suite.
+std::string coverage_properties(const harness::RunRecord& record, const std::string& sampler) {
+  for (const harness::Coverage& coverage : harness::coverage_of(record)) {
+    if (coverage.sampler != sampler) continue;
+    const std::string declare = declare_sentence(coverage, coverage.undeclared.size());
+    return property("coverage", coverage_sentence(coverage, record)) +
+           (declare.empty() ? "" : property("declare_next", declare));
+  }
+  return "";
 }
 
 }  // namespace
@@ -187,11 +222,7 @@ std::string to_junit_xml(const harness::RunRecord& record) {
 
   Counts total;
   std::string body;
-  if (!record.incomplete.empty()) {
-    ++total.tests;
-    ++total.errors;
-    body += incomplete_suite(record);
-  }
+  body += run_suite(record, total);
   for (const harness::SamplerRecord& sampler : samplers) {
     Counts counts;
     std::string cases, evidence;
@@ -205,8 +236,9 @@ std::string to_junit_xml(const harness::RunRecord& record) {
     body += fmt::format("<testsuite name=\"{}\" {} skipped=\"{}\">\n<properties>\n",
                         xml_text(sampler.name), counts.attributes(), counts.skipped) +
             property("version", sampler.version) + property("semantics", sampler.semantics) +
-            run_properties(record) + cause_properties(record, sampler.name) + evidence +
-            "</properties>\n" + cases + "</testsuite>\n";
+            run_properties(record) + coverage_properties(record, sampler.name) +
+            cause_properties(record, sampler.name) + evidence + "</properties>\n" + cases +
+            "</testsuite>\n";
   }
   return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"fairdraw\" " +
          total.attributes() + ">\n" + body + "</testsuites>\n";

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "reports/coverage.h"
 #include "reports/escape.h"
 #include "reports/report.h"
 #include "reports/wording.h"
@@ -104,6 +105,22 @@ std::string red_case(const harness::CaseRecord& record) {
   return text;
 }
 
+std::string coverage_lines(const harness::RunRecord& record) {
+  constexpr std::size_t kMostDeclarations = 8;
+  Lines lines(kMaxListBytes);
+  for (const std::string& unmet : harness::unmet_requirements(record)) {
+    lines.add(fmt::format("- **Required, and missing:** {}\n", markdown_text(unmet)));
+  }
+  for (const harness::Coverage& coverage : harness::coverage_of(record)) {
+    const std::string declare = declare_sentence(coverage, kMostDeclarations);
+    lines.add(fmt::format(
+        "- {}: {}.{}\n", markdown_code(coverage.sampler),
+        markdown_text(coverage_sentence(coverage, record)),
+        declare.empty() ? "" : " To be declared next: " + markdown_text(declare) + "."));
+  }
+  return lines.text();
+}
+
 }  // namespace
 
 std::string to_markdown(const harness::RunRecord& record) {
@@ -124,6 +141,9 @@ std::string to_markdown(const harness::RunRecord& record) {
   }
   if (const std::string lines = notes.text(); !lines.empty()) {
     text += "\n> [!WARNING]\n" + lines;
+  }
+  if (const std::string coverage = coverage_lines(record); !coverage.empty()) {
+    text += "\n## What was judged\n\n" + coverage;
   }
   if (const auto groups = failure_groups(record); !groups.empty()) {
     constexpr std::size_t kMaxCauses = 6;

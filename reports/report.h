@@ -44,7 +44,7 @@ std::string to_html(const harness::RunRecord& record, const ReportExtras& extras
 std::string terminal_line(const harness::CaseRecord& record);
 
 /// "fairdraw: 12 passed, 0 failed, 0 underpowered, 1 skipped, 0 error", and why it is incomplete
-/// where it is; without a newline.
+/// and which of its requirements were not judged, where that is so; without a newline.
 std::string terminal_summary(const harness::RunRecord& record);
 
 struct TerminalStyle {
@@ -57,12 +57,14 @@ struct TerminalStyle {
 /// How a run ended: "looks like    temperature in 3 of 4 failed cases: ..." for the causes that
 /// explain most failures; the red cases, grouped by cause (failure_groups in wording.h), each group
 /// with one line that replays a case of it; the cases to watch; "note plugin:a.so Judged by its own
-/// definition, which allows anything at: ..." for each note on a sampler; and the summary line.
+/// definition, which allows anything at: ..." for each note on a sampler; how much of the suite
+/// applied to each, and what to declare next; and the summary line.
 std::string to_terminal(const harness::RunRecord& record, const TerminalStyle& style = {});
 
 /// Workflow commands of GitHub Actions, one a check that is red or to be watched (ten of each at
-/// most), with the first of its cases; before them one that says so where the run is incomplete.
-/// Empty where there is none of these.
+/// most), with the first of its cases; before them one that says so where the run is incomplete, or
+/// what it requires was not judged, and a notice for each sampler with features that were not
+/// judged. Empty where there is none of these.
 std::string to_annotations(const harness::RunRecord& record);
 
 /// Removes the report that an earlier run left in `folder`, which is created, so that a run that

@@ -1,8 +1,10 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <string_view>
 
+#include "reports/coverage.h"
 #include "reports/escape.h"
 #include "reports/report.h"
 #include "reports/wording.h"
@@ -31,6 +33,22 @@ std::string notes_text(const harness::RunRecord& record) {
       text += fmt::format("{:<{}}  {}  {}\n", "note", kVerdictWidth, terminal_text(sampler.name),
                           terminal_text(note));
     }
+  }
+  return text;
+}
+
+// "coverage      mine  12 % of the suite applies to this sampler ...", and what to declare next.
+std::string coverage_text(const harness::RunRecord& record) {
+  constexpr std::size_t kMostDeclarations = 4;
+  std::string text;
+  const auto add = [&text](const char* label, const std::string& sampler, const std::string& what) {
+    if (what.empty()) return;
+    text += fmt::format("{:<{}}  {}  {}\n", label, kVerdictWidth, terminal_text(sampler),
+                        terminal_text(what));
+  };
+  for (const harness::Coverage& coverage : harness::coverage_of(record)) {
+    add("coverage", coverage.sampler, coverage_sentence(coverage, record));
+    add("declare next", coverage.sampler, declare_sentence(coverage, kMostDeclarations));
   }
   return text;
 }
@@ -93,10 +111,14 @@ std::string terminal_line(const harness::CaseRecord& record) {
 
 std::string terminal_summary(const harness::RunRecord& record) {
   const harness::Summary counts = record.summary();
+  const std::vector<std::string> unmet = harness::unmet_requirements(record);
   return fmt::format("fairdraw: {} passed, {} failed, {} underpowered, {} skipped, {} error",
                      counts.passed, counts.failed, counts.underpowered, counts.skipped,
                      counts.error) +
-         (record.incomplete.empty() ? "" : "; INCOMPLETE: " + terminal_text(record.incomplete));
+         (record.incomplete.empty() ? "" : "; INCOMPLETE: " + terminal_text(record.incomplete)) +
+         (unmet.empty()
+              ? ""
+              : "; NOT JUDGED: " + terminal_text(fmt::format("{}", fmt::join(unmet, "; "))));
 }
 
 std::string to_terminal(const harness::RunRecord& record, const TerminalStyle& style) {
@@ -108,7 +130,7 @@ std::string to_terminal(const harness::RunRecord& record, const TerminalStyle& s
     for (const harness::CaseRecord* const one : watched_cases(record)) {
       if (!is_red(*one)) text += terminal_line(*one) + "\n";
     }
-    text += notes_text(record);
+    text += notes_text(record) + coverage_text(record);
   }
   return text + terminal_summary(record) + "\n";
 }

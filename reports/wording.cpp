@@ -8,6 +8,8 @@
 #include <set>
 #include <string>
 
+#include "harness/run/evidence/coverage.h"
+
 namespace fairdraw::reports {
 
 using harness::Verdict;
@@ -58,7 +60,8 @@ harness::Verdict verdict_of(const harness::Summary& counts) {
 harness::Verdict run_verdict(const harness::RunRecord& record) {
   const Verdict verdict = verdict_of(record.summary());
   const bool is_red = verdict == Verdict::failed || verdict == Verdict::error;
-  return is_red || record.incomplete.empty() ? verdict : Verdict::underpowered;
+  const bool is_whole = record.incomplete.empty() && harness::unmet_requirements(record).empty();
+  return is_red || is_whole ? verdict : Verdict::underpowered;
 }
 
 std::string run_word(const harness::RunRecord& record) {
@@ -83,8 +86,10 @@ std::string verdict_sentence(const harness::RunRecord& record) {
       sentence = of_cases(counts.error, total) + " could not be run";
       break;
     case Verdict::underpowered:
-      sentence = fmt::format("Nothing failed, but {} had too few draws to decide",
-                             of_cases(counts.underpowered, total));
+      sentence = counts.underpowered > 0
+                     ? fmt::format("Nothing failed, but {} had too few draws to decide",
+                                   of_cases(counts.underpowered, total))
+                     : "Nothing failed, but not all that is required was judged";
       break;
     case Verdict::passed:
       sentence = counts.passed < total ? of_cases(counts.passed, total) + " passed"

@@ -15,8 +15,8 @@ namespace fairdraw::reports {
 /// "2 of 14 cases failed.", "All 12 cases passed; 1 was skipped.", ...: plain text.
 std::string verdict_sentence(const harness::RunRecord& record);
 
-/// How the run as a whole ended: the verdict that its exit code means. Of an incomplete run in
-/// which nothing failed: underpowered.
+/// How the run as a whole ended: the verdict that its exit code means. Underpowered where nothing
+/// failed and the run is incomplete, or what it requires was not judged.
 harness::Verdict run_verdict(const harness::RunRecord& record);
 
 /// Counts a case by its verdict.

@@ -16,52 +16,10 @@ struct Ability {
 };
 
 constexpr Ability kAbilities[] = {
-    {FAIRDRAW_CAN_TOP_K, "top_k", &SamplerDescription::top_k},
-    {FAIRDRAW_CAN_TOP_P, "top_p", &SamplerDescription::top_p},
-    {FAIRDRAW_CAN_MIN_P, "min_p", &SamplerDescription::min_p},
-    {FAIRDRAW_CAN_ALLOWED_MASK, "allowed_mask", &SamplerDescription::allowed_mask},
-    {FAIRDRAW_CAN_ACTIVE_ROWS, "active_rows", &SamplerDescription::active_rows},
-    {FAIRDRAW_CAN_INDICES, "indices", &SamplerDescription::indices},
-    {FAIRDRAW_CAN_NUM_SAMPLES, "num_samples", &SamplerDescription::num_samples},
-    {FAIRDRAW_CAN_FLOAT16, "float16", &SamplerDescription::float16},
-    {FAIRDRAW_CAN_BFLOAT16, "bfloat16", &SamplerDescription::bfloat16},
-    {FAIRDRAW_CAN_LOWEST_ID_TIES, "lowest_id_ties", &SamplerDescription::lowest_id_ties},
-    {FAIRDRAW_CAN_JOINT_ORDER, "joint_order", &SamplerDescription::joint_order},
-    {FAIRDRAW_CAN_FROM_PROBS, "from_probs", &SamplerDescription::from_probs},
-    {FAIRDRAW_CAN_FROM_PROBS_ALL_FILTERS, "from_probs_all_filters",
-     &SamplerDescription::from_probs_all_filters},
-    {FAIRDRAW_CAN_CHAINS, "chains", &SamplerDescription::chains},
-    {FAIRDRAW_CAN_SCRIPTED_WORDS, "scripted_words", &SamplerDescription::scripted_words},
-    {FAIRDRAW_REPORTS_STATUS, "status", &SamplerDescription::reports_status},
-    {FAIRDRAW_REPORTS_SUPPORT, "support_size", &SamplerDescription::reports_support},
-    {FAIRDRAW_REPORTS_MASK, "mask", &SamplerDescription::reports_mask},
-    {FAIRDRAW_REPORTS_PROBS, "probs", &SamplerDescription::reports_probs},
-    {FAIRDRAW_REPORTS_LOGPROBS, "logprobs", &SamplerDescription::reports_logprobs},
-    {FAIRDRAW_PER_REQUEST_SEEDS, "per_request_seeds", &SamplerDescription::per_request_seeds},
-    {FAIRDRAW_EXACT_INTEGER, "exact_integer", &SamplerDescription::exact_integer},
-    {FAIRDRAW_CAN_PROCESSING, "processing", &SamplerDescription::processing},
-    {FAIRDRAW_REPORTS_RAW, "raw_reports", &SamplerDescription::reports_raw},
-    {FAIRDRAW_REPORTS_PROCESSED, "processed_reports", &SamplerDescription::reports_processed},
-    {FAIRDRAW_RANKS_POSITION, "rank_position", &SamplerDescription::ranks_position},
-    {FAIRDRAW_RANKS_AT_LEAST, "rank_at_least", &SamplerDescription::ranks_at_least},
-    {FAIRDRAW_CAN_VERIFY, "verification", &SamplerDescription::speculation},
-    {FAIRDRAW_CAN_DRAFT_TREES, "draft_trees", &SamplerDescription::draft_trees},
-    {FAIRDRAW_CAN_DRAFT_TREE_LAWS, "draft_tree_laws", &SamplerDescription::draft_tree_laws},
-    {FAIRDRAW_CAN_VERIFY_PROCESSING, "verification_processing",
-     &SamplerDescription::speculation_processing},
-    {FAIRDRAW_KEEPS_STATE, "state", &SamplerDescription::keeps_state},
-    {FAIRDRAW_MASKS_IN_PLACE, "masks_in_place", &SamplerDescription::masks_in_place},
-    {FAIRDRAW_OPERATES_IN_PLACE, "operates_in_place", &SamplerDescription::operates_in_place},
-    {FAIRDRAW_OPERATIONS_KEEP_DTYPE, "operations_keep_dtype",
-     &SamplerDescription::operations_keep_dtype},
-    {FAIRDRAW_CAN_SOFTMAX, "softmax", &SamplerDescription::softmax},
-    {FAIRDRAW_CAN_LOG_SOFTMAX, "log_softmax", &SamplerDescription::log_softmax},
-    {FAIRDRAW_CAN_TOP_K_MASK_LOGITS, "top_k_mask_logits", &SamplerDescription::top_k_mask_logits},
-    {FAIRDRAW_CAN_MIN_P_MASK_LOGITS, "min_p_mask_logits", &SamplerDescription::min_p_mask_logits},
-    {FAIRDRAW_CAN_TOP_K_RENORM_PROBS, "top_k_renorm_probs",
-     &SamplerDescription::top_k_renorm_probs},
-    {FAIRDRAW_CAN_TOP_P_RENORM_PROBS, "top_p_renorm_probs",
-     &SamplerDescription::top_p_renorm_probs},
+#define FAIRDRAW_ABILITY(member, bit, short_name, place, reason) \
+  {bit, short_name, &SamplerDescription::member},
+#define FAIRDRAW_PROMISE(member, bit, reason)
+#include "harness/run/evidence/abilities.inc"
 };
 
 struct Rule {
@@ -81,12 +39,9 @@ struct Promise {
 };
 
 constexpr Promise kPromises[] = {
-    {FAIRDRAW_SEEDS_INDEPENDENT, &RandomnessContract::seeds},
-    {FAIRDRAW_OFFSETS_INDEPENDENT, &RandomnessContract::offsets},
-    {FAIRDRAW_OUTPUTS_INDEPENDENT, &RandomnessContract::outputs},
-    {FAIRDRAW_SAMPLES_INDEPENDENT, &RandomnessContract::samples},
-    {FAIRDRAW_PURPOSES_INDEPENDENT, &RandomnessContract::purposes},
-    {FAIRDRAW_REPLAYS_EQUAL, &RandomnessContract::replays},
+#define FAIRDRAW_ABILITY(member, bit, short_name, place, reason)
+#define FAIRDRAW_PROMISE(member, bit, reason) {bit, &RandomnessContract::member},
+#include "harness/run/evidence/abilities.inc"
 };
 
 // One definition for C and one for C++. Stop criteria and beams are no calls of a plugin: their

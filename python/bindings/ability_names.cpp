@@ -1,51 +1,57 @@
 #include "python/bindings/ability_names.h"
 
 namespace fairdraw::python {
+namespace {
 
 using harness::SamplerDescription;
 
+enum class Place { abilities, filters, running_batch, operations, plugins, claims };
+
+struct Row {
+  const char* name;
+  Place place;
+  Ability member;
+};
+
+constexpr Row kAbilities[] = {
+#define FAIRDRAW_ABILITY(member, bit, short_name, place, reason) \
+  {#member, Place::place, &SamplerDescription::member},
+#define FAIRDRAW_PROMISE(member, bit, reason)
+#include "harness/run/evidence/abilities.inc"
+};
+
+std::map<std::string, Ability> declared_in(std::initializer_list<Place> places) {
+  std::map<std::string, Ability> all;
+  for (const Row& row : kAbilities) {
+    for (const Place place : places) {
+      if (row.place == place) all.emplace(row.name, row.member);
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
 const std::map<std::string, Ability>& abilities() {
-  static const std::map<std::string, Ability> all = {
-      {"exact_integer", &SamplerDescription::exact_integer},
-      {"per_request_seeds", &SamplerDescription::per_request_seeds},
-      {"float16", &SamplerDescription::float16},
-      {"bfloat16", &SamplerDescription::bfloat16},
-      {"from_probs", &SamplerDescription::from_probs},
-      {"from_probs_all_filters", &SamplerDescription::from_probs_all_filters},
-      {"scripted_words", &SamplerDescription::scripted_words},
-      {"allowed_mask", &SamplerDescription::allowed_mask},
-      {"active_rows", &SamplerDescription::active_rows},
-      {"indices", &SamplerDescription::indices},
-      {"num_samples", &SamplerDescription::num_samples},
-      {"lowest_id_ties", &SamplerDescription::lowest_id_ties},
-      {"joint_order", &SamplerDescription::joint_order},
-      {"processing", &SamplerDescription::processing},
-      {"reports_status", &SamplerDescription::reports_status},
-      {"reports_support", &SamplerDescription::reports_support},
-      {"reports_mask", &SamplerDescription::reports_mask},
-      {"reports_probs", &SamplerDescription::reports_probs},
-      {"reports_logprobs", &SamplerDescription::reports_logprobs},
-      {"reports_raw", &SamplerDescription::reports_raw},
-      {"reports_processed", &SamplerDescription::reports_processed},
-      {"ranks_position", &SamplerDescription::ranks_position},
-      {"ranks_at_least", &SamplerDescription::ranks_at_least}};
+  static const auto all = declared_in({Place::abilities, Place::claims});
   return all;
 }
 
 const std::map<std::string, Ability>& filters() {
-  static const std::map<std::string, Ability> all = {{"top_k", &SamplerDescription::top_k},
-                                                     {"top_p", &SamplerDescription::top_p},
-                                                     {"min_p", &SamplerDescription::min_p}};
+  static const auto all = declared_in({Place::filters});
   return all;
 }
 
 const std::map<std::string, Promise>& promises() {
-  using Contract = harness::RandomnessContract;
-  static const std::map<std::string, Promise> all = {{"seeds", &Contract::seeds},
-                                                     {"offsets", &Contract::offsets},
-                                                     {"outputs", &Contract::outputs},
-                                                     {"samples", &Contract::samples},
-                                                     {"replays", &Contract::replays}};
+  static const auto all = [] {
+    std::map<std::string, Promise> of_batches = {
+#define FAIRDRAW_ABILITY(member, bit, short_name, place, reason)
+#define FAIRDRAW_PROMISE(member, bit, reason) {#member, &harness::RandomnessContract::member},
+#include "harness/run/evidence/abilities.inc"
+    };
+    of_batches.erase("purposes");  // of chains, which no callable gets
+    return of_batches;
+  }();
   return all;
 }
 

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "harness/contract/sampler.h"
 
@@ -17,5 +18,13 @@ const std::map<std::string, Ability>& abilities();
 /// What every sampler has unless it says otherwise.
 const std::map<std::string, Ability>& filters();
 const std::map<std::string, Promise>& promises();
+
+/// The names of one of them.
+template <class Members>
+std::vector<std::string> names_of(const Members& members) {
+  std::vector<std::string> names;
+  for (const auto& entry : members) names.push_back(entry.first);
+  return names;
+}
 
 }  // namespace fairdraw::python

@@ -18,5 +18,6 @@ NB_MODULE(_core, module) {
   fairdraw::python::bind_kept_sets(module);
   fairdraw::python::bind_sharded(module);
   fairdraw::python::bind_speculative(module);
+  fairdraw::python::bind_fuzz(module);
   fairdraw::python::bind_verify(module);
 }

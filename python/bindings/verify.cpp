@@ -18,10 +18,12 @@
 #include "harness/run/calls/random_words.h"
 #include "harness/run/calls/request.h"
 #include "harness/run/evidence/cause_texts.h"
+#include "harness/run/evidence/coverage.h"
 #include "harness/run/parallel.h"
 #include "python/bindings/ability_names.h"
 #include "python/bindings/arrays.h"
 #include "python/bindings/bindings.h"
+#include "python/bindings/judged_callable.h"
 #include "python/bindings/python_sampler.h"
 #include "reference/integer_model.h"
 #include "reference/semantics.h"
@@ -36,41 +38,17 @@
 namespace fairdraw::python {
 namespace {
 
-using harness::SamplerDescription;
 using harness::UsageError;
 
-template <class Members>
-std::vector<std::string> names_of(const Members& members) {
-  std::vector<std::string> names;
-  for (const auto& entry : members) names.push_back(entry.first);
-  return names;
-}
-
-template <class Members, class Target>
-void set_named(const char* what, const Members& members, const std::vector<std::string>& names,
-               Target& target) {
-  for (const std::string& name : names) {
-    const auto found = members.find(name);
-    if (found == members.end()) {
-      const std::vector<std::string> known = names_of(members);
-      throw UsageError(harness::unknown_name_message(what, name, known));
-    }
-    target.*(found->second) = true;
-  }
-}
-
 /// The arguments of fairdraw.verify, as verification.py passes them.
-struct RunArguments {
-  nb::object function;       ///< a callable, or the name of a built-in sampler, or None
-  nb::object running_batch;  ///< makes an object that keeps requests, or None
-  nb::dict operations;       ///< functions of operations on rows, by name; then it has nothing else
-  bool keep_dtype = false;   ///< their results have the dtype of the rows
-  std::string name, version, semantics, suite, arrays;
-  std::vector<std::string> abilities, lacks, randomness;
+struct RunArguments : JudgedCallable {
+  std::string suite;
   std::vector<std::pair<std::string, std::string>> logits;  ///< file, dtype ("": what it says)
   std::optional<std::string> case_glob, seed, seed_from;
-  std::string shard;  ///< "I/N"
-  unsigned jobs = 0;  ///< 0: one a core
+  std::string shard;                  ///< "I/N"
+  std::vector<std::string> required;  ///< features
+  std::optional<double> max_skipped;  ///< percent
+  unsigned jobs = 0;                  ///< 0: one a core
 };
 
 // Read once a process: a test item a case would read them a hundred times over.
@@ -82,41 +60,6 @@ std::shared_ptr<const harness::CapturedLogits> captured(const std::string& path,
   auto& entry = loaded[path + "\n" + dtype];
   if (!entry) entry = cli::load_captured(path, dtype);
   return entry;
-}
-
-std::shared_ptr<Callable> callable_of(const RunArguments& arguments) {
-  SamplerDescription description;
-  description.name = arguments.name;
-  description.version = arguments.version;
-  description.semantics = arguments.semantics;
-  set_named("ability", abilities(), arguments.abilities, description);
-  SamplerDescription without;
-  without.top_k = without.top_p = without.min_p = false;
-  set_named("filter", filters(), arguments.lacks, without);
-  description.top_k = !without.top_k;
-  description.top_p = !without.top_p;
-  description.min_p = !without.min_p;
-  description.randomness = {false, false, false, false, false, false};
-  set_named("promise of randomness", promises(), arguments.randomness, description.randomness);
-  if (description.processing && arguments.running_batch.is_none()) {
-    throw UsageError(
-        "abilities: processing is an ability of running batches: give running_batch, or leave it "
-        "out");
-  }
-  auto callable = std::make_shared<Callable>(arguments.function, arguments.running_batch,
-                                             arrays_from_name(arguments.arrays));
-  callable->kept_description = description;
-  callable->kept_description.keeps_state = !arguments.running_batch.is_none();
-  callable->description = std::move(description);
-  callable->description.processing = false;
-  for (const auto& [name, function] : arguments.operations) {
-    const harness::OperationKind kind = harness::operation_from_name(nb::cast<std::string>(name));
-    harness::declare_operation(callable->description, kind);
-    callable->operations[kind] = nb::borrow(function);
-  }
-  callable->description.samples = arguments.operations.empty();
-  callable->description.operations_keep_dtype = arguments.keep_dtype;
-  return callable;
 }
 
 // Whether the case is one of the operations that are given.
@@ -170,40 +113,12 @@ std::string replay_call(const RunArguments& arguments, const std::string& case_i
   const char* const verb = !arguments.operations.empty() ? "verify_operations" : "verify";
   return fmt::format("fairdraw.{}({}, semantics=\"{}\", suite=\"{}\"{}, seed={})", verb,
                      judged_arguments(arguments), arguments.semantics, arguments.suite,
-                     case_id.empty() ? "" : fmt::format(", case=\"{}\"", case_id), seed);
+                     fmt::format(", case=\"{}\"", case_id), seed);
 }
-
-/// Python's signals while other threads work: Ctrl-C ends the run, not the interpreter.
-class Interruptible {
- public:
-  explicit Interruptible(std::atomic<bool>& cancelled) : cancelled_(cancelled) {}
-  void wait(const std::future<harness::RunRecord>& run) {
-    const nb::gil_scoped_release others_may_run;
-    while (run.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready) {
-      if (cancelled_) continue;
-      const nb::gil_scoped_acquire lock;
-      if (PyErr_CheckSignals() == 0) continue;
-      error_.emplace();
-      cancelled_ = true;
-    }
-  }
-  /// Another thread's exception; the first one counts.
-  void keep(nb::python_error error) {
-    if (!error_) error_.emplace(std::move(error));
-    cancelled_ = true;
-  }
-  void raise_what_came() {
-    if (error_) throw nb::python_error(*error_);
-  }
-
- private:
-  std::atomic<bool>& cancelled_;
-  std::optional<nb::python_error> error_;
-};
 
 harness::RunRecord run(const RunArguments& arguments, const nb::object& progress) {
   using Keeps = PythonSampler::Keeps;
-  const bool builtin = nb::isinstance<nb::str>(arguments.function);
+  const bool builtin = arguments.is_builtin();
   std::shared_ptr<Callable> callable;
   suites::PlanOptions options = plan_options(arguments);
   std::atomic<bool> never = false;
@@ -270,11 +185,8 @@ harness::RunRecord run(const RunArguments& arguments, const nb::object& progress
   interruptible.wait(future);
   harness::RunRecord record = future.get();
   interruptible.raise_what_came();
-  if (!builtin) {
-    for (harness::CaseRecord& result : record.cases) {
-      if (result.check == "global") result.replay = replay_call(arguments, "", options.seed);
-    }
-  }
+  record.required = arguments.required;
+  record.max_skipped = arguments.max_skipped;
   return record;
 }
 
@@ -384,24 +296,34 @@ void bind_verify(nb::module_& module) {
          const std::string& version, const std::string& semantics, const std::string& suite,
          const std::string& arrays, const Names& able, const Names& lacks, const Names& random,
          const Files& logits, const Text& case_glob, const Text& seed, const Text& seed_from,
-         const std::string& shard, unsigned jobs, const nb::object& progress, nb::dict operations,
-         bool keep_dtype) {
-        return run({std::move(function), std::move(running_batch), std::move(operations),
-                    keep_dtype, name, version, semantics, suite, arrays, able, lacks, random,
-                    logits, case_glob, seed, seed_from, shard, jobs},
+         const std::string& shard, const Names& required, std::optional<double> max_skipped,
+         unsigned jobs, const nb::object& progress, nb::dict operations, bool keep_dtype) {
+        return run({{std::move(function), std::move(running_batch), std::move(operations),
+                     keep_dtype, name, version, semantics, arrays, able, lacks, random},
+                    suite,
+                    logits,
+                    case_glob,
+                    seed,
+                    seed_from,
+                    shard,
+                    required,
+                    max_skipped,
+                    jobs},
                    progress);
       },
       nb::arg("function").none(), nb::arg("running_batch").none(), nb::arg("name"),
       nb::arg("version"), nb::arg("semantics"), nb::arg("suite"), nb::arg("arrays"),
       nb::arg("abilities"), nb::arg("lacks"), nb::arg("randomness"), nb::arg("logits"),
       nb::arg("case").none(), nb::arg("seed").none(), nb::arg("seed_from").none(), nb::arg("shard"),
-      nb::arg("jobs"), nb::arg("progress").none(), nb::arg("operations"), nb::arg("keep_dtype"));
+      nb::arg("require"), nb::arg("max_skipped").none(), nb::arg("jobs"),
+      nb::arg("progress").none(), nb::arg("operations"), nb::arg("keep_dtype"));
   module.def("case_ids", &case_ids);
   module.def("profile_names", [] {
     const auto names = reference::profile_names();
     return std::vector<std::string>(names.begin(), names.end());
   });
   module.def("ability_names", [] { return names_of(abilities()); });
+  module.def("feature_names", [] { return harness::feature_names(); });
   module.def("filter_names", [] { return names_of(filters()); });
   module.def("operation_names", [] { return harness::operation_names(); });
   module.def("promise_names", [] { return names_of(promises()); });

@@ -260,14 +260,35 @@ def run(
     seed: str | None,
     seed_from: str | None,
     shard: str,
+    require: list[str],
+    max_skipped: float | None,
     jobs: int,
     progress: Callable[[str, int, int], object] | None,
     operations: dict[str, Callable[..., Any]],
     keep_dtype: bool,
 ) -> RunRecord: ...
+def fuzz(
+    function: Callable[[Any], Any] | str | None,
+    name: str,
+    version: str,
+    semantics: str,
+    arrays: str,
+    abilities: list[str],
+    lacks: list[str],
+    randomness: list[str],
+    seconds: float,
+    cases: int,
+    first_case: int,
+    property: str,
+    statistical: bool,
+    keep_going: bool,
+    seed: str | None,
+    seed_from: str | None,
+) -> dict[str, Any]: ...
 def case_ids(suite: str, logits: list[tuple[str, str]]) -> list[str]: ...
 def profile_names() -> list[str]: ...
 def ability_names() -> list[str]: ...
+def feature_names() -> list[str]: ...
 def filter_names() -> list[str]: ...
 def operation_names() -> list[str]: ...
 def promise_names() -> list[str]: ...

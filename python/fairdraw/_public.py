@@ -3,6 +3,7 @@
 from ._core import Batch, __version__
 from .beam_search import BeamResult, BeamSearch, BeamStep
 from .fused_sampling_processor import CopiedStep, FusedSamplingProcessor
+from .fuzzing import Finding, FuzzReport, fuzz
 from .kept_sets import KeptSample, KeptSets, sample_with_kept_sets
 from .operation_verification import verify_operations
 from .parallel_sampling import BestOf, add_logprobs, best_of, child_seeds
@@ -65,8 +66,10 @@ __all__ = [
     "BestOf",
     "Case",
     "CopiedStep",
+    "Finding",
     "FinishReason",
     "FusedSamplingProcessor",
+    "FuzzReport",
     "HuggingFaceRequest",
     "KeptSample",
     "KeptSets",
@@ -100,6 +103,7 @@ __all__ = [
     "from_sglang",
     "from_tensorrt_llm",
     "from_vllm",
+    "fuzz",
     "log_probabilities",
     "min_p_sampling_from_probs",
     "parents_from_links",

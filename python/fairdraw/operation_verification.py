@@ -7,18 +7,16 @@ from typing import Any, Literal
 
 from . import _core
 from ._device_calls import DeviceOperation
-from .verification import (
+from ._judged import (
     Ability,
     Arrays,
-    Report,
-    Suite,
-    _expect_integer,
-    _expect_name,
-    _expect_names,
-    _expect_text,
-    _gpu,
-    _print_progress,
+    expect_integer,
+    expect_name,
+    expect_names,
+    expect_text,
+    gpu_of,
 )
+from .verification import Report, Suite, _print_progress
 
 #: harness/contract/operation.h defines each.
 OperationName = Literal[
@@ -80,32 +78,32 @@ def verify_operations(
         )
     judged: dict[str, Callable[..., Any]] = {str(k): function for k, function in operations.items()}
     for field, function in judged.items():
-        _expect_name("operations", field, _core.operation_names())
+        expect_name("operations", field, _core.operation_names())
         if not callable(function):
             raise TypeError(f"operations[{field!r}] is {function!r}; allowed: a callable")
-    _expect_name("semantics", semantics, _core.profile_names())
-    _expect_name("suite", suite, _core.suite_names())
-    takes = _expect_names("dtypes", dtypes, ["float32", "float16", "bfloat16"])
+    expect_name("semantics", semantics, _core.profile_names())
+    expect_name("suite", suite, _core.suite_names())
+    takes = expect_names("dtypes", dtypes, ["float32", "float16", "bfloat16"])
     if "float32" not in takes:
         raise ValueError(f"dtypes is {takes!r}; allowed: float32, and others besides")
     able: list[Ability] = [dtype for dtype in ("float16", "bfloat16") if dtype in takes]
     if exact_integer:
         able.append("exact_integer")
-    gpu = _gpu(device)
+    gpu = gpu_of(device)
     if arrays is None:
         arrays = "numpy" if gpu is None else "torch"
-    _expect_name("arrays", arrays, ["numpy", "torch"])
+    expect_name("arrays", arrays, ["numpy", "torch"])
     if gpu is not None and arrays != "torch":
         raise ValueError(f"arrays is {arrays!r}; allowed with device '{device}': 'torch'")
-    _expect_text("version", version, "a string")
+    expect_text("version", version, "a string")
     for argument, text in (("name", name), ("case", case), ("seed_from", seed_from)):
         if text is not None:
-            _expect_text(argument, text, "a string, or None")
+            expect_text(argument, text, "a string, or None")
     if seed is not None:
         if seed_from is not None:
             raise ValueError("seed and seed_from are both given; allowed: one of them")
-        seed = _expect_integer("seed", seed, 0, 2**64 - 1, "0 to 2^64 - 1")
-    jobs = _expect_integer("jobs", jobs, 0, 2**32 - 1, ">= 0 (0: one a core)")
+        seed = expect_integer("seed", seed, 0, 2**64 - 1, "0 to 2^64 - 1")
+    jobs = expect_integer("jobs", jobs, 0, 2**32 - 1, ">= 0 (0: one a core)")
     if gpu is not None:
         judged = {field: DeviceOperation(function, gpu) for field, function in judged.items()}
     record = _core.run(
@@ -124,6 +122,8 @@ def verify_operations(
         seed=None if seed is None else str(seed),
         seed_from=seed_from,
         shard="1/1",
+        require=[],
+        max_skipped=None,
         jobs=jobs,
         progress=_print_progress if progress is True else (progress or None),
         operations=judged,

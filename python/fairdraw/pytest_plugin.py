@@ -7,7 +7,8 @@
 The mark takes the arguments of fairdraw.verify but `sampler`; without `case` the test has an item
 for each case of the suite, with it one for each that matches. A failed case fails its item with the
 message and the call that repeats it; a case that the sampler has no ability for is skipped with the
-reason. The test of all p-values of a run together (the report's case "global") needs the whole run:
+reason. `require` and `max_skipped` of the mark are about all items of the test together: where they
+are not met the session fails at its end, and says why. The test of all p-values of a run together (the report's case "global") needs the whole run:
 fairdraw.verify makes it, items do not. Without --fairdraw-seed all items have the seed of verify.
 --fairdraw-report DIR writes the report of each test with such items into a folder there.
 
@@ -38,8 +39,9 @@ class FairdrawCase:
     """Judges samplers in one case: call it with a sampler, as fairdraw.verify's first argument, or
     with running_batch=, or both."""
 
-    def __init__(self, case: str, arguments: dict[str, Any]) -> None:
+    def __init__(self, case: str, arguments: dict[str, Any], required: tuple[str, ...]) -> None:
         self.case = case
+        self.required = required  #: words of merge: what the items of the test must have judged
         self.records: list[str] = []  #: report.json of each call
         self._arguments = arguments
 
@@ -62,24 +64,35 @@ class FairdrawCase:
 
 
 class ReportWriter:
-    """Gathers the records of items, and writes the reports when all have run."""
+    """Gathers the records of items, and when all have run writes the reports, into a folder if there
+    is one, and fails the session where a test has not judged what its mark requires."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path | None) -> None:
         self._folder = folder
         self._records: dict[str, list[dict[str, Any]]] = {}  # by test
+        self._required: dict[str, tuple[str, ...]] = {}
         self._lines: list[str] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        for test, record in getattr(report, "fairdraw_records", ()):
-            self._records.setdefault(test, []).append(json.loads(record))
+        for test, record, required in getattr(report, "fairdraw_records", ()):
+            self._required[test] = required
+            if self._folder is not None or required:
+                self._records.setdefault(test, []).append(json.loads(record))
 
-    def pytest_sessionfinish(self) -> None:
-        for test, records in self._records.items():
-            runs = _runs(records)
-            for number, run in enumerate(runs, 1):
-                folder = self._folder / (test if len(runs) == 1 else f"{test}-{number}")
-                _write(run, folder)
-                self._lines.append(f"fairdraw: {folder / 'index.html'}")
+    @pytest.hookimpl(tryfirst=True)  # before the terminal says how the session ended
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        with tempfile.TemporaryDirectory() as scratch:
+            for test, records in self._records.items():
+                runs = _runs(records)
+                for number, run in enumerate(runs, 1):
+                    name = test if len(runs) == 1 else f"{test}-{number}"
+                    folder = (self._folder or Path(scratch)) / name
+                    missing = _write(run, folder, self._required[test])
+                    if missing:
+                        self._lines.append(f"fairdraw: {test}: {missing}")
+                        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+                    if self._folder is not None:
+                        self._lines.append(f"fairdraw: {folder / 'index.html'}")
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         for line in self._lines:
@@ -96,8 +109,9 @@ def _runs(records: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     return [list(cases.values()) for cases in runs.values()]
 
 
-def _write(records: list[dict[str, Any]], folder: Path) -> None:
-    """One report of all. The command line makes it, of items as shards of a run."""
+def _write(records: list[dict[str, Any]], folder: Path, required: tuple[str, ...]) -> str:
+    """One report of all. The command line makes it, of items as shards of a run. Returns what is
+    required and was not judged, or an empty text."""
     with tempfile.TemporaryDirectory() as scratch:
         files = []
         for number, record in enumerate(records, 1):
@@ -107,13 +121,18 @@ def _write(records: list[dict[str, Any]], folder: Path) -> None:
         package = Path(__file__).parent.parent
         path = [str(package), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
         merged = subprocess.run(
-            [sys.executable, "-m", "fairdraw", "merge", *map(str, files), "--report", str(folder)],
+            [
+                *(sys.executable, "-m", "fairdraw", "merge", *map(str, files), *required),
+                *("--report", str(folder)),
+            ],
             capture_output=True,
             text=True,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path))},
         )
     if merged.returncode not in (0, 1, 3):  # 1 and 3: not all cases passed
         raise RuntimeError(f"--fairdraw-report: {folder} could not be written: {merged.stderr}")
+    _, found, missing = merged.stdout.partition("; NOT JUDGED: ")
+    return f"not judged: {missing.splitlines()[0]}" if found else ""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -136,13 +155,15 @@ def pytest_configure(config: pytest.Config) -> None:
         "fairdraw.verify",
     )
     chosen = config.getoption("--fairdraw-report")
-    if chosen is None or hasattr(config, "workerinput"):  # a worker of xdist hands its records on
+    if hasattr(config, "workerinput"):  # a worker of xdist hands its records on
         return
-    folder = config.invocation_params.dir / chosen
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise pytest.UsageError(f"--fairdraw-report is {chosen!r}: {error}") from error
+    folder = None
+    if chosen is not None:
+        folder = config.invocation_params.dir / chosen
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise pytest.UsageError(f"--fairdraw-report is {chosen!r}: {error}") from error
     config.pluginmanager.register(ReportWriter(folder), "fairdraw-report-writer")
 
 
@@ -155,7 +176,7 @@ def pytest_runtest_makereport(
     if call.when == "call" and isinstance(case, FairdrawCase):
         # "folder/test_file.py::test_name[other parameters]", as the name of a folder
         test = re.sub(r"[^\w.]+", "-", item.nodeid.replace(case.case, "")).strip("-")
-        report.fairdraw_records = [(test, record) for record in case.records]
+        report.fairdraw_records = [(test, record, case.required) for record in case.records]
 
 
 def _arguments_of(marker: pytest.Mark, seed: int | None) -> dict[str, Any]:
@@ -165,6 +186,22 @@ def _arguments_of(marker: pytest.Mark, seed: int | None) -> dict[str, Any]:
     if seed is not None:
         arguments["seed"] = seed
     return arguments
+
+
+def _required_by(arguments: dict[str, Any]) -> tuple[str, ...]:
+    """Takes `require` and `max_skipped` out of the arguments, which are about all items together, as
+    words of the command line."""
+    from .verification import expect_coverage
+
+    features, most = expect_coverage(
+        arguments.pop("require", ()), arguments.pop("max_skipped", None)
+    )
+    words: list[str] = []
+    if features:
+        words += ["--require", ",".join(features)]
+    if most is not None:
+        words += ["--max-skipped", repr(most)]
+    return tuple(words)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -178,6 +215,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     from .verification import case_ids
 
     arguments = _arguments_of(marker, metafunc.config.getoption("--fairdraw-seed"))
+    try:
+        required = _required_by(arguments)
+    except (TypeError, ValueError) as error:
+        raise pytest.UsageError(f"{metafunc.definition.name}: {error}") from error
     pattern = arguments.pop("case", "*")
     ids = case_ids(arguments["suite"], logits=arguments.get("logits"))
     chosen = [case for case in ids if fnmatchcase(case, pattern)]
@@ -186,5 +227,5 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             f"{metafunc.definition.name}: no case of suite {arguments['suite']} matches {pattern!r}"
         )
     metafunc.parametrize(
-        "fairdraw_case", [FairdrawCase(case, arguments) for case in chosen], ids=chosen
+        "fairdraw_case", [FairdrawCase(case, arguments, required) for case in chosen], ids=chosen
     )

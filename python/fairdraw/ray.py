@@ -8,8 +8,8 @@
 Ray schedules, and begins a shard again whose worker or machine died: a shard is the same wherever
 and however often it runs, so that the report is that of one run. fairdraw has to be installed on
 every machine, and files that options name have to be there. With --gpus-per-shard Ray gives each
-task GPUs of its own (CUDA_VISIBLE_DEVICES). All options that are not listed here are those of
-`python -m fairdraw verify`.
+task GPUs of its own (CUDA_VISIBLE_DEVICES). What --require and --max-skipped ask for is asked of the
+whole run. All options that are not listed here are those of `python -m fairdraw verify`.
 
 Exit codes: those of `fairdraw verify`; 2 too where a shard could not be run.
 """
@@ -113,6 +113,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--cpus-per-shard", type=int, default=1, metavar="N")
     parser.add_argument("--gpus-per-shard", type=float, default=0, metavar="N")
     parser.add_argument("--report", default="fairdraw-report", metavar="DIR")
+    parser.add_argument("--require", metavar="FEATURES", help="that have to be judged")
+    parser.add_argument(
+        "--max-skipped", metavar="PERCENT", help="of its cases that a sampler may skip"
+    )
     parser.add_argument("--callable", metavar="MODULE:NAME", help="a Python callable to judge")
     parser.add_argument(
         "--arguments", default="{}", metavar="JSON", help="of fairdraw.verify, with --callable"
@@ -120,14 +124,24 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _merge(reports: Sequence[str], folder: str, run_id: str) -> int:
+def _required(known: argparse.Namespace, arguments: dict[str, Any]) -> list[str]:
+    """Words of merge: what is asked of the whole run, of which no shard knows. Takes it out of the
+    arguments."""
+    features, most = arguments.pop("require", None), arguments.pop("max_skipped", None)
+    require = known.require or (",".join(features) if features else None)
+    max_skipped = known.max_skipped if most is None else str(most)
+    words = [] if require is None else ["--require", require]
+    return words + ([] if max_skipped is None else ["--max-skipped", max_skipped])
+
+
+def _merge(reports: Sequence[str], folder: str, run_id: str, required: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory() as scratch:
         files = []
         for number, report in enumerate(reports, 1):
             files.append(Path(scratch) / f"{number}.json")
             files[-1].write_text(report)
         command = [sys.executable, "-m", "fairdraw", "merge", *map(str, files)]
-        command += ["--report", folder, "--require-run-id", run_id]
+        command += ["--report", folder, "--require-run-id", run_id, *required]
         return subprocess.run(command).returncode
 
 
@@ -145,6 +159,7 @@ def main(words: Sequence[str] | None = None) -> int:
             f"--callable is {known.callable!r}; allowed: MODULE:NAME, and --arguments instead of "
             f"options of the command line{': ' + ' '.join(options) if options else ''}"
         )
+    required = _required(known, arguments)
     seeds = arguments if known.callable is not None else [one.split("=")[0] for one in options]
     if not any(
         name.removeprefix("--").replace("-", "_") in ("seed", "seed_from") for name in seeds
@@ -177,7 +192,7 @@ def main(words: Sequence[str] | None = None) -> int:
         return _EXIT_USAGE
     finally:
         ray.shutdown()
-    return _merge(reports, known.report, run_id)
+    return _merge(reports, known.report, run_id, required)
 
 
 if __name__ == "__main__":

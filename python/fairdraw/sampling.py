@@ -73,6 +73,7 @@ class SampleDetails(NamedTuple):
     mask: Any  #: [rows, ceil(vocab / 32)] uint32 (torch: int32), a bit a token: the survivors
     probs: Any  #: [rows, vocab] float32, renormalised, 0 outside the mask
     logprobs: Any = None  #: Logprobs, where they are asked for
+    seed: Any = None  #: what the tokens were drawn with: as it was given, or the fresh one
 
 
 def _member(name: str, value: str, members: Mapping[str, _Member]) -> _Member:
@@ -549,7 +550,9 @@ def sample(
     if out is None and indices is not None and str(indices.dtype).endswith("int64"):
         tokens = backend.cast(tokens, "int64")
     if return_details:
-        return SampleDetails(tokens, statuses, support, logprob, filtered, mask, probs, report)
+        return SampleDetails(
+            tokens, statuses, support, logprob, filtered, mask, probs, report, seed
+        )
     results = (tokens, *((statuses == 0,) if return_valid else ()))
     if report is not None:
         results += (report,)

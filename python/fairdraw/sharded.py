@@ -262,5 +262,5 @@ class ShardedSampler:
         else:
             self._run_on_host(_core.ShardedCall(*arguments, processed, *results))
         if return_details:
-            return SampleDetails(tokens, *details, report)
+            return SampleDetails(tokens, *details, report, seed)
         return tokens if report is None else (tokens, report)

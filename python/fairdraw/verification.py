@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import operator
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -12,50 +11,24 @@ from pathlib import Path
 from typing import Any, Literal
 
 from . import _core
-from ._device_calls import DeviceFunction, device_running_batch
+from ._judged import (
+    INDEPENDENCE,
+    Ability,
+    Arrays,
+    Filter,
+    Promise,
+    expect_integer,
+    expect_judged,
+    expect_name,
+    expect_names,
+    expect_text,
+)
 from .running_batch import RunningBatch
-from .sampling import unknown_name
 
 # A plugin is judged in a process of its own, which is this interpreter started afresh.
 _core.set_plugin_host([sys.executable, "-m", "fairdraw", "plugin-host"])
 
 Suite = Literal["smoke", "gate", "nightly"]
-Arrays = Literal["numpy", "torch"]
-#: What a sampler can do beyond float32 logits with temperature, top_k, top_p and min_p: the fields of
-#: SamplerDescription in harness/contract/sampler.h, which says what each claims. "processing" is one
-#: of running batches alone.
-Ability = Literal[
-    "active_rows",
-    "allowed_mask",
-    "bfloat16",
-    "exact_integer",
-    "float16",
-    "from_probs",
-    "from_probs_all_filters",
-    "indices",
-    "joint_order",
-    "lowest_id_ties",
-    "num_samples",
-    "per_request_seeds",
-    "processing",
-    "ranks_at_least",
-    "ranks_position",
-    "reports_logprobs",
-    "reports_mask",
-    "reports_probs",
-    "reports_processed",
-    "reports_raw",
-    "reports_status",
-    "reports_support",
-    "scripted_words",
-]
-Filter = Literal["min_p", "top_k", "top_p"]
-Promise = Literal["offsets", "outputs", "replays", "samples", "seeds"]
-
-#: What a sampler that draws fresh random numbers keeps without doing anything for it. "replays" (the
-#: same seeds and offsets give the same tokens) is a promise that one must mean.
-INDEPENDENCE: tuple[Promise, ...] = ("seeds", "offsets", "outputs", "samples")
-
 Verdict = Literal["passed", "failed", "underpowered"]
 
 
@@ -102,6 +75,22 @@ class Report:
                 raw=case,
             )
             for case in self.raw["cases"]
+        ]
+
+    @property
+    def coverage(self) -> dict[str, Any]:
+        """What was judged: `cases`, `ran`, `features` and, in `undeclared`, what to declare next, as in
+        report.json. Empty where no case says what it exercises."""
+        found: list[dict[str, Any]] = self.raw.get("coverage", [])
+        return found[0] if found else {}
+
+    @property
+    def not_judged(self) -> list[str]:
+        """Features that the run asks for and did not judge."""
+        return [
+            feature["name"]
+            for feature in self.coverage.get("features", [])
+            if not feature["judged"] and not feature["claim"]
         ]
 
     @property
@@ -161,7 +150,7 @@ def _captured(logits: Iterable[Any] | None) -> list[tuple[str, str]]:
 
 def case_ids(suite: Suite = "gate", *, logits: Iterable[Any] | None = None) -> list[str]:
     """Ids of the cases of a suite, in the order of a run. `logits`: as for `verify`."""
-    _expect_name("suite", suite, _core.suite_names())
+    expect_name("suite", suite, _core.suite_names())
     return _core.case_ids(suite, _captured(logits))
 
 
@@ -169,54 +158,23 @@ def _print_progress(line: str, done: int, all_cases: int) -> None:
     print(f"[{done}/{all_cases}] {line}", file=sys.stderr)
 
 
-def _expect_text(name: str, value: Any, allowed: str) -> None:
-    if not isinstance(value, str):
-        raise TypeError(f"{name} is {value!r}; allowed: {allowed}")
-
-
-def _expect_name(name: str, value: Any, allowed: Sequence[str]) -> None:
-    if value not in allowed:
-        raise unknown_name(name, value, allowed)
-
-
-def _expect_names(name: str, values: Any, allowed: Sequence[str]) -> list[str]:
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise TypeError(f"{name} is {values!r}; allowed: a sequence of names")
-    found = list(values)
-    for place, value in enumerate(found):
-        _expect_name(f"{name}[{place}]", value, allowed)
-    return found
-
-
-def _expect_integer(name: str, value: Any, least: int, most: int, range_as_text: str) -> int:
-    """An integer of any library."""
+def expect_coverage(require: Any, max_skipped: Any) -> tuple[list[str], float | None]:
+    """The features, each once, and the percentage, as verify takes them."""
+    features = expect_names("require", require, _core.feature_names())
+    for place, name in enumerate(features):
+        if name in features[:place]:
+            raise ValueError(f"require[{place}] is {name!r}; allowed: each feature once")
+    if max_skipped is None:
+        return features, None
     try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} is {value!r}; allowed: an integer, {range_as_text}") from None
-    if not least <= number <= most:
-        raise ValueError(f"{name} is {value}; allowed: {range_as_text}")
-    return number
-
-
-def _gpu(device: Any) -> Any:
-    """The torch.device of a GPU that is here, or None for the CPU."""
-    if str(device) == "cpu":
-        return None
-    names: list[str] = []
-    try:
-        import torch
-    except ImportError:
-        reason = " (torch is not installed)"
-    else:
-        names = [f"cuda:{i}" for i in range(torch.cuda.device_count())]
-        if names and str(device) == "cuda":
-            return torch.device("cuda", torch.cuda.current_device())
-        if str(device) in names:
-            return torch.device(str(device))
-        reason = "" if names else " (torch sees no CUDA device)"
-    allowed = ", ".join(map(repr, ["cpu", *names]))
-    raise ValueError(f"device is '{device}'; allowed: {allowed}{reason}")
+        percent = float(max_skipped)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"max_skipped is {max_skipped!r}; allowed: a percentage from 0 to 100, or None"
+        ) from None
+    if not 0 <= percent <= 100:
+        raise ValueError(f"max_skipped is {max_skipped!r}; allowed: 0 to 100")
+    return features, percent
 
 
 def verify(
@@ -236,6 +194,8 @@ def verify(
     logits: Iterable[Any] | None = None,
     seed: int | None = None,
     seed_from: str | None = None,
+    require: Sequence[str] = (),
+    max_skipped: float | None = None,
     shard: str = "1/1",
     jobs: int = 0,
     progress: bool | Callable[[str, int, int], object] = False,
@@ -268,79 +228,51 @@ def verify(
     logits: files of captured logits instead of those of the package: paths, or (path, dtype).
     seed, seed_from: the run's seed, 64 bits, or a text to make it from; by default it comes from the
         commit of the current directory's repository, so that a rerun repeats the run.
+    require: features that have to be judged (`python -m fairdraw list features`); where one was not,
+        the verdict is "underpowered".
+    max_skipped: the percentage of cases that may be skipped, with the same verdict beyond it.
     shard: "I/N", part I of N of the run, which `python -m fairdraw merge` joins: for one process a
         GPU, or many machines.
     jobs: cases at a time; 0 is one a core.
     progress: True prints a line a case to stderr; a function is called with (line, done, all).
     """
-    builtin = isinstance(sampler, str)
     if sampler is None and running_batch is None:
         raise TypeError("sampler: it is missing; a sampler or a running_batch is needed")
-    if sampler is not None and not builtin and not callable(sampler):
-        raise TypeError(
-            f"sampler: a callable or the name of a built-in sampler is needed, not "
-            f"{type(sampler).__name__}"
-        )
-    if running_batch is not None and not callable(running_batch):
-        raise TypeError(
-            "running_batch: a class or a function that makes a running batch is needed, not "
-            f"{type(running_batch).__name__}"
-        )
-    if running_batch is not None and builtin:
-        raise TypeError(
-            f"running_batch: it goes with a callable, and sampler is {sampler!r}, which has its own"
-        )
-    _expect_name("semantics", semantics, _core.profile_names())
-    _expect_name("suite", suite, _core.suite_names())
-    gpu = _gpu(device)
-    if arrays is None:
-        arrays = "numpy" if gpu is None else "torch"
-    _expect_name("arrays", arrays, ["numpy", "torch"])
-    if gpu is not None and (builtin or arrays != "torch"):
-        field, value = ("sampler", sampler) if builtin else ("arrays", arrays)
+    judged = expect_judged(
+        sampler,
+        semantics,
+        running_batch=running_batch,
+        name=name,
+        version=version,
+        arrays=arrays,
+        device=device,
+        abilities=abilities,
+        lacks=lacks,
+        randomness=randomness,
+        seed=seed,
+        seed_from=seed_from,
+    )
+    expect_name("suite", suite, _core.suite_names())
+    expect_text("shard", shard, '"I/N"')
+    if case is not None:
+        expect_text("case", case, "a string, or None")
+    features, most = expect_coverage(require, max_skipped)
+    if shard != "1/1" and (features or most is not None):
         raise ValueError(
-            f"{field} is {value!r}; allowed with device '{device}': "
-            + ("a callable" if builtin else "'torch'")
+            f"{'require' if features else 'max_skipped'}: shard is {shard!r}, and a part of a run does "
+            "not show what the whole judges; give it to `python -m fairdraw merge`"
         )
-    able = _expect_names("abilities", abilities, _core.ability_names())
-    lacking = _expect_names("lacks", lacks, _core.filter_names())
-    promises = _expect_names("randomness", randomness, _core.promise_names())
-    _expect_text("version", version, "a string")
-    _expect_text("shard", shard, '"I/N"')
-    for field, text in (("name", name), ("case", case), ("seed_from", seed_from)):
-        if text is not None:
-            _expect_text(field, text, "a string, or None")
-    if seed is not None:
-        if seed_from is not None:
-            raise ValueError("seed and seed_from are both given; allowed: one of them")
-        seed = _expect_integer("seed", seed, 0, 2**64 - 1, "0 to 2^64 - 1")
-    jobs = _expect_integer("jobs", jobs, 0, 2**32 - 1, ">= 0 (0: one a core)")
+    jobs = expect_integer("jobs", jobs, 0, 2**32 - 1, ">= 0 (0: one a core)")
     if progress not in (True, False, None) and not callable(progress):
         raise TypeError(f"progress is {progress!r}; allowed: True, False, or a function")
-    if builtin:
-        label = str(sampler)
-    else:
-        judged = running_batch if sampler is None else sampler
-        label = name or str(getattr(judged, "__name__", type(judged).__name__))
-    if gpu is not None:
-        sampler = DeviceFunction(sampler, gpu) if callable(sampler) else None
-        running_batch = device_running_batch(running_batch, gpu) if running_batch else None
     record = _core.run(
-        function=sampler,
-        running_batch=running_batch,
-        name=label,
-        version=version,
-        semantics=semantics,
+        **judged,
         suite=suite,
-        arrays=arrays,
-        abilities=able,
-        lacks=lacking,
-        randomness=promises,
         logits=_captured(logits),
         case=case,
-        seed=None if seed is None else str(seed),
-        seed_from=seed_from,
         shard=shard,
+        require=features,
+        max_skipped=most,
         jobs=jobs,
         progress=_print_progress if progress is True else (progress or None),
         operations={},

@@ -182,6 +182,33 @@ def test_pytest_plugin_writes_reports_where_asked(tmp_path):
     assert blocked.returncode == 4 and "--fairdraw-report is 'file/reports'" in blocked.stderr
 
 
+REQUIRED = """
+import numpy as np
+import pytest
+
+def greedy(batch):
+    return np.argmax(batch.logits, axis=1)
+
+@pytest.mark.fairdraw(suite="smoke", case="support/peaked/v1000/everyday", seed=1,
+                      require=["REQUIRED"], max_skipped=50)
+def test_mine(fairdraw_case):
+    fairdraw_case(greedy)
+"""
+
+
+def test_pytest_fails_where_what_a_mark_requires_was_not_judged(tmp_path):
+    judged = run_items(tmp_path, REQUIRED.replace("REQUIRED", "top_p"))
+    assert judged.returncode == 0, judged.stdout + judged.stderr
+    missing = run_items(tmp_path, REQUIRED.replace("REQUIRED", "seeds"))
+    assert missing.returncode == 1, missing.stdout + missing.stderr
+    assert "1 passed" in missing.stdout
+    assert "not judged: greedy: seeds was not judged: no case of this run exercises it" in (
+        missing.stdout
+    )
+    unknown = run_items(tmp_path, REQUIRED.replace("REQUIRED", "seedz"))
+    assert unknown.returncode != 0 and "did you mean 'seeds'" in unknown.stdout + unknown.stderr
+
+
 HEAVY = """
 import sys
 

@@ -12,6 +12,17 @@ from pathlib import Path
 
 import pytest
 
+import fairdraw
+
+SAMPLER_IN_A_MODULE = """
+import fairdraw
+
+def mine(batch):
+    return fairdraw.sample(
+        batch.logits, batch.temperature, batch.top_k, batch.top_p, batch.min_p,
+        seed=batch.seed, offset=batch.offset,
+    )
+"""
 OPTIONS = ["--suite", "smoke", "--sampler", "cpu:scalar", "--case", "*/v31/*", "--seed", "11"]
 
 
@@ -56,17 +67,56 @@ def kill_a_worker(ancestor, killed, ended):
         time.sleep(0.02)
 
 
-def test_a_worker_that_dies_changes_nothing(tmp_path):
-    pytest.importorskip("ray")
+def on_a_cluster(words, path=()):
+    """`python -m fairdraw.ray` with these words, on a cluster of this machine; `path`: folders of
+    modules."""
     program = "import sys, ray; sys.argv[0] = 'fairdraw.ray'\n"
     program += "init = ray.init\n"
     program += "ray.init = lambda **_: init(num_cpus=3, include_dashboard=False)\n"
     program += "from fairdraw.ray import main; sys.exit(main(sys.argv[1:]))"
-    words = ["verify", "--shards", "6", "--report", str(tmp_path / "cluster"), *OPTIONS]
-    run = subprocess.Popen(
+    folders = [*map(str, path), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    return subprocess.Popen(
         [sys.executable, "-c", program, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True,
+        text=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, folders))},
     )  # fmt: skip
+
+
+def test_a_callable_is_judged_in_shards(tmp_path, monkeypatch):
+    pytest.importorskip("ray")
+    (tmp_path / "gate_of_mine.py").write_text(SAMPLER_IN_A_MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    from gate_of_mine import mine
+
+    how = {
+        "suite": "smoke",
+        "case": "[mrs]*/gaussian_wide/v1000/*alone",
+        "seed": 11,
+        "abilities": ["per_request_seeds"],
+    }
+    words = ["verify", "--shards", "4", "--report", str(tmp_path / "cluster")]
+    words += ["--callable", "gate_of_mine:mine", "--require", "seeds"]
+    run = on_a_cluster([*words, "--arguments", json.dumps(how)], [tmp_path])
+    out, errors = run.communicate(timeout=600)
+    assert run.returncode == 0, out + errors
+    report = fairdraw.verify(mine, **how, require=["seeds"])
+    assert report.verdict == "passed"
+    report.write(tmp_path / "one")
+    assert report_of(tmp_path / "cluster") == report_of(tmp_path / "one")
+
+
+def test_a_callable_that_cannot_be_imported_ends_the_run(tmp_path):
+    pytest.importorskip("ray")
+    words = ["verify", "--shards", "2", "--report", str(tmp_path / "cluster")]
+    run = on_a_cluster([*words, "--callable", "no_such_module:mine", "--arguments", '{"seed": 1}'])
+    out, errors = run.communicate(timeout=600)
+    assert run.returncode == 2
+    assert "no_such_module" in errors
+    assert not (tmp_path / "cluster" / "report.json").exists()
+
+
+def test_a_worker_that_dies_changes_nothing(tmp_path):
+    pytest.importorskip("ray")
+    run = on_a_cluster(["verify", "--shards", "6", "--report", str(tmp_path / "cluster"), *OPTIONS])
     killed, ended = [], threading.Event()
     killer = threading.Thread(target=kill_a_worker, args=(run.pid, killed, ended))
     killer.start()

@@ -46,6 +46,45 @@ def test_the_ten_lines_have_no_answer_to_temperature_0_and_nan():
     assert "status" in messages
 
 
+def whole_sampler():
+    """The names of the block of README.md that has a whole sampler, without what judges it."""
+    page = (README.parent.parent / "README.md").read_text()
+    blocks = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    (block,) = [block for block in blocks if "def whole(batch):" in block]
+    names = {}
+    exec(block[: block.index("report = fairdraw.verify(")], names)
+    return block, names["whole"]
+
+
+def test_the_whole_sampler_passes_verify_and_fuzz():
+    block, whole = whole_sampler()
+    assert 'fairdraw.verify(whole, suite="smoke", abilities=["num_samples"], seed=1)' in block
+    assert 'fairdraw.fuzz(whole, abilities=["num_samples"]' in block
+    how = {"suite": "smoke", "abilities": ["num_samples"], "seed": 1}
+    # All but the longest, which are of the same code.
+    for case in ("s[tu][ap]*", "batches/*", "bets/gaussian_wide/*", "boundaries/*/v16/*", "pit/g*"):
+        report = VERIFY(whole, **how, case=case)
+        assert report.verdict == "passed", str(report.failures)
+    for statistical, cases in ((False, 300), (True, 5)):
+        found = fairdraw.fuzz(
+            whole, abilities=["num_samples"], cases=cases, seed=1, statistical=statistical
+        )
+        assert found.verdict == "passed", str(found.findings)
+
+
+def test_a_token_less_in_the_whole_sampler_is_found_by_both():
+    block, _ = whole_sampler()
+    names = {}
+    spoiled = block.replace("np.r_[0, np.cumsum(mass)[:-1]]", "np.cumsum(mass)")
+    assert spoiled != block
+    exec(spoiled[: spoiled.index("report = fairdraw.verify(")], names)
+    case = "boundaries/gaussian/v16/heavy"
+    able = ["num_samples"]
+    report = VERIFY(names["whole"], suite="smoke", abilities=able, seed=1, case=case)
+    assert report.verdict == "failed"
+    assert fairdraw.fuzz(names["whole"], abilities=able, cases=300, seed=1).verdict == "failed"
+
+
 def run_one_case(monkeypatch, block, case, **names):
     """Runs a block whose call of fairdraw.verify has this case alone; returns the report."""
     reports = []

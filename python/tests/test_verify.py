@@ -355,6 +355,12 @@ def test_progress_sees_every_case_and_its_exception_ends_the_run():
         ({"seed": 1, "seed_from": "x"}, ValueError, "seed and seed_from are both given"),
         ({"logits": ["/nowhere.npy"]}, ValueError, "nowhere.npy"),
         ({"jobs": -1}, ValueError, "jobs is -1"),
+        ({"require": "seeds"}, TypeError, "require is 'seeds'; allowed: a sequence of names"),
+        ({"require": ["seedz"]}, ValueError, r"require\[0\] is 'seedz'; did you mean 'seeds'"),
+        ({"require": ["top_p", "top_p"]}, ValueError, r"require\[1\] is 'top_p'; allowed: each"),
+        ({"max_skipped": "few"}, TypeError, "max_skipped is 'few'; allowed: a percentage"),
+        ({"max_skipped": 101}, ValueError, "max_skipped is 101; allowed: 0 to 100"),
+        ({"max_skipped": float("nan")}, ValueError, "max_skipped is nan; allowed: 0 to 100"),
     ],
 )
 def test_bad_arguments_are_named(arguments, error, message):
@@ -374,6 +380,38 @@ def test_bad_arguments_are_named(arguments, error, message):
 )
 def test_types_of_arguments_name_what_the_module_knows(names, known):
     assert sorted(get_args(names)) == sorted(known)
+
+
+def test_what_was_not_judged_is_said_and_may_be_required():
+    how = {"suite": "smoke", "case": "*/gaussian_wide/v1000/*alone", "seed": SEED}
+
+    def tokens(batch):
+        return fairdraw.sample(
+            batch.logits, batch.temperature, batch.top_k, batch.top_p, batch.min_p
+        )
+
+    report = fairdraw.verify(tokens, lacks=["min_p"], **how)
+    assert report.verdict == "passed"
+    features = {one["name"]: one for one in report.coverage["features"]}
+    assert features["top_p"]["judged"] and features["top_p"]["ran"] > 0
+    assert {"min_p", "masks", "seeds"} <= set(report.not_judged)
+    # What it does not claim is no gap.
+    assert features["exact_integer"]["claim"] and "exact_integer" not in report.not_judged
+    lacks = {one["ability"]: one for one in report.coverage["undeclared"]}
+    assert "seeds" in lacks["per_request_seeds"]["features"]
+    assert lacks["min_p"]["features"] == ["min_p"]
+    assert report.coverage["ran"] == sum(case.verdict == "passed" for case in report.cases)
+
+    assert fairdraw.verify(tokens, lacks=["min_p"], require=["top_p"], **how).verdict == "passed"
+    weak = fairdraw.verify(tokens, lacks=["min_p"], require=["top_p", "min_p"], **how)
+    assert weak.verdict == "underpowered" and weak.exit_code == 3
+    with pytest.raises(
+        fairdraw.VerificationFailed, match="NOT JUDGED: tokens: min_p was not judged"
+    ):
+        weak.raise_for_failures()
+    skipped = 100 * report.coverage["skipped"] / report.coverage["cases"]
+    for limit, verdict in ((skipped, "passed"), (skipped - 0.1, "underpowered")):
+        assert fairdraw.verify(tokens, lacks=["min_p"], max_skipped=limit, **how).verdict == verdict
 
 
 def test_case_ids_name_what_they_refuse():

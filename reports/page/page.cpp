@@ -51,6 +51,7 @@ std::string to_html(const harness::RunRecord& record, const ReportExtras& extras
       {"causes", "What went wrong", html::causes_section(record), red_cases(record).size(),
        causes_contents(record)},
       {"watch", "Watch", html::watch_section(record), watched_cases(record).size(), ""},
+      {"coverage", "What was judged", html::coverage_section(record), 0, ""},
       {"checks", "Samplers and checks", html::heat_map_section(record), 0, ""},
       {"history", "Earlier runs", html::history_section(record, extras), extras.history.size(), ""},
       {"limits", "What could have gone unnoticed", html::limits_section(record), 0, ""},

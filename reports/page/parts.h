@@ -73,6 +73,8 @@ std::string verdict_header(const harness::RunRecord& record, const ReportExtras&
 /// What went wrong: a card a cause.
 std::string causes_section(const harness::RunRecord& record);
 std::string watch_section(const harness::RunRecord& record);
+/// Which features were judged, and what to declare for the others.
+std::string coverage_section(const harness::RunRecord& record);
 /// Samplers against checks.
 std::string heat_map_section(const harness::RunRecord& record);
 /// Earlier runs, and what changed from one to the next.

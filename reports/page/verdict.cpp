@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "reports/coverage.h"
 #include "reports/escape.h"
 #include "reports/page/parts.h"
 #include "reports/page/template.h"
@@ -81,8 +82,23 @@ std::string facts(const harness::RunRecord& record) {
   return html;
 }
 
-std::string notes(const harness::RunRecord& record) {
+/// The first thing that a green page has to say besides its colour.
+std::string coverage_notes(const harness::RunRecord& record) {
+  constexpr std::size_t kMost = 4;  // the section has them all
   std::string html;
+  std::size_t shown = 0;
+  for (const harness::Coverage& coverage : harness::coverage_of(record)) {
+    if (coverage.not_judged().empty() || ++shown > kMost) continue;
+    html += fmt::format("<p class=\"note\"><code>{}</code> {}. <a href=\"#coverage\">What to "
+                        "declare</a></p>\n",
+                        html_text(coverage.sampler),
+                        html_text(coverage_sentence(coverage, record)));
+  }
+  return html;
+}
+
+std::string notes(const harness::RunRecord& record) {
+  std::string html = coverage_notes(record);
   for (const harness::SamplerRecord& sampler : record.samplers) {
     for (const std::string& note : sampler.notes) {
       html += fmt::format("<p class=\"note\"><code>{}</code> {}</p>\n", html_text(sampler.name),

@@ -138,6 +138,25 @@ RunRecord small_record() {
   return record;
 }
 
+RunRecord covered_record() {
+  RunRecord record = small_record();
+  record.required = {"top_p", "masks"};
+  record.max_skipped = 12.5;
+  for (CaseRecord& one : record.cases) {
+    if (one.check == "mask") {
+      one.features = {"top_p", "masks"};
+    } else {
+      one.features = {"distribution", "top_p"};
+    }
+    if (one.verdict == Verdict::failed) one.lacks = {"num_samples"};
+    if (one.verdict == Verdict::skipped) {
+      one.features = {"chains"};
+      one.lacks = {"chains"};
+    }
+  }
+  return record;
+}
+
 std::string nasty_text() {
   return std::string("\"quotes' & </script><b onload=x>]]>-->|`code``*_[l](u)_*@all \\\n\r\t") +
          "\x1b[31mred\x1b]8;;http://x\x07\xe2\x80\xae" + "evil\xe2\x81\xa6\xef\xbb\xbf" +

@@ -14,6 +14,9 @@ harness::Evidence sample_evidence();
 /// One case of each verdict on two samplers, every optional number both present and absent.
 harness::RunRecord small_record();
 
+/// small_record, which says what its cases exercise, what they lack, and what is required of it.
+harness::RunRecord covered_record();
+
 /// Text that breaks out of every medium: quotes, markup, newlines, pipes, backticks, terminal
 /// escapes, bidirectional marks, NUL, and bytes that are not UTF-8.
 std::string nasty_text();

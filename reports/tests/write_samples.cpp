@@ -33,7 +33,7 @@ std::vector<Sample> samples() {
   empty.tool_version = "0.1.0";
   empty.suite = "gate";
   empty.shard = "1/1";
-  return {{"small", small_record()},
+  return {{"small", covered_record()},
           {"nasty", nasty_record()},
           {"empty", empty},
           {"evidence", evidence_record()},

@@ -37,8 +37,9 @@ Start here:
   fairdraw sample --logits logits.npy --top-p 0.9 --seed 7
   fairdraw VERB --help                       everything a verb takes
 
-Exit codes: 0 all passed; 1 a check failed; 2 bad usage or bad input; 3 nothing was tested, or a
-case had too few draws to find what it states, or a signal ended the run early.)";
+Exit codes: 0 all passed; 1 a check failed; 2 bad usage or bad input; 3 nothing was tested, a case
+had too few draws to find what it states, what --require asks for was not judged, or a signal ended
+the run early.)";
 
 // What a run starts for a plugin (harness/plugin/host.h): no verb for people.
 constexpr std::string_view kPluginHost = "plugin-host";

@@ -8,6 +8,7 @@
 
 #include "harness/contract/sampler.h"
 #include "harness/contract/usage_error.h"
+#include "harness/run/evidence/coverage.h"
 #include "reference/semantics.h"
 #include "suites/command/app.h"
 #include "suites/command/output.h"
@@ -41,13 +42,14 @@ std::vector<NamedValues> named_values() {
   }
   return {NamedValues{Words{"--sampler", "--against"}, samplers},
           NamedValues{Words{"--suite"}, suites::suite_names()},
+          NamedValues{Words{"--require"}, harness::feature_names()},
           NamedValues{Words{"--semantics"}, profiles}};
 }
 
 // What a verb takes besides options, where these are names.
 std::vector<std::pair<std::string, Words>> positional_words() {
   return {{"completion", {"bash", "zsh"}},
-          {"list", {"cases", "samplers", "families", "operations", "profiles"}}};
+          {"list", {"cases", "samplers", "families", "features", "operations", "profiles"}}};
 }
 
 // Patterns of `case "$verb $option"`: options that take a value, which is no name.

@@ -10,6 +10,7 @@
 #include "harness/contract/usage_error.h"
 #include "harness/inputs/families.h"
 #include "harness/plugin/library.h"
+#include "harness/run/evidence/coverage.h"
 #include "reference/semantic_choices.h"
 #include "reference/semantics.h"
 #include "suites/command/app.h"
@@ -25,7 +26,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-const std::vector<std::string> kWhats = {"cases", "samplers", "families", "operations", "profiles"};
+const std::vector<std::string> kWhats = {"cases",    "samplers",   "families",
+                                         "features", "operations", "profiles"};
 
 struct ListOptions {
   std::string what = "cases";
@@ -92,6 +94,14 @@ Json entries(const ListOptions& options) {
     for (const harness::Family family : harness::all_families()) {
       list.push_back({{"name", harness::to_string(family)}});
     }
+  } else if (options.what == "features") {
+    for (const std::string& name : harness::feature_names()) {
+      Json abilities = Json::array();
+      for (const std::string_view one : harness::abilities_of(name)) abilities.push_back(one);
+      list.push_back({{"name", name},
+                      {"what", harness::what_is_judged(name)},
+                      {"abilities", std::move(abilities)}});
+    }
   } else if (options.what == "operations") {
     for (const suites::Operation& operation : suites::named_operations()) {
       list.push_back({{"name", suites::operation_name(operation)}});
@@ -127,6 +137,9 @@ int list(const ListOptions& options) {
                          entry["semantics"].get<std::string>());
       if (!options.samplers.empty()) line += "\n    " + entry["abilities"].get<std::string>();
     }
+    if (entry.contains("what")) {
+      line = fmt::format("{:<20} {}", line, entry["what"].get<std::string>());
+    }
     if (entry.contains("choices")) line = fmt::format("{:<18} {}", line, differences(entry));
     print("{}\n", line);
   }
@@ -137,7 +150,8 @@ int list(const ListOptions& options) {
 
 Verb add_list(App& app) {
   const auto options = std::make_shared<ListOptions>();
-  app.add_option("what", options->what, "cases, samplers, families, operations or profiles")
+  app.add_option("what", options->what,
+                 "cases, samplers, families, features, operations or profiles")
       ->type_name("WHAT")
       ->capture_default_str();
   app.add_option("--suite", options->suite, "Cases of this suite: smoke, gate or nightly")

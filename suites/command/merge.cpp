@@ -23,6 +23,7 @@ struct MergeOptions {
   std::vector<std::string> files;
   std::string report = "fairdraw-report";
   std::string run_id;
+  RequiredCoverage required;
   bool across_seeds = false;
   bool github = false;
   std::string command;  ///< how the program was called
@@ -38,13 +39,15 @@ harness::RunRecord merged(const MergeOptions& options,
 }
 
 int merge(const MergeOptions& options) {
+  expect_coverage(options.required);
   withdraw_report(options.report, options.files);
   std::vector<suites::NamedRecord> shards;
   for (const std::string& file : options.files) {
     shards.push_back({file, read_record(file)});
     expect_run_id(shards.back().record, file, options.run_id);
   }
-  const harness::RunRecord record = merged(options, shards);
+  harness::RunRecord record = merged(options, shards);
+  require(options.required, record);
   write_report(options.report, record);
   print_outcome(record, options.command);
   if (options.github) publish_to_github(record);
@@ -66,6 +69,7 @@ Verb add_merge(App& app) {
       "--across-seeds", options->across_seeds,
       "The files are whole runs with different seeds, in the order in which they were made: "
       "nights, whose evidence is accumulated");
+  add_required_coverage(app, options->required);
   app.add_option("--report", options->report, "Folder for report.json, index.html and the others")
       ->type_name("DIR")
       ->capture_default_str();

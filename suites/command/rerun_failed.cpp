@@ -14,10 +14,9 @@ namespace fairdraw::cli {
 namespace {
 
 // Judged over all cases of a run, and no case of a suite.
-constexpr const char* kGlobal = "global";
 
 bool has_failed(const harness::CaseRecord& one) {
-  return one.check != kGlobal &&
+  return one.check != harness::kGlobalCheck &&
          (one.verdict == harness::Verdict::failed || one.verdict == harness::Verdict::error);
 }
 

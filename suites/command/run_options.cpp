@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <set>
 #include <sstream>
 
 #include "harness/contract/sampler.h"
@@ -14,6 +15,7 @@
 #include "suites/command/captured_files.h"
 #include "suites/command/output.h"
 #include "suites/command/seed.h"
+#include "suites/gate/cases/features.h"
 #include "suites/gate/cases/shell_word.h"
 
 namespace fairdraw::cli {
@@ -122,6 +124,39 @@ suites::PlanOptions plan_options(const RunOptions& options) {
     plan.replay_options += " --logits " + suites::shell_word(path);
   if (!options.dtype.empty()) plan.replay_options += " --dtype " + options.dtype;
   return plan;
+}
+
+void add_required_coverage(App& app, RequiredCoverage& required) {
+  app.add_option("--require", required.features,
+                 "Features that have to be judged on every sampler, separated by commas "
+                 "(`fairdraw list features`); else the exit code is 3")
+      ->delimiter(',')
+      ->type_name("FEATURE");
+  app.add_option("--max-skipped", required.max_skipped,
+                 "Percentage of its cases that a sampler may skip; beyond it the exit code is 3 "
+                 "(default: all of them but one)")
+      ->type_name("PERCENT")
+      ->range(0.0, 100.0);
+}
+
+void expect_coverage(const RequiredCoverage& required, const std::string& part) {
+  suites::expect_features("--require", required.features);
+  std::set<std::string> seen;
+  for (const std::string& name : required.features) {
+    if (seen.insert(name).second) continue;
+    throw harness::UsageError(fmt::format("--require: '{}' is given twice", name));
+  }
+  if (part.empty() || required.empty()) return;
+  throw harness::UsageError(
+      fmt::format("{}: {} is given too, and a part of a run does not show what the whole judges; "
+                  "give it to merge",
+                  required.features.empty() ? "--max-skipped" : "--require", part));
+}
+
+void require(const RequiredCoverage& required, harness::RunRecord& record) {
+  if (required.empty()) return;
+  record.required = required.features;
+  record.max_skipped = required.max_skipped;
 }
 
 std::vector<std::string> samplers_of(const RunOptions& options) {

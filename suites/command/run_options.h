@@ -35,6 +35,23 @@ void add_run_options(App& app, RunOptions& options);
 /// Resolves seed, samplers (default: all built-in ones) and files into a plan's options.
 suites::PlanOptions plan_options(const RunOptions& options);
 
+/// What verify and merge ask of a run besides that nothing fails.
+struct RequiredCoverage {
+  std::vector<std::string> features;
+  std::optional<double> max_skipped;
+
+  bool empty() const { return features.empty() && !max_skipped; }
+};
+
+void add_required_coverage(App& app, RequiredCoverage& required);
+
+/// Throws harness::UsageError for a feature that is none, given twice, or asked of a part of a run
+/// (`part`: the option that says so; empty: of none).
+void expect_coverage(const RequiredCoverage& required, const std::string& part = "");
+
+/// Has the record ask for it.
+void require(const RequiredCoverage& required, harness::RunRecord& record);
+
 /// All that are named, the one to compare with too.
 std::vector<std::string> samplers_of(const RunOptions& options);
 

@@ -46,6 +46,7 @@ struct VerifyOptions {
   bool github = false;
   bool fail_fast = false;
   std::string rerun_failed;
+  RequiredCoverage required;
   std::string command;  ///< how the program was called
   Verbosity verbosity;
 };
@@ -113,6 +114,9 @@ int verify(const VerifyOptions& options) {
     throw harness::UsageError("--second-look: --case-part is missing, which it goes with");
   }
   planned.second_look = options.second_look;
+  expect_coverage(options.required, planned.shards > 1 ? "--shard"
+                                    : planned.part     ? "--case-part"
+                                                       : "");
   if (!options.case_glob.empty()) planned.case_glob = options.case_glob;
   planned.exclude = options.exclude;
   const suites::Plan plan = suites::make_plan(planned);
@@ -143,6 +147,7 @@ int verify(const VerifyOptions& options) {
   };
   StoppableRun run = run_until_signal(plan, planned, threads, ended);
   progress->close();
+  require(options.required, run.record);
   if (!options.run_id.empty()) run.record.environment[suites::kRunId] = options.run_id;
   if (!run.threads_left) {
     if (stop_reason().empty() && !planned.against) {
@@ -186,6 +191,7 @@ Verb add_verify(App& app) {
   app.add_flag(
       "--fail-fast", options->fail_fast,
       "Begin no further case after the first that fails; the report says what was not run");
+  add_required_coverage(app, options->required);
   app.add_option("--shard", options->shard,
                  "Part I of N of the run; the parts make the whole, and take equally long")
       ->type_name("I/N")

@@ -1,5 +1,6 @@
 #include "harness/run/calls/request.h"
 
+#include "harness/run/calls/lack.h"
 #include "harness/run/calls/request_arrays.h"
 
 namespace fairdraw::harness {
@@ -134,53 +135,54 @@ ChainResponse run_chain_request(Sampler& sampler, const ChainRequest& request) {
 
 namespace {
 
-std::string missing_for_probabilities(const SamplerDescription& sampler, const Request& request) {
-  if (!sampler.from_probs) return "takes no probabilities";
-  if (request.tie_rule == TieRule::lowest_id) return "lowest_id is no rule for probabilities";
-  if (!request.allowed.empty()) return "probabilities come without a mask of allowed ids";
-  if (!request.active.empty()) return "probabilities come without inactive rows";
-  if (!request.processing.empty()) return "probabilities are not processed";
+Lack lack_for_probabilities(const SamplerDescription& sampler, const Request& request) {
+  if (!sampler.from_probs) return lack_of("from_probs");
+  // No library has these.
+  if (request.tie_rule == TieRule::lowest_id) return {"lowest_id is no rule for probabilities", ""};
+  if (!request.allowed.empty()) return {"probabilities come without a mask of allowed ids", ""};
+  if (!request.active.empty()) return {"probabilities come without inactive rows", ""};
+  if (!request.processing.empty()) return {"probabilities are not processed", ""};
   bool min_p = false, others = false;
   for (const reference::RowParameters& row : request.parameters) {
     min_p = min_p || row.min_p != 0;
     others = others || row.top_k != 0 || row.top_p != 1;
   }
-  if (min_p && others && !sampler.from_probs_all_filters) {
-    return "has no min_p together with top_k or top_p for probabilities";
-  }
-  return {};
+  return min_p && others && !sampler.from_probs_all_filters ? lack_of("from_probs_all_filters")
+                                                            : Lack();
 }
 
 }  // namespace
 
-std::string missing_ability(const SamplerDescription& sampler, const Request& request) {
+Lack lack_for(const SamplerDescription& sampler, const Request& request) {
   const auto lacks = [](bool needed, bool declared) { return needed && !declared; };
-  if (lacks(request.dtype == DType::float16, sampler.float16)) return "takes no float16 logits";
-  if (lacks(request.dtype == DType::bfloat16, sampler.bfloat16)) return "takes no bfloat16 logits";
+  if (lacks(request.dtype == DType::float16, sampler.float16)) return lack_of("float16");
+  if (lacks(request.dtype == DType::bfloat16, sampler.bfloat16)) return lack_of("bfloat16");
   if (request.input == RowInput::probabilities) {
-    if (const std::string reason = missing_for_probabilities(sampler, request); !reason.empty()) {
-      return reason;
-    }
+    if (Lack lack = lack_for_probabilities(sampler, request); !lack.empty()) return lack;
   }
   for (const reference::RowParameters& row : request.parameters) {
     const bool top_k_off = row.top_k == 0 || row.top_k == -1 || row.top_k >= request.vocab;
-    if (lacks(!top_k_off, sampler.top_k)) return "has no top_k";
-    if (lacks(row.top_p != 1, sampler.top_p)) return "has no top_p";
-    if (lacks(row.min_p != 0, sampler.min_p)) return "has no min_p";
+    if (lacks(!top_k_off, sampler.top_k)) return lack_of("top_k");
+    if (lacks(row.top_p != 1, sampler.top_p)) return lack_of("top_p");
+    if (lacks(row.min_p != 0, sampler.min_p)) return lack_of("min_p");
   }
-  if (lacks(!request.words.empty(), sampler.scripted_words)) return "takes no random words";
-  if (lacks(!request.allowed.empty(), sampler.allowed_mask)) return "takes no mask of allowed ids";
-  if (lacks(!request.processing.empty(), sampler.processing)) return "takes no logits processing";
-  if (lacks(!request.active.empty(), sampler.active_rows)) return "takes no inactive rows";
-  if (lacks(request.with_indices, sampler.indices)) return "takes no indices";
-  if (lacks(request.num_samples > 1, sampler.num_samples)) return "draws one token an output";
+  if (lacks(!request.words.empty(), sampler.scripted_words)) return lack_of("scripted_words");
+  if (lacks(!request.allowed.empty(), sampler.allowed_mask)) return lack_of("allowed_mask");
+  if (lacks(!request.processing.empty(), sampler.processing)) return lack_of("processing");
+  if (lacks(!request.active.empty(), sampler.active_rows)) return lack_of("active_rows");
+  if (lacks(request.with_indices, sampler.indices)) return lack_of("indices");
+  if (lacks(request.num_samples > 1, sampler.num_samples)) return lack_of("num_samples");
   if (lacks(request.tie_rule == TieRule::lowest_id, sampler.lowest_id_ties)) {
-    return "has no tie rule lowest_id";
+    return lack_of("lowest_id_ties");
   }
   if (lacks(request.filter_order == FilterOrder::joint, sampler.joint_order)) {
-    return "has no joint filter order";
+    return lack_of("joint_order");
   }
   return {};
+}
+
+std::string missing_ability(const SamplerDescription& sampler, const Request& request) {
+  return lack_for(sampler, request).reason;
 }
 
 WantedResults reported(const SamplerDescription& sampler, WantedResults wanted) {

@@ -86,7 +86,8 @@ EncodedLogits::EncodedLogits(Memory* memory, const Request& request)
   const auto stride = static_cast<std::size_t>(stride_);
   const auto rows = static_cast<std::size_t>(request.rows);
   const auto vocab = static_cast<std::size_t>(request.vocab);
-  const bool as_it_is = request.dtype == DType::float32 && stride_ == request.vocab &&
+  // Not null in an empty batch either.
+  const bool as_it_is = rows > 0 && request.dtype == DType::float32 && stride_ == request.vocab &&
                         request.misalignment == 0 && memory == std::pmr::get_default_resource();
   if (as_it_is) {
     data_ = request.logits.data();

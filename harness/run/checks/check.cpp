@@ -24,11 +24,23 @@ CheckOutcome skipped(std::string reason) {
   return outcome;
 }
 
+CheckOutcome skipped(const Lack& lack) {
+  CheckOutcome outcome = skipped(lack.reason);
+  outcome.leave_out(lack);
+  return outcome;
+}
+
 CheckOutcome underpowered(std::string reason) {
   CheckOutcome outcome;
   outcome.verdict = Verdict::underpowered;
   outcome.message = std::move(reason);
   return outcome;
+}
+
+bool is_left_out(const CheckInput& input, const Request& request, CheckOutcome& outcome) {
+  const Lack lack = lack_for(input.sampler->description(), request);
+  outcome.leave_out(lack);
+  return !lack.empty();
 }
 
 namespace {
@@ -236,8 +248,7 @@ void expect_refusals(const CheckInput& input, CheckOutcome& outcome) {
     CheckInput alone = input;
     alone.parameters = {parameters};
     const Request request = make_request(alone, 0, 1);
-    const SamplerDescription& sampler = input.sampler->description();
-    if (outcome.failed() || !missing_ability(sampler, request).empty()) return;
+    if (outcome.failed() || is_left_out(input, request, outcome)) return;
     const Response response = run_request(*input.sampler, request, {});
     ++outcome.measures["refused"];
     if (!response.damage.empty()) outcome.fail(response.damage);

@@ -7,6 +7,7 @@
 
 #include "harness/contract/sampler.h"
 #include "harness/run/calls/logits_source.h"
+#include "harness/run/calls/lack.h"
 #include "harness/run/calls/request.h"
 #include "harness/run/evidence/record.h"
 #include "reference/real_oracle.h"
@@ -48,8 +49,14 @@ struct CheckInput {
 /// Miss probability at the declared discrepancy, in all checks.
 inline constexpr double kFalsePassRate = 1e-6;
 
+/// For a reason that no declaration would change.
 CheckOutcome skipped(std::string reason);
+CheckOutcome skipped(const Lack& lack);
 CheckOutcome underpowered(std::string reason);
+
+/// True where the sampler does not declare what the request needs, so that a part of a case cannot
+/// make it; the outcome then says what that is.
+bool is_left_out(const CheckInput& input, const Request& request, CheckOutcome& outcome);
 
 /// Rows [first, first + count) of the input, counted from first_row, with their parameters, one
 /// output a row, an array of seeds that are all different, and offsets of 0.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "harness/run/evidence/coverage.h"
+
 namespace fairdraw::harness {
 
 const char* to_string(Verdict verdict) {
@@ -42,7 +44,7 @@ struct CheckRow {
   const char* cause;
 };
 constexpr CheckRow kCheckRows[] = {
-    {"global", LooksAt::tokens, nullptr},  // of a whole run
+    {kGlobalCheck, LooksAt::tokens, nullptr},  // of a whole run
 #define FAIRDRAW_CHECK(id, name, function, budget, looks_at, bug, reason) \
   {name, LooksAt::looks_at, bug},
 #include "harness/run/evidence/checks.inc"
@@ -73,6 +75,11 @@ CheckOutcome& CheckOutcome::fail(std::string what) {
 
 void CheckOutcome::watch_out(const std::string& what) {
   watch += watch.empty() ? what : "; " + what;
+}
+
+void CheckOutcome::leave_out(const Lack& lack) {
+  if (lack.ability.empty() || std::ranges::find(lacks, lack.ability) != lacks.end()) return;
+  lacks.push_back(lack.ability);
 }
 
 void CheckOutcome::spend(double level) {
@@ -112,6 +119,7 @@ int RunRecord::exit_code() const {
   const Summary counts = summary();
   if (counts.failed + counts.error > 0) return 1;
   if (counts.underpowered > 0 || !incomplete.empty()) return 3;
+  if (!unmet_requirements(*this).empty()) return 3;
   return counts.passed == 0 && case_part.empty() ? 3 : 0;
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "harness/run/evidence/abilities.h"
 #include "harness/run/evidence/evidence.h"
 
 namespace fairdraw::harness {
@@ -25,6 +26,9 @@ bool looks_at_tokens(std::string_view check);
 
 /// The cause that a failure of a check means where its evidence names no other; empty: it has none.
 std::string_view default_cause(std::string_view check);
+
+/// The check, and the id, of the case that all p-values of a run make together.
+inline constexpr std::string_view kGlobalCheck = "global";
 
 /// Draws of one row, by token.
 struct Counts {
@@ -57,6 +61,9 @@ struct CheckOutcome {
   Verdict verdict = Verdict::passed;
   std::string message;  ///< one sentence; what was observed and what was expected on failure
   std::string watch;    ///< what looked suspicious and was not confirmed: shown, and never red
+  /// Abilities that the sampler does not declare: of a skipped case the one that it needs, of
+  /// others those that parts of it need, which were left out. Names of abilities.inc, each once.
+  std::vector<std::string> lacks;
   std::uint64_t draws = 0;
   std::uint64_t rows = 0;  ///< different rows of logits
   std::optional<double> statistic;
@@ -73,6 +80,7 @@ struct CheckOutcome {
 
   CheckOutcome& fail(std::string what);     ///< keeps the first failure's message
   void watch_out(const std::string& what);  ///< adds to `watch`
+  void leave_out(const Lack& lack);         ///< adds its ability, if any, to `lacks`
   bool failed() const { return verdict == Verdict::failed; }
   /// Of the error budget: a level that a p-value was compared with. Their sum is a measure.
   void spend(double level);
@@ -89,6 +97,7 @@ struct CaseRecord : CheckOutcome {
   std::string sampler;
   std::string semantics;
   std::string filter;  ///< what rows are asked for: "none", "top_k+top_p", ..., "mixed"
+  std::vector<std::string> features;  ///< that it exercises, in the order of features.inc
   std::uint64_t vocab = 0;
   double seconds = 0;
   std::string replay;  ///< the command line that repeats this case
@@ -161,6 +170,10 @@ struct RunRecord {
   /// Why the run ended before all of its cases were run: `cases` holds those that were. Empty: it
   /// is whole.
   std::string incomplete;
+  /// What has to be judged for the run to pass (--require): features of features.inc; and the
+  /// percentage of its cases that each sampler may skip (--max-skipped).
+  std::vector<std::string> required = {};
+  std::optional<double> max_skipped = {};
   std::map<std::string, std::string> environment;  ///< host facts; excluded from byte equality
   ErrorBudget error_budget;
   std::vector<Night> nights = {};  ///< of accumulated evidence, in their order; else empty
@@ -172,9 +185,10 @@ struct RunRecord {
 
   Summary summary() const;
 
-  /// 1 a check failed (or could not be run); 3 nothing was tested, a case was underpowered, or the
-  /// run is incomplete; 0 all passed. (2, bad usage, ends a run before there is a record.) Parts of
-  /// cases test nothing by themselves: 0 where their draws were made.
+  /// 1 a check failed (or could not be run); 3 nothing was tested, a case was underpowered, the run
+  /// is incomplete, or what it requires was not judged; 0 all passed. (2, bad usage, ends a run
+  /// before there is a record.) Parts of cases test nothing by themselves: 0 where their draws were
+  /// made.
   int exit_code() const;
 };
 

@@ -18,6 +18,7 @@
 #include <memory>
 #include <vector>
 
+#include "fairdraw/fresh_seed.h"
 #include "fairdraw/sample.h"
 #include "fairdraw/token_lists.h"
 #include "fairdraw/types.h"
@@ -72,7 +73,7 @@ struct BatchRequest {
   float frequency_penalty = 0.0F;    ///< in [-2^64, 2^64]
   float presence_penalty = 0.0F;     ///< in [-2^64, 2^64]
 
-  std::uint64_t seed = 0;
+  std::uint64_t seed = fresh_seed();  ///< without one of its own it has a fresh one, which is here
   std::uint64_t first_offset = 0;  ///< tokens drawn from this seed before the output begins
 
   std::int32_t min_tokens = 0;                       ///< >= 0

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "fairdraw/fused_sampling_processor.h"
 #include "fairdraw/parallel_sampling.h"
 
 namespace fairdraw::suites::batches {
@@ -157,6 +159,56 @@ TEST(BatchRequestFrom, AnEnginesRequestRunsInABatch) {
   std::unique_ptr<BatchState> state;
   ASSERT_FALSE(BatchState::make(options(), state));
   EXPECT_FALSE(state->add(1, request));
+}
+
+// Without a seed no two requests draw the same; with one, 0 too, it is that one.
+TEST(BatchRequestFrom, RequestsWithoutASeedHaveFreshOnesAndSayWhich) {
+  constexpr int kRequests = 1000;  // two of 2^64 are equal with 3e-14
+  std::set<std::uint64_t> seeds;
+  for (int i = 0; i < kRequests; ++i) {
+    seeds.insert(BatchRequest{}.seed);
+    BatchRequest request;
+    ASSERT_FALSE(batch_request_from(RequestParameters{}, {}, options(), request));
+    seeds.insert(request.seed);
+  }
+  EXPECT_EQ(seeds.size(), 2U * kRequests);
+
+  RequestParameters parameters;
+  parameters.seed = 0;
+  BatchRequest request;
+  ASSERT_FALSE(batch_request_from(parameters, {}, options(), request));
+  EXPECT_EQ(request.seed, 0U);
+
+  // The n outputs of a prompt share its fresh seed: child 0 has it, the others follow from it.
+  RequestContext context;
+  ASSERT_FALSE(batch_request_from(RequestParameters{}, context, options(), request));
+  EXPECT_EQ(request.seed, context.fresh_seed);
+  context.child = 3;
+  ASSERT_FALSE(batch_request_from(RequestParameters{}, context, options(), request));
+  EXPECT_EQ(request.seed, child_seed(context.fresh_seed, 3));
+}
+
+// Two requests of defaults in a batch, on equal logits: 64 equal tokens of 1000 would be a seed in
+// common (1000^-64 by chance).
+TEST(BatchRequestFrom, DefaultRequestsDrawOtherTokens) {
+  constexpr std::int64_t kVocab = 1000;
+  BatchStateOptions large = options();
+  large.vocab = kVocab;
+  large.max_length = 128;
+  std::unique_ptr<BatchState> state;
+  ASSERT_FALSE(BatchState::make(large, state));
+  ASSERT_FALSE(state->add(1, {}));
+  ASSERT_FALSE(state->add(2, {}));
+  FusedSamplingProcessor processor(*state);
+  const std::vector<float> logits(2 * kVocab, 0.0F);
+  int equal = 0;
+  constexpr int kSteps = 64;
+  for (int step = 0; step < kSteps; ++step) {
+    ASSERT_FALSE(processor.step({logits.data(), DType::float32, 2, kVocab, kVocab}));
+    const View<const std::int32_t> tokens = processor.new_tokens();
+    equal += tokens.data[0] == tokens.data[1];
+  }
+  EXPECT_LT(equal, kSteps);
 }
 
 }  // namespace

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from .._core import Batch
+from .._judged import Ability, Arrays
 from ..operation_verification import DTypeName
-from ..verification import Ability, Arrays
 
 #: One call of an engine: tokens of a batch, an array or the batch itself.
 Sampler = Callable[[Batch], Any]

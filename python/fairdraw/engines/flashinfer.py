@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 
 from .._core import Batch
-from ..verification import Ability
+from .._judged import Ability
 from ._engine import Engine, Sampler
 from ._packages import Unavailable, package, version_of
 from ._tensors import CHUNK, float32_logits, generator_of, places_in_range, rows_of

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._core import Batch
-from ..verification import Ability
+from .._judged import Ability
 from ._engine import Engine, Sampler, report_kept
 from ._tensors import CHUNK, float32_logits, places_in_range, rows_of
 from ._vllm_wheel import triton_device, triton_module, version_with

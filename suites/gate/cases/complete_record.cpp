@@ -181,6 +181,19 @@ std::vector<harness::SmallMistake> small_mistakes(const RunRecord& record) {
   return list;
 }
 
+// What repeats all cases of a sampler: of a Python callable the call of one of them, without its
+// choice of a case.
+std::string replay_of_run(const RunRecord& record, const std::string& sampler) {
+  for (const harness::CaseRecord& one : record.cases) {
+    const std::string choice = fmt::format(", case=\"{}\"", one.id);
+    const std::size_t at = one.replay.find(choice);
+    if (one.sampler != sampler || at == std::string::npos) continue;
+    return one.replay.substr(0, at) + one.replay.substr(at + choice.size());
+  }
+  return fmt::format("./fairdraw verify --suite {} --sampler {} --seed {}{}", record.suite,
+                     shell_word(sampler), record.seed, record.options);
+}
+
 }  // namespace
 
 void complete_record(RunRecord& record) {
@@ -200,9 +213,7 @@ void complete_record(RunRecord& record) {
           ErrorLedger::kGlobalShare * share / static_cast<double>(record.samplers.size()));
       if (!global) continue;
       global->suite = record.suite;
-      global->replay =
-          fmt::format("./fairdraw verify --suite {} --sampler {} --seed {}{}", record.suite,
-                      shell_word(sampler.name), record.seed, record.options);
+      global->replay = replay_of_run(record, sampler.name);
       record.cases.push_back(std::move(*global));
     }
   }

@@ -34,8 +34,7 @@ std::optional<harness::CaseRecord> global_case(std::span<const harness::CaseReco
     fisher -= 2 * std::log(*record.p_value);
   }
   if (p_values.size() < 2) return std::nullopt;
-  global.id = "global";
-  global.check = "global";
+  global.id = global.check = harness::kGlobalCheck;
   global.sampler = sampler.name;
   global.semantics = sampler.semantics;
   global.statistic = fisher;

@@ -10,6 +10,7 @@
 #include "harness/run/calls/random_words.h"
 #include "harness/run/checks/checks.h"
 #include "harness/run/checks/statistical/fresh_instances.h"
+#include "suites/gate/cases/features.h"
 #include "suites/gate/cases/row_operation_cases.h"
 
 namespace fairdraw::suites {
@@ -136,6 +137,9 @@ harness::Job named_job(const Case& entry, const char* check, const std::string& 
   job.record.sampler = sampler_name;
   job.record.semantics = semantics.name;
   job.record.filter = filter_of(entry.operations);
+  for (const harness::Feature feature : features_of(entry)) {
+    job.record.features.emplace_back(to_string(feature));
+  }
   job.record.vocab = static_cast<std::uint64_t>(entry.input.vocab);
   job.make_sampler = std::move(make_sampler);
   return job;

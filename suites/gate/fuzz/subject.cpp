@@ -50,7 +50,14 @@ harness::Response Subject::run(const Request& request) {
       .statuses = true, .support_size = true, .mask = true, .probs = true, .logprobs = true};
   // Draws from probabilities give tokens and statuses, as those of every library do.
   if (request.input == harness::RowInput::probabilities) wanted = {.statuses = true};
-  return harness::run_request(sampler_, request, harness::reported(description(), wanted));
+  harness::Response response =
+      harness::run_request(sampler_, request, harness::reported(description(), wanted));
+  // Without statuses a refusal is the answer to a row that has no token, as for `verify`.
+  const bool refused = !response.refused.empty() && response.damage.empty();
+  if (refused && harness::may_refuse(bare_input(), request)) {
+    throw MissingAbility("refuses a call with a row that has no token: " + response.refused);
+  }
+  return response;
 }
 
 harness::ChainResponse Subject::run_chain(const harness::ChainRequest& chain) {

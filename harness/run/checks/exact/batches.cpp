@@ -275,8 +275,7 @@ class Batches {
 
 CheckOutcome check_batches(const CheckInput& input) {
   const SamplerDescription& sampler = input.sampler->description();
-  if (const std::string lacks = missing_ability(sampler, make_request(input, 0, input.rows));
-      !lacks.empty()) {
+  if (const Lack lacks = lack_for(sampler, make_request(input, 0, input.rows)); !lacks.empty()) {
     return skipped(lacks);
   }
   CheckOutcome outcome;

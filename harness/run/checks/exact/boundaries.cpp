@@ -232,9 +232,7 @@ void judge(const CheckInput& input, const Row& row, const Request& request, std:
 }  // namespace
 
 CheckOutcome check_boundaries(const CheckInput& input) {
-  const SamplerDescription& sampler = input.sampler->description();
   CheckOutcome outcome;
-  std::string lacks;
   std::uint64_t number = 0;
   for (const Row& row : all_rows_of(input)) {
     if (outcome.failed()) return outcome;
@@ -242,17 +240,14 @@ CheckOutcome check_boundaries(const CheckInput& input) {
     const std::int64_t vocab = input.logits->vocab();
     if (static_cast<std::int64_t>(row.heads.size()) > vocab) continue;
     const Request request = request_of(input, row, number);
-    if (const std::string reason = missing_ability(sampler, request); !reason.empty()) {
-      lacks = reason;
-      continue;
-    }
+    if (is_left_out(input, request, outcome)) continue;
     judge(input, row, request, number, outcome);
   }
   if (outcome.failed()) return outcome;
   if (outcome.rows == 0) {
-    return skipped(lacks.empty()
-                       ? "semantics " + input.semantics.name + " defines none of these rows"
-                       : lacks);
+    return outcome.lacks.empty()
+               ? skipped("semantics " + input.semantics.name + " defines none of these rows")
+               : skipped(lack_of(outcome.lacks.back()));
   }
   outcome.message = fmt::format(
       "{} rows draw what their filters keep, and nothing else: {} tokens "

@@ -15,14 +15,14 @@ namespace fairdraw::harness {
 
 using reference::Membership;
 
-std::string find_distribution(const CheckInput& input, const Request& request,
-                              reference::RealDistribution& distribution) {
-  if (std::string lacks = missing_ability(input.sampler->description(), request); !lacks.empty()) {
-    return lacks;
+Lack find_distribution(const CheckInput& input, const Request& request,
+                       reference::RealDistribution& distribution) {
+  if (Lack lack = lack_for(input.sampler->description(), request); !lack.empty()) {
+    return lack;
   }
   distribution = distribution_of(input, request, 0);
   if (distribution.defined && !distribution.must_fail) return {};
-  return "semantics " + input.semantics.name + " gives this row no distribution";
+  return {"semantics " + input.semantics.name + " gives this row no distribution", ""};
 }
 
 CertainDistribution certain_distribution(const reference::RealDistribution& distribution) {

@@ -26,8 +26,8 @@ CertainDistribution certain_distribution(const reference::RealDistribution& dist
 
 /// The distribution of row 0 to judge draws by. Empty, or why there are none to judge: the sampler
 /// cannot make them, or the semantics give the row no distribution.
-std::string find_distribution(const CheckInput& input, const Request& request,
-                              reference::RealDistribution& distribution);
+Lack find_distribution(const CheckInput& input, const Request& request,
+                       reference::RealDistribution& distribution);
 
 /// All tokens [vocab], largest probability first, lower id first among equals.
 std::vector<std::uint32_t> by_falling_probability(std::span<const double> probability);

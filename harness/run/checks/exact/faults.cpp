@@ -164,7 +164,7 @@ void judge_faults(const CheckInput& input, const Request& base, const WrongWith&
     row = (row + step) % base.rows;
     Request request = base;
     fault.mutation(request, row);
-    if (!missing_ability(input.sampler->description(), request).empty()) continue;
+    if (is_left_out(input, request, outcome)) continue;
     ++outcome.measures["faults"];
     outcome.draws += static_cast<std::uint64_t>(base.rows);
     const std::string wrong = wrong_with(fault, row, request);

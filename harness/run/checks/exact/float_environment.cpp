@@ -57,9 +57,9 @@ class WatchedSampler final : public ForwardingSampler {
 
 CheckOutcome check_float_environment(const CheckInput& input) {
   const SamplerDescription& sampler = input.sampler->description();
-  if (!sampler.per_request_seeds) return skipped("has no per-request seeds");
+  if (!sampler.per_request_seeds) return skipped(lack_of("per_request_seeds"));
   const Request request = make_request(input, 0, input.rows);
-  if (const std::string lacks = missing_ability(sampler, request); !lacks.empty()) {
+  if (const Lack lacks = lack_for(sampler, request); !lacks.empty()) {
     return skipped(lacks);
   }
   const WantedResults wanted = reported(

@@ -36,7 +36,11 @@ void ask(const CheckInput& input, std::int64_t first, std::int64_t count,
   const SamplerDescription& sampler = input.sampler->description();
   const Request request = request_as_asked(input, first, count, asked);
   const WantedResults wanted = reported(sampler, {.report = asked.report});
-  if (!wanted.report.values || !missing_ability(sampler, request).empty()) return;
+  if (!wanted.report.values) {
+    outcome.leave_out(lack_of(is_raw(asked.report.mode) ? "reports_raw" : "reports_processed"));
+    return;
+  }
+  if (is_left_out(input, request, outcome)) return;
   const Response response = run_request(*input.sampler, request, wanted);
   if (!response.ran()) {
     if (!response.damage.empty() || !may_refuse(input, request)) outcome.fail(response.trouble());
@@ -67,10 +71,9 @@ void ask(const CheckInput& input, std::int64_t first, std::int64_t count,
 CheckOutcome check_logprobs(const CheckInput& input) {
   const SamplerDescription& sampler = input.sampler->description();
   if (!sampler.reports_raw && !sampler.reports_processed) {
-    return skipped("reports log-probabilities in no mode");
+    return skipped(lack_of("reports_raw"));
   }
-  if (const std::string lacks = missing_ability(sampler, make_request(input, 0, input.rows));
-      !lacks.empty()) {
+  if (const Lack lacks = lack_for(sampler, make_request(input, 0, input.rows)); !lacks.empty()) {
     return skipped(lacks);
   }
   reference::WeightBound bound = weight_bound(input);

@@ -195,7 +195,7 @@ void compare_through_indices(const CheckInput& input, const Request& rows, const
     request.offset.push_back(0);
   }
   const SamplerDescription& sampler = input.sampler->description();
-  if (outcome.failed() || !missing_ability(sampler, request).empty()) return;
+  if (outcome.failed() || is_left_out(input, request, outcome)) return;
   const Response response =
       run_request(*input.sampler, request, reported(sampler, {.support_size = true, .mask = true}));
   if (!response.ran()) {
@@ -230,7 +230,7 @@ void compare_through_indices(const CheckInput& input, const Request& rows, const
 CheckOutcome check_mask(const CheckInput& input) {
   const SamplerDescription& sampler = input.sampler->description();
   if (!sampler.reports_mask && !sampler.reports_support) {
-    return skipped("reports neither masks nor support sizes");
+    return skipped(lack_of("reports_mask"));
   }
   if (input.row_input == RowInput::probabilities) {
     return skipped("draws from probabilities report no masks");
@@ -240,7 +240,7 @@ CheckOutcome check_mask(const CheckInput& input) {
       std::max<std::int64_t>(1, (std::int64_t{1} << 21) / input.logits->vocab());
   for (std::int64_t first = 0; first < input.rows && !outcome.failed(); first += chunk) {
     const Request request = make_request(input, first, std::min(chunk, input.rows - first));
-    if (const std::string lacks = missing_ability(sampler, request); !lacks.empty()) {
+    if (const Lack lacks = lack_for(sampler, request); !lacks.empty()) {
       return skipped(lacks);
     }
     const Response response =

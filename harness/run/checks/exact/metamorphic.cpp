@@ -243,9 +243,9 @@ void compare_permuted(const CheckInput& input, const Request& base, const Respon
 
 CheckOutcome check_metamorphic(const CheckInput& input) {
   const SamplerDescription& sampler = input.sampler->description();
-  if (!sampler.per_request_seeds) return skipped("has no per-request seeds");
+  if (!sampler.per_request_seeds) return skipped(lack_of("per_request_seeds"));
   const Request base = make_request(input, 0, input.rows);
-  if (const std::string lacks = missing_ability(sampler, base); !lacks.empty()) {
+  if (const Lack lacks = lack_for(sampler, base); !lacks.empty()) {
     return skipped(lacks);
   }
   CheckOutcome outcome;

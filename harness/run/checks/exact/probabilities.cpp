@@ -153,7 +153,7 @@ std::string compare_samples(const CheckInput& input, const Request& rows,
   }
   const SamplerDescription& sampler = input.sampler->description();
   const WantedResults wanted = reported(sampler, {.logprobs = true});
-  if (!wanted.logprobs || !missing_ability(sampler, request).empty()) return {};
+  if (!wanted.logprobs || is_left_out(input, request, outcome)) return {};
   const Response response = run_request(*input.sampler, request, wanted);
   if (!response.ran()) return response.trouble();
   for (std::size_t at = 0; at < response.tokens.size(); ++at) {
@@ -221,7 +221,7 @@ void name_the_value(const Request& request, const Response& response, std::int64
 CheckOutcome check_probabilities(const CheckInput& input) {
   const SamplerDescription& sampler = input.sampler->description();
   if (!sampler.reports_probs && !sampler.reports_logprobs) {
-    return skipped("reports neither probabilities nor log-probabilities");
+    return skipped(lack_of("reports_logprobs"));
   }
   if (input.row_input == RowInput::probabilities) {
     return skipped("draws from probabilities report none");
@@ -233,7 +233,7 @@ CheckOutcome check_probabilities(const CheckInput& input) {
       std::max<std::int64_t>(1, (std::int64_t{1} << 20) / input.logits->vocab());
   for (std::int64_t first = 0; first < input.rows; first += chunk) {
     const Request request = make_request(input, first, std::min(chunk, input.rows - first));
-    if (const std::string lacks = missing_ability(sampler, request); !lacks.empty()) {
+    if (const Lack lacks = lack_for(sampler, request); !lacks.empty()) {
       return skipped(lacks);
     }
     const Response response =

@@ -433,10 +433,9 @@ void expect_statuses(const CheckInput& input, const Request& good, CheckOutcome&
 
 CheckOutcome check_processing(const CheckInput& input) {
   const SamplerDescription& sampler = input.sampler->description();
-  if (!sampler.processing) return skipped("takes no logits processing");
+  if (!sampler.processing) return skipped(lack_of("processing"));
   if (input.row_input == RowInput::probabilities) return skipped("probabilities are not processed");
-  if (const std::string lacks = missing_ability(sampler, make_request(input, 0, 1));
-      !lacks.empty()) {
+  if (const Lack lacks = lack_for(sampler, make_request(input, 0, 1)); !lacks.empty()) {
     return skipped(lacks);
   }
   CheckOutcome outcome;

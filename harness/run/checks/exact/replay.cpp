@@ -57,7 +57,7 @@ void Replay::draw_alone() {
 }
 
 bool Replay::may_ask(const Request& request) const {
-  return !outcome_.failed() && missing_ability(sampler(), request).empty();
+  return !outcome_.failed() && !is_left_out(input_, request, outcome_);
 }
 
 Response Replay::run(const std::string& name, const Request& request, const WantedResults& wanted) {
@@ -195,16 +195,20 @@ void compare_batches(Replay& replay) {
 
 CheckOutcome check_replay(const CheckInput& input) {
   const SamplerDescription& sampler = input.sampler->description();
-  if (!sampler.per_request_seeds) return skipped("has no per-request seeds");
+  if (!sampler.per_request_seeds) return skipped(lack_of("per_request_seeds"));
   Request base = make_request(input, 0, input.rows);
-  if (const std::string lacks = missing_ability(sampler, base); !lacks.empty()) {
+  if (const Lack lacks = lack_for(sampler, base); !lacks.empty()) {
     return skipped(lacks);
   }
   for (std::size_t i = 0; i < base.offset.size(); ++i) {
     base.offset[i] = mixed(input.seed + 1, i) >> (i % 64);
   }
-  if (sampler.num_samples) base.num_samples = kSamples;
   CheckOutcome outcome;
+  if (sampler.num_samples) {
+    base.num_samples = kSamples;
+  } else {
+    outcome.leave_out(lack_of("num_samples"));
+  }
   outcome.rows = static_cast<std::uint64_t>(input.rows);
   Replay replay(input, base, outcome);
   replay.draw_alone();

@@ -238,11 +238,11 @@ CheckOutcome check_operation(const CheckInput& input, OperationKind kind) {
   const SamplerDescription& sampler = input.sampler->description();
   const DType dtype = input.logits->dtype();
   if (!has_operation(sampler, kind)) {
-    return skipped(fmt::format("has no operation {}", to_string(kind)));
+    return skipped(lack_of(to_string(kind)));
   }
   if ((dtype == DType::float16 && !sampler.float16) ||
       (dtype == DType::bfloat16 && !sampler.bfloat16)) {
-    return skipped(fmt::format("takes no {}", to_string(dtype)));
+    return skipped(lack_of(to_string(dtype)));
   }
   CheckOutcome outcome;
   OperationCase rows(input, kind);

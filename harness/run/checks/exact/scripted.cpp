@@ -120,7 +120,7 @@ class Intervals {
 
 CheckOutcome check_scripted(const CheckInput& input) {
   const SamplerDescription& sampler = input.sampler->description();
-  if (!sampler.scripted_words) return skipped("takes no random words");
+  if (!sampler.scripted_words) return skipped(lack_of("scripted_words"));
   CheckOutcome outcome;
   const Request rows = make_request(input, 0, input.rows);
   for (std::int64_t row = 0; row < input.rows; ++row) {
@@ -132,7 +132,7 @@ CheckOutcome check_scripted(const CheckInput& input) {
         words_for_row(model, mixed(input.seed, static_cast<std::uint64_t>(row)),
                       input.exact() ? 0 : intervals.error());
     const Request request = scripted(rows, row, words, sampler);
-    if (const std::string lacks = missing_ability(sampler, request); !lacks.empty()) {
+    if (const Lack lacks = lack_for(sampler, request); !lacks.empty()) {
       return skipped(lacks);
     }
     const Response response = run_request(*input.sampler, request, {});

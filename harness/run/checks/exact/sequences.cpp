@@ -251,12 +251,11 @@ class Sequence {
 }  // namespace
 
 CheckOutcome check_sequences(const CheckInput& input) {
-  if (!input.sampler->description().keeps_state) return skipped("keeps no requests");
+  if (!input.sampler->description().keeps_state) return skipped(lack_of("keeps_state"));
   if (input.row_input == RowInput::probabilities) return skipped("steps are of logits");
   Request rows = make_request(input, 0, kDifferentRows);
   rows.processing.clear();
-  if (const std::string lacks = missing_ability(input.sampler->description(), rows);
-      !lacks.empty()) {
+  if (const Lack lacks = lack_for(input.sampler->description(), rows); !lacks.empty()) {
     return skipped(lacks);
   }
   CheckOutcome outcome;

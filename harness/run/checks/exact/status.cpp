@@ -45,8 +45,9 @@ std::string judge(const Request& request, const Response& response, const Respon
 // The same rows through `indices`, two outputs a row and in falling order, three samples each: a
 // status belongs to the output, and all of its samples are -1, or none is. Without statuses too: no
 // row becomes good because it is not read.
-std::string judge_outputs(Sampler& sampler, const Request& rows, std::int64_t bad,
-                          RowStatus status) {
+std::string judge_outputs(const CheckInput& input, const Request& rows, std::int64_t bad,
+                          RowStatus status, CheckOutcome& outcome) {
+  Sampler& sampler = *input.sampler;
   Request request = rows;
   if (request.with_indices) return {};  // the fault is in the indices
   request.with_indices = true;
@@ -59,7 +60,7 @@ std::string judge_outputs(Sampler& sampler, const Request& rows, std::int64_t ba
     request.seed.push_back(static_cast<std::uint64_t>(i));
     request.offset.push_back(0);
   }
-  if (!missing_ability(sampler.description(), request).empty()) return {};
+  if (is_left_out(input, request, outcome)) return {};
   for (const bool asked : {true, false}) {
     const WantedResults wanted =
         reported(sampler.description(), request, {.statuses = asked, .logprobs = asked});
@@ -97,7 +98,7 @@ CheckOutcome check_status(const CheckInput& input) {
   const bool has_statuses = input.semantics.name == "fairdraw" && sampler.reports_status;
   if (!has_statuses || !sampler.per_request_seeds) return check_status_of_tokens(input);
   const Request base = make_request(input, 0, input.rows);
-  if (const std::string lacks = missing_ability(sampler, base); !lacks.empty()) {
+  if (const Lack lacks = lack_for(sampler, base); !lacks.empty()) {
     return skipped(lacks);
   }
   const WantedResults wanted =
@@ -118,7 +119,7 @@ CheckOutcome check_status(const CheckInput& input) {
         const Response response = run_request(*input.sampler, request, wanted);
         std::string wrong =
             response.ran() ? judge(request, response, good, row, fault.status) : response.trouble();
-        if (wrong.empty()) wrong = judge_outputs(*input.sampler, request, row, fault.status);
+        if (wrong.empty()) wrong = judge_outputs(input, request, row, fault.status, outcome);
         return wrong;
       },
       outcome);

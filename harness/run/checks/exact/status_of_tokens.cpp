@@ -157,7 +157,7 @@ class Judge {
 CheckOutcome check_status_of_tokens(const CheckInput& input) {
   const SamplerDescription& sampler = input.sampler->description();
   const Request base = make_request(input, 0, input.rows);
-  if (const std::string lacks = missing_ability(sampler, base); !lacks.empty()) {
+  if (const Lack lacks = lack_for(sampler, base); !lacks.empty()) {
     return skipped(lacks);
   }
   CheckOutcome outcome;

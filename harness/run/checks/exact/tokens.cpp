@@ -99,7 +99,7 @@ void compare_tokens(const CheckInput& input, const Request& request, const Respo
 void run_and_compare(const CheckInput& input, const Request& request, const Models& models,
                      std::int64_t first, CheckOutcome& outcome) {
   const SamplerDescription& sampler = input.sampler->description();
-  if (outcome.failed() || !missing_ability(sampler, request).empty()) return;
+  if (outcome.failed() || is_left_out(input, request, outcome)) return;
   const Response response =
       run_request(*input.sampler, request, reported(sampler, request, {.statuses = true}));
   if (response.ran()) {
@@ -199,7 +199,7 @@ void expect_in_support(const CheckInput& input, const Request& request,
                        const std::vector<reference::RealDistribution>& distributions,
                        const std::string& how, std::int64_t first, CheckOutcome& outcome) {
   const SamplerDescription& sampler = input.sampler->description();
-  if (outcome.failed() || !missing_ability(sampler, request).empty()) return;
+  if (outcome.failed() || is_left_out(input, request, outcome)) return;
   const Response response =
       run_request(*input.sampler, request, reported(sampler, request, {.statuses = true}));
   if (!response.ran()) {
@@ -278,7 +278,7 @@ void compare_layouts(const CheckInput& input, const Request& rows,
 
 CheckOutcome check_tokens(const CheckInput& input) {
   const SamplerDescription& sampler = input.sampler->description();
-  if (!input.exact()) return skipped("does not claim the exact integer arithmetic");
+  if (!input.exact()) return skipped(lack_of("exact_integer"));
   CheckOutcome outcome;
   const std::int64_t chunk = rows_per_chunk(input);
   std::int64_t number = 0;
@@ -286,7 +286,7 @@ CheckOutcome check_tokens(const CheckInput& input) {
     const Request rows = make_request(input, first, std::min(chunk, input.rows - first));
     Request request = with_draws(rows, draws_per_row(input), sampler);
     if (number % 4 == 3) request = with_one_seed(std::move(request));
-    if (const std::string lacks = missing_ability(sampler, request); !lacks.empty()) {
+    if (const Lack lacks = lack_for(sampler, request); !lacks.empty()) {
       return skipped(lacks);
     }
     const Models models = models_of(request);
@@ -307,7 +307,7 @@ CheckOutcome check_support(const CheckInput& input) {
   for (std::int64_t first = 0; first < input.rows && !outcome.failed(); first += chunk) {
     const Request rows = make_request(input, first, std::min(chunk, input.rows - first));
     const Request request = with_draws(rows, draws_per_row(input), sampler);
-    if (const std::string lacks = missing_ability(sampler, request); !lacks.empty()) {
+    if (const Lack lacks = lack_for(sampler, request); !lacks.empty()) {
       return skipped(lacks);
     }
     std::vector<reference::RealDistribution> distributions;

@@ -281,11 +281,12 @@ void compare_scripted(const CheckInput& input, const ChainRequest& base, CheckOu
 
 CheckOutcome check_chain(const CheckInput& input) {
   const SamplerDescription& sampler = input.sampler->description();
-  if (!sampler.chains) return skipped("verifies no drafted chains");
+  if (!sampler.chains) return skipped(lack_of("chains"));
   if (!input.exact() && !sampler.per_request_seeds) {
-    return skipped("neither claims the exact integer arithmetic nor has per-request seeds");
+    return skipped(Lack{"neither claims the exact integer arithmetic nor has per-request seeds",
+                        "per_request_seeds"});
   }
-  if (const std::string lacks = missing_chain_dtype(input); !lacks.empty()) return skipped(lacks);
+  if (const Lack lacks = missing_chain_dtype(input); !lacks.empty()) return skipped(lacks);
   CheckOutcome outcome;
   const std::int64_t a_call = std::max<std::int64_t>(1, input.rows / kChainCalls);
   std::int64_t first = 0;

@@ -346,8 +346,8 @@ class ChainDistribution : public DistributionTables {
 
 CheckOutcome check_chain_distribution(const CheckInput& input) {
   const SamplerDescription& sampler = input.sampler->description();
-  if (!sampler.chains) return skipped("verifies no drafted chains");
-  if (const std::string lacks = missing_chain_dtype(input); !lacks.empty()) return skipped(lacks);
+  if (!sampler.chains) return skipped(lack_of("chains"));
+  if (const Lack lacks = missing_chain_dtype(input); !lacks.empty()) return skipped(lacks);
   std::vector<ChainDistribution> distributions;
   const bool narrow = input.logits->dtype() != DType::float32;
   distributions.reserve(narrow ? 2 : 1);

@@ -110,11 +110,11 @@ std::vector<float> chain_row(const CheckInput& input, std::int64_t number) {
   return row;
 }
 
-std::string missing_chain_dtype(const CheckInput& input) {
+Lack missing_chain_dtype(const CheckInput& input) {
   const SamplerDescription& sampler = input.sampler->description();
   const DType dtype = input.logits->dtype();
-  if (dtype == DType::float16 && !sampler.float16) return "takes no float16";
-  if (dtype == DType::bfloat16 && !sampler.bfloat16) return "takes no bfloat16";
+  if (dtype == DType::float16 && !sampler.float16) return lack_of("float16");
+  if (dtype == DType::bfloat16 && !sampler.bfloat16) return lack_of("bfloat16");
   return {};
 }
 

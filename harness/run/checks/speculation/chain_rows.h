@@ -19,7 +19,7 @@ ChainRequest make_chains(const CheckInput& input, std::int64_t first, std::int64
                          std::int64_t n);
 
 /// Why chains of the source's dtype are not asked of the sampler; empty: they are.
-std::string missing_chain_dtype(const CheckInput& input);
+Lack missing_chain_dtype(const CheckInput& input);
 
 /// Row `number` of the source, as probabilities [vocab] of its dtype.
 std::vector<float> chain_row(const CheckInput& input, std::int64_t number);

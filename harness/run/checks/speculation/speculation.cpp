@@ -206,7 +206,7 @@ void compare_with_sampling(const Run& run) {
       row = static_cast<std::size_t>(node) + 1;
     }
   }
-  if (!missing_ability(run.input.sampler->description(), sampling).empty()) return;
+  if (is_left_out(run.input, sampling, run.outcome)) return;
   const Response off = run_request(*run.input.sampler, sampling, {});
   ++run.outcome.measures["relations"];
   if (!off.ran()) {
@@ -314,11 +314,11 @@ CheckOutcome compare_speculation_batches(const CheckInput& input,
 
 CheckOutcome check_speculation(const CheckInput& input) {
   const SamplerDescription& sampler = input.sampler->description();
-  if (!sampler.speculation) return skipped("verifies no requests with drafts");
-  if (const std::string lacks = missing_filter(input); !lacks.empty()) return skipped(lacks);
-  if (input.banned_tokens && !sampler.allowed_mask) return skipped("takes no bitmask");
+  if (!sampler.speculation) return skipped(lack_of("speculation"));
+  if (const Lack lacks = missing_filter(input); !lacks.empty()) return skipped(lacks);
+  if (input.banned_tokens && !sampler.allowed_mask) return skipped(lack_of("allowed_mask"));
   if (!input.processing.empty() && !sampler.speculation_processing) {
-    return skipped("verifies without logits processing");
+    return skipped(lack_of("speculation_processing"));
   }
   CheckOutcome outcome;
   std::vector<SpeculationShape> shapes;

@@ -336,11 +336,11 @@ class SpeculationDistribution : public DistributionTables {
 
 CheckOutcome check_speculation_distribution(const CheckInput& input) {
   const SamplerDescription& sampler = input.sampler->description();
-  if (const std::string reason = reason_to_skip_distributions(input); !reason.empty()) {
-    return skipped(reason);
+  if (const Lack lack = lack_of_distributions(input); !lack.empty()) {
+    return skipped(lack);
   }
   if (!input.processing.empty() && !sampler.speculation_processing) {
-    return skipped("verifies without logits processing");
+    return skipped(lack_of("speculation_processing"));
   }
   std::vector<SpeculationDistribution> distributions;
   distributions.reserve(std::size(kDistributions));

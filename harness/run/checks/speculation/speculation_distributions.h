@@ -109,8 +109,8 @@ inline void append_row(const std::vector<float>& row, std::vector<float>& to) {
 }
 
 /// Why a sampler is not asked; empty: it is.
-inline std::string reason_to_skip_distributions(const CheckInput& input) {
-  if (!input.sampler->description().speculation) return "verifies no requests with drafts";
+inline Lack lack_of_distributions(const CheckInput& input) {
+  if (!input.sampler->description().speculation) return lack_of("speculation");
   return missing_filter(input);
 }
 

@@ -275,11 +275,11 @@ SpeculationRequest make_speculations(const CheckInput& input, std::int64_t first
   return request;
 }
 
-std::string missing_filter(const CheckInput& input) {
+Lack missing_filter(const CheckInput& input) {
   CheckInput filters = input;
   filters.processing.clear();  // of verification it is an ability of its own
-  return missing_ability(input.sampler->description(),
-                         make_request(filters, 0, std::ssize(input.parameters)));
+  return lack_for(input.sampler->description(),
+                  make_request(filters, 0, std::ssize(input.parameters)));
 }
 
 void grow_histories(SpeculationRequest& request) {

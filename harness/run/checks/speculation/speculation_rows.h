@@ -28,7 +28,7 @@ SpeculationRequest make_speculations(const CheckInput& input, std::int64_t first
                                      std::int64_t count, const SpeculationShape& shape);
 
 /// The filter, dtype or rule of the input that the sampler does not declare; empty: none.
-std::string missing_filter(const CheckInput& input);
+Lack missing_filter(const CheckInput& input);
 
 /// Rewrites the histories of rows after drafts: that of the row before, and the draft between them.
 void grow_histories(SpeculationRequest& request);

@@ -322,10 +322,10 @@ class TreeDistribution : public DistributionTables {
 
 CheckOutcome check_tree_distribution(const CheckInput& input) {
   const SamplerDescription& sampler = input.sampler->description();
-  if (const std::string reason = reason_to_skip_distributions(input); !reason.empty()) {
-    return skipped(reason);
+  if (const Lack lack = lack_of_distributions(input); !lack.empty()) {
+    return skipped(lack);
   }
-  if (!sampler.draft_tree_laws) return skipped("knows no distribution of drafted trees");
+  if (!sampler.draft_tree_laws) return skipped(lack_of("draft_tree_laws"));
   std::vector<TreeDistribution> distributions;
   distributions.reserve(std::size(kKinds));
   for (const Kind& kind : kKinds) distributions.emplace_back(input, kind);

@@ -103,8 +103,7 @@ CheckOutcome check_batch_distribution(const CheckInput& input) {
   if (sampler.per_request_seeds) {
     return skipped("has per-request seeds: `batches` compares its tokens one by one");
   }
-  if (const std::string lacks = missing_ability(sampler, make_request(input, 0, input.rows));
-      !lacks.empty()) {
+  if (const Lack lacks = lack_for(sampler, make_request(input, 0, input.rows)); !lacks.empty()) {
     return skipped(lacks);
   }
   const std::uint64_t draws = input.draws / std::size(kBatchSizes);  // of each size

@@ -159,7 +159,7 @@ void draw_and_bet(const CheckInput& input, const Request& request,
 CheckOutcome check_bets(const CheckInput& input) {
   const Request request = make_request(input, 0, 1);
   reference::RealDistribution distribution;
-  if (const std::string why = find_distribution(input, request, distribution); !why.empty())
+  if (const Lack why = find_distribution(input, request, distribution); !why.empty())
     return skipped(why);
   const CertainDistribution certain = certain_distribution(distribution);
   const std::uint64_t design_draws = certain_draws(input.draws, distribution);

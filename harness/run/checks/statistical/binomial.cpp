@@ -85,7 +85,7 @@ void weigh_small_mistakes(const CertainDistribution& certain, const std::vector<
 CheckOutcome check_binomial(const CheckInput& input) {
   const Request request = make_request(input, 0, 1);
   reference::RealDistribution distribution;
-  if (const std::string why = find_distribution(input, request, distribution); !why.empty())
+  if (const Lack why = find_distribution(input, request, distribution); !why.empty())
     return skipped(why);
   const CertainDistribution certain = certain_distribution(distribution);
   if (certain.support < 2 || certain_draws(input.draws, distribution) == 0)

@@ -197,7 +197,7 @@ std::vector<Finding> look_at(const Experiment& experiment, int look, CheckOutcom
 
 CheckOutcome check_chi_squared(const CheckInput& input) {
   Experiment experiment{.input = input, .request = make_request(input, 0, 1)};
-  const std::string why = find_distribution(input, experiment.request, experiment.distribution);
+  const Lack why = find_distribution(input, experiment.request, experiment.distribution);
   if (!why.empty()) return skipped(why);
   experiment.certain = certain_distribution(experiment.distribution);
   if (experiment.certain.support == 0) return skipped("every token of the support is ambiguous");

@@ -299,7 +299,7 @@ void note_dependence(const std::vector<Finding>& findings, CheckOutcome& outcome
 CheckOutcome check_pit(const CheckInput& input) {
   const SamplerDescription& sampler = input.sampler->description();
   const Request one = make_request(input, 0, 1);
-  if (const std::string lacks = missing_ability(sampler, one); !lacks.empty()) {
+  if (const Lack lacks = lack_for(sampler, one); !lacks.empty()) {
     return skipped(lacks);
   }
   Plan plan;

@@ -231,11 +231,11 @@ void judge_long(const CheckInput& input, const Request& row,
 CheckOutcome check_streams(const CheckInput& input) {
   const SamplerDescription& sampler = input.sampler->description();
   const Request row = make_request(input, 0, 1);
-  if (const std::string lacks = missing_ability(sampler, row); !lacks.empty()) {
+  if (const Lack lacks = lack_for(sampler, row); !lacks.empty()) {
     return skipped(lacks);
   }
   const std::vector<StreamPlan> shorts = short_streams(input);
-  if (shorts.size() < 2) return skipped("promises no independent draws");
+  if (shorts.size() < 2) return skipped(lack_of("randomness.seeds"));
   const reference::RealDistribution distribution = distribution_of(input, row, 0);
   if (!distribution.defined || distribution.must_fail) {
     return skipped("semantics " + input.semantics.name + " gives this row no distribution");

@@ -145,9 +145,9 @@ Strongest strongest_set(const Sample& a, const Sample& b, const CertainDistribut
   return strongest;
 }
 
-std::string missing_in_either(const Sampler& one, const Sampler& other, const Request& request) {
-  const std::string lacks = missing_ability(one.description(), request);
-  return lacks.empty() ? missing_ability(other.description(), request) : lacks;
+Lack missing_in_either(const Sampler& one, const Sampler& other, const Request& request) {
+  Lack lack = lack_for(one.description(), request);
+  return lack.empty() ? lack_for(other.description(), request) : lack;
 }
 
 // Cells of the distribution, the last of them everything outside of it.
@@ -161,7 +161,7 @@ std::vector<std::uint64_t> by_cell(const statistics::Pooling& pooling, const Sam
 
 CheckOutcome check_same_distribution(const CheckInput& input, Sampler& other) {
   const Request request = make_request(input, 0, 1);
-  if (const std::string lacks = missing_in_either(*input.sampler, other, request); !lacks.empty()) {
+  if (const Lack lacks = missing_in_either(*input.sampler, other, request); !lacks.empty()) {
     return skipped(lacks);
   }
   const reference::RealDistribution distribution = distribution_of(input, request, 0);
@@ -285,7 +285,8 @@ CheckOutcome check_same_results(const CheckInput& input, Sampler& other) {
       ((one.reports_mask && two.reports_mask) || (one.reports_support && two.reports_support));
   const bool tokens = input.exact() && two.exact_integer;
   if (!masks && !tokens) {
-    return skipped("the two report no masks, and do not both claim the integer arithmetic");
+    return skipped(Lack{"the two report no masks, and do not both claim the integer arithmetic",
+                        "reports_mask"});
   }
   CheckOutcome outcome;
   std::uint64_t judged = 0;
@@ -293,8 +294,7 @@ CheckOutcome check_same_results(const CheckInput& input, Sampler& other) {
       std::max<std::int64_t>(1, (std::int64_t{1} << 20) / input.logits->vocab());
   for (std::int64_t first = 0; first < input.rows && !outcome.failed(); first += chunk) {
     const Request request = make_request(input, first, std::min(chunk, input.rows - first));
-    if (const std::string lacks = missing_in_either(*input.sampler, other, request);
-        !lacks.empty()) {
+    if (const Lack lacks = missing_in_either(*input.sampler, other, request); !lacks.empty()) {
       return skipped(lacks);
     }
     const WantedResults wanted = {.statuses = true, .support_size = masks, .mask = masks};

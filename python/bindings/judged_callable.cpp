@@ -1,0 +1,63 @@
+#include "python/bindings/judged_callable.h"
+
+#include "harness/contract/usage_error.h"
+#include "python/bindings/ability_names.h"
+#include "python/bindings/batch_view.h"
+
+namespace fairdraw::python {
+namespace {
+
+namespace nb = nanobind;
+using harness::SamplerDescription;
+using harness::UsageError;
+
+template <class Members, class Target>
+void set_named(const char* what, const Members& members, const std::vector<std::string>& names,
+               Target& target) {
+  for (const std::string& name : names) {
+    const auto found = members.find(name);
+    if (found == members.end()) {
+      throw UsageError(harness::unknown_name_message(what, name, names_of(members)));
+    }
+    target.*(found->second) = true;
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<Callable> callable_of(const JudgedCallable& judged) {
+  SamplerDescription description;
+  description.name = judged.name;
+  description.version = judged.version;
+  description.semantics = judged.semantics;
+  set_named("ability", abilities(), judged.abilities, description);
+  SamplerDescription without;
+  without.top_k = without.top_p = without.min_p = false;
+  set_named("filter", filters(), judged.lacks, without);
+  description.top_k = !without.top_k;
+  description.top_p = !without.top_p;
+  description.min_p = !without.min_p;
+  description.randomness = {false, false, false, false, false, false};
+  set_named("promise of randomness", promises(), judged.randomness, description.randomness);
+  if (description.processing && judged.running_batch.is_none()) {
+    throw UsageError(
+        "abilities: processing is an ability of running batches: give running_batch, or leave it "
+        "out");
+  }
+  auto callable = std::make_shared<Callable>(judged.function, judged.running_batch,
+                                             arrays_from_name(judged.arrays));
+  callable->kept_description = description;
+  callable->kept_description.keeps_state = !judged.running_batch.is_none();
+  callable->description = std::move(description);
+  callable->description.processing = false;
+  for (const auto& [name, function] : judged.operations) {
+    const harness::OperationKind kind = harness::operation_from_name(nb::cast<std::string>(name));
+    harness::declare_operation(callable->description, kind);
+    callable->operations[kind] = nb::borrow(function);
+  }
+  callable->description.samples = judged.operations.empty();
+  callable->description.operations_keep_dtype = judged.keep_dtype;
+  return callable;
+}
+
+}  // namespace fairdraw::python

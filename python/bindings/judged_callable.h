@@ -1,0 +1,65 @@
+// What fairdraw.verify and fairdraw.fuzz judge, as Python gives it, and how Ctrl-C ends them.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "python/bindings/running_batch.h"
+
+namespace fairdraw::python {
+
+/// A callable, and what is said of it by the names of ability_names.h.
+struct JudgedCallable {
+  nanobind::object function;       ///< a callable, or the name of a built-in sampler, or None
+  nanobind::object running_batch;  ///< makes an object that keeps requests, or None
+  nanobind::dict
+      operations;           ///< functions of operations on rows, by name; then it has nothing else
+  bool keep_dtype = false;  ///< their results have the dtype of the rows
+  std::string name, version, semantics, arrays;
+  std::vector<std::string> abilities, lacks, randomness;
+
+  bool is_builtin() const { return nanobind::isinstance<nanobind::str>(function); }
+};
+
+/// Throws harness::UsageError for a name that is none.
+std::shared_ptr<Callable> callable_of(const JudgedCallable& judged);
+
+/// Python's signals while other threads work: Ctrl-C ends the run, not the interpreter.
+class Interruptible {
+ public:
+  explicit Interruptible(std::atomic<bool>& cancelled) : cancelled_(cancelled) {}
+
+  template <class Result>
+  void wait(const std::future<Result>& run) {
+    const nanobind::gil_scoped_release others_may_run;
+    while (run.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready) {
+      if (cancelled_) continue;
+      const nanobind::gil_scoped_acquire lock;
+      if (PyErr_CheckSignals() == 0) continue;
+      error_.emplace();
+      cancelled_ = true;
+    }
+  }
+  /// Another thread's exception; the first one counts.
+  void keep(nanobind::python_error error) {
+    if (!error_) error_.emplace(std::move(error));
+    cancelled_ = true;
+  }
+  void raise_what_came() {
+    if (error_) throw nanobind::python_error(*error_);
+  }
+
+ private:
+  std::atomic<bool>& cancelled_;
+  std::optional<nanobind::python_error> error_;
+};
+
+}  // namespace fairdraw::python

@@ -1,0 +1,177 @@
+"""What `verify` and `fuzz` are given to judge: the arguments that they share, and their checks."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+from . import _core
+from ._device_calls import DeviceFunction, device_running_batch
+from .sampling import unknown_name
+
+Arrays = Literal["numpy", "torch"]
+#: What a sampler can do beyond float32 logits with temperature, top_k, top_p and min_p: the fields of
+#: SamplerDescription in harness/contract/sampler.h, which says what each claims. "processing" is one
+#: of running batches alone.
+Ability = Literal[
+    "active_rows",
+    "allowed_mask",
+    "bfloat16",
+    "exact_integer",
+    "float16",
+    "from_probs",
+    "from_probs_all_filters",
+    "indices",
+    "joint_order",
+    "lowest_id_ties",
+    "num_samples",
+    "per_request_seeds",
+    "processing",
+    "ranks_at_least",
+    "ranks_position",
+    "reports_logprobs",
+    "reports_mask",
+    "reports_probs",
+    "reports_processed",
+    "reports_raw",
+    "reports_status",
+    "reports_support",
+    "scripted_words",
+]
+Filter = Literal["min_p", "top_k", "top_p"]
+Promise = Literal["offsets", "outputs", "replays", "samples", "seeds"]
+
+#: What a sampler that draws fresh random numbers keeps without doing anything for it. "replays" (the
+#: same seeds and offsets give the same tokens) is a promise that one must mean.
+INDEPENDENCE: tuple[Promise, ...] = ("seeds", "offsets", "outputs", "samples")
+
+
+def expect_text(name: str, value: Any, allowed: str) -> None:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is {value!r}; allowed: {allowed}")
+
+
+def expect_name(name: str, value: Any, allowed: Sequence[str]) -> None:
+    if value not in allowed:
+        raise unknown_name(name, value, allowed)
+
+
+def expect_names(name: str, values: Any, allowed: Sequence[str]) -> list[str]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise TypeError(f"{name} is {values!r}; allowed: a sequence of names")
+    found = list(values)
+    for place, value in enumerate(found):
+        expect_name(f"{name}[{place}]", value, allowed)
+    return found
+
+
+def expect_integer(name: str, value: Any, least: int, most: int, range_as_text: str) -> int:
+    """An integer of any library."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is {value!r}; allowed: an integer, {range_as_text}") from None
+    if not least <= number <= most:
+        raise ValueError(f"{name} is {value}; allowed: {range_as_text}")
+    return number
+
+
+def gpu_of(device: Any) -> Any:
+    """The torch.device of a GPU that is here, or None for the CPU."""
+    if str(device) == "cpu":
+        return None
+    names: list[str] = []
+    try:
+        import torch
+    except ImportError:
+        reason = " (torch is not installed)"
+    else:
+        names = [f"cuda:{i}" for i in range(torch.cuda.device_count())]
+        if names and str(device) == "cuda":
+            return torch.device("cuda", torch.cuda.current_device())
+        if str(device) in names:
+            return torch.device(str(device))
+        reason = "" if names else " (torch sees no CUDA device)"
+    allowed = ", ".join(map(repr, ["cpu", *names]))
+    raise ValueError(f"device is '{device}'; allowed: {allowed}{reason}")
+
+
+def expect_judged(
+    sampler: Any,
+    semantics: Any,
+    *,
+    name: Any,
+    version: Any,
+    arrays: Any,
+    device: Any,
+    abilities: Any,
+    lacks: Any,
+    randomness: Any,
+    seed: Any,
+    seed_from: Any,
+    running_batch: Any = None,
+) -> dict[str, Any]:
+    """The arguments as `_core` takes them, those of a GPU behind what brings arrays there and back."""
+    builtin = isinstance(sampler, str)
+    if (
+        not builtin
+        and not callable(sampler)
+        and not (sampler is None and running_batch is not None)
+    ):
+        raise TypeError(
+            f"sampler: a callable or the name of a built-in sampler is needed, not "
+            f"{type(sampler).__name__}"
+        )
+    if running_batch is not None and not callable(running_batch):
+        raise TypeError(
+            "running_batch: a class or a function that makes a running batch is needed, not "
+            f"{type(running_batch).__name__}"
+        )
+    if running_batch is not None and builtin:
+        raise TypeError(
+            f"running_batch: it goes with a callable, and sampler is {sampler!r}, which has its own"
+        )
+    expect_name("semantics", semantics, _core.profile_names())
+    gpu = gpu_of(device)
+    if arrays is None:
+        arrays = "numpy" if gpu is None else "torch"
+    expect_name("arrays", arrays, ["numpy", "torch"])
+    if gpu is not None and (builtin or arrays != "torch"):
+        field, value = ("sampler", sampler) if builtin else ("arrays", arrays)
+        raise ValueError(
+            f"{field} is {value!r}; allowed with device '{device}': "
+            + ("a callable" if builtin else "'torch'")
+        )
+    able = expect_names("abilities", abilities, _core.ability_names())
+    lacking = expect_names("lacks", lacks, _core.filter_names())
+    promises = expect_names("randomness", randomness, _core.promise_names())
+    expect_text("version", version, "a string")
+    for field, text in (("name", name), ("seed_from", seed_from)):
+        if text is not None:
+            expect_text(field, text, "a string, or None")
+    if seed is not None:
+        if seed_from is not None:
+            raise ValueError("seed and seed_from are both given; allowed: one of them")
+        seed = expect_integer("seed", seed, 0, 2**64 - 1, "0 to 2^64 - 1")
+    if builtin:
+        label = str(sampler)
+    else:
+        judged = running_batch if sampler is None else sampler
+        label = name or str(getattr(judged, "__name__", type(judged).__name__))
+    if gpu is not None:
+        sampler = DeviceFunction(sampler, gpu) if callable(sampler) else None
+        running_batch = device_running_batch(running_batch, gpu) if running_batch else None
+    return {
+        "function": sampler,
+        "running_batch": running_batch,
+        "name": label,
+        "version": version,
+        "semantics": semantics,
+        "arrays": arrays,
+        "abilities": able,
+        "lacks": lacking,
+        "randomness": promises,
+        "seed": None if seed is None else str(seed),
+        "seed_from": seed_from,
+    }

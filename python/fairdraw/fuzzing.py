@@ -1,0 +1,139 @@
+"""`fuzz`: a search for calls that break a sampler, each shrunk to a simple one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from . import _core
+from ._judged import (
+    INDEPENDENCE,
+    Ability,
+    Arrays,
+    Filter,
+    Promise,
+    expect_integer,
+    expect_judged,
+)
+from .verification import VerificationFailed
+
+#: How long a search takes where neither `seconds` nor `cases` says so.
+SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A call that breaks a property. `case` is its number in the search: first_case=case, cases=1 and
+    the same seed find it again, unshrunk."""
+
+    property: str
+    message: str
+    case: int
+    original: str
+    shrunk: str
+
+
+@dataclass(frozen=True)
+class FuzzReport:
+    """What a search found. `judged` properties held or failed, `skipped` ones said nothing about their
+    case; `unconfirmed` distributions looked wrong once, and not on fresh draws."""
+
+    findings: list[Finding]
+    cases: int
+    judged: int
+    skipped: int
+    unconfirmed: int
+    seconds: float
+    seed: int
+    seed_source: str
+
+    @property
+    def verdict(self) -> str:
+        """ "passed", "failed", or "underpowered" where nothing was judged."""
+        if self.findings:
+            return "failed"
+        return "passed" if self.judged else "underpowered"
+
+    def raise_for_failures(self) -> None:
+        """VerificationFailed unless the verdict is "passed"."""
+        if self.verdict == "passed":
+            return
+        lines = [
+            f"{one.property}: {one.message}\n    case {one.case}, shrunk to: {one.shrunk}"
+            for one in self.findings
+        ]
+        raise VerificationFailed("\n".join([str(self), *lines]))
+
+    def __str__(self) -> str:
+        return (
+            f"fuzz: {len(self.findings)} failures, {self.cases} cases, {self.judged} properties "
+            f"judged, {self.skipped} skipped; seed {self.seed} ({self.seed_source})"
+        )
+
+
+def fuzz(
+    sampler: Callable[[Any], Any] | str,
+    semantics: str = "fairdraw",
+    *,
+    seconds: float | None = None,
+    cases: int | None = None,
+    first_case: int = 0,
+    property: str = "*",
+    statistical: bool = False,
+    keep_going: bool = False,
+    name: str | None = None,
+    version: str = "",
+    arrays: Arrays | None = None,
+    device: Any = "cpu",
+    abilities: Sequence[Ability] = (),
+    lacks: Sequence[Filter] = (),
+    randomness: Sequence[Promise] = INDEPENDENCE,
+    seed: int | None = None,
+    seed_from: str | None = None,
+) -> FuzzReport:
+    """Makes calls that are likely to break a sampler and judges each by every property that applies;
+    the first failure ends the search and is shrunk. Raises only for bad arguments.
+
+    seconds, cases: when the search ends (60 seconds where neither is given). With `cases` it is the
+        same search on every machine.
+    first_case: number of the first case.
+    property: only properties of these names; * and ? match any characters
+        (`python -m fairdraw fuzz --list`).
+    statistical: judges the distribution of draws by evidence, in place of single calls.
+    keep_going: finds the first failure of every property.
+    All others: as for `verify`.
+    """
+    if seconds is not None and not (isinstance(seconds, int | float) and 0 < seconds < math.inf):
+        raise ValueError(f"seconds is {seconds!r}; allowed: a number above 0, or None")
+    if cases is not None:
+        cases = expect_integer("cases", cases, 1, 2**48, "1 to 2^48")
+    first_case = expect_integer("first_case", first_case, 0, 2**48, "0 to 2^48")
+    if not isinstance(property, str):
+        raise TypeError(f"property is {property!r}; allowed: a string")
+    judged = expect_judged(
+        sampler,
+        semantics,
+        name=name,
+        version=version,
+        arrays=arrays,
+        device=device,
+        abilities=abilities,
+        lacks=lacks,
+        randomness=randomness,
+        seed=seed,
+        seed_from=seed_from,
+    )
+    del judged["running_batch"]  # a search makes batches alone
+    found = _core.fuzz(
+        **judged,
+        seconds=SECONDS if seconds is None and cases is None else float(seconds or 0),
+        cases=2**64 - 1 if cases is None else cases,
+        first_case=first_case,
+        property=property,
+        statistical=bool(statistical),
+        keep_going=bool(keep_going),
+    )
+    findings = [Finding(**one) for one in found.pop("findings")]
+    return FuzzReport(findings=findings, **found)

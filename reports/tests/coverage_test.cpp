@@ -1,0 +1,236 @@
+// What was judged is counted from the cases, said in every medium, and part of how a run ends.
+#include "reports/coverage.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "harness/run/evidence/abilities.h"
+#include "reports/report.h"
+#include "reports/tests/sample_records.h"
+#include "reports/wording.h"
+
+namespace fairdraw::reports {
+namespace {
+
+using harness::CaseRecord;
+using harness::Coverage;
+using harness::RunRecord;
+using harness::Verdict;
+
+CaseRecord case_of(const std::string& id, std::vector<std::string> features, Verdict verdict,
+                   std::vector<std::string> lacks = {}) {
+  CaseRecord one;
+  one.id = id;
+  one.suite = "smoke";
+  one.check = "mask";
+  one.sampler = "plugin:mine.so";
+  one.semantics = "fairdraw";
+  one.verdict = verdict;
+  one.features = std::move(features);
+  one.lacks = std::move(lacks);
+  return one;
+}
+
+/// A sampler with top_p, and with neither masks nor seeds of its own.
+RunRecord tokens_only() {
+  RunRecord record = small_record();
+  record.shard = "1/1";
+  record.case_part.clear();
+  record.selection.clear();
+  record.places.clear();
+  record.planned = 0;
+  record.required.clear();
+  record.max_skipped.reset();
+  record.samplers = {{"plugin:mine.so", "1.0", "fairdraw"}};
+  record.cases = {
+      case_of("mask/a", {"top_p", "masks"}, Verdict::skipped, {"reports_mask"}),
+      case_of("mask/b", {"top_p", "masks"}, Verdict::skipped, {"reports_mask"}),
+      case_of("mask/c", {"top_k", "top_p"}, Verdict::skipped, {"top_k"}),
+      case_of("tokens/a", {"top_p", "exact_integer"}, Verdict::skipped, {"exact_integer"}),
+      case_of("replay/a", {"top_p", "seeds"}, Verdict::skipped, {"per_request_seeds"}),
+      case_of("bets/a", {"distribution", "top_p"}, Verdict::passed, {"num_samples"}),
+      case_of("bets/b", {"distribution"},
+              Verdict::skipped),  // the profile defines none of its rows
+      case_of("boundaries/a", {"top_k", "top_p", "min_p"}, Verdict::passed, {"top_k"})};
+  record.draws = 0;
+  return record;
+}
+
+const harness::FeatureCoverage& feature(const Coverage& coverage, const std::string& name) {
+  for (const harness::FeatureCoverage& one : coverage.features) {
+    if (one.name == name) return one;
+  }
+  throw std::out_of_range(name);
+}
+
+TEST(Coverage, CountsWhatRanAndWhatWasLeftOut) {
+  const std::vector<Coverage> all = harness::coverage_of(tokens_only());
+  ASSERT_EQ(all.size(), 1u);
+  const Coverage& coverage = all.front();
+  EXPECT_EQ(coverage.cases, 8u);
+  EXPECT_EQ(coverage.ran, 2u);
+  EXPECT_EQ(coverage.skipped, 6u);
+  // Cases that were skipped for another ability, or because no row is defined, say nothing against
+  // what did run.
+  EXPECT_TRUE(feature(coverage, "top_p").judged);
+  EXPECT_EQ(feature(coverage, "top_p").cases, 7u);
+  EXPECT_EQ(feature(coverage, "top_p").ran, 2u);
+  EXPECT_TRUE(feature(coverage, "distribution").judged);
+  EXPECT_TRUE(feature(coverage, "min_p").judged);
+  // A case that passed without the feature has not judged it.
+  EXPECT_FALSE(feature(coverage, "top_k").judged);
+  EXPECT_EQ(feature(coverage, "top_k").ran, 0u);
+  EXPECT_FALSE(feature(coverage, "masks").judged);
+  EXPECT_FALSE(feature(coverage, "seeds").judged);
+  // Not to claim somebody else's bits is no gap.
+  EXPECT_TRUE(feature(coverage, "exact_integer").claim);
+  EXPECT_EQ(coverage.not_judged(), (std::vector<std::string>{"top_k", "seeds", "masks"}));
+}
+
+TEST(Coverage, NamesWhatWouldBringMostCasesFirst) {
+  const Coverage coverage = harness::coverage_of(tokens_only()).front();
+  ASSERT_EQ(coverage.undeclared.size(), 4u);
+  EXPECT_EQ(coverage.undeclared[0].ability, "reports_mask");
+  EXPECT_EQ(coverage.undeclared[0].skipped, 2u);
+  EXPECT_EQ(coverage.undeclared[0].features, std::vector<std::string>{"masks"});
+  EXPECT_EQ(coverage.undeclared[1].ability, "top_k");
+  EXPECT_EQ(coverage.undeclared[1].in_part, 1u);
+  EXPECT_EQ(coverage.undeclared[2].ability, "per_request_seeds");
+  EXPECT_EQ(coverage.undeclared[3].ability, "num_samples");
+  EXPECT_EQ(coverage.undeclared[3].skipped, 0u);
+  EXPECT_EQ(declare_sentence(coverage, 2),
+            "FAIRDRAW_REPORTS_MASK for 2 cases (masks); FAIRDRAW_CAN_TOP_K for 1 case (top_k); and "
+            "1 more");
+}
+
+// As many that ran as were skipped for the feature are enough, and one fewer is not.
+TEST(Coverage, AFeatureNeedsAsManyCasesAsItsOwnAbilitiesWouldBring) {
+  RunRecord record = tokens_only();
+  record.cases = {case_of("a", {"masks"}, Verdict::passed),
+                  case_of("b", {"masks"}, Verdict::skipped, {"reports_mask"})};
+  EXPECT_TRUE(feature(harness::coverage_of(record).front(), "masks").judged);
+  record.cases.push_back(case_of("c", {"masks"}, Verdict::skipped, {"reports_mask"}));
+  EXPECT_FALSE(feature(harness::coverage_of(record).front(), "masks").judged);
+}
+
+TEST(Coverage, IsSaidInEveryMedium) {
+  const RunRecord record = tokens_only();
+  const std::string sentence =
+      "25 % of the suite applies to this sampler (2 of 8 cases); not judged: top_k, seeds, masks";
+  EXPECT_EQ(coverage_sentence(harness::coverage_of(record).front(), record), sentence);
+  const std::string terminal = to_terminal(record);
+  EXPECT_NE(terminal.find("coverage      plugin:mine.so  " + sentence + "\n"), std::string::npos)
+      << terminal;
+  EXPECT_NE(terminal.find("declare next  plugin:mine.so  FAIRDRAW_REPORTS_MASK for 2 cases"),
+            std::string::npos)
+      << terminal;
+  EXPECT_NE(to_html(record).find(sentence), std::string::npos);
+  EXPECT_NE(to_html(record).find("<section id=\"coverage\">"), std::string::npos);
+  EXPECT_NE(to_junit_xml(record).find("name=\"coverage\" value=\"" + sentence), std::string::npos);
+  EXPECT_NE(to_markdown(record).find("## What was judged"), std::string::npos);
+  EXPECT_NE(
+      to_annotations(record).find("::notice title=fairdraw: coverage::plugin:mine.so: 25 %25"),
+      std::string::npos);
+  EXPECT_EQ(from_json(to_json(record)).cases[2].lacks, std::vector<std::string>{"top_k"});
+}
+
+TEST(Coverage, WhatIsRequiredAndWasNotJudgedEndsWith3) {
+  RunRecord record = tokens_only();
+  EXPECT_EQ(record.exit_code(), 0);
+  record.required = {"top_p", "seeds"};
+  EXPECT_EQ(record.exit_code(), 3);
+  EXPECT_EQ(run_verdict(record), Verdict::underpowered);
+  EXPECT_EQ(harness::unmet_requirements(record),
+            std::vector<std::string>{
+                "plugin:mine.so: seeds was not judged: of its 1 cases 0 ran; to be declared: "
+                "FAIRDRAW_PER_REQUEST_SEEDS"});
+  EXPECT_NE(terminal_summary(record).find("; NOT JUDGED: plugin:mine.so: seeds was not judged"),
+            std::string::npos);
+  EXPECT_NE(verdict_sentence(record).find("not all that is required was judged"),
+            std::string::npos);
+  const std::string junit = to_junit_xml(record);
+  EXPECT_NE(junit.find("tests=\"9\" failures=\"1\" errors=\"0\""), std::string::npos) << junit;
+  EXPECT_NE(junit.find("<failure type=\"coverage\" message=\"plugin:mine.so: seeds was not judged"),
+            std::string::npos);
+  EXPECT_NE(to_annotations(record).find("::error title=fairdraw: not judged::"), std::string::npos);
+  EXPECT_NE(to_markdown(record).find("**Required, and missing:**"), std::string::npos);
+  EXPECT_NE(to_html(record).find("Required, and missing: plugin:mine.so: seeds"),
+            std::string::npos);
+  // What is required of the record comes back with it.
+  EXPECT_EQ(from_json(to_json(record)).exit_code(), 3);
+  // A failure counts more.
+  record.cases[5].verdict = Verdict::failed;
+  EXPECT_EQ(record.exit_code(), 1);
+  // Nothing exercises it: not judged either.
+  record = tokens_only();
+  record.required = {"chains"};
+  EXPECT_EQ(record.exit_code(), 3);
+}
+
+TEST(Coverage, AtMostSoManyCasesMayBeSkipped) {
+  RunRecord record = tokens_only();
+  record.max_skipped = 75;  // 6 of 8
+  EXPECT_EQ(record.exit_code(), 0);
+  record.max_skipped = 74.9;
+  EXPECT_EQ(record.exit_code(), 3);
+  EXPECT_EQ(harness::unmet_requirements(record).front(),
+            "plugin:mine.so: 75 % of its cases were skipped; allowed: 74.9 %");
+}
+
+TEST(Coverage, RecordsThatDoNotSayWhatACaseExercisesHaveNone) {
+  RunRecord record = tokens_only();
+  for (CaseRecord& one : record.cases) one.features.clear();
+  EXPECT_TRUE(harness::coverage_of(record).empty());
+  EXPECT_EQ(to_json(record).find("\"coverage\""), std::string::npos);
+}
+
+// Names come from outside: they stay on their line, and start nothing.
+TEST(Coverage, HostileNamesAreSpelledOut) {
+  RunRecord record = tokens_only();
+  record.required = {"seeds", nasty_text()};
+  record.samplers.front().name += nasty_text();
+  for (CaseRecord& one : record.cases) {
+    one.sampler = record.samplers.front().name;
+    one.features.push_back(nasty_text());
+    one.lacks.push_back(nasty_text());
+  }
+  EXPECT_EQ(count_of(to_terminal(record), "\n"), 3U) << to_terminal(record);
+  EXPECT_EQ(to_terminal(record).find('\x1b'), std::string::npos);
+  EXPECT_EQ(count_of(to_annotations(record), "\n"), 3U);  // what is required, and a notice
+  EXPECT_EQ(to_html(record).find("<b onload"), std::string::npos);
+  // In the code of a name alone, as everywhere.
+  EXPECT_EQ(count_of(to_markdown(record), "\n- "), count_of(to_markdown(tokens_only()), "\n- ") + 2);
+}
+
+TEST(Coverage, OfTheSampleRecordComesBack) {
+  const RunRecord record = from_json(to_json(covered_record()));
+  EXPECT_EQ(to_json(record), to_json(covered_record()));
+  EXPECT_EQ(record.required, (std::vector<std::string>{"top_p", "masks"}));
+  EXPECT_EQ(record.max_skipped, 12.5);
+}
+
+TEST(Coverage, TheRecordCannotStateAnother) {
+  std::string text = to_json(tokens_only());
+  const std::string right = "\"ran\": 2,";
+  text.replace(text.find(right), right.size(), "\"ran\": 3,");
+  EXPECT_THROW(from_json(text), std::runtime_error);
+}
+
+TEST(Features, HaveOneNameEachAndAbilitiesThatExist) {
+  std::set<std::string> names;
+  for (const std::string& name : harness::feature_names()) {
+    EXPECT_TRUE(names.insert(name).second) << name;
+    EXPECT_FALSE(harness::what_is_judged(name).empty()) << name;
+    for (const std::string_view ability : harness::abilities_of(name)) {
+      EXPECT_FALSE(harness::lack_of(ability).reason.empty()) << ability;
+      EXPECT_TRUE(harness::declaration_of(ability, "plugin:a.so").starts_with("FAIRDRAW_"));
+    }
+  }
+  EXPECT_THROW(harness::lack_of("no_such_ability"), std::logic_error);
+}
+
+}  // namespace
+}  // namespace fairdraw::reports

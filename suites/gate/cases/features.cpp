@@ -1,0 +1,156 @@
+#include "suites/gate/cases/features.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "harness/contract/usage_error.h"
+#include "suites/gate/cases/row_operation_cases.h"
+
+namespace fairdraw::suites {
+namespace {
+
+using harness::Feature;
+using harness::SamplerDescription;
+
+struct Ability {
+  std::string_view name;
+  bool SamplerDescription::*member;
+};
+
+constexpr Ability kAbilities[] = {
+#define FAIRDRAW_ABILITY(member, bit, short_name, place, reason) \
+  {#member, &SamplerDescription::member},
+#define FAIRDRAW_PROMISE(member, bit, reason)
+#include "harness/run/evidence/abilities.inc"
+};
+
+// A request as the case makes them, without the values of its rows: no ability depends on those.
+harness::Request shape_of(const Case& entry) {
+  harness::Request shape;
+  shape.dtype = entry.input.dtype;
+  shape.vocab = entry.input.vocab;
+  if (is_row_operation(entry.check)) return shape;  // its parameters are the operation's own
+  if (entry.from_probs) shape.input = harness::RowInput::probabilities;
+  for (const Operation& operation : entry.operations) {
+    shape.parameters.push_back(operation.parameters);
+  }
+  shape.tie_rule = entry.operations.front().tie_rule;
+  shape.filter_order = entry.operations.front().filter_order;
+  if (entry.banned_tokens && !entry.from_probs) shape.allowed.resize(1);
+  if (entry.processed) shape.processing.resize(1);
+  return shape;
+}
+
+std::set<std::string_view> needs_of(const harness::Request& shape) {
+  SamplerDescription able;
+  for (const Ability& ability : kAbilities) able.*ability.member = true;
+  std::set<std::string_view> needs;
+  for (const Ability& ability : kAbilities) {
+    able.*ability.member = false;
+    if (harness::lack_for(able, shape).ability == ability.name) needs.insert(ability.name);
+    able.*ability.member = true;
+  }
+  return needs;
+}
+
+// What the check itself is about. Of checks that only compare tokens with their row's support, the
+// rows alone say it.
+std::vector<Feature> features_of_check(Check check) {
+  switch (check) {
+    case Check::support:
+      return {};
+    case Check::mask:
+      return {Feature::masks};
+    case Check::tokens:
+      return {Feature::exact_integer};
+    case Check::status:
+      return {Feature::bad_rows};
+    case Check::processing:
+      return {Feature::processing};
+    case Check::sequences:
+      return {Feature::running_batches};
+    case Check::replay:
+      return {Feature::seeds};
+    case Check::batches:
+    case Check::batch_distribution:
+      return {Feature::batch_sizes};
+    case Check::boundaries:  // of the filters that the sampler has
+      return {Feature::top_k, Feature::top_p, Feature::min_p};
+    case Check::streams:
+      return {Feature::independence};
+    case Check::scripted:
+      return {Feature::scripted_words};
+    case Check::chain:
+    case Check::chain_distribution:
+      return {Feature::chains};
+    case Check::verify:
+    case Check::speculation_distribution:
+      return {Feature::speculation};
+    case Check::tree_distribution:
+      return {Feature::draft_trees};
+    case Check::metamorphic:
+    case Check::float_environment:
+      return {Feature::invariance};
+    case Check::probabilities:
+      return {Feature::probs};
+    case Check::logprobs:
+      return {Feature::logprobs};
+    case Check::softmax:
+      return {Feature::softmax};
+    case Check::log_softmax:
+      return {Feature::log_softmax};
+    case Check::top_k_mask_logits:
+      return {Feature::top_k_mask_logits};
+    case Check::min_p_mask_logits:
+      return {Feature::min_p_mask_logits};
+    case Check::top_k_renorm_probs:
+      return {Feature::top_k_renorm_probs};
+    case Check::top_p_renorm_probs:
+      return {Feature::top_p_renorm_probs};
+    case Check::chi_squared:
+    case Check::bets:
+    case Check::binomial:
+    case Check::pit:
+      return {Feature::distribution};
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<Feature> features_of(const Case& entry) {
+  std::vector<Feature> features = features_of_check(entry.check);
+  const harness::Request shape = shape_of(entry);
+  const std::set<std::string_view> needs = needs_of(shape);
+  const std::vector<std::string> names = harness::feature_names();
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::vector<std::string_view> abilities = harness::abilities_of(names[i]);
+    const bool needed = std::ranges::any_of(
+        abilities, [&needs](std::string_view ability) { return needs.contains(ability); });
+    if (needed) features.push_back(static_cast<Feature>(i));
+  }
+  for (const reference::RowParameters& row : shape.parameters) {
+    if (row.temperature == 0) {
+      features.push_back(Feature::greedy);
+    } else if (row.temperature != 1) {
+      features.push_back(Feature::temperature);
+    }
+  }
+  std::ranges::sort(features);
+  const auto [first, last] = std::ranges::unique(features);
+  features.erase(first, last);
+  return features;
+}
+
+void expect_features(const char* option, const std::vector<std::string>& names) {
+  const std::vector<std::string> known = harness::feature_names();
+  for (const std::string& name : names) {
+    if (std::ranges::find(known, name) != known.end()) continue;
+    throw harness::UsageError(
+        fmt::format("{}: {}", option, harness::unknown_name_message("feature", name, known)));
+  }
+}
+
+}  // namespace fairdraw::suites
