@@ -130,7 +130,8 @@ def _sample_in_graph(
             _refuse("logprobs with return_details", "ask for them in two calls with equal seeds")
         details = torch.ops.fairdraw.sample_details(logits, seed, offset, **named)
         tokens = details[0] if out is None else out.copy_(details[0])
-        return SampleDetails(tokens, *details[1:], seed=seed)
+        statuses, support, logprob, filtered, mask, probs = details[1:]
+        return SampleDetails(tokens, statuses, support, logprob, filtered, mask, probs, None, seed)
     if logprobs is None:
         tokens, valid = torch.ops.fairdraw.sample(logits, seed, offset, **named)
     else:

@@ -89,10 +89,10 @@ std::string coverage_notes(const harness::RunRecord& record) {
   std::size_t shown = 0;
   for (const harness::Coverage& coverage : harness::coverage_of(record)) {
     if (coverage.not_judged().empty() || ++shown > kMost) continue;
-    html += fmt::format("<p class=\"note\"><code>{}</code> {}. <a href=\"#coverage\">What to "
-                        "declare</a></p>\n",
-                        html_text(coverage.sampler),
-                        html_text(coverage_sentence(coverage, record)));
+    html += fmt::format(
+        "<p class=\"note\"><code>{}</code> {}. <a href=\"#coverage\">What to "
+        "declare</a></p>\n",
+        html_text(coverage.sampler), html_text(coverage_sentence(coverage, record)));
   }
   return html;
 }

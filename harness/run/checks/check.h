@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "harness/contract/sampler.h"
-#include "harness/run/calls/logits_source.h"
 #include "harness/run/calls/lack.h"
+#include "harness/run/calls/logits_source.h"
 #include "harness/run/calls/request.h"
 #include "harness/run/evidence/record.h"
 #include "reference/real_oracle.h"

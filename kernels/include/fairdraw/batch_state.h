@@ -74,7 +74,7 @@ struct BatchRequest {
   float presence_penalty = 0.0F;     ///< in [-2^64, 2^64]
 
   std::uint64_t seed = fresh_seed();  ///< without one of its own it has a fresh one, which is here
-  std::uint64_t first_offset = 0;  ///< tokens drawn from this seed before the output begins
+  std::uint64_t first_offset = 0;     ///< tokens drawn from this seed before the output begins
 
   std::int32_t min_tokens = 0;                       ///< >= 0
   std::vector<std::int32_t> stop_ids;                ///< banned until then
