@@ -40,8 +40,8 @@ class DeviceShard {
     logprob_filtered = logprob;
     mask_words = std::max<std::int64_t>((columns_ + 31) / 32, 1);
     mask.assign(outputs * static_cast<std::size_t>(mask_words), 0x5a5a5a5aU);
-    const auto view = [this](auto& values) {
-      return View(arrays_.out(values), static_cast<std::int64_t>(values.size()));
+    const auto view = [this](auto& array) {
+      return View(arrays_.out(array), static_cast<std::int64_t>(array.size()));
     };
     result_.tokens = view(tokens);
     result_.statuses = view(statuses);
@@ -117,8 +117,8 @@ class DeviceShard {
   template <class T>
   PerRequest<T> copy(const PerRequest<T>& parameter) {
     if (!parameter.is_array()) return parameter;
-    const View<const T> values = copy(parameter.values);
-    return {values.data, values.size};
+    const View<const T> copied = copy(parameter.values);
+    return {copied.data, copied.size};
   }
 
   std::int32_t shard_;
