@@ -102,7 +102,7 @@ Place place_of(std::string_view hint) {
 // --- How much a case speaks for a cause ----------------------------------------------------------
 
 constexpr double kOfSeen = 1.5, kOfCause = 1, kOfSymptom = 0.5, kOfCheck = 0.3, kOfReach = 0.4,
-                 kOfSeenReach = 0.6, kOfSymptomReach = 0.25;
+                 kOfSeenReach = 0.6, kOfSymptomReach = 0.25, kOfChance = 0.1;
 constexpr double kOfTokens = 0.5;  // of checks that nearly every bug turns red
 
 struct Failure {
@@ -139,8 +139,9 @@ double worth_of(const CaseRecord& record, const Suspect& hint,
                 const std::optional<SeenDefinitions>& seen) {
   const Place place = place_of(hint.bug);
   if (hint.bug == default_cause(record.check)) {
-    const bool is_specific = place.step == Step::rows || place.step == Step::filters;
-    return is_specific ? kOfSymptom : record.check == "sequences" ? kOfCheck / 2 : kOfCheck;
+    return place.step == Step::filters   ? kOfSymptom
+           : record.check == "sequences" ? kOfCheck / 2
+                                         : kOfCheck;
   }
   if (seen && hint.bug.starts_with(kDefinition)) {
     const SeenDefinition* const difference = seen_at(hint.bug, *seen);
@@ -278,7 +279,7 @@ class Ranking {
         std::ranges::any_of(failures_, [&](const Failure& one) {
           return one.record->check != "global" && !can_show(cause, place, *one.record);
         });
-    return fails_without ? kOfCheck * score : score;
+    return fails_without ? kOfChance * score : score;
   }
 
   /// The cause with its cases, which are no longer left, and the whole name that these give it.
