@@ -3,7 +3,8 @@
 
 # Every header of this tree that a file below `include` names, in a comment too, must lie there:
 # names that start with a folder of the tree, with fairdraw/, or with no folder at all. Other names
-# are files of engines and of the system. `forbidden`: a pattern that must not occur either.
+# are files of engines and of the system, as the C library's and NCCL's are. `forbidden`: a pattern
+# that must not occur either.
 function(expect_installed_names include forbidden)
   file(GLOB_RECURSE headers RELATIVE ${include} ${include}/*.h)
   set(missing "")
@@ -18,7 +19,7 @@ function(expect_installed_names include forbidden)
       endif()
       if(name MATCHES "^(kernels|harness|reference|reports|suites|python|fairdraw)/"
           OR NOT name MATCHES "/")
-        if(NOT name MATCHES "^std[a-z]+[.]h$")
+        if(NOT name MATCHES "^(std[a-z]+|nccl)[.]h$")
           list(APPEND missing "${header} names ${name}")
         endif()
       endif()

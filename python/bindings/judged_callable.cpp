@@ -1,5 +1,7 @@
 #include "python/bindings/judged_callable.h"
 
+#include <nanobind/stl/string.h>
+
 #include "harness/contract/usage_error.h"
 #include "python/bindings/ability_names.h"
 #include "python/bindings/batch_view.h"

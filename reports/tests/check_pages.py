@@ -170,20 +170,34 @@ def junit_format_problems(element):
     return problems
 
 
+def lacks_what_is_required(report):
+    """Whether a feature of --require was not judged, or more was skipped than --max-skipped."""
+    for coverage in report.get("coverage", []):
+        judged = {feature["name"] for feature in coverage["features"] if feature["judged"]}
+        if not judged.issuperset(report.get("required", [])):
+            return True
+        most = report.get("max_skipped")
+        if most is not None and 100 * coverage["skipped"] > most * coverage["cases"]:
+            return True
+    return False
+
+
 def junit_problems(xml, report):
     root = ElementTree.fromstring(xml)
     problems = junit_format_problems(root)
     watched = sum(1 for case in report["cases"] if case["watch"])
     if len(list(root.iter("flakyFailure"))) != watched:
         problems.append(f"not {watched} <flakyFailure>")
-    cases = [case for case in root.iter("testcase") if case.get("name") != "the run is whole"]
+    of_the_run = ("the run is whole", "what is required was judged")
+    cases = [case for case in root.iter("testcase") if case.get("name") not in of_the_run]
     if len(cases) != len(report["cases"]):
         problems.append(f"{len(cases)} testcases for {len(report['cases'])} cases")
     summary = report["summary"]
     incomplete = 1 if report["incomplete"] else 0  # a test of its own, which could not be run
+    unmet = 1 if lacks_what_is_required(report) else 0  # one that failed
     counts = {
-        "tests": len(report["cases"]) + incomplete,
-        "failures": summary["failed"] + summary["underpowered"],
+        "tests": len(report["cases"]) + incomplete + unmet,
+        "failures": summary["failed"] + summary["underpowered"] + unmet,
         "errors": summary["error"] + incomplete,
         "skipped": summary["skipped"],
     }
@@ -196,7 +210,8 @@ def junit_problems(xml, report):
         if name in elements and len(list(root.iter(elements[name]))) != count:
             problems.append(f"number of <{elements[name]}>")
     kinds = sorted(failure.get("type") for failure in root.iter("failure"))
-    if kinds != ["failed"] * summary["failed"] + ["underpowered"] * summary["underpowered"]:
+    expected = ["coverage"] * unmet + ["failed"] * summary["failed"]
+    if kinds != expected + ["underpowered"] * summary["underpowered"]:
         problems.append(f"types of failures: {kinds}")
     for suite in root.iter("testsuite"):
         names = [item.get("name") for item in suite.findall("properties/property")]

@@ -292,6 +292,7 @@ bool judge_writes(const std::string& message, std::vector<Suspect>& suspects) {
 struct Said {
   std::string_view begins;  ///< the message
   const char* bug;
+  const char* bug_of_none = bug;  ///< where it says that something was drawn 0 times
 };
 constexpr Said kSaid[] = {
     {"indices", "batches: indices"},
@@ -313,14 +314,17 @@ constexpr Said kSaid[] = {
     {"at top_k from ", "top_k: rows in a band of top_k"},
     {"at top_p from ", "top_p: rows in a band of top_p"},
     {"at min_p from ", "min_p: rows in a band of min_p"},
-    {"lane of ", "lost tokens: a lane is drawn too often or too rarely"},
+    {"lane of ", "lost tokens: a lane is drawn too often or too rarely",
+     "lost tokens: a lane is never drawn"},
     {"ids below ", "lost tokens: a range of ids"},
 };
 
 void judge_message(const std::string& message, std::vector<Suspect>& suspects) {
   for (const Said& said : kSaid) {
     if (!message.starts_with(said.begins)) continue;
-    suspects.insert(suspects.begin(), {said.bug, message.substr(0, message.find(": "))});
+    const bool none = message.find(" was drawn 0 times") != message.npos;
+    suspects.insert(suspects.begin(),
+                    {none ? said.bug_of_none : said.bug, message.substr(0, message.find(": "))});
     return;
   }
 }

@@ -56,8 +56,8 @@ TEST(Chains, Of16BitsAreForSamplersThatTakeThem) {
   };
   Wide sampler;
   for (const auto check : {check_chain, check_chain_distribution}) {
-    EXPECT_EQ(judge(sampler, check, DType::float16).message, "takes no float16");
-    EXPECT_EQ(judge(sampler, check, DType::bfloat16).message, "takes no bfloat16");
+    EXPECT_EQ(judge(sampler, check, DType::float16).message, "takes no float16 logits");
+    EXPECT_EQ(judge(sampler, check, DType::bfloat16).message, "takes no bfloat16 logits");
   }
 }
 
