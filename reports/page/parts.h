@@ -56,7 +56,7 @@ std::string sampler_label(const harness::CaseRecord& one, const harness::RunReco
 
 /// Red cases that the page shows in full, by cause; all are in the table.
 inline constexpr std::size_t kMaxCards = 100;
-inline constexpr std::size_t kMaxCardsOfCause = 40;
+inline constexpr std::size_t kMaxCardsOfCause = 80;
 /// How many of each of the record's failure_groups.
 std::vector<std::size_t> cards_of(const std::vector<FailureGroup>& groups);
 

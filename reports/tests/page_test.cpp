@@ -57,7 +57,8 @@ TEST(Causes, every_failed_case_is_in_one_card_with_an_address_of_its_own) {
   EXPECT_TRUE(says(page, "What to change"));
   const std::size_t causes = harness::ranked_causes(record).size();
   EXPECT_GT(causes, 1U);
-  EXPECT_TRUE(says(page, "40 failed cases have " + std::to_string(causes) + " causes."));
+  EXPECT_TRUE(says(page, std::to_string(html::kMaxCardsOfCause) + " failed cases have " +
+                             std::to_string(causes) + " causes."));
 }
 
 TEST(Causes, of_a_thousand_failures_the_page_shows_some_and_names_the_rest) {
