@@ -248,11 +248,11 @@ TEST_F(Mirror, TokensFollowTheirRequestsHoweverLateTheyCome) {
 
 TEST_F(Mirror, TokensOfARequestThatHasLeftAreNobodys) {
   Dice dice{7};
-  on_both([](BatchState& state) { return state.add(1, {}); });
-  on_both([](BatchState& state) { return state.add(2, {}); });
+  on_both([](BatchState& state) { return state.add(1, seeded_request()); });
+  on_both([](BatchState& state) { return state.add(2, seeded_request()); });
   step(dice);
   on_both([](BatchState& state) { return state.remove(1); });
-  on_both([](BatchState& state) { return state.add(3, {}); });  // into its slot
+  on_both([](BatchState& state) { return state.add(3, seeded_request()); });  // into its slot
   copy_->deliver_all();
   EXPECT_EQ(state_->slot_of(3), 0);
   expect_equal_states();
@@ -286,7 +286,7 @@ TEST_F(Mirror, ARequestThatIsPreemptedBeforeItsTokensComeDrawsThemAgain) {
 TEST_F(Mirror, NothingIsBroughtWhereNothingChanged) {
   Dice dice{5};
   EXPECT_FALSE(copy_->is_current());
-  on_both([](BatchState& state) { return state.add(1, {}); });
+  on_both([](BatchState& state) { return state.add(1, seeded_request()); });
   step(dice);
   EXPECT_TRUE(copy_->is_current());
   copy_->deliver_all();

@@ -43,6 +43,12 @@ std::vector<std::int32_t> random_tokens(harness::Dice& dice, const BatchStateOpt
   return tokens;
 }
 
+BatchRequest seeded_request() {
+  BatchRequest request;
+  request.seed = 1;
+  return request;
+}
+
 BatchRequest random_request(harness::Dice& dice, const BatchStateOptions& options) {
   BatchRequest request;
   // Extreme values leave no choice to draw: now and then.

@@ -13,6 +13,9 @@ namespace fairdraw::suites::batches {
 /// A request that a state of these options takes: every member is used in some of them.
 BatchRequest random_request(harness::Dice& dice, const BatchStateOptions& options);
 
+/// One with a seed and nothing else: of two states that add one without, each draws a fresh seed.
+BatchRequest seeded_request();
+
 /// Makes one member of a good request bad, and returns its name, as errors call it.
 std::string mutate(BatchRequest& request, harness::Dice& dice, const BatchStateOptions& options);
 
