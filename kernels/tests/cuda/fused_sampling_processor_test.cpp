@@ -533,7 +533,7 @@ TEST(CudaFusedSamplingProcessor, ACaptureIsRefusedWhileChangesAreToBeBrought) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   Twins twins(small_batch(), {});
   ASSERT_FALSE(HasFailure());
-  twins.on_both([](BatchState& state) { return state.add(1, seeded_request()); });
+  twins.on_both([](BatchState& state) { return state.add(1, batches::seeded_request()); });
   const auto rows = on_both(steps_of(small_batch(), 1, 2), twins);
   const DeviceBlock word(4);
   Graph graph;
@@ -558,7 +558,7 @@ TEST(CudaFusedSamplingProcessor, TokensThatWereOverwrittenAreMissedAndCatchUpBri
     few.most_unread_calls = 3;
     Twins twins(small_batch(), few);
     ASSERT_FALSE(HasFailure());
-    twins.on_both([](BatchState& state) { return state.add(1, seeded_request()); });
+    twins.on_both([](BatchState& state) { return state.add(1, batches::seeded_request()); });
     const auto rows = on_both(steps_of(small_batch(), 5, 2), twins);
     Graph graph;
     if (captured) {
@@ -615,7 +615,7 @@ TEST(CudaFusedSamplingProcessor, AWaitIsForTheCopyAndNotForLaterWork) {
   if (is_reduced()) GTEST_SKIP() << "under a sanitizer a launch may wait for the work before it";
   Twins twins(small_batch(), {});
   ASSERT_FALSE(HasFailure());
-  twins.on_both([](BatchState& state) { return state.add(1, seeded_request()); });
+  twins.on_both([](BatchState& state) { return state.add(1, batches::seeded_request()); });
   const auto rows = on_both(steps_of(small_batch(), 2, 2), twins);
   expect_ok(twins.gpu->step(rows[0]->on_device));
   expect_ok(twins.cpu->step(rows[0]->on_host));
@@ -639,7 +639,7 @@ TEST(CudaFusedSamplingProcessor, AHundredStepsTakeNoMemory) {
   Twins twins(wide_batch(), {});
   ASSERT_FALSE(HasFailure());
   for (RequestId id = 0; id < 40; ++id) {
-    twins.on_both([&](BatchState& state) { return state.add(id, seeded_request()); });
+    twins.on_both([&](BatchState& state) { return state.add(id, batches::seeded_request()); });
   }
   const auto rows = on_both(steps_of(wide_batch(), 1, 2), twins);
   const auto step = [&] {
@@ -663,7 +663,7 @@ TEST(CudaFusedSamplingProcessor, OffsetsOnTheDeviceThatAreNoRowsFailTheirRequest
   Twins twins(small_batch(), {});
   ASSERT_FALSE(HasFailure());
   for (RequestId id = 0; id < 5; ++id) {
-    twins.on_both([&](BatchState& state) { return state.add(id, seeded_request()); });
+    twins.on_both([&](BatchState& state) { return state.add(id, batches::seeded_request()); });
   }
   const auto rows = on_both(steps_of(small_batch(), 1, 2), twins);  // five rows
   const std::vector<std::int64_t> offsets = {0, 1, -1, 3, 2, 6};
@@ -693,7 +693,7 @@ TEST(CudaFusedSamplingProcessor, RefusedCallsSayWhyAndChangeNothing) {
   const RowsView& logits = rows[0]->on_device;
   EXPECT_EQ(twins.gpu->start_async_token_copy().message,
             "number of steps is 0; allowed: >= 1 before tokens are copied");
-  twins.on_both([](BatchState& state) { return state.add(1, seeded_request()); });
+  twins.on_both([](BatchState& state) { return state.add(1, batches::seeded_request()); });
   const Error of_host = twins.gpu->step(rows[0]->on_host);
   EXPECT_EQ(of_host.message.rfind("logits.data is ", 0), 0U) << of_host.message;
   const std::vector<std::int64_t> offsets = {0, 1};
