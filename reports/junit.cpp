@@ -140,9 +140,10 @@ std::string testcase(const harness::CaseRecord& record) {
 }
 
 /// Why a sampler's cases failed, likeliest first.
-std::string cause_properties(const harness::RunRecord& record, const std::string& sampler) {
+std::string cause_properties(const std::vector<FailureGroup>& groups,
+                             const harness::RunRecord& record, const std::string& sampler) {
   std::string properties;
-  for (const FailureGroup& group : failure_groups(record)) {
+  for (const FailureGroup& group : groups) {
     const auto is_its = [&sampler](const harness::CaseRecord* one) {
       return one->sampler == sampler;
     };
@@ -197,8 +198,9 @@ std::string run_suite(const harness::RunRecord& record, Counts& total) {
 }
 
 /// What was judged of a sampler, as properties of its suite.
-std::string coverage_properties(const harness::RunRecord& record, const std::string& sampler) {
-  for (const harness::Coverage& coverage : harness::coverage_of(record)) {
+std::string coverage_properties(const std::vector<harness::Coverage>& of_samplers,
+                                const harness::RunRecord& record, const std::string& sampler) {
+  for (const harness::Coverage& coverage : of_samplers) {
     if (coverage.sampler != sampler) continue;
     const std::string declare = declare_sentence(coverage, coverage.undeclared.size());
     return property("coverage", coverage_sentence(coverage, record)) +
@@ -220,9 +222,10 @@ std::string to_junit_xml(const harness::RunRecord& record) {
     if (!known) samplers.push_back({one.sampler, "", one.semantics});
   }
 
+  const std::vector<FailureGroup> groups = failure_groups(record);
+  const std::vector<harness::Coverage> coverage = harness::coverage_of(record);
   Counts total;
-  std::string body;
-  body += run_suite(record, total);
+  std::string body = run_suite(record, total);
   for (const harness::SamplerRecord& sampler : samplers) {
     Counts counts;
     std::string cases, evidence;
@@ -236,8 +239,8 @@ std::string to_junit_xml(const harness::RunRecord& record) {
     body += fmt::format("<testsuite name=\"{}\" {} skipped=\"{}\">\n<properties>\n",
                         xml_text(sampler.name), counts.attributes(), counts.skipped) +
             property("version", sampler.version) + property("semantics", sampler.semantics) +
-            run_properties(record) + coverage_properties(record, sampler.name) +
-            cause_properties(record, sampler.name) + evidence + "</properties>\n" + cases +
+            run_properties(record) + coverage_properties(coverage, record, sampler.name) +
+            cause_properties(groups, record, sampler.name) + evidence + "</properties>\n" + cases +
             "</testsuite>\n";
   }
   return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"fairdraw\" " +

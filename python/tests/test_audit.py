@@ -8,6 +8,7 @@ import pytest
 from faulty_server import FAULTS, FAULTS_OF_TEXTS, ROWS, VOCAB, Server, log_softmax
 
 import fairdraw
+from fairdraw.audit.causes import CAUSES as NAMES
 from fairdraw.audit.distribution import Claim, Positions, nominal, upper_bounds
 from fairdraw.audit.evidence import (
     alternatives,
@@ -16,7 +17,6 @@ from fairdraw.audit.evidence import (
     same_tokens,
     some_differ,
 )
-from fairdraw.audit.findings import FAULTS as NAMES
 from fairdraw.audit.judge import judge
 from fairdraw.audit.plan import Settings, first_stages, last_stage
 from fairdraw.audit.records import (

@@ -206,26 +206,26 @@ Floats vllm_triton(Floats x, const RowParameters& parameters, RandomRows& random
 }
 
 // TensorRT-LLM's four, and two readings of its documentation: its own default, and what keeps as
-// few ties as it may.
-Floats trtllm_torch(Floats x, const RowParameters& parameters, RandomRows& random) {
-  if (parameters.top_k == 1) {  // greedy: argmax of the logits as they came
+// few ties as it may. How three of these begin; true: the row is greedy, and has ended.
+bool ends_greedily(Floats& x, const RowParameters& parameters, RandomRows& random) {
+  if (parameters.top_k == 1) {  // argmax of the logits as they came
     mask_all_but_one_maximum(x, random);
-    return x;
+    return true;
   }
   divide(x, parameters.temperature);
   if (parameters.min_p > 0) mask_min_p(x, parameters.min_p);
+  return false;
+}
+
+Floats trtllm_torch(Floats x, const RowParameters& parameters, RandomRows& random) {
+  if (ends_greedily(x, parameters, random)) return x;
   mask_top_k(x, parameters.top_k);
   if (parameters.top_p < 1) mask_top_p_by_pivot(x, parameters.top_p);
   return x;
 }
 
 Floats trtllm_vanilla(Floats x, const RowParameters& parameters, RandomRows& random) {
-  if (parameters.top_k == 1) {  // greedy: argmax of the logits as they came
-    mask_all_but_one_maximum(x, random);
-    return x;
-  }
-  divide(x, parameters.temperature);
-  if (parameters.min_p > 0) mask_min_p(x, parameters.min_p);
+  if (ends_greedily(x, parameters, random)) return x;
   mask_top_k(x, parameters.top_k);
   if (parameters.top_p < 1)
     mask_top_p_descending(x, softmax(x), parameters.top_p, false, false, random);
@@ -233,12 +233,7 @@ Floats trtllm_vanilla(Floats x, const RowParameters& parameters, RandomRows& ran
 }
 
 Floats trtllm_documented(Floats x, const RowParameters& parameters, RandomRows& random) {
-  if (parameters.top_k == 1) {  // greedy: argmax of the logits as they came
-    mask_all_but_one_maximum(x, random);
-    return x;
-  }
-  divide(x, parameters.temperature);
-  if (parameters.min_p > 0) mask_min_p(x, parameters.min_p);
+  if (ends_greedily(x, parameters, random)) return x;
   mask_all_but_k(x, parameters.top_k, false, random);
   if (parameters.top_p < 1)
     mask_top_p_descending(x, softmax(x), parameters.top_p, true, false, random);

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from .. import _core
 
-#: By fault: a name of harness/run/evidence/cause_texts.inc.
+#: By fault: a name of harness/run/evidence/cause_texts.inc. Their order is the order of causes: a
+#: fault explains those after it, since tokens that depend on each other, or numbers that are not
+#: theirs, spoil all other evidence.
 CAUSES = {
     "seeds_alike": "shared random bits: all seeds give the same tokens",
     "seed_ignored": "seeds: ignored",

@@ -5,36 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from .causes import CAUSES
+
 Verdict = Literal["passed", "failed", "underpowered", "skipped", "error"]
 
-#: What to change, by fault. Its order is the order of causes: a fault explains those after it, since
-#: tokens that depend on each other, or numbers that are not theirs, spoil all other evidence.
-FAULTS = {
-    "seeds_alike": "all seeds give the same tokens: the request's seed has to reach the generator",
-    "seed_ignored": "the same seed gives other tokens: draw with the request's seed",
-    "unseeded_alike": "requests without a seed repeat each other: each needs a fresh seed",
-    "unseeded_follow_seeds": "requests without a seed continue from the seed of the request before "
-    "them: each needs a fresh seed",
-    "choices_alike": "the n choices of a request repeat each other: each needs random bits of its own",
-    "logprobs_do_not_fit": "the reported log-probabilities are not those of the drawn tokens",
-    "temperature": "the temperature is another than claimed",
-    "top_k_off_by_one": "top_k keeps one token too many or too few",
-    "top_k": "top_k is ignored",
-    "top_p_off_by_one": "top_p drops the token at which the mass reaches it",
-    "top_p": "top_p is ignored",
-    "min_p": "min_p is ignored",
-    "order": "temperature and filters are applied in another order than claimed",
-    "outside_support": "tokens are drawn that the filters do not keep",
-    "penalties": "presence_penalty or frequency_penalty is ignored",
-    "greedy": "temperature 0 does not take the likeliest token",
-    "neighbours": "a seeded request gets other tokens when others run with it",
-    "logit_bias": "logit_bias is ignored",
-    "stop": "the stop string is ignored",
-    "stop_kept": "the output has the stop string that ended it: cut it off",
-    "n": "n is ignored: a request for several outputs gets one",
-}
-
-#: Of those, the ones by which outputs repeat each other.
+#: Faults by which outputs repeat each other.
 ALIKE = ("seeds_alike", "unseeded_alike", "unseeded_follow_seeds", "choices_alike")
 
 
@@ -77,7 +52,7 @@ class Findings:
 
     @property
     def failed(self) -> list[Check]:
-        order = list(FAULTS)
+        order = list(CAUSES)
 
         def rank(check: Check) -> tuple[int, float]:
             place = order.index(check.fault)

@@ -10,7 +10,7 @@ import numpy as np
 from .comparisons import Comparisons
 from .distribution import Claim
 from .evidence import alternatives, judge_stream
-from .findings import FAULTS, Check, Findings, Unnoticed, Verdict
+from .findings import Check, Findings, Unnoticed, Verdict
 from .gathered import Gathered
 from .plan import PENALTY, Settings, streams
 from .records import Choice, Position, Record, positions_of
@@ -125,7 +125,11 @@ class _Judge:
             assert found.best is not None  # there are positions
             plain = name in ("plain", "fit")  # nothing was asked of these tokens
             check.fault = "logprobs_do_not_fit" if plain else found.best.fault
-            check.message = FAULTS[check.fault] if plain else found.best.text
+            check.message = (
+                "the reported log-probabilities are not those of the drawn tokens"
+                if plain
+                else found.best.text
+            )
             if found.excluded:
                 check.message += f"; no reading of the claim allows {found.excluded} of the tokens"
             return check
