@@ -5,7 +5,7 @@
 namespace fairdraw::harness {
 namespace {
 
-constexpr std::uint32_t kInfinity = 0x7f800000;
+constexpr std::uint32_t kInfinityBits = 0x7f800000;
 
 /// `magnitude` without its `count` lowest bits, rounded to nearest, ties to even. A carry runs into
 /// the exponent, which is what rounding up to the next binade (or to infinity) means.
@@ -21,7 +21,7 @@ std::uint16_t to_bfloat16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = (bits >> 16) & 0x8000;
   const std::uint32_t magnitude = bits & 0x7fffffff;
-  if (magnitude > kInfinity) {
+  if (magnitude > kInfinityBits) {
     return static_cast<std::uint16_t>(sign | (magnitude >> 16) | 0x40);
   }
   return static_cast<std::uint16_t>(sign | shift_right_to_even(magnitude, 16));
@@ -31,7 +31,7 @@ std::uint16_t to_float16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = (bits >> 16) & 0x8000;
   const std::uint32_t magnitude = bits & 0x7fffffff;
-  if (magnitude > kInfinity) {
+  if (magnitude > kInfinityBits) {
     return static_cast<std::uint16_t>(sign | 0x7e00 | ((magnitude >> 13) & 0x3ff));
   }
   constexpr std::uint32_t kRoundsToInfinity = 0x477ff000;  // 65520, halfway from 65504 to 2^16
@@ -61,7 +61,7 @@ float from_float16(std::uint16_t bits) {
   const std::uint32_t fraction = bits & 0x3ff;
   std::uint32_t magnitude = 0;
   if (exponent == 0x1f) {
-    magnitude = kInfinity | (fraction << 13);
+    magnitude = kInfinityBits | (fraction << 13);
   } else if (exponent != 0) {
     magnitude = ((exponent + 127 - 15) << 23) | (fraction << 13);
   } else if (fraction != 0) {

@@ -5,10 +5,11 @@
 #include <limits>
 #include <vector>
 
+#include "harness/inputs/special_floats.h"
+
 namespace fairdraw::harness {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 template <class T>

@@ -7,12 +7,11 @@
 
 #include "harness/inputs/processing_rows.h"
 #include "harness/inputs/random_rows.h"
+#include "harness/inputs/special_floats.h"
 
 namespace fairdraw::harness {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr std::int32_t kLeast = std::numeric_limits<std::int32_t>::min();
 constexpr std::int32_t kMost = std::numeric_limits<std::int32_t>::max();
 

@@ -6,15 +6,13 @@
 #include <utility>
 
 #include "harness/inputs/random_rows.h"
+#include "harness/inputs/special_floats.h"
 
 namespace fairdraw::harness {
 namespace {
 
 using reference::RowParameters;
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr float kSmallest = std::numeric_limits<float>::denorm_min();
 /// The temperature at which one unit of logit is one octave: c of the specification is 1.
 constexpr float kOctave = 0x1.715476p0F;
 /// Dyadic rows have no mass below 2^-20, so wider ones would hold little else.

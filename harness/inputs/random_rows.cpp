@@ -10,13 +10,11 @@
 #include "harness/inputs/families.h"
 #include "harness/inputs/ieee_math.h"
 #include "harness/inputs/narrow_floats.h"
+#include "harness/inputs/special_floats.h"
 
 namespace fairdraw::harness {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr float kSmallest = std::numeric_limits<float>::denorm_min();
 constexpr float kLargest = std::numeric_limits<float>::max();
 
 float any_float(Dice& dice) {

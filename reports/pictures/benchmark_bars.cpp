@@ -10,8 +10,9 @@
 namespace fairdraw::reports::pictures {
 namespace {
 
-constexpr std::size_t kMaxLetters = 64;
-constexpr double kLabels = kLetter * kMaxLetters, kBars = 260, kNumbers = 150, kRow = 18, kTop = 34;
+constexpr std::size_t kLettersOfLabel = 64;
+constexpr double kLabels = kLetter * kLettersOfLabel, kBars = 260, kNumbers = 150, kRow = 18,
+                 kTop = 34;
 
 }  // namespace
 
@@ -55,7 +56,7 @@ std::string benchmark_bars(const std::vector<harness::BenchmarkRecord>& rows) {
         "<rect class=\"bar\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\">{}</rect>"
         "<text class=\"tick after\" x=\"{:.1f}\" y=\"{:.1f}\">{:.2f}\u00d7, {:.1f} "
         "\u00b5s</text>\n",
-        kLabels - 6, y + 12, label_text(what, kMaxLetters), kLabels, y + 2,
+        kLabels - 6, y + 12, label_text(what, kLettersOfLabel), kLabels, y + 2,
         std::max(1.0, width_of(row.ratio)), kRow - 4,
         tip_element(fmt::format("{}: {:.4g} microseconds; floor {} {:.4g}", what, row.microseconds,
                                 row.floor, row.floor_microseconds)),

@@ -12,7 +12,7 @@ namespace fairdraw::reports::pictures {
 namespace {
 
 // User units; one is one CSS pixel where the picture has its own width.
-constexpr double kLeft = 54, kRight = 10, kTop = 26, kBottom = 36;
+constexpr double kMarginLeft = 54, kMarginRight = 10, kMarginTop = 26, kMarginBottom = 36;
 
 bool finite(Point point) { return std::isfinite(point.x) && std::isfinite(point.y); }
 
@@ -144,11 +144,11 @@ Plot::Plot(std::string_view title, std::string_view description, Axis x, Axis y,
 }
 
 double Plot::x_of(double value) const {
-  return kLeft + share_of(x_, value) * (width_ - kLeft - kRight);
+  return kMarginLeft + share_of(x_, value) * (width_ - kMarginLeft - kMarginRight);
 }
 
 double Plot::y_of(double value) const {
-  return height_ - kBottom - share_of(y_, value) * (height_ - kTop - kBottom);
+  return height_ - kMarginBottom - share_of(y_, value) * (height_ - kMarginTop - kMarginBottom);
 }
 
 std::string Plot::path_of(const std::vector<Point>& points, char first) const {
@@ -192,9 +192,9 @@ void Plot::level(double y, std::string_view label, std::string_view kind) {
   line({{x_.low, y}, {x_.high, y}}, kind);
   if (label.empty()) return;
   // Beneath the line where there is no room above it.
-  const double at = y_of(y) - kTop < 14 ? y_of(y) + 12 : y_of(y) - 4;
+  const double at = y_of(y) - kMarginTop < 14 ? y_of(y) + 12 : y_of(y) - 4;
   shapes_ += fmt::format("<text class=\"note\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n",
-                         width_ - kRight - 2, at, html_text(label));
+                         width_ - kMarginRight - 2, at, html_text(label));
 }
 
 void Plot::stems(const std::vector<Point>& points, std::string_view kind) {
@@ -231,21 +231,23 @@ std::string Plot::grid() const {
     text += fmt::format(
         "<path class=\"grid\" d=\"M{:.1f} {:.1f}H{:.1f}\"/>"
         "<text class=\"tick y\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n",
-        kLeft, y_of(tick), width_ - kRight, kLeft - 5, y_of(tick) + 3.5, tick_text(tick));
+        kMarginLeft, y_of(tick), width_ - kMarginRight, kMarginLeft - 5, y_of(tick) + 3.5,
+        tick_text(tick));
   }
   for (const double tick : ticks_of(x_, 5)) {
     text += fmt::format(
         "<path class=\"grid\" d=\"M{:.1f} {:.1f}v4\"/>"
         "<text class=\"tick x\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n",
-        x_of(tick), height_ - kBottom, x_of(tick), height_ - kBottom + 15, tick_text(tick));
+        x_of(tick), height_ - kMarginBottom, x_of(tick), height_ - kMarginBottom + 15,
+        tick_text(tick));
   }
-  text += fmt::format("<path class=\"axis\" d=\"M{:.1f} {:.1f}V{:.1f}H{:.1f}\"/>\n", kLeft, kTop,
-                      height_ - kBottom, width_ - kRight);
+  text += fmt::format("<path class=\"axis\" d=\"M{:.1f} {:.1f}V{:.1f}H{:.1f}\"/>\n", kMarginLeft,
+                      kMarginTop, height_ - kMarginBottom, width_ - kMarginRight);
   text += fmt::format("<text class=\"label\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n",
-                      (kLeft + width_ - kRight) / 2, height_ - 5, html_text(x_.label));
+                      (kMarginLeft + width_ - kMarginRight) / 2, height_ - 5, html_text(x_.label));
   text += fmt::format(
       "<text class=\"label\" transform=\"rotate(-90)\" x=\"{:.1f}\" y=\"10\">{}</text>\n",
-      -(kTop + height_ - kBottom) / 2, html_text(y_.label));
+      -(kMarginTop + height_ - kMarginBottom) / 2, html_text(y_.label));
   return text;
 }
 

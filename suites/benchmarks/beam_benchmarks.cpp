@@ -15,7 +15,7 @@ namespace {
 
 using harness::UsageError;
 
-constexpr std::string_view kPrefix = "beam_";
+constexpr std::string_view kBeamPrefix = "beam_";
 constexpr std::string_view kLogprobs = "/logprobs";
 
 struct BeamOperation {
@@ -27,7 +27,7 @@ struct BeamOperation {
 BeamOperation parse(const std::string& name) {
   BeamOperation operation;
   operation.name = name;
-  std::string_view rest = std::string_view(name).substr(kPrefix.size());
+  std::string_view rest = std::string_view(name).substr(kBeamPrefix.size());
   if (rest.ends_with(kLogprobs)) {
     operation.input = BeamInput::logprobs;
     rest.remove_suffix(kLogprobs.size());
@@ -139,7 +139,7 @@ harness::BenchmarkRecord benchmark(const BenchmarkOptions& options, const BeamOp
 
 }  // namespace
 
-bool is_beam_operation(const std::string& name) { return name.starts_with(kPrefix); }
+bool is_beam_operation(const std::string& name) { return name.starts_with(kBeamPrefix); }
 
 std::vector<harness::BenchmarkRecord> beam_benchmarks(const BenchmarkOptions& options,
                                                       const std::vector<std::string>& operations) {

@@ -25,8 +25,6 @@ namespace {
 using suites::fuzz::Finding;
 using suites::fuzz::FuzzStatistics;
 
-constexpr int kExitUndecided = 3;
-
 struct VerbOptions {
   suites::fuzz::FuzzOptions fuzz;
   std::string sampler, semantics, corpus = "fairdraw-capsules";

@@ -31,8 +31,6 @@ using suites::Identification;
 using suites::Observation;
 using suites::ProfileFinding;
 
-constexpr int kExitUndecided = 3;
-
 struct IdentifyOptions {
   std::string sampler;
   std::string json;

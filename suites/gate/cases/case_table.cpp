@@ -23,8 +23,6 @@ namespace {
 
 using harness::Family;
 
-constexpr std::int64_t kLargeVocab = 131072;
-
 class Table {
  public:
   explicit Table(Suite suite) : suite_(suite) {}

@@ -9,6 +9,9 @@
 
 namespace fairdraw::suites {
 
+/// A vocabulary of today's largest, in which an id needs 17 bits.
+inline constexpr std::int64_t kLargeVocab = 131072;
+
 /// Everyday requests, all different, greedy ones among them.
 std::vector<Operation> everyday_operations();
 

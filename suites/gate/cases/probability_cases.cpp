@@ -11,8 +11,6 @@ namespace {
 
 using harness::Family;
 
-constexpr std::int64_t kLargeVocab = 131072;
-
 void add(std::vector<NamedCase>& cases, Case entry, const char* operation) {
   cases.push_back(named_case(std::move(entry), operation));
 }

@@ -9,7 +9,6 @@ namespace {
 
 using harness::Family;
 
-constexpr std::int64_t kLargeVocab = 131072;
 constexpr std::int64_t kOddVocab = 50257;  // GPT-2's: no power of two divides it
 
 class Cases {

@@ -11,8 +11,6 @@ namespace {
 
 using harness::Family;
 
-constexpr std::int64_t kLargeVocab = 131072;
-
 constexpr Check kRowOperations[] = {
     Check::softmax,           Check::log_softmax,        Check::top_k_mask_logits,
     Check::min_p_mask_logits, Check::top_k_renorm_probs, Check::top_p_renorm_probs};

@@ -9,8 +9,6 @@ namespace {
 
 using harness::Family;
 
-constexpr std::int64_t kLargeVocab = 131072;
-
 Input input_of(Family family, std::int64_t vocab, DType dtype = DType::float32) {
   return {.family = family, .captured = nullptr, .vocab = vocab, .dtype = dtype};
 }

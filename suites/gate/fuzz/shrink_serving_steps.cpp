@@ -205,7 +205,7 @@ void add_shape_steps(const SpeculationRequest& request, std::vector<Step>& steps
   }
 }
 
-void add_option_steps(std::vector<Step>& steps) {
+void add_speculation_option_steps(std::vector<Step>& steps) {
   steps.emplace_back([](FuzzCase& c) { return drop_all(c.speculation.processing); });
   steps.emplace_back([](FuzzCase& c) { return drop_all(c.speculation.allowed); });
   steps.emplace_back([](FuzzCase& c) { return drop_all(c.speculation.active); });
@@ -236,7 +236,7 @@ void add_processing_steps(const FuzzCase& fuzz_case, std::vector<Step>& steps) {
 void add_speculation_steps(const FuzzCase& fuzz_case, std::vector<Step>& steps) {
   const SpeculationRequest& request = fuzz_case.speculation;
   add_shape_steps(request, steps);
-  add_option_steps(steps);
+  add_speculation_option_steps(steps);
   if (!request.processing.empty()) add_parts_of_requests(steps);
   add_parameter_steps(request.batch, steps,
                       [](FuzzCase& c) -> std::vector<reference::RowParameters>& {

@@ -2,7 +2,6 @@
 // one is not.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <memory>
 
 #include "suites/gate/mutants/catalogue.h"
@@ -14,8 +13,7 @@ using Row = MutatedModel::Row;
 using Result = MutatedModel::Result;
 using Claim = MutatedModel::Claim;
 
-const std::string kKind = "batch-size";
-constexpr float kOut = -std::numeric_limits<float>::infinity();
+const std::string kBatchSize = "batch-size";
 
 // Ids behind the last whole tile are not read.
 void drop_last_tile(Row& row, std::size_t tile) {
@@ -176,7 +174,7 @@ void repeat_request_temperatures(Mutation& mutation) {
 
 std::vector<Mutant> mutants_of_other_checks() {
   const auto text = [](const char* name, const char* wrong, const char* found_by) {
-    return MutantText{name, "systematic", kKind, wrong, {found_by}};
+    return MutantText{name, "systematic", kBatchSize, wrong, {found_by}};
   };
   return {
       mutated_distribution(
@@ -215,7 +213,8 @@ std::vector<Mutant> batch_size_mutants() {
   std::vector<Mutant> all = mutants_of_other_checks();
   for (const Bug& bug : kBugs) {
     const auto text = [&bug](const char* prefix, const char* found_by) {
-      return MutantText{std::string(prefix) + bug.name, bug.source, kKind, bug.wrong, {found_by}};
+      return MutantText{
+          std::string(prefix) + bug.name, bug.source, kBatchSize, bug.wrong, {found_by}};
     };
     all.push_back(mutated_integers(text("", "batches/*"), bug.set));
     all.push_back(mutated_tokens_only(text("tokens-", "batches/*"), Claim::distribution, bug.set));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -39,6 +40,9 @@ const std::vector<Twin>& twins();
 
 /// All mutants, class by class. Names are unique.
 const std::vector<Mutant>& catalogue();
+
+/// The logit of a token that is out.
+inline constexpr float kOut = -std::numeric_limits<float>::infinity();
 
 /// Before a mutant's name, where a sampler is named.
 inline constexpr std::string_view kMutantPrefix = "mutant:";

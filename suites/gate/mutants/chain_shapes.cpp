@@ -9,7 +9,7 @@
 namespace fairdraw::suites {
 namespace {
 
-const std::string kKind = "chain-shapes";
+const std::string kChainShapes = "chain-shapes";
 const std::vector<std::string> kChain = {"chain/*"};
 
 Mutant of_chain(MutantText text, void (*change)(Chain&)) {
@@ -21,21 +21,21 @@ Mutant of_chain(MutantText text, void (*change)(Chain&)) {
 
 std::vector<Mutant> chain_shape_mutants() {
   return {
-      of_chain({"chain-stops-at-8", "systematic", kKind,
+      of_chain({"chain-stops-at-8", "systematic", kChainShapes,
                 "drafted tokens behind the eighth are accepted without a test", kChain},
                [](Chain& chain) {
                  for (std::size_t i = 8; i < chain.accept_words.size(); ++i) {
                    chain.accept_words[i] = 0;
                  }
                }),
-      of_chain({"chain-positions-in-4-bits", "systematic", kKind,
+      of_chain({"chain-positions-in-4-bits", "systematic", kChainShapes,
                 "position 16 has the random words of position 0", kChain},
                [](Chain& chain) {
                  for (std::size_t i = 16; i < chain.accept_words.size(); ++i) {
                    chain.accept_words[i] = chain.accept_words[i % 16];
                  }
                }),
-      of_chain({"chain-vector-tail-lost", "systematic", kKind,
+      of_chain({"chain-vector-tail-lost", "systematic", kChainShapes,
                 "ids behind the last whole vector of four have no mass in rows of more "
                 "than 1024",
                 kChain},
@@ -47,8 +47,8 @@ std::vector<Mutant> chain_shape_mutants() {
                    if (lost > 0 && kept > 0) std::fill(end - lost, end, 0.0F);
                  }
                }),
-      of_chain({"chain-ids-in-16-bits", "systematic", kKind, "drafted tokens are stored in 16 bits",
-                kChain},
+      of_chain({"chain-ids-in-16-bits", "systematic", kChainShapes,
+                "drafted tokens are stored in 16 bits", kChain},
                [](Chain& chain) {
                  for (std::int32_t& token : chain.draft_tokens) {
                    if (token >= 0 && static_cast<std::size_t>(token) < chain.vocab) {
@@ -56,7 +56,7 @@ std::vector<Mutant> chain_shape_mutants() {
                    }
                  }
                }),
-      mutated_integers({"chain-number-in-16-bits", "systematic", kKind,
+      mutated_integers({"chain-number-in-16-bits", "systematic", kChainShapes,
                         "chain 65536 has the drafted tokens of chain 0", kChain},
                        [](Mutation& mutation) {
                          mutation.chain_call = [](fairdraw_chain& call, Storage& storage) {
@@ -70,14 +70,14 @@ std::vector<Mutant> chain_shape_mutants() {
                            call.draft_tokens = storage.keep(std::move(tokens));
                          };
                        }),
-      mutated_integers({"chain-bf16-read-as-float16", "DeepSpec issue #31", kKind,
+      mutated_integers({"chain-bf16-read-as-float16", "DeepSpec issue #31", kChainShapes,
                         "probabilities in bfloat16 are read as float16", kChain},
                        [](Mutation& mutation) {
                          mutation.chain_call = [](fairdraw_chain& call, Storage&) {
                            if (call.dtype == 2) call.dtype = 1;
                          };
                        }),
-      mutated_integers({"chain-float16-refused-rows", "systematic", kKind,
+      mutated_integers({"chain-float16-refused-rows", "systematic", kChainShapes,
                         "bonus rows in float16 are read one id too far", kChain},
                        [](Mutation& mutation) {
                          const auto half = std::make_shared<bool>(false);
@@ -90,7 +90,7 @@ std::vector<Mutant> chain_shape_mutants() {
                          };
                        }),
       mutated_integers(
-          {"chain-counts-decide", "FlashInfer PR #450", kKind,
+          {"chain-counts-decide", "FlashInfer PR #450", kChainShapes,
            "where the counts of accepted tokens are not asked for, nothing is accepted", kChain},
           [](Mutation& mutation) {
             const auto without = std::make_shared<bool>(false);
@@ -102,7 +102,7 @@ std::vector<Mutant> chain_shape_mutants() {
             };
           }),
       mutated_integers(
-          {"chain-target-zeroed-in-place", "vllm-ascend PR #2881", kKind,
+          {"chain-target-zeroed-in-place", "vllm-ascend PR #2881", kChainShapes,
            "the drafted token's probability is set to 0 in the caller's rows of the target",
            kChain},
           [](Mutation& mutation) {
@@ -124,21 +124,21 @@ std::vector<Mutant> chain_shape_mutants() {
               }
             };
           }),
-      of_chain({"chain-bonus-shares-recovery", "vLLM #54282", kKind,
+      of_chain({"chain-bonus-shares-recovery", "vLLM #54282", kChainShapes,
                 "the bonus token is drawn with the recovery word of the last position", kChain},
                [](Chain& chain) {
                  if (!chain.recover_words.empty()) {
                    chain.bonus_word = chain.recover_words.back();
                  }
                }),
-      of_chain({"chain-recovers-by-argmax", "mlx-swift-lm PR #459", kKind,
+      of_chain({"chain-recovers-by-argmax", "mlx-swift-lm PR #459", kChainShapes,
                 "a rejected token is replaced by the first that the residual holds", kChain},
                [](Chain& chain) {
                  std::fill(chain.recover_words.begin(), chain.recover_words.end(), 0);
                }),
       mutated_distribution({"chains-with-one-seed-share",
                             "vLLM #50440",
-                            kKind,
+                            kChainShapes,
                             "with one seed for the call, all chains draw with the words of chain 0",
                             {"chain_law/*"}},
                            [](Mutation& mutation) {
@@ -150,7 +150,7 @@ std::vector<Mutant> chain_shape_mutants() {
       mutated_distribution(
           {"chain-accepts-at-half",
            "HF transformers PR #28508",
-           kKind,
+           kChainShapes,
            "a draft is accepted where its ratio is above 1/2, whatever the uniform",
            {"chain_law/*"}},
           [](Mutation& mutation) {

@@ -9,14 +9,14 @@
 namespace fairdraw::suites {
 namespace {
 
-const std::string kKind = "counters";
+const std::string kCounters = "counters";
 
 using Word = std::uint64_t (*)(std::uint64_t seed, std::uint64_t offset, std::uint32_t index,
                                std::int64_t output);
 
 Mutant of_word(const char* name, const char* source, const char* wrong,
                std::vector<std::string> expected, Word word) {
-  return mutated_distribution({name, source, kKind, wrong, std::move(expected)},
+  return mutated_distribution({name, source, kCounters, wrong, std::move(expected)},
                               [word](Mutation& mutation) { mutation.word = word; });
 }
 
@@ -28,7 +28,7 @@ std::uint64_t draw(std::uint64_t seed, std::uint64_t offset, std::uint64_t index
 Mutant of_special_seed(const char* name, const char* source, const char* wrong,
                        bool (*special)(std::uint64_t)) {
   return mutated_distribution(
-      {name, source, kKind, wrong, {"replay/*", "streams/*"}}, [special](Mutation& mutation) {
+      {name, source, kCounters, wrong, {"replay/*", "streams/*"}}, [special](Mutation& mutation) {
         const auto count = std::make_shared<std::uint64_t>(0);
         mutation.word = [special, count](std::uint64_t seed, std::uint64_t offset,
                                          std::uint32_t index, std::int64_t) {
@@ -117,7 +117,7 @@ std::vector<Mutant> samples() {
       mutated_distribution(
           {"outputs-samples-overlap",
            "systematic",
-           kKind,
+           kCounters,
            "with one seed, sample s of output i has number i + s: neighbours share all but one",
            {"streams/*"}},
           [](Mutation& mutation) {
@@ -135,7 +135,7 @@ std::vector<Mutant> samples() {
       mutated_integers(
           {"samples-before-outputs",
            "systematic",
-           kKind,
+           kCounters,
            "with one seed, sample s of output i has number s * outputs + i",
            {"tokens/*"}},
           [](Mutation& mutation) {
@@ -153,7 +153,7 @@ std::vector<Mutant> samples() {
           }),
       mutated_integers({"sample-number-added-to-offset",
                         "systematic",
-                        kKind,
+                        kCounters,
                         "sample s is drawn at offset + s, as if it were a later step",
                         {"tokens/*"}},
                        [](Mutation& mutation) {
@@ -170,14 +170,14 @@ std::vector<Mutant> samples() {
       mutated_distribution(
           {"rows-without-indices-share",
            "vLLM #50440",
-           kKind,
+           kCounters,
            "with one seed and no indices, all rows draw with the same word",
            {"streams/*"}},
           sharing_where([](const fairdraw_batch& batch) { return batch.indices == nullptr; })),
       mutated_distribution(
           {"few-outputs-share",
            "systematic",
-           kKind,
+           kCounters,
            "in calls of at most four outputs with one seed, all draw with the same word",
            {"streams/*"}},
           sharing_where([](const fairdraw_batch& batch) { return batch.outputs <= 4; })),

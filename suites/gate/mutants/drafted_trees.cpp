@@ -13,7 +13,7 @@ using harness::DraftedTokens;
 using reference::IntegerRow;
 using reference::SpeculationOutcome;
 
-const std::string kKind = "speculative";
+const std::string kSpeculative = "speculative";
 
 enum class Fault {
   none,
@@ -236,7 +236,7 @@ std::vector<Mutant> drafted_tree_mutants() {
       };
     };
     const auto text = [&entry](const char* prefix, std::vector<std::string> expected) {
-      return MutantText{prefix + std::string(entry.name), entry.source, kKind, entry.wrong,
+      return MutantText{prefix + std::string(entry.name), entry.source, kSpeculative, entry.wrong,
                         std::move(expected)};
     };
     list.push_back(

@@ -1,7 +1,6 @@
 // Parameters at the ends of their range, and logits that tie.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <memory>
 
 #include "harness/run/calls/logits_source.h"

@@ -11,11 +11,11 @@ namespace {
 
 using Order = FloatSampler::Order;
 
-const std::string kKind = "engine-bad-rows";
+const std::string kEngineBadRows = "engine-bad-rows";
 
 Mutant of_engine(const char* name, const char* source, const char* wrong, Order order,
                  void (*call)(fairdraw_batch&, Storage&)) {
-  return mutated_float({name, source, kKind, wrong, {"status/*"}}, order,
+  return mutated_float({name, source, kEngineBadRows, wrong, {"status/*"}}, order,
                        FloatSampler::Draw::inverse_cdf,
                        [call](FloatMutation& mutation) { mutation.call = call; });
 }

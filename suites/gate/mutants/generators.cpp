@@ -2,7 +2,6 @@
 // what is wrong must be seen in tokens that may not come at all, or in the distribution.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <memory>
 
 #include "harness/run/calls/random_words.h"
@@ -14,8 +13,7 @@ namespace {
 using Row = MutatedModel::Row;
 using Result = MutatedModel::Result;
 
-const std::string kKind = "own-generator";
-constexpr float kOut = -std::numeric_limits<float>::infinity();
+const std::string kOwnGenerator = "own-generator";
 
 Mutant of_call(MutantText text, void (*change)(fairdraw_batch&, Storage&)) {
   return mutated_generator(std::move(text),
@@ -45,10 +43,10 @@ void shift_logits(fairdraw_batch& batch, Storage& storage, bool (*applies)(const
 std::vector<Mutant> generator_mutants() {
   const std::vector<std::string> support = {"support/*/v1000/*", "support/*"};
   return {
-      of_call({"generator-row-stride-assumed", "vLLM #42684, prime-rl #2497", kKind,
+      of_call({"generator-row-stride-assumed", "vLLM #42684, prime-rl #2497", kOwnGenerator,
                "rows are taken to lie one vocabulary apart, whatever their stride", support},
               [](fairdraw_batch& batch, Storage&) { batch.row_stride = batch.vocab; }),
-      of_call({"generator-misaligned-rows-shifted", "systematic", kKind,
+      of_call({"generator-misaligned-rows-shifted", "systematic", kOwnGenerator,
                "rows that do not start at a multiple of 16 bytes are read from the one "
                "below",
                support},
@@ -64,7 +62,7 @@ std::vector<Mutant> generator_mutants() {
                 }
                 batch.row_stride -= 1;
               }),
-      of_call({"generator-indices-ignored", "systematic", kKind,
+      of_call({"generator-indices-ignored", "systematic", kOwnGenerator,
                "output i samples row i, whatever indices say", support},
               [](fairdraw_batch& batch, Storage& storage) {
                 if (batch.indices == nullptr || batch.rows == 0) return;
@@ -76,13 +74,13 @@ std::vector<Mutant> generator_mutants() {
               }),
       of_row({"generator-bans-ignored",
               "vllm-tt-plugin issue #59",
-              kKind,
+              kOwnGenerator,
               "a row of the bitmask that was not matched means: no constraint",
               {"support/*/banned", "support/*"}},
              [](Row& row, const Place&) { row.allowed.clear(); }),
       of_row({"generator-bans-of-large-vocab",
               "vLLM-gaudi PR #1200",
-              kKind,
+              kOwnGenerator,
               "the bitmask covers the first 65536 ids, the others are free",
               {"support/*/banned", "support/*"}},
              [](Row& row, const Place&) {
@@ -92,7 +90,7 @@ std::vector<Mutant> generator_mutants() {
              }),
       of_row({"generator-bans-of-last-word",
               "modular PR #5498",
-              kKind,
+              kOwnGenerator,
               "ids in the last, partial word of the bitmask are free",
               {"support/*/banned", "support/*"}},
              [](Row& row, const Place&) {
@@ -102,7 +100,7 @@ std::vector<Mutant> generator_mutants() {
              }),
       of_row({"generator-padding-shifts-rows",
               "vLLM PR #50952",
-              kKind,
+              kOwnGenerator,
               "rows behind one of padding have the parameters of the row in front",
               {"support/*"}},
              [](Row& row, const Place& place) {
@@ -112,7 +110,7 @@ std::vector<Mutant> generator_mutants() {
                row.parameters = {place.call->temperature[before], place.call->top_k[before],
                                  place.call->top_p[before], place.call->min_p[before]};
              }),
-      of_call({"generator-all-greedy-batch-shifted", "vllm-ascend PR #16430", kKind,
+      of_call({"generator-all-greedy-batch-shifted", "vllm-ascend PR #16430", kOwnGenerator,
                "where greedy and random rows share a batch, each row has the logits of "
                "the one in front",
                support},
@@ -123,7 +121,7 @@ std::vector<Mutant> generator_mutants() {
                   return greedy > 0 && greedy < call.rows;
                 });
               }),
-      of_call({"generator-second-chunk-shifted", "systematic", kKind,
+      of_call({"generator-second-chunk-shifted", "systematic", kOwnGenerator,
                "in batches of more than 64 rows each row has the logits of the one in "
                "front",
                support},
@@ -134,7 +132,7 @@ std::vector<Mutant> generator_mutants() {
       mutated_generator(
           {"generator-filters-off-for-samples",
            "vLLM issue #4934",
-           kKind,
+           kOwnGenerator,
            "where more than one sample is asked for, the draws are from the row without filters",
            {"chi_squared/*"}},
           [](Mutation& mutation) {
@@ -148,7 +146,7 @@ std::vector<Mutant> generator_mutants() {
           }),
       mutated_generator({"generator-one-word-a-call",
                          "Megatron-LM PR #5697",
-                         kKind,
+                         kOwnGenerator,
                          "all outputs of a call draw with one word",
                          {"streams/*"}},
                         [](Mutation& mutation) {
@@ -161,7 +159,7 @@ std::vector<Mutant> generator_mutants() {
                         }),
       mutated_generator({"generator-constant-above-65536",
                          "swift-transformers PR #384",
-                         kKind,
+                         kOwnGenerator,
                          "of more than 65536 ids the search over the prefix sums gives a constant",
                          {"support/*/v131072/*", "binomial/*/v131072/*"}},
                         [](Mutation& mutation) {
@@ -172,7 +170,7 @@ std::vector<Mutant> generator_mutants() {
                         }),
       mutated_generator({"generator-garbage-one-in-50000",
                          "vllm-metal issue #622",
-                         kKind,
+                         kOwnGenerator,
                          "one draw in 50000 is the token just behind the cut of top_k",
                          {"chi_squared/*/top_k*"}},
                         [](Mutation& mutation) {
@@ -191,7 +189,7 @@ std::vector<Mutant> generator_mutants() {
                         }),
       of_row({"generator-vector-tail-lost",
               "systematic",
-              kKind,
+              kOwnGenerator,
               "the ids behind the last whole vector of eight are never drawn where a "
               "row needs more than one block of 1024",
               {"binomial/*", "bets/*"}},

@@ -12,7 +12,7 @@ using Row = MutatedModel::Row;
 using Result = MutatedModel::Result;
 using reference::RealLogprobs;
 
-const std::string kKind = "logprobs";
+const std::string kLogprobs = "logprobs";
 constexpr float kNone = -std::numeric_limits<float>::infinity();
 
 std::vector<float> without_banned(const Row& row) {
@@ -43,7 +43,7 @@ std::vector<Mutant> values() {
   return {
       of_values({"raw-logprobs-after-filters",
                  "vLLM issue #9453",
-                 kKind,
+                 kLogprobs,
                  "what is declared raw is reported after temperature and filters",
                  {"logprobs/*"}},
                 [](const Row& row, const Result& result, LogprobsMode mode) {
@@ -54,7 +54,7 @@ std::vector<Mutant> values() {
                 }),
       of_values({"raw-logprobs-at-temperature",
                  "SGLang, default",
-                 kKind,
+                 kLogprobs,
                  "raw log-probabilities are those at the row's temperature",
                  {"logprobs/*"}},
                 [](const Row& row, const Result& result, LogprobsMode mode) {
@@ -64,7 +64,7 @@ std::vector<Mutant> values() {
                 }),
       of_values({"raw-logprobs-after-bans",
                  "vLLM, apply_grammar_bitmask",
-                 kKind,
+                 kLogprobs,
                  "the bitmask is applied in place, before raw values are taken",
                  {"logprobs/*/banned"}},
                 [](const Row& row, const Result& result, LogprobsMode mode) {
@@ -73,7 +73,7 @@ std::vector<Mutant> values() {
                 }),
       of_values({"processed-logprobs-not-renormalised",
                  "systematic",
-                 kKind,
+                 kLogprobs,
                  "processed log-probabilities are masked behind the softmax, not before it",
                  {"logprobs/*"}},
                 [](const Row& row, const Result& result, LogprobsMode mode) {
@@ -89,7 +89,7 @@ std::vector<Mutant> values() {
                 }),
       of_values({"processed-logits-undivided",
                  "systematic",
-                 kKind,
+                 kLogprobs,
                  "processed logits are not divided by the temperature",
                  {"logprobs/*"}},
                 [](const Row& row, const Result& result, LogprobsMode mode) {
@@ -101,7 +101,7 @@ std::vector<Mutant> values() {
                 }),
       of_values({"top-n-ties-by-last-id",
                  "systematic",
-                 kKind,
+                 kLogprobs,
                  "of equal values the largest id comes first",
                  {"logprobs/ties_at_k/*"}},
                 [](const Row& row, const Result& result, LogprobsMode mode) {
@@ -157,7 +157,7 @@ std::vector<Mutant> ranks() {
   return {
       of_distribution_reports({"rank-constant-or-shifted",
                                "TensorRT-LLM PR #7296; vLLM PR #36746",
-                               kKind,
+                               kLogprobs,
                                "the rank of every token is 1",
                                {"logprobs/*"}},
                               [](const fairdraw_batch& batch) {
@@ -166,7 +166,7 @@ std::vector<Mutant> ranks() {
                                   if (batch.tokens[i] >= 0) batch.report_ranks[i] = 1;
                                 }
                               }),
-      of_reports({"rank-from-zero", "systematic", kKind, "ranks count from 0", {"logprobs/*"}},
+      of_reports({"rank-from-zero", "systematic", kLogprobs, "ranks count from 0", {"logprobs/*"}},
                  [](const fairdraw_batch& batch) {
                    if (batch.report_ranks == nullptr) return;
                    for (std::int64_t i = 0; i < tokens_of(batch); ++i) {
@@ -175,7 +175,7 @@ std::vector<Mutant> ranks() {
                  }),
       mutated_integers({"rank-counts-ties-as-one",
                         "vLLM issue #34017",
-                        kKind,
+                        kLogprobs,
                         "a rank counts what is larger, where it should count what is "
                         "at least as large",
                         {"logprobs/ties_at_k/*"}},
@@ -192,7 +192,7 @@ std::vector<Mutant> top() {
       of_distribution_reports(
           {"top-n-with-the-sampled-token",
            "vLLM issue #36660",
-           kKind,
+           kLogprobs,
            "the drawn token takes the last place of the top where it is not in it",
            {"logprobs/*"}},
           [](const fairdraw_batch& batch) {
@@ -208,7 +208,7 @@ std::vector<Mutant> top() {
           }),
       of_reports({"top-n-by-row",
                   "systematic",
-                  kKind,
+                  kLogprobs,
                   "with indices, the top of output i is that of output i modulo the rows",
                   {"logprobs/*"}},
                  [](const fairdraw_batch& batch) {
@@ -220,7 +220,7 @@ std::vector<Mutant> top() {
                  }),
       of_reports({"top-n-filled-with-token-0",
                   "systematic",
-                  kKind,
+                  kLogprobs,
                   "where less than n tokens are left, the rest of the top is token 0",
                   {"logprobs/*"}},
                  [](const fairdraw_batch& batch) {
@@ -230,7 +230,7 @@ std::vector<Mutant> top() {
                  }),
       of_reports({"top-n-at-most-20",
                   "systematic",
-                  kKind,
+                  kLogprobs,
                   "no more than 20 tokens of the top are written",
                   {"logprobs/*"}},
                  [](const fairdraw_batch& batch) {
@@ -248,7 +248,7 @@ std::vector<Mutant> numbers() {
   return {
       of_reports({"logprobs-of-first-sample",
                   "vLLM issue #3632",
-                  kKind,
+                  kLogprobs,
                   "all samples of an output report the value of the first",
                   {"logprobs/*"}},
                  [](const fairdraw_batch& batch) {
@@ -259,7 +259,7 @@ std::vector<Mutant> numbers() {
                  }),
       of_reports({"logprobs-log-of-softmax",
                   "SGLang: log_softmax, not log(softmax)",
-                  kKind,
+                  kLogprobs,
                   "where a probability underflows, its logarithm is -inf",
                   {"logprobs/*"}},
                  [](const fairdraw_batch& batch) {
@@ -269,7 +269,7 @@ std::vector<Mutant> numbers() {
                  }),
       of_reports({"logprobs-clamped",
                   "SGLang, clip of -inf",
-                  kKind,
+                  kLogprobs,
                   "-inf becomes the smallest float32",
                   {"logprobs/*"}},
                  [](const fairdraw_batch& batch) {
@@ -279,7 +279,7 @@ std::vector<Mutant> numbers() {
                  }),
       of_reports({"logprobs-nan-for-banned",
                   "systematic",
-                  kKind,
+                  kLogprobs,
                   "what is not allowed gets NaN: the difference of two infinities",
                   {"logprobs/*"}},
                  [](const fairdraw_batch& batch) {
@@ -287,7 +287,7 @@ std::vector<Mutant> numbers() {
                  }),
       of_distribution_reports({"logprobs-in-bfloat16",
                                "systematic",
-                               kKind,
+                               kLogprobs,
                                "values pass through bfloat16",
                                {"logprobs/*"}},
                               [](const fairdraw_batch& batch) {
@@ -295,7 +295,7 @@ std::vector<Mutant> numbers() {
                               }),
       of_reports({"logprobs-of-failed-rows-stale",
                   "systematic",
-                  kKind,
+                  kLogprobs,
                   "an output without a token reports the values of the one before it",
                   {"logprobs/*"}},
                  [](const fairdraw_batch& batch) {
@@ -306,7 +306,7 @@ std::vector<Mutant> numbers() {
                  }),
       mutated_integers({"logprobs-stride-ignored",
                         "systematic",
-                        kKind,
+                        kLogprobs,
                         "whole rows are written without the gaps between them",
                         {"logprobs/*"}},
                        [](Mutation& mutation) {

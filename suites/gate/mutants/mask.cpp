@@ -1,7 +1,6 @@
 // Wrong filters: a token is kept that must go, or goes that must stay.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "suites/gate/mutants/catalogue.h"
 
@@ -14,8 +13,6 @@ using Order = FloatSampler::Order;
 using Draw = FloatSampler::Draw;
 using Scores = FloatSampler::Scores;
 using Logits = FloatSampler::Logits;
-
-constexpr double kOut = -std::numeric_limits<double>::infinity();
 
 bool is_random(const Row& row) {
   return row.parameters.temperature != 0 && row.parameters.top_k != 1 && row.parameters.top_p != 0;

@@ -1,7 +1,6 @@
 // Numbers that are too narrow: for sums, for noise, for small probabilities.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 #include "suites/gate/mutants/catalogue.h"
@@ -12,8 +11,6 @@ namespace {
 using Order = FloatSampler::Order;
 using Draw = FloatSampler::Draw;
 using Scores = FloatSampler::Scores;
-
-constexpr double kOut = -std::numeric_limits<double>::infinity();
 
 double gumbel(double uniform) { return -std::log(-std::log(uniform)); }
 

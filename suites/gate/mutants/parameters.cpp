@@ -12,15 +12,17 @@ namespace {
 using Row = MutatedModel::Row;
 using Result = MutatedModel::Result;
 
-constexpr float kOut = -std::numeric_limits<float>::infinity();
-const std::string kKind = "parameter-range";
+const std::string kParameterRange = "parameter-range";
 const std::vector<std::string> kMasks = {"mask/*/v1000/edges", "mask/*"};
 
 Mutant of_row(const char* name, const char* source, const char* wrong,
               void (*change)(reference::RowParameters&, std::size_t vocab)) {
-  return mutated_distribution({name, source, kKind, wrong, kMasks}, [change](Mutation& mutation) {
-    mutation.row = [change](Row& row, const Place&) { change(row.parameters, row.logits.size()); };
-  });
+  return mutated_distribution({name, source, kParameterRange, wrong, kMasks},
+                              [change](Mutation& mutation) {
+                                mutation.row = [change](Row& row, const Place&) {
+                                  change(row.parameters, row.logits.size());
+                                };
+                              });
 }
 
 float in_bf16(float value) { return harness::rounded_to(DType::bfloat16, value); }
@@ -110,7 +112,7 @@ std::vector<Mutant> floats() {
       mutated_distribution(
           {"temperature-of-zeros-twice",
            "sglang-jax PR #1563",
-           kKind,
+           kParameterRange,
            "where min_p is on, the temperature is applied a second time behind it",
            {"mask/*/v1000/*"}},
           [](Mutation& mutation) {
@@ -129,7 +131,7 @@ std::vector<Mutant> values() {
       mutated_distribution(
           {"bf16-through-float16",
            "systematic",
-           kKind,
+           kParameterRange,
            "bfloat16 logits pass through float16: what is above 65504 becomes the largest value",
            {"mask/*/bfloat16/*"}},
           [](Mutation& mutation) {
@@ -142,7 +144,7 @@ std::vector<Mutant> values() {
           }),
       mutated_distribution({"float16-subnormals-flushed",
                             "systematic",
-                            kKind,
+                            kParameterRange,
                             "float16 logits below 2^-14 are read as 0",
                             {"mask/*/float16/*"}},
                            [](Mutation& mutation) {
@@ -155,7 +157,7 @@ std::vector<Mutant> values() {
                            }),
       mutated_distribution({"signed-zero-keys",
                             "SuperNPUBench PR #78",
-                            kKind,
+                            kParameterRange,
                             "keys for a radix sort are made of the bits: -0 is less than +0",
                             {"mask/*"}},
                            [](Mutation& mutation) {
@@ -169,7 +171,7 @@ std::vector<Mutant> values() {
       mutated_distribution(
           {"argmax-from-zero",
            "MXNet issue #9007",
-           kKind,
+           kParameterRange,
            "the running maximum of a greedy row starts at 0: a row of negative logits gives id 0",
            {"mask/all_negative/*"}},
           [](Mutation& mutation) {
@@ -183,7 +185,7 @@ std::vector<Mutant> values() {
       mutated_distribution(
           {"probabilities-taken-for-normalised",
            "mlx-lm PR #388; FlashInfer issue #2202",
-           kKind,
+           kParameterRange,
            "rows of probabilities are taken to sum to 1: top_p of a row that sums to less keeps "
            "more",
            {"tokens/*/probs", "chi_squared/*/probs*"}},
@@ -201,7 +203,7 @@ std::vector<Mutant> values() {
           }),
       mutated_distribution({"top-k-counts-banned",
                             "sglang-jax PR #1563",
-                            kKind,
+                            kParameterRange,
                             "top_k is counted before the bans",
                             {"mask/*/banned"}},
                            [](Mutation& mutation) {

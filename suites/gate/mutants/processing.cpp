@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <map>
 #include <memory>
 #include <set>
@@ -18,8 +17,7 @@ using reference::RowProcessing;
 using Row = MutatedModel::Row;
 using Ids = std::vector<std::int32_t>;
 
-const char* const kKind = "penalties";
-constexpr float kOut = -std::numeric_limits<float>::infinity();
+const char* const kPenalties = "penalties";
 
 /// `change` is called for rows that have processing, with what is asked of them.
 using Change = std::function<void(RowProcessing&, Row&)>;
@@ -42,13 +40,14 @@ std::function<void(Mutation&)> changed_good(const Change& change) {
 
 Mutant wrong(const char* name, const char* source, const char* sentence,
              std::function<void(Mutation&)> mutation) {
-  return mutated_integers({name, source, kKind, sentence, {"processing/*"}}, std::move(mutation));
+  return mutated_integers({name, source, kPenalties, sentence, {"processing/*"}},
+                          std::move(mutation));
 }
 
 /// By a sampler that claims the distribution alone: its masks and supports must give it away.
 Mutant wrong_distribution(const char* name, const char* source, const char* sentence,
                           std::function<void(Mutation&)> mutation) {
-  return mutated_distribution({name, source, kKind, sentence, {"processing/*"}},
+  return mutated_distribution({name, source, kPenalties, sentence, {"processing/*"}},
                               std::move(mutation));
 }
 

@@ -11,7 +11,7 @@ namespace {
 using Row = MutatedModel::Row;
 using Result = MutatedModel::Result;
 
-const std::string kKind = "results";
+const std::string kResults = "results";
 
 // The draw, not the mask, forgets the filters while `given` holds of the call.
 Mutant unfiltered_where(MutantText text, bool (*given)(const fairdraw_batch&)) {
@@ -28,14 +28,14 @@ std::vector<Mutant> requests() {
   return {
       unfiltered_where({"mask-output-instead-of-filter",
                         "systematic",
-                        kKind,
+                        kResults,
                         "where the mask is asked for, it is written and not applied to the draw",
                         {"replay/*"}},
                        [](const fairdraw_batch& batch) { return batch.mask != nullptr; }),
       unfiltered_where(
           {"support-size-path-unfiltered",
            "systematic",
-           kKind,
+           kResults,
            "where only the size of the support is asked for, the draw is one without filters",
            {"replay/*"}},
           [](const fairdraw_batch& batch) {
@@ -43,7 +43,7 @@ std::vector<Mutant> requests() {
           }),
       mutated_integers({"logprobs-path-greedy",
                         "SGLang PR #2664",
-                        kKind,
+                        kResults,
                         "where log-probabilities are asked for, the token is the most likely one",
                         {"replay/*"}},
                        [](Mutation& mutation) {
@@ -54,7 +54,7 @@ std::vector<Mutant> requests() {
       mutated_distribution(
           {"no-status-no-validation",
            "systematic",
-           kKind,
+           kResults,
            "rows are validated only where statuses are asked for: a bad row passes, and gives "
            "token 0",
            {"status/*"}},
@@ -81,7 +81,7 @@ std::vector<Mutant> places() {
   return {
       mutated_distribution({"mask-stride-ignored",
                             "systematic",
-                            kKind,
+                            kResults,
                             "rows of the mask are written without the gaps that were asked for",
                             {"mask/*"}},
                            [](Mutation& mutation) {
@@ -91,7 +91,7 @@ std::vector<Mutant> places() {
                            }),
       mutated_integers({"probs-stride-ignored",
                         "systematic",
-                        kKind,
+                        kResults,
                         "rows of probabilities are written without gaps",
                         {"probabilities/*"}},
                        [](Mutation& mutation) {
@@ -101,7 +101,7 @@ std::vector<Mutant> places() {
                        }),
       mutated_distribution({"allowed-stride-ignored",
                             "systematic",
-                            kKind,
+                            kResults,
                             "rows of the bitmask are read without the gaps between them",
                             {"mask/*/banned"}},
                            [](Mutation& mutation) {
@@ -111,7 +111,7 @@ std::vector<Mutant> places() {
                            }),
       of_finish({"mask-tail-bits-set",
                  "vllm-metal PR #280",
-                 kKind,
+                 kResults,
                  "bits of the mask beyond the vocabulary are set",
                  {"mask/*"}},
                 [](const fairdraw_batch& batch) {
@@ -123,7 +123,7 @@ std::vector<Mutant> places() {
                 }),
       of_finish({"mask-gap-cleared",
                  "systematic",
-                 kKind,
+                 kResults,
                  "the gap behind each row of the mask is cleared with it",
                  {"mask/*"}},
                 [](const fairdraw_batch& batch) {
@@ -137,7 +137,7 @@ std::vector<Mutant> places() {
                 }),
       of_finish({"support-size-by-row",
                  "systematic",
-                 kKind,
+                 kResults,
                  "with indices, output i has the support size of output i modulo the "
                  "rows",
                  {"mask/*"}},
@@ -149,7 +149,7 @@ std::vector<Mutant> places() {
                 }),
       of_finish({"status-by-row",
                  "systematic",
-                 kKind,
+                 kResults,
                  "with indices, output i has the status of output i modulo the rows",
                  {"status/*"}},
                 [](const fairdraw_batch& batch) {
@@ -160,7 +160,7 @@ std::vector<Mutant> places() {
                 }),
       of_finish({"failed-row-first-sample-only",
                  "systematic",
-                 kKind,
+                 kResults,
                  "of the samples of a bad row only the first is -1, the others are 0",
                  {"status/*"}},
                 [](const fairdraw_batch& batch) {
@@ -176,7 +176,7 @@ std::vector<Mutant> logprobs() {
   return {
       of_finish({"logprob-of-first-sample",
                  "vLLM issue #3632",
-                 kKind,
+                 kResults,
                  "all samples of an output report the log-probability of the first",
                  {"probabilities/*"}},
                 [](const fairdraw_batch& batch) {
@@ -190,7 +190,7 @@ std::vector<Mutant> logprobs() {
                 }),
       of_finish({"logprob-by-row",
                  "llama.cpp issue #4166",
-                 kKind,
+                 kResults,
                  "with indices, log-probabilities are those of output i modulo the rows",
                  {"probabilities/*"}},
                 [](const fairdraw_batch& batch) {
@@ -204,7 +204,7 @@ std::vector<Mutant> logprobs() {
                 }),
       of_finish({"logprob-normalised-over-banned",
                  "SGLang PR #2664",
-                 kKind,
+                 kResults,
                  "log-probabilities are those of a softmax over banned tokens too",
                  {"probabilities/*"}},
                 [](const fairdraw_batch& batch) {
@@ -215,7 +215,7 @@ std::vector<Mutant> logprobs() {
                 }),
       of_finish({"logprob-temperature-1",
                  "ollama issue #16196; CTranslate2 issue #1620",
-                 kKind,
+                 kResults,
                  "log-probabilities are scaled back to temperature 1",
                  {"probabilities/*"}},
                 [](const fairdraw_batch& batch) {
@@ -226,7 +226,7 @@ std::vector<Mutant> logprobs() {
                 }),
       of_finish({"logprob-in-float16",
                  "systematic",
-                 kKind,
+                 kResults,
                  "log-probabilities pass through bfloat16",
                  {"probabilities/*"}},
                 [](const fairdraw_batch& batch) {
@@ -237,7 +237,7 @@ std::vector<Mutant> logprobs() {
                 }),
       of_finish({"writes-before-tokens",
                  "systematic",
-                 kKind,
+                 kResults,
                  "the token of output -1 is written",
                  {"support/*/v1000/*"}},
                 [](const fairdraw_batch& batch) { batch.tokens[-1] = 0; }),

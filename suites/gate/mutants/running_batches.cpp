@@ -17,16 +17,17 @@ using reference::RowProcessing;
 using Row = MutatedModel::Row;
 using Ids = std::vector<std::int32_t>;
 
-const char* const kKind = "running-batches";
+const char* const kRunningBatches = "running-batches";
 
 Mutant wrong(const char* name, const char* source, const char* sentence,
              std::function<void(Mutation&)> mutation) {
-  return mutated_integers({name, source, kKind, sentence, {"processing/*"}}, std::move(mutation));
+  return mutated_integers({name, source, kRunningBatches, sentence, {"processing/*"}},
+                          std::move(mutation));
 }
 
 Mutant wrong_distribution(const char* name, const char* source, const char* sentence,
                           std::function<void(Mutation&)> mutation) {
-  return mutated_distribution({name, source, kKind, sentence, {"processing/*"}},
+  return mutated_distribution({name, source, kRunningBatches, sentence, {"processing/*"}},
                               std::move(mutation));
 }
 
@@ -181,7 +182,7 @@ struct Requests {
   }
 };
 
-std::vector<Mutant> requests() {
+std::vector<Mutant> wrong_requests() {
   return {
       wrong("evicted-penalties-stay-in-slot", "systematic",
             "a request that takes a slot right after another keeps that one's penalties",
@@ -239,6 +240,8 @@ std::vector<Mutant> requests() {
 
 }  // namespace
 
-std::vector<Mutant> running_batch_mutants() { return joined({counts(), padding(), requests()}); }
+std::vector<Mutant> running_batch_mutants() {
+  return joined({counts(), padding(), wrong_requests()});
+}
 
 }  // namespace fairdraw::suites

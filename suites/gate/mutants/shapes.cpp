@@ -1,7 +1,6 @@
 // Sizes at which a kernel's indices, tiles or buffers end: what is right below them is wrong above.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <memory>
 
 #include "harness/run/calls/random_words.h"
@@ -14,7 +13,6 @@ using Row = MutatedModel::Row;
 using Result = MutatedModel::Result;
 using Weights = std::vector<std::uint64_t>;
 
-constexpr float kOut = -std::numeric_limits<float>::infinity();
 constexpr std::int64_t kUint16 = 65536;
 
 // What nothing can be drawn from: of logits, of probabilities.

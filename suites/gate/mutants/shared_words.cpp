@@ -10,7 +10,7 @@
 namespace fairdraw::suites {
 namespace {
 
-const std::string kKind = "shared-words";
+const std::string kSharedWords = "shared-words";
 
 /// Which draw of a call a word is for.
 struct Draw {
@@ -32,7 +32,7 @@ using Word = std::uint64_t (*)(const Draw& of, std::uint64_t samples);
 
 Mutant of_draw(const char* name, const char* source, const char* wrong, Word word) {
   return mutated_distribution(
-      {name, source, kKind, wrong, {"streams/*"}}, [word](Mutation& mutation) {
+      {name, source, kSharedWords, wrong, {"streams/*"}}, [word](Mutation& mutation) {
         const auto call = std::make_shared<std::pair<std::uint64_t, bool>>();  // samples, scalar
         mutation.call = [call](fairdraw_batch& batch, Storage&) {
           *call = {static_cast<std::uint64_t>(batch.num_samples), batch.seed_is_scalar != 0};
@@ -102,7 +102,7 @@ std::vector<Mutant> shared_word_mutants() {
               }),
       mutated_generator({"generator-advances-by-outputs",
                          "systematic",
-                         kKind,
+                         kSharedWords,
                          "a call with several samples advances the generator by one word an output",
                          {"streams/*"}},
                         [](Mutation& mutation) {

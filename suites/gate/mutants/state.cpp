@@ -1,7 +1,6 @@
 // What a sampler keeps from call to call, and what it does to arrays that are not its own.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -14,8 +13,7 @@ namespace {
 
 using Row = MutatedModel::Row;
 
-constexpr float kOut = -std::numeric_limits<float>::infinity();
-const std::string kKind = "state";
+const std::string kState = "state";
 
 // What every call of a sampler sees, set by the first one.
 template <class T>
@@ -43,7 +41,7 @@ std::vector<Mutant> sizes() {
       mutated_distribution(
           {"vocab-of-first-call",
            "systematic",
-           kKind,
+           kState,
            "buffers have the vocabulary of the first call, and later rows lose what is longer",
            {"replay/*"}},
           [](Mutation& mutation) {
@@ -56,7 +54,7 @@ std::vector<Mutant> sizes() {
           }),
       mutated_distribution({"tail-of-larger-call-left",
                             "systematic",
-                            kKind,
+                            kState,
                             "a row's scratch is not cleared behind the vocabulary: after a "
                             "longer row, what stood behind "
                             "the end comes back as the last id",
@@ -73,7 +71,7 @@ std::vector<Mutant> sizes() {
                            }),
       mutated_distribution({"tie-rule-of-call-before",
                             "systematic",
-                            kKind,
+                            kState,
                             "the rule for ties is copied to the device after the launch: a call "
                             "has that of the call before",
                             {"replay/*"}},
@@ -85,7 +83,7 @@ std::vector<Mutant> sizes() {
                            }),
       mutated_distribution({"filter-order-of-call-before",
                             "systematic",
-                            kKind,
+                            kState,
                             "the order of filters is that of the call before",
                             {"replay/*"}},
                            [](Mutation& mutation) {
@@ -96,7 +94,7 @@ std::vector<Mutant> sizes() {
                            }),
       mutated_distribution({"given-words-stay",
                             "systematic",
-                            kKind,
+                            kState,
                             "a call without given random words draws with those of the call before",
                             {"replay/*"}},
                            [](Mutation& mutation) {
@@ -114,7 +112,7 @@ std::vector<Mutant> sizes() {
       mutated_distribution(
           {"greedy-flag-stays",
            "FreeToken PR #471",
-           kKind,
+           kState,
            "after a call whose rows are all greedy, one of several rows is greedy too",
            {"replay/*"}},
           [](Mutation& mutation) {
@@ -133,7 +131,7 @@ std::vector<Mutant> sizes() {
       mutated_distribution(
           {"probabilities-flag-stays",
            "systematic",
-           kKind,
+           kState,
            "after rows of probabilities, the first call with logits takes them without their "
            "temperatures",
            {"replay/*"}},
@@ -150,7 +148,7 @@ std::vector<Mutant> sizes() {
       mutated_distribution(
           {"dtype-of-call-before",
            "systematic",
-           kKind,
+           kState,
            "a cached view has the dtype of the call before: float16 is read as bfloat16",
            {"replay/*"}},
           [](Mutation& mutation) {
@@ -162,7 +160,7 @@ std::vector<Mutant> sizes() {
       mutated_distribution(
           {"generator-of-the-thread",
            "cactus PR #508",
-           kKind,
+           kState,
            "the generator is thread-local: a call from another thread draws something else",
            {"replay/*"}},
           [](Mutation& mutation) {
@@ -188,7 +186,7 @@ std::vector<Mutant> inputs() {
   return {
       of_input({"bans-written-into-logits",
                 "vllm-ascend PR #2881; SGLang PR #15648",
-                kKind,
+                kState,
                 "banned ids get -inf in the caller's logits",
                 {"tokens/*/banned"}},
                [](const fairdraw_batch& batch) {
@@ -205,7 +203,7 @@ std::vector<Mutant> inputs() {
       of_input(
           {"greedy-temperature-patched",
            "vLLM PR #22261",
-           kKind,
+           kState,
            "temperature 0 is replaced by 1 in the caller's array, so that nothing is divided by 0",
            {"tokens/*"}},
           [](const fairdraw_batch& batch) {
@@ -214,7 +212,7 @@ std::vector<Mutant> inputs() {
           }),
       of_input({"top-k-patched",
                 "Megatron-LM PR #2456",
-                kKind,
+                kState,
                 "a top_k that is off becomes the vocabulary in the caller's array",
                 {"tokens/*"}},
                [](const fairdraw_batch& batch) {
@@ -223,7 +221,7 @@ std::vector<Mutant> inputs() {
                }),
       of_input({"offsets-advanced-in-place",
                 "TensorRT-LLM PR #17172",
-                kKind,
+                kState,
                 "the caller's offsets are counted up by the tokens that were drawn",
                 {"tokens/*"}},
                [](const fairdraw_batch& batch) {
@@ -235,7 +233,7 @@ std::vector<Mutant> inputs() {
                }),
       of_input({"row-gap-zeroed",
                 "systematic",
-                kKind,
+                kState,
                 "the gap between two rows of logits is filled, as if it were padding of the "
                 "sampler's own",
                 {"replay/*"}},

@@ -15,7 +15,7 @@ using Row = MutatedModel::Row;
 using Result = MutatedModel::Result;
 using Claim = MutatedModel::Claim;
 
-const std::string kKind = "tokens-only";
+const std::string kTokensOnly = "tokens-only";
 
 // Another sampler, of which only tokens are known; without per-request seeds one token a row, too.
 class TokensOnly final : public harness::Sampler {
@@ -51,7 +51,7 @@ Mutant tokens_only(Claim claim, MutantText text, std::function<void(Mutation&)> 
 Mutant for_no_token(const char* name, const char* source, const char* wrong, Claim claim,
                     std::int32_t (*token)(const fairdraw_batch&)) {
   return tokens_only(
-      claim, {name, source, kKind, wrong, {"status/*"}}, [token](Mutation& mutation) {
+      claim, {name, source, kTokensOnly, wrong, {"status/*"}}, [token](Mutation& mutation) {
         mutation.finish = [token](const fairdraw_batch& batch) {
           std::replace(batch.tokens, batch.tokens + batch.outputs * batch.num_samples, -1,
                        token(batch));
@@ -142,7 +142,7 @@ std::vector<Mutant> rows_without_token() {
       tokens_only(engine,
                   {"engine-bad-row-ends-batch",
                    "systematic",
-                   kKind,
+                   kTokensOnly,
                    "with a generator of its own: rows behind one that fails give no token",
                    {"status/*"}},
                   [](Mutation& mutation) {
@@ -154,7 +154,7 @@ std::vector<Mutant> rows_without_token() {
       tokens_only(seeds,
                   {"all-banned-ignores-bans",
                    "systematic",
-                   kKind,
+                   kTokensOnly,
                    "a bitmask that allows nothing is taken for none",
                    {"status/*"}},
                   [](Mutation& mutation) {
@@ -176,7 +176,7 @@ std::vector<Mutant> boundary_tokens() {
   for (const Claim claim : {Claim::distribution, Claim::generator}) {
     const auto text = [&](const char* name, const char* source, const char* wrong) {
       const bool engine = claim == Claim::generator;
-      return MutantText{(engine ? "engine-" : "tokens-") + std::string(name), source, kKind,
+      return MutantText{(engine ? "engine-" : "tokens-") + std::string(name), source, kTokensOnly,
                         std::string(engine ? "with a generator of its own: " : "") + wrong,
                         found_by};
     };

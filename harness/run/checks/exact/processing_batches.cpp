@@ -17,7 +17,7 @@ namespace {
 
 using reference::RowProcessing;
 
-constexpr WantedResults kWanted = {
+constexpr WantedResults kAllOfBatches = {
     .statuses = true, .support_size = true, .mask = true, .probs = true};
 
 // Wider rows are asked for one by one elsewhere: what batches share does not depend on the width.
@@ -43,7 +43,7 @@ std::string wrong_of_padding(const CheckInput& input, const Response& response, 
 // Every row against its oracle. Returns the tokens; empty where the outcome failed.
 std::vector<std::int32_t> expect_right(const CheckInput& input, const std::string& what,
                                        const Request& request, CheckOutcome& outcome) {
-  const Response response = run_processed(input, request, kWanted);
+  const Response response = run_processed(input, request, kAllOfBatches);
   if (!response.ran()) {
     outcome.fail(fmt::format("{}: {}", what, response.trouble()));
     return {};

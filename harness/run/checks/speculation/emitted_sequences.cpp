@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::size_t kClasses = 3;  // of ids, in the table of all three tokens
 // Numbers of the tables.
-constexpr std::size_t kFirst = 0, kSequence = 1, kLater = 2, kWhole = 3, kSecondEmitted = 4,
-                      kThirdEmitted = 5, kNeighbours = 6;
+constexpr std::size_t kFirstEmitted = 0, kSequence = 1, kLater = 2, kWhole = 3, kSecondEmitted = 4,
+                      kThirdEmitted = 5, kNeighbourChains = 6;
 
 // 53 bits, in [0, 1).
 double uniform(std::uint64_t word) { return static_cast<double>(word >> 11) * 0x1p-53; }
@@ -56,9 +56,9 @@ EmittedSequences::EmittedSequences(const std::string& suffix, std::size_t width,
       tables_[number].expect(tables_[number].single(x), 1.0 / static_cast<double>(width));
     }
     if (first_[x] == 0) continue;
-    tables_[kFirst].expect(tables_[kFirst].single(x), first_[x]);
+    tables_[kFirstEmitted].expect(tables_[kFirstEmitted].single(x), first_[x]);
     for (std::size_t y = 0; y < width; ++y) {
-      tables_[kNeighbours].expect(tables_[kNeighbours].pair(x, y), first_[x] * first_[y]);
+      tables_[kNeighbourChains].expect(tables_[kNeighbourChains].pair(x, y), first_[x] * first_[y]);
     }
     const std::int32_t one[] = {token(x)};
     second_[x] = row_after(one);
@@ -106,14 +106,14 @@ void EmittedSequences::count(std::span<const std::int32_t> emitted, std::uint64_
     }
     ++known;
   }
-  tables_[kFirst].count(tables_[kFirst].single(tokens[0]));
+  tables_[kFirstEmitted].count(tables_[kFirstEmitted].single(tokens[0]));
   if (known > 1) tables_[kSequence].count(tables_[kSequence].pair(tokens[0], tokens[1]));
   if (known > 2) {
     tables_[kLater].count(tables_[kLater].pair(tokens[1], tokens[2]));
     tables_[kWhole].count(pair_of_classes(tables_[kWhole], tokens));
   }
   if (before_ >= 0) {
-    Table& table = tables_[kNeighbours];
+    Table& table = tables_[kNeighbourChains];
     table.count(table.pair(static_cast<std::size_t>(before_), tokens[0]));
     before_ = -1;
   } else {

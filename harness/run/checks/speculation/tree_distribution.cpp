@@ -31,7 +31,7 @@ using reference::Probability;
 using Exact = std::vector<Probability>;
 
 constexpr std::int32_t kParents[] = {-1, -1, 1};
-constexpr std::int64_t kDrafts = 3, kDepth = 2, kRows = kDrafts + 1;
+constexpr std::int64_t kDraftsOfTree = 3, kDepth = 2, kRows = kDraftsOfTree + 1;
 
 struct Kind {
   DraftLaw distribution;
@@ -96,7 +96,7 @@ class TreeDistribution : public DistributionTables {
     SpeculationRequest request;
     request.dtype = input_.logits->dtype();
     request.batch = count;
-    request.max_draft = kDrafts;
+    request.max_draft = kDraftsOfTree;
     request.max_depth = kDepth;
     request.vocab = static_cast<std::int64_t>(width_);
     request.trees = true;
@@ -109,11 +109,11 @@ class TreeDistribution : public DistributionTables {
       if (kind_.distribution == DraftLaw::logits) {
         request.draft_parameters.push_back(draft_.front().parameters);
       }
-      for (std::int64_t j = 0; j < kDrafts; ++j) {
+      for (std::int64_t j = 0; j < kDraftsOfTree; ++j) {
         request.parents.push_back(kParents[j]);
         request.draft_tokens.push_back(drafted(request, b, j, call));
       }
-      for (std::int64_t node = -1; node < kDrafts; ++node) {
+      for (std::int64_t node = -1; node < kDraftsOfTree; ++node) {
         const auto [target, draft] = rows_of_node(request, node);
         append_row(target_[target].values, request.target);
         append_row(draft_[draft].values, request.draft);
@@ -138,9 +138,8 @@ class TreeDistribution : public DistributionTables {
                                                    std::int64_t node) const {
     const auto own = static_cast<std::size_t>(node + 1);
     if (!sequences_ || node < 0) return {own, own};
-    const std::int32_t token =
-        request
-            .draft_tokens[request.draft_tokens.size() - kDrafts + static_cast<std::size_t>(node)];
+    const std::int32_t token = request.draft_tokens[request.draft_tokens.size() - kDraftsOfTree +
+                                                    static_cast<std::size_t>(node)];
     const std::int64_t depth = node < 2 ? 1 : 2;
     return {static_cast<std::size_t>(row_of_token(depth, token)), depth == 1 ? 2 : own};
   }
@@ -231,7 +230,7 @@ class TreeDistribution : public DistributionTables {
     const auto s = static_cast<std::size_t>(b);
     const std::uint64_t depth = node < 2 ? 0 : 1;
     const std::uint64_t word =
-        own ? mixed(mixed(~input_.seed, call), static_cast<std::uint64_t>(b * kDrafts + node))
+        own ? mixed(mixed(~input_.seed, call), static_cast<std::uint64_t>(b * kDraftsOfTree + node))
             : random_word(request.seed[s], request.offset[s] + depth, Purpose::draft,
                           static_cast<std::uint32_t>(node % 2));
     const reference::IntegerRow& whole =
@@ -256,7 +255,7 @@ class TreeDistribution : public DistributionTables {
     for (std::int64_t b = 0; b < request.batch; ++b) {
       const std::int32_t* const tokens = response.tokens.data() + b * (kDepth + 1);
       const std::int32_t* const nodes = response.nodes.data() + b * kDepth;
-      const std::int32_t* const drafted = request.draft_tokens.data() + b * kDrafts;
+      const std::int32_t* const drafted = request.draft_tokens.data() + b * kDraftsOfTree;
       const std::int32_t stand = response.accepted[static_cast<std::size_t>(b)];
       if (!well_formed(tokens, nodes, drafted, stand)) {
         outcome.fail(fmt::format(
@@ -303,7 +302,7 @@ class TreeDistribution : public DistributionTables {
         if (i < kDepth && nodes[i] != -1) return false;
         continue;
       }
-      if (nodes[i] < 0 || nodes[i] >= kDrafts || kParents[nodes[i]] != node) return false;
+      if (nodes[i] < 0 || nodes[i] >= kDraftsOfTree || kParents[nodes[i]] != node) return false;
       if (tokens[i] != drafted[nodes[i]]) return false;
       node = nodes[i];
     }

@@ -11,8 +11,6 @@ namespace {
 
 using Kind = StreamPlan::Kind;
 
-constexpr std::uint64_t bit(int number) { return std::uint64_t{1} << number; }
-
 // Of an output of Kind::grid. Three outputs of three: where sample s of output i is drawn as number
 // i + s, four of eight draws repeat others.
 constexpr std::int32_t kGridSamples = 3;

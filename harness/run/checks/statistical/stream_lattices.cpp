@@ -13,8 +13,6 @@
 namespace fairdraw::harness {
 namespace {
 
-constexpr std::uint64_t bit(int number) { return std::uint64_t{1} << number; }
-
 // log(choose(n, k) m^k), by n^k / k! from above; -infinity where there are no k of n.
 double log_rate(std::size_t n, std::size_t k, double most_likely) {
   if (k > n) return -std::numeric_limits<double>::infinity();

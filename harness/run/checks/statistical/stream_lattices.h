@@ -24,6 +24,9 @@
 
 namespace fairdraw::harness {
 
+/// The word with that bit alone.
+constexpr std::uint64_t bit(int number) { return std::uint64_t{1} << number; }
+
 /// All combinations of these, in this order: seeds outermost, samples innermost.
 struct StreamLattice {
   std::string name;

@@ -1,0 +1,12 @@
+// The float32 values of which random inputs are made where they are at an edge.
+#pragma once
+
+#include <limits>
+
+namespace fairdraw::harness {
+
+inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
+inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+inline constexpr float kSmallest = std::numeric_limits<float>::denorm_min();  ///< above 0
+
+}  // namespace fairdraw::harness
