@@ -37,6 +37,7 @@ FAULTS = {
     "neighbours": "neighbours",
     "logit_bias_ignored": "logit_bias",
     "penalties_ignored": "penalties",
+    "repetition_penalty_hidden": "penalties_unasked",
     "stop_ignored": "stop",
     "stop_kept": "stop_kept",
     "n_ignored": "n",
@@ -169,6 +170,9 @@ class Server:
                 row[ids] -= (
                     body.get("presence_penalty", 0) + body.get("frequency_penalty", 0) * counts
                 )
+            if self.fault == "repetition_penalty_hidden" and tokens:  # as llama.cpp's 1.1 was
+                ids = np.unique(tokens)
+                row[ids] = np.where(row[ids] > 0, row[ids] / 1.1, row[ids] * 1.1)
             token, processed = self.draw(row, body, seed, step)
             reported = reported if processed is None else processed
             reported = reported + self.noise * self.random.uniform(-1, 1, VOCAB)

@@ -9,6 +9,9 @@
 
 namespace fairdraw::suites {
 
+/// Rows of a large batch, repeated to fill it: generating them takes longer than to time them.
+inline constexpr std::int64_t kDistinctRows = 64;
+
 /// The names that --logits takes: peaked, flat, equal, captured.
 const std::vector<std::string>& logits_names();
 

@@ -22,9 +22,7 @@
 namespace fairdraw::suites {
 namespace {
 
-constexpr int kRepetitions = 30;
-constexpr std::int64_t kDistinctRows = 64;  // repeated to fill a batch: generating takes longer
-constexpr std::int64_t kCheckedRows = 8;    // of a cell, compared with the CPU
+constexpr std::int64_t kCheckedRows = 8;  // of a cell, compared with the CPU
 
 std::int64_t element_size(DType dtype) { return dtype == DType::float32 ? 4 : 2; }
 

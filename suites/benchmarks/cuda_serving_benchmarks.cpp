@@ -23,9 +23,7 @@
 namespace fairdraw::suites {
 namespace {
 
-constexpr int kRepetitions = 30;
-constexpr std::int64_t kDistinctRows = 64;  // repeated to fill a batch: generating takes longer
-constexpr float kDraftTemperature = 1.3F;   // of a draft's distribution; the target has 1
+constexpr float kDraftTemperature = 1.3F;  // of a draft's distribution; the target has 1
 
 template <class T>
 std::vector<T> repeated(std::int64_t n, T value) {

@@ -20,11 +20,9 @@
 namespace fairdraw::suites {
 namespace {
 
-constexpr int kRepetitions = 30;
 constexpr int kHostCalls = 300;
 constexpr int kStepsInARow = 8;
 constexpr std::int32_t kMaxLength = 4096;
-constexpr std::int64_t kDistinctRows = 64;  // repeated to fill a batch
 
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);

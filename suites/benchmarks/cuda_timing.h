@@ -11,6 +11,9 @@
 
 namespace fairdraw::suites {
 
+/// Of which medians are taken.
+inline constexpr int kRepetitions = 30;
+
 /// Throws std::runtime_error with `what` and the error's text, where there is one.
 void expect_success(cudaError_t status, const std::string& what);
 void expect_success(const Error& error, const std::string& what);

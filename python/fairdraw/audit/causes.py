@@ -24,6 +24,7 @@ CAUSES = {
     "order": "order of the filters",
     "outside_support": "out of support",
     "penalties": "penalties: ignored",
+    "penalties_unasked": "penalties: not asked for",
     "greedy": "greedy rows",
     "neighbours": "batch dependence or state",
     "logit_bias": "logit bias: ignored",

@@ -62,6 +62,8 @@ class _Kept:
     """What filters leave: weights relative to the largest, and who is kept surely or perhaps."""
 
     weights: Array
+    top: Array  #: the largest value, penalised, whose weight is 1
+    scale: float  #: of values in weights
     noise: float  #: of the logarithm of a weight
     surely: Array
     perhaps: Array
@@ -157,6 +159,8 @@ def _kept(positions: Positions, claim: Claim, noise: float, vocab: int) -> _Kept
     relative, low, high = weights()
     return _Kept(
         relative,
+        top[:, 0],
+        scale,
         noise * scale,
         surely,
         perhaps,
@@ -197,9 +201,13 @@ def nominal(positions: Positions, claim: Claim, vocab: int) -> Array:
     tokens = kept.weights * kept.perhaps
     # A bet may take any value here. The bounds of a tail that is flatter or steeper than reported
     # are far apart; half of the upper or twice the lower one is of the right size.
-    tail = np.where(claim.temperature > 1, 2 * kept.tail_low, 0.5 * kept.tail_high)
+    low, high = kept.tail_low, kept.tail_high
+    if claim.penalises:  # of a tail without penalised tokens, where it is not surely dropped
+        low, high = _tail_bounds(positions.logprobs, kept.scale, 0.0, vocab)
+        shift = np.exp(np.minimum(-kept.scale * kept.top, 700)) * (kept.tail_high > 0)
+        low, high = low * shift, high * shift
+    tail = np.where(claim.temperature > 1, 2 * low, 0.5 * high)
     if claim.temperature == 1:
-        tail = kept.tail_high
-    tail = np.where(np.isfinite(tail), tail, 0)
+        tail = high
     both = np.concatenate([tokens, tail[:, None]], axis=1)
     return both / np.maximum(both.sum(axis=1, keepdims=True), 1e-300)

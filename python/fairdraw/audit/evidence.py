@@ -33,6 +33,9 @@ STRAY = 0.02
 UNSURE = 0.05
 #: How many of the pairs that should be equal are bet to differ: a server may be wrong now and then.
 SHARES = (1.0, 0.5, 0.2)
+#: Penalties that no request asks for, in logits of a token that is in the output already. Engines'
+#: defaults of 1.05 to 1.2 divide logits, so that they take 0.5 to 2 off a logit of 10.
+HIDDEN_PENALTIES = (0.5, 1.5)
 TEMPERATURE_FACTORS = (0.5, 0.8, 0.9, 0.95, 1.05, 1.1, 1.25, 2.0)
 
 
@@ -124,6 +127,11 @@ def alternatives(claim: Claim) -> list[Alternative]:
             found.append(Alternative("penalties", text, replace(claim, presence_penalty=0.0)))
             text = "frequency_penalty is ignored"
             found.append(Alternative("penalties", text, replace(claim, frequency_penalty=0.0)))
+    for amount in HIDDEN_PENALTIES:
+        text = "tokens that are in the output already are drawn less often than claimed, "
+        text += f"as with a penalty of {amount:g}"
+        other = replace(claim, presence_penalty=claim.presence_penalty + amount)
+        found.append(Alternative("penalties_unasked", text, other))
     text = "the tokens do not follow the reported numbers"
     found.append(Alternative("logprobs_do_not_fit", text, unfiltered, uniform=True))
     return found

@@ -123,7 +123,8 @@ class _Judge:
         if found.log_e >= self.log_threshold:
             check.verdict = "failed"
             assert found.best is not None  # there are positions
-            plain = name in ("plain", "fit")  # nothing was asked of these tokens
+            # Nothing was asked of these tokens: but for what nobody asked for, they should fit.
+            plain = name in ("plain", "fit") and found.best.fault != "penalties_unasked"
             check.fault = "logprobs_do_not_fit" if plain else found.best.fault
             check.message = (
                 "the reported log-probabilities are not those of the drawn tokens"
