@@ -9,6 +9,8 @@
 #include <set>
 #include <utility>
 
+#include "harness/run/evidence/coverage.h"
+
 namespace fairdraw::reports {
 namespace {
 
@@ -117,6 +119,29 @@ void compare_seconds(const RunRecord& base, const RunRecord& head, Comparison& c
   }
 }
 
+const harness::Coverage* of_sampler(const std::vector<harness::Coverage>& all,
+                                    const std::string& sampler) {
+  const auto found = std::ranges::find(all, sampler, &harness::Coverage::sampler);
+  return found == all.end() ? nullptr : &*found;
+}
+
+// A run may stay green because a sampler declares less.
+void compare_features(const RunRecord& base, const RunRecord& head, bool same_choice,
+                      Comparison& comparison) {
+  const std::vector<harness::Coverage> before = harness::coverage_of(base);
+  for (const harness::Coverage& after : harness::coverage_of(head)) {
+    const harness::Coverage* const known = of_sampler(before, after.sampler);
+    if (known == nullptr) continue;
+    for (const harness::FeatureCoverage& now : after.features) {
+      const auto was =
+          std::ranges::find(known->features, now.name, &harness::FeatureCoverage::name);
+      if (was == known->features.end() || was->judged == now.judged) continue;
+      comparison.features.push_back({now.name, after.sampler, was->ran, now.ran, now.judged,
+                                     now.lacks, !now.judged && same_choice});
+    }
+  }
+}
+
 template <class Change>
 void regressions_first(std::vector<Change>& changes) {
   std::stable_partition(changes.begin(), changes.end(),
@@ -141,6 +166,7 @@ std::uint64_t Comparison::regressions() const {
   for (const VerdictChange& change : verdicts) count += change.regression ? 1U : 0U;
   for (const EffectChange& change : effects) count += change.regression ? 1U : 0U;
   for (const SpeedChange& change : speeds) count += change.regression ? 1U : 0U;
+  for (const FeatureChange& change : features) count += change.regression ? 1U : 0U;
   return count;
 }
 
@@ -169,8 +195,10 @@ Comparison compare(const RunRecord& base, const RunRecord& head) {
   }
   if (comparison.compared == 0) comparison.apart = why_apart(base, head);
   compare_seconds(base, head, comparison);
+  compare_features(base, head, same_choice, comparison);
   regressions_first(comparison.verdicts);
   regressions_first(comparison.effects);
+  regressions_first(comparison.features);
   return comparison;
 }
 

@@ -33,16 +33,28 @@ struct SpeedChange {
   bool regression = false;
 };
 
+/// A feature that one of the runs judged of a sampler and the other did not: coverage.h.
+struct FeatureChange {
+  std::string name, sampler;
+  std::uint64_t base = 0, head = 0;  ///< cases that ran, with the feature in them
+  bool gained = false;               ///< else it is lost
+  std::vector<std::string> lacks;    ///< what the head would have to declare
+  bool regression = false;
+};
+
 struct Comparison {
   std::string base, head;               ///< what they are: "commit 0123abc, gate, seed 7"
   std::vector<VerdictChange> verdicts;  ///< regressions first, else in the order of the head
   std::vector<EffectChange> effects;
   std::vector<SpeedChange> speeds;
+  std::vector<FeatureChange> features;
   std::uint64_t compared = 0;  ///< cases, or rows, that both have
   std::string apart;           ///< why that may be none: "base judges cpu, head judges model"
   bool incomplete = false;     ///< the head ended before all of its cases were run
 
-  std::uint64_t changes() const { return verdicts.size() + effects.size() + speeds.size(); }
+  std::uint64_t changes() const {
+    return verdicts.size() + effects.size() + speeds.size() + features.size();
+  }
   std::uint64_t regressions() const;
   /// False where no regression does not mean that there is none: the two have nothing in common,
   /// or the head is incomplete.
@@ -50,12 +62,13 @@ struct Comparison {
 };
 
 /// Runs. A regression is a case that passed and does not, or is gone though both runs chose the
-/// same cases; or an effect that moved away from what is expected so far that intervals three times
-/// as wide do not meet. (Half widths are from bounds like exp(-2 n t^2): three times as wide ones
-/// miss with a probability of 0.01^9 = 1e-18 where the plain ones miss with 0.01. Plain ones that
-/// do not meet are shown, and chance alone does that to some case of many.) Seconds of a check, in
-/// sum, are shown from a factor of 1.5 and one second on where both ran on the same CPU, and are
-/// never a regression: other work on the machine changes them as much.
+/// same cases; or a feature that was judged and is not, though both did; or an effect that moved
+/// away from what is expected so far that intervals three times as wide do not meet. (Half widths
+/// are from bounds like exp(-2 n t^2): three times as wide ones miss with a probability of 0.01^9 =
+/// 1e-18 where the plain ones miss with 0.01. Plain ones that do not meet are shown, and chance
+/// alone does that to some case of many.) Seconds of a check, in sum, are shown from a factor
+/// of 1.5 and one second on where both ran on the same CPU, and are never a regression: other work
+/// on the machine changes them as much.
 Comparison compare(const harness::RunRecord& base, const harness::RunRecord& head);
 
 /// Benchmarks. Rows are matched by all that names them but the machine. What is compared is the
@@ -72,7 +85,7 @@ inline constexpr double kSpeedTolerance = 0.1;
 std::string to_markdown(const Comparison& comparison);
 /// One page without script that loads nothing.
 std::string to_html(const Comparison& comparison);
-/// One JSON object: base, head, compared, regressions, verdicts, effects, speeds.
+/// One JSON object: base, head, compared, regressions, verdicts, effects, speeds, features.
 std::string to_json(const Comparison& comparison);
 
 }  // namespace fairdraw::reports

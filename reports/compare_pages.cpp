@@ -1,5 +1,6 @@
 // A comparison as Markdown, HTML and JSON.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <functional>
 
@@ -50,6 +51,17 @@ struct Row {
 
 std::vector<Row> rows_of(const Comparison& comparison) {
   std::vector<Row> rows;
+  // First: one of them is many cases that were skipped.
+  for (const FeatureChange& change : comparison.features) {
+    const std::string note =
+        change.gained          ? "is judged now"
+        : change.lacks.empty() ? "is no longer judged"
+                               : fmt::format("is no longer judged: the sampler does not declare {}",
+                                             fmt::join(change.lacks, ", "));
+    rows.push_back({change.regression, "feature " + change.name, change.sampler,
+                    fmt::format("{} cases ran", grouped(change.base)),
+                    fmt::format("{} cases ran", grouped(change.head)), note});
+  }
   for (const VerdictChange& change : comparison.verdicts) {
     rows.push_back({change.regression, change.id, change.sampler, verdict_text(change.base),
                     verdict_text(change.head), change.message});
@@ -138,7 +150,7 @@ std::string to_json(const Comparison& comparison) {
   Json json = {{"base", comparison.base},         {"head", comparison.head},
                {"compared", comparison.compared}, {"regressions", comparison.regressions()},
                {"verdicts", Json::array()},       {"effects", Json::array()},
-               {"speeds", Json::array()}};
+               {"speeds", Json::array()},         {"features", Json::array()}};
   for (const VerdictChange& change : comparison.verdicts) {
     json["verdicts"].push_back({{"id", change.id},
                                 {"sampler", change.sampler},
@@ -161,6 +173,15 @@ std::string to_json(const Comparison& comparison) {
                               {"base", number_json(change.base)},
                               {"head", number_json(change.head)},
                               {"regression", change.regression}});
+  }
+  for (const FeatureChange& change : comparison.features) {
+    json["features"].push_back({{"name", change.name},
+                                {"sampler", change.sampler},
+                                {"base", change.base},
+                                {"head", change.head},
+                                {"change", change.gained ? "gained" : "lost"},
+                                {"lacks", change.lacks},
+                                {"regression", change.regression}});
   }
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

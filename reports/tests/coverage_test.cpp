@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "harness/run/evidence/abilities.h"
+#include "reports/compare.h"
 #include "reports/report.h"
 #include "reports/tests/sample_records.h"
 #include "reports/wording.h"
@@ -64,6 +65,34 @@ const harness::FeatureCoverage& feature(const Coverage& coverage, const std::str
     if (one.name == name) return one;
   }
   throw std::out_of_range(name);
+}
+
+TEST(Coverage, WhatIsNoLongerJudgedIsARegression) {
+  RunRecord base = tokens_only();
+  for (CaseRecord& one : base.cases) {
+    if (one.id == "replay/a") one.verdict = Verdict::passed;
+    if (one.id == "replay/a") one.lacks.clear();
+  }
+  const Comparison lost = compare(base, tokens_only());
+  ASSERT_EQ(lost.features.size(), 1u);
+  EXPECT_EQ(lost.features[0].name, "seeds");
+  EXPECT_EQ(lost.features[0].base, 1u);
+  EXPECT_EQ(lost.features[0].head, 0u);
+  EXPECT_EQ(lost.features[0].lacks, std::vector<std::string>{"per_request_seeds"});
+  EXPECT_EQ(lost.regressions(), 2u);  // the feature, and its case
+  const std::string words =
+      "is no longer judged: the sampler does not declare per\\_request\\_seeds";
+  EXPECT_NE(to_markdown(lost).find(words), std::string::npos) << to_markdown(lost);
+  EXPECT_NE(to_json(lost).find("\"lost\""), std::string::npos);
+
+  const Comparison gained = compare(tokens_only(), base);
+  ASSERT_EQ(gained.features.size(), 1u);
+  EXPECT_TRUE(gained.features[0].gained);
+  EXPECT_EQ(gained.regressions(), 0u);
+
+  RunRecord other = tokens_only();
+  other.selection = "mask/*";
+  EXPECT_FALSE(compare(base, other).features.at(0).regression);  // other cases were asked for
 }
 
 TEST(Coverage, CountsWhatRanAndWhatWasLeftOut) {
