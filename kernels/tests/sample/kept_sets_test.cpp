@@ -97,12 +97,13 @@ TEST(KeptSets, AreTheMaskInCallsOfEveryKind) {
   EXPECT_GT(sets, is_reduced() ? 10 : 1000);
 }
 
-/// Rows whose sets are small, so that all of each is drawn. With 10 to 40 equal tokens in a set,
-/// the probability that one of them is not among 20000 draws is below 40 (1 - 1/40)^20000 < 1e-200.
+/// Ten million draws from rows whose sets are small, so that all of each is drawn. With 10 to 40
+/// equal tokens in a set, the probability that one of them is not among the 20000 draws of a row
+/// under sanitizers is below 40 (1 - 1/40)^20000 < 1e-200.
 TEST(KeptSets, AreWhatIsDrawnFrom) {
   constexpr std::int64_t kVocab = 300;
   const std::int64_t rows = 25;
-  const auto samples = static_cast<std::int32_t>(budget(20000));
+  const auto samples = static_cast<std::int32_t>(budget(400000));
   std::vector<float> logits;
   std::vector<std::int32_t> sizes;
   for (std::int64_t row = 0; row < rows; ++row) {
