@@ -10,8 +10,6 @@
 namespace fairdraw::harness {
 namespace {
 
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-
 template <class T>
 T pick(std::mt19937_64& random, std::initializer_list<T> values) {
   return values.begin()[random() % values.size()];
@@ -114,7 +112,7 @@ void mutate(reference::RowProcessing& row, ProcessingFault fault, std::span<floa
     case ProcessingFault::none:
       break;
     case ProcessingFault::nan_penalty:
-      row.presence_penalty = kNaN;
+      row.presence_penalty = kNan;
       break;
     case ProcessingFault::zero_repetition:
       row.repetition_penalty = 0;
@@ -134,7 +132,7 @@ void mutate(reference::RowProcessing& row, ProcessingFault fault, std::span<floa
       row.output_length = -1;
       break;
     case ProcessingFault::nan_bias:
-      row.biases.push_back({0, kNaN});
+      row.biases.push_back({0, kNan});
       break;
     case ProcessingFault::infinite_bias:
       row.biases.insert(row.biases.begin(), {vocab - 1, kInfinity});

@@ -1,4 +1,4 @@
-// The float32 values of which random inputs are made where they are at an edge.
+// The float32 values that inputs are made of where they are at an edge.
 #pragma once
 
 #include <limits>

@@ -5,12 +5,10 @@
 #include <cmath>
 #include <limits>
 
+#include "harness/inputs/special_floats.h"
+
 namespace fairdraw::harness {
 namespace {
-
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kSmallest = std::numeric_limits<float>::denorm_min();
 
 void set_logit(Request& request, std::int64_t row, std::int64_t token, float value) {
   request.logits[static_cast<std::size_t>(row * request.vocab + token)] = value;

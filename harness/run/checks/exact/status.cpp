@@ -1,15 +1,12 @@
 // Bad rows: each kind has its status, and no row suffers from another.
 #include <fmt/format.h>
 
-#include <limits>
-
+#include "harness/inputs/special_floats.h"
 #include "harness/run/checks/checks.h"
 #include "harness/run/checks/exact/faults.h"
 
 namespace fairdraw::harness {
 namespace {
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 std::string judge(const Request& request, const Response& response, const Response& good,
                   std::int64_t row, RowStatus status) {

@@ -4,15 +4,13 @@
 #include <limits>
 
 #include "harness/inputs/counter_random.h"
+#include "harness/inputs/special_floats.h"
 #include "harness/run/calls/kept_answers.h"
 #include "harness/run/calls/random_words.h"
 #include "harness/run/calls/row_probabilities.h"
 
 namespace fairdraw::harness {
 namespace {
-
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 std::vector<float> one_hot(std::size_t vocab, std::size_t token) {
   std::vector<float> row(vocab, 0);

@@ -6,6 +6,7 @@
 
 #include "harness/inputs/counter_random.h"
 #include "harness/inputs/processing_rows.h"
+#include "harness/inputs/special_floats.h"
 #include "harness/run/calls/random_words.h"
 #include "harness/run/calls/row_probabilities.h"
 
@@ -14,7 +15,6 @@ namespace {
 
 constexpr std::int64_t kMaxDrafts = 4;
 constexpr std::int64_t kRowsARequest = 2 * kMaxDrafts + 1;  // of the source: no row comes twice
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 std::vector<float> source_row(const CheckInput& input, std::int64_t number) {
   std::vector<float> row(static_cast<std::size_t>(input.logits->vocab()));
