@@ -159,6 +159,7 @@ CallRules rules_of(const ShardedRequest& request, const SampleResult& result, Ar
   layout.cut_values = static_cast<std::size_t>(rules.partition.most_cut_values());
   layout.candidates =
       static_cast<std::size_t>(raw_differs ? candidates : std::max(candidates, top_n));
+  layout.reported = static_cast<std::size_t>(top_n);
   layout.raw_bits = raw_differs;
   layout.raw_summary = raw_differs || (raw && reports.mode == LogprobsMode::raw_logprobs);
   layout.raw_cut_values = raw_differs;

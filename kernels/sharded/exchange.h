@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/host_device.h"
+#include "common/parameters.h"
 #include "common/tile_weights.h"
 
 namespace fairdraw::sharded {
@@ -72,6 +73,24 @@ struct Candidate {
   std::int32_t id = -1;
 };
 static_assert(sizeof(Candidate) == 8);
+
+/// How many candidates a shard lists of a row, of the `room` that a summary has for them. Rows that
+/// go by their largest values alone need none, but for the `reported` ones. Of top_k it is twice as
+/// many: the k-th is then known with all of its ties, but where more than k values are tied with
+/// it.
+FAIRDRAW_HOST_DEVICE inline int candidates_of_row(const RowParameters& parameters,
+                                                  std::int64_t vocab, int room, int reported) {
+  int wanted = room;
+  const bool has_top_k = top_k_is_on(parameters.top_k, vocab);
+  const bool is_filtered = has_top_k || parameters.top_p < 1.0F || parameters.min_p > 0.0F;
+  if (is_greedy(parameters) || !is_filtered) {
+    wanted = 0;
+  } else if (has_top_k && parameters.top_k < room / 2) {
+    wanted = 2 * parameters.top_k;
+  }
+  if (wanted < reported) wanted = reported;
+  return wanted < room ? wanted : room;
+}
 
 /// The part of raw modes: of the caller's logits, nothing processed, at temperature 1. Values of
 /// cut tiles (where processing may have changed them) and the n largest tokens follow.
@@ -196,6 +215,7 @@ void write_at(std::byte* bytes, const T& value, std::size_t index = 0) {
 struct SummaryLayout {
   std::size_t cut_values = 0;  ///< room for f32: the most that a shard has
   std::size_t candidates = 0;  ///< room for
+  std::size_t reported = 0;    ///< largest values of a row that reports want
   bool raw_bits = false;       ///< candidates are 12 bytes and not 8
   bool raw_summary = false;
   bool raw_cut_values = false;

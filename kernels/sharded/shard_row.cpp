@@ -179,10 +179,13 @@ void ShardRow::write_candidates(std::byte* part, RowSummary& summary) {
   summary.allowed = static_cast<std::uint32_t>(
       worker_.passes->count_at_least(x, whole_size(), -std::numeric_limits<float>::max()));
   summary.left_key = summary.max_key;
-  if (layout.candidates == 0) return;
+  const auto wanted = static_cast<std::size_t>(
+      candidates_of_row(parameters_, rules_.partition.vocab(), static_cast<int>(layout.candidates),
+                        static_cast<int>(layout.reported)));
+  if (wanted == 0) return;
 
-  const std::size_t found = list_largest(values_, layout.candidates + 1);
-  const std::size_t listed = std::min(found, layout.candidates);
+  const std::size_t found = list_largest(values_, wanted + 1);
+  const std::size_t listed = std::min(found, wanted);
   summary.listed = static_cast<std::uint32_t>(listed);
   summary.left_key = found > listed ? order_key(buffers_.values[listed]) : kEmptyTileKey;
   for (std::size_t i = 0; i < listed; ++i) {

@@ -1,6 +1,6 @@
 // Sharded sampling on two GPUs against what engines do today, in one run: gathering the logits, and
-// splitting the batch. Microseconds in CUDA graphs with a cold L2, and the bytes that all ranks
-// send a row. Tokens of all three are compared.
+// splitting the batch. Sharded through each other's memory (peers) and with NCCL. Microseconds in
+// CUDA graphs with a cold L2, and the bytes that all ranks send a row. Tokens of all are compared.
 //
 //   sharded_benchmark [REPETITIONS]
 //
@@ -11,6 +11,7 @@
 #include <nccl.h>
 
 #include <algorithm>
+#include <barrier>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -76,10 +77,24 @@ struct Measured {
   std::vector<std::int32_t> tokens;
 };
 
+/// What ranks tell each other before a call.
+struct Meeting {
+  std::barrier<> both{kRanks};
+  std::byte* memory[kRanks] = {};
+};
+
+enum class Transport { nccl, peers };
+
 class Rank {
  public:
-  Rank(int number, ncclComm_t communicator, const std::vector<float>& logits)
-      : number_(number), communicator_(communicator) {
+  Rank(int number, ncclComm_t communicator, const std::vector<float>& logits, Meeting& meeting)
+      : number_(number), communicator_(communicator), host_(meeting) {
+    const cudaError_t enabled = cudaDeviceEnablePeerAccess(1 - number, 0);
+    if (enabled == cudaErrorPeerAccessAlreadyEnabled) {  // by NCCL
+      static_cast<void>(cudaGetLastError());
+    } else {
+      expect_success(enabled, "access to the other GPU's memory");
+    }
     expect_success(stream_.create(), "a stream");
     const std::int64_t of_row = kColumns * kFloat;
     expect_success(local_.reserve(kMostRows * of_row), "logits");
@@ -102,7 +117,7 @@ class Rank {
   }
 
   Measured sharded(std::int64_t rows, const Filters& filters, const cuda::ShardedPlan& plan,
-                   int repetitions) {
+                   Transport transport, int repetitions) {
     const std::int64_t boundaries[] = {0, kColumns, kVocab};
     ShardedRequest request;
     request.rows = request_of(local_.data(), rows, kColumns, filters, 0);
@@ -117,8 +132,11 @@ class Rank {
     execution.workspace = workspace_.data();
     cuda::ShardedCall call;
     expect_success(cuda::make_sharded_call(request, result, execution, call), "a sharded call");
+    if (transport == Transport::peers) use_peers(call, rows);
     Measured measured = time(repetitions, [&] {
-      expect_success(cuda::sample_sharded(call, plan, communicator_, handle(stream_)),
+      expect_success(transport == Transport::peers
+                         ? cuda::sample_sharded(call, plan)
+                         : cuda::sample_sharded(call, plan, communicator_, handle(stream_)),
                      "sample_sharded");
     });
     measured.tokens = read_tokens(rows);
@@ -188,6 +206,21 @@ class Rank {
   }
 
  private:
+  /// A memory of both, made anew and filled with zeros.
+  void use_peers(cuda::ShardedCall& call, std::int64_t rows) {
+    cuda::ShardedPeers peers;
+    peers.most_rows = rows;
+    peers.bytes = cuda::peer_bytes(call, rows);
+    expect_success(peer_memory_.reserve(peers.bytes), "memory of peers");
+    expect_success(peer_memory_.fill(0, 0, peers.bytes, stream_), "memory of peers");
+    expect_success(stream_.synchronise(), "memory of peers");
+    host_.memory[number_] = static_cast<std::byte*>(peer_memory_.data());
+    // Nobody takes memory, which can wait for a GPU, while the other one's kernels wait.
+    host_.both.arrive_and_wait();
+    std::copy_n(host_.memory, kRanks, peers.memory);
+    expect_success(cuda::use_peers(call, peers), "use_peers");
+  }
+
   static constexpr std::int64_t kFloat = sizeof(float);
   static constexpr std::int64_t kFlushedBytes = std::int64_t{512} << 20U;
 
@@ -265,25 +298,27 @@ class Rank {
 
   int number_;
   ncclComm_t communicator_;
+  Meeting& host_;
   cuda::Stream stream_;
   cuda::DeviceBuffer local_, gathered_, whole_, seeds_, tokens_, some_tokens_, workspace_, flushed_,
-      meeting_;
+      meeting_, peer_memory_;
   std::vector<std::uint64_t> seed_values_;
 };
 
 struct Line {
   std::int64_t rows;
   const Filters* filters;
-  Measured sharded, with_rounds, gathered, by_batch;
+  Measured peers, peers_with_rounds, nccl, gathered, by_batch;
 };
 
 /// All of the table, on one rank. Both make the same calls in the same order.
 void measure(Rank& rank, int repetitions, std::vector<Line>& lines) {
   for (const std::int64_t rows : kBatches) {
     for (const Filters& filters : kFilters) {
-      Line line{rows, &filters, {}, {}, {}, {}};
-      line.sharded = rank.sharded(rows, filters, filters.plan, repetitions);
-      line.with_rounds = rank.sharded(rows, filters, {}, repetitions);
+      Line line{rows, &filters, {}, {}, {}, {}, {}};
+      line.peers = rank.sharded(rows, filters, filters.plan, Transport::peers, repetitions);
+      line.peers_with_rounds = rank.sharded(rows, filters, {}, Transport::peers, repetitions);
+      line.nccl = rank.sharded(rows, filters, filters.plan, Transport::nccl, repetitions);
       line.gathered = rank.gathered(rows, filters, repetitions);
       if (rows >= kRanks) line.by_batch = rank.by_batch(rows, filters, repetitions);
       lines.push_back(std::move(line));
@@ -294,24 +329,27 @@ void measure(Rank& rank, int repetitions, std::vector<Line>& lines) {
 bool print(const std::vector<Line>& lines) {
   bool equal = true;
   fmt::print(
-      "rows filters    sharded  +4 rounds    gather  by batch  gather/sharded  bytes a row\n");
+      "rows filters      peers  +4 rounds      nccl    gather  by batch  gather/peers  bytes a "
+      "row\n");
   for (const Line& line : lines) {
     fmt::print(
-        "{:4} {:10} {:8.1f} {:10.1f} {:9.1f} {:>9} {:15.2f} {:12}\n", line.rows, line.filters->name,
-        line.sharded.microseconds, line.with_rounds.microseconds, line.gathered.microseconds,
+        "{:4} {:10} {:8.1f} {:10.1f} {:9.1f} {:9.1f} {:>9} {:13.2f} {:12}\n", line.rows,
+        line.filters->name, line.peers.microseconds, line.peers_with_rounds.microseconds,
+        line.nccl.microseconds, line.gathered.microseconds,
         line.by_batch.tokens.empty() ? "-" : fmt::format("{:.1f}", line.by_batch.microseconds),
-        line.gathered.microseconds / line.sharded.microseconds, line.sharded.bytes_a_row);
+        line.gathered.microseconds / line.peers.microseconds, line.peers.bytes_a_row);
     const bool same =
-        line.sharded.tokens == line.gathered.tokens &&
-        line.with_rounds.tokens == line.gathered.tokens &&
+        line.peers.tokens == line.gathered.tokens && line.nccl.tokens == line.gathered.tokens &&
+        line.peers_with_rounds.tokens == line.gathered.tokens &&
         (line.by_batch.tokens.empty() || line.by_batch.tokens == line.gathered.tokens);
-    if (!same || line.sharded.undecided != 0 || line.with_rounds.undecided != 0) {
-      fmt::print("     tokens differ, or rows are left: {} and {}\n", line.sharded.undecided,
-                 line.with_rounds.undecided);
+    const std::int32_t left[] = {line.peers.undecided, line.peers_with_rounds.undecided,
+                                 line.nccl.undecided};
+    if (!same || std::any_of(std::begin(left), std::end(left), [](int n) { return n != 0; })) {
+      fmt::print("     tokens differ, or rows are left: {}, {}, {}\n", left[0], left[1], left[2]);
       equal = false;
     }
   }
-  fmt::print("bars: gather/sharded at least 1.5 at 1 row, 3.5 at 64, 6 at 256; 8192 bytes a row\n");
+  fmt::print("bars: gather/peers at least 1.5 at 1 row, 3.5 at 64, 6 at 256; 8192 bytes a row\n");
   return equal;
 }
 
@@ -325,6 +363,7 @@ int run(int repetitions) {
   ncclUniqueId id{};
   require_nccl(ncclGetUniqueId(&id), "ncclGetUniqueId");
   std::vector<std::vector<Line>> lines(kRanks);
+  Meeting meeting;
   std::vector<std::thread> threads;
   for (int number = 0; number < kRanks; ++number) {
     threads.emplace_back([&, number] {
@@ -332,7 +371,7 @@ int run(int repetitions) {
         expect_success(cudaSetDevice(number), "cudaSetDevice");
         ncclComm_t communicator = nullptr;
         require_nccl(ncclCommInitRank(&communicator, kRanks, id, number), "ncclCommInitRank");
-        Rank rank(number, communicator, logits);
+        Rank rank(number, communicator, logits, meeting);
         measure(rank, repetitions, lines[static_cast<std::size_t>(number)]);
         require_nccl(ncclCommDestroy(communicator), "ncclCommDestroy");
       } catch (const std::exception& error) {

@@ -90,6 +90,10 @@ Error make_sharded_call(const ShardedRequest&, const SampleResult&, const Execut
 }
 Error sharded_send(const ShardedCall&, ShardedExchange) { return no_cuda(); }
 Error sharded_receive(const ShardedCall&, ShardedExchange) { return no_cuda(); }
+std::int64_t peer_bytes(const ShardedCall&, std::int64_t) { return 0; }
+Error use_peers(ShardedCall&, const ShardedPeers&) { return no_cuda(); }
+Error continue_sharded(const ShardedCall&, const ShardedPlan&) { return no_cuda(); }
+Error sample_sharded(const ShardedCall&, const ShardedPlan&) { return no_cuda(); }
 
 Error log_probabilities(const SampleRequest&, View<const std::int32_t>, const LogprobsResult&,
                         View<RowStatus>, const Execution&) {

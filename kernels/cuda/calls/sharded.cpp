@@ -91,8 +91,10 @@ Error check_pointers(const ShardedRequest& request, const SampleResult& result,
 void place_partition(const Partition& partition, ShardedTask& task) {
   task.shards = partition.shards();
   task.vocab = static_cast<int>(partition.vocab());
-  const auto add_cut = [&task](const Ids& ids) {
+  const auto add_cut = [&task](int shard, const Ids& ids, std::int64_t in_summary) {
     if (ids.empty()) return;
+    task.pieces[task.piece_count++] = {task.cut_total, static_cast<int>(ids.begin), shard,
+                                       static_cast<int>(in_summary)};
     const CutSpan* last = task.cut_tiles == 0 ? nullptr : &task.cut[task.cut_tiles - 1];
     if (last == nullptr || ids.begin / kTileSize != last->begin / kTileSize) {
       task.cut[task.cut_tiles++] = {static_cast<int>(ids.begin), 0, task.cut_total};
@@ -105,8 +107,8 @@ void place_partition(const Partition& partition, ShardedTask& task) {
     const Ids whole = partition.whole_tiles(shard);
     task.parts[shard] = {static_cast<int>(all.begin), static_cast<int>(whole.begin),
                          static_cast<int>(whole.end), static_cast<int>(all.end)};
-    add_cut(partition.head(shard));
-    add_cut(partition.tail(shard));
+    add_cut(shard, partition.head(shard), 0);
+    add_cut(shard, partition.tail(shard), partition.head(shard).size());
   }
   RowPart* part = task.row_parts;
   for (int shard = 0; shard < task.shards; ++shard) {
@@ -204,6 +206,47 @@ Error check_call_of_shard(const ShardedRequest& request, const SampleResult& res
   return check_batch(request.rows.logits, "logits");
 }
 
+/// Where blocks of a call lie in a memory of peers; its bytes.
+std::int64_t place_peers(std::int64_t most_rows, ShardedTask& task) {
+  constexpr std::int64_t kAlignment = 16, kTurns = 2;
+  const auto aligned = [](std::int64_t bytes) {
+    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  };
+  PeerBlocks& peers = task.peers;
+  peers.most_rows = most_rows;
+  std::int64_t at =
+      static_cast<std::int64_t>(sizeof(PeerCounts)) +
+      aligned(task.shards * most_rows * static_cast<std::int64_t>(sizeof(std::uint32_t)));
+  for (int exchange = 0; exchange < kExchanges; ++exchange) {
+    peers.at[exchange] = at;
+    peers.each[exchange] = aligned(task.bytes[exchange]);
+    at += kTurns * task.shards * peers.each[exchange];
+  }
+  return at;
+}
+
+Error check_peers(const ShardedPeers& peers, std::int64_t needed, const ShardedTask& task) {
+  if (peers.most_rows < task.rows()) {
+    return {ErrorCode::invalid_argument, "peers.most_rows is " + std::to_string(peers.most_rows) +
+                                             "; allowed: >= " + std::to_string(task.rows()) +
+                                             ", the call's rows"};
+  }
+  if (peers.bytes < needed) {
+    return {ErrorCode::invalid_argument, "peers.bytes is " + std::to_string(peers.bytes) +
+                                             "; allowed: >= " + std::to_string(needed)};
+  }
+  constexpr std::uintptr_t kAlignment = 16;
+  for (int shard = 0; shard < task.shards; ++shard) {
+    const std::byte* memory = peers.memory[shard];
+    if (memory != nullptr && reinterpret_cast<std::uintptr_t>(memory) % kAlignment == 0) continue;
+    return {ErrorCode::invalid_argument,
+            "peers.memory[" + std::to_string(shard) + "] is " +
+                (memory == nullptr ? "null" : "not at a multiple of 16 bytes") +
+                "; allowed: memory of that shard's rank, as this rank addresses it"};
+  }
+  return {};
+}
+
 }  // namespace
 
 std::int64_t workspace_bytes(const ShardedRequest& request, const SampleResult& result) noexcept {
@@ -257,6 +300,20 @@ Error make_sharded_call(const ShardedRequest& request, const SampleResult& resul
   return {};
 }
 
+std::int64_t peer_bytes(const ShardedCall& call, std::int64_t most_rows) {
+  ShardedTask task = call.parts_->task;
+  return place_peers(most_rows, task);
+}
+
+Error use_peers(ShardedCall& call, const ShardedPeers& peers) {
+  ShardedTask task = call.parts_->task;
+  const std::int64_t needed = place_peers(peers.most_rows, task);
+  if (Error error = check_peers(peers, needed, task)) return error;
+  std::copy(peers.memory, peers.memory + task.shards, task.peers.memory);
+  call.parts_->task = task;
+  return {};
+}
+
 Error sharded_send(const ShardedCall& call, ShardedExchange exchange) {
   const ShardedTask& task = call.parts_->task;
   const cudaStream_t stream = call.parts_->stream;
@@ -290,6 +347,28 @@ Error sharded_receive(const ShardedCall& call, ShardedExchange exchange) {
   if (Error error = check_launch("merge_rows", merge_rows(task, exchange, stream))) return error;
   if (task.records == nullptr) return {};
   return check_launch("write_rows", write_rows(call.parts_->rows, stream));
+}
+
+namespace {
+
+Error exchange_with_peers(const ShardedCall& call, ShardedExchange exchange) {
+  if (Error error = sharded_send(call, exchange)) return error;
+  return sharded_receive(call, exchange);
+}
+
+}  // namespace
+
+Error continue_sharded(const ShardedCall& call, const ShardedPlan& plan) {
+  for (int round = 0; round < plan.rounds; ++round) {
+    if (Error error = exchange_with_peers(call, ShardedExchange::threshold)) return error;
+  }
+  if (!plan.tokens) return {};
+  return exchange_with_peers(call, ShardedExchange::tokens);
+}
+
+Error sample_sharded(const ShardedCall& call, const ShardedPlan& plan) {
+  if (Error error = exchange_with_peers(call, ShardedExchange::summary)) return error;
+  return continue_sharded(call, plan);
 }
 
 }  // namespace fairdraw::cuda

@@ -36,6 +36,7 @@
 #include <cstdint>
 
 #include "common/processing_rules.h"
+#include "cuda/device/early_start.h"
 #include "cuda/device/read_value.cuh"
 #include "cuda/device/row_launch.h"
 #include "cuda/device/warp_sums.cuh"
@@ -482,14 +483,6 @@ class RowEditor {
   float first_bias_ = 0.0F;
   std::uint32_t fault_ = 0;
 };
-
-/// The row kernel brings its rows while this one ends; it waits before it looks at edits. Not
-/// before the reads above: they would wait behind the rows.
-__device__ void let_next_kernel_start() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-#endif
-}
 
 __global__ void __launch_bounds__(kThreads)
     edit_rows_kernel(const __grid_constant__ RowsTask task) {

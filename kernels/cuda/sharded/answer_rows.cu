@@ -20,7 +20,8 @@
 
 #include "common/float_order.h"
 #include "cuda/device/block_sums.cuh"
-#include "cuda/sharded/block_words.cuh"
+#include "cuda/device/early_start.h"
+#include "cuda/sharded/peer_exchange.cuh"
 #include "cuda/sharded/sharded_task.h"
 #include "cuda/tiles/block_masses.cuh"
 #include "cuda/tiles/filtered_row.cuh"
@@ -92,10 +93,9 @@ class RowAnswerer {
     }
   }
 
-  __device__ void run(ShardedExchange exchange) {
-    const RowAsks asks = state_.asks;
-    if (exchange == ShardedExchange::tokens) {
-      if (asks == RowAsks::tokens) answer_tokens();
+  __device__ void run(RowAsks asks) {
+    if (asks == RowAsks::tokens) {
+      answer_tokens();
     } else if (asks == RowAsks::threshold) {
       answer_threshold();
     } else if (asks == RowAsks::tie) {
@@ -471,17 +471,23 @@ class RowAnswerer {
 __global__ void __launch_bounds__(kEndThreads)
     answer_rows_kernel(const __grid_constant__ ShardedTask task, ShardedExchange exchange, int) {
   extern __shared__ __align__(16) unsigned char dynamic[];
+  await_kernel_before();
+  let_next_kernel_start();
   if (blockIdx.x == 0 && threadIdx.x == 0) write_header(task, exchange);
-  if (task.active.given() && task.active.data[blockIdx.x] == 0) return;
-  if (task.states[blockIdx.x].asks == RowAsks::nothing) return;
-  RowAnswerer(task, exchange, blockIdx.x, dynamic).run(exchange);
+  const bool is_active = !task.active.given() || task.active.data[blockIdx.x] != 0;
+  const RowAsks asks = is_active ? task.states[blockIdx.x].asks : RowAsks::nothing;
+  const bool answers = exchange == ShardedExchange::tokens
+                           ? asks == RowAsks::tokens
+                           : asks == RowAsks::threshold || asks == RowAsks::tie;
+  if (answers) RowAnswerer(task, exchange, blockIdx.x, dynamic).run(asks);
+  end_sending(task, exchange, blockIdx.x, answers);
 }
 
 }  // namespace
 
 cudaError_t answer_rows(const ShardedTask& task, ShardedExchange exchange, cudaStream_t stream) {
   const int bytes = tiles_at() + index_bytes(task.tiles());
-  const SpreadNeeds needs{[bytes](int) { return bytes; }, false};
+  const SpreadNeeds needs{[bytes](int) { return bytes; }, /*starts_early=*/true};
   return launch_spread<answer_rows_kernel>(task.rows(), {1, kEndThreads}, needs, stream, task,
                                            exchange);
 }

@@ -14,6 +14,7 @@
 //
 // Randomness: none. Numerics: common/tile_weights.h. Determinism: integers, each in its place.
 #include "common/parameters.h"
+#include "cuda/device/early_start.h"
 #include "cuda/device/row_launch.h"
 #include "cuda/sharded/sharded_task.h"
 #include "cuda/tiles/group_keys.cuh"
@@ -28,6 +29,7 @@ __global__ void __launch_bounds__(kMaxThreadsOfBlock, 2)
     index_shard_kernel(const __grid_constant__ ShardedTask task, int blocks_log2) {
   constexpr RowForm kForm{kType, kAccess};
   extern __shared__ __align__(16) unsigned char dynamic[];
+  let_next_kernel_start();
   const std::int64_t number = blockIdx.x >> static_cast<unsigned>(blocks_log2);
   if (task.active.given() && task.active.data[number] == 0) return;
   const TileRow<kForm> row(task.whole, task.whole_allowed, number, /*from_probs=*/false);

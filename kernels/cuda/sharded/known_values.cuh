@@ -93,7 +93,7 @@ class KnownValues {
     return partition(0, size_, [&](int number) { return arrays_.prefix[number] < mass; });
   }
   /// How many known values come before one, below the certificate too.
-  __device__ int rank_of_all(int place_) const {
+  __device__ __noinline__ int rank_of_all(int place_) const {
     int before = 0;
     for (int shard = 0; shard < task_.shards; ++shard) {
       const int first = first_of(shard);
@@ -110,8 +110,9 @@ class KnownValues {
   __device__ int above_of(int shard) const { return memory_.above[shard]; }
 
   /// Values of cut tiles from a key on, as every thread adds them for itself.
-  __device__ Totals cut_from(std::int32_t from) const {
+  __device__ __noinline__ Totals cut_from(std::int32_t from) const {
     Totals totals{0, 0};
+#pragma unroll 1
     for (int place_ = first_cut(); place_ < places(); ++place_) {
       if (arrays_.key[place_] < from) continue;
       ++totals.count;
@@ -126,7 +127,8 @@ class KnownValues {
     const int threads = kEndThreads;
     const int candidates = first_cut();
     if (thread() == 0) memory_.cut_above = 0;
-    // A list that has a value of a tile has the tile's largest, too.
+      // A list that has a value of a tile has the tile's largest, too.
+#pragma unroll 1
     for (int i = thread(); i < candidates; i += threads) {
       if (arrays_.key[i] == kEmptyTileKey) continue;
       atomicMax(&arrays_.tile_max[arrays_.id[i] / kTileSize], arrays_.key[i]);
@@ -138,6 +140,7 @@ class KnownValues {
     }
     __syncthreads();
     const RowWeigher<false> weigh(rule, largest);
+#pragma unroll 1
     for (int i = thread(); i < places(); i += threads) {
       const std::int32_t key_ = arrays_.key[i];
       const bool counts = key_ > (i < candidates ? left_key : kEmptyTileKey);
@@ -150,13 +153,16 @@ class KnownValues {
     }
     __syncthreads();
     size_ = memory_.cut_above;
+#pragma unroll 1
     for (int shard = 0; shard < task_.shards; ++shard) size_ += memory_.above[shard];
+#pragma unroll 1
     for (int i = thread(); i < candidates; i += threads) {
       const int shard = i / task_.candidates;
       if (i - first_of(shard) < memory_.above[shard]) {
         arrays_.order[rank(i)] = static_cast<std::uint16_t>(i);
       }
     }
+#pragma unroll 1
     for (int i = thread(); i < memory_.cut_above; i += threads) {
       arrays_.order[rank(arrays_.cut[i])] = arrays_.cut[i];
     }
@@ -171,6 +177,7 @@ class KnownValues {
   /// first.
   template <class Passes>
   __device__ static int partition(int begin, int end, const Passes& passes) {
+#pragma unroll 1
     while (begin < end) {
       const int middle = (begin + end) / 2;
       if (passes(middle)) {
@@ -188,13 +195,15 @@ class KnownValues {
     return mine > theirs || (mine == theirs && arrays_.id[place_] < arrays_.id[other]);
   }
 
-  __device__ int rank(int place_) const {
+  __device__ __noinline__ int rank(int place_) const {
     int before = 0;
+#pragma unroll 1
     for (int shard = 0; shard < task_.shards; ++shard) {
       const int first = first_of(shard);
       before +=
           partition(0, memory_.above[shard], [&](int i) { return comes_first(first + i, place_); });
     }
+#pragma unroll 1
     for (int i = 0; i < memory_.cut_above; ++i) {
       before += comes_first(arrays_.cut[i], place_) ? 1 : 0;
     }
@@ -207,8 +216,10 @@ class KnownValues {
     const int begin = ::min(thread() * share, size_);
     const int end = ::min(begin + share, size_);
     uint128_t mine = 0;
+#pragma unroll 1
     for (int i = begin; i < end; ++i) mine += arrays_.weight[arrays_.order[i]];
     uint128_t upto = BlockMasses(memory_.masses).prefix(mine).before;
+#pragma unroll 1
     for (int i = begin; i < end; ++i) {
       upto += arrays_.weight[arrays_.order[i]];
       arrays_.prefix[i] = upto;

@@ -29,6 +29,7 @@
 #include "common/philox.h"
 #include "common/wide_integers.h"
 #include "cuda/device/block_sums.cuh"
+#include "cuda/device/early_start.h"
 #include "cuda/sharded/merged_row.cuh"
 #include "cuda/sharded/row_thresholds.cuh"
 #include "cuda/sharded/sharded_task.h"
@@ -52,15 +53,19 @@ class RowMerger {
   __device__ RowMerger(const ShardedTask& task, ShardedExchange exchange, std::int64_t number,
                        unsigned char* dynamic)
       : task_(task),
+        blocks_(task),
         exchange_(exchange),
         number_(number),
         state_(task.states[number]),
         asked_(exchange == ShardedExchange::summary ? RowAsks::nothing : state_.asks),
         shared_(*reinterpret_cast<Shared*>(dynamic)),
-        row_(task, number, KnownArrays::at(dynamic + known_at(), task), shared_.row),
-        thresholds_(task, exchange, number, row_, asked_, state_, shared_.thresholds) {}
+        row_(task, blocks_, number, KnownArrays::at(dynamic + known_at(), task), shared_.row),
+        thresholds_(task, blocks_, exchange, number, row_, asked_, state_, shared_.thresholds) {}
 
   __device__ void run() {
+    if (exchange_ == ShardedExchange::summary || answers_came()) {
+      blocks_.await(exchange_, number_);
+    }
     if (task_.active.given() && task_.active.data[number_] == 0) {
       if (exchange_ == ShardedExchange::summary) fail(RowStatus::inactive);
       return;
@@ -98,11 +103,15 @@ class RowMerger {
 
   __device__ bool ranks_agree() {
     bool agree = true;
+#pragma unroll 1
     for (int shard = 0; shard < task_.shards; ++shard) {
-      const auto& header =
-          *reinterpret_cast<const sharded::BlockHeader*>(task_.receive[0] + shard * task_.bytes[0]);
-      agree = agree && header.magic == sharded::kMagic && header.exchange == 0 &&
-              header.fingerprint == task_.fingerprint;
+      const std::byte* block = blocks_.block(ShardedExchange::summary, shard);
+      const auto word = [block](std::size_t byte) { return word_of(block, byte); };
+      constexpr std::size_t kFingerprintAt = offsetof(sharded::BlockHeader, fingerprint);
+      agree = agree && word(offsetof(sharded::BlockHeader, magic)) == sharded::kMagic &&
+              word(offsetof(sharded::BlockHeader, exchange)) == 0 &&
+              word(kFingerprintAt) == static_cast<std::uint32_t>(task_.fingerprint) &&
+              word(kFingerprintAt + 4) == static_cast<std::uint32_t>(task_.fingerprint >> 32);
     }
     if (!agree && thread() == 0) {
       atomicMin(task_.undecided, -1);
@@ -122,6 +131,7 @@ class RowMerger {
     if (row_.is_greedy_row()) {
       const KnownToken& first = row_.first_at_max();
       greedy_ = {{row_.max_key(), {1, 0}, {0, 0}, Threshold::kOfKnown}, first.id + 1, {0, 0}};
+#pragma unroll 1
       for (int t = thread(); t < task_.num_samples; t += kEndThreads) {
         shared_.tokens[t] = {-1, first.id, first.bits, 0, {}};
       }
@@ -153,19 +163,23 @@ class RowMerger {
   __device__ void draw_known() {
     const auto kept = static_cast<int>(survivors().from.at_least.count - survivors().cut.count);
     const uint128_t total = row_.known().first(kept).mass;
+#pragma unroll 1
     for (int t = thread(); t < task_.num_samples; t += kEndThreads) {
       shared_.tokens[t] = {-1, -1, 0, 0, multiply_high(word_of_sample(t), total)};
     }
     __syncthreads();
+#pragma unroll 1
     for (int i = thread(); i < kept; i += kEndThreads) {
       const int place = row_.known().place(i);
       const std::int32_t id = row_.known().id_of(place);
       uint128_t before = 0;
+#pragma unroll 2
       for (int j = 0; j < kept; ++j) {
         const int other = row_.known().place(j);
         if (row_.known().id_of(other) < id) before += row_.known().weight_of(other);
       }
       const uint128_t upto = before + row_.known().weight_of(place);
+#pragma unroll 1
       for (int t = 0; t < task_.num_samples; ++t) {
         const uint128_t position = shared_.tokens[t].place.value();
         if (position < before || position >= upto) continue;
@@ -206,6 +220,7 @@ class RowMerger {
     __syncthreads();
     const uint128_t total = survivors().from.at_least.mass - survivors().cut.mass;
     bool asks = false;
+#pragma unroll 1
     for (int t = thread(); t < task_.num_samples; t += kEndThreads) {
       shared_.tokens[t] = token_at(multiply_high(word_of_sample(t), total));
       asks = asks || shared_.tokens[t].shard >= 0;
@@ -235,7 +250,7 @@ class RowMerger {
   // --- Results
 
   /// The row's survivors are known, and where its tokens are.
-  __device__ void finish(bool asks) {
+  __device__ __noinline__ void finish(bool asks) {
     __syncthreads();
     const bool waits = asked_ != RowAsks::nothing;
     if (thread() == 0) {
@@ -254,6 +269,7 @@ class RowMerger {
     __syncthreads();
     if (task_.top_n > 0) write_top();
     if (asks) {
+#pragma unroll 1
       for (int t = thread(); t < task_.num_samples; t += kEndThreads) {
         task_.drawn[number_ * task_.num_samples + t] = shared_.tokens[t];
       }
@@ -261,20 +277,22 @@ class RowMerger {
       return;
     }
     write_row(waits);
+#pragma unroll 1
     for (int t = thread(); t < task_.num_samples; t += kEndThreads) {
       write_token(t, {shared_.tokens[t].id, shared_.tokens[t].bits});
     }
   }
 
   /// Tokens that were asked for have come.
-  __device__ void take_tokens() {
+  __device__ __noinline__ void take_tokens() {
     write_row(true);
+#pragma unroll 1
     for (int t = thread(); t < task_.num_samples; t += kEndThreads) {
       const ShardedToken& token = task_.drawn[number_ * task_.num_samples + t];
       KnownToken known{token.id, token.bits};
       if (token.shard >= 0) {
         const auto* drawn = reinterpret_cast<const sharded::DrawnToken*>(
-                                task_.theirs(ShardedExchange::tokens, token.shard, number_)) +
+                                blocks_.row(ShardedExchange::tokens, token.shard, number_)) +
                             t;
         known = {drawn->id, drawn->bits};
       }
@@ -283,7 +301,7 @@ class RowMerger {
   }
 
   /// By all threads, when the state is written.
-  __device__ void write_row(bool has_waited) {
+  __device__ __noinline__ void write_row(bool has_waited) {
     if (thread() != 0) return;
     if (has_waited) atomicAdd(task_.undecided, -1);
     state_.asks = RowAsks::nothing;
@@ -305,7 +323,11 @@ class RowMerger {
   __device__ void write_token(int sample, const KnownToken& token) const {
     const std::int64_t at = number_ * task_.num_samples + sample;
     task_.tokens[at] = token.id;
-    const auto x = std::bit_cast<float>(token.bits);
+    const bool reports =
+        task_.logprob != nullptr || task_.logprob_filtered != nullptr || task_.values != nullptr;
+    if (reports) write_values(at, std::bit_cast<float>(token.bits));
+  }
+  __device__ __noinline__ void write_values(std::int64_t at, float x) const {
     const float divisor =
         row_.parameters().temperature == 0.0F ? 1.0F : row_.parameters().temperature;
     if (task_.logprob != nullptr) {
@@ -321,7 +343,7 @@ class RowMerger {
   }
 
   /// Of a token that counts (fairdraw/log_probabilities.h).
-  __device__ float reported(float x) const {
+  __device__ __noinline__ float reported(float x) const {
     const float temperature = row_.parameters().temperature;
     const float divisor = temperature == 0.0F ? 1.0F : temperature;
     if (task_.mode == LogprobsMode::raw_logits) return x;
@@ -344,7 +366,7 @@ class RowMerger {
   }
 
   /// The largest values that are reported, when the state is written.
-  __device__ void write_top() {
+  __device__ __noinline__ void write_top() {
     for (int i = thread(); i < task_.top_n; i += kEndThreads) write_top_entry(i, -1, 0);
     __syncthreads();
     const bool of_survivors = !is_raw(task_.mode);
@@ -363,14 +385,16 @@ class RowMerger {
       if (rank < task_.top_n) write_top_entry(rank, known.id_of(place), row_.bits_of(place));
     }
   }
-  __device__ void write_top_entry(int rank, std::int32_t id, std::uint32_t bits) const {
+  __device__ __noinline__ void write_top_entry(int rank, std::int32_t id,
+                                               std::uint32_t bits) const {
     const std::int64_t at = number_ * task_.top_n + rank;
     if (task_.top_ids != nullptr) task_.top_ids[at] = id;
     if (task_.top_values == nullptr) return;
     task_.top_values[at] = id < 0 ? -CUDART_INF_F : reported(std::bit_cast<float>(bits));
   }
 
-  __device__ void fail(RowStatus status) {
+  __device__ __noinline__ void fail(RowStatus status) {
+#pragma unroll 1
     for (int t = thread(); t < task_.num_samples; t += kEndThreads) {
       const std::int64_t at = number_ * task_.num_samples + t;
       task_.tokens[at] = -1;
@@ -387,6 +411,7 @@ class RowMerger {
   }
 
   const ShardedTask& task_;
+  ReceivedBlocks blocks_;
   ShardedExchange exchange_;
   std::int64_t number_;
   ShardedRowState& state_;
@@ -400,13 +425,16 @@ class RowMerger {
 __global__ void __launch_bounds__(kEndThreads)
     merge_rows_kernel(const __grid_constant__ ShardedTask task, ShardedExchange exchange, int) {
   extern __shared__ __align__(16) unsigned char dynamic[];
+  await_kernel_before();
+  let_next_kernel_start();
   RowMerger(task, exchange, blockIdx.x, dynamic).run();
 }
 
 }  // namespace
 
 cudaError_t merge_rows(const ShardedTask& task, ShardedExchange exchange, cudaStream_t stream) {
-  const SpreadNeeds needs{[&task](int) { return known_at() + KnownArrays::bytes(task); }, false};
+  const SpreadNeeds needs{[&task](int) { return known_at() + KnownArrays::bytes(task); },
+                          /*starts_early=*/true};
   return launch_spread<merge_rows_kernel>(task.rows(), {1, kEndThreads}, needs, stream, task,
                                           exchange);
 }

@@ -13,10 +13,34 @@
 #include "cuda/device/block_sums.cuh"
 #include "cuda/sharded/block_words.cuh"
 #include "cuda/sharded/known_values.cuh"
+#include "cuda/sharded/peer_exchange.cuh"
 #include "cuda/sharded/sharded_task.h"
 #include "cuda/tiles/tile_pass.cuh"
 
 namespace fairdraw::cuda {
+
+// Functions of their own are what a row needs in several places, and what it seldom needs: code is
+// run once a row and comes from memory, so that it is to be short and without gaps.
+
+/// The octave of a value.
+__device__ __noinline__ inline double octave_of_key(std::int32_t key, float scale) {
+  return octaves_of(from_order_key(key), scale).whole;
+}
+
+/// By a warp: the sum of a tile's weights by keys in shared memory, of which `key` is the largest.
+__device__ __noinline__ inline std::uint64_t sum_of_keys(const std::int32_t* keys, int size,
+                                                         std::int32_t key, TileRule rule) {
+  if (key == kEmptyTileKey) return 0;
+  const TileWeights<false> weights(from_order_key(key), rule);
+  const bool quick = weights.are_quick();
+  std::uint64_t sum = 0;
+#pragma unroll 1
+  for (int i = lane_of_thread(); i < size; i += kWarp) {
+    const float x = from_order_key(keys[i]);
+    sum += quick ? weights.weigh(x) : weights.weigh_slowly(x);
+  }
+  return warp_sum_of_tile(sum);
+}
 
 /// A token that is known, with its value.
 struct KnownToken {
@@ -29,7 +53,6 @@ struct ShardHead {
   std::int32_t max_key;
   KnownToken first;
   std::uint32_t allowed;
-  int listed;
 };
 
 /// A tile that boundaries cut.
@@ -55,9 +78,10 @@ class MergedRow {
     uint128_t raw[kMaxDeviceShards];    ///< at temperature 1
   };
 
-  __device__ MergedRow(const ShardedTask& task, std::int64_t number, const KnownArrays& arrays,
-                       Memory& memory)
+  __device__ MergedRow(const ShardedTask& task, const ReceivedBlocks& blocks, std::int64_t number,
+                       const KnownArrays& arrays, Memory& memory)
       : task_(task),
+        blocks_(blocks),
         number_(number),
         memory_(memory),
         arrays_(arrays),
@@ -71,6 +95,7 @@ class MergedRow {
     constexpr int kLast = 1 << 16;
     int worst = kLast;
     bool any_allowed = false;
+#pragma unroll 1
     for (int shard = 0; shard < task_.shards; ++shard) {
       const auto status = static_cast<RowStatus>(word_of(summary(shard), 0));
       if (status == RowStatus::ok) any_allowed = true;
@@ -88,8 +113,11 @@ class MergedRow {
     top_k_ = top_k_is_on(parameters_.top_k, task_.vocab);
     filtered_ = !greedy_ && (parameters_.min_p > 0.0F || parameters_.top_p < 1.0F || top_k_);
     read_heads();
+    read_cut_values();
+    if (filtered_ || task_.top_n > 0) read_candidates();
     const auto tiles = static_cast<int>(tiles_of(task_.vocab));
     if (filtered_) {
+#pragma unroll 1
       for (int i = thread(); i < tiles; i += kEndThreads) arrays_.tile_max[i] = kEmptyTileKey;
     }
     __syncthreads();
@@ -97,18 +125,20 @@ class MergedRow {
     __syncthreads();
     find_largest();
     weigh_shards();
-    if (filtered_ || task_.top_n > 0) read_candidates();
     __syncthreads();
     unfiltered_ = {0, 0};
+#pragma unroll 1
     for (int shard = 0; shard < task_.shards; ++shard) {
       unfiltered_.count += memory_.heads[shard].allowed;
       unfiltered_.mass += memory_.whole[shard];
     }
+#pragma unroll 1
     for (int tile = 0; tile < task_.cut_tiles; ++tile) {
       unfiltered_.mass += row_weight(memory_.cut[tile].sum, memory_.cut[tile].shift);
     }
     if (task_.raw_at > 0) raw_ = raw_mass();
     std::int32_t mine = 0;
+#pragma unroll 1
     for (int i = thread(); i < task_.cut_total; i += kEndThreads) {
       mine += arrays_.key[known_.first_cut() + i] > kEmptyTileKey ? 1 : 0;
     }
@@ -135,9 +165,7 @@ class MergedRow {
     const std::int32_t key = known_.key_of(place);
     if (key != 0) return std::bit_cast<std::uint32_t>(from_order_key(key));
     // The zeros share a key.
-    if (place >= known_.first_cut()) {
-      return std::bit_cast<std::uint32_t>(cut_value(known_.id_of(place)));
-    }
+    if (place >= known_.first_cut()) return cut_bits(place - known_.first_cut());
     const int shard = place / task_.candidates;
     return word_of(summary(shard), candidate_at(place % task_.candidates));
   }
@@ -149,20 +177,25 @@ class MergedRow {
  private:
   __device__ static int thread() { return static_cast<int>(threadIdx.x); }
   __device__ const std::byte* summary(int shard) const {
-    return task_.theirs(ShardedExchange::summary, shard, number_);
+    return blocks_.row(ShardedExchange::summary, shard, number_);
   }
 
-  __device__ float cut_value(int id) const {
-    int shard = 0;
-    while (id >= task_.parts[shard].end) ++shard;
-    const ShardPart& part = task_.parts[shard];
-    const int place = id < part.whole_begin ? id - part.begin : part.head() + (id - part.whole_end);
-    return std::bit_cast<float>(
-        word_of(summary(shard), sizeof(RowSummary) + 4 * static_cast<std::size_t>(place)));
+  /// The piece that has a value of cut tiles.
+  __device__ const CutPiece& piece_of(int i) const {
+    int number = 0;
+#pragma unroll 1
+    while (number + 1 < task_.piece_count && i >= task_.pieces[number + 1].at) ++number;
+    return task_.pieces[number];
+  }
+  __device__ std::uint32_t cut_bits(int i) const {
+    const CutPiece& piece = piece_of(i);
+    const int place = piece.in_summary + (i - piece.at);
+    return word_of(summary(piece.shard), sizeof(RowSummary) + 4 * static_cast<std::size_t>(place));
   }
 
   __device__ void read_heads() {
     left_key_ = kEmptyTileKey;
+#pragma unroll 1
     for (int shard = 0; shard < task_.shards; ++shard) {
       left_key_ =
           ::max(left_key_,
@@ -175,62 +208,53 @@ class MergedRow {
     head.first = {static_cast<std::int32_t>(word_of(from, offsetof(RowSummary, max_id))),
                   word_of(from, offsetof(RowSummary, max_bits))};
     head.allowed = word_of(from, offsetof(RowSummary, allowed));
-    head.listed =
-        ::min(static_cast<int>(word_of(from, offsetof(RowSummary, listed))), task_.candidates);
+  }
+
+  /// Values of cut tiles to their places.
+  __device__ void read_cut_values() {
+#pragma unroll 1
+    for (int i = thread(); i < task_.cut_total; i += kEndThreads) {
+      const CutPiece& piece = piece_of(i);
+      arrays_.key[known_.first_cut() + i] = order_key(std::bit_cast<float>(cut_bits(i)));
+      arrays_.id[known_.first_cut() + i] = piece.begin + (i - piece.at);
+    }
   }
 
   /// A warp a tile.
   __device__ void index_cut_tiles() {
+#pragma unroll 1
     for (int tile = warp_of_thread(); tile < task_.cut_tiles; tile += kEndWarps) {
       const CutSpan& span = task_.cut[tile];
-      float x[kLaneValues];
+      const int at = known_.first_cut() + span.at;
+      const std::int32_t* keys = arrays_.key + at;
       std::int32_t key = kEmptyTileKey;
-#pragma unroll
-      for (int i = 0; i < kLaneValues; ++i) {
-        const int place = i * kWarp + lane_of_thread();
-        x[i] = place < span.size ? cut_value(span.begin + place) : -INFINITY;
-        key = ::max(key, order_key(x[i]));
-        if (place >= span.size) continue;
-        const int slot = known_.first_cut() + span.at + place;
-        arrays_.key[slot] = order_key(x[i]);
-        arrays_.id[slot] = span.begin + place;
-      }
+#pragma unroll 1
+      for (int i = lane_of_thread(); i < span.size; i += kWarp) key = ::max(key, keys[i]);
       key = __reduce_max_sync(kAllLanes, key);
-      const TileWeights<false> weights(from_order_key(key), rule_);
-      std::uint64_t sum = 0;
       int first = INT_MAX;
-      std::uint32_t bits = 0;
-#pragma unroll
-      for (int i = kLaneValues - 1; i >= 0; --i) {
-        if (key > kEmptyTileKey) {
-          sum += weights.are_quick() ? weights.weigh(x[i]) : weights.weigh_slowly(x[i]);
-        }
-        if (order_key(x[i]) != key) continue;
-        first = i * kWarp + lane_of_thread();
-        bits = std::bit_cast<std::uint32_t>(x[i]);
+#pragma unroll 1
+      for (int i = lane_of_thread(); i < span.size; i += kWarp) {
+        if (keys[i] == key) first = ::min(first, i);
       }
-      sum = warp_sum_of_tile(sum);
+      first = __reduce_min_sync(kAllLanes, first);
+      const std::uint64_t sum = sum_of_keys(keys, span.size, key, rule_);
       std::uint64_t raw_sum = 0;
       if (task_.raw_at > 0) {
-        const TileWeights<false> raw_weights(from_order_key(key), {logit_scale(1.0F), true});
-        for (int i = 0; i < kLaneValues && key > kEmptyTileKey; ++i) {
-          raw_sum +=
-              raw_weights.are_quick() ? raw_weights.weigh(x[i]) : raw_weights.weigh_slowly(x[i]);
-        }
-        raw_sum = warp_sum_of_tile(raw_sum);
+        raw_sum = sum_of_keys(keys, span.size, key, {logit_scale(1.0F), true});
       }
-      const int of_warp = __reduce_min_sync(kAllLanes, first);
-      if (first != of_warp) continue;  // one lane goes on
-      memory_.cut[tile] = {key, {span.begin + first, bits}, sum, raw_sum, -1};
+      if (lane_of_thread() != 0) continue;
+      memory_.cut[tile] = {key, {span.begin + first, bits_of(at + first)}, sum, raw_sum, -1};
       if (filtered_) arrays_.tile_max[span.begin / kTileSize] = key;
     }
   }
 
   __device__ void find_largest() {
     max_key_ = kEmptyTileKey;
+#pragma unroll 1
     for (int shard = 0; shard < task_.shards; ++shard) {
       max_key_ = ::max(max_key_, memory_.heads[shard].max_key);
     }
+#pragma unroll 1
     for (int tile = 0; tile < task_.cut_tiles; ++tile) {
       max_key_ = ::max(max_key_, memory_.cut[tile].key);
     }
@@ -238,22 +262,25 @@ class MergedRow {
     const auto see = [this](std::int32_t key, const KnownToken& first) {
       if (key == max_key_ && first.id < first_at_max_.id) first_at_max_ = first;
     };
+#pragma unroll 1
     for (int shard = 0; shard < task_.shards; ++shard) {
       see(memory_.heads[shard].max_key, memory_.heads[shard].first);
     }
+#pragma unroll 1
     for (int tile = 0; tile < task_.cut_tiles; ++tile) {
       see(memory_.cut[tile].key, memory_.cut[tile].first);
     }
-    octave_ = octaves_of(from_order_key(max_key_), rule_.scale).whole;
+    octave_ = octave_of_key(max_key_, rule_.scale);
   }
 
   /// By a warp: what a shard's whole tiles weigh by their sums of octaves, those at a byte of its
   /// summary, in the unit of a row of octave `row_octave`.
-  __device__ uint128_t mass_of_octaves(int shard, std::size_t at, std::int32_t key, float scale,
-                                       double row_octave) const {
+  __device__ __noinline__ uint128_t mass_of_octaves(int shard, std::size_t at, std::int32_t key,
+                                                    float scale, double row_octave) const {
     uint128_t mass = 0;
     if (key != kEmptyTileKey) {
-      const double octave = octaves_of(from_order_key(key), scale).whole;
+      const double octave = octave_of_key(key, scale);
+#pragma unroll 1
       for (int gap = lane_of_thread(); gap < sharded::kOctaveSums; gap += kWarp) {
         const int shift = row_shift(row_octave, octave - static_cast<double>(gap));
         if (shift < 0) continue;
@@ -262,11 +289,12 @@ class MergedRow {
             << shift;
       }
     }
-    return reduce_warp(mass, Add{});
+    return value_of_lane(called_inclusive_sum(mass), kWarp - 1);
   }
 
   /// A warp a shard; and what cut tiles are shifted by.
   __device__ void weigh_shards() {
+#pragma unroll 1
     for (int shard = warp_of_thread(); shard < task_.shards; shard += kEndWarps) {
       const std::int32_t key = memory_.heads[shard].max_key;
       const uint128_t mass =
@@ -276,26 +304,26 @@ class MergedRow {
       const float scale = logit_scale(1.0F);
       const uint128_t raw = mass_of_octaves(
           shard, static_cast<std::size_t>(task_.raw_at) + offsetof(sharded::RawSummary, octaves),
-          key, scale, octaves_of(from_order_key(max_key_), scale).whole);
+          key, scale, octave_of_key(max_key_, scale));
       if (lane_of_thread() == 0) memory_.raw[shard] = raw;
     }
     if (thread() < task_.cut_tiles) {
       CutTile& tile = memory_.cut[thread()];
       if (tile.key != kEmptyTileKey) {
-        tile.shift = row_shift(octave_, octaves_of(from_order_key(tile.key), rule_.scale).whole);
+        tile.shift = row_shift(octave_, octave_of_key(tile.key, rule_.scale));
       }
     }
   }
 
-  __device__ uint128_t raw_mass() const {
+  __device__ __noinline__ uint128_t raw_mass() const {
     const float scale = logit_scale(1.0F);
-    const double octave = octaves_of(from_order_key(max_key_), scale).whole;
+    const double octave = octave_of_key(max_key_, scale);
     uint128_t mass = 0;
     for (int shard = 0; shard < task_.shards; ++shard) mass += memory_.raw[shard];
     for (int tile = 0; tile < task_.cut_tiles; ++tile) {
       const CutTile& cut = memory_.cut[tile];
       if (cut.key == kEmptyTileKey) continue;
-      const double of_tile = octaves_of(from_order_key(cut.key), scale).whole;
+      const double of_tile = octave_of_key(cut.key, scale);
       mass += row_weight(cut.raw_sum, row_shift(octave, of_tile));
     }
     return mass;
@@ -307,22 +335,24 @@ class MergedRow {
   }
 
   __device__ void read_candidates() {
-    for (int i = thread(); i < known_.first_cut(); i += kEndThreads) {
-      const int shard = i / task_.candidates;
-      const int place = i % task_.candidates;
-      std::int32_t key = kEmptyTileKey;
-      std::int32_t id = INT_MAX;
-      if (place < memory_.heads[shard].listed) {
+#pragma unroll 1
+    for (int shard = 0; shard < task_.shards; ++shard) {
+      const std::byte* from = summary(shard);
+      const auto listed = static_cast<int>(word_of(from, offsetof(RowSummary, listed)));
+#pragma unroll 1
+      for (int place = thread(); place < task_.candidates; place += kEndThreads) {
+        const int slot = shard * task_.candidates + place;
         const std::size_t at = candidate_at(place);
-        key = order_key(std::bit_cast<float>(word_of(summary(shard), at)));
-        id = static_cast<std::int32_t>(word_of(summary(shard), at + 4));
+        const float x = std::bit_cast<float>(word_of(from, at));
+        const auto id = static_cast<std::int32_t>(word_of(from, at + 4));
+        arrays_.key[slot] = place < listed ? order_key(x) : kEmptyTileKey;
+        arrays_.id[slot] = place < listed ? id : INT_MAX;
       }
-      arrays_.key[i] = key;
-      arrays_.id[i] = id;
     }
   }
 
   const ShardedTask& task_;
+  const ReceivedBlocks& blocks_;
   std::int64_t number_;
   Memory& memory_;
   KnownArrays arrays_;

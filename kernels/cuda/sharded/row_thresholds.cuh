@@ -94,10 +94,11 @@ class RowThresholds {
   };
 
   /// asked: what the row asked before this exchange.
-  __device__ RowThresholds(const ShardedTask& task, ShardedExchange exchange, std::int64_t number,
-                           const MergedRow& row, RowAsks asked, ShardedRowState& state,
-                           Memory& memory)
+  __device__ RowThresholds(const ShardedTask& task, const ReceivedBlocks& blocks,
+                           ShardedExchange exchange, std::int64_t number, const MergedRow& row,
+                           RowAsks asked, ShardedRowState& state, Memory& memory)
       : task_(task),
+        blocks_(blocks),
         exchange_(exchange),
         number_(number),
         row_(row),
@@ -152,7 +153,7 @@ class RowThresholds {
   __device__ static int thread() { return static_cast<int>(threadIdx.x); }
   template <class T>
   __device__ const T& answer(ShardedExchange exchange, int shard) const {
-    return *reinterpret_cast<const T*>(task_.theirs(exchange, shard, number_));
+    return *reinterpret_cast<const T*>(blocks_.row(exchange, shard, number_));
   }
   __device__ static uint128_t value_of(By by, const Totals& totals) {
     return by == By::count ? uint128_t{totals.count} : totals.mass;
@@ -185,7 +186,8 @@ class RowThresholds {
 
   /// The largest value >= low_key from which on the row measures at least `target`; low_key where
   /// none does.
-  __device__ bool find(By by, uint128_t target, std::int32_t low_key, Threshold& found) {
+  __device__ __noinline__ bool find(By by, uint128_t target, std::int32_t low_key,
+                                    Threshold& found) {
     const int size = row_.known().size();
     int place = size;
     if (by == By::mass) {
@@ -202,20 +204,20 @@ class RowThresholds {
     set_known(low_key, found);
     return true;
   }
-  __device__ void set_known(std::int32_t key, Threshold& found) const {
+  __device__ __noinline__ void set_known(std::int32_t key, Threshold& found) const {
     found = {key, row_.known().first(row_.known().reaching(key)),
              row_.known().first(row_.known().reaching(key + 1)), Threshold::kOfKnown};
   }
 
   /// The row from a key on, exactly.
-  __device__ bool measure(std::int32_t key, Threshold& found) {
+  __device__ __noinline__ bool measure(std::int32_t key, Threshold& found) {
     if (row_.left_key() >= key) return find_below_known(By::count, kUnreachable, key, key, found);
     set_known(key, found);
     return true;
   }
   static constexpr uint128_t kUnreachable = ~uint128_t{0};
 
-  __device__ void ask(RowAsks what) {
+  __device__ __noinline__ void ask(RowAsks what) {
     if (thread() != 0) return;
     state_.asks = what;
     count_if_new(task_, exchange_, number_);
@@ -248,7 +250,7 @@ class RowThresholds {
   }
 
   /// A threshold that was asked for, of the whole row.
-  __device__ void total(int number, Threshold& found) const {
+  __device__ __noinline__ void total(int number, Threshold& found) const {
     const FoundThreshold& kept = state_.found[number];
     found = {kept.key, row_.known().cut_from(kept.key), row_.known().cut_from(kept.key + 1),
              number};
@@ -262,8 +264,8 @@ class RowThresholds {
 
   /// True where the answers decide: the threshold is kept as the row's with that number. Else the
   /// window has become smaller.
-  __device__ bool narrow(By by, uint128_t target, std::int32_t& low_key, std::int32_t& high_key,
-                         int number) {
+  __device__ __noinline__ bool narrow(By by, uint128_t target, std::int32_t& low_key,
+                                      std::int32_t& high_key, int number) {
     bool complete = true;
     for (int shard = 0; shard < task_.shards; ++shard) {
       complete =
@@ -395,6 +397,7 @@ class RowThresholds {
   }
 
   const ShardedTask& task_;
+  const ReceivedBlocks& blocks_;
   ShardedExchange exchange_;
   std::int64_t number_;
   const MergedRow& row_;

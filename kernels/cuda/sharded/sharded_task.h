@@ -33,6 +33,14 @@ struct CutSpan {
   int begin, size, at;
 };
 
+/// Consecutive ids of cut tiles that one shard has.
+struct CutPiece {
+  int at;  ///< among the values of all cut tiles
+  int begin;
+  int shard;
+  int in_summary;  ///< among the shard's own
+};
+
 /// Consecutive ids that are weighed together: a shard's whole tiles, or a cut tile.
 struct RowPart {
   int begin;
@@ -91,6 +99,26 @@ struct ShardedToken {
   sharded::Sum128 place;  ///< mass in front of it in the shard's whole tiles
 };
 
+/// The beginning of a rank's memory of peers; the flags of all shards' rows follow. The kernels
+/// that send change it, and all others of the rank read it after them.
+struct PeerCounts {
+  std::uint32_t exchanges;  ///< that this rank has sent, of all calls
+  std::uint32_t calls;      ///< summaries among them
+  std::uint32_t ended;      ///< blocks of a launch that have sent
+  std::uint32_t unused[13];
+};
+
+/// Where blocks lie that ranks write into each other's memory (peer_exchange.cuh).
+struct PeerBlocks {
+  /// Of each rank, as this one addresses it; the first is null: a transport carries the blocks.
+  std::byte* memory[kMaxDeviceShards];
+  std::int64_t most_rows;         ///< that there are flags for
+  std::int64_t at[kExchanges];    ///< byte of the blocks that are received
+  std::int64_t each[kExchanges];  ///< from one of them to the next
+
+  __host__ __device__ bool given() const { return memory[0] != nullptr; }
+};
+
 /// Everything is in range except for what lies in device memory.
 struct ShardedTask {
   RowsView columns;                            ///< of this shard
@@ -112,6 +140,8 @@ struct ShardedTask {
   int vocab, shards, shard;
   ShardPart parts[kMaxDeviceShards];
   CutSpan cut[kMaxCutTiles];
+  CutPiece pieces[2 * kMaxDeviceShards];  ///< of them, in the order of ids
+  int piece_count;
   int cut_tiles, cut_total;         ///< tiles, and their values
   RowPart row_parts[kMaxRowParts];  ///< in the order of ids
   int row_part_count;
@@ -134,6 +164,7 @@ struct ShardedTask {
   std::byte* receive[kExchanges];
   std::int64_t bytes[kExchanges];  ///< of a block
   std::int64_t each[kExchanges];   ///< of a row in it
+  PeerBlocks peers;
 
   // Results; null: not wanted.
   std::int32_t* tokens;
@@ -155,12 +186,6 @@ struct ShardedTask {
   __device__ std::byte* mine(ShardedExchange exchange, std::int64_t row) const {
     const auto number = static_cast<int>(exchange);
     return send[number] + sizeof(sharded::BlockHeader) + row * each[number];
-  }
-  /// That of a shard, as it was received.
-  __device__ const std::byte* theirs(ShardedExchange exchange, int from, std::int64_t row) const {
-    const auto number = static_cast<int>(exchange);
-    return receive[number] + from * bytes[number] + sizeof(sharded::BlockHeader) +
-           row * each[number];
   }
 };
 

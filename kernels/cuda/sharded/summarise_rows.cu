@@ -20,8 +20,9 @@
 #include "common/float_order.h"
 #include "common/parameters.h"
 #include "cuda/device/block_sums.cuh"
+#include "cuda/device/early_start.h"
 #include "cuda/outputs/row_heads.cuh"
-#include "cuda/sharded/block_words.cuh"
+#include "cuda/sharded/peer_exchange.cuh"
 #include "cuda/sharded/sharded_task.h"
 #include "cuda/tiles/candidate_bound.cuh"
 #include "cuda/tiles/candidate_list.cuh"
@@ -113,7 +114,9 @@ class RowSummariser {
     const float temperature = parameters.temperature == 0.0F ? 1.0F : parameters.temperature;
     sum_octaves(logit_scale(temperature), largest, sums_, kOctavesAt);
     write_largest(largest);
-    if (task_.candidates > 0) write_candidates();
+    candidates_ =
+        sharded::candidates_of_row(parameters, task_.vocab, task_.candidates, task_.top_n);
+    if (candidates_ > 0) write_candidates();
   }
 
  private:
@@ -121,6 +124,7 @@ class RowSummariser {
 
   __device__ void clear() {
     const auto words = static_cast<int>(task_.each[0] / 4);
+#pragma unroll 1
     for (int i = thread(); i < words; i += kEndThreads)
       word_of(part_, 4 * static_cast<unsigned>(i)) = 0;
   }
@@ -130,6 +134,7 @@ class RowSummariser {
     const std::int32_t* keys = task_.keys.data + number_ * task_.keys.row_stride;
     const std::uint64_t* sums = task_.sums.data + number_ * task_.sums.row_stride;
     std::int32_t largest = kEmptyTileKey;
+#pragma unroll 1
     for (int tile = thread(); tile < tiles_; tile += kEndThreads) {
       keys_[tile] = keys[tile];
       sums_[tile] = sums[tile];
@@ -139,6 +144,7 @@ class RowSummariser {
       const int bytes = GroupKeys::bytes(tiles_);
       const auto* from = reinterpret_cast<const uint4*>(task_.groups + number_ * bytes);
       auto* to = reinterpret_cast<uint4*>(reinterpret_cast<unsigned char*>(&shared_) + groups_at());
+#pragma unroll 1
       for (int i = thread(); i < bytes / 16; i += kEndThreads) to[i] = from[i];
     }
     return reduce_block(largest, shared_.keys, Maximum{});
@@ -159,6 +165,7 @@ class RowSummariser {
   __device__ std::int32_t largest_of_cut() const {
     const RowValues values = RowValues::of(task_.columns, number_);
     std::int32_t largest = kEmptyTileKey;
+#pragma unroll 1
     for (int i = thread(); i < place_.cut_values(); i += kEndThreads) {
       const int column = cut_column(i);
       const float x = values[column];
@@ -171,6 +178,7 @@ class RowSummariser {
   }
   __device__ void write_cut_values() {
     const RowValues values = RowValues::of(task_.columns, number_);
+#pragma unroll 1
     for (int i = thread(); i < place_.cut_values(); i += kEndThreads) {
       const int column = cut_column(i);
       const float x = is_column_allowed(column) ? values[column] : -INFINITY;
@@ -182,7 +190,7 @@ class RowSummariser {
   // --- Whole tiles
 
   /// At temperature 1; values are the same.
-  __device__ void write_raw(std::int32_t largest) {
+  __device__ __noinline__ void write_raw(std::int32_t largest) {
     const auto at = static_cast<std::size_t>(task_.raw_at);
     if (threadIdx.x == 0) {
       word_of(part_, at + offsetof(sharded::RawSummary, max_key)) =
@@ -196,24 +204,58 @@ class RowSummariser {
 
   __device__ void sum_octaves(float scale, std::int32_t largest, const std::uint64_t* sums,
                               std::size_t at) {
+#pragma unroll 1
     for (int gap = thread(); gap < kOctaveSums; gap += kEndThreads) {
       shared_.low[gap] = 0;
       shared_.high[gap] = 0;
     }
     __syncthreads();
-    const double octave = octaves_of(from_order_key(largest), scale).whole;
-    for (int tile = thread(); tile < tiles_; tile += kEndThreads) {
-      if (keys_[tile] == kEmptyTileKey) continue;
-      const double gap = octave - octaves_of(from_order_key(keys_[tile]), scale).whole;
-      if (gap > static_cast<double>(kRowBits)) continue;
-      const int place = static_cast<int>(gap);
-      add(shared_.low[place], sums[tile] & 0xffffffffU);
-      add(shared_.high[place], sums[tile] >> 32);
+    const int upto = (tiles_ + kWarp - 1) / kWarp * kWarp;  // whole warps
+#pragma unroll 1
+    for (int tile = thread(); tile < upto; tile += kEndThreads) {
+      const std::int32_t key = tile < tiles_ ? keys_[tile] : kEmptyTileKey;
+      const int gap = key == kEmptyTileKey ? kOctaveSums : gap_of(largest, key, scale);
+      add_of_warp(gap, gap < kOctaveSums ? sums[tile] : 0);
     }
     __syncthreads();
+#pragma unroll 1
     for (int gap = thread(); gap < kOctaveSums; gap += kEndThreads) {
       write_sum(part_, at + sizeof(sharded::Sum128) * static_cast<unsigned>(gap),
                 shared_.low[gap] + (static_cast<uint128_t>(shared_.high[gap]) << 32));
+    }
+  }
+  /// Octaves from the largest tile down to one; kOctaveSums where it weighs nothing.
+  __device__ static int gap_of(std::int32_t largest, std::int32_t key, float scale) {
+    const TileWeights<false> weights(from_order_key(largest), {scale, true});
+    if (!weights.are_quick()) return slow_gap_of(largest, key, scale);
+    return static_cast<int>(
+        ::min(weights.octaves_below(from_order_key(key)), std::uint32_t{kOctaveSums}));
+  }
+  __device__ __noinline__ static int slow_gap_of(std::int32_t largest, std::int32_t key,
+                                                 float scale) {
+    const double gap = octaves_of(from_order_key(largest), scale).whole -
+                       octaves_of(from_order_key(key), scale).whole;
+    return gap <= static_cast<double>(kRowBits) ? static_cast<int>(gap) : kOctaveSums;
+  }
+  /// Sums of a warp's tiles, added by octave before they go to shared memory: most tiles are of few
+  /// octaves, and additions of 64 bits to the same place wait for each other.
+  __device__ void add_of_warp(int gap, std::uint64_t sum) {
+    constexpr int kPartBits = 27;  // 32 times such a part fits into a word
+    unsigned left = __ballot_sync(kAllLanes, gap < kOctaveSums);
+#pragma unroll 1
+    while (left != 0) {
+      const int of_first = __shfl_sync(kAllLanes, gap, __ffs(static_cast<int>(left)) - 1);
+      const std::uint64_t mine = gap == of_first ? sum : 0;
+      left &= ~__ballot_sync(kAllLanes, gap == of_first);
+      uint128_t all = 0;
+#pragma unroll
+      for (int shift = 0; shift < 64; shift += kPartBits) {
+        const auto part = static_cast<std::uint32_t>(mine >> shift) & ((1U << kPartBits) - 1);
+        all += static_cast<uint128_t>(__reduce_add_sync(kAllLanes, part)) << shift;
+      }
+      if (lane_of_thread() != 0) continue;
+      add(shared_.low[of_first], static_cast<std::uint64_t>(all) & 0xffffffffU);
+      add(shared_.high[of_first], static_cast<std::uint64_t>(all >> 32));
     }
   }
   __device__ static void add(std::uint64_t& sum, std::uint64_t value) {
@@ -225,6 +267,7 @@ class RowSummariser {
     const std::uint16_t* counts = task_.counts.data + number_ * task_.counts.row_stride;
     std::uint32_t allowed = 0;
     std::int32_t mine = INT_MAX;
+#pragma unroll 1
     for (int tile = thread(); tile < tiles_; tile += kEndThreads) {
       allowed += counts[tile];
       if (keys_[tile] == largest) mine = ::min(mine, tile);
@@ -233,22 +276,20 @@ class RowSummariser {
     const std::int32_t tile = reduce_block(mine, shared_.keys, Minimum{});
     if (warp_of_thread() != 0) return;
     if (lane_of_thread() == 0) word_of(part_, kAllowedAt) = allowed;
-    float x[kLaneValues];
-    row_.read_in_order(tile, x);
-    int place = kLaneValues;
-    float value = 0;
-#pragma unroll
-    for (int i = kLaneValues - 1; i >= 0; --i) {
-      if (order_key(x[i]) != largest) continue;
-      place = i;
-      value = x[i];
+    const std::int64_t first = std::int64_t{tile} * kTileSize;
+#pragma unroll 1
+    for (int i = lane_of_thread(); i < kTileSize; i += kWarp) {
+      const std::int64_t token = first + i;
+      const float x = token < row_.vocab ? row_.values[token] : -INFINITY;
+      const bool is_first = order_key(x) == largest && row_.is_allowed(token, x);
+      const unsigned lanes = __ballot_sync(kAllLanes, is_first);
+      if (lanes == 0) continue;
+      if (lane_of_thread() != __ffs(static_cast<int>(lanes)) - 1) return;
+      word_of(part_, kMaxIdAt) = static_cast<std::uint32_t>(place_.whole_begin + token);
+      word_of(part_, kMaxBitsAt) = std::bit_cast<std::uint32_t>(x);
+      word_of(part_, kMaxRawBitsAt) = std::bit_cast<std::uint32_t>(x);
+      return;
     }
-    const unsigned lanes = __ballot_sync(kAllLanes, place < kLaneValues);
-    if (lane_of_thread() != __ffs(static_cast<int>(lanes)) - 1) return;
-    const int id = place_.whole_begin + tile * kTileSize + lane_of_thread() * kLaneValues + place;
-    word_of(part_, kMaxIdAt) = static_cast<std::uint32_t>(id);
-    word_of(part_, kMaxBitsAt) = std::bit_cast<std::uint32_t>(value);
-    word_of(part_, kMaxRawBitsAt) = std::bit_cast<std::uint32_t>(value);
   }
 
   // --- Candidates
@@ -261,9 +302,9 @@ class RowSummariser {
     word_of(part_, at + 4) = static_cast<std::uint32_t>(place_.whole_begin + id);
   }
   __device__ void write_end(int found, std::int32_t left) {
-    word_of(part_, kListedAt) = static_cast<std::uint32_t>(::min(found, task_.candidates));
+    word_of(part_, kListedAt) = static_cast<std::uint32_t>(::min(found, candidates_));
     word_of(part_, kLeftKeyAt) =
-        static_cast<std::uint32_t>(found > task_.candidates ? left : kEmptyTileKey);
+        static_cast<std::uint32_t>(found > candidates_ ? left : kEmptyTileKey);
   }
 
   __device__ void write_candidates() {
@@ -271,7 +312,7 @@ class RowSummariser {
     const RowIndex index{keys_, sums_, tiles_};
     const TileKeys keys = find_tile_keys(index);
     const std::int32_t bound = CandidateBound<false>{index, groups_, keys}.of_top_k(
-        shared_.search, task_.candidates + 1, kEmptyTileKey + 1);
+        shared_.search, candidates_ + 1, kEmptyTileKey + 1);
     if (thread() == 0) shared_.list.listed = 0;
     const int groups = list_groups<false>(shared_.list, index, groups_, bound);
     if (groups <= CandidateList::kMaxGroups) list_values(groups, from_order_key(bound));
@@ -287,29 +328,38 @@ class RowSummariser {
 
   /// The values of listed groups that reach the bound, in no order.
   __device__ void list_values(int groups, float from) {
+    if (row_.values.dtype == DType::float32 && row_.values.aligned) {
+      const auto* values = reinterpret_cast<const float*>(row_.values.bytes);
+      list_values_of(groups, from, [values](int id) { return values[id]; });
+    } else {
+      list_other_values(groups, from);
+    }
+  }
+  __device__ __noinline__ void list_other_values(int groups, float from) {
+    list_values_of(groups, from, [this](int id) { return row_.values[id]; });
+  }
+  template <class Read>
+  __device__ __forceinline__ void list_values_of(int groups, float from, const Read& read) {
+    constexpr int kLoads = 4;  // of a warp, in flight
     CandidateList& list = shared_.list;
-    const int log = groups_.group_log2();        // 4 or 5
-    const int at_once = kWarp >> log;            // groups of a load
-    const int of_batch = at_once * kLaneValues;  // and of a warp's loads in flight
+    const int log = groups_.group_log2();  // 4 or 5
+    const int at_once = kWarp >> log;      // groups of a load
+    const int of_batch = at_once * kLoads;
     const int in_group = lane_of_thread() & ((1 << log) - 1);
+    const auto vocab = static_cast<int>(row_.vocab);
 #pragma unroll 1
     for (int first = warp_of_thread() * of_batch; first < groups; first += kEndWarps * of_batch) {
-      int id[kLaneValues];
-      std::uint32_t bits[kLaneValues];
+      int id[kLoads];
+      float x[kLoads];
 #pragma unroll
-      for (int i = 0; i < kLaneValues; ++i) {
+      for (int i = 0; i < kLoads; ++i) {
         const int number = first + i * at_once + (lane_of_thread() >> log);
-        id[i] =
-            number < groups ? (list.group[number] << log) + in_group : static_cast<int>(row_.vocab);
+        id[i] = number < groups ? (list.group[number] << log) + in_group : vocab;
+        x[i] = id[i] < vocab ? read(id[i]) : -INFINITY;
       }
 #pragma unroll
-      for (int i = 0; i < kLaneValues; ++i) {
-        bits[i] = id[i] < row_.vocab ? row_.values.bits(id[i]) : 0;
-      }
-#pragma unroll
-      for (int i = 0; i < kLaneValues; ++i) {
-        const float x = float_of(bits[i], row_.values.dtype);
-        const bool hit = id[i] < row_.vocab && x >= from && row_.is_allowed(id[i], x);
+      for (int i = 0; i < kLoads; ++i) {
+        const bool hit = x[i] >= from && row_.is_allowed(id[i], x[i]);
         const unsigned hits = __ballot_sync(kAllLanes, hit);
         if (hits == 0) continue;
         int place = 0;
@@ -317,23 +367,25 @@ class RowSummariser {
         place = __shfl_sync(kAllLanes, place, 0) +
                 __popc(hits & ((1U << static_cast<unsigned>(lane_of_thread())) - 1U));
         if (!hit || place >= CandidateList::kMax) continue;
-        list.key[place] = order_key(x);
+        list.key[place] = order_key(x[i]);
         list.id[place] = id[i];
       }
     }
   }
-
   __device__ void write_ranked(int listed) {
     CandidateList& list = shared_.list;
+#pragma unroll 1
     for (int i = thread(); i < CandidateList::kKeysAtOnce; i += kEndThreads) {
       list.key[listed + i] = INT_MIN;
     }
     __syncthreads();
     if (thread() == 0) write_end(listed, kEmptyTileKey);
     __syncthreads();
+#pragma unroll 1
     for (int i = thread(); i < listed; i += kEndThreads) {
       const CandidateList::Entry mine = list.entry(i);
       int rank = 0;
+#pragma unroll 1
       for (int four = 0; four < listed; four += CandidateList::kKeysAtOnce) {
         const int4 keys = *reinterpret_cast<const int4*>(list.key + four);
         const std::int32_t that[CandidateList::kKeysAtOnce] = {keys.x, keys.y, keys.z, keys.w};
@@ -344,10 +396,10 @@ class RowSummariser {
         }
       }
       // The zeros share a key: the value itself says which one it is.
-      if (rank < task_.candidates) {
+      if (rank < candidates_) {
         write_candidate(rank, mine.key == 0 ? row_.values[mine.id] : from_order_key(mine.key),
                         mine.id);
-      } else if (rank == task_.candidates) {
+      } else if (rank == candidates_) {
         word_of(part_, kLeftKeyAt) = static_cast<std::uint32_t>(mine.key);
       }
     }
@@ -357,12 +409,12 @@ class RowSummariser {
     const KeyedRow keyed{row_, keys_, tiles_};
     HeadEntries& entries = shared_.exact.entries;
     const HeadSearch::Head head =
-        HeadSearch(shared_.exact.search).find(keyed, keys, task_.candidates + 1, entries);
-    for (int i = thread(); i < ::min(head.n, task_.candidates); i += kEndThreads) {
+        HeadSearch(shared_.exact.search).find(keyed, keys, candidates_ + 1, entries);
+    for (int i = thread(); i < ::min(head.n, candidates_); i += kEndThreads) {
       write_candidate(i, entries.value[i], entries.id[i]);
     }
     if (thread() != 0) return;
-    write_end(head.n, head.n > task_.candidates ? order_key(entries.value[task_.candidates]) : 0);
+    write_end(head.n, head.n > candidates_ ? order_key(entries.value[candidates_]) : 0);
   }
 
   const ShardedTask& task_;
@@ -375,16 +427,20 @@ class RowSummariser {
   FilteredRow row_;
   std::uint64_t* sums_;
   std::int32_t* keys_;
+  int candidates_ = 0;  ///< of this row
 };
 
 __global__ void __launch_bounds__(kEndThreads)
     summarise_rows_kernel(const __grid_constant__ ShardedTask task, int) {
   extern __shared__ __align__(16) unsigned char dynamic[];
+  await_kernel_before();
+  let_next_kernel_start();
   if (blockIdx.x == 0 && threadIdx.x == 0) {
     write_header(task, ShardedExchange::summary);
     *task.undecided = 0;
   }
   RowSummariser(task, blockIdx.x, dynamic).run();
+  end_sending(task, ShardedExchange::summary, blockIdx.x, true);
 }
 
 }  // namespace
@@ -393,7 +449,7 @@ cudaError_t summarise_rows(const ShardedTask& task, cudaStream_t stream) {
   const int tiles = task.tiles();
   const int bytes =
       groups_at() + (task.groups != nullptr ? GroupKeys::bytes(tiles) : 0) + index_bytes(tiles);
-  const SpreadNeeds needs{[bytes](int) { return bytes; }, false};
+  const SpreadNeeds needs{[bytes](int) { return bytes; }, /*starts_early=*/true};
   return launch_spread<summarise_rows_kernel>(task.rows(), {1, kEndThreads}, needs, stream, task);
 }
 

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 
+#include "cuda/device/early_start.h"
 #include "cuda/tiles/row_fault.h"
 #include "fairdraw/types.h"
 
@@ -47,10 +48,6 @@ struct EditPlanes {
 
 /// Waits for edit_rows in a kernel that starts while that one runs (ClusterLaunch::start_early);
 /// in others it is no time.
-__device__ __forceinline__ void await_edits() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
+__device__ __forceinline__ void await_edits() { await_kernel_before(); }
 
 }  // namespace fairdraw::cuda

@@ -29,6 +29,12 @@
 // choice, exactness is not: `undecided` says how many rows are left, and further exchanges of the
 // same call, on the same workspace, go on where it was. All ranks see the same number.
 //
+// Two transports need no code of the caller's. NCCL (fairdraw/sharded_nccl.h) works everywhere.
+// Where all ranks can address each other's memory (NVLink or PCIe peers of one machine: peer access
+// in one process, cudaIpc or torch's symmetric memory across processes), use_peers() lets the
+// kernels write their blocks there and wait for the others' themselves, row by row: no kernel of a
+// transport, and no barrier of all rows.
+//
 // What is not there: `indices`, processing, probabilities, of reports (logprobs) ranks, whole rows,
 // and raw modes where `allowed` is given; and more than kMaxDeviceShards shards. Calls that ask for
 // them are refused by name; the CPU has all of them. raw_logprobs index each row twice, the second
@@ -63,6 +69,15 @@ constexpr ShardedExchange sharded_exchange(int number, int rounds) {
 /// Bytes of workspace, of a call that is right: buffers of all exchanges, and 2 KB a row.
 std::int64_t workspace_bytes(const ShardedRequest& request, const SampleResult& result) noexcept;
 
+/// Memory of all ranks of a machine, through which their kernels exchange blocks.
+struct ShardedPeers {
+  /// Of each shard's rank, as this rank addresses it, at a multiple of 16 bytes. Filled with zeros
+  /// by each rank before any rank's first call, and left alone after that.
+  std::byte* memory[kMaxDeviceShards] = {};
+  std::int64_t bytes = 0;      ///< of each; the same on all ranks
+  std::int64_t most_rows = 0;  ///< of the calls that use it; the same on all ranks
+};
+
 /// A call that has been checked, and where its exchanges lie in the workspace.
 class ShardedCall {
  public:
@@ -84,6 +99,8 @@ class ShardedCall {
  private:
   friend Error make_sharded_call(const ShardedRequest&, const SampleResult&, const Execution&,
                                  ShardedCall&);
+  friend std::int64_t peer_bytes(const ShardedCall&, std::int64_t);
+  friend Error use_peers(ShardedCall&, const ShardedPeers&);
   friend Error sharded_send(const ShardedCall&, ShardedExchange);
   friend Error sharded_receive(const ShardedCall&, ShardedExchange);
   struct Parts;
@@ -97,10 +114,35 @@ class ShardedCall {
 Error make_sharded_call(const ShardedRequest& request, const SampleResult& result,
                         const Execution& execution, ShardedCall& call);
 
+/// Bytes of ShardedPeers that a call takes, in a memory for calls of up to `most_rows` rows. One of
+/// more rows, samples or candidates takes more; the memory is that of the largest.
+std::int64_t peer_bytes(const ShardedCall& call, std::int64_t most_rows);
+
+/// Blocks of this call go through `peers`; `send` and `receive` are not used then, and an exchange
+/// is sharded_send, then sharded_receive. All ranks make their calls through one memory in the same
+/// order, each on one stream at a time: a call whose peers do not come waits for ever, as NCCL's.
+/// Errors: peers.most_rows, peers.bytes and peers.memory out of range, by name.
+Error use_peers(ShardedCall& call, const ShardedPeers& peers);
+
+/// Which exchanges a call enqueues after the summary. Rows that need more are left undecided
+/// (ShardedCall::undecided), and further exchanges go on with them.
+struct ShardedPlan {
+  /// Of thresholds. 0: survivors are among the candidates; 4: enough for all but adversarial rows.
+  int rounds = 4;
+  /// Tokens of rows without filters, and of those that took rounds.
+  bool tokens = true;
+};
+
 /// Enqueues what makes this rank's block of an exchange.
 Error sharded_send(const ShardedCall& call, ShardedExchange exchange);
 
 /// Enqueues what is made of the blocks of all ranks, and the results of rows that it decides.
 Error sharded_receive(const ShardedCall& call, ShardedExchange exchange);
+
+/// More rounds, and their tokens, of a call through peers whose summary has been received.
+Error continue_sharded(const ShardedCall& call, const ShardedPlan& plan);
+
+/// A call through peers: its summary, and what the plan says.
+Error sample_sharded(const ShardedCall& call, const ShardedPlan& plan);
 
 }  // namespace fairdraw::cuda

@@ -19,15 +19,6 @@
 
 namespace fairdraw::cuda {
 
-/// Which exchanges a call enqueues after the summary. Rows that need more are left undecided
-/// (ShardedCall::undecided), and continue_sharded goes on with them.
-struct ShardedPlan {
-  /// Of thresholds. 0: survivors are among the candidates; 4: enough for all but adversarial rows.
-  int rounds = 4;
-  /// Tokens of rows without filters, and of those that took rounds.
-  bool tokens = true;
-};
-
 /// One exchange.
 inline Error exchange_sharded(const ShardedCall& call, ShardedExchange exchange,
                               ncclComm_t communicator, cudaStream_t stream) {

@@ -1,12 +1,13 @@
-// Sharded calls on two GPUs with NCCL: the tokens of `sample` over whole rows, eagerly and in
-// graphs, with as many exchanges as rows need and with too few. A thread a rank; skipped where
-// there are not two GPUs.
+// Sharded calls on two GPUs, with NCCL and through each other's memory: the tokens of `sample` over
+// whole rows, eagerly and in graphs, with as many exchanges as rows need and with too few. A thread
+// a rank; skipped where there are not two GPUs.
 #include "fairdraw/sharded_nccl.h"
 
 #include <gtest/gtest.h>
 #include <nccl.h>
 
 #include <algorithm>
+#include <barrier>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -191,6 +192,92 @@ TEST(CudaShardedNccl, GraphsOfACallAreReplayed) {
     shard.fetch();
     EXPECT_EQ(shard.undecided(), 0);
     EXPECT_EQ(shard.tokens, rows.expected) << "rank " << rank.number;
+  });
+}
+
+// --- Through each other's memory -----------------------------------------------------------------
+
+/// Memory of both ranks that both address.
+class PeerMemory {
+ public:
+  /// By a rank's thread; ends when both have theirs.
+  cuda::ShardedPeers make(const Rank& rank, std::int64_t bytes, std::int64_t most_rows) {
+    const int other = 1 - rank.number;
+    const cudaError_t enabled = cudaDeviceEnablePeerAccess(other, 0);
+    if (enabled == cudaErrorPeerAccessAlreadyEnabled) static_cast<void>(cudaGetLastError());
+    if (enabled != cudaErrorPeerAccessAlreadyEnabled)
+      require(enabled, "cudaDeviceEnablePeerAccess");
+    DeviceBlock& mine = blocks_[rank.number];
+    mine = DeviceBlock(static_cast<std::size_t>(bytes));
+    require(cudaMemset(mine.data(), 0, mine.size()), "cudaMemset");
+    require(cudaDeviceSynchronize(), "cudaMemset");
+    meet();
+    cuda::ShardedPeers peers;
+    peers.bytes = bytes;
+    peers.most_rows = most_rows;
+    for (int number = 0; number < kRanks; ++number) {
+      peers.memory[number] = reinterpret_cast<std::byte*>(blocks_[number].data());
+    }
+    return peers;
+  }
+  /// Memory is neither taken nor given back while a kernel waits for the other GPU's.
+  void meet() { both_.arrive_and_wait(); }
+
+ private:
+  DeviceBlock blocks_[kRanks];
+  std::barrier<> both_{kRanks};
+};
+
+TEST(CudaShardedPeers, TokensAreThoseOfWholeRows) {
+  FAIRDRAW_SKIP_WITHOUT_TWO_GPUS();
+  const Rows rows;
+  PeerMemory memory;
+  run_on_ranks([&](const Rank& rank) {
+    DeviceShard shard(rows.of(rank.number), /*wants_mask=*/true);
+    const Error begun = shard.begin(rank.stream.get());
+    ASSERT_FALSE(begun) << begun.message;
+    const std::int64_t bytes = cuda::peer_bytes(shard.call, Rows::kRows);
+    const Error used = cuda::use_peers(shard.call, memory.make(rank, bytes, Rows::kRows));
+    ASSERT_FALSE(used) << used.message;
+    // Many calls without a wait of the host: ranks are as far apart as they may be.
+    constexpr int kCalls = 100;
+    for (int call = 0; call < kCalls; ++call) {
+      const Error error = cuda::sample_sharded(shard.call, {});
+      ASSERT_FALSE(error) << error.message;
+    }
+    EXPECT_EQ(shard.undecided(), 0) << "four rounds are not enough";
+    memory.meet();
+    shard.fetch();
+    EXPECT_EQ(shard.tokens, rows.expected) << "rank " << rank.number;
+    EXPECT_EQ(shard.statuses, rows.statuses) << "rank " << rank.number;
+    memory.meet();
+  });
+}
+
+TEST(CudaShardedPeers, GraphsOfACallAreReplayed) {
+  FAIRDRAW_SKIP_WITHOUT_TWO_GPUS();
+  const Rows rows;
+  PeerMemory memory;
+  run_on_ranks([&](const Rank& rank) {
+    DeviceShard shard(rows.of(rank.number), /*wants_mask=*/false);
+    const Error begun = shard.begin(rank.stream.get());
+    ASSERT_FALSE(begun) << begun.message;
+    const std::int64_t bytes = cuda::peer_bytes(shard.call, Rows::kRows);
+    ASSERT_FALSE(cuda::use_peers(shard.call, memory.make(rank, bytes, Rows::kRows)));
+    Graph graph;
+    require(cudaStreamBeginCapture(rank.stream.get(), cudaStreamCaptureModeThreadLocal),
+            "cudaStreamBeginCapture");
+    const Error error = cuda::sample_sharded(shard.call, {});
+    graph.end(rank.stream);
+    memory.meet();
+    ASSERT_FALSE(error) << error.message;
+    constexpr int kReplays = 50;
+    for (int replay = 0; replay < kReplays; ++replay) graph.launch(rank.stream);
+    EXPECT_EQ(shard.undecided(), 0);
+    memory.meet();
+    shard.fetch();
+    EXPECT_EQ(shard.tokens, rows.expected) << "rank " << rank.number;
+    memory.meet();
   });
 }
 

@@ -49,14 +49,30 @@ class DeviceShards {
     }
     return {};
   }
+  /// From here on, blocks go through memory that all shards address.
+  Error use_peers(std::int64_t most_rows) {
+    cuda::ShardedPeers peers;
+    peers.most_rows = most_rows;
+    peers.bytes = cuda::peer_bytes(at(0).call, most_rows);
+    for (int shard = 0; shard < size(); ++shard) {
+      EXPECT_EQ(cuda::peer_bytes(at(shard).call, most_rows), peers.bytes);
+      peer_memory_.emplace_back(static_cast<std::size_t>(peers.bytes));
+      peers.memory[shard] = arrays_.out(peer_memory_.back());
+    }
+    for (const auto& shard : shards_) {
+      if (Error error = cuda::use_peers(shard->call, peers)) return error;
+    }
+    return {};
+  }
   Error send(ShardedExchange exchange) {
     for (const auto& shard : shards_) {
       if (Error error = cuda::sharded_send(shard->call, exchange)) return error;
     }
     return {};
   }
-  /// What NCCL's all-gather does.
+  /// What NCCL's all-gather does; nothing where shards have written to each other.
   void gather(ShardedExchange exchange) {
+    if (!peer_memory_.empty()) return;
     for (const auto& to : shards_) {
       std::byte* at = to->call.receive(exchange);
       for (const auto& from : shards_) {
@@ -89,10 +105,13 @@ class DeviceShards {
   }
   void fetch() {
     for (const auto& shard : shards_) shard->fetch();
+    arrays_.fetch();
   }
 
  private:
   cudaStream_t stream_ = nullptr;
+  DeviceArrays arrays_;
+  std::deque<std::vector<std::byte>> peer_memory_;  ///< of each shard; empty: blocks are copied
   std::vector<std::unique_ptr<DeviceShard>> shards_;
 };
 
@@ -238,6 +257,11 @@ void compare(std::uint64_t number, std::int64_t rows, std::int64_t vocab, Seen& 
   DeviceShards& device = both.device;
   Error error = device.begin();
   ASSERT_FALSE(error) << error.message << ", " << where;
+  // Every other call by copies, and through peers in a memory for more rows than it has.
+  if (number % 2 != 0) {
+    error = device.use_peers(rows + 2);
+    ASSERT_FALSE(error) << error.message << ", " << where;
+  }
   ASSERT_FALSE(device.send(ShardedExchange::summary));
   // Parameters that are arrays may be those of filters: candidates are sent in any case.
   if (both.block_bytes[0] == device.at(0).call.bytes(ShardedExchange::summary)) {
@@ -343,8 +367,7 @@ TEST(CudaSharded, FourRoundsAreEnoughForFlatRows) {
 // --- Graphs --------------------------------------------------------------------------------------
 
 /// Two shards of one call, replayed on other logits: nothing is left over from the call before.
-TEST(CudaSharded, AReplayedGraphReadsRowsAnew) {
-  FAIRDRAW_SKIP_WITHOUT_GPU();
+void replay_on_other_rows(bool through_peers) {
   constexpr std::int64_t kRows = 4, kVocab = 9000;
   constexpr int kRounds = 4;
   const std::vector<std::int64_t> boundaries = {0, 4500, kVocab};
@@ -370,6 +393,9 @@ TEST(CudaSharded, AReplayedGraphReadsRowsAnew) {
   ASSERT_FALSE(both.run_on_host(request, result, boundaries, /*wants_mask=*/false));
   Stream stream;
   ASSERT_FALSE(both.device.begin(stream.get()));
+  if (through_peers) {
+    ASSERT_FALSE(both.device.use_peers(kRows));
+  }
   Graph phases, graph;
   Graph::begin(stream);
   for (int number = 0; number < 2 + kRounds; ++number) {
@@ -404,8 +430,16 @@ TEST(CudaSharded, AReplayedGraphReadsRowsAnew) {
 
 // --- What is refused, and what is said -----------------------------------------------------------
 
-TEST(CudaSharded, RanksThatDisagreeGetNoTokens) {
+TEST(CudaSharded, AReplayedGraphReadsRowsAnew) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
+  replay_on_other_rows(/*through_peers=*/false);
+}
+TEST(CudaSharded, AReplayedGraphThroughPeersReadsRowsAnew) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  replay_on_other_rows(/*through_peers=*/true);
+}
+
+void expect_no_tokens_of_ranks_that_disagree(bool through_peers) {
   const std::vector<float> logits(600, 0.5F);
   const std::vector<std::int64_t> boundaries = {0, 300, 600};
   DeviceShards shards;
@@ -418,10 +452,19 @@ TEST(CudaSharded, RanksThatDisagreeGetNoTokens) {
     shards.add(request, /*wants_mask=*/false);
   }
   ASSERT_FALSE(shards.begin());
+  if (through_peers) {
+    ASSERT_FALSE(shards.use_peers(1));
+  }
   ASSERT_FALSE(shards.exchange(ShardedExchange::summary));
   EXPECT_EQ(shards.undecided(), -1);
   shards.fetch();
   EXPECT_EQ(shards.at(0).tokens[0], -77);
+}
+
+TEST(CudaSharded, RanksThatDisagreeGetNoTokens) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  expect_no_tokens_of_ranks_that_disagree(/*through_peers=*/false);
+  expect_no_tokens_of_ranks_that_disagree(/*through_peers=*/true);
 }
 
 TEST(CudaSharded, WhatIsNotThereIsNamed) {
@@ -469,6 +512,42 @@ TEST(CudaSharded, WhatIsNotThereIsNamed) {
   EXPECT_NE(
       message([](ShardedRequest&, SampleResult&, Boundaries&, DeviceArrays&) {}).find("workspace"),
       std::string::npos);
+}
+
+TEST(CudaSharded, PeersOutOfRangeAreNamed) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  const std::vector<float> logits(2 * 600, 0.5F);
+  const std::vector<std::int64_t> boundaries = {0, 600};
+  ShardedRequest request;
+  request.rows.logits = {logits.data(), DType::float32, 2, 600, 600};
+  request.boundaries = {boundaries.data(), 2};
+  DeviceShard shard(request, /*wants_mask=*/false);
+  ASSERT_FALSE(shard.begin());
+  DeviceArrays arrays;
+  const std::int64_t needed = cuda::peer_bytes(shard.call, 2);
+  std::vector<std::byte> memory(static_cast<std::size_t>(needed));
+  const auto message = [&](const auto& change) {
+    cuda::ShardedPeers peers;
+    peers.most_rows = 2;
+    peers.bytes = needed;
+    peers.memory[0] = arrays.out(memory);
+    change(peers);
+    return cuda::use_peers(shard.call, peers).message;
+  };
+  EXPECT_EQ(message([](cuda::ShardedPeers& peers) { peers.most_rows = 1; }),
+            "peers.most_rows is 1; allowed: >= 2, the call's rows");
+  EXPECT_EQ(
+      message([&](cuda::ShardedPeers& peers) { peers.bytes = needed - 1; }),
+      "peers.bytes is " + std::to_string(needed - 1) + "; allowed: >= " + std::to_string(needed));
+  EXPECT_NE(message([](cuda::ShardedPeers& peers) {
+              peers.memory[0] = nullptr;
+            }).find("peers.memory[0] is null"),
+            std::string::npos);
+  EXPECT_NE(message([](cuda::ShardedPeers& peers) {
+              peers.memory[0] += 4;
+            }).find("peers.memory[0] is not at a multiple of 16 bytes"),
+            std::string::npos);
+  EXPECT_EQ(message([](cuda::ShardedPeers&) {}), "");
 }
 
 }  // namespace

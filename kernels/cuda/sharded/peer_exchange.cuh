@@ -1,0 +1,141 @@
+// Blocks that ranks write into each other's memory, and where a kernel finds those that came.
+//
+// Contract. A kernel that sends ends with end_sending() for each of its rows, by all threads of the
+// row's block; one that receives begins with ReceivedBlocks, and waits for the rows that it reads.
+// Where a transport carries the blocks (task.peers is not given) neither does anything.
+//
+// Algorithm and cost. A row's part is copied word by word to all ranks, then its flag is set to the
+// number of the exchange there, with a release over the system; who receives the row waits for the
+// flags of all shards with an acquire. So a row costs a write over NVLink and its way, about 2
+// microseconds, and neither a kernel nor a barrier of all rows. Numbers of exchanges only grow, so
+// that nothing has to be cleared; a flag that is further on than what is waited for is of a later
+// exchange, for which the other rank needed this one.
+//
+// Two copies of each exchange's blocks take turns, summaries by calls and the others by exchanges:
+// a rank may be one exchange ahead. It is not two ahead of a row, because between them it has
+// waited for that row's flag. Rows that are padding send their flag and wait for it, too.
+//
+// Blocks wait for other ranks' blocks while they hold their place on the GPU. Ranks begin rows in
+// the same order, and a block sends before it waits: so the first row that waits is being sent, or
+// the other rank's earlier rows wait for nothing that this one has not sent.
+//
+// Determinism: what is read is what was sent.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cuda/sharded/block_words.cuh"
+#include "cuda/sharded/sharded_task.h"
+
+namespace fairdraw::cuda {
+
+/// The flags of a rank's memory: [shards, most_rows].
+__device__ __forceinline__ std::uint32_t* peer_flag(const ShardedTask& task, int rank, int shard,
+                                                    std::int64_t row) {
+  auto* flags = reinterpret_cast<std::uint32_t*>(task.peers.memory[rank] + sizeof(PeerCounts));
+  return flags + shard * task.peers.most_rows + row;
+}
+
+/// A block's place among those that a rank receives.
+__device__ __forceinline__ std::byte* peer_block(const ShardedTask& task, ShardedExchange exchange,
+                                                 int rank, int shard, std::uint32_t turn) {
+  const auto number = static_cast<int>(exchange);
+  const auto copy = static_cast<std::int64_t>(turn % 2) * task.shards + shard;
+  return task.peers.memory[rank] + task.peers.at[number] + copy * task.peers.each[number];
+}
+
+__device__ __forceinline__ void store_release(std::uint32_t* at, std::uint32_t value) {
+  asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
+}
+__device__ __forceinline__ std::uint32_t load_acquire(const std::uint32_t* at) {
+  std::uint32_t value = 0;
+  asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+  return value;
+}
+
+/// By all threads of a row's block, of a launch with a block for each row: its part has been
+/// written to `send`, and goes to all ranks; not where has_part is false.
+__device__ __forceinline__ void end_sending(const ShardedTask& task, ShardedExchange exchange,
+                                            std::int64_t row, bool has_part) {
+  if (!task.peers.given()) return;
+  auto& counts = *reinterpret_cast<PeerCounts*>(task.peers.memory[task.shard]);
+  const bool is_summary = exchange == ShardedExchange::summary;
+  const std::uint32_t number = counts.exchanges + 1;
+  const std::uint32_t call = counts.calls + (is_summary ? 1 : 0);
+  __syncthreads();  // the part is there
+  if (has_part) {
+    const auto of_row = static_cast<int>(task.each[static_cast<int>(exchange)] / 4);
+    constexpr int kHeaderWords = sizeof(sharded::BlockHeader) / 4;
+    const int header = row == 0 ? kHeaderWords : 0;
+    const std::byte* block = task.send[static_cast<int>(exchange)];
+    const std::int64_t first = kHeaderWords - header + row * of_row;
+    for (int rank = 0; rank < task.shards; ++rank) {
+      std::byte* to = peer_block(task, exchange, rank, task.shard, is_summary ? call : number);
+      for (int i = static_cast<int>(threadIdx.x); i < header + of_row;
+           i += static_cast<int>(blockDim.x)) {
+        const auto byte = static_cast<std::size_t>(4 * (first + i));
+        word_of(to, byte) = word_of(block, byte);
+      }
+    }
+    __syncthreads();
+    if (static_cast<int>(threadIdx.x) < task.shards) {
+      store_release(peer_flag(task, static_cast<int>(threadIdx.x), task.shard, row), number);
+    }
+  }
+  if (threadIdx.x != 0) return;
+  if (atomicAdd(&counts.ended, 1U) + 1 != gridDim.x) return;
+  counts.ended = 0;
+  counts.exchanges = number;
+  counts.calls = call;
+}
+
+/// The blocks that a receiving kernel reads.
+class ReceivedBlocks {
+ public:
+  __device__ explicit ReceivedBlocks(const ShardedTask& task) : task_(task) {
+    if (!task.peers.given()) return;
+    const auto& counts = *reinterpret_cast<const PeerCounts*>(task.peers.memory[task.shard]);
+    number_ = counts.exchanges;
+    call_ = counts.calls;
+  }
+
+  /// Until the row's part of the last exchange that was sent has come from all shards; of a summary
+  /// the header too, which comes with the first row. By all threads.
+  __device__ __forceinline__ void await(ShardedExchange exchange, std::int64_t row) const {
+    if (!task_.peers.given()) return;
+    const auto shard = static_cast<int>(threadIdx.x);
+    if (shard < task_.shards) {
+      await_flag(peer_flag(task_, task_.shard, shard, row));
+      if (exchange == ShardedExchange::summary) {
+        await_flag(peer_flag(task_, task_.shard, shard, 0));
+      }
+    }
+    __syncthreads();
+  }
+
+  /// A shard's block. Those of later shards begin at a multiple of 4 bytes and no more.
+  __device__ __forceinline__ const std::byte* block(ShardedExchange exchange, int shard) const {
+    const auto number = static_cast<int>(exchange);
+    if (!task_.peers.given()) return task_.receive[number] + shard * task_.bytes[number];
+    return peer_block(task_, exchange, task_.shard, shard,
+                      exchange == ShardedExchange::summary ? call_ : number_);
+  }
+  /// A row's part of it.
+  __device__ __forceinline__ const std::byte* row(ShardedExchange exchange, int shard,
+                                                  std::int64_t row) const {
+    return block(exchange, shard) + sizeof(sharded::BlockHeader) +
+           row * task_.each[static_cast<int>(exchange)];
+  }
+
+ private:
+  __device__ void await_flag(const std::uint32_t* flag) const {
+    while (static_cast<std::int32_t>(load_acquire(flag) - number_) < 0) {
+    }
+  }
+
+  const ShardedTask& task_;
+  std::uint32_t number_ = 0, call_ = 0;
+};
+
+}  // namespace fairdraw::cuda
