@@ -33,6 +33,7 @@ struct KnownArrays {
   std::int32_t* tile_max;  ///< [tiles of the vocabulary]
   std::uint16_t* order;    ///< [places]
   std::uint16_t* cut;      ///< [values of cut tiles]: places of those above the certificate
+  std::byte* summaries;    ///< [shards, bytes of a row's summary]
 
   __host__ __device__ static int places(const ShardedTask& task) {
     return task.shards * task.candidates + task.cut_total;
@@ -42,7 +43,8 @@ struct KnownArrays {
     return places_of_all * static_cast<int>(2 * sizeof(uint128_t) + 2 * sizeof(std::int32_t) +
                                             sizeof(std::uint16_t)) +
            static_cast<int>(tiles_of(task.vocab) * sizeof(std::int32_t)) +
-           task.cut_total * static_cast<int>(sizeof(std::uint16_t));
+           (task.cut_total + 1) / 2 * 2 * static_cast<int>(sizeof(std::uint16_t)) +
+           static_cast<int>(task.shards * task.each[0]);
   }
   __device__ static KnownArrays at(unsigned char* memory, const ShardedTask& task) {
     const int n = places(task);
@@ -54,6 +56,8 @@ struct KnownArrays {
     arrays.tile_max = arrays.id + n;
     arrays.order = reinterpret_cast<std::uint16_t*>(arrays.tile_max + tiles_of(task.vocab));
     arrays.cut = arrays.order + n;
+    arrays.summaries =
+        reinterpret_cast<std::byte*>(arrays.cut + (task.cut_total + n + 1) / 2 * 2 - n);
     return arrays;
   }
 };
@@ -156,15 +160,14 @@ class KnownValues {
 #pragma unroll 1
     for (int shard = 0; shard < task_.shards; ++shard) size_ += memory_.above[shard];
 #pragma unroll 1
-    for (int i = thread(); i < candidates; i += threads) {
-      const int shard = i / task_.candidates;
-      if (i - first_of(shard) < memory_.above[shard]) {
-        arrays_.order[rank(i)] = static_cast<std::uint16_t>(i);
+    for (int i = thread(); i < candidates + memory_.cut_above; i += threads) {
+      int place_ = i;
+      if (i >= candidates) {
+        place_ = arrays_.cut[i - candidates];
+      } else if (arrays_.key[i] <= left_key) {
+        continue;
       }
-    }
-#pragma unroll 1
-    for (int i = thread(); i < memory_.cut_above; i += threads) {
-      arrays_.order[rank(arrays_.cut[i])] = arrays_.cut[i];
+      arrays_.order[rank(place_)] = static_cast<std::uint16_t>(place_);
     }
     __syncthreads();
     sum();
@@ -195,7 +198,7 @@ class KnownValues {
     return mine > theirs || (mine == theirs && arrays_.id[place_] < arrays_.id[other]);
   }
 
-  __device__ __noinline__ int rank(int place_) const {
+  __device__ __forceinline__ int rank(int place_) const {
     int before = 0;
 #pragma unroll 1
     for (int shard = 0; shard < task_.shards; ++shard) {

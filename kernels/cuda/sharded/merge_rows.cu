@@ -48,6 +48,8 @@ struct Shared {
 };
 constexpr int known_at() { return (static_cast<int>(sizeof(Shared)) + 15) / 16 * 16; }
 
+/// kReports: log-probabilities and the largest values are wanted.
+template <bool kReports>
 class RowMerger {
  public:
   __device__ RowMerger(const ShardedTask& task, ShardedExchange exchange, std::int64_t number,
@@ -60,27 +62,25 @@ class RowMerger {
         asked_(exchange == ShardedExchange::summary ? RowAsks::nothing : state_.asks),
         shared_(*reinterpret_cast<Shared*>(dynamic)),
         row_(task, blocks_, number, KnownArrays::at(dynamic + known_at(), task), shared_.row),
-        thresholds_(task, blocks_, exchange, number, row_, asked_, state_, shared_.thresholds) {}
+        thresholds_(task, blocks_, exchange, number, asked_, state_, shared_.thresholds) {}
 
   __device__ void run() {
-    if (exchange_ == ShardedExchange::summary || answers_came()) {
-      blocks_.await(exchange_, number_);
-    }
+    const bool is_summary = exchange_ == ShardedExchange::summary;
+    if (is_summary || answers_came()) blocks_.await(exchange_, number_);
     if (task_.active.given() && task_.active.data[number_] == 0) {
-      if (exchange_ == ShardedExchange::summary) fail(RowStatus::inactive);
+      if (is_summary) fail(RowStatus::inactive);
       return;
     }
-    if (exchange_ == ShardedExchange::summary) {
-      if (!ranks_agree()) return;
-    } else if (!answers_came()) {
-      return;
-    }
-    __syncthreads();  // all have read what it asked
+    if (!is_summary && !answers_came()) return;
     if (exchange_ == ShardedExchange::tokens) {
+      __syncthreads();  // all have read what it asked
       take_tokens();
       return;
     }
-    if (exchange_ == ShardedExchange::summary && thread() == 0) {
+    row_.load();
+    if (is_summary && !ranks_agree()) return;
+    __syncthreads();  // summaries are there, and all have read what it asked
+    if (is_summary && thread() == 0) {
       state_.found_count = 0;
       state_.tie_known = false;
     }
@@ -101,18 +101,19 @@ class RowMerger {
  private:
   __device__ static int thread() { return static_cast<int>(threadIdx.x); }
 
+  /// A thread a shard; on all threads.
   __device__ bool ranks_agree() {
-    bool agree = true;
-#pragma unroll 1
-    for (int shard = 0; shard < task_.shards; ++shard) {
-      const std::byte* block = blocks_.block(ShardedExchange::summary, shard);
+    bool agrees = true;
+    if (thread() < task_.shards) {
+      const std::byte* block = blocks_.block(ShardedExchange::summary, thread());
       const auto word = [block](std::size_t byte) { return word_of(block, byte); };
       constexpr std::size_t kFingerprintAt = offsetof(sharded::BlockHeader, fingerprint);
-      agree = agree && word(offsetof(sharded::BlockHeader, magic)) == sharded::kMagic &&
-              word(offsetof(sharded::BlockHeader, exchange)) == 0 &&
-              word(kFingerprintAt) == static_cast<std::uint32_t>(task_.fingerprint) &&
-              word(kFingerprintAt + 4) == static_cast<std::uint32_t>(task_.fingerprint >> 32);
+      agrees = word(offsetof(sharded::BlockHeader, magic)) == sharded::kMagic &&
+               word(offsetof(sharded::BlockHeader, exchange)) == 0 &&
+               word(kFingerprintAt) == static_cast<std::uint32_t>(task_.fingerprint) &&
+               word(kFingerprintAt + 4) == static_cast<std::uint32_t>(task_.fingerprint >> 32);
     }
+    const bool agree = __syncthreads_and(agrees ? 1 : 0) != 0;
     if (!agree && thread() == 0) {
       atomicMin(task_.undecided, -1);
       state_.asks = RowAsks::nothing;
@@ -128,6 +129,7 @@ class RowMerger {
   }
 
   __device__ void decide() {
+    bool asks = false;
     if (row_.is_greedy_row()) {
       const KnownToken& first = row_.first_at_max();
       greedy_ = {{row_.max_key(), {1, 0}, {0, 0}, Threshold::kOfKnown}, first.id + 1, {0, 0}};
@@ -135,15 +137,13 @@ class RowMerger {
       for (int t = thread(); t < task_.num_samples; t += kEndThreads) {
         shared_.tokens[t] = {-1, first.id, first.bits, 0, {}};
       }
-      finish(false);
-      return;
-    }
-    if (!thresholds_.find_survivors()) return;
-    bool asks = false;
-    if (row_.is_filtered() && row_.left_key() < survivors().from.key) {
-      draw_known();
     } else {
-      asks = draw_by_parts();
+      if (!thresholds_.find_survivors(row_)) return;
+      if (row_.is_filtered() && row_.left_key() < survivors().from.key) {
+        draw_known();
+      } else {
+        asks = draw_by_parts();
+      }
     }
     finish(asks);
   }
@@ -201,7 +201,7 @@ class RowMerger {
   }
 
   /// Whether a shard is asked for a token.
-  __device__ __noinline__ bool draw_by_parts() {
+  __device__ bool draw_by_parts() {
     __syncthreads();  // what was cut has been written
     for (int number = warp_of_thread(); number < task_.row_part_count; number += kEndWarps) {
       const RowPart& part = task_.row_parts[number];
@@ -213,7 +213,7 @@ class RowMerger {
         }
         mass = reduce_warp(mass, Add{});
       } else {
-        mass = thresholds_.mass_of_shard(part.shard);
+        mass = thresholds_.mass_of_shard(row_, part.shard);
       }
       if (lane_of_thread() == 0) shared_.part_mass[number] = mass;
     }
@@ -250,7 +250,7 @@ class RowMerger {
   // --- Results
 
   /// The row's survivors are known, and where its tokens are.
-  __device__ __noinline__ void finish(bool asks) {
+  __device__ void finish(bool asks) {
     __syncthreads();
     const bool waits = asked_ != RowAsks::nothing;
     if (thread() == 0) {
@@ -267,7 +267,9 @@ class RowMerger {
       state_.raw = row_.raw();
     }
     __syncthreads();
-    if (task_.top_n > 0) write_top();
+    if constexpr (kReports) {
+      if (task_.top_n > 0) write_top();
+    }
     if (asks) {
 #pragma unroll 1
       for (int t = thread(); t < task_.num_samples; t += kEndThreads) {
@@ -284,7 +286,7 @@ class RowMerger {
   }
 
   /// Tokens that were asked for have come.
-  __device__ __noinline__ void take_tokens() {
+  __device__ void take_tokens() {
     write_row(true);
 #pragma unroll 1
     for (int t = thread(); t < task_.num_samples; t += kEndThreads) {
@@ -301,7 +303,7 @@ class RowMerger {
   }
 
   /// By all threads, when the state is written.
-  __device__ __noinline__ void write_row(bool has_waited) {
+  __device__ void write_row(bool has_waited) {
     if (thread() != 0) return;
     if (has_waited) atomicAdd(task_.undecided, -1);
     state_.asks = RowAsks::nothing;
@@ -323,11 +325,9 @@ class RowMerger {
   __device__ void write_token(int sample, const KnownToken& token) const {
     const std::int64_t at = number_ * task_.num_samples + sample;
     task_.tokens[at] = token.id;
-    const bool reports =
-        task_.logprob != nullptr || task_.logprob_filtered != nullptr || task_.values != nullptr;
-    if (reports) write_values(at, std::bit_cast<float>(token.bits));
+    if constexpr (kReports) write_values(at, std::bit_cast<float>(token.bits));
   }
-  __device__ __noinline__ void write_values(std::int64_t at, float x) const {
+  __device__ void write_values(std::int64_t at, float x) const {
     const float divisor =
         row_.parameters().temperature == 0.0F ? 1.0F : row_.parameters().temperature;
     if (task_.logprob != nullptr) {
@@ -343,7 +343,7 @@ class RowMerger {
   }
 
   /// Of a token that counts (fairdraw/log_probabilities.h).
-  __device__ __noinline__ float reported(float x) const {
+  __device__ float reported(float x) const {
     const float temperature = row_.parameters().temperature;
     const float divisor = temperature == 0.0F ? 1.0F : temperature;
     if (task_.mode == LogprobsMode::raw_logits) return x;
@@ -366,7 +366,7 @@ class RowMerger {
   }
 
   /// The largest values that are reported, when the state is written.
-  __device__ __noinline__ void write_top() {
+  __device__ void write_top() {
     for (int i = thread(); i < task_.top_n; i += kEndThreads) write_top_entry(i, -1, 0);
     __syncthreads();
     const bool of_survivors = !is_raw(task_.mode);
@@ -385,24 +385,27 @@ class RowMerger {
       if (rank < task_.top_n) write_top_entry(rank, known.id_of(place), row_.bits_of(place));
     }
   }
-  __device__ __noinline__ void write_top_entry(int rank, std::int32_t id,
-                                               std::uint32_t bits) const {
+  __device__ void write_top_entry(int rank, std::int32_t id, std::uint32_t bits) const {
     const std::int64_t at = number_ * task_.top_n + rank;
     if (task_.top_ids != nullptr) task_.top_ids[at] = id;
     if (task_.top_values == nullptr) return;
     task_.top_values[at] = id < 0 ? -CUDART_INF_F : reported(std::bit_cast<float>(bits));
   }
 
-  __device__ __noinline__ void fail(RowStatus status) {
+  __device__ void fail(RowStatus status) {
 #pragma unroll 1
     for (int t = thread(); t < task_.num_samples; t += kEndThreads) {
       const std::int64_t at = number_ * task_.num_samples + t;
       task_.tokens[at] = -1;
-      if (task_.logprob != nullptr) task_.logprob[at] = -CUDART_INF_F;
-      if (task_.logprob_filtered != nullptr) task_.logprob_filtered[at] = -CUDART_INF_F;
-      if (task_.values != nullptr) task_.values[at] = -CUDART_INF_F;
+      if constexpr (kReports) {
+        if (task_.logprob != nullptr) task_.logprob[at] = -CUDART_INF_F;
+        if (task_.logprob_filtered != nullptr) task_.logprob_filtered[at] = -CUDART_INF_F;
+        if (task_.values != nullptr) task_.values[at] = -CUDART_INF_F;
+      }
     }
-    for (int i = thread(); i < task_.top_n; i += kEndThreads) write_top_entry(i, -1, 0);
+    if constexpr (kReports) {
+      for (int i = thread(); i < task_.top_n; i += kEndThreads) write_top_entry(i, -1, 0);
+    }
     if (thread() != 0) return;
     state_.asks = RowAsks::nothing;
     if (task_.statuses != nullptr) task_.statuses[number_] = status;
@@ -422,12 +425,13 @@ class RowMerger {
   Survivors greedy_{};
 };
 
+template <bool kReports>
 __global__ void __launch_bounds__(kEndThreads)
     merge_rows_kernel(const __grid_constant__ ShardedTask task, ShardedExchange exchange, int) {
   extern __shared__ __align__(16) unsigned char dynamic[];
   await_kernel_before();
   let_next_kernel_start();
-  RowMerger(task, exchange, blockIdx.x, dynamic).run();
+  RowMerger<kReports>(task, exchange, blockIdx.x, dynamic).run();
 }
 
 }  // namespace
@@ -435,8 +439,13 @@ __global__ void __launch_bounds__(kEndThreads)
 cudaError_t merge_rows(const ShardedTask& task, ShardedExchange exchange, cudaStream_t stream) {
   const SpreadNeeds needs{[&task](int) { return known_at() + KnownArrays::bytes(task); },
                           /*starts_early=*/true};
-  return launch_spread<merge_rows_kernel>(task.rows(), {1, kEndThreads}, needs, stream, task,
-                                          exchange);
+  const auto launch = [&]<bool kReports>() {
+    return launch_spread<merge_rows_kernel<kReports>>(task.rows(), {1, kEndThreads}, needs, stream,
+                                                      task, exchange);
+  };
+  const bool reports = task.top_n > 0 || task.logprob != nullptr ||
+                       task.logprob_filtered != nullptr || task.values != nullptr;
+  return reports ? launch.template operator()<true>() : launch.template operator()<false>();
 }
 
 }  // namespace fairdraw::cuda

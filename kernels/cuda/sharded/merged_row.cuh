@@ -89,6 +89,25 @@ class MergedRow {
         parameters_{task.temperature.at(number), task.top_k.at(number), task.top_p.at(number),
                     task.min_p.at(number)} {}
 
+  /// Brings the summaries of all shards, with as many loads in flight as there are; to be called
+  /// first, with a barrier after it.
+  __device__ void load() {
+    greedy_ = is_greedy(parameters_);
+    top_k_ = top_k_is_on(parameters_.top_k, task_.vocab);
+    filtered_ = !greedy_ && (parameters_.min_p > 0.0F || parameters_.top_p < 1.0F || top_k_);
+    const bool all = filtered_ || task_.top_n > 0 || task_.raw_at > 0;
+    const int bytes = all ? static_cast<int>(task_.each[0]) : static_cast<int>(candidate_at(0));
+#pragma unroll 1
+    for (int shard = 0; shard < task_.shards; ++shard) {
+      const std::byte* from = blocks_.row(ShardedExchange::summary, shard, number_);
+      std::byte* to = arrays_.summaries + shard * task_.each[0];
+#pragma unroll 4
+      for (int byte = 4 * thread(); byte < bytes; byte += 4 * kEndThreads) {
+        word_of(to, static_cast<std::size_t>(byte)) = word_of(from, static_cast<std::size_t>(byte));
+      }
+    }
+  }
+
   /// The first fault of all shards, in the order of statuses. A row has no allowed token where no
   /// shard has one.
   __device__ RowStatus status() const {
@@ -109,9 +128,6 @@ class MergedRow {
   /// Of a row that is ok; ends with a barrier.
   __device__ void merge() {
     rule_ = {logit_scale(parameters_.temperature == 0.0F ? 1.0F : parameters_.temperature), true};
-    greedy_ = is_greedy(parameters_);
-    top_k_ = top_k_is_on(parameters_.top_k, task_.vocab);
-    filtered_ = !greedy_ && (parameters_.min_p > 0.0F || parameters_.top_p < 1.0F || top_k_);
     read_heads();
     read_cut_values();
     if (filtered_ || task_.top_n > 0) read_candidates();
@@ -136,7 +152,10 @@ class MergedRow {
     for (int tile = 0; tile < task_.cut_tiles; ++tile) {
       unfiltered_.mass += row_weight(memory_.cut[tile].sum, memory_.cut[tile].shift);
     }
-    if (task_.raw_at > 0) raw_ = raw_mass();
+    if (task_.raw_at > 0) {
+      const MergedRow copy(*this);  // so that all others stay in registers
+      raw_ = copy.raw_mass();
+    }
     std::int32_t mine = 0;
 #pragma unroll 1
     for (int i = thread(); i < task_.cut_total; i += kEndThreads) {
@@ -177,7 +196,7 @@ class MergedRow {
  private:
   __device__ static int thread() { return static_cast<int>(threadIdx.x); }
   __device__ const std::byte* summary(int shard) const {
-    return blocks_.row(ShardedExchange::summary, shard, number_);
+    return arrays_.summaries + shard * task_.each[0];
   }
 
   /// The piece that has a value of cut tiles.
@@ -273,10 +292,10 @@ class MergedRow {
     octave_ = octave_of_key(max_key_, rule_.scale);
   }
 
-  /// By a warp: what a shard's whole tiles weigh by their sums of octaves, those at a byte of its
-  /// summary, in the unit of a row of octave `row_octave`.
-  __device__ __noinline__ uint128_t mass_of_octaves(int shard, std::size_t at, std::int32_t key,
-                                                    float scale, double row_octave) const {
+  /// By a warp: what a shard's whole tiles weigh by their sums of octaves, in the unit of a row of
+  /// octave `row_octave`; key: the largest of the tiles.
+  __device__ __noinline__ static uint128_t mass_of_octaves(const std::byte* sums, std::int32_t key,
+                                                           float scale, double row_octave) {
     uint128_t mass = 0;
     if (key != kEmptyTileKey) {
       const double octave = octave_of_key(key, scale);
@@ -284,9 +303,7 @@ class MergedRow {
       for (int gap = lane_of_thread(); gap < sharded::kOctaveSums; gap += kWarp) {
         const int shift = row_shift(row_octave, octave - static_cast<double>(gap));
         if (shift < 0) continue;
-        mass +=
-            read_sum(summary(shard), at + sizeof(sharded::Sum128) * static_cast<std::size_t>(gap))
-            << shift;
+        mass += read_sum(sums, sizeof(sharded::Sum128) * static_cast<std::size_t>(gap)) << shift;
       }
     }
     return value_of_lane(called_inclusive_sum(mass), kWarp - 1);
@@ -297,14 +314,14 @@ class MergedRow {
 #pragma unroll 1
     for (int shard = warp_of_thread(); shard < task_.shards; shard += kEndWarps) {
       const std::int32_t key = memory_.heads[shard].max_key;
-      const uint128_t mass =
-          mass_of_octaves(shard, offsetof(RowSummary, octaves), key, rule_.scale, octave_);
+      const uint128_t mass = mass_of_octaves(summary(shard) + offsetof(RowSummary, octaves), key,
+                                             rule_.scale, octave_);
       if (lane_of_thread() == 0) memory_.whole[shard] = mass;
       if (task_.raw_at == 0) continue;
       const float scale = logit_scale(1.0F);
-      const uint128_t raw = mass_of_octaves(
-          shard, static_cast<std::size_t>(task_.raw_at) + offsetof(sharded::RawSummary, octaves),
-          key, scale, octave_of_key(max_key_, scale));
+      const uint128_t raw =
+          mass_of_octaves(summary(shard) + task_.raw_at + offsetof(sharded::RawSummary, octaves),
+                          key, scale, octave_of_key(max_key_, scale));
       if (lane_of_thread() == 0) memory_.raw[shard] = raw;
     }
     if (thread() < task_.cut_tiles) {
@@ -352,7 +369,7 @@ class MergedRow {
   }
 
   const ShardedTask& task_;
-  const ReceivedBlocks& blocks_;
+  ReceivedBlocks blocks_;
   std::int64_t number_;
   Memory& memory_;
   KnownArrays arrays_;

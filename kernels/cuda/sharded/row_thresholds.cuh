@@ -95,43 +95,45 @@ class RowThresholds {
 
   /// asked: what the row asked before this exchange.
   __device__ RowThresholds(const ShardedTask& task, const ReceivedBlocks& blocks,
-                           ShardedExchange exchange, std::int64_t number, const MergedRow& row,
-                           RowAsks asked, ShardedRowState& state, Memory& memory)
+                           ShardedExchange exchange, std::int64_t number, RowAsks asked,
+                           ShardedRowState& state, Memory& memory)
       : task_(task),
         blocks_(blocks),
         exchange_(exchange),
         number_(number),
-        row_(row),
         asked_(asked),
         state_(state),
         memory_(memory) {}
 
   /// False where the row asks something. By all threads.
-  __device__ bool find_survivors() {
+  __device__ bool find_survivors(const MergedRow& row) {
     if (thread() < task_.shards) memory_.cut_ties[thread()] = {};
     __syncthreads();
     survivors_.tie_end = task_.vocab;
     survivors_.cut = {0, 0};
     std::int32_t base = kLowest;
-    if (row_.parameters().min_p > 0.0F) {
-      base = smallest_key_kept<false>(row_.parameters().min_p, row_.rule().scale, kLowest,
-                                      row_.max_key());
+    if (row.parameters().min_p > 0.0F) {
+      base = smallest_key_kept<false>(row.parameters().min_p, row.rule().scale, kLowest,
+                                      row.max_key());
     }
     Survivors& survivors = survivors_;
-    if (row_.has_top_k()) {
-      if (!find(By::count, static_cast<uint128_t>(row_.parameters().top_k), base, survivors.from)) {
+    if (row.has_top_k()) {
+      if (!find(row, By::count, static_cast<uint128_t>(row.parameters().top_k), base,
+                survivors.from)) {
         return false;
       }
     } else if (base > kLowest) {
-      if (!measure(base, survivors.from)) return false;
+      if (!measure(row, base, survivors.from)) return false;
     } else {
-      survivors.from = {kLowest, row_.unfiltered(), row_.unfiltered(), Threshold::kEverything};
+      survivors.from = {kLowest, row.unfiltered(), row.unfiltered(), Threshold::kEverything};
     }
-    if (row_.has_top_k() && task_.tie_rule == TieRule::lowest_id) {
-      if (!cut_ties(static_cast<std::uint64_t>(row_.parameters().top_k))) return false;
+    const auto wanted = static_cast<std::uint64_t>(row.parameters().top_k);
+    if (row.has_top_k() && task_.tie_rule == TieRule::lowest_id &&
+        survivors.from.at_least.count > wanted) {
+      if (!copied_cut_ties(row, wanted)) return false;
     }
-    if (row_.parameters().top_p < 1.0F && survivors.from.key < row_.max_key()) {
-      if (!cut_to_nucleus(base)) return false;
+    if (row.parameters().top_p < 1.0F && survivors.from.key < row.max_key()) {
+      if (!cut_to_nucleus(row, base)) return false;
     }
     return true;
   }
@@ -139,10 +141,10 @@ class RowThresholds {
   __device__ const Survivors& survivors() const { return survivors_; }
   /// The mass of survivors among a shard's whole tiles; of a row whose survivors are not all known.
   /// After a barrier.
-  __device__ uint128_t mass_of_shard(int shard) const {
+  __device__ uint128_t mass_of_shard(const MergedRow& row, int shard) const {
     const uint128_t mass =
         survivors_.from.found == Threshold::kEverything
-            ? row_.whole(shard)
+            ? row.whole(shard)
             : state_.found[survivors_.from.found].at_least.of[shard].mass.value();
     return mass - memory_.cut_ties[shard].mass.value();
   }
@@ -159,22 +161,22 @@ class RowThresholds {
     return by == By::count ? uint128_t{totals.count} : totals.mass;
   }
 
-  __device__ bool cut_to_nucleus(std::int32_t base) {
+  __device__ bool cut_to_nucleus(const MergedRow& row, std::int32_t base) {
     const uint128_t mass = survivors_.from.at_least.mass - survivors_.cut.mass;
     uint128_t measured = mass;
     if (task_.filter_order == FilterOrder::joint) {
-      measured = row_.unfiltered().mass;
+      measured = row.unfiltered().mass;
       if (base > kLowest) {
         Threshold of_base;
-        if (!measure(base, of_base)) return false;
+        if (!measure(row, base, of_base)) return false;
         measured = of_base.at_least.mass;
       }
     }
-    const uint128_t target = nucleus_target(row_.parameters().top_p, measured);
+    const uint128_t target = nucleus_target(row.parameters().top_p, measured);
     // Jointly, what top_k keeps may hold less than the nucleus needs: then all of it stays.
     if (mass < target) return true;
     Threshold end;
-    if (!find(By::mass, target, survivors_.from.key, end)) return false;
+    if (!find(row, By::mass, target, survivors_.from.key, end)) return false;
     if (end.key > survivors_.from.key) {
       survivors_ = {end, task_.vocab, {0, 0}};
       __syncthreads();  // what was cut has been read
@@ -186,57 +188,86 @@ class RowThresholds {
 
   /// The largest value >= low_key from which on the row measures at least `target`; low_key where
   /// none does.
-  __device__ __noinline__ bool find(By by, uint128_t target, std::int32_t low_key,
-                                    Threshold& found) {
-    const int size = row_.known().size();
+  __device__ __forceinline__ bool find(const MergedRow& row, By by, uint128_t target,
+                                       std::int32_t low_key, Threshold& found) {
+    const int size = row.known().size();
     int place = size;
     if (by == By::mass) {
-      place = row_.known().first_reaching(target);
+      place = row.known().first_reaching(target);
     } else if (target <= static_cast<uint128_t>(size)) {
       place = static_cast<int>(target) - 1;
     }
-    if (place < size && row_.known().key(place) >= low_key) {
-      set_known(row_.known().key(place), found);
+    if (place < size && row.known().key(place) >= low_key) {
+      set_known(row, row.known().key(place), found);
       return true;
     }
-    if (row_.left_key() >= low_key)
-      return find_below_known(by, target, low_key, row_.left_key(), found);
-    set_known(low_key, found);
+    if (row.left_key() >= low_key) {
+      return copied_below_known(row, by, target, low_key, row.left_key(), found);
+    }
+    set_known(row, low_key, found);
     return true;
   }
-  __device__ __noinline__ void set_known(std::int32_t key, Threshold& found) const {
-    found = {key, row_.known().first(row_.known().reaching(key)),
-             row_.known().first(row_.known().reaching(key + 1)), Threshold::kOfKnown};
+  __device__ __forceinline__ void set_known(const MergedRow& row, std::int32_t key,
+                                            Threshold& found) const {
+    found = {key, row.known().first(row.known().reaching(key)),
+             row.known().first(row.known().reaching(key + 1)), Threshold::kOfKnown};
   }
 
   /// The row from a key on, exactly.
-  __device__ __noinline__ bool measure(std::int32_t key, Threshold& found) {
-    if (row_.left_key() >= key) return find_below_known(By::count, kUnreachable, key, key, found);
-    set_known(key, found);
+  __device__ __forceinline__ bool measure(const MergedRow& row, std::int32_t key,
+                                          Threshold& found) {
+    if (row.left_key() >= key) {
+      return copied_below_known(row, By::count, kUnreachable, key, key, found);
+    }
+    set_known(row, key, found);
     return true;
   }
   static constexpr uint128_t kUnreachable = ~uint128_t{0};
 
-  __device__ __noinline__ void ask(RowAsks what) {
+  __device__ void ask(RowAsks what) {
     if (thread() != 0) return;
     state_.asks = what;
     count_if_new(task_, exchange_, number_);
   }
 
+  // What a function is called on lies in local memory, wherever it is used. So the few rows that
+  // ask something or cut ties are copied for it, and all others stay in registers.
+
+  __device__ __forceinline__ bool copied_below_known(const MergedRow& row, By by, uint128_t target,
+                                                     std::int32_t low_key, std::int32_t high_key,
+                                                     Threshold& found) {
+    const MergedRow row_copy(row);
+    RowThresholds copy(*this);
+    Threshold below{};
+    const bool is_known = copy.find_below_known(row_copy, by, target, low_key, high_key, below);
+    series_ = copy.series_;
+    answers_used_ = copy.answers_used_;
+    found = below;
+    return is_known;
+  }
+  __device__ __forceinline__ bool copied_cut_ties(const MergedRow& row, std::uint64_t wanted) {
+    const MergedRow row_copy(row);
+    RowThresholds copy(*this);
+    const bool is_known = copy.cut_ties(row_copy, wanted);
+    survivors_ = copy.survivors_;
+    return is_known;
+  }
+
   /// As find(), where the answer is a value in [low_key, high_key], or low_key.
-  __device__ __noinline__ bool find_below_known(By by, uint128_t target, std::int32_t low_key,
-                                                std::int32_t high_key, Threshold& found) {
+  __device__ __noinline__ bool find_below_known(const MergedRow& row, By by, uint128_t target,
+                                                std::int32_t low_key, std::int32_t high_key,
+                                                Threshold& found) {
     const int number = series_++;
     if (number < state_.found_count) {
-      total(number, found);
+      total(row, number, found);
       return true;
     }
     if (asked_ == RowAsks::threshold && !answers_used_) {
       answers_used_ = true;
       low_key = state_.low_key;
       high_key = state_.high_key;
-      if (narrow(by, target, low_key, high_key, number)) {
-        total(number, found);
+      if (narrow(row, by, target, low_key, high_key, number)) {
+        total(row, number, found);
         return true;
       }
     }
@@ -250,10 +281,9 @@ class RowThresholds {
   }
 
   /// A threshold that was asked for, of the whole row.
-  __device__ __noinline__ void total(int number, Threshold& found) const {
+  __device__ void total(const MergedRow& row, int number, Threshold& found) const {
     const FoundThreshold& kept = state_.found[number];
-    found = {kept.key, row_.known().cut_from(kept.key), row_.known().cut_from(kept.key + 1),
-             number};
+    found = {kept.key, row.known().cut_from(kept.key), row.known().cut_from(kept.key + 1), number};
     for (int shard = 0; shard < task_.shards; ++shard) {
       found.at_least.count += kept.at_least.of[shard].count;
       found.at_least.mass += kept.at_least.of[shard].mass.value();
@@ -264,8 +294,8 @@ class RowThresholds {
 
   /// True where the answers decide: the threshold is kept as the row's with that number. Else the
   /// window has become smaller.
-  __device__ __noinline__ bool narrow(By by, uint128_t target, std::int32_t& low_key,
-                                      std::int32_t& high_key, int number) {
+  __device__ bool narrow(const MergedRow& row, By by, uint128_t target, std::int32_t& low_key,
+                         std::int32_t& high_key, int number) {
     bool complete = true;
     for (int shard = 0; shard < task_.shards; ++shard) {
       complete =
@@ -282,11 +312,11 @@ class RowThresholds {
         const int point = i % sharded::kPoints;
         if (point < static_cast<int>(named.points)) key = named.point[point].key;
       } else {
-        const std::int32_t of_cut = row_.known().key_of(row_.known().first_cut() + i - points);
+        const std::int32_t of_cut = row.known().key_of(row.known().first_cut() + i - points);
         if (of_cut > low_key && of_cut <= high_key) key = of_cut;
       }
       if (key == low_key) continue;
-      const Totals of_cut = row_.known().cut_from(key);
+      const Totals of_cut = row.known().cut_from(key);
       Totals lower = of_cut;
       Totals upper = of_cut;
       for (int shard = 0; shard < task_.shards; ++shard) {
@@ -297,8 +327,8 @@ class RowThresholds {
       if (value_of(by, lower) >= target) reaches = ::max(reaches, key);
       if (value_of(by, upper) < target) misses = ::min(misses, key);
     }
-    reaches = reduce_block(reaches, row_.scratch(), Maximum{});
-    misses = reduce_block(misses, row_.scratch(), Minimum{});
+    reaches = reduce_block(reaches, row.scratch(), Maximum{});
+    misses = reduce_block(misses, row.scratch(), Minimum{});
     if (!complete) {
       if (misses < INT_MAX) high_key = misses - 1;
       if (reaches > INT_MIN) low_key = reaches;
@@ -326,29 +356,28 @@ class RowThresholds {
 
   /// Of the values at the threshold only the first stay, in the order of ids, so that `wanted` do.
   /// By all threads alike.
-  __device__ __noinline__ bool cut_ties(std::uint64_t wanted) {
+  __device__ __noinline__ bool cut_ties(const MergedRow& row, std::uint64_t wanted) {
     const Threshold& from = survivors_.from;
-    if (from.at_least.count <= wanted) return true;
     std::uint64_t left = wanted - from.above.count;
     bool found = false;
     for (int number = 0; number < task_.row_part_count; ++number) {
       const RowPart& part = task_.row_parts[number];
       const bool is_cut_tile = part.shard < 0;
       if (!is_cut_tile && from.found != Threshold::kOfKnown) {
-        if (!cut_ties_of_shard(part.shard, left, found)) return false;
+        if (!cut_ties_of_shard(row, part.shard, left, found)) return false;
         continue;
       }
-      const int first = is_cut_tile ? row_.known().first_cut() + task_.cut[part.cut].at
-                                    : row_.known().first_of(part.shard);
-      const int size = is_cut_tile ? task_.cut[part.cut].size : row_.known().above_of(part.shard);
+      const int first = is_cut_tile ? row.known().first_cut() + task_.cut[part.cut].at
+                                    : row.known().first_of(part.shard);
+      const int size = is_cut_tile ? task_.cut[part.cut].size : row.known().above_of(part.shard);
       for (int place = first; place < first + size; ++place) {
-        if (row_.known().key_of(place) != from.key) continue;
+        if (row.known().key_of(place) != from.key) continue;
         if (found) {
           ++survivors_.cut.count;
-          survivors_.cut.mass += row_.known().weight_of(place);
+          survivors_.cut.mass += row.known().weight_of(place);
         } else if (--left == 0) {
           found = true;
-          survivors_.tie_end = row_.known().id_of(place) + 1;
+          survivors_.tie_end = row.known().id_of(place) + 1;
         }
       }
     }
@@ -356,7 +385,8 @@ class RowThresholds {
   }
 
   /// The same, of a shard whose values at the threshold are not known one by one.
-  __device__ bool cut_ties_of_shard(int shard, std::uint64_t& left, bool& found) {
+  __device__ bool cut_ties_of_shard(const MergedRow& row, int shard, std::uint64_t& left,
+                                    bool& found) {
     const FoundThreshold& kept = state_.found[survivors_.from.found];
     const std::uint64_t ties = kept.at_least.of[shard].count - kept.above.of[shard].count;
     sharded::Measure cut{};
@@ -397,10 +427,9 @@ class RowThresholds {
   }
 
   const ShardedTask& task_;
-  const ReceivedBlocks& blocks_;
+  ReceivedBlocks blocks_;
   ShardedExchange exchange_;
   std::int64_t number_;
-  const MergedRow& row_;
   RowAsks asked_;
   ShardedRowState& state_;
   Memory& memory_;

@@ -372,35 +372,63 @@ class RowSummariser {
       }
     }
   }
+  /// Key and id in one word: the larger one comes first.
+  __device__ static std::uint64_t place_in_order(std::int32_t key, int id) {
+    return (std::uint64_t{static_cast<std::uint32_t>(key) ^ 0x80000000U} << 32) |
+           ~static_cast<std::uint32_t>(id);
+  }
+
+  /// The lanes' values, falling.
+  __device__ static std::uint64_t sort_warp(std::uint64_t value) {
+    const auto lane = static_cast<unsigned>(lane_of_thread());
+#pragma unroll 1
+    for (unsigned size = 2; size <= kWarp; size *= 2) {
+#pragma unroll 1
+      for (unsigned distance = size / 2; distance > 0; distance /= 2) {
+        const std::uint64_t other = __shfl_xor_sync(kAllLanes, value, static_cast<int>(distance));
+        const bool takes_larger = ((lane & distance) == 0) == ((lane & size) == 0);
+        value = takes_larger == (other > value) ? other : value;
+      }
+    }
+    return value;
+  }
+
+  /// A list's order by its parts: a warp sorts 32 values at a time, and a value's rank is the sum
+  /// of its ranks in all of them.
   __device__ void write_ranked(int listed) {
     CandidateList& list = shared_.list;
+    std::uint64_t* order = list.weight.of_tile;
+    static_assert(CandidateList::kMax % kWarp == 0);
+    const int parts = (listed + kWarp - 1) / kWarp;
 #pragma unroll 1
-    for (int i = thread(); i < CandidateList::kKeysAtOnce; i += kEndThreads) {
-      list.key[listed + i] = INT_MIN;
+    for (int part = warp_of_thread(); part < parts; part += kEndWarps) {
+      const int i = part * kWarp + lane_of_thread();
+      order[i] = sort_warp(i < listed ? place_in_order(list.key[i], list.id[i]) : 0);
     }
-    __syncthreads();
     if (thread() == 0) write_end(listed, kEmptyTileKey);
     __syncthreads();
 #pragma unroll 1
     for (int i = thread(); i < listed; i += kEndThreads) {
-      const CandidateList::Entry mine = list.entry(i);
+      const std::uint64_t mine = order[i];
       int rank = 0;
 #pragma unroll 1
-      for (int four = 0; four < listed; four += CandidateList::kKeysAtOnce) {
-        const int4 keys = *reinterpret_cast<const int4*>(list.key + four);
-        const std::int32_t that[CandidateList::kKeysAtOnce] = {keys.x, keys.y, keys.z, keys.w};
+      for (int part = 0; part < parts; ++part) {
+        const std::uint64_t* of_part = order + part * kWarp;
+        int before = 0;
 #pragma unroll
-        for (int j = 0; j < CandidateList::kKeysAtOnce; ++j) {
-          rank += that[j] > mine.key ? 1 : 0;
-          if (that[j] == mine.key && list.id[four + j] < mine.id) ++rank;
+        for (int step = kWarp; step > 0; step /= 2) {
+          if (before + step <= kWarp && of_part[before + step - 1] > mine) before += step;
         }
+        rank += before;
       }
+      const auto key =
+          static_cast<std::int32_t>(static_cast<std::uint32_t>(mine >> 32) ^ 0x80000000U);
+      const auto id = static_cast<int>(~static_cast<std::uint32_t>(mine));
       // The zeros share a key: the value itself says which one it is.
       if (rank < candidates_) {
-        write_candidate(rank, mine.key == 0 ? row_.values[mine.id] : from_order_key(mine.key),
-                        mine.id);
+        write_candidate(rank, key == 0 ? row_.values[id] : from_order_key(key), id);
       } else if (rank == candidates_) {
-        word_of(part_, kLeftKeyAt) = static_cast<std::uint32_t>(mine.key);
+        word_of(part_, kLeftKeyAt) = static_cast<std::uint32_t>(key);
       }
     }
   }
