@@ -22,6 +22,8 @@ struct ShardedCall::Parts {
   TileSpread spread;
   RowsOutputTask rows;  ///< the mask, where one is wanted
   cudaStream_t stream = nullptr;
+
+  Error receive(ShardedExchange exchange, bool with_tokens) const;
 };
 
 namespace {
@@ -216,7 +218,7 @@ std::int64_t place_peers(std::int64_t most_rows, ShardedTask& task) {
   peers.most_rows = most_rows;
   std::int64_t at =
       static_cast<std::int64_t>(sizeof(PeerCounts)) +
-      aligned(task.shards * most_rows * static_cast<std::int64_t>(sizeof(std::uint32_t)));
+      aligned(2 * task.shards * most_rows * static_cast<std::int64_t>(sizeof(std::uint32_t)));
   for (int exchange = 0; exchange < kExchanges; ++exchange) {
     peers.at[exchange] = at;
     peers.each[exchange] = aligned(task.bytes[exchange]);
@@ -340,35 +342,40 @@ Error sharded_send(const ShardedCall& call, ShardedExchange exchange) {
   return check_launch("summarise_rows", summarise_rows(task, stream));
 }
 
-Error sharded_receive(const ShardedCall& call, ShardedExchange exchange) {
-  const ShardedTask& task = call.parts_->task;
-  const cudaStream_t stream = call.parts_->stream;
+/// with_tokens: a row that asks for tokens exchanges them at once, through peers.
+Error ShardedCall::Parts::receive(ShardedExchange exchange, bool with_tokens) const {
   if (task.rows() == 0) return {};
-  if (Error error = check_launch("merge_rows", merge_rows(task, exchange, stream))) return error;
+  ShardedTask received = task;
+  received.exchanges_tokens = with_tokens;
+  if (Error error = check_launch("merge_rows", merge_rows(received, exchange, stream))) {
+    return error;
+  }
   if (task.records == nullptr) return {};
-  return check_launch("write_rows", write_rows(call.parts_->rows, stream));
+  return check_launch("write_rows", write_rows(rows, stream));
 }
 
-namespace {
-
-Error exchange_with_peers(const ShardedCall& call, ShardedExchange exchange) {
-  if (Error error = sharded_send(call, exchange)) return error;
-  return sharded_receive(call, exchange);
+Error sharded_receive(const ShardedCall& call, ShardedExchange exchange) {
+  return call.parts_->receive(exchange, /*with_tokens=*/false);
 }
-
-}  // namespace
 
 Error continue_sharded(const ShardedCall& call, const ShardedPlan& plan) {
+  const auto exchange = [&call](ShardedExchange number) {
+    if (Error error = sharded_send(call, number)) return error;
+    return sharded_receive(call, number);
+  };
   for (int round = 0; round < plan.rounds; ++round) {
-    if (Error error = exchange_with_peers(call, ShardedExchange::threshold)) return error;
+    if (Error error = exchange(ShardedExchange::threshold)) return error;
   }
-  if (!plan.tokens) return {};
-  return exchange_with_peers(call, ShardedExchange::tokens);
+  return plan.tokens ? exchange(ShardedExchange::tokens) : Error{};
 }
 
 Error sample_sharded(const ShardedCall& call, const ShardedPlan& plan) {
-  if (Error error = exchange_with_peers(call, ShardedExchange::summary)) return error;
-  return continue_sharded(call, plan);
+  for (int number = 0; number <= plan.rounds; ++number) {
+    const ShardedExchange exchange = sharded_exchange(number, plan.rounds);
+    if (Error error = sharded_send(call, exchange)) return error;
+    if (Error error = call.parts_->receive(exchange, plan.tokens)) return error;
+  }
+  return {};
 }
 
 }  // namespace fairdraw::cuda

@@ -21,6 +21,7 @@
 // threads shows.
 #include <math_constants.h>
 
+#include <algorithm>
 #include <cfloat>
 #include <cstdint>
 
@@ -31,6 +32,7 @@
 #include "cuda/device/block_sums.cuh"
 #include "cuda/device/early_start.h"
 #include "cuda/sharded/merged_row.cuh"
+#include "cuda/sharded/row_answerer.cuh"
 #include "cuda/sharded/row_thresholds.cuh"
 #include "cuda/sharded/sharded_task.h"
 #include "cuda/tiles/filtered_row.cuh"
@@ -48,6 +50,12 @@ struct Shared {
 };
 constexpr int known_at() { return (static_cast<int>(sizeof(Shared)) + 15) / 16 * 16; }
 
+/// In the memory of a merge that is at its end.
+__device__ __noinline__ void answer_tokens(const ShardedTask& task, std::int64_t number,
+                                           unsigned char* dynamic) {
+  RowAnswerer(task, ShardedExchange::tokens, number, dynamic).answer_tokens();
+}
+
 /// kReports: log-probabilities and the largest values are wanted.
 template <bool kReports>
 class RowMerger {
@@ -60,6 +68,7 @@ class RowMerger {
         number_(number),
         state_(task.states[number]),
         asked_(exchange == ShardedExchange::summary ? RowAsks::nothing : state_.asks),
+        dynamic_(dynamic),
         shared_(*reinterpret_cast<Shared*>(dynamic)),
         row_(task, blocks_, number, KnownArrays::at(dynamic + known_at(), task), shared_.row),
         thresholds_(task, blocks_, exchange, number, asked_, state_, shared_.thresholds) {}
@@ -203,15 +212,17 @@ class RowMerger {
   /// Whether a shard is asked for a token.
   __device__ bool draw_by_parts() {
     __syncthreads();  // what was cut has been written
+#pragma unroll 1
     for (int number = warp_of_thread(); number < task_.row_part_count; number += kEndWarps) {
       const RowPart& part = task_.row_parts[number];
       uint128_t mass = 0;
       if (part.shard < 0) {
         const CutSpan& span = task_.cut[part.cut];
+#pragma unroll 1
         for (int i = lane_of_thread(); i < span.size; i += kWarp) {
           mass += cut_weight(row_.cut_tile(part.cut), row_.known().first_cut() + span.at + i);
         }
-        mass = reduce_warp(mass, Add{});
+        mass = value_of_lane(called_inclusive_sum(mass), kWarp - 1);
       } else {
         mass = thresholds_.mass_of_shard(row_, part.shard);
       }
@@ -225,7 +236,12 @@ class RowMerger {
       shared_.tokens[t] = token_at(multiply_high(word_of_sample(t), total));
       asks = asks || shared_.tokens[t].shard >= 0;
     }
-    return __syncthreads_or(asks ? 1 : 0) != 0;
+    asks = __syncthreads_or(asks ? 1 : 0) != 0;
+#pragma unroll 1
+    for (int t = warp_of_thread(); t < task_.num_samples; t += kEndWarps) {
+      if (shared_.tokens[t].shard <= kOfCut) draw_of_cut(shared_.tokens[t]);
+    }
+    return asks;
   }
 
   __device__ ShardedToken token_at(uint128_t position) const {
@@ -237,14 +253,31 @@ class RowMerger {
     if (number == task_.row_part_count) return {-1, -1, 0, 0, {}};
     const RowPart& part = task_.row_parts[number];
     if (part.shard >= 0) return {part.shard, -1, 0, 0, position};
-    const int first = row_.known().first_cut() + task_.cut[part.cut].at;
-    int place = first;
-    for (; place + 1 < first + task_.cut[part.cut].size; ++place) {
-      const uint128_t weight = cut_weight(row_.cut_tile(part.cut), place);
-      if (position < weight) break;
-      position -= weight;
+    return {kOfCut - part.cut, -1, 0, 0, position};
+  }
+  static constexpr std::int32_t kOfCut = -2;  ///< and below: of a cut tile, until it is drawn
+
+  /// By a warp: the token at a place in a cut tile.
+  __device__ void draw_of_cut(ShardedToken& token) const {
+    const CutSpan& span = task_.cut[kOfCut - token.shard];
+    const CutTile& tile = row_.cut_tile(kOfCut - token.shard);
+    const int first = row_.known().first_cut() + span.at;
+    const TileWeights<false> rule(from_order_key(tile.key), row_.rule());
+    const bool quick = rule.are_quick();
+    std::uint64_t weights[kLaneValues];
+#pragma unroll
+    for (int i = 0; i < kLaneValues; ++i) {
+      const int place = lane_of_thread() * kLaneValues + i;
+      const std::int32_t key =
+          place < span.size ? row_.known().key_of(first + place) : kEmptyTileKey;
+      const float x = from_order_key(key);
+      const bool counts = key > kEmptyTileKey && survives(key, row_.known().id_of(first + place));
+      weights[i] = !counts ? 0 : quick ? rule.weigh(x) : weigh_slowly(rule, x);
     }
-    return {-1, row_.known().id_of(place), row_.bits_of(place), 0, {}};
+    const auto within = static_cast<std::uint64_t>(token.place.value() >> tile.shift);
+    const int place = first + token_in_tile(0, weights, within);
+    __syncwarp();  // all lanes have read it
+    if (lane_of_thread() == 0) token = {-1, row_.known().id_of(place), row_.bits_of(place), 0, {}};
   }
 
   // --- Results
@@ -276,6 +309,7 @@ class RowMerger {
         task_.drawn[number_ * task_.num_samples + t] = shared_.tokens[t];
       }
       if (thread() == 0) count_if_new(task_, exchange_, number_);
+      if (task_.exchanges_tokens) exchange_tokens();
       return;
     }
     write_row(waits);
@@ -283,6 +317,14 @@ class RowMerger {
     for (int t = thread(); t < task_.num_samples; t += kEndThreads) {
       write_token(t, {shared_.tokens[t].id, shared_.tokens[t].bits});
     }
+  }
+
+  /// What this shard is asked for, and what the others are.
+  __device__ void exchange_tokens() {
+    __syncthreads();  // what is asked for has been written
+    answer_tokens(task_, number_, dynamic_);
+    blocks_.exchange_tokens(number_);
+    take_tokens();
   }
 
   /// Tokens that were asked for have come.
@@ -419,6 +461,7 @@ class RowMerger {
   std::int64_t number_;
   ShardedRowState& state_;
   RowAsks asked_;  ///< before this exchange
+  unsigned char* dynamic_;
   Shared& shared_;
   MergedRow row_;
   RowThresholds thresholds_;
@@ -437,8 +480,9 @@ __global__ void __launch_bounds__(kEndThreads)
 }  // namespace
 
 cudaError_t merge_rows(const ShardedTask& task, ShardedExchange exchange, cudaStream_t stream) {
-  const SpreadNeeds needs{[&task](int) { return known_at() + KnownArrays::bytes(task); },
-                          /*starts_early=*/true};
+  const SpreadNeeds needs{
+      [&task](int) { return std::max(known_at() + KnownArrays::bytes(task), answer_bytes(task)); },
+      /*starts_early=*/true};
   const auto launch = [&]<bool kReports>() {
     return launch_spread<merge_rows_kernel<kReports>>(task.rows(), {1, kEndThreads}, needs, stream,
                                                       task, exchange);

@@ -19,6 +19,9 @@
 // the same order, and a block sends before it waits: so the first row that waits is being sent, or
 // the other rank's earlier rows wait for nothing that this one has not sent.
 //
+// Tokens of a row that asks one shard for them may be exchanged in the merge itself: who has them
+// answers, sends, and all wait for it. That is one kernel in place of three.
+//
 // Determinism: what is read is what was sent.
 #pragma once
 
@@ -30,11 +33,14 @@
 
 namespace fairdraw::cuda {
 
-/// The flags of a rank's memory: [shards, most_rows].
-__device__ __forceinline__ std::uint32_t* peer_flag(const ShardedTask& task, int rank, int shard,
-                                                    std::int64_t row) {
+/// Flags are of parts that a kernel sends, or of tokens that are exchanged while rows are merged.
+enum class PeerFlags { parts, tokens };
+
+/// The flags of a rank's memory: [2, shards, most_rows].
+__device__ __forceinline__ std::uint32_t* peer_flag(const ShardedTask& task, PeerFlags kind,
+                                                    int rank, int shard, std::int64_t row) {
   auto* flags = reinterpret_cast<std::uint32_t*>(task.peers.memory[rank] + sizeof(PeerCounts));
-  return flags + shard * task.peers.most_rows + row;
+  return flags + (static_cast<int>(kind) * task.shards + shard) * task.peers.most_rows + row;
 }
 
 /// A block's place among those that a rank receives.
@@ -54,6 +60,32 @@ __device__ __forceinline__ std::uint32_t load_acquire(const std::uint32_t* at) {
   return value;
 }
 
+/// By all threads of a row's block: its part, with the block's header in front of the first row's,
+/// goes from `send` to all ranks, and its flags are set to `number`. `turn`: of the blocks.
+__device__ __forceinline__ void send_part(const ShardedTask& task, ShardedExchange exchange,
+                                          std::int64_t row, std::uint32_t turn, PeerFlags kind,
+                                          std::uint32_t number) {
+  const auto of_row = static_cast<int>(task.each[static_cast<int>(exchange)] / 4);
+  constexpr int kHeaderWords = sizeof(sharded::BlockHeader) / 4;
+  const int header = row == 0 && kind == PeerFlags::parts ? kHeaderWords : 0;
+  const std::byte* block = task.send[static_cast<int>(exchange)];
+  const std::int64_t first = kHeaderWords - header + row * of_row;
+#pragma unroll 1
+  for (int rank = 0; rank < task.shards; ++rank) {
+    std::byte* to = peer_block(task, exchange, rank, task.shard, turn);
+#pragma unroll 4
+    for (int i = static_cast<int>(threadIdx.x); i < header + of_row;
+         i += static_cast<int>(blockDim.x)) {
+      const auto byte = static_cast<std::size_t>(4 * (first + i));
+      word_of(to, byte) = word_of(block, byte);
+    }
+  }
+  __syncthreads();
+  if (static_cast<int>(threadIdx.x) < task.shards) {
+    store_release(peer_flag(task, kind, static_cast<int>(threadIdx.x), task.shard, row), number);
+  }
+}
+
 /// By all threads of a row's block, of a launch with a block for each row: its part has been
 /// written to `send`, and goes to all ranks; not where has_part is false.
 __device__ __forceinline__ void end_sending(const ShardedTask& task, ShardedExchange exchange,
@@ -65,23 +97,7 @@ __device__ __forceinline__ void end_sending(const ShardedTask& task, ShardedExch
   const std::uint32_t call = counts.calls + (is_summary ? 1 : 0);
   __syncthreads();  // the part is there
   if (has_part) {
-    const auto of_row = static_cast<int>(task.each[static_cast<int>(exchange)] / 4);
-    constexpr int kHeaderWords = sizeof(sharded::BlockHeader) / 4;
-    const int header = row == 0 ? kHeaderWords : 0;
-    const std::byte* block = task.send[static_cast<int>(exchange)];
-    const std::int64_t first = kHeaderWords - header + row * of_row;
-    for (int rank = 0; rank < task.shards; ++rank) {
-      std::byte* to = peer_block(task, exchange, rank, task.shard, is_summary ? call : number);
-      for (int i = static_cast<int>(threadIdx.x); i < header + of_row;
-           i += static_cast<int>(blockDim.x)) {
-        const auto byte = static_cast<std::size_t>(4 * (first + i));
-        word_of(to, byte) = word_of(block, byte);
-      }
-    }
-    __syncthreads();
-    if (static_cast<int>(threadIdx.x) < task.shards) {
-      store_release(peer_flag(task, static_cast<int>(threadIdx.x), task.shard, row), number);
-    }
+    send_part(task, exchange, row, is_summary ? call : number, PeerFlags::parts, number);
   }
   if (threadIdx.x != 0) return;
   if (atomicAdd(&counts.ended, 1U) + 1 != gridDim.x) return;
@@ -106,10 +122,21 @@ class ReceivedBlocks {
     if (!task_.peers.given()) return;
     const auto shard = static_cast<int>(threadIdx.x);
     if (shard < task_.shards) {
-      await_flag(peer_flag(task_, task_.shard, shard, row));
+      await_flag(peer_flag(task_, PeerFlags::parts, task_.shard, shard, row));
       if (exchange == ShardedExchange::summary) {
-        await_flag(peer_flag(task_, task_.shard, shard, 0));
+        await_flag(peer_flag(task_, PeerFlags::parts, task_.shard, shard, 0));
       }
+    }
+    __syncthreads();
+  }
+
+  /// Sends the row's tokens, and waits for those of all shards. By all threads.
+  __device__ __forceinline__ void exchange_tokens(std::int64_t row) const {
+    __syncthreads();  // the tokens are there
+    send_part(task_, ShardedExchange::tokens, row, number_, PeerFlags::tokens, number_);
+    const auto shard = static_cast<int>(threadIdx.x);
+    if (shard < task_.shards) {
+      await_flag(peer_flag(task_, PeerFlags::tokens, task_.shard, shard, row));
     }
     __syncthreads();
   }

@@ -165,6 +165,7 @@ struct ShardedTask {
   std::int64_t bytes[kExchanges];  ///< of a block
   std::int64_t each[kExchanges];   ///< of a row in it
   PeerBlocks peers;
+  bool exchanges_tokens;  ///< in the merge that asks for them
 
   // Results; null: not wanted.
   std::int32_t* tokens;

@@ -21,6 +21,7 @@
 #include "common/parameters.h"
 #include "cuda/device/block_sums.cuh"
 #include "cuda/device/early_start.h"
+#include "cuda/device/shared_sums.cuh"
 #include "cuda/outputs/row_heads.cuh"
 #include "cuda/sharded/peer_exchange.cuh"
 #include "cuda/sharded/sharded_task.h"
@@ -254,14 +255,10 @@ class RowSummariser {
         all += static_cast<uint128_t>(__reduce_add_sync(kAllLanes, part)) << shift;
       }
       if (lane_of_thread() != 0) continue;
-      add(shared_.low[of_first], static_cast<std::uint64_t>(all) & 0xffffffffU);
-      add(shared_.high[of_first], static_cast<std::uint64_t>(all >> 32));
+      add_shared(&shared_.low[of_first], static_cast<std::uint64_t>(all) & 0xffffffffU);
+      add_shared(&shared_.high[of_first], static_cast<std::uint64_t>(all >> 32));
     }
   }
-  __device__ static void add(std::uint64_t& sum, std::uint64_t value) {
-    atomicAdd(reinterpret_cast<unsigned long long*>(&sum), value);
-  }
-
   /// The first token with the largest value, and how many are allowed.
   __device__ void write_largest(std::int32_t largest) {
     const std::uint16_t* counts = task_.counts.data + number_ * task_.counts.row_stride;

@@ -55,6 +55,7 @@
 #include <cstdint>
 
 #include "common/wide_integers.h"
+#include "cuda/device/shared_sums.cuh"
 #include "cuda/tiles/block_draw.cuh"
 #include "cuda/tiles/row_results.cuh"
 #include "cuda/tiles/shared_row.cuh"
@@ -92,17 +93,6 @@ __device__ __forceinline__ Estimate warp_inclusive_sum(const Estimate& mine) {
 }
 __device__ __forceinline__ Estimate value_of_lane(const Estimate& mine, int lane) {
   return each_of(mine, [lane](float x) { return value_of_lane(x, lane); });
-}
-
-/// Adds to a sum of 64 bits in shared memory, by additions of 32 that the hardware has: one of 64
-/// is a loop, and slow where many threads add to the same sum. Exact in any order, for each
-/// addition sees its own carry.
-__device__ __forceinline__ void add_shared(std::uint64_t* sum, std::uint64_t value) {
-  auto* words = reinterpret_cast<std::uint32_t*>(sum);
-  const auto low = static_cast<std::uint32_t>(value);
-  const std::uint32_t before = atomicAdd(words, low);
-  const std::uint32_t high = static_cast<std::uint32_t>(value >> 32) + (before + low < low ? 1 : 0);
-  if (high != 0) atomicAdd(words + 1, high);
 }
 
 /// Where the threshold is.

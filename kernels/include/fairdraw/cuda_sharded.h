@@ -78,6 +78,8 @@ struct ShardedPeers {
   std::int64_t most_rows = 0;  ///< of the calls that use it; the same on all ranks
 };
 
+struct ShardedPlan;
+
 /// A call that has been checked, and where its exchanges lie in the workspace.
 class ShardedCall {
  public:
@@ -103,6 +105,7 @@ class ShardedCall {
   friend Error use_peers(ShardedCall&, const ShardedPeers&);
   friend Error sharded_send(const ShardedCall&, ShardedExchange);
   friend Error sharded_receive(const ShardedCall&, ShardedExchange);
+  friend Error sample_sharded(const ShardedCall&, const ShardedPlan&);
   struct Parts;
   std::unique_ptr<Parts> parts_;
 };
@@ -139,10 +142,13 @@ Error sharded_send(const ShardedCall& call, ShardedExchange exchange);
 /// Enqueues what is made of the blocks of all ranks, and the results of rows that it decides.
 Error sharded_receive(const ShardedCall& call, ShardedExchange exchange);
 
-/// More rounds, and their tokens, of a call through peers whose summary has been received.
+/// More rounds, and then the tokens that rows wait for, of a call through peers whose summary has
+/// been received.
 Error continue_sharded(const ShardedCall& call, const ShardedPlan& plan);
 
-/// A call through peers: its summary, and what the plan says.
+/// A call through peers: its summary, and what the plan says. Tokens that a row asks one shard for
+/// are exchanged while it is merged: ranks' kernels wait for each other, and have to run at the
+/// same time.
 Error sample_sharded(const ShardedCall& call, const ShardedPlan& plan);
 
 }  // namespace fairdraw::cuda

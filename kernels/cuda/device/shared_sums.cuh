@@ -1,0 +1,19 @@
+// Sums in shared memory that many threads add to.
+#pragma once
+
+#include <cstdint>
+
+namespace fairdraw::cuda {
+
+/// Adds to a sum of 64 bits in shared memory, by additions of 32 that the hardware has: one of 64
+/// is a loop, and slow where many threads add to the same sum. Exact in any order, for each
+/// addition sees its own carry.
+__device__ __forceinline__ void add_shared(std::uint64_t* sum, std::uint64_t value) {
+  auto* words = reinterpret_cast<std::uint32_t*>(sum);
+  const auto low = static_cast<std::uint32_t>(value);
+  const std::uint32_t before = atomicAdd(words, low);
+  const std::uint32_t high = static_cast<std::uint32_t>(value >> 32) + (before + low < low ? 1 : 0);
+  if (high != 0) atomicAdd(words + 1, high);
+}
+
+}  // namespace fairdraw::cuda
