@@ -34,11 +34,40 @@ struct ShardFaults {
   std::function<void(const ShardedRequest& request, const SampleResult& result)> result;
 };
 
+/// Moves the blocks of shards, which have a request and a call, until all calls are done. Changes
+/// what each one gets by `spoil`, where that is given.
+template <class Shards, class Spoil>
+Error exchange_all(const Shards& shards, ShardTraffic& sent, const Spoil& spoil) {
+  while (shards.front()->call.block_bytes() > 0) {
+    const std::int64_t bytes = shards.front()->call.block_bytes();
+    std::vector<std::byte> gathered;
+    for (const auto& shard : shards) {
+      if (shard->call.block_bytes() != bytes) {
+        return {ErrorCode::invalid_argument, "shards send blocks of different sizes"};
+      }
+      gathered.insert(gathered.end(), shard->call.block(), shard->call.block() + bytes);
+    }
+    sent.bytes += static_cast<std::int64_t>(gathered.size());
+    for (const auto& shard : shards) {
+      std::vector<std::byte> got = gathered;
+      if (spoil) spoil(shard->request, sent.exchanges, got.data(), bytes);
+      if (Error error = shard->call.receive(got.data())) return error;
+    }
+    ++sent.exchanges;
+  }
+  return {};
+}
+
 /// Equal shards, as near as the vocabulary has it.
 std::vector<std::int64_t> equal_boundaries(std::int64_t vocab, int shards);
 
-/// Runs a call over whole rows in shards. Arrays of outputs are written by the shards in turn,
-/// output i by shard i % shards, so that all of them are seen.
+/// Runs a call over whole rows in shards: `whole` has all columns, and the boundaries. Arrays of
+/// outputs are written by the shards in turn, output i by shard i % shards, so that all of them are
+/// seen.
+Error sample_in_shards(const ShardedRequest& whole, const SampleResult& result,
+                       const Execution& execution, ShardTraffic* traffic = nullptr,
+                       const ShardFaults& faults = {});
+/// The same of logits.
 Error sample_in_shards(const SampleRequest& request, const SampleResult& result,
                        const std::vector<std::int64_t>& boundaries, const Execution& execution,
                        ShardTraffic* traffic = nullptr, const ShardFaults& faults = {});

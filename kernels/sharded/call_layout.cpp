@@ -50,28 +50,56 @@ Error check_boundaries(const ShardedRequest& request) {
       std::to_string(columns) + ", the columns of shard " + std::to_string(request.shard));
 }
 
+/// Of probabilities what the operations of sampling.h have.
+Error check_input(const ShardedRequest& request, const SampleResult& result) {
+  if (static_cast<std::uint32_t>(request.input) > 1) {
+    return out_of_range("input", std::to_string(static_cast<std::uint32_t>(request.input)),
+                        "0 (logits) or 1 (probs)");
+  }
+  if (request.input == TileInput::logits) return {};
+  const auto not_there = [](const std::string& field, const char* allowed) {
+    return Error{ErrorCode::unsupported,
+                 field + " is given; allowed: " + allowed + ", of rows of probabilities"};
+  };
+  const PerRequest<float>& temperature = request.rows.temperature;
+  if (temperature.is_array()) return not_there("an array of temperatures", "1");
+  if (temperature.scalar != 1.0F) {
+    return {ErrorCode::unsupported, "temperature is " + std::to_string(temperature.scalar) +
+                                        "; allowed: 1, of rows of probabilities"};
+  }
+  if (request.rows.processing.given()) return not_there("processing", "none");
+  if (result.logprob.given()) return not_there("logprob", "none");
+  if (result.logprob_filtered.given()) return not_there("logprob_filtered", "none");
+  if (result.logprobs.given()) return not_there("logprobs", "none");
+  return {};
+}
+
+/// No token is drawn: survivors are asked for, or whole rows of reports, and nothing of a token.
+bool wants_columns_alone(const SampleResult& result) {
+  const LogprobsResult& reports = result.logprobs;
+  const bool of_tokens = result.tokens.given() || result.logprob.given() ||
+                         result.logprob_filtered.given() || reports.values.given() ||
+                         reports.ranks.given();
+  return !of_tokens && (result.mask.given() || result.probs.given() || reports.all.given());
+}
+
 /// A call without columns, as if it had one: what else there is to check is the same.
 template <class Rows>
 void widen(Rows& rows) {
   rows.row_stride = std::max<std::int64_t>(rows.row_stride, 1);
 }
 
-bool is_filtered(const SampleRequest& request, std::int64_t row, std::int64_t vocab) {
-  const RowParameters parameters{request.temperature.at(row), request.top_k.at(row),
-                                 request.top_p.at(row), request.min_p.at(row)};
-  if (check(parameters) != RowStatus::ok || is_greedy(parameters)) return false;
-  return parameters.min_p > 0.0F || parameters.top_p < 1.0F || top_k_is_on(parameters.top_k, vocab);
-}
-
 /// Arrays that cannot be read may ask for anything.
-bool any_filtered(const SampleRequest& request, std::int64_t vocab, ArraysLie arrays) {
+bool any_filtered(const SampleRequest& request, const CallRules& rules, ArraysLie arrays) {
   const bool by_row = request.temperature.is_array() || request.top_k.is_array() ||
                       request.top_p.is_array() || request.min_p.is_array();
   if (by_row && arrays == ArraysLie::on_device) return true;
   const std::int64_t rows =
       by_row ? request.logits.rows : std::min<std::int64_t>(request.logits.rows, 1);
   for (std::int64_t row = 0; row < rows; ++row) {
-    if (is_filtered(request, row, vocab)) return true;
+    const RowParameters parameters{request.temperature.at(row), request.top_k.at(row),
+                                   request.top_p.at(row), request.min_p.at(row)};
+    if (check(parameters) == RowStatus::ok && rules.filters(parameters)) return true;
   }
   return false;
 }
@@ -131,8 +159,23 @@ Error check_sharded(const ShardedRequest& request, const SampleResult& result) {
     widen(results.logprobs.all);
   }
   if (Error error = check_request(rows, "logits")) return error;
+  if (Error error = check_input(request, result)) return error;
+  const std::int64_t tokens = outputs_of(rows) * rows.num_samples;
+  if (request.words.given() && request.words.size != tokens) {
+    return out_of_range("length of words", std::to_string(request.words.size),
+                        std::to_string(tokens) + " (outputs * num_samples)");
+  }
+  if (wants_columns_alone(result)) {
+    static std::int32_t no_token;
+    results.tokens = {&no_token, tokens};
+  }
   if (Error error = check_result(rows, results, /*wants_tokens=*/true)) return error;
   return check_logprobs(rows, results.logprobs);
+}
+
+void use(CpuTarget target, CallRules& rules) {
+  rules.target = target == CpuTarget::best ? best_target() : target;
+  rules.tile_passes = &cpu::tile_passes_for(rules.target);
 }
 
 CallRules rules_of(const ShardedRequest& request, const SampleResult& result, ArraysLie arrays) {
@@ -141,6 +184,8 @@ CallRules rules_of(const ShardedRequest& request, const SampleResult& result, Ar
   CallRules rules;
   rules.partition =
       Partition({request.boundaries.data, request.boundaries.data + request.boundaries.size});
+  rules.from_probs = request.input == TileInput::probs;
+  rules.top_k_1_keeps_ties = request.top_k_1_keeps_ties;
   rules.tie_rule = rows.tie_rule;
   rules.filter_order = rows.filter_order;
   rules.ranks = reports.ranks.given();
@@ -151,7 +196,7 @@ CallRules rules_of(const ShardedRequest& request, const SampleResult& result, Ar
   const bool raw = reports.given() && is_raw(reports.mode);
   const bool raw_differs = raw && rules.processed;
   const std::int64_t shards = rules.partition.shards();
-  const bool filtered = any_filtered(rows, rules.partition.vocab(), arrays);
+  const bool filtered = any_filtered(rows, rules, arrays);
   const std::int64_t candidates =
       filtered ? std::clamp(kCandidatesOfAll / shards, kFewestCandidates, kMostCandidates) : 0;
   const std::int64_t top_n = reports.given() ? reports.top_n : 0;
@@ -173,6 +218,9 @@ std::uint64_t fingerprint_of(const ShardedRequest& request, const SampleResult& 
   const LogprobsResult& reports = result.logprobs;
   Fingerprint hash(arrays);
   for (std::int64_t i = 0; i < request.boundaries.size; ++i) hash.add(request.boundaries.data[i]);
+  hash.add(request.input);
+  hash.add(request.top_k_1_keeps_ties);
+  hash.add(request.words);
   hash.add(rows.logits.rows);
   hash.add(rows.logits.dtype);
   hash.add(rows.temperature);

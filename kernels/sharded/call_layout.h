@@ -20,6 +20,9 @@ Error check_sharded(const ShardedRequest& request, const SampleResult& result);
 CallRules rules_of(const ShardedRequest& request, const SampleResult& result,
                    ArraysLie arrays = ArraysLie::on_host);
 
+/// The passes of a call's rows.
+void use(CpuTarget target, CallRules& rules);
+
 /// Of all that decides tokens and layouts and is the same on all ranks.
 std::uint64_t fingerprint_of(const ShardedRequest& request, const SampleResult& result,
                              ArraysLie arrays = ArraysLie::on_host);

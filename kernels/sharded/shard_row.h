@@ -28,9 +28,9 @@ struct ShardBuffers {
 
 class ShardRow {
  public:
-  /// Row `row` of the shard's part of a call.
+  /// Row `row` of the shard's part of a call, under parameters that may be a request's.
   ShardRow(const SampleRequest& request, const CallRules& rules, int shard, std::int64_t row,
-           cpu::Worker& worker, ShardBuffers& buffers);
+           const RowParameters& parameters, cpu::Worker& worker, ShardBuffers& buffers);
 
   /// Reads and checks the row; not ok: it is not to be used otherwise.
   RowStatus read();

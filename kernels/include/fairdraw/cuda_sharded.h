@@ -29,9 +29,10 @@
 // choice, exactness is not: `undecided` says how many rows are left, and further exchanges of the
 // same call, on the same workspace, go on where it was. All ranks see the same number.
 //
-// What is not there: `indices`, processing, probabilities, of reports (logprobs) ranks, whole rows,
-// and raw modes where `allowed` is given; and more than kMaxDeviceShards shards. Calls that ask for
-// them are refused by name; the CPU has all of them. raw_logprobs index each row twice, the second
+// What is not there: `indices`, processing, probabilities (`input`, `probs`), calls without tokens,
+// `words`, ties of top_k 1, of reports (logprobs) ranks, whole rows, and raw modes where `allowed`
+// is given; and more than kMaxDeviceShards shards. Calls that ask for them are refused by name; the
+// CPU has all of them. raw_logprobs index each row twice, the second
 // time at temperature 1, and take 792 bytes more.
 //
 // This header needs no CUDA header.

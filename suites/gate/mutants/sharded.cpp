@@ -97,6 +97,7 @@ ShardFaults own_token() {
   faults.result = [](const ShardedRequest& request, const SampleResult& result) {
     // Lists have ids of the whole vocabulary.
     if (request.rows.logits.vocab == 0 || request.rows.processing.given()) return;
+    if (request.input != TileInput::logits || !result.tokens.given()) return;
     std::vector<std::int32_t> tokens(static_cast<std::size_t>(result.tokens.size));
     SampleResult own;
     own.tokens = {tokens.data(), result.tokens.size};
