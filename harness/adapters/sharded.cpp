@@ -4,33 +4,11 @@
 #include <cstring>
 #include <type_traits>
 
+#include "harness/adapters/shard_columns.h"
 #include "harness/contract/call_arrays.h"
 
 namespace fairdraw::harness {
 namespace {
-
-bool bit_at(const std::uint32_t* words, std::int64_t bit) {
-  return ((words[bit / 32] >> (bit % 32)) & 1U) != 0;
-}
-void set_bit(std::uint32_t* words, std::int64_t bit, bool value) {
-  const std::uint32_t mask = 1U << (bit % 32);
-  words[bit / 32] = value ? words[bit / 32] | mask : words[bit / 32] & ~mask;
-}
-
-/// Columns begin to end of packed rows, from bit 0 on.
-template <class Word>
-std::vector<std::uint32_t> bits_of(const BitRows<Word>& rows, std::int64_t begin,
-                                   std::int64_t end) {
-  const std::int64_t stride = std::max<std::int64_t>(words_for(end - begin), 1);
-  std::vector<std::uint32_t> bits(static_cast<std::size_t>(rows.rows * stride));
-  for (std::int64_t row = 0; row < rows.rows; ++row) {
-    for (std::int64_t id = begin; id < end; ++id) {
-      set_bit(bits.data() + row * stride, id - begin,
-              bit_at(rows.data + row * rows.row_stride, id));
-    }
-  }
-  return bits;
-}
 
 /// One shard: its part of the request, and its own results.
 class Shard {
@@ -38,9 +16,13 @@ class Shard {
   Shard(const ShardedRequest& whole, const SampleResult& wanted, int number)
       : request(whole),
         begin_(whole.boundaries.data[number]),
-        end_(whole.boundaries.data[number + 1]) {
+        end_(whole.boundaries.data[number + 1]),
+        columns_(begin_, end_) {
     request.shard = number;
-    split_rows(whole.rows);
+    SampleRequest& rows = request.rows;
+    rows.logits = columns_.of(whole.rows.logits);
+    rows.allowed = columns_.of(whole.rows.allowed);
+    rows.processing = columns_.of(whole.rows.processing);
     make_results(whole.rows, wanted);
   }
   Shard(const Shard&) = delete;
@@ -84,30 +66,6 @@ class Shard {
   ShardedSample call;
 
  private:
-  void split_rows(const SampleRequest& whole) {
-    SampleRequest& rows = request.rows;
-    const std::int64_t value_bytes = whole.logits.dtype == DType::float32 ? 4 : 2;
-    rows.logits.data = static_cast<const std::uint8_t*>(whole.logits.data) + begin_ * value_bytes;
-    rows.logits.vocab = end_ - begin_;
-    const std::int64_t stride = std::max<std::int64_t>(words_for(end_ - begin_), 1);
-    if (whole.allowed.given()) {
-      allowed_ = bits_of(whole.allowed, begin_, end_);
-      rows.allowed = {at_least_one(allowed_), whole.allowed.rows, stride};
-    }
-    LogitsProcessing& processing = rows.processing;
-    if (whole.processing.prompt_mask.given()) {
-      prompt_mask_ = bits_of(whole.processing.prompt_mask, begin_, end_);
-      processing.prompt_mask = {at_least_one(prompt_mask_), whole.processing.prompt_mask.rows,
-                                stride};
-    }
-    if (processing.output_counts.given()) processing.output_counts.data += begin_;
-  }
-
-  static const std::uint32_t* at_least_one(std::vector<std::uint32_t>& words) {
-    if (words.empty()) words.resize(1);
-    return words.data();
-  }
-
   void make_results(const SampleRequest& whole, const SampleResult& wanted) {
     const auto own = [](auto& storage, const auto& view) {
       storage.assign(static_cast<std::size_t>(view.given() ? view.size : 0), {});
@@ -136,7 +94,8 @@ class Shard {
   }
 
   std::int64_t begin_, end_;
-  std::vector<std::uint32_t> allowed_, prompt_mask_, mask_;
+  ShardColumns columns_;
+  std::vector<std::uint32_t> mask_;
   std::vector<std::int32_t> tokens_, support_size_, ranks_, top_ids_;
   std::vector<RowStatus> statuses_;
   std::vector<float> logprob_, logprob_filtered_, values_, top_values_;

@@ -9,6 +9,8 @@
 #include "harness/adapters/operation_view.h"
 #include "harness/adapters/sample_view.h"
 #include "harness/adapters/sharded.h"
+#include "harness/adapters/sharded_speculation.h"
+#include "harness/adapters/speculation_view.h"
 #include "harness/contract/usage_error.h"
 
 namespace fairdraw::harness {
@@ -27,12 +29,12 @@ class ShardedSampler final : public Sampler {
   ShardedSampler(std::string name, int shards, ShardFaults faults)
       : description_(describe(std::move(name))), shards_(shards), faults_(std::move(faults)) {
     execution_.threads = 1;  // the runner has its own, one a case
-    description_.chains = false;
-    description_.acceptance_rule = AcceptanceRule::none_stated;
     description_.from_probs_all_filters = description_.scripted_words = true;
     description_.processing = true;
     description_.reports_raw = description_.reports_processed = true;
     description_.ranks_position = description_.ranks_at_least = true;
+    description_.speculation = description_.draft_trees = description_.draft_tree_laws = true;
+    description_.speculation_processing = true;
     declare_operations(description_);
   }
 
@@ -50,6 +52,32 @@ class ShardedSampler final : public Sampler {
     if (error) return error.message;
     write_statuses(statuses, batch.statuses);
     return {};
+  }
+
+  std::string run_chain(const fairdraw_chain& chain) override {
+    ShardedChainSamplingRequest whole;
+    whole.chain = chain_sampling_request_of(chain);
+    const std::int64_t drafts = chain.batch * chain.num_draft_tokens;
+    whole.accept_words = view_or_none(chain.accept_words, drafts);
+    whole.recover_words = view_or_none(chain.recover_words, drafts);
+    whole.bonus_words = view_or_none(chain.bonus_words, chain.batch);
+    return speculate(whole, chain, [&chain](View<RowStatus> statuses) {
+      return chain_sampling_result_of(chain, statuses);
+    });
+  }
+
+  std::string run_speculation(const fairdraw_verification& call) override {
+    if (call.parents == nullptr) {
+      ShardedChainRequest whole;
+      whole.chain = chain_request_of(call);
+      return speculate(whole, call, [&call](View<RowStatus> statuses) {
+        return chain_result_of(call, statuses);
+      });
+    }
+    ShardedTreeRequest whole;
+    whole.tree = tree_request_of(call);
+    return speculate(whole, call,
+                     [&call](View<RowStatus> statuses) { return tree_result_of(call, statuses); });
   }
 
   std::string run_operation(const fairdraw_operation& call) override {
@@ -105,11 +133,27 @@ class ShardedSampler final : public Sampler {
                    [](RowStatus status) { return static_cast<std::int32_t>(status); });
   }
 
+  std::vector<std::int64_t> boundaries_of(std::int64_t vocab) const {
+    return faults_.boundaries ? faults_.boundaries(vocab) : equal_boundaries(vocab, shards_);
+  }
+
+  /// A call of speculation over whole rows, in shards. `result_with`: its result, with statuses.
+  template <class Request, class Call, class ResultWith>
+  std::string speculate(Request& whole, const Call& call, const ResultWith& result_with) const {
+    const std::vector<std::int64_t> boundaries = boundaries_of(call.vocab);
+    whole.boundaries = {boundaries.data(), static_cast<std::int64_t>(boundaries.size())};
+    std::vector<RowStatus> statuses(
+        static_cast<std::size_t>(call.statuses != nullptr ? call.batch : 0));
+    const Error error = speculate_in_shards(whole, result_with(view_of(statuses)), execution_,
+                                            nullptr, faults_.speculation);
+    if (error) return error.message;
+    write_statuses(statuses, call.statuses);
+    return {};
+  }
+
   /// A call over whole rows, in shards.
   Error sample_all(ShardedRequest& whole, const SampleResult& result) const {
-    const std::int64_t vocab = whole.rows.logits.vocab;
-    const std::vector<std::int64_t> boundaries =
-        faults_.boundaries ? faults_.boundaries(vocab) : equal_boundaries(vocab, shards_);
+    const std::vector<std::int64_t> boundaries = boundaries_of(whole.rows.logits.vocab);
     whole.boundaries = {boundaries.data(), static_cast<std::int64_t>(boundaries.size())};
     return sample_in_shards(whole, result, execution_, nullptr, faults_);
   }
