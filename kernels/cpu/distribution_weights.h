@@ -7,8 +7,17 @@
 #include <vector>
 
 #include "common/wide_integers.h"
+#include "cpu/tile_passes.h"
 
 namespace fairdraw::cpu {
+
+/// Weights of n values of a row (speculative.h): floor(m 2^(16 + n - E)) of tile_weights.h, E the
+/// octave of the row's largest allowed value `max`; at most 2^40. Values below `low` weigh 0, and
+/// those equal to it from position tie_end on. No tile is in them, so the values may be any part of
+/// the row. Returns their sum.
+std::uint64_t write_weights_of(const TilePasses& passes, const float* x, std::size_t n,
+                               const TileRule& rule, float max, float low, std::size_t tie_end,
+                               std::uint64_t* weights);
 
 /// Weights of a row: those of its survivors, 0 elsewhere. The vector may be longer.
 struct DistributionWeights {
@@ -20,15 +29,19 @@ struct DistributionWeights {
   }
 };
 
-/// True where a token drawn from `draft` is accepted: with probability min(1, P / Q), without
-/// division. P_x Zq and Q_x Zp have up to 100 bits, their product with the word 164.
+/// True where a token drawn from a draft is accepted: with probability min(1, P / Q), without
+/// division. p and q are its weights in rows that sum to zp and zq: p zq and q zp have up to 100
+/// bits, their product with the word 164.
+inline bool accepts(std::uint64_t p, std::uint64_t zp, std::uint64_t q, std::uint64_t zq,
+                    std::uint64_t word) {
+  const uint128_t a = static_cast<uint128_t>(p) * zq;
+  const uint128_t b = static_cast<uint128_t>(q) * zp;
+  return p > 0 && (a >= b || multiply_high(word, b) < a);
+}
 inline bool accepts(const DistributionWeights& target, const DistributionWeights& draft,
                     std::int32_t token, std::uint64_t word) {
   const auto x = static_cast<std::size_t>(token);
-  const std::uint64_t p = target.weight[x];
-  const uint128_t a = static_cast<uint128_t>(p) * draft.total;
-  const uint128_t b = static_cast<uint128_t>(draft.weight[x]) * target.total;
-  return p > 0 && (a >= b || multiply_high(word, b) < a);
+  return accepts(target.weight[x], target.total, draft.weight[x], draft.total, word);
 }
 
 /// A token of the distribution, by prefix sums in token-id order.

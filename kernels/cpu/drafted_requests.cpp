@@ -1,5 +1,7 @@
 #include "cpu/drafted_requests.h"
 
+#include <vector>
+
 #include "common/philox.h"
 #include "common/speculative_arguments.h"
 
@@ -42,6 +44,25 @@ std::uint64_t DraftedRequests::word(std::int64_t b, std::int64_t position, Purpo
 
 RowParameters DraftedRequests::parameters(std::int64_t b) const {
   return parameters_of(target_.filters, b);
+}
+
+RowStatus check_tree(const std::int32_t* parents, std::int64_t drafts, std::int64_t max_depth,
+                     bool has_distribution) {
+  thread_local std::vector<std::int64_t> depths;
+  thread_local std::vector<std::int32_t> children;  // of node j at j + 1
+  depths.assign(static_cast<std::size_t>(drafts), 1);
+  children.assign(static_cast<std::size_t>(drafts) + 1, 0);
+  bool fits = true;
+  for (std::int64_t j = 0; j < drafts; ++j) {
+    if (parents[j] < -1 || parents[j] >= j) return RowStatus::invalid_draft_tree;
+    const std::int32_t siblings =
+        ++children[static_cast<std::size_t>(std::int64_t{parents[j]} + 1)];
+    if (has_distribution && siblings > kMaxSiblings) return RowStatus::invalid_draft_tree;
+    std::int64_t& depth = depths[static_cast<std::size_t>(j)];
+    if (parents[j] >= 0) depth += depths[static_cast<std::size_t>(parents[j])];
+    fits = fits && depth <= max_depth;
+  }
+  return fits ? RowStatus::ok : RowStatus::invalid_draft_length;
 }
 
 DraftDistributions::DraftDistributions(DraftLaw distribution, const RowsView& rows,

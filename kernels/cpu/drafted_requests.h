@@ -40,6 +40,11 @@ class DraftedRequests {
   FilterOptions options_;
 };
 
+/// What is wrong with the shape of a tree: invalid_draft_tree, invalid_draft_length for a path that
+/// is longer than max_depth, or ok.
+RowStatus check_tree(const std::int32_t* parents, std::int64_t drafts, std::int64_t max_depth,
+                     bool has_distribution);
+
 /// Rows of distributions that drafts were drawn from.
 class DraftDistributions {
  public:

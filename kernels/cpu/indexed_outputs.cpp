@@ -6,6 +6,7 @@
 #include "common/float_order.h"
 #include "common/log_mass.h"
 #include "common/wide_integers.h"
+#include "cpu/distribution_weights.h"
 #include "cpu/indexed_row.h"
 #include "cpu/row_mass.h"
 
@@ -281,20 +282,7 @@ void IndexedRow::write_probabilities(float* probabilities) {
 }
 
 std::uint64_t IndexedRow::write_weights(std::uint64_t* weights) const {
-  // m 2^(32 - d), d octaves below the row's maximum, truncated at both of two places.
-  constexpr int kSpeculationBits = 16;
-  std::uint64_t total = 0;
-  for (std::size_t begin = 0; begin < n_; begin += kTile) {
-    const std::size_t length = std::min(kTile, n_ - begin);
-    std::uint64_t tile[kTile + kTileSlack];
-    tile_passes_->weigh(row_ + begin, length, rule_, max_, low_, tile);
-    for (std::size_t i = 0; i < length; ++i) {
-      const bool cut = begin + i >= tie_end_ && row_[begin + i] == low_;
-      weights[begin + i] = cut ? 0 : tile[i] >> (kTileBits - kSpeculationBits);
-      total += weights[begin + i];
-    }
-  }
-  return total;
+  return write_weights_of(*tile_passes_, row_, n_, rule_, max_, low_, tie_end_, weights);
 }
 
 /// Calls use(tile, whether it may have a survivor), in order.

@@ -59,7 +59,10 @@ class Trees {
     std::int32_t accepted = 0;
     DraftedRequest request;
     RowStatus status = requests_.find(b, request);
-    if (status == RowStatus::ok) status = check_shape(request);
+    if (status == RowStatus::ok) {
+      status = cpu::check_tree(request_.parents.data + request.place, request.drafts,
+                               request_.max_depth, request_.draft_law != DraftLaw::none);
+    }
     if (status == RowStatus::ok) {
       const bool by_distribution =
           request_.draft_law != DraftLaw::none && request.drafts > 0 && !requests_.is_greedy(b);
@@ -75,26 +78,6 @@ class Trees {
   }
 
  private:
-  RowStatus check_shape(const DraftedRequest& request) const {
-    thread_local std::vector<std::int64_t> depths;
-    thread_local std::vector<std::int32_t> children;  // of node j at j + 1
-    depths.assign(static_cast<std::size_t>(request.drafts), 1);
-    children.assign(static_cast<std::size_t>(request.drafts) + 1, 0);
-    const bool known = request_.draft_law != DraftLaw::none;
-    const std::int32_t* const parents = request_.parents.data + request.place;
-    bool fits = true;
-    for (std::int64_t j = 0; j < request.drafts; ++j) {
-      if (parents[j] < -1 || parents[j] >= j) return RowStatus::invalid_draft_tree;
-      const std::int32_t siblings =
-          ++children[static_cast<std::size_t>(std::int64_t{parents[j]} + 1)];
-      if (known && siblings > kMaxSiblings) return RowStatus::invalid_draft_tree;
-      std::int64_t& depth = depths[static_cast<std::size_t>(j)];
-      if (parents[j] >= 0) depth += depths[static_cast<std::size_t>(parents[j])];
-      fits = fits && depth <= request_.max_depth;
-    }
-    return fits ? RowStatus::ok : RowStatus::invalid_draft_length;
-  }
-
   // The first child of `node` from node `from` on; the number of nodes where there is none.
   std::int64_t child_of(const DraftedRequest& request, std::int64_t node, std::int64_t from) const {
     const std::int32_t* const parents = request_.parents.data + request.place;

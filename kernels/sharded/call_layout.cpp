@@ -5,6 +5,7 @@
 
 #include "common/arguments.h"
 #include "common/parameters.h"
+#include "cpu/drafted_requests.h"
 
 namespace fairdraw::sharded {
 namespace {
@@ -15,8 +16,58 @@ constexpr std::int64_t kCandidatesOfAll = 512;
 constexpr std::int64_t kFewestCandidates = 64;
 constexpr std::int64_t kMostCandidates = 256;
 
-Error check_boundaries(const ShardedRequest& request) {
-  const View<const std::int64_t>& boundaries = request.boundaries;
+/// Of probabilities what the operations of sampling.h have.
+Error check_input(const ShardedRequest& request, const SampleResult& result) {
+  if (static_cast<std::uint32_t>(request.input) > 1) {
+    return out_of_range("input", std::to_string(static_cast<std::uint32_t>(request.input)),
+                        "0 (logits) or 1 (probs)");
+  }
+  if (request.input == TileInput::logits) return {};
+  const auto not_there = [](const std::string& field, const char* allowed) {
+    return Error{ErrorCode::unsupported,
+                 field + " is given; allowed: " + allowed + ", of rows of probabilities"};
+  };
+  const PerRequest<float>& temperature = request.rows.temperature;
+  if (temperature.is_array()) return not_there("an array of temperatures", "1");
+  if (temperature.scalar != 1.0F) {
+    return {ErrorCode::unsupported, "temperature is " + std::to_string(temperature.scalar) +
+                                        "; allowed: 1, of rows of probabilities"};
+  }
+  if (request.rows.processing.given()) return not_there("processing", "none");
+  if (result.logprob.given()) return not_there("logprob", "none");
+  if (result.logprob_filtered.given()) return not_there("logprob_filtered", "none");
+  if (result.logprobs.given()) return not_there("logprobs", "none");
+  return {};
+}
+
+/// No token is drawn: survivors are asked for, or whole rows of reports, and nothing of a token.
+bool wants_columns_alone(const SampleResult& result) {
+  const LogprobsResult& reports = result.logprobs;
+  const bool of_tokens = result.tokens.given() || result.logprob.given() ||
+                         result.logprob_filtered.given() || reports.values.given() ||
+                         reports.ranks.given();
+  return !of_tokens && (result.mask.given() || result.probs.given() || reports.all.given());
+}
+
+/// Arrays that cannot be read may ask for anything.
+bool any_filtered(const SampleRequest& request, const CallRules& rules, ArraysLie arrays) {
+  const bool by_row = request.temperature.is_array() || request.top_k.is_array() ||
+                      request.top_p.is_array() || request.min_p.is_array();
+  if (by_row && arrays == ArraysLie::on_device) return true;
+  const std::int64_t rows =
+      by_row ? request.logits.rows : std::min<std::int64_t>(request.logits.rows, 1);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const RowParameters parameters{request.temperature.at(row), request.top_k.at(row),
+                                   request.top_p.at(row), request.min_p.at(row)};
+    if (check(parameters) == RowStatus::ok && rules.filters(parameters)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Error check_boundaries(const View<const std::int64_t>& boundaries, std::int32_t shard,
+                       std::int64_t columns, const char* vocab_name) {
   if (!boundaries.given()) return out_of_range("boundaries", "null", "an array");
   if (boundaries.size < 2 || boundaries.size > kMaxShards + 1) {
     return out_of_range("length of boundaries", std::to_string(boundaries.size),
@@ -39,90 +90,24 @@ Error check_boundaries(const ShardedRequest& request) {
     return out_of_range("boundaries[" + std::to_string(shards) + "]", "0",
                         "1 to " + std::to_string(kMaxVocab) + ": the vocabulary");
   }
-  if (request.shard < 0 || request.shard >= shards) {
-    return out_of_range("shard", std::to_string(request.shard),
-                        "0 to " + std::to_string(shards - 1));
+  if (shard < 0 || shard >= shards) {
+    return out_of_range("shard", std::to_string(shard), "0 to " + std::to_string(shards - 1));
   }
-  const std::int64_t columns = boundaries.data[request.shard + 1] - boundaries.data[request.shard];
-  if (request.rows.logits.vocab == columns) return {};
-  return out_of_range(
-      "logits.vocab", std::to_string(request.rows.logits.vocab),
-      std::to_string(columns) + ", the columns of shard " + std::to_string(request.shard));
+  const std::int64_t wanted = boundaries.data[shard + 1] - boundaries.data[shard];
+  if (columns == wanted) return {};
+  return out_of_range(vocab_name, std::to_string(columns),
+                      std::to_string(wanted) + ", the columns of shard " + std::to_string(shard));
 }
-
-/// A call without columns, as if it had one: what else there is to check is the same.
-template <class Rows>
-void widen(Rows& rows) {
-  rows.row_stride = std::max<std::int64_t>(rows.row_stride, 1);
-}
-
-bool is_filtered(const SampleRequest& request, std::int64_t row, std::int64_t vocab) {
-  const RowParameters parameters{request.temperature.at(row), request.top_k.at(row),
-                                 request.top_p.at(row), request.min_p.at(row)};
-  if (check(parameters) != RowStatus::ok || is_greedy(parameters)) return false;
-  return parameters.min_p > 0.0F || parameters.top_p < 1.0F || top_k_is_on(parameters.top_k, vocab);
-}
-
-/// Arrays that cannot be read may ask for anything.
-bool any_filtered(const SampleRequest& request, std::int64_t vocab, ArraysLie arrays) {
-  const bool by_row = request.temperature.is_array() || request.top_k.is_array() ||
-                      request.top_p.is_array() || request.min_p.is_array();
-  if (by_row && arrays == ArraysLie::on_device) return true;
-  const std::int64_t rows =
-      by_row ? request.logits.rows : std::min<std::int64_t>(request.logits.rows, 1);
-  for (std::int64_t row = 0; row < rows; ++row) {
-    if (is_filtered(request, row, vocab)) return true;
-  }
-  return false;
-}
-
-/// FNV-1a, 64 bits: ranks that differ by mistake are told apart, which is all that is asked of it.
-class Fingerprint {
- public:
-  explicit Fingerprint(ArraysLie arrays) : reads_arrays_(arrays == ArraysLie::on_host) {}
-
-  template <class T>
-  void add(const T& value) {
-    add_bytes(&value, sizeof(T));
-  }
-  template <class T>
-  void add(const View<T>& view) {
-    add(view.size);
-    add(view.given());
-    if (view.given() && reads_arrays_)
-      add_bytes(view.data, static_cast<std::size_t>(view.size) * sizeof(T));
-  }
-  template <class T>
-  void add(const PerRequest<T>& parameter) {
-    parameter.is_array() ? add(parameter.values) : add(parameter.scalar);
-  }
-  void add(const TokenLists& lists) {
-    add(lists.size);
-    add(lists.begins);
-    add(lists.lengths);
-  }
-  std::uint64_t value() const { return hash_; }
-
- private:
-  void add_bytes(const void* data, std::size_t size) {
-    const auto* bytes = static_cast<const unsigned char*>(data);
-    for (std::size_t i = 0; i < size; ++i) hash_ = (hash_ ^ bytes[i]) * 0x100000001b3ULL;
-  }
-  bool reads_arrays_;
-  std::uint64_t hash_ = 0xcbf29ce484222325ULL;
-};
-
-}  // namespace
 
 Error check_sharded(const ShardedRequest& request, const SampleResult& result) {
-  if (Error error = check_boundaries(request)) return error;
+  if (Error error = check_boundaries(request.boundaries, request.shard, request.rows.logits.vocab,
+                                     "logits.vocab")) {
+    return error;
+  }
   SampleRequest rows = request.rows;
   SampleResult results = result;
-  static constexpr float kNoColumns = 0;
   if (rows.logits.vocab == 0) {
-    rows.logits.vocab = 1;
-    if (rows.logits.data == nullptr) rows.logits.data = &kNoColumns;
-    widen(rows.logits);
+    widen_rows(rows.logits);
     widen(rows.allowed);
     widen(rows.processing.prompt_mask);
     widen(rows.processing.output_counts);
@@ -131,8 +116,62 @@ Error check_sharded(const ShardedRequest& request, const SampleResult& result) {
     widen(results.logprobs.all);
   }
   if (Error error = check_request(rows, "logits")) return error;
+  if (Error error = check_input(request, result)) return error;
+  const std::int64_t tokens = outputs_of(rows) * rows.num_samples;
+  if (request.words.given() && request.words.size != tokens) {
+    return out_of_range("length of words", std::to_string(request.words.size),
+                        std::to_string(tokens) + " (outputs * num_samples)");
+  }
+  if (wants_columns_alone(result)) {
+    static std::int32_t no_token;
+    results.tokens = {&no_token, tokens};
+  }
   if (Error error = check_result(rows, results, /*wants_tokens=*/true)) return error;
   return check_logprobs(rows, results.logprobs);
+}
+
+void widen_rows(RowsView& rows) {
+  static constexpr float kNoColumns = 0;
+  rows.vocab = 1;
+  if (rows.data == nullptr) rows.data = &kNoColumns;
+  widen(rows);
+}
+
+void use(CpuTarget target, CallRules& rules) {
+  rules.target = target == CpuTarget::best ? best_target() : target;
+  rules.tile_passes = &cpu::tile_passes_for(rules.target);
+}
+
+namespace {
+
+/// Of each shard, where rows are filtered.
+std::int64_t candidates_of(const Partition& partition) {
+  return std::clamp(kCandidatesOfAll / partition.shards(), kFewestCandidates, kMostCandidates);
+}
+
+}  // namespace
+
+CallRules rules_of_survivors(const View<const std::int64_t>& boundaries, TileInput input,
+                             const LawFilters& filters, std::int64_t requests) {
+  CallRules rules;
+  rules.partition = Partition({boundaries.data, boundaries.data + boundaries.size});
+  rules.from_probs = input == TileInput::probs;
+  rules.tie_rule = filters.tie_rule;
+  rules.filter_order = filters.filter_order;
+  rules.layout.cut_values = static_cast<std::size_t>(rules.partition.most_cut_values());
+  for (std::int64_t b = 0; b < requests; ++b) {
+    const RowParameters parameters = cpu::parameters_of(filters, b);
+    if (check(parameters) != RowStatus::ok || !rules.filters(parameters)) continue;
+    // No more than there are; one at least, which says that there are filters.
+    std::int64_t most = 1;
+    for (int shard = 0; shard < rules.partition.shards(); ++shard) {
+      most = std::max(most, rules.partition.whole_tiles(shard).size());
+    }
+    rules.layout.candidates =
+        static_cast<std::size_t>(std::min(most, candidates_of(rules.partition)));
+    break;
+  }
+  return rules;
 }
 
 CallRules rules_of(const ShardedRequest& request, const SampleResult& result, ArraysLie arrays) {
@@ -141,6 +180,8 @@ CallRules rules_of(const ShardedRequest& request, const SampleResult& result, Ar
   CallRules rules;
   rules.partition =
       Partition({request.boundaries.data, request.boundaries.data + request.boundaries.size});
+  rules.from_probs = request.input == TileInput::probs;
+  rules.top_k_1_keeps_ties = request.top_k_1_keeps_ties;
   rules.tie_rule = rows.tie_rule;
   rules.filter_order = rows.filter_order;
   rules.ranks = reports.ranks.given();
@@ -150,10 +191,8 @@ CallRules rules_of(const ShardedRequest& request, const SampleResult& result, Ar
 
   const bool raw = reports.given() && is_raw(reports.mode);
   const bool raw_differs = raw && rules.processed;
-  const std::int64_t shards = rules.partition.shards();
-  const bool filtered = any_filtered(rows, rules.partition.vocab(), arrays);
   const std::int64_t candidates =
-      filtered ? std::clamp(kCandidatesOfAll / shards, kFewestCandidates, kMostCandidates) : 0;
+      any_filtered(rows, rules, arrays) ? candidates_of(rules.partition) : 0;
   const std::int64_t top_n = reports.given() ? reports.top_n : 0;
   SummaryLayout& layout = rules.layout;
   layout.cut_values = static_cast<std::size_t>(rules.partition.most_cut_values());
@@ -170,10 +209,12 @@ CallRules rules_of(const ShardedRequest& request, const SampleResult& result, Ar
 std::uint64_t fingerprint_of(const ShardedRequest& request, const SampleResult& result,
                              ArraysLie arrays) {
   const SampleRequest& rows = request.rows;
-  const LogitsProcessing& processing = rows.processing;
   const LogprobsResult& reports = result.logprobs;
   Fingerprint hash(arrays);
   for (std::int64_t i = 0; i < request.boundaries.size; ++i) hash.add(request.boundaries.data[i]);
+  hash.add(request.input);
+  hash.add(request.top_k_1_keeps_ties);
+  hash.add(request.words);
   hash.add(rows.logits.rows);
   hash.add(rows.logits.dtype);
   hash.add(rows.temperature);
@@ -189,18 +230,7 @@ std::uint64_t fingerprint_of(const ShardedRequest& request, const SampleResult& 
   hash.add(rows.indices);
   hash.add(rows.num_samples);
   hash.add(rows.purpose);
-  hash.add(processing.repetition_penalty);
-  hash.add(processing.frequency_penalty);
-  hash.add(processing.presence_penalty);
-  hash.add(processing.min_tokens);
-  for (const TokenLists* lists :
-       {&processing.prompt, &processing.output, &processing.bias_ids, &processing.stop_ids,
-        &processing.bad_words, &processing.bad_word_lengths, &processing.allowed_ids}) {
-    hash.add(*lists);
-  }
-  hash.add(processing.output_lengths);
-  hash.add(processing.prompt_mask.given());
-  hash.add(processing.output_counts.given());
+  hash.add(rows.processing);
   hash.add(reports.given());
   hash.add(reports.mode);
   hash.add(reports.rank_rule);

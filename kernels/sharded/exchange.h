@@ -78,16 +78,10 @@ static_assert(sizeof(Candidate) == 8);
 /// go by their largest values alone need none, but for the `reported` ones. Of top_k it is twice as
 /// many: the k-th is then known with all of its ties, but where more than k values are tied with
 /// it.
-FAIRDRAW_HOST_DEVICE inline int candidates_of_row(const RowParameters& parameters,
+FAIRDRAW_HOST_DEVICE inline int candidates_of_row(bool is_filtered, std::int32_t top_k,
                                                   std::int64_t vocab, int room, int reported) {
-  int wanted = room;
-  const bool has_top_k = top_k_is_on(parameters.top_k, vocab);
-  const bool is_filtered = has_top_k || parameters.top_p < 1.0F || parameters.min_p > 0.0F;
-  if (is_greedy(parameters) || !is_filtered) {
-    wanted = 0;
-  } else if (has_top_k && parameters.top_k < room / 2) {
-    wanted = 2 * parameters.top_k;
-  }
+  int wanted = is_filtered ? room : 0;
+  if (is_filtered && top_k_is_on(top_k, vocab) && top_k < room / 2) wanted = 2 * top_k;
   if (wanted < reported) wanted = reported;
   return wanted < room ? wanted : room;
 }

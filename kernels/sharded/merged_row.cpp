@@ -20,7 +20,7 @@ int precedence(RowStatus status) {
     case RowStatus::no_allowed_token:
       return 999;  // of a shard; of the row only where no shard has one
     default:
-      return static_cast<int>(status);  // in order: NaN, +inf, lists, overflow
+      return static_cast<int>(status);  // in order: NaN, +inf, below 0, lists, overflow
   }
 }
 
@@ -40,11 +40,10 @@ void MergedRow::merge(const CallRules& rules, const RowParameters& parameters,
   rules_ = &rules;
   parameters_ = parameters;
   words_ = std::move(words);
-  const float temperature = parameters.temperature == 0.0F ? 1.0F : parameters.temperature;
   merge_status(summaries);
   if (status_ != RowStatus::ok) return;
-  rule_ = {false, logit_scale(temperature)};
-  greedy_ = is_greedy(parameters);
+  rule_ = rules.tile_rule(parameters.temperature);
+  greedy_ = rules.is_greedy(parameters);
 
   std::vector<RowSummary> heads;
   heads.reserve(summaries.size());
@@ -56,11 +55,6 @@ void MergedRow::merge(const CallRules& rules, const RowParameters& parameters,
   list_known(summaries, heads);
   if (is_filtered()) weigh_known();
   if (rules.layout.raw_summary) merge_raw(summaries);
-}
-
-bool MergedRow::is_filtered() const {
-  return !greedy_ && (parameters_.min_p > 0.0F || parameters_.top_p < 1.0F ||
-                      top_k_is_on(parameters_.top_k, rules_->partition.vocab()));
 }
 
 /// The first fault of all shards. A row has no allowed token where no shard has one.
@@ -260,7 +254,7 @@ void MergedRow::list_known(const std::vector<const std::byte*>& summaries,
   for (const CutTile& tile : cut_tiles_) {
     for (std::size_t i = 0; i < tile.x.size(); ++i) {
       const float x = tile.x[i];
-      if (x == -kInfinity) continue;
+      if (x < rules_->smallest()) continue;
       known_.push_back({x, tile.raw[i],
                         static_cast<std::int32_t>(tile.ids.begin) + static_cast<std::int32_t>(i),
                         order_key(x), -1, 0});

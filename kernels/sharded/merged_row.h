@@ -26,8 +26,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
+#include "common/float_order.h"
 #include "common/parameters.h"
 #include "common/tile_weights.h"
 #include "cpu/tile_passes.h"
@@ -41,6 +43,8 @@ namespace fairdraw::sharded {
 struct CallRules {
   Partition partition;
   SummaryLayout layout;
+  bool from_probs = false;          ///< rows are probabilities
+  bool top_k_1_keeps_ties = false;  ///< as top_k of any other k does
   TieRule tie_rule = TieRule::keep_all;
   FilterOrder filter_order = FilterOrder::top_k_first;
   CpuTarget target = CpuTarget::best;
@@ -52,6 +56,26 @@ struct CallRules {
 
   /// Whether reports are of values that summaries do not list.
   bool reports_raw_values() const { return processed && is_raw(mode); }
+
+  /// Whether a row has one survivor, the first of its largest values.
+  bool is_greedy(const RowParameters& parameters) const {
+    const bool ties_of_largest = top_k_1_keeps_ties && parameters.top_k == 1;
+    return fairdraw::is_greedy(parameters) && !ties_of_largest;
+  }
+  /// Whether a row is filtered by a threshold.
+  bool filters(const RowParameters& parameters) const {
+    return !is_greedy(parameters) && (parameters.min_p > 0.0F || parameters.top_p < 1.0F ||
+                                      top_k_is_on(parameters.top_k, partition.vocab()));
+  }
+  cpu::TileRule tile_rule(float temperature) const {
+    if (from_probs) return {true, 1.0F};
+    return {false, logit_scale(temperature == 0.0F ? 1.0F : temperature)};
+  }
+  /// The smallest value that may be drawn: all others are -inf, or probabilities of 0.
+  float smallest() const {
+    return from_probs ? std::numeric_limits<float>::denorm_min()
+                      : -std::numeric_limits<float>::max();
+  }
 };
 
 /// A token that all ranks know.
@@ -165,7 +189,7 @@ class MergedRow {
 
   const Answers* ask(const Question& question);
   int shards() const { return rules_->partition.shards(); }
-  bool is_filtered() const;
+  bool is_filtered() const { return rules_->filters(parameters_); }
 
   // merged_survivors.cpp
   bool decide();
@@ -177,6 +201,7 @@ class MergedRow {
   bool find_below_known(By by, uint128_t target, std::int32_t low_key, std::int32_t high_key,
                         Threshold& found);
   bool measure(std::int32_t key, Threshold& found);
+  std::int32_t smallest_key() const { return order_key(rules_->smallest()); }
   Threshold everything() const;
   Measure cut_measure(std::int32_t key) const;
   Measure total_of(const ByShard& shards, std::int32_t key) const;

@@ -16,8 +16,6 @@ namespace {
 /// No measure reaches it.
 constexpr uint128_t kUnreachable = ~uint128_t{0};
 
-std::int32_t smallest_key() { return order_key(-std::numeric_limits<float>::max()); }
-
 void add(Measure& sum, std::uint64_t count, uint128_t mass) {
   sum.count += count;
   sum.mass = sum.mass.value() + mass;
@@ -170,7 +168,7 @@ void MergedRow::set_survivors(const Survivors& survivors) {
   for (const Measure& shard : survivors_) support_size_ += static_cast<std::int64_t>(shard.count);
   for (const CutTile& tile : cut_tiles_) {
     support_size_ += std::count_if(tile.x.begin(), tile.x.end(),
-                                   [](float x) { return x >= -std::numeric_limits<float>::max(); });
+                                   [this](float x) { return x >= rules_->smallest(); });
   }
 }
 
@@ -178,7 +176,7 @@ void MergedRow::set_survivors(const Survivors& survivors) {
 // -----------------------------------------------------------------------------------
 
 MergedRow::Threshold MergedRow::everything() const {
-  return {smallest_key(), whole_, whole_};  // no allowed value is below the smallest float
+  return {smallest_key(), whole_, whole_};  // no allowed value is below
 }
 
 /// Of values in cut tiles from a key on.

@@ -15,7 +15,7 @@ constexpr float kNone = -std::numeric_limits<float>::infinity();
 void write_failed_output(const SampleRequest& request, const SampleResult& result,
                          std::int64_t output, RowStatus status) {
   const std::int64_t samples = request.num_samples;
-  std::fill_n(result.tokens.data + output * samples, samples, -1);
+  if (result.tokens.given()) std::fill_n(result.tokens.data + output * samples, samples, -1);
   if (result.statuses.given()) result.statuses.data[output] = status;
   if (result.support_size.given()) result.support_size.data[output] = 0;
   if (result.logprob.given()) std::fill_n(result.logprob.data + output * samples, samples, kNone);
@@ -59,9 +59,12 @@ void RowResults::write(const MergedRow& row, cpu::Worker& worker) const {
   const double temperature = row.parameters().temperature == 0.0F
                                  ? 1.0
                                  : static_cast<double>(row.parameters().temperature);
-  const double unfiltered = log_mass_of(row.unfiltered_weight(), row.max(), row.rule().scale);
+  const auto log_mass = [&](const auto& wanted, uint128_t weight) {
+    return wanted.given() ? log_mass_of(weight, row.max(), row.rule().scale) : 0.0;
+  };
+  const double unfiltered = log_mass(result_.logprob, row.unfiltered_weight());
   const double filtered =
-      row.is_greedy_row() ? 0.0 : log_mass_of(row.survivors_weight(), row.max(), row.rule().scale);
+      row.is_greedy_row() ? 0.0 : log_mass(result_.logprob_filtered, row.survivors_weight());
   const LogprobsResult& reports = result_.logprobs;
   const bool wants_top =
       reports.top_n > 0 && (reports.top_ids.given() || reports.top_values.given());
@@ -76,7 +79,7 @@ void RowResults::write(const MergedRow& row, cpu::Worker& worker) const {
     if (result_.support_size.given()) {
       result_.support_size.data[output] = static_cast<std::int32_t>(row.support_size());
     }
-    for (std::int64_t s = 0; s < samples; ++s, ++t) {
+    for (std::int64_t s = 0; s < samples && result_.tokens.given(); ++s, ++t) {
       const KnownToken& token = row.tokens()[t];
       const std::int64_t at = output * samples + s;
       result_.tokens.data[at] = token.id;
@@ -133,7 +136,7 @@ void RowResults::write_reports(const MergedRow& row, std::int64_t output, std::s
   const LogprobsResult& reports = result_.logprobs;
   if (!reports.given()) return;
   const std::int64_t samples = request_.num_samples;
-  for (std::int64_t s = 0; s < samples; ++s) {
+  for (std::int64_t s = 0; s < samples && result_.tokens.given(); ++s) {
     const std::size_t t = first_token + static_cast<std::size_t>(s);
     const std::int64_t at = output * samples + s;
     if (reports.values.given()) {

@@ -8,6 +8,7 @@
 #include "common/arguments.h"
 #include "common/float_order.h"
 #include "common/processing_rules.h"
+#include "cpu/min_p_threshold.h"
 
 namespace fairdraw::sharded {
 namespace {
@@ -26,7 +27,8 @@ void grow(std::vector<T>& values, std::size_t n) {
 }  // namespace
 
 ShardRow::ShardRow(const SampleRequest& request, const CallRules& rules, int shard,
-                   std::int64_t row, cpu::Worker& worker, ShardBuffers& buffers)
+                   std::int64_t row, const RowParameters& parameters, cpu::Worker& worker,
+                   ShardBuffers& buffers)
     : request_(request),
       rules_(rules),
       shard_(shard),
@@ -35,8 +37,7 @@ ShardRow::ShardRow(const SampleRequest& request, const CallRules& rules, int sha
       buffers_(buffers),
       all_(rules.partition.columns(shard)),
       whole_(rules.partition.whole_tiles(shard)),
-      parameters_{request.temperature.at(row), request.top_k.at(row), request.top_p.at(row),
-                  request.min_p.at(row)} {}
+      parameters_(parameters) {}
 
 RowStatus ShardRow::read() {
   RowStatus status = check(parameters_);
@@ -51,7 +52,7 @@ RowStatus ShardRow::read() {
                                                 request_.processing, row_, allowed, status,
                                                 {all_.begin, rules_.partition.vocab()})
                 : worker_.reader.read(*worker_.passes, request_.logits, row_, allowed,
-                                      /*from_probs=*/false, status);
+                                      rules_.from_probs, status);
   return status;
 }
 
@@ -81,12 +82,15 @@ RowStatus ShardRow::index_whole(const cpu::TileRule& rule, const float* x) {
 /// What is wrong with any of the shard's values; nothing is read twice but cut tiles.
 RowStatus ShardRow::status_of_values(RowStatus of_whole) const {
   bool nan = of_whole == RowStatus::nan_input;
+  bool negative = of_whole == RowStatus::negative_probability;
   float largest = -kInfinity;
   const auto see = [&](std::size_t begin, std::size_t size) {
     if (size == 0) return;
     const cpu::RowScan found = worker_.passes->scan(values_ + begin, size, nullptr);
     nan = nan || found.has_nan;
     largest = std::max(largest, found.max);
+    negative = negative || (rules_.from_probs &&
+                            worker_.passes->count_at_least(values_ + begin, size, 0.0F) != size);
   };
   see(0, whole_begin());
   see(whole_begin() + whole_size(), columns() - whole_begin() - whole_size());
@@ -94,8 +98,9 @@ RowStatus ShardRow::status_of_values(RowStatus of_whole) const {
   if (of_whole == RowStatus::infinite_input || largest == kInfinity) {
     return RowStatus::infinite_input;
   }
-  return of_whole == RowStatus::ok || largest > -kInfinity ? RowStatus::ok
-                                                           : RowStatus::no_allowed_token;
+  if (negative) return RowStatus::negative_probability;
+  return of_whole == RowStatus::ok || largest >= rules_.smallest() ? RowStatus::ok
+                                                                   : RowStatus::no_allowed_token;
 }
 
 std::int32_t ShardRow::largest_key() const {
@@ -130,15 +135,14 @@ void ShardRow::write_summary(std::byte* part) {
   summary.max_key = summary.left_key = kEmptyTileKey;
   RowStatus status = read();
   if (status == RowStatus::ok) {
-    const float temperature = parameters_.temperature == 0.0F ? 1.0F : parameters_.temperature;
-    const cpu::TileRule rule{false, logit_scale(temperature)};
+    const cpu::TileRule rule = rules_.tile_rule(parameters_.temperature);
     status = status_of_values(index_whole(rule, values_));
     if (status == RowStatus::ok) {
       summary.max_key = largest_key();
       sum_octaves(rule, summary.max_key, summary.octaves);
     }
   }
-  // A shard without an allowed token has none: its values of cut tiles are all -inf.
+  // A shard without an allowed token has none: its values of cut tiles are all -inf, or 0.
   summary.status = static_cast<std::int32_t>(status);
   if (status == RowStatus::ok || status == RowStatus::no_allowed_token) {
     if (values_ != nullptr) write_cut_values(values_, part + rules_.layout.cut_at());
@@ -177,17 +181,26 @@ void ShardRow::write_candidates(std::byte* part, RowSummary& summary) {
   summary.max_bits = std::bit_cast<std::uint32_t>(x[first]);
   summary.max_raw_bits = std::bit_cast<std::uint32_t>(raw[first]);
   summary.allowed = static_cast<std::uint32_t>(
-      worker_.passes->count_at_least(x, whole_size(), -std::numeric_limits<float>::max()));
+      worker_.passes->count_at_least(x, whole_size(), rules_.smallest()));
   summary.left_key = summary.max_key;
   const auto wanted = static_cast<std::size_t>(
-      candidates_of_row(parameters_, rules_.partition.vocab(), static_cast<int>(layout.candidates),
-                        static_cast<int>(layout.reported)));
+      candidates_of_row(rules_.filters(parameters_), parameters_.top_k, rules_.partition.vocab(),
+                        static_cast<int>(layout.candidates), static_cast<int>(layout.reported)));
   if (wanted == 0) return;
 
-  const std::size_t found = list_largest(values_, wanted + 1);
-  const std::size_t listed = std::min(found, wanted);
-  summary.listed = static_cast<std::uint32_t>(listed);
+  std::size_t found = list_largest(values_, wanted + 1);
+  while (found > 0 && buffers_.values[found - 1] < rules_.smallest()) --found;
+  std::size_t listed = std::min(found, wanted);
   summary.left_key = found > listed ? order_key(buffers_.values[listed]) : kEmptyTileKey;
+  if (parameters_.min_p > 0.0F && layout.reported == 0) {
+    // What it drops of the shard's values it drops of the row's, whose largest is no smaller.
+    const cpu::TileRule rule = rules_.tile_rule(parameters_.temperature);
+    const std::int32_t low = std::max(
+        kEmptyTileKey + 1, order_key(cpu::min_p_threshold(parameters_.min_p, max, rule)));
+    while (listed > 0 && order_key(buffers_.values[listed - 1]) < low) --listed;
+    summary.left_key = std::max(summary.left_key, low - 1);
+  }
+  summary.listed = static_cast<std::uint32_t>(listed);
   for (std::size_t i = 0; i < listed; ++i) {
     std::byte* at = part + layout.candidates_at() + i * layout.candidate_bytes();
     const std::int32_t place = buffers_.ids[i];

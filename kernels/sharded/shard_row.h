@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cpu/batch.h"
+#include "cpu/distribution_weights.h"
 #include "sharded/exchange.h"
 #include "sharded/merged_row.h"
 
@@ -28,9 +29,9 @@ struct ShardBuffers {
 
 class ShardRow {
  public:
-  /// Row `row` of the shard's part of a call.
+  /// Row `row` of the shard's part of a call, under parameters that may be a request's.
   ShardRow(const SampleRequest& request, const CallRules& rules, int shard, std::int64_t row,
-           cpu::Worker& worker, ShardBuffers& buffers);
+           const RowParameters& parameters, cpu::Worker& worker, ShardBuffers& buffers);
 
   /// Reads and checks the row; not ok: it is not to be used otherwise.
   RowStatus read();
@@ -50,6 +51,9 @@ class ShardRow {
   // Results of the shard's columns (shard_outputs.cpp).
   void write_mask(const MergedRow& row, std::uint32_t* words);
   void write_probabilities(const MergedRow& row, float* probabilities);
+  /// Weights for speculation (speculative.h) of the shard's columns, and their sum. The token of a
+  /// greedy row weighs 1, and all others 0. Reads the row.
+  void weigh(const MergedRow& row, cpu::DistributionWeights& weights);
 
  private:
   struct Tile {

@@ -51,6 +51,13 @@ Error check_supported(const ShardedRequest& request, const SampleResult& result)
                                         "; allowed: 1 to " + std::to_string(kMaxShardedSamples) +
                                         " in a sharded call on GPUs"};
   }
+  if (request.input != TileInput::logits) return not_there("input of probabilities");
+  if (request.top_k_1_keeps_ties) return not_there("top_k_1_keeps_ties");
+  if (request.words.given()) return not_there("words");
+  if (!result.tokens.given()) {
+    return {ErrorCode::unsupported,
+            "tokens is null; allowed: an array, in a sharded call on GPUs (the CPU has it)"};
+  }
   if (rows.indices.given()) return not_there("indices");
   if (is_processed(rows.processing)) return not_there("processing");
   if (result.probs.given()) return not_there("probs");

@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(kEndThreads)
                            ? asks == RowAsks::tokens
                            : asks == RowAsks::threshold || asks == RowAsks::tie;
   if (answers) RowAnswerer(task, exchange, blockIdx.x, dynamic).run(asks);
-  end_sending(task, exchange, blockIdx.x, answers);
+  end_sending(task, exchange, blockIdx.x, answers ? task.mine(exchange, blockIdx.x) : nullptr);
 }
 
 }  // namespace

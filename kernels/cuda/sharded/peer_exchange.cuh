@@ -60,24 +60,25 @@ __device__ __forceinline__ std::uint32_t load_acquire(const std::uint32_t* at) {
   return value;
 }
 
-/// By all threads of a row's block: its part, with the block's header in front of the first row's,
-/// goes from `send` to all ranks, and its flags are set to `number`. `turn`: of the blocks.
+/// By all threads of a row's block: its part goes to all ranks, with the block's header of `send`
+/// in front of the first row's, and its flags are set to `number`. `turn`: of the blocks.
 __device__ __forceinline__ void send_part(const ShardedTask& task, ShardedExchange exchange,
-                                          std::int64_t row, std::uint32_t turn, PeerFlags kind,
+                                          std::int64_t row, const std::byte* part,
+                                          std::uint32_t turn, PeerFlags kind,
                                           std::uint32_t number) {
-  const auto of_row = static_cast<int>(task.each[static_cast<int>(exchange)] / 4);
-  constexpr int kHeaderWords = sizeof(sharded::BlockHeader) / 4;
-  const int header = row == 0 && kind == PeerFlags::parts ? kHeaderWords : 0;
-  const std::byte* block = task.send[static_cast<int>(exchange)];
-  const std::int64_t first = kHeaderWords - header + row * of_row;
+  constexpr std::size_t kHeader = sizeof(sharded::BlockHeader);
+  const auto thread = static_cast<std::size_t>(threadIdx.x);
+  const auto bytes = static_cast<std::size_t>(task.each[static_cast<int>(exchange)]);
 #pragma unroll 1
   for (int rank = 0; rank < task.shards; ++rank) {
-    std::byte* to = peer_block(task, exchange, rank, task.shard, turn);
+    std::byte* block = peer_block(task, exchange, rank, task.shard, turn);
+    std::byte* to = block + kHeader + static_cast<std::size_t>(row) * bytes;
 #pragma unroll 4
-    for (int i = static_cast<int>(threadIdx.x); i < header + of_row;
-         i += static_cast<int>(blockDim.x)) {
-      const auto byte = static_cast<std::size_t>(4 * (first + i));
-      word_of(to, byte) = word_of(block, byte);
+    for (std::size_t byte = 4 * thread; byte < bytes; byte += 4 * std::size_t{blockDim.x}) {
+      word_of(to, byte) = word_of(part, byte);
+    }
+    if (row == 0 && kind == PeerFlags::parts && thread < kHeader / 4) {
+      word_of(block, 4 * thread) = word_of(task.send[static_cast<int>(exchange)], 4 * thread);
     }
   }
   __syncthreads();
@@ -87,17 +88,17 @@ __device__ __forceinline__ void send_part(const ShardedTask& task, ShardedExchan
 }
 
 /// By all threads of a row's block, of a launch with a block for each row: its part has been
-/// written to `send`, and goes to all ranks; not where has_part is false.
+/// written, and goes to all ranks. null: there is none.
 __device__ __forceinline__ void end_sending(const ShardedTask& task, ShardedExchange exchange,
-                                            std::int64_t row, bool has_part) {
+                                            std::int64_t row, const std::byte* part) {
   if (!task.peers.given()) return;
   auto& counts = *reinterpret_cast<PeerCounts*>(task.peers.memory[task.shard]);
   const bool is_summary = exchange == ShardedExchange::summary;
   const std::uint32_t number = counts.exchanges + 1;
   const std::uint32_t call = counts.calls + (is_summary ? 1 : 0);
-  __syncthreads();  // the part is there
-  if (has_part) {
-    send_part(task, exchange, row, is_summary ? call : number, PeerFlags::parts, number);
+  __syncthreads();  // the part is there, and all have read the counts
+  if (part != nullptr) {
+    send_part(task, exchange, row, part, is_summary ? call : number, PeerFlags::parts, number);
   }
   if (threadIdx.x != 0) return;
   if (atomicAdd(&counts.ended, 1U) + 1 != gridDim.x) return;
@@ -133,7 +134,8 @@ class ReceivedBlocks {
   /// Sends the row's tokens, and waits for those of all shards. By all threads.
   __device__ __forceinline__ void exchange_tokens(std::int64_t row) const {
     __syncthreads();  // the tokens are there
-    send_part(task_, ShardedExchange::tokens, row, number_, PeerFlags::tokens, number_);
+    send_part(task_, ShardedExchange::tokens, row, task_.mine(ShardedExchange::tokens, row),
+              number_, PeerFlags::tokens, number_);
     const auto shard = static_cast<int>(threadIdx.x);
     if (shard < task_.shards) {
       await_flag(peer_flag(task_, PeerFlags::tokens, task_.shard, shard, row));

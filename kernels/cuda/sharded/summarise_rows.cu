@@ -28,6 +28,7 @@
 #include "cuda/tiles/candidate_bound.cuh"
 #include "cuda/tiles/candidate_list.cuh"
 #include "cuda/tiles/filtered_row.cuh"
+#include "cuda/tiles/min_p_key.cuh"
 #include "cuda/tiles/tile_launch.cuh"
 
 namespace fairdraw::cuda {
@@ -66,15 +67,23 @@ __host__ __device__ constexpr int groups_at() {
   return (static_cast<int>(sizeof(Shared)) + 15) / 16 * 16;
 }
 
+/// Where the row's part is made, behind the index.
+__host__ __device__ inline int part_at(const ShardedTask& task) {
+  const int tiles = task.tiles();
+  return groups_at() + (task.groups != nullptr ? GroupKeys::bytes(tiles) : 0) +
+         (index_bytes(tiles) + 3) / 4 * 4;
+}
+
 /// A row of a shard, by a block of kEndThreads.
 class RowSummariser {
  public:
-  __device__ RowSummariser(const ShardedTask& task, std::int64_t number, unsigned char* dynamic)
+  __device__ RowSummariser(const ShardedTask& task, std::int64_t number, unsigned char* dynamic,
+                           std::byte* part)
       : task_(task),
         place_(task.parts[task.shard]),
         number_(number),
         tiles_(task.tiles()),
-        part_(task.mine(ShardedExchange::summary, number)),
+        part_(part),
         shared_(*reinterpret_cast<Shared*>(dynamic)),
         groups_(dynamic + groups_at(), tiles_),
         row_(FilteredRow::whole(task.whole, number, /*from_probs=*/false)) {
@@ -114,10 +123,20 @@ class RowSummariser {
     if (largest == kEmptyTileKey) return;
     const float temperature = parameters.temperature == 0.0F ? 1.0F : parameters.temperature;
     sum_octaves(logit_scale(temperature), largest, sums_, kOctavesAt);
-    write_largest(largest);
-    candidates_ =
-        sharded::candidates_of_row(parameters, task_.vocab, task_.candidates, task_.top_n);
-    if (candidates_ > 0) write_candidates();
+    count_allowed();
+    const bool has_filter = top_k_is_on(parameters.top_k, task_.vocab) || parameters.top_p < 1.0F ||
+                            parameters.min_p > 0.0F;
+    candidates_ = sharded::candidates_of_row(has_filter && !is_greedy(parameters), parameters.top_k,
+                                             task_.vocab, task_.candidates, task_.top_n);
+    if (candidates_ == 0) {
+      write_largest(largest);
+      return;
+    }
+    if (parameters.min_p > 0.0F && task_.top_n == 0) {
+      // What it drops of the shard's values it drops of the row's, whose largest is no smaller.
+      low_ = smallest_key_kept<false>(parameters.min_p, logit_scale(temperature), low_, largest);
+    }
+    write_candidates();
   }
 
  private:
@@ -259,20 +278,25 @@ class RowSummariser {
       add_shared(&shared_.high[of_first], static_cast<std::uint64_t>(all >> 32));
     }
   }
-  /// The first token with the largest value, and how many are allowed.
-  __device__ void write_largest(std::int32_t largest) {
+  __device__ void count_allowed() {
+    if (warp_of_thread() != 0) return;
     const std::uint16_t* counts = task_.counts.data + number_ * task_.counts.row_stride;
     std::uint32_t allowed = 0;
-    std::int32_t mine = INT_MAX;
-#pragma unroll 1
-    for (int tile = thread(); tile < tiles_; tile += kEndThreads) {
-      allowed += counts[tile];
-      if (keys_[tile] == largest) mine = ::min(mine, tile);
-    }
-    allowed = reduce_block(allowed, shared_.numbers, Add{});
-    const std::int32_t tile = reduce_block(mine, shared_.keys, Minimum{});
-    if (warp_of_thread() != 0) return;
+#pragma unroll 4
+    for (int tile = lane_of_thread(); tile < tiles_; tile += kWarp) allowed += counts[tile];
+    allowed = __reduce_add_sync(kAllLanes, allowed);
     if (lane_of_thread() == 0) word_of(part_, kAllowedAt) = allowed;
+  }
+
+  /// The first token with the largest value, by the last warp.
+  __device__ void write_largest(std::int32_t largest) {
+    if (warp_of_thread() != kEndWarps - 1) return;
+    int tile = INT_MAX;
+#pragma unroll 1
+    for (int i = lane_of_thread(); i < tiles_; i += kWarp) {
+      if (keys_[i] == largest) tile = ::min(tile, i);
+    }
+    tile = __reduce_min_sync(kAllLanes, tile);
     const std::int64_t first = std::int64_t{tile} * kTileSize;
 #pragma unroll 1
     for (int i = lane_of_thread(); i < kTileSize; i += kWarp) {
@@ -281,12 +305,17 @@ class RowSummariser {
       const bool is_first = order_key(x) == largest && row_.is_allowed(token, x);
       const unsigned lanes = __ballot_sync(kAllLanes, is_first);
       if (lanes == 0) continue;
-      if (lane_of_thread() != __ffs(static_cast<int>(lanes)) - 1) return;
-      word_of(part_, kMaxIdAt) = static_cast<std::uint32_t>(place_.whole_begin + token);
-      word_of(part_, kMaxBitsAt) = std::bit_cast<std::uint32_t>(x);
-      word_of(part_, kMaxRawBitsAt) = std::bit_cast<std::uint32_t>(x);
+      if (lane_of_thread() == __ffs(static_cast<int>(lanes)) - 1) {
+        write_first(x, static_cast<int>(token));
+      }
       return;
     }
+  }
+  /// id: of whole tiles.
+  __device__ void write_first(float x, int id) {
+    word_of(part_, kMaxIdAt) = static_cast<std::uint32_t>(place_.whole_begin + id);
+    word_of(part_, kMaxBitsAt) = std::bit_cast<std::uint32_t>(x);
+    word_of(part_, kMaxRawBitsAt) = std::bit_cast<std::uint32_t>(x);
   }
 
   // --- Candidates
@@ -298,18 +327,22 @@ class RowSummariser {
     word_of(part_, at) = std::bit_cast<std::uint32_t>(x);
     word_of(part_, at + 4) = static_cast<std::uint32_t>(place_.whole_begin + id);
   }
+  /// left: the key of the first that is not listed, if there are more than are listed. Values that
+  /// min_p drops are not, and none of them is above.
   __device__ void write_end(int found, std::int32_t left) {
     word_of(part_, kListedAt) = static_cast<std::uint32_t>(::min(found, candidates_));
-    word_of(part_, kLeftKeyAt) =
-        static_cast<std::uint32_t>(found > candidates_ ? left : kEmptyTileKey);
+    word_of(part_, kLeftKeyAt) = static_cast<std::uint32_t>(found > candidates_ ? left : low_ - 1);
   }
 
   __device__ void write_candidates() {
     __syncthreads();  // what the list takes the place of has been read
     const RowIndex index{keys_, sums_, tiles_};
     const TileKeys keys = find_tile_keys(index);
-    const std::int32_t bound = CandidateBound<false>{index, groups_, keys}.of_top_k(
-        shared_.search, candidates_ + 1, kEmptyTileKey + 1);
+    std::int32_t bound = low_;
+    if (!few_reach(low_)) {
+      bound = ::max(low_, CandidateBound<false>{index, groups_, keys}.of_top_k(
+                              shared_.search, candidates_ + 1, kEmptyTileKey + 1));
+    }
     if (thread() == 0) shared_.list.listed = 0;
     const int groups = list_groups<false>(shared_.list, index, groups_, bound);
     if (groups <= CandidateList::kMaxGroups) list_values(groups, from_order_key(bound));
@@ -321,6 +354,18 @@ class RowSummariser {
     } else {
       write_ranked(listed);
     }
+  }
+
+  /// Whether so few tiles reach a key that it bounds the list well enough. By all threads.
+  __device__ bool few_reach(std::int32_t key) {
+    constexpr int kFew = 16;
+    if (key == kEmptyTileKey + 1) return false;
+    int reaching = 0;
+#pragma unroll 1
+    for (int tile = thread(); tile < tiles_; tile += kEndThreads) {
+      reaching += keys_[tile] >= key ? 1 : 0;
+    }
+    return __syncthreads_count(reaching) <= kFew;  // of threads, which have a tile or few each
   }
 
   /// The values of listed groups that reach the bound, in no order.
@@ -423,7 +468,9 @@ class RowSummariser {
       const auto id = static_cast<int>(~static_cast<std::uint32_t>(mine));
       // The zeros share a key: the value itself says which one it is.
       if (rank < candidates_) {
-        write_candidate(rank, key == 0 ? row_.values[id] : from_order_key(key), id);
+        const float x = key == 0 ? row_.values[id] : from_order_key(key);
+        write_candidate(rank, x, id);
+        if (rank == 0) write_first(x, id);
       } else if (rank == candidates_) {
         word_of(part_, kLeftKeyAt) = static_cast<std::uint32_t>(key);
       }
@@ -435,11 +482,16 @@ class RowSummariser {
     HeadEntries& entries = shared_.exact.entries;
     const HeadSearch::Head head =
         HeadSearch(shared_.exact.search).find(keyed, keys, candidates_ + 1, entries);
-    for (int i = thread(); i < ::min(head.n, candidates_); i += kEndThreads) {
-      write_candidate(i, entries.value[i], entries.id[i]);
+    int found = 0;  // of those that min_p keeps
+    for (int i = thread(); i < head.n; i += kEndThreads) {
+      if (order_key(entries.value[i]) < low_) continue;
+      ++found;
+      if (i < candidates_) write_candidate(i, entries.value[i], entries.id[i]);
+      if (i == 0) write_first(entries.value[i], entries.id[i]);
     }
+    found = reduce_block(found, shared_.keys, Add{});
     if (thread() != 0) return;
-    write_end(head.n, head.n > candidates_ ? order_key(entries.value[candidates_]) : 0);
+    write_end(found, found > candidates_ ? order_key(entries.value[candidates_]) : 0);
   }
 
   const ShardedTask& task_;
@@ -452,7 +504,8 @@ class RowSummariser {
   FilteredRow row_;
   std::uint64_t* sums_;
   std::int32_t* keys_;
-  int candidates_ = 0;  ///< of this row
+  int candidates_ = 0;                    ///< of this row
+  std::int32_t low_ = kEmptyTileKey + 1;  ///< the smallest key that is listed
 };
 
 __global__ void __launch_bounds__(kEndThreads)
@@ -464,16 +517,22 @@ __global__ void __launch_bounds__(kEndThreads)
     write_header(task, ShardedExchange::summary);
     *task.undecided = 0;
   }
-  RowSummariser(task, blockIdx.x, dynamic).run();
-  end_sending(task, ShardedExchange::summary, blockIdx.x, true);
+  std::byte* part = reinterpret_cast<std::byte*>(dynamic + part_at(task));
+  RowSummariser(task, blockIdx.x, dynamic, part).run();
+  __syncthreads();
+  std::byte* to = task.mine(ShardedExchange::summary, blockIdx.x);
+  const auto bytes = static_cast<unsigned>(task.each[0]);
+#pragma unroll 4
+  for (unsigned byte = 4 * threadIdx.x; byte < bytes; byte += 4 * kEndThreads) {
+    word_of(to, byte) = word_of(part, byte);
+  }
+  end_sending(task, ShardedExchange::summary, blockIdx.x, part);
 }
 
 }  // namespace
 
 cudaError_t summarise_rows(const ShardedTask& task, cudaStream_t stream) {
-  const int tiles = task.tiles();
-  const int bytes =
-      groups_at() + (task.groups != nullptr ? GroupKeys::bytes(tiles) : 0) + index_bytes(tiles);
+  const int bytes = part_at(task) + static_cast<int>(task.each[0]);
   const SpreadNeeds needs{[bytes](int) { return bytes; }, /*starts_early=*/true};
   return launch_spread<summarise_rows_kernel>(task.rows(), {1, kEndThreads}, needs, stream, task);
 }

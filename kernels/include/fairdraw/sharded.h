@@ -50,6 +50,10 @@
 // With 128256 tokens in two shards a summary takes 3.4 KB a row and shard with filters and 1.3 KB
 // without.
 //
+// Rows may be probabilities (`input`), and tokens need not be asked for where a mask, probabilities
+// or whole rows of log-probabilities are: so the operations of sampling.h on rows (softmax, masks,
+// renormalised probabilities) are calls of this, in one exchange where candidates suffice.
+//
 // Statuses are those of `sample`: the first that holds on any shard, and no_allowed_token where it
 // holds on all. `active`, `indices`, parameters, seeds and all lists of ids are those of the whole
 // call, the same on every rank, and so are the results that are asked for, except for the arrays
@@ -63,6 +67,7 @@
 #include <memory>
 
 #include "fairdraw/sample.h"
+#include "fairdraw/tile_index.h"
 #include "fairdraw/types.h"
 
 namespace fairdraw {
@@ -76,6 +81,14 @@ struct ShardedRequest {
                        ///< which may be 0 (then logits.data may be null)
   View<const std::int64_t> boundaries;  ///< [shards + 1]: 0, then not falling, then the vocabulary
   std::int32_t shard = 0;               ///< this rank's
+  /// What rows.logits holds. Probabilities are those of sampling.h: finite and >= 0, in any scale.
+  /// They have every filter, and `allowed`; the temperature is 1, and there is no processing and no
+  /// log-probability of them.
+  TileInput input = TileInput::logits;
+  bool top_k_1_keeps_ties = false;  ///< as top_k_mask_logits and top_k_renorm_probs do
+  /// Optional, [outputs, num_samples]: random words to draw with, instead of those of seeds and
+  /// offsets.
+  View<const std::uint64_t> words = {};
 };
 
 /// Bytes of the block of the first exchange, of a call that is right: what a transport may want to

@@ -458,12 +458,14 @@ void add_calls_of_serving(std::vector<ApiFunction>& all) {
         all, "sharded.h begin",
         [by_mask](const Shared& s, Arrays& a) {
           return call_of(
-              s, ",result,execution", {"boundaries"},  // their number is that of the shards
+              // The number of boundaries is that of the shards; a flag has no wrong value.
+              s, ",result,execution", {"boundaries", "top_k_1_keeps_ties"},
               [](const auto&... x) {
                 ShardedSample call;
                 return call.begin(x...);
               },
-              ShardedRequest{sample_request(a, by_mask), a.range<std::int64_t>(2, 0, kVocab), 0},
+              ShardedRequest{sample_request(a, by_mask), a.range<std::int64_t>(2, 0, kVocab), 0,
+                             TileInput::logits, false, a.in<std::uint64_t>(kRows * kSamples, 7)},
               sample_result(a), Execution{CpuTarget::best, 1});
         },
         by_mask ? "prompt as bits" : "prompt as lists");

@@ -1,0 +1,31 @@
+// The columns that a shard has of what a call says of every token.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "fairdraw/logits_processing.h"
+#include "fairdraw/types.h"
+
+namespace fairdraw::harness {
+
+bool bit_at(const std::uint32_t* words, std::int64_t bit);
+void set_bit(std::uint32_t* words, std::int64_t bit, bool value);
+
+/// Columns begin to end. What it gives are views over the call's own arrays; packed bits it has
+/// itself.
+class ShardColumns {
+ public:
+  ShardColumns(std::int64_t begin, std::int64_t end) : begin_(begin), end_(end) {}
+
+  RowsView of(const RowsView& rows) const;
+  BitRows<const std::uint32_t> of(const BitRows<const std::uint32_t>& rows);
+  LogitsProcessing of(const LogitsProcessing& whole);
+
+ private:
+  std::int64_t begin_, end_;
+  std::deque<std::vector<std::uint32_t>> bits_;  // stay where they are
+};
+
+}  // namespace fairdraw::harness

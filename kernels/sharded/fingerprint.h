@@ -1,0 +1,77 @@
+// What tells calls apart whose ranks disagree by mistake.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "fairdraw/logits_processing.h"
+#include "fairdraw/speculative.h"
+#include "fairdraw/types.h"
+
+namespace fairdraw::sharded {
+
+/// Where arrays of parameters, seeds and lists lie. Those of a device are not read: a call that has
+/// such parameters may be filtered, and ranks are told apart by all else.
+enum class ArraysLie { on_host, on_device };
+
+/// FNV-1a, 64 bits: ranks that differ by mistake are told apart, which is all that is asked of it.
+class Fingerprint {
+ public:
+  explicit Fingerprint(ArraysLie arrays = ArraysLie::on_host)
+      : reads_arrays_(arrays == ArraysLie::on_host) {}
+
+  template <class T>
+  void add(const T& value) {
+    add_bytes(&value, sizeof(T));
+  }
+  template <class T>
+  void add(const View<T>& view) {
+    add(view.size);
+    add(view.given());
+    if (view.given() && reads_arrays_)
+      add_bytes(view.data, static_cast<std::size_t>(view.size) * sizeof(T));
+  }
+  template <class T>
+  void add(const PerRequest<T>& parameter) {
+    parameter.is_array() ? add(parameter.values) : add(parameter.scalar);
+  }
+  void add(const TokenLists& lists) {
+    add(lists.size);
+    add(lists.begins);
+    add(lists.lengths);
+  }
+  void add(const LawFilters& filters) {
+    add(filters.temperature);
+    add(filters.top_k);
+    add(filters.top_p);
+    add(filters.min_p);
+    add(filters.tie_rule);
+    add(filters.filter_order);
+  }
+  /// What is not of columns.
+  void add(const LogitsProcessing& processing) {
+    add(processing.repetition_penalty);
+    add(processing.frequency_penalty);
+    add(processing.presence_penalty);
+    add(processing.min_tokens);
+    for (const TokenLists* lists :
+         {&processing.prompt, &processing.output, &processing.bias_ids, &processing.stop_ids,
+          &processing.bad_words, &processing.bad_word_lengths, &processing.allowed_ids}) {
+      add(*lists);
+    }
+    add(processing.output_lengths);
+    add(processing.prompt_mask.given());
+    add(processing.output_counts.given());
+  }
+  std::uint64_t value() const { return hash_; }
+
+ private:
+  void add_bytes(const void* data, std::size_t size) {
+    const auto* bytes = static_cast<const unsigned char*>(data);
+    for (std::size_t i = 0; i < size; ++i) hash_ = (hash_ ^ bytes[i]) * 0x100000001b3ULL;
+  }
+  bool reads_arrays_;
+  std::uint64_t hash_ = 0xcbf29ce484222325ULL;
+};
+
+}  // namespace fairdraw::sharded

@@ -1,0 +1,68 @@
+// Rows on their way from summaries to survivors and tokens: the exchanges of one matrix of logits
+// or probabilities. Calls have one of these (ShardedSample), or one a matrix (ShardedChain), and
+// put the parts of all into one block.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "cpu/batch.h"
+#include "fairdraw/sample.h"
+#include "sharded/merged_row.h"
+#include "sharded/shard_row.h"
+
+namespace fairdraw::sharded {
+
+/// What is decided of one row. Several may be of the same row of the matrix.
+struct RowInCall {
+  std::int64_t row = 0;  ///< of the logits, of `allowed` and of processing
+  bool active = true;    ///< else it is padding: its part of a block is zeros
+  RowParameters parameters;
+  std::vector<std::uint64_t> words;  ///< one a token
+};
+
+class RowExchange {
+ public:
+  /// `rows`: of this shard's columns; its parameters and seeds are not used. `rules` stay alive.
+  void begin(const SampleRequest& rows, const CallRules& rules, int shard,
+             const Execution& execution, std::vector<RowInCall> in_call);
+
+  /// Bytes of a shard's part of the next exchange; 0: all rows are decided.
+  std::size_t bytes() const { return bytes_; }
+  /// This shard's part, bytes() zeros before.
+  void write(std::byte* part);
+  /// The parts of all shards.
+  void take(const std::vector<const std::byte*>& parts);
+
+  std::int64_t size() const { return static_cast<std::int64_t>(rows_.size()); }
+  const RowInCall& in_call(std::int64_t i) const { return rows_[at(i)].in_call; }
+  /// Of an active row.
+  const MergedRow& merged(std::int64_t i) const { return rows_[at(i)].merged; }
+  /// What this shard has of row i.
+  ShardRow shard_row(std::int64_t i, cpu::Worker& worker) const;
+
+ private:
+  struct Row {
+    RowInCall in_call;
+    MergedRow merged;
+    const Question* question = nullptr;
+    std::size_t at = 0;     // of its part
+    std::size_t bytes = 0;  // 0: it asks nothing
+  };
+
+  static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+  template <class Work>
+  void for_each_active(const Work& work);
+  void ask();
+
+  SampleRequest request_;
+  const CallRules* rules_ = nullptr;
+  int shard_ = 0;
+  Execution execution_;
+  bool has_summaries_ = false;
+  std::size_t bytes_ = 0;
+  std::vector<Row> rows_;
+};
+
+}  // namespace fairdraw::sharded
