@@ -51,9 +51,12 @@ const std::map<std::string, std::string>& exempt() {
       {"cuda_memory.h reserve", kNoArrays},
       {"cuda_memory.h synchronise", kNoArrays},
       {"cuda_memory.h upload", kNeedsGpu},
+      {"cuda_sharded.h continue_sharded", kNeedsGpu},
       {"cuda_sharded.h make_sharded_call", kNeedsGpu},
+      {"cuda_sharded.h sample_sharded", kNeedsGpu},
       {"cuda_sharded.h sharded_receive", kNeedsGpu},
       {"cuda_sharded.h sharded_send", kNeedsGpu},
+      {"cuda_sharded.h use_peers", kNeedsGpu},
       {"fused_sampling_processor.h operator", "is step()"},
       {"fused_sampling_processor.h start_async_token_copy", kNoArrays},
       {"request_parameters.h ", kNoArrays},  // all of it
