@@ -23,7 +23,10 @@ struct ShardedCall::Parts {
   RowsOutputTask rows;  ///< the mask, where one is wanted
   cudaStream_t stream = nullptr;
 
+  Error index() const;
   Error receive(ShardedExchange exchange, bool with_tokens) const;
+  Error exchange_summaries(bool with_tokens) const;
+  Error write_mask() const;
 };
 
 namespace {
@@ -323,30 +326,30 @@ Error use_peers(ShardedCall& call, const ShardedPeers& peers) {
   return {};
 }
 
+/// The index, with which a call begins.
+Error ShardedCall::Parts::index() const {
+  if (task.whole.vocab == 0) {
+    return check_call("cudaMemsetAsync",
+                      cudaMemsetAsync(task.undecided, 0, sizeof(*task.undecided), stream));
+  }
+  if (Error error = check_launch("index_shard", index_shard(task, spread, stream))) return error;
+  if (task.raw_at == 0) return {};
+  ShardedTask raw = task;
+  raw.temperature = 1.0F;
+  raw.sums.data = task.raw_sums;
+  raw.groups = nullptr;
+  raw.shifted = {};
+  return check_launch("index_shard", index_shard(raw, spread, stream));
+}
+
 Error sharded_send(const ShardedCall& call, ShardedExchange exchange) {
-  const ShardedTask& task = call.parts_->task;
-  const cudaStream_t stream = call.parts_->stream;
-  if (task.rows() == 0) return {};
+  const ShardedCall::Parts& parts = *call.parts_;
+  if (parts.task.rows() == 0) return {};
   if (exchange != ShardedExchange::summary) {
-    return check_launch("answer_rows", answer_rows(task, exchange, stream));
+    return check_launch("answer_rows", answer_rows(parts.task, exchange, parts.stream));
   }
-  if (task.whole.vocab > 0) {
-    if (Error error = check_launch("index_shard", index_shard(task, call.parts_->spread, stream))) {
-      return error;
-    }
-    if (task.raw_at > 0) {
-      ShardedTask raw = task;
-      raw.temperature = 1.0F;
-      raw.sums.data = task.raw_sums;
-      raw.groups = nullptr;
-      raw.shifted = {};
-      if (Error error =
-              check_launch("index_shard", index_shard(raw, call.parts_->spread, stream))) {
-        return error;
-      }
-    }
-  }
-  return check_launch("summarise_rows", summarise_rows(task, stream));
+  if (Error error = parts.index()) return error;
+  return check_launch("summarise_rows", summarise_rows(parts.task, parts.stream));
 }
 
 /// with_tokens: a row that asks for tokens exchanges them at once, through peers.
@@ -357,8 +360,24 @@ Error ShardedCall::Parts::receive(ShardedExchange exchange, bool with_tokens) co
   if (Error error = check_launch("merge_rows", merge_rows(received, exchange, stream))) {
     return error;
   }
+  return write_mask();
+}
+Error ShardedCall::Parts::write_mask() const {
   if (task.records == nullptr) return {};
   return check_launch("write_rows", write_rows(rows, stream));
+}
+
+/// The first exchange, of ranks whose kernels run at the same time.
+Error ShardedCall::Parts::exchange_summaries(bool with_tokens) const {
+  if (task.rows() == 0) return {};
+  if (Error error = index()) return error;
+  ShardedTask exchanged = task;
+  exchanged.exchanges_tokens = with_tokens;
+  if (Error error =
+          check_launch("exchange_summaries", cuda::exchange_summaries(exchanged, stream))) {
+    return error;
+  }
+  return write_mask();
 }
 
 Error sharded_receive(const ShardedCall& call, ShardedExchange exchange) {
@@ -377,10 +396,14 @@ Error continue_sharded(const ShardedCall& call, const ShardedPlan& plan) {
 }
 
 Error sample_sharded(const ShardedCall& call, const ShardedPlan& plan) {
-  for (int number = 0; number <= plan.rounds; ++number) {
-    const ShardedExchange exchange = sharded_exchange(number, plan.rounds);
-    if (Error error = sharded_send(call, exchange)) return error;
-    if (Error error = call.parts_->receive(exchange, plan.tokens)) return error;
+  const ShardedCall::Parts& parts = *call.parts_;
+  if (!parts.task.peers.given()) {
+    return {ErrorCode::invalid_argument, "peers is not set; allowed: a call after use_peers()"};
+  }
+  if (Error error = parts.exchange_summaries(plan.tokens)) return error;
+  for (int round = 0; round < plan.rounds; ++round) {
+    if (Error error = sharded_send(call, ShardedExchange::threshold)) return error;
+    if (Error error = parts.receive(ShardedExchange::threshold, plan.tokens)) return error;
   }
   return {};
 }

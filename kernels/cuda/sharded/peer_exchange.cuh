@@ -87,11 +87,17 @@ __device__ __forceinline__ void send_part(const ShardedTask& task, ShardedExchan
   }
 }
 
+/// What an exchange is known by: its number, and that of its call.
+struct PeerExchange {
+  std::uint32_t number, call;
+};
+
 /// By all threads of a row's block, of a launch with a block for each row: its part has been
 /// written, and goes to all ranks. null: there is none.
-__device__ __forceinline__ void end_sending(const ShardedTask& task, ShardedExchange exchange,
-                                            std::int64_t row, const std::byte* part) {
-  if (!task.peers.given()) return;
+__device__ __forceinline__ PeerExchange end_sending(const ShardedTask& task,
+                                                    ShardedExchange exchange, std::int64_t row,
+                                                    const std::byte* part) {
+  if (!task.peers.given()) return {};
   auto& counts = *reinterpret_cast<PeerCounts*>(task.peers.memory[task.shard]);
   const bool is_summary = exchange == ShardedExchange::summary;
   const std::uint32_t number = counts.exchanges + 1;
@@ -100,11 +106,12 @@ __device__ __forceinline__ void end_sending(const ShardedTask& task, ShardedExch
   if (part != nullptr) {
     send_part(task, exchange, row, part, is_summary ? call : number, PeerFlags::parts, number);
   }
-  if (threadIdx.x != 0) return;
-  if (atomicAdd(&counts.ended, 1U) + 1 != gridDim.x) return;
-  counts.ended = 0;
-  counts.exchanges = number;
-  counts.calls = call;
+  if (threadIdx.x == 0 && atomicAdd(&counts.ended, 1U) + 1 == gridDim.x) {
+    counts.ended = 0;
+    counts.exchanges = number;
+    counts.calls = call;
+  }
+  return {number, call};
 }
 
 /// The blocks that a receiving kernel reads.
@@ -116,6 +123,10 @@ class ReceivedBlocks {
     number_ = counts.exchanges;
     call_ = counts.calls;
   }
+
+  /// In a kernel that has sent the exchange itself.
+  __device__ ReceivedBlocks(const ShardedTask& task, const PeerExchange& sent)
+      : task_(task), number_(sent.number), call_(sent.call) {}
 
   /// Until the row's part of the last exchange that was sent has come from all shards; of a summary
   /// the header too, which comes with the first row. By all threads.

@@ -198,6 +198,9 @@ cudaError_t index_shard(const ShardedTask& task, const TileSpread& spread, cudaS
 cudaError_t summarise_rows(const ShardedTask& task, cudaStream_t stream);
 /// Enqueues the merge of what was received (merge_rows.cu).
 cudaError_t merge_rows(const ShardedTask& task, ShardedExchange exchange, cudaStream_t stream);
+/// Enqueues both, through peers whose kernels run at the same time (exchange_summaries.cu);
+/// task.undecided is 0.
+cudaError_t exchange_summaries(const ShardedTask& task, cudaStream_t stream);
 /// Enqueues the answers to what rows ask (answer_rows.cu).
 cudaError_t answer_rows(const ShardedTask& task, ShardedExchange exchange, cudaStream_t stream);
 

@@ -1,0 +1,487 @@
+// The merge of what shards say of a row: its threshold and its tokens, the same on every rank.
+//
+// Contract. sharded/merged_row.h, bit for bit: from the summaries of all shards, and from answers
+// to what a row has asked since, either the row's results or its next question. It reads nothing
+// but what was received, and the row's own state. Rows that have asked nothing of this exchange are
+// left alone. One that has its tokens writes its results; the others keep what they had.
+//
+// Algorithm and cost. A block of 256 threads a row. Faults, the largest value and totals are sums
+// over shards, by a warp each. What is known value by value (known_values.cuh) is ordered by binary
+// searches, weighed, and summed; then each threshold is a binary search over prefix sums, which
+// every thread does for itself, and no barrier is between them. The token is the known survivor in
+// whose part of the mass, in the order of ids, the drawn position lies: counted by each survivor
+// over the others, which for the 50 of a top_k is less than to sort them.
+//
+// What decides is code, which a row runs once and which comes from memory, and registers. A
+// function that is called on an object forces it into local memory wherever it is used: with all of
+// a row there a merge took 39 microseconds, in registers 26, and for 256 rows 90 and 22. So what
+// few rows need is called on copies. Summaries are brought to shared memory at once, with all loads
+// in flight.
+//
+// Questions. Below what is known a row asks about a window of values (row_thresholds.cuh), and is
+// run again from its start when answers have come. All of that is rare, and in functions of its
+// own.
+//
+// Randomness: the words of `sample` (common/philox.h). Numerics: common/tile_weights.h; masses are
+// integers of 128 bits. Log-probabilities in double, as log_mass.h. Determinism: no order of
+// threads shows.
+#pragma once
+
+#include <math_constants.h>
+
+#include <algorithm>
+#include <cfloat>
+#include <cstdint>
+
+#include "common/float_order.h"
+#include "common/log_mass.h"
+#include "common/philox.h"
+#include "common/wide_integers.h"
+#include "cuda/device/block_sums.cuh"
+#include "cuda/sharded/merged_row.cuh"
+#include "cuda/sharded/row_answerer.cuh"
+#include "cuda/sharded/row_thresholds.cuh"
+#include "cuda/sharded/sharded_task.h"
+#include "cuda/tiles/filtered_row.cuh"
+
+namespace fairdraw::cuda {
+
+/// At the beginning of dynamic shared memory; the known values follow.
+struct MergeMemory {
+  MergedRow::Memory row;
+  RowThresholds::Memory thresholds;
+  uint128_t part_mass[kMaxRowParts];
+  ShardedToken tokens[kMaxShardedSamples];
+};
+constexpr int merge_known_at() { return (static_cast<int>(sizeof(MergeMemory)) + 15) / 16 * 16; }
+
+/// Bytes of dynamic shared memory.
+inline int merge_bytes(const ShardedTask& task) {
+  return std::max(merge_known_at() + KnownArrays::bytes(task), answer_bytes(task));
+}
+
+/// Whether a call needs the reports of a RowMerger.
+inline bool has_reports(const ShardedTask& task) {
+  return task.top_n > 0 || task.logprob != nullptr || task.logprob_filtered != nullptr ||
+         task.values != nullptr;
+}
+
+/// In the memory of a merge that is at its end.
+__device__ __noinline__ inline void answer_tokens(const ShardedTask& task, std::int64_t number,
+                                                  unsigned char* dynamic) {
+  RowAnswerer(task, ShardedExchange::tokens, number, dynamic).answer_tokens();
+}
+
+/// kReports: log-probabilities and the largest values are wanted.
+template <bool kReports>
+class RowMerger {
+ public:
+  __device__ RowMerger(const ShardedTask& task, const ReceivedBlocks& blocks,
+                       ShardedExchange exchange, std::int64_t number, unsigned char* dynamic)
+      : task_(task),
+        blocks_(blocks),
+        exchange_(exchange),
+        number_(number),
+        state_(task.states[number]),
+        asked_(exchange == ShardedExchange::summary ? RowAsks::nothing : state_.asks),
+        dynamic_(dynamic),
+        shared_(*reinterpret_cast<MergeMemory*>(dynamic)),
+        row_(task, blocks, number, KnownArrays::at(dynamic + merge_known_at(), task), shared_.row),
+        thresholds_(task, blocks, exchange, number, asked_, state_, shared_.thresholds) {}
+
+  __device__ void run() {
+    const bool is_summary = exchange_ == ShardedExchange::summary;
+    if (is_summary || answers_came()) blocks_.await(exchange_, number_);
+    if (task_.active.given() && task_.active.data[number_] == 0) {
+      if (is_summary) fail(RowStatus::inactive);
+      return;
+    }
+    if (!is_summary && !answers_came()) return;
+    if (exchange_ == ShardedExchange::tokens) {
+      __syncthreads();  // all have read what it asked
+      take_tokens();
+      return;
+    }
+    row_.load();
+    if (is_summary && !ranks_agree()) return;
+    __syncthreads();  // summaries are there, and all have read what it asked
+    if (is_summary && thread() == 0) {
+      state_.found_count = 0;
+      state_.tie_known = false;
+    }
+    const RowStatus status = row_.status();
+    if (status != RowStatus::ok) {
+      fail(status);
+      return;
+    }
+    row_.merge();
+    if (thread() == 0) {
+      state_.octave = row_.octave();
+      state_.scale = row_.rule().scale;
+      state_.max = from_order_key(row_.max_key());
+    }
+    decide();
+  }
+
+ private:
+  __device__ static int thread() { return static_cast<int>(threadIdx.x); }
+
+  /// A thread a shard; on all threads.
+  __device__ bool ranks_agree() {
+    bool agrees = true;
+    if (thread() < task_.shards) {
+      const std::byte* block = blocks_.block(ShardedExchange::summary, thread());
+      const auto word = [block](std::size_t byte) { return word_of(block, byte); };
+      constexpr std::size_t kFingerprintAt = offsetof(sharded::BlockHeader, fingerprint);
+      agrees = word(offsetof(sharded::BlockHeader, magic)) == sharded::kMagic &&
+               word(offsetof(sharded::BlockHeader, exchange)) == 0 &&
+               word(kFingerprintAt) == static_cast<std::uint32_t>(task_.fingerprint) &&
+               word(kFingerprintAt + 4) == static_cast<std::uint32_t>(task_.fingerprint >> 32);
+    }
+    const bool agree = __syncthreads_and(agrees ? 1 : 0) != 0;
+    if (!agree && thread() == 0) {
+      atomicMin(task_.undecided, -1);
+      state_.asks = RowAsks::nothing;
+      if (task_.records != nullptr) task_.records[number_].status = RowStatus::inactive;
+    }
+    return agree;
+  }
+
+  __device__ bool answers_came() const {
+    return exchange_ == ShardedExchange::tokens
+               ? asked_ == RowAsks::tokens
+               : asked_ == RowAsks::threshold || asked_ == RowAsks::tie;
+  }
+
+  __device__ void decide() {
+    bool asks = false;
+    if (row_.is_greedy_row()) {
+      const KnownToken& first = row_.first_at_max();
+      greedy_ = {{row_.max_key(), {1, 0}, {0, 0}, Threshold::kOfKnown}, first.id + 1, {0, 0}};
+#pragma unroll 1
+      for (int t = thread(); t < task_.num_samples; t += kEndThreads) {
+        shared_.tokens[t] = {-1, first.id, first.bits, 0, {}};
+      }
+    } else {
+      if (!thresholds_.find_survivors(row_)) return;
+      if (row_.is_filtered() && row_.left_key() < survivors().from.key) {
+        draw_known();
+      } else {
+        asks = draw_by_parts();
+      }
+    }
+    finish(asks);
+  }
+  __device__ const Survivors& survivors() const {
+    return row_.is_greedy_row() ? greedy_ : thresholds_.survivors();
+  }
+
+  // --- Tokens
+
+  __device__ std::uint64_t word_of_sample(int sample) const {
+    const auto index = static_cast<std::uint32_t>(
+        task_.seed.is_array() ? sample : number_ * task_.num_samples + sample);
+    return random_word(task_.seed.at(number_), task_.offset.at(number_), task_.purpose, index);
+  }
+
+  /// All survivors are known: the first of the order.
+  __device__ void draw_known() {
+    const auto kept = static_cast<int>(survivors().from.at_least.count - survivors().cut.count);
+    const uint128_t total = row_.known().first(kept).mass;
+#pragma unroll 1
+    for (int t = thread(); t < task_.num_samples; t += kEndThreads) {
+      shared_.tokens[t] = {-1, -1, 0, 0, multiply_high(word_of_sample(t), total)};
+    }
+    __syncthreads();
+#pragma unroll 1
+    for (int i = thread(); i < kept; i += kEndThreads) {
+      const int place = row_.known().place(i);
+      const std::int32_t id = row_.known().id_of(place);
+      uint128_t before = 0;
+#pragma unroll 2
+      for (int j = 0; j < kept; ++j) {
+        const int other = row_.known().place(j);
+        if (row_.known().id_of(other) < id) before += row_.known().weight_of(other);
+      }
+      const uint128_t upto = before + row_.known().weight_of(place);
+#pragma unroll 1
+      for (int t = 0; t < task_.num_samples; ++t) {
+        const uint128_t position = shared_.tokens[t].place.value();
+        if (position < before || position >= upto) continue;
+        shared_.tokens[t].id = id;
+        shared_.tokens[t].bits = row_.bits_of(place);
+      }
+    }
+  }
+
+  __device__ bool survives(std::int32_t key, std::int32_t id) const {
+    return key > survivors().from.key || (key == survivors().from.key && id < survivors().tie_end);
+  }
+
+  /// Weight of a value of a cut tile, if it survives.
+  __device__ uint128_t cut_weight(const CutTile& tile, int place) const {
+    const std::int32_t key = row_.known().key_of(place);
+    if (key == kEmptyTileKey || !survives(key, row_.known().id_of(place))) return 0;
+    return RowWeigher<false>(row_.rule(), row_.max_key())(from_order_key(key), tile.key);
+  }
+
+  /// Whether a shard is asked for a token.
+  __device__ bool draw_by_parts() {
+    __syncthreads();  // what was cut has been written
+#pragma unroll 1
+    for (int number = warp_of_thread(); number < task_.row_part_count; number += kEndWarps) {
+      const RowPart& part = task_.row_parts[number];
+      uint128_t mass = 0;
+      if (part.shard < 0) {
+        const CutSpan& span = task_.cut[part.cut];
+#pragma unroll 1
+        for (int i = lane_of_thread(); i < span.size; i += kWarp) {
+          mass += cut_weight(row_.cut_tile(part.cut), row_.known().first_cut() + span.at + i);
+        }
+        mass = value_of_lane(called_inclusive_sum(mass), kWarp - 1);
+      } else {
+        mass = thresholds_.mass_of_shard(row_, part.shard);
+      }
+      if (lane_of_thread() == 0) shared_.part_mass[number] = mass;
+    }
+    __syncthreads();
+    const uint128_t total = survivors().from.at_least.mass - survivors().cut.mass;
+    bool asks = false;
+#pragma unroll 1
+    for (int t = thread(); t < task_.num_samples; t += kEndThreads) {
+      shared_.tokens[t] = token_at(multiply_high(word_of_sample(t), total));
+      asks = asks || shared_.tokens[t].shard >= 0;
+    }
+    asks = __syncthreads_or(asks ? 1 : 0) != 0;
+#pragma unroll 1
+    for (int t = warp_of_thread(); t < task_.num_samples; t += kEndWarps) {
+      if (shared_.tokens[t].shard <= kOfCut) draw_of_cut(shared_.tokens[t]);
+    }
+    return asks;
+  }
+
+  __device__ ShardedToken token_at(uint128_t position) const {
+    int number = 0;
+    while (number < task_.row_part_count && position >= shared_.part_mass[number]) {
+      position -= shared_.part_mass[number++];
+    }
+    // Of blocks that were not right: masses do not add up.
+    if (number == task_.row_part_count) return {-1, -1, 0, 0, {}};
+    const RowPart& part = task_.row_parts[number];
+    if (part.shard >= 0) return {part.shard, -1, 0, 0, position};
+    return {kOfCut - part.cut, -1, 0, 0, position};
+  }
+  static constexpr std::int32_t kOfCut = -2;  ///< and below: of a cut tile, until it is drawn
+
+  /// By a warp: the token at a place in a cut tile.
+  __device__ void draw_of_cut(ShardedToken& token) const {
+    const CutSpan& span = task_.cut[kOfCut - token.shard];
+    const CutTile& tile = row_.cut_tile(kOfCut - token.shard);
+    const int first = row_.known().first_cut() + span.at;
+    const TileWeights<false> rule(from_order_key(tile.key), row_.rule());
+    const bool quick = rule.are_quick();
+    std::uint64_t weights[kLaneValues];
+#pragma unroll
+    for (int i = 0; i < kLaneValues; ++i) {
+      const int place = lane_of_thread() * kLaneValues + i;
+      const std::int32_t key =
+          place < span.size ? row_.known().key_of(first + place) : kEmptyTileKey;
+      const float x = from_order_key(key);
+      const bool counts = key > kEmptyTileKey && survives(key, row_.known().id_of(first + place));
+      weights[i] = !counts ? 0 : quick ? rule.weigh(x) : weigh_slowly(rule, x);
+    }
+    const auto within = static_cast<std::uint64_t>(token.place.value() >> tile.shift);
+    const int place = first + token_in_tile(0, weights, within);
+    __syncwarp();  // all lanes have read it
+    if (lane_of_thread() == 0) token = {-1, row_.known().id_of(place), row_.bits_of(place), 0, {}};
+  }
+
+  // --- Results
+
+  /// The row's survivors are known, and where its tokens are.
+  __device__ void finish(bool asks) {
+    __syncthreads();
+    const bool waits = asked_ != RowAsks::nothing;
+    if (thread() == 0) {
+      const bool all =
+          survivors().from.key == RowThresholds::kLowest && survivors().tie_end == task_.vocab;
+      state_.asks = asks ? RowAsks::tokens : RowAsks::nothing;
+      state_.low = survivors().from.key;
+      state_.tie_end = survivors().tie_end;
+      state_.all_survive = all;
+      state_.support_size =
+          static_cast<std::int32_t>(survivors().from.at_least.count - survivors().cut.count);
+      state_.unfiltered = row_.unfiltered().mass;
+      state_.survivors = survivors().from.at_least.mass - survivors().cut.mass;
+      state_.raw = row_.raw();
+    }
+    __syncthreads();
+    if constexpr (kReports) {
+      if (task_.top_n > 0) write_top();
+    }
+    if (asks) {
+#pragma unroll 1
+      for (int t = thread(); t < task_.num_samples; t += kEndThreads) {
+        task_.drawn[number_ * task_.num_samples + t] = shared_.tokens[t];
+      }
+      if (thread() == 0) count_if_new(task_, exchange_, number_);
+      if (task_.exchanges_tokens) exchange_tokens();
+      return;
+    }
+    write_row(waits);
+#pragma unroll 1
+    for (int t = thread(); t < task_.num_samples; t += kEndThreads) {
+      write_token(t, {shared_.tokens[t].id, shared_.tokens[t].bits});
+    }
+  }
+
+  /// What this shard is asked for, and what the others are.
+  __device__ void exchange_tokens() {
+    __syncthreads();  // what is asked for has been written
+    answer_tokens(task_, number_, dynamic_);
+    blocks_.exchange_tokens(number_);
+    take_tokens();
+  }
+
+  /// Tokens that were asked for have come.
+  __device__ void take_tokens() {
+    write_row(true);
+#pragma unroll 1
+    for (int t = thread(); t < task_.num_samples; t += kEndThreads) {
+      const ShardedToken& token = task_.drawn[number_ * task_.num_samples + t];
+      KnownToken known{token.id, token.bits};
+      if (token.shard >= 0) {
+        const auto* drawn = reinterpret_cast<const sharded::DrawnToken*>(
+                                blocks_.row(ShardedExchange::tokens, token.shard, number_)) +
+                            t;
+        known = {drawn->id, drawn->bits};
+      }
+      write_token(t, known);
+    }
+  }
+
+  /// By all threads, when the state is written.
+  __device__ void write_row(bool has_waited) {
+    if (thread() != 0) return;
+    if (has_waited) atomicAdd(task_.undecided, -1);
+    state_.asks = RowAsks::nothing;
+    if (task_.statuses != nullptr) task_.statuses[number_] = RowStatus::ok;
+    if (task_.support_size != nullptr) task_.support_size[number_] = state_.support_size;
+    if (task_.records == nullptr) return;
+    const ShardPart& mine = task_.parts[task_.shard];
+    const int end = ::min(::max(state_.tie_end, mine.begin), mine.end) - mine.begin;
+    std::int32_t greedy_token = -1;
+    if (is_greedy(row_.parameters())) {  // one of another shard is none of this one's
+      const int token = state_.tie_end - 1;
+      greedy_token = token >= mine.begin && token < mine.end ? token - mine.begin : INT_MAX;
+    }
+    task_.records[number_] = {
+        RowStatus::ok,        greedy_token,         state_.max, from_order_key(state_.low), end, 0,
+        state_.survivors.low, state_.survivors.high};
+  }
+
+  __device__ void write_token(int sample, const KnownToken& token) const {
+    const std::int64_t at = number_ * task_.num_samples + sample;
+    task_.tokens[at] = token.id;
+    if constexpr (kReports) write_values(at, std::bit_cast<float>(token.bits));
+  }
+  __device__ void write_values(std::int64_t at, float x) const {
+    const float divisor =
+        row_.parameters().temperature == 0.0F ? 1.0F : row_.parameters().temperature;
+    if (task_.logprob != nullptr) {
+      const double log_mass = log_mass_of(state_.unfiltered.value(), state_.max, state_.scale);
+      task_.logprob[at] = static_cast<float>(log_probability(x, state_.max, divisor, log_mass));
+    }
+    if (task_.values != nullptr) task_.values[at] = reported(x);
+    if (task_.logprob_filtered != nullptr) {
+      const double log_mass = filtered_log_mass();
+      task_.logprob_filtered[at] =
+          static_cast<float>(log_probability(x, state_.max, divisor, log_mass));
+    }
+  }
+
+  /// Of a token that counts (fairdraw/log_probabilities.h).
+  __device__ float reported(float x) const {
+    const float temperature = row_.parameters().temperature;
+    const float divisor = temperature == 0.0F ? 1.0F : temperature;
+    if (task_.mode == LogprobsMode::raw_logits) return x;
+    if (task_.mode == LogprobsMode::processed_logits) {
+      return fmaxf(-FLT_MAX, fminf(FLT_MAX, __fdiv_rn(x, divisor)));
+    }
+    double value = 0;
+    if (task_.mode == LogprobsMode::raw_logprobs) {
+      value = log_probability(x, state_.max, 1.0F,
+                              log_mass_of(state_.raw.value(), state_.max, logit_scale(1.0F)));
+    } else {
+      value = log_probability(x, state_.max, divisor, filtered_log_mass());
+    }
+    // -inf is kept for what has no value.
+    return static_cast<float>(fmax(-static_cast<double>(FLT_MAX), value));
+  }
+  __device__ double filtered_log_mass() const {
+    if (is_greedy(row_.parameters())) return 0.0;
+    return log_mass_of(state_.survivors.value(), state_.max, state_.scale);
+  }
+
+  /// The largest values that are reported, when the state is written.
+  __device__ void write_top() {
+    for (int i = thread(); i < task_.top_n; i += kEndThreads) write_top_entry(i, -1, 0);
+    __syncthreads();
+    const bool of_survivors = !is_raw(task_.mode);
+    if (of_survivors && row_.is_greedy_row()) {
+      const KnownToken& first = row_.first_at_max();
+      if (thread() == 0) write_top_entry(0, first.id, first.bits);
+      return;
+    }
+    const KnownValues& known = row_.known();
+    for (int place = thread(); place < known.places(); place += kEndThreads) {
+      const std::int32_t key = known.key_of(place);
+      const bool counts =
+          key > kEmptyTileKey && (!of_survivors || survives(key, known.id_of(place)));
+      if (!counts) continue;
+      const int rank = known.rank_of_all(place);
+      if (rank < task_.top_n) write_top_entry(rank, known.id_of(place), row_.bits_of(place));
+    }
+  }
+  __device__ void write_top_entry(int rank, std::int32_t id, std::uint32_t bits) const {
+    const std::int64_t at = number_ * task_.top_n + rank;
+    if (task_.top_ids != nullptr) task_.top_ids[at] = id;
+    if (task_.top_values == nullptr) return;
+    task_.top_values[at] = id < 0 ? -CUDART_INF_F : reported(std::bit_cast<float>(bits));
+  }
+
+  __device__ void fail(RowStatus status) {
+#pragma unroll 1
+    for (int t = thread(); t < task_.num_samples; t += kEndThreads) {
+      const std::int64_t at = number_ * task_.num_samples + t;
+      task_.tokens[at] = -1;
+      if constexpr (kReports) {
+        if (task_.logprob != nullptr) task_.logprob[at] = -CUDART_INF_F;
+        if (task_.logprob_filtered != nullptr) task_.logprob_filtered[at] = -CUDART_INF_F;
+        if (task_.values != nullptr) task_.values[at] = -CUDART_INF_F;
+      }
+    }
+    if constexpr (kReports) {
+      for (int i = thread(); i < task_.top_n; i += kEndThreads) write_top_entry(i, -1, 0);
+    }
+    if (thread() != 0) return;
+    state_.asks = RowAsks::nothing;
+    if (task_.statuses != nullptr) task_.statuses[number_] = status;
+    if (task_.support_size != nullptr) task_.support_size[number_] = 0;
+    if (task_.records != nullptr) task_.records[number_] = {status, -1, 0, 0, 0, 0, 0, 0};
+  }
+
+  const ShardedTask& task_;
+  ReceivedBlocks blocks_;
+  ShardedExchange exchange_;
+  std::int64_t number_;
+  ShardedRowState& state_;
+  RowAsks asked_;  ///< before this exchange
+  unsigned char* dynamic_;
+  MergeMemory& shared_;
+  MergedRow row_;
+  RowThresholds thresholds_;
+  Survivors greedy_{};
+};
+
+}  // namespace fairdraw::cuda

@@ -1,0 +1,522 @@
+// What a shard says of its rows: the parts of the first block (sharded/exchange.h).
+//
+// Contract. For each row a summary, bit for bit the CPU's: status, largest value, sums of tiles by
+// octave, values of cut tiles; and where a row of the call may be filtered the first candidates in
+// the order of value (descending) and id, with the key of the first that is not among them. Rows
+// that are padding have zeros. The index of whole tiles has been made (index_shard.cu).
+//
+// Algorithm and cost. A block of 256 threads a row, which reads 14 bytes a tile, its groups, and of
+// the row itself the values of cut tiles and the groups that reach a bound: about 300 groups of 16
+// ids for 257 candidates of 64128. The bound is that of top_k (tiles/candidate_bound.cuh), or what
+// min_p keeps of the shard's values where few tiles reach it. The list is sorted by warps, 32
+// values at a time, and a value's rank is the sum of its ranks in all parts. Where the list
+// overflows (thousands of equal values, or groups that say nothing) the candidates are found by
+// levels of bins over the row (outputs/row_heads.cuh): exact, and slower by passes over the row in
+// L2. The part is made in shared memory and goes to this rank's block and to all ranks.
+//
+// On an H100, 64 rows of 64128 values: 16 microseconds without filters, of which two thirds are
+// code that a row runs once, from memory; 28 for 257 candidates. Tried: octaves added by 64-bit
+// atomics in shared memory (loops: 10 microseconds where most tiles are of one octave), ranks by
+// counting all other values (7 more).
+//
+// Randomness: none. Numerics: common/tile_weights.h; sums of tiles are added in two halves of 32
+// bits, 4096 of which fit into a word. Determinism: integers, each in its place.
+#pragma once
+
+#include <cstdint>
+
+#include "common/float_order.h"
+#include "common/parameters.h"
+#include "cuda/device/block_sums.cuh"
+#include "cuda/device/shared_sums.cuh"
+#include "cuda/outputs/row_heads.cuh"
+#include "cuda/sharded/block_words.cuh"
+#include "cuda/sharded/sharded_task.h"
+#include "cuda/tiles/candidate_bound.cuh"
+#include "cuda/tiles/candidate_list.cuh"
+#include "cuda/tiles/filtered_row.cuh"
+#include "cuda/tiles/min_p_key.cuh"
+
+namespace fairdraw::cuda {
+
+using sharded::kOctaveSums;
+
+/// Where the fields of a summary are.
+inline constexpr std::size_t kStatusAt = offsetof(sharded::RowSummary, status);
+inline constexpr std::size_t kMaxKeyAt = offsetof(sharded::RowSummary, max_key);
+inline constexpr std::size_t kMaxIdAt = offsetof(sharded::RowSummary, max_id);
+inline constexpr std::size_t kMaxBitsAt = offsetof(sharded::RowSummary, max_bits);
+inline constexpr std::size_t kMaxRawBitsAt = offsetof(sharded::RowSummary, max_raw_bits);
+inline constexpr std::size_t kAllowedAt = offsetof(sharded::RowSummary, allowed);
+inline constexpr std::size_t kListedAt = offsetof(sharded::RowSummary, listed);
+inline constexpr std::size_t kLeftKeyAt = offsetof(sharded::RowSummary, left_key);
+inline constexpr std::size_t kOctavesAt = offsetof(sharded::RowSummary, octaves);
+
+/// At the beginning of dynamic shared memory; groups and the index follow.
+struct SummaryMemory {
+  TileSearchMemory search;
+  BlockScratch<std::int32_t> keys;
+  BlockScratch<std::uint32_t> numbers;
+  std::uint64_t low[kOctaveSums];
+  std::uint64_t high[kOctaveSums];
+  union {
+    CandidateList list;
+    struct {
+      HeadSearch::Memory search;
+      HeadEntries entries;
+    } exact;
+  };
+};
+
+__host__ __device__ constexpr int summary_groups_at() {
+  return (static_cast<int>(sizeof(SummaryMemory)) + 15) / 16 * 16;
+}
+
+/// Where the row's part is made, behind the index.
+__host__ __device__ inline int summary_part_at(const ShardedTask& task) {
+  const int tiles = task.tiles();
+  return summary_groups_at() + (task.groups != nullptr ? GroupKeys::bytes(tiles) : 0) +
+         (index_bytes(tiles) + 3) / 4 * 4;
+}
+
+/// Bytes of dynamic shared memory.
+inline int summary_bytes(const ShardedTask& task) {
+  return summary_part_at(task) + static_cast<int>(task.each[0]);
+}
+
+/// A row of a shard, by a block of kEndThreads.
+class RowSummariser {
+ public:
+  __device__ RowSummariser(const ShardedTask& task, std::int64_t number, unsigned char* dynamic,
+                           std::byte* part)
+      : task_(task),
+        place_(task.parts[task.shard]),
+        number_(number),
+        tiles_(task.tiles()),
+        part_(part),
+        shared_(*reinterpret_cast<SummaryMemory*>(dynamic)),
+        groups_(dynamic + summary_groups_at(), tiles_),
+        row_(FilteredRow::whole(task.whole, number, /*from_probs=*/false)) {
+    unsigned char* index =
+        dynamic + summary_groups_at() + (task.groups != nullptr ? GroupKeys::bytes(tiles_) : 0);
+    sums_ = reinterpret_cast<std::uint64_t*>(index);
+    keys_ = reinterpret_cast<std::int32_t*>(sums_ + tiles_);
+    if (task.whole_allowed.given()) {
+      row_.allowed = task.whole_allowed.data + number * task.whole_allowed.row_stride;
+    }
+  }
+
+  __device__ void run() {
+    clear();
+    if (task_.active.given() && task_.active.data[number_] == 0) return;
+    __syncthreads();
+    const RowParameters parameters{task_.temperature.at(number_), task_.top_k.at(number_),
+                                   task_.top_p.at(number_), task_.min_p.at(number_)};
+    RowStatus status = check(parameters);
+    std::int32_t largest = kEmptyTileKey;
+    if (status == RowStatus::ok) {
+      largest = read_index();
+      const std::int32_t of_cut = reduce_block(largest_of_cut(), shared_.keys, Maximum{});
+      status = status_of_key(::max(largest, of_cut));
+    }
+    if (status == RowStatus::ok || status == RowStatus::no_allowed_token) write_cut_values();
+    if (status != RowStatus::ok) largest = kEmptyTileKey;
+    if (threadIdx.x == 0) {
+      word_of(part_, kStatusAt) = static_cast<std::uint32_t>(status);
+      word_of(part_, kMaxKeyAt) = static_cast<std::uint32_t>(largest);
+      word_of(part_, kLeftKeyAt) = static_cast<std::uint32_t>(largest);
+      word_of(part_, kMaxIdAt) = ~0U;
+    }
+    if (task_.raw_at > 0 && (status == RowStatus::ok || status == RowStatus::no_allowed_token)) {
+      write_raw(largest);
+    }
+    if (largest == kEmptyTileKey) return;
+    const float temperature = parameters.temperature == 0.0F ? 1.0F : parameters.temperature;
+    sum_octaves(logit_scale(temperature), largest, sums_, kOctavesAt);
+    count_allowed();
+    const bool has_filter = top_k_is_on(parameters.top_k, task_.vocab) || parameters.top_p < 1.0F ||
+                            parameters.min_p > 0.0F;
+    candidates_ = sharded::candidates_of_row(has_filter && !is_greedy(parameters), parameters.top_k,
+                                             task_.vocab, task_.candidates, task_.top_n);
+    if (candidates_ == 0) {
+      write_largest(largest);
+      return;
+    }
+    if (parameters.min_p > 0.0F && task_.top_n == 0) {
+      // What it drops of the shard's values it drops of the row's, whose largest is no smaller.
+      low_ = smallest_key_kept<false>(parameters.min_p, logit_scale(temperature), low_, largest);
+    }
+    write_candidates();
+  }
+
+ private:
+  __device__ static int thread() { return static_cast<int>(threadIdx.x); }
+
+  __device__ void clear() {
+    const auto words = static_cast<int>(task_.each[0] / 4);
+#pragma unroll 1
+    for (int i = thread(); i < words; i += kEndThreads)
+      word_of(part_, 4 * static_cast<unsigned>(i)) = 0;
+  }
+
+  /// Copies the index to shared memory; the largest key, or that of a fault.
+  __device__ std::int32_t read_index() {
+    const std::int32_t* keys = task_.keys.data + number_ * task_.keys.row_stride;
+    const std::uint64_t* sums = task_.sums.data + number_ * task_.sums.row_stride;
+    std::int32_t largest = kEmptyTileKey;
+#pragma unroll 1
+    for (int tile = thread(); tile < tiles_; tile += kEndThreads) {
+      keys_[tile] = keys[tile];
+      sums_[tile] = sums[tile];
+      largest = ::max(largest, keys[tile]);
+    }
+    if (task_.groups != nullptr) {
+      const int bytes = GroupKeys::bytes(tiles_);
+      const auto* from = reinterpret_cast<const uint4*>(task_.groups + number_ * bytes);
+      auto* to = reinterpret_cast<uint4*>(reinterpret_cast<unsigned char*>(&shared_) +
+                                          summary_groups_at());
+#pragma unroll 1
+      for (int i = thread(); i < bytes / 16; i += kEndThreads) to[i] = from[i];
+    }
+    return reduce_block(largest, shared_.keys, Maximum{});
+  }
+
+  // --- Cut tiles
+
+  /// Column of the shard that has its i-th value of cut tiles.
+  __device__ int cut_column(int i) const {
+    return i < place_.head() ? i : place_.whole_end - place_.begin + (i - place_.head());
+  }
+  __device__ bool is_column_allowed(int column) const {
+    if (!task_.allowed.given()) return true;
+    const std::uint32_t word = task_.allowed.data[number_ * task_.allowed.row_stride + column / 32];
+    return ((word >> (column % 32)) & 1U) != 0;
+  }
+  /// Of this thread's values; a fault counts at a banned id, too.
+  __device__ std::int32_t largest_of_cut() const {
+    const RowValues values = RowValues::of(task_.columns, number_);
+    std::int32_t largest = kEmptyTileKey;
+#pragma unroll 1
+    for (int i = thread(); i < place_.cut_values(); i += kEndThreads) {
+      const int column = cut_column(i);
+      const float x = values[column];
+      std::int32_t key = is_column_allowed(column) ? order_key(x) : kEmptyTileKey;
+      if (x == INFINITY) key = kInfiniteKey;
+      if (x != x) key = kNanKey;
+      largest = ::max(largest, key);
+    }
+    return largest;
+  }
+  __device__ void write_cut_values() {
+    const RowValues values = RowValues::of(task_.columns, number_);
+#pragma unroll 1
+    for (int i = thread(); i < place_.cut_values(); i += kEndThreads) {
+      const int column = cut_column(i);
+      const float x = is_column_allowed(column) ? values[column] : -INFINITY;
+      word_of(part_, sizeof(sharded::RowSummary) + 4 * static_cast<unsigned>(i)) =
+          std::bit_cast<std::uint32_t>(x);
+    }
+  }
+
+  // --- Whole tiles
+
+  /// At temperature 1; values are the same.
+  __device__ __noinline__ void write_raw(std::int32_t largest) {
+    const auto at = static_cast<std::size_t>(task_.raw_at);
+    if (threadIdx.x == 0) {
+      word_of(part_, at + offsetof(sharded::RawSummary, max_key)) =
+          static_cast<std::uint32_t>(largest);
+    }
+    if (largest == kEmptyTileKey) return;
+    sum_octaves(logit_scale(1.0F), largest, task_.raw_sums + number_ * task_.sums.row_stride,
+                at + offsetof(sharded::RawSummary, octaves));
+    __syncthreads();  // the sums have been read
+  }
+
+  __device__ void sum_octaves(float scale, std::int32_t largest, const std::uint64_t* sums,
+                              std::size_t at) {
+#pragma unroll 1
+    for (int gap = thread(); gap < kOctaveSums; gap += kEndThreads) {
+      shared_.low[gap] = 0;
+      shared_.high[gap] = 0;
+    }
+    __syncthreads();
+    const int upto = (tiles_ + kWarp - 1) / kWarp * kWarp;  // whole warps
+#pragma unroll 1
+    for (int tile = thread(); tile < upto; tile += kEndThreads) {
+      const std::int32_t key = tile < tiles_ ? keys_[tile] : kEmptyTileKey;
+      const int gap = key == kEmptyTileKey ? kOctaveSums : gap_of(largest, key, scale);
+      add_of_warp(gap, gap < kOctaveSums ? sums[tile] : 0);
+    }
+    __syncthreads();
+#pragma unroll 1
+    for (int gap = thread(); gap < kOctaveSums; gap += kEndThreads) {
+      write_sum(part_, at + sizeof(sharded::Sum128) * static_cast<unsigned>(gap),
+                shared_.low[gap] + (static_cast<uint128_t>(shared_.high[gap]) << 32));
+    }
+  }
+  /// Octaves from the largest tile down to one; kOctaveSums where it weighs nothing.
+  __device__ static int gap_of(std::int32_t largest, std::int32_t key, float scale) {
+    const TileWeights<false> weights(from_order_key(largest), {scale, true});
+    if (!weights.are_quick()) return slow_gap_of(largest, key, scale);
+    return static_cast<int>(
+        ::min(weights.octaves_below(from_order_key(key)), std::uint32_t{kOctaveSums}));
+  }
+  __device__ __noinline__ static int slow_gap_of(std::int32_t largest, std::int32_t key,
+                                                 float scale) {
+    const double gap = octaves_of(from_order_key(largest), scale).whole -
+                       octaves_of(from_order_key(key), scale).whole;
+    return gap <= static_cast<double>(kRowBits) ? static_cast<int>(gap) : kOctaveSums;
+  }
+  /// Sums of a warp's tiles, added by octave before they go to shared memory: most tiles are of few
+  /// octaves, and additions of 64 bits to the same place wait for each other.
+  __device__ void add_of_warp(int gap, std::uint64_t sum) {
+    constexpr int kPartBits = 27;  // 32 times such a part fits into a word
+    unsigned left = __ballot_sync(kAllLanes, gap < kOctaveSums);
+#pragma unroll 1
+    while (left != 0) {
+      const int of_first = __shfl_sync(kAllLanes, gap, __ffs(static_cast<int>(left)) - 1);
+      const std::uint64_t mine = gap == of_first ? sum : 0;
+      left &= ~__ballot_sync(kAllLanes, gap == of_first);
+      uint128_t all = 0;
+#pragma unroll
+      for (int shift = 0; shift < 64; shift += kPartBits) {
+        const auto part = static_cast<std::uint32_t>(mine >> shift) & ((1U << kPartBits) - 1);
+        all += static_cast<uint128_t>(__reduce_add_sync(kAllLanes, part)) << shift;
+      }
+      if (lane_of_thread() != 0) continue;
+      add_shared(&shared_.low[of_first], static_cast<std::uint64_t>(all) & 0xffffffffU);
+      add_shared(&shared_.high[of_first], static_cast<std::uint64_t>(all >> 32));
+    }
+  }
+  __device__ void count_allowed() {
+    if (warp_of_thread() != 0) return;
+    const std::uint16_t* counts = task_.counts.data + number_ * task_.counts.row_stride;
+    std::uint32_t allowed = 0;
+#pragma unroll 4
+    for (int tile = lane_of_thread(); tile < tiles_; tile += kWarp) allowed += counts[tile];
+    allowed = __reduce_add_sync(kAllLanes, allowed);
+    if (lane_of_thread() == 0) word_of(part_, kAllowedAt) = allowed;
+  }
+
+  /// The first token with the largest value, by the last warp.
+  __device__ void write_largest(std::int32_t largest) {
+    if (warp_of_thread() != kEndWarps - 1) return;
+    int tile = INT_MAX;
+#pragma unroll 1
+    for (int i = lane_of_thread(); i < tiles_; i += kWarp) {
+      if (keys_[i] == largest) tile = ::min(tile, i);
+    }
+    tile = __reduce_min_sync(kAllLanes, tile);
+    const std::int64_t first = std::int64_t{tile} * kTileSize;
+#pragma unroll 1
+    for (int i = lane_of_thread(); i < kTileSize; i += kWarp) {
+      const std::int64_t token = first + i;
+      const float x = token < row_.vocab ? row_.values[token] : -INFINITY;
+      const bool is_first = order_key(x) == largest && row_.is_allowed(token, x);
+      const unsigned lanes = __ballot_sync(kAllLanes, is_first);
+      if (lanes == 0) continue;
+      if (lane_of_thread() == __ffs(static_cast<int>(lanes)) - 1) {
+        write_first(x, static_cast<int>(token));
+      }
+      return;
+    }
+  }
+  /// id: of whole tiles.
+  __device__ void write_first(float x, int id) {
+    word_of(part_, kMaxIdAt) = static_cast<std::uint32_t>(place_.whole_begin + id);
+    word_of(part_, kMaxBitsAt) = std::bit_cast<std::uint32_t>(x);
+    word_of(part_, kMaxRawBitsAt) = std::bit_cast<std::uint32_t>(x);
+  }
+
+  // --- Candidates
+
+  __device__ void write_candidate(int place, float x, int id) {
+    const std::size_t at = sizeof(sharded::RowSummary) +
+                           4 * static_cast<std::size_t>(task_.cut_values) +
+                           sizeof(sharded::Candidate) * static_cast<std::size_t>(place);
+    word_of(part_, at) = std::bit_cast<std::uint32_t>(x);
+    word_of(part_, at + 4) = static_cast<std::uint32_t>(place_.whole_begin + id);
+  }
+  /// left: the key of the first that is not listed, if there are more than are listed. Values that
+  /// min_p drops are not, and none of them is above.
+  __device__ void write_end(int found, std::int32_t left) {
+    word_of(part_, kListedAt) = static_cast<std::uint32_t>(::min(found, candidates_));
+    word_of(part_, kLeftKeyAt) = static_cast<std::uint32_t>(found > candidates_ ? left : low_ - 1);
+  }
+
+  __device__ void write_candidates() {
+    __syncthreads();  // what the list takes the place of has been read
+    const RowIndex index{keys_, sums_, tiles_};
+    const TileKeys keys = find_tile_keys(index);
+    std::int32_t bound = low_;
+    if (!few_reach(low_)) {
+      bound = ::max(low_, CandidateBound<false>{index, groups_, keys}.of_top_k(
+                              shared_.search, candidates_ + 1, kEmptyTileKey + 1));
+    }
+    if (thread() == 0) shared_.list.listed = 0;
+    const int groups = list_groups<false>(shared_.list, index, groups_, bound);
+    if (groups <= CandidateList::kMaxGroups) list_values(groups, from_order_key(bound));
+    __syncthreads();
+    const int listed = shared_.list.listed;
+    if (groups > CandidateList::kMaxGroups || listed > CandidateList::kMax) {
+      __syncthreads();  // all have read it
+      write_exactly(keys);
+    } else {
+      write_ranked(listed);
+    }
+  }
+
+  /// Whether so few tiles reach a key that it bounds the list well enough. By all threads.
+  __device__ bool few_reach(std::int32_t key) {
+    constexpr int kFew = 16;
+    if (key == kEmptyTileKey + 1) return false;
+    int reaching = 0;
+#pragma unroll 1
+    for (int tile = thread(); tile < tiles_; tile += kEndThreads) {
+      reaching += keys_[tile] >= key ? 1 : 0;
+    }
+    return __syncthreads_count(reaching) <= kFew;  // of threads, which have a tile or few each
+  }
+
+  /// The values of listed groups that reach the bound, in no order.
+  __device__ void list_values(int groups, float from) {
+    if (row_.values.dtype == DType::float32 && row_.values.aligned) {
+      const auto* values = reinterpret_cast<const float*>(row_.values.bytes);
+      list_values_of(groups, from, [values](int id) { return values[id]; });
+    } else {
+      list_other_values(groups, from);
+    }
+  }
+  __device__ __noinline__ void list_other_values(int groups, float from) {
+    list_values_of(groups, from, [this](int id) { return row_.values[id]; });
+  }
+  template <class Read>
+  __device__ __forceinline__ void list_values_of(int groups, float from, const Read& read) {
+    constexpr int kLoads = 4;  // of a warp, in flight
+    CandidateList& list = shared_.list;
+    const int log = groups_.group_log2();  // 4 or 5
+    const int at_once = kWarp >> log;      // groups of a load
+    const int of_batch = at_once * kLoads;
+    const int in_group = lane_of_thread() & ((1 << log) - 1);
+    const auto vocab = static_cast<int>(row_.vocab);
+#pragma unroll 1
+    for (int first = warp_of_thread() * of_batch; first < groups; first += kEndWarps * of_batch) {
+      int id[kLoads];
+      float x[kLoads];
+#pragma unroll
+      for (int i = 0; i < kLoads; ++i) {
+        const int number = first + i * at_once + (lane_of_thread() >> log);
+        id[i] = number < groups ? (list.group[number] << log) + in_group : vocab;
+        x[i] = id[i] < vocab ? read(id[i]) : -INFINITY;
+      }
+#pragma unroll
+      for (int i = 0; i < kLoads; ++i) {
+        const bool hit = x[i] >= from && row_.is_allowed(id[i], x[i]);
+        const unsigned hits = __ballot_sync(kAllLanes, hit);
+        if (hits == 0) continue;
+        int place = 0;
+        if (lane_of_thread() == 0) place = atomicAdd(&list.listed, __popc(hits));
+        place = __shfl_sync(kAllLanes, place, 0) +
+                __popc(hits & ((1U << static_cast<unsigned>(lane_of_thread())) - 1U));
+        if (!hit || place >= CandidateList::kMax) continue;
+        list.key[place] = order_key(x[i]);
+        list.id[place] = id[i];
+      }
+    }
+  }
+  /// Key and id in one word: the larger one comes first.
+  __device__ static std::uint64_t place_in_order(std::int32_t key, int id) {
+    return (std::uint64_t{static_cast<std::uint32_t>(key) ^ 0x80000000U} << 32) |
+           ~static_cast<std::uint32_t>(id);
+  }
+
+  /// The lanes' values, falling.
+  __device__ static std::uint64_t sort_warp(std::uint64_t value) {
+    const auto lane = static_cast<unsigned>(lane_of_thread());
+#pragma unroll 1
+    for (unsigned size = 2; size <= kWarp; size *= 2) {
+#pragma unroll 1
+      for (unsigned distance = size / 2; distance > 0; distance /= 2) {
+        const std::uint64_t other = __shfl_xor_sync(kAllLanes, value, static_cast<int>(distance));
+        const bool takes_larger = ((lane & distance) == 0) == ((lane & size) == 0);
+        value = takes_larger == (other > value) ? other : value;
+      }
+    }
+    return value;
+  }
+
+  /// A list's order by its parts: a warp sorts 32 values at a time, and a value's rank is the sum
+  /// of its ranks in all of them.
+  __device__ void write_ranked(int listed) {
+    CandidateList& list = shared_.list;
+    std::uint64_t* order = list.weight.of_tile;
+    static_assert(CandidateList::kMax % kWarp == 0);
+    const int parts = (listed + kWarp - 1) / kWarp;
+#pragma unroll 1
+    for (int part = warp_of_thread(); part < parts; part += kEndWarps) {
+      const int i = part * kWarp + lane_of_thread();
+      order[i] = sort_warp(i < listed ? place_in_order(list.key[i], list.id[i]) : 0);
+    }
+    if (thread() == 0) write_end(listed, kEmptyTileKey);
+    __syncthreads();
+#pragma unroll 1
+    for (int i = thread(); i < listed; i += kEndThreads) {
+      const std::uint64_t mine = order[i];
+      int rank = 0;
+#pragma unroll 1
+      for (int part = 0; part < parts; ++part) {
+        const std::uint64_t* of_part = order + part * kWarp;
+        int before = 0;
+#pragma unroll
+        for (int step = kWarp; step > 0; step /= 2) {
+          if (before + step <= kWarp && of_part[before + step - 1] > mine) before += step;
+        }
+        rank += before;
+      }
+      const auto key =
+          static_cast<std::int32_t>(static_cast<std::uint32_t>(mine >> 32) ^ 0x80000000U);
+      const auto id = static_cast<int>(~static_cast<std::uint32_t>(mine));
+      // The zeros share a key: the value itself says which one it is.
+      if (rank < candidates_) {
+        const float x = key == 0 ? row_.values[id] : from_order_key(key);
+        write_candidate(rank, x, id);
+        if (rank == 0) write_first(x, id);
+      } else if (rank == candidates_) {
+        word_of(part_, kLeftKeyAt) = static_cast<std::uint32_t>(key);
+      }
+    }
+  }
+
+  __device__ __noinline__ void write_exactly(const TileKeys& keys) {
+    const KeyedRow keyed{row_, keys_, tiles_};
+    HeadEntries& entries = shared_.exact.entries;
+    const HeadSearch::Head head =
+        HeadSearch(shared_.exact.search).find(keyed, keys, candidates_ + 1, entries);
+    int found = 0;  // of those that min_p keeps
+    for (int i = thread(); i < head.n; i += kEndThreads) {
+      if (order_key(entries.value[i]) < low_) continue;
+      ++found;
+      if (i < candidates_) write_candidate(i, entries.value[i], entries.id[i]);
+      if (i == 0) write_first(entries.value[i], entries.id[i]);
+    }
+    found = reduce_block(found, shared_.keys, Add{});
+    if (thread() != 0) return;
+    write_end(found, found > candidates_ ? order_key(entries.value[candidates_]) : 0);
+  }
+
+  const ShardedTask& task_;
+  const ShardPart& place_;
+  std::int64_t number_;
+  int tiles_;
+  std::byte* part_;
+  SummaryMemory& shared_;
+  GroupKeys groups_;
+  FilteredRow row_;
+  std::uint64_t* sums_;
+  std::int32_t* keys_;
+  int candidates_ = 0;                    ///< of this row
+  std::int32_t low_ = kEmptyTileKey + 1;  ///< the smallest key that is listed
+};
+
+}  // namespace fairdraw::cuda
