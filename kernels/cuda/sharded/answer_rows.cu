@@ -25,7 +25,8 @@ __global__ void __launch_bounds__(kEndThreads)
                            ? asks == RowAsks::tokens
                            : asks == RowAsks::threshold || asks == RowAsks::tie;
   if (answers) RowAnswerer(task, exchange, blockIdx.x, dynamic).run(asks);
-  end_sending(task, exchange, blockIdx.x, answers ? task.mine(exchange, blockIdx.x) : nullptr);
+  end_sending(task, exchange, blockIdx.x, answers ? task.mine(exchange, blockIdx.x) : nullptr,
+              static_cast<std::size_t>(task.each[static_cast<int>(exchange)]));
 }
 
 }  // namespace

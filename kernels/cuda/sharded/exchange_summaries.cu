@@ -29,7 +29,9 @@ __global__ void __launch_bounds__(kEndThreads)
   if (blockIdx.x == 0 && threadIdx.x == 0) write_header(task, ShardedExchange::summary);
   std::byte* part = reinterpret_cast<std::byte*>(dynamic + summary_part_at(task));
   RowSummariser(task, blockIdx.x, dynamic, part).run();
-  const PeerExchange sent = end_sending(task, ShardedExchange::summary, blockIdx.x, part);
+  __syncthreads();
+  const PeerExchange sent =
+      end_sending(task, ShardedExchange::summary, blockIdx.x, part, summary_bytes_sent(task, part));
   __syncthreads();  // the part has been read
   RowMerger<kReports>(task, ReceivedBlocks(task, sent), ShardedExchange::summary, blockIdx.x,
                       dynamic)

@@ -24,6 +24,18 @@
 namespace fairdraw::cuda {
 namespace {
 
+/// Values of a tile above -inf, on all lanes. Most tiles have no others.
+__device__ __forceinline__ std::uint32_t allowed_of(const float (&x)[kLaneValues]) {
+  float least = x[0];
+#pragma unroll
+  for (const float value : x) least = fminf(least, value);
+  if (__all_sync(kAllLanes, least > -INFINITY)) return kTileSize;
+  std::uint32_t count = 0;
+#pragma unroll
+  for (const float value : x) count += value > -INFINITY ? 1U : 0U;
+  return __reduce_add_sync(kAllLanes, count);
+}
+
 template <DType kType, TileAccess kAccess>
 __global__ void __launch_bounds__(kMaxThreadsOfBlock, 2)
     index_shard_kernel(const __grid_constant__ ShardedTask task, int blocks_log2) {
@@ -52,10 +64,7 @@ __global__ void __launch_bounds__(kMaxThreadsOfBlock, 2)
         const std::int32_t key = Pass::largest(row, raw, x);
         const std::uint64_t sum = Pass::sum(x, key, rule);
         if (task.groups != nullptr) groups.template send<kForm, false>(alone, tile, x);
-        std::uint32_t count = 0;
-#pragma unroll
-        for (const float value : x) count += value > -INFINITY ? 1U : 0U;
-        count = __reduce_add_sync(kAllLanes, count);
+        const std::uint32_t count = allowed_of(x);
         if (threadIdx.x % kWarp != 0) return;
         task.keys.data[first + tile] = key;
         task.sums.data[first + tile] = sum;

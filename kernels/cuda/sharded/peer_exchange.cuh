@@ -64,15 +64,15 @@ __device__ __forceinline__ std::uint32_t load_acquire(const std::uint32_t* at) {
 /// in front of the first row's, and its flags are set to `number`. `turn`: of the blocks.
 __device__ __forceinline__ void send_part(const ShardedTask& task, ShardedExchange exchange,
                                           std::int64_t row, const std::byte* part,
-                                          std::uint32_t turn, PeerFlags kind,
+                                          std::size_t bytes, std::uint32_t turn, PeerFlags kind,
                                           std::uint32_t number) {
   constexpr std::size_t kHeader = sizeof(sharded::BlockHeader);
   const auto thread = static_cast<std::size_t>(threadIdx.x);
-  const auto bytes = static_cast<std::size_t>(task.each[static_cast<int>(exchange)]);
+  const auto of_row = static_cast<std::size_t>(task.each[static_cast<int>(exchange)]);
 #pragma unroll 1
   for (int rank = 0; rank < task.shards; ++rank) {
     std::byte* block = peer_block(task, exchange, rank, task.shard, turn);
-    std::byte* to = block + kHeader + static_cast<std::size_t>(row) * bytes;
+    std::byte* to = block + kHeader + static_cast<std::size_t>(row) * of_row;
 #pragma unroll 4
     for (std::size_t byte = 4 * thread; byte < bytes; byte += 4 * std::size_t{blockDim.x}) {
       word_of(to, byte) = word_of(part, byte);
@@ -93,10 +93,10 @@ struct PeerExchange {
 };
 
 /// By all threads of a row's block, of a launch with a block for each row: its part has been
-/// written, and goes to all ranks. null: there is none.
+/// written, and the first `bytes` of it go to all ranks. null: there is none.
 __device__ __forceinline__ PeerExchange end_sending(const ShardedTask& task,
                                                     ShardedExchange exchange, std::int64_t row,
-                                                    const std::byte* part) {
+                                                    const std::byte* part, std::size_t bytes) {
   if (!task.peers.given()) return {};
   auto& counts = *reinterpret_cast<PeerCounts*>(task.peers.memory[task.shard]);
   const bool is_summary = exchange == ShardedExchange::summary;
@@ -104,7 +104,8 @@ __device__ __forceinline__ PeerExchange end_sending(const ShardedTask& task,
   const std::uint32_t call = counts.calls + (is_summary ? 1 : 0);
   __syncthreads();  // the part is there, and all have read the counts
   if (part != nullptr) {
-    send_part(task, exchange, row, part, is_summary ? call : number, PeerFlags::parts, number);
+    send_part(task, exchange, row, part, bytes, is_summary ? call : number, PeerFlags::parts,
+              number);
   }
   if (threadIdx.x == 0 && atomicAdd(&counts.ended, 1U) + 1 == gridDim.x) {
     counts.ended = 0;
@@ -146,6 +147,7 @@ class ReceivedBlocks {
   __device__ __forceinline__ void exchange_tokens(std::int64_t row) const {
     __syncthreads();  // the tokens are there
     send_part(task_, ShardedExchange::tokens, row, task_.mine(ShardedExchange::tokens, row),
+              static_cast<std::size_t>(task_.each[static_cast<int>(ShardedExchange::tokens)]),
               number_, PeerFlags::tokens, number_);
     const auto shard = static_cast<int>(threadIdx.x);
     if (shard < task_.shards) {

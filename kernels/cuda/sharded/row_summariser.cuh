@@ -84,6 +84,14 @@ inline int summary_bytes(const ShardedTask& task) {
   return summary_part_at(task) + static_cast<int>(task.each[0]);
 }
 
+/// Of a part: up to the candidates that it lists, if nothing comes behind them. After a barrier.
+__device__ __forceinline__ std::size_t summary_bytes_sent(const ShardedTask& task,
+                                                          const std::byte* part) {
+  if (task.raw_at > 0) return static_cast<std::size_t>(task.each[0]);
+  return sizeof(sharded::RowSummary) + 4 * static_cast<std::size_t>(task.cut_values) +
+         sizeof(sharded::Candidate) * word_of(part, kListedAt);
+}
+
 /// A row of a shard, by a block of kEndThreads.
 class RowSummariser {
  public:

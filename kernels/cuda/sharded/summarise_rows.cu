@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(kEndThreads)
   for (unsigned byte = 4 * threadIdx.x; byte < bytes; byte += 4 * kEndThreads) {
     word_of(to, byte) = word_of(part, byte);
   }
-  end_sending(task, ShardedExchange::summary, blockIdx.x, part);
+  end_sending(task, ShardedExchange::summary, blockIdx.x, part, summary_bytes_sent(task, part));
 }
 
 }  // namespace
