@@ -143,6 +143,7 @@ std::unique_ptr<Sampler> make_builtin_sampler(const std::string& name) {
   }
   if (name == "model") return std::make_unique<ModelSampler>();
   if (std::unique_ptr<Sampler> sampler = make_cuda_sampler(name)) return sampler;
+  if (std::unique_ptr<Sampler> sampler = make_cuda_sharded_sampler(name)) return sampler;
   if (std::unique_ptr<Sampler> sampler = make_sharded_sampler(name)) return sampler;
   throw UsageError(unknown_name_message("sampler", name, builtin_sampler_names()));
 }
