@@ -51,7 +51,8 @@ struct MergeMemory {
   MergedRow::Memory row;
   RowThresholds::Memory thresholds;
   uint128_t part_mass[kMaxRowParts];
-  ShardedToken tokens[kMaxShardedSamples];
+  static constexpr int kTokens = 64;  ///< those of more samples are in global memory from the start
+  ShardedToken tokens[kTokens];
 };
 constexpr int merge_known_at() { return (static_cast<int>(sizeof(MergeMemory)) + 15) / 16 * 16; }
 
@@ -86,6 +87,8 @@ class RowMerger {
         asked_(exchange == ShardedExchange::summary ? RowAsks::nothing : state_.asks),
         dynamic_(dynamic),
         shared_(*reinterpret_cast<MergeMemory*>(dynamic)),
+        tokens_(task.num_samples <= MergeMemory::kTokens ? shared_.tokens
+                                                         : task.drawn + number * task.num_samples),
         row_(task, blocks, number, KnownArrays::at(dynamic + merge_known_at(), task), shared_.row),
         thresholds_(task, blocks, exchange, number, asked_, state_, shared_.thresholds) {}
 
@@ -160,7 +163,7 @@ class RowMerger {
       greedy_ = {{row_.max_key(), {1, 0}, {0, 0}, Threshold::kOfKnown}, first.id + 1, {0, 0}};
 #pragma unroll 1
       for (int t = thread(); t < task_.num_samples; t += kEndThreads) {
-        shared_.tokens[t] = {-1, first.id, first.bits, 0, {}};
+        tokens_[t] = {-1, first.id, first.bits, 0, {}};
       }
     } else {
       if (!thresholds_.find_survivors(row_)) return;
@@ -190,7 +193,7 @@ class RowMerger {
     const uint128_t total = row_.known().first(kept).mass;
 #pragma unroll 1
     for (int t = thread(); t < task_.num_samples; t += kEndThreads) {
-      shared_.tokens[t] = {-1, -1, 0, 0, multiply_high(word_of_sample(t), total)};
+      tokens_[t] = {-1, -1, 0, 0, multiply_high(word_of_sample(t), total)};
     }
     __syncthreads();
 #pragma unroll 1
@@ -206,10 +209,10 @@ class RowMerger {
       const uint128_t upto = before + row_.known().weight_of(place);
 #pragma unroll 1
       for (int t = 0; t < task_.num_samples; ++t) {
-        const uint128_t position = shared_.tokens[t].place.value();
+        const uint128_t position = tokens_[t].place.value();
         if (position < before || position >= upto) continue;
-        shared_.tokens[t].id = id;
-        shared_.tokens[t].bits = row_.bits_of(place);
+        tokens_[t].id = id;
+        tokens_[t].bits = row_.bits_of(place);
       }
     }
   }
@@ -249,13 +252,13 @@ class RowMerger {
     bool asks = false;
 #pragma unroll 1
     for (int t = thread(); t < task_.num_samples; t += kEndThreads) {
-      shared_.tokens[t] = token_at(multiply_high(word_of_sample(t), total));
-      asks = asks || shared_.tokens[t].shard >= 0;
+      tokens_[t] = token_at(multiply_high(word_of_sample(t), total));
+      asks = asks || tokens_[t].shard >= 0;
     }
     asks = __syncthreads_or(asks ? 1 : 0) != 0;
 #pragma unroll 1
     for (int t = warp_of_thread(); t < task_.num_samples; t += kEndWarps) {
-      if (shared_.tokens[t].shard <= kOfCut) draw_of_cut(shared_.tokens[t]);
+      if (tokens_[t].shard <= kOfCut) draw_of_cut(tokens_[t]);
     }
     return asks;
   }
@@ -322,7 +325,7 @@ class RowMerger {
     if (asks) {
 #pragma unroll 1
       for (int t = thread(); t < task_.num_samples; t += kEndThreads) {
-        task_.drawn[number_ * task_.num_samples + t] = shared_.tokens[t];
+        task_.drawn[number_ * task_.num_samples + t] = tokens_[t];
       }
       if (thread() == 0) count_if_new(task_, exchange_, number_);
       if (task_.exchanges_tokens) exchange_tokens();
@@ -331,7 +334,7 @@ class RowMerger {
     write_row(waits);
 #pragma unroll 1
     for (int t = thread(); t < task_.num_samples; t += kEndThreads) {
-      write_token(t, {shared_.tokens[t].id, shared_.tokens[t].bits});
+      write_token(t, {tokens_[t].id, tokens_[t].bits});
     }
   }
 
@@ -479,6 +482,7 @@ class RowMerger {
   RowAsks asked_;  ///< before this exchange
   unsigned char* dynamic_;
   MergeMemory& shared_;
+  ShardedToken* tokens_;  ///< [num_samples]
   MergedRow row_;
   RowThresholds thresholds_;
   Survivors greedy_{};

@@ -56,9 +56,6 @@ namespace fairdraw::cuda {
 /// Most shards of a call on GPUs: what is linked to each other in one machine.
 inline constexpr std::int32_t kMaxDeviceShards = 8;
 
-/// Most tokens a row of a sharded call.
-inline constexpr std::int32_t kMaxShardedSamples = 64;
-
 enum class ShardedExchange : std::uint32_t { summary = 0, threshold = 1, tokens = 2 };
 
 /// The exchanges of a call in their order: a summary, `rounds` thresholds, tokens.

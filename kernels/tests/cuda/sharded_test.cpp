@@ -492,10 +492,6 @@ TEST(CudaSharded, WhatIsNotThereIsNamed) {
       }).find("shards is 9; allowed: 1 to 8 on GPUs"),
       std::string::npos);
   EXPECT_NE(message([](ShardedRequest& request, SampleResult&, Boundaries&, DeviceArrays&) {
-              request.rows.num_samples = 65;
-            }).find("num_samples is 65; allowed: 1 to 64"),
-            std::string::npos);
-  EXPECT_NE(message([](ShardedRequest& request, SampleResult&, Boundaries&, DeviceArrays&) {
               request.rows.processing.repetition_penalty = 1.5F;
             }).find("processing is given"),
             std::string::npos);
