@@ -68,8 +68,57 @@ Error KeptBatch::take(const fairdraw_event& event) {
   return state_->add(snapshot.id, snapshot.request, event.slot[0]);
 }
 
-// The processor takes rows in the order of slots.
 Error KeptBatch::step(const fairdraw_event& event) {
+  return sample_ ? step_by_call(event) : step_processor(event);
+}
+
+/// Row i of the call is that of slot i.
+Error KeptBatch::step_by_call(const fairdraw_event& event) {
+  const auto slots = static_cast<std::size_t>(event.slots);
+  const auto words = static_cast<std::size_t>(words_for(event.vocab));
+  const auto row_bytes = static_cast<std::size_t>(event.vocab * element_bytes(event.dtype));
+  std::vector<std::byte> logits(slots * row_bytes);
+  std::vector<std::uint32_t> allowed(slots * words, ~0U);
+  std::vector<std::uint8_t> active(slots, 0);
+  for (std::int64_t row = 0; row < event.rows; ++row) {
+    const auto slot = static_cast<std::size_t>(event.slot[row]);
+    const auto at = static_cast<std::size_t>(row);
+    std::memcpy(logits.data() + slot * row_bytes,
+                static_cast<const std::byte*>(event.logits) + at * row_bytes, row_bytes);
+    active[slot] = 1;
+    if (event.allowed == nullptr) continue;
+    std::memcpy(allowed.data() + slot * words, event.allowed + at * words, words * 4);
+  }
+  if (event.allowed == nullptr) {
+    state_->clear_allowed();
+  } else if (Error error = state_->set_allowed(
+                 {allowed.data(), event.slots, static_cast<std::int64_t>(words)})) {
+    return error;
+  }
+  SampleRequest request;
+  const RowsView rows{logits.data(), static_cast<DType>(event.dtype), event.slots, event.vocab,
+                      event.vocab};
+  if (Error error = state_->sample_request(rows, request)) return error;
+  request.active = {active.data(), event.slots};
+  std::vector<std::int32_t> tokens(slots, -1);
+  std::vector<RowStatus> statuses(slots, RowStatus::inactive);
+  SampleResult result;
+  result.tokens = {tokens.data(), event.slots};
+  result.statuses = {statuses.data(), event.slots};
+  if (Error error = sample_(request, result)) return error;
+  if (Error error = state_->append_step({tokens.data(), event.slots})) return error;
+  for (std::int64_t row = 0; row < event.rows; ++row) {
+    const auto slot = static_cast<std::size_t>(event.slot[row]);
+    event.tokens[row] = tokens[slot];
+    if (event.statuses != nullptr) {
+      event.statuses[row] = static_cast<std::int32_t>(statuses[slot]);
+    }
+  }
+  return {};
+}
+
+/// The processor takes rows in the order of slots.
+Error KeptBatch::step_processor(const fairdraw_event& event) {
   const auto slots = static_cast<std::size_t>(event.slots);
   const auto words = static_cast<std::size_t>(words_for(event.vocab));
   const auto row_bytes = static_cast<std::size_t>(event.vocab * element_bytes(event.dtype));

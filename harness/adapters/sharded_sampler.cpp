@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "harness/adapters/describe.h"
+#include "harness/adapters/kept_batch.h"
 #include "harness/adapters/operation_view.h"
 #include "harness/adapters/sample_view.h"
 #include "harness/adapters/sharded.h"
@@ -34,8 +35,9 @@ class ShardedSampler final : public Sampler {
     description_.reports_raw = description_.reports_processed = true;
     description_.ranks_position = description_.ranks_at_least = true;
     description_.speculation = description_.draft_trees = description_.draft_tree_laws = true;
-    description_.speculation_processing = true;
+    description_.speculation_processing = description_.keeps_state = true;
     declare_operations(description_);
+    description_.min_p_mask_logits = true;
   }
 
   const SamplerDescription& description() const override { return description_; }
@@ -80,6 +82,10 @@ class ShardedSampler final : public Sampler {
                      [&call](View<RowStatus> statuses) { return tree_result_of(call, statuses); });
   }
 
+  std::string run_event(const fairdraw_event& event) override {
+    return batch_.run(event, execution_);
+  }
+
   std::string run_operation(const fairdraw_operation& call) override {
     std::vector<RowStatus> statuses(
         static_cast<std::size_t>(call.statuses != nullptr ? call.rows : 0));
@@ -100,6 +106,11 @@ class ShardedSampler final : public Sampler {
       case FAIRDRAW_OPERATION_TOP_K_MASK_LOGITS:
         whole.rows.top_k = parameter_of(call, call.top_k);
         whole.top_k_1_keeps_ties = true;
+        kept.resize(static_cast<std::size_t>(call.rows * words_for(call.vocab)) + 1);
+        result.mask = {kept.data(), call.rows, words_for(call.vocab)};
+        break;
+      case FAIRDRAW_OPERATION_MIN_P_MASK_LOGITS:
+        whole.rows.min_p = parameter_of(call, call.min_p);
         kept.resize(static_cast<std::size_t>(call.rows * words_for(call.vocab)) + 1);
         result.mask = {kept.data(), call.rows, words_for(call.vocab)};
         break;
@@ -182,6 +193,12 @@ class ShardedSampler final : public Sampler {
   int shards_;
   ShardFaults faults_;
   Execution execution_;
+  // Every rank keeps the same requests; a step is one sharded call.
+  KeptBatch batch_{[this](const SampleRequest& request, const SampleResult& result) {
+    ShardedRequest whole;
+    whole.rows = request;
+    return sample_all(whole, result);
+  }};
 };
 
 }  // namespace

@@ -195,8 +195,8 @@ void ShardRow::write_candidates(std::byte* part, RowSummary& summary) {
   if (parameters_.min_p > 0.0F && layout.reported == 0) {
     // What it drops of the shard's values it drops of the row's, whose largest is no smaller.
     const cpu::TileRule rule = rules_.tile_rule(parameters_.temperature);
-    const std::int32_t low = std::max(
-        kEmptyTileKey + 1, order_key(cpu::min_p_threshold(parameters_.min_p, max, rule)));
+    const std::int32_t low =
+        std::max(kEmptyTileKey + 1, order_key(cpu::min_p_threshold(parameters_.min_p, max, rule)));
     while (listed > 0 && order_key(buffers_.values[listed - 1]) < low) --listed;
     summary.left_key = std::max(summary.left_key, low - 1);
   }

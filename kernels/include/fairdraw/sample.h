@@ -28,6 +28,7 @@
 
 #include <cstdint>
 
+#include "fairdraw/fresh_seed.h"
 #include "fairdraw/log_probabilities.h"
 #include "fairdraw/logits_processing.h"
 #include "fairdraw/types.h"
@@ -42,7 +43,8 @@ struct SampleRequest {
   PerRequest<std::int32_t> top_k = 0;    ///< >= -1; 0, -1 and >= vocab are off
   PerRequest<float> top_p = 1.0F;        ///< in [0, 1]; 0 is greedy, 1 is off
   PerRequest<float> min_p = 0.0F;        ///< in [0, 1]; 0 is off
-  PerRequest<std::uint64_t> seed = std::uint64_t{0};    ///< scalar, or one an output
+  PerRequest<std::uint64_t> seed = fresh_seed();  ///< scalar, or one an output; without one of its
+                                                  ///< own a request has a fresh one, which is here
   PerRequest<std::uint64_t> offset = std::uint64_t{0};  ///< scalar, or one an output
   TieRule tie_rule = TieRule::keep_all;
   FilterOrder filter_order = FilterOrder::top_k_first;

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 
+#include "fairdraw/fresh_seed.h"
 #include "fairdraw/types.h"
 
 namespace fairdraw {
@@ -17,7 +18,7 @@ namespace fairdraw {
 /// What draws need: seeds and offsets (scalar, or one an output), `indices` (output i samples row
 /// indices[i]; optional) and the number of tokens an output.
 struct DrawOptions {
-  PerRequest<std::uint64_t> seed = std::uint64_t{0};
+  PerRequest<std::uint64_t> seed = fresh_seed();  ///< a fresh one is here, as in SampleRequest
   PerRequest<std::uint64_t> offset = std::uint64_t{0};
   View<const std::int32_t> indices;
   std::int32_t num_samples = 1;
@@ -89,7 +90,7 @@ struct ChainSpeculativeRequest {
   RowsView target_probs;                  ///< [batch * (n + 1), vocab]
   std::int64_t batch = 0;
   std::int64_t num_draft_tokens = 0;                    ///< n >= 0
-  PerRequest<std::uint64_t> seed = std::uint64_t{0};    ///< scalar, or one a request
+  PerRequest<std::uint64_t> seed = fresh_seed();        ///< scalar, or one a request; or fresh
   PerRequest<std::uint64_t> offset = std::uint64_t{0};  ///< position i uses offset + i
 };
 

@@ -59,7 +59,8 @@
 // call, the same on every rank, and so are the results that are asked for, except for the arrays
 // themselves. The packed mask `allowed`, processing.prompt_mask and processing.output_counts are of
 // the shard's columns, as the logits are. Ranks that disagree get an error from receive(), which
-// compares fingerprints of all that decides the tokens.
+// compares fingerprints of all that decides the tokens. So ranks agree on a seed first: one that
+// none of them sets is fresh, and another on each.
 #pragma once
 
 #include <cstddef>

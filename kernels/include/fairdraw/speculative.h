@@ -69,6 +69,7 @@
 
 #include <cstdint>
 
+#include "fairdraw/fresh_seed.h"
 #include "fairdraw/logits_processing.h"
 #include "fairdraw/types.h"
 
@@ -94,7 +95,7 @@ struct TargetRows {
   std::int64_t batch = 0;       ///< requests
   View<const std::int64_t> row_begins;  ///< optional, [batch + 1]
   View<const std::uint8_t> active;      ///< optional, [batch]; 0: padding, status inactive
-  PerRequest<std::uint64_t> seed = std::uint64_t{0};    ///< scalar, or one a request
+  PerRequest<std::uint64_t> seed = fresh_seed();        ///< scalar, or one a request; or fresh
   PerRequest<std::uint64_t> offset = std::uint64_t{0};  ///< of a request's row 0
 };
 

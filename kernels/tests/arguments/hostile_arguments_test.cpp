@@ -62,6 +62,7 @@ const std::map<std::string, std::string>& exempt() {
       {"request_parameters.h ", kNoArrays},  // all of it
       {"sharded_nccl.h ", "is for programs with NCCL, which this is not"},
       {"sharded.h receive", "takes blocks of the size that block_bytes() says"},
+      {"sharded_speculation.h receive", "takes blocks of the size that block_bytes() says"},
   };
   return names;
 }

@@ -9,6 +9,8 @@
 
 #include "common/philox.h"
 #include "fairdraw/sample.h"
+#include "fairdraw/sampling.h"
+#include "fairdraw/speculative.h"
 #include "harness/inputs/owned_call.h"
 #include "tests/sample/random_rows.h"
 
@@ -119,6 +121,33 @@ TEST(Batch, OneScalarSeedUsesTheNumberOfTheTokenInTheCall) {
     // All weights are equal, so the token is the word's leading 12 bits.
     EXPECT_EQ(tokens[i], static_cast<std::int32_t>(random_word(42, 7, Purpose::draw, i) >> 52));
   }
+}
+
+TEST(Batch, RequestsWithoutASeedHaveFreshOnesAndSayWhich) {
+  const std::vector<float> flat(4096, 0.0F);
+  constexpr std::int32_t kSamples = 8;
+  const auto draw = [&flat](const PerRequest<std::uint64_t>& seed) {
+    SampleRequest request;
+    request.logits = {flat.data(), DType::float32, 1, 4096, 4096};
+    request.num_samples = kSamples;
+    request.seed = seed;
+    std::vector<std::int32_t> tokens(kSamples);
+    SampleResult result;
+    result.tokens = {tokens.data(), kSamples};
+    EXPECT_FALSE(sample(request, result));
+    return tokens;
+  };
+  const SampleRequest one, other;
+  EXPECT_FALSE(one.seed.is_array());
+  EXPECT_NE(one.seed.scalar, other.seed.scalar);
+  // Twelve bits of eight words each: the same tokens by chance once in 2^96 runs.
+  EXPECT_NE(draw(one.seed), draw(other.seed));
+  EXPECT_EQ(draw(one.seed), draw(one.seed.scalar)) << "the seed says which tokens";
+  const SampleRequest copy = one;  // NOLINT(performance-unnecessary-copy-initialization)
+  EXPECT_EQ(copy.seed.scalar, one.seed.scalar);
+  EXPECT_NE(DrawOptions{}.seed.scalar, DrawOptions{}.seed.scalar);
+  EXPECT_NE(TargetRows{}.seed.scalar, TargetRows{}.seed.scalar);
+  EXPECT_NE(ChainSpeculativeRequest{}.seed.scalar, ChainSpeculativeRequest{}.seed.scalar);
 }
 
 TEST(Batch, InactiveRowsCostNothingAndTouchNothing) {

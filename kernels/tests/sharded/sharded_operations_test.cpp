@@ -87,8 +87,8 @@ Error run_in_shards(Operation operation, const OwnedCall& call,
   if (operation == Operation::top_k_mask_logits) {
     result.mask = {kept.data(), call.rows, (call.vocab + 31) / 32};
   }
-  const Error error = sample_in_shards(whole, result, {CpuTarget::best, 1});
-  if (error || !result.mask.given()) return error;
+  if (Error error = sample_in_shards(whole, result, {CpuTarget::best, 1})) return error;
+  if (!result.mask.given()) return {};
   // Of the unsharded masked logits: a value is -inf exactly where the mask has no bit, or where it
   // was -inf before.
   const std::size_t size = call.dtype == DType::float32 ? 4 : 2;
