@@ -278,7 +278,8 @@ void compare_batches(const Run& run) {
   if (!run.request.processing.empty()) {
     SpeculationRequest other_form = run.request;
     other_form.history_form.grown = !other_form.history_form.grown;
-    expect_same("with histories in other memory", other_form, picks, "histories");
+    expect_same("with histories in other memory", other_form, picks,
+                "speculative decoding: histories in other memory");
     SpeculationRequest neutral = run.request, none = run.request;
     for (reference::RowProcessing& row : neutral.processing) row = {};
     none.processing.clear();
@@ -288,7 +289,7 @@ void compare_batches(const Run& run) {
       ++run.outcome.measures["relations"];
       if (a->tokens != b->tokens) {
         run.outcome.fail(run.name + ": neutral processing changes tokens");
-        run.suspect_of("processing", "penalties, biases and bans that do nothing are given");
+        run.suspect("neutral processing", "penalties, biases and bans that do nothing are given");
       }
     }
   }
