@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from . import _core
+from ._arguments import unknown_name
 from ._device_calls import DeviceFunction, device_running_batch
-from .sampling import unknown_name
 
 Arrays = Literal["numpy", "torch"]
 #: What a sampler can do beyond float32 logits with temperature, top_k, top_p and min_p: the fields of

@@ -5,6 +5,7 @@ from .beam_search import BeamResult, BeamSearch, BeamStep
 from .fused_sampling_processor import CopiedStep, FusedSamplingProcessor
 from .fuzzing import Finding, FuzzReport, fuzz
 from .kept_sets import KeptSample, KeptSets, sample_with_kept_sets
+from .logprobs import Logprobs, log_probabilities
 from .operation_verification import verify_operations
 from .parallel_sampling import BestOf, add_logprobs, best_of, child_seeds
 from .request_parameters import (
@@ -23,25 +24,25 @@ from .request_parameters import (
     from_vllm,
 )
 from .request_processing import RequestProcessing
-from .running_batch import RunningBatch
-from .sampling import (
-    Logprobs,
-    SampleDetails,
-    chain_speculative_sampling,
-    log_probabilities,
-    min_p_sampling_from_probs,
-    sample,
-    sampling_from_logits,
-    sampling_from_probs,
+from .row_operations import (
     softmax,
     top_k_mask_logits,
     top_k_renorm_prob,
     top_k_renorm_probs,
+    top_p_renorm_prob,
+    top_p_renorm_probs,
+)
+from .running_batch import RunningBatch
+from .sampling import (
+    SampleDetails,
+    chain_speculative_sampling,
+    min_p_sampling_from_probs,
+    sample,
+    sampling_from_logits,
+    sampling_from_probs,
     top_k_sampling_from_probs,
     top_k_top_p_sampling_from_logits,
     top_k_top_p_sampling_from_probs,
-    top_p_renorm_prob,
-    top_p_renorm_probs,
     top_p_sampling_from_probs,
 )
 from .serving import BatchRequest, BatchState, RequestSnapshot

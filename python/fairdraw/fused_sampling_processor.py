@@ -39,8 +39,8 @@ import sys
 from typing import Any, Literal, NamedTuple
 
 from . import _core
+from ._arguments import _member
 from ._arrays import Backend, NumpyBackend, TorchBackend, backend_of
-from .sampling import _member
 from .serving import BatchState
 
 _ROWS = _core.StepRows.__members__

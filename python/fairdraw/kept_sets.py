@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _core
-from ._arrays import backend_of, length
-from .sampling import (
+from ._arguments import (
     _FILTER_ORDERS,
     _PURPOSES,
     _TIE_RULES,
@@ -27,6 +26,7 @@ from .sampling import (
     _member,
     _seed_and_offset,
 )
+from ._arrays import backend_of, length
 
 #: Ids that there is room for, an output, where the caller does not say.
 _ROOM_AN_OUTPUT = 4096

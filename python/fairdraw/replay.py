@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from .kept_sets import KeptSets
-from .sampling import log_probabilities
+from .logprobs import log_probabilities
 
 
 def _rows_of_ids(offsets: Any) -> Any:

@@ -21,9 +21,10 @@ from typing import Any, Literal
 import numpy as np
 
 from . import _core
+from ._arguments import FilterOrder, TieRule
 from ._host_arrays import shaped
+from .logprobs import MOST_LOGPROBS
 from .parallel_sampling import ChildSeedRule
-from .sampling import MOST_LOGPROBS, FilterOrder, TieRule
 from .serving import BatchRequest
 
 Ids = Sequence[int]

@@ -27,39 +27,38 @@ the same library and on the same device. Rows are float32, float16 or bfloat16 a
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from . import _core
+from ._arguments import (
+    _FILTER_ORDERS,
+    _PURPOSES,
+    _TIE_RULES,
+    _joined,
+    _leading,
+    _member,
+    _one_each,
+    _parted,
+    _raise_on_nan,
+    _seed_and_offset,
+)
+from ._arguments import FilterOrder as FilterOrder
+from ._arguments import Purpose as Purpose
+from ._arguments import TieRule as TieRule
 from ._arrays import Backend, backend_of, length, width
 from ._device_arrays import small_arrays
-
-FilterOrder = Literal["top_k_first", "joint"]
-TieRule = Literal["keep_all", "lowest_id"]
-LogprobsMode = Literal["raw_logits", "raw_logprobs", "processed_logits", "processed_logprobs"]
-RankRule = Literal["position", "at_least"]
-Purpose = Literal["draw", "draft"]
-
-# Kept, because an enum takes three times as long to find a member as its mapping does.
-_TIE_RULES = _core.TieRule.__members__
-_FILTER_ORDERS = _core.FilterOrder.__members__
-_PURPOSES = _core.Purpose.__members__
-
-_Member = TypeVar("_Member")
-
-#: Most log-probabilities besides the token's own, except in whole rows (fairdraw/log_probabilities.h).
-MOST_LOGPROBS = 128
-
-
-class Logprobs(NamedTuple):
-    """Log-probabilities as engines report them; fairdraw/log_probabilities.h defines each value."""
-
-    values: Any  #: [outputs, num_samples] float32, of the tokens; -inf where there is none
-    ranks: Any  #: [outputs, num_samples] int32, from 1 on; 0 where the value is -inf
-    top_ids: Any  #: [outputs, n] int32, value descending, then id; -1: fewer tokens have a value
-    top_values: Any  #: [outputs, n] float32
-    all: Any  #: [rows, vocab] float32 where n is -1, else None
+from .logprobs import MOST_LOGPROBS as MOST_LOGPROBS
+from .logprobs import Logprobs as Logprobs
+from .logprobs import LogprobsMode as LogprobsMode
+from .logprobs import RankRule as RankRule
+from .logprobs import _reports
+from .logprobs import log_probabilities as log_probabilities
+from .row_operations import softmax as softmax
+from .row_operations import top_k_mask_logits as top_k_mask_logits
+from .row_operations import top_k_renorm_prob as top_k_renorm_prob
+from .row_operations import top_k_renorm_probs as top_k_renorm_probs
+from .row_operations import top_p_renorm_prob as top_p_renorm_prob
+from .row_operations import top_p_renorm_probs as top_p_renorm_probs
 
 
 class SampleDetails(NamedTuple):
@@ -74,84 +73,6 @@ class SampleDetails(NamedTuple):
     probs: Any  #: [rows, vocab] float32, renormalised, 0 outside the mask
     logprobs: Any = None  #: Logprobs, where they are asked for
     seed: Any = None  #: what the tokens were drawn with: as it was given, or the fresh one
-
-
-def _member(name: str, value: str, members: Mapping[str, _Member]) -> _Member:
-    """The member of one of _core's enums that an argument names."""
-    try:
-        return members[value]
-    except (KeyError, TypeError):  # TypeError: what no mapping takes as a key
-        raise unknown_name(name, value, members) from None
-
-
-def unknown_name(name: str, value: Any, allowed: Iterable[str]) -> ValueError:
-    """The error of an argument that is none of the allowed names, with those that may be meant."""
-    import difflib  # of errors alone
-
-    names = list(allowed)
-    meant = difflib.get_close_matches(value, names, n=1) if isinstance(value, str) else []
-    hint = "".join(f" did you mean {each!r}?" for each in meant)
-    return ValueError(f"{name} is {value!r};{hint} allowed: {', '.join(map(repr, names))}")
-
-
-def _seed_and_offset(
-    backend: Backend, generator: Any, seed: Any, offset: Any, outputs: int
-) -> tuple[Any, Any]:
-    if seed is None:
-        if offset is not None:
-            raise ValueError("offset: is given without a seed")
-        return backend.fresh_seed(generator), 0
-    seed = backend.seed("seed", seed, outputs)
-    return seed, 0 if offset is None else backend.seed("offset", offset, outputs)
-
-
-def _raise_on_nan(name: str, statuses: Any) -> None:
-    if bool((statuses == _core.NAN_INPUT).any()):
-        raise ValueError(f"{name} contains NaN")
-
-
-def _leading(name: str, rows: Any, indices: Any = None) -> tuple[int, ...]:
-    """The axes in front of the vocabulary, where they are several; else none."""
-    shape = tuple(getattr(rows, "shape", ()))
-    if len(shape) < 3:
-        return ()
-    if hasattr(rows, "stride"):  # torch; NumPy's are in bytes
-        steps = rows.stride()
-    elif hasattr(rows, "strides"):
-        steps = rows.strides
-    else:  # the kernels say what is wrong with others
-        return ()
-    if indices is not None:
-        raise ValueError(f"indices: are given with {len(shape)} axes of {name}; allowed: 2")
-    # Steps along axes of one value, or of nothing, mean nothing.
-    long = [axis for axis in range(len(shape) - 1) if shape[axis] > 1 and 0 not in shape]
-    for outer, inner in zip(long, long[1:], strict=False):
-        if steps[outer] != steps[inner] * shape[inner]:
-            raise ValueError(
-                f"{name}: axes {outer} and {inner} cannot be joined without a copy; allowed: axes "
-                "in front of the vocabulary that follow each other in memory"
-            )
-    return shape[:-1]
-
-
-def _joined(rows: Any, leading: tuple[int, ...]) -> Any:
-    """[rows, vocab], the same memory."""
-    return rows.reshape((math.prod(leading), rows.shape[-1])) if leading else rows
-
-
-def _one_each(value: Any, leading: tuple[int, ...]) -> Any:
-    """A parameter or seeds of such rows, along one axis."""
-    alike = leading and tuple(getattr(value, "shape", ())) == leading
-    return value.reshape(-1) if alike else value
-
-
-def _parted(result: Any, leading: tuple[int, ...]) -> Any:
-    """Results of such rows, with their axes."""
-    if not leading:
-        return result
-    if isinstance(result, tuple):
-        return tuple(part.reshape(leading) for part in result)
-    return result.reshape(leading)
 
 
 def _draw(
@@ -346,105 +267,6 @@ def top_k_top_p_sampling_from_probs(
     )  # fmt: skip
 
 
-def softmax(logits: Any, temperature: Any = None, enable_pdl: Any = None) -> Any:
-    """softmax(logits / temperature) as float32; temperature 0 is one-hot at the argmax.
-
-    Rows that cannot be normalised (NaN, +inf, nothing but -inf) are zero. `enable_pdl` is a hint
-    to another library's kernels and changes nothing.
-    """
-    leading = _leading("logits", logits)
-    rows, temperature = _joined(logits, leading), _one_each(temperature, leading)
-    backend = backend_of(rows, "logits")
-    probs = backend.empty(tuple(logits.shape), "float32")
-    backend.call(
-        _core.softmax,
-        backend.lend(rows),
-        1.0 if temperature is None else backend.parameter(temperature, "float32"),
-        backend.lend(_joined(probs, leading)),
-        None,
-        backend.stream,
-        backend.workspace(length(rows)),
-    )
-    return probs
-
-
-def top_k_mask_logits(logits: Any, top_k: Any) -> Any:
-    """The logits, in their dtype, with -inf below the k-th largest. Ties of the k-th stay."""
-    leading = _leading("logits", logits)
-    rows = _joined(logits, leading)
-    backend = backend_of(rows, "logits")
-    masked = backend.empty_like(logits)
-    backend.call(
-        _core.top_k_mask_logits,
-        backend.lend(rows),
-        backend.parameter(_one_each(top_k, leading), "int32"),
-        backend.lend(_joined(masked, leading)),
-        None,
-        backend.stream,
-        backend.workspace(length(rows)),
-    )
-    return masked
-
-
-def _renorm(by_top_k: bool, probs: Any, parameter: Any) -> Any:
-    leading = _leading("probs", probs)
-    rows, parameter = _joined(probs, leading), _one_each(parameter, leading)
-    backend = backend_of(rows, "probs")
-    renormalised = backend.empty(tuple(probs.shape), "float32")
-    backend.call(
-        _core.renorm_probs,
-        by_top_k,
-        backend.lend(rows),
-        backend.parameter(parameter, "int32" if by_top_k else "float32"),
-        backend.lend(_joined(renormalised, leading)),
-        None,
-        backend.stream,
-        backend.workspace(length(rows)),
-    )
-    return renormalised
-
-
-def top_k_renorm_probs(probs: Any, top_k: Any) -> Any:
-    """The k largest probabilities (ties stay), scaled to sum to 1; 0 elsewhere."""
-    return _renorm(True, probs, top_k)
-
-
-def top_p_renorm_probs(probs: Any, top_p: Any, is_deterministic: bool = False) -> Any:
-    """The probabilities of the nucleus, scaled to sum to 1; 0 elsewhere."""
-    return _renorm(False, probs, top_p)
-
-
-top_k_renorm_prob = top_k_renorm_probs
-top_p_renorm_prob = top_p_renorm_probs
-
-
-def _reports(
-    backend: Backend,
-    logits: Any,
-    outputs: int,
-    shape: tuple[int, ...],
-    n: int,
-    mode: str,
-    rank_rule: str,
-) -> tuple[Logprobs, tuple[Any, ...]]:
-    """The arrays of the results, and what the compiled module takes."""
-    if not -1 <= n <= MOST_LOGPROBS:
-        raise ValueError(f"logprobs is {n}; allowed: 0 to {MOST_LOGPROBS}, or -1 (whole rows)")
-    reported = _member("logprobs_mode", mode, _core.LogprobsMode.__members__)
-    rule = _member("rank_rule", rank_rule, _core.RankRule.__members__)
-    top_n = max(n, 0)
-    result = Logprobs(
-        backend.empty(shape, "float32"),
-        backend.empty(shape, "int32"),
-        backend.empty((outputs, top_n), "int32"),
-        backend.empty((outputs, top_n), "float32"),
-        backend.empty(tuple(logits.shape), "float32") if n == -1 else None,
-    )
-    if result.all is not None:
-        result.all[...] = -float("inf")  # of inactive rows, too
-    return result, (reported, rule, top_n, *(backend.lend(array) for array in result))
-
-
 def _detail_arrays(
     backend: Backend, logits: Any, outputs: int, shape: tuple[int, ...]
 ) -> tuple[Any, Any, Any, Any, Any, Any]:
@@ -557,65 +379,6 @@ def sample(
     if report is not None:
         results += (report,)
     return results if len(results) > 1 else tokens
-
-
-def log_probabilities(
-    logits: Any,
-    token_ids: Any,
-    logprobs: int = 0,
-    logprobs_mode: LogprobsMode = "raw_logprobs",
-    rank_rule: RankRule = "position",
-    indices: Any = None,
-    *,
-    temperature: Any = 1.0,
-    top_k: Any = 0,
-    top_p: Any = 1.0,
-    min_p: Any = 0.0,
-    allowed: Any = None,
-    active: Any = None,
-    tie_rule: TieRule = "keep_all",
-    filter_apply_order: FilterOrder = "top_k_first",
-) -> Logprobs:
-    """Logprobs of given tokens, [outputs] or [outputs, m] of them; nothing is drawn.
-
-    Output i is of row indices[i]. What follows `indices` matters to the processed modes alone.
-    Outputs with an id outside the vocabulary, and rows that cannot be sampled, get -inf, -1 and 0.
-    """
-    backend = backend_of(logits, "logits")
-    order = _member("filter_apply_order", filter_apply_order, _FILTER_ORDERS)
-    ties = _member("tie_rule", tie_rule, _TIE_RULES)
-    outputs = length(logits) if indices is None else length(indices)
-    shape = tuple(token_ids.shape)
-    if len(shape) not in (1, 2) or shape[0] != outputs:
-        raise ValueError(
-            f"token_ids has shape {list(shape)}; [{outputs}] or [{outputs}, m] is needed"
-        )
-    report, reports = _reports(backend, logits, outputs, shape, logprobs, logprobs_mode, rank_rule)
-    if str(token_ids.dtype).endswith("int64"):  # what int32 cannot hold is no token either
-        token_ids = backend.cast(token_ids.clip(-1, 2**31 - 1), "int32")
-    backend.call(
-        _core.sample,
-        backend.lend(logits),
-        backend.parameter(temperature, "float32"),
-        backend.parameter(top_k, "int32"),
-        backend.parameter(top_p, "float32"),
-        backend.parameter(min_p, "float32"),
-        0,
-        0,
-        backend.indices(indices),
-        shape[1] if len(shape) == 2 else 1,
-        ties,
-        order,
-        _core.Purpose.draw,
-        backend.lend(allowed),
-        backend.lend(active),
-        *(None,) * 7,
-        reports,
-        backend.lend(token_ids),
-        backend.stream,
-        backend.workspace(length(logits), width(logits)),
-    )
-    return report
 
 
 def _add(name: str, total: Any, counted: Any) -> Any:

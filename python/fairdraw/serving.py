@@ -20,8 +20,8 @@ from typing import Any, Literal
 import numpy as np
 
 from . import _core
+from ._arguments import _FILTER_ORDERS, _TIE_RULES, _member
 from ._host_arrays import ids_of
-from .sampling import _FILTER_ORDERS, _TIE_RULES, _member
 
 _INT32 = np.iinfo(np.int32)
 

@@ -23,23 +23,19 @@ import torch
 import torch.distributed
 
 from . import _core
-from ._arrays import TorchBackend, length
-from .request_processing import RequestProcessing, rows_processing
-from .sampling import (
+from ._arguments import (
     _FILTER_ORDERS,
     _PURPOSES,
     _TIE_RULES,
     FilterOrder,
-    Logprobs,
-    LogprobsMode,
     Purpose,
-    RankRule,
-    SampleDetails,
     TieRule,
-    _detail_arrays,
     _member,
-    _reports,
 )
+from ._arrays import TorchBackend, length
+from .logprobs import Logprobs, LogprobsMode, RankRule, _reports
+from .request_processing import RequestProcessing, rows_processing
+from .sampling import SampleDetails, _detail_arrays
 
 
 class ShardedSampler:

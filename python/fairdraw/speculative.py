@@ -33,18 +33,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from . import _core
+from ._arguments import _FILTER_ORDERS, _TIE_RULES, FilterOrder, TieRule, _member, _seed_and_offset
 from ._arrays import Backend, backend_of
 from ._device_arrays import small_arrays
 from ._host_arrays import array, expect_shape, shaped
 from .request_processing import RequestProcessing, rows_processing
-from .sampling import (
-    _FILTER_ORDERS,
-    _TIE_RULES,
-    FilterOrder,
-    TieRule,
-    _member,
-    _seed_and_offset,
-)
 
 SiblingSampling = Literal["with_replacement", "without_replacement"]
 

@@ -24,9 +24,11 @@ from typing import Any
 import torch
 
 from . import _core
+from ._arguments import _member
 from ._arrays import cuda_generator_place, torch_words
+from .logprobs import LogprobsMode
 from .replay import replay_logprobs as replay_logprobs
-from .sampling import LogprobsMode, _member, sample
+from .sampling import sample
 from .sharded import ShardedSampler as ShardedSampler
 
 #: Of a request's custom_params in SGLang: the offset of the last draw.

@@ -27,7 +27,8 @@ from torch import Tensor
 
 from . import _core, sampling, speculative
 from . import torch_operators as torch_operators  # registers what is called here
-from .sampling import Logprobs, SampleDetails
+from .logprobs import Logprobs
+from .sampling import SampleDetails
 from .speculative import LawFilters, VerifiedChains
 
 

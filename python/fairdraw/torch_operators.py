@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from . import _core, sampling, speculative
+from ._arguments import _member
 from .speculative import LawFilters
 
 
@@ -303,9 +304,7 @@ def _draw(
         top_k=top_k,
         top_p=top_p,
         min_p=min_p,
-        order=sampling._member(
-            "filter_apply_order", filter_apply_order, _core.FilterOrder.__members__
-        ),
+        order=_member("filter_apply_order", filter_apply_order, _core.FilterOrder.__members__),
         indices=indices,
         generator=None,
         check_nan=check_nan,

@@ -37,7 +37,8 @@ using suites::TwinOutcome;
 
 struct MutantOptions {
   std::string only, kind, json;
-  bool full = false, list = false, causes = false, only_tuning = false, only_trial = false;
+  bool full = false, list = false, causes = false, only_tuning = false;
+  bool only_held_out = false, only_trial = false;
   std::string records;
   int jobs = 0;
   int per_class = 0;  ///< 0: all
@@ -80,6 +81,7 @@ std::vector<const Mutant*> chosen(const MutantOptions& options) {
     names.insert(mutant.name);
     if (!options.kind.empty() && mutant.kind != options.kind) continue;
     if (options.only_tuning && suites::is_held_out(mutant.name)) continue;
+    if (options.only_held_out && !suites::is_held_out(mutant.name)) continue;
     if (options.only_trial && std::ranges::find(trial, &mutant) == trial.end()) continue;
     if (!options.only.empty() && fnmatch(options.only.c_str(), mutant.name.c_str(), 0) != 0) {
       continue;
@@ -325,8 +327,10 @@ Verb add_mutants(App& app) {
   app.add_flag("--only-tuning", options->only_tuning,
                "Leave out every third, by a hash of its name: those that say how good the causes "
                "are, and that nobody may tune them on");
+  app.add_flag("--only-held-out", options->only_held_out,
+               "Only those: what the causes are measured on");
   app.add_flag("--only-trial", options->only_trial,
-               "Only 30 of those, by the same hash: the blind trial of the causes");
+               "Only 30 of these, by the same hash: the blind trial of the causes");
   app.add_option("--records", options->records,
                  "Write the record of each mutant's cases into this folder: NAME.json")
       ->type_name("DIR");

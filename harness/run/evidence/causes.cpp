@@ -71,6 +71,7 @@ constexpr Place kPlaces[] = {
     {"seeds", Step::words, Kind::cause},
     {"counters", Step::words, Kind::cause},
     {"numbers of a draw", Step::words, Kind::symptom},
+    {"batches: rows of padding", Step::rows, Kind::cause},
     {"batches", Step::batch, Kind::cause},
     {"batch dependence: a bad row changes its neighbours", Step::rows, Kind::symptom},
     {"batch dependence or state", Step::batch, Kind::symptom},
@@ -97,6 +98,12 @@ Place place_of(std::string_view hint) {
     if (found != std::end(kPlaces)) return *found;
   }
   return {hint, Step::operations, Kind::cause};  // of another version: it explains what names it
+}
+
+/// By what a hint is ranked: its cause; but rows of padding are a kind of bad rows, and what mixes
+/// rows up is not at fault there.
+std::string_view ranked_name(std::string_view hint) {
+  return hint == "batches: rows of padding" ? hint : cause_of(hint);
 }
 
 // --- How much a case speaks for a cause ----------------------------------------------------------
@@ -208,7 +215,7 @@ Support support_of(const CaseRecord& record, std::string_view cause, const Place
                    const std::optional<SeenDefinitions>& seen) {
   double share = 1;
   for (const Suspect& hint : record.evidence.suspects) {
-    if (cause_of(hint.bug) == cause) return {worth_of(record, hint, seen) * share, &hint};
+    if (ranked_name(hint.bug) == cause) return {worth_of(record, hint, seen) * share, &hint};
     share /= 2;
   }
   if (!is_reached(record, cause, place)) return {};
@@ -248,7 +255,9 @@ class Ranking {
   std::set<std::string, std::less<>> names() const {
     std::set<std::string, std::less<>> names;
     for (const Failure& one : failures_) {
-      for (const Suspect& hint : one.record->evidence.suspects) names.emplace(cause_of(hint.bug));
+      for (const Suspect& hint : one.record->evidence.suspects) {
+        names.emplace(ranked_name(hint.bug));
+      }
     }
     if (failures_.empty() || !seen_ || !follows_definitions(*seen_)) return names;
     for (const SeenDefinition& one : seen_->differences) {

@@ -303,6 +303,8 @@ constexpr Said kSaid[] = {
     {"alignment: ", "batches: alignment of rows"},
     {"padding between rows: ", "batches: rows of padding"},
     {"rows among padding: ", "batches: rows of padding"},
+    {"misaligned rows: ", "batches: alignment of rows"},
+    {"many rows: ", "batch dependence"},
     {"number of threads: ", "batch dependence: on the number of threads"},
     {"another result asked for: ", "requested results"},
     {"all results asked for: ", "requested results"},

@@ -66,6 +66,19 @@ TEST(RankedCauses, ACauseExplainsNoCaseInWhichItCannotShow) {
             2U);
 }
 
+// Rows of padding that give tokens do not say why others do that must give none; rows that are
+// mixed up may.
+TEST(RankedCauses, PaddingDoesNotExplainOtherBadRows) {
+  const auto judged = [](const char* of_batches) {
+    return names_of(run_of({failed("a", "status", {{"bad values", ""}}),
+                            failed("b", "status", {{"bad values", ""}}),
+                            failed("c", "processing", {{"bad values", ""}}),
+                            failed("d", "support", {{of_batches, ""}})}));
+  };
+  EXPECT_EQ(judged("batches: rows of padding"), (Names{"bad values", "batches: rows of padding"}));
+  EXPECT_EQ(judged("batches: indices"), Names{"batches: indices"});
+}
+
 TEST(RankedCauses, WhatExplainsMoreFailuresComesFirst) {
   const RunRecord record = run_of({failed("a", "mask", {{"top_k: ignored", ""}}),
                                    failed("b", "mask", {{"temperature: ignored", ""}}),

@@ -11,11 +11,10 @@
 #include "harness/run/calls/logits_source.h"
 #include "harness/run/checks/checks.h"
 #include "harness/run/checks/speculation/close_rows.h"
+#include "harness/run/tests/case_share.h"
 
 namespace fairdraw::harness {
 namespace {
-
-constexpr double kShare = 4.8e-13;  // 5e-10 over 1024 cases, rounded down
 
 CheckOutcome judge(Sampler& sampler, CheckOutcome (*check)(const CheckInput&),
                    DType dtype = DType::float32, std::uint64_t draws = 50'000) {

@@ -9,12 +9,11 @@
 #include "harness/run/evidence/mask_suspects.h"
 #include "harness/run/evidence/pictures.h"
 #include "harness/run/evidence/suspects.h"
+#include "harness/run/tests/case_share.h"
 #include "harness/run/tests/mutants.h"
 
 namespace fairdraw::harness {
 namespace {
-
-constexpr double kShare = 4.8e-13;  // 5e-10 over 1024 cases, rounded down
 
 CheckInput input_of(Sampler& sampler, const LogitsSource& logits) {
   CheckInput input;

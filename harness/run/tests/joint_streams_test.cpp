@@ -10,12 +10,11 @@
 #include "harness/run/calls/random_words.h"
 #include "harness/run/checks/checks.h"
 #include "harness/run/checks/statistical/stream_lattices.h"
+#include "harness/run/tests/case_share.h"
 #include "harness/statistics/statistics.h"
 
 namespace fairdraw::harness {
 namespace {
-
-constexpr double kShare = 4.8e-13;  // 5e-10 over 1024 cases, rounded down
 
 CheckOutcome judge(Sampler& sampler) {
   const auto logits = family_source(Family::all_equal, 4, 131072, DType::float32);

@@ -9,11 +9,10 @@
 #include <ostream>
 
 #include "harness/run/checks/checks.h"
+#include "harness/run/tests/case_share.h"
 
 namespace fairdraw::harness {
 namespace {
-
-constexpr double kShare = 4.8e-13;  // 5e-10 over 1024 cases, rounded down
 
 using Check = CheckOutcome (*)(const CheckInput&);
 

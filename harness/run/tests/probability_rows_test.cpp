@@ -50,7 +50,7 @@ TEST(ToProbabilities, NormalisesEverythingElse) {
   EXPECT_NEAR(narrow[1], 1 / z, 0x1p-8);
 }
 
-Request two_rows() {
+Request probability_rows() {
   Request request;
   request.input = RowInput::probabilities;
   request.rows = 2;
@@ -66,7 +66,7 @@ TEST(BuiltinSamplers, TakeProbabilitiesOneOperationAtATime) {
   for (const std::string& name : builtin_sampler_names()) {
     if (name == "model") continue;  // takes all filters together
     const auto sampler = make_builtin_sampler(name);
-    Request request = two_rows();
+    Request request = probability_rows();
     EXPECT_EQ(missing_ability(sampler->description(), request), "");
     EXPECT_TRUE(run_request(*sampler, request, {.statuses = true}).ran()) << name;
     request.parameters[0].min_p = 0.1F;
@@ -74,14 +74,14 @@ TEST(BuiltinSamplers, TakeProbabilitiesOneOperationAtATime) {
     EXPECT_NE(missing_ability(sampler->description(), request), "");
     EXPECT_EQ(run_request(*sampler, request, {}).refused,
               "no operation on probabilities combines min_p with top_k or top_p");
-    request = two_rows();
+    request = probability_rows();
     request.tie_rule = TieRule::lowest_id;
     EXPECT_NE(run_request(*sampler, request, {}).refused, "");
-    request = two_rows();
+    request = probability_rows();
     request.words = {0, 0};
     EXPECT_EQ(run_request(*sampler, request, {}).refused, "takes no random words");
-    EXPECT_NE(run_request(*sampler, two_rows(), {.mask = true}).refused, "");
-    EXPECT_FALSE(reported(sampler->description(), two_rows(), {.mask = true}).mask);
+    EXPECT_NE(run_request(*sampler, probability_rows(), {.mask = true}).refused, "");
+    EXPECT_FALSE(reported(sampler->description(), probability_rows(), {.mask = true}).mask);
   }
 }
 

@@ -8,11 +8,10 @@
 
 #include "harness/adapters/model_sampler.h"
 #include "harness/run/checks/checks.h"
+#include "harness/run/tests/case_share.h"
 
 namespace fairdraw::harness {
 namespace {
-
-constexpr double kShare = 4.8e-13;  // 5e-10 over 1024 cases, rounded down
 
 CheckOutcome judge(Sampler& sampler, CheckOutcome (*check)(const CheckInput&),
                    bool processed = false) {

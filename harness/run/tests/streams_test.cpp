@@ -11,12 +11,11 @@
 #include "harness/run/calls/random_words.h"
 #include "harness/run/checks/checks.h"
 #include "harness/run/checks/statistical/stream_probes.h"
+#include "harness/run/tests/case_share.h"
 #include "harness/statistics/statistics.h"
 
 namespace fairdraw::harness {
 namespace {
-
-constexpr double kShare = 4.8e-13;  // 5e-10 over 1024 cases, rounded down
 
 CheckOutcome judge(Sampler& sampler, Family family, std::int64_t vocab, std::uint64_t draws) {
   const auto logits = family_source(family, 4, vocab, DType::float32);

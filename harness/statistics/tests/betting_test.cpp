@@ -16,7 +16,7 @@
 namespace fairdraw::statistics {
 namespace {
 
-const std::vector<std::vector<double>> kDistributions = {
+const std::vector<std::vector<double>> kBetDistributions = {
     {0.5, 0.5}, {0.01, 0.99}, {0.25, 0.25, 0.5}, {0.98, 0.01, 0.01}, {0.125, 0.125, 0.25, 0.5}};
 
 TEST(Betting, RisingFactorialIsItsProduct) {
@@ -44,7 +44,7 @@ double mean_e(std::span<const double> distribution, std::uint64_t draws, const L
 }
 
 TEST(Betting, DirichletMixtureHasMeanOne) {
-  for (const auto& distribution : kDistributions) {
+  for (const auto& distribution : kBetDistributions) {
     for (const std::uint64_t draws : {1U, 2U, 5U, 20U}) {
       const double mean = mean_e(distribution, draws, [&](auto counts) {
         DirichletMixture mixture(distribution);
@@ -64,7 +64,7 @@ std::vector<TokenSets> some_sets(std::size_t vocab) {
 }
 
 TEST(Betting, PortfolioHasMeanOne) {
-  for (const auto& distribution : kDistributions) {
+  for (const auto& distribution : kBetDistributions) {
     for (const std::uint64_t draws : {1U, 2U, 5U, 20U}) {
       for (const auto& sets : {some_sets(distribution.size()), directed_sets(distribution)}) {
         const double mean = mean_e(distribution, draws, [&](auto counts) {

@@ -19,9 +19,10 @@ const std::map<std::string_view, std::vector<std::string_view>>& causes() {
       "shared random bits", "seeds", "counters", "numbers of a draw", "batch dependence or state"};
   static const std::vector<std::string_view> filters = {"top_k",       "top_p",         "min_p",
                                                         "temperature", "definition of", "ties"};
-  static const std::vector<std::string_view> batches = {"batch dependence",
-                                                        "batch dependence or state", "batches",
-                                                        "shapes and batches", "requested results"};
+  static const std::vector<std::string_view> batches = {
+      "batch dependence",  "batch dependence or state",
+      "batches",           "shapes and batches",
+      "requested results", "speculative decoding: a request depends on its batch"};
   static const auto joined = [](const std::vector<std::vector<std::string_view>>& lists) {
     std::vector<std::string_view> all;
     for (const auto& list : lists) all.insert(all.end(), list.begin(), list.end());
@@ -37,7 +38,7 @@ const std::map<std::string_view, std::vector<std::string_view>>& causes() {
       {"seed-determinism", joined({random, batches})},
       {"edge-parameter", joined({filters, {"bad values"}})},
       {"ties", {"ties", "definition of", "batch dependence", "batch dependence or state"}},
-      {"nan-inf", {"bad values", "numeric precision"}},
+      {"nan-inf", {"bad values", "numeric precision", "batches: rows of padding"}},
       {"engine-bad-rows", {"bad values", "batch dependence", "batches: rows of padding"}},
       {"numeric-precision",
        {"numeric precision", "truncation", "temperature", "ends of intervals", "top_p",
@@ -50,7 +51,11 @@ const std::map<std::string_view, std::vector<std::string_view>>& causes() {
       {"parameters", joined({filters, {"mask", "boundary of the mask", "bitmask"}})},
       {"streams", random},
       {"calls", joined({batches, {"numeric precision", "support size"}})},
-      {"shapes", joined({batches, random, {"lost tokens", "mask", "ties", "top_k", "bitmask"}})},
+      {"shapes", joined({batches,
+                         random,
+                         {"lost tokens", "mask", "ties", "top_k", "bitmask",
+                          "definition of ties with the k-th largest",
+                          "definition of equal maxima in greedy rows"}})},
       {"state", joined({batches, {"memory", "definition of"}})},
       {"results", joined({batches,
                           {"memory", "mask", "support size", "log-probabilities", "bad values",

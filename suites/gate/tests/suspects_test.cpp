@@ -67,6 +67,25 @@ TEST(Suspects, of_log_probabilities_name_what_is_wrong_with_them) {
   }
 }
 
+// A relation that does not hold, or a table of counts that is off, says where to look.
+TEST(Suspects, of_speculative_decoding_name_what_is_wrong_with_it) {
+  const std::map<std::string, std::string> said = {
+      {"chain-counts-decide", "another result asked for"},
+      {"verify-greedy-compares-padding", "padding is read"},
+      {"verify-parameters-of-the-next", "a request depends on its batch"},
+      {"verify-draft-beyond-vocab-clamped", "statuses"},
+      {"chain-stops-at-8", "counts"},
+      {"verify-law-bonus-takes-the-coin", "the bonus token"},
+  };
+  std::vector<std::string> names;
+  for (const auto& [name, bug] : said) names.push_back(name);
+  for (const MutantOutcome& outcome : killed(mutants_named(names)).mutants) {
+    ASSERT_FALSE(outcome.causes.empty()) << outcome.mutant->name << ": " << outcome.message;
+    EXPECT_EQ(outcome.causes.front().name, "speculative decoding: " + said.at(outcome.mutant->name))
+        << outcome.mutant->name << ": " << outcome.message;
+  }
+}
+
 TEST(SuspectClasses, know_every_class_of_the_catalogue) {
   for (const Mutant& mutant : catalogue()) {
     EXPECT_FALSE(causes_of_class(mutant.kind).empty()) << mutant.kind;

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 
+#include "harness/run/calls/kept_answers.h"
 #include "harness/run/calls/row_probabilities.h"
 #include "reference/float32_bound.h"
 
@@ -100,18 +101,26 @@ ExpectedRow::ExpectedRow(const CheckInput& input, OperationKind kind, std::span<
     bound_ = reference::kFloat32Weights;
     if (is_top_k(kind)) bound_.per_octave = 0;
   }
-  real_ = takes_probabilities(kind)
-              ? reference::real_oracle_from_probs(values, parameters_, semantics_, integers_)
-              : reference::real_oracle(values, {}, parameters_, semantics_, bound_);
+  const auto from_probs = [&] {
+    return reference::real_oracle_from_probs(values, parameters_, semantics_, integers_);
+  };
+  const auto from_logits = [&] {
+    return reference::real_oracle(values, {}, parameters_, semantics_, bound_);
+  };
+  const std::span<const std::uint32_t> allowed;
+  real_ = takes_probabilities(kind) ? kept_answer("real_oracle_from_probs", from_probs, values,
+                                                  parameters_, semantics_, integers_)
+                                    : kept_answer("real_oracle", from_logits, values, allowed,
+                                                  parameters_, semantics_, bound_);
   if (kind == OperationKind::min_p_mask_logits &&
       semantics_.min_p_place == reference::MinPPlace::none) {
     real_.defined = real_.must_fail = false;
   }
   if (!exact_) return;
   const reference::IntegerRow model =
-      takes_probabilities(kind)
-          ? reference::integer_model_from_probs(values, parameters_, FilterOrder::top_k_first)
-          : reference::integer_model(values, {}, parameters_);
+      takes_probabilities(kind) ? model_of_probs(values, parameters_)
+                                : model_of_logits(values, allowed, parameters_, TieRule::keep_all,
+                                                  FilterOrder::top_k_first);
   model_status_ = model.status;
   // The model's draw with k = 1 is greedy; the operation keeps ties. Logarithms have no bits.
   const bool has_bits = (kind == OperationKind::softmax || takes_probabilities(kind)) &&
@@ -215,7 +224,7 @@ OperationTrouble ExpectedRow::compare_kept(std::span<const float> result, std::i
 }
 
 OperationTrouble ExpectedRow::compare_logarithms(std::span<const float> result) const {
-  const reference::ResultIntervals expected = intervals({});
+  const reference::ResultIntervals& expected = intervals({});
   const double finite = reference::largest_finite(result_);
   for (std::size_t id = 0; id < result.size(); ++id) {
     const auto value = static_cast<double>(result[id]);
@@ -229,7 +238,16 @@ OperationTrouble ExpectedRow::compare_logarithms(std::span<const float> result) 
   return {};
 }
 
-reference::ResultIntervals ExpectedRow::intervals(std::span<const std::uint8_t> kept) const {
+const reference::ResultIntervals& ExpectedRow::intervals(std::span<const std::uint8_t> kept) const {
+  if (!intervals_ || !std::ranges::equal(kept, kept_)) {
+    intervals_ = computed_intervals(kept);
+    kept_.assign(kept.begin(), kept.end());
+  }
+  return *intervals_;
+}
+
+reference::ResultIntervals ExpectedRow::computed_intervals(
+    std::span<const std::uint8_t> kept) const {
   if (kind_ == OperationKind::log_softmax) {
     return reference::log_softmax_intervals(values_, semantics_, bound_, result_);
   }
@@ -279,7 +297,7 @@ OperationTrouble ExpectedRow::compare_quotients(std::span<const float> result) c
   if (OperationTrouble trouble = compare_kept(result, tokens); !trouble.what.empty()) {
     return trouble;
   }
-  const reference::ResultIntervals expected = intervals(kept);
+  const reference::ResultIntervals& expected = intervals(kept);
   for (std::size_t id = 0; id < result.size(); ++id) {
     const auto value = static_cast<double>(result[id]);
     if (value >= expected.low[id] && value <= expected.high[id]) continue;

@@ -64,7 +64,8 @@ class ExpectedRow {
   OperationTrouble compare_quotients(std::span<const float> result) const;
   OperationTrouble compare_kept(std::span<const float> result, std::int64_t kept) const;
   OperationTrouble suspected(std::string what, std::span<const float> result) const;
-  reference::ResultIntervals intervals(std::span<const std::uint8_t> kept) const;
+  const reference::ResultIntervals& intervals(std::span<const std::uint8_t> kept) const;
+  reference::ResultIntervals computed_intervals(std::span<const std::uint8_t> kept) const;
   bool one_token() const { return real_.support_high == 1; }
   double dropped() const;  ///< what is in the place of a token that is not kept
 
@@ -79,6 +80,10 @@ class ExpectedRow {
   std::vector<float> model_;  ///< of exact samplers, bit for bit; empty: not compared
   RowStatus model_status_ = RowStatus::ok;
   bool exact_ = false;
+  // Of the result that was judged last: in another form of the call the same tokens are kept, but
+  // for ambiguous ones.
+  mutable std::vector<std::uint8_t> kept_;
+  mutable std::optional<reference::ResultIntervals> intervals_;
 };
 
 }  // namespace fairdraw::harness

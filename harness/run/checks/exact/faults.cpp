@@ -171,6 +171,9 @@ void judge_faults(const CheckInput& input, const Request& base, const WrongWith&
       outcome.evidence.suspects.push_back(
           {"batch dependence: a bad row changes its neighbours", wrong});
     }
+    if (fault.status == RowStatus::inactive) {
+      outcome.evidence.suspects.push_back({"batches: rows of padding", wrong});
+    }
     outcome.fail(fmt::format("{} in row {} of {}: {}", fault.name, row, base.rows, wrong));
     return;
   }

@@ -88,6 +88,8 @@ void compare_with_model(const CheckInput& input, const ChainRequest& request, st
     if (!response.statuses.empty() && response.statuses[at] != status) {
       outcome.fail(fmt::format("{}: status {}, expected {}", name_of(request, first, chain),
                                response.statuses[at], to_string(expected.status)));
+      outcome.evidence.suspects.push_back(
+          {"speculative decoding: statuses", "tokens and counts are behind the status"});
     } else if (tokens != expected.tokens) {
       outcome.fail(fmt::format("{}: tokens {}, the integer model says {}",
                                name_of(request, first, chain), fmt::join(tokens, " "),
@@ -98,6 +100,8 @@ void compare_with_model(const CheckInput& input, const ChainRequest& request, st
       outcome.fail(fmt::format("{}: {} accepted and {} emitted, the integer model says {} and {}",
                                name_of(request, first, chain), response.accepted[at],
                                response.emitted[at], expected.accepted, expected.emitted));
+      outcome.evidence.suspects.push_back(
+          {"speculative decoding: counts", "the tokens are those of the drafts and words"});
     }
     if (outcome.failed()) return;
   }
@@ -110,7 +114,8 @@ void compare_batches(const CheckInput& input, const ChainRequest& request, Check
     outcome.fail(whole.trouble());
     return;
   }
-  const auto expect_same = [&](const char* name, const std::vector<std::int64_t>& picks) {
+  const auto expect_same = [&](const char* name, const std::vector<std::int64_t>& picks,
+                               const char* bug) {
     if (outcome.failed()) return;
     const ChainRequest picked = pick_chains(request, picks);
     const ChainResponse response = run_chain_request(*input.sampler, picked);
@@ -127,20 +132,27 @@ void compare_batches(const CheckInput& input, const ChainRequest& request, Check
       if (after == before) continue;
       outcome.fail(fmt::format("{}: chain {} gives {}, and {} in the whole batch", name, chain,
                                fmt::join(after, " "), fmt::join(before, " ")));
+      outcome.evidence.suspects.push_back({bug, name});
       return;
     }
   };
   std::vector<std::int64_t> picks;
   for (std::int64_t chain = 0; chain < request.batch; ++chain) picks.push_back(chain);
-  if (input.sampler->description().randomness.replays) expect_same("the same call again", picks);
+  const bool replays = input.sampler->description().randomness.replays;
+  if (replays)
+    expect_same("the same call again", picks,
+                "speculative decoding: the same call gives something else");
+  // Once the same call is known to give the same, what differs is the batch.
+  const char* const bug = replays ? "speculative decoding: a request depends on its batch"
+                                  : "speculative decoding: the same call gives something else";
   std::reverse(picks.begin(), picks.end());
-  expect_same("reversed batch", picks);
+  expect_same("reversed batch", picks, bug);
   std::rotate(picks.begin(), picks.begin() + static_cast<std::ptrdiff_t>(picks.size() / 3),
               picks.end());
   picks.resize((picks.size() + 1) / 2);
-  expect_same("half of the batch", picks);
+  expect_same("half of the batch", picks, bug);
   for (std::int64_t chain = 0; chain < std::min<std::int64_t>(request.batch, 8); ++chain) {
-    expect_same("alone", {chain});
+    expect_same("alone", {chain}, bug);
   }
 }
 
@@ -175,6 +187,8 @@ void compare_shapes(const CheckInput& input, std::int64_t first, std::int64_t co
   const ChainResponse tokens_alone = run_chain_request(*input.sampler, request);
   if (!outcome.failed() && with_counts.tokens != tokens_alone.tokens) {
     outcome.fail("chains give other tokens where no counts are asked for");
+    outcome.evidence.suspects.push_back(
+        {"speculative decoding: another result asked for", "with counts the tokens are right"});
   }
 
   constexpr std::int64_t kManyVocab = 8, kMany = 70'000;

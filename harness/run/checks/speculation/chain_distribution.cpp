@@ -174,6 +174,10 @@ class ChainDistribution : public DistributionTables {
       outcome.measures[name + "_p_value"] = p_value;
       note_decisive(name, p_value, level, outcome);
       if (p_value >= level) return;
+      // In front of what follows from it.
+      auto& suspects = outcome.evidence.suspects;
+      suspects.insert(suspects.begin(), {"speculative decoding: how often drafts are accepted",
+                                         "of what is counted, " + name + " is off"});
       outcome.fail(fmt::format("{}: {} of {} chains, expected {:.1f} (p {:.2e}, level {:.1e})",
                                name, count, chains_, probability * static_cast<double>(chains_),
                                p_value, level));

@@ -3,11 +3,31 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
+#include <utility>
 
 #include "harness/run/evidence/pictures.h"
 #include "harness/statistics/statistics.h"
 
 namespace fairdraw::harness {
+namespace {
+
+// What a table counts says what is wrong where it is off; the first tokens say nothing.
+void note_wrong_table(const std::string& name, CheckOutcome& outcome) {
+  constexpr std::pair<std::string_view, const char*> kBugs[] = {
+      {"recovery", "speculative decoding: the token after a rejection"},
+      {"rejected", "speculative decoding: the token after a rejection"},
+      {"bonus", "speculative decoding: the bonus token"},
+      {"neighbours", "shared random bits: among the requests of a call"}};
+  for (const auto& [begins, bug] : kBugs) {
+    if (!name.starts_with(begins)) continue;
+    // Pairs of first tokens are off wherever those are.
+    if (begins == "neighbours" && outcome.failed()) continue;
+    outcome.evidence.suspects.push_back({bug, "of what is counted, " + name + " is off"});
+  }
+}
+
+}  // namespace
 
 Distribution distribution_of_row(const reference::IntegerRow& model) {
   Distribution distribution(model.weight.size(), 0);
@@ -42,6 +62,7 @@ void Table::judge(double level, CheckOutcome& outcome) const {
     } else if (counts_[cell] > 0) {
       outcome.fail(fmt::format("{}: {} came {} times and has probability 0", name_, name_of(cell),
                                counts_[cell]));
+      note_wrong_table(name_, outcome);
       return;
     }
   }
@@ -53,6 +74,7 @@ void Table::judge(double level, CheckOutcome& outcome) const {
   outcome.measures[name_ + "_p_bound"] = fit.g_p_bound;
   note_decisive(name_, fit.g_p_bound, level, outcome);
   if (fit.g_p_bound >= level) return;
+  note_wrong_table(name_, outcome);
   outcome.total_variation = fit.total_variation;
   outcome.fail(fmt::format(
       "{}: G = {:.1f} over {} cells (p at most {:.2e}, level {:.1e}); total variation {:.4f}",

@@ -70,6 +70,10 @@ struct Run {
     return std::nullopt;
   }
 
+  // `bug`: a hint of another step.
+  void suspect_of(const char* bug, const std::string& why) const {
+    outcome.evidence.suspects.push_back({bug, why});
+  }
   void suspect(const char* what, const std::string& why) const {
     outcome.evidence.suspects.push_back({std::string("speculative decoding: ") + what, why});
   }
@@ -122,13 +126,16 @@ void compare_with_model(const Run& run) {
     if (!response->statuses.empty() &&
         response->statuses[at] != static_cast<std::int32_t>(expected.status)) {
       fail("status", std::to_string(response->statuses[at]), to_string(expected.status));
+      run.suspect("statuses", "tokens and counts are behind the status");
     } else if (tokens != right_tokens) {
       fail("tokens", text(tokens), text(right_tokens));
       note_wrong_token(run, taken, tokens, expected);
     } else if (response->accepted[at] != expected.accepted) {
       fail("accepted", std::to_string(response->accepted[at]), std::to_string(expected.accepted));
+      run.suspect("counts", "the tokens are those of the drafts and words");
     } else if (run.request.trees && nodes != padded(expected.nodes, width)) {
       fail("nodes", text(nodes), text(padded(expected.nodes, width)));
+      run.suspect("nodes", "the tokens are those of the drafts and words");
     }
   }
 }
@@ -156,6 +163,7 @@ void compare_greedy(const Run& run) {
     if (tokens == right) continue;
     run.outcome.fail(fmt::format("{}: greedy request {}: tokens {}, the largest logits are {}",
                                  run.name, b, fmt::join(tokens, " "), fmt::join(right, " ")));
+    run.suspect("greedy requests", "at temperature 0 no random word has a say");
   }
 }
 
@@ -215,6 +223,7 @@ void compare_with_sampling(const Run& run) {
     const auto wrong = std::mismatch(emitted.begin(), emitted.end(), off.tokens.begin());
     run.outcome.fail(fmt::format("{}: speculation emits token {} where sampling gives {}", run.name,
                                  *wrong.first, *wrong.second));
+    run.suspect("other tokens than without drafts", "the same rows, words and histories, sampled");
   }
 }
 
@@ -224,7 +233,7 @@ void compare_batches(const Run& run) {
   if (!whole) return;
   const std::int64_t width = run.request.width();
   const auto expect_same = [&](const char* what, const SpeculationRequest& asked,
-                               const std::vector<std::int64_t>& picks) {
+                               const std::vector<std::int64_t>& picks, const char* bug) {
     if (run.outcome.failed()) return;
     const std::optional<SpeculationResponse> response = run.answer(asked);
     if (!response) return;
@@ -237,17 +246,20 @@ void compare_batches(const Run& run) {
       run.outcome.fail(fmt::format("{}, {}: request {} gives {}, and {} in the whole batch",
                                    run.name, what, b, fmt::join(after, " "),
                                    fmt::join(before, " ")));
+      run.suspect_of(bug, what);
       return;
     }
   };
   std::vector<std::int64_t> picks;
   for (std::int64_t b = 0; b < run.request.batch; ++b) picks.push_back(b);
-  if (run.input.sampler->description().randomness.replays) {
-    expect_same("the same call again", run.request, picks);
-  }
+  const bool replays = run.input.sampler->description().randomness.replays;
+  if (replays)
+    expect_same("the same call again", run.request, picks,
+                "speculative decoding: the same call gives something else");
   SpeculationRequest tokens_alone = run.request;
   tokens_alone.counts = false;
-  expect_same("with nothing but tokens asked for", tokens_alone, picks);
+  expect_same("with nothing but tokens asked for", tokens_alone, picks,
+              "speculative decoding: another result asked for");
   SpeculationRequest other_padding = run.request;
   const bool has_padding = run.request.row_begins.empty() && !run.request.draft_lengths.empty();
   for (std::int64_t b = 0; has_padding && b < run.request.batch; ++b) {
@@ -262,11 +274,12 @@ void compare_batches(const Run& run) {
       }
     }
   }
-  expect_same("over other padding", other_padding, picks);
+  expect_same("over other padding", other_padding, picks, "speculative decoding: padding is read");
   if (!run.request.processing.empty()) {
     SpeculationRequest other_form = run.request;
     other_form.history_form.grown = !other_form.history_form.grown;
-    expect_same("with histories in other memory", other_form, picks);
+    expect_same("with histories in other memory", other_form, picks,
+                "speculative decoding: histories in other memory");
     SpeculationRequest neutral = run.request, none = run.request;
     for (reference::RowProcessing& row : neutral.processing) row = {};
     none.processing.clear();
@@ -276,15 +289,19 @@ void compare_batches(const Run& run) {
       ++run.outcome.measures["relations"];
       if (a->tokens != b->tokens) {
         run.outcome.fail(run.name + ": neutral processing changes tokens");
+        run.suspect("neutral processing", "penalties, biases and bans that do nothing are given");
       }
     }
   }
+  // Once the same call is known to give the same, what differs is the batch.
+  const char* const bug = replays ? "speculative decoding: a request depends on its batch"
+                                  : "speculative decoding: the same call gives something else";
   std::reverse(picks.begin(), picks.end());
-  expect_same("reversed batch", pick_requests(run.request, picks), picks);
+  expect_same("reversed batch", pick_requests(run.request, picks), picks, bug);
   picks.resize((picks.size() + 1) / 2);
-  expect_same("half of the batch", pick_requests(run.request, picks), picks);
+  expect_same("half of the batch", pick_requests(run.request, picks), picks, bug);
   for (std::int64_t b = 0; b < std::min<std::int64_t>(run.request.batch, 4); ++b) {
-    expect_same("alone", pick_requests(run.request, {b}), {b});
+    expect_same("alone", pick_requests(run.request, {b}), {b}, bug);
   }
 }
 

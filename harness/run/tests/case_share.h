@@ -1,0 +1,8 @@
+// The share of the error budget that these tests give a case.
+#pragma once
+
+namespace fairdraw::harness {
+
+inline constexpr double kShare = 4.8e-13;  // 5e-10 over 1024 cases, rounded down
+
+}  // namespace fairdraw::harness

@@ -1,0 +1,144 @@
+// A batch on the CPU and the same one on the GPU, which steps and changes reach alike: what the
+// tests of cuda::FusedSamplingProcessor compare.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "fairdraw/cuda_fused_sampling_processor.h"
+#include "tests/cuda/arrays.h"
+#include "tests/cuda/graphs.h"
+#include "tests/serving/random_requests.h"
+
+namespace fairdraw::suites {
+
+using batches::StepInput;
+
+template <class T>
+std::vector<T> list(View<const T> view) {
+  return {view.data, view.data + view.size};
+}
+
+inline void expect_ok(const Error& error) { ASSERT_FALSE(error) << error.message; }
+
+/// A batch of few tokens and short histories, so that lists, masks and full histories meet.
+BatchStateOptions small_batch();
+
+/// More slots than advance_batch has threads in a warp, rows of several vectors a thread.
+BatchStateOptions wide_batch();
+
+/// Page-locked memory that copies on a stream may read until the test is over.
+class PinnedWords {
+ public:
+  explicit PinnedWords(const std::vector<std::uint32_t>& words) {
+    require(cudaMallocHost(&data_, std::max<std::size_t>(words.size(), 1) * 4), "cudaMallocHost");
+    std::copy(words.begin(), words.end(), data());
+  }
+  ~PinnedWords() { static_cast<void>(cudaFreeHost(data_)); }
+  PinnedWords(const PinnedWords&) = delete;
+  PinnedWords& operator=(const PinnedWords&) = delete;
+  std::uint32_t* data() const { return static_cast<std::uint32_t*>(data_); }
+
+ private:
+  void* data_ = nullptr;
+};
+
+/// How logits lie in memory.
+struct Layout {
+  DType dtype = DType::float32;
+  std::int64_t lead = 0;  ///< values before the first row: it need not be aligned
+  std::int64_t pad = 0;   ///< values between rows
+};
+
+/// The logits of a step, for both processors.
+class StepRowsOnBoth {
+ public:
+  StepRowsOnBoth(const StepInput& input, std::int64_t vocab, const Layout& layout,
+                 const Stream& stream);
+
+  RowsView on_host, on_device;
+
+ private:
+  std::vector<std::uint8_t> bytes_;
+  DeviceBlock block_;
+};
+
+/// Where the offsets of a step are.
+enum class Offsets { host, narrow_host, device, narrow_device };
+
+/// A batch on the CPU, and the same one on the GPU.
+class Twins {
+ public:
+  Twins(const BatchStateOptions& options, cuda::FusedSamplingOptions gpu_options);
+  ~Twins() { static_cast<void>(cudaDeviceSynchronize()); }
+  Twins(const Twins&) = delete;
+  Twins& operator=(const Twins&) = delete;
+
+  template <class Call>
+  void on_both(const Call& call) {
+    const Error first = call(*expected);
+    const Error second = call(*state);
+    EXPECT_EQ(first.message, second.message);
+  }
+
+  /// False where both refuse it, or the CPU does and the GPU cannot know.
+  bool step(const StepInput& input, const Layout& layout, Offsets where) {
+    kept_.push_back(std::make_unique<StepRowsOnBoth>(input, options_.vocab, layout, stream));
+    return step(*kept_.back(), input, where);
+  }
+
+  bool step(const StepRowsOnBoth& rows, const StepInput& input, Offsets where);
+
+  void start_copy();
+  std::size_t copies_on_their_way() const { return on_their_way_.size(); }
+  /// The oldest copy that is on its way has what the CPU had.
+  void wait();
+  /// The host knows all tokens.
+  void drain(bool by_copies);
+
+  /// Results of the last step where the device has them.
+  void expect_equal_results() const;
+
+  void expect_equal_states() const;
+
+  PinnedWords& pinned(const std::vector<std::uint32_t>& words);
+
+  const BatchStateOptions& options() const { return options_; }
+
+  Stream stream;
+  std::unique_ptr<BatchState> expected, state;  // the CPU's, and the one behind the GPU
+  std::unique_ptr<FusedSamplingProcessor> cpu;
+  std::unique_ptr<cuda::FusedSamplingProcessor> gpu;
+
+ private:
+  struct Expected {
+    std::vector<std::int32_t> tokens, counts;
+    std::vector<RowStatus> statuses;
+  };
+
+  bool same(const Error& first, const Error& second);
+
+  template <class T>
+  View<const T> on_device(View<const T> values);
+
+  BatchStateOptions options_;
+  bool has_stepped_ = false;
+  std::deque<Expected> on_their_way_;
+  std::vector<std::unique_ptr<StepRowsOnBoth>> kept_;  // copies may still read them
+  std::vector<std::unique_ptr<DeviceBlock>> offsets_;
+  std::vector<std::unique_ptr<PinnedWords>> pinned_;
+};
+
+/// `count` steps with a row for every slot.
+std::vector<StepInput> steps_of(const BatchStateOptions& options, int count, std::uint64_t seed);
+
+/// Their rows, which are on the device when this returns.
+std::vector<std::unique_ptr<StepRowsOnBoth>> on_both(const std::vector<StepInput>& steps,
+                                                     const Twins& twins);
+
+}  // namespace fairdraw::suites

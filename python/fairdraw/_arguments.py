@@ -1,0 +1,99 @@
+"""What arguments of several operations have in common: names, seeds, axes in front of the vocabulary."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, TypeVar
+
+from . import _core
+from ._arrays import Backend
+
+FilterOrder = Literal["top_k_first", "joint"]
+TieRule = Literal["keep_all", "lowest_id"]
+Purpose = Literal["draw", "draft"]
+
+# Kept, because an enum takes three times as long to find a member as its mapping does.
+_TIE_RULES = _core.TieRule.__members__
+_FILTER_ORDERS = _core.FilterOrder.__members__
+_PURPOSES = _core.Purpose.__members__
+
+_Member = TypeVar("_Member")
+
+
+def _member(name: str, value: str, members: Mapping[str, _Member]) -> _Member:
+    """The member of one of _core's enums that an argument names."""
+    try:
+        return members[value]
+    except (KeyError, TypeError):  # TypeError: what no mapping takes as a key
+        raise unknown_name(name, value, members) from None
+
+
+def unknown_name(name: str, value: Any, allowed: Iterable[str]) -> ValueError:
+    """The error of an argument that is none of the allowed names, with those that may be meant."""
+    import difflib  # of errors alone
+
+    names = list(allowed)
+    meant = difflib.get_close_matches(value, names, n=1) if isinstance(value, str) else []
+    hint = "".join(f" did you mean {each!r}?" for each in meant)
+    return ValueError(f"{name} is {value!r};{hint} allowed: {', '.join(map(repr, names))}")
+
+
+def _seed_and_offset(
+    backend: Backend, generator: Any, seed: Any, offset: Any, outputs: int
+) -> tuple[Any, Any]:
+    if seed is None:
+        if offset is not None:
+            raise ValueError("offset: is given without a seed")
+        return backend.fresh_seed(generator), 0
+    seed = backend.seed("seed", seed, outputs)
+    return seed, 0 if offset is None else backend.seed("offset", offset, outputs)
+
+
+def _raise_on_nan(name: str, statuses: Any) -> None:
+    if bool((statuses == _core.NAN_INPUT).any()):
+        raise ValueError(f"{name} contains NaN")
+
+
+def _leading(name: str, rows: Any, indices: Any = None) -> tuple[int, ...]:
+    """The axes in front of the vocabulary, where they are several; else none."""
+    shape = tuple(getattr(rows, "shape", ()))
+    if len(shape) < 3:
+        return ()
+    if hasattr(rows, "stride"):  # torch; NumPy's are in bytes
+        steps = rows.stride()
+    elif hasattr(rows, "strides"):
+        steps = rows.strides
+    else:  # the kernels say what is wrong with others
+        return ()
+    if indices is not None:
+        raise ValueError(f"indices: are given with {len(shape)} axes of {name}; allowed: 2")
+    # Steps along axes of one value, or of nothing, mean nothing.
+    long = [axis for axis in range(len(shape) - 1) if shape[axis] > 1 and 0 not in shape]
+    for outer, inner in zip(long, long[1:], strict=False):
+        if steps[outer] != steps[inner] * shape[inner]:
+            raise ValueError(
+                f"{name}: axes {outer} and {inner} cannot be joined without a copy; allowed: axes "
+                "in front of the vocabulary that follow each other in memory"
+            )
+    return shape[:-1]
+
+
+def _joined(rows: Any, leading: tuple[int, ...]) -> Any:
+    """[rows, vocab], the same memory."""
+    return rows.reshape((math.prod(leading), rows.shape[-1])) if leading else rows
+
+
+def _one_each(value: Any, leading: tuple[int, ...]) -> Any:
+    """A parameter or seeds of such rows, along one axis."""
+    alike = leading and tuple(getattr(value, "shape", ())) == leading
+    return value.reshape(-1) if alike else value
+
+
+def _parted(result: Any, leading: tuple[int, ...]) -> Any:
+    """Results of such rows, with their axes."""
+    if not leading:
+        return result
+    if isinstance(result, tuple):
+        return tuple(part.reshape(leading) for part in result)
+    return result.reshape(leading)

@@ -1,0 +1,84 @@
+"""Operations of flashinfer.sampling from rows to rows: softmax, top-k masks, renormalised probabilities.
+
+Arrays are as `fairdraw/sampling.py` says it. Nothing is drawn.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _core
+from ._arguments import _joined, _leading, _one_each
+from ._arrays import backend_of, length
+
+
+def softmax(logits: Any, temperature: Any = None, enable_pdl: Any = None) -> Any:
+    """softmax(logits / temperature) as float32; temperature 0 is one-hot at the argmax.
+
+    Rows that cannot be normalised (NaN, +inf, nothing but -inf) are zero. `enable_pdl` is a hint
+    to another library's kernels and changes nothing.
+    """
+    leading = _leading("logits", logits)
+    rows, temperature = _joined(logits, leading), _one_each(temperature, leading)
+    backend = backend_of(rows, "logits")
+    probs = backend.empty(tuple(logits.shape), "float32")
+    backend.call(
+        _core.softmax,
+        backend.lend(rows),
+        1.0 if temperature is None else backend.parameter(temperature, "float32"),
+        backend.lend(_joined(probs, leading)),
+        None,
+        backend.stream,
+        backend.workspace(length(rows)),
+    )
+    return probs
+
+
+def top_k_mask_logits(logits: Any, top_k: Any) -> Any:
+    """The logits, in their dtype, with -inf below the k-th largest. Ties of the k-th stay."""
+    leading = _leading("logits", logits)
+    rows = _joined(logits, leading)
+    backend = backend_of(rows, "logits")
+    masked = backend.empty_like(logits)
+    backend.call(
+        _core.top_k_mask_logits,
+        backend.lend(rows),
+        backend.parameter(_one_each(top_k, leading), "int32"),
+        backend.lend(_joined(masked, leading)),
+        None,
+        backend.stream,
+        backend.workspace(length(rows)),
+    )
+    return masked
+
+
+def _renorm(by_top_k: bool, probs: Any, parameter: Any) -> Any:
+    leading = _leading("probs", probs)
+    rows, parameter = _joined(probs, leading), _one_each(parameter, leading)
+    backend = backend_of(rows, "probs")
+    renormalised = backend.empty(tuple(probs.shape), "float32")
+    backend.call(
+        _core.renorm_probs,
+        by_top_k,
+        backend.lend(rows),
+        backend.parameter(parameter, "int32" if by_top_k else "float32"),
+        backend.lend(_joined(renormalised, leading)),
+        None,
+        backend.stream,
+        backend.workspace(length(rows)),
+    )
+    return renormalised
+
+
+def top_k_renorm_probs(probs: Any, top_k: Any) -> Any:
+    """The k largest probabilities (ties stay), scaled to sum to 1; 0 elsewhere."""
+    return _renorm(True, probs, top_k)
+
+
+def top_p_renorm_probs(probs: Any, top_p: Any, is_deterministic: bool = False) -> Any:
+    """The probabilities of the nucleus, scaled to sum to 1; 0 elsewhere."""
+    return _renorm(False, probs, top_p)
+
+
+top_k_renorm_prob = top_k_renorm_probs
+top_p_renorm_prob = top_p_renorm_probs
