@@ -112,7 +112,7 @@ class Rank {
     expect_success(tokens_.reserve(kMostRows * 4), "tokens");
     expect_success(some_tokens_.reserve(kMostRows * 4), "tokens");
     expect_success(flushed_.reserve(kFlushedBytes), "the buffer that flushes L2");
-    expect_success(meeting_.reserve(kRanks * 256), "a meeting");
+    expect_success(meeting_.reserve(kMeetingBytes), "a meeting");
     expect_success(stream_.synchronise(), "uploads");
   }
 
@@ -222,6 +222,7 @@ class Rank {
   }
 
   static constexpr std::int64_t kFloat = sizeof(float);
+  static constexpr std::int64_t kMeetingBytes = 512;
   static constexpr std::int64_t kFlushedBytes = std::int64_t{512} << 20U;
 
   SampleRequest request_of(const void* logits, std::int64_t rows, std::int64_t vocab,

@@ -215,15 +215,15 @@ Error check_call_of_shard(const ShardedRequest& request, const SampleResult& res
 
 /// Where blocks of a call lie in a memory of peers; its bytes.
 std::int64_t place_peers(std::int64_t most_rows, ShardedTask& task) {
-  constexpr std::int64_t kAlignment = 16, kTurns = 2;
+  constexpr std::int64_t kAlignment = 16, kTurns = 2, kKindsOfFlags = 2;
   const auto aligned = [](std::int64_t bytes) {
     return (bytes + kAlignment - 1) / kAlignment * kAlignment;
   };
   PeerBlocks& peers = task.peers;
   peers.most_rows = most_rows;
-  std::int64_t at =
-      static_cast<std::int64_t>(sizeof(PeerCounts)) +
-      aligned(2 * task.shards * most_rows * static_cast<std::int64_t>(sizeof(std::uint32_t)));
+  std::int64_t at = static_cast<std::int64_t>(sizeof(PeerCounts)) +
+                    aligned(kKindsOfFlags * task.shards * most_rows *
+                            static_cast<std::int64_t>(sizeof(std::uint32_t)));
   for (int exchange = 0; exchange < kExchanges; ++exchange) {
     peers.at[exchange] = at;
     peers.each[exchange] = aligned(task.bytes[exchange]);
