@@ -218,6 +218,7 @@ class CudaShardedSampler final : public Sampler {
     for (int round = 0; round < kMostRounds; ++round) {
       if (Error error = shards.front().read_undecided(left)) return error;
       if (left == 0) return {};
+      if (left < 0) return {ErrorCode::unsupported, "shards disagree about the call"};
       if (Error error = exchange(shards, ShardedExchange::threshold)) return error;
       if (Error error = exchange(shards, ShardedExchange::tokens)) return error;
     }

@@ -62,7 +62,7 @@ struct RowSummary {
   std::uint32_t max_raw_bits = 0;  ///< and as the caller has it
   std::uint32_t allowed = 0;       ///< tokens with a value above -inf
   std::uint32_t listed = 0;        ///< candidates that follow
-  std::int32_t left_key = 0;       ///< certificate: of the largest value not among the candidates
+  std::int32_t left_key = 0;       ///< certificate: all values with larger keys are candidates
   OctaveSums octaves;
 };
 static_assert(sizeof(RowSummary) == 32 + 784);
@@ -96,9 +96,9 @@ struct RawSummary {
 static_assert(sizeof(RawSummary) == 8 + 784);
 
 // --- Questions
-// ------------------------------------------------------------------------------------ A row that
-// is not decided asks all shards one question an exchange. Nobody sends it: every rank works it out
-// from the same answers. Answers are about a shard's whole tiles; cut tiles are known.
+
+// A row that is not decided asks all shards one question an exchange. Nobody sends it: every rank
+// works it out from the same answers. Answers are about a shard's whole tiles; cut tiles are known.
 
 /// How many values there are, and what they weigh in the row's unit.
 struct Measure {

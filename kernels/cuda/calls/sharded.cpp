@@ -213,31 +213,43 @@ Error check_call_of_shard(const ShardedRequest& request, const SampleResult& res
   return check_batch(request.rows.logits, "logits");
 }
 
-/// Where blocks of a call lie in a memory of peers; its bytes.
+constexpr std::int64_t kMostPeerRows = 0x7fffffff;
+
+/// Where blocks of a call lie in a memory of peers; the bytes that it takes.
 std::int64_t place_peers(std::int64_t most_rows, ShardedTask& task) {
-  constexpr std::int64_t kAlignment = 16, kTurns = 2, kKindsOfFlags = 2;
+  constexpr std::int64_t kAlignment = 16, kHalves = 2, kKindsOfFlags = 2;
   const auto aligned = [](std::int64_t bytes) {
     return (bytes + kAlignment - 1) / kAlignment * kAlignment;
   };
   PeerBlocks& peers = task.peers;
   peers.most_rows = most_rows;
-  std::int64_t at = static_cast<std::int64_t>(sizeof(PeerCounts)) +
+  peers.flags_end = static_cast<std::int64_t>(sizeof(PeerCounts)) +
                     aligned(kKindsOfFlags * task.shards * most_rows *
-                            static_cast<std::int64_t>(sizeof(std::uint32_t)));
+                            static_cast<std::int64_t>(sizeof(std::uint64_t)));
+  std::int64_t at = 0;
   for (int exchange = 0; exchange < kExchanges; ++exchange) {
+    const bool is_threshold = exchange == static_cast<int>(ShardedExchange::threshold);
     peers.at[exchange] = at;
     peers.each[exchange] = aligned(task.bytes[exchange]);
-    at += kTurns * task.shards * peers.each[exchange];
+    at += (is_threshold ? kThresholdCopies : 1) * task.shards * peers.each[exchange];
   }
-  return at;
+  return peers.flags_end + kHalves * at;
+}
+
+Error check_most_rows(std::int64_t most_rows, const ShardedTask& task) {
+  if (most_rows >= task.rows() && most_rows <= kMostPeerRows) return {};
+  return {ErrorCode::invalid_argument, "peers.most_rows is " + std::to_string(most_rows) +
+                                           "; allowed: " + std::to_string(task.rows()) +
+                                           ", the call's rows, to " +
+                                           std::to_string(kMostPeerRows)};
+}
+
+Error needs_peers(const ShardedTask& task) {
+  if (task.peers.given()) return {};
+  return {ErrorCode::invalid_argument, "peers is not set; allowed: a call after use_peers()"};
 }
 
 Error check_peers(const ShardedPeers& peers, std::int64_t needed, const ShardedTask& task) {
-  if (peers.most_rows < task.rows()) {
-    return {ErrorCode::invalid_argument, "peers.most_rows is " + std::to_string(peers.most_rows) +
-                                             "; allowed: >= " + std::to_string(task.rows()) +
-                                             ", the call's rows"};
-  }
   if (peers.bytes < needed) {
     return {ErrorCode::invalid_argument, "peers.bytes is " + std::to_string(peers.bytes) +
                                              "; allowed: >= " + std::to_string(needed)};
@@ -309,13 +321,16 @@ Error make_sharded_call(const ShardedRequest& request, const SampleResult& resul
 
 std::int64_t peer_bytes(const ShardedCall& call, std::int64_t most_rows) {
   ShardedTask task = call.parts_->task;
-  return place_peers(most_rows, task);
+  return check_most_rows(most_rows, task) ? 0 : place_peers(most_rows, task);
 }
 
 Error use_peers(ShardedCall& call, const ShardedPeers& peers) {
   ShardedTask task = call.parts_->task;
+  if (Error error = check_most_rows(peers.most_rows, task)) return error;
   const std::int64_t needed = place_peers(peers.most_rows, task);
   if (Error error = check_peers(peers, needed, task)) return error;
+  // By the memory and not by the call, so that calls of other shapes have the same halves.
+  task.peers.half = (peers.bytes - task.peers.flags_end) / 2 / 16 * 16;
   std::copy(peers.memory, peers.memory + task.shards, task.peers.memory);
   call.parts_->task = task;
   return {};
@@ -380,6 +395,7 @@ Error sharded_receive(const ShardedCall& call, ShardedExchange exchange) {
 }
 
 Error continue_sharded(const ShardedCall& call, const ShardedPlan& plan) {
+  if (Error error = needs_peers(call.parts_->task)) return error;
   const auto exchange = [&call](ShardedExchange number) {
     if (Error error = sharded_send(call, number)) return error;
     return sharded_receive(call, number);
@@ -392,9 +408,7 @@ Error continue_sharded(const ShardedCall& call, const ShardedPlan& plan) {
 
 Error sample_sharded(const ShardedCall& call, const ShardedPlan& plan) {
   const ShardedCall::Parts& parts = *call.parts_;
-  if (!parts.task.peers.given()) {
-    return {ErrorCode::invalid_argument, "peers is not set; allowed: a call after use_peers()"};
-  }
+  if (Error error = needs_peers(parts.task)) return error;
   if (Error error = parts.exchange_summaries(plan.tokens)) return error;
   for (int round = 0; round < plan.rounds; ++round) {
     if (Error error = sharded_send(call, ShardedExchange::threshold)) return error;

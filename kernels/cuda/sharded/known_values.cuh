@@ -8,7 +8,6 @@
 // searches in the other lists; values of cut tiles above the certificate are few.
 #pragma once
 
-#include <climits>
 #include <cstdint>
 
 #include "common/float_order.h"
@@ -39,11 +38,10 @@ struct KnownArrays {
     return task.shards * task.candidates + task.cut_total;
   }
   __host__ __device__ static int bytes(const ShardedTask& task) {
-    const int places_of_all = places(task);
-    return places_of_all * static_cast<int>(2 * sizeof(uint128_t) + 2 * sizeof(std::int32_t) +
-                                            sizeof(std::uint16_t)) +
+    const int n = places(task);
+    return n * static_cast<int>(2 * sizeof(uint128_t) + 2 * sizeof(std::int32_t)) +
            static_cast<int>(tiles_of(task.vocab) * sizeof(std::int32_t)) +
-           (task.cut_total + 1) / 2 * 2 * static_cast<int>(sizeof(std::uint16_t)) +
+           (n + task.cut_total + 1) / 2 * 2 * static_cast<int>(sizeof(std::uint16_t)) +
            static_cast<int>(task.shards * task.each[0]);
   }
   __device__ static KnownArrays at(unsigned char* memory, const ShardedTask& task) {

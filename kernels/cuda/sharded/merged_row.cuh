@@ -116,7 +116,8 @@ class MergedRow {
     bool any_allowed = false;
 #pragma unroll 1
     for (int shard = 0; shard < task_.shards; ++shard) {
-      const auto status = static_cast<RowStatus>(word_of(summary(shard), 0));
+      const auto status =
+          static_cast<RowStatus>(word_of(summary(shard), offsetof(RowSummary, status)));
       if (status == RowStatus::ok) any_allowed = true;
       if (status == RowStatus::ok || status == RowStatus::no_allowed_token) continue;
       worst = ::min(worst, static_cast<int>(status));
@@ -170,7 +171,7 @@ class MergedRow {
   __device__ bool is_greedy_row() const { return greedy_; }
   __device__ bool has_top_k() const { return top_k_; }
   __device__ bool is_filtered() const { return filtered_; }
-  /// The certificate: the largest value that no list has.
+  /// The certificate: lists have all values above it.
   __device__ std::int32_t left_key() const { return left_key_; }
   __device__ std::int32_t max_key() const { return max_key_; }
   __device__ double octave() const { return octave_; }

@@ -1,8 +1,8 @@
 // Blocks that ranks write into each other's memory, and where a kernel finds those that came.
 //
-// Contract. A kernel that sends ends with end_sending() for each of its rows, by all threads of the
-// row's block; one that receives begins with ReceivedBlocks, and waits for the rows that it reads.
-// Where a transport carries the blocks (task.peers is not given) neither does anything.
+// Contract. A kernel that sends calls end_sending() once for each of its rows, by all threads of
+// the row's block; one that receives begins with ReceivedBlocks, and waits for the rows that it
+// reads. Where a transport carries the blocks (task.peers is not given) neither does anything.
 //
 // Algorithm and cost. A row's part is copied word by word to all ranks, then its flag is set to the
 // number of the exchange there, with a release over the system; who receives the row waits for the
@@ -11,9 +11,15 @@
 // that nothing has to be cleared; a flag that is further on than what is waited for is of a later
 // exchange, for which the other rank needed this one.
 //
-// Two copies of each exchange's blocks take turns, summaries by calls and the others by exchanges:
-// a rank may be one exchange ahead. It is not two ahead of a row, because between them it has
-// waited for that row's flag. Rows that are padding send their flag and wait for it, too.
+// Where blocks lie. Each of two halves of the memory has the blocks of every other call, whatever
+// their shapes: who sends in a call has awaited a row of every rank in the call before, so that all
+// ranks are at the end of the one before that. In a half a row has a summary and tokens once, but
+// may have several thresholds: it has awaited each of them before it asks the next, so two copies
+// would do if they were counted by row; exchanges of tokens may lie between two, and are counted
+// too, so there are three copies, by number.
+//
+// Rows that are padding send and await the flag of a summary; of later exchanges only rows that ask
+// do.
 //
 // Blocks wait for other ranks' blocks while they hold their place on the GPU. Ranks begin rows in
 // the same order, and a block sends before it waits: so the first row that waits is being sent, or
@@ -37,26 +43,36 @@ namespace fairdraw::cuda {
 enum class PeerFlags { parts, tokens };
 
 /// The flags of a rank's memory: [2, shards, most_rows].
-__device__ __forceinline__ std::uint32_t* peer_flag(const ShardedTask& task, PeerFlags kind,
+__device__ __forceinline__ std::uint64_t* peer_flag(const ShardedTask& task, PeerFlags kind,
                                                     int rank, int shard, std::int64_t row) {
-  auto* flags = reinterpret_cast<std::uint32_t*>(task.peers.memory[rank] + sizeof(PeerCounts));
+  auto* flags = reinterpret_cast<std::uint64_t*>(task.peers.memory[rank] + sizeof(PeerCounts));
   return flags + (static_cast<int>(kind) * task.shards + shard) * task.peers.most_rows + row;
 }
 
+/// What an exchange is known by: its number, and that of its call.
+struct PeerExchange {
+  std::uint64_t number, call;
+};
+
 /// A block's place among those that a rank receives.
-__device__ __forceinline__ std::byte* peer_block(const ShardedTask& task, ShardedExchange exchange,
-                                                 int rank, int shard, std::uint32_t turn) {
-  const auto number = static_cast<int>(exchange);
-  const auto copy = static_cast<std::int64_t>(turn % 2) * task.shards + shard;
-  return task.peers.memory[rank] + task.peers.at[number] + copy * task.peers.each[number];
+__device__ __forceinline__ std::byte* peer_block(const ShardedTask& task, ShardedExchange kind,
+                                                 int rank, int shard,
+                                                 const PeerExchange& exchange) {
+  const PeerBlocks& peers = task.peers;
+  const auto copy = static_cast<std::int64_t>(
+      kind == ShardedExchange::threshold ? exchange.number % kThresholdCopies : 0);
+  const std::int64_t in_half = peers.at[static_cast<int>(kind)] +
+                               (copy * task.shards + shard) * peers.each[static_cast<int>(kind)];
+  return peers.memory[rank] + peers.flags_end +
+         static_cast<std::int64_t>(exchange.call % 2) * peers.half + in_half;
 }
 
-__device__ __forceinline__ void store_release(std::uint32_t* at, std::uint32_t value) {
-  asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
+__device__ __forceinline__ void store_release(std::uint64_t* at, std::uint64_t value) {
+  asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
 }
-__device__ __forceinline__ std::uint32_t load_acquire(const std::uint32_t* at) {
-  std::uint32_t value = 0;
-  asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+__device__ __forceinline__ std::uint64_t load_acquire(const std::uint64_t* at) {
+  std::uint64_t value = 0;
+  asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(at) : "memory");
   return value;
 }
 
@@ -64,14 +80,14 @@ __device__ __forceinline__ std::uint32_t load_acquire(const std::uint32_t* at) {
 /// in front of the first row's, and its flags are set to `number`. `turn`: of the blocks.
 __device__ __forceinline__ void send_part(const ShardedTask& task, ShardedExchange exchange,
                                           std::int64_t row, const std::byte* part,
-                                          std::size_t bytes, std::uint32_t turn, PeerFlags kind,
-                                          std::uint32_t number) {
+                                          std::size_t bytes, PeerFlags kind,
+                                          const PeerExchange& known) {
   constexpr std::size_t kHeader = sizeof(sharded::BlockHeader);
   const auto thread = static_cast<std::size_t>(threadIdx.x);
   const auto of_row = static_cast<std::size_t>(task.each[static_cast<int>(exchange)]);
 #pragma unroll 1
   for (int rank = 0; rank < task.shards; ++rank) {
-    std::byte* block = peer_block(task, exchange, rank, task.shard, turn);
+    std::byte* block = peer_block(task, exchange, rank, task.shard, known);
     std::byte* to = block + kHeader + static_cast<std::size_t>(row) * of_row;
 #pragma unroll 4
     for (std::size_t byte = 4 * thread; byte < bytes; byte += 4 * std::size_t{blockDim.x}) {
@@ -83,14 +99,10 @@ __device__ __forceinline__ void send_part(const ShardedTask& task, ShardedExchan
   }
   __syncthreads();
   if (static_cast<int>(threadIdx.x) < task.shards) {
-    store_release(peer_flag(task, kind, static_cast<int>(threadIdx.x), task.shard, row), number);
+    store_release(peer_flag(task, kind, static_cast<int>(threadIdx.x), task.shard, row),
+                  known.number);
   }
 }
-
-/// What an exchange is known by: its number, and that of its call.
-struct PeerExchange {
-  std::uint32_t number, call;
-};
 
 /// By all threads of a row's block, of a launch with a block for each row: its part has been
 /// written, and the first `bytes` of it go to all ranks. null: there is none.
@@ -100,19 +112,17 @@ __device__ __forceinline__ PeerExchange end_sending(const ShardedTask& task,
   if (!task.peers.given()) return {};
   auto& counts = *reinterpret_cast<PeerCounts*>(task.peers.memory[task.shard]);
   const bool is_summary = exchange == ShardedExchange::summary;
-  const std::uint32_t number = counts.exchanges + 1;
-  const std::uint32_t call = counts.calls + (is_summary ? 1 : 0);
+  const PeerExchange sent{counts.exchanges + 1, counts.calls + (is_summary ? 1U : 0U)};
   __syncthreads();  // the part is there, and all have read the counts
   if (part != nullptr) {
-    send_part(task, exchange, row, part, bytes, is_summary ? call : number, PeerFlags::parts,
-              number);
+    send_part(task, exchange, row, part, bytes, PeerFlags::parts, sent);
   }
   if (threadIdx.x == 0 && atomicAdd(&counts.ended, 1U) + 1 == gridDim.x) {
     counts.ended = 0;
-    counts.exchanges = number;
-    counts.calls = call;
+    counts.exchanges = sent.number;
+    counts.calls = sent.call;
   }
-  return {number, call};
+  return sent;
 }
 
 /// The blocks that a receiving kernel reads.
@@ -121,13 +131,12 @@ class ReceivedBlocks {
   __device__ explicit ReceivedBlocks(const ShardedTask& task) : task_(task) {
     if (!task.peers.given()) return;
     const auto& counts = *reinterpret_cast<const PeerCounts*>(task.peers.memory[task.shard]);
-    number_ = counts.exchanges;
-    call_ = counts.calls;
+    known_ = {counts.exchanges, counts.calls};
   }
 
   /// In a kernel that has sent the exchange itself.
   __device__ ReceivedBlocks(const ShardedTask& task, const PeerExchange& sent)
-      : task_(task), number_(sent.number), call_(sent.call) {}
+      : task_(task), known_(sent) {}
 
   /// Until the row's part of the last exchange that was sent has come from all shards; of a summary
   /// the header too, which comes with the first row. By all threads.
@@ -148,7 +157,7 @@ class ReceivedBlocks {
     __syncthreads();  // the tokens are there
     send_part(task_, ShardedExchange::tokens, row, task_.mine(ShardedExchange::tokens, row),
               static_cast<std::size_t>(task_.each[static_cast<int>(ShardedExchange::tokens)]),
-              number_, PeerFlags::tokens, number_);
+              PeerFlags::tokens, known_);
     const auto shard = static_cast<int>(threadIdx.x);
     if (shard < task_.shards) {
       await_flag(peer_flag(task_, PeerFlags::tokens, task_.shard, shard, row));
@@ -160,8 +169,7 @@ class ReceivedBlocks {
   __device__ __forceinline__ const std::byte* block(ShardedExchange exchange, int shard) const {
     const auto number = static_cast<int>(exchange);
     if (!task_.peers.given()) return task_.receive[number] + shard * task_.bytes[number];
-    return peer_block(task_, exchange, task_.shard, shard,
-                      exchange == ShardedExchange::summary ? call_ : number_);
+    return peer_block(task_, exchange, task_.shard, shard, known_);
   }
   /// A row's part of it.
   __device__ __forceinline__ const std::byte* row(ShardedExchange exchange, int shard,
@@ -171,13 +179,13 @@ class ReceivedBlocks {
   }
 
  private:
-  __device__ void await_flag(const std::uint32_t* flag) const {
-    while (static_cast<std::int32_t>(load_acquire(flag) - number_) < 0) {
+  __device__ void await_flag(const std::uint64_t* flag) const {
+    while (load_acquire(flag) < known_.number) {
     }
   }
 
   const ShardedTask& task_;
-  std::uint32_t number_ = 0, call_ = 0;
+  PeerExchange known_{};
 };
 
 }  // namespace fairdraw::cuda

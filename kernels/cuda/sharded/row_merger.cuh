@@ -1,16 +1,18 @@
 // The merge of what shards say of a row: its threshold and its tokens, the same on every rank.
 //
 // Contract. sharded/merged_row.h, bit for bit: from the summaries of all shards, and from answers
-// to what a row has asked since, either the row's results or its next question. It reads nothing
-// but what was received, and the row's own state. Rows that have asked nothing of this exchange are
+// to what a row has asked since, either the row's results or its next question. But for tokens that
+// are exchanged in the merge itself (row_answerer.cuh) it reads nothing but what was received, and
+// the row's own state. Rows that have asked nothing of this exchange are
 // left alone. One that has its tokens writes its results; the others keep what they had.
 //
-// Algorithm and cost. A block of 256 threads a row. Faults, the largest value and totals are sums
-// over shards, by a warp each. What is known value by value (known_values.cuh) is ordered by binary
-// searches, weighed, and summed; then each threshold is a binary search over prefix sums, which
-// every thread does for itself, and no barrier is between them. The token is the known survivor in
-// whose part of the mass, in the order of ids, the drawn position lies: counted by each survivor
-// over the others, which for the 50 of a top_k is less than to sort them.
+// Algorithm and cost. A block of 256 threads a row. Every thread finds faults and the largest value
+// for itself; what a shard's whole tiles weigh is a warp's work. What is known value by value
+// (known_values.cuh) is ordered by binary searches, weighed, and summed; then each threshold is a
+// binary search over prefix sums, which every thread does for itself, and no barrier is between
+// them. The token is the known survivor in whose part of the mass, in the order of ids, the drawn
+// position lies: counted by each survivor over the others, which for the 50 of a top_k is less than
+// to sort them.
 //
 // What decides is code, which a row runs once and which comes from memory, and registers. A
 // function that is called on an object forces it into local memory wherever it is used: with all of

@@ -102,18 +102,24 @@ struct ShardedToken {
 /// The beginning of a rank's memory of peers; the flags of all shards' rows follow. The kernels
 /// that send change it, and all others of the rank read it after them.
 struct PeerCounts {
-  std::uint32_t exchanges;  ///< that this rank has sent, of all calls
-  std::uint32_t calls;      ///< summaries among them
+  std::uint64_t exchanges;  ///< that this rank has sent, of all calls
+  std::uint64_t calls;      ///< summaries among them
   std::uint32_t ended;      ///< blocks of a launch that have sent
-  std::uint32_t unused[13];
+  std::uint32_t unused[11];
 };
+static_assert(sizeof(PeerCounts) == 64);
+
+/// Copies of a call's threshold blocks, which take turns.
+inline constexpr int kThresholdCopies = 3;
 
 /// Where blocks lie that ranks write into each other's memory (peer_exchange.cuh).
 struct PeerBlocks {
   /// Of each rank, as this one addresses it; the first is null: a transport carries the blocks.
   std::byte* memory[kMaxDeviceShards];
   std::int64_t most_rows;         ///< that there are flags for
-  std::int64_t at[kExchanges];    ///< byte of the blocks that are received
+  std::int64_t flags_end;         ///< byte at which blocks begin
+  std::int64_t half;              ///< bytes of every other call's blocks, the same for all calls
+  std::int64_t at[kExchanges];    ///< byte of the blocks that are received, in a half
   std::int64_t each[kExchanges];  ///< from one of them to the next
 
   __host__ __device__ bool given() const { return memory[0] != nullptr; }

@@ -38,8 +38,8 @@
 // What is not there: `indices`, processing, probabilities (`input`, `probs`), calls without tokens,
 // `words`, ties of top_k 1, of reports (logprobs) ranks, whole rows, and raw modes where `allowed`
 // is given; and more than kMaxDeviceShards shards. Calls that ask for them are refused by name; the
-// CPU has all of them. raw_logprobs index each row twice, the second
-// time at temperature 1, and take 792 bytes more.
+// CPU has all of them. raw_logprobs index each row twice, the second time at temperature 1, and take
+// 792 bytes more.
 //
 // This header needs no CUDA header.
 #pragma once
@@ -64,7 +64,8 @@ constexpr ShardedExchange sharded_exchange(int number, int rounds) {
   return number <= rounds ? ShardedExchange::threshold : ShardedExchange::tokens;
 }
 
-/// Bytes of workspace, of a call that is right: buffers of all exchanges, and 2 KB a row.
+/// Bytes of workspace: blocks of all exchanges, the index of the shard's rows (14 to 54 bytes a
+/// tile of 256 ids), and for each row about 2 KB and 40 bytes a sample. 0: the call is not right.
 std::int64_t workspace_bytes(const ShardedRequest& request, const SampleResult& result) noexcept;
 
 /// Memory of all ranks of a machine, through which their kernels exchange blocks.
@@ -72,8 +73,9 @@ struct ShardedPeers {
   /// Of each shard's rank, as this rank addresses it, at a multiple of 16 bytes. Filled with zeros
   /// by each rank before any rank's first call, and left alone after that.
   std::byte* memory[kMaxDeviceShards] = {};
-  std::int64_t bytes = 0;      ///< of each; the same on all ranks
-  std::int64_t most_rows = 0;  ///< of the calls that use it; the same on all ranks
+  std::int64_t bytes = 0;      ///< of each
+  std::int64_t most_rows = 0;  ///< of the calls that use it
+  // Both are the same on all ranks, and for all calls of a memory.
 };
 
 struct ShardedPlan;
@@ -93,7 +95,8 @@ class ShardedCall {
   /// Bytes of a block, the same on all ranks.
   std::int64_t bytes(ShardedExchange exchange) const;
   /// One number in device memory: how many rows have no result yet; -1: ranks disagree about the
-  /// call, and no row has one. After the summary has been received.
+  /// call, and no row has one. After the summary has been received. Through peers, ranks that
+  /// disagree about the number of rows wait for each other for ever.
   const std::int32_t* undecided() const;
 
  private:
@@ -103,6 +106,7 @@ class ShardedCall {
   friend Error use_peers(ShardedCall&, const ShardedPeers&);
   friend Error sharded_send(const ShardedCall&, ShardedExchange);
   friend Error sharded_receive(const ShardedCall&, ShardedExchange);
+  friend Error continue_sharded(const ShardedCall&, const ShardedPlan&);
   friend Error sample_sharded(const ShardedCall&, const ShardedPlan&);
   struct Parts;
   std::unique_ptr<Parts> parts_;
@@ -115,14 +119,18 @@ class ShardedCall {
 Error make_sharded_call(const ShardedRequest& request, const SampleResult& result,
                         const Execution& execution, ShardedCall& call);
 
-/// Bytes of ShardedPeers that a call takes, in a memory for calls of up to `most_rows` rows. One of
-/// more rows, samples or candidates takes more; the memory is that of the largest.
+/// Bytes of ShardedPeers that a call takes, in a memory for calls of up to `most_rows` rows: the
+/// call's own to 2^31 - 1, else 0. One of more rows, samples or candidates takes more; the memory
+/// is that of the largest.
 std::int64_t peer_bytes(const ShardedCall& call, std::int64_t most_rows);
 
 /// Blocks of this call go through `peers`; `send` and `receive` are not used then, and an exchange
 /// is sharded_send, then sharded_receive. All ranks make their calls through one memory in the same
-/// order, each on one stream at a time: a call whose peers do not come waits for ever, as NCCL's.
-/// Errors: peers.most_rows, peers.bytes and peers.memory out of range, by name.
+/// order, on one stream, and a call's exchanges are over before the next call through it begins. A
+/// call whose peers do not come waits for ever, as NCCL's. While a kernel may wait for a peer no
+/// rank takes or frees device memory, and a host thread that drives several ranks launches no
+/// kernel for the first time: both can wait for the GPU. Errors: peers.most_rows, peers.bytes and
+/// peers.memory out of range, by name.
 Error use_peers(ShardedCall& call, const ShardedPeers& peers);
 
 /// Which exchanges a call enqueues after the summary. Rows that need more are left undecided
@@ -134,6 +142,9 @@ struct ShardedPlan {
   bool tokens = true;
 };
 
+// What follows is enqueued on the execution's stream. Errors: a launch that fails, by the kernel's
+// name; where this rank alone fails, the others wait.
+
 /// Enqueues what makes this rank's block of an exchange.
 Error sharded_send(const ShardedCall& call, ShardedExchange exchange);
 
@@ -141,12 +152,12 @@ Error sharded_send(const ShardedCall& call, ShardedExchange exchange);
 Error sharded_receive(const ShardedCall& call, ShardedExchange exchange);
 
 /// More rounds, and then the tokens that rows wait for, of a call through peers whose summary has
-/// been received.
+/// been received. Error: peers is not set.
 Error continue_sharded(const ShardedCall& call, const ShardedPlan& plan);
 
 /// A call through peers: its summary, and what the plan says. Tokens that a row asks one shard for
 /// are exchanged while it is merged: ranks' kernels wait for each other, and have to run at the
-/// same time.
+/// same time. Error: peers is not set.
 Error sample_sharded(const ShardedCall& call, const ShardedPlan& plan);
 
 }  // namespace fairdraw::cuda

@@ -32,8 +32,9 @@
 // octave, 49 sums of 128 bits, which any other octave of the row only shifts; the values of a tile
 // that a boundary cuts travel as they are, at most 256 a boundary; a filter's threshold is a value,
 // found by counts and masses that add up. The candidates of a shard are the first in the order of
-// value (descending) and id; they come with a certificate, the largest value that was left out:
-// what is above all shards' certificates is known to all, with its mass. Where that decides
+// value (descending) and id, without those that min_p drops by the shard's own largest value; they
+// come with a certificate, a value above which nothing was left out: what is above all shards'
+// certificates is known to all, with its mass. Where that decides
 // threshold and token, nothing else is asked.
 //
 // Blocks. Little-endian, no padding that is not named, the same layout on every transport and
@@ -41,7 +42,7 @@
 // of the call) and one part a row:
 //   first exchange  a summary: i32 status, i32 key of the largest value, i32 its id, u32 its bits,
 //                   u32 its logit as the caller has it, u32 allowed tokens, u32 candidates, i32 key
-//                   of the largest value left out; 49 sums (u64 low, u64 high) of tiles that are 0
+//                   above which none was left out; 49 sums (u64 low, u64 high) of tiles that are 0
 //                   to 48 octaves below the largest; values of cut tiles (f32); candidates (u32
 //                   bits, i32 id; u32 raw bits where a raw mode reports processed rows). Keys are
 //                   those of tile_index.h; all but the values of cut tiles are of whole tiles.

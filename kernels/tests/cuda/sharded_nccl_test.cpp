@@ -254,6 +254,39 @@ TEST(CudaShardedPeers, TokensAreThoseOfWholeRows) {
   });
 }
 
+/// A batch of all rows and one of few take turns in one memory, without a wait of the host.
+TEST(CudaShardedPeers, BatchesOfOtherSizesShareAMemory) {
+  FAIRDRAW_SKIP_WITHOUT_TWO_GPUS();
+  constexpr std::int64_t kFew = 3;
+  const Rows rows;
+  PeerMemory memory;
+  run_on_ranks([&](const Rank& rank) {
+    DeviceShard all(rows.of(rank.number), /*wants_mask=*/false);
+    ShardedRequest of_few = rows.of(rank.number);
+    of_few.rows.logits.rows = kFew;
+    for (auto* parameter : {&of_few.rows.top_p, &of_few.rows.min_p}) parameter->values.size = kFew;
+    of_few.rows.top_k.values.size = of_few.rows.seed.values.size = kFew;
+    DeviceShard few(of_few, /*wants_mask=*/false);
+    ASSERT_FALSE(all.begin(rank.stream.get()));
+    ASSERT_FALSE(few.begin(rank.stream.get()));
+    const std::int64_t bytes = cuda::peer_bytes(all.call, Rows::kRows);
+    const cuda::ShardedPeers peers = memory.make(rank, bytes, Rows::kRows);
+    ASSERT_FALSE(cuda::use_peers(all.call, peers));
+    ASSERT_FALSE(cuda::use_peers(few.call, peers));
+    constexpr int kCalls = 90;
+    for (int call = 0; call < kCalls; ++call) {
+      ASSERT_FALSE(cuda::sample_sharded(call % 3 == 2 ? all.call : few.call, {}));
+    }
+    EXPECT_EQ(all.undecided() + few.undecided(), 0);
+    memory.meet();
+    all.fetch();
+    few.fetch();
+    EXPECT_EQ(all.tokens, rows.expected) << "rank " << rank.number;
+    EXPECT_TRUE(std::equal(few.tokens.begin(), few.tokens.end(), rows.expected.begin()));
+    memory.meet();
+  });
+}
+
 TEST(CudaShardedPeers, GraphsOfACallAreReplayed) {
   FAIRDRAW_SKIP_WITHOUT_TWO_GPUS();
   const Rows rows;

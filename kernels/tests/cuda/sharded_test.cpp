@@ -1,6 +1,6 @@
 // Sharded calls in device memory: first blocks and answers are the CPU's, bit for bit, and so are
 // the tokens, statuses, supports and masks of every shard. All shards have the same GPU here; what
-// one sends is copied to the others.
+// one sends is copied to the others, or written to memory that all address.
 #include "harness/adapters/sharded.h"
 
 #include <gtest/gtest.h>
@@ -12,6 +12,7 @@
 #include <cstring>
 #include <deque>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -51,7 +52,7 @@ class DeviceShards {
   }
   /// From here on, blocks go through memory that all shards address.
   Error use_peers(std::int64_t most_rows) {
-    cuda::ShardedPeers peers;
+    cuda::ShardedPeers& peers = peers_;
     peers.most_rows = most_rows;
     peers.bytes = cuda::peer_bytes(at(0).call, most_rows);
     for (int shard = 0; shard < size(); ++shard) {
@@ -59,8 +60,13 @@ class DeviceShards {
       peer_memory_.emplace_back(static_cast<std::size_t>(peers.bytes));
       peers.memory[shard] = arrays_.out(peer_memory_.back());
     }
+    return use_peers_of(*this);
+  }
+  /// The same, through the memory of another, larger call.
+  Error use_peers_of(const DeviceShards& other) {
+    shares_memory_ = true;
     for (const auto& shard : shards_) {
-      if (Error error = cuda::use_peers(shard->call, peers)) return error;
+      if (Error error = cuda::use_peers(shard->call, other.peers_)) return error;
     }
     return {};
   }
@@ -72,7 +78,7 @@ class DeviceShards {
   }
   /// What NCCL's all-gather does; nothing where shards have written to each other.
   void gather(ShardedExchange exchange) {
-    if (!peer_memory_.empty()) return;
+    if (shares_memory_) return;
     for (const auto& to : shards_) {
       std::byte* at = to->call.receive(exchange);
       for (const auto& from : shards_) {
@@ -111,7 +117,9 @@ class DeviceShards {
  private:
   cudaStream_t stream_ = nullptr;
   DeviceArrays arrays_;
-  std::deque<std::vector<std::byte>> peer_memory_;  ///< of each shard; empty: blocks are copied
+  std::deque<std::vector<std::byte>> peer_memory_;  ///< of each shard
+  cuda::ShardedPeers peers_;
+  bool shares_memory_ = false;  ///< else blocks are copied
   std::vector<std::unique_ptr<DeviceShard>> shards_;
 };
 
@@ -510,6 +518,102 @@ TEST(CudaSharded, WhatIsNotThereIsNamed) {
       std::string::npos);
 }
 
+/// Rows without filter, among the candidates, beyond them, greedy, and one that is padding.
+struct RowsOfFiveKinds {
+  static constexpr std::int64_t kRows = 5;
+
+  RowsOfFiveKinds(std::int64_t vocab, std::int32_t samples, std::uint64_t seed)
+      : tokens(static_cast<std::size_t>(kRows * samples), -77) {
+    Dice dice(seed);
+    for (std::int64_t i = 0; i < kRows * vocab; ++i) {
+      logits.push_back(static_cast<float>(2 * dice.bell()));
+    }
+    request.logits = {logits.data(), DType::float32, kRows, vocab, vocab};
+    request.top_k = {top_k.data(), kRows};
+    request.seed = {seeds.data(), kRows};
+    request.active = {active.data(), kRows};
+    request.num_samples = samples;
+    SampleResult result;
+    result.tokens = {tokens.data(), kRows * samples};
+    const Error error = sample(request, result, {CpuTarget::best, 1});
+    if (error) throw std::runtime_error(error.message);
+  }
+
+  /// All of it on a device, split at the boundaries.
+  void add_to(DeviceShards& shards, const std::vector<std::int64_t>& boundaries) const {
+    for (std::size_t shard = 0; shard + 1 < boundaries.size(); ++shard) {
+      ShardedRequest part;
+      part.rows = request;
+      part.rows.logits.data = logits.data() + boundaries[shard];
+      part.rows.logits.vocab = boundaries[shard + 1] - boundaries[shard];
+      part.boundaries = {boundaries.data(), static_cast<std::int64_t>(boundaries.size())};
+      part.shard = static_cast<std::int32_t>(shard);
+      shards.add(part, /*wants_mask=*/false);
+    }
+  }
+
+  std::vector<float> logits;
+  std::vector<std::int32_t> top_k = {0, 50, 1000, 1, 50};
+  std::vector<std::uint64_t> seeds = {1, 2, 3, 4, 5};
+  std::vector<std::uint8_t> active = {1, 1, 1, 1, 0};
+  std::vector<std::int32_t> tokens;  ///< of the CPU
+  SampleRequest request;
+};
+
+/// One rank waits for no other kernel: so what ranks do at the same time can be tried on one GPU.
+TEST(CudaSharded, OneRankExchangesWithItself) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  for (const std::int64_t vocab : {200, 9000}) {
+    for (const std::int32_t samples : {1, 65}) {
+      const RowsOfFiveKinds rows(vocab, samples, 17);
+      const std::vector<std::int64_t> boundaries = {0, vocab};
+      DeviceShards shards;
+      rows.add_to(shards, boundaries);
+      ASSERT_FALSE(shards.begin());
+      EXPECT_NE(cuda::sample_sharded(shards.at(0).call, {}).message.find("peers is not set"),
+                std::string::npos);
+      EXPECT_NE(cuda::continue_sharded(shards.at(0).call, {}).message.find("peers is not set"),
+                std::string::npos);
+      ASSERT_FALSE(shards.use_peers(RowsOfFiveKinds::kRows));
+      for (int call = 0; call < 3; ++call) {
+        const Error error = cuda::sample_sharded(shards.at(0).call, {});
+        ASSERT_FALSE(error) << error.message;
+      }
+      EXPECT_EQ(shards.undecided(), 0);
+      shards.fetch();
+      EXPECT_EQ(shards.at(0).tokens, rows.tokens) << vocab << " tokens, " << samples << " samples";
+    }
+  }
+}
+
+/// Calls of other shapes take turns in one memory, whose blocks lie elsewhere in each.
+TEST(CudaSharded, CallsOfOtherShapesShareAMemory) {
+  FAIRDRAW_SKIP_WITHOUT_GPU();
+  constexpr int kRounds = 4;
+  const std::vector<std::int64_t> of_large = {0, 4500, 9000}, of_small = {0, 100, 700};
+  const RowsOfFiveKinds large(9000, 3, 18), small(700, 1, 19);
+  DeviceShards larger, smaller;
+  large.add_to(larger, of_large);
+  small.add_to(smaller, of_small);
+  ASSERT_FALSE(larger.begin());
+  ASSERT_FALSE(smaller.begin());
+  ASSERT_FALSE(larger.use_peers(RowsOfFiveKinds::kRows));
+  ASSERT_FALSE(smaller.use_peers_of(larger));
+  for (int call = 0; call < 6; ++call) {
+    DeviceShards& shards = call % 3 == 2 ? larger : smaller;
+    for (int number = 0; number < 2 + kRounds; ++number) {
+      ASSERT_FALSE(shards.exchange(cuda::sharded_exchange(number, kRounds)));
+    }
+  }
+  for (DeviceShards* shards : {&larger, &smaller}) {
+    EXPECT_EQ(shards->undecided(), 0);
+    shards->fetch();
+    for (int shard = 0; shard < 2; ++shard) {
+      EXPECT_EQ(shards->at(shard).tokens, (shards == &larger ? large : small).tokens);
+    }
+  }
+}
+
 TEST(CudaSharded, PeersOutOfRangeAreNamed) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   const std::vector<float> logits(1200, 0.5F);
@@ -531,7 +635,11 @@ TEST(CudaSharded, PeersOutOfRangeAreNamed) {
     return cuda::use_peers(shard.call, peers).message;
   };
   EXPECT_EQ(message([](cuda::ShardedPeers& peers) { peers.most_rows = 1; }),
-            "peers.most_rows is 1; allowed: >= 2, the call's rows");
+            "peers.most_rows is 1; allowed: 2, the call's rows, to 2147483647");
+  EXPECT_NE(message([](cuda::ShardedPeers& peers) {
+              peers.most_rows = std::int64_t{1} << 31U;
+            }).find("peers.most_rows is 2147483648"),
+            std::string::npos);
   EXPECT_EQ(
       message([&](cuda::ShardedPeers& peers) { peers.bytes = needed - 1; }),
       "peers.bytes is " + std::to_string(needed - 1) + "; allowed: >= " + std::to_string(needed));

@@ -102,10 +102,10 @@ def statement(body: str, where: str) -> str:
         words = "const std::uint32_t* words = reinterpret_cast<const std::uint32_t*>"
         loads = " ".join(f"{to} = words[{i}];" for i, to in enumerate(out))
         return f"{{ {words}({given[0]}); {loads} }}"
-    if ptx.startswith("st.release.sys.global.u32"):
-        return f"*reinterpret_cast<std::uint32_t*>({given[0]}) = {given[1]};"
-    if ptx.startswith("ld.acquire.sys.global.u32"):
-        return f"{out[0]} = *reinterpret_cast<const std::uint32_t*>({given[0]});"
+    if ptx.startswith("st.release.sys.global.u64"):
+        return f"*reinterpret_cast<std::uint64_t*>({given[0]}) = {given[1]};"
+    if ptx.startswith("ld.acquire.sys.global.u64"):
+        return f"{out[0]} = *reinterpret_cast<const std::uint64_t*>({given[0]});"
     raise SystemExit(f"{where}: PTX that the emulator does not know: {ptx}")
 
 
