@@ -29,7 +29,7 @@ __device__ __forceinline__ std::uint32_t allowed_of(const float (&x)[kLaneValues
   float least = x[0];
 #pragma unroll
   for (const float value : x) least = fminf(least, value);
-  if (__all_sync(kAllLanes, least > -INFINITY)) return kTileSize;
+  if (__any_sync(kAllLanes, !(least > -INFINITY)) == 0) return kTileSize;
   std::uint32_t count = 0;
 #pragma unroll
   for (const float value : x) count += value > -INFINITY ? 1U : 0U;

@@ -143,7 +143,7 @@ class RowMerger {
                word(kFingerprintAt) == static_cast<std::uint32_t>(task_.fingerprint) &&
                word(kFingerprintAt + 4) == static_cast<std::uint32_t>(task_.fingerprint >> 32);
     }
-    const bool agree = __syncthreads_and(agrees ? 1 : 0) != 0;
+    const bool agree = __syncthreads_or(agrees ? 0 : 1) == 0;
     if (!agree && thread() == 0) {
       atomicMin(task_.undecided, -1);
       state_.asks = RowAsks::nothing;

@@ -590,7 +590,7 @@ TEST(CudaSharded, OneRankExchangesWithItself) {
 TEST(CudaSharded, CallsOfOtherShapesShareAMemory) {
   FAIRDRAW_SKIP_WITHOUT_GPU();
   constexpr int kRounds = 4;
-  const std::vector<std::int64_t> of_large = {0, 4500, 9000}, of_small = {0, 100, 700};
+  const std::vector<std::int64_t> of_large = {0, 4500, 9000}, of_small = {0, 400, 700};
   const RowsOfFiveKinds large(9000, 3, 18), small(700, 1, 19);
   DeviceShards larger, smaller;
   large.add_to(larger, of_large);
