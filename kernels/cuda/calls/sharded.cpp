@@ -231,7 +231,8 @@ std::int64_t place_peers(std::int64_t most_rows, ShardedTask& task) {
     const bool is_threshold = exchange == static_cast<int>(ShardedExchange::threshold);
     peers.at[exchange] = at;
     peers.each[exchange] = aligned(task.bytes[exchange]);
-    at += (is_threshold ? kThresholdCopies : 1) * task.shards * peers.each[exchange];
+    const std::int64_t copies = is_threshold ? kThresholdCopies : 1;
+    at += copies * task.shards * peers.each[exchange];
   }
   return peers.flags_end + kHalves * at;
 }
