@@ -38,8 +38,8 @@
 // What is not there: `indices`, processing, probabilities (`input`, `probs`), calls without tokens,
 // `words`, ties of top_k 1, of reports (logprobs) ranks, whole rows, and raw modes where `allowed`
 // is given; and more than kMaxDeviceShards shards. Calls that ask for them are refused by name; the
-// CPU has all of them. raw_logprobs index each row twice, the second time at temperature 1, and take
-// 792 bytes more.
+// CPU has all of them. raw_logprobs index each row twice, the second time at temperature 1, and
+// take 792 bytes more.
 //
 // This header needs no CUDA header.
 #pragma once
