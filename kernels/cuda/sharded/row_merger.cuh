@@ -16,9 +16,9 @@
 //
 // What decides is code, which a row runs once and which comes from memory, and registers. A
 // function that is called on an object forces it into local memory wherever it is used: with all of
-// a row there a merge of top_k 50 took 39 microseconds on an H100, in registers 26, and for 256 rows
-// 63 and 29. So what few rows need is called on copies. Summaries are brought to shared memory at
-// once, with all loads in flight.
+// a row there a merge of top_k 50 took 39 microseconds on an H100, in registers 26, and for 256
+// rows 63 and 29. So what few rows need is called on copies. Summaries are brought to shared memory
+// at once, with all loads in flight.
 //
 // Questions. Below what is known a row asks about a window of values (row_thresholds.cuh), and is
 // run again from its start when answers have come. All of that is rare, and in functions of its
