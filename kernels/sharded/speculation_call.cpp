@@ -27,6 +27,32 @@ Error check_words(const char* name, const View<const std::uint64_t>& words, std:
                       std::to_string(size));
 }
 
+/// What a call of any drafts has: where the shard is, and the results that all have.
+template <class Sharded, class Result>
+SpeculationCall call_of_shard(const Sharded& request, const Result& result) {
+  SpeculationCall call;
+  call.boundaries = request.boundaries;
+  call.shard = request.shard;
+  call.tokens = result.tokens;
+  call.accepted = result.accepted;
+  call.statuses = result.statuses;
+  return call;
+}
+
+/// What chains and trees have in common.
+template <class Sharded, class Drafts, class Result>
+SpeculationCall call_of_drafts(const Sharded& request, const Drafts& drafts, const Result& result) {
+  SpeculationCall call = call_of_shard(request, result);
+  call.target = drafts.target;
+  call.max_draft = drafts.max_draft;
+  call.draft_tokens = drafts.draft_tokens;
+  call.draft_lengths = drafts.draft_lengths;
+  call.draft_law = drafts.draft_law;
+  call.draft = drafts.draft;
+  call.draft_filters = drafts.draft_filters;
+  return call;
+}
+
 }  // namespace
 
 Error check_speculation(const ShardedChainRequest& request, const VerifyChainResult& result) {
@@ -76,52 +102,26 @@ Error check_speculation(const ShardedChainSamplingRequest& request,
 }
 
 SpeculationCall call_of(const ShardedChainRequest& request, const VerifyChainResult& result) {
-  const VerifyChainRequest& chain = request.chain;
-  SpeculationCall call;
-  call.boundaries = request.boundaries;
-  call.shard = request.shard;
-  call.target = chain.target;
-  call.max_draft = call.max_depth = chain.max_draft;
-  call.draft_tokens = chain.draft_tokens;
-  call.draft_lengths = chain.draft_lengths;
-  call.draft_law = chain.draft_law;
-  call.draft = chain.draft;
-  call.draft_filters = chain.draft_filters;
-  call.tokens = result.tokens;
-  call.accepted = result.accepted;
-  call.statuses = result.statuses;
+  SpeculationCall call = call_of_drafts(request, request.chain, result);
+  call.max_depth = request.chain.max_draft;
   return call;
 }
 
 SpeculationCall call_of(const ShardedTreeRequest& request, const VerifyTreeResult& result) {
   const VerifyTreeRequest& tree = request.tree;
-  SpeculationCall call;
-  call.boundaries = request.boundaries;
-  call.shard = request.shard;
-  call.target = tree.target;
-  call.max_draft = tree.max_draft;
+  SpeculationCall call = call_of_drafts(request, tree, result);
   call.max_depth = tree.max_depth;
-  call.draft_tokens = tree.draft_tokens;
-  call.draft_lengths = tree.draft_lengths;
   call.is_tree = true;
   call.parents = tree.parents;
-  call.draft_law = tree.draft_law;
   call.siblings = tree.siblings;
-  call.draft = tree.draft;
-  call.draft_filters = tree.draft_filters;
-  call.tokens = result.tokens;
   call.nodes = result.nodes;
-  call.accepted = result.accepted;
-  call.statuses = result.statuses;
   return call;
 }
 
 SpeculationCall call_of(const ShardedChainSamplingRequest& request,
                         const ChainSpeculativeResult& result) {
   const ChainSpeculativeRequest& chain = request.chain;
-  SpeculationCall call;
-  call.boundaries = request.boundaries;
-  call.shard = request.shard;
+  SpeculationCall call = call_of_shard(request, result);
   call.target.logits = chain.target_probs;
   call.target.batch = chain.batch;
   call.target.seed = chain.seed;
@@ -135,10 +135,7 @@ SpeculationCall call_of(const ShardedChainSamplingRequest& request,
   call.accept_words = request.accept_words;
   call.recover_words = request.recover_words;
   call.bonus_words = request.bonus_words;
-  call.tokens = result.tokens;
-  call.accepted = result.accepted;
   call.emitted = result.emitted;
-  call.statuses = result.statuses;
   return call;
 }
 
