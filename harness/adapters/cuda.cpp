@@ -57,7 +57,8 @@ class CudaSampler final : public Sampler {
                const ProbsOperation& operation) const {
     DeviceCall<fairdraw_batch> call(given);
     if (Error error = call.upload(state)) return error;
-    const fairdraw_batch batch = with_host_seed(call.call(), given);
+    keep_host_seed(given, call.call());
+    const fairdraw_batch& batch = call.call();
     const SampleRequest request = sample_request_of(batch);
     const SampleResult result = sample_result_of(batch, statuses_of(batch.statuses, batch.outputs));
 
@@ -73,7 +74,8 @@ class CudaSampler final : public Sampler {
   Error run_chain_on(DeviceState& state, const fairdraw_chain& given) const {
     DeviceCall<fairdraw_chain> call(given);
     if (Error error = call.upload(state)) return error;
-    const fairdraw_chain chain = with_host_seed(call.call(), given);
+    keep_host_seed(given, call.call());
+    const fairdraw_chain& chain = call.call();
     const ChainSpeculativeRequest request = chain_sampling_request_of(chain);
     const ChainSpeculativeResult result =
         chain_sampling_result_of(chain, statuses_of(chain.statuses, chain.batch));
@@ -89,7 +91,8 @@ class CudaSampler final : public Sampler {
   Error run_speculation_on(DeviceState& state, const fairdraw_verification& given) const {
     DeviceCall<fairdraw_verification> call(given);
     if (Error error = call.upload(state)) return error;
-    const fairdraw_verification moved = with_host_seed(call.call(), given);
+    keep_host_seed(given, call.call());
+    const fairdraw_verification& moved = call.call();
     const View<RowStatus> statuses = statuses_of(moved.statuses, moved.batch);
 
     cuda::Execution execution;
@@ -136,31 +139,14 @@ class CudaSampler final : public Sampler {
     return moved.download(state);
   }
 
-  // The library takes a scalar seed as a value, which is read on the host.
-  template <class Call>
-  static Call with_host_seed(Call moved, const Call& given) {
-    if (given.seed_is_scalar != 0) {
-      moved.seed = given.seed;
-      moved.offset = given.offset;
-    }
-    return moved;
-  }
-
   static View<RowStatus> statuses_of(std::int32_t* statuses, std::int64_t size) {
     return view_or_none(reinterpret_cast<RowStatus*>(statuses), size);
   }
 
-  // The stream, and a workspace of `bytes`.
+  // On this sampler's path.
   Error prepare(DeviceState& state, std::int64_t bytes, cuda::Execution& execution) const {
-    execution.stream = state.stream.get();
     execution.path = path_;
-    execution.workspace_bytes = bytes;
-    constexpr std::int64_t kFewestBytes = 256;  // a block, not null, in an empty batch too
-    if (Error error = state.workspace.reserve(std::max(execution.workspace_bytes, kFewestBytes))) {
-      return error;
-    }
-    execution.workspace = state.workspace.data();
-    return {};
+    return harness::prepare(state, bytes, execution);
   }
 
   SamplerDescription description_;

@@ -7,7 +7,6 @@
 #include "fairdraw/cuda_sharded.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <deque>
 #include <memory>
@@ -19,6 +18,7 @@
 #include "harness/adapters/describe.h"
 #include "harness/adapters/device_arrays.h"
 #include "harness/adapters/sample_view.h"
+#include "harness/adapters/sharded.h"
 #include "harness/contract/usage_error.h"
 
 namespace fairdraw::harness {
@@ -75,10 +75,7 @@ class Shard {
               int number) {
     if (Error error = device_.upload(state_)) return error;
     fairdraw_batch& moved = device_.call();
-    if (given.seed_is_scalar != 0) {  // a value, which is read on the host
-      moved.seed = given.seed;
-      moved.offset = given.offset;
-    }
+    keep_host_seed(given, moved);
     const std::int64_t first = boundaries[static_cast<std::size_t>(number)];
     const std::int64_t end = boundaries[static_cast<std::size_t>(number) + 1];
     ShardedRequest request;
@@ -94,13 +91,8 @@ class Shard {
     if (result.mask.given()) result.mask.data += first / kBitsOfWord;
 
     cuda::Execution execution;
-    execution.stream = state_.stream.get();
-    execution.workspace_bytes = cuda::workspace_bytes(request, result);
-    constexpr std::int64_t kFewestBytes = 256;  // a block, not null, in an empty batch too
-    if (Error error = state_.workspace.reserve(std::max(execution.workspace_bytes, kFewestBytes))) {
-      return error;
-    }
-    execution.workspace = state_.workspace.data();
+    const std::int64_t workspace = cuda::workspace_bytes(request, result);
+    if (Error error = prepare(state_, workspace, execution)) return error;
     return cuda::make_sharded_call(request, result, execution, call_);
   }
 
@@ -265,16 +257,8 @@ class CudaShardedSampler final : public Sampler {
 }  // namespace
 
 std::unique_ptr<Sampler> make_cuda_sharded_sampler(const std::string& name) {
-  const std::string prefix = "cuda:sharded:";
-  if (!name.starts_with(prefix)) return nullptr;
-  int shards = 0;
-  const char* begin = name.data() + prefix.size();
-  const char* end = name.data() + name.size();
-  const auto [parsed, fault] = std::from_chars(begin, end, shards);
-  if (fault != std::errc{} || parsed != end || shards < 1 || shards > cuda::kMaxDeviceShards) {
-    throw UsageError("sampler '" + name + "' is unknown; allowed: " + prefix + "1 to " + prefix +
-                     std::to_string(cuda::kMaxDeviceShards));
-  }
+  const int shards = shards_in_name(name, "cuda:sharded:", cuda::kMaxDeviceShards);
+  if (shards == 0) return nullptr;
   if (!cuda::is_available(cuda::Path::best)) {
     throw UsageError("sampler '" + name +
                      "' cannot run here: " + cuda::why_not_available(cuda::Path::best));

@@ -96,4 +96,13 @@ Error DeviceArrays::download(DeviceState& state) const {
   return {};
 }
 
+Error prepare(DeviceState& state, std::int64_t bytes, cuda::Execution& execution) {
+  execution.stream = state.stream.get();
+  execution.workspace_bytes = bytes;
+  constexpr std::int64_t kFewestBytes = 256;  // a block, not null, in an empty batch too
+  if (Error error = state.workspace.reserve(std::max(bytes, kFewestBytes))) return error;
+  execution.workspace = state.workspace.data();
+  return {};
+}
+
 }  // namespace fairdraw::harness

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "fairdraw/cuda.h"
 #include "fairdraw/cuda_memory.h"
 #include "harness/contract/call_arrays.h"
 
@@ -97,5 +98,16 @@ void keep_in_place(const Call& given, Call& moved) {
     if (given.values == given.result) moved.values = moved.result;
   }
 }
+
+/// After upload(): the library takes a scalar seed as a value, which is read on the host.
+template <class Call>
+void keep_host_seed(const Call& given, Call& moved) {
+  if (given.seed_is_scalar == 0) return;
+  moved.seed = given.seed;
+  moved.offset = given.offset;
+}
+
+/// Gives a call the state's stream, and a workspace of `bytes`.
+Error prepare(DeviceState& state, std::int64_t bytes, cuda::Execution& execution);
 
 }  // namespace fairdraw::harness

@@ -81,6 +81,10 @@ Error sample_in_shards(const SampleRequest& request, const SampleResult& result,
                        const std::vector<std::int64_t>& boundaries, const Execution& execution,
                        ShardTraffic* traffic = nullptr, const ShardFaults& faults = {});
 
+/// The number behind a prefix, from 1 to `most`; 0 for a name that does not begin so. Throws
+/// UsageError for another number.
+int shards_in_name(const std::string& name, const std::string& prefix, int most);
+
 /// The sampler "sharded:N", N from 1 to 64; null for a name that does not begin so. Throws
 /// UsageError for another N.
 std::unique_ptr<Sampler> make_sharded_sampler(const std::string& name);

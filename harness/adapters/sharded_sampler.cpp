@@ -207,18 +207,22 @@ std::unique_ptr<Sampler> make_sharded_sampler(std::string name, int shards, Shar
   return std::make_unique<ShardedSampler>(std::move(name), shards, std::move(faults));
 }
 
-std::unique_ptr<Sampler> make_sharded_sampler(const std::string& name) {
-  const std::string prefix = "sharded:";
-  if (!name.starts_with(prefix)) return nullptr;
+int shards_in_name(const std::string& name, const std::string& prefix, int most) {
+  if (!name.starts_with(prefix)) return 0;
   int shards = 0;
   const char* begin = name.data() + prefix.size();
   const char* end = name.data() + name.size();
   const auto [parsed, fault] = std::from_chars(begin, end, shards);
-  if (fault != std::errc{} || parsed != end || shards < 1 || shards > kMostShards) {
-    throw UsageError("sampler '" + name +
-                     "' is unknown; allowed: sharded:1 to sharded:" + std::to_string(kMostShards));
+  if (fault != std::errc{} || parsed != end || shards < 1 || shards > most) {
+    throw UsageError("sampler '" + name + "' is unknown; allowed: " + prefix + "1 to " + prefix +
+                     std::to_string(most));
   }
-  return make_sharded_sampler(name, shards, {});
+  return shards;
+}
+
+std::unique_ptr<Sampler> make_sharded_sampler(const std::string& name) {
+  const int shards = shards_in_name(name, "sharded:", kMostShards);
+  return shards == 0 ? nullptr : make_sharded_sampler(name, shards, {});
 }
 
 }  // namespace fairdraw::harness
